@@ -1,0 +1,54 @@
+//! Events as the node records them, before they become API objects.
+
+use crate::PodUid;
+
+/// Severity of an event; the API knows exactly these two.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub enum EventType {
+    /// Expected.
+    Normal,
+    /// Needs a look.
+    Warning,
+}
+
+impl EventType {
+    /// The API's word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            EventType::Normal => "Normal",
+            EventType::Warning => "Warning",
+        }
+    }
+}
+
+/// What an event is about.
+#[derive(Clone, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub enum EventObject {
+    /// The node itself.
+    Node,
+    /// A pod, or one of its containers when `field_path` is e.g. `spec.containers{app}`.
+    Pod {
+        /// Namespace of the pod.
+        namespace: String,
+        /// Name of the pod.
+        name: String,
+        /// UID of the pod.
+        uid: PodUid,
+        /// Empty, or the container inside the pod.
+        field_path: String,
+    },
+}
+
+/// One occurrence. Reason strings are the kubelet's (pod-lifecycle chapter 11).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NodeEvent {
+    /// Severity.
+    pub kind: EventType,
+    /// CamelCase reason.
+    pub reason: &'static str,
+    /// Text for people.
+    pub message: String,
+    /// What it is about.
+    pub object: EventObject,
+}

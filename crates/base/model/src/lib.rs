@@ -1,0 +1,21 @@
+//! Plain data that every layer speaks: ids, pods, quantities, observed containers, reasons.
+//!
+//! No tokio, no I/O, no clock. Pod objects are the API's own types (`k8s_openapi`), shared as `Arc<Pod>`; this crate adds
+//! what the node needs to know about them.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod event;
+pub mod ids;
+pub mod pod;
+pub mod quantity;
+pub mod resources;
+pub mod runtime;
+pub mod time;
+
+pub use ids::{ContainerId, PodUid, SandboxId};
+pub use k8s_openapi;
+/// The core/v1 API types under a short name.
+pub use k8s_openapi::api::core::v1 as core;
+pub use time::Timestamp;

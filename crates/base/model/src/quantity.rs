@@ -1,0 +1,1 @@
+//! Exact quantities as the API writes them.

@@ -1,0 +1,1 @@
+//! Requests, limits and QoS of a pod.
