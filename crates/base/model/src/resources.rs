@@ -1,1 +1,268 @@
 //! Requests, limits and QoS of a pod.
+//!
+//! Reads what the specification says, after the API's defaulting (which copies limits into missing requests; for static
+//! pods the config source does it). Texts that are no quantities count as absent: a source refuses them earlier.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
+
+use crate::core::{Container, Pod, ResourceRequirements};
+use crate::pod;
+use crate::quantity::Quantity;
+
+#[cfg(test)]
+mod tests;
+
+/// Resource name of CPU time, in cores.
+pub const CPU: &str = "cpu";
+/// Resource name of memory, in bytes.
+pub const MEMORY: &str = "memory";
+/// Resource name of local disk space, in bytes.
+pub const EPHEMERAL_STORAGE: &str = "ephemeral-storage";
+/// Prefix of huge page resources, followed by the page size as a quantity (`2Mi`).
+pub const HUGEPAGES_PREFIX: &str = "hugepages-";
+
+/// Amounts by resource name.
+pub type ResourceList = BTreeMap<String, Quantity>;
+
+/// Quality of service of a pod: who gives way first when memory runs short.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+pub enum QosClass {
+    /// Limits for CPU and memory everywhere, equal to the requests.
+    Guaranteed,
+    /// Neither of the others.
+    Burstable,
+    /// No request and no limit at all.
+    BestEffort,
+}
+
+impl QosClass {
+    /// The API's word.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            QosClass::Guaranteed => "Guaranteed",
+            QosClass::Burstable => "Burstable",
+            QosClass::BestEffort => "BestEffort",
+        }
+    }
+
+    /// Parses the API's word.
+    #[must_use]
+    pub fn parse(s: &str) -> Option<Self> {
+        match s {
+            "Guaranteed" => Some(QosClass::Guaranteed),
+            "Burstable" => Some(QosClass::Burstable),
+            "BestEffort" => Some(QosClass::BestEffort),
+            _ => None,
+        }
+    }
+}
+
+/// QoS class: the one in the status when there is one (a pod never changes class), else the one that the spec gives
+/// (node-and-resources 1.5).
+#[must_use]
+pub fn qos_class(pod: &Pod) -> QosClass {
+    let known = pod.status.as_ref().and_then(|s| s.qos_class.as_deref()).and_then(QosClass::parse);
+    known.unwrap_or_else(|| computed_qos_class(pod))
+}
+
+/// QoS class from the spec alone.
+#[must_use]
+pub fn computed_qos_class(pod: &Pod) -> QosClass {
+    let mut tally = QosTally { guaranteed: true, ..QosTally::default() };
+    if let Some(level) = pod_level(pod) {
+        tally.add(&requests_of(Some(level)), &limits_of(Some(level)));
+    } else {
+        for c in pod::init_containers(pod).iter().chain(pod::regular_containers(pod)) {
+            tally.add(&requests(c), &limits(c));
+        }
+    }
+    tally.class()
+}
+
+#[derive(Default)]
+struct QosTally {
+    requests: ResourceList,
+    limits: ResourceList,
+    guaranteed: bool,
+}
+
+impl QosTally {
+    fn add(&mut self, requests: &ResourceList, limits: &ResourceList) {
+        let counts = |list: &ResourceList| -> ResourceList {
+            [CPU, MEMORY]
+                .into_iter()
+                .filter_map(|k| list.get(k).filter(|q| **q > Quantity::ZERO).map(|q| (k.to_owned(), *q)))
+                .collect()
+        };
+        let limits = counts(limits);
+        self.guaranteed &= limits.len() == 2;
+        add_all(&mut self.requests, &counts(requests));
+        add_all(&mut self.limits, &limits);
+    }
+
+    fn class(&self) -> QosClass {
+        if self.requests.is_empty() && self.limits.is_empty() {
+            QosClass::BestEffort
+        } else if self.guaranteed && self.requests == self.limits {
+            QosClass::Guaranteed
+        } else {
+            QosClass::Burstable
+        }
+    }
+}
+
+/// What a container requests.
+#[must_use]
+pub fn requests(c: &Container) -> ResourceList {
+    requests_of(c.resources.as_ref())
+}
+
+/// What a container may use at most.
+#[must_use]
+pub fn limits(c: &Container) -> ResourceList {
+    limits_of(c.resources.as_ref())
+}
+
+/// One requested amount of a container.
+#[must_use]
+pub fn request(c: &Container, name: &str) -> Option<Quantity> {
+    one(c.resources.as_ref()?.requests.as_ref(), name)
+}
+
+/// One limit of a container.
+#[must_use]
+pub fn limit(c: &Container, name: &str) -> Option<Quantity> {
+    one(c.resources.as_ref()?.limits.as_ref(), name)
+}
+
+/// Pod-level resources (`spec.resources`) when they name any amount.
+#[must_use]
+pub fn pod_level(pod: &Pod) -> Option<&ResourceRequirements> {
+    let r = pod.spec.as_ref()?.resources.as_ref()?;
+    let any = |m: &Option<BTreeMap<String, ApiQuantity>>| {
+        m.as_ref().is_some_and(|m| m.keys().any(|k| is_pod_level_resource(k)))
+    };
+    (any(&r.requests) || any(&r.limits)).then_some(r)
+}
+
+/// One pod-level requested amount.
+#[must_use]
+pub fn pod_level_request(pod: &Pod, name: &str) -> Option<Quantity> {
+    one(pod_level(pod)?.requests.as_ref(), name)
+}
+
+/// One pod-level limit.
+#[must_use]
+pub fn pod_level_limit(pod: &Pod, name: &str) -> Option<Quantity> {
+    one(pod_level(pod)?.limits.as_ref(), name)
+}
+
+/// Resources that `spec.resources` may name.
+#[must_use]
+pub fn is_pod_level_resource(name: &str) -> bool {
+    name == CPU || name == MEMORY || name.starts_with(HUGEPAGES_PREFIX)
+}
+
+/// `spec.overhead`: what the runtime itself needs for the pod.
+#[must_use]
+pub fn overhead(pod: &Pod) -> ResourceList {
+    list(pod.spec.as_ref().and_then(|s| s.overhead.as_ref()))
+}
+
+/// What the whole pod requests, overhead included (node-and-resources 1.6).
+#[must_use]
+pub fn pod_requests(pod: &Pod) -> ResourceList {
+    let mut total = aggregate(pod, requests);
+    override_with(&mut total, &requests_of(pod_level(pod)));
+    add_all(&mut total, &overhead(pod));
+    total
+}
+
+/// What the whole pod may use at most. Overhead counts only where there is a limit already. A resource that some
+/// container does not limit is in here too; see [`every_container_limits`].
+#[must_use]
+pub fn pod_limits(pod: &Pod) -> ResourceList {
+    let mut total = aggregate(pod, limits);
+    override_with(&mut total, &limits_of(pod_level(pod)));
+    for (name, extra) in overhead(pod) {
+        if let Some(q) = total.get_mut(&name).filter(|q| !q.is_zero()) {
+            *q = q.plus(extra);
+        }
+    }
+    total
+}
+
+/// Whether every init and regular container limits `name`, or the pod as a whole does.
+#[must_use]
+pub fn every_container_limits(pod: &Pod, name: &str) -> bool {
+    pod_level_limit(pod, name).is_some_and(|q| !q.is_zero())
+        || pod::init_containers(pod)
+            .iter()
+            .chain(pod::regular_containers(pod))
+            .all(|c| limit(c, name).is_some_and(|q| !q.is_zero()))
+}
+
+/// The most that runs at one time: all regular containers with all sidecars, or one init container with the sidecars
+/// that were started before it.
+fn aggregate(pod: &Pod, of: fn(&Container) -> ResourceList) -> ResourceList {
+    let mut running = ResourceList::new();
+    for c in pod::regular_containers(pod) {
+        add_all(&mut running, &of(c));
+    }
+    let mut sidecars = ResourceList::new();
+    let mut peak = ResourceList::new();
+    for c in pod::init_containers(pod) {
+        let own = of(c);
+        if pod::is_sidecar(c) {
+            add_all(&mut running, &own);
+            add_all(&mut sidecars, &own);
+            max_all(&mut peak, &sidecars);
+        } else {
+            let mut now = sidecars.clone();
+            add_all(&mut now, &own);
+            max_all(&mut peak, &now);
+        }
+    }
+    max_all(&mut running, &peak);
+    running
+}
+
+fn requests_of(r: Option<&ResourceRequirements>) -> ResourceList {
+    list(r.and_then(|r| r.requests.as_ref()))
+}
+
+fn limits_of(r: Option<&ResourceRequirements>) -> ResourceList {
+    list(r.and_then(|r| r.limits.as_ref()))
+}
+
+fn list(m: Option<&BTreeMap<String, ApiQuantity>>) -> ResourceList {
+    m.into_iter().flatten().filter_map(|(k, v)| Some((k.clone(), Quantity::try_from(v).ok()?))).collect()
+}
+
+fn one(m: Option<&BTreeMap<String, ApiQuantity>>, name: &str) -> Option<Quantity> {
+    Quantity::try_from(m?.get(name)?).ok()
+}
+
+fn add_all(to: &mut ResourceList, more: &ResourceList) {
+    for (k, q) in more {
+        let sum = to.get(k).copied().unwrap_or_default().plus(*q);
+        to.insert(k.clone(), sum);
+    }
+}
+
+fn max_all(to: &mut ResourceList, other: &ResourceList) {
+    for (k, q) in other {
+        if to.get(k).is_none_or(|mine| mine < q) {
+            to.insert(k.clone(), *q);
+        }
+    }
+}
+
+fn override_with(total: &mut ResourceList, level: &ResourceList) {
+    for (k, q) in level.iter().filter(|(k, _)| is_pod_level_resource(k)) {
+        total.insert(k.clone(), *q);
+    }
+}
