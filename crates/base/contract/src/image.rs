@@ -1,0 +1,82 @@
+//! ImageManager: pull queue, pull back-off.
+
+use std::sync::Arc;
+
+use actor::{AskError, Inlet};
+use cri_api::v1::PodSandboxConfig;
+use model::PodUid;
+use model::core::Pod;
+
+use crate::message;
+use crate::view::Published;
+
+/// Make sure that an image is on the node, by the container's pull policy. Idempotent. Emits the pull events itself
+/// (Pulling, Pulled, Failed, BackOff, ErrImageNeverPull, InspectFailed). A pull goes on when the asker is gone.
+#[derive(Clone, Debug)]
+pub struct EnsureImage {
+    /// Pod that wants it.
+    pub pod: Arc<Pod>,
+    /// Event field path, e.g. `spec.containers{app}`.
+    pub field_path: String,
+    /// Image as written in the specification.
+    pub image: String,
+    /// `Always`, `IfNotPresent`, `Never`.
+    pub pull_policy: String,
+    /// Sent with the pull.
+    pub sandbox_config: Arc<PodSandboxConfig>,
+    /// Empty: the default handler.
+    pub runtime_handler: String,
+}
+message!(EnsureImage => Result<EnsuredImage, ImageFailure>);
+
+/// An image that is there.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct EnsuredImage {
+    /// What to put into `ContainerConfig.image.image` (id or reference as the runtime answered).
+    pub image_ref: String,
+    /// Numeric user of the image, if it has one.
+    pub uid: Option<i64>,
+    /// User name of the image, if it has one and it is not numeric.
+    pub username: String,
+}
+
+/// Why it is not: becomes the container's Waiting reason and message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ImageFailure {
+    /// `ErrImagePull`, `ImagePullBackOff`, `ErrImageNeverPull`, `InvalidImageName`, `ImageInspectError`,
+    /// `RegistryUnavailable`, `SignatureValidationFailed`.
+    pub reason: String,
+    /// Text for people.
+    pub message: String,
+}
+
+impl From<AskError> for ImageFailure {
+    fn from(e: AskError) -> Self {
+        Self { reason: "ErrImagePull".to_owned(), message: format!("image manager: {e}") }
+    }
+}
+
+/// Pulls under way and waiting.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImageView {
+    /// Images being pulled now.
+    pub pulling: Vec<String>,
+    /// Requests that wait for a pull slot.
+    pub queued: usize,
+}
+
+/// How others reach ImageManager.
+#[derive(Clone, Debug)]
+pub struct ImageHandle {
+    /// Route of [`EnsureImage`].
+    pub ensure_image: Inlet<EnsureImage>,
+    /// What is being pulled.
+    pub view: Published<ImageView>,
+}
+
+impl Default for ImageHandle {
+    fn default() -> Self {
+        Self { ensure_image: Inlet::unbound("ImageManager.EnsureImage"), view: Published::default() }
+    }
+}
