@@ -1,0 +1,8 @@
+//! Traits for what lies outside of the node daemon. Adapters implement them, managers use them, fakes stand in for them.
+//!
+//! No implementation lives here, and no trait names the library that serves it.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+pub mod runtime;
