@@ -11,6 +11,7 @@ pub mod ids;
 pub mod pod;
 pub mod quantity;
 pub mod resources;
+pub mod restart;
 pub mod runtime;
 pub mod time;
 
