@@ -1,0 +1,83 @@
+//! The container hash that says whether a running container still is what the specification asks for (pod-lifecycle 4.7).
+//!
+//! It must equal a Go kubelet's bit for bit: containers that a kubelet started carry it in an annotation, and a mismatch
+//! restarts them.
+
+use std::fmt::Write as _;
+
+use model::core::Container;
+use model::runtime::ContainerObservation;
+
+/// FNV-1a, 32 bit.
+#[must_use]
+pub fn fnv1a_32(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811c_9dc5, |h, b| (h ^ u32::from(*b)).wrapping_mul(0x0100_0193))
+}
+
+/// FNV-1a, 64 bit.
+#[must_use]
+pub fn fnv1a_64(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3))
+}
+
+/// Appends a JSON string as Go's encoder writes it, HTML-safe.
+fn go_json_string(out: &mut String, s: &str) {
+    out.push('"');
+    for c in s.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+/// Hash of what identifies a container: image and name.
+#[must_use]
+pub fn container_hash(name: &str, image: &str) -> u64 {
+    let mut json = String::with_capacity(32 + name.len() + image.len());
+    json.push_str("{\"image\":");
+    go_json_string(&mut json, image);
+    json.push_str(",\"name\":");
+    go_json_string(&mut json, name);
+    json.push('}');
+
+    let mut text = String::with_capacity(12 + 4 * json.len());
+    text.push_str("([]uint8)[");
+    for (i, b) in json.bytes().enumerate() {
+        if i > 0 {
+            text.push(' ');
+        }
+        let _ = write!(text, "{b}");
+    }
+    text.push(']');
+    u64::from(fnv1a_32(text.as_bytes()))
+}
+
+/// Hash of a container in a specification.
+#[must_use]
+pub fn spec_hash(container: &Container) -> u64 {
+    container_hash(&container.name, container.image.as_deref().unwrap_or_default())
+}
+
+/// The value of annotation `io.kubernetes.container.hash`: lower-case hex without padding.
+#[must_use]
+pub fn hash_annotation(container: &Container) -> String {
+    format!("{:x}", spec_hash(container))
+}
+
+/// Whether an instance was made from another name or image. An absent or unreadable annotation counts as 0, as in a
+/// kubelet, and so as changed.
+#[must_use]
+pub fn definition_changed(container: &Container, instance: &ContainerObservation) -> bool {
+    instance.hash.unwrap_or(0) != spec_hash(container)
+}

@@ -1,0 +1,67 @@
+//! What a plan is made from.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::core::Pod;
+use model::runtime::PodObservation;
+use model::{ContainerId, Timestamp};
+
+use crate::backoff::CrashBackoff;
+
+/// Standing verdict of one probe about one container.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+pub enum ProbeResult {
+    /// Seeded, nothing decided yet.
+    Unknown,
+    /// Success threshold reached.
+    Success,
+    /// Failure threshold reached.
+    Failure,
+}
+
+/// Verdicts by container id; a container without an entry has no verdict of that kind.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ProbeResults {
+    /// Liveness.
+    pub liveness: BTreeMap<ContainerId, ProbeResult>,
+    /// Readiness. No decision here reads it (readiness never gates a start, 4.4); kept so that one value carries all.
+    pub readiness: BTreeMap<ContainerId, ProbeResult>,
+    /// Startup.
+    pub startup: BTreeMap<ContainerId, ProbeResult>,
+}
+
+/// Feature gates that change decisions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gates {
+    /// `RestartAllContainersOnContainerExits` (KEP-5532), on by default since 1.36.
+    pub restart_all_containers: bool,
+}
+
+impl Default for Gates {
+    fn default() -> Self {
+        Self { restart_all_containers: true }
+    }
+}
+
+/// Everything that [`crate::plan`] looks at.
+#[derive(Clone, Copy, Debug)]
+pub struct PlanInput<'a> {
+    /// The pod as it shall be.
+    pub pod: &'a Pod,
+    /// The pod as the runtime reports it; must satisfy the invariants of [`PodObservation`].
+    pub observed: &'a PodObservation,
+    /// Probe verdicts.
+    pub probes: &'a ProbeResults,
+    /// Crash-loop back-off of this pod's containers. `plan` only reads it; call [`CrashBackoff::next`] for each start
+    /// that is carried out and has [`crate::ContainerStart::crashed_at`].
+    pub backoff: &'a CrashBackoff,
+    /// Containers in state created whose start nobody has tried (a worker died between create and start): they are
+    /// started as they are, instead of being replaced with a restart count one higher.
+    pub resumable: &'a BTreeSet<ContainerId>,
+    /// Names of running containers whose pending resize needs a restart (4.3).
+    pub resize_restart: &'a BTreeSet<String>,
+    /// Wall clock.
+    pub now: Timestamp,
+    /// Feature gates.
+    pub gates: Gates,
+}
