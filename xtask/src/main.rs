@@ -1,1 +1,36 @@
-fn main() {}
+//! The project's own tool: `cargo xtask COMMAND`. One file per command; each starts with the question it answers.
+
+#![forbid(unsafe_code)]
+
+mod bed;
+mod layers;
+mod setup;
+mod workspace;
+
+use clap::{Parser, Subcommand};
+
+/// Everything that is done to this repository beside writing it.
+///
+/// A fresh Debian machine needs `cargo xtask setup` once (as root). Then `cargo xtask demo` shows what bosun does,
+/// `cargo xtask test` runs every test there is, and `cargo xtask bench` measures the figures of the README.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Setup(setup::Args),
+    Bed(bed::Args),
+    Layers(layers::Args),
+}
+
+fn main() -> anyhow::Result<()> {
+    match Cli::parse().command {
+        Command::Setup(args) => setup::run(&args),
+        Command::Bed(args) => bed::run(&args),
+        Command::Layers(args) => layers::run(&args),
+    }
+}

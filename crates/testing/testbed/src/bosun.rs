@@ -1,0 +1,272 @@
+//! The daemon under test: `bosun run` on the bed's manifest folder, and its command line.
+
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::bed::tail;
+use crate::error::file;
+use crate::process::ProcessId;
+use crate::{BedError, TestBed, command, config, wait_until};
+
+/// How the daemon is started.
+#[derive(Debug, Clone)]
+pub struct BosunOptions {
+    /// The program. Default: `$BOSUN_BIN`.
+    pub program: PathBuf,
+    /// Node name; ends the names of static pods.
+    pub hostname: String,
+    /// Starts with `--enable-faults`.
+    pub faults: bool,
+    /// Fields laid over the bed's KubeletConfiguration.
+    pub config: Value,
+    /// `RUST_LOG` of the daemon.
+    pub log: String,
+}
+
+impl Default for BosunOptions {
+    fn default() -> Self {
+        BosunOptions {
+            program: std::env::var_os("BOSUN_BIN").map_or_else(|| "bosun".into(), PathBuf::from),
+            hostname: "bed".into(),
+            faults: false,
+            config: Value::Null,
+            log: "info".into(),
+        }
+    }
+}
+
+/// A daemon that runs, or ran, in a bed.
+pub struct Bosun {
+    options: BosunOptions,
+    dir: PathBuf,
+    child: Option<Child>,
+}
+
+impl Bosun {
+    /// Starts the daemon and waits until its socket answers.
+    ///
+    /// # Errors
+    /// When it ends or does not answer within 20 s; the end of its log is in the error.
+    pub fn start(bed: &mut TestBed, options: BosunOptions) -> Result<Self, BedError> {
+        let text = config::kubelet(bed.dir(), bed.cgroup_root(), &bed.socket(), &options.config);
+        bed.write("kubelet.yaml", &text)?;
+        let mut bosun = Bosun { options, dir: bed.dir().to_owned(), child: None };
+        bosun.start_again(bed)?;
+        Ok(bosun)
+    }
+
+    /// Starts the daemon after it ended or was killed.
+    ///
+    /// # Errors
+    /// As [`Bosun::start`].
+    pub fn start_again(&mut self, bed: &mut TestBed) -> Result<(), BedError> {
+        self.launch(bed)?;
+        wait_until("bosun to answer on its socket", Duration::from_secs(20), || {
+            if let Some(Ok(Some(status))) = self.child.as_mut().map(Child::try_wait) {
+                return Err(format!("it ended with {status}"));
+            }
+            self.get("actors").map(drop).map_err(|e| e.to_string())
+        })
+        .map_err(|e| self.with_log(e))
+    }
+
+    /// Starts the daemon and does not wait.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn launch(&mut self, bed: &mut TestBed) -> Result<(), BedError> {
+        let mut start = Command::new(&self.options.program);
+        start.arg("run").arg("--config").arg(self.dir.join("kubelet.yaml"));
+        start.arg("--root-dir").arg(self.dir.join("node")).arg("--socket").arg(self.socket());
+        start.args(["--hostname-override", &self.options.hostname]);
+        if self.options.faults {
+            start.arg("--enable-faults");
+        }
+        start.env("RUST_LOG", &self.options.log);
+        self.child = Some(bed.spawn_logged(&mut start, &self.log_path())?);
+        Ok(())
+    }
+
+    /// The daemon's own socket.
+    #[must_use]
+    pub fn socket(&self) -> PathBuf {
+        self.dir.join("bosun.sock")
+    }
+
+    /// Where its log goes.
+    #[must_use]
+    pub fn log_path(&self) -> PathBuf {
+        self.dir.join("bosun.log")
+    }
+
+    /// The last lines of its log.
+    #[must_use]
+    pub fn log(&self) -> String {
+        tail(&self.log_path(), 40)
+    }
+
+    fn with_log(&self, error: BedError) -> BedError {
+        match error {
+            BedError::Timeout { what, limit, detail } => {
+                BedError::Timeout { what, limit, detail: format!("{detail}\n{}", self.log()) }
+            }
+            e => e,
+        }
+    }
+
+    /// Pid while it runs.
+    #[must_use]
+    pub fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    /// The manifest folder.
+    #[must_use]
+    pub fn manifests(&self) -> PathBuf {
+        self.dir.join("manifests")
+    }
+
+    /// Puts a manifest into the folder as a careful user does: complete at once.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn put(&self, name: &str, manifest: &str) -> Result<(), BedError> {
+        let hidden = self.manifests().join(format!(".{name}.new"));
+        let path = self.manifests().join(name);
+        file("write", &hidden, std::fs::write(&hidden, manifest))?;
+        file("rename", &path, std::fs::rename(&hidden, &path))
+    }
+
+    /// Takes a manifest out of the folder.
+    ///
+    /// # Errors
+    /// When it is not there.
+    pub fn take(&self, name: &str) -> Result<(), BedError> {
+        let path = self.manifests().join(name);
+        file("remove", &path, std::fs::remove_file(&path))
+    }
+
+    /// Runs the command line against this daemon, and returns what it printed.
+    ///
+    /// # Errors
+    /// When it ends with an error.
+    pub fn cli(&self, args: &[&str]) -> Result<String, BedError> {
+        let mut run = Command::new(&self.options.program);
+        run.args(args).arg("--socket").arg(self.socket());
+        command::run_command(&mut run)
+    }
+
+    /// `bosun get WHAT -o json`, parsed.
+    ///
+    /// # Errors
+    /// When it fails or prints no JSON.
+    pub fn get(&self, what: &str) -> Result<Value, BedError> {
+        let text = self.cli(&["get", what, "-o", "json"])?;
+        serde_json::from_str(&text)
+            .map_err(|e| BedError::Answer { from: format!("bosun get {what}"), detail: format!("{e}: {text}") })
+    }
+
+    /// The pods as `v1.Pod` objects with their status.
+    ///
+    /// # Errors
+    /// As [`Bosun::get`].
+    pub fn pods(&self) -> Result<Vec<Value>, BedError> {
+        Ok(items(self.get("pods")?))
+    }
+
+    /// The pod of the manifest whose `metadata.name` is `name`.
+    ///
+    /// # Errors
+    /// As [`Bosun::get`]; `Ok(None)` when there is none.
+    pub fn pod(&self, name: &str) -> Result<Option<Value>, BedError> {
+        let full = format!("{name}-{}", self.options.hostname);
+        Ok(self.pods()?.into_iter().find(|p| p["metadata"]["name"] == full.as_str()))
+    }
+
+    /// Waits until a pod looks as `good` says. `good` answers `None` while it does not.
+    ///
+    /// # Errors
+    /// After `limit`, with the pod's status as last seen and the end of the log.
+    pub fn wait_pod<T>(
+        &self,
+        name: &str,
+        what: &str,
+        limit: Duration,
+        mut good: impl FnMut(&Value) -> Option<T>,
+    ) -> Result<T, BedError> {
+        wait_until(&format!("pod {name} {what}"), limit, || {
+            let pod = self.pod(name).map_err(|e| e.to_string())?.ok_or("no such pod")?;
+            good(&pod).ok_or_else(|| serde_json::to_string_pretty(&pod["status"]).unwrap_or_default())
+        })
+        .map_err(|e| self.with_log(e))
+    }
+
+    /// The actors and their restarts.
+    ///
+    /// # Errors
+    /// As [`Bosun::get`].
+    pub fn actors(&self) -> Result<Vec<Value>, BedError> {
+        Ok(items(self.get("actors")?))
+    }
+
+    /// Sets a fault rule (needs [`BosunOptions::faults`]).
+    ///
+    /// # Errors
+    /// When the daemon refuses it.
+    pub fn fault(&self, rule: &str) -> Result<String, BedError> {
+        self.cli(&["fault", rule])
+    }
+
+    /// `kill -9`.
+    pub fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// SIGTERM, then waits for the end.
+    ///
+    /// # Errors
+    /// When it does not end in time; it is killed then.
+    pub fn terminate(&mut self, limit: Duration) -> Result<std::process::ExitStatus, BedError> {
+        let Some(mut child) = self.child.take() else {
+            return Err(BedError::Answer { from: "bosun".into(), detail: "it does not run".into() });
+        };
+        if let Some(p) = i32::try_from(child.id()).ok().and_then(ProcessId::of) {
+            p.signal(Signal::TERM);
+        }
+        let ended = wait_until("bosun to end after SIGTERM", limit, || match child.try_wait() {
+            Ok(Some(status)) => Ok(status),
+            Ok(None) => Err("it still runs".into()),
+            Err(e) => Err(e.to_string()),
+        });
+        if ended.is_err() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        ended.map_err(|e| self.with_log(e))
+    }
+}
+
+impl Drop for Bosun {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Lists come as Kubernetes lists (`items`) or as plain arrays.
+fn items(value: Value) -> Vec<Value> {
+    match value {
+        Value::Array(items) => items,
+        Value::Object(mut list) => match list.remove("items") {
+            Some(Value::Array(items)) => items,
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}

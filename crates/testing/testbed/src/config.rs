@@ -1,0 +1,108 @@
+//! The texts of the configuration files that a bed writes.
+
+use std::path::Path;
+
+use crate::machine;
+use crate::network::Network;
+
+/// containerd's configuration (version 2, read by 1.6 and 1.7 alike).
+pub(crate) fn containerd(dir: &Path, network: &Network, pause_image: &str, snapshotter: &str) -> String {
+    let dir = dir.display();
+    let restrict = !machine::may_lower_oom_score();
+    let cni_bin = "/usr/lib/cni";
+    let _ = network;
+    format!(
+        r#"version = 2
+root = "{dir}/root"
+state = "{dir}/state"
+disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper",
+  "io.containerd.snapshotter.v1.zfs", "io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp"]
+[grpc]
+  address = "{dir}/containerd.sock"
+[ttrpc]
+  address = "{dir}/containerd.sock.ttrpc"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "{dir}/opt"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "{pause_image}"
+  restrict_oom_score_adj = {restrict}
+  netns_mounts_under_state_dir = true
+  disable_apparmor = true
+  stream_server_address = "127.0.0.1"
+  stream_server_port = "0"
+  [plugins."io.containerd.grpc.v1.cri".cni]
+    bin_dir = "{cni_bin}"
+    conf_dir = "{dir}/cni"
+  [plugins."io.containerd.grpc.v1.cri".registry]
+    config_path = "{dir}/certs.d"
+  [plugins."io.containerd.grpc.v1.cri".containerd]
+    snapshotter = "{snapshotter}"
+    [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+      runtime_type = "io.containerd.runc.v2"
+      [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+        Root = "{dir}/runc"
+        SystemdCgroup = false
+"#
+    )
+}
+
+/// The pod network: bridge and host-local addresses for pods, portmap for host ports, loopback.
+pub(crate) fn cni(dir: &Path, network: &Network) -> String {
+    serde_json::json!({
+        "cniVersion": "0.4.0",
+        "name": network.name,
+        "plugins": [
+            {
+                "type": "bridge", "bridge": network.bridge, "isGateway": true, "ipMasq": false, "hairpinMode": true,
+                "ipam": {
+                    "type": "host-local", "dataDir": dir.join("ipam"), "routes": [{"dst": "0.0.0.0/0"}],
+                    "ranges": [[{"subnet": network.subnet(), "gateway": network.gateway()}]],
+                },
+            },
+            {"type": "portmap", "capabilities": {"portMappings": true}},
+        ],
+    })
+    .to_string()
+}
+
+/// docker-registry's configuration: files in `dir`, loopback only, optionally with a password.
+pub(crate) fn registry(dir: &Path, port: u16, htpasswd: Option<&Path>) -> String {
+    let dir = dir.display();
+    let auth = htpasswd.map_or(String::new(), |file| {
+        format!("auth:\n  htpasswd:\n    realm: test\n    path: {}\n", file.display())
+    });
+    format!(
+        "version: 0.1\nlog:\n  level: warn\nstorage:\n  filesystem:\n    rootdirectory: {dir}/store\n  delete:\n    enabled: true\n\
+         http:\n  addr: 127.0.0.1:{port}\n  secret: test\n{auth}"
+    )
+}
+
+/// Tells containerd where a registry host really listens.
+pub(crate) fn mirror(host: &str, port: u16) -> String {
+    format!(
+        "server = \"http://127.0.0.1:{port}\"\n[host.\"http://127.0.0.1:{port}\"]\n  capabilities = [\"pull\", \"resolve\"]\n# stands in for {host}\n"
+    )
+}
+
+/// The KubeletConfiguration of the daemon under test. `extra` fields are laid over the bed's own.
+pub(crate) fn kubelet(dir: &Path, cgroup_root: &str, socket: &Path, extra: &serde_json::Value) -> String {
+    let mut config = serde_json::json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "staticPodPath": dir.join("manifests"),
+        "containerRuntimeEndpoint": format!("unix://{}", socket.display()),
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": cgroup_root,
+        "cgroupsPerQOS": true,
+        "enforceNodeAllocatable": ["none"],
+        "podLogsDir": dir.join("logs"),
+        "failSwapOn": false,
+        "maxPods": 250,
+        // File name and line of resolv.conf are the host's business; pods of the bed need no names.
+        "resolvConf": dir.join("resolv.conf"),
+    });
+    if let (Some(own), Some(extra)) = (config.as_object_mut(), extra.as_object()) {
+        own.extend(extra.iter().map(|(k, v)| (k.clone(), v.clone())));
+    }
+    serde_json::to_string_pretty(&config).unwrap_or_default()
+}

@@ -1,0 +1,52 @@
+//! A real node's surroundings on a plain machine, for demos, benches and end-to-end tests.
+//!
+//! Owns: a containerd of its own (config, root, state, socket in one folder), a CNI bridge, images built from local
+//! parts, registries on loopback, a daemon under test, and the removal of all of it.
+//! Never: touches a system containerd, another bed, or a process that this bed did not start.
+//!
+//! Everything that a bed leaves on the machine is named in its `bed.json`, so that the next start can remove what
+//! a killed owner left behind ([`sweep_orphans`]).
+
+#![forbid(unsafe_code)]
+
+mod bed;
+mod bosun;
+mod cleanup;
+mod command;
+mod config;
+mod error;
+mod images;
+mod machine;
+mod network;
+mod process;
+mod registry;
+
+pub use bed::{Options, TestBed};
+pub use bosun::{Bosun, BosunOptions};
+pub use cleanup::{clean_on_signals, remove_bed, sweep_orphans};
+pub use error::BedError;
+pub use images::{BASH_IMAGE, BUSYBOX_IMAGES, Image, PAUSE_IMAGE};
+pub use machine::{Problem, REQUIRED, Requirement, missing};
+pub use process::{Usage, usage};
+pub use registry::{Login, Registry};
+
+/// Asks `probe` every few milliseconds until it answers or `limit` has passed.
+///
+/// # Errors
+/// [`BedError::Timeout`] with `what` and the last detail that `probe` gave.
+pub fn wait_until<T>(
+    what: &str,
+    limit: std::time::Duration,
+    mut probe: impl FnMut() -> Result<T, String>,
+) -> Result<T, BedError> {
+    let start = std::time::Instant::now();
+    loop {
+        match probe() {
+            Ok(value) => return Ok(value),
+            Err(detail) if start.elapsed() > limit => {
+                return Err(BedError::Timeout { what: what.to_owned(), limit, detail });
+            }
+            Err(_) => process::pause(),
+        }
+    }
+}

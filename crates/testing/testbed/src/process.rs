@@ -1,0 +1,150 @@
+//! Looking at and ending processes by pid, safe against reused pids.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// A process, told apart from a later one that got the same pid by its start time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct ProcessId {
+    pub(crate) pid: i32,
+    pub(crate) start_ticks: u64,
+}
+
+impl ProcessId {
+    /// The process that has this pid now.
+    pub(crate) fn of(pid: i32) -> Option<Self> {
+        Stat::read(pid).map(|s| ProcessId { pid, start_ticks: s.start_ticks })
+    }
+
+    /// Whether it still exists (a zombie counts as gone).
+    pub(crate) fn alive(self) -> bool {
+        Stat::read(self.pid).is_some_and(|s| s.start_ticks == self.start_ticks && s.state != 'Z')
+    }
+
+    pub(crate) fn signal(self, signal: Signal) {
+        if self.alive()
+            && let Some(pid) = Pid::from_raw(self.pid)
+        {
+            let _ = kill_process(pid, signal);
+        }
+    }
+}
+
+/// Memory and processor time of a process.
+#[derive(Debug, Clone, Copy)]
+pub struct Usage {
+    /// Resident set in KiB.
+    pub rss_kib: u64,
+    /// User plus system time since its start.
+    pub cpu: Duration,
+    /// Number of threads.
+    pub threads: u64,
+}
+
+/// What `pid` uses now; `None` when it is gone.
+#[must_use]
+pub fn usage(pid: u32) -> Option<Usage> {
+    let pid = i32::try_from(pid).ok()?;
+    let stat = Stat::read(pid)?;
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let field = |name: &str| {
+        let line = status.lines().find_map(|l| l.strip_prefix(name))?;
+        line.split_whitespace().next()?.parse::<u64>().ok()
+    };
+    // schedstat counts nanoseconds; the ticks of stat are too coarse for an idle daemon.
+    let cpu = cpu_of_threads(pid).unwrap_or_else(|| Duration::from_millis(stat.cpu_ticks * 10));
+    Some(Usage { rss_kib: field("VmRSS:")?, cpu, threads: field("Threads:")? })
+}
+
+fn cpu_of_threads(pid: i32) -> Option<Duration> {
+    let mut nanos = 0;
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        nanos += text.split_whitespace().next()?.parse::<u64>().ok()?;
+    }
+    Some(Duration::from_nanos(nanos))
+}
+
+struct Stat {
+    state: char,
+    parent: i32,
+    cpu_ticks: u64,
+    start_ticks: u64,
+}
+
+impl Stat {
+    fn read(pid: i32) -> Option<Self> {
+        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name may hold spaces and brackets: fields start after the last bracket (proc(5), field 3 on).
+        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
+        let number = |n: usize| fields.get(n - 3)?.parse::<u64>().ok();
+        Some(Stat {
+            state: fields.first()?.chars().next()?,
+            parent: fields.get(1)?.parse().ok()?,
+            cpu_ticks: number(14)? + number(15)?,
+            start_ticks: number(22)?,
+        })
+    }
+}
+
+/// All processes and their parents.
+fn parents() -> BTreeMap<i32, i32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return BTreeMap::new() };
+    let pids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
+    pids.filter_map(|pid| Some((pid, Stat::read(pid)?.parent))).collect()
+}
+
+/// The given processes and everything below them.
+pub(crate) fn with_descendants(roots: &BTreeSet<i32>) -> BTreeSet<ProcessId> {
+    let parents = parents();
+    let below = |mut pid: i32| {
+        while pid > 1 {
+            if roots.contains(&pid) {
+                return true;
+            }
+            pid = parents.get(&pid).copied().unwrap_or(0);
+        }
+        false
+    };
+    parents.keys().filter(|&&p| below(p)).filter_map(|&p| ProcessId::of(p)).collect()
+}
+
+/// Shims of the containerd that listens on `socket`, known by their command line.
+pub(crate) fn shims_of(socket: &Path) -> BTreeSet<i32> {
+    let socket = socket.as_os_str().as_encoded_bytes();
+    let is_shim = |pid: &i32| {
+        let Ok(line) = std::fs::read(format!("/proc/{pid}/cmdline")) else { return false };
+        let mut words = line.split(|b| *b == 0);
+        words.next().is_some_and(|w| w.windows(15).any(|w| w == b"containerd-shim")) && words.any(|w| w == socket)
+    };
+    parents().into_keys().filter(is_shim).collect()
+}
+
+/// Ends processes at once and waits until they are gone.
+pub(crate) fn kill_all(processes: &BTreeSet<ProcessId>) {
+    for p in processes {
+        p.signal(Signal::KILL);
+    }
+    wait_gone(processes, Duration::from_secs(5));
+}
+
+/// Waits until none is left; `false` when some outlive `limit`.
+pub(crate) fn wait_gone(processes: &BTreeSet<ProcessId>, limit: Duration) -> bool {
+    let start = std::time::Instant::now();
+    while processes.iter().any(|p| p.alive()) {
+        if start.elapsed() > limit {
+            return false;
+        }
+        pause();
+    }
+    true
+}
+
+/// One step of a wait.
+#[allow(clippy::disallowed_methods, reason = "test support: waits for other processes in real time, no arbiter here")]
+pub(crate) fn pause() {
+    std::thread::sleep(Duration::from_millis(10));
+}

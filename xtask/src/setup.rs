@@ -1,0 +1,93 @@
+//! Can this machine run the test bed, and if not, can we make it so?
+
+use std::process::Command;
+
+use anyhow::{Context, bail};
+use testbed::Problem;
+
+/// Installs what the test bed needs (Debian packages). Says each step, skips what is there.
+///
+/// Needs root on a Debian-like Linux with apt. Never touches a service: packages are installed without starting
+/// the daemons that they bring. The bed's containerd has its own folder, socket and network.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Only says what is missing; exits with an error if anything is.
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let problems = testbed::missing();
+    let unfit: Vec<String> = problems.iter().filter_map(unfit).collect();
+    if !unfit.is_empty() {
+        bail!("this machine cannot run the test bed:\n  - {}", unfit.join("\n  - "));
+    }
+    for there in testbed::REQUIRED.iter().filter(|r| !is_missing(&problems, r.package)) {
+        println!("  have     {:<28} {}", there.package, there.why);
+    }
+    let wanted: Vec<&'static str> = problems.iter().filter_map(package).collect();
+    for problem in &problems {
+        println!("  missing  {problem}");
+    }
+    if wanted.is_empty() {
+        println!("the test bed can run here");
+        return Ok(());
+    }
+    if args.check {
+        bail!("{} packages are missing; `cargo xtask setup` installs them", wanted.len());
+    }
+    install(&wanted)?;
+    let left = testbed::missing();
+    if let Some(problem) = left.first() {
+        bail!("still missing after the installation: {problem}");
+    }
+    println!("the test bed can run here");
+    Ok(())
+}
+
+fn unfit(problem: &Problem) -> Option<String> {
+    matches!(problem, Problem::Unfit(_)).then(|| problem.to_string())
+}
+
+fn package(problem: &Problem) -> Option<&'static str> {
+    match problem {
+        Problem::Package(requirement) => Some(requirement.package),
+        Problem::Unfit(_) => None,
+    }
+}
+
+fn is_missing(problems: &[Problem], name: &str) -> bool {
+    problems.iter().filter_map(package).any(|p| p == name)
+}
+
+fn install(packages: &[&str]) -> anyhow::Result<()> {
+    if Command::new("apt-get").arg("--version").output().is_err() {
+        bail!("no apt-get here: install these by hand: {}", packages.join(" "));
+    }
+    println!("  step     apt-get update");
+    apt(&["update", "-qq"])?;
+    println!("  step     apt-get install {}", packages.join(" "));
+    // A file that forbids service starts while packages are set up; Debian's own way (invoke-rc.d, policy-rc.d).
+    let policy = std::path::Path::new("/usr/sbin/policy-rc.d");
+    let ours = !policy.exists();
+    if ours {
+        std::fs::write(policy, "#!/bin/sh\nexit 101\n").context("cannot write /usr/sbin/policy-rc.d")?;
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(policy, std::fs::Permissions::from_mode(0o755))?;
+    }
+    let mut args = vec!["install", "-y", "-qq", "--no-install-recommends"];
+    args.extend(packages);
+    let done = apt(&args);
+    if ours {
+        std::fs::remove_file(policy).context("cannot remove /usr/sbin/policy-rc.d")?;
+    }
+    done
+}
+
+fn apt(args: &[&str]) -> anyhow::Result<()> {
+    let output = Command::new("apt-get").args(args).env("DEBIAN_FRONTEND", "noninteractive").output()?;
+    if !output.status.success() {
+        bail!("apt-get {} failed: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
+}
