@@ -26,6 +26,23 @@ pub const HUGEPAGES_PREFIX: &str = "hugepages-";
 /// Amounts by resource name.
 pub type ResourceList = BTreeMap<String, Quantity>;
 
+/// Limits of one cgroup, the same words for v1 and v2. `None` and absent keys leave what is there alone.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct CgroupValues {
+    /// CPU shares in v1 terms, 2 to 262144; v2 gets the weight that they stand for.
+    pub cpu_shares: Option<u64>,
+    /// CFS quota in microseconds per period; -1 means none.
+    pub cpu_quota_us: Option<i64>,
+    /// CFS period in microseconds.
+    pub cpu_period_us: Option<u64>,
+    /// Memory limit in bytes; -1 means none.
+    pub memory_limit_bytes: Option<i64>,
+    /// Most processes and threads; -1 means no limit.
+    pub pids_max: Option<i64>,
+    /// Limit in bytes by huge page size in bytes.
+    pub hugetlb_bytes: BTreeMap<u64, u64>,
+}
+
 /// Quality of service of a pod: who gives way first when memory runs short.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
 pub enum QosClass {
@@ -175,23 +192,43 @@ pub fn overhead(pod: &Pod) -> ResourceList {
 /// What the whole pod requests, overhead included (node-and-resources 1.6).
 #[must_use]
 pub fn pod_requests(pod: &Pod) -> ResourceList {
-    let mut total = aggregate(pod, requests);
-    override_with(&mut total, &requests_of(pod_level(pod)));
+    let mut total = pod_requests_without_overhead(pod);
     add_all(&mut total, &overhead(pod));
     total
+}
+
+/// What the whole pod requests for its containers.
+#[must_use]
+pub fn pod_requests_without_overhead(pod: &Pod) -> ResourceList {
+    let mut total = container_requests(pod);
+    override_with(&mut total, &requests_of(pod_level(pod)));
+    total
+}
+
+/// What the containers together request at their peak, whatever the pod level says.
+#[must_use]
+pub fn container_requests(pod: &Pod) -> ResourceList {
+    aggregate(pod, requests)
 }
 
 /// What the whole pod may use at most. Overhead counts only where there is a limit already. A resource that some
 /// container does not limit is in here too; see [`every_container_limits`].
 #[must_use]
 pub fn pod_limits(pod: &Pod) -> ResourceList {
-    let mut total = aggregate(pod, limits);
-    override_with(&mut total, &limits_of(pod_level(pod)));
+    let mut total = pod_limits_without_overhead(pod);
     for (name, extra) in overhead(pod) {
         if let Some(q) = total.get_mut(&name).filter(|q| !q.is_zero()) {
             *q = q.plus(extra);
         }
     }
+    total
+}
+
+/// What the containers of the pod may use at most.
+#[must_use]
+pub fn pod_limits_without_overhead(pod: &Pod) -> ResourceList {
+    let mut total = aggregate(pod, limits);
+    override_with(&mut total, &limits_of(pod_level(pod)));
     total
 }
 

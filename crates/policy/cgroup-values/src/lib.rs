@@ -1,0 +1,71 @@
+//! From a pod's requests and limits to the numbers and names that cgroups and the CRI take.
+//!
+//! Owns every formula of node-and-resources 1.2, 1.4 to 1.8, 1.10, 1.11 and 1.14. Never reads the host: facts and rules
+//! come in as arguments. Nothing here can fail.
+
+#![forbid(unsafe_code)]
+
+pub mod cpu;
+pub mod cri;
+pub mod names;
+pub mod oom;
+pub mod tree;
+
+#[cfg(test)]
+mod tests;
+
+pub use names::{CgroupDriver, CgroupName, PodTree};
+
+/// What the formulas need to know of the host.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct NodeFacts {
+    /// Memory of the machine in bytes.
+    pub memory_capacity_bytes: i64,
+    /// Swap of the machine in bytes.
+    pub swap_total_bytes: i64,
+    /// Whether cgroups can limit swap (`memory.swap.max`, `memory.memsw.limit_in_bytes`).
+    pub swap_controller: bool,
+    /// Whether the host has the unified hierarchy.
+    pub cgroup_v2: bool,
+    /// Huge page sizes of the host in bytes, ascending.
+    pub page_sizes: Vec<u64>,
+}
+
+/// Whether pods may swap (`memorySwap.swapBehavior`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SwapBehavior {
+    /// Nobody swaps.
+    #[default]
+    None,
+    /// Burstable pods swap in proportion to their request (v2 only).
+    Limited,
+}
+
+/// The operator's rules for limits.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LimitRules {
+    /// `cpuCFSQuota`: enforce CPU limits. Without it pod cgroups get quota -1 and the CRI gets neither quota nor period.
+    pub cpu_quota: bool,
+    /// `cpuCFSQuotaPeriod` in microseconds.
+    pub cpu_period_us: u64,
+    /// `podPidsLimit`; not positive: no limit.
+    pub pod_pids_max: Option<i64>,
+    /// `singleProcessOOMKill`; on v1 it has no effect, the kernel knows no other way.
+    pub single_process_oom_kill: bool,
+    /// `memorySwap.swapBehavior`.
+    pub swap: SwapBehavior,
+}
+
+impl LimitRules {
+    /// The rules of a node that configures nothing.
+    #[must_use]
+    pub const fn standard() -> Self {
+        Self {
+            cpu_quota: true,
+            cpu_period_us: cpu::DEFAULT_PERIOD_US,
+            pod_pids_max: None,
+            single_process_oom_kill: false,
+            swap: SwapBehavior::None,
+        }
+    }
+}
