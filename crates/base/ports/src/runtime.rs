@@ -20,7 +20,7 @@ pub type RuntimeResult<T> = Result<T, RuntimeError>;
 /// Sandboxes, containers and the runtime itself.
 #[async_trait]
 pub trait ContainerRuntime: Send + Sync + 'static {
-    /// Name and version. An implementation answers only after its handshake was accepted.
+    /// Name and version: no field of the answer is empty, and `version` is "0.1.0".
     async fn version(&self) -> RuntimeResult<v1::VersionResponse>;
     /// Conditions, handlers, features. Polled every 5 s.
     async fn status(&self, verbose: bool) -> RuntimeResult<v1::StatusResponse>;

@@ -1,0 +1,160 @@
+//! Connections that fail fast while the runtime is away, and come back by themselves.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::future::BoxFuture;
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::UnixStream;
+use tokio::time::{Instant, timeout};
+use tonic::transport::{Channel, Endpoint, Uri};
+
+/// Back-off between attempts (book interfaces.md 7.1).
+const BACKOFF_BASE: Duration = Duration::from_millis(100);
+const BACKOFF_FACTOR: f64 = 1.6;
+const BACKOFF_JITTER: f64 = 0.2;
+const BACKOFF_MAX: Duration = Duration::from_secs(3);
+/// An attempt gets this long before it counts as failed.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A byte stream to the runtime.
+pub trait Io: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Io for T {}
+
+/// Opens connections: a unix socket in life, an in-memory pipe in tests.
+pub type Connector = Arc<dyn Fn() -> BoxFuture<'static, io::Result<Box<dyn Io>>> + Send + Sync>;
+
+/// A connector for a unix socket.
+pub(crate) fn unix(path: PathBuf) -> Connector {
+    Arc::new(move || {
+        let path = path.clone();
+        Box::pin(async move {
+            match UnixStream::connect(&path).await {
+                Ok(s) => Ok(Box::new(s) as Box<dyn Io>),
+                Err(e) => Err(io::Error::new(e.kind(), format!("dial unix {}: {e}", path.display()))),
+            }
+        })
+    })
+}
+
+/// Counts connections that were made; a new one may lead to another version of the runtime.
+#[derive(Clone, Default, Debug)]
+pub(crate) struct Connections(Arc<AtomicU64>);
+
+impl Connections {
+    pub(crate) fn count(&self) -> u64 {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A channel over `connector` that connects on first use.
+pub(crate) fn channel(connector: Connector, seed: u64) -> (Channel, Connections) {
+    let made = Connections::default();
+    let gate = Arc::new(Gate { connector, made: made.clone(), state: Mutex::new(Backoff::new(seed)) });
+    let service = tower::service_fn(move |_: Uri| {
+        let gate = Arc::clone(&gate);
+        async move { gate.open().await.map(TokioIo::new) }
+    });
+    // The authority must be a legal host name; some servers refuse a path there.
+    let channel = Endpoint::from_static("http://localhost").connect_with_connector_lazy(service);
+    (channel, made)
+}
+
+struct Gate {
+    connector: Connector,
+    made: Connections,
+    state: Mutex<Backoff>,
+}
+
+impl Gate {
+    async fn open(&self) -> io::Result<Box<dyn Io>> {
+        if let Some(refused) = self.state().refuse(Instant::now()) {
+            return Err(refused);
+        }
+        let result = match timeout(CONNECT_TIMEOUT, (self.connector)()).await {
+            Ok(r) => r,
+            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no answer from the runtime's socket within 5 s")),
+        };
+        match &result {
+            Ok(_) => {
+                self.state().succeeded();
+                self.made.0.fetch_add(1, Ordering::AcqRel);
+            }
+            Err(e) => self.state().failed(Instant::now(), e),
+        }
+        result
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, Backoff> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// When the next attempt is due, and what the last one said.
+struct Backoff {
+    rng: fastrand::Rng,
+    failures: i32,
+    last: Option<(Instant, io::ErrorKind, String)>,
+}
+
+impl Backoff {
+    fn new(seed: u64) -> Self {
+        Self { rng: fastrand::Rng::with_seed(seed), failures: 0, last: None }
+    }
+
+    fn refuse(&self, now: Instant) -> Option<io::Error> {
+        let (until, kind, text) = self.last.as_ref()?;
+        (now < *until).then(|| io::Error::new(*kind, text.clone()))
+    }
+
+    fn succeeded(&mut self) {
+        self.failures = 0;
+        self.last = None;
+    }
+
+    fn failed(&mut self, now: Instant, e: &io::Error) {
+        let plain = BACKOFF_BASE.as_secs_f64() * BACKOFF_FACTOR.powi(self.failures);
+        let jitter = 1.0 + BACKOFF_JITTER * (self.rng.f64() * 2.0 - 1.0);
+        let wait = Duration::from_secs_f64(plain.min(BACKOFF_MAX.as_secs_f64()) * jitter);
+        self.failures = (self.failures + 1).min(20);
+        self.last = Some((now + wait, e.kind(), e.to_string()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+
+    use super::Backoff;
+
+    #[test]
+    fn backs_off_from_100_ms_to_3_s_with_a_fifth_of_jitter() {
+        let mut b = Backoff::new(1);
+        let now = Instant::now();
+        for want_ms in [100.0, 160.0, 256.0, 409.6, 655.4, 1048.6, 1677.7, 2684.4, 3000.0, 3000.0] {
+            b.failed(now, &io::Error::other("gone"));
+            let until = b.last.as_ref().unwrap().0;
+            let got = (until - now).as_secs_f64() * 1000.0;
+            assert!((got - want_ms).abs() <= want_ms * 0.2 + 0.1, "{got} is not about {want_ms}");
+        }
+    }
+
+    #[test]
+    fn refuses_with_the_last_error_until_the_wait_is_over_and_forgets_it_on_success() {
+        let mut b = Backoff::new(1);
+        let now = Instant::now();
+        assert!(b.refuse(now).is_none());
+        b.failed(now, &io::Error::other("gone"));
+        assert_eq!(b.refuse(now + Duration::from_millis(70)).unwrap().to_string(), "gone");
+        assert!(b.refuse(now + Duration::from_millis(130)).is_none());
+        b.succeeded();
+        assert!(b.refuse(now).is_none());
+    }
+}

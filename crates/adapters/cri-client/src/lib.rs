@@ -1,0 +1,34 @@
+//! The container runtime over CRI v1 gRPC on a unix socket.
+//!
+//! Owns the connection, the deadline of each call (book interfaces.md 7.3), the reconnect back-off, what the runtime
+//! turned out not to implement, and the two tiers of events. Decides nothing about pods and retries no call.
+
+#![forbid(unsafe_code)]
+
+mod client;
+mod connect;
+mod deadline;
+mod endpoint;
+mod events;
+mod handshake;
+mod status;
+
+pub use client::{CriClient, Options};
+pub use connect::{Connector, Io};
+pub use deadline::Deadlines;
+pub use endpoint::{Endpoint, EndpointError};
+pub use handshake::{CgroupDriver, Handshake, HandshakeError};
+
+/// Largest message that is accepted.
+pub const MAX_MESSAGE: usize = 16 << 20;
+
+/// Generated client stubs.
+#[allow(unreachable_pub, missing_docs, clippy::all, clippy::pedantic)]
+mod stubs {
+    pub mod cri {
+        include!(concat!(env!("OUT_DIR"), "/runtime.v1.rs"));
+    }
+    pub mod containerd {
+        include!(concat!(env!("OUT_DIR"), "/containerd.services.events.v1.rs"));
+    }
+}
