@@ -1,0 +1,247 @@
+//! The host: cgroups, mounts, files, facts.
+//!
+//! All calls block (callers use `spawn_blocking`), answer within one call, and are safe to repeat. Paths are absolute
+//! unless a parameter says otherwise. Errors name the operation and the path.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use model::resources::CgroupValues;
+
+/// What went wrong on the host, with what, where.
+#[derive(Debug, thiserror::Error)]
+#[error("{op} {}", path.display())]
+pub struct HostError {
+    /// The operation, as the system names it (`mkdir`, `mount`).
+    pub op: &'static str,
+    /// What it was about.
+    pub path: PathBuf,
+    /// The system's answer.
+    #[source]
+    pub source: io::Error,
+}
+
+impl HostError {
+    /// An error of `op` on `path`.
+    #[must_use]
+    pub fn new(op: &'static str, path: impl Into<PathBuf>, source: impl Into<io::Error>) -> Self {
+        Self { op, path: path.into(), source: source.into() }
+    }
+
+    /// The system's error kind.
+    #[must_use]
+    pub fn kind(&self) -> io::ErrorKind {
+        self.source.kind()
+    }
+
+    /// Whether what was asked for is not there.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.kind() == io::ErrorKind::NotFound
+    }
+}
+
+/// Result of one call.
+pub type HostResult<T> = Result<T, HostError>;
+
+/// Which cgroup hierarchy the host runs.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CgroupVersion {
+    /// One tree per controller.
+    V1,
+    /// The unified tree.
+    V2,
+}
+
+/// The cgroup tree. Paths are those below the mount point, as the CRI has them (`/kubepods/burstable`); `..` and empty
+/// components are refused.
+pub trait CgroupFs: Send + Sync + 'static {
+    /// Which hierarchy.
+    fn version(&self) -> CgroupVersion;
+    /// Required controllers that the host lacks; empty when pods can be limited.
+    fn missing_controllers(&self) -> Vec<String>;
+    /// Whether swap can be limited.
+    fn has_swap_controller(&self) -> bool;
+    /// Whether the cgroup is there with every controller that it needs.
+    fn exists(&self, path: &str) -> HostResult<bool>;
+    /// Makes the cgroup and its parents, with their controllers. Idempotent.
+    fn create(&self, path: &str) -> HostResult<()>;
+    /// Writes the values that are set. Tries all of them; the first failure is the answer.
+    fn set(&self, path: &str, values: &CgroupValues) -> HostResult<()>;
+    /// Kills every process below (up to five passes), then removes the cgroup and its children. Absent is success.
+    fn remove(&self, path: &str) -> HostResult<()>;
+    /// Names of the child cgroups, sorted; none when the cgroup is absent.
+    fn children(&self, path: &str) -> HostResult<Vec<String>>;
+    /// Memory in use in bytes, children included.
+    fn memory_usage_bytes(&self, path: &str) -> HostResult<u64>;
+    /// Sets `oom_score_adj` of this very process. Needs `CAP_SYS_RESOURCE` to lower it.
+    fn set_own_oom_score_adj(&self, value: i64) -> HostResult<()>;
+}
+
+/// One line of the mount table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MountEntry {
+    /// Where it is mounted.
+    pub mount_point: PathBuf,
+    /// `tmpfs`, `ext4`.
+    pub fs_type: String,
+    /// Device or name that was given.
+    pub source: String,
+    /// Path inside its file system that forms the root of the mount.
+    pub root: PathBuf,
+}
+
+/// What a memory-backed volume is made of.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum MemoryMount {
+    /// tmpfs with a size limit in bytes, where there is one.
+    Tmpfs {
+        /// Most bytes it may hold; absent: the kernel's default of half of memory.
+        size_bytes: Option<u64>,
+    },
+    /// hugetlbfs of one page size.
+    Hugetlbfs {
+        /// Page size in bytes.
+        page_size_bytes: u64,
+    },
+}
+
+/// Mounts.
+pub trait Mounter: Send + Sync + 'static {
+    /// Mounts memory on an existing directory; tmpfs gets `noswap` where the kernel has it.
+    fn mount_memory(&self, target: &Path, what: &MemoryMount) -> HostResult<()>;
+    /// Bind-mounts `base/relative` on `target`, opening each component from `base` without following a symlink, and
+    /// making `target` (a directory 0750, or a file 0640 when the source is no directory). Mounted already: success.
+    fn bind_within(&self, base: &Path, relative: &Path, target: &Path) -> HostResult<()>;
+    /// Unmounts what is mounted on `target`, as often as needed. Not mounted or absent is success.
+    fn unmount(&self, target: &Path) -> HostResult<()>;
+    /// Whether something is mounted on `path`.
+    fn is_mount_point(&self, path: &Path) -> HostResult<bool>;
+    /// The mount table of this process, in order.
+    fn mounts(&self) -> HostResult<Vec<MountEntry>>;
+}
+
+/// What a path is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FileKind {
+    /// Regular file.
+    File,
+    /// Directory.
+    Dir,
+    /// Symbolic link.
+    Symlink,
+    /// Unix socket.
+    Socket,
+    /// Character device.
+    CharDevice,
+    /// Block device.
+    BlockDevice,
+    /// Named pipe.
+    Fifo,
+}
+
+/// What the file system says of a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FileStat {
+    /// What it is.
+    pub kind: FileKind,
+    /// Permission bits, setuid, setgid and sticky included.
+    pub mode: u32,
+    /// Owner.
+    pub uid: u32,
+    /// Group.
+    pub gid: u32,
+    /// Bytes.
+    pub size: u64,
+    /// Device that holds it.
+    pub dev: u64,
+    /// Inode.
+    pub ino: u64,
+}
+
+/// One entry of a directory.
+#[derive(Clone, PartialEq, Eq, Debug, PartialOrd, Ord)]
+pub struct DirEntry {
+    /// Name.
+    pub name: String,
+    /// Whether it is a directory itself (no link to one).
+    pub is_dir: bool,
+}
+
+/// What holds a path.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct FsStat {
+    /// Magic number of the file system type; see [`TMPFS_MAGIC`].
+    pub magic: i64,
+    /// Size in bytes.
+    pub total_bytes: u64,
+    /// Bytes free for this process.
+    pub available_bytes: u64,
+}
+
+/// `statfs` magic of tmpfs.
+pub const TMPFS_MAGIC: i64 = 0x0102_1994;
+/// `statfs` magic of hugetlbfs.
+pub const HUGETLBFS_MAGIC: i64 = 0x9584_58f6;
+
+/// Files. Modes are exact: the process umask never shows.
+pub trait HostFs: Send + Sync + 'static {
+    /// Makes a directory and its missing parents, each new one with `mode`. One that is there keeps its mode.
+    fn create_dir(&self, path: &Path, mode: u32) -> HostResult<()>;
+    /// Makes `base/relative` and its missing parents with `mode`, never leaving `base` through a symlink.
+    fn create_dir_within(&self, base: &Path, relative: &Path, mode: u32) -> HostResult<()>;
+    /// Replaces the file in one step (new file beside it, then rename), so that readers see the old or the new content.
+    fn write_file(&self, path: &Path, content: &[u8], mode: u32) -> HostResult<()>;
+    /// Makes an empty file; fails with `AlreadyExists` when something is there.
+    fn create_file(&self, path: &Path, mode: u32) -> HostResult<()>;
+    /// The file's content, or an `InvalidData` error when it is longer than `max_bytes`.
+    fn read_file(&self, path: &Path, max_bytes: u64) -> HostResult<Vec<u8>>;
+    /// Entries sorted by name; names that are no UTF-8 are left out.
+    fn list_dir(&self, path: &Path) -> HostResult<Vec<DirEntry>>;
+    /// Removes a file or link. Absent is success.
+    fn remove_file(&self, path: &Path) -> HostResult<()>;
+    /// Removes an empty directory. Absent is success.
+    fn remove_empty_dir(&self, path: &Path) -> HostResult<()>;
+    /// Removes what is below and the path itself, on its own file system only: a mount point inside is an error and stays,
+    /// with everything in it. Follows no symlink. Absent is success.
+    fn remove_tree(&self, path: &Path) -> HostResult<()>;
+    /// Makes a symbolic link; fails with `AlreadyExists` when something is there.
+    fn symlink(&self, target: &Path, link: &Path) -> HostResult<()>;
+    /// Where a symbolic link points.
+    fn read_link(&self, path: &Path) -> HostResult<PathBuf>;
+    /// Renames within one file system, replacing what is there.
+    fn rename(&self, from: &Path, to: &Path) -> HostResult<()>;
+    /// Changes owner and group of the path itself (no symlink is followed); `None` keeps.
+    fn set_owner(&self, path: &Path, uid: Option<u32>, gid: Option<u32>) -> HostResult<()>;
+    /// Changes permission bits.
+    fn set_mode(&self, path: &Path, mode: u32) -> HostResult<()>;
+    /// What a path is, links followed; `None` when there is nothing.
+    fn stat(&self, path: &Path) -> HostResult<Option<FileStat>>;
+    /// What a path is, the link itself; `None` when there is nothing.
+    fn stat_link(&self, path: &Path) -> HostResult<Option<FileStat>>;
+    /// What holds a path.
+    fn stat_fs(&self, path: &Path) -> HostResult<FsStat>;
+}
+
+/// Facts about the machine.
+pub trait HostInfo: Send + Sync + 'static {
+    /// Logical processors that are online.
+    fn cpu_count(&self) -> u32;
+    /// `MemTotal` in bytes.
+    fn memory_total_bytes(&self) -> HostResult<u64>;
+    /// Swap of all devices in bytes.
+    fn swap_total_bytes(&self) -> HostResult<u64>;
+    /// Huge pages of the machine: size in bytes to number of pages, ascending.
+    fn huge_pages(&self) -> HostResult<BTreeMap<u64, u64>>;
+    /// Most processes and threads that there can be: the lesser of `pid_max` and `threads-max`.
+    fn pid_capacity(&self) -> HostResult<u64>;
+    /// Random id of this boot.
+    fn boot_id(&self) -> HostResult<String>;
+    /// Kernel release, e.g. `6.1.0-18-amd64`.
+    fn kernel_version(&self) -> String;
+    /// Host name of the machine.
+    fn hostname(&self) -> String;
+    /// `/sys/devices/system/cpu/cpuN/thermal_throttle` for each possible processor that has one.
+    fn thermal_throttle_paths(&self) -> Vec<PathBuf>;
+}
