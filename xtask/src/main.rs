@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod bed;
+mod bench;
 mod layers;
 mod setup;
 mod workspace;
@@ -24,6 +25,7 @@ struct Cli {
 enum Command {
     Setup(setup::Args),
     Bed(bed::Args),
+    Bench(bench::Args),
     Layers(layers::Args),
 }
 
@@ -31,6 +33,7 @@ fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Setup(args) => setup::run(&args),
         Command::Bed(args) => bed::run(&args),
+        Command::Bench(args) => bench::run(&args),
         Command::Layers(args) => layers::run(&args),
     }
 }

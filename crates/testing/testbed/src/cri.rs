@@ -1,0 +1,166 @@
+//! CRI calls without any of bosun's code: the floor that the bench measures against, and the truth that tests look at.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cri_api::v1;
+use hyper_util::rt::TokioIo;
+use tonic::client::Grpc;
+use tonic::codegen::http::uri::PathAndQuery;
+use tonic::transport::{Channel, Endpoint, Uri};
+use tonic::{Request, Status};
+
+/// A connection to a runtime's socket. Clones share it.
+#[derive(Clone)]
+pub struct Cri {
+    channel: Channel,
+    cgroup_parent: String,
+    logs: PathBuf,
+}
+
+impl Cri {
+    /// A connection that is made with the first call. Pods of [`Cri::start_pause_pod`] get cgroups below
+    /// `cgroup_root` and log folders below `logs`. Needs a tokio runtime.
+    #[must_use]
+    pub fn new(socket: &Path, cgroup_root: &str, logs: &Path) -> Self {
+        let socket = socket.to_owned();
+        let connector = tower::service_fn(move |_: Uri| {
+            let socket = socket.clone();
+            async move { tokio::net::UnixStream::connect(socket).await.map(TokioIo::new) }
+        });
+        let channel = Endpoint::from_static("http://localhost").connect_with_connector_lazy(connector);
+        Cri { channel, cgroup_parent: format!("{cgroup_root}/raw"), logs: logs.to_owned() }
+    }
+
+    async fn call<Req, Res>(&self, service: &str, method: &str, request: Req) -> Result<Res, Status>
+    where
+        Req: prost::Message + 'static,
+        Res: prost::Message + Default + 'static,
+    {
+        let mut grpc = Grpc::new(self.channel.clone());
+        grpc.ready().await.map_err(|e| Status::unavailable(e.to_string()))?;
+        let path = PathAndQuery::try_from(format!("/runtime.v1.{service}/{method}"));
+        let path = path.map_err(|e| Status::internal(e.to_string()))?;
+        let mut request = Request::new(request);
+        request.set_timeout(Duration::from_secs(120));
+        Ok(grpc.unary(request, path, tonic_prost::ProstCodec::default()).await?.into_inner())
+    }
+
+    /// `Version`.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub async fn version(&self) -> Result<v1::VersionResponse, Status> {
+        self.call("RuntimeService", "Version", v1::VersionRequest::default()).await
+    }
+
+    /// All sandboxes, ready or not.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub async fn sandboxes(&self) -> Result<Vec<v1::PodSandbox>, Status> {
+        let answer: v1::ListPodSandboxResponse =
+            self.call("RuntimeService", "ListPodSandbox", v1::ListPodSandboxRequest::default()).await?;
+        Ok(answer.items)
+    }
+
+    /// All containers, running or not.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub async fn containers(&self) -> Result<Vec<v1::Container>, Status> {
+        let answer: v1::ListContainersResponse =
+            self.call("RuntimeService", "ListContainers", v1::ListContainersRequest::default()).await?;
+        Ok(answer.containers)
+    }
+
+    /// Status of one container.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub async fn container_status(&self, id: &str) -> Result<Option<v1::ContainerStatus>, Status> {
+        let request = v1::ContainerStatusRequest { container_id: id.to_owned(), ..Default::default() };
+        let answer: v1::ContainerStatusResponse = self.call("RuntimeService", "ContainerStatus", request).await?;
+        Ok(answer.status)
+    }
+
+    /// Removes an image.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub async fn remove_image(&self, name: &str) -> Result<(), Status> {
+        let image = Some(v1::ImageSpec { image: name.to_owned(), ..Default::default() });
+        let _: v1::RemoveImageResponse =
+            self.call("ImageService", "RemoveImage", v1::RemoveImageRequest { image }).await?;
+        Ok(())
+    }
+
+    /// The three calls of one pod with one container: RunPodSandbox, CreateContainer, StartContainer.
+    /// Answers the ids of sandbox and container.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub async fn start_pause_pod(&self, name: &str, image: &str, command: &[&str]) -> Result<(String, String), Status> {
+        let config = self.sandbox(name);
+        let _ = std::fs::create_dir_all(&config.log_directory);
+        let request = v1::RunPodSandboxRequest { config: Some(config.clone()), ..Default::default() };
+        let sandbox: v1::RunPodSandboxResponse = self.call("RuntimeService", "RunPodSandbox", request).await?;
+        let request = v1::CreateContainerRequest {
+            pod_sandbox_id: sandbox.pod_sandbox_id.clone(),
+            config: Some(container(image, command)),
+            sandbox_config: Some(config),
+        };
+        let created: v1::CreateContainerResponse = self.call("RuntimeService", "CreateContainer", request).await?;
+        let request = v1::StartContainerRequest { container_id: created.container_id.clone() };
+        let _: v1::StartContainerResponse = self.call("RuntimeService", "StartContainer", request).await?;
+        Ok((sandbox.pod_sandbox_id, created.container_id))
+    }
+
+    /// Stops and removes a sandbox with its containers, without grace.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub async fn remove_pod(&self, sandbox: &str) -> Result<(), Status> {
+        let id = sandbox.to_owned();
+        let request = v1::StopPodSandboxRequest { pod_sandbox_id: id.clone() };
+        let _: v1::StopPodSandboxResponse = self.call("RuntimeService", "StopPodSandbox", request).await?;
+        let request = v1::RemovePodSandboxRequest { pod_sandbox_id: id };
+        let _: v1::RemovePodSandboxResponse = self.call("RuntimeService", "RemovePodSandbox", request).await?;
+        Ok(())
+    }
+
+    fn sandbox(&self, name: &str) -> v1::PodSandboxConfig {
+        let namespaces = v1::NamespaceOption { pid: v1::NamespaceMode::Container as i32, ..Default::default() };
+        let linux = v1::LinuxPodSandboxConfig {
+            cgroup_parent: format!("{}/{name}", self.cgroup_parent),
+            security_context: Some(v1::LinuxSandboxSecurityContext {
+                namespace_options: Some(namespaces),
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        v1::PodSandboxConfig {
+            metadata: Some(v1::PodSandboxMetadata {
+                name: name.to_owned(),
+                uid: name.to_owned(),
+                namespace: "floor".to_owned(),
+                attempt: 0,
+            }),
+            hostname: name.to_owned(),
+            log_directory: self.logs.join(name).to_string_lossy().into_owned(),
+            linux: Some(linux),
+            ..Default::default()
+        }
+    }
+}
+
+fn container(image: &str, command: &[&str]) -> v1::ContainerConfig {
+    v1::ContainerConfig {
+        metadata: Some(v1::ContainerMetadata { name: "main".to_owned(), attempt: 0 }),
+        image: Some(v1::ImageSpec { image: image.to_owned(), ..Default::default() }),
+        command: command.iter().map(|w| (*w).to_owned()).collect(),
+        log_path: "main/0.log".to_owned(),
+        linux: Some(v1::LinuxContainerConfig::default()),
+        ..Default::default()
+    }
+}
