@@ -1,0 +1,234 @@
+//! Bytes to a typed pod: size, encoding, syntax, kind, types, unknown fields.
+
+use model::core::Pod;
+use serde_json::{Map, Value};
+use serde_path_to_error::{Path, Segment};
+
+use crate::error::{Fault, FieldError, ManifestError, Warning};
+
+/// Largest manifest that is read (pod-lifecycle 0.2).
+pub const MAX_MANIFEST_BYTES: usize = 10 * 1024 * 1024;
+/// Wrong types reported at once; each costs one more pass over the document.
+const MAX_TYPE_ERRORS: usize = 20;
+/// Unknown fields reported at once.
+const MAX_UNKNOWN: usize = 50;
+
+/// A decoded manifest, not defaulted yet.
+pub(crate) struct Decoded {
+    pub(crate) pod: Pod,
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// Decodes the first document of a manifest.
+pub(crate) fn decode(bytes: &[u8]) -> Result<Decoded, ManifestError> {
+    if bytes.len() > MAX_MANIFEST_BYTES {
+        return Err(ManifestError::TooLarge { size: bytes.len() });
+    }
+    let text = std::str::from_utf8(bytes).map_err(|e| ManifestError::NotUtf8 { offset: e.valid_up_to() })?;
+    let mut warnings = Vec::new();
+    let document = parse(text.trim_start_matches('\u{feff}'), &mut warnings)?;
+    require_pod_kind(&document)?;
+    let pod = to_pod(document.clone())?;
+    unknown_fields(&document, &pod, &mut warnings);
+    Ok(Decoded { pod, warnings })
+}
+
+fn parse(text: &str, warnings: &mut Vec<Warning>) -> Result<Value, ManifestError> {
+    if text.trim().is_empty() {
+        return Err(ManifestError::Empty);
+    }
+    // JSON first where it looks like it: JSON may hold tabs where YAML may not.
+    if text.trim_start().starts_with('{')
+        && let Ok(value) = serde_json::from_str(text)
+    {
+        return Ok(value);
+    }
+    match first_document(text, false) {
+        Err(error) if is_duplicate_key(&error) => {
+            warnings
+                .push(Warning { path: position(&error), reason: format!("{}; the last one counts", describe(&error)) });
+            first_document(text, true)
+        }
+        result => result,
+    }
+    .map_err(|error| {
+        let (line, column) = error.location().map_or((0, 0), |at| (at.line(), at.column()));
+        ManifestError::Syntax { line, column, reason: describe(&error) }
+    })?
+    .ok_or(ManifestError::Empty)
+}
+
+/// The first document that is not empty. `legacy_octal_numbers`: `0644` is 420 for every Kubernetes tool, but a float for
+/// YAML 1.2.
+fn first_document(text: &str, last_duplicate_wins: bool) -> Result<Option<Value>, serde_saphyr::Error> {
+    use serde_saphyr::options::DuplicateKeyPolicy::{Error, LastWins};
+    let options = serde_saphyr::options! {
+        legacy_octal_numbers: true,
+        with_snippet: false,
+        emit_comments: false,
+        duplicate_keys: if last_duplicate_wins { LastWins } else { Error },
+    };
+    let mut reader = text.as_bytes();
+    serde_saphyr::read_with_options::<_, Value>(&mut reader, options).next().transpose()
+}
+
+fn is_duplicate_key(error: &serde_saphyr::Error) -> bool {
+    matches!(error.without_snippet(), serde_saphyr::Error::DuplicateMappingKey { .. })
+}
+
+fn position(error: &serde_saphyr::Error) -> String {
+    error.location().map_or_else(|| "manifest".to_owned(), |at| format!("line {}, column {}", at.line(), at.column()))
+}
+
+/// The parser's words on one line.
+fn describe(error: &serde_saphyr::Error) -> String {
+    error.without_snippet().to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn require_pod_kind(document: &Value) -> Result<(), ManifestError> {
+    let Value::Object(fields) = document else {
+        return Err(ManifestError::NotAPod(vec![
+            FieldError::new("manifest", Fault::Type, "a manifest is a mapping of field names to values")
+                .value(document.clone()),
+        ]));
+    };
+    let kind = text_of(fields, "kind");
+    let mut faults = Vec::new();
+    match kind.as_deref() {
+        Some("Pod") => {}
+        Some("List" | "PodList") => faults.push(
+            FieldError::new("kind", Fault::Unsupported, "a file holds one pod; put each pod into a file of its own")
+                .value(kind.clone().unwrap_or_default())
+                .allowed("Pod"),
+        ),
+        _ => faults.push(wrong_word(fields, "kind", "Pod")),
+    }
+    if text_of(fields, "apiVersion").as_deref() != Some("v1") {
+        faults.push(wrong_word(fields, "apiVersion", "v1"));
+    }
+    if faults.is_empty() { Ok(()) } else { Err(ManifestError::NotAPod(faults)) }
+}
+
+fn text_of(fields: &Map<String, Value>, key: &str) -> Option<String> {
+    fields.get(key).and_then(Value::as_str).map(str::to_owned)
+}
+
+fn wrong_word(fields: &Map<String, Value>, key: &str, allowed: &str) -> FieldError {
+    match fields.get(key) {
+        None | Some(Value::Null) => FieldError::new(key, Fault::Required, "").allowed(allowed),
+        Some(Value::String(s)) if s.is_empty() => FieldError::new(key, Fault::Required, "").allowed(allowed),
+        Some(value @ Value::String(_)) => FieldError::new(key, Fault::Unsupported, "only pods run from a manifest")
+            .value(value.clone())
+            .allowed(allowed),
+        Some(value) => FieldError::new(key, Fault::Type, "must be a string").value(value.clone()).allowed(allowed),
+    }
+}
+
+/// Types the document. A field of the wrong type is noted and taken out, so that the next one is found as well.
+fn to_pod(mut document: Value) -> Result<Pod, ManifestError> {
+    let mut faults: Vec<FieldError> = Vec::new();
+    loop {
+        let error = match serde_path_to_error::deserialize::<_, Pod>(document.clone()) {
+            Ok(pod) if faults.is_empty() => return Ok(pod),
+            Ok(_) => return Err(ManifestError::NotAPod(faults)),
+            Err(error) => error,
+        };
+        let path = path_text(error.path());
+        let repeated = faults.iter().any(|f| f.path == path);
+        let node = node_at(&mut document, error.path());
+        if !repeated {
+            faults.push(type_error(&path, node.as_deref(), &error.inner().to_string()));
+        }
+        match node {
+            Some(node) if !repeated && faults.len() < MAX_TYPE_ERRORS => *node = Value::Null,
+            _ => return Err(ManifestError::NotAPod(faults)),
+        }
+    }
+}
+
+fn type_error(path: &str, node: Option<&Value>, message: &str) -> FieldError {
+    let (found, expected) = message.rsplit_once(", expected ").unwrap_or((message, ""));
+    let fault = if found.starts_with("invalid value") { Fault::Invalid } else { Fault::Type };
+    let mut error = FieldError::new(path, fault, found);
+    if let Some(node) = node {
+        error = error.value(node.clone());
+    }
+    if expected.is_empty() { error } else { error.allowed(expected_words(expected)) }
+}
+
+/// Serde's and Rust's names of types in words that people who write manifests know.
+fn expected_words(expected: &str) -> &str {
+    match expected {
+        "i32" | "a 32-bit integer" => "a whole number from -2147483648 to 2147483647",
+        "i64" => "a whole number",
+        "a sequence" => "a list",
+        "a map" => "a mapping",
+        "IntOrString" => "a whole number or a string",
+        "Quantity" => "a quantity such as 500m or 64Mi",
+        other if other.starts_with("struct ") || other.chars().next().is_some_and(char::is_uppercase) => "a mapping",
+        other => other,
+    }
+}
+
+fn node_at<'v>(root: &'v mut Value, path: &Path) -> Option<&'v mut Value> {
+    let mut node = root;
+    for segment in path.iter() {
+        node = match segment {
+            Segment::Seq { index } => node.as_array_mut()?.get_mut(*index)?,
+            Segment::Map { key } => node.as_object_mut()?.get_mut(key)?,
+            Segment::Enum { .. } | Segment::Unknown => return None,
+        };
+    }
+    Some(node)
+}
+
+fn path_text(path: &Path) -> String {
+    let mut text = String::new();
+    for segment in path.iter() {
+        match segment {
+            Segment::Seq { index } => text.push_str(&format!("[{index}]")),
+            Segment::Map { key } | Segment::Enum { variant: key } => push_key(&mut text, key),
+            Segment::Unknown => push_key(&mut text, "?"),
+        }
+    }
+    if text.is_empty() { "manifest".to_owned() } else { text }
+}
+
+fn push_key(path: &mut String, key: &str) {
+    if key.contains(['.', '/', '[']) {
+        path.push_str(&format!("[{key}]"));
+        return;
+    }
+    if !path.is_empty() {
+        path.push('.');
+    }
+    path.push_str(key);
+}
+
+/// Fields that the document has and the typed pod has not: a kubelet ignores them silently, we say so.
+fn unknown_fields(document: &Value, pod: &Pod, warnings: &mut Vec<Warning>) {
+    let Ok(known) = serde_json::to_value(pod) else { return };
+    compare("", document, &known, warnings);
+}
+
+fn compare(path: &str, given: &Value, known: &Value, warnings: &mut Vec<Warning>) {
+    match (given, known) {
+        (Value::Object(given), Value::Object(known)) => {
+            for (key, value) in given {
+                let mut at = path.to_owned();
+                push_key(&mut at, key);
+                match known.get(key) {
+                    Some(known) => compare(&at, value, known, warnings),
+                    None if value.is_null() || warnings.len() >= MAX_UNKNOWN => {}
+                    None => warnings.push(Warning { path: at, reason: "unknown field, ignored".to_owned() }),
+                }
+            }
+        }
+        (Value::Array(given), Value::Array(known)) => {
+            for (i, (given, known)) in given.iter().zip(known).enumerate() {
+                compare(&format!("{path}[{i}]"), given, known, warnings);
+            }
+        }
+        _ => {}
+    }
+}
