@@ -59,7 +59,7 @@ pub struct ContainerInput<'a> {
 }
 
 fn envs(env: &Environment) -> Vec<KeyValue> {
-    env.vars().iter().map(|v| KeyValue { key: v.name.clone(), value: v.value.clone().into() }).collect()
+    env.vars().iter().map(|v| KeyValue { key: v.name.clone(), value: v.value.clone() }).collect()
 }
 
 /// Configuration of one container.

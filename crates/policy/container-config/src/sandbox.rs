@@ -80,7 +80,6 @@ pub fn sandbox_config(input: &SandboxInput<'_>) -> Result<PodSandboxConfig, Conf
             overhead: Some(input.overhead.clone().unwrap_or_default()),
             resources: input.resources.clone(),
         }),
-        ..Default::default()
     })
 }
 
