@@ -107,7 +107,9 @@ impl PodPlan {
             };
             match s.hold {
                 None => out.push(format!("{verb} {}: {}", s.name, s.cause)),
-                Some(h) => out.push(format!("hold {} for {}: {}", s.name, crate::backoff::go_duration(h.delay), s.cause)),
+                Some(h) => {
+                    out.push(format!("hold {} for {}: {}", s.name, crate::backoff::go_duration(h.delay), s.cause))
+                }
             }
         }
         out.extend(self.waits.iter().map(ToString::to_string));

@@ -55,7 +55,13 @@ fn hold_since(entry: Entry, event: Timestamp, now: Timestamp) -> Option<Hold> {
     (!entry.expired_at(event) && now < until).then_some(Hold { delay: entry.delay(), until })
 }
 
-fn raise(entries: &mut BTreeMap<String, Entry>, key: &str, event: Timestamp, now: Timestamp, bounds: (Duration, Duration)) {
+fn raise(
+    entries: &mut BTreeMap<String, Entry>,
+    key: &str,
+    event: Timestamp,
+    now: Timestamp,
+    bounds: (Duration, Duration),
+) {
     let (initial, max) = bounds;
     let delay = match entries.get(key) {
         Some(e) if !e.expired_at(event) => e.delay().saturating_mul(2).min(max),

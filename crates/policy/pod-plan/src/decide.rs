@@ -47,8 +47,7 @@ fn resets(input: &PlanInput<'_>) -> Vec<ContainerReset> {
     }
     let is_source = |c: &Container| {
         input.observed.container(&c.name).is_some_and(|o| {
-            o.state == ContainerState::Exited
-                && verdict(input.pod, c, o.exit_code, input.gates) == Verdict::RestartAll
+            o.state == ContainerState::Exited && verdict(input.pod, c, o.exit_code, input.gates) == Verdict::RestartAll
         })
     };
     if !inits.iter().chain(regulars).any(is_source) {
@@ -56,7 +55,8 @@ fn resets(input: &PlanInput<'_>) -> Vec<ContainerReset> {
     }
     let mut out = Vec::new();
     for source in [false, true] {
-        let ordered = regulars.iter().map(|c| (ContainerKind::Regular, c)).chain(inits.iter().map(|c| (init_kind(c), c)));
+        let ordered =
+            regulars.iter().map(|c| (ContainerKind::Regular, c)).chain(inits.iter().map(|c| (init_kind(c), c)));
         for (kind, c) in ordered.filter(|(_, c)| is_source(c) == source) {
             out.extend(instances_oldest_first(input, &c.name).map(|o| ContainerReset {
                 id: o.id.clone(),
@@ -143,6 +143,7 @@ fn plan_in_sandbox(input: &PlanInput<'_>, out: &mut PodPlan) {
     out.update_resources = init.resized;
     if let Some(name) = init.failed {
         out.kill_pod = Some(kill_pod(input, Cause::InitFailed { name }));
+        out.ephemeral.clear();
         return;
     }
     out.kill = init.kill;
@@ -161,6 +162,7 @@ fn plan_in_sandbox(input: &PlanInput<'_>, out: &mut PodPlan) {
     if out.keep == 0 && out.regular.is_empty() {
         out.kill_pod = Some(kill_pod(input, Cause::AllDone));
         out.init.clear();
+        out.ephemeral.clear();
         // The kill of the pod covers them.
         out.kill.clear();
         out.waits.clear();

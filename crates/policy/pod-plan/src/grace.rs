@@ -24,13 +24,8 @@ pub struct PodGrace {
 #[must_use]
 pub fn pod_grace(stored: Option<i64>, pod: &Pod, override_seconds: Option<i64>) -> PodGrace {
     let supplied = [stored.filter(|s| *s > 0), pod.metadata.deletion_grace_period_seconds, override_seconds];
-    let seconds = supplied
-        .into_iter()
-        .flatten()
-        .min()
-        .or_else(|| pod::spec_grace_seconds(pod))
-        .unwrap_or(0)
-        .max(MIN_POD_SECONDS);
+    let seconds =
+        supplied.into_iter().flatten().min().or_else(|| pod::spec_grace_seconds(pod)).unwrap_or(0).max(MIN_POD_SECONDS);
     PodGrace { seconds, shortened: stored.is_some_and(|s| s > 0 && s != seconds) }
 }
 

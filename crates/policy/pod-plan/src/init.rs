@@ -59,14 +59,13 @@ struct Step<'a> {
     previously: bool,
 }
 
-/// Whether a regular container is created or running. Exited ones do not count: after a reboot all are exited, and
-/// initialisation must run again in the new sandbox.
+/// Whether a regular container of the sandbox in use is created or running. Exited ones and those of older sandboxes do
+/// not count: after a reboot initialisation must run again in the new sandbox.
 fn regular_container_active(input: &PlanInput<'_>) -> bool {
-    pod::regular_containers(input.pod).iter().any(|c| {
-        input
-            .observed
-            .container(&c.name)
-            .is_some_and(|o| matches!(o.state, ContainerState::Created | ContainerState::Running))
+    let regulars = pod::regular_containers(input.pod);
+    input.observed.active_containers().any(|o| {
+        matches!(o.state, ContainerState::Created | ContainerState::Running)
+            && regulars.iter().any(|c| c.name == o.name)
     })
 }
 

@@ -31,3 +31,5 @@ pub use decide::plan;
 pub use input::{Gates, PlanInput, ProbeResult, ProbeResults};
 pub use sandbox::{SandboxChange, SandboxDecision};
 
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,11 @@
+//! Tables of the book, one row per row, and properties over random worlds.
+
+mod backoff;
+mod init;
+mod kill;
+mod names;
+mod properties;
+mod regular;
+mod restart_all;
+mod sandbox;
+mod world;
