@@ -101,7 +101,10 @@ fn read(metadata: &Metadata) -> anyhow::Result<Vec<Crate>> {
         };
         let manifest = std::fs::read_to_string(&package.manifest_path)?;
         let lints = manifest.split("[lints]").nth(1).unwrap_or_default();
-        let roots = package.targets.iter().filter(|t| t.is_lib() || (t.is_bin() && !package.targets.iter().any(|t| t.is_lib())));
+        let roots = package
+            .targets
+            .iter()
+            .filter(|t| t.is_lib() || (t.is_bin() && !package.targets.iter().any(|t| t.is_lib())));
         let forbids = |t: &cargo_metadata::Target| {
             std::fs::read_to_string(&t.src_path).is_ok_and(|s| s.contains("#![forbid(unsafe_code)]"))
         };

@@ -6,6 +6,7 @@ mod bed;
 mod bench;
 mod layers;
 mod setup;
+mod tidy;
 mod workspace;
 
 use clap::{Parser, Subcommand};
@@ -27,6 +28,7 @@ enum Command {
     Bed(bed::Args),
     Bench(bench::Args),
     Layers(layers::Args),
+    Tidy(tidy::Args),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -35,5 +37,6 @@ fn main() -> anyhow::Result<()> {
         Command::Bed(args) => bed::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Layers(args) => layers::run(&args),
+        Command::Tidy(args) => tidy::run(&args),
     }
 }

@@ -1,0 +1,82 @@
+//! Words that must not stand in certain places, each with the reason and what to do instead.
+
+use super::Source;
+
+struct Ban {
+    word: &'static str,
+    /// Whether a file may hold it all the same.
+    fine: fn(&Source<'_>) -> bool,
+    /// Looks at tests too.
+    in_tests: bool,
+    reason: &'static str,
+}
+
+fn outside_the_node(s: &Source<'_>) -> bool {
+    ["adapters", "xtask", "testing", "tests"].contains(&s.layer()) || s.path.starts_with("crates/base/actor/")
+}
+
+fn app_too(s: &Source<'_>) -> bool {
+    outside_the_node(s) || s.layer() == "app"
+}
+
+fn not_policy(s: &Source<'_>) -> bool {
+    s.layer() != "policy" && s.krate() != "model"
+}
+
+fn nowhere(_: &Source<'_>) -> bool {
+    false
+}
+
+fn xtask(s: &Source<'_>) -> bool {
+    s.layer() == "xtask" || s.layer() == "testing"
+}
+
+const CLOCK: &str = "the clock comes from the kernel (`ctx.clock()`), so that a node can run in simulated time";
+const PURE: &str = "decisions are pure: no waiting, no I/O, no clock, no logging";
+
+const BANS: &[Ban] = &[
+    Ban { word: "Instant::now()", fine: app_too, in_tests: false, reason: CLOCK },
+    Ban { word: "SystemTime::now()", fine: app_too, in_tests: false, reason: CLOCK },
+    Ban {
+        word: "thread::sleep(",
+        fine: xtask,
+        in_tests: true,
+        reason: "sleeping blocks an arbiter; wait for the event",
+    },
+    Ban {
+        word: "tokio::spawn(",
+        fine: app_too,
+        in_tests: false,
+        reason: "a task of nobody: its panic is lost; use `ctx.run` or a detached reply",
+    },
+    Ban { word: ".await", fine: not_policy, in_tests: true, reason: PURE },
+    Ban { word: "std::fs::", fine: not_policy, in_tests: false, reason: PURE },
+    Ban { word: "std::env::", fine: not_policy, in_tests: false, reason: PURE },
+    Ban { word: "#[ignore", fine: nowhere, in_tests: true, reason: "a test that does not run proves nothing" },
+    Ban { word: "dbg!(", fine: nowhere, in_tests: true, reason: "left over from a debugging session" },
+    Ban { word: "todo!(", fine: nowhere, in_tests: true, reason: "a panic in waiting" },
+    Ban { word: "unimplemented!(", fine: nowhere, in_tests: true, reason: "a panic in waiting" },
+];
+
+pub(super) fn check(source: &Source<'_>) -> Vec<String> {
+    if source.path.starts_with("xtask/src/tidy") {
+        return Vec::new(); // the words stand here as data
+    }
+    let mut found = Vec::new();
+    for (text, tests) in [(source.product, false), (&source.text[source.product.len()..], true)] {
+        let first = if tests { source.product.lines().count() } else { 0 };
+        for (n, line) in text.lines().enumerate() {
+            let at = format!("{}:{}", source.path, first + n + 1);
+            let code = line.split("//").next().unwrap_or_default();
+            let hit = |b: &&Ban| code.contains(b.word) && (b.in_tests || !tests) && !(b.fine)(source);
+            found.extend(BANS.iter().filter(hit).map(|b| format!("{at}: `{}`: {}", b.word, b.reason)));
+            found.extend(unowned_todo(line).then(|| format!("{at}: a TODO without `issue N` is nobody's")));
+        }
+    }
+    found
+}
+
+fn unowned_todo(line: &str) -> bool {
+    let comment = line.split_once("//").map_or("", |(_, c)| c);
+    ["TODO", "FIXME", "XXX"].iter().any(|w| comment.contains(w)) && !comment.contains("issue ")
+}
