@@ -70,7 +70,7 @@ pub enum WorkerPhase {
 }
 
 /// One row of the workers' board (the truth table of pod-lifecycle 2.7 is answered from it).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct WorkerState {
     /// Where the pod is.
     pub phase: WorkerPhase,
@@ -88,6 +88,10 @@ pub struct WorkerState {
     pub error: Option<String>,
     /// Cause of the latest step, for people.
     pub cause: String,
+    /// The specification that the worker acts on. A rebuilt worker starts from it; `None` for a runtime-only orphan.
+    pub pod: Option<Arc<Pod>>,
+    /// The kill that was asked for, merged. A rebuilt worker goes on with it.
+    pub kill: Option<KillRequest>,
 }
 
 /// How PodManager reaches one worker.

@@ -5,5 +5,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod hook;
 pub mod host;
+pub mod journal;
 pub mod runtime;

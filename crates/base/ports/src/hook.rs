@@ -1,0 +1,28 @@
+//! HTTP requests of lifecycle hooks.
+
+use async_trait::async_trait;
+
+/// One GET of a lifecycle hook (pod-lifecycle 5.10).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HookRequest {
+    /// `http` or `https` (certificates are not verified).
+    pub scheme: String,
+    /// Host name or address.
+    pub host: String,
+    /// Port.
+    pub port: u16,
+    /// Path with query, as given.
+    pub path: String,
+    /// Headers as given; an empty `Accept` removes it.
+    pub headers: Vec<(String, String)>,
+}
+
+/// Sends hook requests. Any HTTP status is a success: only transport errors fail.
+#[async_trait]
+pub trait HookHttp: Send + Sync + 'static {
+    /// One GET, with redirects to the same host followed.
+    ///
+    /// # Errors
+    /// The text of the transport error.
+    async fn get(&self, request: HookRequest) -> Result<(), String>;
+}
