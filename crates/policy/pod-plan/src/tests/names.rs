@@ -8,7 +8,23 @@ fn container_hash_equals_a_go_kubelets_4_7() {
 }
 
 #[test]
-fn container_hash_has_its_known_values() {
+fn container_hash_equals_what_kubelet_1_36_2_wrote() {
+    let busybox = "registry.k8s.io/e2e-test-images/busybox:1.36.1-1";
+    let rows = [
+        ("app", busybox, "93722c2f"),
+        ("i1", busybox, "4dffe42c"),
+        ("side", busybox, "a5fb30e3"),
+        ("two", busybox, "107ed5a5"),
+        ("app", "registry.k8s.io/pause:3.10", "ed432b69"),
+        ("http", "registry.k8s.io/e2e-test-images/agnhost:2.53", "c6de80cf"),
+    ];
+    for (name, image, want) in rows {
+        assert_eq!(format!("{:x}", container_hash(name, image)), want, "{name} {image}");
+    }
+}
+
+#[test]
+fn fnv_has_its_known_values() {
     assert_eq!(fnv1a_32(b""), 0x811c_9dc5);
     assert_eq!(fnv1a_32(b"a"), 0xe40c_292c);
     assert_eq!(fnv1a_64(b"a"), 0xaf63_dc4c_8601_ec8c);
