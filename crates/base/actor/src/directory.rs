@@ -1,0 +1,135 @@
+//! Who lives here, and how they fare: the source of `bosun get actors` and of the metrics.
+
+use crate::control::{Order, locked};
+use crate::record::Record;
+use dashmap::DashMap;
+use serde::Serialize;
+use std::sync::Arc;
+
+pub use crate::record::TURN_BUCKETS_US;
+
+/// Where an actor is in its life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[repr(u8)]
+pub enum ActorPhase {
+    /// Spawned, not built yet.
+    Starting,
+    /// Takes turns.
+    Running,
+    /// Crashed; waits for its back-off, messages are kept.
+    Restarting,
+    /// Takes no more messages, works off the queued ones.
+    Stopping,
+    /// Stopped for good.
+    Gone,
+}
+
+impl ActorPhase {
+    pub(crate) fn from_u8(n: u8) -> Self {
+        [Self::Starting, Self::Running, Self::Restarting, Self::Stopping]
+            .get(usize::from(n))
+            .copied()
+            .unwrap_or(Self::Gone)
+    }
+}
+
+/// Snapshot of one actor; plain data.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ActorInfo {
+    /// Name given at spawn.
+    pub name: String,
+    /// Path of its group, `/` between levels.
+    pub group: String,
+    /// Where it is in its life.
+    pub state: ActorPhase,
+    /// 0 first, one more per rebuild.
+    pub generation: u64,
+    /// Crashes of its own.
+    pub restarts: u64,
+    /// Messages queued now.
+    pub mailbox_depth: usize,
+    /// Messages that may be queued.
+    pub mailbox_capacity: usize,
+    /// Turns taken: messages, timers, completed effects.
+    pub turns: u64,
+    /// Time spent in turns, in nanoseconds of real time.
+    pub turn_sum_ns: u64,
+    /// Longest turn.
+    pub turn_max_ns: u64,
+    /// Turns by length; bounds in [`TURN_BUCKETS_US`], last bucket: longer than all.
+    pub turn_buckets: Vec<u64>,
+    /// Time that messages spent queued, in nanoseconds of real time.
+    pub wait_sum_ns: u64,
+    /// Longest time in the queue.
+    pub wait_max_ns: u64,
+    /// Asks whose deadline passed before their turn; not started.
+    pub expired_asks: u64,
+    /// Asks that found no room until their deadline.
+    pub overloaded_asks: u64,
+    /// Tells refused for want of room.
+    pub rejected_tells: u64,
+    /// Panics in detached answers.
+    pub detached_panics: u64,
+    /// Latest message, short type name.
+    pub last_message: String,
+    /// Why it crashed last: cause, message under work, place.
+    pub last_cause: Option<String>,
+}
+
+/// All living actors of a kernel.
+#[derive(Debug, Default)]
+pub struct Directory {
+    records: DashMap<u64, Arc<Record>>,
+}
+
+impl Directory {
+    pub(crate) fn add(&self, record: Arc<Record>) {
+        self.records.insert(record.id, record);
+    }
+
+    pub(crate) fn remove(&self, id: u64) {
+        self.records.remove(&id);
+    }
+
+    pub(crate) fn each(&self, mut f: impl FnMut(&Record)) {
+        for entry in &self.records {
+            f(entry.value());
+        }
+    }
+
+    fn sorted(&self) -> Vec<Arc<Record>> {
+        let mut all: Vec<_> = self.records.iter().map(|e| e.value().clone()).collect();
+        all.sort_by(|a, b| (&a.name, a.id).cmp(&(&b.name, b.id)));
+        all
+    }
+
+    /// All living actors, by name.
+    pub fn actors(&self) -> Vec<ActorInfo> {
+        self.sorted().iter().map(|r| r.info()).collect()
+    }
+
+    /// The living actor of that name; the youngest when there are several.
+    pub fn get(&self, name: &str) -> Option<ActorInfo> {
+        self.find(name).map(|r| r.info())
+    }
+
+    /// Short backtrace of the last crash of that actor; resolved on demand, for symbols are slow to look up.
+    pub fn backtrace(&self, name: &str) -> Option<String> {
+        let crash = locked(&self.find(name)?.last_crash).clone()?;
+        crash.short_backtrace()
+    }
+
+    /// Crashes the actor of that name, as an injected panic. False when there is none.
+    pub fn kill(&self, name: &str) -> bool {
+        let found = self.find(name);
+        if let Some(record) = &found {
+            record.control.give(Order::Kill("killed by request".into()));
+        }
+        found.is_some()
+    }
+
+    fn find(&self, name: &str) -> Option<Arc<Record>> {
+        self.sorted().into_iter().rev().find(|r| &*r.name == name)
+    }
+}

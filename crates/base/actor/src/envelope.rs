@@ -1,0 +1,215 @@
+//! The envelope of every message: what the kernel knows about it between sender and turn.
+
+use crate::context::{Ctx, Later};
+use crate::control::locked;
+use crate::faults::Action;
+use crate::record::Record;
+use crate::reference::Managed;
+use actix::dev::{Envelope, EnvelopeProxy, MessageResponse, ToEnvelope};
+use actix::{Actor, AsyncContext, Handler, Message};
+use std::any::type_name;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tracing::Span;
+
+/// What may be sent: owned data, answered with owned data. Implemented for every fitting [`Message`].
+pub trait Mail: Message<Result: Send> + Send + 'static {}
+impl<M: Message<Result: Send> + Send + 'static> Mail for M {}
+
+/// The one actix message that all messages travel in.
+pub struct Turn<A: Actor>(Box<dyn EnvelopeProxy<A> + Send>);
+
+impl<A: Actor> Turn<A> {
+    /// Hands the message inside to its handler. Called by `supervised!` only.
+    #[doc(hidden)]
+    pub fn run(mut self, actor: &mut A, ctx: &mut A::Context) {
+        self.0.handle(actor, ctx);
+    }
+}
+
+impl<A: Actor> Message for Turn<A> {
+    type Result = ();
+}
+
+impl<A: Managed> ToEnvelope<A, Turn<A>> for Ctx<A> {
+    fn pack(turn: Turn<A>, _: Option<oneshot::Sender<()>>) -> Envelope<A> {
+        Envelope::with_proxy(turn.0)
+    }
+}
+
+/// How far an ask got; tells the asker what an absent answer means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Stage {
+    Queued,
+    Started,
+    Expired,
+}
+
+#[derive(Debug)]
+pub(crate) struct Ticket(AtomicU8);
+
+impl Ticket {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::new(Ticket(AtomicU8::new(Stage::Queued as u8)))
+    }
+
+    fn set(&self, stage: Stage) {
+        self.0.store(stage as u8, Ordering::Release);
+    }
+
+    pub(crate) fn stage(&self) -> Stage {
+        match self.0.load(Ordering::Acquire) {
+            0 => Stage::Queued,
+            1 => Stage::Started,
+            _ => Stage::Expired,
+        }
+    }
+}
+
+/// A taken place in a mailbox; free again when dropped.
+pub(crate) struct Slot(Arc<Record>);
+
+impl Slot {
+    /// The caller has taken a permit of `record.room` and forgotten it.
+    pub(crate) fn new(record: &Arc<Record>) -> Self {
+        Slot(record.clone())
+    }
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.0.room.add_permits(1);
+    }
+}
+
+/// Where the answer goes, and until when it is wanted.
+pub(crate) struct Answer<R> {
+    pub(crate) tx: oneshot::Sender<R>,
+    pub(crate) ticket: Arc<Ticket>,
+    pub(crate) until: Instant,
+}
+
+struct Parcel<M: Mail> {
+    message: M,
+    answer: Option<Answer<M::Result>>,
+    slot: Slot,
+    queued: std::time::Instant,
+    origin: Span,
+}
+
+/// Option: `EnvelopeProxy::handle` takes `&mut self`, the parcel is opened once.
+struct Sealed<M: Mail>(Option<Parcel<M>>);
+
+pub(crate) fn seal<A, M>(message: M, answer: Option<Answer<M::Result>>, slot: Slot) -> Turn<A>
+where
+    A: Managed + Handler<M>,
+    M: Mail,
+{
+    // A span costs two look-ups in the subscriber, so callers are followed at trace level only.
+    let origin = if tracing::enabled!(tracing::Level::TRACE) { Span::current() } else { Span::none() };
+    let queued = std::time::Instant::now();
+    Turn(Box::new(Sealed(Some(Parcel { message, answer, slot, queued, origin }))))
+}
+
+impl<A, M> EnvelopeProxy<A> for Sealed<M>
+where
+    A: Managed + Handler<M>,
+    M: Mail,
+{
+    fn handle(&mut self, actor: &mut A, ctx: &mut Ctx<A>) {
+        let Some(Parcel { message, answer, slot, queued, origin }) = self.0.take() else { return };
+        ctx.spend();
+        drop(slot);
+        let started = std::time::Instant::now();
+        ctx.record().note_wait(started.duration_since(queued));
+        let tx = match answer {
+            Some(a) if a.until <= Instant::now() => {
+                ctx.record().count.expired_asks.fetch_add(1, Ordering::Relaxed);
+                a.ticket.set(Stage::Expired);
+                return;
+            }
+            Some(a) => {
+                a.ticket.set(Stage::Started);
+                Some(a.tx)
+            }
+            None => None,
+        };
+        *locked(&ctx.record().message) = type_name::<M>();
+        let before = ctx.set_during(type_name::<M>());
+        if ctx.faults().on() {
+            intercept(message, tx, actor, ctx);
+        } else if origin.is_none() {
+            deliver(message, tx, actor, ctx);
+        } else {
+            let span = tracing::trace_span!(target: "actor", "turn", message = short(type_name::<M>()));
+            span.follows_from(&origin);
+            span.in_scope(|| deliver(message, tx, actor, ctx));
+        }
+        ctx.set_during(before);
+        ctx.record().note_turn(started.elapsed());
+    }
+}
+
+fn deliver<A, M>(message: M, tx: Option<oneshot::Sender<M::Result>>, actor: &mut A, ctx: &mut Ctx<A>)
+where
+    A: Managed + Handler<M>,
+    M: Mail,
+{
+    // Unlike actix, a message is not skipped because its caller gave up: the deadline alone decides.
+    <A as Handler<M>>::handle(actor, message, ctx).handle(ctx, tx);
+}
+
+/// Delivers a message by the rules of the fault plan.
+fn intercept<A, M>(message: M, tx: Option<oneshot::Sender<M::Result>>, actor: &mut A, ctx: &mut Ctx<A>)
+where
+    A: Managed + Handler<M>,
+    M: Mail,
+{
+    let point = format!("turn:{}", short(type_name::<M>()));
+    let faults = ctx.faults();
+    match faults.decide(&point) {
+        None => {}
+        Some(Action::Drop) => {
+            if tx.is_none() && faults.may_drop::<M>() {
+                return;
+            }
+            tracing::warn!(target: "actor", point, "drop fault refused: only tells of permitted messages may be lost");
+        }
+        Some(Action::Duplicate) => match faults.duplicate(&message) {
+            Some(twin) => deliver(twin, None, actor, ctx),
+            None => tracing::warn!(target: "actor", point, "duplicate fault refused: message is not permitted"),
+        },
+        Some(Action::Delay(d)) => {
+            ctx.after(d, move |actor, ctx| deliver(message, tx, actor, ctx));
+            return;
+        }
+        Some(Action::Stall(d)) => {
+            let label = type_name::<M>();
+            ctx.wait(Later::new(label, d, move |actor: &mut A, ctx: &mut Ctx<A>| deliver(message, tx, actor, ctx)));
+            return;
+        }
+        Some(action @ (Action::Panic | Action::Kill)) => action.strike(&point),
+    }
+    deliver(message, tx, actor, ctx);
+}
+
+/// A type name without its module path: `a::b::Foo<c::Bar>` is `Foo<Bar>`.
+pub(crate) fn short(full: &str) -> String {
+    let mut out = String::with_capacity(full.len());
+    let mut word = String::new();
+    for ch in full.chars() {
+        if ch.is_alphanumeric() || ch == '_' || ch == '{' || ch == '}' {
+            word.push(ch);
+        } else if ch == ':' {
+            word.clear();
+        } else {
+            out.push_str(&word);
+            word.clear();
+            out.push(ch);
+        }
+    }
+    out + &word
+}

@@ -1,0 +1,119 @@
+//! Answers that come later than the turn.
+
+use crate::context::Ctx;
+use crate::record::Record;
+use crate::reference::Managed;
+use crate::supervise::guarded;
+use actix::dev::MessageResponse;
+use actix::fut::LocalBoxActorFuture;
+use actix::{Actor, ActorFutureExt, AsyncContext, Message};
+use futures::FutureExt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll};
+use tokio::sync::oneshot;
+
+/// An answer that the actor works out asynchronously, its mailbox open meanwhile: check the state again after each await.
+/// A panic is a panic of the actor; a restart cancels it and the asker gets `Crashed`.
+pub struct Deferred<A: Actor, R>(Due<A, R>);
+
+enum Due<A: Actor, R> {
+    Now(R),
+    Later(LocalBoxActorFuture<A, R>),
+}
+
+impl<A: Managed, R: 'static> Deferred<A, R> {
+    /// Answers with what `fut` gives.
+    pub fn new(fut: impl Future<Output = R> + 'static) -> Self {
+        Deferred(Due::Later(Box::pin(actix::fut::wrap_future::<_, A>(fut))))
+    }
+
+    /// Answers with what `then` makes of the actor and the output of `fut`. The compiler wants the actor's type said:
+    /// `Deferred::then(fut, |this: &mut Self, out, ctx| ..)`.
+    pub fn then<T: 'static>(
+        fut: impl Future<Output = T> + 'static,
+        then: impl FnOnce(&mut A, T, &mut Ctx<A>) -> R + 'static,
+    ) -> Self {
+        let fut = actix::fut::wrap_future::<_, A>(fut).map(move |out, actor, ctx| then(actor, out, ctx));
+        Deferred(Due::Later(Box::pin(fut)))
+    }
+
+    /// Answers at once.
+    pub fn ready(value: R) -> Self {
+        Deferred(Due::Now(value))
+    }
+}
+
+impl<A, M> MessageResponse<A, M> for Deferred<A, M::Result>
+where
+    A: Managed,
+    M: Message,
+{
+    fn handle(self, ctx: &mut Ctx<A>, tx: Option<oneshot::Sender<M::Result>>) {
+        let answer = move |result| {
+            if let Some(tx) = tx {
+                let _ = tx.send(result);
+            }
+        };
+        match self.0 {
+            Due::Now(result) => answer(result),
+            Due::Later(fut) => {
+                ctx.spawn(fut.map(move |result, _, _| answer(result)));
+            }
+        }
+    }
+}
+
+/// An answer worked out on the tokio pool: survives the death of the actor and still reaches the asker. Its panic is
+/// logged and counted, and the asker gets `Crashed`.
+pub struct Detached<R>(Pin<Box<dyn Future<Output = R> + Send>>);
+
+impl<R: Send + 'static> Detached<R> {
+    /// Answers with what `fut` gives.
+    pub fn new(fut: impl Future<Output = R> + Send + 'static) -> Self {
+        Detached(Box::pin(fut))
+    }
+}
+
+impl<A, M> MessageResponse<A, M> for Detached<M::Result>
+where
+    A: Managed,
+    M: Message<Result: Send>,
+{
+    fn handle(self, ctx: &mut Ctx<A>, tx: Option<oneshot::Sender<M::Result>>) {
+        let work = Caught { fut: self.0, record: ctx.record().clone(), message: ctx.during() };
+        tokio::spawn(work.map(move |result| {
+            if let (Some(tx), Some(result)) = (tx, result) {
+                let _ = tx.send(result);
+            }
+        }));
+    }
+}
+
+struct Caught<R> {
+    fut: Pin<Box<dyn Future<Output = R> + Send>>,
+    record: Arc<Record>,
+    message: &'static str,
+}
+
+impl<R: 'static> Future for Caught<R> {
+    type Output = Option<R>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<R>> {
+        let this = self.get_mut();
+        match guarded(|| this.fut.as_mut().poll(cx)) {
+            Ok(poll) => poll.map(Some),
+            Err(caught) => {
+                this.record.count.detached_panics.fetch_add(1, Relaxed);
+                let message = crate::envelope::short(this.message);
+                tracing::error!(target: "actor", actor = %this.record.name, message, cause = %caught.cause,
+                    at = caught.location.as_deref(), "detached answer panicked");
+                // The future is broken; drop it here, outside of unwinding.
+                this.fut = Box::pin(std::future::pending());
+                Poll::Ready(None)
+            }
+        }
+    }
+}

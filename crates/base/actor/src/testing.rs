@@ -1,0 +1,40 @@
+//! Actors in simulated time: no sleeping, the same seed gives the same run.
+
+use crate::kernel::{Kernel, KernelConfig};
+use std::future::Future;
+use std::time::Duration;
+use tokio::runtime::Builder;
+use tokio::task::LocalSet;
+
+/// Runs `f` on a paused clock with a kernel of that seed. Time moves only when every task waits, straight to the next
+/// timer. No real sockets, no foreign threads: time would run away from them.
+pub fn run<F, Fut>(seed: u64, f: F) -> Fut::Output
+where
+    F: FnOnce(Kernel) -> Fut,
+    Fut: Future,
+{
+    run_with(KernelConfig { seed, ..KernelConfig::default() }, f)
+}
+
+/// As [`run`], with a configuration of your own; its clock is simulated in any case.
+pub fn run_with<F, Fut>(config: KernelConfig, f: F) -> Fut::Output
+where
+    F: FnOnce(Kernel) -> Fut,
+    Fut: Future,
+{
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .expect("a runtime needs file handles only");
+    let local = LocalSet::new();
+    local.block_on(&runtime, async {
+        let kernel = Kernel::new(KernelConfig { simulated_time: true, ..config });
+        f(kernel).await
+    })
+}
+
+/// Lets everybody work until all wait for time or for each other; one millisecond of virtual time passes.
+pub async fn settle() {
+    tokio::time::sleep(Duration::from_millis(1)).await
+}
