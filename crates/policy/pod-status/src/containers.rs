@@ -6,7 +6,7 @@ use model::core::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
     ContainerUser, LinuxContainerUser, Pod, PodStatus, VolumeMount, VolumeMountStatus,
 };
-use model::runtime::{ContainerObservation, ContainerState as Seen};
+use model::runtime::{ContainerObservation, ContainerState as InRuntime};
 use model::{pod, restart};
 
 use crate::input::StatusInput;
@@ -178,7 +178,7 @@ impl<'a> Maker<'a> {
         let count = i32::try_from(newest.restart_count).unwrap_or(i32::MAX);
         // A runtime that lost annotations must not make the count go back (1.35).
         status.restart_count = base.map_or(count, |b| count.max(b.restart_count));
-        let lost_running = newest.state == Seen::Unknown && base.is_some_and(is_running);
+        let lost_running = newest.state == InRuntime::Unknown && base.is_some_and(is_running);
         if lost_running {
             status.restart_count = base.map_or(0, |b| b.restart_count).saturating_add(1);
         }
@@ -198,13 +198,13 @@ impl<'a> Maker<'a> {
 
     fn state_of(&self, seen: &ContainerObservation, base: Option<&ContainerStatus>) -> ContainerState {
         match seen.state {
-            Seen::Running => ContainerState {
+            InRuntime::Running => ContainerState {
                 running: Some(ContainerStateRunning { started_at: seen.started_at.to_api() }),
                 ..ContainerState::default()
             },
-            Seen::Created => waiting("", ""),
-            Seen::Exited => self.terminated(seen),
-            Seen::Unknown => match base {
+            InRuntime::Created => waiting("", ""),
+            InRuntime::Exited => self.terminated(seen),
+            InRuntime::Unknown => match base {
                 Some(b) if is_running(b) => terminated_unseen(
                     reasons::CONTAINER_STATUS_UNKNOWN,
                     reasons::GONE_WHEN_TERMINATED,
@@ -226,7 +226,7 @@ impl<'a> Maker<'a> {
     ) -> ContainerState {
         let older = self.input.observed.instances(&container.name).skip(1);
         let mut ends = older.map(|o| match o.state {
-            Seen::Exited => self.terminated(o),
+            InRuntime::Exited => self.terminated(o),
             _ => ContainerState::default(),
         });
         if let Some(end) = ends.find(|s| s.terminated.is_some()) {
@@ -263,7 +263,7 @@ impl<'a> Maker<'a> {
         let Some(why) = self.input.reasons.get(&container.name) else { return status };
         let seen = self.input.observed.container(&container.name);
         let done = is_plain_init(self.input.pod, &container.name)
-            && seen.is_some_and(|o| o.state == Seen::Exited && o.exit_code == 0);
+            && seen.is_some_and(|o| o.state == InRuntime::Exited && o.exit_code == 0);
         if done || !restart::should_restart(self.input.pod, container, self.input.observed) {
             return status;
         }

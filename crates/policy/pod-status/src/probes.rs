@@ -40,7 +40,7 @@ fn is_started(probes: &ProbeFacts, container: &ContainerStatus, old: Option<&Con
 
 fn is_ready(probes: &ProbeFacts, container: &ContainerStatus, old: Option<&ContainerStatus>) -> bool {
     match probes.verdicts(bare_id(container)).readiness {
-        Some(verdict) if verdict == ProbeResult::Success => true,
+        Some(ProbeResult::Success) => true,
         // No verdict yet on an instance that was ready: the daemon restarted, do not flap (1.35).
         None if old.is_some_and(|o| o.ready) => true,
         _ => !probes.readiness_probes.contains(&container.name),

@@ -1,1 +1,57 @@
+use model::runtime::RuntimeResources;
+use serde_json::{Value, json};
 
+use super::*;
+use crate::testing::*;
+
+fn shown(resources: Value, state: &str, actual: Option<RuntimeResources>) -> Value {
+    let p = pod(json!({"containers": [{"name": "app", "resources": resources}]}));
+    let mut seen = Seen::sandbox().with(&format!("app {state} 20 a")).0.containers.remove(0);
+    seen.resources = actual;
+    let container = &model::pod::regular_containers(&p)[0];
+    serde_json::to_value(of_container(container, &seen).in_force).unwrap()
+}
+
+#[test]
+fn actual_values_replace_allocated_ones_only_where_they_differ() {
+    let asked =
+        || json!({"requests": {"cpu": "250m", "memory": "64Mi"}, "limits": {"cpu": "0.5", "memory": "65536Ki"}});
+    let actual = |cpu_shares, cpu_quota_us, memory_limit_bytes| {
+        Some(RuntimeResources { cpu_shares, cpu_quota_us, cpu_period_us: 100_000, memory_limit_bytes })
+    };
+    let limits = |cpu: &str, memory: &str, request: &str| json!({"requests": {"cpu": request, "memory": "64Mi"}, "limits": {"cpu": cpu, "memory": memory}});
+    let rows = [
+        ("runtime says nothing", asked(), "R", None, limits("500m", "64Mi", "250m")),
+        ("equal values keep their text", asked(), "R", actual(256, 50_000, 64 << 20), limits("500m", "64Mi", "250m")),
+        ("resized values show", asked(), "R", actual(512, 100_000, 128 << 20), limits("1", "128Mi", "500m")),
+        ("absent values stay as allocated", asked(), "R", actual(0, 0, 0), limits("500m", "64Mi", "250m")),
+        ("not running: allocated", asked(), "X0", actual(512, 100_000, 1), limits("500m", "64Mi", "250m")),
+        ("smallest shares are no request", json!({}), "R", actual(2, 0, 0), json!({})),
+        (
+            "shares below one per mille round up",
+            json!({"requests": {"cpu": "100m"}}),
+            "R",
+            actual(103, 0, 0),
+            json!({"requests": {"cpu": "101m"}}),
+        ),
+        (
+            "shares of 100m are 102",
+            json!({"requests": {"cpu": "100m"}}),
+            "R",
+            actual(102, 0, 0),
+            json!({"requests": {"cpu": "100m"}}),
+        ),
+    ];
+    for (name, resources, state, actual, expected) in rows {
+        assert_eq!(shown(resources, state, actual), expected, "{name}");
+    }
+}
+
+#[test]
+fn a_container_that_does_not_exist_has_no_resources_but_the_pod_has() {
+    let p = pod(json!({"containers": [{"name": "app", "resources": {"requests": {"cpu": "250m"}}}]}));
+    let status = Case::new(p, Seen::nothing()).generate();
+    assert_eq!(status.container_statuses.unwrap()[0].resources, None);
+    assert_eq!(serde_json::to_value(status.resources).unwrap(), json!({"requests": {"cpu": "250m"}}));
+    assert_eq!(serde_json::to_value(status.allocated_resources).unwrap(), json!({"cpu": "250m"}));
+}
