@@ -1,13 +1,117 @@
-//! What does bosun cost over the runtime's own time? Measured beside the floor, in the same run.
+//! What does bosun cost over the runtime's own time, and over nothing? Each figure beside its limit and its floor,
+//! measured in the same run on the same machine.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use testbed::{Bosun, BosunOptions, Options, TestBed};
+
+use crate::{setup, workspace};
+
+mod calls;
+mod faults;
 mod floor;
+mod report;
+mod starts;
+mod steady;
+
+use report::{Report, Unit};
+
+/// Measures the figures of the README in a test bed: starts, 110 pods, memory, processor, exits, panics, adoption.
+///
+/// The CRI floor (the same calls issued by a script) is measured first, in the same bed. Takes about four minutes.
 #[derive(clap::Args)]
-pub(crate) struct Args {}
-pub(crate) fn run(_args: &Args) -> anyhow::Result<()> {
+pub(crate) struct Args {
+    /// How many pods the big rounds have.
+    #[arg(long, default_value_t = 110)]
+    pods: usize,
+    /// Rounds with only this in their name: start, many, memory, cpu, exit, panic, adopt.
+    #[arg(long)]
+    only: Option<String>,
+    /// Measures the debug build (figures of memory and processor say little then).
+    #[arg(long)]
+    debug: bool,
+    /// `table` or `json`.
+    #[arg(short, long, default_value = "table", value_parser = ["table", "json"])]
+    output: String,
+}
+
+impl Args {
+    fn wants(&self, round: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| round.contains(only.as_str()))
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    setup::check()?;
     testbed::clean_on_signals();
-    let bed = testbed::TestBed::start(testbed::Options::default())?;
-    println!("{:?}", floor::measure(&bed, 10, 1)?);
-    std::fs::copy(bed.dir().join("containerd.log"), "/tmp/containerd.log")?;
-    println!("{:?}", floor::measure(&bed, 110, 8)?);
-    println!("{:?}", bed.close());
+    let program = workspace::build_bosun(!args.debug)?;
+    let mut bed = TestBed::start(Options { say: |s| eprintln!("  {s}"), ..Options::default() })?;
+    let mut report = Report::default();
+    let done = rounds(args, &mut bed, program, &mut report);
+    let left = bed.close();
+    match args.output.as_str() {
+        "json" => println!("{}", report.json()),
+        _ => print!("{}", report.table()),
+    }
+    if !left.is_empty() {
+        eprintln!("could not be removed:\n  {}", left.join("\n  "));
+    }
+    done
+}
+
+fn rounds(args: &Args, bed: &mut TestBed, program: std::path::PathBuf, report: &mut Report) -> anyhow::Result<()> {
+    let single = args.wants("start").then(|| floor::measure(bed, 20, 1)).transpose().context("floor of one pod")?;
+    let many = args.wants("many").then(|| floor::measure(bed, args.pods, 8)).transpose().context("floor of many")?;
+    let options = BosunOptions { program, faults: true, log: "warn".into(), ..BosunOptions::default() };
+    let mut bosun = Bosun::start(bed, options)?;
+    eprintln!("  bosun runs, pid {}", bosun.pid().unwrap_or_default());
+    if args.wants("memory") {
+        idle(Duration::from_secs(5));
+        report.add("RSS, no pods", steady::rss(&bosun)?, Unit::MiB, Some(16.0), String::new());
+    }
+    if let Some(floor) = &single {
+        starts::single(bed, &bosun, floor, report).context("round start")?;
+    }
+    if args.wants("exit") {
+        steady::exits(bed, &bosun, report).context("round exit")?;
+    }
+    let needs_many = ["many", "memory", "cpu", "panic", "adopt"].iter().any(|r| args.wants(r));
+    if needs_many {
+        starts::many(bed, &bosun, args.pods, many.as_ref(), report).context("round many")?;
+        if args.wants("memory") {
+            idle(Duration::from_secs(5));
+            report.add(&format!("RSS, {} pods", args.pods), steady::rss(&bosun)?, Unit::MiB, Some(28.0), String::new());
+        }
+        if args.wants("cpu") {
+            steady::cpu(&bosun, args.pods, report).context("round cpu")?;
+        }
+        if args.wants("panic") {
+            faults::panics(&bosun, report).context("round panic")?;
+        }
+        if args.wants("adopt") {
+            faults::adoption(bed, &mut bosun, args.pods, report).context("round adopt")?;
+        }
+        starts::remove_many(bed, &bosun, many.as_ref(), report).context("round many, removal")?;
+    }
     Ok(())
+}
+
+/// Lets time pass while the daemon is left alone.
+#[allow(clippy::disallowed_methods, reason = "a bench measures real time; no arbiter here")]
+fn idle(time: Duration) {
+    std::thread::sleep(time);
+}
+
+/// Pods that the daemon shows as Running, with the ids of their containers.
+fn running(bosun: &Bosun) -> anyhow::Result<std::collections::BTreeMap<String, String>> {
+    let pods = bosun.pods()?.into_iter().filter(|p| p["status"]["phase"] == "Running");
+    let ready = pods.filter(|p| !p["status"]["containerStatuses"][0]["state"]["running"].is_null());
+    Ok(ready
+        .map(|p| {
+            let name = p["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+            let id = p["status"]["containerStatuses"][0]["containerID"].as_str().unwrap_or_default().to_owned();
+            (name, id)
+        })
+        .collect())
 }

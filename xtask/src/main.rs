@@ -4,8 +4,10 @@
 
 mod bed;
 mod bench;
+mod e2e;
 mod layers;
 mod setup;
+mod test;
 mod tidy;
 mod workspace;
 
@@ -25,6 +27,8 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Setup(setup::Args),
+    Test(test::Args),
+    E2e(e2e::Args),
     Bed(bed::Args),
     Bench(bench::Args),
     Layers(layers::Args),
@@ -34,6 +38,8 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Setup(args) => setup::run(&args),
+        Command::Test(args) => test::run(&args),
+        Command::E2e(args) => e2e::run(&args),
         Command::Bed(args) => bed::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Layers(args) => layers::run(&args),

@@ -9,7 +9,7 @@ use testbed::Problem;
 ///
 /// Needs root on a Debian-like Linux with apt. Never touches a service: packages are installed without starting
 /// the daemons that they bring. The bed's containerd has its own folder, socket and network.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub(crate) struct Args {
     /// Only says what is missing; exits with an error if anything is.
     #[arg(long)]
@@ -42,6 +42,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         bail!("still missing after the installation: {problem}");
     }
     println!("the test bed can run here");
+    Ok(())
+}
+
+/// Whether a bed can start here; says what to do if not.
+pub(crate) fn check() -> anyhow::Result<()> {
+    let problems: Vec<String> = testbed::missing().iter().map(ToString::to_string).collect();
+    if !problems.is_empty() {
+        bail!("no test bed can start here (`cargo xtask setup` helps):\n  - {}", problems.join("\n  - "));
+    }
     Ok(())
 }
 

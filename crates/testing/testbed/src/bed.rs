@@ -29,7 +29,8 @@ pub struct Options {
 
 impl Default for Options {
     fn default() -> Self {
-        let containerd = std::env::var_os("TESTBED_CONTAINERD").map_or_else(|| "/usr/bin/containerd".into(), PathBuf::from);
+        let containerd =
+            std::env::var_os("TESTBED_CONTAINERD").map_or_else(|| "/usr/bin/containerd".into(), PathBuf::from);
         let path = containerd.parent().filter(|p| *p != Path::new("/usr/bin")).map(Path::to_owned);
         Options { parent: std::env::temp_dir(), containerd, path, keep: false, say: |_| {} }
     }
@@ -229,7 +230,8 @@ impl TestBed {
         let names = ["lower", "upper", "work", "merged"];
         let made = names.iter().all(|n| std::fs::create_dir_all(path(n)).is_ok());
         let options = format!("lowerdir={},upperdir={},workdir={}", path("lower"), path("upper"), path("work"));
-        let mounted = made && command::run("mount", ["-t", "overlay", "-o", &options, "overlay", &path("merged")]).is_ok();
+        let mounted =
+            made && command::run("mount", ["-t", "overlay", "-o", &options, "overlay", &path("merged")]).is_ok();
         if mounted {
             let _ = command::run("umount", [&path("merged")]);
         }
@@ -279,4 +281,3 @@ pub(crate) fn tail(path: &Path, lines: usize) -> String {
     let all: Vec<&str> = text.lines().collect();
     all[all.len().saturating_sub(lines)..].join("\n")
 }
-

@@ -68,9 +68,8 @@ pub(crate) fn cni(dir: &Path, network: &Network) -> String {
 /// docker-registry's configuration: files in `dir`, loopback only, optionally with a password.
 pub(crate) fn registry(dir: &Path, port: u16, htpasswd: Option<&Path>) -> String {
     let dir = dir.display();
-    let auth = htpasswd.map_or(String::new(), |file| {
-        format!("auth:\n  htpasswd:\n    realm: test\n    path: {}\n", file.display())
-    });
+    let auth = htpasswd
+        .map_or(String::new(), |file| format!("auth:\n  htpasswd:\n    realm: test\n    path: {}\n", file.display()));
     format!(
         "version: 0.1\nlog:\n  level: warn\nstorage:\n  filesystem:\n    rootdirectory: {dir}/store\n  delete:\n    enabled: true\n\
          http:\n  addr: 127.0.0.1:{port}\n  secret: test\n{auth}"

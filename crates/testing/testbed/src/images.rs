@@ -94,7 +94,10 @@ impl Image {
     pub fn pause(name: &str, scratch_dir: &Path) -> Result<Self, BedError> {
         let (source, program) = (scratch_dir.join("pause.c"), scratch_dir.join("pause"));
         file("write", &source, std::fs::write(&source, PAUSE_SOURCE))?;
-        command::run("gcc", ["-Os".as_ref(), "-static".as_ref(), "-s".as_ref(), "-o".as_ref(), program.as_os_str(), source.as_os_str()])?;
+        command::run(
+            "gcc",
+            ["-Os".as_ref(), "-static".as_ref(), "-s".as_ref(), "-o".as_ref(), program.as_os_str(), source.as_os_str()],
+        )?;
         let bytes = file("read", &program, std::fs::read(&program))?;
         Ok(Image::scratch(name).file("pause", bytes, 0o755).config("Entrypoint", json!(["/pause"])))
     }
@@ -146,9 +149,11 @@ impl Image {
         let path = dir.join(format!("{name}.tar"));
         let write = || {
             let mut archive = tar::Builder::new(std::fs::File::create(&path)?);
-            for (name, bytes) in
-                [("layer.tar", layer.as_slice()), (&config_name, config.as_bytes()), ("manifest.json", manifest.as_bytes())]
-            {
+            for (name, bytes) in [
+                ("layer.tar", layer.as_slice()),
+                (&config_name, config.as_bytes()),
+                ("manifest.json", manifest.as_bytes()),
+            ] {
                 archive.append_data(&mut header(bytes.len(), 0o644, tar::EntryType::Regular), name, bytes)?;
             }
             archive.finish()

@@ -73,4 +73,3 @@ pub(crate) fn may_lower_oom_score() -> bool {
     let bounding = status.lines().find_map(|l| l.strip_prefix("CapBnd:")).map(str::trim).unwrap_or_default();
     u64::from_str_radix(bounding, 16).is_ok_and(|bits| bits & (1 << CAP_SYS_RESOURCE) != 0)
 }
-

@@ -92,7 +92,8 @@ mod tests {
 
     #[test]
     fn a_quoted_comment_stays_one_word() {
-        let line = r#"-A CNI-HOSTPORT-DNAT -p tcp -m comment --comment "dnat name: \"bosun-1\" id: \"ab\"" -j CNI-DN-1"#;
+        let line =
+            r#"-A CNI-HOSTPORT-DNAT -p tcp -m comment --comment "dnat name: \"bosun-1\" id: \"ab\"" -j CNI-DN-1"#;
         let words = split_quoted(line);
         assert_eq!(words[7], r#"dnat name: "bosun-1" id: "ab""#);
         assert_eq!(words.last().map(String::as_str), Some("CNI-DN-1"));

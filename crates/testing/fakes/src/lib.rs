@@ -1,0 +1,19 @@
+//! Stand-ins for what lies outside of the node daemon. They keep state and answer by it, as the real thing does; they are
+//! not lists of expected calls. All of them run on tokio's clock, so a paused runtime makes them deterministic.
+
+#![forbid(unsafe_code)]
+
+pub mod runtime;
+
+pub use runtime::FakeRuntime;
+
+/// Generated server stubs.
+#[allow(unreachable_pub, missing_docs, clippy::all, clippy::pedantic)]
+mod stubs {
+    pub mod cri {
+        include!(concat!(env!("OUT_DIR"), "/runtime.v1.rs"));
+    }
+    pub mod containerd {
+        include!(concat!(env!("OUT_DIR"), "/containerd.services.events.v1.rs"));
+    }
+}

@@ -1,0 +1,130 @@
+//! How long from a manifest in the folder to a running container, over the calls that the runtime needs anyway?
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::Context;
+use testbed::{Bosun, PAUSE_IMAGE, TestBed, wait_until};
+
+use super::floor::Floor;
+use super::report::{Report, Unit, percentile};
+use super::{calls, idle, running};
+
+/// A static pod with one container that does nothing.
+pub(super) fn manifest(name: &str) -> String {
+    format!(
+        "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n  - name: main\n    image: {PAUSE_IMAGE}\n"
+    )
+}
+
+fn now() -> f64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}
+
+fn log(bed: &TestBed) -> anyhow::Result<String> {
+    std::fs::read_to_string(bed.dir().join("containerd.log")).context("containerd's log")
+}
+
+/// Twenty pods, one after the other.
+pub(super) fn single(bed: &TestBed, bosun: &Bosun, floor: &Floor, report: &mut Report) -> anyhow::Result<()> {
+    let mut put = BTreeMap::new();
+    for n in 0..20 {
+        let name = format!("single-{n}");
+        put.insert(format!("{name}-bed"), now());
+        bosun.put(&format!("{name}.yaml"), &manifest(&name))?;
+        wait_running(bosun, n + 1, Duration::from_secs(30))?;
+        idle(Duration::from_millis(300));
+    }
+    let pods = calls::read(&log(bed)?);
+    let mut overhead = Vec::new();
+    for (name, put) in &put {
+        let calls = pods.get(name).and_then(calls::Calls::spent_and_end);
+        let (spent, end) = calls.with_context(|| format!("containerd's log does not hold the calls of {name}"))?;
+        overhead.push((end - put - spent) * 1e3);
+    }
+    let each: Vec<f64> = floor.each.iter().map(|d| d.as_secs_f64() * 1e3).collect();
+    let detail = format!("floor {:.0} ms", percentile(&each, 0.5));
+    report.add("one pod start over its CRI calls, p50", percentile(&overhead, 0.5), Unit::Ms, Some(10.0), detail);
+    report.add(
+        "one pod start over its CRI calls, p99",
+        percentile(&overhead, 0.99),
+        Unit::Ms,
+        Some(40.0),
+        String::new(),
+    );
+    for n in 0..20 {
+        bosun.take(&format!("single-{n}.yaml"))?;
+    }
+    wait_gone(bosun, Duration::from_secs(60))
+}
+
+/// All pods at once.
+pub(super) fn many(
+    bed: &TestBed,
+    bosun: &Bosun,
+    count: usize,
+    floor: Option<&Floor>,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let begin = now();
+    for n in 0..count {
+        bosun.put(&format!("many-{n}.yaml"), &manifest(&format!("many-{n}")))?;
+    }
+    wait_running(bosun, count, Duration::from_secs(180))?;
+    let shown = now() - begin;
+    let pods = calls::read(&log(bed)?);
+    let ends = pods.iter().filter(|(name, _)| name.starts_with("many-")).filter_map(|(_, c)| c.spent_and_end());
+    let took = ends.map(|(_, end)| end).fold(begin, f64::max) - begin;
+    let what = format!("{count} pods from a folder, all running");
+    report.add(&what, took, Unit::Seconds, None, format!("shown as Running after {shown:.2} s"));
+    if let Some(floor) = floor {
+        let script = floor.start.as_secs_f64();
+        let detail = format!("script with 8 lanes {script:.2} s");
+        report.add(&format!("{count} pods over the script"), took / script, Unit::Ratio, Some(1.15), detail);
+    }
+    Ok(())
+}
+
+/// All manifests taken away.
+pub(super) fn remove_many(
+    bed: &TestBed,
+    bosun: &Bosun,
+    floor: Option<&Floor>,
+    report: &mut Report,
+) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    let mut count = 0;
+    for entry in std::fs::read_dir(bosun.manifests())?.flatten() {
+        std::fs::remove_file(entry.path())?;
+        count += 1;
+    }
+    wait_until("all pods to be removed", Duration::from_secs(180), || {
+        let left = bed.ctr(&["tasks", "ls", "-q"]).map_err(|e| e.to_string())?.lines().count();
+        if left == 0 { Ok(()) } else { Err(format!("{left} tasks left")) }
+    })?;
+    let took = begin.elapsed().as_secs_f64();
+    let detail = floor.map_or(String::new(), |f| format!("script with 8 lanes {:.2} s", f.remove.as_secs_f64()));
+    report.add(&format!("{count} pods removed"), took, Unit::Seconds, None, detail);
+    Ok(())
+}
+
+pub(super) fn wait_running(bosun: &Bosun, count: usize, limit: Duration) -> anyhow::Result<()> {
+    wait_until(&format!("{count} pods to run"), limit, || {
+        let shown = running(bosun).map_err(|e| e.to_string())?.len();
+        if shown >= count {
+            return Ok(());
+        }
+        // Asking costs processor time that the starts need.
+        idle(Duration::from_millis(if count > 30 { 200 } else { 10 }));
+        Err(format!("{shown} run\n{}", bosun.log()))
+    })?;
+    Ok(())
+}
+
+pub(super) fn wait_gone(bosun: &Bosun, limit: Duration) -> anyhow::Result<()> {
+    wait_until("the pods to be gone", limit, || {
+        let left = bosun.pods().map_err(|e| e.to_string())?.len();
+        if left == 0 { Ok(()) } else { Err(format!("{left} are left")) }
+    })?;
+    Ok(())
+}
