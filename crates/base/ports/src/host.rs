@@ -111,8 +111,8 @@ pub enum MemoryMount {
 pub trait Mounter: Send + Sync + 'static {
     /// Mounts memory on an existing directory; tmpfs gets `noswap` where the kernel has it.
     fn mount_memory(&self, target: &Path, what: &MemoryMount) -> HostResult<()>;
-    /// Bind-mounts `base/relative` on `target`, opening each component from `base` without following a symlink, and
-    /// making `target` (a directory 0750, or a file 0640 when the source is no directory). Mounted already: success.
+    /// Bind-mounts `base/relative` on `target` without leaving `base` through a symlink, making `target` first (a directory
+    /// 0750, or a file 0640 when the source is no directory). Mounted already: success.
     fn bind_within(&self, base: &Path, relative: &Path, target: &Path) -> HostResult<()>;
     /// Unmounts what is mounted on `target`, as often as needed. Not mounted or absent is success.
     fn unmount(&self, target: &Path) -> HostResult<()>;

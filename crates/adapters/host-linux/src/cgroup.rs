@@ -1,0 +1,340 @@
+//! cgroups as plain directories, v1 and v2.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use model::resources::CgroupValues;
+use ports::host::{CgroupFs, CgroupVersion, HostError, HostResult};
+
+use crate::At;
+
+mod kill;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+const MOUNT: &str = "/sys/fs/cgroup";
+const CGROUP2_MAGIC: i64 = 0x6367_7270;
+/// Without these a v1 node cannot limit pods at all.
+const REQUIRED: [&str; 4] = ["cpu", "cpuacct", "cpuset", "memory"];
+/// What a pod cgroup must have on v2, as far as the root has it.
+const WANTED_V2: [&str; 5] = ["cpu", "cpuset", "hugetlb", "memory", "pids"];
+
+/// The host's cgroup tree.
+#[derive(Clone, Debug)]
+pub struct LinuxCgroups {
+    hierarchy: Hierarchy,
+    proc: PathBuf,
+}
+
+#[derive(Clone, Debug)]
+enum Hierarchy {
+    /// Mount point by controller; controllers that are mounted together share one.
+    V1(BTreeMap<String, PathBuf>),
+    V2(PathBuf),
+}
+
+impl LinuxCgroups {
+    /// The tree of this machine.
+    pub fn detect() -> HostResult<Self> {
+        let root = Path::new(MOUNT);
+        let magic = rustix::fs::statfs(root).at("statfs", root)?.f_type;
+        let hierarchy = if i128::from(magic) == i128::from(CGROUP2_MAGIC) {
+            Hierarchy::V2(root.to_owned())
+        } else {
+            Hierarchy::V1(v1_mounts()?)
+        };
+        Ok(Self { hierarchy, proc: PathBuf::from("/proc") })
+    }
+
+    #[cfg(test)]
+    fn v2_at(root: &Path, proc: &Path) -> Self {
+        Self { hierarchy: Hierarchy::V2(root.to_owned()), proc: proc.to_owned() }
+    }
+
+    #[cfg(test)]
+    fn v1_at(mounts: &[(&str, &Path)], proc: &Path) -> Self {
+        let mounts = mounts.iter().map(|(c, p)| ((*c).to_owned(), p.to_path_buf())).collect();
+        Self { hierarchy: Hierarchy::V1(mounts), proc: proc.to_owned() }
+    }
+
+    /// Each mount point once.
+    fn mounts(&self) -> BTreeSet<&Path> {
+        match &self.hierarchy {
+            Hierarchy::V1(mounts) => mounts.values().map(PathBuf::as_path).collect(),
+            Hierarchy::V2(root) => BTreeSet::from([root.as_path()]),
+        }
+    }
+
+    /// Directories of one cgroup, one per mount point.
+    fn dirs(&self, path: &str) -> HostResult<Vec<PathBuf>> {
+        let below = checked(path)?;
+        Ok(self.mounts().into_iter().map(|m| m.join(&below)).collect())
+    }
+
+    /// Where a controller's files of a cgroup are; `None` when the host does not have the controller.
+    fn dir_of(&self, controller: &str, path: &str) -> HostResult<Option<PathBuf>> {
+        let below = checked(path)?;
+        Ok(match &self.hierarchy {
+            Hierarchy::V1(mounts) => mounts.get(controller).map(|m| m.join(below)),
+            Hierarchy::V2(root) => Some(root.join(below)),
+        })
+    }
+
+    /// Path of this process in the tree that limits memory.
+    fn own_memory_path(&self) -> Option<String> {
+        let text = fs::read_to_string(self.proc.join("self/cgroup")).ok()?;
+        text.lines().find_map(|line| {
+            let mut parts = line.splitn(3, ':').skip(1);
+            let (controllers, path) = (parts.next()?, parts.next()?);
+            let mine = match self.hierarchy {
+                Hierarchy::V1(_) => controllers.split(',').any(|c| c == "memory"),
+                Hierarchy::V2(_) => controllers.is_empty(),
+            };
+            mine.then(|| path.to_owned())
+        })
+    }
+}
+
+impl CgroupFs for LinuxCgroups {
+    fn version(&self) -> CgroupVersion {
+        match self.hierarchy {
+            Hierarchy::V1(_) => CgroupVersion::V1,
+            Hierarchy::V2(_) => CgroupVersion::V2,
+        }
+    }
+
+    fn missing_controllers(&self) -> Vec<String> {
+        let has: BTreeSet<String> = match &self.hierarchy {
+            Hierarchy::V1(mounts) => mounts.keys().cloned().collect(),
+            // cpuacct has no name of its own on v2: usage is always counted.
+            Hierarchy::V2(root) => {
+                words(&root.join("cgroup.controllers")).into_iter().chain(["cpuacct".into()]).collect()
+            }
+        };
+        REQUIRED.iter().filter(|c| !has.contains(**c)).map(|c| (*c).to_owned()).collect()
+    }
+
+    fn has_swap_controller(&self) -> bool {
+        let file = match self.hierarchy {
+            Hierarchy::V1(_) => "memory.memsw.limit_in_bytes",
+            Hierarchy::V2(_) => "memory.swap.max",
+        };
+        let own = self.own_memory_path().unwrap_or_default();
+        matches!(self.dir_of("memory", &own), Ok(Some(dir)) if dir.join(file).exists())
+    }
+
+    fn exists(&self, path: &str) -> HostResult<bool> {
+        match &self.hierarchy {
+            Hierarchy::V1(mounts) => {
+                let below = checked(path)?;
+                let needed = |c: &&String| REQUIRED.contains(&c.as_str()) || *c == "pids" || *c == "hugetlb";
+                Ok(mounts.iter().filter(|(c, _)| needed(c)).all(|(_, m)| m.join(&below).is_dir()))
+            }
+            Hierarchy::V2(root) => {
+                let dir = root.join(checked(path)?);
+                if !dir.is_dir() {
+                    return Ok(false);
+                }
+                let (all, here) = (words(&root.join("cgroup.controllers")), words(&dir.join("cgroup.controllers")));
+                Ok(WANTED_V2.iter().all(|c| !all.contains(*c) || here.contains(*c)))
+            }
+        }
+    }
+
+    fn create(&self, path: &str) -> HostResult<()> {
+        let below = checked(path)?;
+        match &self.hierarchy {
+            Hierarchy::V1(mounts) => {
+                for (controller, mount) in mounts {
+                    create_v1(controller, mount, &below)?;
+                }
+                Ok(())
+            }
+            Hierarchy::V2(root) => create_v2(root, &below),
+        }
+    }
+
+    fn set(&self, path: &str, values: &CgroupValues) -> HostResult<()> {
+        let mut first_error = None;
+        for (controller, writes) in values::writes(self.version(), values) {
+            let Some(dir) = self.dir_of(controller, path)? else { continue };
+            for (file, text) in writes {
+                let file = dir.join(file);
+                // The page size or the controller is not enabled here: nothing to limit.
+                if controller == "hugetlb" && !file.exists() {
+                    continue;
+                }
+                if let Err(e) = fs::write(&file, text).at("write", &file) {
+                    first_error.get_or_insert(e);
+                }
+            }
+        }
+        first_error.map_or(Ok(()), Err)
+    }
+
+    fn remove(&self, path: &str) -> HostResult<()> {
+        if checked(path)?.as_os_str().is_empty() {
+            return Err(refused(path));
+        }
+        let dirs = self.dirs(path)?;
+        kill::kill_all(&dirs)?;
+        let mut first_error = None;
+        for dir in dirs {
+            if let Err(e) = kill::remove_dirs(&dir) {
+                first_error.get_or_insert(e);
+            }
+        }
+        first_error.map_or(Ok(()), Err)
+    }
+
+    fn children(&self, path: &str) -> HostResult<Vec<String>> {
+        let mut names = BTreeSet::new();
+        for dir in self.dirs(path)? {
+            names.extend(kill::child_names(&dir)?);
+        }
+        Ok(names.into_iter().collect())
+    }
+
+    fn memory_usage_bytes(&self, path: &str) -> HostResult<u64> {
+        let file = match self.hierarchy {
+            Hierarchy::V1(_) => "memory.usage_in_bytes",
+            Hierarchy::V2(_) => "memory.current",
+        };
+        let Some(dir) = self.dir_of("memory", path)? else {
+            return Err(HostError::new("read", path, io::ErrorKind::NotFound));
+        };
+        let file = dir.join(file);
+        let text = fs::read_to_string(&file).at("read", &file)?;
+        text.trim().parse().map_err(|_| HostError::new("parse", file, io::ErrorKind::InvalidData))
+    }
+
+    fn set_own_oom_score_adj(&self, value: i64) -> HostResult<()> {
+        let file = self.proc.join("self/oom_score_adj");
+        fs::write(&file, value.to_string()).at("write", &file)
+    }
+}
+
+/// Mount points of the v1 hierarchies by controller; a named one counts by its name.
+fn v1_mounts() -> HostResult<BTreeMap<String, PathBuf>> {
+    let mut mounts = BTreeMap::new();
+    for m in crate::mounts::mount_table()? {
+        if m.fs_type != "cgroup" {
+            continue;
+        }
+        for option in m.super_options.keys() {
+            if is_v1_controller(option) {
+                mounts.entry(option.clone()).or_insert_with(|| m.mount_point.clone());
+            }
+        }
+        if let Some(Some(name)) = m.super_options.get("name") {
+            mounts.entry(name.clone()).or_insert_with(|| m.mount_point.clone());
+        }
+    }
+    Ok(mounts)
+}
+
+fn is_v1_controller(option: &str) -> bool {
+    const KNOWN: [&str; 14] = [
+        "blkio",
+        "cpu",
+        "cpuacct",
+        "cpuset",
+        "debug",
+        "devices",
+        "freezer",
+        "hugetlb",
+        "memory",
+        "misc",
+        "net_cls",
+        "net_prio",
+        "perf_event",
+        "pids",
+    ];
+    KNOWN.contains(&option) || option == "rdma"
+}
+
+/// The path relative to a mount point. Components that could lead elsewhere are refused.
+fn checked(path: &str) -> HostResult<PathBuf> {
+    let rest = path.strip_prefix('/').ok_or_else(|| refused(path))?;
+    let mut out = PathBuf::new();
+    for part in rest.split('/').filter(|p| !p.is_empty()) {
+        if part == "." || part == ".." || part.contains('\0') {
+            return Err(refused(path));
+        }
+        out.push(part);
+    }
+    Ok(out)
+}
+
+fn refused(path: &str) -> HostError {
+    HostError::new("cgroup", path, io::ErrorKind::InvalidInput)
+}
+
+fn words(file: &Path) -> BTreeSet<String> {
+    fs::read_to_string(file).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
+}
+
+fn make_dir(dir: &Path) -> HostResult<()> {
+    match fs::create_dir(dir) {
+        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(HostError::new("mkdir", dir, e)),
+        _ => Ok(()),
+    }
+}
+
+fn create_v1(controller: &str, mount: &Path, below: &Path) -> HostResult<()> {
+    let mut dir = mount.to_owned();
+    for part in below.components() {
+        let parent = dir.clone();
+        dir.push(part);
+        make_dir(&dir)?;
+        if controller == "cpuset" {
+            // A new cpuset is empty, and no process can live in it.
+            inherit(&parent, &dir, "cpuset.cpus")?;
+            inherit(&parent, &dir, "cpuset.mems")?;
+        }
+    }
+    Ok(())
+}
+
+fn inherit(parent: &Path, dir: &Path, file: &str) -> HostResult<()> {
+    let mine = dir.join(file);
+    if !fs::read_to_string(&mine).at("read", &mine)?.trim().is_empty() {
+        return Ok(());
+    }
+    let theirs = parent.join(file);
+    let value = fs::read_to_string(&theirs).at("read", &theirs)?;
+    fs::write(&mine, value.trim()).at("write", &mine)
+}
+
+fn create_v2(root: &Path, below: &Path) -> HostResult<()> {
+    let mut dir = root.to_owned();
+    for part in below.components() {
+        enable_controllers(&dir)?;
+        dir.push(part);
+        make_dir(&dir)?;
+    }
+    Ok(())
+}
+
+/// Passes every controller of a cgroup on to its children. One at a time: one that is refused must not hold back the rest.
+fn enable_controllers(dir: &Path) -> HostResult<()> {
+    let file = dir.join("cgroup.subtree_control");
+    let enabled = words(&file);
+    let mut first_error = None;
+    for controller in words(&dir.join("cgroup.controllers")).difference(&enabled) {
+        let written = fs::OpenOptions::new()
+            .append(true)
+            .open(&file)
+            .and_then(|mut f| io::Write::write_all(&mut f, format!("+{controller}").as_bytes()));
+        if let Err(e) = written
+            && WANTED_V2.contains(&controller.as_str())
+        {
+            first_error.get_or_insert(HostError::new("enable controllers", file.clone(), e));
+        }
+    }
+    first_error.map_or(Ok(()), Err)
+}

@@ -1,0 +1,249 @@
+use super::*;
+
+fn write(dir: &Path, files: &[(&str, &str)]) {
+    fs::create_dir_all(dir).unwrap();
+    for (name, text) in files {
+        fs::write(dir.join(name), text).unwrap();
+    }
+}
+
+fn read(dir: &Path, file: &str) -> String {
+    fs::read_to_string(dir.join(file)).unwrap()
+}
+
+const CONTROLLERS: &str = "cpuset cpu io memory hugetlb pids rdma misc";
+
+/// A unified tree of plain files: what the kernel would answer is laid out before, what is written can be read back.
+fn v2_tree() -> (tempfile::TempDir, LinuxCgroups) {
+    let tmp = tempfile::tempdir().unwrap();
+    let root = tmp.path().join("cgroup");
+    write(&root, &[("cgroup.controllers", CONTROLLERS), ("cgroup.subtree_control", "")]);
+    let proc = tmp.path().join("proc");
+    write(&proc.join("self"), &[("cgroup", "0::/system/bosun\n"), ("oom_score_adj", "0")]);
+    let fs = LinuxCgroups::v2_at(&root, &proc);
+    (tmp, fs)
+}
+
+fn values() -> CgroupValues {
+    CgroupValues {
+        cpu_shares: Some(1024),
+        cpu_quota_us: Some(50_000),
+        cpu_period_us: Some(100_000),
+        memory_limit_bytes: Some(1 << 30),
+        pids_max: Some(100),
+        hugetlb_bytes: BTreeMap::from([(2 << 20, 0), (1 << 30, 1 << 30)]),
+    }
+}
+
+#[test]
+fn v2_creation_enables_every_controller_in_the_parents_and_not_in_the_pod() {
+    let (tmp, cgroups) = v2_tree();
+    let root = tmp.path().join("cgroup");
+    write(&root.join("kubepods"), &[("cgroup.controllers", CONTROLLERS), ("cgroup.subtree_control", "cpu memory")]);
+    cgroups.create("/kubepods/poda").unwrap();
+    let asked = |dir: &Path| -> BTreeSet<String> {
+        read(dir, "cgroup.subtree_control").split(['+', ' ']).filter(|w| !w.is_empty()).map(str::to_owned).collect()
+    };
+    let all: BTreeSet<String> = CONTROLLERS.split(' ').map(str::to_owned).collect();
+    assert_eq!(asked(&root), all);
+    assert_eq!(read(&root.join("kubepods"), "cgroup.subtree_control").matches('+').count(), all.len() - 2);
+    assert!(root.join("kubepods/poda").is_dir());
+    assert!(!root.join("kubepods/poda/cgroup.subtree_control").exists());
+    cgroups.create("/kubepods/poda").unwrap();
+}
+
+#[test]
+fn v2_existence_needs_the_controllers_that_the_root_has() {
+    let (tmp, cgroups) = v2_tree();
+    let dir = tmp.path().join("cgroup/kubepods");
+    assert!(!cgroups.exists("/kubepods").unwrap());
+    for (here, exists) in [
+        ("", false),
+        ("cpu memory", false),
+        ("cpu cpuset memory pids", false),
+        ("cpu cpuset memory pids hugetlb", true),
+    ] {
+        write(&dir, &[("cgroup.controllers", here)]);
+        assert_eq!(cgroups.exists("/kubepods").unwrap(), exists, "{here:?}");
+    }
+    write(&tmp.path().join("cgroup"), &[("cgroup.controllers", "cpu memory io")]);
+    write(&dir, &[("cgroup.controllers", "cpu memory")]);
+    assert!(cgroups.exists("/kubepods").unwrap(), "what the root lacks is not asked for");
+}
+
+#[test]
+fn v2_values_are_written_in_the_unified_words() {
+    let (tmp, cgroups) = v2_tree();
+    let dir = tmp.path().join("cgroup/p");
+    write(&dir, &[("hugetlb.2MB.max", "max"), ("hugetlb.1GB.max", "max")]);
+    cgroups.set("/p", &values()).unwrap();
+    for (file, text) in [
+        ("cpu.weight", "39"),
+        ("cpu.max", "50000 100000"),
+        ("memory.max", "1073741824"),
+        ("pids.max", "100"),
+        ("hugetlb.2MB.max", "0"),
+        ("hugetlb.1GB.max", "1073741824"),
+    ] {
+        assert_eq!(read(&dir, file), text, "{file}");
+    }
+    let open = CgroupValues {
+        cpu_quota_us: Some(-1),
+        memory_limit_bytes: Some(-1),
+        pids_max: Some(-1),
+        ..CgroupValues::default()
+    };
+    cgroups.set("/p", &open).unwrap();
+    assert_eq!(["cpu.max", "memory.max", "pids.max"].map(|f| read(&dir, f)), ["max", "max", "max"]);
+    assert_eq!(read(&dir, "cpu.weight"), "39", "what is not given stays");
+}
+
+#[test]
+fn v2_weights_follow_the_table_of_the_book() {
+    for (shares, weight) in [
+        (2, 1),
+        (10, 1),
+        (102, 4),
+        (256, 10),
+        (512, 20),
+        (1024, 39),
+        (2048, 79),
+        (4096, 157),
+        (65_536, 2500),
+        (262_144, 10_000),
+        (900_000, 10_000),
+    ] {
+        let v = CgroupValues { cpu_shares: Some(shares), ..CgroupValues::default() };
+        let cpu = &values::writes(CgroupVersion::V2, &v)[0];
+        assert_eq!(cpu.1, [("cpu.weight".to_owned(), weight.to_string())]);
+    }
+}
+
+#[test]
+fn a_page_size_without_its_file_is_left_alone_but_a_missing_memory_file_is_an_error() {
+    let (tmp, cgroups) = v2_tree();
+    fs::create_dir(tmp.path().join("cgroup/p")).unwrap();
+    let v = CgroupValues { hugetlb_bytes: BTreeMap::from([(2 << 20, 0)]), ..CgroupValues::default() };
+    cgroups.set("/p", &v).unwrap();
+    assert!(!tmp.path().join("cgroup/p/hugetlb.2MB.max").exists());
+    let v = CgroupValues { memory_limit_bytes: Some(1), ..CgroupValues::default() };
+    assert_eq!(cgroups.set("/gone", &v).unwrap_err().kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn v2_facts_of_the_tree() {
+    let (tmp, cgroups) = v2_tree();
+    let root = tmp.path().join("cgroup");
+    assert!(cgroups.missing_controllers().is_empty());
+    assert!(!cgroups.has_swap_controller());
+    write(&root.join("system/bosun"), &[("memory.swap.max", "max")]);
+    assert!(cgroups.has_swap_controller());
+    write(&root.join("p"), &[("memory.current", "12345\n")]);
+    assert_eq!(cgroups.memory_usage_bytes("/p").unwrap(), 12_345);
+    assert_eq!(cgroups.children("/").unwrap(), ["p", "system"]);
+    assert!(cgroups.children("/nothing").unwrap().is_empty());
+    write(&root, &[("cgroup.controllers", "pids")]);
+    assert_eq!(cgroups.missing_controllers(), ["cpu", "cpuset", "memory"]);
+    cgroups.set_own_oom_score_adj(-999).unwrap();
+    assert_eq!(read(&tmp.path().join("proc/self"), "oom_score_adj"), "-999");
+}
+
+#[test]
+fn removal_takes_the_whole_branch_and_absence_is_success() {
+    let (tmp, cgroups) = v2_tree();
+    let root = tmp.path().join("cgroup");
+    fs::create_dir_all(root.join("kubepods/poda/c1/inner")).unwrap();
+    fs::create_dir_all(root.join("kubepods/podb")).unwrap();
+    cgroups.remove("/kubepods/poda").unwrap();
+    assert!(!root.join("kubepods/poda").exists());
+    assert!(root.join("kubepods/podb").is_dir());
+    cgroups.remove("/kubepods/poda").unwrap();
+}
+
+#[test]
+fn paths_that_lead_elsewhere_or_to_the_root_are_refused() {
+    let (_tmp, cgroups) = v2_tree();
+    for path in ["../etc", "/../etc", "/a/../../etc", "relative", "/a/./b", ""] {
+        assert!(cgroups.create(path).is_err(), "create {path}");
+        assert!(cgroups.remove(path).is_err(), "remove {path}");
+    }
+    assert!(cgroups.remove("/").is_err());
+    assert!(cgroups.remove("//").is_err());
+}
+
+#[test]
+fn v1_creation_fills_an_empty_cpuset_from_its_parent() {
+    let tmp = tempfile::tempdir().unwrap();
+    let (cpuset, memory) = (tmp.path().join("cpuset"), tmp.path().join("memory"));
+    write(&cpuset, &[("cpuset.cpus", "0-3\n"), ("cpuset.mems", "0\n")]);
+    fs::create_dir_all(&memory).unwrap();
+    // The kernel would lay the empty files out at mkdir.
+    write(&cpuset.join("kubepods"), &[("cpuset.cpus", "\n"), ("cpuset.mems", "\n")]);
+    let cgroups = LinuxCgroups::v1_at(&[("cpuset", &cpuset), ("memory", &memory)], tmp.path());
+    cgroups.create("/kubepods").unwrap();
+    assert_eq!(read(&cpuset.join("kubepods"), "cpuset.cpus"), "0-3");
+    assert_eq!(read(&cpuset.join("kubepods"), "cpuset.mems"), "0");
+    assert!(memory.join("kubepods").is_dir());
+    assert!(cgroups.exists("/kubepods").unwrap());
+    assert_eq!(cgroups.missing_controllers(), ["cpu", "cpuacct"]);
+}
+
+/// The real v1 tree of this machine under a name of our own, or `None` where it cannot be used.
+fn real_v1() -> Option<(LinuxCgroups, String)> {
+    let cgroups = LinuxCgroups::detect().ok()?;
+    let usable = cgroups.version() == CgroupVersion::V1
+        && cgroups.missing_controllers().is_empty()
+        && rustix::process::getuid().is_root();
+    usable.then(|| (cgroups, format!("/bosun-test-{}", std::process::id())))
+}
+
+struct RemoveAtEnd(LinuxCgroups, String);
+
+impl Drop for RemoveAtEnd {
+    fn drop(&mut self) {
+        let _ = self.0.remove(&self.1);
+    }
+}
+
+#[test]
+fn a_real_v1_tree_takes_values_kills_what_runs_and_goes_away() {
+    let Some((cgroups, root)) = real_v1() else {
+        eprintln!("skipped: needs root and cgroup v1");
+        return;
+    };
+    let _guard = RemoveAtEnd(cgroups.clone(), root.clone());
+    let pod = format!("{root}/kubepods/burstable/pod1");
+    cgroups.create(&pod).unwrap();
+    cgroups.create(&pod).unwrap();
+    assert!(cgroups.exists(&pod).unwrap());
+    let v = CgroupValues { hugetlb_bytes: BTreeMap::new(), ..values() };
+    cgroups.set(&pod, &v).unwrap();
+    let shown = |controller: &str, file: &str| {
+        let dir = cgroups.dir_of(controller, &pod).unwrap().unwrap();
+        read(&dir, file).trim().to_owned()
+    };
+    for (controller, file, text) in [
+        ("cpu", "cpu.shares", "1024"),
+        ("cpu", "cpu.cfs_quota_us", "50000"),
+        ("cpu", "cpu.cfs_period_us", "100000"),
+        ("memory", "memory.limit_in_bytes", "1073741824"),
+        ("pids", "pids.max", "100"),
+    ] {
+        assert_eq!(shown(controller, file), text, "{file}");
+    }
+    assert!(!shown("cpuset", "cpuset.cpus").is_empty());
+    assert_eq!(cgroups.children(&format!("{root}/kubepods/burstable")).unwrap(), ["pod1"]);
+    assert!(cgroups.memory_usage_bytes(&pod).unwrap() < 1 << 30);
+
+    let leaf = format!("{pod}/c");
+    cgroups.create(&leaf).unwrap();
+    let mut child = std::process::Command::new("sleep").arg("1000").spawn().unwrap();
+    let procs = cgroups.dir_of("memory", &leaf).unwrap().unwrap().join("cgroup.procs");
+    fs::write(procs, child.id().to_string()).unwrap();
+    let reaper = std::thread::spawn(move || child.wait().unwrap());
+    cgroups.remove(&root).unwrap();
+    let status = reaper.join().unwrap();
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9));
+    assert!(!cgroups.exists(&root).unwrap());
+    assert!(cgroups.children(&root).unwrap().is_empty());
+}

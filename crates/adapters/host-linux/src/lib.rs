@@ -1,0 +1,30 @@
+//! The Linux host behind the ports: cgroups, mounts, files, facts of the machine.
+//!
+//! The only crate that may hold unsafe code (it needs none so far). Every call blocks; managers run them on the blocking
+//! pool. Nothing is cached: each answer is what the kernel says now.
+
+pub mod cgroup;
+pub mod files;
+pub mod info;
+pub mod mounts;
+
+pub use cgroup::LinuxCgroups;
+pub use files::LinuxFs;
+pub use info::LinuxInfo;
+pub use mounts::LinuxMounts;
+
+use std::io;
+use std::path::Path;
+
+use ports::host::{HostError, HostResult};
+
+/// Names the operation and the path of a failed call.
+pub(crate) trait At<T> {
+    fn at(self, op: &'static str, path: impl AsRef<Path>) -> HostResult<T>;
+}
+
+impl<T, E: Into<io::Error>> At<T> for Result<T, E> {
+    fn at(self, op: &'static str, path: impl AsRef<Path>) -> HostResult<T> {
+        self.map_err(|e| HostError::new(op, path.as_ref(), e))
+    }
+}

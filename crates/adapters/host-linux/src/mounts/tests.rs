@@ -1,0 +1,115 @@
+use super::*;
+use crate::files::LinuxFs;
+use ports::host::{HostFs, TMPFS_MAGIC};
+use std::path::PathBuf;
+
+/// A folder for mounts, or `None` where this process may not mount. What is mounted goes at the end.
+struct Place {
+    dir: tempfile::TempDir,
+    mounted: std::cell::RefCell<Vec<PathBuf>>,
+}
+
+impl Place {
+    fn new() -> Option<Self> {
+        let place = Self { dir: tempfile::tempdir().unwrap(), mounted: Vec::new().into() };
+        let probe = place.target("probe");
+        std::fs::create_dir(&probe).unwrap();
+        if LinuxMounts.mount_memory(&probe, &MemoryMount::Tmpfs { size_bytes: Some(4096) }).is_err() {
+            eprintln!("skipped: may not mount here");
+            return None;
+        }
+        Some(place)
+    }
+
+    fn target(&self, name: &str) -> PathBuf {
+        let p = self.dir.path().canonicalize().unwrap().join(name);
+        self.mounted.borrow_mut().push(p.clone());
+        p
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        for p in self.mounted.borrow().iter().rev() {
+            let _ = LinuxMounts.unmount(p);
+        }
+    }
+}
+
+#[test]
+fn memory_is_mounted_with_its_size_and_goes_again() {
+    let Some(place) = Place::new() else { return };
+    let dir = place.target("mem");
+    std::fs::create_dir(&dir).unwrap();
+    assert!(!LinuxMounts.is_mount_point(&dir).unwrap());
+    LinuxMounts.mount_memory(&dir, &MemoryMount::Tmpfs { size_bytes: Some(1 << 20) }).unwrap();
+    assert!(LinuxMounts.is_mount_point(&dir).unwrap());
+    let stat = LinuxFs.stat_fs(&dir).unwrap();
+    assert_eq!((stat.magic, stat.total_bytes), (TMPFS_MAGIC, 1 << 20));
+    let row = LinuxMounts.mounts().unwrap().into_iter().find(|m| m.mount_point == dir).unwrap();
+    assert_eq!(row.fs_type, "tmpfs");
+    LinuxMounts.mount_memory(&dir, &MemoryMount::Tmpfs { size_bytes: None }).unwrap();
+    LinuxMounts.unmount(&dir).unwrap();
+    assert!(!LinuxMounts.is_mount_point(&dir).unwrap(), "both of the stacked mounts are gone");
+    LinuxMounts.unmount(&dir).unwrap();
+    LinuxMounts.unmount(&dir.join("absent")).unwrap();
+}
+
+#[test]
+fn a_sub_path_is_bound_once_and_follows_a_new_source() {
+    let Some(place) = Place::new() else { return };
+    let base = place.target("vol");
+    let target = place.target("subpaths/vol/app/0");
+    std::fs::create_dir_all(base.join("a")).unwrap();
+    std::fs::write(base.join("a/seen"), "").unwrap();
+    for _ in 0..2 {
+        LinuxMounts.bind_within(&base, Path::new("a"), &target).unwrap();
+        assert!(target.join("seen").exists());
+    }
+    std::fs::rename(base.join("a"), base.join("old")).unwrap();
+    std::fs::create_dir(base.join("a")).unwrap();
+    LinuxMounts.bind_within(&base, Path::new("a"), &target).unwrap();
+    assert!(!target.join("seen").exists());
+    LinuxMounts.unmount(&target).unwrap();
+    assert!(!LinuxMounts.is_mount_point(&target).unwrap());
+}
+
+#[test]
+fn a_file_is_bound_on_a_file_and_a_link_out_of_the_volume_never() {
+    let Some(place) = Place::new() else { return };
+    let base = place.target("vol");
+    std::fs::create_dir_all(&base).unwrap();
+    std::fs::write(base.join("f"), "content").unwrap();
+    std::os::unix::fs::symlink("/etc", base.join("out")).unwrap();
+    let target = place.target("sub/0");
+    LinuxMounts.bind_within(&base, Path::new("f"), &target).unwrap();
+    assert_eq!(std::fs::read_to_string(&target).unwrap(), "content");
+    let target = place.target("sub/1");
+    assert!(LinuxMounts.bind_within(&base, Path::new("out"), &target).is_err());
+    assert!(LinuxMounts.bind_within(&base, Path::new("../sub"), &target).is_err());
+    assert!(!target.exists());
+}
+
+#[test]
+fn a_tree_with_a_mount_inside_keeps_the_mount_and_what_is_in_it() {
+    let Some(place) = Place::new() else { return };
+    let root = place.target("pod");
+    let (memory, bound, source) = (place.target("pod/mem"), place.target("pod/bound"), place.target("source"));
+    for d in [&memory, &bound, &source] {
+        std::fs::create_dir_all(d).unwrap();
+    }
+    std::fs::write(root.join("file"), "").unwrap();
+    std::fs::write(source.join("precious"), "").unwrap();
+    LinuxMounts.mount_memory(&memory, &MemoryMount::Tmpfs { size_bytes: Some(1 << 20) }).unwrap();
+    std::fs::write(memory.join("precious"), "").unwrap();
+    // The same file system: only the mount itself tells it apart.
+    mount_bind(&source, &bound).unwrap();
+    assert!(LinuxFs.remove_tree(&root).is_err());
+    assert!(LinuxFs.remove_tree(&memory).is_err());
+    assert!(memory.join("precious").exists() && bound.join("precious").exists());
+    assert!(!root.join("file").exists(), "the rest goes");
+    LinuxMounts.unmount(&memory).unwrap();
+    LinuxMounts.unmount(&bound).unwrap();
+    LinuxFs.remove_tree(&root).unwrap();
+    assert!(!root.exists() && source.join("precious").exists());
+}
