@@ -4,6 +4,7 @@
 
 mod bed;
 mod bench;
+mod demo;
 mod e2e;
 mod layers;
 mod setup;
@@ -28,6 +29,7 @@ struct Cli {
 enum Command {
     Setup(setup::Args),
     Test(test::Args),
+    Demo(demo::Args),
     E2e(e2e::Args),
     Bed(bed::Args),
     Bench(bench::Args),
@@ -39,6 +41,7 @@ fn main() -> anyhow::Result<()> {
     match Cli::parse().command {
         Command::Setup(args) => setup::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::Demo(args) => demo::run(&args),
         Command::E2e(args) => e2e::run(&args),
         Command::Bed(args) => bed::run(&args),
         Command::Bench(args) => bench::run(&args),

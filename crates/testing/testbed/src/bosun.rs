@@ -44,6 +44,7 @@ pub struct Bosun {
     options: BosunOptions,
     dir: PathBuf,
     child: Option<Child>,
+    kept: bool,
 }
 
 impl Bosun {
@@ -54,7 +55,7 @@ impl Bosun {
     pub fn start(bed: &mut TestBed, options: BosunOptions) -> Result<Self, BedError> {
         let text = config::kubelet(bed.dir(), bed.cgroup_root(), &bed.socket(), &options.config);
         bed.write("kubelet.yaml", &text)?;
-        let mut bosun = Bosun { options, dir: bed.dir().to_owned(), child: None };
+        let mut bosun = Bosun { options, dir: bed.dir().to_owned(), child: None, kept: false };
         bosun.start_again(bed)?;
         Ok(bosun)
     }
@@ -221,6 +222,11 @@ impl Bosun {
         self.cli(&["fault", rule])
     }
 
+    /// Leaves the daemon running when this is dropped (for a bed with [`crate::Options::keep`]).
+    pub fn keep(&mut self) {
+        self.kept = true;
+    }
+
     /// `kill -9`.
     pub fn kill(&mut self) {
         if let Some(mut child) = self.child.take() {
@@ -255,7 +261,9 @@ impl Bosun {
 
 impl Drop for Bosun {
     fn drop(&mut self) {
-        self.kill();
+        if !self.kept {
+            self.kill();
+        }
     }
 }
 

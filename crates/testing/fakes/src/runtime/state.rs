@@ -116,9 +116,9 @@ impl State {
     }
 
     pub(super) fn container(&self, id: &str) -> Result<&FakeContainer, Status> {
-        self.containers.get(id).ok_or_else(|| {
-            Status::not_found(format!("an error occurred when try to find container {id:?}: not found"))
-        })
+        self.containers
+            .get(id)
+            .ok_or_else(|| Status::not_found(format!("an error occurred when try to find container {id:?}: not found")))
     }
 
     pub(super) fn container_mut(&mut self, id: &str) -> Result<&mut FakeContainer, Status> {
@@ -180,7 +180,10 @@ impl State {
         let now = self.tick(now);
         let c = self.container_mut(id)?;
         if c.state != v1::ContainerState::ContainerCreated {
-            let text = format!("failed to set starting state for container {id:?}: container is in {} state", c.state.as_str_name());
+            let text = format!(
+                "failed to set starting state for container {id:?}: container is in {} state",
+                c.state.as_str_name()
+            );
             return Err(Status::unknown(text));
         }
         c.state = v1::ContainerState::ContainerRunning;
@@ -346,10 +349,7 @@ pub(super) fn pod_of(config: &v1::PodSandboxConfig) -> String {
 }
 
 pub(super) fn host_network(config: &v1::PodSandboxConfig) -> bool {
-    let options = config
-        .linux
-        .as_ref()
-        .and_then(|l| l.security_context.as_ref())
-        .and_then(|s| s.namespace_options.as_ref());
+    let options =
+        config.linux.as_ref().and_then(|l| l.security_context.as_ref()).and_then(|s| s.namespace_options.as_ref());
     options.is_some_and(|o| o.network == i32::from(v1::NamespaceMode::Node))
 }

@@ -1,0 +1,306 @@
+//! What calls do to the state, when, and who hears of it.
+
+use std::future::{Future, pending};
+use std::io::Write as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cri_api::v1;
+use model::Timestamp;
+use ports::runtime::RuntimeEventKind;
+use tokio::time::sleep;
+use tonic::{Code, Response, Status};
+
+use super::fault::{self, FaultKind};
+use super::state::{End, FakeContainer, KILLED, host_network};
+use super::{Call, ExecCall, ExecReply, Inner, Mutation, OnTerm, Program, lock};
+
+/// A change that events tell of.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    pub(super) kind: RuntimeEventKind,
+    pub(super) id: String,
+    pub(super) at: i64,
+    pub(super) exit_code: i32,
+    pub(super) cri: v1::ContainerEventResponse,
+}
+
+impl Inner {
+    pub(super) fn now(&self) -> i64 {
+        let passed = i64::try_from(self.start.elapsed().as_nanos()).unwrap_or(i64::MAX);
+        self.epoch.saturating_add(passed)
+    }
+
+    /// Runs one call: notes it, lets a fault have its way, else takes effect.
+    pub(super) async fn call<T: Send + 'static>(
+        self: &Arc<Self>,
+        rpc: &'static str,
+        subject: String,
+        mutation: Option<Mutation>,
+        effect: impl Future<Output = Result<T, Status>> + Send + 'static,
+    ) -> Result<Response<T>, Status> {
+        let fault = lock(&self.faults).take(rpc, &subject);
+        let index = {
+            let mut calls = lock(&self.calls);
+            let at = Timestamp(self.now());
+            calls.push(Call { rpc, subject, at, answered: None, code: None, mutation });
+            calls.len() - 1
+        };
+        let result = match fault {
+            None => effect.await,
+            Some(FaultKind::Error(code, text)) => Err(fault::status(code, text)),
+            Some(FaultKind::ErrorAfter(code, text)) => effect.await.and(Err(fault::status(code, text))),
+            Some(FaultKind::Hang) => pending().await,
+            Some(FaultKind::Delay(by)) => {
+                sleep(by).await;
+                effect.await
+            }
+            Some(FaultKind::Late(by)) => {
+                let task = tokio::spawn(async move {
+                    sleep(by).await;
+                    effect.await
+                });
+                task.await.unwrap_or_else(|e| Err(Status::internal(e.to_string())))
+            }
+            Some(FaultKind::Disconnect) => {
+                self.cut_connections();
+                pending().await
+            }
+        };
+        // The log may have been emptied meanwhile.
+        if let Some(call) = lock(&self.calls).get_mut(index).filter(|c| c.rpc == rpc) {
+            call.answered = Some(Timestamp(self.now()));
+            call.code = Some(result.as_ref().err().map_or(Code::Ok, Status::code));
+        }
+        result.map(Response::new)
+    }
+
+    pub(super) fn run_sandbox(&self, r: v1::RunPodSandboxRequest) -> Result<v1::RunPodSandboxResponse, Status> {
+        let on_host = r.config.as_ref().is_some_and(host_network);
+        if !on_host && !lock(&self.script).network_ready {
+            return Err(Status::unknown("failed to setup network for sandbox: cni plugin not initialized"));
+        }
+        let sandbox = lock(&self.state).run_sandbox(r, self.now())?;
+        self.emit(RuntimeEventKind::Created, &sandbox.id, 0);
+        self.emit(RuntimeEventKind::Started, &sandbox.id, 0);
+        Ok(v1::RunPodSandboxResponse { pod_sandbox_id: sandbox.id })
+    }
+
+    pub(super) fn stop_sandbox(self: &Arc<Self>, id: &str) -> Result<v1::StopPodSandboxResponse, Status> {
+        let containers = {
+            let state = lock(&self.state);
+            state.sandbox(id)?;
+            state.of_sandbox(id)
+        };
+        for c in containers.iter().filter(|c| c.running()) {
+            self.finish(&c.id, End::code(KILLED));
+        }
+        self.sandbox_down(id);
+        Ok(v1::StopPodSandboxResponse {})
+    }
+
+    pub(super) fn sandbox_down(&self, id: &str) {
+        let was_ready = {
+            let mut state = lock(&self.state);
+            let Some(sandbox) = state.sandboxes.get_mut(id) else { return };
+            sandbox.ip.clear();
+            std::mem::replace(&mut sandbox.ready, false)
+        };
+        if was_ready {
+            self.emit(RuntimeEventKind::Stopped, id, 0);
+        }
+    }
+
+    pub(super) fn remove_sandbox(self: &Arc<Self>, id: &str) -> Result<v1::RemovePodSandboxResponse, Status> {
+        let containers = {
+            let state = lock(&self.state);
+            match state.sandboxes.get(id) {
+                None => return Ok(v1::RemovePodSandboxResponse {}),
+                Some(s) if s.ready => {
+                    return Err(Status::unknown(format!("sandbox container {id:?} is not fully stopped")));
+                }
+                Some(_) => state.of_sandbox(id),
+            }
+        };
+        for c in containers {
+            self.remove_container(&c.id);
+        }
+        self.emit(RuntimeEventKind::Deleted, id, 0);
+        lock(&self.state).sandboxes.remove(id);
+        Ok(v1::RemovePodSandboxResponse {})
+    }
+
+    pub(super) fn create_container(
+        &self,
+        r: v1::CreateContainerRequest,
+    ) -> Result<v1::CreateContainerResponse, Status> {
+        let container = lock(&self.state).create_container(r, self.now())?;
+        self.emit(RuntimeEventKind::Created, &container.id, 0);
+        Ok(v1::CreateContainerResponse { container_id: container.id })
+    }
+
+    pub(super) fn start_container(self: &Arc<Self>, id: &str) -> Result<v1::StartContainerResponse, Status> {
+        let program = self.program_of(&lock(&self.state).container(id)?.clone());
+        if let Some(text) = program.fail_start {
+            let text = format!("failed to create containerd task: {text}");
+            let end = End { code: 128, reason: "StartError", message: text.clone() };
+            self.finish(id, end);
+            return Err(Status::unknown(text));
+        }
+        let container = lock(&self.state).start(id, self.now())?;
+        write_log(&container, &program.output, container.started_at);
+        self.emit(RuntimeEventKind::Started, id, 0);
+        if let Some((after, code)) = program.exit {
+            let (inner, id) = (Arc::clone(self), id.to_owned());
+            tokio::spawn(async move {
+                sleep(after).await;
+                inner.finish(&id, End::code(code));
+            });
+        }
+        Ok(v1::StartContainerResponse {})
+    }
+
+    pub(super) async fn stop_container(
+        self: &Arc<Self>,
+        id: &str,
+        grace: i64,
+    ) -> Result<v1::StopContainerResponse, Status> {
+        let container = lock(&self.state).container(id)?.clone();
+        if !container.running() {
+            return Ok(v1::StopContainerResponse {});
+        }
+        let grace = Duration::from_secs(u64::try_from(grace).unwrap_or(0));
+        let (wait, code) = match self.program_of(&container).on_term {
+            OnTerm::Exit(after, code) if !grace.is_zero() && after <= grace => (after, code),
+            _ => (grace, KILLED),
+        };
+        sleep(wait).await;
+        self.finish(id, End::code(code));
+        Ok(v1::StopContainerResponse {})
+    }
+
+    /// Forced, and no error when there is none.
+    pub(super) fn remove_container(self: &Arc<Self>, id: &str) -> v1::RemoveContainerResponse {
+        self.finish(id, End::code(KILLED));
+        if lock(&self.state).containers.contains_key(id) {
+            self.emit(RuntimeEventKind::Deleted, id, 0);
+            lock(&self.state).containers.remove(id);
+        }
+        v1::RemoveContainerResponse {}
+    }
+
+    pub(super) async fn exec(&self, r: v1::ExecSyncRequest) -> Result<v1::ExecSyncResponse, Status> {
+        let (container, pod) = {
+            let state = lock(&self.state);
+            let c = state.container(&r.container_id)?.clone();
+            let pod = state.sandboxes.get(&c.sandbox).map(|s| s.pod().to_owned()).unwrap_or_default();
+            (c, pod)
+        };
+        if !container.running() {
+            let text = format!("failed to exec in container: container is in {} state", container.state.as_str_name());
+            return Err(Status::unknown(text));
+        }
+        let handler = Arc::clone(&lock(&self.script).exec);
+        let call = ExecCall { pod, container: container.name().to_owned(), command: r.cmd };
+        let ExecReply { exit_code, stdout, stderr, takes } = handler(&call);
+        let limit = Duration::from_secs(u64::try_from(r.timeout).unwrap_or(0));
+        if !limit.is_zero() && takes > limit {
+            sleep(limit).await;
+            let text = format!("failed to exec in container: timeout {limit:?} exceeded: context deadline exceeded");
+            return Err(Status::deadline_exceeded(text));
+        }
+        sleep(takes).await;
+        Ok(v1::ExecSyncResponse { stdout, stderr, exit_code })
+    }
+
+    /// Ends a container if it runs (or, with `StartError`, was created), and tells.
+    pub(super) fn finish(self: &Arc<Self>, id: &str, end: End) -> bool {
+        let lag = lock(&self.script).exit_lag;
+        if lag.is_zero() || end.reason == "StartError" {
+            return self.finish_now(id, end, true);
+        }
+        if !lock(&self.state).containers.get(id).is_some_and(FakeContainer::running) {
+            return false;
+        }
+        self.emit(RuntimeEventKind::Stopped, id, end.code);
+        let (inner, id) = (Arc::clone(self), id.to_owned());
+        tokio::spawn(async move {
+            sleep(lag).await;
+            inner.finish_now(&id, end, false);
+        });
+        true
+    }
+
+    fn finish_now(&self, id: &str, end: End, tell: bool) -> bool {
+        let tells = end.reason != "StartError";
+        let code = end.code;
+        let container = lock(&self.state).exit(id, end, self.now());
+        let Some(container) = container else { return false };
+        if let Some(text) = self.program_of(&container).message {
+            write_message(&container, &text);
+        }
+        if tell && tells {
+            self.emit(RuntimeEventKind::Stopped, id, code);
+        }
+        true
+    }
+
+    fn program_of(&self, c: &FakeContainer) -> Program {
+        let script = lock(&self.script);
+        let asked = c.config.image.as_ref().map(|i| i.user_specified_image.as_str()).unwrap_or_default();
+        let list = [c.name(), asked, &c.image].into_iter().find_map(|n| script.programs.get(n));
+        let attempt = usize::try_from(c.attempt()).unwrap_or(usize::MAX);
+        list.and_then(|l| l.get(attempt).or(l.last())).cloned().unwrap_or_else(Program::forever)
+    }
+
+    fn emit(&self, kind: RuntimeEventKind, id: &str, exit_code: i32) {
+        if lock(&self.script).mute_events {
+            return;
+        }
+        let at = self.now();
+        let with_resources = lock(&self.script).features.resources_in_status;
+        let state = lock(&self.state);
+        let sandbox_id = state.containers.get(id).map_or(id, |c| c.sandbox.as_str());
+        let cri = v1::ContainerEventResponse {
+            container_id: id.to_owned(),
+            container_event_type: cri_kind(kind).into(),
+            created_at: at,
+            pod_sandbox_status: state.sandboxes.get(sandbox_id).map(super::FakeSandbox::to_status),
+            containers_statuses: state
+                .containers
+                .values()
+                .filter(|c| c.sandbox == sandbox_id)
+                .map(|c| c.to_status(with_resources))
+                .collect(),
+        };
+        // Nobody listening is fine.
+        let _ = self.changes.send(Change { kind, id: id.to_owned(), at, exit_code, cri });
+    }
+}
+
+fn cri_kind(kind: RuntimeEventKind) -> v1::ContainerEventType {
+    match kind {
+        RuntimeEventKind::Created => v1::ContainerEventType::ContainerCreatedEvent,
+        RuntimeEventKind::Started => v1::ContainerEventType::ContainerStartedEvent,
+        RuntimeEventKind::Stopped => v1::ContainerEventType::ContainerStoppedEvent,
+        RuntimeEventKind::Deleted => v1::ContainerEventType::ContainerDeletedEvent,
+    }
+}
+
+/// Best effort, as it is in life: most tests give no real directory.
+fn write_log(container: &FakeContainer, lines: &[String], at: i64) {
+    if lines.is_empty() || container.log_path.is_empty() {
+        return;
+    }
+    let Ok(mut file) = std::fs::File::options().create(true).append(true).open(&container.log_path) else { return };
+    for line in lines {
+        let _ = writeln!(file, "{} stdout F {line}", Timestamp(at).rfc3339_nano());
+    }
+}
+
+fn write_message(container: &FakeContainer, text: &str) {
+    let Some(path) = container.config.annotations.get("io.kubernetes.container.terminationMessagePath") else { return };
+    if let Some(mount) = container.config.mounts.iter().find(|m| &m.container_path == path) {
+        let _ = std::fs::write(&mount.host_path, text);
+    }
+}
