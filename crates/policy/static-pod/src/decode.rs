@@ -8,6 +8,8 @@ use crate::error::{Fault, FieldError, ManifestError, Warning};
 
 /// Largest manifest that is read (pod-lifecycle 0.2).
 pub const MAX_MANIFEST_BYTES: usize = 10 * 1024 * 1024;
+/// Scalars, starts and ends of a document after aliases are resolved; far beyond any pod, and parsed in a blink.
+const MAX_YAML_EVENTS: usize = 200_000;
 /// Wrong types reported at once; each costs one more pass over the document.
 const MAX_TYPE_ERRORS: usize = 20;
 /// Unknown fields reported at once.
@@ -66,6 +68,7 @@ fn first_document(text: &str, last_duplicate_wins: bool) -> Result<Option<Value>
         legacy_octal_numbers: true,
         with_snippet: false,
         emit_comments: false,
+        budget: serde_saphyr::budget! { max_events: MAX_YAML_EVENTS },
         duplicate_keys: if last_duplicate_wins { LastWins } else { Error },
     };
     let mut reader = text.as_bytes();
@@ -124,9 +127,11 @@ fn wrong_word(fields: &Map<String, Value>, key: &str, allowed: &str) -> FieldErr
     }
 }
 
-/// Types the document. A field of the wrong type is noted and taken out, so that the next one is found as well.
+/// Types the document. A field of the wrong type is noted and replaced by something that fits, so that the next one is
+/// found as well.
 fn to_pod(mut document: Value) -> Result<Pod, ManifestError> {
     let mut faults: Vec<FieldError> = Vec::new();
+    let mut tried = 0;
     loop {
         let error = match serde_path_to_error::deserialize::<_, Pod>(document.clone()) {
             Ok(pod) if faults.is_empty() => return Ok(pod),
@@ -134,16 +139,32 @@ fn to_pod(mut document: Value) -> Result<Pod, ManifestError> {
             Err(error) => error,
         };
         let path = path_text(error.path());
-        let repeated = faults.iter().any(|f| f.path == path);
         let node = node_at(&mut document, error.path());
-        if !repeated {
+        if faults.last().is_some_and(|last| last.path == path) {
+            tried += 1;
+        } else {
+            tried = 0;
             faults.push(type_error(&path, node.as_deref(), &error.inner().to_string()));
         }
-        match node {
-            Some(node) if !repeated && faults.len() < MAX_TYPE_ERRORS => *node = Value::Null,
+        match (node, placeholder(tried)) {
+            (Some(node), Some(placeholder)) if faults.len() < MAX_TYPE_ERRORS => *node = placeholder,
             _ => return Err(ManifestError::NotAPod(faults)),
         }
     }
+}
+
+/// Values to put in the place of one of the wrong type, one of which every field takes.
+fn placeholder(tried: usize) -> Option<Value> {
+    [
+        Value::Null,
+        Value::from(""),
+        Value::Object(Map::new()),
+        Value::Array(Vec::new()),
+        Value::from(0),
+        Value::from(false),
+    ]
+    .into_iter()
+    .nth(tried)
 }
 
 fn type_error(path: &str, node: Option<&Value>, message: &str) -> FieldError {

@@ -90,7 +90,8 @@ fn handler(path: &str, h: &LifecycleHandler, cx: &Context<'_>, faults: &mut Faul
     }
     if let Some(s) = &h.sleep {
         // Not longer than the grace period of the pod: it would always be cut short.
-        faults.in_range(format!("{path}.sleep.seconds"), s.seconds, 0, cx.grace_seconds.max(0));
+        let longest = if cx.grace_seconds < 0 { i64::MAX } else { cx.grace_seconds };
+        faults.in_range(format!("{path}.sleep.seconds"), s.seconds, 0, longest);
     }
 }
 

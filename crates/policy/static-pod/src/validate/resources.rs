@@ -14,8 +14,9 @@ pub(super) fn container(path: &str, c: &Container, faults: &mut Faults) {
     if let Some(r) = &c.resources {
         let path = format!("{path}.resources");
         requirements(&path, r, faults);
+        let mut seen = BTreeSet::new();
         for list in ["limits", "requests"] {
-            for name in names(r, list) {
+            for name in names(r, list).filter(|n| seen.insert(n.to_string())) {
                 resource_name(&format!("{path}.{list}[{name}]"), name, faults);
             }
         }
@@ -144,7 +145,11 @@ fn huge_page(path: &str, size: &str, amount: Quantity, faults: &mut Faults) {
 fn requirements(path: &str, r: &ResourceRequirements, faults: &mut Faults) {
     let empty = BTreeMap::new();
     let limits = amounts(&format!("{path}.limits"), r.limits.as_ref().unwrap_or(&empty), faults);
-    let requests = amounts(&format!("{path}.requests"), r.requests.as_ref().unwrap_or(&empty), faults);
+    // A request that was taken over from its limit has been looked at already.
+    let limit = |name: &str| r.limits.as_ref().and_then(|l| l.get(name));
+    let mut own = r.requests.clone().unwrap_or_default();
+    own.retain(|name, amount| limit(name) != Some(amount));
+    let requests = amounts(&format!("{path}.requests"), &own, faults);
     for (name, request) in &requests {
         let at = format!("{path}.requests[{name}]");
         let exact = is_extended(name) || name.starts_with(HUGEPAGES_PREFIX);
