@@ -75,10 +75,8 @@ mod tests {
         let mut left: BTreeMap<_, BTreeSet<_>> =
             EDGES.iter().map(|e| (e.actor, e.asks.iter().copied().collect())).collect();
         while !left.is_empty() {
-            let leaf = left
-                .iter()
-                .find(|(_, asks)| asks.iter().all(|a| !left.contains_key(a)))
-                .map(|(actor, _)| *actor);
+            let leaf =
+                left.iter().find(|(_, asks)| asks.iter().all(|a| !left.contains_key(a))).map(|(actor, _)| *actor);
             let Some(leaf) = leaf else { panic!("a circle among {:?}", left.keys()) };
             left.remove(leaf);
         }

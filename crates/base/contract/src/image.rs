@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use actor::{AskError, Inlet};
 use cri_api::v1::PodSandboxConfig;
-use model::PodUid;
 use model::core::Pod;
 
 use crate::message;

@@ -195,7 +195,7 @@ pub enum EventTier {
 }
 
 /// What is known of the runtime as a whole.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuntimeInfo {
     /// `containerd`, `cri-o`: prefix of container ids in the API. Empty until the first handshake.
     pub name: String,
@@ -223,7 +223,18 @@ impl RuntimeInfo {
     /// Before the first contact.
     #[must_use]
     pub fn unknown() -> Self {
-        Self { network: Err("container runtime status check may not have completed yet".to_owned()), ..Self::default() }
+        Self {
+            name: String::new(),
+            version: String::new(),
+            ready: false,
+            network: Err("container runtime status check may not have completed yet".to_owned()),
+            error: None,
+            stale: false,
+            listed: false,
+            last_relist: Timestamp::ZERO,
+            tier: EventTier::Relist,
+            divergences: 0,
+        }
     }
 }
 
@@ -310,8 +321,7 @@ impl RuntimeHandle {
     }
     /// A zero timeout means none for the command; the ask is bounded all the same, by 24 h.
     pub async fn exec_sync(&self, m: ExecSync) -> Result<ExecOutcome, CallError> {
-        let deadline =
-            if m.timeout.is_zero() { Duration::from_secs(24 * 3600) } else { STOP_DEADLINE + m.timeout };
+        let deadline = if m.timeout.is_zero() { Duration::from_secs(24 * 3600) } else { STOP_DEADLINE + m.timeout };
         self.exec_sync.ask(m, deadline).await?
     }
     pub async fn observe_pod(&self, m: ObservePod) -> Result<Arc<PodObservation>, CallError> {
