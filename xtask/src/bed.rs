@@ -19,7 +19,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     if let Some(dir) = &args.remove {
         return remove(dir);
     }
-    testbed::clean_on_signals();
     let bed = TestBed::start(Options { say: |step| println!("  {step}"), ..Options::default() })?;
     println!("folder       {}", bed.dir().display());
     println!("socket       {}", bed.socket().display());

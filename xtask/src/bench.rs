@@ -44,7 +44,6 @@ impl Args {
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     setup::check()?;
-    testbed::clean_on_signals();
     let program = workspace::build_bosun(!args.debug)?;
     let mut bed = TestBed::start(Options { say: |s| eprintln!("  {s}"), ..Options::default() })?;
     let mut report = Report::default();

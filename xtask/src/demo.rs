@@ -29,7 +29,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     setup::run(&setup::Args::default())?;
     title("build");
     let program = workspace::build_bosun(!args.debug)?;
-    testbed::clean_on_signals();
     title("test bed");
     let say = |step: &str| println!("  {step}");
     let mut bed = TestBed::start(Options { keep: args.keep, say, ..Options::default() })?;

@@ -27,7 +27,16 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     setup::check()?;
     let program = workspace::build_bosun(args.release)?;
     let jobs = args.jobs.max(1).to_string();
-    let mut command = vec!["nextest", "run", "--package", "e2e", "--no-fail-fast", "--test-threads", &jobs];
+    let mut command = vec![
+        "nextest",
+        "run",
+        "--ignore-default-filter",
+        "--package",
+        "e2e",
+        "--no-fail-fast",
+        "--test-threads",
+        &jobs,
+    ];
     command.extend(args.filter.as_deref());
     workspace::run_with("cargo", &command, &[("BOSUN_BIN", &program.to_string_lossy())])
 }

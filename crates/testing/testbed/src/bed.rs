@@ -48,11 +48,13 @@ pub struct TestBed {
 }
 
 impl TestBed {
-    /// Starts a bed: containerd answers and the images are there when it returns.
+    /// Starts a bed: containerd answers and the images are there when it returns. From now on, SIGINT, SIGTERM and
+    /// SIGHUP remove all beds of this process before they end it.
     ///
     /// # Errors
     /// When the machine lacks something (all of it is listed), or a step fails.
     pub fn start(options: Options) -> Result<Self, BedError> {
+        cleanup::clean_on_signals();
         let problems = machine::missing();
         if !problems.is_empty() {
             let list = problems.iter().map(|p| format!("\n  - {p}")).collect::<String>();

@@ -201,7 +201,12 @@ pub fn remove_bed(dir: &Path) -> Option<Vec<String>> {
 }
 
 /// From now on, SIGINT, SIGTERM and SIGHUP remove all beds of this process and then end it.
-pub fn clean_on_signals() {
+pub(crate) fn clean_on_signals() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(watch_signals);
+}
+
+fn watch_signals() {
     use tokio::signal::unix::{SignalKind, signal};
     let (ready, wait) = std::sync::mpsc::channel();
     let watch = async move {

@@ -84,6 +84,22 @@ impl Cri {
         Ok(answer.status)
     }
 
+    /// Pulls an image, with user and password if given, and answers its id.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub async fn pull(&self, name: &str, login: Option<(&str, &str)>) -> Result<String, Status> {
+        let auth = login.map(|(username, password)| v1::AuthConfig {
+            username: username.to_owned(),
+            password: password.to_owned(),
+            ..Default::default()
+        });
+        let image = Some(v1::ImageSpec { image: name.to_owned(), ..Default::default() });
+        let request = v1::PullImageRequest { image, auth, ..Default::default() };
+        let answer: v1::PullImageResponse = self.call("ImageService", "PullImage", request).await?;
+        Ok(answer.image_ref)
+    }
+
     /// Removes an image.
     ///
     /// # Errors

@@ -24,7 +24,7 @@ mod registry;
 
 pub use bed::{Options, TestBed};
 pub use bosun::{Bosun, BosunOptions};
-pub use cleanup::{clean_on_signals, remove_bed, sweep_orphans};
+pub use cleanup::{remove_bed, sweep_orphans};
 pub use cri::Cri;
 pub use error::BedError;
 pub use images::{BASH_IMAGE, BUSYBOX_IMAGES, Image, PAUSE_IMAGE};

@@ -1,0 +1,8 @@
+//! bosun on a real containerd: black-box tests through manifests, the command line, and the runtime's own view.
+//!
+//! Needs root and what `cargo xtask setup` installs; run by `cargo xtask e2e`, which builds the daemon. Each test has
+//! a bed of its own, and fails with the reason where none can start: a test that skips itself proves nothing.
+
+#![forbid(unsafe_code)]
+
+mod bed;
