@@ -1,0 +1,204 @@
+//! What housekeeping does to the world, beside the actor's turns.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use contract::cgroup::{RemovePodCgroup, ThrottlePodCgroup};
+use contract::runtime::{CallError, RemoveContainer, RemovePodSandbox, StopContainer, StopPodSandbox};
+use contract::volume::RemovePodDir;
+use futures::StreamExt;
+use model::runtime::ContainerState;
+use model::{PodUid, Timestamp};
+use ports::host::{HostFs, HostResult};
+use std::time::Duration;
+
+use crate::actor::{Config, Deps};
+use crate::gc::{DeadContainer, GcPlan, content_removable, log_dir_uid, plan, symlink_container};
+use crate::housekeeping::Chore;
+
+/// Longest that a leftover may take to remove before the next round tries again.
+const LEFTOVER_DEADLINE: Duration = Duration::from_secs(120);
+/// Removals under way at the same time.
+const REMOVALS: usize = 4;
+
+/// What a chore found out.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Done {
+    Nothing,
+    /// The fresh look confirms that the pod runs and belongs to nobody.
+    StartKillingOrphan(PodUid),
+}
+
+/// Runs one chore that asks others.
+pub(crate) async fn chore(deps: &Deps, chore: &Chore) -> Result<Done, String> {
+    match chore {
+        Chore::KillRuntimeOrphan(uid) => {
+            // The board may lag behind: only a fresh list may cost a pod its life.
+            deps.runtime.relist().await.map_err(|e| e.to_string())?;
+            let alive = deps.runtime.view.pods.get(uid).is_some_and(|row| row.pod.is_alive());
+            Ok(if alive { Done::StartKillingOrphan(uid.clone()) } else { Done::Nothing })
+        }
+        Chore::RemovePodDir(uid) => {
+            let answer = deps.volumes.remove_pod_dir.ask(RemovePodDir { uid: uid.clone() }, LEFTOVER_DEADLINE).await;
+            flatten(answer)
+        }
+        Chore::RemoveCgroup(uid) => {
+            flatten(deps.cgroups.remove_pod_cgroup.ask(RemovePodCgroup { uid: uid.clone() }, LEFTOVER_DEADLINE).await)
+        }
+        Chore::ThrottleCgroup(uid) => flatten(
+            deps.cgroups.throttle_pod_cgroup.ask(ThrottlePodCgroup { uid: uid.clone() }, LEFTOVER_DEADLINE).await,
+        ),
+        _ => Ok(Done::Nothing),
+    }
+}
+
+fn flatten<E: std::fmt::Display>(answer: Result<Result<(), E>, actor::AskError>) -> Result<Done, String> {
+    match answer {
+        Ok(Ok(())) => Ok(Done::Nothing),
+        Ok(Err(e)) => Err(e.to_string()),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// One round of the container garbage collection.
+pub(crate) struct GcRound {
+    pub(crate) deps: Arc<Deps>,
+    pub(crate) config: Arc<Config>,
+    pub(crate) desired: BTreeSet<PodUid>,
+    pub(crate) sources_ready: bool,
+    pub(crate) now: Timestamp,
+}
+
+impl GcRound {
+    pub(crate) async fn run(self) {
+        let workers = self.deps.workers.snapshot();
+        let pods = self.deps.runtime.view.pods.snapshot();
+        if self.deps.runtime.view.info.get().stale {
+            return;
+        }
+        let removable = |uid: &PodUid| self.sources_ready && content_removable(uid, &workers, &self.desired);
+        let plan = plan(&pods, removable, self.config.gc, self.now);
+        self.remove(plan).await;
+        if self.sources_ready {
+            self.remove_logs(&pods.into_keys().collect()).await;
+        }
+    }
+
+    async fn remove(&self, plan: GcPlan) {
+        futures::stream::iter(plan.containers)
+            .for_each_concurrent(REMOVALS, |c| async move {
+                if let Err(e) = self.remove_container(&c).await {
+                    tracing::warn!(container = %c.id, error = %e, "dead container is not removed");
+                }
+            })
+            .await;
+        futures::stream::iter(plan.sandboxes)
+            .for_each_concurrent(REMOVALS, |(uid, sandbox)| async move {
+                let stop = StopPodSandbox { uid: uid.clone(), sandbox: sandbox.clone() };
+                let removed = match self.deps.runtime.stop_pod_sandbox(stop).await {
+                    Ok(()) => {
+                        let remove = RemovePodSandbox { uid, sandbox: sandbox.clone() };
+                        self.deps.runtime.remove_pod_sandbox(remove).await
+                    }
+                    Err(e) => Err(e),
+                };
+                if let Err(e) = removed {
+                    tracing::warn!(%sandbox, error = %e, "dead sandbox is not removed");
+                }
+            })
+            .await;
+    }
+
+    /// Logs go first: a container that stays because of a failure is tried again, and its logs with it.
+    async fn remove_container(&self, c: &DeadContainer) -> Result<(), CallError> {
+        if c.kill_first {
+            let stop = StopContainer { uid: c.uid.clone(), container: c.id.clone(), grace_s: 2 };
+            self.deps.runtime.stop_container(stop).await?;
+        }
+        if !c.log_path.is_empty() {
+            let (fs, path) = (self.deps.fs.clone(), c.log_path.clone());
+            let removed = blocking(move || remove_log_files(&*fs, Path::new(&path))).await;
+            if let Err(e) = removed {
+                tracing::warn!(container = %c.id, error = %e, "log files are not removed");
+            }
+        }
+        self.deps.runtime.remove_container(RemoveContainer { uid: c.uid.clone(), container: c.id.clone() }).await
+    }
+
+    async fn remove_logs(&self, in_runtime: &BTreeSet<PodUid>) {
+        let workers = self.deps.workers.snapshot();
+        let (fs, config) = (self.deps.fs.clone(), self.config.clone());
+        let desired = self.desired.clone();
+        let in_runtime = in_runtime.clone();
+        let view = self.deps.runtime.view.pods.clone();
+        let outcome = blocking(move || {
+            let gone = |uid: &PodUid| !in_runtime.contains(uid) && content_removable(uid, &workers, &desired);
+            remove_pod_log_dirs(&*fs, &config.pod_logs_dir, gone)?;
+            let alive: BTreeSet<_> = view
+                .snapshot()
+                .into_values()
+                .flat_map(|row| row.pod.containers.clone())
+                .filter(|c| c.state != ContainerState::Exited)
+                .map(|c| c.id)
+                .collect();
+            remove_dangling_links(&*fs, &config.container_logs_dir, |id| alive.contains(id))
+        })
+        .await;
+        if let Err(e) = outcome {
+            tracing::warn!(error = %e, "log folders are not swept");
+        }
+    }
+}
+
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> HostResult<T> + Send + 'static) -> Result<T, String> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(value)) => Ok(value),
+        Ok(Err(e)) => Err(actor::chain(&e)),
+        Err(e) => Err(e.to_string()),
+    }
+}
+
+/// `<log>` and its rotated siblings `<log>.*`.
+fn remove_log_files(fs: &dyn HostFs, log: &Path) -> HostResult<()> {
+    let (Some(dir), Some(name)) = (log.parent(), log.file_name().and_then(|n| n.to_str())) else { return Ok(()) };
+    let entries = match fs.list_dir(dir) {
+        Err(e) if e.is_not_found() => return Ok(()),
+        other => other?,
+    };
+    for entry in entries.iter().filter(|e| !e.is_dir && e.name.starts_with(name)) {
+        fs.remove_file(&dir.join(&entry.name))?;
+    }
+    Ok(())
+}
+
+/// Removes the log folders of pods for which `gone` says yes.
+fn remove_pod_log_dirs(fs: &dyn HostFs, root: &Path, gone: impl Fn(&PodUid) -> bool) -> HostResult<()> {
+    let entries = match fs.list_dir(root) {
+        Err(e) if e.is_not_found() => return Ok(()),
+        other => other?,
+    };
+    for entry in entries.iter().filter(|e| e.is_dir) {
+        if log_dir_uid(&entry.name).is_some_and(|uid| gone(&uid)) {
+            fs.remove_tree(&root.join(&entry.name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes links whose log is gone; a link of a live container stays (its log may just be rotated).
+fn remove_dangling_links(fs: &dyn HostFs, dir: &Path, alive: impl Fn(&model::ContainerId) -> bool) -> HostResult<()> {
+    let entries = match fs.list_dir(dir) {
+        Err(e) if e.is_not_found() => return Ok(()),
+        other => other?,
+    };
+    for entry in entries.iter().filter(|e| e.name.ends_with(".log")) {
+        let link = dir.join(&entry.name);
+        let dangling = fs.read_link(&link).is_ok() && fs.stat(&link)?.is_none();
+        let kept = symlink_container(&entry.name).is_some_and(|id| alive(&id));
+        if dangling && !kept {
+            fs.remove_file(&link)?;
+        }
+    }
+    Ok(())
+}

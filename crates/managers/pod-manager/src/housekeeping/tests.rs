@@ -1,0 +1,251 @@
+use super::*;
+use model::Timestamp;
+use model::core::Pod;
+
+fn worker(phase: WorkerPhase) -> Arc<WorkerState> {
+    named_worker(phase, "u", "web")
+}
+
+fn named_worker(phase: WorkerPhase, uid: &str, name: &str) -> Arc<WorkerState> {
+    let mut pod = Pod::default();
+    pod.metadata.uid = Some(uid.into());
+    pod.metadata.name = Some(name.into());
+    pod.metadata.namespace = Some("default".into());
+    Arc::new(WorkerState {
+        phase,
+        termination_requested: phase >= WorkerPhase::Terminating,
+        started_terminating: phase >= WorkerPhase::Terminating,
+        evicted: false,
+        deleted: phase >= WorkerPhase::Terminating,
+        synced_at: Timestamp::ZERO,
+        error: None,
+        cause: String::new(),
+        pod: Some(Arc::new(pod)),
+        kill: None,
+    })
+}
+
+fn desired() -> DesiredFacts {
+    DesiredFacts { full_name: "web_default".into(), is_static: true, ..DesiredFacts::default() }
+}
+
+fn u() -> PodUid {
+    PodUid::from("u")
+}
+
+#[test]
+fn one_row_per_leftover() {
+    use Chore::*;
+    use WorkerPhase::*;
+    type Build = fn(&mut World);
+    let table: Vec<(&str, Build, Vec<Chore>)> = vec![
+        (
+            "a healthy pod needs nothing",
+            |w| {
+                w.desired.insert(u(), desired());
+                w.workers.insert(u(), worker(Syncing));
+                w.runtime.insert(u(), true);
+                w.cgroups.insert(u());
+                w.directories.insert(u(), true);
+            },
+            vec![],
+        ),
+        (
+            "a worker whose pod is gone is told to stop",
+            |w| {
+                w.workers.insert(u(), worker(Syncing));
+            },
+            vec![KillWorker(u())],
+        ),
+        (
+            "a worker that already stops is left alone",
+            |w| {
+                w.workers.insert(u(), worker(Terminating));
+            },
+            vec![],
+        ),
+        (
+            "a finished worker of a removed pod is forgotten",
+            |w| {
+                w.workers.insert(u(), worker(Finished));
+            },
+            vec![ForgetWorker(u())],
+        ),
+        (
+            "a finished worker of a terminal pod that is still wanted stays",
+            |w| {
+                w.desired.insert(u(), desired());
+                w.workers.insert(u(), worker(Finished));
+            },
+            vec![],
+        ),
+        (
+            "the same UID added again restarts once finished",
+            |w| {
+                w.desired.insert(u(), DesiredFacts { restart_requested: true, ..desired() });
+                w.workers.insert(u(), worker(Finished));
+            },
+            vec![ForgetWorker(u())],
+        ),
+        (
+            "the same UID added again waits for the old one",
+            |w| {
+                w.desired.insert(u(), DesiredFacts { restart_requested: true, ..desired() });
+                w.workers.insert(u(), worker(Terminating));
+            },
+            vec![],
+        ),
+        (
+            "a desired pod without worker gets one",
+            |w| {
+                w.desired.insert(u(), desired());
+            },
+            vec![CreateWorker(u())],
+        ),
+        (
+            "a rejected pod gets none",
+            |w| {
+                w.desired.insert(u(), DesiredFacts { rejected: true, ..desired() });
+            },
+            vec![],
+        ),
+        (
+            "a rejected pod that still runs is killed as an orphan",
+            |w| {
+                w.desired.insert(u(), DesiredFacts { rejected: true, ..desired() });
+                w.runtime.insert(u(), true);
+            },
+            vec![KillRuntimeOrphan(u())],
+        ),
+        (
+            "a terminal pod is not started again",
+            |w| {
+                w.desired.insert(u(), DesiredFacts { terminal: true, ..desired() });
+            },
+            vec![],
+        ),
+        (
+            "a terminal pod that is deleted is finished by a worker",
+            |w| {
+                w.desired.insert(u(), DesiredFacts { terminal: true, deleting: true, ..desired() });
+            },
+            vec![FinishPod(u())],
+        ),
+        (
+            "a running pod that nobody knows is killed",
+            |w| {
+                w.runtime.insert(u(), true);
+            },
+            vec![KillRuntimeOrphan(u())],
+        ),
+        (
+            "a dead pod that nobody knows is left to the container GC",
+            |w| {
+                w.runtime.insert(u(), false);
+            },
+            vec![],
+        ),
+        (
+            "a running orphan keeps its cgroup and directory until it is dead",
+            |w| {
+                w.runtime.insert(u(), true);
+                w.cgroups.insert(u());
+                w.directories.insert(u(), true);
+            },
+            vec![KillRuntimeOrphan(u())],
+        ),
+        (
+            "an orphaned cgroup is removed",
+            |w| {
+                w.cgroups.insert(u());
+            },
+            vec![RemoveCgroup(u())],
+        ),
+        (
+            "an orphaned cgroup with volumes is only throttled, its directory is tried",
+            |w| {
+                w.cgroups.insert(u());
+                w.directories.insert(u(), true);
+            },
+            vec![ThrottleCgroup(u()), RemovePodDir(u())],
+        ),
+        (
+            "the cgroup of a pod whose worker removes it itself is left to the worker",
+            |w| {
+                w.workers.insert(u(), worker(Terminated));
+                w.desired.insert(u(), desired());
+                w.cgroups.insert(u());
+            },
+            vec![],
+        ),
+        (
+            "the cgroup of a desired pod whose worker is about to be made is kept",
+            |w| {
+                w.desired.insert(u(), desired());
+                w.cgroups.insert(u());
+            },
+            vec![CreateWorker(u())],
+        ),
+        (
+            "the directory of a finished pod stays while it is known",
+            |w| {
+                w.desired.insert(u(), desired());
+                w.workers.insert(u(), worker(Finished));
+                w.directories.insert(u(), false);
+            },
+            vec![],
+        ),
+        (
+            "the directory of an unknown pod goes",
+            |w| {
+                w.directories.insert(u(), false);
+            },
+            vec![RemovePodDir(u())],
+        ),
+    ];
+    for (what, build, expected) in table {
+        let mut world = World::default();
+        build(&mut world);
+        assert_eq!(chores(&world), expected, "{what}");
+    }
+}
+
+fn waiting_world(phases: &[(&str, &str, WorkerPhase)]) -> World {
+    let mut w = World::default();
+    for (uid, name, phase) in phases {
+        let id = PodUid::from(*uid);
+        w.workers.insert(id.clone(), named_worker(*phase, uid, name));
+        w.desired.insert(
+            id.clone(),
+            DesiredFacts { full_name: format!("{name}_default"), is_static: true, ..Default::default() },
+        );
+        w.arrivals.push(id);
+    }
+    w
+}
+
+#[test]
+fn static_pods_of_one_name_take_turns() {
+    use WorkerPhase::*;
+    let table: Vec<(&str, Vec<(&str, &str, WorkerPhase)>, Vec<&str>)> = vec![
+        ("the only one starts", vec![("a", "web", Waiting)], vec!["a"]),
+        ("two names do not wait for each other", vec![("a", "web", Waiting), ("b", "db", Waiting)], vec!["a", "b"]),
+        ("the second of one name waits", vec![("a", "web", Waiting), ("b", "web", Waiting)], vec!["a"]),
+        ("the new one waits while the old one stops", vec![("a", "web", Terminating), ("b", "web", Waiting)], vec![]),
+        ("and while its volumes are removed", vec![("a", "web", Terminated), ("b", "web", Waiting)], vec![]),
+        ("and starts when the old one is finished", vec![("a", "web", Finished), ("b", "web", Waiting)], vec!["b"]),
+    ];
+    for (what, phases, expected) in table {
+        let got: Vec<_> = grants(&waiting_world(&phases)).iter().map(ToString::to_string).collect();
+        assert_eq!(got, expected, "{what}");
+    }
+}
+
+#[test]
+fn a_waiting_pod_that_is_already_being_stopped_is_passed_over() {
+    let mut w = waiting_world(&[("a", "web", WorkerPhase::Waiting), ("b", "web", WorkerPhase::Waiting)]);
+    let mut a = (*w.workers[&PodUid::from("a")]).clone();
+    a.termination_requested = true;
+    w.workers.insert(PodUid::from("a"), Arc::new(a));
+    assert_eq!(grants(&w), [PodUid::from("b")]);
+}

@@ -1,0 +1,247 @@
+//! Reads what configurations need from the host and writes the files that they point to.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use container_config::{
+    ContainerInput, DnsInput, DnsSource, EnvInput, HostsInput, ImageUser, NoObjects, ResolvConf, ResolvedVolume,
+    SandboxInput, VolumeSource, container_config, dns_config, environment, etc_hosts, host_name, sandbox_config,
+    sub_paths,
+};
+use contract::image::EnsuredImage;
+use contract::volume::{MountedVolumes, PrepareSubPath};
+use cri_api::v1::{ContainerConfig, ImageSpec, PodSandboxConfig};
+use model::core::Container;
+use model::event::EventType;
+use model::pod::ContainerKind;
+use model::runtime::PodObservation;
+
+use crate::job::{HOST_WORK, Job, text};
+
+/// Longest resolver file that is read.
+const RESOLV_CONF_MAX: u64 = 10 << 20;
+/// Longest hosts file that is read.
+const HOSTS_MAX: u64 = 10 << 20;
+
+/// Volumes of the pod as configurations want them, images included.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PodVolumes {
+    pub(crate) mounted: std::sync::Arc<MountedVolumes>,
+    /// Image volumes: resolved image, or why it is not there (reason, message).
+    pub(crate) images: BTreeMap<String, Result<ImageSpec, (String, String)>>,
+}
+
+impl PodVolumes {
+    fn resolved(&self) -> BTreeMap<String, ResolvedVolume> {
+        let mut out: BTreeMap<String, ResolvedVolume> = BTreeMap::new();
+        for (name, v) in &self.mounted.volumes {
+            let source = VolumeSource::Path {
+                host_path: text(&v.host_path),
+                read_only: v.read_only,
+                selinux_relabel: v.selinux_relabel,
+            };
+            out.insert(name.clone(), source);
+        }
+        for (name, image) in &self.images {
+            if let Ok(spec) = image {
+                out.insert(name.clone(), VolumeSource::Image(spec.clone()));
+            }
+        }
+        out
+    }
+}
+
+/// One container about to be created.
+pub(crate) struct Wanted<'a> {
+    pub(crate) kind: ContainerKind,
+    pub(crate) container: &'a Container,
+    pub(crate) restart_count: u32,
+    pub(crate) image: &'a EnsuredImage,
+    pub(crate) pod_ips: &'a [IpAddr],
+    pub(crate) volumes: &'a PodVolumes,
+    pub(crate) observed: &'a PodObservation,
+    /// Container that an ephemeral one targets.
+    pub(crate) target: Option<&'a str>,
+}
+
+impl Job {
+    /// Configuration of the sandbox; the same one is sent again with every container.
+    pub(crate) async fn sandbox_config(
+        &self,
+        attempt: u32,
+        cgroup_parent: &str,
+        volume_groups: &[i64],
+    ) -> Result<PodSandboxConfig, String> {
+        let pod = &self.pod;
+        if pod.spec.as_ref().is_some_and(|s| s.host_users == Some(false)) {
+            return Err("hostUsers: false is not supported by this node yet".to_owned());
+        }
+        let config = &self.deps.config;
+        let source = self.dns_source().await?;
+        let (dns, warnings) = dns_config(&DnsInput {
+            pod,
+            cluster_domain: &config.node.cluster_domain,
+            cluster_dns: &config.cluster_dns,
+            source: &source,
+        });
+        for warning in warnings {
+            let reason = match warning {
+                container_config::DnsWarning::MissingClusterDns => "MissingClusterDNS",
+                _ => "DNSConfigForming",
+            };
+            self.event(EventType::Warning, reason, warning.message(pod));
+        }
+        sandbox_config(&SandboxInput {
+            pod,
+            node: &config.node,
+            attempt,
+            dns,
+            cgroup_parent: cgroup_parent.to_owned(),
+            resources: Some(cgroup_values::cri::sandbox_resources(pod, &config.facts, &config.rules)),
+            overhead: Some(cgroup_values::cri::sandbox_overhead(pod, &config.facts, &config.rules)),
+            userns: None,
+            volume_groups,
+        })
+        .map_err(|e| e.to_string())
+    }
+
+    async fn dns_source(&self) -> Result<DnsSource, String> {
+        let Some(path) = self.deps.config.resolv_conf.clone() else {
+            return Ok(DnsSource::Disabled { node_ips: self.deps.config.node.host_ips.clone() });
+        };
+        let shown = path.display().to_string();
+        let bytes = self.on_host(move |fs| fs.read_file(&path, RESOLV_CONF_MAX)).await?;
+        let conf = ResolvConf::parse(&String::from_utf8_lossy(&bytes)).map_err(|e| format!("{shown}: {e}"))?;
+        Ok(DnsSource::File(conf))
+    }
+
+    /// Configuration of a container, with the files that it mounts written. The text of a failure is the container's
+    /// waiting message.
+    pub(crate) async fn container_config(&self, w: &Wanted<'_>) -> Result<ContainerConfig, String> {
+        let (pod, config) = (&*self.pod, &self.deps.config);
+        let env = environment(&EnvInput {
+            pod,
+            container: w.container,
+            node: &config.node,
+            services: Some(&[]),
+            objects: &NoObjects,
+            pod_ips: w.pod_ips,
+        })
+        .map_err(|e| e.to_string())?;
+        let prepared = self.prepare_sub_paths(w, &sub_paths(w.container, &env).map_err(|e| e.to_string())?).await?;
+        if container_config::mounts::mounts_etc_hosts(pod, w.container, !w.pod_ips.is_empty()) {
+            self.write_etc_hosts(w.pod_ips).await?;
+        }
+        let log_dir = self.container_log_dir(&w.container.name);
+        self.on_host(move |fs| fs.create_dir(&log_dir, 0o755)).await?;
+        let termination_log = self.termination_log(w).await;
+        let target = match w.target {
+            Some(name) => Some(target_id(w.observed, name)?),
+            None => None,
+        };
+        let image_user = ImageUser { uid: w.image.uid, username: w.image.username.clone() };
+        container_config(&ContainerInput {
+            pod,
+            container: w.container,
+            node: &config.node,
+            restart_count: w.restart_count,
+            hash: pod_plan::hash::spec_hash(w.container),
+            image_ref: &w.image.image_ref,
+            image_user: &image_user,
+            env: &env,
+            volumes: &w.volumes.resolved(),
+            sub_paths: &prepared,
+            has_pod_ip: !w.pod_ips.is_empty(),
+            termination_log: termination_log.as_deref(),
+            recursive_read_only: false,
+            userns: None,
+            volume_groups: &w.volumes.mounted.supplemental_groups,
+            target: target.as_deref(),
+            devices: Vec::new(),
+            cdi_devices: Vec::new(),
+            annotations: &BTreeMap::new(),
+            resources: Some(cgroup_values::cri::container_resources(pod, w.container, &config.facts, &config.rules)),
+        })
+        .map_err(|e| e.to_string())
+    }
+
+    async fn prepare_sub_paths(
+        &self,
+        w: &Wanted<'_>,
+        wanted: &[container_config::mounts::SubPath],
+    ) -> Result<BTreeMap<usize, String>, String> {
+        let mut out = BTreeMap::new();
+        for sub in wanted {
+            let Some(volume) = w.volumes.mounted.volumes.get(&sub.volume) else { continue };
+            let ask = PrepareSubPath {
+                uid: self.uid.clone(),
+                container: w.container.name.clone(),
+                volume: sub.volume.clone(),
+                volume_path: volume.host_path.clone(),
+                sub_path: sub.path.clone(),
+                mount_index: sub.index,
+                read_only: volume.read_only,
+            };
+            let answer = self.deps.volumes.prepare_sub_path.ask(ask, HOST_WORK).await;
+            let path = answer.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
+            out.insert(sub.index, text(&path));
+        }
+        Ok(out)
+    }
+
+    async fn write_etc_hosts(&self, pod_ips: &[IpAddr]) -> Result<(), String> {
+        let pod = self.pod.clone();
+        let node = self.deps.config.node.clone();
+        let ips = pod_ips.to_vec();
+        self.on_host(move |fs| {
+            let node_hosts = if model::pod::is_host_network(&pod) {
+                fs.read_file(Path::new("/etc/hosts"), HOSTS_MAX)?
+            } else {
+                Vec::new()
+            };
+            // A host name that cannot be made has already failed the sandbox.
+            let Ok(host_name) = host_name(&pod, &node.cluster_domain) else { return Ok(()) };
+            let content = etc_hosts(&HostsInput {
+                pod: &pod,
+                pod_ips: &ips,
+                host_name: &host_name,
+                node_hosts: &String::from_utf8_lossy(&node_hosts),
+            });
+            let path = PathBuf::from(container_config::mounts::etc_hosts_path(&node.root_dir, &pod));
+            fs.write_file(&path, content.as_bytes(), 0o644)
+        })
+        .await
+    }
+
+    /// A fresh file for the termination message; a host that cannot make one costs only the message.
+    async fn termination_log(&self, w: &Wanted<'_>) -> Option<String> {
+        let path = w.container.termination_message_path.as_deref().unwrap_or_default();
+        if path.is_empty() {
+            return None;
+        }
+        let root = &self.deps.config.node.root_dir;
+        let dir = PathBuf::from(container_config::mounts::container_dir(root, &self.pod, &w.container.name));
+        let salt = format!("{}/{}/{}", w.container.name, w.restart_count, self.seed);
+        let file = dir.join(format!("{:08x}", pod_plan::hash::fnv1a_32(salt.as_bytes())));
+        let shown = text(&file);
+        let made = self
+            .on_host(move |fs| {
+                fs.create_dir(&dir, 0o750)?;
+                fs.create_file(&file, 0o666)
+            })
+            .await;
+        match made {
+            Ok(()) => Some(shown),
+            Err(e) => {
+                tracing::warn!(uid = %self.uid, container = w.container.name, error = e, "no termination log");
+                None
+            }
+        }
+    }
+}
+
+fn target_id(observed: &PodObservation, name: &str) -> Result<String, String> {
+    let found = observed.container(name).map(|c| c.id.to_string());
+    found.ok_or_else(|| format!("unable to find target container {name}"))
+}

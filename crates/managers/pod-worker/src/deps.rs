@@ -1,0 +1,77 @@
+//! What a worker works with.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use cgroup_values::{LimitRules, NodeFacts};
+use container_config::NodeSettings;
+use contract::cgroup::CgroupHandle;
+use contract::event::EventHandle;
+use contract::image::ImageHandle;
+use contract::pod_worker::WorkersView;
+use contract::probe::ProbeHandle;
+use contract::runtime::RuntimeHandle;
+use contract::status::StatusHandle;
+use contract::volume::VolumeHandle;
+use ports::hook::HookHttp;
+use ports::host::HostFs;
+use ports::journal::Journal;
+
+/// Settings, the same for every worker of the node.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// What the pod and container configurations need to know of the node.
+    pub node: NodeSettings,
+    /// Facts of the host for resource numbers.
+    pub facts: NodeFacts,
+    /// The operator's rules for resource numbers.
+    pub rules: LimitRules,
+    /// `clusterDNS`.
+    pub cluster_dns: Vec<String>,
+    /// `resolvConf`; `None`: explicitly empty.
+    pub resolv_conf: Option<PathBuf>,
+    /// Folder of the legacy log links, `/var/log/containers`.
+    pub container_logs_dir: PathBuf,
+    /// `syncFrequency`: how often a healthy pod is looked at without an event.
+    pub sync_frequency: Duration,
+    /// `crashLoopBackOff.maxContainerRestartPeriod`.
+    pub crash_backoff_max: Duration,
+    /// Dead instances to keep per container, at least 1.
+    pub dead_per_container: usize,
+}
+
+/// Everything a worker talks to.
+#[derive(Clone)]
+pub struct Deps {
+    /// Settings.
+    pub config: Arc<Config>,
+    /// Board that the workers post.
+    pub workers: WorkersView,
+    /// Handle.
+    pub runtime: RuntimeHandle,
+    /// Handle.
+    pub images: ImageHandle,
+    /// Handle.
+    pub volumes: VolumeHandle,
+    /// Handle.
+    pub cgroups: CgroupHandle,
+    /// Handle.
+    pub probes: ProbeHandle,
+    /// Handle.
+    pub status: StatusHandle,
+    /// Handle.
+    pub events: EventHandle,
+    /// Pod files and logs.
+    pub fs: Arc<dyn HostFs>,
+    /// Lifecycle hooks over HTTP.
+    pub http: Arc<dyn HookHttp>,
+    /// Back-off and start time outlive the daemon here.
+    pub journal: Arc<dyn Journal>,
+}
+
+impl std::fmt::Debug for Deps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("pod_worker::Deps")
+    }
+}

@@ -1,0 +1,109 @@
+//! Lifecycle hooks (pod-lifecycle 5.10).
+
+use std::time::Duration;
+
+use contract::runtime::ExecSync;
+use model::ContainerId;
+use model::core::{Container, HTTPGetAction, LifecycleHandler};
+use model::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use ports::hook::HookRequest;
+
+use crate::job::Job;
+
+impl Job {
+    /// Runs one handler to its end. The text of a failure may hold the hook's output: it goes into the container's waiting
+    /// message, never into an event.
+    pub(crate) async fn run_hook(
+        &self,
+        handler: &LifecycleHandler,
+        container: &Container,
+        id: &ContainerId,
+    ) -> Result<(), String> {
+        if let Some(exec) = &handler.exec {
+            return self.exec_hook(exec.command.clone().unwrap_or_default(), id).await;
+        }
+        if let Some(get) = &handler.http_get {
+            return self.http_hook(get, container).await;
+        }
+        if let Some(sleep) = &handler.sleep {
+            tokio::time::sleep(Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or(0))).await;
+            return Ok(());
+        }
+        Err("invalid handler: no action that this node can run".to_owned())
+    }
+
+    async fn exec_hook(&self, command: Vec<String>, id: &ContainerId) -> Result<(), String> {
+        let shown = command.join(" ");
+        let ask = ExecSync { uid: self.uid.clone(), container: id.clone(), command, timeout: Duration::ZERO };
+        let outcome = self.deps.runtime.exec_sync(ask).await.map_err(|e| format!("exec '{shown}': {e}"))?;
+        if outcome.exit_code == 0 {
+            return Ok(());
+        }
+        let mut output = outcome.stdout;
+        output.extend(outcome.stderr);
+        let output = String::from_utf8_lossy(&output).into_owned();
+        Err(format!("command '{shown}' exited with {}: {output}", outcome.exit_code))
+    }
+
+    async fn http_hook(&self, get: &HTTPGetAction, container: &Container) -> Result<(), String> {
+        let host = match get.host.as_deref().filter(|h| !h.is_empty()) {
+            Some(host) => host.to_owned(),
+            None => self.own_ip().await?,
+        };
+        let headers = get.http_headers.iter().flatten().map(|h| (h.name.clone(), h.value.clone())).collect();
+        let request = HookRequest {
+            scheme: get.scheme.as_deref().unwrap_or("HTTP").to_ascii_lowercase(),
+            host,
+            port: port_number(&get.port, container)?,
+            path: get.path.clone().unwrap_or_default(),
+            headers,
+        };
+        self.deps.http.get(request).await
+    }
+
+    /// The pod's address as the runtime has it now; a pod of the host's network is reached at the node's.
+    async fn own_ip(&self) -> Result<String, String> {
+        let observed = self.observe(false).await.map_err(|e| e.to_string())?;
+        let ip = observed.ips.first().or(self.deps.config.node.host_ips.first());
+        ip.map(ToString::to_string).ok_or_else(|| "failed to find networking container".to_owned())
+    }
+}
+
+fn port_number(port: &IntOrString, container: &Container) -> Result<u16, String> {
+    let number = match port {
+        IntOrString::Int(n) => *n,
+        IntOrString::String(name) => {
+            let named = container.ports.iter().flatten().find(|p| p.name.as_deref() == Some(name));
+            match named {
+                Some(p) => p.container_port,
+                None => {
+                    name.parse().map_err(|_| format!("couldn't find port: {name} in container {}", container.name))?
+                }
+            }
+        }
+    };
+    u16::try_from(number).ok().filter(|n| *n > 0).ok_or_else(|| format!("port {number} is not in 1..65535"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::core::ContainerPort;
+
+    #[test]
+    fn ports_are_found_by_number_by_name_and_as_numeric_text() {
+        let ports = vec![ContainerPort { name: Some("web".into()), container_port: 8080, ..Default::default() }];
+        let container = Container { name: "c".into(), ports: Some(ports), ..Default::default() };
+        let table = [
+            (IntOrString::Int(80), Ok(80)),
+            (IntOrString::String("web".into()), Ok(8080)),
+            (IntOrString::String("81".into()), Ok(81)),
+            (IntOrString::Int(0), Err("port 0 is not in 1..65535".to_owned())),
+            (IntOrString::Int(70000), Err("port 70000 is not in 1..65535".to_owned())),
+            (IntOrString::String("db".into()), Err("couldn't find port: db in container c".to_owned())),
+        ];
+        for (port, expected) in table {
+            assert_eq!(port_number(&port, &container), expected, "{port:?}");
+        }
+    }
+}

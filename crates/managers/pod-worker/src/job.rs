@@ -1,0 +1,172 @@
+//! One step of a worker: what it works on, and the small things that every step does.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::{Clock, FaultHandle};
+use contract::runtime::{CallError, ObservePod};
+use model::core::{Container, Pod};
+use model::event::{EventObject, EventType, NodeEvent};
+use model::pod::ContainerKind;
+use model::runtime::PodObservation;
+use model::{PodUid, Timestamp};
+use ports::host::{HostFs, HostResult};
+use tokio::sync::watch;
+
+use crate::deps::Deps;
+use crate::memo::{Memo, Record};
+
+/// Answer expected from managers that only book-keep.
+pub(crate) const BOOKING: Duration = Duration::from_secs(30);
+/// Answer expected from managers that touch the host.
+pub(crate) const HOST_WORK: Duration = Duration::from_secs(120);
+
+/// What the actor tells a step under way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Signal {
+    /// Stopping was asked for: end early where that is safe.
+    pub(crate) stop: bool,
+    /// Grace now in force, seconds.
+    pub(crate) grace_s: Option<i64>,
+}
+
+/// Why a step did not succeed, and when to try again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Failure {
+    /// Text for the log and for `bosun get actors`.
+    pub(crate) message: String,
+    /// When to try again.
+    pub(crate) retry: Retry,
+}
+
+/// When to try again (pod-lifecycle 2.6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// The general error back-off, 10 s jittered.
+    Later,
+    /// The network is not ready: 1 s jittered.
+    Network,
+    /// A crash back-off ends then.
+    At(Timestamp),
+    /// Stopping was asked for: the next step is due at once.
+    Now,
+}
+
+impl Failure {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), retry: Retry::Later }
+    }
+}
+
+/// A step's surroundings.
+pub(crate) struct Job {
+    pub(crate) deps: Arc<Deps>,
+    pub(crate) uid: PodUid,
+    pub(crate) pod: Arc<Pod>,
+    pub(crate) memo: Memo,
+    pub(crate) signal: watch::Receiver<Signal>,
+    pub(crate) faults: FaultHandle,
+    pub(crate) clock: Clock,
+    /// Seeds names of termination log files.
+    pub(crate) seed: u64,
+}
+
+impl Job {
+    pub(crate) fn now(&self) -> Timestamp {
+        Timestamp(self.clock.unix_nanos())
+    }
+
+    pub(crate) fn stop_asked(&self) -> bool {
+        self.signal.borrow().stop
+    }
+
+    /// Looks at the runtime. `force`: past any cache.
+    pub(crate) async fn observe(&self, force: bool) -> Result<Arc<PodObservation>, CallError> {
+        let ask = ObservePod {
+            uid: self.uid.clone(),
+            namespace: model::pod::namespace(&self.pod).to_owned(),
+            name: model::pod::name(&self.pod).to_owned(),
+            force,
+        };
+        self.deps.runtime.observe_pod(ask).await
+    }
+
+    /// Emits an event about the pod.
+    pub(crate) fn event(&self, kind: EventType, reason: &'static str, message: impl Into<String>) {
+        self.emit(kind, reason, message.into(), String::new());
+    }
+
+    /// Emits an event about one container.
+    pub(crate) fn container_event(
+        &self,
+        kind: EventType,
+        reason: &'static str,
+        message: impl Into<String>,
+        container: (ContainerKind, &str),
+    ) {
+        let field_path = format!("{}{{{}}}", container.0.field_path(), container.1);
+        self.emit(kind, reason, message.into(), field_path);
+    }
+
+    fn emit(&self, kind: EventType, reason: &'static str, message: String, field_path: String) {
+        let object = EventObject::Pod {
+            namespace: model::pod::namespace(&self.pod).to_owned(),
+            name: model::pod::name(&self.pod).to_owned(),
+            uid: self.uid.clone(),
+            field_path,
+        };
+        self.deps.events.emit(NodeEvent { kind, reason, message, object });
+    }
+
+    /// Runs file work off the actor's thread.
+    pub(crate) async fn on_host<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn HostFs) -> HostResult<T> + Send + 'static,
+    ) -> Result<T, String> {
+        let fs = self.deps.fs.clone();
+        match tokio::task::spawn_blocking(move || work(&*fs)).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(e)) => Err(actor::chain(&e)),
+            Err(e) => Err(e.to_string()),
+        }
+    }
+
+    /// Writes the journal line, before the effect that it is about. A journal that cannot be written costs the memory of
+    /// back-off over a restart, not the pod.
+    pub(crate) async fn save_record(&mut self) {
+        let (journal, uid, record) = (self.deps.journal.clone(), self.uid.clone(), self.memo.record.clone());
+        let saved = tokio::task::spawn_blocking(move || record.save(&*journal, &uid)).await;
+        match saved {
+            Ok(Ok(())) => self.memo.saved = true,
+            Ok(Err(e)) => tracing::warn!(uid = %self.uid, error = %e, "journal line is not written"),
+            Err(e) => tracing::warn!(uid = %self.uid, error = %e, "journal line is not written"),
+        }
+    }
+
+    /// Removes the journal line of a pod that is done.
+    pub(crate) async fn forget_record(&self) {
+        let (journal, uid) = (self.deps.journal.clone(), self.uid.clone());
+        if let Ok(Err(e)) = tokio::task::spawn_blocking(move || Record::forget(&*journal, &uid)).await {
+            tracing::warn!(uid = %self.uid, error = %e, "journal line is not removed");
+        }
+    }
+
+    pub(crate) fn pod_log_dir(&self) -> PathBuf {
+        PathBuf::from(pod_plan::logs::pod_log_dir(&self.deps.config.node.pod_logs_dir, &self.pod))
+    }
+
+    pub(crate) fn container_log_dir(&self, container: &str) -> PathBuf {
+        self.pod_log_dir().join(container)
+    }
+}
+
+/// The image as written, with the textual default tag.
+pub(crate) fn image_of(container: &Container) -> &str {
+    container.image.as_deref().unwrap_or_default()
+}
+
+/// `path` as text; paths of ours are UTF-8.
+pub(crate) fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

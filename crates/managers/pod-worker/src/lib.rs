@@ -1,0 +1,28 @@
+//! PodWorker: one actor per pod UID that drives the pod to what is wanted.
+//!
+//! **Owns** where one pod is in its life, why its containers wait, and their crash back-off.
+//! **Asks** RuntimeClient, Image-, Volume-, Cgroup-, Probe-, StatusManager, EventRecorder. **Reads** the boards of runtime,
+//! probes and status.
+//! **Never** runs two steps at once; never starts a container once stopping has begun.
+//! **Lost on restart** is nothing that matters: phase, pod and kill request stand on the worker's board row, back-off in the
+//! journal, the rest in the runtime.
+//! **Read next** `machine.rs` (pure), `actor.rs`, then `sync.rs`, `start.rs` and `terminate.rs`.
+
+#![forbid(unsafe_code)]
+
+mod actor;
+mod config;
+mod deps;
+mod hooks;
+mod job;
+mod kill;
+pub mod machine;
+mod memo;
+mod start;
+mod status;
+mod sync;
+mod terminate;
+
+pub use crate::actor::PodWorker;
+pub use crate::deps::{Config, Deps};
+pub use crate::memo::Record;

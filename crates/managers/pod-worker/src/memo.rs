@@ -1,0 +1,73 @@
+//! What a worker remembers between steps, and the part of it that the journal keeps.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use model::{ContainerId, PodUid, Timestamp};
+use pod_plan::CrashBackoff;
+use pod_status::WaitingReason;
+use ports::journal::{Journal, JournalError};
+use serde::{Deserialize, Serialize};
+
+/// A worker's memory. Cheap to clone: a step works on a copy and hands it back.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Memo {
+    /// Why containers could not be started lately (the reason cache).
+    pub(crate) reasons: BTreeMap<String, WaitingReason>,
+    /// Kept in the journal.
+    pub(crate) record: Record,
+    /// The journal has this record.
+    pub(crate) saved: bool,
+}
+
+/// The journal line of one pod.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// First status was made then (`status.startTime`), nanoseconds since the epoch.
+    pub started_ns: i64,
+    /// Crash-loop back-off of its containers.
+    pub backoff: CrashBackoff,
+    /// Created containers whose start failed: they are replaced, not started again.
+    pub failed_starts: BTreeSet<String>,
+}
+
+fn key(uid: &PodUid) -> String {
+    format!("worker/{uid}")
+}
+
+impl Record {
+    /// Reads the line of a pod; `None` when there is none. An unreadable line counts as none and is reported.
+    pub(crate) fn load(journal: &dyn Journal, uid: &PodUid) -> Option<Self> {
+        let bytes = match journal.load(&key(uid)) {
+            Ok(bytes) => bytes?,
+            Err(e) => {
+                tracing::warn!(%uid, error = %e, "worker's journal line cannot be read, back-off starts afresh");
+                return None;
+            }
+        };
+        match serde_json::from_slice(&bytes) {
+            Ok(record) => Some(record),
+            Err(e) => {
+                tracing::warn!(%uid, error = %e, "worker's journal line is damaged, back-off starts afresh");
+                None
+            }
+        }
+    }
+
+    pub(crate) fn save(&self, journal: &dyn Journal, uid: &PodUid) -> Result<(), JournalError> {
+        let bytes = serde_json::to_vec(self).map_err(|e| JournalError { message: e.to_string() })?;
+        journal.save(&key(uid), &bytes)
+    }
+
+    /// Removes the line of a pod that is done.
+    pub(crate) fn forget(journal: &dyn Journal, uid: &PodUid) -> Result<(), JournalError> {
+        journal.remove(&key(uid))
+    }
+
+    pub(crate) fn start_failed(&self, id: &ContainerId) -> bool {
+        self.failed_starts.contains(id.as_str())
+    }
+
+    pub(crate) fn started_at(&self) -> Timestamp {
+        Timestamp(self.started_ns)
+    }
+}

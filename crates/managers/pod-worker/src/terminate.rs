@@ -1,0 +1,124 @@
+//! SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod (pod-lifecycle 3.2 to 3.4).
+
+use contract::cgroup::RemovePodCgroup;
+use contract::probe::StopProbes;
+use contract::runtime::StopContainer;
+use contract::status::TerminatePod;
+use contract::volume::UnmountVolumes;
+use futures::future::join_all;
+use model::core::{Pod, PodStatus};
+use model::event::EventType;
+use model::runtime::{ContainerState, PodObservation};
+use pod_plan::grace::stop_seconds;
+use std::time::Duration;
+
+use crate::job::{BOOKING, Failure, HOST_WORK, Job};
+
+/// Volumes get this long to go away before the step is tried again.
+const UNMOUNT: Duration = Duration::from_secs(150);
+
+impl Job {
+    /// Stops the pod's containers and fixes its final status.
+    pub(crate) async fn terminate(&mut self, grace_s: i64, reason: Option<(String, String)>) -> Result<(), Failure> {
+        self.faults.hit("before terminate").await;
+        let observed = self.observe(false).await.map_err(|e| {
+            self.event(EventType::Warning, "FailedSync", format!("error determining status: {e}"));
+            Failure::new(format!("error determining status: {e}"))
+        })?;
+        let status = self.ended(self.generate(&observed, false), &reason);
+        self.publish(status).await?;
+        self.stop_probes(true).await?;
+        self.kill_pod(&observed, Some(grace_s)).await.map_err(|e| {
+            self.event(EventType::Warning, "FailedKillPod", format!("error killing pod: {}", e.message));
+            e
+        })?;
+        self.stop_probes(false).await?;
+        let after = self.observe(true).await.map_err(|e| Failure::new(format!("error reading final status: {e}")))?;
+        if after.any_running() {
+            return Err(Failure::new("detected running containers after a successful KillPod, CRI violation"));
+        }
+        let status = self.ended(self.generate(&with_ips(&after, &observed), true), &reason);
+        self.publish(status).await?;
+        self.faults.hit("after terminate").await;
+        Ok(())
+    }
+
+    fn ended(&self, mut status: PodStatus, reason: &Option<(String, String)>) -> PodStatus {
+        if let Some((reason, message)) = reason {
+            status.phase = Some("Failed".to_owned());
+            status.reason = Some(reason.clone());
+            status.message = Some(message.clone());
+        }
+        status
+    }
+
+    async fn stop_probes(&self, keep_readiness: bool) -> Result<(), Failure> {
+        let stop = StopProbes { uid: self.uid.clone(), keep_readiness };
+        self.deps.probes.stop_probes.ask(stop, BOOKING).await.map_err(|e| Failure::new(format!("probe manager: {e}")))
+    }
+
+    /// Stops a pod that only the runtime knows: no hooks, no status.
+    pub(crate) async fn terminate_orphan(&mut self, grace_s: i64) -> Result<(), Failure> {
+        let observed = self.observe(false).await.map_err(|e| Failure::new(e.to_string()))?;
+        let stops = observed.containers.iter().filter(|c| c.state == ContainerState::Running).map(|c| {
+            let ask = StopContainer { uid: self.uid.clone(), container: c.id.clone(), grace_s: stop_seconds(grace_s) };
+            self.deps.runtime.stop_container(ask)
+        });
+        let failures: Vec<String> =
+            join_all(stops).await.into_iter().filter_map(Result::err).map(|e| e.to_string()).collect();
+        if !failures.is_empty() {
+            return Err(Failure::new(format!("error killing pod: {}", failures.join(", "))));
+        }
+        self.stop_sandboxes(observed.sandboxes.iter().map(|s| s.id.clone()).collect()).await
+    }
+
+    /// Containers are gone: volumes, cgroup, last word on the status.
+    pub(crate) async fn clean_up(&mut self, reason: Option<(String, String)>) -> Result<(), Failure> {
+        self.faults.hit("before clean up").await;
+        let observed = self.observe(false).await.map_err(|e| Failure::new(e.to_string()))?;
+        let status = self.ended(self.generate(&observed, true), &reason);
+        self.publish(status).await?;
+        let unmount = UnmountVolumes { uid: self.uid.clone() };
+        let answer = self.deps.volumes.unmount_volumes.ask(unmount, UNMOUNT).await;
+        answer
+            .map_err(Into::into)
+            .and_then(|r| r)
+            .map_err(|e: contract::volume::VolumeError| Failure::new(e.to_string()))?;
+        let remove = RemovePodCgroup { uid: self.uid.clone() };
+        let answer = self.deps.cgroups.remove_pod_cgroup.ask(remove, HOST_WORK).await;
+        answer
+            .map_err(Into::into)
+            .and_then(|r| r)
+            .map_err(|e: contract::cgroup::CgroupError| Failure::new(e.to_string()))?;
+        let last = TerminatePod { pod: self.pod.clone() };
+        self.deps
+            .status
+            .terminate_pod
+            .ask(last, BOOKING)
+            .await
+            .map_err(|e| Failure::new(format!("status manager: {e}")))?;
+        self.forget_record().await;
+        self.faults.hit("after clean up").await;
+        Ok(())
+    }
+}
+
+/// Addresses outlive the sandbox: the last known ones stay in the final status.
+fn with_ips(after: &PodObservation, before: &PodObservation) -> PodObservation {
+    let mut out = after.clone();
+    if out.ips.is_empty() {
+        out.ips.clone_from(&before.ips);
+    }
+    out
+}
+
+/// What stands in for the specification of a pod that only the runtime knows.
+pub(crate) fn synthetic_pod(observed: Option<&PodObservation>, uid: &model::PodUid) -> Pod {
+    let mut pod = Pod::default();
+    pod.metadata.uid = Some(uid.to_string());
+    if let Some(o) = observed {
+        pod.metadata.name = Some(o.name.clone());
+        pod.metadata.namespace = Some(o.namespace.clone());
+    }
+    pod
+}
