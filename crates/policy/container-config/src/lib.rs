@@ -24,6 +24,8 @@ pub mod sandbox;
 pub mod security;
 
 #[cfg(test)]
+mod fixture;
+#[cfg(test)]
 mod golden;
 
 pub use container::{ContainerInput, container_config};
