@@ -6,8 +6,8 @@ use actor::{AskError, Inlet};
 use model::PodUid;
 use model::core::Pod;
 
-use crate::message;
 use crate::view::Board;
+use crate::{message, protocol};
 
 /// Why a cgroup is not as wanted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -83,5 +83,14 @@ impl Default for CgroupHandle {
             throttle_pod_cgroup: Inlet::unbound("CgroupManager.ThrottlePodCgroup"),
             view: Board::new(),
         }
+    }
+}
+
+protocol! {
+    /// What a CgroupManager answers.
+    CgroupManagerProtocol for CgroupHandle {
+        ensure_pod_cgroup: EnsurePodCgroup,
+        remove_pod_cgroup: RemovePodCgroup,
+        throttle_pod_cgroup: ThrottlePodCgroup,
     }
 }

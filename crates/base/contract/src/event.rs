@@ -7,8 +7,8 @@ use actor::Inlet;
 use model::Timestamp;
 use model::event::{EventObject, EventType, NodeEvent};
 
-use crate::message;
 use crate::view::Published;
+use crate::{message, protocol};
 
 /// Record one occurrence. A tell: losing one on a restart is allowed, a full mailbox drops it (counted by the kernel).
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,5 +65,12 @@ impl EventHandle {
     /// Records an event; never waits. A lost event is counted by the kernel and is no error for the caller.
     pub fn emit(&self, event: NodeEvent) {
         let _counted_by_the_kernel = self.record.tell(RecordEvent { event });
+    }
+}
+
+protocol! {
+    /// What an EventRecorder answers.
+    EventRecorderProtocol for EventHandle {
+        record: RecordEvent,
     }
 }

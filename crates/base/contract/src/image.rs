@@ -6,8 +6,8 @@ use actor::{AskError, Inlet};
 use cri_api::v1::PodSandboxConfig;
 use model::core::Pod;
 
-use crate::message;
 use crate::view::Published;
+use crate::{message, protocol};
 
 /// Make sure that an image is on the node, by the container's pull policy. Idempotent. Emits the pull events itself
 /// (Pulling, Pulled, Failed, BackOff, ErrImageNeverPull, InspectFailed). A pull goes on when the asker is gone.
@@ -77,5 +77,12 @@ pub struct ImageHandle {
 impl Default for ImageHandle {
     fn default() -> Self {
         Self { ensure_image: Inlet::unbound("ImageManager.EnsureImage"), view: Published::default() }
+    }
+}
+
+protocol! {
+    /// What an ImageManager answers.
+    ImageManagerProtocol for ImageHandle {
+        ensure_image: EnsureImage,
     }
 }

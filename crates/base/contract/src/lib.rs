@@ -9,6 +9,33 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+/// Declares `$name` as a message that is answered with `$result`.
+macro_rules! message {
+    ($($name:ty => $result:ty),* $(,)?) => {
+        $(impl actor::Message for $name {
+            type Result = $result;
+        })*
+    };
+}
+pub(crate) use message;
+
+/// Names the whole set of messages that a manager answers, and lets a handle be connected to whoever answers them.
+macro_rules! protocol {
+    ($(#[$doc:meta])* $name:ident for $handle:ident { $($field:ident: $message:ty),* $(,)? }) => {
+        $(#[$doc])*
+        pub trait $name: actor::Managed $(+ actor::Handler<$message>)* {}
+        impl<A: actor::Managed $(+ actor::Handler<$message>)*> $name for A {}
+
+        impl $handle {
+            /// Routes every message of the protocol to this actor from now on. Holders of the handle notice nothing.
+            pub fn connect<A: $name>(&self, to: &actor::ActorRef<A>) {
+                $(self.$field.connect(to);)*
+            }
+        }
+    };
+}
+pub(crate) use protocol;
+
 pub mod cgroup;
 pub mod config_sources;
 pub mod edges;
@@ -21,13 +48,3 @@ pub mod runtime;
 pub mod status;
 pub mod view;
 pub mod volume;
-
-/// Declares `$name` as a message that is answered with `$result`.
-macro_rules! message {
-    ($($name:ty => $result:ty),* $(,)?) => {
-        $(impl actor::Message for $name {
-            type Result = $result;
-        })*
-    };
-}
-pub(crate) use message;

@@ -7,8 +7,8 @@ use model::PodUid;
 use model::core::Pod;
 
 use crate::config_sources::Source;
-use crate::message;
 use crate::view::Board;
+use crate::{message, protocol};
 
 /// The complete set of one source (SET semantics: what is missing is removed). Idempotent. An empty set counts as "seen".
 #[derive(Clone, Debug)]
@@ -64,5 +64,13 @@ impl Default for PodManagerHandle {
             kill_pod: Inlet::unbound("PodManager.KillPod"),
             view: Board::new(),
         }
+    }
+}
+
+protocol! {
+    /// What a PodManager answers.
+    PodManagerProtocol for PodManagerHandle {
+        set_pods: SetPods,
+        kill_pod: KillPod,
     }
 }

@@ -7,8 +7,8 @@ use actor::Inlet;
 use model::core::Pod;
 use model::{ContainerId, PodUid};
 
-use crate::message;
 use crate::view::Board;
+use crate::{message, protocol};
 
 /// Begin probing this pod's regular containers and sidecars. Idempotent: a pod that already has probes keeps them.
 #[derive(Clone, Debug)]
@@ -100,5 +100,14 @@ impl Default for ProbeHandle {
             retain_probes: Inlet::unbound("ProbeManager.RetainProbes"),
             view: Board::new(),
         }
+    }
+}
+
+protocol! {
+    /// What a ProbeManager answers.
+    ProbeManagerProtocol for ProbeHandle {
+        start_probes: StartProbes,
+        stop_probes: StopProbes,
+        retain_probes: RetainProbes,
     }
 }

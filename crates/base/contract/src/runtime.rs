@@ -8,8 +8,8 @@ use cri_api::v1::{ContainerConfig, PodSandboxConfig};
 use model::runtime::PodObservation;
 use model::{ContainerId, PodUid, SandboxId, Timestamp};
 
-use crate::message;
 use crate::view::{Board, Published};
+use crate::{message, protocol};
 
 /// Why a runtime call did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -329,5 +329,21 @@ impl RuntimeHandle {
     }
     pub async fn relist(&self) -> Result<(), CallError> {
         self.relist.ask(Relist, OBSERVE_DEADLINE).await?
+    }
+}
+
+protocol! {
+    /// What a RuntimeClient answers.
+    RuntimeClientProtocol for RuntimeHandle {
+        run_pod_sandbox: RunPodSandbox,
+        stop_pod_sandbox: StopPodSandbox,
+        remove_pod_sandbox: RemovePodSandbox,
+        create_container: CreateContainer,
+        start_container: StartContainer,
+        stop_container: StopContainer,
+        remove_container: RemoveContainer,
+        exec_sync: ExecSync,
+        observe_pod: ObservePod,
+        relist: Relist,
     }
 }

@@ -7,8 +7,8 @@ use actor::Inlet;
 use model::core::{Pod, PodStatus};
 use model::{ContainerId, PodUid, Timestamp};
 
-use crate::message;
 use crate::view::Board;
+use crate::{message, protocol};
 
 /// Store the status that a pod's worker computed. Idempotent: an equal status makes no new version. Latest wins.
 #[derive(Clone, Debug)]
@@ -98,5 +98,16 @@ impl Default for StatusHandle {
             retain_pod_statuses: Inlet::unbound("StatusManager.RetainPodStatuses"),
             view: Board::new(),
         }
+    }
+}
+
+protocol! {
+    /// What a StatusManager answers.
+    StatusManagerProtocol for StatusHandle {
+        set_pod_status: SetPodStatus,
+        set_container_readiness: SetContainerReadiness,
+        set_container_startup: SetContainerStartup,
+        terminate_pod: TerminatePod,
+        retain_pod_statuses: RetainPodStatuses,
     }
 }

@@ -8,8 +8,8 @@ use actor::{AskError, Inlet};
 use model::PodUid;
 use model::core::Pod;
 
-use crate::message;
 use crate::view::Board;
+use crate::{message, protocol};
 
 /// Why volumes are not as wanted. The text is what the event `FailedMount` shows after its prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -129,5 +129,16 @@ impl Default for VolumeHandle {
             remove_pod_dir: Inlet::unbound("VolumeManager.RemovePodDir"),
             view: Board::new(),
         }
+    }
+}
+
+protocol! {
+    /// What a VolumeManager answers.
+    VolumeManagerProtocol for VolumeHandle {
+        make_pod_dirs: MakePodDirs,
+        mount_volumes: MountVolumes,
+        prepare_sub_path: PrepareSubPath,
+        unmount_volumes: UnmountVolumes,
+        remove_pod_dir: RemovePodDir,
     }
 }
