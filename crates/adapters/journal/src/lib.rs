@@ -8,7 +8,7 @@
 use std::path::{Path, PathBuf};
 
 use ports::journal::{Journal, JournalError};
-use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{Database, ReadableDatabase, TableDefinition};
 
 const LINES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("lines");
 /// Page cache; the journal is small and rarely read.

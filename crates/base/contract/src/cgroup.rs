@@ -7,7 +7,6 @@ use model::PodUid;
 use model::core::Pod;
 
 use crate::view::Board;
-use crate::{message, protocol};
 
 /// Why a cgroup is not as wanted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

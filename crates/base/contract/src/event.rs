@@ -8,7 +8,6 @@ use model::Timestamp;
 use model::event::{EventObject, EventType, NodeEvent};
 
 use crate::view::Published;
-use crate::{message, protocol};
 
 /// Record one occurrence. A tell: losing one on a restart is allowed, a full mailbox drops it (counted by the kernel).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,6 @@ use cri_api::v1::PodSandboxConfig;
 use model::core::Pod;
 
 use crate::view::Published;
-use crate::{message, protocol};
 
 /// Make sure that an image is on the node, by the container's pull policy. Idempotent. Emits the pull events itself
 /// (Pulling, Pulled, Failed, BackOff, ErrImageNeverPull, InspectFailed). A pull goes on when the asker is gone.

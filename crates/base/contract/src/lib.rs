@@ -17,7 +17,6 @@ macro_rules! message {
         })*
     };
 }
-pub(crate) use message;
 
 /// Names the whole set of messages that a manager answers, and lets a handle be connected to whoever answers them.
 macro_rules! protocol {
@@ -34,7 +33,6 @@ macro_rules! protocol {
         }
     };
 }
-pub(crate) use protocol;
 
 pub mod cgroup;
 pub mod config_sources;

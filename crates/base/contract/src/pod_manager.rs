@@ -8,7 +8,6 @@ use model::core::Pod;
 
 use crate::config_sources::Source;
 use crate::view::Board;
-use crate::{message, protocol};
 
 /// The complete set of one source (SET semantics: what is missing is removed). Idempotent. An empty set counts as "seen".
 #[derive(Clone, Debug)]

@@ -7,7 +7,6 @@ use model::PodUid;
 use model::Timestamp;
 use model::core::Pod;
 
-use crate::message;
 use crate::view::Board;
 
 /// What a worker is told about its pod. Updates coalesce, the latest wins; a kill is never lost.

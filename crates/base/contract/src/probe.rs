@@ -8,7 +8,6 @@ use model::core::Pod;
 use model::{ContainerId, PodUid};
 
 use crate::view::Board;
-use crate::{message, protocol};
 
 /// Begin probing this pod's regular containers and sidecars. Idempotent: a pod that already has probes keeps them.
 #[derive(Clone, Debug)]

@@ -9,7 +9,6 @@ use model::runtime::PodObservation;
 use model::{ContainerId, PodUid, SandboxId, Timestamp};
 
 use crate::view::{Board, Published};
-use crate::{message, protocol};
 
 /// Why a runtime call did not succeed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -8,7 +8,6 @@ use model::core::{Pod, PodStatus};
 use model::{ContainerId, PodUid, Timestamp};
 
 use crate::view::Board;
-use crate::{message, protocol};
 
 /// Store the status that a pod's worker computed. Idempotent: an equal status makes no new version. Latest wins.
 #[derive(Clone, Debug)]

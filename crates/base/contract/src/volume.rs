@@ -9,7 +9,6 @@ use model::PodUid;
 use model::core::Pod;
 
 use crate::view::Board;
-use crate::{message, protocol};
 
 /// Why volumes are not as wanted. The text is what the event `FailedMount` shows after its prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -76,7 +76,7 @@ pub fn merge(source: &str, known: &BTreeMap<PodUid, Arc<Pod>>, incoming: Vec<Arc
     }
     out.changes =
         known.iter().filter(|(id, _)| !out.next.contains_key(*id)).map(|(_, p)| Change::Remove(p.clone())).collect();
-    adds.sort_by_key(|c| creation(c));
+    adds.sort_by_key(creation);
     out.changes.extend(adds);
     out.changes.extend(updates);
     out.changes.extend(deletes);

@@ -14,7 +14,6 @@ use contract::volume::{MountedVolumes, PrepareSubPath};
 use cri_api::v1::{ContainerConfig, ImageSpec, PodSandboxConfig};
 use model::core::Container;
 use model::event::EventType;
-use model::pod::ContainerKind;
 use model::runtime::PodObservation;
 
 use crate::job::{HOST_WORK, Job, text};
@@ -54,7 +53,6 @@ impl PodVolumes {
 
 /// One container about to be created.
 pub(crate) struct Wanted<'a> {
-    pub(crate) kind: ContainerKind,
     pub(crate) container: &'a Container,
     pub(crate) restart_count: u32,
     pub(crate) image: &'a EnsuredImage,

@@ -69,7 +69,9 @@ impl Job {
         };
         let outcome = self.kill_container(&victim, Some((order, stopped))).await;
         // Those who wait go on also when this one could not be stopped: their grace bounds the wait anyway.
-        stopped.send_modify(|names| drop(names.insert(c.name.clone())));
+        stopped.send_modify(|names| {
+            names.insert(c.name.clone());
+        });
         outcome.map_err(|e| format!("container {}: {e}", c.name))
     }
 

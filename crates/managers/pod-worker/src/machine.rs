@@ -115,8 +115,8 @@ impl Machine {
         }
         if self.termination_requested {
             self.shorten_grace();
-            if self.phase == WorkerPhase::Waiting && self.pod.is_some() {
-                // Never started: nothing to stop, nothing to clean up.
+            if self.phase == WorkerPhase::Waiting && self.pod.is_some() && !alive {
+                // Never started and not left over from an earlier life: nothing to stop, nothing to clean up.
                 self.phase = WorkerPhase::Finished;
                 return Told::Look;
             }

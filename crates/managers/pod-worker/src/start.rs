@@ -114,7 +114,6 @@ impl Job {
         };
         let target = ephemeral_target(&self.pod, kind, &container.name);
         let wanted = Wanted {
-            kind,
             container,
             restart_count,
             image: &image,

@@ -28,9 +28,8 @@ impl Job {
         let status = self.ended(self.generate(&observed, false), &reason);
         self.publish(status).await?;
         self.stop_probes(true).await?;
-        self.kill_pod(&observed, Some(grace_s)).await.map_err(|e| {
+        self.kill_pod(&observed, Some(grace_s)).await.inspect_err(|e| {
             self.event(EventType::Warning, "FailedKillPod", format!("error killing pod: {}", e.message));
-            e
         })?;
         self.stop_probes(false).await?;
         let after = self.observe(true).await.map_err(|e| Failure::new(format!("error reading final status: {e}")))?;

@@ -227,7 +227,8 @@ fn waiting_world(phases: &[(&str, &str, WorkerPhase)]) -> World {
 #[test]
 fn static_pods_of_one_name_take_turns() {
     use WorkerPhase::*;
-    let table: Vec<(&str, Vec<(&str, &str, WorkerPhase)>, Vec<&str>)> = vec![
+    type Row = (&'static str, Vec<(&'static str, &'static str, WorkerPhase)>, Vec<&'static str>);
+    let table: Vec<Row> = vec![
         ("the only one starts", vec![("a", "web", Waiting)], vec!["a"]),
         ("two names do not wait for each other", vec![("a", "web", Waiting), ("b", "db", Waiting)], vec!["a", "b"]),
         ("the second of one name waits", vec![("a", "web", Waiting), ("b", "web", Waiting)], vec!["a"]),
