@@ -21,6 +21,7 @@ mod fault;
 mod image_service;
 mod images;
 mod program;
+pub mod samples;
 mod service;
 mod state;
 mod transport;

@@ -1,0 +1,73 @@
+use fakes::FakeRuntime;
+use fakes::runtime::Features;
+use futures::StreamExt;
+use model::PodUid;
+use ports::runtime::RuntimeEventKind::{Created, Deleted, Started, Stopped};
+use ports::runtime::{EventTier, RuntimeEventKind};
+use tokio::time::timeout;
+
+use super::{create, run_sandbox, secs, start};
+
+/// Events of one pod's life with the tier that told them.
+async fn told(features: Features) -> (EventTier, Vec<(RuntimeEventKind, char, Option<PodUid>, usize)>) {
+    let fake = FakeRuntime::new(features);
+    fake.add_images(&["app:1"]);
+    let client = fake.client();
+    let mut events = client.events().await.unwrap();
+    let sandbox = run_sandbox(&*client, "web", 0).await.unwrap();
+    let app = create(&*client, &sandbox, "app", 0).await.unwrap();
+    start(&*client, &app).await.unwrap();
+    fake.exit(&app, 1);
+    client.remove_container(cri_api::v1::RemoveContainerRequest { container_id: app }).await.unwrap();
+    let mut seen = Vec::new();
+    while let Ok(Some(e)) = timeout(secs(1), events.events.next()).await {
+        let e = e.unwrap();
+        let carried = e.statuses.map_or(0, |s| s.containers.len());
+        seen.push((e.kind, e.id.chars().next().unwrap(), e.pod, carried));
+    }
+    (events.tier, seen)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_cri_stream_goes_first_and_carries_statuses() {
+    let uid = || Some(PodUid::from("uid-web"));
+    let (tier, seen) = told(Features::containerd_2()).await;
+    assert_eq!(tier, EventTier::CriStream);
+    assert_eq!(
+        seen,
+        [
+            (Created, '5', uid(), 0),
+            (Started, '5', uid(), 0),
+            (Created, 'c', uid(), 1),
+            (Started, 'c', uid(), 1),
+            (Stopped, 'c', uid(), 1),
+            (Deleted, 'c', uid(), 1),
+        ]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn containerds_own_events_are_next_and_carry_ids_only() {
+    let (tier, seen) = told(Features::containerd_1_6()).await;
+    assert_eq!(tier, EventTier::ContainerdEvents);
+    let kinds: Vec<_> = seen.iter().map(|s| (s.0, s.1)).collect();
+    let stopped = (Stopped, 'c');
+    let want = [(Created, '5'), (Started, '5'), (Created, 'c'), (Started, 'c'), stopped, stopped, (Deleted, 'c')];
+    assert_eq!(kinds, want);
+    assert!(seen.iter().all(|s| s.2.is_none() && s.3 == 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_either_the_stream_is_empty() {
+    assert_eq!(told(Features::without_events()).await, (EventTier::None, Vec::new()));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_breaks_with_the_connection() {
+    let fake = FakeRuntime::new(Features::containerd_2());
+    let client = fake.client();
+    let mut events = client.events().await.unwrap();
+    fake.down();
+    assert!(events.events.next().await.unwrap().unwrap_err().is_unavailable());
+    assert!(client.events().await.unwrap_err().is_unavailable());
+}
