@@ -1,0 +1,78 @@
+//! Resources as the status shows them: of the pod, and of each container (1.33 and later).
+
+use std::collections::BTreeMap;
+
+use model::core::{Container, Pod, ResourceRequirements};
+use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
+use model::quantity::Quantity;
+use model::resources::{self, CPU, MEMORY, ResourceList};
+use model::runtime::{ContainerObservation, ContainerState, RuntimeResources};
+
+#[cfg(test)]
+mod tests;
+
+type ApiList = BTreeMap<String, ApiQuantity>;
+
+/// The smallest cpu.shares; what the kernel shows when nothing was asked for.
+const MIN_SHARES: i64 = 2;
+
+pub(crate) struct Figures {
+    pub(crate) in_force: ResourceRequirements,
+    pub(crate) allocated: Option<ApiList>,
+}
+
+/// Sums of the pod.
+pub(crate) fn of_pod(pod: &Pod) -> Figures {
+    figures(&resources::pod_requests(pod), &resources::pod_limits(pod), &resources::pod_requests(pod))
+}
+
+/// What was allocated, corrected by what the runtime says is in force while the container runs.
+pub(crate) fn of_container(container: &Container, seen: &ContainerObservation) -> Figures {
+    let allocated = resources::requests(container);
+    let (mut requests, mut limits) = (allocated.clone(), resources::limits(container));
+    if seen.state == ContainerState::Running
+        && let Some(actual) = &seen.resources
+    {
+        correct(&mut requests, &mut limits, actual);
+    }
+    figures(&requests, &limits, &allocated)
+}
+
+/// Puts actual values in place of those that differ. An equal value keeps its text; a value that the runtime does not
+/// give stays as it was allocated.
+fn correct(requests: &mut ResourceList, limits: &mut ResourceList, actual: &RuntimeResources) {
+    let asked = requests.get(CPU).map_or(0, |q| q.milli_value());
+    if actual.cpu_shares > 0 && actual.cpu_shares != shares(asked) {
+        requests.insert(CPU.to_owned(), Quantity::from_millis(milli_of_shares(actual.cpu_shares)));
+    }
+    if actual.cpu_quota_us > 0 && actual.cpu_period_us > 0 {
+        let limited = limits.get(CPU).map_or(0, |q| q.milli_value());
+        let expected = (limited.saturating_mul(actual.cpu_period_us) / 1000).max(1000);
+        if limited == 0 || expected != actual.cpu_quota_us {
+            limits.insert(CPU.to_owned(), Quantity::from_millis(actual.cpu_quota_us.saturating_mul(1000) / actual.cpu_period_us));
+        }
+    }
+    if actual.memory_limit_bytes > 0 && limits.get(MEMORY).map(|q| q.value()) != Some(actual.memory_limit_bytes) {
+        limits.insert(MEMORY.to_owned(), Quantity::from_bytes(actual.memory_limit_bytes));
+    }
+}
+
+/// Thousandths of a core that these shares stand for, rounded up.
+fn milli_of_shares(shares: i64) -> i64 {
+    shares.saturating_mul(1000).saturating_add(1023) / 1024
+}
+
+fn shares(milli_cpu: i64) -> i64 {
+    (milli_cpu.saturating_mul(1024) / 1000).clamp(MIN_SHARES, 262_144)
+}
+
+fn figures(requests: &ResourceList, limits: &ResourceList, allocated: &ResourceList) -> Figures {
+    let api = |list: &ResourceList| {
+        let list: ApiList = list.iter().map(|(name, q)| (name.clone(), q.to_api())).collect();
+        (!list.is_empty()).then_some(list)
+    };
+    Figures {
+        in_force: ResourceRequirements { requests: api(requests), limits: api(limits), claims: None },
+        allocated: api(allocated),
+    }
+}

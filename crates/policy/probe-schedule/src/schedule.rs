@@ -1,0 +1,113 @@
+//! When each of many probes is due: one ordered set instead of one timer per probe.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    due: Duration,
+    period: Duration,
+    running: bool,
+    missed: bool,
+}
+
+/// Due times by key. Times are monotonic, counted from any fixed moment.
+///
+/// Each key ticks once per period from its first due time on. A tick that comes while its probe still runs is made up for
+/// once, when the probe ends; further ones are lost. Ticks that nobody collected are not replayed.
+#[derive(Clone, Debug)]
+pub struct Schedule<K> {
+    entries: BTreeMap<K, Entry>,
+    queue: BTreeSet<(Duration, K)>,
+}
+
+impl<K: Ord + Clone> Default for Schedule<K> {
+    fn default() -> Self {
+        Self { entries: BTreeMap::new(), queue: BTreeSet::new() }
+    }
+}
+
+impl<K: Ord + Clone> Schedule<K> {
+    /// Adds a probe, or begins it anew. While the daemon is younger than one period, the first tick is spread over a
+    /// period by `jitter` in [0, 1), so that a restart does not probe everything at once (8.1); later it is now.
+    pub fn insert(&mut self, key: K, now: Duration, daemon_age: Duration, period: Duration, jitter: f64) {
+        self.remove(&key);
+        let period = period.max(Duration::from_millis(1));
+        let due = if period > daemon_age { now + period.mul_f64(jitter.clamp(0.0, 1.0)) } else { now };
+        self.queue.insert((due, key.clone()));
+        self.entries.insert(key, Entry { due, period, running: false, missed: false });
+    }
+
+    /// Takes a probe away; an outcome that still comes for it is to be dropped.
+    pub fn remove(&mut self, key: &K) {
+        if let Some(e) = self.entries.remove(key) {
+            self.queue.remove(&(e.due, key.clone()));
+        }
+    }
+
+    /// Whether the probe is known.
+    #[must_use]
+    pub fn contains(&self, key: &K) -> bool {
+        self.entries.contains_key(key)
+    }
+
+    /// Number of probes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// When to look again.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Duration> {
+        self.queue.first().map(|(due, _)| *due)
+    }
+
+    /// The probes whose tick has come, earliest first; those that still run are noted and left out.
+    pub fn take_due(&mut self, now: Duration) -> Vec<K> {
+        let mut out = Vec::new();
+        while let Some((due, key)) = self.queue.first().filter(|(due, _)| *due <= now).cloned() {
+            self.queue.remove(&(due, key.clone()));
+            let Some(e) = self.entries.get_mut(&key) else { continue };
+            let late = now.saturating_sub(due).as_nanos() / e.period.as_nanos();
+            let skip = u32::try_from(late).unwrap_or(u32::MAX).saturating_add(1);
+            e.due = due.saturating_add(e.period.saturating_mul(skip));
+            self.queue.insert((e.due, key.clone()));
+            if e.running {
+                e.missed = true;
+            } else {
+                out.push(key);
+            }
+        }
+        out
+    }
+
+    /// Makes a probe due now and counts its period from now. Nothing happens while it runs.
+    pub fn trigger(&mut self, key: &K, now: Duration) {
+        let Some(e) = self.entries.get_mut(key).filter(|e| !e.running) else { return };
+        self.queue.remove(&(e.due, key.clone()));
+        e.due = now;
+        self.queue.insert((now, key.clone()));
+    }
+
+    /// Notes that the probe runs: its ticks wait.
+    pub fn begin(&mut self, key: &K) {
+        if let Some(e) = self.entries.get_mut(key) {
+            e.running = true;
+        }
+    }
+
+    /// Notes that the probe has ended; `true`: it missed a tick meanwhile and is to tick at once.
+    pub fn end(&mut self, key: &K) -> bool {
+        self.entries.get_mut(key).is_some_and(|e| {
+            e.running = false;
+            std::mem::take(&mut e.missed)
+        })
+    }
+}

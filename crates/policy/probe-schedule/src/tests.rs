@@ -1,0 +1,3 @@
+mod schedule;
+mod target;
+mod worker;

@@ -1,0 +1,114 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use crate::Schedule;
+
+fn s(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+const OLD: Duration = Duration::from_secs(86_400);
+
+#[test]
+fn a_probe_ticks_at_once_and_then_once_per_period() {
+    let mut x = Schedule::default();
+    x.insert("a", s(100), OLD, s(10), 0.7);
+    assert_eq!(x.next_due(), Some(s(100)));
+    assert_eq!(x.take_due(s(100)), ["a"]);
+    assert_eq!(x.take_due(s(109)), Vec::<&str>::new());
+    assert_eq!(x.take_due(s(110)), ["a"]);
+    assert_eq!(x.next_due(), Some(s(120)));
+}
+
+#[test]
+fn probes_are_spread_while_the_daemon_is_young_8_1() {
+    let rows = [
+        ("younger than a period", s(9), 0.5, s(105)),
+        ("younger, no jitter", s(0), 0.0, s(100)),
+        ("exactly a period", s(10), 0.5, s(100)),
+        ("older", s(11), 0.5, s(100)),
+    ];
+    for (name, age, jitter, want) in rows {
+        let mut x = Schedule::default();
+        x.insert("a", s(100), age, s(10), jitter);
+        assert_eq!(x.next_due(), Some(want), "{name}");
+    }
+}
+
+#[test]
+fn missed_periods_are_not_replayed_and_the_phase_stays() {
+    let mut x = Schedule::default();
+    x.insert("a", s(0), OLD, s(10), 0.0);
+    assert_eq!(x.take_due(s(0)), ["a"]);
+    assert_eq!(x.take_due(s(47)), ["a"]);
+    assert_eq!(x.next_due(), Some(s(50)));
+}
+
+#[test]
+fn a_tick_during_a_run_is_made_up_for_once() {
+    let mut x = Schedule::default();
+    x.insert("a", s(0), OLD, s(1), 0.0);
+    assert_eq!(x.take_due(s(0)), ["a"]);
+    x.begin(&"a");
+    assert_eq!(x.take_due(s(1)), Vec::<&str>::new());
+    assert_eq!(x.take_due(s(2)), Vec::<&str>::new());
+    assert!(x.end(&"a"));
+    x.begin(&"a");
+    assert!(!x.end(&"a"), "once only");
+    assert_eq!(x.take_due(s(3)), ["a"], "the phase stays");
+}
+
+#[test]
+fn a_trigger_counts_the_period_anew() {
+    let mut x = Schedule::default();
+    x.insert("a", s(0), OLD, s(10), 0.0);
+    x.take_due(s(0));
+    x.trigger(&"a", s(3));
+    assert_eq!(x.take_due(s(3)), ["a"]);
+    assert_eq!(x.next_due(), Some(s(13)));
+    x.begin(&"a");
+    x.trigger(&"a", s(5));
+    assert_eq!(x.next_due(), Some(s(13)), "not while it runs");
+}
+
+#[test]
+fn a_removed_probe_is_gone() {
+    let mut x = Schedule::default();
+    x.insert("a", s(0), OLD, s(1), 0.0);
+    x.begin(&"a");
+    x.remove(&"a");
+    assert!(x.is_empty() && x.next_due().is_none() && !x.contains(&"a"));
+    assert!(!x.end(&"a"));
+    x.trigger(&"a", s(1));
+    assert_eq!(x.take_due(s(9)), Vec::<&str>::new());
+}
+
+#[test]
+fn the_earliest_comes_first() {
+    let mut x = Schedule::default();
+    for (key, at) in [("c", 3), ("a", 5), ("b", 1)] {
+        x.insert(key, s(at), OLD, s(60), 0.0);
+    }
+    assert_eq!(x.take_due(s(10)), ["b", "c", "a"]);
+    assert_eq!(x.len(), 3);
+}
+
+proptest! {
+    /// However late it is asked, each probe ticks at most once per call and never drifts from its phase.
+    #[test]
+    fn phases_never_drift(period in 1..20u64, first in 0..50u64, steps in prop::collection::vec(0..60u64, 1..30)) {
+        let mut x = Schedule::default();
+        x.insert("a", s(first), OLD, s(period), 0.0);
+        let mut now = 0;
+        for step in steps {
+            now += step;
+            let due = x.take_due(s(now));
+            prop_assert!(due.len() <= 1);
+            let next = x.next_due().unwrap();
+            prop_assert!(next > s(now));
+            prop_assert_eq!((next.as_secs() - first) % period, 0);
+            prop_assert!(next <= s(now.max(first) + period));
+        }
+    }
+}

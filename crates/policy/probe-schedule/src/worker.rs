@@ -1,0 +1,255 @@
+//! One probe of one container: the decisions of a tick and the counting of outcomes (pod-lifecycle 8.2).
+
+use model::{ContainerId, Timestamp};
+
+use crate::seen::{Life, Seen, SeenContainer};
+use crate::settings::{Kind, Settings};
+
+/// Containers that started longer than this before the daemon keep what they had (8.5), in nanoseconds.
+const ADOPTED_AFTER: i64 = 10_000_000_000;
+
+/// Standing verdict about one container.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+pub enum Verdict {
+    /// Nothing decided.
+    Unknown,
+    /// Good.
+    Success,
+    /// Bad.
+    Failure,
+}
+
+/// Outcome of one attempt (retries on errors included).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+pub enum Outcome {
+    /// Good.
+    Success,
+    /// Good, with something to tell.
+    Warning,
+    /// Bad.
+    Failure,
+    /// The probe itself could not be carried out: counts as nothing.
+    Error,
+}
+
+/// A change of the published results.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Change {
+    /// This instance has this verdict now.
+    Set(ContainerId, Verdict),
+    /// Forget this instance.
+    Remove(ContainerId),
+}
+
+/// Why nothing is done.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Idle {
+    /// The pod has no status yet.
+    NoStatus,
+    /// The container has no instance yet.
+    NoContainer,
+    /// Decided; waits for the next instance.
+    OnHold,
+    /// The instance does not run.
+    NotRunning,
+    /// Still within `initialDelaySeconds`.
+    InitialDelay,
+    /// Startup: the container has started already.
+    Started,
+    /// Liveness or readiness: the container has not started yet.
+    NotStarted,
+}
+
+/// What comes next for this probe.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Next {
+    /// Nothing until the next tick.
+    Wait(Idle),
+    /// Carry the probe out, then call [`Worker::finish`].
+    Run,
+    /// It is over; the worker is to be dropped.
+    Exit,
+}
+
+/// Outcome of a tick.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Tick {
+    /// Changes of the published results, in order.
+    pub changes: Vec<Change>,
+    /// What comes next.
+    pub next: Next,
+}
+
+/// The times that decisions depend on (wall clock).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Times {
+    /// Now.
+    pub now: Timestamp,
+    /// When this daemon started.
+    pub daemon_started: Timestamp,
+}
+
+/// State of one probe of one container.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Worker {
+    settings: Settings,
+    /// The pod was being deleted when probing began.
+    deleting: bool,
+    container: Option<ContainerId>,
+    verdict: Option<Verdict>,
+    on_hold: bool,
+    run: Option<(bool, u32)>,
+}
+
+impl Worker {
+    /// A worker that has seen nothing.
+    #[must_use]
+    pub fn new(settings: Settings, deleting: bool) -> Self {
+        Self { settings, deleting, container: None, verdict: None, on_hold: false, run: None }
+    }
+
+    /// A worker that goes on with a verdict kept from an earlier life of its manager.
+    #[must_use]
+    pub fn resumed(settings: Settings, deleting: bool, container: ContainerId, verdict: Verdict) -> Self {
+        let on_hold = holds(settings.kind, verdict);
+        Self { container: Some(container), verdict: Some(verdict), on_hold, ..Self::new(settings, deleting) }
+    }
+
+    /// The numbers that it works with.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The instance that it watches.
+    #[must_use]
+    pub fn container(&self) -> Option<&ContainerId> {
+        self.container.as_ref()
+    }
+
+    /// Its verdict about that instance, if one was set.
+    #[must_use]
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.verdict
+    }
+
+    /// Decides what to do now; `seen` is `None` while the pod has no status.
+    pub fn tick(&mut self, seen: Option<&Seen>, times: Times) -> Tick {
+        let mut changes = Vec::new();
+        let next = self.decide(seen, times, &mut changes);
+        if next == Next::Exit {
+            changes.extend(self.forget());
+        }
+        Tick { changes, next }
+    }
+
+    /// Removes what was published, for a worker that is dropped.
+    pub fn forget(&mut self) -> Option<Change> {
+        let had = self.verdict.take().is_some();
+        self.container.take().filter(|_| had).map(Change::Remove)
+    }
+
+    fn decide(&mut self, seen: Option<&Seen>, times: Times, changes: &mut Vec<Change>) -> Next {
+        let Some(seen) = seen else { return Next::Wait(Idle::NoStatus) };
+        if seen.over {
+            return Next::Exit;
+        }
+        let Some(container) = &seen.container else { return Next::Wait(Idle::NoContainer) };
+        if self.container.as_ref() != Some(&container.id) {
+            self.adopt(container, times, changes);
+        }
+        if self.on_hold {
+            return Next::Wait(Idle::OnHold);
+        }
+        let since = match container.life {
+            Life::Running { since } => since,
+            // A kubelet sets Failure here too. An instance that is seen between its creation and its start would then
+            // begin its life with a failed liveness probe.
+            Life::Waiting => return Next::Wait(Idle::NotRunning),
+            Life::Terminated { restarts } => {
+                self.set(Verdict::Failure, changes);
+                return if restarts { Next::Wait(Idle::NotRunning) } else { Next::Exit };
+            }
+        };
+        if self.deleting && self.settings.kind != Kind::Readiness {
+            self.set(Verdict::Success, changes);
+            return Next::Exit;
+        }
+        if times.now.nanos_since(since) / 1_000_000_000 < self.settings.initial_delay_s {
+            return Next::Wait(Idle::InitialDelay);
+        }
+        match (self.settings.kind, container.started) {
+            (Kind::Startup, true) => Next::Wait(Idle::Started),
+            (Kind::Startup, false) | (Kind::Liveness | Kind::Readiness, true) => Next::Run,
+            (Kind::Liveness | Kind::Readiness, false) => Next::Wait(Idle::NotStarted),
+        }
+    }
+
+    /// A new instance: the old result goes, an initial one is set unless the instance is older than this daemon.
+    fn adopt(&mut self, container: &SeenContainer, times: Times, changes: &mut Vec<Change>) {
+        changes.extend(self.forget());
+        self.container = Some(container.id.clone());
+        self.on_hold = false;
+        // COMPAT(kubelet): there, failures of the former instance keep counting.
+        self.run = None;
+        let settings = self.settings;
+        let older = matches!(container.life, Life::Running { since }
+            if times.daemon_started.nanos_since(since) > ADOPTED_AFTER);
+        let initial = match settings.kind {
+            // Without it the initialisation of the pod would stall behind this sidecar.
+            Kind::Startup if older && settings.sidecar && container.started => Some(Verdict::Success),
+            _ if older => None,
+            Kind::Readiness => Some(Verdict::Failure),
+            Kind::Liveness => Some(Verdict::Success),
+            Kind::Startup => Some(Verdict::Unknown),
+        };
+        if let Some(verdict) = initial {
+            self.set(verdict, changes);
+        }
+    }
+
+    fn set(&mut self, verdict: Verdict, changes: &mut Vec<Change>) {
+        if self.verdict == Some(verdict) {
+            return;
+        }
+        if let Some(id) = &self.container {
+            self.verdict = Some(verdict);
+            changes.push(Change::Set(id.clone(), verdict));
+        }
+    }
+
+    /// Counts the outcome of a probe that [`Next::Run`] asked for.
+    pub fn finish(&mut self, outcome: Outcome) -> Option<Change> {
+        let good = match outcome {
+            Outcome::Success | Outcome::Warning => true,
+            Outcome::Failure => false,
+            Outcome::Error => return None,
+        };
+        let run = match self.run {
+            Some((last, n)) if last == good => n.saturating_add(1),
+            _ => 1,
+        };
+        self.run = Some((good, run));
+        let threshold = if good { self.settings.success_threshold } else { self.settings.failure_threshold };
+        if run < threshold {
+            return None;
+        }
+        let verdict = if good { Verdict::Success } else { Verdict::Failure };
+        let mut changes = Vec::new();
+        self.set(verdict, &mut changes);
+        if holds(self.settings.kind, verdict) {
+            self.on_hold = true;
+            self.run = None;
+        }
+        changes.pop()
+    }
+}
+
+/// A verdict after which an instance is not probed any more.
+fn holds(kind: Kind, verdict: Verdict) -> bool {
+    match kind {
+        Kind::Startup => verdict != Verdict::Unknown,
+        Kind::Liveness => verdict == Verdict::Failure,
+        Kind::Readiness => false,
+    }
+}
