@@ -27,7 +27,7 @@ macro_rules! mutations {
         /// A request that changes something.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Mutation {
-            $($(#[$doc])* $name(v1::$request)),*
+            $($(#[$doc])* $name(Box<v1::$request>)),*
         }
 
         impl Mutation {
@@ -52,7 +52,7 @@ macro_rules! mutations {
 
         $(impl From<v1::$request> for Mutation {
             fn from(r: v1::$request) -> Self {
-                Self::$name(r)
+                Self::$name(Box::new(r))
             }
         })*
     };
