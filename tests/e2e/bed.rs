@@ -2,13 +2,10 @@
 
 use testbed::{BUSYBOX_IMAGES, Cri, Image, Login, Options, Registry, TestBed};
 
+use crate::node::block as wait;
+
 fn cri(bed: &TestBed) -> Cri {
     Cri::new(&bed.socket(), bed.cgroup_root(), &bed.dir().join("logs"))
-}
-
-fn wait<F: Future>(work: F) -> F::Output {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.expect("a runtime").block_on(work)
 }
 
 #[test]

@@ -6,3 +6,10 @@
 #![forbid(unsafe_code)]
 
 mod bed;
+mod images;
+mod inside;
+mod lifecycle;
+mod manifests;
+mod node;
+mod order;
+mod survival;
