@@ -8,4 +8,5 @@
 pub mod hook;
 pub mod host;
 pub mod journal;
+pub mod probe;
 pub mod runtime;

@@ -80,13 +80,15 @@ pub struct Tick {
     pub next: Next,
 }
 
-/// The times that decisions depend on (wall clock).
+/// What decisions depend on beside the status (wall clock).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Times {
     /// Now.
     pub now: Timestamp,
     /// When this daemon started.
     pub daemon_started: Timestamp,
+    /// What an earlier daemon last decided about this instance, if that was kept.
+    pub kept: Option<Verdict>,
 }
 
 /// State of one probe of one container.
@@ -196,6 +198,8 @@ impl Worker {
         let older = matches!(container.life, Life::Running { since }
             if times.daemon_started.nanos_since(since) > ADOPTED_AFTER);
         let initial = match settings.kind {
+            // A restart of the daemon forgets no verdict: an upgrade of a kubelet on 1.34 made every pod unready.
+            _ if older && times.kept.is_some() => times.kept,
             // Without it the initialisation of the pod would stall behind this sidecar.
             Kind::Startup if older && settings.sidecar && container.started => Some(Verdict::Success),
             _ if older => None,
@@ -205,6 +209,7 @@ impl Worker {
         };
         if let Some(verdict) = initial {
             self.set(verdict, changes);
+            self.on_hold = older && holds(settings.kind, verdict);
         }
     }
 

@@ -18,7 +18,7 @@ fn settings(kind: Kind) -> Settings {
 }
 
 fn times(now: i64) -> Times {
-    Times { now: Timestamp::from_secs(1000 + now), daemon_started: Timestamp::from_secs(1000) }
+    Times { now: Timestamp::from_secs(1000 + now), daemon_started: Timestamp::from_secs(1000), kept: None }
 }
 
 fn seen(id: &str, life: Life, started: bool) -> Seen {
@@ -270,6 +270,24 @@ fn instances_older_than_the_daemon_are_not_seeded_8_5() {
     assert_eq!(tick.changes, [Set(id("a"), Verdict::Success)], "a started sidecar must not stall initialisation");
     let tick = Worker::new(sidecar, false).tick(Some(&old(false)), times(1));
     assert_eq!((tick.changes, tick.next), (vec![], Run));
+}
+
+#[test]
+fn a_verdict_kept_by_an_earlier_daemon_counts_for_its_instance() {
+    let old = seen("a", Life::Running { since: Timestamp::from_secs(1) }, true);
+    let kept = |verdict, kind| {
+        let given = Times { kept: Some(verdict), ..times(1) };
+        Worker::new(settings(kind), false).tick(Some(&old), given)
+    };
+    let tick = kept(Verdict::Success, Readiness);
+    assert_eq!((tick.changes, tick.next), (vec![Set(id("a"), Verdict::Success)], Run), "edge 70");
+    let tick = kept(Verdict::Failure, Liveness);
+    assert_eq!((tick.changes, tick.next), (vec![Set(id("a"), Verdict::Failure)], Wait(Idle::OnHold)));
+    let tick = kept(Verdict::Success, Startup);
+    assert_eq!((tick.changes, tick.next), (vec![Set(id("a"), Verdict::Success)], Wait(Idle::OnHold)));
+    let given = Times { kept: Some(Verdict::Success), ..times(9) };
+    let tick = Worker::new(settings(Readiness), false).tick(Some(&running("a", true)), given);
+    assert_eq!(tick.changes, [Set(id("a"), Verdict::Failure)], "a young instance is seeded all the same");
 }
 
 #[test]
