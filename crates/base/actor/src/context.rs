@@ -11,7 +11,7 @@ use crate::reference::{ActorRef, Managed};
 use crate::supervise::guarded;
 use actix::dev::{AsyncContextParts, ContextParts, Mailbox, channel::channel};
 use actix::fut::ActorFuture;
-use actix::{Actor, ActorContext, ActorState, Addr, AsyncContext, SpawnHandle};
+use actix::{ActorContext, ActorState, Addr, AsyncContext, SpawnHandle};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,7 +24,7 @@ use later::{Changes, Fair, Held, Ticks};
 /// Messages and completed futures per poll: small, so that one flooded actor leaves its neighbours their turns.
 pub(crate) const POLL_BUDGET: u32 = 16;
 
-/// What the context says it is doing while no message, timer or start is under work.
+/// What a crash in a future is blamed on that was spawned outside of any message, timer or start.
 const IN_FUTURE: &str = "future";
 
 pub(crate) type Factory<A> = Box<dyn FnMut(u64) -> A>;
@@ -39,10 +39,7 @@ pub(crate) enum Rebuild {
 }
 
 /// The context of an actor: `type Context = Ctx<Self>`. Also an actix `ActorContext` and `AsyncContext`.
-pub struct Ctx<A: Actor<Context = Ctx<A>>>
-where
-    A: Managed,
-{
+pub struct Ctx<A: Managed> {
     parts: ContextParts<A>,
     kernel: Kernel,
     group: Group,
@@ -78,8 +75,7 @@ impl<A: Managed> AsyncContext<A> for Ctx<A> {
     }
 
     fn spawn<F: ActorFuture<A, Output = ()> + 'static>(&mut self, fut: F) -> SpawnHandle {
-        let label = if self.during.is_empty() { IN_FUTURE } else { self.during };
-        self.parts.spawn(Fair::new(label, fut))
+        self.parts.spawn(Fair::new(self.label(), fut))
     }
 
     fn wait<F: ActorFuture<A, Output = ()> + 'static>(&mut self, fut: F) {
@@ -206,7 +202,7 @@ impl<A: Managed> Ctx<A> {
         use actix::ActorFutureExt;
         let fut =
             actix::fut::wrap_future::<_, A>(fut).map(move |out, actor: &mut A, ctx: &mut Ctx<A>| done(actor, out, ctx));
-        self.parts.spawn(Fair::new("effect", fut))
+        self.parts.spawn(Fair::new(self.label(), fut))
     }
 
     /// Body of every `Supervised::restarting`. Called by `supervised!` only.
@@ -259,6 +255,11 @@ impl<A: Managed> Ctx<A> {
     /// Whether the actor takes no messages for a reason of its own.
     pub(crate) fn held(&self) -> bool {
         self.held > 0
+    }
+
+    /// What a crash in a future spawned now is blamed on: the message that spawned it.
+    fn label(&self) -> &'static str {
+        if self.during.is_empty() { IN_FUTURE } else { self.during }
     }
 
     pub(crate) fn during(&self) -> &'static str {

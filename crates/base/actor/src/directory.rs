@@ -4,7 +4,9 @@ use crate::control::{Order, locked};
 use crate::record::Record;
 use dashmap::DashMap;
 use serde::Serialize;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
 
 pub use crate::record::TURN_BUCKETS_US;
 
@@ -77,10 +79,55 @@ pub struct ActorInfo {
     pub last_cause: Option<String>,
 }
 
+/// Counters of a group, its former members included: they never fall.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Members living now; a gauge.
+    pub actors: u64,
+    /// Messages queued now; a gauge.
+    pub mailbox_depth: u64,
+    /// Crashes.
+    pub restarts: u64,
+    /// Turns taken.
+    pub turns: u64,
+    /// Time in turns, in nanoseconds.
+    pub turn_sum_ns: u64,
+    /// Turns by length, see [`TURN_BUCKETS_US`].
+    pub turn_buckets: [u64; TURN_BUCKETS_US.len() + 1],
+    /// Time that messages spent queued, in nanoseconds.
+    pub wait_sum_ns: u64,
+    /// Asks not started for their deadline had passed.
+    pub expired_asks: u64,
+    /// Asks that found no room.
+    pub overloaded_asks: u64,
+    /// Tells refused.
+    pub rejected_tells: u64,
+    /// Panics in detached answers.
+    pub detached_panics: u64,
+}
+
+impl Totals {
+    fn add(&mut self, record: &Record) {
+        let c = &record.count;
+        self.restarts += c.restarts.load(Relaxed);
+        self.turns += c.turns.load(Relaxed);
+        self.turn_sum_ns += c.turn_sum_ns.load(Relaxed);
+        for (sum, bucket) in self.turn_buckets.iter_mut().zip(&c.turn_buckets) {
+            *sum += bucket.load(Relaxed);
+        }
+        self.wait_sum_ns += c.wait_sum_ns.load(Relaxed);
+        self.expired_asks += c.expired_asks.load(Relaxed);
+        self.overloaded_asks += c.overloaded_asks.load(Relaxed);
+        self.rejected_tells += c.rejected_tells.load(Relaxed);
+        self.detached_panics += c.detached_panics.load(Relaxed);
+    }
+}
+
 /// All living actors of a kernel.
 #[derive(Debug, Default)]
 pub struct Directory {
     records: DashMap<u64, Arc<Record>>,
+    departed: Mutex<BTreeMap<String, Totals>>,
 }
 
 impl Directory {
@@ -89,7 +136,24 @@ impl Directory {
     }
 
     pub(crate) fn remove(&self, id: u64) {
-        self.records.remove(&id);
+        // The lock is held over both steps, so that no reader of totals misses the actor or counts it twice.
+        let mut departed = locked(&self.departed);
+        if let Some((_, record)) = self.records.remove(&id) {
+            departed.entry(record.group.to_string()).or_default().add(&record);
+        }
+    }
+
+    /// Counters by group, for metrics.
+    pub fn totals(&self) -> BTreeMap<String, Totals> {
+        let departed = locked(&self.departed);
+        let mut totals = departed.clone();
+        self.each(|record| {
+            let group = totals.entry(record.group.to_string()).or_default();
+            group.add(record);
+            group.actors += 1;
+            group.mailbox_depth += record.depth() as u64;
+        });
+        totals
     }
 
     pub(crate) fn each(&self, mut f: impl FnMut(&Record)) {

@@ -4,6 +4,45 @@
 //! bounded mailboxes, deadlines, fair turns, stuck detection, fault points, the clock, seeded randomness, metrics, spans.
 //! Never does: anything about pods; no I/O, no configuration files. Nobody outside this crate touches `actix::Context`,
 //! `Supervisor`, `SyncArbiter` or `Addr`.
+//!
+//! ```
+//! use actor::{Actor, AskError, Ctx, Handler, Spec, message, supervised, testing};
+//! use std::time::Duration;
+//!
+//! struct Counter(u64);
+//! impl Actor for Counter {
+//!     type Context = Ctx<Self>;
+//! }
+//! supervised!(Counter);
+//!
+//! struct Divide { by: u64 }
+//! message!(Divide => u64);
+//! impl Handler<Divide> for Counter {
+//!     type Result = u64;
+//!     fn handle(&mut self, Divide { by }: Divide, _: &mut Ctx<Self>) -> u64 {
+//!         self.0 / by
+//!     }
+//! }
+//!
+//! testing::run(7, |kernel| async move {
+//!     let counter = kernel.spawn(Spec::new("counter"), |_generation| Counter(10));
+//!     let second = Duration::from_secs(1);
+//!     assert_eq!(counter.ask(Divide { by: 0 }, second).await, Err(AskError::Crashed));
+//!     assert_eq!(counter.ask(Divide { by: 2 }, second).await, Ok(5)); // rebuilt, same address
+//! });
+//! ```
+//!
+//! # Rules
+//! - Messages and results are owned plain data. Every ask has a deadline; an expired ask is not started, a tell never
+//!   dropped.
+//! - A turn never blocks and never waits. Slow work is an effect: [`Ctx::run`], [`Deferred`] (both end with their
+//!   generation) or [`Detached`] (outlives it).
+//! - State is rebuilt by looking: the factory makes an empty actor, `started` looks. Exclusive things (sockets, locks,
+//!   files) are taken in `started`: the factory runs while the crashed state still exists.
+//! - Nothing but flags in `stopping`, `stopped` and `Drop`. A second panic while a turn unwinds (from a `Drop` of a local)
+//!   ends the process; no kernel can catch that.
+//! - Each wake polls all futures of the actor: keep tens of them, not thousands.
+//! - Time from [`Ctx::clock`], randomness from [`Ctx::rng`]: then the same seed gives the same run in [`testing`].
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -35,7 +74,7 @@ pub use actix::{
 
 pub use clock::Clock;
 pub use context::Ctx;
-pub use directory::{ActorInfo, ActorPhase, Directory, TURN_BUCKETS_US};
+pub use directory::{ActorInfo, ActorPhase, Directory, TURN_BUCKETS_US, Totals};
 pub use envelope::{Mail, Turn};
 pub use error::{AskError, TellError, chain};
 pub use faults::{Action, FaultHandle, Faults, Rule, RuleError, When};

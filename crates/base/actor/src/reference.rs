@@ -14,6 +14,9 @@ use std::time::Duration;
 use tokio::sync::{TryAcquireError, oneshot};
 use tokio::time::{Instant, timeout_at};
 
+/// What a deadline beyond the clock's range becomes.
+const FOREVER: Duration = Duration::from_secs(30 * 365 * 86_400);
+
 /// An actor type that the kernel can run; `supervised!` makes one.
 pub trait Managed: Actor<Context = Ctx<Self>> + Supervised + Handler<Turn<Self>> {}
 impl<A: Actor<Context = Ctx<A>> + Supervised + Handler<Turn<A>>> Managed for A {}
@@ -88,7 +91,8 @@ impl<A: Managed> ActorRef<A> {
     where
         A: Handler<M>,
     {
-        let until = Instant::now() + deadline;
+        let now = Instant::now();
+        let until = now.checked_add(deadline).unwrap_or(now + FOREVER);
         let record = self.record();
         let room = match record.room.try_acquire() {
             Err(TryAcquireError::NoPermits) => match timeout_at(until, record.room.acquire()).await {

@@ -252,6 +252,8 @@ impl<A: Managed> Supervisee<A> {
             let generation = ctx.generation();
             self.span = span(&self.record, generation);
         }
+        // An order given meanwhile (by the own group, say) is served by this restart.
+        let _ = self.record.control.take();
     }
 
     /// The queue is empty and nothing more may come: the actor's own farewell, then the end.

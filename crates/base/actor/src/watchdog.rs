@@ -1,7 +1,9 @@
 //! A thread that finds arbiters blocked inside of a turn, which no timer of theirs could.
 
 use crate::control::locked;
+use crate::envelope::short;
 use crate::kernel::Inner;
+use crate::record::Record;
 use std::fmt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Weak};
@@ -56,23 +58,26 @@ pub(crate) fn start(config: Watchdog, kernel: Weak<Inner>) {
 fn look(config: &Watchdog, kernel: &Inner, reported: &mut Vec<(u64, u64)>) {
     let tick = kernel.tick.fetch_add(1, Relaxed) + 1;
     let mut blocked = Vec::new();
+    let mut fresh = Vec::new();
     kernel.directory.each(|record| {
         let began = record.polling.load(Relaxed);
         if began != 0 && tick.saturating_sub(began - 1) > u64::from(LOOKS) {
-            let known = reported.contains(&(record.id, began));
             blocked.push((record.id, began));
-            if !known {
-                report(config, record, tick - (began - 1));
+            if !reported.contains(&(record.id, began)) {
+                fresh.push(blocked_turn(config, record, tick - (began - 1)));
             }
         }
     });
     kernel.blocked.store(!blocked.is_empty(), Relaxed);
+    for turn in fresh {
+        tracing::error!(target: "actor", actor = turn.actor, message = turn.message, since = ?turn.since,
+            "turn blocks its thread");
+        (config.on_blocked)(&turn);
+    }
     *reported = blocked;
 }
 
-fn report(config: &Watchdog, record: &crate::record::Record, ticks: u64) {
+fn blocked_turn(config: &Watchdog, record: &Record, ticks: u64) -> Blocked {
     let since = config.limit / LOOKS * u32::try_from(ticks).unwrap_or(u32::MAX);
-    let message = crate::envelope::short(*locked(&record.message));
-    tracing::error!(target: "actor", actor = %record.name, message, ?since, "turn blocks its thread");
-    (config.on_blocked)(&Blocked { actor: record.name.to_string(), message, since });
+    Blocked { actor: record.name.to_string(), message: short(*locked(&record.message)), since }
 }

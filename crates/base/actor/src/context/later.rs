@@ -61,8 +61,13 @@ impl<A: Managed, F: ActorFuture<A, Output = ()>> ActorFuture<A> for Held<F> {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, actor: &mut A, ctx: &mut Ctx<A>, cx: &mut Context<'_>) -> Poll<()> {
+        // Else an actor that waits again and again for what is there would never yield.
+        if must_rest(ctx) {
+            return Poll::Pending;
+        }
         let poll = self.get_mut().0.as_mut().poll(actor, ctx, cx);
         if poll.is_ready() {
+            ctx.spend();
             ctx.held = ctx.held.saturating_sub(1);
         }
         poll

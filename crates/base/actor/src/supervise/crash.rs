@@ -55,8 +55,7 @@ impl Crash {
     pub(crate) fn short_backtrace(&self) -> Option<String> {
         let full = self.caught.backtrace.as_ref()?.to_string();
         let mut out = Vec::new();
-        let mut lines =
-            full.lines().skip_while(|l| !l.contains("rust_begin_unwind") && !l.contains("begin_panic_handler"));
+        let lines = full.lines().skip_while(|l| !l.contains("rust_begin_unwind") && !l.contains("begin_panic_handler"));
         let mut keep = false;
         for line in lines {
             if line.trim_start().starts_with("at ") {

@@ -19,7 +19,7 @@ pub(super) struct Stuck {
 
 impl Stuck {
     pub(super) fn new(patience: Duration) -> Self {
-        let round = patience / LOOKS;
+        let round = (patience / LOOKS).max(Duration::from_millis(1));
         Stuck { timer: Box::pin(tokio::time::sleep(round)), round, turns: u64::MAX, bad_looks: 0 }
     }
 

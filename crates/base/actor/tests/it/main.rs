@@ -1,5 +1,15 @@
-//! The kernel, seen from outside, in simulated time.
+//! The kernel, seen from outside, in simulated time (only `system` takes real threads).
+
+#![allow(clippy::unwrap_used, reason = "tests")]
 
 mod crew;
+mod fairness;
+mod faults;
+mod groups;
+mod inlets;
+mod logs;
 mod messages;
 mod panics;
+mod stuck;
+mod system;
+mod timers;

@@ -1,6 +1,6 @@
 //! The panic matrix.
 
-use crate::crew::{Add, Bomb, Explode, ExplodeDetached, LONG, Log, Site, Slow, Worker};
+use crate::crew::{Add, Bomb, Explode, ExplodeDetached, LONG, Log, Quit, Site, Slow, Worker};
 use actor::{AskError, Kernel, Spec, testing};
 
 fn worker(kernel: &Kernel, bomb: Bomb) -> (actor::ActorRef<Worker>, Log) {
@@ -125,6 +125,31 @@ fn outlives_panics_of_the_farewell() {
             assert_eq!(log.count("drop 0"), 1, "{bomb:?}");
             assert_eq!(log.count("build 1"), 0, "{bomb:?}: a stopped actor is not rebuilt");
             assert!(kernel.directory().actors().is_empty(), "{bomb:?}");
+        });
+    }
+}
+
+#[test]
+fn outlives_panics_of_the_farewell_of_an_actor_that_quits() {
+    for bomb in [Bomb::Stopping, Bomb::Stopped, Bomb::Drop(0)] {
+        testing::run(1, |kernel| async move {
+            let (worker, log) = worker(&kernel, bomb);
+            worker.ask(Quit, LONG).await.unwrap();
+            worker.stopped().await;
+            assert_eq!((log.count("drop 0"), log.count("build 1")), (1, 0), "{bomb:?}");
+        });
+    }
+}
+
+#[test]
+fn outlives_panics_of_the_farewell_when_the_group_gives_up() {
+    for bomb in [Bomb::Stopping, Bomb::Stopped, Bomb::Drop(0)] {
+        let root = actor::Policy { max_restarts: 0, ..Default::default() };
+        testing::run_with(actor::KernelConfig { root, ..Default::default() }, |kernel| async move {
+            let (worker, log) = worker(&kernel, bomb);
+            assert_eq!(worker.ask(Explode(Site::Handler), LONG).await, Err(AskError::Crashed));
+            worker.stopped().await;
+            assert_eq!((log.count("drop 0"), log.count("build 1")), (1, 0), "{bomb:?}");
         });
     }
 }
