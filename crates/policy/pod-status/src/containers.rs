@@ -6,8 +6,10 @@ use model::core::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
     ContainerUser, LinuxContainerUser, Pod, PodStatus, VolumeMount, VolumeMountStatus,
 };
+use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use model::k8s_openapi::jiff;
 use model::runtime::{ContainerObservation, ContainerState as InRuntime};
-use model::{pod, restart};
+use model::{Timestamp, pod, restart};
 
 use crate::input::StatusInput;
 use crate::{reasons, resources};
@@ -80,6 +82,11 @@ pub(crate) fn is_waiting(status: &ContainerStatus) -> bool {
 pub(crate) fn bare_id(status: &ContainerStatus) -> &str {
     let id = status.container_id.as_deref().unwrap_or_default();
     id.split_once("://").map_or(id, |(_, bare)| bare)
+}
+
+/// Cut to seconds. 0 stays the epoch: a container that never started shows that as its start.
+pub(crate) fn whole_seconds(at: Timestamp) -> Time {
+    at.to_api().unwrap_or(Time(jiff::Timestamp::UNIX_EPOCH))
 }
 
 struct Maker<'a> {
@@ -178,9 +185,8 @@ impl<'a> Maker<'a> {
         let count = i32::try_from(newest.restart_count).unwrap_or(i32::MAX);
         // A runtime that lost annotations must not make the count go back (1.35).
         status.restart_count = base.map_or(count, |b| count.max(b.restart_count));
-        let lost_running = newest.state == InRuntime::Unknown && base.is_some_and(is_running);
-        if lost_running {
-            status.restart_count = base.map_or(0, |b| b.restart_count).saturating_add(1);
+        if let Some(base) = base.filter(|b| newest.state == InRuntime::Unknown && is_running(b)) {
+            status.restart_count = status.restart_count.max(base.restart_count.saturating_add(1));
         }
         if let Some(mounts) = base.and_then(|b| b.volume_mounts.clone()) {
             status.volume_mounts = Some(mounts);
@@ -199,7 +205,7 @@ impl<'a> Maker<'a> {
     fn state_of(&self, seen: &ContainerObservation, base: Option<&ContainerStatus>) -> ContainerState {
         match seen.state {
             InRuntime::Running => ContainerState {
-                running: Some(ContainerStateRunning { started_at: seen.started_at.to_api() }),
+                running: Some(ContainerStateRunning { started_at: Some(whole_seconds(seen.started_at)) }),
                 ..ContainerState::default()
             },
             InRuntime::Created => waiting("", ""),
@@ -224,6 +230,12 @@ impl<'a> Maker<'a> {
         newest: &ContainerObservation,
         base: Option<&ContainerStatus>,
     ) -> ContainerState {
+        if let Some(base) = base.filter(|b| newest.state == InRuntime::Unknown && bare_id(b) == newest.id.as_str())
+            && last_end(base).is_some()
+        {
+            // The verdict on this instance, given while it was last seen to run, may have moved here.
+            return base.last_state.clone().unwrap_or_default();
+        }
         let older = self.input.observed.instances(&container.name).skip(1);
         let mut ends = older.map(|o| match o.state {
             InRuntime::Exited => self.terminated(o),
@@ -246,8 +258,8 @@ impl<'a> Maker<'a> {
             exit_code: seen.exit_code,
             reason: some(&seen.reason),
             message: some(&seen.message),
-            started_at: seen.started_at.to_api(),
-            finished_at: seen.finished_at.to_api(),
+            started_at: Some(whole_seconds(seen.started_at)),
+            finished_at: Some(whole_seconds(seen.finished_at)),
             container_id: Some(self.prefixed(seen)),
             signal: None,
         };

@@ -4,7 +4,7 @@ use model::Timestamp;
 use model::core::{PodCondition, PodStatus};
 use model::pod::is_terminal_phase;
 
-use crate::conditions::{is_owned_condition, put, terminal, transition_time};
+use crate::conditions::{find, is_owned_condition, put, terminal, transition_time};
 use crate::reasons::condition as ty;
 
 #[cfg(test)]
@@ -17,7 +17,8 @@ pub fn for_api(api: &PodStatus, kept: &PodStatus, may_have_running: bool, now: T
     let mut merged = kept.clone();
     let ends = !is_terminal_phase(api.phase.as_deref()) && is_terminal_phase(kept.phase.as_deref());
     let foreign = |c: &&PodCondition| !is_owned_condition(&c.type_);
-    merged.conditions = Some(api.conditions.iter().flatten().filter(foreign).cloned().collect());
+    let foreign: Vec<_> = api.conditions.iter().flatten().filter(foreign).cloned().collect();
+    merged.conditions = (!foreign.is_empty()).then_some(foreign);
     for condition in kept.conditions.iter().flatten() {
         let target = condition.type_ == ty::DISRUPTION_TARGET && ends && !may_have_running;
         if is_owned_condition(&condition.type_) || target {
@@ -32,7 +33,10 @@ pub fn for_api(api: &PodStatus, kept: &PodStatus, may_have_running: bool, now: T
         merged.reason.clone_from(&api.reason);
         merged.message.clone_from(&api.message);
     }
-    if let Some(phase) = merged.phase.clone().filter(|p| is_terminal_phase(Some(p))) {
+    // A terminal pod must never look ready; one that says unready for its own reason keeps that (recorded behaviour).
+    let is_true = |type_: &str| find(&merged, type_).is_some_and(|c| c.status == "True");
+    let looks_ready = is_true(ty::READY) || is_true(ty::CONTAINERS_READY);
+    if let Some(phase) = merged.phase.clone().filter(|p| looks_ready && is_terminal_phase(Some(p))) {
         for type_ in [ty::READY, ty::CONTAINERS_READY] {
             let mut condition = terminal(type_, &phase);
             condition.observed_generation = merged.observed_generation;

@@ -6,7 +6,7 @@ use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use model::{Timestamp, pod, restart};
 
 use crate::conditions::{is_owned_condition, is_shared_condition, transition_time};
-use crate::containers::ended;
+use crate::containers::{ended, whole_seconds};
 use crate::generate::observed_generation;
 
 #[cfg(test)]
@@ -107,7 +107,7 @@ fn normalise_state(state: &mut ContainerState, message_bytes: usize) {
 
 fn cut_time(time: &mut Option<Time>) {
     if let Some(t) = time {
-        *time = Timestamp::from_api(t).to_api();
+        *t = whole_seconds(Timestamp::from_api(t));
     }
 }
 

@@ -111,7 +111,7 @@ pub(crate) fn show_condition(status: &PodStatus, type_: &str) -> String {
 }
 
 /// What the runtime reports, in short.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Seen(pub(crate) PodObservation);
 
 impl Seen {
@@ -196,7 +196,7 @@ impl Seen {
 }
 
 /// Owned parts of a [`StatusInput`].
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Case {
     pub(crate) pod: Pod,
     pub(crate) base: Option<PodStatus>,

@@ -70,7 +70,8 @@ fn terminated_rows() {
     };
     let gone = "T137(ContainerStatusUnknown)";
     // (name, init statuses, regular statuses, expected init, expected regular)
-    let rows: Vec<(&str, [&str; 2], [&str; 2], [&str; 2], [&str; 2])> = vec![
+    type Row = (&'static str, [&'static str; 2], [&'static str; 2], [&'static str; 2], [&'static str; 2]);
+    let rows: Vec<Row> = vec![
         (
             "nothing began: only the first init container counts as failed",
             ["i W - 0", "j W - 0"],

@@ -67,7 +67,8 @@ fn rows_with_init_containers_and_sidecars() {
     let run = ["a R - 0", "b R - 0"];
     let wait = ["a W - 0", "b W - 0"];
     // (name, policy, init statuses, started sidecar, regular statuses, current regular exists, expected)
-    let rows: Vec<(&str, &str, &[&str], Option<&str>, &[&str], bool, &str)> = vec![
+    type Row<'a> = (&'a str, &'a str, &'a [&'a str], Option<&'a str>, &'a [&'a str], bool, &'a str);
+    let rows: Vec<Row> = vec![
         ("1: init failed under Never", "Never", &["i T3 - 0"], None, &wait, false, "Failed"),
         ("1: init failed in back-off under Never", "Never", &["i W T3 0"], None, &wait, false, "Failed"),
         ("1: init failed but restarts", "OnFailure", &["i T3 - 0"], None, &wait, false, "Pending"),
