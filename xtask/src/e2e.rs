@@ -15,6 +15,9 @@ pub(crate) struct Args {
     /// Tests the release build.
     #[arg(long)]
     release: bool,
+    /// Runs on the containerd that `cargo xtask setup --newer` brought: the tier with a CRI event stream.
+    #[arg(long)]
+    newer: bool,
     /// How many tests run at a time; each has a containerd of its own.
     #[arg(long, default_value_t = 3)]
     jobs: usize,
@@ -38,11 +41,15 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         &jobs,
     ];
     command.extend(args.filter.as_deref());
-    workspace::run_with("cargo", &command, &[("BOSUN_BIN", &program.to_string_lossy())])
+    let newer = args.newer.then(setup::newer_containerd).transpose()?;
+    let (program, newer) = (program.to_string_lossy(), newer.map(|p| p.to_string_lossy().into_owned()));
+    let mut env = vec![("BOSUN_BIN", program.as_ref())];
+    env.extend(newer.as_deref().map(|path| ("TESTBED_CONTAINERD", path)));
+    workspace::run_with("cargo", &command, &env)
 }
 
 impl Default for Args {
     fn default() -> Self {
-        Args { filter: None, release: false, jobs: 3 }
+        Args { filter: None, release: false, newer: false, jobs: 3 }
     }
 }

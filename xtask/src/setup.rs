@@ -5,6 +5,8 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use testbed::Problem;
 
+mod newer;
+
 /// Installs what the test bed needs (Debian packages). Says each step, skips what is there.
 ///
 /// Needs root on a Debian-like Linux with apt. Never touches a service: packages are installed without starting
@@ -14,7 +16,12 @@ pub(crate) struct Args {
     /// Only says what is missing; exits with an error if anything is.
     #[arg(long)]
     check: bool,
+    /// Also brings a containerd with the CRI event stream (2.x, from Debian's next release) for `xtask e2e --newer`.
+    #[arg(long)]
+    newer: bool,
 }
+
+pub(crate) use newer::containerd as newer_containerd;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let problems = testbed::missing();
@@ -29,19 +36,19 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     for problem in &problems {
         println!("  missing  {problem}");
     }
-    if wanted.is_empty() {
-        println!("the test bed can run here");
-        return Ok(());
-    }
-    if args.check {
+    if args.check && !wanted.is_empty() {
         bail!("{} packages are missing; `cargo xtask setup` installs them", wanted.len());
     }
-    install(&wanted)?;
-    let left = testbed::missing();
-    if let Some(problem) = left.first() {
+    if !wanted.is_empty() {
+        install(&wanted)?;
+    }
+    if let Some(problem) = testbed::missing().first() {
         bail!("still missing after the installation: {problem}");
     }
     println!("the test bed can run here");
+    if args.newer && !args.check {
+        newer::bring()?;
+    }
     Ok(())
 }
 

@@ -23,6 +23,8 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
   address = "{dir}/containerd.sock.ttrpc"
 [plugins."io.containerd.internal.v1.opt"]
   path = "{dir}/opt"
+[plugins."io.containerd.nri.v1.nri"]
+  disable = true
 [plugins."io.containerd.grpc.v1.cri"]
   sandbox_image = "{pause_image}"
   restrict_oom_score_adj = {restrict}
