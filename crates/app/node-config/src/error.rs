@@ -1,0 +1,111 @@
+//! What can be wrong with a configuration, line by line.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+/// Longest excerpt of an offending value, in characters.
+const VALUE_EXCERPT: usize = 80;
+
+/// One mistake.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ConfigError {
+    /// Key path such as `memorySwap.swapBehavior`; empty when the file as a whole is meant.
+    pub path: String,
+    /// The offending value as JSON, cut short when long.
+    pub value: Option<String>,
+    /// Why it is refused.
+    pub reason: String,
+    /// What would have been accepted, when that can be said briefly.
+    pub allowed: Option<String>,
+}
+
+impl ConfigError {
+    pub(crate) fn whole_file(reason: impl Into<String>) -> Self {
+        Self { path: String::new(), value: None, reason: reason.into(), allowed: None }
+    }
+
+    pub(crate) fn new(path: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { path: path.into(), value: None, reason: reason.into(), allowed: None }
+    }
+
+    pub(crate) fn value(mut self, value: &Value) -> Self {
+        self.value = Some(excerpt(value));
+        self
+    }
+
+    pub(crate) fn allowed(mut self, allowed: impl Into<String>) -> Self {
+        self.allowed = Some(allowed.into());
+        self
+    }
+}
+
+pub(crate) fn excerpt(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= VALUE_EXCERPT {
+        return text;
+    }
+    let mut short: String = text.chars().take(VALUE_EXCERPT).collect();
+    short.push_str("...");
+    short
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.path.is_empty() {
+            write!(f, "{}: ", self.path)?;
+        }
+        if let Some(value) = &self.value {
+            write!(f, "{value}: ")?;
+        }
+        write!(f, "{}", self.reason)?;
+        match &self.allowed {
+            Some(allowed) => write!(f, " (allowed: {allowed})"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// All mistakes of one file. Displays one line per mistake, each with the file, the key path, the value, the reason and
+/// what is allowed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub struct ConfigErrors {
+    /// The file.
+    pub file: PathBuf,
+    /// The mistakes, in the order in which they were found; at least one.
+    pub errors: Vec<ConfigError>,
+}
+
+impl ConfigErrors {
+    pub(crate) fn new(file: &Path, errors: Vec<ConfigError>) -> Self {
+        Self { file: file.to_owned(), errors }
+    }
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (i, error) in self.errors.iter().enumerate() {
+            if i > 0 {
+                writeln!(f)?;
+            }
+            write!(f, "{}: {error}", self.file.display())?;
+        }
+        Ok(())
+    }
+}
+
+/// Something odd that does not keep the node from starting.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Warning {
+    /// Key path.
+    pub path: String,
+    /// What was found and what happens instead.
+    pub reason: String,
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.path, self.reason)
+    }
+}

@@ -1,0 +1,121 @@
+//! Feature gates of a kubelet 1.36 (interfaces 10.5).
+
+mod table;
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::error::{ConfigError, Warning};
+use crate::nearest::{distance, nearest};
+
+/// How mature a gate is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Stage {
+    /// Off unless asked for.
+    Alpha,
+    /// May be on.
+    Beta,
+    /// Part of the product.
+    Ga,
+    /// On its way out.
+    Deprecated,
+}
+
+/// One known gate.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Gate {
+    /// Name.
+    pub name: &'static str,
+    /// Maturity.
+    pub stage: Stage,
+    /// Value unless set.
+    pub default: bool,
+    /// Cannot be set to anything but the default.
+    pub locked: bool,
+}
+
+/// Gates whose value changes what bosun does; all others are accepted and have no effect yet.
+const HONOURED: &[&str] = &[];
+/// Groups of gates.
+const GROUPS: &[&str] = &["AllAlpha", "AllBeta"];
+
+/// The gates that a configuration sets, over the defaults.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct FeatureGates {
+    set: BTreeMap<String, bool>,
+}
+
+impl FeatureGates {
+    /// Whether a gate is on. A gate that 1.36 does not know is off.
+    #[must_use]
+    pub fn enabled(&self, name: &str) -> bool {
+        if let Some(on) = self.set.get(name) {
+            return *on;
+        }
+        let Some(gate) = find(name) else { return false };
+        let group = match gate.stage {
+            Stage::Alpha => self.set.get("AllAlpha"),
+            Stage::Beta => self.set.get("AllBeta"),
+            Stage::Ga | Stage::Deprecated => None,
+        };
+        match group {
+            Some(on) if !gate.locked => *on,
+            _ => gate.default,
+        }
+    }
+
+    /// What was set explicitly.
+    #[must_use]
+    pub fn explicit(&self) -> &BTreeMap<String, bool> {
+        &self.set
+    }
+
+    /// Sets one gate.
+    ///
+    /// # Errors
+    /// The gate is locked to its other value, or its name is that of a removed gate or a misspelled one.
+    pub fn set(&mut self, name: &str, on: bool) -> Result<Option<Warning>, ConfigError> {
+        let path = format!("featureGates.{name}");
+        let warn = |reason: String| Ok(Some(Warning { path: path.clone(), reason }));
+        let result = match find(name) {
+            None if GROUPS.contains(&name) => Ok(None),
+            None => return unknown(name, &path),
+            Some(gate) if gate.locked && gate.default != on => {
+                let reason = format!("cannot set feature gate {name} to {on}, feature is locked to {}", gate.default);
+                return Err(ConfigError::new(path, reason).value(&Value::Bool(on)));
+            }
+            Some(gate) if gate.default != on && !HONOURED.contains(&name) => {
+                warn(format!("not implemented yet: bosun behaves as with {}", gate.default))
+            }
+            Some(gate) if matches!(gate.stage, Stage::Ga | Stage::Deprecated) => {
+                warn("this gate needs no setting any more and will be removed".to_owned())
+            }
+            Some(_) => Ok(None),
+        };
+        self.set.insert(name.to_owned(), on);
+        result
+    }
+}
+
+/// The gate of that name.
+#[must_use]
+pub fn find(name: &str) -> Option<&'static Gate> {
+    table::GATES.binary_search_by(|g| g.name.cmp(name)).ok().and_then(|i| table::GATES.get(i))
+}
+
+/// The table holds the gates of a node. Gates of the API server may stand in a shared list of a cluster: they are let pass
+/// with a warning, while a removed or misspelled name is refused as a kubelet does.
+fn unknown(name: &str, path: &str) -> Result<Option<Warning>, ConfigError> {
+    if table::REMOVED.contains(&name) {
+        return Err(ConfigError::new(path, format!("unrecognized feature gate: {name} (it was removed before 1.36)")));
+    }
+    let known = table::GATES.iter().map(|g| g.name).chain(GROUPS.iter().copied());
+    match nearest(name, known) {
+        Some(near) if distance(&near.to_lowercase(), &name.to_lowercase()) <= 2 => {
+            let reason = format!("unrecognized feature gate: {name}");
+            Err(ConfigError::new(path, reason).allowed(format!("did you mean {near}?")))
+        }
+        _ => Ok(Some(Warning { path: path.to_owned(), reason: "not a gate of a node, ignored".to_owned() })),
+    }
+}

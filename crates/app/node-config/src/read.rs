@@ -1,0 +1,290 @@
+//! The fields that bosun uses, with their rules (interfaces 1.3).
+
+mod rules;
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+
+use crate::config::{CgroupDriver, Enforce, LogFormat, NodeConfig, SwapBehavior};
+use crate::error::{ConfigError, Warning};
+use crate::fields::{LOGGING, UNUSED};
+use crate::reader::{Findings, Reader};
+
+const RESERVABLE: &[&str] = &["cpu", "memory", "ephemeral-storage", "pid"];
+const ENFORCEABLE: &[(&str, Enforce)] = &[
+    ("pods", Enforce::Pods),
+    ("system-reserved", Enforce::SystemReserved),
+    ("kube-reserved", Enforce::KubeReserved),
+    ("system-reserved-compressible", Enforce::SystemReservedCompressible),
+    ("kube-reserved-compressible", Enforce::KubeReservedCompressible),
+];
+
+/// Fills a configuration from the fields of a document.
+pub(crate) fn read(
+    fields: Map<String, Value>,
+    folder: &Path,
+    warnings: Vec<Warning>,
+) -> Result<(NodeConfig, Vec<Warning>), Vec<ConfigError>> {
+    let mut findings = Findings { errors: Vec::new(), warnings };
+    let mut config = NodeConfig::default();
+    rules::across_raw_fields(&fields, &mut findings);
+    let mut r = Reader::new("", fields, &mut findings);
+    sources(&mut r, &mut config, folder);
+    runtime(&mut r, &mut config);
+    cgroups(&mut r, &mut config);
+    processes(&mut r, &mut config);
+    network(&mut r, &mut config, folder);
+    images(&mut r, &mut config);
+    pods(&mut r, &mut config);
+    container_logs(&mut r, &mut config);
+    daemon(&mut r, &mut config);
+    r.finish(UNUSED);
+    if findings.errors.is_empty() { Ok((config, findings.warnings)) } else { Err(findings.errors) }
+}
+
+/// Overwrites a default where the file has a value.
+fn set<T>(field: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *field = value;
+    }
+}
+
+/// A path in the file is relative to the file's folder.
+fn resolve(folder: &Path, path: &str) -> PathBuf {
+    folder.join(path)
+}
+
+fn sources(r: &mut Reader<'_>, c: &mut NodeConfig, folder: &Path) {
+    c.static_pod_path = r.some_text("staticPodPath").map(|p| resolve(folder, &p));
+    set(&mut c.file_check_frequency, r.some_duration("fileCheckFrequency"));
+    set(&mut c.sync_frequency, r.some_duration("syncFrequency"));
+    if let Some(dir) = r.some_text("podLogsDir") {
+        let path = resolve(folder, &dir);
+        if !dir.is_ascii() {
+            let error = ConfigError::new("podLogsDir", "must be ASCII: runtimes cut log paths by bytes");
+            r.findings.error(error.value(&Value::from(dir)));
+        } else if !rules::is_clean(&path) {
+            let error = ConfigError::new("podLogsDir", "must be a path without '.', '..' and doubled slashes");
+            r.findings.error(error.value(&Value::from(dir)));
+        } else {
+            c.pod_logs_dir = path;
+        }
+    }
+}
+
+fn runtime(r: &mut Reader<'_>, c: &mut NodeConfig) {
+    set(&mut c.container_runtime_endpoint, endpoint(r, "containerRuntimeEndpoint"));
+    c.image_service_endpoint =
+        endpoint(r, "imageServiceEndpoint").unwrap_or_else(|| c.container_runtime_endpoint.clone());
+    set(&mut c.runtime_request_timeout, r.some_duration("runtimeRequestTimeout"));
+}
+
+/// A unix socket. TCP is refused: CRI has no authentication, whoever reaches the port owns the node.
+fn endpoint(r: &mut Reader<'_>, name: &'static str) -> Option<String> {
+    const ALLOWED: &str = "unix:///absolute/path";
+    let text = r.some_text(name)?;
+    let mut refuse = |reason: &str| {
+        r.findings.error(ConfigError::new(name, reason).value(&Value::from(text.as_str())).allowed(ALLOWED));
+        None
+    };
+    match text.split_once("://") {
+        Some(("unix", path)) if path.starts_with('/') && path.len() > 1 => Some(text),
+        Some(("unix", _)) => refuse("must be an absolute path of a socket"),
+        Some(("tcp", _)) => refuse("tcp is refused: CRI has no authentication, whoever reaches the port owns the node"),
+        Some(_) => refuse("this protocol is not supported on Linux"),
+        None if text.starts_with('/') => {
+            r.findings.warn(name, "a bare path is deprecated, write unix:// in front of it");
+            Some(format!("unix://{text}"))
+        }
+        None => refuse("must be an absolute path of a socket"),
+    }
+}
+
+fn cgroups(r: &mut Reader<'_>, c: &mut NodeConfig) {
+    match r.word("cgroupDriver", &["cgroupfs", "systemd"]).as_deref() {
+        Some("systemd") => c.cgroup_driver = CgroupDriver::Systemd,
+        Some(_) => c.cgroup_driver = CgroupDriver::Cgroupfs,
+        None => {}
+    }
+    set(&mut c.cgroup_root, r.some_text("cgroupRoot"));
+    if !c.cgroup_root.is_empty() && !c.cgroup_root.starts_with('/') {
+        let error = ConfigError::new("cgroupRoot", "must be an absolute path in the cgroup tree");
+        r.findings.error(error.value(&Value::from(c.cgroup_root.as_str())));
+    }
+    set(&mut c.cgroups_per_qos, r.bool("cgroupsPerQOS"));
+    set(&mut c.system_reserved, r.amounts("systemReserved", RESERVABLE));
+    set(&mut c.kube_reserved, r.amounts("kubeReserved", RESERVABLE));
+    set(&mut c.system_reserved_cgroup, r.some_text("systemReservedCgroup"));
+    set(&mut c.kube_reserved_cgroup, r.some_text("kubeReservedCgroup"));
+    let given = enforce(r);
+    if let Some(list) = &given {
+        c.enforce_node_allocatable.clone_from(list);
+    }
+    rules::enforcement(c, given.is_some(), r.findings);
+}
+
+/// `none` stands alone and means the empty list.
+fn enforce(r: &mut Reader<'_>) -> Option<Vec<Enforce>> {
+    const NAME: &str = "enforceNodeAllocatable";
+    let words = r.text_list(NAME)?;
+    let mut list = Vec::new();
+    for (i, word) in words.iter().enumerate() {
+        let at = format!("{NAME}[{i}]");
+        let value = Value::from(word.as_str());
+        match ENFORCEABLE.iter().find(|(name, _)| name == word) {
+            Some((_, enforce)) if list.contains(enforce) => {
+                r.findings.error(ConfigError::new(at, "is listed twice").value(&value));
+            }
+            Some((_, enforce)) => list.push(*enforce),
+            None if word == "none" && words.len() == 1 => {}
+            None if word == "none" => {
+                r.findings.error(ConfigError::new(at, "must stand alone").value(&value));
+            }
+            None => {
+                let names: Vec<&str> = ENFORCEABLE.iter().map(|(n, _)| *n).chain(["none"]).collect();
+                r.findings.error(ConfigError::new(at, "is not known").value(&value).allowed(names.join(", ")));
+            }
+        }
+    }
+    Some(list)
+}
+
+fn processes(r: &mut Reader<'_>, c: &mut NodeConfig) {
+    set(&mut c.cpu_cfs_quota, r.bool("cpuCFSQuota"));
+    let (low, high) = (Duration::from_millis(1), Duration::from_secs(1));
+    set(&mut c.cpu_cfs_quota_period, r.duration_within("cpuCFSQuotaPeriod", low, high));
+    // Any negative number means "no limit".
+    if let Some(limit) = r.int("podPidsLimit", i64::MIN, i64::MAX) {
+        c.pod_pids_limit = u64::try_from(limit).ok();
+        if limit == 0 {
+            let error = ConfigError::new("podPidsLimit", "no pod could start a process");
+            r.findings.error(error.value(&Value::from(0)).allowed("1 or more, or -1 for no limit"));
+        }
+    }
+    c.single_process_oom_kill = r.bool("singleProcessOOMKill");
+    set(&mut c.fail_swap_on, r.bool("failSwapOn"));
+    set(&mut c.fail_cgroup_v1, r.bool("failCgroupV1"));
+    if let Some(fields) = r.object("memorySwap") {
+        let mut inner = Reader::new("memorySwap", fields, r.findings);
+        if inner.word("swapBehavior", &["NoSwap", "LimitedSwap"]).as_deref() == Some("LimitedSwap") {
+            c.swap_behavior = SwapBehavior::LimitedSwap;
+        }
+        inner.finish(&[]);
+    }
+    if c.swap_behavior == SwapBehavior::LimitedSwap && c.fail_swap_on {
+        r.findings.warn("memorySwap.swapBehavior", "has no effect while failSwapOn is true");
+    }
+}
+
+fn network(r: &mut Reader<'_>, c: &mut NodeConfig, folder: &Path) {
+    for (i, server) in r.text_list("clusterDNS").unwrap_or_default().iter().enumerate() {
+        match server.parse::<IpAddr>() {
+            Ok(ip) => c.cluster_dns.push(ip),
+            Err(_) => {
+                let found = Value::from(server.as_str());
+                r.findings.warn(format!("clusterDNS[{i}]"), format!("{found} is not an IP address, skipped"));
+            }
+        }
+    }
+    set(&mut c.cluster_domain, r.some_text("clusterDomain"));
+    match r.text("resolvConf") {
+        Some(path) if path.is_empty() => c.resolv_conf = None,
+        Some(path) => c.resolv_conf = Some(resolve(folder, &path)),
+        None => {}
+    }
+}
+
+fn images(r: &mut Reader<'_>, c: &mut NodeConfig) {
+    let serialize = r.bool("serializeImagePulls");
+    c.max_parallel_image_pulls = r.count("maxParallelImagePulls", 1);
+    let parallel = c.max_parallel_image_pulls.is_some_and(|n| n > 1);
+    c.serialize_image_pulls = serialize.unwrap_or(!parallel);
+    if parallel && c.serialize_image_pulls {
+        let error =
+            ConfigError::new("maxParallelImagePulls", "cannot be more than 1 while serializeImagePulls is true");
+        r.findings
+            .error(error.value(&Value::from(c.max_parallel_image_pulls)).allowed("1, or serializeImagePulls: false"));
+    }
+    set(&mut c.registry_pull_qps, r.count("registryPullQPS", 0));
+    set(&mut c.registry_burst, r.count("registryBurst", 0).filter(|n| *n > 0));
+}
+
+fn pods(r: &mut Reader<'_>, c: &mut NodeConfig) {
+    set(&mut c.max_pods, r.count("maxPods", 0).filter(|n| *n > 0));
+    set(&mut c.pods_per_core, r.count("podsPerCore", 0));
+    set(&mut c.seccomp_default, r.bool("seccompDefault"));
+    if let Some(fields) = r.object("crashLoopBackOff") {
+        let mut inner = Reader::new("crashLoopBackOff", fields, r.findings);
+        let (low, high) = (Duration::from_secs(1), Duration::from_secs(300));
+        set(&mut c.max_container_restart_period, inner.duration_within("maxContainerRestartPeriod", low, high));
+        inner.finish(&[]);
+    }
+    if let Some(patterns) = r.text_list("allowedUnsafeSysctls") {
+        for (i, pattern) in patterns.iter().enumerate() {
+            if !rules::is_sysctl_pattern(pattern) {
+                let error = ConfigError::new(format!("allowedUnsafeSysctls[{i}]"), "is not a sysctl pattern");
+                let error = error.value(&Value::from(pattern.as_str()));
+                r.findings.error(error.allowed("a name such as kernel.msgmax, or a prefix such as net.core.*"));
+            }
+        }
+        c.allowed_unsafe_sysctls = patterns;
+    }
+    if let Some(fields) = r.object("userNamespaces") {
+        let mut inner = Reader::new("userNamespaces", fields, r.findings);
+        const BLOCK: i64 = 65536;
+        if let Some(ids) = inner.int("idsPerPod", BLOCK, u32::MAX.into()) {
+            if ids % BLOCK != 0 {
+                let error = ConfigError::new("userNamespaces.idsPerPod", "is not a multiple of 65536");
+                inner.findings.error(error.value(&Value::from(ids)).allowed("a multiple of 65536"));
+            }
+            c.user_namespace_ids_per_pod = ids.unsigned_abs();
+        }
+        inner.finish(&[]);
+    }
+}
+
+fn container_logs(r: &mut Reader<'_>, c: &mut NodeConfig) {
+    if let Some(size) = r.quantity("containerLogMaxSize") {
+        // A negative size switches rotation off.
+        c.container_log_max_size = u64::try_from(size.value()).ok();
+        if size.is_zero() {
+            let error = ConfigError::new("containerLogMaxSize", "would rotate without end");
+            r.findings.error(error.value(&Value::from(0)).allowed("a size such as 10Mi, or -1 to switch rotation off"));
+        }
+    }
+    set(&mut c.container_log_max_files, r.count("containerLogMaxFiles", 2));
+    set(&mut c.container_log_max_workers, r.count("containerLogMaxWorkers", 1));
+    let least = Duration::from_secs(3);
+    let interval = r.duration_within("containerLogMonitorInterval", least, Duration::MAX);
+    set(&mut c.container_log_monitor_interval, interval);
+}
+
+fn daemon(r: &mut Reader<'_>, c: &mut NodeConfig) {
+    set(&mut c.event_record_qps, r.count("eventRecordQPS", 0));
+    set(&mut c.event_burst, r.count("eventBurst", 0).filter(|n| *n > 0));
+    if let Some(adj) = r.int("oomScoreAdj", -1000, 1000) {
+        c.oom_score_adj = i32::try_from(adj).unwrap_or(c.oom_score_adj);
+    }
+    if r.bool("runOnce") == Some(true) {
+        let error = ConfigError::new("runOnce", "was removed: use restartPolicy Never for pods that run once");
+        r.findings.error(error.value(&Value::Bool(true)).allowed("false"));
+    }
+    if let Some(fields) = r.object("logging") {
+        let mut inner = Reader::new("logging", fields, r.findings);
+        if inner.word("format", &["text", "json"]).as_deref() == Some("json") {
+            c.log_format = LogFormat::Json;
+        }
+        set(&mut c.log_verbosity, inner.count("verbosity", 0));
+        inner.finish(LOGGING);
+    }
+    for (name, value) in &r.object("featureGates").unwrap_or_default() {
+        let Some(on) = r.findings.bool(&format!("featureGates.{name}"), value) else { continue };
+        match c.feature_gates.set(name, on) {
+            Ok(warning) => r.findings.warnings.extend(warning),
+            Err(error) => r.findings.error(error),
+        }
+    }
+}

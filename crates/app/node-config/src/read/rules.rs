@@ -1,0 +1,122 @@
+//! Rules that span several fields.
+
+use std::path::{Component, Path};
+
+use serde_json::{Map, Value};
+
+use crate::config::{Enforce, NodeConfig};
+use crate::error::ConfigError;
+use crate::go_duration;
+use crate::reader::Findings;
+
+/// Node allocatable needs cgroups to be enforced on. `given`: the file names what to enforce; the default gives way to
+/// `cgroupsPerQOS: false` only when the file says so, as for a kubelet.
+pub(super) fn enforcement(c: &NodeConfig, given: bool, findings: &mut Findings) {
+    const NAME: &str = "enforceNodeAllocatable";
+    let list = &c.enforce_node_allocatable;
+    if !c.cgroups_per_qos && !list.is_empty() {
+        let reason = if given {
+            "needs cgroupsPerQOS to be true"
+        } else {
+            "the default of [pods] needs cgroupsPerQOS to be true"
+        };
+        findings.error(ConfigError::new(NAME, reason).allowed("[], or cgroupsPerQOS: true"));
+    }
+    let needs = [
+        (
+            Enforce::SystemReserved,
+            Enforce::SystemReservedCompressible,
+            "systemReservedCgroup",
+            &c.system_reserved_cgroup,
+        ),
+        (Enforce::KubeReserved, Enforce::KubeReservedCompressible, "kubeReservedCgroup", &c.kube_reserved_cgroup),
+    ];
+    for (plain, compressible, field, cgroup) in needs {
+        let (plain, compressible) = (list.contains(&plain), list.contains(&compressible));
+        if plain && compressible {
+            let reason = format!("cannot hold a reservation and its -compressible form, see {field}");
+            findings.error(ConfigError::new(NAME, reason));
+        }
+        if (plain || compressible) && cgroup.is_empty() {
+            findings.error(ConfigError::new(field, format!("must be set, {NAME} refers to it")));
+        }
+    }
+}
+
+/// Rules over fields that are not used yet, or not only by us. Values of a wrong type are reported elsewhere.
+pub(super) fn across_raw_fields(fields: &Map<String, Value>, findings: &mut Findings) {
+    let int = |name: &str, default: i64| fields.get(name).map_or(Some(default), Value::as_i64);
+    let duration = |name: &str, default: &str| {
+        let text = fields.get(name).map_or(Some(default), Value::as_str)?;
+        go_duration::parse(text).ok()
+    };
+    let given = |name: &str| match fields.get(name) {
+        None | Some(Value::Null) => false,
+        Some(Value::String(s)) => !s.is_empty() && s != "0s",
+        Some(Value::Array(a)) => !a.is_empty(),
+        Some(Value::Object(o)) => !o.is_empty(),
+        Some(_) => true,
+    };
+    let (low, high) = (int("imageGCLowThresholdPercent", 80), int("imageGCHighThresholdPercent", 85));
+    if let (Some(low), Some(high)) = (low, high)
+        && low >= high
+    {
+        let error = ConfigError::new("imageGCLowThresholdPercent", "must be below imageGCHighThresholdPercent");
+        findings.error(error.value(&Value::from(low)).allowed(format!("0 to {}", high - 1)));
+    }
+    let (least, most) = (duration("imageMinimumGCAge", "2m"), duration("imageMaximumGCAge", "0s"));
+    if let (Some(least), Some(most)) = (least, most)
+        && !most.is_zero()
+        && most <= least
+    {
+        let error = ConfigError::new("imageMaximumGCAge", "must be more than imageMinimumGCAge");
+        findings.error(error.value(&Value::from(go_duration::format(most))));
+    }
+    let (total, critical) = (duration("shutdownGracePeriod", "0s"), duration("shutdownGracePeriodCriticalPods", "0s"));
+    if let (Some(total), Some(critical)) = (total, critical)
+        && critical > total
+    {
+        let error = ConfigError::new("shutdownGracePeriodCriticalPods", "must not be more than shutdownGracePeriod");
+        findings.error(error.value(&Value::from(go_duration::format(critical))));
+    }
+    if given("shutdownGracePeriodByPodPriority")
+        && (given("shutdownGracePeriod") || given("shutdownGracePeriodCriticalPods"))
+    {
+        let reason = "cannot be set together with shutdownGracePeriod or shutdownGracePeriodCriticalPods";
+        findings.error(ConfigError::new("shutdownGracePeriodByPodPriority", reason));
+    }
+    if let Some(Value::Object(soft)) = fields.get("evictionSoft") {
+        let periods = fields.get("evictionSoftGracePeriod").and_then(Value::as_object);
+        for signal in soft.keys().filter(|s| periods.is_none_or(|p| !p.contains_key(*s))) {
+            let reason = format!("must hold a grace period for {signal}");
+            findings.error(ConfigError::new("evictionSoftGracePeriod", reason));
+        }
+    }
+    if given("reservedSystemCPUs") && (given("systemReservedCgroup") || given("kubeReservedCgroup")) {
+        let reason = "cannot be set together with systemReservedCgroup or kubeReservedCgroup";
+        findings.error(ConfigError::new("reservedSystemCPUs", reason));
+    }
+    if given("systemCgroups") && !given("cgroupRoot") {
+        findings.error(ConfigError::new("cgroupRoot", "must be set when systemCgroups is set"));
+    }
+}
+
+/// Absolute, and the same after cleaning.
+pub(super) fn is_clean(path: &Path) -> bool {
+    let plain = path.components().all(|c| matches!(c, Component::RootDir | Component::Normal(_)));
+    let rebuilt: std::path::PathBuf = path.components().collect();
+    plain && path.is_absolute() && rebuilt.as_os_str() == path.as_os_str()
+}
+
+/// A sysctl name, or a prefix of one that ends with `*`.
+pub(super) fn is_sysctl_pattern(pattern: &str) -> bool {
+    let name = pattern.strip_suffix('*').map_or(pattern, |p| p.trim_end_matches(['.', '/']));
+    let edge = |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit();
+    let part = |p: &str| {
+        let b = p.as_bytes();
+        b.first().is_some_and(edge)
+            && b.last().is_some_and(edge)
+            && b.iter().all(|b| edge(b) || matches!(b, b'-' | b'_'))
+    };
+    pattern.len() <= 253 && name.split(['.', '/']).all(part)
+}

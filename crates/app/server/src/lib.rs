@@ -1,0 +1,7 @@
+//! Server: what the node tells about itself. Owns nothing: reads boards, streams files.
+//!
+//! `local` answers the CLI over a unix socket that only root may open.
+
+#![forbid(unsafe_code)]
+
+pub mod local;

@@ -1,0 +1,105 @@
+//! The local socket: HTTP over a unix socket of mode 0600.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use actor::Kernel;
+use axum::Router;
+use axum::routing::{get, post};
+use contract::config_sources::SourcesView;
+use contract::event::EventView;
+use contract::pod_manager::DesiredPod;
+use contract::pod_worker::WorkersView;
+use contract::runtime::RuntimeView;
+use contract::status::StatusEntry;
+use contract::view::{Board, Published};
+use model::PodUid;
+use tokio::net::UnixListener;
+
+mod answer;
+mod logs;
+mod routes;
+
+pub use answer::{Actors, EventLine, Manifests, NodeInfo, PodDetail, PodItems, Refused, WorkerLine};
+
+/// What the routes read.
+#[derive(Clone)]
+pub struct Views {
+    /// Actors and faults.
+    pub kernel: Kernel,
+    /// Faults may be injected (`--enable-faults`).
+    pub faults: bool,
+    /// Name of the node.
+    pub node_name: String,
+    /// Folder of pod logs.
+    pub pod_logs_dir: std::path::PathBuf,
+    /// Desired pods.
+    pub pods: Board<PodUid, DesiredPod>,
+    /// Workers.
+    pub workers: WorkersView,
+    /// Statuses.
+    pub status: Board<PodUid, StatusEntry>,
+    /// The runtime.
+    pub runtime: RuntimeView,
+    /// Manifests.
+    pub sources: Published<SourcesView>,
+    /// Events.
+    pub events: Published<EventView>,
+}
+
+impl std::fmt::Debug for Views {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("server::local::Views")
+    }
+}
+
+/// All routes.
+pub fn router(views: Views) -> Router {
+    Router::new()
+        .route("/v1/pods", get(routes::pods))
+        .route("/v1/pods/{name}", get(routes::pod))
+        .route("/v1/pods/{name}/log", get(routes::log))
+        .route("/v1/actors", get(routes::actors))
+        .route("/v1/manifests", get(routes::manifests))
+        .route("/v1/events", get(routes::events))
+        .route("/v1/node", get(routes::node))
+        .route("/v1/faults", post(routes::add_fault).get(routes::faults).delete(routes::clear_faults))
+        .with_state(Arc::new(views))
+}
+
+/// Binds the socket: its folder is made 0700 when absent, a socket that nobody answers is replaced, the mode is 0600.
+///
+/// # Errors
+/// The path cannot be bound, or another daemon answers on it.
+pub fn bind(path: &Path) -> io::Result<UnixListener> {
+    use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+    if let Some(dir) = path.parent() {
+        std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
+    }
+    if path.exists() {
+        if std::os::unix::net::UnixStream::connect(path).is_ok() {
+            let text = format!("{} is served by another bosun; stop it or choose --socket", path.display());
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, text));
+        }
+        std::fs::remove_file(path)?;
+    }
+    let listener = UnixListener::bind(path)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Serves until `stop` resolves.
+///
+/// # Errors
+/// The listener fails for good.
+pub async fn serve(
+    listener: UnixListener,
+    views: Views,
+    stop: impl Future<Output = ()> + Send + 'static,
+) -> io::Result<()> {
+    axum::serve(listener, router(views)).with_graceful_shutdown(stop).await
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,221 @@
+//! One function per route of the local socket.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use contract::config_sources::ManifestState;
+use contract::event::EventEntry;
+use contract::pod_manager::DesiredPod;
+use contract::runtime::EventTier;
+use model::PodUid;
+use model::core::{ContainerStatus, Pod};
+use model::event::EventObject;
+use serde::Deserialize;
+
+use super::answer::{EventLine, Manifests, NodeInfo, PodDetail, PodItems, Refused, WorkerLine};
+use super::{Views, logs};
+
+type Shared = State<Arc<Views>>;
+
+fn refuse(code: StatusCode, text: impl Into<String>) -> Response {
+    (code, text.into()).into_response()
+}
+
+fn with_status(views: &Views, uid: &PodUid, row: &DesiredPod) -> Pod {
+    let mut pod = (*row.pod).clone();
+    if let Some(entry) = views.status.get(uid) {
+        pod.status = Some((*entry.status).clone());
+    }
+    pod
+}
+
+pub(super) async fn pods(State(views): Shared) -> Json<PodItems> {
+    let rows = views.pods.snapshot();
+    let mut items: Vec<Pod> = rows.iter().map(|(uid, row)| with_status(&views, uid, row)).collect();
+    items.sort_by(|a, b| (&a.metadata.namespace, &a.metadata.name).cmp(&(&b.metadata.namespace, &b.metadata.name)));
+    Json(PodItems { api_version: "v1".to_owned(), kind: "PodList".to_owned(), items })
+}
+
+/// A pod is named by its name, by `namespace/name` (slash written as `%2F`), or by its UID; a static pod also by the name
+/// in its manifest, without the node's name behind it.
+fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Response> {
+    let short = format!("{name}-{}", views.node_name.to_lowercase());
+    let matches = |uid: &PodUid, pod: &Pod| {
+        let own = model::pod::name(pod);
+        uid.as_str() == name || own == name || own == short || format!("{}/{own}", model::pod::namespace(pod)) == name
+    };
+    let mut found: Vec<(PodUid, Pod)> = views
+        .pods
+        .snapshot()
+        .into_iter()
+        .filter(|(uid, row)| matches(uid, &row.pod))
+        .map(|(uid, row)| {
+            let pod = with_status(views, &uid, &row);
+            (uid, pod)
+        })
+        .collect();
+    match found.len() {
+        0 => Err(refuse(StatusCode::NOT_FOUND, format!("no pod {name:?} on this node; `bosun get pods` lists them"))),
+        1 => found.pop().ok_or_else(|| refuse(StatusCode::NOT_FOUND, "gone")),
+        _ => {
+            let names: Vec<_> =
+                found.iter().map(|(_, p)| format!("{}/{}", model::pod::namespace(p), model::pod::name(p))).collect();
+            Err(refuse(StatusCode::CONFLICT, format!("{name:?} fits several pods, name one: {}", names.join(", "))))
+        }
+    }
+}
+
+pub(super) async fn pod(State(views): Shared, Path(name): Path<String>) -> Result<Json<PodDetail>, Response> {
+    let (uid, pod) = find(&views, &name)?;
+    let worker = views.workers.get(&uid).map(|w| WorkerLine {
+        phase: format!("{:?}", w.phase),
+        cause: w.cause.clone(),
+        error: w.error.clone(),
+    });
+    let about = |e: &EventEntry| matches!(&e.object, EventObject::Pod { uid: about, .. } if *about == uid);
+    let view = views.events.get();
+    let events = view.entries.iter().filter(|e| about(e)).map(|e| event_line(e)).collect();
+    Ok(Json(PodDetail { pod, worker, events }))
+}
+
+fn event_line(e: &EventEntry) -> EventLine {
+    let object = match &e.object {
+        EventObject::Node => "node".to_owned(),
+        EventObject::Pod { namespace, name, field_path, .. } if field_path.is_empty() => {
+            format!("pod/{namespace}/{name}")
+        }
+        EventObject::Pod { namespace, name, field_path, .. } => format!("pod/{namespace}/{name} {field_path}"),
+    };
+    EventLine {
+        kind: e.kind.as_str().to_owned(),
+        reason: e.reason.clone(),
+        object,
+        message: e.message.clone(),
+        count: e.count,
+        last_ns: e.last.0,
+    }
+}
+
+pub(super) async fn events(State(views): Shared) -> Json<Vec<EventLine>> {
+    Json(views.events.get().entries.iter().map(|e| event_line(e)).collect())
+}
+
+pub(super) async fn actors(State(views): Shared) -> Response {
+    Json(views.kernel.directory().actors()).into_response()
+}
+
+pub(super) async fn manifests(State(views): Shared) -> Json<Manifests> {
+    let view = views.sources.get();
+    let mut out = Manifests { error: view.error.clone(), ..Manifests::default() };
+    for (path, state) in &view.manifests {
+        match state {
+            ManifestState::Accepted { pod } => drop(out.accepted.insert(path.clone(), pod.clone())),
+            ManifestState::Refused { errors, keeps_old } => {
+                let refused = Refused { errors: errors.clone(), keeps_old: *keeps_old };
+                out.refused.insert(path.clone(), refused);
+            }
+        }
+    }
+    Json(out)
+}
+
+pub(super) async fn node(State(views): Shared) -> Json<NodeInfo> {
+    let info = views.runtime.info.get();
+    let events = match info.tier {
+        EventTier::CriStream => "cri-stream",
+        EventTier::Containerd => "containerd-events",
+        EventTier::Relist => "relist",
+    };
+    Json(NodeInfo {
+        name: views.node_name.clone(),
+        runtime: format!("{} {}", info.name, info.version).trim().to_owned(),
+        runtime_ready: info.ready,
+        network: info.network.as_ref().err().cloned().unwrap_or_default(),
+        error: info.error.clone(),
+        events: events.to_owned(),
+        divergences: info.divergences,
+        stale: info.stale,
+        sources_ready: views.sources.get().delivered,
+    })
+}
+
+/// Query of the log route.
+#[derive(Debug, Deserialize)]
+pub(super) struct LogQuery {
+    container: Option<String>,
+    #[serde(default)]
+    previous: bool,
+    tail: Option<usize>,
+}
+
+pub(super) async fn log(
+    State(views): Shared,
+    Path(name): Path<String>,
+    Query(query): Query<LogQuery>,
+) -> Result<Response, Response> {
+    let (_, pod) = find(&views, &name)?;
+    let path = log_path(&views, &pod, &query)?;
+    let read = tokio::task::spawn_blocking(move || logs::read(&path, query.tail).map_err(|e| (path, e))).await;
+    match read {
+        Ok(Ok(bytes)) => Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], bytes).into_response()),
+        Ok(Err((path, e))) => Err(refuse(StatusCode::NOT_FOUND, format!("{}: {e}", path.display()))),
+        Err(e) => Err(refuse(StatusCode::INTERNAL_SERVER_ERROR, e.to_string())),
+    }
+}
+
+fn log_path(views: &Views, pod: &Pod, query: &LogQuery) -> Result<PathBuf, Response> {
+    let all = model::pod::init_containers(pod).iter().chain(model::pod::regular_containers(pod));
+    let names: Vec<&str> = all.map(|c| c.name.as_str()).collect();
+    let container = match query.container.as_deref() {
+        Some(c) if names.contains(&c) => c,
+        Some(c) => {
+            let text = format!("no container {c:?} in this pod; it has: {}", names.join(", "));
+            return Err(refuse(StatusCode::NOT_FOUND, text));
+        }
+        None => model::pod::regular_containers(pod).first().map(|c| c.name.as_str()).unwrap_or_default(),
+    };
+    let status = pod.status.as_ref();
+    let listed = |l: Option<&Vec<ContainerStatus>>| l.into_iter().flatten().find(|c| c.name == container).cloned();
+    let found = status
+        .and_then(|s| listed(s.container_statuses.as_ref()).or_else(|| listed(s.init_container_statuses.as_ref())));
+    let restarts = found.map_or(0, |c| u32::try_from(c.restart_count).unwrap_or(0));
+    let number = match (query.previous, restarts) {
+        (false, n) => n,
+        (true, 0) => return Err(refuse(StatusCode::NOT_FOUND, format!("container {container:?} has not restarted"))),
+        (true, n) => n - 1,
+    };
+    let root = views.pod_logs_dir.to_string_lossy();
+    Ok(PathBuf::from(pod_plan::logs::pod_log_dir(&root, pod)).join(pod_plan::logs::log_path(container, number)))
+}
+
+fn faults_allowed(views: &Views) -> Result<(), Response> {
+    if views.faults {
+        return Ok(());
+    }
+    Err(refuse(StatusCode::FORBIDDEN, "this daemon was started without --enable-faults"))
+}
+
+/// The body is rules in text form, e.g. `status-manager: panic@turn:SetPodStatus#1`.
+pub(super) async fn add_fault(State(views): Shared, rules: String) -> Result<Response, Response> {
+    faults_allowed(&views)?;
+    views.kernel.faults().add_text(&rules).map_err(|e| refuse(StatusCode::BAD_REQUEST, e.to_string()))?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+pub(super) async fn clear_faults(State(views): Shared) -> Result<Response, Response> {
+    faults_allowed(&views)?;
+    views.kernel.faults().clear();
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// What has been injected, and which points exist.
+pub(super) async fn faults(State(views): Shared) -> Result<Response, Response> {
+    faults_allowed(&views)?;
+    let log: Vec<String> = views.kernel.faults().log().iter().map(|l| format!("{l:?}")).collect();
+    let declared = views.kernel.faults().declared();
+    Ok(Json(serde_json::json!({ "log": log, "points": declared })).into_response())
+}

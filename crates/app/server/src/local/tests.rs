@@ -1,0 +1,107 @@
+use super::*;
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use http_body_util::BodyExt;
+use model::core::{Container, PodSpec};
+use tower::ServiceExt;
+
+fn views(dir: &Path) -> Views {
+    Views {
+        kernel: Kernel::new(actor::KernelConfig::default()),
+        faults: false,
+        node_name: "node".into(),
+        pod_logs_dir: dir.to_owned(),
+        pods: Board::new(),
+        workers: Board::new(),
+        status: Board::new(),
+        runtime: RuntimeView::default(),
+        sources: Published::default(),
+        events: Published::default(),
+    }
+}
+
+fn post_pod(views: &Views, uid: &str, namespace: &str, name: &str) {
+    let mut pod = model::core::Pod::default();
+    pod.metadata.uid = Some(uid.into());
+    pod.metadata.name = Some(name.into());
+    pod.metadata.namespace = Some(namespace.into());
+    pod.spec = Some(PodSpec {
+        containers: vec![Container { name: "app".into(), ..Default::default() }],
+        ..Default::default()
+    });
+    let row = DesiredPod { pod: Arc::new(pod), source: contract::config_sources::Source::File, rejected: None };
+    views.pods.post(uid.into(), Arc::new(row));
+}
+
+async fn call(views: &Views, method: &str, path: &str, body: &str) -> (StatusCode, String) {
+    let request = Request::builder().method(method).uri(path).body(Body::from(body.to_owned())).unwrap();
+    let response = router(views.clone()).oneshot(request).await.unwrap();
+    let status = response.status();
+    let bytes = response.into_body().collect().await.unwrap().to_bytes();
+    (status, String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[tokio::test]
+async fn pods_are_found_by_name_short_name_qualified_name_and_uid() {
+    let dir = tempfile::tempdir().unwrap();
+    let views = views(dir.path());
+    post_pod(&views, "u1", "default", "web-node");
+    post_pod(&views, "u2", "other", "db-node");
+    for name in ["web-node", "web", "default%2Fweb-node", "u1"] {
+        let (status, text) = call(&views, "GET", &format!("/v1/pods/{name}"), "").await;
+        assert_eq!(status, StatusCode::OK, "{name}: {text}");
+        assert!(text.contains("\"uid\":\"u1\""), "{name}");
+    }
+    let (status, text) = call(&views, "GET", "/v1/pods/none", "").await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    assert!(text.contains("bosun get pods"), "{text}");
+}
+
+#[tokio::test]
+async fn an_ambiguous_name_is_refused_with_the_candidates() {
+    let dir = tempfile::tempdir().unwrap();
+    let views = views(dir.path());
+    post_pod(&views, "u1", "a", "web-node");
+    post_pod(&views, "u2", "b", "web-node");
+    let (status, text) = call(&views, "GET", "/v1/pods/web", "").await;
+    assert_eq!(status, StatusCode::CONFLICT);
+    assert!(text.contains("a/web-node") && text.contains("b/web-node"), "{text}");
+}
+
+#[tokio::test]
+async fn the_log_of_the_first_container_is_served_without_prefixes() {
+    let dir = tempfile::tempdir().unwrap();
+    let views = views(dir.path());
+    post_pod(&views, "u1", "default", "web-node");
+    let logs = dir.path().join("default_web-node_u1/app");
+    std::fs::create_dir_all(&logs).unwrap();
+    std::fs::write(logs.join("0.log"), "t stdout F hello\n").unwrap();
+    assert_eq!(call(&views, "GET", "/v1/pods/web/log", "").await, (StatusCode::OK, "hello\n".into()));
+    let (status, text) = call(&views, "GET", "/v1/pods/web/log?container=x", "").await;
+    assert_eq!((status, text.contains("it has: app")), (StatusCode::NOT_FOUND, true));
+    let (status, _) = call(&views, "GET", "/v1/pods/web/log?previous=true", "").await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn faults_need_the_flag_and_a_rule_that_parses() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut views = views(dir.path());
+    assert_eq!(call(&views, "POST", "/v1/faults", "x: panic@y").await.0, StatusCode::FORBIDDEN);
+    views.faults = true;
+    assert_eq!(call(&views, "POST", "/v1/faults", "x: panic@y#1").await.0, StatusCode::NO_CONTENT);
+    assert_eq!(call(&views, "POST", "/v1/faults", "nonsense").await.0, StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn the_socket_is_for_root_only_and_a_stale_one_is_replaced() {
+    use std::os::unix::fs::PermissionsExt;
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run/bosun.sock");
+    let first = bind(&path).unwrap();
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let e = bind(&path).unwrap_err();
+    assert!(e.to_string().contains("another bosun"), "{e}");
+    drop(first);
+    bind(&path).unwrap();
+}
