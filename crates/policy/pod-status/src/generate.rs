@@ -32,7 +32,8 @@ pub fn generate(input: &StatusInput<'_>) -> PodStatus {
     let mut status = PodStatus {
         qos_class: Some(pod_resources::qos_class(input.pod).as_str().to_owned()),
         observed_generation: observed_generation(input.pod, base),
-        start_time: base.start_time.clone().or_else(|| api.start_time.clone()).or_else(|| input.now.to_api()),
+        // Unknown on the very first status: the store fills it in, or a worker that remembers it.
+        start_time: base.start_time.clone().or_else(|| api.start_time.clone()),
         init_container_statuses: some(lists.init),
         container_statuses: some(lists.regular),
         ephemeral_container_statuses: some(lists.ephemeral),

@@ -79,11 +79,11 @@ fn active_deadline_rows() {
 }
 
 #[test]
-fn start_time_comes_from_base_then_api_then_now() {
+fn start_time_comes_from_base_then_api_and_is_left_open_else() {
     let at = |secs| Timestamp::from_secs(secs).to_api();
     let b = PodStatus { start_time: at(5), ..PodStatus::default() };
     let api = PodStatus { start_time: at(6), ..PodStatus::default() };
-    assert_eq!(running().generate().start_time, NOW.to_api());
+    assert_eq!(running().generate().start_time, None);
     assert_eq!(with_api(running(), api.clone()).base(PodStatus::default()).generate().start_time, at(6));
     assert_eq!(with_api(running(), api).base(b).generate().start_time, at(5));
 }
