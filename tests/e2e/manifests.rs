@@ -89,23 +89,27 @@ fn each_broken_manifest_is_told_with_its_file_and_disturbs_nobody() {
     for (n, (_, text)) in &chosen {
         node.bosun.put(&format!("broken-{n}.yaml"), text).expect("written");
     }
-    // A file either becomes a pod that is shown, or is named in the log.
-    wait_until("each file to be told of", SOON, || {
-        let log = std::fs::read_to_string(node.bosun.log_path()).map_err(|e| e.to_string())?;
-        let pods = node.bosun.pods().map_err(|e| e.to_string())?;
-        let shown = |text: &str| {
-            let name =
-                serde_json::from_str::<Value>(text).ok().and_then(|d| Some(d["metadata"]["name"].as_str()?.to_owned()));
-            name.is_some_and(|n| pods.iter().any(|p| p["metadata"]["name"] == format!("{n}-bed")))
+    // Each file is either accepted as a pod or refused with a reason, and nothing is silently skipped.
+    let told = wait_until("each file to be told of", SOON, || {
+        let told = node.bosun.get("manifests").map_err(|e| e.to_string())?;
+        let knows = |n: &usize| {
+            let mut paths = ["accepted", "refused"].iter().filter_map(|k| told[k].as_object()).flat_map(|m| m.keys());
+            paths.any(|p| p.ends_with(&format!("/broken-{n}.yaml")))
         };
-        let silent: Vec<_> = chosen
-            .iter()
-            .filter(|(n, (_, t))| !log.contains(&format!("broken-{n}.yaml")) && !shown(t))
-            .map(|(n, (w, _))| (n, w))
-            .collect();
-        if silent.is_empty() { Ok(()) } else { Err(format!("{} files: {silent:?}", silent.len())) }
+        let silent: Vec<_> = chosen.iter().filter(|(n, _)| !knows(n)).map(|(n, (what, _))| (n, what)).collect();
+        if silent.is_empty() {
+            Ok(told)
+        } else {
+            Err(format!("{} files: {silent:?}\n{}", silent.len(), node.bosun.log()))
+        }
     })
     .unwrap_or_else(|e| panic!("{e}"));
+    let refused = told["refused"].as_object().expect("a map");
+    assert!(refused.len() >= 60, "only {} are refused", refused.len());
+    for (path, why) in refused {
+        let errors = why["errors"].as_array().expect("a list");
+        assert!(!errors.is_empty() && errors.iter().all(|e| e.as_str().is_some_and(|t| t.len() > 8)), "{path}: {why}");
+    }
     node.put("late", &witness);
     node.wait_running("late");
     assert_eq!(identity(&node.wait_running("witness")), before, "the witness was disturbed");

@@ -151,7 +151,7 @@ fn lasting(bosun: &Bosun) -> anyhow::Result<BTreeMap<String, String>> {
 fn kill(bosun: &Bosun) -> anyhow::Result<()> {
     let before = lasting(bosun)?;
     let pid = bosun.pid();
-    bosun.fault(&format!("{VICTIM}: panic#1"))?;
+    bosun.cli(&["fault", &format!("{VICTIM}: panic#1")])?;
     let victim = wait_until(&format!("{VICTIM} to be rebuilt"), Duration::from_secs(15), || {
         let all = bosun.actors().map_err(|e| e.to_string())?;
         let victim = all.into_iter().find(|a| a["name"] == VICTIM).ok_or("no such actor")?;

@@ -2,42 +2,66 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use testbed::{Bosun, TestBed, wait_until};
 
 use super::idle;
 use super::report::{Report, Unit, percentile};
 use super::running;
+use super::starts::manifest;
 
-/// Kills each actor that is not a pod's worker, and three workers, and asks until it serves again.
+/// Has each manager and three pods' workers panic in the midst of work, and asks until it serves again.
 pub(super) fn panics(bosun: &Bosun, report: &mut Report) -> anyhow::Result<()> {
     let actors = bosun.actors()?;
-    let name = |a: &serde_json::Value| a["name"].as_str().unwrap_or_default().to_owned();
-    let workers = actors.iter().map(name).filter(|n| n.contains("worker")).take(3);
-    let managers = actors.iter().map(name).filter(|n| !n.contains("worker"));
+    let names: Vec<&str> = actors.iter().filter_map(|a| a["name"].as_str()).collect();
+    let workers = names.iter().filter(|n| n.starts_with("pod-worker/")).take(3);
+    let managers = names.iter().filter(|n| !n.starts_with("pod-worker/"));
     let before = running(bosun)?;
-    let mut took = Vec::new();
-    for actor in managers.chain(workers) {
-        let restarts = |bosun: &Bosun| -> Result<(u64, bool), String> {
-            let all = bosun.actors().map_err(|e| e.to_string())?;
-            let now = all.into_iter().find(|a| a["name"] == actor.as_str()).ok_or("no such actor")?;
-            let state = now["state"].as_str().unwrap_or_default().to_ascii_lowercase();
-            Ok((now["restarts"].as_u64().unwrap_or_default(), state.contains("running")))
-        };
-        let (count, _) = restarts(bosun).map_err(anyhow::Error::msg)?;
-        bosun.fault(&format!("kill {actor}"))?;
-        let begin = Instant::now();
-        wait_until(&format!("{actor} to serve again"), Duration::from_secs(10), || {
-            let (now, serves) = restarts(bosun)?;
-            if now > count && serves { Ok(()) } else { Err(format!("{now} restarts, serves: {serves}")) }
-        })?;
-        took.push(begin.elapsed().as_secs_f64() * 1e3);
-        idle(Duration::from_millis(200));
+    let (mut took, mut spared) = (Vec::new(), Vec::new());
+    for (n, actor) in managers.chain(workers).enumerate() {
+        match panic(bosun, actor, n)? {
+            Some(ms) => took.push(ms),
+            None => spared.push(*actor),
+        }
     }
-    let detail = format!("{} actors; includes the command that asks", took.len());
+    let spared = if spared.is_empty() { String::new() } else { format!("; no turn meanwhile: {}", spared.join(", ")) };
+    let detail = format!("{} actors{spared}", took.len());
     report.add("panic of an actor -> serving, p99", percentile(&took, 0.99), Unit::Ms, Some(50.0), detail);
-    ensure!(running(bosun)? == before, "containers changed while actors panicked");
+    let after = running(bosun)?;
+    ensure!(before.iter().all(|(pod, id)| after.get(pod) == Some(id)), "containers changed while actors panicked");
     Ok(())
+}
+
+/// Milliseconds from the last look before the crash to the first at which the actor serves again. `None` when it had
+/// nothing to do for five seconds although a pod came and went.
+fn panic(bosun: &Bosun, actor: &str, n: usize) -> anyhow::Result<Option<f64>> {
+    let look = || -> anyhow::Result<(u64, bool)> {
+        let now = bosun.actors()?.into_iter().find(|a| a["name"] == actor);
+        let now = now.with_context(|| format!("{actor} is gone"))?;
+        Ok((now["restarts"].as_u64().unwrap_or_default(), now["state"] == "running"))
+    };
+    let (count, _) = look()?;
+    bosun.fault(&format!("{actor}: panic#1"))?;
+    bosun.put("work.yaml", &manifest(&format!("work-{n}")))?;
+    let begin = Instant::now();
+    let mut before_crash = begin;
+    let took = loop {
+        let asked = Instant::now();
+        let (now, serves) = look()?;
+        match (now > count, serves) {
+            (true, true) => break Some(before_crash.elapsed().as_secs_f64() * 1e3),
+            (true, false) => {}
+            (false, _) if begin.elapsed() > Duration::from_secs(5) => break None,
+            (false, _) => {
+                before_crash = asked;
+                idle(Duration::from_millis(2));
+            }
+        }
+    };
+    bosun.clear_faults()?;
+    bosun.take("work.yaml")?;
+    idle(Duration::from_millis(500));
+    Ok(took)
 }
 
 /// `kill -9`, start again, until every pod is shown as running in the same container.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::bed::tail;
 use crate::error::file;
 use crate::process::ProcessId;
-use crate::{BedError, TestBed, command, config, wait_until};
+use crate::{BedError, TestBed, command, config, socket, wait_until};
 
 /// How the daemon is started.
 #[derive(Debug, Clone)]
@@ -161,14 +161,14 @@ impl Bosun {
         command::run_command(&mut run)
     }
 
-    /// `bosun get WHAT -o json`, parsed.
+    /// `GET /v1/WHAT` on the daemon's socket: `pods`, `actors`, `manifests`, `events`, `node`.
     ///
     /// # Errors
-    /// When it fails or prints no JSON.
+    /// When nobody answers, or not with JSON.
     pub fn get(&self, what: &str) -> Result<Value, BedError> {
-        let text = self.cli(&["get", what, "-o", "json"])?;
+        let text = socket::request(&self.socket(), "GET", &format!("/v1/{what}"), "")?;
         serde_json::from_str(&text)
-            .map_err(|e| BedError::Answer { from: format!("bosun get {what}"), detail: format!("{e}: {text}") })
+            .map_err(|e| BedError::Answer { from: format!("bosun (GET /v1/{what})"), detail: format!("{e}: {text}") })
     }
 
     /// The pods as `v1.Pod` objects with their status.
@@ -214,12 +214,20 @@ impl Bosun {
         Ok(items(self.get("actors")?))
     }
 
-    /// Sets a fault rule (needs [`BosunOptions::faults`]).
+    /// Sets a fault rule (needs [`BosunOptions::faults`]), as `bosun fault` does.
     ///
     /// # Errors
     /// When the daemon refuses it.
-    pub fn fault(&self, rule: &str) -> Result<String, BedError> {
-        self.cli(&["fault", rule])
+    pub fn fault(&self, rule: &str) -> Result<(), BedError> {
+        socket::request(&self.socket(), "POST", "/v1/faults", rule).map(drop)
+    }
+
+    /// Forgets all fault rules.
+    ///
+    /// # Errors
+    /// When the daemon refuses.
+    pub fn clear_faults(&self) -> Result<(), BedError> {
+        socket::request(&self.socket(), "DELETE", "/v1/faults", "").map(drop)
     }
 
     /// Leaves the daemon running when this is dropped (for a bed with [`crate::Options::keep`]).

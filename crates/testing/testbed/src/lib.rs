@@ -21,6 +21,7 @@ mod machine;
 mod network;
 mod process;
 mod registry;
+mod socket;
 
 pub use bed::{Options, TestBed};
 pub use bosun::{Bosun, BosunOptions};
