@@ -1,5 +1,7 @@
 //! The fake runtime behaves as a runtime does, over real gRPC on a paused clock.
 
+#![allow(clippy::unwrap_used)] // also outside of #[test] functions
+
 use std::sync::Arc;
 use std::time::Duration;
 
