@@ -27,8 +27,9 @@ fn nowhere(_: &Source<'_>) -> bool {
     false
 }
 
-fn xtask(s: &Source<'_>) -> bool {
-    s.layer() == "xtask" || s.layer() == "testing"
+/// Code that runs on threads of its own.
+fn beside_arbiters(s: &Source<'_>) -> bool {
+    ["adapters", "xtask", "testing"].contains(&s.layer())
 }
 
 const CLOCK: &str = "the clock comes from the kernel (`ctx.clock()`), so that a node can run in simulated time";
@@ -39,7 +40,7 @@ const BANS: &[Ban] = &[
     Ban { word: "SystemTime::now()", fine: app_too, in_tests: false, reason: CLOCK },
     Ban {
         word: "thread::sleep(",
-        fine: xtask,
+        fine: beside_arbiters,
         in_tests: true,
         reason: "sleeping blocks an arbiter; wait for the event",
     },
