@@ -3,5 +3,8 @@
 //! Left out: ids, times, and what a static pod changes by rule (see `normal`). Differences that stay are listed with
 //! their reasons in `docs/compat.md`.
 
+mod fake;
 mod normal;
 mod recording;
+mod replay;
+mod script;

@@ -1,5 +1,6 @@
 //! Reads `tests/golden`.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -14,6 +15,8 @@ pub(crate) struct Call {
     pub(crate) start: f64,
     /// Seconds; infinite while unanswered.
     pub(crate) end: f64,
+    /// Id of what it made, when that is known.
+    pub(crate) made: Option<String>,
 }
 
 /// One recorded pod.
@@ -29,13 +32,24 @@ impl Case {
         self.name.starts_with("static-")
     }
 
-    /// Id of an image as the recorded runtime had it.
-    pub(crate) fn image_id(&self, image: &str) -> Option<String> {
-        let of = |c: &Call| {
-            let spec = &c.request["config"]["image"];
-            (spec["user_specified_image"] == image).then(|| spec["image"].as_str().unwrap_or_default().to_owned())
-        };
-        self.calls.iter().find_map(of)
+    /// Images that the recorded runtime had, with their ids.
+    pub(crate) fn images(&self) -> BTreeMap<String, String> {
+        let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+        let specs = self.calls.iter().map(|c| &c.request["config"]["image"]).filter(|i| i.is_object());
+        specs.map(|i| (text(&i["user_specified_image"]), text(&i["image"]))).collect()
+    }
+
+    /// The manifest as a file of the static pod folder: the pod alone, not bound to a node.
+    pub(crate) fn static_manifest(&self) -> String {
+        let pod = self.manifest.split("---\n").find(|d| d.contains("kind: Pod\n")).expect("a pod in the manifest");
+        pod.lines().filter(|l| *l != "  nodeName: gold-node").fold(String::new(), |all, line| all + line + "\n")
+    }
+
+    /// Seconds from the first call to the last start of a container.
+    pub(crate) fn last_start(&self) -> f64 {
+        let first = self.calls.first().map_or(0.0, |c| c.start);
+        let starts = self.calls.iter().filter(|c| c.rpc == "StartContainer").map(|c| c.start - first);
+        starts.fold(0.0, f64::max)
     }
 }
 
@@ -46,7 +60,9 @@ fn dir() -> PathBuf {
 fn call(line: &str) -> Call {
     let v: Value = serde_json::from_str(line).expect("a recorded call");
     let start = v["t"].as_f64().expect("a start time");
+    let made = ["pod_sandbox_id", "container_id"].iter().find_map(|f| v["response"][f].as_str());
     Call {
+        made: made.map(str::to_owned),
         rpc: v["rpc"].as_str().expect("a method").to_owned(),
         request: v["request"].clone(),
         start,

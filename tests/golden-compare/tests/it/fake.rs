@@ -1,0 +1,56 @@
+//! The fake runtime as the test bed had it, and its calls in the form of the recording.
+
+use fakes::FakeRuntime;
+use fakes::runtime::{FakeImage, Features};
+use prost_reflect::{DescriptorPool, DynamicMessage, SerializeOptions};
+use serde_json::Value;
+
+use crate::recording::{Call, Case};
+use crate::script::{Script, sleeper};
+
+pub(crate) fn pool() -> DescriptorPool {
+    DescriptorPool::decode(cri_api::FILE_DESCRIPTOR_SET).expect("descriptors of the CRI")
+}
+
+/// A runtime that has the images of the case and plays its containers.
+pub(crate) fn runtime(case: &Case, script: &Script) -> FakeRuntime {
+    let fake = FakeRuntime::new(Features::containerd_1_6());
+    for (image, id) in case.images() {
+        let user = image.contains("/pause:").then_some(65535);
+        fake.add_image(FakeImage { id, uid: user, ..FakeImage::new(&image) });
+        fake.program(&image, &[sleeper()]);
+    }
+    for (container, programs) in &script.programs {
+        fake.program(container, programs);
+    }
+    script.faults.iter().cloned().for_each(|f| fake.inject(f));
+    fake
+}
+
+/// The request as protobuf JSON with the field names of the proto file, as in the recording.
+pub(crate) fn json(message: &str, bytes: &[u8]) -> Value {
+    let descriptor = pool().get_message_by_name(message).expect("a message of the CRI");
+    let dynamic = DynamicMessage::decode(descriptor, bytes).expect("a request");
+    let options = SerializeOptions::new().use_proto_field_name(true);
+    dynamic.serialize_with_options(serde_json::value::Serializer, &options).expect("JSON")
+}
+
+#[allow(clippy::cast_precision_loss, reason = "seconds to compare, not to add up")]
+fn seconds(at: model::Timestamp) -> f64 {
+    at.0 as f64 / 1e9
+}
+
+/// Calls that change something, in the order of their arrival.
+pub(crate) fn calls(fake: &FakeRuntime) -> Vec<Call> {
+    let calls = fake.calls().into_iter().filter_map(|c| {
+        let mutation = c.mutation?;
+        Some(Call {
+            rpc: mutation.rpc().to_owned(),
+            request: json(mutation.message_name(), &mutation.encode()),
+            start: seconds(c.at),
+            end: c.answered.map_or(f64::INFINITY, seconds),
+            made: None,
+        })
+    });
+    calls.collect()
+}

@@ -1,0 +1,118 @@
+//! What the containers of each recorded pod did, for a fake runtime to do again.
+
+use std::time::Duration;
+
+use fakes::runtime::{Fault, OnTerm, Program};
+use tonic::Code;
+
+/// Behaviour beside one recorded pod.
+pub(crate) struct Script {
+    /// Name of the case.
+    pub(crate) case: &'static str,
+    /// What containers do, by name; the others sleep and do not heed SIGTERM, as a shell with pid 1 does.
+    pub(crate) programs: Vec<(&'static str, Vec<Program>)>,
+    /// Faults of single calls.
+    pub(crate) faults: Vec<Fault>,
+    /// When the manifest is taken away, in seconds after it was put down.
+    pub(crate) remove_after: Duration,
+}
+
+/// Sleeps; ends when it is killed.
+pub(crate) fn sleeper() -> Program {
+    Program::forever().on_term(OnTerm::Ignore)
+}
+
+fn exits(seconds: u64, code: i32) -> Vec<Program> {
+    vec![Program::exits(Duration::from_secs(seconds), code)]
+}
+
+fn script(case: &'static str, programs: Vec<(&'static str, Vec<Program>)>) -> Script {
+    Script { case, programs, faults: Vec::new(), remove_after: Duration::from_secs(12) }
+}
+
+/// A runtime of the test bed refused to run commands without a time limit: lifecycle hooks failed in the recording.
+fn without_hooks(case: &'static str) -> Script {
+    let fault = Fault::error("ExecSync", Code::DeadlineExceeded, "Deadline Exceeded");
+    Script { faults: vec![fault], ..script(case, vec![]) }
+}
+
+/// Every recorded pod that can run as a static pod.
+pub(crate) fn scripts() -> Vec<Script> {
+    let plain = [
+        "bandwidth",
+        "burstable",
+        "fqdn",
+        "guaranteed",
+        "host-ns",
+        "plain",
+        "ports",
+        "readiness-gate",
+        "security",
+        "static-guaranteed",
+        "static-host-ns",
+        "static-plain",
+        "static-ports",
+        "static-security",
+        "tty-stdin",
+    ];
+    let mut all: Vec<_> = plain.map(|case| script(case, vec![])).into();
+    let start_error = "failed to create containerd task: no such file or directory";
+    all.extend([
+        script("bad-command", vec![("app", vec![Program::cannot_start(start_error)])]),
+        Script { remove_after: Duration::from_secs(44), ..script("crash-loop", vec![("app", exits(0, 1))]) },
+        without_hooks("hooks"),
+        without_hooks("static-hooks"),
+        script("init-fails-never", vec![("i1", exits(0, 3))]),
+        script("init-two", vec![("i1", exits(0, 0)), ("i2", exits(0, 0))]),
+        script("static-init-two", vec![("i1", exits(0, 0)), ("i2", exits(0, 0))]),
+        script("pause-no-token", vec![("app", vec![Program::forever()])]),
+        script("run-once-ok", vec![("app", exits(0, 0))]),
+        script("static-run-once-ok", vec![("app", exits(0, 0))]),
+        Script { remove_after: Duration::from_secs(28), ..script("static-run-once-fail", vec![("app", exits(0, 7))]) },
+        script("sidecar", vec![("i1", exits(1, 0))]),
+        script("static-sidecar", vec![("i1", exits(1, 0))]),
+    ]);
+    all.sort_by_key(|s| s.case);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::scripts;
+    use crate::recording::{case, names};
+
+    #[test]
+    fn every_script_goes_with_a_recording() {
+        for script in scripts() {
+            let case = case(script.case);
+            let manifest = case.static_manifest();
+            assert!(manifest.starts_with("apiVersion: v1\n") && !manifest.contains("nodeName:"), "{}", script.case);
+            assert!(
+                script.remove_after.as_secs_f64() > case.last_start(),
+                "{}: gone before its last start",
+                script.case
+            );
+        }
+    }
+
+    #[test]
+    fn every_recording_has_a_script_or_a_reason_to_have_none() {
+        let reasons = [
+            ("active-deadline", "the deadline needs the start time that the API keeps"),
+            ("env-all", "refers to a ConfigMap and a Secret"),
+            ("env-missing-cm", "refers to a ConfigMap"),
+            ("image-missing", "the recording has no answer of a registry"),
+            ("image-never", "no containers"),
+            ("oom", "needs the kernel"),
+            ("probes", "needs an address that answers"),
+            ("static-probes", "needs an address that answers"),
+            ("readiness-fails", "the number of probes depends on time"),
+            ("run-once-fail", "the same as static-run-once-fail"),
+            ("volumes-projected", "refers to a ConfigMap and a Secret"),
+        ];
+        let mut known: Vec<_> = scripts().iter().map(|s| s.case.to_owned()).collect();
+        known.extend(reasons.map(|(case, _)| case.to_owned()));
+        known.sort();
+        assert_eq!(known, names());
+    }
+}
