@@ -156,13 +156,9 @@ fn processes(r: &mut Reader<'_>, c: &mut NodeConfig) {
     set(&mut c.cpu_cfs_quota, r.bool("cpuCFSQuota"));
     let (low, high) = (Duration::from_millis(1), Duration::from_secs(1));
     set(&mut c.cpu_cfs_quota_period, r.duration_within("cpuCFSQuotaPeriod", low, high));
-    // Any negative number means "no limit".
+    // 0 and any negative number mean "no limit".
     if let Some(limit) = r.int("podPidsLimit", i64::MIN, i64::MAX) {
-        c.pod_pids_limit = u64::try_from(limit).ok();
-        if limit == 0 {
-            let error = ConfigError::new("podPidsLimit", "no pod could start a process");
-            r.findings.error(error.value(&Value::from(0)).allowed("1 or more, or -1 for no limit"));
-        }
+        c.pod_pids_limit = u64::try_from(limit).ok().filter(|n| *n > 0);
     }
     c.single_process_oom_kill = r.bool("singleProcessOOMKill");
     set(&mut c.fail_swap_on, r.bool("failSwapOn"));
