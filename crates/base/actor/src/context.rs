@@ -173,7 +173,17 @@ impl<A: Managed> Ctx<A> {
 
     /// Calls `f` once, `d` from now.
     pub fn after(&mut self, d: Duration, f: impl FnOnce(&mut A, &mut Ctx<A>) + 'static) -> SpawnHandle {
-        self.parts.spawn(Later::new("timer", d, f))
+        self.later("timer", d, f)
+    }
+
+    /// As [`Ctx::after`]; a crash in `f` is blamed on `label`.
+    pub(crate) fn later(
+        &mut self,
+        label: &'static str,
+        d: Duration,
+        f: impl FnOnce(&mut A, &mut Ctx<A>) + 'static,
+    ) -> SpawnHandle {
+        self.parts.spawn(Later::new(label, d, f))
     }
 
     /// Calls `f` every `period`, first in one period (at least 1 ms). Ticks missed while the actor was busy are not
@@ -277,7 +287,7 @@ impl<A: Managed> Ctx<A> {
         let before = self.set_during(what);
         let started = std::time::Instant::now();
         f(self);
-        self.record().note_turn(started.elapsed());
+        self.record().note_turn(what, started.elapsed());
         self.set_during(before);
     }
 }

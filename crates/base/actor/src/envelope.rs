@@ -149,7 +149,7 @@ where
             span.in_scope(|| deliver(message, tx, actor, ctx));
         }
         ctx.set_during(before);
-        ctx.record().note_turn(started.elapsed());
+        ctx.record().note_turn(type_name::<M>(), started.elapsed());
     }
 }
 
@@ -183,7 +183,8 @@ where
             None => tracing::warn!(target: "actor", point, "duplicate fault refused: message is not permitted"),
         },
         Some(Action::Delay(d)) => {
-            ctx.after(d, move |actor, ctx| deliver(message, tx, actor, ctx));
+            let label = type_name::<M>();
+            ctx.later(label, d, move |actor, ctx| deliver(message, tx, actor, ctx));
             return;
         }
         Some(Action::Stall(d)) => {

@@ -123,6 +123,31 @@ impl Group {
         &self.0.path
     }
 
+    /// Stops all members, and those of all groups below, as [`crate::ActorRef::stop`] does.
+    pub fn stop(&self) {
+        self.each(&mut |record| record.close());
+    }
+
+    /// Completes when all members of now, and of all groups below, have stopped for good.
+    pub async fn stopped(&self) {
+        let mut members = Vec::new();
+        self.each(&mut |record| members.push(record.clone()));
+        for member in members {
+            member.until_gone().await;
+        }
+    }
+
+    /// Members first, then groups below, each in order of birth.
+    fn each(&self, f: &mut dyn FnMut(&Arc<Record>)) {
+        for member in locked(&self.0.members).values().filter_map(Weak::upgrade) {
+            f(&member);
+        }
+        let children: Vec<_> = locked(&self.0.children).iter().filter_map(Weak::upgrade).collect();
+        for child in children {
+            Group(child).each(f);
+        }
+    }
+
     pub(crate) fn policy(&self) -> &Policy {
         &self.0.policy
     }
@@ -188,12 +213,6 @@ impl Group {
     }
 
     fn restart_all(&self, after: Duration) {
-        for member in locked(&self.0.members).values().filter_map(Weak::upgrade) {
-            member.control.give(Order::Restart(after));
-        }
-        let children: Vec<_> = locked(&self.0.children).iter().filter_map(Weak::upgrade).collect();
-        for child in children {
-            Group(child).restart_all(after);
-        }
+        self.each(&mut |record| record.control.give(Order::Restart(after)));
     }
 }

@@ -140,6 +140,11 @@ impl Kernel {
         Kernel(inner)
     }
 
+    /// The root of all groups.
+    pub fn root(&self) -> &Group {
+        &self.0.root
+    }
+
     /// A group below the root.
     pub fn group(&self, name: &str, policy: Policy) -> Group {
         self.0.root.child(name, policy)

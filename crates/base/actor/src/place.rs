@@ -3,7 +3,7 @@
 use actix::{Arbiter, ArbiterHandle, System};
 use std::future::Future;
 use std::io;
-use std::sync::{Arc, Mutex, mpsc};
+use std::sync::{Arc, Mutex, Weak, mpsc};
 use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
@@ -30,14 +30,18 @@ pub struct Arbiters(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    runtime: Arc<Runtime>,
+    /// Weak: the last strong one must not fall inside of the runtime itself.
+    runtime: Weak<Runtime>,
     started: Mutex<Vec<Arbiter>>,
 }
 
 impl Arbiters {
     /// A new thread for actors; it ends with [`run_system`].
+    ///
+    /// # Panics
+    /// Outside of the threads of [`run_system`] and its arbiters.
     pub fn start(&self) -> Place {
-        let runtime = self.0.runtime.clone();
+        let runtime = self.0.runtime.upgrade().expect("arbiters are started while their system runs");
         let arbiter = Arbiter::with_tokio_rt(move || runtime);
         let place = Place::On(arbiter.handle());
         locked(&self.0.started).push(arbiter);
@@ -78,7 +82,7 @@ where
         .enable_all()
         .build()?;
     let runtime = Arc::new(runtime);
-    let arbiters = Arbiters(Arc::new(Shared { runtime: runtime.clone(), started: Mutex::default() }));
+    let arbiters = Arbiters(Arc::new(Shared { runtime: Arc::downgrade(&runtime), started: Mutex::default() }));
     let system = System::with_tokio_rt({
         let runtime = runtime.clone();
         move || runtime

@@ -11,6 +11,9 @@ use tokio::sync::{Notify, Semaphore};
 /// Upper bounds of the turn-time histogram, in microseconds; one more bucket holds the rest.
 pub const TURN_BUCKETS_US: [u64; 6] = [10, 100, 1_000, 10_000, 100_000, 1_000_000];
 
+/// A turn this long is logged: it held up all actors of its thread.
+const SLOW_TURN: Duration = Duration::from_millis(250);
+
 #[derive(Debug, Default)]
 pub(crate) struct Counters {
     pub(crate) generation: AtomicU64,
@@ -101,7 +104,11 @@ impl Record {
         }
     }
 
-    pub(crate) fn note_turn(&self, took: Duration) {
+    /// Accounts a turn of `what` (a type name or a label).
+    pub(crate) fn note_turn(&self, what: &str, took: Duration) {
+        if took >= SLOW_TURN {
+            tracing::warn!(target: "actor", turn = crate::envelope::short(what), ?took, "slow turn: neighbours waited");
+        }
         let ns = nanos(took);
         self.count.turns.fetch_add(1, Relaxed);
         self.count.turn_sum_ns.fetch_add(ns, Relaxed);

@@ -127,7 +127,8 @@ impl<A: Managed> ActorRef<A> {
         self.inner.addr.try_send(turn).map_err(|_| ())
     }
 
-    /// No more messages from now on; the queued ones are handled, then the actor stops for good.
+    /// No more messages from now on; the queued ones are handled, then the actor stops for good. Effects and deferred
+    /// answers that are not finished by then are cancelled.
     pub fn stop(&self) {
         self.record().close();
     }

@@ -41,7 +41,7 @@ impl<A: Managed, F: ActorFuture<A, Output = ()>> ActorFuture<A> for Fair<F> {
         let poll = this.fut.as_mut().poll(actor, ctx, cx);
         if poll.is_ready() {
             ctx.spend();
-            ctx.record().note_turn(started.elapsed());
+            ctx.record().note_turn(this.label, started.elapsed());
         }
         ctx.set_during(before);
         poll

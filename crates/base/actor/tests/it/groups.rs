@@ -195,6 +195,21 @@ fn a_stopped_actor_in_back_off_ends_when_its_queue_is_empty() {
 }
 
 #[test]
+fn stops_as_a_whole() {
+    testing::run(1, |kernel| async move {
+        let group = kernel.group("g", Policy::default());
+        let below = group.child("below", Policy::default());
+        let (a, b) = (spawn(&kernel, "a", &group), spawn(&kernel, "b", &below));
+        let other = spawn(&kernel, "c", kernel.root());
+        a.tell(Add(1)).unwrap();
+        group.stop();
+        group.stopped().await;
+        assert_eq!((a.info().turns, b.info().state), (1, actor::ActorPhase::Gone));
+        assert_eq!(other.ask(Add(1), LONG).await, Ok((0, 1)));
+    });
+}
+
+#[test]
 fn names_groups_by_their_path() {
     testing::run(1, |kernel| async move {
         let group = kernel.group("pods", Policy::default()).child("workers", Policy::default());

@@ -1,7 +1,9 @@
 //! Real threads: the shared pool, arbiters, the watchdog. No sleeping: all waits are for events.
 
 use crate::crew::{Add, Bomb, Explode, LONG, Log, Site, Worker};
-use actor::{Actor, AskError, Ctx, Handler, Kernel, KernelConfig, Spec, Watchdog, message, run_system, supervised};
+use actor::{
+    Actor, AskError, Ctx, Handler, Kernel, KernelConfig, Spec, TellError, Watchdog, message, run_system, supervised,
+};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
@@ -42,6 +44,45 @@ fn an_actor_for_a_dead_thread_is_gone_at_once() {
         assert!(kernel.directory().actors().is_empty());
     })
     .unwrap();
+}
+
+#[test]
+fn every_message_that_was_taken_is_handled_whatever_races() {
+    for round in 0..20 {
+        let (taken, handled) = run_system(2, |arbiters| async move {
+            let kernel = Kernel::new(KernelConfig::default());
+            let log = Log::default();
+            let spec = Spec::new("far").place(arbiters.start()).mailbox(16);
+            let far = kernel.spawn(spec, Worker::factory(Bomb::None, &log));
+            let tellers: Vec<_> = (0..4)
+                .map(|_| {
+                    let far = far.clone();
+                    tokio::spawn(async move {
+                        let mut taken = 0;
+                        loop {
+                            match far.tell(Add(1)) {
+                                Ok(()) => taken += 1,
+                                Err(TellError::Full) => tokio::task::yield_now().await,
+                                Err(TellError::Gone) => return taken,
+                            }
+                        }
+                    })
+                })
+                .collect();
+            for _ in 0..50 * (round + 1) {
+                tokio::task::yield_now().await;
+            }
+            far.stop();
+            far.stopped().await;
+            let mut taken = 0;
+            for teller in tellers {
+                taken += teller.await.unwrap();
+            }
+            (taken, log.count("add 1"))
+        })
+        .unwrap();
+        assert_eq!(taken, handled, "round {round}");
+    }
 }
 
 /// Blocks its thread until the test says so.
