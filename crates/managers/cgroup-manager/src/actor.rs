@@ -1,0 +1,281 @@
+//! The actor: keeps the tree as pods come and go.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::{Actor, Ctx, Deferred, Handler, supervised};
+use cgroup_values::tree::Reservations;
+use cgroup_values::{LimitRules, NodeFacts, PodTree};
+use contract::cgroup::{CgroupError, EnsurePodCgroup, PodCgroup, PodCgroupRow, RemovePodCgroup, ThrottlePodCgroup};
+use contract::event::EventHandle;
+use contract::pod_manager::DesiredPod;
+use contract::view::Board;
+use model::event::{EventObject, EventType, NodeEvent};
+use model::resources::ResourceList;
+use model::{PodUid, pod};
+use ports::host::CgroupFs;
+
+use crate::effects;
+use crate::serial::{Serial, on_pool};
+use crate::state::State;
+
+/// How often the tiers are written and the tree is looked at without an occasion; also the pause between tries to limit
+/// `kubepods`.
+const REFRESH: Duration = Duration::from_secs(60);
+/// How often the own `oom_score_adj` is set.
+const OWN_OOM: Duration = Duration::from_secs(300);
+
+/// Settings.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// `cgroupsPerQOS`. Without it pods have no cgroups of ours: every message succeeds and does nothing.
+    pub enabled: bool,
+    /// Names under `cgroupRoot`, as the driver spells them.
+    pub tree: PodTree,
+    /// The operator's rules.
+    pub rules: LimitRules,
+    /// Facts of the host.
+    pub facts: NodeFacts,
+    /// `cpu`, `memory`, `pid`, `hugepages-*` of the machine.
+    pub capacity: ResourceList,
+    /// What is set aside.
+    pub reserved: Reservations,
+    /// `enforceNodeAllocatable` names `pods`.
+    pub enforce_pods: bool,
+    /// `oomScoreAdj` of the daemon; `None` leaves it as it is.
+    pub oom_score_adj: Option<i64>,
+}
+
+/// What CgroupManager works with.
+#[derive(Clone)]
+pub struct Deps {
+    /// The tree.
+    pub cgroups: Arc<dyn CgroupFs>,
+    /// Board of pod cgroups, which this actor posts.
+    pub view: Board<PodUid, PodCgroupRow>,
+    /// Board of desired pods.
+    pub pods: Board<PodUid, DesiredPod>,
+    /// Events of the node.
+    pub events: EventHandle,
+    /// Order among the effects on one pod.
+    pub serial: Serial,
+}
+
+impl std::fmt::Debug for Deps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("cgroup_manager::Deps")
+    }
+}
+
+/// The actor.
+#[derive(Debug)]
+pub struct CgroupManager {
+    config: Arc<Config>,
+    deps: Arc<Deps>,
+    state: State,
+    /// The tiers are made.
+    ready: bool,
+    /// `kubepods` is limited; `None`: not tried yet.
+    enforced: Option<bool>,
+}
+
+impl Actor for CgroupManager {
+    type Context = Ctx<Self>;
+
+    fn started(&mut self, ctx: &mut Ctx<Self>) {
+        self.set_own_oom_score(ctx);
+        ctx.every(OWN_OOM, |act, ctx| act.set_own_oom_score(ctx));
+        if self.config.enabled {
+            self.refresh(ctx);
+            ctx.every(REFRESH, |act, ctx| act.refresh(ctx));
+        }
+    }
+}
+supervised!(CgroupManager);
+
+impl CgroupManager {
+    /// A fresh instance; what has a cgroup is read from the tree when it starts.
+    #[must_use]
+    pub fn new(config: Arc<Config>, deps: Arc<Deps>) -> Self {
+        Self { config, deps, state: State::default(), ready: false, enforced: None }
+    }
+
+    /// Makes what is missing above the pods, limits it, and takes over what the tree shows.
+    fn refresh(&mut self, ctx: &mut Ctx<Self>) {
+        let (deps, config, faults) = (self.deps.clone(), self.config.clone(), ctx.faults());
+        let enforce = self.enforced != Some(true);
+        self.state.look();
+        let work = async move {
+            faults.hit("set-up").await;
+            let out = on_pool(move || {
+                effects::set_up(&*deps.cgroups, &config)?;
+                let enforced = enforce.then(|| effects::enforce_allocatable(&*deps.cgroups, &config));
+                Ok((enforced, effects::scan(&*deps.cgroups, &config)?))
+            })
+            .await;
+            faults.hit("set-up-done").await;
+            out
+        };
+        ctx.run(work, |act: &mut Self, out: Result<_, CgroupError>, ctx| match out {
+            Ok((enforced, found)) => {
+                act.ready = true;
+                if let Some(result) = enforced {
+                    act.note_enforced(result, ctx);
+                }
+                act.take_over(found, ctx);
+            }
+            Err(e) => tracing::error!(error = %e, "the QoS cgroups are not in place; next try in a minute"),
+        });
+    }
+
+    fn note_enforced(&mut self, result: Result<(), CgroupError>, ctx: &mut Ctx<Self>) {
+        let event = match &result {
+            // A rebuilt actor writes the same limits again: no news.
+            Ok(()) if ctx.generation() > 0 => None,
+            Ok(()) => Some((
+                EventType::Normal,
+                "NodeAllocatableEnforced",
+                "Updated Node Allocatable limit across pods".into(),
+            )),
+            Err(e) => Some((EventType::Warning, "FailedNodeAllocatableEnforcement", e.message.clone())),
+        };
+        self.enforced = Some(result.is_ok());
+        if let Some((kind, reason, message)) = event {
+            self.deps.events.emit(NodeEvent { kind, reason, message, object: EventObject::Node });
+        }
+    }
+
+    fn take_over(&mut self, found: std::collections::BTreeMap<PodUid, String>, ctx: &mut Ctx<Self>) {
+        let difference = self.state.refresh(found);
+        for uid in difference.vanished {
+            self.deps.view.remove(&uid);
+        }
+        // A former generation may have posted rows of cgroups that are gone by now.
+        for uid in self.deps.view.snapshot().into_keys().filter(|u| !self.state.pods.contains_key(u)) {
+            self.deps.view.remove(&uid);
+        }
+        for uid in difference.appeared {
+            self.post(&uid);
+        }
+        self.write_tiers(true, ctx);
+    }
+
+    fn post(&self, uid: &PodUid) {
+        if let Some(known) = self.state.pods.get(uid) {
+            self.deps.view.post(uid.clone(), Arc::new(PodCgroupRow { path: known.path.clone() }));
+        }
+    }
+
+    fn write_tiers(&mut self, force: bool, ctx: &mut Ctx<Self>) {
+        let pods = &self.deps.pods;
+        self.state.learn(|uid| pods.get(uid).map(|d| d.pod.clone()));
+        let Some(values) = self.state.tiers_to_write(&self.config.facts, force) else { return };
+        let (deps, config, faults) = (self.deps.clone(), self.config.clone(), ctx.faults());
+        let work = async move {
+            faults.hit("write-tiers").await;
+            on_pool(move || effects::write_tiers(&*deps.cgroups, &config, &values)).await
+        };
+        ctx.run(work, |act: &mut Self, out, ctx| {
+            if let Err(e) = &out {
+                tracing::warn!(error = %e, "QoS tiers keep their old values until the next try");
+            }
+            if let Some(force) = act.state.tiers_written(out.is_ok()) {
+                act.write_tiers(force, ctx);
+            }
+        });
+    }
+
+    fn set_own_oom_score(&mut self, ctx: &mut Ctx<Self>) {
+        let Some(value) = self.config.oom_score_adj else { return };
+        let deps = self.deps.clone();
+        let first = ctx.generation() == 0;
+        ctx.run(on_pool(move || deps.cgroups.set_own_oom_score_adj(value)), move |_: &mut Self, out, _| {
+            // Without CAP_SYS_RESOURCE it cannot be lowered; the daemon runs all the same.
+            if let (Err(e), true) = (out, first) {
+                tracing::warn!(value, error = %actor::chain(&e), "own oom_score_adj is not as wanted");
+            }
+        });
+    }
+}
+
+impl Handler<EnsurePodCgroup> for CgroupManager {
+    type Result = Deferred<Self, Result<PodCgroup, CgroupError>>;
+
+    fn handle(&mut self, EnsurePodCgroup { pod }: EnsurePodCgroup, ctx: &mut Ctx<Self>) -> Self::Result {
+        if !self.config.enabled {
+            // As a kubelet does it: the runtime then picks its own default parent.
+            return Deferred::ready(Ok(PodCgroup { parent: String::new(), existed: true }));
+        }
+        let uid = pod::uid(&pod);
+        let (deps, config, faults) = (self.deps.clone(), self.config.clone(), ctx.faults());
+        let ready = self.ready;
+        let work = {
+            let (pod, uid) = (pod.clone(), uid.clone());
+            async move {
+                faults.hit("ensure").await;
+                let serial = deps.serial.clone();
+                let out = serial.run(&uid, move || {
+                    if !ready {
+                        effects::set_up(&*deps.cgroups, &config)?;
+                    }
+                    effects::ensure(&*deps.cgroups, &config, &pod)
+                });
+                let out = out.await;
+                faults.hit("ensured").await;
+                out
+            }
+        };
+        Deferred::then(work, move |act: &mut Self, out: Result<PodCgroup, CgroupError>, ctx| {
+            if let Ok(made) = &out {
+                act.ready = true;
+                act.state.made(&uid, &made.parent, pod);
+                act.post(&uid);
+                act.write_tiers(false, ctx);
+            }
+            out
+        })
+    }
+}
+
+impl Handler<RemovePodCgroup> for CgroupManager {
+    type Result = Deferred<Self, Result<(), CgroupError>>;
+
+    fn handle(&mut self, RemovePodCgroup { uid }: RemovePodCgroup, ctx: &mut Ctx<Self>) -> Self::Result {
+        if !self.config.enabled {
+            return Deferred::ready(Ok(()));
+        }
+        let (deps, config, faults) = (self.deps.clone(), self.config.clone(), ctx.faults());
+        let of = uid.clone();
+        let work = async move {
+            faults.hit("remove").await;
+            let serial = deps.serial.clone();
+            let key = of.clone();
+            let out = serial.run(&key, move || effects::remove(&*deps.cgroups, &config, &of)).await;
+            faults.hit("removed").await;
+            out
+        };
+        Deferred::then(work, move |act: &mut Self, out: Result<(), CgroupError>, ctx| {
+            if out.is_ok() {
+                act.state.removed(&uid);
+                act.deps.view.remove(&uid);
+                act.write_tiers(false, ctx);
+            }
+            out
+        })
+    }
+}
+
+impl Handler<ThrottlePodCgroup> for CgroupManager {
+    type Result = Deferred<Self, Result<(), CgroupError>>;
+
+    fn handle(&mut self, ThrottlePodCgroup { uid }: ThrottlePodCgroup, ctx: &mut Ctx<Self>) -> Self::Result {
+        // A pod without a cgroup uses nothing.
+        let Some(known) = self.state.pods.get(&uid) else { return Deferred::ready(Ok(())) };
+        let (deps, faults, path) = (self.deps.clone(), ctx.faults(), known.path.clone());
+        Deferred::new(async move {
+            faults.hit("throttle").await;
+            let serial = deps.serial.clone();
+            serial.run(&uid, move || effects::throttle(&*deps.cgroups, &path)).await
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! What is done to the tree. Every function blocks and may be repeated.
+
+use std::collections::BTreeMap;
+
+use contract::cgroup::{CgroupError, PodCgroup};
+use model::PodUid;
+use model::core::Pod;
+use model::pod;
+use model::resources::{self, CgroupValues, QosClass};
+use ports::host::{CgroupFs, CgroupVersion, HostError};
+
+use crate::actor::Config;
+use cgroup_values::tree;
+
+const CLASSES: [QosClass; 3] = [QosClass::Guaranteed, QosClass::Burstable, QosClass::BestEffort];
+
+fn failed(what: &str, e: &HostError) -> CgroupError {
+    CgroupError { message: format!("{what}: {}", actor::chain(e)) }
+}
+
+/// Makes `kubepods` and the tiers. The configured root must be there already.
+pub(crate) fn set_up(cgroups: &dyn CgroupFs, config: &Config) -> Result<(), CgroupError> {
+    let missing = cgroups.missing_controllers();
+    if cgroups.version() == CgroupVersion::V1 && !missing.is_empty() {
+        return Err(CgroupError {
+            message: format!("required cgroup controllers are not mounted: {}", missing.join(", ")),
+        });
+    }
+    let root = config.tree.root();
+    if !cgroups.exists(&root).map_err(|e| failed("cgroup root", &e))? {
+        return Err(CgroupError { message: format!("cgroup root {root} does not exist") });
+    }
+    for class in CLASSES {
+        let path = config.tree.tier(class);
+        cgroups.create(&path).map_err(|e| failed("failed to create QoS cgroup", &e))?;
+    }
+    Ok(())
+}
+
+/// Limits all pods together to what the node grants them.
+pub(crate) fn enforce_allocatable(cgroups: &dyn CgroupFs, config: &Config) -> Result<(), CgroupError> {
+    let values = tree::kubepods_values(&config.capacity, &config.reserved, config.enforce_pods);
+    let path = config.tree.kubepods();
+    cgroups.set(&path, &values).map_err(|e| CgroupError {
+        message: format!("Failed to update Node Allocatable Limits \"{path}\": {}", actor::chain(&e)),
+    })
+}
+
+/// Writes the tiers' values.
+pub(crate) fn write_tiers(
+    cgroups: &dyn CgroupFs,
+    config: &Config,
+    values: &(CgroupValues, CgroupValues),
+) -> Result<(), CgroupError> {
+    let burstable = cgroups.set(&config.tree.tier(QosClass::Burstable), &values.0);
+    let best_effort = cgroups.set(&config.tree.tier(QosClass::BestEffort), &values.1);
+    burstable.and(best_effort).map_err(|e| failed("failed to update the QoS tiers", &e))
+}
+
+/// Makes sure that the pod's cgroup exists.
+pub(crate) fn ensure(cgroups: &dyn CgroupFs, config: &Config, pod: &Pod) -> Result<PodCgroup, CgroupError> {
+    let parent = config.tree.pod(resources::qos_class(pod), &pod::uid(pod));
+    let existed = cgroups.exists(&parent).map_err(|e| failed("failed to look for the pod cgroup", &e))?;
+    if existed {
+        return Ok(PodCgroup { parent, existed });
+    }
+    cgroups.create(&parent).map_err(|e| failed(&format!("failed to create container for {parent}"), &e))?;
+    let values = tree::pod_values(pod, &config.facts, &config.rules);
+    if let Err(e) = cgroups.set(&parent, &values) {
+        // A pod without its limits is better than no pod: the kubelet holds it the same way.
+        tracing::warn!(pod = %pod::describe(pod), error = %actor::chain(&e), "pod cgroup has not all of its limits");
+    }
+    Ok(PodCgroup { parent, existed })
+}
+
+/// Kills and removes the pod's cgroup, in whatever tier it is.
+pub(crate) fn remove(cgroups: &dyn CgroupFs, config: &Config, uid: &PodUid) -> Result<(), CgroupError> {
+    let mut result = Ok(());
+    for class in CLASSES {
+        let path = config.tree.pod(class, uid);
+        result = result.and(cgroups.remove(&path).map_err(|e| failed("failed to remove the pod cgroup", &e)));
+    }
+    result
+}
+
+/// Cuts the pod's cpu to the least.
+pub(crate) fn throttle(cgroups: &dyn CgroupFs, path: &str) -> Result<(), CgroupError> {
+    cgroups.set(path, &tree::orphan_values()).map_err(|e| failed("failed to throttle the pod cgroup", &e))
+}
+
+/// Pod cgroups that exist, with their paths.
+pub(crate) fn scan(cgroups: &dyn CgroupFs, config: &Config) -> Result<BTreeMap<PodUid, String>, CgroupError> {
+    let mut found = BTreeMap::new();
+    for class in CLASSES {
+        let tier = config.tree.tier(class);
+        let names = cgroups.children(&tier).map_err(|e| failed("failed to list pod cgroups", &e))?;
+        for name in names {
+            if let Some(uid) = config.tree.pod_of_dir(&name) {
+                found.insert(uid, format!("{tier}/{name}"));
+            }
+        }
+    }
+    Ok(found)
+}

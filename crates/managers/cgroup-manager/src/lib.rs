@@ -1,0 +1,22 @@
+//! CgroupManager: the QoS tree and the cgroups of pods.
+//!
+//! **Owns** `kubepods`, its tiers and the pod cgroups below them, with their limits.
+//! **Asks** nobody; tells EventRecorder; reads PodManager's board (whose requests the burstable tier counts).
+//! **Never** touches a container's leaf cgroup, the configured root, or anything that is not named like a pod's.
+//! **Lost on restart** is nothing: which pods have a cgroup is read from the tree, what they request from the board.
+//! **Read next** `state.rs`, then `actor.rs`, then `effects.rs`.
+
+#![forbid(unsafe_code)]
+
+mod actor;
+mod effects;
+mod serial;
+mod state;
+mod survey;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::actor::{CgroupManager, Config, Deps};
+pub use crate::serial::Serial;
+pub use crate::survey::{Survey, survey};

@@ -1,0 +1,106 @@
+//! What the actor remembers: which pods have a cgroup, and what the tiers were last told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use cgroup_values::{NodeFacts, tree};
+use model::PodUid;
+use model::core::Pod;
+use model::resources::CgroupValues;
+
+/// A pod that has a cgroup.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Known {
+    /// Path below the cgroup mount.
+    pub path: String,
+    /// Its specification, once somebody has shown it.
+    pub pod: Option<Arc<Pod>>,
+}
+
+/// Plain data; [`State::refresh`] makes it agree with the tree.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub(crate) struct State {
+    pub pods: BTreeMap<PodUid, Known>,
+    /// Pods whose cgroup was made or removed since the look under way began: the look may not know of it.
+    touched: BTreeSet<PodUid>,
+    /// Burstable shares that were written last.
+    written: Option<u64>,
+    writing: bool,
+    /// Somebody asked for a write while one was under way, and that one may be forced.
+    again: Option<bool>,
+}
+
+/// What the tree and the state differ in after a look.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Difference {
+    pub appeared: Vec<PodUid>,
+    pub vanished: Vec<PodUid>,
+}
+
+impl State {
+    /// A look at the tree begins.
+    pub(crate) fn look(&mut self) {
+        self.touched.clear();
+    }
+
+    /// The pod has a cgroup now.
+    pub(crate) fn made(&mut self, uid: &PodUid, path: &str, pod: Arc<Pod>) {
+        self.touched.insert(uid.clone());
+        self.pods.insert(uid.clone(), Known { path: path.to_owned(), pod: Some(pod) });
+    }
+
+    /// The pod has no cgroup any more.
+    pub(crate) fn removed(&mut self, uid: &PodUid) {
+        self.touched.insert(uid.clone());
+        self.pods.remove(uid);
+    }
+
+    /// Takes over what a look at the tree showed. Specifications that are known stay.
+    pub(crate) fn refresh(&mut self, found: BTreeMap<PodUid, String>) -> Difference {
+        let touched = std::mem::take(&mut self.touched);
+        let gone = |u: &PodUid| !found.contains_key(u) && !touched.contains(u);
+        let vanished: Vec<PodUid> = self.pods.keys().filter(|u| gone(u)).cloned().collect();
+        self.pods.retain(|u, _| !gone(u));
+        let mut appeared = Vec::new();
+        for (uid, path) in found.into_iter().filter(|(u, _)| !touched.contains(u)) {
+            let known = self.pods.entry(uid.clone()).or_insert_with(|| {
+                appeared.push(uid);
+                Known { path: String::new(), pod: None }
+            });
+            known.path = path;
+        }
+        Difference { appeared, vanished }
+    }
+
+    /// Fills in specifications that a restart lost.
+    pub(crate) fn learn(&mut self, look_up: impl Fn(&PodUid) -> Option<Arc<Pod>>) {
+        for (uid, known) in self.pods.iter_mut().filter(|(_, k)| k.pod.is_none()) {
+            known.pod = look_up(uid);
+        }
+    }
+
+    /// Values to write to (burstable, besteffort) now, or `None` when nothing changed or a write is under way (it is
+    /// followed by another then). `force` writes what is unchanged too.
+    pub(crate) fn tiers_to_write(&mut self, facts: &NodeFacts, force: bool) -> Option<(CgroupValues, CgroupValues)> {
+        if self.writing {
+            self.again = Some(force || self.again == Some(true));
+            return None;
+        }
+        let values = tree::tier_values(self.pods.values().filter_map(|k| k.pod.as_deref()), facts);
+        if !force && values.0.cpu_shares == self.written {
+            return None;
+        }
+        self.written = values.0.cpu_shares;
+        self.writing = true;
+        Some(values)
+    }
+
+    /// A write ended. Answers whether another one was asked for meanwhile, and whether by force.
+    pub(crate) fn tiers_written(&mut self, ok: bool) -> Option<bool> {
+        self.writing = false;
+        if !ok {
+            self.written = None;
+        }
+        self.again.take()
+    }
+}
