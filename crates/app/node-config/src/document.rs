@@ -38,11 +38,15 @@ fn value(text: &str, warnings: &mut Vec<Warning>) -> Result<Option<Value>, Confi
         return Ok(Some(value));
     }
     let result = match first_document(text, false) {
-        Err(error) if matches!(error.without_snippet(), serde_saphyr::Error::DuplicateMappingKey { .. }) => {
-            let reason = format!("{}; the last one counts", describe(&error));
-            warnings.push(Warning { path: position(&error), reason });
-            first_document(text, true)
-        }
+        Err(error) => match error.without_snippet() {
+            serde_saphyr::Error::DuplicateMappingKey { key, .. } => {
+                let key = key.as_deref().unwrap_or("a key");
+                let reason = format!("{key} is given twice in one mapping, the last one counts");
+                warnings.push(Warning { path: position(&error), reason });
+                first_document(text, true)
+            }
+            _ => Err(error),
+        },
         result => result,
     };
     result

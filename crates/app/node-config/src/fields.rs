@@ -99,7 +99,8 @@ pub(crate) fn is_default(field: &Field, value: &Value) -> bool {
         Value::String(s) => s.is_empty() || s == "0s",
         Value::Array(a) => a.is_empty(),
         Value::Object(o) => o.is_empty(),
-        Value::Bool(_) | Value::Number(_) => false,
+        Value::Number(n) => matches!(field.kind, Kind::Any) && n.as_i64() == Some(0),
+        Value::Bool(_) => false,
     };
     if empty {
         return true;

@@ -45,19 +45,24 @@ fn parse(text: &str, warnings: &mut Vec<Warning>) -> Result<Value, ManifestError
     {
         return Ok(value);
     }
-    match first_document(text, false) {
-        Err(error) if is_duplicate_key(&error) => {
-            warnings
-                .push(Warning { path: position(&error), reason: format!("{}; the last one counts", describe(&error)) });
-            first_document(text, true)
-        }
+    let result = match first_document(text, false) {
+        Err(error) => match error.without_snippet() {
+            serde_saphyr::Error::DuplicateMappingKey { key, .. } => {
+                let key = key.as_deref().unwrap_or("a key");
+                let reason = format!("{key} is given twice in one mapping, the last one counts");
+                warnings.push(Warning { path: position(&error), reason });
+                first_document(text, true)
+            }
+            _ => Err(error),
+        },
         result => result,
-    }
-    .map_err(|error| {
-        let (line, column) = error.location().map_or((0, 0), |at| (at.line(), at.column()));
-        ManifestError::Syntax { line, column, reason: describe(&error) }
-    })?
-    .ok_or(ManifestError::Empty)
+    };
+    result
+        .map_err(|error| {
+            let (line, column) = error.location().map_or((0, 0), |at| (at.line(), at.column()));
+            ManifestError::Syntax { line, column, reason: describe(&error) }
+        })?
+        .ok_or(ManifestError::Empty)
 }
 
 /// The first document that is not empty. `legacy_octal_numbers`: `0644` is 420 for every Kubernetes tool, but a float for
@@ -73,10 +78,6 @@ fn first_document(text: &str, last_duplicate_wins: bool) -> Result<Option<Value>
     };
     let mut reader = text.as_bytes();
     serde_saphyr::read_with_options::<_, Value>(&mut reader, options).next().transpose()
-}
-
-fn is_duplicate_key(error: &serde_saphyr::Error) -> bool {
-    matches!(error.without_snippet(), serde_saphyr::Error::DuplicateMappingKey { .. })
 }
 
 fn position(error: &serde_saphyr::Error) -> String {

@@ -119,5 +119,8 @@ fn of_a_duplicate_key_the_last_counts_with_a_warning() {
         read(&GOOD.replace("metadata: {name: web}", "metadata: {name: old}\nmetadata: {name: web}")).unwrap();
     assert_eq!(manifest.pod, read(GOOD).unwrap().pod);
     assert_eq!(manifest.warnings.len(), 1);
-    assert!(manifest.warnings[0].reason.contains("last one counts"), "{:?}", manifest.warnings);
+    assert_eq!(
+        manifest.warnings[0].to_string(),
+        "line 4, column 1: metadata is given twice in one mapping, the last one counts"
+    );
 }

@@ -1,0 +1,149 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::*;
+use crate::{CgroupDriver, Enforce, LogFormat, SwapBehavior};
+
+#[test]
+fn an_empty_configuration_is_the_default() {
+    let (config, warnings) = read("").unwrap();
+    assert_eq!(config, NodeConfig::default());
+    assert!(warnings.is_empty());
+}
+
+#[test]
+fn zero_and_empty_mean_not_set_where_the_field_is_no_pointer() {
+    let lines = "syncFrequency: 0s\nfileCheckFrequency: 0s\nruntimeRequestTimeout: 0s\nmaxPods: 0\nregistryBurst: 0\neventBurst: 0\ncgroupDriver: ''\ncontainerRuntimeEndpoint: ''\nstaticPodPath: ''\npodLogsDir: ''\nmemorySwap: {swapBehavior: ''}\nlogging: {format: ''}\nmaxParallelImagePulls: null\ncgroupRoot: null\n";
+    assert_eq!(good(lines), NodeConfig::default());
+}
+
+#[test]
+fn kubeadm_s_configuration_is_taken_without_an_error() {
+    // What kubeadm 1.34 writes.
+    let lines = "authentication:\n  anonymous: {enabled: false}\n  webhook: {cacheTTL: 0s, enabled: true}\n  x509: {clientCAFile: /etc/kubernetes/pki/ca.crt}\nauthorization:\n  mode: Webhook\n  webhook: {cacheAuthorizedTTL: 0s, cacheUnauthorizedTTL: 0s}\ncgroupDriver: systemd\nclusterDNS: [10.96.0.10]\nclusterDomain: cluster.local\ncontainerRuntimeEndpoint: ''\ncpuManagerReconcilePeriod: 0s\ncrashLoopBackOff: {}\nevictionPressureTransitionPeriod: 0s\nfileCheckFrequency: 0s\nhealthzBindAddress: 127.0.0.1\nhealthzPort: 10248\nhttpCheckFrequency: 0s\nimageMaximumGCAge: 0s\nimageMinimumGCAge: 0s\nlogging:\n  flushFrequency: 0\n  options: {json: {infoBufferSize: '0'}, text: {infoBufferSize: '0'}}\n  verbosity: 0\nmemorySwap: {}\nnodeStatusReportFrequency: 0s\nnodeStatusUpdateFrequency: 0s\nrotateCertificates: true\nruntimeRequestTimeout: 0s\nshutdownGracePeriod: 0s\nshutdownGracePeriodCriticalPods: 0s\nstaticPodPath: /etc/kubernetes/manifests\nstreamingConnectionIdleTimeout: 0s\nsyncFrequency: 0s\nvolumeStatsAggPeriod: 0s\n";
+    let config = good(lines);
+    assert_eq!(config.cgroup_driver, CgroupDriver::Systemd);
+    let warned: Vec<String> = warnings(lines).iter().map(|w| w.split(':').next().unwrap().to_owned()).collect();
+    assert_eq!(warned, ["authentication", "rotateCertificates"]);
+}
+
+type Check = fn(&NodeConfig) -> bool;
+
+#[test]
+fn each_field_is_read_into_its_place() {
+    let rows: &[(&str, Check)] = &[
+        ("staticPodPath: /etc/kubernetes/manifests/", |c| {
+            c.static_pod_path == Some(PathBuf::from("/etc/kubernetes/manifests/"))
+        }),
+        ("fileCheckFrequency: 1m30s", |c| c.file_check_frequency == Duration::from_secs(90)),
+        ("syncFrequency: 5s", |c| c.sync_frequency == Duration::from_secs(5)),
+        ("podLogsDir: /log", |c| c.pod_logs_dir.as_path() == Path::new("/log")),
+        ("containerRuntimeEndpoint: unix:///x.sock", |c| {
+            c.container_runtime_endpoint == "unix:///x.sock" && c.image_service_endpoint == "unix:///x.sock"
+        }),
+        ("imageServiceEndpoint: unix:///y.sock", |c| {
+            c.image_service_endpoint == "unix:///y.sock" && c.container_runtime_endpoint.contains("containerd")
+        }),
+        ("runtimeRequestTimeout: 10s", |c| c.runtime_request_timeout == Duration::from_secs(10)),
+        ("cgroupDriver: systemd", |c| c.cgroup_driver == CgroupDriver::Systemd),
+        ("cgroupRoot: /a/b", |c| c.cgroup_root == "/a/b"),
+        ("cgroupsPerQOS: false\nenforceNodeAllocatable: []", |c| {
+            !c.cgroups_per_qos && c.enforce_node_allocatable.is_empty()
+        }),
+        ("enforceNodeAllocatable: [none]", |c| c.enforce_node_allocatable.is_empty()),
+        ("enforceNodeAllocatable: [pods, kube-reserved]\nkubeReservedCgroup: /k", |c| {
+            c.enforce_node_allocatable == [Enforce::Pods, Enforce::KubeReserved]
+        }),
+        ("systemReserved: {cpu: 500m, memory: 1Gi}", |c| {
+            c.system_reserved["cpu"].milli_value() == 500 && c.system_reserved["memory"].value() == 1 << 30
+        }),
+        ("kubeReserved: {pid: 1000}", |c| c.kube_reserved["pid"].value() == 1000),
+        ("cpuCFSQuota: false", |c| !c.cpu_cfs_quota),
+        ("cpuCFSQuotaPeriod: 10ms", |c| c.cpu_cfs_quota_period == Duration::from_millis(10)),
+        ("podPidsLimit: 100", |c| c.pod_pids_limit == Some(100)),
+        ("podPidsLimit: -5", |c| c.pod_pids_limit.is_none()),
+        ("singleProcessOOMKill: true", |c| c.single_process_oom_kill == Some(true)),
+        ("failSwapOn: false\nmemorySwap: {swapBehavior: LimitedSwap}", |c| {
+            !c.fail_swap_on && c.swap_behavior == SwapBehavior::LimitedSwap
+        }),
+        ("failCgroupV1: false", |c| !c.fail_cgroup_v1),
+        ("clusterDNS: [10.0.0.10, 'fd00::a']", |c| c.cluster_dns.len() == 2),
+        ("clusterDNS: [dns]", |c| c.cluster_dns.is_empty()),
+        ("clusterDomain: cluster.local", |c| c.cluster_domain == "cluster.local"),
+        ("resolvConf: ''", |c| c.resolv_conf.is_none()),
+        ("resolvConf: /run/r", |c| c.resolv_conf == Some(PathBuf::from("/run/r"))),
+        ("serializeImagePulls: false", |c| !c.serialize_image_pulls && c.max_parallel_image_pulls.is_none()),
+        ("maxParallelImagePulls: 4", |c| !c.serialize_image_pulls && c.max_parallel_image_pulls == Some(4)),
+        ("maxParallelImagePulls: 1", |c| c.serialize_image_pulls),
+        ("registryPullQPS: 0\nregistryBurst: 3", |c| c.registry_pull_qps == 0 && c.registry_burst == 3),
+        ("maxPods: 250\npodsPerCore: 10", |c| c.max_pods == 250 && c.pods_per_core == 10),
+        ("crashLoopBackOff: {maxContainerRestartPeriod: 10s}", |c| {
+            c.max_container_restart_period == Duration::from_secs(10)
+        }),
+        ("seccompDefault: true", |c| c.seccomp_default),
+        ("allowedUnsafeSysctls: [kernel.msg*, net.core.somaxconn, net.ipv4.*]", |c| {
+            c.allowed_unsafe_sysctls.len() == 3
+        }),
+        ("userNamespaces: {idsPerPod: 131072}", |c| c.user_namespace_ids_per_pod == 131_072),
+        ("containerLogMaxSize: 1Mi\ncontainerLogMaxFiles: 3", |c| {
+            c.container_log_max_size == Some(1 << 20) && c.container_log_max_files == 3
+        }),
+        ("containerLogMaxSize: -1", |c| c.container_log_max_size.is_none()),
+        ("containerLogMaxWorkers: 2\ncontainerLogMonitorInterval: 3s", |c| {
+            c.container_log_max_workers == 2 && c.container_log_monitor_interval == Duration::from_secs(3)
+        }),
+        ("eventRecordQPS: 0\neventBurst: 7", |c| c.event_record_qps == 0 && c.event_burst == 7),
+        ("oomScoreAdj: -500", |c| c.oom_score_adj == -500),
+        ("logging: {format: json, verbosity: 4}", |c| c.log_format == LogFormat::Json && c.log_verbosity == 4),
+        ("containerRuntimeEndpoint: /run/x.sock", |c| c.container_runtime_endpoint == "unix:///run/x.sock"),
+    ];
+    for (lines, check) in rows {
+        let config = good(lines);
+        assert!(check(&config), "{lines}: {config:?}");
+    }
+}
+
+#[test]
+fn what_is_odd_is_said_and_does_not_stop_the_node() {
+    let rows: &[(&str, &str)] = &[
+        ("maxPod: 5", "maxPod: unknown field, ignored; did you mean maxPods?"),
+        ("staticpodpath: /x", "staticpodpath: unknown field, ignored; did you mean staticPodPath?"),
+        ("somethingElse: 1", "somethingElse: unknown field, ignored"),
+        (
+            "memorySwap: {swapBehaviour: NoSwap}",
+            "memorySwap.swapBehaviour: unknown field, ignored; did you mean swapBehavior?",
+        ),
+        ("authentication: {anonymus: {}}", "authentication.anonymus: unknown field, ignored; did you mean anonymous?"),
+        ("readOnlyPort: 10255", "readOnlyPort: not implemented yet: bosun serves no port, only its own socket"),
+        ("evictionHard: {memory.available: 100Mi}", "evictionHard: not implemented yet: bosun evicts no pod"),
+        ("cpuManagerPolicy: static", "cpuManagerPolicy: not implemented yet: all containers share all CPUs and memory"),
+        ("staticPodURL: http://x", "staticPodURL: not implemented yet: bosun reads pods from staticPodPath only"),
+        ("clusterDNS: [dns]", "clusterDNS[0]: \"dns\" is not an IP address, skipped"),
+        (
+            "containerRuntimeEndpoint: /x",
+            "containerRuntimeEndpoint: a bare path is deprecated, write unix:// in front of it",
+        ),
+        ("memorySwap: {swapBehavior: LimitedSwap}", "memorySwap.swapBehavior: has no effect while failSwapOn is true"),
+        ("maxPods: 5\nmaxPods: 6", "line 4, column 1: maxPods is given twice in one mapping, the last one counts"),
+    ];
+    for (lines, expected) in rows {
+        assert_eq!(warnings(lines), [*expected], "{lines}");
+    }
+    assert_eq!(good("maxPods: 5\nmaxPods: 6").max_pods, 6);
+}
+
+#[test]
+fn a_value_that_is_the_default_anyway_is_not_worth_a_word() {
+    for lines in [
+        "port: 10250",
+        "enableServer: true",
+        "httpCheckFrequency: 20s",
+        "nodeStatusReportFrequency: 300s",
+        "streamingConnectionIdleTimeout: 240m",
+        "authorization: {mode: Webhook, webhook: {cacheAuthorizedTTL: 5m0s}}",
+        "evictionHard: {}",
+        "registerWithTaints: null",
+    ] {
+        assert_eq!(warnings(lines), Vec::<String>::new(), "{lines}");
+    }
+}
