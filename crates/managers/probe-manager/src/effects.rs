@@ -1,0 +1,109 @@
+//! Carrying one probe out.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::FaultHandle;
+use contract::runtime::{CallError, CallErrorKind, ExecSync, RuntimeHandle};
+use model::{ContainerId, PodUid};
+use ports::probe::{NetOutcome, NetProber, NetTarget, NetVerdict};
+use probe_schedule::target::Target;
+use probe_schedule::{Outcome, words};
+
+/// One probe to carry out.
+pub(crate) struct Job {
+    pub(crate) uid: PodUid,
+    pub(crate) container: ContainerId,
+    pub(crate) target: Result<Target, String>,
+    pub(crate) timeout: Duration,
+    pub(crate) user_agent: String,
+}
+
+/// What effects work with.
+#[derive(Clone)]
+pub(crate) struct Hands {
+    pub(crate) runtime: RuntimeHandle,
+    pub(crate) net: Arc<dyn NetProber>,
+    pub(crate) faults: FaultHandle,
+}
+
+/// Runs the probe, again at once while it ends in an error; gives the outcome and its text.
+pub(crate) async fn carry_out(hands: Hands, job: Job) -> (Outcome, String) {
+    hands.faults.hit("probe.begin").await;
+    let mut last = (Outcome::Error, String::new());
+    for _ in 0..words::ATTEMPTS {
+        last = match &job.target {
+            Err(why) => return (Outcome::Error, why.clone()),
+            Ok(Target::Exec { command }) => exec(&hands, &job, command).await,
+            Ok(other) => net(&hands, &job, other).await,
+        };
+        if last.0 != Outcome::Error {
+            break;
+        }
+    }
+    hands.faults.hit("probe.end").await;
+    last
+}
+
+async fn exec(hands: &Hands, job: &Job, command: &[String]) -> (Outcome, String) {
+    let request = ExecSync {
+        uid: job.uid.clone(),
+        container: job.container.clone(),
+        command: command.to_vec(),
+        timeout: job.timeout,
+    };
+    match hands.runtime.exec_sync(request).await {
+        Ok(done) => {
+            let mut output = done.stdout;
+            output.truncate(words::MAX_OUTPUT);
+            output.extend(done.stderr);
+            let outcome = if done.exit_code == 0 { Outcome::Success } else { Outcome::Failure };
+            (outcome, words::clip(&output))
+        }
+        Err(e) if e.kind == CallErrorKind::Timeout => {
+            (Outcome::Failure, format!("command {:?} timed out", command.join(" ")))
+        }
+        Err(e) => (Outcome::Error, rpc_text(&e)),
+    }
+}
+
+/// As Go prints a failed call.
+fn rpc_text(e: &CallError) -> String {
+    let code = match e.kind {
+        CallErrorKind::NotFound => "NotFound",
+        CallErrorKind::Unimplemented => "Unimplemented",
+        CallErrorKind::Timeout => "DeadlineExceeded",
+        CallErrorKind::Unavailable | CallErrorKind::Lost => "Unavailable",
+        CallErrorKind::Failed => "Unknown",
+    };
+    format!("rpc error: code = {code} desc = {}", e.message)
+}
+
+async fn net(hands: &Hands, job: &Job, target: &Target) -> (Outcome, String) {
+    let target = match target {
+        Target::Exec { .. } => return (Outcome::Error, "exec is not a network probe".to_owned()),
+        Target::Http(t) => NetTarget::Http {
+            tls: t.tls,
+            host: t.host.clone(),
+            port: t.port,
+            path: t.path.clone(),
+            headers: t.headers.clone(),
+            host_header: t.host_header.clone(),
+        },
+        Target::Tcp { host, port } => NetTarget::Tcp { host: host.clone(), port: *port },
+        Target::Grpc { host, port, service } => NetTarget::Grpc {
+            host: host.clone(),
+            port: *port,
+            service: service.clone(),
+            user_agent: job.user_agent.clone(),
+        },
+    };
+    let NetOutcome { verdict, output } = hands.net.probe(target, job.timeout).await;
+    let outcome = match verdict {
+        NetVerdict::Success => Outcome::Success,
+        NetVerdict::Warning => Outcome::Warning,
+        NetVerdict::Failure => Outcome::Failure,
+        NetVerdict::Error => Outcome::Error,
+    };
+    (outcome, words::clip(output.as_bytes()))
+}

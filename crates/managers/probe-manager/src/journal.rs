@@ -1,0 +1,110 @@
+//! Verdicts on disk: one small text per container instance.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use model::ContainerId;
+use ports::journal::{Journal, JournalError};
+use probe_schedule::{Kind, Verdict};
+
+const TABLE: &str = "probe/";
+
+/// What an earlier daemon had decided.
+pub(crate) type Kept = BTreeMap<ContainerId, BTreeMap<Kind, Verdict>>;
+
+/// Writes that wait for the one in flight. A later write to a key replaces an earlier one.
+#[derive(Default)]
+pub(crate) struct Writes {
+    pending: BTreeMap<String, Option<Vec<u8>>>,
+    writing: bool,
+}
+
+impl Writes {
+    pub(crate) fn save(&mut self, id: &ContainerId, verdicts: impl Iterator<Item = (Kind, Verdict)>) {
+        self.pending.insert(key(id), Some(encode(verdicts)));
+    }
+
+    pub(crate) fn remove(&mut self, id: &ContainerId) {
+        self.pending.insert(key(id), None);
+    }
+
+    /// The batch to write next, unless one is being written.
+    pub(crate) fn take(&mut self) -> Option<BTreeMap<String, Option<Vec<u8>>>> {
+        if self.writing || self.pending.is_empty() {
+            return None;
+        }
+        self.writing = true;
+        Some(std::mem::take(&mut self.pending))
+    }
+
+    pub(crate) fn written(&mut self) {
+        self.writing = false;
+    }
+}
+
+fn key(id: &ContainerId) -> String {
+    format!("{TABLE}{id}")
+}
+
+/// Blocks; gives the first failure after having tried all.
+pub(crate) fn write(journal: &dyn Journal, batch: BTreeMap<String, Option<Vec<u8>>>) -> Result<(), JournalError> {
+    let mut outcome = Ok(());
+    for (key, value) in batch {
+        let done = match value {
+            Some(value) => journal.save(&key, &value),
+            None => journal.remove(&key),
+        };
+        outcome = outcome.and(done);
+    }
+    outcome
+}
+
+/// Blocks. What cannot be read as a verdict is passed over.
+pub(crate) fn load(journal: &Arc<dyn Journal>) -> Result<Kept, JournalError> {
+    let mut kept = Kept::new();
+    for key in journal.keys(TABLE)? {
+        let Some(id) = key.strip_prefix(TABLE) else { continue };
+        if let Some(value) = journal.load(&key)? {
+            kept.insert(id.into(), decode(&value));
+        }
+    }
+    Ok(kept)
+}
+
+fn encode(verdicts: impl Iterator<Item = (Kind, Verdict)>) -> Vec<u8> {
+    verdicts
+        .flat_map(|(kind, verdict)| {
+            let kind = match kind {
+                Kind::Startup => b's',
+                Kind::Readiness => b'r',
+                Kind::Liveness => b'l',
+            };
+            let verdict = match verdict {
+                Verdict::Unknown => b'?',
+                Verdict::Success => b'+',
+                Verdict::Failure => b'-',
+            };
+            [kind, verdict]
+        })
+        .collect()
+}
+
+fn decode(text: &[u8]) -> BTreeMap<Kind, Verdict> {
+    text.chunks_exact(2)
+        .filter_map(|pair| {
+            let kind = match pair[0] {
+                b's' => Kind::Startup,
+                b'r' => Kind::Readiness,
+                b'l' => Kind::Liveness,
+                _ => return None,
+            };
+            let verdict = match pair[1] {
+                b'?' => Verdict::Unknown,
+                b'+' => Verdict::Success,
+                b'-' => Verdict::Failure,
+                _ => return None,
+            };
+            Some((kind, verdict))
+        })
+        .collect()
+}

@@ -1,0 +1,94 @@
+//! **Charter.** ProbeManager: runs liveness, readiness and startup probes and publishes what they add up to.
+//!
+//! **Owns.** Which probes exist, when each is due (one timer for all), their thresholds, the slots in which probes run.
+//! **Asks and views.** RuntimeClient (exec), EventRecorder; the network through [`ports::probe::NetProber`]; reads the status
+//! board for container ids, `started` and pod addresses; posts [`contract::probe::PodProbes`] rows.
+//! **Never.** Restarts or judges a container: a failed liveness probe is a verdict that the pod's worker reads. Never blocks a
+//! turn on a probe.
+//! **Lost on restart and how it is recovered.** Pods come back from the intake board, verdicts from the probe board (both live in
+//! the wiring); counts below a threshold start anew, running probes are repeated. Over a death of the daemon verdicts come
+//! back from the journal, so that no pod turns unready for it.
+//! **Read next.** `probe_schedule::Worker` and its tests (the book's tick table), then `actor.rs`.
+
+#![forbid(unsafe_code)]
+
+mod actor;
+mod effects;
+mod entry;
+mod journal;
+
+use std::sync::Arc;
+
+use contract::event::EventHandle;
+use contract::probe::{PodProbes, ProbeHandle};
+use contract::runtime::RuntimeHandle;
+use contract::status::StatusEntry;
+use contract::view::Board;
+use model::core::Pod;
+use model::{PodUid, Timestamp};
+use ports::journal::Journal;
+use ports::probe::NetProber;
+
+pub use crate::actor::ProbeManager;
+
+/// Settings.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// When the daemon started (wall clock): older containers keep what they had.
+    pub daemon_started: Timestamp,
+    /// `kube-probe/<major>.<minor>`.
+    pub user_agent: String,
+    /// Probes that may run at the same time; further ones queue.
+    pub max_running: usize,
+}
+
+impl Config {
+    /// What a node uses.
+    #[must_use]
+    pub fn new(daemon_started: Timestamp) -> Self {
+        Self { daemon_started, user_agent: "kube-probe/1.36".to_owned(), max_running: 128 }
+    }
+}
+
+/// What the manager works with. Clone it into the factory: the boards must be the same in every generation.
+#[derive(Clone)]
+pub struct Deps {
+    /// Exec probes.
+    pub runtime: RuntimeHandle,
+    /// Events.
+    pub events: EventHandle,
+    /// StatusManager's board.
+    pub status: Board<PodUid, StatusEntry>,
+    /// The own board.
+    pub view: Board<PodUid, PodProbes>,
+    /// HTTP, TCP and gRPC probes.
+    pub net: Arc<dyn NetProber>,
+    /// Where verdicts outlive the daemon; `None`: they do not.
+    pub journal: Option<Arc<dyn Journal>>,
+    /// Pods under probe, for the next generation of this actor. Nobody else reads it.
+    pub intake: Board<PodUid, Pod>,
+}
+
+impl Deps {
+    /// Without a journal.
+    #[must_use]
+    pub fn new(
+        runtime: RuntimeHandle,
+        events: EventHandle,
+        status: Board<PodUid, StatusEntry>,
+        view: Board<PodUid, PodProbes>,
+        net: Arc<dyn NetProber>,
+    ) -> Self {
+        Self { runtime, events, status, view, net, journal: None, intake: Board::new() }
+    }
+}
+
+/// Routes the handle's messages to this actor.
+pub fn connect(handle: &ProbeHandle, to: &::actor::ActorRef<ProbeManager>) {
+    handle.start_probes.connect(to);
+    handle.stop_probes.connect(to);
+    handle.retain_probes.connect(to);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,5 @@
+//! The manager with fakes around it, on a paused clock.
+
+mod bed;
+mod faults;
+mod probing;

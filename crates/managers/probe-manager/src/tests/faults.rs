@@ -1,0 +1,132 @@
+use std::time::Duration;
+
+use actor::testing;
+use contract::probe::ProbeKind::{Liveness, Readiness};
+use contract::probe::ProbeVerdict::{Failure, Success};
+use model::core::{Container, Pod};
+use std::sync::Arc;
+
+use super::bed::{Bed, container, every, http, net_failure, pass, pod, running, tcp};
+
+fn both(uid: &str) -> Arc<Pod> {
+    pod(
+        uid,
+        vec![Container { readiness_probe: http(80, every(2)), liveness_probe: tcp(81, every(2)), ..container("m") }],
+    )
+}
+
+#[test]
+fn a_killed_manager_comes_back_with_its_verdicts() {
+    testing::run(1, |kernel| async move {
+        let bed = Bed::new(kernel);
+        let p = both("u1");
+        bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
+        bed.start(&p).await;
+        pass(100).await;
+        let mut rows = bed.handle.view.subscribe(model::pod::uid(&p));
+        rows.borrow_and_update();
+        bed.net.lock().unwrap().delay = Duration::from_secs(1);
+        for _ in 0..3 {
+            bed.manager.kill();
+            pass(100).await;
+            let row = rows.borrow_and_update().clone().unwrap();
+            assert_eq!(row.verdict(&"c1".into(), Readiness), Some(Success), "no flip");
+        }
+        assert_eq!(bed.manager.info().restarts, 3);
+        bed.net.lock().unwrap().delay = Duration::ZERO;
+        let before = bed.net_count();
+        pass(4_100).await;
+        assert!(bed.net_count() >= before + 4, "it probes again");
+        assert_eq!(bed.verdict(&p, "c1", Liveness), Some(Success));
+    });
+}
+
+#[test]
+fn a_probe_on_hold_stays_on_hold_over_a_restart() {
+    testing::run(1, |kernel| async move {
+        let bed = Bed::new(kernel);
+        let p = both("u1");
+        bed.net.lock().unwrap().answers.insert(81, net_failure("refused"));
+        bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
+        bed.start(&p).await;
+        pass(4_100).await;
+        assert_eq!(bed.verdict(&p, "c1", Liveness), Some(Failure));
+        let told = bed.messages().len();
+        bed.manager.kill();
+        pass(20_000).await;
+        assert_eq!(bed.verdict(&p, "c1", Liveness), Some(Failure));
+        assert_eq!(bed.messages().len(), told);
+    });
+}
+
+#[test]
+fn a_stopped_pod_does_not_come_back_with_a_restart() {
+    testing::run(1, |kernel| async move {
+        let bed = Bed::new(kernel);
+        let p = both("u1");
+        bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
+        bed.start(&p).await;
+        pass(100).await;
+        bed.stop(&p, false).await;
+        bed.manager.kill();
+        let before = bed.net_count();
+        pass(10_000).await;
+        assert!(bed.row(&p).is_none());
+        assert_eq!(bed.net_count(), before);
+    });
+}
+
+#[test]
+fn a_probe_that_ended_does_not_come_back_with_a_restart() {
+    testing::run(1, |kernel| async move {
+        let bed = Bed::new(kernel);
+        let p = both("u1");
+        bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
+        bed.start(&p).await;
+        pass(100).await;
+        bed.stop(&p, true).await;
+        bed.manager.kill();
+        pass(100).await;
+        assert_eq!(bed.row(&p).unwrap().probes["m"], [Readiness].into());
+    });
+}
+
+#[test]
+fn every_fault_point_survives_panic_kill_and_stall() {
+    let points = ["probe.start", "probe.tick", "probe.begin", "probe.end", "probe.finish", "probe.stop"];
+    for point in points {
+        for fault in ["panic", "kill", "stall(3s)"] {
+            testing::run(3, |kernel| async move {
+                let bed = Bed::new(kernel);
+                bed.kernel.faults().enable();
+                let gone = both("gone");
+                bed.start(&gone).await;
+                bed.kernel.faults().add_text(&format!("probe-manager: {fault}@{point}#1")).unwrap();
+                let pods: Vec<_> = (0..20).map(|i| both(&format!("u{i}"))).collect();
+                for p in &pods {
+                    bed.show(p, vec![running("m", "c1", bed.wall(), true)]);
+                    let start = contract::probe::StartProbes { pod: p.clone() };
+                    // The worker repeats the request with its next sync.
+                    while bed.handle.start_probes.ask(start.clone(), Duration::from_secs(9)).await.is_err() {
+                        pass(10).await;
+                    }
+                }
+                let stop = contract::probe::StopProbes { uid: model::pod::uid(&gone), keep_readiness: false };
+                while bed.handle.stop_probes.ask(stop.clone(), Duration::from_secs(9)).await.is_err() {
+                    pass(10).await;
+                }
+                pass(10_000).await;
+                let struck = bed.kernel.faults().log();
+                assert_eq!(struck.len(), 1, "{fault}@{point} was not struck");
+                for p in &pods {
+                    assert_eq!(bed.verdict(p, "c1", Readiness), Some(Success), "{fault}@{point}");
+                    assert_eq!(bed.verdict(p, "c1", Liveness), Some(Success), "{fault}@{point}");
+                }
+                assert!(bed.row(&gone).is_none(), "{fault}@{point}");
+                let before = bed.net_count();
+                pass(4_100).await;
+                assert!(bed.net_count() >= before + 2 * 2 * pods.len(), "{fault}@{point}: it goes on");
+            });
+        }
+    }
+}
