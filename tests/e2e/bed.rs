@@ -56,3 +56,36 @@ fn registries_serve_what_was_pushed_and_ask_for_passwords() {
         cri.pull("closed.example/app:1", login).await.expect("with the password");
     });
 }
+
+#[test]
+fn host_ports_are_served_and_leave_no_rule_behind() {
+    let bed = TestBed::start(Options::default()).expect("a bed");
+    let rules = || {
+        let list = std::process::Command::new("iptables").args(["-w", "-t", "nat", "-S"]).output().expect("iptables");
+        String::from_utf8_lossy(&list.stdout).into_owned()
+    };
+    let network = format!("bosun-{}", bed.id());
+    wait(async {
+        let cri = cri(&bed).host_port(31_947, 80);
+        let serve = "while :; do echo -e 'HTTP/1.0 200 OK\\r\\n\\r\\nhello' | nc -l -p 80; done";
+        cri.start_pause_pod("served", BUSYBOX_IMAGES[0], &["sh", "-c", serve]).await.expect("starts");
+    });
+    let chain = rules().lines().find(|r| r.contains(&network)).expect("a rule of our network").to_owned();
+    let chain = chain.rsplit(' ').next().expect("the chain it jumps to").to_owned();
+    let address = format!("{}:31947", bed.node_ip());
+    let answer = testbed::wait_until("the host port to answer", std::time::Duration::from_secs(10), || {
+        use std::io::{Read, Write};
+        let ask = || -> std::io::Result<String> {
+            let mut stream = std::net::TcpStream::connect(&address)?;
+            stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
+            let mut text = String::new();
+            stream.read_to_string(&mut text)?;
+            Ok(text)
+        };
+        ask().map_err(|e| e.to_string())
+    });
+    assert!(answer.expect("an answer").contains("hello"));
+    assert_eq!(bed.close(), Vec::<String>::new());
+    let left = rules();
+    assert!(!left.contains(&network) && !left.contains(&chain), "{left}");
+}

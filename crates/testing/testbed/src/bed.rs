@@ -10,7 +10,7 @@ use crate::cleanup::{self, Remains};
 use crate::error::file;
 use crate::network::Network;
 use crate::process::ProcessId;
-use crate::{BASH_IMAGE, BUSYBOX_IMAGES, BedError, Image, PAUSE_IMAGE, command, config, machine, wait_until};
+use crate::{BASH_IMAGE, BUSYBOX_IMAGES, BedError, Image, PAUSE_IMAGE, command, config, cri, machine, wait_until};
 
 /// How a bed is made.
 #[derive(Debug, Clone)]
@@ -175,10 +175,7 @@ impl TestBed {
         self.containerd = Some(child);
         let answers = |bed: &mut Self| match bed.containerd.as_mut().map(Child::try_wait) {
             Some(Ok(Some(status))) => Err(format!("containerd ended with {status}")),
-            _ => bed.ctr(&["plugins", "ls"]).map_err(|e| e.to_string()).and_then(|list| {
-                let cri = list.lines().find(|l| l.contains(" cri ")).unwrap_or("no CRI plugin");
-                if cri.trim_end().ends_with("ok") { Ok(()) } else { Err(cri.to_owned()) }
-            }),
+            _ => cri::ready(&bed.socket()),
         };
         wait_until("containerd to serve", Duration::from_secs(30), || answers(self)).map_err(|e| match e {
             BedError::Timeout { what, limit, detail } => {

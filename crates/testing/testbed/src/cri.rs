@@ -16,6 +16,7 @@ pub struct Cri {
     channel: Channel,
     cgroup_parent: String,
     logs: PathBuf,
+    ports: Vec<v1::PortMapping>,
 }
 
 impl Cri {
@@ -29,7 +30,14 @@ impl Cri {
             async move { tokio::net::UnixStream::connect(socket).await.map(TokioIo::new) }
         });
         let channel = Endpoint::from_static("http://localhost").connect_with_connector_lazy(connector);
-        Cri { channel, cgroup_parent: format!("{cgroup_root}/raw"), logs: logs.to_owned() }
+        Cri { channel, cgroup_parent: format!("{cgroup_root}/raw"), logs: logs.to_owned(), ports: Vec::new() }
+    }
+
+    /// Pods started from now on offer their `container_port` as `host_port` of the node (TCP).
+    #[must_use]
+    pub fn host_port(mut self, host_port: i32, container_port: i32) -> Self {
+        self.ports.push(v1::PortMapping { host_port, container_port, ..Default::default() });
+        self
     }
 
     async fn call<Req, Res>(&self, service: &str, method: &str, request: Req) -> Result<Res, Status>
@@ -163,11 +171,26 @@ impl Cri {
                 attempt: 0,
             }),
             hostname: name.to_owned(),
+            port_mappings: self.ports.clone(),
             log_directory: self.logs.join(name).to_string_lossy().into_owned(),
             linux: Some(linux),
             ..Default::default()
         }
     }
+}
+
+/// Whether the runtime serves CRI: containerd listens some time before it has looked at its own containers.
+pub(crate) fn ready(socket: &Path) -> Result<(), String> {
+    if !socket.exists() {
+        return Err(format!("no socket {}", socket.display()));
+    }
+    let cri = |socket: &Path| Cri::new(socket, "", Path::new(""));
+    // A thread of its own: the caller may be inside a runtime.
+    let ask = || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|e| e.to_string())?;
+        runtime.block_on(async { cri(socket).sandboxes().await }).map(drop).map_err(|e| e.to_string())
+    };
+    std::thread::scope(|scope| scope.spawn(ask).join().unwrap_or_else(|_| Err("the asking thread panicked".to_owned())))
 }
 
 fn container(image: &str, command: &[&str]) -> v1::ContainerConfig {
