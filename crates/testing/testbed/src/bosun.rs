@@ -23,7 +23,7 @@ pub struct BosunOptions {
     pub faults: bool,
     /// Fields laid over the bed's KubeletConfiguration.
     pub config: Value,
-    /// `RUST_LOG` of the daemon.
+    /// What the daemon logs (`--log`).
     pub log: String,
 }
 
@@ -83,11 +83,12 @@ impl Bosun {
         let mut start = Command::new(&self.options.program);
         start.arg("run").arg("--config").arg(self.dir.join("kubelet.yaml"));
         start.arg("--root-dir").arg(self.dir.join("node")).arg("--socket").arg(self.socket());
-        start.args(["--hostname-override", &self.options.hostname]);
+        start.args(["--hostname-override", &self.options.hostname, "--node-ip", &bed.node_ip()]);
+        start.args(["--log", &self.options.log]);
+        start.arg("--container-logs-dir").arg(self.dir.join("container-logs"));
         if self.options.faults {
             start.arg("--enable-faults");
         }
-        start.env("RUST_LOG", &self.options.log);
         self.child = Some(bed.spawn_logged(&mut start, &self.log_path())?);
         Ok(())
     }

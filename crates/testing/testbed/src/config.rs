@@ -98,6 +98,7 @@ pub(crate) fn kubelet(dir: &Path, cgroup_root: &str, socket: &Path, extra: &serd
         "enforceNodeAllocatable": ["none"],
         "podLogsDir": dir.join("logs"),
         "failSwapOn": false,
+        "failCgroupV1": false,
         "maxPods": 250,
         // File name and line of resolv.conf are the host's business; pods of the bed need no names.
         "resolvConf": dir.join("resolv.conf"),
