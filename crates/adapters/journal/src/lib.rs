@@ -1,11 +1,13 @@
-//! The journal on disk: one redb file, every write durable when it returns.
+//! The journal on disk: one redb file, every write durable when it returns. Writes that come together share one commit.
 //!
 //! A damaged file is set aside (`<file>.damaged`) and a fresh one begun: what it held is worth less than a node that runs.
 //! Never holds more than a few kilobytes per pod.
 
 #![forbid(unsafe_code)]
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use ports::journal::{Journal, JournalError};
 use redb::{Database, ReadableDatabase, TableDefinition};
@@ -19,6 +21,25 @@ const CACHE_BYTES: usize = 256 << 10;
 pub struct RedbJournal {
     db: Database,
     path: PathBuf,
+    queue: Mutex<Queue>,
+    committed: Condvar,
+}
+
+/// A line to write; `None` removes it.
+type Change = (String, Option<Vec<u8>>);
+
+/// Group commit: one writer commits for all who wait.
+#[derive(Debug, Default)]
+struct Queue {
+    changes: Vec<Change>,
+    /// Number of the batch that is being collected.
+    batch: u64,
+    /// Batches before this one are done.
+    done: u64,
+    /// Somebody is committing.
+    busy: bool,
+    /// Failures of batches whose waiters may still ask.
+    failed: BTreeMap<u64, JournalError>,
 }
 
 impl RedbJournal {
@@ -43,21 +64,61 @@ impl RedbJournal {
                 open().map_err(|e| error(path, e))?
             }
         };
-        let journal = Self { db, path: path.to_owned() };
-        journal.write(|_| Ok(()))?;
+        let journal =
+            Self { db, path: path.to_owned(), queue: Mutex::new(Queue::default()), committed: Condvar::new() };
+        journal.commit(&[])?;
         Ok(journal)
     }
 
-    fn write(
-        &self,
-        change: impl FnOnce(&mut redb::Table<'_, &'static str, &'static [u8]>) -> Result<(), redb::StorageError>,
-    ) -> Result<(), JournalError> {
+    fn commit(&self, changes: &[Change]) -> Result<(), JournalError> {
         let tx = self.db.begin_write().map_err(|e| error(&self.path, e))?;
         {
             let mut table = tx.open_table(LINES).map_err(|e| error(&self.path, e))?;
-            change(&mut table).map_err(|e| error(&self.path, e))?;
+            for (key, value) in changes {
+                let done = match value {
+                    Some(value) => table.insert(key.as_str(), value.as_slice()).map(drop),
+                    None => table.remove(key.as_str()).map(drop),
+                };
+                done.map_err(|e| error(&self.path, e))?;
+            }
         }
         tx.commit().map_err(|e| error(&self.path, e))
+    }
+
+    /// Queues a change and returns when it is on disk: the first to come commits for all who came meanwhile.
+    fn write(&self, change: Change) -> Result<(), JournalError> {
+        let mut queue = self.queue();
+        let mine = queue.batch;
+        queue.changes.push(change);
+        while queue.done <= mine {
+            if queue.busy {
+                queue = self.committed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            }
+            queue.busy = true;
+            let batch = queue.batch;
+            let changes = std::mem::take(&mut queue.changes);
+            queue.batch += 1;
+            drop(queue);
+            let outcome = self.commit(&changes);
+            queue = self.queue();
+            queue.busy = false;
+            queue.done = batch + 1;
+            if let Err(e) = outcome {
+                queue.failed.insert(batch, e);
+            }
+            // Whoever waited for a batch this old has long been answered.
+            queue.failed.retain(|b, _| b + 1000 > batch);
+            self.committed.notify_all();
+        }
+        match queue.failed.get(&mine) {
+            None => Ok(()),
+            Some(e) => Err(JournalError { message: e.message.clone() }),
+        }
+    }
+
+    fn queue(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -74,11 +135,11 @@ impl Journal for RedbJournal {
     }
 
     fn save(&self, key: &str, value: &[u8]) -> Result<(), JournalError> {
-        self.write(|table| table.insert(key, value).map(drop))
+        self.write((key.to_owned(), Some(value.to_vec())))
     }
 
     fn remove(&self, key: &str) -> Result<(), JournalError> {
-        self.write(|table| table.remove(key).map(drop))
+        self.write((key.to_owned(), None))
     }
 
     fn keys(&self, prefix: &str) -> Result<Vec<String>, JournalError> {
@@ -117,6 +178,20 @@ mod tests {
         assert_eq!(j.load("worker/a").unwrap().as_deref(), Some(&b"1b"[..]));
         assert_eq!(j.load("volume/a").unwrap(), None);
         assert_eq!(j.keys("worker/").unwrap(), ["worker/a", "worker/b"]);
+    }
+
+    #[test]
+    fn writes_of_many_threads_all_land() {
+        let dir = tempfile::tempdir().unwrap();
+        let j = RedbJournal::open(&dir.path().join("journal.redb")).unwrap();
+        std::thread::scope(|s| {
+            for i in 0..40 {
+                let j = &j;
+                s.spawn(move || j.save(&format!("worker/{i:02}"), b"x").unwrap());
+            }
+        });
+        assert_eq!(j.keys("worker/").unwrap().len(), 40);
+        assert!(j.queue().batch <= 40, "waiting writes share commits");
     }
 
     #[test]

@@ -44,7 +44,9 @@ impl Job {
             self.event(EventType::Warning, "FailedSync", format!("error determining status: {e}"));
             Failure::new(format!("error determining status: {e}"))
         })?;
-        self.note_start().await;
+        if self.memo.record.started_ns == 0 {
+            self.memo.record.started_ns = self.now().0;
+        }
         let status = self.generate(&observed, false);
         let terminal = model::pod::is_terminal_phase(status.phase.as_deref());
         self.publish(status.clone()).await?;
@@ -67,18 +69,14 @@ impl Job {
         self.faults.hit("planned").await;
         let outcome = self.carry_out(&plan, observed.clone(), status, &cgroup_parent, mounted).await;
         self.remove_superseded(&observed).await;
-        let acted = outcome?;
-        Ok(if acted { Synced::Acted } else { Synced::Settled })
-    }
-
-    /// The first sync of a pod fixes its start time, also over a death of the daemon.
-    async fn note_start(&mut self) {
-        if self.memo.record.started_ns == 0 {
-            self.memo.record.started_ns = self.now().0;
+        if outcome? {
+            return Ok(Synced::Acted);
         }
         if !self.memo.saved {
+            // The start time outlives the daemon; kept here, where nothing waits for it.
             self.save_record().await;
         }
+        Ok(Synced::Settled)
     }
 
     fn check_stop(&self) -> Result<(), Failure> {
