@@ -1,0 +1,282 @@
+//! Requests in simulated time.
+
+use std::time::Duration;
+
+use actor::testing::{run, settle};
+use contract::image::{EnsuredImage, ImageView};
+use ports::runtime::{RuntimeCode, RuntimeError};
+
+use super::fake::{Bench, LONG, Setup, reason, request};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+#[test]
+fn an_image_that_is_there_is_used_without_a_pull() {
+    run(1, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        for (image, tagged, uid, username) in [
+            ("plain:1", "plain:1", None, ""),
+            ("numeric:1", "numeric:1", Some(1000), ""),
+            ("named", "named:latest", None, "app"),
+        ] {
+            bench.images.put(tagged);
+            for policy in ["IfNotPresent", "Never"] {
+                let got = bench.ensure("p", image, policy).await.unwrap();
+                let image_ref = format!("sha256:id-of-{tagged}");
+                assert_eq!(got, EnsuredImage { image_ref, uid, username: username.into() });
+            }
+            let line = format!(
+                "p spec.containers{{app}} Normal Pulled: Container image \"{image}\" already present on machine and can be accessed by the pod"
+            );
+            assert_eq!(bench.events().await, [line.clone(), line]);
+        }
+        assert!(bench.images.pulls().is_empty());
+    });
+}
+
+#[test]
+fn an_absent_image_is_pulled_with_what_the_kubelet_sends() {
+    run(2, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.images.lasts("numeric:latest", Duration::from_millis(2345));
+        let got = bench.ensure("p", "numeric", "IfNotPresent").await.unwrap();
+        assert_eq!(
+            got,
+            EnsuredImage { image_ref: "sha256:id-of-numeric:latest".into(), uid: Some(1000), username: String::new() }
+        );
+        assert_eq!(
+            bench.events().await,
+            [
+                "p spec.containers{app} Normal Pulling: Pulling image \"numeric\"",
+                "p spec.containers{app} Normal Pulled: Successfully pulled image \"numeric\" in 2.345s (2.345s including waiting). Image size: 4242 bytes.",
+            ]
+        );
+        let sent = bench.images.pulls().remove(0);
+        let spec = sent.image.unwrap();
+        assert_eq!((spec.image.as_str(), spec.annotations["note"].as_str()), ("numeric:latest", "kept"));
+        assert_eq!(sent.sandbox_config.unwrap().metadata.unwrap().name, "p");
+        assert!(sent.auth.is_none());
+    });
+}
+
+#[test]
+fn always_pulls_what_is_there() {
+    run(3, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.images.put("a:1");
+        for _ in 0..2 {
+            assert!(bench.ensure("p", "a:1", "Always").await.is_ok());
+        }
+        assert_eq!(bench.images.pulls().len(), 2);
+    });
+}
+
+#[test]
+fn failures_table() {
+    run(4, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        let unknown = [(RuntimeCode::Unknown, "no match for platform")];
+        let deadline = [(RuntimeCode::DeadlineExceeded, "Deadline Exceeded")];
+        let registry = [(RuntimeCode::Unknown, "RegistryUnavailable: gone")];
+        bench.images.fail_next("unknown:1", &unknown);
+        bench.images.fail_next("deadline:1", &deadline);
+        bench.images.fail_next("registry:1", &registry);
+        for (image, policy, reason, message, event) in [
+            (
+                "absent:1",
+                "Never",
+                "ErrImageNeverPull",
+                "Container image \"absent:1\" is not present with pull policy of Never",
+                "Warning ErrImageNeverPull: Container image \"absent:1\" is not present with pull policy of Never",
+            ),
+            (
+                "Bad Name",
+                "Always",
+                "InvalidImageName",
+                "Failed to apply default image tag \"Bad Name\": couldn't parse image name \"Bad Name\": invalid reference format: repository name (Bad Name) must be lowercase",
+                "Warning InspectFailed: Failed to apply default image tag \"Bad Name\": couldn't parse image name \"Bad Name\": invalid reference format: repository name (Bad Name) must be lowercase",
+            ),
+            (
+                "unknown:1",
+                "IfNotPresent",
+                "ErrImagePull",
+                "no match for platform",
+                "Warning Failed: Failed to pull image \"unknown:1\": no match for platform",
+            ),
+            (
+                "deadline:1",
+                "IfNotPresent",
+                "ErrImagePull",
+                "rpc error: code = DeadlineExceeded desc = Deadline Exceeded",
+                "Warning Failed: Failed to pull image \"deadline:1\": rpc error: code = DeadlineExceeded desc = Deadline Exceeded",
+            ),
+            (
+                "registry:1",
+                "IfNotPresent",
+                "RegistryUnavailable",
+                "image pull failed for registry:1 because the registry is unavailable: gone",
+                "Warning Failed: Failed to pull image \"registry:1\": RegistryUnavailable: gone",
+            ),
+        ] {
+            let e = bench.ensure("p", image, policy).await.unwrap_err();
+            assert_eq!((e.reason.as_str(), e.message.as_str()), (reason, message), "{image}");
+            let events = bench.events().await;
+            assert_eq!(events.last().unwrap().strip_prefix("p spec.containers{app} "), Some(event), "{image}");
+        }
+        bench.images.fail_inspection(RuntimeError::new(RuntimeCode::Unavailable, "gone"));
+        let e = bench.ensure("p", "a:1", "IfNotPresent").await.unwrap_err();
+        assert_eq!(e.reason, "ImageInspectError");
+        assert_eq!(e.message, "Failed to inspect image \"a:1\": rpc error: code = Unavailable desc = gone");
+    });
+}
+
+#[test]
+fn failed_pulls_back_off_per_pod_and_name_their_reason() {
+    run(5, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.images.fail_next("a:1", &[(RuntimeCode::NotFound, "no such thing"); 9]);
+        let pulls = || bench.images.pulls().len();
+        assert_eq!(reason(&bench.ensure("p", "a:1", "IfNotPresent").await), "ErrImagePull");
+        bench.events().await;
+        let e = bench.ensure("p", "a:1", "IfNotPresent").await.unwrap_err();
+        assert_eq!(e.reason, "ImagePullBackOff");
+        assert_eq!(
+            e.message,
+            "Back-off pulling image \"a:1\": ErrImagePull: rpc error: code = NotFound desc = no such thing"
+        );
+        assert_eq!(bench.events().await, ["p spec.containers{app} Normal BackOff: Back-off pulling image \"a:1\""]);
+        assert_eq!(pulls(), 1);
+        assert_eq!(
+            reason(&bench.ensure("other", "a:1", "IfNotPresent").await),
+            "ErrImagePull",
+            "another pod starts afresh"
+        );
+        for (wait, expected) in
+            [(10, "ErrImagePull"), (10, "ImagePullBackOff"), (10, "ErrImagePull"), (39, "ImagePullBackOff")]
+        {
+            tokio::time::sleep(wait * SECOND).await;
+            assert_eq!(reason(&bench.ensure("p", "a:1", "IfNotPresent").await), expected, "after {wait} s more");
+        }
+        tokio::time::sleep(700 * SECOND).await;
+        bench.images.fail_next("a:1", &[]);
+        assert_eq!(reason(&bench.ensure("p", "a:1", "IfNotPresent").await), "ok");
+    });
+}
+
+#[test]
+fn serial_pulls_wait_in_line_and_parallel_ones_up_to_their_number() {
+    for (serial, parallel_max, most) in [(true, None, 1), (true, Some(5), 1), (false, Some(2), 2), (false, None, 4)] {
+        run(6, |kernel| async move {
+            let bench = Bench::start(&kernel, Setup { serial, parallel_max, ..Setup::default() });
+            let jobs: Vec<_> = (0..4).map(|n| bench.ensure_beside("p", &format!("i{n}:1"))).collect();
+            settle().await;
+            let view = bench.view();
+            assert_eq!((view.pulling.len(), view.queued), (most, 4 - most));
+            for job in jobs {
+                assert!(job.await.unwrap().is_ok());
+            }
+            assert_eq!(bench.images.most(), most);
+            assert_eq!(*bench.view(), ImageView::default());
+            let waits = bench.events().await.iter().filter(|e| e.contains("in 1s (1s including")).count();
+            assert_eq!(waits, most, "who waited says so");
+        });
+    }
+}
+
+#[test]
+fn over_the_rate_is_a_failure_that_backs_off() {
+    run(7, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup { qps: 1, burst: 2, serial: false, parallel_max: None });
+        let jobs: Vec<_> = (0..3).map(|n| bench.ensure_beside("p", &format!("i{n}:1"))).collect();
+        let mut failed = Vec::new();
+        for job in jobs {
+            failed.extend(job.await.unwrap().err());
+        }
+        assert_eq!(failed.len(), 1);
+        assert_eq!((failed[0].reason.as_str(), failed[0].message.as_str()), ("ErrImagePull", "pull QPS exceeded"));
+        assert_eq!(reason(&bench.ensure("p", "i2:1", "IfNotPresent").await), "ImagePullBackOff");
+        assert_eq!(bench.images.pulls().len(), 2);
+    });
+}
+
+#[test]
+fn pods_that_want_the_same_image_share_one_pull_and_its_failure() {
+    run(8, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup { serial: false, ..Setup::default() });
+        for (errors, expected) in [(vec![], "ok"), (vec![(RuntimeCode::Unknown, "bad")], "ErrImagePull")] {
+            let image = format!("shared-{expected}:1").to_lowercase();
+            bench.images.fail_next(&image, &errors);
+            let before = bench.images.pulls().len();
+            let jobs: Vec<_> = (0..5).map(|n| bench.ensure_beside(&format!("p{n}"), &image)).collect();
+            for job in jobs {
+                assert_eq!(reason(&job.await.unwrap()), expected);
+            }
+            assert_eq!(bench.images.pulls().len() - before, 1);
+            let events = bench.events().await;
+            assert_eq!(events.len(), 10, "each pod is told of its own: {events:?}");
+        }
+        for n in 0..5 {
+            let again = bench.ensure(&format!("p{n}"), "shared-errimagepull:1", "IfNotPresent").await;
+            assert_eq!(reason(&again), "ImagePullBackOff", "each backs off by itself");
+        }
+    });
+}
+
+#[test]
+fn a_pull_outlives_its_asker_and_its_manager() {
+    run(9, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.images.lasts("big:1", 100 * SECOND);
+        let impatient = bench.handle.ensure_image.ask(request("p", "big:1", "IfNotPresent"), 5 * SECOND).await;
+        assert!(impatient.is_err());
+        let patient = bench.ensure_beside("q", "big:1");
+        settle().await;
+        bench.manager.kill();
+        tokio::time::sleep(SECOND).await;
+        assert_eq!(bench.manager.info().generation, 1);
+        assert_eq!(bench.images.running(), 1, "it goes on");
+        assert_eq!(bench.view().pulling, ["big:1"], "and is still shown");
+        assert_eq!(reason(&patient.await.unwrap()), "ok");
+        assert_eq!(bench.images.pulls().len(), 1);
+        assert_eq!(reason(&bench.ensure("p", "big:1", "IfNotPresent").await), "ok");
+    });
+}
+
+#[test]
+fn a_hung_pull_holds_up_nobody_who_needs_no_pull() {
+    run(10, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.images.lasts("hung:1", LONG);
+        let _hung = bench.ensure_beside("p", "hung:1");
+        settle().await;
+        bench.images.put("there:1");
+        let answer = bench.handle.ensure_image.ask(request("q", "there:1", "IfNotPresent"), SECOND).await;
+        assert!(answer.unwrap().is_ok());
+    });
+}
+
+#[test]
+fn a_leader_that_dies_is_replaced_by_a_follower() {
+    for point in ["pull", "pulled"] {
+        run(11, |kernel| async move {
+            kernel.faults().add_text(&format!("image-manager: panic@{point}#1")).unwrap();
+            let bench = Bench::start(&kernel, Setup::default());
+            let first = bench.ensure_beside("p", "a:1");
+            let second = bench.ensure_beside("q", "a:1");
+            let (first, second) = (first.await.unwrap(), second.await.unwrap());
+            assert_eq!((reason(&first), reason(&second)), ("ErrImagePull", "ok"), "{point}");
+            assert_eq!(*bench.view(), ImageView::default(), "{point}: the slot is free again");
+            assert_eq!(reason(&bench.ensure("p", "a:1", "IfNotPresent").await), "ok", "{point}");
+        });
+    }
+}
+
+#[test]
+fn a_panic_at_the_first_point_costs_one_answer() {
+    run(12, |kernel| async move {
+        kernel.faults().add_text("image-manager: panic@inspect#1").unwrap();
+        let bench = Bench::start(&kernel, Setup::default());
+        assert_eq!(reason(&bench.ensure("p", "a:1", "IfNotPresent").await), "ErrImagePull");
+        assert_eq!(reason(&bench.ensure("p", "a:1", "IfNotPresent").await), "ok");
+    });
+}
