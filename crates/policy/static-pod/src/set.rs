@@ -18,11 +18,11 @@ pub struct Shadowed<K> {
 
 /// Two manifests of one folder that define the same namespace and name collapse to one pod: the later wins
 /// (pod-lifecycle 1.5). `pods` come in the order of the folder, each with its origin (the file name).
-pub fn collapse<K: Clone>(pods: impl IntoIterator<Item = (K, Pod)>) -> (Vec<(K, Pod)>, Vec<Shadowed<K>>) {
-    let mut kept: BTreeMap<String, (K, Pod)> = BTreeMap::new();
+pub fn collapse<K: Clone, P: AsRef<Pod>>(pods: impl IntoIterator<Item = (K, P)>) -> (Vec<(K, P)>, Vec<Shadowed<K>>) {
+    let mut kept: BTreeMap<String, (K, P)> = BTreeMap::new();
     let mut shadowed = Vec::new();
     for (from, pod) in pods {
-        let full_name = full_name(&pod);
+        let full_name = full_name(pod.as_ref());
         if let Some((hidden, _)) = kept.insert(full_name.clone(), (from.clone(), pod)) {
             shadowed.push(Shadowed { from: hidden, by: from, full_name });
         }

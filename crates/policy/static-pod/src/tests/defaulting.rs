@@ -283,8 +283,8 @@ fn the_uid_never_moves_between_releases() {
 
 #[test]
 fn of_two_files_with_one_name_the_later_runs() {
-    let pod = |image: &str| read_json(&minimal(&[("spec.containers.0.image", json!(image))])).unwrap().pod;
-    let other = read_json(&minimal(&[("metadata.namespace", json!("other"))])).unwrap().pod;
+    let pod = |image: &str| Box::new(read_json(&minimal(&[("spec.containers.0.image", json!(image))])).unwrap().pod);
+    let other = Box::new(read_json(&minimal(&[("metadata.namespace", json!("other"))])).unwrap().pod);
     let (kept, shadowed) = collapse([("a", pod("x:1")), ("b", other), ("c", pod("x:2"))]);
     assert_eq!(kept.iter().map(|(from, _)| *from).collect::<Vec<_>>(), ["c", "b"]);
     assert_eq!(shadowed.len(), 1);

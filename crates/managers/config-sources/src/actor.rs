@@ -1,0 +1,366 @@
+//! The actor: watches, reads, hands the set over.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::{Actor, AskError, Ctx, supervised};
+use contract::config_sources::{Source, SourcesView};
+use contract::event::EventHandle;
+use contract::pod_manager::{PodManagerHandle, SetPods};
+use contract::view::Published;
+use futures::StreamExt;
+use model::event::{EventObject, EventType, NodeEvent};
+
+use crate::folder::{self, Found, Listing};
+use crate::store::{Report, Store};
+use crate::watch::{Change, Changes, FolderWatch};
+
+/// Changes that come within this time are read together.
+const GATHER: Duration = Duration::from_millis(10);
+/// Changes taken per turn at most.
+const CHUNK: usize = 64;
+/// Pause before a lost watch is set up anew; doubled up to the ceiling while it fails for another reason than a missing
+/// path.
+const WATCH_RETRY: Duration = Duration::from_secs(1);
+const WATCH_RETRY_MAX: Duration = Duration::from_secs(20);
+/// PodManager only takes the set in; it answers at once or is in trouble.
+const HAND_OVER: Duration = Duration::from_secs(5);
+/// Pause before the set is handed over again after a failure.
+const HAND_OVER_RETRY: Duration = Duration::from_millis(100);
+
+/// Settings.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Name of this node, part of the pods' names.
+    pub node_name: String,
+    /// Folder or file (`staticPodPath`).
+    pub path: PathBuf,
+    /// Period of the complete look (`fileCheckFrequency`).
+    pub period: Duration,
+}
+
+/// What ConfigSources works with.
+#[derive(Clone)]
+pub struct Deps {
+    /// Who tells of changes.
+    pub watch: Arc<dyn FolderWatch>,
+    /// What is published.
+    pub view: Published<SourcesView>,
+    /// Who takes the set.
+    pub pods: PodManagerHandle,
+    /// Events of the node.
+    pub events: EventHandle,
+}
+
+impl std::fmt::Debug for Deps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("config_sources::Deps")
+    }
+}
+
+/// The actor.
+#[derive(Debug)]
+pub struct ConfigSources {
+    config: Arc<Config>,
+    deps: Deps,
+    store: Store,
+    /// Why the path cannot be read, if so.
+    path_error: Option<String>,
+    /// Files that changed since the last look, with whether they are surely complete.
+    changed: BTreeMap<OsString, bool>,
+    /// A complete look is due.
+    look: bool,
+    /// The folder is being read; what changes meanwhile is read afterwards.
+    reading: bool,
+    /// A timer gathers changes.
+    gathering: bool,
+    /// The set is under way to PodManager.
+    handing_over: bool,
+    /// The set changed, or must be said again.
+    to_hand_over: bool,
+    watch_retry: Duration,
+}
+
+impl Actor for ConfigSources {
+    type Context = Ctx<Self>;
+
+    fn started(&mut self, ctx: &mut Ctx<Self>) {
+        self.start_watch(ctx);
+        self.look_at_everything(ctx);
+        ctx.every(self.config.period, |act, ctx| act.look_at_everything(ctx));
+    }
+}
+supervised!(ConfigSources);
+
+impl ConfigSources {
+    /// A fresh instance; it reads the folder when it starts.
+    #[must_use]
+    pub fn new(config: Arc<Config>, deps: Deps) -> Self {
+        // A trailing slash would make other paths, and so other UIDs, of the same files.
+        let path: PathBuf = config.path.components().collect();
+        Self {
+            store: Store::new(&path),
+            config: Arc::new(Config { path, ..(*config).clone() }),
+            deps,
+            path_error: None,
+            changed: BTreeMap::new(),
+            look: false,
+            reading: false,
+            gathering: false,
+            handing_over: false,
+            to_hand_over: false,
+            watch_retry: WATCH_RETRY,
+        }
+    }
+
+    /// Watches the path, and says whether that worked. What changed while nobody watched is found by a look afterwards.
+    fn start_watch(&mut self, ctx: &mut Ctx<Self>) -> bool {
+        match self.deps.watch.start(&self.config.path) {
+            Ok(changes) => {
+                self.watch_retry = WATCH_RETRY;
+                Self::await_changes(changes.ready_chunks(CHUNK), ctx);
+                true
+            }
+            Err(error) => {
+                self.watch_later(&error, ctx);
+                false
+            }
+        }
+    }
+
+    fn watch_later(&mut self, error: &io::Error, ctx: &mut Ctx<Self>) {
+        let path = self.config.path.display();
+        let mut pause = WATCH_RETRY;
+        if error.kind() == ErrorKind::NotFound {
+            tracing::debug!(%path, "nothing to watch there yet");
+        } else {
+            tracing::warn!(%path, %error, "cannot watch; changes are seen every {:?} only", self.config.period);
+            pause = self.watch_retry;
+            self.watch_retry = (pause * 2).min(WATCH_RETRY_MAX);
+        }
+        ctx.after(pause, |act, ctx| {
+            if act.start_watch(ctx) {
+                act.look_at_everything(ctx);
+            }
+        });
+    }
+
+    fn await_changes(mut changes: futures::stream::ReadyChunks<Changes>, ctx: &mut Ctx<Self>) {
+        ctx.run(
+            async move {
+                let next = changes.next().await;
+                (next, changes)
+            },
+            |act: &mut Self, (next, changes), ctx| {
+                if act.take_changes(next.unwrap_or_default(), ctx) {
+                    Self::await_changes(changes, ctx);
+                } else {
+                    act.start_watch(ctx);
+                    act.look_at_everything(ctx);
+                }
+            },
+        );
+    }
+
+    /// Whether the watch is still good.
+    fn take_changes(&mut self, changes: Vec<io::Result<Change>>, ctx: &mut Ctx<Self>) -> bool {
+        ctx.fault_point("changes");
+        let mut good = !changes.is_empty();
+        for change in changes {
+            match change {
+                Ok(Change::Created(name)) => self.note_change(name, false),
+                Ok(Change::Written(name) | Change::Gone(name)) => self.note_change(name, true),
+                Ok(Change::Everything) => self.look = true,
+                Ok(Change::PathGone) => good = false,
+                Err(error) => {
+                    tracing::warn!(%error, "the watch broke");
+                    good = false;
+                }
+            }
+        }
+        let work = self.look || !self.changed.is_empty();
+        if good && work && !self.gathering {
+            self.gathering = true;
+            ctx.after(GATHER, |act, ctx| {
+                act.gathering = false;
+                act.read_on(ctx);
+            });
+        }
+        good
+    }
+
+    fn note_change(&mut self, name: OsString, complete: bool) {
+        if !folder::is_hidden(&name) {
+            *self.changed.entry(name).or_insert(false) |= complete;
+        }
+    }
+
+    fn look_at_everything(&mut self, ctx: &mut Ctx<Self>) {
+        self.look = true;
+        self.read_on(ctx);
+    }
+
+    /// Reads what is due, one thing at a time: so what was read later is also taken later.
+    fn read_on(&mut self, ctx: &mut Ctx<Self>) {
+        if self.reading {
+            return;
+        }
+        if std::mem::take(&mut self.look) {
+            self.changed.clear();
+            self.read_everything(ctx);
+        } else if !self.changed.is_empty() {
+            self.read_changed(ctx);
+        }
+    }
+
+    // LIFE-OF-A-POD 1/12: a manifest is found, decoded, and the set is handed to PodManager.
+    fn read_everything(&mut self, ctx: &mut Ctx<Self>) {
+        self.reading = true;
+        let (config, known, faults) = (self.config.clone(), self.store.marks(), ctx.faults());
+        let work = async move {
+            faults.hit("list").await;
+            tokio::task::spawn_blocking(move || folder::list(&config.path, &config.node_name, &known)).await
+        };
+        ctx.run(work, |act: &mut Self, listing, ctx| {
+            act.reading = false;
+            match listing {
+                Ok(listing) => act.take_listing(listing, ctx),
+                Err(error) => tracing::error!(%error, "reading the manifests failed"),
+            }
+            act.read_on(ctx);
+        });
+    }
+
+    fn take_listing(&mut self, listing: Listing, ctx: &mut Ctx<Self>) {
+        let path = self.config.path.display();
+        let error = match &listing {
+            Listing::Missing => Some(format!("{path} does not exist")),
+            Listing::Unreadable(reason) => Some(format!("{path} cannot be read: {reason}")),
+            Listing::Folder(_) | Listing::Single(_) => None,
+        };
+        if let Some(error) = error.as_ref().filter(|_| self.path_error != error) {
+            tracing::warn!("no static pods: {error}");
+        }
+        self.path_error = error;
+        if let Some(reports) = self.store.list(listing) {
+            self.tell(reports);
+            // Said again even when nothing changed: PodManager may have lost it.
+            self.hand_over(ctx);
+        }
+        self.publish();
+    }
+
+    fn read_changed(&mut self, ctx: &mut Ctx<Self>) {
+        self.reading = true;
+        let changed = std::mem::take(&mut self.changed);
+        let (config, known, faults) = (self.config.clone(), self.store.marks(), ctx.faults());
+        let work = async move {
+            faults.hit("read").await;
+            let read = move || {
+                let one = |(name, complete): (OsString, bool)| {
+                    let path = config.path.join(&name);
+                    let wait = !complete && !folder::is_complete_when_created(&path);
+                    (!wait).then(|| (folder::read(&path, &config.node_name, known.get(&name)), name))
+                };
+                changed.into_iter().filter_map(one).map(|(found, name)| (name, found)).collect::<Vec<_>>()
+            };
+            tokio::task::spawn_blocking(read).await
+        };
+        ctx.run(work, |act: &mut Self, found: Result<Vec<(OsString, Found)>, _>, ctx| {
+            act.reading = false;
+            match found {
+                Ok(found) if found.is_empty() => {}
+                Ok(found) => {
+                    let reports = act.store.events(found);
+                    act.tell(reports);
+                    act.publish();
+                    act.hand_over(ctx);
+                }
+                Err(error) => {
+                    tracing::error!(%error, "reading a manifest failed");
+                    act.look = true;
+                }
+            }
+            act.read_on(ctx);
+        });
+    }
+
+    /// Gives PodManager the complete set; one hand-over at a time, the latest set wins.
+    fn hand_over(&mut self, ctx: &mut Ctx<Self>) {
+        self.to_hand_over = true;
+        if self.handing_over {
+            return;
+        }
+        self.handing_over = true;
+        self.to_hand_over = false;
+        let set = SetPods { source: Source::File, pods: self.store.pods() };
+        let (route, faults) = (self.deps.pods.set_pods.clone(), ctx.faults());
+        let work = async move {
+            faults.hit("hand-over").await;
+            route.ask(set, HAND_OVER).await
+        };
+        ctx.run(work, |act: &mut Self, answer: Result<(), AskError>, ctx| {
+            act.handing_over = false;
+            match answer {
+                Ok(()) => {
+                    if !act.deps.view.get().delivered {
+                        act.deps.view.publish(SourcesView { delivered: true, ..(*act.deps.view.get()).clone() });
+                    }
+                    if act.to_hand_over {
+                        act.hand_over(ctx);
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "PodManager did not take the pods; trying again");
+                    ctx.after(HAND_OVER_RETRY, |act, ctx| act.hand_over(ctx));
+                }
+            }
+        });
+    }
+
+    fn publish(&self) {
+        let old = self.deps.view.get();
+        let new =
+            SourcesView { manifests: self.store.view(), error: self.path_error.clone(), delivered: old.delivered };
+        if *old != new {
+            self.deps.view.publish(new);
+        }
+    }
+
+    fn tell(&self, reports: Vec<Report>) {
+        for report in reports {
+            match report {
+                Report::Refused { file, errors, keeps_old } => {
+                    let until = if keeps_old { "; its former version runs until the next look" } else { "" };
+                    for error in &errors {
+                        tracing::error!(file = %file.display(), "manifest refused: {error}{until}");
+                    }
+                    self.emit(format!("Manifest {} refused: {}", file.display(), errors.join("; ")));
+                }
+                Report::Dropped { file, pod } => {
+                    tracing::error!(file = %file.display(), pod, "manifest still refused, its pod is given up");
+                }
+                Report::Skipped { file, reason } => tracing::warn!(file = %file.display(), "skipped: {reason}"),
+                Report::Warned { file, warnings } => {
+                    for warning in warnings {
+                        tracing::warn!(file = %file.display(), "{warning}");
+                    }
+                }
+                Report::Shadowed { file, by, pod } => {
+                    let (file, by): (&Path, &Path) = (&file, &by);
+                    tracing::error!(file = %file.display(), by = %by.display(), pod, "two manifests define one pod");
+                    self.emit(format!("Manifest {} ignored: {} defines {pod} too", file.display(), by.display()));
+                }
+            }
+        }
+    }
+
+    fn emit(&self, message: String) {
+        let object = EventObject::Node;
+        self.deps.events.emit(NodeEvent { kind: EventType::Warning, reason: "FailedValidation", message, object });
+    }
+}
