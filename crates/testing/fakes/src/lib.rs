@@ -3,8 +3,14 @@
 
 #![forbid(unsafe_code)]
 
+pub mod host;
+pub mod journal;
+pub mod net;
 pub mod runtime;
 
+pub use host::{FakeCgroups, FakeMounter};
+pub use journal::MemoryJournal;
+pub use net::FakeNet;
 pub use runtime::FakeRuntime;
 
 /// Generated server stubs.
