@@ -1,0 +1,108 @@
+//! Connections: resolve, dial, wrap in TLS without looking at the certificate.
+
+use std::io;
+use std::sync::{Arc, OnceLock};
+
+use tokio::net::{TcpStream, lookup_host};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::client::Resumption;
+use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use tokio_rustls::rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
+
+/// Makes TLS connections; the configuration is built at the first one.
+#[derive(Clone, Default)]
+pub(crate) struct Connector(Arc<OnceLock<TlsConnector>>);
+
+fn tls() -> TlsConnector {
+    let provider = Arc::new(ring::default_provider());
+    let mut config = ClientConfig::builder_with_provider(provider.clone())
+        .with_safe_default_protocol_versions()
+        .expect("ring serves the default versions")
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Anyone(provider)))
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    // Each attempt is a fresh handshake, as a kubelet's is.
+    config.resumption = Resumption::disabled();
+    TlsConnector::from(Arc::new(config))
+}
+
+impl Connector {
+    pub(crate) async fn wrap(&self, host: &str, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
+        let name = ServerName::try_from(host.to_owned()).map_err(|_| format!("tls: invalid server name {host:?}"))?;
+        self.0.get_or_init(tls).connect(name, stream).await.map_err(|e| match e.get_ref() {
+            Some(inner) => format!("tls: {inner}"),
+            None => io_text(&e),
+        })
+    }
+}
+
+/// `host:port` as messages name it.
+pub(crate) use crate::url::authority as address;
+
+/// Connects; tries each address that the host has. The error reads as Go's.
+pub(crate) async fn dial(host: &str, port: u16) -> Result<TcpStream, String> {
+    let addresses = lookup_host((host, port)).await.map_err(|e| format!("dial tcp: lookup {host}: {}", io_text(&e)))?;
+    let mut last = format!("dial tcp: lookup {host}: no such host");
+    for one in addresses {
+        match TcpStream::connect(one).await {
+            Ok(stream) => {
+                // Without this a request and its body may wait for each other; failing to set it costs time only.
+                let _slower = stream.set_nodelay(true);
+                return Ok(stream);
+            }
+            Err(e) => last = format!("dial tcp {one}: connect: {}", io_text(&e)),
+        }
+    }
+    Err(last)
+}
+
+/// The system's words without Rust's `(os error N)`, in lower case as Go has them.
+pub(crate) fn io_text(e: &io::Error) -> String {
+    let text = e.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_lowercase().chain(chars).collect())
+}
+
+/// Trusts every certificate.
+#[derive(Debug)]
+struct Anyone(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for Anyone {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _: &[u8],
+        _: &CertificateDer<'_>,
+        _: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

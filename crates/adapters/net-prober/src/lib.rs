@@ -1,0 +1,116 @@
+//! Probes and hooks over the network: HTTP(S) with hyper, plain TCP, gRPC health.
+//!
+//! Owns nothing but the wire: one connection per attempt, closed at its end; no proxy, no keep-alive, no compression, no
+//! certificate check, as a kubelet does it (pod-lifecycle 8.3 and 5.10). Never decides what an outcome means.
+//!
+//! COMPAT(kubelet): a kubelet sets `SO_LINGER` to 1 s on probe sockets; here a close would then block the thread that all
+//! probes share, so it is left out.
+
+#![forbid(unsafe_code)]
+
+mod connect;
+mod grpc;
+mod http;
+mod url;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use ports::hook::{HookHttp, HookRequest};
+use ports::probe::{NetOutcome, NetProber, NetTarget, NetVerdict};
+use tokio::time::timeout as within;
+
+use crate::connect::{Connector, address, dial};
+use crate::http::{Exchange, Get};
+use crate::url::Url;
+
+/// Carries probes and hooks out. Cheap to clone.
+#[derive(Clone, Default)]
+pub struct Prober {
+    connector: Connector,
+}
+
+impl std::fmt::Debug for Prober {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Prober")
+    }
+}
+
+impl Prober {
+    /// A prober without state.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    async fn tcp(&self, host: &str, port: u16, timeout: Duration) -> NetOutcome {
+        match within(timeout, dial(host, port)).await {
+            Ok(Ok(_closed_by_drop)) => outcome(NetVerdict::Success, ""),
+            Ok(Err(why)) => outcome(NetVerdict::Failure, why),
+            Err(_) => outcome(NetVerdict::Failure, format!("dial tcp {}: i/o timeout", address(host, port))),
+        }
+    }
+}
+
+fn outcome(verdict: NetVerdict, output: impl Into<String>) -> NetOutcome {
+    NetOutcome { verdict, output: output.into() }
+}
+
+/// What an exchange means for a probe.
+fn judge(exchange: Exchange) -> NetOutcome {
+    match exchange {
+        Exchange::Answer { status, body } => match status {
+            200..=299 => outcome(NetVerdict::Success, body),
+            300..=399 => outcome(NetVerdict::Warning, format!("Probe terminated redirects, Response body: {body}")),
+            // The body stays out of it: it would end in an Event that more people can read than the container's output.
+            _ => outcome(NetVerdict::Failure, format!("HTTP probe failed with statuscode: {status}")),
+        },
+        Exchange::Failed(why) => outcome(NetVerdict::Failure, why),
+        Exchange::BodyFailed(why) | Exchange::BadRequest(why) => outcome(NetVerdict::Error, why),
+    }
+}
+
+#[async_trait]
+impl NetProber for Prober {
+    async fn probe(&self, target: NetTarget, timeout: Duration) -> NetOutcome {
+        match target {
+            NetTarget::Http { tls, host, port, path, headers, host_header } => {
+                let url = Url { tls, host, port, path };
+                judge(http::get(&self.connector, Get { url, headers, host_header }, timeout).await)
+            }
+            NetTarget::Tcp { host, port } => self.tcp(&host, port, timeout).await,
+            NetTarget::Grpc { host, port, service, user_agent } => {
+                grpc::check(&host, port, service, &user_agent, timeout).await
+            }
+        }
+    }
+}
+
+/// How long a hook may take: its caller's grace ends it earlier.
+const HOOK_TIMEOUT: Duration = Duration::from_secs(3600);
+
+#[async_trait]
+impl HookHttp for Prober {
+    async fn get(&self, request: HookRequest) -> Result<(), String> {
+        let (host_headers, mut headers): (Vec<_>, Vec<_>) =
+            request.headers.into_iter().partition(|(n, _)| n.eq_ignore_ascii_case("host"));
+        headers.retain(|(n, v)| !(n.eq_ignore_ascii_case("accept") && v.is_empty()));
+        let get = Get {
+            url: Url {
+                tls: request.scheme.eq_ignore_ascii_case("https"),
+                host: request.host,
+                port: request.port,
+                path: if request.path.starts_with('/') { request.path } else { format!("/{}", request.path) },
+            },
+            headers,
+            host_header: host_headers.into_iter().next().map(|(_, v)| v),
+        };
+        match http::get(&self.connector, get, HOOK_TIMEOUT).await {
+            Exchange::Answer { .. } | Exchange::BodyFailed(_) => Ok(()),
+            Exchange::Failed(why) | Exchange::BadRequest(why) => Err(why),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

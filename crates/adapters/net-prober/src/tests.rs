@@ -1,0 +1,6 @@
+//! Against real sockets on the loopback.
+
+mod server;
+mod tls;
+mod urls;
+mod wire;
