@@ -18,6 +18,12 @@ use std::path::Path;
 
 use ports::host::{HostError, HostResult};
 
+/// Whether this process runs as root.
+#[must_use]
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 /// Names the operation and the path of a failed call.
 pub(crate) trait At<T> {
     fn at(self, op: &'static str, path: impl AsRef<Path>) -> HostResult<T>;

@@ -403,7 +403,9 @@ impl PodManager {
             (handle.stop.0)();
         }
         self.deps.workers.remove(uid);
-        self.restart_requested.remove(uid);
+        if self.restart_requested.remove(uid) {
+            self.begin_second_life(uid);
+        }
         if self.pod(uid).is_none() {
             self.arrivals.retain(|u| u != uid);
         }
@@ -413,10 +415,25 @@ impl PodManager {
         }
     }
 
-    /// Tells Status- and ProbeManager which pods still exist, when that changed.
-    fn retain(&mut self) {
+    /// A UID that runs again begins without the status of its first life.
+    fn begin_second_life(&mut self, uid: &PodUid) {
+        let mut known = self.known();
+        known.remove(uid);
+        if let Err(e) = self.deps.status.retain_pod_statuses.tell(RetainPodStatuses { known }) {
+            tracing::warn!(%uid, error = %e, "the status of the pod's first life is not dropped");
+        }
+        self.retained.clear();
+    }
+
+    fn known(&self) -> BTreeSet<PodUid> {
         let mut known: BTreeSet<PodUid> = self.desired.values().flat_map(|pods| pods.keys().cloned()).collect();
         known.extend(self.handles.keys().cloned());
+        known
+    }
+
+    /// Tells Status- and ProbeManager which pods still exist, when that changed.
+    fn retain(&mut self) {
+        let known = self.known();
         if known == self.retained {
             return;
         }

@@ -1,0 +1,151 @@
+//! From configuration, flags and host facts to what each part is given.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use cgroup_values::{CgroupDriver, LimitRules, NodeFacts};
+use model::quantity::Quantity;
+use model::resources::{CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, MEMORY, ResourceList};
+use node_config::NodeConfig;
+use ports::host::{CgroupFs, CgroupVersion, HostFs, HostInfo, HostResult};
+
+/// Everything that does not change while the node runs.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Name of the node (`--hostname-override`, else the host name in lower case).
+    pub node_name: String,
+    /// Addresses of the node, primary first (`--node-ip`, else found on the host).
+    pub node_ips: Vec<IpAddr>,
+    /// `--root-dir`.
+    pub root_dir: PathBuf,
+    /// Folder of the legacy log links.
+    pub container_logs_dir: PathBuf,
+    /// The configuration file.
+    pub config: NodeConfig,
+    /// Driver in force: the runtime's own, else the configured one.
+    pub cgroup_driver: CgroupDriver,
+    /// Faults may be injected.
+    pub faults: bool,
+}
+
+/// What was read from the host once.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// For resource numbers.
+    pub facts: NodeFacts,
+    /// Whole machine.
+    pub capacity: ResourceList,
+    /// Left for pods.
+    pub allocatable: ResourceList,
+    /// Masked in containers.
+    pub thermal_throttle_paths: Vec<String>,
+    /// SELinux is on.
+    pub selinux: bool,
+}
+
+impl Machine {
+    /// Reads the host.
+    ///
+    /// # Errors
+    /// `/proc` or the root folder cannot be read.
+    pub fn read(settings: &Settings, info: &dyn HostInfo, cgroups: &dyn CgroupFs, fs: &dyn HostFs) -> HostResult<Self> {
+        let memory = info.memory_total_bytes()?;
+        let pages = info.huge_pages()?;
+        let disk = fs.stat_fs(&settings.root_dir)?;
+        let facts = NodeFacts {
+            memory_capacity_bytes: signed(memory),
+            swap_total_bytes: signed(info.swap_total_bytes()?),
+            swap_controller: cgroups.has_swap_controller(),
+            cgroup_v2: cgroups.version() == CgroupVersion::V2,
+            page_sizes: pages.keys().copied().collect(),
+        };
+        let mut capacity: ResourceList = BTreeMap::from([
+            (CPU.to_owned(), Quantity::from_units(i64::from(info.cpu_count()))),
+            (MEMORY.to_owned(), Quantity::from_bytes(signed(memory))),
+            (EPHEMERAL_STORAGE.to_owned(), Quantity::from_bytes(signed(disk.total_bytes))),
+            ("pods".to_owned(), Quantity::from_units(i64::from(most_pods(&settings.config, info.cpu_count())))),
+        ]);
+        for (size, count) in pages {
+            let name = format!("{HUGEPAGES_PREFIX}{}", Quantity::from_bytes(signed(size)));
+            capacity.insert(name, Quantity::from_bytes(signed(size.saturating_mul(count))));
+        }
+        let allocatable = cgroup_values::tree::allocatable(&capacity, &reservations(&settings.config));
+        let paths = info.thermal_throttle_paths();
+        Ok(Self {
+            facts,
+            capacity,
+            allocatable,
+            thermal_throttle_paths: paths.iter().map(|p| p.to_string_lossy().into_owned()).collect(),
+            selinux: fs.stat(std::path::Path::new("/sys/fs/selinux/enforce")).is_ok_and(|s| s.is_some()),
+        })
+    }
+}
+
+fn signed(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+/// `maxPods`, cut by `podsPerCore`.
+fn most_pods(config: &NodeConfig, cpus: u32) -> u32 {
+    match config.pods_per_core {
+        0 => config.max_pods,
+        per_core => config.max_pods.min(per_core.saturating_mul(cpus)),
+    }
+}
+
+/// What is set aside before pods get anything.
+#[must_use]
+pub fn reservations(config: &NodeConfig) -> cgroup_values::tree::Reservations {
+    cgroup_values::tree::Reservations {
+        system: config.system_reserved.clone(),
+        kube: config.kube_reserved.clone(),
+        eviction_hard: ResourceList::new(),
+    }
+}
+
+/// The operator's rules for resource numbers.
+#[must_use]
+pub fn limit_rules(config: &NodeConfig, v2: bool) -> LimitRules {
+    LimitRules {
+        cpu_quota: config.cpu_cfs_quota,
+        cpu_period_us: u64::try_from(config.cpu_cfs_quota_period.as_micros()).unwrap_or(100_000),
+        pod_pids_max: config.pod_pids_limit.map(signed),
+        single_process_oom_kill: config.single_process_oom_kill.unwrap_or(!v2),
+        swap: match config.swap_behavior {
+            node_config::SwapBehavior::NoSwap => cgroup_values::SwapBehavior::None,
+            node_config::SwapBehavior::LimitedSwap => cgroup_values::SwapBehavior::Limited,
+        },
+    }
+}
+
+/// What generated configurations need to know of the node.
+#[must_use]
+pub fn node_settings(settings: &Settings, machine: &Machine) -> container_config::NodeSettings {
+    let text = |p: &std::path::Path| p.to_string_lossy().into_owned();
+    container_config::NodeSettings {
+        root_dir: text(&settings.root_dir),
+        pod_logs_dir: text(&settings.config.pod_logs_dir),
+        cluster_domain: settings.config.cluster_domain.clone(),
+        seccomp_default: settings.config.seccomp_default,
+        selinux: machine.selinux,
+        thermal_throttle_paths: machine.thermal_throttle_paths.clone(),
+        host_ips: settings.node_ips.clone(),
+        allocatable: machine.allocatable.iter().map(|(k, q)| (k.clone(), q.to_api())).collect(),
+    }
+}
+
+/// Labels that a kubelet gives its node; selectors of static pods are checked against them.
+#[must_use]
+pub fn node_labels(settings: &Settings) -> BTreeMap<String, String> {
+    let arch = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    BTreeMap::from([
+        ("kubernetes.io/hostname".to_owned(), settings.node_name.clone()),
+        ("kubernetes.io/os".to_owned(), "linux".to_owned()),
+        ("kubernetes.io/arch".to_owned(), arch.to_owned()),
+    ])
+}
