@@ -155,6 +155,18 @@ fn outlives_panics_of_the_farewell_when_the_group_gives_up() {
 }
 
 #[test]
+fn a_crashed_state_that_is_given_up_is_not_touched_again() {
+    let root = actor::Policy { max_restarts: 0, ..Default::default() };
+    testing::run_with(actor::KernelConfig { root, ..Default::default() }, |kernel| async move {
+        let (worker, log) = worker(&kernel, Bomb::None);
+        let answers = tokio::join!(biased; worker.ask(Explode(Site::Handler), LONG), worker.ask(Add(1), LONG));
+        assert_eq!(answers, (Err(AskError::Crashed), Err(AskError::NotDelivered)));
+        worker.stopped().await;
+        assert_eq!(log.lines(), ["build 0", "started 0", "drop 0"], "no farewell, no message");
+    });
+}
+
+#[test]
 fn outlives_panics_of_the_farewell_when_the_runtime_ends() {
     for bomb in [Bomb::Stopping, Bomb::Stopped, Bomb::Drop(0)] {
         let log = testing::run(1, |kernel| async move {
@@ -162,7 +174,7 @@ fn outlives_panics_of_the_farewell_when_the_runtime_ends() {
             worker.ask(Add(1), LONG).await.unwrap();
             log
         });
-        assert_eq!(log.count("drop 0"), 1, "{bomb:?}");
+        assert_eq!(log.lines()[3..], ["drop 0"], "{bomb:?}: dropped, without a farewell");
     }
 }
 
