@@ -1,37 +1,41 @@
 //! The actor: turns messages, status changes and one timer into ticks, and ticks into probes.
 
-use std::collections::{BTreeSet, VecDeque};
-use std::sync::Arc;
+mod pods;
+mod publish;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use actor::{Actor, ActorFutureExt, AsyncContext, Ctx, Handler, SpawnHandle, WrapFuture, supervised};
-use contract::probe::{PodProbes, RetainProbes, StartProbes, StopProbes};
-use contract::status::StatusEntry;
+use actor::{Actor, ActorFutureExt, AsyncContext, Ctx, SpawnHandle, WrapFuture, supervised};
 use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::pod::{self, ContainerKind};
 use model::{ContainerId, PodUid, Timestamp};
-use probe_schedule::{Change, Kind, Life, Next, Outcome, Schedule, Seen, Times, Worker, probes_of, target, words};
-use tokio::sync::watch;
+use probe_schedule::{Change, Next, Outcome, Schedule, Seen, Times, Verdict, target, words};
 use tokio::time::Instant;
 
 use crate::effects::{Hands, Job, carry_out};
-use crate::entry::{Entry, ProbeId, kind_out, verdict_in};
+use crate::entry::{Entry, ProbeId};
 use crate::journal::{self, Kept, Writes};
 use crate::{Config, Deps};
 
 /// How long verdicts of an earlier daemon are kept for containers that nobody has shown yet.
 const KEPT_FOR: Duration = Duration::from_secs(600);
 
+/// When a container that was probed at once after its start, and was not ready then, is looked at again.
+const SECOND_LOOK: Duration = Duration::from_secs(1);
+
 /// The manager; see the crate's charter.
 pub struct ProbeManager {
     deps: Deps,
     config: Config,
-    pods: std::collections::BTreeMap<PodUid, Entry>,
+    pods: BTreeMap<PodUid, Entry>,
     schedule: Schedule<ProbeId>,
     /// Due, but all slots are taken.
     queue: VecDeque<ProbeId>,
     running: usize,
+    /// Probed at once after a status, not at their period.
+    eager: BTreeSet<ProbeId>,
     alarm: Option<(Duration, SpawnHandle)>,
     born: Option<Instant>,
     serial: u64,
@@ -70,10 +74,11 @@ impl ProbeManager {
         Self {
             deps,
             config,
-            pods: std::collections::BTreeMap::new(),
+            pods: BTreeMap::new(),
             schedule: Schedule::default(),
             queue: VecDeque::new(),
             running: 0,
+            eager: BTreeSet::new(),
             alarm: None,
             born: None,
             serial: 0,
@@ -91,94 +96,6 @@ impl ProbeManager {
 
     fn wall(ctx: &Ctx<Self>) -> Timestamp {
         Timestamp(ctx.clock().unix_nanos())
-    }
-
-    /// Takes up the pods of the former generation.
-    fn resume(&mut self, ctx: &mut Ctx<Self>) {
-        for (uid, pod) in self.deps.intake.snapshot() {
-            let row = self.deps.view.get(&uid);
-            self.add(uid, pod, row.as_deref(), ctx);
-        }
-        self.end_turn(ctx);
-    }
-
-    /// Adds a pod; `former` is its row from the generation before.
-    fn add(&mut self, uid: PodUid, pod: Arc<Pod>, former: Option<&PodProbes>, ctx: &mut Ctx<Self>) {
-        let now = self.now(ctx);
-        // A rebuilt manager spreads its probes as a young daemon does.
-        let age = match former {
-            Some(_) => Duration::ZERO,
-            None => Duration::from_nanos(
-                u64::try_from(Self::wall(ctx).nanos_since(self.config.daemon_started)).unwrap_or(0),
-            ),
-        };
-        let status = self.deps.status.get(&uid);
-        let deleting = pod.metadata.deletion_timestamp.is_some();
-        self.serial += 1;
-        let mut entry = Entry::new(pod.clone(), self.serial);
-        for (container, settings, _) in probes_of(&pod) {
-            let kind = settings.kind;
-            // A probe that had ended stays ended.
-            if former.is_some_and(|row| !row.has(&container.name, kind_out(kind))) {
-                continue;
-            }
-            let seen = status.as_ref().and_then(|s| Seen::of(&pod, container, &s.status).container);
-            let verdict = seen.and_then(|c| Some((former?.verdict(&c.id, kind_out(kind))?, c.id)));
-            let worker = match verdict {
-                Some((verdict, id)) => Worker::resumed(settings, deleting, id, verdict_in(verdict)),
-                None => Worker::new(settings, deleting),
-            };
-            let name: Arc<str> = container.name.as_str().into();
-            entry.add(&name, worker);
-            let id = ProbeId { uid: uid.clone(), container: name, kind };
-            self.schedule.insert(id, now, age, settings.period, ctx.rng().f64());
-        }
-        if entry.workers.is_empty() && former.is_none() {
-            return;
-        }
-        self.deps.intake.post(uid.clone(), pod);
-        self.dirty.insert(uid.clone());
-        self.pods.insert(uid.clone(), entry);
-        let rx = self.deps.status.subscribe(uid.clone());
-        self.follow(uid, rx, ctx);
-    }
-
-    /// Waits for the next status of a pod.
-    fn follow(&mut self, uid: PodUid, mut rx: watch::Receiver<Option<Arc<StatusEntry>>>, ctx: &mut Ctx<Self>) {
-        let Some(entry) = self.pods.get_mut(&uid) else { return };
-        let next = async move { rx.changed().await.is_ok().then_some(rx) };
-        entry.watch = Some(ctx.run(next, move |this, rx, ctx| {
-            let Some(rx) = rx else { return };
-            this.status_changed(&uid, ctx);
-            this.follow(uid, rx, ctx);
-        }));
-    }
-
-    /// A container that runs but is not ready yet is looked at at once (8.4), so that readiness follows a start closely.
-    fn status_changed(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) {
-        let (Some(entry), Some(status)) = (self.pods.get(uid), self.deps.status.get(uid)) else { return };
-        let eager: Vec<ProbeId> = entry
-            .workers
-            .iter()
-            .filter(|((name, kind), worker)| {
-                *kind == Kind::Readiness
-                    && entry.find(name, *kind).is_some_and(|(container, _)| {
-                        let seen = Seen::of(&entry.pod, container, &status.status).container;
-                        seen.is_some_and(|c| {
-                            let ready = worker.container() == Some(&c.id)
-                                && worker.verdict() == Some(probe_schedule::Verdict::Success);
-                            matches!(c.life, Life::Running { .. }) && c.started && !ready
-                        })
-                    })
-            })
-            .map(|((name, kind), _)| ProbeId { uid: uid.clone(), container: name.clone(), kind: *kind })
-            .collect();
-        if eager.is_empty() {
-            return;
-        }
-        let now = self.now(ctx);
-        eager.iter().for_each(|id| self.schedule.trigger(id, now));
-        self.wake(ctx);
     }
 
     /// Ticks what is due.
@@ -251,9 +168,15 @@ impl ProbeManager {
     fn finish(&mut self, id: &ProbeId, outcome: Outcome, output: &str, ctx: &mut Ctx<Self>) {
         ctx.fault_point("probe.finish");
         let missed = self.schedule.end(id);
+        let second_look = self.now(ctx) + SECOND_LOOK;
         let Some(entry) = self.pods.get_mut(&id.uid) else { return };
         let Some(worker) = entry.workers.get_mut(&(id.container.clone(), id.kind)) else { return };
         let change = worker.finish(outcome);
+        // COMPAT(kubelet): there, the first look comes with the next relist, when most containers listen already; here it
+        // comes within milliseconds, and a whole period until the next would make pods ready later than a kubelet does.
+        if self.eager.remove(id) && worker.verdict() != Some(Verdict::Success) {
+            self.schedule.hasten(id, second_look);
+        }
         if let Some((reason, message)) = words::event(id.kind, outcome, output) {
             let event = NodeEvent { kind: EventType::Warning, reason, message, object: object(&entry.pod, id) };
             self.deps.events.emit(event);
@@ -288,95 +211,20 @@ impl ProbeManager {
         }
     }
 
-    /// Has the journal say what the row says of an instance.
-    fn keep(&mut self, uid: &PodUid, container: &ContainerId) {
-        if self.deps.journal.is_none() {
-            return;
-        }
-        match self.pods.get(uid).filter(|e| e.row.verdicts.contains_key(container)) {
-            Some(entry) => self.writes.save(container, entry.verdicts(container)),
-            None => {
-                self.kept.remove(container);
-                self.writes.remove(container);
-            }
-        }
+    fn unschedule(&mut self, id: &ProbeId) {
+        self.schedule.remove(id);
+        self.eager.remove(id);
+        self.queue.retain(|queued| queued != id);
     }
 
     fn drop_worker(&mut self, id: &ProbeId) {
-        self.schedule.remove(id);
+        self.unschedule(id);
         let Some(entry) = self.pods.get_mut(&id.uid) else { return };
         let instance = entry.remove(&id.container, id.kind);
         self.dirty.insert(id.uid.clone());
         if let Some(instance) = instance {
             self.keep(&id.uid, &instance);
         }
-    }
-
-    fn drop_pod(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) {
-        let Some(entry) = self.pods.remove(uid) else { return };
-        if let Some(watch) = entry.watch {
-            ctx.cancel_future(watch);
-        }
-        for (container, kind) in entry.workers.keys() {
-            self.schedule.remove(&ProbeId { uid: uid.clone(), container: container.clone(), kind: *kind });
-        }
-        for container in entry.row.verdicts.keys() {
-            self.keep(uid, container);
-        }
-        self.dirty.remove(uid);
-        self.deps.intake.remove(uid);
-        self.deps.view.remove(uid);
-    }
-
-    /// Forgets what no container has claimed.
-    fn drop_unclaimed(&mut self, ctx: &mut Ctx<Self>) {
-        let known: BTreeSet<&ContainerId> = self.pods.values().flat_map(|e| e.row.verdicts.keys()).collect();
-        let unclaimed: Vec<ContainerId> = self.kept.keys().filter(|id| !known.contains(id)).cloned().collect();
-        for id in unclaimed {
-            self.kept.remove(&id);
-            self.writes.remove(&id);
-        }
-        self.end_turn(ctx);
-    }
-
-    /// Publishes what changed, writes the journal, sets the timer.
-    fn end_turn(&mut self, ctx: &mut Ctx<Self>) {
-        for uid in std::mem::take(&mut self.dirty) {
-            if let Some(entry) = self.pods.get(&uid) {
-                self.deps.view.post(uid, Arc::new(entry.row.clone()));
-            }
-        }
-        self.flush(ctx);
-        self.arm(ctx);
-    }
-
-    fn flush(&mut self, ctx: &mut Ctx<Self>) {
-        let Some(journal) = self.deps.journal.clone() else { return };
-        let Some(batch) = self.writes.take() else { return };
-        let write = tokio::task::spawn_blocking(move || journal::write(&*journal, batch));
-        ctx.run(write, |this, written, ctx| {
-            if let Ok(Err(e)) = written {
-                tracing::warn!(error = %e, "probe verdicts cannot be kept over a restart");
-            }
-            this.writes.written();
-            this.flush(ctx);
-        });
-    }
-
-    fn arm(&mut self, ctx: &mut Ctx<Self>) {
-        let Some(due) = self.schedule.next_due() else { return };
-        if let Some((at, handle)) = self.alarm {
-            if at <= due {
-                return;
-            }
-            ctx.cancel_future(handle);
-        }
-        let wait = due.saturating_sub(self.now(ctx));
-        let handle = ctx.after(wait, |this, ctx| {
-            this.alarm = None;
-            this.wake(ctx);
-        });
-        self.alarm = Some((due, handle));
     }
 }
 
@@ -388,51 +236,5 @@ fn object(pod: &Pod, id: &ProbeId) -> EventObject {
         name: pod::name(pod).to_owned(),
         uid: id.uid.clone(),
         field_path: format!("{}{{{}}}", kind.field_path(), id.container),
-    }
-}
-
-impl Handler<StartProbes> for ProbeManager {
-    type Result = ();
-
-    fn handle(&mut self, m: StartProbes, ctx: &mut Ctx<Self>) {
-        let uid = pod::uid(&m.pod);
-        if self.pods.contains_key(&uid) {
-            return;
-        }
-        ctx.fault_point("probe.start");
-        self.add(uid, m.pod, None, ctx);
-        self.wake(ctx);
-    }
-}
-
-impl Handler<StopProbes> for ProbeManager {
-    type Result = ();
-
-    fn handle(&mut self, m: StopProbes, ctx: &mut Ctx<Self>) {
-        ctx.fault_point("probe.stop");
-        if !m.keep_readiness {
-            self.drop_pod(&m.uid, ctx);
-            return self.end_turn(ctx);
-        }
-        let Some(entry) = self.pods.get(&m.uid) else { return };
-        let regular = |name: &str| pod::regular_containers(&entry.pod).iter().any(|c| c.name == name);
-        let over: Vec<ProbeId> = entry
-            .workers
-            .keys()
-            .filter(|(name, kind)| *kind != Kind::Readiness && regular(name))
-            .map(|(name, kind)| ProbeId { uid: m.uid.clone(), container: name.clone(), kind: *kind })
-            .collect();
-        over.iter().for_each(|id| self.drop_worker(id));
-        self.end_turn(ctx);
-    }
-}
-
-impl Handler<RetainProbes> for ProbeManager {
-    type Result = ();
-
-    fn handle(&mut self, m: RetainProbes, ctx: &mut Ctx<Self>) {
-        let gone: Vec<PodUid> = self.pods.keys().filter(|uid| !m.known.contains(*uid)).cloned().collect();
-        gone.iter().for_each(|uid| self.drop_pod(uid, ctx));
-        self.end_turn(ctx);
     }
 }

@@ -96,6 +96,14 @@ impl<K: Ord + Clone> Schedule<K> {
         self.queue.insert((now, key.clone()));
     }
 
+    /// Brings the next tick forward to `at`, unless it comes earlier anyway; the period counts from there.
+    pub fn hasten(&mut self, key: &K, at: Duration) {
+        let Some(e) = self.entries.get_mut(key).filter(|e| e.due > at) else { return };
+        self.queue.remove(&(e.due, key.clone()));
+        e.due = at;
+        self.queue.insert((at, key.clone()));
+    }
+
     /// Notes that the probe runs: its ticks wait.
     pub fn begin(&mut self, key: &K) {
         if let Some(e) = self.entries.get_mut(key) {

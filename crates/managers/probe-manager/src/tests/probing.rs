@@ -141,6 +141,38 @@ fn readiness_is_probed_as_soon_as_the_status_shows_the_container() {
 }
 
 #[test]
+fn a_container_that_needs_a_moment_is_looked_at_again_soon() {
+    testing::run(1, |kernel| async move {
+        let bed = Bed::new(kernel);
+        let p = ready_only("u1", 10);
+        bed.start(&p).await;
+        bed.net.lock().unwrap().answers.insert(80, net_failure("not listening"));
+        pass(3_000).await;
+        bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
+        pass(500).await;
+        assert_eq!(bed.verdict(&p, "c1", Readiness), Some(Failure));
+        bed.net.lock().unwrap().answers.clear();
+        pass(600).await;
+        assert_eq!(bed.verdict(&p, "c1", Readiness), Some(Success), "not a whole period later");
+        pass(10_000).await;
+        assert_eq!(bed.net_seconds(), [3, 4, 14], "then once per period");
+    });
+}
+
+#[test]
+fn a_container_that_stays_unready_is_probed_once_per_period() {
+    testing::run(1, |kernel| async move {
+        let bed = Bed::new(kernel);
+        let p = ready_only("u1", 10);
+        bed.start(&p).await;
+        bed.net.lock().unwrap().answers.insert(80, net_failure("never"));
+        bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
+        pass(25_000).await;
+        assert_eq!(bed.net_seconds(), [0, 1, 11, 21]);
+    });
+}
+
+#[test]
 fn a_ready_container_is_not_probed_for_every_status() {
     testing::run(1, |kernel| async move {
         let bed = Bed::new(kernel);

@@ -73,6 +73,19 @@ fn a_trigger_counts_the_period_anew() {
 }
 
 #[test]
+fn a_hastened_tick_never_comes_later() {
+    let mut x = Schedule::default();
+    x.insert("a", s(0), OLD, s(10), 0.0);
+    x.take_due(s(0));
+    x.hasten(&"a", s(1));
+    assert_eq!(x.next_due(), Some(s(1)));
+    x.hasten(&"a", s(5));
+    assert_eq!(x.take_due(s(1)), ["a"]);
+    assert_eq!(x.next_due(), Some(s(11)));
+    x.hasten(&"b", s(1));
+}
+
+#[test]
 fn a_removed_probe_is_gone() {
     let mut x = Schedule::default();
     x.insert("a", s(0), OLD, s(1), 0.0);

@@ -1,0 +1,167 @@
+//! Which pods are under probe: the messages, and the way back after a crash.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::{AsyncContext, Ctx, Handler};
+use contract::probe::{PodProbes, RetainProbes, StartProbes, StopProbes};
+use contract::status::StatusEntry;
+use model::core::Pod;
+use model::{PodUid, pod};
+use probe_schedule::{Kind, Life, Seen, Verdict, Worker, probes_of};
+use tokio::sync::watch;
+
+use super::ProbeManager;
+use crate::entry::{Entry, ProbeId, kind_out, verdict_in};
+
+impl ProbeManager {
+    /// Takes up the pods of the former generation.
+    pub(super) fn resume(&mut self, ctx: &mut Ctx<Self>) {
+        for (uid, pod) in self.deps.intake.snapshot() {
+            let row = self.deps.view.get(&uid);
+            self.add(uid, pod, row.as_deref(), ctx);
+        }
+        self.end_turn(ctx);
+    }
+
+    /// Adds a pod; `former` is its row from the generation before.
+    fn add(&mut self, uid: PodUid, pod: Arc<Pod>, former: Option<&PodProbes>, ctx: &mut Ctx<Self>) {
+        let now = self.now(ctx);
+        // A rebuilt manager spreads its probes as a young daemon does.
+        let age = match former {
+            Some(_) => Duration::ZERO,
+            None => Duration::from_nanos(
+                u64::try_from(Self::wall(ctx).nanos_since(self.config.daemon_started)).unwrap_or(0),
+            ),
+        };
+        let status = self.deps.status.get(&uid);
+        let deleting = pod.metadata.deletion_timestamp.is_some();
+        self.serial += 1;
+        let mut entry = Entry::new(pod.clone(), self.serial);
+        for (container, settings, _) in probes_of(&pod) {
+            let kind = settings.kind;
+            // A probe that had ended stays ended.
+            if former.is_some_and(|row| !row.has(&container.name, kind_out(kind))) {
+                continue;
+            }
+            let seen = status.as_ref().and_then(|s| Seen::of(&pod, container, &s.status).container);
+            let verdict = seen.and_then(|c| Some((former?.verdict(&c.id, kind_out(kind))?, c.id)));
+            let worker = match verdict {
+                Some((verdict, id)) => Worker::resumed(settings, deleting, id, verdict_in(verdict)),
+                None => Worker::new(settings, deleting),
+            };
+            let name: Arc<str> = container.name.as_str().into();
+            entry.add(&name, worker);
+            let id = ProbeId { uid: uid.clone(), container: name, kind };
+            self.schedule.insert(id, now, age, settings.period, ctx.rng().f64());
+        }
+        if entry.workers.is_empty() && former.is_none() {
+            return;
+        }
+        self.deps.intake.post(uid.clone(), pod);
+        self.dirty.insert(uid.clone());
+        self.pods.insert(uid.clone(), entry);
+        let rx = self.deps.status.subscribe(uid.clone());
+        self.follow(uid, rx, ctx);
+    }
+
+    /// Waits for the next status of a pod.
+    fn follow(&mut self, uid: PodUid, mut rx: watch::Receiver<Option<Arc<StatusEntry>>>, ctx: &mut Ctx<Self>) {
+        let Some(entry) = self.pods.get_mut(&uid) else { return };
+        let next = async move { rx.changed().await.is_ok().then_some(rx) };
+        entry.watch = Some(ctx.run(next, move |this, rx, ctx| {
+            let Some(rx) = rx else { return };
+            this.status_changed(&uid, ctx);
+            this.follow(uid, rx, ctx);
+        }));
+    }
+
+    /// A container that runs but is not ready yet is looked at at once (8.4), so that readiness follows a start closely.
+    fn status_changed(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) {
+        let (Some(entry), Some(status)) = (self.pods.get(uid), self.deps.status.get(uid)) else { return };
+        let eager: Vec<ProbeId> = entry
+            .workers
+            .iter()
+            .filter(|((name, kind), worker)| {
+                *kind == Kind::Readiness
+                    && entry.find(name, *kind).is_some_and(|(container, _)| {
+                        let seen = Seen::of(&entry.pod, container, &status.status).container;
+                        seen.is_some_and(|c| {
+                            let ready = worker.container() == Some(&c.id) && worker.verdict() == Some(Verdict::Success);
+                            matches!(c.life, Life::Running { .. }) && c.started && !ready
+                        })
+                    })
+            })
+            .map(|((name, kind), _)| ProbeId { uid: uid.clone(), container: name.clone(), kind: *kind })
+            .collect();
+        if eager.is_empty() {
+            return;
+        }
+        let now = self.now(ctx);
+        eager.iter().for_each(|id| self.schedule.trigger(id, now));
+        self.eager.extend(eager);
+        self.wake(ctx);
+    }
+
+    fn drop_pod(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) {
+        let Some(entry) = self.pods.remove(uid) else { return };
+        if let Some(watch) = entry.watch {
+            ctx.cancel_future(watch);
+        }
+        for (container, kind) in entry.workers.keys() {
+            self.unschedule(&ProbeId { uid: uid.clone(), container: container.clone(), kind: *kind });
+        }
+        for container in entry.row.verdicts.keys() {
+            self.keep(uid, container);
+        }
+        self.dirty.remove(uid);
+        self.deps.intake.remove(uid);
+        self.deps.view.remove(uid);
+    }
+}
+
+impl Handler<StartProbes> for ProbeManager {
+    type Result = ();
+
+    fn handle(&mut self, m: StartProbes, ctx: &mut Ctx<Self>) {
+        let uid = pod::uid(&m.pod);
+        if self.pods.contains_key(&uid) {
+            return;
+        }
+        ctx.fault_point("probe.start");
+        self.add(uid, m.pod, None, ctx);
+        self.wake(ctx);
+    }
+}
+
+impl Handler<StopProbes> for ProbeManager {
+    type Result = ();
+
+    fn handle(&mut self, m: StopProbes, ctx: &mut Ctx<Self>) {
+        ctx.fault_point("probe.stop");
+        if !m.keep_readiness {
+            self.drop_pod(&m.uid, ctx);
+            return self.end_turn(ctx);
+        }
+        let Some(entry) = self.pods.get(&m.uid) else { return };
+        let regular = |name: &str| pod::regular_containers(&entry.pod).iter().any(|c| c.name == name);
+        let over: Vec<ProbeId> = entry
+            .workers
+            .keys()
+            .filter(|(name, kind)| *kind != Kind::Readiness && regular(name))
+            .map(|(name, kind)| ProbeId { uid: m.uid.clone(), container: name.clone(), kind: *kind })
+            .collect();
+        over.iter().for_each(|id| self.drop_worker(id));
+        self.end_turn(ctx);
+    }
+}
+
+impl Handler<RetainProbes> for ProbeManager {
+    type Result = ();
+
+    fn handle(&mut self, m: RetainProbes, ctx: &mut Ctx<Self>) {
+        let gone: Vec<PodUid> = self.pods.keys().filter(|uid| !m.known.contains(*uid)).cloned().collect();
+        gone.iter().for_each(|uid| self.drop_pod(uid, ctx));
+        self.end_turn(ctx);
+    }
+}

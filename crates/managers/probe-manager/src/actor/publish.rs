@@ -1,0 +1,77 @@
+//! The end of a turn: the board, the journal, the one timer.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use actor::{AsyncContext, Ctx};
+use model::{ContainerId, PodUid};
+
+use super::ProbeManager;
+use crate::journal;
+
+impl ProbeManager {
+    /// Forgets what no container has claimed.
+    pub(super) fn drop_unclaimed(&mut self, ctx: &mut Ctx<Self>) {
+        let known: BTreeSet<&ContainerId> = self.pods.values().flat_map(|e| e.row.verdicts.keys()).collect();
+        let unclaimed: Vec<ContainerId> = self.kept.keys().filter(|id| !known.contains(id)).cloned().collect();
+        for id in unclaimed {
+            self.kept.remove(&id);
+            self.writes.remove(&id);
+        }
+        self.end_turn(ctx);
+    }
+
+    /// Publishes what changed, writes the journal, sets the timer.
+    pub(super) fn end_turn(&mut self, ctx: &mut Ctx<Self>) {
+        for uid in std::mem::take(&mut self.dirty) {
+            if let Some(entry) = self.pods.get(&uid) {
+                self.deps.view.post(uid, Arc::new(entry.row.clone()));
+            }
+        }
+        self.flush(ctx);
+        self.arm(ctx);
+    }
+
+    pub(super) fn flush(&mut self, ctx: &mut Ctx<Self>) {
+        let Some(journal) = self.deps.journal.clone() else { return };
+        let Some(batch) = self.writes.take() else { return };
+        let write = tokio::task::spawn_blocking(move || journal::write(&*journal, batch));
+        ctx.run(write, |this, written, ctx| {
+            if let Ok(Err(e)) = written {
+                tracing::warn!(error = %e, "probe verdicts cannot be kept over a restart");
+            }
+            this.writes.written();
+            this.flush(ctx);
+        });
+    }
+
+    pub(super) fn arm(&mut self, ctx: &mut Ctx<Self>) {
+        let Some(due) = self.schedule.next_due() else { return };
+        if let Some((at, handle)) = self.alarm {
+            if at <= due {
+                return;
+            }
+            ctx.cancel_future(handle);
+        }
+        let wait = due.saturating_sub(self.now(ctx));
+        let handle = ctx.after(wait, |this, ctx| {
+            this.alarm = None;
+            this.wake(ctx);
+        });
+        self.alarm = Some((due, handle));
+    }
+
+    /// Has the journal say what the row says of an instance.
+    pub(super) fn keep(&mut self, uid: &PodUid, container: &ContainerId) {
+        if self.deps.journal.is_none() {
+            return;
+        }
+        match self.pods.get(uid).filter(|e| e.row.verdicts.contains_key(container)) {
+            Some(entry) => self.writes.save(container, entry.verdicts(container)),
+            None => {
+                self.kept.remove(container);
+                self.writes.remove(container);
+            }
+        }
+    }
+}
