@@ -97,6 +97,7 @@ struct Script {
     runtime_ready: bool,
     network_ready: bool,
     mute_events: bool,
+    close_streams: bool,
     exit_lag: Duration,
 }
 
@@ -153,6 +154,7 @@ impl FakeRuntime {
             runtime_ready: true,
             network_ready: true,
             mute_events: false,
+            close_streams: false,
             exit_lag: Duration::ZERO,
         };
         let inner = Inner {
@@ -251,6 +253,11 @@ impl FakeRuntime {
     /// Loses all events from now on (or no longer).
     pub fn mute_events(&self, mute: bool) {
         lock(&self.inner.script).mute_events = mute;
+    }
+
+    /// Ends CRI event streams as soon as they are opened, as CRI-O does without `enable_pod_events`.
+    pub fn close_event_streams(&self, close: bool) {
+        lock(&self.inner.script).close_streams = close;
     }
 
     /// Lets statuses follow exit events by this much, as containerd's do.

@@ -444,7 +444,14 @@ impl RuntimeService for RuntimeApi {
         _: Request<v1::GetEventsRequest>,
     ) -> Result<Response<Self::GetContainerEventsStream>, Status> {
         if !lock(&self.0.script).features.cri_events {
-            return Err(unknown("GetContainerEvents"));
+            return self
+                .0
+                .call("GetContainerEvents", String::new(), None, async { Err(unknown("GetContainerEvents")) })
+                .await;
+        }
+        self.0.call("GetContainerEvents", String::new(), None, async { Ok(()) }).await?;
+        if lock(&self.0.script).close_streams {
+            return Ok(Response::new(Box::pin(tokio_stream::empty())));
         }
         let changes = BroadcastStream::new(self.0.changes.subscribe());
         Ok(Response::new(Box::pin(changes.filter_map(Result::ok).map(|c| Ok(c.cri)))))

@@ -1,0 +1,246 @@
+//! The calls. Each runs on the pool in its lane, outlives a crash of the actor, and makes the view look at what it changed.
+
+use std::future::Future;
+use std::time::Duration;
+
+use actor::{ActorRef, Ctx, Detached, Handler, Message};
+use contract::runtime::{
+    CallError, CreateContainer, ExecOutcome, ExecSync, RemoveContainer, RemovePodSandbox, RunPodSandbox,
+    StartContainer, StopContainer, StopPodSandbox,
+};
+use cri_api::v1;
+use model::{ContainerId, PodUid, SandboxId};
+use ports::runtime::RuntimeResult;
+
+use super::looks::{Expect, Want};
+use super::{RuntimeClient, call_error};
+use crate::lanes::Lane;
+
+/// How long an answer waits for the actor to note it.
+const NOTE_LIMIT: Duration = Duration::from_secs(5);
+
+/// A call has ended, or died, and may have changed this.
+#[derive(Clone, Debug)]
+pub(super) struct Touched {
+    uid: PodUid,
+    what: Target,
+    /// It came from the start lane.
+    start: bool,
+}
+
+impl Message for Touched {
+    type Result = ();
+}
+
+#[derive(Clone, Debug)]
+enum Target {
+    Pod,
+    Sandbox(String),
+    Container(String, Option<SandboxId>),
+}
+
+impl Handler<Touched> for RuntimeClient {
+    type Result = ();
+
+    fn handle(&mut self, m: Touched, ctx: &mut Ctx<Self>) {
+        let seq = self.next_seq();
+        let slot = self.slots.entry(m.uid.clone()).or_default();
+        slot.touched = seq;
+        if m.start {
+            slot.starting = slot.starting.saturating_sub(1);
+        }
+        let want = match m.what {
+            Target::Pod => Want::fresh(),
+            Target::Sandbox(id) => {
+                self.index.learn_sandbox(&id, &m.uid, seq);
+                Want::id(&id, Expect::Anything)
+            }
+            Target::Container(id, sandbox) => {
+                if let Some(sandbox) = sandbox {
+                    self.index.learn_container(&id, &m.uid, &sandbox, seq);
+                }
+                // Not seen since this actor was rebuilt: the id alone does not tell the sandbox.
+                if self.index.uid(&id).is_some() { Want::id(&id, Expect::Anything) } else { Want::fresh() }
+            }
+        };
+        self.want(&m.uid, want, ctx);
+    }
+}
+
+/// Tells the actor what a call touched, even when the call's task dies.
+struct Touch {
+    this: ActorRef<RuntimeClient>,
+    note: Option<Touched>,
+}
+
+impl Touch {
+    async fn done(mut self, what: Target) {
+        if let Some(note) = self.note.take() {
+            // Noted before the asker is answered: who asks about the pod next is told the new state. A failure means
+            // that the actor is being rebuilt or replaced; whoever comes will list.
+            let _ = self.this.ask(Touched { what, ..note }, NOTE_LIMIT).await;
+        }
+    }
+}
+
+impl Drop for Touch {
+    fn drop(&mut self) {
+        let Some(note) = self.note.take() else { return };
+        if self.this.tell(note.clone()).is_err() {
+            tracing::warn!(pod_uid = %note.uid, "a call died and its pod could not be marked; a relist will tell");
+        }
+    }
+}
+
+type Answer<T> = Detached<Result<T, CallError>>;
+
+impl RuntimeClient {
+    /// Runs `call` in the lane that `lane` picks; `what` says what a good answer changed.
+    fn call<T: Send + 'static>(
+        &mut self,
+        ctx: &mut Ctx<Self>,
+        uid: PodUid,
+        start: bool,
+        call: impl Future<Output = RuntimeResult<T>> + Send + 'static,
+        what: impl FnOnce(&T) -> Target + Send + 'static,
+    ) -> Answer<T> {
+        if start {
+            self.slots.entry(uid.clone()).or_default().starting += 1;
+        }
+        let note = Some(Touched { uid: uid.clone(), what: Target::Pod, start });
+        let touch = Touch { this: ctx.this(), note };
+        let (lanes, faults) = (self.deps.lanes.clone(), ctx.faults());
+        Detached::new(async move {
+            let lane: &Lane = if start { &lanes.start } else { &lanes.stop };
+            let result = lane
+                .run(&uid, async {
+                    faults.hit("before-call").await;
+                    call.await
+                })
+                .await;
+            faults.hit("after-call").await;
+            touch.done(result.as_ref().map_or(Target::Pod, what)).await;
+            result.map_err(call_error)
+        })
+    }
+}
+
+/// What is gone already has been stopped and removed.
+fn or_gone(result: RuntimeResult<()>) -> RuntimeResult<()> {
+    match result {
+        Err(e) if e.is_not_found() => Ok(()),
+        other => other,
+    }
+}
+
+impl Handler<RunPodSandbox> for RuntimeClient {
+    type Result = Answer<SandboxId>;
+
+    fn handle(&mut self, m: RunPodSandbox, ctx: &mut Ctx<Self>) -> Self::Result {
+        let runtime = self.deps.runtime.clone();
+        let call = async move {
+            let config = Some((*m.config).clone());
+            let request = v1::RunPodSandboxRequest { config, runtime_handler: m.runtime_handler };
+            Ok(SandboxId::from(runtime.run_pod_sandbox(request).await?.pod_sandbox_id))
+        };
+        self.call(ctx, m.uid, true, call, |id| Target::Sandbox(id.to_string()))
+    }
+}
+
+impl Handler<StopPodSandbox> for RuntimeClient {
+    type Result = Answer<()>;
+
+    fn handle(&mut self, m: StopPodSandbox, ctx: &mut Ctx<Self>) -> Self::Result {
+        let runtime = self.deps.runtime.clone();
+        let request = v1::StopPodSandboxRequest { pod_sandbox_id: m.sandbox.to_string() };
+        let call = async move { or_gone(runtime.stop_pod_sandbox(request).await) };
+        self.call(ctx, m.uid, false, call, |()| Target::Pod)
+    }
+}
+
+impl Handler<RemovePodSandbox> for RuntimeClient {
+    type Result = Answer<()>;
+
+    fn handle(&mut self, m: RemovePodSandbox, ctx: &mut Ctx<Self>) -> Self::Result {
+        let runtime = self.deps.runtime.clone();
+        let request = v1::RemovePodSandboxRequest { pod_sandbox_id: m.sandbox.to_string() };
+        let call = async move { or_gone(runtime.remove_pod_sandbox(request).await) };
+        self.call(ctx, m.uid, false, call, |()| Target::Pod)
+    }
+}
+
+impl Handler<CreateContainer> for RuntimeClient {
+    type Result = Answer<ContainerId>;
+
+    fn handle(&mut self, m: CreateContainer, ctx: &mut Ctx<Self>) -> Self::Result {
+        let runtime = self.deps.runtime.clone();
+        let sandbox = m.sandbox.clone();
+        let call = async move {
+            let request = v1::CreateContainerRequest {
+                pod_sandbox_id: m.sandbox.to_string(),
+                config: Some((*m.config).clone()),
+                sandbox_config: Some((*m.sandbox_config).clone()),
+            };
+            Ok(ContainerId::from(runtime.create_container(request).await?.container_id))
+        };
+        self.call(ctx, m.uid, true, call, |id| Target::Container(id.to_string(), Some(sandbox)))
+    }
+}
+
+impl Handler<StartContainer> for RuntimeClient {
+    type Result = Answer<()>;
+
+    fn handle(&mut self, m: StartContainer, ctx: &mut Ctx<Self>) -> Self::Result {
+        let runtime = self.deps.runtime.clone();
+        let container_id = m.container.to_string();
+        let target = Target::Container(container_id.clone(), None);
+        let call = async move { runtime.start_container(v1::StartContainerRequest { container_id }).await };
+        self.call(ctx, m.uid, true, call, |()| target)
+    }
+}
+
+impl Handler<StopContainer> for RuntimeClient {
+    type Result = Answer<()>;
+
+    fn handle(&mut self, m: StopContainer, ctx: &mut Ctx<Self>) -> Self::Result {
+        let runtime = self.deps.runtime.clone();
+        let container_id = m.container.to_string();
+        let target = Target::Container(container_id.clone(), None);
+        let request = v1::StopContainerRequest { container_id, timeout: m.grace_s };
+        let call = async move { or_gone(runtime.stop_container(request).await) };
+        self.call(ctx, m.uid, false, call, |()| target)
+    }
+}
+
+impl Handler<RemoveContainer> for RuntimeClient {
+    type Result = Answer<()>;
+
+    fn handle(&mut self, m: RemoveContainer, ctx: &mut Ctx<Self>) -> Self::Result {
+        let runtime = self.deps.runtime.clone();
+        let container_id = m.container.to_string();
+        let target = Target::Container(container_id.clone(), None);
+        let request = v1::RemoveContainerRequest { container_id };
+        let call = async move { or_gone(runtime.remove_container(request).await) };
+        self.call(ctx, m.uid, false, call, |()| target)
+    }
+}
+
+impl Handler<ExecSync> for RuntimeClient {
+    type Result = Answer<ExecOutcome>;
+
+    fn handle(&mut self, m: ExecSync, ctx: &mut Ctx<Self>) -> Self::Result {
+        let (runtime, lanes, faults) = (self.deps.runtime.clone(), self.deps.lanes.clone(), ctx.faults());
+        // Whole seconds on the wire, where 0 means for ever.
+        let seconds = m.timeout.as_secs().max(u64::from(!m.timeout.is_zero()));
+        let request = v1::ExecSyncRequest {
+            container_id: m.container.to_string(),
+            cmd: m.command,
+            timeout: i64::try_from(seconds).unwrap_or(i64::MAX),
+        };
+        Detached::new(async move {
+            faults.hit("before-exec").await;
+            let answer = lanes.exec.run(&m.uid, runtime.exec_sync(request)).await.map_err(call_error)?;
+            Ok(ExecOutcome { exit_code: answer.exit_code, stdout: answer.stdout, stderr: answer.stderr })
+        })
+    }
+}

@@ -1,0 +1,201 @@
+//! Container events.
+
+use std::collections::BTreeSet;
+use std::pin::Pin;
+use std::time::Duration;
+
+use actor::{AsyncContext as _, Ctx, SpawnHandle};
+use contract::runtime::EventTier;
+use futures::{Stream, StreamExt};
+use model::PodUid;
+use ports::runtime::{
+    self as port, EventStream, PodStatuses, RuntimeError, RuntimeEvent, RuntimeEventKind, RuntimeResult,
+};
+
+use super::RuntimeClient;
+use super::looks::{Expect, Want};
+use crate::seen::map;
+
+/// A runtime whose stream breaks this often in a row has none that is of use (book interfaces.md 7.3).
+const FAILURES: u32 = 5;
+const RETRY: Duration = Duration::from_millis(500);
+/// How many events are taken in one turn.
+const BATCH: usize = 64;
+/// An id that nobody knows this long after its event was not made by us.
+const UNKNOWN_FOR: Duration = Duration::from_secs(1);
+
+type Batches = Pin<Box<dyn Stream<Item = Vec<RuntimeResult<RuntimeEvent>>> + Send>>;
+
+/// State of the subscription.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    /// Subscriptions are numbered; answers of former ones are let go.
+    current: u64,
+    /// The read of the stream that is under way.
+    pump: Option<SpawnHandle>,
+    failures: u32,
+    /// Ids that events named and nobody knows yet.
+    unknown: BTreeSet<String>,
+}
+
+impl RuntimeClient {
+    /// Looks for the best tier of events, and relists once it is there: what happened before was not told.
+    pub(super) fn subscribe(&mut self, ctx: &mut Ctx<Self>) {
+        self.events.current += 1;
+        let current = self.events.current;
+        let runtime = self.deps.runtime.clone();
+        ctx.run(async move { runtime.events().await }, move |this, result, ctx| {
+            if this.events.current == current {
+                this.subscribed(result, ctx);
+            }
+        });
+    }
+
+    pub(super) fn unsubscribe(&mut self, ctx: &mut Ctx<Self>) {
+        self.events.current += 1;
+        self.events.failures = 0;
+        if let Some(pump) = self.events.pump.take() {
+            ctx.cancel_future(pump);
+        }
+    }
+
+    fn subscribed(&mut self, result: RuntimeResult<EventStream>, ctx: &mut Ctx<Self>) {
+        let EventStream { tier, events } = match result {
+            Ok(stream) => stream,
+            Err(e) => return self.broken(Some(e), ctx),
+        };
+        self.info.tier = match tier {
+            port::EventTier::CriStream => EventTier::CriStream,
+            port::EventTier::ContainerdEvents => EventTier::Containerd,
+            port::EventTier::None => EventTier::Relist,
+        };
+        tracing::info!(tier = tier.as_str(), "container events");
+        self.publish();
+        if tier != port::EventTier::None {
+            self.pump(Box::pin(events.ready_chunks(BATCH)), ctx);
+            self.relist(ctx);
+        }
+    }
+
+    fn pump(&mut self, mut stream: Batches, ctx: &mut Ctx<Self>) {
+        let current = self.events.current;
+        let next = async move {
+            let batch = stream.next().await;
+            (batch, stream)
+        };
+        let pump = ctx.run(next, move |this, (batch, stream), ctx| {
+            if this.events.current != current {
+                return;
+            }
+            this.events.pump = None;
+            let Some(batch) = batch else { return this.broken(None, ctx) };
+            for event in batch {
+                match event {
+                    Ok(event) => this.event(event, ctx),
+                    Err(e) => return this.broken(Some(e), ctx),
+                }
+            }
+            this.pump(stream, ctx);
+        });
+        self.events.pump = Some(pump);
+    }
+
+    /// The stream failed or ended: relists take over until there is another one.
+    fn broken(&mut self, e: Option<RuntimeError>, ctx: &mut Ctx<Self>) {
+        self.info.tier = EventTier::Relist;
+        if let Some(e) = e.as_ref().filter(|e| e.is_unavailable()) {
+            return self.lost(e, ctx);
+        }
+        self.publish();
+        self.events.failures += 1;
+        let failures = self.events.failures;
+        let error = e.map(|e| e.message).unwrap_or_else(|| "stream ended".to_owned());
+        tracing::warn!(error, failures, "no container events");
+        self.relist(ctx);
+        if failures < FAILURES {
+            let current = self.events.current;
+            ctx.after(RETRY * failures, move |this, ctx| {
+                if this.events.current == current && this.link.is_up() {
+                    this.subscribe(ctx);
+                }
+            });
+        }
+    }
+
+    fn event(&mut self, event: RuntimeEvent, ctx: &mut Ctx<Self>) {
+        ctx.fault_point("event");
+        self.events.failures = 0;
+        let seq = self.next_seq();
+        if let Some((uid, statuses)) = event.statuses.as_deref().and_then(ours) {
+            self.learn(&uid, statuses, seq);
+            let slot = self.slots.entry(uid.clone()).or_default();
+            slot.touched = seq;
+            let mut statuses = statuses.clone();
+            if event.kind == RuntimeEventKind::Deleted {
+                // Some runtimes tell before they remove, and carry what is about to go.
+                statuses.containers.retain(|c| c.id != event.id);
+                self.want(&uid, Want::id(&event.id, Expect::Gone), ctx);
+            }
+            if statuses.sandbox.id != event.id || event.kind != RuntimeEventKind::Deleted {
+                self.want(&uid, Want::carried(statuses), ctx);
+            }
+            return;
+        }
+        let Some(uid) = self.index.uid(&event.id).cloned() else {
+            return self.stranger(event.id, ctx);
+        };
+        let expect = match event.kind {
+            RuntimeEventKind::Created => Expect::Anything,
+            RuntimeEventKind::Started => Expect::Started,
+            RuntimeEventKind::Stopped => Expect::Stopped,
+            RuntimeEventKind::Deleted => Expect::Gone,
+        };
+        let starting = self.slots.get(&uid).is_some_and(|s| s.starting > 0);
+        if expect < Expect::Stopped && starting {
+            // Our own call; its answer brings the look.
+            return;
+        }
+        let known = self.rows.get(&uid).map(|row| row.pod.clone());
+        if expect != Expect::Anything
+            && expect.met(&event.id, known.as_deref())
+            && is_known(&event.id, known.as_deref())
+        {
+            return;
+        }
+        self.slots.entry(uid.clone()).or_default().touched = seq;
+        self.want(&uid, Want::id(&event.id, expect), ctx);
+    }
+
+    fn learn(&mut self, uid: &PodUid, statuses: &PodStatuses, seq: u64) {
+        let sandbox = statuses.sandbox.id.as_str().into();
+        self.index.learn_sandbox(&statuses.sandbox.id, uid, seq);
+        for c in &statuses.containers {
+            self.index.learn_container(&c.id, uid, &sandbox, seq);
+        }
+    }
+
+    /// Not known: one of ours whose call has not answered yet, or somebody else's, which a relist will show.
+    fn stranger(&mut self, id: String, ctx: &mut Ctx<Self>) {
+        if self.events.unknown.is_empty() {
+            ctx.after(UNKNOWN_FOR, |this, ctx| {
+                let unknown = std::mem::take(&mut this.events.unknown);
+                if unknown.iter().any(|id| this.index.uid(id).is_none()) {
+                    this.relist(ctx);
+                }
+            });
+        }
+        self.events.unknown.insert(id);
+    }
+}
+
+/// The statuses, when they are of a pod of this node.
+fn ours(statuses: &PodStatuses) -> Option<(PodUid, &PodStatuses)> {
+    let uid = map::uid(&statuses.sandbox.labels)?;
+    Some((uid.into(), statuses))
+}
+
+fn is_known(id: &str, pod: Option<&model::runtime::PodObservation>) -> bool {
+    pod.is_some_and(|p| {
+        p.sandboxes.iter().any(|s| s.id.as_str() == id) || p.containers.iter().any(|c| c.id.as_str() == id)
+    })
+}

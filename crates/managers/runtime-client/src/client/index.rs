@@ -1,0 +1,87 @@
+//! Which id belongs to which pod, since when it is known, and which ids are no more.
+
+use std::collections::BTreeMap;
+
+use model::runtime::PodObservation;
+use model::{PodUid, SandboxId};
+
+use crate::seen::Ids;
+
+#[derive(Clone, Debug)]
+struct Entry {
+    uid: PodUid,
+    /// `None` for a sandbox itself.
+    sandbox: Option<SandboxId>,
+    born: u64,
+    gone: Option<u64>,
+}
+
+/// Ids of sandboxes and containers; the runtime numbers both out of one set.
+#[derive(Debug, Default)]
+pub(super) struct Index(BTreeMap<String, Entry>);
+
+impl Index {
+    pub(super) fn learn_sandbox(&mut self, id: &str, uid: &PodUid, seq: u64) {
+        self.learn(id, uid, None, seq);
+    }
+
+    pub(super) fn learn_container(&mut self, id: &str, uid: &PodUid, sandbox: &SandboxId, seq: u64) {
+        self.learn(id, uid, Some(sandbox.clone()), seq);
+    }
+
+    fn learn(&mut self, id: &str, uid: &PodUid, sandbox: Option<SandboxId>, born: u64) {
+        if !self.0.contains_key(id) {
+            self.0.insert(id.to_owned(), Entry { uid: uid.clone(), sandbox, born, gone: None });
+        }
+    }
+
+    pub(super) fn learn_pod(&mut self, pod: &PodObservation, seq: u64) {
+        for s in &pod.sandboxes {
+            self.learn_sandbox(s.id.as_str(), &pod.uid, seq);
+        }
+        for c in &pod.containers {
+            self.learn_container(c.id.as_str(), &pod.uid, &c.sandbox, seq);
+        }
+    }
+
+    /// From `seq` on it exists no more.
+    pub(super) fn bury(&mut self, id: &str, seq: u64) {
+        if let Some(e) = self.0.get_mut(id) {
+            e.gone.get_or_insert(seq);
+        }
+    }
+
+    pub(super) fn uid(&self, id: &str) -> Option<&PodUid> {
+        self.0.get(id).map(|e| &e.uid)
+    }
+
+    /// `None`: unknown. `Some(None)`: it is a sandbox.
+    pub(super) fn sandbox(&self, id: &str) -> Option<Option<&SandboxId>> {
+        self.0.get(id).map(|e| e.sandbox.as_ref())
+    }
+
+    /// Forgets ids that were gone before a relist began: no look from before it is under way any more.
+    pub(super) fn prune(&mut self, relist: u64) {
+        self.0.retain(|_, e| e.gone.is_none_or(|gone| gone > relist));
+    }
+
+    /// As a look sees it that began at `seq`.
+    pub(super) fn at(&self, seq: u64) -> At<'_> {
+        At { index: self, seq }
+    }
+}
+
+pub(super) struct At<'a> {
+    index: &'a Index,
+    seq: u64,
+}
+
+impl Ids for At<'_> {
+    fn is_gone(&self, id: &str) -> bool {
+        self.index.0.get(id).is_some_and(|e| e.gone.is_some())
+    }
+
+    fn is_newer(&self, id: &str) -> bool {
+        self.index.0.get(id).is_some_and(|e| e.born > self.seq)
+    }
+}

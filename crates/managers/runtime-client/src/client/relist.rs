@@ -1,0 +1,192 @@
+//! Relists: the truth at start, an audit of events afterwards, the only source without events.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use actor::AsyncContext as _;
+use actor::{Ctx, Deferred, Handler, SpawnHandle};
+use contract::runtime::{CallError, CallErrorKind, EventTier, Relist};
+use cri_api::v1;
+use futures::future::try_join;
+use model::{PodUid, Timestamp};
+use ports::runtime::{RuntimeError, RuntimeResult};
+use tokio::sync::oneshot;
+
+use super::looks::{Slot, Want};
+use super::{RuntimeClient, call_error};
+use crate::seen::list::{Listed, Lists};
+
+type Reply = oneshot::Sender<Result<(), CallError>>;
+
+/// State of the relist.
+#[derive(Debug)]
+pub(super) struct Relisting {
+    /// This generation has been through one.
+    pub(super) done: bool,
+    /// The one under way found what events had not told.
+    pub(super) disagreed: bool,
+    running: Option<Run>,
+    again: bool,
+    /// Asked for since the one under way began.
+    waiting: Vec<Reply>,
+    period: Duration,
+    timer: Option<SpawnHandle>,
+}
+
+#[derive(Debug)]
+struct Run {
+    seq: u64,
+    at: Timestamp,
+    /// Pods whose looks it waits for.
+    open: BTreeSet<PodUid>,
+    failed: Option<CallError>,
+    serving: Vec<Reply>,
+}
+
+impl Relisting {
+    pub(super) fn new(period: Duration) -> Self {
+        Self { done: false, disagreed: false, running: None, again: false, waiting: Vec::new(), period, timer: None }
+    }
+}
+
+impl RuntimeClient {
+    /// Relists now, or right after the relist under way.
+    pub(super) fn relist(&mut self, ctx: &mut Ctx<Self>) {
+        if self.relisting.running.is_some() {
+            self.relisting.again = true;
+            return;
+        }
+        ctx.fault_point("before-relist");
+        if let Some(timer) = self.relisting.timer.take() {
+            ctx.cancel_future(timer);
+        }
+        let (seq, at) = (self.next_seq(), Self::now(ctx));
+        self.relisting.again = false;
+        self.relisting.disagreed = false;
+        let serving = std::mem::take(&mut self.relisting.waiting);
+        self.relisting.running = Some(Run { seq, at, open: BTreeSet::new(), failed: None, serving });
+        let runtime = self.deps.runtime.clone();
+        let lists = tokio::spawn(async move {
+            let sandboxes = runtime.list_pod_sandbox(v1::ListPodSandboxRequest { filter: None });
+            let containers = runtime.list_containers(v1::ListContainersRequest { filter: None });
+            let (sandboxes, containers) = try_join(sandboxes, containers).await?;
+            Ok(Lists::new(sandboxes.items, containers.containers))
+        });
+        let lists = async move {
+            let failed = |e| RuntimeError::new(ports::runtime::RuntimeCode::Internal, format!("relist failed: {e}"));
+            lists.await.map_err(failed)?
+        };
+        ctx.run(lists, Self::listed);
+    }
+
+    fn listed(&mut self, lists: RuntimeResult<Lists>, ctx: &mut Ctx<Self>) {
+        let Some(run) = &mut self.relisting.running else { return };
+        let (seq, at) = (run.seq, run.at);
+        let lists = match lists {
+            Ok(lists) => lists,
+            Err(e) => {
+                tracing::warn!(error = %e, "cannot list pods");
+                run.failed = Some(call_error(e.clone()));
+                if e.is_unavailable() {
+                    self.lost(&e, ctx);
+                }
+                return self.finish_relist(ctx);
+            }
+        };
+        for (uid, pod) in &lists.0 {
+            for id in pod.sandboxes.keys() {
+                self.index.learn_sandbox(id, uid, seq);
+            }
+            for (id, (_, sandbox)) in &pod.containers {
+                self.index.learn_container(id, uid, sandbox, seq);
+            }
+        }
+        let changed = lists.changed(self.rows.values().map(|row| &*row.pod));
+        run_of(&mut self.relisting).open.extend(changed.iter().cloned());
+        for uid in changed {
+            let slot = self.slots.get(&uid);
+            if slot.is_some_and(|s| !s.is_settled()) {
+                // A look is due anyway, and it is newer than the lists.
+                self.wake(&uid, ctx);
+            } else if slot.is_some_and(|s| s.touched > seq) {
+                run_of(&mut self.relisting).open.remove(&uid);
+            } else {
+                let listed: Listed = lists.0.get(&uid).cloned().unwrap_or_default();
+                self.want(&uid, Want::listed(listed, seq, at), ctx);
+            }
+        }
+        if run_of(&mut self.relisting).open.is_empty() {
+            self.finish_relist(ctx);
+        }
+    }
+
+    /// A look has ended.
+    pub(super) fn settled(&mut self, uid: &PodUid, failed: bool, ctx: &mut Ctx<Self>) {
+        let more = self.slots.get(uid).is_some_and(|s: &Slot| !s.is_settled());
+        let Some(run) = &mut self.relisting.running else { return };
+        if (more && !failed) || !run.open.remove(uid) {
+            return;
+        }
+        if failed {
+            let message = format!("cannot look at pod {uid}");
+            run.failed.get_or_insert(CallError { kind: CallErrorKind::Failed, message });
+        }
+        if run.open.is_empty() {
+            self.finish_relist(ctx);
+        }
+    }
+
+    fn finish_relist(&mut self, ctx: &mut Ctx<Self>) {
+        let Some(run) = self.relisting.running.take() else { return };
+        let answer = run.failed.map_or(Ok(()), Err);
+        for reply in run.serving {
+            let _ = reply.send(answer.clone());
+        }
+        self.info.stale = answer.is_err();
+        if answer.is_ok() {
+            self.relisting.done = true;
+            self.info.listed = true;
+            self.info.last_relist = run.at;
+            self.index.prune(run.seq);
+            self.deps.view.pods.sweep();
+        }
+        self.publish();
+        if self.relisting.again {
+            return self.relist(ctx);
+        }
+        let wait = self.relist_period();
+        self.relisting.timer = Some(ctx.after(wait, |this, ctx| {
+            this.relisting.timer = None;
+            if this.link.is_up() {
+                this.relist(ctx);
+            }
+        }));
+    }
+
+    /// Doubles while events and relists agree.
+    fn relist_period(&mut self) -> Duration {
+        let config = &self.deps.config;
+        if self.info.tier == EventTier::Relist || self.info.stale {
+            return config.relist_without_events;
+        }
+        let now = if self.relisting.disagreed { config.relist_at_first } else { self.relisting.period };
+        self.relisting.period = (now * 2).min(config.relist_at_most);
+        now
+    }
+}
+
+fn run_of(relisting: &mut Relisting) -> &mut Run {
+    relisting.running.as_mut().expect("a relist stays under way until it is finished")
+}
+
+impl Handler<Relist> for RuntimeClient {
+    type Result = Deferred<Self, Result<(), CallError>>;
+
+    fn handle(&mut self, _: Relist, ctx: &mut Ctx<Self>) -> Self::Result {
+        let (tx, rx) = oneshot::channel();
+        self.relisting.waiting.push(tx);
+        self.relist(ctx);
+        let lost = || CallError { kind: CallErrorKind::Lost, message: "the relist was given up".to_owned() };
+        Deferred::new(async move { rx.await.unwrap_or_else(|_| Err(lost())) })
+    }
+}
