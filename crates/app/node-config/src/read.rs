@@ -42,6 +42,7 @@ pub(crate) fn read(
     container_logs(&mut r, &mut config);
     daemon(&mut r, &mut config);
     r.finish(UNUSED);
+    rules::without_effect(&config, &mut findings);
     if findings.errors.is_empty() { Ok((config, findings.warnings)) } else { Err(findings.errors) }
 }
 

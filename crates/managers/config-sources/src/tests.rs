@@ -1,1 +1,6 @@
-
+mod examples;
+mod faults;
+mod inotify;
+mod rig;
+mod rules;
+mod single;

@@ -101,6 +101,42 @@ pub(super) fn across_raw_fields(fields: &Map<String, Value>, findings: &mut Find
     }
 }
 
+/// Fields that are read and that no part of bosun acts on yet.
+pub(super) fn without_effect(c: &NodeConfig, findings: &mut Findings) {
+    let default = NodeConfig::default();
+    let plain = |e: &Enforce| *e == Enforce::Pods;
+    let logs = "container logs are not rotated";
+    let events = "events are kept on this node, up to a fixed number";
+    let idle = [
+        ("containerLogMaxSize", c.container_log_max_size != default.container_log_max_size, logs),
+        ("containerLogMaxFiles", c.container_log_max_files != default.container_log_max_files, logs),
+        ("containerLogMaxWorkers", c.container_log_max_workers != default.container_log_max_workers, logs),
+        (
+            "containerLogMonitorInterval",
+            c.container_log_monitor_interval != default.container_log_monitor_interval,
+            logs,
+        ),
+        ("eventRecordQPS", c.event_record_qps != default.event_record_qps, events),
+        ("eventBurst", c.event_burst != default.event_burst, events),
+        ("logging.verbosity", c.log_verbosity != default.log_verbosity, "set RUST_LOG"),
+        (
+            "userNamespaces.idsPerPod",
+            c.user_namespace_ids_per_pod != default.user_namespace_ids_per_pod,
+            "pods with hostUsers: false do not start",
+        ),
+        (
+            "enforceNodeAllocatable",
+            !c.enforce_node_allocatable.iter().all(plain),
+            "only the limit on all pods together is enforced",
+        ),
+    ];
+    for (field, set, instead) in idle {
+        if set {
+            findings.warn(field, format!("not implemented yet: {instead}"));
+        }
+    }
+}
+
 /// Absolute, and the same after cleaning.
 pub(super) fn is_clean(path: &Path) -> bool {
     let plain = path.components().all(|c| matches!(c, Component::RootDir | Component::Normal(_)));

@@ -118,6 +118,12 @@ fn what_is_odd_is_said_and_does_not_stop_the_node() {
         ("evictionHard: {memory.available: 100Mi}", "evictionHard: not implemented yet: bosun evicts no pod"),
         ("cpuManagerPolicy: static", "cpuManagerPolicy: not implemented yet: all containers share all CPUs and memory"),
         ("staticPodURL: http://x", "staticPodURL: not implemented yet: bosun reads pods from staticPodPath only"),
+        ("containerLogMaxFiles: 3", "containerLogMaxFiles: not implemented yet: container logs are not rotated"),
+        (
+            "enforceNodeAllocatable: [pods, kube-reserved]\nkubeReservedCgroup: /k",
+            "enforceNodeAllocatable: not implemented yet: only the limit on all pods together is enforced",
+        ),
+        ("logging: {verbosity: 2}", "logging.verbosity: not implemented yet: set RUST_LOG"),
         ("clusterDNS: [dns]", "clusterDNS[0]: \"dns\" is not an IP address, skipped"),
         (
             "containerRuntimeEndpoint: /x",

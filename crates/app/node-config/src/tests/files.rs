@@ -55,3 +55,22 @@ fn the_configuration_of_a_running_kubelet_is_accepted() {
     assert_eq!(config.registry_pull_qps, 0);
     assert!(warnings.iter().all(|w| !w.reason.contains("unknown field")), "{warnings:?}");
 }
+
+#[test]
+fn the_sample_is_the_default_but_for_the_folder_and_its_comments_tell_the_truth() {
+    let sample = include_str!("../../../../../config/bosun.yaml");
+    let (config, warnings) = crate::parse(sample, Path::new("/")).unwrap();
+    assert_eq!(warnings, []);
+    let expected = NodeConfig { static_pod_path: Some("/etc/kubernetes/manifests".into()), ..NodeConfig::default() };
+    assert_eq!(config, expected);
+    // Each commented-out field shows its default.
+    let field = |line: &str| {
+        let line = line.strip_prefix("# ")?;
+        let (name, value) = line.trim_start().split_once(':')?;
+        let is_field = name.chars().all(char::is_alphanumeric) && name.starts_with(char::is_lowercase);
+        (is_field && (value.is_empty() || value.starts_with(' '))).then(|| line.to_owned())
+    };
+    let shown: Vec<String> = sample.lines().filter_map(field).collect();
+    assert!(shown.len() > 30, "{shown:?}");
+    assert_eq!(read(&shown.join("\n")).unwrap(), (NodeConfig::default(), Vec::new()));
+}
