@@ -21,8 +21,17 @@ use super::{Views, logs};
 
 type Shared = State<Arc<Views>>;
 
-fn refuse(code: StatusCode, text: impl Into<String>) -> Response {
-    (code, text.into()).into_response()
+/// Why a request is refused.
+pub(super) struct Refusal(StatusCode, String);
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.0, self.1).into_response()
+    }
+}
+
+fn refuse(code: StatusCode, text: impl Into<String>) -> Refusal {
+    Refusal(code, text.into())
 }
 
 fn with_status(views: &Views, uid: &PodUid, row: &DesiredPod) -> Pod {
@@ -42,7 +51,7 @@ pub(super) async fn pods(State(views): Shared) -> Json<PodItems> {
 
 /// A pod is named by its name, by `namespace/name` (slash written as `%2F`), or by its UID; a static pod also by the name
 /// in its manifest, without the node's name behind it.
-fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Response> {
+fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Refusal> {
     let short = format!("{name}-{}", views.node_name.to_lowercase());
     let matches = |uid: &PodUid, pod: &Pod| {
         let own = model::pod::name(pod);
@@ -69,7 +78,7 @@ fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Response> {
     }
 }
 
-pub(super) async fn pod(State(views): Shared, Path(name): Path<String>) -> Result<Json<PodDetail>, Response> {
+pub(super) async fn pod(State(views): Shared, Path(name): Path<String>) -> Result<Json<PodDetail>, Refusal> {
     let (uid, pod) = find(&views, &name)?;
     let worker = views.workers.get(&uid).map(|w| WorkerLine {
         phase: format!("{:?}", w.phase),
@@ -156,7 +165,7 @@ pub(super) async fn log(
     State(views): Shared,
     Path(name): Path<String>,
     Query(query): Query<LogQuery>,
-) -> Result<Response, Response> {
+) -> Result<Response, Refusal> {
     let (_, pod) = find(&views, &name)?;
     let path = log_path(&views, &pod, &query)?;
     let read = tokio::task::spawn_blocking(move || logs::read(&path, query.tail).map_err(|e| (path, e))).await;
@@ -167,7 +176,7 @@ pub(super) async fn log(
     }
 }
 
-fn log_path(views: &Views, pod: &Pod, query: &LogQuery) -> Result<PathBuf, Response> {
+fn log_path(views: &Views, pod: &Pod, query: &LogQuery) -> Result<PathBuf, Refusal> {
     let all = model::pod::init_containers(pod).iter().chain(model::pod::regular_containers(pod));
     let names: Vec<&str> = all.map(|c| c.name.as_str()).collect();
     let container = match query.container.as_deref() {
@@ -192,7 +201,7 @@ fn log_path(views: &Views, pod: &Pod, query: &LogQuery) -> Result<PathBuf, Respo
     Ok(PathBuf::from(pod_plan::logs::pod_log_dir(&root, pod)).join(pod_plan::logs::log_path(container, number)))
 }
 
-fn faults_allowed(views: &Views) -> Result<(), Response> {
+fn faults_allowed(views: &Views) -> Result<(), Refusal> {
     if views.faults {
         return Ok(());
     }
@@ -200,20 +209,20 @@ fn faults_allowed(views: &Views) -> Result<(), Response> {
 }
 
 /// The body is rules in text form, e.g. `status-manager: panic@turn:SetPodStatus#1`.
-pub(super) async fn add_fault(State(views): Shared, rules: String) -> Result<Response, Response> {
+pub(super) async fn add_fault(State(views): Shared, rules: String) -> Result<Response, Refusal> {
     faults_allowed(&views)?;
     views.kernel.faults().add_text(&rules).map_err(|e| refuse(StatusCode::BAD_REQUEST, e.to_string()))?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-pub(super) async fn clear_faults(State(views): Shared) -> Result<Response, Response> {
+pub(super) async fn clear_faults(State(views): Shared) -> Result<Response, Refusal> {
     faults_allowed(&views)?;
     views.kernel.faults().clear();
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// What has been injected, and which points exist.
-pub(super) async fn faults(State(views): Shared) -> Result<Response, Response> {
+pub(super) async fn faults(State(views): Shared) -> Result<Response, Refusal> {
     faults_allowed(&views)?;
     let log: Vec<String> = views.kernel.faults().log().iter().map(|l| format!("{l:?}")).collect();
     let declared = views.kernel.faults().declared();
