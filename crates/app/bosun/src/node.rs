@@ -427,4 +427,19 @@ fn install_config_sources(seat: &Seat<'_>) {
     seat.spawn("config-sources", move |_| config_sources::ConfigSources::new(config.clone(), deps.clone()));
 }
 
-fn install_volume_manager(_seat: &Seat<'_>) {}
+fn install_volume_manager(seat: &Seat<'_>) {
+    let memory = seat.machine.allocatable.get(model::resources::MEMORY).map_or(0, |q| q.value());
+    let config = Arc::new(volume_manager::Config {
+        root_dir: seat.settings.root_dir.clone(),
+        memory_allocatable_bytes: memory,
+    });
+    let deps = Arc::new(volume_manager::Deps {
+        fs: seat.outside.fs.clone(),
+        mounts: seat.outside.mounter.clone(),
+        view: seat.handles.volumes.view.clone(),
+        events: seat.handles.events.clone(),
+        serial: volume_manager::Serial::default(),
+    });
+    let a = seat.spawn("volume-manager", move |_| volume_manager::VolumeManager::new(config.clone(), deps.clone()));
+    seat.handles.volumes.connect(&a);
+}
