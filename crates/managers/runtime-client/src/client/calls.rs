@@ -53,12 +53,14 @@ impl Handler<Touched> for RuntimeClient {
             Target::Pod => Want::fresh(),
             Target::Sandbox(id) => {
                 self.index.learn_sandbox(&id, &m.uid, seq);
+                self.index.own(&id);
                 Want::id(&id, Expect::Anything)
             }
             Target::Container(id, sandbox) => {
                 if let Some(sandbox) = sandbox {
                     self.index.learn_container(&id, &m.uid, &sandbox, seq);
                 }
+                self.index.own(&id);
                 // Not seen since this actor was rebuilt: the id alone does not tell the sandbox.
                 if self.index.uid(&id).is_some() { Want::id(&id, Expect::Anything) } else { Want::fresh() }
             }

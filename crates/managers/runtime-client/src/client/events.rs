@@ -151,8 +151,8 @@ impl RuntimeClient {
             RuntimeEventKind::Deleted => Expect::Gone,
         };
         let starting = self.slots.get(&uid).is_some_and(|s| s.starting > 0);
-        if expect < Expect::Stopped && starting {
-            // Our own call; its answer brings the look.
+        if expect < Expect::Stopped && (starting || self.index.is_own(&event.id)) {
+            // Our own call; its answer brings the look, or has brought it.
             return;
         }
         let known = self.rows.get(&uid).map(|row| row.pod.clone());

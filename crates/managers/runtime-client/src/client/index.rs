@@ -14,6 +14,7 @@ struct Entry {
     sandbox: Option<SandboxId>,
     born: u64,
     gone: Option<u64>,
+    own: bool,
 }
 
 /// Ids of sandboxes and containers; the runtime numbers both out of one set.
@@ -31,7 +32,25 @@ impl Index {
 
     fn learn(&mut self, id: &str, uid: &PodUid, sandbox: Option<SandboxId>, born: u64) {
         if !self.0.contains_key(id) {
-            self.0.insert(id.to_owned(), Entry { uid: uid.clone(), sandbox, born, gone: None });
+            self.0.insert(id.to_owned(), Entry { uid: uid.clone(), sandbox, born, gone: None, own: false });
+        }
+    }
+
+    /// A call of ours made or started it, and its answer brings a look: events of that tell nothing new.
+    pub(super) fn own(&mut self, id: &str) {
+        if let Some(e) = self.0.get_mut(id) {
+            e.own = true;
+        }
+    }
+
+    pub(super) fn is_own(&self, id: &str) -> bool {
+        self.0.get(id).is_some_and(|e| e.own)
+    }
+
+    /// A look or list that began at `seq` shows it: if it was thought gone before that, that was an error.
+    pub(super) fn shown(&mut self, id: &str, seq: u64) {
+        if let Some(e) = self.0.get_mut(id).filter(|e| e.gone.is_some_and(|gone| gone < seq)) {
+            e.gone = None;
         }
     }
 

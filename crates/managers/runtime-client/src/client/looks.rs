@@ -67,7 +67,7 @@ pub(super) struct Want {
     whole: Whole,
     ids: BTreeMap<String, (Expect, u32)>,
     carried: Vec<PodStatuses>,
-    /// Asked for by a relist alone: what it finds, events have not told.
+    /// Asked for by an audit alone: what it finds, events have not told.
     audit: bool,
 }
 
@@ -76,8 +76,8 @@ impl Want {
         Self { whole: Whole::Fresh, ..Self::default() }
     }
 
-    pub(super) fn listed(listed: Listed, seq: u64, at: Timestamp) -> Self {
-        Self { whole: Whole::Listed(listed, seq, at), audit: true, ..Self::default() }
+    pub(super) fn listed(listed: Listed, seq: u64, at: Timestamp, audit: bool) -> Self {
+        Self { whole: Whole::Listed(listed, seq, at), audit, ..Self::default() }
     }
 
     pub(super) fn id(id: &str, expect: Expect) -> Self {
@@ -105,6 +105,13 @@ impl Want {
         }
         self.carried.extend(other.carried);
     }
+}
+
+/// A look under way: the count and time at which it began.
+struct Begun {
+    seq: u64,
+    at: Timestamp,
+    want: Want,
 }
 
 /// One pod as far as looking at it goes.
@@ -181,7 +188,7 @@ impl RuntimeClient {
                 Err(e) => Err(RuntimeError::new(RuntimeCode::Internal, format!("look at the pod failed: {e}"))),
             }
         };
-        ctx.run(effect, move |this, result, ctx| this.looked(&uid, seq, at, want, result, ctx));
+        ctx.run(effect, move |this, result, ctx| this.looked(&uid, Begun { seq, at, want }, result, ctx));
     }
 
     fn work(&self, uid: &PodUid, want: &Want) -> Work {
@@ -210,21 +217,16 @@ impl RuntimeClient {
         work
     }
 
-    fn looked(
-        &mut self,
-        uid: &PodUid,
-        seq: u64,
-        at: Timestamp,
-        want: Want,
-        result: RuntimeResult<Seen>,
-        ctx: &mut Ctx<Self>,
-    ) {
+    fn looked(&mut self, uid: &PodUid, begun: Begun, result: RuntimeResult<Seen>, ctx: &mut Ctx<Self>) {
         ctx.fault_point("after-look");
+        let Begun { seq, at, want } = begun;
         let failed = result.is_err();
         let answer = match result {
             Ok(seen) => {
                 let changed = self.take(uid, seen, seq, at);
-                if changed && want.audit {
+                // An event that came meanwhile may have told just that.
+                let told = self.slots.get(uid).is_some_and(|s| s.touched > seq);
+                if changed && want.audit && !told {
                     self.diverged(uid);
                 }
                 self.check_promises(uid, &want, ctx);

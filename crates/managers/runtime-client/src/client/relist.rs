@@ -37,6 +37,8 @@ pub(super) struct Relisting {
 struct Run {
     seq: u64,
     at: Timestamp,
+    /// Checks on the events; others have a reason to expect changes.
+    audit: bool,
     /// Pods whose looks it waits for.
     open: BTreeSet<PodUid>,
     failed: Option<CallError>,
@@ -50,12 +52,16 @@ impl Relisting {
 }
 
 impl RuntimeClient {
-    /// Relists now, or right after the relist under way.
+    /// Relists now, or right after the relist under way, because something is known to be unknown.
     pub(super) fn relist(&mut self, ctx: &mut Ctx<Self>) {
         if self.relisting.running.is_some() {
             self.relisting.again = true;
-            return;
+        } else {
+            self.start_relist(false, ctx);
         }
+    }
+
+    fn start_relist(&mut self, audit: bool, ctx: &mut Ctx<Self>) {
         ctx.fault_point("before-relist");
         if let Some(timer) = self.relisting.timer.take() {
             ctx.cancel_future(timer);
@@ -64,7 +70,7 @@ impl RuntimeClient {
         self.relisting.again = false;
         self.relisting.disagreed = false;
         let serving = std::mem::take(&mut self.relisting.waiting);
-        self.relisting.running = Some(Run { seq, at, open: BTreeSet::new(), failed: None, serving });
+        self.relisting.running = Some(Run { seq, at, audit, open: BTreeSet::new(), failed: None, serving });
         let runtime = self.deps.runtime.clone();
         let lists = tokio::spawn(async move {
             let sandboxes = runtime.list_pod_sandbox(v1::ListPodSandboxRequest { filter: None });
@@ -81,7 +87,7 @@ impl RuntimeClient {
 
     fn listed(&mut self, lists: RuntimeResult<Lists>, ctx: &mut Ctx<Self>) {
         let Some(run) = &mut self.relisting.running else { return };
-        let (seq, at) = (run.seq, run.at);
+        let (seq, at, audit) = (run.seq, run.at, run.audit);
         let lists = match lists {
             Ok(lists) => lists,
             Err(e) => {
@@ -96,9 +102,11 @@ impl RuntimeClient {
         for (uid, pod) in &lists.0 {
             for id in pod.sandboxes.keys() {
                 self.index.learn_sandbox(id, uid, seq);
+                self.index.shown(id, seq);
             }
             for (id, (_, sandbox)) in &pod.containers {
                 self.index.learn_container(id, uid, sandbox, seq);
+                self.index.shown(id, seq);
             }
         }
         let changed = lists.changed(self.rows.values().map(|row| &*row.pod));
@@ -112,7 +120,7 @@ impl RuntimeClient {
                 run_of(&mut self.relisting).open.remove(&uid);
             } else {
                 let listed: Listed = lists.0.get(&uid).cloned().unwrap_or_default();
-                self.want(&uid, Want::listed(listed, seq, at), ctx);
+                self.want(&uid, Want::listed(listed, seq, at, audit), ctx);
             }
         }
         if run_of(&mut self.relisting).open.is_empty() {
@@ -157,8 +165,8 @@ impl RuntimeClient {
         let wait = self.relist_period();
         self.relisting.timer = Some(ctx.after(wait, |this, ctx| {
             this.relisting.timer = None;
-            if this.link.is_up() {
-                this.relist(ctx);
+            if this.link.is_up() && this.relisting.running.is_none() {
+                this.start_relist(true, ctx);
             }
         }));
     }

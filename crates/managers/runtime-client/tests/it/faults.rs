@@ -61,7 +61,7 @@ fn faults_at_every_point_are_survived() {
         for action in ["panic", "kill", "stall(2s)"] {
             for features in [Features::containerd_2(), Features::containerd_1_6()] {
                 rig(features, |r| async move {
-                    r.kernel.faults().add_text(&format!("runtime-client: {action}@{point}#7")).unwrap();
+                    r.kernel.faults().add_text(&format!("runtime-client: {action}@{point}#2")).unwrap();
                     let starts = join_all((0..20).map(|n| {
                         let r = &r;
                         async move { start_at_last(r, &format!("p{n}")).await }
@@ -78,6 +78,7 @@ fn faults_at_every_point_are_survived() {
                     }
                     assert_eq!(r.fake.containers().len(), 20, "{action}@{point}: nothing was made twice");
                     assert!(!r.info().stale && r.info().listed);
+                    assert_eq!(r.kernel.faults().log().len(), 1, "{action}@{point}");
                 });
             }
         }
