@@ -191,7 +191,8 @@ fn addresses_come_from_the_newest_ready_sandbox_and_outlive_it() {
         ips: Some(ips.iter().map(|&i| i.to_owned()).collect()),
         ..sandbox("s1", 0, true)
     };
-    let rows: Vec<(&str, Vec<SandboxObservation>, &[&str], &[&str])> = vec![
+    type Row = (&'static str, Vec<SandboxObservation>, &'static [&'static str], &'static [&'static str]);
+    let rows: Vec<Row> = vec![
         ("one", vec![with(&["10.0.0.2"])], &[], &["10.0.0.2"]),
         ("two families", vec![with(&["10.0.0.2", "fd00::2"])], &[], &["10.0.0.2", "fd00::2"]),
         ("one unreadable spoils all", vec![with(&["10.0.0.2", "x"])], &["10.0.0.1"], &[]),
