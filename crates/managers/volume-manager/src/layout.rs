@@ -1,0 +1,82 @@
+//! Where things are below the root directory (node-and-resources 6.1).
+
+use std::path::{Path, PathBuf};
+
+use contract::volume::VolumeError;
+use model::PodUid;
+
+/// Directory name of emptyDir volumes.
+pub(crate) const EMPTY_DIR: &str = "kubernetes.io~empty-dir";
+/// Directory names of the kinds that a kubelet keeps inside of an emptyDir.
+pub(crate) const WRAPPED: [&str; 4] =
+    ["kubernetes.io~configmap", "kubernetes.io~secret", "kubernetes.io~projected", "kubernetes.io~downward-api"];
+
+/// Mode of every directory that only this node looks into.
+pub(crate) const PRIVATE: u32 = 0o750;
+
+/// Paths of one pod. Made only of names that cannot lead elsewhere.
+#[derive(Clone, Debug)]
+pub(crate) struct PodLayout {
+    pod: PathBuf,
+}
+
+impl PodLayout {
+    /// # Errors
+    /// The UID is no plain name.
+    pub(crate) fn new(root: &Path, uid: &PodUid) -> Result<Self, VolumeError> {
+        Ok(Self { pod: pods(root).join(plain(uid.as_str())?) })
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.pod
+    }
+
+    pub(crate) fn volumes(&self) -> PathBuf {
+        self.pod.join("volumes")
+    }
+
+    pub(crate) fn plugins(&self) -> PathBuf {
+        self.pod.join("plugins")
+    }
+
+    pub(crate) fn sub_paths(&self) -> PathBuf {
+        self.pod.join("volume-subpaths")
+    }
+
+    pub(crate) fn block_devices(&self) -> PathBuf {
+        self.pod.join("volumeDevices")
+    }
+
+    /// Directory of one volume.
+    pub(crate) fn volume(&self, plugin: &str, name: &str) -> Result<PathBuf, VolumeError> {
+        Ok(self.volumes().join(plain(plugin)?).join(plain(name)?))
+    }
+
+    /// Directory that holds the marker of a volume that is set up; its removal takes the marker back.
+    pub(crate) fn marker_dir(&self, plugin: &str, name: &str) -> Result<PathBuf, VolumeError> {
+        let name = plain(name)?;
+        let name = if plugin == EMPTY_DIR { name.to_owned() } else { format!("wrapped_{name}") };
+        Ok(self.plugins().join(EMPTY_DIR).join(name))
+    }
+
+    /// Bind target of a subPath.
+    pub(crate) fn sub_path(&self, volume: &str, container: &str, index: usize) -> Result<PathBuf, VolumeError> {
+        Ok(self.sub_paths().join(plain(volume)?).join(plain(container)?).join(index.to_string()))
+    }
+}
+
+/// The marker itself, in its directory.
+pub(crate) fn marker(dir: &Path) -> PathBuf {
+    dir.join("ready")
+}
+
+/// Directory of all pods.
+pub(crate) fn pods(root: &Path) -> PathBuf {
+    root.join("pods")
+}
+
+/// A name that is one path component and nothing else.
+fn plain(name: &str) -> Result<&str, VolumeError> {
+    let fine = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']) && name.len() <= 255;
+    if fine { Ok(name) } else { Err(VolumeError { message: format!("{name:?} cannot be the name of a directory") }) }
+}

@@ -1,0 +1,41 @@
+//! subPath mounts (node-and-resources 6.15).
+
+use std::path::{Component, Path, PathBuf};
+
+use contract::volume::{PrepareSubPath, VolumeError};
+
+use crate::actor::{Config, Deps};
+use crate::layout::{PRIVATE, PodLayout};
+use crate::set_up::text;
+
+/// Makes the path inside of the volume if it is missing and binds it to a place that no container can redirect. Blocks.
+/// Answers are vague on purpose: a pod must not learn about the host from them; the log has the rest.
+pub(crate) fn prepare(deps: &Deps, config: &Config, ask: &PrepareSubPath) -> Result<PathBuf, VolumeError> {
+    let vague = |what: &str, cause: String| {
+        tracing::warn!(pod = %ask.uid, volume = %ask.volume, container = %ask.container, cause, "subPath: {what}");
+        VolumeError { message: format!("{what} for volumeMount {:?} of container {:?}", ask.volume, ask.container) }
+    };
+    let inside = Path::new(&ask.sub_path);
+    if !inside.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
+        let message = format!("subPath {:?} must be relative and must not contain '..'", ask.sub_path);
+        return Err(VolumeError { message });
+    }
+    let layout = PodLayout::new(&config.root_dir, &ask.uid)?;
+    let target = layout.sub_path(&ask.volume, &ask.container, ask.mount_index)?;
+    let there = deps.fs.stat(&ask.volume_path.join(inside));
+    if matches!(there, Ok(None)) {
+        let failed = "failed to create subPath directory";
+        if ask.read_only {
+            return Err(vague(failed, "the volume is read-only".to_owned()));
+        }
+        let root = deps.fs.stat(&ask.volume_path).map_err(|e| vague(failed, text(&e)))?;
+        let mode = root.map_or(PRIVATE, |s| s.mode);
+        deps.fs.create_dir_within(&ask.volume_path, inside, mode).map_err(|e| vague(failed, text(&e)))?;
+    }
+    let failed = "failed to prepare subPath";
+    if let Some(parent) = target.parent() {
+        deps.fs.create_dir(parent, PRIVATE).map_err(|e| vague(failed, text(&e)))?;
+    }
+    deps.mounts.bind_within(&ask.volume_path, inside, &target).map_err(|e| vague(failed, text(&e)))?;
+    Ok(target)
+}

@@ -1,0 +1,140 @@
+//! Taking volumes and pod directories away. Every function blocks and may be repeated.
+
+use std::path::Path;
+
+use ports::host::{FileKind, HUGETLBFS_MAGIC, HostError, HostFs, TMPFS_MAGIC};
+
+use crate::actor::Deps;
+use crate::layout::{EMPTY_DIR, PodLayout, WRAPPED, marker};
+use crate::set_up::text;
+
+/// How it is known that content below `volumes` may be deleted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Proof {
+    /// The pod's worker said that its pod has ended.
+    Ended,
+    /// Nobody knows the pod: only what carries our marker is ours.
+    Marker,
+}
+
+/// Names of the volumes that are, or may be, set up; `None` when the pod has no directory.
+pub(crate) fn present(fs: &dyn HostFs, layout: &PodLayout) -> Option<Vec<String>> {
+    fs.stat_link(layout.dir()).ok().flatten().filter(|s| s.kind == FileKind::Dir)?;
+    let mut names = Vec::new();
+    for (_, name) in volumes(fs, layout) {
+        names.push(name);
+    }
+    for device_plugin in fs.list_dir(&layout.block_devices()).unwrap_or_default() {
+        let dir = layout.block_devices().join(device_plugin.name);
+        names.extend(fs.list_dir(&dir).unwrap_or_default().into_iter().map(|e| e.name));
+    }
+    names.sort();
+    names.dedup();
+    Some(names)
+}
+
+/// (plugin, volume) of every volume directory.
+fn volumes(fs: &dyn HostFs, layout: &PodLayout) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for plugin in fs.list_dir(&layout.volumes()).unwrap_or_default().into_iter().filter(|e| e.is_dir) {
+        let dir = layout.volumes().join(&plugin.name);
+        let names = fs.list_dir(&dir).unwrap_or_default().into_iter().filter(|e| e.is_dir);
+        found.extend(names.map(|v| (plugin.name.clone(), v.name)));
+    }
+    found
+}
+
+/// Tears every volume of the pod down. The first failure is the answer, the others are tried all the same.
+pub(crate) fn volumes_of(deps: &Deps, layout: &PodLayout, proof: Proof) -> Result<(), String> {
+    // Binds inside of volumes first: they would keep what they bind.
+    let mut result = sub_paths(deps, layout).map_err(|e| text(&e));
+    if result.is_err() {
+        return result;
+    }
+    for (plugin, name) in volumes(&*deps.fs, layout) {
+        let done = one(deps, layout, (&plugin, &name), proof);
+        result = result.and(done.map_err(|e| format!("volume {name:?} of {plugin}: {e}")));
+    }
+    result
+}
+
+fn one(deps: &Deps, layout: &PodLayout, volume: (&str, &str), proof: Proof) -> Result<(), String> {
+    let (plugin, name) = volume;
+    let (fs, mounts) = (&*deps.fs, &*deps.mounts);
+    let failed = |e: HostError| text(&e);
+    let dir = layout.volume(plugin, name).map_err(|e| e.message)?;
+    let mounted = mounts.is_mount_point(&dir).map_err(failed)?;
+    if plugin != EMPTY_DIR && !WRAPPED.contains(&plugin) {
+        let inner = mounts.is_mount_point(&dir.join("mount")).map_err(failed)?;
+        if mounted || inner {
+            return Err("is mounted, and this node cannot unmount volumes of that kind".to_owned());
+        }
+        return fs.remove_empty_dir(&dir).map_err(failed);
+    }
+    if mounted {
+        let magic = fs.stat_fs(&dir).map_err(failed)?.magic;
+        if magic != TMPFS_MAGIC && magic != HUGETLBFS_MAGIC {
+            return Err("something is mounted on it that this node did not mount".to_owned());
+        }
+        mounts.unmount(&dir).map_err(failed)?;
+    }
+    let marker_dir = layout.marker_dir(plugin, name).map_err(|e| e.message)?;
+    let ours = proof == Proof::Ended || fs.stat_link(&marker(&marker_dir)).map_err(failed)?.is_some();
+    let removed = if ours { fs.remove_tree(&dir) } else { fs.remove_empty_dir(&dir) };
+    removed.map_err(failed)?;
+    // The marker last: until the content is gone it proves that the content may go.
+    fs.remove_tree(&marker_dir).map_err(failed)
+}
+
+fn sub_paths(deps: &Deps, layout: &PodLayout) -> Result<(), HostError> {
+    let (fs, root) = (&*deps.fs, layout.sub_paths());
+    for volume in dirs(fs, &root) {
+        let volume = root.join(volume);
+        for container in dirs(fs, &volume) {
+            let container = volume.join(container);
+            for target in fs.list_dir(&container)? {
+                let path = container.join(&target.name);
+                deps.mounts.unmount(&path)?;
+                remove_target(fs, &path)?;
+            }
+            fs.remove_empty_dir(&container)?;
+        }
+        fs.remove_empty_dir(&volume)?;
+    }
+    fs.remove_empty_dir(&root)
+}
+
+/// A bind target is an empty directory or an empty file; anything else was not made here.
+fn remove_target(fs: &dyn HostFs, path: &Path) -> Result<(), HostError> {
+    match fs.stat_link(path)? {
+        None => Ok(()),
+        Some(s) if s.kind == FileKind::Dir => fs.remove_empty_dir(path),
+        Some(s) if s.kind == FileKind::File && s.size == 0 => fs.remove_file(path),
+        Some(_) => Err(HostError::new("remove", path, std::io::ErrorKind::DirectoryNotEmpty)),
+    }
+}
+
+fn dirs(fs: &dyn HostFs, path: &Path) -> Vec<String> {
+    fs.list_dir(path).unwrap_or_default().into_iter().filter(|e| e.is_dir).map(|e| e.name).collect()
+}
+
+/// Removes the directory of a pod that nobody knows: volumes with their proof, then empty directories below `volumes`, then
+/// what the node itself keeps beside them.
+pub(crate) fn pod_dir(deps: &Deps, layout: &PodLayout) -> Result<(), String> {
+    let fs = &*deps.fs;
+    let failed = |e: HostError| text(&e);
+    if fs.stat_link(layout.dir()).map_err(failed)?.is_none() {
+        return Ok(());
+    }
+    volumes_of(deps, layout, Proof::Marker)?;
+    for kept in [layout.volumes(), layout.block_devices()] {
+        for plugin in dirs(fs, &kept) {
+            fs.remove_empty_dir(&kept.join(plugin)).map_err(failed)?;
+        }
+        fs.remove_empty_dir(&kept).map_err(failed)?;
+    }
+    for entry in fs.list_dir(layout.dir()).map_err(failed)? {
+        fs.remove_tree(&layout.dir().join(entry.name)).map_err(failed)?;
+    }
+    fs.remove_empty_dir(layout.dir()).map_err(failed)
+}

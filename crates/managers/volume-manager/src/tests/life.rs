@@ -1,0 +1,297 @@
+//! The actor in simulated time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::AskError;
+use actor::testing::{run, settle};
+use contract::volume::{
+    MakePodDirs, MountVolumes, MountedVolumes, PrepareSubPath, RemovePodDir, UnmountVolumes, VolumeError,
+};
+use model::PodUid;
+use model::core::Pod;
+use serde_json::json;
+
+use super::fake::{Bench, FakeHost, paths, pod};
+
+const LONG: Duration = Duration::from_secs(150);
+
+async fn mount(bench: &Bench, pod: &Arc<Pod>) -> Result<Arc<MountedVolumes>, VolumeError> {
+    bench.handle.mount_volumes.ask(MountVolumes { pod: pod.clone() }, LONG).await?
+}
+
+async fn unmount(bench: &Bench, uid: &str) -> Result<(), VolumeError> {
+    bench.handle.unmount_volumes.ask(UnmountVolumes { uid: PodUid::from(uid) }, LONG).await?
+}
+
+async fn remove(bench: &Bench, uid: &str) -> Result<(), VolumeError> {
+    bench.handle.remove_pod_dir.ask(RemovePodDir { uid: PodUid::from(uid) }, LONG).await?
+}
+
+async fn make(bench: &Bench, uid: &str) -> Result<(), VolumeError> {
+    bench.handle.make_pod_dirs.ask(MakePodDirs { uid: PodUid::from(uid) }, LONG).await?
+}
+
+async fn until(what: &str, mut done: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if done() {
+            return;
+        }
+        settle().await;
+    }
+    panic!("never: {what}");
+}
+
+/// As [`until`], where a hung thread holds the clock still.
+async fn spin(what: &str, mut done: impl FnMut() -> bool) {
+    let started = std::time::Instant::now();
+    while !done() {
+        assert!(started.elapsed() < Duration::from_secs(20), "never: {what}");
+        tokio::task::yield_now().await;
+    }
+}
+
+fn empty_dir(uid: &str) -> Arc<Pod> {
+    pod(uid, json!([{"name": "v", "emptyDir": {}}]))
+}
+
+#[test]
+fn a_pod_lives_and_goes() {
+    run(1, |kernel| async move {
+        let host = FakeHost::new();
+        let bench = Bench::start(&kernel, &host);
+        make(&bench, "u").await.unwrap();
+        for dir in ["pods/u", "pods/u/volumes", "pods/u/plugins"] {
+            assert_eq!(host.mode(&host.root(dir)), 0o750);
+        }
+        assert_eq!(bench.present("u"), Some(vec![]));
+        let dir = host.root("pods/u/volumes/kubernetes.io~empty-dir/v");
+        assert_eq!(paths(&mount(&bench, &empty_dir("u")).await), [dir.to_string_lossy()]);
+        assert_eq!(bench.present("u"), Some(vec!["v".to_owned()]));
+        let sub = PrepareSubPath {
+            uid: PodUid::from("u"),
+            container: "app".into(),
+            volume: "v".into(),
+            volume_path: dir,
+            sub_path: "logs".into(),
+            mount_index: 0,
+            read_only: false,
+        };
+        let target = bench.handle.prepare_sub_path.ask(sub, LONG).await.unwrap().unwrap();
+        assert_eq!(target, host.root("pods/u/volume-subpaths/v/app/0"));
+        unmount(&bench, "u").await.unwrap();
+        assert_eq!(bench.present("u"), Some(vec![]));
+        remove(&bench, "u").await.unwrap();
+        assert_eq!(bench.present("u"), None);
+        assert!(!host.root("pods/u").exists());
+    });
+}
+
+#[test]
+fn a_pod_without_volumes_touches_nothing() {
+    run(2, |kernel| async move {
+        let host = FakeHost::new();
+        let bench = Bench::start(&kernel, &host);
+        assert!(mount(&bench, &pod("u", json!([]))).await.unwrap().volumes.is_empty());
+        unmount(&bench, "u").await.unwrap();
+        assert!(!host.root("").exists());
+    });
+}
+
+#[test]
+fn what_fails_is_tried_again_with_an_event_each_time_until_it_works() {
+    run(3, |kernel| async move {
+        let host = FakeHost::new();
+        host.file("h/file");
+        let path = host.root("h/late");
+        let bench = Bench::start(&kernel, &host);
+        let p = pod("u", json!([{"name": "s", "hostPath": {"path": path.to_str().unwrap(), "type": "Directory"}}]));
+        let b = bench.clone();
+        let waiting = tokio::task::spawn_local(async move { mount(&b, &p).await });
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let seen = bench.events.lock().unwrap().clone();
+        let line = format!(
+            "Warning FailedMount: MountVolume.SetUp failed for volume \"s\" : hostPath type check failed: {} is not a directory",
+            path.display()
+        );
+        assert_eq!(seen, vec![line; 4], "at 0, 0.5, 1.5 and 3.5 s");
+        std::fs::create_dir(&path).unwrap();
+        assert!(waiting.await.unwrap().is_ok());
+    });
+}
+
+#[test]
+fn a_wait_ends_after_two_minutes_with_what_is_missing() {
+    run(4, |kernel| async move {
+        let host = FakeHost::new();
+        let bench = Bench::start(&kernel, &host);
+        let path = host.root("none");
+        let p = pod(
+            "u",
+            json!([
+                {"name": "s", "hostPath": {"path": path.to_str().unwrap(), "type": "File"}},
+                {"name": "v", "emptyDir": {}},
+            ]),
+        );
+        make(&bench, "u").await.unwrap();
+        let e = mount(&bench, &p).await.unwrap_err();
+        let expected = format!(
+            "unmounted volumes=[s], unattached volumes=[], failed to process volumes=[]: hostPath type check failed: {} is not a file",
+            path.display()
+        );
+        assert_eq!(e.message, expected);
+        let row = bench.handle.view.get(&PodUid::from("u")).unwrap();
+        assert!(row.error.as_ref().unwrap().contains("is not a file"));
+        assert_eq!(row.present, ["v"]);
+    });
+}
+
+#[test]
+fn a_kind_that_nothing_here_serves_is_told_at_once() {
+    run(5, |kernel| async move {
+        let host = FakeHost::new();
+        let bench = Bench::start(&kernel, &host);
+        let p =
+            pod("u", json!([{"name": "c", "configMap": {"name": "x"}}, {"name": "d", "emptyDir": {"medium": "Tape"}}]));
+        let asked = bench.handle.mount_volumes.ask(MountVolumes { pod: p }, Duration::from_millis(400)).await.unwrap();
+        assert_eq!(
+            asked.unwrap_err().message,
+            "unmounted volumes=[c d], unattached volumes=[], failed to process volumes=[c d]: volume \"c\": configMap volumes are not supported; unknown storage medium \"Tape\""
+        );
+    });
+}
+
+#[test]
+fn an_unmount_ends_a_wait_and_nothing_is_made_after_it() {
+    run(6, |kernel| async move {
+        let host = FakeHost::new();
+        let bench = Bench::start(&kernel, &host);
+        host.fail("mkdir", "empty-dir/v", true);
+        let b = bench.clone();
+        let waiting = tokio::task::spawn_local(async move { mount(&b, &empty_dir("u")).await });
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        unmount(&bench, "u").await.unwrap();
+        remove(&bench, "u").await.unwrap();
+        host.fail("mkdir", "empty-dir/v", false);
+        assert_eq!(waiting.await.unwrap().unwrap_err().message, "the pod no longer wants its volumes");
+        assert!(!host.root("pods/u").exists());
+        assert!(mount(&bench, &empty_dir("u")).await.is_ok(), "a new pod of that name may want them again");
+    });
+}
+
+#[test]
+fn what_was_there_before_is_shown_after_a_start() {
+    run(7, |kernel| async move {
+        let host = FakeHost::new();
+        host.file("pods/old/volumes/kubernetes.io~empty-dir/v/data");
+        host.dir("pods/bare");
+        let bench = Bench::start(&kernel, &host);
+        until("rows", || bench.present("old") == Some(vec!["v".to_owned()]) && bench.present("bare") == Some(vec![]))
+            .await;
+        std::fs::remove_dir_all(host.root("pods/bare")).unwrap();
+        bench.manager.kill();
+        until("row goes", || bench.present("bare").is_none()).await;
+        assert_eq!(bench.manager.info().generation, 1);
+        std::fs::remove_dir_all(host.root("pods/old")).unwrap();
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        until("and each minute", || bench.present("old").is_none()).await;
+    });
+}
+
+#[test]
+fn a_removal_that_must_not_be_is_refused_and_told() {
+    run(8, |kernel| async move {
+        let host = FakeHost::new();
+        host.file("pods/u/volumes/kubernetes.io~empty-dir/v/precious");
+        let bench = Bench::start(&kernel, &host);
+        let e = remove(&bench, "u").await.unwrap_err();
+        assert!(e.message.starts_with("volume \"v\" of kubernetes.io~empty-dir: rmdir"), "{e}");
+        assert!(bench.handle.view.get(&PodUid::from("u")).unwrap().error.is_some());
+        assert!(remove(&bench, "..").await.is_err());
+        unmount(&bench, "u").await.unwrap();
+        remove(&bench, "u").await.unwrap();
+    });
+}
+
+#[test]
+fn an_unmount_that_fails_names_what_is_left() {
+    run(9, |kernel| async move {
+        let host = FakeHost::new();
+        let bench = Bench::start(&kernel, &host);
+        mount(&bench, &empty_dir("u")).await.unwrap();
+        host.fail("remove", "empty-dir/v", true);
+        let e = unmount(&bench, "u").await.unwrap_err();
+        assert!(e.message.starts_with("mounted volumes=[v]: volume \"v\" of kubernetes.io~empty-dir: remove"), "{e}");
+        assert_eq!(bench.present("u"), Some(vec!["v".to_owned()]));
+    });
+}
+
+#[test]
+fn a_panic_at_any_fault_point_costs_one_answer_at_most() {
+    for point in [
+        "rescan",
+        "make-dirs",
+        "made-dirs",
+        "mount",
+        "mounted",
+        "sub-path",
+        "sub-path-done",
+        "unmount",
+        "unmounted",
+        "remove-dir",
+        "removed-dir",
+    ] {
+        run(10, |kernel| async move {
+            kernel.faults().add_text(&format!("volume-manager: panic@{point}#1")).unwrap();
+            let host = FakeHost::new();
+            let bench = Bench::start(&kernel, &host);
+            let sub = || PrepareSubPath {
+                uid: PodUid::from("u"),
+                container: "app".into(),
+                volume: "v".into(),
+                volume_path: host.root("pods/u/volumes/kubernetes.io~empty-dir/v"),
+                sub_path: "logs".into(),
+                mount_index: 0,
+                read_only: false,
+            };
+            for round in 0..2 {
+                let answers = [
+                    make(&bench, "u").await.is_ok(),
+                    mount(&bench, &empty_dir("u")).await.is_ok(),
+                    matches!(bench.handle.prepare_sub_path.ask(sub(), LONG).await, Ok(Ok(_))),
+                    unmount(&bench, "u").await.is_ok(),
+                    remove(&bench, "u").await.is_ok(),
+                ];
+                let failed = answers.iter().filter(|ok| !**ok).count();
+                assert!(failed <= 1 - round, "{point}, round {round}: {answers:?}");
+            }
+            assert!(!host.root("pods/u").exists(), "{point}");
+            assert!(!kernel.faults().log().is_empty(), "{point} was never passed");
+        });
+    }
+}
+
+#[test]
+fn a_hung_call_holds_up_its_own_pod_only_and_a_successor_waits_for_it() {
+    run(11, |kernel| async move {
+        let host = FakeHost::new();
+        let bench = Bench::start(&kernel, &host);
+        make(&bench, "other").await.unwrap();
+        host.hang(Some("pods/stuck"));
+        let b = bench.clone();
+        let hung = tokio::task::spawn_local(async move { mount(&b, &empty_dir("stuck")).await });
+        spin("hangs", || host.made("pods/stuck/volumes/kubernetes.io~empty-dir")).await;
+        assert!(mount(&bench, &empty_dir("other")).await.is_ok());
+        bench.manager.kill();
+        assert_eq!(hung.await.unwrap().unwrap_err(), VolumeError::from(AskError::Crashed));
+        let b = bench.clone();
+        let end = tokio::task::spawn_local(async move {
+            unmount(&b, "stuck").await.unwrap();
+            remove(&b, "stuck").await.unwrap();
+        });
+        assert!(unmount(&bench, "other").await.is_ok());
+        host.hang(None);
+        end.await.unwrap();
+        assert!(!host.root("pods/stuck").exists(), "made by the old thread, then removed");
+    });
+}

@@ -1,0 +1,232 @@
+//! Effects of setting up.
+
+use std::fs;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use contract::volume::{MountedVolume, PrepareSubPath};
+use model::PodUid;
+use ports::host::{FileKind, HostFs, TMPFS_MAGIC};
+use serde_json::json;
+
+use super::fake::{FakeHost, config, deps, pod, with_spec};
+use crate::set_up::{Failed, all};
+use crate::sub_path::prepare;
+
+const DIR: &str = "pods/u/volumes/kubernetes.io~empty-dir/v";
+const MARKER: &str = "pods/u/plugins/kubernetes.io~empty-dir/v/ready";
+
+#[test]
+fn an_empty_dir_is_open_to_all_whatever_the_umask_and_set_up_once() {
+    let host = FakeHost::new();
+    let p = pod("u", json!([{"name": "v", "emptyDir": {}}]));
+    for _ in 0..2 {
+        let done = all(&deps(&host), &config(&host), &p).unwrap();
+        let expected = MountedVolume { host_path: host.root(DIR), read_only: false, selinux_relabel: true };
+        assert_eq!(done.volumes["v"], expected);
+    }
+    assert_eq!(host.mode(&host.root(DIR)), 0o777);
+    for parent in ["pods", "pods/u", "pods/u/volumes", "pods/u/volumes/kubernetes.io~empty-dir"] {
+        assert_eq!(host.mode(&host.root(parent)), 0o750, "{parent}");
+    }
+    assert_eq!(host.mode(&host.root("pods/u/plugins/kubernetes.io~empty-dir/v")), 0o750);
+    assert!(host.root(MARKER).is_file());
+    fs::write(host.root(DIR).join("data"), "kept").unwrap();
+    fs::set_permissions(host.root(DIR), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    all(&deps(&host), &config(&host), &p).unwrap();
+    assert_eq!(host.mode(&host.root(DIR)), 0o700, "what the pod changed stays");
+    assert!(host.root(DIR).join("data").exists());
+    fs::remove_dir_all(host.root(DIR)).unwrap();
+    all(&deps(&host), &config(&host), &p).unwrap();
+    assert_eq!(host.mode(&host.root(DIR)), 0o777, "a volume that somebody removed is made again");
+}
+
+#[test]
+fn memory_is_mounted_once_and_again_after_a_reboot() {
+    let host = FakeHost::new();
+    let p = pod("u", json!([{"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}]));
+    all(&deps(&host), &config(&host), &p).unwrap();
+    assert!(host.is_mounted(DIR));
+    assert_eq!(host.tmpfs_size(DIR), Some(Some(1 << 20)));
+    host.fail("mount", "", true);
+    all(&deps(&host), &config(&host), &p).unwrap();
+    host.fail("mount", "", false);
+    // A reboot takes the mount and leaves the directories.
+    ports::host::Mounter::unmount(&*host, &host.root(DIR)).unwrap();
+    all(&deps(&host), &config(&host), &p).unwrap();
+    assert!(host.is_mounted(DIR));
+}
+
+#[test]
+fn a_mount_that_a_crash_left_without_marker_is_taken_over() {
+    let host = FakeHost::new();
+    host.mount(DIR, TMPFS_MAGIC);
+    host.fail("mount", "", true);
+    all(&deps(&host), &config(&host), &pod("u", json!([{"name": "v", "emptyDir": {"medium": "Memory"}}]))).unwrap();
+    assert!(host.root(MARKER).is_file());
+    let huge = json!({"requests": {"hugepages-2Mi": "4Mi"}});
+    let other = with_spec(
+        "u",
+        json!({
+            "volumes": [{"name": "w", "emptyDir": {"medium": "HugePages"}}],
+            "containers": [{"name": "c", "resources": huge, "volumeMounts": [{"name": "w", "mountPath": "/"}]}],
+        }),
+    );
+    host.mount("pods/u/volumes/kubernetes.io~empty-dir/w", TMPFS_MAGIC);
+    let failed = all(&deps(&host), &config(&host), &other).unwrap_err();
+    assert!(failed[0].error.contains("another medium is mounted there"), "{failed:?}");
+}
+
+#[test]
+fn the_pods_group_gets_the_volume_and_what_is_in_it() {
+    let host = FakeHost::new();
+    host.file(&format!("{DIR}/sub/file"));
+    std::os::unix::fs::symlink("file", host.root(DIR).join("sub/link")).unwrap();
+    fs::set_permissions(host.root(DIR).join("sub/file"), std::os::unix::fs::PermissionsExt::from_mode(0o400)).unwrap();
+    let p = with_spec(
+        "u",
+        json!({
+            "securityContext": {"fsGroup": 2000},
+            "volumes": [{"name": "v", "emptyDir": {}}],
+            "containers": [{"name": "c", "volumeMounts": [{"name": "v", "mountPath": "/"}]}],
+        }),
+    );
+    all(&deps(&host), &config(&host), &p).unwrap();
+    for (below, mode) in [("", 0o2777), ("sub", 0o2775), ("sub/file", 0o660)] {
+        let path = if below.is_empty() { host.root(DIR) } else { host.root(DIR).join(below) };
+        assert_eq!(host.group(&path), Some(2000), "{below}");
+        assert_eq!(host.mode(&path), mode, "{below}");
+    }
+    assert_eq!(host.group(&host.root(DIR).join("sub/link")), Some(2000));
+}
+
+#[test]
+fn a_group_that_cannot_be_given_is_no_failure() {
+    let host = FakeHost::new();
+    host.fail("chown", "", true);
+    let p = with_spec(
+        "u",
+        json!({
+            "securityContext": {"fsGroup": 2000},
+            "volumes": [{"name": "v", "emptyDir": {}}],
+            "containers": [{"name": "c", "volumeMounts": [{"name": "v", "mountPath": "/"}]}],
+        }),
+    );
+    assert!(all(&deps(&host), &config(&host), &p).is_ok());
+}
+
+#[test]
+fn host_path_table() {
+    let host = FakeHost::new();
+    host.dir("h/dir");
+    host.file("h/file");
+    std::os::unix::fs::symlink("dir", host.root("h/link")).unwrap();
+    std::os::unix::fs::symlink("nowhere", host.root("h/dangling")).unwrap();
+    let _socket = UnixListener::bind(host.root("h/sock")).unwrap();
+    let p = |name: &str| host.root(&format!("h/{name}")).to_string_lossy().into_owned();
+    let not = |name: &str, what: &str| Some(format!("hostPath type check failed: {} is not a {what}", p(name)));
+    for (path, check, error) in [
+        (p("absent"), "", None),
+        (p("dir"), "Directory", None),
+        (p("link"), "Directory", None),
+        (p("file"), "Directory", not("file", "directory")),
+        (p("dangling"), "Directory", not("dangling", "directory")),
+        (p("absent"), "Directory", not("absent", "directory")),
+        (p("file"), "File", None),
+        (p("dir"), "File", not("dir", "file")),
+        (p("absent"), "File", not("absent", "file")),
+        (p("new/deep"), "DirectoryOrCreate", None),
+        (p("file"), "DirectoryOrCreate", not("file", "directory")),
+        (p("newfile"), "FileOrCreate", None),
+        (p("dir"), "FileOrCreate", not("dir", "file")),
+        (p("sock"), "Socket", None),
+        (p("file"), "Socket", not("file", "socket file")),
+        ("/dev/null".to_owned(), "CharDevice", None),
+        (p("file"), "CharDevice", not("file", "character device")),
+        (p("file"), "BlockDevice", not("file", "block device")),
+        (p("file"), "Wrong", Some("Wrong is an invalid volume type".to_owned())),
+        ("/a/../b".to_owned(), "Directory", Some("invalid HostPath `/a/../b`: must not contain '..'".to_owned())),
+        ("/a/..b".to_owned(), "", None),
+    ] {
+        let volume = json!([{"name": "s", "hostPath": {"path": path, "type": check}}]);
+        let got = all(&deps(&host), &config(&host), &pod("u", volume));
+        let expected = error.map(|error| vec![Failed { volume: "s".into(), error, hopeless: false }]);
+        if let Ok(done) = &got {
+            let mounted = MountedVolume { host_path: path.clone().into(), read_only: false, selinux_relabel: false };
+            assert_eq!(done.volumes["s"], mounted, "{path}");
+        }
+        assert_eq!(got.err(), expected, "{path} as {check:?}");
+    }
+    assert_eq!(host.mode(&host.root("h/new")), 0o755);
+    assert_eq!(host.mode(&host.root("h/newfile")), 0o644);
+    let volume = json!([{"name": "s", "hostPath": {"path": p("no/parent"), "type": "FileOrCreate"}}]);
+    assert!(all(&deps(&host), &config(&host), &pod("u", volume)).unwrap_err()[0].error.starts_with("create "));
+}
+
+#[test]
+fn other_kinds_are_refused_by_name_and_hold_up_none_of_the_rest() {
+    let host = FakeHost::new();
+    let p = pod(
+        "u",
+        json!([{"name": "cm", "configMap": {"name": "x"}}, {"name": "v", "emptyDir": {}}, {"name": "i", "image": {}}]),
+    );
+    let failed = all(&deps(&host), &config(&host), &p).unwrap_err();
+    let error = "volume \"cm\": configMap volumes are not supported".to_owned();
+    assert_eq!(failed, [Failed { volume: "cm".into(), error, hopeless: true }]);
+    assert!(host.root(MARKER).exists());
+}
+
+#[test]
+fn names_that_lead_elsewhere_are_refused() {
+    let host = FakeHost::new();
+    for (uid, volume) in [("../../etc", "v"), ("..", "v"), ("", "v"), ("u", ".."), ("u", "a/b")] {
+        let failed =
+            all(&deps(&host), &config(&host), &pod(uid, json!([{"name": volume, "emptyDir": {}}]))).unwrap_err();
+        assert!(failed[0].error.ends_with("cannot be the name of a directory"), "{uid} {volume}: {failed:?}");
+    }
+    assert!(!host.root("").exists());
+}
+
+fn sub_path(host: &FakeHost, path: &str, read_only: bool) -> PrepareSubPath {
+    PrepareSubPath {
+        uid: PodUid::from("u"),
+        container: "app".into(),
+        volume: "v".into(),
+        volume_path: host.root(DIR),
+        sub_path: path.into(),
+        mount_index: 1,
+        read_only,
+    }
+}
+
+#[test]
+fn a_missing_sub_path_gets_the_mode_of_its_volume_and_is_bound() {
+    let host = FakeHost::new();
+    host.dir(DIR);
+    host.set_mode(&host.root(DIR), 0o2770).unwrap();
+    let target = prepare(&deps(&host), &config(&host), &sub_path(&host, "a/b", false)).unwrap();
+    assert_eq!(target, host.root("pods/u/volume-subpaths/v/app/1"));
+    assert_eq!(host.mode(&host.root(DIR).join("a/b")), 0o2770);
+    assert!(host.is_mounted("pods/u/volume-subpaths/v/app/1"));
+    assert_eq!(host.stat(&target).unwrap().unwrap().kind, FileKind::Dir);
+}
+
+#[test]
+fn sub_path_refusals_tell_a_pod_nothing_about_the_host() {
+    let host = FakeHost::new();
+    host.file(&format!("{DIR}/file"));
+    assert!(prepare(&deps(&host), &config(&host), &sub_path(&host, "file", true)).is_ok());
+    for (path, read_only, text) in [
+        ("../x", false, "subPath \"../x\" must be relative and must not contain '..'"),
+        ("/etc", false, "subPath \"/etc\" must be relative and must not contain '..'"),
+        ("a/../../x", false, "subPath \"a/../../x\" must be relative and must not contain '..'"),
+        ("missing", true, "failed to create subPath directory for volumeMount \"v\" of container \"app\""),
+    ] {
+        let e = prepare(&deps(&host), &config(&host), &sub_path(&host, path, read_only)).unwrap_err();
+        assert_eq!(e.message, text);
+    }
+    host.fail("bind mount", "", true);
+    let e = prepare(&deps(&host), &config(&host), &sub_path(&host, "file", false)).unwrap_err();
+    assert_eq!(e.message, "failed to prepare subPath for volumeMount \"v\" of container \"app\"");
+    assert!(!e.message.contains(Path::new(&host.root("")).to_str().unwrap()));
+}
