@@ -95,7 +95,6 @@ pub(crate) fn init_plan(input: &PlanInput<'_>) -> InitPlan {
         }
         if out.failed.is_some() {
             out.start.clear();
-            out.initialised = false;
             return out;
         }
         previously = true;

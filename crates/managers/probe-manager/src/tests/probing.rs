@@ -420,6 +420,26 @@ fn no_more_probes_run_than_allowed_and_none_starves() {
 }
 
 #[test]
+fn a_queued_probe_leaves_the_queue_with_its_pod() {
+    testing::run(1, |kernel| async move {
+        let config = crate::Config { max_running: 1, ..config(&kernel) };
+        let bed = Bed::with(kernel, config, None);
+        bed.net.lock().unwrap().delay = Duration::from_millis(900);
+        let (first, second) = (live_only("u1", every(60)), live_only("u2", every(60)));
+        for p in [&first, &second] {
+            bed.show(p, vec![running("m", "c1", bed.wall(), true)]);
+            bed.start(p).await;
+        }
+        for _ in 0..3 {
+            bed.stop(&second, false).await;
+            bed.start(&second).await;
+        }
+        pass(10_000).await;
+        assert_eq!(bed.net_count(), 2, "once each");
+    });
+}
+
+#[test]
 fn a_slow_probe_holds_up_nobody_and_does_not_pile_up() {
     testing::run(1, |kernel| async move {
         let bed = Bed::new(kernel);

@@ -60,6 +60,7 @@ fn grace_of_a_pod_2_3() {
     // (name, stored, deletion grace, override, spec grace, seconds, shortened)
     let rows = [
         ("spec value", None, None, None, Some(30), 30, false),
+        ("a stored 0 counts as unset", Some(0), None, None, Some(30), 30, false),
         ("nothing set", None, None, None, None, 1, false),
         ("edge 23: force-deleted static pods use the spec", None, None, None, Some(45), 45, false),
         ("deletion grace", None, Some(5), None, Some(30), 5, false),

@@ -230,7 +230,7 @@ fn live_on(shape: &PodShape, w: &mut World) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(1500) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(500) })]
 
     /// The second pass over an unchanged world undoes nothing of the first, repeats nothing and kills nothing.
     #[test]

@@ -82,6 +82,11 @@ fn sandbox_must_be_created_4_3_b() {
             "kill-pod[sb0]",
         ),
         (
+            "Never, containers recorded but no sandbox at all: attempt 0 is tried",
+            World::new("Never").regular("m").exited("m", 1),
+            "kill-pod[]; sandbox 0; start m@1",
+        ),
+        (
             "reboot, Never, only a created init container was recorded",
             World::new("Never").regular("m").init("i").sandbox(false).seen("i", Created),
             "kill-pod[sb0]",

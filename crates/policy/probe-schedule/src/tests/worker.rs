@@ -291,6 +291,14 @@ fn a_verdict_kept_by_an_earlier_daemon_counts_for_its_instance() {
 }
 
 #[test]
+fn a_hold_ends_with_its_instance_even_when_the_next_is_not_seeded() {
+    let mut w = Worker::resumed(settings(Liveness), false, id("a"), Verdict::Failure);
+    let old = seen("b", Life::Running { since: Timestamp::from_secs(1) }, true);
+    let tick = w.tick(Some(&old), times(1));
+    assert_eq!((tick.changes, tick.next), (vec![Remove(id("a"))], Run));
+}
+
+#[test]
 fn an_unseeded_readiness_publishes_its_first_verdict() {
     let old = seen("a", Life::Running { since: Timestamp::from_secs(1) }, true);
     let mut w = Worker::new(settings(Readiness), false);
