@@ -47,10 +47,8 @@ fn volumes(fs: &dyn HostFs, layout: &PodLayout) -> Vec<(String, String)> {
 /// Tears every volume of the pod down. The first failure is the answer, the others are tried all the same.
 pub(crate) fn volumes_of(deps: &Deps, layout: &PodLayout, proof: Proof) -> Result<(), String> {
     // Binds inside of volumes first: they would keep what they bind.
-    let mut result = sub_paths(deps, layout).map_err(|e| text(&e));
-    if result.is_err() {
-        return result;
-    }
+    sub_paths(deps, layout).map_err(|e| text(&e))?;
+    let mut result = Ok(());
     for (plugin, name) in volumes(&*deps.fs, layout) {
         let done = one(deps, layout, (&plugin, &name), proof);
         result = result.and(done.map_err(|e| format!("volume {name:?} of {plugin}: {e}")));
