@@ -133,7 +133,8 @@ fn settled(pod: &Value) -> bool {
 fn lasting(bosun: &Bosun) -> anyhow::Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     for pod in bosun.pods()? {
-        for c in statuses(&pod, "containerStatuses").filter(|c| c["ready"] == true) {
+        let sidecars = statuses(&pod, "initContainerStatuses").filter(|c| c["state"]["running"].is_object());
+        for c in statuses(&pod, "containerStatuses").filter(|c| c["ready"] == true).chain(sidecars) {
             let key = format!(
                 "{}/{}",
                 pod["metadata"]["name"].as_str().unwrap_or_default(),
@@ -165,6 +166,9 @@ fn kill(bosun: &Bosun) -> anyhow::Result<()> {
     if !before.iter().all(|(name, id)| after.get(name) == Some(id)) {
         bail!("containers changed:\nbefore {before:#?}\nafter {after:#?}");
     }
-    println!("  same process, and the same {} containers as before: nothing restarted", before.len());
+    println!(
+        "  same process, and the same containers as before ({}): nothing restarted",
+        before.keys().cloned().collect::<Vec<_>>().join(", ")
+    );
     Ok(())
 }

@@ -81,6 +81,7 @@ impl TestBed {
         }
         say(&format!("network {} with bridge {}", self.network.subnet(), self.network.bridge));
         self.network.up()?;
+        cleanup::create_cgroups(&self.remains.cgroup_root)?;
         self.write("cni/10-bed.conflist", &config::cni(&self.dir, &self.network))?;
         self.write("resolv.conf", "nameserver 127.0.0.1\n")?;
         let text = config::containerd(&self.dir, &self.network, PAUSE_IMAGE, self.snapshotter());

@@ -147,6 +147,35 @@ fn cgroup_folders(root: &str) -> Vec<PathBuf> {
     folders.filter(|f| f.is_dir()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
+/// Creates the bed's root cgroup in every hierarchy: a kubelet does not create its own root.
+pub(crate) fn create_cgroups(root: &str) -> Result<(), BedError> {
+    let base = Path::new("/sys/fs/cgroup");
+    let unified = base.join("cgroup.controllers").exists();
+    let hierarchies: Vec<PathBuf> = if unified {
+        vec![base.to_owned()]
+    } else {
+        let entries = file("list", base, std::fs::read_dir(base))?.flatten().map(|e| e.path());
+        entries.filter(|p| p.join("cgroup.procs").exists()).collect()
+    };
+    for hierarchy in hierarchies {
+        let folder = hierarchy.join(root.trim_start_matches('/'));
+        file("create", &folder, std::fs::create_dir_all(&folder))?;
+        // A cpuset starts empty on v1, and nothing can live in an empty one.
+        for name in ["cpuset.cpus", "cpuset.mems"].iter().filter(|_| !unified) {
+            if let Ok(value) = std::fs::read_to_string(hierarchy.join(name)) {
+                let path = folder.join(name);
+                file("write", &path, std::fs::write(&path, value))?;
+            }
+        }
+        if unified && let Ok(controllers) = std::fs::read_to_string(folder.join("cgroup.controllers")) {
+            let all: Vec<String> = controllers.split_whitespace().map(|c| format!("+{c}")).collect();
+            let path = folder.join("cgroup.subtree_control");
+            file("write", &path, std::fs::write(&path, all.join(" ")))?;
+        }
+    }
+    Ok(())
+}
+
 fn below(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         if entry.file_type().is_ok_and(|t| t.is_dir()) {
