@@ -1,0 +1,20 @@
+//! A whole node in this process, on a virtual clock: every actor of the crew, wired as in life, between fakes of what lies
+//! outside.
+//!
+//! **Owns** nothing of the node's behaviour. [`World`] is what outlives the daemon (runtime, journal, cgroups, files);
+//! [`SimNode`] is the daemon in it, which can be killed and started again. Files are real, in a temporary folder; the
+//! folder of manifests is watched without inotify, so that nothing depends on real time.
+//! **Read next** `node.rs`, then `see.rs` for what a test can look at.
+
+#![forbid(unsafe_code)]
+
+mod leash;
+mod node;
+mod see;
+mod watch;
+mod world;
+
+pub use node::{LIMIT, SimNode, log_to_stderr};
+pub use see::{Counts, Instance};
+pub use watch::SimWatch;
+pub use world::{NODE_NAME, World};

@@ -1,0 +1,194 @@
+//! The daemon in its world: start, kill, start again.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::Kernel;
+use bosun::{Handles, Node, Seat};
+use tokio::task::{JoinHandle, LocalSet};
+use tokio::time::{Instant, sleep};
+
+use crate::leash::{Leash, leashed};
+use crate::watch::SimWatch;
+use crate::world::World;
+
+/// Virtual time in which anything ordinary must have happened.
+pub const LIMIT: Duration = Duration::from_secs(60);
+
+/// Between two looks of [`SimNode::until`]: short at first, for what happens at once.
+const LOOK_FIRST: Duration = Duration::from_millis(10);
+const LOOK_LATER: Duration = Duration::from_millis(200);
+const SOON: Duration = Duration::from_secs(2);
+
+/// A node: the world and, while it is up, the daemon.
+pub struct SimNode {
+    /// What outlives the daemon.
+    pub world: World,
+    /// The kernel of all lives of the daemon: its clock goes on over a kill.
+    pub kernel: Kernel,
+    life: Option<Life>,
+}
+
+struct Life {
+    node: Node,
+    actors: JoinHandle<()>,
+    leash: Leash,
+}
+
+impl std::fmt::Debug for SimNode {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SimNode({:?}, up: {})", self.world, self.life.is_some())
+    }
+}
+
+impl SimNode {
+    /// A node with default settings, up.
+    #[must_use]
+    pub fn start(kernel: &Kernel) -> Self {
+        let mut node = Self::down(World::new(kernel), kernel);
+        node.boot();
+        node
+    }
+
+    /// A node whose daemon does not run yet.
+    #[must_use]
+    pub fn down(world: World, kernel: &Kernel) -> Self {
+        Self { world, kernel: kernel.clone(), life: None }
+    }
+
+    /// Starts the daemon.
+    ///
+    /// # Panics
+    /// When it runs already.
+    pub fn boot(&mut self) {
+        assert!(self.life.is_none(), "the daemon runs already");
+        let (leash, connector) = leashed(self.world.runtime.connector());
+        // A set of its own: all actors of this life are dropped together when it is killed.
+        let actors = LocalSet::new();
+        let node = {
+            let _inside = actors.enter();
+            let watch = self.world.watch.clone();
+            Node::builder(self.world.settings.clone(), self.world.machine.clone(), self.world.outside(connector))
+                .config_sources(move |seat| install_config_sources(seat, watch))
+                .start(&self.kernel)
+        };
+        let actors = tokio::task::spawn_local(actors);
+        self.life = Some(Life { node, actors, leash });
+    }
+
+    /// As `kill -9`: actors, their effects and their connections are gone; runtime, journal and files stay.
+    ///
+    /// # Panics
+    /// When the daemon does not run.
+    pub async fn kill(&mut self) {
+        let life = self.life.take().expect("the daemon runs");
+        life.leash.cut();
+        life.actors.abort();
+        let _aborted = life.actors.await;
+        drop(life.node);
+    }
+
+    /// Kills the daemon and starts it again at once.
+    pub async fn restart(&mut self) {
+        self.kill().await;
+        self.boot();
+    }
+
+    /// How to reach the managers.
+    ///
+    /// # Panics
+    /// When the daemon does not run.
+    #[must_use]
+    pub fn handles(&self) -> &Handles {
+        &self.life.as_ref().expect("the daemon runs").node.handles
+    }
+
+    /// The daemon itself.
+    ///
+    /// # Panics
+    /// When it does not run.
+    #[must_use]
+    pub fn node(&self) -> &Node {
+        &self.life.as_ref().expect("the daemon runs").node
+    }
+
+    pub(crate) fn life_is_up(&self) -> bool {
+        self.life.is_some()
+    }
+
+    /// Writes a manifest into the folder, and the watch tells.
+    ///
+    /// # Panics
+    /// The file cannot be written.
+    pub fn put(&self, file: &str, text: &str) {
+        std::fs::write(self.world.manifests().join(file), text).expect("the manifest folder is writable");
+        self.world.watch.written(file);
+    }
+
+    /// Removes a manifest from the folder, and the watch tells.
+    ///
+    /// # Panics
+    /// The file is not there.
+    pub fn take(&self, file: &str) {
+        std::fs::remove_file(self.world.manifests().join(file)).expect("the manifest is there");
+        self.world.watch.gone(file);
+    }
+
+    /// Adds rules of the fault plan, in their text form.
+    ///
+    /// # Panics
+    /// A rule does not parse.
+    pub fn fault(&self, rules: &str) {
+        self.kernel.faults().add_text(rules).expect("the rule parses");
+    }
+
+    /// Lets virtual time pass until `so` holds.
+    ///
+    /// # Panics
+    /// After `limit`, with a picture of the node.
+    pub async fn until(&self, what: &str, limit: Duration, so: impl Fn(&Self) -> bool) {
+        if !self.holds_within(limit, &so).await {
+            panic!("not within {limit:?}: {what}\n{}", self.picture());
+        }
+    }
+
+    /// As [`SimNode::until`], and says whether it came true.
+    pub async fn holds_within(&self, limit: Duration, so: impl Fn(&Self) -> bool) -> bool {
+        let begun = Instant::now();
+        loop {
+            if so(self) {
+                return true;
+            }
+            let passed = begun.elapsed();
+            if passed >= limit {
+                return false;
+            }
+            sleep(if passed < SOON { LOOK_FIRST } else { LOOK_LATER }).await;
+        }
+    }
+}
+
+/// As in life, with the test's watch in place of inotify.
+fn install_config_sources(seat: &Seat<'_>, watch: Arc<SimWatch>) {
+    let Some(path) = seat.settings.config.static_pod_path.clone() else { return };
+    let config = Arc::new(config_sources::Config {
+        node_name: seat.settings.node_name.clone(),
+        path,
+        period: seat.settings.config.file_check_frequency,
+    });
+    let deps = config_sources::Deps {
+        watch,
+        view: seat.handles.sources.view.clone(),
+        pods: seat.handles.pods.clone(),
+        events: seat.handles.events.clone(),
+    };
+    seat.spawn("config-sources", move |_| config_sources::ConfigSources::new(config.clone(), deps.clone()));
+}
+
+/// Shows the node's log on stderr when `RUST_LOG` is set; for looking into a failure.
+pub fn log_to_stderr() {
+    if std::env::var_os("RUST_LOG").is_some() {
+        let filter = tracing_subscriber::EnvFilter::from_default_env();
+        let _set_already = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
+    }
+}

@@ -1,0 +1,46 @@
+//! Changes of the manifest folder as the test makes them.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use config_sources::{Change, Changes, FolderWatch};
+use futures::StreamExt as _;
+use tokio::sync::mpsc;
+
+type Line = mpsc::UnboundedSender<io::Result<Change>>;
+
+/// A watch that tells what [`SimWatch::written`] and [`SimWatch::gone`] say; changes that nobody watches for are lost, as
+/// with inotify.
+#[derive(Debug, Default)]
+pub struct SimWatch {
+    line: Mutex<Option<Line>>,
+}
+
+impl SimWatch {
+    /// A file was written.
+    pub fn written(&self, file: &str) {
+        self.tell(Change::Written(OsString::from(file)));
+    }
+
+    /// A file was removed.
+    pub fn gone(&self, file: &str) {
+        self.tell(Change::Gone(OsString::from(file)));
+    }
+
+    fn tell(&self, change: Change) {
+        if let Some(line) = &*self.line.lock().unwrap_or_else(PoisonError::into_inner) {
+            let _nobody_watches = line.send(Ok(change));
+        }
+    }
+}
+
+impl FolderWatch for SimWatch {
+    fn start(&self, path: &Path) -> io::Result<Changes> {
+        path.metadata()?;
+        let (tx, mut rx) = mpsc::unbounded_channel();
+        *self.line.lock().unwrap_or_else(PoisonError::into_inner) = Some(tx);
+        Ok(futures::stream::poll_fn(move |cx| rx.poll_recv(cx)).boxed_local())
+    }
+}
