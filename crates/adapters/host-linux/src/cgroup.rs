@@ -11,10 +11,13 @@ use ports::host::{CgroupFs, CgroupVersion, HostError, HostResult};
 use crate::At;
 
 mod kill;
+mod systemd;
 mod values;
 
 #[cfg(test)]
 mod tests;
+
+pub use systemd::SystemdCgroups;
 
 const MOUNT: &str = "/sys/fs/cgroup";
 const CGROUP2_MAGIC: i64 = 0x6367_7270;

@@ -8,7 +8,7 @@ pub mod files;
 pub mod info;
 pub mod mounts;
 
-pub use cgroup::LinuxCgroups;
+pub use cgroup::{LinuxCgroups, SystemdCgroups};
 pub use files::LinuxFs;
 pub use info::LinuxInfo;
 pub use mounts::LinuxMounts;

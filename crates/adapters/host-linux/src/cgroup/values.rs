@@ -56,7 +56,7 @@ fn or_max(n: i64) -> String {
 
 /// Linear scale of 2..262144 shares to a weight of 1..10000; the same formula as in policy/cgroup-values, which adapters
 /// do not import (tests hold both to the same table).
-fn weight(shares: u64) -> u64 {
+pub(super) fn weight(shares: u64) -> u64 {
     1 + (shares.clamp(2, 262_144) - 2) * 9999 / 262_142
 }
 
