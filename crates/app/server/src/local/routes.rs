@@ -9,7 +9,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use contract::config_sources::ManifestState;
 use contract::event::EventEntry;
-use contract::pod_manager::DesiredPod;
+use contract::pod_worker::WorkerPhase;
 use contract::runtime::EventTier;
 use model::PodUid;
 use model::core::{ContainerStatus, Pod};
@@ -34,17 +34,34 @@ fn refuse(code: StatusCode, text: impl Into<String>) -> Refusal {
     Refusal(code, text.into())
 }
 
-fn with_status(views: &Views, uid: &PodUid, row: &DesiredPod) -> Pod {
-    let mut pod = (*row.pod).clone();
+fn with_status(views: &Views, uid: &PodUid, pod: &Pod) -> Pod {
+    let mut pod = pod.clone();
     if let Some(entry) = views.status.get(uid) {
         pod.status = Some((*entry.status).clone());
     }
     pod
 }
 
+/// Every pod that is wanted, and those that are no longer wanted but still being stopped; these carry a deletion
+/// timestamp, as a pod that the API deletes does.
+fn all_pods(views: &Views) -> Vec<(PodUid, Pod)> {
+    let wanted = views.pods.snapshot();
+    let mut out: Vec<(PodUid, Pod)> =
+        wanted.iter().map(|(uid, row)| (uid.clone(), with_status(views, uid, &row.pod))).collect();
+    for (uid, worker) in views.workers.snapshot() {
+        let going = worker.phase < WorkerPhase::Finished && !wanted.contains_key(&uid);
+        if let Some(pod) = worker.pod.as_ref().filter(|_| going) {
+            let mut pod = with_status(views, &uid, pod);
+            let since = worker.synced_at.to_api();
+            pod.metadata.deletion_timestamp = pod.metadata.deletion_timestamp.take().or(since);
+            out.push((uid, pod));
+        }
+    }
+    out
+}
+
 pub(super) async fn pods(State(views): Shared) -> Json<PodItems> {
-    let rows = views.pods.snapshot();
-    let mut items: Vec<Pod> = rows.iter().map(|(uid, row)| with_status(&views, uid, row)).collect();
+    let mut items: Vec<Pod> = all_pods(&views).into_iter().map(|(_, pod)| pod).collect();
     items.sort_by(|a, b| (&a.metadata.namespace, &a.metadata.name).cmp(&(&b.metadata.namespace, &b.metadata.name)));
     Json(PodItems { api_version: "v1".to_owned(), kind: "PodList".to_owned(), items })
 }
@@ -57,16 +74,7 @@ fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Refusal> {
         let own = model::pod::name(pod);
         uid.as_str() == name || own == name || own == short || format!("{}/{own}", model::pod::namespace(pod)) == name
     };
-    let mut found: Vec<(PodUid, Pod)> = views
-        .pods
-        .snapshot()
-        .into_iter()
-        .filter(|(uid, row)| matches(uid, &row.pod))
-        .map(|(uid, row)| {
-            let pod = with_status(views, &uid, &row);
-            (uid, pod)
-        })
-        .collect();
+    let mut found: Vec<(PodUid, Pod)> = all_pods(views).into_iter().filter(|(uid, pod)| matches(uid, pod)).collect();
     match found.len() {
         0 => Err(refuse(StatusCode::NOT_FOUND, format!("no pod {name:?} on this node; `bosun get pods` lists them"))),
         1 => found.pop().ok_or_else(|| refuse(StatusCode::NOT_FOUND, "gone")),

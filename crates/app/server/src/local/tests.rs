@@ -69,6 +69,33 @@ async fn an_ambiguous_name_is_refused_with_the_candidates() {
 }
 
 #[tokio::test]
+async fn a_pod_that_is_being_stopped_is_still_listed_as_terminating() {
+    let dir = tempfile::tempdir().unwrap();
+    let views = views(dir.path());
+    post_pod(&views, "u1", "default", "web-node");
+    let pod = views.pods.get(&"u1".into()).unwrap().pod.clone();
+    views.pods.remove(&"u1".into());
+    let row = |phase| contract::pod_worker::WorkerState {
+        phase,
+        termination_requested: true,
+        started_terminating: true,
+        evicted: false,
+        deleted: true,
+        synced_at: model::Timestamp::from_secs(1_700_000_000),
+        error: None,
+        cause: String::new(),
+        pod: Some(pod.clone()),
+        kill: None,
+    };
+    views.workers.post("u1".into(), Arc::new(row(contract::pod_worker::WorkerPhase::Terminating)));
+    let (_, text) = call(&views, "GET", "/v1/pods", "").await;
+    assert!(text.contains("deletionTimestamp"), "{text}");
+    views.workers.post("u1".into(), Arc::new(row(contract::pod_worker::WorkerPhase::Finished)));
+    let (_, text) = call(&views, "GET", "/v1/pods", "").await;
+    assert!(!text.contains("web-node"), "{text}");
+}
+
+#[tokio::test]
 async fn the_log_of_the_first_container_is_served_without_prefixes() {
     let dir = tempfile::tempdir().unwrap();
     let views = views(dir.path());
