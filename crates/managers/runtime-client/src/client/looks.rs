@@ -16,9 +16,10 @@ use crate::look::{Work, look};
 use crate::seen::list::Listed;
 use crate::seen::{Seen, age, merge};
 
-/// A status may follow its event by this much: 10 ms, doubled this many times.
-const EXPECT_FIRST: Duration = Duration::from_millis(10);
-const EXPECT_TRIES: u32 = 7;
+/// A status may follow its event a little later (containerd: 30 to 100 ms after an exit). Looked at again after one step,
+/// then two more, three more ... for a second in all.
+const EXPECT_STEP: Duration = Duration::from_millis(5);
+const EXPECT_TRIES: u32 = 20;
 /// Between failed looks at one pod.
 const RETRY_FIRST: Duration = Duration::from_secs(1);
 const RETRY_MOST: Duration = Duration::from_secs(30);
@@ -319,7 +320,7 @@ impl RuntimeClient {
                 continue;
             }
             let (uid, id) = (uid.clone(), id.clone());
-            ctx.after(EXPECT_FIRST * 2u32.pow(tries), move |this, ctx| {
+            ctx.after(EXPECT_STEP * (tries + 1), move |this, ctx| {
                 let again = Want { ids: BTreeMap::from([(id, (expect, tries + 1))]), ..Want::default() };
                 this.want(&uid, again, ctx);
             });

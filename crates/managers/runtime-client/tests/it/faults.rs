@@ -52,7 +52,7 @@ fn an_observation_that_dies_with_the_actor_is_lost_and_asked_again() {
     });
 }
 
-/// Each point, each kind of fault, while twenty pods start and half of their containers end.
+/// Each point, each kind of fault, while eight pods start and half of their containers end.
 #[test]
 fn faults_at_every_point_are_survived() {
     let points =
@@ -62,21 +62,21 @@ fn faults_at_every_point_are_survived() {
             for features in [Features::containerd_2(), Features::containerd_1_6()] {
                 rig(features, |r| async move {
                     r.kernel.faults().add_text(&format!("runtime-client: {action}@{point}#2")).unwrap();
-                    let starts = join_all((0..20).map(|n| {
+                    let starts = join_all((0..8).map(|n| {
                         let r = &r;
                         async move { start_at_last(r, &format!("p{n}")).await }
                     }));
                     starts.await;
-                    for n in (0..20).step_by(2) {
+                    for n in (0..8).step_by(2) {
                         let app = r.fake.container(&format!("p{n}"), "app").unwrap();
                         r.fake.exit(&app.id, 1);
                     }
                     sleep(secs(70)).await;
-                    for n in 0..20 {
+                    for n in 0..8 {
                         let want = if n % 2 == 0 { ContainerState::Exited } else { ContainerState::Running };
                         assert_eq!(r.state(&format!("p{n}")), Some(want), "{action}@{point}: p{n}");
                     }
-                    assert_eq!(r.fake.containers().len(), 20, "{action}@{point}: nothing was made twice");
+                    assert_eq!(r.fake.containers().len(), 8, "{action}@{point}: nothing was made twice");
                     assert!(!r.info().stale && r.info().listed);
                     assert_eq!(r.kernel.faults().log().len(), 1, "{action}@{point}");
                 });
