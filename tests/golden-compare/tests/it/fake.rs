@@ -1,7 +1,9 @@
 //! The fake runtime as the test bed had it, and its calls in the form of the recording.
 
+use std::time::Duration;
+
 use fakes::FakeRuntime;
-use fakes::runtime::{FakeImage, Features};
+use fakes::runtime::{FakeImage, Fault, Features};
 use prost_reflect::{DescriptorPool, DynamicMessage, SerializeOptions};
 use serde_json::Value;
 
@@ -22,6 +24,10 @@ pub(crate) fn runtime(case: &Case, script: &Script) -> FakeRuntime {
     }
     for (container, programs) in &script.programs {
         fake.program(container, programs);
+    }
+    // As calls take time, those that are made together overlap.
+    for (rpc, ms) in [("RunPodSandbox", 40), ("CreateContainer", 10), ("StartContainer", 10), ("StopContainer", 5)] {
+        fake.inject(Fault::delay(rpc, Duration::from_millis(ms)));
     }
     script.faults.iter().cloned().for_each(|f| fake.inject(f));
     fake

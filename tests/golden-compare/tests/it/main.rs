@@ -4,7 +4,9 @@
 //! their reasons in `docs/compat.md`.
 
 mod fake;
+mod node;
 mod normal;
 mod recording;
 mod replay;
 mod script;
+mod whole;

@@ -5,6 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+/// The recorded node.
+pub(crate) const NODE: &str = "gold-node";
+
 /// One mutating call, from whichever side.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {

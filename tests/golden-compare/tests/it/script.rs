@@ -13,6 +13,8 @@ pub(crate) struct Script {
     pub(crate) programs: Vec<(&'static str, Vec<Program>)>,
     /// Faults of single calls.
     pub(crate) faults: Vec<Fault>,
+    /// When the status was recorded, in seconds after the manifest was put down.
+    pub(crate) looked_at: Duration,
     /// When the manifest is taken away, in seconds after it was put down.
     pub(crate) remove_after: Duration,
 }
@@ -27,7 +29,13 @@ fn exits(seconds: u64, code: i32) -> Vec<Program> {
 }
 
 fn script(case: &'static str, programs: Vec<(&'static str, Vec<Program>)>) -> Script {
-    Script { case, programs, faults: Vec::new(), remove_after: Duration::from_secs(12) }
+    Script {
+        case,
+        programs,
+        faults: Vec::new(),
+        looked_at: Duration::from_secs(7),
+        remove_after: Duration::from_secs(12),
+    }
 }
 
 /// A runtime of the test bed refused to run commands without a time limit: lifecycle hooks failed in the recording.

@@ -1,0 +1,176 @@
+//! A whole node with the settings of the recorded one, driven through one case: the manifest is put down, and taken away.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::Kernel;
+use bosun::{Machine, Node, Outside, Seat, Settings};
+use cgroup_values::{CgroupDriver, NodeFacts};
+use config_sources::{Change, Changes, ConfigSources, FolderWatch};
+use contract::event::EventEntry;
+use contract::status::StatusEntry;
+use fakes::{FakeCgroups, FakeMounter, FakeNet, MemoryJournal};
+use futures::StreamExt;
+use futures::channel::mpsc;
+use host_linux::LinuxFs;
+use model::quantity::Quantity;
+use model::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList};
+use node_config::NodeConfig;
+use ports::host::CgroupFs;
+
+use crate::fake::{calls, runtime};
+use crate::normal::Dirs;
+use crate::recording::{Call, Case, NODE};
+use crate::script::Script;
+
+/// How long a node is watched after the manifest went: grace, then housekeeping.
+const AFTER: Duration = Duration::from_secs(25);
+
+/// What the node did.
+pub(crate) struct Observed {
+    pub(crate) calls: Vec<Call>,
+    pub(crate) dirs: Dirs,
+    /// Status when the recording took it.
+    pub(crate) status: Option<Arc<StatusEntry>>,
+    pub(crate) events: Vec<Arc<EventEntry>>,
+}
+
+/// Tells of changes in the folder when the test made one. inotify's own would come at another virtual time in each run.
+#[derive(Clone, Default)]
+struct Told(Arc<std::sync::Mutex<Vec<mpsc::UnboundedSender<Change>>>>);
+
+impl Told {
+    fn tell(&self, change: &Change) {
+        self.0.lock().expect("not poisoned").retain(|to| to.unbounded_send(change.clone()).is_ok());
+    }
+}
+
+impl FolderWatch for Told {
+    fn start(&self, _path: &Path) -> std::io::Result<Changes> {
+        let (tx, rx) = mpsc::unbounded();
+        self.0.lock().expect("not poisoned").push(tx);
+        Ok(Box::pin(rx.map(Ok)))
+    }
+}
+
+fn config(dir: &Path) -> NodeConfig {
+    NodeConfig {
+        static_pod_path: Some(dir.join("manifests")),
+        pod_logs_dir: dir.join("log"),
+        cgroup_root: "/gold".to_owned(),
+        cluster_dns: vec!["10.96.0.10".parse().expect("an address")],
+        cluster_domain: "cluster.local".to_owned(),
+        resolv_conf: Some(dir.join("resolv.conf")),
+        registry_pull_qps: 0,
+        event_record_qps: 0,
+        max_pods: 300,
+        fail_cgroup_v1: false,
+        fail_swap_on: false,
+        ..NodeConfig::default()
+    }
+}
+
+fn settings(dir: &Path) -> Settings {
+    Settings {
+        node_name: NODE.to_owned(),
+        node_ips: vec!["10.90.0.1".parse().expect("an address")],
+        root_dir: dir.join("lib"),
+        container_logs_dir: dir.join("containers"),
+        config: config(dir),
+        cgroup_driver: CgroupDriver::Cgroupfs,
+        faults: false,
+    }
+}
+
+/// The recorded machine: its Node object and its cgroups say this.
+fn machine() -> Machine {
+    const MEMORY_BYTES: i64 = 24_684_092 << 10;
+    let capacity = ResourceList::from([
+        (CPU.to_owned(), Quantity::from_units(2)),
+        (MEMORY.to_owned(), Quantity::from_bytes(MEMORY_BYTES)),
+        (EPHEMERAL_STORAGE.to_owned(), Quantity::from_bytes(264_212_084 << 10)),
+        ("pods".to_owned(), Quantity::from_units(300)),
+        ("hugepages-2Mi".to_owned(), Quantity::from_bytes(0)),
+        ("hugepages-1Gi".to_owned(), Quantity::from_bytes(0)),
+    ]);
+    let mut allocatable = capacity.clone();
+    allocatable.insert(MEMORY.to_owned(), Quantity::from_bytes(24_581_692 << 10));
+    allocatable.insert(EPHEMERAL_STORAGE.to_owned(), Quantity::from_bytes(267_847_642_337));
+    Machine {
+        facts: NodeFacts {
+            memory_capacity_bytes: MEMORY_BYTES,
+            swap_total_bytes: 0,
+            swap_controller: false,
+            cgroup_v2: false,
+            page_sizes: vec![2 << 20, 1 << 30],
+        },
+        capacity,
+        allocatable,
+        thermal_throttle_paths: Vec::new(),
+        selinux: false,
+    }
+}
+
+fn watched_by(told: Told) -> impl FnOnce(&Seat<'_>) {
+    move |seat| {
+        let config = Arc::new(config_sources::Config {
+            node_name: seat.settings.node_name.clone(),
+            path: seat.settings.config.static_pod_path.clone().expect("a folder"),
+            period: seat.settings.config.file_check_frequency,
+        });
+        let deps = config_sources::Deps {
+            watch: Arc::new(told),
+            view: seat.handles.sources.view.clone(),
+            pods: seat.handles.pods.clone(),
+            events: seat.handles.events.clone(),
+        };
+        seat.spawn("config-sources", move |_| ConfigSources::new(config.clone(), deps.clone()));
+    }
+}
+
+/// Runs the case and tells what happened.
+pub(crate) fn drive(case: &Case, script: &Script) -> Observed {
+    let dir = tempfile::tempdir().expect("a folder");
+    std::fs::create_dir(dir.path().join("manifests")).expect("a folder");
+    std::fs::write(dir.path().join("resolv.conf"), "nameserver 10.255.255.53\n").expect("a file");
+    actor::testing::run(1, |kernel| drive_in(case, script, dir.path(), kernel))
+}
+
+async fn drive_in(case: &Case, script: &Script, dir: &Path, kernel: Kernel) -> Observed {
+    let fake = runtime(case, script);
+    let client = fake.client();
+    let net = Arc::new(FakeNet::default());
+    let cgroups = FakeCgroups::default();
+    cgroups.create("/gold").expect("a cgroup");
+    let outside = Outside {
+        runtime: client.clone(),
+        images: client,
+        fs: Arc::new(LinuxFs),
+        mounter: Arc::new(FakeMounter::default()),
+        cgroups: Arc::new(cgroups),
+        journal: Arc::new(MemoryJournal::default()),
+        prober: net.clone(),
+        http: net,
+    };
+    let told = Told::default();
+    let builder = Node::builder(settings(dir), machine(), outside).config_sources(watched_by(told.clone()));
+    let node = builder.start(&kernel);
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    let manifest = dir.join("manifests").join(format!("{}.yaml", case.name));
+    std::fs::write(&manifest, case.static_manifest()).expect("a manifest");
+    told.tell(&Change::Everything);
+    tokio::time::sleep(script.looked_at).await;
+    let status = node.handles.status.view.snapshot().values().next().cloned();
+    tokio::time::sleep(script.remove_after - script.looked_at).await;
+    std::fs::remove_file(&manifest).expect("the manifest");
+    told.tell(&Change::Everything);
+    tokio::time::sleep(AFTER).await;
+    let text = |p: &str| dir.join(p).to_string_lossy().into_owned();
+    Observed {
+        calls: calls(&fake),
+        dirs: Dirs { root: text("lib"), logs: text("log") },
+        status,
+        events: node.handles.events.view.get().entries.iter().cloned().collect(),
+    }
+}
