@@ -7,7 +7,7 @@ use std::time::Duration;
 use actor::{Arbiters, Kernel, KernelConfig, Place, Watchdog, run_system};
 use anyhow::{Context, Result, bail};
 use cri_client::{CriClient, Deadlines, Endpoint, Options};
-use host_linux::{LinuxCgroups, LinuxFs, LinuxInfo, LinuxMounts};
+use host_linux::{LinuxCgroups, LinuxFs, LinuxInfo, LinuxMounts, SystemdCgroups};
 use journal::RedbJournal;
 use node_config::NodeConfig;
 use ports::host::{CgroupFs, CgroupVersion, HostInfo};
@@ -162,8 +162,8 @@ async fn serve(
     customise: impl FnOnce(Builder) -> Builder,
 ) -> Result<ExitCode> {
     let (fs, info) = (Arc::new(LinuxFs), Arc::new(LinuxInfo::new()));
-    let cgroups = Arc::new(LinuxCgroups::detect()?);
-    check_host(&settings, &*cgroups, &*info)?;
+    let cgroups = LinuxCgroups::detect()?;
+    check_host(&settings, &cgroups, &*info)?;
     make_dirs(&settings)?;
     let journal = RedbJournal::open(&settings.root_dir.join("bosun/journal.redb"))?;
     let client = connect(&settings.config)?;
@@ -173,6 +173,10 @@ async fn serve(
         Some(cri_client::CgroupDriver::Cgroupfs) => settings.cgroup_driver = cgroup_values::CgroupDriver::Cgroupfs,
         None => {}
     }
+    let cgroups: Arc<dyn CgroupFs> = match settings.cgroup_driver {
+        cgroup_values::CgroupDriver::Systemd => Arc::new(SystemdCgroups::new(cgroups)),
+        cgroup_values::CgroupDriver::Cgroupfs => Arc::new(cgroups),
+    };
     let machine = Machine::read(&settings, &*info, &*cgroups, &*fs)?;
     let listener = server::local::bind(&args.socket).with_context(|| format!("{}", args.socket.display()))?;
     let prober = Arc::new(net_prober::Prober::new());
