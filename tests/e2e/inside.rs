@@ -82,7 +82,10 @@ fn security_context_reaches_the_process() {
 fn cgroups_hang_below_the_pod_and_its_class() {
     let node = Node::start();
     let limits = "    resources: {limits: {memory: 64Mi, cpu: 100m}, requests: {memory: 64Mi, cpu: 100m}}\n";
-    node.put("bounded", &format!("  containers:\n{}", shell("main", "exec sleep 1000", limits)));
+    node.put(
+        "bounded",
+        &format!("  terminationGracePeriodSeconds: 1\n  containers:\n{}", shell("main", "exec sleep 1000", limits)),
+    );
     let pod = node.wait_running("bounded");
     assert_eq!(pod["status"]["qosClass"], "Guaranteed", "{pod}");
     let uid = pod["metadata"]["uid"].as_str().expect("uid");

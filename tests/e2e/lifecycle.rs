@@ -9,7 +9,8 @@ use crate::node::{Node, SOON, shell, state};
 #[test]
 fn a_pod_from_the_folder_runs_and_goes_with_its_file() {
     let node = Node::start();
-    node.put("web", &format!("  containers:\n{}", shell("main", "echo up; exec sleep 1000", "")));
+    let spec = format!("  terminationGracePeriodSeconds: 1\n  containers:\n{}", shell("main", "exec sleep 1000", ""));
+    node.put("web", &spec);
     let pod = node.wait_running("web");
     let status = &pod["status"];
     assert!(status["podIP"].as_str().is_some_and(|ip| ip.starts_with("10.")), "{status}");

@@ -73,19 +73,28 @@ impl Node {
         })
     }
 
+    /// Waits until neither the daemon shows the pod nor the runtime has anything of it.
     pub(crate) fn wait_gone(&self, name: &str) {
-        wait_until(&format!("pod {name} to be gone"), SOON, || match self.bosun.pod(name) {
-            Ok(None) => Ok(()),
-            Ok(Some(p)) => Err(format!("{}\n{}", p["status"], self.bosun.log())),
-            Err(e) => Err(e.to_string()),
+        let full = format!("{name}-bed");
+        wait_until(&format!("pod {name} to be gone"), SOON, || {
+            if let Some(pod) = self.bosun.pod(name).map_err(|e| e.to_string())? {
+                return Err(format!("{}\n{}", pod["status"], self.bosun.log()));
+            }
+            let sandboxes = block(async { self.cri().sandboxes().await }).map_err(|e| e.to_string())?;
+            let left = sandboxes.iter().any(|s| s.metadata.as_ref().is_some_and(|m| m.name == full));
+            if left { Err(format!("its sandbox is left\n{}", self.bosun.log())) } else { Ok(()) }
         })
         .unwrap_or_else(|e| panic!("{e}"));
     }
 
+    /// A connection of its own to the runtime; must be made inside of [`block`].
+    fn cri(&self) -> Cri {
+        Cri::new(&self.bed.socket(), self.bed.cgroup_root(), &self.bed.dir().join("logs"))
+    }
+
     /// What the runtime itself says: containers by pod and name, with attempt and state (1 = running).
     pub(crate) fn runtime(&self) -> Vec<(String, String, u32, i32)> {
-        let cri = Cri::new(&self.bed.socket(), self.bed.cgroup_root(), &self.bed.dir().join("logs"));
-        let list = block(cri.containers()).expect("CRI list");
+        let list = block(async { self.cri().containers().await }).expect("CRI list");
         let label = |c: &std::collections::BTreeMap<String, String>, key: &str| c.get(key).cloned().unwrap_or_default();
         let mut all: Vec<_> = list
             .into_iter()
