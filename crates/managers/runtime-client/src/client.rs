@@ -18,6 +18,7 @@ mod events;
 mod index;
 mod link;
 mod looks;
+mod pool;
 mod relist;
 
 use events::Events;

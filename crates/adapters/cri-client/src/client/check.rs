@@ -69,3 +69,6 @@ fn complete(what: &str, id: &str, fields: &[(&str, bool)]) -> RuntimeResult<()> 
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

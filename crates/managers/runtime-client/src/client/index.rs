@@ -1,6 +1,6 @@
 //! Which id belongs to which pod, since when it is known, and which ids are no more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use model::runtime::PodObservation;
 use model::{PodUid, SandboxId};
@@ -79,9 +79,13 @@ impl Index {
         self.0.get(id).map(|e| e.sandbox.as_ref())
     }
 
-    /// Forgets ids that were gone before a relist began: no look from before it is under way any more.
-    pub(super) fn prune(&mut self, relist: u64) {
-        self.0.retain(|_, e| e.gone.is_none_or(|gone| gone > relist));
+    /// Forgets what a relist that began at `relist` did not find: ids in no row, and those that were gone before. No look
+    /// from before it is under way any more.
+    pub(super) fn prune(&mut self, relist: u64, live: &BTreeSet<&str>) {
+        self.0.retain(|id, e| match e.gone {
+            Some(gone) => gone > relist,
+            None => e.born > relist || live.contains(id.as_str()),
+        });
     }
 
     /// As a look sees it that began at `seq`.

@@ -8,9 +8,10 @@ use actor::{Ctx, Deferred, Handler};
 use contract::runtime::{CallError, CallErrorKind, EventTier, ObservePod, Observed};
 use model::runtime::{ContainerState, PodObservation};
 use model::{PodUid, Timestamp};
-use ports::runtime::{PodStatuses, RuntimeCode, RuntimeError, RuntimeResult};
+use ports::runtime::{PodStatuses, RuntimeResult};
 use tokio::sync::oneshot;
 
+use super::pool::on_pool;
 use super::{RuntimeClient, call_error};
 use crate::look::{Work, look};
 use crate::seen::list::Listed;
@@ -183,11 +184,7 @@ impl RuntimeClient {
         let effect = async move {
             let _place = places.acquire_owned().await;
             faults.hit("before-look").await;
-            // On the pool: decoding is not this thread's work.
-            match tokio::spawn(look(runtime, work)).await {
-                Ok(result) => result,
-                Err(e) => Err(RuntimeError::new(RuntimeCode::Internal, format!("look at the pod failed: {e}"))),
-            }
+            on_pool(look(runtime, work)).await
         };
         ctx.run(effect, move |this, result, ctx| this.looked(&uid, Begun { seq, at, want }, result, ctx));
     }
@@ -264,7 +261,7 @@ impl RuntimeClient {
         }
     }
 
-    /// Takes what was seen into the row; returns whether that changed it.
+    /// LIFE-OF-A-POD 12/12: takes what was seen into the row, which wakes the pod's worker; returns whether that changed it.
     fn take(&mut self, uid: &PodUid, seen: Seen, seq: u64, at: Timestamp) -> bool {
         for s in &seen.sandboxes {
             self.index.learn_sandbox(s.id.as_str(), uid, seq);

@@ -8,11 +8,13 @@ use actor::{Ctx, Deferred, Handler, SpawnHandle};
 use contract::runtime::{CallError, CallErrorKind, EventTier, Relist};
 use cri_api::v1;
 use futures::future::try_join;
+use model::runtime::PodObservation;
 use model::{PodUid, Timestamp};
-use ports::runtime::{RuntimeError, RuntimeResult};
+use ports::runtime::RuntimeResult;
 use tokio::sync::oneshot;
 
 use super::looks::{Slot, Want};
+use super::pool::on_pool;
 use super::{RuntimeClient, call_error};
 use crate::seen::list::{Listed, Lists};
 
@@ -72,16 +74,12 @@ impl RuntimeClient {
         let serving = std::mem::take(&mut self.relisting.waiting);
         self.relisting.running = Some(Run { seq, at, audit, open: BTreeSet::new(), failed: None, serving });
         let runtime = self.deps.runtime.clone();
-        let lists = tokio::spawn(async move {
+        let lists = on_pool(async move {
             let sandboxes = runtime.list_pod_sandbox(v1::ListPodSandboxRequest { filter: None });
             let containers = runtime.list_containers(v1::ListContainersRequest { filter: None });
             let (sandboxes, containers) = try_join(sandboxes, containers).await?;
             Ok(Lists::new(sandboxes.items, containers.containers))
         });
-        let lists = async move {
-            let failed = |e| RuntimeError::new(ports::runtime::RuntimeCode::Internal, format!("relist failed: {e}"));
-            lists.await.map_err(failed)?
-        };
         ctx.run(lists, Self::listed);
     }
 
@@ -155,7 +153,8 @@ impl RuntimeClient {
             self.relisting.done = true;
             self.info.listed = true;
             self.info.last_relist = run.at;
-            self.index.prune(run.seq);
+            let pods = self.rows.values().map(|row| &*row.pod);
+            self.index.prune(run.seq, &pods.flat_map(ids).collect());
             self.deps.view.pods.sweep();
         }
         self.publish();
@@ -181,6 +180,12 @@ impl RuntimeClient {
         self.relisting.period = (now * 2).min(config.relist_at_most);
         now
     }
+}
+
+/// All ids in an observation.
+fn ids(pod: &PodObservation) -> impl Iterator<Item = &str> {
+    let sandboxes = pod.sandboxes.iter().map(|s| s.id.as_str());
+    sandboxes.chain(pod.containers.iter().map(|c| c.id.as_str()))
 }
 
 fn run_of(relisting: &mut Relisting) -> &mut Run {
