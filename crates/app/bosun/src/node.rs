@@ -387,6 +387,7 @@ fn install_pod_manager(seat: &Seat<'_>) {
         cgroups: h.cgroups.clone(),
         events: h.events.clone(),
         fs: seat.outside.fs.clone(),
+        journal: seat.outside.journal.clone(),
     });
     let a = seat.spawn("pod-manager", move |_| pod_manager::PodManager::new(config.clone(), deps.clone()));
     seat.handles.pods.connect(&a);
@@ -429,10 +430,8 @@ fn install_config_sources(seat: &Seat<'_>) {
 
 fn install_volume_manager(seat: &Seat<'_>) {
     let memory = seat.machine.allocatable.get(model::resources::MEMORY).map_or(0, |q| q.value());
-    let config = Arc::new(volume_manager::Config {
-        root_dir: seat.settings.root_dir.clone(),
-        memory_allocatable_bytes: memory,
-    });
+    let config =
+        Arc::new(volume_manager::Config { root_dir: seat.settings.root_dir.clone(), memory_allocatable_bytes: memory });
     let deps = Arc::new(volume_manager::Deps {
         fs: seat.outside.fs.clone(),
         mounts: seat.outside.mounter.clone(),

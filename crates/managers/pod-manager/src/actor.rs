@@ -22,6 +22,7 @@ use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::{PodUid, Timestamp};
 use ports::host::HostFs;
+use ports::journal::Journal;
 
 use crate::effects;
 use crate::gc::GcPolicy;
@@ -73,6 +74,8 @@ pub struct Deps {
     pub events: EventHandle,
     /// Log folders.
     pub fs: Arc<dyn HostFs>,
+    /// Lines of pods that are gone are swept out of it.
+    pub journal: Arc<dyn Journal>,
 }
 
 impl std::fmt::Debug for Deps {

@@ -19,6 +19,8 @@ use crate::housekeeping::Chore;
 
 /// Longest that a leftover may take to remove before the next round tries again.
 const LEFTOVER_DEADLINE: Duration = Duration::from_secs(120);
+/// Journal lines of pod workers.
+const WORKER_LINES: &str = "worker/";
 /// Removals under way at the same time.
 const REMOVALS: usize = 4;
 
@@ -81,15 +83,40 @@ impl GcRound {
         let plan = plan(&pods, removable, self.config.gc, self.now);
         self.remove(plan).await;
         if self.sources_ready {
-            self.remove_logs(&pods.into_keys().collect()).await;
+            let in_runtime: BTreeSet<PodUid> = pods.into_keys().collect();
+            self.sweep_journal(&in_runtime).await;
+            self.remove_logs(&in_runtime).await;
+        }
+    }
+
+    /// A pod that vanished while the daemon was away leaves a line that no worker removes.
+    async fn sweep_journal(&self, in_runtime: &BTreeSet<PodUid>) {
+        let workers = self.deps.workers.snapshot();
+        let known = |uid: &PodUid| workers.contains_key(uid) || self.desired.contains(uid) || in_runtime.contains(uid);
+        let journal = self.deps.journal.clone();
+        let listed = tokio::task::spawn_blocking(move || journal.keys(WORKER_LINES)).await;
+        let keys = match listed {
+            Ok(Ok(keys)) => keys,
+            Ok(Err(e)) => return tracing::warn!(error = %e, "journal is not swept"),
+            Err(e) => return tracing::warn!(error = %e, "journal is not swept"),
+        };
+        let gone = keys.into_iter().filter(|k| !known(&PodUid::from(k.trim_start_matches(WORKER_LINES))));
+        let gone: Vec<String> = gone.collect();
+        let journal = self.deps.journal.clone();
+        let swept = tokio::task::spawn_blocking(move || gone.iter().try_for_each(|key| journal.remove(key))).await;
+        if let Ok(Err(e)) = swept {
+            tracing::warn!(error = %e, "journal is not swept");
         }
     }
 
     async fn remove(&self, plan: GcPlan) {
-        futures::stream::iter(plan.containers)
-            .for_each_concurrent(REMOVALS, |c| async move {
-                if let Err(e) = self.remove_container(&c).await {
-                    tracing::warn!(container = %c.id, error = %e, "dead container is not removed");
+        // Pods side by side, the containers of one in their order.
+        futures::stream::iter(plan.containers.chunk_by(|a, b| a.uid == b.uid))
+            .for_each_concurrent(REMOVALS, |of_pod| async move {
+                for c in of_pod {
+                    if let Err(e) = self.remove_container(c).await {
+                        tracing::warn!(container = %c.id, error = %e, "dead container is not removed");
+                    }
                 }
             })
             .await;

@@ -43,7 +43,7 @@ pub struct DeadContainer {
 /// What to remove, in this order.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct GcPlan {
-    /// Containers.
+    /// Containers, pod by pod; of a pod that goes as a whole the newest first.
     pub containers: Vec<DeadContainer>,
     /// Sandboxes; to be stopped and removed.
     pub sandboxes: Vec<(PodUid, SandboxId)>,
@@ -71,9 +71,10 @@ pub fn plan(
     let mut kept: Vec<Vec<DeadContainer>> = Vec::new();
     let mut out = GcPlan::default();
     for (uid, row) in pods {
+        let mut all_of_pod: Vec<DeadContainer> = Vec::new();
         for group in dead_by_name(uid, &row.pod.containers, policy, now) {
             if removable(uid) {
-                out.containers.extend(group);
+                all_of_pod.extend(group);
                 continue;
             }
             let keep = usize::try_from(policy.max_per_container).unwrap_or(usize::MAX);
@@ -82,6 +83,8 @@ pub fn plan(
             out.containers.extend(over);
             kept.push(group);
         }
+        all_of_pod.sort_by_key(|c| std::cmp::Reverse(c.created_at));
+        out.containers.extend(all_of_pod);
     }
     out.containers.extend(over_total(kept, policy.max_containers));
     let going: BTreeSet<&ContainerId> = out.containers.iter().map(|c| &c.id).collect();

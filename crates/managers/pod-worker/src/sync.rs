@@ -37,8 +37,18 @@ pub(crate) enum Synced {
 const IMAGE_PULL_DEADLINE: Duration = Duration::from_secs(24 * 3600);
 
 impl Job {
-    /// One sync.
+    /// One sync. When it changed why containers wait, that is shown at once and not only by the next one.
     pub(crate) async fn sync(&mut self) -> Result<Synced, Failure> {
+        let before = self.memo.reasons.clone();
+        let outcome = self.sync_once().await;
+        if self.memo.reasons != before && !self.stop_asked() {
+            let observed = self.observe(false).await.map_err(|e| Failure::new(e.to_string()))?;
+            self.publish(self.generate(&observed, false)).await?;
+        }
+        outcome
+    }
+
+    async fn sync_once(&mut self) -> Result<Synced, Failure> {
         self.faults.hit("before sync").await;
         let observed = self.observe(false).await.map_err(|e| {
             self.event(EventType::Warning, "FailedSync", format!("error determining status: {e}"));

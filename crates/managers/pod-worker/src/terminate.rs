@@ -68,7 +68,9 @@ impl Job {
         if !failures.is_empty() {
             return Err(Failure::new(format!("error killing pod: {}", failures.join(", "))));
         }
-        self.stop_sandboxes(observed.sandboxes.iter().map(|s| s.id.clone()).collect()).await
+        self.stop_sandboxes(observed.sandboxes.iter().map(|s| s.id.clone()).collect()).await?;
+        self.forget_record().await;
+        Ok(())
     }
 
     /// Containers are gone: volumes, cgroup, last word on the status.
