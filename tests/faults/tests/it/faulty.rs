@@ -1,0 +1,411 @@
+//! Every actor is panicked, killed and stalled at each of its fault points while twenty pods run and others come and go.
+//!
+//! One case: arm one rule, let one pod start, one lose a container and one stop, and wait until everything is as it would be
+//! without the fault. What must hold afterwards is in [`Round::verdict`]. Points are those that actors pass in an undisturbed
+//! round, so a new point is in the matrix as soon as it is in the code.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+use std::rc::Rc;
+use std::time::Duration;
+
+use actor::Kernel;
+use fakes::runtime::{ExecReply, Program, Pull};
+use sim::{LIMIT, SimNode};
+use tokio::time::sleep;
+use tonic::Code;
+
+use crate::{pod, secs, simple};
+
+/// Long enough to outlast the deadlines of book-keeping asks and the patience with a stuck actor.
+const ACTIONS: [&str; 3] = ["panic", "kill", "stall(40s)"];
+/// A struck node must be as it should within this.
+const CONVERGE: Duration = Duration::from_secs(400);
+/// Restarts of actors are counted per minute; a round's time apart, cases stay below every budget.
+const REST: Duration = Duration::from_secs(15);
+
+/// The pods that are there all the time: name, manifest.
+fn residents() -> Vec<(String, String)> {
+    let mut all = Vec::new();
+    let mut add = |name: &str, text: String| all.push((name.to_owned(), text));
+    for i in 0..8 {
+        add(&format!("plain{i}"), simple(&format!("plain{i}"), ""));
+    }
+    for i in 0..3 {
+        let name = format!("side{i}");
+        let spec = "
+  initContainers:
+  - {name: proxy, image: 'tool:1', restartPolicy: Always}
+  - {name: quick, image: 'tool:1'}
+  containers:
+  - {name: app, image: 'app:1'}";
+        add(&name, pod(&name, spec));
+    }
+    for i in 0..2 {
+        let name = format!("probed{i}");
+        let spec = "
+  containers:
+  - name: app
+    image: app:1
+    livenessProbe: {exec: {command: [ok]}, periodSeconds: 5}
+    readinessProbe: {exec: {command: [ok]}, periodSeconds: 5}";
+        add(&name, pod(&name, spec));
+    }
+    let hooked = "
+  containers:
+  - name: app
+    image: app:1
+    lifecycle: {postStart: {exec: {command: [hi]}}, preStop: {exec: {command: [bye]}}}";
+    add("hooked", pod("hooked", hooked));
+    let volumes = "
+  volumes: [{name: v, emptyDir: {}}, {name: h, hostPath: {path: /tmp}}]
+  containers:
+  - {name: app, image: 'app:1', volumeMounts: [{name: v, mountPath: /v}, {name: h, mountPath: /h}]}
+  - {name: more, image: 'app:2'}";
+    add("volumes", pod("volumes", volumes));
+    add("onhost", simple("onhost", "\n  hostNetwork: true"));
+    let limited = "
+  containers:
+  - {name: app, image: 'app:1', resources: {limits: {cpu: 50m, memory: 32Mi}}}";
+    add("limited", pod("limited", limited));
+    add("loop", pod("loop", "\n  containers:\n  - {name: crash, image: 'app:1'}"));
+    add("job", pod("job", "\n  restartPolicy: Never\n  containers:\n  - {name: quick, image: 'app:1'}"));
+    add("noimage", pod("noimage", "\n  containers:\n  - {name: app, image: 'missing:1'}"));
+    assert_eq!(all.len(), 20);
+    all
+}
+
+/// A pod with a little of everything, which comes and goes.
+fn guest(name: &str) -> String {
+    let spec = "
+  terminationGracePeriodSeconds: 10
+  volumes: [{name: v, emptyDir: {}}]
+  initContainers:
+  - name: proxy
+    image: tool:1
+    restartPolicy: Always
+    startupProbe: {exec: {command: [ok]}, periodSeconds: 1}
+  - {name: quick, image: 'tool:1'}
+  containers:
+  - name: app
+    image: app:1
+    volumeMounts: [{name: v, mountPath: /v, subPath: sub}]
+    readinessProbe: {exec: {command: [ok]}, periodSeconds: 2}
+    lifecycle: {postStart: {exec: {command: [hi]}}, preStop: {exec: {command: [bye]}}}
+  - {name: other, image: 'pulled:1', imagePullPolicy: IfNotPresent}";
+    pod(name, spec)
+}
+
+/// Residents whose worker rightly has an error all the time.
+const TROUBLED: [&str; 2] = ["loop-sim", "noimage-sim"];
+
+struct Round {
+    node: SimNode,
+    /// Running containers of residents that never end by themselves.
+    steady: BTreeSet<String>,
+    /// Number of the guest that starts in this round.
+    k: usize,
+    versions: Rc<RefCell<Vec<String>>>,
+}
+
+impl Round {
+    async fn new(kernel: &Kernel) -> Self {
+        let node = SimNode::start(kernel);
+        node.world.runtime.add_images(&["app:1", "app:2", "tool:1"]);
+        node.world.runtime.program("quick", &[Program::exits(secs(1), 0)]);
+        node.world.runtime.program("crash", &[Program::exits(secs(1), 1)]);
+        node.world.runtime.on_exec(|_| ExecReply { takes: Duration::from_millis(200), ..ExecReply::default() });
+        node.world.runtime.registry("pulled:1", Pull::Succeeds(secs(1)));
+        kernel.faults().enable();
+        let versions = watch_versions(&node);
+        let mut round = Round { node, steady: BTreeSet::new(), k: 2, versions };
+        for (name, text) in residents() {
+            round.node.put(&format!("{name}.yaml"), &text);
+        }
+        for k in 0..2 {
+            round.node.put(&format!("guest{k}.yaml"), &guest(&format!("guest{k}")));
+        }
+        round
+            .node
+            .until("residents and guests are there", LIMIT, |n| {
+                residents_fine(n).is_ok() && n.is_ready("guest0") && n.is_ready("guest1")
+            })
+            .await;
+        sleep(secs(30)).await;
+        round.steady = round.residents_running();
+        round
+    }
+
+    fn residents_running(&self) -> BTreeSet<String> {
+        let runtime = &self.node.world.runtime;
+        let guests: BTreeSet<String> =
+            runtime.sandboxes().iter().filter(|s| s.pod().starts_with("guest")).map(|s| s.id.clone()).collect();
+        let steady = |c: &&fakes::runtime::FakeContainer| c.running() && c.name() != "crash";
+        runtime
+            .containers()
+            .iter()
+            .filter(steady)
+            .filter(|c| !guests.contains(&c.sandbox))
+            .map(|c| c.id.clone())
+            .collect()
+    }
+
+    fn name(&self, back: usize) -> String {
+        format!("guest{}", self.k - back)
+    }
+
+    /// A guest comes, one loses a container, one goes.
+    fn stir(&self) {
+        let node = &self.node;
+        node.world.runtime.remove_image("pulled:1");
+        node.put(&format!("{}.yaml", self.name(0)), &guest(&self.name(0)));
+        if let Some(id) = node.running_id(&self.name(1), "other") {
+            node.world.runtime.exit(&id, 1);
+        }
+        node.take(&format!("{}.yaml", self.name(2)));
+    }
+
+    /// Everything is as it would be without a fault.
+    fn settled(&self) -> Result<(), String> {
+        let node = &self.node;
+        residents_fine(node)?;
+        let (new, struck, old) = (self.name(0), self.name(1), self.name(2));
+        for name in [&new, &struck] {
+            if !node.is_ready(name) {
+                return Err(format!("{name} is not ready"));
+            }
+        }
+        if node.instances(&struck, "other").iter().filter(|i| i.running).count() != 1 {
+            return Err(format!("{struck}/other does not run"));
+        }
+        if !node.is_gone(&old) {
+            return Err(format!("{old} is not gone"));
+        }
+        for (uid, row) in node.handles().workers.snapshot() {
+            let name = row.pod.as_deref().map_or("", |p| model::pod::name(p)).to_owned();
+            if let (Some(e), false) = (&row.error, TROUBLED.contains(&name.as_str())) {
+                return Err(format!("worker {uid} of {name} has an error: {e}"));
+            }
+        }
+        if node.handles().workers.snapshot().len() != 22 {
+            return Err(format!("{} workers", node.handles().workers.snapshot().len()));
+        }
+        Ok(())
+    }
+
+    /// What a fault may not have done.
+    fn verdict(&self) -> Result<(), String> {
+        self.settled()?;
+        let node = &self.node;
+        let running = self.residents_running();
+        if running != self.steady {
+            return Err(format!("containers of residents were {:?} and are {running:?}", self.steady));
+        }
+        let (new, struck) = (self.name(0), self.name(1));
+        for rpc in ["RunPodSandbox", "CreateContainer", "StartContainer"] {
+            let mut counts = node.count(rpc);
+            counts.retain(|subject, _| !subject.contains("/loop-sim"));
+            let of = |pod: &str, container: &str| format!("default/{pod}-sim{container}");
+            let want: BTreeMap<String, usize> = match rpc {
+                "RunPodSandbox" => BTreeMap::from([(of(&new, ""), 1)]),
+                _ => ["/proxy", "/quick", "/app", "/other"]
+                    .iter()
+                    .map(|c| (of(&new, c), 1))
+                    .chain([(of(&struck, "/other"), 1)])
+                    .collect(),
+            };
+            if counts != want {
+                return Err(format!("{rpc}: wanted {want:?}, got {counts:?}"));
+            }
+        }
+        let refused: Vec<String> = node
+            .world
+            .runtime
+            .calls()
+            .iter()
+            .filter(|c| c.mutation.is_some() && !["PullImage", "ExecSync"].contains(&c.rpc))
+            .filter(|c| c.code.is_some_and(|code| code != Code::Ok))
+            .map(|c| format!("{} {}: {:?}", c.rpc, c.subject, c.code))
+            .collect();
+        if !refused.is_empty() {
+            return Err(format!("the runtime refused {refused:?}"));
+        }
+        let back = self.versions.borrow();
+        if back.is_empty() { Ok(()) } else { Err(format!("versions went back: {back:?}")) }
+    }
+
+    /// One case: a rule, or none.
+    async fn case(&mut self, rule: Option<&Case>) -> Result<(), String> {
+        let faults = self.node.kernel.faults().clone();
+        faults.clear();
+        self.node.world.runtime.forget_calls();
+        let before = faults.log().len();
+        if let Some(case) = rule {
+            self.node.fault(&case.rule());
+        }
+        self.stir();
+        if let Some(case) = rule {
+            let struck = |_: &SimNode| faults.log().len() > before;
+            if !self.node.holds_within(secs(70), struck).await {
+                // A point that only a new generation passes.
+                self.node.kernel.directory().kill(&case.actor);
+                if !self.node.holds_within(secs(70), struck).await {
+                    return Err("the point was not passed".to_owned());
+                }
+            }
+        }
+        self.node.holds_within(CONVERGE, |_| self.settled().is_ok()).await;
+        faults.clear();
+        sleep(REST).await;
+        let verdict = self.verdict();
+        self.k += 1;
+        verdict.map_err(|e| format!("{e}\n{}", self.node.picture()))
+    }
+}
+
+fn residents_fine(n: &SimNode) -> Result<(), String> {
+    for (name, _) in residents() {
+        let fine = match name.as_str() {
+            "loop" => n.phase("loop") == "Running",
+            "job" => n.phase("job") == "Succeeded",
+            "noimage" => {
+                ["waiting:ErrImagePull", "waiting:ImagePullBackOff"].contains(&n.state("noimage", "app").as_str())
+            }
+            name => n.is_ready(name),
+        };
+        if !fine {
+            return Err(format!("{name} is not as it should be"));
+        }
+    }
+    Ok(())
+}
+
+/// Notes every status whose version is lower than one seen before.
+fn watch_versions(node: &SimNode) -> Rc<RefCell<Vec<String>>> {
+    let found: Rc<RefCell<Vec<String>>> = Rc::default();
+    let (notes, board) = (found.clone(), node.handles().status.view.clone());
+    let mut changes = board.changes();
+    tokio::task::spawn_local(async move {
+        let mut newest = BTreeMap::new();
+        while changes.changed().await.is_ok() {
+            for (uid, row) in board.snapshot() {
+                let last = newest.insert(uid.clone(), row.version).unwrap_or_default();
+                if row.version < last {
+                    notes.borrow_mut().push(format!("{uid}: {last} then {}", row.version));
+                }
+            }
+        }
+    });
+    found
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Case {
+    actor: String,
+    point: String,
+    action: &'static str,
+}
+
+impl Case {
+    fn rule(&self) -> String {
+        format!("{}: {}@{}#1", self.actor, self.action, self.point)
+    }
+}
+
+/// Actors (workers count as one) and the points that they pass.
+fn declared(kernel: &Kernel) -> BTreeMap<String, BTreeSet<String>> {
+    let mut out: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (actor, point) in kernel.faults().declared() {
+        let actor = actor.split('/').next().unwrap_or_default().to_owned();
+        out.entry(actor).or_default().insert(point);
+    }
+    out
+}
+
+/// Two undisturbed rounds.
+async fn undisturbed(kernel: &Kernel) -> Round {
+    let mut round = Round::new(kernel).await;
+    for _ in 0..2 {
+        round.case(None).await.unwrap_or_else(|e| panic!("without any fault: {e}"));
+    }
+    round
+}
+
+/// How far the cases of one actor are.
+#[derive(Default)]
+struct Sheet {
+    cases: Option<Vec<Case>>,
+    done: usize,
+    failures: String,
+}
+
+impl Sheet {
+    /// Goes through the cases on one node, up to the first failure.
+    async fn go_on(&mut self, kernel: Kernel, actor: &str) {
+        let mut round = undisturbed(&kernel).await;
+        let all = self.cases.get_or_insert_with(|| {
+            let points = declared(&kernel).remove(actor).unwrap_or_default();
+            let case = |p: &String, action| Case { actor: actor.to_owned(), point: p.clone(), action };
+            points.iter().flat_map(|p| ACTIONS.map(|a| case(p, a))).collect()
+        });
+        while let Some(case) = all.get(self.done) {
+            self.done += 1;
+            if let Err(e) = round.case(Some(case)).await {
+                let _ = writeln!(self.failures, "--- {}\n{e}", case.rule());
+                break;
+            }
+        }
+    }
+}
+
+/// All points of one actor, each with each action. After a failure the rest goes on with a fresh node.
+fn strike(actor: &str) {
+    sim::log_to_stderr();
+    let mut sheet = Sheet::default();
+    while sheet.cases.as_ref().is_none_or(|c| sheet.done < c.len()) {
+        actor::testing::run(7, |kernel| sheet.go_on(kernel, actor));
+    }
+    println!("{actor}: {} cases", sheet.done);
+    assert!(sheet.done > 0, "{actor} passes no fault point");
+    assert!(sheet.failures.is_empty(), "{}", sheet.failures);
+}
+
+macro_rules! each_actor {
+    ($($test:ident: $actor:literal),* $(,)?) => {
+        const ACTORS: &[&str] = &[$($actor),*];
+        $(
+            #[test]
+            fn $test() {
+                strike($actor);
+            }
+        )*
+    };
+}
+
+each_actor! {
+    faults_of_the_cgroup_manager: "cgroup-manager",
+    faults_of_the_config_sources: "config-sources",
+    faults_of_the_event_recorder: "event-recorder",
+    faults_of_the_image_manager: "image-manager",
+    faults_of_the_pod_manager: "pod-manager",
+    faults_of_the_pod_workers: "pod-worker",
+    faults_of_the_probe_manager: "probe-manager",
+    faults_of_the_runtime_client: "runtime-client",
+    faults_of_the_status_manager: "status-manager",
+    faults_of_the_volume_manager: "volume-manager",
+}
+
+#[test]
+fn every_actor_of_the_node_is_struck() {
+    actor::testing::run(7, |kernel| async move {
+        undisturbed(&kernel).await;
+        let declared = declared(&kernel);
+        for (actor, points) in &declared {
+            println!("{actor}: {points:?}");
+        }
+        let points: usize = declared.values().map(BTreeSet::len).sum();
+        println!("{} actors, {points} points, {} cases", declared.len(), points * ACTIONS.len());
+        assert_eq!(declared.keys().map(String::as_str).collect::<Vec<_>>(), ACTORS);
+    });
+}

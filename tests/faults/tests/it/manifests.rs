@@ -1,0 +1,102 @@
+//! Bad manifests beside good ones.
+
+use contract::config_sources::ManifestState;
+use sim::{LIMIT, SimNode};
+use tokio::time::sleep;
+
+use crate::{pod, run, secs, simple};
+
+fn refused(node: &SimNode, file: &str) -> Option<Vec<String>> {
+    let view = node.handles().sources.view.get();
+    let state = view.manifests.iter().find(|(path, _)| path.ends_with(file)).map(|(_, s)| s.clone());
+    match state {
+        Some(ManifestState::Refused { errors, .. }) => Some(errors),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_bad_manifest_is_refused_with_its_reason_and_disturbs_nobody() {
+    let table = [
+        ("not YAML", "kind: [Pod".to_owned()),
+        ("empty", String::new()),
+        ("another kind", "apiVersion: v1\nkind: Service\nmetadata: {name: x}\n".to_owned()),
+        ("no containers", pod("x", "\n  restartPolicy: Always")),
+        ("a name in capitals", simple("Web", "")),
+        ("a secret", simple("x", "\n  volumes:\n  - {name: v, secret: {secretName: s}}")),
+        ("a wrong type", simple("x", "\n  terminationGracePeriodSeconds: soon")),
+        ("a wrong policy", simple("x", "\n  restartPolicy: Sometimes")),
+        ("bytes", "\u{0}\u{1}\u{2}".to_owned()),
+    ];
+    run(async |node| {
+        node.put("good.yaml", &simple("good", ""));
+        node.until("good is ready", LIMIT, |n| n.is_ready("good")).await;
+        let id = node.running_id("good", "app");
+        for (i, (_, text)) in table.iter().enumerate() {
+            node.put(&format!("bad{i}.yaml"), text);
+        }
+        node.put("late.yaml", &simple("late", ""));
+        node.until("late is ready", LIMIT, |n| n.is_ready("late")).await;
+        sleep(secs(60)).await;
+        for (i, (what, _)) in table.iter().enumerate() {
+            let errors = refused(&node, &format!("bad{i}.yaml"));
+            assert!(errors.as_ref().is_some_and(|e| !e.is_empty()), "{what}: {errors:?}");
+        }
+        assert_eq!(node.running_id("good", "app"), id);
+        assert_eq!(node.running_ids().len(), 2);
+        assert!(node.kernel.directory().actors().iter().all(|a| a.restarts == 0), "an actor crashed over a manifest");
+    });
+}
+
+#[test]
+fn a_manifest_that_becomes_good_is_started() {
+    run(async |node| {
+        node.put("web.yaml", "kind: [Pod");
+        sleep(secs(2)).await;
+        assert!(refused(&node, "web.yaml").is_some());
+        node.put("web.yaml", &simple("web", ""));
+        node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
+        assert!(refused(&node, "web.yaml").is_none());
+    });
+}
+
+#[test]
+fn a_pod_that_does_not_fit_is_rejected_and_says_why() {
+    run(async |node| {
+        let big = "\n  containers:\n  - {name: app, image: 'app:1', resources: {requests: {cpu: '64'}}}";
+        node.put("big.yaml", &pod("big", big));
+        node.put("small.yaml", &simple("small", ""));
+        node.until("small is ready", LIMIT, |n| n.is_ready("small")).await;
+        node.until("big is rejected", LIMIT, |n| n.phase("big") == "Failed").await;
+        let status = node.status("big").unwrap();
+        assert_eq!(status.reason.as_deref(), Some("OutOfcpu"));
+        assert!(status.message.as_deref().unwrap().starts_with("Pod was rejected: "), "{:?}", status.message);
+        assert!(node.has_event("big", "OutOfcpu"));
+        sleep(secs(120)).await;
+        assert_eq!(node.running_ids().len(), 1);
+        node.take("big.yaml");
+        node.until("big is gone", LIMIT, |n| n.is_gone("big")).await;
+    });
+}
+
+#[test]
+fn a_change_that_no_watch_tells_is_found_by_the_next_look() {
+    run(async |node| {
+        std::fs::write(node.world.manifests().join("web.yaml"), simple("web", "")).unwrap();
+        node.until("web is ready", secs(25), |n| n.is_ready("web")).await;
+        std::fs::remove_file(node.world.manifests().join("web.yaml")).unwrap();
+        node.until("web is gone", secs(60), |n| n.is_gone("web")).await;
+    });
+}
+
+#[test]
+fn a_manifest_that_breaks_later_keeps_its_pod_until_the_next_complete_look() {
+    run(async |node| {
+        node.put("web.yaml", &simple("web", ""));
+        node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
+        node.put("web.yaml", "kind: [Pod");
+        sleep(secs(1)).await;
+        assert!(node.is_ready("web"));
+        node.until("web is gone", secs(60), |n| n.is_gone("web")).await;
+    });
+}
