@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use container_config::{
-    ContainerInput, DnsInput, DnsSource, EnvInput, HostsInput, ImageUser, NoObjects, ResolvConf, ResolvedVolume,
-    SandboxInput, VolumeSource, container_config, dns_config, environment, etc_hosts, host_name, sandbox_config,
-    sub_paths,
+    ContainerInput, DnsInput, DnsSource, DnsWarning, EnvInput, HostsInput, ImageUser, NoObjects, ResolvConf,
+    ResolvedVolume, SandboxInput, VolumeSource, container_config, dns_config, environment, etc_hosts, host_name,
+    sandbox_config, sub_paths,
 };
 use contract::image::EnsuredImage;
 use contract::volume::{MountedVolumes, PrepareSubPath};
@@ -84,11 +84,10 @@ impl Job {
             source: &source,
         });
         for warning in warnings {
-            let reason = match warning {
-                container_config::DnsWarning::MissingClusterDns => "MissingClusterDNS",
-                _ => "DNSConfigForming",
-            };
-            self.event(EventType::Warning, reason, warning.message(pod));
+            if warning == DnsWarning::MissingClusterDns {
+                self.node_event(EventType::Warning, warning.reason(), DnsWarning::NODE_MESSAGE);
+            }
+            self.event(EventType::Warning, warning.reason(), warning.message(pod));
         }
         sandbox_config(&SandboxInput {
             pod,

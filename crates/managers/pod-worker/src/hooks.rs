@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use contract::runtime::ExecSync;
+use container_config::gotext::quote;
+use contract::runtime::{CallErrorKind, ExecSync};
 use model::ContainerId;
 use model::core::{Container, HTTPGetAction, LifecycleHandler};
 use model::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
@@ -20,29 +21,47 @@ impl Job {
         id: &ContainerId,
     ) -> Result<(), String> {
         if let Some(exec) = &handler.exec {
-            return self.exec_hook(exec.command.clone().unwrap_or_default(), id).await;
+            let command = exec.command.clone().unwrap_or_default();
+            let shown = command.join(" ");
+            let failed = |(e, output): (String, String)| {
+                self.failure(&format!("Exec lifecycle hook ([{shown}])"), container, &e)
+                    + &format!(", message: {}", quote(&output))
+            };
+            return self.exec_hook(command, id).await.map_err(failed);
         }
         if let Some(get) = &handler.http_get {
-            return self.http_hook(get, container).await;
+            let what = format!("HTTP lifecycle hook ({})", get.path.as_deref().unwrap_or_default());
+            return self.http_hook(get, container).await.map_err(|e| self.failure(&what, container, &e));
         }
         if let Some(sleep) = &handler.sleep {
             tokio::time::sleep(Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or(0))).await;
             return Ok(());
         }
-        Err("invalid handler: no action that this node can run".to_owned())
+        Err("Cannot run handler: invalid handler: no action that this node can run".to_owned())
     }
 
-    async fn exec_hook(&self, command: Vec<String>, id: &ContainerId) -> Result<(), String> {
+    fn failure(&self, what: &str, container: &Container, e: &str) -> String {
+        let (name, pod) = (quote(&container.name), quote(&model::pod::describe(&self.pod)));
+        format!("{what} for Container {name} in Pod {pod} failed - error: {e}")
+    }
+
+    /// Runs a command; a failure comes with what the command wrote.
+    async fn exec_hook(&self, command: Vec<String>, id: &ContainerId) -> Result<(), (String, String)> {
         let shown = command.join(" ");
         let ask = ExecSync { uid: self.uid.clone(), container: id.clone(), command, timeout: Duration::ZERO };
-        let outcome = self.deps.runtime.exec_sync(ask).await.map_err(|e| format!("exec '{shown}': {e}"))?;
+        let outcome = self.deps.runtime.exec_sync(ask).await.map_err(|e| {
+            let text = match e.kind {
+                CallErrorKind::Timeout => format!("command timed out: {} timed out after 0s", quote(&shown)),
+                _ => e.to_string(),
+            };
+            (text, String::new())
+        })?;
         if outcome.exit_code == 0 {
             return Ok(());
         }
-        let mut output = outcome.stdout;
-        output.extend(outcome.stderr);
-        let output = String::from_utf8_lossy(&output).into_owned();
-        Err(format!("command '{shown}' exited with {}: {output}", outcome.exit_code))
+        let stderr = String::from_utf8_lossy(&outcome.stderr).into_owned();
+        let e = format!("command '{shown}' exited with {}: {stderr}", outcome.exit_code);
+        Err((e, String::from_utf8_lossy(&outcome.stdout).into_owned() + &stderr))
     }
 
     async fn http_hook(&self, get: &HTTPGetAction, container: &Container) -> Result<(), String> {

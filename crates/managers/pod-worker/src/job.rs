@@ -92,6 +92,11 @@ impl Job {
         self.deps.runtime.observe_pod(ask).await
     }
 
+    /// Emits an event about the node.
+    pub(crate) fn node_event(&self, kind: EventType, reason: &'static str, message: impl Into<String>) {
+        self.deps.events.emit(NodeEvent { kind, reason, message: message.into(), object: EventObject::Node });
+    }
+
     /// Emits an event about the pod.
     pub(crate) fn event(&self, kind: EventType, reason: &'static str, message: impl Into<String>) {
         self.emit(kind, reason, message.into(), String::new());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use contract::image::{EnsureImage, EnsuredImage};
-use contract::runtime::{CreateContainer, StartContainer};
+use contract::runtime::{CallErrorKind, CreateContainer, StartContainer};
 use cri_api::v1::PodSandboxConfig;
 use model::core::Container;
 use model::event::EventType;
@@ -216,8 +216,11 @@ impl Job {
         let started = self.deps.runtime.start_container(ask).await;
         self.faults.hit("after StartContainer").await;
         if let Err(e) = started {
-            self.memo.record.failed_starts.insert(id.to_string());
-            self.save_record().await;
+            // Where the call itself got lost, nobody knows: the next look tells whether it runs or is to be started still.
+            if !matches!(e.kind, CallErrorKind::Lost | CallErrorKind::Unavailable) {
+                self.memo.record.failed_starts.insert(id.to_string());
+                self.save_record().await;
+            }
             self.failed(kind, container, format!("Error: {e}"));
             return Err(NotStarted::new("RunContainerError", e.to_string()));
         }

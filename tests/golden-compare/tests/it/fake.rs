@@ -19,7 +19,8 @@ pub(crate) fn runtime(case: &Case, script: &Script) -> FakeRuntime {
     let fake = FakeRuntime::new(Features::containerd_1_6());
     for (image, id) in case.images() {
         let user = image.contains("/pause:").then_some(65535);
-        fake.add_image(FakeImage { id, uid: user, ..FakeImage::new(&image) });
+        // Imported images have no digest; the runtime then tells their id.
+        fake.add_image(FakeImage { digest: id.clone(), id, uid: user, ..FakeImage::new(&image) });
         fake.program(&image, &[sleeper()]);
     }
     for (container, programs) in &script.programs {

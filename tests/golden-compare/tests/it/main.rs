@@ -4,6 +4,7 @@
 //! their reasons in `docs/compat.md`.
 
 mod fake;
+mod listed;
 mod node;
 mod normal;
 mod recording;

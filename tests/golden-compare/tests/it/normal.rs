@@ -13,6 +13,9 @@ use serde_json::{Map, Value, json};
 
 use crate::recording::Call;
 
+/// Where the API mounts the token of the pod's service account.
+pub(crate) const TOKEN_DIR: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
 /// Where the node keeps its files in this run; the recording has the defaults.
 pub(crate) struct Dirs {
     pub(crate) root: String,
@@ -150,7 +153,7 @@ fn as_static(request: &mut Value, node: &str) {
         }
         config["labels"]["io.kubernetes.pod.name"] = json!(renamed);
         if let Some(mounts) = config.get_mut("mounts").and_then(Value::as_array_mut) {
-            mounts.retain(|m| m["container_path"] != "/var/run/secrets/kubernetes.io/serviceaccount");
+            mounts.retain(|m| m["container_path"] != TOKEN_DIR);
         }
     }
     pod_annotations(request, |annotations| {
@@ -222,7 +225,8 @@ pub(crate) fn steps(calls: &[Call], dirs: &Dirs, node: Option<&str>) -> Vec<Step
     settle(out)
 }
 
-fn compare(path: &str, want: &Value, got: &Value, out: &mut Vec<String>) {
+/// Fields that differ, one line each.
+pub(crate) fn compare(path: &str, want: &Value, got: &Value, out: &mut Vec<String>) {
     match (want, got) {
         (Value::Object(w), Value::Object(g)) => {
             let keys: std::collections::BTreeSet<_> = w.keys().chain(g.keys()).collect();
@@ -241,8 +245,13 @@ fn compare(path: &str, want: &Value, got: &Value, out: &mut Vec<String>) {
     }
 }
 
+/// A call in a few words, e.g. `StopContainer app#0`.
+pub(crate) fn title(step: &Step) -> String {
+    format!("{} {}", step.rpc, step.subject)
+}
+
 fn titles(steps: &[Step]) -> Vec<String> {
-    steps.iter().map(|s| format!("{} {}", s.rpc, s.subject)).collect()
+    steps.iter().map(title).collect()
 }
 
 /// What differs: first the sequence, and when that is equal, the fields.
@@ -253,7 +262,7 @@ pub(crate) fn differences(recorded: &[Step], ours: &[Step]) -> Vec<String> {
     }
     let mut out = Vec::new();
     for (w, g) in recorded.iter().zip(ours) {
-        compare(&format!("{} {}", w.rpc, w.subject), &w.request, &g.request, &mut out);
+        compare(&title(w), &w.request, &g.request, &mut out);
     }
     out
 }

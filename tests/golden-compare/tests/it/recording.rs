@@ -27,6 +27,10 @@ pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) manifest: String,
     pub(crate) calls: Vec<Call>,
+    /// The status of the pod as its own kubelet showed it, some seconds after the start.
+    pub(crate) status: Value,
+    /// Reasons of events with the container that they are about, in the order of their first occurrence.
+    pub(crate) events: Vec<(String, String)>,
 }
 
 impl Case {
@@ -81,7 +85,18 @@ pub(crate) fn case(name: &str) -> Case {
     };
     let mut calls: Vec<_> = read("cri.jsonl").lines().map(call).collect();
     calls.sort_by(|a, b| a.start.total_cmp(&b.start));
-    Case { name: name.to_owned(), manifest: read("manifest.yaml"), calls }
+    let json = |file: &str| -> Value { serde_json::from_str(&read(file)).expect("JSON") };
+    let pod = if name.starts_with("static-") { json("kubelet-pods-endpoint.json") } else { json("pod.json") };
+    let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+    let events = json("events.json");
+    let events = events.as_array().expect("a list").iter().map(|e| (text(&e["reason"]), text(&e["fieldPath"])));
+    Case {
+        name: name.to_owned(),
+        manifest: read("manifest.yaml"),
+        calls,
+        status: pod["status"].clone(),
+        events: events.collect(),
+    }
 }
 
 /// Names of all cases with recorded calls.

@@ -34,7 +34,8 @@ fn script(case: &'static str, programs: Vec<(&'static str, Vec<Program>)>) -> Sc
         programs,
         faults: Vec::new(),
         looked_at: Duration::from_secs(7),
-        remove_after: Duration::from_secs(12),
+        // As it was recorded.
+        remove_after: Duration::from_millis(if case.starts_with("static-") { 12_100 } else { 7_800 }),
     }
 }
 
@@ -64,19 +65,31 @@ pub(crate) fn scripts() -> Vec<Script> {
         "tty-stdin",
     ];
     let mut all: Vec<_> = plain.map(|case| script(case, vec![])).into();
-    let start_error = "failed to create containerd task: no such file or directory";
+    let start_error = "failed to create shim task: OCI runtime create failed: runc create failed: unable to start \
+                       container process: exec: \"/does/not/exist\": stat /does/not/exist: no such file or directory: \
+                       unknown";
+    let done = Program::exits(Duration::ZERO, 0).message("done\n");
+    let boom = Program::exits(Duration::ZERO, 7).output(&["boom"]);
     all.extend([
         script("bad-command", vec![("app", vec![Program::cannot_start(start_error)])]),
-        Script { remove_after: Duration::from_secs(44), ..script("crash-loop", vec![("app", exits(0, 1))]) },
+        Script {
+            looked_at: Duration::from_secs(43),
+            remove_after: Duration::from_secs(44),
+            ..script("crash-loop", vec![("app", exits(0, 1))])
+        },
         without_hooks("hooks"),
-        without_hooks("static-hooks"),
+        Script { looked_at: Duration::from_millis(11_500), ..without_hooks("static-hooks") },
         script("init-fails-never", vec![("i1", exits(0, 3))]),
         script("init-two", vec![("i1", exits(0, 0)), ("i2", exits(0, 0))]),
         script("static-init-two", vec![("i1", exits(0, 0)), ("i2", exits(0, 0))]),
         script("pause-no-token", vec![("app", vec![Program::forever()])]),
-        script("run-once-ok", vec![("app", exits(0, 0))]),
-        script("static-run-once-ok", vec![("app", exits(0, 0))]),
-        Script { remove_after: Duration::from_secs(28), ..script("static-run-once-fail", vec![("app", exits(0, 7))]) },
+        script("run-once-ok", vec![("app", vec![done.clone()])]),
+        script("static-run-once-ok", vec![("app", vec![done])]),
+        Script {
+            looked_at: Duration::from_secs(27),
+            remove_after: Duration::from_secs(28),
+            ..script("static-run-once-fail", vec![("app", vec![boom])])
+        },
         script("sidecar", vec![("i1", exits(1, 0))]),
         script("static-sidecar", vec![("i1", exits(1, 0))]),
     ]);

@@ -1,39 +1,192 @@
-//! The whole node against the recordings.
+//! The whole node against the recordings: calls, statuses, events.
 
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::listed::LISTED;
 use crate::node::{Observed, drive};
-use crate::normal::{Dirs, differences, steps};
+use crate::normal::{Dirs, Step, TOKEN_DIR, compare, steps, title};
 use crate::recording::{Case, NODE, case};
 use crate::script::scripts;
 
+/// Removal of what is dead: background work in both, so its place among the other calls is a difference of its own.
+fn is_removal(step: &Step) -> bool {
+    step.rpc == "RemoveContainer"
+}
+
+/// What a node does with a pod that is gone, after the recording has ended.
+fn is_sweep(step: &Step) -> bool {
+    ["StopPodSandbox", "RemovePodSandbox"].contains(&step.rpc.as_str())
+}
+
+/// Each removal with the call before it.
+fn removals(steps: &[Step]) -> Vec<(String, String)> {
+    let mut last = String::new();
+    let mut out = Vec::new();
+    for step in steps {
+        if is_removal(step) {
+            out.push((title(step), last.clone()));
+        } else {
+            last = title(step);
+        }
+    }
+    out
+}
+
 fn call_differences(case: &Case, ours: &Observed) -> Vec<String> {
-    let recorded = steps(&case.calls, &Dirs::default(), (!case.is_static()).then_some(NODE));
-    differences(&recorded, &steps(&ours.calls, &ours.dirs, None))
+    let want = steps(&case.calls, &Dirs::default(), (!case.is_static()).then_some(NODE));
+    let got = steps(&ours.calls, &ours.dirs, None);
+    let main = |steps: &[Step]| -> Vec<Step> { steps.iter().filter(|s| !is_removal(s)).cloned().collect() };
+    let titles = |steps: &[Step]| steps.iter().map(title).collect::<Vec<_>>();
+    let (want_main, mut got_main) = (main(&want), main(&got));
+    if got_main.get(want_main.len()..).is_some_and(|rest| rest.iter().all(is_sweep)) {
+        got_main.truncate(want_main.len());
+    }
+    if titles(&want_main) != titles(&got_main) {
+        return vec![format!("calls: recorded {:?}, ours {:?}", titles(&want), titles(&got))];
+    }
+    let mut out = Vec::new();
+    for (w, g) in want_main.iter().zip(&got_main) {
+        compare(&title(w), &w.request, &g.request, &mut out);
+    }
+    let (want, got) = (removals(&want), removals(&got));
+    for (i, (what, after)) in want.iter().enumerate() {
+        match got.get(i) {
+            Some((g, g_after)) if g == what && g_after == after => {}
+            Some((g, g_after)) => out.push(format!("recorded {what} after {after}, ours {g} after {g_after}")),
+            None => out.push(format!("recorded {what} after {after}, ours not")),
+        }
+    }
+    out
+}
+
+/// Ids, times and addresses go; what the runtime calls the image is the runtime's business.
+fn tidy_status(value: &mut Value, uid: &str) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(|v| tidy_status(v, uid)),
+        Value::Object(map) => {
+            map.retain(|_, v| !v.is_null());
+            for key in ["containerID", "podIP", "ip", "lastTransitionTime", "startedAt", "finishedAt", "startTime"] {
+                if let Some(v) = map.get_mut(key) {
+                    *v = json!("<set>");
+                }
+            }
+            if map.contains_key("imageID") {
+                map.remove("image");
+            }
+            map.values_mut().for_each(|v| tidy_status(v, uid));
+        }
+        Value::String(s) => *s = s.replace(uid, "<uid>"),
+        _ => {}
+    }
+}
+
+fn uid(calls: &[crate::recording::Call]) -> String {
+    let first = calls.iter().find(|c| c.rpc == "RunPodSandbox").expect("a sandbox");
+    first.request["config"]["metadata"]["uid"].as_str().expect("a UID").to_owned()
+}
+
+/// Lists of a status have names, not places.
+fn by_name(status: &mut Value) {
+    for (list, key) in [("conditions", "type"), ("containerStatuses", "name"), ("initContainerStatuses", "name")] {
+        if let Some(items) = status.get(list).and_then(Value::as_array) {
+            let named = items.iter().map(|i| (i[key].as_str().unwrap_or_default().to_owned(), i.clone()));
+            status[list] = Value::Object(named.collect());
+        }
+    }
+}
+
+/// Turns the status of a pod of the API into that of the static pod of the same manifest: without the generation and the
+/// token that the API mounts into every container, and with the node's name in the pod's.
+fn as_static(status: &mut Value, name: &str) {
+    match status {
+        Value::Array(items) => items.iter_mut().for_each(|v| as_static(v, name)),
+        Value::Object(map) => {
+            map.remove("observedGeneration");
+            if let Some(mounts) = map.get_mut("volumeMounts").and_then(Value::as_array_mut) {
+                mounts.retain(|m| m["mountPath"] != TOKEN_DIR);
+            }
+            map.retain(|key, v| key != "volumeMounts" || v.as_array().is_some_and(|a| !a.is_empty()));
+            map.values_mut().for_each(|v| as_static(v, name));
+        }
+        Value::String(s) => *s = s.replace(&format!("{name}_gold("), &format!("{name}-{NODE}_gold(")),
+        _ => {}
+    }
+}
+
+fn status_differences(case: &Case, ours: &Observed) -> Vec<String> {
+    let mut want = case.status.clone();
+    let Some(entry) = &ours.status else { return vec!["status: ours has none".to_owned()] };
+    let mut got = serde_json::to_value(&*entry.status).expect("JSON");
+    tidy_status(&mut want, &uid(&case.calls));
+    if !case.is_static() {
+        as_static(&mut want, &case.name);
+    }
+    tidy_status(&mut got, &uid(&ours.calls));
+    let order = |s: &Value| -> Vec<Value> {
+        let items = s["conditions"].as_array();
+        items.into_iter().flatten().map(|c| c["type"].clone()).collect()
+    };
+    let mut out = Vec::new();
+    if case.is_static() && order(&want) != order(&got) {
+        out.push(format!("status.conditions: recorded {:?}, ours {:?}", order(&want), order(&got)));
+    }
+    by_name(&mut want);
+    by_name(&mut got);
+    compare("status", &want, &got, &mut out);
+    out
+}
+
+/// Reasons in the order of their first occurrence, for the pod and each of its containers.
+fn event_differences(case: &Case, ours: &Observed) -> Vec<String> {
+    let got: Vec<(String, String)> = ours.pod_events();
+    let paths: BTreeSet<&String> = case.events.iter().chain(&got).map(|(_, path)| path).collect();
+    let mut out = Vec::new();
+    for path in paths {
+        let of = |events: &[(String, String)]| -> Vec<String> {
+            events.iter().filter(|(_, p)| p == path).map(|(reason, _)| reason.clone()).collect()
+        };
+        let (want, got) = (of(&case.events), of(&got));
+        if want != got {
+            let about = if path.is_empty() { "the pod" } else { path };
+            out.push(format!("events of {about}: recorded {want:?}, ours {got:?}"));
+        }
+    }
+    out
+}
+
+/// What each case shows, with its name before it.
+fn all_differences() -> BTreeSet<String> {
+    let mut found = BTreeSet::new();
+    for script in scripts() {
+        let case = case(script.case);
+        let ours = drive(&case, &script);
+        let calls = call_differences(&case, &ours);
+        let all = calls.into_iter().chain(status_differences(&case, &ours)).chain(event_differences(&case, &ours));
+        found.extend(all.map(|d| format!("{}: {d}", case.name)));
+    }
+    found
 }
 
 #[test]
-fn the_node_asks_the_runtime_for_what_a_kubelet_asked() {
-    if std::env::var("TRACE").is_ok() {
-        tracing_subscriber::fmt().with_max_level(tracing_subscriber::filter::LevelFilter::DEBUG).init();
-    }
-    let only = std::env::var("CASE").ok();
-    for script in scripts() {
-        if only.as_ref().is_some_and(|o| o != script.case) {
-            continue;
-        }
-        let case = case(script.case);
-        let ours = drive(&case, &script);
-        println!("== {}", case.name);
-        for d in call_differences(&case, &ours) {
-            println!("  {d}");
-        }
-        if only.is_some() {
-            for c in &ours.calls {
-                println!("   {:.3} {} {}", c.start - 1767225602.0, c.rpc, c.request["container_id"]);
-            }
-            for e in &ours.events {
-                println!("   {:?} {} {} {}", e.object, e.count, e.reason, e.message);
-            }
-            println!("{}", serde_json::to_string_pretty(&ours.status.as_ref().map(|s| (*s.status).clone())).unwrap());
-        }
+fn the_node_does_what_a_kubelet_did_but_for_listed_differences() {
+    let found = all_differences();
+    let unlisted: Vec<_> = found.iter().filter(|d| !LISTED.iter().any(|l| l.covers(d))).collect();
+    assert!(unlisted.is_empty(), "not in listed.rs and docs/compat.md:\n{}", lines(&unlisted));
+    let gone: Vec<_> = LISTED.iter().filter(|l| !found.iter().any(|d| l.covers(d))).collect();
+    assert!(gone.is_empty(), "listed, but no longer there: {gone:#?}");
+}
+
+fn lines(all: &[&String]) -> String {
+    all.iter().map(|d| format!("  {d}\n")).collect()
+}
+
+#[test]
+fn every_listed_difference_is_documented() {
+    let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/compat.md");
+    let text = std::fs::read_to_string(path).expect("docs/compat.md");
+    for listed in LISTED {
+        assert!(text.contains(listed.row), "docs/compat.md has no row {:?}", listed.row);
     }
 }

@@ -75,6 +75,20 @@ fn a_removable_pod_loses_everything_that_does_not_run() {
 }
 
 #[test]
+fn a_pod_that_goes_loses_its_newest_container_first() {
+    let pods = world(
+        vec![sandbox("s", 0, false)],
+        vec![
+            container("a", "a1", "s", 3, Exited),
+            container("b", "b1", "s", 4, Exited),
+            container("i", "i1", "s", 1, Exited),
+        ],
+    );
+    let of_pod = plan(&pods, |_| true, GcPolicy::default(), Timestamp(100));
+    assert_eq!(ids(&of_pod).0, vec!["b1", "a1", "i1"]);
+}
+
+#[test]
 fn a_running_container_and_its_sandbox_are_never_collected() {
     let pods = world(vec![sandbox("s", 0, false)], vec![container("a", "a", "s", 1, Running)]);
     assert_eq!(ids(&plan(&pods, |_| true, GcPolicy::default(), Timestamp(100))), (vec![], vec![]));
