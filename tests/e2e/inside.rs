@@ -120,3 +120,15 @@ fn logs_and_tables_are_shown() {
     let yaml = node.bosun.cli(&["get", "pods", "-o", "yaml"]).expect("yaml");
     assert!(yaml.contains("name: talks-bed"), "{yaml}");
 }
+
+#[test]
+fn container_changes_are_told_by_events_and_not_by_the_relist() {
+    let node = Node::start();
+    node.put("ends", &format!("  restartPolicy: Never\n  containers:\n{}", shell("main", "exit 0", "")));
+    node.wait_phase("ends", "Succeeded");
+    let info = node.bosun.get("node").expect("node");
+    let version = info["runtime"].as_str().expect("runtime");
+    let want = if version.contains(" 1.6.") || version.contains(" v1.6.") { "containerd-events" } else { "cri-stream" };
+    assert_eq!(info["events"], want, "{info}");
+    assert_eq!(info["divergences"], 0, "{info}");
+}
