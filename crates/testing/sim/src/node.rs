@@ -15,10 +15,10 @@ use crate::world::World;
 /// Virtual time in which anything ordinary must have happened.
 pub const LIMIT: Duration = Duration::from_secs(60);
 
-/// Between two looks of [`SimNode::until`]: short at first, for what happens at once.
-const LOOK_FIRST: Duration = Duration::from_millis(10);
-const LOOK_LATER: Duration = Duration::from_millis(200);
-const SOON: Duration = Duration::from_secs(2);
+/// Between two looks of [`SimNode::until`], by the time that has passed: short at first, for what happens at once.
+const PAUSES: [(Duration, Duration); 2] =
+    [(Duration::from_millis(500), Duration::from_millis(10)), (Duration::from_secs(5), Duration::from_millis(50))];
+const LAST_PAUSE: (Duration, Duration) = (Duration::MAX, Duration::from_millis(200));
 
 /// A node: the world and, while it is up, the daemon.
 pub struct SimNode {
@@ -163,7 +163,8 @@ impl SimNode {
             if passed >= limit {
                 return false;
             }
-            sleep(if passed < SOON { LOOK_FIRST } else { LOOK_LATER }).await;
+            let (_, pause) = PAUSES.iter().find(|(until, _)| passed < *until).unwrap_or(&LAST_PAUSE);
+            sleep(*pause).await;
         }
     }
 }
