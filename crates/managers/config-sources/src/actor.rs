@@ -20,7 +20,7 @@ use crate::store::{Report, Store};
 use crate::watch::{Change, Changes, FolderWatch};
 
 /// Changes that come within this time are read together.
-const GATHER: Duration = Duration::from_millis(10);
+const GATHER: Duration = Duration::from_millis(2);
 /// Changes taken per turn at most.
 const CHUNK: usize = 64;
 /// Pause before a lost watch is set up anew; doubled up to the ceiling while it fails for another reason than a missing

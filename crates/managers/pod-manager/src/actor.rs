@@ -506,7 +506,8 @@ impl Handler<SetPods> for PodManager {
             self.apply(msg.source, change);
         }
         ctx.fault_point("merged");
-        self.keep_house_soon(ctx);
+        // At once: new static pods wait for the grant of their name.
+        self.keep_house(ctx);
     }
 }
 
