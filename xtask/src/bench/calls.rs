@@ -16,6 +16,12 @@ impl Calls {
         let (run, create, start) = (self.sandbox?, self.create?, self.start?);
         Some(((run.1 - run.0) + (create.1 - create.0) + (start.1 - start.0), start.1))
     }
+
+    /// Where a start at `put` waited outside the calls: before the first, before the second, before the third.
+    pub(super) fn gaps(&self, put: f64) -> Option<[f64; 3]> {
+        let (run, create, start) = (self.sandbox?, self.create?, self.start?);
+        Some([run.0 - put, create.0 - run.1, start.0 - create.1])
+    }
 }
 
 /// Calls by pod name; of a pod that was started twice, the last ones.

@@ -36,14 +36,17 @@ pub(super) fn single(bed: &TestBed, bosun: &Bosun, floor: &Floor, report: &mut R
         idle(Duration::from_millis(300));
     }
     let pods = calls::read(&log(bed)?);
-    let mut overhead = Vec::new();
+    let (mut overhead, mut gaps) = (Vec::new(), [const { Vec::new() }; 3]);
     for (name, put) in &put {
-        let calls = pods.get(name).and_then(calls::Calls::spent_and_end);
-        let (spent, end) = calls.with_context(|| format!("containerd's log does not hold the calls of {name}"))?;
+        let found = pods.get(name).and_then(|c| Some((c.spent_and_end()?, c.gaps(*put)?)));
+        let ((spent, end), waits) = found.with_context(|| format!("containerd's log lacks the calls of {name}"))?;
         overhead.push((end - put - spent) * 1e3);
+        gaps.iter_mut().zip(waits).for_each(|(all, gap)| all.push(gap * 1e3));
     }
+    let [first, second, third] = gaps.map(|all| percentile(&all, 0.5));
+    let waits = format!("before the calls {first:.1}, {second:.1}, {third:.1} ms");
     let each: Vec<f64> = floor.each.iter().map(|d| d.as_secs_f64() * 1e3).collect();
-    let detail = format!("floor {:.0} ms", percentile(&each, 0.5));
+    let detail = format!("floor {:.0} ms; {waits}", percentile(&each, 0.5));
     report.add("one pod start over its CRI calls, p50", percentile(&overhead, 0.5), Unit::Ms, Some(10.0), detail);
     report.add(
         "one pod start over its CRI calls, p99",
