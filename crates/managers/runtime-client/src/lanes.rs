@@ -1,6 +1,7 @@
 //! How many calls run at once, so that the runtime works at its best and a hung call stalls only its pod.
 //!
-//! Three lanes: starts (sandboxes, containers), stops and removals, commands. Each has a number of places. A call that takes
+//! Four lanes: sandboxes, containers, stops and removals, commands. Sandboxes have a lane of their own so that the
+//! containers of the first pods need not wait for the sandboxes of the last. Each lane has a number of places. A call that takes
 //! longer than the lane's patience goes on, but gives its place back: hung calls and long grace periods cannot fill a
 //! lane. In the start lane a pod has one call at a time, so a pod that hangs cannot pile up calls either.
 
@@ -17,17 +18,19 @@ use tokio::time::timeout;
 /// The lanes of one runtime. They live in the wiring: calls that outlive a crash of the actor keep their places.
 #[derive(Debug)]
 pub struct Lanes {
+    pub(crate) sandbox: Lane,
     pub(crate) start: Lane,
     pub(crate) stop: Lane,
     pub(crate) exec: Lane,
 }
 
 impl Lanes {
-    /// With this many places.
+    /// With this many places; `starts` counts for sandboxes and for containers each.
     #[must_use]
     pub fn new(starts: usize, stops: usize, execs: usize) -> Self {
         Self {
             // Sandbox setup takes 0.1 s when all is well; ten seconds are a hang or a slow network plugin.
+            sandbox: Lane::new(starts, Duration::from_secs(10), true),
             start: Lane::new(starts, Duration::from_secs(10), true),
             // What takes longer is waiting for a process to obey.
             stop: Lane::new(stops, Duration::from_millis(500), false),
@@ -37,9 +40,9 @@ impl Lanes {
 }
 
 impl Default for Lanes {
-    /// Eight at a time was best on two cores (design/test-bed.md).
+    /// Eight at a time was best on two cores (design/test-bed.md); sandboxes and containers share them.
     fn default() -> Self {
-        Self::new(8, 8, 16)
+        Self::new(5, 8, 16)
     }
 }
 

@@ -94,6 +94,14 @@ impl Drop for Touch {
     }
 }
 
+/// Which lane a call takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Sandbox,
+    Container,
+    Stop,
+}
+
 type Answer<T> = Detached<Result<T, CallError>>;
 
 impl RuntimeClient {
@@ -102,10 +110,11 @@ impl RuntimeClient {
         &mut self,
         ctx: &mut Ctx<Self>,
         uid: PodUid,
-        start: bool,
+        kind: Kind,
         call: impl Future<Output = RuntimeResult<T>> + Send + 'static,
         what: impl FnOnce(&T) -> Target + Send + 'static,
     ) -> Answer<T> {
+        let start = kind != Kind::Stop;
         if start {
             self.slots.entry(uid.clone()).or_default().starting += 1;
         }
@@ -113,7 +122,11 @@ impl RuntimeClient {
         let touch = Touch { this: ctx.this(), note };
         let (lanes, faults) = (self.deps.lanes.clone(), ctx.faults());
         Detached::new(async move {
-            let lane: &Lane = if start { &lanes.start } else { &lanes.stop };
+            let lane: &Lane = match kind {
+                Kind::Sandbox => &lanes.sandbox,
+                Kind::Container => &lanes.start,
+                Kind::Stop => &lanes.stop,
+            };
             let result = lane
                 .run(&uid, async {
                     faults.hit("before-call").await;
@@ -145,7 +158,7 @@ impl Handler<RunPodSandbox> for RuntimeClient {
             let request = v1::RunPodSandboxRequest { config, runtime_handler: m.runtime_handler };
             Ok(SandboxId::from(runtime.run_pod_sandbox(request).await?.pod_sandbox_id))
         };
-        self.call(ctx, m.uid, true, call, |id| Target::Sandbox(id.to_string()))
+        self.call(ctx, m.uid, Kind::Sandbox, call, |id| Target::Sandbox(id.to_string()))
     }
 }
 
@@ -156,7 +169,7 @@ impl Handler<StopPodSandbox> for RuntimeClient {
         let runtime = self.deps.runtime.clone();
         let request = v1::StopPodSandboxRequest { pod_sandbox_id: m.sandbox.to_string() };
         let call = async move { or_gone(runtime.stop_pod_sandbox(request).await) };
-        self.call(ctx, m.uid, false, call, |()| Target::Pod)
+        self.call(ctx, m.uid, Kind::Stop, call, |()| Target::Pod)
     }
 }
 
@@ -167,7 +180,7 @@ impl Handler<RemovePodSandbox> for RuntimeClient {
         let runtime = self.deps.runtime.clone();
         let request = v1::RemovePodSandboxRequest { pod_sandbox_id: m.sandbox.to_string() };
         let call = async move { or_gone(runtime.remove_pod_sandbox(request).await) };
-        self.call(ctx, m.uid, false, call, |()| Target::Pod)
+        self.call(ctx, m.uid, Kind::Stop, call, |()| Target::Pod)
     }
 }
 
@@ -185,7 +198,7 @@ impl Handler<CreateContainer> for RuntimeClient {
             };
             Ok(ContainerId::from(runtime.create_container(request).await?.container_id))
         };
-        self.call(ctx, m.uid, true, call, |id| Target::Container(id.to_string(), Some(sandbox)))
+        self.call(ctx, m.uid, Kind::Container, call, |id| Target::Container(id.to_string(), Some(sandbox)))
     }
 }
 
@@ -197,7 +210,7 @@ impl Handler<StartContainer> for RuntimeClient {
         let container_id = m.container.to_string();
         let target = Target::Container(container_id.clone(), None);
         let call = async move { runtime.start_container(v1::StartContainerRequest { container_id }).await };
-        self.call(ctx, m.uid, true, call, |()| target)
+        self.call(ctx, m.uid, Kind::Container, call, |()| target)
     }
 }
 
@@ -210,7 +223,7 @@ impl Handler<StopContainer> for RuntimeClient {
         let target = Target::Container(container_id.clone(), None);
         let request = v1::StopContainerRequest { container_id, timeout: m.grace_s };
         let call = async move { or_gone(runtime.stop_container(request).await) };
-        self.call(ctx, m.uid, false, call, |()| target)
+        self.call(ctx, m.uid, Kind::Stop, call, |()| target)
     }
 }
 
@@ -223,7 +236,7 @@ impl Handler<RemoveContainer> for RuntimeClient {
         let target = Target::Container(container_id.clone(), None);
         let request = v1::RemoveContainerRequest { container_id };
         let call = async move { or_gone(runtime.remove_container(request).await) };
-        self.call(ctx, m.uid, false, call, |()| target)
+        self.call(ctx, m.uid, Kind::Stop, call, |()| target)
     }
 }
 
