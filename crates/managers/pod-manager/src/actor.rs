@@ -272,9 +272,18 @@ impl PodManager {
         self.tell(uid, update);
     }
 
+    /// The worker of a UID, if there is one. One that an earlier generation made may have shown itself on the board only
+    /// after this one looked.
+    fn worker(&mut self, uid: &PodUid) -> Option<PodWorkerHandle> {
+        if !self.handles.contains_key(uid) && self.deps.workers.get(uid).is_some() {
+            self.handles.insert(uid.clone(), (self.deps.new_worker)(uid.clone()));
+        }
+        self.handles.get(uid).cloned()
+    }
+
     /// A refused update is told again by housekeeping: the newest state of the pod wins anyway.
     fn tell(&mut self, uid: &PodUid, update: UpdatePod) {
-        let Some(handle) = self.handles.get(uid) else { return };
+        let Some(handle) = self.worker(uid) else { return };
         if let Err(e) = handle.update_pod.tell(update) {
             tracing::warn!(%uid, error = %e, "worker did not take the update, will be told again");
             self.undelivered.insert(uid.clone());
@@ -360,7 +369,7 @@ impl PodManager {
                 self.start_worker(uid, UpdatePod { pod, kind: UpdateKind::Kill(request) });
             }
             Chore::GrantStart(uid) => {
-                if let Some(handle) = self.handles.get(uid)
+                if let Some(handle) = self.worker(uid)
                     && let Err(e) = handle.grant_start.tell(GrantStart)
                 {
                     tracing::debug!(%uid, error = %e, "start not granted yet, next round tries again");
@@ -402,9 +411,10 @@ impl PodManager {
     }
 
     fn forget_worker(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) {
-        if let Some(handle) = self.handles.remove(uid) {
+        if let Some(handle) = self.worker(uid) {
             (handle.stop.0)();
         }
+        self.handles.remove(uid);
         self.deps.workers.remove(uid);
         if self.restart_requested.remove(uid) {
             self.begin_second_life(uid);
@@ -515,7 +525,7 @@ impl Handler<KillPod> for PodManager {
     type Result = actor::MessageResult<KillPod>;
 
     fn handle(&mut self, msg: KillPod, _ctx: &mut Ctx<Self>) -> Self::Result {
-        let known = self.handles.contains_key(&msg.uid);
+        let known = self.worker(&msg.uid).is_some();
         let request = KillRequest { grace_s: msg.grace_s, evicted: msg.evict, deleted: false, reason: msg.reason };
         let pod = self.pod(&msg.uid).cloned();
         self.tell(&msg.uid, UpdatePod { pod, kind: UpdateKind::Kill(request) });

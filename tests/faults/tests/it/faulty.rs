@@ -102,12 +102,12 @@ fn guest(name: &str) -> String {
 /// Residents whose worker rightly has an error all the time.
 const TROUBLED: [&str; 2] = ["loop-sim", "noimage-sim"];
 
-struct Round {
-    node: SimNode,
+pub(crate) struct Round {
+    pub(crate) node: SimNode,
     /// Running containers of residents that never end by themselves.
     steady: BTreeSet<String>,
     /// Number of the guest that starts in this round.
-    k: usize,
+    pub(crate) k: usize,
     versions: Rc<RefCell<Vec<String>>>,
 }
 
@@ -139,6 +139,15 @@ impl Round {
         round
     }
 
+    /// A node after two rounds without faults.
+    pub(crate) async fn undisturbed(kernel: &Kernel) -> Self {
+        let mut round = Round::new(kernel).await;
+        for _ in 0..2 {
+            round.case(None).await.unwrap_or_else(|e| panic!("without any fault: {e}"));
+        }
+        round
+    }
+
     fn residents_running(&self) -> BTreeSet<String> {
         let runtime = &self.node.world.runtime;
         let guests: BTreeSet<String> =
@@ -158,7 +167,7 @@ impl Round {
     }
 
     /// A guest comes, one loses a container, one goes.
-    fn stir(&self) {
+    pub(crate) fn stir(&self) {
         let node = &self.node;
         node.world.runtime.remove_image("pulled:1");
         node.put(&format!("{}.yaml", self.name(0)), &guest(&self.name(0)));
@@ -169,7 +178,7 @@ impl Round {
     }
 
     /// Everything is as it would be without a fault.
-    fn settled(&self) -> Result<(), String> {
+    pub(crate) fn settled(&self) -> Result<(), String> {
         let node = &self.node;
         residents_fine(node)?;
         let (new, struck, old) = (self.name(0), self.name(1), self.name(2));
@@ -196,14 +205,26 @@ impl Round {
         Ok(())
     }
 
-    /// What a fault may not have done.
-    fn verdict(&self) -> Result<(), String> {
-        self.settled()?;
-        let node = &self.node;
+    /// The very same containers of residents run as at the beginning, and versions of statuses only grew.
+    pub(crate) fn undisturbed_residents(&self) -> Result<(), String> {
         let running = self.residents_running();
         if running != self.steady {
             return Err(format!("containers of residents were {:?} and are {running:?}", self.steady));
         }
+        let back = self.versions.borrow();
+        if back.is_empty() { Ok(()) } else { Err(format!("versions went back: {back:?}")) }
+    }
+
+    /// Waits until everything is as it would be without a fault; whether it is, is asked for afterwards.
+    pub(crate) async fn converge(&self) {
+        self.node.holds_within(CONVERGE, |_| self.settled().is_ok()).await;
+    }
+
+    /// What a fault may not have done.
+    pub(crate) fn verdict(&self) -> Result<(), String> {
+        self.settled()?;
+        self.undisturbed_residents()?;
+        let node = &self.node;
         let (new, struck) = (self.name(0), self.name(1));
         for rpc in ["RunPodSandbox", "CreateContainer", "StartContainer"] {
             let mut counts = node.count(rpc);
@@ -230,15 +251,11 @@ impl Round {
             .filter(|c| c.code.is_some_and(|code| code != Code::Ok))
             .map(|c| format!("{} {}: {:?}", c.rpc, c.subject, c.code))
             .collect();
-        if !refused.is_empty() {
-            return Err(format!("the runtime refused {refused:?}"));
-        }
-        let back = self.versions.borrow();
-        if back.is_empty() { Ok(()) } else { Err(format!("versions went back: {back:?}")) }
+        if refused.is_empty() { Ok(()) } else { Err(format!("the runtime refused {refused:?}")) }
     }
 
     /// One case: a rule, or none.
-    async fn case(&mut self, rule: Option<&Case>) -> Result<(), String> {
+    pub(crate) async fn case(&mut self, rule: Option<&Case>) -> Result<(), String> {
         let faults = self.node.kernel.faults().clone();
         faults.clear();
         self.node.world.runtime.forget_calls();
@@ -263,7 +280,7 @@ impl Round {
             // What was asked while the actor stood still may come out wrong when it goes on.
             sleep(STALLED).await;
         }
-        self.node.holds_within(CONVERGE, |_| self.settled().is_ok()).await;
+        self.converge().await;
         faults.clear();
         sleep(REST).await;
         let verdict = self.verdict();
@@ -309,7 +326,7 @@ fn watch_versions(node: &SimNode) -> Rc<RefCell<Vec<String>>> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Case {
+pub(crate) struct Case {
     actor: String,
     point: String,
     action: &'static str,
@@ -333,15 +350,6 @@ fn declared(kernel: &Kernel) -> BTreeMap<String, BTreeSet<String>> {
     out
 }
 
-/// Two undisturbed rounds.
-async fn undisturbed(kernel: &Kernel) -> Round {
-    let mut round = Round::new(kernel).await;
-    for _ in 0..2 {
-        round.case(None).await.unwrap_or_else(|e| panic!("without any fault: {e}"));
-    }
-    round
-}
-
 /// How far the cases of one actor are.
 #[derive(Default)]
 struct Sheet {
@@ -353,7 +361,7 @@ struct Sheet {
 impl Sheet {
     /// Goes through the cases on one node, up to the first failure.
     async fn go_on(&mut self, kernel: Kernel, actor: &str) {
-        let mut round = undisturbed(&kernel).await;
+        let mut round = Round::undisturbed(&kernel).await;
         let all = self.cases.get_or_insert_with(|| {
             let points = declared(&kernel).remove(actor).unwrap_or_default();
             let case = |p: &String, action, nth| Case { actor: actor.to_owned(), point: p.clone(), action, nth };
@@ -417,7 +425,7 @@ each_actor! {
 #[test]
 fn every_actor_of_the_node_is_struck() {
     actor::testing::run(7, |kernel| async move {
-        undisturbed(&kernel).await;
+        Round::undisturbed(&kernel).await;
         let declared = declared(&kernel);
         for (actor, points) in &declared {
             println!("{actor}: {points:?}");

@@ -3,13 +3,16 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod adoption;
+mod chaos;
 mod edits;
+mod evict;
 mod faulty;
 mod images;
 mod manifests;
 mod probes;
 mod restarts;
 mod runtime;
+mod seeds;
 mod start;
 mod stop;
 mod volumes;
