@@ -59,6 +59,13 @@ impl Job {
         }
         let status = self.generate(&observed, false);
         let terminal = model::pod::is_terminal_phase(status.phase.as_deref());
+        if terminal && status.reason.as_deref() == Some(pod_status::reasons::DEADLINE_EXCEEDED) {
+            self.event(
+                EventType::Normal,
+                pod_status::reasons::DEADLINE_EXCEEDED,
+                pod_status::reasons::DEADLINE_MESSAGE,
+            );
+        }
         self.publish(status.clone()).await?;
         if terminal {
             return Ok(Synced::Terminal);

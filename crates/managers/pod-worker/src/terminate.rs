@@ -21,6 +21,8 @@ impl Job {
     /// Stops the pod's containers and fixes its final status.
     pub(crate) async fn terminate(&mut self, grace_s: i64, reason: Option<(String, String)>) -> Result<(), Failure> {
         self.faults.hit("before terminate").await;
+        // Nothing is started any more, so nothing waits: the status tells how containers really ended.
+        self.memo.reasons.clear();
         let observed = self.observe(false).await.map_err(|e| {
             self.event(EventType::Warning, "FailedSync", format!("error determining status: {e}"));
             Failure::new(format!("error determining status: {e}"))

@@ -8,12 +8,12 @@ use actor::Kernel;
 use bosun::{Machine, Node, Outside, Seat, Settings};
 use cgroup_values::{CgroupDriver, NodeFacts};
 use config_sources::{Change, Changes, ConfigSources, FolderWatch};
-use contract::event::EventEntry;
 use contract::status::StatusEntry;
 use fakes::{FakeCgroups, FakeMounter, FakeNet, MemoryJournal};
 use futures::StreamExt;
 use futures::channel::mpsc;
 use host_linux::LinuxFs;
+use model::PodUid;
 use model::event::EventObject;
 use model::quantity::Quantity;
 use model::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList};
@@ -28,23 +28,47 @@ use crate::script::Script;
 /// How long a node is watched after the manifest went: grace, then housekeeping.
 const AFTER: Duration = Duration::from_secs(25);
 
+/// Between two looks at the boards.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// When [`Script::soon`] happens: all containers have started.
+const SOON: Duration = Duration::from_millis(500);
+
 /// What the node did.
 pub(crate) struct Observed {
     pub(crate) calls: Vec<Call>,
     pub(crate) dirs: Dirs,
     /// Status when the recording took it.
-    pub(crate) status: Option<Arc<StatusEntry>>,
-    pub(crate) events: Vec<Arc<EventEntry>>,
+    pub(crate) status: Option<(PodUid, Arc<StatusEntry>)>,
+    /// The last status that there was.
+    pub(crate) last: Option<(PodUid, Arc<StatusEntry>)>,
+    /// Reasons and messages of the pod's events with the container that they are about, each once, by their first occurrence.
+    pub(crate) events: Vec<(String, String)>,
 }
 
-impl Observed {
-    /// Reasons of the pod's events with the container that they are about.
-    pub(crate) fn pod_events(&self) -> Vec<(String, String)> {
-        let of_pod = self.events.iter().filter_map(|e| match &e.object {
-            EventObject::Pod { field_path, .. } => Some((e.reason.clone(), field_path.clone())),
-            EventObject::Node => None,
-        });
-        of_pod.collect()
+/// Looks at the node's boards again and again.
+#[derive(Default)]
+struct Watch {
+    events: Vec<(String, String)>,
+    status: Option<(PodUid, Arc<StatusEntry>)>,
+}
+
+impl Watch {
+    /// Lets time pass.
+    async fn pass(&mut self, node: &Node, time: Duration) {
+        let end = tokio::time::Instant::now() + time;
+        while tokio::time::Instant::now() < end {
+            tokio::time::sleep(LOOK).await;
+            for entry in &node.handles.events.view.get().entries {
+                let EventObject::Pod { field_path, .. } = &entry.object else { continue };
+                let event = (format!("{}: {}", entry.reason, entry.message), field_path.clone());
+                if !self.events.contains(&event) {
+                    self.events.push(event);
+                }
+            }
+            // The row goes with the pod.
+            self.status = node.handles.status.view.snapshot().into_iter().next().or(self.status.take());
+        }
     }
 }
 
@@ -154,6 +178,7 @@ async fn drive_in(case: &Case, script: &Script, dir: &Path, kernel: Kernel) -> O
     let fake = runtime(case, script);
     let client = fake.client();
     let net = Arc::new(FakeNet::default());
+    (script.world)(&fake, &net);
     let cgroups = FakeCgroups::default();
     cgroups.create("/gold").expect("a cgroup");
     let outside = Outside {
@@ -173,20 +198,23 @@ async fn drive_in(case: &Case, script: &Script, dir: &Path, kernel: Kernel) -> O
     let manifest = dir.join("manifests").join(format!("{}.yaml", case.name));
     std::fs::write(&manifest, case.static_manifest()).expect("a manifest");
     told.tell(&Change::Everything);
-    tokio::time::sleep(script.looked_at).await;
-    let status = node.handles.status.view.snapshot().values().next().cloned();
-    let events = || node.handles.events.view.get().entries.iter().cloned().collect();
-    let events_before: Vec<_> = events();
-    tokio::time::sleep(script.remove_after - script.looked_at).await;
+    let mut watch = Watch::default();
+    watch.pass(&node, SOON).await;
+    (script.soon)(&fake);
+    watch.pass(&node, script.looked_at - SOON).await;
+    let status = watch.status.clone();
+    let events = watch.events.clone();
+    watch.pass(&node, script.remove_after - script.looked_at).await;
     std::fs::remove_file(&manifest).expect("the manifest");
     told.tell(&Change::Everything);
-    tokio::time::sleep(AFTER).await;
+    watch.pass(&node, AFTER).await;
     let text = |p: &str| dir.join(p).to_string_lossy().into_owned();
     Observed {
         calls: calls(&fake),
         dirs: Dirs { root: text("lib"), logs: text("log") },
         status,
+        last: watch.status,
         // Events of static pods were recorded before the removal.
-        events: if case.is_static() { events_before } else { events() },
+        events: if case.is_static() { events } else { watch.events },
     }
 }

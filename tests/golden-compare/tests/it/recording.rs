@@ -27,9 +27,13 @@ pub(crate) struct Case {
     pub(crate) name: String,
     pub(crate) manifest: String,
     pub(crate) calls: Vec<Call>,
+    /// UID of the pod.
+    pub(crate) uid: String,
     /// The status of the pod as its own kubelet showed it, some seconds after the start.
     pub(crate) status: Value,
-    /// Reasons of events with the container that they are about, in the order of their first occurrence.
+    /// The last status that a watch saw; unknown for static pods.
+    pub(crate) last: Option<Value>,
+    /// Reasons and messages of events with the container that they are about, in the order of their first occurrence.
     pub(crate) events: Vec<(String, String)>,
 }
 
@@ -83,27 +87,37 @@ pub(crate) fn case(name: &str) -> Case {
         let path = dir().join(name).join(file);
         std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
     };
-    let mut calls: Vec<_> = read("cri.jsonl").lines().map(call).collect();
+    // A pod that was refused made no calls.
+    let lines = if dir().join(name).join("cri.jsonl").exists() { read("cri.jsonl") } else { String::new() };
+    let mut calls: Vec<_> = lines.lines().map(call).collect();
     calls.sort_by(|a, b| a.start.total_cmp(&b.start));
     let json = |file: &str| -> Value { serde_json::from_str(&read(file)).expect("JSON") };
     let pod = if name.starts_with("static-") { json("kubelet-pods-endpoint.json") } else { json("pod.json") };
     let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
     let events = json("events.json");
-    let events = events.as_array().expect("a list").iter().map(|e| (text(&e["reason"]), text(&e["fieldPath"])));
+    let events = events
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|e| (format!("{}: {}", text(&e["reason"]), text(&e["message"])), text(&e["fieldPath"])));
+    let history = (!name.starts_with("static-")).then(|| json("history.json"));
+    let last = history.and_then(|h| h.as_array().and_then(|all| all.last().map(|v| v["status"].clone())));
     Case {
         name: name.to_owned(),
         manifest: read("manifest.yaml"),
         calls,
+        uid: text(&pod["metadata"]["uid"]),
         status: pod["status"].clone(),
+        last,
         events: events.collect(),
     }
 }
 
-/// Names of all cases with recorded calls.
+/// Names of all cases.
 pub(crate) fn names() -> Vec<String> {
     let entries = std::fs::read_dir(dir()).expect("golden data").map(|e| e.expect("an entry").path());
-    let with_calls = entries.filter(|p| p.join("cri.jsonl").exists());
-    let mut names: Vec<_> = with_calls.map(|p| p.file_name().expect("a name").to_string_lossy().into_owned()).collect();
+    let cases = entries.filter(|p| p.join("manifest.yaml").exists());
+    let mut names: Vec<_> = cases.map(|p| p.file_name().expect("a name").to_string_lossy().into_owned()).collect();
     names.sort();
     names
 }

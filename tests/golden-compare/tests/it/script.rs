@@ -2,8 +2,13 @@
 
 use std::time::Duration;
 
-use fakes::runtime::{Fault, OnTerm, Program};
+use fakes::runtime::{ExecReply, Fault, OnTerm, Program, Pull};
+use fakes::{FakeNet, FakeRuntime};
+use ports::probe::NetVerdict;
 use tonic::Code;
+
+/// An image that no registry has.
+const NOPE: &str = "registry.k8s.io/e2e-test-images/nope:1.0";
 
 /// Behaviour beside one recorded pod.
 pub(crate) struct Script {
@@ -13,6 +18,10 @@ pub(crate) struct Script {
     pub(crate) programs: Vec<(&'static str, Vec<Program>)>,
     /// Faults of single calls.
     pub(crate) faults: Vec<Fault>,
+    /// What else is so from the start.
+    pub(crate) world: fn(&FakeRuntime, &FakeNet),
+    /// What happens half a second after the manifest was put down.
+    pub(crate) soon: fn(&FakeRuntime),
     /// When the status was recorded, in seconds after the manifest was put down.
     pub(crate) looked_at: Duration,
     /// When the manifest is taken away, in seconds after it was put down.
@@ -33,6 +42,8 @@ fn script(case: &'static str, programs: Vec<(&'static str, Vec<Program>)>) -> Sc
         case,
         programs,
         faults: Vec::new(),
+        world: |_, _| (),
+        soon: |_| (),
         looked_at: Duration::from_secs(7),
         // As it was recorded.
         remove_after: Duration::from_millis(if case.starts_with("static-") { 12_100 } else { 7_800 }),
@@ -45,6 +56,51 @@ fn without_hooks(case: &'static str) -> Script {
     Script { faults: vec![fault], ..script(case, vec![]) }
 }
 
+fn at(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+/// An agnhost that serves on port 8080.
+fn serving(case: &'static str) -> Script {
+    let world = |_: &FakeRuntime, net: &FakeNet| net.answer(8080, NetVerdict::Success, "");
+    Script { world, ..script(case, vec![("http", vec![Program::forever().on_term(OnTerm::Exit(Duration::ZERO, 2))])]) }
+}
+
+/// Cases in which more than the containers acts.
+fn with_other_worlds() -> Vec<Script> {
+    vec![
+        Script { looked_at: at(12), remove_after: at(13), ..script("active-deadline", vec![]) },
+        script("hostpath-wrong-type", vec![]),
+        Script {
+            world: |fake, _| {
+                let text = "Deadline Exceeded".to_owned();
+                fake.registry(NOPE, Pull::Fails(Duration::from_millis(5), Code::DeadlineExceeded, text));
+            },
+            remove_after: Duration::from_millis(19_800),
+            ..script("image-missing", vec![])
+        },
+        script("image-never", vec![]),
+        script("node-selector-mismatch", vec![]),
+        Script {
+            soon: |fake| {
+                for c in fake.containers() {
+                    fake.oom(&c.id);
+                }
+            },
+            ..script("oom", vec![])
+        },
+        serving("probes"),
+        serving("static-probes"),
+        Script {
+            world: |fake, _| {
+                fake.on_exec(|_| ExecReply { exit_code: 1, stdout: b"not yet\n".to_vec(), ..ExecReply::default() });
+            },
+            ..script("readiness-fails", vec![])
+        },
+        script("too-big", vec![]),
+    ]
+}
+
 /// Every recorded pod that can run as a static pod.
 pub(crate) fn scripts() -> Vec<Script> {
     let plain = [
@@ -52,13 +108,11 @@ pub(crate) fn scripts() -> Vec<Script> {
         "burstable",
         "fqdn",
         "guaranteed",
-        "host-ns",
         "plain",
         "ports",
         "readiness-gate",
         "security",
         "static-guaranteed",
-        "static-host-ns",
         "static-plain",
         "static-ports",
         "static-security",
@@ -79,6 +133,9 @@ pub(crate) fn scripts() -> Vec<Script> {
         },
         without_hooks("hooks"),
         Script { looked_at: Duration::from_millis(11_500), ..without_hooks("static-hooks") },
+        // Not pid 1 in the host's namespace: SIGTERM ends it.
+        script("host-ns", vec![("app", vec![Program::forever().on_term(OnTerm::Exit(Duration::ZERO, 143))])]),
+        script("static-host-ns", vec![("app", vec![Program::forever().on_term(OnTerm::Exit(Duration::ZERO, 143))])]),
         script("init-fails-never", vec![("i1", exits(0, 3))]),
         script("init-two", vec![("i1", exits(0, 0)), ("i2", exits(0, 0))]),
         script("static-init-two", vec![("i1", exits(0, 0)), ("i2", exits(0, 0))]),
@@ -93,6 +150,7 @@ pub(crate) fn scripts() -> Vec<Script> {
         script("sidecar", vec![("i1", exits(1, 0))]),
         script("static-sidecar", vec![("i1", exits(1, 0))]),
     ]);
+    all.extend(with_other_worlds());
     all.sort_by_key(|s| s.case);
     all
 }
@@ -119,15 +177,8 @@ mod tests {
     #[test]
     fn every_recording_has_a_script_or_a_reason_to_have_none() {
         let reasons = [
-            ("active-deadline", "the deadline needs the start time that the API keeps"),
             ("env-all", "refers to a ConfigMap and a Secret"),
             ("env-missing-cm", "refers to a ConfigMap"),
-            ("image-missing", "the recording has no answer of a registry"),
-            ("image-never", "no containers"),
-            ("oom", "needs the kernel"),
-            ("probes", "needs an address that answers"),
-            ("static-probes", "needs an address that answers"),
-            ("readiness-fails", "the number of probes depends on time"),
             ("run-once-fail", "the same as static-run-once-fail"),
             ("volumes-projected", "refers to a ConfigMap and a Secret"),
         ];
