@@ -20,15 +20,15 @@ pub(crate) struct Args {
     /// Leaves containerd, bosun and the pods running, and says how to reach and to remove them.
     #[arg(long)]
     keep: bool,
-    /// Runs the debug build, which is there sooner.
+    /// Runs the release build, which takes long to make.
     #[arg(long)]
-    debug: bool,
+    release: bool,
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     setup::run(&setup::Args::default())?;
     title("build");
-    let program = workspace::build_bosun(!args.debug)?;
+    let program = workspace::build_bosun(args.release)?;
     title("test bed");
     let say = |step: &str| println!("  {step}");
     let mut bed = TestBed::start(Options { keep: args.keep, say, ..Options::default() })?;

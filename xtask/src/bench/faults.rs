@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 use testbed::{Bosun, TestBed, wait_until};
 
 use super::idle;
@@ -10,18 +10,17 @@ use super::report::{Report, Unit, percentile};
 use super::running;
 use super::starts::manifest;
 
-/// Has each manager and three pods' workers panic in the midst of work, and asks until it serves again.
+/// Has each manager, and the worker of a new pod, panic in the midst of work, and asks until it serves again.
 pub(super) fn panics(bosun: &Bosun, report: &mut Report) -> anyhow::Result<()> {
     let actors = bosun.actors()?;
     let names: Vec<&str> = actors.iter().filter_map(|a| a["name"].as_str()).collect();
-    let workers = names.iter().filter(|n| n.starts_with("pod-worker/")).take(3);
-    let managers = names.iter().filter(|n| !n.starts_with("pod-worker/"));
+    let managers = names.iter().copied().filter(|n| !n.starts_with("pod-worker/"));
     let before = running(bosun)?;
     let (mut took, mut spared) = (Vec::new(), Vec::new());
-    for (n, actor) in managers.chain(workers).enumerate() {
+    for (n, actor) in managers.chain(["pod-worker"; 5]).enumerate() {
         match panic(bosun, actor, n)? {
             Some(ms) => took.push(ms),
-            None => spared.push(*actor),
+            None => spared.push(actor),
         }
     }
     let spared = if spared.is_empty() { String::new() } else { format!("; no turn meanwhile: {}", spared.join(", ")) };
@@ -35,10 +34,16 @@ pub(super) fn panics(bosun: &Bosun, report: &mut Report) -> anyhow::Result<()> {
 /// Milliseconds from the last look before the crash to the first at which the actor serves again. `None` when it had
 /// nothing to do for five seconds although a pod came and went.
 fn panic(bosun: &Bosun, actor: &str, n: usize) -> anyhow::Result<Option<f64>> {
+    // `pod-worker` stands for all workers, as it does in the rule.
     let look = || -> anyhow::Result<(u64, bool)> {
-        let now = bosun.actors()?.into_iter().find(|a| a["name"] == actor);
-        let now = now.with_context(|| format!("{actor} is gone"))?;
-        Ok((now["restarts"].as_u64().unwrap_or_default(), now["state"] == "running"))
+        let named = |n: &str| n == actor || n.strip_prefix(actor).is_some_and(|rest| rest.starts_with('/'));
+        let all = bosun.actors()?;
+        let (mut restarts, mut serves) = (0, true);
+        for a in all.iter().filter(|a| a["name"].as_str().is_some_and(named)) {
+            restarts += a["restarts"].as_u64().unwrap_or_default();
+            serves &= a["state"] == "running";
+        }
+        Ok((restarts, serves))
     };
     let (count, _) = look()?;
     bosun.fault(&format!("{actor}: panic#1"))?;
@@ -60,6 +65,10 @@ fn panic(bosun: &Bosun, actor: &str, n: usize) -> anyhow::Result<Option<f64>> {
     };
     bosun.clear_faults()?;
     bosun.take("work.yaml")?;
+    wait_until("the pod that made work to be gone", Duration::from_secs(30), || {
+        let workers = bosun.pod(&format!("work-{n}")).map_err(|e| e.to_string())?;
+        workers.map_or(Ok(()), |pod| Err(pod["status"].to_string()))
+    })?;
     idle(Duration::from_millis(500));
     Ok(took)
 }

@@ -17,7 +17,8 @@ pub(super) fn manifest(name: &str) -> String {
     )
 }
 
-fn now() -> f64 {
+/// Seconds since 1970.
+pub(super) fn now() -> f64 {
     SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
