@@ -9,7 +9,7 @@ use model::{PodUid, Timestamp};
 use tokio::sync::watch;
 
 use crate::deps::Deps;
-use crate::job::{Failure, Job, Retry, Signal};
+use crate::job::{Chances, Failure, Job, Retry, Signal};
 use crate::machine::{Machine, Step, Told};
 use crate::memo::{Memo, Record};
 use crate::sync::Synced;
@@ -134,14 +134,14 @@ impl PodWorker {
         let reason = self.machine.kill.reason.clone();
         match step {
             Step::Rest => {}
-            Step::Sync => self.run(ctx, async move { (job.sync().await, job.memo) }, Self::synced),
+            Step::Sync => self.run(ctx, async move { (job.sync().await, job.into_memo()) }, Self::synced),
             Step::Terminate => {
-                self.run(ctx, async move { (job.terminate(grace, reason).await, job.memo) }, Self::terminated);
+                self.run(ctx, async move { (job.terminate(grace, reason).await, job.into_memo()) }, Self::terminated);
             }
             Step::TerminateOrphan => {
-                self.run(ctx, async move { (job.terminate_orphan(grace).await, job.memo) }, Self::terminated);
+                self.run(ctx, async move { (job.terminate_orphan(grace).await, job.into_memo()) }, Self::terminated);
             }
-            Step::CleanUp => self.run(ctx, async move { (job.clean_up(reason).await, job.memo) }, Self::cleaned),
+            Step::CleanUp => self.run(ctx, async move { (job.clean_up(reason).await, job.into_memo()) }, Self::cleaned),
         }
     }
 
@@ -158,6 +158,7 @@ impl PodWorker {
             match outcome {
                 Ok(value) => {
                     act.error = None;
+                    act.memo.lost = false;
                     then(act, value, ctx);
                 }
                 Err(failure) => act.failed(failure, ctx),
@@ -183,6 +184,7 @@ impl PodWorker {
             faults: ctx.faults(),
             clock: ctx.clock().clone(),
             seed: ctx.rng().u64(..),
+            chances: Chances::new(&self.memo),
         }
     }
 

@@ -180,7 +180,7 @@ impl Job {
                 mount_index: sub.index,
                 read_only: volume.read_only,
             };
-            let answer = self.deps.volumes.prepare_sub_path.ask(ask, HOST_WORK).await;
+            let answer = self.ask(&self.deps.volumes.prepare_sub_path, ask, HOST_WORK).await;
             let path = answer.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
             out.insert(sub.index, text(&path));
         }

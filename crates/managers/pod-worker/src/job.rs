@@ -1,11 +1,12 @@
 //! One step of a worker: what it works on, and the small things that every step does.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Clock, FaultHandle};
-use contract::runtime::{CallError, ObservePod};
+use actor::{AskError, Clock, FaultHandle, Inlet, Mail};
+use contract::runtime::{CallError, CallErrorKind, ObservePod};
 use model::core::{Container, Pod};
 use model::event::{EventObject, EventType, NodeEvent};
 use model::pod::ContainerKind;
@@ -21,6 +22,10 @@ use crate::memo::{Memo, Record};
 pub(crate) const BOOKING: Duration = Duration::from_secs(30);
 /// Answer expected from managers that touch the host.
 pub(crate) const HOST_WORK: Duration = Duration::from_secs(120);
+/// Managers that died over an ask are asked again this often in a step.
+const SECOND_CHANCES: u8 = 3;
+/// And this much later: by then they are rebuilt.
+const REBUILT: Duration = Duration::from_millis(20);
 
 /// What the actor tells a step under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,7 +54,7 @@ pub(crate) enum Retry {
     Network,
     /// A crash back-off ends then.
     At(Timestamp),
-    /// Stopping was asked for: the next step is due at once.
+    /// Stopping was asked for, or a call got lost: the next step is due at once.
     Now,
 }
 
@@ -70,6 +75,30 @@ pub(crate) struct Job {
     pub(crate) clock: Clock,
     /// Seeds names of termination log files.
     pub(crate) seed: u64,
+    /// See [`Job::ask`].
+    pub(crate) chances: Chances,
+}
+
+/// How often managers that died may be asked again. A message that kills whoever handles it must not do so without end:
+/// there are no second chances until a step has succeeded.
+#[derive(Debug)]
+pub(crate) struct Chances {
+    left: Cell<u8>,
+    used: Cell<bool>,
+}
+
+impl Chances {
+    pub(crate) fn new(memo: &Memo) -> Self {
+        Self { left: Cell::new(if memo.lost { 0 } else { SECOND_CHANCES }), used: Cell::new(memo.lost) }
+    }
+
+    /// Takes one.
+    pub(crate) fn take(&self) -> bool {
+        self.used.set(true);
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
+        left > 0
+    }
 }
 
 impl Job {
@@ -81,6 +110,46 @@ impl Job {
         self.signal.borrow().stop
     }
 
+    /// What is remembered of this step.
+    pub(crate) fn into_memo(self) -> Memo {
+        Memo { lost: self.chances.used.get(), ..self.memo }
+    }
+
+    /// Asks a manager for something that may be asked for twice. One that dies over it is rebuilt at once, and asked again:
+    /// its death delays nothing.
+    pub(crate) async fn ask<M>(&self, route: &Inlet<M>, message: M, deadline: Duration) -> Result<M::Result, AskError>
+    where
+        M: Mail + Clone,
+        M::Result: Send,
+    {
+        match route.ask(message.clone(), deadline).await {
+            Err(AskError::Crashed | AskError::NotDelivered) if self.chances.take() => {
+                tokio::time::sleep(REBUILT).await;
+                route.ask(message, deadline).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// As [`Job::ask`], for calls of the runtime that may be made twice.
+    pub(crate) async fn call<R, F>(&self, call: impl Fn() -> F) -> Result<R, CallError>
+    where
+        F: Future<Output = Result<R, CallError>>,
+    {
+        match call().await {
+            Err(e) if e.kind == CallErrorKind::Lost && self.chances.take() => {
+                tokio::time::sleep(REBUILT).await;
+                call().await
+            }
+            answer => answer,
+        }
+    }
+
+    /// Whether a call that may not be made twice got lost with RuntimeClient, and looking again at once may help.
+    pub(crate) fn got_lost(&self, e: &CallError) -> bool {
+        e.kind == CallErrorKind::Lost && self.chances.take()
+    }
+
     /// Looks at the runtime. `force`: past any cache.
     pub(crate) async fn observe(&self, force: bool) -> Result<Arc<PodObservation>, CallError> {
         let ask = ObservePod {
@@ -89,7 +158,7 @@ impl Job {
             name: model::pod::name(&self.pod).to_owned(),
             force,
         };
-        self.deps.runtime.observe_pod(ask).await
+        self.call(|| self.deps.runtime.observe_pod(ask.clone())).await
     }
 
     /// Emits an event about the node.

@@ -126,7 +126,8 @@ impl Job {
     /// Stops a container; when the pod's grace is cut meanwhile, a second call with the shorter one overtakes the first.
     async fn stop_container(&self, id: &ContainerId, grace_s: i64) -> Result<(), CallError> {
         let stop = |grace_s: i64| {
-            self.deps.runtime.stop_container(StopContainer { uid: self.uid.clone(), container: id.clone(), grace_s })
+            let ask = StopContainer { uid: self.uid.clone(), container: id.clone(), grace_s };
+            self.call(move || self.deps.runtime.stop_container(ask.clone()))
         };
         let mut signal = self.signal.clone();
         let shorter = async {
@@ -159,7 +160,7 @@ impl Job {
         for sandbox in sandboxes {
             self.faults.hit("before StopPodSandbox").await;
             let stop = StopPodSandbox { uid: self.uid.clone(), sandbox: sandbox.clone() };
-            if let Err(e) = self.deps.runtime.stop_pod_sandbox(stop).await {
+            if let Err(e) = self.call(|| self.deps.runtime.stop_pod_sandbox(stop.clone())).await {
                 failures.push(format!("sandbox {sandbox}: {e}"));
             }
         }

@@ -17,6 +17,8 @@ pub(crate) struct Memo {
     pub(crate) record: Record,
     /// The journal has this record.
     pub(crate) saved: bool,
+    /// A manager died over an ask of the last step.
+    pub(crate) lost: bool,
 }
 
 /// The journal line of one pod.

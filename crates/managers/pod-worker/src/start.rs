@@ -42,6 +42,11 @@ impl NotStarted {
     fn new(reason: &str, message: impl Into<String>) -> Self {
         Self { reason: WaitingReason { reason: reason.to_owned(), message: message.into() }, retry: Retry::Later }
     }
+
+    /// Nothing is wrong with the container: look again and go on.
+    fn again(reason: &str, message: impl Into<String>) -> Self {
+        Self { retry: Retry::Now, ..Self::new(reason, message) }
+    }
 }
 
 impl Job {
@@ -136,6 +141,9 @@ impl Job {
         let created = self.deps.runtime.create_container(ask).await;
         self.faults.hit("after CreateContainer").await;
         let id = created.map_err(|e| {
+            if self.got_lost(&e) {
+                return NotStarted::again("CreateContainerError", e.to_string());
+            }
             self.failed(kind, container, format!("Error: {e}"));
             NotStarted::new("CreateContainerError", e.to_string())
         })?;
@@ -158,7 +166,7 @@ impl Job {
             runtime_handler: String::new(),
         };
         let mut signal = self.signal.clone();
-        let asked = self.deps.images.ensure_image.ask(ask, PULL_DEADLINE);
+        let asked = self.ask(&self.deps.images.ensure_image, ask, PULL_DEADLINE);
         let answer = tokio::select! {
             biased;
             answer = asked => answer,
@@ -216,6 +224,9 @@ impl Job {
         let started = self.deps.runtime.start_container(ask).await;
         self.faults.hit("after StartContainer").await;
         if let Err(e) = started {
+            if self.got_lost(&e) {
+                return Err(NotStarted::again("RunContainerError", e.to_string()));
+            }
             // Where the call itself got lost, nobody knows: the next look tells whether it runs or is to be started still.
             if !matches!(e.kind, CallErrorKind::Lost | CallErrorKind::Unavailable) {
                 self.memo.record.failed_starts.insert(id.to_string());
@@ -286,7 +297,7 @@ impl Job {
             }
         }
         let ask = contract::runtime::RemoveContainer { uid: self.uid.clone(), container: id.clone() };
-        self.deps.runtime.remove_container(ask).await.map_err(|e| e.to_string())
+        self.call(|| self.deps.runtime.remove_container(ask.clone())).await.map_err(|e| e.to_string())
     }
 }
 

@@ -88,10 +88,7 @@ impl Job {
     /// Hands a status to StatusManager; it must get there before the step goes on.
     pub(crate) async fn publish(&self, status: PodStatus) -> Result<(), Failure> {
         let set = SetPodStatus { pod: self.pod.clone(), status };
-        self.deps
-            .status
-            .set_pod_status
-            .ask(set, BOOKING)
+        self.ask(&self.deps.status.set_pod_status, set, BOOKING)
             .await
             .map_err(|e| Failure::new(format!("status manager: {e}")))
     }

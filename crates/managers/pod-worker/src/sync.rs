@@ -75,10 +75,7 @@ impl Job {
         let cgroup_parent = self.ensure_cgroup(&observed, &status).await?;
         let mounted = self.prepare_volumes().await?;
         let probes = StartProbes { pod: self.pod.clone() };
-        self.deps
-            .probes
-            .start_probes
-            .ask(probes, BOOKING)
+        self.ask(&self.deps.probes.start_probes, probes, BOOKING)
             .await
             .map_err(|e| Failure::new(format!("probe manager: {e}")))?;
         self.check_stop()?;
@@ -122,7 +119,7 @@ impl Job {
             status.container_statuses.iter().flatten().any(|c| c.state.as_ref().is_some_and(|s| s.running.is_some()));
         self.faults.hit("before EnsurePodCgroup").await;
         let answer =
-            self.deps.cgroups.ensure_pod_cgroup.ask(EnsurePodCgroup { pod: self.pod.clone() }, HOST_WORK).await;
+            self.ask(&self.deps.cgroups.ensure_pod_cgroup, EnsurePodCgroup { pod: self.pod.clone() }, HOST_WORK).await;
         let cgroup = answer.map_err(Into::into).and_then(|r| r).map_err(|e| {
             let message = format!("unable to ensure pod container exists: {e}");
             self.event(EventType::Warning, "FailedCreatePodContainer", message.clone());
@@ -137,7 +134,7 @@ impl Job {
 
     /// LIFE-OF-A-POD 7/12: directories and volumes.
     async fn prepare_volumes(&self) -> Result<Arc<MountedVolumes>, Failure> {
-        let dirs = self.deps.volumes.make_pod_dirs.ask(MakePodDirs { uid: self.uid.clone() }, HOST_WORK).await;
+        let dirs = self.ask(&self.deps.volumes.make_pod_dirs, MakePodDirs { uid: self.uid.clone() }, HOST_WORK).await;
         dirs.map_err(Into::into).and_then(|r| r).map_err(|e: contract::volume::VolumeError| {
             let message = format!("error making pod data directories: {e}");
             self.event(EventType::Warning, "Failed", message.clone());
@@ -145,8 +142,11 @@ impl Job {
         })?;
         self.faults.hit("before MountVolumes").await;
         let mut signal = self.signal.clone();
-        let asked =
-            self.deps.volumes.mount_volumes.ask(MountVolumes { pod: self.pod.clone() }, Duration::from_secs(150));
+        let asked = self.ask(
+            &self.deps.volumes.mount_volumes,
+            MountVolumes { pod: self.pod.clone() },
+            Duration::from_secs(150),
+        );
         let answer = tokio::select! {
             biased;
             answer = asked => answer,
@@ -241,7 +241,9 @@ impl Job {
         for reset in &plan.reset {
             if reset.kill_first {
                 let stop = StopContainer { uid: self.uid.clone(), container: reset.id.clone(), grace_s: 0 };
-                self.deps.runtime.stop_container(stop).await.map_err(|e| Failure::new(e.to_string()))?;
+                self.call(|| self.deps.runtime.stop_container(stop.clone()))
+                    .await
+                    .map_err(|e| Failure::new(e.to_string()))?;
             }
             self.remove_planned(observed, &reset.id, false).await?;
         }
@@ -322,7 +324,12 @@ impl Job {
         let ask = RunPodSandbox { uid: self.uid.clone(), config, runtime_handler: String::new() };
         let ran = self.deps.runtime.run_pod_sandbox(ask).await;
         self.faults.hit("after RunPodSandbox").await;
-        let id = ran.map_err(|e| self.sandbox_failed(&e.to_string()))?;
+        let id = ran.map_err(|e| {
+            if self.got_lost(&e) {
+                return Failure { message: e.to_string(), retry: Retry::Now };
+            }
+            self.sandbox_failed(&e.to_string())
+        })?;
         let ready = pod_status::patch::sandbox_ready(status, self.now());
         self.publish(ready).await?;
         Ok(id)
@@ -345,7 +352,7 @@ impl Job {
                 sandbox_config: sandbox_config.clone(),
                 runtime_handler: String::new(),
             };
-            let answer = self.deps.images.ensure_image.ask(ask, IMAGE_PULL_DEADLINE).await;
+            let answer = self.ask(&self.deps.images.ensure_image, ask, IMAGE_PULL_DEADLINE).await;
             let resolved = match answer.map_err(Into::into).and_then(|r| r) {
                 Ok(ensured) => {
                     Ok(ImageSpec { image: ensured.image_ref, user_specified_image: reference, ..ImageSpec::default() })

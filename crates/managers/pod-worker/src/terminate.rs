@@ -55,15 +55,17 @@ impl Job {
 
     async fn stop_probes(&self, keep_readiness: bool) -> Result<(), Failure> {
         let stop = StopProbes { uid: self.uid.clone(), keep_readiness };
-        self.deps.probes.stop_probes.ask(stop, BOOKING).await.map_err(|e| Failure::new(format!("probe manager: {e}")))
+        let answer = self.ask(&self.deps.probes.stop_probes, stop, BOOKING).await;
+        answer.map_err(|e| Failure::new(format!("probe manager: {e}")))
     }
 
     /// Stops a pod that only the runtime knows: no hooks, no status.
     pub(crate) async fn terminate_orphan(&mut self, grace_s: i64) -> Result<(), Failure> {
         let observed = self.observe(false).await.map_err(|e| Failure::new(e.to_string()))?;
+        let this = &*self;
         let stops = observed.containers.iter().filter(|c| c.state == ContainerState::Running).map(|c| {
-            let ask = StopContainer { uid: self.uid.clone(), container: c.id.clone(), grace_s: stop_seconds(grace_s) };
-            self.deps.runtime.stop_container(ask)
+            let ask = StopContainer { uid: this.uid.clone(), container: c.id.clone(), grace_s: stop_seconds(grace_s) };
+            async move { this.call(|| this.deps.runtime.stop_container(ask.clone())).await }
         });
         let failures: Vec<String> =
             join_all(stops).await.into_iter().filter_map(Result::err).map(|e| e.to_string()).collect();
@@ -82,22 +84,19 @@ impl Job {
         let status = self.ended(self.generate(&observed, true), &reason);
         self.publish(status).await?;
         let unmount = UnmountVolumes { uid: self.uid.clone() };
-        let answer = self.deps.volumes.unmount_volumes.ask(unmount, UNMOUNT).await;
+        let answer = self.ask(&self.deps.volumes.unmount_volumes, unmount, UNMOUNT).await;
         answer
             .map_err(Into::into)
             .and_then(|r| r)
             .map_err(|e: contract::volume::VolumeError| Failure::new(e.to_string()))?;
         let remove = RemovePodCgroup { uid: self.uid.clone() };
-        let answer = self.deps.cgroups.remove_pod_cgroup.ask(remove, HOST_WORK).await;
+        let answer = self.ask(&self.deps.cgroups.remove_pod_cgroup, remove, HOST_WORK).await;
         answer
             .map_err(Into::into)
             .and_then(|r| r)
             .map_err(|e: contract::cgroup::CgroupError| Failure::new(e.to_string()))?;
         let last = TerminatePod { pod: self.pod.clone() };
-        self.deps
-            .status
-            .terminate_pod
-            .ask(last, BOOKING)
+        self.ask(&self.deps.status.terminate_pod, last, BOOKING)
             .await
             .map_err(|e| Failure::new(format!("status manager: {e}")))?;
         self.forget_record().await;

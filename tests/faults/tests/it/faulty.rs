@@ -108,6 +108,8 @@ pub(crate) struct Round {
     steady: BTreeSet<String>,
     /// Number of the guest that starts in this round.
     pub(crate) k: usize,
+    /// How long the last case took to get where it should be.
+    took: Duration,
     versions: Rc<RefCell<Vec<String>>>,
 }
 
@@ -121,7 +123,7 @@ impl Round {
         node.world.runtime.registry("pulled:1", Pull::Succeeds(secs(1)));
         kernel.faults().enable();
         let versions = watch_versions(&node);
-        let mut round = Round { node, steady: BTreeSet::new(), k: 2, versions };
+        let mut round = Round { node, steady: BTreeSet::new(), k: 2, took: Duration::ZERO, versions };
         for (name, text) in residents() {
             round.node.put(&format!("{name}.yaml"), &text);
         }
@@ -263,6 +265,7 @@ impl Round {
         if let Some(case) = rule {
             self.node.fault(&case.rule());
         }
+        let begun = tokio::time::Instant::now();
         self.stir();
         if let Some(case) = rule {
             let struck = |_: &SimNode| faults.log().len() > before;
@@ -281,6 +284,7 @@ impl Round {
             sleep(STALLED).await;
         }
         self.converge().await;
+        self.took = begun.elapsed();
         faults.clear();
         sleep(REST).await;
         let verdict = self.verdict();
@@ -356,6 +360,7 @@ struct Sheet {
     cases: Option<Vec<Case>>,
     done: usize,
     failures: String,
+    times: Vec<(Duration, String)>,
 }
 
 impl Sheet {
@@ -377,7 +382,9 @@ impl Sheet {
         });
         while let Some(case) = all.get(self.done) {
             self.done += 1;
-            if let Err(e) = round.case(Some(case)).await {
+            let outcome = round.case(Some(case)).await;
+            self.times.push((round.took, case.rule()));
+            if let Err(e) = outcome {
                 let _ = writeln!(self.failures, "--- {}\n{e}", case.rule());
                 break;
             }
@@ -392,7 +399,11 @@ fn strike(actor: &str) {
     while sheet.cases.as_ref().is_none_or(|c| sheet.done < c.len()) {
         actor::testing::run(7, |kernel| sheet.go_on(kernel, actor));
     }
-    println!("{actor}: {} cases", sheet.done);
+    println!("{actor}: {} cases; the slowest to recover:", sheet.done);
+    sheet.times.sort();
+    for (took, rule) in sheet.times.iter().rev().take(5) {
+        println!("  {took:.1?} {rule}");
+    }
     assert!(sheet.done > 0, "{actor} passes no fault point");
     assert!(sheet.failures.is_empty(), "{}", sheet.failures);
 }
