@@ -174,9 +174,9 @@ impl PodManager {
         self.config.sources.is_subset(&self.seen)
     }
 
-    fn apply(&mut self, source: Source, change: Change) {
+    fn apply(&mut self, source: Source, change: Change, ctx: &mut Ctx<Self>) {
         match change {
-            Change::Add(pod) => self.add(source, pod),
+            Change::Add(pod) => self.add(source, pod, ctx),
             Change::Update(pod) | Change::Delete(pod) => {
                 let uid = model::pod::uid(&pod);
                 self.post(source, &pod);
@@ -200,7 +200,7 @@ impl PodManager {
     }
 
     /// LIFE-OF-A-POD 2/12: the pod joins the desired set and its worker is told.
-    fn add(&mut self, source: Source, pod: Arc<Pod>) {
+    fn add(&mut self, source: Source, pod: Arc<Pod>, ctx: &mut Ctx<Self>) {
         let uid = model::pod::uid(&pod);
         let stopping = self.deps.workers.get(&uid).is_some_and(|w| w.termination_requested);
         let terminal = model::pod::is_terminal_phase(pod.status.as_ref().and_then(|s| s.phase.as_deref()));
@@ -216,7 +216,7 @@ impl PodManager {
         if !self.arrivals.contains(&uid) {
             self.arrivals.push(uid.clone());
         }
-        if !stopping {
+        if !stopping && !self.end_first_life(&uid, ctx) {
             self.start_worker(&uid, UpdatePod { pod: Some(pod), kind: UpdateKind::Create });
         }
     }
@@ -359,7 +359,9 @@ impl PodManager {
             Chore::ForgetWorker(uid) => self.forget_worker(uid, ctx),
             Chore::KillWorker(uid) => self.kill_removed(uid, None),
             Chore::CreateWorker(uid) => {
-                if let Some(pod) = self.pod(uid).cloned() {
+                if let Some(pod) = self.pod(uid).cloned()
+                    && !self.end_first_life(uid, ctx)
+                {
                     self.start_worker(uid, UpdatePod { pod: Some(pod), kind: UpdateKind::Create });
                 }
             }
@@ -416,9 +418,7 @@ impl PodManager {
         }
         self.handles.remove(uid);
         self.deps.workers.remove(uid);
-        if self.restart_requested.remove(uid) {
-            self.begin_second_life(uid);
-        }
+        self.restart_requested.remove(uid);
         if self.pod(uid).is_none() {
             self.arrivals.retain(|u| u != uid);
         }
@@ -428,14 +428,19 @@ impl PodManager {
         }
     }
 
-    /// A UID that runs again begins without the status of its first life.
-    fn begin_second_life(&mut self, uid: &PodUid) {
+    /// A UID that runs again begins without the status of its first life. Answers whether that is still there.
+    fn end_first_life(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) -> bool {
+        if self.deps.status.view.get(uid).is_none_or(|row| !row.finished) {
+            return false;
+        }
         let mut known = self.known();
         known.remove(uid);
         if let Err(e) = self.deps.status.retain_pod_statuses.tell(RetainPodStatuses { known }) {
-            tracing::warn!(%uid, error = %e, "the status of the pod's first life is not dropped");
+            tracing::warn!(%uid, error = %e, "the status of the pod's first life is not dropped yet");
         }
         self.retained.clear();
+        self.keep_house_soon(ctx);
+        true
     }
 
     fn known(&self) -> BTreeSet<PodUid> {
@@ -447,7 +452,9 @@ impl PodManager {
     /// Tells Status- and ProbeManager which pods still exist, when that changed.
     fn retain(&mut self) {
         let known = self.known();
-        if known == self.retained {
+        // A message may be lost with whoever dies over it: what is still on the board is asked away again.
+        let left = || self.deps.status.view.snapshot().into_keys().any(|uid| !known.contains(&uid));
+        if known == self.retained && !left() {
             return;
         }
         let status = self.deps.status.retain_pod_statuses.tell(RetainPodStatuses { known: known.clone() });
@@ -459,6 +466,8 @@ impl PodManager {
 
     fn collect_garbage(&mut self, ctx: &mut Ctx<Self>) {
         self.gc_wanted = false;
+        // Said again now and then, as nobody tells whether it was heard.
+        self.retained.clear();
         if std::mem::replace(&mut self.gc_running, true) {
             return;
         }
@@ -513,7 +522,7 @@ impl Handler<SetPods> for PodManager {
         self.seen.insert(msg.source);
         self.desired.insert(msg.source, merged.next);
         for change in merged.changes {
-            self.apply(msg.source, change);
+            self.apply(msg.source, change, ctx);
         }
         ctx.fault_point("merged");
         // At once: new static pods wait for the grant of their name.

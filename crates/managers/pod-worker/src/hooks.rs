@@ -49,13 +49,18 @@ impl Job {
     async fn exec_hook(&self, command: Vec<String>, id: &ContainerId) -> Result<(), (String, String)> {
         let shown = command.join(" ");
         let ask = ExecSync { uid: self.uid.clone(), container: id.clone(), command, timeout: Duration::ZERO };
-        let outcome = self.deps.runtime.exec_sync(ask).await.map_err(|e| {
-            let text = match e.kind {
-                CallErrorKind::Timeout => format!("command timed out: {} timed out after 0s", quote(&shown)),
-                _ => e.to_string(),
-            };
-            (text, String::new())
-        })?;
+        // A hook is promised at least once: a call that got lost is made again.
+        let outcome = match self.call(|| self.deps.runtime.exec_sync(ask.clone())).await {
+            Ok(outcome) => outcome,
+            Err(e) if e.kind == CallErrorKind::Lost => {
+                tracing::warn!(uid = %self.uid, container = %id, error = %e, "whether the hook ran is not known");
+                return Ok(());
+            }
+            Err(e) if e.kind == CallErrorKind::Timeout => {
+                return Err((format!("command timed out: {} timed out after 0s", quote(&shown)), String::new()));
+            }
+            Err(e) => return Err((e.to_string(), String::new())),
+        };
         if outcome.exit_code == 0 {
             return Ok(());
         }
