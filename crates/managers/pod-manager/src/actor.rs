@@ -85,7 +85,7 @@ impl std::fmt::Debug for Deps {
 }
 
 /// Changes that come within this time are answered by one round of housekeeping.
-const SETTLE: Duration = Duration::from_millis(20);
+const SETTLE: Duration = Duration::from_millis(5);
 
 /// The actor.
 #[derive(Debug)]

@@ -124,7 +124,10 @@ fn grants(world: &World) -> Vec<PodUid> {
         .collect();
     let mut granted = Vec::new();
     for uid in &world.arrivals {
-        let waits = world.workers.get(uid).is_some_and(|w| w.phase == WorkerPhase::Waiting && !w.termination_requested);
+        // A worker that was just made has no row yet; it is granted what it will wait for.
+        let fresh = world.desired.get(uid).is_some_and(|d| !d.rejected && !d.terminal);
+        let waits =
+            world.workers.get(uid).map_or(fresh, |w| w.phase == WorkerPhase::Waiting && !w.termination_requested);
         if waits && taken.insert(name_of(uid)) {
             granted.push(uid.clone());
         }

@@ -250,3 +250,12 @@ fn a_waiting_pod_that_is_already_being_stopped_is_passed_over() {
     w.workers.insert(PodUid::from("a"), Arc::new(a));
     assert_eq!(grants(&w), [PodUid::from("b")]);
 }
+
+#[test]
+fn a_worker_that_was_just_made_is_granted_its_slot_at_once() {
+    let mut w = waiting_world(&[("a", "web", WorkerPhase::Waiting), ("b", "web", WorkerPhase::Waiting)]);
+    w.workers.clear();
+    assert_eq!(grants(&w), [PodUid::from("a")], "the first of the name, before it has shown itself");
+    w.desired.get_mut(&PodUid::from("a")).unwrap().rejected = true;
+    assert_eq!(grants(&w), [PodUid::from("b")], "a rejected pod takes no slot");
+}
