@@ -7,13 +7,13 @@ use tonic::Code;
 use crate::faulty::Round;
 use crate::secs;
 
-/// Five minutes in which any actor may crash or stall at any point, while pods come and go.
+/// Three minutes in which any actor may crash or stall at any point, while pods come and go.
 fn by_chance(seed: u64, rules: &'static str) {
     sim::log_to_stderr();
     actor::testing::run(seed, |kernel| async move {
         let mut round = Round::undisturbed(&kernel).await;
         round.node.fault(rules);
-        for _ in 0..10 {
+        for _ in 0..6 {
             round.stir();
             sleep(secs(30)).await;
             round.k += 1;
@@ -32,14 +32,14 @@ fn by_chance(seed: u64, rules: &'static str) {
 
 #[test]
 fn panics_by_chance_cost_no_container() {
-    for seed in 0..4 {
+    for seed in 0..3 {
         by_chance(seed, "*: panic#p0.002");
     }
 }
 
 #[test]
 fn kills_and_stalls_by_chance_cost_no_container() {
-    for seed in 10..14 {
+    for seed in 10..13 {
         by_chance(seed, "*: stall(7s)#p0.002; *: kill#p0.001");
     }
 }
