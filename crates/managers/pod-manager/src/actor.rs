@@ -15,7 +15,7 @@ use contract::pod_worker::{
 };
 use contract::probe::{ProbeHandle, RetainProbes};
 use contract::runtime::RuntimeHandle;
-use contract::status::{RetainPodStatuses, SetPodStatus, StatusHandle};
+use contract::status::{RetainPodStatuses, StatusHandle};
 use contract::view::Board;
 use contract::volume::VolumeHandle;
 use model::core::Pod;
@@ -24,13 +24,11 @@ use model::{PodUid, Timestamp};
 use ports::host::HostFs;
 use ports::journal::Journal;
 
+use crate::admission::Admission;
 use crate::effects;
 use crate::gc::GcPolicy;
 use crate::housekeeping::{Chore, DesiredFacts, World, chores};
 use crate::merge::{Change, merge};
-
-/// May this pod run beside these? `Err` carries the reason and the message of the rejection.
-pub type Admission = Arc<dyn Fn(&Pod, &[Arc<Pod>]) -> Result<(), (String, String)> + Send + Sync>;
 
 /// Settings.
 #[derive(Clone, Debug)]
@@ -92,12 +90,14 @@ const SETTLE: Duration = Duration::from_millis(5);
 pub struct PodManager {
     config: Arc<Config>,
     pub(crate) deps: Arc<Deps>,
-    desired: BTreeMap<Source, BTreeMap<PodUid, Arc<Pod>>>,
-    rejected: BTreeMap<PodUid, (String, String)>,
+    pub(crate) desired: BTreeMap<Source, BTreeMap<PodUid, Arc<Pod>>>,
+    pub(crate) rejected: BTreeMap<PodUid, (String, String)>,
     seen: BTreeSet<Source>,
+    /// Sets that came before the runtime was listed for the first time.
+    postponed: BTreeMap<Source, Vec<Arc<Pod>>>,
     arrivals: Vec<PodUid>,
     restart_requested: BTreeSet<PodUid>,
-    handles: BTreeMap<PodUid, PodWorkerHandle>,
+    pub(crate) handles: BTreeMap<PodUid, PodWorkerHandle>,
     /// Updates that a full mailbox refused; told again by housekeeping.
     undelivered: BTreeSet<PodUid>,
     /// Chores under way.
@@ -116,6 +116,13 @@ impl Actor for PodManager {
         let (housekeeping, gc) = (self.config.housekeeping, self.config.gc_period);
         ctx.every(housekeeping, |act, ctx| act.keep_house(ctx));
         ctx.every(gc, |act, ctx| act.collect_garbage(ctx));
+        ctx.watch(self.deps.runtime.view.info.subscribe(), |act, info, ctx| {
+            if info.listed {
+                for (source, pods) in std::mem::take(&mut act.postponed) {
+                    act.set_pods(SetPods { source, pods }, ctx);
+                }
+            }
+        });
         ctx.watch(self.deps.workers.changes(), |act, _version, ctx| act.keep_house_soon(ctx));
     }
 }
@@ -131,6 +138,7 @@ impl PodManager {
             desired: BTreeMap::new(),
             rejected: BTreeMap::new(),
             seen: BTreeSet::new(),
+            postponed: BTreeMap::new(),
             arrivals: Vec::new(),
             restart_requested: BTreeSet::new(),
             handles: BTreeMap::new(),
@@ -221,33 +229,7 @@ impl PodManager {
         }
     }
 
-    /// LIFE-OF-A-POD 3/12: admission, against the pods that are active now.
-    fn admit(&self, pod: &Pod) -> Result<(), (String, String)> {
-        let workers = self.deps.workers.snapshot();
-        let uid = model::pod::uid(pod);
-        let active: Vec<Arc<Pod>> = self
-            .desired
-            .values()
-            .flatten()
-            .filter(|(other, _)| **other != uid && !self.rejected.contains_key(*other))
-            .filter(|(other, _)| {
-                workers.get(*other).is_some_and(|w| w.phase < contract::pod_worker::WorkerPhase::Terminated)
-            })
-            .map(|(_, pod)| pod.clone())
-            .collect();
-        (self.deps.admission)(pod, &active)
-    }
-
-    fn reject(&self, pod: &Arc<Pod>, (reason, message): &(String, String)) {
-        tracing::warn!(pod = %model::pod::describe(pod), reason, message, "pod rejected");
-        self.emit(pod, EventType::Warning, leak_free_reason(reason), message.clone());
-        let status = pod_status::patch::rejected(pod, reason, message);
-        if let Err(e) = self.deps.status.set_pod_status.tell(SetPodStatus { pod: pod.clone(), status }) {
-            tracing::warn!(pod = %model::pod::describe(pod), error = %e, "status of the rejected pod is not stored");
-        }
-    }
-
-    fn emit(&self, pod: &Pod, kind: EventType, reason: &'static str, message: String) {
+    pub(crate) fn emit(&self, pod: &Pod, kind: EventType, reason: &'static str, message: String) {
         let object = EventObject::Pod {
             namespace: model::pod::namespace(pod).to_owned(),
             name: model::pod::name(pod).to_owned(),
@@ -482,31 +464,21 @@ impl PodManager {
     }
 }
 
-/// Admission reasons are a closed list; anything else is shown under the general one.
-fn leak_free_reason(reason: &str) -> &'static str {
-    const KNOWN: &[&str] = &[
-        "OutOfcpu",
-        "OutOfmemory",
-        "OutOfpods",
-        "OutOfephemeral-storage",
-        "NodePorts",
-        "NodeAffinity",
-        "NodeName",
-        "TaintToleration",
-        "PodOSNotSupported",
-        "PodOSSelectorNodeLabelDoesNotMatch",
-        "SysctlForbidden",
-        "Evicted",
-        "NodeShutdown",
-        "AppArmor",
-    ];
-    KNOWN.iter().find(|k| **k == reason).copied().unwrap_or("UnexpectedAdmissionError")
-}
-
 impl Handler<SetPods> for PodManager {
     type Result = ();
 
     fn handle(&mut self, msg: SetPods, ctx: &mut Ctx<Self>) {
+        if !self.deps.runtime.view.info.get().listed {
+            // What runs already is not known yet: nothing can be decided (pod-lifecycle 1.2).
+            self.postponed.insert(msg.source, msg.pods);
+            return;
+        }
+        self.set_pods(msg, ctx);
+    }
+}
+
+impl PodManager {
+    fn set_pods(&mut self, msg: SetPods, ctx: &mut Ctx<Self>) {
         let known = self.desired.get(&msg.source).cloned().unwrap_or_default();
         let now = Timestamp(ctx.clock().unix_nanos());
         let merged = merge(msg.source.as_str(), &known, msg.pods, now);
@@ -521,7 +493,9 @@ impl Handler<SetPods> for PodManager {
         }
         self.seen.insert(msg.source);
         self.desired.insert(msg.source, merged.next);
-        for change in merged.changes {
+        let mut changes = merged.changes;
+        self.put_in_order(&mut changes);
+        for change in changes {
             self.apply(msg.source, change, ctx);
         }
         ctx.fault_point("merged");

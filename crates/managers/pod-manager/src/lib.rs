@@ -10,9 +10,11 @@
 #![forbid(unsafe_code)]
 
 mod actor;
+mod admission;
 mod effects;
 pub mod gc;
 pub mod housekeeping;
 pub mod merge;
 
-pub use crate::actor::{Admission, Config, Deps, PodManager};
+pub use crate::actor::{Config, Deps, PodManager};
+pub use crate::admission::Admission;

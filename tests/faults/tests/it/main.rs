@@ -8,6 +8,7 @@ mod edits;
 mod evict;
 mod faulty;
 mod images;
+mod load;
 mod manifests;
 mod probes;
 mod restarts;
