@@ -9,7 +9,7 @@ use config_sources::{Change, Changes, FolderWatch};
 use futures::StreamExt as _;
 use tokio::sync::mpsc;
 
-type Line = mpsc::UnboundedSender<io::Result<Change>>;
+type Line = mpsc::Sender<io::Result<Change>>;
 
 /// A watch that tells what [`SimWatch::written`] and [`SimWatch::gone`] say; changes that nobody watches for are lost, as
 /// with inotify.
@@ -31,7 +31,7 @@ impl SimWatch {
 
     fn tell(&self, change: Change) {
         if let Some(line) = &*self.line.lock().unwrap_or_else(PoisonError::into_inner) {
-            let _nobody_watches = line.send(Ok(change));
+            line.try_send(Ok(change)).unwrap_or_default();
         }
     }
 }
@@ -39,7 +39,7 @@ impl SimWatch {
 impl FolderWatch for SimWatch {
     fn start(&self, path: &Path) -> io::Result<Changes> {
         path.metadata()?;
-        let (tx, mut rx) = mpsc::unbounded_channel();
+        let (tx, mut rx) = mpsc::channel(1024);
         *self.line.lock().unwrap_or_else(PoisonError::into_inner) = Some(tx);
         Ok(futures::stream::poll_fn(move |cx| rx.poll_recv(cx)).boxed_local())
     }

@@ -82,7 +82,8 @@ fn a_journal_that_cannot_be_written_costs_no_pod() {
 /// The runtime fails, hangs, answers late and breaks connections; in the end everything is as it should be.
 #[test]
 fn a_runtime_in_trouble_delays_but_does_not_harm() {
-    let troubles: [(&str, fn() -> Fault); 9] = [
+    type Trouble = (&'static str, fn() -> Fault);
+    let troubles: [Trouble; 9] = [
         ("lists fail", || Fault::error("ListContainers", Code::Unknown, "boom").times(30)),
         ("lists hang", || Fault::hang("ListPodSandbox").times(2)),
         ("statuses fail", || Fault::error("ContainerStatus", Code::Unknown, "boom").times(30)),
