@@ -29,7 +29,7 @@ use crate::script::Script;
 const AFTER: Duration = Duration::from_secs(25);
 
 /// Between two looks at the boards.
-const LOOK: Duration = Duration::from_millis(10);
+const LOOK: Duration = Duration::from_millis(2);
 
 /// When [`Script::soon`] happens: all containers have started.
 const SOON: Duration = Duration::from_millis(500);
