@@ -251,3 +251,70 @@ fn ten_kills_in_a_row_cost_no_container() {
         assert_eq!(node.running_ids(), ids);
     });
 }
+
+/// Everything that ran has ended, sandboxes and cgroups are gone, files are still there.
+async fn reboot(node: &mut SimNode) {
+    node.kill().await;
+    for c in node.world.runtime.containers() {
+        node.world.runtime.exit(&c.id, 255);
+    }
+    for s in node.world.runtime.sandboxes() {
+        node.world.runtime.kill_sandbox(&s.id);
+    }
+    node.world.cgroups = std::sync::Arc::default();
+    sleep(secs(30)).await;
+    node.boot();
+}
+
+#[test]
+fn after_a_reboot_pods_start_again_in_new_sandboxes_with_their_init_containers() {
+    run(async |mut node| {
+        node.world.runtime.program("one", &[Program::exits(secs(1), 0)]);
+        let spec = "
+  initContainers:
+  - {name: one, image: 'tool:1'}
+  - {name: side, image: 'tool:1', restartPolicy: Always}
+  containers:
+  - {name: app, image: 'app:1'}";
+        node.put("web.yaml", &pod("web", spec));
+        node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
+        reboot(&mut node).await;
+        node.until("web is ready again", secs(120), |n| n.is_ready("web") && n.running_ids().len() == 2).await;
+        let starts = node.count("StartContainer");
+        assert!(["one", "side", "app"].iter().all(|c| starts[&format!("default/web-sim/{c}")] == 2), "{starts:?}");
+        assert_eq!(node.container_status("web", "app").unwrap().restart_count, 1);
+        assert_eq!(node.world.runtime.sandboxes().iter().filter(|s| s.ready).count(), 1);
+    });
+}
+
+#[test]
+fn after_a_reboot_a_pod_that_never_restarts_has_failed_and_a_finished_one_stays_finished() {
+    run(async |mut node| {
+        node.world.runtime.program("quick", &[Program::exits(secs(1), 0)]);
+        node.put("once.yaml", &simple("once", "\n  restartPolicy: Never"));
+        let job = "\n  restartPolicy: Never\n  containers:\n  - {name: quick, image: 'app:1'}";
+        node.put("job.yaml", &pod("job", job));
+        node.until("as they should be", LIMIT, |n| n.is_ready("once") && n.phase("job") == "Succeeded").await;
+        reboot(&mut node).await;
+        node.until("it failed", LIMIT, |n| n.phase("once") == "Failed").await;
+        sleep(secs(200)).await;
+        assert_eq!(node.phase("job"), "Succeeded");
+        assert_eq!(node.count("StartContainer").values().sum::<usize>(), 2);
+    });
+}
+
+#[test]
+fn a_pod_that_is_being_replaced_when_the_daemon_dies_is_replaced_in_the_end() {
+    run(async |mut node| {
+        node.world.runtime.program("app", &[Program::forever().on_term(OnTerm::Exit(secs(20), 0))]);
+        node.put("web.yaml", &simple("web", ""));
+        node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
+        node.put("web.yaml", &simple("web", "\n  terminationGracePeriodSeconds: 25"));
+        sleep(secs(5)).await;
+        node.restart().await;
+        node.until("only the new one runs", LIMIT, |n| n.is_ready("web") && n.running_ids().len() == 1).await;
+        sleep(secs(100)).await;
+        assert_eq!(node.running_ids().len(), 1);
+        assert_eq!(node.workers("web").len(), 1);
+    });
+}

@@ -127,3 +127,39 @@ fn a_daemon_that_is_killed_again_and_again_while_pods_come_and_go_costs_no_conta
         fine.unwrap_or_else(|e| panic!("{e}\n{}", round.node.picture()));
     });
 }
+
+/// A message that kills whoever handles it, each time: the rest of the node lives on.
+#[test]
+fn a_manager_that_always_dies_over_one_thing_takes_nobody_with_it() {
+    let poisons = [
+        "volume-manager: panic@mount",
+        "cgroup-manager: panic@ensure",
+        "image-manager: panic@inspect",
+        "probe-manager: panic@probe.start",
+        "runtime-client: panic@turn:CreateContainer",
+        "runtime-client: panic@before-call",
+        "status-manager: panic@decided",
+        "pod-worker: panic@planned",
+        "event-recorder: panic@judged",
+    ];
+    for rule in poisons {
+        actor::testing::run(3, |kernel| async move {
+            let round = Round::undisturbed(&kernel).await;
+            round.node.fault(rule);
+            round.stir();
+            for i in 0..5 {
+                round.node.put(&format!("more{i}.yaml"), &crate::simple(&format!("more{i}"), ""));
+            }
+            sleep(secs(300)).await;
+            assert!(kernel.is_healthy(), "{rule}: the root group gave up: {:#?}", kernel.faults().log().len());
+            kernel.faults().clear();
+            for i in 0..5 {
+                round.node.take(&format!("more{i}.yaml"));
+            }
+            round.converge().await;
+            sleep(secs(60)).await;
+            let fine = round.settled().and_then(|()| round.undisturbed_residents());
+            fine.unwrap_or_else(|e| panic!("{rule}: {e}\n{}", round.node.picture()));
+        });
+    }
+}

@@ -100,3 +100,44 @@ fn a_manifest_that_breaks_later_keeps_its_pod_until_the_next_complete_look() {
         node.until("web is gone", secs(60), |n| n.is_gone("web")).await;
     });
 }
+
+#[test]
+fn two_manifests_with_one_uid_do_not_fight_over_it() {
+    run(async |node| {
+        let named = |name: &str| {
+            simple(name, "").replace(&format!("{{name: {name}}}"), &format!("{{name: {name}, uid: same}}"))
+        };
+        node.put("a.yaml", &named("a"));
+        node.put("b.yaml", &named("b"));
+        sleep(secs(30)).await;
+        let first: Vec<String> = node.running_ids();
+        assert_eq!(first.len(), 1, "{}", node.picture());
+        sleep(secs(120)).await;
+        assert_eq!(node.running_ids(), first, "{}", node.picture());
+        let row = node.handles().pods.view.get(&"same".into()).unwrap();
+        let worker = node.handles().workers.get(&"same".into()).unwrap();
+        assert_eq!(model::pod::name(&row.pod), model::pod::name(worker.pod.as_ref().unwrap()));
+    });
+}
+
+#[test]
+fn a_uid_that_is_a_path_leads_nowhere() {
+    run(async |node| {
+        let outside = node.world.dir.path().join("root/precious");
+        std::fs::create_dir_all(outside.join("volumes")).unwrap();
+        std::fs::write(outside.join("file"), "x").unwrap();
+        for (i, uid) in ["../precious", "a/../../precious", "..", "/", "a/b"].iter().enumerate() {
+            let text = simple(&format!("p{i}"), "").replace("}\nspec", &format!(", uid: '{uid}'}}\nspec"));
+            assert!(text.contains(uid));
+            node.put(&format!("p{i}.yaml"), &text);
+        }
+        sleep(secs(60)).await;
+        for i in 0..5 {
+            assert!(refused(&node, &format!("p{i}.yaml")).is_some(), "p{i} is not refused\n{}", node.picture());
+            node.take(&format!("p{i}.yaml"));
+        }
+        sleep(secs(120)).await;
+        assert!(outside.join("file").exists());
+        assert!(node.running_ids().is_empty());
+    });
+}
