@@ -11,8 +11,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use actor::Kernel;
-use fakes::runtime::{ExecReply, Program, Pull};
-use sim::{LIMIT, SimNode};
+use fakes::FakeRuntime;
+use fakes::runtime::{ExecReply, Features, Program, Pull};
+use model::Timestamp;
+use sim::{LIMIT, SimNode, World};
 use tokio::time::sleep;
 use tonic::Code;
 
@@ -118,8 +120,10 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    async fn new(kernel: &Kernel) -> Self {
-        let node = SimNode::start(kernel);
+    async fn new(kernel: &Kernel, features: Features) -> Self {
+        let now = Timestamp(kernel.clock().unix_nanos());
+        let mut node = SimNode::down(World::with_runtime(FakeRuntime::at(features, now)), kernel);
+        node.boot();
         node.world.runtime.add_images(&["app:1", "app:2", "tool:1"]);
         node.world.runtime.program("quick", &[Program::exits(secs(1), 0)]);
         node.world.runtime.program("crash", &[Program::exits(secs(1), 1)]);
@@ -147,7 +151,12 @@ impl Round {
 
     /// A node after two rounds without faults.
     pub(crate) async fn undisturbed(kernel: &Kernel) -> Self {
-        let mut round = Round::new(kernel).await;
+        Self::undisturbed_on(kernel, Features::containerd_1_6()).await
+    }
+
+    /// As [`Round::undisturbed`], on a runtime of another kind.
+    pub(crate) async fn undisturbed_on(kernel: &Kernel, features: Features) -> Self {
+        let mut round = Round::new(kernel, features).await;
         for _ in 0..2 {
             round.case(None).await.unwrap_or_else(|e| panic!("without any fault: {e}"));
         }

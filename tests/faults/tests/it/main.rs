@@ -16,6 +16,7 @@ mod runtime;
 mod seeds;
 mod start;
 mod stop;
+mod tiers;
 mod volumes;
 
 use std::cell::RefCell;
