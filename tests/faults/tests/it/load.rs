@@ -114,3 +114,51 @@ fn pods_that_run_are_admitted_again_before_those_that_do_not() {
         assert_eq!(node.phase("job"), "Succeeded");
     });
 }
+
+/// A pod whose UID stays the same over edits.
+fn labelled(n: usize) -> String {
+    simple("web", "").replace("{name: web}", &format!("{{name: web, uid: same, labels: {{n: '{n}'}}}}"))
+}
+
+#[test]
+fn a_worker_that_was_flooded_has_the_newest_state_in_the_end() {
+    run(async |node| {
+        node.put("web.yaml", &labelled(0));
+        node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
+        node.fault("pod-worker: stall(20s)@turn:UpdatePod#1");
+        for n in 1..100 {
+            node.put("web.yaml", &labelled(n));
+            sleep(std::time::Duration::from_millis(30)).await;
+        }
+        let refused = |n: &SimNode| {
+            n.kernel
+                .directory()
+                .actors()
+                .iter()
+                .find(|a| a.name.starts_with("pod-worker/"))
+                .map_or(0, |a| a.rejected_tells)
+        };
+        assert!(refused(&node) > 0, "the mailbox was never full");
+        node.until("the worker knows the newest", secs(40), |n| {
+            let row = n.handles().workers.get(&"same".into()).unwrap();
+            row.pod.as_ref().unwrap().metadata.labels.as_ref().unwrap()["n"] == "99"
+        })
+        .await;
+        assert_eq!(node.count("StartContainer").values().sum::<usize>(), 1);
+    });
+}
+
+#[test]
+fn a_flooded_worker_does_not_miss_that_its_pod_is_gone() {
+    run(async |node| {
+        node.put("web.yaml", &labelled(0));
+        node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
+        node.fault("pod-worker: stall(20s)@turn:UpdatePod#1");
+        for n in 1..60 {
+            node.put("web.yaml", &labelled(n));
+            sleep(std::time::Duration::from_millis(30)).await;
+        }
+        node.take("web.yaml");
+        node.until("web is gone", LIMIT, |n| n.is_gone("web") && n.running_ids().is_empty()).await;
+    });
+}

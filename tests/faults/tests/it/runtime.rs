@@ -165,3 +165,25 @@ fn a_stop_that_fails_is_tried_again_until_the_pod_is_gone() {
         assert!(node.running_ids().is_empty());
     });
 }
+
+#[test]
+fn a_daemon_that_starts_while_the_runtime_is_away_decides_nothing_until_it_is_there() {
+    run(async |mut node| {
+        let ids = ten_pods(&node).await;
+        let doomed = node.running_id("p0", "app").unwrap();
+        node.kill().await;
+        node.world.runtime.down();
+        node.take("p0.yaml");
+        node.put("new.yaml", &simple("new", ""));
+        node.boot();
+        sleep(secs(100)).await;
+        assert_eq!(node.running_ids(), ids);
+        node.world.runtime.up();
+        node.until("nine of ten and the new one", LIMIT, |n| {
+            n.running_ids().len() == 10 && n.is_ready("new") && n.is_ready("p9") && n.is_gone("p0")
+        })
+        .await;
+        assert!(ids.iter().filter(|id| **id != doomed).all(|id| node.running_ids().contains(id)));
+        assert!(node.restarts().values().all(|n| *n == 0));
+    });
+}
