@@ -450,6 +450,11 @@ impl PodManager {
         self.gc_wanted = false;
         // Said again now and then, as nobody tells whether it was heard.
         self.retained.clear();
+        // Rows that somebody followed to the end of their pod.
+        self.deps.probes.view.sweep();
+        self.deps.workers.sweep();
+        self.deps.volumes.view.sweep();
+        self.deps.cgroups.view.sweep();
         if std::mem::replace(&mut self.gc_running, true) {
             return;
         }

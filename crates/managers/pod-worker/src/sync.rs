@@ -54,6 +54,8 @@ impl Job {
             self.event(EventType::Warning, "FailedSync", format!("error determining status: {e}"));
             Failure::new(format!("error determining status: {e}"))
         })?;
+        // Marks of containers that are gone serve nobody.
+        self.memo.record.failed_starts.retain(|id| observed.containers.iter().any(|c| c.id.as_str() == id));
         if self.memo.record.started_ns == 0 {
             self.memo.record.started_ns = self.now().0;
         }

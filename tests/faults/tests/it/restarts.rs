@@ -2,7 +2,8 @@
 
 use contract::pod_worker::WorkerPhase;
 use fakes::runtime::Program;
-use sim::LIMIT;
+use ports::journal::Journal as _;
+use sim::{LIMIT, SimNode};
 use tokio::time::sleep;
 
 use crate::{pod, run, secs, simple, times};
@@ -204,5 +205,28 @@ fn a_container_that_cannot_start_is_replaced_after_its_back_off() {
         node.until("the reason is shown", LIMIT, |n| n.state("web", "app").starts_with("waiting:")).await;
         node.until("web is ready", secs(120), |n| n.is_ready("web")).await;
         assert_eq!(node.container_status("web", "app").unwrap().restart_count, 2);
+    });
+}
+
+#[test]
+fn what_is_remembered_of_a_pod_does_not_grow_with_its_failures() {
+    run(async |node| {
+        node.world.runtime.program("app", &[Program::cannot_start("exec: no such file")]);
+        node.world.runtime.program("other", &[Program::exits(secs(1), 1)]);
+        let spec = "\n  containers:\n  - {name: app, image: 'app:1'}\n  - {name: other, image: 'app:1'}";
+        node.put("web.yaml", &pod("web", spec));
+        let line = |n: &SimNode| {
+            let keys = n.world.journal.keys("worker/").unwrap();
+            assert_eq!(keys.len(), 1, "{keys:?}");
+            n.world.journal.load(&keys[0]).unwrap().unwrap().len()
+        };
+        sleep(secs(600)).await;
+        let early = line(&node);
+        sleep(secs(7200)).await;
+        assert!(node.instances("web", "app").last().unwrap().attempt > 20);
+        assert!(line(&node) < early + 200, "{early} bytes became {}", line(&node));
+        node.take("web.yaml");
+        node.until("web is gone", LIMIT, |n| n.is_gone("web")).await;
+        assert!(node.world.journal.keys("worker/").unwrap().is_empty());
     });
 }

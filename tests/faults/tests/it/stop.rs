@@ -145,3 +145,33 @@ fn a_pod_that_is_removed_while_it_starts_is_stopped_and_gone() {
         });
     }
 }
+
+#[test]
+fn boards_forget_pods_that_are_gone() {
+    run(async |node| {
+        for i in 0..5 {
+            let name = format!("p{i}");
+            let probed = "\n  containers:\n  - {name: app, image: 'app:1', livenessProbe: {exec: {command: [ok]}}}";
+            node.put(&format!("{name}.yaml"), &pod(&name, probed));
+        }
+        node.until("all are ready", LIMIT, |n| (0..5).all(|i| n.is_ready(&format!("p{i}")))).await;
+        for i in 0..5 {
+            node.take(&format!("p{i}.yaml"));
+        }
+        node.until("all are gone", LIMIT, |n| (0..5).all(|i| n.is_gone(&format!("p{i}")))).await;
+        tokio::time::sleep(secs(200)).await;
+        let h = node.handles();
+        let boards = [
+            format!("{:?}", h.pods.view),
+            format!("{:?}", h.workers),
+            format!("{:?}", h.status.view),
+            format!("{:?}", h.runtime.view.pods),
+            format!("{:?}", h.probes.view),
+            format!("{:?}", h.volumes.view),
+            format!("{:?}", h.cgroups.view),
+        ];
+        assert!(boards.iter().all(|b| b.starts_with("Board(0 rows")), "{boards:?}");
+        let actors = node.kernel.directory().actors();
+        assert!(!actors.iter().any(|a| a.name.starts_with("pod-worker/")), "{actors:?}");
+    });
+}
