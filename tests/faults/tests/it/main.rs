@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod adoption;
+mod book;
 mod chaos;
 mod edits;
 mod evict;
