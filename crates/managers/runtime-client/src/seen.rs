@@ -41,11 +41,22 @@ pub(crate) fn merge(old: &PodObservation, seen: Seen, ids: &impl Ids) -> Option<
     }
     for s in seen.sandboxes.into_iter().filter(|s| !ids.is_gone(s.id.as_str())) {
         let before = old.sandboxes.iter().find(|o| o.id == s.id);
-        next.sandboxes.push(before.filter(|o| s.ready && !o.ready).cloned().unwrap_or(s));
+        let s = before.filter(|o| s.ready && !o.ready).cloned().unwrap_or(s);
+        // Two events of one moment tell of it twice.
+        match next.sandboxes.iter_mut().find(|n| n.id == s.id) {
+            Some(n) if s.ready && !n.ready => {}
+            Some(n) => *n = s,
+            None => next.sandboxes.push(s),
+        }
     }
     for c in seen.containers.into_iter().filter(|c| !ids.is_gone(c.id.as_str())) {
         let before = old.containers.iter().find(|o| o.id == c.id);
-        next.containers.push(before.filter(|o| age(o.state) > age(c.state)).cloned().unwrap_or(c));
+        let c = before.filter(|o| age(o.state) > age(c.state)).cloned().unwrap_or(c);
+        match next.containers.iter_mut().find(|n| n.id == c.id) {
+            Some(n) if age(n.state) > age(c.state) => {}
+            Some(n) => *n = c,
+            None => next.containers.push(c),
+        }
     }
     for s in &old.sandboxes {
         if keep(s.id.as_str()) && !next.sandboxes.iter().any(|n| n.id == s.id) {

@@ -95,6 +95,17 @@ fn a_look_changes_what_is_known() {
     let rows: Vec<(&str, PodObservation, Seen, Known, &str)> = vec![
         ("nothing becomes a pod", pod(vec![], vec![]), whole(vec![s()], vec![]), none(), "s1+"),
         (
+            "what is told twice is there once, as far as it has come",
+            pod(vec![], vec![]),
+            Seen {
+                sandboxes: vec![s(), sandbox("s1", 0, false), s()],
+                containers: vec![c("c1", "a", Created), c("c1", "a", Exited), c("c1", "a", Running)],
+                ..Seen::default()
+            },
+            none(),
+            "s1- c1:Exited",
+        ),
+        (
             "a part changes that part",
             pod(vec![s()], both()),
             part(vec![c("c1", "a", Exited)]),
