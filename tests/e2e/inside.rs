@@ -132,3 +132,23 @@ fn container_changes_are_told_by_events_and_not_by_the_relist() {
     assert_eq!(info["events"], want, "{info}");
     assert_eq!(info["divergences"], 0, "{info}");
 }
+
+#[test]
+fn a_host_port_leads_to_the_container() {
+    let node = Node::start();
+    let serve = "while :; do echo -e 'HTTP/1.0 200 OK\\r\\n\\r\\nhello' | nc -l -p 80; done";
+    let ports = "    ports: [{containerPort: 80, hostPort: 31948}]\n";
+    node.put("served", &format!("  terminationGracePeriodSeconds: 1\n  containers:\n{}", shell("main", serve, ports)));
+    node.wait_running("served");
+    let address = format!("{}:31948", node.bed.node_ip());
+    let ask = || -> std::io::Result<String> {
+        use std::io::{Read, Write};
+        let mut stream = std::net::TcpStream::connect(&address)?;
+        stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        Ok(text)
+    };
+    let answer = testbed::wait_until("the host port to answer", crate::node::SOON, || ask().map_err(|e| e.to_string()));
+    assert!(answer.expect("an answer").contains("hello"));
+}

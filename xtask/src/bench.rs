@@ -47,6 +47,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let program = workspace::build_bosun(!args.debug)?;
     let mut bed = TestBed::start(Options { say: |s| eprintln!("  {s}"), ..Options::default() })?;
     let mut report = Report::default();
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let load = load.split_whitespace().next().unwrap_or("?").to_owned();
+    eprintln!("  load average {load}: times say little on a busy machine");
     let done = rounds(args, &mut bed, program, &mut report);
     let left = bed.close();
     match args.output.as_str() {
@@ -77,7 +80,7 @@ fn rounds(args: &Args, bed: &mut TestBed, program: std::path::PathBuf, report: &
     }
     let needs_many = ["many", "memory", "cpu", "panic", "adopt"].iter().any(|r| args.wants(r));
     if needs_many {
-        starts::many(bed, &bosun, args.pods, many.as_ref(), report).context("round many")?;
+        let took = starts::many(bed, &bosun, args.pods, report).context("round many")?;
         if args.wants("memory") {
             idle(Duration::from_secs(5));
             report.add(&format!("RSS, {} pods", args.pods), steady::rss(&bosun)?, Unit::MiB, Some(28.0), String::new());
@@ -91,7 +94,11 @@ fn rounds(args: &Args, bed: &mut TestBed, program: std::path::PathBuf, report: &
         if args.wants("adopt") {
             faults::adoption(bed, &mut bosun, args.pods, report).context("round adopt")?;
         }
-        starts::remove_many(bed, &bosun, many.as_ref(), report).context("round many, removal")?;
+        let removed = starts::remove_many(bed, &bosun, report).context("round many, removal")?;
+        if let Some(before) = &many {
+            let after = floor::measure(bed, args.pods, 8).context("floor of many, again")?;
+            starts::compare(args.pods, [took, removed], [before, &after], report);
+        }
     }
     Ok(())
 }

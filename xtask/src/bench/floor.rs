@@ -16,6 +16,8 @@ pub(super) struct Floor {
     pub(super) remove: Duration,
     /// The three calls of each pod.
     pub(super) each: Vec<Duration>,
+    /// Processor time of containerd for the starts, in seconds.
+    pub(super) containerd: f64,
 }
 
 /// Starts `count` pods, at most `lanes` at a time, then removes them the same way.
@@ -25,7 +27,8 @@ pub(super) fn measure(bed: &TestBed, count: usize, lanes: usize) -> anyhow::Resu
         let cri = Cri::new(&bed.socket(), bed.cgroup_root(), &bed.dir().join("logs"));
         cri.version().await.context("CRI Version")?;
         let gate = Arc::new(Semaphore::new(lanes));
-        let begin = Instant::now();
+        let cpu = || bed.containerd_pid().and_then(testbed::usage).map_or(0.0, |u| u.cpu.as_secs_f64());
+        let (begin, before) = (Instant::now(), cpu());
         let tasks: Vec<_> = (0..count)
             .map(|n| {
                 let (cri, gate) = (cri.clone(), Arc::clone(&gate));
@@ -43,7 +46,7 @@ pub(super) fn measure(bed: &TestBed, count: usize, lanes: usize) -> anyhow::Resu
             sandboxes.push(sandbox);
             each.push(took);
         }
-        let start = begin.elapsed();
+        let (start, containerd) = (begin.elapsed(), cpu() - before);
         let begin = Instant::now();
         let tasks: Vec<_> = sandboxes
             .into_iter()
@@ -58,6 +61,6 @@ pub(super) fn measure(bed: &TestBed, count: usize, lanes: usize) -> anyhow::Resu
         for task in tasks {
             task.await??;
         }
-        Ok(Floor { start, remove: begin.elapsed(), each })
+        Ok(Floor { start, remove: begin.elapsed(), each, containerd })
     })
 }

@@ -120,18 +120,23 @@ impl Cri {
     }
 
     /// The three calls of one pod with one container: RunPodSandbox, CreateContainer, StartContainer.
-    /// Answers the ids of sandbox and container.
+    /// They ask for what a kubelet asks for in a plain pod (as recorded in tests/golden): DNS, hosts file, termination
+    /// log, cgroup values, masked paths. Answers the ids of sandbox and container.
     ///
     /// # Errors
     /// What the runtime answers.
     pub async fn start_pause_pod(&self, name: &str, image: &str, command: &[&str]) -> Result<(String, String), Status> {
         let config = self.sandbox(name);
-        let _ = std::fs::create_dir_all(&config.log_directory);
+        let files = self.logs.join(name);
+        let made = std::fs::create_dir_all(&files)
+            .and_then(|()| std::fs::write(files.join("hosts"), "127.0.0.1\tlocalhost\n"))
+            .and_then(|()| std::fs::write(files.join("termination-log"), ""));
+        made.map_err(|e| Status::internal(e.to_string()))?;
         let request = v1::RunPodSandboxRequest { config: Some(config.clone()), ..Default::default() };
         let sandbox: v1::RunPodSandboxResponse = self.call("RuntimeService", "RunPodSandbox", request).await?;
         let request = v1::CreateContainerRequest {
             pod_sandbox_id: sandbox.pod_sandbox_id.clone(),
-            config: Some(container(image, command)),
+            config: Some(container(image, command, &files)),
             sandbox_config: Some(config),
         };
         let created: v1::CreateContainerResponse = self.call("RuntimeService", "CreateContainer", request).await?;
@@ -159,8 +164,10 @@ impl Cri {
             cgroup_parent: format!("{}/{name}", self.cgroup_parent),
             security_context: Some(v1::LinuxSandboxSecurityContext {
                 namespace_options: Some(namespaces),
+                seccomp: Some(v1::SecurityProfile::default()),
                 ..Default::default()
             }),
+            resources: Some(resources(0)),
             ..Default::default()
         };
         v1::PodSandboxConfig {
@@ -172,6 +179,7 @@ impl Cri {
             }),
             hostname: name.to_owned(),
             port_mappings: self.ports.clone(),
+            dns_config: Some(v1::DnsConfig { servers: vec!["127.0.0.1".to_owned()], ..Default::default() }),
             log_directory: self.logs.join(name).to_string_lossy().into_owned(),
             linux: Some(linux),
             ..Default::default()
@@ -193,13 +201,51 @@ pub(crate) fn ready(socket: &Path) -> Result<(), String> {
     std::thread::scope(|scope| scope.spawn(ask).join().unwrap_or_else(|_| Err("the asking thread panicked".to_owned())))
 }
 
-fn container(image: &str, command: &[&str]) -> v1::ContainerConfig {
+/// What a best-effort container gets.
+fn resources(oom_score_adj: i64) -> v1::LinuxContainerResources {
+    v1::LinuxContainerResources { cpu_period: 100_000, cpu_shares: 2, oom_score_adj, ..Default::default() }
+}
+
+/// Paths of `/proc` and `/sys` that a kubelet hides from, or makes read-only for, a container without `procMount`.
+const MASKED: &[&str] = &[
+    "/proc/asound",
+    "/proc/acpi",
+    "/proc/interrupts",
+    "/proc/kcore",
+    "/proc/keys",
+    "/proc/latency_stats",
+    "/proc/timer_list",
+    "/proc/timer_stats",
+    "/proc/sched_debug",
+    "/proc/scsi",
+    "/sys/firmware",
+    "/sys/devices/virtual/powercap",
+];
+const READ_ONLY: &[&str] = &["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
+
+fn container(image: &str, command: &[&str], files: &Path) -> v1::ContainerConfig {
+    let owned = |list: &[&str]| list.iter().map(|w| (*w).to_owned()).collect::<Vec<_>>();
+    let mount = |container_path: &str, file: &str| v1::Mount {
+        container_path: container_path.to_owned(),
+        host_path: files.join(file).to_string_lossy().into_owned(),
+        ..Default::default()
+    };
+    let security_context = v1::LinuxContainerSecurityContext {
+        namespace_options: Some(v1::NamespaceOption { pid: v1::NamespaceMode::Container as i32, ..Default::default() }),
+        masked_paths: owned(MASKED),
+        readonly_paths: owned(READ_ONLY),
+        ..Default::default()
+    };
     v1::ContainerConfig {
         metadata: Some(v1::ContainerMetadata { name: "main".to_owned(), attempt: 0 }),
         image: Some(v1::ImageSpec { image: image.to_owned(), ..Default::default() }),
-        command: command.iter().map(|w| (*w).to_owned()).collect(),
+        command: owned(command),
+        mounts: vec![mount("/etc/hosts", "hosts"), mount("/dev/termination-log", "termination-log")],
         log_path: "main/0.log".to_owned(),
-        linux: Some(v1::LinuxContainerConfig::default()),
+        linux: Some(v1::LinuxContainerConfig {
+            resources: Some(resources(1000)),
+            security_context: Some(security_context),
+        }),
         ..Default::default()
     }
 }

@@ -54,8 +54,10 @@ pub fn usage(pid: u32) -> Option<Usage> {
         let line = status.lines().find_map(|l| l.strip_prefix(name))?;
         line.split_whitespace().next()?.parse::<u64>().ok()
     };
-    // schedstat counts nanoseconds; the ticks of stat are too coarse for an idle daemon.
-    let cpu = cpu_of_threads(pid).unwrap_or_else(|| Duration::from_millis(stat.cpu_ticks * 10));
+    // schedstat counts nanoseconds, where the ticks of stat are too coarse for an idle daemon; but only stat knows what
+    // ended threads used.
+    let ticks = Duration::from_millis(stat.cpu_ticks * 10);
+    let cpu = cpu_of_threads(pid).map_or(ticks, |exact| exact.max(ticks));
     Some(Usage { rss_kib: field("VmRSS:")?, cpu, threads: field("Threads:")? })
 }
 
