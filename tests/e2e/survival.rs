@@ -103,8 +103,7 @@ fn killed_actors_cost_no_container() {
     }
     // Work for everybody, so that each rule strikes.
     node.put("new", &format!("  containers:\n{}", shell("main", "exec sleep 1000", "")));
-    let runs = |p: &serde_json::Value| state(p, "running").is_object().then_some(());
-    node.bosun.wait_pod("new", "to run", 4 * SOON, runs).unwrap_or_else(|e| panic!("{e}"));
+    node.wait_running("new");
     let restarts = node.bosun.actors().expect("actors").iter().filter(|a| a["restarts"].as_u64() > Some(0)).count();
     assert!(restarts > 0, "no rule struck");
     assert_eq!(node.bosun.pid(), pid);
