@@ -14,7 +14,7 @@ use contract::pod_worker::{
     GrantStart, KillRequest, PodWorkerHandle, UpdateKind, UpdatePod, WorkerFactory, WorkersView,
 };
 use contract::probe::{ProbeHandle, RetainProbes};
-use contract::runtime::RuntimeHandle;
+use contract::runtime::{RuntimeHandle, RuntimeInfo};
 use contract::status::{RetainPodStatuses, StatusHandle};
 use contract::view::Board;
 use contract::volume::VolumeHandle;
@@ -93,7 +93,7 @@ pub struct PodManager {
     pub(crate) desired: BTreeMap<Source, BTreeMap<PodUid, Arc<Pod>>>,
     pub(crate) rejected: BTreeMap<PodUid, (String, String)>,
     seen: BTreeSet<Source>,
-    /// Sets that came before the runtime was listed for the first time.
+    /// Sets that came before the runtime was known.
     postponed: BTreeMap<Source, Vec<Arc<Pod>>>,
     arrivals: Vec<PodUid>,
     restart_requested: BTreeSet<PodUid>,
@@ -117,7 +117,7 @@ impl Actor for PodManager {
         ctx.every(housekeeping, |act, ctx| act.keep_house(ctx));
         ctx.every(gc, |act, ctx| act.collect_garbage(ctx));
         ctx.watch(self.deps.runtime.view.info.subscribe(), |act, info, ctx| {
-            if info.listed {
+            if is_known(&info) {
                 for (source, pods) in std::mem::take(&mut act.postponed) {
                     act.set_pods(SetPods { source, pods }, ctx);
                 }
@@ -469,12 +469,17 @@ impl PodManager {
     }
 }
 
+/// The runtime was listed and asked for its status, at least once.
+fn is_known(info: &RuntimeInfo) -> bool {
+    info.listed && !info.name.is_empty()
+}
+
 impl Handler<SetPods> for PodManager {
     type Result = ();
 
     fn handle(&mut self, msg: SetPods, ctx: &mut Ctx<Self>) {
-        if !self.deps.runtime.view.info.get().listed {
-            // What runs already is not known yet: nothing can be decided (pod-lifecycle 1.2).
+        if !is_known(&self.deps.runtime.view.info.get()) {
+            // What runs already and whether there is a network is not known yet: nothing can be decided (pod-lifecycle 1.2).
             self.postponed.insert(msg.source, msg.pods);
             return;
         }

@@ -318,3 +318,19 @@ fn a_pod_that_is_being_replaced_when_the_daemon_dies_is_replaced_in_the_end() {
         assert_eq!(node.workers("web").len(), 1);
     });
 }
+
+#[test]
+fn a_starting_daemon_does_not_take_the_network_for_broken() {
+    run(async |mut node| {
+        node.put("web.yaml", &simple("web", ""));
+        node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
+        assert!(!node.has_event("web", "NetworkNotReady"));
+        node.kill().await;
+        // The runtime takes its time to say how it is.
+        node.world.runtime.inject(fakes::runtime::Fault::delay("Status", secs(2)).times(1));
+        node.put("late.yaml", &simple("late", ""));
+        node.boot();
+        node.until("late is ready", LIMIT, |n| n.is_ready("late") && n.is_ready("web")).await;
+        assert!(!node.has_event("web", "NetworkNotReady") && !node.has_event("late", "NetworkNotReady"));
+    });
+}
