@@ -245,3 +245,19 @@ pub trait HostInfo: Send + Sync + 'static {
     /// `/sys/devices/system/cpu/cpuN/thermal_throttle` for each possible processor that has one.
     fn thermal_throttle_paths(&self) -> Vec<PathBuf>;
 }
+
+/// Removes a container's log and its rotated siblings (`<log>`, `<log>.*`). Absent is success.
+///
+/// # Errors
+/// The folder cannot be read, or a file not removed.
+pub fn remove_log_files(fs: &dyn HostFs, log: &Path) -> HostResult<()> {
+    let (Some(dir), Some(name)) = (log.parent(), log.file_name().and_then(|n| n.to_str())) else { return Ok(()) };
+    let entries = match fs.list_dir(dir) {
+        Err(e) if e.is_not_found() => return Ok(()),
+        other => other?,
+    };
+    for entry in entries.iter().filter(|e| !e.is_dir && e.name.starts_with(name)) {
+        fs.remove_file(&dir.join(&entry.name))?;
+    }
+    Ok(())
+}

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, Ctx, Deferred, Handler, supervised};
+use actor::{Actor, Ctx, Deferred, Handler, on_pool, supervised};
 use cgroup_values::tree::Reservations;
 use cgroup_values::{LimitRules, NodeFacts, PodTree};
 use contract::cgroup::{CgroupError, EnsurePodCgroup, PodCgroup, PodCgroupRow, RemovePodCgroup, ThrottlePodCgroup};
@@ -16,7 +16,8 @@ use model::{PodUid, pod};
 use ports::host::CgroupFs;
 
 use crate::effects;
-use crate::serial::{Serial, on_pool};
+
+use crate::Serial;
 use crate::state::State;
 
 /// How often the tiers are written and the tree is looked at without an occasion; also the pause between tries to limit

@@ -10,7 +10,6 @@
 
 mod actor;
 mod effects;
-mod serial;
 mod state;
 mod survey;
 
@@ -18,5 +17,6 @@ mod survey;
 mod tests;
 
 pub use crate::actor::{CgroupManager, Config, Deps};
-pub use crate::serial::Serial;
+/// Order among the effects on one pod; made once for the life of the node.
+pub type Serial = ::actor::Serial<model::PodUid>;
 pub use crate::survey::{Survey, survey};

@@ -10,7 +10,7 @@ use contract::volume::RemovePodDir;
 use futures::StreamExt;
 use model::runtime::ContainerState;
 use model::{PodUid, Timestamp};
-use ports::host::{HostFs, HostResult};
+use ports::host::{HostFs, HostResult, remove_log_files};
 use std::time::Duration;
 
 use crate::actor::{Config, Deps};
@@ -184,19 +184,6 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> HostResult<T> + Send
         Ok(Err(e)) => Err(actor::chain(&e)),
         Err(e) => Err(e.to_string()),
     }
-}
-
-/// `<log>` and its rotated siblings `<log>.*`.
-fn remove_log_files(fs: &dyn HostFs, log: &Path) -> HostResult<()> {
-    let (Some(dir), Some(name)) = (log.parent(), log.file_name().and_then(|n| n.to_str())) else { return Ok(()) };
-    let entries = match fs.list_dir(dir) {
-        Err(e) if e.is_not_found() => return Ok(()),
-        other => other?,
-    };
-    for entry in entries.iter().filter(|e| !e.is_dir && e.name.starts_with(name)) {
-        fs.remove_file(&dir.join(&entry.name))?;
-    }
-    Ok(())
 }
 
 /// Removes the log folders of pods for which `gone` says yes.

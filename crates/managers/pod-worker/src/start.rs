@@ -16,7 +16,7 @@ use pod_plan::{ContainerStart, How, KillReason};
 use pod_status::WaitingReason;
 
 use crate::config::{PodVolumes, Wanted};
-use crate::job::{Failure, Job, Retry, image_of, text};
+use crate::job::{Failure, Job, Retry, image_of};
 use crate::kill::Victim;
 
 /// A pull may take hours; the ask is bounded all the same.
@@ -291,7 +291,7 @@ impl Job {
     pub(crate) async fn remove_instance(&self, id: &ContainerId, log_path: &str) -> Result<(), String> {
         if !log_path.is_empty() {
             let log = std::path::PathBuf::from(log_path);
-            let removed = self.on_host(move |fs| remove_log_files(fs, &log)).await;
+            let removed = self.on_host(move |fs| ports::host::remove_log_files(fs, &log)).await;
             if let Err(e) = removed {
                 tracing::warn!(uid = %self.uid, container = %id, error = e, "log files are not removed");
             }
@@ -306,18 +306,4 @@ fn ephemeral_target(pod: &model::core::Pod, kind: ContainerKind, name: &str) -> 
         return None;
     }
     model::pod::ephemeral_containers(pod).find(|(c, _)| c.name == name).and_then(|(_, target)| target)
-}
-
-/// `<log>` and its rotated siblings `<log>.*`.
-fn remove_log_files(fs: &dyn ports::host::HostFs, log: &std::path::Path) -> ports::host::HostResult<()> {
-    let (Some(dir), Some(name)) = (log.parent(), log.file_name()) else { return Ok(()) };
-    let name = text(std::path::Path::new(name));
-    let entries = match fs.list_dir(dir) {
-        Err(e) if e.is_not_found() => return Ok(()),
-        other => other?,
-    };
-    for entry in entries.iter().filter(|e| !e.is_dir && e.name.starts_with(&name)) {
-        fs.remove_file(&dir.join(&entry.name))?;
-    }
-    Ok(())
 }

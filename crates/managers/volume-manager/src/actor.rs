@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use actor::{Actor, Clock, Ctx, Deferred, FaultHandle, Handler, supervised};
+use actor::{Actor, Clock, Ctx, Deferred, FaultHandle, Handler, on_pool, supervised};
 use contract::event::EventHandle;
 use contract::view::Board;
 use contract::volume::{
@@ -18,7 +18,8 @@ use model::{PodUid, pod};
 use ports::host::{HostFs, Mounter};
 
 use crate::layout::{PodLayout, pods};
-use crate::serial::{Serial, on_pool};
+
+use crate::Serial;
 use crate::set_up::{self, Failed};
 use crate::tear_down::{self, Proof};
 use crate::{sub_path, wanted};

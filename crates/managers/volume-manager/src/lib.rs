@@ -16,7 +16,6 @@
 mod actor;
 mod layout;
 mod ownership;
-mod serial;
 mod set_up;
 mod sub_path;
 mod tear_down;
@@ -26,4 +25,5 @@ mod wanted;
 mod tests;
 
 pub use crate::actor::{Config, Deps, VolumeManager};
-pub use crate::serial::Serial;
+/// Order among the effects on one pod; made once for the life of the node.
+pub type Serial = ::actor::Serial<model::PodUid>;
