@@ -111,10 +111,15 @@ impl RuntimeClient {
         run_of(&mut self.relisting).open.extend(changed.iter().cloned());
         for uid in changed {
             let slot = self.slots.get(&uid);
-            if slot.is_some_and(|s| !s.is_settled()) {
+            let (due, newer) = slot.map_or((false, false), |s| (!s.is_settled(), s.touched > seq));
+            if (due || newer) && !self.relisting.done {
+                // What the last generation did not finish is unknown, and what is looked at now may be a part only.
+                self.want(&uid, Want::fresh(), ctx);
+                self.wake(&uid, ctx);
+            } else if due {
                 // A look is due anyway, and it is newer than the lists.
                 self.wake(&uid, ctx);
-            } else if slot.is_some_and(|s| s.touched > seq) {
+            } else if newer {
                 run_of(&mut self.relisting).open.remove(&uid);
             } else {
                 let listed: Listed = lists.0.get(&uid).cloned().unwrap_or_default();
