@@ -1,0 +1,158 @@
+//! Which objects of its namespace a pod needs (node-and-resources 6.9, last paragraph).
+
+use std::collections::BTreeSet;
+
+use model::core::{EnvFromSource, EnvVarSource, Pod, PodSpec, Volume, VolumeProjection};
+use model::pod;
+
+/// Kinds of objects that a pod can name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum ObjectKind {
+    /// `ConfigMap`.
+    ConfigMap,
+    /// `Secret`.
+    Secret,
+    /// `ServiceAccount`: its tokens, not the object itself.
+    ServiceAccount,
+}
+
+impl ObjectKind {
+    /// The API's word for the kind.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "ConfigMap",
+            Self::Secret => "Secret",
+            Self::ServiceAccount => "ServiceAccount",
+        }
+    }
+
+    /// The API's word in paths; in the singular also that of error texts (`configmap "x" not found`).
+    #[must_use]
+    pub const fn plural(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "configmaps",
+            Self::Secret => "secrets",
+            Self::ServiceAccount => "serviceaccounts",
+        }
+    }
+}
+
+/// One object.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct ObjectRef {
+    /// Its kind.
+    pub kind: ObjectKind,
+    /// Its namespace, always the pod's.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Every object that the pod names, sorted, each once: ConfigMaps and Secrets of `env`, `envFrom`, volumes and projections,
+/// `imagePullSecrets` and secrets of drivers; the service account of token projections. Objects that may be absent
+/// (`optional`) are in, since they are watched too. Volumes count whether or not a container uses them, as for a kubelet.
+#[must_use]
+pub fn references(pod: &Pod) -> Vec<ObjectRef> {
+    let mut found = Found::default();
+    if let Some(spec) = &pod.spec {
+        found.spec(spec);
+    }
+    let namespace = pod::namespace(pod);
+    let of = |(kind, name): (ObjectKind, String)| ObjectRef { kind, namespace: namespace.to_owned(), name };
+    found.0.into_iter().map(of).collect()
+}
+
+/// The service account whose tokens the pod carries; `default` when it names none.
+#[must_use]
+pub fn service_account(pod: &Pod) -> &str {
+    let name = pod.spec.as_ref().and_then(|s| s.service_account_name.as_deref());
+    name.filter(|n| !n.is_empty()).unwrap_or("default")
+}
+
+/// Whether any volume of the pod holds a token of its service account.
+#[must_use]
+pub fn wants_token(pod: &Pod) -> bool {
+    let volumes = pod.spec.iter().flat_map(|s| s.volumes.iter().flatten());
+    volumes.flat_map(sources).any(|s| s.service_account_token.is_some())
+}
+
+fn sources(volume: &Volume) -> impl Iterator<Item = &VolumeProjection> {
+    volume.projected.iter().flat_map(|p| p.sources.iter().flatten())
+}
+
+#[derive(Default)]
+struct Found(BTreeSet<(ObjectKind, String)>);
+
+impl Found {
+    fn add(&mut self, kind: ObjectKind, name: &str) {
+        if !name.is_empty() {
+            self.0.insert((kind, name.to_owned()));
+        }
+    }
+
+    fn secret(&mut self, name: Option<&str>) {
+        self.add(ObjectKind::Secret, name.unwrap_or_default());
+    }
+
+    fn spec(&mut self, spec: &PodSpec) {
+        for secret in spec.image_pull_secrets.iter().flatten() {
+            self.secret(Some(&secret.name));
+        }
+        for c in spec.init_containers.iter().flatten().chain(&spec.containers) {
+            self.container(c.env_from.as_deref(), c.env.iter().flatten().filter_map(|e| e.value_from.as_ref()));
+        }
+        for c in spec.ephemeral_containers.iter().flatten() {
+            self.container(c.env_from.as_deref(), c.env.iter().flatten().filter_map(|e| e.value_from.as_ref()));
+        }
+        for volume in spec.volumes.iter().flatten() {
+            self.volume(volume);
+            self.driver(volume);
+            if sources(volume).any(|s| s.service_account_token.is_some()) {
+                let name = spec.service_account_name.as_deref().filter(|n| !n.is_empty()).unwrap_or("default");
+                self.add(ObjectKind::ServiceAccount, name);
+            }
+        }
+    }
+
+    fn container<'a>(&mut self, from: Option<&[EnvFromSource]>, values: impl Iterator<Item = &'a EnvVarSource>) {
+        for source in from.unwrap_or_default() {
+            self.add(ObjectKind::ConfigMap, source.config_map_ref.as_ref().map_or("", |r| &r.name));
+            self.secret(source.secret_ref.as_ref().map(|r| r.name.as_str()));
+        }
+        for value in values {
+            self.add(ObjectKind::ConfigMap, value.config_map_key_ref.as_ref().map_or("", |r| &r.name));
+            self.secret(value.secret_key_ref.as_ref().map(|r| r.name.as_str()));
+        }
+    }
+
+    fn volume(&mut self, volume: &Volume) {
+        self.add(ObjectKind::ConfigMap, volume.config_map.as_ref().map_or("", |v| &v.name));
+        self.secret(volume.secret.as_ref().and_then(|v| v.secret_name.as_deref()));
+        for source in sources(volume) {
+            self.add(ObjectKind::ConfigMap, source.config_map.as_ref().map_or("", |r| &r.name));
+            self.secret(source.secret.as_ref().map(|r| r.name.as_str()));
+        }
+    }
+
+    /// Secrets that volume drivers are handed.
+    fn driver(&mut self, v: &Volume) {
+        let local = [
+            v.csi.as_ref().and_then(|s| s.node_publish_secret_ref.as_ref()),
+            v.cephfs.as_ref().and_then(|s| s.secret_ref.as_ref()),
+            v.cinder.as_ref().and_then(|s| s.secret_ref.as_ref()),
+            v.flex_volume.as_ref().and_then(|s| s.secret_ref.as_ref()),
+            v.rbd.as_ref().and_then(|s| s.secret_ref.as_ref()),
+            v.scale_io.as_ref().map(|s| &s.secret_ref),
+            v.iscsi.as_ref().and_then(|s| s.secret_ref.as_ref()),
+            v.storageos.as_ref().and_then(|s| s.secret_ref.as_ref()),
+        ];
+        for secret in local.into_iter().flatten() {
+            self.secret(Some(&secret.name));
+        }
+        self.secret(v.azure_file.as_ref().map(|s| s.secret_name.as_str()));
+    }
+}
+
+#[cfg(test)]
+mod tests;
