@@ -55,9 +55,24 @@ pub struct SourcesView {
     pub delivered: bool,
 }
 
+/// What the source of the API server publishes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ApiSourceView {
+    /// A full set of the server has been delivered.
+    pub synced: bool,
+    /// What runs now comes from the pod store: the server has not been heard yet.
+    pub from_store: bool,
+    /// Pods in the last set.
+    pub pods: usize,
+    /// Last failure of list or watch; cleared by the next good answer.
+    pub error: Option<String>,
+}
+
 /// How others see ConfigSources.
 #[derive(Clone, Debug, Default)]
 pub struct ConfigSourcesHandle {
     /// What the sources hold.
     pub view: Published<SourcesView>,
+    /// The source of the API server.
+    pub api: Published<ApiSourceView>,
 }

@@ -13,7 +13,7 @@ pub struct Edges {
 
 /// All of them. `cargo xtask map` draws it into ARCHITECTURE.md.
 pub const EDGES: &[Edges] = &[
-    Edges { actor: "ConfigSources", asks: &["PodManager", "EventRecorder"], reads: &[] },
+    Edges { actor: "ConfigSources", asks: &["PodManager", "EventRecorder"], reads: &["NodeManager"] },
     Edges {
         actor: "PodManager",
         asks: &[
@@ -23,9 +23,10 @@ pub const EDGES: &[Edges] = &[
             "ProbeManager",
             "VolumeManager",
             "CgroupManager",
+            "ObjectStore",
             "EventRecorder",
         ],
-        reads: &["PodWorker", "RuntimeClient", "VolumeManager", "CgroupManager", "StatusManager"],
+        reads: &["PodWorker", "RuntimeClient", "VolumeManager", "CgroupManager", "StatusManager", "NodeManager"],
     },
     Edges {
         actor: "PodWorker",
@@ -36,21 +37,38 @@ pub const EDGES: &[Edges] = &[
             "ProbeManager",
             "StatusManager",
             "RuntimeClient",
+            "ObjectStore",
             "EventRecorder",
         ],
-        reads: &["RuntimeClient", "ProbeManager", "StatusManager"],
+        reads: &["RuntimeClient", "ProbeManager", "StatusManager", "NodeManager"],
     },
     Edges { actor: "ProbeManager", asks: &["RuntimeClient", "EventRecorder"], reads: &["StatusManager"] },
-    Edges { actor: "ImageManager", asks: &["EventRecorder"], reads: &[] },
-    Edges { actor: "VolumeManager", asks: &["EventRecorder"], reads: &[] },
+    Edges { actor: "ImageManager", asks: &["ObjectStore", "EventRecorder"], reads: &["RuntimeClient"] },
+    Edges { actor: "VolumeManager", asks: &["ObjectStore", "EventRecorder"], reads: &["ObjectStore"] },
     Edges { actor: "CgroupManager", asks: &["EventRecorder"], reads: &["PodManager"] },
-    Edges { actor: "StatusManager", asks: &[], reads: &[] },
+    Edges { actor: "StatusManager", asks: &[], reads: &["PodManager", "PodWorker"] },
+    Edges {
+        actor: "NodeManager",
+        asks: &["EventRecorder"],
+        reads: &["RuntimeClient", "PodManager", "VolumeManager", "ImageManager"],
+    },
+    Edges { actor: "CertificateManager", asks: &[], reads: &["NodeManager"] },
+    Edges { actor: "ObjectStore", asks: &[], reads: &[] },
     Edges { actor: "RuntimeClient", asks: &[], reads: &[] },
     Edges { actor: "EventRecorder", asks: &[], reads: &[] },
     Edges {
         actor: "Server",
         asks: &["PodManager"],
-        reads: &["PodManager", "PodWorker", "StatusManager", "RuntimeClient", "ConfigSources", "EventRecorder"],
+        reads: &[
+            "PodManager",
+            "PodWorker",
+            "StatusManager",
+            "RuntimeClient",
+            "ConfigSources",
+            "EventRecorder",
+            "NodeManager",
+            "CertificateManager",
+        ],
     },
 ];
 

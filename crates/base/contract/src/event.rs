@@ -43,6 +43,8 @@ pub struct EventView {
     pub entries: VecDeque<Arc<EventEntry>>,
     /// Events dropped by the spam filter since the start of the daemon.
     pub dropped: u64,
+    /// Events given up on the way to the API server: refused, or no room left in the queue.
+    pub undelivered: u64,
 }
 
 /// How others reach the EventRecorder.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actor::{AskError, Inlet};
 use cri_api::v1::PodSandboxConfig;
-use model::core::Pod;
+use model::core::{Pod, Secret};
 
 use crate::view::Published;
 
@@ -24,6 +24,8 @@ pub struct EnsureImage {
     pub sandbox_config: Arc<PodSandboxConfig>,
     /// Empty: the default handler.
     pub runtime_handler: String,
+    /// The pod's `imagePullSecrets` that could be read, in order.
+    pub pull_secrets: Arc<[Arc<Secret>]>,
 }
 message!(EnsureImage => Result<EnsuredImage, ImageFailure>);
 

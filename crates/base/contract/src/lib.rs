@@ -34,11 +34,14 @@ macro_rules! protocol {
     };
 }
 
+pub mod certificates;
 pub mod cgroup;
 pub mod config_sources;
 pub mod edges;
 pub mod event;
 pub mod image;
+pub mod node;
+pub mod objects;
 pub mod pod_manager;
 pub mod pod_worker;
 pub mod probe;

@@ -45,6 +45,8 @@ pub struct DesiredPod {
     pub source: Source,
     /// Admission refused it: reason and message.
     pub rejected: Option<(String, String)>,
+    /// The mirror pod that the API server holds for a static pod.
+    pub mirror: Option<Arc<Pod>>,
 }
 
 /// How others reach PodManager.

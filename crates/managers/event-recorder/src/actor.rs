@@ -58,7 +58,7 @@ impl EventRecorder {
     }
 
     fn publish(&self) {
-        self.view.publish(EventView { entries: self.lines.clone(), dropped: self.dropped });
+        self.view.publish(EventView { entries: self.lines.clone(), dropped: self.dropped, undelivered: 0 });
     }
 }
 

@@ -242,7 +242,7 @@ impl PodManager {
     fn post(&mut self, source: Source, pod: &Arc<Pod>) {
         let uid = model::pod::uid(pod);
         let rejected = self.rejected.get(&uid).cloned();
-        self.deps.view.post(uid, Arc::new(DesiredPod { pod: pod.clone(), source, rejected }));
+        self.deps.view.post(uid, Arc::new(DesiredPod { pod: pod.clone(), source, rejected, mirror: None }));
     }
 
     /// LIFE-OF-A-POD 4/12: one worker per UID; updates coalesce there.

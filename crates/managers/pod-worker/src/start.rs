@@ -164,6 +164,7 @@ impl Job {
             pull_policy: container.image_pull_policy.clone().unwrap_or_else(|| "IfNotPresent".to_owned()),
             sandbox_config: site.sandbox_config.clone(),
             runtime_handler: String::new(),
+            pull_secrets: Arc::default(),
         };
         let mut signal = self.signal.clone();
         let asked = self.ask(&self.deps.images.ensure_image, ask, PULL_DEADLINE);

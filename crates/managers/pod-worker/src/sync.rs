@@ -353,6 +353,7 @@ impl Job {
                 pull_policy: image.pull_policy.clone().unwrap_or_else(|| "IfNotPresent".to_owned()),
                 sandbox_config: sandbox_config.clone(),
                 runtime_handler: String::new(),
+                pull_secrets: Arc::default(),
             };
             let answer = self.ask(&self.deps.images.ensure_image, ask, IMAGE_PULL_DEADLINE).await;
             let resolved = match answer.map_err(Into::into).and_then(|r| r) {

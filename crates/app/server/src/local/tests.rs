@@ -29,7 +29,8 @@ fn post_pod(views: &Views, uid: &str, namespace: &str, name: &str) {
         containers: vec![Container { name: "app".into(), ..Default::default() }],
         ..Default::default()
     });
-    let row = DesiredPod { pod: Arc::new(pod), source: contract::config_sources::Source::File, rejected: None };
+    let row =
+        DesiredPod { pod: Arc::new(pod), source: contract::config_sources::Source::File, rejected: None, mirror: None };
     views.pods.post(uid.into(), Arc::new(row));
 }
 

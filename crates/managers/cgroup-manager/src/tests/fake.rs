@@ -213,7 +213,7 @@ impl Bench {
     }
 
     pub(super) fn desire(&self, pod: &Arc<Pod>) {
-        let row = DesiredPod { pod: pod.clone(), source: Source::File, rejected: None };
+        let row = DesiredPod { pod: pod.clone(), source: Source::File, rejected: None, mirror: None };
         self.pods.post(model::pod::uid(pod), Arc::new(row));
     }
 

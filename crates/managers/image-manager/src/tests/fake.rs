@@ -211,6 +211,7 @@ pub(super) fn request(pod: &str, image: &str, policy: &str) -> EnsureImage {
         pull_policy: policy.into(),
         sandbox_config: Arc::new(v1::PodSandboxConfig { metadata: Some(metadata), ..v1::PodSandboxConfig::default() }),
         runtime_handler: String::new(),
+        pull_secrets: Arc::default(),
     }
 }
 

@@ -1,0 +1,217 @@
+//! ObjectStore: configMaps, secrets, tokens and services that pods of this node use. Asks nobody.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use actor::{AskError, Inlet};
+use model::core::{ConfigMap, Pod, Secret, Service};
+use model::{PodUid, Timestamp};
+
+use crate::view::Board;
+
+/// Kind of a referenced object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "named after the kinds")]
+pub enum ObjectKind {
+    ConfigMap,
+    Secret,
+}
+
+impl ObjectKind {
+    /// As error texts name it: `configmap`, `secret`.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ConfigMap => "configmap",
+            Self::Secret => "secret",
+        }
+    }
+}
+
+/// Name of one referenced object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectRef {
+    /// Kind.
+    pub kind: ObjectKind,
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// Follow everything that this pod references, until it is released. Idempotent, latest wins.
+#[derive(Clone, Debug)]
+pub struct HoldObjects {
+    /// Pod.
+    pub pod: Arc<Pod>,
+}
+/// The pod is gone: what only it referenced is followed no more, its tokens are forgotten. Idempotent.
+#[derive(Clone, Debug)]
+pub struct ReleaseObjects {
+    /// Pod.
+    pub uid: PodUid,
+}
+/// Read one configMap. Waits at most a second for a first answer of the server.
+#[derive(Clone, Debug)]
+pub struct FetchConfigMap {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+/// Read one secret. Waits at most a second for a first answer of the server.
+#[derive(Clone, Debug)]
+pub struct FetchSecret {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+/// A token of the pod's service account, bound to the pod (TokenRequest). A cached one is answered while it is fresh;
+/// after a failed renewal the old one while it is valid (book interfaces.md 9.2).
+#[derive(Clone, Debug)]
+pub struct FetchToken {
+    /// Pod.
+    pub pod: Arc<Pod>,
+    /// Audience; empty: the API server's.
+    pub audience: String,
+    /// Life in seconds.
+    pub expiration_s: i64,
+}
+/// Services of one namespace and `default/kubernetes`, for environment variables.
+#[derive(Clone, Debug)]
+pub struct FetchServices {
+    /// Namespace.
+    pub namespace: String,
+}
+/// Annotations of a service account (credential providers).
+#[derive(Clone, Debug)]
+pub struct FetchServiceAccount {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+/// Handler and overhead of a RuntimeClass.
+#[derive(Clone, Debug)]
+pub struct FetchRuntimeClass {
+    /// Name.
+    pub name: String,
+}
+
+message! {
+    HoldObjects => (),
+    ReleaseObjects => (),
+    FetchConfigMap => Result<Arc<ConfigMap>, ObjectError>,
+    FetchSecret => Result<Arc<Secret>, ObjectError>,
+    FetchToken => Result<Token, ObjectError>,
+    FetchServices => Result<Arc<Vec<Arc<Service>>>, ObjectError>,
+    FetchServiceAccount => Result<ServiceAccountFacts, ObjectError>,
+    FetchRuntimeClass => Result<String, ObjectError>,
+}
+
+/// Why an object cannot be had. The text is what a kubelet shows in its events and waiting messages.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ObjectError {
+    /// `configmap "x" not found`.
+    #[error("{0}")]
+    NotFound(String),
+    /// `object "ns"/"name" not registered`.
+    #[error("{0}")]
+    NotRegistered(String),
+    /// Anything else: refused, not answered, not synced in time.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl ObjectError {
+    /// The object does not exist: `optional: true` forgives it.
+    #[must_use]
+    pub const fn is_not_found(&self) -> bool {
+        matches!(self, Self::NotFound(_))
+    }
+}
+
+impl From<AskError> for ObjectError {
+    fn from(e: AskError) -> Self {
+        Self::Failed(format!("object store: {e}"))
+    }
+}
+
+/// A service-account token.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token {
+    /// The token.
+    pub text: String,
+    /// When it ends.
+    pub expires_at: Timestamp,
+    /// When whoever wrote it down should fetch again.
+    pub refresh_at: Timestamp,
+}
+
+impl std::fmt::Debug for Token {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Token").field("text", &"<secret>").field("expires_at", &self.expires_at).finish()
+    }
+}
+
+/// What credential providers want to know of a service account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServiceAccountFacts {
+    /// UID.
+    pub uid: String,
+    /// Annotations.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// One row of the board: the newest version that is known here. Readers refetch when it moves.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectVersion {
+    /// `metadata.resourceVersion`; empty: the object does not exist.
+    pub resource_version: String,
+}
+
+/// How others reach ObjectStore.
+#[derive(Clone, Debug)]
+#[allow(missing_docs, reason = "each field is the route of the message it is named after")]
+pub struct ObjectHandle {
+    pub hold: Inlet<HoldObjects>,
+    pub release: Inlet<ReleaseObjects>,
+    pub config_map: Inlet<FetchConfigMap>,
+    pub secret: Inlet<FetchSecret>,
+    pub token: Inlet<FetchToken>,
+    pub services: Inlet<FetchServices>,
+    pub service_account: Inlet<FetchServiceAccount>,
+    pub runtime_class: Inlet<FetchRuntimeClass>,
+    pub view: Board<ObjectRef, ObjectVersion>,
+}
+
+impl Default for ObjectHandle {
+    fn default() -> Self {
+        Self {
+            hold: Inlet::unbound("ObjectStore.HoldObjects"),
+            release: Inlet::unbound("ObjectStore.ReleaseObjects"),
+            config_map: Inlet::unbound("ObjectStore.FetchConfigMap"),
+            secret: Inlet::unbound("ObjectStore.FetchSecret"),
+            token: Inlet::unbound("ObjectStore.FetchToken"),
+            services: Inlet::unbound("ObjectStore.FetchServices"),
+            service_account: Inlet::unbound("ObjectStore.FetchServiceAccount"),
+            runtime_class: Inlet::unbound("ObjectStore.FetchRuntimeClass"),
+            view: Board::new(),
+        }
+    }
+}
+
+protocol! {
+    /// What an ObjectStore answers.
+    ObjectStoreProtocol for ObjectHandle {
+        hold: HoldObjects,
+        release: ReleaseObjects,
+        config_map: FetchConfigMap,
+        secret: FetchSecret,
+        token: FetchToken,
+        services: FetchServices,
+        service_account: FetchServiceAccount,
+        runtime_class: FetchRuntimeClass,
+    }
+}

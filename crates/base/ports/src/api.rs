@@ -1,0 +1,93 @@
+//! The API server, as a node asks it (book interfaces.md 9).
+//!
+//! The trait is small and object safe: one call and one followed selection. Typed helpers stand in [`ApiExt`], so that an
+//! adapter, a fake and a fault injector each implement two methods. Throttling, connection reuse, credentials and the
+//! list-and-watch engine (bookmarks, relist on 410, back-off) belong to the implementation.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use model::core::{ConfigMap, Node, Pod, Secret, Service};
+use model::k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use model::k8s_openapi::api::node::v1::RuntimeClass;
+
+mod error;
+mod ext;
+mod request;
+
+pub use error::ApiError;
+pub use ext::ApiExt;
+pub use request::{Lane, Method, PatchKind, Preconditions, Request};
+
+/// Result of one call.
+pub type ApiResult<T> = Result<T, ApiError>;
+
+/// The API server.
+#[async_trait]
+pub trait ApiServer: Send + Sync + 'static {
+    /// Sends one request and answers with the body of a 2xx answer.
+    ///
+    /// # Errors
+    /// The server refused it, could not be reached, or did not answer within [`Request::deadline`].
+    async fn call(&self, request: Request) -> ApiResult<Bytes>;
+
+    /// Lists a selection and follows it for as long as the stream is held. Never ends by itself: failures are reported as
+    /// [`Followed::Failed`] and retried with back-off.
+    fn follow(&self, selection: Selection) -> BoxStream<'static, Followed>;
+}
+
+/// What is followed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Selection {
+    /// Kind of object.
+    pub kind: Kind,
+    /// `None`: all namespaces, or a cluster-wide kind.
+    pub namespace: Option<String>,
+    /// E.g. `spec.nodeName=worker-1`; empty: everything.
+    pub field_selector: String,
+}
+
+/// Kinds that can be followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[allow(missing_docs, reason = "named after the kinds")]
+pub enum Kind {
+    Pod,
+    Node,
+    Service,
+    ConfigMap,
+    Secret,
+    RuntimeClass,
+    CertificateSigningRequest,
+}
+
+/// One object of a followed kind.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(missing_docs, reason = "named after the kinds")]
+pub enum Object {
+    Pod(Arc<Pod>),
+    Node(Arc<Node>),
+    Service(Arc<Service>),
+    ConfigMap(Arc<ConfigMap>),
+    Secret(Arc<Secret>),
+    RuntimeClass(Arc<RuntimeClass>),
+    CertificateSigningRequest(Arc<CertificateSigningRequest>),
+}
+
+/// A step of a followed selection.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Followed {
+    /// The whole selection, after the first list and after each relist: what is missing from it is gone.
+    All(Vec<Object>),
+    /// Added or changed.
+    Applied(Object),
+    /// Gone; the last state that was seen.
+    Deleted(Object),
+    /// The list or the watch failed; it is retried by itself. What was seen before still stands.
+    Failed(ApiError),
+}
+
+/// Limits how long a caller waits when it names no deadline of its own.
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);

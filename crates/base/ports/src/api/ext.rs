@@ -1,0 +1,96 @@
+//! Typed requests on top of the two methods of [`ApiServer`].
+
+use async_trait::async_trait;
+use model::k8s_openapi::{ListableResource, Metadata, Resource};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::{ApiError, ApiResult, ApiServer, Lane, Method, PatchKind, Preconditions, Request};
+
+/// Typed calls. `namespace` is `None` for cluster-wide kinds.
+#[async_trait]
+pub trait ApiExt: ApiServer {
+    /// GET one object.
+    async fn get<K: Object>(&self, namespace: Option<&str>, name: &str) -> ApiResult<K> {
+        self.fetch(Request::new(Method::Get, path::<K>(namespace, Some(name)))).await
+    }
+
+    /// POST a new object; answers with what the server stored.
+    async fn create<K: Object>(&self, namespace: Option<&str>, object: &K) -> ApiResult<K> {
+        self.fetch(Request::new(Method::Post, path::<K>(namespace, None)).body(encode(object)?)).await
+    }
+
+    /// PUT a whole object. Only for kinds that the node alone writes (leases): a typed object drops unknown fields.
+    async fn replace<K: Object>(&self, namespace: Option<&str>, name: &str, object: &K, lane: Lane) -> ApiResult<K> {
+        let request = Request::new(Method::Put, path::<K>(namespace, Some(name))).lane(lane);
+        self.fetch(request.body(encode(object)?)).await
+    }
+
+    /// Strategic merge patch of the `status` sub-resource; answers with the object after it.
+    async fn patch_status<K: Object>(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+        patch: &serde_json::Value,
+        lane: Lane,
+    ) -> ApiResult<K> {
+        let path = format!("{}/status", path::<K>(namespace, Some(name)));
+        let request = Request::new(Method::Patch(PatchKind::Strategic), path).lane(lane);
+        self.fetch(request.body(encode(patch)?)).await
+    }
+
+    /// DELETE one object.
+    async fn delete<K: Object>(&self, namespace: Option<&str>, name: &str, when: Preconditions) -> ApiResult<()> {
+        let mut body = serde_json::json!({ "apiVersion": "v1", "kind": "DeleteOptions" });
+        if let Some(grace) = when.grace_s {
+            body["gracePeriodSeconds"] = grace.into();
+        }
+        if let Some(uid) = when.uid {
+            body["preconditions"] = serde_json::json!({ "uid": uid });
+        }
+        let request = Request::new(Method::Delete, path::<K>(namespace, Some(name))).body(encode(&body)?);
+        self.call(request).await.map(drop)
+    }
+
+    /// Sends a request and decodes the answer.
+    async fn fetch<T: DeserializeOwned>(&self, request: Request) -> ApiResult<T> {
+        let body = self.call(request).await?;
+        serde_json::from_slice(&body).map_err(|e| ApiError::Garbage { message: e.to_string() })
+    }
+}
+
+impl<T: ApiServer + ?Sized> ApiExt for T {}
+
+/// A kind of object that can be asked for.
+pub trait Object: Resource + ListableResource + Metadata + Serialize + DeserializeOwned + Send + Sync {}
+impl<K: Resource + ListableResource + Metadata + Serialize + DeserializeOwned + Send + Sync> Object for K {}
+
+fn encode(value: &impl Serialize) -> ApiResult<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|e| ApiError::Garbage { message: format!("cannot be sent: {e}") })
+}
+
+/// Path of a collection, or of one object in it.
+fn path<K: Resource>(namespace: Option<&str>, name: Option<&str>) -> String {
+    let root = if K::GROUP.is_empty() { format!("/api/{}", K::VERSION) } else { format!("/apis/{}", K::API_VERSION) };
+    let namespace = namespace.map(|n| format!("/namespaces/{n}")).unwrap_or_default();
+    let name = name.map(|n| format!("/{n}")).unwrap_or_default();
+    format!("{root}{namespace}/{}{name}", K::URL_PATH_SEGMENT)
+}
+
+#[cfg(test)]
+mod tests {
+    use model::core::{Node, Pod};
+    use model::k8s_openapi::api::coordination::v1::Lease;
+
+    use super::path;
+
+    #[test]
+    fn paths_are_those_of_the_api() {
+        assert_eq!(path::<Pod>(Some("default"), Some("web")), "/api/v1/namespaces/default/pods/web");
+        assert_eq!(path::<Node>(None, None), "/api/v1/nodes");
+        assert_eq!(
+            path::<Lease>(Some("kube-node-lease"), Some("n1")),
+            "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/n1"
+        );
+    }
+}
