@@ -25,7 +25,7 @@ const ACTIONS: [&str; 3] = ["panic", "kill", STALL];
 const STALL: &str = "stall(40s)";
 const STALLED: Duration = Duration::from_secs(41);
 /// Passages beside the first that are struck too, where a round has so many.
-const LATER: [u32; 3] = [2, 3, 5];
+const LATER: [u32; 4] = [2, 3, 4, 5];
 /// A struck node must be as it should within this.
 const CONVERGE: Duration = Duration::from_secs(400);
 /// Restarts of actors are counted per minute; a round's time apart, cases stay below every budget.
@@ -370,8 +370,8 @@ fn declared(kernel: &Kernel) -> BTreeMap<String, BTreeSet<String>> {
 /// one gets what is left.
 type Kind = (&'static str, fn() -> Features, fn(&Case) -> bool);
 const KINDS: [Kind; 3] = [
-    ("CRI events", Features::containerd_2, |c| c.action == "kill" || c.nth > 1),
-    ("no events", Features::without_events, |c| c.action == STALL),
+    ("CRI events", Features::containerd_2, |c| c.action == "kill" || [2, 3, 5].contains(&c.nth)),
+    ("no events", Features::without_events, |c| c.action == STALL || c.nth == 4),
     ("containerd's events", Features::containerd_1_6, |_| true),
 ];
 
