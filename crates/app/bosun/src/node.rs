@@ -17,10 +17,13 @@ use std::time::Duration;
 
 use actor::{ActorRef, Group, Kernel, Managed, Place, Policy, Spec};
 use cgroup_values::PodTree;
+use contract::certificates::CertificateHandle;
 use contract::cgroup::CgroupHandle;
 use contract::config_sources::{ConfigSourcesHandle, Source};
 use contract::event::EventHandle;
 use contract::image::ImageHandle;
+use contract::node::NodeHandle;
+use contract::objects::ObjectHandle;
 use contract::pod_manager::PodManagerHandle;
 use contract::pod_worker::{WorkerFactory, WorkersView};
 use contract::probe::ProbeHandle;
@@ -28,6 +31,7 @@ use contract::runtime::RuntimeHandle;
 use contract::status::StatusHandle;
 use contract::volume::VolumeHandle;
 use model::Timestamp;
+use ports::api::ApiServer;
 use ports::hook::HookHttp;
 use ports::host::{CgroupFs, HostFs, Mounter};
 use ports::journal::Journal;
@@ -57,6 +61,8 @@ pub struct Outside {
     pub prober: Arc<dyn NetProber>,
     /// Lifecycle hooks over HTTP.
     pub http: Arc<dyn HookHttp>,
+    /// The API server; `None`: standalone.
+    pub api: Option<Arc<dyn ApiServer>>,
 }
 
 impl std::fmt::Debug for Outside {
@@ -79,6 +85,9 @@ pub struct Handles {
     pub pods: PodManagerHandle,
     pub sources: ConfigSourcesHandle,
     pub workers: WorkersView,
+    pub node: NodeHandle,
+    pub objects: ObjectHandle,
+    pub certificates: CertificateHandle,
 }
 
 /// What an installer gets to put its manager into place.

@@ -189,6 +189,7 @@ async fn serve(
         journal: Arc::new(journal),
         prober: prober.clone(),
         http: prober,
+        api: None,
     };
     let kernel = kernel();
     if settings.faults {

@@ -121,6 +121,7 @@ impl World {
             journal: self.journal.clone(),
             prober: self.net.clone(),
             http: self.net.clone(),
+            api: None,
         }
     }
 }

@@ -190,6 +190,7 @@ async fn drive_in(case: &Case, script: &Script, dir: &Path, kernel: Kernel) -> O
         journal: Arc::new(MemoryJournal::default()),
         prober: net.clone(),
         http: net,
+        api: None,
     };
     let told = Told::default();
     let builder = Node::builder(settings(dir), machine(), outside).config_sources(watched_by(told.clone()));
