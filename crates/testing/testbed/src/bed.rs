@@ -126,6 +126,10 @@ impl TestBed {
         self.network.gateway()
     }
 
+    pub(crate) fn claim_service_address(&self) -> Result<String, BedError> {
+        self.network.claim_service_address()
+    }
+
     /// Writes a file below the bed's folder.
     ///
     /// # Errors

@@ -58,7 +58,7 @@ pub(crate) fn cni(dir: &Path, network: &Network) -> String {
                 "type": "bridge", "bridge": network.bridge, "isGateway": true, "ipMasq": false, "hairpinMode": true,
                 "ipam": {
                     "type": "host-local", "dataDir": dir.join("ipam"), "routes": [{"dst": "0.0.0.0/0"}],
-                    "ranges": [[{"subnet": network.subnet(), "gateway": network.gateway()}]],
+                    "ranges": [[{"subnet": network.subnet(), "gateway": network.gateway(), "rangeEnd": network.last_pod_address()}]],
                 },
             },
             {"type": "portmap", "capabilities": {"portMappings": true}},

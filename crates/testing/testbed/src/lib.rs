@@ -12,6 +12,7 @@
 mod bed;
 mod bosun;
 mod cleanup;
+mod cluster;
 mod command;
 mod config;
 mod cri;
@@ -26,6 +27,10 @@ mod socket;
 pub use bed::{Options, TestBed};
 pub use bosun::{Bosun, BosunOptions};
 pub use cleanup::{remove_bed, sweep_orphans};
+pub use cluster::{
+    Access, Answer, Authority, CONTROL_PLANE, Cluster, ClusterOptions, ControlPlane, ETCD, KeyPairFiles, Request, Seen,
+    Subject, Watch,
+};
 pub use cri::Cri;
 pub use error::BedError;
 pub use images::{BASH_IMAGE, BUSYBOX_IMAGES, Image, PAUSE_IMAGE};

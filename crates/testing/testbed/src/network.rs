@@ -33,6 +33,23 @@ impl Network {
         format!("10.{}.{}.1", self.octets.0, self.octets.1)
     }
 
+    /// Where a control plane in the bed listens; with the fifteen addresses around it, services get theirs.
+    pub(crate) fn service_address(&self) -> String {
+        format!("10.{}.{}.241", self.octets.0, self.octets.1)
+    }
+
+    /// The last address before those of services.
+    pub(crate) fn last_pod_address(&self) -> String {
+        format!("10.{}.{}.239", self.octets.0, self.octets.1)
+    }
+
+    /// Gives the bridge the address of the control plane, too.
+    pub(crate) fn claim_service_address(&self) -> Result<String, BedError> {
+        let address = self.service_address();
+        command::run("ip", ["address", "add", &format!("{address}/32"), "dev", &self.bridge])?;
+        Ok(address)
+    }
+
     /// Creates the bridge before the first pod, so that the node has its address from the start.
     pub(crate) fn up(&self) -> Result<(), BedError> {
         command::run("ip", ["link", "add", &self.bridge, "type", "bridge"])?;

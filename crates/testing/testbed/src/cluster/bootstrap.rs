@@ -1,0 +1,36 @@
+//! Objects that an installer (kubeadm and its like) puts into a fresh cluster, as far as nodes need them.
+
+use serde_json::{Value, json};
+
+const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
+
+/// Paths and objects in the order of their creation.
+pub(super) fn objects() -> Vec<(&'static str, Value)> {
+    let approve = "system:certificates.k8s.io:certificatesigningrequests";
+    vec![
+        (BINDINGS, binding("bed:node-bootstrap", "system:node-bootstrapper", "system:bootstrappers")),
+        (BINDINGS, binding("bed:node-approve", &format!("{approve}:nodeclient"), "system:bootstrappers")),
+        (BINDINGS, binding("bed:node-renew", &format!("{approve}:selfnodeclient"), "system:nodes")),
+        ("/api/v1/namespaces/kube-system/secrets", token()),
+    ]
+}
+
+fn binding(name: &str, role: &str, group: &str) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}],
+    })
+}
+
+fn token() -> Value {
+    let (id, secret) = super::Cluster::BOOTSTRAP_TOKEN.split_once('.').unwrap_or_default();
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token",
+        "metadata": {"name": format!("bootstrap-token-{id}"), "namespace": "kube-system"},
+        "stringData": {
+            "token-id": id, "token-secret": secret, "usage-bootstrap-authentication": "true",
+            "usage-bootstrap-signing": "true",
+        },
+    })
+}

@@ -1,0 +1,98 @@
+//! The command lines of the control plane.
+
+use std::path::Path;
+
+use super::ClusterOptions;
+
+pub(super) fn etcd(dir: &Path, (clients, peers): (u16, u16)) -> Vec<String> {
+    let (clients, peers) = (format!("http://127.0.0.1:{clients}"), format!("http://127.0.0.1:{peers}"));
+    vec![
+        format!("--data-dir={}/etcd", dir.display()),
+        format!("--listen-client-urls={clients}"),
+        format!("--advertise-client-urls={clients}"),
+        format!("--listen-peer-urls={peers}"),
+        format!("--initial-advertise-peer-urls={peers}"),
+        format!("--initial-cluster=default={peers}"),
+    ]
+}
+
+/// Every flag exists from 1.20 on. `minor` switches on what was not yet the default then.
+pub(super) fn apiserver(dir: &Path, address: &str, etcd: u16, minor: u32) -> Vec<String> {
+    let pki = dir.join("pki");
+    let pki = pki.display();
+    // The kubernetes service gets the first address of its range: the one that the API server listens on.
+    let range = service_range(address);
+    let mut flags = vec![
+        format!("--etcd-servers=http://127.0.0.1:{etcd}"),
+        format!("--bind-address={address}"),
+        format!("--advertise-address={address}"),
+        "--secure-port=443".to_owned(),
+        format!("--service-cluster-ip-range={range}"),
+        format!("--client-ca-file={pki}/ca.crt"),
+        format!("--tls-cert-file={pki}/kube-apiserver.crt"),
+        format!("--tls-private-key-file={pki}/kube-apiserver.key"),
+        format!("--kubelet-certificate-authority={pki}/ca.crt"),
+        format!("--kubelet-client-certificate={pki}/kube-apiserver-kubelet-client.crt"),
+        format!("--kubelet-client-key={pki}/kube-apiserver-kubelet-client.key"),
+        "--kubelet-preferred-address-types=InternalIP,Hostname".to_owned(),
+        "--authorization-mode=Node,RBAC".to_owned(),
+        "--enable-admission-plugins=NodeRestriction".to_owned(),
+        "--enable-bootstrap-token-auth=true".to_owned(),
+        "--allow-privileged=true".to_owned(),
+        format!("--service-account-key-file={pki}/sa.pub"),
+        format!("--service-account-signing-key-file={pki}/sa.key"),
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        format!("--audit-policy-file={}/audit-policy.yaml", dir.display()),
+        format!("--audit-log-path={}/audit.log", dir.display()),
+        // A stopped server is to be gone at once.
+        "--shutdown-delay-duration=0s".to_owned(),
+    ];
+    if minor == 20 {
+        // Pods of later versions carry a projected token; here it is one release too early to be the default.
+        flags.push("--feature-gates=BoundServiceAccountTokenVolume=true".to_owned());
+    }
+    flags
+}
+
+pub(super) fn controllers(dir: &Path, kubeconfig: &Path, options: &ClusterOptions, minor: u32) -> Vec<String> {
+    let pki = dir.join("pki");
+    let pki = pki.display();
+    let mut wanted = vec![
+        "csrsigning",
+        "csrapproving",
+        "csrcleaner",
+        "serviceaccount",
+        "serviceaccount-token",
+        "root-ca-cert-publisher",
+        "namespace",
+        "garbagecollector",
+        "podgc",
+    ];
+    if options.node_lifecycle {
+        wanted.push("nodelifecycle");
+    }
+    let mut flags = vec![
+        format!("--kubeconfig={}", kubeconfig.display()),
+        "--leader-elect=false".to_owned(),
+        format!("--controllers={}", wanted.join(",")),
+        format!("--cluster-signing-cert-file={pki}/ca.crt"),
+        format!("--cluster-signing-key-file={pki}/ca.key"),
+        format!("--cluster-signing-duration={}s", options.signing_seconds),
+        format!("--root-ca-file={pki}/ca.crt"),
+        format!("--service-account-private-key-file={pki}/sa.key"),
+        "--bind-address=127.0.0.1".to_owned(),
+        "--secure-port=0".to_owned(),
+    ];
+    if minor == 20 {
+        flags.push("--port=0".to_owned());
+        flags.push("--feature-gates=BoundServiceAccountTokenVolume=true".to_owned());
+    }
+    flags
+}
+
+/// The sixteen addresses whose second one is `address`: the first is the network's own.
+fn service_range(address: &str) -> String {
+    let (network, host) = address.rsplit_once('.').unwrap_or((address, "1"));
+    let base = host.parse::<u8>().unwrap_or(1) & 0xf0;
+    format!("{network}.{base}/28")
+}
