@@ -371,6 +371,7 @@ fn install_pod_manager(seat: &Seat<'_>) {
         allocatable: seat.machine.allocatable.clone(),
         labels: node_labels(seat.settings),
         unsafe_sysctls: seat.settings.config.allowed_unsafe_sysctls.clone(),
+        ..pod_admission::NodeFacts::default()
     };
     let admission: pod_manager::Admission = Arc::new(move |pod, active| {
         pod_admission::admit(pod, active.iter().map(|p| &**p), &facts).map_err(|r| (r.reason, r.message))

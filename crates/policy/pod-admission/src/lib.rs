@@ -1,112 +1,106 @@
-//! May this pod run here now? (node-and-resources chapter 5)
+//! May this pod run here now? (node-and-resources chapter 5, pod-lifecycle 1.11)
 //!
-//! Owns the handlers that a node without API server needs: sysctls, operating system, resource fit, host ports, node
-//! selector. Node affinity expressions, taints, eviction pressure, preemption and AppArmor come with the cluster.
+//! Owns the whole chain of handlers, in the kubelet's order: eviction pressure, sysctls, predicates with critical-pod
+//! preemption, AppArmor, pod features, node shutdown. The first handler that rejects ends it. Never acts: victims are
+//! named, killing them is the caller's. Device, CPU and memory managers are asked elsewhere.
 
 #![forbid(unsafe_code)]
 
+mod affinity;
+mod facts;
+mod features;
+mod fit;
 mod ports;
+mod predicates;
+mod preempt;
+mod pressure;
 mod sysctl;
+mod taints;
 
-use std::collections::BTreeMap;
+pub use crate::facts::{NodeFacts, Pressure, RuntimeHandler};
+pub use crate::features::user_namespaces_refused;
+pub use crate::taints::tolerates;
 
+use model::PodUid;
 use model::core::Pod;
-use model::quantity::Quantity;
-use model::resources::{self, CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList};
 
-/// What admission needs to know of the node.
-#[derive(Clone, Debug, Default)]
-pub struct NodeFacts {
-    /// Allocatable amounts, `pods` included.
-    pub allocatable: ResourceList,
-    /// Labels of the node.
-    pub labels: BTreeMap<String, String>,
-    /// Patterns of `allowedUnsafeSysctls`: a name, or a prefix that ends with `*`.
-    pub unsafe_sysctls: Vec<String>,
-}
+/// `status.reason` and event reason of a pod that made room for a critical one.
+pub const PREEMPTING: &str = "Preempting";
+/// `status.message` and event message of such a pod.
+pub const PREEMPTED: &str = "Preempted in order to admit critical pod";
 
 /// Why a pod is refused: the first reason that applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejection {
-    /// CamelCase, e.g. `OutOfcpu`.
+    /// CamelCase, e.g. `OutOfcpu`: reason of the pod's status and of its event.
     pub reason: String,
-    /// Text for people.
+    /// Text for people; the pod's status carries it after `Pod was rejected: `.
     pub message: String,
+    /// Nothing but node affinity stood in the way: read the Node from the API and decide once more (5.2, step 8).
+    pub with_fresh_node: bool,
 }
 
 impl Rejection {
     fn new(reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { reason: reason.into(), message: message.into() }
+        Self { reason: reason.into(), message: message.into(), with_fresh_node: false }
     }
 }
 
-/// Admits `pod` beside the `active` pods, or says why not. Handlers in the order of 5.1.
+/// What becomes of a pod that asks to run here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// It runs.
+    Admit,
+    /// It never runs: phase Failed, no container is made.
+    Reject(Rejection),
+    /// It runs once these pods are killed ([`PREEMPTING`], [`PREEMPTED`], no grace override); a failed kill stops nothing.
+    Preempt {
+        /// In the order to kill: BestEffort, Burstable, Guaranteed.
+        victims: Vec<PodUid>,
+    },
+}
+
+/// Decides about `pod` beside the `active` pods (without itself).
+pub fn decide<'a>(pod: &Pod, active: impl Iterator<Item = &'a Pod> + Clone, node: &NodeFacts) -> Verdict {
+    match chain(pod, active, node) {
+        Ok(victims) if victims.is_empty() => Verdict::Admit,
+        Ok(victims) => Verdict::Preempt { victims },
+        Err(rejection) => Verdict::Reject(rejection),
+    }
+}
+
+/// [`decide`] for a caller that cannot preempt: a pod that would need victims is refused for the resource it lacks.
 ///
 /// # Errors
 /// The first rejection.
 pub fn admit<'a>(pod: &Pod, active: impl Iterator<Item = &'a Pod> + Clone, node: &NodeFacts) -> Result<(), Rejection> {
-    sysctl::check(pod, &node.unsafe_sysctls)?;
-    operating_system(pod)?;
-    fit(pod, active.clone(), node)?;
-    selector(pod, node)?;
-    ports::check(pod, active)
+    match decide(pod, active.clone(), node) {
+        Verdict::Admit => Ok(()),
+        Verdict::Reject(rejection) => Err(rejection),
+        Verdict::Preempt { .. } => match fit::shortages(pod, active, node).into_iter().next() {
+            Some(shortage) => Err(shortage.rejection()),
+            None => Ok(()),
+        },
+    }
 }
 
-fn operating_system(pod: &Pod) -> Result<(), Rejection> {
-    let labels = pod.metadata.labels.as_ref();
-    if labels.and_then(|l| l.get("kubernetes.io/os")).is_some_and(|os| os != "linux") {
-        let text = "Failed to admit pod as the `kubernetes.io/os` label doesn't match node label";
-        return Err(Rejection::new("PodOSSelectorNodeLabelDoesNotMatch", text));
+/// The handlers in the order of 5.1. Preemption comes in the middle, yet later handlers may still refuse the pod: their
+/// word is heard before anybody is killed, so that no pod dies for one that does not run.
+fn chain<'a>(
+    pod: &Pod,
+    active: impl Iterator<Item = &'a Pod> + Clone,
+    node: &NodeFacts,
+) -> Result<Vec<PodUid>, Rejection> {
+    pressure::check(pod, &node.pressures)?;
+    sysctl::check(pod, node)?;
+    let victims = predicates::check(pod, active, node)?;
+    features::apparmor(pod, node)?;
+    features::pod_level(pod, node)?;
+    features::declared(pod, node)?;
+    if node.shutting_down {
+        return Err(Rejection::new("NodeShutdown", "Pod was rejected as the node is shutting down."));
     }
-    let os = pod.spec.as_ref().and_then(|s| s.os.as_ref());
-    if os.is_some_and(|os| os.name != "linux") {
-        let text = "Failed to admit pod as the OS field doesn't match node OS";
-        return Err(Rejection::new("PodOSNotSupported", text));
-    }
-    Ok(())
-}
-
-/// Every resource of the pod beside what the active pods hold; `pods` counts the pods.
-fn fit<'a>(pod: &Pod, active: impl Iterator<Item = &'a Pod> + Clone, node: &NodeFacts) -> Result<(), Rejection> {
-    if let Some(most) = node.allocatable.get("pods").map(|q| q.value()) {
-        let used = i64::try_from(active.clone().count()).unwrap_or(i64::MAX);
-        if used + 1 > most {
-            return Err(insufficient("pods", 1, used, most));
-        }
-    }
-    let wanted = resources::pod_requests(pod);
-    let first = [CPU, MEMORY, EPHEMERAL_STORAGE];
-    let others = wanted.keys().map(String::as_str).filter(|name| !first.contains(name));
-    for name in first.into_iter().chain(others) {
-        let Some(capacity) = node.allocatable.get(name).copied() else { continue };
-        let asked = wanted.get(name).copied().unwrap_or_default();
-        if asked.is_zero() {
-            continue;
-        }
-        let held = active.clone().map(|p| resources::pod_requests(p).get(name).copied().unwrap_or_default());
-        let used = held.fold(Quantity::default(), Quantity::plus);
-        let number = |q: Quantity| if name == CPU { q.milli_value() } else { q.value() };
-        if number(asked) > number(capacity) - number(used) {
-            return Err(insufficient(name, number(asked), number(used), number(capacity)));
-        }
-    }
-    Ok(())
-}
-
-fn insufficient(name: &str, asked: i64, used: i64, capacity: i64) -> Rejection {
-    let text =
-        format!("Node didn't have enough resource: {name}, requested: {asked}, used: {used}, capacity: {capacity}");
-    Rejection::new(format!("OutOf{name}"), text)
-}
-
-fn selector(pod: &Pod, node: &NodeFacts) -> Result<(), Rejection> {
-    let wanted = pod.spec.as_ref().and_then(|s| s.node_selector.as_ref());
-    let missing = wanted.into_iter().flatten().any(|(k, v)| node.labels.get(k) != Some(v));
-    if missing {
-        let text = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector";
-        return Err(Rejection::new("NodeAffinity", text));
-    }
-    Ok(())
+    Ok(victims)
 }
 
 #[cfg(test)]

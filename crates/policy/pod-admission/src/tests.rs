@@ -1,6 +1,12 @@
+mod handlers;
+mod preemption;
+mod selection;
+
 use super::*;
 use model::core::{Container, ContainerPort, PodOS, PodSecurityContext, PodSpec, ResourceRequirements, Sysctl};
 use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity as Api;
+use model::quantity::Quantity;
+use model::resources::{CPU, MEMORY};
 
 fn pod(edit: impl FnOnce(&mut Pod)) -> Pod {
     let mut p = Pod {
@@ -20,6 +26,32 @@ fn asks(cpu: &str, memory: &str) -> Pod {
         let requests = [(CPU.to_owned(), Api(cpu.into())), (MEMORY.to_owned(), Api(memory.into()))].into();
         spec(p).containers[0].resources = Some(ResourceRequirements { requests: Some(requests), ..Default::default() });
     })
+}
+
+fn wants(name: &str, amount: &str) -> Pod {
+    pod(|p| {
+        let requests = [(name.to_owned(), Api(amount.into()))].into();
+        spec(p).containers[0].resources = Some(ResourceRequirements { requests: Some(requests), ..Default::default() });
+    })
+}
+
+fn overhead(cpu: &str) -> Pod {
+    pod(|p| spec(p).overhead = Some([(CPU.to_owned(), Api(cpu.into()))].into()))
+}
+
+fn pod_level(cpu: &str) -> Pod {
+    let mut p = asks("100m", "0");
+    let requests = [(CPU.to_owned(), Api(cpu.into()))].into();
+    spec(&mut p).resources = Some(ResourceRequirements { requests: Some(requests), ..Default::default() });
+    p
+}
+
+fn init_asks(cpu: &str) -> Pod {
+    let mut p = asks(cpu, "0");
+    let init = spec(&mut p).containers.remove(0);
+    spec(&mut p).init_containers = Some(vec![init]);
+    spec(&mut p).containers = vec![Container::default()];
+    p
 }
 
 fn binds(port: i32, protocol: &str, ip: Option<&str>) -> Pod {
@@ -44,23 +76,27 @@ fn sets(name: &str, edit: impl FnOnce(&mut PodSpec)) -> Pod {
 
 fn node() -> NodeFacts {
     let amount = |s: &str| s.parse::<Quantity>().unwrap();
+    let of = |(k, v): (&str, &str)| (k.to_owned(), amount(v));
     NodeFacts {
-        allocatable: [
-            (CPU.to_owned(), amount("2")),
-            (MEMORY.to_owned(), amount("1Gi")),
-            ("pods".to_owned(), amount("3")),
-        ]
-        .into(),
-        labels: [("disk".to_owned(), "ssd".to_owned())].into(),
-        unsafe_sysctls: vec!["kernel.msg*".into(), "net.core.somaxconn".into()],
+        name: "node-a".into(),
+        allocatable: [(CPU, "2"), (MEMORY, "1Gi"), ("pods", "3"), ("ephemeral-storage", "10Gi"), ("acme.com/gpu", "1")]
+            .map(of)
+            .into(),
+        labels: [("disk", "ssd"), ("cores", "8")].map(|(k, v)| (k.to_owned(), v.to_owned())).into(),
+        unsafe_sysctls: vec!["kernel.msg*".into(), "net.core.*".into()],
+        ..NodeFacts::default()
+    }
+}
+
+fn on(node: &NodeFacts, pod: &Pod, active: &[Pod]) -> String {
+    match admit(pod, active.iter(), node) {
+        Ok(()) => "admitted".to_owned(),
+        Err(r) => r.reason,
     }
 }
 
 fn reason(pod: &Pod, active: &[Pod]) -> String {
-    match admit(pod, active.iter(), &node()) {
-        Ok(()) => "admitted".to_owned(),
-        Err(r) => r.reason,
-    }
+    on(&node(), pod, active)
 }
 
 #[test]
@@ -74,6 +110,22 @@ fn one_row_per_rule() {
         ("more memory than there is", asks("0", "2Gi"), vec![], "OutOfmemory"),
         ("cpu is told before memory", asks("3", "2Gi"), vec![], "OutOfcpu"),
         ("zero is never too much", asks("0", "0"), vec![asks("2", "1Gi")], "admitted"),
+        ("exactly the pods that may be", pod(|_| ()), vec![pod(|_| ()), pod(|_| ())], "admitted"),
+        ("more disk than there is", wants("ephemeral-storage", "11Gi"), vec![], "OutOfephemeral-storage"),
+        ("an extended resource that is there", wants("acme.com/gpu", "1"), vec![], "admitted"),
+        ("more of it than there is", wants("acme.com/gpu", "2"), vec![], "OutOfacme.com/gpu"),
+        ("taken by another", wants("acme.com/gpu", "1"), vec![wants("acme.com/gpu", "1")], "OutOfacme.com/gpu"),
+        ("an extended resource that the node does not know", wants("other.io/x", "5"), vec![], "admitted"),
+        ("huge pages that the node lacks", wants("hugepages-2Mi", "2Mi"), vec![], "OutOfhugepages-2Mi"),
+        ("overhead counts", overhead("2001m"), vec![], "OutOfcpu"),
+        ("pod-level amounts replace the sum", pod_level("3"), vec![], "OutOfcpu"),
+        ("what init containers need at most counts", init_asks("3"), vec![], "OutOfcpu"),
+        (
+            "the host's own address differs from all IPv6",
+            binds(80, "TCP", Some("::")),
+            vec![binds(80, "TCP", Some("10.0.0.1"))],
+            "admitted",
+        ),
         ("host port taken", binds(80, "TCP", None), vec![binds(80, "TCP", Some("10.0.0.1"))], "NodePorts"),
         ("same port, other protocol", binds(80, "TCP", None), vec![binds(80, "UDP", None)], "admitted"),
         (
@@ -105,23 +157,6 @@ fn one_row_per_rule() {
             pod(|p| p.metadata.labels = Some([("kubernetes.io/os".into(), "windows".into())].into())),
             vec![],
             "PodOSSelectorNodeLabelDoesNotMatch",
-        ),
-        ("safe sysctl", sets("net.ipv4.tcp_syncookies", |_| ()), vec![], "admitted"),
-        ("safe sysctl with slashes", sets("net/ipv4/tcp_syncookies", |_| ()), vec![], "admitted"),
-        ("unknown sysctl", sets("vm.swappiness", |_| ()), vec![], "SysctlForbidden"),
-        ("sysctl allowed by prefix", sets("kernel.msgmax", |_| ()), vec![], "admitted"),
-        ("sysctl allowed by name", sets("net.core.somaxconn", |_| ()), vec![], "admitted"),
-        (
-            "net sysctl on the host's network",
-            sets("net.ipv4.tcp_syncookies", |s| s.host_network = Some(true)),
-            vec![],
-            "SysctlForbidden",
-        ),
-        (
-            "ipc sysctl in the host's ipc",
-            sets("kernel.shm_rmid_forced", |s| s.host_ipc = Some(true)),
-            vec![],
-            "SysctlForbidden",
         ),
     ];
     for (what, pod, active, expected) in table {
