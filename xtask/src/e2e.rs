@@ -5,11 +5,32 @@ use anyhow::bail;
 use crate::test::has;
 use crate::{setup, workspace};
 
+/// Clusters at a time: each is a control plane, a containerd and a daemon.
+const CLUSTERS: usize = 2;
+
 /// Builds the daemon and runs `tests/e2e` against it. Needs root and what `cargo xtask setup` installs.
 ///
-/// `BOSUN_BIN=PATH` tests a program that is already built; `TESTBED_CONTAINERD=PATH` another containerd.
-#[derive(clap::Args)]
+/// `e2e cluster` runs `tests/cluster` instead: bosun as the node of a real control plane, which it brings first.
+///
+/// `BOSUN_BIN=PATH` tests a program that is already built; `TESTBED_CONTAINERD=PATH` another containerd;
+/// `KUBE_APISERVER=PATH`, `KUBE_CONTROLLER_MANAGER=PATH` and `KUBECTL=PATH` another control plane.
+#[derive(clap::Args, Default)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    suite: Option<Suite>,
+    #[command(flatten)]
+    runtime: Runtime,
+}
+
+#[derive(clap::Subcommand)]
+enum Suite {
+    /// Runs `tests/cluster`: bosun as the node of a real control plane.
+    Cluster(Runtime),
+}
+
+#[derive(clap::Args)]
+struct Runtime {
     /// Runs only tests whose name holds this.
     filter: Option<String>,
     /// Tests the release build.
@@ -24,6 +45,26 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    match &args.suite {
+        None => tests("e2e", &args.runtime),
+        Some(Suite::Cluster(runtime)) => cluster(runtime),
+    }
+}
+
+/// Runs the cluster suite, after bringing the control plane.
+fn cluster(runtime: &Runtime) -> anyhow::Result<()> {
+    if setup::check_cluster().is_err() {
+        setup::run(&setup::Args::cluster())?;
+    }
+    tests("cluster-e2e", runtime)
+}
+
+/// The whole cluster suite.
+pub(crate) fn run_cluster() -> anyhow::Result<()> {
+    cluster(&Runtime { jobs: CLUSTERS, ..Runtime::default() })
+}
+
+fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     if !has("cargo-nextest") {
         bail!("the end-to-end tests need a process each: `cargo install --locked cargo-nextest`");
     }
@@ -35,7 +76,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "run",
         "--ignore-default-filter",
         "--package",
-        "e2e",
+        package,
         "--no-fail-fast",
         "--test-threads",
         &jobs,
@@ -48,8 +89,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     workspace::run_with("cargo", &command, &env)
 }
 
-impl Default for Args {
+impl Default for Runtime {
     fn default() -> Self {
-        Args { filter: None, release: false, newer: false, jobs: 3 }
+        Runtime { filter: None, release: false, newer: false, jobs: 3 }
     }
 }

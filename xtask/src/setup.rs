@@ -5,6 +5,7 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use testbed::Problem;
 
+mod control_plane;
 mod newer;
 
 /// Installs what the test bed needs (Debian packages). Says each step, skips what is there.
@@ -19,8 +20,20 @@ pub(crate) struct Args {
     /// Also brings a containerd with the CRI event stream (2.x, from Debian's next release) for `xtask e2e --newer`.
     #[arg(long)]
     newer: bool,
+    /// Also brings a control plane (etcd, kube-apiserver, kube-controller-manager, kubectl) for `xtask e2e cluster`:
+    /// builds it from Debian's source package, which takes some minutes once.
+    #[arg(long)]
+    cluster: bool,
 }
 
+impl Args {
+    /// With the control plane.
+    pub(crate) fn cluster() -> Self {
+        Args { cluster: true, ..Args::default() }
+    }
+}
+
+pub(crate) use control_plane::check as check_cluster;
 pub(crate) use newer::containerd as newer_containerd;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -48,6 +61,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     println!("the test bed can run here");
     if args.newer && !args.check {
         newer::bring()?;
+    }
+    match (args.cluster, args.check) {
+        (true, true) => control_plane::check()?,
+        (true, false) => control_plane::bring()?,
+        (false, _) => {}
     }
     Ok(())
 }

@@ -55,6 +55,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         setup::run(&setup::Args::default())?;
         e2e::run(&e2e::Args::default()).map(|()| Outcome::Passed)
     });
+    step("cluster", "does it serve a real control plane?", &|| {
+        if args.fast {
+            return Ok(Outcome::LeftOut("--fast"));
+        }
+        e2e::run_cluster().map(|()| Outcome::Passed)
+    });
     summary(&steps)
 }
 
@@ -63,7 +69,7 @@ fn cargo(args: &[&str]) -> anyhow::Result<Outcome> {
 }
 
 fn fast_tests() -> anyhow::Result<Outcome> {
-    let out = ["--workspace", "--exclude", "e2e"];
+    let out = ["--workspace", "--exclude", "e2e", "--exclude", "cluster-e2e"];
     if has("cargo-nextest") {
         return cargo(&[["nextest", "run", "--no-fail-fast"].as_slice(), out.as_slice()].concat());
     }
