@@ -56,7 +56,7 @@ fn cluster(runtime: &Runtime) -> anyhow::Result<()> {
     if setup::check_cluster().is_err() {
         setup::run(&setup::Args::cluster())?;
     }
-    tests("cluster-e2e", runtime)
+    tests("cluster", runtime)
 }
 
 /// The whole cluster suite.

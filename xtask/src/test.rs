@@ -69,7 +69,7 @@ fn cargo(args: &[&str]) -> anyhow::Result<Outcome> {
 }
 
 fn fast_tests() -> anyhow::Result<Outcome> {
-    let out = ["--workspace", "--exclude", "e2e", "--exclude", "cluster-e2e"];
+    let out = ["--workspace", "--exclude", "e2e", "--exclude", "cluster"];
     if has("cargo-nextest") {
         return cargo(&[["nextest", "run", "--no-fail-fast"].as_slice(), out.as_slice()].concat());
     }
