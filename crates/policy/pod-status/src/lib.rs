@@ -8,6 +8,7 @@
 //! * [`patch`]: statuses made without an observation: rejected, evicted, terminated, a probe's verdict (1.10, 2.10, 9.9).
 //! * [`store`]: how StatusManager takes a new status in place of the old one (9.6).
 //! * [`merge`]: what of it may be written to the API now (9.8).
+//! * [`wire`]: the strategic merge patch that writes it.
 
 #![forbid(unsafe_code)]
 
@@ -23,6 +24,7 @@ mod probes;
 pub mod reasons;
 mod resources;
 pub mod store;
+pub mod wire;
 
 #[cfg(test)]
 mod testing;

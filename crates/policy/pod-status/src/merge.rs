@@ -1,7 +1,10 @@
 //! What of a kept status goes to the API now (9.8, the pure part).
 
+use std::collections::BTreeMap;
+
 use model::Timestamp;
 use model::core::{PodCondition, PodStatus};
+use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use model::pod::is_terminal_phase;
 
 use crate::conditions::{find, is_owned_condition, put, terminal, transition_time};
@@ -45,4 +48,48 @@ pub fn for_api(api: &PodStatus, kept: &PodStatus, may_have_running: bool, now: T
         }
     }
     merged
+}
+
+/// Times that the API knew before this daemon did. After a restart of the daemon alone a verdict that still holds is no
+/// new verdict, and a pod that runs did not start now: such times stay the API's, and nothing is written for their sake.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct KnownTimes {
+    /// By condition type (empty: the start of the pod), this daemon's time and the API's.
+    times: BTreeMap<String, (Time, Time)>,
+}
+
+impl KnownTimes {
+    /// What the API knew when the first status of this daemon's life met it.
+    #[must_use]
+    pub fn learn(api: &PodStatus, kept: &PodStatus) -> Self {
+        let mut known = Self::default();
+        known.note("", kept.start_time.as_ref(), api.start_time.as_ref());
+        for ours in kept.conditions.iter().flatten().filter(|c| is_owned_condition(&c.type_)) {
+            if let Some(theirs) = find(api, &ours.type_).filter(|c| c.status == ours.status) {
+                known.note(&ours.type_, ours.last_transition_time.as_ref(), theirs.last_transition_time.as_ref());
+            }
+        }
+        known
+    }
+
+    fn note(&mut self, of: &str, ours: Option<&Time>, theirs: Option<&Time>) {
+        if let (Some(ours), Some(theirs)) = (ours, theirs)
+            && theirs < ours
+        {
+            self.times.insert(of.to_owned(), (ours.clone(), theirs.clone()));
+        }
+    }
+
+    /// Puts the API's times in, as long as the verdicts that they belong to have not changed.
+    pub fn apply(&self, status: &mut PodStatus) {
+        let put = |of: &str, time: &mut Option<Time>| {
+            if let Some((_, theirs)) = self.times.get(of).filter(|(ours, _)| time.as_ref() == Some(ours)) {
+                *time = Some(theirs.clone());
+            }
+        };
+        put("", &mut status.start_time);
+        for condition in status.conditions.iter_mut().flatten() {
+            put(&condition.type_, &mut condition.last_transition_time);
+        }
+    }
 }

@@ -58,3 +58,28 @@ fn a_pod_that_is_terminal_in_the_api_already_keeps_its_target() {
     let succeeded = for_api(&ended, &kept("Succeeded"), false, NOW);
     assert_eq!(show_condition(&succeeded, "Ready"), "False PodCompleted");
 }
+
+#[test]
+fn a_verdict_that_outlived_the_daemon_keeps_its_time() {
+    let told = |start: &str, ready: (&str, &str), scheduled: &str| {
+        status(json!({"startTime": start, "conditions": [
+            {"type": "Ready", "status": ready.0, "lastTransitionTime": ready.1},
+            {"type": "PodScheduled", "status": "True", "lastTransitionTime": scheduled}]}))
+    };
+    let (early, late, later) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z");
+    let rows = [
+        ("same verdicts", told(early, ("True", early), early), told(late, ("True", late), late), (early, early, early)),
+        ("another verdict", told(early, ("False", early), early), told(late, ("True", late), late), (early, late, early)),
+        ("the API is behind", told(late, ("True", late), late), told(early, ("True", early), early), (early, early, early)),
+    ];
+    for (name, api, kept, expected) in rows {
+        let known = KnownTimes::learn(&api, &kept);
+        let mut applied = kept.clone();
+        known.apply(&mut applied);
+        assert_eq!(applied, told(expected.0, ("True", expected.1), expected.2), "{name}");
+    }
+    let known = KnownTimes::learn(&told(early, ("True", early), early), &told(late, ("True", late), late));
+    let mut changed = told(late, ("True", later), late);
+    known.apply(&mut changed);
+    assert_eq!(changed, told(early, ("True", later), early), "a change after that is told");
+}
