@@ -3,11 +3,13 @@
 
 #![forbid(unsafe_code)]
 
+pub mod api;
 pub mod host;
 pub mod journal;
 pub mod net;
 pub mod runtime;
 
+pub use api::FakeApi;
 pub use host::{FakeCgroups, FakeMounter};
 pub use journal::MemoryJournal;
 pub use net::FakeNet;

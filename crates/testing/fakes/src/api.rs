@@ -1,0 +1,274 @@
+//! An API server in memory: resource versions, watches, conflicts, preconditions, graceful deletion, patches as a real one
+//! applies them; and trouble on request. It does not check schemas, permissions or that a namespace exists.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use model::k8s_openapi::jiff::Timestamp;
+use ports::api::{ApiError, ApiResult, ApiServer, Followed, Lane, Method, Request, Selection};
+use serde_json::Value;
+use tokio::time::Instant;
+
+mod follow;
+mod patch;
+mod store;
+mod target;
+mod trouble;
+mod user;
+
+pub use follow::collection;
+pub use store::{Ask, Change, Event, Store, list_body};
+pub use target::{FieldSelector, Target};
+pub use trouble::{Matching, Trouble, Troubles, verb};
+
+/// One request that arrived.
+#[derive(Clone, Debug)]
+pub struct Logged {
+    /// Since the server was made.
+    pub at: Duration,
+    /// Method.
+    pub method: Method,
+    /// Path.
+    pub path: String,
+    /// Query.
+    pub query: Vec<(String, String)>,
+    /// Body; `Null`: none, or not JSON.
+    pub body: Value,
+    /// Lane.
+    pub lane: Lane,
+    /// What the caller was told; `None` while it waits.
+    pub failure: Option<ApiError>,
+    /// The caller has its answer.
+    pub answered: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    store: Store,
+    troubles: Troubles,
+    log: Vec<Logged>,
+    lists: Vec<Selection>,
+    cuts: u64,
+    cut_with: ApiError,
+    held: bool,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    /// Ticks at each change, for followers.
+    changed: tokio::sync::watch::Sender<u64>,
+    began: Instant,
+    wall: Timestamp,
+}
+
+impl Shared {
+    fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
+        f(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// As `with`, and wakes the followers.
+    fn change<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
+        let out = self.with(f);
+        self.changed.send_modify(|n| *n += 1);
+        out
+    }
+}
+
+/// The server; a clone is the same server.
+#[derive(Clone, Debug)]
+pub struct FakeApi {
+    shared: Arc<Shared>,
+}
+
+impl Default for FakeApi {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl FakeApi {
+    /// An empty cluster whose clock begins now.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::at(Timestamp::now())
+    }
+
+    /// An empty cluster whose clock begins at `wall` and goes on with tokio's.
+    #[must_use]
+    pub fn at(wall: Timestamp) -> Self {
+        let state = State {
+            store: Store::default(),
+            troubles: Troubles::default(),
+            log: Vec::new(),
+            lists: Vec::new(),
+            cuts: 0,
+            cut_with: ApiError::Unreachable { message: "connection reset by peer".to_owned() },
+            held: false,
+        };
+        let (changed, _) = tokio::sync::watch::channel(0);
+        Self { shared: Arc::new(Shared { state: Mutex::new(state), changed, began: Instant::now(), wall }) }
+    }
+
+    /// Time of the server.
+    #[must_use]
+    pub fn now(&self) -> Timestamp {
+        self.shared.wall.checked_add(self.shared.began.elapsed()).unwrap_or(self.shared.wall)
+    }
+
+    /// Looks at or changes the store; followers see the changes.
+    pub fn store<T>(&self, f: impl FnOnce(&mut Store) -> T) -> T {
+        self.shared.change(|s| f(&mut s.store))
+    }
+
+    /// Ticks after each change of the store.
+    #[must_use]
+    pub fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+        self.shared.changed.subscribe()
+    }
+
+    /// Answers a request as the store says, without trouble and without a trace in the log.
+    ///
+    /// # Errors
+    /// As [`Store::answer`].
+    pub fn answer(
+        &self,
+        method: Method,
+        path: &str,
+        query: &[(String, String)],
+        body: Value,
+    ) -> Result<Value, ApiError> {
+        let now = self.now();
+        self.store(|store| store.answer(&Ask { method, path, query, body, now }))
+    }
+
+    /// Trouble for the next `times` requests that match. Lists of followers match as `GET` of the collection.
+    pub fn trouble(&self, matching: Matching, trouble: Trouble, times: u32) {
+        self.shared.with(|s| s.troubles.add(matching, trouble, Some(times)));
+    }
+
+    /// Trouble for every request that matches, until [`FakeApi::calm`].
+    pub fn lasting_trouble(&self, matching: Matching, trouble: Trouble) {
+        self.shared.with(|s| s.troubles.add(matching, trouble, None));
+    }
+
+    /// The next `times` requests of a verb on a path that contains `path` fail.
+    pub fn fail(&self, verb: &'static str, path: &str, times: u32, error: ApiError) {
+        self.trouble(Matching::of(verb, path), Trouble::Fail(error), times);
+    }
+
+    /// Ends all trouble.
+    pub fn calm(&self) {
+        self.shared.change(|s| {
+            s.troubles.clear();
+            s.held = false;
+        });
+    }
+
+    /// Nobody reaches the server any more: calls fail and follows are cut. Ends with [`FakeApi::calm`].
+    pub fn unplug(&self) {
+        let gone = ApiError::Unreachable { message: "dial tcp: connection refused".to_owned() };
+        self.lasting_trouble(Matching::any(), Trouble::Fail(gone.clone()));
+        self.cut_follows(gone);
+    }
+
+    /// Ends every watch: followers see this failure and then, a second later, the whole selection again.
+    pub fn cut_follows(&self, error: ApiError) {
+        self.shared.change(|s| {
+            s.cuts += 1;
+            s.cut_with = error;
+        });
+    }
+
+    /// Followers see no changes (a half-closed watch) until [`FakeApi::calm`] or a cut.
+    pub fn hold_follows(&self) {
+        self.shared.with(|s| s.held = true);
+    }
+
+    /// All requests since the start or the last [`FakeApi::forget_requests`]; follows are not among them.
+    #[must_use]
+    pub fn requests(&self) -> Vec<Logged> {
+        self.shared.with(|s| s.log.clone())
+    }
+
+    /// Requests of a verb whose path contains a text.
+    #[must_use]
+    pub fn requests_of(&self, verb: &'static str, path: &str) -> Vec<Logged> {
+        let matching = Matching::of(verb, path);
+        self.shared.with(|s| s.log.iter().filter(|r| matching.takes(r.method, &r.path)).cloned().collect())
+    }
+
+    /// Empties the log of requests.
+    pub fn forget_requests(&self) {
+        self.shared.with(|s| s.log.clear());
+    }
+
+    /// Selections that were listed by followers, in order, one entry per list.
+    #[must_use]
+    pub fn lists(&self) -> Vec<Selection> {
+        self.shared.with(|s| s.lists.clone())
+    }
+
+    async fn troubled(&self, request: &Request, body: Value) -> ApiResult<Bytes> {
+        let trouble = self.shared.with(|s| s.troubles.next(request.method, &request.path));
+        let lost = match trouble {
+            Some(Trouble::Fail(error)) => return Err(error),
+            Some(Trouble::DoneButLost(error)) => Some(error),
+            Some(Trouble::Slow(time)) => {
+                tokio::time::sleep(time).await;
+                None
+            }
+            Some(Trouble::Hang) => std::future::pending().await,
+            None => None,
+        };
+        let answer = self.answer(request.method, &request.path, &request.query, body)?;
+        match lost {
+            Some(error) => Err(error),
+            None => Ok(Bytes::from(answer.to_string())),
+        }
+    }
+}
+
+#[async_trait]
+impl ApiServer for FakeApi {
+    async fn call(&self, request: Request) -> ApiResult<Bytes> {
+        let body = match request.body.as_ref() {
+            [] => Value::Null,
+            text => serde_json::from_slice(text).map_err(|e| ApiError::status(400, "BadRequest", e.to_string()))?,
+        };
+        let logged = Logged {
+            at: self.shared.began.elapsed(),
+            method: request.method,
+            path: request.path.clone(),
+            query: request.query.clone(),
+            body: body.clone(),
+            lane: request.lane,
+            failure: None,
+            answered: false,
+        };
+        let at = self.shared.with(|s| {
+            s.log.push(logged);
+            s.log.len() - 1
+        });
+        let answer = tokio::time::timeout(request.deadline, self.troubled(&request, body)).await;
+        let answer = answer.unwrap_or(Err(ApiError::TimedOut { after: request.deadline }));
+        self.shared.change(|s| {
+            // The log may have been emptied meanwhile.
+            if let Some(entry) = s.log.get_mut(at) {
+                entry.answered = true;
+                entry.failure = answer.as_ref().err().cloned();
+            }
+        });
+        answer
+    }
+
+    fn follow(&self, selection: Selection) -> BoxStream<'static, Followed> {
+        follow::follow(self, selection)
+    }
+}
+
+#[cfg(test)]
+mod tests;
