@@ -1,0 +1,356 @@
+//! The actor against a fake API server, on virtual time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::testing::{run, settle};
+use actor::{Kernel, Spec};
+use contract::objects::{
+    FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices, FetchToken, HoldObjects,
+    ObjectError, ObjectHandle, ObjectKind, ObjectRef, ReleaseObjects, Token,
+};
+use fakes::FakeApi;
+use fakes::api::{Matching, Trouble};
+use model::core::{ConfigMap, Pod, Service, ServiceAccount};
+use model::k8s_openapi::api::node::v1::RuntimeClass;
+use ports::api::{ApiError, ApiServer};
+
+use crate::{Config, Deps, Ledger, ObjectStore, Strategy};
+
+const ASK: Duration = Duration::from_secs(20);
+
+struct Store {
+    api: FakeApi,
+    handle: ObjectHandle,
+    actor: actor::ActorRef<ObjectStore>,
+}
+
+impl Store {
+    fn start(kernel: &Kernel, api: &FakeApi, strategy: Strategy) -> Self {
+        Self::with(kernel, api, Some(Arc::new(api.clone())), strategy)
+    }
+
+    fn with(kernel: &Kernel, api: &FakeApi, port: Option<Arc<dyn ApiServer>>, strategy: Strategy) -> Self {
+        let handle = ObjectHandle::default();
+        let config = Arc::new(Config { strategy, ..Config::default() });
+        let deps = Arc::new(Deps { api: port, view: handle.view.clone(), ledger: Ledger::default() });
+        let actor = kernel.spawn(Spec::new("object-store"), move |_| ObjectStore::new(config.clone(), deps.clone()));
+        handle.connect(&actor);
+        Self { api: api.clone(), handle, actor }
+    }
+
+    async fn hold(&self, pod: &Arc<Pod>) {
+        self.handle.hold.ask(HoldObjects { pod: pod.clone() }, ASK).await.unwrap();
+    }
+
+    async fn release(&self, pod: &Arc<Pod>) {
+        self.handle.release.ask(ReleaseObjects { uid: model::pod::uid(pod) }, ASK).await.unwrap();
+    }
+
+    async fn config_map(&self, name: &str) -> Result<String, ObjectError> {
+        let ask = FetchConfigMap { namespace: "ns".to_owned(), name: name.to_owned() };
+        let found = self.handle.config_map.ask(ask, ASK).await.unwrap()?;
+        Ok(found.data.clone().unwrap_or_default().remove("k").unwrap_or_default())
+    }
+
+    async fn token(&self, pod: &Arc<Pod>) -> Result<Token, ObjectError> {
+        let ask = FetchToken { pod: pod.clone(), audience: String::new(), expiration_s: 3607 };
+        self.handle.token.ask(ask, ASK).await.unwrap()
+    }
+
+    fn version(&self, name: &str) -> Option<String> {
+        self.handle.view.get(&config_map_ref(name)).map(|v| v.resource_version.clone())
+    }
+
+    fn lists_of(&self, name: &str) -> usize {
+        let selector = format!("metadata.name={name}");
+        self.api.lists().iter().filter(|s| s.field_selector == selector).count()
+    }
+}
+
+fn config_map_ref(name: &str) -> ObjectRef {
+    ObjectRef { kind: ObjectKind::ConfigMap, namespace: "ns".to_owned(), name: name.to_owned() }
+}
+
+fn pod(uid: &str, config_map: &str) -> Arc<Pod> {
+    let json = serde_json::json!({
+        "metadata": { "name": uid, "namespace": "ns", "uid": uid },
+        "spec": { "containers": [{ "name": "c", "envFrom": [{ "configMapRef": { "name": config_map } }] }],
+                  "imagePullSecrets": [{ "name": "login" }], "serviceAccountName": "builder" },
+    });
+    Arc::new(serde_json::from_value(json).unwrap())
+}
+
+fn config_map(name: &str, value: &str) -> ConfigMap {
+    let json = serde_json::json!({
+        "metadata": { "name": name, "namespace": "ns", "managedFields": [{ "manager": "kubectl" }] },
+        "data": { "k": value },
+    });
+    serde_json::from_value(json).unwrap()
+}
+
+fn text(answer: Result<impl std::fmt::Debug, ObjectError>) -> String {
+    answer.unwrap_err().to_string()
+}
+
+#[test]
+fn a_held_object_is_answered_and_its_changes_are_told() {
+    run(1, |kernel| async move {
+        let api = FakeApi::new();
+        api.put(&config_map("app", "one"));
+        let store = Store::start(&kernel, &api, Strategy::Watch);
+        let pod = pod("u1", "app");
+        store.hold(&pod).await;
+        assert_eq!(store.config_map("app").await.unwrap(), "one");
+        let before = store.version("app").unwrap();
+        api.put(&config_map("app", "two"));
+        settle().await;
+        assert_eq!(store.config_map("app").await.unwrap(), "two");
+        assert_ne!(store.version("app").unwrap(), before, "readers are told of the new version");
+        api.vanish::<ConfigMap>(Some("ns"), "app");
+        settle().await;
+        assert_eq!(store.version("app").unwrap(), "", "readers are told that it is gone");
+        assert_eq!(store.config_map("app").await, Err(ObjectError::NotFound("configmap \"app\" not found".into())));
+    });
+}
+
+#[test]
+fn failures_have_the_texts_of_the_book() {
+    run(2, |kernel| async move {
+        let api = FakeApi::new();
+        let store = Store::start(&kernel, &api, Strategy::Watch);
+        assert_eq!(text(store.config_map("app").await), "object \"ns\"/\"app\" not registered");
+        store.hold(&pod("u1", "app")).await;
+        assert_eq!(text(store.config_map("app").await), "configmap \"app\" not found");
+        let ask = FetchSecret { namespace: "ns".to_owned(), name: "login".to_owned() };
+        let answer = store.handle.secret.ask(ask.clone(), ASK).await.unwrap();
+        assert!(answer.as_ref().unwrap_err().is_not_found());
+        assert_eq!(text(answer), "secret \"login\" not found");
+        api.lasting_trouble(Matching::any(), Trouble::Hang);
+        store.hold(&pod("u2", "slow")).await;
+        let text = text(store.config_map("slow").await);
+        assert_eq!(text, "failed to sync configmap cache: timed out waiting for the condition");
+    });
+}
+
+#[test]
+fn a_refusal_right_after_binding_is_forgotten() {
+    run(3, |kernel| async move {
+        let api = FakeApi::new();
+        api.put(&config_map("app", "one"));
+        api.fail("GET", "configmaps", 1, ApiError::status(403, "Forbidden", "no relationship found"));
+        let store = Store::start(&kernel, &api, Strategy::Watch);
+        store.hold(&pod("u1", "app")).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(store.config_map("app").await.unwrap(), "one");
+    });
+}
+
+#[test]
+fn an_object_is_followed_once_for_all_pods_and_a_little_longer_than_the_last() {
+    run(4, |kernel| async move {
+        let api = FakeApi::new();
+        api.put(&config_map("app", "one"));
+        let store = Store::start(&kernel, &api, Strategy::Watch);
+        let (a, b) = (pod("a", "app"), pod("b", "app"));
+        store.hold(&a).await;
+        store.hold(&b).await;
+        store.hold(&b).await;
+        settle().await;
+        assert_eq!(store.lists_of("app"), 1);
+        store.release(&a).await;
+        assert_eq!(store.config_map("app").await.unwrap(), "one");
+        store.release(&b).await;
+        assert_eq!(text(store.config_map("app").await), "object \"ns\"/\"app\" not registered");
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        store.hold(&b).await;
+        assert_eq!(store.config_map("app").await.unwrap(), "one");
+        assert_eq!(store.lists_of("app"), 1, "it was still followed");
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(store.version("app").is_some(), "taken up again, it stays");
+        store.release(&b).await;
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        assert_eq!(store.version("app"), None);
+        store.hold(&b).await;
+        assert_eq!(store.config_map("app").await.unwrap(), "one");
+        assert_eq!(store.lists_of("app"), 2);
+    });
+}
+
+#[test]
+fn an_immutable_object_is_read_once() {
+    run(5, |kernel| async move {
+        let api = FakeApi::new();
+        api.put(&ConfigMap { immutable: Some(true), ..config_map("app", "one") });
+        let store = Store::start(&kernel, &api, Strategy::Watch);
+        store.hold(&pod("u1", "app")).await;
+        assert_eq!(store.config_map("app").await.unwrap(), "one");
+        api.cut_follows(ApiError::status(410, "Expired", "too old"));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(store.lists_of("app"), 1);
+        store.actor.kill();
+        settle().await;
+        assert_eq!(store.config_map("app").await.unwrap(), "one");
+        assert_eq!(store.lists_of("app"), 1, "also the next life of the actor knows it");
+    });
+}
+
+#[test]
+fn a_rebuilt_store_still_knows_who_holds_what() {
+    run(6, |kernel| async move {
+        let api = FakeApi::new();
+        api.put(&config_map("app", "one"));
+        let store = Store::start(&kernel, &api, Strategy::Watch);
+        let pod = pod("u1", "app");
+        store.hold(&pod).await;
+        settle().await;
+        store.actor.kill();
+        settle().await;
+        api.put(&config_map("app", "two"));
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!(store.config_map("app").await.unwrap(), "two");
+        store.release(&pod).await;
+        assert_eq!(text(store.config_map("app").await), "object \"ns\"/\"app\" not registered");
+    });
+}
+
+#[test]
+fn what_was_seen_serves_while_the_server_is_away() {
+    run(7, |kernel| async move {
+        let api = FakeApi::new();
+        api.put(&config_map("app", "one"));
+        let store = Store::start(&kernel, &api, Strategy::Watch);
+        store.hold(&pod("u1", "app")).await;
+        settle().await;
+        api.unplug();
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        assert_eq!(store.config_map("app").await.unwrap(), "one");
+        api.calm();
+        api.put(&config_map("app", "two"));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(store.config_map("app").await.unwrap(), "two");
+    });
+}
+
+#[test]
+fn strategies_differ_in_what_they_ask() {
+    run(8, |kernel| async move {
+        for (strategy, requests) in [(Strategy::Get, 3), (Strategy::Cache, 1), (Strategy::Watch, 0)] {
+            let api = FakeApi::new();
+            api.put(&config_map("app", "one"));
+            let store = Store::start(&kernel, &api, strategy);
+            store.hold(&pod("u1", "app")).await;
+            for _ in 0..3 {
+                assert_eq!(store.config_map("app").await.unwrap(), "one", "{strategy:?}");
+            }
+            assert_eq!(api.requests_of("GET", "configmaps/app").len(), requests, "{strategy:?}");
+            store.actor.stop();
+            settle().await;
+        }
+    });
+}
+
+#[test]
+fn a_cached_answer_ages_and_outlives_a_failure() {
+    run(9, |kernel| async move {
+        let api = FakeApi::new();
+        api.put(&config_map("app", "one"));
+        let store = Store::start(&kernel, &api, Strategy::Cache);
+        assert_eq!(text(store.config_map("app").await), "object \"ns\"/\"app\" not registered");
+        store.hold(&pod("u1", "app")).await;
+        assert_eq!(store.config_map("app").await.unwrap(), "one");
+        api.put(&config_map("app", "two"));
+        assert_eq!(store.config_map("app").await.unwrap(), "one", "young enough");
+        api.unplug();
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        assert_eq!(store.config_map("app").await.unwrap(), "one", "the server is away");
+        api.calm();
+        assert_eq!(store.config_map("app").await.unwrap(), "two");
+    });
+}
+
+#[test]
+fn a_token_is_kept_renewed_and_forgotten_with_its_pod() {
+    run(10, |kernel| async move {
+        let api = FakeApi::at(model::k8s_openapi::jiff::Timestamp::from_nanosecond(i128::from(kernel.clock().unix_nanos())).unwrap());
+        let pod = api.put(&*pod("u1", "app"));
+        api.put(&serde_json::from_value::<ServiceAccount>(serde_json::json!({
+            "metadata": { "name": "builder", "namespace": "ns", "annotations": { "role": "x" } } })).unwrap());
+        let pod = Arc::new(pod);
+        let store = Store::start(&kernel, &api, Strategy::Watch);
+        store.hold(&pod).await;
+        let first = store.token(&pod).await.unwrap();
+        assert_eq!(store.token(&pod).await.unwrap(), first);
+        let asked = api.requests_of("POST", "/api/v1/namespaces/ns/serviceaccounts/builder/token");
+        assert_eq!(asked.len(), 1);
+        assert_eq!(asked[0].body["spec"]["boundObjectRef"]["uid"], model::pod::uid(&pod).as_str());
+        assert_eq!(asked[0].body["spec"]["expirationSeconds"], 3607);
+        tokio::time::sleep(Duration::from_secs(2900)).await;
+        api.unplug();
+        let old = store.token(&pod).await.unwrap();
+        assert_eq!(old.text, first.text, "the old one while it is valid");
+        assert!(old.refresh_at > first.refresh_at, "whoever wrote it down is not sent round in a circle");
+        tokio::time::sleep(Duration::from_secs(800)).await;
+        let text = text(store.token(&pod).await);
+        assert!(text.contains("expired and refresh failed"), "{text}");
+        api.calm();
+        let second = store.token(&pod).await.unwrap();
+        assert_ne!(second.text, first.text);
+        store.release(&pod).await;
+        store.token(&pod).await.unwrap();
+        store.token(&pod).await.unwrap();
+        assert_eq!(api.requests_of("POST", "token").len(), 6, "nothing is remembered of a pod that was released");
+    });
+}
+
+#[test]
+fn services_wait_for_the_first_list() {
+    run(11, |kernel| async move {
+        let api = FakeApi::new();
+        for (namespace, name, ip) in [("default", "kubernetes", "10.0.0.1"), ("ns", "web", "10.0.0.2"), ("ns", "bare", "None")] {
+            let json = serde_json::json!({ "metadata": { "name": name, "namespace": namespace },
+                "spec": { "clusterIP": ip, "ports": [{ "port": 443, "name": "https" }] } });
+            api.put(&serde_json::from_value::<Service>(json).unwrap());
+        }
+        api.trouble(Matching::of("GET", "services"), Trouble::Slow(Duration::from_secs(3)), 1);
+        let store = Store::start(&kernel, &api, Strategy::Watch);
+        let ask = || store.handle.services.ask(FetchServices { namespace: "ns".to_owned() }, ASK);
+        let early = ask().await.unwrap();
+        assert_eq!(text(early), "services have not yet been read at least once, cannot construct envvars");
+        tokio::time::sleep(Duration::from_millis(1500)).await;
+        let names: Vec<_> = ask().await.unwrap().unwrap().iter().filter_map(|s| s.metadata.name.clone()).collect();
+        assert_eq!(names, ["web", "kubernetes"]);
+    });
+}
+
+#[test]
+fn runtime_classes_and_service_accounts_are_looked_up() {
+    run(12, |kernel| async move {
+        let api = FakeApi::new();
+        api.put(&serde_json::from_value::<RuntimeClass>(serde_json::json!({
+            "metadata": { "name": "kata" }, "handler": "kata-qemu" })).unwrap());
+        api.put(&serde_json::from_value::<ServiceAccount>(serde_json::json!({
+            "metadata": { "name": "builder", "namespace": "ns", "annotations": { "role": "x" } } })).unwrap());
+        let store = Store::start(&kernel, &api, Strategy::Watch);
+        let class = |name: &str| store.handle.runtime_class.ask(FetchRuntimeClass { name: name.to_owned() }, ASK);
+        assert_eq!(class("kata").await.unwrap().unwrap(), "kata-qemu");
+        assert_eq!(text(class("nope").await.unwrap()), "runtimeclass.node.k8s.io \"nope\" not found");
+        let account = FetchServiceAccount { namespace: "ns".to_owned(), name: "builder".to_owned() };
+        let facts = store.handle.service_account.ask(account, ASK).await.unwrap().unwrap();
+        assert_eq!(facts.annotations["role"], "x");
+    });
+}
+
+#[test]
+fn a_standalone_node_has_no_objects_but_services_to_ask_for() {
+    run(13, |kernel| async move {
+        let store = Store::with(&kernel, &FakeApi::new(), None, Strategy::Watch);
+        let pod = pod("u1", "app");
+        store.hold(&pod).await;
+        assert_eq!(text(store.config_map("app").await), "couldn't get configMap ns/app, no kubeClient defined");
+        let text = text(store.token(&pod).await);
+        assert_eq!(text, "failed to fetch token: cannot use TokenManager when kubelet is in standalone mode");
+        let services = store.handle.services.ask(FetchServices { namespace: "ns".to_owned() }, ASK).await.unwrap();
+        assert!(services.unwrap().is_empty());
+    });
+}
