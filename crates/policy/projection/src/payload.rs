@@ -1,0 +1,242 @@
+//! Files of one volume, from the objects that it names.
+
+use std::collections::BTreeMap;
+
+use container_config::env::{container_resource, object_field};
+use model::core::{
+    ConfigMap, DownwardAPIVolumeFile, KeyToPath, Pod, ProjectedVolumeSource, Secret, ServiceAccountTokenProjection,
+    Volume, VolumeProjection,
+};
+use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
+
+use crate::needs::{Fetched, Missing, TokenSlot};
+use crate::path::clean;
+
+#[cfg(test)]
+mod tests;
+
+/// One file.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ProjectedFile {
+    /// Content.
+    pub data: Vec<u8>,
+    /// Permission bits before the pod's group is let in.
+    pub mode: u32,
+    /// Owner, where it is not root.
+    pub owner: Option<u32>,
+}
+
+// Content may be secret.
+impl std::fmt::Debug for ProjectedFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} bytes {:o} {:?}", self.data.len(), self.mode, self.owner)
+    }
+}
+
+/// Files by path relative to the root of the volume.
+pub type Payload = BTreeMap<String, ProjectedFile>;
+
+/// What payloads are made from.
+#[derive(Clone, Copy, Debug)]
+pub struct PayloadInput<'a> {
+    /// The pod.
+    pub pod: &'a Pod,
+    /// Objects and tokens that were fetched for it.
+    pub fetched: &'a Fetched,
+    /// Allocatable resources of the node; stand in for absent limits.
+    pub allocatable: &'a BTreeMap<String, ApiQuantity>,
+    /// [`fs_user`](crate::fs_user) of the pod.
+    pub fs_user: Option<u32>,
+    /// `securityContext.fsGroup` of the pod.
+    pub fs_group: Option<u32>,
+}
+
+const NO_MODE: &str = "no defaultMode used, not even the default value for it";
+
+fn mode_of(default: Option<i32>) -> Result<u32, String> {
+    default.and_then(|m| u32::try_from(m).ok()).ok_or_else(|| NO_MODE.to_owned())
+}
+
+/// Files of a configMap, secret, downwardAPI or projected volume; none for other kinds.
+///
+/// # Errors
+/// Text as a kubelet has it after `MountVolume.SetUp failed for volume "x" : `.
+pub fn payload(volume: &Volume, input: &PayloadInput<'_>) -> Result<Payload, String> {
+    if let Some(v) = &volume.config_map {
+        let may_lack = v.optional == Some(true);
+        let map = forgive(config_map(input.fetched, &v.name), may_lack).map_err(|e| e.text)?;
+        config_map_files(v.items.as_deref(), &map, mode_of(v.default_mode)?, may_lack)
+    } else if let Some(v) = &volume.secret {
+        let may_lack = v.optional == Some(true);
+        let name = v.secret_name.as_deref().unwrap_or_default();
+        let secret = forgive(secret(input.fetched, name), may_lack).map_err(|e| e.text)?;
+        secret_files(v.items.as_deref(), &secret, mode_of(v.default_mode)?, may_lack)
+    } else if let Some(v) = &volume.downward_api {
+        downward_files(v.items.as_deref().unwrap_or_default(), mode_of(v.default_mode)?, input)
+    } else if let Some(v) = &volume.projected {
+        projected_files(v, input)
+    } else {
+        Ok(Payload::new())
+    }
+}
+
+fn not_fetched(kind: &str, name: &str) -> Missing {
+    Missing { not_found: false, text: format!("{kind} {name:?} was not fetched") }
+}
+
+fn config_map(fetched: &Fetched, name: &str) -> Result<ConfigMap, Missing> {
+    let found = fetched.config_maps.get(name).ok_or_else(|| not_fetched("configmap", name))?;
+    found.as_ref().map(|m| ConfigMap::clone(m)).map_err(Clone::clone)
+}
+
+fn secret(fetched: &Fetched, name: &str) -> Result<Secret, Missing> {
+    let found = fetched.secrets.get(name).ok_or_else(|| not_fetched("secret", name))?;
+    found.as_ref().map(|s| Secret::clone(s)).map_err(Clone::clone)
+}
+
+/// An optional object that does not exist is an empty one.
+fn forgive<T: Default>(found: Result<T, Missing>, may_lack: bool) -> Result<T, Missing> {
+    match found {
+        Err(e) if e.not_found && may_lack => Ok(T::default()),
+        other => other,
+    }
+}
+
+/// Files of a ConfigMap: all keys, or those that `items` list.
+///
+/// # Errors
+/// A listed key is missing and the object is not optional.
+pub fn config_map_files(
+    items: Option<&[KeyToPath]>,
+    map: &ConfigMap,
+    mode: u32,
+    optional: bool,
+) -> Result<Payload, String> {
+    let mut content: BTreeMap<&str, &[u8]> = BTreeMap::new();
+    content.extend(map.binary_data.iter().flatten().map(|(k, v)| (k.as_str(), v.0.as_slice())));
+    content.extend(map.data.iter().flatten().map(|(k, v)| (k.as_str(), v.as_bytes())));
+    let missing = |key: &str| format!("configmap references non-existent config key: {key}");
+    files(items.unwrap_or_default(), &content, mode, (!optional).then_some(&missing))
+}
+
+/// Files of a Secret: all keys, or those that `items` list.
+///
+/// # Errors
+/// A listed key is missing and the object is not optional.
+pub fn secret_files(
+    items: Option<&[KeyToPath]>,
+    secret: &Secret,
+    mode: u32,
+    optional: bool,
+) -> Result<Payload, String> {
+    let content = secret.data.iter().flatten().map(|(k, v)| (k.as_str(), v.0.as_slice())).collect();
+    let missing = |key: &str| format!("references non-existent secret key: {key}");
+    files(items.unwrap_or_default(), &content, mode, (!optional).then_some(&missing))
+}
+
+/// `missing` words the failure of a key that is not there; without it such a key is left out.
+fn files(
+    items: &[KeyToPath],
+    content: &BTreeMap<&str, &[u8]>,
+    mode: u32,
+    missing: Option<&dyn Fn(&str) -> String>,
+) -> Result<Payload, String> {
+    let file = |data: &[u8], mode| ProjectedFile { data: data.to_vec(), mode, owner: None };
+    if items.is_empty() {
+        return Ok(content.iter().map(|(key, data)| ((*key).to_owned(), file(data, mode))).collect());
+    }
+    let mut out = Payload::new();
+    for item in items {
+        match (content.get(item.key.as_str()), missing) {
+            (Some(data), _) => {
+                let mode = item.mode.and_then(|m| u32::try_from(m).ok()).unwrap_or(mode);
+                out.insert(item.path.clone(), file(data, mode));
+            }
+            (None, None) => {}
+            (None, Some(text)) => return Err(text(&item.key)),
+        }
+    }
+    Ok(out)
+}
+
+fn downward_files(items: &[DownwardAPIVolumeFile], mode: u32, input: &PayloadInput<'_>) -> Result<Payload, String> {
+    let mut out = Payload::new();
+    let mut errors = Vec::new();
+    for item in items {
+        let text = if let Some(field) = &item.field_ref {
+            object_field(&field.field_path, input.pod).map_err(|e| e.to_string())
+        } else if let Some(resource) = &item.resource_field_ref {
+            container_resource(resource, input.pod, None, input.allocatable).map_err(|e| e.to_string())
+        } else {
+            Ok(String::new())
+        };
+        let mode = item.mode.and_then(|m| u32::try_from(m).ok()).unwrap_or(mode);
+        match text {
+            Ok(text) => {
+                out.insert(clean(&item.path), ProjectedFile { data: text.into_bytes(), mode, owner: None });
+            }
+            Err(e) => errors.push(e),
+        }
+    }
+    aggregate(errors).map_or(Ok(out), Err)
+}
+
+/// Sources in order: a later one takes the path of an earlier one.
+fn projected_files(v: &ProjectedVolumeSource, input: &PayloadInput<'_>) -> Result<Payload, String> {
+    let mode = mode_of(v.default_mode)?;
+    let mut out = Payload::new();
+    let mut errors = Vec::new();
+    for source in v.sources.iter().flatten() {
+        match source_files(source, mode, input) {
+            Ok(files) => out.extend(files),
+            Err(e) => errors.push(e),
+        }
+    }
+    aggregate(errors).map_or(Ok(out), Err)
+}
+
+fn source_files(source: &VolumeProjection, mode: u32, input: &PayloadInput<'_>) -> Result<Payload, String> {
+    if let Some(s) = &source.secret {
+        let may_lack = s.optional == Some(true);
+        let secret = forgive(secret(input.fetched, &s.name), may_lack).map_err(|e| e.text)?;
+        secret_files(s.items.as_deref(), &secret, mode, may_lack)
+    } else if let Some(s) = &source.config_map {
+        let may_lack = s.optional == Some(true);
+        let map = forgive(config_map(input.fetched, &s.name), may_lack).map_err(|e| e.text)?;
+        config_map_files(s.items.as_deref(), &map, mode, may_lack)
+    } else if let Some(s) = &source.downward_api {
+        downward_files(s.items.as_deref().unwrap_or_default(), mode, input)
+    } else if let Some(s) = &source.service_account_token {
+        token_file(s, mode, input)
+    } else if source.cluster_trust_bundle.is_some() {
+        // The gate ClusterTrustBundleProjection is off, and a kubelet says this then.
+        Err("ClusterTrustBundle projection is not supported in static kubelet mode".to_owned())
+    } else if source.pod_certificate.is_some() {
+        Err("podCertificate projection is not supported".to_owned())
+    } else {
+        Ok(Payload::new())
+    }
+}
+
+fn token_file(s: &ServiceAccountTokenProjection, mode: u32, input: &PayloadInput<'_>) -> Result<Payload, String> {
+    let token = input.fetched.tokens.get(&TokenSlot::of(s)).ok_or("the token was not fetched")?;
+    let token = token.as_ref().map_err(|e| e.text.clone())?;
+    // Private where somebody in particular is to read it; the group is let in with the rest of the volume.
+    let mode = if input.fs_user.is_some() || input.fs_group.is_some() { 0o600 } else { mode };
+    let file = ProjectedFile { data: token.clone().into_bytes(), mode, owner: input.fs_user };
+    Ok(Payload::from([(s.path.clone(), file)]))
+}
+
+/// Several failures in one text: each once, in brackets when there is more than one.
+fn aggregate(errors: Vec<String>) -> Option<String> {
+    let mut each: Vec<String> = Vec::new();
+    for e in errors {
+        if !each.contains(&e) {
+            each.push(e);
+        }
+    }
+    match each.len() {
+        0 | 1 => each.pop(),
+        _ => Some(format!("[{}]", each.join(", "))),
+    }
+}
