@@ -1,13 +1,18 @@
 //! The typed configuration and its defaults.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use model::core::Taint;
 use model::quantity::Quantity;
 
 use crate::feature_gates::FeatureGates;
+
+pub(crate) mod eviction;
+
+pub use eviction::{Eviction, SoftThreshold, Threshold};
 
 /// How cgroups are named and made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -49,6 +54,49 @@ pub enum LogFormat {
     Text,
     /// One JSON object per line.
     Json,
+}
+
+/// How changes of configMaps and secrets are noticed (`configMapAndSecretChangeDetectionStrategy`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ChangeDetection {
+    /// Ask the API server at each sync of a pod.
+    Get,
+    /// As `Get`, with answers kept for a while.
+    Cache,
+    /// A watch per object that pods refer to.
+    Watch,
+}
+
+/// Whose pull credentials are checked before an image on disk is used (`imagePullCredentialsVerificationPolicy`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum PullVerification {
+    /// Nobody's.
+    NeverVerify,
+    /// All but for images that were there before the node.
+    NeverVerifyPreloadedImages,
+    /// All but for images of the allowlist.
+    NeverVerifyAllowlistedImages,
+    /// Everybody's.
+    AlwaysVerify,
+}
+
+/// Least version of TLS.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum TlsVersion {
+    Tls10,
+    Tls11,
+    Tls12,
+    Tls13,
+}
+
+/// Verbosity of single source files (`logging.vmodule`).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileVerbosity {
+    /// Glob over the name of a source file without its ending.
+    pub file_pattern: String,
+    /// Verbosity of those files, as in klog.
+    pub verbosity: u32,
 }
 
 /// Resources set aside, by name (`cpu`, `memory`, `ephemeral-storage`, `pid`).
@@ -143,16 +191,90 @@ pub struct NodeConfig {
     /// Period of looking at log sizes.
     pub container_log_monitor_interval: Duration,
 
-    /// Events per second and object source; 0: no limit.
+    /// `kubeAPIQPS`: requests per second to the API server (events and heartbeats apart), at least 1: a 0 in the file means 5
+    /// and is replaced here.
+    pub kube_api_qps: u32,
+    /// `kubeAPIBurst`: burst of requests to the API server; 0 in the file is kept.
+    pub kube_api_burst: u32,
+    /// `contentType`: media type of requests to the API server.
+    pub content_type: String,
+    /// `eventRecordQPS`: events per second; 0: no limit.
     pub event_record_qps: u32,
-    /// Burst of events.
+    /// `eventBurst`: burst of events.
     pub event_burst: u32,
+    /// `configMapAndSecretChangeDetectionStrategy`.
+    pub change_detection: ChangeDetection,
+
+    /// `registerNode`: make the Node object at the API server.
+    pub register_node: bool,
+    /// `registerWithTaints`: taints of the Node object when it is made, `timeAdded` unset.
+    pub register_with_taints: Vec<Taint>,
+    /// `providerID`: `spec.providerID` of the Node object when it is made; `None`: not set.
+    pub provider_id: Option<String>,
+    /// `nodeStatusUpdateFrequency`: how often the node's status is worked out; a change is written at once.
+    pub node_status_update_frequency: Duration,
+    /// `nodeStatusReportFrequency`: how often a status is written that did not change. Follows
+    /// `nodeStatusUpdateFrequency` where only that is set.
+    pub node_status_report_frequency: Duration,
+    /// `nodeLeaseDurationSeconds`: life of the node's Lease; it is renewed after a quarter of it.
+    pub node_lease_duration: Duration,
+    /// `nodeStatusMaxImages`: images listed in the node's status; `None` (-1): all.
+    pub node_status_max_images: Option<u32>,
+    /// `podCIDR`: addresses of pods in standalone mode; `None`: the API server's or the CNI's.
+    pub pod_cidr: Option<String>,
+    /// `enableControllerAttachDetach`: the node carries `volumes.kubernetes.io/controller-managed-attach-detach`.
+    pub enable_controller_attach_detach: bool,
+    /// `localStorageCapacityIsolation`: the node reports ephemeral storage.
+    pub local_storage_capacity_isolation: bool,
+
+    /// `rotateCertificates`: a new client certificate is asked for before the old one ends.
+    pub rotate_certificates: bool,
+    /// `serverTLSBootstrap`: the serving certificate comes from the cluster (CSR).
+    pub server_tls_bootstrap: bool,
+    /// `address`: where the server listens.
+    pub address: IpAddr,
+    /// `port`: port of the server, published in the node's status.
+    pub port: u16,
+    /// `tlsCertFile`: serving certificate; `None`: `<cert-dir>/kubelet.crt`, made when absent.
+    pub tls_cert_file: Option<PathBuf>,
+    /// `tlsPrivateKeyFile`: its key.
+    pub tls_private_key_file: Option<PathBuf>,
+    /// `tlsCipherSuites`: names as IANA has them, for TLS 1.2 and below; empty: the defaults.
+    pub tls_cipher_suites: Vec<String>,
+    /// `tlsMinVersion`.
+    pub tls_min_version: TlsVersion,
+    /// `healthzBindAddress`: where `/healthz` is served.
+    pub healthz_bind_address: IpAddr,
+    /// `healthzPort`; `None` (0): not served.
+    pub healthz_port: Option<u16>,
+
+    /// `evictionHard`, `evictionSoft` and what belongs to them. The hard thresholds of memory and disk count for node
+    /// allocatable.
+    pub eviction: Eviction,
+    /// `imageMinimumGCAge`: an image unused for less time is kept.
+    pub image_minimum_gc_age: Duration,
+    /// `imageMaximumGCAge`: an image unused for longer is deleted; `None` (0): no such limit.
+    pub image_maximum_gc_age: Option<Duration>,
+    /// `imageGCHighThresholdPercent`: disk usage, percent, from which images are deleted. 100 without
+    /// `imageMaximumGCAge`: never.
+    pub image_gc_high_threshold_percent: u8,
+    /// `imageGCLowThresholdPercent`: disk usage, percent, down to which images are deleted.
+    pub image_gc_low_threshold_percent: u8,
+    /// `imagePullCredentialsVerificationPolicy`.
+    pub pull_verification: PullVerification,
+    /// `preloadedImagesVerificationAllowlist`: images without tag or digest; `/*` at the end stands for all below.
+    pub pull_verification_allowlist: Vec<String>,
+
     /// `oom_score_adj` of this daemon.
     pub oom_score_adj: i32,
     /// Form of the daemon's log.
     pub log_format: LogFormat,
-    /// Verbosity of the daemon's log, as in klog.
+    /// `logging.verbosity`, `-v`: verbosity of the daemon's log, as in klog.
     pub log_verbosity: u32,
+    /// `logging.vmodule`: verbosity of single files (text form only).
+    pub log_vmodule: Vec<FileVerbosity>,
+    /// `logging.options.<format>.splitStream`: lines of no error go to standard output.
+    pub log_split_stream: bool,
     /// Feature gates, with what the file sets.
     pub feature_gates: FeatureGates,
 }
@@ -200,11 +322,44 @@ impl Default for NodeConfig {
             container_log_max_files: 5,
             container_log_max_workers: 1,
             container_log_monitor_interval: Duration::from_secs(10),
+            kube_api_qps: 50,
+            kube_api_burst: 100,
+            content_type: "application/vnd.kubernetes.protobuf".to_owned(),
             event_record_qps: 50,
             event_burst: 100,
+            change_detection: ChangeDetection::Watch,
+            register_node: true,
+            register_with_taints: Vec::new(),
+            provider_id: None,
+            node_status_update_frequency: Duration::from_secs(10),
+            node_status_report_frequency: Duration::from_secs(300),
+            node_lease_duration: Duration::from_secs(40),
+            node_status_max_images: Some(50),
+            pod_cidr: None,
+            enable_controller_attach_detach: true,
+            local_storage_capacity_isolation: true,
+            rotate_certificates: false,
+            server_tls_bootstrap: false,
+            address: Ipv4Addr::UNSPECIFIED.into(),
+            port: 10250,
+            tls_cert_file: None,
+            tls_private_key_file: None,
+            tls_cipher_suites: Vec::new(),
+            tls_min_version: TlsVersion::Tls12,
+            healthz_bind_address: Ipv4Addr::LOCALHOST.into(),
+            healthz_port: Some(10248),
+            eviction: Eviction::default(),
+            image_minimum_gc_age: Duration::from_secs(120),
+            image_maximum_gc_age: None,
+            image_gc_high_threshold_percent: 85,
+            image_gc_low_threshold_percent: 80,
+            pull_verification: PullVerification::NeverVerifyPreloadedImages,
+            pull_verification_allowlist: Vec::new(),
             oom_score_adj: -999,
             log_format: LogFormat::Text,
             log_verbosity: 0,
+            log_vmodule: Vec::new(),
+            log_split_stream: false,
             feature_gates: FeatureGates::default(),
         }
     }

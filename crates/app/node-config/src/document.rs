@@ -42,7 +42,7 @@ fn value(text: &str, warnings: &mut Vec<Warning>) -> Result<Option<Value>, Confi
             serde_saphyr::Error::DuplicateMappingKey { key, .. } => {
                 let key = key.as_deref().unwrap_or("a key");
                 let reason = format!("{key} is given twice in one mapping, the last one counts");
-                warnings.push(Warning { path: position(&error), reason });
+                warnings.push(Warning::new(position(&error), reason));
                 first_document(text, true)
             }
             _ => Err(error),
@@ -74,4 +74,28 @@ fn position(error: &serde_saphyr::Error) -> String {
 /// The parser's words on one line.
 fn describe(error: &serde_saphyr::Error) -> String {
     error.without_snippet().to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Fields that hold a path. Relative ones start at the folder of the main file.
+const PATHS: &[&[&str]] = &[
+    &["staticPodPath"],
+    &["authentication", "x509", "clientCAFile"],
+    &["tlsCertFile"],
+    &["tlsPrivateKeyFile"],
+    &["resolvConf"],
+    &["volumePluginDir"],
+    &["podLogsDir"],
+];
+
+/// Makes relative paths start at `folder` (interfaces 1.1 step 3).
+pub(crate) fn resolve_paths(fields: &mut Map<String, Value>, folder: &std::path::Path) {
+    for path in PATHS {
+        let Some((first, rest)) = path.split_first() else { continue };
+        let found = rest.iter().try_fold(fields.get_mut(*first), |at, key| at.map(|v| v.get_mut(*key)));
+        if let Some(Some(Value::String(text))) = found
+            && !text.is_empty()
+        {
+            *text = folder.join(&*text).to_string_lossy().into_owned();
+        }
+    }
 }

@@ -1,7 +1,6 @@
 //! What can be wrong with a configuration, line by line.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -11,6 +10,8 @@ const VALUE_EXCERPT: usize = 80;
 /// One mistake.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ConfigError {
+    /// The file, or the flag with its dashes, that it stands in; empty when not known.
+    pub origin: String,
     /// Key path such as `memorySwap.swapBehavior`; empty when the file as a whole is meant.
     pub path: String,
     /// The offending value as JSON, cut short when long.
@@ -23,15 +24,20 @@ pub struct ConfigError {
 
 impl ConfigError {
     pub(crate) fn whole_file(reason: impl Into<String>) -> Self {
-        Self { path: String::new(), value: None, reason: reason.into(), allowed: None }
+        Self { origin: String::new(), path: String::new(), value: None, reason: reason.into(), allowed: None }
     }
 
     pub(crate) fn new(path: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { path: path.into(), value: None, reason: reason.into(), allowed: None }
+        Self { origin: String::new(), path: path.into(), value: None, reason: reason.into(), allowed: None }
     }
 
     pub(crate) fn value(mut self, value: &Value) -> Self {
         self.value = Some(excerpt(value));
+        self
+    }
+
+    pub(crate) fn at(mut self, origin: impl Into<String>) -> Self {
+        self.origin = origin.into();
         self
     }
 
@@ -67,20 +73,12 @@ impl fmt::Display for ConfigError {
     }
 }
 
-/// All mistakes of one file. Displays one line per mistake, each with the file, the key path, the value, the reason and
-/// what is allowed.
+/// All mistakes of files and flags. Displays one line per mistake, each with the file or flag, the key path, the value, the
+/// reason and what is allowed.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub struct ConfigErrors {
-    /// The file.
-    pub file: PathBuf,
     /// The mistakes, in the order in which they were found; at least one.
     pub errors: Vec<ConfigError>,
-}
-
-impl ConfigErrors {
-    pub(crate) fn new(file: &Path, errors: Vec<ConfigError>) -> Self {
-        Self { file: file.to_owned(), errors }
-    }
 }
 
 impl fmt::Display for ConfigErrors {
@@ -89,7 +87,7 @@ impl fmt::Display for ConfigErrors {
             if i > 0 {
                 writeln!(f)?;
             }
-            write!(f, "{}: {error}", self.file.display())?;
+            write!(f, "{}: {error}", error.origin)?;
         }
         Ok(())
     }
@@ -98,14 +96,35 @@ impl fmt::Display for ConfigErrors {
 /// Something odd that does not keep the node from starting.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Warning {
+    /// The file, or the flag with its dashes, that it stands in; empty when not known.
+    pub origin: String,
     /// Key path.
     pub path: String,
     /// What was found and what happens instead.
     pub reason: String,
 }
 
+impl Warning {
+    pub(crate) fn new(path: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { origin: String::new(), path: path.into(), reason: reason.into() }
+    }
+
+    pub(crate) fn of_flag(flag: &str, reason: impl Into<String>) -> Self {
+        Self { origin: format!("--{flag}"), path: String::new(), reason: reason.into() }
+    }
+
+    /// With the file or flag in front.
+    #[must_use]
+    pub fn located(&self) -> String {
+        if self.origin.is_empty() { self.to_string() } else { format!("{}: {self}", self.origin) }
+    }
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() {
+            return f.write_str(&self.reason);
+        }
         write!(f, "{}: {}", self.path, self.reason)
     }
 }

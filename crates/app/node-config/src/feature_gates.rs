@@ -77,7 +77,7 @@ impl FeatureGates {
     /// The gate is locked to its other value, or its name is that of a removed gate or a misspelled one.
     pub fn set(&mut self, name: &str, on: bool) -> Result<Option<Warning>, ConfigError> {
         let path = format!("featureGates.{name}");
-        let warn = |reason: String| Ok(Some(Warning { path: path.clone(), reason }));
+        let warn = |reason: String| Ok(Some(Warning::new(path.clone(), reason)));
         let result = match find(name) {
             None if GROUPS.contains(&name) => Ok(None),
             None => return unknown(name, &path),
@@ -116,6 +116,6 @@ fn unknown(name: &str, path: &str) -> Result<Option<Warning>, ConfigError> {
             let reason = format!("unrecognized feature gate: {name}");
             Err(ConfigError::new(path, reason).allowed(format!("did you mean {near}?")))
         }
-        _ => Ok(Some(Warning { path: path.to_owned(), reason: "not a gate of a node, ignored".to_owned() })),
+        _ => Ok(Some(Warning::new(path, "not a gate of a node, ignored"))),
     }
 }

@@ -22,11 +22,8 @@ pub(crate) enum Kind {
     Int(i64, i64),
     Fraction,
     Text,
-    /// An IP address.
-    Ip,
     Word(&'static [&'static str]),
     Duration,
-    TextList,
     IntList,
     ObjectList,
     /// Text by name.
@@ -34,8 +31,6 @@ pub(crate) enum Kind {
     /// Lists of text by name.
     TextListMap,
     Object(&'static [Field]),
-    /// Text or number.
-    Any,
 }
 
 impl Kind {
@@ -51,16 +46,9 @@ impl Kind {
                     .error(ConfigError::new(path, "is out of range").value(value).allowed("more than 0, at most 1")),
             },
             Kind::Text => drop(findings.text(path, value)),
-            Kind::Ip => match findings.text(path, value) {
-                Some(ip) if !ip.is_empty() && ip.parse::<std::net::IpAddr>().is_err() => {
-                    findings.error(ConfigError::new(path, "is not an IP address").value(value));
-                }
-                _ => {}
-            },
             Kind::Word(_) if value.as_str() == Some("") => {}
             Kind::Word(words) => drop(findings.word(path, value, words)),
             Kind::Duration => drop(findings.duration(path, value)),
-            Kind::TextList => drop(findings.text_list(path, value)),
             Kind::IntList => {
                 for (i, v) in findings.list(path, value).unwrap_or_default().iter().enumerate() {
                     findings.int(&format!("{path}[{i}]"), v, 0, i32::MAX.into());
@@ -86,7 +74,6 @@ impl Kind {
                     Reader::new(path, object, findings).finish(fields);
                 }
             }
-            Kind::Any => {}
         }
         findings.errors.len() == before
     }
@@ -99,8 +86,7 @@ pub(crate) fn is_default(field: &Field, value: &Value) -> bool {
         Value::String(s) => s.is_empty() || s == "0s",
         Value::Array(a) => a.is_empty(),
         Value::Object(o) => o.is_empty(),
-        Value::Number(n) => matches!(field.kind, Kind::Any) && n.as_i64() == Some(0),
-        Value::Bool(_) => false,
+        Value::Number(_) | Value::Bool(_) => false,
     };
     if empty {
         return true;
@@ -124,35 +110,21 @@ const fn part(name: &'static str, kind: Kind, default: &'static str) -> Field {
     field(name, kind, default, "")
 }
 
-const NO_PORT: &str = "bosun serves no port, only its own socket";
-const NO_API: &str = "bosun runs without an API server";
+const NO_PORT: &str = "bosun does not listen on the port of the kubelet yet";
 const NO_EVICTION: &str = "bosun evicts no pod";
-const NO_IMAGE_GC: &str = "bosun deletes no image";
 const NO_PINNING: &str = "all containers share all CPUs and memory";
 const NO_SHUTDOWN: &str = "pods are not stopped before the node shuts down";
 const NO_URL: &str = "bosun reads pods from staticPodPath only";
 const NO_EFFECT: &str = "no effect with a CRI runtime";
-const PORT: Kind = Kind::Int(1, 65535);
 const PORT_OR_NONE: Kind = Kind::Int(0, 65535);
-const COUNT: Kind = Kind::Int(0, i32::MAX as i64);
 
 /// Top-level fields without a use.
 pub(crate) const UNUSED: &[Field] = &[
     field("enableServer", Kind::Bool, "true", NO_PORT),
-    field("address", Kind::Ip, "\"0.0.0.0\"", NO_PORT),
-    field("port", PORT, "10250", NO_PORT),
     field("readOnlyPort", PORT_OR_NONE, "0", NO_PORT),
-    field("tlsCertFile", Kind::Text, "", NO_PORT),
-    field("tlsPrivateKeyFile", Kind::Text, "", NO_PORT),
-    field("tlsCipherSuites", Kind::TextList, "", NO_PORT),
     field("tlsCurvePreferences", Kind::IntList, "", NO_PORT),
-    field("tlsMinVersion", Kind::Word(&["VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"]), "", NO_PORT),
-    field("rotateCertificates", Kind::Bool, "false", NO_API),
-    field("serverTLSBootstrap", Kind::Bool, "false", NO_API),
     field("authentication", Kind::Object(AUTHENTICATION), "", NO_PORT),
     field("authorization", Kind::Object(AUTHORIZATION), "", NO_PORT),
-    field("healthzPort", PORT_OR_NONE, "10248", NO_PORT),
-    field("healthzBindAddress", Kind::Ip, "\"127.0.0.1\"", NO_PORT),
     field("enableDebuggingHandlers", Kind::Bool, "true", NO_PORT),
     field("enableContentionProfiling", Kind::Bool, "false", NO_PORT),
     field("enableSystemLogHandler", Kind::Bool, "true", NO_PORT),
@@ -164,31 +136,8 @@ pub(crate) const UNUSED: &[Field] = &[
     field("staticPodURL", Kind::Text, "", NO_URL),
     field("staticPodURLHeader", Kind::TextListMap, "", NO_URL),
     field("httpCheckFrequency", Kind::Duration, "\"20s\"", NO_URL),
-    field("kubeAPIQPS", COUNT, "50", NO_API),
-    field("kubeAPIBurst", COUNT, "100", NO_API),
-    field("contentType", Kind::Text, "\"application/vnd.kubernetes.protobuf\"", NO_API),
-    field("configMapAndSecretChangeDetectionStrategy", Kind::Word(&["Get", "Cache", "Watch"]), "\"Watch\"", NO_API),
-    field("registerNode", Kind::Bool, "true", NO_API),
-    field("registerWithTaints", Kind::ObjectList, "", NO_API),
-    field("providerID", Kind::Text, "", NO_API),
-    field("nodeStatusUpdateFrequency", Kind::Duration, "\"10s\"", NO_API),
-    field("nodeStatusReportFrequency", Kind::Duration, "\"5m\"", NO_API),
-    field("nodeLeaseDurationSeconds", Kind::Int(1, i32::MAX as i64), "40", NO_API),
-    field("nodeStatusMaxImages", Kind::Int(-1, i32::MAX as i64), "50", NO_API),
-    field(
-        "imagePullCredentialsVerificationPolicy",
-        Kind::Word(&["NeverVerify", "NeverVerifyPreloadedImages", "NeverVerifyAllowlistedImages", "AlwaysVerify"]),
-        "\"NeverVerifyPreloadedImages\"",
-        "static pods have no pull secrets, so nothing is verified",
-    ),
-    field("preloadedImagesVerificationAllowlist", Kind::TextList, "", "nothing is verified"),
-    field("imageMinimumGCAge", Kind::Duration, "\"2m\"", NO_IMAGE_GC),
-    field("imageMaximumGCAge", Kind::Duration, "\"0s\"", NO_IMAGE_GC),
-    field("imageGCHighThresholdPercent", Kind::Int(0, 100), "85", NO_IMAGE_GC),
-    field("imageGCLowThresholdPercent", Kind::Int(0, 100), "80", NO_IMAGE_GC),
     field("kubeletCgroups", Kind::Text, "", "bosun stays in the cgroup that it was started in"),
     field("systemCgroups", Kind::Text, "", "no process is moved"),
-    field("reservedSystemCPUs", Kind::Text, "", NO_PINNING),
     field("reservedMemory", Kind::ObjectList, "", NO_PINNING),
     field("cpuManagerPolicy", Kind::Word(&["none", "static"]), "\"none\"", NO_PINNING),
     field("cpuManagerPolicyOptions", Kind::TextMap, "", NO_PINNING),
@@ -203,7 +152,6 @@ pub(crate) const UNUSED: &[Field] = &[
     field("topologyManagerScope", Kind::Word(&["container", "pod"]), "\"container\"", NO_PINNING),
     field("topologyManagerPolicyOptions", Kind::TextMap, "", NO_PINNING),
     field("qosReserved", Kind::TextMap, "", "no memory is set aside for a QoS class"),
-    field("podCIDR", Kind::Text, "", "the CNI configuration of the runtime alone decides about addresses"),
     field("maxOpenFiles", Kind::Int(0, i64::MAX), "1000000", "the limit of the service manager holds (LimitNOFILE)"),
     field("memoryThrottlingFactor", Kind::Fraction, "0.9", "memory.high is not set"),
     field("memoryReservationPolicy", Kind::Word(&["None", "TieredReservation"]), "\"None\"", "memory is not reserved"),
@@ -217,19 +165,10 @@ pub(crate) const UNUSED: &[Field] = &[
     field("makeIPTablesUtilChains", Kind::Bool, "true", "no iptables chain is made"),
     field("iptablesMasqueradeBit", Kind::Int(0, 31), "14", NO_EFFECT),
     field("iptablesDropBit", Kind::Int(0, 31), "15", NO_EFFECT),
-    field("localStorageCapacityIsolation", Kind::Bool, "true", "local storage of pods is not measured"),
-    field("evictionHard", Kind::TextMap, "", NO_EVICTION),
-    field("evictionSoft", Kind::TextMap, "", NO_EVICTION),
-    field("evictionSoftGracePeriod", Kind::TextMap, "", NO_EVICTION),
-    field("evictionPressureTransitionPeriod", Kind::Duration, "\"5m\"", NO_EVICTION),
-    field("evictionMaxPodGracePeriod", COUNT, "0", NO_EVICTION),
-    field("evictionMinimumReclaim", Kind::TextMap, "", NO_EVICTION),
-    field("mergeDefaultEvictionSettings", Kind::Bool, "false", NO_EVICTION),
     field("kernelMemcgNotification", Kind::Bool, "false", NO_EVICTION),
     field("shutdownGracePeriod", Kind::Duration, "\"0s\"", NO_SHUTDOWN),
     field("shutdownGracePeriodCriticalPods", Kind::Duration, "\"0s\"", NO_SHUTDOWN),
     field("shutdownGracePeriodByPodPriority", Kind::ObjectList, "", NO_SHUTDOWN),
-    field("enableControllerAttachDetach", Kind::Bool, "true", NO_API),
     field(
         "volumePluginDir",
         Kind::Text,
@@ -264,19 +203,3 @@ const AUTHORIZATION: &[Field] = &[
 
 const TRACING: &[Field] =
     &[part("endpoint", Kind::Text, ""), part("samplingRatePerMillion", Kind::Int(0, 1_000_000), "")];
-
-const NO_BUFFER: &str = "log lines are written at once, to stderr";
-
-/// Fields of `logging` without a use.
-pub(crate) const LOGGING: &[Field] = &[
-    field("flushFrequency", Kind::Any, "\"5s\"", NO_BUFFER),
-    field("vmodule", Kind::ObjectList, "", "set RUST_LOG for single modules"),
-    field(
-        "options",
-        Kind::Object(&[part("text", Kind::Object(LOG_OPTIONS), ""), part("json", Kind::Object(LOG_OPTIONS), "")]),
-        "",
-        NO_BUFFER,
-    ),
-];
-
-const LOG_OPTIONS: &[Field] = &[part("splitStream", Kind::Bool, "false"), part("infoBufferSize", Kind::Any, "\"0\"")];

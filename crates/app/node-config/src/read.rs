@@ -1,16 +1,21 @@
 //! The fields that bosun uses, with their rules (interfaces 1.3).
 
+mod cluster;
+mod logging;
 mod rules;
+mod storage;
+
+pub(crate) use storage::default_thresholds;
 
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use crate::config::{CgroupDriver, Enforce, LogFormat, NodeConfig, SwapBehavior};
+use crate::config::{CgroupDriver, Enforce, NodeConfig, SwapBehavior};
 use crate::error::{ConfigError, Warning};
-use crate::fields::{LOGGING, UNUSED};
+use crate::fields::UNUSED;
 use crate::reader::{Findings, Reader};
 
 const RESERVABLE: &[&str] = &["cpu", "memory", "ephemeral-storage", "pid"];
@@ -25,22 +30,28 @@ const ENFORCEABLE: &[(&str, Enforce)] = &[
 /// Fills a configuration from the fields of a document.
 pub(crate) fn read(
     fields: Map<String, Value>,
-    folder: &Path,
     warnings: Vec<Warning>,
 ) -> Result<(NodeConfig, Vec<Warning>), Vec<ConfigError>> {
     let mut findings = Findings { errors: Vec::new(), warnings };
     let mut config = NodeConfig::default();
     rules::across_raw_fields(&fields, &mut findings);
     let mut r = Reader::new("", fields, &mut findings);
-    sources(&mut r, &mut config, folder);
+    gates(&mut r, &mut config);
+    sources(&mut r, &mut config);
     runtime(&mut r, &mut config);
     cgroups(&mut r, &mut config);
     processes(&mut r, &mut config);
-    network(&mut r, &mut config, folder);
+    network(&mut r, &mut config);
     images(&mut r, &mut config);
     pods(&mut r, &mut config);
     container_logs(&mut r, &mut config);
+    cluster::api(&mut r, &mut config);
+    cluster::node(&mut r, &mut config);
+    cluster::serving(&mut r, &mut config);
+    storage::eviction(&mut r, &mut config);
+    storage::images(&mut r, &mut config);
     daemon(&mut r, &mut config);
+    logging::logging(&mut r, &mut config);
     r.finish(UNUSED);
     rules::without_effect(&config, &mut findings);
     if findings.errors.is_empty() { Ok((config, findings.warnings)) } else { Err(findings.errors) }
@@ -53,17 +64,22 @@ fn set<T>(field: &mut T, value: Option<T>) {
     }
 }
 
-/// A path in the file is relative to the file's folder.
-fn resolve(folder: &Path, path: &str) -> PathBuf {
-    folder.join(path)
+fn gates(r: &mut Reader<'_>, c: &mut NodeConfig) {
+    for (name, value) in &r.object("featureGates").unwrap_or_default() {
+        let Some(on) = r.findings.bool(&format!("featureGates.{name}"), value) else { continue };
+        match c.feature_gates.set(name, on) {
+            Ok(warning) => r.findings.warnings.extend(warning),
+            Err(error) => r.findings.error(error),
+        }
+    }
 }
 
-fn sources(r: &mut Reader<'_>, c: &mut NodeConfig, folder: &Path) {
-    c.static_pod_path = r.some_text("staticPodPath").map(|p| resolve(folder, &p));
+fn sources(r: &mut Reader<'_>, c: &mut NodeConfig) {
+    c.static_pod_path = r.some_text("staticPodPath").map(PathBuf::from);
     set(&mut c.file_check_frequency, r.some_duration("fileCheckFrequency"));
     set(&mut c.sync_frequency, r.some_duration("syncFrequency"));
     if let Some(dir) = r.some_text("podLogsDir") {
-        let path = resolve(folder, &dir);
+        let path = PathBuf::from(&dir);
         if !dir.is_ascii() {
             let error = ConfigError::new("podLogsDir", "must be ASCII: runtimes cut log paths by bytes");
             r.findings.error(error.value(&Value::from(dir)));
@@ -120,11 +136,27 @@ fn cgroups(r: &mut Reader<'_>, c: &mut NodeConfig) {
     set(&mut c.kube_reserved, r.amounts("kubeReserved", RESERVABLE));
     set(&mut c.system_reserved_cgroup, r.some_text("systemReservedCgroup"));
     set(&mut c.kube_reserved_cgroup, r.some_text("kubeReservedCgroup"));
+    reserved_cpus(r, c);
     let given = enforce(r);
     if let Some(list) = &given {
         c.enforce_node_allocatable.clone_from(list);
     }
     rules::enforcement(c, given.is_some(), r.findings);
+}
+
+/// CPUs that are named take the place of the amounts that are reserved (interfaces 1.1 step 8).
+fn reserved_cpus(r: &mut Reader<'_>, c: &mut NodeConfig) {
+    const NAME: &str = "reservedSystemCPUs";
+    let Some(text) = r.some_text(NAME) else { return };
+    let Some(count) = rules::cpus(&text) else {
+        let error = ConfigError::new(NAME, "is no set of CPUs").value(&Value::from(text));
+        r.findings.error(error.allowed("numbers and ranges, as in 0-1,4"));
+        return;
+    };
+    r.findings
+        .warn(NAME, "as many CPUs are set aside; not implemented yet: containers are not kept off these very ones");
+    c.kube_reserved.remove("cpu");
+    c.system_reserved.insert("cpu".to_owned(), model::quantity::Quantity::from_units(count));
 }
 
 /// `none` stands alone and means the empty list.
@@ -176,7 +208,7 @@ fn processes(r: &mut Reader<'_>, c: &mut NodeConfig) {
     }
 }
 
-fn network(r: &mut Reader<'_>, c: &mut NodeConfig, folder: &Path) {
+fn network(r: &mut Reader<'_>, c: &mut NodeConfig) {
     for (i, server) in r.text_list("clusterDNS").unwrap_or_default().iter().enumerate() {
         match server.parse::<IpAddr>() {
             Ok(ip) => c.cluster_dns.push(ip),
@@ -189,7 +221,7 @@ fn network(r: &mut Reader<'_>, c: &mut NodeConfig, folder: &Path) {
     set(&mut c.cluster_domain, r.some_text("clusterDomain"));
     match r.text("resolvConf") {
         Some(path) if path.is_empty() => c.resolv_conf = None,
-        Some(path) => c.resolv_conf = Some(resolve(folder, &path)),
+        Some(path) => c.resolv_conf = Some(PathBuf::from(path)),
         None => {}
     }
 }
@@ -216,6 +248,10 @@ fn pods(r: &mut Reader<'_>, c: &mut NodeConfig) {
     if let Some(fields) = r.object("crashLoopBackOff") {
         let mut inner = Reader::new("crashLoopBackOff", fields, r.findings);
         let (low, high) = (Duration::from_secs(1), Duration::from_secs(300));
+        if inner.has("maxContainerRestartPeriod") && !c.feature_gates.enabled("KubeletCrashLoopBackOffMax") {
+            let reason = "needs the feature gate KubeletCrashLoopBackOffMax, which is switched off";
+            inner.findings.error(ConfigError::new("crashLoopBackOff.maxContainerRestartPeriod", reason));
+        }
         set(&mut c.max_container_restart_period, inner.duration_within("maxContainerRestartPeriod", low, high));
         inner.finish(&[]);
     }
@@ -260,28 +296,11 @@ fn container_logs(r: &mut Reader<'_>, c: &mut NodeConfig) {
 }
 
 fn daemon(r: &mut Reader<'_>, c: &mut NodeConfig) {
-    set(&mut c.event_record_qps, r.count("eventRecordQPS", 0));
-    set(&mut c.event_burst, r.count("eventBurst", 0).filter(|n| *n > 0));
     if let Some(adj) = r.int("oomScoreAdj", -1000, 1000) {
         c.oom_score_adj = i32::try_from(adj).unwrap_or(c.oom_score_adj);
     }
     if r.bool("runOnce") == Some(true) {
         let error = ConfigError::new("runOnce", "was removed: use restartPolicy Never for pods that run once");
         r.findings.error(error.value(&Value::Bool(true)).allowed("false"));
-    }
-    if let Some(fields) = r.object("logging") {
-        let mut inner = Reader::new("logging", fields, r.findings);
-        if inner.word("format", &["text", "json"]).as_deref() == Some("json") {
-            c.log_format = LogFormat::Json;
-        }
-        set(&mut c.log_verbosity, inner.count("verbosity", 0));
-        inner.finish(LOGGING);
-    }
-    for (name, value) in &r.object("featureGates").unwrap_or_default() {
-        let Some(on) = r.findings.bool(&format!("featureGates.{name}"), value) else { continue };
-        match c.feature_gates.set(name, on) {
-            Ok(warning) => r.findings.warnings.extend(warning),
-            Err(error) => r.findings.error(error),
-        }
     }
 }

@@ -24,7 +24,7 @@ impl Findings {
     }
 
     pub(crate) fn warn(&mut self, path: impl Into<String>, reason: impl Into<String>) {
-        self.warnings.push(Warning { path: path.into(), reason: reason.into() });
+        self.warnings.push(Warning::new(path, reason));
     }
 
     fn wrong_type(&mut self, path: &str, value: &Value, allowed: &str) {
@@ -143,6 +143,11 @@ impl<'f> Reader<'f> {
 
     pub(crate) fn path(&self, name: &str) -> String {
         if self.prefix.is_empty() { name.to_owned() } else { format!("{}.{name}", self.prefix) }
+    }
+
+    /// Whether a field is given and not taken yet.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.fields.get(name).is_some_and(|v| !v.is_null())
     }
 
     /// The raw value; `null` is as good as absent.

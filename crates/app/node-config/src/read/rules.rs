@@ -9,6 +9,10 @@ use crate::error::ConfigError;
 use crate::go_duration;
 use crate::reader::Findings;
 
+const NO_EVICTION: &str = "bosun evicts no pod";
+const NO_IMAGE_GC: &str = "bosun deletes no image";
+const NO_PORT: &str = "bosun does not listen on the port of the kubelet yet";
+
 /// Node allocatable needs cgroups to be enforced on. `given`: the file names what to enforce; the default gives way to
 /// `cgroupsPerQOS: false` only when the file says so, as for a kubelet.
 pub(super) fn enforcement(c: &NodeConfig, given: bool, findings: &mut Findings) {
@@ -106,7 +110,7 @@ pub(super) fn without_effect(c: &NodeConfig, findings: &mut Findings) {
     let default = NodeConfig::default();
     let plain = |e: &Enforce| *e == Enforce::Pods;
     let logs = "container logs are not rotated";
-    let events = "events are kept on this node, up to a fixed number";
+    let hard = "its memory and disk count for node allocatable, and bosun evicts no pod";
     let idle = [
         ("containerLogMaxSize", c.container_log_max_size != default.container_log_max_size, logs),
         ("containerLogMaxFiles", c.container_log_max_files != default.container_log_max_files, logs),
@@ -116,9 +120,23 @@ pub(super) fn without_effect(c: &NodeConfig, findings: &mut Findings) {
             c.container_log_monitor_interval != default.container_log_monitor_interval,
             logs,
         ),
-        ("eventRecordQPS", c.event_record_qps != default.event_record_qps, events),
-        ("eventBurst", c.event_burst != default.event_burst, events),
-        ("logging.verbosity", c.log_verbosity != default.log_verbosity, "set RUST_LOG"),
+        ("evictionHard", !c.eviction.hard.is_empty() && c.eviction.hard != default.eviction.hard, hard),
+        ("evictionSoft", !c.eviction.soft.is_empty(), NO_EVICTION),
+        ("evictionMinimumReclaim", !c.eviction.minimum_reclaim.is_empty(), NO_EVICTION),
+        (
+            "evictionPressureTransitionPeriod",
+            c.eviction.pressure_transition_period != default.eviction.pressure_transition_period,
+            NO_EVICTION,
+        ),
+        ("evictionMaxPodGracePeriod", !c.eviction.max_pod_grace_period.is_zero(), NO_EVICTION),
+        ("imageMinimumGCAge", c.image_minimum_gc_age != default.image_minimum_gc_age, NO_IMAGE_GC),
+        ("imageMaximumGCAge", c.image_maximum_gc_age.is_some(), NO_IMAGE_GC),
+        // 100 switches image GC off, which is what happens.
+        ("imageGCHighThresholdPercent", !matches!(c.image_gc_high_threshold_percent, 85 | 100), NO_IMAGE_GC),
+        ("imageGCLowThresholdPercent", c.image_gc_low_threshold_percent != 80, NO_IMAGE_GC),
+        ("address", c.address != default.address, NO_PORT),
+        ("tlsCipherSuites", !c.tls_cipher_suites.is_empty(), NO_PORT),
+        ("tlsMinVersion", c.tls_min_version != default.tls_min_version, NO_PORT),
         (
             "userNamespaces.idsPerPod",
             c.user_namespace_ids_per_pod != default.user_namespace_ids_per_pod,
@@ -135,6 +153,20 @@ pub(super) fn without_effect(c: &NodeConfig, findings: &mut Findings) {
             findings.warn(field, format!("not implemented yet: {instead}"));
         }
     }
+}
+
+/// How many CPUs a list such as `0-1,4` names.
+pub(super) fn cpus(text: &str) -> Option<i64> {
+    let mut all = std::collections::BTreeSet::new();
+    for part in text.split(',') {
+        let (low, high) = part.split_once('-').unwrap_or((part, part));
+        let (low, high) = (low.trim().parse::<u16>().ok()?, high.trim().parse::<u16>().ok()?);
+        if low > high {
+            return None;
+        }
+        all.extend(low..=high);
+    }
+    i64::try_from(all.len()).ok()
 }
 
 /// Absolute, and the same after cleaning.

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::*;
-use crate::{CgroupDriver, Enforce, LogFormat, SwapBehavior};
+use crate::{CgroupDriver, ChangeDetection, Enforce, LogFormat, PullVerification, SwapBehavior, TlsVersion};
 
 #[test]
 fn an_empty_configuration_is_the_default() {
@@ -24,7 +24,7 @@ fn kubeadm_s_configuration_is_taken_without_an_error() {
     let config = good(lines);
     assert_eq!(config.cgroup_driver, CgroupDriver::Systemd);
     let warned: Vec<String> = warnings(lines).iter().map(|w| w.split(':').next().unwrap().to_owned()).collect();
-    assert_eq!(warned, ["authentication", "rotateCertificates"]);
+    assert_eq!(warned, ["authentication"]);
 }
 
 type Check = fn(&NodeConfig) -> bool;
@@ -92,6 +92,76 @@ fn each_field_is_read_into_its_place() {
         ("containerLogMaxWorkers: 2\ncontainerLogMonitorInterval: 3s", |c| {
             c.container_log_max_workers == 2 && c.container_log_monitor_interval == Duration::from_secs(3)
         }),
+        ("reservedSystemCPUs: '0-1,4'\nkubeReserved: {cpu: 1, pid: 5}", |c| {
+            c.system_reserved["cpu"].value() == 3 && !c.kube_reserved.contains_key("cpu")
+        }),
+        ("kubeAPIQPS: 0\nkubeAPIBurst: 7", |c| c.kube_api_qps == 5 && c.kube_api_burst == 7),
+        ("contentType: application/json", |c| c.content_type == "application/json"),
+        ("configMapAndSecretChangeDetectionStrategy: Get", |c| c.change_detection == ChangeDetection::Get),
+        ("configMapAndSecretChangeDetectionStrategy: Cache", |c| c.change_detection == ChangeDetection::Cache),
+        ("registerNode: false", |c| !c.register_node),
+        ("registerWithTaints: [{key: a.io/b, value: c, effect: NoExecute}, {key: d, effect: NoSchedule}]", |c| {
+            c.register_with_taints.len() == 2 && c.register_with_taints[0].value.as_deref() == Some("c")
+        }),
+        ("providerID: kind://a/b", |c| c.provider_id.as_deref() == Some("kind://a/b")),
+        ("nodeStatusUpdateFrequency: 4s", |c| {
+            c.node_status_update_frequency.as_secs() == 4 && c.node_status_report_frequency.as_secs() == 4
+        }),
+        ("nodeStatusReportFrequency: 7m", |c| c.node_status_report_frequency.as_secs() == 420),
+        ("nodeLeaseDurationSeconds: 20", |c| c.node_lease_duration.as_secs() == 20),
+        ("nodeLeaseDurationSeconds: 0", |c| c.node_lease_duration.as_secs() == 40),
+        ("nodeStatusMaxImages: -1", |c| c.node_status_max_images.is_none()),
+        ("nodeStatusMaxImages: 0", |c| c.node_status_max_images == Some(0)),
+        ("podCIDR: 10.0.0.0/24", |c| c.pod_cidr.is_some()),
+        ("enableControllerAttachDetach: false", |c| !c.enable_controller_attach_detach),
+        ("localStorageCapacityIsolation: false", |c| !c.local_storage_capacity_isolation),
+        ("rotateCertificates: true\nserverTLSBootstrap: true", |c| c.rotate_certificates && c.server_tls_bootstrap),
+        ("port: 10350\naddress: '::'", |c| c.port == 10350 && c.address.is_ipv6()),
+        ("port: 0", |c| c.port == 10250),
+        ("tlsCertFile: a.crt\ntlsPrivateKeyFile: /k", |c| {
+            c.tls_cert_file == Some("/etc/bosun/a.crt".into()) && c.tls_private_key_file == Some("/k".into())
+        }),
+        ("tlsMinVersion: VersionTLS13", |c| c.tls_min_version == TlsVersion::Tls13),
+        ("tlsCipherSuites: [TLS_AES_128_GCM_SHA256]", |c| c.tls_cipher_suites.len() == 1),
+        ("healthzPort: 0", |c| c.healthz_port.is_none()),
+        ("healthzPort: 1\nhealthzBindAddress: '::1'", |c| {
+            c.healthz_port == Some(1) && c.healthz_bind_address.is_ipv6()
+        }),
+        ("evictionHard: {memory.available: 500Mi}", |c| {
+            c.eviction.hard.len() == 1 && c.eviction.hard["memory.available"].amount(0) == 500 << 20
+        }),
+        ("evictionHard: {memory.available: 500Mi}\nmergeDefaultEvictionSettings: true", |c| {
+            c.eviction.hard.len() == 5 && c.eviction.hard["nodefs.available"].amount(1000) == 100
+        }),
+        ("evictionHard: {imagefs.available: 0%, nodefs.available: 100%, nodefs.inodesFree: '0%'}", |c| {
+            c.eviction.hard.is_empty()
+        }),
+        ("evictionSoft: {memory.available: 1Gi}\nevictionSoftGracePeriod: {memory.available: 90s}", |c| {
+            c.eviction.soft["memory.available"].grace.as_secs() == 90
+        }),
+        ("evictionPressureTransitionPeriod: 0s\nevictionMaxPodGracePeriod: 30", |c| {
+            c.eviction.pressure_transition_period.as_secs() == 300 && c.eviction.max_pod_grace_period.as_secs() == 30
+        }),
+        ("imageMinimumGCAge: 1m\nimageMaximumGCAge: 1h", |c| {
+            c.image_minimum_gc_age.as_secs() == 60 && c.image_maximum_gc_age == Some(Duration::from_secs(3600))
+        }),
+        ("imageGCHighThresholdPercent: 100\nimageGCLowThresholdPercent: 0", |c| {
+            c.image_gc_high_threshold_percent == 100 && c.image_gc_low_threshold_percent == 0
+        }),
+        ("imagePullCredentialsVerificationPolicy: AlwaysVerify", |c| {
+            c.pull_verification == PullVerification::AlwaysVerify
+        }),
+        ("featureGates: {KubeletEnsureSecretPulledImages: false}", |c| {
+            c.pull_verification == PullVerification::NeverVerify
+        }),
+        (
+            "imagePullCredentialsVerificationPolicy: NeverVerifyAllowlistedImages\npreloadedImagesVerificationAllowlist: [a.io/b/*]",
+            |c| c.pull_verification_allowlist == ["a.io/b/*"],
+        ),
+        ("logging: {vmodule: [{filePattern: 'pod_*', verbosity: 5}]}", |c| c.log_vmodule[0].verbosity == 5),
+        ("featureGates: {LoggingAlphaOptions: true}\nlogging: {options: {text: {splitStream: true}}}", |c| {
+            c.log_split_stream
+        }),
         ("eventRecordQPS: 0\neventBurst: 7", |c| c.event_record_qps == 0 && c.event_burst == 7),
         ("oomScoreAdj: -500", |c| c.oom_score_adj == -500),
         ("logging: {format: json, verbosity: 4}", |c| c.log_format == LogFormat::Json && c.log_verbosity == 4),
@@ -114,8 +184,14 @@ fn what_is_odd_is_said_and_does_not_stop_the_node() {
             "memorySwap.swapBehaviour: unknown field, ignored; did you mean swapBehavior?",
         ),
         ("authentication: {anonymus: {}}", "authentication.anonymus: unknown field, ignored; did you mean anonymous?"),
-        ("readOnlyPort: 10255", "readOnlyPort: not implemented yet: bosun serves no port, only its own socket"),
-        ("evictionHard: {memory.available: 100Mi}", "evictionHard: not implemented yet: bosun evicts no pod"),
+        (
+            "readOnlyPort: 10255",
+            "readOnlyPort: not implemented yet: bosun does not listen on the port of the kubelet yet",
+        ),
+        (
+            "evictionHard: {memory.available: 200Mi}",
+            "evictionHard: not implemented yet: its memory and disk count for node allocatable, and bosun evicts no pod",
+        ),
         ("cpuManagerPolicy: static", "cpuManagerPolicy: not implemented yet: all containers share all CPUs and memory"),
         ("staticPodURL: http://x", "staticPodURL: not implemented yet: bosun reads pods from staticPodPath only"),
         ("containerLogMaxFiles: 3", "containerLogMaxFiles: not implemented yet: container logs are not rotated"),
@@ -123,7 +199,10 @@ fn what_is_odd_is_said_and_does_not_stop_the_node() {
             "enforceNodeAllocatable: [pods, kube-reserved]\nkubeReservedCgroup: /k",
             "enforceNodeAllocatable: not implemented yet: only the limit on all pods together is enforced",
         ),
-        ("logging: {verbosity: 2}", "logging.verbosity: not implemented yet: set RUST_LOG"),
+        (
+            "reservedSystemCPUs: 0-1",
+            "reservedSystemCPUs: as many CPUs are set aside; not implemented yet: containers are not kept off these very ones",
+        ),
         ("clusterDNS: [dns]", "clusterDNS[0]: \"dns\" is not an IP address, skipped"),
         (
             "containerRuntimeEndpoint: /x",

@@ -1,0 +1,166 @@
+//! Fields about the API server, the Node object, certificates and health.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use model::core::Taint;
+use serde_json::{Map, Value};
+
+use super::set;
+use crate::config::{ChangeDetection, NodeConfig, TlsVersion};
+use crate::error::ConfigError;
+use crate::labels;
+use crate::reader::Reader;
+use crate::tls_names::CIPHER_SUITES;
+
+/// Client-side limits, and how referenced objects are followed.
+pub(super) fn api(r: &mut Reader<'_>, c: &mut NodeConfig) {
+    // The client library of a kubelet takes 0 for its own default.
+    set(&mut c.kube_api_qps, r.count("kubeAPIQPS", 0).map(|n| if n == 0 { 5 } else { n }));
+    set(&mut c.kube_api_burst, r.count("kubeAPIBurst", 0).filter(|n| *n > 0));
+    set(&mut c.content_type, r.some_text("contentType"));
+    if !c.content_type.starts_with("application/") {
+        let error = ConfigError::new("contentType", "is no media type that an API server speaks");
+        let error = error.value(&Value::from(c.content_type.as_str()));
+        r.findings.error(error.allowed("application/json or application/vnd.kubernetes.protobuf"));
+    }
+    set(&mut c.event_record_qps, r.count("eventRecordQPS", 0));
+    set(&mut c.event_burst, r.count("eventBurst", 0).filter(|n| *n > 0));
+    match r.word("configMapAndSecretChangeDetectionStrategy", &["Get", "Cache", "Watch"]).as_deref() {
+        Some("Get") => c.change_detection = ChangeDetection::Get,
+        Some("Cache") => c.change_detection = ChangeDetection::Cache,
+        _ => {}
+    }
+}
+
+/// What the node says of itself.
+pub(super) fn node(r: &mut Reader<'_>, c: &mut NodeConfig) {
+    set(&mut c.register_node, r.bool("registerNode"));
+    if let Some(list) = r.take("registerWithTaints") {
+        c.register_with_taints = taints(r, &list);
+    }
+    c.provider_id = r.some_text("providerID");
+    let update = r.some_duration("nodeStatusUpdateFrequency");
+    set(&mut c.node_status_update_frequency, update);
+    let report = r.some_duration("nodeStatusReportFrequency").or(update);
+    set(&mut c.node_status_report_frequency, report);
+    let lease = r.count("nodeLeaseDurationSeconds", 0).filter(|n| *n > 0);
+    set(&mut c.node_lease_duration, lease.map(|n| Duration::from_secs(n.into())));
+    if let Some(most) = r.int("nodeStatusMaxImages", -1, i32::MAX.into()) {
+        c.node_status_max_images = u32::try_from(most).ok();
+    }
+    c.pod_cidr = r.some_text("podCIDR");
+    if let Some(cidrs) = &c.pod_cidr
+        && !cidrs.split(',').all(is_cidr)
+    {
+        let error = ConfigError::new("podCIDR", "is no network").value(&Value::from(cidrs.as_str()));
+        r.findings.error(error.allowed("address/length, as in 10.244.1.0/24, or one of each family with a comma"));
+    }
+    set(&mut c.enable_controller_attach_detach, r.bool("enableControllerAttachDetach"));
+    set(&mut c.local_storage_capacity_isolation, r.bool("localStorageCapacityIsolation"));
+}
+
+fn is_cidr(text: &str) -> bool {
+    let Some((ip, length)) = text.split_once('/') else { return false };
+    let most = match ip.parse::<IpAddr>() {
+        Ok(IpAddr::V4(_)) => 32,
+        Ok(IpAddr::V6(_)) => 128,
+        Err(_) => return false,
+    };
+    length.parse::<u8>().is_ok_and(|n| n <= most)
+}
+
+fn taints(r: &mut Reader<'_>, value: &Value) -> Vec<Taint> {
+    const NAME: &str = "registerWithTaints";
+    let mut out: Vec<Taint> = Vec::new();
+    for (i, entry) in r.findings.list(NAME, value).unwrap_or_default().iter().enumerate() {
+        let at = format!("{NAME}[{i}]");
+        let Some(fields) = r.findings.object(&at, entry).cloned() else { continue };
+        let Some(taint) = taint(r, &at, fields) else { continue };
+        if out.iter().any(|t| t.key == taint.key && t.effect == taint.effect) {
+            r.findings.error(ConfigError::new(at, "repeats the key and effect of another taint").value(entry));
+            continue;
+        }
+        out.push(taint);
+    }
+    out
+}
+
+fn taint(r: &mut Reader<'_>, at: &str, fields: Map<String, Value>) -> Option<Taint> {
+    const EFFECTS: &[&str] = &["NoSchedule", "PreferNoSchedule", "NoExecute"];
+    let before = r.findings.errors.len();
+    let mut inner = Reader::new(at, fields, r.findings);
+    let (key, value) = (inner.text("key").unwrap_or_default(), inner.some_text("value"));
+    let effect = inner.take("effect").unwrap_or_default();
+    if let Some(time) = inner.take("timeAdded") {
+        inner.findings.error(ConfigError::new(format!("{at}.timeAdded"), "must not be set").value(&time));
+    }
+    if let Err(reason) = labels::check_key(&key) {
+        inner.findings.error(ConfigError::new(format!("{at}.key"), reason).value(&Value::from(key.as_str())));
+    }
+    if let Err(reason) = labels::check_value(value.as_deref().unwrap_or_default()) {
+        inner.findings.error(ConfigError::new(format!("{at}.value"), reason).value(&Value::from(value.clone())));
+    }
+    let effect = inner.findings.word(&format!("{at}.effect"), &effect, EFFECTS);
+    inner.finish(&[]);
+    let fine = r.findings.errors.len() == before;
+    fine.then(|| Taint { key, value, effect: effect.unwrap_or_default(), time_added: None })
+}
+
+/// The node's own certificates, and where it serves.
+pub(super) fn serving(r: &mut Reader<'_>, c: &mut NodeConfig) {
+    set(&mut c.rotate_certificates, r.bool("rotateCertificates"));
+    set(&mut c.server_tls_bootstrap, r.bool("serverTLSBootstrap"));
+    set(&mut c.address, ip(r, "address"));
+    set(&mut c.port, port(r, "port").filter(|p| *p > 0));
+    c.tls_cert_file = r.some_text("tlsCertFile").map(PathBuf::from);
+    c.tls_private_key_file = r.some_text("tlsPrivateKeyFile").map(PathBuf::from);
+    for (have, lack, missing) in [
+        (&c.tls_cert_file, &c.tls_private_key_file, "tlsPrivateKeyFile"),
+        (&c.tls_private_key_file, &c.tls_cert_file, "tlsCertFile"),
+    ] {
+        if have.is_some() && lack.is_none() {
+            let reason = "must be given too: a certificate and its key come as a pair";
+            r.findings.error(ConfigError::new(missing, reason));
+        }
+    }
+    for (i, name) in r.text_list("tlsCipherSuites").unwrap_or_default().into_iter().enumerate() {
+        if !CIPHER_SUITES.contains(&name.as_str()) {
+            let error = ConfigError::new(format!("tlsCipherSuites[{i}]"), "is no known cipher suite");
+            r.findings
+                .error(error.value(&Value::from(name)).allowed("names as IANA has them, as in TLS_AES_128_GCM_SHA256"));
+            continue;
+        }
+        c.tls_cipher_suites.push(name);
+    }
+    let words = ["VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"];
+    match r.word("tlsMinVersion", &words).as_deref() {
+        Some("VersionTLS10") => c.tls_min_version = TlsVersion::Tls10,
+        Some("VersionTLS11") => c.tls_min_version = TlsVersion::Tls11,
+        Some("VersionTLS13") => c.tls_min_version = TlsVersion::Tls13,
+        _ => {}
+    }
+    set(&mut c.healthz_bind_address, ip(r, "healthzBindAddress"));
+    if let Some(port) = port(r, "healthzPort") {
+        c.healthz_port = (port > 0).then_some(port);
+    }
+    if c.server_tls_bootstrap && !c.feature_gates.enabled("RotateKubeletServerCertificate") {
+        let reason = "needs the feature gate RotateKubeletServerCertificate, which is switched off";
+        r.findings.error(ConfigError::new("serverTLSBootstrap", reason).value(&Value::Bool(true)));
+    }
+}
+
+fn ip(r: &mut Reader<'_>, name: &'static str) -> Option<IpAddr> {
+    let text = r.some_text(name)?;
+    let found = text.parse().ok();
+    if found.is_none() {
+        let error = ConfigError::new(name, "is not an IP address").value(&Value::from(text));
+        r.findings.error(error.allowed("an address such as 0.0.0.0, 127.0.0.1 or ::"));
+    }
+    found
+}
+
+fn port(r: &mut Reader<'_>, name: &'static str) -> Option<u16> {
+    r.int(name, 0, 65535).and_then(|n| u16::try_from(n).ok())
+}
