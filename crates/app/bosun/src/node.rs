@@ -11,15 +11,13 @@
 //! ```
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{ActorRef, Group, Kernel, Managed, Place, Policy, Spec};
-use cgroup_values::PodTree;
 use contract::certificates::CertificateHandle;
 use contract::cgroup::CgroupHandle;
-use contract::config_sources::{ConfigSourcesHandle, Source};
+use contract::config_sources::ConfigSourcesHandle;
 use contract::event::EventHandle;
 use contract::image::ImageHandle;
 use contract::node::NodeHandle;
@@ -30,7 +28,6 @@ use contract::probe::ProbeHandle;
 use contract::runtime::RuntimeHandle;
 use contract::status::StatusHandle;
 use contract::volume::VolumeHandle;
-use model::Timestamp;
 use ports::api::ApiServer;
 use ports::hook::HookHttp;
 use ports::host::{CgroupFs, HostFs, Mounter};
@@ -38,8 +35,9 @@ use ports::journal::Journal;
 use ports::probe::NetProber;
 use ports::runtime::{ContainerRuntime, ImageService};
 
-use crate::settings::{Machine, Settings, limit_rules, node_labels, reservations};
+use crate::settings::{Machine, Settings};
 
+mod install;
 mod workers;
 
 /// Everything that is not an actor: the outside world behind ports.
@@ -148,6 +146,7 @@ pub struct Builder {
     worker_place: Place,
     runtime_client: Installer,
     event_recorder: Installer,
+    object_store: Installer,
     status_manager: Installer,
     cgroup_manager: Installer,
     volume_manager: Installer,
@@ -180,6 +179,7 @@ impl Builder {
     replaceable!(
         runtime_client,
         event_recorder,
+        object_store,
         status_manager,
         cgroup_manager,
         volume_manager,
@@ -219,6 +219,7 @@ impl Builder {
             spawned: RefCell::default(),
         };
         (self.event_recorder)(&seat);
+        (self.object_store)(&seat);
         (self.runtime_client)(&seat);
         (self.status_manager)(&seat);
         (self.cgroup_manager)(&seat);
@@ -258,15 +259,16 @@ impl Node {
             machine,
             outside,
             worker_place: Place::Here,
-            runtime_client: Box::new(install_runtime_client),
-            event_recorder: Box::new(install_event_recorder),
-            status_manager: Box::new(install_status_manager),
-            cgroup_manager: Box::new(install_cgroup_manager),
-            volume_manager: Box::new(install_volume_manager),
-            image_manager: Box::new(install_image_manager),
-            probe_manager: Box::new(install_probe_manager),
-            pod_manager: Box::new(install_pod_manager),
-            config_sources: Box::new(install_config_sources),
+            runtime_client: Box::new(install::runtime_client),
+            event_recorder: Box::new(install::event_recorder),
+            object_store: Box::new(install::object_store),
+            status_manager: Box::new(install::status_manager),
+            cgroup_manager: Box::new(install::cgroup_manager),
+            volume_manager: Box::new(install::volume_manager),
+            image_manager: Box::new(install::image_manager),
+            probe_manager: Box::new(install::probe_manager),
+            pod_manager: Box::new(install::pod_manager),
+            config_sources: Box::new(install::config_sources),
         }
     }
 
@@ -303,152 +305,4 @@ impl Node {
         };
         let _in_time = tokio::time::timeout(Duration::from_secs(5), settled).await.is_ok();
     }
-}
-
-fn install_event_recorder(seat: &Seat<'_>) {
-    let view = seat.handles.events.view.clone();
-    let a = seat.spawn("event-recorder", move |_| {
-        event_recorder::EventRecorder::new(event_recorder::Config::default(), view.clone())
-    });
-    seat.handles.events.connect(&a);
-}
-
-fn install_runtime_client(seat: &Seat<'_>) {
-    let deps = runtime_client::Deps::new(seat.outside.runtime.clone(), seat.handles.runtime.view.clone());
-    let a = seat.spawn("runtime-client", move |_| runtime_client::RuntimeClient::new(deps.clone()));
-    seat.handles.runtime.connect(&a);
-}
-
-fn install_status_manager(seat: &Seat<'_>) {
-    let view = seat.handles.status.view.clone();
-    let a = seat.spawn("status-manager", move |_| status_manager::StatusManager::new(view.clone()));
-    seat.handles.status.connect(&a);
-}
-
-fn tree(settings: &Settings) -> PodTree {
-    PodTree::new(&settings.config.cgroup_root, settings.cgroup_driver)
-}
-
-fn install_cgroup_manager(seat: &Seat<'_>) {
-    let config = Arc::new(cgroup_manager::Config {
-        enabled: seat.settings.config.cgroups_per_qos,
-        tree: tree(seat.settings),
-        rules: limit_rules(&seat.settings.config, seat.machine.facts.cgroup_v2),
-        facts: seat.machine.facts.clone(),
-        capacity: seat.machine.capacity.clone(),
-        reserved: reservations(&seat.settings.config),
-        enforce_pods: seat.settings.config.enforce_node_allocatable.contains(&node_config::Enforce::Pods),
-        oom_score_adj: Some(i64::from(seat.settings.config.oom_score_adj)),
-    });
-    let deps = Arc::new(cgroup_manager::Deps {
-        cgroups: seat.outside.cgroups.clone(),
-        view: seat.handles.cgroups.view.clone(),
-        pods: seat.handles.pods.view.clone(),
-        events: seat.handles.events.clone(),
-        serial: cgroup_manager::Serial::default(),
-    });
-    let a = seat.spawn("cgroup-manager", move |_| cgroup_manager::CgroupManager::new(config.clone(), deps.clone()));
-    seat.handles.cgroups.connect(&a);
-}
-
-fn install_probe_manager(seat: &Seat<'_>) {
-    let h = seat.handles;
-    let mut deps = probe_manager::Deps::new(
-        h.runtime.clone(),
-        h.events.clone(),
-        h.status.view.clone(),
-        h.probes.view.clone(),
-        seat.outside.prober.clone(),
-    );
-    deps.journal = Some(seat.outside.journal.clone());
-    let config = probe_manager::Config::new(Timestamp(seat.kernel.clock().unix_nanos()));
-    let a = seat.spawn("probe-manager", move |_| probe_manager::ProbeManager::new(deps.clone(), config.clone()));
-    seat.handles.probes.connect(&a);
-}
-
-fn install_pod_manager(seat: &Seat<'_>) {
-    let facts = pod_admission::NodeFacts {
-        allocatable: seat.machine.allocatable.clone(),
-        labels: node_labels(seat.settings),
-        unsafe_sysctls: seat.settings.config.allowed_unsafe_sysctls.clone(),
-        ..pod_admission::NodeFacts::default()
-    };
-    let admission: pod_manager::Admission = Arc::new(move |pod, active| {
-        pod_admission::admit(pod, active.iter().map(|p| &**p), &facts).map_err(|r| (r.reason, r.message))
-    });
-    let config = Arc::new(pod_manager::Config {
-        sources: seat.settings.config.static_pod_path.iter().map(|_| Source::File).collect::<BTreeSet<_>>(),
-        housekeeping: Duration::from_secs(2),
-        gc_period: Duration::from_secs(60),
-        gc: pod_manager::gc::GcPolicy::default(),
-        pod_logs_dir: seat.settings.config.pod_logs_dir.clone(),
-        container_logs_dir: seat.settings.container_logs_dir.clone(),
-    });
-    let h = seat.handles;
-    let deps = Arc::new(pod_manager::Deps {
-        view: h.pods.view.clone(),
-        workers: h.workers.clone(),
-        new_worker: seat.new_worker.clone(),
-        admission,
-        runtime: h.runtime.clone(),
-        status: h.status.clone(),
-        probes: h.probes.clone(),
-        volumes: h.volumes.clone(),
-        cgroups: h.cgroups.clone(),
-        events: h.events.clone(),
-        fs: seat.outside.fs.clone(),
-        journal: seat.outside.journal.clone(),
-    });
-    let a = seat.spawn("pod-manager", move |_| pod_manager::PodManager::new(config.clone(), deps.clone()));
-    seat.handles.pods.connect(&a);
-}
-
-fn install_image_manager(seat: &Seat<'_>) {
-    let config = &seat.settings.config;
-    let parallel = config.max_parallel_image_pulls.and_then(|n| usize::try_from(n).ok());
-    let view = seat.handles.images.view.clone();
-    let deps = Arc::new(image_manager::Deps {
-        images: seat.outside.images.clone(),
-        events: seat.handles.events.clone(),
-        slots: image_manager::Slots::new(config.serialize_image_pulls, parallel, view),
-    });
-    let limit = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
-    let config = image_manager::Config {
-        registry_qps: limit(config.registry_pull_qps),
-        registry_burst: limit(config.registry_burst),
-    };
-    let a = seat.spawn("image-manager", move |_| image_manager::ImageManager::new(&config, deps.clone()));
-    seat.handles.images.connect(&a);
-}
-
-fn install_config_sources(seat: &Seat<'_>) {
-    let Some(path) = seat.settings.config.static_pod_path.clone() else { return };
-    let config = Arc::new(config_sources::Config {
-        node_name: seat.settings.node_name.clone(),
-        path,
-        period: seat.settings.config.file_check_frequency,
-    });
-    let deps = config_sources::Deps {
-        watch: Arc::new(config_sources::InotifyWatch),
-        view: seat.handles.sources.view.clone(),
-        pods: seat.handles.pods.clone(),
-        events: seat.handles.events.clone(),
-    };
-    // It is asked by nobody: nothing to connect.
-    seat.spawn("config-sources", move |_| config_sources::ConfigSources::new(config.clone(), deps.clone()));
-}
-
-fn install_volume_manager(seat: &Seat<'_>) {
-    let memory = seat.machine.allocatable.get(model::resources::MEMORY).map_or(0, |q| q.value());
-    let config =
-        Arc::new(volume_manager::Config { root_dir: seat.settings.root_dir.clone(), memory_allocatable_bytes: memory });
-    let deps = Arc::new(volume_manager::Deps {
-        fs: seat.outside.fs.clone(),
-        mounts: seat.outside.mounter.clone(),
-        view: seat.handles.volumes.view.clone(),
-        events: seat.handles.events.clone(),
-        serial: volume_manager::Serial::default(),
-    });
-    let a = seat.spawn("volume-manager", move |_| volume_manager::VolumeManager::new(config.clone(), deps.clone()));
-    seat.handles.volumes.connect(&a);
 }
