@@ -1,6 +1,9 @@
 //! The actor: decides on its copy, posts on the board.
 
-use actor::{Actor, ActorRef, Ctx, Handler, supervised};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use actor::{Actor, ActorFutureExt, ActorRef, AsyncContext, Ctx, Handler, WrapFuture, supervised};
 use contract::status::{
     RetainPodStatuses, SetContainerReadiness, SetContainerStartup, SetPodStatus, StatusEntry, StatusHandle,
     TerminatePod,
@@ -8,21 +11,51 @@ use contract::status::{
 use contract::view::Board;
 use model::core::Pod;
 use model::{PodUid, Timestamp, pod};
+use ports::journal::Journal;
 
+use crate::journal;
 use crate::store::{Outcome, Statuses};
 
 /// The actor. Built by a factory that clones the board of its [`StatusHandle`].
-#[derive(Debug)]
 pub struct StatusManager {
     view: Board<PodUid, StatusEntry>,
     statuses: Statuses,
+    journal: Option<Arc<dyn Journal>>,
+}
+
+impl std::fmt::Debug for StatusManager {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StatusManager").field("statuses", &self.statuses).finish_non_exhaustive()
+    }
 }
 
 impl StatusManager {
     /// A fresh instance; what the board shows is taken over when it starts.
     #[must_use]
     pub fn new(view: Board<PodUid, StatusEntry>) -> Self {
-        Self { view, statuses: Statuses::default() }
+        Self { view, statuses: Statuses::default(), journal: None }
+    }
+
+    /// Takes over, when it starts, the statuses that an earlier life of the daemon could not tell the API server (the lines
+    /// that a [`crate::StatusSyncer`] writes). No message is handled before that.
+    #[must_use]
+    pub fn with_journal(mut self, journal: Arc<dyn Journal>) -> Self {
+        self.journal = Some(journal);
+        self
+    }
+
+    /// Statuses of pods that the board does not know are put there: workers go on from them.
+    fn take_over(&mut self, lines: BTreeMap<PodUid, Arc<StatusEntry>>) {
+        let mut count = 0;
+        for (uid, entry) in lines {
+            if self.statuses.restore(&uid, &entry) {
+                self.view.post(uid, entry);
+                count += 1;
+            }
+        }
+        if count > 0 {
+            tracing::info!(pods = count, "statuses taken over that the API server has not seen");
+        }
     }
 
     fn conclude(&self, pod: &Pod, outcome: Outcome, ctx: &mut Ctx<Self>) {
@@ -55,6 +88,13 @@ impl Actor for StatusManager {
         self.statuses = Statuses::recovered(self.view.snapshot());
         if ctx.generation() > 0 {
             tracing::info!(pods = self.statuses.len(), "statuses read back from the board");
+        }
+        if let Some(journal) = self.journal.clone() {
+            let read = tokio::task::spawn_blocking(move || journal::load(&*journal)).into_actor(self);
+            ctx.wait(read.map(|lines, act, ctx| {
+                act.take_over(lines.unwrap_or_default());
+                ctx.fault_point("taken over");
+            }));
         }
     }
 }

@@ -41,6 +41,16 @@ impl Statuses {
         Self { entries, floor }
     }
 
+    /// Takes over what an earlier life of the daemon wrote down; `false`: there is a status already.
+    pub fn restore(&mut self, uid: &PodUid, entry: &Arc<StatusEntry>) -> bool {
+        self.floor = self.floor.max(entry.version);
+        if self.entries.contains_key(uid) {
+            return false;
+        }
+        self.entries.insert(uid.clone(), entry.clone());
+        true
+    }
+
     /// Pods that have a status.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -69,8 +69,18 @@ fn a_verdict_that_outlived_the_daemon_keeps_its_time() {
     let (early, late, later) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z", "2026-01-03T00:00:00Z");
     let rows = [
         ("same verdicts", told(early, ("True", early), early), told(late, ("True", late), late), (early, early, early)),
-        ("another verdict", told(early, ("False", early), early), told(late, ("True", late), late), (early, late, early)),
-        ("the API is behind", told(late, ("True", late), late), told(early, ("True", early), early), (early, early, early)),
+        (
+            "another verdict",
+            told(early, ("False", early), early),
+            told(late, ("True", late), late),
+            (early, late, early),
+        ),
+        (
+            "the API is behind",
+            told(late, ("True", late), late),
+            told(early, ("True", early), early),
+            (early, early, early),
+        ),
     ];
     for (name, api, kept, expected) in rows {
         let known = KnownTimes::learn(&api, &kept);

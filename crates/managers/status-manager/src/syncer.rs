@@ -1,0 +1,355 @@
+//! The actor that tells the API server what the status board says.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::{Actor, Ctx, supervised};
+use contract::pod_manager::DesiredPod;
+use contract::pod_worker::WorkersView;
+use contract::status::StatusEntry;
+use contract::view::Board;
+use model::PodUid;
+use ports::api::{ApiError, ApiServer};
+use ports::journal::Journal;
+use tokio::time::Instant;
+
+use crate::journal;
+use crate::lane::{Lane, Rows, Trouble, Urgency, is_api_pod};
+use crate::request::{Ending, Job, Taken, sync};
+
+/// Changes that come within this time are looked at together.
+const GATHER: Duration = Duration::from_millis(1);
+/// Requests under way at most, those left out that the server lets wait: one stuck pod takes nobody's place.
+const WIDTH: usize = 8;
+/// Requests under way at most, in all.
+const WIDTH_MAX: usize = 64;
+/// A request that takes longer than this takes no place any more; a status that waits longer goes to the journal.
+const SLOW: Duration = Duration::from_secs(1);
+/// What an earlier life of the daemon left in the journal waits this long for the pod's worker.
+const CONFIRM: Duration = Duration::from_secs(60);
+
+/// Settings.
+#[derive(Clone, Debug)]
+pub struct SyncerConfig {
+    /// Period of the look at everything: differences that others made, and what a failure left behind.
+    pub audit: Duration,
+}
+
+impl Default for SyncerConfig {
+    /// The kubelet's 10 seconds.
+    fn default() -> Self {
+        Self { audit: Duration::from_secs(10) }
+    }
+}
+
+/// What the syncer works with.
+#[derive(Clone)]
+pub struct SyncerDeps {
+    /// The API server.
+    pub api: Arc<dyn ApiServer>,
+    /// Statuses that the server has not taken wait there; the same journal that the StatusManager reads.
+    pub journal: Arc<dyn Journal>,
+    /// What is to be said.
+    pub statuses: Board<PodUid, StatusEntry>,
+    /// What the API says, as PodManager knows it.
+    pub pods: Board<PodUid, DesiredPod>,
+    /// Whether containers may run.
+    pub workers: WorkersView,
+}
+
+impl std::fmt::Debug for SyncerDeps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("status_manager::SyncerDeps")
+    }
+}
+
+/// What is to be done with a line of the journal.
+#[derive(Clone, Debug)]
+enum LineOp {
+    Save(Arc<StatusEntry>),
+    Forget,
+}
+
+/// The actor. It asks the API server only; a daemon without one does not spawn it.
+#[derive(Debug)]
+pub struct StatusSyncer {
+    config: SyncerConfig,
+    deps: SyncerDeps,
+    lanes: BTreeMap<PodUid, Lane>,
+    /// The journal was read.
+    loaded: bool,
+    /// A look is due.
+    looking: bool,
+    lines: BTreeMap<PodUid, LineOp>,
+    writing: bool,
+}
+
+impl Actor for StatusSyncer {
+    type Context = Ctx<Self>;
+
+    fn started(&mut self, ctx: &mut Ctx<Self>) {
+        let journal = self.deps.journal.clone();
+        let read = tokio::task::spawn_blocking(move || journal::load(&*journal));
+        ctx.run(read, |act: &mut Self, lines, ctx| {
+            for (uid, entry) in lines.unwrap_or_default() {
+                let lane = act.lanes.entry(uid).or_default();
+                lane.journaled = Some(entry.version);
+                lane.left_over = Some(entry.version);
+            }
+            act.loaded = true;
+            act.look(false, ctx);
+        });
+        ctx.watch(self.deps.statuses.changes(), |act, _, ctx| act.look_soon(ctx));
+        ctx.watch(self.deps.pods.changes(), |act, _, ctx| act.look_soon(ctx));
+        ctx.watch(self.deps.workers.changes(), |act, _, ctx| act.look_soon(ctx));
+        ctx.every(SLOW, |act, ctx| act.tick(ctx));
+        ctx.every(self.config.audit, |act, ctx| act.look(true, ctx));
+        ctx.after(CONFIRM, |act, ctx| {
+            act.lanes.values_mut().for_each(|lane| lane.left_over = None);
+            act.look(false, ctx);
+        });
+    }
+}
+supervised!(StatusSyncer);
+
+impl StatusSyncer {
+    /// A fresh instance; all that it needs to know stands on the boards and in the journal.
+    #[must_use]
+    pub fn new(config: SyncerConfig, deps: SyncerDeps) -> Self {
+        Self {
+            config,
+            deps,
+            lanes: BTreeMap::new(),
+            loaded: false,
+            looking: false,
+            lines: BTreeMap::new(),
+            writing: false,
+        }
+    }
+
+    fn look_soon(&mut self, ctx: &mut Ctx<Self>) {
+        if !std::mem::replace(&mut self.looking, true) {
+            ctx.after(GATHER, |act, ctx| {
+                act.looking = false;
+                act.look(false, ctx);
+            });
+        }
+    }
+
+    /// Starts what is due, the most urgent first, then the one that waits for longest.
+    fn look(&mut self, audit: bool, ctx: &mut Ctx<Self>) {
+        if !self.loaded {
+            return;
+        }
+        let now = ctx.clock().now();
+        let entries = self.deps.statuses.snapshot();
+        self.forget_others(&entries);
+        let mut due: Vec<(Urgency, _, PodUid)> = Vec::new();
+        for (uid, entry) in &entries {
+            let Some(desired) = self.deps.pods.get(uid) else { continue };
+            let worker = self.deps.workers.get(uid);
+            let rows = Rows { entry, desired: &desired, worker: worker.as_deref() };
+            let lane = self.lanes.entry(uid.clone()).or_default();
+            lane.shown = true;
+            if let Some(urgency) = lane.due(&rows, now, audit) {
+                due.push((urgency, entry.changed_at, uid.clone()));
+            }
+        }
+        due.sort();
+        for (_, _, uid) in due {
+            if !self.has_room(now) {
+                break;
+            }
+            self.start(&uid, now, ctx);
+        }
+        self.write_lines(ctx);
+    }
+
+    fn has_room(&self, now: Instant) -> bool {
+        let flights = || self.lanes.values().filter_map(|lane| lane.flight);
+        flights().filter(|since| now.duration_since(*since) < SLOW).count() < WIDTH && flights().count() < WIDTH_MAX
+    }
+
+    /// Pods without a status are none of ours any more. Lines of an earlier life stay until StatusManager has shown them.
+    fn forget_others(&mut self, entries: &BTreeMap<PodUid, Arc<StatusEntry>>) {
+        let lines = &mut self.lines;
+        self.lanes.retain(|uid, lane| {
+            lane.shown |= entries.contains_key(uid);
+            let keep = entries.contains_key(uid) || lane.flight.is_some() || !lane.shown;
+            if !keep && lane.journaled.is_some() {
+                lines.insert(uid.clone(), LineOp::Forget);
+            }
+            keep
+        });
+    }
+
+    fn start(&mut self, uid: &PodUid, now: Instant, ctx: &mut Ctx<Self>) {
+        let (Some(entry), Some(desired)) = (self.deps.statuses.get(uid), self.deps.pods.get(uid)) else { return };
+        let worker = self.deps.workers.get(uid);
+        let rows = Rows { entry: &entry, desired: &desired, worker: worker.as_deref() };
+        let Some(lane) = self.lanes.get_mut(uid) else { return };
+        let Some(copy) = lane.newest(&rows) else { return };
+        lane.flight = Some(now);
+        lane.tried = Some(entry.version);
+        let job = Job {
+            copy,
+            entry: entry.clone(),
+            may_run: rows.may_run(),
+            is_api_pod: is_api_pod(&rows),
+            times: lane.times.clone(),
+        };
+        let asked = (job.copy.uid.clone(), job.copy.version);
+        let (api, faults, uid) = (self.deps.api.clone(), ctx.faults(), uid.clone());
+        let work = async move { sync(&*api, job, &faults).await };
+        ctx.run(work, move |act: &mut Self, ending, ctx| act.conclude(&uid, asked, ending, ctx));
+    }
+
+    fn conclude(&mut self, uid: &PodUid, asked: (String, Option<u64>), ending: Ending, ctx: &mut Ctx<Self>) {
+        ctx.fault_point("concluded");
+        let now = ctx.clock().now();
+        let chance = ctx.rng().f64();
+        let Some(lane) = self.lanes.get_mut(uid) else { return };
+        lane.flight = None;
+        let mut through = true;
+        match ending {
+            Ending::Taken(taken) => {
+                tracing::debug!(%uid, version = taken.version, held = taken.held, deleted = taken.deleted, "status is in the API");
+                lane.clear_trouble();
+                take(lane, taken, now);
+            }
+            Ending::Gone => {
+                tracing::debug!(%uid, "the pod is gone from the API");
+                lane.clear_trouble();
+                lane.gone = Some(asked);
+                lane.held = false;
+                lane.accepted = self.deps.statuses.get(uid).map(|e| e.version);
+            }
+            Ending::Failed(error, taken) => {
+                let trouble = trouble_of(&error);
+                through = trouble != Trouble::Connection;
+                if lane.tries == 0 {
+                    tracing::warn!(%uid, error = %error, "the API server did not take the status; trying again");
+                } else {
+                    tracing::debug!(%uid, error = %error, tries = lane.tries, "the API server did not take the status");
+                }
+                if let Some(taken) = taken {
+                    take(lane, taken, now);
+                }
+                lane.back_off(trouble, error.retry_after(), chance, now);
+                if let Some(at) = lane.retry_at {
+                    ctx.after(at.duration_since(now), |act, ctx| act.look(false, ctx));
+                }
+            }
+        }
+        if through {
+            // The server is back: nobody waits any longer for the sake of the connection.
+            let back = self.lanes.values_mut().filter(|l| l.trouble == Some(Trouble::Connection));
+            back.for_each(Lane::clear_trouble);
+        }
+        self.forget_line(uid);
+        self.look(false, ctx);
+    }
+
+    /// A status that the API has needs no line.
+    fn forget_line(&mut self, uid: &PodUid) {
+        let Some(lane) = self.lanes.get_mut(uid) else { return };
+        let newest = self.deps.statuses.get(uid).map(|e| e.version);
+        if lane.journaled.is_some() && !lane.held && lane.accepted == newest {
+            lane.journaled = None;
+            lane.left_over = None;
+            self.lines.insert(uid.clone(), LineOp::Forget);
+        }
+    }
+
+    /// Statuses that have waited for a while are written down; then places of slow requests may be free.
+    fn tick(&mut self, ctx: &mut Ctx<Self>) {
+        if !self.loaded {
+            return;
+        }
+        let now_ns = ctx.clock().unix_nanos();
+        let slow_ns = i64::try_from(SLOW.as_nanos()).unwrap_or(i64::MAX);
+        let mut waiting = false;
+        for (uid, lane) in &mut self.lanes {
+            let (Some(entry), Some(desired)) = (self.deps.statuses.get(uid), self.deps.pods.get(uid)) else { continue };
+            let worker = self.deps.workers.get(uid);
+            let rows = Rows { entry: &entry, desired: &desired, worker: worker.as_deref() };
+            let told = lane.accepted == Some(entry.version) && !lane.held;
+            let Some(copy) = lane.newest(&rows) else { continue };
+            if told || lane.is_over(&copy) {
+                continue;
+            }
+            waiting = true;
+            let old = now_ns.saturating_sub(entry.changed_at.0) >= slow_ns;
+            if (old || lane.tries > 0) && lane.journaled != Some(entry.version) {
+                lane.journaled = Some(entry.version);
+                self.lines.insert(uid.clone(), LineOp::Save(entry.clone()));
+            }
+        }
+        if waiting {
+            self.look(false, ctx);
+        }
+        self.write_lines(ctx);
+    }
+
+    /// Writes to the journal, one batch at a time; of several changes of a line the latest counts.
+    fn write_lines(&mut self, ctx: &mut Ctx<Self>) {
+        if self.writing || self.lines.is_empty() {
+            return;
+        }
+        self.writing = true;
+        let (lines, journal, faults) = (std::mem::take(&mut self.lines), self.deps.journal.clone(), ctx.faults());
+        let work = async move {
+            faults.hit("journal").await;
+            let write = move || {
+                let one = |(uid, op): (PodUid, LineOp)| {
+                    let done = match &op {
+                        LineOp::Save(entry) => journal::save(&*journal, &uid, entry),
+                        LineOp::Forget => journal::forget(&*journal, &uid),
+                    };
+                    done.err().map(|error| (uid, op, error))
+                };
+                lines.into_iter().filter_map(one).collect::<Vec<_>>()
+            };
+            tokio::task::spawn_blocking(write).await
+        };
+        ctx.run(work, |act: &mut Self, failed, ctx| {
+            act.writing = false;
+            let failed = failed.unwrap_or_default();
+            if let Some((uid, _, error)) = failed.first() {
+                tracing::warn!(%uid, %error, count = failed.len(), "statuses that wait for the API server are not written down");
+            }
+            let again = !failed.is_empty();
+            for (uid, op, _) in failed {
+                // A newer change of the line goes before.
+                act.lines.entry(uid).or_insert(op);
+            }
+            if again {
+                ctx.after(SLOW, |act, ctx| act.write_lines(ctx));
+            } else {
+                act.write_lines(ctx);
+            }
+        });
+    }
+}
+
+fn take(lane: &mut Lane, taken: Taken, now: Instant) {
+    lane.accepted = Some(taken.version);
+    lane.held = taken.held;
+    lane.settled = Some(taken.copy.fingerprint());
+    lane.times = Some(taken.times);
+    lane.gone = None;
+    if taken.deleted {
+        lane.deleted = Some(taken.copy.uid.clone());
+    }
+    lane.answer = Some((taken.copy, now));
+}
+
+fn trouble_of(error: &ApiError) -> Trouble {
+    match error {
+        ApiError::Unreachable { .. } | ApiError::NotReady { .. } => Trouble::Connection,
+        // Credentials and rights of a node come back by themselves.
+        _ if error.is_transient() || error.is_unauthorized() || error.is_forbidden() => Trouble::Server,
+        _ => Trouble::Refused,
+    }
+}
