@@ -9,6 +9,7 @@ use testbed::{Bosun, BosunOptions, Options, TestBed};
 use crate::{setup, workspace};
 
 mod calls;
+mod cluster;
 mod faults;
 mod floor;
 mod report;
@@ -28,6 +29,9 @@ pub(crate) struct Args {
     /// Rounds with only this in their name: start, many, memory, cpu, exit, panic, adopt.
     #[arg(long)]
     only: Option<String>,
+    /// Measures a node of a real cluster instead (etcd, kube-apiserver; `cargo xtask setup --cluster` brings them).
+    #[arg(long)]
+    cluster: bool,
     /// Measures the debug build (figures of memory and processor say little then).
     #[arg(long)]
     debug: bool,
@@ -37,6 +41,13 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    fn print(&self, report: &Report) {
+        match self.output.as_str() {
+            "json" => println!("{}", report.json()),
+            _ => print!("{}", report.table()),
+        }
+    }
+
     fn wants(&self, round: &str) -> bool {
         self.only.as_ref().is_none_or(|only| round.contains(only.as_str()))
     }
@@ -45,6 +56,12 @@ impl Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     setup::check()?;
     let program = workspace::build_bosun(!args.debug)?;
+    if args.cluster {
+        let mut report = Report::default();
+        let done = cluster::rounds(args, program, &mut report);
+        args.print(&report);
+        return done;
+    }
     let mut bed = TestBed::start(Options { say: |s| eprintln!("  {s}"), ..Options::default() })?;
     let mut report = Report::default();
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
@@ -52,10 +69,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     eprintln!("  load average {load}: times say little on a busy machine");
     let done = rounds(args, &mut bed, program, &mut report);
     let left = bed.close();
-    match args.output.as_str() {
-        "json" => println!("{}", report.json()),
-        _ => print!("{}", report.table()),
-    }
+    args.print(&report);
     if !left.is_empty() {
         eprintln!("could not be removed:\n  {}", left.join("\n  "));
     }

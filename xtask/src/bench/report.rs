@@ -10,6 +10,7 @@ pub(super) enum Unit {
     MiB,
     Percent,
     Ratio,
+    Count,
 }
 
 impl Unit {
@@ -20,6 +21,7 @@ impl Unit {
             Unit::MiB => "MiB",
             Unit::Percent => "% core",
             Unit::Ratio => "x",
+            Unit::Count => "",
         }
     }
 }

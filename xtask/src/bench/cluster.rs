@@ -1,0 +1,232 @@
+//! The figures of a node that serves a real API server, seen by somebody who watches.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use serde_json::{Value, json};
+use testbed::{BosunOptions, ClusterNode, ClusterOptions, NodeOptions, Options, PAUSE_IMAGE, Seen, Watch, wait_until};
+
+use super::floor::{self, Floor};
+use super::report::{Report, Unit, percentile};
+use super::{Args, idle, steady};
+
+const PODS: &str = "/api/v1/namespaces/default/pods";
+/// Single pods, one after the other.
+const SINGLES: usize = 20;
+/// Requests in flight while many pods are created or deleted.
+const HANDS: usize = 8;
+/// An idle node is listened to for this long.
+const QUIET: Duration = Duration::from_secs(60);
+
+pub(super) fn rounds(args: &Args, program: std::path::PathBuf, report: &mut Report) -> anyhow::Result<()> {
+    let bosun = BosunOptions { program, log: "warn".into(), ..BosunOptions::default() };
+    let mut node = ClusterNode::start(NodeOptions {
+        bed: Options { say: |s| eprintln!("  {s}"), ..Options::default() },
+        cluster: ClusterOptions { say: |s| eprintln!("  {s}"), ..ClusterOptions::default() },
+        bosun,
+        ..NodeOptions::default()
+    })?;
+    node.wait_ready(Duration::from_secs(60))?;
+    let single = floor::measure(&mut node.bed, SINGLES, 1).context("floor of one pod")?;
+    let before = floor::measure(&mut node.bed, args.pods, HANDS).context("floor of many")?;
+    idle(Duration::from_secs(5));
+    report.add("RSS, no pods", steady::rss(&node.bosun)?, Unit::MiB, None, String::new());
+    let watch = node.cluster.admin().watch(PODS)?;
+    singles(&node, &watch, &single, report).context("round of single pods")?;
+    let took = many(&node, &watch, args.pods, report).context("round of many pods")?;
+    idle(Duration::from_secs(10));
+    report.add(&format!("RSS, {} pods", args.pods), steady::rss(&node.bosun)?, Unit::MiB, Some(30.0), String::new());
+    steady::cpu(&node.bosun, args.pods, report).context("round cpu")?;
+    quiet(&node, report).context("idle traffic")?;
+    again(&mut node, &watch, report).context("restart of the daemon")?;
+    let removed = remove(&node, &watch, args.pods, report).context("removal")?;
+    let after = floor::measure(&mut node.bed, args.pods, HANDS).context("floor of many, again")?;
+    over_script(args.pods, [took, removed], [&before, &after], report);
+    Ok(())
+}
+
+fn pod(name: &str, node: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {
+            "nodeName": node, "terminationGracePeriodSeconds": 1, "automountServiceAccountToken": false,
+            "containers": [{"name": "main", "image": PAUSE_IMAGE, "imagePullPolicy": "IfNotPresent"}],
+        },
+    })
+}
+
+fn is_ready(object: &Value) -> bool {
+    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
+    conditions.into_iter().any(|c| c["type"] == "Ready" && c["status"] == "True")
+}
+
+/// First moment at which each pod looks as `good` says.
+fn moments(seen: &[Seen], good: impl Fn(&Seen) -> bool) -> BTreeMap<String, Instant> {
+    let mut out = BTreeMap::new();
+    for event in seen.iter().filter(|e| good(e)) {
+        let name = event.object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        out.entry(name).or_insert(event.at);
+    }
+    out
+}
+
+fn wait_for(watch: &Watch, what: &str, prefix: &str, count: usize, good: fn(&Seen) -> bool) -> anyhow::Result<()> {
+    wait_until(what, Duration::from_secs(180), || {
+        let there = moments(&watch.seen(), good).keys().filter(|n| n.starts_with(prefix)).count();
+        if there >= count {
+            return Ok(());
+        }
+        idle(Duration::from_millis(if count > 30 { 200 } else { 5 }));
+        Err(format!("{there} of {count}"))
+    })?;
+    Ok(())
+}
+
+fn ready(e: &Seen) -> bool {
+    e.kind != "DELETED" && is_ready(&e.object)
+}
+
+fn gone(e: &Seen) -> bool {
+    e.kind == "DELETED"
+}
+
+/// Bound -> Ready and delete -> gone of single pods, over the runtime's own calls.
+fn singles(node: &ClusterNode, watch: &Watch, floor: &Floor, report: &mut Report) -> anyhow::Result<()> {
+    let admin = node.cluster.admin();
+    let mut deleted = BTreeMap::new();
+    for n in 0..SINGLES {
+        let name = format!("single-{n}");
+        admin.create(PODS, &pod(&name, node.name()))?;
+        wait_for(watch, &format!("{name} to be ready"), &name, 1, ready)?;
+        idle(Duration::from_millis(300));
+    }
+    for n in 0..SINGLES {
+        let name = format!("single-{n}");
+        deleted.insert(name.clone(), Instant::now());
+        admin.delete(&format!("{PODS}/{name}"))?;
+        wait_for(watch, &format!("{name} to be gone"), &name, 1, gone)?;
+        idle(Duration::from_millis(100));
+    }
+    let seen = watch.seen();
+    let (bound, up) = (moments(&seen, |e| e.kind == "ADDED"), moments(&seen, ready));
+    let took = |from: &BTreeMap<String, Instant>, to: &BTreeMap<String, Instant>| -> Vec<f64> {
+        from.iter().filter_map(|(n, a)| Some(to.get(n)?.duration_since(*a).as_secs_f64() * 1e3)).collect()
+    };
+    let starts = took(&bound, &up);
+    let each: Vec<f64> = floor.each.iter().map(|d| d.as_secs_f64() * 1e3).collect();
+    let least = percentile(&each, 0.5);
+    let p50 = percentile(&starts, 0.5);
+    let detail =
+        format!("bound -> Ready p50 {p50:.0} ms, p99 {:.0} ms; floor {least:.0} ms", percentile(&starts, 0.99));
+    report.add("one pod bound -> Ready, over its CRI calls", p50 / least, Unit::Ratio, Some(1.10), detail);
+    let ends = took(&deleted, &moments(&seen, gone));
+    report.add("one pod deleted -> gone, p50", percentile(&ends, 0.5), Unit::Ms, None, String::new());
+    idle(Duration::from_secs(2));
+    requests_per_life(node, report)
+}
+
+/// Requests that the daemon made for the single pods, from the server's own audit log.
+fn requests_per_life(node: &ClusterNode, report: &mut Report) -> anyhow::Result<()> {
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for r in node.cluster.requests_by(&node.user())? {
+        let about = |name: &str| name.starts_with("single-");
+        // The name of an event begins with the pod's; a new one is only known by its resource.
+        if about(&r.object.1) || (r.resource == "events" && r.verb == "create") {
+            *kinds.entry(format!("{} {}", r.verb, r.resource)).or_default() += 1;
+        }
+    }
+    let each = |(k, n): (&String, &usize)| format!("{k} {:.1}", *n as f64 / SINGLES as f64);
+    let detail = kinds.iter().map(each).collect::<Vec<_>>().join(", ");
+    let events: usize = kinds.iter().filter(|(k, _)| k.ends_with(" events")).map(|(_, n)| n).sum();
+    let all: usize = kinds.values().sum();
+    let per = |n: usize| n as f64 / SINGLES as f64;
+    report.add("API requests per pod life, without events", per(all - events), Unit::Count, Some(6.0), detail);
+    report.add("API requests per pod life, with events", per(all), Unit::Count, None, String::new());
+    Ok(())
+}
+
+/// Runs `work` for each name, [`HANDS`] at a time.
+fn by_many_hands(names: &[String], work: impl Fn(&str) -> anyhow::Result<()> + Sync) -> anyhow::Result<()> {
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        let hand = || -> anyhow::Result<()> {
+            while let Some(name) = names.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
+                work(name)?;
+            }
+            Ok(())
+        };
+        let hands: Vec<_> = (0..HANDS).map(|_| scope.spawn(hand)).collect();
+        hands.into_iter().try_for_each(|h| h.join().map_err(|_| anyhow::anyhow!("a hand panicked"))?)
+    })
+}
+
+fn names(count: usize) -> Vec<String> {
+    (0..count).map(|n| format!("many-{n}")).collect()
+}
+
+fn many(node: &ClusterNode, watch: &Watch, count: usize, report: &mut Report) -> anyhow::Result<f64> {
+    let admin = node.cluster.admin();
+    let begin = Instant::now();
+    by_many_hands(&names(count), |name| Ok(admin.create(PODS, &pod(name, node.name())).map(drop)?))?;
+    let created = begin.elapsed().as_secs_f64();
+    wait_for(watch, "all pods to be ready", "many-", count, ready)?;
+    let last = moments(&watch.seen(), ready).into_values().max().unwrap_or(begin);
+    let took = last.duration_since(begin).as_secs_f64();
+    let detail = format!("all created after {created:.2} s");
+    report.add(&format!("{count} pods created, all Ready"), took, Unit::Seconds, None, detail);
+    Ok(took)
+}
+
+fn remove(node: &ClusterNode, watch: &Watch, count: usize, report: &mut Report) -> anyhow::Result<f64> {
+    let admin = node.cluster.admin();
+    let begin = Instant::now();
+    by_many_hands(&names(count), |name| Ok(admin.delete(&format!("{PODS}/{name}")).map(drop)?))?;
+    wait_for(watch, "all pods to be gone", "many-", count, gone)?;
+    let last = moments(&watch.seen(), gone).into_values().max().unwrap_or(begin);
+    let took = last.duration_since(begin).as_secs_f64();
+    report.add(&format!("{count} pods deleted, all gone"), took, Unit::Seconds, None, String::new());
+    Ok(took)
+}
+
+/// What an idle node says to the API server.
+fn quiet(node: &ClusterNode, report: &mut Report) -> anyhow::Result<()> {
+    let before = node.cluster.requests_by(&node.user())?.len();
+    idle(QUIET);
+    let all = node.cluster.requests_by(&node.user())?;
+    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
+    for r in all.iter().skip(before) {
+        *kinds.entry(format!("{} {}", r.verb, r.resource)).or_default() += 1;
+    }
+    let other: usize = kinds.iter().filter(|(k, _)| !k.ends_with("leases")).map(|(_, n)| n).sum();
+    let detail = kinds.iter().map(|(k, n)| format!("{k}: {n}")).collect::<Vec<_>>().join(", ");
+    let what = format!("requests of an idle node but leases, in {} s", QUIET.as_secs());
+    report.add(&what, other as f64, Unit::Count, Some(1.0), detail);
+    Ok(())
+}
+
+/// The daemon alone is killed and started: what does a watcher of the pods see?
+fn again(node: &mut ClusterNode, watch: &Watch, report: &mut Report) -> anyhow::Result<()> {
+    watch.forget();
+    let before = node.cluster.requests_by(&node.user())?.len();
+    node.bosun.kill();
+    node.start_again()?;
+    idle(Duration::from_secs(20));
+    let requests = node.cluster.requests_by(&node.user())?;
+    let written = requests.iter().skip(before).filter(|r| r.resource == "pods/status").count();
+    let flips = watch.seen().iter().filter(|e| e.kind == "MODIFIED" && !is_ready(&e.object)).count();
+    let what = "restart of the daemon: statuses written";
+    report.add(what, written as f64, Unit::Count, None, String::new());
+    report.add("restart of the daemon: not-ready pods seen", flips as f64, Unit::Count, Some(0.0), String::new());
+    Ok(())
+}
+
+fn over_script(pods: usize, took: [f64; 2], script: [&Floor; 2], report: &mut Report) {
+    let mean = |f: fn(&Floor) -> f64| script.iter().map(|s| f(s)).sum::<f64>() / 2.0;
+    let detail = |f: fn(&Floor) -> f64| format!("script before and after: {:.2}, {:.2} s", f(script[0]), f(script[1]));
+    let (start, remove) = (|f: &Floor| f.start.as_secs_f64(), |f: &Floor| f.remove.as_secs_f64());
+    let what = format!("{pods} pods created -> Ready, over the script");
+    report.add(&what, took[0] / mean(start), Unit::Ratio, Some(1.15), detail(start));
+    let what = format!("{pods} pods deleted -> gone, over the script");
+    report.add(&what, took[1] / mean(remove), Unit::Ratio, Some(1.15), detail(remove));
+}
