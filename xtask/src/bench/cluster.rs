@@ -28,8 +28,8 @@ pub(super) fn rounds(args: &Args, program: std::path::PathBuf, report: &mut Repo
         ..NodeOptions::default()
     })?;
     node.wait_ready(Duration::from_secs(60))?;
-    let single = floor::measure(&mut node.bed, SINGLES, 1).context("floor of one pod")?;
-    let before = floor::measure(&mut node.bed, args.pods, HANDS).context("floor of many")?;
+    let single = floor::measure(&node.bed, SINGLES, 1).context("floor of one pod")?;
+    let before = floor::measure(&node.bed, args.pods, HANDS).context("floor of many")?;
     idle(Duration::from_secs(5));
     report.add("RSS, no pods", steady::rss(&node.bosun)?, Unit::MiB, None, String::new());
     let watch = node.cluster.admin().watch(PODS)?;
@@ -41,7 +41,7 @@ pub(super) fn rounds(args: &Args, program: std::path::PathBuf, report: &mut Repo
     quiet(&node, report).context("idle traffic")?;
     again(&mut node, &watch, report).context("restart of the daemon")?;
     let removed = remove(&node, &watch, args.pods, report).context("removal")?;
-    let after = floor::measure(&mut node.bed, args.pods, HANDS).context("floor of many, again")?;
+    let after = floor::measure(&node.bed, args.pods, HANDS).context("floor of many, again")?;
     over_script(args.pods, [took, removed], [&before, &after], report);
     Ok(())
 }
