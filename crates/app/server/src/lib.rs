@@ -1,7 +1,8 @@
 //! Server: what the node tells about itself. Owns nothing: reads boards, streams files.
 //!
-//! `local` answers the CLI over a unix socket that only root may open.
+//! `local` answers the CLI over a unix socket that only root may open; `healthz` says on a plain port that the node lives.
 
 #![forbid(unsafe_code)]
 
+pub mod healthz;
 pub mod local;
