@@ -8,6 +8,7 @@
 
 pub mod event;
 pub mod ids;
+pub mod node;
 pub mod pod;
 pub mod quantity;
 pub mod resources;

@@ -3,31 +3,9 @@
 use std::collections::BTreeMap;
 
 use model::core::{Node, Taint};
+use model::node::Pressure;
 use model::quantity::Quantity;
 use model::resources::ResourceList;
-
-/// A resource that runs short, in the order in which the node reports them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Pressure {
-    /// Memory.
-    Memory,
-    /// Disk space or inodes.
-    Disk,
-    /// Process ids.
-    Pid,
-}
-
-impl Pressure {
-    /// Condition type.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Pressure::Memory => "MemoryPressure",
-            Pressure::Disk => "DiskPressure",
-            Pressure::Pid => "PIDPressure",
-        }
-    }
-}
 
 /// What a handler of the runtime can do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -106,7 +84,7 @@ impl NodeFacts {
             labels: node.metadata.labels.clone().unwrap_or_default(),
             taints: node.spec.as_ref().and_then(|s| s.taints.clone()).unwrap_or_default(),
             allocatable: allocatable.filter_map(|(k, q)| Some((k.clone(), Quantity::try_from(q).ok()?))).collect(),
-            pressures: [Pressure::Memory, Pressure::Disk, Pressure::Pid].into_iter().filter(|p| true_of(*p)).collect(),
+            pressures: Pressure::ALL.into_iter().filter(|p| true_of(*p)).collect(),
             kernel: status.and_then(|s| s.node_info.as_ref()).and_then(|i| kernel(&i.kernel_version)),
             supplemental_groups_policy: status
                 .and_then(|s| s.features.as_ref())

@@ -17,9 +17,10 @@ mod pressure;
 mod sysctl;
 mod taints;
 
-pub use crate::facts::{NodeFacts, Pressure, RuntimeHandler};
+pub use crate::facts::{NodeFacts, RuntimeHandler};
 pub use crate::features::user_namespaces_refused;
 pub use crate::taints::tolerates;
+pub use model::node::Pressure;
 
 use model::PodUid;
 use model::core::Pod;

@@ -1,0 +1,33 @@
+//! What runs short on a node.
+
+/// A resource that runs short, in the order in which the node reports them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Pressure {
+    /// Memory.
+    Memory,
+    /// Disk space or inodes.
+    Disk,
+    /// Process ids.
+    Pid,
+}
+
+impl Pressure {
+    /// All of them, in order.
+    pub const ALL: [Pressure; 3] = [Pressure::Memory, Pressure::Disk, Pressure::Pid];
+
+    /// Condition type.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Pressure::Memory => "MemoryPressure",
+            Pressure::Disk => "DiskPressure",
+            Pressure::Pid => "PIDPressure",
+        }
+    }
+
+    /// From a condition type.
+    #[must_use]
+    pub fn parse(s: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|p| p.as_str() == s)
+    }
+}

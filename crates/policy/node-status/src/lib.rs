@@ -1,0 +1,30 @@
+//! The Node object of this machine, its status and its lease, as pure functions (node-and-resources 3 and 8, interfaces
+//! 8.9 and 9.3).
+//!
+//! Owns what a new Node looks like, what is reconciled on one that exists, how status follows from facts, what counts as a
+//! change, the patch that carries it, when it is due, and pressure from signals. Never reads a host or a clock.
+
+#![forbid(unsafe_code)]
+
+pub mod address;
+mod change;
+mod conditions;
+mod facts;
+pub mod lease;
+mod patch;
+pub mod pressure;
+mod ready;
+mod register;
+mod report;
+mod setters;
+
+pub use change::changed;
+pub use facts::{Facts, Image, Machine, Plan, RuntimeVersion};
+pub use patch::patch;
+pub use ready::{RuntimeHealth, ready_errors};
+pub use register::{initial, reconciled};
+pub use report::Reporting;
+pub use setters::{event, updated};
+
+#[cfg(test)]
+mod tests;
