@@ -1,3 +1,12 @@
 //! bosun as the node of a real control plane. Run by `cargo xtask e2e cluster`.
 
+mod away;
 mod bed;
+mod identity;
+mod mirror;
+mod node;
+mod objects;
+mod pods;
+mod register;
+mod transcript;
+mod volumes;

@@ -25,6 +25,8 @@ pub struct BosunOptions {
     pub config: Value,
     /// What the daemon logs (`--log`).
     pub log: String,
+    /// More of its command line.
+    pub flags: Vec<String>,
 }
 
 impl Default for BosunOptions {
@@ -35,6 +37,7 @@ impl Default for BosunOptions {
             faults: false,
             config: Value::Null,
             log: "info".into(),
+            flags: Vec::new(),
         }
     }
 }
@@ -89,8 +92,14 @@ impl Bosun {
         if self.options.faults {
             start.arg("--enable-faults");
         }
+        start.args(&self.options.flags);
         self.child = Some(bed.spawn_logged(&mut start, &self.log_path())?);
         Ok(())
+    }
+
+    /// How it is started; changes count from the next start on.
+    pub fn options_mut(&mut self) -> &mut BosunOptions {
+        &mut self.options
     }
 
     /// The daemon's own socket.

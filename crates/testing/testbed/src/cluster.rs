@@ -319,7 +319,6 @@ impl Cluster {
         &self.programs.kubectl
     }
 
-
     fn kubeconfig(&self, name: &str, user: &Value) -> Result<PathBuf, BedError> {
         let path = self.dir.join("kubeconfigs").join(format!("{name}.conf"));
         let text = json!({

@@ -13,6 +13,7 @@ mod bed;
 mod bosun;
 mod cleanup;
 mod cluster;
+mod cluster_node;
 mod command;
 mod config;
 mod cri;
@@ -31,6 +32,7 @@ pub use cluster::{
     Access, Answer, Authority, CONTROL_PLANE, Cluster, ClusterOptions, ControlPlane, ETCD, KeyPairFiles, Request, Seen,
     Subject, Watch,
 };
+pub use cluster_node::{ClusterNode, Identity, NodeOptions};
 pub use cri::Cri;
 pub use error::BedError;
 pub use images::{BASH_IMAGE, BUSYBOX_IMAGES, Image, PAUSE_IMAGE};
