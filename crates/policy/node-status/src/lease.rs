@@ -3,6 +3,7 @@
 use model::Timestamp;
 use model::k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference};
+use model::k8s_openapi::jiff;
 
 /// Namespace of all node leases.
 pub const NAMESPACE: &str = "kube-node-lease";

@@ -1,8 +1,8 @@
 //! The whole Node of a kubelet 1.36.2, from the facts of the machine that it ran on.
 
-use cgroup_values::tree::{Reservations, allocatable};
-
 use super::*;
+use model::k8s_openapi::jiff;
+
 use crate::pressure::{Amount, Signal, Threshold, reserved};
 
 const NODE: &str = include_str!("../../../../../tests/golden/kubelet-1.36.2/_node/node.json");
@@ -47,7 +47,9 @@ fn golden_facts() -> Facts {
         ("hugepages-1Gi", "0"),
         ("hugepages-2Mi", "0"),
     ]);
-    let reservations = Reservations { eviction_hard: reserved(&hard, &capacity), ..Reservations::default() };
+    let aside = reserved(&hard, &capacity);
+    let left = |(k, q): (&String, &Quantity)| (k.clone(), q.minus(aside.get(k).copied().unwrap_or_default()));
+    let allocatable = capacity.iter().map(left).collect();
     let image = |size_bytes: u64, tags: &[&str]| Image {
         digests: vec![],
         tags: tags.iter().map(|t| (*t).to_owned()).collect(),
@@ -64,7 +66,7 @@ fn golden_facts() -> Facts {
             system_uuid: "<system-uuid>".into(),
             boot_id: "<boot-id>".into(),
             swap_bytes: 0,
-            allocatable: allocatable(&capacity, &reservations),
+            allocatable,
             capacity,
         }),
         kernel_version: "6.18.44-fc-v657".into(),
