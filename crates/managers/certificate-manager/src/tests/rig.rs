@@ -1,0 +1,173 @@
+//! A manager, its folder, and the two controllers of the control plane that answer requests.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::testing::{run, settle};
+use actor::{ActorRef, Kernel, Spec};
+use contract::certificates::{CertificateHandle, CertificateView};
+use contract::node::{NodeOrigin, NodeView};
+use contract::view::Published;
+use fakes::FakeApi;
+use host_linux::LinuxFs;
+use model::core::{Node, NodeAddress, NodeStatus};
+use model::k8s_openapi::ByteString;
+use model::k8s_openapi::api::certificates::v1::{
+    CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestStatus,
+};
+use rcgen::{CertificateParams, CertificateSigningRequestParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
+use tempfile::TempDir;
+
+use crate::{CertificateManager, ClientSource, Config, Deps, ServingSource};
+
+/// Virtual time starts here.
+pub(super) const START_S: i64 = 1_767_225_600;
+pub(super) const HOUR: Duration = Duration::from_secs(3600);
+
+pub(super) struct Rig {
+    pub(super) dir: TempDir,
+    pub(super) api: FakeApi,
+    pub(super) bootstrap: FakeApi,
+    pub(super) node: Published<NodeView>,
+    pub(super) handle: CertificateHandle,
+    pub(super) kernel: Kernel,
+    issuer: Issuer<'static, KeyPair>,
+    actor: Option<ActorRef<CertificateManager>>,
+}
+
+pub(super) fn rig<F, Fut>(f: F)
+where
+    F: FnOnce(Rig) -> Fut,
+    Fut: Future<Output = ()>,
+{
+    run(1, |kernel| {
+        let mut authority = CertificateParams::default();
+        authority.distinguished_name.push(DnType::CommonName, "kubernetes");
+        authority.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        f(Rig {
+            dir: tempfile::tempdir().unwrap(),
+            api: FakeApi::new(),
+            bootstrap: FakeApi::new(),
+            node: Published::default(),
+            handle: CertificateHandle::default(),
+            kernel,
+            issuer: Issuer::new(authority, KeyPair::generate().unwrap()),
+            actor: None,
+        })
+    });
+}
+
+pub(super) fn rotating() -> ClientSource {
+    ClientSource::Rotate { imported: None, files: None }
+}
+
+pub(super) fn condition(kind: &str, message: &str) -> CertificateSigningRequestCondition {
+    CertificateSigningRequestCondition {
+        type_: kind.to_owned(),
+        status: "True".to_owned(),
+        message: (!message.is_empty()).then(|| message.to_owned()),
+        ..CertificateSigningRequestCondition::default()
+    }
+}
+
+pub(super) fn addresses(of: &[(&str, &str)]) -> NodeView {
+    let address = |(kind, text): &(&str, &str)| NodeAddress { type_: (*kind).to_owned(), address: (*text).to_owned() };
+    let status = NodeStatus { addresses: Some(of.iter().map(address).collect()), ..NodeStatus::default() };
+    let node = Node { status: Some(status), ..Node::default() };
+    NodeView { node: Some(Arc::new(node)), origin: NodeOrigin::Host, ..NodeView::default() }
+}
+
+impl Rig {
+    /// Starts a manager; one that ran before is stopped, as the daemon would be.
+    pub(super) async fn start(&mut self, client: ClientSource, serving: ServingSource) {
+        self.start_with(client, serving, true).await;
+    }
+
+    pub(super) async fn start_with(&mut self, client: ClientSource, serving: ServingSource, bootstrap: bool) {
+        if let Some(old) = self.actor.take() {
+            old.stop();
+            old.stopped().await;
+            self.handle = CertificateHandle::default();
+        }
+        let cert_dir = self.dir.path().join("pki");
+        let config = Arc::new(Config { cert_dir, node_name: "n1".to_owned(), client, serving });
+        let deps = Deps {
+            api: Arc::new(self.api.clone()),
+            bootstrap_api: bootstrap.then(|| Arc::new(self.bootstrap.clone()) as Arc<dyn ports::api::ApiServer>),
+            fs: Arc::new(LinuxFs),
+            node: self.node.clone(),
+            certificates: self.handle.clone(),
+        };
+        let make = move |_| CertificateManager::new(config.clone(), deps.clone());
+        self.actor = Some(self.kernel.spawn(Spec::new("certificate-manager"), make));
+        settle().await;
+    }
+
+    pub(super) fn view(&self) -> Arc<CertificateView> {
+        self.handle.view.get()
+    }
+
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join("pki").join(name)
+    }
+
+    pub(super) fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.dir.path().join("pki")).into_iter().flatten();
+        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// Requests that have no answer yet, oldest first.
+    pub(super) fn open(api: &FakeApi) -> Vec<CertificateSigningRequest> {
+        let mut all: Vec<CertificateSigningRequest> = api.read_all(None);
+        all.retain(|csr| csr.status.as_ref().is_none_or(|s| s.conditions.is_none()));
+        all
+    }
+
+    /// Waits for a request and returns its name.
+    pub(super) async fn request(api: &FakeApi) -> String {
+        api.until(|api| !Self::open(api).is_empty()).await;
+        Self::open(api)[0].metadata.name.clone().unwrap()
+    }
+
+    pub(super) fn sign(&self, csr: &CertificateSigningRequest, start_s: i64, life: Duration) -> String {
+        let text = String::from_utf8(csr.spec.request.0.clone()).unwrap();
+        let mut request = CertificateSigningRequestParams::from_pem(&text).expect("a good request");
+        let start = date_time_ymd(1970, 1, 1) + Duration::from_secs(start_s as u64);
+        request.params.not_before = start;
+        request.params.not_after = start + life;
+        request.signed_by(&self.issuer).unwrap().pem()
+    }
+
+    /// Approves and signs a request with a life of an hour from the start of virtual time.
+    pub(super) fn issue(&self, api: &FakeApi, name: &str, start_s: i64, life: Duration) {
+        api.change(None, name, |csr: &mut CertificateSigningRequest| {
+            let pem = self.sign(csr, start_s, life);
+            csr.status = Some(CertificateSigningRequestStatus {
+                certificate: Some(ByteString(pem.into_bytes())),
+                conditions: Some(vec![condition("Approved", "")]),
+            });
+        });
+    }
+
+    pub(super) fn refuse(&self, api: &FakeApi, name: &str, kind: &str) {
+        api.change(None, name, |csr: &mut CertificateSigningRequest| {
+            let conditions = Some(vec![condition(kind, "not you")]);
+            csr.status = Some(CertificateSigningRequestStatus { conditions, certificate: None });
+        });
+    }
+
+    /// Waits until the view is as wanted.
+    pub(super) async fn until(&self, what: &str, wanted: impl Fn(&CertificateView) -> bool) -> Arc<CertificateView> {
+        let mut rx = self.handle.view.subscribe();
+        let wait = rx.wait_for(|v| wanted(v));
+        let found = tokio::time::timeout(Duration::from_secs(30 * 24 * 3600), wait).await;
+        found.unwrap_or_else(|_| panic!("never {what}: {:?}", self.view())).unwrap().clone()
+    }
+
+    pub(super) fn kill(&self) {
+        assert!(self.kernel.directory().kill("certificate-manager"));
+    }
+}
