@@ -42,6 +42,18 @@ pub fn with_default_tag(image: &str) -> Result<String, ReferenceError> {
     Ok(if tag || digest { image.to_owned() } else { format!("{image}:latest") })
 }
 
+/// The whole name of the repository: `docker.io/library/busybox` for `busybox:1.36`.
+///
+/// # Errors
+/// The text is no image name.
+pub fn repository(image: &str) -> Result<String, ReferenceError> {
+    parse(image)?;
+    let (host, rest) = split_host(image);
+    let path = rest.split(['@', ':']).next().unwrap_or(rest);
+    let library = if host == DEFAULT_HOST && !path.contains('/') { "library/" } else { "" };
+    Ok(format!("{host}/{library}{path}"))
+}
+
 /// Whether there is a tag, and whether there is a digest.
 fn parse(image: &str) -> Result<(bool, bool), ReferenceError> {
     if image.len() == 64 && image.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) {

@@ -78,3 +78,20 @@ proptest! {
         let _ = with_default_tag(&image);
     }
 }
+
+#[test]
+fn repositories_table() {
+    let digest = format!("quay.io/a@sha256:{}", "0".repeat(64));
+    for (image, expected) in [
+        ("busybox", "docker.io/library/busybox"),
+        ("busybox:1.36", "docker.io/library/busybox"),
+        ("team/app", "docker.io/team/app"),
+        ("index.docker.io/busybox", "docker.io/library/busybox"),
+        ("localhost:5000/x:1", "localhost:5000/x"),
+        ("registry.k8s.io/e2e-test-images/busybox:1.36.1-1", "registry.k8s.io/e2e-test-images/busybox"),
+        (digest.as_str(), "quay.io/a"),
+    ] {
+        assert_eq!(super::repository(image).unwrap(), expected, "{image}");
+    }
+    assert!(super::repository("Bad").is_err());
+}
