@@ -193,6 +193,17 @@ pub enum EventTier {
     Relist,
 }
 
+/// A handler of the runtime (what a RuntimeClass names), with what it can do.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RuntimeHandler {
+    /// Empty: the default one.
+    pub name: String,
+    /// Read-only mounts with everything below them.
+    pub recursive_read_only_mounts: bool,
+    /// Pods with users of their own.
+    pub user_namespaces: bool,
+}
+
 /// What is known of the runtime as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuntimeInfo {
@@ -216,6 +227,10 @@ pub struct RuntimeInfo {
     pub tier: EventTier,
     /// Rows that a relist found different from what events had told.
     pub divergences: u64,
+    /// Handlers, sorted by name; none where the runtime tells of none.
+    pub handlers: Vec<RuntimeHandler>,
+    /// Whether it honours `supplementalGroupsPolicy`; absent where it tells of no features.
+    pub supplemental_groups_policy: Option<bool>,
 }
 
 impl RuntimeInfo {
@@ -233,6 +248,8 @@ impl RuntimeInfo {
             last_relist: Timestamp::ZERO,
             tier: EventTier::Relist,
             divergences: 0,
+            handlers: Vec::new(),
+            supplemental_groups_policy: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use actor::Ctx;
-use contract::runtime::EventTier;
+use contract::runtime::{EventTier, RuntimeHandler};
 use cri_api::v1;
 use ports::runtime::{RuntimeCode, RuntimeError, RuntimeResult};
 use tokio::time::timeout;
@@ -68,10 +68,12 @@ impl RuntimeClient {
                     self.info.name = version.runtime_name;
                     self.info.version = version.runtime_version;
                 }
+                self.info.handlers = handlers(status.runtime_handlers);
+                self.info.supplemental_groups_policy = status.features.map(|f| f.supplemental_groups_policy);
                 let conditions = status.status.unwrap_or_default().conditions;
                 let runtime = condition(&conditions, "RuntimeReady");
                 self.info.ready = runtime.is_ok();
-                self.info.error = runtime.err().map(|why| format!("container runtime is not ready: {why}"));
+                self.info.error = runtime.err().map(|why| format!("container runtime not ready: {why}"));
                 self.info.network = condition(&conditions, "NetworkReady")
                     .map_err(|why| format!("container runtime network not ready: {why}"));
                 self.found(ctx);
@@ -130,6 +132,20 @@ impl RuntimeClient {
         self.relist(ctx);
         self.subscribe(ctx);
     }
+}
+
+fn handlers(told: Vec<v1::RuntimeHandler>) -> Vec<RuntimeHandler> {
+    let of = |h: v1::RuntimeHandler| {
+        let features = h.features.unwrap_or_default();
+        RuntimeHandler {
+            name: h.name,
+            recursive_read_only_mounts: features.recursive_read_only_mounts,
+            user_namespaces: features.user_namespaces,
+        }
+    };
+    let mut all: Vec<_> = told.into_iter().map(of).collect();
+    all.sort();
+    all
 }
 
 /// Whether the runtime reports that condition as true; else the condition as a kubelet prints it.

@@ -22,7 +22,10 @@ fn tells_name_version_and_conditions() {
             "container runtime network not ready: \
              NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized"
         );
-        assert!(!info.ready && info.error.as_deref().unwrap().starts_with("container runtime is not ready"));
+        assert!(
+            !info.ready
+                && info.error.as_deref().unwrap().starts_with("container runtime not ready: RuntimeReady=false")
+        );
         r.fake.set_network_ready(true);
         r.fake.set_runtime_ready(true);
         sleep(secs(5)).await;
