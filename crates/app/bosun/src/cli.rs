@@ -1,11 +1,11 @@
 //! The command line.
 
-use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
+use node_config::flags::{self, Asked};
 
 use crate::node::Builder;
 
@@ -25,7 +25,8 @@ pub(crate) const SOCKET: &str = "/run/bosun/bosun.sock";
     name = "bosun",
     version,
     about = "A Kubernetes node daemon: keeps the pods of this node running on a CRI runtime",
-    after_help = "Examples:\n  \
+    after_help = "Called as `kubelet` (ln -s bosun /usr/bin/kubelet) it takes a kubelet's command line and files.\n\n\
+        Examples:\n  \
         bosun check-config /etc/bosun/bosun.yaml      say everything that is wrong with a configuration\n  \
         bosun run --config /etc/bosun/bosun.yaml      run the node in the foreground\n  \
         bosun get pods -o wide                        what runs here\n  \
@@ -41,12 +42,21 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the node in the foreground until SIGTERM; pods go on running afterwards.
-    Run(Box<RunArgs>),
-    /// Read a KubeletConfiguration file and say everything that is wrong with it. Exit code 1 when it would be refused.
+    /// Run the node in the foreground until SIGTERM; pods go on running afterwards. Takes the flags of a kubelet: `bosun run
+    /// --help` lists them.
+    #[command(disable_help_flag = true)]
+    Run {
+        /// Flags.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
+        words: Vec<String>,
+    },
+    /// Say everything that is wrong with a configuration: file, drop-ins, flags and the files that they name. Starts nothing,
+    /// writes nothing. Exit code 1 when it would be refused.
+    #[command(disable_help_flag = true)]
     CheckConfig {
-        /// The file.
-        file: PathBuf,
+        /// A file, and flags as for `bosun run`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FILE | FLAGS")]
+        words: Vec<String>,
     },
     /// Show pods, actors and more of the running daemon.
     Get {
@@ -126,41 +136,6 @@ struct OutputArg {
     output: Option<Output>,
 }
 
-/// Flags of `bosun run`. Those that a kubelet has carry its names.
-#[derive(Debug, Clone, Args)]
-pub struct RunArgs {
-    /// KubeletConfiguration v1beta1 file; the kubelet's defaults hold without one.
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
-    /// Folder for pods, volumes and the journal.
-    #[arg(long, value_name = "DIR", default_value = "/var/lib/kubelet")]
-    pub root_dir: PathBuf,
-    /// Folder (or file) with static pods; overrides `staticPodPath`.
-    #[arg(long, value_name = "PATH")]
-    pub pod_manifest_path: Option<PathBuf>,
-    /// Name of the node; the host's name unless given.
-    #[arg(long, value_name = "NAME")]
-    pub hostname_override: Option<String>,
-    /// Addresses of the node, comma separated, primary first; found on the host unless given.
-    #[arg(long, value_name = "IP", value_delimiter = ',')]
-    pub node_ip: Vec<IpAddr>,
-    /// CRI socket; overrides `containerRuntimeEndpoint`.
-    #[arg(long, value_name = "unix://PATH")]
-    pub container_runtime_endpoint: Option<String>,
-    /// Socket for the CLI; only root may open it.
-    #[arg(long, value_name = "PATH", default_value = SOCKET)]
-    pub socket: PathBuf,
-    /// Folder of the legacy log links.
-    #[arg(long, value_name = "DIR", default_value = "/var/log/containers")]
-    pub container_logs_dir: PathBuf,
-    /// Let `bosun fault` inject faults. For tests: anybody who may open the socket can then stop pods.
-    #[arg(long)]
-    pub enable_faults: bool,
-    /// What to log: off, error, warn, info, debug, trace, or a filter such as `info,pod_worker=debug`.
-    #[arg(long, value_name = "FILTER", default_value = "info", env = "BOSUN_LOG")]
-    pub log: String,
-}
-
 /// Runs the program with the managers of this repository.
 #[must_use]
 pub fn main() -> ExitCode {
@@ -168,8 +143,15 @@ pub fn main() -> ExitCode {
 }
 
 /// Runs the program with the crew that `customise` makes of the usual one. An operator's own `main` is this one call.
+/// Called by the name `kubelet` it is one, with a kubelet's command line.
 #[must_use]
 pub fn main_with(customise: impl FnOnce(Builder) -> Builder) -> ExitCode {
+    let mut words = std::env::args_os();
+    let program = words.next().unwrap_or_default();
+    if Path::new(&program).file_name().is_some_and(|name| name == "kubelet") {
+        let words: Vec<String> = words.map(|w| w.to_string_lossy().into_owned()).collect();
+        return run(&words, "kubelet", customise);
+    }
     match dispatch(Cli::parse().command, customise) {
         Ok(code) => code,
         Err(e) => {
@@ -179,10 +161,38 @@ pub fn main_with(customise: impl FnOnce(Builder) -> Builder) -> ExitCode {
     }
 }
 
+/// The daemon; errors are told as a kubelet tells them, with exit code 1.
+fn run(words: &[String], program: &str, customise: impl FnOnce(Builder) -> Builder) -> ExitCode {
+    let flags = match flags::parse(words) {
+        Ok(Asked::Run(flags)) => flags,
+        Ok(Asked::Help) => {
+            show::print(&flags::help::text(program));
+            return ExitCode::SUCCESS;
+        }
+        Ok(Asked::Version(line)) => {
+            show::print(&line);
+            return ExitCode::SUCCESS;
+        }
+        Err(e) => {
+            eprintln!("Error: {e}");
+            let hint = e.hint.as_deref().map(|h| format!("{h}\n")).unwrap_or_default();
+            eprintln!("{hint}`{program} --help` lists all flags");
+            return ExitCode::FAILURE;
+        }
+    };
+    match crate::run::run(*flags, customise) {
+        Ok(code) => code,
+        Err(e) => {
+            eprintln!("Error: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
 fn dispatch(command: Command, customise: impl FnOnce(Builder) -> Builder) -> Result<ExitCode> {
     match command {
-        Command::Run(args) => crate::run::run(&args, customise),
-        Command::CheckConfig { file } => Ok(check::check(&file)),
+        Command::Run { words } => Ok(run(&words, "bosun run", customise)),
+        Command::CheckConfig { words } => Ok(check::check(&words)),
         Command::Get { socket, what } => ask(async move {
             let s = &socket.socket;
             match what {

@@ -9,16 +9,16 @@ use anyhow::{Context, Result, bail};
 use cri_client::{CriClient, Deadlines, Endpoint, Options};
 use host_linux::{LinuxCgroups, LinuxFs, LinuxInfo, LinuxMounts, SystemdCgroups};
 use journal::RedbJournal;
-use node_config::NodeConfig;
+use node_config::{Configured, Flags, NodeConfig};
 use ports::host::{CgroupFs, CgroupVersion, HostInfo};
-use tokio::signal::unix::{SignalKind, signal};
+use server::healthz::Checks;
 
-use crate::cli::RunArgs;
 use crate::node::{Builder, Node, Outside};
 use crate::settings::{Machine, Settings};
 
 mod address;
 mod logging;
+mod systemd;
 
 /// Threads of the pool: connections and effects run there, actors on threads of their own.
 const POOL_THREADS: usize = 2;
@@ -28,46 +28,36 @@ const RUNTIME_PATIENCE: Duration = Duration::from_secs(60);
 const BLOCKED_LIMIT: Duration = Duration::from_secs(30);
 
 /// Runs the node until it is told to stop.
-pub(crate) fn run(args: &RunArgs, customise: impl FnOnce(Builder) -> Builder) -> Result<ExitCode> {
-    let config = load(args)?;
-    logging::start(&args.log, config.log_format)?;
-    let settings = settings(args, config)?;
-    run_system(POOL_THREADS, |arbiters| serve(args.clone(), settings, arbiters, customise))?
+pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> Result<ExitCode> {
+    for notice in &flags.notices {
+        eprintln!("{notice}");
+    }
+    let Configured { config, warnings, .. } = node_config::configure(&flags)
+        .map_err(|e| anyhow::anyhow!("invalid configuration, {} mistake(s):\n{e}", e.errors.len()))?;
+    let watchdog = systemd::watchdog()?;
+    let filter = flags.log.clone().or_else(|| std::env::var("BOSUN_LOG").ok().filter(|f| !f.is_empty()));
+    logging::start(filter.as_deref(), &config)?;
+    for (name, value) in &flags.given {
+        tracing::debug!("FLAG: --{name}={value:?}");
+    }
+    for w in warnings {
+        tracing::warn!(at = w.origin, "{w}");
+    }
+    let settings = settings(&flags, config)?;
+    run_system(POOL_THREADS, |arbiters| serve(settings, watchdog, arbiters, customise))?
 }
 
-fn load(args: &RunArgs) -> Result<NodeConfig> {
-    let mut config = match &args.config {
-        None => NodeConfig::default(),
-        Some(file) => {
-            let (config, warnings) = node_config::load(file).map_err(|e| anyhow::anyhow!("{e}"))?;
-            for w in warnings {
-                eprintln!("bosun: warning: {}: {w}", file.display());
-            }
-            config
-        }
-    };
-    if let Some(path) = &args.pod_manifest_path {
-        config.static_pod_path = Some(path.clone());
-    }
-    if let Some(endpoint) = &args.container_runtime_endpoint {
-        if config.image_service_endpoint == config.container_runtime_endpoint {
-            config.image_service_endpoint.clone_from(endpoint);
-        }
-        config.container_runtime_endpoint.clone_from(endpoint);
-    }
-    Ok(config)
-}
-
-fn settings(args: &RunArgs, config: NodeConfig) -> Result<Settings> {
+fn settings(flags: &Flags, config: NodeConfig) -> Result<Settings> {
     if !host_linux::is_root() {
         bail!("bosun run must be root: it makes cgroups and mounts (try: sudo bosun run ...)");
     }
-    let node_name = args.hostname_override.clone().unwrap_or_else(|| LinuxInfo::new().hostname());
+    let node_name = flags.hostname_override.clone().unwrap_or_else(|| LinuxInfo::new().hostname());
     let node_name = node_name.trim().to_lowercase();
     if node_name.is_empty() {
         bail!("the host has no name; give one with --hostname-override");
     }
-    let node_ips = if args.node_ip.is_empty() { address::of_this_host() } else { args.node_ip.clone() };
+    let given: Vec<_> = flags.node_ips.iter().copied().filter(|ip| !ip.is_unspecified()).collect();
+    let node_ips = if given.is_empty() { address::of_this_host() } else { given };
     let cgroup_driver = match config.cgroup_driver {
         node_config::CgroupDriver::Systemd => cgroup_values::CgroupDriver::Systemd,
         node_config::CgroupDriver::Cgroupfs => cgroup_values::CgroupDriver::Cgroupfs,
@@ -75,11 +65,12 @@ fn settings(args: &RunArgs, config: NodeConfig) -> Result<Settings> {
     Ok(Settings {
         node_name,
         node_ips,
-        root_dir: args.root_dir.clone(),
-        container_logs_dir: args.container_logs_dir.clone(),
+        root_dir: flags.root_dir.clone(),
+        container_logs_dir: flags.container_logs_dir.clone(),
         config,
         cgroup_driver,
-        faults: args.enable_faults,
+        faults: flags.enable_faults,
+        flags: flags.clone(),
     })
 }
 
@@ -155,15 +146,35 @@ fn kernel() -> Kernel {
     })
 }
 
+/// What `/healthz` and the service watchdog look at: nothing of the runtime and the API server, both of which may be late.
+fn checks(kernel: &Kernel) -> Checks {
+    let kernel = kernel.clone();
+    let alive = move || {
+        if kernel.is_healthy() {
+            Ok(())
+        } else {
+            Err("the actors gave up, or one of their threads is blocked".to_owned())
+        }
+    };
+    // Log lines are not held back, so writing them cannot stall behind a flush.
+    Checks::default().with("log", || Ok(())).with("syncloop", alive)
+}
+
 async fn serve(
-    args: RunArgs,
     mut settings: Settings,
+    watchdog: Option<Duration>,
     arbiters: Arbiters,
     customise: impl FnOnce(Builder) -> Builder,
 ) -> Result<ExitCode> {
     let (fs, info) = (Arc::new(LinuxFs), Arc::new(LinuxInfo::new()));
     let cgroups = LinuxCgroups::detect()?;
     check_host(&settings, &cgroups, &*info)?;
+    let kernel = kernel();
+    let checks = checks(&kernel);
+    if let Some(port) = settings.config.healthz_port {
+        let address = (settings.config.healthz_bind_address, port).into();
+        tokio::spawn(server::healthz::serve(address, checks.clone()));
+    }
     make_dirs(&settings)?;
     let journal = RedbJournal::open(&settings.root_dir.join("bosun/journal.redb"))?;
     let client = connect(&settings.config)?;
@@ -178,7 +189,8 @@ async fn serve(
         cgroup_values::CgroupDriver::Cgroupfs => Arc::new(cgroups),
     };
     let machine = Machine::read(&settings, &*info, &*cgroups, &*fs)?;
-    let listener = server::local::bind(&args.socket).with_context(|| format!("{}", args.socket.display()))?;
+    let socket = settings.flags.socket.clone();
+    let listener = server::local::bind(&socket).with_context(|| format!("{}", socket.display()))?;
     let prober = Arc::new(net_prober::Prober::new());
     let outside = Outside {
         runtime: Arc::new(client.clone()),
@@ -191,7 +203,6 @@ async fn serve(
         http: prober,
         api: None,
     };
-    let kernel = kernel();
     if settings.faults {
         kernel.faults().enable();
     }
@@ -208,39 +219,14 @@ async fn serve(
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let views = node.views(settings.faults);
     let server = tokio::spawn(server::local::serve(listener, views, async { drop(stopped.await) }));
-    notify(&kernel);
-    let why = asked_to_stop().await?;
+    systemd::ready(checks, watchdog);
+    let why = systemd::asked_to_stop().await?;
     tracing::info!(signal = why, "stopping; pods go on running");
-    let _told = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
     node.stop().await;
     drop(stop);
     if tokio::time::timeout(Duration::from_secs(2), server).await.is_err() {
         tracing::warn!("a client of the local socket did not let go");
     }
-    let _gone = std::fs::remove_file(&args.socket);
+    let _gone = std::fs::remove_file(&socket);
     Ok(ExitCode::SUCCESS)
-}
-
-/// Ready now, and alive as long as the root group is healthy.
-fn notify(kernel: &Kernel) {
-    let _told = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
-    let Some(period) = sd_notify::watchdog_enabled() else { return };
-    let kernel = kernel.clone();
-    tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(period / 3).await;
-            if kernel.is_healthy() {
-                let _told = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]);
-            }
-        }
-    });
-}
-
-async fn asked_to_stop() -> Result<&'static str> {
-    let mut term = signal(SignalKind::terminate())?;
-    let mut int = signal(SignalKind::interrupt())?;
-    Ok(tokio::select! {
-        _ = term.recv() => "SIGTERM",
-        _ = int.recv() => "SIGINT",
-    })
 }

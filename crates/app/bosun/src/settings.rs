@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use cgroup_values::{CgroupDriver, LimitRules, NodeFacts};
 use model::quantity::Quantity;
 use model::resources::{CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, MEMORY, ResourceList};
-use node_config::NodeConfig;
+use node_config::{Flags, NodeConfig};
 use ports::host::{CgroupFs, CgroupVersion, HostFs, HostInfo, HostResult};
 
 /// Everything that does not change while the node runs.
@@ -21,8 +21,10 @@ pub struct Settings {
     pub root_dir: PathBuf,
     /// Folder of the legacy log links.
     pub container_logs_dir: PathBuf,
-    /// The configuration file.
+    /// The configuration: files with flags written over them.
     pub config: NodeConfig,
+    /// What only the command line says: kubeconfigs, certificate folder, labels, credential providers.
+    pub flags: Flags,
     /// Driver in force: the runtime's own, else the configured one.
     pub cgroup_driver: CgroupDriver,
     /// Faults may be injected.

@@ -151,3 +151,10 @@ pub fn parse(args: &[String]) -> Result<Asked, FlagError> {
     }
     Ok(Asked::Run(Box::new(split.flags)))
 }
+
+/// Whether a word such as `--fail-swap-on` is a switch: it takes no next word as its value.
+#[must_use]
+pub fn is_switch(word: &str) -> bool {
+    let name = word.trim_start_matches('-').replace('_', "-");
+    matches!(name.as_str(), "help" | "version") || table::find(&name).is_some_and(table::Flag::is_switch)
+}

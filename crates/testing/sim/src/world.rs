@@ -89,6 +89,7 @@ impl World {
             config,
             cgroup_driver: CgroupDriver::Cgroupfs,
             faults: true,
+            flags: node_config::Flags::default(),
         };
         Self {
             runtime,

@@ -21,8 +21,8 @@ use node_config::NodeConfig;
 use ports::host::CgroupFs;
 
 use crate::fake::{calls, runtime};
-use crate::normal::Dirs;
-use crate::recording::{Call, Case, NODE};
+use golden_compare::normal::Dirs;
+use golden_compare::recording::{Call, Case, NODE};
 use crate::script::Script;
 
 /// How long a node is watched after the manifest went: grace, then housekeeping.
@@ -116,6 +116,7 @@ fn settings(dir: &Path) -> Settings {
         config: config(dir),
         cgroup_driver: CgroupDriver::Cgroupfs,
         faults: false,
+        flags: node_config::Flags::default(),
     }
 }
 
@@ -212,7 +213,7 @@ async fn drive_in(case: &Case, script: &Script, dir: &Path, kernel: Kernel) -> O
     let text = |p: &str| dir.join(p).to_string_lossy().into_owned();
     Observed {
         calls: calls(&fake),
-        dirs: Dirs { root: text("lib"), logs: text("log") },
+        dirs: Dirs { root: text("lib"), logs: text("log"), ..Dirs::default() },
         status,
         last: watch.status,
         // Events of static pods were recorded before the removal.

@@ -1,22 +1,148 @@
-//! `bosun check-config`.
+//! `bosun check-config`: everything that would keep the node from starting, without starting it.
 
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::show::print;
+use node_config::flags::{self, Asked};
+use node_config::{ConfigError, Flags, Warning};
+use serde::Serialize;
 
-pub(crate) fn check(file: &Path) -> ExitCode {
-    match node_config::load(file) {
-        Ok((_, warnings)) => {
-            for w in &warnings {
-                print(&format!("warning: {}: {w}", file.display()));
-            }
-            print(&format!("{}: fine, {} warning(s)", file.display(), warnings.len()));
-            ExitCode::SUCCESS
+use super::show::{Output, print, structured, table};
+
+mod words;
+
+const HELP: &str = "\
+Says everything that is wrong with a configuration. Starts nothing, writes nothing.
+
+Usage:
+  bosun check-config [FILE] [flags of bosun run] [--env-file FILE]... [-o json|yaml]
+
+  FILE              short for --config FILE
+  --env-file FILE   takes the flags that an environment file of systemd holds (names that end with _ARGS)
+  -o, --output      form of the answer; a table unless given
+
+Examples:
+  bosun check-config /etc/bosun/bosun.yaml
+  bosun check-config --config /var/lib/kubelet/config.yaml --kubeconfig /etc/kubernetes/kubelet.conf \\
+      --env-file /var/lib/kubelet/kubeadm-flags.env --env-file /etc/default/kubelet
+
+Exit code 1 when the node would not start with it.";
+
+/// One line of the answer.
+#[derive(Debug, PartialEq, Serialize)]
+struct Finding {
+    /// `error` or `warning`.
+    level: &'static str,
+    /// File, or flag with its dashes.
+    at: String,
+    /// Key path in it; empty when the whole is meant.
+    key: String,
+    /// The value, where there is one to show.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    value: Option<String>,
+    reason: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    allowed: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Answer {
+    /// Whether the node would start.
+    ok: bool,
+    /// Files that were read.
+    files: Vec<String>,
+    findings: Vec<Finding>,
+}
+
+impl From<Warning> for Finding {
+    fn from(w: Warning) -> Self {
+        Self { level: "warning", at: w.origin, key: w.path, value: None, reason: w.reason, allowed: None }
+    }
+}
+
+impl From<ConfigError> for Finding {
+    fn from(e: ConfigError) -> Self {
+        Self { level: "error", at: e.origin, key: e.path, value: e.value, reason: e.reason, allowed: e.allowed }
+    }
+}
+
+impl Finding {
+    fn of_flags(reason: String, hint: Option<String>) -> Self {
+        let at = "command line".to_owned();
+        Self { level: "error", at, key: String::new(), value: None, reason, allowed: hint }
+    }
+}
+
+pub(crate) fn check(words: &[String]) -> ExitCode {
+    let (output, answer) = match words::split(words) {
+        Err(e) => {
+            eprintln!("Error: {e}");
+            return ExitCode::FAILURE;
         }
-        Err(errors) => {
-            eprintln!("{errors}");
-            ExitCode::FAILURE
+        Ok(words::Words { help: true, .. }) => {
+            print(HELP);
+            return ExitCode::SUCCESS;
+        }
+        Ok(words) => (words.output, judge(&words.flags)),
+    };
+    show(output, &answer);
+    if answer.ok { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+fn judge(words: &[String]) -> Answer {
+    match flags::parse(words) {
+        Ok(Asked::Run(flags)) => judge_flags(&flags),
+        Ok(_) => Answer { ok: true, files: Vec::new(), findings: Vec::new() },
+        Err(e) => {
+            let finding = Finding::of_flags(e.to_string(), e.hint);
+            Answer { ok: false, files: Vec::new(), findings: vec![finding] }
         }
     }
 }
+
+fn judge_flags(flags: &Flags) -> Answer {
+    let mut findings = Vec::new();
+    let mut files: Vec<String> = Vec::new();
+    match node_config::configure(flags) {
+        Ok(configured) => {
+            files.extend(configured.files.iter().map(|f| f.display().to_string()));
+            findings.extend(configured.warnings.into_iter().map(Finding::from));
+        }
+        Err(errors) => findings.extend(errors.errors.into_iter().map(Finding::from)),
+    }
+    for file in [&flags.kubeconfig, &flags.bootstrap_kubeconfig].into_iter().flatten() {
+        exists(file, &mut files);
+    }
+    findings.sort_by_key(|f| f.level);
+    Answer { ok: findings.iter().all(|f| f.level != "error"), files, findings }
+}
+
+fn exists(file: &Path, files: &mut Vec<String>) {
+    if file.exists() {
+        files.push(file.display().to_string());
+    }
+}
+
+fn show(output: Option<Output>, answer: &Answer) {
+    match structured(output, answer) {
+        Ok(true) => return,
+        Ok(false) => {}
+        Err(e) => eprintln!("bosun: {e:#}"),
+    }
+    if !answer.findings.is_empty() {
+        let rows = answer.findings.iter().map(|f| {
+            let what = match &f.allowed {
+                Some(allowed) => format!("{} (allowed: {allowed})", f.reason),
+                None => f.reason.clone(),
+            };
+            vec![f.level.to_owned(), f.at.clone(), f.key.clone(), f.value.clone().unwrap_or_default(), what]
+        });
+        table(&["LEVEL", "WHERE", "KEY", "VALUE", "WHAT"], rows.collect());
+    }
+    let count = |level| answer.findings.iter().filter(|f| f.level == level).count();
+    let verdict = if answer.ok { "fine" } else { "refused" };
+    print(&format!("{verdict}: {} error(s), {} warning(s)", count("error"), count("warning")));
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,19 +1,77 @@
-//! The daemon's own log.
+//! The daemon's own log, as klog writes it (interfaces 10.1): text for people and node-problem-detector, JSON for collectors.
+//!
+//! klog counts verbosity, tracing names levels: info is 0, debug 4, trace 6.
 
-use std::io::IsTerminal;
+use std::io::{self, Write};
+use std::path::Path;
 
 use anyhow::{Context, Result};
-use node_config::LogFormat;
-use tracing_subscriber::EnvFilter;
+use node_config::{LogFormat, NodeConfig};
+use tracing::Metadata;
+use tracing_subscriber::fmt::MakeWriter;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer};
 
-/// Logs to standard error from now on.
-pub(super) fn start(filter: &str, format: LogFormat) -> Result<()> {
-    let filter = EnvFilter::try_new(filter)
-        .with_context(|| format!("--log {filter:?} is no filter (try: info,pod_worker=debug)"))?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
-    match format {
-        LogFormat::Json => builder.json().init(),
-        LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).init(),
+mod fields;
+mod klog;
+mod verbosity;
+
+use klog::Klog;
+use verbosity::Verbosity;
+
+/// Verbosity of a level, as klog counts.
+fn klog_verbosity(level: tracing::Level) -> u32 {
+    match level {
+        tracing::Level::DEBUG => 4,
+        tracing::Level::TRACE => 6,
+        _ => 0,
+    }
+}
+
+/// Logs from now on. `filter` (`--log`, `BOSUN_LOG`) wins over the verbosity of the configuration.
+pub(super) fn start(filter: Option<&str>, config: &NodeConfig) -> Result<()> {
+    let streams = Streams { split: config.log_split_stream };
+    let lines = tracing_subscriber::fmt::layer()
+        .with_ansi(false)
+        .event_format(Klog { json: config.log_format == LogFormat::Json, pid: std::process::id() })
+        .with_writer(streams);
+    match filter {
+        Some(filter) => {
+            let filter = EnvFilter::try_new(filter)
+                .with_context(|| format!("--log {filter:?} is no filter (try: info,pod_worker=debug)"))?;
+            tracing_subscriber::registry().with(lines.with_filter(filter)).init();
+        }
+        None => {
+            let filter = Verbosity::new(config.log_verbosity, config.log_vmodule.clone());
+            tracing_subscriber::registry().with(lines.with_filter(filter)).init();
+        }
     }
     Ok(())
 }
+
+/// Standard error; lines that are no errors go to standard output when split.
+#[derive(Clone, Copy)]
+struct Streams {
+    split: bool,
+}
+
+impl<'w> MakeWriter<'w> for Streams {
+    type Writer = Box<dyn Write>;
+
+    fn make_writer(&'w self) -> Self::Writer {
+        Box::new(io::stderr())
+    }
+
+    fn make_writer_for(&'w self, meta: &Metadata<'_>) -> Self::Writer {
+        if self.split && *meta.level() != tracing::Level::ERROR { Box::new(io::stdout()) } else { self.make_writer() }
+    }
+}
+
+/// Name of a source file without folder and ending.
+fn stem(file: &str) -> &str {
+    Path::new(file).file_stem().and_then(|s| s.to_str()).unwrap_or(file)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+use super::*;
+
+fn words(line: &str) -> Vec<String> {
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
+fn split(line: &str) -> Vec<String> {
+    words::split(&words(line)).unwrap().flags
+}
+
+#[test]
+fn its_own_words_are_taken_out_and_the_rest_is_a_kubelet_s_command_line() {
+    assert_eq!(split("a.yaml"), ["--config=a.yaml"]);
+    assert_eq!(split("-o json a.yaml --max-pods 5"), ["--config=a.yaml", "--max-pods", "5"]);
+    assert_eq!(split("--config a.yaml -v 4"), ["--config", "a.yaml", "-v", "4"]);
+    assert_eq!(split("--fail-swap-on a.yaml"), ["--config=a.yaml", "--fail-swap-on"]);
+    let asked = words::split(&words("--output=yaml a.yaml")).unwrap();
+    assert_eq!(asked.output, Some(Output::Yaml));
+    assert!(words::split(&words("-o table a")).unwrap_err().contains("allowed: json, yaml"));
+    assert!(words::split(&words("--help")).unwrap().help);
+}
+
+#[test]
+fn flags_come_from_the_environment_files_of_a_unit() {
+    let dir = tempfile::tempdir().unwrap();
+    let env = dir.path().join("kubeadm-flags.env");
+    std::fs::write(&env, "# made by kubeadm\nKUBELET_KUBEADM_ARGS=\"--node-ip=10.0.0.4 --max-pods=7\"\nHOME=/root\n")
+        .unwrap();
+    assert_eq!(split(&format!("--env-file {}", env.display())), ["--node-ip=10.0.0.4", "--max-pods=7"]);
+    let missing = words::split(&words("--env-file /nonexistent/x")).unwrap_err();
+    assert!(missing.starts_with("/nonexistent/x: cannot be read"), "{missing}");
+}
+
+#[test]
+fn errors_come_before_warnings_and_name_file_key_and_reason() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("c.yaml");
+    let head = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n";
+    std::fs::write(&file, format!("{head}maxPods: -1\n")).unwrap();
+    let answer = judge(&words(&format!("--config {} --node-labels kubernetes.io/x=y", file.display())));
+    assert!(!answer.ok);
+    let found: Vec<(&str, &str)> = answer.findings.iter().map(|f| (f.at.as_str(), f.key.as_str())).collect();
+    assert_eq!(found, [("--node-labels", ""), (file.to_str().unwrap(), "maxPods")]);
+    std::fs::write(&file, format!("{head}cpuManagerPolicy: static\n")).unwrap();
+    let answer = judge(&words(&format!("--config {}", file.display())));
+    assert!(answer.ok);
+    assert_eq!(answer.findings.len(), 1);
+    let refused = judge(&words("--maxpods 5"));
+    assert_eq!(refused.findings[0].allowed.as_deref(), Some("did you mean --max-pods?"));
+}

@@ -1,0 +1,86 @@
+//! What the service manager is told, and how it asks to stop (interfaces 10.2).
+
+use std::time::Duration;
+
+use anyhow::{Result, bail};
+use server::healthz::Checks;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Period of the service watchdog; `None`: none is set for this process.
+///
+/// # Errors
+/// `WATCHDOG_USEC` cannot be read, or is too short to be kept.
+pub(super) fn watchdog() -> Result<Option<Duration>> {
+    watchdog_of(std::env::var("WATCHDOG_USEC").ok().as_deref(), std::env::var("WATCHDOG_PID").ok().as_deref())
+}
+
+fn watchdog_of(usec: Option<&str>, pid: Option<&str>) -> Result<Option<Duration>> {
+    let Some(usec) = usec else { return Ok(None) };
+    if pid.is_some_and(|p| p.parse() != Ok(std::process::id())) {
+        return Ok(None);
+    }
+    let Ok(micros) = usec.parse::<u64>() else {
+        bail!("configure watchdog: WATCHDOG_USEC={usec:?} is not a number of microseconds");
+    };
+    if micros <= 1_000_000 {
+        bail!("configure watchdog timeout too small: {micros} us (allowed: WatchdogSec of more than 1 s)");
+    }
+    Ok(Some(Duration::from_micros(micros)))
+}
+
+/// Ready now, and alive as long as every check passes.
+pub(super) fn ready(checks: Checks, watchdog: Option<Duration>) {
+    let _told = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
+    let Some(period) = watchdog else { return };
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(period / 2).await;
+            match checks.first_failure() {
+                None => {
+                    let _told = sd_notify::notify(&[sd_notify::NotifyState::Watchdog]);
+                }
+                Some((name, reason)) => {
+                    tracing::error!(check = name, reason, "unhealthy: the service watchdog is not fed");
+                }
+            }
+        }
+    });
+}
+
+/// Waits for SIGTERM or SIGINT. A second one ends the process at once with code 1. SIGHUP is not handled: it ends the process
+/// as it does a kubelet, and pods go on running.
+pub(super) async fn asked_to_stop() -> Result<&'static str> {
+    let mut term = signal(SignalKind::terminate())?;
+    let mut int = signal(SignalKind::interrupt())?;
+    let first = tokio::select! {
+        _ = term.recv() => "SIGTERM",
+        _ = int.recv() => "SIGINT",
+    };
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = term.recv() => {}
+            _ = int.recv() => {}
+        }
+        std::process::exit(1);
+    });
+    let _told = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+    Ok(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_watchdog_must_be_of_this_process_and_longer_than_a_second() {
+        let own = std::process::id().to_string();
+        let seconds = |usec, pid| watchdog_of(usec, pid).map(|d| d.map(|d| d.as_secs())).map_err(|e| e.to_string());
+        assert_eq!(seconds(None, None), Ok(None));
+        assert_eq!(seconds(Some("60000000"), None), Ok(Some(60)));
+        assert_eq!(seconds(Some("60000000"), Some(&own)), Ok(Some(60)));
+        assert_eq!(seconds(Some("60000000"), Some("1")), Ok(None));
+        let refused = |usec| seconds(Some(usec), None).unwrap_err();
+        assert!(refused("500000").starts_with("configure watchdog timeout too small: "), "{}", refused("500000"));
+        assert!(refused("soon").starts_with("configure watchdog: "), "{}", refused("soon"));
+    }
+}
