@@ -147,6 +147,8 @@ impl HostFs for LinuxFs {
             magic: i64::from(s.f_type),
             total_bytes: unit.saturating_mul(s.f_blocks.into()),
             available_bytes: unit.saturating_mul(s.f_bavail.into()),
+            total_inodes: s.f_files.into(),
+            free_inodes: s.f_ffree.into(),
         })
     }
 }

@@ -9,6 +9,7 @@ use ports::host::{HostError, HostInfo, HostResult};
 
 use crate::At;
 
+mod node;
 #[cfg(test)]
 mod tests;
 
@@ -17,11 +18,12 @@ mod tests;
 pub struct LinuxInfo {
     proc: PathBuf,
     sys: PathBuf,
+    root: PathBuf,
 }
 
 impl Default for LinuxInfo {
     fn default() -> Self {
-        Self { proc: "/proc".into(), sys: "/sys".into() }
+        Self { proc: "/proc".into(), sys: "/sys".into(), root: "/".into() }
     }
 }
 
@@ -34,7 +36,7 @@ impl LinuxInfo {
 
     #[cfg(test)]
     fn at(root: &Path) -> Self {
-        Self { proc: root.join("proc"), sys: root.join("sys") }
+        Self { proc: root.join("proc"), sys: root.join("sys"), root: root.into() }
     }
 
     fn meminfo(&self, key: &str) -> HostResult<u64> {

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use model::resources::CgroupValues;
@@ -178,6 +179,10 @@ pub struct FsStat {
     pub total_bytes: u64,
     /// Bytes free for this process.
     pub available_bytes: u64,
+    /// Inodes; 0 where the file system counts none.
+    pub total_inodes: u64,
+    /// Inodes that are free.
+    pub free_inodes: u64,
 }
 
 /// `statfs` magic of tmpfs.
@@ -244,6 +249,55 @@ pub trait HostInfo: Send + Sync + 'static {
     fn hostname(&self) -> String;
     /// `/sys/devices/system/cpu/cpuN/thermal_throttle` for each possible processor that has one.
     fn thermal_throttle_paths(&self) -> Vec<PathBuf>;
+}
+
+/// By what a machine is told apart, for the Node object. What cannot be read is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// `/etc/machine-id`.
+    pub machine_id: String,
+    /// UUID of the firmware, else the machine id.
+    pub system_uuid: String,
+    /// Random id of this boot.
+    pub boot_id: String,
+    /// Kernel release.
+    pub kernel_version: String,
+    /// `PRETTY_NAME` of os-release.
+    pub os_image: String,
+}
+
+/// Addresses of the machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Addresses {
+    /// Of all interfaces, sorted.
+    pub interfaces: Vec<IpAddr>,
+    /// What the resolver says of a name, in its order.
+    pub resolved: Vec<IpAddr>,
+    /// The address that leaves by the default route, IPv4 before IPv6.
+    pub default_route: Vec<IpAddr>,
+}
+
+/// Memory of the machine.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemoryUse {
+    /// `MemTotal` in bytes.
+    pub total_bytes: u64,
+    /// In use and not easily given back: without page cache that nobody used lately.
+    pub working_set_bytes: u64,
+}
+
+/// What the Node object tells of the machine, and what may run short on it.
+pub trait NodeHost: Send + Sync + 'static {
+    /// By what the machine is told apart.
+    fn identity(&self) -> Identity;
+    /// Its addresses; `name` is looked up unless it is empty, which may take the resolver some seconds.
+    fn addresses(&self, name: &str) -> Addresses;
+    /// Memory in use.
+    fn memory_use(&self) -> HostResult<MemoryUse>;
+    /// What holds a path.
+    fn disk(&self, path: &Path) -> HostResult<FsStat>;
+    /// Processes and threads that there are, and the most there can be.
+    fn processes(&self) -> HostResult<(u64, u64)>;
 }
 
 /// Removes a container's log and its rotated siblings (`<log>`, `<log>.*`). Absent is success.

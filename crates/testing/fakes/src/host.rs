@@ -6,7 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::resources::CgroupValues;
-use ports::host::{CgroupFs, CgroupVersion, HostError, HostResult, MemoryMount, MountEntry, Mounter};
+use ports::host::{
+    Addresses, CgroupFs, CgroupVersion, FsStat, HostError, HostResult, Identity, MemoryMount, MemoryUse, MountEntry,
+    Mounter, NodeHost,
+};
 
 fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
@@ -127,5 +130,82 @@ impl Mounter for FakeMounter {
             root: PathBuf::from("/"),
         };
         Ok(lock(&self.points).iter().map(entry).collect())
+    }
+}
+
+/// A machine with plenty of everything; [`FakeMachine::change`] takes it away.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// By what it is told apart.
+    pub identity: Identity,
+    /// Addresses, whatever name is looked up.
+    pub addresses: Addresses,
+    /// Memory; `None`: cannot be read.
+    pub memory: Option<MemoryUse>,
+    /// Every disk; `None`: cannot be read.
+    pub disk: Option<FsStat>,
+    /// Processes that there are, and the most there can be.
+    pub processes: (u64, u64),
+}
+
+impl Default for Machine {
+    fn default() -> Self {
+        let gib = 1 << 30;
+        let ip = std::net::IpAddr::from([10, 0, 0, 1]);
+        let disk = FsStat {
+            magic: 0xef53,
+            total_bytes: 100 * gib,
+            available_bytes: 90 * gib,
+            total_inodes: 1_000_000,
+            free_inodes: 900_000,
+        };
+        Self {
+            identity: Identity {
+                machine_id: "machine-1".to_owned(),
+                system_uuid: "uuid-1".to_owned(),
+                boot_id: "boot-1".to_owned(),
+                kernel_version: "6.1.0".to_owned(),
+                os_image: "Fake Linux".to_owned(),
+            },
+            addresses: Addresses { interfaces: vec![ip], resolved: vec![], default_route: vec![ip] },
+            memory: Some(MemoryUse { total_bytes: 8 * gib, working_set_bytes: gib }),
+            disk: Some(disk),
+            processes: (100, 32_768),
+        }
+    }
+}
+
+/// What a Node object tells of a machine that is not there.
+#[derive(Debug, Default)]
+pub struct FakeMachine {
+    machine: Mutex<Machine>,
+}
+
+impl FakeMachine {
+    /// Changes the machine.
+    pub fn change(&self, edit: impl FnOnce(&mut Machine)) {
+        edit(&mut lock(&self.machine));
+    }
+}
+
+impl NodeHost for FakeMachine {
+    fn identity(&self) -> Identity {
+        lock(&self.machine).identity.clone()
+    }
+
+    fn addresses(&self, _name: &str) -> Addresses {
+        lock(&self.machine).addresses.clone()
+    }
+
+    fn memory_use(&self) -> HostResult<MemoryUse> {
+        lock(&self.machine).memory.ok_or_else(|| HostError::new("read", "/proc/meminfo", io::ErrorKind::NotFound))
+    }
+
+    fn disk(&self, path: &Path) -> HostResult<FsStat> {
+        lock(&self.machine).disk.ok_or_else(|| HostError::new("statfs", path, io::ErrorKind::NotFound))
+    }
+
+    fn processes(&self) -> HostResult<(u64, u64)> {
+        Ok(lock(&self.machine).processes)
     }
 }

@@ -10,7 +10,7 @@ pub mod net;
 pub mod runtime;
 
 pub use api::FakeApi;
-pub use host::{FakeCgroups, FakeMounter};
+pub use host::{FakeCgroups, FakeMachine, FakeMounter};
 pub use journal::MemoryJournal;
 pub use net::FakeNet;
 pub use runtime::FakeRuntime;

@@ -56,6 +56,63 @@ fn this_machine_answers() {
 }
 
 #[test]
+fn a_node_tells_who_it_is() {
+    use ports::host::NodeHost;
+    let (tmp, info) = machine();
+    let put = |path: &str, text: &str| {
+        let file = tmp.path().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    };
+    put("var/lib/dbus/machine-id", "old\n");
+    put("usr/lib/os-release", "NAME=x\nPRETTY_NAME=\"Debian GNU/Linux 12 (bookworm)\"\n");
+    let told = info.identity();
+    assert_eq!((told.machine_id.as_str(), told.system_uuid.as_str()), ("old", "old"));
+    assert_eq!((told.os_image.as_str(), told.boot_id.as_str()), ("Debian GNU/Linux 12 (bookworm)", "2f1e-4"));
+    put("etc/machine-id", "new\n");
+    put("sys/class/dmi/id/product_uuid", "1234-5\n");
+    put("etc/os-release", "PRETTY_NAME=Alpine\n");
+    let told = info.identity();
+    assert_eq!(
+        (told.machine_id.as_str(), told.system_uuid.as_str(), told.os_image.as_str()),
+        ("new", "1234-5", "Alpine")
+    );
+}
+
+#[test]
+fn what_may_run_short_is_read_from_proc() {
+    use ports::host::{MemoryUse, NodeHost};
+    let (tmp, info) = machine();
+    let put = |path: &str, text: &str| fs::write(tmp.path().join("proc").join(path), text).unwrap();
+    put("meminfo", "MemTotal: 1000 kB\nMemFree: 300 kB\nInactive(file): 200 kB\n");
+    let expected = MemoryUse { total_bytes: 1000 << 10, working_set_bytes: 500 << 10 };
+    assert_eq!(info.memory_use().unwrap(), expected);
+    put("meminfo", "MemTotal: 1000 kB\nMemFree: 900 kB\nInactive(file): 200 kB\n");
+    assert_eq!(info.memory_use().unwrap().working_set_bytes, 0, "never below nothing");
+    put("loadavg", "0.20 0.18 0.12 1/80 11206\n");
+    assert_eq!(info.processes().unwrap(), (80, 32_768));
+    put("loadavg", "broken");
+    assert!(info.processes().is_err());
+}
+
+#[test]
+fn own_addresses_are_those_of_the_routing_table() {
+    use ports::host::NodeHost;
+    let (tmp, info) = machine();
+    fs::create_dir_all(tmp.path().join("proc/net")).unwrap();
+    let trie = "Main:\n  +-- 0.0.0.0/0 3 0 5\n     |-- 10.90.0.0\n        /24 link UNICAST\n     |-- 10.90.0.1\n        /32 host LOCAL\n\
+                |-- 10.90.0.255\n        /32 link BROADCAST\nLocal:\n     |-- 10.90.0.1\n        /32 host LOCAL\n\
+                |-- 127.0.0.1\n        /32 host LOCAL\n";
+    fs::write(tmp.path().join("proc/net/fib_trie"), trie).unwrap();
+    let inet6 = "fd000000000000000000000000000001 02 40 00 80     eth0\nshort 01\n";
+    fs::write(tmp.path().join("proc/net/if_inet6"), inet6).unwrap();
+    let own: Vec<String> = info.addresses("").interfaces.iter().map(ToString::to_string).collect();
+    assert_eq!(own, ["10.90.0.1", "127.0.0.1", "fd00::1"]);
+    assert!(info.addresses("").resolved.is_empty());
+    assert_eq!(info.addresses("127.0.0.9").resolved, ["127.0.0.9".parse::<std::net::IpAddr>().unwrap()]);
+}
+
+#[test]
 fn cpu_lists() {
     for (text, cpus) in [("0-3,8\n", vec![0, 1, 2, 3, 8]), ("0", vec![0]), ("", vec![]), ("a-b,2", vec![2])] {
         assert_eq!(cpu_list(text), cpus, "{text:?}");

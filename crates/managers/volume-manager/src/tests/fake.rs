@@ -223,7 +223,7 @@ impl HostFs for FakeHost {
     }
     fn stat_fs(&self, path: &Path) -> HostResult<FsStat> {
         let magic = self.world.lock().unwrap().mounts.get(path).copied().unwrap_or(0xef53);
-        Ok(FsStat { magic, total_bytes: 0, available_bytes: 0 })
+        Ok(FsStat { magic, total_bytes: 0, available_bytes: 0, total_inodes: 0, free_inodes: 0 })
     }
 }
 
