@@ -1,0 +1,339 @@
+//! The client: lanes, deadlines, retries, and connections that can be exchanged while they are in use.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use async_trait::async_trait;
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT};
+use hyper::{Request as HttpRequest, Response, Uri};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use ports::api::{ApiError, ApiResult, ApiServer, Followed, Lane, Method, PatchKind, Request, Selection};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use crate::connect::Connector;
+use crate::credentials::Credentials;
+use crate::error::{self, BuildError};
+use crate::kubeconfig::Kubeconfig;
+use crate::pem::{Identity, PemError};
+use crate::throttle::{Bucket, Rate};
+use crate::tls::{self, Shown};
+use crate::{follow, url};
+
+/// Answers larger than this are refused.
+const BODY_LIMIT: usize = 64 << 20;
+/// How often a request is sent again when the server names a time (the generic client's limit).
+const RETRIES: u32 = 10;
+/// Wait before a read is sent again whose connection broke.
+const BROKEN_WAIT: Duration = Duration::from_secs(1);
+/// Heartbeats that fail in a row before the connections are given up.
+const FAILED_BEATS: u32 = 2;
+/// HTTP/2: a silent connection is asked for a sign of life, and given up when none comes (book 9.1).
+const PING_EVERY: Duration = Duration::from_secs(30);
+const PING_LIMIT: Duration = Duration::from_secs(15);
+
+/// What is not in the kubeconfig.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// `kubeAPIQPS`, `kubeAPIBurst`.
+    pub main: Rate,
+    /// `eventRecordQPS`, `eventBurst`.
+    pub events: Rate,
+    /// `User-Agent`.
+    pub user_agent: String,
+    /// Offer HTTP/2 (off: `DISABLE_HTTP2`).
+    pub http2: bool,
+    /// Times of the list-and-watch engine.
+    pub watch: WatchTimes,
+}
+
+/// Times of the list-and-watch engine (book 9.2).
+#[derive(Clone, Debug)]
+pub struct WatchTimes {
+    /// A watch is asked for a random time between these, in seconds.
+    pub life_s: (u64, u64),
+    /// A watch that is silent for so long is taken up anew; servers send a bookmark each minute.
+    pub idle: Duration,
+    /// First pause after a failure; doubles each time, with jitter of up to the same again.
+    pub pause_first: Duration,
+    /// Longest pause without its jitter.
+    pub pause_most: Duration,
+    /// Without a failure for so long, pauses begin with the first again.
+    pub calm_after: Duration,
+}
+
+impl Default for WatchTimes {
+    fn default() -> Self {
+        Self {
+            life_s: (300, 600),
+            idle: Duration::from_secs(150),
+            pause_first: Duration::from_millis(800),
+            pause_most: Duration::from_secs(30),
+            calm_after: Duration::from_secs(120),
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            main: Rate { per_second: 50.0, burst: 100 },
+            events: Rate { per_second: 50.0, burst: 100 },
+            user_agent: user_agent("v1.36.2", env!("CARGO_PKG_VERSION")),
+            http2: true,
+            watch: WatchTimes::default(),
+        }
+    }
+}
+
+/// `kubelet/v1.36.2 (linux/amd64) bosun/0.1.0`: what the node says it is, and what it really is.
+#[must_use]
+pub fn user_agent(kubernetes: &str, bosun: &str) -> String {
+    let arch = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    };
+    format!("kubelet/{kubernetes} ({}/{arch}) bosun/{bosun}", std::env::consts::OS)
+}
+
+type Http = Client<Connector, Full<Bytes>>;
+
+pub(crate) struct Inner {
+    pub(crate) settings: Settings,
+    server: Uri,
+    agent: HeaderValue,
+    connector: Connector,
+    http: ArcSwap<Http>,
+    /// Ticks when connections are exchanged: watches move over.
+    pub(crate) generation: watch::Sender<u64>,
+    shown: Arc<Shown>,
+    credentials: Credentials,
+    main: Bucket,
+    events: Bucket,
+    failed_beats: AtomicU32,
+}
+
+/// An API server over HTTP. A clone shares connections and limits.
+#[derive(Clone)]
+pub struct ApiClient {
+    pub(crate) inner: Arc<Inner>,
+}
+
+impl std::fmt::Debug for ApiClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApiClient").field("server", &self.inner.server).finish_non_exhaustive()
+    }
+}
+
+impl ApiClient {
+    /// A client; it connects with its first request.
+    ///
+    /// # Errors
+    /// The kubeconfig's authorities or the user agent cannot be used.
+    pub fn new(kubeconfig: &Kubeconfig, settings: Settings) -> Result<Self, BuildError> {
+        let agent = HeaderValue::try_from(settings.user_agent.as_str())
+            .map_err(|_| BuildError::Header { what: "the user agent" })?;
+        let shown = Arc::new(Shown::default());
+        shown.set(kubeconfig.identity.as_ref().map(|identity| identity.key.clone()));
+        let tls = Arc::new(tls::config(&kubeconfig.trust, shown.clone(), settings.http2)?);
+        let connector = Connector::new(tls, kubeconfig.server_name.as_deref(), kubeconfig.proxy.clone());
+        let inner = Inner {
+            server: kubeconfig.server.clone(),
+            agent,
+            http: ArcSwap::from_pointee(pool(&connector)),
+            connector,
+            generation: watch::Sender::new(0),
+            credentials: Credentials::new(kubeconfig.auth.clone(), shown.clone()),
+            shown,
+            main: Bucket::new(settings.main),
+            events: Bucket::new(settings.events),
+            failed_beats: AtomicU32::new(0),
+            settings,
+        };
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// From now on connections are made with this client certificate. Requests under way end on their old connections,
+    /// watches go over to new ones without a gap.
+    ///
+    /// # Errors
+    /// Certificate and key cannot be used; the old ones stay.
+    pub fn set_identity(&self, certificate_pem: &[u8], key_pem: &[u8]) -> Result<(), PemError> {
+        let identity = Identity::from_pem(certificate_pem, key_pem)?;
+        self.inner.shown.set(Some(identity.key));
+        self.inner.exchange_connections();
+        Ok(())
+    }
+
+    /// Gives up all connections; the next requests make new ones.
+    pub fn reconnect(&self) {
+        self.inner.exchange_connections();
+    }
+
+    /// Ticks each time connections were exchanged.
+    #[must_use]
+    pub fn exchanges(&self) -> watch::Receiver<u64> {
+        self.inner.generation.subscribe()
+    }
+}
+
+fn pool(connector: &Connector) -> Http {
+    Client::builder(TokioExecutor::new())
+        .pool_timer(TokioTimer::new())
+        .timer(TokioTimer::new())
+        .pool_idle_timeout(Duration::from_secs(90))
+        .pool_max_idle_per_host(8)
+        .http2_keep_alive_interval(PING_EVERY)
+        .http2_keep_alive_timeout(PING_LIMIT)
+        .http2_keep_alive_while_idle(true)
+        .build(connector.clone())
+}
+
+/// How one try ended without an answer.
+pub(crate) struct Lost {
+    pub(crate) error: ApiError,
+    /// There was a connection, and it broke.
+    broke: bool,
+}
+
+impl From<ApiError> for Lost {
+    fn from(error: ApiError) -> Self {
+        Self { error, broke: false }
+    }
+}
+
+impl Inner {
+    fn exchange_connections(&self) {
+        self.http.store(Arc::new(pool(&self.connector)));
+        self.generation.send_modify(|n| *n += 1);
+    }
+
+    /// Waits for the lane's turn.
+    pub(crate) async fn turn(&self, lane: Lane, deadline: Instant) {
+        let bucket = match lane {
+            Lane::Main => &self.main,
+            Lane::Events => &self.events,
+            Lane::Heartbeat => return,
+        };
+        match bucket.take(deadline.saturating_duration_since(Instant::now())) {
+            Some(wait) if wait.is_zero() => {}
+            Some(wait) => tokio::time::sleep(wait).await,
+            // Its turn never comes: the caller's deadline ends this.
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Sends one request and answers with the head of a 2xx answer.
+    pub(crate) async fn send(&self, request: &Request) -> Result<Response<Incoming>, Lost> {
+        let (method, content) = match request.method {
+            Method::Get => (hyper::Method::GET, None),
+            Method::Post => (hyper::Method::POST, Some("application/json")),
+            Method::Put => (hyper::Method::PUT, Some("application/json")),
+            Method::Delete => (hyper::Method::DELETE, Some("application/json")),
+            Method::Patch(PatchKind::Strategic) => {
+                (hyper::Method::PATCH, Some("application/strategic-merge-patch+json"))
+            }
+            Method::Patch(PatchKind::Merge) => (hyper::Method::PATCH, Some("application/merge-patch+json")),
+        };
+        let carried = self.credentials.carried().await?;
+        if carried.certificate_changed {
+            self.exchange_connections();
+        }
+        let uri = url::join(&self.server, &request.path, &request.query)
+            .ok_or_else(|| ApiError::status(400, "BadRequest", format!("{:?} is not a path", request.path)))?;
+        let mut built = HttpRequest::new(Full::new(request.body.clone()));
+        *built.method_mut() = method;
+        *built.uri_mut() = uri;
+        let headers = built.headers_mut();
+        headers.insert(USER_AGENT, self.agent.clone());
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
+        if let Some(content) = content.filter(|_| !request.body.is_empty()) {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static(content));
+        }
+        if let Some(header) = carried.header {
+            headers.insert(AUTHORIZATION, header);
+        }
+        let http = self.http.load_full();
+        let answer =
+            http.request(built).await.map_err(|e| Lost { broke: !e.is_connect(), error: error::unreachable(&e) })?;
+        if answer.status().is_success() {
+            return Ok(answer);
+        }
+        if answer.status() == hyper::StatusCode::UNAUTHORIZED {
+            self.credentials.refused().await;
+        }
+        Err(error::of_answer(answer).await.into())
+    }
+
+    async fn once(&self, request: &Request) -> Result<Bytes, Lost> {
+        let answer = self.send(request).await?;
+        let body = Limited::new(answer.into_body(), BODY_LIMIT).collect().await;
+        let body = body.map_err(|e| Lost { error: error::unreachable(&*e), broke: true })?.to_bytes();
+        // Something between here and the server answers in its place: success must not be believed.
+        match body.iter().find(|b| !b.is_ascii_whitespace()) {
+            None | Some(b'{') => Ok(body),
+            Some(_) => Err(ApiError::Garbage { message: "the answer is not a JSON object".to_owned() }.into()),
+        }
+    }
+
+    async fn tries(&self, request: &Request, deadline: Instant) -> ApiResult<Bytes> {
+        let mut tried = 0;
+        loop {
+            self.turn(request.lane, deadline).await;
+            let lost = match self.once(request).await {
+                Ok(body) => return Ok(body),
+                Err(lost) => lost,
+            };
+            let wait = match &lost.error {
+                ApiError::Status { code: 429 | 500..=599, retry_after: Some(wait), .. } => *wait,
+                ApiError::Unreachable { .. } if lost.broke && request.method == Method::Get => BROKEN_WAIT,
+                _ => return Err(lost.error),
+            };
+            tried += 1;
+            // Who cannot wait so long learns at once what the server said.
+            if tried > RETRIES || Instant::now() + wait >= deadline {
+                return Err(lost.error);
+            }
+            tokio::time::sleep(wait).await;
+        }
+    }
+
+    /// A path to the server that lets heartbeats vanish is left.
+    fn beat(&self, answer: &ApiResult<Bytes>) {
+        match answer {
+            Err(ApiError::Unreachable { .. } | ApiError::TimedOut { .. }) => {
+                if self.failed_beats.fetch_add(1, Ordering::Relaxed) + 1 >= FAILED_BEATS {
+                    self.failed_beats.store(0, Ordering::Relaxed);
+                    tracing::warn!(server = %self.server, "heartbeats fail, all connections are made anew");
+                    self.exchange_connections();
+                }
+            }
+            _ => self.failed_beats.store(0, Ordering::Relaxed),
+        }
+    }
+}
+
+#[async_trait]
+impl ApiServer for ApiClient {
+    async fn call(&self, request: Request) -> ApiResult<Bytes> {
+        let deadline = Instant::now() + request.deadline;
+        let answer = tokio::time::timeout_at(deadline, self.inner.tries(&request, deadline)).await;
+        let answer = answer.unwrap_or(Err(ApiError::TimedOut { after: request.deadline }));
+        if request.lane == Lane::Heartbeat {
+            self.inner.beat(&answer);
+        }
+        answer
+    }
+
+    fn follow(&self, selection: Selection) -> BoxStream<'static, Followed> {
+        follow::follow(self.inner.clone(), selection)
+    }
+}

@@ -1,0 +1,144 @@
+//! From JSON to objects, one by one: one that cannot be read does not take the others with it.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use hyper::StatusCode;
+use model::k8s_openapi::Metadata;
+use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use ports::api::{ApiError, ApiResult, Followed, Kind, Object};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use crate::error::Status;
+
+#[derive(Deserialize)]
+struct List<'a> {
+    #[serde(default)]
+    metadata: ListMeta,
+    #[serde(borrow, default)]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct ListMeta {
+    resource_version: Option<String>,
+    r#continue: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+/// As much of an object as is needed to tell which one it is.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Named {
+    metadata: Name,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Name {
+    name: Option<String>,
+    namespace: Option<String>,
+    resource_version: Option<String>,
+}
+
+/// End of a page.
+pub(super) struct Page {
+    pub(super) version: String,
+    pub(super) next: Option<String>,
+}
+
+/// What a line of a watch says.
+pub(super) enum Change {
+    /// A change and the version after it.
+    Step(Followed, String),
+    /// Nothing changed up to this version.
+    Bookmark(String),
+    /// The server ends the watch.
+    Failed(ApiError),
+}
+
+fn garbage(message: impl Into<String>) -> ApiError {
+    ApiError::Garbage { message: message.into() }
+}
+
+/// Reads a page of a list: what can be read goes to `objects`, the rest is told of in `broken`.
+pub(super) fn page(kind: Kind, body: &[u8], objects: &mut Vec<Object>, broken: &mut Vec<ApiError>) -> ApiResult<Page> {
+    let list: List<'_> = serde_json::from_slice(body).map_err(|e| garbage(e.to_string()))?;
+    let version = list.metadata.resource_version.filter(|v| !v.is_empty());
+    let version = version.ok_or_else(|| garbage("a list without a resource version"))?;
+    let items = list.items.unwrap_or_default();
+    objects.reserve_exact(items.len());
+    for item in items {
+        match object(kind, item) {
+            Ok((object, _)) => objects.push(object),
+            Err((error, _)) => broken.push(error),
+        }
+    }
+    Ok(Page { version, next: list.metadata.r#continue.filter(|c| !c.is_empty()) })
+}
+
+/// Reads a line of a watch.
+pub(super) fn line(kind: Kind, text: &[u8]) -> ApiResult<Change> {
+    let line: Line<'_> = serde_json::from_slice(text).map_err(|e| garbage(e.to_string()))?;
+    let step: fn(Object) -> Followed = match &*line.r#type {
+        "ADDED" | "MODIFIED" => Followed::Applied,
+        "DELETED" => Followed::Deleted,
+        "BOOKMARK" => {
+            let named: Named = serde_json::from_str(line.object.get()).map_err(|e| garbage(e.to_string()))?;
+            return Ok(Change::Bookmark(named.metadata.resource_version.unwrap_or_default()));
+        }
+        "ERROR" => {
+            let status: Status = serde_json::from_str(line.object.get()).map_err(|e| garbage(e.to_string()))?;
+            return Ok(Change::Failed(status.into_error(StatusCode::INTERNAL_SERVER_ERROR, None)));
+        }
+        other => return Err(garbage(format!("a watch event of type {other:?}"))),
+    };
+    Ok(match object(kind, line.object) {
+        Ok((object, version)) => Change::Step(step(object), version),
+        Err((error, version)) => Change::Step(Followed::Failed(error), version),
+    })
+}
+
+/// An object and its version; a failure names the object and keeps the version.
+fn object(kind: Kind, raw: &RawValue) -> Result<(Object, String), (ApiError, String)> {
+    Ok(match kind {
+        Kind::Pod => typed(raw, Object::Pod)?,
+        Kind::Node => typed(raw, Object::Node)?,
+        Kind::Service => typed(raw, Object::Service)?,
+        Kind::ConfigMap => typed(raw, Object::ConfigMap)?,
+        Kind::Secret => typed(raw, Object::Secret)?,
+        Kind::RuntimeClass => typed(raw, Object::RuntimeClass)?,
+        Kind::CertificateSigningRequest => typed(raw, Object::CertificateSigningRequest)?,
+    })
+}
+
+fn typed<K>(raw: &RawValue, wrap: fn(Arc<K>) -> Object) -> Result<(Object, String), (ApiError, String)>
+where
+    K: DeserializeOwned + Metadata<Ty = ObjectMeta>,
+{
+    match serde_json::from_str::<K>(raw.get()) {
+        Ok(mut object) => {
+            // Nobody here asks who wrote which field, and it is often larger than the rest.
+            object.metadata_mut().managed_fields = None;
+            let version = object.metadata().resource_version.clone().unwrap_or_default();
+            Ok((wrap(Arc::new(object)), version))
+        }
+        Err(e) => {
+            let Name { name, namespace, resource_version } =
+                serde_json::from_str::<Named>(raw.get()).unwrap_or_default().metadata;
+            let namespace = namespace.map(|n| format!("{n}/")).unwrap_or_default();
+            let called = format!("{}{namespace}{}", K::KIND.to_lowercase() + " ", name.unwrap_or_default());
+            Err((garbage(format!("{called}: {e}")), resource_version.unwrap_or_default()))
+        }
+    }
+}
