@@ -337,9 +337,7 @@ impl Handler<FetchRuntimeClass> for ObjectStore {
         let synced = fetch::synced(&self.classes_synced, self.config.first_answer);
         Deferred::then(synced, move |this: &mut Self, synced, _ctx| match this.classes.get(&name) {
             Some(handler) => Ok(handler.clone()),
-            None if synced => {
-                Err(ObjectError::NotFound(format!("runtimeclass.node.k8s.io {name:?} not found")))
-            }
+            None if synced => Err(ObjectError::NotFound(format!("runtimeclass.node.k8s.io {name:?} not found"))),
             None => {
                 let text = format!("failed to lookup RuntimeClass {name}: timed out waiting for the condition");
                 Err(ObjectError::Failed(text))

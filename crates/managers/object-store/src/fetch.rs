@@ -74,9 +74,7 @@ impl Question {
     async fn ask(&self) -> Result<Content, ApiError> {
         let ObjectRef { kind, namespace, name } = &self.object;
         match kind {
-            ObjectKind::ConfigMap => {
-                self.api.get::<ConfigMap>(Some(namespace), name).await.map(Content::config_map)
-            }
+            ObjectKind::ConfigMap => self.api.get::<ConfigMap>(Some(namespace), name).await.map(Content::config_map),
             ObjectKind::Secret => self.api.get::<Secret>(Some(namespace), name).await.map(Content::secret),
         }
     }

@@ -37,11 +37,9 @@ pub(crate) fn selection(target: &Target) -> Selection {
             namespace: Some(object.namespace.clone()),
             field_selector: format!("metadata.name={}", object.name),
         },
-        Target::Services => Selection {
-            kind: Kind::Service,
-            namespace: None,
-            field_selector: "spec.clusterIP!=None".to_owned(),
-        },
+        Target::Services => {
+            Selection { kind: Kind::Service, namespace: None, field_selector: "spec.clusterIP!=None".to_owned() }
+        }
         Target::RuntimeClasses => {
             Selection { kind: Kind::RuntimeClass, namespace: None, field_selector: String::new() }
         }

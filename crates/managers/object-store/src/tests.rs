@@ -272,10 +272,15 @@ fn a_cached_answer_ages_and_outlives_a_failure() {
 #[test]
 fn a_token_is_kept_renewed_and_forgotten_with_its_pod() {
     run(10, |kernel| async move {
-        let api = FakeApi::at(model::k8s_openapi::jiff::Timestamp::from_nanosecond(i128::from(kernel.clock().unix_nanos())).unwrap());
+        let api = FakeApi::at(
+            model::k8s_openapi::jiff::Timestamp::from_nanosecond(i128::from(kernel.clock().unix_nanos())).unwrap(),
+        );
         let pod = api.put(&*pod("u1", "app"));
-        api.put(&serde_json::from_value::<ServiceAccount>(serde_json::json!({
-            "metadata": { "name": "builder", "namespace": "ns", "annotations": { "role": "x" } } })).unwrap());
+        api.put(
+            &serde_json::from_value::<ServiceAccount>(serde_json::json!({
+            "metadata": { "name": "builder", "namespace": "ns", "annotations": { "role": "x" } } }))
+            .unwrap(),
+        );
         let pod = Arc::new(pod);
         let store = Store::start(&kernel, &api, Strategy::Watch);
         store.hold(&pod).await;
@@ -307,7 +312,9 @@ fn a_token_is_kept_renewed_and_forgotten_with_its_pod() {
 fn services_wait_for_the_first_list() {
     run(11, |kernel| async move {
         let api = FakeApi::new();
-        for (namespace, name, ip) in [("default", "kubernetes", "10.0.0.1"), ("ns", "web", "10.0.0.2"), ("ns", "bare", "None")] {
+        for (namespace, name, ip) in
+            [("default", "kubernetes", "10.0.0.1"), ("ns", "web", "10.0.0.2"), ("ns", "bare", "None")]
+        {
             let json = serde_json::json!({ "metadata": { "name": name, "namespace": namespace },
                 "spec": { "clusterIP": ip, "ports": [{ "port": 443, "name": "https" }] } });
             api.put(&serde_json::from_value::<Service>(json).unwrap());
@@ -327,10 +334,16 @@ fn services_wait_for_the_first_list() {
 fn runtime_classes_and_service_accounts_are_looked_up() {
     run(12, |kernel| async move {
         let api = FakeApi::new();
-        api.put(&serde_json::from_value::<RuntimeClass>(serde_json::json!({
-            "metadata": { "name": "kata" }, "handler": "kata-qemu" })).unwrap());
-        api.put(&serde_json::from_value::<ServiceAccount>(serde_json::json!({
-            "metadata": { "name": "builder", "namespace": "ns", "annotations": { "role": "x" } } })).unwrap());
+        api.put(
+            &serde_json::from_value::<RuntimeClass>(serde_json::json!({
+            "metadata": { "name": "kata" }, "handler": "kata-qemu" }))
+            .unwrap(),
+        );
+        api.put(
+            &serde_json::from_value::<ServiceAccount>(serde_json::json!({
+            "metadata": { "name": "builder", "namespace": "ns", "annotations": { "role": "x" } } }))
+            .unwrap(),
+        );
         let store = Store::start(&kernel, &api, Strategy::Watch);
         let class = |name: &str| store.handle.runtime_class.ask(FetchRuntimeClass { name: name.to_owned() }, ASK);
         assert_eq!(class("kata").await.unwrap().unwrap(), "kata-qemu");

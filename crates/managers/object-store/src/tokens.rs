@@ -69,12 +69,7 @@ pub(crate) fn refresh_at(expires_at: Timestamp, life_s: i64, jitter_ns: i64) -> 
 }
 
 /// Asks the API server for a token that dies with the pod.
-pub(crate) async fn request(
-    api: &dyn ApiServer,
-    pod: &Pod,
-    key: &TokenKey,
-    jitter_ns: i64,
-) -> Result<Token, String> {
+pub(crate) async fn request(api: &dyn ApiServer, pod: &Pod, key: &TokenKey, jitter_ns: i64) -> Result<Token, String> {
     let audiences: Vec<&str> = if key.audience.is_empty() { Vec::new() } else { vec![&key.audience] };
     let body = serde_json::json!({
         "apiVersion": "authentication.k8s.io/v1",

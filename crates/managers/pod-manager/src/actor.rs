@@ -9,26 +9,30 @@ use actor::{Actor, Ctx, Handler, supervised};
 use contract::cgroup::CgroupHandle;
 use contract::config_sources::Source;
 use contract::event::EventHandle;
+use contract::node::NodeView;
+use contract::objects::ObjectHandle;
 use contract::pod_manager::{DesiredPod, KillPod, SetPods};
-use contract::pod_worker::{
-    GrantStart, KillRequest, PodWorkerHandle, UpdateKind, UpdatePod, WorkerFactory, WorkersView,
-};
-use contract::probe::{ProbeHandle, RetainProbes};
+use contract::pod_worker::{KillRequest, PodWorkerHandle, UpdateKind, UpdatePod, WorkerFactory, WorkersView};
+use contract::probe::ProbeHandle;
 use contract::runtime::{RuntimeHandle, RuntimeInfo};
-use contract::status::{RetainPodStatuses, StatusHandle};
-use contract::view::Board;
+use contract::status::StatusHandle;
+use contract::view::{Board, Published};
 use contract::volume::VolumeHandle;
 use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::{PodUid, Timestamp};
+use pod_admission::NodeFacts;
+use ports::api::ApiServer;
 use ports::host::HostFs;
 use ports::journal::Journal;
 
-use crate::admission::Admission;
-use crate::effects;
+use crate::admission::HeldBack;
 use crate::gc::GcPolicy;
-use crate::housekeeping::{Chore, DesiredFacts, World, chores};
+use crate::housekeeping::Chore;
 use crate::merge::{Change, merge};
+use crate::mirrors::Mirrors;
+
+mod house;
 
 /// Settings.
 #[derive(Clone, Debug)]
@@ -56,8 +60,14 @@ pub struct Deps {
     pub workers: WorkersView,
     /// Makes (or finds) the worker of a UID.
     pub new_worker: WorkerFactory,
-    /// Admission policy.
-    pub admission: Admission,
+    /// What this machine knows of itself; the Node object adds to it.
+    pub facts: NodeFacts,
+    /// The node.
+    pub node: Published<NodeView>,
+    /// `None`: standalone. Mirror pods are made here, and the Node is read again.
+    pub api: Option<Arc<dyn ApiServer>>,
+    /// Handles.
+    pub objects: ObjectHandle,
     /// Handles.
     pub runtime: RuntimeHandle,
     /// Handles.
@@ -92,6 +102,11 @@ pub struct PodManager {
     pub(crate) deps: Arc<Deps>,
     pub(crate) desired: BTreeMap<Source, BTreeMap<PodUid, Arc<Pod>>>,
     pub(crate) rejected: BTreeMap<PodUid, (String, String)>,
+    /// Pods that wait with a reason, or are not decided about yet.
+    pub(crate) held_back: BTreeMap<PodUid, HeldBack>,
+    pub(crate) mirrors: Mirrors,
+    /// Pods whose objects are followed.
+    pub(crate) held: BTreeSet<PodUid>,
     seen: BTreeSet<Source>,
     /// Sets that came before the runtime was known.
     postponed: BTreeMap<Source, Vec<Arc<Pod>>>,
@@ -124,6 +139,9 @@ impl Actor for PodManager {
             }
         });
         ctx.watch(self.deps.workers.changes(), |act, _version, ctx| act.keep_house_soon(ctx));
+        if self.deps.api.is_some() {
+            ctx.watch(self.deps.node.subscribe(), |act, _node, ctx| act.keep_mirrors(ctx));
+        }
     }
 }
 supervised!(PodManager);
@@ -137,6 +155,9 @@ impl PodManager {
             deps,
             desired: BTreeMap::new(),
             rejected: BTreeMap::new(),
+            held_back: BTreeMap::new(),
+            mirrors: Mirrors::default(),
+            held: BTreeSet::new(),
             seen: BTreeSet::new(),
             postponed: BTreeMap::new(),
             arrivals: Vec::new(),
@@ -161,12 +182,19 @@ impl PodManager {
             if let Some(rejection) = &row.rejected {
                 self.rejected.insert(uid.clone(), rejection.clone());
             }
+            if let Some(mirror) = &row.mirror {
+                self.mirrors.known.insert(model::pod::full_name(mirror), mirror.clone());
+            }
+            if row.source == Source::Api {
+                self.held.insert(uid.clone());
+            }
             self.desired.entry(row.source).or_default().insert(uid, row.pod.clone());
         }
         arrivals.sort();
         self.arrivals = arrivals.into_iter().map(|(_, uid)| uid).collect();
         for (uid, worker) in self.deps.workers.snapshot() {
             self.handles.insert(uid.clone(), (self.deps.new_worker)(uid.clone()));
+            self.held.insert(uid.clone());
             let wanted = self.desired.values().any(|pods| pods.contains_key(&uid));
             if wanted && worker.deleted {
                 self.restart_requested.insert(uid);
@@ -174,12 +202,16 @@ impl PodManager {
         }
     }
 
-    fn pod(&self, uid: &PodUid) -> Option<&Arc<Pod>> {
+    pub(crate) fn pod(&self, uid: &PodUid) -> Option<&Arc<Pod>> {
         self.desired.values().find_map(|pods| pods.get(uid))
     }
 
-    fn all_sources_ready(&self) -> bool {
+    pub(crate) fn all_sources_ready(&self) -> bool {
         self.config.sources.is_subset(&self.seen)
+    }
+
+    pub(crate) fn seen(&self, source: Source) -> bool {
+        self.seen.contains(&source)
     }
 
     fn apply(&mut self, source: Source, change: Change, ctx: &mut Ctx<Self>) {
@@ -188,17 +220,24 @@ impl PodManager {
             Change::Update(pod) | Change::Delete(pod) => {
                 let uid = model::pod::uid(&pod);
                 self.post(source, &pod);
+                if self.worker(&uid).is_some() {
+                    self.hold_objects(&pod);
+                }
                 self.tell(&uid, UpdatePod { pod: Some(pod), kind: UpdateKind::Update });
             }
             Change::Reconcile(pod) => {
                 let uid = model::pod::uid(&pod);
                 self.post(source, &pod);
-                self.tell(&uid, UpdatePod { pod: Some(pod), kind: UpdateKind::Sync });
+                // Mostly this node's own words come back; only gates are set by others.
+                if has_readiness_gates(&pod) {
+                    self.tell(&uid, UpdatePod { pod: Some(pod), kind: UpdateKind::Sync });
+                }
             }
             Change::Remove(pod) => {
                 let uid = model::pod::uid(&pod);
                 self.deps.view.remove(&uid);
                 self.rejected.remove(&uid);
+                self.held_back.remove(&uid);
                 self.restart_requested.remove(&uid);
                 if self.all_sources_ready() {
                     self.kill_removed(&uid, Some(pod));
@@ -210,22 +249,40 @@ impl PodManager {
     /// LIFE-OF-A-POD 2/12: the pod joins the desired set and its worker is told.
     fn add(&mut self, source: Source, pod: Arc<Pod>, ctx: &mut Ctx<Self>) {
         let uid = model::pod::uid(&pod);
-        let stopping = self.deps.workers.get(&uid).is_some_and(|w| w.termination_requested);
-        let terminal = model::pod::is_terminal_phase(pod.status.as_ref().and_then(|s| s.phase.as_deref()));
-        if stopping {
-            self.restart_requested.insert(uid.clone());
-        } else if !terminal && let Err(rejection) = self.admit(&pod) {
-            self.reject(&pod, &rejection);
-            self.rejected.insert(uid, rejection);
-            self.post(source, &pod);
-            return;
-        }
-        self.post(source, &pod);
         if !self.arrivals.contains(&uid) {
             self.arrivals.push(uid.clone());
         }
-        if !stopping && !self.end_first_life(&uid, ctx) {
-            self.start_worker(&uid, UpdatePod { pod: Some(pod), kind: UpdateKind::Create });
+        if self.deps.workers.get(&uid).is_some_and(|w| w.termination_requested) {
+            self.restart_requested.insert(uid);
+            return self.post(source, &pod);
+        }
+        let ended = is_terminal(&self.with_last_word(pod.clone()));
+        let starts = ended || self.admit(source, &pod, None, ctx);
+        self.post(source, &pod);
+        if starts {
+            self.begin(&pod, ctx);
+        }
+    }
+
+    /// The pod may start: it gets its worker.
+    pub(crate) fn begin(&mut self, pod: &Arc<Pod>, ctx: &mut Ctx<Self>) {
+        let uid = model::pod::uid(pod);
+        if self.end_first_life(pod, ctx) {
+            return;
+        }
+        self.hold_objects(pod);
+        let pod = self.with_last_word(pod.clone());
+        self.start_worker(&uid, UpdatePod { pod: Some(pod), kind: UpdateKind::Create });
+    }
+
+    /// A pod of the API that came to its end here does not run again, also when the API has not been told yet.
+    fn with_last_word(&self, pod: Arc<Pod>) -> Arc<Pod> {
+        let row = self.deps.status.view.get(&model::pod::uid(&pod));
+        match row.filter(|r| model::pod::is_terminal_phase(r.status.phase.as_deref())) {
+            Some(row) if !model::pod::is_static(&pod) && !is_terminal(&pod) => {
+                Arc::new(Pod { status: Some((*row.status).clone()), ..(*pod).clone() })
+            }
+            _ => pod,
         }
     }
 
@@ -239,10 +296,11 @@ impl PodManager {
         self.deps.events.emit(NodeEvent { kind, reason, message, object });
     }
 
-    fn post(&mut self, source: Source, pod: &Arc<Pod>) {
+    pub(crate) fn post(&mut self, source: Source, pod: &Arc<Pod>) {
         let uid = model::pod::uid(pod);
         let rejected = self.rejected.get(&uid).cloned();
-        self.deps.view.post(uid, Arc::new(DesiredPod { pod: pod.clone(), source, rejected, mirror: None }));
+        let mirror = self.mirrors.known.get(&model::pod::full_name(pod)).filter(|_| source != Source::Api).cloned();
+        self.deps.view.post(uid, Arc::new(DesiredPod { pod: pod.clone(), source, rejected, mirror }));
     }
 
     /// LIFE-OF-A-POD 4/12: one worker per UID; updates coalesce there.
@@ -264,7 +322,7 @@ impl PodManager {
     }
 
     /// A refused update is told again by housekeeping: the newest state of the pod wins anyway.
-    fn tell(&mut self, uid: &PodUid, update: UpdatePod) {
+    pub(crate) fn tell(&mut self, uid: &PodUid, update: UpdatePod) {
         let Some(handle) = self.worker(uid) else { return };
         if let Err(e) = handle.update_pod.tell(update) {
             tracing::warn!(%uid, error = %e, "worker did not take the update, will be told again");
@@ -282,191 +340,14 @@ impl PodManager {
             ctx.after(SETTLE, |act, ctx| act.keep_house(ctx));
         }
     }
+}
 
-    fn keep_house(&mut self, ctx: &mut Ctx<Self>) {
-        self.housekeeping_due = false;
-        ctx.fault_point("housekeeping");
-        self.tell_again();
-        let world = self.look();
-        let ready = self.all_sources_ready();
-        for chore in chores(&world) {
-            // Before all sources have spoken only the desired pods are served; nothing unknown is touched.
-            if ready || matches!(chore, Chore::GrantStart(_) | Chore::CreateWorker(_)) {
-                self.do_chore(chore, ctx);
-            }
-        }
-        if ready {
-            self.retain();
-        }
-    }
+fn is_terminal(pod: &Pod) -> bool {
+    model::pod::is_terminal_phase(pod.status.as_ref().and_then(|s| s.phase.as_deref()))
+}
 
-    fn tell_again(&mut self) {
-        for uid in std::mem::take(&mut self.undelivered) {
-            match self.pod(&uid).cloned() {
-                Some(pod) => self.tell(&uid, UpdatePod { pod: Some(pod), kind: UpdateKind::Update }),
-                None => self.kill_removed(&uid, None),
-            }
-        }
-    }
-
-    /// cgroups are read before desired pods, so that a pod which appears in between is not taken for an orphan.
-    fn look(&self) -> World {
-        let cgroups = self.deps.cgroups.view.snapshot().into_keys().collect();
-        let runtime = self.deps.runtime.view.pods.snapshot();
-        let directories = self.deps.volumes.view.snapshot();
-        World {
-            desired: self.desired_facts(),
-            workers: self.deps.workers.snapshot(),
-            runtime: runtime.into_iter().map(|(uid, row)| (uid, row.pod.is_alive())).collect(),
-            cgroups,
-            directories: directories.into_iter().map(|(uid, row)| (uid, !row.present.is_empty())).collect(),
-            arrivals: self.arrivals.clone(),
-        }
-    }
-
-    fn desired_facts(&self) -> BTreeMap<PodUid, DesiredFacts> {
-        let facts = |uid: &PodUid, pod: &Arc<Pod>| DesiredFacts {
-            full_name: model::pod::full_name(pod),
-            is_static: model::pod::is_static(pod),
-            rejected: self.rejected.contains_key(uid),
-            terminal: model::pod::is_terminal_phase(pod.status.as_ref().and_then(|s| s.phase.as_deref())),
-            deleting: pod.metadata.deletion_timestamp.is_some(),
-            restart_requested: self.restart_requested.contains(uid),
-        };
-        self.desired.values().flatten().map(|(uid, pod)| (uid.clone(), facts(uid, pod))).collect()
-    }
-
-    fn do_chore(&mut self, chore: Chore, ctx: &mut Ctx<Self>) {
-        match &chore {
-            Chore::ForgetWorker(uid) => self.forget_worker(uid, ctx),
-            Chore::KillWorker(uid) => self.kill_removed(uid, None),
-            Chore::CreateWorker(uid) => {
-                if let Some(pod) = self.pod(uid).cloned()
-                    && !self.end_first_life(uid, ctx)
-                {
-                    self.start_worker(uid, UpdatePod { pod: Some(pod), kind: UpdateKind::Create });
-                }
-            }
-            Chore::FinishPod(uid) => {
-                let pod = self.pod(uid).cloned();
-                let request = KillRequest { deleted: true, ..KillRequest::default() };
-                self.start_worker(uid, UpdatePod { pod, kind: UpdateKind::Kill(request) });
-            }
-            Chore::GrantStart(uid) => {
-                if let Some(handle) = self.worker(uid)
-                    && let Err(e) = handle.grant_start.tell(GrantStart)
-                {
-                    tracing::debug!(%uid, error = %e, "start not granted yet, next round tries again");
-                }
-            }
-            Chore::KillRuntimeOrphan(_)
-            | Chore::RemovePodDir(_)
-            | Chore::RemoveCgroup(_)
-            | Chore::ThrottleCgroup(_) => {
-                self.run_chore(chore, ctx);
-            }
-        }
-    }
-
-    /// Chores that ask others run beside the actor's turns, each at most once at a time.
-    fn run_chore(&mut self, chore: Chore, ctx: &mut Ctx<Self>) {
-        if !self.running.insert(chore.clone()) {
-            return;
-        }
-        let deps = self.deps.clone();
-        let job = chore.clone();
-        ctx.run(async move { effects::chore(&deps, &job).await }, move |act, outcome, _ctx| {
-            act.running.remove(&chore);
-            match outcome {
-                Ok(effects::Done::Nothing) => {}
-                Ok(effects::Done::StartKillingOrphan(uid)) => act.kill_orphan(&uid),
-                Err(e) => tracing::warn!(?chore, error = %e, "housekeeping did not succeed, next round tries again"),
-            }
-        });
-    }
-
-    fn kill_orphan(&mut self, uid: &PodUid) {
-        let nobody = self.pod(uid).is_none_or(|_| self.rejected.contains_key(uid)) && !self.handles.contains_key(uid);
-        if nobody {
-            tracing::info!(%uid, "stopping a pod that no source knows");
-            let request = KillRequest { grace_s: Some(1), deleted: true, ..KillRequest::default() };
-            self.start_worker(uid, UpdatePod { pod: None, kind: UpdateKind::Kill(request) });
-        }
-    }
-
-    fn forget_worker(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) {
-        if let Some(handle) = self.worker(uid) {
-            (handle.stop.0)();
-        }
-        self.handles.remove(uid);
-        self.deps.workers.remove(uid);
-        self.restart_requested.remove(uid);
-        if self.pod(uid).is_none() {
-            self.arrivals.retain(|u| u != uid);
-        }
-        self.keep_house_soon(ctx);
-        if !std::mem::replace(&mut self.gc_wanted, true) {
-            ctx.after(Duration::from_secs(1), |act, ctx| act.collect_garbage(ctx));
-        }
-    }
-
-    /// A UID that runs again begins without the status of its first life. Answers whether that is still there.
-    fn end_first_life(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) -> bool {
-        if self.deps.status.view.get(uid).is_none_or(|row| !row.finished) {
-            return false;
-        }
-        let mut known = self.known();
-        known.remove(uid);
-        if let Err(e) = self.deps.status.retain_pod_statuses.tell(RetainPodStatuses { known }) {
-            tracing::warn!(%uid, error = %e, "the status of the pod's first life is not dropped yet");
-        }
-        self.retained.clear();
-        self.keep_house_soon(ctx);
-        true
-    }
-
-    fn known(&self) -> BTreeSet<PodUid> {
-        let mut known: BTreeSet<PodUid> = self.desired.values().flat_map(|pods| pods.keys().cloned()).collect();
-        known.extend(self.handles.keys().cloned());
-        known
-    }
-
-    /// Tells Status- and ProbeManager which pods still exist, when that changed.
-    fn retain(&mut self) {
-        let known = self.known();
-        // A message may be lost with whoever dies over it: what is still on the board is asked away again.
-        let left = || self.deps.status.view.snapshot().into_keys().any(|uid| !known.contains(&uid));
-        if known == self.retained && !left() {
-            return;
-        }
-        let status = self.deps.status.retain_pod_statuses.tell(RetainPodStatuses { known: known.clone() });
-        let probes = self.deps.probes.retain_probes.tell(RetainProbes { known: known.clone() });
-        if status.is_ok() && probes.is_ok() {
-            self.retained = known;
-        }
-    }
-
-    fn collect_garbage(&mut self, ctx: &mut Ctx<Self>) {
-        self.gc_wanted = false;
-        // Said again now and then, as nobody tells whether it was heard.
-        self.retained.clear();
-        // Rows that somebody followed to the end of their pod.
-        self.deps.probes.view.sweep();
-        self.deps.workers.sweep();
-        self.deps.volumes.view.sweep();
-        self.deps.cgroups.view.sweep();
-        if std::mem::replace(&mut self.gc_running, true) {
-            return;
-        }
-        let round = effects::GcRound {
-            deps: self.deps.clone(),
-            config: self.config.clone(),
-            desired: self.desired.values().flat_map(|pods| pods.keys().cloned()).collect(),
-            sources_ready: self.all_sources_ready(),
-            now: Timestamp(ctx.clock().unix_nanos()),
-        };
-        ctx.run(round.run(), |act, (), _ctx| act.gc_running = false);
-    }
+fn has_readiness_gates(pod: &Pod) -> bool {
+    pod.spec.as_ref().and_then(|s| s.readiness_gates.as_ref()).is_some_and(|gates| !gates.is_empty())
 }
 
 /// The runtime was listed and asked for its status, at least once.
@@ -488,7 +369,13 @@ impl Handler<SetPods> for PodManager {
 }
 
 impl PodManager {
-    fn set_pods(&mut self, msg: SetPods, ctx: &mut Ctx<Self>) {
+    fn set_pods(&mut self, mut msg: SetPods, ctx: &mut Ctx<Self>) {
+        if msg.source == Source::Api {
+            // Mirror pods stand for others; they never run.
+            let (mirrors, pods) = msg.pods.into_iter().partition(|pod| model::pod::is_mirror(pod));
+            self.set_mirrors(mirrors);
+            msg.pods = pods;
+        }
         let known = self.desired.get(&msg.source).cloned().unwrap_or_default();
         let now = Timestamp(ctx.clock().unix_nanos());
         let merged = merge(msg.source.as_str(), &known, msg.pods, now);

@@ -1,20 +1,42 @@
 //! May a new pod run beside those that are here (pod-lifecycle 1.10 and 1.11)?
 
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use contract::pod_worker::WorkerPhase;
+use actor::Ctx;
+use contract::config_sources::Source;
+use contract::node::{NodeOrigin, NodeView};
+use contract::pod_worker::{KillRequest, UpdateKind, UpdatePod, WorkerPhase};
 use contract::status::SetPodStatus;
-use model::PodUid;
-use model::core::Pod;
+use model::core::{Node, Pod};
 use model::event::EventType;
 use model::pod::RestartPolicy;
 use model::runtime::{ContainerState, PodObservation};
+use model::{PodUid, Timestamp};
+use pod_admission::{NodeFacts, PREEMPTED, PREEMPTING, Pressure, Verdict};
+use ports::api::ApiExt;
 
 use crate::actor::PodManager;
 use crate::merge::Change;
 
-/// May this pod run beside these? `Err` carries the reason and the message of the rejection.
-pub type Admission = Arc<dyn Fn(&Pod, &[Arc<Pod>]) -> Result<(), (String, String)> + Send + Sync>;
+/// Reasons of events are text that lives as long as the daemon; those of extended resources are made up by others.
+const MAX_REASONS: usize = 64;
+/// A pod for which others are stopped waits at least this long for them.
+const MIN_WAIT: Duration = Duration::from_secs(10);
+
+/// Why an admitted or undecided pod has no worker yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum HeldBack {
+    /// The Node is read once more, since only its labels stand in the way.
+    ReadsNode,
+    /// Others are stopped first.
+    Preempts {
+        victims: BTreeSet<PodUid>,
+        /// Starts then in any case.
+        until: Timestamp,
+    },
+}
 
 impl PodManager {
     /// Of new pods those that run already come first, in case not all fit any more: after a restart of the daemon every pod
@@ -30,37 +52,152 @@ impl PodManager {
         });
     }
 
-    /// LIFE-OF-A-POD 3/12: admission, against the pods that are active now.
-    pub(crate) fn admit(&self, pod: &Pod) -> Result<(), (String, String)> {
+    /// LIFE-OF-A-POD 3/12: admission, against the pods that are active now. Answers whether the pod may start at once.
+    pub(crate) fn admit(&mut self, source: Source, pod: &Arc<Pod>, fresh: Option<Node>, ctx: &mut Ctx<Self>) -> bool {
         let uid = model::pod::uid(pod);
         if self.is_over(&uid, pod) {
             // It ran in an earlier life of the daemon, and takes no room.
-            return Ok(());
+            return true;
         }
+        let view = self.deps.node.get();
+        let may_read = fresh.is_none() && view.api_uid().is_some();
+        let facts = facts(&self.deps.facts, &view, fresh.as_ref());
         let others = self.desired.values().flatten().filter(|(other, _)| **other != uid);
-        let active: Vec<Arc<Pod>> =
-            others.filter(|(other, pod)| self.is_active(other, pod)).map(|(_, pod)| pod.clone()).collect();
-        (self.deps.admission)(pod, &active)
+        let active: Vec<&Pod> =
+            others.filter(|(other, pod)| self.is_active(other, pod)).map(|(_, pod)| &**pod).collect();
+        match pod_admission::decide(pod, active.into_iter(), &facts) {
+            Verdict::Admit => true,
+            Verdict::Reject(why) if why.with_fresh_node && may_read => {
+                self.held_back.insert(uid.clone(), HeldBack::ReadsNode);
+                self.read_node(source, uid, facts.name, ctx);
+                false
+            }
+            Verdict::Reject(why) => {
+                let rejection = (why.reason, why.message);
+                self.reject(pod, &rejection);
+                self.rejected.insert(uid, rejection);
+                false
+            }
+            Verdict::Preempt { victims } => {
+                self.preempt(uid, victims, ctx);
+                false
+            }
+        }
     }
 
-    /// Has a worker (which may be too new to be on the board) and may still run.
+    /// Reads the Node past all caches; then the pod is decided about for good.
+    fn read_node(&mut self, source: Source, uid: PodUid, name: String, ctx: &mut Ctx<Self>) {
+        let api = self.deps.api.clone();
+        let read = async move {
+            match api {
+                Some(api) => api.get::<Node>(None, &name).await.ok(),
+                None => None,
+            }
+        };
+        ctx.run(read, move |act, node, ctx| {
+            if act.held_back.get(&uid) != Some(&HeldBack::ReadsNode) {
+                return;
+            }
+            act.held_back.remove(&uid);
+            let Some(pod) = act.pod(&uid).cloned() else { return };
+            // Without a fresh one the known one decides.
+            let node = node.unwrap_or_else(|| act.deps.node.get().node.as_deref().cloned().unwrap_or_default());
+            let starts = act.admit(source, &pod, Some(node), ctx);
+            act.post(source, &pod);
+            if starts {
+                act.begin(&pod, ctx);
+            }
+        });
+    }
+
+    /// Stops the victims; the pod starts when they are gone, or when that takes too long.
+    fn preempt(&mut self, uid: PodUid, victims: Vec<PodUid>, ctx: &mut Ctx<Self>) {
+        let mut wait = MIN_WAIT;
+        for victim in &victims {
+            let Some(pod) = self.pod(victim).cloned() else { continue };
+            self.emit(&pod, EventType::Warning, PREEMPTING, PREEMPTED.to_owned());
+            let grace = model::pod::spec_grace_seconds(&pod).and_then(|s| u64::try_from(s).ok()).unwrap_or(0);
+            wait = wait.max(Duration::from_secs(grace).mul_f64(1.5));
+            let reason = Some((PREEMPTING.to_owned(), PREEMPTED.to_owned()));
+            let request = KillRequest { evicted: true, reason, ..KillRequest::default() };
+            self.tell(victim, UpdatePod { pod: Some(pod), kind: UpdateKind::Kill(request) });
+        }
+        let until = Timestamp(ctx.clock().unix_nanos()).plus(wait);
+        self.held_back.insert(uid, HeldBack::Preempts { victims: victims.into_iter().collect(), until });
+        ctx.after(wait, |act, ctx| act.keep_house(ctx));
+    }
+
+    /// Starts pods whose victims are gone.
+    pub(crate) fn let_go(&mut self, ctx: &mut Ctx<Self>) {
+        let now = Timestamp(ctx.clock().unix_nanos());
+        let gone = |uid: &PodUid| self.deps.workers.get(uid).is_none_or(|w| w.phase >= WorkerPhase::Terminated);
+        let free: Vec<PodUid> = self
+            .held_back
+            .iter()
+            .filter(|(_, held)| match held {
+                HeldBack::ReadsNode => false,
+                HeldBack::Preempts { victims, until } => *until <= now || victims.iter().all(gone),
+            })
+            .map(|(uid, _)| uid.clone())
+            .collect();
+        for uid in free {
+            self.held_back.remove(&uid);
+            if let Some(pod) = self.pod(&uid).cloned() {
+                self.begin(&pod, ctx);
+            }
+        }
+    }
+
+    /// Has a worker (which may be too new to be on the board), or will have one, and may still run.
     fn is_active(&self, uid: &PodUid, pod: &Pod) -> bool {
         let ended = self.deps.workers.get(uid).is_some_and(|w| w.phase >= WorkerPhase::Terminated);
-        self.handles.contains_key(uid) && !self.rejected.contains_key(uid) && !ended && !self.is_over(uid, pod)
+        let comes = matches!(self.held_back.get(uid), Some(HeldBack::Preempts { .. }));
+        let driven = self.handles.contains_key(uid) || comes;
+        driven && !self.rejected.contains_key(uid) && !ended && !self.is_over(uid, pod)
     }
 
     fn is_over(&self, uid: &PodUid, pod: &Pod) -> bool {
         self.deps.runtime.view.pods.get(uid).is_some_and(|row| has_run_to_end(pod, &row.pod))
     }
 
-    pub(crate) fn reject(&self, pod: &Arc<Pod>, (reason, message): &(String, String)) {
+    fn reject(&self, pod: &Arc<Pod>, (reason, message): &(String, String)) {
         tracing::warn!(pod = %model::pod::describe(pod), reason, message, "pod rejected");
-        self.emit(pod, EventType::Warning, leak_free_reason(reason), message.clone());
+        self.emit(pod, EventType::Warning, lasting(reason), message.clone());
         let status = pod_status::patch::rejected(pod, reason, message);
         if let Err(e) = self.deps.status.set_pod_status.tell(SetPodStatus { pod: pod.clone(), status }) {
             tracing::warn!(pod = %model::pod::describe(pod), error = %e, "status of the rejected pod is not stored");
         }
     }
+}
+
+/// The node as admission shall see it: what this machine knows of itself first, then what its Node object adds (labels,
+/// taints, resources that others put there).
+#[must_use]
+pub fn facts(own: &NodeFacts, view: &NodeView, fresh: Option<&Node>) -> NodeFacts {
+    let mut out = own.clone();
+    if let Some(node) = fresh.or(view.node.as_deref()) {
+        let said = NodeFacts::from_node(node);
+        out.labels = said.labels;
+        out.taints = said.taints;
+        for (name, amount) in said.allocatable {
+            out.allocatable.entry(name).or_insert(amount);
+        }
+        if !said.name.is_empty() {
+            out.name = said.name;
+        }
+        out.kernel = own.kernel.or(said.kernel);
+        out.supplemental_groups_policy |= said.supplemental_groups_policy;
+        if !said.runtime_handlers.is_empty() {
+            out.runtime_handlers = said.runtime_handlers;
+        }
+        out.declared_features = said.declared_features.or(out.declared_features);
+    }
+    if view.origin != NodeOrigin::Unknown {
+        let all = [Pressure::Memory, Pressure::Disk, Pressure::Pid];
+        out.pressures = all.into_iter().filter(|p| view.pressure.iter().any(|held| held == p.as_str())).collect();
+    }
+    out.shutting_down |= view.shutting_down;
+    out
 }
 
 /// Whether nothing of this pod will run again, by what is left of it in the runtime: every container has ended and none is
@@ -83,25 +220,19 @@ fn has_run_to_end(pod: &Pod, observed: &PodObservation) -> bool {
     plain && !observed.is_alive() && containers.iter().all(|c| over(&c.name))
 }
 
-/// Admission reasons are a closed list; anything else is shown under the general one.
-fn leak_free_reason(reason: &str) -> &'static str {
-    const KNOWN: &[&str] = &[
-        "OutOfcpu",
-        "OutOfmemory",
-        "OutOfpods",
-        "OutOfephemeral-storage",
-        "NodePorts",
-        "NodeAffinity",
-        "NodeName",
-        "TaintToleration",
-        "PodOSNotSupported",
-        "PodOSSelectorNodeLabelDoesNotMatch",
-        "SysctlForbidden",
-        "Evicted",
-        "NodeShutdown",
-        "AppArmor",
-    ];
-    KNOWN.iter().find(|k| **k == reason).copied().unwrap_or("UnexpectedAdmissionError")
+/// The reason as events want it. There are few; beyond a bound the general one is shown.
+fn lasting(reason: &str) -> &'static str {
+    static KNOWN: Mutex<BTreeMap<String, &'static str>> = Mutex::new(BTreeMap::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(text) = known.get(reason) {
+        return text;
+    }
+    if known.len() >= MAX_REASONS {
+        return "UnexpectedAdmissionError";
+    }
+    let text: &'static str = Box::leak(reason.to_owned().into_boxed_str());
+    known.insert(reason.to_owned(), text);
+    text
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ pub struct DesiredFacts {
     pub is_static: bool,
     /// Refused by admission: gets no worker.
     pub rejected: bool,
+    /// Admission has not decided yet, or the pod waits for others to make room: gets its worker later.
+    pub undecided: bool,
     /// Phase is Succeeded or Failed in the API copy.
     pub terminal: bool,
     /// Has a deletion timestamp.
@@ -93,6 +95,9 @@ fn missing_workers(world: &World, out: &mut Vec<Chore>) {
             continue;
         }
         let in_runtime = world.runtime.get(uid).copied().unwrap_or(false);
+        if pod.undecided {
+            continue;
+        }
         if !pod.terminal && !pod.rejected {
             out.push(Chore::CreateWorker(uid.clone()));
         } else if pod.deleting && !in_runtime {

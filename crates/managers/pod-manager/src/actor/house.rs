@@ -1,0 +1,206 @@
+//! Housekeeping: what the boards show against what should be, and what is done about it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use actor::Ctx;
+use contract::pod_worker::{GrantStart, KillRequest, UpdateKind, UpdatePod};
+use contract::probe::RetainProbes;
+use contract::status::RetainPodStatuses;
+use model::core::Pod;
+use model::{PodUid, Timestamp};
+use std::sync::Arc;
+
+use super::{PodManager, is_terminal};
+use crate::effects;
+use crate::housekeeping::{Chore, DesiredFacts, World, chores};
+
+impl PodManager {
+    pub(crate) fn keep_house(&mut self, ctx: &mut Ctx<Self>) {
+        self.housekeeping_due = false;
+        ctx.fault_point("housekeeping");
+        self.tell_again();
+        self.let_go(ctx);
+        let world = self.look();
+        let ready = self.all_sources_ready();
+        for chore in chores(&world) {
+            // Before all sources have spoken only the desired pods are served; nothing unknown is touched.
+            if ready || matches!(chore, Chore::GrantStart(_) | Chore::CreateWorker(_)) {
+                self.do_chore(chore, ctx);
+            }
+        }
+        if ready {
+            self.retain();
+        }
+        self.release_objects(ctx);
+        self.keep_mirrors(ctx);
+    }
+
+    fn tell_again(&mut self) {
+        for uid in std::mem::take(&mut self.undelivered) {
+            match self.pod(&uid).cloned() {
+                Some(pod) => self.tell(&uid, UpdatePod { pod: Some(pod), kind: UpdateKind::Update }),
+                None => self.kill_removed(&uid, None),
+            }
+        }
+    }
+
+    /// cgroups are read before desired pods, so that a pod which appears in between is not taken for an orphan.
+    fn look(&self) -> World {
+        let cgroups = self.deps.cgroups.view.snapshot().into_keys().collect();
+        let runtime = self.deps.runtime.view.pods.snapshot();
+        let directories = self.deps.volumes.view.snapshot();
+        World {
+            desired: self.desired_facts(),
+            workers: self.deps.workers.snapshot(),
+            runtime: runtime.into_iter().map(|(uid, row)| (uid, row.pod.is_alive())).collect(),
+            cgroups,
+            directories: directories.into_iter().map(|(uid, row)| (uid, !row.present.is_empty())).collect(),
+            arrivals: self.arrivals.clone(),
+        }
+    }
+
+    fn desired_facts(&self) -> BTreeMap<PodUid, DesiredFacts> {
+        let facts = |uid: &PodUid, pod: &Arc<Pod>| DesiredFacts {
+            full_name: model::pod::full_name(pod),
+            is_static: model::pod::is_static(pod),
+            rejected: self.rejected.contains_key(uid),
+            undecided: self.held_back.contains_key(uid),
+            terminal: is_terminal(pod),
+            deleting: pod.metadata.deletion_timestamp.is_some(),
+            restart_requested: self.restart_requested.contains(uid),
+        };
+        self.desired.values().flatten().map(|(uid, pod)| (uid.clone(), facts(uid, pod))).collect()
+    }
+
+    fn do_chore(&mut self, chore: Chore, ctx: &mut Ctx<Self>) {
+        match &chore {
+            Chore::ForgetWorker(uid) => self.forget_worker(uid, ctx),
+            Chore::KillWorker(uid) => self.kill_removed(uid, None),
+            Chore::CreateWorker(uid) => {
+                if let Some(pod) = self.pod(uid).cloned() {
+                    self.begin(&pod, ctx);
+                }
+            }
+            Chore::FinishPod(uid) => {
+                let pod = self.pod(uid).cloned().map(|pod| self.with_last_word(pod));
+                let request = KillRequest { deleted: true, ..KillRequest::default() };
+                self.start_worker(uid, UpdatePod { pod, kind: UpdateKind::Kill(request) });
+            }
+            Chore::GrantStart(uid) => {
+                if let Some(handle) = self.worker(uid)
+                    && let Err(e) = handle.grant_start.tell(GrantStart)
+                {
+                    tracing::debug!(%uid, error = %e, "start not granted yet, next round tries again");
+                }
+            }
+            Chore::KillRuntimeOrphan(_)
+            | Chore::RemovePodDir(_)
+            | Chore::RemoveCgroup(_)
+            | Chore::ThrottleCgroup(_) => {
+                self.run_chore(chore, ctx);
+            }
+        }
+    }
+
+    /// Chores that ask others run beside the actor's turns, each at most once at a time.
+    fn run_chore(&mut self, chore: Chore, ctx: &mut Ctx<Self>) {
+        if !self.running.insert(chore.clone()) {
+            return;
+        }
+        let deps = self.deps.clone();
+        let job = chore.clone();
+        ctx.run(async move { effects::chore(&deps, &job).await }, move |act, outcome, _ctx| {
+            act.running.remove(&chore);
+            match outcome {
+                Ok(effects::Done::Nothing) => {}
+                Ok(effects::Done::StartKillingOrphan(uid)) => act.kill_orphan(&uid),
+                Err(e) => tracing::warn!(?chore, error = %e, "housekeeping did not succeed, next round tries again"),
+            }
+        });
+    }
+
+    fn kill_orphan(&mut self, uid: &PodUid) {
+        let nobody = self.pod(uid).is_none_or(|_| self.rejected.contains_key(uid)) && !self.handles.contains_key(uid);
+        if nobody {
+            tracing::info!(%uid, "stopping a pod that no source knows");
+            let request = KillRequest { grace_s: Some(1), deleted: true, ..KillRequest::default() };
+            self.start_worker(uid, UpdatePod { pod: None, kind: UpdateKind::Kill(request) });
+        }
+    }
+
+    fn forget_worker(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) {
+        if let Some(handle) = self.worker(uid) {
+            (handle.stop.0)();
+        }
+        self.handles.remove(uid);
+        self.deps.workers.remove(uid);
+        self.restart_requested.remove(uid);
+        if self.pod(uid).is_none() {
+            self.arrivals.retain(|u| u != uid);
+        }
+        self.keep_house_soon(ctx);
+        if !std::mem::replace(&mut self.gc_wanted, true) {
+            ctx.after(Duration::from_secs(1), |act, ctx| act.collect_garbage(ctx));
+        }
+    }
+
+    /// A static pod whose UID runs again begins without the status of its first life. Answers whether that is still there.
+    pub(super) fn end_first_life(&mut self, pod: &Pod, ctx: &mut Ctx<Self>) -> bool {
+        let uid = &model::pod::uid(pod);
+        if !model::pod::is_static(pod) || self.deps.status.view.get(uid).is_none_or(|row| !row.finished) {
+            return false;
+        }
+        let mut known = self.known();
+        known.remove(uid);
+        if let Err(e) = self.deps.status.retain_pod_statuses.tell(RetainPodStatuses { known }) {
+            tracing::warn!(%uid, error = %e, "the status of the pod's first life is not dropped yet");
+        }
+        self.retained.clear();
+        self.keep_house_soon(ctx);
+        true
+    }
+
+    fn known(&self) -> BTreeSet<PodUid> {
+        let mut known: BTreeSet<PodUid> = self.desired.values().flat_map(|pods| pods.keys().cloned()).collect();
+        known.extend(self.handles.keys().cloned());
+        known
+    }
+
+    /// Tells Status- and ProbeManager which pods still exist, when that changed.
+    fn retain(&mut self) {
+        let known = self.known();
+        // A message may be lost with whoever dies over it: what is still on the board is asked away again.
+        let left = || self.deps.status.view.snapshot().into_keys().any(|uid| !known.contains(&uid));
+        if known == self.retained && !left() {
+            return;
+        }
+        let status = self.deps.status.retain_pod_statuses.tell(RetainPodStatuses { known: known.clone() });
+        let probes = self.deps.probes.retain_probes.tell(RetainProbes { known: known.clone() });
+        if status.is_ok() && probes.is_ok() {
+            self.retained = known;
+        }
+    }
+
+    pub(super) fn collect_garbage(&mut self, ctx: &mut Ctx<Self>) {
+        self.gc_wanted = false;
+        // Said again now and then, as nobody tells whether it was heard.
+        self.retained.clear();
+        // Rows that somebody followed to the end of their pod.
+        self.deps.probes.view.sweep();
+        self.deps.workers.sweep();
+        self.deps.volumes.view.sweep();
+        self.deps.cgroups.view.sweep();
+        if std::mem::replace(&mut self.gc_running, true) {
+            return;
+        }
+        let round = effects::GcRound {
+            deps: self.deps.clone(),
+            config: self.config.clone(),
+            desired: self.desired.values().flat_map(|pods| pods.keys().cloned()).collect(),
+            sources_ready: self.all_sources_ready(),
+            now: Timestamp(ctx.clock().unix_nanos()),
+        };
+        ctx.run(round.run(), |act, (), _ctx| act.gc_running = false);
+    }
+}

@@ -1,0 +1,89 @@
+//! Pure: the mirror pod that stands in the API for a static pod (pod-lifecycle 1.12).
+
+use model::core::{Node, Pod};
+use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use model::pod::{CONFIG_HASH, CONFIG_MIRROR, annotation};
+
+/// What the node says about the static pod of a full name.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Original<'a> {
+    /// Is kept running.
+    Runs(&'a Pod),
+    /// Is desired, but waits for its turn, was refused, or is being stopped.
+    Pauses,
+    /// Is desired and has come to its end.
+    Ended,
+    /// Gone from its source; its containers are still being stopped.
+    Leaves,
+    /// There is none.
+    Absent,
+}
+
+/// What is to be done about a mirror pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// It is as it should be.
+    Nothing,
+    /// There is none: make it.
+    Create,
+    /// Remove the one with this UID.
+    Delete(String),
+    /// Remove the one with this UID, then make another.
+    Replace(String),
+}
+
+/// Compares the mirror pod that the API has with the static pod.
+#[must_use]
+pub fn step(original: Original<'_>, mirror: Option<&Pod>) -> Step {
+    let uid = || mirror.and_then(|m| m.metadata.uid.clone()).unwrap_or_default();
+    let deleting = mirror.is_some_and(|m| m.metadata.deletion_timestamp.is_some());
+    match (original, mirror) {
+        (Original::Runs(_), None) => Step::Create,
+        (Original::Runs(pod), Some(mirror)) if deleting || !is_mirror_of(mirror, pod) => Step::Replace(uid()),
+        (Original::Ended, Some(_)) if deleting => Step::Delete(uid()),
+        (Original::Absent, Some(_)) => Step::Delete(uid()),
+        _ => Step::Nothing,
+    }
+}
+
+/// Whether this mirror pod stands for this version of the static pod.
+#[must_use]
+pub fn is_mirror_of(mirror: &Pod, pod: &Pod) -> bool {
+    model::pod::full_name(mirror) == model::pod::full_name(pod)
+        && annotation(mirror, CONFIG_MIRROR).is_some()
+        && annotation(mirror, CONFIG_MIRROR) == annotation(pod, CONFIG_HASH)
+}
+
+/// The mirror pod to be made: the static pod with its hash, owned by the node. `None`: the node is unknown to the API or
+/// being removed.
+#[must_use]
+pub fn mirror_pod(pod: &Pod, node: &Node) -> Option<Pod> {
+    let (name, uid) = (node.metadata.name.clone()?, node.metadata.uid.clone()?);
+    if node.metadata.deletion_timestamp.is_some() {
+        return None;
+    }
+    let mut annotations = pod.metadata.annotations.clone().unwrap_or_default();
+    let hash = annotations.get(CONFIG_HASH)?.clone();
+    annotations.insert(CONFIG_MIRROR.to_owned(), hash);
+    let owner = OwnerReference {
+        api_version: "v1".to_owned(),
+        kind: "Node".to_owned(),
+        name,
+        uid,
+        controller: Some(true),
+        block_owner_deletion: None,
+    };
+    let metadata = ObjectMeta {
+        name: pod.metadata.name.clone(),
+        namespace: pod.metadata.namespace.clone(),
+        labels: pod.metadata.labels.clone(),
+        annotations: Some(annotations),
+        owner_references: Some(vec![owner]),
+        finalizers: pod.metadata.finalizers.clone(),
+        ..ObjectMeta::default()
+    };
+    Some(Pod { metadata, spec: pod.spec.clone(), status: None })
+}
+
+#[cfg(test)]
+mod tests;

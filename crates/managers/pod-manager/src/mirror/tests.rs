@@ -1,0 +1,85 @@
+use super::*;
+use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use model::pod::CONFIG_SOURCE;
+
+fn original(hash: &str) -> Pod {
+    let mut p = Pod::default();
+    p.metadata.name = Some("web-n1".into());
+    p.metadata.namespace = Some("default".into());
+    p.metadata.uid = Some(hash.into());
+    p.metadata.labels = Some([("app".to_owned(), "web".to_owned())].into());
+    p.metadata.resource_version = Some("7".into());
+    let annotations = [(CONFIG_HASH, hash), (CONFIG_SOURCE, "file")];
+    p.metadata.annotations = Some(annotations.map(|(k, v)| (k.to_owned(), v.to_owned())).into());
+    p
+}
+
+fn node(uid: Option<&str>) -> Node {
+    let mut n = Node::default();
+    n.metadata.name = Some("n1".into());
+    n.metadata.uid = uid.map(Into::into);
+    n
+}
+
+fn mirror(hash: &str, deleting: bool) -> Pod {
+    let mut m = mirror_pod(&original(hash), &node(Some("node-uid"))).unwrap();
+    m.metadata.uid = Some("m1".into());
+    m.metadata.deletion_timestamp = deleting.then(|| Time(Default::default()));
+    m
+}
+
+#[test]
+fn each_state_of_the_static_pod_and_its_mirror_has_its_step() {
+    let pod = original("h1");
+    let (good, old, going) = (mirror("h1", false), mirror("h0", false), mirror("h1", true));
+    let (delete, replace) = (Step::Delete("m1".into()), Step::Replace("m1".into()));
+    let table: Vec<(&str, Original<'_>, Option<&Pod>, Step)> = vec![
+        ("runs, none", Original::Runs(&pod), None, Step::Create),
+        ("runs, good", Original::Runs(&pod), Some(&good), Step::Nothing),
+        ("runs, of another version", Original::Runs(&pod), Some(&old), replace.clone()),
+        ("runs, deleted by a user", Original::Runs(&pod), Some(&going), replace),
+        ("waits, none", Original::Pauses, None, Step::Nothing),
+        ("waits, of the version before", Original::Pauses, Some(&old), Step::Nothing),
+        ("ended, good", Original::Ended, Some(&good), Step::Nothing),
+        ("ended, deleted by a user", Original::Ended, Some(&going), delete.clone()),
+        ("ended, none", Original::Ended, None, Step::Nothing),
+        ("leaves, good", Original::Leaves, Some(&good), Step::Nothing),
+        ("gone, good", Original::Absent, Some(&good), delete.clone()),
+        ("gone, deleted by a user", Original::Absent, Some(&going), delete),
+        ("gone, none", Original::Absent, None, Step::Nothing),
+    ];
+    for (what, original, mirror, expected) in table {
+        assert_eq!(step(original, mirror), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_mirror_carries_the_hash_and_belongs_to_the_node() {
+    let m = mirror_pod(&original("h1"), &node(Some("node-uid"))).unwrap();
+    assert_eq!(annotation(&m, CONFIG_MIRROR), Some("h1"));
+    assert_eq!(annotation(&m, CONFIG_SOURCE), Some("file"));
+    assert_eq!(m.metadata.labels, original("h1").metadata.labels);
+    let owners = m.metadata.owner_references.as_ref().unwrap();
+    assert_eq!(owners.len(), 1);
+    assert_eq!((owners[0].kind.as_str(), owners[0].uid.as_str()), ("Node", "node-uid"));
+    assert_eq!((owners[0].controller, owners[0].block_owner_deletion), (Some(true), None));
+    assert_eq!((m.metadata.uid, m.metadata.resource_version, m.status), (None, None, None));
+}
+
+#[test]
+fn no_mirror_is_made_for_a_node_that_the_api_does_not_know_or_removes() {
+    assert_eq!(mirror_pod(&original("h1"), &node(None)), None);
+    let mut going = node(Some("node-uid"));
+    going.metadata.deletion_timestamp = Some(Time(Default::default()));
+    assert_eq!(mirror_pod(&original("h1"), &going), None);
+}
+
+#[test]
+fn a_pod_of_that_name_that_is_no_mirror_is_never_taken_for_one() {
+    let mut foreign = mirror("h1", false);
+    foreign.metadata.annotations = None;
+    let mut bare = original("h1");
+    bare.metadata.annotations = None;
+    assert!(!is_mirror_of(&foreign, &bare));
+    assert!(!is_mirror_of(&foreign, &original("h1")));
+}

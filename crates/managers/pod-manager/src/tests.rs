@@ -1,0 +1,334 @@
+//! The actor with workers that do as they are told, against a fake API server.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use actor::testing::{run, settle};
+use actor::{Actor, ActorRef, Ctx, Handler, Inlet, Kernel, Spec, supervised};
+use contract::config_sources::Source;
+use contract::event::{EventHandle, RecordEvent};
+use contract::node::{NodeOrigin, NodeView};
+use contract::objects::{HoldObjects, ObjectHandle, ReleaseObjects};
+use contract::pod_manager::{PodManagerHandle, SetPods};
+use contract::pod_worker::{
+    GrantStart, PodWorkerHandle, StopWorker, UpdateKind, UpdatePod, WorkerPhase, WorkerState, WorkersView,
+};
+use contract::runtime::{RuntimeHandle, RuntimeInfo};
+use contract::status::{SetPodStatus, StatusEntry, StatusHandle};
+use contract::view::Published;
+use fakes::FakeApi;
+use fakes::api::Matching;
+use model::core::{Node, Pod};
+use model::{PodUid, Timestamp};
+use pod_admission::NodeFacts;
+use ports::api::ApiError;
+
+use crate::{Config, Deps, PodManager};
+
+mod cluster;
+mod mirrors;
+
+const ASK: Duration = Duration::from_secs(5);
+
+/// What was said to others, in order.
+type Words = Arc<Mutex<Vec<String>>>;
+
+/// Listens for everybody whom PodManager tells something.
+struct Ear {
+    words: Words,
+}
+
+impl Actor for Ear {
+    type Context = Ctx<Self>;
+}
+supervised!(Ear);
+
+impl Ear {
+    fn hear(&self, word: String) {
+        self.words.lock().unwrap().push(word);
+    }
+}
+
+impl Handler<RecordEvent> for Ear {
+    type Result = ();
+    fn handle(&mut self, m: RecordEvent, _: &mut Ctx<Self>) {
+        self.hear(format!("event {} {}", m.event.reason, m.event.message));
+    }
+}
+
+impl Handler<SetPodStatus> for Ear {
+    type Result = ();
+    fn handle(&mut self, m: SetPodStatus, _: &mut Ctx<Self>) {
+        let (reason, message) = (m.status.reason.unwrap_or_default(), m.status.message.unwrap_or_default());
+        self.hear(format!("status {} {reason}: {message}", model::pod::uid(&m.pod)));
+    }
+}
+
+impl Handler<HoldObjects> for Ear {
+    type Result = ();
+    fn handle(&mut self, m: HoldObjects, _: &mut Ctx<Self>) {
+        self.hear(format!("hold {}", model::pod::uid(&m.pod)));
+    }
+}
+
+impl Handler<ReleaseObjects> for Ear {
+    type Result = ();
+    fn handle(&mut self, m: ReleaseObjects, _: &mut Ctx<Self>) {
+        self.hear(format!("release {}", m.uid));
+    }
+}
+
+/// A worker that shows what a real one would show, and stops its pod after `stop_after`.
+struct Puppet {
+    uid: PodUid,
+    board: WorkersView,
+    words: Words,
+    stop_after: Duration,
+    phase: WorkerPhase,
+    pod: Option<Arc<Pod>>,
+    stops: bool,
+}
+
+impl Actor for Puppet {
+    type Context = Ctx<Self>;
+}
+supervised!(Puppet);
+
+impl Puppet {
+    fn post(&self) {
+        let row = WorkerState {
+            phase: self.phase,
+            termination_requested: self.stops,
+            started_terminating: self.stops,
+            evicted: false,
+            deleted: self.stops,
+            synced_at: Timestamp::ZERO,
+            error: None,
+            cause: String::new(),
+            pod: self.pod.clone(),
+            kill: None,
+        };
+        self.board.post(self.uid.clone(), Arc::new(row));
+    }
+}
+
+impl Handler<UpdatePod> for Puppet {
+    type Result = ();
+    fn handle(&mut self, m: UpdatePod, ctx: &mut Ctx<Self>) {
+        let kind = match &m.kind {
+            UpdateKind::Create => "create".to_owned(),
+            UpdateKind::Update => "update".to_owned(),
+            UpdateKind::Sync => "sync".to_owned(),
+            UpdateKind::Kill(k) => format!("kill {:?} {:?}", k.grace_s, k.reason.as_ref().map(|r| &r.0)),
+        };
+        self.words.lock().unwrap().push(format!("worker {} {kind}", self.uid));
+        if let Some(pod) = m.pod {
+            self.pod = Some(pod);
+        }
+        let pod = self.pod.as_deref().cloned().unwrap_or_default();
+        let terminal = model::pod::is_terminal_phase(pod.status.as_ref().and_then(|s| s.phase.as_deref()));
+        let kill = matches!(m.kind, UpdateKind::Kill(_));
+        if kill || terminal || pod.metadata.deletion_timestamp.is_some() {
+            if !std::mem::replace(&mut self.stops, true) {
+                self.phase = WorkerPhase::Terminating;
+                ctx.after(self.stop_after, |act, _| {
+                    act.phase = WorkerPhase::Finished;
+                    act.post();
+                });
+            }
+        } else if !model::pod::is_static(&pod) {
+            self.phase = WorkerPhase::Syncing;
+        }
+        self.post();
+    }
+}
+
+impl Handler<GrantStart> for Puppet {
+    type Result = ();
+    fn handle(&mut self, _: GrantStart, _: &mut Ctx<Self>) {
+        if self.phase == WorkerPhase::Waiting {
+            self.phase = WorkerPhase::Syncing;
+            self.post();
+        }
+    }
+}
+
+struct Bench {
+    api: FakeApi,
+    words: Words,
+    node: Published<NodeView>,
+    workers: WorkersView,
+    status: StatusHandle,
+    pods: PodManagerHandle,
+    manager: ActorRef<PodManager>,
+}
+
+struct Setup {
+    sources: BTreeSet<Source>,
+    facts: NodeFacts,
+    stop_after: Duration,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        let amount = |s: &str| s.parse().unwrap();
+        let allocatable = [("cpu", "2"), ("memory", "1Gi"), ("pods", "10")];
+        Self {
+            sources: [Source::Api].into(),
+            facts: NodeFacts {
+                name: "n1".to_owned(),
+                allocatable: allocatable.map(|(k, v)| (k.to_owned(), amount(v))).into(),
+                ..NodeFacts::default()
+            },
+            stop_after: Duration::from_secs(3),
+        }
+    }
+}
+
+impl Bench {
+    fn start(kernel: &Kernel, setup: Setup) -> Self {
+        let words = Words::default();
+        let ear = {
+            let words = words.clone();
+            kernel.spawn(Spec::new("ear"), move |_| Ear { words: words.clone() })
+        };
+        let (events, objects) = (EventHandle::default(), ObjectHandle::default());
+        let (status, runtime) = (StatusHandle::default(), RuntimeHandle::default());
+        events.record.connect(&ear);
+        status.set_pod_status.connect(&ear);
+        objects.hold.connect(&ear);
+        objects.release.connect(&ear);
+        let info = RuntimeInfo { name: "fake".to_owned(), listed: true, network: Ok(()), ..RuntimeInfo::unknown() };
+        runtime.view.info.publish(info);
+        let api = FakeApi::new();
+        let (node, workers, pods) = (Published::default(), WorkersView::new(), PodManagerHandle::default());
+        let deps = Arc::new(Deps {
+            view: pods.view.clone(),
+            workers: workers.clone(),
+            new_worker: puppets(kernel, &workers, &words, setup.stop_after),
+            facts: setup.facts,
+            node: Published::clone(&node),
+            api: Some(Arc::new(api.clone())),
+            objects,
+            runtime,
+            status: status.clone(),
+            probes: Default::default(),
+            volumes: Default::default(),
+            cgroups: Default::default(),
+            events,
+            fs: Arc::new(host_linux::LinuxFs),
+            journal: Arc::new(fakes::MemoryJournal::default()),
+        });
+        let config = Arc::new(Config {
+            sources: setup.sources,
+            housekeeping: Duration::from_secs(2),
+            gc_period: Duration::from_secs(100_000),
+            gc: crate::gc::GcPolicy::default(),
+            pod_logs_dir: "/nowhere/pods".into(),
+            container_logs_dir: "/nowhere/containers".into(),
+        });
+        let manager = kernel.spawn(Spec::new("pod-manager"), move |_| PodManager::new(config.clone(), deps.clone()));
+        pods.connect(&manager);
+        Self { api, words, node, workers, status, pods, manager }
+    }
+
+    async fn set(&self, source: Source, pods: &[Pod]) {
+        let pods = pods.iter().cloned().map(Arc::new).collect();
+        self.pods.set_pods.ask(SetPods { source, pods }, ASK).await.unwrap();
+        // Housekeeping comes a moment after each change.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    /// What was said since the last time that somebody asked; what is said twice (every word may be) counts once.
+    fn heard(&self) -> Vec<String> {
+        let mut words = std::mem::take(&mut *self.words.lock().unwrap());
+        words.dedup();
+        words
+    }
+
+    /// The API server has this Node.
+    fn know_node(&self, labels: &[(&str, &str)]) -> Node {
+        let mut node = Node::default();
+        node.metadata.name = Some("n1".to_owned());
+        node.metadata.labels = Some(labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
+        let node = self.api.put(&node);
+        let view = NodeView { node: Some(Arc::new(node.clone())), origin: NodeOrigin::Api, ..NodeView::default() };
+        self.node.publish(view);
+        node
+    }
+
+    fn phase(&self, uid: &str) -> Option<WorkerPhase> {
+        self.workers.get(&uid.into()).map(|w| w.phase)
+    }
+
+    fn rejection(&self, uid: &str) -> Option<String> {
+        self.pods.view.get(&uid.into()).and_then(|row| row.rejected.clone()).map(|(reason, _)| reason)
+    }
+}
+
+fn puppets(
+    kernel: &Kernel,
+    board: &WorkersView,
+    words: &Words,
+    stop_after: Duration,
+) -> contract::pod_worker::WorkerFactory {
+    let kernel = kernel.clone();
+    let (board, words) = (board.clone(), words.clone());
+    Arc::new(move |uid| {
+        let (board, words, id) = (board.clone(), words.clone(), uid.clone());
+        let worker = kernel.spawn(Spec::new(format!("pod-worker/{uid}")), move |_| Puppet {
+            uid: id.clone(),
+            board: board.clone(),
+            words: words.clone(),
+            stop_after,
+            phase: WorkerPhase::Waiting,
+            pod: None,
+            stops: false,
+        });
+        let handle = PodWorkerHandle {
+            update_pod: Inlet::unbound("update"),
+            grant_start: Inlet::unbound("grant"),
+            stop: StopWorker(Arc::new({
+                let worker = worker.clone();
+                move || worker.stop()
+            })),
+        };
+        handle.update_pod.connect(&worker);
+        handle.grant_start.connect(&worker);
+        handle
+    })
+}
+
+fn pod(uid: &str, json: serde_json::Value) -> Pod {
+    let mut pod: Pod = serde_json::from_value(json).unwrap();
+    pod.metadata.uid = Some(uid.to_owned());
+    pod.metadata.name.get_or_insert_with(|| uid.to_owned());
+    pod.metadata.namespace.get_or_insert_with(|| "default".to_owned());
+    pod
+}
+
+fn plain(uid: &str) -> Pod {
+    pod(uid, serde_json::json!({ "spec": { "containers": [{ "name": "c" }] } }))
+}
+
+fn asking(uid: &str, cpu: &str, priority: i32) -> Pod {
+    let json = serde_json::json!({ "spec": { "priority": priority,
+        "containers": [{ "name": "c", "resources": { "requests": { "cpu": cpu } } }] } });
+    pod(uid, json)
+}
+
+fn status_row(pod: &Pod, phase: &str) -> StatusEntry {
+    StatusEntry {
+        version: 1,
+        namespace: model::pod::namespace(pod).to_owned(),
+        name: model::pod::name(pod).to_owned(),
+        status: Arc::new(model::core::PodStatus { phase: Some(phase.to_owned()), ..Default::default() }),
+        finished: true,
+        changed_at: Timestamp(1),
+    }
+}
+
+fn unreachable() -> ApiError {
+    ApiError::Unreachable { message: "connection refused".to_owned() }
+}

@@ -1,0 +1,218 @@
+//! Pods of the API: admission by the node, objects, deletion, what is left of earlier lives.
+
+use super::*;
+use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+
+fn selecting(uid: &str) -> Pod {
+    let json = serde_json::json!({ "spec": { "nodeSelector": { "disk": "ssd" }, "containers": [{ "name": "c" }] } });
+    pod(uid, json)
+}
+
+fn deleting(mut pod: Pod) -> Pod {
+    pod.metadata.deletion_timestamp = Some(Time(Default::default()));
+    pod
+}
+
+#[test]
+fn objects_are_held_before_the_worker_starts_and_let_go_when_it_is_through() {
+    run(1, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.set(Source::Api, &[plain("u1")]).await;
+        assert_eq!(bench.heard(), ["hold u1", "worker u1 create"]);
+        bench.set(Source::Api, &[deleting(plain("u1"))]).await;
+        assert_eq!(bench.heard(), ["hold u1", "worker u1 update"]);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(bench.heard(), ["release u1"]);
+    });
+}
+
+#[test]
+fn a_removed_pod_is_stopped_with_its_own_grace() {
+    run(2, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.set(Source::Api, &[plain("u1")]).await;
+        bench.heard();
+        bench.set(Source::Api, &[]).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(bench.heard(), ["worker u1 kill None None", "release u1"]);
+        assert_eq!(bench.phase("u1"), None, "the worker is forgotten");
+    });
+}
+
+#[test]
+fn a_pod_that_the_node_does_not_suit_is_refused_after_a_second_look_at_the_node() {
+    run(3, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.know_node(&[]);
+        bench.set(Source::Api, &[selecting("u1")]).await;
+        assert_eq!(bench.rejection("u1").as_deref(), Some("NodeAffinity"));
+        let text = "Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector";
+        assert_eq!(
+            bench.heard(),
+            [format!("event NodeAffinity {text}"), format!("status u1 NodeAffinity: Pod was rejected: {text}")]
+        );
+        assert_eq!(bench.api.requests_of("GET", "nodes/n1").len(), 1);
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(bench.phase("u1"), None, "and never looked at again");
+    });
+}
+
+#[test]
+fn a_label_that_the_watch_has_not_shown_yet_is_found_by_the_second_look() {
+    run(4, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        let mut node = bench.know_node(&[]);
+        node.metadata.labels = Some([("disk".to_owned(), "ssd".to_owned())].into());
+        bench.api.put(&node);
+        bench.set(Source::Api, &[selecting("u1")]).await;
+        assert_eq!(bench.rejection("u1"), None);
+        assert_eq!(bench.phase("u1"), Some(WorkerPhase::Syncing));
+    });
+}
+
+#[test]
+fn an_api_server_that_is_away_leaves_the_first_look_in_force() {
+    run(5, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.know_node(&[]);
+        bench.api.lasting_trouble(Matching::any(), fakes::api::Trouble::Fail(unreachable()));
+        bench.set(Source::Api, &[selecting("u1"), plain("u2")]).await;
+        assert_eq!(bench.rejection("u1").as_deref(), Some("NodeAffinity"));
+        assert_eq!(bench.phase("u2"), Some(WorkerPhase::Syncing));
+    });
+}
+
+#[test]
+fn a_pod_that_goes_while_the_node_is_read_is_not_started() {
+    run(6, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.know_node(&[]);
+        bench.api.trouble(Matching::of("GET", "nodes"), fakes::api::Trouble::Slow(Duration::from_secs(20)), 1);
+        bench.set(Source::Api, &[selecting("u1")]).await;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(bench.phase("u1"), None, "housekeeping does not start it behind the back of admission");
+        bench.set(Source::Api, &[]).await;
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert!(bench.heard().is_empty());
+    });
+}
+
+#[test]
+fn a_critical_pod_starts_when_its_victims_are_gone() {
+    run(7, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.know_node(&[]);
+        bench.set(Source::Api, &[asking("small", "1500m", 0), plain("bystander")]).await;
+        bench.heard();
+        let critical = asking("big", "1", model::pod::SYSTEM_CRITICAL_PRIORITY);
+        bench.set(Source::Api, &[asking("small", "1500m", 0), plain("bystander"), critical]).await;
+        assert_eq!(
+            bench.heard(),
+            [
+                "event Preempting Preempted in order to admit critical pod",
+                "worker small kill None Some(\"Preempting\")"
+            ]
+        );
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(bench.phase("big"), None, "its victim is not gone yet");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(bench.phase("big"), Some(WorkerPhase::Syncing));
+        assert_eq!(bench.phase("bystander"), Some(WorkerPhase::Syncing));
+    });
+}
+
+#[test]
+fn a_victim_that_does_not_go_delays_the_critical_pod_for_a_while_only() {
+    run(8, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup { stop_after: Duration::from_secs(3600), ..Setup::default() });
+        bench.set(Source::Api, &[asking("small", "1500m", 0)]).await;
+        let critical = asking("big", "1", model::pod::SYSTEM_CRITICAL_PRIORITY);
+        bench.set(Source::Api, &[asking("small", "1500m", 0), critical]).await;
+        tokio::time::sleep(Duration::from_secs(9)).await;
+        assert_eq!(bench.phase("big"), None);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(bench.phase("big"), Some(WorkerPhase::Syncing));
+    });
+}
+
+#[test]
+fn a_refused_pod_that_is_deleted_gets_finished() {
+    run(9, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.set(Source::Api, &[asking("u1", "64", 0)]).await;
+        assert_eq!(bench.rejection("u1").as_deref(), Some("OutOfcpu"));
+        bench.heard();
+        bench.set(Source::Api, &[deleting(asking("u1", "64", 0))]).await;
+        assert_eq!(bench.heard(), ["worker u1 kill None None"]);
+    });
+}
+
+#[test]
+fn a_pod_that_came_to_its_end_here_does_not_run_again_though_the_api_says_it_runs() {
+    run(10, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        let mut running = plain("u1");
+        running.status = Some(model::core::PodStatus { phase: Some("Running".into()), ..Default::default() });
+        bench.status.view.post("u1".into(), Arc::new(status_row(&running, "Failed")));
+        bench.set(Source::Api, &[running]).await;
+        let worker = bench.workers.get(&"u1".into()).unwrap();
+        assert!(worker.termination_requested, "its worker only cleans up");
+        let phase = worker.pod.as_ref().and_then(|p| p.status.as_ref()).and_then(|s| s.phase.clone());
+        assert_eq!(phase.as_deref(), Some("Failed"));
+    });
+}
+
+#[test]
+fn a_status_that_comes_back_from_the_api_wakes_only_pods_with_gates() {
+    run(11, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        let gated = pod(
+            "gated",
+            serde_json::json!({ "spec": { "containers": [{ "name": "c" }],
+            "readinessGates": [{ "conditionType": "example.com/lb" }] } }),
+        );
+        bench.set(Source::Api, &[plain("u1"), gated.clone()]).await;
+        bench.heard();
+        let said = |mut p: Pod| {
+            p.status = Some(model::core::PodStatus { phase: Some("Running".into()), ..Default::default() });
+            p
+        };
+        bench.set(Source::Api, &[said(plain("u1")), said(gated)]).await;
+        assert_eq!(bench.heard(), ["worker gated sync"]);
+    });
+}
+
+#[test]
+fn pressure_and_shutdown_of_the_node_refuse_pods() {
+    run(12, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.node.publish(NodeView {
+            origin: NodeOrigin::Host,
+            pressure: vec!["DiskPressure".to_owned()],
+            ..NodeView::default()
+        });
+        bench.set(Source::Api, &[plain("u1")]).await;
+        assert_eq!(bench.rejection("u1").as_deref(), Some("Evicted"));
+        bench.node.publish(NodeView { origin: NodeOrigin::Host, shutting_down: true, ..NodeView::default() });
+        bench.set(Source::Api, &[plain("u1"), plain("u2")]).await;
+        assert_eq!(bench.rejection("u2").as_deref(), Some("NodeShutdown"));
+    });
+}
+
+#[test]
+fn a_rebuilt_manager_goes_on_with_refusals_and_objects() {
+    run(13, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        let all = [asking("no", "64", 0), plain("yes")];
+        bench.set(Source::Api, &all).await;
+        bench.manager.kill();
+        settle().await;
+        bench.heard();
+        bench.set(Source::Api, &all).await;
+        assert_eq!(bench.rejection("no").as_deref(), Some("OutOfcpu"));
+        assert!(bench.heard().is_empty(), "nothing is said twice");
+        bench.set(Source::Api, &all[..1]).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(bench.heard().contains(&"release yes".to_owned()));
+    });
+}
