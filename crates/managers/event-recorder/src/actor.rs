@@ -1,15 +1,24 @@
-//! The actor: judges, keeps the list, logs.
+//! The actor: judges, keeps the list, logs, delivers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actor::{Actor, ActorRef, Ctx, Handler, supervised};
+use contract::config_sources::Source;
 use contract::event::{EventEntry, EventHandle, EventView, RecordEvent};
-use contract::view::Published;
-use model::Timestamp;
+use contract::pod_manager::DesiredPod;
+use contract::view::{Board, Published};
 use model::event::{EventObject, EventType};
+use model::{PodUid, Timestamp};
+use ports::api::{ApiError, ApiServer, Lane, Method, PatchKind, Request};
 
 use crate::correlate::{Correlator, Verdict, key_of};
+use crate::outbox::{Next, Outbox, Waiting};
+use crate::wire::Reporter;
+
+/// Pause between tries.
+const RETRY: Duration = Duration::from_secs(10);
 
 /// Settings.
 #[derive(Clone, Debug)]
@@ -25,6 +34,48 @@ impl Default for Config {
     }
 }
 
+/// Where events go beside the list.
+#[derive(Clone)]
+pub struct Sink {
+    /// The API server.
+    pub api: Arc<dyn ApiServer>,
+    /// Who reports.
+    pub reporter: Reporter,
+    /// What waits; made once, so that it outlives a restart of the recorder.
+    pub outbox: Outbox,
+    /// Versions of the pods that events are about.
+    pub pods: Board<PodUid, DesiredPod>,
+}
+
+impl std::fmt::Debug for Sink {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sink").field("reporter", &self.reporter).finish_non_exhaustive()
+    }
+}
+
+impl Sink {
+    fn push(&self, line: &EventEntry) {
+        let version = match &line.object {
+            EventObject::Pod { uid, .. } => self.pods.get(uid).filter(|row| row.source == Source::Api),
+            EventObject::Node => None,
+        };
+        let version = version.and_then(|row| row.pod.metadata.resource_version.clone());
+        self.outbox.lock().push(line, version, |nanos| self.reporter.name(&line.object, nanos));
+    }
+
+    fn request(&self, event: &Waiting) -> Request {
+        let path = format!("/api/v1/namespaces/{}/events", self.reporter.namespace(&event.line.object));
+        let (request, body) = if event.known {
+            let patch = Request::new(Method::Patch(PatchKind::Strategic), format!("{path}/{}", event.name));
+            (patch, self.reporter.repetition(&event.line))
+        } else {
+            let event = self.reporter.event(&event.name, &event.line, event.resource_version.as_deref());
+            (Request::new(Method::Post, path), event)
+        };
+        request.lane(Lane::Events).body(body.to_string())
+    }
+}
+
 /// The actor. Built by a factory that clones the view of its [`EventHandle`].
 #[derive(Debug)]
 pub struct EventRecorder {
@@ -33,13 +84,24 @@ pub struct EventRecorder {
     correlator: Correlator,
     lines: VecDeque<Arc<EventEntry>>,
     dropped: u64,
+    sink: Option<Sink>,
+    /// A request is under way, or the pause after a failure.
+    delivering: bool,
 }
 
 impl EventRecorder {
     /// A fresh instance; what the view shows is taken over when it starts.
     #[must_use]
     pub fn new(config: Config, view: Published<EventView>) -> Self {
-        Self { config, view, correlator: Correlator::default(), lines: VecDeque::new(), dropped: 0 }
+        let (correlator, lines) = (Correlator::default(), VecDeque::new());
+        Self { config, view, correlator, lines, dropped: 0, sink: None, delivering: false }
+    }
+
+    /// Delivers events to the API server too.
+    #[must_use]
+    pub fn with_sink(mut self, sink: Sink) -> Self {
+        self.sink = Some(sink);
+        self
     }
 
     /// The newest occurrence is last; an older line of the same key gives way to it.
@@ -58,18 +120,64 @@ impl EventRecorder {
     }
 
     fn publish(&self) {
-        self.view.publish(EventView { entries: self.lines.clone(), dropped: self.dropped, undelivered: 0 });
+        let undelivered = self.sink.as_ref().map_or(0, |s| s.outbox.lock().lost());
+        self.view.publish(EventView { entries: self.lines.clone(), dropped: self.dropped, undelivered });
+    }
+
+    /// Sends what waits, one request at a time, in order.
+    fn deliver(&mut self, ctx: &mut Ctx<Self>) {
+        let Some(sink) = self.sink.as_ref().filter(|_| !self.delivering) else { return };
+        let Some(request) = sink.outbox.lock().head().map(|event| sink.request(event)) else { return };
+        self.delivering = true;
+        let (api, faults) = (sink.api.clone(), ctx.faults());
+        let work = async move {
+            faults.hit("before send").await;
+            let answer = api.call(request).await;
+            faults.hit("after send").await;
+            answer
+        };
+        ctx.run(work, |act: &mut Self, answer, ctx| act.delivered(answer.err().as_ref(), ctx));
+    }
+
+    fn delivered(&mut self, error: Option<&ApiError>, ctx: &mut Ctx<Self>) {
+        let Some(sink) = &self.sink else { return };
+        let (next, tries) = {
+            let mut queue = sink.outbox.lock();
+            let next = queue.answered(error.map_or(Ok(()), Err));
+            (next, queue.head().map_or(0, |w| w.tries))
+        };
+        ctx.fault_point("answered");
+        match (next, error) {
+            (Next::Refused, Some(error)) => {
+                tracing::warn!(%error, "an event was not taken by the API server, given up");
+                self.publish();
+            }
+            (Next::Pause, Some(error)) => {
+                tracing::debug!(%error, tries, "the API server takes no events now");
+                // The first pause is random, so that nodes do not come back in step.
+                let pause = if tries <= 1 { RETRY.mul_f64(ctx.rng().f64()) } else { RETRY };
+                ctx.after(pause.max(error.retry_after().unwrap_or_default()), |act, ctx| {
+                    act.delivering = false;
+                    act.deliver(ctx);
+                });
+                return;
+            }
+            _ => {}
+        }
+        self.delivering = false;
+        self.deliver(ctx);
     }
 }
 
 impl Actor for EventRecorder {
     type Context = Ctx<Self>;
 
-    fn started(&mut self, _: &mut Ctx<Self>) {
+    fn started(&mut self, ctx: &mut Ctx<Self>) {
         let before = self.view.get();
         self.lines.clone_from(&before.entries);
         self.dropped = before.dropped;
         self.correlator = Correlator::recovered(self.lines.iter().map(|l| &**l));
+        self.deliver(ctx);
     }
 }
 supervised!(EventRecorder);
@@ -88,12 +196,16 @@ impl Handler<RecordEvent> for EventRecorder {
             Verdict::Show(line) => {
                 ctx.fault_point("judged");
                 log(&line);
+                if let Some(sink) = &self.sink {
+                    sink.push(&line);
+                }
                 self.keep(line);
             }
             Verdict::Drop => self.dropped += 1,
         }
         self.publish();
         ctx.fault_point("published");
+        self.deliver(ctx);
     }
 }
 

@@ -21,7 +21,7 @@ const BURST: i64 = 25;
 /// Then one per this.
 const REFILL: Duration = Duration::from_secs(300);
 /// Objects, reasons and events remembered, each.
-const REMEMBERED: usize = 4096;
+pub(crate) const REMEMBERED: usize = 4096;
 /// What an aggregated line begins with; tools look for it.
 const COMBINED: &str = "(combined from similar events): ";
 

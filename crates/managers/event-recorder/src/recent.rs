@@ -30,6 +30,18 @@ impl<K: Ord + Clone, V> Recent<K, V> {
         &mut entry.1
     }
 
+    /// The value of `key`; counts as no use.
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        self.entries.get(key).map(|(_, value)| value)
+    }
+
+    /// Removes `key`.
+    pub(crate) fn forget(&mut self, key: &K) {
+        if let Some((at, _)) = self.entries.remove(key) {
+            self.order.remove(&at);
+        }
+    }
+
     fn forget_oldest(&mut self) {
         if let Some((_, key)) = self.order.pop_first() {
             self.entries.remove(&key);

@@ -1,5 +1,7 @@
 //! The actor on a paused clock.
 
+mod sink;
+
 use std::time::Duration;
 
 use actor::{ActorRef, AskError, Kernel, Spec, testing};

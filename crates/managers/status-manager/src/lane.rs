@@ -78,7 +78,7 @@ pub(crate) struct Lane {
     /// What the server made of the last status it took: it may write some values in its own way.
     pub(crate) settled: Option<u64>,
     /// Version of an API copy that was compared and needs nothing.
-    compared: Option<(u64, Option<u64>)>,
+    pub(crate) compared: Option<(u64, Option<u64>)>,
     /// A request is under way, since.
     pub(crate) flight: Option<Instant>,
     /// Version of the last attempt.

@@ -156,6 +156,7 @@ impl StatusSyncer {
                 due.push((urgency, entry.changed_at, uid.clone()));
             }
         }
+        ctx.fault_point("looked");
         due.sort();
         for (_, _, uid) in due {
             if !self.has_room(now) {

@@ -1,4 +1,10 @@
-//! The actor on a paused clock.
+//! The actors on a paused clock.
+
+mod faults;
+mod lanes;
+mod restart;
+mod rig;
+mod sync;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,0 +1,113 @@
+//! Whatever dies, the API server hears the truth, and nobody is deleted who should not be.
+
+use std::time::Duration;
+
+use actor::{Action, Rule, When, testing};
+use contract::pod_worker::WorkerPhase;
+use model::core::Pod;
+
+use super::rig::{Rig, condition, exit_code, status};
+
+#[test]
+fn a_crash_at_any_point_of_a_pods_life_heals() {
+    let points = ["started", "before patch", "after patch", "before delete", "after delete", "concluded", "looked"];
+    for point in points {
+        for action in [Action::Panic, Action::Kill, Action::Stall(Duration::from_secs(3))] {
+            for nth in 1..=4 {
+                life(point, &action, nth);
+            }
+        }
+    }
+}
+
+fn life(point: &str, action: &Action, nth: u64) {
+    testing::run(1, |kernel| async move {
+        let rule = Rule {
+            actor: "status-syncer".to_owned(),
+            point: point.to_owned(),
+            when: When::Nth(nth),
+            action: action.clone(),
+        };
+        kernel.faults().add(rule);
+        let what = format!("{action:?} at {point} #{nth}");
+        let rig = Rig::new(&kernel);
+        let (a, b) = (rig.create("a").await, rig.create("b").await);
+        for p in [&a, &b] {
+            rig.worker(p, WorkerPhase::Syncing);
+            rig.set(p, status("Pending")).await;
+            rig.set(p, status("Ready")).await;
+        }
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        assert_eq!(condition(&rig.told("a"), "Ready"), "True", "{what}");
+        assert_eq!(condition(&rig.told("b"), "Ready"), "True", "{what}");
+        rig.api.user_deletes::<Pod>(Some("ns"), "a", None).unwrap();
+        rig.work().await;
+        rig.worker(&a, WorkerPhase::Terminating);
+        rig.set(&a, status("Failed 3")).await;
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        assert_eq!((rig.phase("a").as_str(), exit_code(&rig.told("a"))), ("Running", Some(3)), "{what}");
+        rig.worker(&a, WorkerPhase::Terminated);
+        rig.terminate(&a).await;
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        assert!(rig.stored("a").is_none(), "{what}");
+        assert_eq!(condition(&rig.told("b"), "Ready"), "True", "{what}");
+        let requests = rig.requests();
+        let count = |r: &str| requests.iter().filter(|s| *s == r).count();
+        assert!(count("DELETE a") <= 2 && count("DELETE b") == 0, "{what}: {requests:?}");
+        assert!(count("PATCH b") <= 3 && count("PATCH a") <= 5, "{what}: {requests:?}");
+        assert!(nth > 1 || kernel.faults().log().len() == 1, "{what}: never struck");
+        // Housekeeping, as PodManager does it.
+        let known = [model::pod::uid(&b)].into();
+        let retain = contract::status::RetainPodStatuses { known };
+        rig.status.retain_pod_statuses.ask(retain, Duration::from_secs(1)).await.unwrap();
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert!(rig.lines().is_empty(), "{what}: {:?}", rig.lines());
+    });
+}
+
+#[test]
+fn a_crash_over_the_journal_loses_no_line() {
+    for (actor, point) in [("status-syncer", "journal"), ("status-manager", "taken over")] {
+        for action in [Action::Panic, Action::Kill, Action::Stall(Duration::from_secs(3))] {
+            testing::run(1, |kernel| async move {
+                let when = When::Nth(1);
+                let (actor, point) = (actor.to_owned(), point.to_owned());
+                kernel.faults().add(Rule { actor, point, when, action });
+                let rig = Rig::new(&kernel);
+                let p = rig.create("p").await;
+                rig.worker(&p, WorkerPhase::Terminated);
+                rig.api.unplug();
+                rig.set(&p, status("Failed 42")).await;
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                assert_eq!(rig.lines().len(), 1);
+                let rig = rig.restart().await;
+                rig.api.calm();
+                tokio::time::sleep(Duration::from_secs(90)).await;
+                assert_eq!(rig.phase("p"), "Pending", "the worker of this life has not said that nothing runs");
+                rig.worker(&p, WorkerPhase::Terminated);
+                tokio::time::sleep(Duration::from_secs(11)).await;
+                assert_eq!((rig.phase("p").as_str(), exit_code(&rig.told("p"))), ("Failed", Some(42)));
+            });
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_is_lost_on_its_way_does_no_harm() {
+    for verb in ["PATCH", "DELETE"] {
+        testing::run(1, |kernel| async move {
+            let rig = Rig::new(&kernel);
+            let a = rig.create("a").await;
+            rig.worker(&a, WorkerPhase::Terminated);
+            rig.api.user_deletes::<Pod>(Some("ns"), "a", None).unwrap();
+            rig.work().await;
+            let lost = ports::api::ApiError::Unreachable { message: "connection reset".into() };
+            let matching = fakes::api::Matching::of(verb, "/pods/a");
+            rig.api.trouble(matching, fakes::api::Trouble::DoneButLost(lost), 1);
+            rig.terminate(&a).await;
+            tokio::time::sleep(Duration::from_secs(15)).await;
+            assert!(rig.stored("a").is_none(), "{verb}");
+            assert!(rig.requests().len() <= 4, "{verb}: {:?}", rig.requests());
+        });
+    }
+}

@@ -1,0 +1,222 @@
+//! What is due, row by row.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use contract::config_sources::Source;
+use contract::pod_manager::DesiredPod;
+use contract::pod_worker::WorkerPhase;
+use contract::status::StatusEntry;
+use model::Timestamp;
+use tokio::time::Instant;
+
+use super::rig::{pod, status, worker};
+use crate::lane::{Lane, Rows, Trouble, Urgency};
+
+fn entry(short: &str, version: u64) -> Arc<StatusEntry> {
+    Arc::new(StatusEntry {
+        version,
+        namespace: "ns".into(),
+        name: "p".into(),
+        status: Arc::new(status(short)),
+        finished: false,
+        changed_at: Timestamp(1),
+    })
+}
+
+fn desired(short: &str, version: &str) -> DesiredPod {
+    let mut pod = pod("p", serde_json::json!({}));
+    pod.metadata.uid = Some("u".into());
+    pod.metadata.resource_version = Some(version.into());
+    pod.status = Some(status(short));
+    DesiredPod { pod: Arc::new(pod), source: Source::Api, rejected: None, mirror: None }
+}
+
+#[test]
+fn due_rows() {
+    let now = Instant::now();
+    let soon = Some(now + Duration::from_secs(1));
+    let (first, then) = (Some(Urgency::First), Some(Urgency::Then));
+    type Row<'a> = (&'a str, Lane, &'a str, &'a str, WorkerPhase, bool, Option<Urgency>);
+    let rows: Vec<Row<'_>> = vec![
+        ("never told", Lane::default(), "Pending", "Pending", WorkerPhase::Syncing, false, then),
+        ("told", Lane { accepted: Some(7), ..Lane::default() }, "Ready", "Ready", WorkerPhase::Syncing, false, None),
+        (
+            "newer",
+            Lane { accepted: Some(6), ..Lane::default() },
+            "Running",
+            "Running",
+            WorkerPhase::Syncing,
+            false,
+            then,
+        ),
+        ("ready flips", Lane::default(), "Ready", "Running", WorkerPhase::Syncing, false, first),
+        ("unready flips", Lane::default(), "Running", "Ready", WorkerPhase::Syncing, false, first),
+        ("an end", Lane::default(), "Failed 1", "Running", WorkerPhase::Syncing, false, first),
+        (
+            "held back",
+            Lane { accepted: Some(7), held: true, ..Lane::default() },
+            "Failed 1",
+            "Running",
+            WorkerPhase::Terminating,
+            false,
+            None,
+        ),
+        (
+            "no more held back",
+            Lane { accepted: Some(7), held: true, ..Lane::default() },
+            "Failed 1",
+            "Running",
+            WorkerPhase::Terminated,
+            false,
+            first,
+        ),
+        (
+            "under way",
+            Lane { flight: Some(now), ..Lane::default() },
+            "Ready",
+            "Running",
+            WorkerPhase::Syncing,
+            false,
+            None,
+        ),
+        (
+            "backing off",
+            Lane { retry_at: soon, trouble: Some(Trouble::Server), ..Lane::default() },
+            "Ready",
+            "Running",
+            WorkerPhase::Syncing,
+            false,
+            None,
+        ),
+        (
+            "a newer one after a refusal",
+            Lane { retry_at: soon, trouble: Some(Trouble::Refused), tried: Some(6), ..Lane::default() },
+            "Ready",
+            "Running",
+            WorkerPhase::Syncing,
+            false,
+            first,
+        ),
+        (
+            "the refused one",
+            Lane { retry_at: soon, trouble: Some(Trouble::Refused), tried: Some(7), ..Lane::default() },
+            "Ready",
+            "Running",
+            WorkerPhase::Syncing,
+            false,
+            None,
+        ),
+        (
+            "edited by others",
+            Lane { accepted: Some(7), ..Lane::default() },
+            "Ready",
+            "Running",
+            WorkerPhase::Syncing,
+            false,
+            None,
+        ),
+        (
+            "edited by others, audit",
+            Lane { accepted: Some(7), ..Lane::default() },
+            "Ready",
+            "Running",
+            WorkerPhase::Syncing,
+            true,
+            then,
+        ),
+        (
+            "gone",
+            Lane { gone: Some(("u".into(), Some(5))), ..Lane::default() },
+            "Ready",
+            "Running",
+            WorkerPhase::Syncing,
+            true,
+            None,
+        ),
+        (
+            "gone, and seen again",
+            Lane { gone: Some(("u".into(), Some(4))), ..Lane::default() },
+            "Ready",
+            "Running",
+            WorkerPhase::Syncing,
+            true,
+            first,
+        ),
+        (
+            "deleted",
+            Lane { deleted: Some("u".into()), ..Lane::default() },
+            "Ready",
+            "Running",
+            WorkerPhase::Syncing,
+            true,
+            None,
+        ),
+    ];
+    for (name, mut lane, kept, api, phase, audit, expected) in rows {
+        let (entry, desired, worker) = (entry(kept, 7), desired(api, "5"), worker(phase, Timestamp(1)));
+        let rows = Rows { entry: &entry, desired: &desired, worker: Some(&worker) };
+        assert_eq!(lane.due(&rows, now, audit), expected, "{name}");
+    }
+}
+
+#[test]
+fn what_a_life_before_left_waits_for_the_worker() {
+    let now = Instant::now();
+    let (entry, row) = (entry("Ready", 7), desired("Running", "5"));
+    let rejected = DesiredPod { rejected: Some(("a".into(), "b".into())), ..row.clone() };
+    let cases = [
+        ("no worker", &row, None, false),
+        ("worker has not looked", &row, Some(worker(WorkerPhase::Syncing, Timestamp::ZERO)), false),
+        ("worker has looked", &row, Some(worker(WorkerPhase::Syncing, Timestamp(1))), true),
+        ("worker is done", &row, Some(worker(WorkerPhase::Terminated, Timestamp::ZERO)), true),
+        ("refused", &rejected, None, true),
+    ];
+    for (name, desired, worker, due) in cases {
+        let mut lane = Lane { left_over: Some(7), ..Lane::default() };
+        let rows = Rows { entry: &entry, desired, worker: worker.as_ref() };
+        assert_eq!(lane.due(&rows, now, false).is_some(), due, "{name}");
+    }
+}
+
+#[test]
+fn pauses_grow_to_ten_seconds_and_heed_the_server() {
+    let now = Instant::now();
+    let pause = |lane: &Lane| lane.retry_at.unwrap().duration_since(now).as_millis();
+    let mut lane = Lane::default();
+    let pauses: Vec<u128> = (0..7)
+        .map(|_| {
+            lane.back_off(Trouble::Server, None, 0.999_999, now);
+            pause(&lane)
+        })
+        .collect();
+    assert_eq!(pauses, [499, 999, 1999, 3999, 7999, 9999, 9999]);
+    lane.back_off(Trouble::Server, Some(Duration::from_secs(33)), 0.0, now);
+    assert_eq!(pause(&lane), 33_000);
+    lane.clear_trouble();
+    lane.back_off(Trouble::Server, None, 0.0, now);
+    assert_eq!(pause(&lane), 250);
+    (0..20).for_each(|_| lane.back_off(Trouble::Refused, None, 0.0, now));
+    assert_eq!(pause(&lane), 60_000);
+}
+
+#[test]
+fn an_answer_is_newer_than_the_board_until_the_board_has_it_or_should_have() {
+    let now = Instant::now();
+    let answered = |version: &str| crate::copy::ApiCopy::answered((*desired("Ready", version).pod).clone());
+    let (entry, worker) = (entry("Ready", 7), worker(WorkerPhase::Syncing, Timestamp(1)));
+    for (name, on_board, age, kept) in [
+        ("behind", "5", 1, true),
+        ("caught up", "9", 1, false),
+        ("ahead", "12", 1, false),
+        ("behind for long", "5", 10, false),
+    ] {
+        let desired = desired("Running", on_board);
+        let rows = Rows { entry: &entry, desired: &desired, worker: Some(&worker) };
+        let mut lane = Lane { answer: Some((answered("9"), now)), ..Lane::default() };
+        lane.settle(&rows, now + Duration::from_secs(age));
+        assert_eq!(lane.answer.is_some(), kept, "{name}");
+        let newest = if kept { Some(9) } else { on_board.parse().ok() };
+        assert_eq!(lane.newest(&rows).unwrap().version, newest, "{name}");
+    }
+}

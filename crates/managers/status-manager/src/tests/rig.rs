@@ -1,0 +1,242 @@
+//! An API server, the three boards, and both actors. What PodManager would put on its board is fed from a watch.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::{ActorRef, Kernel, Spec};
+use contract::config_sources::Source;
+use contract::pod_manager::DesiredPod;
+use contract::pod_worker::{WorkerPhase, WorkerState, WorkersView};
+use contract::status::{SetPodStatus, StatusHandle, TerminatePod};
+use contract::view::Board;
+use fakes::api::Logged;
+use fakes::{FakeApi, MemoryJournal};
+use futures::StreamExt;
+use model::core::{Pod, PodStatus};
+use model::{PodUid, Timestamp, pod};
+use ports::api::{ApiServer, Followed, Kind, Method, Object, Selection};
+use ports::journal::Journal;
+use serde_json::{Value, json};
+
+use crate::{StatusManager, StatusSyncer, SyncerConfig, SyncerDeps, connect};
+
+pub(super) const SECOND: Duration = Duration::from_secs(1);
+
+/// The daemon of one life around a cluster that outlives it.
+pub(super) struct Rig {
+    pub(super) kernel: Kernel,
+    pub(super) api: FakeApi,
+    pub(super) journal: Arc<MemoryJournal>,
+    pub(super) status: StatusHandle,
+    pub(super) pods: Board<PodUid, DesiredPod>,
+    pub(super) workers: WorkersView,
+    pub(super) manager: ActorRef<StatusManager>,
+    pub(super) syncer: ActorRef<StatusSyncer>,
+    watch: tokio::task::JoinHandle<()>,
+}
+
+impl Rig {
+    pub(super) fn new(kernel: &Kernel) -> Rig {
+        Self::life(kernel, FakeApi::new(), Arc::default())
+    }
+
+    /// The next life of the daemon: actors and boards are new, cluster and journal stay.
+    pub(super) async fn restart(self) -> Rig {
+        self.watch.abort();
+        self.syncer.kill();
+        self.manager.stop();
+        self.syncer.stop();
+        self.manager.stopped().await;
+        self.syncer.stopped().await;
+        self.api.forget_requests();
+        Self::life(&self.kernel, self.api, self.journal)
+    }
+
+    fn life(kernel: &Kernel, api: FakeApi, journal: Arc<MemoryJournal>) -> Rig {
+        let status = StatusHandle::default();
+        let (pods, workers) = (Board::new(), WorkersView::new());
+        let (view, lines) = (status.view.clone(), journal.clone());
+        let manager = kernel
+            .spawn(Spec::new("status-manager"), move |_| StatusManager::new(view.clone()).with_journal(lines.clone()));
+        connect(&status, &manager);
+        let deps = SyncerDeps {
+            api: Arc::new(api.clone()),
+            journal: journal.clone(),
+            statuses: status.view.clone(),
+            pods: pods.clone(),
+            workers: workers.clone(),
+        };
+        let syncer =
+            kernel.spawn(Spec::new("status-syncer"), move |_| StatusSyncer::new(SyncerConfig::default(), deps.clone()));
+        let watch = tokio::task::spawn_local(feed(api.clone(), pods.clone()));
+        Rig { kernel: kernel.clone(), api, journal, status, pods, workers, manager, syncer, watch }
+    }
+
+    /// Makes a pod in the API, as user and scheduler do.
+    pub(super) async fn create(&self, name: &str) -> Arc<Pod> {
+        let made = self.api.put(&pod(name, json!({})));
+        self.work().await;
+        Arc::new(made)
+    }
+
+    /// The pod as the board has it now.
+    pub(super) fn desired(&self, made: &Pod) -> Arc<Pod> {
+        self.pods.get(&pod::uid(made)).map(|row| row.pod.clone()).expect("a desired pod")
+    }
+
+    /// A worker says what became of its pod.
+    pub(super) async fn set(&self, made: &Pod, status: PodStatus) {
+        let pod = self.desired(made);
+        self.status.set_pod_status.ask(SetPodStatus { pod, status }, 10 * SECOND).await.expect("the status is taken");
+    }
+
+    pub(super) async fn terminate(&self, made: &Pod) {
+        let pod = self.desired(made);
+        self.status.terminate_pod.ask(TerminatePod { pod }, SECOND).await.expect("the end is taken");
+    }
+
+    /// A worker in this phase that has synced.
+    pub(super) fn worker(&self, made: &Pod, phase: WorkerPhase) {
+        self.workers.post(pod::uid(made), Arc::new(worker(phase, Timestamp(1))));
+    }
+
+    pub(super) async fn work(&self) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    pub(super) fn stored(&self, name: &str) -> Option<Pod> {
+        self.api.read(Some("ns"), name)
+    }
+
+    /// The status that the API has.
+    pub(super) fn told(&self, name: &str) -> PodStatus {
+        self.stored(name).and_then(|p| p.status).unwrap_or_default()
+    }
+
+    pub(super) fn phase(&self, name: &str) -> String {
+        self.told(name).phase.unwrap_or_default()
+    }
+
+    /// Requests in order, e.g. `PATCH a`.
+    pub(super) fn requests(&self) -> Vec<String> {
+        let show = |r: &Logged| {
+            let name = r.path.split('/').nth(6).unwrap_or_default().to_owned();
+            let verb = match r.method {
+                Method::Get => "GET",
+                Method::Patch(_) => "PATCH",
+                Method::Delete => "DELETE",
+                Method::Post => "POST",
+                Method::Put => "PUT",
+            };
+            format!("{verb} {name}")
+        };
+        self.api.requests().iter().map(show).collect()
+    }
+
+    pub(super) fn lines(&self) -> Vec<String> {
+        self.journal.keys("status/").expect("the journal works")
+    }
+}
+
+pub(super) fn worker(phase: WorkerPhase, synced_at: Timestamp) -> WorkerState {
+    WorkerState {
+        phase,
+        termination_requested: phase > WorkerPhase::Syncing,
+        started_terminating: phase > WorkerPhase::Syncing,
+        evicted: false,
+        deleted: false,
+        synced_at,
+        error: None,
+        cause: String::new(),
+        pod: None,
+        kill: None,
+    }
+}
+
+/// A pod of one container on this node.
+pub(super) fn pod(name: &str, annotations: Value) -> Pod {
+    let value = json!({"metadata": {"name": name, "namespace": "ns", "annotations": annotations, "generation": 1},
+        "spec": {"nodeName": "n1", "restartPolicy": "Always", "containers": [{"name": "app"}],
+            "terminationGracePeriodSeconds": 30},
+        "status": {"phase": "Pending", "qosClass": "BestEffort", "conditions": [
+            {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
+    serde_json::from_value(value).expect("a pod")
+}
+
+/// `Pending`, `Running`, `Ready`, or the end with an exit code: `Failed 3`, `Succeeded 0`.
+pub(super) fn status(short: &str) -> PodStatus {
+    let (word, code) = short.split_once(' ').unwrap_or((short, ""));
+    let (phase, ready) = if word == "Ready" { ("Running", true) } else { (word, false) };
+    let state = match (phase, code.parse::<i32>()) {
+        (_, Ok(code)) => json!({"terminated": {"exitCode": code, "reason": "Error",
+            "startedAt": "2026-01-01T00:00:00Z", "finishedAt": "2026-01-01T00:01:00Z"}}),
+        ("Pending", _) => json!({"waiting": {"reason": "ContainerCreating"}}),
+        _ => json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}),
+    };
+    let word = if ready { "True" } else { "False" };
+    let value = json!({"phase": phase, "qosClass": "BestEffort",
+        "conditions": [{"type": "Ready", "status": word}, {"type": "ContainersReady", "status": word},
+            {"type": "PodScheduled", "status": "True"}],
+        "containerStatuses": [{"name": "app", "image": "i", "imageID": "sha256:1", "restartCount": 0, "ready": ready,
+            "started": ready, "containerID": "containerd://c1", "lastState": {}, "state": state}]});
+    serde_json::from_value(value).expect("a status")
+}
+
+pub(super) fn condition(status: &PodStatus, kind: &str) -> String {
+    let found = status.conditions.iter().flatten().find(|c| c.type_ == kind);
+    found.map_or("absent".to_owned(), |c| c.status.clone())
+}
+
+pub(super) fn exit_code(status: &PodStatus) -> Option<i32> {
+    let state = status.container_statuses.as_ref()?.first()?.state.as_ref()?;
+    state.terminated.as_ref().map(|t| t.exit_code)
+}
+
+/// What API source and PodManager do.
+async fn feed(api: FakeApi, board: Board<PodUid, DesiredPod>) {
+    let selection = Selection { kind: Kind::Pod, namespace: None, field_selector: "spec.nodeName=n1".to_owned() };
+    let mut follow = api.follow(selection);
+    let mut known: BTreeMap<String, Arc<Pod>> = BTreeMap::new();
+    while let Some(step) = follow.next().await {
+        match step {
+            Followed::All(all) => {
+                known = all.into_iter().filter_map(as_pod).map(|p| (pod::full_name(&p), p)).collect();
+            }
+            Followed::Applied(object) => drop(as_pod(object).and_then(|p| known.insert(pod::full_name(&p), p))),
+            Followed::Deleted(object) => drop(as_pod(object).and_then(|p| known.remove(&pod::full_name(&p)))),
+            Followed::Failed(_) => continue,
+        }
+        show(&known, &board);
+    }
+}
+
+fn as_pod(object: Object) -> Option<Arc<Pod>> {
+    match object {
+        Object::Pod(pod) => Some(pod),
+        _ => None,
+    }
+}
+
+fn show(known: &BTreeMap<String, Arc<Pod>>, board: &Board<PodUid, DesiredPod>) {
+    let rows = board.snapshot();
+    for (uid, row) in &rows {
+        let copy = known.get(&pod::full_name(&row.pod));
+        if row.source == Source::File {
+            let mirror = copy.cloned();
+            if row.mirror != mirror {
+                board.post(uid.clone(), Arc::new(DesiredPod { mirror, ..(**row).clone() }));
+            }
+        } else if copy.is_none_or(|p| pod::uid(p) != *uid) {
+            board.remove(uid);
+        }
+    }
+    for copy in known.values().filter(|p| !pod::is_mirror(p)) {
+        let row = rows.get(&pod::uid(copy));
+        if row.is_none_or(|r| r.pod != *copy) {
+            let rejected = row.and_then(|r| r.rejected.clone());
+            let row = DesiredPod { pod: copy.clone(), source: Source::Api, rejected, mirror: None };
+            board.post(pod::uid(copy), Arc::new(row));
+        }
+    }
+}
