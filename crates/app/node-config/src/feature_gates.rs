@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::error::{ConfigError, Warning};
-use crate::nearest::{distance, nearest};
+use crate::nearest::nearest;
 
 /// How mature a gate is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,12 +80,14 @@ impl FeatureGates {
         let warn = |reason: String| Ok(Some(Warning::new(path.clone(), reason)));
         let result = match find(name) {
             None if GROUPS.contains(&name) => Ok(None),
-            None => return unknown(name, &path),
+            None => return Err(unknown(name, &path)),
             Some(gate) if gate.locked && gate.default != on => {
                 let reason = format!("cannot set feature gate {name} to {on}, feature is locked to {}", gate.default);
                 return Err(ConfigError::new(path, reason).value(&Value::Bool(on)));
             }
-            Some(gate) if gate.default != on && !HONOURED.contains(&name) => {
+            Some(gate)
+                if gate.default != on && !HONOURED.contains(&name) && table::OTHERS.iter().all(|g| g.name != name) =>
+            {
                 warn(format!("not implemented yet: bosun behaves as with {}", gate.default))
             }
             Some(gate) if matches!(gate.stage, Stage::Ga | Stage::Deprecated) => {
@@ -98,24 +100,22 @@ impl FeatureGates {
     }
 }
 
-/// The gate of that name.
+/// The gate of that name, of a node or of another component.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Gate> {
-    table::GATES.binary_search_by(|g| g.name.cmp(name)).ok().and_then(|i| table::GATES.get(i))
+    [table::GATES, table::OTHERS]
+        .iter()
+        .find_map(|gates| gates.binary_search_by(|g| g.name.cmp(name)).ok().and_then(|i| gates.get(i)))
 }
 
-/// The table holds the gates of a node. Gates of the API server may stand in a shared list of a cluster: they are let pass
-/// with a warning, while a removed or misspelled name is refused as a kubelet does.
-fn unknown(name: &str, path: &str) -> Result<Option<Warning>, ConfigError> {
+fn unknown(name: &str, path: &str) -> ConfigError {
     if table::REMOVED.contains(&name) {
-        return Err(ConfigError::new(path, format!("unrecognized feature gate: {name} (it was removed before 1.36)")));
+        return ConfigError::new(path, format!("unrecognized feature gate: {name} (it was removed before 1.36)"));
     }
-    let known = table::GATES.iter().map(|g| g.name).chain(GROUPS.iter().copied());
+    let error = ConfigError::new(path, format!("unrecognized feature gate: {name}"));
+    let known = table::GATES.iter().chain(table::OTHERS).map(|g| g.name).chain(GROUPS.iter().copied());
     match nearest(name, known) {
-        Some(near) if distance(&near.to_lowercase(), &name.to_lowercase()) <= 2 => {
-            let reason = format!("unrecognized feature gate: {name}");
-            Err(ConfigError::new(path, reason).allowed(format!("did you mean {near}?")))
-        }
-        _ => Ok(Some(Warning::new(path, "not a gate of a node, ignored"))),
+        Some(near) => error.allowed(format!("did you mean {near}?")),
+        None => error.allowed("the gates of Kubernetes 1.36"),
     }
 }

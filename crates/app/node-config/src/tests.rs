@@ -2,7 +2,9 @@ mod accepted;
 mod broken;
 mod durations;
 mod files;
+mod flags;
 mod gates;
+mod layers;
 
 use std::path::Path;
 

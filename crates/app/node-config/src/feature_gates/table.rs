@@ -5,6 +5,10 @@ use Lock::{Free, Locked};
 use Stage::{Alpha, Beta, Deprecated, Ga};
 use Value::{Off, On};
 
+mod others;
+
+pub(super) use others::OTHERS;
+
 enum Value {
     On,
     Off,
@@ -25,7 +29,6 @@ pub(super) const GATES: &[Gate] = &[
     gate("AllowInsecureKubeletCertificateSigningRequests", Deprecated, Off, Free),
     gate("AllowOverwriteTerminationGracePeriodSeconds", Deprecated, Off, Locked),
     gate("AnyVolumeDataSource", Ga, On, Locked),
-    gate("CPUCFSQuotaPeriod", Ga, On, Free),
     gate("CPUManagerPolicyAlphaOptions", Alpha, Off, Free),
     gate("CPUManagerPolicyBetaOptions", Beta, On, Free),
     gate("CPUManagerPolicyOptions", Ga, On, Locked),
@@ -113,7 +116,7 @@ pub(super) const GATES: &[Gate] = &[
     gate("ResourceHealthStatusMessage", Beta, On, Free),
     gate("RestartAllContainersOnContainerExits", Beta, On, Free),
     gate("RotateKubeletServerCertificate", Beta, On, Free),
-    gate("RuntimeClassInImageCriAPI", Alpha, Off, Free),
+    gate("RuntimeClassInImageCriApi", Alpha, Off, Free),
     gate("SELinuxChangePolicy", Ga, On, Locked),
     gate("SELinuxMount", Beta, Off, Free),
     gate("SELinuxMountReadWriteOncePod", Ga, On, Locked),

@@ -1,6 +1,6 @@
 //! Flags that no field of the configuration stands for.
 
-use std::path::PathBuf;
+use std::path::{Component, PathBuf};
 use std::time::Duration;
 
 use super::{Flags, values};
@@ -118,7 +118,8 @@ pub(crate) fn check(flags: &Flags) -> Vec<ConfigError> {
     addresses(flags, &mut refuse);
     for (flag, dir) in [("root-dir", &flags.root_dir), ("cert-dir", &flags.cert_dir)] {
         let clean: PathBuf = dir.components().collect();
-        if dir.as_os_str().is_empty() || clean.as_os_str() != dir.as_os_str() {
+        let up = dir.components().any(|c| matches!(c, Component::ParentDir | Component::CurDir));
+        if up || dir.as_os_str().is_empty() || clean.as_os_str() != dir.as_os_str() {
             let text = dir.display().to_string();
             refuse(flag, text, "must be a path without '.', '..', doubled slashes and a slash at the end", "");
         }

@@ -116,13 +116,13 @@ pub(super) fn serving(r: &mut Reader<'_>, c: &mut NodeConfig) {
     set(&mut c.port, port(r, "port").filter(|p| *p > 0));
     c.tls_cert_file = r.some_text("tlsCertFile").map(PathBuf::from);
     c.tls_private_key_file = r.some_text("tlsPrivateKeyFile").map(PathBuf::from);
-    for (have, lack, missing) in [
-        (&c.tls_cert_file, &c.tls_private_key_file, "tlsPrivateKeyFile"),
-        (&c.tls_private_key_file, &c.tls_cert_file, "tlsCertFile"),
+    for (have, lack, name, missing) in [
+        (&c.tls_cert_file, &c.tls_private_key_file, "tlsCertFile", "tlsPrivateKeyFile"),
+        (&c.tls_private_key_file, &c.tls_cert_file, "tlsPrivateKeyFile", "tlsCertFile"),
     ] {
-        if have.is_some() && lack.is_none() {
-            let reason = "must be given too: a certificate and its key come as a pair";
-            r.findings.error(ConfigError::new(missing, reason));
+        if let (Some(file), None) = (have, lack) {
+            let error = ConfigError::new(name, format!("needs {missing}: a certificate and its key come as a pair"));
+            r.findings.error(error.value(&Value::from(file.display().to_string())));
         }
     }
     for (i, name) in r.text_list("tlsCipherSuites").unwrap_or_default().into_iter().enumerate() {

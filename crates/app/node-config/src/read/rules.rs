@@ -65,8 +65,14 @@ pub(super) fn across_raw_fields(fields: &Map<String, Value>, findings: &mut Find
     if let (Some(low), Some(high)) = (low, high)
         && low >= high
     {
-        let error = ConfigError::new("imageGCLowThresholdPercent", "must be below imageGCHighThresholdPercent");
-        findings.error(error.value(&Value::from(low)).allowed(format!("0 to {}", high - 1)));
+        let error = if given("imageGCLowThresholdPercent") {
+            let error = ConfigError::new("imageGCLowThresholdPercent", "must be below imageGCHighThresholdPercent");
+            error.value(&Value::from(low)).allowed(format!("less than {high}"))
+        } else {
+            let error = ConfigError::new("imageGCHighThresholdPercent", "must be above imageGCLowThresholdPercent");
+            error.value(&Value::from(high)).allowed(format!("more than {low}"))
+        };
+        findings.error(error);
     }
     let (least, most) = (duration("imageMinimumGCAge", "2m"), duration("imageMaximumGCAge", "0s"));
     if let (Some(least), Some(most)) = (least, most)
@@ -92,8 +98,8 @@ pub(super) fn across_raw_fields(fields: &Map<String, Value>, findings: &mut Find
     if let Some(Value::Object(soft)) = fields.get("evictionSoft") {
         let periods = fields.get("evictionSoftGracePeriod").and_then(Value::as_object);
         for signal in soft.keys().filter(|s| periods.is_none_or(|p| !p.contains_key(*s))) {
-            let reason = format!("must hold a grace period for {signal}");
-            findings.error(ConfigError::new("evictionSoftGracePeriod", reason));
+            let reason = format!("needs a grace period: evictionSoftGracePeriod.{signal}");
+            findings.error(ConfigError::new(format!("evictionSoft.{signal}"), reason));
         }
     }
     if given("reservedSystemCPUs") && (given("systemReservedCgroup") || given("kubeReservedCgroup")) {

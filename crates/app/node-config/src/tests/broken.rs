@@ -141,11 +141,12 @@ const BROKEN: &[(&str, &str)] = &[
     ("nodeLeaseDurationSeconds: -1", "nodeLeaseDurationSeconds"),
     ("nodeStatusMaxImages: -2", "nodeStatusMaxImages"),
     ("imageGCHighThresholdPercent: 101", "imageGCHighThresholdPercent"),
-    ("imageGCHighThresholdPercent: 70", "imageGCLowThresholdPercent"),
+    ("imageGCHighThresholdPercent: 70", "imageGCHighThresholdPercent"),
+    ("imageGCLowThresholdPercent: 90", "imageGCLowThresholdPercent"),
     ("imageMaximumGCAge: 1m", "imageMaximumGCAge"),
     ("shutdownGracePeriodCriticalPods: 10s", "shutdownGracePeriodCriticalPods"),
     ("shutdownGracePeriod: 10s\nshutdownGracePeriodByPodPriority: [{priority: 0}]", "shutdownGracePeriodByPodPriority"),
-    ("evictionSoft: {memory.available: 1Gi}", "evictionSoftGracePeriod"),
+    ("evictionSoft: {memory.available: 1Gi}", "evictionSoft.memory.available"),
     ("reservedSystemCPUs: 0-1\nkubeReservedCgroup: /k", "reservedSystemCPUs"),
     ("systemCgroups: /system", "cgroupRoot"),
     ("cpuManagerPolicy: dynamic", "cpuManagerPolicy"),
@@ -156,6 +157,64 @@ const BROKEN: &[(&str, &str)] = &[
     ("memoryThrottlingFactor: 0", "memoryThrottlingFactor"),
     ("hairpinMode: bridge", "hairpinMode"),
     ("iptablesDropBit: 32", "iptablesDropBit"),
+    ("registerNode: 1", "registerNode"),
+    ("registerWithTaints: [{key: a, effect: Never}]", "registerWithTaints[0].effect"),
+    ("registerWithTaints: [{key: a}]", "registerWithTaints[0].effect"),
+    ("registerWithTaints: [{effect: NoSchedule}]", "registerWithTaints[0].key"),
+    ("registerWithTaints: [{key: a, value: 'b c', effect: NoSchedule}]", "registerWithTaints[0].value"),
+    (
+        "registerWithTaints: [{key: a, effect: NoSchedule, timeAdded: 2024-01-01T00:00:00Z}]",
+        "registerWithTaints[0].timeAdded",
+    ),
+    (
+        "registerWithTaints: [{key: a, effect: NoSchedule}, {key: a, value: b, effect: NoSchedule}]",
+        "registerWithTaints[1]",
+    ),
+    ("kubeAPIQPS: -1", "kubeAPIQPS"),
+    ("kubeAPIBurst: many", "kubeAPIBurst"),
+    ("contentType: text", "contentType"),
+    ("nodeStatusUpdateFrequency: 10", "nodeStatusUpdateFrequency"),
+    ("nodeStatusReportFrequency: -5m", "nodeStatusReportFrequency"),
+    ("providerID: 5", "providerID"),
+    ("podCIDR: 10.0.0.0", "podCIDR"),
+    ("podCIDR: 10.0.0.0/33", "podCIDR"),
+    ("rotateCertificates: yes please", "rotateCertificates"),
+    ("serverTLSBootstrap: true\nfeatureGates: {RotateKubeletServerCertificate: false}", "serverTLSBootstrap"),
+    ("tlsCertFile: /a", "tlsCertFile"),
+    ("tlsPrivateKeyFile: /a", "tlsPrivateKeyFile"),
+    ("tlsCipherSuites: [TLS_NOPE]", "tlsCipherSuites[0]"),
+    ("healthzPort: 65536", "healthzPort"),
+    ("evictionHard: {memory: 1Gi}", "evictionHard.memory"),
+    ("evictionHard: {memory.available: 1GB}", "evictionHard.memory.available"),
+    ("evictionHard: {nodefs.available: 101%}", "evictionHard.nodefs.available"),
+    ("evictionHard: {nodefs.available: '-1%'}", "evictionHard.nodefs.available"),
+    ("evictionHard: {memory.available: '0'}", "evictionHard.memory.available"),
+    ("evictionSoftGracePeriod: {memory.available: 10}", "evictionSoftGracePeriod.memory.available"),
+    ("evictionMinimumReclaim: {disk: 1Gi}", "evictionMinimumReclaim.disk"),
+    ("imageMinimumGCAge: -1s", "imageMinimumGCAge"),
+    ("imagePullCredentialsVerificationPolicy: Always", "imagePullCredentialsVerificationPolicy"),
+    (
+        "imagePullCredentialsVerificationPolicy: AlwaysVerify\nfeatureGates: {KubeletEnsureSecretPulledImages: false}",
+        "imagePullCredentialsVerificationPolicy",
+    ),
+    ("preloadedImagesVerificationAllowlist: [a]", "preloadedImagesVerificationAllowlist"),
+    (
+        "imagePullCredentialsVerificationPolicy: NeverVerifyAllowlistedImages\npreloadedImagesVerificationAllowlist: ['a.io/b:1']",
+        "preloadedImagesVerificationAllowlist[0]",
+    ),
+    ("reservedSystemCPUs: 3-1", "reservedSystemCPUs"),
+    ("reservedSystemCPUs: all", "reservedSystemCPUs"),
+    ("logging: {flushFrequency: soon}", "logging.flushFrequency"),
+    ("logging: {vmodule: [{filePattern: a}, {verbosity: 1}]}", "logging.vmodule[1].filePattern"),
+    ("logging: {format: json, vmodule: [{filePattern: a, verbosity: 1}]}", "logging.vmodule"),
+    ("logging: {options: {json: {splitStream: true}}}", "logging.options.json.splitStream"),
+    ("logging: {options: {text: {infoBufferSize: 1Mi}}}", "logging.options.text.infoBufferSize"),
+    ("logging: {verbosity: -1}", "logging.verbosity"),
+    ("featureGates: {NotAGate: true}", "featureGates.NotAGate"),
+    (
+        "crashLoopBackOff: {maxContainerRestartPeriod: 10s}\nfeatureGates: {KubeletCrashLoopBackOffMax: false}",
+        "crashLoopBackOff.maxContainerRestartPeriod",
+    ),
 ];
 
 #[test]
@@ -181,6 +240,7 @@ fn all_mistakes_are_reported_at_once() {
         .filter(|(lines, _)| !lines.contains('\n'))
         .filter(|(lines, _)| seen.insert(lines.split(':').next().unwrap().to_owned()))
         .filter(|(lines, _)| !lines.starts_with("systemCgroups") && !lines.starts_with("cgroupRoot"))
+        .filter(|(lines, _)| !lines.starts_with("imageGCLow") && !lines.starts_with("imageMinimum"))
         .collect();
     let text: Vec<&str> = chosen.iter().map(|(lines, _)| *lines).collect();
     let errors = read(&text.join("\n")).unwrap_err();
