@@ -61,6 +61,8 @@ pub struct Outside {
     pub http: Arc<dyn HookHttp>,
     /// The API server; `None`: standalone.
     pub api: Option<Arc<dyn ApiServer>>,
+    /// The API server with the bootstrap token, while there is no client certificate.
+    pub bootstrap_api: Option<Arc<dyn ApiServer>>,
 }
 
 impl std::fmt::Debug for Outside {
@@ -147,6 +149,7 @@ pub struct Builder {
     runtime_client: Installer,
     event_recorder: Installer,
     object_store: Installer,
+    certificate_manager: Installer,
     status_manager: Installer,
     cgroup_manager: Installer,
     volume_manager: Installer,
@@ -180,6 +183,7 @@ impl Builder {
         runtime_client,
         event_recorder,
         object_store,
+        certificate_manager,
         status_manager,
         cgroup_manager,
         volume_manager,
@@ -220,6 +224,7 @@ impl Builder {
         };
         (self.event_recorder)(&seat);
         (self.object_store)(&seat);
+        (self.certificate_manager)(&seat);
         (self.runtime_client)(&seat);
         (self.status_manager)(&seat);
         (self.cgroup_manager)(&seat);
@@ -262,6 +267,7 @@ impl Node {
             runtime_client: Box::new(install::runtime_client),
             event_recorder: Box::new(install::event_recorder),
             object_store: Box::new(install::object_store),
+            certificate_manager: Box::new(install::certificate_manager),
             status_manager: Box::new(install::status_manager),
             cgroup_manager: Box::new(install::cgroup_manager),
             volume_manager: Box::new(install::volume_manager),

@@ -14,9 +14,10 @@ use ports::host::{CgroupFs, CgroupVersion, HostInfo};
 use server::healthz::Checks;
 
 use crate::node::{Builder, Node, Outside};
-use crate::settings::{Machine, Settings};
+use crate::settings::{Certificates, Machine, Settings};
 
 mod address;
+mod cluster;
 mod logging;
 mod systemd;
 
@@ -71,6 +72,7 @@ fn settings(flags: &Flags, config: NodeConfig) -> Result<Settings> {
         cgroup_driver,
         faults: flags.enable_faults,
         flags: flags.clone(),
+        certificates: Certificates::default(),
     })
 }
 
@@ -166,6 +168,11 @@ async fn serve(
     arbiters: Arbiters,
     customise: impl FnOnce(Builder) -> Builder,
 ) -> Result<ExitCode> {
+    let link = cluster::link(&settings.flags, &settings.config)?;
+    settings.certificates = Certificates {
+        client: link.as_ref().map(|l| l.client.clone()).unwrap_or_default(),
+        serving: cluster::serving(&settings.config, &settings.node_name, link.is_some()),
+    };
     let (fs, info) = (Arc::new(LinuxFs), Arc::new(LinuxInfo::new()));
     let cgroups = LinuxCgroups::detect()?;
     check_host(&settings, &cgroups, &*info)?;
@@ -201,7 +208,8 @@ async fn serve(
         journal: Arc::new(journal),
         prober: prober.clone(),
         http: prober,
-        api: None,
+        api: link.as_ref().map(|l| l.api.clone()),
+        bootstrap_api: link.as_ref().and_then(|l| l.bootstrap.clone()),
     };
     if settings.faults {
         kernel.faults().enable();
@@ -220,13 +228,28 @@ async fn serve(
     let views = node.views(settings.faults);
     let server = tokio::spawn(server::local::serve(listener, views, async { drop(stopped.await) }));
     systemd::ready(checks, watchdog);
-    let why = systemd::asked_to_stop().await?;
-    tracing::info!(signal = why, "stopping; pods go on running");
+    let certificates = node.handles.certificates.clone();
+    let spent = async {
+        match link {
+            Some(link) => link.keep_credentials(certificates).await,
+            None => std::future::pending().await,
+        }
+    };
+    let code = tokio::select! {
+        why = systemd::asked_to_stop() => {
+            tracing::info!(signal = why?, "stopping; pods go on running");
+            ExitCode::SUCCESS
+        }
+        (why, code) = spent => {
+            tracing::error!(why, "stopping, to be started anew; pods go on running");
+            code
+        }
+    };
     node.stop().await;
     drop(stop);
     if tokio::time::timeout(Duration::from_secs(2), server).await.is_err() {
         tracing::warn!("a client of the local socket did not let go");
     }
     let _gone = std::fs::remove_file(&socket);
-    Ok(ExitCode::SUCCESS)
+    Ok(code)
 }

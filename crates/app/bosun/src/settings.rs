@@ -25,10 +25,21 @@ pub struct Settings {
     pub config: NodeConfig,
     /// What only the command line says: kubeconfigs, certificate folder, labels, credential providers.
     pub flags: Flags,
+    /// Where the certificates of this node come from.
+    pub certificates: Certificates,
     /// Driver in force: the runtime's own, else the configured one.
     pub cgroup_driver: CgroupDriver,
     /// Faults may be injected.
     pub faults: bool,
+}
+
+/// Where the certificates of this node come from.
+#[derive(Clone, Debug, Default)]
+pub struct Certificates {
+    /// For requests to the API server.
+    pub client: certificate_manager::ClientSource,
+    /// For the server on `port`.
+    pub serving: certificate_manager::ServingSource,
 }
 
 /// What was read from the host once.

@@ -90,6 +90,7 @@ impl World {
             cgroup_driver: CgroupDriver::Cgroupfs,
             faults: true,
             flags: node_config::Flags::default(),
+            certificates: bosun::settings::Certificates::default(),
         };
         Self {
             runtime,
@@ -123,6 +124,7 @@ impl World {
             prober: self.net.clone(),
             http: self.net.clone(),
             api: None,
+            bootstrap_api: None,
         }
     }
 }

@@ -21,9 +21,9 @@ use node_config::NodeConfig;
 use ports::host::CgroupFs;
 
 use crate::fake::{calls, runtime};
+use crate::script::Script;
 use golden_compare::normal::Dirs;
 use golden_compare::recording::{Call, Case, NODE};
-use crate::script::Script;
 
 /// How long a node is watched after the manifest went: grace, then housekeeping.
 const AFTER: Duration = Duration::from_secs(25);
@@ -117,6 +117,7 @@ fn settings(dir: &Path) -> Settings {
         cgroup_driver: CgroupDriver::Cgroupfs,
         faults: false,
         flags: node_config::Flags::default(),
+        certificates: bosun::settings::Certificates::default(),
     }
 }
 
@@ -192,6 +193,7 @@ async fn drive_in(case: &Case, script: &Script, dir: &Path, kernel: Kernel) -> O
         prober: net.clone(),
         http: net,
         api: None,
+        bootstrap_api: None,
     };
     let told = Told::default();
     let builder = Node::builder(settings(dir), machine(), outside).config_sources(watched_by(told.clone()));

@@ -30,6 +30,27 @@ pub(super) fn object_store(seat: &Seat<'_>) {
     seat.handles.objects.connect(&a);
 }
 
+pub(super) fn certificate_manager(seat: &Seat<'_>) {
+    let nothing: Arc<dyn ports::api::ApiServer> = Arc::new(api_client::LateApi::new("standalone: no kubeconfig"));
+    let config = Arc::new(certificate_manager::Config {
+        cert_dir: seat.settings.flags.cert_dir.clone(),
+        node_name: seat.settings.node_name.clone(),
+        client: seat.settings.certificates.client.clone(),
+        serving: seat.settings.certificates.serving.clone(),
+    });
+    let deps = certificate_manager::Deps {
+        api: seat.outside.api.clone().unwrap_or(nothing),
+        bootstrap_api: seat.outside.bootstrap_api.clone(),
+        fs: seat.outside.fs.clone(),
+        node: seat.handles.node.view.clone(),
+        certificates: seat.handles.certificates.clone(),
+    };
+    // It is asked by nobody: nothing to connect.
+    seat.spawn("certificate-manager", move |_| {
+        certificate_manager::CertificateManager::new(config.clone(), deps.clone())
+    });
+}
+
 pub(super) fn runtime_client(seat: &Seat<'_>) {
     let deps = runtime_client::Deps::new(seat.outside.runtime.clone(), seat.handles.runtime.view.clone());
     let a = seat.spawn("runtime-client", move |_| runtime_client::RuntimeClient::new(deps.clone()));
@@ -40,6 +61,16 @@ pub(super) fn status_manager(seat: &Seat<'_>) {
     let view = seat.handles.status.view.clone();
     let a = seat.spawn("status-manager", move |_| status_manager::StatusManager::new(view.clone()));
     seat.handles.status.connect(&a);
+    let Some(api) = seat.outside.api.clone() else { return };
+    let deps = status_manager::SyncerDeps {
+        api,
+        journal: seat.outside.journal.clone(),
+        statuses: seat.handles.status.view.clone(),
+        pods: seat.handles.pods.view.clone(),
+        workers: seat.handles.workers.clone(),
+    };
+    let config = status_manager::SyncerConfig::default();
+    seat.spawn("status-syncer", move |_| status_manager::StatusSyncer::new(config.clone(), deps.clone()));
 }
 
 fn tree(settings: &Settings) -> PodTree {
@@ -90,11 +121,10 @@ pub(super) fn pod_manager(seat: &Seat<'_>) {
         unsafe_sysctls: seat.settings.config.allowed_unsafe_sysctls.clone(),
         ..pod_admission::NodeFacts::default()
     };
-    let admission: pod_manager::Admission = Arc::new(move |pod, active| {
-        pod_admission::admit(pod, active.iter().map(|p| &**p), &facts).map_err(|r| (r.reason, r.message))
-    });
+    let mut sources: BTreeSet<Source> = seat.settings.config.static_pod_path.iter().map(|_| Source::File).collect();
+    sources.extend(seat.outside.api.iter().map(|_| Source::Api));
     let config = Arc::new(pod_manager::Config {
-        sources: seat.settings.config.static_pod_path.iter().map(|_| Source::File).collect::<BTreeSet<_>>(),
+        sources,
         housekeeping: Duration::from_secs(2),
         gc_period: Duration::from_secs(60),
         gc: pod_manager::gc::GcPolicy::default(),
@@ -106,7 +136,10 @@ pub(super) fn pod_manager(seat: &Seat<'_>) {
         view: h.pods.view.clone(),
         workers: h.workers.clone(),
         new_worker: seat.new_worker.clone(),
-        admission,
+        facts,
+        node: h.node.view.clone(),
+        api: seat.outside.api.clone(),
+        objects: h.objects.clone(),
         runtime: h.runtime.clone(),
         status: h.status.clone(),
         probes: h.probes.clone(),

@@ -1,0 +1,139 @@
+//! The way to the API server: which credentials there are, which are asked for, and how new ones come into use.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Result, bail};
+use api_client::bootstrap::{self, Decision};
+use api_client::{ApiClient, Kubeconfig, LateApi, Rate, kubeconfig};
+use certificate_manager::{ClientSource, PemPair, ServingSource};
+use contract::certificates::CertificateHandle;
+use jiff::Timestamp;
+use node_config::{Flags, KUBERNETES_VERSION, NodeConfig};
+use ports::api::ApiServer;
+
+/// Everything of a cluster that is no actor.
+pub(super) struct Link {
+    /// With the credentials of the node; answers `NotReady` until there are any.
+    pub(super) api: Arc<dyn ApiServer>,
+    /// With the bootstrap token.
+    pub(super) bootstrap: Option<Arc<dyn ApiServer>>,
+    /// Where the client certificate comes from.
+    pub(super) client: ClientSource,
+    connections: ApiClient,
+    late: Option<LateApi>,
+}
+
+/// Reads kubeconfigs and makes clients of them; nothing is asked for yet. `None`: standalone.
+///
+/// # Errors
+/// A kubeconfig is broken; each mistake is named. Nothing was written then.
+pub(super) fn link(flags: &Flags, config: &NodeConfig) -> Result<Option<Link>> {
+    let Some(path) = &flags.kubeconfig else {
+        if flags.bootstrap_kubeconfig.is_some() {
+            bail!("--bootstrap-kubeconfig needs --kubeconfig: the file that the bootstrap writes");
+        }
+        return Ok(None);
+    };
+    let decision = bootstrap::decide(path, flags.bootstrap_kubeconfig.as_deref(), Timestamp::now());
+    match (decision, &flags.bootstrap_kubeconfig) {
+        (Decision::Bootstrap { why }, Some(begin)) => {
+            tracing::info!(why, "no usable kubeconfig yet: asking for a client certificate");
+            begin_with(begin, path, flags, config).map(Some)
+        }
+        _ => {
+            // A certificate that is over is no reason to leave the pods of this node alone: requests will be refused.
+            let read = kubeconfig::read_at(path, None).map_err(refused)?;
+            if let Some(error) = read.identity.as_ref().and_then(|i| i.valid_at(Timestamp::now()).err()) {
+                tracing::warn!(kubeconfig = %path.display(), "the client certificate is of no use now: {error}");
+            }
+            let connections = ApiClient::new(&read, client_settings(config))?;
+            let client = if config.rotate_certificates { rotation(&read) } else { ClientSource::Off };
+            Ok(Some(Link { api: Arc::new(connections.clone()), bootstrap: None, client, connections, late: None }))
+        }
+    }
+}
+
+fn refused(problems: Vec<kubeconfig::Problem>) -> anyhow::Error {
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    anyhow::anyhow!("invalid kubeconfig, {} mistake(s):\n{}", lines.len(), lines.join("\n"))
+}
+
+/// Only a certificate can be renewed by a request; tokens and plugins care for themselves.
+fn rotation(read: &Kubeconfig) -> ClientSource {
+    let Some(identity) = &read.identity else { return ClientSource::Off };
+    let imported = identity
+        .files
+        .is_none()
+        .then(|| PemPair { certificate: identity.certificate_pem.clone(), key: identity.key_pem.clone() });
+    ClientSource::Rotate { imported, files: identity.files.clone() }
+}
+
+fn begin_with(begin: &PathBuf, kubeconfig: &PathBuf, flags: &Flags, config: &NodeConfig) -> Result<Link> {
+    let read = bootstrap::read_bootstrap(begin).map_err(refused)?;
+    bootstrap::write_kubeconfig(kubeconfig, &read, &flags.cert_dir)
+        .map_err(|e| anyhow::anyhow!("{}: cannot be written: {e}", kubeconfig.display()))?;
+    let token = ApiClient::new(&read, client_settings(config))?;
+    let node = Kubeconfig { identity: None, auth: api_client::kubeconfig::Auth::None, ..read };
+    let connections = ApiClient::new(&node, client_settings(config))?;
+    let late = LateApi::new("no client certificate yet: its request is under way");
+    let client = match config.rotate_certificates {
+        true => ClientSource::Rotate { imported: None, files: None },
+        false => ClientSource::Once,
+    };
+    let late_api: Arc<dyn ApiServer> = Arc::new(late.clone());
+    Ok(Link { api: late_api, bootstrap: Some(Arc::new(token)), client, connections, late: Some(late) })
+}
+
+fn client_settings(config: &NodeConfig) -> api_client::Settings {
+    let rate = |per_second: u32, burst: u32| Rate { per_second: f64::from(per_second), burst };
+    api_client::Settings {
+        main: rate(config.kube_api_qps, config.kube_api_burst),
+        events: rate(config.event_record_qps, config.event_burst),
+        user_agent: api_client::user_agent(KUBERNETES_VERSION, env!("CARGO_PKG_VERSION")),
+        http2: std::env::var_os("DISABLE_HTTP2").is_none_or(|v| v.is_empty()),
+        ..api_client::Settings::default()
+    }
+}
+
+/// Where the serving certificate comes from (book interfaces.md 3.9).
+pub(super) fn serving(config: &NodeConfig, hostname: &str, cluster: bool) -> ServingSource {
+    let files = config.tls_cert_file.clone().zip(config.tls_private_key_file.clone());
+    match files {
+        files if config.server_tls_bootstrap && cluster => ServingSource::Rotate { files },
+        Some((certificate, key)) => ServingSource::Files { certificate, key },
+        None => ServingSource::SelfSigned { hostname: hostname.to_owned() },
+    }
+}
+
+impl Link {
+    /// Brings each new client certificate into use, for as long as the daemon runs. Ends when the daemon should be
+    /// started anew, with the reason and the exit code.
+    pub(super) async fn keep_credentials(self, certificates: CertificateHandle) -> (String, ExitCode) {
+        let mut view = certificates.view.subscribe();
+        let mut used = None;
+        loop {
+            let now = view.borrow_and_update().clone();
+            if let Some(pair) = now.client.as_ref().filter(|pair| used.as_ref() != Some(*pair)) {
+                match self.connections.set_identity(pair.certificate_pem.as_bytes(), pair.key_pem.as_bytes()) {
+                    Ok(()) => {
+                        tracing::info!(until = pair.not_after.0 / 1_000_000_000, "client certificate in use");
+                        if let Some(late) = self.late.as_ref().filter(|late| !late.is_provided()) {
+                            late.provide(Arc::new(self.connections.clone()));
+                        }
+                    }
+                    Err(error) => tracing::error!("the new client certificate cannot be used: {error}"),
+                }
+                used = Some(pair.clone());
+            }
+            if let Some(why) = &now.must_exit {
+                return (why.clone(), ExitCode::FAILURE);
+            }
+            if view.changed().await.is_err() {
+                // The wiring holds the sender: this daemon is on its way out.
+                return std::future::pending().await;
+            }
+        }
+    }
+}
