@@ -18,6 +18,8 @@ pub struct CallError {
     pub kind: CallErrorKind,
     /// The runtime's description (gRPC status message only), or ours.
     pub message: String,
+    /// gRPC status code as Go prints it, e.g. `NotFound`; empty: not the runtime's words.
+    pub code: String,
 }
 
 /// Class of a failed runtime call.
@@ -38,6 +40,21 @@ pub enum CallErrorKind {
 }
 
 impl CallError {
+    /// A failure that the runtime did not put into words.
+    #[must_use]
+    pub fn new(kind: CallErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), code: String::new() }
+    }
+
+    /// As a Go client prints it (`rpc error: code = NotFound desc = ...`), for texts that a kubelet writes in that form.
+    #[must_use]
+    pub fn go_text(&self) -> String {
+        if self.code.is_empty() {
+            return self.message.clone();
+        }
+        format!("rpc error: code = {} desc = {}", self.code, self.message)
+    }
+
     /// gRPC NotFound.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
@@ -51,7 +68,7 @@ impl From<AskError> for CallError {
             AskError::Timeout { .. } => CallErrorKind::Timeout,
             AskError::NotDelivered | AskError::Overloaded | AskError::Crashed => CallErrorKind::Lost,
         };
-        Self { kind, message: format!("runtime client: {e}") }
+        Self::new(kind, format!("runtime client: {e}"))
     }
 }
 

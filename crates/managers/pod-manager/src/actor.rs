@@ -282,6 +282,18 @@ impl PodManager {
             Some(row) if !model::pod::is_static(&pod) && !is_terminal(&pod) => {
                 Arc::new(Pod { status: Some((*row.status).clone()), ..(*pod).clone() })
             }
+            _ => self.with_mirror_status(pod),
+        }
+    }
+
+    /// A static pod that an earlier daemon left running goes on with what the API was told of it.
+    fn with_mirror_status(&self, pod: Arc<Pod>) -> Arc<Pod> {
+        let alive = || self.deps.runtime.view.pods.get(&model::pod::uid(&pod)).is_some_and(|row| row.pod.is_alive());
+        let mirror = self.mirrors.known.get(&model::pod::full_name(&pod));
+        match mirror.filter(|m| !is_terminal(m) && crate::mirror::is_mirror_of(m, &pod)) {
+            Some(mirror) if model::pod::is_static(&pod) && alive() => {
+                Arc::new(Pod { status: mirror.status.clone(), ..(*pod).clone() })
+            }
             _ => pod,
         }
     }

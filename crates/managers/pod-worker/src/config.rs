@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use container_config::{
-    ContainerInput, DnsInput, DnsSource, DnsWarning, EnvInput, HostsInput, ImageUser, NoObjects, ResolvConf,
-    ResolvedVolume, SandboxInput, VolumeSource, container_config, dns_config, environment, etc_hosts, host_name,
-    sandbox_config, sub_paths,
+    ContainerInput, DnsInput, DnsSource, DnsWarning, EnvInput, HostsInput, ImageUser, ResolvConf, ResolvedVolume,
+    SandboxInput, VolumeSource, container_config, dns_config, environment, etc_hosts, host_name, sandbox_config,
+    sub_paths,
 };
 use contract::image::EnsuredImage;
 use contract::volume::{MountedVolumes, PrepareSubPath};
@@ -105,7 +105,7 @@ impl Job {
 
     async fn dns_source(&self) -> Result<DnsSource, String> {
         let Some(path) = self.deps.config.resolv_conf.clone() else {
-            return Ok(DnsSource::Disabled { node_ips: self.deps.config.node.host_ips.clone() });
+            return Ok(DnsSource::Disabled { node_ips: self.host_ips() });
         };
         let shown = path.display().to_string();
         let bytes = self.on_host(move |fs| fs.read_file(&path, RESOLV_CONF_MAX)).await?;
@@ -117,12 +117,14 @@ impl Job {
     /// waiting message.
     pub(crate) async fn container_config(&self, w: &Wanted<'_>) -> Result<ContainerConfig, String> {
         let (pod, config) = (&*self.pod, &self.deps.config);
+        let node = self.node();
+        let (services, objects) = (self.services().await, self.env_objects(w.container).await);
         let env = environment(&EnvInput {
             pod,
             container: w.container,
-            node: &config.node,
-            services: Some(&[]),
-            objects: &NoObjects,
+            node: &node,
+            services: services.as_deref(),
+            objects: &objects,
             pod_ips: w.pod_ips,
         })
         .map_err(|e| e.to_string())?;
@@ -141,7 +143,7 @@ impl Job {
         container_config(&ContainerInput {
             pod,
             container: w.container,
-            node: &config.node,
+            node: &node,
             restart_count: w.restart_count,
             hash: pod_plan::hash::spec_hash(w.container),
             image_ref: &w.image.image_ref,
@@ -151,7 +153,7 @@ impl Job {
             sub_paths: &prepared,
             has_pod_ip: !w.pod_ips.is_empty(),
             termination_log: termination_log.as_deref(),
-            recursive_read_only: false,
+            recursive_read_only: self.recursive_read_only(w.observed),
             userns: None,
             volume_groups: &w.volumes.mounted.supplemental_groups,
             target: target.as_deref(),
@@ -189,7 +191,7 @@ impl Job {
 
     async fn write_etc_hosts(&self, pod_ips: &[IpAddr]) -> Result<(), String> {
         let pod = self.pod.clone();
-        let node = self.deps.config.node.clone();
+        let node = self.node();
         let ips = pod_ips.to_vec();
         self.on_host(move |fs| {
             let node_hosts = if model::pod::is_host_network(&pod) {

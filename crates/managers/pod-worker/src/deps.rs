@@ -9,10 +9,13 @@ use container_config::NodeSettings;
 use contract::cgroup::CgroupHandle;
 use contract::event::EventHandle;
 use contract::image::ImageHandle;
+use contract::node::NodeView;
+use contract::objects::ObjectHandle;
 use contract::pod_worker::WorkersView;
 use contract::probe::ProbeHandle;
 use contract::runtime::RuntimeHandle;
 use contract::status::StatusHandle;
+use contract::view::Published;
 use contract::volume::VolumeHandle;
 use ports::hook::HookHttp;
 use ports::host::HostFs;
@@ -60,6 +63,10 @@ pub struct Deps {
     pub probes: ProbeHandle,
     /// Handle.
     pub status: StatusHandle,
+    /// Handle.
+    pub objects: ObjectHandle,
+    /// The node: its addresses and allocatable resources replace those of [`Config::node`] once they are known.
+    pub node: Published<NodeView>,
     /// Handle.
     pub events: EventHandle,
     /// Pod files and logs.

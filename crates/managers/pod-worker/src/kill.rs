@@ -42,7 +42,7 @@ impl Job {
         let kills = running.iter().map(|c| self.kill_one(c, grace_s, &order, &stopped));
         let failures: Vec<String> = join_all(kills).await.into_iter().filter_map(Result::err).collect();
         if !failures.is_empty() {
-            return Err(Failure::new(format!("failed to \"KillContainer\": {}", failures.join(", "))));
+            return Err(Failure::new(aggregate(failures)));
         }
         let sandboxes = observed.sandboxes.iter().map(|s| s.id.clone()).collect();
         self.stop_sandboxes(sandboxes).await
@@ -72,7 +72,7 @@ impl Job {
         stopped.send_modify(|names| {
             names.insert(c.name.clone());
         });
-        outcome.map_err(|e| format!("container {}: {e}", c.name))
+        outcome.map_err(|e| container_failed(&c.name, &e))
     }
 
     /// Stops one container: event, preStop hook, turn, StopContainer.
@@ -161,14 +161,29 @@ impl Job {
             self.faults.hit("before StopPodSandbox").await;
             let stop = StopPodSandbox { uid: self.uid.clone(), sandbox: sandbox.clone() };
             if let Err(e) = self.call(|| self.deps.runtime.stop_pod_sandbox(stop.clone())).await {
-                failures.push(format!("sandbox {sandbox}: {e}"));
+                failures.push(format!(
+                    "failed to \"KillPodSandbox\" for {:?} with KillPodSandboxError: {:?}",
+                    self.uid.as_str(),
+                    e.go_text()
+                ));
             }
         }
         if failures.is_empty() {
             return Ok(());
         }
-        Err(Failure::new(format!("failed to \"KillPodSandbox\": {}", failures.join(", "))))
+        Err(Failure::new(aggregate(failures)))
     }
+}
+
+/// Why a container was not stopped, in a kubelet's words.
+pub(crate) fn container_failed(name: &str, e: &CallError) -> String {
+    format!("failed to \"KillContainer\" for {name:?} with KillContainerError: {:?}", e.go_text())
+}
+
+/// Several failures in brackets, one alone without.
+fn aggregate(mut failures: Vec<String>) -> String {
+    failures.dedup();
+    if failures.len() == 1 { failures.remove(0) } else { format!("[{}]", failures.join(", ")) }
 }
 
 fn whole_seconds(d: Duration) -> i64 {

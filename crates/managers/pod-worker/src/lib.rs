@@ -1,8 +1,8 @@
 //! PodWorker: one actor per pod UID that drives the pod to what is wanted.
 //!
 //! **Owns** where one pod is in its life, why its containers wait, and their crash back-off.
-//! **Asks** RuntimeClient, Image-, Volume-, Cgroup-, Probe-, StatusManager, EventRecorder. **Reads** the boards of runtime,
-//! probes and status.
+//! **Asks** RuntimeClient, Image-, Volume-, Cgroup-, Probe-, StatusManager, ObjectStore, EventRecorder. **Reads** the boards of
+//! runtime, probes, status and node.
 //! **Never** runs two steps at once; never starts a container once stopping has begun.
 //! **Lost on restart** is nothing that matters: phase, pod and kill request stand on the worker's board row, back-off in the
 //! journal, the rest in the runtime.
@@ -18,6 +18,8 @@ mod job;
 mod kill;
 pub mod machine;
 mod memo;
+mod node;
+mod objects;
 mod start;
 mod status;
 mod sync;

@@ -115,8 +115,9 @@ impl Machine {
         }
         if self.termination_requested {
             self.shorten_grace();
-            if self.phase == WorkerPhase::Waiting && self.pod.is_some() && !alive {
-                // Never started and not left over from an earlier life: nothing to stop, nothing to clean up.
+            if self.phase == WorkerPhase::Waiting && !self.granted && self.pod.is_some() && !alive {
+                // A static pod that was never started and is not left over from an earlier life: nothing to stop, nothing to
+                // clean up. A pod of the API goes the whole way, so that its object gets its last status.
                 self.phase = WorkerPhase::Finished;
                 return Told::Look;
             }

@@ -15,6 +15,8 @@ pub(crate) struct Memo {
     pub(crate) reasons: BTreeMap<String, WaitingReason>,
     /// Kept in the journal.
     pub(crate) record: Record,
+    /// ObjectStore follows what the pod names.
+    pub(crate) held: bool,
     /// The journal has this record.
     pub(crate) saved: bool,
     /// A manager died over an ask of the last step.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use contract::image::{EnsureImage, EnsuredImage};
 use contract::runtime::{CallErrorKind, CreateContainer, StartContainer};
 use cri_api::v1::PodSandboxConfig;
-use model::core::Container;
+use model::core::{Container, Secret};
 use model::event::EventType;
 use model::pod::ContainerKind;
 use model::runtime::PodObservation;
@@ -28,6 +28,7 @@ pub(crate) struct Site {
     pub(crate) sandbox_config: Arc<PodSandboxConfig>,
     pub(crate) pod_ips: Vec<IpAddr>,
     pub(crate) volumes: PodVolumes,
+    pub(crate) pull_secrets: Arc<[Arc<Secret>]>,
     pub(crate) observed: Arc<PodObservation>,
 }
 
@@ -164,7 +165,7 @@ impl Job {
             pull_policy: container.image_pull_policy.clone().unwrap_or_else(|| "IfNotPresent".to_owned()),
             sandbox_config: site.sandbox_config.clone(),
             runtime_handler: String::new(),
-            pull_secrets: Arc::default(),
+            pull_secrets: site.pull_secrets.clone(),
         };
         let mut signal = self.signal.clone();
         let asked = self.ask(&self.deps.images.ensure_image, ask, PULL_DEADLINE);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use contract::probe::{PodProbes, ProbeKind, ProbeVerdict};
-use contract::status::SetPodStatus;
+use contract::status::{SetPodStatus, StatusEntry};
 use model::core::PodStatus;
 use model::runtime::PodObservation;
 use pod_plan::{ProbeResult as Planned, ProbeResults};
@@ -65,7 +65,11 @@ impl Job {
     pub(crate) fn generate(&self, observed: &PodObservation, is_terminal: bool) -> PodStatus {
         let base = self.deps.status.view.get(&self.uid);
         let row = self.deps.probes.view.get(&self.uid);
-        let probes = row.map(|r| probe_facts(&r)).unwrap_or_default();
+        let probes = match row {
+            Some(row) => probe_facts(&row),
+            None => self.probes_to_come(base.as_deref(), observed),
+        };
+        let host_ips = self.host_ips();
         let info = self.deps.runtime.view.info.get();
         let mut status = pod_status::generate(&StatusInput {
             pod: &self.pod,
@@ -75,14 +79,39 @@ impl Job {
             probes: &probes,
             is_terminal,
             now: self.now(),
-            host_ips: &self.deps.config.node.host_ips,
+            host_ips: &host_ips,
             runtime_name: &info.name,
-            recursive_read_only: false,
+            recursive_read_only: self.recursive_read_only(observed),
         });
         if status.start_time.is_none() && self.memo.record.started_ns > 0 {
             status.start_time = self.memo.record.started_at().to_api();
         }
         status
+    }
+
+    /// Probes that ProbeManager has not taken up yet, as right after a start of the daemon: what was ready stays so, and what
+    /// was not does not become so for a moment. Of a static pod that nobody has a status of nothing is known; its containers
+    /// count as ready until ProbeManager has read what it knew of them.
+    fn probes_to_come(&self, base: Option<&StatusEntry>, observed: &PodObservation) -> ProbeFacts {
+        let known = base.map(|e| &*e.status).or(self.pod.status.as_ref());
+        let lists = known.into_iter().flat_map(|s| [&s.init_container_statuses, &s.container_statuses]);
+        let known: Vec<_> = lists.flatten().flatten().filter_map(|c| c.container_id.as_deref()).collect();
+        let is_static = model::pod::is_static(&self.pod);
+        let told_of = |name: &str| {
+            let Some(instance) = observed.container(name) else { return true };
+            !is_static || known.iter().any(|id| id.ends_with(instance.id.as_str()))
+        };
+        let mut facts = ProbeFacts::default();
+        let sidecars = model::pod::init_containers(&self.pod).iter().filter(|c| model::pod::is_sidecar(c));
+        for c in model::pod::regular_containers(&self.pod).iter().chain(sidecars).filter(|c| told_of(&c.name)) {
+            if c.startup_probe.is_some() {
+                facts.startup_probes.insert(c.name.clone());
+            }
+            if c.readiness_probe.is_some() {
+                facts.readiness_probes.insert(c.name.clone());
+            }
+        }
+        facts
     }
 
     /// Hands a status to StatusManager; it must get there before the step goes on.

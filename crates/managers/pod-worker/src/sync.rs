@@ -9,7 +9,7 @@ use contract::probe::StartProbes;
 use contract::runtime::{RunPodSandbox, StopContainer};
 use contract::volume::{MakePodDirs, MountVolumes, MountedVolumes};
 use cri_api::v1::{ImageSpec, PodSandboxConfig};
-use model::core::PodStatus;
+use model::core::{PodStatus, Secret};
 use model::event::EventType;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation};
 use model::{ContainerId, SandboxId};
@@ -51,8 +51,9 @@ impl Job {
     async fn sync_once(&mut self) -> Result<Synced, Failure> {
         self.faults.hit("before sync").await;
         let observed = self.observe(false).await.map_err(|e| {
-            self.event(EventType::Warning, "FailedSync", format!("error determining status: {e}"));
-            Failure::new(format!("error determining status: {e}"))
+            let message = format!("error determining status: {}", e.go_text());
+            self.event(EventType::Warning, "FailedSync", message.clone());
+            Failure::new(message)
         })?;
         // Marks of containers that are gone serve nobody.
         self.memo.record.failed_starts.retain(|id| observed.containers.iter().any(|c| c.id.as_str() == id));
@@ -75,6 +76,7 @@ impl Job {
         self.check_network()?;
         self.check_stop()?;
         let cgroup_parent = self.ensure_cgroup(&observed, &status).await?;
+        self.hold_objects().await;
         let mounted = self.prepare_volumes().await?;
         let probes = StartProbes { pod: self.pod.clone() };
         self.ask(&self.deps.probes.start_probes, probes, BOOKING)
@@ -217,8 +219,10 @@ impl Job {
             observed
         };
         let pod_ips = pod_ips(&self.generate(&fresh, false));
-        let images = self.image_volumes(&sandbox_config).await;
-        let site = Site { sandbox, sandbox_config, pod_ips, volumes: PodVolumes { mounted, images }, observed: fresh };
+        let pull_secrets = self.pull_secrets().await;
+        let images = self.image_volumes(&sandbox_config, &pull_secrets).await;
+        let volumes = PodVolumes { mounted, images };
+        let site = Site { sandbox, sandbox_config, pod_ips, volumes, pull_secrets, observed: fresh };
         self.start_all(plan, &site).await?;
         Ok(true)
     }
@@ -266,7 +270,7 @@ impl Job {
             grace_override: None,
         };
         let stopped = self.kill_container(&victim, None).await;
-        stopped.map_err(|e| Failure::new(format!("failed to \"KillContainer\" for {:?}: {e}", kill.name)))
+        stopped.map_err(|e| Failure::new(crate::kill::container_failed(&kill.name, &e)))
     }
 
     async fn remove_planned(&self, observed: &PodObservation, id: &ContainerId, logs: bool) -> Result<(), Failure> {
@@ -312,25 +316,19 @@ impl Job {
         status: &PodStatus,
     ) -> Result<SandboxId, Failure> {
         self.check_stop()?;
-        if let Some(class) =
-            self.pod.spec.as_ref().and_then(|s| s.runtime_class_name.as_deref()).filter(|c| !c.is_empty())
-        {
-            return Err(
-                self.sandbox_failed(&format!("failed to get sandbox runtime: RuntimeClass {class:?} not found"))
-            );
-        }
         let dir = self.pod_log_dir();
         self.on_host(move |fs| fs.create_dir(&dir, 0o755)).await.map_err(|e| self.sandbox_failed(&e))?;
+        let runtime_handler = self.runtime_handler().await.map_err(|e| self.sandbox_failed(&e.to_string()))?;
         tracing::debug!(uid = %self.uid, attempt = create.attempt, "creating the sandbox");
         self.faults.hit("before RunPodSandbox").await;
-        let ask = RunPodSandbox { uid: self.uid.clone(), config, runtime_handler: String::new() };
+        let ask = RunPodSandbox { uid: self.uid.clone(), config, runtime_handler };
         let ran = self.deps.runtime.run_pod_sandbox(ask).await;
         self.faults.hit("after RunPodSandbox").await;
         let id = ran.map_err(|e| {
             if self.got_lost(&e) {
                 return Failure { message: e.to_string(), retry: Retry::Now };
             }
-            self.sandbox_failed(&e.to_string())
+            self.sandbox_failed(&e.go_text())
         })?;
         let ready = pod_status::patch::sandbox_ready(status, self.now());
         self.publish(ready).await?;
@@ -341,6 +339,7 @@ impl Job {
     async fn image_volumes(
         &self,
         sandbox_config: &Arc<PodSandboxConfig>,
+        pull_secrets: &Arc<[Arc<Secret>]>,
     ) -> BTreeMap<String, Result<ImageSpec, (String, String)>> {
         let mut out = BTreeMap::new();
         for volume in self.pod.spec.iter().flat_map(|s| s.volumes.iter().flatten()) {
@@ -353,7 +352,7 @@ impl Job {
                 pull_policy: image.pull_policy.clone().unwrap_or_else(|| "IfNotPresent".to_owned()),
                 sandbox_config: sandbox_config.clone(),
                 runtime_handler: String::new(),
-                pull_secrets: Arc::default(),
+                pull_secrets: pull_secrets.clone(),
             };
             let answer = self.ask(&self.deps.images.ensure_image, ask, IMAGE_PULL_DEADLINE).await;
             let resolved = match answer.map_err(Into::into).and_then(|r| r) {

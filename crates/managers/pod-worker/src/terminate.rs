@@ -10,6 +10,7 @@ use model::core::{Pod, PodStatus};
 use model::event::EventType;
 use model::runtime::{ContainerState, PodObservation};
 use pod_plan::grace::stop_seconds;
+use pod_status::patch::Disruption;
 use std::time::Duration;
 
 use crate::job::{BOOKING, Failure, HOST_WORK, Job};
@@ -24,8 +25,9 @@ impl Job {
         // Nothing is started any more, so nothing waits: the status tells how containers really ended.
         self.memo.reasons.clear();
         let observed = self.observe(false).await.map_err(|e| {
-            self.event(EventType::Warning, "FailedSync", format!("error determining status: {e}"));
-            Failure::new(format!("error determining status: {e}"))
+            let message = format!("error determining status: {}", e.go_text());
+            self.event(EventType::Warning, "FailedSync", message.clone());
+            Failure::new(message)
         })?;
         let status = self.ended(self.generate(&observed, false), &reason);
         self.publish(status).await?;
@@ -45,10 +47,20 @@ impl Job {
     }
 
     fn ended(&self, mut status: PodStatus, reason: &Option<(String, String)>) -> PodStatus {
-        if let Some((reason, message)) = reason {
-            status.phase = Some("Failed".to_owned());
-            status.reason = Some(reason.clone());
-            status.message = Some(message.clone());
+        let Some((reason, message)) = reason else { return status };
+        let why = match reason.as_str() {
+            "Evicted" => Some(Disruption::Evicted(message.clone())),
+            "Preempting" => Some(Disruption::Preempted),
+            "Terminated" => Some(Disruption::NodeShutdown),
+            _ => None,
+        };
+        match why {
+            Some(why) => pod_status::patch::disrupt(&mut status, &why, self.now()),
+            None => {
+                status.phase = Some("Failed".to_owned());
+                status.reason = Some(reason.clone());
+                status.message = Some(message.clone());
+            }
         }
         status
     }

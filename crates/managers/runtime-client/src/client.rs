@@ -161,5 +161,5 @@ fn call_error(e: RuntimeError) -> CallError {
         RuntimeCode::Unavailable => CallErrorKind::Unavailable,
         _ => CallErrorKind::Failed,
     };
-    CallError { kind, message: e.message }
+    CallError { kind, message: e.message, code: e.code.as_str().to_owned() }
 }

@@ -79,6 +79,8 @@ fn deps(world: &World<'_>) -> Deps {
         cgroups: h.cgroups.clone(),
         probes: h.probes.clone(),
         status: h.status.clone(),
+        objects: h.objects.clone(),
+        node: h.node.view.clone(),
         events: h.events.clone(),
         fs: outside.fs.clone(),
         http: outside.http.clone(),

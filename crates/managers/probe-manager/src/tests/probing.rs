@@ -200,7 +200,7 @@ fn an_error_is_tried_three_times_and_counts_as_nothing() {
                 ..container("m")
             }],
         );
-        let gone = CallError { kind: CallErrorKind::NotFound, message: "task c1 not found".into() };
+        let gone = CallError::new(CallErrorKind::NotFound, "task c1 not found");
         bed.execs.lock().unwrap().answers.insert("c1".into(), Err(gone));
         bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
         bed.start(&p).await;
@@ -222,7 +222,7 @@ fn an_exec_that_times_out_is_a_failure() {
         let bed = Bed::new(kernel);
         let probe = Probe { failure_threshold: Some(1), ..every(10) };
         let p = pod("u1", vec![Container { liveness_probe: exec(&["sleep", "9"], probe), ..container("m") }]);
-        let slow = CallError { kind: CallErrorKind::Timeout, message: "deadline".into() };
+        let slow = CallError::new(CallErrorKind::Timeout, "deadline");
         bed.execs.lock().unwrap().answers.insert("c1".into(), Err(slow));
         bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
         bed.start(&p).await;

@@ -353,7 +353,7 @@ impl Handler<ObservePod> for RuntimeClient {
             Ok(Err(e)) => Err(e),
             Err(_) => {
                 let message = "the look at the pod was given up".to_owned();
-                Err(CallError { kind: CallErrorKind::Lost, message })
+                Err(CallError::new(CallErrorKind::Lost, message))
             }
         })
     }

@@ -140,7 +140,7 @@ impl RuntimeClient {
         }
         if failed {
             let message = format!("cannot look at pod {uid}");
-            run.failed.get_or_insert(CallError { kind: CallErrorKind::Failed, message });
+            run.failed.get_or_insert(CallError::new(CallErrorKind::Failed, message));
         }
         if run.open.is_empty() {
             self.finish_relist(ctx);
@@ -204,7 +204,7 @@ impl Handler<Relist> for RuntimeClient {
         let (tx, rx) = oneshot::channel();
         self.relisting.waiting.push(tx);
         self.relist(ctx);
-        let lost = || CallError { kind: CallErrorKind::Lost, message: "the relist was given up".to_owned() };
+        let lost = || CallError::new(CallErrorKind::Lost, "the relist was given up");
         Deferred::new(async move { rx.await.unwrap_or_else(|_| Err(lost())) })
     }
 }

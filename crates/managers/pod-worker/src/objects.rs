@@ -1,0 +1,104 @@
+//! What a pod needs of the API server: configMaps and secrets for its environment, pull secrets, services, its class.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use container_config::env::{ObjectKind, referenced_objects};
+use container_config::{LookupError, ObjectMap};
+use contract::objects::{FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServices, HoldObjects, ObjectError};
+use futures::future::join_all;
+use model::core::{Container, Secret, Service};
+use model::event::EventType;
+
+use crate::job::{BOOKING, Job};
+
+/// ObjectStore answers within a second, or says why not.
+const FETCH: Duration = Duration::from_secs(30);
+
+impl Job {
+    /// ObjectStore follows what the pod names from before it is asked. PodManager has said so already; a word may get lost.
+    pub(crate) async fn hold_objects(&mut self) {
+        if self.memo.held || model::pod::is_static(&self.pod) {
+            return;
+        }
+        let hold = HoldObjects { pod: self.pod.clone() };
+        match self.ask(&self.deps.objects.hold, hold, BOOKING).await {
+            Ok(()) => self.memo.held = true,
+            Err(e) => tracing::warn!(uid = %self.uid, error = %e, "objects of the pod are not followed"),
+        }
+    }
+
+    /// ConfigMaps and secrets that the environment of a container names, or why they cannot be had.
+    pub(crate) async fn env_objects(&self, container: &Container) -> ObjectMap {
+        let mut out = ObjectMap::default();
+        for (kind, name) in referenced_objects(container) {
+            match kind {
+                ObjectKind::ConfigMap => {
+                    let namespace = model::pod::namespace(&self.pod).to_owned();
+                    let ask = FetchConfigMap { namespace, name: name.clone() };
+                    let answer = self.ask(&self.deps.objects.config_map, ask, FETCH).await;
+                    let found = answer.map_err(Into::into).and_then(|r| r).map_err(lookup);
+                    out.config_maps.insert(name, found.map(Arc::unwrap_or_clone));
+                }
+                ObjectKind::Secret => {
+                    let found = self.secret(&name).await.map_err(lookup);
+                    out.secrets.insert(name, found.map(Arc::unwrap_or_clone));
+                }
+            }
+        }
+        out
+    }
+
+    async fn secret(&self, name: &str) -> Result<Arc<Secret>, ObjectError> {
+        let ask = FetchSecret { namespace: model::pod::namespace(&self.pod).to_owned(), name: name.to_owned() };
+        self.ask(&self.deps.objects.secret, ask, FETCH).await.map_err(Into::into).and_then(|r| r)
+    }
+
+    /// Services that the environment may name; `None`: not read yet.
+    pub(crate) async fn services(&self) -> Option<Vec<Service>> {
+        let ask = FetchServices { namespace: model::pod::namespace(&self.pod).to_owned() };
+        match self.ask(&self.deps.objects.services, ask, FETCH).await {
+            Ok(Ok(services)) => Some(services.iter().map(|s| (**s).clone()).collect()),
+            Ok(Err(_)) | Err(_) => None,
+        }
+    }
+
+    /// The pod's pull secrets that can be read, in order. A missing one is told of, and may not be needed.
+    pub(crate) async fn pull_secrets(&self) -> Arc<[Arc<Secret>]> {
+        let listed = self.pod.spec.iter().flat_map(|s| s.image_pull_secrets.iter().flatten());
+        let names: Vec<&str> = listed.map(|r| r.name.as_str()).filter(|name| !name.is_empty()).collect();
+        let answers = join_all(names.iter().map(|name| self.secret(name))).await;
+        let (mut found, mut missing) = (Vec::new(), Vec::new());
+        for (name, answer) in names.into_iter().zip(answers) {
+            match answer {
+                Ok(secret) => found.push(secret),
+                Err(e) => {
+                    tracing::warn!(uid = %self.uid, secret = name, error = %e, "pull secret cannot be read");
+                    missing.push(name);
+                }
+            }
+        }
+        if !missing.is_empty() {
+            let text = format!(
+                "Unable to retrieve some image pull secrets ({}); attempting to pull the image may not succeed.",
+                missing.join(", ")
+            );
+            self.event(EventType::Warning, "FailedToRetrieveImagePullSecret", text);
+        }
+        found.into()
+    }
+
+    /// Handler of the pod's runtime class; empty: the default one.
+    pub(crate) async fn runtime_handler(&self) -> Result<String, ObjectError> {
+        let class = self.pod.spec.as_ref().and_then(|s| s.runtime_class_name.as_deref()).unwrap_or_default();
+        if class.is_empty() {
+            return Ok(String::new());
+        }
+        let ask = FetchRuntimeClass { name: class.to_owned() };
+        self.ask(&self.deps.objects.runtime_class, ask, FETCH).await.map_err(Into::into).and_then(|r| r)
+    }
+}
+
+fn lookup(e: ObjectError) -> LookupError {
+    if e.is_not_found() { LookupError::NotFound } else { LookupError::Failed(e.to_string()) }
+}
