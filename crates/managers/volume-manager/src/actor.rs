@@ -1,43 +1,49 @@
 //! The actor: which pods want their volumes, and the order of work on each.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use actor::{Actor, Clock, Ctx, Deferred, FaultHandle, Handler, on_pool, supervised};
+use actor::{Actor, Clock, Ctx, Deferred, FaultHandle, Handler, SpawnHandle, on_pool, supervised};
 use contract::event::EventHandle;
+use contract::objects::ObjectHandle;
 use contract::view::Board;
 use contract::volume::{
     MakePodDirs, MountVolumes, MountedVolumes, PodVolumes, PrepareSubPath, RemovePodDir, UnmountVolumes, VolumeError,
 };
 use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
-use model::{PodUid, pod};
+use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
+use model::{PodUid, Timestamp, pod};
 use ports::host::{HostFs, Mounter};
 
-use crate::layout::{PodLayout, pods};
-
 use crate::Serial;
-use crate::set_up::{self, Failed};
+use crate::fetch;
+use crate::layout::{PodLayout, pods};
+use crate::ledger::{Ledger, Seen, Wish};
+use crate::projected::Content;
+use crate::refresh::Occasion;
+use crate::set_up::{self, Failed, Outcome};
 use crate::tear_down::{self, Proof};
 use crate::{sub_path, wanted};
 
 /// How long a pod waits for its volumes before its worker hears of it.
 const WAIT: Duration = Duration::from_secs(123);
 /// First pause between tries; doubled for each further one.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(500);
 /// How often the directories are looked at without an occasion.
 const RESCAN: Duration = Duration::from_secs(60);
 
 /// Settings.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Config {
     /// Root directory of the node, `/var/lib/kubelet` for a kubelet.
     pub root_dir: PathBuf,
     /// Memory that pods may use together, in bytes: the ceiling of a tmpfs. Not positive: none.
     pub memory_allocatable_bytes: i64,
+    /// Allocatable resources of the node: stand in for absent limits in downwardAPI files.
+    pub allocatable: BTreeMap<String, ApiQuantity>,
 }
 
 /// What VolumeManager works with.
@@ -51,8 +57,12 @@ pub struct Deps {
     pub view: Board<PodUid, PodVolumes>,
     /// Events of pods.
     pub events: EventHandle,
+    /// ConfigMaps, Secrets, tokens; unconnected on a node without API server.
+    pub objects: ObjectHandle,
     /// Order among the effects on one pod.
     pub serial: Serial,
+    /// Pods that want their volumes, made once for the life of the node.
+    pub ledger: Ledger,
 }
 
 impl std::fmt::Debug for Deps {
@@ -64,16 +74,38 @@ impl std::fmt::Debug for Deps {
 /// The actor.
 #[derive(Debug)]
 pub struct VolumeManager {
-    tools: Tools,
-    /// Pods whose volumes are to be set up; cleared when they are to go, so that a late try makes nothing anew.
-    wanted: BTreeMap<PodUid, Arc<AtomicBool>>,
+    pub(crate) tools: Tools,
+    /// Pods whose volumes are being brought in line.
+    pub(crate) refreshing: BTreeSet<PodUid>,
+    /// When to look at a pod's volumes without an occasion: a token ends, or a try failed.
+    pub(crate) timers: BTreeMap<PodUid, SpawnHandle>,
 }
 
 /// What a piece of work holds.
 #[derive(Clone, Debug)]
-struct Tools {
-    config: Arc<Config>,
-    deps: Arc<Deps>,
+pub(crate) struct Tools {
+    pub(crate) config: Arc<Config>,
+    pub(crate) deps: Arc<Deps>,
+}
+
+/// What a try takes from its actor.
+#[derive(Debug)]
+pub(crate) struct Moment {
+    pub clock: Clock,
+    pub faults: FaultHandle,
+    pub random: u32,
+}
+
+/// One try on all volumes of a pod.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    /// The pod that it was made for.
+    pub pod: Arc<Pod>,
+    pub outcome: Outcome,
+    /// What went into it.
+    pub seen: Seen,
+    /// When a token is to be asked for anew.
+    pub due: Option<Timestamp>,
 }
 
 impl Actor for VolumeManager {
@@ -82,6 +114,7 @@ impl Actor for VolumeManager {
     fn started(&mut self, ctx: &mut Ctx<Self>) {
         self.rescan(ctx);
         ctx.every(RESCAN, |act, ctx| act.rescan(ctx));
+        self.follow_objects(ctx);
     }
 }
 supervised!(VolumeManager);
@@ -90,7 +123,7 @@ impl VolumeManager {
     /// A fresh instance; what is there is read from the root directory when it starts.
     #[must_use]
     pub fn new(config: Arc<Config>, deps: Arc<Deps>) -> Self {
-        Self { tools: Tools { config, deps }, wanted: BTreeMap::new() }
+        Self { tools: Tools { config, deps }, refreshing: BTreeSet::new(), timers: BTreeMap::new() }
     }
 
     /// Brings the board in line with the root directory.
@@ -120,10 +153,13 @@ impl VolumeManager {
     }
 
     /// The pod's volumes are to go: tries under way end without making anything.
-    fn forget(&mut self, uid: &PodUid) {
-        if let Some(flag) = self.wanted.remove(uid) {
-            flag.store(false, Ordering::Release);
-        }
+    fn forget(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) {
+        self.tools.deps.ledger.forget(uid);
+        self.disarm(uid, ctx);
+    }
+
+    pub(crate) fn moment(ctx: &mut Ctx<Self>) -> Moment {
+        Moment { clock: ctx.clock().clone(), faults: ctx.faults(), random: ctx.rng().u32(..) }
     }
 
     /// One piece of work on a pod, between two fault points.
@@ -179,7 +215,7 @@ impl Tools {
         self.deps.view.get(uid)?.error.clone()
     }
 
-    fn tell(&self, pod: &Pod, failed: &Failed) {
+    pub(crate) fn tell(&self, pod: &Pod, failed: &Failed) {
         let object = EventObject::Pod {
             namespace: pod::namespace(pod).to_owned(),
             name: pod::name(pod).to_owned(),
@@ -190,40 +226,68 @@ impl Tools {
         self.deps.events.emit(NodeEvent { kind: EventType::Warning, reason: "FailedMount", message, object });
     }
 
+    /// One try: fetches, then writes in the pod's turn. `None` when the pod wants nothing any more.
+    pub(crate) async fn attempt(&self, uid: &PodUid, wish: &Wish, moment: &Moment) -> Option<Attempt> {
+        let _turn = wish.turn.lock().await;
+        let pod = self.deps.ledger.get(uid)?.pod;
+        let needs = fetch::needs(&pod);
+        // Before the fetch: what changes meanwhile is seen to be newer.
+        let seen = fetch::versions(&self.deps.objects.view, fetch::refs(&pod, &needs));
+        let (fetched, due) = fetch::all(&self.deps.objects, &pod, &needs).await;
+        let content = Content { fetched, now: Timestamp(moment.clock.unix_nanos()), random: moment.random };
+        let (tools, wants, of) = (self.clone(), wish.clone(), pod.clone());
+        let out = self.deps.serial.run(uid, move || {
+            // Asked again inside of the pod's turn: an unmount may have come first.
+            wants.is_live().then(|| {
+                let out = set_up::all(&tools.deps, &tools.config, &of, &content);
+                let troubles: Vec<Failed> = out.failed.iter().chain(&out.stale).cloned().collect();
+                tools.show(&pod::uid(&of), (!troubles.is_empty()).then(|| describe(&troubles)));
+                out
+            })
+        });
+        out.await.map(|outcome| Attempt { pod, outcome, seen, due })
+    }
+
     /// Tries until all volumes are in place, one cannot be had, time is up, or nobody wants them any more.
-    async fn mount(self, pod: Arc<Pod>, still: Arc<AtomicBool>, clock: Clock, faults: FaultHandle) -> Mounted {
-        let began = clock.now();
+    async fn mount(self, pod: Arc<Pod>, wish: Wish, mut moment: Moment) -> (Mounted, Option<Attempt>) {
+        let began = moment.clock.now();
         let mut pause = FIRST_PAUSE;
         loop {
-            faults.hit("mount").await;
-            let (tools, wants, of) = (self.clone(), still.clone(), pod.clone());
-            let uid = pod::uid(&pod);
-            let out = self.deps.serial.run(&uid, move || {
-                // Asked again inside of the pod's turn: an unmount may have come first.
-                wants.load(Ordering::Acquire).then(|| {
-                    let out = set_up::all(&tools.deps, &tools.config, &of);
-                    let error = out.as_ref().err().map(|f| describe(f));
-                    tools.show(&pod::uid(&of), error);
-                    out
-                })
-            });
-            let out = out.await;
-            faults.hit("mounted").await;
-            let failed = match out {
-                None => return Err(VolumeError { message: "the pod no longer wants its volumes".to_owned() }),
-                Some(Ok(volumes)) => return Ok(Arc::new(volumes)),
-                Some(Err(failed)) => failed,
+            moment.faults.hit("mount").await;
+            let out = self.attempt(&pod::uid(&pod), &wish, &moment).await;
+            moment.faults.hit("mounted").await;
+            moment.random = moment.random.wrapping_add(1);
+            let Some(attempt) = out else {
+                return (Err(VolumeError { message: "the pod no longer wants its volumes".to_owned() }), None);
             };
+            let failed = &attempt.outcome.failed;
+            if failed.is_empty() {
+                return (Ok(Arc::new(attempt.outcome.done.clone())), Some(attempt));
+            }
             let hopeless: Vec<Failed> = failed.iter().filter(|f| f.hopeless).cloned().collect();
             if !hopeless.is_empty() {
-                return Err(not_mounted(&failed, &hopeless, &describe(&hopeless)));
+                return (Err(not_mounted(failed, &hopeless, &describe(&hopeless))), None);
             }
             failed.iter().for_each(|f| self.tell(&pod, f));
-            if clock.now().saturating_duration_since(began) + pause > WAIT {
-                return Err(not_mounted(&failed, &[], &describe(&failed)));
+            if moment.clock.now().saturating_duration_since(began) + pause > WAIT {
+                return (Err(not_mounted(failed, &[], &describe(failed))), None);
             }
-            clock.sleep(pause).await;
-            pause *= 2;
+            tokio::select! {
+                () = moment.clock.sleep(pause) => pause *= 2,
+                // What was missing may have come.
+                () = self.objects_changed(&attempt.seen) => {}
+            }
+        }
+    }
+
+    /// Waits until an object is known in another version than these.
+    async fn objects_changed(&self, seen: &Seen) {
+        let board = &self.deps.objects.view;
+        let mut changes = board.changes();
+        while fetch::versions(board, seen.keys().cloned()) == *seen {
+            if changes.changed().await.is_err() {
+                return std::future::pending().await;
+            }
         }
     }
 }
@@ -259,9 +323,14 @@ impl Handler<MountVolumes> for VolumeManager {
         if wanted::used_volumes(&pod).is_empty() {
             return Deferred::ready(Ok(Arc::default()));
         }
-        let fresh = || Arc::new(AtomicBool::new(true));
-        let still = self.wanted.entry(pod::uid(&pod)).or_insert_with(fresh).clone();
-        Deferred::new(self.tools.clone().mount(pod, still, ctx.clock().clone(), ctx.faults()))
+        let wish = self.tools.deps.ledger.want(&pod);
+        let (moment, wanted_by) = (Self::moment(ctx), wish.clone());
+        Deferred::then(self.tools.clone().mount(pod, wish, moment), move |this: &mut Self, (answer, attempt), ctx| {
+            if let Some(attempt) = attempt {
+                this.note(&wanted_by, &attempt, Occasion::Asked, ctx);
+            }
+            answer
+        })
     }
 }
 
@@ -269,10 +338,10 @@ impl Handler<PrepareSubPath> for VolumeManager {
     type Result = Deferred<Self, Result<PathBuf, VolumeError>>;
 
     fn handle(&mut self, ask: PrepareSubPath, ctx: &mut Ctx<Self>) -> Self::Result {
-        let still = self.wanted.get(&ask.uid).cloned();
+        let wish = self.tools.deps.ledger.wish(&ask.uid);
         let uid = ask.uid.clone();
         self.work(&uid, ["sub-path", "sub-path-done"], ctx.faults(), move |tools, _| {
-            if still.is_some_and(|s| !s.load(Ordering::Acquire)) {
+            if wish.is_some_and(|w| !w.is_live()) {
                 return Err(VolumeError { message: "the pod no longer wants its volumes".to_owned() });
             }
             sub_path::prepare(&tools.deps, &tools.config, &ask)
@@ -284,7 +353,7 @@ impl Handler<UnmountVolumes> for VolumeManager {
     type Result = Deferred<Self, Result<(), VolumeError>>;
 
     fn handle(&mut self, UnmountVolumes { uid }: UnmountVolumes, ctx: &mut Ctx<Self>) -> Self::Result {
-        self.forget(&uid);
+        self.forget(&uid, ctx);
         self.work(&uid, ["unmount", "unmounted"], ctx.faults(), |tools, layout| {
             tear_down::volumes_of(&tools.deps, layout, Proof::Ended).map_err(|e| {
                 let left = tear_down::present(&*tools.deps.fs, layout).unwrap_or_default();
@@ -298,7 +367,7 @@ impl Handler<RemovePodDir> for VolumeManager {
     type Result = Deferred<Self, Result<(), VolumeError>>;
 
     fn handle(&mut self, RemovePodDir { uid }: RemovePodDir, ctx: &mut Ctx<Self>) -> Self::Result {
-        self.forget(&uid);
+        self.forget(&uid, ctx);
         self.work(&uid, ["remove-dir", "removed-dir"], ctx.faults(), |tools, layout| {
             tear_down::pod_dir(&tools.deps, layout).map_err(|message| VolumeError { message })
         })

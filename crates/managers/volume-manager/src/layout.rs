@@ -7,9 +7,16 @@ use model::PodUid;
 
 /// Directory name of emptyDir volumes.
 pub(crate) const EMPTY_DIR: &str = "kubernetes.io~empty-dir";
-/// Directory names of the kinds that a kubelet keeps inside of an emptyDir.
-pub(crate) const WRAPPED: [&str; 4] =
-    ["kubernetes.io~configmap", "kubernetes.io~secret", "kubernetes.io~projected", "kubernetes.io~downward-api"];
+/// Directory name of configMap volumes.
+pub(crate) const CONFIG_MAP: &str = "kubernetes.io~configmap";
+/// Directory name of secret volumes.
+pub(crate) const SECRET: &str = "kubernetes.io~secret";
+/// Directory name of projected volumes.
+pub(crate) const PROJECTED: &str = "kubernetes.io~projected";
+/// Directory name of downwardAPI volumes.
+pub(crate) const DOWNWARD_API: &str = "kubernetes.io~downward-api";
+/// The kinds that are kept inside of an emptyDir.
+pub(crate) const WRAPPED: [&str; 4] = [CONFIG_MAP, SECRET, PROJECTED, DOWNWARD_API];
 
 /// Mode of every directory that only this node looks into.
 pub(crate) const PRIVATE: u32 = 0o750;

@@ -8,7 +8,7 @@ use crate::actor::{Config, Deps};
 use crate::layout::{PRIVATE, PodLayout};
 use crate::set_up::text;
 
-/// Makes the path inside of the volume if it is missing and binds it to a place that no container can redirect. Blocks.
+/// Makes the path inside of the volume if it is missing (also in one that pods cannot write to, as a kubelet does) and binds it to a place that no container can redirect. Blocks.
 /// Answers are vague on purpose: a pod must not learn about the host from them; the log has the rest.
 pub(crate) fn prepare(deps: &Deps, config: &Config, ask: &PrepareSubPath) -> Result<PathBuf, VolumeError> {
     let vague = |what: &str, cause: String| {
@@ -25,9 +25,6 @@ pub(crate) fn prepare(deps: &Deps, config: &Config, ask: &PrepareSubPath) -> Res
     let there = deps.fs.stat(&ask.volume_path.join(inside));
     if matches!(there, Ok(None)) {
         let failed = "failed to create subPath directory";
-        if ask.read_only {
-            return Err(vague(failed, "the volume is read-only".to_owned()));
-        }
         let root = deps.fs.stat(&ask.volume_path).map_err(|e| vague(failed, text(&e)))?;
         let mode = root.map_or(PRIVATE, |s| s.mode);
         deps.fs.create_dir_within(&ask.volume_path, inside, mode).map_err(|e| vague(failed, text(&e)))?;

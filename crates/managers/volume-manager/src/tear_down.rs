@@ -56,7 +56,8 @@ pub(crate) fn volumes_of(deps: &Deps, layout: &PodLayout, proof: Proof) -> Resul
     result
 }
 
-fn one(deps: &Deps, layout: &PodLayout, volume: (&str, &str), proof: Proof) -> Result<(), String> {
+/// Tears one volume down, by its kind's directory and its name.
+pub(crate) fn one(deps: &Deps, layout: &PodLayout, volume: (&str, &str), proof: Proof) -> Result<(), String> {
     let (plugin, name) = volume;
     let (fs, mounts) = (&*deps.fs, &*deps.mounts);
     let failed = |e: HostError| text(&e);

@@ -1,5 +1,7 @@
 mod fake;
 mod life;
+mod live_updates;
+mod projected;
 mod set_up;
 mod tables;
 mod tear_down;

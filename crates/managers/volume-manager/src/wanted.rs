@@ -7,6 +7,8 @@ use model::pod;
 use model::quantity::Quantity;
 use model::resources::{self, HUGEPAGES_PREFIX, MEMORY, ResourceList};
 
+use crate::layout::{CONFIG_MAP, DOWNWARD_API, PROJECTED, SECRET};
+
 /// What to do for one volume.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
@@ -18,6 +20,13 @@ pub(crate) enum Kind {
         path: String,
         /// `type`, may be empty.
         check: String,
+    },
+    /// Files made of API objects.
+    Projected {
+        /// Directory name of the kind.
+        plugin: &'static str,
+        /// What holds the files: those that may be secret never touch the disk.
+        medium: Medium,
     },
     /// The image manager pulls it, the runtime mounts it.
     Image,
@@ -60,16 +69,22 @@ fn kind(pod: &Pod, v: &Volume) -> Kind {
     if v.image.is_some() {
         return Kind::Image;
     }
+    for (there, plugin, medium) in [
+        (v.config_map.is_some(), CONFIG_MAP, Medium::Disk),
+        (v.secret.is_some(), SECRET, Medium::Memory),
+        (v.projected.is_some(), PROJECTED, Medium::Memory),
+        (v.downward_api.is_some(), DOWNWARD_API, Medium::Memory),
+    ] {
+        if there {
+            return Kind::Projected { plugin, medium };
+        }
+    }
     // A volume without a source is an emptyDir: the API's default.
     other_kind(v).map_or(Kind::EmptyDir(Medium::Disk), Kind::Unsupported)
 }
 
 fn other_kind(v: &Volume) -> Option<&'static str> {
     let kinds = [
-        (v.config_map.is_some(), "configMap"),
-        (v.secret.is_some(), "secret"),
-        (v.projected.is_some(), "projected"),
-        (v.downward_api.is_some(), "downwardAPI"),
         (v.persistent_volume_claim.is_some(), "persistentVolumeClaim"),
         (v.ephemeral.is_some(), "ephemeral"),
         (v.csi.is_some(), "csi"),

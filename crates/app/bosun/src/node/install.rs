@@ -190,14 +190,19 @@ pub(super) fn config_sources(seat: &Seat<'_>) {
 
 pub(super) fn volume_manager(seat: &Seat<'_>) {
     let memory = seat.machine.allocatable.get(model::resources::MEMORY).map_or(0, |q| q.value());
-    let config =
-        Arc::new(volume_manager::Config { root_dir: seat.settings.root_dir.clone(), memory_allocatable_bytes: memory });
+    let config = Arc::new(volume_manager::Config {
+        root_dir: seat.settings.root_dir.clone(),
+        memory_allocatable_bytes: memory,
+        allocatable: seat.machine.allocatable.iter().map(|(k, q)| (k.clone(), q.to_api())).collect(),
+    });
     let deps = Arc::new(volume_manager::Deps {
         fs: seat.outside.fs.clone(),
         mounts: seat.outside.mounter.clone(),
         view: seat.handles.volumes.view.clone(),
         events: seat.handles.events.clone(),
+        objects: seat.handles.objects.clone(),
         serial: volume_manager::Serial::default(),
+        ledger: volume_manager::Ledger::default(),
     });
     let a = seat.spawn("volume-manager", move |_| volume_manager::VolumeManager::new(config.clone(), deps.clone()));
     seat.handles.volumes.connect(&a);

@@ -9,16 +9,22 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use actor::{Actor, ActorRef, Ctx, Handler, Kernel, Spec, supervised};
 use contract::event::{EventHandle, RecordEvent};
+use contract::objects::{
+    FetchConfigMap, FetchSecret, FetchToken, ObjectError, ObjectHandle, ObjectKind, ObjectRef, ObjectVersion, Token,
+};
+use contract::view::Board;
 use contract::volume::{MountedVolumes, VolumeError, VolumeHandle};
-use model::PodUid;
-use model::core::Pod;
+use model::core::{ConfigMap, Pod, Secret};
+use model::{PodUid, Timestamp};
 use ports::host::{
     DirEntry, FileKind, FileStat, FsStat, HUGETLBFS_MAGIC, HostError, HostFs, HostResult, MemoryMount, MountEntry,
     Mounter, TMPFS_MAGIC,
 };
 use serde_json::{Value, json};
 
-use crate::{Config, Deps, Serial, VolumeManager};
+use crate::projected::Content;
+use crate::set_up::{self, Failed};
+use crate::{Config, Deps, Ledger, Serial, VolumeManager};
 
 pub(super) struct FakeHost {
     dir: tempfile::TempDir,
@@ -31,6 +37,7 @@ struct World {
     mounts: BTreeMap<PathBuf, i64>,
     tmpfs_sizes: BTreeMap<PathBuf, Option<u64>>,
     groups: BTreeMap<PathBuf, u32>,
+    owners: BTreeMap<PathBuf, u32>,
     failing: BTreeSet<(&'static str, String)>,
     /// Making directories with this in their path waits.
     hanging: Option<String>,
@@ -88,6 +95,10 @@ impl FakeHost {
 
     pub(super) fn group(&self, path: &Path) -> Option<u32> {
         self.world.lock().unwrap().groups.get(path).copied()
+    }
+
+    pub(super) fn owner(&self, path: &Path) -> Option<u32> {
+        self.world.lock().unwrap().owners.get(path).copied()
     }
 
     pub(super) fn mode(&self, path: &Path) -> u32 {
@@ -199,6 +210,7 @@ impl HostFs for FakeHost {
         at("remove", path, absent_is_fine(gone))
     }
     fn symlink(&self, target: &Path, link: &Path) -> HostResult<()> {
+        drop(self.enter("symlink", link)?);
         at("symlink", link, std::os::unix::fs::symlink(target, link))
     }
     fn read_link(&self, path: &Path) -> HostResult<PathBuf> {
@@ -207,8 +219,9 @@ impl HostFs for FakeHost {
     fn rename(&self, from: &Path, to: &Path) -> HostResult<()> {
         at("rename", from, fs::rename(from, to))
     }
-    fn set_owner(&self, path: &Path, _: Option<u32>, gid: Option<u32>) -> HostResult<()> {
+    fn set_owner(&self, path: &Path, uid: Option<u32>, gid: Option<u32>) -> HostResult<()> {
         let mut world = self.enter("chown", path)?;
+        world.owners.extend(uid.map(|u| (path.to_owned(), u)));
         world.groups.extend(gid.map(|g| (path.to_owned(), g)));
         Ok(())
     }
@@ -279,7 +292,7 @@ impl Handler<RecordEvent> for Recorder {
 }
 
 pub(super) fn config(host: &FakeHost) -> Config {
-    Config { root_dir: host.path("kubelet"), memory_allocatable_bytes: 8 << 30 }
+    Config { root_dir: host.path("kubelet"), memory_allocatable_bytes: 8 << 30, ..Config::default() }
 }
 
 pub(super) fn deps(host: &Arc<FakeHost>) -> Deps {
@@ -288,8 +301,20 @@ pub(super) fn deps(host: &Arc<FakeHost>) -> Deps {
         mounts: host.clone(),
         view: contract::view::Board::new(),
         events: EventHandle::default(),
+        objects: ObjectHandle::default(),
         serial: Serial::default(),
+        ledger: Ledger::default(),
     }
+}
+
+pub(super) fn content() -> Content {
+    Content { fetched: projection::Fetched::default(), now: model::Timestamp::from_secs(1_795_165_717), random: 1 }
+}
+
+/// Sets up volumes that hold no objects.
+pub(super) fn all(deps: &Deps, config: &Config, pod: &Pod) -> Result<MountedVolumes, Vec<Failed>> {
+    let out = set_up::all(deps, config, pod, &content());
+    if out.failed.is_empty() { Ok(out.done) } else { Err(out.failed) }
 }
 
 /// A pod whose one container mounts every volume of the list.
@@ -305,11 +330,93 @@ pub(super) fn with_spec(uid: &str, spec: Value) -> Arc<Pod> {
     Arc::new(serde_json::from_value(json!({"metadata": metadata, "spec": spec})).unwrap())
 }
 
+/// Objects of namespace `default`, and the board that tells of them.
+#[derive(Default)]
+pub(super) struct Objects {
+    maps: Mutex<BTreeMap<String, Arc<ConfigMap>>>,
+    secrets: Mutex<BTreeMap<String, Arc<Secret>>>,
+    token: Mutex<Option<Token>>,
+    /// Set: nothing is answered but this.
+    away: Mutex<Option<String>>,
+    version: Mutex<u64>,
+    asked: Mutex<Vec<String>>,
+    board: Mutex<Option<Board<ObjectRef, ObjectVersion>>>,
+}
+
+impl Objects {
+    fn show(&self, kind: ObjectKind, name: &str, there: bool) {
+        let mut version = self.version.lock().unwrap();
+        *version += 1;
+        let resource_version = if there { version.to_string() } else { String::new() };
+        let key = ObjectRef { kind, namespace: "default".into(), name: name.into() };
+        self.board.lock().unwrap().as_ref().unwrap().post(key, Arc::new(ObjectVersion { resource_version }));
+    }
+    pub(super) fn put_map(&self, name: &str, data: Value) {
+        let map = serde_json::from_value(json!({"data": data})).unwrap();
+        self.maps.lock().unwrap().insert(name.into(), Arc::new(map));
+        self.show(ObjectKind::ConfigMap, name, true);
+    }
+    pub(super) fn remove_map(&self, name: &str) {
+        self.maps.lock().unwrap().remove(name);
+        self.show(ObjectKind::ConfigMap, name, false);
+    }
+    pub(super) fn put_secret(&self, name: &str, data: Value) {
+        let secret = serde_json::from_value(json!({"data": data})).unwrap();
+        self.secrets.lock().unwrap().insert(name.into(), Arc::new(secret));
+        self.show(ObjectKind::Secret, name, true);
+    }
+    pub(super) fn put_token(&self, text: &str, refresh_at: Timestamp) {
+        let token = Token { text: text.into(), expires_at: refresh_at, refresh_at };
+        *self.token.lock().unwrap() = Some(token);
+    }
+    pub(super) fn go_away(&self, why: Option<&str>) {
+        *self.away.lock().unwrap() = why.map(str::to_owned);
+    }
+    pub(super) fn asked(&self) -> Vec<String> {
+        std::mem::take(&mut *self.asked.lock().unwrap())
+    }
+    fn find<T: Clone>(&self, kind: &str, name: &str, found: Option<T>) -> Result<T, ObjectError> {
+        self.asked.lock().unwrap().push(format!("{kind} {name}"));
+        match &*self.away.lock().unwrap() {
+            Some(why) => Err(ObjectError::Failed(why.clone())),
+            None => found.ok_or_else(|| ObjectError::NotFound(format!("{kind} {name:?} not found"))),
+        }
+    }
+}
+
+struct Store(Arc<Objects>);
+impl Actor for Store {
+    type Context = Ctx<Self>;
+}
+supervised!(Store);
+impl Handler<FetchConfigMap> for Store {
+    type Result = Result<Arc<ConfigMap>, ObjectError>;
+    fn handle(&mut self, m: FetchConfigMap, _: &mut Ctx<Self>) -> Self::Result {
+        let found = self.0.maps.lock().unwrap().get(&m.name).cloned();
+        self.0.find("configmap", &m.name, found)
+    }
+}
+impl Handler<FetchSecret> for Store {
+    type Result = Result<Arc<Secret>, ObjectError>;
+    fn handle(&mut self, m: FetchSecret, _: &mut Ctx<Self>) -> Self::Result {
+        let found = self.0.secrets.lock().unwrap().get(&m.name).cloned();
+        self.0.find("secret", &m.name, found)
+    }
+}
+impl Handler<FetchToken> for Store {
+    type Result = Result<Token, ObjectError>;
+    fn handle(&mut self, m: FetchToken, _: &mut Ctx<Self>) -> Self::Result {
+        let found = self.0.token.lock().unwrap().clone();
+        self.0.find("token", &format!("{}/{}", m.audience, m.expiration_s), found)
+    }
+}
+
 #[derive(Clone)]
 pub(super) struct Bench {
     pub(super) handle: VolumeHandle,
     pub(super) manager: ActorRef<VolumeManager>,
     pub(super) events: Arc<Mutex<Vec<String>>>,
+    pub(super) objects: Arc<Objects>,
 }
 
 impl Bench {
@@ -320,6 +427,13 @@ impl Bench {
         let mut deps = deps(host);
         deps.view = handle.view.clone();
         deps.events.record.connect(&kernel.spawn(Spec::new("event-recorder"), move |_| Recorder(lines.clone())));
+        let objects = Arc::new(Objects::default());
+        let (store, board) = (objects.clone(), deps.objects.view.clone());
+        *objects.board.lock().unwrap() = Some(board);
+        let store = kernel.spawn(Spec::new("object-store"), move |_| Store(store.clone()));
+        deps.objects.config_map.connect(&store);
+        deps.objects.secret.connect(&store);
+        deps.objects.token.connect(&store);
         let (config, deps) = (Arc::new(config(host)), Arc::new(deps));
         let manager =
             kernel.spawn(Spec::new("volume-manager"), move |_| VolumeManager::new(config.clone(), deps.clone()));
@@ -328,7 +442,7 @@ impl Bench {
         handle.prepare_sub_path.connect(&manager);
         handle.unmount_volumes.connect(&manager);
         handle.remove_pod_dir.connect(&manager);
-        Self { handle, manager, events: log }
+        Self { handle, manager, events: log, objects }
     }
 
     pub(super) fn present(&self, uid: &str) -> Option<Vec<String>> {

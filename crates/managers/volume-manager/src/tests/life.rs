@@ -151,12 +151,14 @@ fn a_kind_that_nothing_here_serves_is_told_at_once() {
     run(5, |kernel| async move {
         let host = FakeHost::new();
         let bench = Bench::start(&kernel, &host);
-        let p =
-            pod("u", json!([{"name": "c", "configMap": {"name": "x"}}, {"name": "d", "emptyDir": {"medium": "Tape"}}]));
+        let p = pod(
+            "u",
+            json!([{"name": "c", "nfs": {"server": "s", "path": "/"}}, {"name": "d", "emptyDir": {"medium": "Tape"}}]),
+        );
         let asked = bench.handle.mount_volumes.ask(MountVolumes { pod: p }, Duration::from_millis(400)).await.unwrap();
         assert_eq!(
             asked.unwrap_err().message,
-            "unmounted volumes=[c d], unattached volumes=[], failed to process volumes=[c d]: volume \"c\": configMap volumes are not supported; unknown storage medium \"Tape\""
+            "unmounted volumes=[c d], unattached volumes=[], failed to process volumes=[c d]: volume \"c\": nfs volumes are not supported; unknown storage medium \"Tape\""
         );
     });
 }

@@ -9,6 +9,10 @@ fn kinds(spec: Value) -> Vec<(String, Kind)> {
     used_volumes(&with_spec("u", spec)).into_iter().map(|(v, k)| (v.name.clone(), k)).collect()
 }
 
+fn projected(plugin: &'static str, medium: Medium) -> Kind {
+    Kind::Projected { plugin, medium }
+}
+
 #[test]
 fn only_volumes_that_a_container_mounts_are_set_up() {
     let all = kinds(json!({
@@ -55,7 +59,10 @@ fn kind_table() {
         ),
         (json!({"hostPath": {"path": "/x"}}), json!({}), Kind::HostPath { path: "/x".into(), check: String::new() }),
         (json!({"image": {"reference": "a"}}), json!({}), Kind::Image),
-        (json!({"configMap": {"name": "c"}}), json!({}), Kind::Unsupported("configMap")),
+        (json!({"configMap": {"name": "c"}}), json!({}), projected("kubernetes.io~configmap", Medium::Disk)),
+        (json!({"secret": {"secretName": "s"}}), json!({}), projected("kubernetes.io~secret", Medium::Memory)),
+        (json!({"downwardAPI": {}}), json!({}), projected("kubernetes.io~downward-api", Medium::Memory)),
+        (json!({"projected": {}}), json!({}), projected("kubernetes.io~projected", Medium::Memory)),
         (json!({"csi": {"driver": "d"}}), json!({}), Kind::Unsupported("csi")),
         (json!({"nfs": {"server": "s", "path": "/"}}), json!({}), Kind::Unsupported("nfs")),
     ] {

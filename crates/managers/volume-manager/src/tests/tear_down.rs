@@ -4,9 +4,8 @@ use model::PodUid;
 use ports::host::TMPFS_MAGIC;
 use serde_json::json;
 
-use super::fake::{FakeHost, config, deps, pod};
+use super::fake::{FakeHost, all, config, deps, pod};
 use crate::layout::PodLayout;
-use crate::set_up::all;
 use crate::tear_down::{Proof, pod_dir, present, volumes_of};
 
 fn layout(host: &FakeHost) -> PodLayout {

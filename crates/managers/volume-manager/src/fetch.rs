@@ -1,0 +1,91 @@
+//! Fetching what volumes are made of.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::{AskError, Inlet, Mail};
+use contract::objects::{
+    FetchConfigMap, FetchSecret, FetchToken, ObjectError, ObjectHandle, ObjectKind, ObjectRef, Token,
+};
+use contract::view::Board;
+use futures::future::join_all;
+use model::Timestamp;
+use model::core::Pod;
+use model::pod;
+use projection::{Fetched, Missing, Needs, TokenSlot};
+
+use crate::ledger::Seen;
+use crate::wanted;
+
+/// The store waits for its first answer a second at most; longer means that it is being rebuilt.
+const OBJECT_DEADLINE: Duration = Duration::from_secs(10);
+/// A token is asked for at the API server.
+const TOKEN_DEADLINE: Duration = Duration::from_secs(40);
+
+/// What is fetched for all volumes of a pod that its containers use.
+pub(crate) fn needs(pod: &Pod) -> Needs {
+    let mut all = Needs::default();
+    for (volume, _) in wanted::used_volumes(pod) {
+        all.extend(projection::needs(volume));
+    }
+    all
+}
+
+/// The objects among them, as the board names them.
+pub(crate) fn refs(pod: &Pod, needs: &Needs) -> Vec<ObjectRef> {
+    let of = |kind, name: &String| ObjectRef { kind, namespace: pod::namespace(pod).to_owned(), name: name.clone() };
+    let maps = needs.config_maps.iter().map(|n| of(ObjectKind::ConfigMap, n));
+    maps.chain(needs.secrets.iter().map(|n| of(ObjectKind::Secret, n))).collect()
+}
+
+/// Versions that the store knows now.
+pub(crate) fn versions(
+    board: &Board<ObjectRef, contract::objects::ObjectVersion>,
+    refs: impl IntoIterator<Item = ObjectRef>,
+) -> Seen {
+    let version = |r: &ObjectRef| board.get(r).map(|v| v.resource_version.clone());
+    refs.into_iter().map(|r| (r.clone(), version(&r))).collect()
+}
+
+/// Asks for everything at once. Also answers when the first of the tokens is to be asked for anew.
+pub(crate) async fn all(objects: &ObjectHandle, pod: &Arc<Pod>, needs: &Needs) -> (Fetched, Option<Timestamp>) {
+    let namespace = pod::namespace(pod);
+    let maps = join_all(needs.config_maps.iter().map(|name| async {
+        let ask = FetchConfigMap { namespace: namespace.to_owned(), name: name.clone() };
+        (name.clone(), ask_for(&objects.config_map, ask, OBJECT_DEADLINE).await)
+    }));
+    let secrets = join_all(needs.secrets.iter().map(|name| async {
+        let ask = FetchSecret { namespace: namespace.to_owned(), name: name.clone() };
+        (name.clone(), ask_for(&objects.secret, ask, OBJECT_DEADLINE).await)
+    }));
+    let tokens = join_all(needs.tokens.iter().map(|slot| async {
+        let TokenSlot { audience, expiration_s } = slot.clone();
+        let ask = FetchToken { pod: pod.clone(), audience, expiration_s };
+        (slot.clone(), ask_for(&objects.token, ask, TOKEN_DEADLINE).await)
+    }));
+    let (maps, secrets, tokens) = futures::join!(maps, secrets, tokens);
+    let due = tokens.iter().filter_map(|(_, t): &(_, Result<Token, _>)| Some(t.as_ref().ok()?.refresh_at)).min();
+    let text = |t: Result<Token, Missing>| t.map(|t| t.text);
+    let fetched = Fetched {
+        config_maps: maps.into_iter().collect(),
+        secrets: secrets.into_iter().collect(),
+        tokens: tokens.into_iter().map(|(slot, t)| (slot, text(t))).collect(),
+    };
+    (fetched, due)
+}
+
+async fn ask_for<M, T>(inlet: &Inlet<M>, message: M, deadline: Duration) -> Result<T, Missing>
+where
+    M: Mail<Result = Result<T, ObjectError>>,
+{
+    match inlet.ask(message, deadline).await {
+        Ok(Ok(found)) => Ok(found),
+        Ok(Err(e)) => Err(Missing { not_found: e.is_not_found(), text: e.to_string() }),
+        // Nobody serves objects here: a node of its own.
+        Err(AskError::NotDelivered) => Err(Missing {
+            not_found: false,
+            text: "not supported due to running kubelet in standalone mode".to_owned(),
+        }),
+        Err(e) => Err(Missing { not_found: false, text: format!("object store: {e}") }),
+    }
+}

@@ -1,0 +1,170 @@
+//! Volumes that hold API objects (node-and-resources 6.9): an emptyDir, filled by the atomic writer.
+
+use std::path::{Path, PathBuf};
+
+use model::Timestamp;
+use model::core::{Pod, Volume};
+use model::pod;
+use ports::host::{FileKind, HostError, HostFs};
+use projection::atomic::{self, Current, DATA, Entry, Step};
+use projection::{Fetched, Payload, PayloadInput};
+
+use crate::actor::{Config, Deps};
+use crate::layout::{PodLayout, marker};
+use crate::ownership::{Grant, give_to_group};
+use crate::set_up::{Wrapper, make_wrapper, text};
+use crate::tear_down::{self, Proof};
+use crate::wanted::{self, Medium};
+
+/// Longer than any object of the API.
+const FILE_MAX_BYTES: u64 = 16 << 20;
+
+/// What a try works with, besides the host.
+#[derive(Debug)]
+pub(crate) struct Content {
+    /// What was fetched for the pod.
+    pub fetched: Fetched,
+    /// Names the new directories.
+    pub now: Timestamp,
+    /// Tells directories of the same second apart.
+    pub random: u32,
+}
+
+/// A volume that is not as it should be.
+pub(crate) enum Trouble {
+    /// There is nothing that a container could use.
+    Absent(String),
+    /// What is there is whole, but of yesterday.
+    Stale(PathBuf, String),
+}
+
+/// Sets a volume up, or brings its files in line.
+pub(crate) fn set_up(
+    (deps, config): (&Deps, &Config),
+    pod: &Pod,
+    volume: &Volume,
+    (plugin, medium): (&'static str, &Medium),
+    content: &Content,
+) -> Result<PathBuf, Trouble> {
+    let refused = |e: contract::volume::VolumeError| Trouble::Absent(e.message);
+    let layout = PodLayout::new(&config.root_dir, &pod::uid(pod)).map_err(refused)?;
+    let dir = layout.volume(plugin, &volume.name).map_err(refused)?;
+    let marker_dir = layout.marker_dir(plugin, &volume.name).map_err(refused)?;
+    let whole = is_whole(deps, &dir, &marker_dir, *medium == Medium::Memory);
+    let made = fill((deps, config), pod, volume, &Place { dir: &dir, marker_dir: &marker_dir, medium }, content);
+    made.map(|()| dir.clone()).map_err(|error| {
+        if whole {
+            return Trouble::Stale(dir, error);
+        }
+        // Nobody has used it yet: nothing half made stays behind.
+        if deps.fs.stat_link(&dir).is_ok_and(|s| s.is_some())
+            && let Err(e) = tear_down::one(deps, &layout, (plugin, &volume.name), Proof::Ended)
+        {
+            tracing::warn!(volume = %volume.name, error = %e, "a volume that could not be set up cannot be removed");
+        }
+        Trouble::Absent(error)
+    })
+}
+
+/// Whether an earlier try ended well.
+fn is_whole(deps: &Deps, dir: &Path, marker_dir: &Path, memory: bool) -> bool {
+    let there = |path: &Path| deps.fs.stat_link(path).is_ok_and(|s| s.is_some());
+    there(&marker(marker_dir))
+        && there(&dir.join(DATA))
+        && (!memory || deps.mounts.is_mount_point(dir).is_ok_and(|mounted| mounted))
+}
+
+struct Place<'a> {
+    dir: &'a Path,
+    marker_dir: &'a Path,
+    medium: &'a Medium,
+}
+
+fn fill(
+    (deps, config): (&Deps, &Config),
+    pod: &Pod,
+    volume: &Volume,
+    place: &Place<'_>,
+    content: &Content,
+) -> Result<(), String> {
+    let fs_group = wanted::fs_group(pod);
+    // Before anything is made: a pod that waits for an object leaves nothing behind.
+    let payload = projection::payload(
+        volume,
+        &PayloadInput {
+            pod,
+            fetched: &content.fetched,
+            allocatable: &config.allocatable,
+            fs_user: projection::fs_user(pod),
+            fs_group,
+        },
+    )?;
+    let size_bytes = wanted::tmpfs_size(pod, volume, config.memory_allocatable_bytes);
+    let wrapper = Wrapper { dir: place.dir, marker_dir: place.marker_dir, fs_group, size_bytes };
+    make_wrapper(deps, &wrapper, place.medium).map_err(|e| text(&e))?;
+    for inner in projection::nested_mount_points(pod, &volume.name) {
+        deps.fs.create_dir_within(place.dir, Path::new(&inner), 0o755).map_err(|e| text(&e))?;
+    }
+    write(&*deps.fs, place.dir, &payload, fs_group, &atomic::dir_name(content.now, content.random))
+}
+
+/// Makes the files of a directory these.
+fn write(fs: &dyn HostFs, dir: &Path, payload: &Payload, fs_group: Option<u32>, name: &str) -> Result<(), String> {
+    let now = read(fs, dir).map_err(|e| text(&e))?;
+    for step in atomic::plan(payload, &now, name).map_err(|e| e.to_string())? {
+        carry_out(fs, dir, step, fs_group).map_err(|e| text(&e))?;
+    }
+    Ok(())
+}
+
+fn read(fs: &dyn HostFs, dir: &Path) -> Result<Current, HostError> {
+    let mut now = Current::default();
+    for entry in fs.list_dir(dir)? {
+        let path = dir.join(&entry.name);
+        let what = match fs.stat_link(&path)?.map(|s| s.kind) {
+            Some(FileKind::Dir) => Entry::Dir,
+            Some(FileKind::Symlink) => Entry::Link(fs.read_link(&path)?.to_string_lossy().into_owned()),
+            Some(_) => Entry::Other,
+            None => continue,
+        };
+        now.entries.insert(entry.name, what);
+    }
+    if let Some(data) = now.data_dir().map(str::to_owned) {
+        read_files(fs, &dir.join(data), "", &mut now)?;
+    }
+    Ok(now)
+}
+
+fn read_files(fs: &dyn HostFs, dir: &Path, prefix: &str, now: &mut Current) -> Result<(), HostError> {
+    for entry in fs.list_dir(dir)? {
+        let (path, name) = (dir.join(&entry.name), format!("{prefix}{}", entry.name));
+        if entry.is_dir {
+            read_files(fs, &path, &format!("{name}/"), now)?;
+        } else {
+            // A file that cannot be read is none of ours: the new content replaces it.
+            now.files.insert(name, fs.read_file(&path, FILE_MAX_BYTES).unwrap_or_default());
+        }
+    }
+    Ok(())
+}
+
+fn carry_out(fs: &dyn HostFs, dir: &Path, step: Step, fs_group: Option<u32>) -> Result<(), HostError> {
+    match step {
+        Step::MakeDir { path, mode } => fs.create_dir(&dir.join(path), mode),
+        Step::Write { path, file } => {
+            let path = dir.join(path);
+            fs.write_file(&path, &file.data, file.mode)?;
+            file.owner.map_or(Ok(()), |uid| fs.set_owner(&path, Some(uid), None))
+        }
+        Step::GiveToGroup { path } => {
+            if let Some(gid) = fs_group {
+                give_to_group(fs, &dir.join(path), gid, Grant::Read);
+            }
+            Ok(())
+        }
+        Step::Link { path, target } => fs.symlink(Path::new(&target), &dir.join(path)),
+        Step::Rename { from, to } => fs.rename(&dir.join(from), &dir.join(to)),
+        Step::Remove { path } => fs.remove_file(&dir.join(path)),
+        Step::RemoveDir { path } => fs.remove_tree(&dir.join(path)),
+    }
+}
