@@ -8,6 +8,7 @@
 
 pub mod cli;
 pub mod node;
+pub mod providers;
 mod run;
 pub mod settings;
 

@@ -35,6 +35,10 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
     }
     let Configured { config, warnings, .. } = node_config::configure(&flags)
         .map_err(|e| anyhow::anyhow!("invalid configuration, {} mistake(s):\n{e}", e.errors.len()))?;
+    crate::providers::load(&flags).map_err(|errors| {
+        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        anyhow::anyhow!("invalid credential providers, {} mistake(s):\n{}", lines.len(), lines.join("\n"))
+    })?;
     let watchdog = systemd::watchdog()?;
     let filter = flags.log.clone().or_else(|| std::env::var("BOSUN_LOG").ok().filter(|f| !f.is_empty()));
     logging::start(filter.as_deref(), &config)?;

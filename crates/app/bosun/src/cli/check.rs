@@ -3,8 +3,11 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use api_client::bootstrap::{self, Decision};
+use api_client::kubeconfig::{self, Problem};
 use node_config::flags::{self, Asked};
 use node_config::{ConfigError, Flags, Warning};
+use pull_credentials::provider_config;
 use serde::Serialize;
 
 use super::show::{Output, print, structured, table};
@@ -66,7 +69,32 @@ impl From<ConfigError> for Finding {
     }
 }
 
+impl From<Problem> for Finding {
+    fn from(p: Problem) -> Self {
+        // The daemon starts with a certificate that is over: it cares for the pods that are here.
+        let level = if p.out_of_date { "warning" } else { "error" };
+        Self {
+            level,
+            at: p.file.display().to_string(),
+            key: p.path,
+            value: p.value,
+            reason: p.reason,
+            allowed: p.allowed,
+        }
+    }
+}
+
+impl From<provider_config::ConfigError> for Finding {
+    fn from(e: provider_config::ConfigError) -> Self {
+        Self { key: e.key, ..Self::of_file(&e.file, e.reason) }
+    }
+}
+
 impl Finding {
+    fn of_file(file: &Path, reason: String) -> Self {
+        Self { at: file.display().to_string(), ..Self::of_flags(reason, None) }
+    }
+
     fn of_flags(reason: String, hint: Option<String>) -> Self {
         let at = "command line".to_owned();
         Self { level: "error", at, key: String::new(), value: None, reason, allowed: hint }
@@ -110,17 +138,39 @@ fn judge_flags(flags: &Flags) -> Answer {
         }
         Err(errors) => findings.extend(errors.errors.into_iter().map(Finding::from)),
     }
-    for file in [&flags.kubeconfig, &flags.bootstrap_kubeconfig].into_iter().flatten() {
-        exists(file, &mut files);
+    match crate::providers::load(flags) {
+        Ok(_) => files.extend(flags.image_credential_provider_config.iter().map(|f| f.display().to_string())),
+        Err(errors) => findings.extend(errors.into_iter().map(Finding::from)),
     }
+    kubeconfigs(flags, &mut files, &mut findings);
     findings.sort_by_key(|f| f.level);
     Answer { ok: findings.iter().all(|f| f.level != "error"), files, findings }
 }
 
-fn exists(file: &Path, files: &mut Vec<String>) {
-    if file.exists() {
-        files.push(file.display().to_string());
-    }
+/// What the daemon would do with its kubeconfigs now.
+fn kubeconfigs(flags: &Flags, files: &mut Vec<String>, findings: &mut Vec<Finding>) {
+    let Some(path) = &flags.kubeconfig else {
+        if flags.bootstrap_kubeconfig.is_some() {
+            let reason = "needs --kubeconfig: the file that the bootstrap writes".to_owned();
+            findings.push(Finding { at: "--bootstrap-kubeconfig".to_owned(), ..Finding::of_flags(reason, None) });
+        }
+        return;
+    };
+    let now = jiff::Timestamp::now();
+    let decision = bootstrap::decide(path, flags.bootstrap_kubeconfig.as_deref(), now);
+    let problems = match (decision, &flags.bootstrap_kubeconfig) {
+        (Decision::Bootstrap { why }, Some(begin)) => {
+            let reason = format!("is not used yet, the node would ask for a certificate: {why}");
+            findings.push(Finding { level: "warning", ..Finding::of_file(path, reason) });
+            files.push(begin.display().to_string());
+            bootstrap::read_bootstrap(begin).err()
+        }
+        _ => {
+            files.push(path.display().to_string());
+            kubeconfig::read(path).err()
+        }
+    };
+    findings.extend(problems.into_iter().flatten().map(Finding::from));
 }
 
 fn show(output: Option<Output>, answer: &Answer) {
