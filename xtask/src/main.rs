@@ -6,6 +6,7 @@ mod bed;
 mod bench;
 mod demo;
 mod e2e;
+mod golden;
 mod layers;
 mod setup;
 mod test;
@@ -33,6 +34,7 @@ enum Command {
     Test(test::Args),
     Demo(demo::Args),
     E2e(e2e::Args),
+    Golden(golden::Args),
     Bed(bed::Args),
     Bench(bench::Args),
     Layers(layers::Args),
@@ -55,6 +57,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Test(args) => test::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::E2e(args) => e2e::run(&args),
+        Command::Golden(args) => golden::run(&args),
         Command::Bed(args) => bed::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Layers(args) => layers::run(&args),

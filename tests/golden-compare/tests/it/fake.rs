@@ -4,15 +4,10 @@ use std::time::Duration;
 
 use fakes::FakeRuntime;
 use fakes::runtime::{FakeImage, Fault, Features};
-use prost_reflect::{DescriptorPool, DynamicMessage, SerializeOptions};
-use serde_json::Value;
+use golden_compare::cri::json;
 
-use crate::recording::{Call, Case};
 use crate::script::{Script, sleeper};
-
-pub(crate) fn pool() -> DescriptorPool {
-    DescriptorPool::decode(cri_api::FILE_DESCRIPTOR_SET).expect("descriptors of the CRI")
-}
+use golden_compare::recording::{Call, Case};
 
 /// A runtime that has the images of the case and plays its containers.
 pub(crate) fn runtime(case: &Case, script: &Script) -> FakeRuntime {
@@ -32,14 +27,6 @@ pub(crate) fn runtime(case: &Case, script: &Script) -> FakeRuntime {
     }
     script.faults.iter().cloned().for_each(|f| fake.inject(f));
     fake
-}
-
-/// The request as protobuf JSON with the field names of the proto file, as in the recording.
-pub(crate) fn json(message: &str, bytes: &[u8]) -> Value {
-    let descriptor = pool().get_message_by_name(message).expect("a message of the CRI");
-    let dynamic = DynamicMessage::decode(descriptor, bytes).expect("a request");
-    let options = SerializeOptions::new().use_proto_field_name(true);
-    dynamic.serialize_with_options(serde_json::value::Serializer, &options).expect("JSON")
 }
 
 #[allow(clippy::cast_precision_loss, reason = "seconds to compare, not to add up")]

@@ -4,11 +4,11 @@
 //! Left out: ids, times, and what a static pod changes by rule (see `normal`). Differences that stay are listed with
 //! their reasons in `docs/compat.md`.
 
+mod comparison;
 mod fake;
 mod listed;
 mod node;
 mod normal;
-mod recording;
 mod replay;
 mod script;
 mod whole;

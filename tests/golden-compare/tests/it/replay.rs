@@ -7,10 +7,11 @@ use ports::runtime::Runtime;
 use prost_reflect::DynamicMessage;
 use serde_json::Value;
 
-use crate::fake::{calls, pool, runtime};
-use crate::normal::{Dirs, differences, steps};
-use crate::recording::{Call, case};
+use crate::fake::{calls, runtime};
 use crate::script::scripts;
+use golden_compare::cri::pool;
+use golden_compare::normal::{Dirs, differences, steps};
+use golden_compare::recording::{Call, case};
 
 fn request<M: prost::Message + Default>(call: &Call, request: Value) -> M {
     let descriptor = pool().get_message_by_name(&format!("runtime.v1.{}Request", call.rpc)).expect("a request");
@@ -53,7 +54,7 @@ async fn send(runtime: &dyn Runtime, call: &Call, value: Value) -> Option<String
 async fn a_recording_sent_to_the_fake_comes_back_as_it_was() {
     let dir = std::env::temp_dir().join(format!("golden-replay-{}", std::process::id()));
     let dir = dir.to_string_lossy().into_owned();
-    let dirs = Dirs { root: format!("{dir}/lib"), logs: format!("{dir}/log") };
+    let dirs = Dirs { root: format!("{dir}/lib"), logs: format!("{dir}/log"), ..Dirs::default() };
     for script in scripts() {
         let case = case(script.case);
         let fake = runtime(&case, &script);

@@ -158,7 +158,7 @@ pub(crate) fn scripts() -> Vec<Script> {
 #[cfg(test)]
 mod tests {
     use super::scripts;
-    use crate::recording::{case, names};
+    use golden_compare::recording::{case, names};
 
     #[test]
     fn every_script_goes_with_a_recording() {

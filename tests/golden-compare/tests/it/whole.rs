@@ -5,96 +5,21 @@ use std::sync::Arc;
 
 use contract::status::StatusEntry;
 use model::PodUid;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::listed::LISTED;
 use crate::node::{Observed, drive};
-use crate::normal::{Dirs, Step, TOKEN_DIR, compare, steps, title};
-use crate::recording::{Case, NODE, case};
 use crate::script::{Script, scripts};
+use golden_compare::calls::sequence_differences;
+use golden_compare::normal::{Dirs, TOKEN_DIR, compare, steps};
+use golden_compare::recording::{Case, NODE, case};
+use golden_compare::status::{by_name, condition_order, tidy};
 
 const THREADS: usize = 4;
 
-/// Removal of what is dead: background work in both, so its place among the other calls is a difference of its own.
-fn is_removal(step: &Step) -> bool {
-    step.rpc == "RemoveContainer"
-}
-
-/// What a node does with a pod that is gone, after the recording has ended.
-fn is_sweep(step: &Step) -> bool {
-    ["StopPodSandbox", "RemovePodSandbox"].contains(&step.rpc.as_str())
-}
-
-/// Each removal with the call before it.
-fn removals(steps: &[Step]) -> Vec<(String, String)> {
-    let mut last = String::new();
-    let mut out = Vec::new();
-    for step in steps {
-        if is_removal(step) {
-            out.push((title(step), last.clone()));
-        } else {
-            last = title(step);
-        }
-    }
-    out
-}
-
 fn call_differences(case: &Case, ours: &Observed) -> Vec<String> {
     let want = steps(&case.calls, &Dirs::default(), (!case.is_static()).then_some(NODE));
-    let got = steps(&ours.calls, &ours.dirs, None);
-    let main = |steps: &[Step]| -> Vec<Step> { steps.iter().filter(|s| !is_removal(s)).cloned().collect() };
-    let titles = |steps: &[Step]| steps.iter().map(title).collect::<Vec<_>>();
-    let (want_main, mut got_main) = (main(&want), main(&got));
-    if got_main.get(want_main.len()..).is_some_and(|rest| rest.iter().all(is_sweep)) {
-        got_main.truncate(want_main.len());
-    }
-    if titles(&want_main) != titles(&got_main) {
-        return vec![format!("calls: recorded {:?}, ours {:?}", titles(&want), titles(&got))];
-    }
-    let mut out = Vec::new();
-    for (w, g) in want_main.iter().zip(&got_main) {
-        compare(&title(w), &w.request, &g.request, &mut out);
-    }
-    let (want, got) = (removals(&want), removals(&got));
-    for (i, (what, after)) in want.iter().enumerate() {
-        match got.get(i) {
-            Some((g, g_after)) if g == what && g_after == after => {}
-            Some((g, g_after)) => out.push(format!("recorded {what} after {after}, ours {g} after {g_after}")),
-            None => out.push(format!("recorded {what} after {after}, ours not")),
-        }
-    }
-    out
-}
-
-/// Ids, times and addresses go; what the runtime calls the image is the runtime's business.
-fn tidy_status(value: &mut Value, uid: &str) {
-    match value {
-        Value::Array(items) => items.iter_mut().for_each(|v| tidy_status(v, uid)),
-        Value::Object(map) => {
-            map.retain(|_, v| !v.is_null());
-            for key in ["containerID", "podIP", "ip", "lastTransitionTime", "startedAt", "finishedAt", "startTime"] {
-                if let Some(v) = map.get_mut(key) {
-                    *v = json!("<set>");
-                }
-            }
-            if map.contains_key("imageID") {
-                map.remove("image");
-            }
-            map.values_mut().for_each(|v| tidy_status(v, uid));
-        }
-        Value::String(s) => *s = s.replace(uid, "<uid>"),
-        _ => {}
-    }
-}
-
-/// Lists of a status have names, not places.
-fn by_name(status: &mut Value) {
-    for (list, key) in [("conditions", "type"), ("containerStatuses", "name"), ("initContainerStatuses", "name")] {
-        if let Some(items) = status.get(list).and_then(Value::as_array) {
-            let named = items.iter().map(|i| (i[key].as_str().unwrap_or_default().to_owned(), i.clone()));
-            status[list] = Value::Object(named.collect());
-        }
-    }
+    sequence_differences(&want, &steps(&ours.calls, &ours.dirs, None))
 }
 
 /// Turns the status of a pod of the API into that of the static pod of the same manifest: without the generation and the
@@ -115,20 +40,15 @@ fn as_static(status: &mut Value, name: &str) {
     }
 }
 
-/// Types of conditions as they are listed.
-fn condition_order(status: &Value) -> Vec<Value> {
-    status["conditions"].as_array().into_iter().flatten().map(|c| c["type"].clone()).collect()
-}
-
 fn compare_status(what: &str, case: &Case, recorded: &Value, ours: Option<&(PodUid, Arc<StatusEntry>)>) -> Vec<String> {
     let mut want = recorded.clone();
     let Some((uid, entry)) = ours else { return vec![format!("{what}: ours has none")] };
     let mut got = serde_json::to_value(&*entry.status).expect("JSON");
-    tidy_status(&mut want, &case.uid);
+    tidy(&mut want, &case.uid);
     if !case.is_static() {
         as_static(&mut want, &case.name);
     }
-    tidy_status(&mut got, uid.as_str());
+    tidy(&mut got, uid.as_str());
     let mut out = Vec::new();
     let (want_order, got_order) = (condition_order(&want), condition_order(&got));
     if want_order != got_order {

@@ -6,58 +6,64 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 /// The recorded node.
-pub(crate) const NODE: &str = "gold-node";
+pub const NODE: &str = "gold-node";
 
 /// One mutating call, from whichever side.
 #[derive(Clone, Debug)]
-pub(crate) struct Call {
-    pub(crate) rpc: String,
+pub struct Call {
+    pub rpc: String,
     /// Protobuf JSON with the field names of the proto file.
-    pub(crate) request: Value,
+    pub request: Value,
     /// Seconds.
-    pub(crate) start: f64,
+    pub start: f64,
     /// Seconds; infinite while unanswered.
-    pub(crate) end: f64,
+    pub end: f64,
     /// Id of what it made, when that is known.
-    pub(crate) made: Option<String>,
+    pub made: Option<String>,
 }
 
 /// One recorded pod.
-pub(crate) struct Case {
-    pub(crate) name: String,
-    pub(crate) manifest: String,
-    pub(crate) calls: Vec<Call>,
+pub struct Case {
+    pub name: String,
+    pub manifest: String,
+    pub calls: Vec<Call>,
     /// UID of the pod.
-    pub(crate) uid: String,
+    pub uid: String,
     /// The status of the pod as its own kubelet showed it, some seconds after the start.
-    pub(crate) status: Value,
+    pub status: Value,
     /// The last status that a watch saw; unknown for static pods.
-    pub(crate) last: Option<Value>,
+    pub last: Option<Value>,
+    /// Every version that a watch saw; none for static pods.
+    pub history: Vec<Value>,
+    /// The object that the kubelet made for a static pod.
+    pub mirror: Option<Value>,
+    /// When the pod was deleted or its manifest taken away, in seconds after it was put there.
+    pub lived_s: f64,
     /// Reasons and messages of events with the container that they are about, in the order of their first occurrence.
-    pub(crate) events: Vec<(String, String)>,
+    pub events: Vec<(String, String)>,
 }
 
 impl Case {
     /// Whether the pod came from the static pod folder.
-    pub(crate) fn is_static(&self) -> bool {
+    pub fn is_static(&self) -> bool {
         self.name.starts_with("static-")
     }
 
     /// Images that the recorded runtime had, with their ids.
-    pub(crate) fn images(&self) -> BTreeMap<String, String> {
+    pub fn images(&self) -> BTreeMap<String, String> {
         let text = |v: &Value| v.as_str().unwrap_or_default().to_owned();
         let specs = self.calls.iter().map(|c| &c.request["config"]["image"]).filter(|i| i.is_object());
         specs.map(|i| (text(&i["user_specified_image"]), text(&i["image"]))).collect()
     }
 
     /// The manifest as a file of the static pod folder: the pod alone, not bound to a node.
-    pub(crate) fn static_manifest(&self) -> String {
+    pub fn static_manifest(&self) -> String {
         let pod = self.manifest.split("---\n").find(|d| d.contains("kind: Pod\n")).expect("a pod in the manifest");
         pod.lines().filter(|l| *l != "  nodeName: gold-node").fold(String::new(), |all, line| all + line + "\n")
     }
 
     /// Seconds from the first call to the last start of a container.
-    pub(crate) fn last_start(&self) -> f64 {
+    pub fn last_start(&self) -> f64 {
         let first = self.calls.first().map_or(0.0, |c| c.start);
         let starts = self.calls.iter().filter(|c| c.rpc == "StartContainer").map(|c| c.start - first);
         starts.fold(0.0, f64::max)
@@ -82,7 +88,7 @@ fn call(line: &str) -> Call {
 }
 
 /// The case of this name, calls in the order of their start.
-pub(crate) fn case(name: &str) -> Case {
+pub fn case(name: &str) -> Case {
     let read = |file: &str| {
         let path = dir().join(name).join(file);
         std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
@@ -101,7 +107,9 @@ pub(crate) fn case(name: &str) -> Case {
         .iter()
         .map(|e| (format!("{}: {}", text(&e["reason"]), text(&e["message"])), text(&e["fieldPath"])));
     let history = (!name.starts_with("static-")).then(|| json("history.json"));
-    let last = history.and_then(|h| h.as_array().and_then(|all| all.last().map(|v| v["status"].clone())));
+    let history: Vec<Value> = history.and_then(|h| h.as_array().cloned()).unwrap_or_default();
+    let last = history.last().map(|v| v["status"].clone());
+    let mirror = dir().join(name).join("mirror-pod.json").exists().then(|| json("mirror-pod.json"));
     Case {
         name: name.to_owned(),
         manifest: read("manifest.yaml"),
@@ -109,15 +117,44 @@ pub(crate) fn case(name: &str) -> Case {
         uid: text(&pod["metadata"]["uid"]),
         status: pod["status"].clone(),
         last,
+        lived_s: lived(&history, &pod, name),
+        history,
+        mirror,
         events: events.collect(),
     }
 }
 
+/// Seconds of the day of an API time.
+fn seconds(time: &Value) -> Option<f64> {
+    let text = time.as_str()?.split_once('T')?.1.trim_end_matches('Z');
+    let mut parts = text.split(':').map(|p| p.parse::<f64>().ok());
+    Some(parts.next()?? * 3600.0 + parts.next()?? * 60.0 + parts.next()??)
+}
+
+/// How long a pod was wanted. Times of the API are whole seconds, so this is half a second too long on average.
+fn lived(history: &[Value], pod: &Value, name: &str) -> f64 {
+    let deleted = history
+        .iter()
+        .find_map(|v| Some(seconds(&v["deletionTimestamp"])? - v["deletionGracePeriodSeconds"].as_f64()?));
+    match (seconds(&pod["metadata"]["creationTimestamp"]), deleted) {
+        (Some(created), Some(deleted)) => deleted - created - 0.5,
+        // Static pods were looked at for twelve seconds, but for the one that is restarted.
+        _ if name == "static-run-once-fail" => 28.0,
+        _ => 12.1,
+    }
+}
+
 /// Names of all cases.
-pub(crate) fn names() -> Vec<String> {
+pub fn names() -> Vec<String> {
     let entries = std::fs::read_dir(dir()).expect("golden data").map(|e| e.expect("an entry").path());
     let cases = entries.filter(|p| p.join("manifest.yaml").exists());
     let mut names: Vec<_> = cases.map(|p| p.file_name().expect("a name").to_string_lossy().into_owned()).collect();
     names.sort();
     names
+}
+
+/// The recorded Node object.
+pub fn golden_node() -> Value {
+    let text = std::fs::read_to_string(dir().join("_node/node.json")).expect("the recorded node");
+    serde_json::from_str(&text).expect("JSON")
 }

@@ -1,0 +1,61 @@
+//! Differences that may show, as `docs/compat.md` lists them for the test bed: a table whose rows are
+//! `| cases | difference | why |`. Cases are names or `all`; a difference is a line of the comparison, in which `*` stands for
+//! any text.
+
+/// Title of the section that holds the table.
+pub const SECTION: &str = "## On the test bed";
+
+/// One row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// Names; empty: all.
+    pub cases: Vec<String>,
+    /// Pattern.
+    pub difference: String,
+    /// Reason.
+    pub why: String,
+}
+
+impl Row {
+    /// Whether a difference of a case is meant.
+    pub fn covers(&self, case: &str, difference: &str) -> bool {
+        self.is_about(case) && matches(&self.difference, difference)
+    }
+
+    /// Whether a case is meant.
+    pub fn is_about(&self, case: &str) -> bool {
+        self.cases.is_empty() || self.cases.iter().any(|c| c == case)
+    }
+}
+
+/// Whether `text` is the pattern with something in the place of each `*`.
+pub fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let parts: Vec<&str> = parts.collect();
+    let Some((last, middle)) = parts.split_last() else { return rest.is_empty() };
+    for part in middle {
+        let Some(at) = rest.find(part) else { return false };
+        rest = &rest[at + part.len()..];
+    }
+    rest.ends_with(last)
+}
+
+/// The rows of the text of `docs/compat.md`, or what is wrong with one.
+pub fn rows(text: &str) -> Result<Vec<Row>, String> {
+    let Some((_, section)) = text.split_once(SECTION) else { return Err(format!("no section {SECTION:?}")) };
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let mut out = Vec::new();
+    for line in section.lines().filter(|l| l.starts_with('|')).skip(2) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [cases, difference, why] = cells[..] else { return Err(format!("not three cells: {line}")) };
+        let unquoted = |s: &str| s.trim().trim_matches('`').to_owned();
+        let cases: Vec<String> = cases.split(',').map(unquoted).filter(|c| c != "all").collect();
+        if why.is_empty() || difference.len() < 3 {
+            return Err(format!("a row without difference or reason: {line}"));
+        }
+        out.push(Row { cases, difference: unquoted(difference), why: why.to_owned() });
+    }
+    Ok(out)
+}
