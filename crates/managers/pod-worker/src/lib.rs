@@ -25,6 +25,9 @@ mod status;
 mod sync;
 mod terminate;
 
+#[cfg(test)]
+mod tests;
+
 pub use crate::actor::PodWorker;
 pub use crate::deps::{Config, Deps};
 pub use crate::memo::Record;

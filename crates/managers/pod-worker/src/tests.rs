@@ -1,0 +1,324 @@
+//! A worker among managers that answer as real ones would, with a runtime that keeps state.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use actor::testing::run;
+use actor::{ActorRef, Kernel, Spec};
+use async_trait::async_trait;
+use cgroup_values::{LimitRules, NodeFacts};
+use container_config::NodeSettings;
+use contract::cgroup::CgroupHandle;
+use contract::event::EventHandle;
+use contract::image::ImageHandle;
+use contract::node::{NodeOrigin, NodeView};
+use contract::objects::{ObjectError, ObjectHandle};
+use contract::pod_worker::{KillRequest, UpdateKind, UpdatePod, WorkerPhase, WorkersView};
+use contract::probe::ProbeHandle;
+use contract::runtime::{Observed, RuntimeHandle, RuntimeHandler, RuntimeInfo};
+use contract::status::StatusHandle;
+use contract::view::Published;
+use contract::volume::VolumeHandle;
+use cri_api::v1::ContainerConfig;
+use model::core::{ConfigMap, Node, Pod, PodStatus, Secret, Service};
+use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
+use model::{PodUid, Timestamp};
+use ports::hook::{HookHttp, HookRequest};
+
+use crate::{Config, Deps, PodWorker};
+
+mod adopted;
+mod crew;
+mod ends;
+mod starts;
+
+use crew::Crew;
+
+const UID: &str = "u1";
+const ASK: Duration = Duration::from_secs(5);
+
+/// What the managers know, and what was said to them.
+#[derive(Default)]
+struct World {
+    /// In order: events, statuses, calls of the runtime.
+    words: Vec<String>,
+    statuses: Vec<PodStatus>,
+    observed: Option<PodObservation>,
+    created: Vec<Arc<ContainerConfig>>,
+    handlers_asked: Vec<String>,
+    pull_secrets: Vec<Vec<String>>,
+    config_maps: BTreeMap<String, ConfigMap>,
+    secrets: BTreeMap<String, Secret>,
+    services: Option<Vec<Service>>,
+    held: bool,
+    /// Failure of the next `RunPodSandbox`: code and text.
+    sandbox_fails: Option<(String, String)>,
+}
+
+type Shared = Arc<Mutex<World>>;
+
+struct NoHttp;
+
+#[async_trait]
+impl HookHttp for NoHttp {
+    async fn get(&self, _: HookRequest) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+struct Bench {
+    world: Shared,
+    worker: ActorRef<PodWorker>,
+    workers: WorkersView,
+    status: StatusHandle,
+    node: Published<NodeView>,
+    runtime: RuntimeHandle,
+    _dir: tempfile::TempDir,
+}
+
+impl Bench {
+    fn start(kernel: &Kernel, observed: PodObservation) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("root/pods").join(UID)).unwrap();
+        let world = Shared::default();
+        world.lock().unwrap().services = Some(Vec::new());
+        world.lock().unwrap().observed = Some(observed.clone());
+        let (status, runtime) = (StatusHandle::default(), RuntimeHandle::default());
+        let probes = ProbeHandle::default();
+        let crew = {
+            let (world, status, probes) = (world.clone(), status.view.clone(), probes.view.clone());
+            let rows = runtime.view.pods.clone();
+            kernel.spawn(Spec::new("crew"), move |_| Crew {
+                world: world.clone(),
+                status: status.clone(),
+                probes: probes.clone(),
+                rows: rows.clone(),
+            })
+        };
+        if observed.is_alive() {
+            runtime.view.pods.post(UID.into(), row(observed));
+        }
+        runtime.view.info.publish(RuntimeInfo {
+            name: "fake".to_owned(),
+            listed: true,
+            network: Ok(()),
+            handlers: vec![RuntimeHandler {
+                name: "kata-qemu".to_owned(),
+                recursive_read_only_mounts: true,
+                user_namespaces: false,
+            }],
+            ..RuntimeInfo::unknown()
+        });
+        let (images, volumes, cgroups) = (ImageHandle::default(), VolumeHandle::default(), CgroupHandle::default());
+        let (objects, events) = (ObjectHandle::default(), EventHandle::default());
+        crew::connect(&crew, &runtime, &status, &probes);
+        images.ensure_image.connect(&crew);
+        volumes.make_pod_dirs.connect(&crew);
+        volumes.mount_volumes.connect(&crew);
+        volumes.unmount_volumes.connect(&crew);
+        cgroups.ensure_pod_cgroup.connect(&crew);
+        cgroups.remove_pod_cgroup.connect(&crew);
+        objects.hold.connect(&crew);
+        objects.config_map.connect(&crew);
+        objects.secret.connect(&crew);
+        objects.services.connect(&crew);
+        objects.runtime_class.connect(&crew);
+        events.record.connect(&crew);
+        let (workers, node) = (WorkersView::new(), Published::new(NodeView::default()));
+        let deps = Arc::new(Deps {
+            config: Arc::new(config(dir.path().to_path_buf())),
+            workers: workers.clone(),
+            runtime: runtime.clone(),
+            images,
+            volumes,
+            cgroups,
+            probes,
+            status: status.clone(),
+            objects,
+            node: Published::clone(&node),
+            events,
+            fs: Arc::new(host_linux::LinuxFs),
+            http: Arc::new(NoHttp),
+            journal: Arc::new(fakes::MemoryJournal::default()),
+        });
+        let worker = kernel.spawn(Spec::new("pod-worker/u1"), move |_| PodWorker::new(PodUid::from(UID), deps.clone()));
+        Self { world, worker, workers, status, node, runtime, _dir: dir }
+    }
+
+    async fn tell(&self, pod: &Pod, kind: UpdateKind) {
+        self.worker.ask(UpdatePod { pod: Some(Arc::new(pod.clone())), kind }, ASK).await.unwrap();
+        let_work().await;
+    }
+
+    async fn kill(&self, pod: &Pod, reason: &str, message: &str) {
+        let reason = Some((reason.to_owned(), message.to_owned()));
+        self.tell(pod, UpdateKind::Kill(KillRequest { evicted: true, reason, ..KillRequest::default() })).await;
+    }
+
+    /// Changes what the managers know.
+    fn set(&self, f: impl FnOnce(&mut World)) {
+        f(&mut self.world.lock().unwrap());
+    }
+
+    fn see<T>(&self, f: impl FnOnce(&World) -> T) -> T {
+        f(&self.world.lock().unwrap())
+    }
+
+    /// Messages of events of this reason, those that repeat once.
+    fn events(&self, reason: &str) -> Vec<String> {
+        let prefix = format!("event {reason} ");
+        let mut all: Vec<String> =
+            self.see(|w| w.words.iter().filter_map(|l| l.strip_prefix(&prefix)).map(str::to_owned).collect());
+        all.dedup();
+        all
+    }
+
+    fn last_status(&self) -> PodStatus {
+        self.see(|w| w.statuses.last().cloned().unwrap_or_default())
+    }
+
+    /// Reason and message of the waiting container.
+    fn waiting(&self) -> (String, String) {
+        let status = self.last_status();
+        let state = status.container_statuses.and_then(|c| c[0].state.clone()?.waiting).unwrap_or_default();
+        (state.reason.unwrap_or_default(), state.message.unwrap_or_default())
+    }
+
+    /// Environment of the container that was created last.
+    fn env(&self) -> BTreeMap<String, String> {
+        let created = self.see(|w| w.created.last().cloned());
+        let config =
+            created.unwrap_or_else(|| panic!("no container was created: {:#?}", self.see(|w| w.words.clone())));
+        config.envs.iter().map(|e| (e.key.clone(), String::from_utf8_lossy(&e.value).into_owned())).collect()
+    }
+
+    fn know_node(&self, addresses: &[&str], allocatable: &[(&str, &str)]) {
+        let addresses: Vec<_> =
+            addresses.iter().map(|a| serde_json::json!({ "type": "InternalIP", "address": a })).collect();
+        let allocatable: BTreeMap<_, _> = allocatable.iter().copied().collect();
+        let json = serde_json::json!({ "status": { "addresses": addresses, "allocatable": allocatable } });
+        let node: Node = serde_json::from_value(json).unwrap();
+        self.node.publish(NodeView { node: Some(Arc::new(node)), origin: NodeOrigin::Api, ..NodeView::default() });
+    }
+
+    fn phase(&self) -> WorkerPhase {
+        self.workers.get(&UID.into()).unwrap().phase
+    }
+}
+
+/// Long enough for a few steps, too short for a retry.
+async fn let_work() {
+    tokio::time::sleep(Duration::from_millis(500)).await;
+}
+
+fn row(pod: PodObservation) -> Arc<Observed> {
+    Arc::new(Observed { pod: Arc::new(pod), observed_at: Timestamp(1) })
+}
+
+fn config(dir: PathBuf) -> Config {
+    let at = |name: &str| dir.join(name).to_string_lossy().into_owned();
+    std::fs::write(dir.join("resolv.conf"), "nameserver 192.0.2.53\n").unwrap();
+    Config {
+        node: NodeSettings {
+            root_dir: at("root"),
+            pod_logs_dir: at("logs"),
+            cluster_domain: String::new(),
+            seccomp_default: false,
+            selinux: false,
+            thermal_throttle_paths: Vec::new(),
+            host_ips: vec!["192.0.2.1".parse().unwrap()],
+            allocatable: BTreeMap::new(),
+        },
+        facts: NodeFacts {
+            memory_capacity_bytes: 8 << 30,
+            swap_total_bytes: 0,
+            swap_controller: false,
+            cgroup_v2: false,
+            page_sizes: Vec::new(),
+        },
+        rules: LimitRules::standard(),
+        cluster_dns: Vec::new(),
+        resolv_conf: Some(dir.join("resolv.conf")),
+        container_logs_dir: dir.join("links"),
+        sync_frequency: Duration::from_secs(60),
+        crash_backoff_max: Duration::from_secs(300),
+        dead_per_container: 1,
+    }
+}
+
+/// A pod of the API with one container `app` of these fields and this rest of the specification.
+fn pod(container: serde_json::Value, spec: serde_json::Value) -> Pod {
+    let mut container = container;
+    container["name"] = "app".into();
+    container["image"] = "img".into();
+    container["imagePullPolicy"] = "IfNotPresent".into();
+    let mut spec = spec;
+    spec["containers"] = serde_json::json!([container]);
+    spec["dnsPolicy"] = "Default".into();
+    if spec.get("enableServiceLinks").is_none() {
+        spec["enableServiceLinks"] = true.into();
+    }
+    let json = serde_json::json!({
+        "metadata": { "name": "web", "namespace": "ns", "uid": UID, "generation": 1,
+                      "annotations": { "kubernetes.io/config.source": "api" } },
+        "spec": spec,
+        "status": { "phase": "Pending" },
+    });
+    serde_json::from_value(json).unwrap()
+}
+
+fn nothing() -> PodObservation {
+    PodObservation::empty(UID.into(), "ns", "web")
+}
+
+fn sandbox(handler: &str) -> SandboxObservation {
+    SandboxObservation {
+        id: "sb".into(),
+        attempt: 0,
+        ready: true,
+        created_at: Timestamp::from_secs(10),
+        host_network: Some(false),
+        ips: Some(vec!["10.1.0.7".to_owned()]),
+        runtime_handler: handler.to_owned(),
+    }
+}
+
+fn container(id: &str, hash: u64) -> ContainerObservation {
+    ContainerObservation {
+        id: id.into(),
+        name: "app".to_owned(),
+        sandbox: "sb".into(),
+        state: ContainerState::Running,
+        created_at: Timestamp::from_secs(11),
+        started_at: Timestamp::from_secs(12),
+        finished_at: Timestamp::ZERO,
+        exit_code: 0,
+        image: "img".to_owned(),
+        image_ref: "img@sha256:1".to_owned(),
+        reason: String::new(),
+        message: String::new(),
+        restart_count: 0,
+        hash: Some(hash),
+        annotations: Arc::default(),
+        mounts: Arc::from([]),
+        log_path: String::new(),
+        resources: None,
+        user: None,
+    }
+}
+
+/// What an earlier daemon left running of this pod.
+fn left_running(pod: &Pod) -> PodObservation {
+    let mut out = nothing();
+    out.sandboxes.push(sandbox(""));
+    out.ips = vec!["10.1.0.7".parse().unwrap()];
+    let hash = pod_plan::hash::spec_hash(&model::pod::regular_containers(pod)[0]);
+    out.containers.push(container("c1", hash));
+    out
+}
+
+fn missing(kind: &str, name: &str) -> ObjectError {
+    ObjectError::NotFound(format!("{kind} {name:?} not found"))
+}

@@ -1,0 +1,199 @@
+//! All managers in one.
+
+use super::*;
+use actor::{Actor, Ctx, Handler, supervised};
+use contract::cgroup::{CgroupError, EnsurePodCgroup, PodCgroup, RemovePodCgroup};
+use contract::event::RecordEvent;
+use contract::image::{EnsureImage, EnsuredImage, ImageFailure};
+use contract::objects::{FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServices, HoldObjects};
+use contract::probe::{PodProbes, ProbeKind, StartProbes, StopProbes};
+use contract::runtime::{
+    CallError, CallErrorKind, CreateContainer, ObservePod, RunPodSandbox, StartContainer, StopContainer, StopPodSandbox,
+};
+use contract::status::{SetPodStatus, StatusEntry, TerminatePod};
+use contract::view::Board;
+use contract::volume::{MakePodDirs, MountVolumes, MountedVolumes, UnmountVolumes, VolumeError};
+use model::{ContainerId, SandboxId};
+
+pub(super) struct Crew {
+    pub(super) world: Shared,
+    pub(super) status: Board<PodUid, StatusEntry>,
+    pub(super) probes: Board<PodUid, PodProbes>,
+    pub(super) rows: Board<PodUid, Observed>,
+}
+
+impl Actor for Crew {
+    type Context = Ctx<Self>;
+}
+supervised!(Crew);
+
+pub(super) fn connect(crew: &ActorRef<Crew>, runtime: &RuntimeHandle, status: &StatusHandle, probes: &ProbeHandle) {
+    runtime.observe_pod.connect(crew);
+    runtime.run_pod_sandbox.connect(crew);
+    runtime.stop_pod_sandbox.connect(crew);
+    runtime.create_container.connect(crew);
+    runtime.start_container.connect(crew);
+    runtime.stop_container.connect(crew);
+    status.set_pod_status.connect(crew);
+    status.terminate_pod.connect(crew);
+    probes.start_probes.connect(crew);
+    probes.stop_probes.connect(crew);
+}
+
+impl Crew {
+    fn with<T>(&self, f: impl FnOnce(&mut World) -> T) -> T {
+        f(&mut self.world.lock().unwrap())
+    }
+
+    fn say(&self, word: impl Into<String>) {
+        self.with(|w| w.words.push(word.into()));
+    }
+
+    /// Changes what the runtime has, and its board shows it.
+    fn happens<T>(&self, f: impl FnOnce(&mut PodObservation) -> T) -> T {
+        let (out, now) = self.with(|w| {
+            let observed = w.observed.get_or_insert_with(nothing);
+            let out = f(observed);
+            (out, observed.clone())
+        });
+        self.rows.post(UID.into(), row(now));
+        out
+    }
+
+    fn post(&self, status: PodStatus, finished: bool) {
+        let version = self.status.get(&UID.into()).map_or(0, |e| e.version) + 1;
+        let (namespace, name, status) = ("ns".to_owned(), "web".to_owned(), Arc::new(status));
+        let entry = StatusEntry { version, namespace, name, status, finished, changed_at: Timestamp(1) };
+        self.status.post(UID.into(), Arc::new(entry));
+    }
+}
+
+macro_rules! answers {
+    ($($message:ty => $result:ty, |$crew:ident, $m:ident| $body:expr;)*) => {
+        $(impl Handler<$message> for Crew {
+            type Result = $result;
+            fn handle(&mut self, $m: $message, _: &mut Ctx<Self>) -> $result {
+                let $crew = self;
+                $body
+            }
+        })*
+    };
+}
+
+answers! {
+    RecordEvent => (), |crew, m| crew.say(format!("event {} {}", m.event.reason, m.event.message));
+    EnsurePodCgroup => Result<PodCgroup, CgroupError>, |_crew, _m| {
+        Ok(PodCgroup { parent: "/pods".to_owned(), existed: true })
+    };
+    RemovePodCgroup => Result<(), CgroupError>, |crew, _m| {
+        crew.say("cgroup removed");
+        Ok(())
+    };
+    MakePodDirs => Result<(), VolumeError>, |_crew, _m| Ok(());
+    MountVolumes => Result<Arc<MountedVolumes>, VolumeError>, |_crew, _m| Ok(Arc::default());
+    UnmountVolumes => Result<(), VolumeError>, |crew, _m| {
+        crew.say("volumes gone");
+        Ok(())
+    };
+    EnsureImage => Result<EnsuredImage, ImageFailure>, |crew, m| {
+        let names = m.pull_secrets.iter().filter_map(|s| s.metadata.name.clone()).collect();
+        crew.with(|w| w.pull_secrets.push(names));
+        Ok(EnsuredImage { image_ref: "img".to_owned(), ..EnsuredImage::default() })
+    };
+    HoldObjects => (), |crew, _m| crew.with(|w| w.held = true);
+    FetchConfigMap => Result<Arc<ConfigMap>, ObjectError>, |crew, m| crew.with(|w| {
+        assert!(w.held, "nothing is asked for that is not held");
+        w.config_maps.get(&m.name).cloned().map(Arc::new).ok_or_else(|| missing("configmap", &m.name))
+    });
+    FetchSecret => Result<Arc<Secret>, ObjectError>, |crew, m| crew.with(|w| {
+        assert!(w.held, "nothing is asked for that is not held");
+        w.secrets.get(&m.name).cloned().map(Arc::new).ok_or_else(|| missing("secret", &m.name))
+    });
+    FetchServices => Result<Arc<Vec<Arc<Service>>>, ObjectError>, |crew, _m| crew.with(|w| match &w.services {
+        Some(services) => Ok(Arc::new(services.iter().cloned().map(Arc::new).collect())),
+        None => Err(ObjectError::Failed("not yet".to_owned())),
+    });
+    FetchRuntimeClass => Result<String, ObjectError>, |_crew, m| match m.name.as_str() {
+        "kata" => Ok("kata-qemu".to_owned()),
+        name => Err(missing("runtimeclass.node.k8s.io", name)),
+    };
+    SetPodStatus => (), |crew, m| {
+        let ready = m.status.conditions.iter().flatten().find(|c| c.type_ == "Ready");
+        let line = format!("status {} ready={}", m.status.phase.as_deref().unwrap_or_default(),
+            ready.map(|c| c.status.clone()).unwrap_or_default());
+        crew.with(|w| w.statuses.push(m.status.clone()));
+        crew.say(line);
+        crew.post(m.status, false);
+    };
+    TerminatePod => (), |crew, _m| {
+        crew.say("finished");
+        let status = crew.with(|w| w.statuses.last().cloned().unwrap_or_default());
+        crew.post(status, true);
+    };
+    StartProbes => (), |crew, m| {
+        if crew.probes.get(&UID.into()).is_some() {
+            return;
+        }
+        crew.say("probes start");
+        let mut row = PodProbes::default();
+        for c in model::pod::regular_containers(&m.pod) {
+            if c.readiness_probe.is_some() {
+                row.probes.entry(c.name.clone()).or_default().insert(ProbeKind::Readiness);
+            }
+        }
+        crew.probes.post(UID.into(), Arc::new(row));
+    };
+    StopProbes => (), |crew, _m| crew.say("probes stop");
+    ObservePod => Result<Arc<PodObservation>, CallError>, |crew, _m| {
+        Ok(Arc::new(crew.with(|w| w.observed.clone().unwrap_or_else(nothing))))
+    };
+    RunPodSandbox => Result<SandboxId, CallError>, |crew, m| {
+        crew.with(|w| w.handlers_asked.push(m.runtime_handler.clone()));
+        if let Some((code, message)) = crew.with(|w| w.sandbox_fails.take()) {
+            return Err(CallError { kind: CallErrorKind::Failed, message, code });
+        }
+        crew.say("RunPodSandbox");
+        crew.happens(|o| {
+            o.sandboxes.insert(0, sandbox(&m.runtime_handler));
+            o.ips = vec!["10.1.0.7".parse().unwrap()];
+        });
+        Ok("sb".into())
+    };
+    StopPodSandbox => Result<(), CallError>, |crew, _m| {
+        crew.say("StopPodSandbox");
+        crew.happens(|o| o.sandboxes.iter_mut().for_each(|s| s.ready = false));
+        Ok(())
+    };
+    CreateContainer => Result<ContainerId, CallError>, |crew, m| {
+        crew.say("CreateContainer");
+        crew.with(|w| w.created.push(m.config.clone()));
+        crew.happens(|o| {
+            let hash = m.config.annotations.get("io.kubernetes.container.hash");
+            let hash = hash.and_then(|h| u64::from_str_radix(h, 16).ok()).unwrap_or(0);
+            let mut created = container("c-new", hash);
+            created.state = ContainerState::Created;
+            created.created_at = Timestamp::from_secs(20);
+            o.containers.insert(0, created);
+        });
+        Ok("c-new".into())
+    };
+    StartContainer => Result<(), CallError>, |crew, _m| {
+        crew.say("StartContainer");
+        crew.happens(|o| {
+            o.containers[0].state = ContainerState::Running;
+            o.containers[0].started_at = Timestamp::from_secs(21);
+        });
+        Ok(())
+    };
+    StopContainer => Result<(), CallError>, |crew, m| {
+        crew.say(format!("StopContainer {}", m.grace_s));
+        crew.happens(|o| {
+            for c in &mut o.containers {
+                c.state = ContainerState::Exited;
+                c.exit_code = 137;
+                c.finished_at = Timestamp::from_secs(30);
+            }
+        });
+        Ok(())
+    };
+}

@@ -1,0 +1,83 @@
+//! How pods of the API end.
+
+use super::*;
+use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use serde_json::json;
+
+fn condition(status: &PodStatus, type_: &str) -> Option<(String, String, String)> {
+    let c = status.conditions.iter().flatten().find(|c| c.type_ == type_)?;
+    Some((c.status.clone(), c.reason.clone().unwrap_or_default(), c.message.clone().unwrap_or_default()))
+}
+
+#[test]
+fn a_pod_that_was_deleted_before_it_started_gets_its_last_status() {
+    run(1, |kernel| async move {
+        let mut pod = pod(json!({}), json!({}));
+        pod.metadata.deletion_timestamp = Some(Time(Default::default()));
+        let bench = Bench::start(&kernel, nothing());
+        bench.tell(&pod, UpdateKind::Create).await;
+        assert_eq!(bench.phase(), WorkerPhase::Finished);
+        let words = bench.see(|w| w.words.clone());
+        assert!(words.contains(&"finished".to_owned()), "{words:?}");
+        assert!(!words.contains(&"RunPodSandbox".to_owned()));
+    });
+}
+
+#[test]
+fn a_pod_that_the_node_stops_says_why() {
+    let table = [
+        (
+            "Preempting",
+            "Preempted in order to admit critical pod",
+            "Pod was preempted by Kubelet to accommodate a critical pod.",
+        ),
+        ("Evicted", "The node was low on resource: memory.", "The node was low on resource: memory."),
+    ];
+    for (reason, message, why) in table {
+        run(2, move |kernel| async move {
+            let bench = Bench::start(&kernel, nothing());
+            let pod = pod(json!({}), json!({}));
+            bench.tell(&pod, UpdateKind::Create).await;
+            assert_eq!(bench.last_status().phase.as_deref(), Some("Running"));
+            bench.kill(&pod, reason, message).await;
+            assert_eq!(bench.phase(), WorkerPhase::Finished);
+            let status = bench.last_status();
+            assert_eq!(status.phase.as_deref(), Some("Failed"));
+            assert_eq!((status.reason.as_deref(), status.message.as_deref()), (Some(reason), Some(message)));
+            let target = condition(&status, "DisruptionTarget");
+            assert_eq!(target, Some(("True".to_owned(), "TerminationByKubelet".to_owned(), why.to_owned())));
+        });
+    }
+}
+
+#[test]
+fn a_gate_that_somebody_else_opens_makes_the_pod_ready() {
+    run(3, |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        let mut pod = pod(json!({}), json!({ "readinessGates": [{ "conditionType": "example.com/lb" }] }));
+        bench.tell(&pod, UpdateKind::Create).await;
+        let shut = condition(&bench.last_status(), "Ready").unwrap();
+        let text = "corresponding condition of pod readiness gate \"example.com/lb\" does not exist.";
+        assert_eq!(shut, ("False".to_owned(), "ReadinessGatesNotReady".to_owned(), text.to_owned()));
+        let gate = json!([{ "type": "example.com/lb", "status": "True" }]);
+        pod.status.get_or_insert_default().conditions = serde_json::from_value(gate).unwrap();
+        bench.tell(&pod, UpdateKind::Sync).await;
+        assert_eq!(condition(&bench.last_status(), "Ready").unwrap().0, "True");
+    });
+}
+
+#[test]
+fn a_pod_past_its_deadline_is_stopped_and_failed() {
+    run(4, |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        bench.tell(&pod(json!({}), json!({ "activeDeadlineSeconds": 30 })), UpdateKind::Create).await;
+        tokio::time::sleep(Duration::from_secs(29)).await;
+        assert_eq!(bench.phase(), WorkerPhase::Syncing);
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert_eq!(bench.phase(), WorkerPhase::Finished);
+        let status = bench.last_status();
+        assert_eq!((status.phase.as_deref(), status.reason.as_deref()), (Some("Failed"), Some("DeadlineExceeded")));
+        assert_eq!(bench.events("DeadlineExceeded").len(), 1);
+        let _ = (&bench.status, &bench.runtime);
+    });
+}

@@ -1,0 +1,175 @@
+//! What a container is started with.
+
+use super::*;
+use serde_json::json;
+
+fn config_map(name: &str, value: &str) -> ConfigMap {
+    serde_json::from_value(json!({ "metadata": { "name": name }, "data": { "k": value, "K2": "two" } })).unwrap()
+}
+
+fn secret(name: &str) -> Secret {
+    serde_json::from_value(json!({ "metadata": { "name": name }, "data": { "p": "c2VzYW1l" } })).unwrap()
+}
+
+fn from_config_map(name: &str) -> serde_json::Value {
+    json!({ "env": [{ "name": "A", "valueFrom": { "configMapKeyRef": { "name": name, "key": "k" } } }] })
+}
+
+#[test]
+fn the_environment_comes_from_objects_services_and_the_node() {
+    run(1, |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        bench.know_node(&["10.9.0.1", "fd00::9"], &[("cpu", "3"), ("memory", "1Gi")]);
+        bench.set(|w| {
+            w.config_maps.insert("app".into(), config_map("app", "one"));
+            w.secrets.insert("login".into(), secret("login"));
+            let service = |ns: &str, name: &str, ip: &str| {
+                serde_json::from_value(json!({ "metadata": { "name": name, "namespace": ns },
+                    "spec": { "clusterIP": ip, "ports": [{ "port": 80 }] } }))
+                .unwrap()
+            };
+            w.services = Some(vec![service("ns", "db", "10.0.0.5"), service("default", "kubernetes", "10.0.0.1")]);
+        });
+        let field = |path: &str| json!({ "fieldRef": { "fieldPath": path } });
+        let container = json!({
+            "envFrom": [{ "prefix": "CM_", "configMapRef": { "name": "app" } }],
+            "env": [
+                { "name": "A", "valueFrom": { "configMapKeyRef": { "name": "app", "key": "k" } } },
+                { "name": "P", "valueFrom": { "secretKeyRef": { "name": "login", "key": "p" } } },
+                { "name": "HOST", "valueFrom": field("status.hostIP") },
+                { "name": "HOSTS", "valueFrom": field("status.hostIPs") },
+                { "name": "POD", "valueFrom": field("status.podIP") },
+                { "name": "CPU", "valueFrom": { "resourceFieldRef": { "resource": "limits.cpu" } } },
+            ],
+        });
+        bench.tell(&pod(container, json!({})), UpdateKind::Create).await;
+        let env = bench.env();
+        for (name, value) in [
+            ("CM_k", "one"),
+            ("CM_K2", "two"),
+            ("A", "one"),
+            ("P", "sesame"),
+            ("HOST", "10.9.0.1"),
+            ("HOSTS", "10.9.0.1,fd00::9"),
+            ("POD", "10.1.0.7"),
+            ("CPU", "3"),
+            ("DB_SERVICE_HOST", "10.0.0.5"),
+            ("KUBERNETES_SERVICE_HOST", "10.0.0.1"),
+        ] {
+            assert_eq!(env.get(name).map(String::as_str), Some(value), "{name}");
+        }
+        let status = bench.last_status();
+        assert_eq!(status.host_ip.as_deref(), Some("10.9.0.1"));
+        assert_eq!(status.host_ips.unwrap().len(), 2);
+    });
+}
+
+#[test]
+fn without_links_only_the_api_server_is_in_the_environment() {
+    run(2, |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        bench.set(|w| {
+            let service = |ns: &str, name: &str| {
+                serde_json::from_value(json!({ "metadata": { "name": name, "namespace": ns },
+                    "spec": { "clusterIP": "10.0.0.1", "ports": [{ "port": 80 }] } }))
+                .unwrap()
+            };
+            w.services = Some(vec![service("ns", "db"), service("default", "kubernetes")]);
+        });
+        bench.tell(&pod(json!({}), json!({ "enableServiceLinks": false })), UpdateKind::Create).await;
+        let env = bench.env();
+        assert!(env.contains_key("KUBERNETES_SERVICE_HOST"));
+        assert!(!env.contains_key("DB_SERVICE_HOST"));
+    });
+}
+
+#[test]
+fn a_missing_object_is_told_in_the_words_of_the_api_and_tried_again() {
+    run(3, |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        bench.tell(&pod(from_config_map("nope"), json!({})), UpdateKind::Create).await;
+        let text = "configmap \"nope\" not found";
+        assert_eq!(bench.waiting(), ("CreateContainerConfigError".to_owned(), text.to_owned()));
+        assert_eq!(bench.events("Failed"), [format!("Error: {text}")]);
+        assert!(bench.see(|w| w.created.is_empty()));
+        bench.set(|w| drop(w.config_maps.insert("nope".into(), config_map("nope", "late"))));
+        tokio::time::sleep(Duration::from_secs(16)).await;
+        assert_eq!(bench.env()["A"], "late");
+        assert_eq!(bench.last_status().phase.as_deref(), Some("Running"));
+    });
+}
+
+#[test]
+fn a_missing_key_and_unread_services_have_their_own_words() {
+    run(4, |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        bench.set(|w| {
+            w.config_maps.insert("app".into(), ConfigMap::default());
+            w.services = None;
+        });
+        bench.tell(&pod(from_config_map("app"), json!({})), UpdateKind::Create).await;
+        let text = "services have not yet been read at least once, cannot construct envvars";
+        assert_eq!(bench.waiting(), ("CreateContainerConfigError".to_owned(), text.to_owned()));
+        bench.set(|w| w.services = Some(Vec::new()));
+        tokio::time::sleep(Duration::from_secs(16)).await;
+        assert_eq!(bench.waiting().1, "couldn't find key k in ConfigMap ns/app");
+    });
+}
+
+#[test]
+fn an_optional_object_that_is_missing_is_left_out() {
+    run(5, |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        let reference = json!({ "name": "nope", "key": "k", "optional": true });
+        let container = json!({ "env": [{ "name": "A", "valueFrom": { "configMapKeyRef": reference } }],
+            "envFrom": [{ "secretRef": { "name": "nope", "optional": true } }] });
+        bench.tell(&pod(container, json!({})), UpdateKind::Create).await;
+        assert!(!bench.env().contains_key("A"));
+    });
+}
+
+#[test]
+fn pull_secrets_go_with_the_pull_and_missing_ones_are_told_of_together() {
+    run(6, |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        bench.set(|w| drop(w.secrets.insert("good".into(), secret("good"))));
+        let names = json!([{ "name": "gone" }, { "name": "good" }, { "name": "" }, { "name": "lost" }]);
+        bench.tell(&pod(json!({}), json!({ "imagePullSecrets": names })), UpdateKind::Create).await;
+        assert!(bench.see(|w| !w.pull_secrets.is_empty() && w.pull_secrets.iter().all(|names| *names == ["good"])));
+        let text =
+            "Unable to retrieve some image pull secrets (gone, lost); attempting to pull the image may not succeed.";
+        assert_eq!(bench.events("FailedToRetrieveImagePullSecret"), [text]);
+        assert_eq!(bench.last_status().phase.as_deref(), Some("Running"));
+    });
+}
+
+#[test]
+fn a_runtime_class_chooses_the_handler_of_the_sandbox() {
+    run(7, |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        bench.tell(&pod(json!({}), json!({ "runtimeClassName": "kata" })), UpdateKind::Create).await;
+        assert_eq!(bench.see(|w| w.handlers_asked.clone()), ["kata-qemu"]);
+    });
+}
+
+#[test]
+fn a_runtime_class_that_does_not_exist_fails_the_sandbox() {
+    run(8, |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        bench.tell(&pod(json!({}), json!({ "runtimeClassName": "nope" })), UpdateKind::Create).await;
+        let text = "Failed to create pod sandbox: runtimeclass.node.k8s.io \"nope\" not found";
+        assert_eq!(bench.events("FailedCreatePodSandBox"), [text]);
+        assert!(bench.see(|w| w.handlers_asked.is_empty()));
+    });
+}
+
+#[test]
+fn a_failed_sandbox_is_told_with_the_code_of_the_runtime() {
+    run(9, |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        bench.set(|w| w.sandbox_fails = Some(("Unknown".to_owned(), "failed to setup network".to_owned())));
+        bench.tell(&pod(json!({}), json!({})), UpdateKind::Create).await;
+        let text = "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network";
+        assert_eq!(bench.events("FailedCreatePodSandBox"), [text]);
+    });
+}
