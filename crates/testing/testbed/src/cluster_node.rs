@@ -138,17 +138,17 @@ impl ClusterNode {
         limit: Duration,
         mut good: impl FnMut(&Value) -> Option<T>,
     ) -> Result<T, BedError> {
-        let path = format!("/api/v1/namespaces/default/pods?fieldSelector=metadata.name={name}");
-        let mut watch = self.cluster.admin().watch(&path);
+        let mut view = self.view(name);
         let found = wait_until(&format!("pod {name} {what}"), limit, || {
             // A watch may be refused, or end, with an API server that comes and goes.
-            if watch.as_ref().map_or(true, crate::Watch::ended) {
-                watch = self.cluster.admin().watch(&path);
+            if view.as_ref().map_or(true, |(_, watch)| watch.ended()) {
+                view = self.view(name);
             }
-            let watch = watch.as_ref().map_err(ToString::to_string)?;
+            let (first, watch) = view.as_ref().map_err(ToString::to_string)?;
             let pod = match watch.seen().pop() {
-                Some(last) if last.kind != "DELETED" => last.object,
-                _ => Value::Null,
+                None => first.clone(),
+                Some(last) if last.kind == "DELETED" => Value::Null,
+                Some(last) => last.object,
             };
             good(&pod).ok_or_else(|| format!("{:#}\n{:#}", pod["metadata"]["deletionTimestamp"], pod["status"]))
         });
@@ -162,6 +162,14 @@ impl ClusterNode {
                 e => e,
             })
             .map_err(|e| self.with_log(e))
+    }
+
+    /// The pod as it is (null when it is not), and what happens to it from about now on.
+    fn view(&self, name: &str) -> Result<(Value, crate::Watch), BedError> {
+        let pods = "/api/v1/namespaces/default/pods";
+        let answer = self.cluster.admin().request("GET", &format!("{pods}/{name}"), None)?;
+        let now = if answer.good() { answer.body } else { Value::Null };
+        Ok((now, self.cluster.admin().watch(&format!("{pods}?fieldSelector=metadata.name={name}"))?))
     }
 
     /// Events about the object `name` in the namespace `default`, oldest first.
@@ -235,5 +243,8 @@ fn configuration(bed: &TestBed, cluster: &Cluster, identity: Identity) -> Result
         "rotateCertificates": true,
         "serverTLSBootstrap": identity == Identity::Bootstrap,
         "registerNode": true,
+        // How full the machine's disks are is no matter of a test.
+        "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "nodefs.inodesFree": "1%", "imagefs.available": "1%"},
+        "imageGCHighThresholdPercent": 100,
     }))
 }
