@@ -96,8 +96,9 @@ fn ready(
     condition.last_heartbeat_time = now.to_api();
 }
 
-/// One error stands bare, several in brackets, each once.
-pub(crate) fn aggregate(errors: &[String]) -> Option<String> {
+/// One error stands bare, several in brackets, each once; `None`: there are none.
+#[must_use]
+pub fn aggregate(errors: &[String]) -> Option<String> {
     let mut told: Vec<&str> = Vec::new();
     for e in errors {
         if !told.contains(&e.as_str()) {

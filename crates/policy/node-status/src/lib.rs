@@ -19,6 +19,7 @@ mod report;
 mod setters;
 
 pub use change::changed;
+pub use conditions::aggregate;
 pub use facts::{Facts, Image, Machine, Plan, RuntimeVersion};
 pub use patch::patch;
 pub use ready::{RuntimeHealth, ready_errors};

@@ -1,0 +1,132 @@
+//! Requests about the Node (interfaces 9.2, 9.3).
+
+use std::sync::Arc;
+
+use model::Timestamp;
+use model::core::Node;
+use model::event::NodeEvent;
+use node_status::{Facts, changed, event, initial, patch, reconciled, updated};
+use ports::api::{ApiError, ApiExt, ApiResult, ApiServer, Lane, Method, PatchKind, Request};
+use serde::Serialize;
+
+use crate::config::Config;
+
+/// Tries of one report.
+const TRIES: usize = 5;
+
+/// What a request needs to know.
+#[derive(Clone)]
+pub(crate) struct Call {
+    pub api: Arc<dyn ApiServer>,
+    pub config: Arc<Config>,
+    pub facts: Facts,
+    pub now: Timestamp,
+}
+
+/// A Node that is registered.
+#[derive(Debug)]
+pub(crate) struct Registered {
+    pub node: Node,
+    /// Made just now, with a complete status.
+    pub created: bool,
+    pub events: Vec<NodeEvent>,
+}
+
+/// Outcome of a report.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// There was nothing to tell.
+    Quiet,
+    /// Sent, and this is what the API server has now.
+    Sent { node: Box<Node>, changed: bool, events: Vec<NodeEvent> },
+}
+
+impl Call {
+    fn request(&self, method: Method, path: String) -> Request {
+        Request::new(method, path).lane(Lane::Heartbeat).deadline(self.config.deadline())
+    }
+
+    fn path(&self) -> String {
+        format!("/api/v1/nodes/{}", self.config.plan.name)
+    }
+
+    async fn get(&self) -> ApiResult<Node> {
+        self.api.fetch(self.request(Method::Get, self.path())).await
+    }
+
+    async fn patch(&self, body: &impl Serialize) -> ApiResult<Node> {
+        let request = self.request(Method::Patch(PatchKind::Strategic), format!("{}/status", self.path()));
+        self.api.fetch(request.body(encode(body)?)).await
+    }
+
+    /// Makes the Node, or puts right the one that is there (`known`: the watch has it already). A node that may not make
+    /// it may still have been given one.
+    pub(crate) async fn register(&self, known: Option<Arc<Node>>) -> ApiResult<Registered> {
+        let plan = &self.config.plan;
+        let wanted = initial(plan, &self.facts, self.now);
+        if let Some(existing) = known {
+            return self.reconcile(&existing, &wanted).await;
+        }
+        let create = self.request(Method::Post, "/api/v1/nodes".to_owned()).body(encode(&wanted)?);
+        let refused = match self.api.fetch(create).await {
+            Ok(node) => {
+                let mut events = updated(plan, &Node::default(), &self.facts, self.now).1;
+                if self.facts.not_ready.is_empty() {
+                    events.push(event(plan, "NodeReady"));
+                }
+                return Ok(Registered { node, created: true, events });
+            }
+            Err(e) if e.is_already_exists() || e.is_forbidden() => e,
+            Err(e) => return Err(e),
+        };
+        match self.get().await {
+            Err(e) if e.is_not_found() => Err(refused),
+            Err(e) => Err(e),
+            Ok(existing) => self.reconcile(&existing, &wanted).await,
+        }
+    }
+
+    async fn reconcile(&self, existing: &Node, wanted: &Node) -> ApiResult<Registered> {
+        let node = match patch(existing, &reconciled(&self.config.plan, existing, wanted)) {
+            Some(body) => self.patch(&body).await?,
+            None => existing.clone(),
+        };
+        Ok(Registered { node, created: false, events: Vec::new() })
+    }
+
+    /// Tells what changed, or that all is as it was when that is `due`. The first try trusts the `known` Node, later ones
+    /// read it.
+    pub(crate) async fn report(&self, known: Option<Arc<Node>>, due: bool) -> ApiResult<Report> {
+        let mut failure = None;
+        for attempt in 0..TRIES {
+            match self.try_report(known.as_deref().filter(|_| attempt == 0), due).await {
+                Ok(report) => return Ok(report),
+                Err(e) => {
+                    tracing::debug!(attempt, error = %e, "node status is not taken");
+                    failure = Some(e);
+                }
+            }
+        }
+        Err(failure.unwrap_or(ApiError::NotReady { message: "no try was made".to_owned() }))
+    }
+
+    async fn try_report(&self, known: Option<&Node>, due: bool) -> ApiResult<Report> {
+        let read = match known {
+            Some(_) => None,
+            None => Some(self.get().await?),
+        };
+        let Some(old) = known.or(read.as_ref()) else { return Ok(Report::Quiet) };
+        let (new, events) = updated(&self.config.plan, old, &self.facts, self.now);
+        let changed = changed(old, &new);
+        if !changed && !due {
+            return Ok(Report::Quiet);
+        }
+        let Some(body) = patch(old, &new) else { return Ok(Report::Quiet) };
+        let node = Box::new(self.patch(&body).await?);
+        Ok(Report::Sent { node, changed, events })
+    }
+}
+
+fn encode(value: &impl Serialize) -> ApiResult<Vec<u8>> {
+    serde_json::to_vec(value).map_err(|e| ApiError::Garbage { message: format!("cannot be sent: {e}") })
+}

@@ -1,0 +1,25 @@
+//! NodeManager: the Node object of this machine and its lease.
+//!
+//! **Owns** registration, the node status and when it is reported, and (an actor of its own, [`NodeLease`]) the lease.
+//! **Asks** nobody; tells EventRecorder; reads RuntimeClient's view and the host; publishes [`contract::node::NodeView`].
+//! **Never** changes taints, foreign labels or the spec of a Node that exists, and never writes `Ready=False` because the
+//! daemon itself has just begun: it waits for the runtime's word first.
+//! **Lost on restart** is when the status was reported last (one report too many) and for how long pressure lasts.
+//! **Read next** `actor.rs`, then `calls.rs`, `look.rs`, `lease.rs`; what the Node says is decided in `policy/node-status`.
+
+#![forbid(unsafe_code)]
+
+mod actor;
+mod calls;
+mod config;
+mod health;
+mod lease;
+mod look;
+mod turns;
+
+#[cfg(test)]
+mod tests;
+
+pub use crate::actor::NodeManager;
+pub use crate::config::{Config, Deps};
+pub use crate::lease::{LeaseConfig, LeaseDeps, LeaseState, NodeLease};

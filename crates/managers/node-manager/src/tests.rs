@@ -1,0 +1,5 @@
+mod faults;
+mod lease;
+mod life;
+mod outage;
+mod rig;

@@ -1,0 +1,326 @@
+//! A node on good days.
+
+use actor::testing::{run, settle};
+use contract::node::NodeOrigin;
+use fakes::api::{Matching, Trouble};
+use model::core::{NodeSpec, Taint};
+
+use super::rig::*;
+
+const STEADY: [&str; 3] = ["NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID"];
+
+#[test]
+fn registers_once_with_a_complete_status_and_then_keeps_quiet() {
+    run(1, |kernel| async move {
+        let rig = Rig::start(&kernel).await;
+        until("registered", || rig.view().registered).await;
+        let view = rig.view();
+        assert_eq!(view.origin, NodeOrigin::Api);
+        assert!(view.api_uid().is_some());
+        assert_eq!(view.ready, Some((true, String::new())));
+        let node = rig.stored().unwrap();
+        let status = node.status.unwrap();
+        assert_eq!(status.node_info.unwrap().container_runtime_version, "containerd://2.0.0");
+        assert_eq!(status.addresses.unwrap()[0].address, "10.0.0.1");
+        assert_eq!(rig.ready(), "True");
+        rig.pass(secs(145)).await;
+        assert_eq!(rig.api.requests_of("POST", "/nodes").len(), 1);
+        assert_eq!(rig.patches(), 0, "nothing changed");
+        let expected: Vec<_> = ["Starting"].into_iter().chain(STEADY).chain(["NodeReady"]).collect();
+        assert_eq!(rig.events(), expected);
+        // The first report after a change comes after half to one and a half periods, later ones after one.
+        until("a report", || rig.patches() == 1).await;
+        assert!(rig.api.requests_of("PATCH", "/status")[0].at < secs(470));
+        rig.pass(secs(940)).await;
+        assert_eq!(rig.patches(), 4);
+        assert!(rig.api.requests_of("GET", "/nodes").len() <= 1, "the watch serves; the lease may have asked once");
+    });
+}
+
+#[test]
+fn an_existing_node_is_reconciled_and_keeps_what_is_not_ours() {
+    run(2, |kernel| async move {
+        let mut rig = Rig::new(&kernel);
+        rig.runtime_says(|_| ());
+        let mut old = model::core::Node::default();
+        old.metadata.name = Some(NAME.into());
+        old.metadata.labels =
+            Some([("team", "red"), ("kubernetes.io/hostname", "old")].map(|(k, v)| (k.into(), v.into())).into());
+        let taint = Taint { key: "user".into(), effect: "NoSchedule".into(), ..Taint::default() };
+        old.spec =
+            Some(NodeSpec { taints: Some(vec![taint.clone()]), unschedulable: Some(true), ..NodeSpec::default() });
+        let uid = rig.api.put(&old).metadata.uid;
+        let mut config = config();
+        config.plan.taints = vec![Taint { key: "mine".into(), effect: "NoSchedule".into(), ..Taint::default() }];
+        config.plan.labels = [("disk".to_owned(), "ssd".to_owned())].into();
+        rig.start_manager(config);
+        until("ready", || rig.stored().unwrap().status.is_some() && rig.ready() == "True").await;
+        let node = rig.stored().unwrap();
+        assert_eq!(node.metadata.uid, uid);
+        let labels = node.metadata.labels.unwrap();
+        assert_eq!((labels["team"].as_str(), labels["kubernetes.io/hostname"].as_str()), ("red", "n1"));
+        assert_eq!(labels.get("disk"), None);
+        let spec = node.spec.unwrap();
+        assert_eq!((spec.taints.unwrap(), spec.unschedulable), (vec![taint], Some(true)));
+        assert!(rig.events().contains(&"NodeNotSchedulable"));
+    });
+}
+
+#[test]
+fn a_node_that_may_not_make_itself_takes_the_one_that_is_there() {
+    run(3, |kernel| async move {
+        let mut rig = Rig::new(&kernel);
+        rig.runtime_says(|_| ());
+        let forbidden = ports::api::ApiError::status(403, "Forbidden", "no");
+        rig.api.trouble(Matching::of("POST", "/nodes"), Trouble::DoneButLost(forbidden.clone()), 1);
+        rig.start_manager(config());
+        until("registered", || rig.view().registered).await;
+        assert_eq!(rig.api.requests_of("POST", "/nodes").len(), 1);
+        let mut alone = Rig::new(&kernel);
+        alone.runtime_says(|_| ());
+        alone.api.fail("POST", "/nodes", 3, forbidden);
+        alone.start_manager(config());
+        until("registered in the end", || alone.view().registered).await;
+        assert_eq!(alone.api.requests_of("POST", "/nodes").len(), 4);
+    });
+}
+
+#[test]
+fn without_registration_the_node_is_awaited() {
+    run(4, |kernel| async move {
+        let mut rig = Rig::new(&kernel);
+        rig.runtime_says(|_| ());
+        rig.start_manager(crate::Config { register: false, ..config() });
+        rig.pass(secs(30)).await;
+        assert!(rig.api.requests_of("POST", "/nodes").is_empty());
+        let mut node = model::core::Node::default();
+        node.metadata.name = Some(NAME.into());
+        rig.api.put(&node);
+        rig.pass(secs(12)).await;
+        assert_eq!(rig.ready(), "True");
+    });
+}
+
+#[test]
+fn a_node_that_stands_alone_asks_nobody() {
+    run(5, |kernel| async move {
+        let mut rig = Rig::new(&kernel);
+        rig.runtime_says(|_| ());
+        rig.start_manager_with(config(), None);
+        until("a Node", || rig.view().node.is_some()).await;
+        let view = rig.view();
+        assert_eq!((view.origin, view.registered), (NodeOrigin::Host, true));
+        assert_eq!(view.node.as_ref().unwrap().metadata.labels.as_ref().unwrap()["kubernetes.io/os"], "linux");
+        rig.machine.change(|m| m.disk.as_mut().unwrap().available_bytes = 0);
+        rig.pass(secs(11)).await;
+        assert_eq!(rig.view().pressure, ["DiskPressure"]);
+        assert_eq!(rig.events(), ["Starting", "NodeHasDiskPressure"]);
+        assert!(rig.api.requests().is_empty());
+    });
+}
+
+#[test]
+fn a_restarted_daemon_never_says_that_a_ready_node_is_not() {
+    run(6, |kernel| async move {
+        let first = Rig::start(&kernel).await;
+        until("registered", || first.view().registered).await;
+        first.manager.as_ref().unwrap().stop();
+        let mut rig = Rig::new(&kernel);
+        rig.api = first.api.clone();
+        rig.api.forget_requests();
+        rig.start_manager(config());
+        // The runtime speaks late, its network later still.
+        tokio::time::sleep(secs(3)).await;
+        rig.runtime_says(|i| {
+            i.listed = false;
+            i.network = Err("container runtime network not ready: NetworkReady=false reason:x message:y".into());
+        });
+        tokio::time::sleep(secs(1)).await;
+        assert_eq!(rig.patches(), 0);
+        rig.runtime_says(|_| ());
+        until("reported", || rig.patches() > 0).await;
+        rig.pass(secs(60)).await;
+        assert_eq!((rig.said_not_ready(), rig.patches()), (0, 1));
+        assert_eq!(rig.events(), ["Starting"]);
+    });
+}
+
+#[test]
+fn a_restarted_daemon_whose_runtime_is_truly_down_says_so_after_a_while() {
+    run(7, |kernel| async move {
+        let first = Rig::start(&kernel).await;
+        until("registered", || first.view().registered).await;
+        first.manager.as_ref().unwrap().stop();
+        let mut rig = Rig::new(&kernel);
+        rig.api = first.api.clone();
+        rig.runtime.info.publish(contract::runtime::RuntimeInfo {
+            error: Some("connection refused".into()),
+            stale: true,
+            ..contract::runtime::RuntimeInfo::unknown()
+        });
+        rig.start_manager(config());
+        rig.pass(secs(9)).await;
+        assert_eq!(rig.ready(), "True");
+        rig.pass(secs(3)).await;
+        let ready = rig.condition("Ready");
+        assert_eq!(ready.message.as_deref(), Some("container runtime status check may not have completed yet"));
+        assert_eq!(ready.status, "False");
+    });
+}
+
+#[test]
+fn a_runtime_that_goes_away_is_down_after_half_a_minute_and_back_at_once() {
+    run(8, |kernel| async move {
+        let rig = Rig::start(&kernel).await;
+        until("registered", || rig.view().registered).await;
+        rig.pass(secs(20)).await;
+        rig.events();
+        rig.runtime_says(|i| {
+            i.stale = true;
+            i.ready = false;
+            i.error = Some("connection refused".into());
+        });
+        rig.pass(secs(29)).await;
+        assert_eq!(rig.ready(), "True");
+        rig.pass(secs(2)).await;
+        let ready = rig.condition("Ready");
+        assert_eq!((ready.status.as_str(), ready.reason.as_deref()), ("False", Some("KubeletNotReady")));
+        assert_eq!(ready.message.as_deref(), Some("container runtime is down"));
+        rig.runtime_says(|_| ());
+        settle().await;
+        until("ready again", || rig.ready() == "True").await;
+        assert_eq!(rig.events(), ["NodeNotReady", "NodeReady"]);
+    });
+}
+
+#[test]
+fn what_the_runtime_says_against_itself_is_told_at_once() {
+    run(9, |kernel| async move {
+        let rig = Rig::start(&kernel).await;
+        until("registered", || rig.view().registered).await;
+        let network =
+            "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni";
+        let runtime = "container runtime not ready: RuntimeReady=false reason:a message:b";
+        rig.runtime_says(|i| i.network = Err(network.into()));
+        until("told", || rig.ready() == "False").await;
+        assert_eq!(rig.condition("Ready").message.as_deref(), Some(network));
+        rig.runtime_says(|i| {
+            i.network = Err(network.into());
+            i.ready = false;
+            i.error = Some(runtime.into());
+        });
+        let both = format!("[{runtime}, {network}]");
+        until("both", || rig.condition("Ready").message.as_deref() == Some(&both)).await;
+        assert_eq!(rig.view().ready, Some((false, both)));
+    });
+}
+
+#[test]
+fn a_runtime_that_stops_listing_is_told() {
+    run(10, |kernel| async move {
+        let rig = Rig::start(&kernel).await;
+        until("registered", || rig.view().registered).await;
+        tokio::time::sleep(secs(195)).await;
+        let ready = rig.condition("Ready");
+        let message = ready.message.unwrap();
+        assert!(message.starts_with("PLEG is not healthy: pleg was last seen active 3m"), "{message}");
+    });
+}
+
+#[test]
+fn pressure_shows_with_the_next_look_and_outlives_its_cause() {
+    run(11, |kernel| async move {
+        let rig = Rig::start(&kernel).await;
+        until("registered", || rig.view().registered).await;
+        rig.events();
+        rig.machine.change(|m| m.memory.as_mut().unwrap().working_set_bytes = 8 << 30);
+        rig.pass(secs(11)).await;
+        assert_eq!(rig.condition("MemoryPressure").status, "True");
+        assert_eq!(rig.view().pressure, ["MemoryPressure"]);
+        rig.machine.change(|m| m.memory.as_mut().unwrap().working_set_bytes = 1 << 30);
+        rig.pass(secs(280)).await;
+        assert_eq!(rig.condition("MemoryPressure").status, "True");
+        rig.pass(secs(40)).await;
+        assert_eq!(rig.condition("MemoryPressure").status, "False");
+        assert_eq!(rig.events(), ["NodeHasInsufficientMemory", "NodeHasSufficientMemory"]);
+        rig.machine.change(|m| m.memory = None);
+        rig.pass(secs(20)).await;
+        assert_eq!(rig.condition("MemoryPressure").status, "False", "what cannot be read is passed over");
+    });
+}
+
+#[test]
+fn a_nudge_looks_at_once() {
+    run(12, |kernel| async move {
+        let rig = Rig::start(&kernel).await;
+        until("registered", || rig.view().registered).await;
+        rig.machine.change(|m| m.disk.as_mut().unwrap().available_bytes = 0);
+        rig.node.refresh.tell(contract::node::RefreshNode).unwrap();
+        for _ in 0..50 {
+            settle().await;
+        }
+        assert_eq!(rig.condition("DiskPressure").status, "True");
+    });
+}
+
+#[test]
+fn a_reboot_is_told_once() {
+    run(13, |kernel| async move {
+        let rig = Rig::start(&kernel).await;
+        until("registered", || rig.view().registered).await;
+        rig.events();
+        rig.machine.change(|m| m.identity.boot_id = "boot-2".into());
+        rig.pass(secs(60)).await;
+        assert_eq!(rig.events(), ["Rebooted"]);
+        assert_eq!(rig.stored().unwrap().status.unwrap().node_info.unwrap().boot_id, "boot-2");
+    });
+}
+
+#[test]
+fn images_appear_within_half_a_minute() {
+    run(14, |kernel| async move {
+        let rig = Rig::start(&kernel).await;
+        until("registered", || rig.view().registered).await;
+        let image = cri_api::v1::Image { repo_tags: vec!["a:1".into()], size: 7, ..Default::default() };
+        rig.images.0.lock().unwrap().push(image);
+        rig.pass(secs(45)).await;
+        let images = rig.stored().unwrap().status.unwrap().images.unwrap();
+        assert_eq!((images[0].names.clone().unwrap(), images[0].size_bytes), (vec!["a:1".to_owned()], Some(7)));
+    });
+}
+
+#[test]
+fn a_label_that_is_ours_comes_back_and_a_cordon_is_told() {
+    run(15, |kernel| async move {
+        let rig = Rig::start(&kernel).await;
+        until("registered", || rig.view().registered).await;
+        rig.events();
+        rig.api.change::<model::core::Node>(None, NAME, |n| {
+            n.metadata.labels.as_mut().unwrap().remove("kubernetes.io/os");
+            n.spec.get_or_insert_default().unschedulable = Some(true);
+        });
+        rig.pass(secs(12)).await;
+        assert_eq!(rig.stored().unwrap().metadata.labels.unwrap()["kubernetes.io/os"], "linux");
+        rig.api.change::<model::core::Node>(None, NAME, |n| n.spec.as_mut().unwrap().unschedulable = None);
+        rig.pass(secs(1)).await;
+        assert_eq!(rig.events(), ["NodeNotSchedulable", "NodeSchedulable"]);
+    });
+}
+
+#[test]
+fn readers_of_the_view_are_left_in_peace() {
+    run(16, |kernel| async move {
+        let rig = Rig::start(&kernel).await;
+        until("registered", || rig.view().registered).await;
+        rig.pass(secs(12)).await;
+        let mut view = rig.node.view.subscribe();
+        let mut wakes = 0;
+        for _ in 0..12 {
+            view.borrow_and_update();
+            rig.pass(secs(10)).await;
+            wakes += usize::from(view.has_changed().unwrap());
+        }
+        assert!(wakes <= 3, "{wakes} in two minutes");
+        assert!(rig.view().lease_renewed_at.is_some());
+    });
+}

@@ -1,0 +1,279 @@
+//! A node with its two actors, an API server in memory and a machine that is not there.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use actor::testing::settle;
+use actor::{Actor, ActorRef, Ctx, Handler, Kernel, Spec, supervised};
+use async_trait::async_trait;
+use contract::event::{EventHandle, RecordEvent};
+use contract::node::{NodeHandle, NodeView};
+use contract::runtime::{RuntimeInfo, RuntimeView};
+use contract::view::Published;
+use cri_api::v1;
+use fakes::{FakeApi, FakeMachine};
+use model::Timestamp;
+use model::core::{Node, NodeCondition};
+use model::k8s_openapi::api::coordination::v1::Lease;
+use model::k8s_openapi::jiff;
+use model::quantity::Quantity;
+use model::resources::ResourceList;
+use node_status::Plan;
+use node_status::pressure::{Amount, Signal, Threshold};
+use ports::api::ApiServer;
+use ports::runtime::{ImageService, RuntimeCode, RuntimeError, RuntimeResult};
+
+use crate::{Config, Deps, LeaseConfig, LeaseDeps, LeaseState, NodeLease, NodeManager};
+
+pub(super) const NAME: &str = "n1";
+
+pub(super) fn secs(n: u64) -> Duration {
+    Duration::from_secs(n)
+}
+
+/// The images of the node.
+#[derive(Debug, Default)]
+pub(super) struct Images(pub Mutex<Vec<v1::Image>>);
+
+#[async_trait]
+impl ImageService for Images {
+    async fn list_images(&self, _: v1::ListImagesRequest) -> RuntimeResult<v1::ListImagesResponse> {
+        Ok(v1::ListImagesResponse { images: self.0.lock().unwrap().clone() })
+    }
+
+    async fn image_status(&self, _: v1::ImageStatusRequest) -> RuntimeResult<v1::ImageStatusResponse> {
+        Err(RuntimeError::new(RuntimeCode::Unimplemented, "not asked for"))
+    }
+
+    async fn pull_image(&self, _: v1::PullImageRequest) -> RuntimeResult<v1::PullImageResponse> {
+        Err(RuntimeError::new(RuntimeCode::Unimplemented, "not asked for"))
+    }
+
+    async fn remove_image(&self, _: v1::RemoveImageRequest) -> RuntimeResult<()> {
+        Err(RuntimeError::new(RuntimeCode::Unimplemented, "not asked for"))
+    }
+
+    async fn image_fs_info(&self) -> RuntimeResult<v1::ImageFsInfoResponse> {
+        Ok(v1::ImageFsInfoResponse::default())
+    }
+}
+
+/// Notes reasons of events.
+struct Recorder(Arc<Mutex<Vec<&'static str>>>);
+
+impl Actor for Recorder {
+    type Context = Ctx<Self>;
+}
+supervised!(Recorder);
+
+impl Handler<RecordEvent> for Recorder {
+    type Result = ();
+
+    fn handle(&mut self, RecordEvent { event }: RecordEvent, _: &mut Ctx<Self>) {
+        self.0.lock().unwrap().push(event.reason);
+    }
+}
+
+pub(super) fn amounts(list: &[(&str, &str)]) -> ResourceList {
+    list.iter().map(|(k, v)| ((*k).to_owned(), v.parse::<Quantity>().unwrap())).collect()
+}
+
+pub(super) fn config() -> Config {
+    let amounts = amounts(&[("cpu", "2"), ("memory", "8Gi"), ("pods", "110"), ("ephemeral-storage", "100Gi")]);
+    Config {
+        plan: Plan {
+            name: NAME.into(),
+            hostname: NAME.into(),
+            controller_attach_detach: true,
+            local_storage: true,
+            max_images: Some(50),
+            max_pods: 110,
+            port: 10250,
+            version: "v1.36.2".into(),
+            arch: "amd64".into(),
+            ..Plan::default()
+        },
+        register: true,
+        capacity: amounts.clone(),
+        allocatable: amounts,
+        swap_bytes: 0,
+        update_every: secs(10),
+        report_every: secs(300),
+        lease_duration: secs(40),
+        thresholds: vec![
+            Threshold { signal: Signal::MemoryAvailable, below: Amount::Absolute(100 << 20), min_reclaim: None },
+            Threshold { signal: Signal::NodefsAvailable, below: Amount::percent(10.0), min_reclaim: None },
+        ],
+        pressure_transition: secs(300),
+        root_dir: "/var/lib/kubelet".into(),
+    }
+}
+
+/// What a runtime says that is well.
+pub(super) fn well(at: Timestamp) -> RuntimeInfo {
+    RuntimeInfo {
+        name: "containerd".into(),
+        version: "2.0.0".into(),
+        ready: true,
+        network: Ok(()),
+        listed: true,
+        last_relist: at,
+        ..RuntimeInfo::unknown()
+    }
+}
+
+pub(super) struct Rig {
+    pub kernel: Kernel,
+    pub api: FakeApi,
+    pub machine: Arc<FakeMachine>,
+    pub images: Arc<Images>,
+    pub runtime: RuntimeView,
+    pub node: NodeHandle,
+    pub lease: Published<LeaseState>,
+    pub manager: Option<ActorRef<NodeManager>>,
+    events: Arc<Mutex<Vec<&'static str>>>,
+    recorder: EventHandle,
+}
+
+impl Rig {
+    /// Everything but the two actors. The runtime has not spoken yet.
+    pub(super) fn new(kernel: &Kernel) -> Self {
+        let events = Arc::new(Mutex::new(Vec::new()));
+        let recorder = EventHandle::default();
+        let noted = events.clone();
+        recorder.connect(&kernel.spawn(Spec::new("recorder"), move |_| Recorder(noted.clone())));
+        let wall = jiff::Timestamp::from_nanosecond(i128::from(kernel.clock().unix_nanos())).unwrap();
+        Self {
+            kernel: kernel.clone(),
+            api: FakeApi::at(wall),
+            machine: Arc::default(),
+            images: Arc::default(),
+            runtime: RuntimeView::default(),
+            node: NodeHandle::default(),
+            lease: Published::default(),
+            manager: None,
+            events,
+            recorder,
+        }
+    }
+
+    /// The whole node, with a runtime that is well.
+    pub(super) async fn start(kernel: &Kernel) -> Self {
+        let mut rig = Self::new(kernel);
+        rig.runtime_says(|_| ());
+        rig.start_manager(config());
+        rig.start_lease();
+        rig
+    }
+
+    pub(super) fn start_manager(&mut self, config: Config) {
+        self.start_manager_with(config, Some(Arc::new(self.api.clone())));
+    }
+
+    pub(super) fn start_manager_with(&mut self, config: Config, api: Option<Arc<dyn ApiServer>>) {
+        let deps = Arc::new(Deps {
+            api,
+            host: self.machine.clone(),
+            images: self.images.clone(),
+            runtime: self.runtime.clone(),
+            events: self.recorder.clone(),
+            lease: self.lease.clone(),
+            view: self.node.view.clone(),
+        });
+        let config = Arc::new(config);
+        let new = move |_| NodeManager::new(config.clone(), deps.clone());
+        let manager = self.kernel.spawn(Spec::new("node-manager"), new);
+        self.node.connect(&manager);
+        self.manager = Some(manager);
+    }
+
+    pub(super) fn start_lease(&self) -> ActorRef<NodeLease> {
+        let config = Arc::new(LeaseConfig { node: NAME.into(), duration: secs(40) });
+        let deps = Arc::new(LeaseDeps {
+            api: Arc::new(self.api.clone()),
+            node: self.node.view.clone(),
+            state: self.lease.clone(),
+        });
+        self.kernel.spawn(Spec::new("node-lease"), move |_| NodeLease::new(config.clone(), deps.clone()))
+    }
+
+    pub(super) fn wall(&self) -> Timestamp {
+        Timestamp(self.kernel.clock().unix_nanos())
+    }
+
+    /// Publishes a runtime that is well but for the edit.
+    pub(super) fn runtime_says(&self, edit: impl FnOnce(&mut RuntimeInfo)) {
+        let mut info = well(self.wall());
+        edit(&mut info);
+        self.runtime.info.publish(info);
+    }
+
+    /// Lets time pass; the runtime goes on listing its pods, as it is.
+    pub(super) async fn pass(&self, time: Duration) {
+        let end = self.kernel.clock().now() + time;
+        while self.kernel.clock().now() < end {
+            tokio::time::sleep(secs(5).min(end - self.kernel.clock().now())).await;
+            let mut info = (*self.runtime.info.get()).clone();
+            if info.listed && !info.stale {
+                info.last_relist = self.wall();
+                self.runtime.info.publish(info);
+            }
+        }
+        settle().await;
+    }
+
+    pub(super) fn view(&self) -> Arc<NodeView> {
+        self.node.view.get()
+    }
+
+    pub(super) fn stored(&self) -> Option<Node> {
+        self.api.read(None, NAME)
+    }
+
+    pub(super) fn stored_lease(&self) -> Option<Lease> {
+        self.api.read(Some("kube-node-lease"), NAME)
+    }
+
+    pub(super) fn condition(&self, kind: &str) -> NodeCondition {
+        let node = self.stored().expect("the Node is there");
+        let all = node.status.unwrap().conditions.unwrap();
+        all.into_iter().find(|c| c.type_ == kind).unwrap_or_default()
+    }
+
+    pub(super) fn ready(&self) -> String {
+        self.condition("Ready").status
+    }
+
+    pub(super) fn patches(&self) -> usize {
+        self.api.requests_of("PATCH", "/nodes/n1/status").len()
+    }
+
+    /// Reasons of events since the last call.
+    pub(super) fn events(&self) -> Vec<&'static str> {
+        std::mem::take(&mut *self.events.lock().unwrap())
+    }
+
+    /// Bodies of status patches that say that the node is not ready.
+    pub(super) fn said_not_ready(&self) -> usize {
+        let patches = self.api.requests_of("PATCH", "/nodes/n1/status");
+        let posts = self.api.requests_of("POST", "/nodes");
+        let conditions = |v: &model::k8s_openapi::serde_json::Value| {
+            v["status"]["conditions"].as_array().cloned().unwrap_or_default()
+        };
+        let not_ready = |v: &model::k8s_openapi::serde_json::Value| {
+            conditions(v).iter().any(|c| c["type"] == "Ready" && c["status"] == "False")
+        };
+        patches.iter().chain(&posts).filter(|r| r.failure.is_none() && not_ready(&r.body)).count()
+    }
+}
+
+/// Waits until something is so; blocking work of actors runs on real threads.
+pub(super) async fn until(what: &str, mut done: impl FnMut() -> bool) {
+    for _ in 0..20_000 {
+        if done() {
+            return;
+        }
+        settle().await;
+    }
+    panic!("never: {what}");
+}
