@@ -30,7 +30,7 @@ use contract::status::StatusHandle;
 use contract::volume::VolumeHandle;
 use ports::api::ApiServer;
 use ports::hook::HookHttp;
-use ports::host::{CgroupFs, HostFs, Mounter};
+use ports::host::{CgroupFs, HostFs, Mounter, NodeHost};
 use ports::journal::Journal;
 use ports::probe::NetProber;
 use ports::runtime::{ContainerRuntime, ImageService};
@@ -49,6 +49,8 @@ pub struct Outside {
     pub images: Arc<dyn ImageService>,
     /// Files.
     pub fs: Arc<dyn HostFs>,
+    /// What the Node object says of the machine.
+    pub host: Arc<dyn NodeHost>,
     /// Mounts.
     pub mounter: Arc<dyn Mounter>,
     /// Cgroups.
@@ -135,7 +137,7 @@ impl Seat<'_> {
 const MANAGER_MAILBOX: usize = 1024;
 
 /// Who ends first at shutdown: where changes come in.
-const INTAKE: [&str; 2] = ["config-sources", "pod-manager"];
+const INTAKE: [&str; 3] = ["config-sources", "api-source", "pod-manager"];
 
 /// Puts a manager into place.
 pub type Installer = Box<dyn FnOnce(&Seat<'_>)>;
@@ -150,6 +152,7 @@ pub struct Builder {
     event_recorder: Installer,
     object_store: Installer,
     certificate_manager: Installer,
+    node_manager: Installer,
     status_manager: Installer,
     cgroup_manager: Installer,
     volume_manager: Installer,
@@ -184,6 +187,7 @@ impl Builder {
         event_recorder,
         object_store,
         certificate_manager,
+        node_manager,
         status_manager,
         cgroup_manager,
         volume_manager,
@@ -226,6 +230,7 @@ impl Builder {
         (self.object_store)(&seat);
         (self.certificate_manager)(&seat);
         (self.runtime_client)(&seat);
+        (self.node_manager)(&seat);
         (self.status_manager)(&seat);
         (self.cgroup_manager)(&seat);
         (self.volume_manager)(&seat);
@@ -268,6 +273,7 @@ impl Node {
             event_recorder: Box::new(install::event_recorder),
             object_store: Box::new(install::object_store),
             certificate_manager: Box::new(install::certificate_manager),
+            node_manager: Box::new(install::node_manager),
             status_manager: Box::new(install::status_manager),
             cgroup_manager: Box::new(install::cgroup_manager),
             volume_manager: Box::new(install::volume_manager),

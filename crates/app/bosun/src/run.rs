@@ -42,14 +42,26 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
     let watchdog = systemd::watchdog()?;
     let filter = flags.log.clone().or_else(|| std::env::var("BOSUN_LOG").ok().filter(|f| !f.is_empty()));
     logging::start(filter.as_deref(), &config)?;
-    for (name, value) in &flags.given {
-        tracing::debug!("FLAG: --{name}={value:?}");
+    for (name, value) in flags.given.iter().filter(|_| config.log_verbosity > 0) {
+        tracing::info!("FLAG: --{name}={value:?}");
     }
     for w in warnings {
         tracing::warn!(at = w.origin, "{w}");
     }
+    let _lock = flags.lock_file.as_deref().map(lock).transpose()?;
     let settings = settings(&flags, config)?;
     run_system(POOL_THREADS, |arbiters| serve(settings, watchdog, arbiters, customise))?
+}
+
+/// Waits for `--lock-file`; it is let go when the process ends.
+fn lock(path: &std::path::Path) -> Result<std::fs::File> {
+    let open = || std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(path);
+    let file = open().with_context(|| format!("--lock-file {} cannot be opened", path.display()))?;
+    if file.try_lock().is_err() {
+        tracing::info!(file = %path.display(), "somebody else holds the lock file, waiting for it");
+        file.lock().with_context(|| format!("--lock-file {} cannot be locked", path.display()))?;
+    }
+    Ok(file)
 }
 
 fn settings(flags: &Flags, config: NodeConfig) -> Result<Settings> {
@@ -207,6 +219,7 @@ async fn serve(
         runtime: Arc::new(client.clone()),
         images: Arc::new(client),
         fs,
+        host: info,
         mounter: Arc::new(LinuxMounts),
         cgroups,
         journal: Arc::new(journal),

@@ -83,7 +83,9 @@ impl Machine {
             let name = format!("{HUGEPAGES_PREFIX}{}", Quantity::from_bytes(signed(size)));
             capacity.insert(name, Quantity::from_bytes(signed(size.saturating_mul(count))));
         }
-        let allocatable = cgroup_values::tree::allocatable(&capacity, &reservations(&settings.config));
+        let mut reserved = reservations(&settings.config);
+        reserved.eviction_hard = eviction_reserve(&settings.config, &capacity);
+        let allocatable = cgroup_values::tree::allocatable(&capacity, &reserved);
         let paths = info.thermal_throttle_paths();
         Ok(Self {
             facts,
@@ -107,7 +109,28 @@ fn most_pods(config: &NodeConfig, cpus: u32) -> u32 {
     }
 }
 
-/// What is set aside before pods get anything.
+/// What hard eviction keeps free of memory and disk: pods cannot be promised it (node allocatable).
+#[must_use]
+pub fn eviction_reserve(config: &NodeConfig, capacity: &ResourceList) -> ResourceList {
+    let of = |signal: &str, resource: &str| {
+        let all = capacity.get(resource)?.value();
+        Some((resource.to_owned(), Quantity::from_bytes(config.eviction.hard.get(signal)?.amount(all))))
+    };
+    [of("memory.available", MEMORY), of("nodefs.available", EPHEMERAL_STORAGE)].into_iter().flatten().collect()
+}
+
+/// Which dead containers are kept (`--maximum-dead-containers` and its like).
+#[must_use]
+pub fn container_gc(flags: &Flags) -> pod_manager::gc::GcPolicy {
+    let limit = |most: Option<u32>| most.map_or(-1, |n| i32::try_from(n).unwrap_or(i32::MAX));
+    pod_manager::gc::GcPolicy {
+        min_age_ns: i64::try_from(flags.minimum_container_ttl.as_nanos()).unwrap_or(i64::MAX),
+        max_per_container: limit(flags.maximum_dead_containers_per_container),
+        max_containers: limit(flags.maximum_dead_containers),
+    }
+}
+
+/// What is set aside before pods get anything; see also [`eviction_reserve`].
 #[must_use]
 pub fn reservations(config: &NodeConfig) -> cgroup_values::tree::Reservations {
     cgroup_values::tree::Reservations {
@@ -151,14 +174,19 @@ pub fn node_settings(settings: &Settings, machine: &Machine) -> container_config
 /// Labels that a kubelet gives its node; selectors of static pods are checked against them.
 #[must_use]
 pub fn node_labels(settings: &Settings) -> BTreeMap<String, String> {
-    let arch = match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    };
     BTreeMap::from([
         ("kubernetes.io/hostname".to_owned(), settings.node_name.clone()),
         ("kubernetes.io/os".to_owned(), "linux".to_owned()),
-        ("kubernetes.io/arch".to_owned(), arch.to_owned()),
+        ("kubernetes.io/arch".to_owned(), architecture().to_owned()),
     ])
+}
+
+/// The machine's architecture in the words of Go, as labels and the Node have it.
+#[must_use]
+pub const fn architecture() -> &'static str {
+    match std::env::consts::ARCH.as_bytes() {
+        b"x86_64" => "amd64",
+        b"aarch64" => "arm64",
+        _ => std::env::consts::ARCH,
+    }
 }

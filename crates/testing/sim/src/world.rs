@@ -11,7 +11,7 @@ use bosun::{Machine, Outside, Settings};
 use cgroup_values::{CgroupDriver, NodeFacts};
 use cri_client::{Connector, CriClient, Deadlines};
 use fakes::runtime::Features;
-use fakes::{FakeCgroups, FakeMounter, FakeNet, FakeRuntime, MemoryJournal};
+use fakes::{FakeCgroups, FakeMachine, FakeMounter, FakeNet, FakeRuntime, MemoryJournal};
 use host_linux::LinuxFs;
 use model::Timestamp;
 use model::quantity::Quantity;
@@ -36,6 +36,8 @@ pub struct World {
     pub cgroups: Arc<FakeCgroups>,
     /// Mounts.
     pub mounter: Arc<FakeMounter>,
+    /// What the Node object says of the machine.
+    pub machine: Arc<FakeMachine>,
     /// The network that probes and hooks see.
     pub net: Arc<FakeNet>,
     /// Watch of the manifest folder.
@@ -97,6 +99,7 @@ impl World {
             journal: Arc::default(),
             cgroups: Arc::default(),
             mounter: Arc::default(),
+            machine: Arc::default(),
             net: Arc::default(),
             watch: Arc::default(),
             settings,
@@ -118,6 +121,7 @@ impl World {
             runtime: client.clone(),
             images: client,
             fs: Arc::new(LinuxFs),
+            host: self.machine.clone(),
             mounter: self.mounter.clone(),
             cgroups: self.cgroups.clone(),
             journal: self.journal.clone(),

@@ -9,7 +9,7 @@ use bosun::{Machine, Node, Outside, Seat, Settings};
 use cgroup_values::{CgroupDriver, NodeFacts};
 use config_sources::{Change, Changes, ConfigSources, FolderWatch};
 use contract::status::StatusEntry;
-use fakes::{FakeCgroups, FakeMounter, FakeNet, MemoryJournal};
+use fakes::{FakeCgroups, FakeMachine, FakeMounter, FakeNet, MemoryJournal};
 use futures::StreamExt;
 use futures::channel::mpsc;
 use host_linux::LinuxFs;
@@ -187,6 +187,7 @@ async fn drive_in(case: &Case, script: &Script, dir: &Path, kernel: Kernel) -> O
         runtime: client.clone(),
         images: client,
         fs: Arc::new(LinuxFs),
+        host: Arc::new(FakeMachine::default()),
         mounter: Arc::new(FakeMounter::default()),
         cgroups: Arc::new(cgroups),
         journal: Arc::new(MemoryJournal::default()),

@@ -9,46 +9,28 @@ use contract::config_sources::Source;
 use model::Timestamp;
 
 use super::Seat;
-use crate::settings::{Settings, limit_rules, node_labels, reservations};
+use crate::settings::{Settings, container_gc, limit_rules, node_labels, reservations};
+
+mod cluster;
+
+pub(super) use cluster::{certificate_manager, node_manager, object_store};
 
 pub(super) fn event_recorder(seat: &Seat<'_>) {
     let view = seat.handles.events.view.clone();
+    let sink = seat.outside.api.clone().map(|api| event_recorder::Sink {
+        api,
+        reporter: event_recorder::Reporter { node_name: seat.settings.node_name.clone() },
+        outbox: event_recorder::Outbox::default(),
+        pods: seat.handles.pods.view.clone(),
+    });
     let a = seat.spawn("event-recorder", move |_| {
-        event_recorder::EventRecorder::new(event_recorder::Config::default(), view.clone())
+        let recorder = event_recorder::EventRecorder::new(event_recorder::Config::default(), view.clone());
+        match sink.clone() {
+            Some(sink) => recorder.with_sink(sink),
+            None => recorder,
+        }
     });
     seat.handles.events.connect(&a);
-}
-
-pub(super) fn object_store(seat: &Seat<'_>) {
-    let config = Arc::new(object_store::Config::default());
-    let deps = Arc::new(object_store::Deps {
-        api: seat.outside.api.clone(),
-        view: seat.handles.objects.view.clone(),
-        ledger: object_store::Ledger::default(),
-    });
-    let a = seat.spawn("object-store", move |_| object_store::ObjectStore::new(config.clone(), deps.clone()));
-    seat.handles.objects.connect(&a);
-}
-
-pub(super) fn certificate_manager(seat: &Seat<'_>) {
-    let nothing: Arc<dyn ports::api::ApiServer> = Arc::new(api_client::LateApi::new("standalone: no kubeconfig"));
-    let config = Arc::new(certificate_manager::Config {
-        cert_dir: seat.settings.flags.cert_dir.clone(),
-        node_name: seat.settings.node_name.clone(),
-        client: seat.settings.certificates.client.clone(),
-        serving: seat.settings.certificates.serving.clone(),
-    });
-    let deps = certificate_manager::Deps {
-        api: seat.outside.api.clone().unwrap_or(nothing),
-        bootstrap_api: seat.outside.bootstrap_api.clone(),
-        fs: seat.outside.fs.clone(),
-        node: seat.handles.node.view.clone(),
-        certificates: seat.handles.certificates.clone(),
-    };
-    // It is asked by nobody: nothing to connect.
-    seat.spawn("certificate-manager", move |_| {
-        certificate_manager::CertificateManager::new(config.clone(), deps.clone())
-    });
 }
 
 pub(super) fn runtime_client(seat: &Seat<'_>) {
@@ -61,16 +43,7 @@ pub(super) fn status_manager(seat: &Seat<'_>) {
     let view = seat.handles.status.view.clone();
     let a = seat.spawn("status-manager", move |_| status_manager::StatusManager::new(view.clone()));
     seat.handles.status.connect(&a);
-    let Some(api) = seat.outside.api.clone() else { return };
-    let deps = status_manager::SyncerDeps {
-        api,
-        journal: seat.outside.journal.clone(),
-        statuses: seat.handles.status.view.clone(),
-        pods: seat.handles.pods.view.clone(),
-        workers: seat.handles.workers.clone(),
-    };
-    let config = status_manager::SyncerConfig::default();
-    seat.spawn("status-syncer", move |_| status_manager::StatusSyncer::new(config.clone(), deps.clone()));
+    cluster::status_syncer(seat);
 }
 
 fn tree(settings: &Settings) -> PodTree {
@@ -127,7 +100,7 @@ pub(super) fn pod_manager(seat: &Seat<'_>) {
         sources,
         housekeeping: Duration::from_secs(2),
         gc_period: Duration::from_secs(60),
-        gc: pod_manager::gc::GcPolicy::default(),
+        gc: container_gc(&seat.settings.flags),
         pod_logs_dir: seat.settings.config.pod_logs_dir.clone(),
         container_logs_dir: seat.settings.container_logs_dir.clone(),
     });
@@ -172,6 +145,7 @@ pub(super) fn image_manager(seat: &Seat<'_>) {
 }
 
 pub(super) fn config_sources(seat: &Seat<'_>) {
+    cluster::api_source(seat);
     let Some(path) = seat.settings.config.static_pod_path.clone() else { return };
     let config = Arc::new(config_sources::Config {
         node_name: seat.settings.node_name.clone(),

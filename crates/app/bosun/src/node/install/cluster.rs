@@ -1,0 +1,163 @@
+//! Managers that only a node of a cluster has work for.
+
+use std::sync::Arc;
+
+use node_config::{ChangeDetection, KUBERNETES_VERSION, NodeConfig, Threshold};
+use node_status::Plan;
+use node_status::pressure::{self, Amount, Signal};
+
+use crate::node::Seat;
+use crate::settings::architecture;
+
+pub(in crate::node) fn object_store(seat: &Seat<'_>) {
+    let strategy = match seat.settings.config.change_detection {
+        ChangeDetection::Get => object_store::Strategy::Get,
+        ChangeDetection::Cache => object_store::Strategy::Cache,
+        ChangeDetection::Watch => object_store::Strategy::Watch,
+    };
+    let config = Arc::new(object_store::Config { strategy, ..object_store::Config::default() });
+    let deps = Arc::new(object_store::Deps {
+        api: seat.outside.api.clone(),
+        view: seat.handles.objects.view.clone(),
+        ledger: object_store::Ledger::default(),
+    });
+    let a = seat.spawn("object-store", move |_| object_store::ObjectStore::new(config.clone(), deps.clone()));
+    seat.handles.objects.connect(&a);
+}
+
+pub(in crate::node) fn certificate_manager(seat: &Seat<'_>) {
+    let nothing: Arc<dyn ports::api::ApiServer> = Arc::new(api_client::LateApi::new("standalone: no kubeconfig"));
+    let config = Arc::new(certificate_manager::Config {
+        cert_dir: seat.settings.flags.cert_dir.clone(),
+        node_name: seat.settings.node_name.clone(),
+        client: seat.settings.certificates.client.clone(),
+        serving: seat.settings.certificates.serving.clone(),
+    });
+    let deps = certificate_manager::Deps {
+        api: seat.outside.api.clone().unwrap_or(nothing),
+        bootstrap_api: seat.outside.bootstrap_api.clone(),
+        fs: seat.outside.fs.clone(),
+        node: seat.handles.node.view.clone(),
+        certificates: seat.handles.certificates.clone(),
+    };
+    // It is asked by nobody: nothing to connect.
+    seat.spawn("certificate-manager", move |_| {
+        certificate_manager::CertificateManager::new(config.clone(), deps.clone())
+    });
+}
+
+/// The actor that tells the API server what the status board says.
+pub(super) fn status_syncer(seat: &Seat<'_>) {
+    let Some(api) = seat.outside.api.clone() else { return };
+    let deps = status_manager::SyncerDeps {
+        api,
+        journal: seat.outside.journal.clone(),
+        statuses: seat.handles.status.view.clone(),
+        pods: seat.handles.pods.view.clone(),
+        workers: seat.handles.workers.clone(),
+    };
+    let config = status_manager::SyncerConfig::default();
+    seat.spawn("status-syncer", move |_| status_manager::StatusSyncer::new(config.clone(), deps.clone()));
+}
+
+/// The source of the API server.
+pub(super) fn api_source(seat: &Seat<'_>) {
+    let Some(api) = seat.outside.api.clone() else { return };
+    let config = Arc::new(config_sources::api::Config::new(&seat.settings.node_name));
+    let deps = config_sources::api::Deps {
+        api,
+        journal: seat.outside.journal.clone(),
+        node: seat.handles.node.view.clone(),
+        pods: seat.handles.pods.clone(),
+        view: seat.handles.sources.api.clone(),
+    };
+    seat.spawn("api-source", move |_| config_sources::api::ApiSource::new(config.clone(), deps.clone()));
+}
+
+pub(in crate::node) fn node_manager(seat: &Seat<'_>) {
+    let config = &seat.settings.config;
+    let lease = contract::view::Published::new(node_manager::LeaseState::default());
+    let view = seat.handles.node.view.clone();
+    let manager = Arc::new(node_manager::Config {
+        plan: plan(seat),
+        register: config.register_node,
+        capacity: seat.machine.capacity.clone(),
+        allocatable: seat.machine.allocatable.clone(),
+        swap_bytes: u64::try_from(seat.machine.facts.swap_total_bytes).unwrap_or(0),
+        update_every: config.node_status_update_frequency,
+        report_every: config.node_status_report_frequency,
+        lease_duration: config.node_lease_duration,
+        thresholds: thresholds(config),
+        pressure_transition: config.eviction.pressure_transition_period,
+        root_dir: seat.settings.root_dir.clone(),
+    });
+    let deps = Arc::new(node_manager::Deps {
+        api: seat.outside.api.clone(),
+        host: seat.outside.host.clone(),
+        images: seat.outside.images.clone(),
+        runtime: seat.handles.runtime.view.clone(),
+        events: seat.handles.events.clone(),
+        lease: lease.clone(),
+        view: view.clone(),
+    });
+    let a = seat.spawn("node-manager", move |_| node_manager::NodeManager::new(manager.clone(), deps.clone()));
+    seat.handles.node.connect(&a);
+    let Some(api) = seat.outside.api.clone() else { return };
+    let (node, duration) = (seat.settings.node_name.clone(), config.node_lease_duration);
+    let config = Arc::new(node_manager::LeaseConfig { node, duration });
+    let deps = Arc::new(node_manager::LeaseDeps { api, node: view, state: lease });
+    seat.spawn("node-lease", move |_| node_manager::NodeLease::new(config.clone(), deps.clone()));
+}
+
+fn plan(seat: &Seat<'_>) -> Plan {
+    let (config, flags) = (&seat.settings.config, &seat.settings.flags);
+    let max_pods = seat.machine.capacity.get("pods").map_or(0, |q| q.value());
+    Plan {
+        name: seat.settings.node_name.clone(),
+        hostname: seat.settings.node_name.clone(),
+        labels: flags.node_labels.clone(),
+        taints: config.register_with_taints.clone(),
+        unschedulable: false,
+        provider_id: config.provider_id.clone(),
+        external_cloud: flags.external_cloud_provider,
+        node_ips: flags.node_ips.clone(),
+        controller_attach_detach: config.enable_controller_attach_detach,
+        local_storage: config.local_storage_capacity_isolation,
+        reset_extended_resources: !seat.settings.root_dir.join("device-plugins/kubelet_internal_checkpoint").exists(),
+        max_images: config.node_status_max_images.and_then(|n| usize::try_from(n).ok()),
+        max_pods,
+        port: i32::from(config.port),
+        version: KUBERNETES_VERSION.to_owned(),
+        arch: architecture().to_owned(),
+        declared_features: declared(config),
+    }
+}
+
+/// What schedulers may count on, with the gate NodeDeclaredFeatures. Only what is built here is declared.
+fn declared(config: &NodeConfig) -> Option<Vec<String>> {
+    const BUILT: [&str; 1] = ["RestartAllContainersOnContainerExits"];
+    let on = |gate: &&str| config.feature_gates.enabled(gate);
+    config
+        .feature_gates
+        .enabled("NodeDeclaredFeatures")
+        .then(|| BUILT.iter().filter(|gate| on(gate)).map(|gate| (*gate).to_owned()).collect())
+}
+
+fn thresholds(config: &NodeConfig) -> Vec<pressure::Threshold> {
+    let amount = |t: &Threshold| match t {
+        Threshold::Amount(q) => Amount::Absolute(q.value()),
+        #[allow(clippy::cast_possible_truncation, reason = "a kubelet keeps shares in single precision")]
+        Threshold::Percent(share) => Amount::percent(*share as f32),
+    };
+    let hard = config.eviction.hard.iter();
+    let all = hard.chain(config.eviction.soft.iter().map(|(signal, soft)| (signal, &soft.threshold)));
+    let minimum = |signal: &str| config.eviction.minimum_reclaim.get(signal).map(&amount);
+    all.filter_map(|(signal, threshold)| {
+        Some(pressure::Threshold {
+            signal: Signal::parse(signal)?,
+            below: amount(threshold),
+            min_reclaim: minimum(signal),
+        })
+    })
+    .collect()
+}
