@@ -1,16 +1,23 @@
-//! ConfigSources: desired pods from a folder or a single file of static pod manifests.
+//! ConfigSources: desired pods from a folder or a single file of static pod manifests, from a URL, and from the API server.
+//! Each source is an actor of its own, and one that fails disturbs no other.
 //!
-//! **Owns** what each file holds: its pod, or why it has none.
-//! **Asks** PodManager (the complete set, every time); tells EventRecorder. Reads no view.
+//! **Owns** what each file holds (its pod, or why it has none), the last good answer of the URL, and the API server's pods
+//! with their copies in the journal (`api-pods/<uid>`), from which pods go on when the server is away.
+//! **Asks** PodManager (the complete set, every time); tells EventRecorder; follows the API server. Reads the NodeManager's
+//! view: the API source starts when the Node object is known.
 //! **Never** lets one bad file disturb another, and never writes to the folder.
 //! **Lost on restart** is only that a broken file had an older good version: the folder is read again, and a pod whose file
 //! is broken at that moment is gone from the set, as it would be at the next periodic look.
-//! **Read next** `store.rs` (the rules), then `actor.rs`, then `folder.rs` (reading) and `watch.rs` (inotify).
+//! **Read next** `store.rs` (the rules of the folder), `actor.rs`, `folder.rs` (reading) and `watch.rs` (inotify); for the
+//! API server `api.rs`, `api/set.rs` (pure) and `api/store.rs`; `http.rs` for the URL.
 
 #![forbid(unsafe_code)]
 
 mod actor;
+pub mod api;
 mod folder;
+mod handover;
+pub mod http;
 mod store;
 mod watch;
 

@@ -1,5 +1,7 @@
+mod api;
 mod examples;
 mod faults;
+mod http;
 mod inotify;
 mod rig;
 mod rules;

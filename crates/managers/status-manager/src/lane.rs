@@ -114,7 +114,9 @@ impl Lane {
         let on_board = ApiCopy::on_board(rows.desired);
         let stale = |(answer, at): &(ApiCopy, Instant)| {
             let overtaken = on_board.as_ref().is_none_or(|b| !answer.is_newer_than(b));
-            overtaken || now.duration_since(*at) >= RETRY_MAX
+            // A copy without a version never catches up.
+            let numbered = on_board.as_ref().is_some_and(|b| b.version.is_some());
+            overtaken || (numbered && now.duration_since(*at) >= RETRY_MAX)
         };
         self.answer.take_if(|answer| stale(answer));
     }

@@ -1,0 +1,278 @@
+//! The source of the API server: follows the pods of this node, and keeps a copy of them for when the server is away.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::{Actor, Ctx, supervised};
+use contract::config_sources::{ApiSourceView, Source};
+use contract::node::{NodeOrigin, NodeView};
+use contract::pod_manager::{PodManagerHandle, SetPods};
+use contract::view::Published;
+use futures::StreamExt;
+use futures::stream::{BoxStream, ReadyChunks};
+use ports::api::{ApiServer, Followed, Kind, Selection};
+use ports::journal::Journal;
+
+use crate::handover::{Giver, HandOver, hand_over};
+
+mod set;
+mod store;
+
+use set::PodSet;
+use store::{Loaded, Stored};
+
+/// Steps of the watch taken per turn at most.
+const CHUNK: usize = 256;
+/// The set is said again this often: PodManager may have lost it.
+const SAY_AGAIN: Duration = Duration::from_secs(20);
+/// Pause before a lost stream is opened anew, and before a write to the store that failed is tried again.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Settings.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Name of this node.
+    pub node_name: String,
+    /// Keep the pods in the journal, and go on from there while the server is away (unlike a kubelet, which then leaves
+    /// containers of the server's pods unmanaged until it answers).
+    pub store: bool,
+    /// How long the server has to answer after a start before the stored pods count.
+    pub wait: Duration,
+}
+
+impl Config {
+    /// With the store, after five seconds.
+    #[must_use]
+    pub fn new(node_name: impl Into<String>) -> Self {
+        Self { node_name: node_name.into(), store: true, wait: Duration::from_secs(5) }
+    }
+}
+
+/// What the source works with.
+#[derive(Clone)]
+pub struct Deps {
+    /// The API server.
+    pub api: Arc<dyn ApiServer>,
+    /// Keeps the pods.
+    pub journal: Arc<dyn Journal>,
+    /// Follows starts when the Node object is known to be in the API.
+    pub node: Published<NodeView>,
+    /// Who takes the set.
+    pub pods: PodManagerHandle,
+    /// What is published.
+    pub view: Published<ApiSourceView>,
+}
+
+impl std::fmt::Debug for Deps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("config_sources::api::Deps")
+    }
+}
+
+/// The actor. A daemon without an API server does not spawn it.
+#[derive(Debug)]
+pub struct ApiSource {
+    config: Arc<Config>,
+    deps: Deps,
+    set: PodSet,
+    following: bool,
+    /// The server's set has come, or the stored one counts.
+    known: bool,
+    hand_over: HandOver,
+    stored: Stored,
+    /// What was read from the store and may count.
+    spare: Option<Loaded>,
+    /// The store was read, or is not used.
+    store_read: bool,
+    /// The time to wait for the server is over.
+    waited: bool,
+    writing: bool,
+    /// The set changed since the store was last compared with it.
+    to_store: bool,
+}
+
+impl Actor for ApiSource {
+    type Context = Ctx<Self>;
+
+    fn started(&mut self, ctx: &mut Ctx<Self>) {
+        ctx.watch(self.deps.node.subscribe(), |act, node, ctx| {
+            if node.origin == NodeOrigin::Api && !act.following {
+                act.follow(ctx);
+            }
+        });
+        ctx.every(SAY_AGAIN, |act, ctx| {
+            if act.known {
+                hand_over(act, ctx);
+            }
+        });
+        if self.config.store {
+            self.read_store(ctx);
+        }
+    }
+}
+supervised!(ApiSource);
+
+type Steps = ReadyChunks<BoxStream<'static, Followed>>;
+
+impl ApiSource {
+    /// A fresh instance; it lists anew when it starts.
+    #[must_use]
+    pub fn new(config: Arc<Config>, deps: Deps) -> Self {
+        Self {
+            store_read: !config.store,
+            config,
+            deps,
+            set: PodSet::default(),
+            following: false,
+            known: false,
+            hand_over: HandOver::default(),
+            stored: Stored::default(),
+            spare: None,
+            waited: false,
+            writing: false,
+            to_store: false,
+        }
+    }
+
+    fn follow(&mut self, ctx: &mut Ctx<Self>) {
+        self.following = true;
+        let field_selector = format!("spec.nodeName={}", self.config.node_name);
+        let stream = self.deps.api.follow(Selection { kind: Kind::Pod, namespace: None, field_selector });
+        Self::await_steps(stream.ready_chunks(CHUNK), ctx);
+    }
+
+    fn await_steps(mut steps: Steps, ctx: &mut Ctx<Self>) {
+        let work = async move { (steps.next().await, steps) };
+        ctx.run(work, |act: &mut Self, (next, steps), ctx| match next {
+            Some(next) => {
+                act.take(next, ctx);
+                Self::await_steps(steps, ctx);
+            }
+            None => {
+                tracing::warn!("the watch of the pods ended; it is opened anew");
+                ctx.after(RETRY, |act, ctx| act.follow(ctx));
+            }
+        });
+    }
+
+    // LIFE-OF-A-POD 1/12: the API server's pods of this node, all of them in one set.
+    fn take(&mut self, steps: Vec<Followed>, ctx: &mut Ctx<Self>) {
+        ctx.fault_point("steps");
+        let mut view = (*self.deps.view.get()).clone();
+        let mut changed = false;
+        for step in steps {
+            match &step {
+                Followed::Failed(error) => view.error = Some(error.to_string()),
+                _ => view.error = None,
+            }
+            if matches!(step, Followed::All(_)) {
+                if view.from_store {
+                    tracing::info!("the API server is back; its pods count instead of the stored ones");
+                }
+                (self.known, view.synced, view.from_store, self.spare) = (true, true, false, None);
+            }
+            changed |= self.set.take(step);
+        }
+        view.pods = self.set.len();
+        self.publish(view);
+        if changed && self.known {
+            hand_over(self, ctx);
+            self.keep(ctx);
+        }
+    }
+
+    fn publish(&self, view: ApiSourceView) {
+        if *self.deps.view.get() != view {
+            self.deps.view.publish(view);
+        }
+    }
+
+    fn read_store(&mut self, ctx: &mut Ctx<Self>) {
+        let (journal, faults) = (self.deps.journal.clone(), ctx.faults());
+        let work = async move {
+            faults.hit("read store").await;
+            tokio::task::spawn_blocking(move || store::load(&*journal)).await
+        };
+        ctx.run(work, |act: &mut Self, loaded, ctx| {
+            let loaded = loaded.unwrap_or_default();
+            act.stored = Stored::of(&loaded.pods);
+            act.stored.note_unreadable(loaded.unreadable.clone());
+            act.store_read = true;
+            act.spare = (!act.known).then_some(loaded);
+            act.use_store(ctx);
+            act.keep(ctx);
+        });
+        ctx.after(self.config.wait, |act, ctx| {
+            act.waited = true;
+            act.use_store(ctx);
+        });
+    }
+
+    /// The stored pods count when the server has not answered in time. Never after a restart of this actor alone: then
+    /// PodManager has a set that is at least as new. An empty store says nothing: it may be the first start.
+    fn use_store(&mut self, ctx: &mut Ctx<Self>) {
+        let view = self.deps.view.get();
+        let taken_before = ctx.generation() > 0 && (view.synced || view.from_store);
+        if self.known || !self.waited || taken_before {
+            return;
+        }
+        let Some(Loaded { pods, .. }) = self.spare.take().filter(|l| !l.pods.is_empty()) else { return };
+        tracing::warn!(pods = pods.len(), wait = ?self.config.wait,
+            "the API server has not answered: going on with the pods that it last gave");
+        self.set.restore(pods);
+        self.known = true;
+        self.publish(ApiSourceView {
+            from_store: true,
+            synced: false,
+            pods: self.set.len(),
+            error: view.error.clone(),
+        });
+        hand_over(self, ctx);
+    }
+
+    /// Writes what changed to the store, one batch at a time. Only what the server itself said is written.
+    fn keep(&mut self, ctx: &mut Ctx<Self>) {
+        self.to_store = true;
+        if self.writing || !self.store_read || !self.config.store || !self.deps.view.get().synced || !self.known {
+            return;
+        }
+        self.to_store = false;
+        let changes = self.stored.changes(self.set.pods());
+        if changes.is_empty() {
+            return;
+        }
+        self.writing = true;
+        let (journal, faults) = (self.deps.journal.clone(), ctx.faults());
+        let work = async move {
+            faults.hit("store").await;
+            tokio::task::spawn_blocking(move || store::write(&*journal, changes)).await
+        };
+        ctx.run(work, |act: &mut Self, failed, ctx| {
+            act.writing = false;
+            let failed = failed.unwrap_or_default();
+            if let Some((uid, error)) = failed.first() {
+                tracing::warn!(%uid, %error, count = failed.len(), "pods are not stored; trying again");
+                failed.iter().for_each(|(uid, _)| act.stored.forget(uid));
+                ctx.after(RETRY, |act, ctx| act.keep(ctx));
+            } else if act.to_store {
+                act.keep(ctx);
+            }
+        });
+    }
+}
+
+impl Giver for ApiSource {
+    fn hand_over_state(&mut self) -> &mut HandOver {
+        &mut self.hand_over
+    }
+
+    fn pod_manager(&self) -> &PodManagerHandle {
+        &self.deps.pods
+    }
+
+    fn set(&self) -> SetPods {
+        SetPods { source: Source::Api, pods: self.set.pods().cloned().collect() }
+    }
+
+    fn delivered(&mut self) {}
+}

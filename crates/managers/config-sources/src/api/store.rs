@@ -1,0 +1,126 @@
+//! The pod store: the API server's pods in the journal, so that they run on, restart, and start again after a reboot while
+//! the server is away.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+use model::PodUid;
+use model::core::{Pod, PodStatus};
+use model::pod;
+use ports::journal::{Journal, JournalError};
+
+const TABLE: &str = "api-pods/";
+
+/// What is written down of each pod, as far as this life of the daemon knows.
+#[derive(Debug, Default)]
+pub(crate) struct Stored {
+    digests: BTreeMap<PodUid, u64>,
+}
+
+/// A change of the store; `None` removes the pod.
+pub(crate) type Change = (PodUid, Option<Vec<u8>>);
+
+impl Stored {
+    /// Knows what was read.
+    pub(crate) fn of(pods: &[Arc<Pod>]) -> Self {
+        Self { digests: pods.iter().map(|p| (pod::uid(p), digest(p))).collect() }
+    }
+
+    /// Also lines that could not be read: they go with the next set that does not have their pod.
+    pub(crate) fn note_unreadable(&mut self, uids: Vec<PodUid>) {
+        self.digests.extend(uids.into_iter().map(|uid| (uid, 0)));
+    }
+
+    /// What must be written so that the store holds these pods. Mirrors are left out: their static pods have manifests.
+    pub(crate) fn changes<'a>(&mut self, pods: impl Iterator<Item = &'a Arc<Pod>>) -> Vec<Change> {
+        let mut before = std::mem::take(&mut self.digests);
+        let mut changes = Vec::new();
+        for pod in pods.filter(|p| !pod::is_mirror(p)) {
+            let (uid, digest) = (pod::uid(pod), digest(pod));
+            if before.remove(&uid) != Some(digest)
+                && let Ok(bytes) = serde_json::to_vec(&kept(pod))
+            {
+                changes.push((uid.clone(), Some(bytes)));
+            }
+            self.digests.insert(uid, digest);
+        }
+        changes.extend(before.into_keys().map(|uid| (uid, None)));
+        changes
+    }
+
+    /// A write failed: the next set tries again.
+    pub(crate) fn forget(&mut self, uid: &PodUid) {
+        self.digests.insert(uid.clone(), 0);
+    }
+}
+
+/// What is kept: no resource version (the copy is old whatever the server says now) and nothing that only the server needs.
+fn kept(pod: &Pod) -> Pod {
+    let mut kept = pod.clone();
+    kept.metadata.resource_version = None;
+    kept.metadata.managed_fields = None;
+    kept
+}
+
+/// Tells states apart that are worth a write: status only by what a pod goes on from, not by every step of it.
+fn digest(pod: &Pod) -> u64 {
+    let mut kept = kept(pod);
+    let status = kept.status.take().unwrap_or_default();
+    let ready = status.conditions.iter().flatten().find(|c| c.type_ == "Ready").map(|c| c.status.clone());
+    kept.status = Some(PodStatus { phase: status.phase, start_time: status.start_time, ..PodStatus::default() });
+    let mut hasher = DefaultHasher::new();
+    (serde_json::to_vec(&kept).unwrap_or_default(), ready).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// What the journal held.
+#[derive(Debug, Default)]
+pub(crate) struct Loaded {
+    pub(crate) pods: Vec<Arc<Pod>>,
+    /// Lines that are damaged.
+    pub(crate) unreadable: Vec<PodUid>,
+}
+
+/// Reads the store. Blocks.
+pub(crate) fn load(journal: &dyn Journal) -> Loaded {
+    let mut loaded = Loaded::default();
+    let keys = match journal.keys(TABLE) {
+        Ok(keys) => keys,
+        Err(error) => {
+            tracing::warn!(%error, "pod store cannot be read; pods of the API server wait for it");
+            return loaded;
+        }
+    };
+    for key in keys {
+        let uid = PodUid::from(key.strip_prefix(TABLE).unwrap_or_default());
+        match read(journal, &key, &uid) {
+            Ok(pod) => loaded.pods.push(Arc::new(pod)),
+            Err(reason) => {
+                tracing::warn!(%uid, reason, "entry of the pod store is damaged, skipped");
+                loaded.unreadable.push(uid);
+            }
+        }
+    }
+    loaded
+}
+
+fn read(journal: &dyn Journal, key: &str, uid: &PodUid) -> Result<Pod, String> {
+    let bytes = journal.load(key).map_err(|e| e.to_string())?.ok_or("the entry is gone")?;
+    let stored: Pod = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+    let whole = pod::uid(&stored) == *uid && !pod::name(&stored).is_empty() && stored.spec.is_some();
+    if whole { Ok(stored) } else { Err("it is not the pod of its key".to_owned()) }
+}
+
+/// Carries changes out. Blocks. Gives those that failed.
+pub(crate) fn write(journal: &dyn Journal, changes: Vec<Change>) -> Vec<(PodUid, JournalError)> {
+    let one = |(uid, bytes): Change| {
+        let key = format!("{TABLE}{uid}");
+        let done = match bytes {
+            Some(bytes) => journal.save(&key, &bytes),
+            None => journal.remove(&key),
+        };
+        done.err().map(|error| (uid, error))
+    };
+    changes.into_iter().filter_map(one).collect()
+}

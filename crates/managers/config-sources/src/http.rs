@@ -1,0 +1,218 @@
+//! The source of a URL (`staticPodURL`, pod-lifecycle 1.6): asked for periodically, one pod or a list of pods.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::{Actor, Ctx, supervised};
+use async_trait::async_trait;
+use bytes::Bytes;
+use contract::config_sources::{ManifestState, Source, SourcesView};
+use contract::pod_manager::{PodManagerHandle, SetPods};
+use contract::view::Published;
+use model::core::Pod;
+use model::pod;
+
+use crate::handover::{Giver, HandOver, hand_over};
+
+mod decode;
+
+use decode::decode;
+
+/// Whole exchange.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// Failures that are told; the rest only in detail.
+const TOLD: u32 = 3;
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fetched {
+    /// HTTP status code.
+    pub code: u16,
+    /// Body; an implementation stops to read at `static_pod::MAX_MANIFEST_BYTES` + 1.
+    pub body: Bytes,
+}
+
+/// Gets a URL. Certificates are verified; redirects are followed as usual.
+#[async_trait]
+pub trait Fetch: Send + Sync + 'static {
+    /// One GET.
+    ///
+    /// # Errors
+    /// No answer; the text is for people.
+    async fn get(&self, url: &str, headers: &[(String, String)]) -> Result<Fetched, String>;
+}
+
+/// Settings.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Name of this node, part of the pods' names.
+    pub node_name: String,
+    /// `staticPodURL`.
+    pub url: String,
+    /// `staticPodURLHeader`.
+    pub headers: Vec<(String, String)>,
+    /// `httpCheckFrequency`.
+    pub period: Duration,
+}
+
+/// What the source works with.
+#[derive(Clone)]
+pub struct Deps {
+    /// Who asks.
+    pub fetch: Arc<dyn Fetch>,
+    /// What is published; not the view of the folder.
+    pub view: Published<SourcesView>,
+    /// Who takes the set.
+    pub pods: PodManagerHandle,
+}
+
+impl std::fmt::Debug for Deps {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("config_sources::http::Deps")
+    }
+}
+
+/// The actor.
+#[derive(Debug)]
+pub struct HttpSource {
+    config: Arc<Config>,
+    deps: Deps,
+    /// The last body that was taken.
+    body: Option<Bytes>,
+    pods: Vec<Arc<Pod>>,
+    /// An answer has been taken: there is a set to give.
+    known: bool,
+    asking: bool,
+    failures: u32,
+    hand_over: HandOver,
+}
+
+impl Actor for HttpSource {
+    type Context = Ctx<Self>;
+
+    fn started(&mut self, ctx: &mut Ctx<Self>) {
+        self.ask(ctx);
+        ctx.every(self.config.period, |act, ctx| {
+            if act.known {
+                // Said again even when nothing changed: PodManager may have lost it.
+                hand_over(act, ctx);
+            }
+            act.ask(ctx);
+        });
+    }
+}
+supervised!(HttpSource);
+
+impl HttpSource {
+    /// A fresh instance; it asks when it starts.
+    #[must_use]
+    pub fn new(config: Arc<Config>, deps: Deps) -> Self {
+        Self {
+            config,
+            deps,
+            body: None,
+            pods: Vec::new(),
+            known: false,
+            asking: false,
+            failures: 0,
+            hand_over: HandOver::default(),
+        }
+    }
+
+    fn ask(&mut self, ctx: &mut Ctx<Self>) {
+        if std::mem::replace(&mut self.asking, true) {
+            return;
+        }
+        let (config, fetch, faults, last) =
+            (self.config.clone(), self.deps.fetch.clone(), ctx.faults(), self.body.clone());
+        let work = async move {
+            faults.hit("fetch").await;
+            let answer = tokio::time::timeout(TIMEOUT, fetch.get(&config.url, &config.headers)).await;
+            let body = match answer {
+                Err(_) => return Err(format!("no answer within {TIMEOUT:?}")),
+                Ok(Err(error)) => return Err(error),
+                Ok(Ok(Fetched { code: 200, body })) => body,
+                Ok(Ok(Fetched { code, .. })) => return Err(format!("answered with status code {code}")),
+            };
+            if last.as_ref() == Some(&body) {
+                return Ok(None);
+            }
+            // Up to 10 MiB of somebody's text: not on this thread.
+            let read = tokio::task::spawn_blocking(move || (decode(&body, &config.node_name, &config.url), body));
+            match read.await {
+                Ok((Ok(pods), body)) => Ok(Some((pods, body))),
+                Ok((Err(error), _)) => Err(error),
+                Err(error) => Err(error.to_string()),
+            }
+        };
+        ctx.run(work, |act: &mut Self, answer, ctx| act.take(answer, ctx));
+    }
+
+    fn take(&mut self, answer: Result<Option<(Vec<Pod>, Bytes)>, String>, ctx: &mut Ctx<Self>) {
+        self.asking = false;
+        ctx.fault_point("answer");
+        let error = match answer {
+            Ok(None) => None,
+            Ok(Some((pods, body))) => {
+                let error = body.is_empty().then(|| "answered with nothing: no pods".to_owned());
+                self.pods = pods.into_iter().map(Arc::new).collect();
+                self.body = Some(body);
+                self.known = true;
+                hand_over(self, ctx);
+                error
+            }
+            Err(error) => Some(error),
+        };
+        self.tell(error.as_deref());
+        let accepted = |p: &Arc<Pod>| format!("{}/{}", pod::namespace(p), pod::name(p));
+        let rows = self.pods.iter().enumerate().map(|(at, p)| {
+            let url = if self.pods.len() > 1 { format!("{}#{at}", self.config.url) } else { self.config.url.clone() };
+            (url, ManifestState::Accepted { pod: accepted(p) })
+        });
+        let manifests: BTreeMap<_, _> = rows.collect();
+        let old = self.deps.view.get();
+        let view = SourcesView { manifests, error, delivered: old.delivered };
+        if *old != view {
+            self.deps.view.publish(view);
+        }
+    }
+
+    fn tell(&mut self, error: Option<&str>) {
+        let url = &self.config.url;
+        let Some(error) = error else {
+            if self.failures > 0 {
+                tracing::info!(url, "manifests can be read again");
+            }
+            self.failures = 0;
+            return;
+        };
+        self.failures = self.failures.saturating_add(1);
+        if self.failures <= TOLD {
+            tracing::warn!(url, error, "manifests cannot be read; what was read before still stands");
+        } else {
+            tracing::debug!(url, error, failures = self.failures, "manifests cannot be read");
+        }
+    }
+}
+
+impl Giver for HttpSource {
+    fn hand_over_state(&mut self) -> &mut HandOver {
+        &mut self.hand_over
+    }
+
+    fn pod_manager(&self) -> &PodManagerHandle {
+        &self.deps.pods
+    }
+
+    fn set(&self) -> SetPods {
+        SetPods { source: Source::Http, pods: self.pods.clone() }
+    }
+
+    fn delivered(&mut self) {
+        let old = self.deps.view.get();
+        if !old.delivered {
+            self.deps.view.publish(SourcesView { delivered: true, ..(*old).clone() });
+        }
+    }
+}

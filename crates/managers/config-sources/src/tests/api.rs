@@ -1,0 +1,433 @@
+//! The API source on a paused clock.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use actor::{Action, Actor, ActorRef, Ctx, Handler, Kernel, Rule, Spec, When, supervised, testing};
+use contract::config_sources::{ApiSourceView, Source};
+use contract::node::{NodeOrigin, NodeView};
+use contract::pod_manager::{PodManagerHandle, SetPods};
+use contract::view::Published;
+use fakes::{FakeApi, MemoryJournal};
+use model::core::Pod;
+use model::pod;
+use ports::api::ApiError;
+use ports::journal::Journal;
+use serde_json::{Value, json};
+
+use crate::api::{ApiSource, Config, Deps};
+
+type Sets = Arc<Mutex<Vec<Vec<Arc<Pod>>>>>;
+
+struct Taker(Sets);
+
+impl Actor for Taker {
+    type Context = Ctx<Self>;
+}
+supervised!(Taker);
+
+impl Handler<SetPods> for Taker {
+    type Result = ();
+    fn handle(&mut self, set: SetPods, _: &mut Ctx<Self>) {
+        assert_eq!(set.source, Source::Api);
+        self.0.lock().unwrap().push(set.pods);
+    }
+}
+
+struct Rig {
+    kernel: Kernel,
+    api: FakeApi,
+    journal: Arc<MemoryJournal>,
+    node: Published<NodeView>,
+    pods: PodManagerHandle,
+    view: Published<ApiSourceView>,
+    sets: Sets,
+    taker: ActorRef<Taker>,
+    source: ActorRef<ApiSource>,
+}
+
+const WAIT: Duration = Duration::from_secs(5);
+
+impl Rig {
+    fn new(kernel: &Kernel) -> Rig {
+        Self::life(kernel, FakeApi::new(), Arc::default(), true)
+    }
+
+    fn life(kernel: &Kernel, api: FakeApi, journal: Arc<MemoryJournal>, store: bool) -> Rig {
+        let (sets, pods) = (Sets::default(), PodManagerHandle::default());
+        let seen = sets.clone();
+        let taker = kernel.spawn(Spec::new("taker"), move |_| Taker(seen.clone()));
+        pods.set_pods.connect(&taker);
+        let (node, view) = (Published::default(), Published::default());
+        let config = Arc::new(Config { node_name: "n1".into(), store, wait: WAIT });
+        let deps = Deps {
+            api: Arc::new(api.clone()),
+            journal: journal.clone(),
+            node: node.clone(),
+            pods: pods.clone(),
+            view: view.clone(),
+        };
+        let source = kernel.spawn(Spec::new("api-source"), move |_| ApiSource::new(config.clone(), deps.clone()));
+        Rig { kernel: kernel.clone(), api, journal, node, pods, view, sets, taker, source }
+    }
+
+    /// The daemon ends and begins anew.
+    async fn restart(self, store: bool) -> Rig {
+        self.source.kill();
+        self.source.stop();
+        self.taker.stop();
+        self.source.stopped().await;
+        self.taker.stopped().await;
+        Self::life(&self.kernel, self.api, self.journal, store)
+    }
+
+    fn node_is_known(&self) {
+        self.node.publish(NodeView { origin: NodeOrigin::Api, ..NodeView::default() });
+    }
+
+    fn put(&self, name: &str, more: Value) -> Pod {
+        let mut value = json!({"metadata": {"name": name, "namespace": "ns"},
+            "spec": {"nodeName": "n1", "containers": [{"name": "c", "image": "i:1"}]},
+            "status": {"phase": "Running", "startTime": "2026-01-01T00:00:00Z"}});
+        for (key, v) in more.as_object().unwrap() {
+            value[key] = v.clone();
+        }
+        self.api.put(&serde_json::from_value::<Pod>(value).unwrap())
+    }
+
+    async fn work(&self) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    fn count(&self) -> usize {
+        self.sets.lock().unwrap().len()
+    }
+
+    /// Names in the last set.
+    fn set(&self) -> Option<Vec<String>> {
+        self.sets.lock().unwrap().last().map(|s| s.iter().map(|p| pod::name(p).to_owned()).collect())
+    }
+
+    fn last(&self) -> Vec<Arc<Pod>> {
+        self.sets.lock().unwrap().last().cloned().unwrap_or_default()
+    }
+
+    fn lines(&self) -> usize {
+        self.journal.keys("api-pods/").unwrap().len()
+    }
+}
+
+fn names(list: &[&str]) -> Option<Vec<String>> {
+    Some(list.iter().map(|s| (*s).to_owned()).collect())
+}
+
+#[test]
+fn the_source_waits_for_the_node_and_then_gives_full_sets() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.put("a", json!({}));
+        rig.put("elsewhere", json!({"spec": {"nodeName": "n2", "containers": []}}));
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!((rig.count(), rig.api.lists().len()), (0, 0), "the node is not known");
+        rig.node_is_known();
+        rig.work().await;
+        assert_eq!(rig.set(), names(&["a"]));
+        rig.put("b", json!({}));
+        rig.work().await;
+        assert_eq!(rig.set(), names(&["a", "b"]));
+        rig.api.vanish::<Pod>(Some("ns"), "a");
+        rig.work().await;
+        assert_eq!(rig.set(), names(&["b"]));
+        assert_eq!(*rig.view.get(), ApiSourceView { synced: true, from_store: false, pods: 1, error: None });
+    });
+}
+
+#[test]
+fn an_empty_list_is_an_empty_set() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.node_is_known();
+        rig.work().await;
+        assert_eq!(rig.set(), names(&[]));
+    });
+}
+
+#[test]
+fn managed_fields_are_dropped() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.node_is_known();
+        let fields = json!([{"manager": "kubectl", "operation": "Update", "fieldsV1": {"f:spec": {}}}]);
+        rig.put("a", json!({"metadata": {"name": "a", "namespace": "ns", "managedFields": fields}}));
+        rig.work().await;
+        assert_eq!(rig.last()[0].metadata.managed_fields, None);
+        assert!(rig.last()[0].metadata.resource_version.is_some());
+    });
+}
+
+#[test]
+fn a_burst_makes_few_sets() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.node_is_known();
+        rig.work().await;
+        let before = rig.count();
+        for n in 0..110 {
+            rig.put(&format!("p{n}"), json!({}));
+        }
+        rig.work().await;
+        assert_eq!(rig.last().len(), 110);
+        assert!(rig.count() - before <= 5, "{}", rig.count() - before);
+    });
+}
+
+#[test]
+fn a_name_that_is_taken_again_is_the_new_pod() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.node_is_known();
+        let first = rig.put("a", json!({}));
+        rig.work().await;
+        rig.api.vanish::<Pod>(Some("ns"), "a");
+        let second = rig.put("a", json!({}));
+        rig.work().await;
+        assert_ne!(first.metadata.uid, second.metadata.uid);
+        assert_eq!(rig.last().iter().map(|p| p.metadata.uid.clone()).collect::<Vec<_>>(), [second.metadata.uid]);
+        rig.work().await;
+        assert_eq!(rig.lines(), 1);
+    });
+}
+
+#[test]
+fn a_broken_watch_is_told_and_what_changed_meanwhile_is_found() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.node_is_known();
+        rig.put("a", json!({}));
+        rig.put("b", json!({}));
+        rig.work().await;
+        rig.api.unplug();
+        rig.work().await;
+        assert!(rig.view.get().error.is_some());
+        assert_eq!(rig.set(), names(&["a", "b"]), "what was seen stands");
+        rig.api.vanish::<Pod>(Some("ns"), "a");
+        rig.api.calm();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!((rig.set(), rig.view.get().error.clone()), (names(&["b"]), None));
+    });
+}
+
+#[test]
+fn a_compacted_history_costs_nothing() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.node_is_known();
+        rig.put("a", json!({}));
+        rig.work().await;
+        rig.api.hold_follows();
+        rig.put("b", json!({}));
+        rig.api.store(fakes::api::Store::compact);
+        rig.api.calm();
+        rig.api.cut_follows(ApiError::status(410, "Expired", "too old resource version"));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(rig.set(), names(&["a", "b"]));
+    });
+}
+
+#[test]
+fn without_the_server_the_stored_pods_go_on_and_its_return_is_honoured() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.node_is_known();
+        let a = rig.put("a", json!({}));
+        rig.put("b", json!({}));
+        rig.put(
+            "s",
+            json!({"metadata": {"name": "s", "namespace": "ns", "annotations": {"kubernetes.io/config.mirror": "x"}}}),
+        );
+        rig.work().await;
+        assert_eq!((rig.last().len(), rig.lines()), (3, 2), "a mirror is not stored");
+
+        let rig = rig.restart(true).await;
+        rig.api.unplug();
+        tokio::time::sleep(WAIT - Duration::from_secs(1)).await;
+        assert_eq!(rig.count(), 0, "the server has its time");
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(rig.set(), names(&["a", "b"]));
+        assert_eq!(*rig.view.get(), ApiSourceView { synced: false, from_store: true, pods: 2, error: None });
+        let stored = &rig.last()[0];
+        let expected = Pod {
+            metadata: model::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta {
+                resource_version: None,
+                ..a.metadata.clone()
+            },
+            ..a.clone()
+        };
+        assert_eq!(**stored, expected, "spec, metadata and status, but no version");
+
+        rig.api.vanish::<Pod>(Some("ns"), "a");
+        rig.put("c", json!({}));
+        rig.api.calm();
+        rig.node_is_known();
+        rig.work().await;
+        assert_eq!(rig.set(), names(&["b", "c", "s"]));
+        assert_eq!((rig.view.get().synced, rig.view.get().from_store), (true, false));
+        rig.work().await;
+        assert_eq!(rig.lines(), 2);
+    });
+}
+
+#[test]
+fn a_server_that_answers_in_time_makes_the_store_silent() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.node_is_known();
+        rig.put("a", json!({}));
+        rig.work().await;
+        let rig = rig.restart(true).await;
+        rig.api.vanish::<Pod>(Some("ns"), "a");
+        rig.put("b", json!({}));
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        rig.node_is_known();
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert!(rig.sets.lock().unwrap().iter().all(|s| s.len() == 1 && pod::name(&s[0]) == "b"));
+    });
+}
+
+#[test]
+fn an_empty_store_and_one_that_is_off_say_nothing() {
+    for store in [true, false] {
+        testing::run(1, |kernel| async move {
+            let mut rig = Rig::new(&kernel);
+            if !store {
+                rig.node_is_known();
+                rig.put("a", json!({}));
+                rig.work().await;
+                rig = rig.restart(false).await;
+            }
+            rig.api.unplug();
+            rig.node_is_known();
+            tokio::time::sleep(Duration::from_secs(600)).await;
+            assert_eq!(rig.count(), 0, "store {store}");
+        });
+    }
+}
+
+#[test]
+fn damaged_entries_are_skipped_and_go_when_the_server_is_back() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.node_is_known();
+        rig.put("a", json!({}));
+        rig.work().await;
+        let rig = rig.restart(true).await;
+        rig.api.unplug();
+        for (uid, bytes) in [
+            ("x", &b"{"[..]),
+            ("y", b"{}"),
+            ("z", br#"{"metadata":{"uid":"other","name":"n"},"spec":{"containers":[]}}"#),
+        ] {
+            rig.journal.save(&format!("api-pods/{uid}"), bytes).unwrap();
+        }
+        let rig = rig.restart(true).await;
+        tokio::time::sleep(WAIT * 2).await;
+        assert_eq!(rig.set(), names(&["a"]));
+        rig.api.calm();
+        rig.node_is_known();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(rig.lines(), 1);
+    });
+}
+
+#[test]
+fn steps_of_a_status_are_not_worth_a_write() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.node_is_known();
+        rig.put("a", json!({}));
+        rig.work().await;
+        let read = || rig.journal.load(&rig.journal.keys("api-pods/").unwrap()[0]).unwrap();
+        let before = read();
+        rig.api.change::<Pod>(Some("ns"), "a", |p| p.status.get_or_insert_default().pod_ip = Some("10.0.0.7".into()));
+        rig.work().await;
+        assert_eq!(read(), before);
+        rig.api.change::<Pod>(Some("ns"), "a", |p| p.status.get_or_insert_default().phase = Some("Failed".into()));
+        rig.work().await;
+        assert_ne!(read(), before);
+    });
+}
+
+#[test]
+fn a_store_that_cannot_be_written_is_written_when_it_can() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.journal.set_broken(true);
+        rig.node_is_known();
+        rig.put("a", json!({}));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(rig.set(), names(&["a"]));
+        rig.journal.set_broken(false);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(rig.lines(), 1);
+    });
+}
+
+#[test]
+fn a_crash_at_any_point_loses_nothing() {
+    for point in ["started", "steps", "hand-over", "read store", "store"] {
+        for action in [Action::Panic, Action::Kill, Action::Stall(Duration::from_secs(3))] {
+            testing::run(1, |kernel| async move {
+                let (actor, at) = ("api-source".to_owned(), point.to_owned());
+                kernel.faults().add(Rule { actor, point: at, when: When::Nth(1), action: action.clone() });
+                let rig = Rig::new(&kernel);
+                rig.put("a", json!({}));
+                rig.node_is_known();
+                rig.work().await;
+                rig.put("b", json!({}));
+                tokio::time::sleep(Duration::from_secs(10)).await;
+                assert_eq!(rig.kernel.faults().log().len(), 1, "{point} {action:?}");
+                assert_eq!((rig.set(), rig.lines()), (names(&["a", "b"]), 2), "{point} {action:?}");
+            });
+        }
+    }
+}
+
+#[test]
+fn a_restart_of_the_source_alone_never_goes_back_to_the_store() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.node_is_known();
+        rig.put("a", json!({}));
+        rig.work().await;
+        rig.journal.set_broken(true);
+        rig.put("b", json!({}));
+        rig.work().await;
+        rig.api.unplug();
+        rig.journal.set_broken(false);
+        let sets = rig.count();
+        rig.source.kill();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(rig.count(), sets, "the store does not know b, which runs");
+        rig.api.calm();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(rig.set(), names(&["a", "b"]));
+    });
+}
+
+#[test]
+fn the_set_is_said_again_to_a_pod_manager_that_lost_it() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.pods.set_pods.disconnect();
+        rig.node_is_known();
+        rig.put("a", json!({}));
+        rig.work().await;
+        rig.pods.set_pods.connect(&rig.taker);
+        rig.work().await;
+        rig.work().await;
+        assert_eq!(rig.set(), names(&["a"]));
+        let before = rig.count();
+        tokio::time::sleep(Duration::from_secs(21)).await;
+        assert_eq!(rig.count(), before + 1);
+    });
+}
