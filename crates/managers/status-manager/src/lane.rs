@@ -7,7 +7,7 @@ use contract::config_sources::Source;
 use contract::pod_manager::DesiredPod;
 use contract::pod_worker::{WorkerPhase, WorkerState};
 use contract::status::StatusEntry;
-use model::core::PodStatus;
+use model::core::{ContainerStatus, PodStatus};
 use model::pod;
 use pod_status::merge::{KnownTimes, for_api};
 use pod_status::wire::status_patch;
@@ -21,6 +21,10 @@ const RETRY: Duration = Duration::from_millis(500);
 const RETRY_MAX: Duration = Duration::from_secs(10);
 /// A refusal that no waiting will mend is still tried again, in case somebody mends it.
 const REFUSED_RETRY_MAX: Duration = Duration::from_secs(120);
+
+/// A worker that has just told the end of its pod says in the next moment that nothing runs any more: the end is then told
+/// whole, and not first without its phase.
+const END_TO_COME: Duration = Duration::from_millis(250);
 
 /// Which pod goes first when not all can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,6 +83,10 @@ pub(crate) struct Lane {
     pub(crate) settled: Option<u64>,
     /// Version of an API copy that was compared and needs nothing.
     pub(crate) compared: Option<(u64, Option<u64>)>,
+    /// Version that was seen last, and when first.
+    pub(crate) arrived: Option<(u64, Instant)>,
+    /// When to look again though nothing happens.
+    pub(crate) wake: Option<Instant>,
     /// A request is under way, since.
     pub(crate) flight: Option<Instant>,
     /// Version of the last attempt.
@@ -122,8 +130,20 @@ impl Lane {
     }
 
     /// Whether something of this pod must go to the API now, and how soon. `audit`: differences that somebody else made in
-    /// the API count too.
-    pub(crate) fn due(&mut self, rows: &Rows<'_>, now: Instant, audit: bool) -> Option<Urgency> {
+    /// the API count too. `calm_until`: until then the daemon is young, and pods that it found ready are not told unready for
+    /// want of a verdict.
+    pub(crate) fn due(
+        &mut self,
+        rows: &Rows<'_>,
+        now: Instant,
+        audit: bool,
+        calm_until: Option<Instant>,
+    ) -> Option<Urgency> {
+        self.wake = None;
+        let version = rows.entry.version;
+        if self.arrived.is_none_or(|(seen, _)| seen != version) {
+            self.arrived = Some((version, now));
+        }
         // What was refused says nothing about a newer status.
         let renewed = self.trouble == Some(Trouble::Refused) && self.tried != Some(rows.entry.version);
         if self.flight.is_some() || (self.retry_at.is_some_and(|at| at > now) && !renewed) {
@@ -135,6 +155,14 @@ impl Lane {
             return None;
         }
         if self.left_over == Some(rows.entry.version) && !rows.is_confirmed() {
+            return None;
+        }
+        let ready_at = [
+            self.arrived.map(|(_, at)| at + END_TO_COME).filter(|_| end_is_held(rows, &copy)),
+            calm_until.filter(|_| self.accepted.is_none() && lacks_verdict(rows.entry, &copy)),
+        ];
+        if let Some(at) = ready_at.into_iter().flatten().max().filter(|at| *at > now) {
+            self.wake = Some(at);
             return None;
         }
         if self.is_pending(rows) || (is_api_pod(rows) && is_deletable(rows.entry, &copy)) {
@@ -150,6 +178,11 @@ impl Lane {
     pub(crate) fn is_over(&self, copy: &ApiCopy) -> bool {
         let gone = self.gone.as_ref().is_some_and(|(uid, version)| *uid == copy.uid && *version == copy.version);
         gone || self.deleted.as_ref() == Some(&copy.uid)
+    }
+
+    /// Whether the API has all of this version.
+    pub(crate) fn is_told(&self, entry: &StatusEntry) -> bool {
+        self.accepted == Some(entry.version) && !self.held
     }
 
     /// Whether the API has not been told the newest version, or not all of it.
@@ -223,12 +256,33 @@ pub(crate) fn is_deletable(entry: &StatusEntry, copy: &ApiCopy) -> bool {
     copy.deleting && copy.is_terminal() && entry.finished
 }
 
+/// Whether the phase of this end could not be told now.
+fn end_is_held(rows: &Rows<'_>, copy: &ApiCopy) -> bool {
+    pod::is_terminal_phase(rows.entry.status.phase.as_deref()) && !copy.is_terminal() && rows.may_run()
+}
+
+/// Whether the pod is ready in the API, and here it is not, though the very same containers run: that is how a pod looks
+/// whose probes have not been tried yet in this life of the daemon.
+fn lacks_verdict(entry: &StatusEntry, copy: &ApiCopy) -> bool {
+    let running = |status: &PodStatus| -> Vec<String> {
+        let lists = [&status.init_container_statuses, &status.container_statuses];
+        let runs = |c: &&ContainerStatus| c.state.as_ref().is_some_and(|s| s.running.is_some());
+        lists.into_iter().flatten().flatten().filter(runs).filter_map(|c| c.container_id.clone()).collect()
+    };
+    let Some(api) = &copy.pod.status else { return false };
+    is_ready(Some(api))
+        && !is_ready(Some(&entry.status))
+        && !running(api).is_empty()
+        && running(api) == running(&entry.status)
+}
+
+fn is_ready(status: Option<&PodStatus>) -> bool {
+    let conditions = status.and_then(|s| s.conditions.as_deref()).unwrap_or_default();
+    conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True")
+}
+
 fn urgency(rows: &Rows<'_>, copy: &ApiCopy) -> Urgency {
     let ends = pod::is_terminal_phase(rows.entry.status.phase.as_deref()) || rows.entry.finished;
-    let ready = |status: Option<&PodStatus>| {
-        let conditions = status.and_then(|s| s.conditions.as_deref()).unwrap_or_default();
-        conditions.iter().any(|c| c.type_ == "Ready" && c.status == "True")
-    };
-    let flips = ready(Some(&rows.entry.status)) != ready(copy.pod.status.as_ref());
+    let flips = is_ready(Some(&rows.entry.status)) != is_ready(copy.pod.status.as_ref());
     if ends || flips { Urgency::First } else { Urgency::Then }
 }

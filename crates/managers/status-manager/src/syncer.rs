@@ -26,6 +26,9 @@ const WIDTH: usize = 8;
 const WIDTH_MAX: usize = 64;
 /// A request that takes longer than this takes no place any more; a status that waits longer goes to the journal.
 const SLOW: Duration = Duration::from_secs(1);
+/// A daemon that is younger than this tells no pod unready that it found ready and running: its probes must have had their
+/// say. A probe's default period is 10 s.
+const CALM: Duration = Duration::from_secs(30);
 /// What an earlier life of the daemon left in the journal waits this long for the pod's worker.
 const CONFIRM: Duration = Duration::from_secs(60);
 
@@ -81,6 +84,12 @@ pub struct StatusSyncer {
     loaded: bool,
     /// A look is due.
     looking: bool,
+    /// The daemon counts as young until then.
+    calm_until: Option<Instant>,
+    /// A look is due at this time.
+    wake: Option<Instant>,
+    /// Some pod's newest status is not in the API.
+    waiting: bool,
     lines: BTreeMap<PodUid, LineOp>,
     writing: bool,
 }
@@ -89,6 +98,8 @@ impl Actor for StatusSyncer {
     type Context = Ctx<Self>;
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
+        // A later generation of this actor is no young daemon.
+        self.calm_until = (ctx.generation() == 0).then(|| ctx.clock().now() + CALM);
         let journal = self.deps.journal.clone();
         let read = tokio::task::spawn_blocking(move || journal::load(&*journal));
         ctx.run(read, |act: &mut Self, lines, ctx| {
@@ -123,6 +134,9 @@ impl StatusSyncer {
             lanes: BTreeMap::new(),
             loaded: false,
             looking: false,
+            calm_until: None,
+            wake: None,
+            waiting: false,
             lines: BTreeMap::new(),
             writing: false,
         }
@@ -146,13 +160,15 @@ impl StatusSyncer {
         let entries = self.deps.statuses.snapshot();
         self.forget_others(&entries);
         let mut due: Vec<(Urgency, _, PodUid)> = Vec::new();
+        self.waiting = false;
         for (uid, entry) in &entries {
             let Some(desired) = self.deps.pods.get(uid) else { continue };
             let worker = self.deps.workers.get(uid);
             let rows = Rows { entry, desired: &desired, worker: worker.as_deref() };
             let lane = self.lanes.entry(uid.clone()).or_default();
             lane.shown = true;
-            if let Some(urgency) = lane.due(&rows, now, audit) {
+            self.waiting |= !lane.is_told(entry);
+            if let Some(urgency) = lane.due(&rows, now, audit, self.calm_until) {
                 due.push((urgency, entry.changed_at, uid.clone()));
             }
         }
@@ -164,7 +180,16 @@ impl StatusSyncer {
             }
             self.start(&uid, now, ctx);
         }
+        self.wake_later(now, ctx);
         self.write_lines(ctx);
+    }
+
+    fn wake_later(&mut self, now: Instant, ctx: &mut Ctx<Self>) {
+        let Some(next) = self.lanes.values().filter_map(|lane| lane.wake).min() else { return };
+        if self.wake.is_none_or(|at| at > next || at <= now) {
+            self.wake = Some(next);
+            ctx.after(next.duration_since(now), |act, ctx| act.look(false, ctx));
+        }
     }
 
     fn has_room(&self, now: Instant) -> bool {
@@ -265,32 +290,26 @@ impl StatusSyncer {
 
     /// Statuses that have waited for a while are written down; then places of slow requests may be free.
     fn tick(&mut self, ctx: &mut Ctx<Self>) {
-        if !self.loaded {
+        if !self.loaded || !self.waiting {
             return;
         }
         let now_ns = ctx.clock().unix_nanos();
         let slow_ns = i64::try_from(SLOW.as_nanos()).unwrap_or(i64::MAX);
-        let mut waiting = false;
         for (uid, lane) in &mut self.lanes {
             let (Some(entry), Some(desired)) = (self.deps.statuses.get(uid), self.deps.pods.get(uid)) else { continue };
             let worker = self.deps.workers.get(uid);
             let rows = Rows { entry: &entry, desired: &desired, worker: worker.as_deref() };
-            let told = lane.accepted == Some(entry.version) && !lane.held;
             let Some(copy) = lane.newest(&rows) else { continue };
-            if told || lane.is_over(&copy) {
+            if lane.is_told(&entry) || lane.is_over(&copy) {
                 continue;
             }
-            waiting = true;
             let old = now_ns.saturating_sub(entry.changed_at.0) >= slow_ns;
             if (old || lane.tries > 0) && lane.journaled != Some(entry.version) {
                 lane.journaled = Some(entry.version);
                 self.lines.insert(uid.clone(), LineOp::Save(entry.clone()));
             }
         }
-        if waiting {
-            self.look(false, ctx);
-        }
-        self.write_lines(ctx);
+        self.look(false, ctx);
     }
 
     /// Writes to the journal, one batch at a time; of several changes of a line the latest counts.

@@ -13,7 +13,7 @@ fn a_crash_at_any_point_of_a_pods_life_heals() {
     let points = ["started", "before patch", "after patch", "before delete", "after delete", "concluded", "looked"];
     for point in points {
         for action in [Action::Panic, Action::Kill, Action::Stall(Duration::from_secs(3))] {
-            for nth in 1..=4 {
+            for nth in [1, 3] {
                 life(point, &action, nth);
             }
         }

@@ -52,7 +52,8 @@ fn due_rows() {
         ),
         ("ready flips", Lane::default(), "Ready", "Running", WorkerPhase::Syncing, false, first),
         ("unready flips", Lane::default(), "Running", "Ready", WorkerPhase::Syncing, false, first),
-        ("an end", Lane::default(), "Failed 1", "Running", WorkerPhase::Syncing, false, first),
+        ("an end", Lane::default(), "Failed 1", "Running", WorkerPhase::Terminated, false, first),
+        ("an end whose phase must wait", Lane::default(), "Failed 1", "Running", WorkerPhase::Terminating, false, None),
         (
             "held back",
             Lane { accepted: Some(7), held: true, ..Lane::default() },
@@ -156,7 +157,7 @@ fn due_rows() {
     for (name, mut lane, kept, api, phase, audit, expected) in rows {
         let (entry, desired, worker) = (entry(kept, 7), desired(api, "5"), worker(phase, Timestamp(1)));
         let rows = Rows { entry: &entry, desired: &desired, worker: Some(&worker) };
-        assert_eq!(lane.due(&rows, now, audit), expected, "{name}");
+        assert_eq!(lane.due(&rows, now, audit, None), expected, "{name}");
     }
 }
 
@@ -175,7 +176,7 @@ fn what_a_life_before_left_waits_for_the_worker() {
     for (name, desired, worker, due) in cases {
         let mut lane = Lane { left_over: Some(7), ..Lane::default() };
         let rows = Rows { entry: &entry, desired, worker: worker.as_ref() };
-        assert_eq!(lane.due(&rows, now, false).is_some(), due, "{name}");
+        assert_eq!(lane.due(&rows, now, false, None).is_some(), due, "{name}");
     }
 }
 
@@ -219,4 +220,40 @@ fn an_answer_is_newer_than_the_board_until_the_board_has_it_or_should_have() {
         let newest = if kept { Some(9) } else { on_board.parse().ok() };
         assert_eq!(lane.newest(&rows).unwrap().version, newest, "{name}");
     }
+}
+
+#[test]
+fn a_young_daemon_tells_no_pod_unready_for_want_of_a_verdict() {
+    let now = Instant::now();
+    let calm = Some(now + Duration::from_secs(30));
+    let rows = [
+        ("unready, as before", "Running", "Running", None, calm, true),
+        ("ready as before", "Ready", "Ready", None, calm, true),
+        ("ready before, same containers", "Running", "Ready", None, calm, false),
+        ("its end", "Failed 1", "Ready", None, calm, true),
+        ("told once already", "Running", "Ready", Some(1), calm, true),
+        ("no young daemon", "Running", "Ready", None, None, true),
+    ];
+    for (name, kept, api, accepted, calm_until, due) in rows {
+        let (entry, desired, worker) =
+            (entry(kept, 7), desired(api, "5"), worker(WorkerPhase::Terminated, Timestamp(1)));
+        let rows = Rows { entry: &entry, desired: &desired, worker: Some(&worker) };
+        let mut lane = Lane { accepted, ..Lane::default() };
+        assert_eq!(lane.due(&rows, now, false, calm_until).is_some(), due, "{name}");
+        assert_eq!(lane.wake, calm.filter(|_| !due), "{name}");
+        assert!(lane.due(&rows, now + Duration::from_secs(30), false, calm_until).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn an_end_whose_phase_must_wait_is_told_soon_all_the_same() {
+    let now = Instant::now();
+    let (entry, desired, worker) =
+        (entry("Failed 1", 7), desired("Running", "5"), worker(WorkerPhase::Syncing, Timestamp(1)));
+    let rows = Rows { entry: &entry, desired: &desired, worker: Some(&worker) };
+    let mut lane = Lane::default();
+    assert_eq!(lane.due(&rows, now, false, None), None);
+    let at = lane.wake.unwrap();
+    assert_eq!(at.duration_since(now), Duration::from_millis(250));
+    assert_eq!(lane.due(&rows, at, false, None), Some(Urgency::First));
 }

@@ -172,3 +172,42 @@ fn a_journal_that_cannot_be_written_stops_nothing() {
         assert_eq!(condition(&rig.told("p"), "Ready"), "True");
     });
 }
+
+#[test]
+fn a_static_pod_whose_probes_were_not_tried_yet_does_not_flap() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        let p = rig.create("p").await;
+        rig.worker(&p, WorkerPhase::Syncing);
+        rig.set(&p, status("Ready")).await;
+        rig.work().await;
+        let rig = rig.restart().await;
+        rig.work().await;
+        rig.worker(&p, WorkerPhase::Syncing);
+        rig.set(&p, status("Running")).await;
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        rig.set(&p, status("Ready")).await;
+        rig.work().await;
+        assert_eq!(rig.requests(), Vec::<String>::new());
+        rig.set(&p, status("Running")).await;
+        rig.work().await;
+        assert_eq!(condition(&rig.told("p"), "Ready"), "False", "a verdict of this life is told at once");
+    });
+}
+
+#[test]
+fn a_pod_that_is_truly_unready_after_a_restart_is_told_so_within_half_a_minute() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        let p = rig.create("p").await;
+        rig.worker(&p, WorkerPhase::Syncing);
+        rig.set(&p, status("Ready")).await;
+        rig.work().await;
+        let rig = rig.restart().await;
+        rig.work().await;
+        rig.worker(&p, WorkerPhase::Syncing);
+        rig.set(&p, status("Running")).await;
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(condition(&rig.told("p"), "Ready"), "False");
+    });
+}

@@ -164,9 +164,10 @@ pub(super) fn pod(name: &str, annotations: Value) -> Pod {
     serde_json::from_value(value).expect("a pod")
 }
 
-/// `Pending`, `Running`, `Ready`, or the end with an exit code: `Failed 3`, `Succeeded 0`.
+/// `Pending`, `Pending sandbox`, `Running`, `Ready`, or the end with an exit code: `Failed 3`, `Succeeded 0`.
 pub(super) fn status(short: &str) -> PodStatus {
     let (word, code) = short.split_once(' ').unwrap_or((short, ""));
+    let sandbox = if code == "sandbox" { "True" } else { "False" };
     let (phase, ready) = if word == "Ready" { ("Running", true) } else { (word, false) };
     let state = match (phase, code.parse::<i32>()) {
         (_, Ok(code)) => json!({"terminated": {"exitCode": code, "reason": "Error",
@@ -177,7 +178,7 @@ pub(super) fn status(short: &str) -> PodStatus {
     let word = if ready { "True" } else { "False" };
     let value = json!({"phase": phase, "qosClass": "BestEffort",
         "conditions": [{"type": "Ready", "status": word}, {"type": "ContainersReady", "status": word},
-            {"type": "PodScheduled", "status": "True"}],
+            {"type": "PodReadyToStartContainers", "status": sandbox}, {"type": "PodScheduled", "status": "True"}],
         "containerStatuses": [{"name": "app", "image": "i", "imageID": "sha256:1", "restartCount": 0, "ready": ready,
             "started": ready, "containerID": "containerd://c1", "lastState": {}, "state": state}]});
     serde_json::from_value(value).expect("a status")

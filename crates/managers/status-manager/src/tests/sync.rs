@@ -15,12 +15,13 @@ use std::sync::Arc;
 use super::rig::{Rig, condition, exit_code, pod, status};
 
 #[test]
-fn a_pods_whole_life_costs_five_requests() {
+fn a_pods_whole_life_costs_six_requests() {
     testing::run(1, |kernel| async move {
         let rig = Rig::new(&kernel);
         let a = rig.create("a").await;
         rig.worker(&a, WorkerPhase::Syncing);
-        for step in ["Pending", "Ready"] {
+        // As recorded of a kubelet: created, sandbox ready, running, deletion seen, ended.
+        for step in ["Pending", "Pending sandbox", "Ready"] {
             rig.set(&a, status(step)).await;
             rig.work().await;
         }
@@ -28,17 +29,19 @@ fn a_pods_whole_life_costs_five_requests() {
         rig.api.user_deletes::<Pod>(Some("ns"), "a", None).unwrap();
         rig.work().await;
         rig.worker(&a, WorkerPhase::Terminating);
-        rig.set(&a, status("Failed 3")).await;
+        let mut seen = status("Ready");
+        seen.observed_generation = Some(2);
+        rig.set(&a, seen).await;
         rig.work().await;
-        assert_eq!(rig.phase("a"), "Running", "held back while a container could run");
-        assert_eq!(exit_code(&rig.told("a")), Some(3), "the rest is told");
+        rig.set(&a, status("Failed 3")).await;
+        tokio::time::sleep(Duration::from_millis(5)).await;
         rig.worker(&a, WorkerPhase::Terminated);
         rig.work().await;
-        assert_eq!(rig.phase("a"), "Failed");
+        assert_eq!((rig.phase("a").as_str(), exit_code(&rig.told("a"))), ("Failed", Some(3)));
         rig.terminate(&a).await;
         rig.work().await;
         assert!(rig.stored("a").is_none());
-        assert_eq!(rig.requests(), ["PATCH a", "PATCH a", "PATCH a", "PATCH a", "DELETE a"]);
+        assert_eq!(rig.requests(), ["PATCH a", "PATCH a", "PATCH a", "PATCH a", "PATCH a", "DELETE a"]);
         let delete = rig.api.requests_of("DELETE", "").remove(0).body;
         assert_eq!(
             (&delete["gracePeriodSeconds"], &delete["preconditions"]["uid"]),
@@ -47,6 +50,24 @@ fn a_pods_whole_life_costs_five_requests() {
         assert!(
             rig.api.requests_of("PATCH", "/status").iter().all(|r| r.body["metadata"]["uid"] == json!(a.metadata.uid))
         );
+    });
+}
+
+#[test]
+fn edges_79_91_an_end_is_told_without_its_phase_while_a_container_could_run() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        let a = rig.create("a").await;
+        rig.worker(&a, WorkerPhase::Syncing);
+        rig.set(&a, status("Running")).await;
+        rig.work().await;
+        rig.worker(&a, WorkerPhase::Terminating);
+        rig.set(&a, status("Failed 3")).await;
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert_eq!((rig.phase("a").as_str(), exit_code(&rig.told("a"))), ("Running", Some(3)));
+        rig.worker(&a, WorkerPhase::Terminated);
+        rig.work().await;
+        assert_eq!(rig.phase("a"), "Failed");
     });
 }
 
