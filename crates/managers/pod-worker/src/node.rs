@@ -57,7 +57,8 @@ mod tests {
 
     #[test]
     fn pods_see_one_address_per_family_the_internal_one_first() {
-        let table: &[(&str, &[(&str, &str)], &[&str])] = &[
+        type Row<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
+        let table: &[Row<'_>] = &[
             ("none", &[("Hostname", "n1")], &[]),
             ("one", &[("InternalIP", "10.0.0.1"), ("Hostname", "n1")], &["10.0.0.1"]),
             ("internal before external", &[("ExternalIP", "1.2.3.4"), ("InternalIP", "10.0.0.1")], &["10.0.0.1"]),
