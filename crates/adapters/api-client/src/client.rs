@@ -262,8 +262,10 @@ impl Inner {
             headers.insert(AUTHORIZATION, header);
         }
         let http = self.http.load_full();
-        let answer =
-            http.request(built).await.map_err(|e| Lost { broke: !e.is_connect(), error: error::unreachable(&e) })?;
+        let answer = http.request(built).await.map_err(|e| {
+            let error = error::unreachable(&e);
+            Lost { broke: !e.is_connect() && !error::is_alert(&error), error }
+        })?;
         if answer.status().is_success() {
             return Ok(answer);
         }
@@ -271,6 +273,15 @@ impl Inner {
             self.credentials.refused().await;
         }
         Err(error::of_answer(answer).await.into())
+    }
+
+    /// As `send`, for reads: a kept connection that turns out to be dead is replaced at once.
+    pub(crate) async fn read(&self, request: &Request) -> ApiResult<Response<Incoming>> {
+        match self.send(request).await {
+            Err(lost) if lost.broke => self.send(request).await,
+            other => other,
+        }
+        .map_err(|lost| lost.error)
     }
 
     async fn once(&self, request: &Request) -> Result<Bytes, Lost> {
@@ -294,7 +305,10 @@ impl Inner {
             };
             let wait = match &lost.error {
                 ApiError::Status { code: 429 | 500..=599, retry_after: Some(wait), .. } => *wait,
-                ApiError::Unreachable { .. } if lost.broke && request.method == Method::Get => BROKEN_WAIT,
+                // The first time it is most likely a kept connection that the server had closed.
+                ApiError::Unreachable { .. } if lost.broke && request.method == Method::Get => {
+                    BROKEN_WAIT * tried.min(1)
+                }
                 _ => return Err(lost.error),
             };
             tried += 1;

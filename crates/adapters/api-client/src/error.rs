@@ -131,6 +131,12 @@ fn retry_after<B>(answer: &Response<B>) -> Option<Duration> {
     answer.headers().get(RETRY_AFTER)?.to_str().ok()?.trim().parse().ok().map(Duration::from_secs)
 }
 
+/// Whether the server ended TLS on purpose (it does not like our certificate): another try would fail as this one did.
+/// HTTP/2 keeps only the text of the cause.
+pub(crate) fn is_alert(error: &ApiError) -> bool {
+    matches!(error, ApiError::Unreachable { message } if message.contains("fatal alert"))
+}
+
 /// A failure below HTTP.
 pub(crate) fn unreachable(error: &(dyn Error + 'static)) -> ApiError {
     let mut message = error.to_string();

@@ -183,7 +183,7 @@ impl Follower {
             };
             let deadline = Instant::now() + LIST_LIMIT;
             self.inner.turn(Lane::Main, deadline).await;
-            let answer = self.inner.send(&request).await.map_err(|lost| lost.error)?;
+            let answer = self.inner.read(&request).await?;
             let body = answer.into_body().collect().await.map_err(|e| error::unreachable(&e))?.to_bytes();
             let page = decode::page(self.kind, &body, &mut objects, &mut broken)?;
             match page.next {
@@ -204,7 +204,7 @@ impl Follower {
         ]);
         let head = async {
             self.inner.turn(Lane::Main, Instant::now() + HEAD_LIMIT).await;
-            self.inner.send(&request).await.map_err(|lost| lost.error)
+            self.inner.read(&request).await
         };
         let head = tokio::time::timeout(HEAD_LIMIT, head).await;
         match head.unwrap_or(Err(ApiError::TimedOut { after: HEAD_LIMIT })) {

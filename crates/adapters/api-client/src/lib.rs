@@ -25,3 +25,6 @@ pub use kubeconfig::Kubeconfig;
 pub use late::LateApi;
 pub use pem::{Identity, PemError};
 pub use throttle::Rate;
+
+#[cfg(test)]
+mod tests;

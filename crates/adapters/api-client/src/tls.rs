@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
 use tokio_rustls::rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use tokio_rustls::rustls::client::{ResolvesClientCert, WebPkiServerVerifier};
+use tokio_rustls::rustls::client::{ResolvesClientCert, Resumption, WebPkiServerVerifier};
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use tokio_rustls::rustls::sign::CertifiedKey;
@@ -60,6 +60,8 @@ pub(crate) fn config(trust: &Trust, shown: Arc<Shown>, http2: bool) -> Result<Cl
         },
     };
     let mut config = builder.with_custom_certificate_verifier(verifier).with_client_cert_resolver(shown);
+    // A resumed session keeps the client certificate that it began with: after a rotation the server would see the old one.
+    config.resumption = Resumption::disabled();
     config.alpn_protocols = if http2 { vec![b"h2".to_vec(), b"http/1.1".to_vec()] } else { vec![b"http/1.1".to_vec()] };
     Ok(config)
 }

@@ -124,6 +124,11 @@ impl FakeApi {
         self.shared.change(|s| f(&mut s.store))
     }
 
+    /// Looks at the store without waking anybody.
+    pub fn peek<T>(&self, f: impl FnOnce(&Store) -> T) -> T {
+        self.shared.with(|s| f(&s.store))
+    }
+
     /// Ticks after each change of the store.
     #[must_use]
     pub fn changes(&self) -> tokio::sync::watch::Receiver<u64> {

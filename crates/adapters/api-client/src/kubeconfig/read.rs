@@ -19,7 +19,7 @@ const MAX_FILE: u64 = 4 << 20;
 type Problems = Vec<Problem>;
 
 pub(super) fn read(file: &Path, now: Option<Timestamp>) -> Result<Kubeconfig, Problems> {
-    let document = document(file).map_err(|problem| vec![problem])?;
+    let document = document(file).map_err(|problem| vec![*problem])?;
     let root = Field::root(file, &document);
     let mut problems = Vec::new();
     for (key, wanted) in [("apiVersion", "v1"), ("kind", "Config")] {
@@ -35,22 +35,23 @@ pub(super) fn read(file: &Path, now: Option<Timestamp>) -> Result<Kubeconfig, Pr
     }
 }
 
-fn document(file: &Path) -> Result<Value, Problem> {
-    let bytes = contents(file).map_err(|reason| Problem::new(file, "", reason))?;
-    let text = String::from_utf8(bytes).map_err(|_| Problem::new(file, "", "is not UTF-8 text"))?;
+fn document(file: &Path) -> Result<Value, Box<Problem>> {
+    let refused = |reason: String| Box::new(Problem::new(file, "", reason));
+    let bytes = contents(file).map_err(refused)?;
+    let text = String::from_utf8(bytes).map_err(|_| refused("is not UTF-8 text".to_owned()))?;
     if text.trim().is_empty() {
-        return Err(Problem::new(file, "", "is empty"));
+        return Err(refused("is empty".to_owned()));
     }
     let broken = |e: serde_saphyr::Error| {
         // The first line says what and where; the excerpt after it may hold secrets.
         let text = e.without_snippet().to_string();
-        Problem::new(file, "", format!("is not YAML: {}", text.lines().next().unwrap_or_default()))
+        refused(format!("is not YAML: {}", text.lines().next().unwrap_or_default()))
     };
     let value: Value = serde_saphyr::from_str(&text).map_err(broken)?;
     if value.is_object() {
         return Ok(value);
     }
-    Err(Problem::new(file, "", format!("is {}, not a mapping", name(&value))))
+    Err(refused(format!("is {}, not a mapping", name(&value))))
 }
 
 /// Contents of a file, or why there are none.
@@ -97,6 +98,7 @@ fn named<'a>(
     from: &str,
     problems: &mut Problems,
 ) -> Option<Field<'a>> {
+    let before = problems.len();
     let elements = root.child(list).elements(problems);
     let mut known = Vec::new();
     for element in &elements {
@@ -117,6 +119,10 @@ fn named<'a>(
             return None;
         }
         known.push(called);
+    }
+    if problems.len() > before {
+        // The list itself is the mistake.
+        return None;
     }
     let reason = format!("names no element of {list}");
     let mut problem = Problem::new(root.file, from, reason).value(wanted);

@@ -49,7 +49,7 @@ struct Entry {
 }
 
 /// All objects of a cluster, in memory.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Store {
     version: u64,
     ids: u64,
@@ -57,6 +57,13 @@ pub struct Store {
     log: VecDeque<Entry>,
     /// Changes up to here are forgotten.
     compacted: u64,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        // 0 means "anything" in requests and is never a version.
+        Self { version: 1, ids: 0, objects: BTreeMap::new(), log: VecDeque::new(), compacted: 0 }
+    }
 }
 
 impl Store {

@@ -95,6 +95,12 @@ impl Store {
         if version < self.compacted && token.is_some() {
             return Err(ApiError::status(410, "Expired", "The provided continue parameter is too old"));
         }
+        let least = ask.parameter("resourceVersion").and_then(|v| v.parse::<u64>().ok());
+        if let Some(least) = least.filter(|least| *least > self.version) {
+            // What a cluster says that was restored from an older state.
+            let message = format!("Too large resource version: {least}, current: {}", self.version);
+            return Err(ApiError::status(504, "ResourceVersionTooLarge", message));
+        }
         let page: Vec<_> = all.iter().skip(from).take(limit.unwrap_or(usize::MAX)).cloned().collect();
         let rest = all.len().saturating_sub(from + page.len());
         let mut body = list_body(target, &page, version);

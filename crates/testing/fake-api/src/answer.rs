@@ -1,0 +1,144 @@
+//! One request: understood, troubled, answered.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures::{StreamExt, stream};
+use http_body_util::combinators::BoxBody;
+use http_body_util::{BodyExt, Full, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
+use hyper::{Request, Response, StatusCode};
+use ports::api::{ApiError, ApiServer, Method, PatchKind};
+use serde_json::{Value, json};
+
+use crate::serve::Shared;
+use crate::trouble::HttpTrouble;
+use crate::watch;
+
+pub(crate) type Body = BoxBody<Bytes, io::Error>;
+
+/// Clients wait less long than this.
+const FOREVER: Duration = Duration::from_secs(24 * 3600);
+
+/// Answers a request; an error ends the connection.
+pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, io::Error> {
+    let path = request.uri().path().to_owned();
+    let query = query(request.uri().query().unwrap_or_default());
+    let header = request.headers().get(AUTHORIZATION).and_then(|v| v.to_str().ok()).map(str::to_owned);
+    shared.with(|s| s.authorizations.push(header));
+    let Some(method) = method(&request) else {
+        return Ok(failure(&ApiError::status(405, "MethodNotAllowed", "unknown method or content type")));
+    };
+    if matches!(path.as_str(), "/healthz" | "/livez" | "/readyz") {
+        return Ok(whole(StatusCode::OK, "ok"));
+    }
+    match shared.with(|s| s.http.next(method, &path)) {
+        Some(HttpTrouble::Body(code, body)) => {
+            return Ok(whole(StatusCode::from_u16(code).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), body));
+        }
+        Some(HttpTrouble::Cut) => return Err(cut()),
+        Some(HttpTrouble::CutBody) => {
+            let part = stream::once(async { Ok(Frame::data(Bytes::from_static(b"{\"kind\": \"Po"))) });
+            let end = stream::once(async {
+                // What was sent leaves the buffers first.
+                tokio::time::sleep(Duration::from_millis(5)).await;
+                Err(cut())
+            });
+            let part = part.chain(end);
+            return Ok(Response::new(BodyExt::boxed(StreamBody::new(part))));
+        }
+        None => {}
+    }
+    if query.iter().any(|(key, value)| key == "watch" && matches!(value.as_str(), "true" | "1")) {
+        return Ok(watch::answer(&shared, &path, &query));
+    }
+    let body = request.into_body().collect().await.map_err(io::Error::other)?.to_bytes();
+    let mut asked = ports::api::Request::new(method, path).body(body).deadline(FOREVER);
+    asked.query = query;
+    let created = method == Method::Post;
+    match shared.api.call(asked).await {
+        Ok(body) if created => Ok(whole(StatusCode::CREATED, body)),
+        Ok(body) => Ok(whole(StatusCode::OK, body)),
+        Err(error @ ApiError::Status { .. }) => Ok(failure(&error)),
+        Err(_) => Err(cut()),
+    }
+}
+
+fn cut() -> io::Error {
+    io::Error::new(io::ErrorKind::ConnectionReset, "cut by the test")
+}
+
+fn method(request: &Request<Incoming>) -> Option<Method> {
+    let content = request.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
+    Some(match (request.method().as_str(), content) {
+        ("GET", _) => Method::Get,
+        ("POST", _) => Method::Post,
+        ("PUT", _) => Method::Put,
+        ("DELETE", _) => Method::Delete,
+        ("PATCH", "application/strategic-merge-patch+json") => Method::Patch(PatchKind::Strategic),
+        ("PATCH", "application/merge-patch+json") => Method::Patch(PatchKind::Merge),
+        _ => return None,
+    })
+}
+
+/// Takes a query apart and unescapes it.
+fn query(text: &str) -> Vec<(String, String)> {
+    let pairs = text.split('&').filter(|p| !p.is_empty());
+    pairs.map(|p| p.split_once('=').unwrap_or((p, ""))).map(|(k, v)| (unescape(k), unescape(v))).collect()
+}
+
+fn unescape(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        rest = tail;
+        let hex = tail.get(..2).and_then(|h| std::str::from_utf8(h).ok()).and_then(|h| u8::from_str_radix(h, 16).ok());
+        match (first, hex) {
+            (b'%', Some(byte)) => {
+                bytes.push(byte);
+                rest = &tail[2..];
+            }
+            (b'+', _) => bytes.push(b' '),
+            (other, _) => bytes.push(*other),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+pub(crate) fn whole(code: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
+    let mut answer = Response::new(Full::new(body.into()).map_err(|never| match never {}).boxed());
+    *answer.status_mut() = code;
+    answer.headers_mut().insert(CONTENT_TYPE, hyper::header::HeaderValue::from_static("application/json"));
+    answer
+}
+
+/// A failure as `metav1.Status`.
+pub(crate) fn failure(error: &ApiError) -> Response<Body> {
+    let code = StatusCode::from_u16(error.code().unwrap_or(500)).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut answer = whole(code, status(error).to_string());
+    if let Some(wait) = error.retry_after() {
+        answer.headers_mut().insert(RETRY_AFTER, wait.as_secs().into());
+    }
+    answer
+}
+
+/// `metav1.Status` of a failure.
+pub(crate) fn status(error: &ApiError) -> Value {
+    let (code, reason, message) = match error {
+        ApiError::Status { code, reason, message, .. } => (*code, reason.as_str(), message.clone()),
+        other => (500, "InternalError", other.to_string()),
+    };
+    let mut status = json!({
+        "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+        "message": message, "reason": reason, "code": code,
+    });
+    if reason == "ResourceVersionTooLarge" {
+        status["reason"] = "Timeout".into();
+        let cause = json!({ "reason": "ResourceVersionTooLarge", "message": "Too large resource version" });
+        status["details"] = json!({ "causes": [cause], "retryAfterSeconds": 1 });
+    }
+    status
+}
