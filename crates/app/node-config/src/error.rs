@@ -79,6 +79,8 @@ impl fmt::Display for ConfigError {
 pub struct ConfigErrors {
     /// The mistakes, in the order in which they were found; at least one.
     pub errors: Vec<ConfigError>,
+    /// What is odd besides.
+    pub warnings: Vec<Warning>,
 }
 
 impl fmt::Display for ConfigErrors {

@@ -36,7 +36,12 @@ pub struct Gate {
 }
 
 /// Gates whose value changes what bosun does; all others are accepted and have no effect yet.
-const HONOURED: &[&str] = &[];
+const HONOURED: &[&str] = &[
+    "KubeletCrashLoopBackOffMax",
+    "KubeletEnsureSecretPulledImages",
+    "LoggingAlphaOptions",
+    "RotateKubeletServerCertificate",
+];
 /// Groups of gates.
 const GROUPS: &[&str] = &["AllAlpha", "AllBeta"];
 

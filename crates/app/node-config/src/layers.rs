@@ -10,6 +10,7 @@ use crate::document;
 use crate::error::{ConfigError, ConfigErrors, Warning};
 use crate::flags::{self, Flags};
 use crate::read;
+use crate::reader::Findings;
 
 /// A configuration, and where it came from.
 #[derive(Clone, PartialEq, Debug)]
@@ -77,21 +78,19 @@ pub fn configure(flags: &Flags) -> Result<Configured, ConfigErrors> {
     }
     let fallback = flags.config.as_ref().map_or_else(|| "flags".to_owned(), |f| f.display().to_string());
     let document = merged.fields.clone();
-    let config = match read::read(merged.fields.clone(), Vec::new()) {
-        Ok((config, found)) => {
-            let said = found.into_iter().filter(|w| !merged.is_built_in(&w.path));
-            warnings.extend(said.map(|w| Warning { origin: merged.origin(&w.path, &fallback), ..w }));
-            Some(config)
-        }
-        Err(_) if unreadable => None,
-        Err(found) => {
-            errors.extend(found.into_iter().map(|e| ConfigError { origin: merged.origin(&e.path, &fallback), ..e }));
-            None
-        }
+    let (config, found) = match read::read(merged.fields.clone(), Vec::new()) {
+        Ok((config, warnings)) => (Some(config), Findings { errors: Vec::new(), warnings }),
+        // What a file that cannot be read would have said is not known.
+        Err(found) if unreadable => (None, Findings { errors: Vec::new(), ..found }),
+        Err(found) => (None, found),
     };
+    let placed = |e: ConfigError| ConfigError { origin: merged.origin(&e.path, &fallback), ..e };
+    errors.extend(found.errors.into_iter().map(placed));
+    let said = found.warnings.into_iter().filter(|w| !merged.is_built_in(&w.path));
+    warnings.extend(said.map(|w| Warning { origin: merged.origin(&w.path, &fallback), ..w }));
     match config {
         Some(config) if errors.is_empty() => Ok(Configured { config, warnings, files, document }),
-        _ => Err(ConfigErrors { errors }),
+        _ => Err(ConfigErrors { errors, warnings }),
     }
 }
 

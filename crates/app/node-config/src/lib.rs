@@ -52,5 +52,5 @@ pub fn parse(text: &str, folder: &Path) -> Result<(NodeConfig, Vec<Warning>), Ve
     let mut document = document::parse(text, &mut warnings).map_err(|e| vec![e])?;
     document::resolve_paths(&mut document, folder);
     read::default_thresholds(&mut document);
-    read::read(document, warnings)
+    read::read(document, warnings).map_err(|found| found.errors)
 }

@@ -28,10 +28,7 @@ const ENFORCEABLE: &[(&str, Enforce)] = &[
 ];
 
 /// Fills a configuration from the fields of a document.
-pub(crate) fn read(
-    fields: Map<String, Value>,
-    warnings: Vec<Warning>,
-) -> Result<(NodeConfig, Vec<Warning>), Vec<ConfigError>> {
+pub(crate) fn read(fields: Map<String, Value>, warnings: Vec<Warning>) -> Result<(NodeConfig, Vec<Warning>), Findings> {
     let mut findings = Findings { errors: Vec::new(), warnings };
     let mut config = NodeConfig::default();
     rules::across_raw_fields(&fields, &mut findings);
@@ -54,7 +51,7 @@ pub(crate) fn read(
     logging::logging(&mut r, &mut config);
     r.finish(UNUSED);
     rules::without_effect(&config, &mut findings);
-    if findings.errors.is_empty() { Ok((config, findings.warnings)) } else { Err(findings.errors) }
+    if findings.errors.is_empty() { Ok((config, findings.warnings)) } else { Err(findings) }
 }
 
 /// Overwrites a default where the file has a value.

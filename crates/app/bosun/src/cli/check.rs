@@ -136,7 +136,10 @@ fn judge_flags(flags: &Flags) -> Answer {
             files.extend(configured.files.iter().map(|f| f.display().to_string()));
             findings.extend(configured.warnings.into_iter().map(Finding::from));
         }
-        Err(errors) => findings.extend(errors.errors.into_iter().map(Finding::from)),
+        Err(refused) => {
+            findings.extend(refused.errors.into_iter().map(Finding::from));
+            findings.extend(refused.warnings.into_iter().map(Finding::from));
+        }
     }
     match crate::providers::load(flags) {
         Ok(_) => files.extend(flags.image_credential_provider_config.iter().map(|f| f.display().to_string())),

@@ -50,7 +50,7 @@ fn text(bytes: &[u8]) -> String {
 /// Name and text of a file, more words of the command line, what standard error must hold.
 const REFUSED: &[(&str, &str, &[&str], &str)] = &[
     ("c", "", &["--config=@/c"], "@/c: is empty"),
-    ("c", "a: [", &["--config=@/c"], "@/c: line 2, column 1: is neither YAML nor JSON"),
+    ("c", "a: [", &["--config=@/c"], "@/c: line 1, column 4: is neither YAML nor JSON"),
     ("c", "kind: Pod", &["--config=@/c"], "@/c: apiVersion: must be given"),
     ("c", "%HEAD%maxPods: many", &["--config=@/c"], "@/c: maxPods: \"many\": has the wrong type"),
     ("c", "%HEAD%maxPods: -1", &["--config=@/c"], "@/c: maxPods: -1: is out of range (allowed: 0 to 2147483647)"),

@@ -37,14 +37,14 @@ pub enum Threshold {
 }
 
 impl Threshold {
-    /// The amount that the threshold stands for at a capacity, in the capacity's unit.
+    /// The amount that the threshold stands for at a capacity, in the capacity's unit. To the byte what a kubelet has, which
+    /// keeps shares in single precision.
     #[must_use]
     pub fn amount(&self, capacity: i64) -> i64 {
         match self {
             Self::Amount(q) => q.value(),
-            // Exact enough: capacities of nodes are far below 2^53.
-            #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "see above")]
-            Self::Percent(share) => (capacity as f64 * share / 100.0) as i64,
+            #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "as a kubelet counts")]
+            Self::Percent(share) => (capacity as f64 * f64::from(*share as f32 / 100.0)) as i64,
         }
     }
 

@@ -94,6 +94,15 @@ pub(super) fn set(flags: &mut Flags, which: Own, text: &str) -> Result<(), Strin
     Ok(())
 }
 
+/// What happens instead of what a flag asks for.
+pub(super) fn without_effect(which: Own) -> Option<&'static str> {
+    match which {
+        Own::RuntimeCgroups => Some("no figures of the runtime's own cgroup are kept"),
+        Own::ExitOnContention => Some("the lock is held until the daemon ends"),
+        _ => None,
+    }
+}
+
 /// Items that are no address are skipped, as a kubelet does.
 fn node_ip(flags: &mut Flags, text: &str) {
     flags.node_ips.clear();

@@ -134,7 +134,13 @@ fn version(value: &str) -> Result<Option<String>, String> {
 fn apply(flags: &mut Flags, flag: &'static Flag, value: &str) -> Result<(), String> {
     flags.given.push((flag.name, if flag.is_secret() { "<masked>".to_owned() } else { value.to_owned() }));
     match &flag.to {
-        To::Own(set) => own::set(flags, *set, value),
+        To::Own(which) => {
+            own::set(flags, *which, value)?;
+            if let Some(instead) = own::without_effect(*which) {
+                flags.warnings.push(Warning::of_flag(flag.name, format!("not implemented yet: {instead}")));
+            }
+            Ok(())
+        }
         To::Field(field) => {
             let earlier = flags.overrides.iter().position(|o| o.flag == flag.name);
             let earlier = earlier.map(|i| flags.overrides.remove(i).value);

@@ -232,3 +232,11 @@ fn a_value_that_is_the_default_anyway_is_not_worth_a_word() {
         assert_eq!(warnings(lines), Vec::<String>::new(), "{lines}");
     }
 }
+
+#[test]
+fn a_share_is_counted_to_the_byte_as_a_kubelet_counts_it() {
+    // Capacity, evictionHard and allocatable of the recorded node.
+    let config = good("evictionHard: {nodefs.available: 1%}");
+    let capacity = 264_212_084 << 10;
+    assert_eq!(capacity - config.eviction.hard["nodefs.available"].amount(capacity), 267_847_642_337);
+}

@@ -16,6 +16,8 @@ pub(super) struct Words {
 pub(super) fn split(words: &[String]) -> Result<Words, String> {
     let mut out = Words::default();
     let mut rest = words.iter();
+    // With --config a word that is no flag is a mistake, for the parser of flags to name.
+    let named = words.iter().any(|w| w == "--config" || w.starts_with("--config="));
     let mut file = None;
     // Whether the word before may take the next one as its value.
     let mut open = false;
@@ -35,10 +37,14 @@ pub(super) fn split(words: &[String]) -> Result<Words, String> {
             "-oyaml" => out.output = Some(Output::Yaml),
             "--env-file" => {
                 let path = value_of("a file")?;
-                let text = std::fs::read_to_string(&path).map_err(|e| format!("{path}: cannot be read: {e}"))?;
-                out.flags.extend(env_file(&text));
+                match std::fs::read_to_string(&path) {
+                    Ok(text) => out.flags.extend(env_file(&text)),
+                    // Optional in the units of kubeadm.
+                    Err(e) if e.kind() == std::io::ErrorKind::NotFound => eprintln!("{path} is not there, skipped"),
+                    Err(e) => return Err(format!("{path}: cannot be read: {e}")),
+                }
             }
-            _ if !open && file.is_none() && !word.starts_with('-') => file = Some(word.clone()),
+            _ if !open && !named && file.is_none() && !word.starts_with('-') => file = Some(word.clone()),
             _ => {
                 let long = word.starts_with("--") && value.is_none() && !node_config::flags::is_switch(word);
                 open = long || word == "-v";
