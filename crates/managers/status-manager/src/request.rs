@@ -109,6 +109,15 @@ async fn say(api: &dyn ApiServer, job: &Job, faults: &FaultHandle) -> Result<Opt
             }
             Err(error) if error.is_not_found() => return Ok(None),
             Err(error) if error.is_conflict() && attempt < ATTEMPTS => ask = true,
+            // A UID that is not the object's is refused as a change of a field that cannot change (seen of a 1.20 server).
+            Err(error) if error.code() == Some(422) => {
+                let live = api.get::<Pod>(namespace, name).await.map(ApiCopy::answered);
+                let another = match &live {
+                    Ok(live) => live.uid != copy.uid,
+                    Err(error) => error.is_not_found(),
+                };
+                return if another { Ok(None) } else { Err(error) };
+            }
             Err(error) => return Err(error),
         }
     }

@@ -39,7 +39,7 @@ impl Stored {
         for pod in pods.filter(|p| !pod::is_mirror(p)) {
             let (uid, digest) = (pod::uid(pod), digest(pod));
             if before.remove(&uid) != Some(digest)
-                && let Ok(bytes) = serde_json::to_vec(&kept(pod))
+                && let Ok(bytes) = serde_json::to_vec(&**pod)
             {
                 changes.push((uid.clone(), Some(bytes)));
             }
@@ -55,17 +55,10 @@ impl Stored {
     }
 }
 
-/// What is kept: no resource version (the copy is old whatever the server says now) and nothing that only the server needs.
-fn kept(pod: &Pod) -> Pod {
-    let mut kept = pod.clone();
-    kept.metadata.resource_version = None;
-    kept.metadata.managed_fields = None;
-    kept
-}
-
 /// Tells states apart that are worth a write: status only by what a pod goes on from, not by every step of it.
 fn digest(pod: &Pod) -> u64 {
-    let mut kept = kept(pod);
+    let mut kept = pod.clone();
+    kept.metadata.resource_version = None;
     let status = kept.status.take().unwrap_or_default();
     let ready = status.conditions.iter().flatten().find(|c| c.type_ == "Ready").map(|c| c.status.clone());
     kept.status = Some(PodStatus { phase: status.phase, start_time: status.start_time, ..PodStatus::default() });
