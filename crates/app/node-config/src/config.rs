@@ -110,6 +110,12 @@ pub struct NodeConfig {
     pub static_pod_path: Option<PathBuf>,
     /// Period of the complete look at `static_pod_path`.
     pub file_check_frequency: Duration,
+    /// `staticPodURL`: where static pods are fetched from; `None`: no such source.
+    pub static_pod_url: Option<String>,
+    /// `staticPodURLHeader`: names and values sent with it, in order; secrets may be among them.
+    pub static_pod_url_headers: Vec<(String, String)>,
+    /// `httpCheckFrequency`: period of fetching `static_pod_url`.
+    pub http_check_frequency: Duration,
     /// Longest time between two syncs of a pod.
     pub sync_frequency: Duration,
     /// Root of pod log folders.
@@ -285,6 +291,9 @@ impl Default for NodeConfig {
         Self {
             static_pod_path: None,
             file_check_frequency: Duration::from_secs(20),
+            static_pod_url: None,
+            static_pod_url_headers: Vec::new(),
+            http_check_frequency: Duration::from_secs(20),
             sync_frequency: Duration::from_secs(60),
             pod_logs_dir: PathBuf::from("/var/log/pods"),
             container_runtime_endpoint: CONTAINERD.to_owned(),

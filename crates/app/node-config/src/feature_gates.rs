@@ -40,6 +40,7 @@ const HONOURED: &[&str] = &[
     "KubeletCrashLoopBackOffMax",
     "KubeletEnsureSecretPulledImages",
     "LoggingAlphaOptions",
+    "NodeDeclaredFeatures",
     "RotateKubeletServerCertificate",
 ];
 /// Groups of gates.

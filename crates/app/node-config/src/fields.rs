@@ -28,8 +28,6 @@ pub(crate) enum Kind {
     ObjectList,
     /// Text by name.
     TextMap,
-    /// Lists of text by name.
-    TextListMap,
     Object(&'static [Field]),
 }
 
@@ -62,11 +60,6 @@ impl Kind {
             Kind::TextMap => {
                 for (key, v) in findings.object(path, value).into_iter().flatten() {
                     findings.text(&format!("{path}.{key}"), v);
-                }
-            }
-            Kind::TextListMap => {
-                for (key, v) in findings.object(path, value).into_iter().flatten() {
-                    findings.text_list(&format!("{path}.{key}"), v);
                 }
             }
             Kind::Object(fields) => {
@@ -114,7 +107,6 @@ const NO_PORT: &str = "bosun does not listen on the port of the kubelet yet";
 const NO_EVICTION: &str = "bosun evicts no pod";
 const NO_PINNING: &str = "all containers share all CPUs and memory";
 const NO_SHUTDOWN: &str = "pods are not stopped before the node shuts down";
-const NO_URL: &str = "bosun reads pods from staticPodPath only";
 const NO_EFFECT: &str = "no effect with a CRI runtime";
 const PORT_OR_NONE: Kind = Kind::Int(0, 65535);
 
@@ -133,9 +125,6 @@ pub(crate) const UNUSED: &[Field] = &[
     field("enableDebugFlagsHandler", Kind::Bool, "true", NO_PORT),
     field("streamingConnectionIdleTimeout", Kind::Duration, "\"4h\"", NO_EFFECT),
     field("showHiddenMetricsForVersion", Kind::Text, "", NO_PORT),
-    field("staticPodURL", Kind::Text, "", NO_URL),
-    field("staticPodURLHeader", Kind::TextListMap, "", NO_URL),
-    field("httpCheckFrequency", Kind::Duration, "\"20s\"", NO_URL),
     field("kubeletCgroups", Kind::Text, "", "bosun stays in the cgroup that it was started in"),
     field("systemCgroups", Kind::Text, "", "no process is moved"),
     field("reservedMemory", Kind::ObjectList, "", NO_PINNING),

@@ -74,6 +74,8 @@ fn gates(r: &mut Reader<'_>, c: &mut NodeConfig) {
 fn sources(r: &mut Reader<'_>, c: &mut NodeConfig) {
     c.static_pod_path = r.some_text("staticPodPath").map(PathBuf::from);
     set(&mut c.file_check_frequency, r.some_duration("fileCheckFrequency"));
+    url(r, c);
+    set(&mut c.http_check_frequency, r.some_duration("httpCheckFrequency"));
     set(&mut c.sync_frequency, r.some_duration("syncFrequency"));
     if let Some(dir) = r.some_text("podLogsDir") {
         let path = PathBuf::from(&dir);
@@ -85,6 +87,21 @@ fn sources(r: &mut Reader<'_>, c: &mut NodeConfig) {
             r.findings.error(error.value(&Value::from(dir)));
         } else {
             c.pod_logs_dir = path;
+        }
+    }
+}
+
+fn url(r: &mut Reader<'_>, c: &mut NodeConfig) {
+    c.static_pod_url = r.some_text("staticPodURL");
+    if let Some(url) = &c.static_pod_url
+        && !["http://", "https://"].iter().any(|start| url.len() > start.len() && url.starts_with(start))
+    {
+        let error = ConfigError::new("staticPodURL", "is no URL").value(&Value::from(url.as_str()));
+        r.findings.error(error.allowed("http://host/path or https://host/path"));
+    }
+    for (name, values) in &r.object("staticPodURLHeader").unwrap_or_default() {
+        for value in r.findings.text_list(&format!("staticPodURLHeader.{name}"), values).unwrap_or_default() {
+            c.static_pod_url_headers.push((name.clone(), value));
         }
     }
 }

@@ -10,7 +10,6 @@ use crate::go_duration;
 use crate::reader::Findings;
 
 const NO_EVICTION: &str = "bosun evicts no pod";
-const NO_IMAGE_GC: &str = "bosun deletes no image";
 const NO_PORT: &str = "bosun does not listen on the port of the kubelet yet";
 
 /// Node allocatable needs cgroups to be enforced on. `given`: the file names what to enforce; the default gives way to
@@ -116,7 +115,8 @@ pub(super) fn without_effect(c: &NodeConfig, findings: &mut Findings) {
     let default = NodeConfig::default();
     let plain = |e: &Enforce| *e == Enforce::Pods;
     let logs = "container logs are not rotated";
-    let hard = "its memory and disk count for node allocatable, and bosun evicts no pod";
+    let hard = "counts for allocatable and conditions of the node, and bosun evicts no pod";
+    let soft = "counts for conditions of the node, and bosun evicts no pod";
     let idle = [
         ("containerLogMaxSize", c.container_log_max_size != default.container_log_max_size, logs),
         ("containerLogMaxFiles", c.container_log_max_files != default.container_log_max_files, logs),
@@ -127,19 +127,16 @@ pub(super) fn without_effect(c: &NodeConfig, findings: &mut Findings) {
             logs,
         ),
         ("evictionHard", !c.eviction.hard.is_empty() && c.eviction.hard != default.eviction.hard, hard),
-        ("evictionSoft", !c.eviction.soft.is_empty(), NO_EVICTION),
+        ("evictionSoft", !c.eviction.soft.is_empty(), soft),
         ("evictionMinimumReclaim", !c.eviction.minimum_reclaim.is_empty(), NO_EVICTION),
-        (
-            "evictionPressureTransitionPeriod",
-            c.eviction.pressure_transition_period != default.eviction.pressure_transition_period,
-            NO_EVICTION,
-        ),
         ("evictionMaxPodGracePeriod", !c.eviction.max_pod_grace_period.is_zero(), NO_EVICTION),
-        ("imageMinimumGCAge", c.image_minimum_gc_age != default.image_minimum_gc_age, NO_IMAGE_GC),
-        ("imageMaximumGCAge", c.image_maximum_gc_age.is_some(), NO_IMAGE_GC),
-        // 100 switches image GC off, which is what happens.
-        ("imageGCHighThresholdPercent", !matches!(c.image_gc_high_threshold_percent, 85 | 100), NO_IMAGE_GC),
-        ("imageGCLowThresholdPercent", c.image_gc_low_threshold_percent != 80, NO_IMAGE_GC),
+        ("podCIDR", c.pod_cidr.is_some(), "the CNI configuration of the runtime alone decides about addresses"),
+        (
+            "contentType",
+            !["application/json", default.content_type.as_str()].contains(&c.content_type.as_str()),
+            "requests to the API server are JSON",
+        ),
+        ("staticPodURL", c.static_pod_url.is_some(), "bosun reads pods from staticPodPath and the API server"),
         ("address", c.address != default.address, NO_PORT),
         ("tlsCipherSuites", !c.tls_cipher_suites.is_empty(), NO_PORT),
         ("tlsMinVersion", c.tls_min_version != default.tls_min_version, NO_PORT),

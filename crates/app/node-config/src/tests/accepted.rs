@@ -36,6 +36,11 @@ fn each_field_is_read_into_its_place() {
             c.static_pod_path == Some(PathBuf::from("/etc/kubernetes/manifests/"))
         }),
         ("fileCheckFrequency: 1m30s", |c| c.file_check_frequency == Duration::from_secs(90)),
+        ("staticPodURL: https://h/p\nstaticPodURLHeader: {A: [b, c]}\nhttpCheckFrequency: 5s", |c| {
+            c.static_pod_url.as_deref() == Some("https://h/p")
+                && c.static_pod_url_headers.len() == 2
+                && c.http_check_frequency.as_secs() == 5
+        }),
         ("syncFrequency: 5s", |c| c.sync_frequency == Duration::from_secs(5)),
         ("podLogsDir: /log", |c| c.pod_logs_dir.as_path() == Path::new("/log")),
         ("containerRuntimeEndpoint: unix:///x.sock", |c| {
@@ -190,10 +195,13 @@ fn what_is_odd_is_said_and_does_not_stop_the_node() {
         ),
         (
             "evictionHard: {memory.available: 200Mi}",
-            "evictionHard: not implemented yet: its memory and disk count for node allocatable, and bosun evicts no pod",
+            "evictionHard: not implemented yet: counts for allocatable and conditions of the node, and bosun evicts no pod",
         ),
         ("cpuManagerPolicy: static", "cpuManagerPolicy: not implemented yet: all containers share all CPUs and memory"),
-        ("staticPodURL: http://x", "staticPodURL: not implemented yet: bosun reads pods from staticPodPath only"),
+        (
+            "staticPodURL: http://x",
+            "staticPodURL: not implemented yet: bosun reads pods from staticPodPath and the API server",
+        ),
         ("containerLogMaxFiles: 3", "containerLogMaxFiles: not implemented yet: container logs are not rotated"),
         (
             "enforceNodeAllocatable: [pods, kube-reserved]\nkubeReservedCgroup: /k",

@@ -157,6 +157,7 @@ const BROKEN: &[(&str, &str)] = &[
     ("memoryThrottlingFactor: 0", "memoryThrottlingFactor"),
     ("hairpinMode: bridge", "hairpinMode"),
     ("iptablesDropBit: 32", "iptablesDropBit"),
+    ("staticPodURL: somewhere", "staticPodURL"),
     ("registerNode: 1", "registerNode"),
     ("registerWithTaints: [{key: a, effect: Never}]", "registerWithTaints[0].effect"),
     ("registerWithTaints: [{key: a}]", "registerWithTaints[0].effect"),
