@@ -73,6 +73,8 @@ impl Rows<'_> {
 /// What the lane of one pod remembers.
 #[derive(Debug, Default)]
 pub(crate) struct Lane {
+    /// UID of the object in the API that all this is about: mirrors come and go while their static pod stays.
+    pub(crate) object: Option<String>,
     /// Version that the API has.
     pub(crate) accepted: Option<u64>,
     /// Its terminal phase was held back, as a container could run.
@@ -151,6 +153,7 @@ impl Lane {
         }
         self.settle(rows, now);
         let copy = self.newest(rows)?;
+        self.meet(&copy);
         if self.is_over(&copy) {
             return None;
         }
@@ -172,6 +175,18 @@ impl Lane {
             return Some(Urgency::Then);
         }
         None
+    }
+
+    /// Another object has taken the place of the one that was told: it knows nothing yet.
+    fn meet(&mut self, copy: &ApiCopy) {
+        if self.object.as_ref() == Some(&copy.uid) {
+            return;
+        }
+        if self.object.is_some() {
+            let (journaled, left_over) = (self.journaled, self.left_over);
+            *self = Self { journaled, left_over, shown: true, arrived: self.arrived, ..Self::default() };
+        }
+        self.object = Some(copy.uid.clone());
     }
 
     /// Whether there is nobody left in the API to tell.

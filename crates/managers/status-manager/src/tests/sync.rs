@@ -199,6 +199,12 @@ fn a_static_pod_is_told_through_its_mirror_once_there_is_one() {
         rig.work().await;
         assert_eq!(condition(&rig.told("s"), "Ready"), "True");
         assert_eq!(rig.api.requests_of("PATCH", "")[0].body["metadata"]["uid"], json!(mirror.metadata.uid));
+        // One that is made anew is told at once.
+        rig.api.vanish::<Pod>(Some("ns"), "s");
+        rig.work().await;
+        rig.api.put(&pod("s", json!({"kubernetes.io/config.mirror": "static-uid"})));
+        rig.work().await;
+        assert_eq!(condition(&rig.told("s"), "Ready"), "True");
         // A mirror that is deleted is not ours to finish.
         rig.worker(&own, WorkerPhase::Terminated);
         rig.api.user_deletes::<Pod>(Some("ns"), "s", None).unwrap();
