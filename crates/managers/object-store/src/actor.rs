@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use crate::fetch::{self, STANDALONE_TOKEN, no_client};
 use crate::follow::{Target, selection};
 use crate::holds::{Holds, wanted};
+use crate::keep::is_away;
 use crate::ledger::{Content, Ledger};
 use crate::services::Services;
 use crate::tokens::{self, MAX_JITTER_NS, TokenKey, Tokens};
@@ -97,7 +98,13 @@ pub struct ObjectStore {
     pub(crate) classes: BTreeMap<String, String>,
     pub(crate) classes_synced: watch::Sender<bool>,
     classes_followed: bool,
+    /// The API server cannot select services by their address (before 1.31): all are followed.
+    pub(crate) all_services: bool,
     tokens: Tokens,
+    /// Services and classes are about to be written down.
+    pub(crate) lists_due: bool,
+    /// Lines that nobody claims are about to be removed, or are.
+    pub(crate) swept: bool,
 }
 
 impl Actor for ObjectStore {
@@ -137,7 +144,10 @@ impl ObjectStore {
             classes: BTreeMap::new(),
             classes_synced: watch::channel(false).0,
             classes_followed: false,
+            all_services: false,
             tokens: Tokens::default(),
+            lists_due: false,
+            swept: false,
         }
     }
 
@@ -183,13 +193,14 @@ impl ObjectStore {
 
     fn forget(&self, object: &ObjectRef) {
         self.deps.ledger.seen.remove(object);
+        self.deps.ledger.drop_line(object);
         self.deps.view.remove(object);
     }
 
     /// Starts following, from the first list.
     pub(crate) fn follow(&mut self, target: Target, ctx: &mut Ctx<Self>) {
         if let Some(api) = &self.deps.api {
-            let stream = api.follow(selection(&target));
+            let stream = api.follow(selection(&target, self.all_services));
             self.pump(target, stream, ctx);
         }
     }
@@ -229,7 +240,8 @@ impl Handler<ReleaseObjects> for ObjectStore {
 
     fn handle(&mut self, ReleaseObjects { uid }: ReleaseObjects, ctx: &mut Ctx<Self>) {
         self.deps.ledger.holds.remove(&uid);
-        self.tokens.forget(&uid);
+        let tokens = self.tokens.forget(&uid);
+        self.deps.ledger.drop_tokens(tokens.into_iter());
         self.hold(&uid, BTreeSet::new(), ctx);
     }
 }
@@ -277,16 +289,28 @@ impl Handler<FetchToken> for ObjectStore {
         };
         let jitter = ctx.rng().i64(0..=MAX_JITTER_NS);
         let asked = key.clone();
-        let answer = async move { tokens::request(&*api, &msg.pod, &asked, jitter).await };
+        let ledger = self.deps.ledger.clone();
+        let answer = async move {
+            match tokens::request(&*api, &msg.pod, &asked, jitter).await {
+                Ok(token) => Ok(token),
+                Err(e) if is_away(&e) => Err((e, ledger.recall_token(&asked).await)),
+                Err(e) => Err((e, None)),
+            }
+        };
         Deferred::then(answer, move |this: &mut Self, answer, ctx| match answer {
             Ok(token) => {
                 // A pod that was released meanwhile is not remembered.
                 if this.deps.ledger.holds.get(&key.uid).is_some() {
+                    this.deps.ledger.keep_token(&key, &token);
                     this.tokens.put(key, token.clone());
                 }
                 Ok(token)
             }
-            Err(why) => this.tokens.instead(&key, &why, now(ctx)),
+            Err((why, kept)) => {
+                let instead = this.tokens.instead(&key, &why.to_string(), now(ctx));
+                let kept = kept.map(|t| Token { refresh_at: now(ctx).plus(tokens::RETRY), ..t });
+                instead.or_else(|e| kept.ok_or(e))
+            }
         })
     }
 }

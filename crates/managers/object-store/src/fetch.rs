@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::actor::{Config, Deps};
+use crate::keep::is_away;
 use crate::ledger::{Content, Seen};
 
 /// Why a node without API server has no tokens, in a kubelet's words.
@@ -50,7 +51,19 @@ impl Question {
 
     /// A request for each question.
     pub(crate) async fn get(self) -> Result<Content, ObjectError> {
-        self.ask().await.map_err(shown)
+        match self.ask().await {
+            Ok(found) => {
+                self.deps.ledger.keep(&self.object, Some(&found));
+                Ok(found)
+            }
+            Err(e) => self.recall(e).await,
+        }
+    }
+
+    /// What an earlier daemon saw, while the server is away.
+    async fn recall(&self, e: ApiError) -> Result<Content, ObjectError> {
+        let kept = if is_away(&e) { self.deps.ledger.recall(&self.object).await } else { None };
+        kept.ok_or_else(|| shown(e))
     }
 
     /// A request unless the last answer is young. A failure leaves the old answer in force.
@@ -63,7 +76,10 @@ impl Question {
         let found = match self.ask().await {
             Ok(found) => Some(found),
             Err(e) if e.is_not_found() => None,
-            Err(e) => return before.map_or_else(|| Err(shown(e)), |seen| content(&self.object, &seen)),
+            Err(e) => match before {
+                Some(seen) => return content(&self.object, &seen),
+                None => return self.recall(e).await,
+            },
         };
         let seen = Seen { content: found, at: self.now, stale: false };
         let answer = content(&self.object, &seen);
@@ -84,6 +100,9 @@ impl Question {
 pub(crate) fn note(deps: &Deps, object: &ObjectRef, seen: Seen) {
     let resource_version = seen.content.as_ref().map(Content::resource_version).unwrap_or_default();
     let version = ObjectVersion { resource_version };
+    if !seen.stale {
+        deps.ledger.keep(object, seen.content.as_ref());
+    }
     deps.ledger.seen.post(object.clone(), Arc::new(seen));
     if deps.view.get(object).is_none_or(|row| *row != version) {
         deps.view.post(object.clone(), Arc::new(version));

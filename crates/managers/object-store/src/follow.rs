@@ -7,7 +7,7 @@ use contract::objects::{ObjectKind, ObjectRef};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use model::Timestamp;
-use ports::api::{Followed, Kind, Object, Selection};
+use ports::api::{ApiError, Followed, Kind, Object, Selection};
 
 use crate::actor::ObjectStore;
 use crate::fetch::note;
@@ -27,7 +27,7 @@ pub(crate) enum Target {
     RuntimeClasses,
 }
 
-pub(crate) fn selection(target: &Target) -> Selection {
+pub(crate) fn selection(target: &Target, all_services: bool) -> Selection {
     match target {
         Target::Object(object) => Selection {
             kind: match object.kind {
@@ -38,7 +38,8 @@ pub(crate) fn selection(target: &Target) -> Selection {
             field_selector: format!("metadata.name={}", object.name),
         },
         Target::Services => {
-            Selection { kind: Kind::Service, namespace: None, field_selector: "spec.clusterIP!=None".to_owned() }
+            let with_address = if all_services { "" } else { "spec.clusterIP!=None" };
+            Selection { kind: Kind::Service, namespace: None, field_selector: with_address.to_owned() }
         }
         Target::RuntimeClasses => {
             Selection { kind: Kind::RuntimeClass, namespace: None, field_selector: String::new() }
@@ -52,6 +53,9 @@ impl ObjectStore {
         let next = {
             let target = target.clone();
             ctx.run(async move { (steps.next().await, steps) }, move |act, (step, steps), ctx| match step {
+                Some(Followed::Failed(error)) if target == Target::Services && act.must_follow_all(&error) => {
+                    act.follow(target, ctx);
+                }
                 Some(step) => {
                     if act.take(&target, step, ctx) {
                         act.pump(target, steps, ctx);
@@ -67,6 +71,13 @@ impl ObjectStore {
         }
     }
 
+    /// Whether the server does not know the selector of services, and nobody noticed yet.
+    fn must_follow_all(&mut self, error: &ApiError) -> bool {
+        let unknown = error.code() == Some(400) && !self.all_services;
+        self.all_services |= unknown;
+        unknown
+    }
+
     fn reopen(&mut self, target: Target, ctx: &mut Ctx<Self>) {
         tracing::warn!(?target, "the watch ended, it is opened again");
         let again = target.clone();
@@ -79,15 +90,22 @@ impl ObjectStore {
     }
 
     /// Answers whether following goes on.
-    fn take(&mut self, target: &Target, step: Followed, ctx: &Ctx<Self>) -> bool {
+    fn take(&mut self, target: &Target, step: Followed, ctx: &mut Ctx<Self>) -> bool {
         if let Followed::Failed(error) = &step {
             tracing::info!(?target, %error, "the API server does not answer for a followed selection");
+            self.stand_in(target, error, ctx);
+            return true;
         }
         match target {
-            Target::Object(object) => self.take_object(object, step, Timestamp(ctx.clock().unix_nanos())),
-            Target::Services => self.take_services(step),
+            Target::Object(object) => return self.take_object(object, step, Timestamp(ctx.clock().unix_nanos())),
+            Target::Services => {
+                self.take_services(step);
+                self.sweep_later(ctx);
+            }
             Target::RuntimeClasses => self.take_classes(step),
         }
+        self.keep_lists(ctx);
+        true
     }
 
     fn take_object(&mut self, object: &ObjectRef, step: Followed, at: Timestamp) -> bool {
@@ -111,7 +129,7 @@ impl ObjectStore {
         !last
     }
 
-    fn take_services(&mut self, step: Followed) -> bool {
+    fn take_services(&mut self, step: Followed) {
         let service = |o| match o {
             Object::Service(service) => Some(service),
             _ => None,
@@ -125,10 +143,9 @@ impl ObjectStore {
             Followed::Deleted(o) => service(o).iter().for_each(|s| self.services.remove(s)),
             Followed::Failed(_) => {}
         }
-        true
     }
 
-    fn take_classes(&mut self, step: Followed) -> bool {
+    fn take_classes(&mut self, step: Followed) {
         let class = |o| match o {
             Object::RuntimeClass(c) => Some((c.metadata.name.clone().unwrap_or_default(), c.handler.clone())),
             _ => None,
@@ -146,7 +163,6 @@ impl ObjectStore {
             }
             Followed::Failed(_) => {}
         }
-        true
     }
 }
 

@@ -9,11 +9,22 @@ use model::core::{ConfigMap, Secret};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use model::{PodUid, Timestamp};
 
+use crate::sealed::Sealed;
+
 /// Holds of pods, and the last word of the API server on every object.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     pub(crate) holds: Board<PodUid, BTreeSet<ObjectRef>>,
     pub(crate) seen: Board<ObjectRef, Seen>,
+    pub(crate) sealed: Option<Sealed>,
+}
+
+impl Ledger {
+    /// A ledger whose objects outlive the daemon.
+    #[must_use]
+    pub fn sealed(cache: Sealed) -> Self {
+        Self { sealed: Some(cache), ..Self::default() }
+    }
 }
 
 /// What is known of one object.

@@ -5,7 +5,8 @@
 //! **Asks** the API server only. **Never** asks another manager, never follows what no pod here names, never remembers a
 //! refusal.
 //! **Lost on restart** are the tokens (asked for again) and what is followed (followed again); holds and the objects seen
-//! stand in the [`Ledger`], which outlives the actor.
+//! stand in the [`Ledger`], which outlives the actor. With a [`Sealed`] cache they outlive the daemon, and serve while the
+//! API server is away.
 //! **Read next** `holds.rs` and `tokens.rs` (pure), then `actor.rs` and `follow.rs`.
 
 #![forbid(unsafe_code)]
@@ -14,7 +15,9 @@ mod actor;
 mod fetch;
 mod follow;
 mod holds;
+mod keep;
 mod ledger;
+mod sealed;
 mod services;
 mod tokens;
 
@@ -23,3 +26,4 @@ mod tests;
 
 pub use crate::actor::{Config, Deps, ObjectStore, Strategy};
 pub use crate::ledger::Ledger;
+pub use crate::sealed::Sealed;

@@ -24,6 +24,10 @@ impl Services {
         self.0.remove(&key(service));
     }
 
+    pub(crate) fn all(&self) -> Vec<&Service> {
+        self.0.values().map(|s| &**s).collect()
+    }
+
     /// Services of one namespace, and the API server's own.
     pub(crate) fn of(&self, namespace: &str) -> Vec<Arc<Service>> {
         let own = self.0.range((namespace.to_owned(), String::new())..).take_while(|((ns, _), _)| ns == namespace);

@@ -17,6 +17,8 @@ use ports::api::{ApiError, ApiServer};
 
 use crate::{Config, Deps, Ledger, ObjectStore, Strategy};
 
+mod sealed;
+
 const ASK: Duration = Duration::from_secs(20);
 
 struct Store {
@@ -31,9 +33,19 @@ impl Store {
     }
 
     fn with(kernel: &Kernel, api: &FakeApi, port: Option<Arc<dyn ApiServer>>, strategy: Strategy) -> Self {
-        let handle = ObjectHandle::default();
         let config = Arc::new(Config { strategy, ..Config::default() });
-        let deps = Arc::new(Deps { api: port, view: handle.view.clone(), ledger: Ledger::default() });
+        Self::of(kernel, api, port, config, Ledger::default())
+    }
+
+    fn of(
+        kernel: &Kernel,
+        api: &FakeApi,
+        port: Option<Arc<dyn ApiServer>>,
+        config: Arc<Config>,
+        ledger: Ledger,
+    ) -> Self {
+        let handle = ObjectHandle::default();
+        let deps = Arc::new(Deps { api: port, view: handle.view.clone(), ledger });
         let actor = kernel.spawn(Spec::new("object-store"), move |_| ObjectStore::new(config.clone(), deps.clone()));
         handle.connect(&actor);
         Self { api: api.clone(), handle, actor }
@@ -327,6 +339,24 @@ fn services_wait_for_the_first_list() {
         tokio::time::sleep(Duration::from_millis(1500)).await;
         let names: Vec<_> = ask().await.unwrap().unwrap().iter().filter_map(|s| s.metadata.name.clone()).collect();
         assert_eq!(names, ["web", "kubernetes"]);
+    });
+}
+
+#[test]
+fn an_older_server_that_cannot_select_services_is_asked_for_all() {
+    run(13, |kernel| async move {
+        let api = FakeApi::new();
+        let json = serde_json::json!({ "metadata": { "name": "web", "namespace": "ns" },
+            "spec": { "clusterIP": "10.0.0.2", "ports": [{ "port": 443 }] } });
+        api.put(&serde_json::from_value::<Service>(json).unwrap());
+        let unknown = ApiError::status(400, "BadRequest", "\"spec.clusterIP\" is not a known field selector");
+        api.fail("GET", "services", 1, unknown);
+        let store = Store::start(&kernel, &api, Strategy::Watch);
+        settle().await;
+        let found = store.handle.services.ask(FetchServices { namespace: "ns".to_owned() }, ASK).await.unwrap();
+        assert_eq!(found.unwrap().len(), 1);
+        let selectors: Vec<_> = api.lists().into_iter().map(|l| l.field_selector).collect();
+        assert_eq!(selectors, [""], "after the refusal, which is not among the lists");
     });
 }
 

@@ -7,7 +7,7 @@ use contract::objects::{ObjectError, Token};
 use model::core::Pod;
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use model::{PodUid, Timestamp};
-use ports::api::{ApiExt, ApiServer, Method, Request};
+use ports::api::{ApiError, ApiExt, ApiServer, Method, Request};
 
 /// No token is used for longer than this, however long it is good.
 const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
@@ -39,9 +39,11 @@ impl Tokens {
         self.0.insert(key, token);
     }
 
-    /// Forgets the tokens of a pod that is gone.
-    pub(crate) fn forget(&mut self, uid: &PodUid) {
-        self.0.retain(|key, _| key.uid != *uid);
+    /// Forgets the tokens of a pod that is gone; answers which.
+    pub(crate) fn forget(&mut self, uid: &PodUid) -> Vec<TokenKey> {
+        let gone: Vec<TokenKey> = self.0.keys().filter(|key| key.uid == *uid).cloned().collect();
+        gone.iter().for_each(|key| drop(self.0.remove(key)));
+        gone
     }
 
     /// What a failed renewal comes to: the old token while it is valid, else the failure.
@@ -69,7 +71,7 @@ pub(crate) fn refresh_at(expires_at: Timestamp, life_s: i64, jitter_ns: i64) -> 
 }
 
 /// Asks the API server for a token that dies with the pod.
-pub(crate) async fn request(api: &dyn ApiServer, pod: &Pod, key: &TokenKey, jitter_ns: i64) -> Result<Token, String> {
+pub(crate) async fn request(api: &dyn ApiServer, pod: &Pod, key: &TokenKey, jitter_ns: i64) -> Result<Token, ApiError> {
     let audiences: Vec<&str> = if key.audience.is_empty() { Vec::new() } else { vec![&key.audience] };
     let body = serde_json::json!({
         "apiVersion": "authentication.k8s.io/v1",
@@ -87,8 +89,9 @@ pub(crate) async fn request(api: &dyn ApiServer, pod: &Pod, key: &TokenKey, jitt
     });
     let path = format!("/api/v1/namespaces/{}/serviceaccounts/{}/token", model::pod::namespace(pod), key.account);
     let request = Request::new(Method::Post, path).body(body.to_string());
-    let answer: serde_json::Value = api.fetch(request).await.map_err(|e| e.to_string())?;
-    read(&answer, key.expiration_s, jitter_ns).ok_or_else(|| "undecodable answer to a token request".to_owned())
+    let answer: serde_json::Value = api.fetch(request).await?;
+    let garbage = || ApiError::Garbage { message: "no token in the answer to a token request".to_owned() };
+    read(&answer, key.expiration_s, jitter_ns).ok_or_else(garbage)
 }
 
 fn read(answer: &serde_json::Value, asked_s: i64, jitter_ns: i64) -> Option<Token> {
