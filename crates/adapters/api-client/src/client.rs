@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
@@ -12,8 +11,6 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use hyper::{Request as HttpRequest, Response, Uri};
-use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use ports::api::{ApiError, ApiResult, ApiServer, Followed, Lane, Method, PatchKind, Request, Selection};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -23,22 +20,19 @@ use crate::credentials::Credentials;
 use crate::error::{self, BuildError};
 use crate::kubeconfig::Kubeconfig;
 use crate::pem::{Identity, PemError};
+use crate::pools::Pools;
 use crate::throttle::{Bucket, Rate};
 use crate::tls::{self, Shown};
 use crate::{follow, url};
 
 /// Answers larger than this are refused.
-const BODY_LIMIT: usize = 64 << 20;
+pub(crate) const BODY_LIMIT: usize = 64 << 20;
 /// How often a request is sent again when the server names a time (the generic client's limit).
 const RETRIES: u32 = 10;
 /// Wait before a read is sent again whose connection broke.
 const BROKEN_WAIT: Duration = Duration::from_secs(1);
 /// Heartbeats that fail in a row before the connections are given up.
 const FAILED_BEATS: u32 = 2;
-/// HTTP/2: a silent connection is asked for a sign of life, and given up when none comes (book 9.1).
-const PING_EVERY: Duration = Duration::from_secs(30);
-const PING_LIMIT: Duration = Duration::from_secs(15);
-
 /// What is not in the kubeconfig.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -104,14 +98,11 @@ pub fn user_agent(kubernetes: &str, bosun: &str) -> String {
     format!("kubelet/{kubernetes} ({}/{arch}) bosun/{bosun}", std::env::consts::OS)
 }
 
-type Http = Client<Connector, Full<Bytes>>;
-
 pub(crate) struct Inner {
     pub(crate) settings: Settings,
     server: Uri,
     agent: HeaderValue,
-    connector: Connector,
-    http: ArcSwap<Http>,
+    pub(crate) pools: Arc<Pools>,
     /// Ticks when connections are exchanged: watches move over.
     pub(crate) generation: watch::Sender<u64>,
     shown: Arc<Shown>,
@@ -148,8 +139,7 @@ impl ApiClient {
         let inner = Inner {
             server: kubeconfig.server.clone(),
             agent,
-            http: ArcSwap::from_pointee(pool(&connector)),
-            connector,
+            pools: Pools::new(connector),
             generation: watch::Sender::new(0),
             credentials: Credentials::new(kubeconfig.auth.clone(), shown.clone()),
             shown,
@@ -185,21 +175,9 @@ impl ApiClient {
     }
 }
 
-fn pool(connector: &Connector) -> Http {
-    Client::builder(TokioExecutor::new())
-        .pool_timer(TokioTimer::new())
-        .timer(TokioTimer::new())
-        .pool_idle_timeout(Duration::from_secs(90))
-        .pool_max_idle_per_host(8)
-        .http2_keep_alive_interval(PING_EVERY)
-        .http2_keep_alive_timeout(PING_LIMIT)
-        .http2_keep_alive_while_idle(true)
-        .build(connector.clone())
-}
-
 /// How one try ended without an answer.
-pub(crate) struct Lost {
-    pub(crate) error: ApiError,
+struct Lost {
+    error: ApiError,
     /// There was a connection, and it broke.
     broke: bool,
 }
@@ -212,7 +190,7 @@ impl From<ApiError> for Lost {
 
 impl Inner {
     fn exchange_connections(&self) {
-        self.http.store(Arc::new(pool(&self.connector)));
+        self.pools.exchange();
         self.generation.send_modify(|n| *n += 1);
     }
 
@@ -231,8 +209,8 @@ impl Inner {
         }
     }
 
-    /// Sends one request and answers with the head of a 2xx answer.
-    pub(crate) async fn send(&self, request: &Request) -> Result<Response<Incoming>, Lost> {
+    /// Sends one request over a pool and answers with the head of a 2xx answer.
+    async fn send(&self, request: &Request, pool: usize) -> Result<Response<Incoming>, Lost> {
         let (method, content) = match request.method {
             Method::Get => (hyper::Method::GET, None),
             Method::Post => (hyper::Method::POST, Some("application/json")),
@@ -261,8 +239,7 @@ impl Inner {
         if let Some(header) = carried.header {
             headers.insert(AUTHORIZATION, header);
         }
-        let http = self.http.load_full();
-        let answer = http.request(built).await.map_err(|e| {
+        let answer = self.pools.get(pool).request(built).await.map_err(|e| {
             let error = error::unreachable(&e);
             Lost { broke: !e.is_connect() && !error::is_alert(&error), error }
         })?;
@@ -276,16 +253,16 @@ impl Inner {
     }
 
     /// As `send`, for reads: a kept connection that turns out to be dead is replaced at once.
-    pub(crate) async fn read(&self, request: &Request) -> ApiResult<Response<Incoming>> {
-        match self.send(request).await {
-            Err(lost) if lost.broke => self.send(request).await,
+    pub(crate) async fn read(&self, request: &Request, pool: usize) -> ApiResult<Response<Incoming>> {
+        match self.send(request, pool).await {
+            Err(lost) if lost.broke => self.send(request, pool).await,
             other => other,
         }
         .map_err(|lost| lost.error)
     }
 
     async fn once(&self, request: &Request) -> Result<Bytes, Lost> {
-        let answer = self.send(request).await?;
+        let answer = self.send(request, 0).await?;
         let body = Limited::new(answer.into_body(), BODY_LIMIT).collect().await;
         let body = body.map_err(|e| Lost { error: error::unreachable(&*e), broke: true })?.to_bytes();
         // Something between here and the server answers in its place: success must not be believed.

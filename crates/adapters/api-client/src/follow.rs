@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, Limited};
 use ports::api::{ApiError, ApiResult, Followed, Kind, Lane, Method, Object, Request, Selection};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -14,8 +14,9 @@ use tokio::time::Instant;
 use self::decode::Change;
 use self::lines::Lines;
 use self::pause::Pauses;
-use crate::client::Inner;
+use crate::client::{BODY_LIMIT, Inner};
 use crate::error;
+use crate::pools::Place;
 
 mod decode;
 mod lines;
@@ -59,6 +60,7 @@ struct Watching {
 
 struct Follower {
     inner: Arc<Inner>,
+    place: Place,
     kind: Kind,
     path: String,
     fields: String,
@@ -79,6 +81,7 @@ pub(crate) fn follow(inner: Arc<Inner>, selection: Selection) -> BoxStream<'stat
         pauses: Pauses::new(&inner.settings.watch),
         pause: None,
         generation: inner.generation.subscribe(),
+        place: inner.pools.place(),
         ready: VecDeque::new(),
         inner,
     };
@@ -183,8 +186,12 @@ impl Follower {
             };
             let deadline = Instant::now() + LIST_LIMIT;
             self.inner.turn(Lane::Main, deadline).await;
-            let answer = self.inner.read(&request).await?;
-            let body = answer.into_body().collect().await.map_err(|e| error::unreachable(&e))?.to_bytes();
+            let answer = self.inner.read(&request, self.place.index).await?;
+            let body = Limited::new(answer.into_body(), BODY_LIMIT)
+                .collect()
+                .await
+                .map_err(|e| error::unreachable(&*e))?
+                .to_bytes();
             let page = decode::page(self.kind, &body, &mut objects, &mut broken)?;
             match page.next {
                 Some(token) => next = Some(token),
@@ -204,7 +211,7 @@ impl Follower {
         ]);
         let head = async {
             self.inner.turn(Lane::Main, Instant::now() + HEAD_LIMIT).await;
-            self.inner.read(&request).await
+            self.inner.read(&request, self.place.index).await
         };
         let head = tokio::time::timeout(HEAD_LIMIT, head).await;
         match head.unwrap_or(Err(ApiError::TimedOut { after: HEAD_LIMIT })) {

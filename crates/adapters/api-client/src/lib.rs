@@ -12,6 +12,7 @@ mod error;
 mod follow;
 mod late;
 mod pem;
+mod pools;
 mod throttle;
 mod tls;
 mod url;

@@ -15,3 +15,6 @@ mod watch;
 pub use pki::{Authority, Issued};
 pub use serve::{FakeApiServer, Peer, ServerTls};
 pub use trouble::{HttpTrouble, WatchTrouble};
+
+#[cfg(test)]
+mod tests;

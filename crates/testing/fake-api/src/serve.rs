@@ -253,5 +253,8 @@ where
         answer::answer(shared, request)
     });
     // A connection that ends with an error is what the test asked for.
-    let _ = auto::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service).await;
+    let mut builder = auto::Builder::new(TokioExecutor::new());
+    // The least that API servers are known to allow.
+    builder.http2().max_concurrent_streams(100);
+    let _ = builder.serve_connection(TokioIo::new(stream), service).await;
 }

@@ -37,6 +37,28 @@ async fn one_http2_connection_carries_everything() {
 }
 
 #[tokio::test]
+async fn many_watches_leave_room_for_requests() {
+    let authority = Authority::new();
+    let (server, kubeconfig) = secure(&authority).await;
+    let mut settings = settings();
+    settings.main.burst = 1000;
+    let client = ApiClient::new(&kubeconfig, settings).unwrap();
+    let mut follows = Vec::new();
+    for _ in 0..150 {
+        follows.push(followed(&client, pods(), "=").await);
+    }
+    let next = futures::future::join_all(follows.iter_mut().map(super::step));
+    let change = async {
+        becomes("all watches begin", || server.watches_open() == 150).await;
+        assert!(client.get::<Pod>(Some("default"), "a").await.unwrap_err().is_not_found());
+        server.api().put(&pod("a"));
+    };
+    let (steps, ()) = tokio::join!(next, change);
+    assert!(steps.iter().all(|step| super::short(step) == "+a"));
+    assert_eq!(server.peers().len(), 3);
+}
+
+#[tokio::test]
 async fn http2_can_be_switched_off() {
     let authority = Authority::new();
     let (server, kubeconfig) = secure(&authority).await;
