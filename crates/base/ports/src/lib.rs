@@ -6,6 +6,8 @@
 #![deny(missing_docs)]
 
 pub mod api;
+pub mod credential;
+pub mod fetch;
 pub mod hook;
 pub mod host;
 pub mod journal;

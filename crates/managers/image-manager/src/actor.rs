@@ -1,27 +1,59 @@
 //! The actor: everything about pulls that needs memory.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use actor::{Actor, Ctx, Detached, Handler, MessageResult, message, supervised};
+use actor::{Actor, Ctx, Detached, Handler, MessageResult, message, on_pool, supervised};
 use contract::event::EventHandle;
 use contract::image::{EnsureImage, EnsuredImage, ImageFailure};
+use contract::objects::ObjectHandle;
+use contract::runtime::RuntimeView;
+use cri_api::v1::ListImagesRequest;
 use image_pull::Limiter;
-use model::Timestamp;
+use image_pull::gc::{Memory, Thresholds};
+use model::event::{EventObject, EventType, NodeEvent};
+use model::{PodUid, Timestamp};
 use pod_plan::ImageBackoff;
+use ports::credential::CredentialPlugin;
+use ports::host::HostFs;
 use ports::runtime::ImageService;
+use pull_credentials::provider_config::Provider;
+use pull_credentials::verification::Policy;
 use tokio::sync::watch;
 
 use crate::ensure::{self, Outcome};
+use crate::gc::{Pass, Passed};
 use crate::slots::Slots;
+use crate::vault::Vault;
+
+/// How often room is looked for without an occasion.
+const GC_PERIOD: Duration = Duration::from_secs(300);
+/// How long after a pull: one look for many pulls.
+const GC_AFTER_PULL: Duration = Duration::from_secs(30);
+/// How long an image that was asked for is kept for a pod that the runtime does not show yet.
+const ASKED_FOR_FRESH: Duration = Duration::from_secs(600);
 
 /// Settings.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Config {
     /// `registryPullQPS`; not positive: no limit.
     pub registry_qps: i32,
     /// `registryBurst`.
     pub registry_burst: i32,
+    /// Root directory of the node: pull records, first place of credential files.
+    pub root_dir: PathBuf,
+    /// Working directory of this process, second place of credential files.
+    pub working_dir: PathBuf,
+    /// Home directory, third place of credential files.
+    pub home: Option<PathBuf>,
+    /// Credential provider plugins, in the order of their configuration.
+    pub providers: Vec<Provider>,
+    /// `imagePullCredentialsVerificationPolicy`; `None`: the gate `KubeletEnsureSecretPulledImages` is off.
+    pub verification: Option<Policy>,
+    /// When images are removed.
+    pub gc: Thresholds,
 }
 
 /// What ImageManager works with.
@@ -33,6 +65,16 @@ pub struct Deps {
     pub events: EventHandle,
     /// Pull slots, made once for the life of the node.
     pub slots: Slots,
+    /// Service accounts and their tokens, for plugins.
+    pub objects: ObjectHandle,
+    /// What the runtime has: images that are in use.
+    pub runtime: RuntimeView,
+    /// Files: pull records, credentials of the node.
+    pub fs: Arc<dyn HostFs>,
+    /// Runs plugins.
+    pub plugin: Arc<dyn CredentialPlugin>,
+    /// What is known of credentials, made once for the life of the node.
+    pub vault: Vault,
 }
 
 impl std::fmt::Debug for Deps {
@@ -45,12 +87,28 @@ impl std::fmt::Debug for Deps {
 #[derive(Debug)]
 pub struct ImageManager {
     deps: Arc<Deps>,
+    config: Arc<Config>,
     backoff: ImageBackoff,
     /// Failure before, by back-off key: `ErrImagePull: text`.
     previous: BTreeMap<String, String>,
     limiter: Limiter,
     /// Pulls that others may join.
     running: BTreeMap<PullKey, watch::Receiver<Option<Outcome>>>,
+    /// Images that pods asked for: by reference, who, and when last.
+    asked_for: BTreeMap<String, (BTreeSet<PodUid>, Timestamp)>,
+    collector: Collector,
+}
+
+/// What is known for making room.
+#[derive(Debug, Default)]
+struct Collector {
+    memory: Memory,
+    watching_since: Timestamp,
+    passed: bool,
+    /// A pass is under way, or will be soon.
+    busy: bool,
+    soon: bool,
+    failed: bool,
 }
 
 /// Pulls with the same key bring the same image.
@@ -58,6 +116,8 @@ pub struct ImageManager {
 pub(crate) struct PullKey {
     pub image: String,
     pub runtime_handler: String,
+    /// Hashes of what is tried, in order: nobody gets an image by what somebody else's secret opened.
+    pub credentials: Vec<String>,
 }
 
 /// May this pod pull now, and is somebody at it already? Asked by [`ensure`] of its own actor.
@@ -86,25 +146,109 @@ pub(crate) struct NoteOutcome {
     pub failure: Option<String>,
 }
 
+/// A pod has its image.
+pub(crate) struct NoteImage {
+    pub pod: PodUid,
+    pub image_ref: String,
+    pub pulled: bool,
+}
+
+message!(NoteImage => ());
 message!(StartPull => Start);
 message!(TakeToken => bool);
 message!(NoteOutcome => ());
 
 impl Actor for ImageManager {
     type Context = Ctx<Self>;
+
+    fn started(&mut self, ctx: &mut Ctx<Self>) {
+        self.collector.watching_since = now(ctx);
+        self.recover(ctx);
+        if !self.config.gc.is_off() {
+            ctx.after(GC_AFTER_PULL, |act, ctx| act.collect(ctx));
+            ctx.every(GC_PERIOD, |act, ctx| act.collect(ctx));
+        }
+    }
 }
 supervised!(ImageManager);
 
 impl ImageManager {
     /// A fresh instance.
     #[must_use]
-    pub fn new(config: &Config, deps: Arc<Deps>) -> Self {
+    pub fn new(config: Arc<Config>, deps: Arc<Deps>) -> Self {
         Self {
             deps,
+            asked_for: BTreeMap::new(),
+            collector: Collector::default(),
             backoff: ImageBackoff::default(),
             previous: BTreeMap::new(),
             limiter: Limiter::new(config.registry_qps, config.registry_burst),
             running: BTreeMap::new(),
+            config,
+        }
+    }
+
+    /// Pulls of an earlier process whose images are here are noted as such.
+    fn recover(&mut self, ctx: &mut Ctx<Self>) {
+        if self.config.verification.is_none() {
+            return;
+        }
+        let (deps, config, faults, clock) = (self.deps.clone(), self.config.clone(), ctx.faults(), ctx.clock().clone());
+        let work = async move {
+            faults.hit("recover").await;
+            let (d, c) = (deps.clone(), config.clone());
+            let intents = on_pool(move || d.vault.books().open(&*d.fs, &c.root_dir).intents()).await;
+            if intents.is_empty() {
+                return;
+            }
+            let images = match deps.images.list_images(ListImagesRequest::default()).await {
+                Ok(list) => list.images,
+                Err(e) => {
+                    tracing::warn!(error = %e.go_text(), "images of interrupted pulls cannot be listed");
+                    return;
+                }
+            };
+            let now = Timestamp(clock.unix_nanos());
+            on_pool(move || deps.vault.books().open(&*deps.fs, &config.root_dir).recover(&intents, &images, now)).await;
+        };
+        ctx.run(work, |_: &mut Self, (), _| {});
+    }
+
+    /// Looks whether there is room. One look at a time.
+    fn collect(&mut self, ctx: &mut Ctx<Self>) {
+        self.collector.soon = false;
+        if std::mem::replace(&mut self.collector.busy, true) {
+            return;
+        }
+        let now = now(ctx);
+        let shown = self.deps.runtime.pods.snapshot();
+        let fresh = i64::try_from(ASKED_FOR_FRESH.as_nanos()).unwrap_or(i64::MAX);
+        self.asked_for
+            .retain(|_, (pods, at)| now.nanos_since(*at) < fresh || pods.iter().any(|uid| shown.contains_key(uid)));
+        let pass = Pass {
+            deps: self.deps.clone(),
+            config: self.config.clone(),
+            clock: ctx.clock().clone(),
+            faults: ctx.faults(),
+            memory: self.collector.memory.clone(),
+            first: !self.collector.passed,
+            watching_since: self.collector.watching_since,
+            asked_for: self.asked_for.keys().cloned().collect(),
+        };
+        ctx.run(pass.run(), |act: &mut Self, passed, _| act.collected(passed));
+    }
+
+    fn collected(&mut self, Passed { memory, listed, error }: Passed) {
+        self.collector.busy = false;
+        self.collector.passed |= listed;
+        self.collector.memory = memory;
+        let again = std::mem::replace(&mut self.collector.failed, error.is_some());
+        let Some(error) = error else { return };
+        tracing::warn!(error, "image garbage collection failed");
+        // Once is no news: a node that has just started knows too little.
+        if again {
+            let (kind, object) = (EventType::Warning, EventObject::Node);
+            self.deps.events.emit(NodeEvent { kind, reason: "ImageGCFailed", message: error, object });
         }
     }
 
@@ -127,6 +271,7 @@ impl Handler<EnsureImage> for ImageManager {
     fn handle(&mut self, request: EnsureImage, ctx: &mut Ctx<Self>) -> Self::Result {
         let tools = ensure::Tools {
             deps: self.deps.clone(),
+            config: self.config.clone(),
             manager: ctx.this(),
             clock: ctx.clock().clone(),
             faults: ctx.faults(),
@@ -170,5 +315,19 @@ impl Handler<NoteOutcome> for ImageManager {
             self.previous.insert(backoff_key, text);
         }
         self.forget_old(now);
+    }
+}
+
+impl Handler<NoteImage> for ImageManager {
+    type Result = ();
+
+    fn handle(&mut self, NoteImage { pod, image_ref, pulled }: NoteImage, ctx: &mut Ctx<Self>) {
+        let now = now(ctx);
+        let (pods, at) = self.asked_for.entry(image_ref).or_insert_with(|| (BTreeSet::new(), now));
+        pods.insert(pod);
+        *at = now;
+        if pulled && !self.config.gc.is_off() && !std::mem::replace(&mut self.collector.soon, true) {
+            ctx.after(GC_AFTER_PULL, |act, ctx| act.collect(ctx));
+        }
     }
 }

@@ -3,17 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{ActorRef, AskError, Clock, FaultHandle};
+use actor::{ActorRef, AskError, Clock, FaultHandle, on_pool};
 use contract::image::{EnsureImage, EnsuredImage, ImageFailure};
-use cri_api::v1::{Image, ImageSpec, ImageStatusRequest, PullImageRequest};
+use cri_api::v1::{AuthConfig, Image, ImageSpec, ImageStatusRequest, PullImageRequest, PullImageResponse};
 use image_pull::{Look, PullPolicy, Verdict, classify, look, reference, text};
 use model::event::{EventObject, EventType, NodeEvent};
-use model::pod;
+use model::{Timestamp, pod};
 use pod_plan::backoff::{go_duration, image_key};
 use ports::runtime::{RuntimeCode, RuntimeError};
-use tokio::sync::watch;
+use pull_credentials::records::access_by;
+use pull_credentials::verification::{Decision, Policy, decide};
+use pull_credentials::{Credential, CredentialError};
+use tokio::sync::{OnceCell, watch};
 
-use crate::actor::{Deps, ImageManager, NoteOutcome, PullKey, Start, StartPull, TakeToken};
+use crate::actor::{Config, Deps, ImageManager, NoteImage, NoteOutcome, PullKey, Start, StartPull, TakeToken};
+use crate::credentials::Lookup;
+use crate::records::Records;
 
 /// The actor answers these at once; longer means that it is being rebuilt.
 const OWN_DEADLINE: Duration = Duration::from_secs(60);
@@ -21,6 +26,7 @@ const OWN_DEADLINE: Duration = Duration::from_secs(60);
 /// What a request works with.
 pub(crate) struct Tools {
     pub deps: Arc<Deps>,
+    pub config: Arc<Config>,
     pub manager: ActorRef<ImageManager>,
     pub clock: Clock,
     pub faults: FaultHandle,
@@ -41,12 +47,16 @@ struct Request {
     tools: Tools,
     ask: EnsureImage,
     spec: ImageSpec,
+    /// The image without tag, as credentials and records know it.
+    repository: String,
+    credentials: OnceCell<Vec<Credential>>,
 }
 
 /// Makes sure that the image is there.
 pub(crate) async fn run(tools: Tools, ask: EnsureImage) -> Result<EnsuredImage, ImageFailure> {
-    let name = match reference::with_default_tag(&ask.image) {
-        Ok(name) => name,
+    let parsed = reference::with_default_tag(&ask.image).and_then(|n| Ok((reference::repository(&n)?, n)));
+    let (repository, name) = match parsed {
+        Ok(names) => names,
         Err(e) => {
             let message = text::bad_name(&ask.image, &e);
             emit(&tools, &ask, EventType::Warning, text::INSPECT_FAILED, message.clone());
@@ -59,7 +69,7 @@ pub(crate) async fn run(tools: Tools, ask: EnsureImage) -> Result<EnsuredImage, 
         runtime_handler: ask.runtime_handler.clone(),
         ..ImageSpec::default()
     };
-    Request { tools, ask, spec }.run().await
+    Request { tools, ask, spec, repository, credentials: OnceCell::new() }.run().await
 }
 
 fn failure(reason: &str, message: String) -> ImageFailure {
@@ -82,11 +92,20 @@ impl Request {
         if look(policy) == Look::Inspect {
             self.tools.faults.hit("inspect").await;
             let found = self.inspect().await.map_err(|e| self.inspect_failed(&e))?;
-            match Verdict::of(policy, found.is_some()) {
+            let usable = match &found {
+                Some(image) => self.may_use(&image.id).await?,
+                None => false,
+            };
+            match Verdict::of(policy, usable) {
                 Verdict::Present => {
-                    self.tell(EventType::Normal, text::PULLED, text::present(&self.ask.image));
-                    return Ok(found.map(|i| of_image(&i)).unwrap_or_default());
+                    let verified = self.tools.config.verification.is_some();
+                    let text = if verified { text::present } else { text::present_unverified };
+                    self.tell(EventType::Normal, text::PULLED, text(&self.ask.image));
+                    let image = found.map(|i| of_image(&i)).unwrap_or_default();
+                    self.note_image(&image.image_ref, false);
+                    return Ok(image);
                 }
+                // Also what is here for others only: that it is must not show.
                 Verdict::Refused => {
                     let message = text::never_pull(&self.ask.image);
                     self.tell(EventType::Warning, text::ERR_IMAGE_NEVER_PULL, message.clone());
@@ -96,6 +115,57 @@ impl Request {
             }
         }
         self.pull_or_wait().await
+    }
+
+    /// What to try at the registry; looked up once, and only when it matters.
+    async fn credentials(&self) -> Result<&[Credential], ImageFailure> {
+        let Tools { deps, config, clock, .. } = &self.tools;
+        let find = || Lookup { deps, config, clock }.find_for(self);
+        let found = self.credentials.get_or_try_init(find).await;
+        found.map(Vec::as_slice).map_err(|e| failure(text::ERR_IMAGE_PULL, e.to_string()))
+    }
+
+    /// Works on the pull records, in turn with others.
+    async fn records<R: Send + 'static>(&self, work: impl FnOnce(&mut Records<'_>) -> R + Send + 'static) -> R {
+        let (deps, config) = (self.tools.deps.clone(), self.tools.config.clone());
+        on_pool(move || work(&mut deps.vault.books().open(&*deps.fs, &config.root_dir))).await
+    }
+
+    /// Whether this pod may use the image that is here.
+    async fn may_use(&self, image_ref: &str) -> Result<bool, ImageFailure> {
+        let Some(policy) = &self.tools.config.verification else { return Ok(true) };
+        if *policy == Policy::NeverVerify {
+            return Ok(true);
+        }
+        let (image, id) = (self.ask.image.clone(), image_ref.to_owned());
+        let trace = self.records(move |r| r.trace(&image, &id)).await;
+        let repository = &self.repository;
+        // Most images are open to all; then no secret is looked at and no plugin asked.
+        if decide(policy, repository, &trace, &[]) == Decision::Use(None) {
+            return Ok(true);
+        }
+        match decide(policy, repository, &trace, self.credentials().await?) {
+            Decision::Pull => Ok(false),
+            Decision::Use(None) => Ok(true),
+            Decision::Use(Some(access)) => {
+                let (id, repository, now) = (image_ref.to_owned(), repository.clone(), self.now());
+                if let Err(e) = self.records(move |r| r.note(&id, &repository, Some(&access), now)).await {
+                    tracing::warn!(error = %actor::chain(&e), "a pull record cannot be written");
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        Timestamp(self.tools.clock.unix_nanos())
+    }
+
+    /// Keeps the image from being removed before its container shows.
+    fn note_image(&self, image_ref: &str, pulled: bool) {
+        let note = NoteImage { pod: pod::uid(&self.ask.pod), image_ref: image_ref.to_owned(), pulled };
+        // A manager that is being rebuilt keeps all young images anyway.
+        let _noted: Result<(), actor::TellError> = self.tools.manager.tell(note);
     }
 
     fn tell(&self, kind: EventType, reason: &'static str, message: String) {
@@ -120,8 +190,13 @@ impl Request {
     async fn pull_or_wait(&self) -> Result<EnsuredImage, ImageFailure> {
         let began = self.tools.clock.now();
         let mut announced = false;
+        let credentials = self.credentials().await?;
         let outcome = loop {
-            let pull = PullKey { image: self.spec.image.clone(), runtime_handler: self.spec.runtime_handler.clone() };
+            let pull = PullKey {
+                image: self.spec.image.clone(),
+                runtime_handler: self.spec.runtime_handler.clone(),
+                credentials: credentials.iter().map(|c| format!("{:?} {}", c.source, c.hash())).collect(),
+            };
             let start = StartPull { backoff_key: self.backoff_key(), pull };
             match self.tools.manager.ask(start, OWN_DEADLINE).await? {
                 Start::Wait(previous) => {
@@ -131,7 +206,7 @@ impl Request {
                 }
                 Start::Lead(tx) => {
                     self.announce(&mut announced);
-                    let outcome = self.lead().await;
+                    let outcome = self.lead(credentials).await;
                     tx.send_replace(Some(outcome.clone()));
                     break outcome;
                 }
@@ -154,22 +229,33 @@ impl Request {
         }
     }
 
-    async fn lead(&self) -> Outcome {
+    async fn lead(&self, credentials: &[Credential]) -> Outcome {
         let _slot = self.tools.deps.slots.take(&self.spec.image).await;
         let allowed = self.tools.manager.ask(TakeToken, OWN_DEADLINE).await;
         // An actor that is being rebuilt has a full bucket.
         if !allowed.unwrap_or(true) {
             return Err(text::QPS_EXCEEDED.to_owned());
         }
+        let recorded = self.tools.config.verification.is_some();
+        if recorded {
+            let image = self.ask.image.clone();
+            let begun = self.records(move |r| r.begin(&image)).await;
+            begun.map_err(|e| format!("failed to record image pull intent: {}", actor::chain(&e)))?;
+        }
         self.tools.faults.hit("pull").await;
         let began = self.tools.clock.now();
-        let request = PullImageRequest {
-            image: Some(self.spec.clone()),
-            auth: None,
-            sandbox_config: Some((*self.ask.sandbox_config).clone()),
-        };
-        let answer = self.tools.deps.images.pull_image(request).await.map_err(|e| pull_text(&e))?;
+        let pulled = self.try_each(credentials).await;
         let took = self.tools.clock.now().saturating_duration_since(began);
+        if recorded {
+            let (image, repository, now) = (self.ask.image.clone(), self.repository.clone(), self.now());
+            let end = pulled.as_ref().ok().map(|(a, used)| (a.image_ref.clone(), access_by(used.as_ref())));
+            self.records(move |r| match end {
+                Some((image_ref, access)) => r.succeeded(&image, &image_ref, &repository, &access, now),
+                None => r.failed(&image),
+            })
+            .await;
+        }
+        let (answer, _) = pulled?;
         self.tools.faults.hit("pulled").await;
         // Size and user are in the status only. A pull is not undone by a status that fails.
         let status = self.inspect().await.ok().flatten();
@@ -179,6 +265,30 @@ impl Request {
             size_bytes: status.map_or(0, |s| s.size),
             took,
         })
+    }
+
+    /// One pull per credential until one works; without any, one that shows none.
+    async fn try_each(&self, credentials: &[Credential]) -> Result<(PullImageResponse, Option<Credential>), String> {
+        if credentials.is_empty() {
+            return self.pull(None).await.map(|answer| (answer, None)).map_err(|e| pull_text(&e));
+        }
+        let mut errors: Vec<String> = Vec::new();
+        for credential in credentials {
+            match self.pull(Some(credential)).await {
+                Ok(answer) => return Ok((answer, Some(credential.clone()))),
+                Err(e) => errors.push(pull_text(&e)),
+            }
+        }
+        Err(together(errors))
+    }
+
+    async fn pull(&self, credential: Option<&Credential>) -> Result<PullImageResponse, RuntimeError> {
+        let request = PullImageRequest {
+            image: Some(self.spec.clone()),
+            auth: credential.map(auth_of),
+            sandbox_config: Some((*self.ask.sandbox_config).clone()),
+        };
+        self.tools.deps.images.pull_image(request).await
     }
 
     async fn finish(&self, outcome: Outcome, waited: Duration) -> Result<EnsuredImage, ImageFailure> {
@@ -198,6 +308,7 @@ impl Request {
                 let (took, all) = (go_duration(p.took), go_duration(waited));
                 let message = text::pulled(&self.ask.image, &took, &all, p.size_bytes);
                 self.tell(EventType::Normal, text::PULLED, message);
+                self.note_image(&p.image.image_ref, true);
                 Ok(p.image)
             }
             (Err(error), None) => Err(failure(text::ERR_IMAGE_PULL, error)),
@@ -209,6 +320,31 @@ async fn follow(mut rx: watch::Receiver<Option<Outcome>>) -> Option<Outcome> {
     // A sender that went away after its outcome leaves it behind, so the value is looked at in either case.
     let _leader_gone = rx.wait_for(Option::is_some).await.is_err();
     rx.borrow().clone()
+}
+
+impl Lookup<'_> {
+    async fn find_for(self, request: &Request) -> Result<Vec<Credential>, CredentialError> {
+        self.all(&request.repository, &request.ask.pod, &request.ask.pull_secrets).await
+    }
+}
+
+fn auth_of(c: &Credential) -> AuthConfig {
+    let auth = &c.auth;
+    // A kubelet never sends an identity token; one that has nothing else gets to try it.
+    let identity_token = if auth.username.is_empty() { auth.identity_token.clone() } else { String::new() };
+    let (username, password) = (auth.username.clone(), auth.password.clone());
+    AuthConfig { username, password, identity_token, ..AuthConfig::default() }
+}
+
+/// Failures of several credentials in one text: each once, in brackets when there is more than one.
+fn together(errors: Vec<String>) -> String {
+    let mut each: Vec<String> = Vec::new();
+    for e in errors {
+        if !each.contains(&e) {
+            each.push(e);
+        }
+    }
+    if each.len() == 1 { each.swap_remove(0) } else { format!("[{}]", each.join(", ")) }
 }
 
 fn of_image(i: &Image) -> EnsuredImage {

@@ -1,2 +1,5 @@
+mod collecting;
+mod credentials;
 mod fake;
+mod plugins;
 mod requests;

@@ -1,14 +1,13 @@
 //! Whether an image must be pulled, how its name is read, how fast pulls may come, and what the user is told.
 //!
-//! Owns the rules and texts of pod-lifecycle 5.3. Never pulls, waits or looks at a clock. Of the credential records of 5.4
-//! only the outcome for pods without pull secrets is here: with the default policy (`NeverVerifyPreloadedImages`) an image
-//! that is present may be used, since every pull of this node was made without credentials of a pod. Records that a
-//! kubelet left behind for images pulled with a secret are not read yet.
+//! Owns the rules and texts of pod-lifecycle 5.3, and which images make room (node-and-resources 4.1). Never pulls, waits or
+//! looks at a clock. Credentials and who may use what others pulled (5.4) are policy/pull-credentials.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
 mod decision;
+pub mod gc;
 mod limiter;
 pub mod reference;
 pub mod text;

@@ -37,6 +37,12 @@ pub fn present(image: &str) -> String {
     format!("Container image {} already present on machine and can be accessed by the pod", quoted(image))
 }
 
+/// The same without that gate.
+#[must_use]
+pub fn present_unverified(image: &str) -> String {
+    format!("Container image {} already present on machine", quoted(image))
+}
+
 /// It must not be pulled.
 #[must_use]
 pub fn never_pull(image: &str) -> String {

@@ -52,8 +52,9 @@ impl Credential {
     /// Hash that pull records compare: SHA-256 over the JSON that a kubelet writes of the credential.
     #[must_use]
     pub fn hash(&self) -> String {
+        let Auth { username, password, email, identity_token } = &self.auth;
         let fields =
-            [("username", &self.auth.username), ("password", &self.auth.password), ("email", &self.auth.email)];
+            [("username", username), ("password", password), ("email", email), ("identitytoken", identity_token)];
         let set = fields.iter().filter(|(_, v)| !v.is_empty()).map(|(k, v)| format!("\"{k}\":{}", go_json(v)));
         let text = format!("{{{}}}", set.collect::<Vec<_>>().join(","));
         hex(&Sha256::digest(text.as_bytes()))

@@ -12,8 +12,10 @@ use super::Seat;
 use crate::settings::{Settings, container_gc, limit_rules, node_labels, reservations};
 
 mod cluster;
+mod images;
 
 pub(super) use cluster::{certificate_manager, node_manager, object_store};
+pub(super) use images::image_manager;
 
 pub(super) fn event_recorder(seat: &Seat<'_>) {
     let view = seat.handles.events.view.clone();
@@ -124,24 +126,6 @@ pub(super) fn pod_manager(seat: &Seat<'_>) {
     });
     let a = seat.spawn("pod-manager", move |_| pod_manager::PodManager::new(config.clone(), deps.clone()));
     seat.handles.pods.connect(&a);
-}
-
-pub(super) fn image_manager(seat: &Seat<'_>) {
-    let config = &seat.settings.config;
-    let parallel = config.max_parallel_image_pulls.and_then(|n| usize::try_from(n).ok());
-    let view = seat.handles.images.view.clone();
-    let deps = Arc::new(image_manager::Deps {
-        images: seat.outside.images.clone(),
-        events: seat.handles.events.clone(),
-        slots: image_manager::Slots::new(config.serialize_image_pulls, parallel, view),
-    });
-    let limit = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
-    let config = image_manager::Config {
-        registry_qps: limit(config.registry_pull_qps),
-        registry_burst: limit(config.registry_burst),
-    };
-    let a = seat.spawn("image-manager", move |_| image_manager::ImageManager::new(&config, deps.clone()));
-    seat.handles.images.connect(&a);
 }
 
 pub(super) fn config_sources(seat: &Seat<'_>) {

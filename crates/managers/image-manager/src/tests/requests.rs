@@ -186,7 +186,7 @@ fn serial_pulls_wait_in_line_and_parallel_ones_up_to_their_number() {
 #[test]
 fn over_the_rate_is_a_failure_that_backs_off() {
     run(7, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup { qps: 1, burst: 2, serial: false, parallel_max: None });
+        let bench = Bench::start(&kernel, Setup { qps: 1, burst: 2, serial: false, ..Setup::default() });
         let jobs: Vec<_> = (0..3).map(|n| bench.ensure_beside("p", &format!("i{n}:1"))).collect();
         let mut failed = Vec::new();
         for job in jobs {

@@ -1,0 +1,57 @@
+//! ImageManager: pulls, credentials, records, room.
+
+use std::sync::Arc;
+
+use image_pull::gc::Thresholds;
+use node_config::{NodeConfig, PullVerification};
+use pull_credentials::verification::Policy;
+
+use crate::node::Seat;
+
+pub(in crate::node) fn image_manager(seat: &Seat<'_>) {
+    let (config, flags) = (&seat.settings.config, &seat.settings.flags);
+    let parallel = config.max_parallel_image_pulls.and_then(|n| usize::try_from(n).ok());
+    let view = seat.handles.images.view.clone();
+    let programs = flags.image_credential_provider_bin_dir.clone().unwrap_or_default();
+    let deps = Arc::new(image_manager::Deps {
+        images: seat.outside.images.clone(),
+        events: seat.handles.events.clone(),
+        slots: image_manager::Slots::new(config.serialize_image_pulls, parallel, view),
+        objects: seat.handles.objects.clone(),
+        runtime: seat.handles.runtime.view.clone(),
+        fs: seat.outside.fs.clone(),
+        plugin: Arc::new(credential_exec::ExecPlugins::new(programs)),
+        vault: image_manager::Vault::default(),
+    });
+    let limit = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
+    let config = Arc::new(image_manager::Config {
+        registry_qps: limit(config.registry_pull_qps),
+        registry_burst: limit(config.registry_burst),
+        root_dir: seat.settings.root_dir.clone(),
+        working_dir: std::env::current_dir().unwrap_or_default(),
+        home: std::env::var_os("HOME").filter(|h| !h.is_empty()).map(Into::into),
+        // A broken configuration has ended the start-up already.
+        providers: crate::providers::load(flags).unwrap_or_default(),
+        verification: verification(config),
+        gc: Thresholds {
+            high_percent: config.image_gc_high_threshold_percent,
+            low_percent: config.image_gc_low_threshold_percent,
+            min_age: config.image_minimum_gc_age,
+            max_age: config.image_maximum_gc_age.unwrap_or_default(),
+        },
+    });
+    let a = seat.spawn("image-manager", move |_| image_manager::ImageManager::new(config.clone(), deps.clone()));
+    seat.handles.images.connect(&a);
+}
+
+fn verification(config: &NodeConfig) -> Option<Policy> {
+    let word = match config.pull_verification {
+        PullVerification::NeverVerify => "NeverVerify",
+        PullVerification::NeverVerifyPreloadedImages => "NeverVerifyPreloadedImages",
+        PullVerification::NeverVerifyAllowlistedImages => "NeverVerifyAllowlistedImages",
+        PullVerification::AlwaysVerify => "AlwaysVerify",
+    };
+    let on = config.feature_gates.enabled("KubeletEnsureSecretPulledImages");
+    // The reader of the configuration has looked at the patterns; one that it let pass opens nothing.
+    on.then(|| Policy::parse(word, &config.pull_verification_allowlist).unwrap_or(Policy::AlwaysVerify))
+}

@@ -1,0 +1,215 @@
+//! Pull secrets, credentials of the node, and who may use what others pulled.
+
+use std::fs;
+
+use actor::testing::run;
+use image_pull::gc::Thresholds;
+use pull_credentials::verification::Policy;
+use serde_json::json;
+
+use super::fake::{Bench, Setup, pull_secret, reason};
+
+const IMAGE: &str = "r.io/team/app:1";
+
+#[test]
+fn pull_secrets_are_tried_in_order_until_one_works() {
+    run(1, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.images.private(IMAGE, "right");
+        let secrets = [
+            pull_secret("other", "q.io", "never"),
+            pull_secret("host", "r.io", "wrong"),
+            pull_secret("path", "r.io/team", "right"),
+        ];
+        bench.ensure_with("p", IMAGE, "IfNotPresent", &secrets).await.unwrap();
+        assert_eq!(bench.images.tried(), ["right"], "more specific ones first");
+        bench.images.private(IMAGE, "wrong");
+        bench.ensure_with("p", IMAGE, "Always", &secrets).await.unwrap();
+        assert_eq!(bench.images.tried(), ["right", "wrong"]);
+    });
+}
+
+#[test]
+fn a_pull_whose_credentials_all_fail_tells_of_each() {
+    run(2, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.images.private(IMAGE, "nobody");
+        let secrets = [pull_secret("a", "r.io/team", "x"), pull_secret("b", "r.io", "y")];
+        let failed = bench.ensure_with("p", IMAGE, "IfNotPresent", &secrets).await;
+        assert_eq!(reason(&failed), "ErrImagePull");
+        assert_eq!(failed.unwrap_err().message, "[401 for \"x\", 401 for \"y\"]");
+        let events = bench.events().await;
+        assert_eq!(
+            events[1],
+            "p spec.containers{app} Warning Failed: Failed to pull image \"r.io/team/app:1\": [401 for \"x\", 401 for \"y\"]"
+        );
+        assert!(bench.files("pulling").is_empty() && bench.files("pulled").is_empty());
+    });
+}
+
+#[test]
+fn a_broken_pull_secret_fails_the_pull() {
+    run(3, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        let mut broken = (*pull_secret("s", "r.io", "u")).clone();
+        let bytes = model::k8s_openapi::ByteString(b"not json".to_vec());
+        broken.data.as_mut().unwrap().insert(".dockerconfigjson".into(), bytes);
+        let failed = bench.ensure_with("p", IMAGE, "IfNotPresent", &[broken.into()]).await.unwrap_err();
+        assert_eq!(
+            (failed.reason.as_str(), failed.message.as_str()),
+            ("ErrImagePull", "invalid JSON at line 1 column 2")
+        );
+        assert!(bench.images.tried().is_empty());
+    });
+}
+
+#[test]
+fn the_nodes_own_credentials_come_after_the_pods() {
+    run(4, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        fs::create_dir_all(&bench.root).unwrap();
+        let config = json!({"auths": {"r.io": {"username": "node", "password": "p"}}});
+        fs::write(bench.root.join("config.json"), config.to_string()).unwrap();
+        bench.images.private(IMAGE, "node");
+        bench.ensure_with("p", IMAGE, "Always", &[pull_secret("s", "r.io", "pod")]).await.unwrap();
+        assert_eq!(bench.images.tried(), ["pod", "node"]);
+        let record = bench.files("pulled").remove(0);
+        assert_eq!(record["credentialMapping"]["r.io/team/app"], json!({"nodePodsAccessible": true}));
+    });
+}
+
+#[test]
+fn what_a_secret_opened_is_closed_to_pods_without_it() {
+    run(5, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.images.private(IMAGE, "u");
+        let secret = pull_secret("s", "r.io", "u");
+        bench.ensure_with("owner", IMAGE, "IfNotPresent", std::slice::from_ref(&secret)).await.unwrap();
+        assert_eq!(bench.images.tried(), ["u"]);
+        bench.ensure_with("owner", IMAGE, "IfNotPresent", std::slice::from_ref(&secret)).await.unwrap();
+        assert_eq!(bench.images.tried(), Vec::<String>::new(), "the owner need not ask again");
+        bench.events().await;
+        let failed = bench.ensure("stranger", IMAGE, "IfNotPresent").await;
+        assert_eq!((reason(&failed), bench.images.tried()), ("ErrImagePull", vec!["-".to_owned()]));
+        bench.events().await;
+        let never = bench.ensure("stranger", IMAGE, "Never").await;
+        assert_eq!(
+            never.unwrap_err().message,
+            "Container image \"r.io/team/app:1\" is not present with pull policy of Never"
+        );
+    });
+}
+
+#[test]
+fn another_secret_with_the_same_password_is_let_in_and_remembered() {
+    run(6, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.images.private(IMAGE, "u");
+        for name in ["first", "second"] {
+            let secret = pull_secret(name, "r.io", "u");
+            bench.ensure_with(name, IMAGE, "IfNotPresent", &[secret]).await.unwrap();
+        }
+        assert_eq!(bench.images.tried(), ["u"]);
+        let record = bench.files("pulled").remove(0);
+        let secrets = record["credentialMapping"]["r.io/team/app"]["kubernetesSecrets"].as_array().unwrap().clone();
+        let names: Vec<_> = secrets.iter().map(|s| s["name"].as_str().unwrap()).collect();
+        assert_eq!(names, ["first", "second"]);
+    });
+}
+
+#[test]
+fn nobody_joins_a_pull_that_somebody_elses_secret_opens() {
+    run(7, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup { serial: false, ..Setup::default() });
+        bench.images.private(IMAGE, "u");
+        let secret = [pull_secret("s", "r.io", "u")];
+        let (owner, stranger) = tokio::join!(
+            bench.ensure_with("owner", IMAGE, "IfNotPresent", &secret),
+            bench.ensure("stranger", IMAGE, "IfNotPresent"),
+        );
+        assert_eq!((reason(&owner), reason(&stranger)), ("ok", "ErrImagePull"));
+    });
+}
+
+#[test]
+fn images_that_nobody_pulled_here_may_be_used_by_default() {
+    for (policy, expected) in [
+        (Some(Policy::default()), "ok"),
+        (Some(Policy::NeverVerify), "ok"),
+        (None, "ok"),
+        (Some(Policy::AlwaysVerify), "ErrImageNeverPull"),
+    ] {
+        let name = format!("{policy:?}");
+        run(8, |kernel| async move {
+            let bench = Bench::start(&kernel, Setup { verification: policy, ..Setup::default() });
+            bench.images.put(IMAGE);
+            let got = bench.ensure("p", IMAGE, "Never").await;
+            assert_eq!(reason(&got), expected, "{name}");
+        });
+    }
+}
+
+#[test]
+fn a_gate_that_is_off_leaves_no_files_and_says_less() {
+    run(9, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup { verification: None, ..Setup::default() });
+        bench.ensure("p", IMAGE, "IfNotPresent").await.unwrap();
+        bench.events().await;
+        bench.ensure("p", IMAGE, "IfNotPresent").await.unwrap();
+        let text =
+            "p spec.containers{app} Normal Pulled: Container image \"r.io/team/app:1\" already present on machine";
+        assert_eq!(bench.events().await, [text]);
+        assert!(!bench.root.exists());
+    });
+}
+
+#[test]
+fn a_pull_leaves_a_record_and_no_intent() {
+    run(10, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        let pulling = bench.ensure_beside("p", "busybox");
+        tokio::time::sleep(std::time::Duration::from_millis(500)).await;
+        assert_eq!(bench.files("pulling")[0]["image"], "busybox");
+        assert!(bench.files("pulled").is_empty());
+        pulling.await.unwrap().unwrap();
+        assert!(bench.files("pulling").is_empty());
+        let record = bench.files("pulled").remove(0);
+        assert_eq!(record["imageRef"], "sha256:id-of-busybox:latest");
+        assert_eq!(record["credentialMapping"], json!({"docker.io/library/busybox": {"nodePodsAccessible": true}}));
+    });
+}
+
+#[test]
+fn records_that_cannot_be_read_are_no_way_in() {
+    run(11, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.ensure("p", IMAGE, "IfNotPresent").await.unwrap();
+        for entry in fs::read_dir(bench.root.join("image_manager/pulled")).unwrap() {
+            fs::write(entry.unwrap().path(), "broken").unwrap();
+        }
+        bench.images.private(IMAGE, "somebody");
+        let failed = bench.ensure("p", IMAGE, "IfNotPresent").await;
+        assert_eq!(reason(&failed), "ErrImagePull");
+    });
+}
+
+#[test]
+fn a_pull_that_a_restart_cut_off_counts_as_pulled_here() {
+    run(12, |kernel| async move {
+        let name = pull_credentials::records::file_name(IMAGE);
+        let intent = pull_credentials::records::PullIntent { image: IMAGE.into() };
+        let dir = std::env::temp_dir();
+        assert!(dir.exists());
+        let setup = Setup { gc: Thresholds { high_percent: 100, ..Thresholds::default() }, ..Setup::default() };
+        let bench = Bench::start(&kernel, setup);
+        bench.images.put(IMAGE);
+        let pulling = bench.root.join("image_manager/pulling");
+        fs::create_dir_all(&pulling).unwrap();
+        fs::write(pulling.join(&name), intent.encode()).unwrap();
+        bench.manager.kill();
+        actor::testing::settle().await;
+        assert!(bench.files("pulling").is_empty());
+        assert_eq!(bench.files("pulled")[0].get("credentialMapping"), None, "open to nobody without a check");
+        assert_eq!(reason(&bench.ensure("p", IMAGE, "Never").await), "ErrImageNeverPull");
+    });
+}
