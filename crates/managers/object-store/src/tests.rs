@@ -397,3 +397,38 @@ fn a_standalone_node_has_no_objects_but_services_to_ask_for() {
         assert!(services.unwrap().is_empty());
     });
 }
+
+#[test]
+fn a_store_that_dies_over_a_message_forgets_no_hold() {
+    let rules = [
+        "panic@turn:HoldObjects#2",
+        "panic@turn:FetchConfigMap#1",
+        "panic@turn:ReleaseObjects#1",
+        "kill@turn:FetchToken#1",
+    ];
+    for rule in rules {
+        run(14, move |kernel| async move {
+            kernel.faults().add_text(&format!("object-store: {rule}")).unwrap();
+            kernel.faults().enable();
+            let api = FakeApi::new();
+            api.put(&config_map("app", "one"));
+            api.put(&config_map("other", "two"));
+            let store = Store::start(&kernel, &api, Strategy::Watch);
+            let (a, b) = (pod("a", "app"), pod("b", "other"));
+            // Every message may be said again, and is by whoever got no answer.
+            for _ in 0..2 {
+                let _lost = store.handle.hold.ask(HoldObjects { pod: a.clone() }, ASK).await;
+                let _lost = store.handle.hold.ask(HoldObjects { pod: b.clone() }, ASK).await;
+                let ask = FetchConfigMap { namespace: "ns".to_owned(), name: "app".to_owned() };
+                let _lost = store.handle.config_map.ask(ask, ASK).await;
+                let ask = FetchToken { pod: a.clone(), audience: String::new(), expiration_s: 600 };
+                let _lost = store.handle.token.ask(ask, ASK).await;
+                let _lost = store.handle.release.ask(ReleaseObjects { uid: "b".into() }, ASK).await;
+            }
+            settle().await;
+            assert_eq!(store.config_map("app").await.unwrap(), "one", "{rule}");
+            assert_eq!(text(store.config_map("other").await), "object \"ns\"/\"other\" not registered", "{rule}");
+            assert_eq!(kernel.faults().log().len(), 1, "{rule}");
+        });
+    }
+}
