@@ -184,6 +184,7 @@ async fn serve(
     arbiters: Arbiters,
     customise: impl FnOnce(Builder) -> Builder,
 ) -> Result<ExitCode> {
+    let mut signals = systemd::Signals::listen()?;
     let link = cluster::link(&settings.flags, &settings.config)?;
     settings.certificates = Certificates {
         client: link.as_ref().map(|l| l.client.clone()).unwrap_or_default(),
@@ -201,7 +202,13 @@ async fn serve(
     make_dirs(&settings)?;
     let journal = RedbJournal::open(&settings.root_dir.join("bosun/journal.redb"))?;
     let client = connect(&settings.config)?;
-    let words = handshake(&client).await?;
+    let words = tokio::select! {
+        words = handshake(&client) => words?,
+        why = signals.next() => {
+            tracing::info!(signal = why, "stopping before the runtime has answered");
+            return Ok(ExitCode::SUCCESS);
+        }
+    };
     match words.cgroup_driver {
         Some(cri_client::CgroupDriver::Systemd) => settings.cgroup_driver = cgroup_values::CgroupDriver::Systemd,
         Some(cri_client::CgroupDriver::Cgroupfs) => settings.cgroup_driver = cgroup_values::CgroupDriver::Cgroupfs,
@@ -253,8 +260,8 @@ async fn serve(
         }
     };
     let code = tokio::select! {
-        why = systemd::asked_to_stop() => {
-            tracing::info!(signal = why?, "stopping; pods go on running");
+        why = signals.next() => {
+            tracing::info!(signal = why, "stopping; pods go on running");
             ExitCode::SUCCESS
         }
         (why, code) = spent => {
@@ -262,6 +269,7 @@ async fn serve(
             code
         }
     };
+    signals.stopping();
     node.stop().await;
     drop(stop);
     if tokio::time::timeout(Duration::from_secs(2), server).await.is_err() {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Result, bail};
 use server::healthz::Checks;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// Period of the service watchdog; `None`: none is set for this process.
 ///
@@ -47,24 +47,36 @@ pub(super) fn ready(checks: Checks, watchdog: Option<Duration>) {
     });
 }
 
-/// Waits for SIGTERM or SIGINT. A second one ends the process at once with code 1. SIGHUP is not handled: it ends the process
-/// as it does a kubelet, and pods go on running.
-pub(super) async fn asked_to_stop() -> Result<&'static str> {
-    let mut term = signal(SignalKind::terminate())?;
-    let mut int = signal(SignalKind::interrupt())?;
-    let first = tokio::select! {
-        _ = term.recv() => "SIGTERM",
-        _ = int.recv() => "SIGINT",
-    };
-    tokio::spawn(async move {
+/// SIGTERM and SIGINT, listened to from the start on. SIGHUP is not handled: it ends the process as it does a kubelet, and pods
+/// go on running.
+pub(super) struct Signals {
+    term: Signal,
+    int: Signal,
+}
+
+impl Signals {
+    /// # Errors
+    /// The kernel hands out no signal handlers.
+    pub(super) fn listen() -> Result<Self> {
+        Ok(Self { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for a signal and names it.
+    pub(super) async fn next(&mut self) -> &'static str {
         tokio::select! {
-            _ = term.recv() => {}
-            _ = int.recv() => {}
+            _ = self.term.recv() => "SIGTERM",
+            _ = self.int.recv() => "SIGINT",
         }
-        std::process::exit(1);
-    });
-    let _told = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
-    Ok(first)
+    }
+
+    /// The end has begun: from now on a signal ends the process at once, with code 1.
+    pub(super) fn stopping(mut self) {
+        let _told = sd_notify::notify(&[sd_notify::NotifyState::Stopping]);
+        tokio::spawn(async move {
+            self.next().await;
+            std::process::exit(1);
+        });
+    }
 }
 
 #[cfg(test)]

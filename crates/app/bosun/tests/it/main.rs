@@ -142,6 +142,59 @@ fn a_watchdog_that_is_too_short_ends_the_start() {
     assert!(!place.at("root").exists());
 }
 
+/// Waits for what another process brings about.
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
+    while std::time::Instant::now() < end {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::yield_now();
+    }
+    panic!("{what} did not come");
+}
+
+/// One request, as kubeadm sends it.
+fn healthz(port: u16) -> Option<String> {
+    use std::io::{Read, Write};
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.write_all(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    Some(answer)
+}
+
+#[test]
+fn health_is_told_while_the_runtime_is_away_and_sigterm_ends_with_code_0() {
+    // Only root gets as far as this; the folder of root is closed to others.
+    if std::fs::read_dir("/root").is_err() {
+        return;
+    }
+    let place = Place::new();
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a port").port();
+    let at = |name: &str| place.at(name).display().to_string();
+    let logs = format!("podLogsDir: {}\n", at("logs"));
+    place.write("c", &format!("{HEAD}failCgroupV1: false\nfailSwapOn: false\nhealthzPort: {port}\n{logs}"));
+    let mut child = Command::new(&place.kubelet)
+        .args([format!("--config={}", at("c")), format!("--root-dir={}", at("root")), format!("--socket={}", at("s"))])
+        .args([format!("--container-logs-dir={}", at("links")), "--logging-format=json".to_owned()])
+        .arg(format!("--container-runtime-endpoint=unix://{}", at("none.sock")))
+        .stderr(std::fs::File::create(place.at("log")).expect("a file"))
+        .spawn()
+        .expect("it runs");
+    let answer = until("healthz", || healthz(port));
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("\r\nok"), "{answer}");
+    let pid = child.id().to_string();
+    assert!(Command::new("kill").args(["-TERM", &pid]).status().is_ok_and(|s| s.success()));
+    let status = until("the end", || child.try_wait().ok().flatten());
+    let log = std::fs::read_to_string(place.at("log")).expect("a log");
+    assert_eq!(status.code(), Some(0), "{log}");
+    for line in log.lines().filter(|l| !l.starts_with("Flag --")) {
+        let line: serde_json::Value = serde_json::from_str(line).expect("a line of JSON");
+        assert!(line["ts"].is_f64() && line["msg"].is_string() && line["caller"].is_string(), "{line}");
+    }
+}
+
 #[test]
 fn check_config_tells_a_script_what_it_found() {
     let place = Place::new();
