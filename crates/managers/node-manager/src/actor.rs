@@ -17,6 +17,7 @@ use node_status::{Reporting, event};
 use ports::api::{Followed, Kind, Object, Selection};
 use tokio::time::Instant;
 
+use crate::calls::Sent;
 use crate::config::{Config, Deps};
 use crate::health::Runtime;
 use crate::look::Seen;
@@ -53,6 +54,10 @@ pub struct NodeManager {
     pub(crate) again: bool,
     /// A timer for another pass runs.
     pub(crate) waits: bool,
+    /// The latest report, with what became of it.
+    pub(crate) sent: Option<Arc<Sent>>,
+    /// All was well once in this generation: what it says against the node from then on is true.
+    pub(crate) was_ready: bool,
     /// Registration failed, and it is not yet time for another try.
     pub(crate) pausing: bool,
     pub(crate) ready: Option<(bool, String)>,
@@ -115,6 +120,8 @@ impl NodeManager {
             busy: false,
             again: false,
             waits: false,
+            sent: None,
+            was_ready: false,
             pausing: false,
             ready: view.ready.clone(),
             pressure: view.pressure.iter().filter_map(|p| Pressure::parse(p)).collect(),

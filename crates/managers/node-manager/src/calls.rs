@@ -38,7 +38,21 @@ pub(crate) enum Report {
     /// There was nothing to tell.
     Quiet,
     /// Sent, and this is what the API server has now.
-    Sent { node: Box<Node>, changed: bool, events: Vec<NodeEvent> },
+    Sent { sent: Box<Sent>, changed: bool, events: Vec<NodeEvent> },
+}
+
+/// A report and its answer. A server that keeps less than it is told (older, or with a gate off) answers with less; to tell
+/// it the same again would be in vain.
+#[derive(Debug)]
+pub(crate) struct Sent {
+    wanted: Node,
+    pub answered: Node,
+}
+
+impl Sent {
+    fn says_all(&self, old: &Node, new: &Node) -> bool {
+        !changed(&self.wanted, new) && !changed(&self.answered, old)
+    }
 }
 
 impl Call {
@@ -96,10 +110,15 @@ impl Call {
 
     /// Tells what changed, or that all is as it was when that is `due`. The first try trusts the `known` Node, later ones
     /// read it.
-    pub(crate) async fn report(&self, known: Option<Arc<Node>>, due: bool) -> ApiResult<Report> {
+    pub(crate) async fn report(
+        &self,
+        known: Option<Arc<Node>>,
+        before: Option<Arc<Sent>>,
+        due: bool,
+    ) -> ApiResult<Report> {
         let mut failure = None;
         for attempt in 0..TRIES {
-            match self.try_report(known.as_deref().filter(|_| attempt == 0), due).await {
+            match self.try_report(known.as_deref().filter(|_| attempt == 0), before.as_deref(), due).await {
                 Ok(report) => return Ok(report),
                 Err(e) => {
                     tracing::debug!(attempt, error = %e, "node status is not taken");
@@ -110,20 +129,20 @@ impl Call {
         Err(failure.unwrap_or(ApiError::NotReady { message: "no try was made".to_owned() }))
     }
 
-    async fn try_report(&self, known: Option<&Node>, due: bool) -> ApiResult<Report> {
+    async fn try_report(&self, known: Option<&Node>, before: Option<&Sent>, due: bool) -> ApiResult<Report> {
         let read = match known {
             Some(_) => None,
             None => Some(self.get().await?),
         };
         let Some(old) = known.or(read.as_ref()) else { return Ok(Report::Quiet) };
         let (new, events) = updated(&self.config.plan, old, &self.facts, self.now);
-        let changed = changed(old, &new);
+        let changed = changed(old, &new) && !before.is_some_and(|b| b.says_all(old, &new));
         if !changed && !due {
             return Ok(Report::Quiet);
         }
         let Some(body) = patch(old, &new) else { return Ok(Report::Quiet) };
-        let node = Box::new(self.patch(&body).await?);
-        Ok(Report::Sent { node, changed, events })
+        let answered = self.patch(&body).await?;
+        Ok(Report::Sent { sent: Box::new(Sent { wanted: new, answered }), changed, events })
     }
 }
 

@@ -62,6 +62,7 @@ impl NodeManager {
             tracing::error!(error = %why, "addresses of the node are left as they are");
         }
         let facts = self.facts(&seen, ctx);
+        self.was_ready |= facts.not_ready.is_empty();
         self.ready = Some(match aggregate(&facts.not_ready) {
             None => (true, String::new()),
             Some(why) => (false, why),
@@ -149,10 +150,10 @@ impl NodeManager {
         let faults = ctx.faults();
         if self.registered {
             let due = self.reporting.is_due(self.since_start(ctx.clock().now()));
-            let known = self.node.clone();
+            let (known, before) = (self.node.clone(), self.sent.clone());
             let work = async move {
                 faults.hit("before-report").await;
-                let out = call.report(known, due).await;
+                let out = call.report(known, before, due).await;
                 faults.hit("after-report").await;
                 out
             };
@@ -172,7 +173,7 @@ impl NodeManager {
     /// A daemon that has just begun knows too little to say that the node is not ready.
     fn too_early(&self, facts: &Facts, ctx: &Ctx<Self>) -> bool {
         let age = self.since_start(ctx.clock().now());
-        if facts.not_ready.is_empty() {
+        if facts.not_ready.is_empty() || self.was_ready {
             return false;
         }
         if !self.registered {
@@ -215,12 +216,14 @@ impl NodeManager {
         ctx.fault_point("note-report");
         match out {
             Ok(Report::Quiet) => self.error = None,
-            Ok(Report::Sent { node, changed, events }) => {
+            Ok(Report::Sent { sent, changed, events }) => {
                 self.error = None;
                 let now = self.since_start(ctx.clock().now());
                 self.reporting.reported(now, changed, ctx.rng().f64());
                 self.emit(events);
-                self.take(Arc::new(*node));
+                let node = Arc::new(sent.answered.clone());
+                self.sent = Some(Arc::from(sent));
+                self.take(node);
             }
             Err(e) => {
                 if self.error.is_none() {

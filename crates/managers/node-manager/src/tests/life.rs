@@ -324,3 +324,44 @@ fn readers_of_the_view_are_left_in_peace() {
         assert!(rig.view().lease_renewed_at.is_some());
     });
 }
+
+#[test]
+fn a_server_that_keeps_less_than_it_is_told_is_not_told_again() {
+    run(17, |kernel| async move {
+        let rig = Rig::start(&kernel).await;
+        until("registered", || rig.view().registered).await;
+        rig.runtime_says(|i| i.supplemental_groups_policy = Some(true));
+        until("told", || rig.patches() == 1).await;
+        // As a server does that does not know the field: the answer of the next patch and the watch are without it.
+        let forget = || rig.api.change::<model::core::Node>(None, NAME, |n| n.status.as_mut().unwrap().features = None);
+        forget();
+        rig.pass(secs(11)).await;
+        assert_eq!(rig.patches(), 2, "somebody took it away: told again");
+        rig.api.forget_requests();
+        let blind = rig.api.clone();
+        rig.manager.as_ref().unwrap().stop();
+        let mut node = Rig::new(&kernel);
+        node.api = blind.clone();
+        node.runtime_says(|i| i.supplemental_groups_policy = Some(true));
+        forget();
+        node.start_manager_with(config(), Some(std::sync::Arc::new(Forgetful(blind))));
+        node.pass(secs(100)).await;
+        assert_eq!(node.patches(), 1);
+        node.machine.change(|m| m.disk.as_mut().unwrap().available_bytes = 0);
+        node.pass(secs(30)).await;
+        assert_eq!(node.patches(), 2, "news are told");
+        assert_eq!(node.condition("DiskPressure").status, "True");
+    });
+}
+
+#[test]
+fn a_node_that_was_well_is_believed_at_once() {
+    run(18, |kernel| async move {
+        let rig = Rig::start(&kernel).await;
+        until("registered", || rig.view().registered).await;
+        rig.runtime_says(|i| i.network = Err("no network".into()));
+        let at = kernel.clock().now();
+        until("told", || rig.ready() == "False").await;
+        assert!(kernel.clock().now() - at < secs(1));
+    });
+}

@@ -58,6 +58,27 @@ impl ImageService for Images {
     }
 }
 
+/// An API server that does not know `status.features`.
+#[derive(Debug)]
+pub(super) struct Forgetful(pub FakeApi);
+
+#[async_trait]
+impl ApiServer for Forgetful {
+    async fn call(&self, mut request: ports::api::Request) -> ports::api::ApiResult<bytes::Bytes> {
+        if let Ok(mut body) = serde_json::from_slice::<serde_json::Value>(&request.body)
+            && let Some(status) = body.get_mut("status").and_then(|s| s.as_object_mut())
+        {
+            status.remove("features");
+            request.body = body.to_string().into();
+        }
+        self.0.call(request).await
+    }
+
+    fn follow(&self, selection: ports::api::Selection) -> futures::stream::BoxStream<'static, ports::api::Followed> {
+        self.0.follow(selection)
+    }
+}
+
 /// Notes reasons of events.
 struct Recorder(Arc<Mutex<Vec<&'static str>>>);
 
@@ -257,12 +278,9 @@ impl Rig {
     pub(super) fn said_not_ready(&self) -> usize {
         let patches = self.api.requests_of("PATCH", "/nodes/n1/status");
         let posts = self.api.requests_of("POST", "/nodes");
-        let conditions = |v: &model::k8s_openapi::serde_json::Value| {
-            v["status"]["conditions"].as_array().cloned().unwrap_or_default()
-        };
-        let not_ready = |v: &model::k8s_openapi::serde_json::Value| {
-            conditions(v).iter().any(|c| c["type"] == "Ready" && c["status"] == "False")
-        };
+        let conditions = |v: &serde_json::Value| v["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let not_ready =
+            |v: &serde_json::Value| conditions(v).iter().any(|c| c["type"] == "Ready" && c["status"] == "False");
         patches.iter().chain(&posts).filter(|r| r.failure.is_none() && not_ready(&r.body)).count()
     }
 }
