@@ -35,7 +35,7 @@ const START: Duration = Duration::from_secs(90);
 /// How a cluster is made.
 #[derive(Debug, Clone)]
 pub struct ClusterOptions {
-    /// Lifetime of certificates that the cluster signs, in seconds. They begin five minutes before they are signed.
+    /// For how many seconds from now certificates that the cluster signs are good. They begin five minutes earlier.
     pub signing_seconds: u32,
     /// Runs the controller that watches over nodes (conditions, taints, eviction).
     pub node_lifecycle: bool,

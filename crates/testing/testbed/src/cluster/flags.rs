@@ -4,6 +4,9 @@ use std::path::Path;
 
 use super::ClusterOptions;
 
+/// Certificates begin so long before they are signed.
+const BACKDATED_SECONDS: u32 = 300;
+
 pub(super) fn etcd(dir: &Path, (clients, peers): (u16, u16)) -> Vec<String> {
     let (clients, peers) = (format!("http://127.0.0.1:{clients}"), format!("http://127.0.0.1:{peers}"));
     vec![
@@ -71,13 +74,15 @@ pub(super) fn controllers(dir: &Path, kubeconfig: &Path, options: &ClusterOption
     if options.node_lifecycle {
         wanted.push("nodelifecycle");
     }
+    // Until 1.21 the signer takes from a lifetime what it dates back.
+    let lifetime = options.signing_seconds + if minor < 22 { BACKDATED_SECONDS } else { 0 };
     let mut flags = vec![
         format!("--kubeconfig={}", kubeconfig.display()),
         "--leader-elect=false".to_owned(),
         format!("--controllers={}", wanted.join(",")),
         format!("--cluster-signing-cert-file={pki}/ca.crt"),
         format!("--cluster-signing-key-file={pki}/ca.key"),
-        format!("--cluster-signing-duration={}s", options.signing_seconds),
+        format!("--cluster-signing-duration={lifetime}s"),
         format!("--root-ca-file={pki}/ca.crt"),
         format!("--service-account-private-key-file={pki}/sa.key"),
         "--bind-address=127.0.0.1".to_owned(),
