@@ -272,7 +272,8 @@ impl Inner {
         }
     }
 
-    async fn tries(&self, request: &Request, deadline: Instant) -> ApiResult<Bytes> {
+    /// Sends a request until it is answered for good; `last` is the failure before the try that is under way.
+    async fn tries(&self, request: &Request, deadline: Instant, last: &mut Option<ApiError>) -> ApiResult<Bytes> {
         let mut tried = 0;
         loop {
             self.turn(request.lane, deadline).await;
@@ -293,6 +294,7 @@ impl Inner {
             if tried > RETRIES || Instant::now() + wait >= deadline {
                 return Err(lost.error);
             }
+            *last = Some(lost.error);
             tokio::time::sleep(wait).await;
         }
     }
@@ -316,8 +318,10 @@ impl Inner {
 impl ApiServer for ApiClient {
     async fn call(&self, request: Request) -> ApiResult<Bytes> {
         let deadline = Instant::now() + request.deadline;
-        let answer = tokio::time::timeout_at(deadline, self.inner.tries(&request, deadline)).await;
-        let answer = answer.unwrap_or(Err(ApiError::TimedOut { after: request.deadline }));
+        let mut last = None;
+        let answer = tokio::time::timeout_at(deadline, self.inner.tries(&request, deadline, &mut last)).await;
+        // What the server said last says more than that time is over.
+        let answer = answer.unwrap_or_else(|_| Err(last.unwrap_or(ApiError::TimedOut { after: request.deadline })));
         if request.lane == Lane::Heartbeat {
             self.inner.beat(&answer);
         }

@@ -72,13 +72,14 @@ impl Identity {
         let chain = certificates(certificate)?;
         let (not_before, not_after) = validity(&chain[0])?;
         let key = private_key(key_text)?;
-        let certified = CertifiedKey::new(chain, key);
-        match certified.keys_match() {
-            Ok(()) => {}
-            Err(_) => return Err(PemError::Mismatch),
+        // Not `CertifiedKey::keys_match`: it refuses certificates of X.509 version 1, which servers take.
+        let leaf = parse(&chain[0])?;
+        if key.public_key().is_some_and(|public| public.as_ref() != leaf.public_key().raw) {
+            return Err(PemError::Mismatch);
         }
         let text = |pem: &[u8]| String::from_utf8_lossy(pem).into_owned();
         let (certificate_pem, key_pem) = (text(certificate), text(key_text));
+        let certified = CertifiedKey::new(chain, key);
         Ok(Self { key: Arc::new(certified), not_before, not_after, certificate_pem, key_pem, files: None })
     }
 
@@ -129,8 +130,14 @@ fn private_key(pem: &[u8]) -> Result<Arc<dyn tokio_rustls::rustls::sign::Signing
     ring::sign::any_supported_type(&key).map_err(|e| PemError::BadKey(e.to_string()))
 }
 
+fn parse<'a>(certificate: &'a CertificateDer<'_>) -> Result<X509Certificate<'a>, PemError> {
+    X509Certificate::from_der(certificate)
+        .map(|(_, parsed)| parsed)
+        .map_err(|e| PemError::BadCertificate(e.to_string()))
+}
+
 fn validity(certificate: &CertificateDer<'_>) -> Result<(Timestamp, Timestamp), PemError> {
-    let (_, parsed) = X509Certificate::from_der(certificate).map_err(|e| PemError::BadCertificate(e.to_string()))?;
+    let parsed = parse(certificate)?;
     let time = |at: x509_parser::time::ASN1Time| Timestamp::from_second(at.timestamp()).unwrap_or(Timestamp::MAX);
     Ok((time(parsed.validity().not_before), time(parsed.validity().not_after)))
 }

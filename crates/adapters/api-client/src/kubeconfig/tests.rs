@@ -494,3 +494,34 @@ fn validity_can_be_left_out() {
     assert!(read_at(&file, None).unwrap().identity.is_some());
     assert!(read_at(&file, Some("2020-06-01T00:00:00Z".parse().unwrap())).is_ok());
 }
+
+#[test]
+fn certificates_of_version_1_are_taken() {
+    let folder = Folder::new();
+    fs::write(folder.path().join("old.crt"), VERSION_1).unwrap();
+    fs::write(folder.path().join("old.key"), VERSION_1_KEY).unwrap();
+    let pair = |key: &str| with_user(json!({ "client-certificate": "old.crt", "client-key": key }));
+    assert!(read_at(&folder.write(&pair("old.key").to_string()), None).unwrap().identity.is_some());
+    let problems = read_at(&folder.write(&pair("node.key").to_string()), None).unwrap_err();
+    assert!(problems[0].reason.contains("does not belong"), "{problems:?}");
+}
+
+/// As `openssl x509 -req` makes them without extensions.
+const VERSION_1: &str = "-----BEGIN CERTIFICATE-----\n\
+MIIB+jCB4wIUQ3Op8dLJbI62mINofpDhIXxxXTgwDQYJKoZIhvcNAQELBQAwDTEL\n\
+MAkGA1UEAwwCY2EwIBcNMjYxMTIwMTM0MzU5WhgPMjEyNjEwMjcxMzQzNTlaMDAx\n\
+FTATBgNVBAoMDHN5c3RlbTpub2RlczEXMBUGA1UEAwwOc3lzdGVtOm5vZGU6bjEw\n\
+WTATBgcqhkjOPQIBBggqhkjOPQMBBwNCAAR/E87iOq+JRaCQDJk3r1NiZ1u2j7vi\n\
+MuCGsdM9dLdI7YxDBpKtBMPR1CBKBgjG+wmG6N2/cuSuDS/jBecWYKMRMA0GCSqG\n\
+SIb3DQEBCwUAA4IBAQBbPPiESK38D8HfXgQS9df3U5MLdn+Hs9HMDAE+XYZjhZUW\n\
+uCpg2Saam9h4f65k5GSM3oj0wACnbb3WcAMBm5yGLje+Ezkxnzp7EX2x+HB1tgZX\n\
+J/SCm51X6+9d+qMrio8D6t7YhzgFDVWKGq8JuaqqHUQ8cBprbFVJUpiuoVu47kAT\n\
+Eq9GCk9LfNS17ZSNHSRK3pKFbKWnfycV/P6zA3dn88HblMylPF2rkAA4+ErLILEV\n\
+Vwf+X2TlLLl3hqfCEcgwVpTI56c5v2meAzWHx1QbAMsCttiE+qPusJyKlb7kppAS\n\
+Lu9xd4leotV1R09SCq5Ssgt3z0KAzR3G4XpH5ETi\n\
+-----END CERTIFICATE-----\n";
+const VERSION_1_KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
+MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgXK/XDTZcmdiVr8Qo\n\
+tR+7YjRted3FyXgrbCN3PdAeoMuhRANCAAR/E87iOq+JRaCQDJk3r1NiZ1u2j7vi\n\
+MuCGsdM9dLdI7YxDBpKtBMPR1CBKBgjG+wmG6N2/cuSuDS/jBecWYKMR\n\
+-----END PRIVATE KEY-----\n";

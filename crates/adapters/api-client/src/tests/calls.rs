@@ -109,6 +109,15 @@ async fn nobody_waits_beyond_the_deadline_for_a_server_that_asks_to_wait() {
 }
 
 #[tokio::test]
+async fn a_deadline_within_a_retry_tells_what_the_server_said_last() {
+    let (server, client) = pair().await;
+    server.api().trouble(Matching::any(), Trouble::Fail(busy(Some(0))), 1);
+    server.api().lasting_trouble(Matching::any(), Trouble::Hang);
+    let error = client.call(get("/api/v1/nodes/n").deadline(Duration::from_millis(60))).await.unwrap_err();
+    assert_eq!(error, busy(Some(0)));
+}
+
+#[tokio::test]
 async fn without_a_time_to_wait_nothing_is_sent_again() {
     let (server, client) = pair().await;
     for code in [429, 500, 503] {
