@@ -14,6 +14,7 @@
 
 mod actor;
 mod copy;
+mod dialect;
 mod journal;
 mod lane;
 mod request;

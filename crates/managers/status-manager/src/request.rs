@@ -10,6 +10,7 @@ use ports::api::{ApiError, ApiExt, ApiServer, Lane, Preconditions};
 use serde_json::json;
 
 use crate::copy::ApiCopy;
+use crate::dialect::Dialect;
 use crate::lane::{is_deletable, wanted};
 
 /// A patch that meets another writer is made anew this often before the pod waits its turn.
@@ -25,6 +26,8 @@ pub(crate) struct Job {
     /// The object is the pod itself, no mirror.
     pub(crate) is_api_pod: bool,
     pub(crate) times: Option<KnownTimes>,
+    /// What this server cannot be told.
+    pub(crate) dialect: Dialect,
 }
 
 /// What the API has now.
@@ -95,7 +98,7 @@ async fn say(api: &dyn ApiServer, job: &Job, faults: &FaultHandle) -> Result<Opt
         let times = job.times.clone().unwrap_or_else(|| KnownTimes::learn(&copy.status(), &job.entry.status));
         let wanted = wanted(&job.entry, &copy, job.may_run, Some(&times));
         let (version, held) = (job.entry.version, wanted.held);
-        let Some(patch) = wanted.patch else {
+        let Some(patch) = wanted.patch.and_then(|patch| job.dialect.spoken(patch)) else {
             return Ok(Some(Taken { version, held, copy, times, deleted: false }));
         };
         let body = json!({ "metadata": { "uid": copy.uid }, "status": patch });
@@ -109,6 +112,8 @@ async fn say(api: &dyn ApiServer, job: &Job, faults: &FaultHandle) -> Result<Opt
             }
             Err(error) if error.is_not_found() => return Ok(None),
             Err(error) if error.is_conflict() && attempt < ATTEMPTS => ask = true,
+            // Told without what it does not know.
+            Err(error) if job.dialect.learn(&error) => ask = false,
             // A UID that is not the object's is refused as a change of a field that cannot change (seen of a 1.20 server).
             Err(error) if error.code() == Some(422) => {
                 let live = api.get::<Pod>(namespace, name).await.map(ApiCopy::answered);

@@ -14,6 +14,7 @@ use ports::api::{ApiError, ApiServer};
 use ports::journal::Journal;
 use tokio::time::Instant;
 
+use crate::dialect::Dialect;
 use crate::journal;
 use crate::lane::{Lane, Rows, Trouble, Urgency, is_api_pod};
 use crate::request::{Ending, Job, Taken, sync};
@@ -80,6 +81,7 @@ pub struct StatusSyncer {
     config: SyncerConfig,
     deps: SyncerDeps,
     lanes: BTreeMap<PodUid, Lane>,
+    dialect: Dialect,
     /// The journal was read.
     loaded: bool,
     /// A look is due.
@@ -132,6 +134,7 @@ impl StatusSyncer {
             config,
             deps,
             lanes: BTreeMap::new(),
+            dialect: Dialect::default(),
             loaded: false,
             looking: false,
             calm_until: None,
@@ -224,6 +227,7 @@ impl StatusSyncer {
             may_run: rows.may_run(),
             is_api_pod: is_api_pod(&rows),
             times: lane.times.clone(),
+            dialect: self.dialect.clone(),
         };
         let asked = (job.copy.uid.clone(), job.copy.version);
         let (api, faults, uid) = (self.deps.api.clone(), ctx.faults(), uid.clone());
