@@ -50,7 +50,8 @@ impl HostFs for LinuxFs {
     }
 
     fn write_file(&self, path: &Path, content: &[u8], mode: u32) -> HostResult<()> {
-        let name = path.file_name().and_then(|n| n.to_str()).unwrap_or("file");
+        // Cut, so that a name of full length leaves room for the rest.
+        let name: String = path.file_name().and_then(|n| n.to_str()).unwrap_or("file").chars().take(32).collect();
         let n = NEXT.fetch_add(1, Ordering::Relaxed);
         let temp = path.with_file_name(format!(".{name}.{}.{n}.tmp", std::process::id()));
         let _leftover_of_an_earlier_process = fs::remove_file(&temp);

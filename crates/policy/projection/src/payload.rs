@@ -1,6 +1,7 @@
 //! Files of one volume, from the objects that it names.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use container_config::env::{container_resource, object_field};
 use model::core::{
@@ -64,12 +65,12 @@ fn mode_of(default: Option<i32>) -> Result<u32, String> {
 pub fn payload(volume: &Volume, input: &PayloadInput<'_>) -> Result<Payload, String> {
     if let Some(v) = &volume.config_map {
         let may_lack = v.optional == Some(true);
-        let map = forgive(config_map(input.fetched, &v.name), may_lack).map_err(|e| e.text)?;
+        let map = config_map(input, &v.name, may_lack)?;
         config_map_files(v.items.as_deref(), &map, mode_of(v.default_mode)?, may_lack)
     } else if let Some(v) = &volume.secret {
         let may_lack = v.optional == Some(true);
         let name = v.secret_name.as_deref().unwrap_or_default();
-        let secret = forgive(secret(input.fetched, name), may_lack).map_err(|e| e.text)?;
+        let secret = secret(input, name, may_lack)?;
         secret_files(v.items.as_deref(), &secret, mode_of(v.default_mode)?, may_lack)
     } else if let Some(v) = &volume.downward_api {
         downward_files(v.items.as_deref().unwrap_or_default(), mode_of(v.default_mode)?, input)
@@ -84,22 +85,24 @@ fn not_fetched(kind: &str, name: &str) -> Missing {
     Missing { not_found: false, text: format!("{kind} {name:?} was not fetched") }
 }
 
-fn config_map(fetched: &Fetched, name: &str) -> Result<ConfigMap, Missing> {
-    let found = fetched.config_maps.get(name).ok_or_else(|| not_fetched("configmap", name))?;
-    found.as_ref().map(|m| ConfigMap::clone(m)).map_err(Clone::clone)
-}
-
-fn secret(fetched: &Fetched, name: &str) -> Result<Secret, Missing> {
-    let found = fetched.secrets.get(name).ok_or_else(|| not_fetched("secret", name))?;
-    found.as_ref().map(|s| Secret::clone(s)).map_err(Clone::clone)
-}
-
-/// An optional object that does not exist is an empty one.
-fn forgive<T: Default>(found: Result<T, Missing>, may_lack: bool) -> Result<T, Missing> {
-    match found {
-        Err(e) if e.not_found && may_lack => Ok(T::default()),
-        other => other,
+/// What was fetched of an object; an optional one that does not exist is an empty one.
+fn found<T: Default>(
+    of_kind: &BTreeMap<String, Result<Arc<T>, Missing>>,
+    (kind, name): (&str, &str),
+    may_lack: bool,
+) -> Result<Arc<T>, String> {
+    match of_kind.get(name).cloned().unwrap_or_else(|| Err(not_fetched(kind, name))) {
+        Err(e) if e.not_found && may_lack => Ok(Arc::default()),
+        other => other.map_err(|e| e.text),
     }
+}
+
+fn config_map(input: &PayloadInput<'_>, name: &str, may_lack: bool) -> Result<Arc<ConfigMap>, String> {
+    found(&input.fetched.config_maps, ("configmap", name), may_lack)
+}
+
+fn secret(input: &PayloadInput<'_>, name: &str, may_lack: bool) -> Result<Arc<Secret>, String> {
+    found(&input.fetched.secrets, ("secret", name), may_lack)
 }
 
 /// Files of a ConfigMap: all keys, or those that `items` list.
@@ -198,11 +201,11 @@ fn projected_files(v: &ProjectedVolumeSource, input: &PayloadInput<'_>) -> Resul
 fn source_files(source: &VolumeProjection, mode: u32, input: &PayloadInput<'_>) -> Result<Payload, String> {
     if let Some(s) = &source.secret {
         let may_lack = s.optional == Some(true);
-        let secret = forgive(secret(input.fetched, &s.name), may_lack).map_err(|e| e.text)?;
+        let secret = secret(input, &s.name, may_lack)?;
         secret_files(s.items.as_deref(), &secret, mode, may_lack)
     } else if let Some(s) = &source.config_map {
         let may_lack = s.optional == Some(true);
-        let map = forgive(config_map(input.fetched, &s.name), may_lack).map_err(|e| e.text)?;
+        let map = config_map(input, &s.name, may_lack)?;
         config_map_files(s.items.as_deref(), &map, mode, may_lack)
     } else if let Some(s) = &source.downward_api {
         downward_files(s.items.as_deref().unwrap_or_default(), mode, input)

@@ -36,6 +36,9 @@ fn files_are_replaced_in_one_step_and_leave_nothing_beside_them() {
     assert_eq!(LinuxFs.read_file(&file, 3).unwrap(), b"two");
     assert_eq!(LinuxFs.list_dir(&p).unwrap(), [DirEntry { name: "etc-hosts".into(), is_dir: false }]);
     assert!(LinuxFs.write_file(&p.join("no/dir"), b"x", 0o644).unwrap_err().is_not_found());
+    let long = p.join("n".repeat(255));
+    LinuxFs.write_file(&long, b"x", 0o644).unwrap();
+    assert_eq!(LinuxFs.read_file(&long, 1).unwrap(), b"x");
 }
 
 #[test]
