@@ -105,6 +105,8 @@ pub(crate) struct Inner {
     pub(crate) pools: Arc<Pools>,
     /// Ticks when connections are exchanged: watches move over.
     pub(crate) generation: watch::Sender<u64>,
+    /// Ticks when there is a new identity: who waits after a failure tries again.
+    pub(crate) identities: watch::Sender<u64>,
     shown: Arc<Shown>,
     credentials: Credentials,
     main: Bucket,
@@ -141,6 +143,7 @@ impl ApiClient {
             agent,
             pools: Pools::new(connector),
             generation: watch::Sender::new(0),
+            identities: watch::Sender::new(0),
             credentials: Credentials::new(kubeconfig.auth.clone(), shown.clone()),
             shown,
             main: Bucket::new(settings.main),
@@ -160,6 +163,7 @@ impl ApiClient {
         let identity = Identity::from_pem(certificate_pem, key_pem)?;
         self.inner.shown.set(Some(identity.key));
         self.inner.exchange_connections();
+        self.inner.identities.send_modify(|n| *n += 1);
         Ok(())
     }
 

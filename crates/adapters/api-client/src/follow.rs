@@ -69,6 +69,7 @@ struct Follower {
     /// Slept before the next try.
     pause: Option<Duration>,
     generation: watch::Receiver<u64>,
+    identities: watch::Receiver<u64>,
     ready: VecDeque<Followed>,
 }
 
@@ -81,6 +82,7 @@ pub(crate) fn follow(inner: Arc<Inner>, selection: Selection) -> BoxStream<'stat
         pauses: Pauses::new(&inner.settings.watch),
         pause: None,
         generation: inner.generation.subscribe(),
+        identities: inner.identities.subscribe(),
         place: inner.pools.place(),
         ready: VecDeque::new(),
         inner,
@@ -124,15 +126,17 @@ impl Follower {
         }
     }
 
-    /// Sleeps the pause that is due; new connections or credentials end it.
+    /// Sleeps the pause that is due; a new identity ends it. New connections alone do not: they are made again and again
+    /// while heartbeats fail, and a server that is down must not be stormed by all follows at once.
     async fn rest(&mut self) {
         if let Some(pause) = self.pause.take() {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 // The sender lives in `inner`.
-                _ = self.generation.changed() => {}
+                _ = self.identities.changed() => {}
             }
         }
+        self.identities.borrow_and_update();
         if !matches!(self.phase, Phase::Watching(_)) {
             self.generation.borrow_and_update();
         }

@@ -4,6 +4,7 @@ use fakes::api::{Matching, Trouble};
 use model::core::Pod;
 use ports::api::{ApiError, ApiExt};
 use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{becomes, expect, followed, kubeconfig, pod, pods, settings};
 use crate::kubeconfig::{Kubeconfig, Trust};
@@ -114,6 +115,47 @@ async fn a_new_certificate_is_used_without_dropping_what_is_under_way() {
     assert_eq!(peers.len(), 2, "{}", peers.len());
     assert_ne!(peers[0].certificate, peers[1].certificate);
     assert_eq!(server.api().requests_of("GET", "/api/v1/pods").len(), 1, "the watch moved without a list");
+}
+
+#[tokio::test]
+async fn a_follow_that_waits_after_a_failure_begins_at_once_with_a_new_identity() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let (server, mut kubeconfig) = secure(&authority).await;
+    kubeconfig.identity = Some(identity(&stranger.node("n1")));
+    let mut slow = settings();
+    slow.watch.pause_first = Duration::from_secs(3600);
+    slow.watch.pause_most = Duration::from_secs(3600);
+    let client = ApiClient::new(&kubeconfig, slow).unwrap();
+    let mut follow = followed(&client, pods(), "!").await;
+    let good = authority.node("n1");
+    client.set_identity(good.certificate.as_bytes(), good.key.as_bytes()).unwrap();
+    expect(&mut follow, &["="]).await;
+    drop(server);
+}
+
+#[tokio::test]
+async fn a_proxy_of_the_cluster_is_used() {
+    let authority = Authority::new();
+    let (server, mut kubeconfig) = secure(&authority).await;
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    kubeconfig.proxy = Some(format!("http://{}", listener.local_addr().unwrap()).parse().unwrap());
+    let proxy = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(stream.read_u8().await.unwrap());
+        }
+        let head = String::from_utf8(head).unwrap();
+        let target = head.strip_prefix("CONNECT ").and_then(|h| h.split(' ').next()).unwrap().to_owned();
+        let mut onward = tokio::net::TcpStream::connect(target).await.unwrap();
+        stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+        let _ = tokio::io::copy_bidirectional(&mut stream, &mut onward).await;
+    });
+    let client = ApiClient::new(&kubeconfig, settings()).unwrap();
+    assert!(client.get::<Pod>(Some("default"), "a").await.unwrap_err().is_not_found());
+    assert_eq!(server.peers().len(), 1);
+    drop(client);
+    proxy.await.unwrap();
 }
 
 #[tokio::test]
