@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, Ctx, supervised};
-use async_trait::async_trait;
 use bytes::Bytes;
 use contract::config_sources::{ManifestState, Source, SourcesView};
 use contract::pod_manager::{PodManagerHandle, SetPods};
 use contract::view::Published;
 use model::core::Pod;
 use model::pod;
+use ports::fetch::{Fetch, Fetched};
+use static_pod::MAX_MANIFEST_BYTES;
 
 use crate::handover::{Giver, HandOver, hand_over};
 
@@ -23,25 +24,6 @@ use decode::decode;
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Failures that are told; the rest only in detail.
 const TOLD: u32 = 3;
-
-/// An answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fetched {
-    /// HTTP status code.
-    pub code: u16,
-    /// Body; an implementation stops to read at `static_pod::MAX_MANIFEST_BYTES` + 1.
-    pub body: Bytes,
-}
-
-/// Gets a URL. Certificates are verified; redirects are followed as usual.
-#[async_trait]
-pub trait Fetch: Send + Sync + 'static {
-    /// One GET.
-    ///
-    /// # Errors
-    /// No answer; the text is for people.
-    async fn get(&self, url: &str, headers: &[(String, String)]) -> Result<Fetched, String>;
-}
 
 /// Settings.
 #[derive(Clone, Debug)]
@@ -128,7 +110,8 @@ impl HttpSource {
             (self.config.clone(), self.deps.fetch.clone(), ctx.faults(), self.body.clone());
         let work = async move {
             faults.hit("fetch").await;
-            let answer = tokio::time::timeout(TIMEOUT, fetch.get(&config.url, &config.headers)).await;
+            let answer =
+                tokio::time::timeout(TIMEOUT, fetch.get(&config.url, &config.headers, MAX_MANIFEST_BYTES)).await;
             let body = match answer {
                 Err(_) => return Err(format!("no answer within {TIMEOUT:?}")),
                 Ok(Err(error)) => return Err(error),

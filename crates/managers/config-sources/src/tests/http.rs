@@ -12,7 +12,9 @@ use model::core::Pod;
 use model::pod;
 
 use super::rig::manifest;
-use crate::http::{Config, Deps, Fetch, Fetched, HttpSource};
+use ports::fetch::{Fetch, Fetched};
+
+use crate::http::{Config, Deps, HttpSource};
 
 type Sets = Arc<Mutex<Vec<Vec<Arc<Pod>>>>>;
 
@@ -43,7 +45,7 @@ impl Page {
 
 #[async_trait]
 impl Fetch for Page {
-    async fn get(&self, url: &str, headers: &[(String, String)]) -> Result<Fetched, String> {
+    async fn get(&self, url: &str, headers: &[(String, String)], _: usize) -> Result<Fetched, String> {
         assert_eq!((url, headers.len()), ("http://x/pods", 1));
         let said = self.0.lock().unwrap().clone();
         match said {
