@@ -1,6 +1,7 @@
 //! Puts each manager of this repository into its place: what it is configured with, whom it may ask.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -90,7 +91,10 @@ pub(super) fn probe_manager(seat: &Seat<'_>) {
 }
 
 pub(super) fn pod_manager(seat: &Seat<'_>) {
+    let apparmor = seat.outside.fs.read_file(Path::new("/sys/module/apparmor/parameters/enabled"), 16);
     let facts = pod_admission::NodeFacts {
+        name: seat.settings.node_name.clone(),
+        apparmor: apparmor.is_ok_and(|text| text.starts_with(b"Y")),
         allocatable: seat.machine.allocatable.clone(),
         labels: node_labels(seat.settings),
         unsafe_sysctls: seat.settings.config.allowed_unsafe_sysctls.clone(),
