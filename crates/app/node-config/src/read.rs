@@ -32,8 +32,10 @@ pub(crate) fn read(fields: Map<String, Value>, warnings: Vec<Warning>) -> Result
     let mut findings = Findings { errors: Vec::new(), warnings };
     let mut config = NodeConfig::default();
     rules::across_raw_fields(&fields, &mut findings);
+    let raw = fields.clone();
     let mut r = Reader::new("", fields, &mut findings);
     gates(&mut r, &mut config);
+    rules::unused::check(&raw, &config.feature_gates, r.findings);
     sources(&mut r, &mut config);
     runtime(&mut r, &mut config);
     cgroups(&mut r, &mut config);

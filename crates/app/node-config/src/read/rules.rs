@@ -9,6 +9,8 @@ use crate::error::ConfigError;
 use crate::go_duration;
 use crate::reader::Findings;
 
+pub(super) mod unused;
+
 const NO_EVICTION: &str = "bosun evicts no pod";
 const NO_PORT: &str = "bosun does not listen on the port of the kubelet yet";
 

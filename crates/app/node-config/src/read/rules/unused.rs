@@ -1,0 +1,85 @@
+//! Rules of a kubelet over fields that have no use here yet: what it refuses is refused, so that a file means the same to both.
+
+use serde_json::{Map, Value};
+
+use crate::error::ConfigError;
+use crate::feature_gates::FeatureGates;
+use crate::go_duration;
+use crate::reader::Findings;
+
+/// The minor release before the one that this daemon stands for.
+const PREVIOUS: &str = "1.35";
+
+/// Values of a wrong type are reported elsewhere.
+pub(in crate::read) fn check(fields: &Map<String, Value>, gates: &FeatureGates, findings: &mut Findings) {
+    let word = |name: &str| fields.get(name).and_then(Value::as_str).filter(|w| !w.is_empty());
+    let mut refuse = |name: &str, reason: &str, allowed: &str| {
+        let error = ConfigError::new(name, reason);
+        let error = fields.get(name).map_or(error.clone(), |v| error.value(v));
+        findings.error(if allowed.is_empty() { error } else { error.allowed(allowed) });
+    };
+    if word("memoryReservationPolicy").is_some_and(|w| w == "TieredReservation") && !gates.enabled("MemoryQoS") {
+        refuse("memoryReservationPolicy", "needs the feature gate MemoryQoS, which is off by default", "None");
+    }
+    let reserves = fields.get("qosReserved").and_then(Value::as_object).is_some_and(|m| !m.is_empty());
+    if reserves && !gates.enabled("QOSReserved") {
+        refuse("qosReserved", "needs the feature gate QOSReserved, which is off by default", "");
+    }
+    let query = fields.get("enableSystemLogQuery") == Some(&Value::Bool(true));
+    if query && fields.get("enableSystemLogHandler") == Some(&Value::Bool(false)) {
+        refuse("enableSystemLogQuery", "needs enableSystemLogHandler to be true", "false");
+    }
+    if word("showHiddenMetricsForVersion").is_some_and(|w| w != PREVIOUS) {
+        refuse("showHiddenMetricsForVersion", "is not the release before this one", PREVIOUS);
+    }
+    for name in ["shutdownGracePeriod", "shutdownGracePeriodCriticalPods"] {
+        let Some(period) = word(name).and_then(|w| go_duration::parse(w).ok()) else { continue };
+        if !period.is_zero() && period.as_secs() < 1 {
+            refuse(name, "is too short", "0, or 1s and more");
+        }
+        if !period.is_zero() && !gates.enabled("GracefulNodeShutdown") {
+            refuse(name, "needs the feature gate GracefulNodeShutdown, which is switched off", "0s");
+        }
+    }
+    reserved_memory(fields, findings);
+    endpoint(fields, findings);
+}
+
+/// Only memory and huge pages, each once per NUMA node, more than 0.
+fn reserved_memory(fields: &Map<String, Value>, findings: &mut Findings) {
+    let mut seen = std::collections::BTreeSet::new();
+    let entries = fields.get("reservedMemory").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    for (i, entry) in entries.iter().enumerate() {
+        let at = format!("reservedMemory[{i}]");
+        let node = entry.get("numaNode").and_then(Value::as_i64).unwrap_or(0);
+        let limits = entry.get("limits").and_then(Value::as_object);
+        if node < 0 || limits.is_none_or(Map::is_empty) {
+            let error = ConfigError::new(&at, "must name a NUMA node and limits").value(entry);
+            findings.error(error.allowed("{numaNode: 0, limits: {memory: 1Gi}}"));
+            continue;
+        }
+        for (name, value) in limits.into_iter().flatten() {
+            let at = format!("{at}.limits.{name}");
+            if name != "memory" && !name.starts_with("hugepages-") {
+                findings.error(ConfigError::new(at, "is no memory").allowed("memory, hugepages-<size>"));
+            } else if !seen.insert((node, name.clone())) {
+                findings.error(ConfigError::new(at, "is listed twice for one NUMA node").value(value));
+            } else if let Some(amount) = findings.quantity(&at, value)
+                && (amount.is_zero() || amount.is_negative())
+            {
+                findings.error(ConfigError::new(at, "must be more than 0").value(value));
+            }
+        }
+    }
+}
+
+/// gRPC knows these forms only.
+fn endpoint(fields: &Map<String, Value>, findings: &mut Findings) {
+    let Some(text) = fields.get("tracing").and_then(|t| t.get("endpoint")).and_then(Value::as_str) else { return };
+    let scheme = text.split_once(':').map(|(scheme, rest)| (scheme, rest.starts_with("//")));
+    let known = ["dns", "unix", "unix-abstract"];
+    if scheme.is_some_and(|(scheme, slashes)| slashes && !known.contains(&scheme)) {
+        let error = ConfigError::new("tracing.endpoint", "has a scheme that gRPC does not know");
+        findings.error(error.value(&Value::from(text)).allowed("host:port, dns:, unix:, unix-abstract:"));
+    }
+}
