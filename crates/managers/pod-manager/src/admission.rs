@@ -141,9 +141,22 @@ impl PodManager {
             .map(|(uid, _)| uid.clone())
             .collect();
         for uid in free {
-            self.held_back.remove(&uid);
+            let held = self.held_back.remove(&uid);
+            self.tell_of_late(held.as_ref());
             if let Some(pod) = self.pod(&uid).cloned() {
                 self.begin(&pod, ctx);
+            }
+        }
+    }
+
+    /// Victims that are still there when their time is up.
+    fn tell_of_late(&self, held: Option<&HeldBack>) {
+        let Some(HeldBack::Preempts { victims, .. }) = held else { return };
+        for victim in victims {
+            let late = self.deps.workers.get(victim).is_some_and(|w| w.phase < WorkerPhase::Terminated);
+            if let Some(pod) = self.pod(victim).filter(|_| late) {
+                let text = "Container runtime did not kill the pod within specified grace period.";
+                self.emit(pod, EventType::Warning, "ExceededGracePeriod", text.to_owned());
             }
         }
     }

@@ -14,6 +14,8 @@ use crate::job::{BOOKING, Job};
 
 /// ObjectStore answers within a second, or says why not.
 const FETCH: Duration = Duration::from_secs(30);
+/// A static pod takes the services that are known, and waits for none: it may be what serves them.
+const GLANCE: Duration = Duration::from_millis(50);
 
 impl Job {
     /// ObjectStore follows what the pod names from before it is asked. PodManager has said so already; a word may get lost.
@@ -57,9 +59,11 @@ impl Job {
     /// Services that the environment may name; `None`: not read yet.
     pub(crate) async fn services(&self) -> Option<Vec<Service>> {
         let ask = FetchServices { namespace: model::pod::namespace(&self.pod).to_owned() };
-        match self.ask(&self.deps.objects.services, ask, FETCH).await {
-            Ok(Ok(services)) => Some(services.iter().map(|s| (**s).clone()).collect()),
-            Ok(Err(_)) | Err(_) => None,
+        let answer = self.ask(&self.deps.objects.services, ask, FETCH);
+        let wait = if model::pod::is_static(&self.pod) { GLANCE } else { FETCH };
+        match tokio::time::timeout(wait, answer).await {
+            Ok(Ok(Ok(services))) => Some(services.iter().map(|s| (**s).clone()).collect()),
+            Ok(Ok(Err(_)) | Err(_)) | Err(_) => None,
         }
     }
 

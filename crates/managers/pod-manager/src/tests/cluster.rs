@@ -132,6 +132,8 @@ fn a_victim_that_does_not_go_delays_the_critical_pod_for_a_while_only() {
         assert_eq!(bench.phase("big"), None);
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert_eq!(bench.phase("big"), Some(WorkerPhase::Syncing));
+        let text = "event ExceededGracePeriod Container runtime did not kill the pod within specified grace period.";
+        assert!(bench.heard().contains(&text.to_owned()));
     });
 }
 

@@ -180,3 +180,30 @@ fn a_rebuilt_manager_still_knows_the_mirrors() {
         assert!(bench.pods.view.get(&"h1".into()).unwrap().mirror.is_some());
     });
 }
+
+#[test]
+fn a_manager_that_dies_over_a_mirror_makes_it_in_its_next_life() {
+    for rule in
+        ["pod-manager: panic@before mirror#1", "pod-manager: kill@before mirror#1", "pod-manager: panic@merged#2"]
+    {
+        run(9, move |kernel| async move {
+            kernel.faults().add_text(rule).unwrap();
+            kernel.faults().enable();
+            let bench = Bench::start(&kernel, setup());
+            bench.know_node(&[]);
+            let pods = [static_pod("h1", "web-n1")];
+            // Sources say their sets again now and then.
+            for _ in 0..3 {
+                for (source, pods) in [(Source::Api, bench.api.read_all::<Pod>(None)), (Source::File, pods.to_vec())] {
+                    let pods = pods.into_iter().map(Arc::new).collect();
+                    let _lost_with_the_manager = bench.pods.set_pods.ask(SetPods { source, pods }, ASK).await;
+                    tokio::time::sleep(Duration::from_millis(100)).await;
+                }
+            }
+            assert!(mirror(&bench, "web-n1").is_some(), "{rule}");
+            assert!(bench.pods.view.get(&"h1".into()).unwrap().mirror.is_some(), "{rule}");
+            assert_eq!(bench.api.requests_of("POST", "pods").len(), 1, "{rule}");
+            assert_eq!(kernel.faults().log().len(), 1, "{rule}");
+        });
+    }
+}
