@@ -15,7 +15,7 @@ use crate::normal::Dirs;
 use crate::recorder::Recorder;
 use crate::recording::{Call, Case, NODE, case, golden_node, names};
 use crate::report::Outcome;
-use crate::server::NEEDS;
+use crate::server::{NEEDS, NO_MIRROR};
 
 /// Namespace of all cases.
 const NAMESPACE: &str = "gold";
@@ -78,6 +78,7 @@ impl GoldenBed {
             "maxPods": 300,
             "registryPullQPS": 0,
             "eventRecordQPS": 0,
+            "evictionHard": {"imagefs.available": "1%", "memory.available": "100Mi", "nodefs.available": "1%"},
         });
         let node = ClusterNode::start(NodeOptions {
             bed: Options { parent: parent.clone(), say, ..Options::default() },
@@ -154,11 +155,15 @@ impl GoldenBed {
             let why = format!("{what} came with API servers of 1.{since}");
             return Outcome { skipped: Some(why), ..none };
         }
+        let mut recorded = Life::from(&case);
+        if NO_MIRROR.iter().any(|(c, since)| *c == name && self.minor() < *since) {
+            recorded.mirror = None;
+        }
         let seen = if case.is_static() { self.live_from_folder(&case) } else { self.live_from_api(&case) };
         match seen {
             Ok(seen) => Outcome {
                 compared: (seen.calls.len(), seen.history.len(), seen.events.len()),
-                differences: differences(&Life::from(&case), &seen, self.minor()),
+                differences: differences(&recorded, &seen, self.minor()),
                 ..none
             },
             Err(error) => Outcome { differences: vec![format!("it did not run: {error:#}")], ..none },
@@ -204,6 +209,13 @@ impl GoldenBed {
         let mirror = self.node.cluster.admin().get(&format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}")).ok();
         let events = self.events_of(&name);
         self.node.bosun.take(&file)?;
+        // Its mirror may never have been there.
+        let gone = || match self.node.bosun.pod(own) {
+            Ok(None) => Ok(()),
+            Ok(Some(_)) => Err("it is still there".to_owned()),
+            Err(error) => Err(error.to_string()),
+        };
+        testbed::wait_until(&format!("{name} to be gone"), GONE, gone)?;
         self.wait_gone(&name);
         pass(AFTERWARDS);
         let calls = self.calls_of(&name);
@@ -258,15 +270,18 @@ impl GoldenBed {
         out
     }
 
-    /// Lines of the daemon's log, to look for causes.
-    pub fn log(&self) -> String {
-        self.node.bosun.log()
+    /// Where the daemon's log is, to look for causes.
+    pub fn log_path(&self) -> PathBuf {
+        self.node.bosun.log_path()
     }
 }
 
 impl Drop for GoldenBed {
     fn drop(&mut self) {
-        let _ = std::fs::remove_file(self.parent.join("cri.sock"));
+        // What remains in it is the bed's, which removes itself afterwards.
+        for file in ["cri.sock", "resolv.conf"] {
+            let _ = std::fs::remove_file(self.parent.join(file));
+        }
     }
 }
 

@@ -243,6 +243,7 @@ fn mirror_differences(want: &Life, got: &Life, minor: u32) -> Vec<String> {
         let status = status_of(&object["status"], &names, minor);
         let mut object = object.clone();
         object["status"] = status;
+        server::strip_annotations(&mut object["metadata"]["annotations"], minor);
         let keep = ["annotations", "labels", "name", "namespace", "ownerReferences"];
         if let Some(metadata) = object["metadata"].as_object_mut() {
             metadata.retain(|key, _| keep.contains(&key.as_str()));

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, bail};
@@ -24,6 +24,9 @@ struct Args {
     /// How many cases run at a time.
     #[arg(long, default_value_t = 4)]
     jobs: usize,
+    /// Copies the daemon's log here at the end.
+    #[arg(long, value_name = "FILE")]
+    log: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -64,6 +67,9 @@ fn run(args: &Args) -> anyhow::Result<bool> {
     }
     outcomes.extend(bed.run(cases, args.jobs, say));
     say(&format!("an API server of 1.{} cannot hold, so left out: {}", bed.minor(), left_out(bed.minor()).join(", ")));
+    if let Some(path) = &args.log {
+        std::fs::copy(bed.log_path(), path).with_context(|| path.display().to_string())?;
+    }
     let report = Report { outcomes, rows, complete };
     match args.output {
         Output::Table => println!("{}", report.table()),

@@ -91,12 +91,16 @@ async fn serve(stream: UnixStream, target: PathBuf, calls: Calls) {
     let _ = server.serve_connection(TokioIo::new(stream), service).await;
 }
 
-fn failure(error: &dyn std::fmt::Display) -> Response<Body> {
+/// gRPC codes.
+const DEADLINE_EXCEEDED: &str = "4";
+const UNAVAILABLE: &str = "14";
+
+fn failure(code: &'static str, error: &dyn std::fmt::Display) -> Response<Body> {
     let empty = Full::new(Bytes::new()).map_err(|never| match never {}).boxed();
     let mut answer = Response::new(empty);
     let headers = answer.headers_mut();
     headers.insert("content-type", hyper::header::HeaderValue::from_static("application/grpc"));
-    headers.insert("grpc-status", hyper::header::HeaderValue::from_static("14"));
+    headers.insert("grpc-status", hyper::header::HeaderValue::from_static(code));
     if let Ok(text) = hyper::header::HeaderValue::from_str(&error.to_string().replace('\n', " ")) {
         headers.insert("grpc-message", text);
     }
@@ -110,12 +114,12 @@ async fn pass(request: Request<Incoming>, mut sender: SendRequest<Body>, calls: 
         let (head, body) = request.into_parts();
         return match sender.send_request(Request::from_parts(head, body.boxed())).await {
             Ok(answer) => answer.map(BodyExt::boxed),
-            Err(error) => failure(&error),
+            Err(error) => failure(UNAVAILABLE, &error),
         };
     };
     match record(rpc, request, sender, calls).await {
         Ok(answer) => answer,
-        Err(error) => failure(&error),
+        Err(error) => failure(UNAVAILABLE, &error),
     }
 }
 
@@ -127,6 +131,17 @@ fn now() -> f64 {
 /// The message behind the five bytes that say how long it is.
 fn message(body: &Bytes) -> &[u8] {
     body.get(5..).unwrap_or_default()
+}
+
+/// The runtime of the recordings refused commands without a time limit (lifecycle hooks) at once; so does this one.
+fn has_time_limit(calls: &Calls, place: usize) -> bool {
+    let mut calls = calls.lock().unwrap_or_else(PoisonError::into_inner);
+    let call = &mut calls[place];
+    let limited = call.request["timeout"].as_str().is_some_and(|t| t != "0");
+    if !limited {
+        call.end = now();
+    }
+    limited
 }
 
 async fn record(
@@ -150,6 +165,9 @@ async fn record(
         calls.push(call);
         calls.len() - 1
     };
+    if rpc == "ExecSync" && !has_time_limit(&calls, place) {
+        return Ok(failure(DEADLINE_EXCEEDED, &"Deadline Exceeded"));
+    }
     let whole = Full::new(bytes).map_err(|never| match never {}).boxed();
     let answer = sender.send_request(Request::from_parts(head, whole)).await?;
     let (head, body) = answer.into_parts();

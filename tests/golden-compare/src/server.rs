@@ -18,6 +18,20 @@ const POD_STATUS: &[(&str, u32)] = &[
 const NODE_STATUS: &[(&str, u32)] =
     &[("runtimeHandlers", 30), ("features", 31), ("swap", 34), ("declaredFeatures", 35)];
 
+/// Annotations of pods that a server adds by itself up to this minor version, by their beginning.
+const OWN_ANNOTATIONS: &[(&str, u32)] =
+    &[("seccomp.security.alpha.kubernetes.io/", 26), ("container.seccomp.security.alpha.kubernetes.io/", 26)];
+
+/// Cases whose mirror pod needs a field that came with this minor version: an older server refuses it.
+pub const NO_MIRROR: &[(&str, u32)] = &[("static-sidecar", 28)];
+
+/// Leaves out annotations that a server of this version adds.
+pub fn strip_annotations(annotations: &mut Value, minor: u32) {
+    if let Some(map) = annotations.as_object_mut() {
+        map.retain(|key, _| !OWN_ANNOTATIONS.iter().any(|(begin, until)| minor <= *until && key.starts_with(begin)));
+    }
+}
+
 /// Cases whose manifest needs a field that came with this minor version.
 pub const NEEDS: &[(&str, u32, &str)] = &[("sidecar", 28, "restartPolicy of init containers")];
 
