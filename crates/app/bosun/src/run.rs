@@ -100,6 +100,15 @@ fn check_host(settings: &Settings, cgroups: &dyn CgroupFs, info: &dyn HostInfo) 
             "this host runs cgroup v1 and failCgroupV1 is true (the default): set failCgroupV1: false to run all the same"
         );
     }
+    if cgroups.version() == CgroupVersion::V1 {
+        // A kubelet refuses both too: v1 has neither per-container swap nor a kill of single processes to switch off.
+        if config.swap_behavior == node_config::SwapBehavior::LimitedSwap {
+            bail!("memorySwap.swapBehavior: LimitedSwap needs cgroup v2, this host runs v1 (allowed: NoSwap)");
+        }
+        if config.single_process_oom_kill == Some(false) {
+            bail!("singleProcessOOMKill: false needs cgroup v2, this host runs v1 (allowed: true, or leave it out)");
+        }
+    }
     if config.fail_swap_on && info.swap_total_bytes()? > 0 {
         bail!("swap is on and failSwapOn is true (the default): turn swap off (swapoff -a) or set failSwapOn: false");
     }
