@@ -25,6 +25,8 @@ use store::{Loaded, Stored};
 const CHUNK: usize = 256;
 /// The set is said again this often: PodManager may have lost it.
 const SAY_AGAIN: Duration = Duration::from_secs(20);
+/// Writes to the store that go on at once: the journal makes one commit of those that come together.
+const WRITERS: usize = 4;
 /// Pause before a lost stream is opened anew, and before a write to the store that failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -245,11 +247,14 @@ impl ApiSource {
         let (journal, faults) = (self.deps.journal.clone(), ctx.faults());
         let work = async move {
             faults.hit("store").await;
-            tokio::task::spawn_blocking(move || store::write(&*journal, changes)).await
+            let shares = changes.chunks(changes.len().div_ceil(WRITERS)).map(|share| {
+                let (journal, share) = (journal.clone(), share.to_vec());
+                tokio::task::spawn_blocking(move || store::write(&*journal, share))
+            });
+            futures::future::join_all(shares).await.into_iter().flatten().flatten().collect::<Vec<_>>()
         };
         ctx.run(work, |act: &mut Self, failed, ctx| {
             act.writing = false;
-            let failed = failed.unwrap_or_default();
             if let Some((uid, error)) = failed.first() {
                 tracing::warn!(%uid, %error, count = failed.len(), "pods are not stored; trying again");
                 failed.iter().for_each(|(uid, _)| act.stored.forget(uid));

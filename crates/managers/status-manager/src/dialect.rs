@@ -30,7 +30,10 @@ impl Dialect {
         let Some(field) = refused_field(&error.to_string()).map(str::to_owned) else { return false };
         let new = self.unknown.lock().unwrap_or_else(PoisonError::into_inner).insert(field.clone());
         if new {
-            tracing::warn!(field, "this API server does not know a field of the pod status; it is left out from now on");
+            tracing::warn!(
+                field,
+                "this API server does not know a field of the pod status; it is left out from now on"
+            );
         }
         new
     }

@@ -22,6 +22,8 @@ const RETRY_MAX: Duration = Duration::from_secs(10);
 /// A refusal that no waiting will mend is still tried again, in case somebody mends it.
 const REFUSED_RETRY_MAX: Duration = Duration::from_secs(120);
 
+/// An object that is still there then is told to go again: finalizers have kept it, or the server was set back.
+const DELETE_AGAIN: Duration = Duration::from_secs(300);
 /// A worker that has just told the end of its pod says in the next moment that nothing runs any more: the end is then told
 /// whole, and not first without its phase.
 const END_TO_COME: Duration = Duration::from_millis(250);
@@ -105,8 +107,8 @@ pub(crate) struct Lane {
     pub(crate) times: Option<KnownTimes>,
     /// The object is gone from the API; the copy that the board showed then.
     pub(crate) gone: Option<(String, Option<u64>)>,
-    /// UID of the object that was deleted: nothing of it is said any more, finalizers or not.
-    pub(crate) deleted: Option<String>,
+    /// When the object was told to go: for a while nothing of it is said any more, finalizers or not.
+    pub(crate) deleted: Option<Instant>,
 }
 
 impl Lane {
@@ -154,6 +156,7 @@ impl Lane {
         self.settle(rows, now);
         let copy = self.newest(rows)?;
         self.meet(&copy);
+        self.deleted.take_if(|at| now.duration_since(*at) >= DELETE_AGAIN);
         if self.is_over(&copy) {
             return None;
         }
@@ -192,7 +195,7 @@ impl Lane {
     /// Whether there is nobody left in the API to tell.
     pub(crate) fn is_over(&self, copy: &ApiCopy) -> bool {
         let gone = self.gone.as_ref().is_some_and(|(uid, version)| *uid == copy.uid && *version == copy.version);
-        gone || self.deleted.as_ref() == Some(&copy.uid)
+        gone || self.deleted.is_some()
     }
 
     /// Whether the API has all of this version.

@@ -66,14 +66,23 @@ pub(crate) async fn sync(api: &dyn ApiServer, job: Job, faults: &FaultHandle) ->
     let when = Preconditions { uid: Some(taken.copy.uid.clone()), grace_s: Some(0) };
     let deleted = api.delete::<Pod>(Some(&job.entry.namespace), &job.entry.name, when).await;
     faults.hit("after delete").await;
-    match deleted {
-        Ok(()) => {}
+    if let Err(error) = deleted {
         // Gone already, or another pod has the name by now.
-        Err(error) if error.is_not_found() || error.is_conflict() => {}
-        Err(error) => return Ending::Failed(error, Some(taken)),
+        let over = error.is_not_found() || (error.is_conflict() && is_another(api, &job, &taken.copy).await);
+        if !over {
+            return Ending::Failed(error, Some(taken));
+        }
     }
     taken.deleted = true;
     Ending::Taken(taken)
+}
+
+/// Whether the object of this name is not the one that was known.
+async fn is_another(api: &dyn ApiServer, job: &Job, known: &ApiCopy) -> bool {
+    match api.get::<Pod>(Some(&job.entry.namespace), &job.entry.name).await {
+        Ok(pod) => pod.metadata.uid.as_ref() != Some(&known.uid),
+        Err(error) => error.is_not_found(),
+    }
 }
 
 /// `None`: there is no such object.
@@ -116,12 +125,7 @@ async fn say(api: &dyn ApiServer, job: &Job, faults: &FaultHandle) -> Result<Opt
             Err(error) if job.dialect.learn(&error) => ask = false,
             // A UID that is not the object's is refused as a change of a field that cannot change (seen of a 1.20 server).
             Err(error) if error.code() == Some(422) => {
-                let live = api.get::<Pod>(namespace, name).await.map(ApiCopy::answered);
-                let another = match &live {
-                    Ok(live) => live.uid != copy.uid,
-                    Err(error) => error.is_not_found(),
-                };
-                return if another { Ok(None) } else { Err(error) };
+                return if is_another(api, job, &copy).await { Ok(None) } else { Err(error) };
             }
             Err(error) => return Err(error),
         }

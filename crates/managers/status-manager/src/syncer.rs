@@ -364,7 +364,7 @@ fn take(lane: &mut Lane, taken: Taken, now: Instant) {
     lane.times = Some(taken.times);
     lane.gone = None;
     if taken.deleted {
-        lane.deleted = Some(taken.copy.uid.clone());
+        lane.deleted = Some(now);
     }
     lane.answer = Some((taken.copy, now));
 }

@@ -15,7 +15,16 @@ const TABLE: &str = "api-pods/";
 /// What is written down of each pod, as far as this life of the daemon knows.
 #[derive(Debug, Default)]
 pub(crate) struct Stored {
-    digests: BTreeMap<PodUid, u64>,
+    lines: BTreeMap<PodUid, Line>,
+}
+
+/// What is known of one line.
+#[derive(Debug, Default)]
+struct Line {
+    /// Of what is written there; 0: anything.
+    digest: u64,
+    /// The pod that was looked at last: the same one needs no second look.
+    pod: Option<Arc<Pod>>,
 }
 
 /// A change of the store; `None` removes the pod.
@@ -24,26 +33,33 @@ pub(crate) type Change = (PodUid, Option<Vec<u8>>);
 impl Stored {
     /// Knows what was read.
     pub(crate) fn of(pods: &[Arc<Pod>]) -> Self {
-        Self { digests: pods.iter().map(|p| (pod::uid(p), digest(p))).collect() }
+        let line = |p: &Arc<Pod>| (pod::uid(p), Line { digest: digest(p), pod: Some(p.clone()) });
+        Self { lines: pods.iter().map(line).collect() }
     }
 
     /// Also lines that could not be read: they go with the next set that does not have their pod.
     pub(crate) fn note_unreadable(&mut self, uids: Vec<PodUid>) {
-        self.digests.extend(uids.into_iter().map(|uid| (uid, 0)));
+        self.lines.extend(uids.into_iter().map(|uid| (uid, Line::default())));
     }
 
     /// What must be written so that the store holds these pods. Mirrors are left out: their static pods have manifests.
     pub(crate) fn changes<'a>(&mut self, pods: impl Iterator<Item = &'a Arc<Pod>>) -> Vec<Change> {
-        let mut before = std::mem::take(&mut self.digests);
+        let mut before = std::mem::take(&mut self.lines);
         let mut changes = Vec::new();
         for pod in pods.filter(|p| !pod::is_mirror(p)) {
-            let (uid, digest) = (pod::uid(pod), digest(pod));
-            if before.remove(&uid) != Some(digest)
+            let uid = pod::uid(pod);
+            let old = before.remove(&uid).unwrap_or_default();
+            if old.pod.as_ref().is_some_and(|known| Arc::ptr_eq(known, pod)) {
+                self.lines.insert(uid, old);
+                continue;
+            }
+            let digest = digest(pod);
+            if old.digest != digest
                 && let Ok(bytes) = serde_json::to_vec(&**pod)
             {
                 changes.push((uid.clone(), Some(bytes)));
             }
-            self.digests.insert(uid, digest);
+            self.lines.insert(uid, Line { digest, pod: Some(pod.clone()) });
         }
         changes.extend(before.into_keys().map(|uid| (uid, None)));
         changes
@@ -51,7 +67,7 @@ impl Stored {
 
     /// A write failed: the next set tries again.
     pub(crate) fn forget(&mut self, uid: &PodUid) {
-        self.digests.insert(uid.clone(), 0);
+        self.lines.insert(uid.clone(), Line::default());
     }
 }
 

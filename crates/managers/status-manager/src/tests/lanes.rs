@@ -146,7 +146,7 @@ fn due_rows() {
         ),
         (
             "deleted",
-            Lane { deleted: Some("u".into()), ..Lane::default() },
+            Lane { deleted: Some(now), ..Lane::default() },
             "Ready",
             "Running",
             WorkerPhase::Syncing,

@@ -124,8 +124,27 @@ fn edge_81_finalizers_keep_the_object_and_cost_one_delete() {
         rig.api.user_deletes::<Pod>(Some("ns"), "a", None).unwrap();
         rig.work().await;
         rig.terminate(&a).await;
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        tokio::time::sleep(Duration::from_secs(290)).await;
         assert_eq!(rig.requests(), ["PATCH a", "DELETE a"]);
+        // A server that was set back would need it again.
+        tokio::time::sleep(Duration::from_secs(20)).await;
+        assert_eq!(rig.requests(), ["PATCH a", "DELETE a", "DELETE a"]);
+    });
+}
+
+#[test]
+fn a_delete_that_met_a_conflict_over_the_same_pod_is_tried_again() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        let a = rig.create("a").await;
+        rig.worker(&a, WorkerPhase::Terminated);
+        rig.api.user_deletes::<Pod>(Some("ns"), "a", None).unwrap();
+        rig.work().await;
+        rig.api.fail("DELETE", "", 1, ApiError::status(409, "Conflict", "the object has been modified"));
+        rig.terminate(&a).await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(rig.requests(), ["PATCH a", "DELETE a", "GET a", "DELETE a"]);
+        assert!(rig.stored("a").is_none());
     });
 }
 
