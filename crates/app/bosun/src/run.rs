@@ -74,7 +74,8 @@ fn settings(flags: &Flags, config: NodeConfig) -> Result<Settings> {
         bail!("the host has no name; give one with --hostname-override");
     }
     let given: Vec<_> = flags.node_ips.iter().copied().filter(|ip| !ip.is_unspecified()).collect();
-    let node_ips = if given.is_empty() { address::of_this_host() } else { given };
+    let v6_first = flags.node_ips.iter().any(|ip| ip.is_ipv6() && ip.is_unspecified());
+    let node_ips = if given.is_empty() { address::of_this_host(v6_first) } else { given };
     let cgroup_driver = match config.cgroup_driver {
         node_config::CgroupDriver::Systemd => cgroup_values::CgroupDriver::Systemd,
         node_config::CgroupDriver::Cgroupfs => cgroup_values::CgroupDriver::Cgroupfs,
