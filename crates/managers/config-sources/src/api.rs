@@ -157,7 +157,7 @@ impl ApiSource {
         });
     }
 
-    // LIFE-OF-A-POD 1/12: the API server's pods of this node, all of them in one set.
+    /// Takes the API server's word on the pods of this node in, and gives all of them as one set.
     fn take(&mut self, steps: Vec<Followed>, ctx: &mut Ctx<Self>) {
         ctx.fault_point("steps");
         let mut view = (*self.deps.view.get()).clone();

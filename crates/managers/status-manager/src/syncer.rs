@@ -239,9 +239,11 @@ impl StatusSyncer {
         ctx.fault_point("concluded");
         let now = ctx.clock().now();
         let chance = ctx.rng().f64();
+        // One line for an outage, not one per pod.
+        let news = self.lanes.values().all(|lane| lane.trouble.is_none());
         let Some(lane) = self.lanes.get_mut(uid) else { return };
         lane.flight = None;
-        let mut through = true;
+        let through = !matches!(ending, Ending::Failed(..));
         match ending {
             Ending::Taken(taken) => {
                 tracing::debug!(%uid, version = taken.version, held = taken.held, deleted = taken.deleted, "status is in the API");
@@ -257,8 +259,7 @@ impl StatusSyncer {
             }
             Ending::Failed(error, taken) => {
                 let trouble = trouble_of(&error);
-                through = trouble != Trouble::Connection;
-                if lane.tries == 0 {
+                if lane.tries == 0 && (news || trouble == Trouble::Refused) {
                     tracing::warn!(%uid, error = %error, "the API server did not take the status; trying again");
                 } else {
                     tracing::debug!(%uid, error = %error, tries = lane.tries, "the API server did not take the status");
