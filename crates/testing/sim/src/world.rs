@@ -37,7 +37,7 @@ pub struct World {
     /// Mounts.
     pub mounter: Arc<FakeMounter>,
     /// What the Node object says of the machine.
-    pub machine: Arc<FakeMachine>,
+    pub host: Arc<FakeMachine>,
     /// The network that probes and hooks see.
     pub net: Arc<FakeNet>,
     /// Watch of the manifest folder.
@@ -99,7 +99,7 @@ impl World {
             journal: Arc::default(),
             cgroups: Arc::default(),
             mounter: Arc::default(),
-            machine: Arc::default(),
+            host: Arc::default(),
             net: Arc::default(),
             watch: Arc::default(),
             settings,
@@ -121,7 +121,7 @@ impl World {
             runtime: client.clone(),
             images: client,
             fs: Arc::new(LinuxFs),
-            host: self.machine.clone(),
+            host: self.host.clone(),
             mounter: self.mounter.clone(),
             cgroups: self.cgroups.clone(),
             journal: self.journal.clone(),
