@@ -55,7 +55,7 @@ pub const EDGES: &[Edges] = &[
     Edges { actor: "CertificateManager", asks: &[], reads: &["NodeManager"] },
     Edges { actor: "ObjectStore", asks: &[], reads: &[] },
     Edges { actor: "RuntimeClient", asks: &[], reads: &[] },
-    Edges { actor: "EventRecorder", asks: &[], reads: &[] },
+    Edges { actor: "EventRecorder", asks: &[], reads: &["PodManager"] },
     Edges {
         actor: "Server",
         asks: &["PodManager"],
