@@ -205,10 +205,7 @@ async fn serve(
     check_host(&settings, &cgroups, &*info)?;
     let kernel = kernel();
     let checks = checks(&kernel);
-    if let Some(port) = settings.config.healthz_port {
-        let address = (settings.config.healthz_bind_address, port).into();
-        tokio::spawn(server::healthz::serve(address, checks.clone()));
-    }
+    show_health(&settings.config, &checks);
     make_dirs(&settings)?;
     let journal = RedbJournal::open(&settings.root_dir.join("bosun/journal.redb"))?;
     let client = connect(&settings.config)?;
@@ -219,15 +216,7 @@ async fn serve(
             return Ok(ExitCode::SUCCESS);
         }
     };
-    match words.cgroup_driver {
-        Some(cri_client::CgroupDriver::Systemd) => settings.cgroup_driver = cgroup_values::CgroupDriver::Systemd,
-        Some(cri_client::CgroupDriver::Cgroupfs) => settings.cgroup_driver = cgroup_values::CgroupDriver::Cgroupfs,
-        None => {}
-    }
-    let cgroups: Arc<dyn CgroupFs> = match settings.cgroup_driver {
-        cgroup_values::CgroupDriver::Systemd => Arc::new(SystemdCgroups::new(cgroups)),
-        cgroup_values::CgroupDriver::Cgroupfs => Arc::new(cgroups),
-    };
+    let cgroups = with_driver(cgroups, words.cgroup_driver, &mut settings);
     let machine = Machine::read(&settings, &*info, &*cgroups, &*fs)?;
     let socket = settings.flags.socket.clone();
     let listener = server::local::bind(&socket).with_context(|| format!("{}", socket.display()))?;
@@ -262,23 +251,7 @@ async fn serve(
     let views = node.views(settings.faults);
     let server = tokio::spawn(server::local::serve(listener, views, async { drop(stopped.await) }));
     systemd::ready(checks, watchdog);
-    let certificates = node.handles.certificates.clone();
-    let spent = async {
-        match link {
-            Some(link) => link.keep_credentials(certificates).await,
-            None => std::future::pending().await,
-        }
-    };
-    let code = tokio::select! {
-        why = signals.next() => {
-            tracing::info!(signal = why, "stopping; pods go on running");
-            ExitCode::SUCCESS
-        }
-        (why, code) = spent => {
-            tracing::error!(why, "stopping, to be started anew; pods go on running");
-            code
-        }
-    };
+    let code = until_the_end(&node, link, &mut signals).await;
     signals.stopping();
     node.stop().await;
     drop(stop);
@@ -287,4 +260,49 @@ async fn serve(
     }
     let _gone = std::fs::remove_file(&socket);
     Ok(code)
+}
+
+fn show_health(config: &NodeConfig, checks: &Checks) {
+    if let Some(port) = config.healthz_port {
+        let address = (config.healthz_bind_address, port).into();
+        tokio::spawn(server::healthz::serve(address, checks.clone()));
+    }
+}
+
+/// The runtime's own driver wins over the configured one.
+fn with_driver(
+    cgroups: LinuxCgroups,
+    of_runtime: Option<cri_client::CgroupDriver>,
+    settings: &mut Settings,
+) -> Arc<dyn CgroupFs> {
+    match of_runtime {
+        Some(cri_client::CgroupDriver::Systemd) => settings.cgroup_driver = cgroup_values::CgroupDriver::Systemd,
+        Some(cri_client::CgroupDriver::Cgroupfs) => settings.cgroup_driver = cgroup_values::CgroupDriver::Cgroupfs,
+        None => {}
+    }
+    match settings.cgroup_driver {
+        cgroup_values::CgroupDriver::Systemd => Arc::new(SystemdCgroups::new(cgroups)),
+        cgroup_values::CgroupDriver::Cgroupfs => Arc::new(cgroups),
+    }
+}
+
+/// Waits for a signal, or for credentials that can only be had by a new start.
+async fn until_the_end(node: &Node, link: Option<cluster::Link>, signals: &mut systemd::Signals) -> ExitCode {
+    let certificates = node.handles.certificates.clone();
+    let spent = async {
+        match link {
+            Some(link) => link.keep_credentials(certificates).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        why = signals.next() => {
+            tracing::info!(signal = why, "stopping; pods go on running");
+            ExitCode::SUCCESS
+        }
+        (why, code) = spent => {
+            tracing::error!(why, "stopping, to be started anew; pods go on running");
+            code
+        }
+    }
 }
