@@ -240,13 +240,7 @@ async fn serve(
     let workers: Place = arbiters.start();
     let builder = Node::builder(settings.clone(), machine, outside).worker_place(workers);
     let node = customise(builder).start(&kernel);
-    tracing::info!(
-        node = settings.node_name,
-        runtime = words.runtime_name,
-        version = words.runtime_version,
-        manifests = settings.config.static_pod_path.as_ref().map(|p| p.display().to_string()),
-        "node is up"
-    );
+    tell(&settings, &words);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let views = node.views(settings.faults);
     let server = tokio::spawn(server::local::serve(listener, views, async { drop(stopped.await) }));
@@ -260,6 +254,12 @@ async fn serve(
     }
     let _gone = std::fs::remove_file(&socket);
     Ok(code)
+}
+
+fn tell(settings: &Settings, words: &cri_client::Handshake) {
+    let manifests = settings.config.static_pod_path.as_ref().map(|p| p.display().to_string());
+    let (runtime, version) = (&words.runtime_name, &words.runtime_version);
+    tracing::info!(node = settings.node_name, runtime, version, manifests, "node is up");
 }
 
 fn show_health(config: &NodeConfig, checks: &Checks) {
