@@ -26,14 +26,19 @@ pub enum Decision {
 }
 
 /// Decides at a given time. The kubeconfig is good when it can be read, with all files it names, and no certificate in it
-/// is over.
+/// is over. One that is not valid yet does no harm: the clock of a machine that has just started is often behind.
 #[must_use]
 pub fn decide(kubeconfig: &Path, bootstrap: Option<&Path>, now: Timestamp) -> Decision {
     if bootstrap.is_none_or(|path| path.as_os_str().is_empty()) {
         return Decision::Plain;
     }
-    match kubeconfig::read_at(kubeconfig, Some(now)) {
-        Ok(_) => Decision::UseExisting,
+    match kubeconfig::read_at(kubeconfig, None) {
+        Ok(read) => match read.identity.map(|identity| identity.not_after) {
+            Some(end) if end < now => Decision::Bootstrap {
+                why: format!("{}: the client certificate expired at {end}", kubeconfig.display()),
+            },
+            _ => Decision::UseExisting,
+        },
         Err(problems) => {
             let why = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
             Decision::Bootstrap { why }

@@ -50,5 +50,7 @@ fn a_bootstrap_leaves_a_kubeconfig_that_waits_for_its_certificate() {
         matches!(decide(&kubeconfig, Some(&bootstrap), later), Decision::Bootstrap { .. }),
         "the certificate is over"
     );
+    let clock_behind = "2000-01-01T00:00:00Z".parse().unwrap();
+    assert_eq!(decide(&kubeconfig, Some(&bootstrap), clock_behind), Decision::UseExisting);
     assert_eq!(fs::read_dir(kubeconfig.parent().unwrap()).unwrap().count(), 1, "nothing is left beside it");
 }
