@@ -87,6 +87,9 @@ impl GoldenBed {
             identity: Identity::Certificate,
         })?;
         node.bed.import(&agnhost()?)?;
+        // The one of the recordings does not run as root.
+        let pause = Image::pause("registry.k8s.io/pause:3.10", &parent)?.config("User", json!("65535:65535"));
+        node.bed.import(&pause)?;
         say("the node");
         node.wait_ready(Duration::from_secs(60))?;
         let admin = node.cluster.admin();
@@ -174,7 +177,7 @@ impl GoldenBed {
         let manifest = self.parent.join(format!("{}.yaml", case.name));
         std::fs::write(&manifest, &case.manifest)?;
         self.node.cluster.kubectl(&["apply", "--validate=false", "-f", &manifest.to_string_lossy()])?;
-        pass(Duration::from_secs_f64(case.lived_s));
+        self.let_live(case, &case.name);
         self.node.cluster.admin().delete(&format!("/api/v1/namespaces/{NAMESPACE}/pods/{}", case.name))?;
         self.wait_gone(&case.name);
         pass(AFTERWARDS);
@@ -205,7 +208,7 @@ impl GoldenBed {
         let own = manifest.lines().find_map(|l| l.strip_prefix("  name: ")).context("a manifest without name")?;
         let name = format!("{own}-{NODE}");
         self.node.bosun.put(&file, &manifest)?;
-        pass(Duration::from_secs_f64(case.lived_s));
+        self.let_live(case, &name);
         let mirror = self.node.cluster.admin().get(&format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}")).ok();
         let events = self.events_of(&name);
         self.node.bosun.take(&file)?;
@@ -221,6 +224,15 @@ impl GoldenBed {
         let calls = self.calls_of(&name);
         let uid = calls.first().and_then(|c| c.request["config"]["metadata"]["uid"].as_str()).unwrap_or_default();
         Ok(Life { uid: uid.to_owned(), calls, dirs: self.dirs(), history: Vec::new(), events, mirror })
+    }
+
+    /// Lets a pod live as long as it was recorded, counted from its first call where it made one.
+    fn let_live(&self, case: &Case, name: &str) {
+        let end = Instant::now() + GONE;
+        while !case.calls.is_empty() && self.calls_of(name).is_empty() && Instant::now() < end {
+            pass(LOOK);
+        }
+        pass(Duration::from_secs_f64(case.lived_s));
     }
 
     /// Waits until the pod's object is gone; one that never is shows in the versions.
@@ -279,7 +291,7 @@ impl GoldenBed {
 impl Drop for GoldenBed {
     fn drop(&mut self) {
         // What remains in it is the bed's, which removes itself afterwards.
-        for file in ["cri.sock", "resolv.conf"] {
+        for file in ["cri.sock", "resolv.conf", "pause", "pause.c"] {
             let _ = std::fs::remove_file(self.parent.join(file));
         }
     }

@@ -14,6 +14,8 @@ pub struct Row {
     pub difference: String,
     /// Reason.
     pub why: String,
+    /// It does not show each time: the reason begins with "at times".
+    pub at_times: bool,
 }
 
 impl Row {
@@ -55,7 +57,8 @@ pub fn rows(text: &str) -> Result<Vec<Row>, String> {
         if why.is_empty() || difference.len() < 3 {
             return Err(format!("a row without difference or reason: {line}"));
         }
-        out.push(Row { cases, difference: unquoted(difference), why: why.to_owned() });
+        let at_times = why.starts_with("at times");
+        out.push(Row { cases, difference: unquoted(difference), why: why.to_owned(), at_times });
     }
     Ok(out)
 }

@@ -51,11 +51,6 @@ fn names(life: &Life) -> Vec<(String, &'static str)> {
         // The pod's own may be the node's.
         out.extend(found.into_iter().map(|ip| (ip.to_owned(), stand_in)));
     }
-    // The service of the API server, as variables tell it.
-    let envs = life.calls.iter().filter_map(|c| c.request["config"]["envs"].as_array()).flatten();
-    let api: BTreeSet<&str> =
-        envs.filter(|e| e["key"] == "KUBERNETES_SERVICE_HOST").filter_map(|e| e["value"].as_str()).collect();
-    out.extend(api.into_iter().map(|ip| (ip.to_owned(), "<api server>")));
     out.retain(|(text, _)| !text.is_empty());
     out
 }
@@ -89,8 +84,29 @@ fn replaced(text: &str, names: &[(String, &str)]) -> String {
     without_token_name(&text)
 }
 
-/// The calls in the common form; images by the name that the pod gives them.
-fn calls(life: &Life) -> Vec<crate::normal::Step> {
+/// A bytes field of protobuf JSON as text; as it is when it is none.
+fn decoded(base64: &str) -> String {
+    let value = |c: u8| match c {
+        b'A'..=b'Z' => Some(u32::from(c - b'A')),
+        b'a'..=b'z' => Some(u32::from(c - b'a') + 26),
+        b'0'..=b'9' => Some(u32::from(c - b'0') + 52),
+        b'+' => Some(62),
+        b'/' => Some(63),
+        _ => None,
+    };
+    let mut bytes = Vec::new();
+    for chunk in base64.trim_end_matches('=').as_bytes().chunks(4) {
+        let Some(values) = chunk.iter().map(|c| value(*c)).collect::<Option<Vec<_>>>() else {
+            return base64.to_owned();
+        };
+        let word = values.iter().enumerate().fold(0, |word, (i, v)| word | v << (18 - 6 * i));
+        bytes.extend(word.to_be_bytes()[1..].iter().take(values.len().saturating_sub(1)));
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| base64.to_owned())
+}
+
+/// The calls in the common form; images by the name that the pod gives them, variables as text.
+fn calls(life: &Life, minor: u32) -> Vec<crate::normal::Step> {
     let names = names(life);
     let mut steps = steps(&life.calls, &life.dirs, None);
     for step in &mut steps {
@@ -102,8 +118,17 @@ fn calls(life: &Life) -> Vec<crate::normal::Step> {
             map.remove("config");
         }
         for holder in ["config", "sandbox_config", "image"] {
-            if let Some(map) = step.request.get_mut(holder).and_then(|c| c["annotations"].as_object_mut()) {
+            let Some(annotations) = step.request.get_mut(holder).and_then(|c| c.get_mut("annotations")) else {
+                continue;
+            };
+            server::strip_annotations(annotations, minor);
+            if let Some(map) = annotations.as_object_mut() {
                 map.remove("kubectl.kubernetes.io/last-applied-configuration");
+            }
+        }
+        for env in step.request.pointer_mut("/config/envs").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(text) = env["value"].as_str().map(decoded) {
+                env["value"] = json!(text);
             }
         }
         each_string(&mut step.request, &|s| replaced(s, &names));
@@ -266,7 +291,7 @@ fn mirror_differences(want: &Life, got: &Life, minor: u32) -> Vec<String> {
 
 /// Everything that differs, one line each. `minor`: of the API server that ours was seen through.
 pub fn differences(want: &Life, got: &Life, minor: u32) -> Vec<String> {
-    let mut out = call_differences(&calls(want), &calls(got));
+    let mut out = call_differences(&calls(want, minor), &calls(got, minor));
     if !want.history.is_empty() {
         out.extend(history_differences(want, got, minor));
     }

@@ -133,15 +133,16 @@ fn message(body: &Bytes) -> &[u8] {
     body.get(5..).unwrap_or_default()
 }
 
-/// The runtime of the recordings refused commands without a time limit (lifecycle hooks) at once; so does this one.
-fn has_time_limit(calls: &Calls, place: usize) -> bool {
+/// The runtime of the recordings refused commands without a time limit (lifecycle hooks) and pulls at once; so does this one.
+fn is_refused(calls: &Calls, place: usize) -> bool {
     let mut calls = calls.lock().unwrap_or_else(PoisonError::into_inner);
     let call = &mut calls[place];
-    let limited = call.request["timeout"].as_str().is_some_and(|t| t != "0");
-    if !limited {
+    let untimed = call.rpc == "ExecSync" && call.request["timeout"].as_str().is_none_or(|t| t == "0");
+    let refused = untimed || call.rpc == "PullImage";
+    if refused {
         call.end = now();
     }
-    limited
+    refused
 }
 
 async fn record(
@@ -165,7 +166,7 @@ async fn record(
         calls.push(call);
         calls.len() - 1
     };
-    if rpc == "ExecSync" && !has_time_limit(&calls, place) {
+    if is_refused(&calls, place) {
         return Ok(failure(DEADLINE_EXCEEDED, &"Deadline Exceeded"));
     }
     let whole = Full::new(bytes).map_err(|never| match never {}).boxed();

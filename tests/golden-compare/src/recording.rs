@@ -37,7 +37,7 @@ pub struct Case {
     pub history: Vec<Value>,
     /// The object that the kubelet made for a static pod.
     pub mirror: Option<Value>,
-    /// When the pod was deleted or its manifest taken away, in seconds after it was put there.
+    /// When the pod was deleted or its manifest taken away: seconds after its first call to the runtime, or after its creation.
     pub lived_s: f64,
     /// Reasons and messages of events with the container that they are about, in the order of their first occurrence.
     pub events: Vec<(String, String)>,
@@ -113,11 +113,11 @@ pub fn case(name: &str) -> Case {
     Case {
         name: name.to_owned(),
         manifest: read("manifest.yaml"),
-        calls,
         uid: text(&pod["metadata"]["uid"]),
         status: pod["status"].clone(),
         last,
-        lived_s: lived(&history, &pod, name),
+        lived_s: lived(&history, &pod, &calls, name),
+        calls,
         history,
         mirror,
         events: events.collect(),
@@ -131,13 +131,16 @@ fn seconds(time: &Value) -> Option<f64> {
     Some(parts.next()?? * 3600.0 + parts.next()?? * 60.0 + parts.next()??)
 }
 
-/// How long a pod was wanted. Times of the API are whole seconds, so this is half a second too long on average.
-fn lived(history: &[Value], pod: &Value, name: &str) -> f64 {
-    let deleted = history
-        .iter()
-        .find_map(|v| Some(seconds(&v["deletionTimestamp"])? - v["deletionGracePeriodSeconds"].as_f64()?));
-    match (seconds(&pod["metadata"]["creationTimestamp"]), deleted) {
-        (Some(created), Some(deleted)) => deleted - created - 0.5,
+/// How long a pod was wanted, from its first call to the runtime on, or from its creation when there was none. Times of the API
+/// are whole seconds, so half of one is added.
+fn lived(history: &[Value], pod: &Value, calls: &[Call], name: &str) -> f64 {
+    let deleted = |v: &Value| Some(seconds(&v["deletionTimestamp"])? - v["deletionGracePeriodSeconds"].as_f64()?);
+    let deleted = history.iter().find_map(deleted);
+    let first = calls.first().map(|c| c.start % 86400.0);
+    match (first.or_else(|| seconds(&pod["metadata"]["creationTimestamp"])), deleted) {
+        // The second kill of its container had begun; any moment of its five seconds will do, and a slow machine needs one.
+        _ if name == "hooks" => 9.0,
+        (Some(first), Some(deleted)) => deleted + 0.5 - first,
         // Static pods were looked at for twelve seconds, but for the one that is restarted.
         _ if name == "static-run-once-fail" => 28.0,
         _ => 12.1,

@@ -44,7 +44,7 @@ impl Report {
             let named = |c: &String| self.outcomes.iter().any(|o| o.case == *c && o.skipped.is_none());
             if row.cases.is_empty() { self.complete } else { row.cases.iter().all(named) }
         };
-        self.rows.iter().filter(|r| ran(r) && !shows(r)).collect()
+        self.rows.iter().filter(|r| !r.at_times && ran(r) && !shows(r)).collect()
     }
 
     /// No difference without a row, no row without a difference.
