@@ -119,11 +119,15 @@ fn deletions_that_came_while_the_daemon_was_away_are_honoured() {
 fn an_emptied_api_server_gets_its_node_back() {
     let mut node = start();
     create(&node, &lasting("old"));
-    wait_running(&node, "old");
+    let old = identity(&wait_running(&node, "old"));
     let before = node.node().expect("a node")["metadata"]["uid"].clone();
     node.cluster.restart_empty(&mut node.bed).expect("comes back empty");
     let after = node.wait_ready(2 * SOON).unwrap_or_else(|e| panic!("{e}"));
     assert_ne!(after["metadata"]["uid"], before, "registered anew");
+    let tasks = node.bed.ctr(&["tasks", "list"]).expect("tasks");
+    let id = old[0].0.trim_start_matches("containerd://");
+    let runs = tasks.lines().any(|l| l.contains(id) && l.contains("RUNNING"));
+    assert!(runs, "a server that forgot everything has not deleted the pod: {tasks}\n{}", node.bosun.log());
     create(&node, &lasting("new"));
     wait_running(&node, "new");
 }
@@ -151,9 +155,10 @@ fn a_restart_of_the_daemon_alone_is_hardly_seen() {
         .seen()
         .into_iter()
         .filter(|e| e.object["metadata"]["name"] != "later" && condition(&e.object, "Ready")["status"] != "True")
-        .map(|e| e.object["status"].clone())
+        .map(|e| format!("{} {} {}", e.kind, e.object["metadata"]["name"], e.object["status"]))
         .collect();
-    assert!(unready.is_empty(), "{unready:#?}");
+    let log = std::fs::read_to_string(node.bosun.log_path()).unwrap_or_default();
+    assert!(unready.is_empty(), "{}\n{log}", unready.join("\n"));
     let node_unready = nodes.seen().into_iter().any(|e| condition(&e.object, "Ready")["status"] != "True");
     assert!(!node_unready, "the node was never told as not ready");
     let all = node.cluster.requests_by(&node.user()).expect("audit");

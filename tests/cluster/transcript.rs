@@ -174,10 +174,9 @@ fn nodes_are_shown_and_described() {
     }
     let described = || {
         let text = kubectl(&node, &["describe", "node", "bed"]);
-        let lease = fields(&text).get("Lease/HolderIdentity").is_some_and(|h| h == "bed");
-        if lease && events(&text).iter().any(|e| e.1 == "NodeReady") { Ok(text) } else { Err(text) }
+        if fields(&text).get("Lease/HolderIdentity").is_some_and(|h| h == "bed") { Ok(text) } else { Err(text) }
     };
-    let text = testbed::wait_until("its lease and events", SOON, described).unwrap_or_else(|e| panic!("{e}"));
+    let text = testbed::wait_until("its lease", SOON, described).unwrap_or_else(|e| panic!("{e}"));
     let told = fields(&text);
     for (field, path) in [("Capacity", "capacity"), ("Allocatable", "allocatable")] {
         for resource in ["cpu", "memory", "pods", "ephemeral-storage"] {
@@ -189,11 +188,10 @@ fn nodes_are_shown_and_described() {
         assert_eq!(told.get(&format!("System Info/{field}")), Some(&value), "{text}");
     }
     assert!(text.lines().any(|l| l.split_whitespace().nth(1) == Some("guest")), "it lists its pods:\n{text}");
-    let reasons: Vec<String> = events(&text).into_iter().map(|e| e.1).collect();
-    for reason in ["Starting", "NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", "NodeReady"]
-    {
-        assert!(reasons.iter().any(|r| r == reason), "no event {reason}:\n{text}");
-    }
+    // Which events a description of a node shows has changed with kubectl; that they are there has not.
+    let wanted =
+        ["Starting", "NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", "NodeReady"];
+    wait_reasons(&node, "bed", &wanted);
 }
 
 #[test]

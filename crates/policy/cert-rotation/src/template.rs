@@ -26,7 +26,8 @@ pub struct Template {
     pub dns_names: BTreeSet<String>,
     /// Addresses, sorted.
     pub ip_addresses: BTreeSet<IpAddr>,
-    /// Usages as the API spells them. The keys are elliptic, so there is no key encipherment.
+    /// Usages as the API spells them. An elliptic key enciphers no other, but approvers and signers before 1.27 take
+    /// no request without that usage, and later ones take both.
     pub usages: Vec<String>,
 }
 
@@ -37,7 +38,7 @@ fn template(node_name: &str, signer: &'static str, usage: &str) -> Template {
         organizations: BTreeSet::from(["system:nodes".to_owned()]),
         dns_names: BTreeSet::new(),
         ip_addresses: BTreeSet::new(),
-        usages: vec!["digital signature".to_owned(), usage.to_owned()],
+        usages: ["key encipherment", "digital signature", usage].map(str::to_owned).to_vec(),
     }
 }
 
@@ -163,7 +164,7 @@ mod tests {
         assert_eq!(names, ["10.0.0.7", "n1", "n1.example.org", "n1.local"]);
         let addresses: Vec<_> = template.ip_addresses.iter().map(ToString::to_string).collect();
         assert_eq!(addresses, ["10.0.0.1", "10.0.0.9", "2001:db8::1"]);
-        assert_eq!(template.usages, ["digital signature", "server auth"]);
+        assert_eq!(template.usages, ["key encipherment", "digital signature", "server auth"]);
         assert_eq!(template.signer, "kubernetes.io/kubelet-serving");
     }
 
@@ -178,7 +179,7 @@ mod tests {
         let template = client("n1");
         assert_eq!(template.common_name, "system:node:n1");
         assert_eq!(template.organizations, BTreeSet::from(["system:nodes".to_owned()]));
-        assert_eq!(template.usages, ["digital signature", "client auth"]);
+        assert_eq!(template.usages, ["key encipherment", "digital signature", "client auth"]);
         assert_eq!(template.signer, "kubernetes.io/kube-apiserver-client-kubelet");
     }
 

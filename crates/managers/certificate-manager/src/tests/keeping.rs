@@ -18,7 +18,7 @@ fn a_node_without_certificate_bootstraps_and_then_rotates_with_its_own() {
         let csr: CertificateSigningRequest = rig.bootstrap.read(None, &first).unwrap();
         assert!(first.starts_with("csr-"), "{first}");
         assert_eq!(csr.spec.signer_name, "kubernetes.io/kube-apiserver-client-kubelet");
-        assert_eq!(csr.spec.usages.as_deref().unwrap(), ["digital signature", "client auth"]);
+        assert_eq!(csr.spec.usages.as_deref().unwrap(), ["key encipherment", "digital signature", "client auth"]);
         rig.issue(&rig.bootstrap, &first, START_S, HOUR);
         let view = rig.until("certified", |v| v.client.is_some()).await;
         let pair = view.client.clone().unwrap();

@@ -24,7 +24,7 @@ fn a_serving_certificate_is_asked_for_once_the_node_has_an_address() {
         let name = Rig::request(&rig.api).await;
         let csr: CertificateSigningRequest = rig.api.read(None, &name).unwrap();
         assert_eq!(csr.spec.signer_name, "kubernetes.io/kubelet-serving");
-        assert_eq!(csr.spec.usages.as_deref().unwrap(), ["digital signature", "server auth"]);
+        assert_eq!(csr.spec.usages.as_deref().unwrap(), ["key encipherment", "digital signature", "server auth"]);
         rig.issue(&rig.api, &name, START_S + 3600, HOUR);
         let view = rig.until("certified", |v| v.serving.is_some()).await;
         let facts = cert_rotation::certificate::read(&view.serving.as_ref().unwrap().certificate_pem).unwrap();
