@@ -141,6 +141,8 @@ fn lived(history: &[Value], pod: &Value, calls: &[Call], name: &str) -> f64 {
         // The second kill of its container had begun; any moment of its five seconds will do, and a slow machine needs one.
         _ if name == "hooks" => 9.0,
         (Some(first), Some(deleted)) => deleted + 0.5 - first,
+        // The second kill has ended, and the back-off lasts.
+        _ if name == "static-hooks" => 14.5,
         // Static pods were looked at for twelve seconds, but for the one that is restarted.
         _ if name == "static-run-once-fail" => 28.0,
         _ => 12.1,
