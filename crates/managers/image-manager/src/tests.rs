@@ -1,5 +1,6 @@
 mod collecting;
 mod credentials;
 mod fake;
+mod files;
 mod plugins;
 mod requests;

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use container_config::env::{container_resource, object_field};
 use model::Timestamp;
 use model::core::{Pod, Volume};
 use model::pod;
 use ports::host::{FileKind, HostError, HostFs};
 use projection::atomic::{self, Current, DATA, Entry, Step};
-use projection::{Fetched, Payload, PayloadInput};
+use projection::{DownwardApi, Fetched, Payload, PayloadInput};
 
 use crate::actor::{Config, Deps};
 use crate::layout::{PodLayout, marker};
@@ -15,6 +16,14 @@ use crate::ownership::{Grant, give_to_group};
 use crate::set_up::{Wrapper, make_wrapper, text};
 use crate::tear_down::{self, Proof};
 use crate::wanted::{self, Medium};
+
+/// The same fields and resources as in variables.
+const DOWNWARD_API: DownwardApi = DownwardApi {
+    field: |path, pod| object_field(path, pod).map_err(|e| e.to_string()),
+    resource: |selector, pod, allocatable| {
+        container_resource(selector, pod, None, allocatable).map_err(|e| e.to_string())
+    },
+};
 
 /// Longer than any object of the API.
 const FILE_MAX_BYTES: u64 = 16 << 20;
@@ -94,6 +103,7 @@ fn fill(
         &PayloadInput {
             pod,
             fetched: &content.fetched,
+            downward_api: DOWNWARD_API,
             allocatable: &config.allocatable,
             fs_user: projection::fs_user(pod),
             fs_group,

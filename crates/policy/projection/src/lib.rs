@@ -19,7 +19,9 @@ pub use needs::{Fetched, Missing, Needs, TokenSlot, needs};
 pub use nested::nested_mount_points;
 pub use owner::fs_user;
 pub use path::{PathError, clean};
-pub use payload::{Payload, PayloadInput, ProjectedFile, config_map_files, payload, secret_files};
+pub use payload::{
+    Allocatable, DownwardApi, Payload, PayloadInput, ProjectedFile, config_map_files, payload, secret_files,
+};
 pub use references::{ObjectKind, ObjectRef, references};
 
 #[cfg(test)]

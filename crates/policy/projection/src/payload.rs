@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use container_config::env::{container_resource, object_field};
 use model::core::{
-    ConfigMap, DownwardAPIVolumeFile, KeyToPath, Pod, ProjectedVolumeSource, Secret, ServiceAccountTokenProjection,
-    Volume, VolumeProjection,
+    ConfigMap, DownwardAPIVolumeFile, KeyToPath, Pod, ProjectedVolumeSource, ResourceFieldSelector, Secret,
+    ServiceAccountTokenProjection, Volume, VolumeProjection,
 };
 use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 
@@ -37,6 +36,18 @@ impl std::fmt::Debug for ProjectedFile {
 /// Files by path relative to the root of the volume.
 pub type Payload = BTreeMap<String, ProjectedFile>;
 
+/// The downward API, which variables of containers share: `container_config::env` has it.
+#[derive(Clone, Copy, Debug)]
+pub struct DownwardApi {
+    /// A field of the pod by its path, e.g. `metadata.labels['app']`.
+    pub field: fn(&str, &Pod) -> Result<String, String>,
+    /// A resource of a container, with the node's allocatable resources for absent limits.
+    pub resource: fn(&ResourceFieldSelector, &Pod, &Allocatable) -> Result<String, String>,
+}
+
+/// Resources of a node by name.
+pub type Allocatable = BTreeMap<String, ApiQuantity>;
+
 /// What payloads are made from.
 #[derive(Clone, Copy, Debug)]
 pub struct PayloadInput<'a> {
@@ -44,8 +55,10 @@ pub struct PayloadInput<'a> {
     pub pod: &'a Pod,
     /// Objects and tokens that were fetched for it.
     pub fetched: &'a Fetched,
+    /// Fields and resources.
+    pub downward_api: DownwardApi,
     /// Allocatable resources of the node; stand in for absent limits.
-    pub allocatable: &'a BTreeMap<String, ApiQuantity>,
+    pub allocatable: &'a Allocatable,
     /// [`fs_user`](crate::fs_user) of the pod.
     pub fs_user: Option<u32>,
     /// `securityContext.fsGroup` of the pod.
@@ -167,9 +180,9 @@ fn downward_files(items: &[DownwardAPIVolumeFile], mode: u32, input: &PayloadInp
     let mut errors = Vec::new();
     for item in items {
         let text = if let Some(field) = &item.field_ref {
-            object_field(&field.field_path, input.pod).map_err(|e| e.to_string())
+            (input.downward_api.field)(&field.field_path, input.pod)
         } else if let Some(resource) = &item.resource_field_ref {
-            container_resource(resource, input.pod, None, input.allocatable).map_err(|e| e.to_string())
+            (input.downward_api.resource)(resource, input.pod, input.allocatable)
         } else {
             Ok(String::new())
         };

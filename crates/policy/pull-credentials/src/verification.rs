@@ -55,20 +55,24 @@ pub enum PolicyError {
     NotARepository(String),
     /// Not a name at all.
     #[error("failed to parse as an image name: {0}")]
-    Name(#[from] image_pull::reference::ReferenceError),
+    Name(String),
 }
 
+/// Whole name of the repository of an image, or why the text is no image.
+pub type RepositoryOf = fn(&str) -> Result<String, String>;
+
 impl Policy {
-    /// From the two fields of a configuration; an empty word is the default.
+    /// From the two fields of a configuration; an empty word is the default. `repository` answers with the whole name of
+    /// an image's repository, as `image_pull::reference::repository` does.
     ///
     /// # Errors
     /// See [`PolicyError`].
-    pub fn parse(word: &str, allowlist: &[String]) -> Result<Self, PolicyError> {
+    pub fn parse(word: &str, allowlist: &[String], repository: RepositoryOf) -> Result<Self, PolicyError> {
         match word {
             "" | "NeverVerifyPreloadedImages" => Ok(Self::NeverVerifyPreloaded),
             "NeverVerify" => Ok(Self::NeverVerify),
             "AlwaysVerify" => Ok(Self::AlwaysVerify),
-            "NeverVerifyAllowlistedImages" => Allowlist::parse(allowlist).map(Self::NeverVerifyAllowlisted),
+            "NeverVerifyAllowlistedImages" => Allowlist::parse(allowlist, repository).map(Self::NeverVerifyAllowlisted),
             other => Err(PolicyError::Unknown(other.to_owned())),
         }
     }
@@ -86,7 +90,7 @@ impl Policy {
 }
 
 impl Allowlist {
-    fn parse(patterns: &[String]) -> Result<Self, PolicyError> {
+    fn parse(patterns: &[String], repository: RepositoryOf) -> Result<Self, PolicyError> {
         let mut out = Self::default();
         for pattern in patterns {
             if pattern.trim() != pattern {
@@ -103,7 +107,7 @@ impl Allowlist {
             match prefix {
                 Some("/") => return Err(PolicyError::NoHost),
                 Some(prefix) => out.prefixes.push(prefix.to_owned()),
-                None if image_pull::reference::repository(rest)? != rest => {
+                None if repository(rest).map_err(PolicyError::Name)? != rest => {
                     return Err(PolicyError::NotARepository(pattern.clone()));
                 }
                 None => drop(out.whole.insert(rest.to_owned())),

@@ -3,7 +3,6 @@
 use std::fs;
 
 use actor::testing::run;
-use image_pull::gc::Thresholds;
 use pull_credentials::verification::Policy;
 use serde_json::json;
 
@@ -198,10 +197,7 @@ fn a_pull_that_a_restart_cut_off_counts_as_pulled_here() {
     run(12, |kernel| async move {
         let name = pull_credentials::records::file_name(IMAGE);
         let intent = pull_credentials::records::PullIntent { image: IMAGE.into() };
-        let dir = std::env::temp_dir();
-        assert!(dir.exists());
-        let setup = Setup { gc: Thresholds { high_percent: 100, ..Thresholds::default() }, ..Setup::default() };
-        let bench = Bench::start(&kernel, setup);
+        let bench = Bench::start(&kernel, Setup::default());
         bench.images.put(IMAGE);
         let pulling = bench.root.join("image_manager/pulling");
         fs::create_dir_all(&pulling).unwrap();

@@ -22,6 +22,7 @@ use pull_credentials::provider_config::Provider;
 use pull_credentials::verification::Policy;
 use serde_json::{Value, json};
 
+use super::files::FakeFiles;
 use crate::{Config, Deps, ImageManager, Slots, Vault};
 
 /// A registry and a runtime that pulls from it.
@@ -42,8 +43,6 @@ struct World {
     /// User names that the registry lets in, by image; absent: everybody.
     users: BTreeMap<String, String>,
     removed: Vec<String>,
-    /// A path on the file system of the images.
-    disk: String,
     running: usize,
     most: usize,
 }
@@ -155,7 +154,7 @@ impl ImageService for FakeImages {
         Ok(())
     }
     async fn image_fs_info(&self) -> RuntimeResult<v1::ImageFsInfoResponse> {
-        let fs_id = Some(v1::FilesystemIdentifier { mountpoint: self.world.lock().unwrap().disk.clone() });
+        let fs_id = Some(v1::FilesystemIdentifier { mountpoint: "/var/lib/images".into() });
         let usage = v1::FilesystemUsage { fs_id, ..v1::FilesystemUsage::default() };
         Ok(v1::ImageFsInfoResponse { image_filesystems: vec![usage], ..v1::ImageFsInfoResponse::default() })
     }
@@ -298,7 +297,7 @@ impl Bench {
             slots,
             objects,
             runtime: runtime.clone(),
-            fs: Arc::new(host_linux::LinuxFs),
+            fs: Arc::new(FakeFiles),
             plugin: plugin.clone(),
             vault: Vault::default(),
         });
@@ -312,7 +311,6 @@ impl Bench {
             verification: setup.verification,
             gc: setup.gc,
         });
-        images.world.lock().unwrap().disk = dir.path().to_string_lossy().into_owned();
         let manager =
             kernel.spawn(Spec::new("image-manager"), move |_| ImageManager::new(config.clone(), deps.clone()));
         handle.ensure_image.connect(&manager);

@@ -229,3 +229,45 @@ fn mounts_inside_of_the_volume_find_their_directories() {
     assert!(host.root(MAP).join("cache").is_dir());
     assert_eq!(seen(&host.root(MAP)), ["a 1"]);
 }
+
+#[test]
+fn downward_files_hold_what_variables_would() {
+    let host = FakeHost::new();
+    let resource = |name: &str, divisor: &str| json!({"path": "f", "resourceFieldRef": {"containerName": "app", "resource": name, "divisor": divisor}});
+    let field = |path: &str| json!({"path": "f", "fieldRef": {"fieldPath": path}});
+    let mut config = config(&host);
+    config.allocatable.insert("cpu".into(), model::k8s_openapi::apimachinery::pkg::api::resource::Quantity("4".into()));
+    for (n, (item, expected)) in [
+        (field("metadata.name"), Ok("f p")),
+        (field("metadata.labels"), Ok("f app=\"x\"\nz=\"q\"")),
+        (field("metadata.labels['app']"), Ok("f x")),
+        (field("metadata.labels['no']"), Ok("f ")),
+        (field("status.podIP"), Err("unsupported fieldPath: status.podIP")),
+        (resource("requests.memory", "1Mi"), Ok("f 10")),
+        (resource("limits.cpu", "1m"), Ok("f 4000")),
+        (resource("limits.pods", "1"), Err("unsupported container resource : limits.pods")),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let uid = format!("u{n}");
+        let mut p = Pod::clone(&with_spec(
+            &uid,
+            json!({
+                "volumes": [{"name": "v", "downwardAPI": {"defaultMode": 0o644, "items": [item]}}],
+                "containers": [{"name": "app", "volumeMounts": [{"name": "v", "mountPath": "/m"}],
+                    "resources": {"requests": {"memory": "10Mi"}}}],
+            }),
+        ));
+        p.metadata.name = Some("p".into());
+        p.metadata.labels = Some([("app".into(), "x".into()), ("z".into(), "q".into())].into());
+        let out = all(&deps(&host), &config, &p, &with(fetched(json!({})), 1));
+        match expected {
+            Ok(text) => {
+                let dir = host.root(&format!("pods/{uid}/volumes/kubernetes.io~downward-api/v"));
+                assert_eq!(seen(&dir), [text], "{item}");
+            }
+            Err(text) => assert_eq!(out.failed[0].error, text, "{item}"),
+        }
+    }
+}

@@ -7,7 +7,7 @@ use model::core::Pod;
 use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::{Value, json};
 
-use super::{Payload, PayloadInput, payload};
+use super::{DownwardApi, Payload, PayloadInput, payload};
 use crate::fixture::{volume, with_spec};
 use crate::needs::{Fetched, Missing, TokenSlot, needs};
 
@@ -42,8 +42,14 @@ struct Owners(Option<u32>, Option<u32>);
 fn made_for(pod: &Pod, source: Value, owners: &Owners) -> Result<Payload, String> {
     let allocatable = BTreeMap::from([("cpu".to_owned(), Quantity("4".into()))]);
     let fetched = fetched();
-    let input =
-        PayloadInput { pod, fetched: &fetched, allocatable: &allocatable, fs_user: owners.0, fs_group: owners.1 };
+    let input = PayloadInput {
+        pod,
+        fetched: &fetched,
+        downward_api: ECHO,
+        allocatable: &allocatable,
+        fs_user: owners.0,
+        fs_group: owners.1,
+    };
     payload(&volume(source), &input)
 }
 
@@ -126,29 +132,36 @@ fn payloads_table() {
     }
 }
 
+/// Shows what was asked for; the rules themselves are tested in container-config.
+const ECHO: DownwardApi = DownwardApi {
+    field: |path, pod| match path {
+        "metadata.name" => Ok(model::pod::name(pod).to_owned()),
+        "bad" => Err("unsupported fieldPath: bad".to_owned()),
+        other => Ok(format!("field {other}")),
+    },
+    resource: |r, _, allocatable| match r.resource.as_str() {
+        "bad" => Err("unsupported container resource : bad".to_owned()),
+        other => Ok(format!("{other} of {:?}, node {}", r.container_name, allocatable["cpu"].0)),
+    },
+};
+
 #[test]
 fn downward_fields_table() {
-    let one = |item: Value| json!({"downwardAPI": {"defaultMode": 0o644, "items": [item]}});
-    let field = |path: &str| one(json!({"path": "f", "fieldRef": {"fieldPath": path}}));
-    let resource = |container: &str, name: &str, divisor: &str| {
-        let r = json!({"containerName": container, "resource": name, "divisor": divisor});
-        one(json!({"path": "./f", "mode": 0o400, "resourceFieldRef": r}))
-    };
-    for (name, source, expected) in [
-        ("name", field("metadata.name"), "f 644 p"),
-        ("namespace", field("metadata.namespace"), "f 644 ns"),
-        ("uid", field("metadata.uid"), "f 644 u"),
-        ("labels", field("metadata.labels"), "f 644 app=\"x\"\nz=\"q\""),
-        ("annotations", field("metadata.annotations"), "f 644 note=\"a\\nb\""),
-        ("one label", field("metadata.labels['app']"), "f 644 x"),
-        ("a label that is not there", field("metadata.labels['no']"), "f 644 "),
-        ("no field of a volume", field("status.podIP"), "unsupported fieldPath: status.podIP"),
-        ("request", resource("app", "requests.memory", "1Mi"), "f 400 10"),
-        ("no limit: the node's", resource("app", "limits.cpu", "1m"), "f 400 4000"),
-        ("no such container", resource("other", "limits.cpu", "1"), "container other not found"),
-        ("no such resource", resource("app", "limits.pods", "1"), "unsupported container resource : limits.pods"),
+    let one = |items: Value| json!({"downwardAPI": {"defaultMode": 0o644, "items": items}});
+    let field = |path: &str| json!({"path": "f", "fieldRef": {"fieldPath": path}});
+    let resource = |name: &str| json!({"path": "./f", "mode": 0o400, "resourceFieldRef": {"containerName": "app", "resource": name}});
+    for (name, items, expected) in [
+        ("a field", json!([field("metadata.uid")]), "f 644 field metadata.uid"),
+        ("a resource, with a mode", json!([resource("limits.cpu")]), "f 400 limits.cpu of Some(\"app\"), node 4"),
+        ("neither", json!([{"path": "f"}]), "f 644 "),
+        ("a field that does not exist", json!([field("bad")]), "unsupported fieldPath: bad"),
+        (
+            "two failures",
+            json!([field("bad"), resource("bad")]),
+            "[unsupported fieldPath: bad, unsupported container resource : bad]",
+        ),
     ] {
-        assert_eq!(shown(source), [expected], "{name}");
+        assert_eq!(shown(one(items)), [expected], "{name}");
     }
 }
 

@@ -53,5 +53,6 @@ fn verification(config: &NodeConfig) -> Option<Policy> {
     };
     let on = config.feature_gates.enabled("KubeletEnsureSecretPulledImages");
     // The reader of the configuration has looked at the patterns; one that it let pass opens nothing.
-    on.then(|| Policy::parse(word, &config.pull_verification_allowlist).unwrap_or(Policy::AlwaysVerify))
+    let repository = |image: &str| image_pull::reference::repository(image).map_err(|e| e.to_string());
+    on.then(|| Policy::parse(word, &config.pull_verification_allowlist, repository).unwrap_or(Policy::AlwaysVerify))
 }
