@@ -67,6 +67,12 @@ pub struct Flags {
     pub container_logs_dir: PathBuf,
     /// `--enable-faults` (bosun only): `bosun fault` may inject faults.
     pub enable_faults: bool,
+    /// `--pod-store` (bosun only): the API server's pods are kept here and run on while it is away, also after a reboot.
+    pub pod_store: bool,
+    /// `--pod-store-wait` (bosun only): how long the API server has to answer after a start before stored pods count.
+    pub pod_store_wait: Duration,
+    /// `--object-cache` (bosun only): configMaps and secrets of pods here are kept, sealed, for the same case.
+    pub object_cache: bool,
     /// `--log` (bosun only): log filter; wins over `-v`.
     pub log: Option<String>,
 
@@ -113,6 +119,9 @@ impl Default for Flags {
             socket: PathBuf::from("/run/bosun/bosun.sock"),
             container_logs_dir: PathBuf::from("/var/log/containers"),
             enable_faults: false,
+            pod_store: true,
+            pod_store_wait: Duration::from_secs(5),
+            object_cache: true,
             log: None,
             overrides: Vec::new(),
             given: Vec::new(),

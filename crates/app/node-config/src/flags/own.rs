@@ -32,6 +32,9 @@ pub(super) enum Own {
     Socket,
     ContainerLogsDir,
     EnableFaults,
+    PodStore,
+    PodStoreWait,
+    ObjectCache,
     Log,
 }
 
@@ -89,6 +92,9 @@ pub(super) fn set(flags: &mut Flags, which: Own, text: &str) -> Result<(), Strin
         Own::Socket => flags.socket = PathBuf::from(text),
         Own::ContainerLogsDir => flags.container_logs_dir = PathBuf::from(text),
         Own::EnableFaults => flags.enable_faults = values::bool(text)?,
+        Own::PodStore => flags.pod_store = values::bool(text)?,
+        Own::PodStoreWait => flags.pod_store_wait = go_duration::parse(text).map_err(|e| e.to_string())?,
+        Own::ObjectCache => flags.object_cache = values::bool(text)?,
         Own::Log => flags.log = Some(text.to_owned()),
     }
     Ok(())

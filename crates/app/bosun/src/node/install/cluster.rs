@@ -19,10 +19,20 @@ pub(in crate::node) fn object_store(seat: &Seat<'_>) {
     let deps = Arc::new(object_store::Deps {
         api: seat.outside.api.clone(),
         view: seat.handles.objects.view.clone(),
-        ledger: object_store::Ledger::default(),
+        ledger: objects_ledger(seat),
     });
     let a = seat.spawn("object-store", move |_| object_store::ObjectStore::new(config.clone(), deps.clone()));
     seat.handles.objects.connect(&a);
+}
+
+/// Objects outlive the daemon where that is allowed and there is a server to keep them from.
+fn objects_ledger(seat: &Seat<'_>) -> object_store::Ledger {
+    if !seat.settings.flags.object_cache || seat.outside.api.is_none() {
+        return object_store::Ledger::default();
+    }
+    let key = seat.settings.root_dir.join("bosun/objects.key");
+    let (journal, fs) = (seat.outside.journal.clone(), seat.outside.fs.clone());
+    object_store::Ledger::sealed(object_store::Sealed::new(journal, fs, key))
 }
 
 pub(in crate::node) fn certificate_manager(seat: &Seat<'_>) {
@@ -63,7 +73,11 @@ pub(super) fn status_syncer(seat: &Seat<'_>) {
 /// The source of the API server.
 pub(super) fn api_source(seat: &Seat<'_>) {
     let Some(api) = seat.outside.api.clone() else { return };
-    let config = Arc::new(config_sources::api::Config::new(&seat.settings.node_name));
+    let config = Arc::new(config_sources::api::Config {
+        node_name: seat.settings.node_name.clone(),
+        store: seat.settings.flags.pod_store,
+        wait: seat.settings.flags.pod_store_wait,
+    });
     let deps = config_sources::api::Deps {
         api,
         journal: seat.outside.journal.clone(),
