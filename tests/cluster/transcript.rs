@@ -189,8 +189,7 @@ fn nodes_are_shown_and_described() {
     }
     assert!(text.lines().any(|l| l.split_whitespace().nth(1) == Some("guest")), "it lists its pods:\n{text}");
     // Which events a description of a node shows has changed with kubectl; that they are there has not.
-    let wanted =
-        ["Starting", "NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", "NodeReady"];
+    let wanted = ["Starting", "NodeHasSufficientMemory", "NodeHasNoDiskPressure", "NodeHasSufficientPID", "NodeReady"];
     wait_reasons(&node, "bed", &wanted);
 }
 

@@ -195,11 +195,13 @@ impl Worker {
         // COMPAT(kubelet): there, failures of the former instance keep counting.
         self.run = None;
         let settings = self.settings;
-        let older = matches!(container.life, Life::Running { since }
-            if times.daemon_started.nanos_since(since) > ADOPTED_AFTER);
+        // A verdict that was kept is proof that an earlier daemon knew the instance, however young it is.
+        let older = times.kept.is_some()
+            || matches!(container.life, Life::Running { since }
+                if times.daemon_started.nanos_since(since) > ADOPTED_AFTER);
         let initial = match settings.kind {
             // A restart of the daemon forgets no verdict: an upgrade of a kubelet on 1.34 made every pod unready.
-            _ if older && times.kept.is_some() => times.kept,
+            _ if times.kept.is_some() => times.kept,
             // Without it the initialisation of the pod would stall behind this sidecar.
             Kind::Startup if older && settings.sidecar && container.started => Some(Verdict::Success),
             _ if older => None,
