@@ -29,6 +29,7 @@ use contract::runtime::RuntimeHandle;
 use contract::status::StatusHandle;
 use contract::volume::VolumeHandle;
 use ports::api::ApiServer;
+use ports::fetch::Fetch;
 use ports::hook::HookHttp;
 use ports::host::{CgroupFs, HostFs, Mounter, NodeHost};
 use ports::journal::Journal;
@@ -61,6 +62,8 @@ pub struct Outside {
     pub prober: Arc<dyn NetProber>,
     /// Lifecycle hooks over HTTP.
     pub http: Arc<dyn HookHttp>,
+    /// Documents by their URL (`staticPodURL`).
+    pub fetch: Arc<dyn Fetch>,
     /// The API server; `None`: standalone.
     pub api: Option<Arc<dyn ApiServer>>,
     /// The API server with the bootstrap token, while there is no client certificate.
@@ -137,7 +140,7 @@ impl Seat<'_> {
 const MANAGER_MAILBOX: usize = 1024;
 
 /// Who ends first at shutdown: where changes come in.
-const INTAKE: [&str; 3] = ["config-sources", "api-source", "pod-manager"];
+const INTAKE: [&str; 4] = ["config-sources", "http-source", "api-source", "pod-manager"];
 
 /// Puts a manager into place.
 pub type Installer = Box<dyn FnOnce(&Seat<'_>)>;

@@ -73,6 +73,8 @@ pub struct ApiSourceView {
 pub struct ConfigSourcesHandle {
     /// What the sources hold.
     pub view: Published<SourcesView>,
+    /// What the URL holds (`staticPodURL`).
+    pub url: Published<SourcesView>,
     /// The source of the API server.
     pub api: Published<ApiSourceView>,
 }

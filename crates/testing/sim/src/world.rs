@@ -131,6 +131,7 @@ impl World {
             http: self.net.clone(),
             api: None,
             bootstrap_api: None,
+            fetch: Arc::new(url_fetch::UrlFetch::new("sim")),
         }
     }
 }

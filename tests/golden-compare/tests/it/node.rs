@@ -197,6 +197,7 @@ async fn drive_in(case: &Case, script: &Script, dir: &Path, kernel: Kernel) -> O
         http: net,
         api: None,
         bootstrap_api: None,
+        fetch: Arc::new(url_fetch::UrlFetch::new("golden")),
     };
     let told = Told::default();
     let builder = Node::builder(settings(dir), machine(), outside).config_sources(watched_by(told.clone()));

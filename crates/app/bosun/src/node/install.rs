@@ -101,6 +101,7 @@ pub(super) fn pod_manager(seat: &Seat<'_>) {
         ..pod_admission::NodeFacts::default()
     };
     let mut sources: BTreeSet<Source> = seat.settings.config.static_pod_path.iter().map(|_| Source::File).collect();
+    sources.extend(seat.settings.config.static_pod_url.iter().map(|_| Source::Http));
     sources.extend(seat.outside.api.iter().map(|_| Source::Api));
     let config = Arc::new(pod_manager::Config {
         sources,
@@ -132,8 +133,25 @@ pub(super) fn pod_manager(seat: &Seat<'_>) {
     seat.handles.pods.connect(&a);
 }
 
+fn http_source(seat: &Seat<'_>) {
+    let Some(url) = seat.settings.config.static_pod_url.clone() else { return };
+    let config = Arc::new(config_sources::http::Config {
+        node_name: seat.settings.node_name.clone(),
+        url,
+        headers: seat.settings.config.static_pod_url_headers.clone(),
+        period: seat.settings.config.http_check_frequency,
+    });
+    let deps = config_sources::http::Deps {
+        fetch: seat.outside.fetch.clone(),
+        view: seat.handles.sources.url.clone(),
+        pods: seat.handles.pods.clone(),
+    };
+    seat.spawn("http-source", move |_| config_sources::http::HttpSource::new(config.clone(), deps.clone()));
+}
+
 pub(super) fn config_sources(seat: &Seat<'_>) {
     cluster::api_source(seat);
+    http_source(seat);
     let Some(path) = seat.settings.config.static_pod_path.clone() else { return };
     let config = Arc::new(config_sources::Config {
         node_name: seat.settings.node_name.clone(),

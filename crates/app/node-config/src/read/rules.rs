@@ -138,7 +138,6 @@ pub(super) fn without_effect(c: &NodeConfig, findings: &mut Findings) {
             !["application/json", default.content_type.as_str()].contains(&c.content_type.as_str()),
             "requests to the API server are JSON",
         ),
-        ("staticPodURL", c.static_pod_url.is_some(), "bosun reads pods from staticPodPath and the API server"),
         ("address", c.address != default.address, NO_PORT),
         ("tlsCipherSuites", !c.tls_cipher_suites.is_empty(), NO_PORT),
         ("tlsMinVersion", c.tls_min_version != default.tls_min_version, NO_PORT),

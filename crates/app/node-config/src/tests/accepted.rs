@@ -198,10 +198,6 @@ fn what_is_odd_is_said_and_does_not_stop_the_node() {
             "evictionHard: not implemented yet: counts for allocatable and conditions of the node, and bosun evicts no pod",
         ),
         ("cpuManagerPolicy: static", "cpuManagerPolicy: not implemented yet: all containers share all CPUs and memory"),
-        (
-            "staticPodURL: http://x",
-            "staticPodURL: not implemented yet: bosun reads pods from staticPodPath and the API server",
-        ),
         ("containerLogMaxFiles: 3", "containerLogMaxFiles: not implemented yet: container logs are not rotated"),
         (
             "enforceNodeAllocatable: [pods, kube-reserved]\nkubeReservedCgroup: /k",
