@@ -217,7 +217,7 @@ impl Bench {
             volumes: Default::default(),
             cgroups: Default::default(),
             events,
-            fs: Arc::new(host_linux::LinuxFs),
+            fs: Arc::new(fakes::LinuxFs),
             journal: Arc::new(fakes::MemoryJournal::default()),
         });
         let config = Arc::new(Config {

@@ -139,7 +139,7 @@ impl Bench {
             objects,
             node: Published::clone(&node),
             events,
-            fs: Arc::new(host_linux::LinuxFs),
+            fs: Arc::new(fakes::LinuxFs),
             http: Arc::new(NoHttp),
             journal: Arc::new(fakes::MemoryJournal::default()),
         });

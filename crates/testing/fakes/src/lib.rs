@@ -11,6 +11,8 @@ pub mod runtime;
 
 pub use api::FakeApi;
 pub use host::{FakeCgroups, FakeMachine, FakeMounter};
+/// Files of tests are real, in a temporary folder.
+pub use host_linux::LinuxFs;
 pub use journal::MemoryJournal;
 pub use net::FakeNet;
 pub use runtime::FakeRuntime;

@@ -17,7 +17,7 @@ impl Place {
     }
 
     fn open(&self) -> Sealed {
-        Sealed::new(self.journal.clone(), Arc::new(host_linux::LinuxFs), self.key_file())
+        Sealed::new(self.journal.clone(), Arc::new(fakes::LinuxFs), self.key_file())
     }
 }
 
