@@ -451,10 +451,13 @@ macro_rules! each_actor {
 }
 
 each_actor! {
+    faults_of_the_certificate_manager: "certificate-manager",
     faults_of_the_cgroup_manager: "cgroup-manager",
     faults_of_the_config_sources: "config-sources",
     faults_of_the_event_recorder: "event-recorder",
     faults_of_the_image_manager: "image-manager",
+    faults_of_the_node_manager: "node-manager",
+    faults_of_the_object_store: "object-store",
     faults_of_the_pod_manager: "pod-manager",
     faults_of_the_pod_workers: "pod-worker",
     faults_of_the_probe_manager: "probe-manager",

@@ -30,7 +30,7 @@ fn a_full_node_starts_survives_a_kill_of_the_daemon_and_stops() {
         assert!(node.transcript().is_empty(), "{:?}", node.transcript());
         node.put("one-more.yaml", &simple("one-more", ""));
         node.until("it is rejected", LIMIT, |n| n.phase("one-more") == "Failed").await;
-        assert_eq!(node.status("one-more").unwrap().reason.as_deref(), Some("OutOfpods"));
+        assert_eq!(node.status("one-more").unwrap().reason.as_deref(), Some("UnexpectedAdmissionError"));
         for i in 0..110 {
             node.take(&format!("p{i}.yaml"));
         }
@@ -81,7 +81,7 @@ fn pods_that_come_together_are_admitted_until_the_node_is_full() {
         // The next look finds all of them at once.
         node.until("four run", secs(30), |n| all_ready(n, 4)).await;
         for name in ["p4", "p5"] {
-            assert_eq!(node.status(name).unwrap().reason.as_deref(), Some("OutOfcpu"), "{name}");
+            assert_eq!(node.status(name).unwrap().reason.as_deref(), Some("UnexpectedAdmissionError"), "{name}");
         }
         sleep(secs(60)).await;
         assert_eq!(node.running_ids().len(), 4);

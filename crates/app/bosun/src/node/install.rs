@@ -44,7 +44,15 @@ pub(super) fn runtime_client(seat: &Seat<'_>) {
 
 pub(super) fn status_manager(seat: &Seat<'_>) {
     let view = seat.handles.status.view.clone();
-    let a = seat.spawn("status-manager", move |_| status_manager::StatusManager::new(view.clone()));
+    // What the API server has not heard yet comes back after a restart; standalone nobody waits for it.
+    let journal = seat.outside.api.is_some().then(|| seat.outside.journal.clone());
+    let a = seat.spawn("status-manager", move |_| {
+        let manager = status_manager::StatusManager::new(view.clone());
+        match journal.clone() {
+            Some(journal) => manager.with_journal(journal),
+            None => manager,
+        }
+    });
     seat.handles.status.connect(&a);
     cluster::status_syncer(seat);
 }
