@@ -152,6 +152,17 @@ fn machine() -> Machine {
     }
 }
 
+/// Its address.
+fn host() -> FakeMachine {
+    let host = FakeMachine::default();
+    let ip: std::net::IpAddr = "10.90.0.1".parse().expect("an address");
+    host.change(|machine| {
+        machine.addresses.interfaces = vec![ip];
+        machine.addresses.default_route = vec![ip];
+    });
+    host
+}
+
 fn watched_by(told: Told) -> impl FnOnce(&Seat<'_>) {
     move |seat| {
         let config = Arc::new(config_sources::Config {
@@ -189,7 +200,7 @@ async fn drive_in(case: &Case, script: &Script, dir: &Path, kernel: Kernel) -> O
         runtime: client.clone(),
         images: client,
         fs: Arc::new(LinuxFs),
-        host: Arc::new(FakeMachine::default()),
+        host: Arc::new(host()),
         mounter: Arc::new(FakeMounter::default()),
         cgroups: Arc::new(cgroups),
         journal: Arc::new(MemoryJournal::default()),

@@ -97,7 +97,6 @@ fn with_other_worlds() -> Vec<Script> {
             },
             ..script("readiness-fails", vec![])
         },
-        script("too-big", vec![]),
     ]
 }
 
@@ -180,6 +179,7 @@ mod tests {
             ("env-all", "refers to a ConfigMap and a Secret"),
             ("env-missing-cm", "refers to a ConfigMap"),
             ("run-once-fail", "the same as static-run-once-fail"),
+            ("too-big", "a static pod is critical and would preempt others first"),
             ("volumes-projected", "refers to a ConfigMap and a Secret"),
         ];
         let mut known: Vec<_> = scripts().iter().map(|s| s.case.to_owned()).collect();
