@@ -60,7 +60,13 @@ fn nodes_may_touch_themselves_and_no_other() {
         if answer.good() { Ok(()) } else { Err(answer.body.to_string()) }
     })
     .expect("allowed as soon as its pod needs it");
-    assert_eq!(pods.about("p").first().map(|e| e.kind.as_str()), Some("ADDED"));
+    testbed::wait_until("the watch to tell of the pod", std::time::Duration::from_secs(10), || {
+        match pods.about("p").first().map(|e| e.kind.clone()) {
+            Some(kind) if kind == "ADDED" => Ok(()),
+            other => Err(format!("{other:?}")),
+        }
+    })
+    .expect("told");
     let asked = cluster.requests_by("system:node:one").expect("audit");
     assert!(asked.iter().any(|r| r.resource == "secrets" && r.code == 403), "{asked:?}");
 }
