@@ -16,6 +16,8 @@ pub struct SetPods {
     pub source: Source,
     /// All of them.
     pub pods: Vec<Arc<Pod>>,
+    /// From a copy that may lack some: they run, but the source has not spoken yet, so that nothing unknown is touched.
+    pub provisional: bool,
 }
 /// Stop one pod now (eviction, preemption, shutdown), whatever its source wants. Answers when the request is with the
 /// worker; watch the workers' board for the end. Idempotent: the grace only gets shorter.

@@ -297,7 +297,7 @@ impl ConfigSources {
         }
         self.handing_over = true;
         self.to_hand_over = false;
-        let set = SetPods { source: Source::File, pods: self.store.pods() };
+        let set = SetPods { source: Source::File, pods: self.store.pods(), provisional: false };
         let (route, faults) = (self.deps.pods.set_pods.clone(), ctx.faults());
         let work = async move {
             faults.hit("hand-over").await;

@@ -169,6 +169,8 @@ impl ApiSource {
             }
             if matches!(step, Followed::All(_)) {
                 if view.from_store {
+                    // Also when the pods are the same: now they are all.
+                    changed = true;
                     tracing::info!("the API server is back; its pods count instead of the stored ones");
                 }
                 (self.known, view.synced, view.from_store, self.spare) = (true, true, false, None);
@@ -276,7 +278,8 @@ impl Giver for ApiSource {
     }
 
     fn set(&self) -> SetPods {
-        SetPods { source: Source::Api, pods: self.set.pods().cloned().collect() }
+        let provisional = self.deps.view.get().from_store;
+        SetPods { source: Source::Api, pods: self.set.pods().cloned().collect(), provisional }
     }
 
     fn delivered(&mut self) {}

@@ -189,7 +189,7 @@ impl Giver for HttpSource {
     }
 
     fn set(&self) -> SetPods {
-        SetPods { source: Source::Http, pods: self.pods.clone() }
+        SetPods { source: Source::Http, pods: self.pods.clone(), provisional: false }
     }
 
     fn delivered(&mut self) {

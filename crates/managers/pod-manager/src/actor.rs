@@ -109,7 +109,7 @@ pub struct PodManager {
     pub(crate) held: BTreeSet<PodUid>,
     seen: BTreeSet<Source>,
     /// Sets that came before the runtime was known.
-    postponed: BTreeMap<Source, Vec<Arc<Pod>>>,
+    postponed: BTreeMap<Source, SetPods>,
     arrivals: Vec<PodUid>,
     restart_requested: BTreeSet<PodUid>,
     pub(crate) handles: BTreeMap<PodUid, PodWorkerHandle>,
@@ -133,8 +133,8 @@ impl Actor for PodManager {
         ctx.every(gc, |act, ctx| act.collect_garbage(ctx));
         ctx.watch(self.deps.runtime.view.info.subscribe(), |act, info, ctx| {
             if is_known(&info) {
-                for (source, pods) in std::mem::take(&mut act.postponed) {
-                    act.set_pods(SetPods { source, pods }, ctx);
+                for set in std::mem::take(&mut act.postponed).into_values() {
+                    act.set_pods(set, ctx);
                 }
             }
         });
@@ -373,7 +373,7 @@ impl Handler<SetPods> for PodManager {
     fn handle(&mut self, msg: SetPods, ctx: &mut Ctx<Self>) {
         if !is_known(&self.deps.runtime.view.info.get()) {
             // What runs already and whether there is a network is not known yet: nothing can be decided (pod-lifecycle 1.2).
-            self.postponed.insert(msg.source, msg.pods);
+            self.postponed.insert(msg.source, msg);
             return;
         }
         self.set_pods(msg, ctx);
@@ -400,7 +400,9 @@ impl PodManager {
             );
             self.emit(pod, EventType::Warning, "FailedValidation", text);
         }
-        self.seen.insert(msg.source);
+        if !msg.provisional {
+            self.seen.insert(msg.source);
+        }
         self.desired.insert(msg.source, merged.next);
         let mut changes = merged.changes;
         self.put_in_order(&mut changes);

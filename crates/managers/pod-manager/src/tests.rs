@@ -235,8 +235,15 @@ impl Bench {
 
     async fn set(&self, source: Source, pods: &[Pod]) {
         let pods = pods.iter().cloned().map(Arc::new).collect();
-        self.pods.set_pods.ask(SetPods { source, pods }, ASK).await.unwrap();
+        self.pods.set_pods.ask(SetPods { source, pods, provisional: false }, ASK).await.unwrap();
         // Housekeeping comes a moment after each change.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    /// As [`Bench::set`], from a copy that may lack pods.
+    async fn set_provisional(&self, source: Source, pods: &[Pod]) {
+        let pods = pods.iter().cloned().map(Arc::new).collect();
+        self.pods.set_pods.ask(SetPods { source, pods, provisional: true }, ASK).await.unwrap();
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 

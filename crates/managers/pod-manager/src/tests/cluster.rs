@@ -218,3 +218,34 @@ fn a_rebuilt_manager_goes_on_with_refusals_and_objects() {
         assert!(bench.heard().contains(&"release yes".to_owned()));
     });
 }
+
+#[test]
+fn a_set_that_may_lack_pods_starts_its_own_and_stops_nobody() {
+    run(31, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        // A worker of a pod that the copy lacks: an earlier life left it.
+        let stray = PodUid::from("u9");
+        let state = WorkerState {
+            phase: WorkerPhase::Syncing,
+            termination_requested: false,
+            started_terminating: false,
+            evicted: false,
+            deleted: false,
+            synced_at: Timestamp(1),
+            error: None,
+            cause: String::new(),
+            pod: None,
+            kill: None,
+        };
+        bench.workers.post(stray.clone(), Arc::new(state));
+        bench.set_provisional(Source::Api, &[plain("u1")]).await;
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        let heard = bench.heard();
+        assert!(heard.contains(&"worker u1 create".to_owned()), "{heard:?}");
+        assert!(!heard.iter().any(|w| w.contains("u9")), "{heard:?}");
+        bench.set(Source::Api, &[plain("u1")]).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let heard = bench.heard();
+        assert!(heard.iter().any(|w| w.contains("u9")), "now it is known to be nobody's: {heard:?}");
+    });
+}
