@@ -10,7 +10,8 @@ use contract::pod_manager::{PodManagerHandle, SetPods};
 use contract::view::Published;
 use futures::StreamExt;
 use futures::stream::{BoxStream, ReadyChunks};
-use ports::api::{ApiServer, Followed, Kind, Selection};
+use model::core::Node;
+use ports::api::{ApiExt, ApiServer, Followed, Kind, Selection};
 use ports::journal::Journal;
 
 use crate::handover::{Giver, HandOver, hand_over};
@@ -27,6 +28,10 @@ const CHUNK: usize = 256;
 const SAY_AGAIN: Duration = Duration::from_secs(20);
 /// Writes to the store that go on at once: the journal makes one commit of those that come together.
 const WRITERS: usize = 4;
+/// A server that lost the Node is asked for it this often.
+const LOOK_AGAIN: Duration = Duration::from_secs(20);
+const DOUBT: &str = "the API server knows neither this node nor its pods any more: they run on until it has the Node again \
+                     (a restart registers it anew)";
 /// Pause before a lost stream is opened anew, and before a write to the store that failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -91,6 +96,8 @@ pub struct ApiSource {
     writing: bool,
     /// The set changed since the store was last compared with it.
     to_store: bool,
+    /// The server's last list was empty and is not believed.
+    doubting: bool,
 }
 
 impl Actor for ApiSource {
@@ -133,6 +140,7 @@ impl ApiSource {
             waited: false,
             writing: false,
             to_store: false,
+            doubting: false,
         }
     }
 
@@ -163,6 +171,10 @@ impl ApiSource {
         let mut view = (*self.deps.view.get()).clone();
         let mut changed = false;
         for step in steps {
+            if self.is_doubtful(&step, view.pods, ctx) {
+                view.error = Some(DOUBT.to_owned());
+                continue;
+            }
             match &step {
                 Followed::Failed(error) => view.error = Some(error.to_string()),
                 _ => view.error = None,
@@ -183,6 +195,54 @@ impl ApiSource {
             hand_over(self, ctx);
             self.keep(ctx);
         }
+    }
+
+    /// A server that lists nothing where there were pods has either lost its state, or really means it. Whether it knows
+    /// this node tells: until it does, its empty list is not believed and the pods run on.
+    fn is_doubtful(&mut self, step: &Followed, pods: usize, ctx: &mut Ctx<Self>) -> bool {
+        match step {
+            Followed::All(all) if all.is_empty() && pods > 0 => {
+                if !std::mem::replace(&mut self.doubting, true) {
+                    self.look_for_node(ctx);
+                }
+                true
+            }
+            Followed::Failed(_) => self.doubting,
+            Followed::All(_) | Followed::Applied(_) | Followed::Deleted(_) => {
+                if std::mem::take(&mut self.doubting) && !matches!(step, Followed::All(_)) {
+                    // It speaks of pods again: what it listed counts, and then this.
+                    self.set.take(Followed::All(Vec::new()));
+                }
+                false
+            }
+        }
+    }
+
+    fn look_for_node(&mut self, ctx: &mut Ctx<Self>) {
+        let (api, name) = (self.deps.api.clone(), self.config.node_name.clone());
+        let work = async move { api.get::<Node>(None, &name).await };
+        ctx.run(work, |act: &mut Self, answer, ctx| {
+            if !act.doubting {
+                return;
+            }
+            match answer {
+                Ok(_) => {
+                    act.doubting = false;
+                    act.publish(ApiSourceView { pods: 0, ..(*act.deps.view.get()).clone() });
+                    act.take(vec![Followed::All(Vec::new())], ctx);
+                }
+                Err(error) => {
+                    if error.is_not_found() {
+                        tracing::warn!("{DOUBT}");
+                    }
+                    ctx.after(LOOK_AGAIN, |act, ctx| {
+                        if act.doubting {
+                            act.look_for_node(ctx);
+                        }
+                    });
+                }
+            }
+        });
     }
 
     fn publish(&self, view: ApiSourceView) {

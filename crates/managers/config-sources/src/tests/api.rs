@@ -424,3 +424,48 @@ fn the_set_is_said_again_to_a_pod_manager_that_lost_it() {
         assert_eq!(rig.count(), before + 1);
     });
 }
+
+#[test]
+fn an_empty_list_of_a_server_that_lost_the_node_is_not_believed() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.node_is_known();
+        rig.put("a", json!({}));
+        rig.work().await;
+        assert_eq!(rig.set(), names(&["a"]));
+        // Restored from nothing: neither the Node nor pods.
+        rig.api.unplug();
+        rig.work().await;
+        rig.api.vanish::<Pod>(Some("ns"), "a");
+        rig.api.calm();
+        tokio::time::sleep(Duration::from_secs(120)).await;
+        assert_eq!(rig.set(), names(&["a"]));
+        assert!(rig.view.get().error.as_deref().unwrap().contains("neither this node nor its pods"));
+        assert_eq!(rig.lines(), 1);
+        // With the Node its list counts.
+        let node: model::core::Node = serde_json::from_value(json!({"metadata": {"name": "n1"}})).unwrap();
+        rig.api.put(&node);
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(rig.set(), names(&[]));
+        assert_eq!((rig.view.get().error.clone(), rig.lines()), (None, 0));
+    });
+}
+
+#[test]
+fn a_server_that_lost_everything_and_is_given_pods_again_is_believed() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.node_is_known();
+        rig.put("a", json!({}));
+        rig.work().await;
+        rig.api.unplug();
+        rig.work().await;
+        rig.api.vanish::<Pod>(Some("ns"), "a");
+        rig.api.calm();
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert_eq!(rig.set(), names(&["a"]));
+        rig.put("b", json!({}));
+        rig.work().await;
+        assert_eq!(rig.set(), names(&["b"]));
+    });
+}
