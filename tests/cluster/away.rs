@@ -127,13 +127,20 @@ fn deletions_that_came_while_the_daemon_was_away_are_honoured() {
 }
 
 #[test]
-fn a_node_joins_an_emptied_api_server_when_the_daemon_starts_again() {
+fn an_emptied_api_server_stops_no_pod_and_is_joined_when_the_daemon_starts_again() {
     let mut node = start();
     create(&node, &lasting("old"));
     wait_running(&node, "old");
+    let container = running_container(&node, "old");
     let before = node.node().expect("a node")["metadata"]["uid"].clone();
     node.cluster.restart_empty(&mut node.bed).expect("comes back empty");
-    node.bosun.get("pods").expect("the daemon lives on");
+    // It has seen the empty list once it says so.
+    testbed::wait_until("the daemon to doubt the empty list", 2 * SOON, || {
+        let log = std::fs::read_to_string(node.bosun.log_path()).unwrap_or_default();
+        if log.contains("knows neither this node nor its pods") { Ok(()) } else { Err("not yet".to_owned()) }
+    })
+    .unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(running_container(&node, "old"), container, "it runs on");
     // As with a kubelet, a Node that was deleted is not made anew by a daemon that runs.
     node.bosun.kill();
     node.start_again().expect("starts again");
@@ -141,6 +148,15 @@ fn a_node_joins_an_emptied_api_server_when_the_daemon_starts_again() {
     assert_ne!(after["metadata"]["uid"], before, "registered anew");
     create(&node, &lasting("new"));
     wait_running(&node, "new");
+}
+
+/// Id of the pod's running container, as the daemon itself shows it.
+fn running_container(node: &ClusterNode, name: &str) -> String {
+    let pods = node.bosun.pods().expect("the daemon lives on");
+    let pod = pods.into_iter().find(|p| p["metadata"]["name"] == name).expect("the pod is known");
+    let status = &pod["status"]["containerStatuses"][0];
+    assert!(!status["state"]["running"].is_null(), "{status}");
+    status["containerID"].as_str().expect("an id").to_owned()
 }
 
 #[test]

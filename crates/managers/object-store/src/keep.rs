@@ -22,7 +22,7 @@ const SERVICES: &str = "object/services";
 /// Line of the runtime classes.
 const CLASSES: &str = "object/classes";
 /// Services change in swarms: they are written this long after the first change.
-const SETTLE: Duration = Duration::from_secs(10);
+const SETTLE: Duration = Duration::from_secs(1);
 /// Lines that nobody has claimed by then, counted from the server's first word, are removed.
 const UNCLAIMED: Duration = Duration::from_secs(10 * 60);
 
