@@ -29,13 +29,18 @@ fn another_day(life: &Life) -> Life {
     text = text.replace(&life.uid, "another-uid").replace("10.90.0.1", "192.0.2.7").replace("10.88.", "10.77.");
     text = text.replace("10.96.0.1\"", "10.55.0.1\"").replace("10.96.0.1:", "10.55.0.1:");
     text = text.replace("kube-api-access-", "kube-api-access-abcde").replace("abcdezd69c", "abcde");
-    let Value::Array(parts) = serde_json::from_str(&text).unwrap() else { panic!() };
+    let Value::Array(parts) = serde_json::from_str(&text).expect("made a moment ago") else {
+        unreachable!("a list was written")
+    };
     let mut other = life.clone();
-    for (call, request) in other.calls.iter_mut().zip(parts[0].as_array().unwrap()) {
+    for (call, request) in other.calls.iter_mut().zip(parts[0].as_array().expect("made a moment ago")) {
         call.request = request.clone();
-        call.made = call.made.as_ref().map(|id| format!("another-id-{}", made.iter().position(|m| m == id).unwrap()));
+        call.made = call
+            .made
+            .as_ref()
+            .map(|id| format!("another-id-{}", made.iter().position(|m| m == id).expect("made a moment ago")));
     }
-    other.history = parts[1].as_array().unwrap().clone();
+    other.history = parts[1].as_array().expect("made a moment ago").clone();
     other.uid = "another-uid".to_owned();
     other
 }
