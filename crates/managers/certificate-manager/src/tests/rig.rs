@@ -10,7 +10,7 @@ use contract::certificates::{CertificateHandle, CertificateView};
 use contract::node::{NodeOrigin, NodeView};
 use contract::view::Published;
 use fakes::FakeApi;
-use host_linux::LinuxFs;
+use fakes::LinuxFs;
 use model::core::{Node, NodeAddress, NodeStatus};
 use model::k8s_openapi::ByteString;
 use model::k8s_openapi::api::certificates::v1::{

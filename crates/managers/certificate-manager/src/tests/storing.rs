@@ -1,7 +1,7 @@
 //! Files as other lives, other versions and operators leave them.
 
 use cert_rotation::Files;
-use host_linux::LinuxFs;
+use fakes::LinuxFs;
 use tempfile::TempDir;
 
 use super::rig::START_S;
