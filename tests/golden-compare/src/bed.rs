@@ -36,13 +36,26 @@ fn pass(time: Duration) {
 /// The name under which the Node object is reported.
 pub const NODE_CASE: &str = "_node";
 
-/// A node with a recorder between it and its runtime.
+/// A folder for the bed and our own files beside it. Goes when it is dropped, unless something of the bed stayed in it.
+struct Folder(PathBuf);
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        for entry in std::fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            // Fails for folders: those are the bed's.
+            let _ = std::fs::remove_file(entry.path());
+        }
+        let _ = std::fs::remove_dir(&self.0);
+    }
+}
+
+/// A node with a recorder between it and its runtime. Field order is drop order.
 pub struct GoldenBed {
     node: ClusterNode,
     recorder: Recorder,
     pods: Watch,
     events: Watch,
-    parent: PathBuf,
+    folder: Folder,
 }
 
 fn upstream(parent: &Path) -> Option<PathBuf> {
@@ -66,6 +79,7 @@ impl GoldenBed {
     pub fn start(say: fn(&str)) -> anyhow::Result<Self> {
         let parent = std::env::temp_dir().join(format!("gold{}", std::process::id()));
         std::fs::create_dir_all(&parent)?;
+        let folder = Folder(parent.clone());
         let resolv_conf = parent.join("resolv.conf");
         std::fs::write(&resolv_conf, "nameserver 10.255.255.53\n")?;
         let seen_from = parent.clone();
@@ -102,7 +116,7 @@ impl GoldenBed {
         })?;
         let pods = admin.watch(&format!("/api/v1/namespaces/{NAMESPACE}/pods"))?;
         let events = admin.watch(&format!("/api/v1/namespaces/{NAMESPACE}/events"))?;
-        Ok(GoldenBed { node, recorder, pods, events, parent })
+        Ok(GoldenBed { node, recorder, pods, events, folder })
     }
 
     /// Minor version of the API server.
@@ -174,7 +188,7 @@ impl GoldenBed {
     }
 
     fn live_from_api(&self, case: &Case) -> anyhow::Result<Life> {
-        let manifest = self.parent.join(format!("{}.yaml", case.name));
+        let manifest = self.folder.0.join(format!("{}.yaml", case.name));
         std::fs::write(&manifest, &case.manifest)?;
         self.node.cluster.kubectl(&["apply", "--validate=false", "-f", &manifest.to_string_lossy()])?;
         self.let_live(case, &case.name);
@@ -285,15 +299,6 @@ impl GoldenBed {
     /// Where the daemon's log is, to look for causes.
     pub fn log_path(&self) -> PathBuf {
         self.node.bosun.log_path()
-    }
-}
-
-impl Drop for GoldenBed {
-    fn drop(&mut self) {
-        // What remains in it is the bed's, which removes itself afterwards.
-        for file in ["cri.sock", "resolv.conf", "pause", "pause.c"] {
-            let _ = std::fs::remove_file(self.parent.join(file));
-        }
     }
 }
 
