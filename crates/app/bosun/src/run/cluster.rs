@@ -1,6 +1,6 @@
 //! The way to the API server: which credentials there are, which are asked for, and how new ones come into use.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ fn rotation(read: &Kubeconfig) -> ClientSource {
     ClientSource::Rotate { imported, files: identity.files.clone() }
 }
 
-fn begin_with(begin: &PathBuf, kubeconfig: &PathBuf, flags: &Flags, config: &NodeConfig) -> Result<Link> {
+fn begin_with(begin: &Path, kubeconfig: &Path, flags: &Flags, config: &NodeConfig) -> Result<Link> {
     let read = bootstrap::read_bootstrap(begin).map_err(refused)?;
     bootstrap::write_kubeconfig(kubeconfig, &read, &flags.cert_dir)
         .map_err(|e| anyhow::anyhow!("{}: cannot be written: {e}", kubeconfig.display()))?;
