@@ -231,10 +231,7 @@ async fn serve(
         journal: Arc::new(journal),
         prober: prober.clone(),
         http: prober,
-        fetch: Arc::new(url_fetch::UrlFetch::new(api_client::user_agent(
-            node_config::KUBERNETES_VERSION,
-            env!("CARGO_PKG_VERSION"),
-        ))),
+        fetch: Arc::new(url_fetch::UrlFetch::new(cluster::user_agent())),
         api: link.as_ref().map(|l| l.api.clone()),
         bootstrap_api: link.as_ref().and_then(|l| l.bootstrap.clone()),
     };

@@ -86,12 +86,17 @@ fn begin_with(begin: &Path, kubeconfig: &Path, flags: &Flags, config: &NodeConfi
     Ok(Link { api: late_api, bootstrap: Some(Arc::new(token)), client, connections, late: Some(late) })
 }
 
+/// What this daemon calls itself to servers.
+pub(super) fn user_agent() -> String {
+    api_client::user_agent(KUBERNETES_VERSION, env!("CARGO_PKG_VERSION"))
+}
+
 fn client_settings(config: &NodeConfig) -> api_client::Settings {
     let rate = |per_second: u32, burst: u32| Rate { per_second: f64::from(per_second), burst };
     api_client::Settings {
         main: rate(config.kube_api_qps, config.kube_api_burst),
         events: rate(config.event_record_qps, config.event_burst),
-        user_agent: api_client::user_agent(KUBERNETES_VERSION, env!("CARGO_PKG_VERSION")),
+        user_agent: user_agent(),
         http2: std::env::var_os("DISABLE_HTTP2").is_none_or(|v| v.is_empty()),
         ..api_client::Settings::default()
     }
