@@ -73,14 +73,19 @@ fn moments(seen: &[Seen], good: impl Fn(&Seen) -> bool) -> BTreeMap<String, Inst
 
 fn wait_for(watch: &Watch, what: &str, prefix: &str, count: usize, good: fn(&Seen) -> bool) -> anyhow::Result<()> {
     wait_until(what, Duration::from_secs(180), || {
-        let there = moments(&watch.seen(), good).keys().filter(|n| n.starts_with(prefix)).count();
+        let there = watch.look(|seen| moments(seen, |e| is_named(e, prefix) && good(e)).len());
         if there >= count {
             return Ok(());
         }
-        idle(Duration::from_millis(if count > 30 { 200 } else { 5 }));
+        // The moment is noted when the word comes; looking often would only cost what the starts need.
+        idle(Duration::from_millis(if count > 30 { 250 } else { 20 }));
         Err(format!("{there} of {count}"))
     })?;
     Ok(())
+}
+
+fn is_named(e: &Seen, prefix: &str) -> bool {
+    e.object["metadata"]["name"].as_str().is_some_and(|name| name.starts_with(prefix))
 }
 
 fn ready(e: &Seen) -> bool {
@@ -98,14 +103,14 @@ fn singles(node: &ClusterNode, watch: &Watch, floor: &Floor, report: &mut Report
     for n in 0..SINGLES {
         let name = format!("single-{n}");
         admin.create(PODS, &pod(&name, node.name()))?;
-        wait_for(watch, &format!("{name} to be ready"), &name, 1, ready)?;
+        wait_for(watch, &format!("{name} to be ready"), "single-", n + 1, ready)?;
         idle(Duration::from_millis(300));
     }
     for n in 0..SINGLES {
         let name = format!("single-{n}");
         deleted.insert(name.clone(), Instant::now());
         admin.delete(&format!("{PODS}/{name}"))?;
-        wait_for(watch, &format!("{name} to be gone"), &name, 1, gone)?;
+        wait_for(watch, &format!("{name} to be gone"), "single-", n + 1, gone)?;
         idle(Duration::from_millis(100));
     }
     let seen = watch.seen();

@@ -58,6 +58,11 @@ impl Watch {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Looks at everything so far without a copy of it, for whoever looks often.
+    pub fn look<T>(&self, at: impl FnOnce(&[Seen]) -> T) -> T {
+        at(&self.seen.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Everything so far about the object `name`.
     #[must_use]
     pub fn about(&self, name: &str) -> Vec<Seen> {
