@@ -47,10 +47,11 @@ fn pull_policies_decide_whether_the_registry_is_asked() {
     registry.push(&Image::busybox("app:1").expect("an image"), "app:1").expect("pushed");
     node.put("never", &container("pull.example/app:1", "Never"));
     node.wait("never", "to be refused", |p| (state(p, "waiting")["reason"] == "ErrImageNeverPull").then_some(()));
-    node.put("always", &container("pull.example/app:1", "Always"));
-    node.wait_running("always");
+    // Before the next pull: the same image from a registry is no longer a preloaded one, and has to be asked for (KEP-2535).
     node.put("present", &container(testbed::BUSYBOX_IMAGES[0], "IfNotPresent"));
     node.wait_running("present");
+    node.put("always", &container("pull.example/app:1", "Always"));
+    node.wait_running("always");
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn ids(list: Vec<(String, u64)>) -> Vec<String> {
 fn amounts_table() {
     let t = Thresholds::default();
     for (name, capacity, available, expected) in [
-        ("below", 1000, 151, Ok(None)),
+        ("below", 1000, 160, Ok(None)),
         ("at the threshold", 1000, 150, Ok(Some(50))),
         ("above", 1000, 0, Ok(Some(200))),
         ("integers round the use up", 1000, 159, Ok(Some(41))),
