@@ -90,11 +90,7 @@ impl Default for Settings {
 /// `kubelet/v1.36.2 (linux/amd64) bosun/0.1.0`: what the node says it is, and what it really is.
 #[must_use]
 pub fn user_agent(kubernetes: &str, bosun: &str) -> String {
-    let arch = match std::env::consts::ARCH {
-        "x86_64" => "amd64",
-        "aarch64" => "arm64",
-        other => other,
-    };
+    let arch = model::node::go_architecture(std::env::consts::ARCH);
     format!("kubelet/{kubernetes} ({}/{arch}) bosun/{bosun}", std::env::consts::OS)
 }
 

@@ -177,16 +177,6 @@ pub fn node_labels(settings: &Settings) -> BTreeMap<String, String> {
     BTreeMap::from([
         ("kubernetes.io/hostname".to_owned(), settings.node_name.clone()),
         ("kubernetes.io/os".to_owned(), "linux".to_owned()),
-        ("kubernetes.io/arch".to_owned(), architecture().to_owned()),
+        ("kubernetes.io/arch".to_owned(), model::node::go_architecture(std::env::consts::ARCH).to_owned()),
     ])
-}
-
-/// The machine's architecture in the words of Go, as labels and the Node have it.
-#[must_use]
-pub const fn architecture() -> &'static str {
-    match std::env::consts::ARCH.as_bytes() {
-        b"x86_64" => "amd64",
-        b"aarch64" => "arm64",
-        _ => std::env::consts::ARCH,
-    }
 }

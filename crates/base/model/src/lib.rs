@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 pub mod event;
+pub mod go_json;
 pub mod ids;
 pub mod node;
 pub mod pod;
@@ -14,6 +15,7 @@ pub mod quantity;
 pub mod resources;
 pub mod restart;
 pub mod runtime;
+pub mod strategic_merge;
 pub mod time;
 
 pub use ids::{ContainerId, PodUid, SandboxId};

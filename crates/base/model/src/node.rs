@@ -1,4 +1,4 @@
-//! What runs short on a node.
+//! Words about a node: what runs short on it, what machine it is.
 
 /// A resource that runs short, in the order in which the node reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,5 +29,15 @@ impl Pressure {
     #[must_use]
     pub fn parse(s: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|p| p.as_str() == s)
+    }
+}
+
+/// An architecture in the words of Go, as labels, the Node and user agents have it, from Rust's word for it.
+#[must_use]
+pub const fn go_architecture(rust: &str) -> &str {
+    match rust.as_bytes() {
+        b"x86_64" => "amd64",
+        b"aarch64" => "arm64",
+        _ => rust,
     }
 }

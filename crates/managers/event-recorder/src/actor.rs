@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, ActorRef, Ctx, Handler, supervised};
+use actor::{Actor, Ctx, Handler, supervised};
 use contract::config_sources::Source;
-use contract::event::{EventEntry, EventHandle, EventView, RecordEvent};
+use contract::event::{EventEntry, EventView, RecordEvent};
 use contract::pod_manager::DesiredPod;
 use contract::view::{Board, Published};
 use model::event::{EventObject, EventType};
@@ -181,11 +181,6 @@ impl Actor for EventRecorder {
     }
 }
 supervised!(EventRecorder);
-
-/// Routes the message of the contract to `to`.
-pub fn connect(handle: &EventHandle, to: &ActorRef<EventRecorder>) {
-    handle.record.connect(to);
-}
 
 impl Handler<RecordEvent> for EventRecorder {
     type Result = ();

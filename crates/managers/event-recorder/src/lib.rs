@@ -19,7 +19,7 @@ mod wire;
 #[cfg(test)]
 mod tests;
 
-pub use crate::actor::{Config, EventRecorder, Sink, connect};
+pub use crate::actor::{Config, EventRecorder, Sink};
 pub use crate::correlate::{Correlator, Verdict};
 pub use crate::outbox::Outbox;
 pub use crate::wire::Reporter;

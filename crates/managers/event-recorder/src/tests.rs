@@ -9,7 +9,7 @@ use contract::event::{EventHandle, RecordEvent};
 use model::PodUid;
 use model::event::{EventObject, EventType, NodeEvent};
 
-use crate::{Config, EventRecorder, connect};
+use crate::{Config, EventRecorder};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -18,7 +18,7 @@ fn spawn(kernel: &Kernel, lines: usize) -> (EventHandle, ActorRef<EventRecorder>
     let view = handle.view.clone();
     let recorder =
         kernel.spawn(Spec::new("event-recorder"), move |_| EventRecorder::new(Config { lines }, view.clone()));
-    connect(&handle, &recorder);
+    handle.connect(&recorder);
     (handle, recorder)
 }
 

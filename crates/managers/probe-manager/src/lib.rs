@@ -20,7 +20,7 @@ mod journal;
 use std::sync::Arc;
 
 use contract::event::EventHandle;
-use contract::probe::{PodProbes, ProbeHandle};
+use contract::probe::PodProbes;
 use contract::runtime::RuntimeHandle;
 use contract::status::StatusEntry;
 use contract::view::Board;
@@ -81,13 +81,6 @@ impl Deps {
     ) -> Self {
         Self { runtime, events, status, view, net, journal: None, intake: Board::new() }
     }
-}
-
-/// Routes the handle's messages to this actor.
-pub fn connect(handle: &ProbeHandle, to: &::actor::ActorRef<ProbeManager>) {
-    handle.start_probes.connect(to);
-    handle.stop_probes.connect(to);
-    handle.retain_probes.connect(to);
 }
 
 #[cfg(test)]

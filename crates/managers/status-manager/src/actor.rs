@@ -3,10 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actor::{Actor, ActorFutureExt, ActorRef, AsyncContext, Ctx, Handler, WrapFuture, supervised};
+use actor::{Actor, ActorFutureExt, AsyncContext, Ctx, Handler, WrapFuture, supervised};
 use contract::status::{
-    RetainPodStatuses, SetContainerReadiness, SetContainerStartup, SetPodStatus, StatusEntry, StatusHandle,
-    TerminatePod,
+    RetainPodStatuses, SetContainerReadiness, SetContainerStartup, SetPodStatus, StatusEntry, TerminatePod,
 };
 use contract::view::Board;
 use model::core::Pod;
@@ -99,15 +98,6 @@ impl Actor for StatusManager {
     }
 }
 supervised!(StatusManager);
-
-/// Routes every message of the contract to `to`.
-pub fn connect(handle: &StatusHandle, to: &ActorRef<StatusManager>) {
-    handle.set_pod_status.connect(to);
-    handle.set_container_readiness.connect(to);
-    handle.set_container_startup.connect(to);
-    handle.terminate_pod.connect(to);
-    handle.retain_pod_statuses.connect(to);
-}
 
 fn now(ctx: &Ctx<StatusManager>) -> Timestamp {
     Timestamp(ctx.clock().unix_nanos())

@@ -24,6 +24,6 @@ mod syncer;
 #[cfg(test)]
 mod tests;
 
-pub use crate::actor::{StatusManager, connect};
+pub use crate::actor::StatusManager;
 pub use crate::store::{Outcome, Statuses};
 pub use crate::syncer::{StatusSyncer, SyncerConfig, SyncerDeps};

@@ -19,7 +19,7 @@ use model::core::{Pod, PodStatus};
 use model::{ContainerId, PodUid};
 use serde_json::json;
 
-use crate::{StatusManager, connect};
+use crate::StatusManager;
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -42,7 +42,7 @@ fn spawn(kernel: &Kernel) -> (StatusHandle, ActorRef<StatusManager>) {
     let handle = StatusHandle::default();
     let view = handle.view.clone();
     let manager = kernel.spawn(Spec::new("status-manager"), move |_| StatusManager::new(view.clone()));
-    connect(&handle, &manager);
+    handle.connect(&manager);
     (handle, manager)
 }
 

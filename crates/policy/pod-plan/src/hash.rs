@@ -6,6 +6,7 @@
 use std::fmt::Write as _;
 
 use model::core::Container;
+use model::go_json;
 use model::runtime::ContainerObservation;
 
 /// FNV-1a, 32 bit.
@@ -20,35 +21,14 @@ pub fn fnv1a_64(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0000_0100_0000_01b3))
 }
 
-/// Appends a JSON string as Go's encoder writes it, HTML-safe.
-fn go_json_string(out: &mut String, s: &str) {
-    out.push('"');
-    for c in s.chars() {
-        match c {
-            '"' => out.push_str("\\\""),
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}' => {
-                let _ = write!(out, "\\u{:04x}", u32::from(c));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-}
-
 /// Hash of what identifies a container: image and name.
 #[must_use]
 pub fn container_hash(name: &str, image: &str) -> u64 {
     let mut json = String::with_capacity(32 + name.len() + image.len());
     json.push_str("{\"image\":");
-    go_json_string(&mut json, image);
+    go_json::push_string(&mut json, image);
     json.push_str(",\"name\":");
-    go_json_string(&mut json, name);
+    go_json::push_string(&mut json, name);
     json.push('}');
 
     let mut text = String::with_capacity(12 + 4 * json.len());

@@ -1,7 +1,8 @@
 //! The strategic merge patch that turns the status in the API into the one that should be there (9.8).
 
 use model::core::PodStatus;
-use serde_json::{Map, Value, json};
+use model::strategic_merge;
+use serde_json::{Map, Value};
 
 #[cfg(test)]
 mod tests;
@@ -22,14 +23,13 @@ const REQUIRED: [&str; 3] = ["name", "image", "imageID"];
 #[must_use]
 pub fn status_patch(api: &PodStatus, wanted: &PodStatus) -> Option<Value> {
     let (old, new) = (fields(api), fields(wanted));
-    let mut patch = difference(&old, &new, true);
-    // The keys of merged lists in the wanted order; only beside a true change.
+    let mut patch = strategic_merge::fields(&old, &new);
+    let list = |of: &Map<String, Value>, field: &str| of.get(field).and_then(Value::as_array).cloned();
     for (field, key) in MERGED {
-        if patch.get(field).is_some_and(Value::is_array)
-            && let Some(Value::Array(list)) = new.get(field)
-        {
-            let order: Vec<Value> = list.iter().map(|v| json!({ key: v.get(key) })).collect();
-            patch.insert(format!("$setElementOrder/{field}"), Value::Array(order));
+        if let Some(wanted) = list(&new, field) {
+            patch.remove(field);
+            let is = list(&old, field).unwrap_or_default();
+            strategic_merge::insert_elements(&mut patch, field, key, &is, &wanted);
         }
     }
     (!patch.is_empty()).then_some(Value::Object(patch))
@@ -62,53 +62,4 @@ fn prune(map: &mut Map<String, Value>) {
             _ => true,
         }
     });
-}
-
-fn difference(old: &Map<String, Value>, new: &Map<String, Value>, top: bool) -> Map<String, Value> {
-    let mut patch = Map::new();
-    for key in old.keys().filter(|k| !new.contains_key(*k)) {
-        patch.insert(key.clone(), Value::Null);
-    }
-    for (key, wanted) in new {
-        let merged = MERGED.iter().find(|(field, _)| top && field == key);
-        let change = match (old.get(key), wanted) {
-            (Some(is), _) if is == wanted => None,
-            (Some(Value::Object(is)), Value::Object(wanted)) => {
-                let inner = difference(is, wanted, false);
-                (!inner.is_empty()).then_some(Value::Object(inner))
-            }
-            (Some(Value::Array(is)), Value::Array(wanted)) if merged.is_some() => {
-                merged.and_then(|(_, by)| elements(is, wanted, by))
-            }
-            _ => Some(wanted.clone()),
-        };
-        if let Some(change) = change {
-            patch.insert(key.clone(), change);
-        }
-    }
-    patch
-}
-
-/// Elements that changed, came or went.
-fn elements(old: &[Value], new: &[Value], by: &str) -> Option<Value> {
-    let find = |list: &[Value], key: Option<&Value>| list.iter().find(|v| v.get(by) == key).cloned();
-    let mut patch = Vec::new();
-    for element in new {
-        let change = match (find(old, element.get(by)), element) {
-            (Some(Value::Object(is)), Value::Object(wanted)) => {
-                let mut inner = difference(&is, wanted, false);
-                if inner.is_empty() {
-                    continue;
-                }
-                inner.extend(wanted.get(by).map(|v| (by.to_owned(), v.clone())));
-                Value::Object(inner)
-            }
-            _ => element.clone(),
-        };
-        patch.push(change);
-    }
-    for gone in old.iter().filter(|v| find(new, v.get(by)).is_none()) {
-        patch.push(json!({ "$patch": "delete", by: gone.get(by) }));
-    }
-    (!patch.is_empty()).then_some(Value::Array(patch))
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use model::core::Secret;
+use model::go_json;
 use sha2::{Digest, Sha256};
 
 use crate::docker_config::{Auth, AuthMap, CredentialError, parse_config_json, parse_dockercfg};
@@ -55,7 +56,11 @@ impl Credential {
         let Auth { username, password, email, identity_token } = &self.auth;
         let fields =
             [("username", username), ("password", password), ("email", email), ("identitytoken", identity_token)];
-        let set = fields.iter().filter(|(_, v)| !v.is_empty()).map(|(k, v)| format!("\"{k}\":{}", go_json(v)));
+        let set = fields.iter().filter(|(_, v)| !v.is_empty()).map(|(k, v)| {
+            let mut field = format!("\"{k}\":");
+            go_json::push_string(&mut field, v);
+            field
+        });
         let text = format!("{{{}}}", set.collect::<Vec<_>>().join(","));
         hex(&Sha256::digest(text.as_bytes()))
     }
@@ -64,27 +69,6 @@ impl Credential {
 /// Lower-case hexadecimal digits.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|b| format!("{b:02x}")).collect()
-}
-
-/// A JSON string with Go's escapes, which hold what HTML would take amiss.
-fn go_json(text: &str) -> String {
-    let mut out = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => out.extend(['\\', c]),
-            '\n' => out.push_str("\\n"),
-            '\r' => out.push_str("\\r"),
-            '\t' => out.push_str("\\t"),
-            '\u{8}' => out.push_str("\\b"),
-            '\u{c}' => out.push_str("\\f"),
-            '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}' => {
-                out.push_str(&format!("\\u{:04x}", u32::from(c)));
-            }
-            c => out.push(c),
-        }
-    }
-    out.push('"');
-    out
 }
 
 /// Credentials by location, more specific ones first.

@@ -16,7 +16,7 @@ use model::{PodUid, pod};
 use ports::api::{ApiError, Lane};
 
 use super::event;
-use crate::{Config, EventRecorder, Outbox, Reporter, Sink, connect};
+use crate::{Config, EventRecorder, Outbox, Reporter, Sink};
 
 fn spawn(kernel: &Kernel) -> (EventHandle, FakeApi, Board<PodUid, DesiredPod>) {
     let (handle, api, pods) = (EventHandle::default(), FakeApi::new(), Board::new());
@@ -30,7 +30,7 @@ fn spawn(kernel: &Kernel) -> (EventHandle, FakeApi, Board<PodUid, DesiredPod>) {
     let recorder = kernel.spawn(actor::Spec::new("event-recorder"), move |_| {
         EventRecorder::new(Config { lines: 100 }, view.clone()).with_sink(sink.clone())
     });
-    connect(&handle, &recorder);
+    handle.connect(&recorder);
     (handle, api, pods)
 }
 

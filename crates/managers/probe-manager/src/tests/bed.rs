@@ -22,7 +22,7 @@ use ports::journal::{Journal, JournalError};
 use ports::probe::{NetOutcome, NetProber, NetTarget, NetVerdict};
 use tokio::time::Instant;
 
-use crate::{Config, Deps, ProbeManager, connect};
+use crate::{Config, Deps, ProbeManager};
 
 /// Answers exec probes by container id; unknown ones succeed.
 #[derive(Default)]
@@ -162,7 +162,7 @@ impl Bed {
         deps.journal = journal;
         let manager = kernel
             .spawn(Spec::new("probe-manager").mailbox(256), move |_| ProbeManager::new(deps.clone(), config.clone()));
-        connect(&handle, &manager);
+        handle.connect(&manager);
         Self { kernel, handle, manager, status, execs, net, events, version: Mutex::new(0) }
     }
 

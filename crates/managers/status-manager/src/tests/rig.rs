@@ -19,7 +19,7 @@ use ports::api::{ApiServer, Followed, Kind, Method, Object, Selection};
 use ports::journal::Journal;
 use serde_json::{Value, json};
 
-use crate::{StatusManager, StatusSyncer, SyncerConfig, SyncerDeps, connect};
+use crate::{StatusManager, StatusSyncer, SyncerConfig, SyncerDeps};
 
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
@@ -59,7 +59,7 @@ impl Rig {
         let (view, lines) = (status.view.clone(), journal.clone());
         let manager = kernel
             .spawn(Spec::new("status-manager"), move |_| StatusManager::new(view.clone()).with_journal(lines.clone()));
-        connect(&status, &manager);
+        status.connect(&manager);
         let deps = SyncerDeps {
             api: Arc::new(api.clone()),
             journal: journal.clone(),

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use model::node::go_architecture;
 use node_config::{ChangeDetection, KUBERNETES_VERSION, NodeConfig, Threshold};
 use node_status::Plan;
 use node_status::pressure::{self, Amount, Signal};
 
 use crate::node::Seat;
-use crate::settings::architecture;
 
 pub(in crate::node) fn object_store(seat: &Seat<'_>) {
     let strategy = match seat.settings.config.change_detection {
@@ -142,7 +142,7 @@ fn plan(seat: &Seat<'_>) -> Plan {
         max_pods,
         port: i32::from(config.port),
         version: KUBERNETES_VERSION.to_owned(),
-        arch: architecture().to_owned(),
+        arch: go_architecture(std::env::consts::ARCH).to_owned(),
         declared_features: declared(config),
     }
 }
