@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, AskError, Ctx, supervised};
+use actor::{Actor, Ctx, supervised};
 use contract::config_sources::{Source, SourcesView};
 use contract::event::EventHandle;
 use contract::pod_manager::{PodManagerHandle, SetPods};
@@ -16,6 +16,7 @@ use futures::StreamExt;
 use model::event::{EventObject, EventType, NodeEvent};
 
 use crate::folder::{self, Found, Listing};
+use crate::handover::{Giver, HandOver, hand_over, mark_delivered};
 use crate::store::{Report, Store};
 use crate::watch::{Change, Changes, FolderWatch};
 
@@ -27,10 +28,6 @@ const CHUNK: usize = 64;
 /// path.
 const WATCH_RETRY: Duration = Duration::from_secs(1);
 const WATCH_RETRY_MAX: Duration = Duration::from_secs(20);
-/// PodManager only takes the set in; it answers at once or is in trouble.
-const HAND_OVER: Duration = Duration::from_secs(5);
-/// Pause before the set is handed over again after a failure.
-const HAND_OVER_RETRY: Duration = Duration::from_millis(100);
 
 /// Settings.
 #[derive(Clone, Debug)]
@@ -78,10 +75,7 @@ pub struct ConfigSources {
     reading: bool,
     /// A timer gathers changes.
     gathering: bool,
-    /// The set is under way to PodManager.
-    handing_over: bool,
-    /// The set changed, or must be said again.
-    to_hand_over: bool,
+    hand_over: HandOver,
     watch_retry: Duration,
 }
 
@@ -95,6 +89,24 @@ impl Actor for ConfigSources {
     }
 }
 supervised!(ConfigSources);
+
+impl Giver for ConfigSources {
+    fn hand_over_state(&mut self) -> &mut HandOver {
+        &mut self.hand_over
+    }
+
+    fn pod_manager(&self) -> &PodManagerHandle {
+        &self.deps.pods
+    }
+
+    fn set(&self) -> SetPods {
+        SetPods { source: Source::File, pods: self.store.pods(), provisional: false }
+    }
+
+    fn delivered(&mut self) {
+        mark_delivered(&self.deps.view);
+    }
+}
 
 impl ConfigSources {
     /// A fresh instance; it reads the folder when it starts.
@@ -111,8 +123,7 @@ impl ConfigSources {
             look: false,
             reading: false,
             gathering: false,
-            handing_over: false,
-            to_hand_over: false,
+            hand_over: HandOver::default(),
             watch_retry: WATCH_RETRY,
         }
     }
@@ -249,7 +260,7 @@ impl ConfigSources {
         if let Some(reports) = self.store.list(listing) {
             self.tell(reports);
             // Said again even when nothing changed: PodManager may have lost it.
-            self.hand_over(ctx);
+            hand_over(self, ctx);
         }
         self.publish();
     }
@@ -278,7 +289,7 @@ impl ConfigSources {
                     let reports = act.store.events(found);
                     act.tell(reports);
                     act.publish();
-                    act.hand_over(ctx);
+                    hand_over(act, ctx);
                 }
                 Err(error) => {
                     tracing::error!(%error, "reading a manifest failed");
@@ -286,39 +297,6 @@ impl ConfigSources {
                 }
             }
             act.read_on(ctx);
-        });
-    }
-
-    /// Gives PodManager the complete set; one hand-over at a time, the latest set wins.
-    fn hand_over(&mut self, ctx: &mut Ctx<Self>) {
-        self.to_hand_over = true;
-        if self.handing_over {
-            return;
-        }
-        self.handing_over = true;
-        self.to_hand_over = false;
-        let set = SetPods { source: Source::File, pods: self.store.pods(), provisional: false };
-        let (route, faults) = (self.deps.pods.set_pods.clone(), ctx.faults());
-        let work = async move {
-            faults.hit("hand-over").await;
-            route.ask(set, HAND_OVER).await
-        };
-        ctx.run(work, |act: &mut Self, answer: Result<(), AskError>, ctx| {
-            act.handing_over = false;
-            match answer {
-                Ok(()) => {
-                    if !act.deps.view.get().delivered {
-                        act.deps.view.publish(SourcesView { delivered: true, ..(*act.deps.view.get()).clone() });
-                    }
-                    if act.to_hand_over {
-                        act.hand_over(ctx);
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "PodManager did not take the pods; trying again");
-                    ctx.after(HAND_OVER_RETRY, |act, ctx| act.hand_over(ctx));
-                }
-            }
         });
     }
 

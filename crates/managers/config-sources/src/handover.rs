@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use actor::{Ctx, Managed};
+use contract::config_sources::SourcesView;
 use contract::pod_manager::{PodManagerHandle, SetPods};
+use contract::view::Published;
 
 /// PodManager only takes the set in; it answers at once or is in trouble.
 const DEADLINE: Duration = Duration::from_secs(5);
@@ -57,4 +59,12 @@ pub(crate) fn hand_over<A: Giver>(giver: &mut A, ctx: &mut Ctx<A>) {
             }
         }
     });
+}
+
+/// Says on the view that a set was delivered.
+pub(crate) fn mark_delivered(view: &Published<SourcesView>) {
+    let old = view.get();
+    if !old.delivered {
+        view.publish(SourcesView { delivered: true, ..(*old).clone() });
+    }
 }

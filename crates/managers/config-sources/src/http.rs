@@ -14,7 +14,7 @@ use model::pod;
 use ports::fetch::{Fetch, Fetched};
 use static_pod::MAX_MANIFEST_BYTES;
 
-use crate::handover::{Giver, HandOver, hand_over};
+use crate::handover::{Giver, HandOver, hand_over, mark_delivered};
 
 mod decode;
 
@@ -193,9 +193,6 @@ impl Giver for HttpSource {
     }
 
     fn delivered(&mut self) {
-        let old = self.deps.view.get();
-        if !old.delivered {
-            self.deps.view.publish(SourcesView { delivered: true, ..(*old).clone() });
-        }
+        mark_delivered(&self.deps.view);
     }
 }
