@@ -163,11 +163,6 @@ impl ApiClient {
         Ok(())
     }
 
-    /// Gives up all connections; the next requests make new ones.
-    pub fn reconnect(&self) {
-        self.inner.exchange_connections();
-    }
-
     /// Ticks each time connections were exchanged.
     #[must_use]
     pub fn exchanges(&self) -> watch::Receiver<u64> {

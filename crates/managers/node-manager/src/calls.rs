@@ -56,21 +56,17 @@ impl Sent {
 }
 
 impl Call {
-    fn request(&self, method: Method, path: String) -> Request {
-        Request::new(method, path).lane(Lane::Heartbeat).deadline(self.config.deadline())
-    }
-
-    fn path(&self) -> String {
-        format!("/api/v1/nodes/{}", self.config.plan.name)
+    fn request(&self, method: Method, name: Option<&str>) -> Request {
+        Request::to::<Node>(method, None, name).lane(Lane::Heartbeat).deadline(self.config.deadline())
     }
 
     async fn get(&self) -> ApiResult<Node> {
-        self.api.fetch(self.request(Method::Get, self.path())).await
+        self.api.fetch(self.request(Method::Get, Some(&self.config.plan.name))).await
     }
 
     async fn patch(&self, body: &impl Serialize) -> ApiResult<Node> {
-        let request = self.request(Method::Patch(PatchKind::Strategic), format!("{}/status", self.path()));
-        self.api.fetch(request.body(encode(body)?)).await
+        let request = self.request(Method::Patch(PatchKind::Strategic), Some(&self.config.plan.name));
+        self.api.fetch(request.status().json(body)?).await
     }
 
     /// Makes the Node, or puts right the one that is there (`known`: the watch has it already). A node that may not make
@@ -81,7 +77,7 @@ impl Call {
         if let Some(existing) = known {
             return self.reconcile(&existing, &wanted).await;
         }
-        let create = self.request(Method::Post, "/api/v1/nodes".to_owned()).body(encode(&wanted)?);
+        let create = self.request(Method::Post, None).json(&wanted)?;
         let refused = match self.api.fetch(create).await {
             Ok(node) => {
                 let mut events = updated(plan, &Node::default(), &self.facts, self.now).1;
@@ -144,8 +140,4 @@ impl Call {
         let answered = self.patch(&body).await?;
         Ok(Report::Sent { sent: Box::new(Sent { wanted: new, answered }), changed, events })
     }
-}
-
-fn encode(value: &impl Serialize) -> ApiResult<Vec<u8>> {
-    serde_json::to_vec(value).map_err(|e| ApiError::Garbage { message: format!("cannot be sent: {e}") })
 }

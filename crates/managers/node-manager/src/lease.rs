@@ -191,8 +191,8 @@ impl Renewal {
         let uid = match view.api_uid() {
             Some(uid) => uid.to_owned(),
             None => {
-                let request = self.request(Method::Get, format!("/api/v1/nodes/{}", self.config.node));
-                let node: Node = self.deps.api.fetch(request).await?;
+                let request = Request::to::<Node>(Method::Get, None, Some(&self.config.node));
+                let node: Node = self.deps.api.fetch(self.beat(request)).await?;
                 node.metadata.uid.unwrap_or_default()
             }
         };
@@ -201,20 +201,15 @@ impl Renewal {
     }
 
     async fn call(&self, method: Method, name: Option<&str>, body: Option<&Lease>) -> ApiResult<Lease> {
-        let name = name.map(|n| format!("/{n}")).unwrap_or_default();
-        let path = format!("/apis/coordination.k8s.io/v1/namespaces/{NAMESPACE}/leases{name}");
-        let mut request = self.request(method, path);
+        let mut request = self.beat(Request::to::<Lease>(method, Some(NAMESPACE), name));
         if let Some(body) = body {
-            let text = serde_json::to_vec(body);
-            let text = text.map_err(|e| ApiError::Garbage { message: format!("cannot be sent: {e}") })?;
-            request = request.body(text);
+            request = request.json(body)?;
         }
         self.deps.api.fetch(request).await
     }
 
-    fn request(&self, method: Method, path: String) -> Request {
-        let deadline = self.config.interval().max(Duration::from_secs(1));
-        Request::new(method, path).lane(Lane::Heartbeat).deadline(deadline)
+    fn beat(&self, request: Request) -> Request {
+        request.lane(Lane::Heartbeat).deadline(self.config.interval().max(Duration::from_secs(1)))
     }
 
     fn now(&self) -> Timestamp {

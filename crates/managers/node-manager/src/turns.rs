@@ -108,8 +108,6 @@ impl NodeManager {
             supplemental_groups_policy: info.supplemental_groups_policy,
             pressures: self.pressure.clone(),
             not_ready,
-            warning: None,
-            volumes_in_use: None,
         }
     }
 

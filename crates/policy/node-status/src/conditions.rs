@@ -75,13 +75,10 @@ fn ready(
     events: &mut Vec<NodeEvent>,
 ) {
     let errors: Vec<String> = facts.not_ready.iter().cloned().chain(missing).collect();
-    let (status, reason, mut message) = match aggregate(&errors) {
+    let (status, reason, message) = match aggregate(&errors) {
         None => ("True", "KubeletReady", "kubelet is posting ready status".to_owned()),
         Some(text) => ("False", "KubeletNotReady", text),
     };
-    if let Some(warning) = &facts.warning {
-        message = format!("{message}. WARNING: {warning}");
-    }
     let known = all.iter().any(|c| c.type_ == "Ready");
     let condition = find(all, "Ready");
     if condition.status != status {

@@ -106,8 +106,4 @@ pub struct Facts {
     pub pressures: Vec<Pressure>,
     /// Why the node is not ready, in order; empty: it is.
     pub not_ready: Vec<String>,
-    /// Soft requirements that are not met; goes behind the ready message.
-    pub warning: Option<String>,
-    /// Attachable volumes in use; `None`: not known yet.
-    pub volumes_in_use: Option<Vec<String>>,
 }

@@ -44,9 +44,6 @@ pub fn updated(plan: &Plan, old: &Node, facts: &Facts, now: Timestamp) -> (Node,
     }
     status.declared_features = plan.declared_features.clone().filter(|f| !f.is_empty());
     conditions::set(plan, status, facts, now, &mut events);
-    if let Some(volumes) = &facts.volumes_in_use {
-        status.volumes_in_use = (!volumes.is_empty()).then(|| volumes.clone());
-    }
     (node, events)
 }
 

@@ -32,7 +32,8 @@ async fn all_verbs_go_through() {
     let patch = json!({ "status": { "phase": "Running" } });
     let patched: Pod = client.patch_status(Some("default"), "a", &patch, Lane::Main).await.unwrap();
     assert_eq!(patched.status.unwrap().phase.as_deref(), Some("Running"));
-    let refused = client.replace(Some("default"), "a", &created, Lane::Main).await.unwrap_err();
+    let put = Request::to::<Pod>(Method::Put, Some("default"), Some("a")).json(&created).unwrap();
+    let refused = client.fetch::<Pod>(put).await.unwrap_err();
     assert!(refused.is_conflict(), "{refused}");
     let other = Preconditions { uid: Some("x".to_owned()), grace_s: Some(0) };
     assert!(client.delete::<Pod>(Some("default"), "a", other).await.unwrap_err().is_conflict());

@@ -12,18 +12,12 @@ use super::{ApiError, ApiResult, ApiServer, Lane, Method, PatchKind, Preconditio
 pub trait ApiExt: ApiServer {
     /// GET one object.
     async fn get<K: Object>(&self, namespace: Option<&str>, name: &str) -> ApiResult<K> {
-        self.fetch(Request::new(Method::Get, path::<K>(namespace, Some(name)))).await
+        self.fetch(Request::to::<K>(Method::Get, namespace, Some(name))).await
     }
 
     /// POST a new object; answers with what the server stored.
     async fn create<K: Object>(&self, namespace: Option<&str>, object: &K) -> ApiResult<K> {
-        self.fetch(Request::new(Method::Post, path::<K>(namespace, None)).body(encode(object)?)).await
-    }
-
-    /// PUT a whole object. Only for kinds that the node alone writes (leases): a typed object drops unknown fields.
-    async fn replace<K: Object>(&self, namespace: Option<&str>, name: &str, object: &K, lane: Lane) -> ApiResult<K> {
-        let request = Request::new(Method::Put, path::<K>(namespace, Some(name))).lane(lane);
-        self.fetch(request.body(encode(object)?)).await
+        self.fetch(Request::to::<K>(Method::Post, namespace, None).json(object)?).await
     }
 
     /// Strategic merge patch of the `status` sub-resource; answers with the object after it.
@@ -34,9 +28,8 @@ pub trait ApiExt: ApiServer {
         patch: &serde_json::Value,
         lane: Lane,
     ) -> ApiResult<K> {
-        let path = format!("{}/status", path::<K>(namespace, Some(name)));
-        let request = Request::new(Method::Patch(PatchKind::Strategic), path).lane(lane);
-        self.fetch(request.body(encode(patch)?)).await
+        let request = Request::to::<K>(Method::Patch(PatchKind::Strategic), namespace, Some(name));
+        self.fetch(request.status().lane(lane).json(patch)?).await
     }
 
     /// DELETE one object.
@@ -48,7 +41,7 @@ pub trait ApiExt: ApiServer {
         if let Some(uid) = when.uid {
             body["preconditions"] = serde_json::json!({ "uid": uid });
         }
-        let request = Request::new(Method::Delete, path::<K>(namespace, Some(name))).body(encode(&body)?);
+        let request = Request::to::<K>(Method::Delete, namespace, Some(name)).json(&body)?;
         self.call(request).await.map(drop)
     }
 
@@ -65,8 +58,28 @@ impl<T: ApiServer + ?Sized> ApiExt for T {}
 pub trait Object: Resource + ListableResource + Metadata + Serialize + DeserializeOwned + Send + Sync {}
 impl<K: Resource + ListableResource + Metadata + Serialize + DeserializeOwned + Send + Sync> Object for K {}
 
-fn encode(value: &impl Serialize) -> ApiResult<Vec<u8>> {
-    serde_json::to_vec(value).map_err(|e| ApiError::Garbage { message: format!("cannot be sent: {e}") })
+impl Request {
+    /// A request to a collection, or to one object in it (`name`). `namespace` is `None` for cluster-wide kinds.
+    #[must_use]
+    pub fn to<K: Resource>(method: Method, namespace: Option<&str>, name: Option<&str>) -> Self {
+        Self::new(method, path::<K>(namespace, name))
+    }
+
+    /// The same to the `status` sub-resource.
+    #[must_use]
+    pub fn status(mut self) -> Self {
+        self.path.push_str("/status");
+        self
+    }
+
+    /// Sets the body.
+    ///
+    /// # Errors
+    /// The value is none that JSON can hold.
+    pub fn json(self, value: &impl Serialize) -> ApiResult<Self> {
+        let body = serde_json::to_vec(value);
+        Ok(self.body(body.map_err(|e| ApiError::Garbage { message: format!("cannot be sent: {e}") })?))
+    }
 }
 
 /// Path of a collection, or of one object in it.
