@@ -35,7 +35,7 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
     }
     let Configured { config, warnings, .. } = node_config::configure(&flags)
         .map_err(|e| anyhow::anyhow!("invalid configuration, {} mistake(s):\n{e}", e.errors.len()))?;
-    crate::providers::load(&flags).map_err(|errors| {
+    let providers = crate::providers::load(&flags).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
         anyhow::anyhow!("invalid credential providers, {} mistake(s):\n{}", lines.len(), lines.join("\n"))
     })?;
@@ -49,7 +49,7 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
         tracing::warn!(at = w.origin, "{w}");
     }
     let _lock = flags.lock_file.as_deref().map(lock).transpose()?;
-    let settings = settings(&flags, config)?;
+    let settings = Settings { providers, ..settings(&flags, config)? };
     run_system(POOL_THREADS, |arbiters| serve(settings, watchdog, arbiters, customise))?
 }
 
@@ -90,6 +90,7 @@ fn settings(flags: &Flags, config: NodeConfig) -> Result<Settings> {
         faults: flags.enable_faults,
         flags: flags.clone(),
         certificates: Certificates::default(),
+        providers: Vec::new(),
     })
 }
 

@@ -9,6 +9,7 @@ use model::quantity::Quantity;
 use model::resources::{CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, MEMORY, ResourceList};
 use node_config::{Flags, NodeConfig};
 use ports::host::{CgroupFs, CgroupVersion, HostFs, HostInfo, HostResult};
+use pull_credentials::provider_config::Provider;
 
 /// Everything that does not change while the node runs.
 #[derive(Clone, Debug)]
@@ -25,6 +26,8 @@ pub struct Settings {
     pub config: NodeConfig,
     /// What only the command line says: kubeconfigs, certificate folder, labels, credential providers.
     pub flags: Flags,
+    /// Credential provider plugins, as the files that the flags name have them.
+    pub providers: Vec<Provider>,
     /// Where the certificates of this node come from.
     pub certificates: Certificates,
     /// Driver in force: the runtime's own, else the configured one.

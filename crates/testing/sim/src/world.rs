@@ -95,6 +95,7 @@ impl World {
             faults: true,
             flags: node_config::Flags::default(),
             certificates: bosun::settings::Certificates::default(),
+            providers: Vec::new(),
         };
         Self {
             runtime,

@@ -120,6 +120,7 @@ fn settings(dir: &Path) -> Settings {
         faults: false,
         flags: node_config::Flags::default(),
         certificates: bosun::settings::Certificates::default(),
+        providers: Vec::new(),
     }
 }
 

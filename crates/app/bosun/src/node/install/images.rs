@@ -30,8 +30,7 @@ pub(in crate::node) fn image_manager(seat: &Seat<'_>) {
         root_dir: seat.settings.root_dir.clone(),
         working_dir: std::env::current_dir().unwrap_or_default(),
         home: std::env::var_os("HOME").filter(|h| !h.is_empty()).map(Into::into),
-        // A broken configuration has ended the start-up already.
-        providers: crate::providers::load(flags).unwrap_or_default(),
+        providers: seat.settings.providers.clone(),
         verification: verification(config),
         gc: Thresholds {
             high_percent: config.image_gc_high_threshold_percent,
