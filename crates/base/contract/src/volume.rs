@@ -52,8 +52,6 @@ pub struct PrepareSubPath {
     pub sub_path: String,
     /// Index of the volumeMount in the container.
     pub mount_index: usize,
-    /// Whether the volume refuses writing (then a missing subPath is an error).
-    pub read_only: bool,
 }
 /// Tear every volume of the pod down and wait for it. Idempotent.
 #[derive(Clone, Debug)]

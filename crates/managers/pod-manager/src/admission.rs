@@ -9,9 +9,9 @@ use contract::config_sources::Source;
 use contract::node::{NodeOrigin, NodeView};
 use contract::pod_worker::{KillRequest, UpdateKind, UpdatePod, WorkerPhase};
 use contract::status::SetPodStatus;
-use model::core::{Node, Pod};
+use model::core::{Container, Node, Pod};
 use model::event::EventType;
-use model::pod::RestartPolicy;
+use model::restart::restarts_after_exit;
 use model::runtime::{ContainerState, PodObservation};
 use model::{PodUid, Timestamp};
 use pod_admission::{NodeFacts, PREEMPTED, PREEMPTING, Pressure, Verdict};
@@ -206,8 +206,8 @@ pub fn facts(own: &NodeFacts, view: &NodeView, fresh: Option<&Node>) -> NodeFact
         out.declared_features = said.declared_features.or(out.declared_features);
     }
     if view.origin != NodeOrigin::Unknown {
-        let all = [Pressure::Memory, Pressure::Disk, Pressure::Pid];
-        out.pressures = all.into_iter().filter(|p| view.pressure.iter().any(|held| held == p.as_str())).collect();
+        out.pressures =
+            Pressure::ALL.into_iter().filter(|p| view.pressure.iter().any(|held| held == p.as_str())).collect();
     }
     out.shutting_down |= view.shutting_down;
     out
@@ -216,21 +216,15 @@ pub fn facts(own: &NodeFacts, view: &NodeView, fresh: Option<&Node>) -> NodeFact
 /// Whether nothing of this pod will run again, by what is left of it in the runtime: every container has ended and none is
 /// started again.
 fn has_run_to_end(pod: &Pod, observed: &PodObservation) -> bool {
-    let policy = model::pod::restart_policy(pod);
     let containers = model::pod::regular_containers(pod);
-    let over = |name: &str| {
-        observed.container(name).is_some_and(|c| {
-            let again = match policy {
-                RestartPolicy::Always => true,
-                RestartPolicy::OnFailure => c.exit_code != 0,
-                RestartPolicy::Never => false,
-            };
-            c.state == ContainerState::Exited && !again
-        })
+    let over = |container: &Container| {
+        observed
+            .container(&container.name)
+            .is_some_and(|c| c.state == ContainerState::Exited && !restarts_after_exit(pod, container, c.exit_code))
     };
     // Rules of single containers may start them again.
     let plain = containers.iter().all(|c| c.restart_policy.is_none());
-    plain && !observed.is_alive() && containers.iter().all(|c| over(&c.name))
+    plain && !observed.is_alive() && containers.iter().all(over)
 }
 
 /// The reason as events want it. There are few; beyond a bound the general one is shown.

@@ -180,7 +180,6 @@ impl Job {
                 volume_path: volume.host_path.clone(),
                 sub_path: sub.path.clone(),
                 mount_index: sub.index,
-                read_only: volume.read_only,
             };
             let answer = self.ask(&self.deps.volumes.prepare_sub_path, ask, HOST_WORK).await;
             let path = answer.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;

@@ -75,7 +75,6 @@ fn a_pod_lives_and_goes() {
             volume_path: dir,
             sub_path: "logs".into(),
             mount_index: 0,
-            read_only: false,
         };
         let target = bench.handle.prepare_sub_path.ask(sub, LONG).await.unwrap().unwrap();
         assert_eq!(target, host.root("pods/u/volume-subpaths/v/app/0"));
@@ -254,7 +253,6 @@ fn a_panic_at_any_fault_point_costs_one_answer_at_most() {
                 volume_path: host.root("pods/u/volumes/kubernetes.io~empty-dir/v"),
                 sub_path: "logs".into(),
                 mount_index: 0,
-                read_only: false,
             };
             for round in 0..2 {
                 let answers = [

@@ -187,7 +187,7 @@ fn names_that_lead_elsewhere_are_refused() {
     assert!(!host.root("").exists());
 }
 
-fn sub_path(host: &FakeHost, path: &str, read_only: bool) -> PrepareSubPath {
+fn sub_path(host: &FakeHost, path: &str) -> PrepareSubPath {
     PrepareSubPath {
         uid: PodUid::from("u"),
         container: "app".into(),
@@ -195,7 +195,6 @@ fn sub_path(host: &FakeHost, path: &str, read_only: bool) -> PrepareSubPath {
         volume_path: host.root(DIR),
         sub_path: path.into(),
         mount_index: 1,
-        read_only,
     }
 }
 
@@ -204,7 +203,7 @@ fn a_missing_sub_path_gets_the_mode_of_its_volume_and_is_bound() {
     let host = FakeHost::new();
     host.dir(DIR);
     host.set_mode(&host.root(DIR), 0o2770).unwrap();
-    let target = prepare(&deps(&host), &config(&host), &sub_path(&host, "a/b", false)).unwrap();
+    let target = prepare(&deps(&host), &config(&host), &sub_path(&host, "a/b")).unwrap();
     assert_eq!(target, host.root("pods/u/volume-subpaths/v/app/1"));
     assert_eq!(host.mode(&host.root(DIR).join("a/b")), 0o2770);
     assert!(host.is_mounted("pods/u/volume-subpaths/v/app/1"));
@@ -215,17 +214,17 @@ fn a_missing_sub_path_gets_the_mode_of_its_volume_and_is_bound() {
 fn sub_path_refusals_tell_a_pod_nothing_about_the_host() {
     let host = FakeHost::new();
     host.file(&format!("{DIR}/file"));
-    assert!(prepare(&deps(&host), &config(&host), &sub_path(&host, "file", true)).is_ok());
-    for (path, read_only, text) in [
-        ("../x", false, "subPath \"../x\" must be relative and must not contain '..'"),
-        ("/etc", false, "subPath \"/etc\" must be relative and must not contain '..'"),
-        ("a/../../x", false, "subPath \"a/../../x\" must be relative and must not contain '..'"),
+    assert!(prepare(&deps(&host), &config(&host), &sub_path(&host, "file")).is_ok());
+    for (path, text) in [
+        ("../x", "subPath \"../x\" must be relative and must not contain '..'"),
+        ("/etc", "subPath \"/etc\" must be relative and must not contain '..'"),
+        ("a/../../x", "subPath \"a/../../x\" must be relative and must not contain '..'"),
     ] {
-        let e = prepare(&deps(&host), &config(&host), &sub_path(&host, path, read_only)).unwrap_err();
+        let e = prepare(&deps(&host), &config(&host), &sub_path(&host, path)).unwrap_err();
         assert_eq!(e.message, text);
     }
     host.fail("bind mount", "", true);
-    let e = prepare(&deps(&host), &config(&host), &sub_path(&host, "file", false)).unwrap_err();
+    let e = prepare(&deps(&host), &config(&host), &sub_path(&host, "file")).unwrap_err();
     assert_eq!(e.message, "failed to prepare subPath for volumeMount \"v\" of container \"app\"");
     assert!(!e.message.contains(Path::new(&host.root("")).to_str().unwrap()));
 }
