@@ -70,3 +70,25 @@ fn nodes_may_touch_themselves_and_no_other() {
     let asked = cluster.requests_by("system:node:one").expect("audit");
     assert!(asked.iter().any(|r| r.resource == "secrets" && r.code == 403), "{asked:?}");
 }
+
+#[test]
+fn nothing_falls_between_a_list_and_its_watch() {
+    let mut bed = TestBed::start(Options::default()).expect("a bed");
+    let cluster = Cluster::start(&mut bed, ClusterOptions::default()).expect("a cluster");
+    let admin = cluster.admin();
+    let maps = "/api/v1/namespaces/default/configmaps";
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m"}});
+    admin.create(maps, &map).expect("created");
+    let meanwhile = || {
+        admin.delete(&format!("{maps}/m")).expect("deleted");
+        admin.create(maps, &map).expect("created again");
+    };
+    let one = format!("{maps}?fieldSelector=metadata.name=m");
+    let (items, watch) = admin.follow_after(&one, meanwhile).expect("a list and a watch");
+    let told = testbed::wait_until("the watch to tell of both", std::time::Duration::from_secs(10), || {
+        let kinds: Vec<String> = watch.seen().into_iter().map(|e| e.kind).collect();
+        if kinds.len() > 1 { Ok(kinds) } else { Err(format!("{kinds:?}")) }
+    })
+    .expect("told");
+    assert_eq!((items.len(), told), (1, vec!["DELETED".to_owned(), "ADDED".to_owned()]));
+}

@@ -41,6 +41,7 @@ const BASE: &[(&str, &[&str])] = &[
     ("actor", &["model"]),
     ("ports", &["model", "cri-api"]),
     ("contract", &["actor", "model", "cri-api"]),
+    ("metrics", &[]),
 ];
 
 /// Packages from outside, and who may use them: layers, or single crates.

@@ -40,6 +40,7 @@ pub mod config_sources;
 pub mod edges;
 pub mod event;
 pub mod image;
+pub mod lookup;
 pub mod node;
 pub mod objects;
 pub mod pod_manager;

@@ -9,6 +9,8 @@ use crate::bed::tail;
 use crate::registry::free_port;
 use crate::{BedError, Bosun, BosunOptions, Cluster, ClusterOptions, Options, TestBed, wait_until};
 
+const PODS: &str = "/api/v1/namespaces/default/pods";
+
 /// How the daemon proves who it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Identity {
@@ -148,6 +150,12 @@ impl ClusterNode {
             let pod = match watch.seen().pop() {
                 None => first.clone(),
                 Some(last) if last.kind == "DELETED" => Value::Null,
+                // The server will not go on: all is looked at afresh.
+                Some(last) if last.kind == "ERROR" => {
+                    let why = last.object["message"].to_string();
+                    view = self.view(name);
+                    return Err(why);
+                }
                 Some(last) => last.object,
             };
             good(&pod).ok_or_else(|| format!("{:#}\n{:#}", pod["metadata"]["deletionTimestamp"], pod["status"]))
@@ -157,19 +165,25 @@ impl ClusterNode {
                 BedError::Timeout { what, limit, detail } => {
                     let events = self.events(name).unwrap_or_default();
                     let lines = events.iter().map(|e| format!("{} {}: {}\n", e["type"], e["reason"], e["message"]));
-                    BedError::Timeout { what, limit, detail: format!("{detail}\n{}", lines.collect::<String>()) }
+                    // Should the watch have missed something, this tells.
+                    let now = match self.cluster.admin().request("GET", &format!("{PODS}/{name}"), None) {
+                        Ok(answer) => {
+                            format!("{} at version {}", answer.code, answer.body["metadata"]["resourceVersion"])
+                        }
+                        Err(e) => e.to_string(),
+                    };
+                    let detail = format!("{detail}\nasked now: {now}\n{}", lines.collect::<String>());
+                    BedError::Timeout { what, limit, detail }
                 }
                 e => e,
             })
             .map_err(|e| self.with_log(e))
     }
 
-    /// The pod as it is (null when it is not), and what happens to it from about now on.
+    /// The pod as it is (null when it is not), and what happens to it from then on.
     fn view(&self, name: &str) -> Result<(Value, crate::Watch), BedError> {
-        let pods = "/api/v1/namespaces/default/pods";
-        let answer = self.cluster.admin().request("GET", &format!("{pods}/{name}"), None)?;
-        let now = if answer.good() { answer.body } else { Value::Null };
-        Ok((now, self.cluster.admin().watch(&format!("{pods}?fieldSelector=metadata.name={name}"))?))
+        let (mut pods, watch) = self.cluster.admin().follow(&format!("{PODS}?fieldSelector=metadata.name={name}"))?;
+        Ok((pods.pop().unwrap_or_default(), watch))
     }
 
     /// Events about the object `name` in the namespace `default`, oldest first.

@@ -177,6 +177,27 @@ impl Access {
         }
     }
 
+    /// Items of a list, and a watch of all that happens to it after that: nothing falls between the two.
+    ///
+    /// # Errors
+    /// As [`Access::get`] and [`Access::watch`].
+    pub fn follow(&self, path: &str) -> Result<(Vec<Value>, Watch), BedError> {
+        self.follow_after(path, || ())
+    }
+
+    /// As [`Access::follow`]; `meanwhile` runs when the list is read and the watch has not begun.
+    ///
+    /// # Errors
+    /// As [`Access::follow`].
+    pub fn follow_after(&self, path: &str, meanwhile: impl FnOnce()) -> Result<(Vec<Value>, Watch), BedError> {
+        let mut list = self.get(path)?;
+        let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
+        meanwhile();
+        let after = format!("{path}{}resourceVersion={version}", if path.contains('?') { '&' } else { '?' });
+        let items = if let Value::Array(items) = list["items"].take() { items } else { Vec::new() };
+        Ok((items, Watch::begin(self, &after)?))
+    }
+
     /// Watches a list from now on: what is there comes first, as additions.
     ///
     /// # Errors
