@@ -25,17 +25,19 @@ impl Dialect {
         patch.as_object().is_none_or(|fields| !fields.is_empty()).then_some(patch)
     }
 
-    /// Whether the refusal named a field that was not known to be refused.
-    pub(crate) fn learn(&self, error: &ApiError) -> bool {
+    /// Whether the refusal named a field that was said: without it the same may be said again at once. It may have been
+    /// learnt from the refusal of another pod's status meanwhile.
+    pub(crate) fn learn(&self, error: &ApiError, said: &Value) -> bool {
         let Some(field) = refused_field(&error.to_string()).map(str::to_owned) else { return false };
-        let new = self.unknown.lock().unwrap_or_else(PoisonError::into_inner).insert(field.clone());
-        if new {
+        let order = format!("$setElementOrder/{field}");
+        let was_said = said.get(&field).is_some() || said.get(&order).is_some();
+        if self.unknown.lock().unwrap_or_else(PoisonError::into_inner).insert(field.clone()) {
             tracing::warn!(
                 field,
                 "this API server does not know a field of the pod status; it is left out from now on"
             );
         }
-        new
+        was_said
     }
 }
 
@@ -59,14 +61,18 @@ mod tests {
         assert_eq!(dialect.spoken(patch.clone()), Some(patch.clone()));
         let refusal = "unable to find api field in struct PodStatus for the json field \"hostIPs\"";
         let refusal = ApiError::status(500, "", refusal);
-        assert!(dialect.learn(&refusal));
-        assert!(!dialect.learn(&refusal), "nothing new: not a reason to try at once");
-        assert_eq!(dialect.spoken(patch), Some(json!({"phase": "Running"})));
+        assert!(dialect.learn(&refusal, &patch));
+        assert!(dialect.learn(&refusal, &patch), "said before it was learnt from another: said again at once, too");
+        let spoken = dialect.spoken(patch).unwrap();
+        assert_eq!(spoken, json!({"phase": "Running"}));
+        assert!(!dialect.learn(&refusal, &spoken), "not said: not a reason to try at once");
+        assert!(dialect.learn(&refusal, &json!({"$setElementOrder/hostIPs": []})));
         assert_eq!(dialect.spoken(json!({"hostIPs": []})), None);
     }
 
     #[test]
     fn other_refusals_teach_nothing() {
-        assert!(!Dialect::default().learn(&ApiError::status(409, "Conflict", "the object has been modified")));
+        let conflict = ApiError::status(409, "Conflict", "the object has been modified");
+        assert!(!Dialect::default().learn(&conflict, &json!({"hostIPs": []})));
     }
 }

@@ -122,7 +122,7 @@ async fn say(api: &dyn ApiServer, job: &Job, faults: &FaultHandle) -> Result<Opt
             Err(error) if error.is_not_found() => return Ok(None),
             Err(error) if error.is_conflict() && attempt < ATTEMPTS => ask = true,
             // Told without what it does not know.
-            Err(error) if job.dialect.learn(&error) => ask = false,
+            Err(error) if job.dialect.learn(&error, &body["status"]) => ask = false,
             // A UID that is not the object's is refused as a change of a field that cannot change (seen of a 1.20 server).
             Err(error) if error.code() == Some(422) => {
                 return if is_another(api, job, &copy).await { Ok(None) } else { Err(error) };

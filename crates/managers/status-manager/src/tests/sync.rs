@@ -393,6 +393,33 @@ fn a_refused_status_is_not_hammered_and_a_newer_one_is_not_held_up() {
 }
 
 #[test]
+fn what_an_older_server_refuses_of_several_pods_at_once_delays_none_of_them() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        let mut pods = Vec::new();
+        for n in 0..5 {
+            let p = rig.create(&format!("p{n}")).await;
+            rig.worker(&p, WorkerPhase::Syncing);
+            pods.push(p);
+        }
+        // All are on their way when the first is refused.
+        kernel.faults().add_text("status-syncer: stall(10ms)@before patch").unwrap();
+        let text = "unable to find api field in struct PodStatus for the json field \"hostIPs\"";
+        rig.api.fail("PATCH", "", 5, ApiError::status(500, "", text));
+        for p in &pods {
+            let mut first = status("Ready");
+            first.host_ips = Some(vec![model::core::HostIP { ip: "192.0.2.1".into() }]);
+            rig.set(p, first).await;
+        }
+        rig.work().await;
+        for n in 0..5 {
+            assert_eq!(condition(&rig.told(&format!("p{n}")), "Ready"), "True", "p{n}: {:?}", rig.requests());
+        }
+        assert_eq!(rig.requests().len(), 10);
+    });
+}
+
+#[test]
 fn stuck_pods_delay_no_other() {
     testing::run(1, |kernel| async move {
         let rig = Rig::new(&kernel);
