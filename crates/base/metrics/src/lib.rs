@@ -1,0 +1,57 @@
+//! Families of metrics that the parts of the node count into: names, labels and buckets of a kubelet (book interfaces.md
+//! 5.1), and our own `bosun_*`.
+//!
+//! Owns the counters and two registries: [`MAIN`] (`/metrics`) and [`PROBES`] (`/metrics/probes`). Never speaks HTTP, never
+//! encodes, and holds nothing that can be read off the boards at a scrape: those are computed by `metrics-endpoint`.
+//!
+//! Families are process-wide statics, unlike everything else here: a counter must not fall when the actor that counts is
+//! rebuilt, must be reachable from adapters that know no actor, and two nodes in one process exist in tests only. They are
+//! no state that anybody decides by.
+
+#![forbid(unsafe_code)]
+#![deny(missing_docs)]
+
+#[macro_use]
+mod family;
+
+pub mod actors;
+pub mod auth;
+pub mod certificates;
+pub mod cgroups;
+pub mod credentials;
+pub mod http;
+pub mod images;
+pub mod lifecycle;
+pub mod node;
+pub mod pleg;
+pub mod pods;
+pub mod probes;
+pub mod rest_client;
+pub mod runtime;
+pub mod volumes;
+
+pub use family::{Declared, Families, Kind, MAIN, PROBES, buckets, stability};
+/// The library that the families are made with, for its plain types (`proto::MetricFamily`).
+pub use prometheus;
+
+/// Registers all families. Without it a family that nobody has counted into yet is missing, also one that must show 0.
+pub fn declare() {
+    actors::declare();
+    auth::declare();
+    certificates::declare();
+    cgroups::declare();
+    credentials::declare();
+    http::declare();
+    images::declare();
+    lifecycle::declare();
+    node::declare();
+    pleg::declare();
+    pods::declare();
+    probes::declare();
+    rest_client::declare();
+    runtime::declare();
+    volumes::declare();
+}
+
+#[cfg(test)]
+mod tests;
