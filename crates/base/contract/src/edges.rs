@@ -53,12 +53,17 @@ pub const EDGES: &[Edges] = &[
         reads: &["RuntimeClient", "PodManager", "VolumeManager", "ImageManager"],
     },
     Edges { actor: "CertificateManager", asks: &[], reads: &["NodeManager"] },
+    Edges {
+        actor: "StatsManager",
+        asks: &[],
+        reads: &["RuntimeClient", "PodManager", "CgroupManager", "VolumeManager"],
+    },
     Edges { actor: "ObjectStore", asks: &[], reads: &[] },
     Edges { actor: "RuntimeClient", asks: &[], reads: &[] },
     Edges { actor: "EventRecorder", asks: &[], reads: &["PodManager"] },
     Edges {
         actor: "Server",
-        asks: &["PodManager"],
+        asks: &["PodManager", "StatsManager"],
         reads: &[
             "PodManager",
             "PodWorker",

@@ -47,6 +47,7 @@ pub mod pod_manager;
 pub mod pod_worker;
 pub mod probe;
 pub mod runtime;
+pub mod stats;
 pub mod status;
 pub mod view;
 pub mod volume;

@@ -46,7 +46,10 @@ impl PodLookup {
         let fits = |pod: &Pod| {
             pod.metadata.name.as_deref() == Some(name) && pod.metadata.namespace.as_deref() == Some(namespace)
         };
-        self.pods.snapshot().into_iter().find_map(|(uid, desired)| fits(&desired.pod).then_some(FoundPod { uid, desired }))
+        self.pods
+            .snapshot()
+            .into_iter()
+            .find_map(|(uid, desired)| fits(&desired.pod).then_some(FoundPod { uid, desired }))
     }
 
     /// As [`Self::by_name`]; a UID that is given must be the pod's own or that of its mirror.
@@ -90,7 +93,8 @@ mod tests {
         pod.metadata.namespace = Some("shop".to_owned());
         let mut mirror = pod.clone();
         mirror.metadata.uid = Some("m".to_owned());
-        let row = DesiredPod { pod: Arc::new(pod), source: Source::File, rejected: None, mirror: Some(Arc::new(mirror)) };
+        let row =
+            DesiredPod { pod: Arc::new(pod), source: Source::File, rejected: None, mirror: Some(Arc::new(mirror)) };
         lookup.pods.post(PodUid::from("s"), Arc::new(row));
         lookup
     }

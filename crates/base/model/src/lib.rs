@@ -12,9 +12,11 @@ pub mod ids;
 pub mod node;
 pub mod pod;
 pub mod quantity;
+pub mod reading;
 pub mod resources;
 pub mod restart;
 pub mod runtime;
+pub mod stats;
 pub mod strategic_merge;
 pub mod time;
 

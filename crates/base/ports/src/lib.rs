@@ -13,3 +13,4 @@ pub mod host;
 pub mod journal;
 pub mod probe;
 pub mod runtime;
+pub mod stats;
