@@ -301,6 +301,10 @@ impl Node {
             runtime: self.handles.runtime.view.clone(),
             sources: self.handles.sources.view.clone(),
             events: self.handles.events.view.clone(),
+            cluster: self.settings.flags.kubeconfig.is_some(),
+            node: self.handles.node.view.clone(),
+            api: self.handles.sources.api.clone(),
+            certificates: self.handles.certificates.view.clone(),
         }
     }
 

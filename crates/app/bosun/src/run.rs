@@ -245,7 +245,8 @@ async fn serve(
     tell(&settings, &words);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let views = node.views(settings.faults);
-    let server = tokio::spawn(server::local::serve(listener, views, async { drop(stopped.await) }));
+    let extra = server::local::Router::new();
+    let server = tokio::spawn(server::local::serve(listener, views, extra, async { drop(stopped.await) }));
     systemd::ready(checks, watchdog);
     let code = until_the_end(&node, link, &mut signals).await;
     signals.stopping();

@@ -1,14 +1,17 @@
-//! The local socket: HTTP over a unix socket of mode 0600.
+//! The local socket: HTTP over a unix socket of mode 0600. It answers the command line, and whoever is root here with the
+//! node's own endpoints (`/containerLogs`, `/exec`, `/stats/summary` ...) at their usual paths, without asking who it is.
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use actor::Kernel;
-use axum::Router;
+pub use axum::Router;
 use axum::routing::{get, post};
-use contract::config_sources::SourcesView;
+use contract::certificates::CertificateView;
+use contract::config_sources::{ApiSourceView, SourcesView};
 use contract::event::EventView;
+use contract::node::NodeView;
 use contract::pod_manager::DesiredPod;
 use contract::pod_worker::WorkersView;
 use contract::runtime::RuntimeView;
@@ -21,7 +24,10 @@ mod answer;
 mod logs;
 mod routes;
 
-pub use answer::{Actors, EventLine, Manifests, NodeInfo, PodDetail, PodItems, Refused, WorkerLine};
+pub use answer::{
+    Actors, ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PodDetail, PodItems, Refused, Registration,
+    WorkerLine,
+};
 
 /// What the routes read.
 #[derive(Clone)]
@@ -46,6 +52,14 @@ pub struct Views {
     pub sources: Published<SourcesView>,
     /// Events.
     pub events: Published<EventView>,
+    /// An API server is configured; without: standalone.
+    pub cluster: bool,
+    /// The Node object and what became of it.
+    pub node: Published<NodeView>,
+    /// The pods of the API server.
+    pub api: Published<ApiSourceView>,
+    /// Client and serving certificate.
+    pub certificates: Published<CertificateView>,
 }
 
 impl std::fmt::Debug for Views {
@@ -89,16 +103,18 @@ pub fn bind(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Serves until `stop` resolves.
+/// Serves the views and `extra` (the node's endpoints, at paths outside `/v1`) until `stop` resolves. Connections may be
+/// upgraded.
 ///
 /// # Errors
 /// The listener fails for good.
 pub async fn serve(
     listener: UnixListener,
     views: Views,
+    extra: Router,
     stop: impl Future<Output = ()> + Send + 'static,
 ) -> io::Result<()> {
-    axum::serve(listener, router(views)).with_graceful_shutdown(stop).await
+    axum::serve(listener, router(views).merge(extra)).with_graceful_shutdown(stop).await
 }
 
 #[cfg(test)]

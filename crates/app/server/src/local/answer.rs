@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::core::Pod;
+use model::core::{Node, Pod};
 use serde::{Deserialize, Serialize};
 
 /// `GET /v1/pods`.
@@ -104,4 +104,68 @@ pub struct NodeInfo {
     pub stale: bool,
     /// Every source has delivered.
     pub sources_ready: bool,
+    /// What the API server knows of this node; absent: standalone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registration: Option<Registration>,
+    /// The source of pods at the API server; absent: standalone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api: Option<ApiLine>,
+    /// Certificates that the node keeps itself.
+    #[serde(default)]
+    pub certificates: CertificateLine,
+    /// Whether the node may take pods; absent before the first verdict.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ready: Option<bool>,
+    /// Why it is ready or not.
+    #[serde(default)]
+    pub ready_message: String,
+    /// Pressure conditions that hold now.
+    #[serde(default)]
+    pub pressure: Vec<String>,
+    /// The machine is going down.
+    #[serde(default)]
+    pub shutting_down: bool,
+    /// The Node object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<Node>,
+}
+
+/// This node at the API server.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct Registration {
+    /// Registered during this life of the daemon.
+    pub registered: bool,
+    /// The Node object comes from the API server, not from facts of the host.
+    pub from_api: bool,
+    /// Latest good renewal of the lease, nanoseconds since the epoch.
+    pub lease_renewed_ns: Option<i64>,
+    /// Last failure of registration, status or lease.
+    pub error: Option<String>,
+}
+
+/// The pods of the API server.
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct ApiLine {
+    /// A full set has been delivered.
+    pub synced: bool,
+    /// What runs comes from the pod store; the server has not been heard yet.
+    pub from_store: bool,
+    /// Pods in the last set.
+    pub pods: usize,
+    /// Last failure of list or watch.
+    pub error: Option<String>,
+}
+
+/// Ends of certificates, nanoseconds since the epoch; absent: the node keeps none (files of others may be in use).
+#[derive(Debug, Clone, Serialize, Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+pub struct CertificateLine {
+    /// Client certificate.
+    pub client_expires_ns: Option<i64>,
+    /// Serving certificate.
+    pub serving_expires_ns: Option<i64>,
+    /// Last failure.
+    pub error: Option<String>,
 }

@@ -9,6 +9,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use contract::config_sources::ManifestState;
 use contract::event::EventEntry;
+use contract::node::NodeOrigin;
 use contract::pod_worker::WorkerPhase;
 use contract::runtime::EventTier;
 use model::PodUid;
@@ -16,7 +17,9 @@ use model::core::{ContainerStatus, Pod};
 use model::event::EventObject;
 use serde::Deserialize;
 
-use super::answer::{EventLine, Manifests, NodeInfo, PodDetail, PodItems, Refused, WorkerLine};
+use super::answer::{
+    ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PodDetail, PodItems, Refused, Registration, WorkerLine,
+};
 use super::{Views, logs};
 
 type Shared = State<Arc<Views>>;
@@ -69,10 +72,12 @@ pub(super) async fn pods(State(views): Shared) -> Json<PodItems> {
 /// A pod is named by its name, by `namespace/name` (slash written as `%2F`), or by its UID; a static pod also by the name
 /// in its manifest, without the node's name behind it.
 fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Refusal> {
-    let short = format!("{name}-{}", views.node_name.to_lowercase());
+    let (namespace, plain) = name.split_once('/').map_or((None, name), |(namespace, plain)| (Some(namespace), plain));
+    let short = format!("{plain}-{}", views.node_name.to_lowercase());
     let matches = |uid: &PodUid, pod: &Pod| {
         let own = model::pod::name(pod);
-        uid.as_str() == name || own == name || own == short || format!("{}/{own}", model::pod::namespace(pod)) == name
+        let here = namespace.is_none_or(|n| n == model::pod::namespace(pod));
+        here && (own == plain || own == short || uid.as_str() == plain)
     };
     let mut found: Vec<(PodUid, Pod)> = all_pods(views).into_iter().filter(|(uid, pod)| matches(uid, pod)).collect();
     match found.len() {
@@ -142,6 +147,7 @@ pub(super) async fn manifests(State(views): Shared) -> Json<Manifests> {
 
 pub(super) async fn node(State(views): Shared) -> Json<NodeInfo> {
     let info = views.runtime.info.get();
+    let (node, certificates) = (views.node.get(), views.certificates.get());
     let events = match info.tier {
         EventTier::CriStream => "cri-stream",
         EventTier::Containerd => "containerd-events",
@@ -157,7 +163,29 @@ pub(super) async fn node(State(views): Shared) -> Json<NodeInfo> {
         divergences: info.divergences,
         stale: info.stale,
         sources_ready: views.sources.get().delivered,
+        registration: views.cluster.then(|| Registration {
+            registered: node.registered,
+            from_api: node.origin == NodeOrigin::Api,
+            lease_renewed_ns: node.lease_renewed_at.map(|t| t.0),
+            error: node.error.clone(),
+        }),
+        api: views.cluster.then(|| api_line(&views)),
+        certificates: CertificateLine {
+            client_expires_ns: certificates.client.as_ref().map(|c| c.not_after.0),
+            serving_expires_ns: certificates.serving.as_ref().map(|c| c.not_after.0),
+            error: certificates.error.clone(),
+        },
+        ready: node.ready.as_ref().map(|(ready, _)| *ready),
+        ready_message: node.ready.as_ref().map(|(_, message)| message.clone()).unwrap_or_default(),
+        pressure: node.pressure.clone(),
+        shutting_down: node.shutting_down,
+        object: node.node.as_deref().cloned(),
     })
+}
+
+fn api_line(views: &Views) -> ApiLine {
+    let view = views.api.get();
+    ApiLine { synced: view.synced, from_store: view.from_store, pods: view.pods, error: view.error.clone() }
 }
 
 /// Query of the log route.

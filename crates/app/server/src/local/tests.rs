@@ -17,6 +17,10 @@ fn views(dir: &Path) -> Views {
         runtime: RuntimeView::default(),
         sources: Published::default(),
         events: Published::default(),
+        cluster: false,
+        node: Published::default(),
+        api: Published::default(),
+        certificates: Published::default(),
     }
 }
 
@@ -48,7 +52,7 @@ async fn pods_are_found_by_name_short_name_qualified_name_and_uid() {
     let views = views(dir.path());
     post_pod(&views, "u1", "default", "web-node");
     post_pod(&views, "u2", "other", "db-node");
-    for name in ["web-node", "web", "default%2Fweb-node", "u1"] {
+    for name in ["web-node", "web", "default%2Fweb-node", "default%2Fweb", "u1"] {
         let (status, text) = call(&views, "GET", &format!("/v1/pods/{name}"), "").await;
         assert_eq!(status, StatusCode::OK, "{name}: {text}");
         assert!(text.contains("\"uid\":\"u1\""), "{name}");
@@ -67,6 +71,82 @@ async fn an_ambiguous_name_is_refused_with_the_candidates() {
     let (status, text) = call(&views, "GET", "/v1/pods/web", "").await;
     assert_eq!(status, StatusCode::CONFLICT);
     assert!(text.contains("a/web-node") && text.contains("b/web-node"), "{text}");
+}
+
+#[tokio::test]
+async fn a_namespace_settles_which_pod_is_meant() {
+    let dir = tempfile::tempdir().unwrap();
+    let views = views(dir.path());
+    post_pod(&views, "u1", "a", "web-node");
+    post_pod(&views, "u2", "b", "web-node");
+    let (status, text) = call(&views, "GET", "/v1/pods/b%2Fweb", "").await;
+    assert_eq!((status, text.contains("\"uid\":\"u2\"")), (StatusCode::OK, true), "{text}");
+    assert_eq!(call(&views, "GET", "/v1/pods/c%2Fweb", "").await.0, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn the_node_tells_of_registration_and_certificates_and_standalone_of_neither() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut views = views(dir.path());
+    let node = |text: &str| serde_json::from_str::<NodeInfo>(text).unwrap();
+    let (_, text) = call(&views, "GET", "/v1/node", "").await;
+    assert!(node(&text).registration.is_none() && node(&text).api.is_none(), "{text}");
+    views.cluster = true;
+    views.node.publish(NodeView {
+        registered: true,
+        ready: Some((false, "no network".into())),
+        lease_renewed_at: Some(model::Timestamp::from_secs(7)),
+        ..NodeView::default()
+    });
+    views.certificates.publish(CertificateView {
+        client: Some(Arc::new(contract::certificates::KeyPair {
+            certificate_pem: "public".into(),
+            key_pem: "nobody may read this".into(),
+            not_before: model::Timestamp::ZERO,
+            not_after: model::Timestamp::from_secs(9),
+        })),
+        ..CertificateView::default()
+    });
+    let (_, text) = call(&views, "GET", "/v1/node", "").await;
+    let info = node(&text);
+    let registration = info.registration.unwrap();
+    assert_eq!((registration.registered, registration.lease_renewed_ns), (true, Some(7_000_000_000)));
+    assert_eq!((info.ready, info.ready_message.as_str()), (Some(false), "no network"));
+    assert_eq!(info.certificates.client_expires_ns, Some(9_000_000_000));
+    assert!(!text.contains("nobody may read this"), "a key left the daemon");
+}
+
+#[tokio::test]
+async fn the_nodes_own_endpoints_are_served_beside_the_views_and_may_upgrade() {
+    use axum::http::header;
+    use hyper_util::rt::TokioIo;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bosun.sock");
+    let extra = Router::new().route(
+        "/exec/{pod}",
+        get(|mut request: Request<Body>| async move {
+            let upgrade = hyper::upgrade::on(&mut request);
+            tokio::spawn(async move {
+                let mut both = TokioIo::new(upgrade.await.unwrap());
+                let mut word = [0; 4];
+                both.read_exact(&mut word).await.unwrap();
+                both.write_all(&word).await.unwrap();
+            });
+            (StatusCode::SWITCHING_PROTOCOLS, [(header::CONNECTION, "upgrade"), (header::UPGRADE, "echo")])
+        }),
+    );
+    let server = tokio::spawn(serve(bind(&path).unwrap(), views(dir.path()), extra, std::future::pending()));
+    let mut stream = tokio::net::UnixStream::connect(&path).await.unwrap();
+    stream
+        .write_all(b"GET /exec/web HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\nping")
+        .await
+        .unwrap();
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).await.unwrap();
+    let text = String::from_utf8(all).unwrap();
+    assert!(text.starts_with("HTTP/1.1 101 ") && text.ends_with("\r\n\r\nping"), "{text}");
+    server.abort();
 }
 
 #[tokio::test]
