@@ -1,0 +1,17 @@
+//! StatsManager: what the node, its pods and containers use.
+//!
+//! **Owns** the gathering of readings and statistics when somebody asks, the samples that rates are made of, and what
+//! volumes took when they were last measured.
+//! **Asks** nobody of the crew; calls the runtime for what only it knows; reads the boards of RuntimeClient, PodManager,
+//! CgroupManager and VolumeManager.
+//! **Never** writes anything, and measures nobody while nobody asks.
+//! **Lost on restart** are samples (a rate needs two of them again) and measured volumes.
+//! **Read next** `actor.rs`, then `gather.rs`.
+
+#![forbid(unsafe_code)]
+
+mod actor;
+mod gather;
+mod slot;
+
+pub use crate::actor::{Config, Deps, StatsManager};
