@@ -11,6 +11,8 @@ use prometheus::{
 pub static MAIN: LazyLock<Families> = LazyLock::new(Families::default);
 /// What `/metrics/probes` shows.
 pub static PROBES: LazyLock<Families> = LazyLock::new(Families::default);
+/// What `/metrics/slis` shows.
+pub static SLIS: LazyLock<Families> = LazyLock::new(Families::default);
 
 /// Kind of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,8 +1,9 @@
 //! Families of metrics that the parts of the node count into: names, labels and buckets of a kubelet (book interfaces.md
 //! 5.1), and our own `bosun_*`.
 //!
-//! Owns the counters and two registries: [`MAIN`] (`/metrics`) and [`PROBES`] (`/metrics/probes`). Never speaks HTTP, never
-//! encodes, and holds nothing that can be read off the boards at a scrape: those are computed by `metrics-endpoint`.
+//! Owns the counters and three registries: [`MAIN`] (`/metrics`), [`PROBES`] (`/metrics/probes`) and [`SLIS`]
+//! (`/metrics/slis`). Never speaks HTTP, never encodes, and holds nothing that can be read off the boards at a scrape:
+//! that is computed by `metrics-endpoint`.
 //!
 //! Families are process-wide statics, unlike everything else here: a counter must not fall when the actor that counts is
 //! rebuilt, must be reachable from adapters that know no actor, and two nodes in one process exist in tests only. They are
@@ -28,9 +29,10 @@ pub mod pods;
 pub mod probes;
 pub mod rest_client;
 pub mod runtime;
+pub mod slis;
 pub mod volumes;
 
-pub use family::{Declared, Families, Kind, MAIN, PROBES, buckets, stability};
+pub use family::{Declared, Families, Kind, MAIN, PROBES, SLIS, buckets, stability};
 /// The library that the families are made with, for its plain types (`proto::MetricFamily`).
 pub use prometheus;
 
@@ -50,6 +52,7 @@ pub fn declare() {
     probes::declare();
     rest_client::declare();
     runtime::declare();
+    slis::declare();
     volumes::declare();
 }
 

@@ -3,7 +3,7 @@ use super::*;
 #[test]
 fn every_family_is_well_formed_and_has_a_name_of_its_own() {
     declare();
-    for (families, least) in [(&*MAIN, 60), (&*PROBES, 2)] {
+    for (families, least) in [(&*MAIN, 60), (&*PROBES, 2), (&*SLIS, 2)] {
         let all = families.declared();
         assert!(all.len() >= least, "{}", all.len());
         for pair in all.windows(2) {

@@ -1,0 +1,65 @@
+//! Families that are computed at a scrape, by topic.
+
+use metrics::Declared;
+use metrics::prometheus::proto::MetricFamily;
+
+use crate::Deps;
+use crate::sheet::{Row, Sheet, declared};
+
+pub(crate) mod actors;
+pub(crate) mod itself;
+pub(crate) mod pods;
+pub(crate) mod process;
+pub(crate) mod usage;
+pub(crate) mod volumes;
+
+/// Tables of `/metrics`.
+const TABLES: &[&[Row]] = &[actors::TABLE, itself::TABLE, pods::TABLE, process::TABLE, usage::TABLE, volumes::TABLE];
+
+/// Every family that `/metrics` may show, by name.
+#[must_use]
+pub fn catalogue() -> Vec<Declared> {
+    metrics::declare();
+    let mut all = metrics::MAIN.declared();
+    all.extend(TABLES.iter().flat_map(|t| t.iter()).map(declared));
+    all.sort_by_key(|d| d.name);
+    all
+}
+
+/// All families of `/metrics`, by name.
+pub(crate) async fn main(deps: &Deps) -> Vec<MetricFamily> {
+    let usage = usage::read(deps).await;
+    let mut sheet = Sheet::default();
+    for table in TABLES {
+        sheet.open(table);
+    }
+    actors::fill(&mut sheet, &deps.kernel);
+    pods::fill(&mut sheet, deps);
+    volumes::fill(&mut sheet, deps);
+    usage::fill(&mut sheet, &usage);
+    process::fill(&mut sheet, &process::Readings::now());
+    itself::fill(&mut sheet, deps);
+    let mut all = metrics::MAIN.gather();
+    all.extend(sheet.close());
+    all.sort_by(|a, b| a.name().cmp(b.name()));
+    all
+}
+
+/// All families of `/metrics/probes`, by name.
+pub(crate) fn probes() -> Vec<MetricFamily> {
+    let mut sheet = Sheet::default();
+    sheet.open(&[process::START_TIME]);
+    process::fill_start(&mut sheet, &process::Readings::now());
+    let mut all = metrics::PROBES.gather();
+    all.extend(sheet.close());
+    all.sort_by(|a, b| a.name().cmp(b.name()));
+    all
+}
+
+/// All families of `/metrics/slis`; runs the checks.
+pub(crate) fn slis(deps: &Deps) -> Vec<MetricFamily> {
+    for (name, good) in (deps.health_checks)() {
+        metrics::slis::checked(&name, good);
+    }
+    metrics::SLIS.gather()
+}
