@@ -27,6 +27,10 @@ const DELETE_AGAIN: Duration = Duration::from_secs(300);
 /// A worker that has just told the end of its pod says in the next moment that nothing runs any more: the end is then told
 /// whole, and not first without its phase.
 const END_TO_COME: Duration = Duration::from_millis(250);
+/// An object that is still there so long after its pod ended is worth a line in the log.
+const OVERDUE: Duration = Duration::from_secs(30);
+/// And again after this time.
+const OVERDUE_AGAIN: Duration = Duration::from_secs(300);
 
 /// Which pod goes first when not all can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -109,6 +113,8 @@ pub(crate) struct Lane {
     pub(crate) gone: Option<(String, Option<u64>)>,
     /// When the object was told to go: for a while nothing of it is said any more, finalizers or not.
     pub(crate) deleted: Option<Instant>,
+    /// Since when the pod is to go and shows its end, and when to say (again) that it is still there.
+    pub(crate) ended: Option<(Instant, Instant)>,
 }
 
 impl Lane {
@@ -208,6 +214,40 @@ impl Lane {
         self.accepted != Some(rows.entry.version) || (self.held && !rows.may_run())
     }
 
+    /// How long the object of a pod that has ended is there already, and what it waits for; when that is worth saying.
+    pub(crate) fn overdue(&mut self, rows: &Rows<'_>, now: Instant) -> Option<(Duration, String)> {
+        let copy = self.newest(rows).filter(|copy| is_api_pod(rows) && copy.deleting && shows_end(rows, copy));
+        let Some(copy) = copy else {
+            self.ended = None;
+            return None;
+        };
+        let (since, say_at) = self.ended.get_or_insert((now, now + OVERDUE));
+        // Of an outage there is one line for all.
+        if now < *say_at || self.trouble == Some(Trouble::Connection) {
+            return None;
+        }
+        let waited = now.duration_since(*since);
+        *say_at = now + OVERDUE_AGAIN;
+        Some((waited, self.waits_for(rows, &copy, now)))
+    }
+
+    fn waits_for(&self, rows: &Rows<'_>, copy: &ApiCopy, now: Instant) -> String {
+        let seconds = |since: Instant| now.duration_since(since).as_secs();
+        match (rows.worker, self.flight, self.deleted) {
+            (_, Some(since), _) => format!("a request that was sent {} s ago", seconds(since)),
+            (_, _, Some(at)) => {
+                let finalizers = copy.pod.metadata.finalizers.as_deref().unwrap_or_default().join(", ");
+                format!("the API server, which was told {} s ago; finalizers: [{finalizers}]", seconds(at))
+            }
+            _ if self.trouble.is_some() => format!("the next attempt after {} failed", self.tries),
+            (Some(worker), ..) if !rows.entry.finished => {
+                format!("its worker, {:?}: {}", worker.phase, worker.error.as_deref().unwrap_or("no error"))
+            }
+            (None, ..) if !rows.entry.finished => "a worker: it has none".to_owned(),
+            _ => "its turn".to_owned(),
+        }
+    }
+
     /// Somebody changed what is this node's to say. Looked at once per copy.
     fn differs(&mut self, rows: &Rows<'_>, copy: &ApiCopy) -> bool {
         let at = (rows.entry.version, copy.version);
@@ -272,6 +312,11 @@ pub(crate) fn is_api_pod(rows: &Rows<'_>) -> bool {
 /// Whether the object of a pod of the API may be deleted (9.8): it is to go, it shows its end, and its worker is done.
 pub(crate) fn is_deletable(entry: &StatusEntry, copy: &ApiCopy) -> bool {
     copy.deleting && copy.is_terminal() && entry.finished
+}
+
+/// Whether the pod has ended, by the API or by what is to be told.
+fn shows_end(rows: &Rows<'_>, copy: &ApiCopy) -> bool {
+    copy.is_terminal() || pod::is_terminal_phase(rows.entry.status.phase.as_deref())
 }
 
 /// Whether the phase of this end could not be told now.

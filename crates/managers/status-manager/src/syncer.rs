@@ -164,6 +164,8 @@ impl StatusSyncer {
         self.forget_others(&entries);
         let mut due: Vec<(Urgency, _, PodUid)> = Vec::new();
         self.waiting = false;
+        // Times of pods that are not looked at below are over.
+        self.lanes.values_mut().for_each(|lane| lane.wake = None);
         for (uid, entry) in &entries {
             let Some(desired) = self.deps.pods.get(uid) else { continue };
             let worker = self.deps.workers.get(uid);
@@ -174,11 +176,17 @@ impl StatusSyncer {
             if let Some(urgency) = lane.due(&rows, now, audit, self.calm_until) {
                 due.push((urgency, entry.changed_at, uid.clone()));
             }
+            if audit && let Some((waited, why)) = lane.overdue(&rows, now) {
+                let pod = format!("{}/{}", entry.namespace, entry.name);
+                tracing::warn!(%uid, pod, waited_s = waited.as_secs(), why, "the pod is to go, and the API server still has it");
+            }
         }
         ctx.fault_point("looked");
         due.sort();
         for (_, _, uid) in due {
             if !self.has_room(now) {
+                // Places get free with time, too.
+                self.waiting = true;
                 break;
             }
             self.start(&uid, now, ctx);

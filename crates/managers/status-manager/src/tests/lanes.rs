@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use contract::config_sources::Source;
 use contract::pod_manager::DesiredPod;
-use contract::pod_worker::WorkerPhase;
+use contract::pod_worker::{WorkerPhase, WorkerState};
 use contract::status::StatusEntry;
 use model::Timestamp;
 use tokio::time::Instant;
@@ -256,4 +256,73 @@ fn an_end_whose_phase_must_wait_is_told_soon_all_the_same() {
     let at = lane.wake.unwrap();
     assert_eq!(at.duration_since(now), Duration::from_millis(250));
     assert_eq!(lane.due(&rows, at, false, None), Some(Urgency::First));
+}
+
+#[test]
+fn an_object_that_outlives_its_pod_is_told_of_with_the_reason() {
+    let now = Instant::now();
+    let seconds = Duration::from_secs;
+    let entry = |finished: bool| Arc::new(StatusEntry { finished, ..(*entry("Failed 1", 7)).clone() });
+    let mut deleting = desired("Failed 1", "5");
+    let pod = Arc::make_mut(&mut deleting.pod);
+    pod.metadata.deletion_timestamp = Some(serde_json::from_value("2026-01-01T00:00:00Z".into()).unwrap());
+    pod.metadata.finalizers = Some(vec!["x/y".into()]);
+    let mut cleans = worker(WorkerPhase::Terminated, Timestamp(1));
+    cleans.error = Some("waits for its volumes".into());
+    let rows: [(&str, Lane, bool, Option<&WorkerState>, &str); 6] = [
+        ("worker", Lane::default(), false, Some(&cleans), "its worker, Terminated: waits for its volumes"),
+        ("no worker", Lane::default(), false, None, "a worker: it has none"),
+        (
+            "request",
+            Lane { flight: Some(now), ..Lane::default() },
+            true,
+            Some(&cleans),
+            "a request that was sent 30 s ago",
+        ),
+        (
+            "finalizer",
+            Lane { deleted: Some(now), ..Lane::default() },
+            true,
+            Some(&cleans),
+            "the API server, which was told 30 s ago; finalizers: [x/y]",
+        ),
+        (
+            "refused",
+            Lane { trouble: Some(Trouble::Refused), tries: 3, ..Lane::default() },
+            true,
+            Some(&cleans),
+            "the next attempt after 3 failed",
+        ),
+        ("nothing", Lane::default(), true, Some(&cleans), "its turn"),
+    ];
+    for (name, mut lane, finished, worker, why) in rows {
+        let entry = entry(finished);
+        let rows = Rows { entry: &entry, desired: &deleting, worker };
+        let mut at = |s: u64| lane.overdue(&rows, now + seconds(s));
+        assert_eq!((at(0), at(29)), (None, None), "{name}");
+        assert_eq!(at(30), Some((seconds(30), why.to_owned())), "{name}");
+        assert_eq!(at(329), None, "{name}: not each time");
+        assert_eq!(at(330).map(|(waited, _)| waited), Some(seconds(330)), "{name}");
+    }
+    for (name, kept, desired, trouble) in [
+        ("stays", "Failed 1", desired("Failed 1", "5"), None),
+        (
+            "still runs",
+            "Running",
+            DesiredPod { pod: Arc::new(with_status(&deleting, "Running")), ..deleting.clone() },
+            None,
+        ),
+        ("an outage", "Failed 1", deleting.clone(), Some(Trouble::Connection)),
+    ] {
+        let entry = self::entry(kept, 7);
+        let rows = Rows { entry: &entry, desired: &desired, worker: Some(&cleans) };
+        let mut lane = Lane { trouble, ..Lane::default() };
+        assert!((0..100).all(|s| lane.overdue(&rows, now + seconds(s)).is_none()), "{name}");
+    }
+}
+
+fn with_status(row: &DesiredPod, short: &str) -> model::core::Pod {
+    let mut pod = (*row.pod).clone();
+    pod.status = Some(status(short));
+    pod
 }

@@ -439,6 +439,31 @@ fn stuck_pods_delay_no_other() {
 }
 
 #[test]
+fn stuck_deletions_delay_no_other() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        // The first attempt of each tells the end; the second has only the object left to delete.
+        let later = ApiError::Status {
+            code: 503,
+            reason: String::new(),
+            message: "later".into(),
+            retry_after: Some(Duration::from_secs(1)),
+        };
+        rig.api.fail("DELETE", "", 9, later);
+        rig.api.lasting_trouble(Matching::of("DELETE", "/pods/stuck"), Trouble::Hang);
+        for name in (0..8).map(|n| format!("stuck{n}")).chain(["the-free-one".to_owned()]) {
+            let p = rig.create(&name).await;
+            rig.api.user_deletes::<Pod>(Some("ns"), &name, None).unwrap();
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            rig.worker(&p, WorkerPhase::Terminated);
+            rig.terminate(&p).await;
+        }
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        assert!(rig.stored("the-free-one").is_none(), "{:?}", rig.requests());
+    });
+}
+
+#[test]
 fn ready_and_ends_go_before_the_rest_when_the_server_is_slow() {
     testing::run(1, |kernel| async move {
         let rig = Rig::new(&kernel);
@@ -457,5 +482,25 @@ fn ready_and_ends_go_before_the_rest_when_the_server_is_slow() {
         assert!(first.contains(&"PATCH p28".to_owned()) && first.contains(&"PATCH p29".to_owned()), "{first:?}");
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert_eq!(rig.requests().len(), 30);
+    });
+}
+
+#[test]
+fn a_pod_that_vanishes_while_its_end_waits_keeps_nobody_busy() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        let a = rig.create("a").await;
+        rig.worker(&a, WorkerPhase::Syncing);
+        rig.set(&a, status("Running")).await;
+        rig.work().await;
+        rig.worker(&a, WorkerPhase::Terminating);
+        rig.set(&a, status("Failed 3")).await;
+        rig.work().await;
+        rig.api.vanish::<Pod>(Some("ns"), "a");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let before = rig.syncer.info().turns;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let turns = rig.syncer.info().turns - before;
+        assert!(turns < 40, "{turns} turns in ten seconds of rest");
     });
 }
