@@ -7,9 +7,10 @@ use actor::{Actor, AsyncContext, Ctx, Handler, SpawnHandle, supervised};
 use contract::pod_worker::{GrantStart, UpdatePod, WorkerPhase, WorkerState};
 use model::{PodUid, Timestamp};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::deps::Deps;
-use crate::job::{Chances, Failure, Job, Retry, Signal};
+use crate::job::{Chances, Failure, Job, Retry, Signal, Stage};
 use crate::machine::{Machine, Step, Told};
 use crate::memo::{Memo, Record};
 use crate::sync::Synced;
@@ -17,6 +18,10 @@ use crate::terminate::synthetic_pod;
 
 /// Retry of a step that failed for no special reason; jittered up to 1.5 times.
 const ERROR_BACKOFF: Duration = Duration::from_secs(10);
+/// The end of a pod takes seconds. What takes longer, on top of the grace that containers have, is said.
+const SLOW_END: Duration = Duration::from_secs(30);
+/// And again after this time.
+const SLOW_END_AGAIN: Duration = Duration::from_secs(300);
 /// Retry while the network is not ready; jittered up to 1.5 times.
 const NETWORK_BACKOFF: Duration = Duration::from_secs(1);
 
@@ -35,6 +40,10 @@ pub struct PodWorker {
     /// The journal was read.
     loaded: bool,
     due: Option<SpawnHandle>,
+    /// What the step under way waits for.
+    stage: Stage,
+    /// Due while a step that ends the pod is under way.
+    patience: Option<SpawnHandle>,
     synced_at: Timestamp,
     error: Option<String>,
     cause: String,
@@ -73,6 +82,8 @@ impl PodWorker {
             again: false,
             loaded: false,
             due: None,
+            stage: Stage::default(),
+            patience: None,
             synced_at: Timestamp::ZERO,
             error: None,
             cause: "just made".to_owned(),
@@ -132,6 +143,10 @@ impl PodWorker {
         let mut job = self.job(ctx);
         let grace = self.machine.grace_s.unwrap_or(1);
         let reason = self.machine.kill.reason.clone();
+        if stopping {
+            let given = if step == Step::CleanUp { 0 } else { u64::try_from(grace).unwrap_or(0) };
+            self.watch_end(ctx.clock().now(), Duration::from_secs(given) + SLOW_END, ctx);
+        }
         match step {
             Step::Rest => {}
             Step::Sync => self.run(ctx, async move { (job.sync().await, job.into_memo()) }, Self::synced),
@@ -153,6 +168,9 @@ impl PodWorker {
     ) {
         ctx.run(step, move |act, (outcome, memo), ctx| {
             act.busy = false;
+            if let Some(patience) = act.patience.take() {
+                ctx.cancel_future(patience);
+            }
             act.memo = memo;
             act.synced_at = Timestamp(ctx.clock().unix_nanos());
             match outcome {
@@ -185,7 +203,21 @@ impl PodWorker {
             clock: ctx.clock().clone(),
             seed: ctx.rng().u64(..),
             chances: Chances::new(&self.memo),
+            stage: self.stage.clone(),
         }
+    }
+
+    /// A step that ends the pod and does not end itself says what it waits for: in the log and on the board.
+    fn watch_end(&mut self, since: Instant, wait: Duration, ctx: &mut Ctx<Self>) {
+        self.patience = Some(ctx.after(wait, move |act, ctx| {
+            let waited_s = ctx.clock().now().duration_since(since).as_secs();
+            let stage = act.stage.get();
+            let pod = act.machine.pod.as_deref().map(model::pod::describe);
+            tracing::warn!(uid = %act.uid, pod, waited_s, "the end of the pod waits for {stage}");
+            act.error = Some(format!("waits for {stage}"));
+            act.post();
+            act.watch_end(since, SLOW_END_AGAIN, ctx);
+        }));
     }
 
     fn synced(&mut self, outcome: Synced, ctx: &mut Ctx<Self>) {
@@ -237,7 +269,13 @@ impl PodWorker {
                 left.min(self.deps.config.sync_frequency.max(ERROR_BACKOFF)) + Duration::from_millis(1)
             }
         };
-        tracing::info!(uid = %self.uid, retry_s = wait.as_secs_f32(), error = failure.message, "step did not succeed");
+        let retry_s = wait.as_secs_f32();
+        if self.machine.started_terminating {
+            let pod = self.machine.pod.as_deref().map(model::pod::describe);
+            tracing::warn!(uid = %self.uid, pod, retry_s, error = failure.message, "the pod could not be ended");
+        } else {
+            tracing::info!(uid = %self.uid, retry_s, error = failure.message, "step did not succeed");
+        }
         self.error = Some(failure.message);
         self.look_after(wait, "time to try again", ctx);
     }

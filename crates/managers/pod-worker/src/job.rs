@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,6 +78,22 @@ pub(crate) struct Job {
     pub(crate) seed: u64,
     /// See [`Job::ask`].
     pub(crate) chances: Chances,
+    /// What the step waits for now, for people.
+    pub(crate) stage: Stage,
+}
+
+/// What a step waits for, in words that follow "waits for". Shared by a step and its actor.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stage(Rc<Cell<&'static str>>);
+
+impl Stage {
+    pub(crate) fn set(&self, what: &'static str) {
+        self.0.set(what);
+    }
+
+    pub(crate) fn get(&self) -> &'static str {
+        self.0.get()
+    }
 }
 
 /// How often managers that died may be asked again. A message that kills whoever handles it must not do so without end:

@@ -21,6 +21,7 @@ const UNMOUNT: Duration = Duration::from_secs(150);
 impl Job {
     /// Stops the pod's containers and fixes its final status.
     pub(crate) async fn terminate(&mut self, grace_s: i64, reason: Option<(String, String)>) -> Result<(), Failure> {
+        self.stage.set("the runtime to tell what runs");
         self.faults.hit("before terminate").await;
         // Nothing is started any more, so nothing waits: the status tells how containers really ended.
         self.memo.reasons.clear();
@@ -30,17 +31,23 @@ impl Job {
             Failure::new(message)
         })?;
         let status = self.ended(self.generate(&observed, false), &reason);
+        self.stage.set("its status to be taken");
         self.publish(status).await?;
+        self.stage.set("its probes to stop");
         self.stop_probes(true).await?;
+        self.stage.set("its containers and sandboxes to stop");
         self.kill_pod(&observed, Some(grace_s)).await.inspect_err(|e| {
             self.event(EventType::Warning, "FailedKillPod", format!("error killing pod: {}", e.message));
         })?;
+        self.stage.set("its probes to stop");
         self.stop_probes(false).await?;
+        self.stage.set("the runtime to tell how containers ended");
         let after = self.observe(true).await.map_err(|e| Failure::new(format!("error reading final status: {e}")))?;
         if after.any_running() {
             return Err(Failure::new("detected running containers after a successful KillPod, CRI violation"));
         }
         let status = self.ended(self.generate(&with_ips(&after, &observed), true), &reason);
+        self.stage.set("its status to be taken");
         self.publish(status).await?;
         self.faults.hit("after terminate").await;
         Ok(())
@@ -73,7 +80,9 @@ impl Job {
 
     /// Stops a pod that only the runtime knows: no hooks, no status.
     pub(crate) async fn terminate_orphan(&mut self, grace_s: i64) -> Result<(), Failure> {
+        self.stage.set("the runtime to tell what runs");
         let observed = self.observe(false).await.map_err(|e| Failure::new(e.to_string()))?;
+        self.stage.set("its containers and sandboxes to stop");
         let this = &*self;
         let stops = observed.containers.iter().filter(|c| c.state == ContainerState::Running).map(|c| {
             let ask = StopContainer { uid: this.uid.clone(), container: c.id.clone(), grace_s: stop_seconds(grace_s) };
@@ -85,32 +94,39 @@ impl Job {
             return Err(Failure::new(format!("error killing pod: {}", failures.join(", "))));
         }
         self.stop_sandboxes(observed.sandboxes.iter().map(|s| s.id.clone()).collect()).await?;
+        self.stage.set("its journal line to be removed");
         self.forget_record().await;
         Ok(())
     }
 
     /// Containers are gone: volumes, cgroup, last word on the status.
     pub(crate) async fn clean_up(&mut self, reason: Option<(String, String)>) -> Result<(), Failure> {
+        self.stage.set("the runtime to tell how containers ended");
         self.faults.hit("before clean up").await;
         let observed = self.observe(false).await.map_err(|e| Failure::new(e.to_string()))?;
         let status = self.ended(self.generate(&observed, true), &reason);
+        self.stage.set("its status to be taken");
         self.publish(status).await?;
+        self.stage.set("its volumes to be unmounted");
         let unmount = UnmountVolumes { uid: self.uid.clone() };
         let answer = self.ask(&self.deps.volumes.unmount_volumes, unmount, UNMOUNT).await;
         answer
             .map_err(Into::into)
             .and_then(|r| r)
             .map_err(|e: contract::volume::VolumeError| Failure::new(e.to_string()))?;
+        self.stage.set("its cgroup to be removed");
         let remove = RemovePodCgroup { uid: self.uid.clone() };
         let answer = self.ask(&self.deps.cgroups.remove_pod_cgroup, remove, HOST_WORK).await;
         answer
             .map_err(Into::into)
             .and_then(|r| r)
             .map_err(|e: contract::cgroup::CgroupError| Failure::new(e.to_string()))?;
+        self.stage.set("its last status to be taken");
         let last = TerminatePod { pod: self.pod.clone() };
         self.ask(&self.deps.status.terminate_pod, last, BOOKING)
             .await
             .map_err(|e| Failure::new(format!("status manager: {e}")))?;
+        self.stage.set("its journal line to be removed");
         self.forget_record().await;
         self.faults.hit("after clean up").await;
         Ok(())

@@ -81,3 +81,29 @@ fn a_pod_past_its_deadline_is_stopped_and_failed() {
         let _ = (&bench.status, &bench.runtime);
     });
 }
+
+#[test]
+fn an_end_that_takes_long_says_what_it_waits_for() {
+    for (stuck, waits_for) in [
+        ("pod-worker/u1: stall(100s)@before StopPodSandbox", "waits for its containers and sandboxes to stop"),
+        ("crew: stall(100s)@turn:UnmountVolumes", "waits for its volumes to be unmounted"),
+        ("crew: stall(100s)@turn:RemovePodCgroup", "waits for its cgroup to be removed"),
+        ("crew: stall(20s)@turn:TerminatePod", ""),
+    ] {
+        run(5, move |kernel| async move {
+            let mut pod = pod(json!({}), json!({ "terminationGracePeriodSeconds": 2 }));
+            let bench = Bench::start(&kernel, nothing());
+            bench.tell(&pod, UpdateKind::Create).await;
+            kernel.faults().add_text(stuck).unwrap();
+            pod.metadata.deletion_timestamp = Some(Time(Default::default()));
+            bench.tell(&pod, UpdateKind::Update).await;
+            let error = || bench.workers.get(&UID.into()).unwrap().error.clone().unwrap_or_default();
+            tokio::time::sleep(Duration::from_secs(29)).await;
+            assert_eq!(error(), "", "{stuck}");
+            tokio::time::sleep(Duration::from_secs(4)).await;
+            assert_eq!(error(), waits_for);
+            tokio::time::sleep(Duration::from_secs(80)).await;
+            assert_eq!((bench.phase(), error()), (WorkerPhase::Finished, String::new()), "{stuck}");
+        });
+    }
+}
