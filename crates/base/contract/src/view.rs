@@ -55,7 +55,8 @@ impl<K: Eq + Hash + Ord + Clone, V> Board<K, V> {
     /// Takes the row away. Readers that still wait on it see `None`.
     pub fn remove(&self, key: &K) {
         let existed = self.inner.rows.get(key).is_some_and(|row| row.send_replace(None).is_some());
-        self.inner.rows.remove_if(key, |_, row| row.receiver_count() == 0);
+        // What another thread posted meanwhile stays.
+        self.inner.rows.remove_if(key, |_, row| row.receiver_count() == 0 && row.borrow().is_none());
         if existed {
             self.inner.version.send_modify(|v| *v += 1);
         }
