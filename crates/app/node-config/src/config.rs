@@ -11,8 +11,10 @@ use model::quantity::Quantity;
 use crate::feature_gates::FeatureGates;
 
 pub(crate) mod eviction;
+mod server;
 
 pub use eviction::{Eviction, SoftThreshold, Threshold};
+pub use server::{Authentication, Authorization, AuthorizationMode, Server};
 
 /// How cgroups are named and made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -254,6 +256,11 @@ pub struct NodeConfig {
     /// `healthzPort`; `None` (0): not served.
     pub healthz_port: Option<u16>,
 
+    /// What the server on `port` offers, and to whom.
+    pub server: Server,
+    /// `volumeStatsAggPeriod`: longest age of a volume's usage in `/stats/summary`; `None` (negative): not measured.
+    pub volume_stats_agg_period: Option<Duration>,
+
     /// `evictionHard`, `evictionSoft` and what belongs to them. The hard thresholds of memory and disk count for node
     /// allocatable.
     pub eviction: Eviction,
@@ -357,6 +364,8 @@ impl Default for NodeConfig {
             tls_min_version: TlsVersion::Tls12,
             healthz_bind_address: Ipv4Addr::LOCALHOST.into(),
             healthz_port: Some(10248),
+            server: Server::default(),
+            volume_stats_agg_period: Some(Duration::from_secs(60)),
             eviction: Eviction::default(),
             image_minimum_gc_age: Duration::from_secs(120),
             image_maximum_gc_age: None,

@@ -37,10 +37,19 @@ pub struct Gate {
 
 /// Gates whose value changes what bosun does; all others are accepted and have no effect yet.
 const HONOURED: &[&str] = &[
+    "ComponentFlagz",
+    "ComponentStatusz",
+    "ContainerCheckpoint",
+    "ExtendWebSocketsToKubelet",
     "KubeletCrashLoopBackOffMax",
     "KubeletEnsureSecretPulledImages",
+    "KubeletFineGrainedAuthz",
+    "KubeletPSI",
     "LoggingAlphaOptions",
     "NodeDeclaredFeatures",
+    "NodeLogQuery",
+    "PodLogsQuerySplitStreams",
+    "ReloadKubeletClientCAFile",
     "RotateKubeletServerCertificate",
 ];
 /// Groups of gates.

@@ -103,28 +103,16 @@ const fn part(name: &'static str, kind: Kind, default: &'static str) -> Field {
     field(name, kind, default, "")
 }
 
-const NO_PORT: &str = "bosun does not listen on the port of the kubelet yet";
 const NO_EVICTION: &str = "bosun evicts no pod";
 const NO_PINNING: &str = "all containers share all CPUs and memory";
 const NO_SHUTDOWN: &str = "pods are not stopped before the node shuts down";
 const NO_EFFECT: &str = "no effect with a CRI runtime";
-const PORT_OR_NONE: Kind = Kind::Int(0, 65535);
 
 /// Top-level fields without a use.
 pub(crate) const UNUSED: &[Field] = &[
-    field("enableServer", Kind::Bool, "true", NO_PORT),
-    field("readOnlyPort", PORT_OR_NONE, "0", NO_PORT),
-    field("tlsCurvePreferences", Kind::IntList, "", NO_PORT),
-    field("authentication", Kind::Object(AUTHENTICATION), "", NO_PORT),
-    field("authorization", Kind::Object(AUTHORIZATION), "", NO_PORT),
-    field("enableDebuggingHandlers", Kind::Bool, "true", NO_PORT),
-    field("enableContentionProfiling", Kind::Bool, "false", NO_PORT),
-    field("enableSystemLogHandler", Kind::Bool, "true", NO_PORT),
-    field("enableSystemLogQuery", Kind::Bool, "false", NO_PORT),
-    field("enableProfilingHandler", Kind::Bool, "true", NO_PORT),
-    field("enableDebugFlagsHandler", Kind::Bool, "true", NO_PORT),
-    field("streamingConnectionIdleTimeout", Kind::Duration, "\"4h\"", NO_EFFECT),
-    field("showHiddenMetricsForVersion", Kind::Text, "", NO_PORT),
+    field("tlsCurvePreferences", Kind::IntList, "", "the curves of the TLS library are offered"),
+    field("enableContentionProfiling", Kind::Bool, "false", "there is no profile of contended locks"),
+    field("showHiddenMetricsForVersion", Kind::Text, "", "no metric is hidden"),
     field("kubeletCgroups", Kind::Text, "", "bosun stays in the cgroup that it was started in"),
     field("systemCgroups", Kind::Text, "", "no process is moved"),
     field("reservedMemory", Kind::ObjectList, "", NO_PINNING),
@@ -164,30 +152,7 @@ pub(crate) const UNUSED: &[Field] = &[
         "\"/usr/libexec/kubernetes/kubelet-plugins/volume/exec/\"",
         "there are no volume plugins",
     ),
-    field("volumeStatsAggPeriod", Kind::Duration, "\"1m\"", "volumes are not measured"),
     field("tracing", Kind::Object(TRACING), "", "no traces are sent"),
-];
-
-const AUTHENTICATION: &[Field] = &[
-    part("x509", Kind::Object(&[part("clientCAFile", Kind::Text, "")]), ""),
-    part(
-        "webhook",
-        Kind::Object(&[part("enabled", Kind::Bool, "true"), part("cacheTTL", Kind::Duration, "\"2m\"")]),
-        "",
-    ),
-    part("anonymous", Kind::Object(&[part("enabled", Kind::Bool, "false")]), ""),
-];
-
-const AUTHORIZATION: &[Field] = &[
-    part("mode", Kind::Word(&["AlwaysAllow", "Webhook"]), "\"Webhook\""),
-    part(
-        "webhook",
-        Kind::Object(&[
-            part("cacheAuthorizedTTL", Kind::Duration, "\"5m\""),
-            part("cacheUnauthorizedTTL", Kind::Duration, "\"30s\""),
-        ]),
-        "",
-    ),
 ];
 
 const TRACING: &[Field] =

@@ -161,6 +161,29 @@ pub fn parse(args: &[String]) -> Result<Asked, FlagError> {
     Ok(Asked::Run(Box::new(split.flags)))
 }
 
+/// A flag as a list of them shows it.
+#[derive(Clone, Copy)]
+pub(crate) struct Listed {
+    pub(crate) name: &'static str,
+    /// How the value of nothing is written.
+    pub(crate) empty: &'static str,
+    /// What stands between a name and its value.
+    pub(crate) between: char,
+    pub(crate) duration: bool,
+    pub(crate) secret: bool,
+}
+
+/// The flags that a kubelet 1.36 lists, and those of bosun. Those that are only swallowed for old installers are not here.
+pub(crate) fn listed() -> impl Iterator<Item = Listed> {
+    table::FLAGS.iter().filter(|f| f.name != "pod-infra-container-image").map(|f| Listed {
+        name: f.name,
+        empty: f.empty(),
+        between: f.between(),
+        duration: f.kind == table::Kind::Duration,
+        secret: f.is_secret(),
+    })
+}
+
 /// Whether a word such as `--fail-swap-on` is a switch: it takes no next word as its value.
 #[must_use]
 pub fn is_switch(word: &str) -> bool {

@@ -86,8 +86,7 @@ pub fn configure(flags: &Flags) -> Result<Configured, ConfigErrors> {
     };
     let placed = |e: ConfigError| ConfigError { origin: merged.origin(&e.path, &fallback), ..e };
     errors.extend(found.errors.into_iter().map(placed));
-    let said = found.warnings.into_iter().filter(|w| !merged.is_built_in(&w.path));
-    warnings.extend(said.map(|w| Warning { origin: merged.origin(&w.path, &fallback), ..w }));
+    warnings.extend(found.warnings.into_iter().map(|w| Warning { origin: merged.origin(&w.path, &fallback), ..w }));
     match config {
         Some(config) if errors.is_empty() => Ok(Configured { config, warnings, files, document }),
         _ => Err(ConfigErrors { errors, warnings }),
@@ -188,13 +187,6 @@ impl Merged {
         if let Value::Object(patch) = patch {
             self.merge(patch, origin);
         }
-    }
-
-    /// Whether nobody but the defaults set a field.
-    fn is_built_in(&self, path: &str) -> bool {
-        let below = format!("{path}.");
-        let mut own = self.origins.iter().filter(|(k, _)| *k == path || k.starts_with(&below)).peekable();
-        own.peek().is_some() && own.all(|(_, origin)| origin.is_empty())
     }
 
     /// Where the value at a key path came from.

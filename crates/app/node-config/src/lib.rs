@@ -7,11 +7,13 @@
 #![forbid(unsafe_code)]
 
 mod config;
+mod configz;
 mod document;
 mod error;
 pub mod feature_gates;
 mod fields;
 pub mod flags;
+mod flagz;
 pub mod go_duration;
 mod labels;
 mod layers;
@@ -24,11 +26,13 @@ mod tls_names;
 mod tests;
 
 pub use config::{
-    CgroupDriver, ChangeDetection, Enforce, Eviction, FileVerbosity, LogFormat, NodeConfig, PullVerification, Reserved,
-    SoftThreshold, SwapBehavior, Threshold, TlsVersion,
+    Authentication, Authorization, AuthorizationMode, CgroupDriver, ChangeDetection, Enforce, Eviction, FileVerbosity,
+    LogFormat, NodeConfig, PullVerification, Reserved, Server, SoftThreshold, SwapBehavior, Threshold, TlsVersion,
 };
+pub use configz::configz;
 pub use error::{ConfigError, ConfigErrors, Warning};
 pub use flags::{Flags, KUBERNETES_VERSION};
+pub use flagz::flagz;
 pub use layers::{Configured, configure};
 
 use std::path::Path;

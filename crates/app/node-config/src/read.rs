@@ -3,6 +3,7 @@
 mod cluster;
 mod logging;
 mod rules;
+mod server;
 mod storage;
 
 pub(crate) use storage::default_thresholds;
@@ -46,7 +47,8 @@ pub(crate) fn read(fields: Map<String, Value>, warnings: Vec<Warning>) -> Result
     container_logs(&mut r, &mut config);
     cluster::api(&mut r, &mut config);
     cluster::node(&mut r, &mut config);
-    cluster::serving(&mut r, &mut config);
+    server::serving(&mut r, &mut config);
+    volumes(&mut r, &mut config);
     storage::eviction(&mut r, &mut config);
     storage::images(&mut r, &mut config);
     daemon(&mut r, &mut config);
@@ -292,6 +294,19 @@ fn pods(r: &mut Reader<'_>, c: &mut NodeConfig) {
             c.user_namespace_ids_per_pod = ids.unsigned_abs();
         }
         inner.finish(&[]);
+    }
+}
+
+/// Negative: volumes are not measured. 0 is as good as absent.
+fn volumes(r: &mut Reader<'_>, c: &mut NodeConfig) {
+    const NAME: &str = "volumeStatsAggPeriod";
+    let Some(value) = r.take(NAME) else { return };
+    if let Some(text) = value.as_str().and_then(|t| t.strip_prefix('-')) {
+        if r.findings.duration(NAME, &Value::from(text)).is_some_and(|d| !d.is_zero()) {
+            c.volume_stats_agg_period = None;
+        }
+    } else if let Some(period) = r.findings.duration(NAME, &value).filter(|d| !d.is_zero()) {
+        c.volume_stats_agg_period = Some(period);
     }
 }
 

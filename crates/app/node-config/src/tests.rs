@@ -1,8 +1,10 @@
 mod accepted;
 mod broken;
+mod configz;
 mod durations;
 mod files;
 mod flags;
+mod flagz;
 mod gates;
 mod layers;
 

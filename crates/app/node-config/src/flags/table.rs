@@ -66,6 +66,26 @@ impl Flag {
         self.kind == Kind::Switch
     }
 
+    /// How a kubelet writes the value of nothing.
+    pub(super) fn empty(&self) -> &'static str {
+        match self.kind {
+            Kind::Switch => "false",
+            Kind::Number => "0",
+            Kind::Duration => "0s",
+            Kind::List => "[]",
+            _ => "",
+        }
+    }
+
+    /// What stands between a name and its value.
+    pub(super) fn between(&self) -> char {
+        match self.kind {
+            Kind::Pairs(between) => between,
+            Kind::Headers => ':',
+            _ => '=',
+        }
+    }
+
     pub(super) fn is_secret(&self) -> bool {
         matches!(self.kind, Kind::Secret | Kind::Headers)
     }

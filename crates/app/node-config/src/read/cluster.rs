@@ -1,18 +1,16 @@
-//! Fields about the API server, the Node object, certificates and health.
+//! Fields about the API server and the Node object.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use model::core::Taint;
 use serde_json::{Map, Value};
 
 use super::set;
-use crate::config::{ChangeDetection, NodeConfig, TlsVersion};
+use crate::config::{ChangeDetection, NodeConfig};
 use crate::error::ConfigError;
 use crate::labels;
 use crate::reader::Reader;
-use crate::tls_names::CIPHER_SUITES;
 
 /// Client-side limits, and how referenced objects are followed.
 pub(super) fn api(r: &mut Reader<'_>, c: &mut NodeConfig) {
@@ -106,61 +104,4 @@ fn taint(r: &mut Reader<'_>, at: &str, fields: Map<String, Value>) -> Option<Tai
     inner.finish(&[]);
     let fine = r.findings.errors.len() == before;
     fine.then(|| Taint { key, value, effect: effect.unwrap_or_default(), time_added: None })
-}
-
-/// The node's own certificates, and where it serves.
-pub(super) fn serving(r: &mut Reader<'_>, c: &mut NodeConfig) {
-    set(&mut c.rotate_certificates, r.bool("rotateCertificates"));
-    set(&mut c.server_tls_bootstrap, r.bool("serverTLSBootstrap"));
-    set(&mut c.address, ip(r, "address"));
-    set(&mut c.port, port(r, "port").filter(|p| *p > 0));
-    c.tls_cert_file = r.some_text("tlsCertFile").map(PathBuf::from);
-    c.tls_private_key_file = r.some_text("tlsPrivateKeyFile").map(PathBuf::from);
-    for (have, lack, name, missing) in [
-        (&c.tls_cert_file, &c.tls_private_key_file, "tlsCertFile", "tlsPrivateKeyFile"),
-        (&c.tls_private_key_file, &c.tls_cert_file, "tlsPrivateKeyFile", "tlsCertFile"),
-    ] {
-        if let (Some(file), None) = (have, lack) {
-            let error = ConfigError::new(name, format!("needs {missing}: a certificate and its key come as a pair"));
-            r.findings.error(error.value(&Value::from(file.display().to_string())));
-        }
-    }
-    for (i, name) in r.text_list("tlsCipherSuites").unwrap_or_default().into_iter().enumerate() {
-        if !CIPHER_SUITES.contains(&name.as_str()) {
-            let error = ConfigError::new(format!("tlsCipherSuites[{i}]"), "is no known cipher suite");
-            r.findings
-                .error(error.value(&Value::from(name)).allowed("names as IANA has them, as in TLS_AES_128_GCM_SHA256"));
-            continue;
-        }
-        c.tls_cipher_suites.push(name);
-    }
-    let words = ["VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"];
-    match r.word("tlsMinVersion", &words).as_deref() {
-        Some("VersionTLS10") => c.tls_min_version = TlsVersion::Tls10,
-        Some("VersionTLS11") => c.tls_min_version = TlsVersion::Tls11,
-        Some("VersionTLS13") => c.tls_min_version = TlsVersion::Tls13,
-        _ => {}
-    }
-    set(&mut c.healthz_bind_address, ip(r, "healthzBindAddress"));
-    if let Some(port) = port(r, "healthzPort") {
-        c.healthz_port = (port > 0).then_some(port);
-    }
-    if c.server_tls_bootstrap && !c.feature_gates.enabled("RotateKubeletServerCertificate") {
-        let reason = "needs the feature gate RotateKubeletServerCertificate, which is switched off";
-        r.findings.error(ConfigError::new("serverTLSBootstrap", reason).value(&Value::Bool(true)));
-    }
-}
-
-fn ip(r: &mut Reader<'_>, name: &'static str) -> Option<IpAddr> {
-    let text = r.some_text(name)?;
-    let found = text.parse().ok();
-    if found.is_none() {
-        let error = ConfigError::new(name, "is not an IP address").value(&Value::from(text));
-        r.findings.error(error.allowed("an address such as 0.0.0.0, 127.0.0.1 or ::"));
-    }
-    found
-}
-
-fn port(r: &mut Reader<'_>, name: &'static str) -> Option<u16> {
-    r.int(name, 0, 65535).and_then(|n| u16::try_from(n).ok())
 }

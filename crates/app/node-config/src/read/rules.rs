@@ -4,7 +4,7 @@ use std::path::{Component, Path};
 
 use serde_json::{Map, Value};
 
-use crate::config::{Enforce, NodeConfig};
+use crate::config::{Enforce, NodeConfig, TlsVersion};
 use crate::error::ConfigError;
 use crate::go_duration;
 use crate::reader::Findings;
@@ -12,7 +12,6 @@ use crate::reader::Findings;
 pub(super) mod unused;
 
 const NO_EVICTION: &str = "bosun evicts no pod";
-const NO_PORT: &str = "bosun does not listen on the port of the kubelet yet";
 
 /// Node allocatable needs cgroups to be enforced on. `given`: the file names what to enforce; the default gives way to
 /// `cgroupsPerQOS: false` only when the file says so, as for a kubelet.
@@ -116,18 +115,9 @@ pub(super) fn across_raw_fields(fields: &Map<String, Value>, findings: &mut Find
 pub(super) fn without_effect(c: &NodeConfig, findings: &mut Findings) {
     let default = NodeConfig::default();
     let plain = |e: &Enforce| *e == Enforce::Pods;
-    let logs = "container logs are not rotated";
     let hard = "counts for allocatable and conditions of the node, and bosun evicts no pod";
     let soft = "counts for conditions of the node, and bosun evicts no pod";
     let idle = [
-        ("containerLogMaxSize", c.container_log_max_size != default.container_log_max_size, logs),
-        ("containerLogMaxFiles", c.container_log_max_files != default.container_log_max_files, logs),
-        ("containerLogMaxWorkers", c.container_log_max_workers != default.container_log_max_workers, logs),
-        (
-            "containerLogMonitorInterval",
-            c.container_log_monitor_interval != default.container_log_monitor_interval,
-            logs,
-        ),
         ("evictionHard", !c.eviction.hard.is_empty() && c.eviction.hard != default.eviction.hard, hard),
         ("evictionSoft", !c.eviction.soft.is_empty(), soft),
         ("evictionMinimumReclaim", !c.eviction.minimum_reclaim.is_empty(), NO_EVICTION),
@@ -138,9 +128,7 @@ pub(super) fn without_effect(c: &NodeConfig, findings: &mut Findings) {
             !["application/json", default.content_type.as_str()].contains(&c.content_type.as_str()),
             "requests to the API server are JSON",
         ),
-        ("address", c.address != default.address, NO_PORT),
-        ("tlsCipherSuites", !c.tls_cipher_suites.is_empty(), NO_PORT),
-        ("tlsMinVersion", c.tls_min_version != default.tls_min_version, NO_PORT),
+        ("tlsMinVersion", c.tls_min_version < TlsVersion::Tls12, "nothing older than TLS 1.2 is spoken"),
         (
             "userNamespaces.idsPerPod",
             c.user_namespace_ids_per_pod != default.user_namespace_ids_per_pod,

@@ -2,7 +2,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::*;
-use crate::{CgroupDriver, ChangeDetection, Enforce, LogFormat, PullVerification, SwapBehavior, TlsVersion};
+use crate::{
+    AuthorizationMode, CgroupDriver, ChangeDetection, Enforce, LogFormat, PullVerification, SwapBehavior, TlsVersion,
+};
 
 #[test]
 fn an_empty_configuration_is_the_default() {
@@ -23,8 +25,10 @@ fn kubeadm_s_configuration_is_taken_without_an_error() {
     let lines = "authentication:\n  anonymous: {enabled: false}\n  webhook: {cacheTTL: 0s, enabled: true}\n  x509: {clientCAFile: /etc/kubernetes/pki/ca.crt}\nauthorization:\n  mode: Webhook\n  webhook: {cacheAuthorizedTTL: 0s, cacheUnauthorizedTTL: 0s}\ncgroupDriver: systemd\nclusterDNS: [10.96.0.10]\nclusterDomain: cluster.local\ncontainerRuntimeEndpoint: ''\ncpuManagerReconcilePeriod: 0s\ncrashLoopBackOff: {}\nevictionPressureTransitionPeriod: 0s\nfileCheckFrequency: 0s\nhealthzBindAddress: 127.0.0.1\nhealthzPort: 10248\nhttpCheckFrequency: 0s\nimageMaximumGCAge: 0s\nimageMinimumGCAge: 0s\nlogging:\n  flushFrequency: 0\n  options: {json: {infoBufferSize: '0'}, text: {infoBufferSize: '0'}}\n  verbosity: 0\nmemorySwap: {}\nnodeStatusReportFrequency: 0s\nnodeStatusUpdateFrequency: 0s\nrotateCertificates: true\nruntimeRequestTimeout: 0s\nshutdownGracePeriod: 0s\nshutdownGracePeriodCriticalPods: 0s\nstaticPodPath: /etc/kubernetes/manifests\nstreamingConnectionIdleTimeout: 0s\nsyncFrequency: 0s\nvolumeStatsAggPeriod: 0s\n";
     let config = good(lines);
     assert_eq!(config.cgroup_driver, CgroupDriver::Systemd);
-    let warned: Vec<String> = warnings(lines).iter().map(|w| w.split(':').next().unwrap().to_owned()).collect();
-    assert_eq!(warned, ["authentication"]);
+    assert_eq!(config.server.authentication.client_ca_file, Some("/etc/kubernetes/pki/ca.crt".into()));
+    assert_eq!(config.server.authentication.webhook_cache_ttl.as_secs(), 120);
+    assert_eq!(config.volume_stats_agg_period, Some(Duration::from_secs(60)));
+    assert_eq!(warnings(lines), Vec::<String>::new());
 }
 
 type Check = fn(&NodeConfig) -> bool;
@@ -128,6 +132,31 @@ fn each_field_is_read_into_its_place() {
         }),
         ("tlsMinVersion: VersionTLS13", |c| c.tls_min_version == TlsVersion::Tls13),
         ("tlsCipherSuites: [TLS_AES_128_GCM_SHA256]", |c| c.tls_cipher_suites.len() == 1),
+        ("enableServer: false", |c| !c.server.enable_server),
+        ("readOnlyPort: 10255", |c| c.server.read_only_port == Some(10255)),
+        ("readOnlyPort: 0", |c| c.server.read_only_port.is_none()),
+        ("authentication: {x509: {clientCAFile: ca.crt}}", |c| {
+            c.server.authentication.client_ca_file == Some("/etc/bosun/ca.crt".into())
+        }),
+        ("authentication: {webhook: {enabled: false, cacheTTL: 1s}, anonymous: {enabled: true}}", |c| {
+            let a = &c.server.authentication;
+            !a.webhook && a.anonymous && a.webhook_cache_ttl.as_secs() == 1
+        }),
+        ("authorization: {mode: AlwaysAllow}", |c| c.server.authorization.mode == AuthorizationMode::AlwaysAllow),
+        ("authorization: {mode: '', webhook: {cacheAuthorizedTTL: 1s, cacheUnauthorizedTTL: 2s}}", |c| {
+            let a = &c.server.authorization;
+            a.mode == AuthorizationMode::Webhook
+                && (a.cache_authorized_ttl.as_secs(), a.cache_unauthorized_ttl.as_secs()) == (1, 2)
+        }),
+        ("enableDebuggingHandlers: false", |c| !c.server.enable_debugging_handlers),
+        ("enableSystemLogHandler: false", |c| !c.server.enable_system_log_handler),
+        ("enableSystemLogQuery: true", |c| c.server.enable_system_log_query),
+        ("enableProfilingHandler: false", |c| !c.server.enable_profiling_handler),
+        ("enableDebugFlagsHandler: false", |c| !c.server.enable_debug_flags_handler),
+        ("streamingConnectionIdleTimeout: 5m", |c| c.server.streaming_connection_idle_timeout.as_secs() == 300),
+        ("volumeStatsAggPeriod: 2m", |c| c.volume_stats_agg_period == Some(Duration::from_secs(120))),
+        ("volumeStatsAggPeriod: -1s", |c| c.volume_stats_agg_period.is_none()),
+        ("volumeStatsAggPeriod: 0s", |c| c.volume_stats_agg_period == Some(Duration::from_secs(60))),
         ("healthzPort: 0", |c| c.healthz_port.is_none()),
         ("healthzPort: 1\nhealthzBindAddress: '::1'", |c| {
             c.healthz_port == Some(1) && c.healthz_bind_address.is_ipv6()
@@ -189,16 +218,16 @@ fn what_is_odd_is_said_and_does_not_stop_the_node() {
             "memorySwap.swapBehaviour: unknown field, ignored; did you mean swapBehavior?",
         ),
         ("authentication: {anonymus: {}}", "authentication.anonymus: unknown field, ignored; did you mean anonymous?"),
+        ("tlsMinVersion: VersionTLS11", "tlsMinVersion: not implemented yet: nothing older than TLS 1.2 is spoken"),
         (
-            "readOnlyPort: 10255",
-            "readOnlyPort: not implemented yet: bosun does not listen on the port of the kubelet yet",
+            "enableContentionProfiling: true",
+            "enableContentionProfiling: not implemented yet: there is no profile of contended locks",
         ),
         (
             "evictionHard: {memory.available: 200Mi}",
             "evictionHard: not implemented yet: counts for allocatable and conditions of the node, and bosun evicts no pod",
         ),
         ("cpuManagerPolicy: static", "cpuManagerPolicy: not implemented yet: all containers share all CPUs and memory"),
-        ("containerLogMaxFiles: 3", "containerLogMaxFiles: not implemented yet: container logs are not rotated"),
         (
             "enforceNodeAllocatable: [pods, kube-reserved]\nkubeReservedCgroup: /k",
             "enforceNodeAllocatable: not implemented yet: only the limit on all pods together is enforced",

@@ -60,7 +60,13 @@ const BROKEN: &[(&str, &str)] = &[
     ("featureGates: [A]", "featureGates"),
     ("featureGates: {EventedPLEG: 'true'}", "featureGates.EventedPLEG"),
     ("runOnce: maybe", "runOnce"),
-    // wrong types of fields that are not used yet
+    // wrong types of fields that are not used yet, or not for long
+    ("volumeStatsAggPeriod: -1", "volumeStatsAggPeriod"),
+    ("volumeStatsAggPeriod: -soon", "volumeStatsAggPeriod"),
+    ("streamingConnectionIdleTimeout: -1s", "streamingConnectionIdleTimeout"),
+    ("readOnlyPort: 65536", "readOnlyPort"),
+    ("authorization: {webhook: {cacheAuthorizedTTL: 5}}", "authorization.webhook.cacheAuthorizedTTL"),
+    ("enableProfilingHandler: 'yes'", "enableProfilingHandler"),
     ("port: '10250'", "port"),
     ("enableServer: 1", "enableServer"),
     ("tlsCipherSuites: TLS_X", "tlsCipherSuites"),

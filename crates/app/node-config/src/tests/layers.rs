@@ -174,9 +174,13 @@ fn the_report_frequency_follows_the_update_frequency_of_its_own_file_only() {
 }
 
 #[test]
-fn the_empty_command_line_is_the_default_without_thresholds() {
+fn the_empty_command_line_is_the_default_without_thresholds_and_open_to_all() {
     let mut expected = NodeConfig::default();
     expected.eviction.hard.clear();
+    expected.server.authentication.anonymous = true;
+    expected.server.authentication.webhook = false;
+    expected.server.authorization.mode = crate::AuthorizationMode::AlwaysAllow;
+    expected.server.read_only_port = Some(10255);
     let found = configure(&Flags::default()).unwrap();
     assert_eq!(found.config, expected);
     assert!(found.warnings.is_empty(), "{:?}", found.warnings);
@@ -207,8 +211,8 @@ fn a_node_of_kubeadm_starts_with_its_own_files_and_flags() {
     assert!(c.rotate_certificates && !c.server_tls_bootstrap);
     assert_eq!(flags.hostname_override.as_deref(), Some("worker-1"));
     assert_eq!((c.sync_frequency.as_secs(), c.node_status_update_frequency.as_secs()), (60, 10));
-    let warned: Vec<&str> = found.warnings.iter().map(|w| w.path.as_str()).collect();
-    assert_eq!(warned, ["authentication"], "{:?}", found.warnings);
+    assert!(c.server.authentication.client_ca_file.is_some() && !c.server.authentication.anonymous);
+    assert!(found.warnings.is_empty(), "{:?}", found.warnings);
 }
 
 #[test]

@@ -25,10 +25,6 @@ pub(in crate::read) fn check(fields: &Map<String, Value>, gates: &FeatureGates, 
     if reserves && !gates.enabled("QOSReserved") {
         refuse("qosReserved", "needs the feature gate QOSReserved, which is off by default", "");
     }
-    let query = fields.get("enableSystemLogQuery") == Some(&Value::Bool(true));
-    if query && fields.get("enableSystemLogHandler") == Some(&Value::Bool(false)) {
-        refuse("enableSystemLogQuery", "needs enableSystemLogHandler to be true", "false");
-    }
     if word("showHiddenMetricsForVersion").is_some_and(|w| w != PREVIOUS) {
         refuse("showHiddenMetricsForVersion", "is not the release before this one", PREVIOUS);
     }

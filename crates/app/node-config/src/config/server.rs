@@ -1,0 +1,89 @@
+//! The server on `port`: what it offers and to whom (interfaces 1.3, chapter 3).
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// What the server offers and to whom. [`Default`] gives the defaults of a configuration file; bare flags have others
+/// (interfaces 1.1): anonymous callers, no webhooks, everything allowed, and a read-only port.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Server {
+    /// `enableServer`: listen on `port` at all; health and the local socket are served anyway.
+    pub enable_server: bool,
+    /// `readOnlyPort`: the harmless part without TLS, to everybody; `None` (0): not served.
+    pub read_only_port: Option<u16>,
+    /// `authentication`.
+    pub authentication: Authentication,
+    /// `authorization`.
+    pub authorization: Authorization,
+    /// `enableDebuggingHandlers`: exec, logs, port forwarding and their like.
+    pub enable_debugging_handlers: bool,
+    /// `enableSystemLogHandler`: `/logs/`, the files of `/var/log`.
+    pub enable_system_log_handler: bool,
+    /// `enableSystemLogQuery`: `/logs/?query=`, the journal.
+    pub enable_system_log_query: bool,
+    /// `enableProfilingHandler`: `/debug/pprof/`.
+    pub enable_profiling_handler: bool,
+    /// `enableDebugFlagsHandler`: `/debug/flags/v`.
+    pub enable_debug_flags_handler: bool,
+    /// `streamingConnectionIdleTimeout`: a stream without a byte for so long ends.
+    pub streaming_connection_idle_timeout: Duration,
+}
+
+/// Who callers are.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Authentication {
+    /// `x509.clientCAFile`: CA of callers with certificates; `None`: certificates say nothing.
+    pub client_ca_file: Option<PathBuf>,
+    /// `webhook.enabled`: the API server tells who a token belongs to.
+    pub webhook: bool,
+    /// `webhook.cacheTTL`: how long it is believed, whatever it said.
+    pub webhook_cache_ttl: Duration,
+    /// `anonymous.enabled`: callers without any credential come in as `system:anonymous`.
+    pub anonymous: bool,
+}
+
+/// Who decides about callers (`authorization.mode`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AuthorizationMode {
+    /// Nobody: everything is allowed.
+    AlwaysAllow,
+    /// The API server.
+    Webhook,
+}
+
+/// What callers may do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Authorization {
+    /// `mode`.
+    pub mode: AuthorizationMode,
+    /// `webhook.cacheAuthorizedTTL`: how long a yes is believed.
+    pub cache_authorized_ttl: Duration,
+    /// `webhook.cacheUnauthorizedTTL`: how long a no is believed.
+    pub cache_unauthorized_ttl: Duration,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            enable_server: true,
+            read_only_port: None,
+            authentication: Authentication {
+                client_ca_file: None,
+                webhook: true,
+                webhook_cache_ttl: Duration::from_secs(120),
+                anonymous: false,
+            },
+            authorization: Authorization {
+                mode: AuthorizationMode::Webhook,
+                cache_authorized_ttl: Duration::from_secs(300),
+                cache_unauthorized_ttl: Duration::from_secs(30),
+            },
+            enable_debugging_handlers: true,
+            enable_system_log_handler: true,
+            enable_system_log_query: false,
+            enable_profiling_handler: true,
+            enable_debug_flags_handler: true,
+            streaming_connection_idle_timeout: Duration::from_secs(4 * 3600),
+        }
+    }
+}
