@@ -1,0 +1,7 @@
+mod choice;
+mod lines;
+mod options;
+mod printer;
+mod properties;
+mod rotation;
+mod tail;
