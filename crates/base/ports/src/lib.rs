@@ -11,6 +11,7 @@ pub mod fetch;
 pub mod hook;
 pub mod host;
 pub mod journal;
+pub mod log;
 pub mod probe;
 pub mod runtime;
 pub mod stats;

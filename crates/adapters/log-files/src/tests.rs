@@ -1,0 +1,131 @@
+use std::io::{Read, Write};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::Duration;
+
+use ports::log::Compress;
+
+use crate::{FolderChanges, FolderWatch, Gzip, LogFile, resolve};
+
+async fn told(changes: &mut FolderChanges) -> bool {
+    tokio::time::timeout(Duration::from_secs(5), changes.changed()).await.is_ok()
+}
+
+#[tokio::test]
+async fn a_write_wakes_everybody_who_waits_for_the_folder_and_nobody_else() {
+    let (one, two) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let watch = FolderWatch::new();
+    let mut readers = [watch.subscribe(one.path()), watch.subscribe(one.path()), watch.subscribe(two.path())];
+    readers.iter_mut().for_each(FolderChanges::arm);
+    assert_eq!(watch.load(), (2, 2));
+    std::fs::write(one.path().join("0.log"), "x").unwrap();
+    let [a, b, c] = &mut readers;
+    assert!(told(a).await && told(b).await);
+    assert!(tokio::time::timeout(Duration::from_millis(50), c.changed()).await.is_err());
+    assert_eq!(watch.load(), (2, 1), "the watch ends with its event");
+}
+
+#[tokio::test]
+async fn each_kind_of_change_is_told_once_armed_again() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, old) = (dir.path().join("0.log"), dir.path().join("0.log.1"));
+    std::fs::write(&log, "").unwrap();
+    let watch = FolderWatch::new();
+    let mut changes = watch.subscribe(dir.path());
+    changes.arm();
+    std::fs::File::options().append(true).open(&log).unwrap().write_all(b"more").unwrap();
+    assert!(told(&mut changes).await, "write");
+    changes.arm();
+    std::fs::rename(&log, &old).unwrap();
+    assert!(told(&mut changes).await, "rename");
+    changes.arm();
+    std::fs::File::create(&log).unwrap();
+    assert!(told(&mut changes).await, "creation");
+    changes.arm();
+    std::fs::remove_dir_all(dir.path()).unwrap();
+    assert!(told(&mut changes).await, "end of the folder");
+}
+
+#[tokio::test]
+async fn nothing_stays_when_the_readers_left() {
+    let dir = tempfile::tempdir().unwrap();
+    let watch = FolderWatch::new();
+    let (mut a, b) = (watch.subscribe(dir.path()), watch.subscribe(dir.path()));
+    a.arm();
+    drop(a);
+    assert_eq!(watch.load(), (1, 1));
+    drop(b);
+    assert_eq!(watch.load(), (0, 0));
+    let mut again = watch.subscribe(dir.path());
+    again.arm();
+    std::fs::write(dir.path().join("x"), "").unwrap();
+    assert!(told(&mut again).await);
+}
+
+#[tokio::test]
+async fn a_folder_that_is_not_there_is_waited_for_in_vain_only() {
+    let dir = tempfile::tempdir().unwrap();
+    let watch = FolderWatch::new();
+    let mut changes = watch.subscribe(&dir.path().join("none"));
+    changes.arm();
+    assert_eq!(watch.load(), (1, 0));
+}
+
+#[test]
+fn reads_from_memory_and_from_the_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("0.log");
+    std::fs::write(&path, "hello").unwrap();
+    let file = LogFile::open(&path).unwrap();
+    let mut buffer = [0; 16];
+    assert_eq!(file.read(1, &mut buffer).unwrap(), 4);
+    assert_eq!(&buffer[..4], b"ello");
+    assert!(matches!(file.read_now(0, &mut buffer).unwrap(), Some(5) | None));
+    assert_eq!(file.size().unwrap(), 5);
+    assert_eq!(file.read(9, &mut buffer).unwrap(), 0);
+}
+
+#[test]
+fn knows_when_another_file_took_its_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("0.log");
+    std::fs::write(&path, "hello").unwrap();
+    let file = LogFile::open(&path).unwrap();
+    assert_eq!(file.successor(&path).unwrap(), None);
+    std::fs::rename(&path, dir.path().join("old")).unwrap();
+    assert_eq!(file.successor(&path).unwrap(), None, "nobody did yet");
+    std::fs::write(&path, "hi").unwrap();
+    assert_eq!(file.successor(&path).unwrap(), Some(2));
+}
+
+#[test]
+fn opens_nothing_but_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let (log, link, fifo) = (dir.path().join("0.log"), dir.path().join("link"), dir.path().join("fifo"));
+    std::fs::write(&log, "").unwrap();
+    symlink(&log, &link).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    assert!(LogFile::open(&log).is_ok());
+    for path in [&link, &fifo, &dir.path().to_owned()] {
+        assert!(LogFile::open(path).is_err(), "{}", path.display());
+    }
+    assert_eq!(resolve(&link).unwrap(), log.canonicalize().unwrap());
+    let missing = resolve(&dir.path().join("none/0.log")).unwrap_err();
+    assert_eq!(missing.at, dir.path().join("none"));
+}
+
+#[test]
+fn compresses_and_keeps_the_mode() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, to) = (dir.path().join("a"), dir.path().join("a.tmp"));
+    let text = "line of a log\n".repeat(100_000);
+    std::fs::write(&from, &text).unwrap();
+    std::fs::set_permissions(&from, std::fs::Permissions::from_mode(0o640)).unwrap();
+    std::fs::write(&to, "left over").unwrap();
+    Gzip.compress(&from, &to).unwrap();
+    let mut read = String::new();
+    flate2::read::GzDecoder::new(std::fs::File::open(&to).unwrap()).read_to_string(&mut read).unwrap();
+    assert!(read == text);
+    assert_eq!(to.metadata().unwrap().permissions().mode() & 0o7777, 0o640);
+    assert!(to.metadata().unwrap().len() < 100_000);
+    assert!(Gzip.compress(&dir.path().join("none"), &to).unwrap_err().is_not_found());
+}
