@@ -10,6 +10,7 @@ use crate::{setup, workspace};
 
 mod calls;
 mod cluster;
+mod face;
 mod faults;
 mod floor;
 mod report;
@@ -26,7 +27,7 @@ pub(crate) struct Args {
     /// How many pods the big rounds have.
     #[arg(long, default_value_t = 110)]
     pods: usize,
-    /// Rounds with only this in their name: start, many, memory, cpu, exit, panic, adopt.
+    /// Rounds with only this in their name: start, many, memory, cpu, exit, face, panic, adopt.
     #[arg(long)]
     only: Option<String>,
     /// Measures a node of a real cluster instead (etcd, kube-apiserver; `cargo xtask setup --cluster` brings them).
@@ -92,7 +93,10 @@ fn rounds(args: &Args, bed: &mut TestBed, program: std::path::PathBuf, report: &
     if args.wants("exit") {
         steady::exits(bed, &bosun, report).context("round exit")?;
     }
-    let needs_many = ["many", "memory", "cpu", "panic", "adopt"].iter().any(|r| args.wants(r));
+    if args.wants("face") {
+        face::rounds(bed, &bosun, report).context("round face")?;
+    }
+    let needs_many = ["many", "memory", "cpu", "face", "panic", "adopt"].iter().any(|r| args.wants(r));
     if needs_many {
         let took = starts::many(bed, &bosun, args.pods, report).context("round many")?;
         if args.wants("memory") {
@@ -101,6 +105,9 @@ fn rounds(args: &Args, bed: &mut TestBed, program: std::path::PathBuf, report: &
         }
         if args.wants("cpu") {
             steady::cpu(&bosun, args.pods, report).context("round cpu")?;
+        }
+        if args.wants("face") {
+            face::numbers(&bosun, args.pods, report).context("round face")?;
         }
         if args.wants("panic") {
             faults::panics(&bosun, report).context("round panic")?;

@@ -6,6 +6,7 @@ mod bed;
 mod bench;
 mod demo;
 mod e2e;
+mod fuzz;
 mod golden;
 mod layers;
 mod setup;
@@ -34,6 +35,7 @@ enum Command {
     Test(test::Args),
     Demo(demo::Args),
     E2e(e2e::Args),
+    Fuzz(fuzz::Args),
     Golden(golden::Args),
     Bed(bed::Args),
     Bench(bench::Args),
@@ -57,6 +59,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Test(args) => test::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::E2e(args) => e2e::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Golden(args) => golden::run(&args),
         Command::Bed(args) => bed::run(&args),
         Command::Bench(args) => bench::run(&args),

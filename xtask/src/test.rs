@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
-use crate::{e2e, setup, workspace};
+use crate::{e2e, fuzz, setup, workspace};
 
 /// Runs everything: format, lints, fast tests (layers and tidy among them), then the slow ones on a real containerd.
 ///
@@ -47,6 +47,12 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
             return Ok(Outcome::LeftOut("cargo-deny is not installed"));
         }
         cargo(&["deny", "check", "licenses", "bans", "sources"])
+    });
+    step("fuzz", "does a minute of fuzzing per target find anything?", &|| {
+        if args.fast {
+            return Ok(Outcome::LeftOut("--fast"));
+        }
+        fuzz::run(&fuzz::Args::default()).map(|()| Outcome::Passed)
     });
     step("e2e", "does it run pods on a real containerd?", &|| {
         if args.fast {

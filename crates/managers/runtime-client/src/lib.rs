@@ -14,3 +14,8 @@ mod seen;
 
 pub use client::{Config, Deps, RuntimeClient};
 pub use lanes::Lanes;
+
+/// How CRI statuses are read; open to fuzzing, as runtimes are not ours.
+pub mod reading {
+    pub use crate::seen::map::{container, names, sandbox};
+}

@@ -56,7 +56,7 @@ impl Bosun {
     /// # Errors
     /// When it ends or does not answer within 20 s; the end of its log is in the error.
     pub fn start(bed: &mut TestBed, options: BosunOptions) -> Result<Self, BedError> {
-        let text = config::kubelet(bed.dir(), bed.cgroup_root(), &bed.socket(), &options.config);
+        let text = config::kubelet(bed, &options.config);
         bed.write("kubelet.yaml", &text)?;
         let mut bosun = Bosun { options, dir: bed.dir().to_owned(), child: None, kept: false };
         bosun.start_again(bed)?;

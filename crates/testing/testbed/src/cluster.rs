@@ -361,9 +361,15 @@ impl Cluster {
     /// # Errors
     /// When it ends with an error; what it printed is in it.
     pub fn kubectl(&self, args: &[&str]) -> Result<String, BedError> {
+        command::run_command(&mut self.kubectl_command(args))
+    }
+
+    /// kubectl with all rights, ready to be started with streams of one's own.
+    #[must_use]
+    pub fn kubectl_command(&self, args: &[&str]) -> Command {
         let mut run = Command::new(&self.programs.kubectl);
         run.arg("--kubeconfig").arg(self.admin_kubeconfig()).args(args).env("HOME", &self.dir);
-        command::run_command(&mut run)
+        run
     }
 
     /// `kubectl apply` of one object.

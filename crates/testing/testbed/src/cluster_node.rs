@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::bed::tail;
 use crate::registry::free_port;
-use crate::{BedError, Bosun, BosunOptions, Cluster, ClusterOptions, Options, TestBed, wait_until};
+use crate::{BedError, Bosun, BosunOptions, Cluster, ClusterOptions, Options, Subject, TestBed, wait_until};
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 
@@ -66,7 +66,7 @@ impl ClusterNode {
         let mut daemon = options.bosun;
         let name = daemon.hostname.clone();
         daemon.flags.extend(flags(&bed, &cluster, &name, options.identity)?);
-        let mut config = configuration(&bed, &cluster, options.identity)?;
+        let mut config = configuration(&bed, &cluster, &name, options.identity)?;
         if let (Some(own), Some(extra)) = (config.as_object_mut(), daemon.config.as_object()) {
             own.extend(extra.iter().map(|(k, v)| (k.clone(), v.clone())));
         }
@@ -242,8 +242,8 @@ fn flags(bed: &TestBed, cluster: &Cluster, name: &str, identity: Identity) -> Re
 }
 
 /// What an installer writes for a node, with ports and addresses that let several nodes run on one machine.
-fn configuration(bed: &TestBed, cluster: &Cluster, identity: Identity) -> Result<Value, BedError> {
-    Ok(json!({
+fn configuration(bed: &TestBed, cluster: &Cluster, name: &str, identity: Identity) -> Result<Value, BedError> {
+    let mut config = json!({
         "address": bed.node_ip(),
         "healthzPort": free_port()?,
         "readOnlyPort": 0,
@@ -260,5 +260,14 @@ fn configuration(bed: &TestBed, cluster: &Cluster, identity: Identity) -> Result
         // How full the machine's disks are is no matter of a test.
         "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "nodefs.inodesFree": "1%", "imagefs.available": "1%"},
         "imageGCHighThresholdPercent": 100,
-    }))
+    });
+    if identity == Identity::Certificate {
+        // As an installer does that gives nodes their certificates.
+        let hosts = vec![name.to_owned(), bed.node_ip(), "127.0.0.1".to_owned()];
+        let files =
+            cluster.authority().issue(&Subject { hosts, ..Subject::client(&format!("{name}-serving"), None) })?;
+        config["tlsCertFile"] = json!(files.certificate);
+        config["tlsPrivateKeyFile"] = json!(files.key);
+    }
+    Ok(config)
 }

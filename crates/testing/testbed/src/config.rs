@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::TestBed;
 use crate::machine;
 use crate::network::Network;
 
@@ -86,7 +87,8 @@ pub(crate) fn mirror(host: &str, port: u16) -> String {
 }
 
 /// The KubeletConfiguration of the daemon under test. `extra` fields are laid over the bed's own.
-pub(crate) fn kubelet(dir: &Path, cgroup_root: &str, socket: &Path, extra: &serde_json::Value) -> String {
+pub(crate) fn kubelet(bed: &TestBed, extra: &serde_json::Value) -> String {
+    let (dir, cgroup_root, socket) = (bed.dir(), bed.cgroup_root(), bed.socket());
     let mut config = serde_json::json!({
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
@@ -100,6 +102,10 @@ pub(crate) fn kubelet(dir: &Path, cgroup_root: &str, socket: &Path, extra: &serd
         "failSwapOn": false,
         "failCgroupV1": false,
         "maxPods": 250,
+        // Each bed has an address of its own, and no cluster to ask who may do what.
+        "address": bed.node_ip(),
+        "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}},
+        "authorization": {"mode": "AlwaysAllow"},
         // How full the machine's disk is is no matter of a test.
         "imageGCHighThresholdPercent": 100,
         // File name and line of resolv.conf are the host's business; pods of the bed need no names.

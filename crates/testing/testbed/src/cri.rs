@@ -145,6 +145,22 @@ impl Cri {
         Ok((sandbox.pod_sandbox_id, created.container_id))
     }
 
+    /// URL of the runtime's own streaming server for a command with input and output and no terminal.
+    ///
+    /// # Errors
+    /// What the runtime answers.
+    pub async fn exec_url(&self, container: &str, command: &[&str]) -> Result<String, Status> {
+        let request = v1::ExecRequest {
+            container_id: container.to_owned(),
+            cmd: command.iter().map(|&w| w.to_owned()).collect(),
+            stdin: true,
+            stdout: true,
+            ..Default::default()
+        };
+        let answer: v1::ExecResponse = self.call("RuntimeService", "Exec", request).await?;
+        Ok(answer.url)
+    }
+
     /// Stops and removes a sandbox with its containers, without grace.
     ///
     /// # Errors

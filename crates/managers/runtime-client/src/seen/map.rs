@@ -15,7 +15,8 @@ const CONTAINER_LABEL: &str = "io.kubernetes.container.name";
 const HASH: &str = "io.kubernetes.container.hash";
 const RESTART_COUNT: &str = "io.kubernetes.container.restartCount";
 
-pub(crate) type Labels = BTreeMap<String, String>;
+/// Labels of the CRI.
+pub type Labels = BTreeMap<String, String>;
 
 /// UID in the labels of a sandbox or container.
 pub(crate) fn uid(labels: &Labels) -> Option<&str> {
@@ -23,7 +24,8 @@ pub(crate) fn uid(labels: &Labels) -> Option<&str> {
 }
 
 /// Namespace and name in the labels.
-pub(crate) fn names(labels: &Labels) -> Option<(String, String)> {
+#[must_use]
+pub fn names(labels: &Labels) -> Option<(String, String)> {
     Some((labels.get(NAMESPACE_LABEL)?.clone(), labels.get(NAME_LABEL)?.clone()))
 }
 
@@ -41,7 +43,9 @@ pub(crate) fn is_ready(number: i32) -> bool {
     number == i32::from(v1::PodSandboxState::SandboxReady)
 }
 
-pub(crate) fn sandbox(s: v1::PodSandboxStatus) -> SandboxObservation {
+/// A sandbox as the runtime tells of it.
+#[must_use]
+pub fn sandbox(s: v1::PodSandboxStatus) -> SandboxObservation {
     let options = s.linux.and_then(|l| l.namespaces).and_then(|n| n.options);
     let ips = s.network.map(|n| {
         let more = n.additional_ips.into_iter().map(|i| i.ip);
@@ -58,8 +62,9 @@ pub(crate) fn sandbox(s: v1::PodSandboxStatus) -> SandboxObservation {
     }
 }
 
-/// `message` is the termination message, already made up of all its sources.
-pub(crate) fn container(s: v1::ContainerStatus, sandbox: SandboxId, message: String) -> ContainerObservation {
+/// A container as the runtime tells of it. `message` is the termination message, already made up of all its sources.
+#[must_use]
+pub fn container(s: v1::ContainerStatus, sandbox: SandboxId, message: String) -> ContainerObservation {
     let meta = s.metadata.unwrap_or_default();
     let name = s.labels.get(CONTAINER_LABEL).cloned().unwrap_or(meta.name);
     let restart_count = s.annotations.get(RESTART_COUNT).and_then(|c| c.parse().ok()).unwrap_or(meta.attempt);

@@ -1,0 +1,145 @@
+//! What do the node's endpoints cost: metrics, statistics, logs for many, and the way to a container's terminal?
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use testbed::{Bosun, TestBed};
+
+use super::idle;
+use super::report::{Report, Unit, percentile};
+use super::starts::{wait_gone, wait_running};
+
+mod exec;
+
+/// Followers of one log.
+const FOLLOWERS: usize = 100;
+/// What the followed container writes per second: lines of 100 bytes.
+const BYTES_PER_SECOND: f64 = 1_000_000.0;
+/// How long followers are measured.
+const FOLLOWED: Duration = Duration::from_secs(10);
+/// Answers of this age or younger may be given twice, so questions come further apart.
+const APART: Duration = Duration::from_millis(1_200);
+
+fn cpu(bosun: &Bosun) -> anyhow::Result<Duration> {
+    Ok(testbed::usage(bosun.pid().unwrap_or_default()).context("bosun is gone")?.cpu)
+}
+
+/// Asks and reads to the end of the answer; answers the size of the body.
+fn ask(bosun: &Bosun, path: &str) -> anyhow::Result<usize> {
+    let mut stream = open(bosun, path)?;
+    let mut body = Vec::new();
+    stream.read_to_end(&mut body)?;
+    Ok(body.len())
+}
+
+/// Sends a request; answers the stream behind a good head.
+fn open(bosun: &Bosun, path: &str) -> anyhow::Result<BufReader<UnixStream>> {
+    let mut stream = UnixStream::connect(bosun.socket())?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    // 1.0: the answer ends with the connection and is not chunked.
+    write!(stream, "GET {path} HTTP/1.0\r\nHost: bosun\r\n\r\n")?;
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line)?;
+    if !line.contains(" 200 ") {
+        bail!("{path}: {}", line.trim());
+    }
+    while line.trim() != "" {
+        line.clear();
+        reader.read_line(&mut line)?;
+    }
+    Ok(reader)
+}
+
+/// CPU of the daemon per answer of `/metrics` and `/stats/summary`, with all pods there.
+pub(super) fn numbers(bosun: &Bosun, pods: usize, report: &mut Report) -> anyhow::Result<()> {
+    for (path, most) in
+        [("/metrics", 10.0), ("/stats/summary", 20.0), ("/metrics/resource", 20.0), ("/metrics/cadvisor", 40.0)]
+    {
+        const TIMES: u32 = 20;
+        ask(bosun, path)?;
+        idle(APART);
+        let (before, mut size, mut took) = (cpu(bosun)?, 0, Vec::new());
+        for _ in 0..TIMES {
+            let begin = Instant::now();
+            size = ask(bosun, path)?;
+            took.push(begin.elapsed().as_secs_f64() * 1e3);
+            idle(APART);
+        }
+        let used = cpu(bosun)?.saturating_sub(before).as_secs_f64() * 1e3 / f64::from(TIMES);
+        let must = matches!(path, "/metrics" | "/stats/summary").then_some(most);
+        let detail = format!("{} KiB, answered in {:.1} ms (p50)", size / 1024, percentile(&took, 0.5));
+        report.add(&format!("CPU of {path}, {pods} pods"), used, Unit::Ms, must, detail);
+    }
+    Ok(())
+}
+
+/// One container writes 1 MB/s, a hundred clients follow.
+pub(super) fn followers(bosun: &Bosun, report: &mut Report) -> anyhow::Result<()> {
+    const TEN_TIMES: &str = "L=$(head -c 99 /dev/zero | tr '\\0' x); B=$(for n in $(seq 1000); do echo $L; done); while :; do echo \"$B\"; usleep 97000; done";
+    let name = "talks";
+    bosun.put("talks.yaml", &talker(name, TEN_TIMES))?;
+    wait_running(bosun, 1, Duration::from_secs(60))?;
+    let path = format!("/containerLogs/default/{name}-bed/main?follow=true&tailLines=0");
+    let streams: Vec<_> = (0..FOLLOWERS).map(|_| open(bosun, &path)).collect::<Result<_, _>>()?;
+    let rss = super::steady::rss(bosun)?;
+    let (begin, used) = (Instant::now(), cpu(bosun)?);
+    let readers: Vec<_> = streams.into_iter().map(|s| std::thread::spawn(move || drain(s, begin))).collect();
+    let counts: Vec<f64> = readers.into_iter().map(|r| r.join().map_or(0.0, |n| n as f64)).collect();
+    let seconds = begin.elapsed().as_secs_f64();
+    let share = cpu(bosun)?.saturating_sub(used).as_secs_f64() / seconds * 100.0;
+    let (least, most) = (counts.iter().copied().fold(f64::MAX, f64::min), counts.iter().copied().fold(0.0, f64::max));
+    let detail = format!(
+        "least {:.2}, most {:.2} MB/s per follower, {share:.0} % of a core",
+        least / seconds / 1e6,
+        most / seconds / 1e6
+    );
+    // What a follower lacks of what the one that got most has.
+    report.add(
+        "logs: 100 followers at 1 MB/s, missed by the slowest",
+        (1.0 - least / most.max(1.0)) * 100.0,
+        Unit::Count,
+        Some(2.0),
+        detail,
+    );
+    report.add(
+        "logs: rate of the slowest below the writer's",
+        BYTES_PER_SECOND / (least / seconds).max(1.0),
+        Unit::Ratio,
+        Some(1.1),
+        String::new(),
+    );
+    let grown = super::steady::rss(bosun)? - rss;
+    report.add("logs: RSS grown by 100 followers", grown, Unit::MiB, None, String::new());
+    bosun.take("talks.yaml")?;
+    wait_gone(bosun, Duration::from_secs(60))
+}
+
+fn drain(mut stream: BufReader<UnixStream>, begin: Instant) -> usize {
+    let (mut all, mut buffer) = (0, vec![0; 1 << 16]);
+    while begin.elapsed() < FOLLOWED {
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => break,
+            Ok(n) => all += n,
+        }
+    }
+    all
+}
+
+/// A pod whose container runs a script.
+fn talker(name: &str, script: &str) -> String {
+    serde_json::json!({
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {"terminationGracePeriodSeconds": 1, "containers": [
+            {"name": "main", "image": testbed::BUSYBOX_IMAGES[0], "command": ["sh", "-c", script]}]},
+    })
+    .to_string()
+}
+
+/// Rounds that need a bed without other pods.
+pub(super) fn rounds(bed: &TestBed, bosun: &Bosun, report: &mut Report) -> anyhow::Result<()> {
+    followers(bosun, report).context("followers")?;
+    exec::round_trips(bed, bosun, report).context("exec")
+}
