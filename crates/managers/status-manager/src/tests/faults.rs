@@ -5,6 +5,7 @@ use std::time::Duration;
 use actor::{Action, Rule, When, testing};
 use contract::pod_worker::WorkerPhase;
 use model::core::Pod;
+use ports::api::ApiError;
 
 use super::rig::{Rig, condition, exit_code, status};
 
@@ -65,6 +66,73 @@ fn life(point: &str, action: &Action, nth: u64) {
     });
 }
 
+/// How the steps of an end fall among requests that are under way.
+#[derive(Clone, Copy, Debug)]
+struct Timing {
+    /// Each request takes so long.
+    answer_ms: u64,
+    /// Between: running and deleted, deleted and ended, ended and stopped, stopped and finished.
+    gaps_ms: [u64; 4],
+}
+
+#[test]
+fn however_the_steps_of_an_end_fall_the_object_goes() {
+    let text = "unable to find api field in struct PodStatus for the json field \"hostIPs\"";
+    let refusals = [
+        None,
+        Some(ApiError::status(500, "", text)),
+        Some(ApiError::status(409, "Conflict", "the object has been modified")),
+        Some(ApiError::status(503, "", "busy")),
+        Some(ApiError::Unreachable { message: "connection reset".into() }),
+    ];
+    let gaps = [0, 2, 20];
+    for refusal in refusals {
+        for answer_ms in [0, 3, 30] {
+            for n in 0..gaps.len().pow(4) {
+                let gaps_ms = [0, 1, 2, 3].map(|place| gaps[n / gaps.len().pow(place) % gaps.len()]);
+                end(refusal.clone(), Timing { answer_ms, gaps_ms });
+            }
+        }
+    }
+}
+
+fn end(refusal: Option<ApiError>, timing: Timing) {
+    testing::run(1, |kernel| async move {
+        let gap = |place: usize| tokio::time::sleep(Duration::from_millis(timing.gaps_ms[place]));
+        let rig = Rig::new(&kernel);
+        let a = rig.create("a").await;
+        rig.worker(&a, WorkerPhase::Syncing);
+        if timing.answer_ms > 0 {
+            for point in ["before patch", "after patch", "before delete", "after delete"] {
+                kernel.faults().add_text(&format!("status-syncer: stall({}ms)@{point}", timing.answer_ms)).unwrap();
+            }
+        }
+        if let Some(refusal) = &refusal {
+            rig.api.fail("PATCH", "", 1, refusal.clone());
+            rig.api.fail("DELETE", "", 1, refusal.clone());
+        }
+        let with_ips = |short: &str| {
+            let mut status = status(short);
+            status.host_ips = Some(vec![model::core::HostIP { ip: "192.0.2.1".into() }]);
+            status
+        };
+        rig.set(&a, with_ips("Ready")).await;
+        gap(0).await;
+        rig.api.user_deletes::<Pod>(Some("ns"), "a", None).unwrap();
+        gap(1).await;
+        rig.worker(&a, WorkerPhase::Terminating);
+        rig.set(&a, with_ips("Failed 3")).await;
+        gap(2).await;
+        rig.worker(&a, WorkerPhase::Terminated);
+        gap(3).await;
+        rig.terminate(&a).await;
+        rig.worker(&a, WorkerPhase::Finished);
+        tokio::time::sleep(Duration::from_millis(2500)).await;
+        assert!(rig.stored("a").is_none(), "{timing:?} {refusal:?}: {:?}", rig.requests());
+        assert!(rig.requests().len() <= 9, "{timing:?} {refusal:?}: {:?}", rig.requests());
+    });
+}
+
 #[test]
 fn a_crash_over_the_journal_loses_no_line() {
     for (actor, point) in [("status-syncer", "journal"), ("status-manager", "taken over")] {
@@ -101,7 +169,7 @@ fn an_answer_that_is_lost_on_its_way_does_no_harm() {
             rig.worker(&a, WorkerPhase::Terminated);
             rig.api.user_deletes::<Pod>(Some("ns"), "a", None).unwrap();
             rig.work().await;
-            let lost = ports::api::ApiError::Unreachable { message: "connection reset".into() };
+            let lost = ApiError::Unreachable { message: "connection reset".into() };
             let matching = fakes::api::Matching::of(verb, "/pods/a");
             rig.api.trouble(matching, fakes::api::Trouble::DoneButLost(lost), 1);
             rig.terminate(&a).await;
