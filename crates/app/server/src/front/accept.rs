@@ -1,0 +1,159 @@
+//! The listener: takes connections, ends the slow ones, stops in good order.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use futures::FutureExt;
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::time::MissedTickBehavior;
+
+use super::access::Access;
+use super::counts::{Counts, add};
+use super::places::{Place, Places};
+use super::service::Served;
+use super::tls::Side;
+use super::{Limits, ServeError, talk};
+
+/// Connections that the kernel keeps until they are taken.
+const BACKLOG: u32 = 1024;
+/// How often slow and idle connections are looked for.
+const SWEEP: Duration = if cfg!(test) { Duration::from_millis(50) } else { Duration::from_secs(1) };
+/// Pause after the machine could give no connection (out of file descriptors, most probably).
+const BREATH: Duration = Duration::from_millis(100);
+/// Time for connections to end after they were told to at once.
+const LAST: Duration = Duration::from_secs(1);
+
+/// How connections of a server are talked with.
+#[derive(Clone)]
+pub(super) enum Way {
+    /// Plain HTTP, everybody may ask.
+    Open,
+    /// TLS, authentication, authorization.
+    Secure { tls: Arc<Side>, access: Arc<Access> },
+}
+
+/// A port that is open; nothing is answered before [`Listening::serve`].
+pub struct Listening {
+    listener: TcpListener,
+    way: Way,
+    limits: Limits,
+    counts: Arc<Counts>,
+}
+
+impl std::fmt::Debug for Listening {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Listening").field(&self.listener).finish()
+    }
+}
+
+/// Opens a port. IPv4's "any" is taken for both families where the machine has both.
+pub(super) fn listen(
+    (address, port): (IpAddr, u16),
+    flag: &'static str,
+    way: Way,
+    limits: Limits,
+) -> Result<Listening, ServeError> {
+    let wanted = SocketAddr::new(address, port);
+    let both = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port);
+    let bound = match address {
+        IpAddr::V4(v4) if v4.is_unspecified() => match bind(both) {
+            // A machine without IPv6.
+            Err(e) if e.kind() != std::io::ErrorKind::AddrInUse => bind(wanted),
+            bound => bound,
+        },
+        _ => bind(wanted),
+    };
+    let listener = bound.map_err(|source| ServeError::Listen { address: wanted, flag, source })?;
+    Ok(Listening { listener, way, limits, counts: Arc::default() })
+}
+
+fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    socket.set_reuseaddr(true)?;
+    // Taken over by the connections: a peer that vanished is found out some day.
+    socket.set_keepalive(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+impl Listening {
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// The socket is broken.
+    pub fn address(&self) -> std::io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// What happens to callers.
+    #[must_use]
+    pub fn counts(&self) -> Arc<Counts> {
+        self.counts.clone()
+    }
+
+    /// Serves until `stop` resolves. Then nobody new is taken, requests and streams get [`Limits::grace`] to end, and what is
+    /// left is cut off.
+    pub async fn serve(self, router: Router, stop: impl Future<Output = ()> + Send) {
+        let Self { listener, way, limits, counts } = self;
+        let places = Places::new(limits, counts.clone());
+        let access = match &way {
+            Way::Open => None,
+            Way::Secure { access, .. } => Some(access.clone()),
+        };
+        let served = Arc::new(Served { router, access, places: places.clone(), limits, counts });
+        // Also when this future is dropped, connections end.
+        let _last = Last(places.clone());
+        let mut stop = pin!(stop);
+        let mut sweeps = tokio::time::interval(SWEEP);
+        sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.as_mut() => break,
+                _ = sweeps.tick(), if places.len() > 0 => places.sweep(),
+                accepted = listener.accept() => match accepted {
+                    Ok((socket, peer)) => {
+                        if let Some(place) = places.admit(peer) {
+                            begin(socket, place, way.clone(), served.clone());
+                        }
+                    }
+                    Err(e) if e.kind() == std::io::ErrorKind::ConnectionAborted => {}
+                    Err(e) => {
+                        tracing::warn!(error = %e, "the HTTP server takes no connection");
+                        tokio::time::sleep(BREATH).await;
+                    }
+                },
+            }
+        }
+        drop(listener);
+        places.leave_all();
+        if tokio::time::timeout(limits.grace, places.emptied()).await.is_err() {
+            tracing::info!(connections = places.len(), "connections are cut off at the end of the HTTP server");
+            places.close_all();
+            // Whoever does not even notice this goes with the process.
+            let _ = tokio::time::timeout(LAST, places.emptied()).await;
+        }
+    }
+}
+
+struct Last(Arc<Places>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        self.0.close_all();
+    }
+}
+
+fn begin(socket: TcpStream, place: Place, way: Way, served: Arc<Served>) {
+    // Small answers at once; a socket that cannot is served all the same.
+    let _ = socket.set_nodelay(true);
+    tokio::spawn(async move {
+        let counts = served.counts.clone();
+        if AssertUnwindSafe(talk::talk(socket, place, way, served)).catch_unwind().await.is_err() {
+            add(&counts.panics);
+        }
+    });
+}

@@ -1,0 +1,79 @@
+//! A request from its head to the last byte of its answer.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::body::{Body, Bytes, HttpBody};
+use hyper::body::{Frame, SizeHint};
+use node_access::Labels;
+use tokio::time::{Instant, Sleep};
+
+use super::places::Conn;
+
+/// Counts a request as under way while it lives.
+pub(super) struct Underway {
+    conn: Arc<Conn>,
+    labels: [&'static str; 4],
+    began: Instant,
+}
+
+impl Underway {
+    pub(super) fn begin(conn: Arc<Conn>, labels: Labels, server: &'static str) -> Self {
+        conn.request_begins();
+        let labels = [labels.method, labels.path, server, labels.long_running];
+        metrics::http::REQUESTS.with_label_values(&labels).inc();
+        metrics::http::INFLIGHT.with_label_values(&labels).inc();
+        Self { conn, labels, began: Instant::now() }
+    }
+}
+
+impl Drop for Underway {
+    fn drop(&mut self) {
+        self.conn.request_ends();
+        metrics::http::INFLIGHT.with_label_values(&self.labels).dec();
+        let took = self.began.elapsed().as_secs_f64();
+        metrics::http::DURATION.with_label_values(&self.labels).observe(took);
+    }
+}
+
+/// The body of an answer: the request is under way until it ends, and it ends in time.
+pub(super) struct Tracked {
+    body: Body,
+    underway: Option<Underway>,
+    ends: Pin<Box<Sleep>>,
+}
+
+impl Tracked {
+    pub(super) fn new(body: Body, underway: Underway, ends: Instant) -> Self {
+        Self { body, underway: Some(underway), ends: Box::pin(tokio::time::sleep_until(ends)) }
+    }
+}
+
+impl HttpBody for Tracked {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Self::Data>, Self::Error>>> {
+        if self.ends.as_mut().poll(cx).is_ready() {
+            let late = std::io::Error::new(std::io::ErrorKind::TimedOut, "the answer took too long");
+            return Poll::Ready(Some(Err(axum::Error::new(late))));
+        }
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        if matches!(frame, Poll::Ready(None)) {
+            self.underway = None;
+        }
+        frame
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
