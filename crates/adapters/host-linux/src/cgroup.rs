@@ -34,7 +34,7 @@ pub struct LinuxCgroups {
 }
 
 #[derive(Clone, Debug)]
-enum Hierarchy {
+pub(crate) enum Hierarchy {
     /// Mount point by controller; controllers that are mounted together share one.
     V1(BTreeMap<String, PathBuf>),
     V2(PathBuf),
@@ -62,6 +62,10 @@ impl LinuxCgroups {
     fn v1_at(mounts: &[(&str, &Path)], proc: &Path) -> Self {
         let mounts = mounts.iter().map(|(c, p)| ((*c).to_owned(), p.to_path_buf())).collect();
         Self { hierarchy: Hierarchy::V1(mounts), proc: proc.to_owned() }
+    }
+
+    pub(crate) fn hierarchy(&self) -> &Hierarchy {
+        &self.hierarchy
     }
 
     /// Each mount point once.
@@ -261,7 +265,7 @@ fn is_v1_controller(option: &str) -> bool {
 }
 
 /// The path relative to a mount point. Components that could lead elsewhere are refused.
-fn checked(path: &str) -> HostResult<PathBuf> {
+pub(crate) fn checked(path: &str) -> HostResult<PathBuf> {
     let rest = path.strip_prefix('/').ok_or_else(|| refused(path))?;
     let mut out = PathBuf::new();
     for part in rest.split('/').filter(|p| !p.is_empty()) {

@@ -34,8 +34,8 @@ impl LinuxInfo {
         Self::default()
     }
 
-    #[cfg(test)]
-    fn at(root: &Path) -> Self {
+    /// A machine made of files, for tests.
+    pub(crate) fn at(root: &Path) -> Self {
         Self { proc: root.join("proc"), sys: root.join("sys"), root: root.into() }
     }
 

@@ -7,11 +7,13 @@ pub mod cgroup;
 pub mod files;
 pub mod info;
 pub mod mounts;
+pub mod stats;
 
 pub use cgroup::{LinuxCgroups, SystemdCgroups};
 pub use files::LinuxFs;
 pub use info::LinuxInfo;
 pub use mounts::LinuxMounts;
+pub use stats::LinuxStats;
 
 use std::io;
 use std::path::Path;
