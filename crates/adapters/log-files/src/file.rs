@@ -107,7 +107,7 @@ impl LogFile {
         match path.symlink_metadata() {
             Ok(facts) => {
                 let same = facts.dev() == self.dev && facts.ino() == self.ino;
-                Ok((!same && facts.is_file()).then(|| facts.len()))
+                Ok((!same && facts.is_file()).then_some(facts.len()))
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e),

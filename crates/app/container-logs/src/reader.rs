@@ -1,0 +1,365 @@
+//! One client's way through a log.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use container_log::{Fed, LogOptions, Printer, TailScan, Wanted, quote};
+use log_files::{FolderChanges, FolderWatch, LogFile, resolve};
+use model::Timestamp;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::liveness::Liveness;
+
+/// Most that is read at once, and about the most that one chunk of the answer holds.
+const BLOCK: usize = 32 * 1024;
+/// Chunks that the client has not taken yet.
+const CHUNKS: usize = 2;
+/// A follower looks at least this often, whatever it is told (book interfaces.md 4.4).
+const LOOK: Duration = Duration::from_secs(1);
+/// A follower that had something to send looks again after this time, and needs no event for it: a container that writes
+/// all the time is read in large pieces.
+const PACE: Duration = Duration::from_millis(30);
+/// Bytes that may pass without any to show before others get their turn on this thread.
+const SILENT: usize = 256 * 1024;
+/// Bytes of a search for the last lines between two looks whether anybody still waits for it.
+const TAIL_SLICE: u64 = 4 * 1024 * 1024;
+const TAIL_BLOCK: u64 = 64 * 1024;
+
+/// What is read.
+pub(crate) struct Log {
+    /// As the runtime names it.
+    pub(crate) path: PathBuf,
+    pub(crate) since: Option<Timestamp>,
+    pub(crate) options: LogOptions,
+    /// Set to go on while the container runs.
+    pub(crate) follow: Option<Liveness>,
+}
+
+struct Follow {
+    live: Liveness,
+    changes: FolderChanges,
+    /// The container ended: what is in the file now is all.
+    ended: bool,
+    /// Something was sent since the last pause.
+    busy_since: Option<Instant>,
+}
+
+/// Reads one log for one client. Holds no buffer while it waits.
+pub(crate) struct Reader {
+    path: PathBuf,
+    file: LogFile,
+    offset: u64,
+    printer: Printer,
+    follow: Option<Follow>,
+    /// Grows when a line needs it.
+    window: usize,
+    /// The last read from memory fell short.
+    from_disk: bool,
+    over: bool,
+    disk: Arc<Semaphore>,
+    room: Arc<Semaphore>,
+}
+
+/// What one look at the file brought.
+enum Look {
+    /// Bytes to send, or none yet.
+    Got(Vec<u8>),
+    /// No whole line is left; the file had this size.
+    AtEnd(u64, Vec<u8>),
+}
+
+/// Bytes of an answer. Gone when the connection has written them: only then there is room for others.
+struct Chunk {
+    bytes: Vec<u8>,
+    _room: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Chunk {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Reader {
+    /// Opens the log and finds the first line that is asked for.
+    ///
+    /// # Errors
+    /// Text for the client.
+    pub(crate) async fn open(log: Log, watch: &FolderWatch, disk: Arc<Semaphore>) -> Result<Self, String> {
+        let Log { path, since, options, follow } = log;
+        let named = path.clone();
+        let opened = on_disk(&disk, move || {
+            let path = resolve(&named).map_err(|e| {
+                let why = go_error("lstat", &e.at, &e.source);
+                format!("failed to try resolving symlinks in path {}: {why}", quoted(&named))
+            })?;
+            let file = LogFile::open(&path);
+            let file = file
+                .map_err(|e| format!("failed to open log file {}: {}", quoted(&path), go_error("open", &path, &e)))?;
+            Ok::<_, String>((path, file))
+        });
+        let (path, file) = opened.await?;
+        let offset = match options.tail_lines {
+            None => 0,
+            Some(lines) => tail(&file, lines, &disk).await.map_err(|e| {
+                let why = go_error("read", &path, &e);
+                format!("failed to tail {lines} lines of log file {}: {why}", quoted(&path))
+            })?,
+        };
+        let wanted = Wanted {
+            timestamps: options.timestamps,
+            since,
+            streams: options.streams,
+            limit_bytes: options.limit_bytes,
+            max_lines: options.tail_lines.filter(|_| follow.is_none()),
+        };
+        let folder = path.parent().unwrap_or(Path::new("/"));
+        let follow =
+            follow.map(|live| Follow { live, changes: watch.subscribe(folder), ended: false, busy_since: None });
+        Ok(Self {
+            path,
+            file,
+            offset,
+            printer: Printer::new(wanted),
+            follow,
+            window: BLOCK,
+            from_disk: false,
+            over: false,
+            disk,
+            room: Arc::new(Semaphore::new(CHUNKS)),
+        })
+    }
+
+    /// The next bytes of the answer; `None` at its end. An error is told as the last bytes. Dropping the future ends the read.
+    pub(crate) async fn next(&mut self) -> Option<Bytes> {
+        if self.over {
+            return None;
+        }
+        // A client that does not read stops its reader here.
+        let room = self.room.clone().acquire_owned().await.ok()?;
+        let bytes = match self.bytes().await {
+            Ok(bytes) => bytes,
+            Err(text) => {
+                self.over = true;
+                text.into_bytes()
+            }
+        };
+        if bytes.is_empty() {
+            return None;
+        }
+        Some(Bytes::from_owner(Chunk { bytes, _room: room }))
+    }
+
+    /// The next bytes; none at the end.
+    async fn bytes(&mut self) -> Result<Vec<u8>, String> {
+        let mut silent = 0;
+        loop {
+            let before = self.offset;
+            match self.look().await? {
+                Look::Got(out) if !out.is_empty() || self.over => {
+                    if let Some(follow) = &mut self.follow {
+                        follow.busy_since.get_or_insert_with(Instant::now);
+                    }
+                    return Ok(out);
+                }
+                Look::Got(_) => {
+                    silent += usize::try_from(self.offset - before.min(self.offset)).unwrap_or(SILENT);
+                    if silent >= SILENT {
+                        silent = 0;
+                        tokio::task::yield_now().await;
+                    }
+                }
+                Look::AtEnd(size, rest) if self.follow.is_some() => {
+                    drop(rest);
+                    if !self.wait(size).await? {
+                        self.over = true;
+                        return Ok(Vec::new());
+                    }
+                }
+                Look::AtEnd(_, rest) => {
+                    self.over = true;
+                    let mut out = Vec::new();
+                    return match self.printer.finish(&rest, &mut out) {
+                        Fed::Failed(text) => Err(text),
+                        Fed::More | Fed::Done => Ok(out),
+                    };
+                }
+            }
+        }
+    }
+
+    /// Reads and prints one piece of the file.
+    async fn look(&mut self) -> Result<Look, String> {
+        if self.printer.is_done() {
+            self.over = true;
+            return Ok(Look::Got(Vec::new()));
+        }
+        let size = self.file.size().map_err(|e| self.failed(&e))?;
+        if size < self.offset {
+            // Somebody cut the file: what is in it now was written since.
+            self.printer.reset_line();
+            self.offset = if self.follow.is_some() { 0 } else { size };
+        }
+        let have = usize::try_from(size - self.offset).unwrap_or(usize::MAX);
+        let want = have.min(self.window);
+        let buffer = if want == 0 { Vec::new() } else { self.read(want).await.map_err(|e| self.failed(&e))? };
+        if buffer.is_empty() {
+            return Ok(Look::AtEnd(size, buffer));
+        }
+        let mut out = Vec::with_capacity(buffer.len() + buffer.len() / 8 + 64);
+        let (used, fed) = self.printer.feed(&buffer, &mut out);
+        self.offset += used as u64;
+        match fed {
+            Fed::Done => self.over = true,
+            Fed::Failed(text) => {
+                self.over = true;
+                out.extend_from_slice(text.as_bytes());
+            }
+            Fed::More if used > 0 => self.window = BLOCK,
+            Fed::More if buffer.len() < want => self.from_disk = true,
+            Fed::More if want == have => return Ok(Look::AtEnd(size, buffer)),
+            Fed::More => self.window *= 2,
+        }
+        Ok(Look::Got(out))
+    }
+
+    /// Reads at most `want` bytes: at once when they are in memory, else on a thread that may wait for them.
+    async fn read(&mut self, want: usize) -> io::Result<Vec<u8>> {
+        let mut buffer = vec![0; want];
+        if !std::mem::take(&mut self.from_disk)
+            && let Some(n) = self.file.read_now(self.offset, &mut buffer)?
+        {
+            buffer.truncate(n);
+            return Ok(buffer);
+        }
+        let (file, offset) = (self.file.clone(), self.offset);
+        let read = move || {
+            let n = file.read(offset, &mut buffer)?;
+            buffer.truncate(n);
+            Ok(buffer)
+        };
+        on_disk(&self.disk, read).await
+    }
+
+    /// Waits until there may be more than the `seen` bytes of the file, or in a file that took its place. `false`: there
+    /// will be none.
+    async fn wait(&mut self, seen: u64) -> Result<bool, String> {
+        let Some(follow) = &mut self.follow else { return Ok(false) };
+        if let Some(since) = follow.busy_since.take() {
+            sleep_until(since + PACE).await;
+            return Ok(true);
+        }
+        loop {
+            follow.changes.arm();
+            // In this order: the runtime writes nothing more to the old file once there is something in the new one.
+            let next = self.file.successor(&self.path).unwrap_or_default();
+            let size = self.file.size().unwrap_or(seen);
+            if size != seen {
+                return Ok(true);
+            }
+            if next.is_some_and(|bytes| bytes > 0) {
+                let path = self.path.clone();
+                match on_disk(&self.disk, move || LogFile::open(&path)).await {
+                    Ok(file) => {
+                        self.file = file;
+                        self.offset = 0;
+                        self.printer.reset_line();
+                        return Ok(true);
+                    }
+                    Err(e) if e.kind() == io::ErrorKind::NotFound => {}
+                    Err(e) => {
+                        let why = go_error("open", &self.path, &e);
+                        return Err(format!("failed to open log file {}: {why}", quoted(&self.path)));
+                    }
+                }
+            }
+            if follow.ended {
+                return Ok(false);
+            }
+            if !follow.live.is_running().await? {
+                follow.ended = true;
+                return Ok(true);
+            }
+            let told = tokio::select! {
+                () = follow.changes.changed() => true,
+                () = follow.live.changed() => false,
+                () = sleep(LOOK) => false,
+            };
+            // News of another file of the folder, perhaps of one that is written all the time.
+            if told && self.file.size().is_ok_and(|size| size == seen) {
+                sleep(PACE).await;
+            }
+        }
+    }
+
+    fn failed(&self, e: &io::Error) -> String {
+        format!("failed to read log file {}: {}", quoted(&self.path), go_error("read", &self.path, e))
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let skipped = self.printer.skipped();
+        if skipped > 0 {
+            tracing::warn!(path = %self.path.display(), lines = skipped, "lines of a log are in no known format; left out");
+        }
+    }
+}
+
+/// Where the last lines begin.
+async fn tail(file: &LogFile, lines: u64, disk: &Semaphore) -> io::Result<u64> {
+    let mut scan = TailScan::new(file.size()?, lines);
+    loop {
+        if let Some(start) = scan.start() {
+            return Ok(start);
+        }
+        let file = file.clone();
+        // In slices: a client that left is noticed between them.
+        scan = on_disk(disk, move || {
+            let mut buffer = Vec::new();
+            let mut left = TAIL_SLICE;
+            while let Some(range) = scan.next_block(TAIL_BLOCK.min(left)).filter(|_| left > 0) {
+                buffer.resize(usize::try_from(range.end - range.start).unwrap_or(0), 0);
+                let mut read = 0;
+                while read < buffer.len() {
+                    match file.read(range.start + read as u64, &mut buffer[read..])? {
+                        0 => break,
+                        n => read += n,
+                    }
+                }
+                scan.scanned(range.start, &buffer[..read]);
+                left -= (range.end - range.start).min(left);
+            }
+            Ok::<_, io::Error>(scan)
+        })
+        .await?;
+    }
+}
+
+/// Runs what may wait for a disk, a bounded number of them at a time.
+async fn on_disk<R: Send + 'static>(disk: &Semaphore, work: impl FnOnce() -> R + Send + 'static) -> R {
+    let _turn = disk.acquire().await;
+    match tokio::task::spawn_blocking(work).await {
+        Ok(out) => out,
+        Err(e) if e.is_panic() => std::panic::resume_unwind(e.into_panic()),
+        // The runtime is going down, and the connection with it.
+        Err(_) => std::future::pending().await,
+    }
+}
+
+fn quoted(path: &Path) -> String {
+    quote(path.as_os_str().as_encoded_bytes())
+}
+
+/// `open /path: no such file or directory`, as Go prints it.
+fn go_error(op: &str, path: &Path, e: &io::Error) -> String {
+    let text = e.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    let mut chars = text.chars();
+    let lower: String = chars.next().into_iter().flat_map(char::to_lowercase).chain(chars).collect();
+    format!("{op} {}: {lower}", path.display())
+}

@@ -1,0 +1,157 @@
+//! From a request to an answer: texts and codes of book interfaces.md 4.3.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::any;
+use bytes::Bytes;
+use container_log::{LogOptions, choose, decode, quote};
+use contract::lookup::FoundPod;
+use futures::stream;
+use model::{ContainerId, Timestamp, pod};
+use tokio::sync::Semaphore;
+
+use crate::Deps;
+use crate::liveness::{self, Liveness};
+use crate::reader::{Log, Reader};
+
+/// Reads that may wait for a disk at the same time, of all clients together. The rest waits its turn.
+const DISK_READS: usize = 16;
+
+#[derive(Clone)]
+struct Shared {
+    deps: Arc<Deps>,
+    disk: Arc<Semaphore>,
+}
+
+/// The route. It answers whoever asks: authentication and authorization stand before it.
+pub fn router(deps: Deps) -> Router {
+    let shared = Shared { deps: Arc::new(deps), disk: Arc::new(Semaphore::new(DISK_READS)) };
+    // One pattern for all, as parts of the path may be empty, which is an answer of its own.
+    Router::new().route("/containerLogs/{*path}", any(container_logs)).with_state(shared)
+}
+
+async fn container_logs(State(shared): State<Shared>, request: Request) -> Response {
+    // HEAD is no GET here, as a kubelet has it.
+    if request.method() != Method::GET {
+        let allow = [(axum::http::header::ALLOW, "GET")];
+        return (StatusCode::METHOD_NOT_ALLOWED, allow, "405: Method Not Allowed").into_response();
+    }
+    match prepare(&shared, request.uri().path(), request.uri().query().unwrap_or_default()) {
+        Ok(wanted) => Body::from_stream(body(shared, wanted)).into_response(),
+        Err((code, text)) => (StatusCode::from_u16(code).unwrap_or(StatusCode::BAD_REQUEST), text).into_response(),
+    }
+}
+
+/// What an accepted request asks for.
+struct Asked {
+    found: FoundPod,
+    /// As the status has it: `<runtime>://<id>`.
+    full_id: String,
+    options: LogOptions,
+}
+
+/// Everything that can be refused with a code. After it the answer is 200, whatever happens.
+fn prepare(shared: &Shared, path: &str, query: &str) -> Result<Asked, (u16, String)> {
+    let lookup = &shared.deps.lookup;
+    let [namespace, name, container] = parts(path).ok_or_else(|| (404, "404: Page Not Found".to_owned()))?;
+    for (part, text) in
+        [(&name, "Missing podID."), (&namespace, "Missing podNamespace."), (&container, "Missing container name.")]
+    {
+        if part.is_empty() {
+            return Err((400, format!("{{\"message\": \"{text}\"}}")));
+        }
+    }
+    let options = decode(query, shared.deps.settings.split_streams).map_err(|r| (r.code, r.body))?;
+    let quoted = |text: &str| quote(text.as_bytes());
+    let found = lookup.by_name(&namespace, &name);
+    let found = found.ok_or_else(|| (404, format!("pod {} does not exist", quoted(&name))))?;
+    if pod::find_container(found.pod(), &container).is_none() {
+        return Err((404, format!("container {} not found in pod {}", quoted(&container), quoted(&name))));
+    }
+    let status = lookup.status_of(&found).unwrap_or_default();
+    let full_id = choose(&status, &name, &container, options.previous).map_err(|text| (400, text))?;
+    Ok(Asked { found, full_id, options })
+}
+
+/// Namespace, pod and container of a path; parts may be empty. A slash at the end is no part.
+fn parts(path: &str) -> Option<[String; 3]> {
+    let mut parts: Vec<&str> = path.strip_prefix("/containerLogs/")?.split('/').collect();
+    if parts.len() == 4 && parts[3].is_empty() {
+        parts.pop();
+    }
+    let parts: Vec<String> = parts.into_iter().map(unescape).collect::<Option<_>>()?;
+    parts.try_into().ok()
+}
+
+fn unescape(part: &str) -> Option<String> {
+    let mut out = Vec::with_capacity(part.len());
+    let mut bytes = part.bytes();
+    while let Some(b) = bytes.next() {
+        if b != b'%' {
+            out.push(b);
+            continue;
+        }
+        let mut digit = || char::from(bytes.next()?).to_digit(16);
+        out.push(u8::try_from(digit()? * 16 + digit()?).ok()?);
+    }
+    String::from_utf8(out).ok()
+}
+
+/// The answer: nothing is asked or opened before the client has its 200.
+fn body(shared: Shared, asked: Asked) -> impl futures::Stream<Item = Result<Bytes, std::convert::Infallible>> + Send {
+    enum At {
+        Start(Box<(Shared, Asked)>),
+        Reading(Box<Reader>),
+        End,
+    }
+    stream::unfold(At::Start(Box::new((shared, asked))), |at| async move {
+        let mut reader = match at {
+            At::Start(start) => match open(&start.0, start.1).await {
+                Ok(reader) => Box::new(reader),
+                Err(text) => return Some((Ok(Bytes::from(text)), At::End)),
+            },
+            At::Reading(reader) => reader,
+            At::End => return None,
+        };
+        let chunk = reader.next().await?;
+        Some((Ok(chunk), At::Reading(reader)))
+    })
+}
+
+async fn open(shared: &Shared, asked: Asked) -> Result<Reader, String> {
+    let deps = &shared.deps;
+    let id = asked.full_id.split_once("://").map_or(asked.full_id.as_str(), |(_, id)| id);
+    let id = ContainerId::from(id);
+    let path = log_path(deps, &asked.found, &id).await;
+    let path = path.ok_or_else(|| format!("unable to retrieve container logs for {}", asked.full_id))?;
+    let follow = asked.options.follow.then(|| {
+        let row = deps.lookup.runtime.pods.subscribe(asked.found.uid.clone());
+        Liveness::new(row, id.clone(), deps.runtime.clone())
+    });
+    let now = Timestamp(i64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX));
+    let log = Log { path, since: asked.options.since(now), options: asked.options, follow };
+    Reader::open(log, &deps.watch, shared.disk.clone()).await
+}
+
+/// Where the runtime writes the log. It knows by itself; the board has it from there.
+async fn log_path(deps: &Deps, found: &FoundPod, id: &ContainerId) -> Option<PathBuf> {
+    let observed = deps.lookup.observed(&found.uid);
+    let seen = observed.as_ref().and_then(|pod| pod.containers.iter().find(|c| c.id == *id));
+    let path = match seen.map(|c| c.log_path.clone()).filter(|path| !path.is_empty()) {
+        Some(path) => path,
+        None => match liveness::status(&*deps.runtime, id).await {
+            Ok(status) => status.log_path,
+            Err(e) => {
+                tracing::debug!(container = %id, error = %e.go_text(), "the runtime does not tell where the log is");
+                return None;
+            }
+        },
+    };
+    (!path.is_empty()).then(|| PathBuf::from(path))
+}
