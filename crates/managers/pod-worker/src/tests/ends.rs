@@ -91,12 +91,11 @@ fn an_end_that_takes_long_says_what_it_waits_for() {
         ("crew: stall(20s)@turn:TerminatePod", ""),
     ] {
         run(5, move |kernel| async move {
-            let mut pod = pod(json!({}), json!({ "terminationGracePeriodSeconds": 2 }));
+            let pod = pod(json!({}), json!({ "terminationGracePeriodSeconds": 2 }));
             let bench = Bench::start(&kernel, nothing());
             bench.tell(&pod, UpdateKind::Create).await;
             kernel.faults().add_text(stuck).unwrap();
-            pod.metadata.deletion_timestamp = Some(Time(Default::default()));
-            bench.tell(&pod, UpdateKind::Update).await;
+            bench.tell(&deleted(&pod), UpdateKind::Update).await;
             let error = || bench.workers.get(&UID.into()).unwrap().error.clone().unwrap_or_default();
             tokio::time::sleep(Duration::from_secs(29)).await;
             assert_eq!(error(), "", "{stuck}");
@@ -104,6 +103,88 @@ fn an_end_that_takes_long_says_what_it_waits_for() {
             assert_eq!(error(), waits_for);
             tokio::time::sleep(Duration::from_secs(80)).await;
             assert_eq!((bench.phase(), error()), (WorkerPhase::Finished, String::new()), "{stuck}");
+        });
+    }
+}
+
+impl Bench {
+    /// Nothing is left of the pod, and its end was told once at least.
+    fn assert_ended(&self, what: &str) {
+        assert_eq!(self.phase(), WorkerPhase::Finished, "{what}: {:?}", self.workers.get(&UID.into()).unwrap());
+        let (observed, words) = self.see(|w| (w.observed.clone().unwrap(), w.words.clone()));
+        assert!(!observed.is_alive(), "{what}: {words:#?}");
+        for word in ["volumes gone", "cgroup removed", "finished"] {
+            assert!(words.iter().any(|w| w == word), "{what}: not {word}: {words:#?}");
+        }
+    }
+}
+
+fn deleted(pod: &Pod) -> Pod {
+    let mut pod = pod.clone();
+    pod.metadata.deletion_timestamp = Some(Time(Default::default()));
+    pod
+}
+
+#[test]
+fn a_deletion_that_comes_at_any_point_of_a_start_is_heeded_soon() {
+    let points = [
+        "pod-worker/u1: stall(1s)@before sync#1",
+        "pod-worker/u1: stall(1s)@before EnsurePodCgroup#1",
+        "pod-worker/u1: stall(1s)@before MountVolumes#1",
+        "pod-worker/u1: stall(1s)@planned#1",
+        "pod-worker/u1: stall(1s)@before RunPodSandbox#1",
+        "pod-worker/u1: stall(1s)@after RunPodSandbox#1",
+        "pod-worker/u1: stall(1s)@before CreateContainer#1",
+        "pod-worker/u1: stall(1s)@after CreateContainer#1",
+        "pod-worker/u1: stall(1s)@before StartContainer#1",
+        "pod-worker/u1: stall(1s)@after StartContainer#1",
+        "crew: stall(1s)@turn:SetPodStatus#1",
+        "crew: stall(1s)@turn:MountVolumes#1",
+        "crew: stall(1s)@turn:StartProbes#1",
+        "crew: stall(1s)@turn:RunPodSandbox#1",
+        "crew: stall(1s)@turn:StartContainer#1",
+    ];
+    for point in points {
+        run(6, move |kernel| async move {
+            kernel.faults().add_text(point).unwrap();
+            let bench = Bench::start(&kernel, nothing());
+            let pod = pod(json!({}), json!({}));
+            bench.tell(&pod, UpdateKind::Create).await;
+            assert_eq!(kernel.faults().log().len(), 1, "{point}: never struck");
+            bench.tell(&deleted(&pod), UpdateKind::Update).await;
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            bench.assert_ended(point);
+        });
+    }
+}
+
+#[test]
+fn an_end_survives_the_death_of_whoever_takes_part_and_is_not_delayed() {
+    let worker = ["before terminate", "before StopContainer", "after StopContainer", "before StopPodSandbox"];
+    let later = ["after terminate", "before clean up", "after clean up"];
+    let crew = [
+        "ObservePod",
+        "SetPodStatus",
+        "StopProbes",
+        "StopContainer",
+        "StopPodSandbox",
+        "UnmountVolumes",
+        "RemovePodCgroup",
+        "TerminatePod",
+    ];
+    let deaths =
+        worker.iter().chain(&later).flat_map(|at| ["panic", "kill"].map(|how| format!("pod-worker/u1: {how}@{at}#1")));
+    let deaths: Vec<String> = deaths.chain(crew.iter().map(|of| format!("crew: panic@turn:{of}#1"))).collect();
+    for death in deaths {
+        run(7, |kernel| async move {
+            let bench = Bench::start(&kernel, nothing());
+            let pod = pod(json!({}), json!({}));
+            bench.tell(&pod, UpdateKind::Create).await;
+            kernel.faults().add_text(&death).unwrap();
+            bench.tell(&deleted(&pod), UpdateKind::Update).await;
+            assert_eq!(kernel.faults().log().len(), 1, "{death}: never struck");
+            tokio::time::sleep(Duration::from_secs(3)).await;
+            bench.assert_ended(&death);
         });
     }
 }
