@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use testbed::Seen;
+use testbed::{Seen, Watch};
 
 use crate::node::{
-    LASTS, PODS, condition, create, delete, lasting, pod, running, shell, start, state, wait, wait_gone, wait_phase,
-    wait_reasons, wait_running,
+    LASTS, PODS, SOON, condition, create, delete, lasting, pod, running, shell, start, state, wait, wait_gone,
+    wait_phase, wait_reasons, wait_running,
 };
 
 /// Phase and readiness of each version that a watch saw, repetitions left out.
@@ -19,6 +19,19 @@ fn steps(seen: &[Seen]) -> Vec<(String, String)> {
         .collect();
     steps.dedup();
     steps
+}
+
+/// What a watch saw of a pod, once it has told of a version that looks as `good` says: another one may have told before it.
+fn seen_until(watch: &Watch, name: &str, good: impl Fn(&Seen) -> bool) -> Vec<Seen> {
+    testbed::wait_until(&format!("the watch to tell of {name}"), SOON, || {
+        let seen = watch.about(name);
+        if seen.last().is_some_and(&good) { Ok(seen) } else { Err(format!("{:?}", steps(&seen))) }
+    })
+    .unwrap_or_else(|e| panic!("{e}"))
+}
+
+fn is_ready(event: &Seen) -> bool {
+    condition(&event.object, "Ready")["status"] == "True"
 }
 
 fn step(phase: &str, ready: &str) -> (String, String) {
@@ -47,12 +60,13 @@ fn a_bound_pod_runs_and_a_watch_sees_each_step() {
     assert!(container["state"]["running"]["startedAt"].is_string(), "{container}");
     assert!(container["containerID"].as_str().is_some_and(|id| id.starts_with("containerd://")), "{container}");
     assert!(container["imageID"].as_str().is_some_and(|id| !id.is_empty()), "{container}");
+    let seen = seen_until(&watch, "plain", is_ready);
     assert_eq!(
-        steps(&watch.about("plain")),
+        steps(&seen),
         [step("Pending", "-"), step("Pending", "False"), step("Running", "True")],
         "as a kubelet: created, accepted, running"
     );
-    assert!(watch.about("plain").len() <= 4, "{} versions", watch.about("plain").len());
+    assert!(seen.len() <= 4, "{} versions", seen.len());
     wait_reasons(&node, "plain", &["Pulled", "Created", "Started"]);
 }
 
@@ -71,9 +85,8 @@ fn a_deletion_takes_as_long_as_the_container_and_then_the_object_goes() {
     let took = begin.elapsed();
     assert!(took > Duration::from_millis(1900), "the container was given its time: {took:?}");
     assert!(took < Duration::from_secs(20), "nobody waited for the grace to end: {took:?}");
-    let seen = watch.about("graceful");
+    let seen = seen_until(&watch, "graceful", |e| e.kind == "DELETED");
     let last = &seen[seen.len() - 1];
-    assert_eq!(last.kind, "DELETED");
     assert_eq!(last.object["status"]["phase"], "Succeeded", "the object went with its last status");
     assert_eq!(state(&last.object, "terminated")["exitCode"], 0, "{}", last.object["status"]);
     assert_eq!(running(&node), Vec::<String>::new());
@@ -142,7 +155,7 @@ fn init_containers_and_probes_are_told_as_they_go() {
     let watch = node.cluster.admin().watch(PODS).expect("a watch");
     create(&node, &pod("slow", spec));
     wait_running(&node, "slow");
-    let seen = watch.about("slow");
+    let seen = seen_until(&watch, "slow", is_ready);
     let uninitialized = seen.iter().any(|e| {
         let c = condition(&e.object, "Initialized");
         c["status"] == "False" && c["reason"] == "ContainersNotInitialized"
