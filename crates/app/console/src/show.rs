@@ -1,0 +1,58 @@
+//! Tables, JSON and YAML for people and scripts.
+
+use anyhow::Result;
+use comfy_table::{Table, presets};
+use serde::Serialize;
+
+/// `-o`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Output {
+    /// A table with more columns.
+    Wide,
+    /// One JSON document.
+    Json,
+    /// One YAML document.
+    Yaml,
+}
+
+/// Prints a value as JSON or YAML; answers `false` when a table is wanted.
+///
+/// # Errors
+/// The value has no such form.
+pub fn structured(output: Option<Output>, value: &impl Serialize) -> Result<bool> {
+    match output {
+        Some(Output::Json) => print(&serde_json::to_string_pretty(value)?),
+        Some(Output::Yaml) => print(&serde_saphyr::to_string(value)?),
+        None | Some(Output::Wide) => return Ok(false),
+    }
+    Ok(true)
+}
+
+/// Prints an aligned table without lines.
+pub fn table(header: &[&str], rows: Vec<Vec<String>>) {
+    for line in lines(header, rows) {
+        print(&line);
+    }
+}
+
+/// The lines of an aligned table.
+pub(crate) fn lines(header: &[&str], rows: Vec<Vec<String>>) -> Vec<String> {
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING);
+    table.set_header(header.iter().copied());
+    for row in rows {
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut() {
+        column.set_padding((0, 2));
+    }
+    table.lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+/// Prints a line; a closed pipe ends the program quietly.
+pub fn print(text: &str) {
+    use std::io::Write;
+    if writeln!(std::io::stdout().lock(), "{}", text.trim_end_matches('\n')).is_err() {
+        std::process::exit(0);
+    }
+}
