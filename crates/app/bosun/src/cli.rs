@@ -1,24 +1,15 @@
 //! The command line.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-use anyhow::Result;
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
+use console::show;
 use node_config::flags::{self, Asked};
 
 use crate::node::Builder;
 
 mod check;
-mod client;
-mod columns;
-mod get;
-mod show;
-
-use show::Output;
-
-/// Where the daemon answers the CLI.
-pub(crate) const SOCKET: &str = "/run/bosun/bosun.sock";
 
 #[derive(Debug, Parser)]
 #[command(
@@ -32,7 +23,10 @@ pub(crate) const SOCKET: &str = "/run/bosun/bosun.sock";
         bosun get pods -o wide                        what runs here\n  \
         bosun get pod web                             one pod with containers, conditions, events\n  \
         bosun get manifests                           which files were refused, and why\n  \
-        bosun logs web -c app --tail 20               a container's log\n\n\
+        bosun logs web -c app -f --tail 20            a container's log, and what comes\n  \
+        bosun exec -it web -- sh                      a shell in a container\n  \
+        bosun port-forward web 8080:80                a pod's port, here\n  \
+        bosun top                                     live view of pods and actors\n\n\
         All but `run` and `check-config` talk to the running daemon over a socket that only root may open."
 )]
 struct Cli {
@@ -58,82 +52,8 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FILE | FLAGS")]
         words: Vec<String>,
     },
-    /// Show pods, actors and more of the running daemon.
-    Get {
-        #[command(flatten)]
-        socket: SocketArg,
-        #[command(subcommand)]
-        what: Get,
-    },
-    /// Print the log of a container.
-    Logs {
-        #[command(flatten)]
-        socket: SocketArg,
-        /// Pod: its name (a static pod also without the node's name), `namespace/name`, or UID.
-        pod: String,
-        /// Container; the first one of the pod unless given.
-        #[arg(short, long)]
-        container: Option<String>,
-        /// The instance before the latest restart.
-        #[arg(short, long)]
-        previous: bool,
-        /// Only the last lines.
-        #[arg(long, value_name = "LINES")]
-        tail: Option<usize>,
-    },
-    /// Inject faults into actors of a daemon that was started with --enable-faults; without arguments: list points and log.
-    #[command(after_help = "Rules: ACTOR: ACTION@POINT[#WHEN][; ...]\n  \
-        ACTION  panic | kill | stall(30s) | delay(200ms) | drop | duplicate\n  \
-        POINT   turn:MESSAGE, or a named point of the actor (`bosun fault` lists them)\n  \
-        WHEN    #2 the second time, #%3 every third, #p0.1 by chance, none: every time\n\n\
-        Example:\n  bosun fault 'status-manager: panic@turn:SetPodStatus#1'")]
-    Fault {
-        #[command(flatten)]
-        socket: SocketArg,
-        /// Rules to add.
-        rules: Vec<String>,
-        /// Forget all rules first.
-        #[arg(long)]
-        clear: bool,
-        /// Form of the list.
-        #[arg(short, long)]
-        output: Option<Output>,
-    },
-}
-
-#[derive(Debug, Args)]
-struct SocketArg {
-    /// The daemon's socket.
-    #[arg(long, default_value = SOCKET, global = true)]
-    socket: PathBuf,
-}
-
-#[derive(Debug, Subcommand)]
-enum Get {
-    /// Every pod of this node.
-    Pods(OutputArg),
-    /// One pod: containers, conditions, events.
-    Pod {
-        /// Its name (a static pod also without the node's name), `namespace/name`, or UID.
-        name: String,
-        #[command(flatten)]
-        output: OutputArg,
-    },
-    /// The crew: state, restarts, mailbox, last cause.
-    Actors(OutputArg),
-    /// Recent events.
-    Events(OutputArg),
-    /// The files of the manifest folder, accepted and refused.
-    Manifests(OutputArg),
-    /// The node and its runtime.
-    Node(OutputArg),
-}
-
-#[derive(Debug, Args)]
-struct OutputArg {
-    /// Form of the answer; a table unless given.
-    #[arg(short, long)]
-    output: Option<Output>,
+    #[command(flatten)]
+    Ask(console::Command),
 }
 
 /// Runs the program with the managers of this repository.
@@ -152,13 +72,7 @@ pub fn main_with(customise: impl FnOnce(Builder) -> Builder) -> ExitCode {
         let words: Vec<String> = words.map(|w| w.to_string_lossy().into_owned()).collect();
         return run(&words, "kubelet", customise);
     }
-    match dispatch(Cli::parse().command, customise) {
-        Ok(code) => code,
-        Err(e) => {
-            eprintln!("bosun: {e:#}");
-            ExitCode::FAILURE
-        }
-    }
+    dispatch(Cli::parse().command, customise)
 }
 
 /// The daemon; errors are told as a kubelet tells them, with exit code 1.
@@ -189,33 +103,12 @@ fn run(words: &[String], program: &str, customise: impl FnOnce(Builder) -> Build
     }
 }
 
-fn dispatch(command: Command, customise: impl FnOnce(Builder) -> Builder) -> Result<ExitCode> {
+fn dispatch(command: Command, customise: impl FnOnce(Builder) -> Builder) -> ExitCode {
     match command {
-        Command::Run { words } => Ok(run(&words, "bosun run", customise)),
-        Command::CheckConfig { words } => Ok(check::check(&words)),
-        Command::Get { socket, what } => ask(async move {
-            let s = &socket.socket;
-            match what {
-                Get::Pods(o) => get::pods(s, o.output).await,
-                Get::Pod { name, output } => get::pod(s, &name, output.output).await,
-                Get::Actors(o) => get::actors(s, o.output).await,
-                Get::Events(o) => get::events(s, o.output).await,
-                Get::Manifests(o) => get::manifests(s, o.output).await,
-                Get::Node(o) => get::node(s, o.output).await,
-            }
-        }),
-        Command::Logs { socket, pod, container, previous, tail } => {
-            ask(async move { get::logs(&socket.socket, &pod, container.as_deref(), previous, tail).await })
-        }
-        Command::Fault { socket, rules, clear, output } => {
-            ask(async move { get::fault(&socket.socket, &rules, clear, output).await })
-        }
+        Command::Run { words } => run(&words, "bosun run", customise),
+        Command::CheckConfig { words } => check::check(&words),
+        Command::Ask(command) => console::run(command),
     }
-}
-
-fn ask(work: impl Future<Output = Result<()>>) -> Result<ExitCode> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    runtime.block_on(work).map(|()| ExitCode::SUCCESS)
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use node_config::{ConfigError, Flags, Warning};
 use pull_credentials::provider_config;
 use serde::Serialize;
 
-use super::show::{Output, print, structured, table};
+use console::show::{Output, print, structured, table};
 
 mod words;
 
