@@ -75,6 +75,12 @@ impl Connection {
         let id = replied.await.unwrap_or(Err(OpenError::Closed))?;
         Ok(Stream::new(id, self, pieces, end))
     }
+
+    /// Whether the connection has ended.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.commands.is_closed()
+    }
 }
 
 /// Streams that the peer opens.

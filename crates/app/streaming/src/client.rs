@@ -1,0 +1,207 @@
+//! The other end: a client of these routes for our own command line, over any connection (the daemon's socket).
+//!
+//! [`exec`] serves attach, too: only the path differs. A session's work is done in a task that ends with the session.
+
+use std::time::Duration;
+
+use axum::http::{HeaderValue, header};
+use bytes::Bytes;
+use futures::{SinkExt, StreamExt};
+use http_body_util::Empty;
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
+use thiserror::Error;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, oneshot};
+use tokio_tungstenite::tungstenite::handshake::client::generate_key;
+use tokio_tungstenite::tungstenite::protocol::Role;
+
+use crate::handshake::{Answer, upgrade};
+use crate::options::V5;
+use crate::remote_command::{CLOSE, RESIZE, STATUS, STDERR, STDIN, STDOUT, message};
+use crate::websocket::{self, Socket, next, send};
+
+mod port_forward;
+
+pub use crate::status::Outcome;
+pub use port_forward::{ForwardError, PortForward, port_forward};
+
+/// How long the daemon may take to answer; it asks the runtime meanwhile.
+const ANSWER: Duration = Duration::from_secs(60);
+/// Pieces (of some 32 KiB) that wait for whom they are for.
+const QUEUE: usize = 4;
+
+/// Why there is no session.
+#[derive(Debug, Error)]
+pub enum ClientError {
+    /// The daemon refused, with its words.
+    #[error("{body}")]
+    Refused {
+        /// HTTP status.
+        status: u16,
+        /// Its text, trimmed.
+        body: String,
+    },
+    /// The path and query are none.
+    #[error("not a path: {0:?}")]
+    Path(String),
+    /// No answer, or none that fits.
+    #[error("no answer that fits: {0}")]
+    Handshake(String),
+}
+
+/// A running exec or attach.
+#[derive(Debug)]
+pub struct Session {
+    /// What goes in.
+    pub stdin: Stdin,
+    /// What comes out; ends with the session. Must be read, as stderr: who is not read stops the other.
+    pub stdout: mpsc::Receiver<Bytes>,
+    /// What comes out beside it; nothing with a terminal.
+    pub stderr: mpsc::Receiver<Bytes>,
+    /// Sizes of the terminal.
+    pub resize: Resize,
+    /// How it ends.
+    pub exit: Exit,
+}
+
+/// The command's standard input.
+#[derive(Debug)]
+pub struct Stdin(mpsc::Sender<Bytes>);
+
+impl Stdin {
+    /// Sends bytes; waits while the way is full. False when the session is over.
+    pub async fn send(&self, bytes: Bytes) -> bool {
+        self.0.send(message(STDIN, &bytes)).await.is_ok()
+    }
+
+    /// Half-closes: the command sees the end of its input and may go on to write.
+    pub async fn finish(self) {
+        let _ = self.0.send(Bytes::from_static(&[CLOSE, STDIN])).await;
+    }
+}
+
+/// The size of the command's terminal.
+#[derive(Debug, Clone)]
+pub struct Resize(mpsc::Sender<Bytes>);
+
+impl Resize {
+    /// Tells the size in characters. False when the session is over.
+    pub async fn set(&self, width: u16, height: u16) -> bool {
+        let size = format!("{{\"Width\":{width},\"Height\":{height}}}\n");
+        self.0.send(message(RESIZE, size.as_bytes())).await.is_ok()
+    }
+}
+
+/// The end of a session. Dropping it ends the session.
+#[derive(Debug)]
+pub struct Exit(oneshot::Receiver<Outcome>);
+
+impl Exit {
+    /// Waits for it. All output has been handed over before.
+    pub async fn wait(self) -> Outcome {
+        self.0.await.unwrap_or_else(|_| Outcome::Failed("the connection was lost".to_owned()))
+    }
+}
+
+/// Runs a command or attaches to one: `/exec/NS/POD/CONTAINER?command=..&input=1&output=1&error=1&tty=1`.
+///
+/// # Errors
+/// When the daemon refuses or does not answer.
+pub async fn exec<T>(io: T, path_and_query: &str) -> Result<Session, ClientError>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let socket = connect(io, path_and_query, V5).await?;
+    let (commands, commanded) = mpsc::channel(QUEUE);
+    let (out, stdout) = mpsc::channel(QUEUE);
+    let (err, stderr) = mpsc::channel(QUEUE);
+    let (ended, exit) = oneshot::channel();
+    tokio::spawn(run(socket, commanded, Outputs { out, err }, ended));
+    Ok(Session { stdin: Stdin(commands.clone()), stdout, stderr, resize: Resize(commands), exit: Exit(exit) })
+}
+
+struct Outputs {
+    out: mpsc::Sender<Bytes>,
+    err: mpsc::Sender<Bytes>,
+}
+
+async fn run(
+    socket: Socket<TokioIo<Upgraded>>,
+    mut commands: mpsc::Receiver<Bytes>,
+    outputs: Outputs,
+    mut ended: oneshot::Sender<Outcome>,
+) {
+    let (mut sink, mut source) = socket.split();
+    let outcome = {
+        let inward = async {
+            while let Some(message) = commands.recv().await {
+                if send(&mut sink, message).await.is_err() {
+                    break;
+                }
+            }
+            std::future::pending::<()>().await; // the end is told by the other side
+        };
+        let outward = async {
+            while let Some(mut bytes) = next(&mut source).await {
+                if bytes.is_empty() {
+                    continue;
+                }
+                // Who has dropped an output does not want it.
+                match bytes.split_to(1)[0] {
+                    _ if bytes.is_empty() => {}
+                    STDOUT => drop(outputs.out.send(bytes).await),
+                    STDERR => drop(outputs.err.send(bytes).await),
+                    STATUS => return Some(Outcome::parse(&bytes)),
+                    _ => {}
+                }
+            }
+            None
+        };
+        // Cancel-safe: whichever ends first ends the session.
+        tokio::select! {
+            outcome = outward => outcome,
+            () = inward => None,
+            () = ended.closed() => None,
+        }
+    };
+    drop(outputs);
+    let _ = tokio::time::timeout(Duration::from_secs(1), sink.close()).await;
+    if let Some(outcome) = outcome {
+        let _ = ended.send(outcome);
+    }
+}
+
+/// The WebSocket on a connection to the daemon.
+async fn connect<T>(io: T, path: &str, protocol: &str) -> Result<Socket<TokioIo<Upgraded>>, ClientError>
+where
+    T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let mut request = hyper::Request::new(Empty::<Bytes>::new());
+    *request.uri_mut() = path.parse().map_err(|_| ClientError::Path(path.to_owned()))?;
+    let key = generate_key();
+    for (name, value) in [
+        (header::HOST, "localhost"),
+        (header::CONNECTION, "Upgrade"),
+        (header::UPGRADE, "websocket"),
+        (header::SEC_WEBSOCKET_VERSION, "13"),
+        (header::SEC_WEBSOCKET_KEY, key.as_str()),
+        (header::SEC_WEBSOCKET_PROTOCOL, protocol),
+    ] {
+        let value = HeaderValue::from_str(value).map_err(|e| ClientError::Handshake(e.to_string()))?;
+        request.headers_mut().insert(name, value);
+    }
+    match upgrade(io, request, ANSWER).await.map_err(|e| ClientError::Handshake(e.to_string()))? {
+        Answer::Switched(parts, io) => {
+            let chosen = parts.headers.get(header::SEC_WEBSOCKET_PROTOCOL);
+            if chosen.is_none_or(|c| c.as_bytes() != protocol.as_bytes()) {
+                return Err(ClientError::Handshake(format!("subprotocol {chosen:?} instead of {protocol}")));
+            }
+            Ok(websocket::socket(io, Role::Client).await)
+        }
+        Answer::Refused(parts, body) => {
+            let body = String::from_utf8_lossy(&body).trim_end().to_owned();
+            Err(ClientError::Refused { status: parts.status.as_u16(), body })
+        }
+    }
+}
