@@ -26,6 +26,7 @@ use contract::pod_manager::PodManagerHandle;
 use contract::pod_worker::{WorkerFactory, WorkersView};
 use contract::probe::ProbeHandle;
 use contract::runtime::RuntimeHandle;
+use contract::stats::StatsHandle;
 use contract::status::StatusHandle;
 use contract::volume::VolumeHandle;
 use ports::api::ApiServer;
@@ -35,6 +36,7 @@ use ports::host::{CgroupFs, HostFs, Mounter, NodeHost};
 use ports::journal::Journal;
 use ports::probe::NetProber;
 use ports::runtime::{ContainerRuntime, ImageService};
+use ports::stats::StatsSource;
 
 use crate::settings::{Machine, Settings};
 
@@ -56,6 +58,8 @@ pub struct Outside {
     pub mounter: Arc<dyn Mounter>,
     /// Cgroups.
     pub cgroups: Arc<dyn CgroupFs>,
+    /// Counters of the kernel.
+    pub stats: Arc<dyn StatsSource>,
     /// What outlives the daemon.
     pub journal: Arc<dyn Journal>,
     /// Probes over the network.
@@ -93,6 +97,7 @@ pub struct Handles {
     pub node: NodeHandle,
     pub objects: ObjectHandle,
     pub certificates: CertificateHandle,
+    pub stats: StatsHandle,
 }
 
 /// What an installer gets to put its manager into place.
@@ -161,6 +166,7 @@ pub struct Builder {
     volume_manager: Installer,
     image_manager: Installer,
     probe_manager: Installer,
+    stats_manager: Installer,
     pod_manager: Installer,
     config_sources: Installer,
 }
@@ -196,6 +202,7 @@ impl Builder {
         volume_manager,
         image_manager,
         probe_manager,
+        stats_manager,
         pod_manager,
         config_sources
     );
@@ -239,6 +246,7 @@ impl Builder {
         (self.volume_manager)(&seat);
         (self.image_manager)(&seat);
         (self.probe_manager)(&seat);
+        (self.stats_manager)(&seat);
         (self.pod_manager)(&seat);
         (self.config_sources)(&seat);
         let mut spawned = seat.spawned.take();
@@ -282,9 +290,16 @@ impl Node {
             volume_manager: Box::new(install::volume_manager),
             image_manager: Box::new(install::image_manager),
             probe_manager: Box::new(install::probe_manager),
+            stats_manager: Box::new(install::stats_manager),
             pod_manager: Box::new(install::pod_manager),
             config_sources: Box::new(install::config_sources),
         }
+    }
+
+    /// The kernel that the crew runs in.
+    #[must_use]
+    pub fn kernel(&self) -> Kernel {
+        self.kernel.clone()
     }
 
     /// What the local server reads.

@@ -18,6 +18,7 @@ use crate::settings::{Certificates, Machine, Settings};
 
 mod address;
 mod cluster;
+mod face;
 mod logging;
 mod systemd;
 
@@ -25,6 +26,8 @@ mod systemd;
 const POOL_THREADS: usize = 2;
 /// How long the runtime may take to answer at start-up before the daemon gives up (and systemd starts it again).
 const RUNTIME_PATIENCE: Duration = Duration::from_secs(60);
+/// How long clients get to let go when the daemon ends.
+const SERVERS_PATIENCE: Duration = Duration::from_secs(3);
 /// An actor thread that is blocked this long is beyond repair inside this process.
 const BLOCKED_LIMIT: Duration = Duration::from_secs(30);
 
@@ -217,18 +220,21 @@ async fn serve(
             return Ok(ExitCode::SUCCESS);
         }
     };
+    let stats = Arc::new(host_linux::LinuxStats::new(&cgroups));
     let cgroups = with_driver(cgroups, words.cgroup_driver, &mut settings);
     let machine = Machine::read(&settings, &*info, &*cgroups, &*fs)?;
     let socket = settings.flags.socket.clone();
     let listener = server::local::bind(&socket).with_context(|| format!("{}", socket.display()))?;
     let prober = Arc::new(net_prober::Prober::new());
+    let runtime: Arc<dyn ports::runtime::ContainerRuntime> = Arc::new(client.clone());
     let outside = Outside {
-        runtime: Arc::new(client.clone()),
+        runtime: runtime.clone(),
         images: Arc::new(client),
         fs,
         host: info,
         mounter: Arc::new(LinuxMounts),
         cgroups,
+        stats,
         journal: Arc::new(journal),
         prober: prober.clone(),
         http: prober,
@@ -243,17 +249,25 @@ async fn serve(
     let builder = Node::builder(settings.clone(), machine, outside).worker_place(workers);
     let node = customise(builder).start(&kernel);
     tell(&settings, &words);
-    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-    let views = node.views(settings.faults);
-    let extra = server::local::Router::new();
-    let server = tokio::spawn(server::local::serve(listener, views, extra, async { drop(stopped.await) }));
+    let parts = face::Parts { settings, runtime, api: link.as_ref().map(|l| l.api.clone()), checks: checks.clone() };
+    let face = face::Face::open(&parts, &node).await?;
+    let (stop, stopped) = tokio::sync::watch::channel(false);
+    let views = node.views(parts.settings.faults);
+    let mut ended = stopped.clone();
+    let ended = async move { drop(ended.wait_for(|ended| *ended).await) };
+    let local = tokio::spawn(server::local::serve(listener, views, face.endpoints.clone(), ended));
+    let ports = face.serve(&stopped);
     systemd::ready(checks, watchdog);
     let code = until_the_end(&node, link, &mut signals).await;
     signals.stopping();
     node.stop().await;
-    drop(stop);
-    if tokio::time::timeout(Duration::from_secs(2), server).await.is_err() {
-        tracing::warn!("a client of the local socket did not let go");
+    let _nobody_left = stop.send(true);
+    let all_ended = async {
+        drop(local.await);
+        drop(futures::future::join_all(ports).await);
+    };
+    if tokio::time::timeout(SERVERS_PATIENCE, all_ended).await.is_err() {
+        tracing::warn!("a client of the node's endpoints did not let go");
     }
     let _gone = std::fs::remove_file(&socket);
     Ok(code)

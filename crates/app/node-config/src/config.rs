@@ -92,6 +92,19 @@ pub enum TlsVersion {
     Tls13,
 }
 
+impl TlsVersion {
+    /// As configurations name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tls10 => "VersionTLS10",
+            Self::Tls11 => "VersionTLS11",
+            Self::Tls12 => "VersionTLS12",
+            Self::Tls13 => "VersionTLS13",
+        }
+    }
+}
+
 /// Verbosity of single source files (`logging.vmodule`).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileVerbosity {

@@ -22,6 +22,19 @@ pub enum Stage {
     Deprecated,
 }
 
+impl Stage {
+    /// As metrics tell it: empty for what is part of the product.
+    #[must_use]
+    pub fn label(self) -> &'static str {
+        match self {
+            Self::Alpha => "ALPHA",
+            Self::Beta => "BETA",
+            Self::Ga => "",
+            Self::Deprecated => "DEPRECATED",
+        }
+    }
+}
+
 /// One known gate.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Gate {
@@ -113,6 +126,11 @@ impl FeatureGates {
         self.set.insert(name.to_owned(), on);
         result
     }
+}
+
+/// All gates of a node, by name.
+pub fn all() -> impl Iterator<Item = &'static Gate> {
+    table::GATES.iter()
 }
 
 /// The gate of that name, of a node or of another component.

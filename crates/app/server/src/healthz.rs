@@ -59,6 +59,11 @@ impl Checks {
         Self(Arc::new(all))
     }
 
+    /// Runs all checks, in order.
+    pub fn each(&self) -> impl Iterator<Item = (&'static str, Result<(), String>)> + '_ {
+        self.0.iter().map(|(name, probe)| (*name, probe()))
+    }
+
     /// The first check that fails, with its reason.
     #[must_use]
     pub fn first_failure(&self) -> Option<(&'static str, String)> {

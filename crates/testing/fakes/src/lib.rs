@@ -11,8 +11,8 @@ pub mod runtime;
 
 pub use api::FakeApi;
 pub use host::{FakeCgroups, FakeMachine, FakeMounter};
-/// Files of tests are real, in a temporary folder.
-pub use host_linux::LinuxFs;
+/// Files of tests are real, in a temporary folder; so are cgroups' counters.
+pub use host_linux::{LinuxFs, LinuxStats};
 pub use journal::MemoryJournal;
 pub use net::FakeNet;
 pub use runtime::FakeRuntime;

@@ -12,7 +12,7 @@ use cgroup_values::{CgroupDriver, NodeFacts};
 use cri_client::{Connector, CriClient, Deadlines};
 use fakes::runtime::Features;
 use fakes::{FakeCgroups, FakeMachine, FakeMounter, FakeNet, FakeRuntime, MemoryJournal};
-use host_linux::LinuxFs;
+use host_linux::{LinuxFs, LinuxStats};
 use model::Timestamp;
 use model::quantity::Quantity;
 use model::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList};
@@ -127,6 +127,7 @@ impl World {
             host: self.host.clone(),
             mounter: self.mounter.clone(),
             cgroups: self.cgroups.clone(),
+            stats: Arc::new(LinuxStats::v2_in(self.dir.path())),
             journal: self.journal.clone(),
             prober: self.net.clone(),
             http: self.net.clone(),

@@ -12,7 +12,7 @@ use contract::status::StatusEntry;
 use fakes::{FakeCgroups, FakeMachine, FakeMounter, FakeNet, MemoryJournal};
 use futures::StreamExt;
 use futures::channel::mpsc;
-use host_linux::LinuxFs;
+use host_linux::{LinuxFs, LinuxStats};
 use model::PodUid;
 use model::event::EventObject;
 use model::quantity::Quantity;
@@ -204,6 +204,7 @@ async fn drive_in(case: &Case, script: &Script, dir: &Path, kernel: Kernel) -> O
         host: Arc::new(host()),
         mounter: Arc::new(FakeMounter::default()),
         cgroups: Arc::new(cgroups),
+        stats: Arc::new(LinuxStats::v2_in(dir)),
         journal: Arc::new(MemoryJournal::default()),
         prober: net.clone(),
         http: net,

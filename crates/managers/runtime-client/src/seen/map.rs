@@ -16,7 +16,7 @@ const HASH: &str = "io.kubernetes.container.hash";
 const RESTART_COUNT: &str = "io.kubernetes.container.restartCount";
 
 /// Labels of the CRI.
-pub type Labels = BTreeMap<String, String>;
+pub(crate) type Labels = BTreeMap<String, String>;
 
 /// UID in the labels of a sandbox or container.
 pub(crate) fn uid(labels: &Labels) -> Option<&str> {

@@ -1,0 +1,30 @@
+//! What measures: StatsManager.
+
+use std::sync::Arc;
+
+use super::{Seat, tree};
+
+pub(in crate::node) fn stats_manager(seat: &Seat<'_>) {
+    let config = &seat.settings.config;
+    let config = Arc::new(stats_manager::Config {
+        node_name: seat.settings.node_name.clone(),
+        root_dir: seat.settings.root_dir.clone(),
+        pod_logs_dir: config.pod_logs_dir.clone(),
+        tree: config.cgroups_per_qos.then(|| tree(seat.settings)),
+        kubelet_cgroup: String::new(),
+        runtime_cgroup: seat.settings.flags.runtime_cgroups.clone().unwrap_or_default(),
+        system_cgroup: String::new(),
+        volume_period: config.volume_stats_agg_period,
+    });
+    let deps = Arc::new(stats_manager::Deps {
+        source: seat.outside.stats.clone(),
+        runtime: seat.outside.runtime.clone(),
+        images: seat.outside.images.clone(),
+        view: seat.handles.runtime.view.clone(),
+        pods: seat.handles.pods.view.clone(),
+        cgroups: seat.handles.cgroups.view.clone(),
+        volumes: seat.handles.volumes.view.clone(),
+    });
+    let a = seat.spawn("stats-manager", move |_| stats_manager::StatsManager::new(config.clone(), deps.clone()));
+    seat.handles.stats.connect(&a);
+}
