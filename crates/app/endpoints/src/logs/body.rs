@@ -1,0 +1,160 @@
+//! A file as an answer: whole, in part, or not at all.
+
+use std::collections::VecDeque;
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::unix::fs::FileExt;
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use futures::stream;
+use tokio::io::{AsyncReadExt, AsyncSeekExt, SeekFrom};
+
+use super::conditions::{self, Verdict};
+use super::range::{self, Part, RangeError};
+use super::{files, media};
+use crate::respond::error;
+
+/// Read at a time; what one client holds of memory.
+const CHUNK: u64 = 64 * 1024;
+
+/// Answers with a file. Its size counts as it is now; what is appended meanwhile is left for the next request.
+pub(super) fn file(name: &str, file: File, meta: &Metadata, method: &Method, headers: &HeaderMap) -> Response {
+    let modified = conditions::modified(meta);
+    let last_modified = modified.and_then(conditions::http_date);
+    match conditions::check(headers, modified) {
+        Verdict::Go => {}
+        Verdict::NotModified => return stamped(StatusCode::NOT_MODIFIED.into_response(), last_modified),
+        Verdict::Failed => return StatusCode::PRECONDITION_FAILED.into_response(),
+    }
+    let Ok(kind) = kind(name, &file) else { return files::status_text(StatusCode::INTERNAL_SERVER_ERROR) };
+    let size = meta.len();
+    let asked = headers.get(header::RANGE).and_then(|v| v.to_str().ok());
+    let asked = asked.filter(|_| conditions::range_holds(headers, modified));
+    let parts = match asked.map(|text| range::parse(text, size)).transpose() {
+        Ok(parts) => parts.unwrap_or_default(),
+        Err(reason) => return stamped(unsatisfiable(reason, size), last_modified),
+    };
+    let whole = Part { start: 0, length: size };
+    let (code, kind, pieces) = match parts.as_slice() {
+        [] => (StatusCode::OK, kind.to_owned(), vec![Piece::Of(whole)]),
+        [one] => (StatusCode::PARTIAL_CONTENT, kind.to_owned(), vec![Piece::Of(*one)]),
+        several => multipart(several, kind, size),
+    };
+    let length: u64 = pieces.iter().map(Piece::length).sum();
+    let body = if method == Method::HEAD { Body::empty() } else { pieces_of(file, pieces) };
+    let mut response = (code, body).into_response();
+    let h = response.headers_mut();
+    h.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
+    h.insert(header::CONTENT_LENGTH, HeaderValue::from(length));
+    if let Ok(kind) = HeaderValue::from_str(&kind) {
+        h.insert(header::CONTENT_TYPE, kind);
+    }
+    if let [one] = parts.as_slice()
+        && let Ok(range) = HeaderValue::from_str(&one.content_range(size))
+    {
+        h.insert(header::CONTENT_RANGE, range);
+    }
+    stamped(response, last_modified)
+}
+
+fn stamped(mut response: Response, at: Option<HeaderValue>) -> Response {
+    if let Some(at) = at {
+        response.headers_mut().insert(header::LAST_MODIFIED, at);
+    }
+    response
+}
+
+fn unsatisfiable(reason: RangeError, size: u64) -> Response {
+    let text = match reason {
+        RangeError::Invalid => "invalid range",
+        RangeError::NoOverlap => "invalid range: failed to overlap",
+    };
+    let mut response = error(StatusCode::RANGE_NOT_SATISFIABLE, text);
+    if reason == RangeError::NoOverlap
+        && let Ok(range) = HeaderValue::from_str(&format!("bytes */{size}"))
+    {
+        response.headers_mut().insert(header::CONTENT_RANGE, range);
+    }
+    response
+}
+
+fn kind(name: &str, file: &File) -> io::Result<&'static str> {
+    if let Some(kind) = media::by_name(name) {
+        return Ok(kind);
+    }
+    let mut head = [0; 512];
+    let n = file.read_at(&mut head, 0)?;
+    Ok(media::by_bytes(&head[..n]))
+}
+
+/// What a body is made of.
+enum Piece {
+    Text(String),
+    Of(Part),
+}
+
+impl Piece {
+    fn length(&self) -> u64 {
+        match self {
+            Self::Text(text) => u64::try_from(text.len()).unwrap_or(0),
+            Self::Of(part) => part.length,
+        }
+    }
+}
+
+fn multipart(parts: &[Part], kind: &str, size: u64) -> (StatusCode, String, Vec<Piece>) {
+    let boundary = format!(
+        "{:016x}{size:016x}",
+        parts.iter().fold(0x9e37_79b9_7f4a_7c15_u64, |h, p| h.rotate_left(9) ^ p.start ^ p.length)
+    );
+    let mut pieces = Vec::new();
+    for (i, part) in parts.iter().enumerate() {
+        let start = if i == 0 { "" } else { "\r\n" };
+        let range = part.content_range(size);
+        pieces.push(Piece::Text(format!(
+            "{start}--{boundary}\r\nContent-Range: {range}\r\nContent-Type: {kind}\r\n\r\n"
+        )));
+        pieces.push(Piece::Of(*part));
+    }
+    pieces.push(Piece::Text(format!("\r\n--{boundary}--\r\n")));
+    (StatusCode::PARTIAL_CONTENT, format!("multipart/byteranges; boundary={boundary}"), pieces)
+}
+
+/// Read as the client takes it. A file that shrinks meanwhile breaks the connection off, as its length was promised.
+fn pieces_of(file: File, pieces: Vec<Piece>) -> Body {
+    struct State {
+        file: tokio::fs::File,
+        pieces: VecDeque<Piece>,
+        at: Option<u64>,
+    }
+    let state = State { file: tokio::fs::File::from_std(file), pieces: pieces.into(), at: None };
+    let next = |mut s: State| async move {
+        loop {
+            let part = match s.pieces.front() {
+                None => return Ok(None),
+                Some(Piece::Of(part)) if part.length > 0 => *part,
+                Some(_) => match s.pieces.pop_front() {
+                    Some(Piece::Text(text)) => return Ok(Some((Bytes::from(text), s))),
+                    _ => continue,
+                },
+            };
+            if s.at != Some(part.start) {
+                s.file.seek(SeekFrom::Start(part.start)).await?;
+            }
+            let mut chunk = Vec::new();
+            let read = (&mut s.file).take(part.length.min(CHUNK)).read_to_end(&mut chunk).await?;
+            let read = u64::try_from(read).unwrap_or(0);
+            if read == 0 {
+                return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
+            }
+            s.at = Some(part.start + read);
+            if let Some(front) = s.pieces.front_mut() {
+                *front = Piece::Of(Part { start: part.start + read, length: part.length - read });
+            }
+            return Ok(Some((Bytes::from(chunk), s)));
+        }
+    };
+    Body::from_stream(stream::try_unfold(state, next))
+}

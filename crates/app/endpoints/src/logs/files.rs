@@ -1,0 +1,129 @@
+//! Go's file server: what a path means, and what is answered.
+
+use std::ffi::OsStr;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use axum::http::{HeaderMap, Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use tokio::task::spawn_blocking;
+
+use super::{body, conditions, listing};
+use crate::query::decode;
+use crate::respond::error;
+
+/// `O_NONBLOCK` of Linux: opening a pipe must not wait for its other end.
+const O_NONBLOCK: i32 = 0o4000;
+
+/// The folder that is served, and one more into which links may lead.
+pub(super) type Roots = [PathBuf; 2];
+
+/// What a path turned out to be.
+enum Found {
+    Folder { index: Option<(File, Metadata)>, meta: Metadata, entries: Vec<listing::Entry> },
+    File(File, Metadata),
+}
+
+pub(super) fn status_text(code: StatusCode) -> Response {
+    error(code, format!("{} {}", code.as_u16(), code.canonical_reason().unwrap_or_default()))
+}
+
+/// Go's answers to what a file system says.
+fn refused(e: &io::Error) -> Response {
+    match e.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => error(StatusCode::NOT_FOUND, "404 page not found"),
+        io::ErrorKind::PermissionDenied => status_text(StatusCode::FORBIDDEN),
+        _ => status_text(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+/// Serves what stands behind `/logs`. `path`: as the request has it, with its escapes.
+pub(super) async fn serve(roots: Roots, path: &str, method: &Method, headers: &HeaderMap) -> Response {
+    let Some(decoded) = decode(path, false) else { return status_text(StatusCode::BAD_REQUEST) };
+    if decoded.ends_with(b"/index.html") {
+        return moved("./");
+    }
+    let found = spawn_blocking({
+        let decoded = decoded.clone();
+        move || look(&roots, &decoded)
+    });
+    let found = match found.await {
+        Ok(Ok(found)) => found,
+        Ok(Err(e)) => return refused(&e),
+        Err(_) => return status_text(StatusCode::INTERNAL_SERVER_ERROR),
+    };
+    let slash = decoded.last() == Some(&b'/');
+    // Relative redirects, as Go makes them; the name keeps the escapes that it came with.
+    let base = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    match found {
+        Found::Folder { .. } if !slash => moved(&format!("{base}/")),
+        Found::Folder { index: Some((file, meta)), .. } => body::file("index.html", file, &meta, method, headers),
+        Found::Folder { meta, entries, .. } => conditions::unless_unchanged(&meta, headers, || listing::page(&entries)),
+        Found::File(..) if slash => moved(&format!("../{base}")),
+        Found::File(file, meta) => body::file(&String::from_utf8_lossy(&decoded), file, &meta, method, headers),
+    }
+}
+
+/// Serves one file by its path below the root; a folder is refused.
+pub(super) async fn serve_file(roots: Roots, path: &str, method: &Method, headers: &HeaderMap) -> Response {
+    let name = path.to_owned();
+    let found = spawn_blocking(move || look(&roots, name.as_bytes())).await;
+    match found {
+        Ok(Ok(Found::File(file, meta))) => body::file(path, file, &meta, method, headers),
+        Ok(Ok(Found::Folder { .. })) => error(StatusCode::NOT_FOUND, "404 page not found"),
+        Ok(Err(e)) => refused(&e),
+        Err(_) => status_text(StatusCode::INTERNAL_SERVER_ERROR),
+    }
+}
+
+fn moved(to: &str) -> Response {
+    (StatusCode::MOVED_PERMANENTLY, [(header::LOCATION, to.to_owned())]).into_response()
+}
+
+/// The path without `.`, `..` and doubled slashes; it never leads above its root.
+pub(super) fn clean(path: &[u8]) -> io::Result<PathBuf> {
+    if path.contains(&0) {
+        return Err(io::Error::from(io::ErrorKind::InvalidInput));
+    }
+    let mut parts: Vec<&[u8]> = Vec::new();
+    for part in path.split(|b| *b == b'/') {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    Ok(PathBuf::from(OsStr::from_bytes(&parts.join(&b'/'))))
+}
+
+fn look(roots: &Roots, path: &[u8]) -> io::Result<Found> {
+    let path = roots[0].join(clean(path)?);
+    let (file, meta) = open(roots, &path)?;
+    if !meta.is_dir() {
+        return Ok(Found::File(file, meta));
+    }
+    let index = open(roots, &path.join("index.html")).ok().filter(|(_, m)| m.is_file());
+    let entries = if index.is_some() { Vec::new() } else { listing::read(&real_path(&file)?)? };
+    Ok(Found::Folder { index, meta, entries })
+}
+
+/// Opens a file or folder and looks where it truly is: what lies outside of the roots is refused, however the path led there.
+pub(super) fn open(roots: &Roots, path: &Path) -> io::Result<(File, Metadata)> {
+    let file = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path)?;
+    let meta = file.metadata()?;
+    let real = real_path(&file)?;
+    let inside = roots.iter().filter_map(|root| root.canonicalize().ok()).any(|root| real.starts_with(root));
+    if !inside || !(meta.is_file() || meta.is_dir()) {
+        return Err(io::Error::from(io::ErrorKind::PermissionDenied));
+    }
+    Ok((file, meta))
+}
+
+/// Where an open file is, by the kernel's word.
+fn real_path(file: &File) -> io::Result<PathBuf> {
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
