@@ -1,10 +1,12 @@
 //! The actor: who asks gets a result that is fresh enough, and shares its gathering with whoever asks meanwhile.
 
+use std::collections::BTreeMap;
+use std::future::Future;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, Ctx, Deferred, Handler, supervised};
+use actor::{Actor, Ctx, Deferred, Handler, on_pool, supervised};
 use cgroup_values::PodTree;
 use contract::cgroup::PodCgroupRow;
 use contract::pod_manager::DesiredPod;
@@ -12,10 +14,20 @@ use contract::runtime::RuntimeView;
 use contract::stats::{Cadvisor, Resource, StatsError, Summarise};
 use contract::view::Board;
 use contract::volume::PodVolumes;
-use model::PodUid;
 use model::stats::Summary;
+use model::{PodUid, Timestamp};
 use ports::runtime::{ContainerRuntime, ImageService};
 use ports::stats::StatsSource;
+use tokio::time::Instant;
+
+use crate::gather::{self, Memory, Volumes, World};
+use crate::slot::{Outcome, Slot, Turn, wait};
+use crate::volumes::{Due, measure};
+
+/// Results of processor, memory and disks are shared by whoever asks within this time.
+const FRESH: Duration = Duration::from_secs(1);
+/// Those of `/metrics/cadvisor`, whose samples carry their time (interfaces 5.4: 10 to 15 s).
+const FRESH_CADVISOR: Duration = Duration::from_secs(10);
 
 /// Settings.
 #[derive(Clone, Debug)]
@@ -68,6 +80,14 @@ impl std::fmt::Debug for Deps {
 pub struct StatsManager {
     config: Arc<Config>,
     deps: Arc<Deps>,
+    memory: Memory,
+    whole: Slot<Summary>,
+    brief: Slot<Summary>,
+    cadvisor: Slot<str>,
+    volumes: Volumes,
+    /// When a pod's volumes may be measured again.
+    next_look: BTreeMap<PodUid, Instant>,
+    measuring: bool,
 }
 
 impl Actor for StatsManager {
@@ -79,35 +99,132 @@ impl StatsManager {
     /// A fresh instance.
     #[must_use]
     pub fn new(config: Arc<Config>, deps: Arc<Deps>) -> Self {
-        Self { config, deps }
+        Self {
+            config,
+            deps,
+            memory: Memory::default(),
+            whole: Slot::default(),
+            brief: Slot::default(),
+            cadvisor: Slot::default(),
+            volumes: Volumes::default(),
+            next_look: BTreeMap::new(),
+            measuring: false,
+        }
     }
-}
 
-fn not_yet() -> StatsError {
-    StatsError { message: "statistics are not gathered yet".to_owned() }
+    fn world(&self) -> World {
+        World {
+            config: self.config.clone(),
+            deps: self.deps.clone(),
+            memory: self.memory.clone(),
+            volumes: self.volumes.clone(),
+        }
+    }
+
+    /// A result of one kind: the last one, the one under way, or a new one.
+    fn get<T, F>(
+        &mut self,
+        slot: fn(&mut Self) -> &mut Slot<T>,
+        bound: Duration,
+        gather: fn(World) -> F,
+        ctx: &mut Ctx<Self>,
+    ) -> impl Future<Output = Outcome<T>> + 'static
+    where
+        T: ?Sized + Send + Sync + 'static,
+        F: Future<Output = Outcome<T>> + 'static,
+    {
+        let began = ctx.clock().now();
+        let turn = slot(self).turn(began, bound);
+        if matches!(turn, Turn::Start(_)) {
+            let (work, faults) = (gather(self.world()), ctx.faults());
+            let work = async move {
+                faults.hit("gather").await;
+                work.await
+            };
+            ctx.run(work, move |act: &mut Self, outcome, _| slot(act).done(began, outcome));
+        }
+        async move {
+            match turn {
+                Turn::Fresh(last) => Ok(last),
+                Turn::Join(waiting) | Turn::Start(waiting) => wait(waiting).await,
+            }
+        }
+    }
+
+    /// Measures volumes of pods that are due, in the background: the answer under way does without.
+    fn look_at_volumes(&mut self, ctx: &mut Ctx<Self>) {
+        let Some(period) = self.config.volume_period else { return };
+        if self.measuring {
+            return;
+        }
+        let now = ctx.clock().now();
+        let mounted = self.deps.volumes.snapshot();
+        self.next_look.retain(|uid, _| mounted.contains_key(uid));
+        let is_due = |uid: &PodUid| self.next_look.get(uid).is_none_or(|at| *at <= now);
+        let due: Vec<Due> = mounted
+            .iter()
+            .filter(|(uid, row)| !row.present.is_empty() && is_due(uid))
+            .filter_map(|(uid, row)| {
+                let pod = self.deps.pods.get(uid)?.pod.clone();
+                Some(Due { uid: uid.clone(), pod, present: row.present.clone() })
+            })
+            .collect();
+        let kept = |uid: &PodUid| mounted.get(uid).is_some_and(|row| !row.present.is_empty());
+        if self.volumes.keys().any(|uid| !kept(uid)) {
+            Arc::make_mut(&mut self.volumes).retain(|uid, _| kept(uid));
+        }
+        if due.is_empty() {
+            return;
+        }
+        for Due { uid, .. } in &due {
+            // Between one and two periods, so that pods do not stay in step.
+            let pause = period.mul_f64(1.0 + ctx.rng().f64());
+            self.next_look.insert(uid.clone(), now + pause);
+        }
+        self.measuring = true;
+        let (deps, config, at) = (self.deps.clone(), self.config.clone(), Timestamp(ctx.clock().unix_nanos()));
+        let work = on_pool(move || {
+            let measured = due.iter().map(|d| (d.uid.clone(), measure(&*deps.source, &config.root_dir, d, at)));
+            measured.collect::<Vec<_>>()
+        });
+        ctx.run(work, |act: &mut Self, measured, _| {
+            act.measuring = false;
+            Arc::make_mut(&mut act.volumes).extend(measured);
+        });
+    }
 }
 
 impl Handler<Summarise> for StatsManager {
     type Result = Deferred<Self, Result<Arc<Summary>, StatsError>>;
 
-    fn handle(&mut self, _: Summarise, _: &mut Ctx<Self>) -> Self::Result {
-        Deferred::ready(Err(not_yet()))
+    fn handle(&mut self, Summarise { only_cpu_and_memory }: Summarise, ctx: &mut Ctx<Self>) -> Self::Result {
+        if only_cpu_and_memory {
+            return Deferred::new(self.get(|act| &mut act.brief, FRESH, gather::brief, ctx));
+        }
+        self.look_at_volumes(ctx);
+        Deferred::new(self.get(|act| &mut act.whole, FRESH, gather::whole, ctx))
     }
 }
 
 impl Handler<Resource> for StatsManager {
     type Result = Deferred<Self, Arc<str>>;
 
-    fn handle(&mut self, _: Resource, _: &mut Ctx<Self>) -> Self::Result {
-        let _ = (&self.config, &self.deps);
-        Deferred::ready("resource_scrape_error 1\n".into())
+    fn handle(&mut self, _: Resource, ctx: &mut Ctx<Self>) -> Self::Result {
+        let summary = self.get(|act| &mut act.brief, FRESH, gather::brief, ctx);
+        Deferred::new(async move {
+            let summary = summary.await;
+            if let Err(e) = &summary {
+                tracing::warn!(error = %e, "no numbers for /metrics/resource");
+            }
+            on_pool(move || node_stats::resource::render(summary.as_deref().ok()).into()).await
+        })
     }
 }
 
 impl Handler<Cadvisor> for StatsManager {
     type Result = Deferred<Self, Result<Arc<str>, StatsError>>;
 
-    fn handle(&mut self, _: Cadvisor, _: &mut Ctx<Self>) -> Self::Result {
-        Deferred::ready(Err(not_yet()))
+    fn handle(&mut self, _: Cadvisor, ctx: &mut Ctx<Self>) -> Self::Result {
+        Deferred::new(self.get(|act| &mut act.cadvisor, FRESH_CADVISOR, gather::cadvisor, ctx))
     }
 }

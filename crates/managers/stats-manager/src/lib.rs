@@ -13,5 +13,9 @@
 mod actor;
 mod gather;
 mod slot;
+mod volumes;
+
+#[cfg(test)]
+mod tests;
 
 pub use crate::actor::{Config, Deps, StatsManager};

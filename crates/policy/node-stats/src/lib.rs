@@ -6,3 +6,20 @@
 //! Nothing here can fail: what is not known is left out.
 
 #![forbid(unsafe_code)]
+
+pub mod cadvisor;
+mod choose;
+mod convert;
+mod input;
+pub mod resource;
+mod samples;
+mod summary;
+mod text;
+
+#[cfg(test)]
+mod tests;
+
+pub use choose::{Chosen, choose};
+pub use input::{ContainerReadings, MeasuredVolume, NodeDisks, NodeReadings, PodReadings, RuntimeFs, SystemReading};
+pub use samples::Samples;
+pub use summary::{FromRuntime, measured, summary};

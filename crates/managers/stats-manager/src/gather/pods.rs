@@ -1,0 +1,120 @@
+//! Readings of pods, and of the cgroups of the system. Whatever is gone meanwhile is left out.
+
+use std::path::{Component, Path, PathBuf};
+
+use model::reading::{CgroupReading, Depth, InterfaceReading};
+use model::runtime::{PodObservation, SandboxObservation};
+use model::stats::PodReference;
+use node_stats::{Chosen, ContainerReadings, PodReadings, SystemReading, choose};
+use ports::stats::StatsSource;
+
+use super::World;
+
+/// Cgroups of the system that are known, with the names that readers expect.
+pub(super) fn systems(world: &World, depth: Depth) -> Vec<SystemReading> {
+    let (config, source) = (&world.config, &*world.deps.source);
+    let named = |path: &String| (!path.is_empty()).then(|| path.clone());
+    let own = named(&config.kubelet_cgroup).or_else(|| source.own_cgroup());
+    let known = [
+        ("kubelet", own),
+        ("runtime", named(&config.runtime_cgroup)),
+        ("misc", named(&config.system_cgroup)),
+        ("pods", config.tree.as_ref().map(cgroup_values::PodTree::kubepods)),
+    ];
+    let read = |(name, path): (&'static str, Option<String>)| {
+        let path = path?;
+        let Some(reading) = source.cgroup(&path, depth) else {
+            tracing::debug!(name, path, "a cgroup of the system is not there");
+            return None;
+        };
+        Some(SystemReading { name, path, reading })
+    };
+    known.into_iter().filter_map(read).collect()
+}
+
+/// Pods with a container that runs.
+pub(super) fn all(world: &World, depth: Depth) -> Vec<PodReadings> {
+    let rows = world.deps.view.pods.snapshot();
+    rows.values().filter_map(|row| Some(pod(world, &row.pod, &choose(&row.pod)?, depth))).collect()
+}
+
+fn pod(world: &World, of: &PodObservation, chosen: &Chosen<'_>, depth: Depth) -> PodReadings {
+    let source = &*world.deps.source;
+    let path = world.deps.cgroups.get(&of.uid).map(|row| row.path.clone());
+    let with_disks = depth >= Depth::Summary;
+    let log_dir = with_disks.then(|| log_dir(world, of)).flatten();
+    let containers: Vec<ContainerReadings> = chosen
+        .containers
+        .iter()
+        .map(|c| ContainerReadings {
+            name: c.name.clone(),
+            id: c.id.to_string(),
+            created: c.created_at,
+            cgroup: path.as_deref().and_then(|pod| container(source, pod, c.id.as_str(), depth)),
+            logs: log_dir.as_ref().filter(|_| plain(&c.name)).and_then(|dir| source.files_in(&dir.join(&c.name))),
+        })
+        .collect();
+    let network = (with_disks && !in_host_network(world, of, chosen.sandbox))
+        .then(|| network(source, path.as_deref(), chosen.sandbox, &containers))
+        .flatten();
+    let hosts_file = with_disks && plain(of.uid.as_str());
+    PodReadings {
+        reference: PodReference { name: of.name.clone(), namespace: of.namespace.clone(), uid: of.uid.to_string() },
+        started: chosen.sandbox.created_at,
+        cgroup: path.and_then(|path| source.cgroup(&path, depth).map(|r| (path, r))),
+        network,
+        containers,
+        log_files: log_dir.and_then(|dir| source.files_in(&dir)),
+        hosts_file: hosts_file
+            .then(|| source.file(&pod_dir(&world.config.root_dir, of.uid.as_str()).join("etc-hosts")))
+            .flatten(),
+        volumes: world.volumes.get(&of.uid).cloned().unwrap_or_default(),
+    }
+}
+
+pub(super) fn container(
+    source: &dyn StatsSource,
+    pod: &str,
+    id: &str,
+    depth: Depth,
+) -> Option<(String, CgroupReading)> {
+    let path = source.container_cgroup(pod, id)?;
+    let reading = source.cgroup(&path, depth)?;
+    Some((path, reading))
+}
+
+/// What the runtime did not say of a sandbox, the pod's specification does.
+pub(super) fn in_host_network(world: &World, of: &PodObservation, sandbox: &SandboxObservation) -> bool {
+    sandbox.host_network.unwrap_or_else(|| {
+        let row = world.deps.pods.get(&of.uid);
+        row.is_some_and(|row| row.pod.spec.as_ref().is_some_and(|s| s.host_network == Some(true)))
+    })
+}
+
+/// Interfaces as any process of the pod sees them: the sandbox's, else a container's.
+pub(super) fn network(
+    source: &dyn StatsSource,
+    pod: Option<&str>,
+    sandbox: &SandboxObservation,
+    containers: &[ContainerReadings],
+) -> Option<Vec<InterfaceReading>> {
+    let of_sandbox = pod.and_then(|pod| source.any_process(&source.container_cgroup(pod, sandbox.id.as_str())?));
+    let of_container = || containers.iter().find_map(|c| c.cgroup.as_ref()?.1.tasks.one);
+    source.network(Some(of_sandbox.or_else(of_container)?))
+}
+
+fn log_dir(world: &World, of: &PodObservation) -> Option<PathBuf> {
+    let name = format!("{}_{}_{}", of.namespace, of.name, of.uid);
+    plain(&name).then(|| world.config.pod_logs_dir.join(name))
+}
+
+/// Directory of a pod below the root directory.
+pub(crate) fn pod_dir(root: &Path, uid: &str) -> PathBuf {
+    root.join("pods").join(uid)
+}
+
+/// Names come from labels of the runtime: one that leads elsewhere is nobody's.
+pub(crate) fn plain(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) && !name.contains('\0')
+}

@@ -1,0 +1,71 @@
+//! What volumes take: a walk over every file, so it is done at most once per period and pod, and never while an asker waits.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use model::PodUid;
+use model::Timestamp;
+use model::core::{Pod, Volume};
+use model::stats::{FsStats, VolumeStats};
+use node_stats::MeasuredVolume;
+use ports::stats::StatsSource;
+
+use crate::gather::{plain, pod_dir};
+
+/// A volume with more files than this is not measured: the walk would take seconds.
+const MOST_FILES: u64 = 500_000;
+
+/// A pod that is due.
+#[derive(Clone, Debug)]
+pub(crate) struct Due {
+    pub(crate) uid: PodUid,
+    pub(crate) pod: Arc<Pod>,
+    /// Volumes that are mounted.
+    pub(crate) present: Vec<String>,
+}
+
+/// Measures the volumes of one pod. Blocks.
+pub(crate) fn measure(source: &dyn StatsSource, root: &Path, due: &Due, now: Timestamp) -> Arc<[MeasuredVolume]> {
+    if !plain(due.uid.as_str()) {
+        return Arc::default();
+    }
+    let dir = pod_dir(root, due.uid.as_str()).join("volumes");
+    let wanted = due.pod.spec.iter().flat_map(|s| s.volumes.iter().flatten());
+    let present = wanted.filter(|v| due.present.contains(&v.name) && plain(&v.name));
+    let measured = present.filter_map(|volume| {
+        let (plugin, is_local) = kind(volume)?;
+        let path = dir.join(plugin).join(&volume.name);
+        let (used, fs) = (source.tree(&path, MOST_FILES)?, source.fs(&path).ok()?);
+        let inodes = (fs.inodes > 0).then_some(fs);
+        let stats = FsStats {
+            time: now,
+            available_bytes: Some(fs.available_bytes),
+            capacity_bytes: Some(fs.total_bytes),
+            used_bytes: Some(used.bytes),
+            inodes_free: inodes.map(|f| f.inodes_free),
+            inodes: inodes.map(|f| f.inodes),
+            inodes_used: Some(used.inodes),
+        };
+        Some(MeasuredVolume { stats: VolumeStats { fs: stats, name: volume.name.clone(), pvc_ref: None }, is_local })
+    });
+    measured.collect()
+}
+
+/// Directory of the plugin (node-and-resources 6.1), and whether it counts against `ephemeral-storage` (9.2). A `hostPath`
+/// is not measured.
+fn kind(volume: &Volume) -> Option<(&'static str, bool)> {
+    if let Some(empty) = &volume.empty_dir {
+        let on_disk = empty.medium.as_deref().unwrap_or_default().is_empty();
+        return Some(("kubernetes.io~empty-dir", on_disk));
+    }
+    if volume.config_map.is_some() {
+        return Some(("kubernetes.io~configmap", true));
+    }
+    if volume.secret.is_some() {
+        return Some(("kubernetes.io~secret", false));
+    }
+    if volume.projected.is_some() {
+        return Some(("kubernetes.io~projected", false));
+    }
+    volume.downward_api.as_ref().map(|_| ("kubernetes.io~downward-api", false))
+}
