@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::effects::{Hands, Job, carry_out};
 use crate::entry::{Entry, ProbeId};
 use crate::journal::{self, Kept, Writes};
+use crate::measure;
 use crate::{Config, Deps};
 
 /// How long verdicts of an earlier daemon are kept for containers that nobody has shown yet.
@@ -152,12 +153,21 @@ impl ProbeManager {
         let (id, serial) = (id.clone(), entry.serial);
         self.schedule.begin(&id);
         self.running += 1;
-        ctx.run(carry_out(hands, job), move |this, (outcome, output), ctx| {
+        let clock = ctx.clock().clone();
+        let work = async move {
+            let began = clock.now();
+            let (outcome, output) = carry_out(hands, job).await;
+            (outcome, output, clock.now().saturating_duration_since(began))
+        };
+        ctx.run(work, move |this, (outcome, output, took), ctx| {
             this.running -= 1;
             let current = this.pods.get(&id.uid).filter(|e| e.serial == serial).is_some_and(|e| {
                 e.workers.get(&(id.container.clone(), id.kind)).is_some_and(|w| w.container() == Some(&container))
             });
             if current {
+                if let Some(entry) = this.pods.get(&id.uid) {
+                    measure::count(&entry.pod, &id, outcome, took);
+                }
                 this.finish(&id, outcome, &output, ctx);
             }
             this.refill(ctx);
@@ -221,6 +231,7 @@ impl ProbeManager {
         self.unschedule(id);
         let Some(entry) = self.pods.get_mut(&id.uid) else { return };
         let instance = entry.remove(&id.container, id.kind);
+        measure::forget(&entry.pod, id);
         self.dirty.insert(id.uid.clone());
         if let Some(instance) = instance {
             self.keep(&id.uid, &instance);

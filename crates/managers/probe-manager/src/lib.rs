@@ -16,6 +16,7 @@ mod actor;
 mod effects;
 mod entry;
 mod journal;
+mod measure;
 
 use std::sync::Arc;
 

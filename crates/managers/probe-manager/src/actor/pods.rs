@@ -13,6 +13,7 @@ use tokio::sync::watch;
 
 use super::ProbeManager;
 use crate::entry::{Entry, ProbeId, kind_out, verdict_in};
+use crate::measure;
 
 impl ProbeManager {
     /// Takes up the pods of the former generation.
@@ -109,7 +110,9 @@ impl ProbeManager {
             ctx.cancel_future(watch);
         }
         for (container, kind) in entry.workers.keys() {
-            self.unschedule(&ProbeId { uid: uid.clone(), container: container.clone(), kind: *kind });
+            let id = ProbeId { uid: uid.clone(), container: container.clone(), kind: *kind };
+            measure::forget(&entry.pod, &id);
+            self.unschedule(&id);
         }
         for container in entry.row.verdicts.keys() {
             self.keep(uid, container);
