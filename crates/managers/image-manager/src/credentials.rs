@@ -7,6 +7,7 @@ use std::time::Duration;
 use actor::{Clock, on_pool};
 use contract::objects::{FetchServiceAccount, FetchToken};
 use futures::FutureExt;
+use metrics::credentials::{PLUGIN_DURATION, PLUGIN_ERRORS};
 use model::core::{Pod, Secret};
 use model::{Timestamp, pod};
 use ports::credential::PluginCall;
@@ -165,7 +166,11 @@ async fn run(deps: Arc<Deps>, clock: Clock, provider: Provider, image: String, b
         stdin: exchange::request(version, &image, behalf.token.as_deref(), &behalf.annotations),
         deadline: PLUGIN_DEADLINE,
     };
-    let out = match deps.plugin.run(call).await {
+    let began = clock.now();
+    let ran = deps.plugin.run(call).await;
+    let took = clock.now().saturating_duration_since(began);
+    PLUGIN_DURATION.with_label_values(&[&provider.name]).observe(took.as_secs_f64());
+    let out = match ran {
         Ok(stdout) => exchange::answer(version, &stdout).map_err(|e| e.to_string()),
         Err(e) => Err(e.to_string()),
     };
@@ -177,6 +182,7 @@ async fn run(deps: Arc<Deps>, clock: Clock, provider: Provider, image: String, b
             Some(answer.auths)
         }
         Err(error) => {
+            PLUGIN_ERRORS.with_label_values(&[&provider.name]).inc();
             tracing::warn!(image, error, "failed getting credential from external registry credential provider");
             None
         }

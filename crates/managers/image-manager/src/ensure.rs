@@ -91,12 +91,18 @@ impl Request {
         let policy = PullPolicy::parse(&self.ask.pull_policy);
         if look(policy) == Look::Inspect {
             self.tools.faults.hit("inspect").await;
-            let found = self.inspect().await.map_err(|e| self.inspect_failed(&e))?;
+            let found = self.inspect().await.map_err(|e| {
+                self.count("unknown", "unknown");
+                self.inspect_failed(&e)
+            })?;
+            let present = if found.is_some() { "true" } else { "false" };
             let usable = match &found {
-                Some(image) => self.may_use(&image.id).await?,
+                Some(image) => self.may_use(&image.id).await.inspect_err(|_| self.count(present, "unknown"))?,
                 None => false,
             };
-            match Verdict::of(policy, usable) {
+            let verdict = Verdict::of(policy, usable);
+            self.count(present, if matches!(verdict, Verdict::Present) { "false" } else { "true" });
+            match verdict {
                 Verdict::Present => {
                     let verified = self.tools.config.verification.is_some();
                     let text = if verified { text::present } else { text::present_unverified };
@@ -113,8 +119,15 @@ impl Request {
                 }
                 Verdict::Pull => {}
             }
+        } else {
+            self.count("unknown", "true");
         }
         self.pull_or_wait().await
+    }
+
+    fn count(&self, present: &str, pull: &str) {
+        let policy = self.ask.pull_policy.to_ascii_lowercase();
+        metrics::images::ENSURE_REQUESTS.with_label_values(&[&*policy, present, pull]).inc();
     }
 
     /// What to try at the registry; looked up once, and only when it matters.
@@ -142,12 +155,21 @@ impl Request {
         let repository = &self.repository;
         // Most images are open to all; then no secret is looked at and no plugin asked.
         if decide(policy, repository, &trace, &[]) == Decision::Use(None) {
+            checked("credentialPolicyAllowed");
             return Ok(true);
         }
-        match decide(policy, repository, &trace, self.credentials().await?) {
-            Decision::Pull => Ok(false),
-            Decision::Use(None) => Ok(true),
+        let credentials = self.credentials().await.inspect_err(|_| checked("error"))?;
+        match decide(policy, repository, &trace, credentials) {
+            Decision::Pull => {
+                checked("mustAuthenticate");
+                Ok(false)
+            }
+            Decision::Use(None) => {
+                checked("credentialRecordFound");
+                Ok(true)
+            }
             Decision::Use(Some(access)) => {
+                checked("credentialRecordFound");
                 let (id, repository, now) = (image_ref.to_owned(), repository.clone(), self.now());
                 if let Err(e) = self.records(move |r| r.note(&id, &repository, Some(&access), now)).await {
                     tracing::warn!(error = %actor::chain(&e), "a pull record cannot be written");
@@ -260,11 +282,10 @@ impl Request {
         // Size and user are in the status only. A pull is not undone by a status that fails.
         let status = self.inspect().await.ok().flatten();
         let described = status.as_ref().map(of_image).unwrap_or_default();
-        Ok(Pulled {
-            image: EnsuredImage { image_ref: answer.image_ref, ..described },
-            size_bytes: status.map_or(0, |s| s.size),
-            took,
-        })
+        let size_bytes = status.map_or(0, |s| s.size);
+        let bucket = metrics::images::size_bucket(size_bytes);
+        metrics::images::PULL_DURATION.with_label_values(&[bucket]).observe(took.as_secs_f64());
+        Ok(Pulled { image: EnsuredImage { image_ref: answer.image_ref, ..described }, size_bytes, took })
     }
 
     /// One pull per credential until one works; without any, one that shows none.
@@ -314,6 +335,11 @@ impl Request {
             (Err(error), None) => Err(failure(text::ERR_IMAGE_PULL, error)),
         }
     }
+}
+
+/// Whether an image that is here may be used, decided.
+fn checked(result: &str) {
+    metrics::images::MUST_PULL_CHECKS.with_label_values(&[result]).inc();
 }
 
 async fn follow(mut rx: watch::Receiver<Option<Outcome>>) -> Option<Outcome> {

@@ -52,7 +52,7 @@ impl Pass {
         let used = self.in_use();
         gc::observe(&mut self.memory, &listed, &used, began, std::mem::take(&mut self.first));
         for id in gc::too_old(&self.memory, &t, self.watching_since, began) {
-            self.remove(&id).await;
+            self.remove(&id, "age").await;
         }
         let outcome = self.make_room(&t, began).await;
         self.forget_records(began).await;
@@ -96,7 +96,7 @@ impl Pass {
             if freed >= wanted {
                 break;
             }
-            if self.remove(&id).await {
+            if self.remove(&id, "space").await {
                 freed += size;
             }
         }
@@ -118,7 +118,7 @@ impl Pass {
         Ok(Some((stat.total_bytes, stat.available_bytes)))
     }
 
-    async fn remove(&mut self, id: &str) -> bool {
+    async fn remove(&mut self, id: &str, reason: &str) -> bool {
         self.faults.hit("remove").await;
         // A pod may have come for it since the list.
         if self.in_use().contains(id) {
@@ -129,6 +129,7 @@ impl Pass {
             Ok(()) => {
                 tracing::info!(image = id, "an unused image is removed");
                 self.memory.remove(id);
+                metrics::images::GARBAGE_COLLECTED.with_label_values(&[reason]).inc();
                 true
             }
             Err(e) => {

@@ -71,6 +71,16 @@ impl Records<'_> {
         Ok((record.image_ref == image_ref).then_some(record))
     }
 
+    /// Tells how many there are.
+    fn tally(&self) {
+        let count = |folder: &str| {
+            let entries = self.fs.list_dir(&self.root.join(folder)).unwrap_or_default();
+            i64::try_from(entries.iter().filter(|e| !e.is_dir && is_record_file(&e.name)).count()).unwrap_or(i64::MAX)
+        };
+        metrics::images::PULL_INTENTS.set(count("pulling"));
+        metrics::images::PULLED_RECORDS.set(count("pulled"));
+    }
+
     /// What the files say of an image that is here. `image` is the name as pods write it.
     pub(crate) fn trace(&self, image: &str, image_ref: &str) -> Trace {
         match self.record(image_ref) {
@@ -90,6 +100,7 @@ impl Records<'_> {
     pub(crate) fn begin(&mut self, image: &str) -> HostResult<()> {
         self.write(&self.intent_path(image), &PullIntent { image: image.to_owned() }.encode())?;
         *self.pulls.entry(image.to_owned()).or_default() += 1;
+        self.tally();
         Ok(())
     }
 
@@ -104,6 +115,7 @@ impl Records<'_> {
             Ok(()) => drop(self.pulls.remove(image)),
             Err(e) => tracing::warn!(image, error = %actor::chain(&e), "a pull intent cannot be removed"),
         }
+        self.tally();
     }
 
     /// A pull ended well. Where that cannot be written the intent stays: the image was pulled here.
@@ -180,5 +192,6 @@ impl Records<'_> {
                 tracing::warn!(error = %actor::chain(&e), "a pull record cannot be removed");
             }
         }
+        self.tally();
     }
 }
