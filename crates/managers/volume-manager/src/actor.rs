@@ -12,6 +12,7 @@ use contract::view::Board;
 use contract::volume::{
     MakePodDirs, MountVolumes, MountedVolumes, PodVolumes, PrepareSubPath, RemovePodDir, UnmountVolumes, VolumeError,
 };
+use metrics::actors::Phase;
 use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
@@ -262,6 +263,7 @@ impl Tools {
             };
             let failed = &attempt.outcome.failed;
             if failed.is_empty() {
+                Phase::Volumes.took(moment.clock.now().saturating_duration_since(began));
                 return (Ok(Arc::new(attempt.outcome.done.clone())), Some(attempt));
             }
             let hopeless: Vec<Failed> = failed.iter().filter(|f| f.hopeless).cloned().collect();

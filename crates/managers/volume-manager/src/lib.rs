@@ -18,6 +18,7 @@ mod actor;
 mod fetch;
 mod layout;
 mod ledger;
+mod measure;
 mod ownership;
 mod projected;
 mod refresh;

@@ -9,6 +9,7 @@ use ports::host::{FileKind, HostError, HostFs, MemoryMount, TMPFS_MAGIC};
 
 use crate::actor::{Config, Deps};
 use crate::layout::{EMPTY_DIR, PRIVATE, PodLayout, marker};
+use crate::measure::counted;
 use crate::ownership::{Grant, give_to_group};
 use crate::projected::{self, Content, Trouble};
 use crate::wanted::{self, Kind, Medium};
@@ -50,7 +51,8 @@ pub(crate) fn all(deps: &Deps, config: &Config, pod: &Pod, content: &Content) ->
     let mut out = Outcome::default();
     for (volume, kind) in wanted::used_volumes(pod) {
         let name = || volume.name.clone();
-        match one((deps, config), pod, volume, &kind, content) {
+        let plugin = plugin(&kind);
+        match counted("volume_mount", plugin, || one((deps, config), pod, volume, &kind, content)) {
             Ok(Some(mounted)) => {
                 out.done.volumes.insert(name(), mounted);
             }
@@ -66,6 +68,16 @@ pub(crate) fn all(deps: &Deps, config: &Config, pod: &Pod, content: &Content) ->
         }
     }
     out
+}
+
+/// Directory name of the kind; `None`: nothing is mounted for it here.
+fn plugin(kind: &Kind) -> Option<&'static str> {
+    match kind {
+        Kind::EmptyDir(_) => Some(EMPTY_DIR),
+        Kind::HostPath { .. } => Some("kubernetes.io~host-path"),
+        Kind::Projected { plugin, .. } => Some(plugin),
+        Kind::Image | Kind::Unsupported(_) => None,
+    }
 }
 
 /// Nothing that a container writes there would last.

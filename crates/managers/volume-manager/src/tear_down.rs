@@ -6,6 +6,7 @@ use ports::host::{FileKind, HUGETLBFS_MAGIC, HostError, HostFs, TMPFS_MAGIC};
 
 use crate::actor::Deps;
 use crate::layout::{EMPTY_DIR, PodLayout, WRAPPED, marker};
+use crate::measure::counted;
 use crate::set_up::text;
 
 /// How it is known that content below `volumes` may be deleted.
@@ -50,7 +51,7 @@ pub(crate) fn volumes_of(deps: &Deps, layout: &PodLayout, proof: Proof) -> Resul
     sub_paths(deps, layout).map_err(|e| text(&e))?;
     let mut result = Ok(());
     for (plugin, name) in volumes(&*deps.fs, layout) {
-        let done = one(deps, layout, (&plugin, &name), proof);
+        let done = counted("volume_unmount", Some(&plugin), || one(deps, layout, (&plugin, &name), proof));
         result = result.and(done.map_err(|e| format!("volume {name:?} of {plugin}: {e}")));
     }
     result
