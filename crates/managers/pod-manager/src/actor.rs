@@ -253,6 +253,8 @@ impl PodManager {
             self.arrivals.push(uid.clone());
         }
         if self.deps.workers.get(&uid).is_some_and(|w| w.termination_requested) {
+            let is_static = if model::pod::is_static(&pod) { "true" } else { "" };
+            metrics::pods::RESTARTED.with_label_values(&[is_static]).inc();
             self.restart_requested.insert(uid);
             return self.post(source, &pod);
         }
@@ -271,6 +273,8 @@ impl PodManager {
             return;
         }
         self.hold_objects(pod);
+        #[allow(clippy::cast_precision_loss, reason = "numbers of metrics are doubles")]
+        metrics::pods::CONTAINERS_PER_POD.observe(model::pod::regular_containers(pod).len() as f64);
         let pod = self.with_last_word(pod.clone());
         self.start_worker(&uid, UpdatePod { pod: Some(pod), kind: UpdateKind::Create });
     }

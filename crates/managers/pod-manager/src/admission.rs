@@ -9,6 +9,8 @@ use contract::config_sources::Source;
 use contract::node::{NodeOrigin, NodeView};
 use contract::pod_worker::{KillRequest, UpdateKind, UpdatePod, WorkerPhase};
 use contract::status::SetPodStatus;
+use metrics::actors::Phase;
+use metrics::pods;
 use model::core::{Container, Node, Pod};
 use model::event::EventType;
 use model::restart::restarts_after_exit;
@@ -65,7 +67,10 @@ impl PodManager {
         let others = self.desired.values().flatten().filter(|(other, _)| **other != uid);
         let active: Vec<&Pod> =
             others.filter(|(other, pod)| self.is_active(other, pod)).map(|(_, pod)| &**pod).collect();
-        match pod_admission::decide(pod, active.into_iter(), &facts) {
+        let began = std::time::Instant::now();
+        let verdict = pod_admission::decide(pod, active.into_iter(), &facts);
+        Phase::Admit.took(began.elapsed());
+        match verdict {
             Verdict::Admit => true,
             Verdict::Reject(why) if why.with_fresh_node && may_read => {
                 self.held_back.insert(uid.clone(), HeldBack::ReadsNode);
@@ -116,6 +121,8 @@ impl PodManager {
         for victim in &victims {
             let Some(pod) = self.pod(victim).cloned() else { continue };
             self.emit(&pod, EventType::Warning, PREEMPTING, PREEMPTED.to_owned());
+            // Which resource was short is not told by the decision.
+            pods::PREEMPTIONS.with_label_values(&[""]).inc();
             let grace = model::pod::spec_grace_seconds(&pod).and_then(|s| u64::try_from(s).ok()).unwrap_or(0);
             wait = wait.max(Duration::from_secs(grace).mul_f64(1.5));
             let reason = Some((PREEMPTING.to_owned(), PREEMPTED.to_owned()));
@@ -175,6 +182,7 @@ impl PodManager {
 
     fn reject(&self, pod: &Arc<Pod>, (reason, message): &(String, String)) {
         tracing::warn!(pod = %model::pod::describe(pod), reason, message, "pod rejected");
+        pods::ADMISSION_REJECTIONS.with_label_values(&[pods::rejection_reason(reason)]).inc();
         self.emit(pod, EventType::Warning, lasting(reason), message.clone());
         let status = pod_status::patch::rejected(pod, reason, message);
         if let Err(e) = self.deps.status.set_pod_status.tell(SetPodStatus { pod: pod.clone(), status }) {

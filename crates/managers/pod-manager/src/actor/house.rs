@@ -124,6 +124,7 @@ impl PodManager {
         let nobody = self.pod(uid).is_none_or(|_| self.rejected.contains_key(uid)) && !self.handles.contains_key(uid);
         if nobody {
             tracing::info!(%uid, "stopping a pod that no source knows");
+            metrics::pods::ORPHANED_RUNTIME_PODS.inc();
             let request = KillRequest { grace_s: Some(1), deleted: true, ..KillRequest::default() };
             self.start_worker(uid, UpdatePod { pod: None, kind: UpdateKind::Kill(request) });
         }
