@@ -13,7 +13,7 @@ use contract::view::Board;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::resources::ResourceList;
 use model::{PodUid, pod};
-use ports::host::CgroupFs;
+use ports::host::{CgroupFs, CgroupVersion};
 
 use crate::effects;
 
@@ -84,6 +84,10 @@ impl Actor for CgroupManager {
     type Context = Ctx<Self>;
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
+        metrics::cgroups::VERSION.set(match self.deps.cgroups.version() {
+            CgroupVersion::V1 => 1,
+            CgroupVersion::V2 => 2,
+        });
         self.set_own_oom_score(ctx);
         ctx.every(OWN_OOM, |act, ctx| act.set_own_oom_score(ctx));
         if self.config.enabled {

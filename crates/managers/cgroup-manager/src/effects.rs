@@ -18,6 +18,14 @@ fn failed(what: &str, e: &HostError) -> CgroupError {
     CgroupError { message: format!("{what}: {}", actor::chain(e)) }
 }
 
+/// Runs one change to the tree. Time is real: the work blocks a thread.
+fn counted<T>(operation: &str, work: impl FnOnce() -> T) -> T {
+    let began = std::time::Instant::now();
+    let done = work();
+    metrics::cgroups::MANAGER_DURATION.with_label_values(&[operation]).observe(began.elapsed().as_secs_f64());
+    done
+}
+
 /// Makes `kubepods` and the tiers. The configured root must be there already.
 pub(crate) fn set_up(cgroups: &dyn CgroupFs, config: &Config) -> Result<(), CgroupError> {
     let missing = cgroups.missing_controllers();
@@ -32,7 +40,7 @@ pub(crate) fn set_up(cgroups: &dyn CgroupFs, config: &Config) -> Result<(), Cgro
     }
     for class in CLASSES {
         let path = config.tree.tier(class);
-        cgroups.create(&path).map_err(|e| failed("failed to create QoS cgroup", &e))?;
+        counted("create", || cgroups.create(&path)).map_err(|e| failed("failed to create QoS cgroup", &e))?;
     }
     Ok(())
 }
@@ -41,7 +49,7 @@ pub(crate) fn set_up(cgroups: &dyn CgroupFs, config: &Config) -> Result<(), Cgro
 pub(crate) fn enforce_allocatable(cgroups: &dyn CgroupFs, config: &Config) -> Result<(), CgroupError> {
     let values = tree::kubepods_values(&config.capacity, &config.reserved, config.enforce_pods);
     let path = config.tree.kubepods();
-    cgroups.set(&path, &values).map_err(|e| CgroupError {
+    counted("update", || cgroups.set(&path, &values)).map_err(|e| CgroupError {
         message: format!("Failed to update Node Allocatable Limits \"{path}\": {}", actor::chain(&e)),
     })
 }
@@ -52,8 +60,8 @@ pub(crate) fn write_tiers(
     config: &Config,
     values: &(CgroupValues, CgroupValues),
 ) -> Result<(), CgroupError> {
-    let burstable = cgroups.set(&config.tree.tier(QosClass::Burstable), &values.0);
-    let best_effort = cgroups.set(&config.tree.tier(QosClass::BestEffort), &values.1);
+    let burstable = counted("update", || cgroups.set(&config.tree.tier(QosClass::Burstable), &values.0));
+    let best_effort = counted("update", || cgroups.set(&config.tree.tier(QosClass::BestEffort), &values.1));
     burstable.and(best_effort).map_err(|e| failed("failed to update the QoS tiers", &e))
 }
 
@@ -64,9 +72,10 @@ pub(crate) fn ensure(cgroups: &dyn CgroupFs, config: &Config, pod: &Pod) -> Resu
     if existed {
         return Ok(PodCgroup { parent, existed });
     }
-    cgroups.create(&parent).map_err(|e| failed(&format!("failed to create container for {parent}"), &e))?;
+    counted("create", || cgroups.create(&parent))
+        .map_err(|e| failed(&format!("failed to create container for {parent}"), &e))?;
     let values = tree::pod_values(pod, &config.facts, &config.rules);
-    if let Err(e) = cgroups.set(&parent, &values) {
+    if let Err(e) = counted("update", || cgroups.set(&parent, &values)) {
         // A pod without its limits is better than no pod: the kubelet holds it the same way.
         tracing::warn!(pod = %pod::describe(pod), error = %actor::chain(&e), "pod cgroup has not all of its limits");
     }
@@ -78,14 +87,17 @@ pub(crate) fn remove(cgroups: &dyn CgroupFs, config: &Config, uid: &PodUid) -> R
     let mut result = Ok(());
     for class in CLASSES {
         let path = config.tree.pod(class, uid);
-        result = result.and(cgroups.remove(&path).map_err(|e| failed("failed to remove the pod cgroup", &e)));
+        result = result.and(
+            counted("destroy", || cgroups.remove(&path)).map_err(|e| failed("failed to remove the pod cgroup", &e)),
+        );
     }
     result
 }
 
 /// Cuts the pod's cpu to the least.
 pub(crate) fn throttle(cgroups: &dyn CgroupFs, path: &str) -> Result<(), CgroupError> {
-    cgroups.set(path, &tree::orphan_values()).map_err(|e| failed("failed to throttle the pod cgroup", &e))
+    counted("update", || cgroups.set(path, &tree::orphan_values()))
+        .map_err(|e| failed("failed to throttle the pod cgroup", &e))
 }
 
 /// Pod cgroups that exist, with their paths.
