@@ -10,6 +10,7 @@ use cert_rotation::{Files, Template, template};
 use contract::certificates::{CertificateHandle, CertificateView, KeyPair};
 use contract::node::NodeView;
 use contract::view::Published;
+use metrics::certificates;
 use model::core::NodeAddress;
 use ports::api::ApiServer;
 use ports::host::HostFs;
@@ -237,6 +238,11 @@ impl CertificateManager {
         keeper.phase = Phase::Idle;
         match answer {
             Ok(held) => {
+                if let Some(old) = keeper.current.as_ref().filter(|_| role == Role::Serving) {
+                    let used =
+                        Duration::from_secs(u64::try_from(now - old.pair.not_before.0 / 1_000_000_000).unwrap_or(0));
+                    certificates::SERVER_ROTATION.observe(used.as_secs_f64());
+                }
                 tracing::info!(?role, until = held.pair.not_after.rfc3339_nano(), "new certificate");
                 keeper.error = None;
                 keeper.current = Some(Current::new(held, chance, false));
@@ -250,6 +256,10 @@ impl CertificateManager {
             Err(error) => {
                 let (text, late) = (chain(&error), matches!(error, RequestError::NotInTime { .. }));
                 tracing::warn!(?role, error = text, "no certificate");
+                match role {
+                    Role::Client => certificates::CLIENT_RENEW_ERRORS.inc(),
+                    Role::Serving => certificates::SERVER_RENEW_ERRORS.inc(),
+                }
                 if keeper.once && late {
                     self.gave_up = Some(format!("bootstrap failed: {text}"));
                 } else {
