@@ -37,6 +37,9 @@ pub struct NodeManager {
     pub(crate) config: Arc<Config>,
     pub(crate) deps: Arc<Deps>,
     pub(crate) started: Option<Instant>,
+    /// When registration of a new Node was first tried, and when it succeeded: told in metrics, once.
+    pub(crate) first_try: Option<Instant>,
+    pub(crate) made_at: Option<Instant>,
     /// The API server's Node, the newest that was seen.
     pub(crate) node: Option<Arc<Node>>,
     /// Made from facts alone.
@@ -109,6 +112,8 @@ impl NodeManager {
         let reporting = Reporting::new(config.report_every);
         Self {
             started: None,
+            first_try: None,
+            made_at: None,
             node,
             local,
             registered: view.registered || !config.register || deps.api.is_none(),

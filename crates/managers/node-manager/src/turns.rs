@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::Ctx;
+use metrics::node as startup;
 use model::core::Node;
 use model::node::Pressure;
 use node_status::{Facts, Machine, aggregate, initial, ready_errors, updated};
@@ -67,6 +68,11 @@ impl NodeManager {
             None => (true, String::new()),
             Some(why) => (false, why),
         });
+        if facts.not_ready.is_empty()
+            && let Some(made) = self.made_at.take()
+        {
+            startup::POST_REGISTRATION.set(ctx.clock().now().saturating_duration_since(made).as_secs_f64());
+        }
         match self.deps.api.clone() {
             None => self.stand_alone(&facts, ctx),
             Some(api) => {
@@ -157,6 +163,7 @@ impl NodeManager {
             };
             ctx.run(work, Self::reported);
         } else {
+            self.first_try.get_or_insert(ctx.clock().now());
             let known = self.node.clone();
             let work = async move {
                 faults.hit("before-register").await;
@@ -188,6 +195,7 @@ impl NodeManager {
                 self.registered = true;
                 self.error = None;
                 if created {
+                    self.note_startup(ctx.clock().now());
                     let now = self.since_start(ctx.clock().now());
                     self.reporting.reported(now, true, ctx.rng().f64());
                 }
@@ -208,6 +216,14 @@ impl NodeManager {
             }
         }
         self.done(ctx);
+    }
+
+    /// Parts of the start of a node that is new to the cluster.
+    fn note_startup(&mut self, now: Instant) {
+        let (Some(started), Some(tried)) = (self.started, self.first_try) else { return };
+        startup::PRE_REGISTRATION.set(tried.saturating_duration_since(started).as_secs_f64());
+        startup::REGISTRATION.set(now.saturating_duration_since(tried).as_secs_f64());
+        self.made_at = Some(now);
     }
 
     fn reported(&mut self, out: ApiResult<Report>, ctx: &mut Ctx<Self>) {
