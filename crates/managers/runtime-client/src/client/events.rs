@@ -7,7 +7,8 @@ use std::time::Duration;
 use actor::{AsyncContext as _, Ctx, SpawnHandle};
 use contract::runtime::EventTier;
 use futures::{Stream, StreamExt};
-use model::PodUid;
+use metrics::pleg;
+use model::{PodUid, Timestamp};
 use ports::runtime::{
     self as port, EventStream, PodStatuses, RuntimeError, RuntimeEvent, RuntimeEventKind, RuntimeResult,
 };
@@ -72,6 +73,7 @@ impl RuntimeClient {
         tracing::info!(tier = tier.as_str(), "container events");
         self.publish();
         if tier != port::EventTier::None {
+            pleg::STREAM_SUCCESSES.inc();
             self.pump(Box::pin(events.ready_chunks(BATCH)), ctx);
             self.relist(ctx);
         }
@@ -107,6 +109,7 @@ impl RuntimeClient {
             return self.lost(e, ctx);
         }
         self.publish();
+        pleg::STREAM_ERRORS.inc();
         self.events.failures += 1;
         let failures = self.events.failures;
         let error = e.map(|e| e.message).unwrap_or_else(|| "stream ended".to_owned());
@@ -125,6 +128,10 @@ impl RuntimeClient {
     fn event(&mut self, event: RuntimeEvent, ctx: &mut Ctx<Self>) {
         ctx.fault_point("event");
         self.events.failures = 0;
+        if event.at != Timestamp::ZERO {
+            let age = Self::now(ctx).nanos_since(event.at);
+            pleg::STREAM_LATENCY.observe(Duration::from_nanos(u64::try_from(age).unwrap_or(0)).as_secs_f64());
+        }
         let seq = self.next_seq();
         if let Some((uid, statuses)) = event.statuses.as_deref().and_then(ours) {
             self.learn(&uid, statuses, seq);

@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use actor::{Ctx, Deferred, Handler};
 use contract::runtime::{CallError, CallErrorKind, EventTier, ObservePod, Observed};
+use metrics::pleg;
 use model::runtime::{ContainerState, PodObservation};
 use model::{PodUid, Timestamp};
 use ports::runtime::{PodStatuses, RuntimeResult};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::pool::on_pool;
 use super::{RuntimeClient, call_error};
@@ -184,7 +186,10 @@ impl RuntimeClient {
         let effect = async move {
             let _place = places.acquire_owned().await;
             faults.hit("before-look").await;
-            on_pool(look(runtime, work)).await
+            let began = Instant::now();
+            let seen = on_pool(look(runtime, work)).await;
+            pleg::POD_RELIST_DURATION.observe(began.elapsed().as_secs_f64());
+            seen
         };
         ctx.run(effect, move |this, result, ctx| this.looked(&uid, Begun { seq, at, want }, result, ctx));
     }

@@ -8,10 +8,12 @@ use actor::{Ctx, Deferred, Handler, SpawnHandle};
 use contract::runtime::{CallError, CallErrorKind, EventTier, Relist};
 use cri_api::v1;
 use futures::future::try_join;
+use metrics::pleg;
 use model::runtime::PodObservation;
 use model::{PodUid, Timestamp};
 use ports::runtime::RuntimeResult;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::looks::{Slot, Want};
 use super::pool::on_pool;
@@ -33,6 +35,8 @@ pub(super) struct Relisting {
     waiting: Vec<Reply>,
     period: Duration,
     timer: Option<SpawnHandle>,
+    /// Start of the last one of this generation.
+    began: Option<Instant>,
 }
 
 #[derive(Debug)]
@@ -49,7 +53,8 @@ struct Run {
 
 impl Relisting {
     pub(super) fn new(period: Duration) -> Self {
-        Self { done: false, disagreed: false, running: None, again: false, waiting: Vec::new(), period, timer: None }
+        let (done, disagreed, again) = (false, false, false);
+        Self { done, disagreed, running: None, again, waiting: Vec::new(), period, timer: None, began: None }
     }
 }
 
@@ -68,7 +73,11 @@ impl RuntimeClient {
         if let Some(timer) = self.relisting.timer.take() {
             ctx.cancel_future(timer);
         }
-        let (seq, at) = (self.next_seq(), Self::now(ctx));
+        let (seq, at, now) = (self.next_seq(), Self::now(ctx), ctx.clock().now());
+        pleg::LAST_SEEN.set(Duration::from_nanos(u64::try_from(at.0).unwrap_or(0)).as_secs_f64());
+        if let Some(before) = self.relisting.began.replace(now) {
+            pleg::RELIST_INTERVAL.observe(now.duration_since(before).as_secs_f64());
+        }
         self.relisting.again = false;
         self.relisting.disagreed = false;
         let serving = std::mem::take(&mut self.relisting.waiting);
@@ -149,6 +158,9 @@ impl RuntimeClient {
 
     fn finish_relist(&mut self, ctx: &mut Ctx<Self>) {
         let Some(run) = self.relisting.running.take() else { return };
+        if let Some(began) = self.relisting.began {
+            pleg::RELIST_DURATION.observe(ctx.clock().now().duration_since(began).as_secs_f64());
+        }
         let answer = run.failed.map_or(Ok(()), Err);
         for reply in run.serving {
             let _ = reply.send(answer.clone());
