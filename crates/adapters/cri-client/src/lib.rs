@@ -11,6 +11,7 @@ mod deadline;
 mod endpoint;
 mod events;
 mod handshake;
+mod measure;
 mod status;
 
 pub use client::{CriClient, Options};

@@ -5,33 +5,47 @@ use cri_api::v1;
 use ports::runtime::{ImageService, RuntimeResult};
 
 use super::{CriClient, call, check};
+use crate::measure::counted;
 
 #[async_trait]
 impl ImageService for CriClient {
     async fn list_images(&self, request: v1::ListImagesRequest) -> RuntimeResult<v1::ListImagesResponse> {
-        call(Some(self.deadlines.base()), self.images.clone().list_images(request)).await
+        counted("list_images", call(Some(self.deadlines.base()), self.images.clone().list_images(request))).await
     }
 
     async fn image_status(&self, request: v1::ImageStatusRequest) -> RuntimeResult<v1::ImageStatusResponse> {
-        let answer = call(Some(self.deadlines.base()), self.images.clone().image_status(request)).await?;
-        if let Some(image) = &answer.image {
-            check::image(image)?;
-        }
-        Ok(answer)
+        counted("image_status", async {
+            let answer = call(Some(self.deadlines.base()), self.images.clone().image_status(request)).await?;
+            if let Some(image) = &answer.image {
+                check::image(image)?;
+            }
+            Ok(answer)
+        })
+        .await
     }
 
     async fn pull_image(&self, request: v1::PullImageRequest) -> RuntimeResult<v1::PullImageResponse> {
-        let name = request.image.as_ref().map(|i| i.image.clone()).unwrap_or_default();
-        let answer = call(None, self.images.clone().pull_image(request)).await?;
-        check::image_ref(&answer.image_ref, &name)?;
-        Ok(answer)
+        counted("pull_image", async {
+            let name = request.image.as_ref().map(|i| i.image.clone()).unwrap_or_default();
+            let answer = call(None, self.images.clone().pull_image(request)).await?;
+            check::image_ref(&answer.image_ref, &name)?;
+            Ok(answer)
+        })
+        .await
     }
 
     async fn remove_image(&self, request: v1::RemoveImageRequest) -> RuntimeResult<()> {
-        call(Some(self.deadlines.base()), self.images.clone().remove_image(request)).await.map(drop)
+        counted("remove_image", async {
+            call(Some(self.deadlines.base()), self.images.clone().remove_image(request)).await.map(drop)
+        })
+        .await
     }
 
     async fn image_fs_info(&self) -> RuntimeResult<v1::ImageFsInfoResponse> {
-        call(Some(self.deadlines.base()), self.images.clone().image_fs_info(v1::ImageFsInfoRequest {})).await
+        counted(
+            "image_fs_info",
+            call(Some(self.deadlines.base()), self.images.clone().image_fs_info(v1::ImageFsInfoRequest {})),
+        )
+        .await
     }
 }
