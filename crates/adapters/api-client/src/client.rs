@@ -23,7 +23,7 @@ use crate::pem::{Identity, PemError};
 use crate::pools::Pools;
 use crate::throttle::{Bucket, Rate};
 use crate::tls::{self, Shown};
-use crate::{follow, url};
+use crate::{follow, measure, url};
 
 /// Answers larger than this are refused.
 pub(crate) const BODY_LIMIT: usize = 64 << 20;
@@ -204,8 +204,24 @@ impl Inner {
         }
     }
 
+    /// `host:port`, as metrics name the server.
+    fn host(&self) -> &str {
+        self.server.authority().map_or("", hyper::http::uri::Authority::as_str)
+    }
+
     /// Sends one request over a pool and answers with the head of a 2xx answer.
     async fn send(&self, request: &Request, pool: usize) -> Result<Response<Incoming>, Lost> {
+        let began = Instant::now();
+        let answer = self.send_once(request, pool).await;
+        let code = match &answer {
+            Ok(answer) => answer.status().as_str().to_owned(),
+            Err(lost) => measure::code(&lost.error),
+        };
+        measure::tried(self.host(), measure::verb(request.method), &code, began.elapsed());
+        answer
+    }
+
+    async fn send_once(&self, request: &Request, pool: usize) -> Result<Response<Incoming>, Lost> {
         let (method, content) = match request.method {
             Method::Get => (hyper::Method::GET, None),
             Method::Post => (hyper::Method::POST, Some("application/json")),
@@ -257,9 +273,12 @@ impl Inner {
     }
 
     async fn once(&self, request: &Request) -> Result<Bytes, Lost> {
-        let answer = self.send(request, 0).await?;
+        let answer = self.send(request, 0).await;
+        let (host, verb, sent) = (self.host(), measure::verb(request.method), request.body.len());
+        let answer = answer.inspect_err(|_| measure::sizes(host, verb, sent, None))?;
         let body = Limited::new(answer.into_body(), BODY_LIMIT).collect().await;
         let body = body.map_err(|e| Lost { error: error::unreachable(&*e), broke: true })?.to_bytes();
+        measure::sizes(host, verb, sent, Some(body.len()));
         // Something between here and the server answers in its place: success must not be believed.
         match body.iter().find(|b| !b.is_ascii_whitespace()) {
             None | Some(b'{') => Ok(body),
@@ -271,7 +290,9 @@ impl Inner {
     async fn tries(&self, request: &Request, deadline: Instant, last: &mut Option<ApiError>) -> ApiResult<Bytes> {
         let mut tried = 0;
         loop {
+            let began = Instant::now();
             self.turn(request.lane, deadline).await;
+            measure::waited(self.host(), measure::verb(request.method), request.lane, began.elapsed());
             let lost = match self.once(request).await {
                 Ok(body) => return Ok(body),
                 Err(lost) => lost,
@@ -289,6 +310,7 @@ impl Inner {
             if tried > RETRIES || Instant::now() + wait >= deadline {
                 return Err(lost.error);
             }
+            measure::again(self.host(), measure::verb(request.method), &lost.error);
             *last = Some(lost.error);
             tokio::time::sleep(wait).await;
         }

@@ -11,6 +11,7 @@ mod credentials;
 mod error;
 mod follow;
 mod late;
+mod measure;
 mod pem;
 mod pools;
 mod throttle;
