@@ -1,1 +1,5 @@
-
+mod answers;
+mod crowd;
+mod follow;
+mod rig;
+mod slow;
