@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use crate::exec::{AttachArgs, ExecArgs};
 use crate::logs::LogArgs;
+use crate::port_forward::PortForwardArgs;
 use crate::show::Output;
 use crate::top::TopArgs;
 
@@ -23,6 +25,12 @@ pub enum Command {
     },
     /// Print the log of a container, or follow it.
     Logs(LogArgs),
+    /// Run a command in a container.
+    Exec(ExecArgs),
+    /// Connect to the streams of a container's own process.
+    Attach(AttachArgs),
+    /// Forward local ports to a pod.
+    PortForward(PortForwardArgs),
     /// Live view of pods and actors; one table when the output is no terminal.
     Top(TopArgs),
     /// Inject faults into actors of a daemon that was started with --enable-faults; without arguments: list points and log.

@@ -11,8 +11,10 @@ use std::process::ExitCode;
 mod args;
 mod client;
 mod columns;
+mod exec;
 mod get;
 mod logs;
+mod port_forward;
 pub mod show;
 mod target;
 mod top;
@@ -42,6 +44,9 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Get { socket, what } => get::run(&socket.socket, what).await?,
         Command::Logs(args) => return logs::run(&args).await,
+        Command::Exec(args) => return exec::exec(&args).await,
+        Command::Attach(args) => return exec::attach(&args).await,
+        Command::PortForward(args) => return port_forward::run(&args).await,
         Command::Top(args) => return top::run(&args).await,
         Command::Fault { socket, rules, clear, output } => get::fault(&socket.socket, &rules, clear, output).await?,
     }

@@ -14,6 +14,7 @@ use hyper::body::Bytes;
 use crate::args::Command;
 
 mod logs;
+mod sessions;
 mod top;
 
 /// Answers what the function says, and remembers what was asked.
