@@ -1,0 +1,169 @@
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::testing::settle;
+use actor::{ActorRef, Kernel, Spec};
+use contract::runtime::{Observed, RuntimeView};
+use cri_api::v1;
+use fakes::FakeRuntime;
+use fakes::runtime::samples;
+use jiff::tz::TimeZone;
+use model::runtime::{ContainerObservation, ContainerState, PodObservation};
+use model::{ContainerId, PodUid, SandboxId, Timestamp};
+use ports::runtime::Runtime;
+
+use crate::{Config, Deps, LogManager, Serial};
+
+pub(super) const INTERVAL: Duration = Duration::from_secs(10);
+
+pub(super) fn config() -> Config {
+    Config { max_size: Some(100), max_files: 5, max_workers: 1, interval: INTERVAL, time_zone: TimeZone::UTC }
+}
+
+pub(super) struct Rig {
+    dir: tempfile::TempDir,
+    pub(super) fake: FakeRuntime,
+    client: Arc<dyn Runtime>,
+    sandbox: String,
+    pub(super) view: RuntimeView,
+    rows: BTreeMap<String, ContainerObservation>,
+}
+
+impl Rig {
+    pub(super) async fn new() -> Self {
+        let (dir, fake) = (tempfile::tempdir().unwrap(), FakeRuntime::default());
+        fake.add_images(&["app:1"]);
+        let client = fake.client();
+        let log_directory = dir.path().to_str().unwrap().to_owned();
+        let sandbox = v1::PodSandboxConfig { log_directory, ..samples::sandbox("web", 0) };
+        let request = v1::RunPodSandboxRequest { config: Some(sandbox), runtime_handler: String::new() };
+        let sandbox = client.run_pod_sandbox(request).await.unwrap().pod_sandbox_id;
+        Self { dir, fake, client, sandbox, view: RuntimeView::default(), rows: BTreeMap::new() }
+    }
+
+    /// A running container with an empty log in a folder of its name.
+    pub(super) async fn container(&mut self, name: &str) -> String {
+        std::fs::create_dir(self.dir.path().join(name)).unwrap();
+        std::fs::write(self.log(name), "").unwrap();
+        let request = v1::CreateContainerRequest {
+            pod_sandbox_id: self.sandbox.clone(),
+            config: Some(samples::container("web", name, "app:1", 0)),
+            sandbox_config: Some(samples::sandbox("web", 0)),
+        };
+        let id = self.client.create_container(request).await.unwrap().container_id;
+        self.client.start_container(v1::StartContainerRequest { container_id: id.clone() }).await.unwrap();
+        let log_path = self.log(name).to_str().unwrap().to_owned();
+        self.rows.insert(name.to_owned(), row(&id, name, log_path));
+        self.observe(name, ContainerState::Running);
+        id
+    }
+
+    /// Changes the state that the board shows.
+    pub(super) fn observe(&mut self, name: &str, state: ContainerState) {
+        self.rows.get_mut(name).unwrap().state = state;
+        let mut pod = PodObservation::empty(PodUid::from("u"), "ns", "web");
+        pod.containers = self.rows.values().cloned().collect();
+        let row = Observed { pod: Arc::new(pod), observed_at: Timestamp(1) };
+        self.view.pods.post(PodUid::from("u"), Arc::new(row));
+    }
+
+    pub(super) fn start(&self, kernel: &Kernel, config: Config) -> ActorRef<LogManager> {
+        let runtime: Arc<dyn ports::runtime::ContainerRuntime> = self.client.clone();
+        let deps = Arc::new(Deps {
+            runtime,
+            fs: Arc::new(host_linux::LinuxFs),
+            compress: Arc::new(log_files::Gzip),
+            view: self.view.clone(),
+            serial: Serial::default(),
+        });
+        let config = Arc::new(config);
+        kernel.spawn(Spec::new("log-manager"), move |_| LogManager::new(config.clone(), deps.clone()))
+    }
+
+    pub(super) fn log(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name).join("0.log")
+    }
+
+    pub(super) fn write(&self, name: &str, text: &str) {
+        // As a runtime has it: without a file nothing is made.
+        OpenOptions::new().append(true).open(self.log(name)).unwrap().write_all(text.as_bytes()).unwrap();
+    }
+
+    /// Text of one file, uncompressed.
+    pub(super) fn text(&self, name: &str, file: &str) -> String {
+        let bytes = std::fs::read(self.dir.path().join(name).join(file)).unwrap();
+        let mut text = String::new();
+        if file.ends_with(".gz") {
+            flate2::read::GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).unwrap();
+            return text;
+        }
+        String::from_utf8(bytes).unwrap()
+    }
+
+    /// Names of the files beside the log, and its own, sorted.
+    pub(super) fn files(&self, name: &str) -> Vec<String> {
+        let entries = std::fs::read_dir(self.dir.path().join(name)).unwrap();
+        let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// All that was ever written and is still there, oldest first.
+    pub(super) fn everything(&self, name: &str) -> String {
+        let mut files = self.files(name);
+        // The log itself is the newest.
+        files.sort_by_key(|f| (f == "0.log", f.clone()));
+        files.iter().map(|f| self.text(name, f)).collect()
+    }
+
+    pub(super) fn reopened(&self) -> usize {
+        self.fake.count("ReopenContainerLog")
+    }
+}
+
+fn row(id: &str, name: &str, log_path: String) -> ContainerObservation {
+    ContainerObservation {
+        id: ContainerId::from(id),
+        name: name.to_owned(),
+        sandbox: SandboxId::from("s"),
+        state: ContainerState::Running,
+        created_at: Timestamp(1),
+        started_at: Timestamp(1),
+        finished_at: Timestamp::ZERO,
+        exit_code: 0,
+        image: String::new(),
+        image_ref: String::new(),
+        reason: String::new(),
+        message: String::new(),
+        restart_count: 0,
+        hash: None,
+        annotations: Arc::default(),
+        mounts: Arc::new([]),
+        log_path,
+        resources: None,
+        user: None,
+    }
+}
+
+/// Blocking work runs on real threads: wait for it on the real clock, in small steps of the simulated one.
+pub(super) async fn until(what: &str, mut done: impl FnMut() -> bool) {
+    for _ in 0..2000 {
+        if done() {
+            return;
+        }
+        settle().await;
+    }
+    panic!("never: {what}");
+}
+
+/// Lets a round pass.
+pub(super) async fn round() {
+    tokio::time::sleep(INTERVAL).await;
+    for _ in 0..20 {
+        settle().await;
+    }
+}
