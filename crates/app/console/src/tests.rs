@@ -14,6 +14,7 @@ use hyper::body::Bytes;
 use crate::args::Command;
 
 mod logs;
+mod operator;
 mod sessions;
 mod top;
 

@@ -30,14 +30,14 @@ type Socket = WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>;
 
 /// What is heard of the daemon's side.
 #[derive(Clone, Default)]
-struct Heard {
+pub(super) struct Heard {
     /// The client has gone.
-    gone: Arc<Notify>,
-    /// Close every tunnel now.
-    cut: Arc<Notify>,
+    pub(super) gone: Arc<Notify>,
+    /// Lose a connection now.
+    pub(super) cut: Arc<Notify>,
 }
 
-fn daemon(path: &Path) -> Heard {
+pub(super) fn daemon(path: &Path) -> Heard {
     let heard = Heard::default();
     let listener = UnixListener::bind(path).unwrap();
     let router = Router::new().fallback(answer).with_state(heard.clone());
@@ -85,7 +85,8 @@ fn status(code: u8) -> Vec<u8> {
     [&[3], text.as_bytes()].concat()
 }
 
-/// `cat`: what comes in goes out, the end of input is exit code 7. `yes`: output without end. `sizes`: tells sizes.
+/// `cat`: what comes in goes out, the end of input is exit code 7. `shell`: sizes go out too, Ctrl-D ends it likewise.
+/// `sizes`: ends with the first. `yes`: output without end.
 async fn command(mut socket: Socket, query: &str, heard: Heard) {
     if query.contains("command=yes") {
         let mut piece = vec![1];
@@ -94,10 +95,18 @@ async fn command(mut socket: Socket, query: &str, heard: Heard) {
         heard.gone.notify_one();
         return;
     }
-    while let Some(Ok(message)) = socket.next().await {
+    let shell = query.contains("command=shell");
+    loop {
+        let message = tokio::select! {
+            message = socket.next() => message,
+            () = heard.cut.notified() => return,
+        };
+        let Some(Ok(message)) = message else { break };
         let Message::Binary(bytes) = message else { continue };
         let (channel, rest) = (bytes[0], &bytes[1..]);
         let answers = match channel {
+            0 if shell && rest == b"\x04" => vec![status(7)],
+            4 if shell => vec![[&[1], rest].concat()],
             0 => vec![[&[1], rest].concat()],
             4 => vec![[&[1], rest].concat(), status(0)],
             255 => vec![b"\x02the end".to_vec(), status(7)],

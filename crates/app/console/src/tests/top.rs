@@ -4,7 +4,7 @@ use super::{Fake, refuse};
 use crate::args::Command;
 use crate::top::once;
 
-fn daemon(path: &str) -> Response {
+pub(super) fn daemon(path: &str) -> Response {
     match path {
         "/v1/pods" => {
             r#"{"apiVersion":"v1","kind":"PodList","items":[{"metadata":{"name":"web","namespace":"shop","uid":"u1"},
