@@ -49,6 +49,13 @@ impl Timestamp {
         Self(i64::try_from(t.0.as_nanosecond()).unwrap_or(0))
     }
 
+    /// Reads RFC 3339; `None` when it is none.
+    #[must_use]
+    pub fn parse_rfc3339(text: &str) -> Option<Self> {
+        let time: jiff::Timestamp = text.parse().ok()?;
+        i64::try_from(time.as_nanosecond()).ok().map(Self)
+    }
+
     /// RFC 3339 in UTC with nine fraction digits, as the kubelet stamps `kubernetes.io/config.seen`.
     #[must_use]
     pub fn rfc3339_nano(self) -> String {
