@@ -1,7 +1,7 @@
 //! Credential provider plugins.
 
 use crate::buckets;
-use crate::family::{counters, histograms, int_gauges};
+use crate::family::{counters, histograms};
 
 families! { MAIN;
     /// Seconds of a plugin's run. Label: plugin_name.
@@ -11,7 +11,4 @@ families! { MAIN;
     /// Runs that failed. Label: plugin_name.
     PLUGIN_ERRORS: IntCounterVec = counters(
         "kubelet_credential_provider_plugin_errors_total", "Runs of a credential provider that failed.", &["plugin_name"]);
-    /// 1. Label: hash (`sha256:<hex>`) of the configuration in force.
-    CONFIG_INFO: IntGaugeVec = int_gauges(
-        "kubelet_credential_provider_config_info", "Hash of the credential provider configuration in force.", &["hash"]);
 }

@@ -66,8 +66,6 @@ families! { MAIN;
     /// Pods ended to make room for a critical one. Label: preemption_signal.
     PREEMPTIONS: IntCounterVec = counters(
         "kubelet_preemptions", "Pods ended to make room for a critical one.", &["preemption_signal"]);
-    /// Pods evicted. Label: eviction_signal.
-    EVICTIONS: IntCounterVec = counters("kubelet_evictions", "Pods evicted.", &["eviction_signal"]);
 }
 
 /// Label `reason` of [`ADMISSION_REJECTIONS`]: a closed set, so that no extended resource makes a series.

@@ -1,7 +1,7 @@
 //! Calls of the container runtime.
 
 use crate::buckets;
-use crate::family::{counters, histograms, int_gauges};
+use crate::family::{counters, histograms};
 
 families! { MAIN;
     /// Calls. Label: operation_type (CRI call in snake case, `run_podsandbox`, `list_podsandbox`, ...).
@@ -21,7 +21,4 @@ families! { MAIN;
     /// Sandboxes that did not start. Label: runtime_handler.
     RUN_PODSANDBOX_ERRORS: IntCounterVec = counters(
         "kubelet_run_podsandbox_errors_total", "Sandboxes that the runtime could not start.", &["runtime_handler"]);
-    /// 1 when the runtime lacks a call that the node will need. Label: version, the Kubernetes release that will.
-    LOSING_SUPPORT: IntGaugeVec = int_gauges(
-        "kubelet_cri_losing_support", "Whether the runtime lacks what a coming release needs.", &["version"]);
 }

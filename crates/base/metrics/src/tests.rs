@@ -17,7 +17,7 @@ fn a_family_without_labels_shows_before_it_is_counted_and_one_with_labels_does_n
     declare();
     let names: Vec<String> = MAIN.gather().iter().map(|f| f.name().to_owned()).collect();
     assert!(names.iter().any(|n| n == "kubelet_pleg_discard_events"), "{names:?}");
-    assert!(!names.iter().any(|n| n == "kubelet_credential_provider_config_info"), "{names:?}");
+    assert!(!names.iter().any(|n| n == "kubelet_credential_provider_plugin_duration"), "{names:?}");
 }
 
 #[test]
