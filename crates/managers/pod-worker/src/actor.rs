@@ -12,6 +12,7 @@ use tokio::time::Instant;
 use crate::deps::Deps;
 use crate::job::{Chances, Failure, Job, Retry, Signal, Stage};
 use crate::machine::{Machine, Step, Told};
+use crate::measure;
 use crate::memo::{Memo, Record};
 use crate::sync::Synced;
 use crate::terminate::synthetic_pod;
@@ -24,6 +25,9 @@ const SLOW_END: Duration = Duration::from_secs(30);
 const SLOW_END_AGAIN: Duration = Duration::from_secs(300);
 /// Retry while the network is not ready; jittered up to 1.5 times.
 const NETWORK_BACKOFF: Duration = Duration::from_secs(1);
+
+/// Cause of a step that follows a message about the pod.
+const TOLD: &str = "told of a change";
 
 /// The actor of one pod UID.
 #[derive(Debug)]
@@ -140,6 +144,11 @@ impl PodWorker {
         self.signal.send_replace(Signal { stop: self.machine.termination_requested, grace_s: self.machine.grace_s });
         self.post();
         ctx.fault_point("step");
+        if self.synced_at == Timestamp::ZERO
+            && let Some(pod) = self.machine.pod.as_deref().filter(|_| step == Step::Sync)
+        {
+            measure::began(pod, Timestamp(ctx.clock().unix_nanos()));
+        }
         let mut job = self.job(ctx);
         let grace = self.machine.grace_s.unwrap_or(1);
         let reason = self.machine.kill.reason.clone();
@@ -166,7 +175,10 @@ impl PodWorker {
         step: impl Future<Output = (Result<T, Failure>, Memo)> + 'static,
         then: fn(&mut Self, T, &mut Ctx<Self>),
     ) {
+        let (operation, began) = (self.operation(), ctx.clock().now());
         ctx.run(step, move |act, (outcome, memo), ctx| {
+            let took = ctx.clock().now().saturating_duration_since(began).as_secs_f64();
+            metrics::pods::WORKER_DURATION.with_label_values(&[operation]).observe(took);
             act.busy = false;
             if let Some(patience) = act.patience.take() {
                 ctx.cancel_future(patience);
@@ -186,6 +198,17 @@ impl PodWorker {
                 act.look("something happened meanwhile", ctx);
             }
         });
+    }
+
+    /// What metrics call the step that begins now.
+    fn operation(&self) -> &'static str {
+        if self.synced_at == Timestamp::ZERO {
+            "create"
+        } else if self.cause == TOLD {
+            "update"
+        } else {
+            "sync"
+        }
     }
 
     fn job(&self, ctx: &mut Ctx<Self>) -> Job {
@@ -332,7 +355,7 @@ impl Handler<UpdatePod> for PodWorker {
         let alive = self.deps.runtime.view.pods.get(&self.uid).is_some_and(|row| row.pod.is_alive());
         let told = self.machine.update(msg, alive);
         ctx.fault_point("updated");
-        self.told(told, "told of a change", ctx);
+        self.told(told, TOLD, ctx);
     }
 }
 

@@ -10,6 +10,7 @@ use model::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use ports::hook::HookRequest;
 
 use crate::job::Job;
+use crate::measure::Nap;
 
 impl Job {
     /// Runs one handler to its end. The text of a failure may hold the hook's output: it goes into the container's waiting
@@ -34,7 +35,9 @@ impl Job {
             return self.http_hook(get, container).await.map_err(|e| self.failure(&what, container, &e));
         }
         if let Some(sleep) = &handler.sleep {
+            let mut nap = Nap(true);
             tokio::time::sleep(Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or(0))).await;
+            nap.0 = false;
             return Ok(());
         }
         Err("Cannot run handler: invalid handler: no action that this node can run".to_owned())

@@ -17,6 +17,7 @@ mod hooks;
 mod job;
 mod kill;
 pub mod machine;
+mod measure;
 mod memo;
 mod node;
 mod objects;

@@ -1,6 +1,7 @@
 //! What a worker remembers between steps, and the part of it that the journal keeps.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use model::{ContainerId, PodUid, Timestamp};
 use pod_plan::CrashBackoff;
@@ -19,6 +20,10 @@ pub(crate) struct Memo {
     pub(crate) held: bool,
     /// The journal has this record.
     pub(crate) saved: bool,
+    /// Time that went into images, for metrics.
+    pub(crate) pulls: Duration,
+    /// Containers last seen running, for metrics.
+    pub(crate) alive: BTreeSet<ContainerId>,
     /// A manager died over an ask of the last step.
     pub(crate) lost: bool,
 }

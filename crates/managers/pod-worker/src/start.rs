@@ -7,6 +7,7 @@ use std::time::Duration;
 use contract::image::{EnsureImage, EnsuredImage};
 use contract::runtime::{CallErrorKind, CreateContainer, StartContainer};
 use cri_api::v1::PodSandboxConfig;
+use metrics::pods;
 use model::core::{Container, Secret};
 use model::event::EventType;
 use model::pod::ContainerKind;
@@ -18,6 +19,7 @@ use pod_status::WaitingReason;
 use crate::config::{PodVolumes, Wanted};
 use crate::job::{Failure, Job, Retry, image_of};
 use crate::kill::Victim;
+use crate::measure::container_type;
 
 /// A pull may take hours; the ask is bounded all the same.
 const PULL_DEADLINE: Duration = Duration::from_secs(24 * 3600);
@@ -54,6 +56,10 @@ impl Job {
     /// Starts one container of the plan and keeps the reason when it does not come up.
     pub(crate) async fn start(&mut self, start: &ContainerStart, site: &Site) -> Result<(), Failure> {
         let outcome = self.try_start(start, site).await;
+        let kind = container_type(start.kind);
+        if start.hold.is_none() {
+            pods::CONTAINERS_STARTED.with_label_values(&[kind]).inc();
+        }
         match outcome {
             Ok(()) => {
                 self.memo.reasons.remove(&start.name);
@@ -64,6 +70,9 @@ impl Job {
                     "failed to \"StartContainer\" for {:?} with {}: {:?}",
                     start.name, not.reason.reason, not.reason.message
                 );
+                if start.hold.is_none() && not.retry != Retry::Now {
+                    pods::CONTAINER_START_ERRORS.with_label_values(&[kind, &*not.reason.reason]).inc();
+                }
                 if not.retry != Retry::Now {
                     self.memo.reasons.insert(start.name.clone(), not.reason);
                 }
@@ -112,7 +121,10 @@ impl Job {
         attempt: Option<u32>,
         site: &Site,
     ) -> Result<(ContainerId, u32), NotStarted> {
-        let image = self.ensure_image(kind, container, site).await?;
+        let began = self.clock.now();
+        let ensured = self.ensure_image(kind, container, site).await;
+        self.memo.pulls += self.clock.now().saturating_duration_since(began);
+        let image = ensured?;
         self.check_image_volumes(container, site)?;
         let restart_count = match attempt {
             Some(n) => n,
@@ -237,6 +249,7 @@ impl Job {
             self.failed(kind, container, format!("Error: {e}"));
             return Err(NotStarted::new("RunContainerError", e.to_string()));
         }
+        self.memo.alive.insert(id.clone());
         self.container_event(EventType::Normal, "Started", "Container started", (kind, &container.name));
         Ok(())
     }

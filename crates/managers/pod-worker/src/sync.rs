@@ -19,6 +19,7 @@ use std::time::Duration;
 use crate::config::PodVolumes;
 use crate::job::{BOOKING, Failure, HOST_WORK, Job, Retry};
 use crate::kill::Victim;
+use crate::measure;
 use crate::start::Site;
 use crate::status::{pod_ips, probe_results};
 
@@ -57,6 +58,7 @@ impl Job {
         })?;
         // Marks of containers that are gone serve nobody.
         self.memo.record.failed_starts.retain(|id| observed.containers.iter().any(|c| c.id.as_str() == id));
+        measure::ends(&self.pod, &observed, &mut self.memo.alive);
         if self.memo.record.started_ns == 0 {
             self.memo.record.started_ns = self.now().0;
         }
@@ -69,6 +71,9 @@ impl Job {
                 pod_status::reasons::DEADLINE_MESSAGE,
             );
         }
+        let start = measure::Start { pulls: self.memo.pulls, observed: &observed };
+        let before = self.deps.status.view.get(&self.uid).map(|row| row.status.clone());
+        measure::status(&self.pod, before.as_deref(), &status, self.now(), &start);
         self.publish(status.clone()).await?;
         if terminal {
             return Ok(Synced::Terminal);
@@ -354,6 +359,7 @@ impl Job {
                 runtime_handler: String::new(),
                 pull_secrets: pull_secrets.clone(),
             };
+            metrics::images::VOLUMES_REQUESTED.inc();
             let answer = self.ask(&self.deps.images.ensure_image, ask, IMAGE_PULL_DEADLINE).await;
             let resolved = match answer.map_err(Into::into).and_then(|r| r) {
                 Ok(ensured) => {
@@ -361,6 +367,9 @@ impl Job {
                 }
                 Err(e) => Err((e.reason, e.message)),
             };
+            let counted =
+                if resolved.is_ok() { &metrics::images::VOLUMES_MOUNTED } else { &metrics::images::VOLUME_ERRORS };
+            counted.inc();
             out.insert(volume.name.clone(), resolved);
         }
         out

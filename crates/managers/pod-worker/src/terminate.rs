@@ -43,6 +43,7 @@ impl Job {
         self.stop_probes(false).await?;
         self.stage.set("the runtime to tell how containers ended");
         let after = self.observe(true).await.map_err(|e| Failure::new(format!("error reading final status: {e}")))?;
+        crate::measure::ends(&self.pod, &after, &mut self.memo.alive);
         if after.any_running() {
             return Err(Failure::new("detected running containers after a successful KillPod, CRI violation"));
         }
