@@ -9,7 +9,7 @@ use contract::pod_manager::DesiredPod;
 use contract::pod_worker::WorkersView;
 use contract::status::StatusEntry;
 use contract::view::Board;
-use model::PodUid;
+use model::{PodUid, Timestamp};
 use ports::api::{ApiError, ApiServer};
 use ports::journal::Journal;
 use tokio::time::Instant;
@@ -256,6 +256,12 @@ impl StatusSyncer {
             Ending::Taken(taken) => {
                 tracing::debug!(%uid, version = taken.version, held = taken.held, deleted = taken.deleted, "status is in the API");
                 lane.clear_trouble();
+                // A status that was replaced meanwhile waits on, and is told by the one after it.
+                if let Some(entry) = self.deps.statuses.get(uid).filter(|e| e.version == taken.version) {
+                    let waited = Timestamp(ctx.clock().unix_nanos()).nanos_since(entry.changed_at);
+                    let waited = Duration::from_nanos(u64::try_from(waited).unwrap_or(0));
+                    metrics::pods::STATUS_SYNC.observe(waited.as_secs_f64());
+                }
                 take(lane, taken, now);
             }
             Ending::Gone => {
