@@ -77,13 +77,18 @@ impl Access {
             None => {}
         }
         if let Some(tokens) = &self.tokens {
-            let bearer = headers.get(AUTHORIZATION).and_then(|h| h.to_str().ok()).and_then(node_access::bearer);
-            if let Some(token) = bearer.map(str::to_owned) {
-                if let Some(user) = ask(tokens, &token).await? {
-                    headers.remove(AUTHORIZATION);
-                    return Ok(user.authenticated());
+            match headers.get(AUTHORIZATION).map(|h| h.to_str().map(node_access::bearer)) {
+                // Bytes that are no text are no token.
+                Some(Err(_)) => bad = true,
+                Some(Ok(Some(token))) => {
+                    let token = token.to_owned();
+                    if let Some(user) = ask(tokens, &token).await? {
+                        headers.remove(AUTHORIZATION);
+                        return Ok(user.authenticated());
+                    }
+                    bad = true;
                 }
-                bad = true;
+                Some(Ok(None)) | None => {}
             }
             match protocols(headers) {
                 Ok(None) => {}

@@ -1,10 +1,11 @@
 //! Who is connected, and who must go when there is no room.
 //!
-//! Strangers have few places, and a stranger who wants in when all are taken gets the place of another: the oldest one without
-//! a request, of the address that holds most. So a flood evicts itself, and a caller from elsewhere always gets in.
+//! Strangers have few places, and a stranger who wants in when all are taken gets the place of another, of the origin that
+//! holds most: one that never said a word before one that did, one without a request before one with, the oldest first. So a
+//! flood evicts itself, and a caller from elsewhere always gets in.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -31,12 +32,15 @@ pub(super) enum Phase {
 pub(super) struct Conn {
     id: u64,
     pub(super) peer: SocketAddr,
+    origin: IpAddr,
     began: Instant,
     since_ms: u64,
     phase: AtomicU8,
     requests: AtomicU32,
     /// A request on it was authorised and is under way.
     granted: AtomicBool,
+    /// It has sent anything at all.
+    spoke: AtomicBool,
     idle_ms: AtomicU64,
     /// First byte of a head that is not complete; 0: none.
     head_ms: AtomicU64,
@@ -71,6 +75,7 @@ impl Conn {
 
     /// Bytes came in.
     pub(super) fn heard(&self) {
+        self.spoke.store(true, Ordering::Relaxed);
         if self.phase() == Phase::Http1 && !self.is_busy() && self.head_ms.load(Ordering::Relaxed) == 0 {
             self.head_ms.store(self.now_ms(), Ordering::Relaxed);
         }
@@ -154,16 +159,24 @@ impl Table {
     fn stranger_to_go(&self, places: usize) -> Option<u64> {
         let mut held: BTreeMap<IpAddr, usize> = BTreeMap::new();
         for conn in self.strangers.values() {
-            *held.entry(conn.peer.ip().to_canonical()).or_default() += 1;
+            *held.entry(conn.origin).or_default() += 1;
         }
         let (busiest, most) = held.into_iter().max_by_key(|(_, n)| *n)?;
-        // Who was let in keeps the place, unless one address takes most of them.
+        // Who was let in keeps the place, unless one origin takes most of them.
         let greedy = most * 2 > places;
         self.strangers
             .values()
-            .filter(|c| c.peer.ip().to_canonical() == busiest && (greedy || !c.is_granted()))
-            .min_by_key(|c| (c.is_granted(), c.is_busy(), c.id))
+            .filter(|c| c.origin == busiest && (greedy || !c.is_granted()))
+            .min_by_key(|c| (c.is_granted(), c.is_busy(), c.spoke.load(Ordering::Relaxed), c.id))
             .map(|c| c.id)
+    }
+}
+
+/// Where a caller comes from: one machine may have a whole /64 of IPv6.
+fn origin(peer: SocketAddr) -> IpAddr {
+    match peer.ip().to_canonical() {
+        IpAddr::V6(v6) => IpAddr::V6(Ipv6Addr::from_bits(v6.to_bits() >> 64 << 64)),
+        v4 => v4,
     }
 }
 
@@ -217,11 +230,13 @@ impl Places {
         let conn = Arc::new(Conn {
             id,
             peer,
+            origin: origin(peer),
             began: self.began,
             since_ms: self.now_ms(),
             phase: AtomicU8::new(Phase::Handshake as u8),
             requests: AtomicU32::new(0),
             granted: AtomicBool::new(false),
+            spoke: AtomicBool::new(false),
             idle_ms: AtomicU64::new(self.now_ms()),
             head_ms: AtomicU64::new(0),
             leaving_ms: AtomicU64::new(0),
@@ -246,7 +261,7 @@ impl Places {
     pub(super) fn sweep(&self) {
         let now = self.now_ms();
         let table = self.table();
-        for conn in table.strangers.values().chain(table.known.values()) {
+        for conn in table.strangers.values().chain(table.known.values()).filter(|c| !c.is_closed()) {
             match conn.verdict(now, &self.limits) {
                 Verdict::Stay => {}
                 Verdict::Leave => {

@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::http::uri::PathAndQuery;
-use axum::http::{HeaderValue, Request, Response, StatusCode, Uri, header};
+use axum::http::{HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use futures::FutureExt;
 use http_body_util::Limited;
 use hyper::body::Incoming;
@@ -47,8 +47,13 @@ impl Connection {
         let underway = Underway::begin(self.conn.clone(), labels, server);
         add(&self.served.counts.requests);
         let ends = Instant::now() + self.served.limits.request;
+        let head_only = request.method() == Method::HEAD;
         let answered = tokio::time::timeout_at(ends, self.guarded(request)).await;
-        let response = answered.unwrap_or_else(|_| plain(StatusCode::SERVICE_UNAVAILABLE, "Timeout"));
+        let mut response = answered.unwrap_or_else(|_| plain(StatusCode::SERVICE_UNAVAILABLE, "Timeout"));
+        if head_only {
+            // HTTP/2 would send it, and break the stream by that.
+            *response.body_mut() = Body::empty();
+        }
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             // From here on the stream is its handler's; its place is free when it ends.
             self.conn.enter(Phase::Upgraded);

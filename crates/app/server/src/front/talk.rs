@@ -40,8 +40,11 @@ pub(super) async fn talk(socket: TcpStream, place: Place, way: Way, served: Arc<
             let stream = match Box::pin(tls.acceptor().accept(wire)).await {
                 Ok(stream) => stream,
                 Err(error) => {
-                    add(&served.counts.failed_handshakes);
-                    tracing::debug!(peer = %conn.peer, %error, "a TLS handshake failed");
+                    // Who had to make room or was too slow is counted as that.
+                    if !conn.is_closed() {
+                        add(&served.counts.failed_handshakes);
+                        tracing::debug!(peer = %conn.peer, %error, "a TLS handshake failed");
+                    }
                     return;
                 }
             };

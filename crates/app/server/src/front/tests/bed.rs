@@ -1,0 +1,314 @@
+//! A server with everything around it: authorities, an API server that reviews, clients.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Request, Version};
+use bytes::Bytes;
+use contract::certificates::{CertificateView, KeyPair};
+use contract::view::Published;
+use futures::stream::BoxStream;
+use http_body_util::BodyExt;
+use hyper::client::conn::{http1, http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use ports::api::{ApiError, ApiResult, ApiServer, Followed, Request as Asked, Selection};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::crypto::ring;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion, version};
+
+use super::pki::{Authority, Issued, Wanted};
+use crate::front::{Authn, Authz, Caller, Counted, Counts, Front, Limits, Tls, open};
+
+/// How the API server behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mood {
+    Fine,
+    Silent,
+    Unavailable,
+    Garbage,
+}
+
+/// Reviews tokens (`good-NAME` is NAME's) and access (`VERB SUBRESOURCE` of a list).
+pub(super) struct Oracle {
+    pub(super) mood: Mutex<Mood>,
+    pub(super) allows: Mutex<Vec<String>>,
+    pub(super) asked: Mutex<Vec<Value>>,
+    /// So many requests fail with 503 first.
+    pub(super) fails: AtomicUsize,
+}
+
+impl Oracle {
+    pub(super) fn moody(&self, mood: Mood) {
+        *self.mood.lock().unwrap() = mood;
+    }
+
+    pub(super) fn allow(&self, what: &[&str]) {
+        *self.allows.lock().unwrap() = what.iter().map(|w| (*w).to_owned()).collect();
+    }
+
+    /// Specs of reviews of a kind.
+    pub(super) fn specs(&self, kind: &str) -> Vec<Value> {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().filter(|a| a["kind"] == kind).map(|a| a["spec"].clone()).collect()
+    }
+
+    fn answer(&self, body: &Value) -> Value {
+        let spec = &body["spec"];
+        if body["kind"] == "TokenReview" {
+            let Some(name) = spec["token"].as_str().and_then(|t| t.strip_prefix("good-")) else {
+                return json!({ "status": { "authenticated": false, "error": "[invalid bearer token]" } });
+            };
+            return json!({ "status": { "authenticated": true, "user": { "username": name, "groups": ["tokens"] } } });
+        }
+        let wants = &spec["resourceAttributes"];
+        let wants = format!("{} {}", wants["verb"].as_str().unwrap(), wants["subresource"].as_str().unwrap());
+        let allows = self.allows.lock().unwrap();
+        json!({ "status": { "allowed": allows.iter().any(|a| *a == wants || a == "*") } })
+    }
+}
+
+#[async_trait]
+impl ApiServer for Oracle {
+    async fn call(&self, request: Asked) -> ApiResult<Bytes> {
+        let body: Value = serde_json::from_slice(&request.body).unwrap();
+        self.asked.lock().unwrap().push(body.clone());
+        if self.fails.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok() {
+            return Err(ApiError::status(503, "ServiceUnavailable", "later"));
+        }
+        let mood = *self.mood.lock().unwrap();
+        match mood {
+            Mood::Fine => Ok(self.answer(&body).to_string().into()),
+            Mood::Silent => std::future::pending().await,
+            Mood::Unavailable => Err(ApiError::status(400, "BadRequest", "no")),
+            Mood::Garbage => Ok(Bytes::from_static(b"<html>")),
+        }
+    }
+
+    fn follow(&self, _selection: Selection) -> BoxStream<'static, Followed> {
+        Box::pin(futures::stream::pending())
+    }
+}
+
+pub(super) struct Bed {
+    pub(super) address: SocketAddr,
+    pub(super) counts: Arc<Counts>,
+    pub(super) oracle: Arc<Oracle>,
+    pub(super) authority: Authority,
+    pub(super) certificates: Published<CertificateView>,
+    pub(super) handled: Arc<AtomicUsize>,
+    pub(super) dir: tempfile::TempDir,
+    pub(super) stop: Option<oneshot::Sender<()>>,
+    pub(super) server: JoinHandle<()>,
+}
+
+pub(super) fn pair(issued: &Issued) -> Arc<KeyPair> {
+    Arc::new(KeyPair {
+        certificate_pem: issued.certificate.clone(),
+        key_pem: issued.key.clone(),
+        not_before: model::Timestamp::ZERO,
+        not_after: model::Timestamp::from_secs(4_000_000_000),
+    })
+}
+
+pub(super) fn front(oracle: Arc<Oracle>, certificates: Published<CertificateView>) -> Front {
+    Front {
+        address: "127.0.0.1".parse().unwrap(),
+        port: 0,
+        node_name: "n1".to_owned(),
+        tls: Tls::default(),
+        certificates,
+        authn: Authn { client_ca_file: None, webhook: true, cache_ttl: Duration::from_secs(120), anonymous: false },
+        authz: Authz::Webhook { allowed_ttl: Duration::from_secs(300), denied_ttl: Duration::from_secs(30) },
+        fine_grained: true,
+        api: Some(oracle),
+        limits: Limits { look: Duration::from_millis(10), grace: Duration::from_secs(5), ..Limits::default() },
+    }
+}
+
+pub(super) fn oracle() -> Arc<Oracle> {
+    Arc::new(Oracle {
+        mood: Mutex::new(Mood::Fine),
+        allows: Mutex::new(vec!["*".to_owned()]),
+        asked: Mutex::default(),
+        fails: AtomicUsize::new(0),
+    })
+}
+
+impl Bed {
+    pub(super) async fn new() -> Self {
+        Self::with(|_| {}, Router::new()).await
+    }
+
+    /// Settings to change; routes besides the echo that answers everything else.
+    pub(super) async fn with(change: impl FnOnce(&mut Front), routes: Router) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let authority = Authority::new("clients");
+        let ca_file = dir.path().join("ca.crt");
+        std::fs::write(&ca_file, &authority.pem).unwrap();
+        let serving = Some(pair(&authority.server()));
+        let certificates = Published::new(CertificateView { serving, ..CertificateView::default() });
+        let oracle = oracle();
+        let mut front = front(oracle.clone(), certificates.clone());
+        front.authn.client_ca_file = Some(ca_file);
+        change(&mut front);
+        let handled = Arc::new(AtomicUsize::new(0));
+        let count = handled.clone();
+        let router = routes.fallback(move |request: Request<Body>| {
+            count.fetch_add(1, Ordering::SeqCst);
+            echo(request)
+        });
+        let listening = open(front).await.unwrap();
+        let (address, counts) = (listening.address().unwrap(), listening.counts());
+        let (stop, stopped) = oneshot::channel::<()>();
+        let server = tokio::spawn(listening.serve(router, async move {
+            // A bed that is dropped stops as well.
+            let _ = stopped.await;
+        }));
+        Self { address, counts, oracle, authority, certificates, handled, dir, stop: Some(stop), server }
+    }
+
+    pub(super) fn counted(&self) -> Counted {
+        self.counts.read()
+    }
+
+    pub(super) fn ca_file(&self) -> std::path::PathBuf {
+        self.dir.path().join("ca.crt")
+    }
+
+    /// A good certificate.
+    pub(super) fn alice(&self) -> Issued {
+        self.authority.client(Wanted::default())
+    }
+
+    pub(super) async fn tls(&self, alpn: &[u8], shown: Option<&Issued>) -> std::io::Result<TlsStream<TcpStream>> {
+        connect(self.address, &self.authority.pem, alpn, shown, &[&version::TLS13, &version::TLS12]).await
+    }
+
+    pub(super) async fn h1(&self, shown: Option<&Issued>) -> Client {
+        Client::h1(self.tls(b"http/1.1", shown).await.unwrap()).await
+    }
+
+    pub(super) async fn h2(&self, shown: Option<&Issued>) -> Client {
+        Client::h2(self.tls(b"h2", shown).await.unwrap()).await
+    }
+}
+
+/// Tells what came through.
+async fn echo(request: Request<Body>) -> String {
+    let user = request.extensions().get::<Caller>().map(|u| u.name.clone()).unwrap_or_default();
+    let header = |name: &str| {
+        request
+            .headers()
+            .get(name)
+            .and_then(|v| v.to_str().ok())
+            .map(|v| format!(" {name}={}", v.trim()))
+            .unwrap_or_default()
+    };
+    let (auth, protocols) = (header("authorization"), header("sec-websocket-protocol"));
+    format!("{user} {}{auth}{protocols}", request.uri().path())
+}
+
+pub(super) async fn connect(
+    address: SocketAddr,
+    authority: &str,
+    alpn: &[u8],
+    shown: Option<&Issued>,
+    versions: &[&'static SupportedProtocolVersion],
+) -> std::io::Result<TlsStream<TcpStream>> {
+    let mut roots = RootCertStore::empty();
+    for root in CertificateDer::pem_slice_iter(authority.as_bytes()) {
+        roots.add(root.unwrap()).unwrap();
+    }
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_protocol_versions(versions)
+        .unwrap()
+        .with_root_certificates(roots);
+    let mut config = match shown {
+        None => builder.with_no_client_auth(),
+        Some(issued) => {
+            let chain = CertificateDer::pem_slice_iter(issued.certificate.as_bytes()).map(Result::unwrap).collect();
+            let key = PrivateKeyDer::from_pem_slice(issued.key.as_bytes()).unwrap();
+            builder.with_client_auth_cert(chain, key).unwrap()
+        }
+    };
+    config.alpn_protocols = vec![alpn.to_vec()];
+    let stream = TcpStream::connect(address).await?;
+    TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("node").unwrap(), stream).await
+}
+
+enum Sender {
+    One(http1::SendRequest<Body>),
+    Two(http2::SendRequest<Body>),
+}
+
+pub(super) struct Client(Sender);
+
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) code: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: String,
+}
+
+impl Client {
+    pub(super) async fn h1(stream: TlsStream<TcpStream>) -> Self {
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection.with_upgrades());
+        Self(Sender::One(sender))
+    }
+
+    pub(super) async fn h2(stream: TlsStream<TcpStream>) -> Self {
+        let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        Self(Sender::Two(sender))
+    }
+
+    pub(super) async fn send(&mut self, mut request: Request<Body>) -> hyper::Result<Answer> {
+        let response = match &mut self.0 {
+            Sender::One(sender) => {
+                request.headers_mut().insert("host", "node".parse().unwrap());
+                sender.ready().await?;
+                sender.send_request(request).await?
+            }
+            Sender::Two(sender) => {
+                *request.version_mut() = Version::HTTP_2;
+                *request.uri_mut() = format!("https://node{}", request.uri()).parse().unwrap();
+                sender.ready().await?;
+                sender.send_request(request).await?
+            }
+        };
+        let (head, body) = response.into_parts();
+        let body = String::from_utf8(body.collect().await?.to_bytes().to_vec()).unwrap();
+        Ok(Answer { code: head.status.as_u16(), headers: head.headers, body })
+    }
+
+    pub(super) async fn ask(&mut self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        self.send(request.body(Body::empty()).unwrap()).await.unwrap()
+    }
+
+    pub(super) async fn get(&mut self, path: &str) -> (u16, String) {
+        let answer = self.ask("GET", path, &[]).await;
+        (answer.code, answer.body)
+    }
+
+    pub(super) async fn token(&mut self, path: &str, token: &str) -> (u16, String) {
+        let answer = self.ask("GET", path, &[("authorization", &format!("Bearer {token}"))]).await;
+        (answer.code, answer.body)
+    }
+}

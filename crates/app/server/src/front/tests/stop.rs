@@ -1,0 +1,80 @@
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::routing::get;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+
+use super::bed::Bed;
+
+/// A route whose answer goes on for as long as somebody feeds it.
+fn endless() -> (Router, mpsc::Sender<Bytes>) {
+    let (feed, food) = mpsc::channel::<Bytes>(4);
+    let food = std::sync::Arc::new(std::sync::Mutex::new(Some(food)));
+    let route = get(move || async move {
+        let food = food.lock().unwrap().take().unwrap();
+        let parts = futures::stream::unfold(food, |mut food| async {
+            food.recv().await.map(|part| (Ok::<_, std::io::Error>(part), food))
+        });
+        Body::from_stream(parts)
+    });
+    (Router::new().route("/logs/endless", route), feed)
+}
+
+/// So many requests have arrived.
+async fn begun(bed: &Bed, requests: u64) {
+    while bed.counted().requests < requests {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_under_way_ends_in_peace_and_nobody_new_gets_in() {
+    let (routes, feed) = endless();
+    let mut bed = Bed::with(|_| {}, routes).await;
+    let mut idle = bed.h1(Some(&bed.alice())).await;
+    assert_eq!(idle.get("/pods").await.0, 200);
+    let mut idle2 = bed.h2(Some(&bed.alice())).await;
+    assert_eq!(idle2.get("/pods").await.0, 200);
+    let mut reader = bed.h1(Some(&bed.alice())).await;
+    let reading = tokio::spawn(async move { reader.get("/logs/endless").await });
+    feed.send(Bytes::from_static(b"a")).await.unwrap();
+    begun(&bed, 3).await;
+    bed.stop.take().unwrap().send(()).unwrap();
+    let refused = async {
+        while TcpStream::connect(bed.address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(5), refused).await.expect("the port is closed");
+    feed.send(Bytes::from_static(b"b")).await.unwrap();
+    drop(feed);
+    assert_eq!(reading.await.unwrap(), (200, "ab".to_owned()));
+    tokio::time::timeout(Duration::from_secs(4), bed.server).await.expect("it ends before its grace does").unwrap();
+}
+
+#[tokio::test]
+async fn what_does_not_end_is_cut_off() {
+    let (routes, feed) = endless();
+    let mut bed = Bed::with(|front| front.limits.grace = Duration::from_millis(100), routes).await;
+    let mut reader = bed.h1(Some(&bed.alice())).await;
+    let reading = tokio::spawn(async move {
+        let request = axum::http::Request::get("/logs/endless").body(Body::empty()).unwrap();
+        reader.send(request).await
+    });
+    feed.send(Bytes::from_static(b"a")).await.unwrap();
+    let mut silent = TcpStream::connect(bed.address).await.unwrap();
+    begun(&bed, 1).await;
+    while bed.counted().accepted < 2 {
+        tokio::task::yield_now().await;
+    }
+    bed.stop.take().unwrap().send(()).unwrap();
+    tokio::time::timeout(Duration::from_secs(5), bed.server).await.expect("it ends").unwrap();
+    assert!(reading.await.unwrap().is_err());
+    let mut left = Vec::new();
+    let _reset_is_an_end_too = silent.read_to_end(&mut left).await;
+    assert!(left.is_empty());
+    drop(feed);
+}

@@ -1,0 +1,85 @@
+//! Upgrades, panics, bodies.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{ConnectInfo, Request};
+use axum::http::{Response, StatusCode};
+use axum::routing::{get, post};
+use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::bed::Bed;
+
+/// Answers 101 and then says everything twice.
+async fn twice(mut request: Request) -> Response<Body> {
+    let upgrade = hyper::upgrade::on(&mut request);
+    tokio::spawn(async move {
+        let mut stream = TokioIo::new(upgrade.await.unwrap());
+        let mut byte = [0];
+        while stream.read_exact(&mut byte).await.is_ok() {
+            stream.write_all(&[byte[0], byte[0]]).await.unwrap();
+        }
+    });
+    let response = Response::builder().status(StatusCode::SWITCHING_PROTOCOLS);
+    response.header("connection", "upgrade").header("upgrade", "twice").body(Body::empty()).unwrap()
+}
+
+#[tokio::test]
+async fn upgraded_streams_live_on_and_are_free_of_the_idle_limit() {
+    let settings = |front: &mut crate::front::Front| front.limits.idle = Duration::from_millis(100);
+    let bed = Bed::with(settings, Router::new().route("/exec/ns/pod/c", get(twice))).await;
+    let mut stream = bed.tls(b"http/1.1", Some(&bed.alice())).await.unwrap();
+    let head = b"GET /exec/ns/pod/c HTTP/1.1\r\nHost: n\r\nConnection: Upgrade\r\nUpgrade: twice\r\n\r\n";
+    // The first bytes of the stream come together with the head.
+    stream.write_all(&[head.as_slice(), b"ab"].concat()).await.unwrap();
+    let mut got = Vec::new();
+    while !got.ends_with(b"aabb") {
+        assert!(stream.read_buf(&mut got).await.unwrap() > 0, "{:?}", String::from_utf8_lossy(&got));
+    }
+    assert!(got.starts_with(b"HTTP/1.1 101 "));
+    // An idle connection of the same age is ended.
+    let mut idle = bed.tls(b"http/1.1", Some(&bed.alice())).await.unwrap();
+    let mut rest = Vec::new();
+    let ended = tokio::time::timeout(Duration::from_secs(10), idle.read_to_end(&mut rest)).await;
+    assert!(ended.is_ok() && rest.is_empty());
+    stream.write_all(b"c").await.unwrap();
+    let mut more = [0; 2];
+    stream.read_exact(&mut more).await.unwrap();
+    assert_eq!(&more, b"cc");
+}
+
+#[tokio::test]
+async fn a_handler_that_panics_is_500_and_hurts_nobody_else() {
+    let routes = Router::new().route("/pods/panic", get(|| async { panic!("on purpose") as String }));
+    let bed = Bed::with(|_| {}, routes).await;
+    let alice = bed.alice();
+    for mut client in [bed.h1(Some(&alice)).await, bed.h2(Some(&alice)).await] {
+        for _ in 0..2 {
+            assert_eq!(client.get("/pods/panic").await, (500, "Internal Server Error".to_owned()));
+            assert_eq!(client.get("/pods").await.0, 200);
+        }
+    }
+    assert_eq!(bed.counted().panics, 4);
+}
+
+#[tokio::test]
+async fn bodies_are_bounded() {
+    let routes = Router::new()
+        .route("/run/x", post(|body: Bytes| async move { body.len().to_string() }))
+        .layer(axum::extract::DefaultBodyLimit::disable());
+    let bed = Bed::with(|front| front.limits.body_bytes = 100_000, routes).await;
+    let alice = bed.alice();
+    let post = |size| Request::post("/run/x").body(Body::from(vec![0; size])).unwrap();
+    let mut client = bed.h2(Some(&alice)).await;
+    assert_eq!(client.send(post(100_000)).await.unwrap().body, "100000");
+    assert_eq!(client.send(post(100_001)).await.unwrap().code, 413);
+}
+
+#[tokio::test]
+async fn handlers_learn_the_address_of_the_caller() {
+    let route = get(|ConnectInfo(peer): ConnectInfo<std::net::SocketAddr>| async move { peer.ip().to_string() });
+    let bed = Bed::with(|_| {}, Router::new().route("/pods/peer", route)).await;
+    assert_eq!(bed.h1(Some(&bed.alice())).await.get("/pods/peer").await, (200, "127.0.0.1".to_owned()));
+}
