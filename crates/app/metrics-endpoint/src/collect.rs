@@ -37,12 +37,24 @@ pub(crate) async fn main(deps: &Deps) -> Vec<MetricFamily> {
     pods::fill(&mut sheet, deps);
     volumes::fill(&mut sheet, deps);
     usage::fill(&mut sheet, &usage);
-    process::fill(&mut sheet, &process::Readings::now());
+    let readings = process::Readings::now();
+    startup(&readings);
+    process::fill(&mut sheet, &readings);
     itself::fill(&mut sheet, deps);
     let mut all = metrics::MAIN.gather();
     all.extend(sheet.close());
     all.sort_by(|a, b| a.name().cmp(b.name()));
     all
+}
+
+/// Parts of the node's start that this process alone cannot tell, and their sum once the node was ready.
+fn startup(readings: &process::Readings) {
+    use metrics::node::{POST_REGISTRATION, PRE_KUBELET, PRE_REGISTRATION, REGISTRATION, STARTUP};
+    let Some(before) = readings.since_boot() else { return };
+    PRE_KUBELET.set(before);
+    if POST_REGISTRATION.get() > 0.0 {
+        STARTUP.set(before + PRE_REGISTRATION.get() + REGISTRATION.get() + POST_REGISTRATION.get());
+    }
 }
 
 /// All families of `/metrics/probes`, by name.

@@ -6,7 +6,7 @@ use metrics::prometheus::proto::MetricFamily;
 
 mod number;
 mod openmetrics;
-mod protobuf;
+pub(crate) mod protobuf;
 mod text;
 
 pub(crate) use number::go_float;

@@ -1,1 +1,117 @@
+mod dashboard;
 mod encoding;
+mod golden;
+mod serving;
+
+use std::sync::Arc;
+
+use actor::Kernel;
+use contract::certificates::{CertificateView, KeyPair};
+use contract::lookup::PodLookup;
+use contract::view::{Board, Published};
+use contract::volume::PodVolumes;
+use futures::FutureExt;
+use model::core::{Pod, PodSpec, Volume};
+use model::{PodUid, Timestamp};
+
+use crate::{BuildInfo, ClaimUsage, Deps, FeatureGate, LogUsage, Usage};
+
+/// A node on which every computed family has something to tell.
+fn node(kernel: &Kernel) -> Deps {
+    let lookup = PodLookup::default();
+    let volumes: Board<PodUid, PodVolumes> = Board::new();
+    let uid = PodUid::from("u1");
+    let volume = |name: &str| Volume { name: name.into(), empty_dir: Some(Default::default()), ..Volume::default() };
+    let spec = PodSpec { volumes: Some(vec![volume("a"), volume("b")]), ..PodSpec::default() };
+    let pod = Arc::new(Pod { spec: Some(spec), ..Pod::default() });
+    let source = contract::config_sources::Source::Api;
+    let row = contract::pod_manager::DesiredPod { pod, source, rejected: None, mirror: None };
+    lookup.pods.post(uid.clone(), Arc::new(row));
+    volumes.post(uid.clone(), Arc::new(PodVolumes { present: vec!["a".into()], error: None }));
+    lookup.runtime.pods.post(uid.clone(), Arc::new(observed(&uid)));
+    let not_after = Timestamp(kernel.clock().unix_nanos() + 3_600_000_000_000);
+    let pair =
+        KeyPair { certificate_pem: String::new(), key_pem: String::new(), not_before: Timestamp::ZERO, not_after };
+    let view = CertificateView { client: Some(Arc::new(pair)), ..CertificateView::default() };
+    Deps {
+        kernel: kernel.clone(),
+        lookup,
+        workers: Board::new(),
+        volumes,
+        certificates: Published::new(view),
+        client_certificate_managed: true,
+        serving_certificate_managed: true,
+        node_name: "n1".into(),
+        feature_gates: [FeatureGate { name: "ImageVolume".into(), stage: "BETA".into(), enabled: true }].into(),
+        build: BuildInfo { git_version: "v1.36.2".into(), ..BuildInfo::default() },
+        health_checks: Arc::new(|| vec![("ping".into(), true), ("syncloop".into(), false)]),
+        usage: Some(Arc::new(|| async { usage() }.boxed())),
+    }
+}
+
+fn usage() -> Usage {
+    let claim = ClaimUsage {
+        namespace: "shop".into(),
+        claim: "data".into(),
+        capacity_bytes: Some(10),
+        available_bytes: Some(6),
+        used_bytes: Some(4),
+        inodes: Some(3),
+        inodes_free: Some(2),
+        inodes_used: Some(1),
+    };
+    let log = LogUsage {
+        uid: "u1".into(),
+        namespace: "shop".into(),
+        pod: "web".into(),
+        container: "app".into(),
+        used_bytes: 7,
+    };
+    Usage { claims: vec![claim], logs: vec![log] }
+}
+
+fn observed(uid: &PodUid) -> contract::runtime::Observed {
+    use model::runtime::{PodObservation, SandboxObservation};
+    let mut pod = PodObservation::empty(uid.clone(), "shop", "web");
+    pod.sandboxes.push(SandboxObservation {
+        id: "s1".into(),
+        attempt: 0,
+        ready: true,
+        created_at: Timestamp::ZERO,
+        host_network: None,
+        ips: None,
+        runtime_handler: String::new(),
+    });
+    for (name, state) in [
+        ("app", model::runtime::ContainerState::Running),
+        ("old", model::runtime::ContainerState::Exited),
+        ("older", model::runtime::ContainerState::Exited),
+    ] {
+        pod.containers.push(container(name, state));
+    }
+    contract::runtime::Observed { pod: Arc::new(pod), observed_at: Timestamp::ZERO }
+}
+
+fn container(name: &str, state: model::runtime::ContainerState) -> model::runtime::ContainerObservation {
+    model::runtime::ContainerObservation {
+        id: name.into(),
+        name: name.into(),
+        sandbox: "s1".into(),
+        state,
+        created_at: Timestamp::ZERO,
+        started_at: Timestamp::ZERO,
+        finished_at: Timestamp::ZERO,
+        exit_code: 0,
+        image: String::new(),
+        image_ref: String::new(),
+        reason: String::new(),
+        message: String::new(),
+        restart_count: 0,
+        hash: None,
+        annotations: Arc::default(),
+        mounts: [].into(),
+        log_path: String::new(),
+        resources: None,
+        user: None,
+    }
+}

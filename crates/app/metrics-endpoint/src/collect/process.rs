@@ -84,8 +84,13 @@ impl Readings {
         rows.reduce(|a, b| (a.0 + b.0, a.1 + b.1))
     }
 
+    /// Seconds from the start of the system to that of the process.
+    pub(crate) fn since_boot(&self) -> Option<f64> {
+        Some(self.field(22)? / TICKS_PER_SECOND)
+    }
+
     fn start(&self) -> Option<f64> {
-        Some(self.boot? + self.field(22)? / TICKS_PER_SECOND)
+        Some(self.boot? + self.since_boot()?)
     }
 }
 
