@@ -8,12 +8,14 @@ pub mod host;
 pub mod journal;
 pub mod net;
 pub mod runtime;
+pub mod stats;
 
 pub use api::FakeApi;
 pub use host::{FakeCgroups, FakeMachine, FakeMounter};
 /// Files of tests are real, in a temporary folder; so are cgroups' counters.
 pub use host_linux::{LinuxFs, LinuxStats};
 pub use journal::MemoryJournal;
+pub use log_files::Gzip;
 pub use net::FakeNet;
 pub use runtime::FakeRuntime;
 

@@ -1,0 +1,79 @@
+use std::time::Duration;
+
+use actor::testing::{run, settle};
+use fakes::stats::Cgroups;
+use model::stats::{PodStats, Summary};
+use serde_json::json;
+
+use super::Bed;
+
+fn with_volumes(period: Option<Duration>) -> Bed {
+    let mut bed = Bed::new(Cgroups::V2);
+    bed.config.volume_period = period;
+    bed.pod("web", &["app"]);
+    let volumes = json!({"volumes": [
+        {"name": "scratch", "emptyDir": {}},
+        {"name": "memory", "emptyDir": {"medium": "Memory"}},
+        {"name": "config", "configMap": {"name": "c"}},
+        {"name": "secret", "secret": {"secretName": "s"}},
+        {"name": "token", "projected": {"sources": []}},
+        {"name": "host", "hostPath": {"path": "/"}},
+        {"name": "later", "emptyDir": {}},
+    ]});
+    bed.desire("web", &volumes);
+    bed.mounted("web", &["scratch", "memory", "config", "secret", "token", "host"]);
+    for path in ["empty-dir/scratch", "empty-dir/memory", "configmap/config", "secret/secret", "projected/token"] {
+        bed.tree.write(&format!("root/pods/uid-web/volumes/kubernetes.io~{path}/file"), &"x".repeat(20_000));
+    }
+    bed.tree.write("root/pods/uid-web/volumes/kubernetes.io~empty-dir/later/file", "not mounted any more");
+    bed
+}
+
+fn names(summary: &Summary) -> Vec<&str> {
+    let pod: &PodStats = &summary.pods[0];
+    pod.volumes.iter().map(|v| v.name.as_str()).collect()
+}
+
+async fn next(bed: &Bed, pause: u64) -> std::sync::Arc<Summary> {
+    tokio::time::sleep(Duration::from_secs(pause)).await;
+    for _ in 0..5 {
+        settle().await;
+    }
+    bed.stats.summary(false).await.unwrap()
+}
+
+#[test]
+fn volumes_are_measured_after_the_first_answer_and_then_once_per_period() {
+    run(1, |kernel| async move {
+        let bed = with_volumes(Some(Duration::from_secs(60)));
+        bed.start(&kernel);
+        let first = bed.stats.summary(false).await.unwrap();
+        assert_eq!(names(&first), Vec::<&str>::new(), "the first answer does not wait for them");
+        let second = next(&bed, 2).await;
+        assert_eq!(names(&second), ["scratch", "memory", "config", "secret", "token"]);
+        let scratch = &second.pods[0].volumes[0];
+        assert_eq!(scratch.fs.inodes_used, Some(2));
+        assert!(scratch.fs.used_bytes.unwrap() >= 20_000 && scratch.fs.capacity_bytes.unwrap() > 0);
+        let ephemeral = |s: &Summary| s.pods[0].ephemeral_storage.unwrap().inodes_used.unwrap();
+        assert_eq!(ephemeral(&second) - ephemeral(&first), 4, "the emptyDir on disk and the configMap count");
+
+        bed.tree.write("root/pods/uid-web/volumes/kubernetes.io~empty-dir/scratch/more", "x");
+        let inodes = |s: &Summary| s.pods[0].volumes[0].fs.inodes_used;
+        assert_eq!(inodes(&*next(&bed, 50).await), Some(2), "not before the period has passed");
+        next(&bed, 80).await;
+        assert_eq!(inodes(&*next(&bed, 2).await), Some(3));
+
+        bed.mounted("web", &[]);
+        assert_eq!(names(&*next(&bed, 2).await), Vec::<&str>::new(), "what is unmounted is not told of");
+    });
+}
+
+#[test]
+fn without_a_period_volumes_are_not_measured() {
+    run(1, |kernel| async move {
+        let bed = with_volumes(None);
+        bed.start(&kernel);
+        bed.stats.summary(false).await.unwrap();
+        assert_eq!(names(&*next(&bed, 200).await), Vec::<&str>::new());
+    });
+}
