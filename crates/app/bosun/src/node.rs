@@ -167,6 +167,7 @@ pub struct Builder {
     image_manager: Installer,
     probe_manager: Installer,
     stats_manager: Installer,
+    log_manager: Installer,
     pod_manager: Installer,
     config_sources: Installer,
 }
@@ -203,6 +204,7 @@ impl Builder {
         image_manager,
         probe_manager,
         stats_manager,
+        log_manager,
         pod_manager,
         config_sources
     );
@@ -247,6 +249,7 @@ impl Builder {
         (self.image_manager)(&seat);
         (self.probe_manager)(&seat);
         (self.stats_manager)(&seat);
+        (self.log_manager)(&seat);
         (self.pod_manager)(&seat);
         (self.config_sources)(&seat);
         let mut spawned = seat.spawned.take();
@@ -291,6 +294,7 @@ impl Node {
             image_manager: Box::new(install::image_manager),
             probe_manager: Box::new(install::probe_manager),
             stats_manager: Box::new(install::stats_manager),
+            log_manager: Box::new(install::log_manager),
             pod_manager: Box::new(install::pod_manager),
             config_sources: Box::new(install::config_sources),
         }

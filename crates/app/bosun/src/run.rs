@@ -36,7 +36,7 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
     for notice in &flags.notices {
         eprintln!("{notice}");
     }
-    let Configured { config, warnings, .. } = node_config::configure(&flags)
+    let Configured { config, warnings, document, .. } = node_config::configure(&flags)
         .map_err(|e| anyhow::anyhow!("invalid configuration, {} mistake(s):\n{e}", e.errors.len()))?;
     let providers = crate::providers::load(&flags).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -44,7 +44,7 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
     })?;
     let watchdog = systemd::watchdog()?;
     let filter = flags.log.clone().or_else(|| std::env::var("BOSUN_LOG").ok().filter(|f| !f.is_empty()));
-    logging::start(filter.as_deref(), &config)?;
+    let set_verbosity = logging::start(filter.as_deref(), &config)?;
     for (name, value) in flags.given.iter().filter(|_| config.log_verbosity > 0) {
         tracing::info!("FLAG: --{name}={value:?}");
     }
@@ -53,7 +53,8 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
     }
     let _lock = flags.lock_file.as_deref().map(lock).transpose()?;
     let settings = Settings { providers, ..settings(&flags, config)? };
-    run_system(POOL_THREADS, |arbiters| serve(settings, watchdog, arbiters, customise))?
+    let start = Start { settings, document, set_verbosity, watchdog };
+    run_system(POOL_THREADS, |arbiters| serve(start, arbiters, customise))?
 }
 
 /// Waits for `--lock-file`; it is let go when the process ends.
@@ -192,12 +193,20 @@ fn checks(kernel: &Kernel) -> Checks {
     Checks::default().with("log", || Ok(())).with("syncloop", alive)
 }
 
-async fn serve(
-    mut settings: Settings,
+/// What the node starts with.
+struct Start {
+    settings: Settings,
+    document: serde_json::Map<String, serde_json::Value>,
+    set_verbosity: logging::SetVerbosity,
     watchdog: Option<Duration>,
+}
+
+async fn serve(
+    start: Start,
     arbiters: Arbiters,
     customise: impl FnOnce(Builder) -> Builder,
 ) -> Result<ExitCode> {
+    let Start { mut settings, document, set_verbosity, watchdog } = start;
     let mut signals = systemd::Signals::listen()?;
     let link = cluster::link(&settings.flags, &settings.config)?;
     settings.certificates = Certificates {
@@ -249,13 +258,15 @@ async fn serve(
     let builder = Node::builder(settings.clone(), machine, outside).worker_place(workers);
     let node = customise(builder).start(&kernel);
     tell(&settings, &words);
-    let parts = face::Parts { settings, runtime, api: link.as_ref().map(|l| l.api.clone()), checks: checks.clone() };
+    let api = link.as_ref().map(|l| l.api.clone());
+    let parts = face::Parts { settings, runtime, api, checks: checks.clone(), document, set_verbosity };
     let face = face::Face::open(&parts, &node).await?;
     let (stop, stopped) = tokio::sync::watch::channel(false);
     let views = node.views(parts.settings.faults);
     let mut ended = stopped.clone();
     let ended = async move { drop(ended.wait_for(|ended| *ended).await) };
     let local = tokio::spawn(server::local::serve(listener, views, face.endpoints.clone(), ended));
+    let streams = face.streams.clone();
     let ports = face.serve(&stopped);
     systemd::ready(checks, watchdog);
     let code = until_the_end(&node, link, &mut signals).await;
@@ -263,6 +274,7 @@ async fn serve(
     node.stop().await;
     let _nobody_left = stop.send(true);
     let all_ended = async {
+        streams.close().await;
         drop(local.await);
         drop(futures::future::join_all(ports).await);
     };

@@ -14,10 +14,12 @@ use crate::settings::{Settings, container_gc, limit_rules, node_labels, reservat
 
 mod cluster;
 mod images;
+mod logs;
 mod stats;
 
 pub(super) use cluster::{certificate_manager, node_manager, object_store};
 pub(super) use images::image_manager;
+pub(super) use logs::log_manager;
 pub(super) use stats::stats_manager;
 
 pub(super) fn event_recorder(seat: &Seat<'_>) {

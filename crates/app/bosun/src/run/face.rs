@@ -11,6 +11,7 @@ use ports::runtime::ContainerRuntime;
 use server::front::{Authn, Authz, Front, Limits, Listening, ReadOnly, Tls};
 use server::healthz::Checks;
 
+use super::logging::SetVerbosity;
 use crate::node::Node;
 use crate::settings::Settings;
 
@@ -20,6 +21,9 @@ pub(super) struct Parts {
     pub(super) runtime: Arc<dyn ContainerRuntime>,
     pub(super) api: Option<Arc<dyn ApiServer>>,
     pub(super) checks: Checks,
+    /// The merged configuration document.
+    pub(super) document: serde_json::Map<String, serde_json::Value>,
+    pub(super) set_verbosity: SetVerbosity,
 }
 
 /// The endpoints and the ports that are open for them.
@@ -27,6 +31,8 @@ pub(super) struct Face {
     /// All endpoints, open to whoever reaches them.
     pub(super) endpoints: Router,
     harmless: Router,
+    /// exec, attach and port-forward that are open.
+    pub(super) streams: streaming::Streams,
     secure: Option<Listening>,
     read_only: Option<Listening>,
 }
@@ -38,8 +44,22 @@ impl Face {
     /// A port is taken, or its settings cannot work. Both end the daemon, as they end a kubelet.
     pub(super) async fn open(parts: &Parts, node: &Node) -> Result<Self> {
         let config = &parts.settings.config;
-        let numbers = numbers(parts, node)?;
-        let endpoints = numbers.clone().merge(logs(parts, node)?);
+        let numbers = numbers(parts, node);
+        let told = about(parts, node);
+        let streams = streaming::Streams::default();
+        let mut endpoints = numbers.clone().merge(endpoints::router(told.clone()));
+        if config.server.enable_debugging_handlers {
+            endpoints = endpoints.merge(logs(parts, node)).merge(streaming::router(streaming::Deps {
+                lookup: lookup(node),
+                runtime: parts.runtime.clone(),
+                settings: streaming::Settings {
+                    idle_timeout: config.server.streaming_connection_idle_timeout,
+                    websockets: config.feature_gates.enabled("ExtendWebSocketsToKubelet"),
+                    ..streaming::Settings::default()
+                },
+                streams: streams.clone(),
+            }));
+        }
         let secure = match config.server.enable_server {
             true => Some(server::front::open(front(parts, node)).await.context(HELP)?),
             false => None,
@@ -51,7 +71,8 @@ impl Face {
             }
             None => None,
         };
-        Ok(Self { endpoints, harmless: numbers, secure, read_only })
+        let harmless = numbers.merge(endpoints::read_only_router(told));
+        Ok(Self { endpoints, harmless, streams, secure, read_only })
     }
 
     /// Serves on the open ports until the daemon ends.
@@ -112,10 +133,10 @@ fn lookup(node: &Node) -> PodLookup {
 }
 
 /// Health, metrics and statistics: also on the read-only port.
-fn numbers(parts: &Parts, node: &Node) -> Result<Router> {
+fn numbers(parts: &Parts, node: &Node) -> Router {
     let stats = stats_endpoint::Deps { stats: node.handles.stats.clone() };
     let routes = server::healthz::router(parts.checks.clone());
-    Ok(routes.merge(stats_endpoint::router(stats)).merge(metrics_endpoint::router(metrics(parts, node))))
+    routes.merge(stats_endpoint::router(stats)).merge(metrics_endpoint::router(metrics(parts, node)))
 }
 
 fn metrics(parts: &Parts, node: &Node) -> metrics_endpoint::Deps {
@@ -158,12 +179,44 @@ fn build() -> metrics_endpoint::BuildInfo {
 }
 
 /// Logs of containers.
-fn logs(parts: &Parts, node: &Node) -> Result<Router> {
+fn logs(parts: &Parts, node: &Node) -> Router {
     let split_streams = parts.settings.config.feature_gates.enabled("PodLogsQuerySplitStreams");
-    Ok(container_logs::router(container_logs::Deps {
+    container_logs::router(container_logs::Deps {
         lookup: lookup(node),
         runtime: parts.runtime.clone(),
         watch: log_files::FolderWatch::new(),
         settings: container_logs::Settings { split_streams },
-    }))
+    })
+}
+
+/// What the node tells about itself.
+fn about(parts: &Parts, node: &Node) -> endpoints::Deps {
+    let (config, server) = (&parts.settings.config, &parts.settings.config.server);
+    let driver = match parts.settings.cgroup_driver {
+        cgroup_values::CgroupDriver::Systemd => node_config::CgroupDriver::Systemd,
+        cgroup_values::CgroupDriver::Cgroupfs => node_config::CgroupDriver::Cgroupfs,
+    };
+    let configz = node_config::configz(&parts.document, config, Some(driver));
+    endpoints::Deps {
+        lookup: lookup(node),
+        runtime: parts.runtime.clone(),
+        kernel: node.kernel(),
+        configz: Arc::new(move || configz.clone()),
+        flagz: node_config::flagz(&parts.settings.flags),
+        set_verbosity: parts.set_verbosity.clone(),
+        settings: endpoints::Settings {
+            enable_debugging_handlers: server.enable_debugging_handlers,
+            enable_system_log_handler: server.enable_system_log_handler,
+            enable_system_log_query: server.enable_system_log_query && config.feature_gates.enabled("NodeLogQuery"),
+            enable_profiling_handler: server.enable_profiling_handler,
+            enable_debug_flags_handler: server.enable_debug_flags_handler,
+            container_checkpoint: config.feature_gates.enabled("ContainerCheckpoint"),
+            component_statusz: config.feature_gates.enabled("ComponentStatusz"),
+            component_flagz: config.feature_gates.enabled("ComponentFlagz"),
+            root_dir: parts.settings.root_dir.clone(),
+            pod_logs_dir: config.pod_logs_dir.clone(),
+            version: KUBERNETES_VERSION.trim_start_matches('v').to_owned(),
+            ..endpoints::Settings::default()
+        },
+    }
 }

@@ -4,6 +4,8 @@
 
 use std::io::{self, Write};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
 use node_config::{LogFormat, NodeConfig};
@@ -29,8 +31,11 @@ fn klog_verbosity(level: tracing::Level) -> u32 {
     }
 }
 
+/// Changes the verbosity of a daemon that runs (`/debug/flags/v`).
+pub(super) type SetVerbosity = Arc<dyn Fn(u32) -> Result<(), String> + Send + Sync>;
+
 /// Logs from now on. `filter` (`--log`, `BOSUN_LOG`) wins over the verbosity of the configuration.
-pub(super) fn start(filter: Option<&str>, config: &NodeConfig) -> Result<()> {
+pub(super) fn start(filter: Option<&str>, config: &NodeConfig) -> Result<SetVerbosity> {
     let streams = Streams { split: config.log_split_stream };
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
@@ -41,13 +46,20 @@ pub(super) fn start(filter: Option<&str>, config: &NodeConfig) -> Result<()> {
             let filter = EnvFilter::try_new(filter)
                 .with_context(|| format!("--log {filter:?} is no filter (try: info,pod_worker=debug)"))?;
             tracing_subscriber::registry().with(lines.with_filter(filter)).init();
+            Ok(Arc::new(|_| Err("--log (or BOSUN_LOG) decides what is logged".to_owned())))
         }
         None => {
-            let filter = Verbosity::new(config.log_verbosity, config.log_vmodule.clone());
+            let all = Arc::new(AtomicU32::new(config.log_verbosity));
+            let filter = Verbosity::new(all.clone(), config.log_vmodule.clone());
             tracing_subscriber::registry().with(lines.with_filter(filter)).init();
+            Ok(Arc::new(move |verbosity| {
+                all.store(verbosity, Ordering::Relaxed);
+                // Callsites remember whether they are wanted.
+                tracing::callsite::rebuild_interest_cache();
+                Ok(())
+            }))
         }
     }
-    Ok(())
 }
 
 /// Standard error; lines that are no errors go to standard output when split.

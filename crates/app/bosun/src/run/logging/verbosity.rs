@@ -1,5 +1,8 @@
 //! `-v` and `--vmodule`.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use node_config::FileVerbosity;
 use tracing::subscriber::Interest;
 use tracing::{Metadata, Subscriber};
@@ -12,12 +15,12 @@ const LIBRARIES: u32 = 8;
 
 /// Lets lines pass by verbosity, per source file where the operator says so.
 pub(super) struct Verbosity {
-    all: u32,
+    all: Arc<AtomicU32>,
     files: Vec<FileVerbosity>,
 }
 
 impl Verbosity {
-    pub(super) fn new(all: u32, files: Vec<FileVerbosity>) -> Self {
+    pub(super) fn new(all: Arc<AtomicU32>, files: Vec<FileVerbosity>) -> Self {
         Self { all, files }
     }
 
@@ -38,7 +41,7 @@ impl Verbosity {
             let whole = f.file_pattern.contains('/');
             glob(f.file_pattern.as_bytes(), if whole { path } else { stem(file) }.as_bytes())
         };
-        self.files.iter().find(fits).map_or(self.all, |f| f.verbosity)
+        self.files.iter().find(fits).map_or_else(|| self.all.load(Ordering::Relaxed), |f| f.verbosity)
     }
 }
 
@@ -85,7 +88,7 @@ mod tests {
     #[test]
     fn a_file_that_is_named_has_its_own_verbosity() {
         let own = FileVerbosity { file_pattern: "sync".to_owned(), verbosity: 6 };
-        let v = Verbosity::new(2, vec![own]);
+        let v = Verbosity::new(Arc::new(AtomicU32::new(2)), vec![own]);
         assert_eq!(v.verbosity_of("crates/managers/pod-worker/src/sync.rs"), 6);
         assert_eq!(v.verbosity_of("crates/managers/pod-worker/src/other.rs"), 2);
     }
