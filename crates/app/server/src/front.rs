@@ -168,7 +168,7 @@ impl Default for Limits {
             idle: Duration::from_secs(90),
             request: Duration::from_secs(4 * 3600),
             head_bytes: 1 << 20,
-            stranger_head_bytes: 64 << 10,
+            stranger_head_bytes: 32 << 10,
             body_bytes: 3 << 20,
             grace: Duration::from_secs(5),
             look: Duration::from_secs(1),

@@ -44,6 +44,8 @@ pub(super) struct Conn {
     idle_ms: AtomicU64,
     /// First byte of a head that is not complete; 0: none.
     head_ms: AtomicU64,
+    /// Since when the peer takes nothing of what is to be sent; 0: it does.
+    blocked_ms: AtomicU64,
     leaving_ms: AtomicU64,
     closed: AtomicBool,
     pub(super) reader: AtomicWaker,
@@ -78,6 +80,16 @@ impl Conn {
         self.spoke.store(true, Ordering::Relaxed);
         if self.phase() == Phase::Http1 && !self.is_busy() && self.head_ms.load(Ordering::Relaxed) == 0 {
             self.head_ms.store(self.now_ms(), Ordering::Relaxed);
+        }
+    }
+
+    /// Something was to be sent: the peer took some of it, or nothing.
+    pub(super) fn sent(&self, some: bool) {
+        if some {
+            self.blocked_ms.store(0, Ordering::Relaxed);
+            self.idle_ms.store(self.now_ms(), Ordering::Relaxed);
+        } else if self.blocked_ms.load(Ordering::Relaxed) == 0 {
+            self.blocked_ms.store(self.now_ms(), Ordering::Relaxed);
         }
     }
 
@@ -120,9 +132,13 @@ impl Conn {
     fn verdict(&self, now_ms: u64, limits: &Limits) -> Verdict {
         let past = |since: u64, limit: Duration| Duration::from_millis(now_ms.saturating_sub(since)) > limit;
         let (leaving, head) = (self.leaving_ms.load(Ordering::Relaxed), self.head_ms.load(Ordering::Relaxed));
+        let blocked = self.blocked_ms.load(Ordering::Relaxed);
         match self.phase() {
             Phase::Handshake if past(self.since_ms, limits.handshake) => Verdict::Close,
             Phase::Handshake | Phase::Upgraded => Verdict::Stay,
+            // The last answer is not read yet.
+            _ if blocked > 0 && past(blocked, limits.request) => Verdict::Close,
+            _ if blocked > 0 => Verdict::Stay,
             _ if self.is_busy() => Verdict::Stay,
             _ if leaving > 0 && past(leaving, LEAVING) => Verdict::Close,
             _ if head > 0 && past(head, limits.head) => Verdict::Close,
@@ -239,6 +255,7 @@ impl Places {
             spoke: AtomicBool::new(false),
             idle_ms: AtomicU64::new(self.now_ms()),
             head_ms: AtomicU64::new(0),
+            blocked_ms: AtomicU64::new(0),
             leaving_ms: AtomicU64::new(0),
             closed: AtomicBool::new(false),
             reader: AtomicWaker::new(),

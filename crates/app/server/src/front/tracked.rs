@@ -37,16 +37,21 @@ impl Drop for Underway {
     }
 }
 
-/// The body of an answer: the request is under way until it ends, and it ends in time.
+/// Largest piece of an answer that is handed on at once, bytes. HTTP/1 queues up to 16 of them for a reader who does not read.
+const PIECE: usize = 4 << 10;
+
+/// The body of an answer: the request is under way until it ends, it ends in time, and it comes in small pieces.
 pub(super) struct Tracked {
     body: Body,
+    /// What is left of a piece that was too large.
+    rest: Bytes,
     underway: Option<Underway>,
     ends: Pin<Box<Sleep>>,
 }
 
 impl Tracked {
     pub(super) fn new(body: Body, underway: Underway, ends: Instant) -> Self {
-        Self { body, underway: Some(underway), ends: Box::pin(tokio::time::sleep_until(ends)) }
+        Self { body, rest: Bytes::new(), underway: Some(underway), ends: Box::pin(tokio::time::sleep_until(ends)) }
     }
 }
 
@@ -62,18 +67,39 @@ impl HttpBody for Tracked {
             let late = std::io::Error::new(std::io::ErrorKind::TimedOut, "the answer took too long");
             return Poll::Ready(Some(Err(axum::Error::new(late))));
         }
-        let frame = Pin::new(&mut self.body).poll_frame(cx);
-        if matches!(frame, Poll::Ready(None)) {
-            self.underway = None;
+        if self.rest.is_empty() {
+            match Pin::new(&mut self.body).poll_frame(cx) {
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+                    Ok(data) if data.len() > PIECE => self.rest = data,
+                    Ok(data) => return Poll::Ready(Some(Ok(Frame::data(data)))),
+                    Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
+                },
+                Poll::Ready(None) => {
+                    self.underway = None;
+                    return Poll::Ready(None);
+                }
+                other => return other,
+            }
         }
-        frame
+        let piece = PIECE.min(self.rest.len());
+        Poll::Ready(Some(Ok(Frame::data(self.rest.split_to(piece)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.rest.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let mut hint = self.body.size_hint();
+        let rest = self.rest.len() as u64;
+        // In this order: the lower bound must never be above the upper one.
+        if let Some(upper) = hint.upper() {
+            hint.set_upper(upper + rest);
+        }
+        hint.set_lower(hint.lower() + rest);
+        hint
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -49,7 +49,9 @@ impl AsyncRead for Wire {
 impl AsyncWrite for Wire {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
         self.may_write(cx)?;
-        Pin::new(&mut self.socket).poll_write(cx, buf)
+        let polled = Pin::new(&mut self.socket).poll_write(cx, buf);
+        self.place.conn.sent(polled.is_ready());
+        polled
     }
 
     fn poll_write_vectored(
@@ -58,7 +60,9 @@ impl AsyncWrite for Wire {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.may_write(cx)?;
-        Pin::new(&mut self.socket).poll_write_vectored(cx, bufs)
+        let polled = Pin::new(&mut self.socket).poll_write_vectored(cx, bufs);
+        self.place.conn.sent(polled.is_ready());
+        polled
     }
 
     fn is_write_vectored(&self) -> bool {

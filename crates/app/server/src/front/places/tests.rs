@@ -116,3 +116,26 @@ async fn slow_and_idle_connections_are_found() {
     assert!(!resting.conn.is_closed());
     assert_eq!(places.counts.read().expired, 3);
 }
+
+#[tokio::test(start_paused = true)]
+async fn who_has_not_read_the_answer_yet_is_not_idle() {
+    let places = places(100, 100);
+    let place = places.admit(from("10.0.0.1")).unwrap();
+    let left = async |within| tokio::time::timeout(within, place.conn.leave.notified()).await.is_ok();
+    place.conn.enter(Phase::Http1);
+    place.conn.sent(false);
+    tokio::time::advance(Duration::from_secs(3600)).await;
+    places.sweep();
+    assert!(!left(Duration::from_millis(1)).await);
+    place.conn.sent(true);
+    tokio::time::advance(Duration::from_secs(89)).await;
+    places.sweep();
+    assert!(!left(Duration::from_millis(1)).await);
+    tokio::time::advance(Duration::from_secs(2)).await;
+    places.sweep();
+    assert!(left(Duration::from_millis(1)).await);
+    place.conn.sent(false);
+    tokio::time::advance(Duration::from_secs(4 * 3600 + 1)).await;
+    places.sweep();
+    assert!(place.conn.is_closed());
+}

@@ -83,3 +83,26 @@ async fn handlers_learn_the_address_of_the_caller() {
     let bed = Bed::with(|_| {}, Router::new().route("/pods/peer", route)).await;
     assert_eq!(bed.h1(Some(&bed.alice())).await.get("/pods/peer").await, (200, "127.0.0.1".to_owned()));
 }
+
+#[tokio::test]
+async fn an_answer_that_is_read_late_comes_whole() {
+    const SIZE: usize = 32 << 20;
+    let settings = |front: &mut crate::front::Front| front.limits.idle = Duration::from_millis(100);
+    // In one piece: the handler is done at once, and the rest waits for the reader.
+    let routes = Router::new().route("/logs/large", get(|| async { vec![b'a'; SIZE] }));
+    let bed = Bed::with(settings, routes).await;
+    let mut stream = bed.tls(b"http/1.1", Some(&bed.alice())).await.unwrap();
+    stream.write_all(b"GET /logs/large HTTP/1.1\r\nHost: n\r\n\r\n").await.unwrap();
+    let mut buffer = vec![0; 1 << 20];
+    let (mut got, mut rested) = (0, false);
+    while got < SIZE {
+        let read = stream.read(&mut buffer).await.unwrap();
+        assert!(read > 0, "cut off after {got}");
+        got += read;
+        if !rested && got > SIZE - (4 << 20) {
+            // Many times the life of an idle connection, near the end of the answer.
+            rested = true;
+            tokio::time::sleep(Duration::from_millis(1000)).await;
+        }
+    }
+}
