@@ -119,7 +119,7 @@ where
     T: AsyncRead + AsyncWrite + Send + 'static,
 {
     let (connection, commands) = new(options);
-    let (accept, streams) = mpsc::channel(COMMANDS);
+    let (accept, streams) = mpsc::channel(options.max_streams.max(1));
     let shared = Arc::clone(&connection.shared);
     let acceptor = drive::Acceptor { accept, connection: connection.commands.downgrade(), queue: options.queue };
     let driver = drive::drive(io, shared, commands, options.clone(), Some(acceptor));

@@ -60,3 +60,6 @@ impl Default for Settings {
         Self { idle_timeout: Duration::from_secs(4 * 3600), answer_timeout: Duration::from_secs(30), websockets: true }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,5 @@
+mod bed;
+mod refusals;
+mod relaying;
+mod tunnels;
+mod websockets;
