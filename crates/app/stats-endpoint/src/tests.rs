@@ -1,4 +1,7 @@
-//! The router against a StatsManager that answers from memory.
+//! The router against a StatsManager that answers from memory; `golden`: against the real one.
+
+mod golden;
+mod scene;
 
 use std::sync::Arc;
 

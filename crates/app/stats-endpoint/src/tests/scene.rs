@@ -1,0 +1,158 @@
+//! A node with pods whose counters are files, and the real StatsManager over it. The benchmark uses it as well.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::{Kernel, Spec};
+use axum::body::Body;
+use axum::http::Request;
+use cgroup_values::{CgroupDriver, PodTree};
+use contract::cgroup::PodCgroupRow;
+use contract::config_sources::Source;
+use contract::pod_manager::DesiredPod;
+use contract::runtime::{Observed, RuntimeInfo, RuntimeView};
+use contract::stats::StatsHandle;
+use contract::view::Board;
+use contract::volume::PodVolumes;
+use fakes::LinuxStats;
+use fakes::stats::{Cgroups, StatsTree, container, runtime};
+use http_body_util::BodyExt;
+use model::core::Pod;
+use model::resources::QosClass;
+use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
+use model::{ContainerId, PodUid, SandboxId, Timestamp};
+use serde_json::json;
+use stats_manager::{Config, Deps, StatsManager};
+use tower::ServiceExt;
+
+/// The node, and the folder that it lies in.
+pub(crate) struct Scene {
+    _dir: tempfile::TempDir,
+    app: axum::Router,
+    source: LinuxStats,
+    now: Cell<Timestamp>,
+}
+
+impl Scene {
+    /// Pods with one container (even ones) or two, each with a log and an emptyDir.
+    pub(crate) fn new(kernel: &Kernel, cgroups: Cgroups, pods: u32) -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        let tree = StatsTree::new(dir.path(), cgroups);
+        let told = runtime();
+        let here = dir.path().display().to_string();
+        told.set_image_fs(&here);
+        let view = RuntimeView::default();
+        view.info.publish(RuntimeInfo { listed: true, ..RuntimeInfo::unknown() });
+        let (source, now) = (tree.source(), Timestamp::from_secs(1_800_000_000));
+        source.freeze(now);
+        let deps = Deps {
+            source: Arc::new(source.clone()),
+            runtime: told.clone(),
+            images: told.clone(),
+            view,
+            pods: Board::new(),
+            cgroups: Board::new(),
+            volumes: Board::new(),
+        };
+        let names = PodTree::new("/", CgroupDriver::Cgroupfs);
+        for path in [names.kubepods(), names.tier(QosClass::Burstable), names.tier(QosClass::BestEffort)] {
+            tree.cgroup(&path, 50, &[]);
+        }
+        let mut stats = Vec::new();
+        for n in 0..pods {
+            stats.extend(one_pod(&tree, &deps, &names, n));
+        }
+        told.set_containers(Ok(stats.iter().map(|id| container(id, &here)).collect()));
+        let config = Arc::new(Config {
+            node_name: "node".into(),
+            root_dir: dir.path().join("root"),
+            pod_logs_dir: dir.path().join("logs"),
+            tree: Some(names),
+            kubelet_cgroup: String::new(),
+            runtime_cgroup: String::new(),
+            system_cgroup: String::new(),
+            volume_period: Some(Duration::from_secs(3600)),
+        });
+        let deps = Arc::new(deps);
+        let actor = kernel.spawn(Spec::new("stats-manager"), move |_| StatsManager::new(config.clone(), deps.clone()));
+        let stats = StatsHandle::default();
+        stats.connect(&actor);
+        Self { _dir: dir, app: crate::router(crate::Deps { stats }), source, now: Cell::new(now) }
+    }
+
+    /// Lets time pass, for actors and for readings.
+    pub(crate) async fn pass(&self, time: Duration) {
+        self.now.set(self.now.get().plus(time));
+        self.source.freeze(self.now.get());
+        tokio::time::sleep(time).await;
+    }
+
+    /// Body of a GET.
+    pub(crate) async fn get(&self, path: &str) -> String {
+        let request = Request::get(path).body(Body::empty()).expect("a request");
+        let Ok(answer) = self.app.clone().oneshot(request).await;
+        let body = answer.into_body().collect().await.expect("a whole body").to_bytes();
+        String::from_utf8(body.to_vec()).expect("text")
+    }
+}
+
+fn one_pod(tree: &StatsTree, deps: &Deps, names: &PodTree, n: u32) -> Vec<String> {
+    let (name, uid) = (format!("pod-{n}"), PodUid::from(format!("6a519828-1739-4299-9dcc-ad1c{n:08}")));
+    let path = names.pod(QosClass::Burstable, &uid);
+    tree.cgroup(&path, 9, &[]);
+    let sandbox = format!("{n:060}aaaa");
+    tree.cgroup(&format!("{path}/{sandbox}"), 1, &[10_000 + 3 * n]);
+    let mut pod = PodObservation::empty(uid.clone(), "shop", &name);
+    pod.sandboxes.push(SandboxObservation {
+        id: SandboxId::from(sandbox),
+        attempt: 0,
+        ready: true,
+        created_at: Timestamp::from_secs(1_700_000_000),
+        host_network: Some(false),
+        ips: None,
+        runtime_handler: String::new(),
+    });
+    for c in 0..=(n % 2) {
+        let id = format!("{n:060}{c:04}");
+        tree.cgroup(&format!("{path}/{id}"), 2, &[10_001 + 3 * n + c]);
+        tree.write(&format!("logs/shop_{name}_{uid}/c{c}/0.log"), "a line\n");
+        pod.containers.push(running(&id, &format!("c{c}")));
+    }
+    let ids = pod.containers.iter().map(|c| c.id.to_string()).collect();
+    tree.write(&format!("root/pods/{uid}/etc-hosts"), "127.0.0.1 localhost\n");
+    tree.write(&format!("root/pods/{uid}/volumes/kubernetes.io~empty-dir/scratch/file"), "x");
+    let spec = json!({"metadata": {"name": name, "namespace": "shop", "uid": uid.as_str()},
+                      "spec": {"containers": [], "volumes": [{"name": "scratch", "emptyDir": {}}]}});
+    let desired: Pod = serde_json::from_value(spec).expect("a pod");
+    let row = DesiredPod { pod: Arc::new(desired), source: Source::Api, rejected: None, mirror: None };
+    deps.pods.post(uid.clone(), Arc::new(row));
+    deps.cgroups.post(uid.clone(), Arc::new(PodCgroupRow { path }));
+    deps.volumes.post(uid.clone(), Arc::new(PodVolumes { present: vec!["scratch".into()], error: None }));
+    deps.view.pods.post(uid, Arc::new(Observed { pod: Arc::new(pod), observed_at: Timestamp(1) }));
+    ids
+}
+
+fn running(id: &str, name: &str) -> ContainerObservation {
+    ContainerObservation {
+        id: ContainerId::from(id),
+        name: name.into(),
+        sandbox: SandboxId::from("s"),
+        state: ContainerState::Running,
+        created_at: Timestamp::from_secs(1_700_000_001),
+        started_at: Timestamp::from_secs(1_700_000_002),
+        finished_at: Timestamp::ZERO,
+        exit_code: 0,
+        image: "docker.io/library/web:1".into(),
+        image_ref: String::new(),
+        reason: String::new(),
+        message: String::new(),
+        restart_count: 0,
+        hash: None,
+        annotations: Arc::default(),
+        mounts: Arc::from([]),
+        log_path: String::new(),
+        resources: None,
+        user: None,
+    }
+}
