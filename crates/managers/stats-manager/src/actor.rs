@@ -131,7 +131,7 @@ impl StatsManager {
     ) -> impl Future<Output = Outcome<T>> + 'static
     where
         T: ?Sized + Send + Sync + 'static,
-        F: Future<Output = Outcome<T>> + 'static,
+        F: Future<Output = Outcome<T>> + Send + 'static,
     {
         let began = ctx.clock().now();
         let turn = slot(self).turn(began, bound);
@@ -139,7 +139,8 @@ impl StatsManager {
             let (work, faults) = (gather(self.world()), ctx.faults());
             let work = async move {
                 faults.hit("gather").await;
-                work.await
+                // Apart: whoever may ask must not be able to restart this actor, and with it in the end the node.
+                tokio::spawn(work).await.unwrap_or_else(|e| Err(panicked(&e)))
             };
             ctx.run(work, move |act: &mut Self, outcome, _| slot(act).done(began, outcome));
         }
@@ -192,6 +193,11 @@ impl StatsManager {
             Arc::make_mut(&mut act.volumes).extend(measured);
         });
     }
+}
+
+fn panicked(e: &tokio::task::JoinError) -> StatsError {
+    tracing::error!(error = %e, "a gathering of statistics panicked");
+    StatsError { message: "gathering panicked".to_owned() }
 }
 
 impl Handler<Summarise> for StatsManager {

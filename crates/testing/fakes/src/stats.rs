@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -258,6 +258,7 @@ pub struct StatsRuntime {
     containers: Mutex<RuntimeResult<Vec<v1::ContainerStats>>>,
     images: Mutex<RuntimeResult<v1::ImageFsInfoResponse>>,
     asked: AtomicUsize,
+    panics: AtomicBool,
     gate: Semaphore,
 }
 
@@ -267,6 +268,7 @@ impl Default for StatsRuntime {
             containers: Mutex::new(Ok(Vec::new())),
             images: Mutex::new(Ok(v1::ImageFsInfoResponse::default())),
             asked: AtomicUsize::new(0),
+            panics: AtomicBool::new(false),
             gate: Semaphore::new(1 << 20),
         }
     }
@@ -298,6 +300,11 @@ impl StatsRuntime {
     /// Keeps `ListContainerStats` from answering, until [`Self::open`].
     pub fn close(&self) {
         self.gate.forget_permits(1 << 20);
+    }
+
+    /// The next `ListContainerStats` panics.
+    pub fn panic_once(&self) {
+        self.panics.store(true, Ordering::SeqCst);
     }
 
     /// Lets it answer again.
@@ -360,6 +367,7 @@ macro_rules! not_here {
                 _: v1::ListContainerStatsRequest,
             ) -> RuntimeResult<v1::ListContainerStatsResponse> {
                 self.asked.fetch_add(1, Ordering::SeqCst);
+                assert!(!self.panics.swap(false, Ordering::SeqCst), "told to panic");
                 let _open = self.gate.acquire().await;
                 let answer = self.containers.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 answer.map(|stats| v1::ListContainerStatsResponse { stats })

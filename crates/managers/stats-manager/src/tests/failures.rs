@@ -99,3 +99,16 @@ fn cadvisor_tells_what_it_can_and_that_something_is_missing() {
         assert!(text.contains("container=\"app\""));
     });
 }
+
+#[test]
+fn a_gathering_that_panics_is_an_error_and_restarts_nobody() {
+    run(1, |kernel| async move {
+        let bed = Bed::new(Cgroups::V2);
+        bed.pod("web", &["app"]);
+        let actor = bed.start(&kernel);
+        bed.runtime.panic_once();
+        assert_eq!(bed.stats.summary(false).await.unwrap_err().message, "gathering panicked");
+        assert_eq!(bed.stats.summary(false).await.unwrap().pods.len(), 1);
+        assert_eq!(actor.info().restarts, 0);
+    });
+}
