@@ -93,6 +93,21 @@ async fn the_authorities_of_clients_change_under_living_connections() {
 }
 
 #[tokio::test]
+async fn a_certificate_that_ends_ends_what_it_opened() {
+    let bed = Bed::new().await;
+    let mut client = bed.h2(Some(&bed.authority.short(Duration::from_secs(2)))).await;
+    assert_eq!(client.get("/pods").await.0, 200);
+    let over = async {
+        while client.get("/pods").await.0 == 200 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        client.get("/pods").await
+    };
+    let over = tokio::time::timeout(Duration::from_secs(20), over).await.expect("it ends");
+    assert_eq!(over, (401, "Unauthorized".to_owned()));
+}
+
+#[tokio::test]
 async fn versions_and_suites_are_those_of_the_settings() {
     let rsa_only = vec!["TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384".to_owned(), "TLS_RSA_WITH_RC4_128_SHA".to_owned()];
     let bed = Bed::with(|front| front.tls.cipher_suites = rsa_only, Router::new()).await;

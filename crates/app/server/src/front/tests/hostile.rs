@@ -261,6 +261,16 @@ async fn garbage_breaks_nothing_and_opens_nothing() {
         let at = usize::try_from(dice.next()).unwrap_or(0) % almost.len();
         almost[at] ^= 1 << (dice.next() % 8);
         work.push(almost);
+        // HTTP/2 frames that are frames by their length only.
+        let mut frames = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00".to_vec();
+        for _ in 0..20 {
+            let payload = dice.bytes(60);
+            frames.extend([0, 0, u8::try_from(payload.len()).unwrap()]);
+            let [kind, flags, stream, ..] = dice.next().to_le_bytes();
+            frames.extend([kind % 11, flags, 0, 0, 0, stream % 8]);
+            frames.extend(payload);
+        }
+        work.push(frames);
     }
     let all = work.iter().enumerate().map(|(n, bytes)| {
         let bed = &bed;
@@ -269,7 +279,8 @@ async fn garbage_breaks_nothing_and_opens_nothing() {
             let mut plain = TcpStream::connect(bed.address).await.unwrap();
             let _refused_is_fine = plain.write_all(bytes).await;
             ends(&mut plain).await;
-            let alpn: &[u8] = if n % 2 == 0 { b"http/1.1" } else { b"h2" };
+            let two = bytes.starts_with(b"PRI * HTTP/2.0\r\n\r\nSM") || n % 5 == 0;
+            let alpn: &[u8] = if two { b"h2" } else { b"http/1.1" };
             if let Ok(mut tls) = bed.tls(alpn, None).await {
                 let _refused_is_fine = tls.write_all(bytes).await;
                 let _refused_is_fine = tls.flush().await;

@@ -62,6 +62,16 @@ impl Authority {
         self.issue(params)
     }
 
+    /// A good one that ends soon.
+    pub(super) fn short(&self, life: std::time::Duration) -> Issued {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        params.distinguished_name.push(DnType::CommonName, "alice");
+        params.extended_key_usages.push(ExtendedKeyUsagePurpose::ClientAuth);
+        params.not_after = (std::time::SystemTime::now() + life).into();
+        self.issue(params)
+    }
+
     fn issue(&self, params: CertificateParams) -> Issued {
         let key = KeyPair::generate().unwrap();
         let certificate = params.signed_by(&key, &self.issuer).unwrap().pem();

@@ -106,3 +106,20 @@ async fn an_answer_that_is_read_late_comes_whole() {
         }
     }
 }
+
+#[tokio::test]
+async fn requests_are_counted_by_what_they_are() {
+    let counted = |labels: [&str; 4]| metrics::http::REQUESTS.with_label_values(&labels).get();
+    let (cadvisor, other) =
+        (["GET", "metrics/cadvisor", "readwrite", "false"], ["other", "other", "readwrite", "false"]);
+    let before = (counted(cadvisor), counted(other));
+    let bed = Bed::new().await;
+    let mut client = bed.h1(Some(&bed.alice())).await;
+    client.get("/metrics/cadvisor").await;
+    client.ask("BREW", "/coffee", &[]).await;
+    // Who is not let in counts as well.
+    bed.h1(None).await.ask("BREW", "/coffee", &[]).await;
+    assert!(counted(cadvisor) > before.0 && counted(other) >= before.1 + 2);
+    assert!(metrics::http::DURATION.with_label_values(&cadvisor).get_sample_count() > 0);
+    assert!(metrics::auth::AUTHZ_REQUESTS.with_label_values(&["201"]).get() >= 2);
+}
