@@ -77,7 +77,7 @@ fn what_a_broken_compression_left_is_cleared_away() {
         std::fs::write(beside("0.log.20200101-000000"), "first").unwrap();
         std::fs::write(beside("0.log.20200101-000000.tmp"), "half").unwrap();
         std::fs::write(beside("0.log.20200101-000001"), "second").unwrap();
-        log_files_gz(&beside("0.log.20200101-000001"));
+        compress_beside(&beside("0.log.20200101-000001"));
         rig.write("app", &long("now"));
         rig.start(&kernel, config());
         until("rotation", || rig.reopened() == 1 && rig.files("app").contains(&"0.log".to_owned())).await;
@@ -88,9 +88,9 @@ fn what_a_broken_compression_left_is_cleared_away() {
     });
 }
 
-fn log_files_gz(path: &std::path::Path) {
+fn compress_beside(path: &std::path::Path) {
     use ports::log::Compress;
-    log_files::Gzip.compress(path, &path.with_file_name("0.log.20200101-000001.gz")).unwrap();
+    fakes::Gzip.compress(path, &path.with_file_name("0.log.20200101-000001.gz")).unwrap();
 }
 
 #[test]

@@ -75,8 +75,8 @@ impl Rig {
         let runtime: Arc<dyn ports::runtime::ContainerRuntime> = self.client.clone();
         let deps = Arc::new(Deps {
             runtime,
-            fs: Arc::new(host_linux::LinuxFs),
-            compress: Arc::new(log_files::Gzip),
+            fs: Arc::new(fakes::LinuxFs),
+            compress: Arc::new(fakes::Gzip),
             view: self.view.clone(),
             serial: Serial::default(),
         });
