@@ -11,6 +11,7 @@ mod faulty;
 mod images;
 mod load;
 mod manifests;
+mod metrics;
 mod probes;
 mod restarts;
 mod runtime;
