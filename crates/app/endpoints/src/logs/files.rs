@@ -24,7 +24,9 @@ pub(super) type Roots = [PathBuf; 2];
 
 /// What a path turned out to be.
 enum Found {
-    Folder { index: Option<(File, Metadata)>, meta: Metadata, entries: Vec<listing::Entry> },
+    Folder(Metadata, Vec<listing::Entry>),
+    /// A folder with a page of its own.
+    Page(File, Metadata),
     File(File, Metadata),
 }
 
@@ -60,9 +62,9 @@ pub(super) async fn serve(roots: Roots, path: &str, method: &Method, headers: &H
     // Relative redirects, as Go makes them; the name keeps the escapes that it came with.
     let base = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
     match found {
-        Found::Folder { .. } if !slash => moved(&format!("{base}/")),
-        Found::Folder { index: Some((file, meta)), .. } => body::file("index.html", file, &meta, method, headers),
-        Found::Folder { meta, entries, .. } => conditions::unless_unchanged(&meta, headers, || listing::page(&entries)),
+        Found::Folder(..) | Found::Page(..) if !slash => moved(&format!("{base}/")),
+        Found::Page(file, meta) => body::file("index.html", file, &meta, method, headers),
+        Found::Folder(meta, entries) => conditions::unless_unchanged(&meta, headers, || listing::page(&entries)),
         Found::File(..) if slash => moved(&format!("../{base}")),
         Found::File(file, meta) => body::file(&String::from_utf8_lossy(&decoded), file, &meta, method, headers),
     }
@@ -74,7 +76,7 @@ pub(super) async fn serve_file(roots: Roots, path: &str, method: &Method, header
     let found = spawn_blocking(move || look(&roots, name.as_bytes())).await;
     match found {
         Ok(Ok(Found::File(file, meta))) => body::file(path, file, &meta, method, headers),
-        Ok(Ok(Found::Folder { .. })) => error(StatusCode::NOT_FOUND, "404 page not found"),
+        Ok(Ok(Found::Folder(..) | Found::Page(..))) => error(StatusCode::NOT_FOUND, "404 page not found"),
         Ok(Err(e)) => refused(&e),
         Err(_) => status_text(StatusCode::INTERNAL_SERVER_ERROR),
     }
@@ -106,9 +108,10 @@ fn look(roots: &Roots, path: &[u8]) -> io::Result<Found> {
     if !meta.is_dir() {
         return Ok(Found::File(file, meta));
     }
-    let index = open(roots, &path.join("index.html")).ok().filter(|(_, m)| m.is_file());
-    let entries = if index.is_some() { Vec::new() } else { listing::read(&real_path(&file)?)? };
-    Ok(Found::Folder { index, meta, entries })
+    match open(roots, &path.join("index.html")) {
+        Ok((page, meta)) if meta.is_file() => Ok(Found::Page(page, meta)),
+        _ => Ok(Found::Folder(meta, listing::read(&real_path(&file)?)?)),
+    }
 }
 
 /// Opens a file or folder and looks where it truly is: what lies outside of the roots is refused, however the path led there.

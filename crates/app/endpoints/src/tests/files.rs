@@ -65,10 +65,13 @@ async fn files_are_served_with_what_go_says_of_them() {
     assert_eq!(node.get("/logs/messages/below").await.code, 404);
 }
 
+/// Headers, and the code, body and `Content-Range` that they get.
+type Row<'r> = (&'r [(&'r str, &'r str)], u16, &'r str, &'r str);
+
 #[tokio::test]
 async fn parts_and_conditions_are_those_of_http() {
     let node = node();
-    let rows: &[(&[(&str, &str)], u16, &str, &str)] = &[
+    let rows: &[Row<'_>] = &[
         (&[("range", "bytes=2-4")], 206, "234", "bytes 2-4/10"),
         (&[("range", "bytes=-2")], 206, "89", "bytes 8-9/10"),
         (&[("range", "bytes=0-9,0-9")], 200, "0123456789", ""),
