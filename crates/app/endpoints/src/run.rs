@@ -109,17 +109,35 @@ async fn write_checkpoint(deps: &Deps, found: &FoundPod, container: &str, timeou
     };
     let folder = deps.settings.root_dir.join("checkpoints");
     make_private(folder.clone()).await.map_err(|e| format!("{}: {e}", folder.display()))?;
-    let (name, namespace) = (model::pod::name(found.pod()), model::pod::namespace(found.pod()));
-    let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ");
-    let location = folder.join(format!("checkpoint-{name}_{namespace}-{container}-{now}.tar")).display().to_string();
+    let location = folder.join(archive(found.pod(), container, jiff::Timestamp::now())).display().to_string();
     let request =
         CheckpointContainerRequest { container_id: instance.id.to_string(), location: location.clone(), timeout };
     deps.runtime.checkpoint_container(request).await.map_err(|e| words(&e))?;
     Ok(location)
 }
 
+/// Name of a checkpoint's file.
+fn archive(pod: &Pod, container: &str, now: jiff::Timestamp) -> String {
+    let (name, namespace) = (model::pod::name(pod), model::pod::namespace(pod));
+    format!("checkpoint-{name}_{namespace}-{container}-{}.tar", now.strftime("%Y-%m-%dT%H:%M:%SZ"))
+}
+
 /// A checkpoint holds the memory of a container: nobody but root may read it.
 async fn make_private(folder: PathBuf) -> std::io::Result<()> {
     let mut builder = tokio::fs::DirBuilder::new();
     builder.recursive(true).mode(0o700).create(folder).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_is_named_by_pod_container_and_time() {
+        let mut pod = Pod::default();
+        pod.metadata.name = Some("web-0".to_owned());
+        pod.metadata.namespace = Some("shop".to_owned());
+        let now = "2026-11-20T08:51:37.9Z".parse().expect("a time");
+        assert_eq!(archive(&pod, "app", now), "checkpoint-web-0_shop-app-2026-11-20T08:51:37Z.tar");
+    }
 }
