@@ -300,11 +300,14 @@ impl Places {
         self.table().len()
     }
 
-    /// Asks all to end in good order.
+    /// Asks all to end in good order; who is still in the handshake has nothing to lose.
     pub(super) fn leave_all(&self) {
         let table = self.table();
         for conn in table.strangers.values().chain(table.known.values()) {
-            conn.leave.notify_one();
+            match conn.phase() {
+                Phase::Handshake => conn.close(),
+                _ => conn.leave.notify_one(),
+            }
         }
     }
 

@@ -97,7 +97,7 @@ fn affordable(wanted: usize) -> usize {
     let limits = std::fs::read_to_string("/proc/self/limits").unwrap();
     let line = limits.lines().find(|l| l.starts_with("Max open files")).unwrap();
     let most: usize = line.split_whitespace().nth(3).unwrap().parse().unwrap();
-    wanted.min(most.saturating_sub(2000))
+    wanted.min(most.saturating_sub(700))
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -188,7 +188,7 @@ async fn a_running_flood_keeps_nobody_out() {
                 let mut held = std::collections::VecDeque::new();
                 while running.load(std::sync::atomic::Ordering::Relaxed) {
                     held.extend(TcpStream::connect(address).await.ok());
-                    if held.len() > 500 {
+                    if held.len() > 100 {
                         held.pop_front();
                     }
                 }

@@ -38,6 +38,7 @@ async fn what_is_under_way_ends_in_peace_and_nobody_new_gets_in() {
     assert_eq!(idle.get("/pods").await.0, 200);
     let mut idle2 = bed.h2(Some(&bed.alice())).await;
     assert_eq!(idle2.get("/pods").await.0, 200);
+    let silent = TcpStream::connect(bed.address).await.unwrap();
     let mut reader = bed.h1(Some(&bed.alice())).await;
     let reading = tokio::spawn(async move { reader.get("/logs/endless").await });
     feed.send(Bytes::from_static(b"a")).await.unwrap();
@@ -53,6 +54,7 @@ async fn what_is_under_way_ends_in_peace_and_nobody_new_gets_in() {
     drop(feed);
     assert_eq!(reading.await.unwrap(), (200, "ab".to_owned()));
     tokio::time::timeout(Duration::from_secs(4), bed.server).await.expect("it ends before its grace does").unwrap();
+    drop(silent);
 }
 
 #[tokio::test]
