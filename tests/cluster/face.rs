@@ -149,14 +149,12 @@ fn exec_carries_input_output_errors_exit_codes_and_the_size_of_the_terminal() {
     // script(1) gives kubectl a terminal; its size is told to the container, and told again when it changes.
     let kubectl = node.cluster.kubectl_command(&[]);
     let words: Vec<String> = kubectl.get_args().map(|a| a.to_string_lossy().into_owned()).collect();
+    let kubectl = format!("{} {}", kubectl.get_program().to_string_lossy(), words.join(" "));
     let inner = format!(
-        "stty rows 40 cols 100; {} {} exec -it box -- sh -c 'stty size; tty; touch /tmp/shown; \
-         while [ \"$(stty size)\" != \"50 120\" ]; do sleep 0.1; done; stty size; exit 5' & \
-         until {} {} exec box -- test -e /tmp/shown; do sleep 0.1; done; stty rows 50 cols 120; wait $!",
-        kubectl.get_program().to_string_lossy(),
-        words.join(" "),
-        kubectl.get_program().to_string_lossy(),
-        words.join(" "),
+        "stty rows 40 cols 100; \
+         (until {kubectl} exec box -- test -e /tmp/shown; do sleep 0.1; done; stty rows 50 cols 120 < /dev/tty) & \
+         {kubectl} exec -it box -- sh -c 'stty size; tty; touch /tmp/shown; \
+         while [ \"$(stty size)\" != \"50 120\" ]; do sleep 0.1; done; stty size; exit 5'"
     );
     let mut command = Command::new("timeout");
     command.args(["60", "script", "-qec", &inner, "/dev/null"]).env("HOME", node.bed.dir()).env("SHELL", "/bin/sh");
