@@ -15,6 +15,7 @@ use crate::kubeconfig::{Auth, Kubeconfig, Trust};
 use crate::{ApiClient, Settings};
 
 mod calls;
+mod counts;
 mod credentials;
 mod tls;
 mod watches;
