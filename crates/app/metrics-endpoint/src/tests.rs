@@ -2,6 +2,7 @@ mod dashboard;
 mod encoding;
 mod golden;
 mod serving;
+mod usage;
 
 use std::sync::Arc;
 
