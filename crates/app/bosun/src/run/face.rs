@@ -15,6 +15,8 @@ use super::logging::SetVerbosity;
 use crate::node::Node;
 use crate::settings::Settings;
 
+mod usage;
+
 /// What the endpoints are made of, beside the node itself.
 pub(super) struct Parts {
     pub(super) settings: Settings,
@@ -159,7 +161,7 @@ fn metrics(parts: &Parts, node: &Node) -> metrics_endpoint::Deps {
         feature_gates: gates.collect(),
         build: build(),
         health_checks: Arc::new(move || checks.each().map(|(name, result)| (name.to_owned(), result.is_ok())).collect()),
-        usage: None,
+        usage: Some(usage::source(handles.stats.clone())),
     }
 }
 
