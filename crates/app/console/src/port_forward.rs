@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -12,7 +12,7 @@ use clap::Args;
 use hyper::StatusCode;
 use streaming::client::{ForwardError, PortForward};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Mutex, mpsc};
+use tokio::sync::mpsc;
 
 use crate::args::{PodArg, SocketArg};
 use crate::client::{Refused, dial};
@@ -65,13 +65,14 @@ pub(crate) struct Forward {
 }
 
 impl Forward {
-    /// Opens the tunnel, then the listeners: a pod that is not there is told before anybody may connect.
+    /// Opens a tunnel, then the listeners: a pod that is not there is told before anybody may connect.
     pub(crate) async fn start(args: &PortForwardArgs) -> Result<Self> {
         let pod = target::find(&args.socket.socket, &args.pod).await?;
         let mappings = args.ports.iter().map(|spec| spec.resolve(&pod)).collect::<Result<Vec<_>>>()?;
         let path = endpoint("portForward", &pod, None);
-        let tunnel = Arc::new(Tunnel { socket: args.socket.socket.clone(), path, open: Mutex::new(None) });
-        tunnel.get().await?;
+        let way = Way { socket: args.socket.socket.clone(), path, spare: Mutex::default() };
+        let first = way.open().await?;
+        let way = Arc::new(Way { spare: Mutex::new(Some(first)), ..way });
         let (gone, lost) = mpsc::channel(1);
         let mut open = Vec::new();
         for mapping in mappings {
@@ -79,7 +80,7 @@ impl Forward {
                 let here = listener.local_addr()?;
                 open.push((here, mapping.remote));
                 let mapping = Mapping { local: here.port(), ..mapping };
-                tokio::spawn(accept(listener, mapping, tunnel.clone(), gone.clone()));
+                tokio::spawn(accept(listener, mapping, way.clone(), gone.clone()));
             }
         }
         Ok(Self { open, lost })
@@ -91,23 +92,28 @@ impl Forward {
     }
 }
 
-/// The way into the pod; opened again when it broke, as by a restart of the daemon.
-struct Tunnel {
+/// The way into the pod. Each connection has a tunnel of its own: within one, who does not read stops everybody, and the
+/// servers of runtimes (Go's spdystream) stop reading a fifth of all streams once one was refused with bytes on the way.
+/// kubectl closes its only tunnel then, and with it every other connection.
+struct Way {
     socket: PathBuf,
     path: String,
-    open: Mutex<Option<PortForward>>,
+    /// Opened and not used yet.
+    spare: Mutex<Option<PortForward>>,
 }
 
-impl Tunnel {
-    async fn get(&self) -> Result<PortForward> {
-        let mut open = self.open.lock().await;
-        if let Some(tunnel) = open.as_ref().filter(|t| !t.is_closed()) {
-            return Ok(tunnel.clone());
-        }
+impl Way {
+    async fn open(&self) -> Result<PortForward> {
         let opened = streaming::client::port_forward(dial(&self.socket).await?, &self.path).await;
-        let tunnel = opened.map_err(|e| refused(e, &self.path))?;
-        *open = Some(tunnel.clone());
-        Ok(tunnel)
+        opened.map_err(|e| refused(e, &self.path))
+    }
+
+    async fn get(&self) -> Result<PortForward> {
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match spare.filter(|tunnel| !tunnel.is_closed()) {
+            Some(tunnel) => Ok(tunnel),
+            None => self.open().await,
+        }
     }
 }
 
@@ -141,12 +147,12 @@ async fn listen(addresses: &[String], port: u16) -> Result<Vec<TcpListener>> {
     Ok(all)
 }
 
-async fn accept(listener: TcpListener, mapping: Mapping, tunnel: Arc<Tunnel>, gone: mpsc::Sender<anyhow::Error>) {
+async fn accept(listener: TcpListener, mapping: Mapping, way: Arc<Way>, gone: mpsc::Sender<anyhow::Error>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 say(&format!("Handling connection for {}", mapping.local));
-                tokio::spawn(connection(stream, mapping, tunnel.clone(), gone.clone()));
+                tokio::spawn(connection(stream, mapping, way.clone(), gone.clone()));
             }
             Err(e) => {
                 // Mostly too many open files: others will close.
@@ -157,11 +163,11 @@ async fn accept(listener: TcpListener, mapping: Mapping, tunnel: Arc<Tunnel>, go
     }
 }
 
-async fn connection(stream: TcpStream, mapping: Mapping, tunnel: Arc<Tunnel>, gone: mpsc::Sender<anyhow::Error>) {
+async fn connection(stream: TcpStream, mapping: Mapping, way: Arc<Way>, gone: mpsc::Sender<anyhow::Error>) {
     let Mapping { local, remote } = mapping;
     let _slower = stream.set_nodelay(true);
-    let way = match tunnel.get().await {
-        Ok(way) => way,
+    let tunnel = match way.get().await {
+        Ok(tunnel) => tunnel,
         Err(e) if is_gone(&e) => {
             let _told_already = gone.try_send(e.context("lost connection to pod"));
             return;
@@ -171,7 +177,7 @@ async fn connection(stream: TcpStream, mapping: Mapping, tunnel: Arc<Tunnel>, go
             return;
         }
     };
-    match way.forward(remote, stream).await {
+    match tunnel.forward(remote, stream).await {
         // Whoever connected has left.
         Ok(()) | Err(ForwardError::Local(_)) => {}
         Err(e) => eprintln!("bosun: an error occurred forwarding {local} -> {remote}: {}", chain(&e)),

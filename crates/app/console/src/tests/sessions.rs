@@ -320,7 +320,7 @@ async fn a_connection_that_fails_does_not_end_the_others() {
 }
 
 #[tokio::test]
-async fn a_tunnel_that_broke_is_opened_again_for_the_next_connection() {
+async fn a_tunnel_that_broke_is_of_no_concern_to_the_next_connection() {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("s");
     let heard = daemon(&socket);
