@@ -24,7 +24,6 @@ use futures::future::BoxFuture;
 use model::PodUid;
 
 pub use collect::catalogue;
-pub use collect::usage::usage_of_stats;
 
 /// Where the numbers come from. Cheap to clone.
 #[derive(Clone)]

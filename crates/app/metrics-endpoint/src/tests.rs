@@ -2,7 +2,6 @@ mod dashboard;
 mod encoding;
 mod golden;
 mod serving;
-mod usage;
 
 use std::sync::Arc;
 
