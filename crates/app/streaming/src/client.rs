@@ -28,7 +28,9 @@ pub use port_forward::{ForwardError, PortForward, port_forward};
 
 /// How long the daemon may take to answer; it asks the runtime meanwhile.
 const ANSWER: Duration = Duration::from_secs(60);
-/// Pieces (of some 32 KiB) that wait for whom they are for.
+/// Bytes of one message of ours.
+const PIECE: usize = 32 << 10;
+/// Pieces that wait for whom they are for.
 const QUEUE: usize = 4;
 
 /// Why there is no session.
@@ -72,7 +74,12 @@ pub struct Stdin(mpsc::Sender<Bytes>);
 impl Stdin {
     /// Sends bytes; waits while the way is full. False when the session is over.
     pub async fn send(&self, bytes: Bytes) -> bool {
-        self.0.send(message(STDIN, &bytes)).await.is_ok()
+        for piece in bytes.chunks(PIECE) {
+            if self.0.send(message(STDIN, piece)).await.is_err() {
+                return false;
+            }
+        }
+        true
     }
 
     /// Half-closes: the command sees the end of its input and may go on to write.
