@@ -63,6 +63,8 @@ pub(super) struct Profile {
     pub(super) time_nanos: i64,
     #[prost(int64, tag = "10")]
     pub(super) duration_nanos: i64,
+    #[prost(int64, tag = "14")]
+    pub(super) default_sample_type: i64,
 }
 
 /// Puts a profile together.
@@ -85,6 +87,8 @@ impl Builder {
             let sample_type = ValueType { kind: builder.text(kind), unit: builder.text(unit) };
             builder.profile.sample_type.push(sample_type);
         }
+        // What a viewer shows first; without it the last.
+        builder.profile.default_sample_type = builder.profile.sample_type.first().map_or(0, |first| first.kind);
         builder
     }
 

@@ -15,6 +15,7 @@ fn a_profile_is_in_the_format_of_pprof() {
     assert_eq!(profile.string_table[0], "");
     let text = |i: i64| profile.string_table[usize::try_from(i).unwrap()].as_str();
     assert_eq!(text(profile.sample_type[1].kind), "turns");
+    assert_eq!(text(profile.default_sample_type), "cpu");
     let name = |id: u64| {
         let location = profile.location.iter().find(|l| l.id == id).unwrap();
         text(profile.function.iter().find(|f| f.id == location.line[0].function_id).unwrap().name)
@@ -36,6 +37,7 @@ fn memory_is_summed_by_what_is_mapped() {
                  7f00-7f01 rw-p 00000000 00:00 0 \nRss:                  16 kB\nPrivate_Dirty:        12 kB\n";
     let found = mappings(smaps);
     assert_eq!(found["anonymous"], Bytes { resident: 16384, private_dirty: 12288 });
+    assert_eq!(found["/usr/bin/bo sun"], Bytes { resident: 12288, private_dirty: 8192 });
     assert_eq!(found.values().map(|b| b.resident).sum::<u64>(), 28 * 1024);
 }
 
