@@ -39,8 +39,15 @@ pub fn router(deps: Deps) -> Router {
 type Names = Path<Vec<String>>;
 type Pairs = Query<Vec<(String, String)>>;
 
+/// An answer other than a stream. Boxed: it is the rare way, and large.
+pub(crate) type Refusal = Box<Response>;
+
+pub(crate) fn refuse(status: StatusCode, text: String) -> Refusal {
+    Box::new(plain(status, text))
+}
+
 /// A text answer.
-pub(crate) fn plain(status: StatusCode, text: String) -> Response {
+fn plain(status: StatusCode, text: String) -> Response {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;
     let headers = response.headers_mut();
@@ -54,15 +61,15 @@ async fn wrong_method() -> Response {
 }
 
 async fn exec(State(deps): State<Deps>, names: Names, query: Pairs, request: Request) -> Response {
-    serve(&deps, Kind::Exec, &names, &query, request).await.unwrap_or_else(|refusal| refusal)
+    serve(&deps, Kind::Exec, &names, &query, request).await.unwrap_or_else(|refusal| *refusal)
 }
 
 async fn attach(State(deps): State<Deps>, names: Names, query: Pairs, request: Request) -> Response {
-    serve(&deps, Kind::Attach, &names, &query, request).await.unwrap_or_else(|refusal| refusal)
+    serve(&deps, Kind::Attach, &names, &query, request).await.unwrap_or_else(|refusal| *refusal)
 }
 
 async fn port_forward(State(deps): State<Deps>, names: Names, query: Pairs, request: Request) -> Response {
-    forward(&deps, &names, &query, request).await.unwrap_or_else(|refusal| refusal)
+    forward(&deps, &names, &query, request).await.unwrap_or_else(|refusal| *refusal)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,13 +85,13 @@ async fn serve(
     Path(names): &Names,
     Query(query): &Pairs,
     mut request: Request,
-) -> Result<Response, Response> {
+) -> Result<Response, Refusal> {
     only_get_and_post(&request)?;
     let (namespace, name, container) = match names.as_slice() {
         [namespace, name, container] | [namespace, name, _, container] => (namespace, name, container),
-        _ => return Err(plain(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
+        _ => return Err(refuse(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
     };
-    let mut wanted = Wanted::parse(query).map_err(|text| plain(StatusCode::BAD_REQUEST, text))?;
+    let mut wanted = Wanted::parse(query).map_err(|text| refuse(StatusCode::BAD_REQUEST, text))?;
     let found = pod(deps, namespace, name)?;
     let id = running(deps, &found, container).map(|c| c.id.as_str().to_owned());
     let url = match kind {
@@ -123,29 +130,29 @@ async fn forward(
     Path(names): &Names,
     Query(query): &Pairs,
     request: Request,
-) -> Result<Response, Response> {
+) -> Result<Response, Refusal> {
     only_get_and_post(&request)?;
     let (namespace, name, uid) = match names.as_slice() {
         [namespace, name] => (namespace, name, None),
         [namespace, name, uid] => (namespace, name, Some(uid.as_str())),
-        _ => return Err(plain(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
+        _ => return Err(refuse(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
     };
     let headers = request.headers();
     let is_websocket = options::is_websocket(headers);
     let is_tunnel = deps.settings.websockets && is_websocket && !options::tunnelled(headers).is_empty();
     let port = if is_websocket && !is_tunnel {
-        options::ports(query).map_err(|text| plain(StatusCode::BAD_REQUEST, text))?
+        options::ports(query).map_err(|text| refuse(StatusCode::BAD_REQUEST, text))?
     } else {
         Vec::new()
     };
     pod(deps, namespace, name)?;
-    let not_found = || plain(StatusCode::NOT_FOUND, "pod not found".to_owned());
+    let not_found = || refuse(StatusCode::NOT_FOUND, "pod not found".to_owned());
     let found = deps.lookup.by_full_name(namespace, name, uid).ok_or_else(not_found)?;
     let observed = deps.lookup.observed(&found.uid);
     let sandbox = observed.as_ref().and_then(|o| o.sandboxes.first()).filter(|s| s.ready);
     let missing = || internal(format!("pod not found (\"{name}_{namespace}({})\")", found.uid.as_str()));
     let sandbox = sandbox.ok_or_else(missing)?.id.as_str().to_owned();
-    let request_url = v1::PortForwardRequest { pod_sandbox_id: sandbox, port, ..Default::default() };
+    let request_url = v1::PortForwardRequest { pod_sandbox_id: sandbox, port };
     let backend = backend(deps.runtime.port_forward(request_url).await.map(|answer| answer.url))?;
     if is_tunnel {
         metrics::http::WEBSOCKET_STREAMS.with_label_values(&["portforward"]).inc();
@@ -155,15 +162,15 @@ async fn forward(
 }
 
 /// GET routes would take HEAD, too.
-fn only_get_and_post(request: &Request) -> Result<(), Response> {
+fn only_get_and_post(request: &Request) -> Result<(), Refusal> {
     if request.method() == Method::HEAD {
-        return Err(plain(StatusCode::METHOD_NOT_ALLOWED, String::new()));
+        return Err(refuse(StatusCode::METHOD_NOT_ALLOWED, String::new()));
     }
     Ok(())
 }
 
-fn pod(deps: &Deps, namespace: &str, name: &str) -> Result<FoundPod, Response> {
-    let missing = || plain(StatusCode::NOT_FOUND, "pod does not exist".to_owned());
+fn pod(deps: &Deps, namespace: &str, name: &str) -> Result<FoundPod, Refusal> {
+    let missing = || refuse(StatusCode::NOT_FOUND, "pod does not exist".to_owned());
     deps.lookup.by_name(namespace, name).ok_or_else(missing)
 }
 
@@ -195,14 +202,14 @@ async fn attach_url(deps: &Deps, container_id: String, wanted: &Wanted) -> Resul
     Ok(deps.runtime.attach(request).await?.url)
 }
 
-fn backend(url: Result<String, RuntimeError>) -> Result<Backend, Response> {
+fn backend(url: Result<String, RuntimeError>) -> Result<Backend, Refusal> {
     let url = url.map_err(|e| {
         let status = match e.code {
             RuntimeCode::NotFound => StatusCode::NOT_FOUND,
             RuntimeCode::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        let mut response = plain(status, e.go_text());
+        let mut response = refuse(status, e.go_text());
         if status == StatusCode::TOO_MANY_REQUESTS {
             response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static(RETRY_AFTER));
         }
@@ -211,13 +218,13 @@ fn backend(url: Result<String, RuntimeError>) -> Result<Backend, Response> {
     Backend::parse(&url).map_err(|e| internal(e.to_string() + "\n"))
 }
 
-async fn relayed(deps: &Deps, backend: &Backend, request: Request) -> Result<Response, Response> {
+async fn relayed(deps: &Deps, backend: &Backend, request: Request) -> Result<Response, Refusal> {
     if !options::is_upgrade(request.headers()) {
         return Err(internal("Upgrade request required\n".to_owned()));
     }
     Ok(relay(deps, backend, request).await)
 }
 
-fn internal(text: String) -> Response {
-    plain(StatusCode::INTERNAL_SERVER_ERROR, text)
+fn internal(text: String) -> Refusal {
+    refuse(StatusCode::INTERNAL_SERVER_ERROR, text)
 }

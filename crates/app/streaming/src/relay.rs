@@ -14,7 +14,7 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 
 use crate::backend::Backend;
-use crate::handlers::plain;
+use crate::handlers::{Refusal, refuse};
 use crate::handshake::{Answer, HandshakeError, upgrade};
 use crate::splice::splice;
 use crate::{Deps, Settings};
@@ -31,7 +31,7 @@ pub(crate) async fn relay(deps: &Deps, backend: &Backend, mut request: Request) 
     let headers = replayed(&request);
     let (parts, runtime) = match ask(&deps.settings, backend, method, headers).await {
         Ok(switched) => switched,
-        Err(answer) => return answer,
+        Err(answer) => return *answer,
     };
     let idle = deps.settings.idle_timeout;
     deps.streams.spawn(async move {
@@ -55,15 +55,15 @@ pub(crate) async fn ask(
     backend: &Backend,
     method: Method,
     headers: HeaderMap,
-) -> Result<(Parts, TokioIo<Upgraded>), Response> {
+) -> Result<(Parts, TokioIo<Upgraded>), Refusal> {
     match connect(settings, backend, method, headers).await {
         Ok(Answer::Switched(parts, runtime)) => Ok((parts, runtime)),
-        Ok(Answer::Refused(parts, body)) if parts.status.as_u16() >= 400 => Err(forward(parts, body)),
+        Ok(Answer::Refused(parts, body)) if parts.status.as_u16() >= 400 => Err(Box::new(forward(parts, body))),
         Ok(Answer::Refused(parts, _)) => {
             let text = format!("invalid upgrade response: status code {}", parts.status.as_u16());
-            Err(plain(StatusCode::INTERNAL_SERVER_ERROR, text + "\n"))
+            Err(refuse(StatusCode::INTERNAL_SERVER_ERROR, text + "\n"))
         }
-        Err(text) => Err(plain(StatusCode::INTERNAL_SERVER_ERROR, text + "\n")),
+        Err(text) => Err(refuse(StatusCode::INTERNAL_SERVER_ERROR, text + "\n")),
     }
 }
 

@@ -13,7 +13,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::Deps;
 use crate::backend::Backend;
-use crate::handlers::plain;
+use crate::handlers::refuse;
 use crate::options::{TUNNEL, tunnelled};
 use crate::relay::{ask, replayed};
 use crate::splice::{Activity, Ended};
@@ -30,11 +30,11 @@ pub(crate) async fn tunnel(deps: &Deps, backend: &Backend, mut request: Request)
     let client = hyper::upgrade::on(&mut request);
     let Some(headers) = spdy_request(&request) else {
         let text = "unable to upgrade: no tunneling spdy protocols provided\n";
-        return plain(StatusCode::BAD_REQUEST, text.to_owned());
+        return *refuse(StatusCode::BAD_REQUEST, text.to_owned());
     };
     let (parts, runtime) = match ask(&deps.settings, backend, Method::POST, headers).await {
         Ok(switched) => switched,
-        Err(answer) => return answer,
+        Err(answer) => return *answer,
     };
     let has = |name, what: &str| {
         let value = parts.headers.get(name).and_then(|v| v.to_str().ok());
@@ -42,13 +42,13 @@ pub(crate) async fn tunnel(deps: &Deps, backend: &Backend, mut request: Request)
     };
     if !has(header::CONNECTION, "upgrade") || !has(header::UPGRADE, "spdy/3.1") {
         let text = "unable to upgrade: missing upgrade headers in response\n";
-        return plain(StatusCode::INTERNAL_SERVER_ERROR, text.to_owned());
+        return *refuse(StatusCode::INTERNAL_SERVER_ERROR, text.to_owned());
     }
     let chosen = parts.headers.get(VERSION).and_then(|v| v.to_str().ok());
     let protocol = chosen.filter(|c| tunnelled(request.headers()).contains(c)).map(|c| format!("{TUNNEL}{c}"));
     let response = match websocket::accept(request.headers(), protocol.as_deref()) {
         Ok(response) => response,
-        Err(refusal) => return refusal,
+        Err(refusal) => return *refusal,
     };
     let idle = deps.settings.idle_timeout;
     deps.streams.spawn(async move {

@@ -12,7 +12,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::{Role, WebSocketConfig};
 
-use crate::handlers::plain;
+use crate::handlers::{Refusal, refuse};
 
 /// Largest message that a client may send: what API servers take, too.
 pub(crate) const MAX_MESSAGE: usize = 32 << 20;
@@ -27,8 +27,8 @@ pub(crate) type Source<T> = SplitStream<Socket<T>>;
 ///
 /// # Errors
 /// The 400 for a request that is no WebSocket handshake.
-pub(crate) fn accept(headers: &HeaderMap, protocol: Option<&str>) -> Result<Response, Response> {
-    let bad = |why: &str| plain(StatusCode::BAD_REQUEST, format!("unable to upgrade: {why}\n"));
+pub(crate) fn accept(headers: &HeaderMap, protocol: Option<&str>) -> Result<Response, Refusal> {
+    let bad = |why: &str| refuse(StatusCode::BAD_REQUEST, format!("unable to upgrade: {why}\n"));
     let version = headers.get(header::SEC_WEBSOCKET_VERSION).map(HeaderValue::as_bytes);
     if version != Some(b"13") {
         return Err(bad("websocket version 13 is required"));
