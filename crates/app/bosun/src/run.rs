@@ -179,15 +179,11 @@ fn kernel() -> Kernel {
     })
 }
 
-/// What `/healthz` and the service watchdog look at: nothing of the runtime and the API server, both of which may be late.
+/// What `/healthz` of the server and the service watchdog look at: nothing of the runtime and the API server, both of which may be late.
 fn checks(kernel: &Kernel) -> Checks {
     let kernel = kernel.clone();
     let alive = move || {
-        if kernel.is_healthy() {
-            Ok(())
-        } else {
-            Err("the actors gave up, or one of their threads is blocked".to_owned())
-        }
+        if kernel.is_healthy() { Ok(()) } else { Err("sync Loop took longer than expected".to_owned()) }
     };
     // Log lines are not held back, so writing them cannot stall behind a flush.
     Checks::default().with("log", || Ok(())).with("syncloop", alive)
@@ -201,11 +197,7 @@ struct Start {
     watchdog: Option<Duration>,
 }
 
-async fn serve(
-    start: Start,
-    arbiters: Arbiters,
-    customise: impl FnOnce(Builder) -> Builder,
-) -> Result<ExitCode> {
+async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder) -> Builder) -> Result<ExitCode> {
     let Start { mut settings, document, set_verbosity, watchdog } = start;
     let mut signals = systemd::Signals::listen()?;
     let link = cluster::link(&settings.flags, &settings.config)?;
@@ -218,7 +210,8 @@ async fn serve(
     check_host(&settings, &cgroups, &*info)?;
     let kernel = kernel();
     let checks = checks(&kernel);
-    show_health(&settings.config, &checks);
+    // As with a kubelet: whether somebody answers, and nothing more.
+    show_health(&settings.config, &Checks::default());
     make_dirs(&settings)?;
     let journal = RedbJournal::open(&settings.root_dir.join("bosun/journal.redb"))?;
     let client = connect(&settings.config)?;

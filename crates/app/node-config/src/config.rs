@@ -262,6 +262,8 @@ pub struct NodeConfig {
     pub tls_private_key_file: Option<PathBuf>,
     /// `tlsCipherSuites`: names as IANA has them, for TLS 1.2 and below; empty: the defaults.
     pub tls_cipher_suites: Vec<String>,
+    /// `tlsCurvePreferences`: groups of key exchange by number, as Go and IANA count them; empty: the library's.
+    pub tls_curve_preferences: Vec<i32>,
     /// `tlsMinVersion`.
     pub tls_min_version: TlsVersion,
     /// `healthzBindAddress`: where `/healthz` is served.
@@ -374,6 +376,7 @@ impl Default for NodeConfig {
             tls_cert_file: None,
             tls_private_key_file: None,
             tls_cipher_suites: Vec::new(),
+            tls_curve_preferences: Vec::new(),
             tls_min_version: TlsVersion::Tls12,
             healthz_bind_address: Ipv4Addr::LOCALHOST.into(),
             healthz_port: Some(10248),

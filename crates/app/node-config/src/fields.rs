@@ -24,7 +24,6 @@ pub(crate) enum Kind {
     Text,
     Word(&'static [&'static str]),
     Duration,
-    IntList,
     ObjectList,
     /// Text by name.
     TextMap,
@@ -47,11 +46,6 @@ impl Kind {
             Kind::Word(_) if value.as_str() == Some("") => {}
             Kind::Word(words) => drop(findings.word(path, value, words)),
             Kind::Duration => drop(findings.duration(path, value)),
-            Kind::IntList => {
-                for (i, v) in findings.list(path, value).unwrap_or_default().iter().enumerate() {
-                    findings.int(&format!("{path}[{i}]"), v, 0, i32::MAX.into());
-                }
-            }
             Kind::ObjectList => {
                 for (i, v) in findings.list(path, value).unwrap_or_default().iter().enumerate() {
                     findings.object(&format!("{path}[{i}]"), v);
@@ -110,7 +104,6 @@ const NO_EFFECT: &str = "no effect with a CRI runtime";
 
 /// Top-level fields without a use.
 pub(crate) const UNUSED: &[Field] = &[
-    field("tlsCurvePreferences", Kind::IntList, "", "the curves of the TLS library are offered"),
     field("enableContentionProfiling", Kind::Bool, "false", "there is no profile of contended locks"),
     field("showHiddenMetricsForVersion", Kind::Text, "", "no metric is hidden"),
     field("kubeletCgroups", Kind::Text, "", "bosun stays in the cgroup that it was started in"),

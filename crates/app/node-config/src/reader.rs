@@ -225,6 +225,14 @@ impl<'f> Reader<'f> {
         self.typed(name, |f, p, v| f.text_list(p, v))
     }
 
+    pub(crate) fn int_list(&mut self, name: &'static str) -> Option<Vec<i32>> {
+        self.typed(name, |f, p, v| {
+            let list = f.list(p, v)?;
+            let each = list.iter().enumerate().map(|(i, v)| f.int(&format!("{p}[{i}]"), v, 0, i32::MAX.into()));
+            each.map(|n| i32::try_from(n?).ok()).collect()
+        })
+    }
+
     pub(crate) fn object(&mut self, name: &'static str) -> Option<Map<String, Value>> {
         self.typed(name, |f, p, v| f.object(p, v).cloned())
     }

@@ -103,7 +103,7 @@ fn front(parts: &Parts, node: &Node) -> Front {
         tls: Tls {
             min_version: config.tls_min_version.name().to_owned(),
             cipher_suites: config.tls_cipher_suites.clone(),
-            curves: Vec::new(),
+            curves: config.tls_curve_preferences.clone(),
         },
         certificates: node.handles.certificates.view.clone(),
         authn: Authn {
@@ -160,7 +160,9 @@ fn metrics(parts: &Parts, node: &Node) -> metrics_endpoint::Deps {
         node_name: parts.settings.node_name.clone(),
         feature_gates: gates.collect(),
         build: build(),
-        health_checks: Arc::new(move || checks.each().map(|(name, result)| (name.to_owned(), result.is_ok())).collect()),
+        health_checks: Arc::new(move || {
+            checks.each().map(|(name, result)| (name.to_owned(), result.is_ok())).collect()
+        }),
         usage: Some(usage::source(handles.stats.clone())),
     }
 }

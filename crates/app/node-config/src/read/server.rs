@@ -52,6 +52,7 @@ fn tls(r: &mut Reader<'_>, c: &mut NodeConfig) {
         }
         c.tls_cipher_suites.push(name);
     }
+    c.tls_curve_preferences = r.int_list("tlsCurvePreferences").unwrap_or_default();
     let words = ["VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"];
     match r.word("tlsMinVersion", &words).as_deref() {
         Some("VersionTLS10") => c.tls_min_version = TlsVersion::Tls10,

@@ -57,11 +57,13 @@ fn the_configuration_of_a_running_kubelet_is_accepted() {
 }
 
 #[test]
-fn the_sample_is_the_default_but_for_the_folder_and_its_comments_tell_the_truth() {
+fn the_sample_is_the_default_but_for_the_folder_and_the_server_and_its_comments_tell_the_truth() {
     let sample = include_str!("../../../../../config/bosun.yaml");
     let (config, warnings) = crate::parse(sample, Path::new("/")).unwrap();
     assert_eq!(warnings, []);
-    let expected = NodeConfig { static_pod_path: Some("/etc/kubernetes/manifests".into()), ..NodeConfig::default() };
+    let mut expected =
+        NodeConfig { static_pod_path: Some("/etc/kubernetes/manifests".into()), ..NodeConfig::default() };
+    expected.server.enable_server = false;
     assert_eq!(config, expected);
     // Each commented-out field shows its default.
     let field = |line: &str| {

@@ -1,0 +1,73 @@
+//! What `/metrics` tells of disks that pods use: from statistics, measured anew at most once a minute.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use contract::stats::StatsHandle;
+use metrics_endpoint::{ClaimUsage, LogUsage, Usage, UsageSource};
+use model::stats::{FsStats, PodStats, Summary};
+use tokio::sync::Mutex;
+
+/// A scrape that comes sooner gets what the last one got: a kubelet's volumes are measured as often.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// Reads usage through StatsManager. When that has no answer, what was known before is told again.
+pub(super) fn source(stats: StatsHandle) -> UsageSource {
+    let last: Arc<Mutex<Option<(Instant, Usage)>>> = Arc::default();
+    Arc::new(move || {
+        let (stats, last) = (stats.clone(), last.clone());
+        Box::pin(async move {
+            let mut last = last.lock().await;
+            if let Some((at, usage)) = last.as_ref()
+                && at.elapsed() < FRESH
+            {
+                return usage.clone();
+            }
+            match stats.summary(false).await {
+                Ok(summary) => last.insert((Instant::now(), usage(&summary))).1.clone(),
+                Err(error) => {
+                    tracing::debug!(%error, "no usage of disks for metrics");
+                    last.as_ref().map(|(_, usage)| usage.clone()).unwrap_or_default()
+                }
+            }
+        })
+    })
+}
+
+fn usage(summary: &Summary) -> Usage {
+    let mut claims = BTreeMap::new();
+    for volume in summary.pods.iter().flat_map(|pod| &pod.volumes) {
+        if let Some(claim) = &volume.pvc_ref {
+            let key = (claim.namespace.clone(), claim.name.clone());
+            claims.entry(key.clone()).or_insert_with(|| of_claim(key, &volume.fs));
+        }
+    }
+    let logs = summary.pods.iter().flat_map(of_logs);
+    Usage { claims: claims.into_values().collect(), logs: logs.collect() }
+}
+
+fn of_claim((namespace, claim): (String, String), fs: &FsStats) -> ClaimUsage {
+    ClaimUsage {
+        namespace,
+        claim,
+        capacity_bytes: fs.capacity_bytes,
+        available_bytes: fs.available_bytes,
+        used_bytes: fs.used_bytes,
+        inodes: fs.inodes,
+        inodes_free: fs.inodes_free,
+        inodes_used: fs.inodes_used,
+    }
+}
+
+fn of_logs(pod: &PodStats) -> impl Iterator<Item = LogUsage> + '_ {
+    pod.containers.iter().filter_map(|container| {
+        Some(LogUsage {
+            uid: pod.pod_ref.uid.clone(),
+            namespace: pod.pod_ref.namespace.clone(),
+            pod: pod.pod_ref.name.clone(),
+            container: container.name.clone(),
+            used_bytes: container.logs.as_ref()?.used_bytes?,
+        })
+    })
+}
