@@ -210,8 +210,7 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
     check_host(&settings, &cgroups, &*info)?;
     let kernel = kernel();
     let checks = checks(&kernel);
-    // As with a kubelet: whether somebody answers, and nothing more.
-    show_health(&settings.config, &Checks::default());
+    show_health(&settings.config, &checks);
     make_dirs(&settings)?;
     let journal = RedbJournal::open(&settings.root_dir.join("bosun/journal.redb"))?;
     let client = connect(&settings.config)?;
