@@ -1,12 +1,16 @@
 //! exec, attach and port-forward through the daemon's socket to the real streaming server: over WebSocket, as our own
 //! command line speaks, and over SPDY relayed as it is, as an API server speaks.
 
+use std::time::{Duration, Instant};
+
 use bytes::Bytes;
+use cri_api::v1::ExecRequest;
+use ports::runtime::ContainerRuntime;
 use spdy::headers::Headers;
 use streaming::Outcome;
 use streaming::client::{self, ForwardError, Session};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::UnixStream;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpStream, UnixStream};
 use tokio::sync::mpsc;
 
 use crate::node::{Node, SOON, block, shell};
@@ -94,20 +98,9 @@ fn exec_has_its_streams_its_terminal_and_its_exit_code() {
 fn spdy_is_relayed_as_it_is() {
     let node = node("exec sleep 1000", "");
     block(async {
-        let mut stream = dial(&node).await;
         let words = command(&["sh", "-c", "read x; echo got $x; exit 3"]);
-        let request = format!(
-            "POST /exec/default/web-bed/main?input=1&output=1{words} HTTP/1.1\r\nHost: localhost\r\n\
-             Connection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\n\r\n"
-        );
-        stream.write_all(request.as_bytes()).await.expect("taken");
-        let mut head = Vec::new();
-        while !head.ends_with(b"\r\n\r\n") {
-            head.push(soon(stream.read_u8()).await.expect("an answer"));
-        }
-        let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
-        assert!(head.starts_with("http/1.1 101 "), "{head}");
-        assert!(head.contains("x-stream-protocol-version: v4.channel.k8s.io"), "{head}");
+        let path = format!("/exec/default/web-bed/main?input=1&output=1{words}");
+        let stream = switched(dial(&node).await, &path).await;
         let (connection, driver) = spdy::connect(stream, &spdy::Options::default());
         let driver = tokio::spawn(driver);
         let open = async |kind: &str| {
@@ -124,6 +117,86 @@ fn spdy_is_relayed_as_it_is() {
         assert_eq!(Outcome::parse(&status), Outcome::Exit(3));
         drop((connection, error, stdin, stdout));
         let _ = soon(driver).await;
+    });
+}
+
+/// Asks for SPDY as an API server does.
+async fn switched<T: AsyncRead + AsyncWrite + Unpin>(mut stream: T, path: &str) -> T {
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\
+         X-Stream-Protocol-Version: v4.channel.k8s.io\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await.expect("taken");
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        head.push(soon(stream.read_u8()).await.expect("an answer"));
+    }
+    let head = String::from_utf8_lossy(&head).to_ascii_lowercase();
+    assert!(head.starts_with("http/1.1 101 "), "{head}");
+    assert!(head.contains("x-stream-protocol-version: v4.channel.k8s.io"), "{head}");
+    stream
+}
+
+/// Runs a command without input to its end.
+async fn run_over_spdy<T: AsyncRead + AsyncWrite + Unpin + Send + 'static>(stream: T, path: &str) -> Outcome {
+    let (connection, driver) = spdy::connect(switched(stream, path).await, &spdy::Options::default());
+    let ended = async {
+        let open = async |kind: &str| {
+            let headers = Headers::from([("streamtype".to_owned(), kind.to_owned())]);
+            soon(connection.open(headers)).await.expect("accepted")
+        };
+        let (mut error, _stdout) = (open("error").await, open("stdout").await);
+        let mut status = Vec::new();
+        while let Some(Ok(piece)) = soon(error.next()).await {
+            status.extend_from_slice(&piece);
+        }
+        Outcome::parse(&status)
+    };
+    let mut ended = std::pin::pin!(ended);
+    // Cancel-safe: a connection that ends takes its streams along.
+    tokio::select! {
+        outcome = &mut ended => outcome,
+        _ = driver => ended.await,
+    }
+}
+
+/// Takes turns, so that what else runs on the machine slows both ways alike.
+#[test]
+fn exec_through_the_daemon_costs_little_more_than_the_streaming_server_itself() {
+    let node = node("exec sleep 1000", "");
+    let pod = node.wait_running("web");
+    let id = pod["status"]["containerStatuses"][0]["containerID"].as_str().expect("an id");
+    let id = id.trim_start_matches("containerd://").to_owned();
+    block(async {
+        let endpoint = cri_client::Endpoint::parse(&format!("unix://{}", node.bed.socket().display())).expect("fine");
+        let deadlines = cri_client::Deadlines::new(SOON);
+        let options = cri_client::Options { runtime: endpoint, images: None, deadlines, seed: 0 };
+        let cri = cri_client::CriClient::new(&options);
+        let (mut direct, mut through) = (Vec::new(), Vec::new());
+        for _ in 0..40 {
+            let started = Instant::now();
+            let request = ExecRequest {
+                container_id: id.clone(),
+                cmd: vec!["true".to_owned()],
+                stdout: true,
+                ..Default::default()
+            };
+            let url = cri.exec(request).await.expect("a URL").url;
+            let (address, path) = url.trim_start_matches("http://").split_once('/').expect("a path");
+            let stream = TcpStream::connect(address).await.expect("served");
+            assert_eq!(run_over_spdy(stream, &format!("/{path}")).await, Outcome::Success);
+            direct.push(started.elapsed());
+            let started = Instant::now();
+            let stream = dial(&node).await;
+            let path = format!("/exec/default/web-bed/main?output=1{}", command(&["true"]));
+            assert_eq!(run_over_spdy(stream, &path).await, Outcome::Success);
+            through.push(started.elapsed());
+        }
+        direct.sort();
+        through.sort();
+        let (direct, through) = (direct[20], through[20]);
+        println!("exec round trip, p50: {direct:?} directly, {through:?} through the daemon");
+        assert!(through < direct + Duration::from_millis(15), "{direct:?} directly, {through:?} through the daemon");
     });
 }
 
