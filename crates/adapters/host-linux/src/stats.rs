@@ -93,15 +93,20 @@ impl LinuxStats {
         }
     }
 
-    /// Directory of a cgroup in the hierarchy of a controller.
-    fn dir(&self, controller: &str, path: &str) -> Option<Dir> {
+    /// Path of a cgroup in the hierarchy of a controller.
+    fn path(&self, controller: &str, path: &str) -> Option<PathBuf> {
         let below = crate::cgroup::checked(path).ok()?;
         let mount = match &self.hierarchy {
             Hierarchy::V1(mounts) => mounts.get(controller)?,
             Hierarchy::V2(root) => root,
         };
-        // Joined with an empty path it would end in a slash, which is the same directory.
-        Dir::open(&mount.join(below))
+        // Joined with an empty path it ends in a slash, which is the same directory.
+        Some(mount.join(below))
+    }
+
+    /// Directory of a cgroup in the hierarchy of a controller.
+    fn dir(&self, controller: &str, path: &str) -> Option<Dir> {
+        Dir::open(&self.path(controller, path)?)
     }
 }
 
@@ -126,12 +131,12 @@ impl StatsSource for LinuxStats {
         if container_id.is_empty() || container_id.contains('/') {
             return None;
         }
-        let pod = self.dir("memory", pod_cgroup)?;
+        let pod = self.path("memory", pod_cgroup)?;
         let first = self.leaf.load(Ordering::Relaxed);
         for form in (0..LEAVES.len()).map(|n| (first + n) % LEAVES.len()) {
             let (before, after) = LEAVES[form];
             let name = format!("{before}{container_id}{after}");
-            if pod.has_dir(&name) {
+            if dir::is_dir(&pod.join(&name)) {
                 self.leaf.store(form, Ordering::Relaxed);
                 return Some(format!("{}/{name}", pod_cgroup.trim_end_matches('/')));
             }

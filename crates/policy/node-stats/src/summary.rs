@@ -26,12 +26,13 @@ pub struct FromRuntime {
 #[must_use]
 pub fn summary(node: &NodeReadings, pods: &[PodReadings], runtime: &FromRuntime, samples: &mut Samples) -> Summary {
     let mut pods: Vec<PodStats> = pods.iter().filter_map(|p| pod_stats(node, p, runtime, samples)).collect();
-    pods.sort_by(|a, b| {
-        let key = |p: &PodStats| (p.pod_ref.namespace.clone(), p.pod_ref.name.clone(), p.pod_ref.uid.clone());
-        key(a).cmp(&key(b))
-    });
+    pods.sort_by(|a, b| order(a).cmp(&order(b)));
     let node = node_stats(node, samples);
     Summary { node, pods }
+}
+
+fn order(p: &PodStats) -> (&str, &str, &str) {
+    (&p.pod_ref.namespace, &p.pod_ref.name, &p.pod_ref.uid)
 }
 
 fn node_stats(node: &NodeReadings, samples: &mut Samples) -> NodeStats {

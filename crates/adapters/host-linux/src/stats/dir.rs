@@ -11,6 +11,12 @@ const LONGEST: usize = 256 << 10;
 /// A shorter answer than this is the whole file: the kernel fills a page before it stops, and no line is that long.
 const SURELY_SHORT: usize = 2048;
 
+/// Whether a path is a directory itself.
+pub(super) fn is_dir(path: &Path) -> bool {
+    let stat = rustix::fs::statat(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW);
+    stat.is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Directory)
+}
+
 /// An open directory.
 pub(super) struct Dir(OwnedFd);
 
@@ -47,12 +53,6 @@ impl Dir {
     /// The first number of a file; `max` or a negative one is none.
     pub(super) fn bound(&self, file: &str) -> Option<u64> {
         self.text(file)?.split_whitespace().next()?.parse().ok()
-    }
-
-    /// Whether there is a directory of that name.
-    pub(super) fn has_dir(&self, name: &str) -> bool {
-        let stat = rustix::fs::statat(&self.0, name, AtFlags::SYMLINK_NOFOLLOW);
-        stat.is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Directory)
     }
 
     /// When it was made, as far as the kernel remembers.

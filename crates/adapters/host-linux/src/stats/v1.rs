@@ -16,7 +16,7 @@ pub(super) fn read(from: &LinuxStats, path: &str, depth: Depth) -> Option<Cgroup
     let accounting = from.dir("cpuacct", path);
     let memory = from.dir("memory", path);
     // A cgroup that lacks both is not there.
-    let made = [accounting.as_ref(), memory.as_ref()].into_iter().flatten().map(Dir::made).min()?;
+    let made = accounting.as_ref().or(memory.as_ref())?.made();
     let mut reading = CgroupReading { at: from.now(), created: made, ..CgroupReading::default() };
     if let Some(dir) = &accounting {
         reading.cpu.usage_ns = dir.number("cpuacct.usage");

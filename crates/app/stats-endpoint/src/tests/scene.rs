@@ -37,7 +37,8 @@ pub(crate) struct Scene {
 impl Scene {
     /// Pods with one container (even ones) or two, each with a log and an emptyDir.
     pub(crate) fn new(kernel: &Kernel, cgroups: Cgroups, pods: u32) -> Self {
-        let dir = tempfile::tempdir().expect("a folder");
+        // Thousands of files: in memory, where the kernel's own ones are as well.
+        let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
         let tree = StatsTree::new(dir.path(), cgroups);
         let told = runtime();
         let here = dir.path().display().to_string();

@@ -75,10 +75,10 @@ fn a_rate_is_there_from_the_second_answer_on() {
         bed.deps.source = std::sync::Arc::new(source.clone());
         bed.start(&kernel);
         let rate = |s: &model::stats::Summary| s.pods[0].containers[0].cpu.unwrap().usage_nano_cores;
-        assert_eq!(rate(&*bed.stats.summary(true).await.unwrap()), None);
+        assert_eq!(rate(&bed.stats.summary(true).await.unwrap()), None);
         tokio::time::sleep(Duration::from_secs(4)).await;
         source.freeze(model::Timestamp::from_secs(1_800_000_004));
         bed.tree.cgroup("/kubepods/burstable/poduid-web/web-app", 2001, &[201]);
-        assert_eq!(rate(&*bed.stats.summary(false).await.unwrap()), Some(500_000_000), "one memory for both kinds");
+        assert_eq!(rate(&bed.stats.summary(false).await.unwrap()), Some(500_000_000), "one memory for both kinds");
     });
 }

@@ -45,10 +45,18 @@ fn observed(id: &str, name: &str, state: ContainerState, created: i64) -> Contai
     }
 }
 
+/// Name; sandboxes and whether they are ready, newest first; containers, newest first; what is chosen.
+type Row = (
+    &'static str,
+    &'static [(&'static str, bool)],
+    &'static [(&'static str, &'static str, ContainerState)],
+    Option<(&'static str, &'static [&'static str])>,
+);
+
 #[test]
 fn the_ready_sandbox_counts_else_the_newest() {
     use ContainerState::{Created, Exited, Running, Unknown};
-    let table: [(&str, &[(&str, bool)], &[(&str, &str, ContainerState)], Option<(&str, &[&str])>); 8] = [
+    let table: [Row; 8] = [
         ("one of each", &[("a", true)], &[("1", "app", Running)], Some(("a", &["1"]))),
         ("a newer one that is not ready", &[("b", false), ("a", true)], &[("1", "app", Running)], Some(("a", &["1"]))),
         ("none ready", &[("b", false), ("a", false)], &[("1", "app", Running)], Some(("b", &["1"]))),
@@ -79,15 +87,14 @@ fn the_ready_sandbox_counts_else_the_newest() {
 
 fn told(cpu: Option<u64>, rate: Option<u64>, memory: Option<u64>) -> FromRuntime {
     let number = |n: Option<u64>| n.map(|value| v1::UInt64Value { value });
-    let mut stats = v1::ContainerStats::default();
-    stats.cpu = Some(v1::CpuUsage {
+    let cpu = v1::CpuUsage {
         timestamp: NOW.0 + 1,
         usage_core_nano_seconds: number(cpu),
         usage_nano_cores: number(rate),
         psi: None,
-    });
-    stats.memory =
-        Some(v1::MemoryUsage { timestamp: NOW.0, working_set_bytes: number(memory), ..v1::MemoryUsage::default() });
+    };
+    let memory = v1::MemoryUsage { timestamp: NOW.0, working_set_bytes: number(memory), ..v1::MemoryUsage::default() };
+    let stats = v1::ContainerStats { cpu: Some(cpu), memory: Some(memory), ..v1::ContainerStats::default() };
     FromRuntime { containers: [("id-app".to_owned(), stats)].into(), ..FromRuntime::default() }
 }
 
