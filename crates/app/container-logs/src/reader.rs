@@ -28,6 +28,10 @@ const SILENT: usize = 256 * 1024;
 /// Bytes of a search for the last lines between two looks whether anybody still waits for it.
 const TAIL_SLICE: u64 = 4 * 1024 * 1024;
 const TAIL_BLOCK: u64 = 64 * 1024;
+/// Looks for a log that is missing, and the time between them. Between the steps of a rotation there is none for some
+/// milliseconds.
+const FINDS: u32 = 4;
+const FIND_PAUSE: Duration = Duration::from_millis(50);
 
 /// What is read.
 pub(crate) struct Log {
@@ -91,18 +95,7 @@ impl Reader {
     /// Text for the client.
     pub(crate) async fn open(log: Log, watch: &FolderWatch, disk: Arc<Semaphore>) -> Result<Self, String> {
         let Log { path, since, options, follow } = log;
-        let named = path.clone();
-        let opened = on_disk(&disk, move || {
-            let path = resolve(&named).map_err(|e| {
-                let why = go_error("lstat", &e.at, &e.source);
-                format!("failed to try resolving symlinks in path {}: {why}", quoted(&named))
-            })?;
-            let file = LogFile::open(&path);
-            let file = file
-                .map_err(|e| format!("failed to open log file {}: {}", quoted(&path), go_error("open", &path, &e)))?;
-            Ok::<_, String>((path, file))
-        });
-        let (path, file) = opened.await?;
+        let (path, file) = find(&path, &disk).await?;
         let offset = match options.tail_lines {
             None => 0,
             Some(lines) => tail(&file, lines, &disk).await.map_err(|e| {
@@ -308,6 +301,33 @@ impl Drop for Reader {
             tracing::warn!(path = %self.path.display(), lines = skipped, "lines of a log are in no known format; left out");
         }
     }
+}
+
+/// Opens the log. One that is missing may be in the middle of its rotation: the runtime is about to make it.
+async fn find(named: &Path, disk: &Semaphore) -> Result<(PathBuf, LogFile), String> {
+    let mut tries = 1;
+    loop {
+        let path = named.to_owned();
+        match on_disk(disk, move || open(&path)).await {
+            Err((e, _)) if e == io::ErrorKind::NotFound && tries < FINDS => {
+                tries += 1;
+                sleep(FIND_PAUSE).await;
+            }
+            other => return other.map_err(|(_, text)| text),
+        }
+    }
+}
+
+/// The path that a log really has, and the file; or why not, with the text for the client.
+fn open(named: &Path) -> Result<(PathBuf, LogFile), (io::ErrorKind, String)> {
+    let path = resolve(named).map_err(|e| {
+        let why = go_error("lstat", &e.at, &e.source);
+        (e.source.kind(), format!("failed to try resolving symlinks in path {}: {why}", quoted(named)))
+    })?;
+    let file = LogFile::open(&path).map_err(|e| {
+        (e.kind(), format!("failed to open log file {}: {}", quoted(&path), go_error("open", &path, &e)))
+    })?;
+    Ok((path, file))
 }
 
 /// Where the last lines begin.

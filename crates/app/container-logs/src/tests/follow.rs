@@ -86,8 +86,10 @@ async fn without_events_the_file_is_looked_at_all_the_same() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_line_is_lost_or_doubled_by_rotations() {
     let rig = Rig::new().await;
-    rig.write("");
+    rig.write(&line("round -"));
     let mut follower = Follower::new(rig.ask("?follow=true").await);
+    // The head says nothing about the file; its first line does.
+    follower.until("round -\n").await;
     let path = rig.log();
     let open = || std::fs::OpenOptions::new().create(true).append(true).open(&path).unwrap();
     let mut file = open();
@@ -114,7 +116,16 @@ async fn no_line_is_lost_or_doubled_by_rotations() {
     let numbers: Vec<&str> = text.lines().filter(|l| !l.starts_with("round")).collect();
     let expected: Vec<String> = (0..n).map(|n: i32| n.to_string()).collect();
     assert_eq!(numbers, expected);
-    assert_eq!(text.matches("round").count(), 20);
+    assert_eq!(text.matches("round").count(), 21);
+}
+
+#[tokio::test]
+async fn a_log_in_the_middle_of_its_rotation_is_found() {
+    let rig = Rig::new().await;
+    let answer = soon(rig.ask("?follow=true")).await;
+    rig.write(&line("one"));
+    rig.observe(ContainerState::Exited);
+    assert_eq!(Follower::new(answer).into_whole().await, "one\n");
 }
 
 #[tokio::test]
