@@ -80,7 +80,9 @@ async fn run(
     let mut driver = std::pin::pin!(driver);
     // Cancel-safe: a connection that ends takes its streams along, which the other arm would find out, too.
     let streams = tokio::select! {
-        streams = Streams::open(&connection, wanted) => streams,
+        streams = tokio::time::timeout(settings.answer_timeout, Streams::open(&connection, wanted)) => {
+            streams.unwrap_or_else(|_| Err("the runtime did not accept them in time".to_owned()))
+        }
         end = &mut driver => Err(end.err().map_or_else(|| "the connection was closed".to_owned(), |e| chain(&e))),
     };
     drop(connection);

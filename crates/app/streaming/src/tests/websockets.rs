@@ -246,6 +246,21 @@ async fn a_runtime_that_is_lost_is_a_failure_and_no_success() {
 }
 
 #[tokio::test]
+async fn a_runtime_that_accepts_no_stream_is_not_waited_for_for_ever() {
+    let settings = crate::Settings { answer_timeout: Duration::from_millis(300), ..settings() };
+    let bed = Bed::with(settings, |mut stream, _| async move {
+        let answer = format!("{SWITCHING}X-Stream-Protocol-Version: v4.channel.k8s.io\r\n\r\n");
+        stream.write_all(answer.as_bytes()).await.expect("taken");
+        std::future::pending::<()>().await;
+    })
+    .await;
+    let session = session(&bed, "output=1").await.expect("accepted");
+    let outcome = soon(session.exit.wait()).await;
+    let why = "Internal error occurred: unable to open streams: the runtime did not accept them in time";
+    assert_eq!(outcome, Outcome::Failed(why.to_owned()));
+}
+
+#[tokio::test]
 async fn a_session_on_which_nothing_moves_is_closed_with_a_reason() {
     let settings = crate::Settings { idle_timeout: Duration::from_millis(300), ..settings() };
     let bed = Bed::with(settings, |mut stream, _| async move {
