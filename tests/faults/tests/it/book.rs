@@ -80,7 +80,7 @@ fn case_21_updates_during_a_long_step_are_one_further_step() {
         node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
         sleep(secs(5)).await;
         assert_eq!(node.world.runtime.count("ExecSync"), 1);
-        assert_eq!(node.steps("web").len(), 4);
+        assert_eq!(node.steps("web").len(), 4, "{:?}", node.steps("web"));
     });
 }
 
