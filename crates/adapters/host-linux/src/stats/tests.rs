@@ -5,6 +5,7 @@ use std::path::Path;
 
 use model::Timestamp;
 use model::reading::{Depth, DiskUse, InterfaceCounters};
+use ports::host::CgroupFs;
 use ports::stats::StatsSource;
 
 use super::LinuxStats;
@@ -329,6 +330,12 @@ fn this_machine_can_be_read() {
     assert!(machine.booted < root.at);
     let (running, most) = source.processes().unwrap();
     assert!(running > 0 && running <= most);
+    // Cgroups of others come and go: one that is there can be read, whatever it holds.
+    for name in LinuxCgroups::detect().unwrap().children("/").unwrap() {
+        if let Some(r) = source.cgroup(&format!("/{name}"), Depth::Full) {
+            assert!(r.cpu.usage_ns.is_some() || r.memory.usage.is_some(), "{name}: {r:?}");
+        }
+    }
     let fs = source.fs(Path::new("/")).unwrap();
     assert!(fs.total_bytes >= fs.free_bytes && fs.free_bytes >= fs.available_bytes);
 }
