@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod bed;
+mod command_line;
 mod images;
 mod inside;
 mod lifecycle;
