@@ -313,7 +313,6 @@ impl Node {
             kernel: self.kernel.clone(),
             faults,
             node_name: self.settings.node_name.clone(),
-            pod_logs_dir: self.settings.config.pod_logs_dir.clone(),
             pods: self.handles.pods.view.clone(),
             workers: self.handles.workers.clone(),
             status: self.handles.status.view.clone(),

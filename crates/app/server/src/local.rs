@@ -21,7 +21,6 @@ use model::PodUid;
 use tokio::net::UnixListener;
 
 mod answer;
-mod logs;
 mod routes;
 
 pub use answer::{
@@ -38,8 +37,6 @@ pub struct Views {
     pub faults: bool,
     /// Name of the node.
     pub node_name: String,
-    /// Folder of pod logs.
-    pub pod_logs_dir: std::path::PathBuf,
     /// Desired pods.
     pub pods: Board<PodUid, DesiredPod>,
     /// Workers.
@@ -73,7 +70,6 @@ pub fn router(views: Views) -> Router {
     Router::new()
         .route("/v1/pods", get(routes::pods))
         .route("/v1/pods/{name}", get(routes::pod))
-        .route("/v1/pods/{name}/log", get(routes::log))
         .route("/v1/actors", get(routes::actors))
         .route("/v1/manifests", get(routes::manifests))
         .route("/v1/events", get(routes::events))

@@ -1,11 +1,10 @@
 //! One function per route of the local socket.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
-use axum::http::{StatusCode, header};
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use contract::config_sources::ManifestState;
 use contract::event::EventEntry;
@@ -13,14 +12,13 @@ use contract::node::NodeOrigin;
 use contract::pod_worker::WorkerPhase;
 use contract::runtime::EventTier;
 use model::PodUid;
-use model::core::{ContainerStatus, Pod};
+use model::core::Pod;
 use model::event::EventObject;
-use serde::Deserialize;
 
+use super::Views;
 use super::answer::{
     ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PodDetail, PodItems, Refused, Registration, WorkerLine,
 };
-use super::{Views, logs};
 
 type Shared = State<Arc<Views>>;
 
@@ -186,55 +184,6 @@ pub(super) async fn node(State(views): Shared) -> Json<NodeInfo> {
 fn api_line(views: &Views) -> ApiLine {
     let view = views.api.get();
     ApiLine { synced: view.synced, from_store: view.from_store, pods: view.pods, error: view.error.clone() }
-}
-
-/// Query of the log route.
-#[derive(Debug, Deserialize)]
-pub(super) struct LogQuery {
-    container: Option<String>,
-    #[serde(default)]
-    previous: bool,
-    tail: Option<usize>,
-}
-
-pub(super) async fn log(
-    State(views): Shared,
-    Path(name): Path<String>,
-    Query(query): Query<LogQuery>,
-) -> Result<Response, Refusal> {
-    let (_, pod) = find(&views, &name)?;
-    let path = log_path(&views, &pod, &query)?;
-    let read = tokio::task::spawn_blocking(move || logs::read(&path, query.tail).map_err(|e| (path, e))).await;
-    match read {
-        Ok(Ok(bytes)) => Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], bytes).into_response()),
-        Ok(Err((path, e))) => Err(refuse(StatusCode::NOT_FOUND, format!("{}: {e}", path.display()))),
-        Err(e) => Err(refuse(StatusCode::INTERNAL_SERVER_ERROR, e.to_string())),
-    }
-}
-
-fn log_path(views: &Views, pod: &Pod, query: &LogQuery) -> Result<PathBuf, Refusal> {
-    let all = model::pod::init_containers(pod).iter().chain(model::pod::regular_containers(pod));
-    let names: Vec<&str> = all.map(|c| c.name.as_str()).collect();
-    let container = match query.container.as_deref() {
-        Some(c) if names.contains(&c) => c,
-        Some(c) => {
-            let text = format!("no container {c:?} in this pod; it has: {}", names.join(", "));
-            return Err(refuse(StatusCode::NOT_FOUND, text));
-        }
-        None => model::pod::regular_containers(pod).first().map(|c| c.name.as_str()).unwrap_or_default(),
-    };
-    let status = pod.status.as_ref();
-    let listed = |l: Option<&Vec<ContainerStatus>>| l.into_iter().flatten().find(|c| c.name == container).cloned();
-    let found = status
-        .and_then(|s| listed(s.container_statuses.as_ref()).or_else(|| listed(s.init_container_statuses.as_ref())));
-    let restarts = found.map_or(0, |c| u32::try_from(c.restart_count).unwrap_or(0));
-    let number = match (query.previous, restarts) {
-        (false, n) => n,
-        (true, 0) => return Err(refuse(StatusCode::NOT_FOUND, format!("container {container:?} has not restarted"))),
-        (true, n) => n - 1,
-    };
-    let root = views.pod_logs_dir.to_string_lossy();
-    Ok(PathBuf::from(pod_plan::logs::pod_log_dir(&root, pod)).join(pod_plan::logs::log_path(container, number)))
 }
 
 fn faults_allowed(views: &Views) -> Result<(), Refusal> {

@@ -5,12 +5,11 @@ use http_body_util::BodyExt;
 use model::core::{Container, PodSpec};
 use tower::ServiceExt;
 
-fn views(dir: &Path) -> Views {
+fn views() -> Views {
     Views {
         kernel: Kernel::new(actor::KernelConfig::default()),
         faults: false,
         node_name: "node".into(),
-        pod_logs_dir: dir.to_owned(),
         pods: Board::new(),
         workers: Board::new(),
         status: Board::new(),
@@ -48,8 +47,7 @@ async fn call(views: &Views, method: &str, path: &str, body: &str) -> (StatusCod
 
 #[tokio::test]
 async fn pods_are_found_by_name_short_name_qualified_name_and_uid() {
-    let dir = tempfile::tempdir().unwrap();
-    let views = views(dir.path());
+    let views = views();
     post_pod(&views, "u1", "default", "web-node");
     post_pod(&views, "u2", "other", "db-node");
     for name in ["web-node", "web", "default%2Fweb-node", "default%2Fweb", "u1"] {
@@ -64,8 +62,7 @@ async fn pods_are_found_by_name_short_name_qualified_name_and_uid() {
 
 #[tokio::test]
 async fn an_ambiguous_name_is_refused_with_the_candidates() {
-    let dir = tempfile::tempdir().unwrap();
-    let views = views(dir.path());
+    let views = views();
     post_pod(&views, "u1", "a", "web-node");
     post_pod(&views, "u2", "b", "web-node");
     let (status, text) = call(&views, "GET", "/v1/pods/web", "").await;
@@ -75,8 +72,7 @@ async fn an_ambiguous_name_is_refused_with_the_candidates() {
 
 #[tokio::test]
 async fn a_namespace_settles_which_pod_is_meant() {
-    let dir = tempfile::tempdir().unwrap();
-    let views = views(dir.path());
+    let views = views();
     post_pod(&views, "u1", "a", "web-node");
     post_pod(&views, "u2", "b", "web-node");
     let (status, text) = call(&views, "GET", "/v1/pods/b%2Fweb", "").await;
@@ -86,8 +82,7 @@ async fn a_namespace_settles_which_pod_is_meant() {
 
 #[tokio::test]
 async fn the_node_tells_of_registration_and_certificates_and_standalone_of_neither() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut views = views(dir.path());
+    let mut views = views();
     let node = |text: &str| serde_json::from_str::<NodeInfo>(text).unwrap();
     let (_, text) = call(&views, "GET", "/v1/node", "").await;
     assert!(node(&text).registration.is_none() && node(&text).api.is_none(), "{text}");
@@ -136,7 +131,7 @@ async fn the_nodes_own_endpoints_are_served_beside_the_views_and_may_upgrade() {
             (StatusCode::SWITCHING_PROTOCOLS, [(header::CONNECTION, "upgrade"), (header::UPGRADE, "echo")])
         }),
     );
-    let server = tokio::spawn(serve(bind(&path).unwrap(), views(dir.path()), extra, std::future::pending()));
+    let server = tokio::spawn(serve(bind(&path).unwrap(), views(), extra, std::future::pending()));
     let mut stream = tokio::net::UnixStream::connect(&path).await.unwrap();
     stream
         .write_all(b"GET /exec/web HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\nping")
@@ -151,8 +146,7 @@ async fn the_nodes_own_endpoints_are_served_beside_the_views_and_may_upgrade() {
 
 #[tokio::test]
 async fn a_pod_that_is_being_stopped_is_still_listed_as_terminating() {
-    let dir = tempfile::tempdir().unwrap();
-    let views = views(dir.path());
+    let views = views();
     post_pod(&views, "u1", "default", "web-node");
     let pod = views.pods.get(&"u1".into()).unwrap().pod.clone();
     views.pods.remove(&"u1".into());
@@ -177,24 +171,8 @@ async fn a_pod_that_is_being_stopped_is_still_listed_as_terminating() {
 }
 
 #[tokio::test]
-async fn the_log_of_the_first_container_is_served_without_prefixes() {
-    let dir = tempfile::tempdir().unwrap();
-    let views = views(dir.path());
-    post_pod(&views, "u1", "default", "web-node");
-    let logs = dir.path().join("default_web-node_u1/app");
-    std::fs::create_dir_all(&logs).unwrap();
-    std::fs::write(logs.join("0.log"), "t stdout F hello\n").unwrap();
-    assert_eq!(call(&views, "GET", "/v1/pods/web/log", "").await, (StatusCode::OK, "hello\n".into()));
-    let (status, text) = call(&views, "GET", "/v1/pods/web/log?container=x", "").await;
-    assert_eq!((status, text.contains("it has: app")), (StatusCode::NOT_FOUND, true));
-    let (status, _) = call(&views, "GET", "/v1/pods/web/log?previous=true", "").await;
-    assert_eq!(status, StatusCode::NOT_FOUND);
-}
-
-#[tokio::test]
 async fn faults_need_the_flag_and_a_rule_that_parses() {
-    let dir = tempfile::tempdir().unwrap();
-    let mut views = views(dir.path());
+    let mut views = views();
     assert_eq!(call(&views, "POST", "/v1/faults", "x: panic@y").await.0, StatusCode::FORBIDDEN);
     views.faults = true;
     assert_eq!(call(&views, "POST", "/v1/faults", "x: panic@y#1").await.0, StatusCode::NO_CONTENT);
