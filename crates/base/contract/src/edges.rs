@@ -58,6 +58,7 @@ pub const EDGES: &[Edges] = &[
         asks: &[],
         reads: &["RuntimeClient", "PodManager", "CgroupManager", "VolumeManager"],
     },
+    Edges { actor: "LogManager", asks: &[], reads: &["RuntimeClient"] },
     Edges { actor: "ObjectStore", asks: &[], reads: &[] },
     Edges { actor: "RuntimeClient", asks: &[], reads: &[] },
     Edges { actor: "EventRecorder", asks: &[], reads: &["PodManager"] },
