@@ -1,5 +1,6 @@
 //! Pauses between tries, and how often strangers may make a node ask the API server.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// Tries of one review.
@@ -35,14 +36,60 @@ impl Pace {
 
     /// Takes one permission, if there is one.
     pub fn take(&mut self, now: Duration) -> bool {
-        let passed = now.saturating_sub(self.at).as_secs_f64();
-        self.at = now.max(self.at);
-        self.left = (self.left + passed * self.per_second).min(self.most);
-        let some = self.left >= 1.0;
+        let some = self.has(now);
         if some {
             self.left -= 1.0;
         }
         some
+    }
+
+    fn has(&mut self, now: Duration) -> bool {
+        let passed = now.saturating_sub(self.at).as_secs_f64();
+        self.at = now.max(self.at);
+        self.left = (self.left + passed * self.per_second).min(self.most);
+        self.left >= 1.0
+    }
+
+    fn is_full(&mut self, now: Duration) -> bool {
+        self.has(now) && self.left >= self.most
+    }
+}
+
+/// Origins that are kept apart at a time.
+const ORIGINS: usize = 1024;
+
+/// A bucket for all, and a smaller one for each origin: one flood does not take the permissions of everybody else.
+#[derive(Clone, Debug)]
+pub struct Paces<O> {
+    all: Pace,
+    new: Pace,
+    each: BTreeMap<O, Pace>,
+}
+
+impl<O: Ord> Paces<O> {
+    /// `all` for everybody together, `each` for every origin; both as for [`Pace::new`].
+    #[must_use]
+    pub fn new(all: (u32, u32), each: (u32, u32)) -> Self {
+        Self { all: Pace::new(all.0, all.1), new: Pace::new(each.0, each.1), each: BTreeMap::new() }
+    }
+
+    /// Takes one permission for an origin, if there is one. Who has none left takes none of the others'.
+    pub fn take(&mut self, origin: O, now: Duration) -> bool {
+        if self.each.len() >= ORIGINS && !self.each.contains_key(&origin) {
+            // An origin whose bucket is full again is as good as a new one.
+            self.each.retain(|_, pace| !pace.is_full(now));
+            if self.each.len() >= ORIGINS {
+                return false;
+            }
+        }
+        let own = self.each.entry(origin).or_insert(Pace { at: now, ..self.new });
+        own.has(now) && self.all.take(now) && own.take(now)
+    }
+
+    /// Origins that are remembered.
+    #[must_use]
+    pub fn origins(&self) -> usize {
+        self.each.len()
     }
 }
 
@@ -67,5 +114,25 @@ mod tests {
         assert!(pace.take(at(500)));
         assert!(!pace.take(at(0)), "time does not go back");
         assert_eq!([0; 4].map(|_| pace.take(at(60_000))), [true, true, true, false]);
+    }
+
+    #[test]
+    fn a_flood_from_one_origin_leaves_permissions_for_others() {
+        let mut paces = Paces::new((20, 10), (2, 3));
+        let at = Duration::from_millis;
+        let taken = (0..1000).filter(|_| paces.take("flood", at(0))).count();
+        assert_eq!(taken, 3);
+        assert_eq!([0; 4].map(|_| paces.take("other", at(0))), [true, true, true, false]);
+        assert!(paces.take("flood", at(500)) && !paces.take("flood", at(500)));
+    }
+
+    #[test]
+    fn origins_are_bounded_and_forgotten_when_they_are_quiet() {
+        let mut paces = Paces::new((1_000_000, 1_000_000), (1, 2));
+        let at = Duration::from_secs;
+        let taken = (0..5000).filter(|origin| paces.take(*origin, at(0))).count();
+        assert_eq!((taken, paces.origins()), (ORIGINS, ORIGINS));
+        assert!(paces.take(9999, at(2)), "all buckets are full again");
+        assert_eq!(paces.origins(), 1);
     }
 }

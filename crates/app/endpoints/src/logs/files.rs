@@ -110,7 +110,8 @@ fn look(roots: &Roots, path: &[u8]) -> io::Result<Found> {
     }
     match open(roots, &path.join("index.html")) {
         Ok((page, meta)) if meta.is_file() => Ok(Found::Page(page, meta)),
-        _ => Ok(Found::Folder(meta, listing::read(&real_path(&file)?)?)),
+        // The very folder that was looked at: its name may be a link to elsewhere by now.
+        _ => Ok(Found::Folder(meta, listing::read(&by_descriptor(&file))?)),
     }
 }
 
@@ -128,5 +129,10 @@ pub(super) fn open(roots: &Roots, path: &Path) -> io::Result<(File, Metadata)> {
 
 /// Where an open file is, by the kernel's word.
 fn real_path(file: &File) -> io::Result<PathBuf> {
-    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+    std::fs::read_link(by_descriptor(file))
+}
+
+/// A path that leads to an open file, whatever became of its name.
+fn by_descriptor(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }

@@ -1,6 +1,6 @@
 //! Logs of services (interfaces 3.6): the journal's, else their files below the log folder.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -159,29 +159,18 @@ async fn pump(pipe: Option<impl AsyncRead + Unpin>, tx: &Sink) {
     }
 }
 
-/// The first of the usual places that has a file.
+/// The first of the usual places that has a file. No thread is held while a slow client reads.
 async fn from_files(settings: &Settings, service: &str, tx: &Sink) {
     let roots: Roots = [settings.system_log_dir.clone(), settings.pod_logs_dir.clone()];
     let places = [service.to_owned(), format!("{service}.log"), format!("{service}/{service}.log")];
-    let (tx, service) = (tx.clone(), service.to_owned());
-    let copied = spawn_blocking(move || {
+    let open = move || {
         let open = |place: &String| files::open(&roots, &roots[0].join(place)).ok().filter(|(_, m)| m.is_file());
-        let Some((file, meta)) = places.iter().find_map(open) else {
-            let _ = tx.blocking_send(format!("error: no logs of service {service}\n").into());
-            return;
-        };
-        // Its size as it was: a file that is written to has no end otherwise.
-        let mut file = file.take(meta.len());
-        loop {
-            let mut chunk = vec![0; CHUNK];
-            match file.read(&mut chunk) {
-                Ok(n) if n > 0 => chunk.truncate(n),
-                _ => return,
-            }
-            if tx.blocking_send(chunk.into()).is_err() {
-                return;
-            }
-        }
-    });
-    let _ = copied.await;
+        places.iter().find_map(open)
+    };
+    let Ok(Some((file, meta))) = spawn_blocking(open).await else {
+        let _ = tx.send(format!("error: no logs of service {service}\n").into()).await;
+        return;
+    };
+    // Its size as it was: a file that is written to has no end otherwise.
+    pump(Some(tokio::fs::File::from_std(file).take(meta.len())), tx).await;
 }

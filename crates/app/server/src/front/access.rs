@@ -1,5 +1,6 @@
 //! Who asks, and whether they may (book interfaces.md 3.4).
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use axum::http::header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
@@ -66,7 +67,7 @@ impl Access {
     }
 
     /// Who asks. Credentials that were used are taken out of the headers: nobody behind us needs them.
-    pub(super) async fn user(&self, shown: &Shown, headers: &mut HeaderMap) -> Result<User, Denied> {
+    pub(super) async fn user(&self, shown: &Shown, origin: IpAddr, headers: &mut HeaderMap) -> Result<User, Denied> {
         let mut bad = false;
         match self.certificate(shown) {
             Some(Ok(user)) => return Ok(user.authenticated()),
@@ -82,7 +83,7 @@ impl Access {
                 Some(Err(_)) => bad = true,
                 Some(Ok(Some(token))) => {
                     let token = token.to_owned();
-                    if let Some(user) = ask(tokens, &token).await? {
+                    if let Some(user) = ask(tokens, &token, origin).await? {
                         headers.remove(AUTHORIZATION);
                         return Ok(user.authenticated());
                     }
@@ -93,7 +94,7 @@ impl Access {
             match protocols(headers) {
                 Ok(None) => {}
                 Ok(Some(found)) => {
-                    if let Some(user) = ask(tokens, &found.token).await? {
+                    if let Some(user) = ask(tokens, &found.token, origin).await? {
                         headers.remove(SEC_WEBSOCKET_PROTOCOL);
                         let rest = HeaderValue::try_from(found.rest).map_err(|_| Denied::Unauthorized)?;
                         headers.insert(SEC_WEBSOCKET_PROTOCOL, rest);
@@ -130,8 +131,8 @@ impl Access {
     }
 }
 
-async fn ask(tokens: &Arc<Tokens>, token: &str) -> Result<Option<User>, Denied> {
-    match tokens.user(token).await {
+async fn ask(tokens: &Arc<Tokens>, token: &str, origin: IpAddr) -> Result<Option<User>, Denied> {
+    match tokens.user(token, origin).await {
         Ok(user) => Ok(user.map(|u| (*u).clone())),
         Err(Failed::Busy) => Err(Denied::Busy),
         Err(Failed::Error(error)) => {

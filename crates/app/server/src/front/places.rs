@@ -32,7 +32,7 @@ pub(super) enum Phase {
 pub(super) struct Conn {
     id: u64,
     pub(super) peer: SocketAddr,
-    origin: IpAddr,
+    pub(super) origin: IpAddr,
     began: Instant,
     since_ms: u64,
     phase: AtomicU8,

@@ -1,9 +1,10 @@
 //! `TokenReview` and `SubjectAccessReview`, asked of the API server and kept for a while.
 
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use node_access::{Key, Lru, Pace, User};
+use node_access::{Key, Lru, Paces, User};
 use ports::api::{ApiError, ApiServer, Method, Request};
 use tokio::time::Instant;
 
@@ -18,6 +19,11 @@ const NOBODIES: usize = 4096;
 const ACCESSES: usize = 8192;
 /// Tokens that were not seen before may cause so many reviews per second, and at once.
 const PACE: (u32, u32) = (20, 100);
+/// The same for those from one origin: it must not use up what others need to be known again when their time in the cache ends.
+const ORIGIN_PACE: (u32, u32) = (4, 20);
+/// A token of nobody is kept for so long at most: one that is too new for the API server, or that could not be judged because of
+/// a fault there, is somebody's a moment later. (A kubelet keeps no answer that came with an error, and such answers do.)
+const NOBODY: Duration = Duration::from_secs(10);
 
 /// The way to the API server, and the time.
 struct Asked {
@@ -72,7 +78,7 @@ fn code(answer: &Result<bytes::Bytes, ApiError>) -> String {
 pub(super) struct Tokens {
     asked: Asked,
     ttl: Duration,
-    pace: Mutex<Pace>,
+    pace: Mutex<Paces<IpAddr>>,
     users: Mutex<Lru<Arc<User>>>,
     nobodies: Mutex<Lru<()>>,
     lookups: Arc<Lookups<Option<Arc<User>>>>,
@@ -87,7 +93,7 @@ impl Tokens {
         Arc::new(Self {
             asked: Asked { api, began: Instant::now(), limit: limits.review },
             ttl,
-            pace: Mutex::new(Pace::new(PACE.0, PACE.1)),
+            pace: Mutex::new(Paces::new(PACE, ORIGIN_PACE)),
             users: Mutex::new(Lru::new(USERS)),
             nobodies: Mutex::new(Lru::new(NOBODIES)),
             lookups: Lookups::new(limits.reviews),
@@ -95,7 +101,7 @@ impl Tokens {
     }
 
     /// Whose token it is; `None`: nobody's.
-    pub(super) async fn user(self: &Arc<Self>, token: &str) -> Result<Option<Arc<User>>, Failed> {
+    pub(super) async fn user(self: &Arc<Self>, token: &str, origin: IpAddr) -> Result<Option<Arc<User>>, Failed> {
         let key = Key::token(token);
         let now = self.asked.now();
         if let Some(user) = lock(&self.users).get(&key, now) {
@@ -104,7 +110,7 @@ impl Tokens {
         if lock(&self.nobodies).get(&key, now).is_some() {
             return Ok(None);
         }
-        let may = || lock(&self.pace).take(now);
+        let may = || lock(&self.pace).take(origin, now);
         let ask = || {
             let (this, review) = (self.clone(), node_access::token_review(token));
             async move {
@@ -113,7 +119,7 @@ impl Tokens {
                 let now = this.asked.now();
                 match &user {
                     Some(user) => lock(&this.users).put(key, user.clone(), now, this.ttl),
-                    None => lock(&this.nobodies).put(key, (), now, this.ttl),
+                    None => lock(&this.nobodies).put(key, (), now, this.ttl.min(NOBODY)),
                 }
                 Ok(user)
             }

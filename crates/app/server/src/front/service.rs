@@ -90,7 +90,7 @@ impl Connection {
     async fn admit(&self, request: &mut Request<Incoming>) -> Result<(), Response<Body>> {
         let user = match &self.served.access {
             Some(access) => {
-                let user = access.user(&self.shown, request.headers_mut()).await;
+                let user = access.user(&self.shown, self.conn.origin, request.headers_mut()).await;
                 Some((access, user.map_err(|d| self.deny(d))?))
             }
             None => None,

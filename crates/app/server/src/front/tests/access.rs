@@ -273,6 +273,19 @@ async fn a_flood_of_made_up_tokens_at_a_silent_webhook_piles_nothing_up() {
 }
 
 #[tokio::test]
+async fn made_up_tokens_from_one_origin_do_not_keep_tokens_from_elsewhere_out() {
+    let bed = Bed::new().await;
+    let mut flood = bed.h2(None).await;
+    let mut busy = 0;
+    for n in 0..200 {
+        busy += u32::from(flood.token("/pods", &format!("made-up-{n}")).await.0 == 429);
+    }
+    assert!(busy >= 100, "{busy} of 200 were told to come again");
+    let mut other = bed.h1_from([127, 0, 0, 2]).await;
+    assert_eq!(other.token("/pods", "good-bob").await, (200, "bob /pods".to_owned()));
+}
+
+#[tokio::test]
 async fn a_token_among_websocket_protocols_counts_and_is_not_passed_on() {
     let bed = Bed::new().await;
     let mut client = bed.h1(None).await;

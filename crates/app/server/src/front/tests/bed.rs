@@ -200,6 +200,15 @@ impl Bed {
         Client::h1(self.tls(b"http/1.1", shown).await.unwrap()).await
     }
 
+    /// Somebody without a certificate at another address of this machine.
+    pub(super) async fn h1_from(&self, origin: [u8; 4]) -> Client {
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.bind((origin, 0).into()).unwrap();
+        let stream = socket.connect(self.address).await.unwrap();
+        let versions = [&version::TLS13];
+        Client::h1(greet(stream, &self.authority.pem, b"http/1.1", None, &versions).await.unwrap()).await
+    }
+
     pub(super) async fn h2(&self, shown: Option<&Issued>) -> Client {
         Client::h2(self.tls(b"h2", shown).await.unwrap()).await
     }
@@ -227,6 +236,16 @@ pub(super) async fn connect(
     shown: Option<&Issued>,
     versions: &[&'static SupportedProtocolVersion],
 ) -> std::io::Result<TlsStream<TcpStream>> {
+    greet(TcpStream::connect(address).await?, authority, alpn, shown, versions).await
+}
+
+async fn greet(
+    stream: TcpStream,
+    authority: &str,
+    alpn: &[u8],
+    shown: Option<&Issued>,
+    versions: &[&'static SupportedProtocolVersion],
+) -> std::io::Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     for root in CertificateDer::pem_slice_iter(authority.as_bytes()) {
         roots.add(root.unwrap()).unwrap();
@@ -244,7 +263,6 @@ pub(super) async fn connect(
         }
     };
     config.alpn_protocols = vec![alpn.to_vec()];
-    let stream = TcpStream::connect(address).await?;
     TlsConnector::from(Arc::new(config)).connect(ServerName::try_from("node").unwrap(), stream).await
 }
 

@@ -107,6 +107,43 @@ async fn an_answer_that_is_read_late_comes_whole() {
     }
 }
 
+/// As `kubectl logs -f` of a container that says nothing: neither an idle nor a slow caller, whoever it is.
+#[tokio::test]
+async fn a_silent_answer_is_free_of_the_idle_limit() {
+    let (speak, _) = tokio::sync::watch::channel(false);
+    let silent = speak.clone();
+    let follow = get(move || async move {
+        let mut silent = silent.subscribe();
+        Body::from_stream(futures::stream::once(async move {
+            silent.wait_for(|spoken| *spoken).await.unwrap();
+            Ok::<_, std::io::Error>("late")
+        }))
+    });
+    let settings = |front: &mut crate::front::Front| {
+        front.limits.idle = Duration::from_millis(100);
+        front.limits.head = Duration::from_millis(100);
+        front.authn.anonymous = true;
+    };
+    let bed = Bed::with(settings, Router::new().route("/containerLogs/ns/pod/c", follow)).await;
+    let alice = bed.alice();
+    let clients = [bed.h1(Some(&alice)).await, bed.h2(Some(&alice)).await, bed.h1(None).await, bed.h2(None).await];
+    let following = clients.map(|mut client| tokio::spawn(async move { client.get("/containerLogs/ns/pod/c").await }));
+    while speak.receiver_count() < 4 {
+        tokio::task::yield_now().await;
+    }
+    // Connections that are younger and truly idle are ended, so these had the time to be.
+    for alpn in [b"http/1.1".as_slice(), b"h2"] {
+        let mut idle = bed.tls(alpn, Some(&alice)).await.unwrap();
+        let mut rest = Vec::new();
+        let ended = tokio::time::timeout(Duration::from_secs(10), idle.read_to_end(&mut rest)).await;
+        assert!(ended.is_ok());
+    }
+    speak.send_replace(true);
+    for answer in following {
+        assert_eq!(answer.await.unwrap(), (200, "late".to_owned()));
+    }
+}
+
 #[tokio::test]
 async fn requests_are_counted_by_what_they_are() {
     let counted = |labels: [&str; 4]| metrics::http::REQUESTS.with_label_values(&labels).get();
