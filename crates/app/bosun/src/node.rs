@@ -156,6 +156,7 @@ pub struct Builder {
     machine: Machine,
     outside: Outside,
     worker_place: Place,
+    handles: Handles,
     runtime_client: Installer,
     event_recorder: Installer,
     object_store: Installer,
@@ -216,9 +217,15 @@ impl Builder {
         self
     }
 
+    /// How the managers will be reached; nobody answers before [`Self::start`].
+    #[must_use]
+    pub fn handles(&self) -> &Handles {
+        &self.handles
+    }
+
     /// Starts the crew, bottom up: whoever is asked is there before the asker.
     pub fn start(self, kernel: &Kernel) -> Node {
-        let handles = Handles::default();
+        let handles = self.handles;
         let core = kernel.group("core", Policy::default());
         let crew = kernel.group("workers", Policy { max_restarts: 200, ..Policy::default() });
         let world = workers::World {
@@ -283,6 +290,7 @@ impl Node {
             machine,
             outside,
             worker_place: Place::Here,
+            handles: Handles::default(),
             runtime_client: Box::new(install::runtime_client),
             event_recorder: Box::new(install::event_recorder),
             object_store: Box::new(install::object_store),
@@ -298,12 +306,6 @@ impl Node {
             pod_manager: Box::new(install::pod_manager),
             config_sources: Box::new(install::config_sources),
         }
-    }
-
-    /// The kernel that the crew runs in.
-    #[must_use]
-    pub fn kernel(&self) -> Kernel {
-        self.kernel.clone()
     }
 
     /// What the local server reads.

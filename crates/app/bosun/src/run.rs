@@ -26,8 +26,6 @@ mod systemd;
 const POOL_THREADS: usize = 2;
 /// How long the runtime may take to answer at start-up before the daemon gives up (and systemd starts it again).
 const RUNTIME_PATIENCE: Duration = Duration::from_secs(60);
-/// How long clients get to let go when the daemon ends.
-const SERVERS_PATIENCE: Duration = Duration::from_secs(3);
 /// An actor thread that is blocked this long is beyond repair inside this process.
 const BLOCKED_LIMIT: Duration = Duration::from_secs(30);
 
@@ -227,9 +225,8 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
     let socket = settings.flags.socket.clone();
     let listener = server::local::bind(&socket).with_context(|| format!("{}", socket.display()))?;
     let prober = Arc::new(net_prober::Prober::new());
-    let runtime: Arc<dyn ports::runtime::ContainerRuntime> = Arc::new(client.clone());
     let outside = Outside {
-        runtime: runtime.clone(),
+        runtime: Arc::new(client.clone()),
         images: Arc::new(client),
         fs,
         host: info,
@@ -247,32 +244,20 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
         kernel.faults().enable();
     }
     let workers: Place = arbiters.start();
-    let builder = Node::builder(settings.clone(), machine, outside).worker_place(workers);
-    let node = customise(builder).start(&kernel);
-    tell(&settings, &words);
-    let api = link.as_ref().map(|l| l.api.clone());
-    let parts = face::Parts { settings, runtime, api, checks: checks.clone(), document, set_verbosity };
-    let face = face::Face::open(&parts, &node).await?;
-    let (stop, stopped) = tokio::sync::watch::channel(false);
-    let views = node.views(parts.settings.faults);
-    let mut ended = stopped.clone();
-    let ended = async move { drop(ended.wait_for(|ended| *ended).await) };
-    let local = tokio::spawn(server::local::serve(listener, views, face.endpoints.clone(), ended));
-    let streams = face.streams.clone();
-    let ports = face.serve(&stopped);
+    let builder = customise(Node::builder(settings.clone(), machine, outside.clone()).worker_place(workers));
+    let handles = builder.handles().clone();
+    let (runtime, api, known) = (outside.runtime, outside.api, checks.clone());
+    let parts = face::Parts { settings, kernel, handles, runtime, api, checks: known, document, set_verbosity };
+    // Before any pod is touched: a port that is taken ends the daemon.
+    let face = face::Face::open(&parts).await?;
+    let node = builder.start(&parts.kernel);
+    tell(&parts.settings, &words);
+    let serving = face.serve(listener, node.views(parts.settings.faults));
     systemd::ready(checks, watchdog);
     let code = until_the_end(&node, link, &mut signals).await;
     signals.stopping();
     node.stop().await;
-    let _nobody_left = stop.send(true);
-    let all_ended = async {
-        streams.close().await;
-        drop(local.await);
-        drop(futures::future::join_all(ports).await);
-    };
-    if tokio::time::timeout(SERVERS_PATIENCE, all_ended).await.is_err() {
-        tracing::warn!("a client of the node's endpoints did not let go");
-    }
+    serving.end().await;
     let _gone = std::fs::remove_file(&socket);
     Ok(code)
 }

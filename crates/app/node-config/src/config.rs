@@ -14,7 +14,7 @@ pub(crate) mod eviction;
 mod server;
 
 pub use eviction::{Eviction, SoftThreshold, Threshold};
-pub use server::{Authentication, Authorization, AuthorizationMode, Server};
+pub use server::{Authentication, Authorization, AuthorizationMode, Server, ServerTls, TlsVersion};
 
 /// How cgroups are named and made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,29 +80,6 @@ pub enum PullVerification {
     NeverVerifyAllowlistedImages,
     /// Everybody's.
     AlwaysVerify,
-}
-
-/// Least version of TLS.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum TlsVersion {
-    Tls10,
-    Tls11,
-    Tls12,
-    Tls13,
-}
-
-impl TlsVersion {
-    /// As configurations name it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Tls10 => "VersionTLS10",
-            Self::Tls11 => "VersionTLS11",
-            Self::Tls12 => "VersionTLS12",
-            Self::Tls13 => "VersionTLS13",
-        }
-    }
 }
 
 /// Verbosity of single source files (`logging.vmodule`).
@@ -256,16 +233,6 @@ pub struct NodeConfig {
     pub address: IpAddr,
     /// `port`: port of the server, published in the node's status.
     pub port: u16,
-    /// `tlsCertFile`: serving certificate; `None`: `<cert-dir>/kubelet.crt`, made when absent.
-    pub tls_cert_file: Option<PathBuf>,
-    /// `tlsPrivateKeyFile`: its key.
-    pub tls_private_key_file: Option<PathBuf>,
-    /// `tlsCipherSuites`: names as IANA has them, for TLS 1.2 and below; empty: the defaults.
-    pub tls_cipher_suites: Vec<String>,
-    /// `tlsCurvePreferences`: groups of key exchange by number, as Go and IANA count them; empty: the library's.
-    pub tls_curve_preferences: Vec<i32>,
-    /// `tlsMinVersion`.
-    pub tls_min_version: TlsVersion,
     /// `healthzBindAddress`: where `/healthz` is served.
     pub healthz_bind_address: IpAddr,
     /// `healthzPort`; `None` (0): not served.
@@ -373,11 +340,6 @@ impl Default for NodeConfig {
             server_tls_bootstrap: false,
             address: Ipv4Addr::UNSPECIFIED.into(),
             port: 10250,
-            tls_cert_file: None,
-            tls_private_key_file: None,
-            tls_cipher_suites: Vec::new(),
-            tls_curve_preferences: Vec::new(),
-            tls_min_version: TlsVersion::Tls12,
             healthz_bind_address: Ipv4Addr::LOCALHOST.into(),
             healthz_port: Some(10248),
             server: Server::default(),

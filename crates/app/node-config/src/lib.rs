@@ -27,7 +27,8 @@ mod tests;
 
 pub use config::{
     Authentication, Authorization, AuthorizationMode, CgroupDriver, ChangeDetection, Enforce, Eviction, FileVerbosity,
-    LogFormat, NodeConfig, PullVerification, Reserved, Server, SoftThreshold, SwapBehavior, Threshold, TlsVersion,
+    LogFormat, NodeConfig, PullVerification, Reserved, Server, ServerTls, SoftThreshold, SwapBehavior, Threshold,
+    TlsVersion,
 };
 pub use configz::configz;
 pub use error::{ConfigError, ConfigErrors, Warning};

@@ -30,7 +30,10 @@ pub mod probes;
 pub mod rest_client;
 pub mod runtime;
 pub mod slis;
+mod stopwatch;
 pub mod volumes;
+
+pub use stopwatch::Stopwatch;
 
 pub use family::{Declared, Families, Kind, MAIN, PROBES, SLIS, buckets, stability};
 /// The library that the families are made with, for its plain types (`proto::MetricFamily`).

@@ -18,11 +18,11 @@ fn failed(what: &str, e: &HostError) -> CgroupError {
     CgroupError { message: format!("{what}: {}", actor::chain(e)) }
 }
 
-/// Runs one change to the tree. Time is real: the work blocks a thread.
+/// Runs one change to the tree, and counts it.
 fn counted<T>(operation: &str, work: impl FnOnce() -> T) -> T {
-    let began = std::time::Instant::now();
+    let watch = metrics::Stopwatch::start();
     let done = work();
-    metrics::cgroups::MANAGER_DURATION.with_label_values(&[operation]).observe(began.elapsed().as_secs_f64());
+    metrics::cgroups::MANAGER_DURATION.with_label_values(&[operation]).observe(watch.seconds());
     done
 }
 

@@ -67,9 +67,9 @@ impl PodManager {
         let others = self.desired.values().flatten().filter(|(other, _)| **other != uid);
         let active: Vec<&Pod> =
             others.filter(|(other, pod)| self.is_active(other, pod)).map(|(_, pod)| &**pod).collect();
-        let began = std::time::Instant::now();
+        let watch = metrics::Stopwatch::start();
         let verdict = pod_admission::decide(pod, active.into_iter(), &facts);
-        Phase::Admit.took(began.elapsed());
+        Phase::Admit.took(watch.elapsed());
         match verdict {
             Verdict::Admit => true,
             Verdict::Reject(why) if why.with_fresh_node && may_read => {

@@ -140,7 +140,13 @@ impl StatsManager {
             let work = async move {
                 faults.hit("gather").await;
                 // Apart: whoever may ask must not be able to restart this actor, and with it in the end the node.
-                tokio::spawn(work).await.unwrap_or_else(|e| Err(panicked(&e)))
+                let mut apart = tokio::task::JoinSet::new();
+                apart.spawn(work);
+                match apart.join_next().await {
+                    Some(Ok(outcome)) => outcome,
+                    Some(Err(e)) => Err(panicked(&e)),
+                    None => Err(StatsError { message: "gathering was not started".to_owned() }),
+                }
             };
             ctx.run(work, move |act: &mut Self, outcome, _| slot(act).done(began, outcome));
         }

@@ -104,7 +104,7 @@ fn client_settings(config: &NodeConfig) -> api_client::Settings {
 
 /// Where the serving certificate comes from (book interfaces.md 3.9).
 pub(super) fn serving(config: &NodeConfig, hostname: &str, cluster: bool) -> ServingSource {
-    let files = config.tls_cert_file.clone().zip(config.tls_private_key_file.clone());
+    let files = config.server.tls.cert_file.clone().zip(config.server.tls.private_key_file.clone());
     match files {
         files if config.server_tls_bootstrap && cluster => ServingSource::Rotate { files },
         Some((certificate, key)) => ServingSource::Files { certificate, key },

@@ -1,18 +1,25 @@
 //! The node's face: its endpoints, and the ports on which they are served.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::{Context, Result};
+use actor::Kernel;
+use anyhow::Result;
 use axum::Router;
 use contract::lookup::PodLookup;
 use node_config::{AuthorizationMode, KUBERNETES_VERSION};
 use ports::api::ApiServer;
 use ports::runtime::ContainerRuntime;
-use server::front::{Authn, Authz, Front, Limits, Listening, ReadOnly, Tls};
+use server::front::{Authn, Authz, Front, Limits, Listening, ReadOnly, ServeError, Tls};
 use server::healthz::Checks;
+use server::local::Views;
+use streaming::Streams;
+use tokio::net::UnixListener;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use super::logging::SetVerbosity;
-use crate::node::Node;
+use crate::node::Handles;
 use crate::settings::Settings;
 
 mod usage;
@@ -20,6 +27,8 @@ mod usage;
 /// What the endpoints are made of, beside the node itself.
 pub(super) struct Parts {
     pub(super) settings: Settings,
+    pub(super) kernel: Kernel,
+    pub(super) handles: Handles,
     pub(super) runtime: Arc<dyn ContainerRuntime>,
     pub(super) api: Option<Arc<dyn ApiServer>>,
     pub(super) checks: Checks,
@@ -28,13 +37,14 @@ pub(super) struct Parts {
     pub(super) set_verbosity: SetVerbosity,
 }
 
-/// The endpoints and the ports that are open for them.
+/// The endpoints, and the ports that are open for them.
 pub(super) struct Face {
-    /// All endpoints, open to whoever reaches them.
-    pub(super) endpoints: Router,
+    /// For callers of the port.
+    offered: Router,
+    /// For callers of the local socket: root, whatever the configuration switches off for others.
+    local: Router,
     harmless: Router,
-    /// exec, attach and port-forward that are open.
-    pub(super) streams: streaming::Streams,
+    streams: Streams,
     secure: Option<Listening>,
     read_only: Option<Listening>,
 }
@@ -44,26 +54,11 @@ impl Face {
     ///
     /// # Errors
     /// A port is taken, or its settings cannot work. Both end the daemon, as they end a kubelet.
-    pub(super) async fn open(parts: &Parts, node: &Node) -> Result<Self> {
+    pub(super) async fn open(parts: &Parts) -> Result<Self> {
         let config = &parts.settings.config;
-        let numbers = numbers(parts, node);
-        let told = about(parts, node);
-        let streams = streaming::Streams::default();
-        let mut endpoints = numbers.clone().merge(endpoints::router(told.clone()));
-        if config.server.enable_debugging_handlers {
-            endpoints = endpoints.merge(logs(parts, node)).merge(streaming::router(streaming::Deps {
-                lookup: lookup(node),
-                runtime: parts.runtime.clone(),
-                settings: streaming::Settings {
-                    idle_timeout: config.server.streaming_connection_idle_timeout,
-                    websockets: config.feature_gates.enabled("ExtendWebSocketsToKubelet"),
-                    ..streaming::Settings::default()
-                },
-                streams: streams.clone(),
-            }));
-        }
+        let streams = Streams::default();
         let secure = match config.server.enable_server {
-            true => Some(server::front::open(front(parts, node)).await.context(HELP)?),
+            true => Some(server::front::open(front(parts)).await.map_err(explained)?),
             false => None,
         };
         let read_only = match config.server.read_only_port.filter(|_| config.server.enable_server) {
@@ -73,27 +68,98 @@ impl Face {
             }
             None => None,
         };
-        let harmless = numbers.merge(endpoints::read_only_router(told));
-        Ok(Self { endpoints, harmless, streams, secure, read_only })
+        Ok(Self {
+            offered: all(parts, &streams, config.server.enable_debugging_handlers),
+            local: all(parts, &streams, true),
+            harmless: numbers(parts).merge(endpoints::read_only_router(about(parts))),
+            streams,
+            secure,
+            read_only,
+        })
     }
 
-    /// Serves on the open ports until the daemon ends.
-    pub(super) fn serve(self, stop: &tokio::sync::watch::Receiver<bool>) -> Vec<tokio::task::JoinHandle<()>> {
-        let ports = [(self.secure, self.endpoints), (self.read_only, self.harmless)];
-        let open = ports.into_iter().filter_map(|(listening, router)| Some((listening?, router)));
-        open.map(|(listening, router)| {
-            let mut stop = stop.clone();
-            tokio::spawn(listening.serve(router, async move { drop(stop.wait_for(|ended| *ended).await) }))
-        })
-        .collect()
+    /// Serves on the open ports and the local socket.
+    pub(super) fn serve(self, local: UnixListener, views: Views) -> Serving {
+        let (stop, stopped) = watch::channel(false);
+        let end = || {
+            let mut stopped = stopped.clone();
+            async move { drop(stopped.wait_for(|ended| *ended).await) }
+        };
+        let mut tasks = JoinSet::new();
+        let socket = server::local::serve(local, views, self.local, end());
+        tasks.spawn(async move {
+            if let Err(error) = socket.await {
+                tracing::error!(%error, "the local socket is not served any more");
+            }
+        });
+        for (listening, router) in [(self.secure, self.offered), (self.read_only, self.harmless)] {
+            if let Some(listening) = listening {
+                tasks.spawn(listening.serve(router, end()));
+            }
+        }
+        Serving { tasks, stop, streams: self.streams }
     }
 }
 
-/// What to do when the server's settings cannot work.
-const HELP: &str = "the server on --port cannot start (a node without an API server needs authentication.webhook.enabled: \
-                    false and authorization.mode: AlwaysAllow, or enableServer: false)";
+/// Ports that are served.
+pub(super) struct Serving {
+    tasks: JoinSet<()>,
+    stop: watch::Sender<bool>,
+    streams: Streams,
+}
 
-fn front(parts: &Parts, node: &Node) -> Front {
+impl Serving {
+    /// Takes nobody new and gives those who are there a moment to let go.
+    pub(super) async fn end(mut self) {
+        let _nobody_left = self.stop.send(true);
+        let all_ended = async {
+            self.streams.close().await;
+            while self.tasks.join_next().await.is_some() {}
+        };
+        if tokio::time::timeout(PATIENCE, all_ended).await.is_err() {
+            tracing::warn!("a client of the node's endpoints did not let go");
+        }
+    }
+}
+
+/// How long clients get to let go when the daemon ends.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What to do when nobody could be asked who may do what.
+fn explained(error: ServeError) -> anyhow::Error {
+    let standalone = matches!(error, ServeError::NoClientForAuthentication | ServeError::NoClientForAuthorization);
+    let error = anyhow::Error::new(error);
+    if !standalone {
+        return error;
+    }
+    error.context(
+        "the server on --port needs an API server to ask (--kubeconfig); without one set enableServer: false, or \
+         authentication.webhook.enabled: false and authorization.mode: AlwaysAllow",
+    )
+}
+
+/// Every endpoint; `debugging`: also those that reach into containers.
+fn all(parts: &Parts, streams: &Streams, debugging: bool) -> Router {
+    let config = &parts.settings.config;
+    let mut told = about(parts);
+    told.settings.enable_debugging_handlers = debugging;
+    let routes = numbers(parts).merge(endpoints::router(told));
+    if !debugging {
+        return routes;
+    }
+    routes.merge(logs(parts)).merge(streaming::router(streaming::Deps {
+        lookup: lookup(parts),
+        runtime: parts.runtime.clone(),
+        settings: streaming::Settings {
+            idle_timeout: config.server.streaming_connection_idle_timeout,
+            websockets: config.feature_gates.enabled("ExtendWebSocketsToKubelet"),
+            ..streaming::Settings::default()
+        },
+        streams: streams.clone(),
+    }))
+}
+
+fn front(parts: &Parts) -> Front {
     let config = &parts.settings.config;
     let server = &config.server;
     Front {
@@ -101,11 +167,11 @@ fn front(parts: &Parts, node: &Node) -> Front {
         port: config.port,
         node_name: parts.settings.node_name.clone(),
         tls: Tls {
-            min_version: config.tls_min_version.name().to_owned(),
-            cipher_suites: config.tls_cipher_suites.clone(),
-            curves: config.tls_curve_preferences.clone(),
+            min_version: config.server.tls.min_version.name().to_owned(),
+            cipher_suites: config.server.tls.cipher_suites.clone(),
+            curves: config.server.tls.curve_preferences.clone(),
         },
-        certificates: node.handles.certificates.view.clone(),
+        certificates: parts.handles.certificates.view.clone(),
         authn: Authn {
             client_ca_file: server.authentication.client_ca_file.clone(),
             webhook: server.authentication.webhook,
@@ -125,8 +191,8 @@ fn front(parts: &Parts, node: &Node) -> Front {
     }
 }
 
-fn lookup(node: &Node) -> PodLookup {
-    let handles = &node.handles;
+fn lookup(parts: &Parts) -> PodLookup {
+    let handles = &parts.handles;
     PodLookup {
         pods: handles.pods.view.clone(),
         status: handles.status.view.clone(),
@@ -135,14 +201,14 @@ fn lookup(node: &Node) -> PodLookup {
 }
 
 /// Health, metrics and statistics: also on the read-only port.
-fn numbers(parts: &Parts, node: &Node) -> Router {
-    let stats = stats_endpoint::Deps { stats: node.handles.stats.clone() };
+fn numbers(parts: &Parts) -> Router {
+    let stats = stats_endpoint::Deps { stats: parts.handles.stats.clone() };
     let routes = server::healthz::router(parts.checks.clone());
-    routes.merge(stats_endpoint::router(stats)).merge(metrics_endpoint::router(metrics(parts, node)))
+    routes.merge(stats_endpoint::router(stats)).merge(metrics_endpoint::router(metrics(parts)))
 }
 
-fn metrics(parts: &Parts, node: &Node) -> metrics_endpoint::Deps {
-    let (handles, config) = (&node.handles, &parts.settings.config);
+fn metrics(parts: &Parts) -> metrics_endpoint::Deps {
+    let (handles, config) = (&parts.handles, &parts.settings.config);
     let gates = node_config::feature_gates::all().map(|gate| metrics_endpoint::FeatureGate {
         name: gate.name.to_owned(),
         stage: gate.stage.label().to_owned(),
@@ -150,8 +216,8 @@ fn metrics(parts: &Parts, node: &Node) -> metrics_endpoint::Deps {
     });
     let checks = parts.checks.clone();
     metrics_endpoint::Deps {
-        kernel: node.kernel(),
-        lookup: lookup(node),
+        kernel: parts.kernel.clone(),
+        lookup: lookup(parts),
         workers: handles.workers.clone(),
         volumes: handles.volumes.view.clone(),
         certificates: handles.certificates.view.clone(),
@@ -183,10 +249,10 @@ fn build() -> metrics_endpoint::BuildInfo {
 }
 
 /// Logs of containers.
-fn logs(parts: &Parts, node: &Node) -> Router {
+fn logs(parts: &Parts) -> Router {
     let split_streams = parts.settings.config.feature_gates.enabled("PodLogsQuerySplitStreams");
     container_logs::router(container_logs::Deps {
-        lookup: lookup(node),
+        lookup: lookup(parts),
         runtime: parts.runtime.clone(),
         watch: log_files::FolderWatch::new(),
         settings: container_logs::Settings { split_streams },
@@ -194,7 +260,7 @@ fn logs(parts: &Parts, node: &Node) -> Router {
 }
 
 /// What the node tells about itself.
-fn about(parts: &Parts, node: &Node) -> endpoints::Deps {
+fn about(parts: &Parts) -> endpoints::Deps {
     let (config, server) = (&parts.settings.config, &parts.settings.config.server);
     let driver = match parts.settings.cgroup_driver {
         cgroup_values::CgroupDriver::Systemd => node_config::CgroupDriver::Systemd,
@@ -202,9 +268,9 @@ fn about(parts: &Parts, node: &Node) -> endpoints::Deps {
     };
     let configz = node_config::configz(&parts.document, config, Some(driver));
     endpoints::Deps {
-        lookup: lookup(node),
+        lookup: lookup(parts),
         runtime: parts.runtime.clone(),
-        kernel: node.kernel(),
+        kernel: parts.kernel.clone(),
         configz: Arc::new(move || configz.clone()),
         flagz: node_config::flagz(&parts.settings.flags),
         set_verbosity: parts.set_verbosity.clone(),

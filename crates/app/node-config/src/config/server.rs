@@ -11,6 +11,8 @@ pub struct Server {
     pub enable_server: bool,
     /// `readOnlyPort`: the harmless part without TLS, to everybody; `None` (0): not served.
     pub read_only_port: Option<u16>,
+    /// TLS of the server on `port`.
+    pub tls: ServerTls,
     /// `authentication`.
     pub authentication: Authentication,
     /// `authorization`.
@@ -27,6 +29,56 @@ pub struct Server {
     pub enable_debug_flags_handler: bool,
     /// `streamingConnectionIdleTimeout`: a stream without a byte for so long ends.
     pub streaming_connection_idle_timeout: Duration,
+}
+
+/// Least version of TLS.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum TlsVersion {
+    Tls10,
+    Tls11,
+    Tls12,
+    Tls13,
+}
+
+impl TlsVersion {
+    /// As configurations name it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tls10 => "VersionTLS10",
+            Self::Tls11 => "VersionTLS11",
+            Self::Tls12 => "VersionTLS12",
+            Self::Tls13 => "VersionTLS13",
+        }
+    }
+}
+
+/// TLS of the server.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ServerTls {
+    /// `tlsCertFile`: serving certificate; `None`: `<cert-dir>/kubelet.crt`, made when absent.
+    pub cert_file: Option<PathBuf>,
+    /// `tlsPrivateKeyFile`: its key.
+    pub private_key_file: Option<PathBuf>,
+    /// `tlsCipherSuites`: names as IANA has them, for TLS 1.2 and below; empty: the defaults.
+    pub cipher_suites: Vec<String>,
+    /// `tlsCurvePreferences`: groups of key exchange by number, as Go and IANA count them; empty: the library's.
+    pub curve_preferences: Vec<i32>,
+    /// `tlsMinVersion`.
+    pub min_version: TlsVersion,
+}
+
+impl Default for ServerTls {
+    fn default() -> Self {
+        Self {
+            cert_file: None,
+            private_key_file: None,
+            cipher_suites: Vec::new(),
+            curve_preferences: Vec::new(),
+            min_version: TlsVersion::Tls12,
+        }
+    }
 }
 
 /// Who callers are.
@@ -67,6 +119,7 @@ impl Default for Server {
         Self {
             enable_server: true,
             read_only_port: None,
+            tls: ServerTls::default(),
             authentication: Authentication {
                 client_ca_file: None,
                 webhook: true,

@@ -128,7 +128,7 @@ pub(super) fn without_effect(c: &NodeConfig, findings: &mut Findings) {
             !["application/json", default.content_type.as_str()].contains(&c.content_type.as_str()),
             "requests to the API server are JSON",
         ),
-        ("tlsMinVersion", c.tls_min_version < TlsVersion::Tls12, "nothing older than TLS 1.2 is spoken"),
+        ("tlsMinVersion", c.server.tls.min_version < TlsVersion::Tls12, "nothing older than TLS 1.2 is spoken"),
         (
             "userNamespaces.idsPerPod",
             c.user_namespace_ids_per_pod != default.user_namespace_ids_per_pod,

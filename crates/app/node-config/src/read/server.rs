@@ -32,11 +32,11 @@ pub(super) fn serving(r: &mut Reader<'_>, c: &mut NodeConfig) {
 }
 
 fn tls(r: &mut Reader<'_>, c: &mut NodeConfig) {
-    c.tls_cert_file = r.some_text("tlsCertFile").map(PathBuf::from);
-    c.tls_private_key_file = r.some_text("tlsPrivateKeyFile").map(PathBuf::from);
+    c.server.tls.cert_file = r.some_text("tlsCertFile").map(PathBuf::from);
+    c.server.tls.private_key_file = r.some_text("tlsPrivateKeyFile").map(PathBuf::from);
     for (have, lack, name, missing) in [
-        (&c.tls_cert_file, &c.tls_private_key_file, "tlsCertFile", "tlsPrivateKeyFile"),
-        (&c.tls_private_key_file, &c.tls_cert_file, "tlsPrivateKeyFile", "tlsCertFile"),
+        (&c.server.tls.cert_file, &c.server.tls.private_key_file, "tlsCertFile", "tlsPrivateKeyFile"),
+        (&c.server.tls.private_key_file, &c.server.tls.cert_file, "tlsPrivateKeyFile", "tlsCertFile"),
     ] {
         if let (Some(file), None) = (have, lack) {
             let error = ConfigError::new(name, format!("needs {missing}: a certificate and its key come as a pair"));
@@ -50,14 +50,14 @@ fn tls(r: &mut Reader<'_>, c: &mut NodeConfig) {
                 .error(error.value(&Value::from(name)).allowed("names as IANA has them, as in TLS_AES_128_GCM_SHA256"));
             continue;
         }
-        c.tls_cipher_suites.push(name);
+        c.server.tls.cipher_suites.push(name);
     }
-    c.tls_curve_preferences = r.int_list("tlsCurvePreferences").unwrap_or_default();
+    c.server.tls.curve_preferences = r.int_list("tlsCurvePreferences").unwrap_or_default();
     let words = ["VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"];
     match r.word("tlsMinVersion", &words).as_deref() {
-        Some("VersionTLS10") => c.tls_min_version = TlsVersion::Tls10,
-        Some("VersionTLS11") => c.tls_min_version = TlsVersion::Tls11,
-        Some("VersionTLS13") => c.tls_min_version = TlsVersion::Tls13,
+        Some("VersionTLS10") => c.server.tls.min_version = TlsVersion::Tls10,
+        Some("VersionTLS11") => c.server.tls.min_version = TlsVersion::Tls11,
+        Some("VersionTLS13") => c.server.tls.min_version = TlsVersion::Tls13,
         _ => {}
     }
 }

@@ -128,10 +128,11 @@ fn each_field_is_read_into_its_place() {
         ("port: 10350\naddress: '::'", |c| c.port == 10350 && c.address.is_ipv6()),
         ("port: 0", |c| c.port == 10250),
         ("tlsCertFile: a.crt\ntlsPrivateKeyFile: /k", |c| {
-            c.tls_cert_file == Some("/etc/bosun/a.crt".into()) && c.tls_private_key_file == Some("/k".into())
+            c.server.tls.cert_file == Some("/etc/bosun/a.crt".into())
+                && c.server.tls.private_key_file == Some("/k".into())
         }),
-        ("tlsMinVersion: VersionTLS13", |c| c.tls_min_version == TlsVersion::Tls13),
-        ("tlsCipherSuites: [TLS_AES_128_GCM_SHA256]", |c| c.tls_cipher_suites.len() == 1),
+        ("tlsMinVersion: VersionTLS13", |c| c.server.tls.min_version == TlsVersion::Tls13),
+        ("tlsCipherSuites: [TLS_AES_128_GCM_SHA256]", |c| c.server.tls.cipher_suites.len() == 1),
         ("enableServer: false", |c| !c.server.enable_server),
         ("readOnlyPort: 10255", |c| c.server.read_only_port == Some(10255)),
         ("readOnlyPort: 0", |c| c.server.read_only_port.is_none()),

@@ -11,7 +11,6 @@ use model::runtime::{ContainerState, PodObservation};
 use model::{PodUid, Timestamp};
 use ports::runtime::{PodStatuses, RuntimeResult};
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
 use super::pool::on_pool;
 use super::{RuntimeClient, call_error};
@@ -186,9 +185,9 @@ impl RuntimeClient {
         let effect = async move {
             let _place = places.acquire_owned().await;
             faults.hit("before-look").await;
-            let began = Instant::now();
+            let watch = metrics::Stopwatch::start();
             let seen = on_pool(look(runtime, work)).await;
-            pleg::POD_RELIST_DURATION.observe(began.elapsed().as_secs_f64());
+            pleg::POD_RELIST_DURATION.observe(watch.seconds());
             seen
         };
         ctx.run(effect, move |this, result, ctx| this.looked(&uid, Begun { seq, at, want }, result, ctx));
