@@ -24,6 +24,8 @@ const BACKLOG: u32 = 1024;
 const SWEEP: Duration = if cfg!(test) { Duration::from_millis(50) } else { Duration::from_secs(1) };
 /// Pause after the machine could give no connection (out of file descriptors, most probably).
 const BREATH: Duration = Duration::from_millis(100);
+/// Connections that had to go and are open still, before the next one is taken at leisure.
+const ENDING: usize = 16;
 /// Time for connections to end after they were told to at once.
 const LAST: Duration = Duration::from_secs(1);
 
@@ -118,6 +120,10 @@ impl Listening {
                     Ok((socket, peer)) => {
                         if let Some(place) = places.admit(peer) {
                             begin(socket, place, way.clone(), served.clone());
+                        }
+                        if places.ending() > ENDING {
+                            // Those who had to go get the turn to do so: a flood must not run ahead of its own end.
+                            tokio::task::yield_now().await;
                         }
                     }
                     Err(e) if e.kind() == std::io::ErrorKind::ConnectionAborted => {}

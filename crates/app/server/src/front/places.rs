@@ -164,6 +164,8 @@ struct Table {
     next: u64,
     strangers: BTreeMap<u64, Arc<Conn>>,
     known: BTreeMap<u64, Arc<Conn>>,
+    /// Sockets that are open: those in the table, and those that lost their place and have not noticed yet.
+    open: usize,
 }
 
 impl Table {
@@ -242,6 +244,7 @@ impl Places {
         }
         add(&self.counts.accepted);
         table.next += 1;
+        table.open += 1;
         let id = table.next;
         let conn = Arc::new(Conn {
             id,
@@ -300,6 +303,12 @@ impl Places {
         self.table().len()
     }
 
+    /// Connections that lost their place and are open still.
+    pub(super) fn ending(&self) -> usize {
+        let table = self.table();
+        table.open.saturating_sub(table.len())
+    }
+
     /// Asks all to end in good order; who is still in the handshake has nothing to lose.
     pub(super) fn leave_all(&self) {
         let table = self.table();
@@ -345,6 +354,7 @@ impl Drop for Place {
         let mut table = self.places.table();
         table.strangers.remove(&self.conn.id);
         table.known.remove(&self.conn.id);
+        table.open = table.open.saturating_sub(1);
         drop(table);
         self.places.freed.notify_waiters();
     }
