@@ -4,6 +4,7 @@
 //! holds most: one that never said a word before one that did, one without a request before one with, the oldest first. So a
 //! flood evicts itself, and a caller from elsewhere always gets in.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering};
@@ -175,17 +176,24 @@ impl Table {
 
     /// The stranger who goes first, if any may be made to.
     fn stranger_to_go(&self, places: usize) -> Option<u64> {
-        let mut held: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        // By origin: all, and those who were not let in.
+        let mut held: BTreeMap<IpAddr, (usize, usize)> = BTreeMap::new();
         for conn in self.strangers.values() {
-            *held.entry(conn.origin).or_default() += 1;
+            let (all, outside) = held.entry(conn.origin).or_default();
+            *all += 1;
+            *outside += usize::from(!conn.is_granted());
         }
-        let (busiest, most) = held.into_iter().max_by_key(|(_, n)| *n)?;
         // Who was let in keeps the place, unless one origin takes most of them.
-        let greedy = most * 2 > places;
-        self.strangers
-            .values()
-            .filter(|c| c.origin == busiest && (greedy || !c.is_granted()))
-            .min_by_key(|c| (c.is_granted(), c.is_busy(), c.spoke.load(Ordering::Relaxed), c.id))
+        let claims = |conn: &Conn| {
+            let (all, outside) = held.get(&conn.origin).copied().unwrap_or_default();
+            if all * 2 > places { all } else { outside }
+        };
+        let may_go = self.strangers.values().filter(|c| !c.is_granted() || claims(c) * 2 > places);
+        may_go
+            .min_by_key(|c| {
+                let spoke = c.spoke.load(Ordering::Relaxed);
+                (Reverse(claims(c)), c.is_granted(), c.is_busy(), spoke, c.id)
+            })
             .map(|c| c.id)
     }
 }

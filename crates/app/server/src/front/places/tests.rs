@@ -65,6 +65,32 @@ async fn who_was_let_in_is_not_sent_away_by_others_unless_greedy() {
 }
 
 #[tokio::test]
+async fn among_origins_of_one_connection_each_the_silent_one_goes_whatever_its_address() {
+    let places = places(3, 100);
+    let [first, second, caller] = ["10.0.0.1", "10.0.0.2", "192.168.0.9"].map(|ip| places.admit(from(ip)).unwrap());
+    caller.conn.heard();
+    let next = places.admit(from("10.0.0.3")).unwrap();
+    assert!(first.conn.is_closed() && !caller.conn.is_closed());
+    let _another = places.admit(from("10.0.0.4")).unwrap();
+    assert!(second.conn.is_closed() && !caller.conn.is_closed() && !next.conn.is_closed());
+}
+
+#[tokio::test]
+async fn an_origin_with_many_who_were_let_in_does_not_shield_the_silent_ones() {
+    let places = places(5, 100);
+    let mut let_in = Vec::new();
+    for _ in 0..2 {
+        let place = places.admit(from("10.0.0.9")).unwrap();
+        place.conn.enter(Phase::Upgraded);
+        let_in.push(place);
+    }
+    let silent: Vec<_> = (1..4).map(|n| places.admit(from(&format!("10.0.0.{n}"))).unwrap()).collect();
+    let next = places.admit(from("10.0.0.7"));
+    assert!(next.is_some() && silent[0].conn.is_closed());
+    assert!(let_in.iter().all(|p| !p.conn.is_closed()));
+}
+
+#[tokio::test]
 async fn known_callers_are_no_strangers_and_the_one_idle_longest_makes_room() {
     let places = places(2, 3);
     let known: Vec<_> = (0..3)

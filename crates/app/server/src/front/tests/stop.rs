@@ -3,7 +3,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::routing::get;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 
@@ -79,4 +79,27 @@ async fn what_does_not_end_is_cut_off() {
     let _reset_is_an_end_too = silent.read_to_end(&mut left).await;
     assert!(left.is_empty());
     drop(feed);
+}
+
+#[tokio::test]
+async fn an_open_stream_holds_up_the_end_for_no_longer_than_the_grace() {
+    let routes = Router::new().route("/exec/ns/pod/c", get(super::stream::twice));
+    let mut bed = Bed::with(|front| front.limits.grace = Duration::from_millis(200), routes).await;
+    let mut stream = bed.tls(b"http/1.1", Some(&bed.alice())).await.unwrap();
+    let head = b"GET /exec/ns/pod/c HTTP/1.1\r\nHost: n\r\nConnection: Upgrade\r\nUpgrade: twice\r\n\r\na";
+    stream.write_all(head).await.unwrap();
+    let mut got = Vec::new();
+    while !got.ends_with(b"aa") {
+        assert!(stream.read_buf(&mut got).await.unwrap() > 0);
+    }
+    bed.stop.take().unwrap().send(()).unwrap();
+    // It works until its time is over.
+    stream.write_all(b"b").await.unwrap();
+    let mut more = [0; 2];
+    stream.read_exact(&mut more).await.unwrap();
+    assert_eq!(&more, b"bb");
+    tokio::time::timeout(Duration::from_secs(5), bed.server).await.expect("it ends").unwrap();
+    let mut rest = Vec::new();
+    let _reset_is_an_end_too = stream.read_to_end(&mut rest).await;
+    assert!(rest.is_empty());
 }

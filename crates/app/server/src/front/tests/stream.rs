@@ -13,7 +13,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::bed::Bed;
 
 /// Answers 101 and then says everything twice.
-async fn twice(mut request: Request) -> Response<Body> {
+pub(super) async fn twice(mut request: Request) -> Response<Body> {
     let upgrade = hyper::upgrade::on(&mut request);
     tokio::spawn(async move {
         let mut stream = TokioIo::new(upgrade.await.unwrap());
