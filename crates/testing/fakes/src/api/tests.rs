@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use model::core::{Node, Pod};
-use ports::api::{ApiError, ApiExt, ApiServer, Followed, Kind, Lane, Object, Preconditions, Selection};
+use ports::api::{ApiError, ApiExt, ApiServer, Followed, Kind, Lane, Method, Object, Preconditions, Request, Selection};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -117,7 +117,8 @@ async fn updates_with_an_old_version_conflict() {
     let first: Node = api.create(None, &node).await.unwrap();
     assert!(api.create(None, &node).await.unwrap_err().is_already_exists());
     api.change::<Node>(None, "n1", |n| n.spec.get_or_insert_default().unschedulable = Some(true));
-    assert!(api.replace(None, "n1", &first, Lane::Main).await.unwrap_err().is_conflict());
+    let request = Request::to::<Node>(Method::Put, None, Some("n1")).json(&first).unwrap();
+    assert!(api.fetch::<Node>(request).await.unwrap_err().is_conflict());
 }
 
 #[tokio::test(start_paused = true)]
