@@ -32,6 +32,16 @@ pub fn resolve(path: &Path) -> Result<PathBuf, ResolveError> {
     })
 }
 
+/// Opens a regular file that is no symlink; waits for no pipe.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+    if !file.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    Ok(file)
+}
+
 /// A log file, open for reading. Clones are the same open file.
 #[derive(Clone, Debug)]
 pub struct LogFile {
@@ -49,12 +59,8 @@ impl LogFile {
     /// # Errors
     /// It cannot be opened, or is no regular file.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
+        let file = open(path)?;
         let facts = file.metadata()?;
-        if !facts.is_file() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-        }
         let can_read_now = Arc::new(AtomicBool::new(true));
         Ok(Self { file: Arc::new(file), dev: facts.dev(), ino: facts.ino(), can_read_now })
     }

@@ -10,13 +10,13 @@ use flate2::write::GzEncoder;
 use ports::host::{HostError, HostResult};
 use ports::log::Compress;
 
-/// Compresses with gzip, a few KiB at a time.
+/// Compresses regular files with gzip, a few KiB at a time. No link is followed, and a pipe is not waited for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Gzip;
 
 impl Compress for Gzip {
     fn compress(&self, from: &Path, to: &Path) -> HostResult<()> {
-        let mut source = File::open(from).map_err(|e| HostError::new("open", from, e))?;
+        let mut source = crate::file::open(from).map_err(|e| HostError::new("open", from, e))?;
         let facts = source.metadata().map_err(|e| HostError::new("stat", from, e))?;
         write(&mut source, to, facts.permissions().mode()).map_err(|e| HostError::new("compress", to, e))
     }
@@ -24,7 +24,13 @@ impl Compress for Gzip {
 
 fn write(source: &mut File, to: &Path, mode: u32) -> io::Result<()> {
     // A log may be private: its compressed form must never have been less so.
-    let target = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(to)?;
+    // Made anew: a link that somebody put there is not written through.
+    if let Err(e) = fs::remove_file(to)
+        && e.kind() != io::ErrorKind::NotFound
+    {
+        return Err(e);
+    }
+    let target = OpenOptions::new().write(true).create_new(true).mode(0o600).open(to)?;
     target.set_permissions(fs::Permissions::from_mode(mode & 0o7777))?;
     let mut encoder = GzEncoder::new(BufWriter::new(target), Compression::default());
     io::copy(source, &mut encoder)?;

@@ -129,3 +129,20 @@ fn compresses_and_keeps_the_mode() {
     assert!(to.metadata().unwrap().len() < 100_000);
     assert!(Gzip.compress(&dir.path().join("none"), &to).unwrap_err().is_not_found());
 }
+
+#[test]
+fn compression_follows_no_link_and_waits_for_no_pipe() {
+    let dir = tempfile::tempdir().unwrap();
+    let [secret, link, fifo, to] = ["secret", "0.log.1", "0.log.2", "0.log.3.tmp"].map(|n| dir.path().join(n));
+    std::fs::write(&secret, "of the host").unwrap();
+    symlink(&secret, &link).unwrap();
+    symlink(&secret, &to).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    for from in [&link, &fifo] {
+        assert!(Gzip.compress(from, &to).is_err(), "{}", from.display());
+    }
+    std::fs::write(dir.path().join("0.log.3"), "text").unwrap();
+    Gzip.compress(&dir.path().join("0.log.3"), &to).unwrap();
+    assert_eq!(std::fs::read_to_string(&secret).unwrap(), "of the host");
+    assert!(to.symlink_metadata().unwrap().is_file());
+}

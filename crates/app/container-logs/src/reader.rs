@@ -199,6 +199,7 @@ impl Reader {
         }
         let have = usize::try_from(size - self.offset).unwrap_or(usize::MAX);
         let want = have.min(self.window);
+        let from_disk = self.from_disk;
         let buffer = if want == 0 { Vec::new() } else { self.read(want).await.map_err(|e| self.failed(&e))? };
         if buffer.is_empty() {
             return Ok(Look::AtEnd(size, buffer));
@@ -213,8 +214,9 @@ impl Reader {
                 out.extend_from_slice(text.as_bytes());
             }
             Fed::More if used > 0 => self.window = BLOCK,
-            Fed::More if buffer.len() < want => self.from_disk = true,
-            Fed::More if want == have => return Ok(Look::AtEnd(size, buffer)),
+            Fed::More if buffer.len() < want && !from_disk => self.from_disk = true,
+            // Even the disk has less than the size says (a network's file, mostly): there is no more for now.
+            Fed::More if want == have || buffer.len() < want => return Ok(Look::AtEnd(size, buffer)),
             Fed::More => self.window *= 2,
         }
         Ok(Look::Got(out))
@@ -304,7 +306,7 @@ impl Drop for Reader {
 }
 
 /// Opens the log. One that is missing may be in the middle of its rotation: the runtime is about to make it.
-async fn find(named: &Path, disk: &Semaphore) -> Result<(PathBuf, LogFile), String> {
+async fn find(named: &Path, disk: &Arc<Semaphore>) -> Result<(PathBuf, LogFile), String> {
     let mut tries = 1;
     loop {
         let path = named.to_owned();
@@ -331,7 +333,7 @@ fn open(named: &Path) -> Result<(PathBuf, LogFile), (io::ErrorKind, String)> {
 }
 
 /// Where the last lines begin.
-async fn tail(file: &LogFile, lines: u64, disk: &Semaphore) -> io::Result<u64> {
+async fn tail(file: &LogFile, lines: u64, disk: &Arc<Semaphore>) -> io::Result<u64> {
     let mut scan = TailScan::new(file.size()?, lines);
     loop {
         if let Some(start) = scan.start() {
@@ -361,8 +363,14 @@ async fn tail(file: &LogFile, lines: u64, disk: &Semaphore) -> io::Result<u64> {
 }
 
 /// Runs what may wait for a disk, a bounded number of them at a time.
-async fn on_disk<R: Send + 'static>(disk: &Semaphore, work: impl FnOnce() -> R + Send + 'static) -> R {
-    let _turn = disk.acquire().await;
+pub(crate) async fn on_disk<R: Send + 'static>(disk: &Arc<Semaphore>, work: impl FnOnce() -> R + Send + 'static) -> R {
+    let turn = disk.clone().acquire_owned().await;
+    let work = move || {
+        // Held by the thread: a client that left a disk that hangs leaves the thread behind, and must not make room for
+        // one more.
+        let _turn = turn;
+        work()
+    };
     match tokio::task::spawn_blocking(work).await {
         Ok(out) => out,
         Err(e) if e.is_panic() => std::panic::resume_unwind(e.into_panic()),

@@ -123,7 +123,13 @@ fn make_room(deps: &Deps, path: &Path, max_files: u32) -> Result<(), Failed> {
     }
     for plain in &plan.compress {
         let (from, tmp) = (folder.join(plain), folder.join(format!("{plain}{TMP}")));
-        deps.compress.compress(&from, &tmp)?;
+        if let Err(e) = deps.compress.compress(&from, &tmp) {
+            // The disk is full, most probably. What was begun must not take what is left of it, and a log that is not
+            // rotated would grow without end; rotated files are no more than `max_files`, compressed or not.
+            let _ = deps.fs.remove_file(&tmp);
+            tracing::warn!(path = %from.display(), error = %actor::chain(&e), "a rotated log is not compressed; next try with the next rotation");
+            continue;
+        }
         deps.fs.rename(&tmp, &folder.join(format!("{plain}{GZ}")))?;
         deps.fs.remove_file(&from)?;
     }

@@ -7,7 +7,7 @@ use log_files::FolderWatch;
 use tokio::sync::Semaphore;
 
 use super::rig::{Follower, Rig, line};
-use crate::reader::{Log, Reader};
+use crate::reader::{Log, Reader, on_disk};
 
 fn big(lines: usize) -> String {
     line(&"x".repeat(200)).repeat(lines)
@@ -32,6 +32,25 @@ async fn no_more_is_read_than_the_client_takes() {
         all += bytes.len();
     }
     assert!(all > 300_000, "{all}");
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_a_disk_that_hangs_makes_no_room_for_another_thread() {
+    let disk = std::sync::Arc::new(Semaphore::new(1));
+    let (end, hangs) = std::sync::mpsc::channel::<()>();
+    let (on, started) = tokio::sync::oneshot::channel();
+    let read = on_disk(&disk, move || {
+        let _ = on.send(());
+        let _ = hangs.recv();
+    });
+    // The client leaves as soon as the disk hangs.
+    tokio::select! {
+        () = read => panic!("it hangs"),
+        started = started => started.unwrap(),
+    }
+    assert_eq!(disk.available_permits(), 0);
+    drop(end);
+    drop(disk.acquire().await.unwrap());
 }
 
 /// 40 clients ask for 8 MiB each and read nothing: what the node holds for them is bounded, whatever they asked for.

@@ -31,6 +31,7 @@ pub(super) struct Rig {
     sandbox: String,
     pub(super) view: RuntimeView,
     rows: BTreeMap<String, ContainerObservation>,
+    pub(super) compress: Arc<dyn ports::log::Compress>,
 }
 
 impl Rig {
@@ -42,7 +43,15 @@ impl Rig {
         let sandbox = v1::PodSandboxConfig { log_directory, ..samples::sandbox("web", 0) };
         let request = v1::RunPodSandboxRequest { config: Some(sandbox), runtime_handler: String::new() };
         let sandbox = client.run_pod_sandbox(request).await.unwrap().pod_sandbox_id;
-        Self { dir, fake, client, sandbox, view: RuntimeView::default(), rows: BTreeMap::new() }
+        Self {
+            dir,
+            fake,
+            client,
+            sandbox,
+            view: RuntimeView::default(),
+            rows: BTreeMap::new(),
+            compress: Arc::new(fakes::Gzip),
+        }
     }
 
     /// A running container with an empty log in a folder of its name.
@@ -76,7 +85,7 @@ impl Rig {
         let deps = Arc::new(Deps {
             runtime,
             fs: Arc::new(fakes::LinuxFs),
-            compress: Arc::new(fakes::Gzip),
+            compress: self.compress.clone(),
             view: self.view.clone(),
             serial: Serial::default(),
         });

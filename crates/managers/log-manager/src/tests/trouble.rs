@@ -11,6 +11,41 @@ fn long(text: &str) -> String {
     format!("{text} {}\n", "x".repeat(100))
 }
 
+/// Writes half of it, then the disk is full.
+struct Full;
+
+impl ports::log::Compress for Full {
+    fn compress(&self, _: &std::path::Path, to: &std::path::Path) -> ports::host::HostResult<()> {
+        std::fs::write(to, "half").unwrap();
+        Err(ports::host::HostError::new("compress", to, std::io::Error::from(std::io::ErrorKind::StorageFull)))
+    }
+}
+
+#[test]
+fn a_disk_without_room_for_compression_stops_no_rotation() {
+    run(10, |kernel| async move {
+        let mut rig = Rig::new().await;
+        rig.compress = std::sync::Arc::new(Full);
+        rig.container("app").await;
+        rig.start(&kernel, config());
+        let mut all = String::new();
+        for n in 1..=3 {
+            rig.write("app", &long(&n.to_string()));
+            all += &long(&n.to_string());
+            round().await;
+            until("rotation", || rig.reopened() == n && rig.log("app").exists()).await;
+        }
+        assert_eq!(rig.everything("app"), all);
+        assert_eq!(rig.files("app").len(), 4, "nothing half done: {:?}", rig.files("app"));
+        for n in 4..=9 {
+            rig.write("app", &long(&n.to_string()));
+            round().await;
+            until("rotation", || rig.reopened() == n && rig.log("app").exists()).await;
+        }
+        assert_eq!(rig.files("app").len(), 5, "as many as are allowed");
+    });
+}
+
 #[test]
 fn a_rotation_that_the_runtime_refuses_is_undone() {
     run(11, |kernel| async move {
