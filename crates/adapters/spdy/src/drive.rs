@@ -261,7 +261,9 @@ impl<W: AsyncWrite + Unpin> Writer<W> {
                     ping_id = ping_id.checked_add(2).unwrap_or(first_ping);
                 }
             }
-            while let Ok(command) = commands.try_recv() {
+            // Bounded: senders that never pause must not hold up answers, resets and pings.
+            for _ in 0..COMMANDS {
+                let Ok(command) = commands.try_recv() else { break };
                 self.obey(command).await?;
             }
             self.flush().await?;
