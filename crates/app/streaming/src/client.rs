@@ -5,8 +5,7 @@
 use std::time::Duration;
 
 use axum::http::{HeaderValue, header};
-use bytes::Bytes;
-use futures::{SinkExt, StreamExt};
+use bytes::{BufMut, Bytes, BytesMut};
 use http_body_util::Empty;
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
@@ -14,12 +13,11 @@ use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 use tokio_tungstenite::tungstenite::handshake::client::generate_key;
-use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::handshake::{Answer, upgrade};
 use crate::options::V5;
-use crate::remote_command::{CLOSE, RESIZE, STATUS, STDERR, STDIN, STDOUT, message};
-use crate::websocket::{self, Socket, next, send};
+use crate::remote_command::{CLOSE, MAX_STATUS, RESIZE, STATUS, STDERR, STDIN, STDOUT};
+use crate::websocket::{self, Role, Sink, Source};
 
 mod port_forward;
 
@@ -134,32 +132,45 @@ struct Outputs {
 }
 
 async fn run(
-    socket: Socket<TokioIo<Upgraded>>,
+    (mut sink, mut source): Socket,
     mut commands: mpsc::Receiver<Bytes>,
     outputs: Outputs,
     mut ended: oneshot::Sender<Outcome>,
 ) {
-    let (mut sink, mut source) = socket.split();
     let outcome = {
         let inward = async {
-            while let Some(message) = commands.recv().await {
-                if send(&mut sink, message).await.is_err() {
+            loop {
+                // Cancel-safe: both are.
+                let sent = tokio::select! {
+                    command = commands.recv() => match command {
+                        Some(message) => sink.send(&[], &message).await,
+                        None => break,
+                    },
+                    () = sink.pinged() => sink.flush().await,
+                };
+                if sent.is_err() {
                     break;
                 }
             }
             std::future::pending::<()>().await; // the end is told by the other side
         };
         let outward = async {
-            while let Some(mut bytes) = next(&mut source).await {
-                if bytes.is_empty() {
-                    continue;
+            let (mut channel, mut told) = (CLOSE, Vec::new());
+            while let Some(mut piece) = source.next().await {
+                if piece.first {
+                    channel = piece.bytes.split_to(1)[0];
                 }
+                let bytes = piece.bytes;
                 // Who has dropped an output does not want it.
-                match bytes.split_to(1)[0] {
-                    _ if bytes.is_empty() => {}
-                    STDOUT => drop(outputs.out.send(bytes).await),
-                    STDERR => drop(outputs.err.send(bytes).await),
-                    STATUS => return Some(Outcome::parse(&bytes)),
+                match channel {
+                    STDOUT if !bytes.is_empty() => drop(outputs.out.send(bytes).await),
+                    STDERR if !bytes.is_empty() => drop(outputs.err.send(bytes).await),
+                    STATUS if told.len() + bytes.len() <= MAX_STATUS => {
+                        told.extend_from_slice(&bytes);
+                        if piece.last && !told.is_empty() {
+                            return Some(Outcome::parse(&told));
+                        }
+                    }
                     _ => {}
                 }
             }
@@ -179,8 +190,18 @@ async fn run(
     }
 }
 
+/// A channel's number and its bytes.
+fn message(channel: u8, bytes: &[u8]) -> Bytes {
+    let mut message = BytesMut::with_capacity(1 + bytes.len());
+    message.put_u8(channel);
+    message.put_slice(bytes);
+    message.freeze()
+}
+
+type Socket = (Sink<TokioIo<Upgraded>>, Source<TokioIo<Upgraded>>);
+
 /// The WebSocket on a connection to the daemon.
-async fn connect<T>(io: T, path: &str, protocol: &str) -> Result<Socket<TokioIo<Upgraded>>, ClientError>
+async fn connect<T>(io: T, path: &str, protocol: &str) -> Result<Socket, ClientError>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
@@ -204,7 +225,7 @@ where
             if chosen.is_none_or(|c| c.as_bytes() != protocol.as_bytes()) {
                 return Err(ClientError::Handshake(format!("subprotocol {chosen:?} instead of {protocol}")));
             }
-            Ok(websocket::socket(io, Role::Client).await)
+            Ok(websocket::socket(io, Role::Client))
         }
         Answer::Refused(parts, body) => {
             let body = String::from_utf8_lossy(&body).trim_end().to_owned();

@@ -8,11 +8,9 @@ use axum::response::Response;
 use axum::routing::get;
 use contract::lookup::FoundPod;
 use cri_api::v1;
-use hyper_util::rt::TokioIo;
 use model::core::Container;
 use model::runtime::{ContainerObservation, ContainerState};
 use ports::runtime::{RuntimeCode, RuntimeError};
-use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::backend::Backend;
 use crate::options::{self, V5, Wanted};
@@ -115,11 +113,7 @@ async fn serve(
         let response = websocket::accept(headers, Some(V5))?;
         let client = hyper::upgrade::on(&mut request);
         let settings = deps.settings.clone();
-        deps.streams.spawn(async move {
-            let Ok(client) = client.await else { return };
-            let socket = websocket::socket(TokioIo::new(client), Role::Server).await;
-            remote_command::serve(socket, backend, wanted, settings).await;
-        });
+        deps.streams.spawn(remote_command::serve(client, backend, wanted, settings));
         return Ok(response);
     }
     relayed(deps, &backend, request).await

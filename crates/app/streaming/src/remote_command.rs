@@ -3,22 +3,21 @@
 //! A message is a channel's number and bytes of it: 0 stdin, 1 stdout, 2 stderr, 3 the status at the end, 4 sizes of the
 //! terminal; 255 and a number half-close that channel.
 
+use std::pin::Pin;
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderValue, Method, header};
-use bytes::{BufMut, Bytes, BytesMut};
-use futures::SinkExt;
-use hyper::upgrade::Upgraded;
+use bytes::{Bytes, BytesMut};
+use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use spdy::headers::Headers;
-use spdy::{Connection, Receiver, Sender, StreamError};
-use tokio_tungstenite::tungstenite::Message;
+use spdy::{Connection, ConnectionError, Receiver, Sender, StreamError};
 
 use crate::backend::Backend;
 use crate::handshake::Answer;
 use crate::options::Wanted;
 use crate::splice::Activity;
-use crate::websocket::{Sink, Source, next, send};
+use crate::websocket::{self, Role, Sink, Source};
 use crate::{Outcome, Settings, relay};
 
 pub(crate) const STDIN: u8 = 0;
@@ -33,15 +32,30 @@ const PING: Duration = Duration::from_secs(5);
 /// How long a client may take to receive its status.
 const LAST_WORD: Duration = Duration::from_secs(10);
 /// Status that is read from the runtime; it has some hundred bytes.
-const MAX_STATUS: usize = 64 << 10;
+pub(crate) const MAX_STATUS: usize = 64 << 10;
 /// The newest protocol that runtimes speak over SPDY.
 const V4: &str = "v4.channel.k8s.io";
 
 type Io = TokioIo<Upgraded>;
 
-/// Serves one client to the end.
-pub(crate) async fn serve(socket: crate::websocket::Socket<Io>, backend: Backend, wanted: Wanted, settings: Settings) {
-    let (mut sink, mut source) = futures::StreamExt::split(socket);
+/// The runtime's side: its streams, and what moves their bytes.
+type Runtime = (Streams, Pin<Box<dyn Future<Output = Result<(), ConnectionError>> + Send>>);
+
+/// Serves one client to the end. The runtime is asked while the client's connection switches: neither waits for the other.
+pub(crate) async fn serve(mut client: OnUpgrade, backend: Backend, wanted: Wanted, settings: Settings) {
+    let mut starting = std::pin::pin!(start(&backend, &wanted, &settings));
+    let mut early = None;
+    let client = loop {
+        // Cancel-safe: both are kept across turns.
+        tokio::select! {
+            client = &mut client => match client {
+                Ok(client) => break client,
+                Err(_) => return,
+            },
+            runtime = &mut starting, if early.is_none() => early = Some(runtime),
+        }
+    };
+    let (mut sink, mut source) = websocket::socket(TokioIo::new(client), Role::Server);
     let first = if wanted.stdout {
         STDOUT
     } else if wanted.stderr {
@@ -49,35 +63,38 @@ pub(crate) async fn serve(socket: crate::websocket::Socket<Io>, backend: Backend
     } else {
         STATUS
     };
-    if send(&mut sink, Bytes::copy_from_slice(&[first])).await.is_err() {
+    if sink.send(&[first], &[]).await.is_err() {
         return;
     }
-    let run = run(&mut sink, &mut source, &backend, &wanted, &settings);
-    let Some(outcome) = run.await else { return };
+    let runtime = match early {
+        Some(runtime) => runtime,
+        // Cancel-safe: what `gone` has read is kept.
+        None => tokio::select! {
+            runtime = &mut starting => runtime,
+            () = source.gone() => return,
+        },
+    };
+    let outcome = match runtime {
+        Ok(runtime) => run(&mut sink, &mut source, runtime, &settings).await,
+        Err(why) => Some(Outcome::Failed(why)),
+    };
     let last_word = async {
-        let _ = send(&mut sink, message(STATUS, &outcome.to_json())).await;
+        if let Some(outcome) = outcome {
+            let _ = sink.send(&[STATUS], &outcome.to_json()).await;
+        }
         let _ = sink.close().await;
         // The client's own close comes before the connection goes, so that nothing sent is lost by a reset.
-        while next(&mut source).await.is_some() {}
+        while source.next().await.is_some() {}
     };
     let _ = tokio::time::timeout(LAST_WORD, last_word).await;
 }
 
-/// `None` when the client is gone and nobody is left to be told.
-async fn run(
-    sink: &mut Sink<Io>,
-    source: &mut Source<Io>,
-    backend: &Backend,
-    wanted: &Wanted,
-    settings: &Settings,
-) -> Option<Outcome> {
-    let runtime = match open(backend, settings).await {
-        Ok(runtime) => runtime,
-        Err(why) => return Some(Outcome::Failed(why)),
-    };
+/// Connects to the runtime and opens the streams that it waits for.
+async fn start(backend: &Backend, wanted: &Wanted, settings: &Settings) -> Result<Runtime, String> {
+    let io = open(backend, settings).await?;
     let options = spdy::Options { ping_every: Some(PING), ..spdy::Options::default() };
-    let (connection, driver) = spdy::connect(runtime, &options);
-    let mut driver = std::pin::pin!(driver);
+    let (connection, driver) = spdy::connect(io, &options);
+    let mut driver: Pin<Box<dyn Future<Output = _> + Send>> = Box::pin(driver);
     // Cancel-safe: a connection that ends takes its streams along, which the other arm would find out, too.
     let streams = tokio::select! {
         streams = tokio::time::timeout(settings.answer_timeout, Streams::open(&connection, wanted)) => {
@@ -86,10 +103,17 @@ async fn run(
         end = &mut driver => Err(end.err().map_or_else(|| "the connection was closed".to_owned(), |e| chain(&e))),
     };
     drop(connection);
-    let Streams { status, stdin, stdout, stderr, resize } = match streams {
-        Ok(streams) => streams,
-        Err(why) => return Some(Outcome::Failed(format!("unable to open streams: {why}"))),
-    };
+    streams.map(|streams| (streams, driver)).map_err(|why| format!("unable to open streams: {why}"))
+}
+
+/// `None` when the client is gone and nobody is left to be told.
+async fn run(
+    sink: &mut Sink<Io>,
+    source: &mut Source<Io>,
+    (streams, mut driver): Runtime,
+    settings: &Settings,
+) -> Option<Outcome> {
+    let Streams { status, stdin, stdout, stderr, resize } = streams;
     let activity = Activity::default();
     let input = Input { stdin, resize, activity: &activity };
     let output = Output { stdout, stderr, status, activity: &activity };
@@ -165,16 +189,20 @@ struct Input<'a> {
 impl Input<'_> {
     /// Returns when the client is gone. A runtime that is gone is noticed by the output.
     async fn run(mut self, source: &mut Source<Io>) {
-        while let Some(mut bytes) = next(source).await {
+        let (mut channel, mut at_start) = (STATUS, false);
+        while let Some(piece) = source.next().await {
             self.activity.moved();
+            let mut bytes = piece.bytes;
+            if piece.first {
+                (channel, at_start) = (bytes.split_to(1)[0], true);
+            }
             if bytes.is_empty() {
                 continue;
             }
-            let channel = bytes.split_to(1)[0];
             let target = match channel {
                 STDIN => self.stdin.as_mut(),
                 RESIZE => self.resize.as_mut(),
-                CLOSE if bytes.first() == Some(&STDIN) => {
+                CLOSE if at_start && bytes[0] == STDIN => {
                     if let Some((stdin, _)) = &mut self.stdin {
                         let _ = stdin.finish().await;
                     }
@@ -182,6 +210,7 @@ impl Input<'_> {
                 }
                 _ => None,
             };
+            at_start = false;
             if let Some((target, _)) = target {
                 // A command that has closed its stdin does not end the stream: its output may still come.
                 let _ = target.send(bytes).await;
@@ -207,13 +236,17 @@ impl Output<'_> {
         let mut status_open = true;
         let mut lost = false;
         while status_open || self.stdout.is_some() || self.stderr.is_some() {
-            // Cancel-safe: `next` and `tick` lose nothing.
+            // Cancel-safe: `next`, `tick` and `pinged` lose nothing.
             let (channel, piece) = tokio::select! {
                 piece = piece(&mut self.stdout) => (STDOUT, piece),
                 piece = piece(&mut self.stderr) => (STDERR, piece),
                 piece = self.status.1.next(), if status_open => (STATUS, piece),
                 _ = pings.tick() => {
-                    sink.send(Message::Ping(Bytes::new())).await.ok()?;
+                    sink.ping().await.ok()?;
+                    continue;
+                }
+                () = sink.pinged() => {
+                    sink.flush().await.ok()?;
                     continue;
                 }
             };
@@ -226,7 +259,7 @@ impl Output<'_> {
                 }
                 (channel, Some(Ok(bytes))) => {
                     self.activity.moved();
-                    send(sink, message(channel, &bytes)).await.ok()?;
+                    sink.send(&[channel], &bytes).await.ok()?;
                 }
                 (STDOUT, _) => self.stdout = None,
                 _ => self.stderr = None,
@@ -245,14 +278,6 @@ async fn piece(stream: &mut Option<(Sender, Receiver)>) -> Option<Result<Bytes, 
         Some((_, receiver)) => receiver.next().await,
         None => std::future::pending().await,
     }
-}
-
-/// A channel's number and its bytes.
-pub(crate) fn message(channel: u8, bytes: &[u8]) -> Bytes {
-    let mut message = BytesMut::with_capacity(1 + bytes.len());
-    message.put_u8(channel);
-    message.put_slice(bytes);
-    message.freeze()
 }
 
 fn chain(error: &dyn std::error::Error) -> String {

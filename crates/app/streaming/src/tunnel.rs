@@ -5,11 +5,8 @@ use std::time::Duration;
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
-use bytes::{Bytes, BytesMut};
-use futures::{SinkExt, StreamExt};
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio_tungstenite::tungstenite::protocol::Role;
 
 use crate::Deps;
 use crate::backend::Backend;
@@ -17,7 +14,7 @@ use crate::handlers::refuse;
 use crate::options::{TUNNEL, tunnelled};
 use crate::relay::{ask, replayed};
 use crate::splice::{Activity, Ended};
-use crate::websocket::{self, Socket, next, send};
+use crate::websocket::{self, Role, Sink, Source};
 
 const VERSION: HeaderName = HeaderName::from_static("x-stream-protocol-version");
 /// Bytes of one message of ours.
@@ -53,7 +50,7 @@ pub(crate) async fn tunnel(deps: &Deps, backend: &Backend, mut request: Request)
     let idle = deps.settings.idle_timeout;
     deps.streams.spawn(async move {
         let Ok(client) = client.await else { return };
-        let socket = websocket::socket(TokioIo::new(client), Role::Server).await;
+        let socket = websocket::socket(TokioIo::new(client), Role::Server);
         let ended = join(socket, runtime, idle).await;
         tracing::debug!(?ended, "tunnel closed");
     });
@@ -80,33 +77,41 @@ fn spdy_request(request: &Request) -> Option<HeaderMap> {
 }
 
 /// Joins a WebSocket and a byte stream until either ends; both are closed on return.
-pub(crate) async fn join<S, T>(socket: Socket<S>, io: T, idle: Duration) -> Ended
+pub(crate) async fn join<S, T>((mut sink, mut source): (Sink<S>, Source<S>), io: T, idle: Duration) -> Ended
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    S: AsyncRead + AsyncWrite,
     T: AsyncRead + AsyncWrite,
 {
     let activity = Activity::default();
-    let (mut sink, mut source) = socket.split();
     let (mut read, mut write) = tokio::io::split(io);
     let ended = {
         let inward = async {
-            while let Some(bytes) = next(&mut source).await {
-                write.write_all(&bytes).await?;
-                write.flush().await?;
-                activity.moved();
+            // What the stream takes no more is thrown away: its last bytes are still on their way to the peer.
+            let mut deaf = false;
+            while let Some(piece) = source.next().await {
+                if !deaf {
+                    deaf = write.write_all(&piece.bytes).await.is_err() || write.flush().await.is_err();
+                    activity.moved();
+                }
             }
             write.shutdown().await
         };
         let outward = async {
-            let mut buffer = BytesMut::new();
+            let broken = |()| std::io::ErrorKind::BrokenPipe;
+            let mut buffer = vec![0; MESSAGE];
             loop {
-                buffer.reserve(MESSAGE);
-                let len = (&mut read).take(MESSAGE as u64).read_buf(&mut buffer).await?;
+                // Cancel-safe: both are.
+                let len = tokio::select! {
+                    len = read.read(&mut buffer) => len?,
+                    () = sink.pinged() => {
+                        sink.flush().await.map_err(broken)?;
+                        continue;
+                    }
+                };
                 if len == 0 {
                     return std::io::Result::Ok(());
                 }
-                let bytes: Bytes = buffer.split().freeze();
-                send(&mut sink, bytes).await.map_err(|()| std::io::ErrorKind::BrokenPipe)?;
+                sink.send(&[], &buffer[..len]).await.map_err(broken)?;
                 activity.moved();
             }
         };
@@ -119,7 +124,7 @@ where
     };
     let goodbye = async {
         let _ = sink.close().await;
-        while next(&mut source).await.is_some() {}
+        while source.next().await.is_some() {}
     };
     let _ = tokio::time::timeout(GOODBYE, goodbye).await;
     ended

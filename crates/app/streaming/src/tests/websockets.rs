@@ -178,6 +178,41 @@ async fn a_message_that_is_too_long_ends_the_stream_and_not_the_daemon() {
     soon(bed.streams.wait_for(0)).await;
 }
 
+/// Long messages are no way around the bound: none of them is held whole, and none is taken that the command does not read.
+#[tokio::test]
+async fn long_messages_to_a_command_that_does_not_read_fill_no_memory() {
+    let (bed, mut runtime) = bed(3).await;
+    let mut socket = raw(&bed, "input=1&output=1").await;
+    let _streams = soon(runtime.recv()).await.expect("asked");
+    let message = Bytes::from(vec![0; 8 << 20]);
+    let mut taken = 0;
+    while let Ok(sent) =
+        tokio::time::timeout(Duration::from_millis(500), socket.send(Message::Binary(message.clone()))).await
+    {
+        sent.expect("open");
+        taken += message.len();
+        // What is taken lies in the buffers of four sockets.
+        assert!(taken < 48 << 20, "{taken} bytes were taken from a client whose command does not read");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_vanishes_while_the_runtime_hangs_is_noticed() {
+    let (give, mut take) = mpsc::channel(1);
+    let settings = crate::Settings { answer_timeout: Duration::from_secs(60), ..settings() };
+    let bed = Bed::with(settings, move |stream, _| {
+        let give = give.clone();
+        async move { give.send(stream).await.expect("the test waits") }
+    })
+    .await;
+    let socket = raw(&bed, "output=1").await;
+    let mut runtime = soon(take.recv()).await.expect("asked");
+    drop(socket);
+    let mut rest = Vec::new();
+    soon(tokio::io::AsyncReadExt::read_to_end(&mut runtime, &mut rest)).await.expect("closed");
+    soon(bed.streams.wait_for(0)).await;
+}
+
 #[tokio::test]
 async fn a_client_that_vanishes_takes_the_runtimes_stream_along() {
     let (bed, mut runtime) = bed(3).await;
