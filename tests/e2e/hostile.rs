@@ -21,9 +21,9 @@ const IDLE: usize = 10_000;
 const OPEN: usize = 256 + 128;
 /// Resident memory may grow by this much while all of it goes on: 256 strangers with their TLS and head buffers, and what an
 /// allocator keeps of the garbage.
-const GROWTH: u64 = 64 << 20;
+const GROWTH: u64 = 32 << 20;
 /// And by this much for good.
-const LEFT: u64 = 40 << 20;
+const LEFT: u64 = 20 << 20;
 
 /// Who it was and what became of it, counted.
 type Tally = BTreeMap<(&'static str, String), usize>;

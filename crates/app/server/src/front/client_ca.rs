@@ -61,7 +61,10 @@ type Mark = Option<(u64, u64, u64, i64, i64)>;
 #[derive(Debug)]
 struct Looked {
     at: Instant,
+    /// Of the file that is in force.
     mark: Mark,
+    /// What was complained about last.
+    bad: Option<(Mark, String)>,
 }
 
 /// The file.
@@ -78,7 +81,7 @@ impl ClientCa {
     pub(super) fn read(path: &Path, every: Duration) -> Result<Self, ServeError> {
         let mark = mark(path);
         let bundle = load(path, 1).map_err(|reason| ServeError::ClientCa { path: path.to_owned(), reason })?;
-        let looked = Mutex::new(Looked { at: Instant::now(), mark });
+        let looked = Mutex::new(Looked { at: Instant::now(), mark, bad: None });
         Ok(Self { path: path.to_owned(), every, looked, bundle: ArcSwap::from_pointee(bundle) })
     }
 
@@ -92,22 +95,28 @@ impl ClientCa {
             looked.at = Instant::now();
             let mark = mark(&self.path);
             if mark != looked.mark {
-                looked.mark = mark;
-                self.reload();
+                self.reload(mark, &mut looked);
             }
         }
         self.bundle.load_full()
     }
 
-    fn reload(&self) {
+    /// What cannot be used now is tried again at the next look: the fault may be the machine's, not the file's.
+    fn reload(&self, mark: Mark, looked: &mut Looked) {
         let path = self.path.display();
         match load(&self.path, self.bundle.load().generation + 1) {
             Ok(bundle) => {
                 self.bundle.store(Arc::new(bundle));
+                (looked.mark, looked.bad) = (mark, None);
                 tracing::info!(%path, "client CA file changed and is in force");
             }
             Err(reason) => {
-                tracing::warn!(%path, reason, "client CA file changed and cannot be used, the old one holds")
+                let bad = Some((mark, reason));
+                if looked.bad != bad {
+                    let reason = bad.as_ref().map(|(_, reason)| reason);
+                    tracing::warn!(%path, reason, "client CA file changed and cannot be used, the old one holds");
+                    looked.bad = bad;
+                }
             }
         }
     }
