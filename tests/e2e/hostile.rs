@@ -191,7 +191,7 @@ async fn attack(scene: &Scene, good: &Arc<Good>) -> (Tally, (u64, usize)) {
     let near = scene.node.bed.node_ip().parse().expect("an address");
     let served = tokio::spawn(be_good(Caller::new(to, near, Some(&friend)), good.clone()));
     let watched = tokio::spawn(watch(pid, good.clone()));
-    let many = IDLE.min(may_open().saturating_sub(1200));
+    let many = IDLE.min(may_open().saturating_sub(600));
     // Together fewer than there are places: what ends the slow ones is their slowness.
     let (mut tally, tricks, noise, slow, heads) = tokio::join!(
         strangers(to, &scene.authority),
