@@ -26,6 +26,19 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
+/// Lifts the number of files that this process may hold to what the system allows it (the hard limit), as Go programs do: the
+/// soft limit is for programs that still use `select`. Answers the number.
+///
+/// # Errors
+/// The system refuses.
+pub fn raise_open_files() -> io::Result<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let now = getrlimit(Resource::Nofile);
+    let most = now.maximum.unwrap_or(u64::MAX);
+    setrlimit(Resource::Nofile, Rlimit { current: now.maximum, maximum: now.maximum })?;
+    Ok(most)
+}
+
 /// Names the operation and the path of a failed call.
 pub(crate) trait At<T> {
     fn at(self, op: &'static str, path: impl AsRef<Path>) -> HostResult<T>;

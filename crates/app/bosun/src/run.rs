@@ -51,6 +51,10 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
     }
     let _lock = flags.lock_file.as_deref().map(lock).transpose()?;
     let settings = Settings { providers, ..settings(&flags, config)? };
+    match host_linux::raise_open_files() {
+        Ok(most) => tracing::debug!(most, "files that may be open"),
+        Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
+    }
     let start = Start { settings, document, set_verbosity, watchdog };
     run_system(POOL_THREADS, |arbiters| serve(start, arbiters, customise))?
 }

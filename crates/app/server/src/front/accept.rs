@@ -20,6 +20,8 @@ use super::{Limits, ServeError, talk};
 
 /// Connections that the kernel keeps until they are taken.
 const BACKLOG: u32 = 1024;
+/// Silence after which a peer is asked whether it is there, and between such questions.
+const KEEPALIVE: Duration = Duration::from_secs(15);
 /// How often slow and idle connections are looked for.
 const SWEEP: Duration = if cfg!(test) { Duration::from_millis(50) } else { Duration::from_secs(1) };
 /// Pause after the machine could give no connection (out of file descriptors, most probably).
@@ -76,8 +78,9 @@ pub(super) fn listen(
 fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
     socket.set_reuseaddr(true)?;
-    // Taken over by the connections: a peer that vanished is found out some day.
-    socket.set_keepalive(true)?;
+    // Taken over by the connections: a peer that vanished is found out, as by a Go server, within some minutes.
+    let keepalive = socket2::TcpKeepalive::new().with_time(KEEPALIVE).with_interval(KEEPALIVE);
+    socket2::SockRef::from(&socket).set_tcp_keepalive(&keepalive)?;
     socket.bind(address)?;
     socket.listen(BACKLOG)
 }
