@@ -2,7 +2,9 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use model::core::{Node, Pod};
-use ports::api::{ApiError, ApiExt, ApiServer, Followed, Kind, Lane, Method, Object, Preconditions, Request, Selection};
+use ports::api::{
+    ApiError, ApiExt, ApiServer, Followed, Kind, Lane, Method, Object, Preconditions, Request, Selection,
+};
 use serde_json::json;
 use tokio::time::Instant;
 
