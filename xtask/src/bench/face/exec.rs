@@ -28,9 +28,9 @@ pub(super) fn round_trips(bed: &TestBed, bosun: &Bosun, report: &mut Report) -> 
     let pod = bosun.pod("echo")?.context("pod is gone")?;
     let id = pod["status"]["containerStatuses"][0]["containerID"].as_str().unwrap_or_default();
     let id = id.trim_start_matches("containerd://").to_owned();
-    let cri = Cri::new(&bed.socket(), bed.cgroup_root(), bed.dir());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
+        let cri = Cri::new(&bed.socket(), bed.cgroup_root(), bed.dir());
         let mut near = through(bosun, "cat").await?;
         let mut direct = straight(&cri, &id, &["cat"]).await?;
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
