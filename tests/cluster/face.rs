@@ -4,9 +4,9 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::{Value, json};
-use testbed::{ClusterNode, ClusterOptions, NodeOptions};
+use testbed::ClusterNode;
 
-use crate::node::{LASTS, SOON, create, lasting, pod, shell, start, start_with, wait, wait_running};
+use crate::node::{LASTS, SOON, create, kubectl, lasting, pod, shell, start, wait, wait_running};
 
 mod access;
 mod forward;
@@ -33,10 +33,6 @@ fn finish(command: &mut Command, input: &[u8]) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
-}
-
-fn kubectl(node: &ClusterNode, args: &[&str]) -> String {
-    node.cluster.kubectl(args).unwrap_or_else(|e| panic!("{e}\n{}", node.bosun.log()))
 }
 
 /// kubectl in the background, its standard output piped.
@@ -187,9 +183,7 @@ fn attach_joins_a_running_process_and_cp_copies_both_ways() {
 
 #[test]
 fn debug_puts_a_container_into_a_running_pod() {
-    let flags = vec!["--feature-gates=BoundServiceAccountTokenVolume=true,EphemeralContainers=true".to_owned()];
-    let cluster = ClusterOptions { apiserver_flags: flags, ..ClusterOptions::default() };
-    let node = start_with(NodeOptions { cluster, ..NodeOptions::default() });
+    let node = start();
     create(&node, &lasting("box"));
     wait_running(&node, "box");
     let image = testbed::BUSYBOX_IMAGES[0];

@@ -49,6 +49,11 @@ pub(crate) fn lasting(name: &str) -> Value {
     pod(name, json!({"containers": [shell("main", LASTS, json!({}))]}))
 }
 
+/// What kubectl printed.
+pub(crate) fn kubectl(node: &ClusterNode, args: &[&str]) -> String {
+    node.cluster.kubectl(args).unwrap_or_else(|e| panic!("{e}\n{}", node.bosun.log()))
+}
+
 pub(crate) fn create(node: &ClusterNode, pod: &Value) -> Value {
     node.cluster.admin().create(PODS, pod).unwrap_or_else(|e| panic!("{e}"))
 }

@@ -2,13 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use testbed::ClusterNode;
-
-use crate::node::{LASTS, SOON, start, wait_reasons, wait_running};
-
-fn kubectl(node: &ClusterNode, args: &[&str]) -> String {
-    node.cluster.kubectl(args).unwrap_or_else(|e| panic!("{e}\n{}", node.bosun.log()))
-}
+use crate::node::{LASTS, SOON, kubectl, start, wait_reasons, wait_running};
 
 /// A table's only row, by the names of its columns.
 fn row(table: &str) -> BTreeMap<String, String> {

@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     let wanted = if args.targets.is_empty() { known } else { args.targets.clone() };
     if !has("c++") {
-        setup::packages(&["g++"])?;
+        setup::install(&["g++"])?;
     }
     if !has("cargo-fuzz") {
         println!("cargo-fuzz is not there: installing it");

@@ -94,12 +94,8 @@ fn is_missing(problems: &[Problem], name: &str) -> bool {
     problems.iter().filter_map(package).any(|p| p == name)
 }
 
-/// Installs Debian packages that a single command needs.
-pub(crate) fn packages(names: &[&str]) -> anyhow::Result<()> {
-    install(names)
-}
-
-fn install(packages: &[&str]) -> anyhow::Result<()> {
+/// Installs Debian packages.
+pub(crate) fn install(packages: &[&str]) -> anyhow::Result<()> {
     if Command::new("apt-get").arg("--version").output().is_err() {
         bail!("no apt-get here: install these by hand: {}", packages.join(" "));
     }

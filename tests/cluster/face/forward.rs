@@ -53,10 +53,7 @@ fn forwarded(text: &str, target: &str) -> u16 {
 }
 
 fn resident_kib(node: &ClusterNode) -> u64 {
-    let pid = node.bosun.pid().expect("it runs");
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("readable");
-    let line = status.lines().find(|l| l.starts_with("VmRSS:")).expect("a line");
-    line.split_whitespace().nth(1).and_then(|n| n.parse().ok()).expect("a number")
+    testbed::usage(node.bosun.pid().expect("it runs")).expect("it still runs").rss_kib
 }
 
 fn connect(port: u16) -> TcpStream {

@@ -5,11 +5,10 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use testbed::ClusterNode;
 
-use crate::node::{SOON, create, lasting, start, wait_running};
+use crate::node::{SOON, create, kubectl, lasting, start, wait_running};
 
 fn raw(node: &ClusterNode, path: &str) -> String {
-    let path = format!("/api/v1/nodes/bed/proxy/{path}");
-    node.cluster.kubectl(&["get", "--raw", &path]).unwrap_or_else(|e| panic!("{e}\n{}", node.bosun.log()))
+    kubectl(node, &["get", "--raw", &format!("/api/v1/nodes/bed/proxy/{path}")])
 }
 
 fn json_of(node: &ClusterNode, path: &str) -> Value {

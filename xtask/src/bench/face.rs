@@ -1,10 +1,9 @@
 //! What do the node's endpoints cost: metrics, statistics, logs for many, and the way to a container's terminal?
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
+use std::io::Read;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use testbed::{Bosun, TestBed};
 
 use super::idle;
@@ -28,36 +27,14 @@ fn cpu(bosun: &Bosun) -> anyhow::Result<Duration> {
 
 /// Asks and reads to the end of the answer; answers the size of the body.
 fn ask(bosun: &Bosun, path: &str) -> anyhow::Result<usize> {
-    let mut stream = open(bosun, path)?;
     let mut body = Vec::new();
-    stream.read_to_end(&mut body)?;
-    Ok(body.len())
+    Ok(bosun.open(path)?.read_to_end(&mut body)?)
 }
 
-/// Sends a request; answers the stream behind a good head.
-fn open(bosun: &Bosun, path: &str) -> anyhow::Result<BufReader<UnixStream>> {
-    let mut stream = UnixStream::connect(bosun.socket())?;
-    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
-    // 1.0: the answer ends with the connection and is not chunked.
-    write!(stream, "GET {path} HTTP/1.0\r\nHost: bosun\r\n\r\n")?;
-    let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    reader.read_line(&mut line)?;
-    if !line.contains(" 200 ") {
-        bail!("{path}: {}", line.trim());
-    }
-    while line.trim() != "" {
-        line.clear();
-        reader.read_line(&mut line)?;
-    }
-    Ok(reader)
-}
-
-/// CPU of the daemon per answer of `/metrics` and `/stats/summary`, with all pods there.
+/// CPU of the daemon per answer, with all pods there.
 pub(super) fn numbers(bosun: &Bosun, pods: usize, report: &mut Report) -> anyhow::Result<()> {
-    for (path, most) in
-        [("/metrics", 10.0), ("/stats/summary", 20.0), ("/metrics/resource", 20.0), ("/metrics/cadvisor", 40.0)]
-    {
+    let limits = [("/metrics", Some(10.0)), ("/stats/summary", Some(20.0))];
+    for (path, must) in limits.into_iter().chain([("/metrics/resource", None), ("/metrics/cadvisor", None)]) {
         const TIMES: u32 = 20;
         ask(bosun, path)?;
         idle(APART);
@@ -69,7 +46,6 @@ pub(super) fn numbers(bosun: &Bosun, pods: usize, report: &mut Report) -> anyhow
             idle(APART);
         }
         let used = cpu(bosun)?.saturating_sub(before).as_secs_f64() * 1e3 / f64::from(TIMES);
-        let must = matches!(path, "/metrics" | "/stats/summary").then_some(most);
         let detail = format!("{} KiB, answered in {:.1} ms (p50)", size / 1024, percentile(&took, 0.5));
         report.add(&format!("CPU of {path}, {pods} pods"), used, Unit::Ms, must, detail);
     }
@@ -78,12 +54,12 @@ pub(super) fn numbers(bosun: &Bosun, pods: usize, report: &mut Report) -> anyhow
 
 /// One container writes 1 MB/s, a hundred clients follow.
 pub(super) fn followers(bosun: &Bosun, report: &mut Report) -> anyhow::Result<()> {
-    const TEN_TIMES: &str = "L=$(head -c 99 /dev/zero | tr '\\0' x); B=$(for n in $(seq 1000); do echo $L; done); while :; do echo \"$B\"; usleep 97000; done";
+    const SCRIPT: &str = "L=$(head -c 99 /dev/zero | tr '\\0' x); B=$(for n in $(seq 1000); do echo $L; done); while :; do echo \"$B\"; usleep 97000; done";
     let name = "talks";
-    bosun.put("talks.yaml", &talker(name, TEN_TIMES))?;
+    bosun.put("talks.yaml", &talker(name, SCRIPT))?;
     wait_running(bosun, 1, Duration::from_secs(60))?;
     let path = format!("/containerLogs/default/{name}-bed/main?follow=true&tailLines=0");
-    let streams: Vec<_> = (0..FOLLOWERS).map(|_| open(bosun, &path)).collect::<Result<_, _>>()?;
+    let streams: Vec<_> = (0..FOLLOWERS).map(|_| bosun.open(&path)).collect::<Result<_, _>>()?;
     let rss = super::steady::rss(bosun)?;
     let (begin, used) = (Instant::now(), cpu(bosun)?);
     let readers: Vec<_> = streams.into_iter().map(|s| std::thread::spawn(move || drain(s, begin))).collect();
@@ -117,7 +93,7 @@ pub(super) fn followers(bosun: &Bosun, report: &mut Report) -> anyhow::Result<()
     wait_gone(bosun, Duration::from_secs(60))
 }
 
-fn drain(mut stream: BufReader<UnixStream>, begin: Instant) -> usize {
+fn drain(mut stream: impl Read, begin: Instant) -> usize {
     let (mut all, mut buffer) = (0, vec![0; 1 << 16]);
     while begin.elapsed() < FOLLOWED {
         match stream.read(&mut buffer) {

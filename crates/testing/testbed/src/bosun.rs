@@ -181,6 +181,14 @@ impl Bosun {
             .map_err(|e| BedError::Answer { from: format!("bosun (GET /v1/{what})"), detail: format!("{e}: {text}") })
     }
 
+    /// `GET PATH` on the daemon's socket; the body comes as the daemon writes it.
+    ///
+    /// # Errors
+    /// When nobody answers, or not with 2xx.
+    pub fn open(&self, path: &str) -> Result<std::io::BufReader<std::os::unix::net::UnixStream>, BedError> {
+        Ok(socket::open(&self.socket(), "GET", path, "")?.body)
+    }
+
     /// The pods as `v1.Pod` objects with their status.
     ///
     /// # Errors

@@ -39,8 +39,6 @@ pub struct ClusterOptions {
     pub signing_seconds: u32,
     /// Runs the controller that watches over nodes (conditions, taints, eviction).
     pub node_lifecycle: bool,
-    /// More flags of kube-apiserver.
-    pub apiserver_flags: Vec<String>,
     /// Called with one line per step.
     pub say: fn(&str),
 }
@@ -48,7 +46,7 @@ pub struct ClusterOptions {
 impl Default for ClusterOptions {
     fn default() -> Self {
         let signing_seconds = 365 * 24 * 3600;
-        ClusterOptions { signing_seconds, node_lifecycle: true, apiserver_flags: Vec::new(), say: |_| {} }
+        ClusterOptions { signing_seconds, node_lifecycle: true, say: |_| {} }
     }
 }
 
@@ -202,7 +200,6 @@ impl Cluster {
         (self.options.say)("kube-apiserver");
         let mut start = Command::new(&self.programs.apiserver);
         start.args(flags::apiserver(&self.dir, &self.address, self.etcd_ports.0, self.programs.minor()));
-        start.args(&self.options.apiserver_flags);
         self.launch(bed, Which::ApiServer, &mut start)?;
         let admin = self.admin.clone();
         let ready = |part: &mut Part| {
@@ -265,6 +262,14 @@ impl Cluster {
     #[must_use]
     pub fn admin(&self) -> &Access {
         &self.admin
+    }
+
+    /// A client that shows nothing.
+    ///
+    /// # Errors
+    /// When the authority's certificate cannot be read.
+    pub fn anonymous(&self) -> Result<Access, BedError> {
+        Access::new(&self.address, &self.authority.certificate()?, None, None)
     }
 
     /// A client that shows this service-account (or bootstrap) token.

@@ -37,6 +37,7 @@ impl Answer {
 #[derive(Clone)]
 pub struct Access {
     address: String,
+    port: u16,
     tls: Arc<ClientConfig>,
     token: Option<String>,
 }
@@ -69,7 +70,13 @@ impl Access {
                 config.with_client_auth_cert(chain, key).map_err(|e| wrong(e.to_string()))?
             }
         };
-        Ok(Access { address: address.to_owned(), tls: Arc::new(tls), token: token.map(str::to_owned) })
+        Ok(Access { address: address.to_owned(), port: 443, tls: Arc::new(tls), token: token.map(str::to_owned) })
+    }
+
+    /// The same caller at another server of the cluster: a node.
+    #[must_use]
+    pub fn at(&self, address: &str, port: u16) -> Self {
+        Access { address: address.to_owned(), port, ..self.clone() }
     }
 
     /// Opens a connection and sends one request. 1.0: the answer ends with the connection and is not chunked.
@@ -78,7 +85,7 @@ impl Access {
         let name = ServerName::try_from(self.address.clone()).map_err(|e| invalid(e.to_string()))?;
         let connection = ClientConnection::new(Arc::clone(&self.tls), name).map_err(|e| invalid(e.to_string()))?;
         let target: std::net::IpAddr = self.address.parse().map_err(|_| invalid(self.address.clone()))?;
-        let socket = TcpStream::connect_timeout(&(target, 443).into(), Duration::from_secs(5))?;
+        let socket = TcpStream::connect_timeout(&(target, self.port).into(), Duration::from_secs(5))?;
         socket.set_read_timeout(Some(Duration::from_secs(60)))?;
         socket.set_nodelay(true)?;
         let mut stream = StreamOwned::new(connection, socket);

@@ -51,8 +51,9 @@ pub(super) fn apiserver(dir: &Path, address: &str, etcd: u16, minor: u32) -> Vec
         "--shutdown-delay-duration=0s".to_owned(),
     ];
     if minor == 20 {
-        // Pods of later versions carry a projected token; here it is one release too early to be the default.
-        flags.push("--feature-gates=BoundServiceAccountTokenVolume=true".to_owned());
+        // Pods of later versions carry a projected token, and can be given ephemeral containers; here both are too new to be
+        // the default.
+        flags.push("--feature-gates=BoundServiceAccountTokenVolume=true,EphemeralContainers=true".to_owned());
     }
     flags
 }
