@@ -1,4 +1,4 @@
-//! Which credentials to begin with, and the kubeconfig that TLS bootstrap leaves behind (book interfaces.md 3.10).
+//! Which credentials to begin with, and the kubeconfig that TLS bootstrap leaves behind (interfaces 3.10).
 
 use std::fs;
 use std::io::{self, Write};

@@ -48,7 +48,7 @@ pub struct Settings {
     pub watch: WatchTimes,
 }
 
-/// Times of the list-and-watch engine (book 9.2).
+/// Times of the list-and-watch engine (interfaces 9.2).
 #[derive(Clone, Debug)]
 pub struct WatchTimes {
     /// A watch is asked for a random time between these, in seconds.

@@ -1,4 +1,5 @@
-//! List and watch: the whole first, then each change; resumed where it broke, listed anew where it cannot be (book 9.2).
+//! List and watch: the whole first, then each change; resumed where it broke, listed anew where it cannot be
+//! (interfaces 9.2).
 
 use std::collections::VecDeque;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Reads a kubeconfig into what a connection needs; all mistakes at once, each with its key (book interfaces.md 9.1).
+//! Reads a kubeconfig into what a connection needs; all mistakes at once, each with its key (interfaces 9.1).
 
 use std::path::{Path, PathBuf};
 

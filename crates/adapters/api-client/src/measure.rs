@@ -1,4 +1,4 @@
-//! Counts requests (book interfaces.md 5.1).
+//! Counts requests (interfaces 5.1).
 
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ pub(crate) type Http = Client<Connector, Full<Bytes>>;
 
 /// Follows per pool: below the least limit that servers are known to have, with room for requests.
 const FOLLOWS: usize = 64;
-/// HTTP/2: a silent connection is asked for a sign of life, and given up when none comes (book 9.1).
+/// HTTP/2: a silent connection is asked for a sign of life, and given up when none comes (interfaces 9.1).
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_LIMIT: Duration = Duration::from_secs(15);
 /// HTTP/2: what a server may send ahead of its reader. The library's 2 MiB per stream are meant for downloads.

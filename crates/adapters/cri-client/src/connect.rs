@@ -13,7 +13,7 @@ use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout};
 use tonic::transport::{Channel, Endpoint, Uri};
 
-/// Back-off between attempts (book interfaces.md 7.1).
+/// Back-off between attempts (interfaces 7.1).
 const BACKOFF_BASE: Duration = Duration::from_millis(100);
 const BACKOFF_FACTOR: f64 = 1.6;
 const BACKOFF_JITTER: f64 = 0.2;

@@ -1,4 +1,4 @@
-//! How long each call may take (book interfaces.md 7.3).
+//! How long each call may take (interfaces 7.3).
 
 use std::time::Duration;
 

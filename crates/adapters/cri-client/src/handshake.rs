@@ -1,4 +1,4 @@
-//! What is asked before anything else (book interfaces.md 7.2, 7.5).
+//! What is asked before anything else (interfaces 7.2, 7.5).
 
 use std::time::Duration;
 

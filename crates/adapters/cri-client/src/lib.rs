@@ -1,6 +1,6 @@
 //! The container runtime over CRI v1 gRPC on a unix socket.
 //!
-//! Owns the connection, the deadline of each call (book interfaces.md 7.3), the reconnect back-off, what the runtime
+//! Owns the connection, the deadline of each call (interfaces 7.3), the reconnect back-off, what the runtime
 //! turned out not to implement, and the two tiers of events. Decides nothing about pods and retries no call.
 
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Counts calls (book interfaces.md 5.1): each logical call once, whatever it takes to carry it out.
+//! Counts calls (interfaces 5.1): each logical call once, whatever it takes to carry it out.
 
 use std::future::Future;
 

@@ -1,7 +1,7 @@
 //! Probes and hooks over the network: HTTP(S) with hyper, plain TCP, gRPC health.
 //!
 //! Owns nothing but the wire: one connection per attempt, closed at its end; no proxy, no keep-alive, no compression, no
-//! certificate check, as a kubelet does it (pod-lifecycle 8.3 and 5.10). Never decides what an outcome means.
+//! certificate check, as a kubelet does it (pod-lifecycle 8.3, 5.10). Never decides what an outcome means.
 //!
 //! COMPAT(kubelet): a kubelet sets `SO_LINGER` to 1 s on probe sockets; here a close would then block the thread that all
 //! probes share, so it is left out.

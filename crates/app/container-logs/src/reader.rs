@@ -18,7 +18,7 @@ use crate::liveness::Liveness;
 const BLOCK: usize = 32 * 1024;
 /// Chunks that the client has not taken yet.
 const CHUNKS: usize = 2;
-/// A follower looks at least this often, whatever it is told (book interfaces.md 4.4).
+/// A follower looks at least this often, whatever it is told (interfaces 4.4).
 const LOOK: Duration = Duration::from_secs(1);
 /// A follower that had something to send looks again after this time, and needs no event for it: a container that writes
 /// all the time is read in large pieces.

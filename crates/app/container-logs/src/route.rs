@@ -1,4 +1,4 @@
-//! From a request to an answer: texts and codes of book interfaces.md 4.3.
+//! From a request to an answer: texts and codes of interfaces 4.3.
 
 use std::path::PathBuf;
 use std::sync::Arc;

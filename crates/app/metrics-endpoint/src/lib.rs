@@ -1,6 +1,6 @@
 //! `/metrics`, `/metrics/probes` and `/metrics/slis`: what the node counted, and what can be read off it now.
 //!
-//! Owns the forms in which metrics leave the node (text, OpenMetrics, protobuf; book interfaces.md 5) and the families that
+//! Owns the forms in which metrics leave the node (text, OpenMetrics, protobuf; interfaces 5) and the families that
 //! are computed at a scrape. Never keeps a number between scrapes, asks no actor anything, and knows nothing of
 //! authentication. `/metrics/resource` and `/metrics/cadvisor` are another crate's (`stats-endpoint`).
 

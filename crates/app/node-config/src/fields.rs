@@ -1,4 +1,4 @@
-//! Fields of KubeletConfiguration v1beta1 (1.36) that bosun knows by name and type and does not use yet.
+//! Fields of KubeletConfiguration v1beta1 (of Kubernetes 1.36) that bosun knows by name and type and does not use yet.
 
 use serde_json::Value;
 

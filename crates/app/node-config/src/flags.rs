@@ -1,4 +1,4 @@
-//! The command line of a kubelet (interfaces chapter 2): `kubelet ...` and `bosun run ...`.
+//! The command line of a kubelet (interfaces 2): `kubelet ...` and `bosun run ...`.
 
 mod own;
 mod split;

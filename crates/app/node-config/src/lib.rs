@@ -1,4 +1,4 @@
-//! The node's configuration: a KubeletConfiguration v1beta1 file to plain typed values (interfaces chapter 1).
+//! The node's configuration: a KubeletConfiguration v1beta1 file to plain typed values (interfaces 1).
 //!
 //! Owns: defaults, types, ranges, cross-field rules, and honest answers about fields that bosun does not use yet. Every field
 //! of v1beta1 is known by name and checked for its type. All mistakes are reported together. Also owns the command line of a

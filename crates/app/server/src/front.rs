@@ -1,4 +1,4 @@
-//! The HTTPS server of the node (book interfaces.md 3.1, 3.4) and its read-only sibling: listeners, TLS, who may ask, and what
+//! The HTTPS server of the node (interfaces 3.1, 3.4) and its read-only sibling: listeners, TLS, who may ask, and what
 //! nobody may take too much of.
 //!
 //! Every request, also one for a path that does not exist, passes authentication and authorization before the router sees it,
@@ -127,7 +127,7 @@ pub struct ReadOnly {
     pub limits: Limits,
 }
 
-/// What nobody may take more of. The defaults are those of the book where it has any.
+/// What nobody may take more of. The defaults are a kubelet's where it has any (interfaces 3.1).
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Connections at a time.

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 /// A refusal's body that is passed on; the rest of a longer one is not waited for.
 const BODY: usize = 1 << 20;
-/// How long a refusal's body may take (book 3.7).
+/// How long a refusal's body may take (interfaces 3.7).
 const BODY_TIME: Duration = Duration::from_secs(10);
 
 /// Why there was no answer.

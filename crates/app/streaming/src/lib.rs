@@ -1,4 +1,4 @@
-//! exec, attach and port-forward (book interfaces.md 3.7): a client's upgrade request, carried to the runtime's streaming
+//! exec, attach and port-forward (interfaces 3.7): a client's upgrade request, carried to the runtime's streaming
 //! server and spliced to it.
 //!
 //! Owns the three routes, WebSocket v5 and its translation to SPDY, SPDY within WebSocket, and the client for our own

@@ -2,7 +2,7 @@
 
 use axum::http::{HeaderMap, header};
 
-/// Streams and command of exec and attach (book 3.7). At least one stream is wanted.
+/// Streams and command of exec and attach (interfaces 3.7). At least one stream is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) stdin: bool,

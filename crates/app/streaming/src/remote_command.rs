@@ -1,4 +1,4 @@
-//! exec and attach over WebSocket `v5.channel.k8s.io`, ended here and carried on over SPDY (book 3.7).
+//! exec and attach over WebSocket `v5.channel.k8s.io`, ended here and carried on over SPDY (interfaces 3.7).
 //!
 //! A message is a channel's number and bytes of it: 0 stdin, 1 stdout, 2 stderr, 3 the status at the end, 4 sizes of the
 //! terminal; 255 and a number half-close that channel.

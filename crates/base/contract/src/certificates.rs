@@ -40,7 +40,7 @@ pub struct CertificateView {
     /// Last failure, cleared by a good request.
     pub error: Option<String>,
     /// The client certificate is past its end while the server is healthy: the daemon should exit with 1, so that it is
-    /// started again and bootstraps anew (book interfaces.md 3.10).
+    /// started again and bootstraps anew (interfaces 3.10).
     pub must_exit: Option<String>,
 }
 

@@ -68,7 +68,7 @@ pub struct FetchSecret {
     pub name: String,
 }
 /// A token of the pod's service account, bound to the pod (TokenRequest). A cached one is answered while it is fresh;
-/// after a failed renewal the old one while it is valid (book interfaces.md 9.2).
+/// after a failed renewal the old one while it is valid (interfaces 9.2).
 #[derive(Clone, Debug)]
 pub struct FetchToken {
     /// Pod.

@@ -181,7 +181,7 @@ pub(crate) fn histograms(
     (declared, family)
 }
 
-/// Upper bounds of histograms, in seconds unless said otherwise (book interfaces.md 5.1).
+/// Upper bounds of histograms, in seconds unless said otherwise (interfaces 5.1).
 pub mod buckets {
     /// What most have.
     pub const DEFAULT: &[f64] = &[0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];

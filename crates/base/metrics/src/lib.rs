@@ -1,5 +1,5 @@
-//! Families of metrics that the parts of the node count into: names, labels and buckets of a kubelet (book interfaces.md
-//! 5.1), and our own `bosun_*`.
+//! Families of metrics that the parts of the node count into: names, labels and buckets of a kubelet (interfaces 5.1),
+//! and our own `bosun_*`.
 //!
 //! Owns the counters and three registries: [`MAIN`] (`/metrics`), [`PROBES`] (`/metrics/probes`) and [`SLIS`]
 //! (`/metrics/slis`). Never speaks HTTP, never encodes, and holds nothing that can be read off the boards at a scrape:

@@ -40,7 +40,7 @@ pub enum EventObject {
     },
 }
 
-/// One occurrence. Reason strings are the kubelet's (pod-lifecycle chapter 11).
+/// One occurrence. Reason strings are the kubelet's (pod-lifecycle 11).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct NodeEvent {
     /// Severity.

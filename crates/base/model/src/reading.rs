@@ -1,6 +1,6 @@
 //! What the host says of cgroups, network, disks and itself, before anybody makes statistics of it.
 //!
-//! Read from files of the kernel (book node-and-resources 9.1). A file that is not there is an absent number, never a zero.
+//! Read from files of the kernel (node-and-resources 9.1). A file that is not there is an absent number, never a zero.
 //! Times are nanoseconds unless a name says otherwise, sizes bytes.
 
 use crate::Timestamp;

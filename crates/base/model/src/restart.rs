@@ -1,4 +1,4 @@
-//! Restart rules: would a container that is not running be started again (pod-lifecycle 4.5 and the end of 4.3)?
+//! Restart rules: would a container that is not running be started again (pod-lifecycle 4.3, 4.5)?
 //!
 //! Shared by the plan of a pod and by its status, which must agree.
 
@@ -41,8 +41,8 @@ fn rule_matches(rule: &ContainerRestartRule, exit_code: i32) -> bool {
     }
 }
 
-/// Whether a container that exited with this code is to run again (4.5). Whether an init container *has* to run again
-/// after success is not asked here.
+/// Whether a container that exited with this code is to run again (pod-lifecycle 4.5). Whether an init container *has*
+/// to run again after success is not asked here.
 #[must_use]
 pub fn restarts_after_exit(pod: &Pod, container: &Container, exit_code: i32) -> bool {
     let policy = match container.restart_policy.as_deref() {

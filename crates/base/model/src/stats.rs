@@ -1,4 +1,4 @@
-//! What `/stats/summary` answers: the kubelet's `stats/v1alpha1` types (book interfaces.md 6.1).
+//! What `/stats/summary` answers: the kubelet's `stats/v1alpha1` types (interfaces 6.1).
 //!
 //! An absent number is unknown, a zero is a measured zero. Times keep their nanoseconds in memory (`/metrics/resource`
 //! needs milliseconds) and are whole seconds in JSON. Sizes are bytes.

@@ -1,4 +1,4 @@
-//! The API server, as a node asks it (book interfaces.md 9).
+//! The API server, as a node asks it (interfaces 9).
 //!
 //! The trait is small and object safe: one call and one followed selection. Typed helpers stand in [`ApiExt`], so that an
 //! adapter, a fake and a fault injector each implement two methods. Throttling, connection reuse, credentials and the

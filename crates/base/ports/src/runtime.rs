@@ -1,6 +1,6 @@
-//! The container runtime and its image service, as the node asks them (CRI v1; book pod-lifecycle.md 12.7).
+//! The container runtime and its image service, as the node asks them (CRI v1; pod-lifecycle 12.7).
 //!
-//! Requests and answers are the CRI's own messages. Deadlines belong to the implementation (book interfaces.md 7.3):
+//! Requests and answers are the CRI's own messages. Deadlines belong to the implementation (interfaces 7.3):
 //! every method but [`ImageService::pull_image`] ends by itself. Dropping the returned future cancels the call.
 
 use std::pin::Pin;

@@ -19,7 +19,7 @@ use crate::keeper::{ClientSource, Config, Current, Keeper, Phase, Role, ServingS
 use crate::request::{Job, RequestError, obtain};
 use crate::store::{self, Held, StoreError};
 
-/// Between two looks at deadlines, files and the end of the client certificate (book interfaces.md 3.10).
+/// Between two looks at deadlines, files and the end of the client certificate (interfaces 3.10).
 const LOOK: Duration = Duration::from_secs(10);
 
 /// What CertificateManager works with.

@@ -1,4 +1,4 @@
-//! CertificateManager: the certificates of this node, by certificate requests or from files (book interfaces.md 3.9, 3.10).
+//! CertificateManager: the certificates of this node, by certificate requests or from files (interfaces 3.9, 3.10).
 //!
 //! **Owns** the client certificate (bootstrap, rotation), the serving certificate (requests, configured files, self-signed),
 //! their files in the certificate folder, and the word that the daemon should start anew.

@@ -1,7 +1,7 @@
 //! LogManager: keeps the logs of running containers within their limits.
 //!
 //! **Owns** the rotation of log files: what is renamed, compressed and deleted beside a container's log, and when the
-//! runtime is told to open it anew (book interfaces.md 4.5).
+//! runtime is told to open it anew (interfaces 4.5).
 //! **Asks** the runtime to reopen logs; reads the runtime board, which tells what runs and where its log is.
 //! **Never** touches the log of a container that does not run, deletes the log of a removed one (PodManager and PodWorker
 //! do), or reads a log.

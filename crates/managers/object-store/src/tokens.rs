@@ -1,4 +1,4 @@
-//! Tokens of pods: when one is fresh, and how one is asked for (book interfaces.md 9.2).
+//! Tokens of pods: when one is fresh, and how one is asked for (interfaces 9.2).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

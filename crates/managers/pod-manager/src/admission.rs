@@ -1,4 +1,4 @@
-//! May a new pod run beside those that are here (pod-lifecycle 1.10 and 1.11)?
+//! May a new pod run beside those that are here (pod-lifecycle 1.10, 1.11)?
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};

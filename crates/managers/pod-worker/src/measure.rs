@@ -1,4 +1,4 @@
-//! Counts passes, starts and ends (book interfaces.md 5.1).
+//! Counts passes, starts and ends (interfaces 5.1).
 
 use std::collections::BTreeSet;
 use std::time::Duration;

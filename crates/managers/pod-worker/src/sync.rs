@@ -1,4 +1,4 @@
-//! SyncPod: bring the pod to what is wanted (pod-lifecycle 3.1 and 4.6).
+//! SyncPod: bring the pod to what is wanted (pod-lifecycle 3.1, 4.6).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

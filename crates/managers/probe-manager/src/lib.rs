@@ -8,7 +8,7 @@
 //! **Lost on restart and how it is recovered.** Pods come back from the intake board, verdicts from the probe board (both live in
 //! the wiring); counts below a threshold start anew, running probes are repeated. Over a death of the daemon verdicts come
 //! back from the journal, so that no pod turns unready for it.
-//! **Read next.** `probe_schedule::Worker` and its tests (the book's tick table), then `actor.rs`.
+//! **Read next.** `probe_schedule::Worker` and its tests (pod-lifecycle 8.2, row by row), then `actor.rs`.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! Counts probes (book interfaces.md 5.5).
+//! Counts probes (interfaces 5.5).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Termination messages (book pod-lifecycle.md 9.2): the file that the container wrote, else the end of its log.
+//! Termination messages (pod-lifecycle 9.2): the file that the container wrote, else the end of its log.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::path::Path;

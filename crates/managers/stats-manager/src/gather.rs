@@ -77,7 +77,8 @@ pub(crate) struct World {
     pub(crate) volumes: Volumes,
 }
 
-/// Everything (interfaces 6.2). Any part that a whole answer needs fails it (6.3); a single container does not.
+/// Everything (interfaces 6.2). Any part that a whole answer needs fails it (interfaces 6.3); a single container does
+/// not.
 pub(crate) async fn whole(world: World) -> Result<Arc<Summary>, StatsError> {
     let reading = {
         let world = world.clone();

@@ -51,8 +51,8 @@ pub(crate) fn measure(source: &dyn StatsSource, root: &Path, due: &Due, now: Tim
     measured.collect()
 }
 
-/// Directory of the plugin (node-and-resources 6.1), and whether it counts against `ephemeral-storage` (9.2). A `hostPath`
-/// is not measured.
+/// Directory of the plugin (node-and-resources 6.1), and whether it counts against `ephemeral-storage`
+/// (node-and-resources 9.2). A `hostPath` is not measured.
 fn kind(volume: &Volume) -> Option<(&'static str, bool)> {
     if let Some(empty) = &volume.empty_dir {
         let on_disk = empty.medium.as_deref().unwrap_or_default().is_empty();

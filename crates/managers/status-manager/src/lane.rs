@@ -309,7 +309,8 @@ pub(crate) fn is_api_pod(rows: &Rows<'_>) -> bool {
     rows.desired.source == Source::Api && !pod::is_mirror(&rows.desired.pod)
 }
 
-/// Whether the object of a pod of the API may be deleted (9.8): it is to go, it shows its end, and its worker is done.
+/// Whether the object of a pod of the API may be deleted (pod-lifecycle 9.8): it is to go, it shows its end, and its
+/// worker is done.
 pub(crate) fn is_deletable(entry: &StatusEntry, copy: &ApiCopy) -> bool {
     copy.deleting && copy.is_terminal() && entry.finished
 }

@@ -78,7 +78,7 @@ impl Statuses {
         self.patch(pod, now, |held| patch::startup(held, container, started))
     }
 
-    /// Closes every container state that is still open and marks the status finished (9.9).
+    /// Closes every container state that is still open and marks the status finished (pod-lifecycle 9.9).
     pub fn terminate(&mut self, pod: &Pod, now: Timestamp) -> Outcome {
         let held = self.entries.get(&pod::uid(pod)).map(|e| &*e.status);
         let nothing = PodStatus::default();

@@ -1,4 +1,4 @@
-//! Counts operations on volumes (book interfaces.md 5.1).
+//! Counts operations on volumes (interfaces 5.1).
 
 use metrics::volumes::{STORAGE_OPERATION, VOLUME_OPERATION};
 

@@ -1,5 +1,5 @@
 //! Which certificates a node needs, when it needs new ones, and what they and their requests are called
-//! (book interfaces.md 3.9, 3.10).
+//! (interfaces 3.9, 3.10).
 //!
 //! Owns: templates of the client and the serving certificate, reading of certificates, the rotation deadline, pauses between
 //! failed requests, the decision to start anew, names of files and of bootstrap requests.

@@ -1,4 +1,4 @@
-//! What a certificate of this node must say, and what its request is called (book interfaces.md 3.10).
+//! What a certificate of this node must say, and what its request is called (interfaces 3.10).
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;

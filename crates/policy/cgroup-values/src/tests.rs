@@ -1,4 +1,4 @@
-//! The book's worked numbers (node-and-resources 10.8, 11) and what a kubelet 1.36.2 wrote and sent.
+//! The worked numbers (node-and-resources 10.8, 11) and what a kubelet 1.36.2 wrote and sent.
 
 use std::collections::BTreeMap;
 

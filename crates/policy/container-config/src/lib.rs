@@ -1,9 +1,9 @@
 //! What a pod looks like in CRI words: `PodSandboxConfig` and `ContainerConfig` from a pod and its context.
 //!
 //! Owns the names, annotations, environment, host name, `/etc/hosts`, DNS, port, security and mount rules of the node
-//! (pod-lifecycle 5.2, 5.5-5.9; node-and-resources 6.15, 6.16, 7). Everything that the API server, the host or another
-//! manager knows is an argument. Never reads a file, a clock or a random number, and never picks resource numbers: these
-//! come in as ready `LinuxContainerResources`.
+//! (pod-lifecycle 5.2, 5.5 to 5.9; node-and-resources 6.15, 6.16, 7). Everything that the API server, the host or
+//! another manager knows is an argument. Never reads a file, a clock or a random number, and never picks resource
+//! numbers: these come in as ready `LinuxContainerResources`.
 //!
 //! Order of use for a container: [`environment`] -> [`sub_paths`] (the caller prepares them on the host) ->
 //! [`etc_hosts`] (the caller writes it) -> [`container_config`].

@@ -6,7 +6,7 @@ use model::core::{ContainerStatus, PodStatus};
 /// that ended last; with `previous` the one before.
 ///
 /// # Errors
-/// Text for the client (book interfaces.md 4.3): there is no such instance.
+/// Text for the client (interfaces 4.3): there is no such instance.
 pub fn choose(status: &PodStatus, pod: &str, container: &str, previous: bool) -> Result<String, String> {
     let this = format!("container {} in pod {}", crate::quote(container.as_bytes()), crate::quote(pod.as_bytes()));
     let Some(status) = find(status, container) else { return Err(format!("{this} is not available")) };

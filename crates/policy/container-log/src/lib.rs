@@ -1,7 +1,7 @@
 //! What a container's log file says, which part of it a request asks for, and when the file is rotated.
 //!
 //! **Owns** the line formats (CRI, Docker JSON), the query of `/containerLogs`, the choice of the container instance, the
-//! search for the last lines, and the plan of a rotation (book interfaces.md chapter 4).
+//! search for the last lines, and the plan of a rotation (interfaces 4).
 //! **Never** opens a file, waits, or asks what time it is.
 //! **Read next** `printer.rs` (bytes of a file in, bytes of an answer out), then `options.rs`, then `rotation.rs`.
 

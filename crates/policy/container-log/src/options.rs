@@ -1,4 +1,4 @@
-//! The query of `/containerLogs` (book interfaces.md 4.3): the fields of `PodLogOptions`, decoded as the API does it.
+//! The query of `/containerLogs` (interfaces 4.3): the fields of `PodLogOptions`, decoded as the API does it.
 
 use model::Timestamp;
 

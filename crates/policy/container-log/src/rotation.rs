@@ -1,4 +1,4 @@
-//! When a log is rotated, and what becomes of its older files (book interfaces.md 4.5).
+//! When a log is rotated, and what becomes of its older files (interfaces 4.5).
 
 use std::collections::BTreeSet;
 

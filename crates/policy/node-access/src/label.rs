@@ -1,4 +1,4 @@
-//! Labels of request metrics (book interfaces.md 5.1).
+//! Labels of request metrics (interfaces 5.1).
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Who may ask what of a node's HTTPS server (book interfaces.md 3.2, 3.4).
+//! Who may ask what of a node's HTTPS server (interfaces 3.2, 3.4).
 //!
 //! Owns: reading of request paths, the table from path and method to authorization attributes, users out of certificates and
 //! reviews, bodies of reviews, texts of refusals, rules of the caches, labels of request metrics.

@@ -1,4 +1,4 @@
-//! Bodies of `TokenReview` and `SubjectAccessReview`, and what their answers mean (book interfaces.md 3.4, 9.2).
+//! Bodies of `TokenReview` and `SubjectAccessReview`, and what their answers mean (interfaces 3.4, 9.2).
 
 use std::collections::BTreeMap;
 

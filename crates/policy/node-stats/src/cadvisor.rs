@@ -1,7 +1,7 @@
 //! `/metrics/cadvisor` (interfaces 5.4).
 //!
 //! One row per cgroup: the root, slices of the system, tiers and pods, sandboxes (which carry the network) and containers.
-//! Rows that the book lists and that no file of the kernel backs are left out (docs/compat.md names them).
+//! Rows that interfaces 5.4 lists and that no file of the kernel backs are left out (docs/compat.md names them).
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! From counters to statistics: `/stats/summary`, `/metrics/resource` and `/metrics/cadvisor` (interfaces 5.3, 5.4 and 6,
+//! From counters to statistics: `/stats/summary`, `/metrics/resource` and `/metrics/cadvisor` (interfaces 5.3, 5.4, 6;
 //! node-and-resources 9).
 //!
 //! Owns which sandbox and containers of a pod count, what each number is made of, rates from two samples, sums, and the

@@ -1,5 +1,5 @@
-//! The Node object of this machine, its status and its lease, as pure functions (node-and-resources 3 and 8, interfaces
-//! 8.9 and 9.3).
+//! The Node object of this machine, its status and its lease, as pure functions (node-and-resources 3, 8;
+//! interfaces 8.9, 9.3).
 //!
 //! Owns what a new Node looks like, what is reconciled on one that exists, how status follows from facts, what counts as a
 //! change, the patch that carries it, when it is due, and pressure from signals. Never reads a host or a clock.

@@ -144,7 +144,8 @@ impl Pressures {
     }
 }
 
-/// What hard thresholds set aside before pods get anything (1.11): `memory.available` and `nodefs.available` only.
+/// What hard thresholds set aside before pods get anything (node-and-resources 1.11): `memory.available` and
+/// `nodefs.available` only.
 #[must_use]
 pub fn reserved(hard: &[Threshold], capacity: &ResourceList) -> ResourceList {
     let of = |t: &Threshold| {

@@ -22,7 +22,8 @@ pub struct RuntimeHealth {
     pub listed: Option<Duration>,
 }
 
-/// Errors of the runtime and of the network, in the order of the book. Empty: nothing speaks against pods.
+/// Errors of the runtime and of the network, in the order of node-and-resources 8.4. Empty: nothing speaks against
+/// pods.
 #[must_use]
 pub fn ready_errors(runtime: &RuntimeHealth) -> Vec<String> {
     let mut errors = Vec::new();

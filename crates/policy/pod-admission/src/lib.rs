@@ -1,4 +1,4 @@
-//! May this pod run here now? (node-and-resources chapter 5, pod-lifecycle 1.11)
+//! May this pod run here now? (node-and-resources 5, pod-lifecycle 1.11)
 //!
 //! Owns the whole chain of handlers, in the kubelet's order: eviction pressure, sysctls, predicates with critical-pod
 //! preemption, AppArmor, pod features, node shutdown. The first handler that rejects ends it. Never acts: victims are

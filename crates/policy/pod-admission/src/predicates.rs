@@ -63,7 +63,7 @@ impl Failure {
     }
 }
 
-/// Everything else that does not fit, in the order of the book. Static pods stay whatever the taints say.
+/// Everything else that does not fit, in the order of node-and-resources 5.2. Static pods stay whatever the taints say.
 fn failures<'a>(pod: &Pod, active: impl Iterator<Item = &'a Pod>, node: &NodeFacts) -> Vec<Failure> {
     let bound = pod.spec.as_ref().and_then(|s| s.node_name.as_deref()).unwrap_or_default();
     let fits = [

@@ -11,7 +11,7 @@ use crate::sandbox::{SandboxChange, SandboxDecision};
 /// What to do with one pod. Fields stand in the order of execution (pod-lifecycle 4.6).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct PodPlan {
-    /// Outcome of the sandbox change test (4.2): attempt and id to build the sandbox configuration with.
+    /// Outcome of the sandbox change test (pod-lifecycle 4.2): attempt and id to build the sandbox configuration with.
     pub sandbox: SandboxDecision,
     /// Stop every running container and every sandbox. A failure of it aborts the sync.
     pub kill_pod: Option<KillPod>,

@@ -1,4 +1,4 @@
-//! Back-off of crashing containers and of failing image pulls (pod-lifecycle 6.1 and 6.2), as plain data.
+//! Back-off of crashing containers and of failing image pulls (pod-lifecycle 6.1, 6.2), as plain data.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

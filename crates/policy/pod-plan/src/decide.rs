@@ -272,7 +272,7 @@ fn container_start(
     }
 }
 
-/// End of the newest *exited* instance (6.1); created and unknown ones are skipped.
+/// End of the newest *exited* instance (pod-lifecycle 6.1); created and unknown ones are skipped.
 fn last_exit(input: &PlanInput<'_>, name: &str) -> Option<Timestamp> {
     input
         .observed

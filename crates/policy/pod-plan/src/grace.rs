@@ -1,4 +1,4 @@
-//! How long a pod and its containers get to stop (pod-lifecycle 2.3 and 4.9).
+//! How long a pod and its containers get to stop (pod-lifecycle 2.3, 4.9).
 
 use model::core::{Container, Pod};
 use model::pod;
@@ -19,8 +19,8 @@ pub struct PodGrace {
     pub shortened: bool,
 }
 
-/// Effective grace of a pod (2.3). `stored` is the value of the last call (`None` at first), `override_seconds` comes from
-/// a kill request. It never grows.
+/// Effective grace of a pod (pod-lifecycle 2.3). `stored` is the value of the last call (`None` at first),
+/// `override_seconds` comes from a kill request. It never grows.
 #[must_use]
 pub fn pod_grace(stored: Option<i64>, pod: &Pod, override_seconds: Option<i64>) -> PodGrace {
     let supplied = [stored.filter(|s| *s > 0), pod.metadata.deletion_grace_period_seconds, override_seconds];

@@ -58,7 +58,7 @@ pub struct PlanInput<'a> {
     /// Containers in state created whose start nobody has tried (a worker died between create and start): they are
     /// started as they are, instead of being replaced with a restart count one higher.
     pub resumable: &'a BTreeSet<ContainerId>,
-    /// Names of running containers whose pending resize needs a restart (4.3).
+    /// Names of running containers whose pending resize needs a restart (pod-lifecycle 4.3).
     pub resize_restart: &'a BTreeSet<String>,
     /// Wall clock.
     pub now: Timestamp,

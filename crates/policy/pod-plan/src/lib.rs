@@ -3,10 +3,10 @@
 //! Owns: the sandbox change test, init, sidecar, ephemeral and regular container decisions, restart rules, crash-loop and
 //! image pull back-off, the container hash, termination order and grace, log names. Never: I/O, a clock, a failure.
 //! Everything observable comes in through [`PlanInput`]; the caller carries a [`PodPlan`] out in the order in which its
-//! fields stand. Behaviour: pod-lifecycle chapters 4, 5.1, 5.2, 6 and 8.6.
+//! fields stand. Behaviour: pod-lifecycle 4, 5.1, 5.2, 6, 8.6.
 //!
-//! Not modelled: in-place resize without a restart (4.8); a resize that needs a restart is decided elsewhere and handed in
-//! as [`PlanInput::resize_restart`].
+//! Not modelled: in-place resize without a restart; a resize that needs a restart is decided elsewhere and handed in as
+//! [`PlanInput::resize_restart`].
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

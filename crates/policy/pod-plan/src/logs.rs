@@ -1,4 +1,4 @@
-//! Names of log directories and files (pod-lifecycle 5.1 and 5.2).
+//! Names of log directories and files (pod-lifecycle 5.1, 5.2).
 
 use model::core::Pod;
 use model::pod;

@@ -1,4 +1,4 @@
-//! Whether a container may run again (pod-lifecycle 4.3 and 4.5; KEP-5307 for rules per container).
+//! Whether a container may run again (pod-lifecycle 4.3, 4.5; KEP-5307 for rules per container).
 
 use model::core::{Container, Pod};
 use model::pod::{self, RestartPolicy};

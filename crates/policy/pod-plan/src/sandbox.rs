@@ -45,7 +45,7 @@ pub struct SandboxDecision {
     pub id: Option<SandboxId>,
 }
 
-/// First match of the book's table wins.
+/// The first row of pod-lifecycle 4.2 that matches wins.
 #[must_use]
 pub fn sandbox_decision(pod: &Pod, observed: &PodObservation) -> SandboxDecision {
     let Some(latest) = observed.sandbox() else {

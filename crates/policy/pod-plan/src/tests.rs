@@ -1,4 +1,4 @@
-//! Tables of the book, one row per row, and properties over random worlds.
+//! Tables of pod-lifecycle 4, one row per row, and properties over random worlds.
 
 mod backoff;
 mod init;

@@ -1,4 +1,4 @@
-//! Pod conditions (9.5).
+//! Pod conditions (pod-lifecycle 9.5).
 
 use model::core::{Container, ContainerStatus, Pod, PodCondition, PodStatus};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -34,7 +34,7 @@ pub fn is_shared_condition(type_: &str) -> bool {
     type_ == ty::DISRUPTION_TARGET
 }
 
-/// Whether the pod has no sandbox that it could run in (4.2).
+/// Whether the pod has no sandbox that it could run in (pod-lifecycle 4.2).
 #[must_use]
 pub fn needs_new_sandbox(p: &Pod, observed: &PodObservation) -> bool {
     let Some(newest) = observed.sandbox() else { return true };

@@ -1,4 +1,4 @@
-//! Container statuses (9.2).
+//! Container statuses (pod-lifecycle 9.2).
 
 use std::collections::BTreeMap;
 
@@ -183,7 +183,7 @@ impl<'a> Maker<'a> {
         status.image_id = newest.image_ref.clone();
         status.container_id = Some(self.prefixed(newest));
         let count = i32::try_from(newest.restart_count).unwrap_or(i32::MAX);
-        // A runtime that lost annotations must not make the count go back (1.35).
+        // A runtime that lost annotations must not make the count go back (since 1.35).
         status.restart_count = base.map_or(count, |b| count.max(b.restart_count));
         if let Some(base) = base.filter(|b| newest.state == InRuntime::Unknown && is_running(b)) {
             status.restart_count = status.restart_count.max(base.restart_count.saturating_add(1));

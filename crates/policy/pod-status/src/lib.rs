@@ -1,13 +1,14 @@
-//! The v1.PodStatus that the API would see, as pure functions (pod-lifecycle chapter 9).
+//! The v1.PodStatus that the API would see, as pure functions (pod-lifecycle 9).
 //!
 //! Owns every rule about phase, conditions, container states and reasons, and the rules by which a status replaces an
 //! older one. Never reads a clock, talks to a runtime, remembers anything or fails: time, observation, probe verdicts and
 //! the status of before come in as arguments.
 //!
-//! * [`generate()`]: what a pod's worker computes on each sync (9.1 to 9.5).
-//! * [`patch`]: statuses made without an observation: rejected, evicted, terminated, a probe's verdict (1.10, 2.10, 9.9).
-//! * [`store`]: how StatusManager takes a new status in place of the old one (9.6).
-//! * [`merge`]: what of it may be written to the API now (9.8).
+//! * [`generate()`]: what a pod's worker computes on each sync (pod-lifecycle 9.1 to 9.5).
+//! * [`patch`]: statuses made without an observation: rejected, evicted, terminated, a probe's verdict (pod-lifecycle
+//!   1.10, 2.10, 9.9).
+//! * [`store`]: how StatusManager takes a new status in place of the old one (pod-lifecycle 9.6).
+//! * [`merge`]: what of it may be written to the API now (pod-lifecycle 9.8).
 //! * [`wire`]: the strategic merge patch that writes it.
 
 #![forbid(unsafe_code)]

@@ -11,7 +11,8 @@ use crate::reasons::{self, condition as ty, pod_phase};
 #[cfg(test)]
 mod tests;
 
-/// Status of a pod that admission refused (1.10). Start time and generation are added by [`crate::store::settle`].
+/// Status of a pod that admission refused (pod-lifecycle 1.10). Start time and generation are added by
+/// [`crate::store::settle`].
 #[must_use]
 pub fn rejected(pod: &Pod, reason: &str, message: &str) -> PodStatus {
     PodStatus {
@@ -23,7 +24,7 @@ pub fn rejected(pod: &Pod, reason: &str, message: &str) -> PodStatus {
     }
 }
 
-/// Why the node ends a pod before its time (2.10).
+/// Why the node ends a pod before its time (pod-lifecycle 2.10).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Disruption {
     /// Node pressure; the text says which resource.
@@ -76,7 +77,7 @@ pub fn sandbox_ready(status: &PodStatus, now: Timestamp) -> PodStatus {
     status
 }
 
-/// The last word on a pod that is torn down (9.9): whatever did not end visibly counts as failed.
+/// The last word on a pod that is torn down (pod-lifecycle 9.9): whatever did not end visibly counts as failed.
 #[must_use]
 pub fn terminated(pod: &Pod, status: &PodStatus) -> PodStatus {
     let mut status = status.clone();

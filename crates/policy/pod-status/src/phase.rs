@@ -1,4 +1,4 @@
-//! Phase of a pod from its container statuses (9.3).
+//! Phase of a pod from its container statuses (pod-lifecycle 9.3).
 
 use model::core::{Container, ContainerStatus, Pod};
 use model::{pod, restart};
@@ -25,7 +25,7 @@ struct Counts {
     restartable: u32,
 }
 
-/// The phase that the statuses of init and regular containers add up to, before stickiness (9.4).
+/// The phase that the statuses of init and regular containers add up to, before stickiness (pod-lifecycle 9.4).
 ///
 /// `is_terminal`: no container will be started any more. `has_current_regular`: some regular container exists in the
 /// current sandbox.

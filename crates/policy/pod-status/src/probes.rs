@@ -1,4 +1,4 @@
-//! Probe verdicts in container statuses (8.4), kept over a restart of the daemon (8.5).
+//! Probe verdicts in container statuses (8.4), kept over a restart of the daemon (pod-lifecycle 8.5).
 
 use model::ContainerId;
 use model::core::{ContainerStatus, PodStatus};
@@ -32,7 +32,7 @@ fn is_started(probes: &ProbeFacts, container: &ContainerStatus, old: Option<&Con
     }
     match probes.verdicts(bare_id(container)).startup {
         Some(verdict) => verdict == ProbeResult::Success,
-        // A container that had started before this daemon did stays so (1.35).
+        // A container that had started before this daemon did stays so (since 1.35).
         None if old.is_some_and(|o| o.started == Some(true)) => true,
         None => !probes.startup_probes.contains(&container.name),
     }
@@ -41,7 +41,7 @@ fn is_started(probes: &ProbeFacts, container: &ContainerStatus, old: Option<&Con
 fn is_ready(probes: &ProbeFacts, container: &ContainerStatus, old: Option<&ContainerStatus>) -> bool {
     match probes.verdicts(bare_id(container)).readiness {
         Some(ProbeResult::Success) => true,
-        // No verdict yet on an instance that was ready: the daemon restarted, do not flap (1.35).
+        // No verdict yet on an instance that was ready: the daemon restarted, do not flap (since 1.35).
         None if old.is_some_and(|o| o.ready) => true,
         _ => !probes.readiness_probes.contains(&container.name),
     }
@@ -57,7 +57,7 @@ fn all(status: &PodStatus) -> Vec<&ContainerStatus> {
 }
 
 /// Containers that have started, have a readiness probe and no success from it yet: probing them at once, out of their
-/// period, makes a fresh pod ready sooner (8.4).
+/// period, makes a fresh pod ready sooner (pod-lifecycle 8.4).
 #[must_use]
 pub fn readiness_to_trigger(status: &PodStatus, probes: &ProbeFacts) -> Vec<(String, ContainerId)> {
     let waits = |c: &&ContainerStatus| {

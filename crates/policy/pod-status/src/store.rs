@@ -1,5 +1,5 @@
-//! How a status takes the place of an older one (9.6): what may not change, how it is brought into form, and whether it
-//! says anything new.
+//! How a status takes the place of an older one (pod-lifecycle 9.6): what may not change, how it is brought into form,
+//! and whether it says anything new.
 
 use model::core::{ContainerState, ContainerStatus, Pod, PodCondition, PodStatus};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;

@@ -1,4 +1,4 @@
-//! The strategic merge patch that turns the status in the API into the one that should be there (9.8).
+//! The strategic merge patch that turns the status in the API into the one that should be there (pod-lifecycle 9.8).
 
 use model::core::PodStatus;
 use model::strategic_merge;

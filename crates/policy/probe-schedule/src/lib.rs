@@ -1,4 +1,4 @@
-//! When a probe runs and what its outcomes add up to (pod-lifecycle chapter 8), as pure state machines.
+//! When a probe runs and what its outcomes add up to (pod-lifecycle 8), as pure state machines.
 //!
 //! Owns: the decisions of one tick ([`Worker::tick`]), thresholds ([`Worker::finish`]), the order in which many probes come
 //! due ([`Schedule`]), what a probe is aimed at ([`target`]) and the words of its events ([`words`]). Never: a clock, a

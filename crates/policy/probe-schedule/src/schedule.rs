@@ -29,7 +29,8 @@ impl<K: Ord + Clone> Default for Schedule<K> {
 
 impl<K: Ord + Clone> Schedule<K> {
     /// Adds a probe, or begins it anew. While the daemon is younger than one period, the first tick is spread over a
-    /// period by `jitter` in [0, 1), so that a restart does not probe everything at once (8.1); later it is now.
+    /// period by `jitter` in [0, 1), so that a restart does not probe everything at once (pod-lifecycle 8.1); later it
+    /// is now.
     pub fn insert(&mut self, key: K, now: Duration, daemon_age: Duration, period: Duration, jitter: f64) {
         self.remove(&key);
         let period = period.max(Duration::from_millis(1));

@@ -71,7 +71,7 @@ impl Settings {
 }
 
 /// All probes of a pod, in spec order: those of sidecars and regular containers; plain init and ephemeral containers are
-/// never probed (8.1).
+/// never probed (pod-lifecycle 8.1).
 pub fn probes_of(pod: &Pod) -> impl Iterator<Item = (&Container, Settings, &Probe)> {
     let sidecars = pod::init_containers(pod).iter().filter(|c| pod::is_sidecar(c)).map(|c| (c, true));
     let regulars = pod::regular_containers(pod).iter().map(|c| (c, false));

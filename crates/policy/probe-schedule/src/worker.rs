@@ -5,7 +5,7 @@ use model::{ContainerId, Timestamp};
 use crate::seen::{Life, Seen, SeenContainer};
 use crate::settings::{Kind, Settings};
 
-/// Containers that started longer than this before the daemon keep what they had (8.5), in nanoseconds.
+/// Containers that started longer than this before the daemon keep what they had (pod-lifecycle 8.5), in nanoseconds.
 const ADOPTED_AFTER: i64 = 10_000_000_000;
 
 /// Standing verdict about one container.

@@ -1,6 +1,6 @@
 //! What volumes made of API objects hold, and which API objects a pod needs.
 //!
-//! Owns the rules of node-and-resources 6.9 to 6.11: references, payloads, modes, texts of what is missing, and the plan of
+//! Owns the rules of node-and-resources 6.9, 6.10: references, payloads, modes, texts of what is missing, and the plan of
 //! the atomic writer. Never fetches an object and never touches a file: callers fetch what [`needs`] names, make the
 //! [`payload`], and carry out the steps of [`atomic::plan`].
 

@@ -171,7 +171,7 @@ impl FakeRuntime {
         Self { inner: Arc::new(inner) }
     }
 
-    /// A client of this runtime over an in-memory connection, with the deadlines of the book.
+    /// A client of this runtime over an in-memory connection, with the deadlines of interfaces 7.3.
     #[must_use]
     pub fn client(&self) -> Arc<dyn Runtime> {
         Arc::new(self.cri_client(Deadlines::default()))

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod adoption;
-mod book;
 mod chaos;
+mod edge_cases;
 mod edits;
 mod evict;
 mod faulty;

@@ -1,5 +1,5 @@
-//! What rules and dashboards of the usual monitoring stack ask of a node is there once it has worked (book interfaces.md
-//! 5.1, the starred rows, and 5.2).
+//! What rules and dashboards of the usual monitoring stack ask of a node is there once it has worked (interfaces 5.2,
+//! and the rows of 5.1 with a star).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -12,7 +12,7 @@ fn gaps(times: &[f64]) -> Vec<f64> {
     times.windows(2).map(|w| w[1] - w[0]).collect()
 }
 
-/// Waits between starts of a container that runs for a second, as the book has them: 0, 10, 20, 40 and so on.
+/// Waits between starts of a container that runs for a second, as pod-lifecycle 6.1 has them: 0, 10, 20, 40 and so on.
 fn assert_delays(starts: &[f64], want: &[f64]) {
     let got: Vec<f64> = gaps(starts).iter().map(|g| g - 1.0).collect();
     assert!(got.len() >= want.len(), "{got:?} against {want:?}");

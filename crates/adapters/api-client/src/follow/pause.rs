@@ -1,4 +1,4 @@
-//! Pauses between tries: 800 ms, doubled up to 30 s, each with jitter of up to the same again (book 9.2).
+//! Pauses between tries: 800 ms, doubled up to 30 s, each with jitter of up to the same again (interfaces 9.2).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Answers that are well-formed but useless: a runtime that sends them would break the caller later (book 7.3).
+//! Answers that are well-formed but useless: a runtime that sends them would break the caller later (interfaces 7.3).
 
 use cri_api::v1;
 use ports::runtime::{RuntimeCode, RuntimeError, RuntimeResult};

@@ -76,7 +76,7 @@ fn memory(dir: &Dir) -> MemoryReading {
 }
 
 fn scheduler(dir: &Dir, cpu: &mut CpuReading) {
-    // Book node-and-resources 1.4: the inverse of how shares become a weight.
+    // node-and-resources 1.4: the inverse of how shares become a weight.
     cpu.shares = dir.number("cpu.weight").map(|w| w.saturating_sub(1).saturating_mul(262_142) / 9999 + 2);
     let text = dir.text("cpu.max").unwrap_or_default();
     let mut words = text.split_whitespace();

@@ -102,7 +102,7 @@ fn client_settings(config: &NodeConfig) -> api_client::Settings {
     }
 }
 
-/// Where the serving certificate comes from (book interfaces.md 3.9).
+/// Where the serving certificate comes from (interfaces 3.9).
 pub(super) fn serving(config: &NodeConfig, hostname: &str, cluster: bool) -> ServingSource {
     let files = config.server.tls.cert_file.clone().zip(config.server.tls.private_key_file.clone());
     match files {

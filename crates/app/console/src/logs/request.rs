@@ -1,4 +1,4 @@
-//! Pure: arguments to the query of `/containerLogs` (book interfaces.md 4.3).
+//! Pure: arguments to the query of `/containerLogs` (interfaces 4.3).
 
 use std::str::FromStr;
 

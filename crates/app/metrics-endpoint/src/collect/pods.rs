@@ -107,7 +107,7 @@ fn kind(worker: &WorkerState, wanted: bool) -> (&'static str, &'static str, &'st
     (config, lifecycle, is_static)
 }
 
-/// All combinations, as the book wants: this family has measured zeros.
+/// All combinations, as a kubelet writes it: this family has measured zeros.
 fn all_kinds() -> BTreeMap<(&'static str, &'static str, &'static str), u32> {
     let statics = [("desired", ["", "true"].as_slice()), ("orphan", &["", "true"]), ("runtime_only", &["unknown"])];
     let mut all = BTreeMap::new();

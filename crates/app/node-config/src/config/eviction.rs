@@ -1,4 +1,4 @@
-//! Eviction thresholds (interfaces 1.1 step 4, 1.3).
+//! Eviction thresholds (step 4 of interfaces 1.1; interfaces 1.3).
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The server on `port`: what it offers and to whom (interfaces 1.3, chapter 3).
+//! The server on `port`: what it offers and to whom (interfaces 1.3, 3).
 
 use std::path::PathBuf;
 use std::time::Duration;

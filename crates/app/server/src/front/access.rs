@@ -1,4 +1,4 @@
-//! Who asks, and whether they may (book interfaces.md 3.4).
+//! Who asks, and whether they may (interfaces 3.4).
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Our descriptors against the facts of the protocol (book interfaces.md 7.8), one line of `wire.txt` per fact.
+//! Our descriptors against the facts of the protocol (interfaces 7.8), one line of `wire.txt` per fact.
 
 use std::collections::BTreeSet;
 

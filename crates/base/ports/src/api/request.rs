@@ -24,7 +24,7 @@ pub enum PatchKind {
     Merge,
 }
 
-/// Which client-side limits hold (book interfaces.md 9.1).
+/// Which client-side limits hold (interfaces 9.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lane {
     /// `kubeAPIQPS` / `kubeAPIBurst`.

@@ -77,7 +77,8 @@ impl ProbeManager {
         }));
     }
 
-    /// A container that runs but is not ready yet is looked at at once (8.4), so that readiness follows a start closely.
+    /// A container that runs but is not ready yet is looked at at once (pod-lifecycle 8.4), so that readiness follows a
+    /// start closely.
     fn status_changed(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) {
         let (Some(entry), Some(status)) = (self.pods.get(uid), self.deps.status.get(uid)) else { return };
         let eager: Vec<ProbeId> = entry

@@ -17,7 +17,7 @@ use super::RuntimeClient;
 use super::looks::{Expect, Want};
 use crate::seen::map;
 
-/// A runtime whose stream breaks this often in a row has none that is of use (book interfaces.md 7.3).
+/// A runtime whose stream breaks this often in a row has none that is of use (interfaces 7.3).
 const FAILURES: u32 = 5;
 const RETRY: Duration = Duration::from_millis(500);
 /// How many events are taken in one turn.

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::RuntimeClient;
 
-/// A runtime without a good Status for this long is down (book interfaces.md 7.2).
+/// A runtime without a good Status for this long is down (interfaces 7.2).
 const STATUS_LIMIT: Duration = Duration::from_secs(30);
 /// Between attempts to find it again; as the connection's own back-off.
 const RETRY_FIRST: Duration = Duration::from_millis(100);

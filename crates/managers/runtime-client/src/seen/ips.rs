@@ -1,4 +1,4 @@
-//! Pod addresses (book pod-lifecycle.md 4.1, 7.1).
+//! Pod addresses (pod-lifecycle 4.1, 7.1).
 
 use std::net::IpAddr;
 

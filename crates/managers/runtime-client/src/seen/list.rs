@@ -1,4 +1,4 @@
-//! The two lists of a relist, by pod, and where they differ from what is known (book pod-lifecycle.md 7.1).
+//! The two lists of a relist, by pod, and where they differ from what is known (pod-lifecycle 7.1).
 
 use std::collections::BTreeMap;
 

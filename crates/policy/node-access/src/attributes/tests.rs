@@ -6,7 +6,7 @@ fn of(method: &str, path: &str, rules: Rules) -> (&'static str, Vec<&'static str
     (attributes.verb, attributes.subresources.to_vec())
 }
 
-/// One row for each row of the book's table: method, path, verb, sub-resources, those with the gate off.
+/// One row for each row of interfaces 3.4: method, path, verb, sub-resources, those with the gate off.
 const TABLE: &[(&str, &str, &str, &[&str], &str)] = &[
     ("GET", "/healthz", "get", &["healthz", "proxy"], "proxy"),
     ("GET", "/healthz/ping", "get", &["healthz", "proxy"], "proxy"),

@@ -9,7 +9,7 @@ use super::bed::{Bed, Mood, front, oracle};
 use super::pki::{Authority, Wanted};
 use crate::front::{Authz, Front, ServeError, open};
 
-/// Everything that the book routes, with methods.
+/// All routes of interfaces 3.2, with their methods.
 const ROUTES: &[(&str, &str)] = &[
     ("GET", "/healthz"),
     ("GET", "/healthz/ping"),

@@ -1,4 +1,4 @@
-//! Edge cases of pod-lifecycle 15, by their numbers there, as far as other files do not have them.
+//! Edge cases of pod-lifecycle 15 that no other file tests. `case_7` is number 7 of its tables.
 
 use std::time::Duration;
 
