@@ -1,4 +1,4 @@
-//! Does any crate depend on something above or beside it, or use what its layer must not know?
+//! Does any crate depend on something above or beside it, or use what its layer must not know? Do modules go in a ring?
 //!
 //! The folder is the layer. Crates and edges come from `cargo metadata`; the rules are the tables below.
 
@@ -9,17 +9,22 @@ use cargo_metadata::{DependencyKind, Metadata};
 
 use crate::workspace;
 
-/// Checks the direction of dependencies between crates, and what each layer may use from outside.
+mod circles;
+
+/// Checks the direction of dependencies between crates, what each layer may use from outside, and that the modules of a crate
+/// do not use each other in a ring.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
 pub(crate) fn run(_args: &Args) -> anyhow::Result<()> {
-    let crates = read(&workspace::metadata()?)?;
-    let broken = check(&crates);
+    let metadata = workspace::metadata()?;
+    let crates = read(&metadata)?;
+    let mut broken = check(&crates);
+    broken.extend(circles::check(&metadata)?);
     if !broken.is_empty() {
         bail!("{} broken layer rules:\n{}", broken.len(), broken.join("\n"));
     }
-    println!("{} crates keep to their layers", crates.len());
+    println!("{} crates keep to their layers, their modules to an order", crates.len());
     Ok(())
 }
 
