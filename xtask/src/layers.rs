@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context, bail};
-use cargo_metadata::{DependencyKind, Metadata};
+use cargo_metadata::camino::Utf8Path;
+use cargo_metadata::{DependencyKind, Metadata, Package};
 
 use crate::workspace;
 
@@ -89,18 +90,23 @@ struct Crate {
     forbids_unsafe: bool,
 }
 
+/// Layer and folder of a crate: the folder is the layer.
+pub(crate) fn place<'a>(root: &Utf8Path, package: &'a Package) -> anyhow::Result<(&'a str, &'a str)> {
+    let dir = package.manifest_path.parent().context("manifest without folder")?;
+    let parts: Vec<&str> = dir.strip_prefix(root)?.iter().collect();
+    match parts.as_slice() {
+        ["crates", layer, folder] => Ok((*layer, *folder)),
+        ["tests", folder] => Ok(("tests", *folder)),
+        ["xtask"] => Ok(("xtask", "xtask")),
+        other => bail!("{}: no layer for a crate in {}", package.name, other.join("/")),
+    }
+}
+
 fn read(metadata: &Metadata) -> anyhow::Result<Vec<Crate>> {
     let root = &metadata.workspace_root;
     let mut crates = Vec::new();
     for package in metadata.workspace_packages() {
-        let dir = package.manifest_path.parent().context("manifest without folder")?;
-        let parts: Vec<&str> = dir.strip_prefix(root)?.iter().collect();
-        let (layer, folder) = match parts.as_slice() {
-            ["crates", layer, folder] => (*layer, *folder),
-            ["tests", folder] => ("tests", *folder),
-            ["xtask"] => ("xtask", "xtask"),
-            other => bail!("{}: no layer for a crate in {}", package.name, other.join("/")),
-        };
+        let (layer, folder) = place(root, package)?;
         let names = |dev: bool| {
             let wanted = move |d: &&cargo_metadata::Dependency| (d.kind == DependencyKind::Development) == dev;
             package.dependencies.iter().filter(wanted).map(|d| d.name.clone()).collect()

@@ -7,11 +7,15 @@ use anyhow::{Context, bail};
 
 use crate::workspace;
 
+mod citations;
+mod dependencies;
 mod docs;
+mod map;
 mod sizes;
 mod words;
 
-/// Checks sizes, banned words, charters, the stops of `docs/life-of-a-pod.md`, and the paths that documents name.
+/// Checks sizes, banned words and charters of the code, and documents against the code: paths, citations of `docs/spec`,
+/// the stops of `docs/life-of-a-pod.md`, and the tables of crates, dependencies and invariants in `ARCHITECTURE.md`.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
@@ -31,6 +35,8 @@ struct Tree {
     files: BTreeMap<String, String>,
     /// Every path that exists, folders too; what documents may name.
     paths: std::collections::BTreeSet<String>,
+    /// Packages from outside, and which crates use them.
+    used: dependencies::Used,
 }
 
 impl Tree {
@@ -41,7 +47,9 @@ impl Tree {
             .current_dir(root)
             .output()
             .context("git ls-files")?;
-        let mut tree = Tree::default();
+        let manifest = std::fs::read_to_string(root.join("Cargo.toml")).context("Cargo.toml")?;
+        let used = dependencies::read(&workspace::metadata()?, &manifest)?;
+        let mut tree = Tree { used, ..Tree::default() };
         for path in String::from_utf8(list.stdout)?.lines() {
             let full = root.join(path);
             if !full.exists() {
@@ -128,6 +136,10 @@ fn check(tree: &Tree) -> Vec<String> {
     }
     found.extend(docs::life_of_a_pod(tree));
     found.extend(docs::paths(tree));
+    found.extend(citations::check(tree));
+    found.extend(map::check(tree));
+    let architecture = tree.files.get(map::ARCHITECTURE).map_or("", String::as_str);
+    found.extend(dependencies::check(architecture, &tree.used));
     found
 }
 

@@ -1,4 +1,4 @@
-//! Probe verdicts in container statuses (8.4), kept over a restart of the daemon (pod-lifecycle 8.5).
+//! Probe verdicts in container statuses (pod-lifecycle 8.4), kept over a restart of the daemon (pod-lifecycle 8.5).
 
 use model::ContainerId;
 use model::core::{ContainerStatus, PodStatus};
