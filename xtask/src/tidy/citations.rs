@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Tree;
+use super::tree::Tree;
 
 const SPEC: &str = "docs/spec/";
 

@@ -1,6 +1,6 @@
 //! Documents tell the truth: the stops of a pod's life are where they say, and paths that they name exist.
 
-use super::Tree;
+use super::tree::Tree;
 
 const STOPS: usize = 12;
 const GUIDE: &str = "docs/life-of-a-pod.md";

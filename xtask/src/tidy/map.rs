@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::Tree;
+use super::tree::Tree;
 
 pub(super) const ARCHITECTURE: &str = "ARCHITECTURE.md";
 const CODE_MAP: &str = "## Code map";
@@ -22,7 +22,8 @@ pub(super) fn check(tree: &Tree) -> Vec<String> {
 pub(super) fn rows<'a>(document: &'a str, heading: &str) -> Vec<Vec<&'a str>> {
     let below = document.lines().skip_while(|l| *l != heading).skip(1).take_while(|l| !l.starts_with("## "));
     let table = below.skip_while(|l| !l.starts_with('|')).take_while(|l| l.starts_with('|'));
-    table.skip(2).map(|l| l.trim_matches('|').split(" | ").map(|c| c.trim_matches([' ', '|'])).collect()).collect()
+    let cells = |l: &'a str| l.strip_prefix('|')?.strip_suffix('|').map(|l| l.split('|').map(str::trim).collect());
+    table.skip(2).filter_map(cells).collect()
 }
 
 /// The texts between backticks.

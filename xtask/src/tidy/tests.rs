@@ -65,7 +65,7 @@ fn the_ratchet_only_shrinks() {
         (80, format!("\"{key}\" = 80\n"), Some("reason")),
     ];
     for (lines, ratchet, want) in rows {
-        let found = sizes::check(&tree(&[("crates/app/a/src/x.rs", &body(lines)), (sizes::RATCHET, &ratchet)]));
+        let found = sizes::check(&tree(&[("crates/app/a/src/x.rs", &body(lines)), (tree::RATCHET, &ratchet)]));
         match want {
             None => assert!(found.is_empty(), "{lines}: {found:?}"),
             Some(want) => assert!(found.iter().any(|f| f.contains(want)), "{lines} {ratchet}: {found:?}"),

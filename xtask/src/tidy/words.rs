@@ -1,6 +1,6 @@
 //! Words that must not stand in certain places, each with the reason and what to do instead.
 
-use super::Source;
+use super::tree::Source;
 
 struct Ban {
     word: &'static str,
