@@ -1,22 +1,25 @@
 //! Files and directories.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ports::host::{DirEntry, FileKind, FileStat, FsStat, HostError, HostFs, HostResult};
+use ports::host::{DirEntry, FileEnd, FileKind, FileStat, FsStat, HostError, HostFs, HostResult, Links};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, Uid};
 use rustix::io::Errno;
 
 use crate::At;
 
+mod open;
 mod remove;
 
 #[cfg(test)]
 mod tests;
+
+pub use open::{open_file_or_folder, open_regular};
 
 /// Makes names of temporary files differ within this process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
@@ -67,16 +70,7 @@ impl HostFs for LinuxFs {
     }
 
     fn read_file(&self, path: &Path, max_bytes: u64) -> HostResult<Vec<u8>> {
-        // Opening a pipe would wait for its writer.
-        let nonblock = OFlags::NONBLOCK.bits().cast_signed();
-        let file = fs::OpenOptions::new().read(true).custom_flags(nonblock).open(path).at("open", path)?;
-        if !file.metadata().at("stat", path)?.is_file() {
-            return Err(HostError::new(
-                "read",
-                path,
-                io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"),
-            ));
-        }
+        let file = open_regular(path, Links::Follow).at("open", path)?;
         let mut content = Vec::new();
         file.take(max_bytes.saturating_add(1)).read_to_end(&mut content).at("read", path)?;
         if content.len() as u64 > max_bytes {
@@ -84,6 +78,18 @@ impl HostFs for LinuxFs {
             return Err(HostError::new("read", path, io::Error::new(io::ErrorKind::InvalidData, text)));
         }
         Ok(content)
+    }
+
+    fn read_end(&self, path: &Path, max_bytes: u64, links: Links) -> HostResult<FileEnd> {
+        let mut file = open_regular(path, links).at("open", path)?;
+        let cut = file.metadata().at("stat", path)?.len() > max_bytes;
+        if cut {
+            file.seek(SeekFrom::End(-i64::try_from(max_bytes).unwrap_or(i64::MAX))).at("seek", path)?;
+        }
+        let mut bytes = Vec::new();
+        // Whoever goes on writing does not make it longer.
+        file.take(max_bytes).read_to_end(&mut bytes).at("read", path)?;
+        Ok(FileEnd { bytes, cut })
     }
 
     fn list_dir(&self, path: &Path) -> HostResult<Vec<DirEntry>> {
@@ -129,7 +135,9 @@ impl HostFs for LinuxFs {
     }
 
     fn set_mode(&self, path: &Path, mode: u32) -> HostResult<()> {
-        fs::set_permissions(path, fs::Permissions::from_mode(mode)).at("chmod", path)
+        // By descriptor: a link that somebody puts there meanwhile leads to nowhere else.
+        let at = open::reference(path, Links::Refuse).at("open", path)?;
+        fs::set_permissions(open::by_descriptor(&at), fs::Permissions::from_mode(mode)).at("chmod", path)
     }
 
     fn stat(&self, path: &Path) -> HostResult<Option<FileStat>> {

@@ -10,7 +10,7 @@ pub mod mounts;
 pub mod stats;
 
 pub use cgroup::{LinuxCgroups, SystemdCgroups};
-pub use files::LinuxFs;
+pub use files::{LinuxFs, open_file_or_folder, open_regular};
 pub use info::LinuxInfo;
 pub use mounts::LinuxMounts;
 pub use stats::LinuxStats;

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 
 /// A path that leads nowhere.
@@ -32,16 +31,6 @@ pub fn resolve(path: &Path) -> Result<PathBuf, ResolveError> {
     })
 }
 
-/// Opens a regular file that is no symlink; waits for no pipe.
-pub(crate) fn open(path: &Path) -> io::Result<File> {
-    let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
-    let file = File::from(rustix::fs::open(path, flags, Mode::empty())?);
-    if !file.metadata()?.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    Ok(file)
-}
-
 /// A log file, open for reading. Clones are the same open file.
 #[derive(Clone, Debug)]
 pub struct LogFile {
@@ -53,13 +42,11 @@ pub struct LogFile {
 }
 
 impl LogFile {
-    /// Opens a regular file. The last part of the path may be no symlink (resolve first), and a pipe or device is refused
-    /// without waiting for it. Blocks.
+    /// A file that whoever opened it knows to be a regular one.
     ///
     /// # Errors
-    /// It cannot be opened, or is no regular file.
-    pub fn open(path: &Path) -> io::Result<Self> {
-        let file = open(path)?;
+    /// The system does not tell what it is.
+    pub fn new(file: File) -> io::Result<Self> {
         let facts = file.metadata()?;
         let can_read_now = Arc::new(AtomicBool::new(true));
         Ok(Self { file: Arc::new(file), dev: facts.dev(), ino: facts.ino(), can_read_now })

@@ -1,7 +1,8 @@
 //! What reading and rotating container logs needs of the system.
 //!
 //! **Owns** one inotify instance for all who follow logs, reads that do not wait for a disk, and compression.
-//! **Never** knows what a line is, who asked for it, or when a log is rotated.
+//! **Never** opens a log by its path (whoever does takes `host_linux::open_regular`), knows what a line is, who asked for it, or
+//! when a log is rotated.
 
 #![forbid(unsafe_code)]
 
@@ -13,5 +14,5 @@ mod watch;
 mod tests;
 
 pub use file::{LogFile, ResolveError, resolve};
-pub use gzip::Gzip;
+pub use gzip::{Gzip, Open};
 pub use watch::{FolderChanges, FolderWatch};

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use container_log::{Fed, LogOptions, Printer, TailScan, Wanted, quote};
 use log_files::{FolderChanges, FolderWatch, LogFile, resolve};
 use model::Timestamp;
+use ports::host::Links;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, sleep_until};
 
@@ -258,7 +259,7 @@ impl Reader {
             }
             if next.is_some_and(|bytes| bytes > 0) {
                 let path = self.path.clone();
-                match on_disk(&self.disk, move || LogFile::open(&path)).await {
+                match on_disk(&self.disk, move || open_log(&path)).await {
                     Ok(file) => {
                         self.file = file;
                         self.offset = 0;
@@ -326,10 +327,15 @@ fn open(named: &Path) -> Result<(PathBuf, LogFile), (io::ErrorKind, String)> {
         let why = go_error("lstat", &e.at, &e.source);
         (e.source.kind(), format!("failed to try resolving symlinks in path {}: {why}", quoted(named)))
     })?;
-    let file = LogFile::open(&path).map_err(|e| {
+    let file = open_log(&path).map_err(|e| {
         (e.kind(), format!("failed to open log file {}: {}", quoted(&path), go_error("open", &path, &e)))
     })?;
     Ok((path, file))
+}
+
+/// No link, which somebody could have put there since it was resolved, and nothing that would be waited for.
+fn open_log(path: &Path) -> io::Result<LogFile> {
+    LogFile::new(host_linux::open_regular(path, Links::Refuse)?)
 }
 
 /// Where the last lines begin.

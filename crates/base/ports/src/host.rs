@@ -190,7 +190,26 @@ pub const TMPFS_MAGIC: i64 = 0x0102_1994;
 /// `statfs` magic of hugetlbfs.
 pub const HUGETLBFS_MAGIC: i64 = 0x9584_58f6;
 
-/// Files. Modes are exact: the process umask never shows.
+/// What a symbolic link as the last part of a path means.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Links {
+    /// It leads on.
+    Follow,
+    /// It is refused, like all that is no regular file.
+    Refuse,
+}
+
+/// The end of a file.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FileEnd {
+    /// Its last bytes.
+    pub bytes: Vec<u8>,
+    /// There was more before them.
+    pub cut: bool,
+}
+
+/// Files. Modes are exact: the process umask never shows. Nothing here waits for a process: what is no regular file is never
+/// opened for its content.
 pub trait HostFs: Send + Sync + 'static {
     /// Makes a directory and its missing parents, each new one with `mode`. One that is there keeps its mode.
     fn create_dir(&self, path: &Path, mode: u32) -> HostResult<()>;
@@ -200,8 +219,12 @@ pub trait HostFs: Send + Sync + 'static {
     fn write_file(&self, path: &Path, content: &[u8], mode: u32) -> HostResult<()>;
     /// Makes an empty file; fails with `AlreadyExists` when something is there.
     fn create_file(&self, path: &Path, mode: u32) -> HostResult<()>;
-    /// The file's content, or an `InvalidData` error when it is longer than `max_bytes`.
+    /// The content of a regular file, links followed; an `InvalidData` error when it is longer than `max_bytes`, `InvalidInput`
+    /// when it is something else.
     fn read_file(&self, path: &Path, max_bytes: u64) -> HostResult<Vec<u8>>;
+    /// At most `max_bytes` from the end of a regular file, whatever its size; `InvalidInput` when it is something else. For paths
+    /// that a container can shape.
+    fn read_end(&self, path: &Path, max_bytes: u64, links: Links) -> HostResult<FileEnd>;
     /// Entries sorted by name; names that are no UTF-8 are left out.
     fn list_dir(&self, path: &Path) -> HostResult<Vec<DirEntry>>;
     /// Removes a file or link. Absent is success.
@@ -219,7 +242,7 @@ pub trait HostFs: Send + Sync + 'static {
     fn rename(&self, from: &Path, to: &Path) -> HostResult<()>;
     /// Changes owner and group of the path itself (no symlink is followed); `None` keeps.
     fn set_owner(&self, path: &Path, uid: Option<u32>, gid: Option<u32>) -> HostResult<()>;
-    /// Changes permission bits.
+    /// Changes permission bits of the path itself; a symlink is an error.
     fn set_mode(&self, path: &Path, mode: u32) -> HostResult<()>;
     /// What a path is, links followed; `None` when there is nothing.
     fn stat(&self, path: &Path) -> HostResult<Option<FileStat>>;

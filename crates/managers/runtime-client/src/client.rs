@@ -7,6 +7,7 @@ use std::time::Duration;
 use actor::{Actor, Ctx, supervised};
 use contract::runtime::{CallError, CallErrorKind, EventTier, Observed, RuntimeInfo, RuntimeView};
 use model::{PodUid, Timestamp};
+use ports::host::HostFs;
 use ports::runtime::{ContainerRuntime, RuntimeCode, RuntimeError};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -62,6 +63,8 @@ impl Default for Config {
 pub struct Deps {
     /// The runtime.
     pub runtime: Arc<dyn ContainerRuntime>,
+    /// Where containers leave their termination messages.
+    pub fs: Arc<dyn HostFs>,
     /// Where it publishes.
     pub view: RuntimeView,
     /// Lanes for calls.
@@ -73,8 +76,8 @@ pub struct Deps {
 impl Deps {
     /// With default lanes and periods.
     #[must_use]
-    pub fn new(runtime: Arc<dyn ContainerRuntime>, view: RuntimeView) -> Self {
-        Self { runtime, view, lanes: Arc::default(), config: Config::default() }
+    pub fn new(runtime: Arc<dyn ContainerRuntime>, fs: Arc<dyn HostFs>, view: RuntimeView) -> Self {
+        Self { runtime, fs, view, lanes: Arc::default(), config: Config::default() }
     }
 }
 

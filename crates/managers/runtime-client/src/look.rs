@@ -8,6 +8,7 @@ use cri_api::v1;
 use futures::future::{join_all, try_join};
 use model::runtime::ContainerState;
 use model::{PodUid, SandboxId};
+use ports::host::HostFs;
 use ports::runtime::{ContainerRuntime, PodStatuses, RuntimeCode, RuntimeError, RuntimeResult};
 use tokio::time::timeout;
 
@@ -33,13 +34,17 @@ pub(crate) struct Work {
 }
 
 /// Looks.
-pub(crate) async fn look(runtime: Arc<dyn ContainerRuntime>, work: Work) -> RuntimeResult<Seen> {
+pub(crate) async fn look(
+    runtime: Arc<dyn ContainerRuntime>,
+    fs: Arc<dyn HostFs>,
+    work: Work,
+) -> RuntimeResult<Seen> {
     let text = "the runtime did not tell about the pod within 10 s";
     let late = |_| RuntimeError::new(RuntimeCode::DeadlineExceeded, text);
-    timeout(LIMIT, look_now(&*runtime, work)).await.map_err(late)?
+    timeout(LIMIT, look_now(&*runtime, &fs, work)).await.map_err(late)?
 }
 
-async fn look_now(runtime: &dyn ContainerRuntime, work: Work) -> RuntimeResult<Seen> {
+async fn look_now(runtime: &dyn ContainerRuntime, fs: &Arc<dyn HostFs>, work: Work) -> RuntimeResult<Seen> {
     let mut seen = Seen { whole: work.whole.is_some(), ..Seen::default() };
     let (mut sandboxes, mut containers) = (work.sandboxes, work.containers);
     match work.whole {
@@ -85,7 +90,7 @@ async fn look_now(runtime: &dyn ContainerRuntime, work: Work) -> RuntimeResult<S
         if seen.names.is_none() {
             seen.names = map::names(&status.labels);
         }
-        let message = message(&status, &work.messages).await;
+        let message = message(fs, &status, &work.messages).await;
         seen.containers.push(map::container(status, sandbox, message));
     }
     Ok(seen)
@@ -143,17 +148,21 @@ async fn container_statuses(
 }
 
 /// The termination message; the runtime's own words while a container has not ended.
-async fn message(status: &v1::ContainerStatus, known: &BTreeMap<String, String>) -> String {
+async fn message(
+    fs: &Arc<dyn HostFs>,
+    status: &v1::ContainerStatus,
+    known: &BTreeMap<String, String>,
+) -> String {
     if map::state(status.state) != ContainerState::Exited {
         return status.message.clone();
     }
     if let Some(message) = known.get(&status.id) {
         return message.clone();
     }
-    let source = Source::of(status);
+    let (source, fs) = (Source::of(status), fs.clone());
     if source.is_plain() {
         return status.message.clone();
     }
     // A panic in there is one message less, not a failed look.
-    tokio::task::spawn_blocking(move || source.read()).await.unwrap_or_default()
+    tokio::task::spawn_blocking(move || source.read(&*fs)).await.unwrap_or_default()
 }

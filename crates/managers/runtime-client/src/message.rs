@@ -1,9 +1,10 @@
 //! Termination messages (pod-lifecycle 9.2): the file that the container wrote, else the end of its log.
 
-use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::error::Error as _;
 use std::path::Path;
 
 use cri_api::v1;
+use ports::host::{HostError, HostFs, Links};
 
 const PATH: &str = "io.kubernetes.container.terminationMessagePath";
 const POLICY: &str = "io.kubernetes.container.terminationMessagePolicy";
@@ -48,22 +49,31 @@ impl Source {
         self.file.is_none() && self.log.is_none()
     }
 
-    /// Reads the files; blocks.
-    pub(crate) fn read(self) -> String {
-        let mut said = match self.file.as_deref().map(|f| (f, tail(Path::new(f), FILE_LIMIT))) {
+    /// Reads the files; blocks. The container may have made its file whatever it likes.
+    pub(crate) fn read(self, fs: &dyn HostFs) -> String {
+        let file = self.file.map(|f| (fs.read_end(Path::new(&f), FILE_LIMIT, Links::Refuse), f));
+        let mut said = match file {
             None => String::new(),
-            Some((_, Ok((bytes, _)))) => String::from_utf8_lossy(&bytes).into_owned(),
-            Some((_, Err(e))) if e.kind() == io::ErrorKind::NotFound => String::new(),
-            Some((file, Err(e))) => return join(self.runtime, &format!("error reading termination log {file}: {e}")),
+            Some((Ok(end), _)) => String::from_utf8_lossy(&end.bytes).into_owned(),
+            Some((Err(e), _)) if e.is_not_found() => String::new(),
+            Some((Err(e), file)) => {
+                return join(self.runtime, &format!("error reading termination log {file}: {}", why(&e)));
+            }
         };
         if let (true, Some(log)) = (said.is_empty(), self.log) {
-            said = match tail(Path::new(&log), LOG_WINDOW) {
-                Ok((bytes, cut)) => log_end(&bytes, cut),
-                Err(e) => format!("error reading container log {log}: {e}"),
+            // Some runtimes have a link there that leads to their own place of logs.
+            said = match fs.read_end(Path::new(&log), LOG_WINDOW, Links::Follow) {
+                Ok(end) => log_end(&end.bytes, end.cut),
+                Err(e) => format!("error reading container log {log}: {}", why(&e)),
             };
         }
         join(self.runtime, &said)
     }
+}
+
+/// The system's words; path and purpose stand before them already.
+fn why(e: &HostError) -> String {
+    e.source().map_or_else(|| e.to_string(), ToString::to_string)
 }
 
 fn join(runtime: String, said: &str) -> String {
@@ -72,22 +82,6 @@ fn join(runtime: String, said: &str) -> String {
         (true, false) => said.to_owned(),
         (false, false) => format!("{runtime}: {said}"),
     }
-}
-
-/// The last bytes of a regular file, and whether there was more before them.
-fn tail(path: &Path, limit: u64) -> io::Result<(Vec<u8>, bool)> {
-    let mut file = std::fs::File::open(path)?;
-    let meta = file.metadata()?;
-    if !meta.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
-    }
-    let cut = meta.len() > limit;
-    if cut {
-        file.seek(SeekFrom::End(-i64::try_from(limit).unwrap_or(i64::MAX)))?;
-    }
-    let mut bytes = Vec::new();
-    file.take(limit).read_to_end(&mut bytes)?;
-    Ok((bytes, cut))
 }
 
 /// Content of the last lines of a CRI log. `cut`: the first line lost its head.

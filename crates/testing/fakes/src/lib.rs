@@ -14,8 +14,14 @@ pub use api::FakeApi;
 pub use host::{FakeCgroups, FakeMachine, FakeMounter};
 /// Files of tests are real, in a temporary folder; so are cgroups' counters.
 pub use host_linux::{LinuxFs, LinuxStats};
+
+/// What compresses rotated logs, on real files.
+#[must_use]
+pub fn gzip() -> log_files::Gzip {
+    log_files::Gzip::new(|log| host_linux::open_regular(log, ports::host::Links::Refuse))
+}
+
 pub use journal::MemoryJournal;
-pub use log_files::Gzip;
 pub use net::FakeNet;
 pub use runtime::FakeRuntime;
 

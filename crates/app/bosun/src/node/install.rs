@@ -41,7 +41,9 @@ pub(super) fn event_recorder(seat: &Seat<'_>) {
 }
 
 pub(super) fn runtime_client(seat: &Seat<'_>) {
-    let deps = runtime_client::Deps::new(seat.outside.runtime.clone(), seat.handles.runtime.view.clone());
+    let outside = seat.outside;
+    let view = seat.handles.runtime.view.clone();
+    let deps = runtime_client::Deps::new(outside.runtime.clone(), outside.fs.clone(), view);
     let a = seat.spawn("runtime-client", move |_| runtime_client::RuntimeClient::new(deps.clone()));
     seat.handles.runtime.connect(&a);
 }

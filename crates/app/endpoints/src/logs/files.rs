@@ -1,11 +1,10 @@
 //! Go's file server: what a path means, and what is answered.
 
 use std::ffi::OsStr;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use axum::http::{HeaderMap, Method, StatusCode, header};
@@ -15,9 +14,6 @@ use tokio::task::spawn_blocking;
 use super::{body, conditions, listing};
 use crate::query::decode;
 use crate::respond::error;
-
-/// `O_NONBLOCK` of Linux: opening a pipe must not wait for its other end.
-const O_NONBLOCK: i32 = 0o4000;
 
 /// The folder that is served, and one more into which links may lead.
 pub(super) type Roots = [PathBuf; 2];
@@ -117,11 +113,15 @@ fn look(roots: &Roots, path: &[u8]) -> io::Result<Found> {
 
 /// Opens a file or folder and looks where it truly is: what lies outside of the roots is refused, however the path led there.
 pub(super) fn open(roots: &Roots, path: &Path) -> io::Result<(File, Metadata)> {
-    let file = OpenOptions::new().read(true).custom_flags(O_NONBLOCK).open(path)?;
+    let refused = |e: io::Error| match e.kind() {
+        io::ErrorKind::InvalidInput => io::Error::from(io::ErrorKind::PermissionDenied),
+        _ => e,
+    };
+    let file = host_linux::open_file_or_folder(path).map_err(refused)?;
     let meta = file.metadata()?;
     let real = real_path(&file)?;
     let inside = roots.iter().filter_map(|root| root.canonicalize().ok()).any(|root| real.starts_with(root));
-    if !inside || !(meta.is_file() || meta.is_dir()) {
+    if !inside {
         return Err(io::Error::from(io::ErrorKind::PermissionDenied));
     }
     Ok((file, meta))

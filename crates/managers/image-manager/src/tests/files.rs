@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use ports::host::{DirEntry, FileStat, FsStat, HostError, HostFs, HostResult};
+use ports::host::{DirEntry, FileEnd, FileStat, FsStat, HostError, HostFs, HostResult, Links};
 
 /// The part of the host that images need.
 pub(super) struct FakeFiles;
@@ -29,6 +29,9 @@ impl HostFs for FakeFiles {
     }
     fn read_file(&self, path: &Path, _: u64) -> HostResult<Vec<u8>> {
         at("read", path, fs::read(path))
+    }
+    fn read_end(&self, path: &Path, _: u64, _: Links) -> HostResult<FileEnd> {
+        never("read", path)
     }
     fn list_dir(&self, path: &Path) -> HostResult<Vec<DirEntry>> {
         let mut out = Vec::new();

@@ -90,7 +90,7 @@ fn what_a_broken_compression_left_is_cleared_away() {
 
 fn compress_beside(path: &std::path::Path) {
     use ports::log::Compress;
-    fakes::Gzip.compress(path, &path.with_file_name("0.log.20200101-000001.gz")).unwrap();
+    fakes::gzip().compress(path, &path.with_file_name("0.log.20200101-000001.gz")).unwrap();
 }
 
 #[test]

@@ -50,7 +50,7 @@ impl Rig {
             sandbox,
             view: RuntimeView::default(),
             rows: BTreeMap::new(),
-            compress: Arc::new(fakes::Gzip),
+            compress: Arc::new(fakes::gzip()),
         }
     }
 

@@ -180,13 +180,13 @@ impl RuntimeClient {
             (seq, at) = (*list_seq, *list_at);
         }
         let work = self.work(uid, &want);
-        let (runtime, places, faults) = (self.deps.runtime.clone(), self.looks.clone(), ctx.faults());
+        let (deps, places, faults) = (self.deps.clone(), self.looks.clone(), ctx.faults());
         let uid = uid.clone();
         let effect = async move {
             let _place = places.acquire_owned().await;
             faults.hit("before-look").await;
             let watch = metrics::Stopwatch::start();
-            let seen = on_pool(look(runtime, work)).await;
+            let seen = on_pool(look(deps.runtime, deps.fs, work)).await;
             pleg::POD_RELIST_DURATION.observe(watch.seconds());
             seen
         };

@@ -1,4 +1,5 @@
 use cri_api::v1;
+use fakes::LinuxFs;
 
 use super::{Source, log_end};
 
@@ -56,7 +57,7 @@ fn each_source_has_its_turn() {
     ];
     for (name, mut case, change, want) in rows {
         change(&mut case.status);
-        assert_eq!(Source::of(&case.status).read(), want, "{name}");
+        assert_eq!(Source::of(&case.status).read(&LinuxFs), want, "{name}");
     }
 }
 
@@ -64,7 +65,7 @@ fn each_source_has_its_turn() {
 fn only_the_end_of_a_long_file_is_taken() {
     let text = format!("{}end", "x".repeat(5000));
     let c = case("File", Some(&text), None);
-    let message = Source::of(&c.status).read();
+    let message = Source::of(&c.status).read(&LinuxFs);
     assert_eq!(message.len(), 4096);
     assert!(message.ends_with("xend"));
 }
@@ -73,7 +74,15 @@ fn only_the_end_of_a_long_file_is_taken() {
 fn something_else_than_a_file_is_told() {
     let c = case("File", None, None);
     std::fs::create_dir(c.dir.path().join("message")).unwrap();
-    assert!(Source::of(&c.status).read().contains("not a regular file"));
+    assert!(Source::of(&c.status).read(&LinuxFs).contains("not a regular file"));
+}
+
+#[test]
+fn a_link_to_elsewhere_gives_no_secret() {
+    let c = case("FallbackToLogsOnError", None, Some(LOG));
+    std::fs::write(c.dir.path().join("secret"), "of the host").unwrap();
+    std::os::unix::fs::symlink("secret", c.dir.path().join("message")).unwrap();
+    assert!(Source::of(&c.status).read(&LinuxFs).contains("not a regular file"));
 }
 
 #[test]

@@ -45,7 +45,7 @@ impl Rig {
     fn new(kernel: Kernel, fake: FakeRuntime) -> Self {
         let handle = RuntimeHandle::default();
         let client: Arc<dyn ports::runtime::ContainerRuntime> = fake.client();
-        let deps = Deps::new(client, handle.view.clone());
+        let deps = Deps::new(client, Arc::new(fakes::LinuxFs), handle.view.clone());
         let spec = Spec::new("runtime-client").mailbox(2048);
         let actor = kernel.spawn(spec, move |_| RuntimeClient::new(deps.clone()));
         handle.connect(&actor);

@@ -17,8 +17,8 @@ use contract::volume::{MountedVolumes, VolumeError, VolumeHandle};
 use model::core::{ConfigMap, Pod, Secret};
 use model::{PodUid, Timestamp};
 use ports::host::{
-    DirEntry, FileKind, FileStat, FsStat, HUGETLBFS_MAGIC, HostError, HostFs, HostResult, MemoryMount, MountEntry,
-    Mounter, TMPFS_MAGIC,
+    DirEntry, FileEnd, FileKind, FileStat, FsStat, HUGETLBFS_MAGIC, HostError, HostFs, HostResult, Links, MemoryMount,
+    MountEntry, Mounter, TMPFS_MAGIC,
 };
 use serde_json::{Value, json};
 
@@ -183,6 +183,9 @@ impl HostFs for FakeHost {
     }
     fn read_file(&self, path: &Path, _: u64) -> HostResult<Vec<u8>> {
         at("read", path, fs::read(path))
+    }
+    fn read_end(&self, path: &Path, _: u64, _: Links) -> HostResult<FileEnd> {
+        Err(HostError::new("read", path, io::ErrorKind::Unsupported))
     }
     fn list_dir(&self, path: &Path) -> HostResult<Vec<DirEntry>> {
         let mut out = Vec::new();

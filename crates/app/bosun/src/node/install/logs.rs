@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use ports::host::Links;
+
 use super::Seat;
 
 pub(in crate::node) fn log_manager(seat: &Seat<'_>) {
@@ -16,7 +18,7 @@ pub(in crate::node) fn log_manager(seat: &Seat<'_>) {
     let deps = Arc::new(log_manager::Deps {
         runtime: seat.outside.runtime.clone(),
         fs: seat.outside.fs.clone(),
-        compress: Arc::new(log_files::Gzip),
+        compress: Arc::new(log_files::Gzip::new(|log| host_linux::open_regular(log, Links::Refuse))),
         view: seat.handles.runtime.view.clone(),
         serial: log_manager::Serial::default(),
     });
