@@ -17,3 +17,4 @@ mod node;
 mod order;
 mod streams;
 mod survival;
+mod traps;

@@ -34,11 +34,7 @@ pub(crate) struct Work {
 }
 
 /// Looks.
-pub(crate) async fn look(
-    runtime: Arc<dyn ContainerRuntime>,
-    fs: Arc<dyn HostFs>,
-    work: Work,
-) -> RuntimeResult<Seen> {
+pub(crate) async fn look(runtime: Arc<dyn ContainerRuntime>, fs: Arc<dyn HostFs>, work: Work) -> RuntimeResult<Seen> {
     let text = "the runtime did not tell about the pod within 10 s";
     let late = |_| RuntimeError::new(RuntimeCode::DeadlineExceeded, text);
     timeout(LIMIT, look_now(&*runtime, &fs, work)).await.map_err(late)?
@@ -148,11 +144,7 @@ async fn container_statuses(
 }
 
 /// The termination message; the runtime's own words while a container has not ended.
-async fn message(
-    fs: &Arc<dyn HostFs>,
-    status: &v1::ContainerStatus,
-    known: &BTreeMap<String, String>,
-) -> String {
+async fn message(fs: &Arc<dyn HostFs>, status: &v1::ContainerStatus, known: &BTreeMap<String, String>) -> String {
     if map::state(status.state) != ContainerState::Exited {
         return status.message.clone();
     }

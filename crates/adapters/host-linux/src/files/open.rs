@@ -7,15 +7,17 @@
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use ports::host::Links;
 use rustix::fs::{CWD, Mode, OFlags};
+use rustix::io::Errno;
 
 /// Opens a regular file for reading. Waits for nobody: not for the other end of a pipe, not for who holds a lease.
 ///
 /// # Errors
-/// The system's own; `InvalidInput` when it is no regular file, which is then left unopened.
+/// The system's own (a socket is `ENXIO`); `InvalidInput` when it is something else than a regular file, and then left unopened.
 pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
     open_if(path, links, Metadata::is_file, "not a regular file")
 }
@@ -30,7 +32,12 @@ pub fn open_file_or_folder(path: &Path) -> io::Result<File> {
 
 fn open_if(path: &Path, links: Links, wanted: fn(&Metadata) -> bool, refusal: &'static str) -> io::Result<File> {
     let there = File::from(reference(path, links)?);
-    if !wanted(&there.metadata()?) {
+    let facts = there.metadata()?;
+    if facts.file_type().is_socket() {
+        // What the system says of opening one.
+        return Err(Errno::NXIO.into());
+    }
+    if !wanted(&facts) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, refusal));
     }
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
