@@ -91,6 +91,14 @@ impl LinuxCgroups {
         })
     }
 
+    /// Whether the host has a controller.
+    fn has(&self, controller: &str) -> bool {
+        match &self.hierarchy {
+            Hierarchy::V1(mounts) => mounts.contains_key(controller),
+            Hierarchy::V2(root) => words(&root.join("cgroup.controllers")).contains(controller),
+        }
+    }
+
     /// Path of this process in the tree that limits memory.
     fn own_memory_path(&self) -> Option<String> {
         let text = fs::read_to_string(self.proc.join("self/cgroup")).ok()?;
@@ -115,14 +123,12 @@ impl CgroupFs for LinuxCgroups {
     }
 
     fn missing_controllers(&self) -> Vec<String> {
-        let has: BTreeSet<String> = match &self.hierarchy {
-            Hierarchy::V1(mounts) => mounts.keys().cloned().collect(),
-            // cpuacct has no name of its own on v2: usage is always counted.
-            Hierarchy::V2(root) => {
-                words(&root.join("cgroup.controllers")).into_iter().chain(["cpuacct".into()]).collect()
+        match &self.hierarchy {
+            Hierarchy::V1(mounts) => {
+                REQUIRED.iter().filter(|c| !mounts.contains_key(**c)).map(|c| (*c).to_owned()).collect()
             }
-        };
-        REQUIRED.iter().filter(|c| !has.contains(**c)).map(|c| (*c).to_owned()).collect()
+            Hierarchy::V2(_) => Vec::new(),
+        }
     }
 
     fn has_swap_controller(&self) -> bool {
@@ -171,8 +177,12 @@ impl CgroupFs for LinuxCgroups {
             let Some(dir) = self.dir_of(controller, path)? else { continue };
             for (file, text) in writes {
                 let file = dir.join(file);
-                // The page size or the controller is not enabled here: nothing to limit.
+                // The page size is not of this machine: nothing to limit.
                 if controller == "hugetlb" && !file.exists() {
+                    continue;
+                }
+                // Every kernel has the file that has the controller.
+                if controller == "pids" && !self.has(controller) {
                     continue;
                 }
                 if let Err(e) = fs::write(&file, text).at("write", &file) {

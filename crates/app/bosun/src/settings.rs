@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use cgroup_values::tree::PID;
 use cgroup_values::{CgroupDriver, LimitRules, NodeFacts};
 use model::quantity::Quantity;
 use model::resources::{CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, MEMORY, ResourceList};
@@ -50,8 +51,10 @@ pub struct Certificates {
 pub struct Machine {
     /// For resource numbers.
     pub facts: NodeFacts,
-    /// Whole machine.
+    /// Whole machine, as its Node object tells it.
     pub capacity: ResourceList,
+    /// Most processes that there can be. Pods together are limited to it, but the Node object does not tell it.
+    pub pid_capacity: u64,
     /// Left for pods.
     pub allocatable: ResourceList,
     /// Masked in containers.
@@ -93,10 +96,18 @@ impl Machine {
         Ok(Self {
             facts,
             capacity,
+            pid_capacity: info.pid_capacity()?,
             allocatable,
             thermal_throttle_paths: paths.iter().map(|p| p.to_string_lossy().into_owned()).collect(),
             selinux: fs.stat(std::path::Path::new("/sys/fs/selinux/enforce")).is_ok_and(|s| s.is_some()),
         })
+    }
+
+    /// What the limits of all pods together are made of: the capacity that the Node tells, and processes.
+    #[must_use]
+    pub fn cgroup_capacity(&self) -> ResourceList {
+        let pids = Quantity::from_units(signed(self.pid_capacity));
+        self.capacity.clone().into_iter().chain([(PID.to_owned(), pids)]).collect()
     }
 }
 

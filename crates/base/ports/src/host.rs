@@ -60,7 +60,8 @@ pub enum CgroupVersion {
 pub trait CgroupFs: Send + Sync + 'static {
     /// Which hierarchy.
     fn version(&self) -> CgroupVersion;
-    /// Required controllers that the host lacks; empty when pods can be limited.
+    /// Controllers that the host lacks and without which no pod runs. On v2 there are none: as a kubelet, the node makes do with
+    /// what the root has.
     fn missing_controllers(&self) -> Vec<String>;
     /// Whether swap can be limited.
     fn has_swap_controller(&self) -> bool;

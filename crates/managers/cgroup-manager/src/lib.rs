@@ -11,7 +11,6 @@
 mod actor;
 mod effects;
 mod state;
-mod survey;
 
 #[cfg(test)]
 mod tests;
@@ -19,4 +18,3 @@ mod tests;
 pub use crate::actor::{CgroupManager, Config, Deps};
 /// Order among the effects on one pod; made once for the life of the node.
 pub type Serial = ::actor::Serial<model::PodUid>;
-pub use crate::survey::{Survey, survey};

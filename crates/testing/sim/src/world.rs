@@ -156,6 +156,7 @@ fn machine() -> Machine {
         },
         allocatable: capacity.clone(),
         capacity,
+        pid_capacity: 32_768,
         thermal_throttle_paths: Vec::new(),
         selinux: false,
     }

@@ -1,7 +1,7 @@
 //! How a pod starts.
 
 use fakes::runtime::{ExecReply, Fault, Mutation, Program};
-use sim::LIMIT;
+use sim::{LIMIT, SimNode};
 use tokio::time::sleep;
 
 use crate::{follow, pod, run, secs, simple};
@@ -214,4 +214,32 @@ fn twenty_pods_start_together() {
         assert!(node.count("StartContainer").values().all(|n| *n == 1));
         assert_eq!(node.count("StartContainer").len(), 20);
     });
+}
+
+#[test]
+fn all_pods_together_may_have_the_processes_that_the_node_does_not_reserve() {
+    let written = |reserve: bool, enforce: bool| {
+        let limit = std::rc::Rc::new(std::cell::Cell::new(None));
+        let told = limit.clone();
+        actor::testing::run(1, |kernel| async move {
+            let mut world = sim::World::new(&kernel);
+            if reserve {
+                let pids = |n| ("pid".to_owned(), model::quantity::Quantity::from_units(n));
+                world.settings.config.system_reserved = [pids(1000)].into();
+                world.settings.config.kube_reserved = [pids(500)].into();
+            }
+            if !enforce {
+                world.settings.config.enforce_node_allocatable.clear();
+            }
+            let mut node = SimNode::down(world, &kernel);
+            node.boot();
+            let kubepods = |n: &SimNode| n.world.cgroups.values("/kubepods").and_then(|v| v.pids_max);
+            node.until("kubepods is limited", LIMIT, |n| kubepods(n).is_some()).await;
+            told.set(kubepods(&node));
+        });
+        limit.take()
+    };
+    assert_eq!(written(false, true), Some(32_768), "pid_max of the machine");
+    assert_eq!(written(true, true), Some(31_268));
+    assert_eq!(written(true, false), Some(32_768), "nothing is enforced");
 }

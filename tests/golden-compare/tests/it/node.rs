@@ -147,6 +147,7 @@ fn machine() -> Machine {
             page_sizes: vec![2 << 20, 1 << 30],
         },
         capacity,
+        pid_capacity: 32_768,
         allocatable,
         thermal_throttle_paths: Vec::new(),
         selinux: false,

@@ -134,7 +134,6 @@ fn a_page_size_without_its_file_is_left_alone_but_a_missing_memory_file_is_an_er
 fn v2_facts_of_the_tree() {
     let (tmp, cgroups) = v2_tree();
     let root = tmp.path().join("cgroup");
-    assert!(cgroups.missing_controllers().is_empty());
     assert!(!cgroups.has_swap_controller());
     write(&root.join("system/bosun"), &[("memory.swap.max", "max")]);
     assert!(cgroups.has_swap_controller());
@@ -142,10 +141,39 @@ fn v2_facts_of_the_tree() {
     assert_eq!(cgroups.memory_usage_bytes("/p").unwrap(), 12_345);
     assert_eq!(cgroups.children("/").unwrap(), ["p", "system"]);
     assert!(cgroups.children("/nothing").unwrap().is_empty());
-    write(&root, &[("cgroup.controllers", "pids")]);
-    assert_eq!(cgroups.missing_controllers(), ["cpu", "cpuset", "memory"]);
     cgroups.set_own_oom_score_adj(-999).unwrap();
     assert_eq!(read(&tmp.path().join("proc/self"), "oom_score_adj"), "-999");
+}
+
+/// A kubelet starts on each of them too.
+#[test]
+fn v2_makes_do_with_the_controllers_of_the_root() {
+    for controllers in ["cpu io memory pids", "cpu memory", "pids"] {
+        let (tmp, cgroups) = v2_tree();
+        let root = tmp.path().join("cgroup");
+        write(&root, &[("cgroup.controllers", controllers)]);
+        assert!(cgroups.missing_controllers().is_empty(), "{controllers}");
+        // The kernel would lay it out at mkdir.
+        let here = [("cgroup.controllers", controllers), ("cgroup.subtree_control", "")];
+        write(&root.join("kubepods"), &here);
+        cgroups.create("/kubepods/poda").unwrap();
+        write(&root.join("kubepods/poda"), &here);
+        assert!(cgroups.exists("/kubepods/poda").unwrap(), "{controllers}");
+    }
+}
+
+#[test]
+fn a_limit_of_processes_is_written_where_the_host_can_count_them() {
+    let (tmp, cgroups) = v2_tree();
+    let (root, pod) = (tmp.path().join("cgroup"), tmp.path().join("cgroup/p"));
+    fs::create_dir(&pod).unwrap();
+    let v = CgroupValues { pids_max: Some(900), ..CgroupValues::default() };
+    cgroups.set("/p", &v).unwrap();
+    assert_eq!(read(&pod, "pids.max"), "900");
+    fs::remove_file(pod.join("pids.max")).unwrap();
+    write(&root, &[("cgroup.controllers", "cpu memory")]);
+    cgroups.set("/p", &v).unwrap();
+    assert!(!pod.join("pids.max").exists());
 }
 
 #[test]

@@ -73,7 +73,7 @@ pub(super) fn cgroup_manager(seat: &Seat<'_>) {
         tree: tree(seat.settings),
         rules: limit_rules(&seat.settings.config, seat.machine.facts.cgroup_v2),
         facts: seat.machine.facts.clone(),
-        capacity: seat.machine.capacity.clone(),
+        capacity: seat.machine.cgroup_capacity(),
         reserved: reservations(&seat.settings.config),
         enforce_pods: seat.settings.config.enforce_node_allocatable.contains(&node_config::Enforce::Pods),
         oom_score_adj: Some(i64::from(seat.settings.config.oom_score_adj)),
