@@ -9,7 +9,7 @@ use crate::node::{Node, SOON, shell, state};
 /// More than the daemon has threads for work that blocks (32 in `actor`), so that one lost thread for each would be noticed.
 const ATTACKERS: usize = 34;
 /// For all of them on two busy cores; without the defence none of them would ever be told of.
-const LONG: Duration = Duration::from_secs(300);
+const LONG: Duration = Duration::from_secs(120);
 
 /// An unprivileged pod whose termination message is what `make` put into an emptyDir.
 fn attacker(make: &str) -> String {
