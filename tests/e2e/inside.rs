@@ -97,7 +97,8 @@ fn cgroups_hang_below_the_pod_and_its_class() {
     assert_eq!(limit.expect("the pod's cgroup").trim(), "67108864");
     let number = |file: &str| std::fs::read_to_string(file).ok()?.trim().parse::<u64>().ok();
     let kubepods = format!("{}/kubepods/pids.max", node.bed.cgroup_root());
-    let most = number(&format!("/sys/fs/cgroup/pids{kubepods}")).or_else(|| number(&format!("/sys/fs/cgroup{kubepods}")));
+    let most =
+        number(&format!("/sys/fs/cgroup/pids{kubepods}")).or_else(|| number(&format!("/sys/fs/cgroup{kubepods}")));
     let machine = number("/proc/sys/kernel/pid_max").min(number("/proc/sys/kernel/threads-max"));
     assert!(most.is_some() && most == machine, "all pods together: {most:?} of {machine:?}");
     node.take("bounded");
