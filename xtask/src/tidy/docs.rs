@@ -1,36 +1,43 @@
 //! Documents tell the truth: the stops of a pod's life are where they say, and paths that they name exist.
 
+use super::map::rows;
 use super::tree::Tree;
 
-const STOPS: usize = 12;
+/// A pod comes in by two doors, so that the way has two first stops.
+const STOPS: &[&str] = &["1a", "1b", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"];
 const GUIDE: &str = "docs/life-of-a-pod.md";
+const TITLE: &str = "# Life of a pod";
 const MARK: &str = "LIFE-OF-A-POD ";
 
-/// Each stop stands exactly once in the code, and the guide names it with the file that holds it.
+/// Each stop stands exactly once in the code, and the guide's table names it with its file and function.
 pub(super) fn life_of_a_pod(tree: &Tree) -> Vec<String> {
     let mut found = Vec::new();
-    let guide = tree.files.get(GUIDE).map_or("", String::as_str);
-    for stop in 1..=STOPS {
-        let mark = format!("{MARK}{stop}/{STOPS}");
-        // `1/12` is the end of `11/12` too: nothing but the mark's own blank may stand before the number.
-        let places: Vec<&str> = tree
+    let rows = rows(tree.files.get(GUIDE).map_or("", String::as_str), TITLE);
+    for stop in STOPS {
+        let mark = format!("{MARK}{stop}/12");
+        // `1/12` would be the end of `11/12` too: nothing but the mark's own blank may stand before the number.
+        let homes: Vec<String> = tree
             .rust()
             .filter(|s| s.path.starts_with("crates/"))
-            .flat_map(|s| vec![s.path; s.text.matches(&mark).count()])
+            .flat_map(|s| s.text.match_indices(&mark).map(|(at, _)| home(s.path, &s.text[at..])).collect::<Vec<_>>())
             .collect();
-        match places.as_slice() {
-            [place] if !guide.contains(place) => {
-                found.push(format!("{GUIDE}: stop {stop} is in {place}, which the guide does not name"));
-            }
-            [_] => {}
-            [] => found.push(format!("`{mark}` stands nowhere in crates/: a stop of {GUIDE} has no home")),
-            many => found.push(format!("`{mark}` stands {} times: {}", many.len(), many.join(", "))),
-        }
-        if !guide.contains(&mark) {
-            found.push(format!("{GUIDE}: does not tell of `{mark}`"));
+        let told =
+            rows.iter().find(|row| row.first() == Some(&format!("`{mark}`").as_str())).and_then(|row| row.get(1));
+        match (homes.as_slice(), told) {
+            ([home], Some(told)) if home == told => {}
+            ([home], Some(told)) => found.push(format!("{GUIDE}: `{mark}` is at {home}, not at {told}")),
+            ([_], None) => found.push(format!("{GUIDE}: does not tell of `{mark}`")),
+            ([], _) => found.push(format!("`{mark}` stands nowhere in crates/: a stop of {GUIDE} has no home")),
+            (many, _) => found.push(format!("`{mark}` stands {} times: {}", many.len(), many.join(", "))),
         }
     }
     found
+}
+
+/// Where a mark is, as the guide says it: its file, and the function that follows the mark.
+fn home(path: &str, after: &str) -> String {
+    let function = after.split_once("fn ").and_then(|(_, rest)| rest.split(['(', '<']).next()).unwrap_or_default();
+    format!("`{path}` `{function}`")
 }
 
 /// First folders of paths that are checked.

@@ -97,16 +97,22 @@ fn banned_words_are_found_where_they_are_banned() {
 
 #[test]
 fn each_stop_of_a_pods_life_has_one_home_that_the_guide_names() {
-    let code: String = (1..=12).map(|n| format!("// LIFE-OF-A-POD {n}/12\n")).collect();
-    let guide = format!("{code} see crates/managers/a/src/x.rs");
-    let good = |code: &str, guide: &str| {
+    let stops = ["1a", "1b", "2", "3", "4", "5", "6", "7", "8", "9", "10", "11", "12"];
+    let code: String =
+        stops.iter().map(|s| format!("/// LIFE-OF-A-POD {s}/12: so\nasync fn stop_{s}(a: A) {{}}\n")).collect();
+    let row = |s: &&str| format!("| `LIFE-OF-A-POD {s}/12` | `crates/managers/a/src/x.rs` `stop_{s}` | text |\n");
+    let rows: String = stops.iter().map(row).collect();
+    let guide = format!("# Life of a pod\n\n| stop | where | what |\n|---|---|---|\n{rows}");
+    let found = |code: &str, guide: &str| {
         docs::life_of_a_pod(&tree(&[("crates/managers/a/src/x.rs", code), ("docs/life-of-a-pod.md", guide)]))
     };
-    assert_eq!(good(&code, &guide), Vec::<String>::new());
-    assert!(good(&code.replace("POD 3/12", ""), &guide)[0].contains("3/12` stands nowhere"));
-    assert!(good(&format!("{code}// LIFE-OF-A-POD 1/12\n"), &guide)[0].contains("1/12` stands 2 times"));
-    assert!(good(&code, &guide.replace("POD 7/12", ""))[0].contains("does not tell of"));
-    assert!(good(&code, &code)[0].contains("does not name"));
+    assert_eq!(found(&code, &guide), Vec::<String>::new());
+    assert!(found(&code.replace("POD 3/12", ""), &guide)[0].contains("3/12` stands nowhere"));
+    assert!(found(&code.replace("POD 1b/12", ""), &guide)[0].contains("1b/12` stands nowhere"));
+    assert!(found(&format!("{code}// LIFE-OF-A-POD 1a/12\n"), &guide)[0].contains("1a/12` stands 2 times"));
+    assert!(found(&code, &guide.replace("POD 7/12", ""))[0].contains("does not tell of"));
+    assert!(found(&code, &guide.replace("`stop_8`", "`stop_9`"))[0].contains("`stop_8`, not at"));
+    assert!(found(&code, &guide.replace("src/x.rs` `stop_8`", "src/y.rs` `stop_8`"))[0].contains("`stop_8`, not at"));
 }
 
 #[test]

@@ -228,7 +228,7 @@ impl ConfigSources {
         }
     }
 
-    // LIFE-OF-A-POD 1/12: a manifest is found, decoded, and the set is handed to PodManager.
+    /// LIFE-OF-A-POD 1b/12: the manifests are found and decoded, and the set is handed to PodManager.
     fn read_everything(&mut self, ctx: &mut Ctx<Self>) {
         self.reading = true;
         let (config, known, faults) = (self.config.clone(), self.store.marks(), ctx.faults());

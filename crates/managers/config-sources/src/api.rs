@@ -165,7 +165,8 @@ impl ApiSource {
         });
     }
 
-    /// Takes the API server's word on the pods of this node in, and gives all of them as one set.
+    /// LIFE-OF-A-POD 1a/12: takes in what the API server says of the pods of this node, and hands all of them to
+    /// PodManager as one set.
     fn take(&mut self, steps: Vec<Followed>, ctx: &mut Ctx<Self>) {
         ctx.fault_point("steps");
         let mut view = (*self.deps.view.get()).clone();
