@@ -21,7 +21,7 @@ use clap::{Parser, Subcommand};
 /// Everything that is done to this repository beside writing it.
 ///
 /// A fresh Debian machine needs `cargo xtask setup` once (as root). Then `cargo xtask demo` shows what bosun does,
-/// `cargo xtask test` runs every test there is, and `cargo xtask bench` measures the figures of the README.
+/// `cargo xtask test` runs every test there is, and `cargo xtask bench` measures the daemon beside the bare runtime.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask", disable_help_subcommand = true)]
 struct Cli {
