@@ -1,4 +1,4 @@
-//! Resource fit (node-and-resources 5.2, step 8).
+//! Resource fit (node-and-resources 5.2, step 6).
 
 use model::core::Pod;
 use model::quantity::Quantity;
