@@ -3,6 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Value, json};
 
 use crate::align::align;
@@ -86,23 +88,8 @@ fn replaced(text: &str, names: &[(String, &str)]) -> String {
 
 /// A bytes field of protobuf JSON as text; as it is when it is none.
 fn decoded(base64: &str) -> String {
-    let value = |c: u8| match c {
-        b'A'..=b'Z' => Some(u32::from(c - b'A')),
-        b'a'..=b'z' => Some(u32::from(c - b'a') + 26),
-        b'0'..=b'9' => Some(u32::from(c - b'0') + 52),
-        b'+' => Some(62),
-        b'/' => Some(63),
-        _ => None,
-    };
-    let mut bytes = Vec::new();
-    for chunk in base64.trim_end_matches('=').as_bytes().chunks(4) {
-        let Some(values) = chunk.iter().map(|c| value(*c)).collect::<Option<Vec<_>>>() else {
-            return base64.to_owned();
-        };
-        let word = values.iter().enumerate().fold(0, |word, (i, v)| word | v << (18 - 6 * i));
-        bytes.extend(word.to_be_bytes()[1..].iter().take(values.len().saturating_sub(1)));
-    }
-    String::from_utf8(bytes).unwrap_or_else(|_| base64.to_owned())
+    let bytes = BASE64.decode(base64).ok();
+    bytes.and_then(|bytes| String::from_utf8(bytes).ok()).unwrap_or_else(|| base64.to_owned())
 }
 
 /// The calls in the common form; images by the name that the pod gives them, variables as text.

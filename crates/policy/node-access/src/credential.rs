@@ -1,7 +1,14 @@
 //! Tokens in headers.
 
+use base64::Engine;
+use base64::alphabet::URL_SAFE;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+
 #[cfg(test)]
 mod tests;
+
+/// As tolerant as Go: bits behind the last byte are ignored.
+const BASE64URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, NO_PAD.with_decode_allow_trailing_bits(true));
 
 const PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 
@@ -49,7 +56,7 @@ pub fn websocket<'a>(headers: impl Iterator<Item = &'a str>) -> Result<Option<Pr
             None => rest.push(protocol),
             Some(_) if token.is_some() => return Err(BadCredential::TwoTokens),
             Some(encoded) => {
-                let bytes = base64url(encoded).ok_or(BadCredential::Undecodable)?;
+                let bytes = BASE64URL.decode(encoded).map_err(|_| BadCredential::Undecodable)?;
                 token = Some(String::from_utf8(bytes).map_err(|_| BadCredential::Undecodable)?);
             }
         }
@@ -59,28 +66,4 @@ pub fn websocket<'a>(headers: impl Iterator<Item = &'a str>) -> Result<Option<Pr
         Some(_) if rest.is_empty() => Err(BadCredential::Alone),
         Some(token) => Ok(Some(Protocols { token, rest: rest.join(",") })),
     }
-}
-
-/// Decodes base64url without padding.
-fn base64url(text: &str) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len() * 3 / 4);
-    let (mut bits, mut held) = (0_u32, 0_u32);
-    for byte in text.bytes() {
-        let value = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'-' => 62,
-            b'_' => 63,
-            _ => return None,
-        };
-        bits = (bits << 6 | u32::from(value)) & 0xffff;
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            out.push(u8::try_from(bits >> held & 0xff).ok()?);
-        }
-    }
-    // One character alone holds no byte.
-    (held < 6).then_some(out)
 }

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD, PAD};
 use serde_json::Value;
-
-use crate::base64;
 
 #[cfg(test)]
 mod tests;
@@ -102,10 +103,17 @@ fn auth(registry: &str, entry: &Value) -> Result<Auth, CredentialError> {
     };
     let both = text("auth")?;
     if !both.is_empty() {
-        let decoded = base64::decode(both.trim()).ok_or_else(|| CredentialError::Base64(registry.to_owned()))?;
+        let decoded = decoded(&both).map_err(|_| CredentialError::Base64(registry.to_owned()))?;
         let decoded = String::from_utf8_lossy(&decoded);
         let (username, password) = decoded.split_once(':').ok_or(CredentialError::NoColon)?;
         (out.username, out.password) = (username.to_owned(), password.to_owned());
     }
     Ok(out)
+}
+
+/// Standard base64 with all of its padding or none, as tolerant as Go: line breaks and bits behind the last byte are ignored.
+fn decoded(text: &str) -> Result<Vec<u8>, base64::DecodeError> {
+    let text: String = text.trim().chars().filter(|c| !matches!(c, '\r' | '\n')).collect();
+    let padding = if text.ends_with('=') { PAD } else { NO_PAD };
+    GeneralPurpose::new(&STANDARD, padding.with_decode_allow_trailing_bits(true)).decode(text)
 }

@@ -7,7 +7,6 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-mod base64;
 mod cache;
 mod docker_config;
 mod duration;

@@ -55,3 +55,22 @@ fn passwords_stay_out_of_debug_texts() {
     let auth = Auth { username: "u".into(), password: "hidden".into(), ..Auth::default() };
     assert_eq!(format!("{auth:?}"), "Auth(\"u\", <secret>)");
 }
+
+#[test]
+fn base64_may_have_all_of_its_padding_or_none() {
+    for (text, expected) in [
+        ("", Some("")),
+        ("dTpw", Some("u:p")),
+        (" dXNlcjpwYXM=", Some("user:pas")),
+        ("dXNlcjpwYXM", Some("user:pas")),
+        ("dXNlcjpwYQ==", Some("user:pa")),
+        ("dXNlcjpwYR==", Some("user:pa")),
+        ("dXNl\r\ncjpwYQ==\n", Some("user:pa")),
+        ("dXNlcjpwYQ=", None),
+        ("dX=NlcjpwYQ", None),
+        ("d", None),
+        ("dXNl-jpw", None),
+    ] {
+        assert_eq!(super::decoded(text).ok(), expected.map(|e| e.as_bytes().to_vec()), "{text:?}");
+    }
+}
