@@ -1,7 +1,7 @@
 //! Terminal: the operator's terminal, for the command line.
 //!
-//! **Owns** raw mode and the alternate screen, and gives both back on every way out; window size and its changes; reading
-//! and writing standard streams without holding up the rest.
+//! **Owns** raw mode and gives it back on every way out; window size and its changes; reading and writing
+//! standard streams without holding up the rest.
 //! **Never** knows what is shown or typed.
 
 #![forbid(unsafe_code)]
@@ -11,7 +11,7 @@ mod raw;
 mod signal;
 
 pub use flow::{Writer, read, write};
-pub use raw::{Raw, restore_all};
+pub use raw::Raw;
 pub use signal::{Ending, Resizes};
 
 use std::os::fd::AsFd;

@@ -1,4 +1,4 @@
-//! Raw mode and the alternate screen, given back whatever happens.
+//! Raw mode, given back whatever happens.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -6,14 +6,10 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
-const ENTER_SCREEN: &[u8] = b"\x1b[?1049h\x1b[?25l";
-const LEAVE_SCREEN: &[u8] = b"\x1b[?25h\x1b[?1049l";
-
 struct Saved {
     id: u64,
     terminal: OwnedFd,
     before: Termios,
-    screen: bool,
 }
 
 /// Terminals that are changed now. Process-wide, so that a panic of any thread and a signal can put them back.
@@ -25,9 +21,6 @@ fn saved() -> MutexGuard<'static, (u64, Vec<Saved>)> {
 }
 
 fn put_back(saved: &Saved) {
-    if saved.screen {
-        let _gone = rustix::io::write(&saved.terminal, LEAVE_SCREEN);
-    }
     let _gone = tcsetattr(&saved.terminal, OptionalActions::Now, &saved.before);
 }
 
@@ -59,20 +52,8 @@ impl Raw {
         all.0 += 1;
         let id = all.0;
         tcsetattr(&terminal, OptionalActions::Now, &raw)?;
-        all.1.push(Saved { id, terminal, before, screen: false });
+        all.1.push(Saved { id, terminal, before });
         Ok(Self { id })
-    }
-
-    /// Shows the alternate screen without a cursor, until this is dropped.
-    ///
-    /// # Errors
-    /// The terminal cannot be written to.
-    pub fn screen(&self) -> io::Result<()> {
-        if let Some(mine) = saved().1.iter_mut().find(|s| s.id == self.id) {
-            mine.screen = true;
-            rustix::io::write(&mine.terminal, ENTER_SCREEN)?;
-        }
-        Ok(())
     }
 }
 
@@ -85,8 +66,8 @@ impl Drop for Raw {
     }
 }
 
-/// Puts every terminal back. For ways out that run no destructors: `process::exit`, a signal.
-pub fn restore_all() {
+/// Puts every terminal back, for a panic that may run no destructors.
+fn restore_all() {
     for mine in saved().1.drain(..).rev() {
         put_back(&mine);
     }

@@ -1,7 +1,6 @@
 //! `bosun get`, `bosun fault`.
 
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Result;
 use hyper::Method;
@@ -11,7 +10,7 @@ use server::local::{Actors, EventLine, Manifests, PodDetail, PodItems};
 
 use crate::args::{Get, PodArg};
 use crate::client::{call, get};
-use crate::columns::{age, line};
+use crate::columns::{age, line, now};
 use crate::show::{Output, print, structured, table};
 use crate::target;
 
@@ -26,11 +25,6 @@ pub(crate) async fn run(socket: &Path, what: Get) -> Result<()> {
         Get::Manifests(o) => manifests(socket, o.output).await,
         Get::Node(o) => node::show(socket, o.output).await,
     }
-}
-
-pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
 }
 
 async fn pods(socket: &Path, output: Option<Output>) -> Result<()> {

@@ -8,6 +8,15 @@
 
 use std::process::ExitCode;
 
+use clap::Subcommand;
+
+use args::{Get, SocketArg};
+use exec::{AttachArgs, ExecArgs};
+use logs::LogArgs;
+use port_forward::PortForwardArgs;
+use show::Output;
+use top::TopArgs;
+
 mod args;
 mod client;
 mod columns;
@@ -19,7 +28,47 @@ pub mod show;
 mod target;
 mod top;
 
-pub use args::{Command, SOCKET};
+pub use args::SOCKET;
+
+/// Commands that ask the running daemon.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show pods, actors and more of the running daemon.
+    Get {
+        #[command(flatten)]
+        socket: SocketArg,
+        #[command(subcommand)]
+        what: Get,
+    },
+    /// Print the log of a container, or follow it.
+    Logs(LogArgs),
+    /// Run a command in a container.
+    Exec(ExecArgs),
+    /// Connect to the streams of a container's own process.
+    Attach(AttachArgs),
+    /// Forward local ports to a pod.
+    PortForward(PortForwardArgs),
+    /// Pods and actors again and again; one table when the output is no terminal.
+    Top(TopArgs),
+    /// Inject faults into actors of a daemon that was started with --enable-faults; without arguments: list points and log.
+    #[command(after_help = "Rules: ACTOR: ACTION@POINT[#WHEN][; ...]\n  \
+        ACTION  panic | kill | stall(30s) | delay(200ms) | drop | duplicate\n  \
+        POINT   turn:MESSAGE, or a named point of the actor (`bosun fault` lists them)\n  \
+        WHEN    #2 the second time, #%3 every third, #p0.1 by chance, none: every time\n\n\
+        Example:\n  bosun fault 'status-manager: panic@turn:SetPodStatus#1'")]
+    Fault {
+        #[command(flatten)]
+        socket: SocketArg,
+        /// Rules to add.
+        rules: Vec<String>,
+        /// Forget all rules first.
+        #[arg(long)]
+        clear: bool,
+        /// Form of the list.
+        #[arg(short, long)]
+        output: Option<Output>,
+    },
+}
 
 /// Runs a command; mistakes are told on stderr.
 #[must_use]
@@ -47,7 +96,7 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Exec(args) => return exec::exec(&args).await,
         Command::Attach(args) => return exec::attach(&args).await,
         Command::PortForward(args) => return port_forward::run(&args).await,
-        Command::Top(args) => return top::run(&args).await,
+        Command::Top(args) => top::run(&args).await?,
         Command::Fault { socket, rules, clear, output } => get::fault(&socket.socket, &rules, clear, output).await?,
     }
     Ok(ExitCode::SUCCESS)

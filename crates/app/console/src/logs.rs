@@ -6,14 +6,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use clap::Args;
 use futures::future::try_join_all;
 use http_body_util::BodyExt;
 use hyper::Method;
 use hyper::body::Incoming;
 use model::core::Pod;
 
-use crate::args::{PodArg, SocketArg};
 use crate::client::open;
 use crate::target;
 
@@ -21,53 +19,7 @@ mod lines;
 mod request;
 
 use lines::Lines;
-use request::{Rfc3339, Since};
-
-/// What `bosun logs` takes.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  \
-    bosun logs web                                the log of the first container\n  \
-    bosun logs web -c app -f --tail 20            the last 20 lines, and what comes\n  \
-    bosun logs web -p                             the instance before the latest restart\n  \
-    bosun logs web --since 10m --timestamps       the last ten minutes, with times\n  \
-    bosun logs web --all-containers --prefix -f   everybody, each line with its writer\n\n\
-    Exit code: 0, also when the reader of a pipe goes; 1 when a log cannot be had; 130 on Ctrl-C.")]
-pub struct LogArgs {
-    #[command(flatten)]
-    pub(crate) socket: SocketArg,
-    #[command(flatten)]
-    pub(crate) pod: PodArg,
-    /// Container; the pod's default one unless given.
-    #[arg(short, long, conflicts_with = "all_containers")]
-    pub(crate) container: Option<String>,
-    /// Go on with what the container writes from now on, until it ends.
-    #[arg(short, long)]
-    pub(crate) follow: bool,
-    /// The instance before the latest restart.
-    #[arg(short, long)]
-    pub(crate) previous: bool,
-    /// Only lines younger than this: 5s, 10m, 1h30m.
-    #[arg(long, value_name = "DURATION", conflicts_with = "since_time")]
-    pub(crate) since: Option<Since>,
-    /// Only lines since then, e.g. 2026-01-31T08:00:00Z.
-    #[arg(long, value_name = "RFC 3339")]
-    pub(crate) since_time: Option<Rfc3339>,
-    /// Only the last lines; -1: all.
-    #[arg(long, value_name = "LINES", allow_negative_numbers = true, value_parser = clap::value_parser!(i64).range(-1..))]
-    pub(crate) tail: Option<i64>,
-    /// Begin each line with its time.
-    #[arg(long)]
-    pub(crate) timestamps: bool,
-    /// At most this many bytes.
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(i64).range(1..))]
-    pub(crate) limit_bytes: Option<i64>,
-    /// Every container of the pod: one after another, with --follow all at once.
-    #[arg(long)]
-    pub(crate) all_containers: bool,
-    /// Begin each line with the pod and container that wrote it.
-    #[arg(long)]
-    pub(crate) prefix: bool,
-}
+pub(crate) use request::LogArgs;
 
 pub(crate) async fn run(args: &LogArgs) -> Result<ExitCode> {
     let mut stdout = io::stdout();

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use clap::Parser;
 use hyper::body::Bytes;
 
-use crate::args::Command;
+use crate::Command;
 
 mod logs;
 mod operator;

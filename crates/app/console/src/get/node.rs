@@ -8,9 +8,8 @@ use model::Timestamp;
 use model::core::Node;
 use server::local::NodeInfo;
 
-use super::now;
 use crate::client::get;
-use crate::columns::age;
+use crate::columns::{age, now};
 use crate::show::{Output, print, structured, table};
 
 pub(super) async fn show(socket: &Path, output: Option<Output>) -> Result<()> {

@@ -3,7 +3,7 @@ use std::io::{self, Write};
 use axum::response::{IntoResponse, Response};
 
 use super::{Fake, parse, pieces, refuse, web};
-use crate::args::Command;
+use crate::Command;
 use crate::logs::write_to;
 
 /// Runs the command; answers with success, stdout and stderr. An error's text ends stderr.

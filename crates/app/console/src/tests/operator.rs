@@ -199,26 +199,22 @@ async fn ctrl_c_ends_a_log_that_is_followed() {
 }
 
 #[tokio::test]
-async fn top_takes_the_screen_and_gives_it_back() {
+async fn top_is_drawn_until_a_signal_ends_it_and_a_daemon_that_has_gone_leaves_the_old_figures() {
     let fake = Fake::start(super::top::daemon);
     let socket = fake.socket();
-    for (end, code) in [("q", 0), ("\x03", 0), ("", 143)] {
-        let socket = socket.clone();
-        let ended = blocking(move || {
-            let mut operator = Operator::start_on(socket, "top", true);
-            // In the last line: the first frame is whole.
-            let first = operator.sees_on_screen("q end");
-            assert!(operator.is_raw());
-            assert!(first.contains("\x1b[?1049h") && first.contains("pod-worker shop/web"), "{first:?}");
-            operator.hand.write_all(b"n").unwrap();
-            operator.sees_on_screen("sorted by name");
-            match end {
-                "" => operator.signal(Signal::TERM),
-                keys => operator.hand.write_all(keys.as_bytes()).unwrap(),
-            }
-            operator.sees_on_screen("\x1b[?1049l");
-            operator.end()
-        });
-        assert_eq!(ended.await, (Some(code), false), "{end:?}");
-    }
+    let operator = blocking(move || {
+        let mut operator = Operator::start_on(socket, "top -i 1", true);
+        let first = operator.sees_on_screen("pod-worker shop/web");
+        assert!(first.contains("\x1b[H") && !operator.is_raw(), "{first:?}");
+        operator
+    });
+    let mut operator = operator.await;
+    drop(fake);
+    let status = blocking(move || {
+        let old = operator.sees_on_screen("old figures") + &operator.sees_on_screen("pod-worker shop/web");
+        assert!(old.contains("no such socket"), "{old:?}");
+        operator.signal(Signal::INT);
+        operator.child.wait().unwrap()
+    });
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status.await), Some(2), "a shell shows 130");
 }

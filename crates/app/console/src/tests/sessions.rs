@@ -22,7 +22,7 @@ use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::{parse, web};
-use crate::args::Command;
+use crate::Command;
 use crate::exec::{Ended, Local, carry};
 use crate::port_forward::Forward;
 

@@ -1,7 +1,7 @@
 use axum::response::{IntoResponse, Response};
 
 use super::{Fake, refuse};
-use crate::args::Command;
+use crate::Command;
 use crate::top::once;
 
 pub(super) fn daemon(path: &str) -> Response {

@@ -9,9 +9,30 @@ use model::Timestamp;
 use serde::Deserialize;
 use server::local::PodItems;
 
-use super::What;
 use crate::client::{Refused, get};
-use crate::get::now;
+use crate::columns::now;
+
+/// What to show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum What {
+    /// Pods and actors.
+    #[default]
+    All,
+    /// Pods.
+    Pods,
+    /// Actors.
+    Actors,
+}
+
+impl What {
+    pub(super) fn pods(self) -> bool {
+        self != What::Actors
+    }
+
+    pub(super) fn actors(self) -> bool {
+        self != What::Pods
+    }
+}
 
 /// What `/stats/summary` says, as far as it is shown.
 #[derive(Clone, Debug, Default, Deserialize)]

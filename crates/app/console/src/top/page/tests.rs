@@ -1,5 +1,6 @@
 use super::*;
 use crate::top::sample::{ActorLine, Cpu, Memory, PodRef, PodStats, Sample, Summary};
+use crate::top::view::Sort;
 use model::Timestamp;
 use model::core::Pod;
 use server::local::PodItems;
@@ -84,7 +85,7 @@ ACTOR                STATE    RESTARTS  MAILBOX  TURNS/S  BUSY  LAST CAUSE
 pod-worker shop/web  running  0         7/256    100.0    5.0%  -
 status-manager       running  0         1/256    1.0      1.0%  -
 new                  running  0         0/256    -        -     -";
-    assert_eq!(page(&view(), What::All).join("\n"), expected);
+    assert_eq!(lines_of(&view(), What::All, usize::MAX).join("\n"), expected);
 }
 
 #[test]
@@ -104,38 +105,34 @@ fn what_comes_first_is_chosen() {
 }
 
 #[test]
-fn a_window_is_never_overfull_whatever_its_size() {
+fn a_screen_is_never_overfull_whatever_its_size() {
     let mut view = view();
     view.notes.push("a\x1b[2Jbad\nnote".into());
     for rows in 1..20 {
         for columns in [1, 10, 200] {
             for what in [What::All, What::Pods, What::Actors] {
-                for skip in [0, 1, 50] {
-                    let choice = Choice { what, sort: Sort::Cpu, skip };
-                    let lines = window(&view, choice, Size { columns, rows });
-                    assert_eq!(lines.len(), usize::from(rows), "{what:?} {rows}x{columns}");
-                    assert!(lines.iter().all(|l| l.chars().count() <= usize::from(columns)), "{lines:?}");
-                    assert!(!lines.iter().any(|l| l.contains(char::is_control)), "{lines:?}");
-                }
+                let screen = screen(&view, what, Size { columns, rows });
+                let screen = screen.strip_prefix("\x1b[H").and_then(|s| s.strip_suffix("\x1b[J")).unwrap();
+                let lines: Vec<&str> = screen.lines().map(|line| line.strip_suffix("\x1b[K").unwrap()).collect();
+                assert!(lines.len() < usize::from(rows), "{what:?} {rows}x{columns}: {lines:?}");
+                assert!(lines.iter().all(|l| l.chars().count() <= usize::from(columns)), "{lines:?}");
+                assert!(!lines.iter().any(|l| l.contains(char::is_control)), "{lines:?}");
             }
         }
     }
 }
 
 #[test]
-fn pods_and_actors_share_the_window_and_scroll() {
-    let shown = |skip, rows| {
-        let choice = Choice { what: What::All, sort: Sort::Cpu, skip };
-        window(&view(), choice, Size { columns: 100, rows }).join("\n")
-    };
-    let all = shown(0, 14);
-    assert!(all.contains("kube-system") && all.contains("new  "), "{all}");
-    let top = shown(0, 8);
-    assert!(top.contains(" web ") && !top.contains(" db ") && top.contains("pod-worker"), "{top}");
-    let below = shown(1, 8);
-    assert!(below.contains(" db ") && !below.contains(" web ") && below.contains("status-manager"), "{below}");
-    let end = shown(99, 8);
-    assert!(end.contains(" dns ") && end.contains("new  "), "{end}");
+fn pods_and_actors_share_the_room_and_what_is_missing_is_counted() {
+    let shown = |rows| lines_of(&view(), What::All, rows).join("\n");
+    assert_eq!(shown(11), shown(usize::MAX));
+    let some = shown(9);
+    assert!(some.contains(" web ") && some.contains("status-manager") == some.contains("... 1 more"), "{some}");
+    let few = shown(7);
+    assert!(
+        few.ends_with("ACTOR                STATE    RESTARTS  MAILBOX  TURNS/S  BUSY  LAST CAUSE\n... 3 more"),
+        "{few}"
+    );
 }
 
 #[test]
@@ -143,7 +140,7 @@ fn a_namespace_leaves_out_the_others_and_a_refusal_of_figures_is_said() {
     let mut sample = sample(Instant::now(), Vec::new(), Vec::new());
     sample.summary = Err("no figures: the daemon does not serve /stats/summary".into());
     let view = View::of(None, &sample, Some("shop"));
-    let page = page(&view, What::Pods);
+    let page = lines_of(&view, What::Pods, usize::MAX);
     assert_eq!(view.pods.len(), 2);
     assert!(page[1].starts_with("no figures") && page.last().unwrap().ends_with("3         -    -"), "{page:#?}");
 }
