@@ -196,7 +196,12 @@ fn scan(module: &mut Module, children: &mut Children, tokens: TokenStream, top: 
         at = match word.as_deref() {
             None if is_test(&tokens, at) => after_item(&tokens, at + 2),
             None => {
-                if let TokenTree::Group(group) = &tokens[at] {
+                // `pub(in crate::a)` says who may look, not who is used.
+                let visibility =
+                    at.checked_sub(1).and_then(|before| self::word(&tokens, before)).is_some_and(|w| w == "pub");
+                if let TokenTree::Group(group) = &tokens[at]
+                    && !visibility
+                {
                     scan(module, children, group.stream(), false);
                 }
                 at + 1

@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::{Method, StatusCode, header};
 use axum::response::Response;
 
-use crate::Shared;
+use crate::deps::{Deps, Shared};
 use crate::respond::TEXT;
 
 pub(crate) async fn verbosity(State(deps): Shared, method: Method, body: Bytes) -> Response {
@@ -20,7 +20,7 @@ pub(crate) async fn verbosity(State(deps): Shared, method: Method, body: Bytes) 
 }
 
 /// A negative number is as quiet as 0.
-fn set(deps: &crate::Deps, text: &str) -> Result<(), String> {
+fn set(deps: &Deps, text: &str) -> Result<(), String> {
     let level: i32 = text.parse().map_err(|_| format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))?;
     (deps.set_verbosity)(u32::try_from(level).unwrap_or(0))
 }

@@ -16,7 +16,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, Method, Uri};
 use axum::response::Response;
 
-use crate::Shared;
+use crate::deps::Shared;
 
 pub(crate) async fn root(state: Shared, method: Method, uri: Uri, headers: HeaderMap, query: RawQuery) -> Response {
     below(state, method, uri, headers, query).await

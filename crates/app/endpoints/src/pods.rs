@@ -11,7 +11,7 @@ use futures::stream;
 use model::core::Pod;
 use serde_json::{Value, json};
 
-use crate::Shared;
+use crate::deps::Shared;
 use crate::respond;
 
 /// Written pod by pod, as the client reads: a full node never stands in memory twice.

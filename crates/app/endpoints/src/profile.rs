@@ -16,8 +16,9 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
 use tokio::sync::Semaphore;
 
+use crate::deps::{Deps, Shared};
+use crate::query;
 use crate::respond::{error, plain};
-use crate::{Deps, Shared, query};
 use counters::{Usage, actors, mappings, threads};
 use proto::Builder;
 

@@ -49,3 +49,8 @@ pub(crate) fn see<S: Clone + Send + Sync + 'static>(path: &'static str) -> Metho
 pub(crate) async fn method_not_allowed() -> Response {
     bare(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed")
 }
+
+/// `404 Not Found`, as text.
+pub(crate) fn status_text(code: StatusCode) -> Response {
+    error(code, format!("{} {}", code.as_u16(), code.canonical_reason().unwrap_or_default()))
+}

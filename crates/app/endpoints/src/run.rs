@@ -11,8 +11,9 @@ use model::core::Pod;
 use model::runtime::{ContainerObservation, ContainerState};
 use ports::runtime::RuntimeError;
 
+use crate::deps::{Deps, Shared};
+use crate::query;
 use crate::respond::{bare, json};
-use crate::{Deps, Shared, query};
 
 pub(crate) async fn run(
     state: Shared,

@@ -5,8 +5,9 @@ use axum::response::Response;
 use model::runtime::{ContainerState, PodObservation};
 use serde_json::{Value, json};
 
+use crate::deps::Shared;
+use crate::pods;
 use crate::respond;
-use crate::{Shared, pods};
 
 pub(crate) async fn running_pods(State(deps): Shared) -> Response {
     let rows = deps.lookup.runtime.pods.snapshot();

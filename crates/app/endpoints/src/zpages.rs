@@ -7,8 +7,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::Response;
 
+use crate::deps::{Deps, Shared};
 use crate::respond::{self, TEXT};
-use crate::{Deps, Shared};
 
 pub(crate) async fn configz(State(deps): Shared) -> Response {
     respond::json((deps.configz)().to_string())

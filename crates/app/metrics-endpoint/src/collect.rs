@@ -3,7 +3,7 @@
 use metrics::Declared;
 use metrics::prometheus::proto::MetricFamily;
 
-use crate::Deps;
+use crate::deps::Deps;
 use crate::sheet::{Row, Sheet, declared};
 
 pub(crate) mod actors;
@@ -40,7 +40,7 @@ pub(crate) async fn main(deps: &Deps) -> Vec<MetricFamily> {
     let readings = process::Readings::now();
     startup(&readings);
     process::fill(&mut sheet, &readings);
-    itself::fill(&mut sheet, deps);
+    itself::fill(&mut sheet, deps, &catalogue());
     let mut all = metrics::MAIN.gather();
     all.extend(sheet.close());
     all.sort_by(|a, b| a.name().cmp(b.name()));

@@ -4,12 +4,8 @@ use axum::http::HeaderMap;
 use axum::http::header::{ACCEPT, ACCEPT_ENCODING};
 use metrics::prometheus::proto::MetricFamily;
 
-mod number;
-mod openmetrics;
 pub(crate) mod protobuf;
 mod text;
-
-pub(crate) use number::go_float;
 
 /// A form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +31,8 @@ impl Form {
 
     pub(crate) fn encode(self, families: &[MetricFamily]) -> Vec<u8> {
         match self {
-            Self::Text => text::encode(families).into_bytes(),
-            Self::OpenMetrics => openmetrics::encode(families).into_bytes(),
+            Self::Text => text::encode(families, false).into_bytes(),
+            Self::OpenMetrics => text::encode(families, true).into_bytes(),
             Self::Protobuf => protobuf::encode(families),
         }
     }
@@ -90,45 +86,4 @@ fn clauses(headers: &HeaderMap, name: axum::http::HeaderName) -> impl Iterator<I
 /// An absent weight is 1, an unreadable one counts as not wanted.
 fn quality(q: Option<&str>) -> f32 {
     q.map_or(1.0, |q| q.parse().unwrap_or(0.0))
-}
-
-/// Escapes of text: backslash and line end, in label values the quote too.
-fn escape(out: &mut String, text: &str, quotes: bool) {
-    for c in text.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '\n' => out.push_str("\\n"),
-            '"' if quotes => out.push_str("\\\""),
-            c => out.push(c),
-        }
-    }
-}
-
-/// `name{labels} value`, with one label more at the end where there is one.
-fn sample(
-    out: &mut String,
-    name: [&str; 2],
-    labels: &[metrics::prometheus::proto::LabelPair],
-    more: Option<(&str, &str)>,
-) {
-    out.push_str(name[0]);
-    out.push_str(name[1]);
-    let mut open = '{';
-    for (key, value) in labels.iter().map(|l| (l.name(), l.value())).chain(more) {
-        out.push(open);
-        open = ',';
-        out.push_str(key);
-        out.push_str("=\"");
-        escape(out, value, true);
-        out.push('"');
-    }
-    if open == ',' {
-        out.push('}');
-    }
-    out.push(' ');
-}
-
-#[allow(clippy::cast_precision_loss, reason = "numbers of metrics are doubles")]
-fn number(n: u64) -> f64 {
-    n as f64
 }

@@ -14,8 +14,9 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use metrics::prometheus::proto::MetricFamily;
 
+use crate::collect;
+use crate::deps::Deps;
 use crate::encode::{Form, takes_gzip};
-use crate::{Deps, collect};
 
 /// Any method but DELETE on `slis` reads, as with a kubelet, whose mux looks at paths alone.
 pub(crate) fn router(deps: Arc<Deps>) -> Router {

@@ -1,5 +1,6 @@
 //! Feature gates of a kubelet 1.36 (interfaces 10.5).
 
+mod gate;
 mod table;
 
 use std::collections::BTreeMap;
@@ -9,44 +10,7 @@ use serde_json::Value;
 use crate::error::{ConfigError, Warning};
 use crate::nearest::nearest;
 
-/// How mature a gate is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Stage {
-    /// Off unless asked for.
-    Alpha,
-    /// May be on.
-    Beta,
-    /// Part of the product.
-    Ga,
-    /// On its way out.
-    Deprecated,
-}
-
-impl Stage {
-    /// As metrics tell it: empty for what is part of the product.
-    #[must_use]
-    pub fn label(self) -> &'static str {
-        match self {
-            Self::Alpha => "ALPHA",
-            Self::Beta => "BETA",
-            Self::Ga => "",
-            Self::Deprecated => "DEPRECATED",
-        }
-    }
-}
-
-/// One known gate.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Gate {
-    /// Name.
-    pub name: &'static str,
-    /// Maturity.
-    pub stage: Stage,
-    /// Value unless set.
-    pub default: bool,
-    /// Cannot be set to anything but the default.
-    pub locked: bool,
-}
+pub use gate::{Gate, Stage};
 
 /// Gates whose value changes what bosun does; all others are accepted and have no effect yet.
 const HONOURED: &[&str] = &[

@@ -8,9 +8,9 @@ use serde_json::{Map, Value, json};
 use crate::config::NodeConfig;
 use crate::document;
 use crate::error::{ConfigError, ConfigErrors, Warning};
+use crate::findings::Findings;
 use crate::flags::{self, Flags};
 use crate::read;
-use crate::reader::Findings;
 
 /// A configuration, and where it came from.
 #[derive(Clone, PartialEq, Debug)]

@@ -12,6 +12,7 @@ mod document;
 mod error;
 pub mod feature_gates;
 mod fields;
+mod findings;
 pub mod flags;
 mod flagz;
 pub mod go_duration;

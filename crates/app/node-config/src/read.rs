@@ -17,7 +17,8 @@ use serde_json::{Map, Value};
 use crate::config::{CgroupDriver, Enforce, NodeConfig, SwapBehavior};
 use crate::error::{ConfigError, Warning};
 use crate::fields::UNUSED;
-use crate::reader::{Findings, Reader};
+use crate::findings::Findings;
+use crate::reader::{Reader, set};
 
 const RESERVABLE: &[&str] = &["cpu", "memory", "ephemeral-storage", "pid"];
 const ENFORCEABLE: &[(&str, Enforce)] = &[
@@ -56,13 +57,6 @@ pub(crate) fn read(fields: Map<String, Value>, warnings: Vec<Warning>) -> Result
     r.finish(UNUSED);
     rules::without_effect(&config, &mut findings);
     if findings.errors.is_empty() { Ok((config, findings.warnings)) } else { Err(findings) }
-}
-
-/// Overwrites a default where the file has a value.
-fn set<T>(field: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *field = value;
-    }
 }
 
 fn gates(r: &mut Reader<'_>, c: &mut NodeConfig) {

@@ -6,127 +6,10 @@ use std::time::Duration;
 use model::quantity::Quantity;
 use serde_json::{Map, Value};
 
-use crate::error::{ConfigError, Warning};
-use crate::fields::{Field, is_default};
+use crate::error::ConfigError;
+use crate::findings::Findings;
 use crate::go_duration;
 use crate::nearest::nearest;
-
-/// What was found wrong or odd.
-#[derive(Default)]
-pub(crate) struct Findings {
-    pub(crate) errors: Vec<ConfigError>,
-    pub(crate) warnings: Vec<Warning>,
-}
-
-impl Findings {
-    pub(crate) fn error(&mut self, error: ConfigError) {
-        self.errors.push(error);
-    }
-
-    pub(crate) fn warn(&mut self, path: impl Into<String>, reason: impl Into<String>) {
-        self.warnings.push(Warning::new(path, reason));
-    }
-
-    fn wrong_type(&mut self, path: &str, value: &Value, allowed: &str) {
-        self.error(ConfigError::new(path, "has the wrong type").value(value).allowed(allowed));
-    }
-
-    pub(crate) fn bool(&mut self, path: &str, value: &Value) -> Option<bool> {
-        let found = value.as_bool();
-        if found.is_none() {
-            self.wrong_type(path, value, "true or false");
-        }
-        found
-    }
-
-    pub(crate) fn int(&mut self, path: &str, value: &Value, low: i64, high: i64) -> Option<i64> {
-        let Some(number) = value.as_i64() else {
-            self.wrong_type(path, value, &format!("a whole number from {low} to {high}"));
-            return None;
-        };
-        if (low..=high).contains(&number) {
-            return Some(number);
-        }
-        self.error(ConfigError::new(path, "is out of range").value(value).allowed(format!("{low} to {high}")));
-        None
-    }
-
-    pub(crate) fn text(&mut self, path: &str, value: &Value) -> Option<String> {
-        let found = value.as_str().map(str::to_owned);
-        if found.is_none() {
-            self.wrong_type(path, value, "text");
-        }
-        found
-    }
-
-    pub(crate) fn word(&mut self, path: &str, value: &Value, words: &[&str]) -> Option<String> {
-        let found = self.text(path, value)?;
-        if words.contains(&found.as_str()) {
-            return Some(found);
-        }
-        let list: Vec<String> = words.iter().map(|w| format!("{w:?}")).collect();
-        self.error(ConfigError::new(path, "is not one of the known words").value(value).allowed(list.join(", ")));
-        None
-    }
-
-    pub(crate) fn duration(&mut self, path: &str, value: &Value) -> Option<Duration> {
-        const ALLOWED: &str = "0 or more, as in 20s, 1m30s or 100ms";
-        let Some(text) = value.as_str() else {
-            self.wrong_type(path, value, ALLOWED);
-            return None;
-        };
-        match go_duration::parse(text) {
-            Ok(d) => Some(d),
-            Err(e) => {
-                self.error(ConfigError::new(path, e.to_string()).value(value).allowed(ALLOWED));
-                None
-            }
-        }
-    }
-
-    /// A quantity as text or as a number.
-    pub(crate) fn quantity(&mut self, path: &str, value: &Value) -> Option<Quantity> {
-        const ALLOWED: &str = "a quantity such as 500m or 64Mi";
-        let text = match value {
-            Value::String(s) => s.clone(),
-            Value::Number(n) => n.to_string(),
-            _ => {
-                self.wrong_type(path, value, ALLOWED);
-                return None;
-            }
-        };
-        match text.parse::<Quantity>() {
-            Ok(q) => Some(q),
-            Err(e) => {
-                self.error(ConfigError::new(path, e.to_string()).value(value).allowed(ALLOWED));
-                None
-            }
-        }
-    }
-
-    pub(crate) fn list<'v>(&mut self, path: &str, value: &'v Value) -> Option<&'v [Value]> {
-        let found = value.as_array().map(Vec::as_slice);
-        if found.is_none() {
-            self.wrong_type(path, value, "a list");
-        }
-        found
-    }
-
-    pub(crate) fn text_list(&mut self, path: &str, value: &Value) -> Option<Vec<String>> {
-        let list = self.list(path, value)?;
-        let before = self.errors.len();
-        let texts = list.iter().enumerate().filter_map(|(i, v)| self.text(&format!("{path}[{i}]"), v)).collect();
-        (self.errors.len() == before).then_some(texts)
-    }
-
-    pub(crate) fn object<'v>(&mut self, path: &str, value: &'v Value) -> Option<&'v Map<String, Value>> {
-        let found = value.as_object();
-        if found.is_none() {
-            self.wrong_type(path, value, "a mapping");
-        }
-        found
-    }
-}
 
 /// One object of the document. Whatever is not taken until [`Reader::finish`] is unused or unknown.
 pub(crate) struct Reader<'f> {
@@ -284,4 +167,93 @@ impl<'f> Reader<'f> {
             }
         }
     }
+}
+
+/// Overwrites a default where the file has a value.
+pub(crate) fn set<T>(field: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *field = value;
+    }
+}
+
+/// A field without a use.
+pub(crate) struct Field {
+    pub(crate) name: &'static str,
+    pub(crate) kind: Kind,
+    /// Default as JSON text: setting it is not worth a word. Empty: whatever is empty.
+    pub(crate) default: &'static str,
+    /// What happens instead; empty for parts of a field that is answered as a whole.
+    pub(crate) instead: &'static str,
+}
+
+/// Type of a field, with its range.
+pub(crate) enum Kind {
+    Bool,
+    Int(i64, i64),
+    Fraction,
+    Text,
+    Word(&'static [&'static str]),
+    Duration,
+    ObjectList,
+    /// Text by name.
+    TextMap,
+    Object(&'static [Field]),
+}
+
+impl Kind {
+    /// Notes what does not fit; says whether all does.
+    fn check(&self, path: &str, value: &Value, findings: &mut Findings) -> bool {
+        let before = findings.errors.len();
+        match self {
+            Kind::Bool => drop(findings.bool(path, value)),
+            Kind::Int(low, high) => drop(findings.int(path, value, *low, *high)),
+            Kind::Fraction => match value.as_f64() {
+                Some(f) if f > 0.0 && f <= 1.0 => {}
+                _ => findings
+                    .error(ConfigError::new(path, "is out of range").value(value).allowed("more than 0, at most 1")),
+            },
+            Kind::Text => drop(findings.text(path, value)),
+            Kind::Word(_) if value.as_str() == Some("") => {}
+            Kind::Word(words) => drop(findings.word(path, value, words)),
+            Kind::Duration => drop(findings.duration(path, value)),
+            Kind::ObjectList => {
+                for (i, v) in findings.list(path, value).unwrap_or_default().iter().enumerate() {
+                    findings.object(&format!("{path}[{i}]"), v);
+                }
+            }
+            Kind::TextMap => {
+                for (key, v) in findings.object(path, value).into_iter().flatten() {
+                    findings.text(&format!("{path}.{key}"), v);
+                }
+            }
+            Kind::Object(fields) => {
+                if let Some(object) = findings.object(path, value).cloned() {
+                    Reader::new(path, object, findings).finish(fields);
+                }
+            }
+        }
+        findings.errors.len() == before
+    }
+}
+
+/// Whether a value asks for nothing but the default.
+fn is_default(field: &Field, value: &Value) -> bool {
+    let empty = match value {
+        Value::Null => true,
+        Value::String(s) => s.is_empty() || s == "0s",
+        Value::Array(a) => a.is_empty(),
+        Value::Object(o) => o.is_empty(),
+        Value::Number(_) | Value::Bool(_) => false,
+    };
+    if empty {
+        return true;
+    }
+    if let (Kind::Object(fields), Value::Object(object)) = (&field.kind, value) {
+        return object.iter().all(|(k, v)| fields.iter().find(|f| f.name == k).is_none_or(|f| is_default(f, v)));
+    }
+    let Ok(default) = serde_json::from_str::<Value>(field.default) else { return false };
+    if let (Kind::Duration, Some(a), Some(b)) = (&field.kind, value.as_str(), default.as_str()) {
+        return go_duration::parse(a).is_ok_and(|a| Ok(a) == go_duration::parse(b));
+    }
+    *value == default
 }

@@ -14,7 +14,7 @@ mod input;
 pub mod resource;
 mod samples;
 mod summary;
-mod text;
+pub mod text;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Prometheus text, version 0.0.4.
+//! Prometheus text, version 0.0.4; its numbers, labels and escapes, which OpenMetrics shares.
 
 use std::fmt::Write;
 
@@ -63,21 +63,26 @@ impl Text {
 }
 
 /// Appends `name="value"`, after a comma when something stands before.
-pub(crate) fn push_label(out: &mut String, name: &str, value: &str) {
+pub fn push_label(out: &mut String, name: &str, value: &str) {
     if !out.is_empty() {
         out.push(',');
     }
     out.push_str(name);
     out.push_str("=\"");
-    for c in value.chars() {
+    push_escaped(out, value, true);
+    out.push('"');
+}
+
+/// Appends a text with backslash and line end escaped, and the quote where it stands within quotes.
+pub fn push_escaped(out: &mut String, text: &str, quotes: bool) {
+    for c in text.chars() {
         match c {
             '\\' => out.push_str("\\\\"),
-            '"' => out.push_str("\\\""),
             '\n' => out.push_str("\\n"),
+            '"' if quotes => out.push_str("\\\""),
             c => out.push(c),
         }
     }
-    out.push('"');
 }
 
 /// Labels in one string.
@@ -91,7 +96,7 @@ pub(crate) fn labels(pairs: &[(&str, &str)]) -> String {
 
 /// The shortest text that reads back as the same number; below 0.0001 and from a million on with an exponent, as Go writes
 /// it.
-pub(crate) fn push_number(out: &mut String, value: f64) {
+pub fn push_number(out: &mut String, value: f64) {
     if value.is_nan() {
         out.push_str("NaN");
         return;

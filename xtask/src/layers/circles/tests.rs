@@ -66,6 +66,7 @@ fn tests_comments_texts_and_other_crates_are_no_edges() {
         "use ::a::A; use other::a::A; pub struct B; fn f<'a>(x: &'a str) -> impl Iterator + use<'a> { x.make() }",
         "pub struct B; fn make() {} fn f() { make() }",
         "pub use crate::a::A; pub struct B;",
+        "pub(in crate::a) struct B;",
     ];
     for row in rows {
         let files = [("", "mod a; mod b;"), ("a", "use super::b::B; pub struct A; pub fn make() {}"), ("b", row)];

@@ -12,9 +12,9 @@ use futures::stream;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, SeekFrom};
 
 use super::conditions::{self, Verdict};
+use super::media;
 use super::range::{self, Part, RangeError};
-use super::{files, media};
-use crate::respond::error;
+use crate::respond::{error, status_text};
 
 /// Read at a time; what one client holds of memory.
 const CHUNK: u64 = 64 * 1024;
@@ -28,7 +28,7 @@ pub(super) fn file(name: &str, file: File, meta: &Metadata, method: &Method, hea
         Verdict::NotModified => return stamped(StatusCode::NOT_MODIFIED.into_response(), last_modified),
         Verdict::Failed => return StatusCode::PRECONDITION_FAILED.into_response(),
     }
-    let Ok(kind) = kind(name, &file) else { return files::status_text(StatusCode::INTERNAL_SERVER_ERROR) };
+    let Ok(kind) = kind(name, &file) else { return status_text(StatusCode::INTERNAL_SERVER_ERROR) };
     let size = meta.len();
     let asked = headers.get(header::RANGE).and_then(|v| v.to_str().ok());
     let asked = asked.filter(|_| conditions::range_holds(headers, modified));

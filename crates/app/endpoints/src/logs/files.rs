@@ -13,7 +13,7 @@ use tokio::task::spawn_blocking;
 
 use super::{body, conditions, listing};
 use crate::query::decode;
-use crate::respond::error;
+use crate::respond::{error, status_text};
 
 /// The folder that is served, and one more into which links may lead.
 pub(super) type Roots = [PathBuf; 2];
@@ -24,10 +24,6 @@ enum Found {
     /// A folder with a page of its own.
     Page(File, Metadata),
     File(File, Metadata),
-}
-
-pub(super) fn status_text(code: StatusCode) -> Response {
-    error(code, format!("{} {}", code.as_u16(), code.canonical_reason().unwrap_or_default()))
 }
 
 /// Go's answers to what a file system says.

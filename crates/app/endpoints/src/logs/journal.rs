@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::files::{self, Roots};
 use super::options::Query;
-use crate::Settings;
+use crate::deps::Settings;
 use crate::respond::plain;
 
 /// For everything that one request does.

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use contract::certificates::KeyPair;
+use metrics::Declared;
 use metrics::Kind::{Counter, Gauge};
 
-use crate::Deps;
+use crate::deps::Deps;
 use crate::sheet::{Row, Sheet};
 
 const BUILD: &[&str] = &[
@@ -35,7 +36,7 @@ pub(crate) const TABLE: &[Row] = &[
     (SERVER_TTL, Gauge, "Seconds until the serving certificate ends; negative: it has, +Inf: there is none.", &[]),
 ];
 
-pub(crate) fn fill(sheet: &mut Sheet, deps: &Deps) {
+pub(crate) fn fill(sheet: &mut Sheet, deps: &Deps, catalogue: &[Declared]) {
     let b = &deps.build;
     let labels: [&str; 9] = [
         &b.major,
@@ -53,7 +54,7 @@ pub(crate) fn fill(sheet: &mut Sheet, deps: &Deps) {
         sheet.put("kubernetes_feature_enabled", &[&gate.name, &gate.stage], f64::from(u8::from(gate.enabled)));
     }
     let mut levels: BTreeMap<&str, u32> = BTreeMap::new();
-    for family in super::catalogue() {
+    for family in catalogue {
         *levels.entry(metrics::stability(family.name).unwrap_or_default()).or_default() += 1;
     }
     for (level, n) in levels.into_iter().filter(|(level, _)| !level.is_empty()) {

@@ -7,7 +7,7 @@ use metrics::Kind::Gauge;
 use model::pod;
 use model::runtime::ContainerState;
 
-use crate::Deps;
+use crate::deps::Deps;
 use crate::sheet::{Row, Sheet};
 
 pub(crate) const TABLE: &[Row] = &[

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use metrics::Kind::Gauge;
 
+use crate::deps::{Deps, Usage};
 use crate::sheet::{Row, Sheet};
-use crate::{Deps, Usage};
 
 const CLAIM: &[&str] = &["namespace", "persistentvolumeclaim"];
 const LOG: &str = "kubelet_container_log_filesystem_used_bytes";

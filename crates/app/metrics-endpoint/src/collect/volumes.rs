@@ -6,7 +6,7 @@ use contract::lookup::FoundPod;
 use metrics::Kind::Gauge;
 use model::core::Volume;
 
-use crate::Deps;
+use crate::deps::Deps;
 use crate::sheet::{Row, Sheet};
 
 const TOTAL: &str = "volume_manager_total_volumes";

@@ -1,6 +1,6 @@
 //! The gates of a node in 1.36, by name.
 
-use super::{Gate, Stage};
+use super::gate::{Gate, Lock, Stage, Value, gate};
 use Lock::{Free, Locked};
 use Stage::{Alpha, Beta, Deprecated, Ga};
 use Value::{Off, On};
@@ -8,20 +8,6 @@ use Value::{Off, On};
 mod others;
 
 pub(super) use others::OTHERS;
-
-enum Value {
-    On,
-    Off,
-}
-
-enum Lock {
-    Free,
-    Locked,
-}
-
-const fn gate(name: &'static str, stage: Stage, default: Value, lock: Lock) -> Gate {
-    Gate { name, stage, default: matches!(default, On), locked: matches!(lock, Locked) }
-}
 
 /// Sorted by name.
 pub(super) const GATES: &[Gate] = &[

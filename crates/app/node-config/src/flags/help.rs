@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::table::{FLAGS, Flag, Group, Kind, NOT_DEPRECATED, To};
+use super::table::{FLAGS, Flag, Group, NOT_DEPRECATED, To};
+use super::values::Kind;
 
 const GROUPS: &[(Group, &str)] = &[
     (Group::Files, "Where things are"),

@@ -3,7 +3,8 @@
 use std::path::{Component, PathBuf};
 use std::time::Duration;
 
-use super::{Flags, values};
+use super::given::{Flags, Override};
+use super::values;
 use crate::error::{ConfigError, Warning};
 use crate::{go_duration, labels};
 
@@ -74,11 +75,9 @@ pub(super) fn set(flags: &mut Flags, which: Own, text: &str) -> Result<(), Strin
         Own::ProviderBinDir => flags.image_credential_provider_bin_dir = path(text),
         Own::RuntimeCgroups => flags.runtime_cgroups = Some(text.to_owned()).filter(|t| !t.is_empty()),
         // Written over the file only when it says yes: either of the two is enough.
-        Own::SeccompDefault if values::bool(text)? => flags.overrides.push(super::Override {
-            flag: "seccomp-default",
-            field: "seccompDefault",
-            value: true.into(),
-        }),
+        Own::SeccompDefault if values::bool(text)? => {
+            flags.overrides.push(Override { flag: "seccomp-default", field: "seccompDefault", value: true.into() })
+        }
         Own::SeccompDefault => flags.overrides.retain(|o| o.flag != "seccomp-default"),
         Own::LockFile => flags.lock_file = path(text),
         Own::ExitOnContention => flags.exit_on_lock_contention = values::bool(text)?,

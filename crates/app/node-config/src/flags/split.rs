@@ -1,9 +1,13 @@
 //! From words to flags, by the rules of pflag (interfaces 2.1).
 
+use super::given::{Flags, Override};
 use super::table::{self, Flag, To};
-use super::{Flags, KUBERNETES_VERSION, own, values};
+use super::{own, values};
 use crate::error::Warning;
 use crate::nearest::nearest;
+
+/// Version of Kubernetes whose kubelet this daemon stands for; kubeadm and others read it from `--version`.
+pub const KUBERNETES_VERSION: &str = "v1.36.2";
 
 /// Why a command line is refused.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -151,7 +155,7 @@ fn apply(flags: &mut Flags, flag: &'static Flag, value: &str) -> Result<(), Stri
                 let notice = format!("Flag --{} has been deprecated, set {field} in the file of --config", flag.name);
                 flags.notices.push(notice);
             }
-            flags.overrides.push(super::Override { flag: flag.name, field, value });
+            flags.overrides.push(Override { flag: flag.name, field, value });
             Ok(())
         }
         To::Nothing(instead) => {

@@ -1,27 +1,7 @@
 //! Every flag of a kubelet 1.36, those that bosun adds, and those that went away.
 
 use super::own::Own;
-
-/// Form of a value.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Kind {
-    /// `--x` or `--x=true`, never `--x true`.
-    Switch,
-    Number,
-    Duration,
-    Text,
-    /// Text that must not be shown.
-    Secret,
-    Address,
-    List,
-    /// Names and values, with what stands between them.
-    Pairs(char),
-    Gates,
-    Headers,
-    Taints,
-    Memory,
-    Modules,
-}
+use super::values::Kind;
 
 /// Where a value goes.
 pub(super) enum To {

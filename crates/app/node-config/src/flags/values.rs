@@ -4,8 +4,28 @@ use std::net::IpAddr;
 
 use serde_json::{Map, Value, json};
 
-use super::table::Kind;
 use crate::go_duration;
+
+/// Form of a value.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Kind {
+    /// `--x` or `--x=true`, never `--x true`.
+    Switch,
+    Number,
+    Duration,
+    Text,
+    /// Text that must not be shown.
+    Secret,
+    Address,
+    List,
+    /// Names and values, with what stands between them.
+    Pairs(char),
+    Gates,
+    Headers,
+    Taints,
+    Memory,
+    Modules,
+}
 
 /// Reads a value. `earlier` is what the same flag said before on this command line: lists and maps grow.
 pub(super) fn parse(kind: &Kind, text: &str, earlier: Option<Value>) -> Result<Value, String> {

@@ -6,11 +6,10 @@ use std::time::Duration;
 use model::core::Taint;
 use serde_json::{Map, Value};
 
-use super::set;
 use crate::config::{ChangeDetection, NodeConfig};
 use crate::error::ConfigError;
 use crate::labels;
-use crate::reader::Reader;
+use crate::reader::{Reader, set};
 
 /// Client-side limits, and how referenced objects are followed.
 pub(super) fn api(r: &mut Reader<'_>, c: &mut NodeConfig) {

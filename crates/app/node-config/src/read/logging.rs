@@ -2,11 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::set;
 use crate::config::{FileVerbosity, LogFormat, NodeConfig};
 use crate::error::ConfigError;
 use crate::go_duration;
-use crate::reader::Reader;
+use crate::reader::{Reader, set};
 
 pub(super) fn logging(r: &mut Reader<'_>, c: &mut NodeConfig) {
     let Some(fields) = r.object("logging") else { return };

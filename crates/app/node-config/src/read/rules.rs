@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 
 use crate::config::{Enforce, NodeConfig, TlsVersion};
 use crate::error::ConfigError;
+use crate::findings::Findings;
 use crate::go_duration;
-use crate::reader::Findings;
 
 pub(super) mod unused;
 

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::set;
 use crate::config::{AuthorizationMode, NodeConfig, Server, TlsVersion};
 use crate::error::ConfigError;
-use crate::reader::Reader;
+use crate::reader::{Reader, set};
 use crate::tls_names::CIPHER_SUITES;
 
 /// The node's own certificates, and where it serves.

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value};
 
-use super::set;
 use crate::config::{Eviction, NodeConfig, PullVerification, SoftThreshold, Threshold};
 use crate::error::ConfigError;
-use crate::reader::{Findings, Reader};
+use crate::findings::Findings;
+use crate::reader::{Reader, set};
 use std::collections::BTreeMap;
 use std::time::Duration;
 

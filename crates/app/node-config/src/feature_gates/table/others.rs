@@ -1,8 +1,7 @@
 //! Gates of 1.36 that belong to other components and to the client library. Clusters hand one list of gates to all, so a node takes
 //! them; they change nothing here.
 
-use super::super::{Gate, Stage};
-use super::{Lock, Value, gate};
+use super::super::gate::{Gate, Lock, Stage, Value, gate};
 use Lock::{Free, Locked};
 use Stage::{Alpha, Beta, Deprecated, Ga};
 use Value::{Off, On};

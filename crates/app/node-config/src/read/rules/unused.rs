@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::error::ConfigError;
 use crate::feature_gates::FeatureGates;
+use crate::findings::Findings;
 use crate::go_duration;
-use crate::reader::Findings;
 
 /// The minor release before the one that this daemon stands for.
 const PREVIOUS: &str = "1.35";
