@@ -9,17 +9,11 @@ use cri_api::v1::DnsConfig;
 use model::core::{Pod, PodDNSConfig, PodDNSConfigOption};
 use model::pod;
 
+use resolv_conf::{MAX_SEARCH_LEN, MAX_SEARCH_LINE, MAX_SEARCHES, set_option};
 pub use resolv_conf::{ResolvConf, ResolvConfError, limits_problem};
 
 /// Most name servers that a resolver reads.
 const MAX_SERVERS: usize = 3;
-/// Most search domains.
-const MAX_SEARCHES: usize = 32;
-/// Longest search domain in bytes; longer ones make some resolvers abort.
-const MAX_SEARCH_LEN: usize = 253;
-/// Longest search line in bytes.
-const MAX_SEARCH_LINE: usize = 2048;
-
 /// Where the host's resolver settings come from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DnsSource {
@@ -145,18 +139,6 @@ fn host(source: &DnsSource) -> DnsConfig {
             }
             DnsConfig { servers, searches: vec![".".to_owned()], options: Vec::new() }
         }
-    }
-}
-
-fn option_name(option: &str) -> &str {
-    option.split_once(':').map_or(option, |(name, _)| name)
-}
-
-/// Sets `option` in place of one of the same name, else at the end.
-fn set_option(options: &mut Vec<String>, option: String) {
-    match options.iter_mut().find(|o| option_name(o) == option_name(&option)) {
-        Some(old) => *old = option,
-        None => options.push(option),
     }
 }
 

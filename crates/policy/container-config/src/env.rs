@@ -1,106 +1,27 @@
 //! Environment of a container (pod-lifecycle 5.5, 5.6).
 
+mod error;
 mod expand;
 mod field;
 mod objects;
 mod resource;
 mod service;
+mod variables;
 
 use std::net::IpAddr;
 
 use model::core::{ConfigMap, Container, EnvFromSource, EnvVarSource, Pod, Secret, Service};
 use model::pod;
 
+pub use error::EnvError;
 pub use expand::{expand, expand_strings};
 pub use field::{FieldError, FieldInput, env_field, format_map, object_field};
 pub use objects::{LookupError, NoObjects, ObjectKind, ObjectLookup, ObjectMap, referenced_objects};
 pub use resource::{ResourceError, container_resource, with_default_limits};
 pub use service::service_environment;
+pub use variables::{EnvVar, Environment};
 
 use crate::NodeSettings;
-
-/// The environment cannot be made; the container waits with `CreateContainerConfigError` and is retried.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum EnvError {
-    /// `enableServiceLinks` has no value: the pod was not defaulted.
-    #[error("nil pod.spec.enableServiceLinks encountered, cannot construct envvars")]
-    NoServiceLinks,
-    /// Services are not known yet.
-    #[error("services have not yet been read at least once, cannot construct envvars")]
-    NoServicesYet,
-    /// There is no API server to ask for a ConfigMap or Secret.
-    #[error("couldn't get {kind} {namespace}/{name}, no kubeClient defined")]
-    NoClient {
-        /// Kind as messages write it.
-        kind: &'static str,
-        /// Namespace of the object.
-        namespace: String,
-        /// Name of the object.
-        name: String,
-    },
-    /// A ConfigMap or Secret is missing or cannot be read; the text is the API's.
-    #[error("{0}")]
-    Object(String),
-    /// A key that is not optional is missing.
-    #[error("couldn't find key {key} in {kind} {namespace}/{name}")]
-    NoKey {
-        /// The key.
-        key: String,
-        /// Kind as messages write it.
-        kind: &'static str,
-        /// Namespace of the object.
-        namespace: String,
-        /// Name of the object.
-        name: String,
-    },
-    /// A variable from a file that is missing or lacks the key.
-    #[error("{0}")]
-    File(String),
-    /// A field of the downward API.
-    #[error(transparent)]
-    Field(#[from] FieldError),
-    /// A resource of the downward API.
-    #[error(transparent)]
-    Resource(#[from] ResourceError),
-}
-
-/// One variable. Values are bytes: a Secret may hold any.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EnvVar {
-    /// Name.
-    pub name: String,
-    /// Value, already expanded.
-    pub value: Vec<u8>,
-}
-
-/// Variables of a container in the order of their first definition: `envFrom`, `env`, services.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Environment {
-    vars: Vec<EnvVar>,
-}
-
-impl Environment {
-    /// Value of a variable.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<&[u8]> {
-        self.vars.iter().find(|v| v.name == name).map(|v| v.value.as_slice())
-    }
-
-    /// All variables.
-    #[must_use]
-    pub fn vars(&self) -> &[EnvVar] {
-        &self.vars
-    }
-
-    /// Sets a variable, in place when it exists.
-    pub fn set(&mut self, name: &str, value: impl Into<Vec<u8>>) {
-        let value = value.into();
-        match self.vars.iter_mut().find(|v| v.name == name) {
-            Some(var) => var.value = value,
-            None => self.vars.push(EnvVar { name: name.to_owned(), value }),
-        }
-    }
-}
 
 /// Context of [`environment`].
 #[derive(Clone, Copy)]

@@ -1,5 +1,6 @@
 //! Security contexts: what the pod asks for, the container overrides, and the node defaults (pod-lifecycle 5.8, 5.9).
 
+mod error;
 mod namespaces;
 mod profile;
 
@@ -12,47 +13,10 @@ use model::pod;
 
 use crate::{NodeSettings, UserNamespace};
 
+pub use error::SecurityError;
 pub(crate) use namespaces::mappings;
 pub use namespaces::namespace_options;
-
-/// A container that must not start as it is.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum SecurityError {
-    /// `runAsNonRoot` and `runAsUser: 0`.
-    #[error("container's runAsUser breaks non-root policy (pod: {pod:?}, container: {container})")]
-    RootUser {
-        /// The pod as messages name it.
-        pod: String,
-        /// Name of the container.
-        container: String,
-    },
-    /// `runAsNonRoot` and an image of uid 0, or of no user at all.
-    #[error("container has runAsNonRoot and image will run as root (pod: {pod:?}, container: {container})")]
-    RootImage {
-        /// The pod as messages name it.
-        pod: String,
-        /// Name of the container.
-        container: String,
-    },
-    /// `runAsNonRoot` and an image whose user is a name.
-    #[error(
-        "container has runAsNonRoot and image has non-numeric user ({user}), cannot verify user is non-root (pod: {pod:?}, container: {container})"
-    )]
-    NamedUser {
-        /// The image's user.
-        user: String,
-        /// The pod as messages name it.
-        pod: String,
-        /// Name of the container.
-        container: String,
-    },
-    /// A localhost seccomp profile without a name.
-    #[error("localhostProfile must be set if seccompProfile type is Localhost.")]
-    NoSeccompName,
-    /// A localhost AppArmor profile without a name.
-    #[error("missing localhost apparmor profile name")]
-    NoAppArmorName,
-}
+use profile::pod_context;
 
 /// User of an image, as the runtime's `ImageStatus` has it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -85,10 +49,6 @@ const MASKED_PATHS: [&str; 12] = [
     "/sys/devices/virtual/powercap",
 ];
 const READONLY_PATHS: [&str; 5] = ["/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"];
-
-fn pod_context(pod: &Pod) -> Option<&PodSecurityContext> {
-    pod.spec.as_ref().and_then(|s| s.security_context.as_ref())
-}
 
 /// The container's context with what it leaves open filled from the pod's.
 #[must_use]

@@ -6,7 +6,7 @@ use model::event::NodeEvent;
 use model::node::Pressure;
 use model::resources::{CPU, EPHEMERAL_STORAGE, MEMORY};
 
-use crate::{Facts, Plan, event};
+use crate::facts::{Facts, Plan};
 
 struct Words {
     /// Reason and message while there is pressure; the event without `Kubelet`.
@@ -114,4 +114,11 @@ fn missing_capacity(plan: &Plan, status: &NodeStatus) -> Option<String> {
     let disk = plan.local_storage.then_some(EPHEMERAL_STORAGE);
     let missing: Vec<&str> = [CPU, MEMORY, "pods"].into_iter().chain(disk).filter(|n| !there(n)).collect();
     (!missing.is_empty()).then(|| format!("missing node capacity for resources: {}", missing.join(", ")))
+}
+
+/// An event about the node: `Node X status is now: R`.
+#[must_use]
+pub fn event(plan: &Plan, reason: &'static str) -> NodeEvent {
+    let message = format!("Node {} status is now: {reason}", plan.name);
+    NodeEvent { kind: EventType::Normal, reason, message, object: EventObject::Node }
 }

@@ -19,13 +19,13 @@ mod report;
 mod setters;
 
 pub use change::changed;
-pub use conditions::aggregate;
+pub use conditions::{aggregate, event};
 pub use facts::{Facts, Image, Machine, Plan, RuntimeVersion};
 pub use patch::patch;
 pub use ready::{RuntimeHealth, ready_errors};
 pub use register::{initial, reconciled};
 pub use report::Reporting;
-pub use setters::{event, updated};
+pub use setters::updated;
 
 #[cfg(test)]
 mod tests;

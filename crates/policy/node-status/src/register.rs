@@ -9,8 +9,8 @@ use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use model::quantity::Quantity;
 use model::resources::HUGEPAGES_PREFIX;
 
-use crate::setters::updated;
-use crate::{Facts, Plan};
+use crate::facts::{Facts, Plan};
+use crate::setters::{is_extended, updated};
 
 /// Tells the attach-detach controller that volumes of this node are its business.
 const ATTACH_DETACH: &str = "volumes.kubernetes.io/controller-managed-attach-detach";
@@ -125,11 +125,6 @@ fn set(old: &mut ApiQuantity, new: &ApiQuantity) {
     if !same {
         *old = new.clone();
     }
-}
-
-/// Outside of the kubernetes.io domain.
-pub(crate) fn is_extended(name: &str) -> bool {
-    name.contains('/') && !name.contains("kubernetes.io/") && !name.starts_with("requests.")
 }
 
 fn annotation(node: &mut Node, wanted: &Node) {

@@ -11,9 +11,8 @@ use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantit
 use model::quantity::Quantity;
 use model::resources::{CPU, MEMORY};
 
-use crate::facts::{Image, Machine};
-use crate::register::is_extended;
-use crate::{Facts, Plan, conditions};
+use crate::conditions::{self, event};
+use crate::facts::{Facts, Image, Machine, Plan};
 
 /// Addresses that `--node-ip` names, for the cloud controller.
 const PROVIDED_IP: &str = "alpha.kubernetes.io/provided-node-ip";
@@ -47,11 +46,9 @@ pub fn updated(plan: &Plan, old: &Node, facts: &Facts, now: Timestamp) -> (Node,
     (node, events)
 }
 
-/// An event about the node: `Node X status is now: R`.
-#[must_use]
-pub fn event(plan: &Plan, reason: &'static str) -> NodeEvent {
-    let message = format!("Node {} status is now: {reason}", plan.name);
-    NodeEvent { kind: EventType::Normal, reason, message, object: EventObject::Node }
+/// Outside of the kubernetes.io domain.
+pub(crate) fn is_extended(name: &str) -> bool {
+    name.contains('/') && !name.contains("kubernetes.io/") && !name.starts_with("requests.")
 }
 
 fn provided_ip(plan: &Plan, node: &mut Node) {

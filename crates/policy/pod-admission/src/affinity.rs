@@ -2,7 +2,7 @@
 
 use model::core::{NodeSelectorRequirement, NodeSelectorTerm, Pod};
 
-use crate::NodeFacts;
+use crate::facts::NodeFacts;
 
 /// Whether `spec.nodeSelector` and the required node affinity both select the node.
 pub(crate) fn selects(pod: &Pod, node: &NodeFacts) -> bool {

@@ -3,7 +3,8 @@
 use model::core::{AppArmorProfile, Pod};
 use model::pod::{init_containers, regular_containers};
 
-use crate::{NodeFacts, Rejection};
+use crate::facts::NodeFacts;
+use crate::rejection::Rejection;
 
 /// Prefix of the annotation that named a container's profile before there was a field for it.
 const APPARMOR_ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";

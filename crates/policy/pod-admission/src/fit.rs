@@ -4,7 +4,8 @@ use model::core::Pod;
 use model::quantity::Quantity;
 use model::resources::{self, CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, MEMORY};
 
-use crate::{NodeFacts, Rejection};
+use crate::facts::NodeFacts;
+use crate::rejection::Rejection;
 
 /// Resource name of the number of pods.
 pub(crate) const PODS: &str = "pods";

@@ -14,11 +14,13 @@ mod ports;
 mod predicates;
 mod preempt;
 mod pressure;
+mod rejection;
 mod sysctl;
 mod taints;
 
 pub use crate::facts::{NodeFacts, RuntimeHandler};
 pub use crate::features::user_namespaces_refused;
+pub use crate::rejection::Rejection;
 pub use crate::taints::tolerates;
 pub use model::node::Pressure;
 
@@ -29,23 +31,6 @@ use model::core::Pod;
 pub const PREEMPTING: &str = "Preempting";
 /// `status.message` and event message of such a pod.
 pub const PREEMPTED: &str = "Preempted in order to admit critical pod";
-
-/// Why a pod is refused: the first reason that applies.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rejection {
-    /// CamelCase, e.g. `OutOfcpu`: reason of the pod's status and of its event.
-    pub reason: String,
-    /// Text for people; the pod's status carries it after `Pod was rejected: `.
-    pub message: String,
-    /// Nothing but node affinity stood in the way: read the Node from the API and decide once more (5.2, step 8).
-    pub with_fresh_node: bool,
-}
-
-impl Rejection {
-    fn new(reason: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { reason: reason.into(), message: message.into(), with_fresh_node: false }
-    }
-}
 
 /// What becomes of a pod that asks to run here.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,8 +4,10 @@ use model::PodUid;
 use model::core::Pod;
 use model::pod::{is_critical, is_static};
 
+use crate::facts::NodeFacts;
 use crate::fit::Shortage;
-use crate::{NodeFacts, Rejection, affinity, fit, ports, preempt, taints};
+use crate::rejection::Rejection;
+use crate::{affinity, fit, ports, preempt, taints};
 
 /// Admits with the pods that must go first, or refuses. What preemption cannot help is checked before it.
 pub(crate) fn check<'a>(

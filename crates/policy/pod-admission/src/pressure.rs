@@ -1,10 +1,12 @@
 //! Eviction pressure (node-and-resources 3.8).
 
 use model::core::{Pod, Taint};
+use model::node::Pressure;
 use model::pod::is_critical;
 use model::resources::{QosClass, qos_class};
 
-use crate::{Pressure, Rejection, tolerates};
+use crate::rejection::Rejection;
+use crate::taints::tolerates;
 
 pub(crate) fn check(pod: &Pod, pressures: &[Pressure]) -> Result<(), Rejection> {
     if pressures.is_empty() || is_critical(pod) {

@@ -2,7 +2,8 @@
 
 use model::core::Pod;
 
-use crate::{NodeFacts, Rejection};
+use crate::facts::NodeFacts;
+use crate::rejection::Rejection;
 
 /// Safe names with the kernel from which on each is namespaced.
 const SAFE: &[(&str, (u32, u32))] = &[

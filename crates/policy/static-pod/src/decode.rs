@@ -4,10 +4,8 @@ use model::core::Pod;
 use serde_json::{Map, Value};
 use serde_path_to_error::{Path, Segment};
 
-use crate::error::{Fault, FieldError, ManifestError, Warning};
+use crate::error::{Fault, FieldError, MAX_MANIFEST_BYTES, ManifestError, Warning};
 
-/// Largest manifest that is read (pod-lifecycle 0.2).
-pub const MAX_MANIFEST_BYTES: usize = 10 * 1024 * 1024;
 /// Scalars, starts and ends of a document after aliases are resolved; far beyond any pod, and parsed in a blink.
 const MAX_YAML_EVENTS: usize = 200_000;
 /// Wrong types reported at once; each costs one more pass over the document.

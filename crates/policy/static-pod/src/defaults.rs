@@ -2,19 +2,19 @@
 //! node relies on these fields (pod-lifecycle 1.8). A number 0 or an empty word means "not set" where the API type is no
 //! pointer.
 
+mod fields;
 mod volumes;
 
 use std::collections::BTreeMap;
 
 use model::core::{
-    Container, ContainerPort, EphemeralContainer, HTTPGetAction, LifecycleHandler, ObjectFieldSelector, Pod, PodSpec,
-    Probe, ResourceFieldSelector, ResourceRequirements,
+    Container, ContainerPort, EphemeralContainer, HTTPGetAction, LifecycleHandler, Pod, PodSpec, Probe,
+    ResourceRequirements,
 };
 use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
-use model::quantity::Quantity;
 use model::resources;
 
-const NANOS_PER_MILLI: i128 = 1_000_000;
+use fields::{canonical, field_selector, number, pull_policy, resource_field_selector, word};
 
 /// Sets every default of the v1 API on `pod`.
 pub(crate) fn api_defaults(pod: &mut Pod) {
@@ -114,16 +114,6 @@ fn http_get(h: &mut HTTPGetAction) {
     word(&mut h.scheme, "HTTP");
 }
 
-fn field_selector(f: &mut ObjectFieldSelector) {
-    word(&mut f.api_version, "v1");
-}
-
-fn resource_field_selector(f: &mut ResourceFieldSelector) {
-    if let Some(divisor) = &mut f.divisor {
-        canonical(divisor, false);
-    }
-}
-
 /// With host networking a container port is the host's port.
 fn host_ports_on_host_network(spec: &mut PodSpec) {
     for c in spec.containers.iter_mut().chain(spec.init_containers.iter_mut().flatten()) {
@@ -189,43 +179,5 @@ fn round_requirements(r: &mut ResourceRequirements) {
 fn round_up_to_milli(list: &mut BTreeMap<String, ApiQuantity>) {
     for amount in list.values_mut() {
         canonical(amount, true);
-    }
-}
-
-/// Brings a quantity into the form that the API would store; one that cannot be parsed stays for validation to refuse.
-fn canonical(amount: &mut ApiQuantity, round_up_to_milli: bool) {
-    let Ok(parsed) = Quantity::try_from(&*amount) else { return };
-    let sub_milli = parsed.nanos() % NANOS_PER_MILLI != 0;
-    *amount = if round_up_to_milli && sub_milli {
-        Quantity::from_millis(parsed.milli_value()).to_api()
-    } else {
-        parsed.to_api()
-    };
-}
-
-/// `Always` for the tag `latest`, written out or implied, else `IfNotPresent`.
-fn pull_policy(image: &str) -> &'static str {
-    let (name, digest) = match image.split_once('@') {
-        Some((name, digest)) => (name, Some(digest)),
-        None => (image, None),
-    };
-    let last = name.rsplit('/').next().unwrap_or_default();
-    let latest = match last.split_once(':') {
-        Some((_, tag)) => tag == "latest",
-        // An image id is no name, so it has no tag.
-        None => digest.is_none() && !(name.len() == 64 && name.bytes().all(|b| b.is_ascii_hexdigit())),
-    };
-    if latest { "Always" } else { "IfNotPresent" }
-}
-
-fn word(field: &mut Option<String>, default: &str) {
-    if field.as_deref().unwrap_or_default().is_empty() {
-        *field = Some(default.to_owned());
-    }
-}
-
-fn number(field: &mut Option<i32>, default: i32) {
-    if field.unwrap_or(0) == 0 {
-        *field = Some(default);
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde_json::Value;
 
+/// Largest manifest that is read (pod-lifecycle 0.2).
+pub const MAX_MANIFEST_BYTES: usize = 10 * 1024 * 1024;
 /// Longest excerpt of an offending value that an error repeats, in characters.
 const VALUE_EXCERPT: usize = 80;
 
@@ -110,7 +112,7 @@ impl fmt::Display for FieldError {
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 pub enum ManifestError {
     /// More bytes than a kubelet reads.
-    #[error("manifest has {size} bytes, more than the {} that are allowed", crate::MAX_MANIFEST_BYTES)]
+    #[error("manifest has {size} bytes, more than the {} that are allowed", MAX_MANIFEST_BYTES)]
     TooLarge {
         /// Size found.
         size: usize,

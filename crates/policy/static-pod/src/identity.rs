@@ -4,7 +4,7 @@ use model::core::{Pod, PodStatus, Toleration};
 use model::pod::CONFIG_HASH;
 
 use crate::error::{Fault, FieldError, ManifestError};
-use crate::{Origin, Source};
+use crate::origin::{Origin, Source};
 
 const FNV128_OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
 const FNV128_PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

@@ -10,6 +10,7 @@ mod decode;
 mod defaults;
 mod error;
 mod identity;
+mod origin;
 mod references;
 mod set;
 mod validate;
@@ -17,29 +18,11 @@ mod validate;
 #[cfg(test)]
 mod tests;
 
-pub use decode::MAX_MANIFEST_BYTES;
-pub use error::{Fault, FieldError, ManifestError, Warning};
+pub use error::{Fault, FieldError, MAX_MANIFEST_BYTES, ManifestError, Warning};
+pub use origin::{Origin, Source};
 pub use set::{Shadowed, collapse, first_of_each};
 
 use model::core::Pod;
-
-/// Where a manifest was found; part of the identity of its pod.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Source<'a> {
-    /// A file, by its path. Its pods tolerate every NoExecute taint.
-    File(&'a str),
-    /// A URL. Its pods get no extra toleration.
-    Url(&'a str),
-}
-
-/// What the defaults need to know beside the manifest.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Origin<'a> {
-    /// Name of this node as the API knows it.
-    pub node_name: &'a str,
-    /// Where the manifest was found.
-    pub source: Source<'a>,
-}
 
 /// A manifest that may run.
 #[derive(Clone, PartialEq, Debug)]

@@ -1,6 +1,11 @@
 //! Reader of the host's `resolv.conf`.
 
-use super::{MAX_SEARCH_LEN, MAX_SEARCH_LINE, MAX_SEARCHES, set_option};
+/// Most search domains.
+pub(super) const MAX_SEARCHES: usize = 32;
+/// Longest search domain in bytes; longer ones make some resolvers abort.
+pub(super) const MAX_SEARCH_LEN: usize = 253;
+/// Longest search line in bytes.
+pub(super) const MAX_SEARCH_LINE: usize = 2048;
 
 /// Settings of a resolver file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,4 +76,16 @@ pub fn limits_problem(path: &str, conf: &ResolvConf, cluster_domain: &str) -> Op
         ));
     }
     None
+}
+
+fn option_name(option: &str) -> &str {
+    option.split_once(':').map_or(option, |(name, _)| name)
+}
+
+/// Sets `option` in place of one of the same name, else at the end.
+pub(super) fn set_option(options: &mut Vec<String>, option: String) {
+    match options.iter_mut().find(|o| option_name(o) == option_name(&option)) {
+        Some(old) => *old = option,
+        None => options.push(option),
+    }
 }

@@ -1,6 +1,6 @@
 //! `$(NAME)` references (pod-lifecycle 5.5): one pass, no recursion.
 
-use super::Environment;
+use super::variables::Environment;
 
 /// Replaces each `$(NAME)` that `lookup` knows; unknown ones stay as they are. `$$` is one `$`, and everything else after
 /// a `$` is literal.

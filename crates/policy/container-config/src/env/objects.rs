@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::core::{ConfigMap, Container, Secret};
 
-use super::EnvError;
+use super::error::EnvError;
 
 /// Kinds that a variable can come from.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::core::{Service, ServicePort};
 
-use super::Environment;
+use super::variables::Environment;
 
 fn variable(name: &str) -> String {
     name.replace('-', "_").to_uppercase()

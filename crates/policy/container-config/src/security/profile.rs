@@ -1,14 +1,18 @@
 //! Seccomp and AppArmor profiles.
 
 use cri_api::v1::{SecurityProfile, security_profile::ProfileType};
-use model::core::{Container, Pod, SeccompProfile};
+use model::core::{Container, Pod, PodSecurityContext, SeccompProfile};
 use model::pod;
 
-use super::{SecurityError, pod_context};
+use super::error::SecurityError;
 use crate::NodeSettings;
 
 /// Annotation prefix of the time before the AppArmor field; the container's name follows.
 const APPARMOR_ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.io/";
+
+pub(super) fn pod_context(pod: &Pod) -> Option<&PodSecurityContext> {
+    pod.spec.as_ref().and_then(|s| s.security_context.as_ref())
+}
 
 fn of_type(kind: ProfileType) -> SecurityProfile {
     SecurityProfile { profile_type: kind.into(), ..Default::default() }

@@ -2,8 +2,8 @@
 
 use model::reading::{DiskReading, DiskTraffic, FsReading};
 
-use super::Labelled;
 use super::families::{Emit, Family, counter, float, gauge};
+use super::row::Labelled;
 use crate::text::labels;
 
 /// Room on each disk of the machine.

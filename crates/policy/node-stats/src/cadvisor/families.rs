@@ -3,7 +3,7 @@
 use model::reading::{CgroupReading, InterfaceCounters, InterfaceReading};
 use model::stats::{PsiData, PsiStats};
 
-use super::Labelled;
+use super::row::Labelled;
 use crate::text::{Kind, labels};
 
 /// Takes a sample: labels of its own, and the value.

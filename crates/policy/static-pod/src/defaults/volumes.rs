@@ -2,7 +2,7 @@
 
 use model::core::{DownwardAPIVolumeFile, EmptyDirVolumeSource, Volume, VolumeProjection};
 
-use super::{canonical, field_selector, pull_policy, resource_field_selector, word};
+use super::fields::{canonical, field_selector, pull_policy, resource_field_selector, word};
 
 /// Mode of files in volumes that the node writes itself: 0644.
 const FILE_MODE: i32 = 0o644;

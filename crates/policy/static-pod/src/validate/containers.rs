@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::core::{Container, PodSpec};
 use model::pod::is_sidecar;
 
+use super::faults::{Context, Faults};
 use super::names::Rule;
-use super::{Context, Faults, env, mounts, network, probes, resources, security};
+use super::{env, mounts, network, probes, resources, security};
 
 const MAX_RESTART_RULES: usize = 20;
 const MAX_EXIT_CODES: usize = 255;

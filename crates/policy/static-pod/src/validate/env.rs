@@ -3,8 +3,8 @@
 use model::core::{Container, EnvVar, EnvVarSource, FileKeySelector, ObjectFieldSelector, ResourceFieldSelector};
 use model::quantity::Quantity;
 
+use super::faults::{Context, Faults};
 use super::names::{Rule, subscript};
-use super::{Context, Faults};
 
 /// Fields of the pod that an environment variable may take.
 const ENV_FIELDS: &[&str] = &[
@@ -138,7 +138,7 @@ pub(super) fn resource_field(path: &str, r: &ResourceFieldSelector, in_volume: b
 /// A variable from a file that an init container left in an emptyDir (KEP-3721).
 fn file_key(path: &str, f: &FileKeySelector, cx: &Context<'_>, faults: &mut Faults) {
     faults.name(format!("{path}.key"), &f.key, Rule::EnvName);
-    super::volumes::relative_path(&format!("{path}.path"), &f.path, faults);
+    super::paths::relative_path(&format!("{path}.path"), &f.path, faults);
     let at = format!("{path}.volumeName");
     if f.volume_name.is_empty() {
         faults.required(at, "");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use model::core::Pod;
 
-use super::Faults;
+use super::faults::Faults;
 use super::names::Rule;
 
 /// Keys and values of all annotations together.

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use model::core::{Container, VolumeMount};
 
-use super::volumes::no_backsteps;
-use super::{Context, Faults};
+use super::faults::{Context, Faults};
+use super::paths::no_backsteps;
 
 pub(super) fn validate(path: &str, c: &Container, cx: &Context<'_>, faults: &mut Faults) {
     let mut paths = BTreeSet::new();

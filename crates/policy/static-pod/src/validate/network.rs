@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use model::core::PodSpec;
 
-use super::Faults;
+use super::faults::Faults;
 use super::names::Rule;
 
 const MAX_NAMESERVERS: usize = 3;

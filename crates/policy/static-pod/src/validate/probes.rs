@@ -3,8 +3,8 @@
 use model::core::{Container, HTTPGetAction, LifecycleHandler, Probe, TCPSocketAction};
 use model::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
+use super::faults::{Context, Faults};
 use super::names::Rule;
-use super::{Context, Faults};
 
 pub(super) fn validate(path: &str, c: &Container, cx: &Context<'_>, faults: &mut Faults) {
     let probes = [

@@ -7,7 +7,7 @@ use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantit
 use model::quantity::Quantity;
 use model::resources::{CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, MEMORY, is_pod_level_resource, pod_requests};
 
-use super::Faults;
+use super::faults::Faults;
 use super::names::Rule;
 
 pub(super) fn container(path: &str, c: &Container, faults: &mut Faults) {

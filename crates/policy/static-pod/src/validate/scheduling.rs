@@ -2,7 +2,7 @@
 
 use model::core::{NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Toleration};
 
-use super::Faults;
+use super::faults::Faults;
 use super::names::Rule;
 
 const REQUIRED: &str = "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution";

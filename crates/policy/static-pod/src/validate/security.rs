@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use model::core::{AppArmorProfile, Container, PodSecurityContext, PodSpec, SeccompProfile, SecurityContext, Sysctl};
 
+use super::faults::{Context, Faults};
 use super::names::Rule;
-use super::volumes::no_backsteps;
-use super::{Context, Faults};
+use super::paths::no_backsteps;
 
 /// Highest user or group id that the API takes.
 const MAX_ID: i64 = i32::MAX as i64;

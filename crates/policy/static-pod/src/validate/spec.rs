@@ -2,8 +2,9 @@
 
 use model::core::{Pod, PodSpec};
 
+use super::faults::{Context, Faults};
 use super::names::Rule;
-use super::{Context, Faults, containers, metadata, network, resources, scheduling, security, volumes};
+use super::{containers, metadata, network, resources, scheduling, security, volumes};
 
 const MAX_ACTIVE_DEADLINE: i64 = i32::MAX as i64;
 const MAX_HOSTNAME_OVERRIDE: usize = 64;

@@ -6,8 +6,9 @@ use model::core::{DownwardAPIVolumeFile, PodSpec, ProjectedVolumeSource, Volume}
 use model::quantity::Quantity;
 
 use super::env::{VOLUME_FIELDS, field, resource_field};
+use super::faults::Faults;
 use super::names::Rule;
-use super::{Faults, volume_sources};
+use super::paths::{no_backsteps, relative_path};
 
 const HOST_PATH_TYPES: &[&str] =
     &["", "DirectoryOrCreate", "Directory", "FileOrCreate", "File", "Socket", "CharDevice", "BlockDevice"];
@@ -144,25 +145,41 @@ fn mode(path: &str, mode: Option<i32>, faults: &mut Faults) {
     }
 }
 
-/// A path inside a volume: given, relative, and never upwards.
-pub(super) fn relative_path(path: &str, value: &str, faults: &mut Faults) {
-    if value.is_empty() {
-        faults.required(path, "");
-        return;
-    }
-    if value.starts_with('/') {
-        faults.invalid(path, value, "must be a relative path");
-    }
-    no_backsteps(path, value, faults);
-    // Names that start with two dots are the volume's own.
-    if value.starts_with("..") && !value.starts_with("../") && value != ".." {
-        faults.invalid(path, value, "must not start with '..'");
-    }
-}
-
-/// A path may not lead out of where it starts.
-pub(super) fn no_backsteps(path: &str, value: &str, faults: &mut Faults) {
-    if value.split('/').any(|part| part == "..") {
-        faults.invalid(path, value, "must not contain '..'");
-    }
+/// Names of the sources that a volume sets, in the order of the API type.
+pub(crate) fn volume_sources(v: &Volume) -> Vec<&'static str> {
+    [
+        ("awsElasticBlockStore", v.aws_elastic_block_store.is_some()),
+        ("azureDisk", v.azure_disk.is_some()),
+        ("azureFile", v.azure_file.is_some()),
+        ("cephfs", v.cephfs.is_some()),
+        ("cinder", v.cinder.is_some()),
+        ("configMap", v.config_map.is_some()),
+        ("csi", v.csi.is_some()),
+        ("downwardAPI", v.downward_api.is_some()),
+        ("emptyDir", v.empty_dir.is_some()),
+        ("ephemeral", v.ephemeral.is_some()),
+        ("fc", v.fc.is_some()),
+        ("flexVolume", v.flex_volume.is_some()),
+        ("flocker", v.flocker.is_some()),
+        ("gcePersistentDisk", v.gce_persistent_disk.is_some()),
+        ("gitRepo", v.git_repo.is_some()),
+        ("glusterfs", v.glusterfs.is_some()),
+        ("hostPath", v.host_path.is_some()),
+        ("image", v.image.is_some()),
+        ("iscsi", v.iscsi.is_some()),
+        ("nfs", v.nfs.is_some()),
+        ("persistentVolumeClaim", v.persistent_volume_claim.is_some()),
+        ("photonPersistentDisk", v.photon_persistent_disk.is_some()),
+        ("portworxVolume", v.portworx_volume.is_some()),
+        ("projected", v.projected.is_some()),
+        ("quobyte", v.quobyte.is_some()),
+        ("rbd", v.rbd.is_some()),
+        ("scaleIO", v.scale_io.is_some()),
+        ("secret", v.secret.is_some()),
+        ("storageos", v.storageos.is_some()),
+        ("vsphereVolume", v.vsphere_volume.is_some()),
+    ]
+    .into_iter()
+    .filter_map(|(name, set)| set.then_some(name))
+    .collect()
 }
