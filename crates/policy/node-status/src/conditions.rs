@@ -2,7 +2,7 @@
 
 use model::Timestamp;
 use model::core::{NodeCondition, NodeStatus};
-use model::event::NodeEvent;
+use model::event::{EventObject, EventType, NodeEvent};
 use model::node::Pressure;
 use model::resources::{CPU, EPHEMERAL_STORAGE, MEMORY};
 

@@ -11,7 +11,7 @@ use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantit
 use model::quantity::Quantity;
 use model::resources::{CPU, MEMORY};
 
-use crate::conditions::{self, event};
+use crate::conditions;
 use crate::facts::{Facts, Image, Machine, Plan};
 
 /// Addresses that `--node-ip` names, for the cloud controller.
