@@ -8,9 +8,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 
-use crate::connection::{Answer, COMMANDS, Command, Connection, End, Entry, Open, OpenError, Options, Shared};
 use crate::frame::{self, Control, FrameError, HEAD, Head};
 use crate::headers::{Decoder, Encoder, HeaderError, Headers};
+use crate::shared::{Answer, COMMANDS, Command, End, Entry, Handle, Open, OpenError, Options, Shared};
 use crate::stream::Stream;
 
 /// Bytes read at once, and the largest piece that a stream's reader gets.
@@ -43,8 +43,7 @@ pub enum ConnectionError {
 /// Where streams of the peer go.
 pub(crate) struct Acceptor {
     pub(crate) accept: mpsc::Sender<(Headers, Stream)>,
-    pub(crate) connection: mpsc::WeakSender<Command>,
-    pub(crate) queue: usize,
+    pub(crate) commands: mpsc::WeakSender<Command>,
 }
 
 /// However the driver ends, everybody who waits for the connection learns it.
@@ -207,7 +206,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
 
     fn opened(&mut self, stream: u32, fin: bool, headers: Headers) {
         let refuse = |shared: &Shared| shared.answer(Answer::Reset(stream, frame::REFUSED));
-        let acceptor = self.acceptor.as_ref().and_then(|a| Some((a, a.connection.upgrade()?)));
+        let acceptor = self.acceptor.as_ref().and_then(|a| Some((a, a.commands.upgrade()?)));
         let Some((acceptor, commands)) = acceptor else { return refuse(&self.shared) };
         let full = self.shared.table().streams.len() >= self.options.max_streams;
         if stream.is_multiple_of(2) || stream <= self.last || full {
@@ -215,7 +214,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         }
         self.last = stream;
         let Ok(slot) = acceptor.accept.try_reserve() else { return refuse(&self.shared) };
-        let (data, pieces) = mpsc::channel(acceptor.queue.max(1));
+        let (data, pieces) = mpsc::channel(self.options.queue.max(1));
         let end = Arc::new(End::default());
         if fin {
             end.finished();
@@ -224,8 +223,8 @@ impl<R: AsyncRead + Unpin> Reader<R> {
         let entry = Entry { data, end: Arc::clone(&end), reply: None, sending: true };
         self.shared.table().streams.insert(stream, entry);
         self.shared.answer(Answer::Reply(stream));
-        let connection = Connection::of(commands, Arc::clone(&self.shared), acceptor.queue);
-        slot.send((headers, Stream::new(stream, &connection, pieces, end)));
+        let handle = Handle { commands, shared: Arc::clone(&self.shared) };
+        slot.send((headers, Stream::new(stream, handle, pieces, end)));
     }
 }
 

@@ -13,10 +13,12 @@ mod connection;
 mod drive;
 pub mod frame;
 pub mod headers;
+mod shared;
 mod stream;
 
-pub use connection::{Connection, Incoming, OpenError, Options, connect, serve};
+pub use connection::{Connection, Incoming, connect, serve};
 pub use drive::ConnectionError;
+pub use shared::{OpenError, Options};
 pub use stream::{Closed, Receiver, Sender, Stream, StreamError};
 
 #[cfg(test)]

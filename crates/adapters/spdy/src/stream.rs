@@ -6,7 +6,7 @@ use bytes::Bytes;
 use thiserror::Error;
 use tokio::sync::mpsc;
 
-use crate::connection::{Command, Connection, End};
+use crate::shared::{Command, End, Handle};
 
 /// How the peer's data ended other than by its own word.
 #[derive(Debug, Error, Clone, Copy, PartialEq, Eq)]
@@ -34,18 +34,18 @@ pub struct Stream {
 #[derive(Debug)]
 struct Held {
     id: u32,
-    connection: Connection,
+    handle: Handle,
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.connection.shared.abandon(self.id);
+        self.handle.shared.abandon(self.id);
     }
 }
 
 impl Stream {
-    pub(crate) fn new(id: u32, connection: &Connection, pieces: mpsc::Receiver<Bytes>, end: Arc<End>) -> Self {
-        let held = Arc::new(Held { id, connection: connection.clone() });
+    pub(crate) fn new(id: u32, handle: Handle, pieces: mpsc::Receiver<Bytes>, end: Arc<End>) -> Self {
+        let held = Arc::new(Held { id, handle });
         let sender = Sender { held: Arc::clone(&held), finished: false };
         Self { sender, receiver: Receiver { _held: held, pieces, end } }
     }
@@ -116,12 +116,12 @@ impl Sender {
     }
 
     fn is_open(&self) -> bool {
-        self.held.connection.shared.table().streams.contains_key(&self.held.id)
+        self.held.handle.shared.table().streams.contains_key(&self.held.id)
     }
 
     async fn command(&self, bytes: Bytes, fin: bool) -> Result<(), Closed> {
         let command = Command::Data { stream: self.held.id, bytes, fin };
-        self.held.connection.commands.send(command).await.map_err(|_| Closed)
+        self.held.handle.commands.send(command).await.map_err(|_| Closed)
     }
 }
 

@@ -57,7 +57,7 @@ async fn data_flows_both_ways_and_each_side_finishes_alone() {
     far.finish().await.expect("open");
     assert_eq!(all(&mut near).await, (b"answer".to_vec(), None));
     assert_eq!(near.send(Bytes::from_static(b"late")).await, Err(Closed));
-    assert!(client.shared.table().streams.is_empty(), "streams that are over are forgotten");
+    assert!(client.handle.shared.table().streams.is_empty(), "streams that are over are forgotten");
 }
 
 #[tokio::test]
