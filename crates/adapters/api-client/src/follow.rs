@@ -15,9 +15,9 @@ use tokio::time::Instant;
 use self::decode::Change;
 use self::lines::Lines;
 use self::pause::Pauses;
-use crate::client::{BODY_LIMIT, Inner};
 use crate::error;
 use crate::pools::Place;
+use crate::transport::{BODY_LIMIT, Transport};
 
 mod decode;
 mod lines;
@@ -60,7 +60,7 @@ struct Watching {
 }
 
 struct Follower {
-    inner: Arc<Inner>,
+    transport: Arc<Transport>,
     place: Place,
     kind: Kind,
     path: String,
@@ -74,19 +74,19 @@ struct Follower {
     ready: VecDeque<Followed>,
 }
 
-pub(crate) fn follow(inner: Arc<Inner>, selection: Selection) -> BoxStream<'static, Followed> {
+pub(crate) fn follow(transport: Arc<Transport>, selection: Selection) -> BoxStream<'static, Followed> {
     let follower = Follower {
         kind: selection.kind,
         path: path(&selection),
         fields: selection.field_selector,
         phase: Phase::List(From::Cache),
-        pauses: Pauses::new(&inner.settings.watch),
+        pauses: Pauses::new(&transport.settings.watch),
         pause: None,
-        generation: inner.generation.subscribe(),
-        identities: inner.identities.subscribe(),
-        place: inner.pools.place(),
+        generation: transport.generation.subscribe(),
+        identities: transport.identities.subscribe(),
+        place: transport.pools.place(),
         ready: VecDeque::new(),
-        inner,
+        transport,
     };
     stream::unfold(follower, |mut follower| async move {
         let step = follower.next().await;
@@ -133,7 +133,7 @@ impl Follower {
         if let Some(pause) = self.pause.take() {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                // The sender lives in `inner`.
+                // The sender lives in `transport`.
                 _ = self.identities.changed() => {}
             }
         }
@@ -190,8 +190,8 @@ impl Follower {
                 }
             };
             let deadline = Instant::now() + LIST_LIMIT;
-            self.inner.turn(Lane::Main, deadline).await;
-            let answer = self.inner.read(&request, self.place.index).await?;
+            self.transport.turn(Lane::Main, deadline).await;
+            let answer = self.transport.read(&request, self.place.index).await?;
             let body = Limited::new(answer.into_body(), BODY_LIMIT)
                 .collect()
                 .await
@@ -206,7 +206,7 @@ impl Follower {
     }
 
     async fn start(&mut self, version: String) {
-        let (least, most) = self.inner.settings.watch.life_s;
+        let (least, most) = self.transport.settings.watch.life_s;
         let life_s = fastrand::u64(least..=most.max(least));
         let request = self.request(&[
             ("watch", "true"),
@@ -215,8 +215,8 @@ impl Follower {
             ("timeoutSeconds", &life_s.to_string()),
         ]);
         let head = async {
-            self.inner.turn(Lane::Main, Instant::now() + HEAD_LIMIT).await;
-            self.inner.read(&request, self.place.index).await
+            self.transport.turn(Lane::Main, Instant::now() + HEAD_LIMIT).await;
+            self.transport.read(&request, self.place.index).await
         };
         let head = tokio::time::timeout(HEAD_LIMIT, head).await;
         match head.unwrap_or(Err(ApiError::TimedOut { after: HEAD_LIMIT })) {
@@ -235,7 +235,7 @@ impl Follower {
     }
 
     async fn read(&mut self, mut watching: Box<Watching>) {
-        let silent = (Instant::now() + self.inner.settings.watch.idle).min(watching.ends);
+        let silent = (Instant::now() + self.transport.settings.watch.idle).min(watching.ends);
         let line = tokio::select! {
             line = tokio::time::timeout_at(silent, watching.lines.next()) => line,
             _ = self.generation.changed() => {

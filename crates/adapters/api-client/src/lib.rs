@@ -14,18 +14,21 @@ mod late;
 mod measure;
 mod pem;
 mod pools;
+mod settings;
 mod throttle;
 mod tls;
+mod transport;
 mod url;
 
 pub mod bootstrap;
 pub mod kubeconfig;
 
-pub use client::{ApiClient, Settings, WatchTimes, user_agent};
+pub use client::ApiClient;
 pub use error::BuildError;
 pub use kubeconfig::Kubeconfig;
 pub use late::LateApi;
 pub use pem::{Identity, PemError};
+pub use settings::{Settings, WatchTimes, user_agent};
 pub use throttle::Rate;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::client::WatchTimes;
+use crate::settings::WatchTimes;
 
 #[derive(Debug)]
 pub(super) struct Pauses {
@@ -52,7 +52,7 @@ mod tests {
     use std::time::Duration;
 
     use super::Pauses;
-    use crate::client::WatchTimes;
+    use crate::settings::WatchTimes;
 
     #[tokio::test(start_paused = true)]
     async fn pauses_double_up_to_their_most_and_begin_anew_after_calm() {

@@ -8,9 +8,10 @@ use model::k8s_openapi::ByteString;
 use serde_json::{Value, json};
 use tokio_rustls::rustls::pki_types::ServerName;
 
+use super::contents::{Auth, Kubeconfig, Trust};
+use super::exec;
 use super::fields::{Field, name};
 use super::problem::Problem;
-use super::{Auth, Kubeconfig, Trust, exec};
 use crate::pem::{self, Identity, PemError};
 
 /// Larger files are no kubeconfigs, certificates or tokens.
@@ -18,7 +19,19 @@ const MAX_FILE: u64 = 4 << 20;
 
 type Problems = Vec<Problem>;
 
-pub(super) fn read(file: &Path, now: Option<Timestamp>) -> Result<Kubeconfig, Problems> {
+/// Reads a kubeconfig; certificates must be valid now.
+///
+/// # Errors
+/// All mistakes found in it and in the files it names. Nothing is written.
+pub fn read(path: &Path) -> Result<Kubeconfig, Vec<Problem>> {
+    read_at(path, Some(Timestamp::now()))
+}
+
+/// As [`read`] at a given time; `None`: it does not matter when the client's certificate is valid.
+///
+/// # Errors
+/// As [`read`].
+pub fn read_at(file: &Path, now: Option<Timestamp>) -> Result<Kubeconfig, Vec<Problem>> {
     let document = document(file).map_err(|problem| vec![*problem])?;
     let root = Field::root(file, &document);
     let mut problems = Vec::new();
