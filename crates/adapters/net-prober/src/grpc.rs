@@ -12,7 +12,7 @@ use tonic::{Code, Request};
 use tonic_prost::ProstCodec;
 
 use crate::connect::dial;
-use crate::outcome;
+use crate::outcome::outcome;
 use crate::url::authority;
 
 /// `grpc.health.v1.HealthCheckRequest`.

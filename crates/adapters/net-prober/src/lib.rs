@@ -11,6 +11,7 @@
 mod connect;
 mod grpc;
 mod http;
+mod outcome;
 mod url;
 
 use std::time::Duration;
@@ -22,6 +23,7 @@ use tokio::time::timeout as within;
 
 use crate::connect::{Connector, address, dial};
 use crate::http::{Exchange, Get};
+use crate::outcome::{judge, outcome};
 use crate::url::Url;
 
 /// Carries probes and hooks out. Cheap to clone.
@@ -49,24 +51,6 @@ impl Prober {
             Ok(Err(why)) => outcome(NetVerdict::Failure, why),
             Err(_) => outcome(NetVerdict::Failure, format!("dial tcp {}: i/o timeout", address(host, port))),
         }
-    }
-}
-
-fn outcome(verdict: NetVerdict, output: impl Into<String>) -> NetOutcome {
-    NetOutcome { verdict, output: output.into() }
-}
-
-/// What an exchange means for a probe.
-fn judge(exchange: Exchange) -> NetOutcome {
-    match exchange {
-        Exchange::Answer { status, body } => match status {
-            200..=299 => outcome(NetVerdict::Success, body),
-            300..=399 => outcome(NetVerdict::Warning, format!("Probe terminated redirects, Response body: {body}")),
-            // The body stays out of it: it would end in an Event that more people can read than the container's output.
-            _ => outcome(NetVerdict::Failure, format!("HTTP probe failed with statuscode: {status}")),
-        },
-        Exchange::Failed(why) => outcome(NetVerdict::Failure, why),
-        Exchange::BodyFailed(why) | Exchange::BadRequest(why) => outcome(NetVerdict::Error, why),
     }
 }
 
