@@ -5,65 +5,19 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use actor::Kernel;
 pub use axum::Router;
 use axum::routing::{get, post};
-use contract::certificates::CertificateView;
-use contract::config_sources::{ApiSourceView, SourcesView};
-use contract::event::EventView;
-use contract::node::NodeView;
-use contract::pod_manager::DesiredPod;
-use contract::pod_worker::WorkersView;
-use contract::runtime::RuntimeView;
-use contract::status::StatusEntry;
-use contract::view::{Board, Published};
-use model::PodUid;
 use tokio::net::UnixListener;
 
 mod answer;
 mod routes;
+mod views;
 
 pub use answer::{
     Actors, ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PodDetail, PodItems, Refused, Registration,
     WorkerLine,
 };
-
-/// What the routes read.
-#[derive(Clone)]
-pub struct Views {
-    /// Actors and faults.
-    pub kernel: Kernel,
-    /// Faults may be injected (`--enable-faults`).
-    pub faults: bool,
-    /// Name of the node.
-    pub node_name: String,
-    /// Desired pods.
-    pub pods: Board<PodUid, DesiredPod>,
-    /// Workers.
-    pub workers: WorkersView,
-    /// Statuses.
-    pub status: Board<PodUid, StatusEntry>,
-    /// The runtime.
-    pub runtime: RuntimeView,
-    /// Manifests.
-    pub sources: Published<SourcesView>,
-    /// Events.
-    pub events: Published<EventView>,
-    /// An API server is configured; without: standalone.
-    pub cluster: bool,
-    /// The Node object and what became of it.
-    pub node: Published<NodeView>,
-    /// The pods of the API server.
-    pub api: Published<ApiSourceView>,
-    /// Client and serving certificate.
-    pub certificates: Published<CertificateView>,
-}
-
-impl std::fmt::Debug for Views {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("server::local::Views")
-    }
-}
+pub use views::Views;
 
 /// All routes.
 pub fn router(views: Views) -> Router {

@@ -11,12 +11,12 @@ use futures::FutureExt;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::time::MissedTickBehavior;
 
-use super::access::Access;
 use super::counts::{Counts, add};
+use super::error::ServeError;
 use super::places::{Place, Places};
 use super::service::Served;
-use super::tls::Side;
-use super::{Limits, ServeError, talk};
+use super::settings::Limits;
+use super::talk::{self, Way};
 
 /// Connections that the kernel keeps until they are taken.
 const BACKLOG: u32 = 1024;
@@ -30,15 +30,6 @@ const BREATH: Duration = Duration::from_millis(100);
 const ENDING: usize = 16;
 /// Time for connections to end after they were told to at once.
 const LAST: Duration = Duration::from_secs(1);
-
-/// How connections of a server are talked with.
-#[derive(Clone)]
-pub(super) enum Way {
-    /// Plain HTTP, everybody may ask.
-    Open,
-    /// TLS, authentication, authorization.
-    Secure { tls: Arc<Side>, access: Arc<Access> },
-}
 
 /// A port that is open; nothing is answered before [`Listening::serve`].
 pub struct Listening {

@@ -11,7 +11,7 @@ use tokio_rustls::rustls::pki_types::CertificateDer;
 use super::client_ca::ClientCa;
 use super::lookups::Failed;
 use super::reviews::{Accesses, Tokens};
-use super::{Authz, Front};
+use super::settings::{Authz, Front};
 
 /// Why a request does not get through.
 #[derive(Debug)]

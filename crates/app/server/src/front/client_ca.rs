@@ -14,7 +14,7 @@ use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use tokio_rustls::rustls::{DistinguishedName, RootCertStore};
 
-use super::ServeError;
+use super::error::ServeError;
 
 /// Largest bundle that is read, bytes.
 const LARGEST: u64 = 4 << 20;

@@ -15,8 +15,8 @@ use futures::task::AtomicWaker;
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-use super::Limits;
 use super::counts::{Counts, add};
+use super::settings::Limits;
 
 /// Where a connection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

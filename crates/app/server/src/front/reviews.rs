@@ -8,8 +8,8 @@ use node_access::{Key, Lru, Paces, User};
 use ports::api::{ApiError, ApiServer, Method, Request};
 use tokio::time::Instant;
 
-use super::Limits;
 use super::lookups::{Failed, Lookups};
+use super::settings::Limits;
 
 /// Users of tokens that are kept.
 const USERS: usize = 1024;

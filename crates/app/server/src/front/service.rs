@@ -15,10 +15,10 @@ use hyper::body::Incoming;
 use tokio::time::Instant;
 use tower::Service;
 
-use super::Limits;
 use super::access::{Access, Denied, Shown};
 use super::counts::{Counts, add};
 use super::places::{Conn, Phase, Places};
+use super::settings::Limits;
 use super::tracked::{Tracked, Underway};
 
 /// What all requests of a server share.

@@ -9,12 +9,21 @@ use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-use super::accept::Way;
-use super::access::Shown;
+use super::access::{Access, Shown};
 use super::counts::add;
 use super::places::{Phase, Place};
 use super::service::{Connection, Served};
+use super::tls::Side;
 use super::wire::Wire;
+
+/// How connections of a server are talked with.
+#[derive(Clone)]
+pub(super) enum Way {
+    /// Plain HTTP, everybody may ask.
+    Open,
+    /// TLS, authentication, authorization.
+    Secure { tls: Arc<Side>, access: Arc<Access> },
+}
 
 /// Requests at a time on one HTTP/2 connection: of a stranger, and of others.
 const STREAMS: (u32, u32) = (16, 250);

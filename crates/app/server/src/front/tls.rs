@@ -22,7 +22,8 @@ use tokio_rustls::rustls::{
 };
 
 use super::client_ca::ClientCa;
-use super::{ServeError, Tls};
+use super::error::ServeError;
+use super::settings::Tls;
 
 #[cfg(test)]
 mod tests;

@@ -15,10 +15,10 @@ use model::PodUid;
 use model::core::Pod;
 use model::event::EventObject;
 
-use super::Views;
 use super::answer::{
     ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PodDetail, PodItems, Refused, Registration, WorkerLine,
 };
+use super::views::Views;
 
 type Shared = State<Arc<Views>>;
 

@@ -1,3 +1,12 @@
+use std::sync::Arc;
+
+use actor::Kernel;
+use contract::certificates::CertificateView;
+use contract::node::NodeView;
+use contract::pod_manager::DesiredPod;
+use contract::runtime::RuntimeView;
+use contract::view::{Board, Published};
+
 use super::*;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
