@@ -1,7 +1,6 @@
 //! The routes: who is asked for what, and what is answered when it cannot be had.
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::response::Response;
@@ -13,10 +12,12 @@ use model::runtime::{ContainerObservation, ContainerState};
 use ports::runtime::{RuntimeCode, RuntimeError};
 
 use crate::backend::Backend;
+use crate::deps::Deps;
 use crate::options::{self, V5, Wanted};
+use crate::refusal::{Refusal, plain, refuse};
 use crate::relay::relay;
 use crate::tunnel::tunnel;
-use crate::{Deps, remote_command, websocket};
+use crate::{remote_command, websocket};
 
 /// Seconds after which the runtime has forgotten the tokens that it has too many of.
 const RETRY_AFTER: &str = "60";
@@ -36,23 +37,6 @@ pub fn router(deps: Deps) -> Router {
 
 type Names = Path<Vec<String>>;
 type Pairs = Query<Vec<(String, String)>>;
-
-/// An answer other than a stream. Boxed: it is the rare way, and large.
-pub(crate) type Refusal = Box<Response>;
-
-pub(crate) fn refuse(status: StatusCode, text: String) -> Refusal {
-    Box::new(plain(status, text))
-}
-
-/// A text answer.
-fn plain(status: StatusCode, text: String) -> Response {
-    let mut response = Response::new(Body::from(text));
-    *response.status_mut() = status;
-    let headers = response.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
-}
 
 async fn wrong_method() -> Response {
     plain(StatusCode::METHOD_NOT_ALLOWED, "405: Method Not Allowed".to_owned())
@@ -110,7 +94,7 @@ async fn serve(
     if deps.settings.websockets && options::is_websocket(headers) && options::subprotocols(headers).contains(&V5) {
         let subresource = if kind == Kind::Exec { "exec" } else { "attach" };
         metrics::http::WEBSOCKET_STREAMS.with_label_values(&[subresource]).inc();
-        let response = websocket::accept(headers, Some(V5))?;
+        let response = websocket::accept(&request, Some(V5))?;
         let client = hyper::upgrade::on(&mut request);
         let settings = deps.settings.clone();
         deps.streams.spawn(remote_command::serve(client, backend, wanted, settings));

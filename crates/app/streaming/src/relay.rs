@@ -14,10 +14,10 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 
 use crate::backend::Backend;
-use crate::handlers::{Refusal, refuse};
+use crate::deps::{Deps, Settings};
 use crate::handshake::{Answer, HandshakeError, upgrade};
+use crate::refusal::{Refusal, refuse};
 use crate::splice::splice;
-use crate::{Deps, Settings};
 
 /// Headers that concern one connection only, or that the runtime has no business with.
 const NOT_REPLAYED: &[HeaderName] =

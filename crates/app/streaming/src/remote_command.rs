@@ -14,11 +14,13 @@ use spdy::headers::Headers;
 use spdy::{Connection, ConnectionError, Receiver, Sender, StreamError};
 
 use crate::backend::Backend;
+use crate::deps::Settings;
 use crate::handshake::Answer;
 use crate::options::Wanted;
+use crate::relay;
 use crate::splice::Activity;
+use crate::status::Outcome;
 use crate::websocket::{self, Role, Sink, Source};
-use crate::{Outcome, Settings, relay};
 
 pub(crate) const STDIN: u8 = 0;
 pub(crate) const STDOUT: u8 = 1;

@@ -8,10 +8,10 @@ use axum::response::Response;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::Deps;
 use crate::backend::Backend;
-use crate::handlers::refuse;
+use crate::deps::Deps;
 use crate::options::{TUNNEL, tunnelled};
+use crate::refusal::refuse;
 use crate::relay::{ask, replayed};
 use crate::splice::{Activity, Ended};
 use crate::websocket::{self, Role, Sink, Source};
@@ -43,7 +43,7 @@ pub(crate) async fn tunnel(deps: &Deps, backend: &Backend, mut request: Request)
     }
     let chosen = parts.headers.get(VERSION).and_then(|v| v.to_str().ok());
     let protocol = chosen.filter(|c| tunnelled(request.headers()).contains(c)).map(|c| format!("{TUNNEL}{c}"));
-    let response = match websocket::accept(request.headers(), protocol.as_deref()) {
+    let response = match websocket::accept(&request, protocol.as_deref()) {
         Ok(response) => response,
         Err(refusal) => return *refusal,
     };

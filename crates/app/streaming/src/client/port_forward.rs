@@ -10,7 +10,7 @@ use spdy::{Connection, OpenError, Receiver, Sender, StreamError};
 use thiserror::Error;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::client::{ClientError, connect};
+use super::connect::{ClientError, connect};
 use crate::tunnel;
 
 const PROTOCOL: &str = "SPDY/3.1+portforward.k8s.io";

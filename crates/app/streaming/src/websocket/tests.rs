@@ -5,15 +5,14 @@ use futures::{SinkExt, StreamExt};
 use tokio::io::{AsyncWriteExt, DuplexStream};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
-use tokio_tungstenite::tungstenite::protocol::Role as Theirs;
 use tokio_tungstenite::tungstenite::protocol::frame::Frame as TheirFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 
 use super::{MAX_MESSAGE, Role, Sink, Source, socket};
 
-async fn with(theirs: Theirs) -> (WebSocketStream<DuplexStream>, Sink<DuplexStream>, Source<DuplexStream>) {
+async fn with(theirs: Role) -> (WebSocketStream<DuplexStream>, Sink<DuplexStream>, Source<DuplexStream>) {
     let (near, far) = tokio::io::duplex(4096);
-    let ours = if theirs == Theirs::Client { Role::Server } else { Role::Client };
+    let ours = if theirs == Role::Client { Role::Server } else { Role::Client };
     let (sink, source) = socket(near, ours);
     (WebSocketStream::from_raw_socket(far, theirs, None).await, sink, source)
 }
@@ -39,7 +38,7 @@ fn pattern(len: usize) -> Vec<u8> {
 
 #[tokio::test]
 async fn messages_of_any_length_go_both_ways_between_us_and_others() {
-    for theirs in [Theirs::Client, Theirs::Server] {
+    for theirs in [Role::Client, Role::Server] {
         let (mut other, mut sink, mut source) = with(theirs).await;
         let lengths = [1, 2, 3, 125, 126, 127, 65_535, 65_536, 300_001];
         let sending = tokio::spawn(async move {
@@ -71,7 +70,7 @@ async fn messages_of_any_length_go_both_ways_between_us_and_others() {
 
 #[tokio::test]
 async fn fragments_make_one_message_and_pings_between_them_are_answered() {
-    let (mut other, mut sink, mut source) = with(Theirs::Client).await;
+    let (mut other, mut sink, mut source) = with(Role::Client).await;
     let frame = |text: &'static str, code, fin| Message::Frame(TheirFrame::message(text, OpCode::Data(code), fin));
     let sending = tokio::spawn(async move {
         other.send(frame("one ", Data::Binary, false)).await.expect("taken");
@@ -90,7 +89,7 @@ async fn fragments_make_one_message_and_pings_between_them_are_answered() {
 
 #[tokio::test]
 async fn a_send_that_is_dropped_half_way_is_ended_by_the_next() {
-    let (mut other, mut sink, _source) = with(Theirs::Client).await;
+    let (mut other, mut sink, _source) = with(Role::Client).await;
     // More than the transport holds.
     let half = tokio::time::timeout(Duration::from_millis(20), sink.send(&[1], &pattern(20_000))).await;
     assert!(half.is_err());
@@ -154,7 +153,7 @@ async fn noise_ends_or_waits_but_never_panics() {
 
 #[tokio::test]
 async fn a_peer_that_has_gone_is_noticed_before_its_bytes_are_wanted() {
-    let (mut other, _sink, mut source) = with(Theirs::Client).await;
+    let (mut other, _sink, mut source) = with(Role::Client).await;
     other.send(Message::Binary(Bytes::from_static(b"kept"))).await.expect("taken");
     drop(other);
     source.gone().await;
@@ -164,7 +163,7 @@ async fn a_peer_that_has_gone_is_noticed_before_its_bytes_are_wanted() {
 
 #[tokio::test]
 async fn a_close_is_seen_as_one() {
-    let (mut other, mut sink, mut source) = with(Theirs::Client).await;
+    let (mut other, mut sink, mut source) = with(Role::Client).await;
     sink.close().await.expect("taken");
     assert!(matches!(other.next().await, Some(Ok(Message::Close(None)))));
     drop(other);
