@@ -48,6 +48,7 @@ const BASE: &[(&str, &[&str])] = &[
     ("ports", &["model", "cri-api"]),
     ("contract", &["actor", "model", "cri-api"]),
     ("metrics", &[]),
+    ("tls", &[]),
 ];
 
 /// Packages from outside, and who may use them: layers, or single crates.

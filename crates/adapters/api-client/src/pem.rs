@@ -6,8 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tokio_rustls::rustls::RootCertStore;
 use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::sign::CertifiedKey;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::prelude::FromDer;
@@ -105,8 +104,7 @@ pub(crate) fn check_key(pem: &[u8]) -> Result<(), PemError> {
 
 /// All certificates of a text; at least one.
 pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, PemError> {
-    let all: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
-    let all = all.map_err(|e| PemError::BadCertificate(e.to_string()))?;
+    let all = ::tls::certificates(pem).map_err(|e| PemError::BadCertificate(e.to_string()))?;
     for certificate in &all {
         validity(certificate)?;
     }
@@ -115,18 +113,14 @@ pub(crate) fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, P
 
 /// The authorities of a text.
 pub(crate) fn authorities(pem: &[u8]) -> Result<RootCertStore, PemError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(pem)? {
-        roots.add(certificate).map_err(|e| PemError::BadCertificate(e.to_string()))?;
-    }
-    Ok(roots)
+    ::tls::store(certificates(pem)?).map_err(|e| PemError::BadCertificate(e.to_string()))
 }
 
 fn private_key(pem: &[u8]) -> Result<Arc<dyn tokio_rustls::rustls::sign::SigningKey>, PemError> {
     if String::from_utf8_lossy(pem).contains("ENCRYPTED") {
         return Err(PemError::EncryptedKey);
     }
-    let key = PrivateKeyDer::from_pem_slice(pem).map_err(|_| PemError::NoKey)?;
+    let key = ::tls::key(pem).map_err(|_| PemError::NoKey)?;
     ring::sign::any_supported_type(&key).map_err(|e| PemError::BadKey(e.to_string()))
 }
 
@@ -140,9 +134,4 @@ fn validity(certificate: &CertificateDer<'_>) -> Result<(Timestamp, Timestamp), 
     let parsed = parse(certificate)?;
     let time = |at: x509_parser::time::ASN1Time| Timestamp::from_second(at.timestamp()).unwrap_or(Timestamp::MAX);
     Ok((time(parsed.validity().not_before), time(parsed.validity().not_after)))
-}
-
-/// All certificates of a text that can be read.
-pub(crate) fn lenient(pem: &[u8]) -> impl Iterator<Item = CertificateDer<'static>> + '_ {
-    CertificateDer::pem_slice_iter(pem).filter_map(Result::ok)
 }

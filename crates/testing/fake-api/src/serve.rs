@@ -11,11 +11,7 @@ use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::server::WebPkiClientVerifier;
-use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+use tokio_rustls::rustls::ServerConfig;
 
 use crate::answer;
 use crate::pki::Issued;
@@ -183,23 +179,18 @@ impl FakeApiServer {
 }
 
 fn acceptor(tls: &ServerTls) -> TlsAcceptor {
-    let provider = Arc::new(ring::default_provider());
-    let builder = ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
+    let builder = ServerConfig::builder_with_provider(::tls::provider()).with_safe_default_protocol_versions();
     let builder = builder.expect("ring speaks all versions");
     let builder = match &tls.clients {
         None => builder.with_no_client_auth(),
         Some(pem) => {
-            let mut roots = RootCertStore::empty();
-            for authority in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-                roots.add(authority.expect("PEM of a test")).expect("an authority");
-            }
-            let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+            let verifier = ::tls::authorities(pem.as_bytes()).and_then(::tls::clients_of);
             builder.with_client_cert_verifier(verifier.expect("an authority"))
         }
     };
-    let chain = CertificateDer::pem_slice_iter(tls.shown.certificate.as_bytes()).map(|c| c.expect("PEM of a test"));
-    let key = PrivateKeyDer::from_pem_slice(tls.shown.key.as_bytes()).expect("a key of a test");
-    let mut config = builder.with_single_cert(chain.collect(), key).expect("a certificate and its key");
+    let chain = ::tls::certificates(tls.shown.certificate.as_bytes()).expect("PEM of a test");
+    let key = ::tls::key(tls.shown.key.as_bytes()).expect("a key of a test");
+    let mut config = builder.with_single_cert(chain, key).expect("a certificate and its key");
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     TlsAcceptor::from(Arc::new(config))
 }

@@ -7,12 +7,9 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use tokio::time::Instant;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::DistinguishedName;
 use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
-use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
-use tokio_rustls::rustls::{DistinguishedName, RootCertStore};
 
 use super::error::ServeError;
 
@@ -29,17 +26,11 @@ pub(super) struct Bundle {
 
 impl Bundle {
     fn parse(pem: &[u8], generation: u64) -> Result<Self, String> {
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(pem) {
-            let certificate = certificate.map_err(|e| e.to_string())?;
-            roots.add(certificate).map_err(|e| e.to_string())?;
-        }
+        let roots = ::tls::authorities(pem).map_err(|e| e.to_string())?;
         if roots.is_empty() {
             return Err("it holds no certificate".to_owned());
         }
-        let verifier =
-            WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::new(ring::default_provider())).build();
-        Ok(Self { generation, verifier: verifier.map_err(|e| e.to_string())? })
+        Ok(Self { generation, verifier: ::tls::clients_of(roots).map_err(|e| e.to_string())? })
     }
 
     /// Names of the authorities, for clients that choose a certificate by them.

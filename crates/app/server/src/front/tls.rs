@@ -10,8 +10,7 @@ use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::client::danger::HandshakeSignatureValid;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature};
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
 use tokio_rustls::rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use tokio_rustls::rustls::server::{ClientHello, NoServerSessionStorage, ResolvesServerCert};
 use tokio_rustls::rustls::sign::CertifiedKey;
@@ -212,12 +211,11 @@ impl Serving {
 }
 
 fn certified(pair: &KeyPair) -> Result<Arc<CertifiedKey>, String> {
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pair.certificate_pem.as_bytes()).collect();
-    let chain = chain.map_err(|e| e.to_string())?;
+    let chain = ::tls::certificates(pair.certificate_pem.as_bytes()).map_err(|e| e.to_string())?;
     if chain.is_empty() {
         return Err("no certificate".to_owned());
     }
-    let key = PrivateKeyDer::from_pem_slice(pair.key_pem.as_bytes()).map_err(|e| e.to_string())?;
+    let key = ::tls::key(pair.key_pem.as_bytes()).map_err(|e| e.to_string())?;
     let key = ring::sign::any_supported_type(&key).map_err(|e| e.to_string())?;
     let certified = CertifiedKey::new(chain, key);
     match certified.keys_match() {

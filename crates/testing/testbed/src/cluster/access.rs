@@ -6,9 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{self, ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, ClientConnection, StreamOwned};
 
 use super::{KeyPairFiles, Watch};
 use crate::BedError;
@@ -50,23 +49,15 @@ impl Access {
         token: Option<&str>,
     ) -> Result<Self, BedError> {
         let wrong = |e: String| BedError::Answer { from: "the TLS library".into(), detail: e };
-        let mut roots = RootCertStore::empty();
-        for der in CertificateDer::pem_slice_iter(authority.as_bytes()) {
-            roots.add(der.map_err(|e| wrong(e.to_string()))?).map_err(|e| wrong(e.to_string()))?;
-        }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .map_err(|e| wrong(e.to_string()))?
-            .with_root_certificates(roots);
+        let roots = ::tls::authorities(authority.as_bytes()).map_err(|e| wrong(e.to_string()))?;
+        let config = ::tls::client(::tls::Trust::Authorities(roots));
         let tls = match certificate {
             None => config.with_no_client_auth(),
             Some(files) => {
                 let read = |path| file("read", path, std::fs::read(path));
                 let (chain, key) = (read(&files.certificate)?, read(&files.key)?);
-                let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&chain).collect();
-                let key = PrivateKeyDer::from_pem_slice(&key).map_err(|e| wrong(e.to_string()))?;
-                let chain = chain.map_err(|e| wrong(e.to_string()))?;
+                let chain = ::tls::certificates(&chain).map_err(|e| wrong(e.to_string()))?;
+                let key = ::tls::key(&key).map_err(|e| wrong(e.to_string()))?;
                 config.with_client_auth_cert(chain, key).map_err(|e| wrong(e.to_string()))?
             }
         };

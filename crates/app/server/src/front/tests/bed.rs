@@ -23,10 +23,8 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion, version};
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, SupportedProtocolVersion, version};
 
 use super::pki::{Authority, Issued, Wanted};
 use crate::front::{Authn, Authz, Caller, Counted, Counts, Front, Limits, Tls, open};
@@ -246,19 +244,16 @@ async fn greet(
     shown: Option<&Issued>,
     versions: &[&'static SupportedProtocolVersion],
 ) -> std::io::Result<TlsStream<TcpStream>> {
-    let mut roots = RootCertStore::empty();
-    for root in CertificateDer::pem_slice_iter(authority.as_bytes()) {
-        roots.add(root.unwrap()).unwrap();
-    }
-    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let roots = ::tls::authorities(authority.as_bytes()).unwrap();
+    let builder = ClientConfig::builder_with_provider(::tls::provider())
         .with_protocol_versions(versions)
         .unwrap()
         .with_root_certificates(roots);
     let mut config = match shown {
         None => builder.with_no_client_auth(),
         Some(issued) => {
-            let chain = CertificateDer::pem_slice_iter(issued.certificate.as_bytes()).map(Result::unwrap).collect();
-            let key = PrivateKeyDer::from_pem_slice(issued.key.as_bytes()).unwrap();
+            let chain = ::tls::certificates(issued.certificate.as_bytes()).unwrap();
+            let key = ::tls::key(issued.key.as_bytes()).unwrap();
             builder.with_client_auth_cert(chain, key).unwrap()
         }
     };
