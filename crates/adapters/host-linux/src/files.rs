@@ -53,20 +53,19 @@ impl HostFs for LinuxFs {
     }
 
     fn write_file(&self, path: &Path, content: &[u8], mode: u32) -> HostResult<()> {
-        // Cut, so that a name of full length leaves room for the rest.
-        let name: String = path.file_name().and_then(|n| n.to_str()).unwrap_or("file").chars().take(32).collect();
-        let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let temp = path.with_file_name(format!(".{name}.{}.{n}.tmp", std::process::id()));
-        let _leftover_of_an_earlier_process = fs::remove_file(&temp);
-        let written = write_new(&temp, content, mode).and_then(|()| fs::rename(&temp, path).at("rename", path));
-        if written.is_err() {
-            let _best_effort = fs::remove_file(&temp);
-        }
-        written
+        replace(path, content, mode)
+    }
+
+    fn write_file_synced(&self, path: &Path, content: &[u8], mode: u32) -> HostResult<()> {
+        replace_synced(path, content, mode, &fs::File::sync_all)
+    }
+
+    fn sync_dir(&self, path: &Path) -> HostResult<()> {
+        sync_dir(path, &fs::File::sync_all)
     }
 
     fn create_file(&self, path: &Path, mode: u32) -> HostResult<()> {
-        write_new(path, &[], mode)
+        write_new(path, &[], mode).map(drop)
     }
 
     fn read_file(&self, path: &Path, max_bytes: u64) -> HostResult<Vec<u8>> {
@@ -205,11 +204,53 @@ fn absent_is_fine(r: io::Result<()>) -> io::Result<()> {
     }
 }
 
-fn write_new(path: &Path, content: &[u8], mode: u32) -> HostResult<()> {
+/// How a file or directory is brought to the disk.
+type Sync<'a> = &'a dyn Fn(&fs::File) -> io::Result<()>;
+
+fn replace(path: &Path, content: &[u8], mode: u32) -> HostResult<()> {
+    let temp = beside(path);
+    let written = write_new(&temp, content, mode).and_then(|_| fs::rename(&temp, path).at("rename", path));
+    or_take_away(&temp, written)
+}
+
+/// The content is on the disk before the name leads to it; the name is on the disk when this answers.
+fn replace_synced(path: &Path, content: &[u8], mode: u32, sync: Sync<'_>) -> HostResult<()> {
+    let temp = beside(path);
+    let written = write_new(&temp, content, mode)
+        .and_then(|file| sync(&file).at("fsync", &temp))
+        .and_then(|()| fs::rename(&temp, path).at("rename", path));
+    or_take_away(&temp, written)?;
+    path.parent().map_or(Ok(()), |dir| sync_dir(dir, sync))
+}
+
+fn sync_dir(path: &Path, sync: Sync<'_>) -> HostResult<()> {
+    let dir = fs::File::open(path).at("open", path)?;
+    sync(&dir).at("fsync", path)
+}
+
+/// A name for what will take the place of `path`, free of leftovers.
+fn beside(path: &Path) -> PathBuf {
+    // Cut, so that a name of full length leaves room for the rest.
+    let name: String = path.file_name().and_then(|n| n.to_str()).unwrap_or("file").chars().take(32).collect();
+    let n = NEXT.fetch_add(1, Ordering::Relaxed);
+    let temp = path.with_file_name(format!(".{name}.{}.{n}.tmp", std::process::id()));
+    let _leftover_of_an_earlier_process = fs::remove_file(&temp);
+    temp
+}
+
+fn or_take_away(temp: &Path, written: HostResult<()>) -> HostResult<()> {
+    if written.is_err() {
+        let _best_effort = fs::remove_file(temp);
+    }
+    written
+}
+
+fn write_new(path: &Path, content: &[u8], mode: u32) -> HostResult<fs::File> {
     let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path).at("create", path)?;
     file.write_all(content).at("write", path)?;
     // Not at creation: the umask would take bits away.
-    rustix::fs::fchmod(&file, mode.into()).at("chmod", path)
+    rustix::fs::fchmod(&file, mode.into()).at("chmod", path)?;
+    Ok(file)
 }
 
 /// Makes a directory and its missing parents, each new one with exactly `mode`.

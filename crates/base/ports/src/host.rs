@@ -218,6 +218,11 @@ pub trait HostFs: Send + Sync + 'static {
     fn create_dir_within(&self, base: &Path, relative: &Path, mode: u32) -> HostResult<()>;
     /// Replaces the file in one step (new file beside it, then rename), so that readers see the old or the new content.
     fn write_file(&self, path: &Path, content: &[u8], mode: u32) -> HostResult<()>;
+    /// As [`write_file`](Self::write_file), and a loss of power after it leaves the new content; one during it the old or the
+    /// new. Waits for the disk.
+    fn write_file_synced(&self, path: &Path, content: &[u8], mode: u32) -> HostResult<()>;
+    /// Brings the names in a directory to the disk: after it a loss of power undoes no rename, link or removal in there.
+    fn sync_dir(&self, path: &Path) -> HostResult<()>;
     /// Makes an empty file; fails with `AlreadyExists` when something is there.
     fn create_file(&self, path: &Path, mode: u32) -> HostResult<()>;
     /// The content of a regular file, links followed; an `InvalidData` error when it is longer than `max_bytes`, `InvalidInput`

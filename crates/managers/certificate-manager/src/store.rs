@@ -115,10 +115,11 @@ pub(crate) fn save(fs: &dyn HostFs, files: &Files, pair: &KeyPair, now_s: i64) -
     if must_be_link(fs, &updated)? {
         fs.remove_file(&updated)?;
     }
-    fs.write_file(&dated, format!("{}{}", pair.certificate_pem, pair.key_pem).as_bytes(), 0o600)?;
+    fs.write_file_synced(&dated, format!("{}{}", pair.certificate_pem, pair.key_pem).as_bytes(), 0o600)?;
     fs.symlink(&dated, &updated)?;
     fs.rename(&updated, &current)?;
-    Ok(())
+    // The signer will not give this certificate a second time.
+    Ok(fs.sync_dir(files.dir())?)
 }
 
 /// An open request, as the next life of the daemon finds it.
@@ -161,7 +162,7 @@ pub(crate) fn forget_spent(fs: &dyn HostFs, files: &Files, current: &Held) -> Re
 pub(crate) fn save_pending(fs: &dyn HostFs, files: &Files, pending: &Pending) -> Result<(), StoreError> {
     fs.create_dir(files.dir(), 0o755)?;
     let json = serde_json::to_vec(pending).expect("strings and numbers are JSON");
-    Ok(fs.write_file(&files.pending(), &json, 0o600)?)
+    Ok(fs.write_file_synced(&files.pending(), &json, 0o600)?)
 }
 
 /// Forgets the open request.
@@ -179,7 +180,7 @@ pub(crate) fn bootstrap_key(fs: &dyn HostFs, files: &Files) -> Result<String, St
     }
     let key = signing::new_key()?;
     fs.create_dir(files.dir(), 0o755)?;
-    fs.write_file(&files.bootstrap_key(), key.as_bytes(), 0o600)?;
+    fs.write_file_synced(&files.bootstrap_key(), key.as_bytes(), 0o600)?;
     Ok(key)
 }
 
@@ -191,7 +192,7 @@ pub(crate) fn self_signed(fs: &dyn HostFs, dir: &Path, hostname: &str, now_s: i6
     }
     let (chain, secret) = signing::self_signed(hostname, now_s)?;
     fs.create_dir(dir, 0o755)?;
-    fs.write_file(&certificate, chain.as_bytes(), 0o644)?;
-    fs.write_file(&key, secret.as_bytes(), 0o600)?;
+    fs.write_file_synced(&certificate, chain.as_bytes(), 0o644)?;
+    fs.write_file_synced(&key, secret.as_bytes(), 0o600)?;
     held(chain, secret, &certificate)
 }

@@ -168,7 +168,7 @@ impl Inner {
         if let Some(dir) = self.key_file.parent() {
             self.fs.create_dir(dir, 0o700).map_err(shown)?;
         }
-        self.fs.write_file(&self.key_file, &bytes, 0o600).map_err(shown)?;
+        self.fs.write_file_synced(&self.key_file, &bytes, 0o600).map_err(shown)?;
         Ok(bytes)
     }
 }

@@ -1,5 +1,6 @@
 //! Removing a tree without ever leaving its file system.
 
+use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -8,18 +9,43 @@ use ports::host::{HostError, HostResult};
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, StatxAttributes, StatxFlags, statx, unlinkat};
 use rustix::io::Errno;
 
-/// A directory that is being emptied.
-struct Frame {
-    fd: OwnedFd,
+/// About the most names of directories that are held at once, however wide and deep the tree is.
+const HELD: usize = 1024;
+/// Directories that are begun before somebody is taken to make them as fast as they go.
+const MOST: u64 = 100_000_000;
+
+const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
+
+/// A directory, whatever its name is now.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Identity {
+    device: (u32, u32),
+    inode: u64,
+}
+
+/// A directory that is being emptied. Only the lowest of them is open: the way up is `..`, which is believed only when it leads to
+/// where we came from.
+struct Level {
     name: CString,
+    identity: Identity,
+    /// Directories in it that come next.
     dirs: Vec<CString>,
+    /// Those that could not be removed.
+    stuck: BTreeSet<CString>,
+    /// There are more of them than are held in `dirs`.
+    more: bool,
+}
+
+impl Level {
+    fn new(name: CString, identity: Identity) -> Self {
+        Self { name, identity, dirs: Vec::new(), stuck: BTreeSet::new(), more: true }
+    }
 }
 
 /// Everything below `path`, then `path`. What cannot go stays, the rest goes; the first failure is the answer.
 pub(super) fn remove_tree(path: &Path) -> HostResult<()> {
     let fail = |op, e: Errno| HostError::new(op, path, e);
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = match rustix::fs::open(path, flags, Mode::empty()) {
+    let top = match rustix::fs::open(path, OPEN_DIR, Mode::empty()) {
         Ok(fd) => fd,
         Err(Errno::NOENT) => return Ok(()),
         Err(Errno::NOTDIR | Errno::LOOP) => {
@@ -27,31 +53,13 @@ pub(super) fn remove_tree(path: &Path) -> HostResult<()> {
         }
         Err(e) => return Err(fail("open", e)),
     };
-    let (device, is_mount) = place(&fd, c"").map_err(|e| fail("stat", e))?;
+    let (identity, is_mount) = place(&top).map_err(|e| fail("stat", e))?;
     if is_mount {
         return Err(fail("remove mounted", Errno::BUSY));
     }
     let mut first_error = None;
-    let mut stack = vec![Frame { dirs: empty_of_files(&fd, &mut first_error), fd, name: CString::default() }];
-    while let Some(top) = stack.last_mut() {
-        if let Some(name) = top.dirs.pop() {
-            match enter(&top.fd, &name, device) {
-                Ok(fd) => {
-                    let dirs = empty_of_files(&fd, &mut first_error);
-                    stack.push(Frame { fd, name, dirs });
-                }
-                Err(Errno::NOENT) => {}
-                Err(e) => note(&mut first_error, e),
-            }
-            continue;
-        }
-        let done = stack.pop();
-        if let (Some(done), Some(parent)) = (done, stack.last())
-            && let Err(e) = unlinkat(&parent.fd, &done.name, AtFlags::REMOVEDIR)
-            && e != Errno::NOENT
-        {
-            note(&mut first_error, e);
-        }
+    if let Err(e) = empty(top, identity, &mut first_error) {
+        first_error.get_or_insert(e);
     }
     match rustix::fs::rmdir(path) {
         Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -59,55 +67,106 @@ pub(super) fn remove_tree(path: &Path) -> HostResult<()> {
     }
 }
 
-fn note(first: &mut Option<Errno>, e: Errno) {
-    first.get_or_insert(e);
+/// Removes what is below `top`, with a handful of descriptors. Ends early only when the tree is changed by somebody else meanwhile.
+fn empty(top: OwnedFd, identity: Identity, first_error: &mut Option<Errno>) -> Result<(), Errno> {
+    let mut here = top;
+    let mut levels = vec![Level::new(CString::default(), identity)];
+    let mut begun = 0_u64;
+    loop {
+        let depth = levels.len();
+        let Some(lowest) = levels.last_mut() else { return Ok(()) };
+        if lowest.dirs.is_empty() && lowest.more {
+            unlink_files(&here, lowest, (HELD / depth).max(1), first_error);
+        }
+        if let Some(name) = lowest.dirs.pop() {
+            begun += 1;
+            if begun > MOST {
+                return Err(Errno::BUSY);
+            }
+            match enter(&here, &name, identity.device) {
+                Ok((fd, found)) => {
+                    here = fd;
+                    levels.push(Level::new(name, found));
+                }
+                Err(Errno::NOENT) => {}
+                Err(e) => {
+                    first_error.get_or_insert(e);
+                    lowest.stuck.insert(name);
+                }
+            }
+            continue;
+        }
+        let done = levels.pop();
+        if let (Some(done), Some(above)) = (done, levels.last_mut()) {
+            here = climb(&here, above.identity)?;
+            match unlinkat(&here, &done.name, AtFlags::REMOVEDIR) {
+                Ok(()) | Err(Errno::NOENT) => {}
+                Err(e) => {
+                    first_error.get_or_insert(e);
+                    above.stuck.insert(done.name);
+                }
+            }
+        }
+    }
 }
 
 /// Opens a directory below unless something is mounted on it: a bind mount shows the same device, so both are asked.
-fn enter(parent: &OwnedFd, name: &CStr, device: (u32, u32)) -> Result<OwnedFd, Errno> {
-    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let fd = rustix::fs::openat(parent, name, flags, Mode::empty())?;
-    let (here, is_mount) = place(&fd, c"")?;
-    if is_mount || here != device { Err(Errno::BUSY) } else { Ok(fd) }
+fn enter(parent: &OwnedFd, name: &CStr, device: (u32, u32)) -> Result<(OwnedFd, Identity), Errno> {
+    let fd = rustix::fs::openat(parent, name, OPEN_DIR, Mode::empty())?;
+    let (found, is_mount) = place(&fd)?;
+    if is_mount || found.device != device { Err(Errno::BUSY) } else { Ok((fd, found)) }
 }
 
-fn place(fd: impl AsFd, name: &CStr) -> Result<((u32, u32), bool), Errno> {
-    let s = statx(fd, name, AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT, StatxFlags::TYPE)?;
-    Ok(((s.stx_dev_major, s.stx_dev_minor), s.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)))
+/// Back to the directory that `from` was entered from; `from` may have been moved elsewhere since.
+fn climb(from: &OwnedFd, to: Identity) -> Result<OwnedFd, Errno> {
+    let fd = rustix::fs::openat(from, c"..", OPEN_DIR, Mode::empty())?;
+    if place(&fd)?.0 == to { Ok(fd) } else { Err(Errno::STALE) }
 }
 
-/// Unlinks all that is no directory and answers with the directories.
-fn empty_of_files(fd: &OwnedFd, first_error: &mut Option<Errno>) -> Vec<CString> {
-    let mut dirs = Vec::new();
+/// Which directory this is, and whether something is mounted on it.
+fn place(fd: impl AsFd) -> Result<(Identity, bool), Errno> {
+    let s = statx(fd, c"", AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT, StatxFlags::TYPE | StatxFlags::INO)?;
+    let identity = Identity { device: (s.stx_dev_major, s.stx_dev_minor), inode: s.stx_ino };
+    Ok((identity, s.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)))
+}
+
+/// Unlinks what is no directory and notes directories, until `most` of them are noted or there is nothing more.
+fn unlink_files(fd: &OwnedFd, level: &mut Level, most: usize, first_error: &mut Option<Errno>) {
+    level.more = false;
     let entries = match Dir::read_from(fd) {
-        Ok(d) => d,
+        Ok(entries) => entries,
         Err(e) => {
-            note(first_error, e);
-            return dirs;
+            first_error.get_or_insert(e);
+            return;
         }
     };
-    let mut files = Vec::new();
     for entry in entries {
         let entry = match entry {
-            Ok(e) => e,
+            Ok(entry) => entry,
             Err(e) => {
-                note(first_error, e);
-                break;
+                first_error.get_or_insert(e);
+                return;
             }
         };
         let name = entry.file_name();
-        if name == c"." || name == c".." {
+        if name == c"." || name == c".." || level.stuck.contains(name) {
             continue;
         }
-        if is_dir(fd, name, entry.file_type()) { dirs.push(name.to_owned()) } else { files.push(name.to_owned()) }
-    }
-    for name in files {
-        match unlinkat(fd, &name, AtFlags::empty()) {
+        if is_dir(fd, name, entry.file_type()) {
+            if level.dirs.len() >= most {
+                level.more = true;
+                return;
+            }
+            level.dirs.push(name.to_owned());
+            continue;
+        }
+        match unlinkat(fd, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => {}
-            Err(e) => note(first_error, e),
+            Err(e) => {
+                first_error.get_or_insert(e);
+            }
         }
     }
-    dirs
 }
 
 fn is_dir(fd: &OwnedFd, name: &CStr, told: FileType) -> bool {

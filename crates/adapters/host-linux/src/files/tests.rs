@@ -2,6 +2,8 @@ use super::*;
 use ports::host::TMPFS_MAGIC;
 
 mod open;
+mod remove;
+mod sync;
 
 fn tmp() -> (tempfile::TempDir, PathBuf) {
     let t = tempfile::tempdir().unwrap();
@@ -75,37 +77,6 @@ fn stat_tells_links_from_what_they_point_at() {
     assert_eq!(kind("s/below"), None);
     assert_eq!(LinuxFs.stat(Path::new("/dev/null")).unwrap().unwrap().kind, FileKind::CharDevice);
     assert_eq!(LinuxFs.read_link(&p.join("l")).unwrap(), Path::new("d"));
-}
-
-#[test]
-fn a_tree_goes_without_following_links() {
-    let (_t, p) = tmp();
-    fs::create_dir_all(p.join("keep")).unwrap();
-    fs::write(p.join("keep/precious"), "x").unwrap();
-    fs::create_dir_all(p.join("gone/a/b/c")).unwrap();
-    fs::write(p.join("gone/a/file"), "x").unwrap();
-    LinuxFs.symlink(&p.join("keep"), &p.join("gone/a/link")).unwrap();
-    LinuxFs.remove_tree(&p.join("gone")).unwrap();
-    assert!(!p.join("gone").exists());
-    assert!(p.join("keep/precious").exists());
-    LinuxFs.remove_tree(&p.join("gone")).unwrap();
-    LinuxFs.symlink(&p.join("keep"), &p.join("link")).unwrap();
-    LinuxFs.remove_tree(&p.join("link")).unwrap();
-    assert!(p.join("keep/precious").exists() && !p.join("link").exists());
-}
-
-#[test]
-fn a_very_deep_tree_goes_too() {
-    let (_t, p) = tmp();
-    let mut fd = rustix::fs::open(&p, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
-    // Deeper than any path may be long.
-    for _ in 0..600 {
-        let name = "d".repeat(20);
-        rustix::fs::mkdirat(&fd, &name, Mode::RWXU).unwrap();
-        fd = rustix::fs::openat(&fd, &name, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty()).unwrap();
-    }
-    LinuxFs.remove_tree(&p.join("d".repeat(20))).unwrap();
-    assert!(LinuxFs.list_dir(&p).unwrap().is_empty());
 }
 
 #[test]

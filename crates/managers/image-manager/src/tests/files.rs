@@ -27,6 +27,12 @@ impl HostFs for FakeFiles {
         at("write", path, fs::write(path, content))?;
         at("chmod", path, fs::set_permissions(path, fs::Permissions::from_mode(mode)))
     }
+    fn write_file_synced(&self, path: &Path, _: &[u8], _: u32) -> HostResult<()> {
+        never("write", path)
+    }
+    fn sync_dir(&self, path: &Path) -> HostResult<()> {
+        never("fsync", path)
+    }
     fn read_file(&self, path: &Path, _: u64) -> HostResult<Vec<u8>> {
         at("read", path, fs::read(path))
     }

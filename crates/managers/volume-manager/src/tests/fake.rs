@@ -181,6 +181,12 @@ impl HostFs for FakeHost {
         at("create", path, fs::File::create_new(path).map(drop))?;
         self.set_mode(path, mode)
     }
+    fn write_file_synced(&self, path: &Path, _: &[u8], _: u32) -> HostResult<()> {
+        Err(HostError::new("write", path, io::ErrorKind::Unsupported))
+    }
+    fn sync_dir(&self, path: &Path) -> HostResult<()> {
+        Err(HostError::new("fsync", path, io::ErrorKind::Unsupported))
+    }
     fn read_file(&self, path: &Path, _: u64) -> HostResult<Vec<u8>> {
         at("read", path, fs::read(path))
     }
