@@ -101,17 +101,16 @@ impl LinuxCgroups {
 
     /// Path of this process in the tree that limits memory.
     fn own_memory_path(&self) -> Option<String> {
-        let text = fs::read_to_string(self.proc.join("self/cgroup")).ok()?;
-        text.lines().find_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let (controllers, path) = (parts.next()?, parts.next()?);
-            let mine = match self.hierarchy {
-                Hierarchy::V1(_) => controllers.split(',').any(|c| c == "memory"),
-                Hierarchy::V2(_) => controllers.is_empty(),
-            };
-            mine.then(|| path.to_owned())
-        })
+        let own: procfs::ProcessCGroups = crate::parsed(&self.proc.join("self/cgroup")).ok()?;
+        let controller = if matches!(self.hierarchy, Hierarchy::V1(_)) { "memory" } else { "" };
+        path_of(&own, controller).map(str::to_owned)
     }
+}
+
+/// Path of a process in the tree of a v1 controller, or (no name) in the unified one.
+pub(crate) fn path_of<'a>(own: &'a procfs::ProcessCGroups, controller: &str) -> Option<&'a str> {
+    let has = |c: &[String]| if controller.is_empty() { c.is_empty() } else { c.iter().any(|c| c == controller) };
+    own.into_iter().find(|tree| has(&tree.controllers)).map(|tree| tree.pathname.as_str())
 }
 
 impl CgroupFs for LinuxCgroups {
@@ -238,7 +237,7 @@ impl CgroupFs for LinuxCgroups {
 /// Mount points of the v1 hierarchies by controller; a named one counts by its name.
 fn v1_mounts() -> HostResult<BTreeMap<String, PathBuf>> {
     let mut mounts = BTreeMap::new();
-    for m in crate::mounts::mount_table()? {
+    for m in crate::mounts::mount_table(Path::new("/proc"))? {
         if m.fs_type != "cgroup" {
             continue;
         }

@@ -11,7 +11,7 @@ use crate::At;
 
 mod node;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 /// Reads `/proc` and `/sys`.
 #[derive(Clone, Debug)]
@@ -39,13 +39,9 @@ impl LinuxInfo {
         Self { proc: root.join("proc"), sys: root.join("sys"), root: root.into() }
     }
 
-    fn meminfo(&self, key: &str) -> HostResult<u64> {
-        let file = self.proc.join("meminfo");
-        let text = fs::read_to_string(&file).at("read", &file)?;
-        let kib = text.lines().find_map(|l| {
-            l.strip_prefix(key)?.strip_prefix(':')?.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-        });
-        kib.map(|k| k * 1024).ok_or_else(|| HostError::new("parse", file, io::ErrorKind::InvalidData))
+    /// Memory of the machine, in bytes.
+    pub(crate) fn meminfo(&self) -> HostResult<procfs::Meminfo> {
+        crate::parsed(&self.proc.join("meminfo"))
     }
 
     fn cpus(&self, which: &str) -> Vec<u32> {
@@ -66,11 +62,11 @@ impl HostInfo for LinuxInfo {
     }
 
     fn memory_total_bytes(&self) -> HostResult<u64> {
-        self.meminfo("MemTotal")
+        Ok(self.meminfo()?.mem_total)
     }
 
     fn swap_total_bytes(&self) -> HostResult<u64> {
-        self.meminfo("SwapTotal")
+        Ok(self.meminfo()?.swap_total)
     }
 
     fn huge_pages(&self) -> HostResult<BTreeMap<u64, u64>> {

@@ -16,6 +16,7 @@ use crate::files::{make_dirs, open_beneath};
 #[cfg(test)]
 mod tests;
 
+const PROC: &str = "/proc";
 /// More mounts on one directory than anybody makes by design.
 const MAX_STACKED: usize = 32;
 
@@ -78,12 +79,12 @@ impl Mounter for LinuxMounts {
             }
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
             // A dead network mount answers with errors of its own; the table still lists it. So does an old kernel.
-            _ => Ok(mount_table()?.iter().any(|m| m.mount_point == path)),
+            _ => Ok(mount_table(Path::new(PROC))?.iter().any(|m| m.mount_point == path)),
         }
     }
 
     fn mounts(&self) -> HostResult<Vec<MountEntry>> {
-        Ok(mount_table()?
+        Ok(mount_table(Path::new(PROC))?
             .into_iter()
             .map(|m| MountEntry {
                 mount_point: m.mount_point,
@@ -114,11 +115,21 @@ fn make_target(target: &Path, dir: bool) -> HostResult<()> {
     }
 }
 
-/// The mount table of this process.
-pub(crate) fn mount_table() -> HostResult<Vec<procfs::process::MountInfo>> {
-    let read = || procfs::process::Process::myself()?.mountinfo();
-    match read() {
-        Ok(table) => Ok(table.0),
-        Err(e) => Err(HostError::new("read", "/proc/self/mountinfo", io::Error::other(e.to_string()))),
+/// The mount table of this process, by its `/proc`.
+pub(crate) fn mount_table(proc: &Path) -> HostResult<Vec<procfs::process::MountInfo>> {
+    let mut table: procfs::process::MountInfos = crate::parsed(&proc.join("self/mountinfo"))?;
+    for mount in &mut table.0 {
+        if let Some(point) = mount.mount_point.to_str().filter(|p| p.contains('\\')) {
+            mount.mount_point = unescaped(point).into();
+        }
+        mount.root = unescaped(&mount.root);
+        mount.mount_source = mount.mount_source.take().map(|s| unescaped(&s));
     }
+    Ok(table.0)
+}
+
+/// Blanks and backslashes stand in the table as octal numbers, and `procfs` leaves them so.
+fn unescaped(text: &str) -> String {
+    // The backslash last: what it makes is no escape of its own.
+    text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
 }

@@ -117,7 +117,7 @@ impl StatsSource for LinuxStats {
             Hierarchy::V2(_) => v2::read(self, path, depth)?,
         };
         if crate::cgroup::checked(path).is_ok_and(|p| p.as_os_str().is_empty()) {
-            machine::complete_root(&self.proc, depth, &mut reading);
+            machine::complete_root(&self.info, &self.proc, depth, &mut reading);
         }
         if depth == Depth::Full {
             for disk in &mut reading.disks {

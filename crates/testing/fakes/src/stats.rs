@@ -27,6 +27,11 @@ pub struct StatsTree {
     cgroups: Cgroups,
 }
 
+/// Every line that each kernel has.
+const MEMINFO: &str = "MemTotal:  4194304 kB\nMemFree: 1000000 kB\nSwapTotal: 1024 kB\nSwapFree: 1024 kB\n\
+    Buffers: 0 kB\nCached: 0 kB\nSwapCached: 0 kB\nActive: 0 kB\nInactive: 0 kB\nDirty: 0 kB\nWriteback: 0 kB\nMapped: 0 kB\nSlab: 0 kB\n\
+    Committed_AS: 0 kB\nVmallocTotal: 0 kB\nVmallocUsed: 0 kB\nVmallocChunk: 0 kB\n";
+
 const PSI: &str =
     "some avg10=0.25 avg60=0.10 avg300=0.00 total=1500\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=300\n";
 
@@ -43,7 +48,7 @@ impl StatsTree {
             ("proc/sys/kernel/pid_max", "32768\n"),
             ("proc/sys/kernel/threads-max", "100000\n"),
             ("proc/sys/kernel/random/boot_id", "boot-1\n"),
-            ("proc/meminfo", "MemTotal:  4194304 kB\nMemFree: 1000000 kB\nSwapTotal: 1024 kB\nSwapFree: 1024 kB\n"),
+            ("proc/meminfo", MEMINFO),
             ("proc/self/net/dev", interfaces),
             ("proc/pressure/cpu", PSI),
             ("proc/pressure/memory", PSI),

@@ -121,9 +121,9 @@ impl Remains {
     }
 
     fn unmount(&self) {
-        let Ok(table) = std::fs::read_to_string("/proc/self/mountinfo") else { return };
-        let points = table.lines().filter_map(|l| l.split_whitespace().nth(4)).map(PathBuf::from);
-        let mut ours: Vec<PathBuf> = points.filter(|p| p.starts_with(&self.dir)).collect();
+        let Ok(table) = procfs::process::Process::myself().and_then(|p| p.mountinfo()) else { return };
+        let mut ours: Vec<PathBuf> =
+            table.into_iter().map(|m| m.mount_point).filter(|p| p.starts_with(&self.dir)).collect();
         ours.reverse();
         for point in ours {
             let _ = rustix::mount::unmount(&point, rustix::mount::UnmountFlags::DETACH);

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Duration;
 
+use procfs::process::{Process, Stat};
 use rustix::process::{Pid, Signal, kill_process};
 
 /// A process, told apart from a later one that got the same pid by its start time.
@@ -16,12 +17,12 @@ pub(crate) struct ProcessId {
 impl ProcessId {
     /// The process that has this pid now.
     pub(crate) fn of(pid: i32) -> Option<Self> {
-        Stat::read(pid).map(|s| ProcessId { pid, start_ticks: s.start_ticks })
+        stat(pid).map(|s| ProcessId { pid, start_ticks: s.starttime })
     }
 
     /// Whether it still exists (a zombie counts as gone).
     pub(crate) fn alive(self) -> bool {
-        Stat::read(self.pid).is_some_and(|s| s.start_ticks == self.start_ticks && s.state != 'Z')
+        stat(self.pid).is_some_and(|s| s.starttime == self.start_ticks && s.state != 'Z')
     }
 
     pub(crate) fn signal(self, signal: Signal) {
@@ -48,17 +49,13 @@ pub struct Usage {
 #[must_use]
 pub fn usage(pid: u32) -> Option<Usage> {
     let pid = i32::try_from(pid).ok()?;
-    let stat = Stat::read(pid)?;
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let field = |name: &str| {
-        let line = status.lines().find_map(|l| l.strip_prefix(name))?;
-        line.split_whitespace().next()?.parse::<u64>().ok()
-    };
+    let process = Process::new(pid).ok()?;
+    let (stat, status) = (process.stat().ok()?, process.status().ok()?);
     // schedstat counts nanoseconds, where the ticks of stat are too coarse for an idle daemon; but only stat knows what
     // ended threads used.
-    let ticks = Duration::from_millis(stat.cpu_ticks * 10);
+    let ticks = Duration::from_millis((stat.utime + stat.stime) * 10);
     let cpu = cpu_of_threads(pid).map_or(ticks, |exact| exact.max(ticks));
-    Some(Usage { rss_kib: field("VmRSS:")?, cpu, threads: field("Threads:")? })
+    Some(Usage { rss_kib: status.vmrss?, cpu, threads: status.threads })
 }
 
 fn cpu_of_threads(pid: i32) -> Option<Duration> {
@@ -70,33 +67,15 @@ fn cpu_of_threads(pid: i32) -> Option<Duration> {
     Some(Duration::from_nanos(nanos))
 }
 
-struct Stat {
-    state: char,
-    parent: i32,
-    cpu_ticks: u64,
-    start_ticks: u64,
-}
-
-impl Stat {
-    fn read(pid: i32) -> Option<Self> {
-        let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The name may hold spaces and brackets: fields start after the last bracket (proc(5), field 3 on).
-        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
-        let number = |n: usize| fields.get(n - 3)?.parse::<u64>().ok();
-        Some(Stat {
-            state: fields.first()?.chars().next()?,
-            parent: fields.get(1)?.parse().ok()?,
-            cpu_ticks: number(14)? + number(15)?,
-            start_ticks: number(22)?,
-        })
-    }
+fn stat(pid: i32) -> Option<Stat> {
+    Process::new(pid).and_then(|p| p.stat()).ok()
 }
 
 /// All processes and their parents.
 fn parents() -> BTreeMap<i32, i32> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return BTreeMap::new() };
     let pids = entries.flatten().filter_map(|e| e.file_name().to_str()?.parse::<i32>().ok());
-    pids.filter_map(|pid| Some((pid, Stat::read(pid)?.parent))).collect()
+    pids.filter_map(|pid| Some((pid, stat(pid)?.ppid))).collect()
 }
 
 /// The given processes and everything below them.

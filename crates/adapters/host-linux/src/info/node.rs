@@ -1,14 +1,13 @@
 //! What the Node object tells of the machine.
 
 use std::fs;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
 
-use ports::host::{Addresses, FsStat, HostError, HostFs, HostInfo, HostResult, Identity, MemoryUse, NodeHost};
+use ports::host::{Addresses, FsStat, HostFs, HostInfo, HostResult, Identity, MemoryUse, NodeHost};
 
 use super::LinuxInfo;
-use crate::{At, LinuxFs};
+use crate::LinuxFs;
 
 impl LinuxInfo {
     /// First of the files below the root that has content, trimmed; empty when none has.
@@ -57,10 +56,10 @@ impl NodeHost for LinuxInfo {
     }
 
     fn memory_use(&self) -> HostResult<MemoryUse> {
-        let total_bytes = self.meminfo("MemTotal")?;
-        let used = total_bytes.saturating_sub(self.meminfo("MemFree")?);
-        let working_set_bytes = used.saturating_sub(self.meminfo("Inactive(file)").unwrap_or(0));
-        Ok(MemoryUse { total_bytes, working_set_bytes })
+        let m = self.meminfo()?;
+        let used = m.mem_total.saturating_sub(m.mem_free);
+        let working_set_bytes = used.saturating_sub(m.inactive_file.unwrap_or(0));
+        Ok(MemoryUse { total_bytes: m.mem_total, working_set_bytes })
     }
 
     fn disk(&self, path: &Path) -> HostResult<FsStat> {
@@ -68,12 +67,8 @@ impl NodeHost for LinuxInfo {
     }
 
     fn processes(&self) -> HostResult<(u64, u64)> {
-        let file = self.proc.join("loadavg");
-        let text = fs::read_to_string(&file).at("read", &file)?;
-        // 0.20 0.18 0.12 1/80 11206: runnable and all scheduling entities.
-        let running = text.split_whitespace().nth(3).and_then(|f| f.split_once('/')?.1.parse().ok());
-        let running = running.ok_or_else(|| HostError::new("parse", file, io::ErrorKind::InvalidData))?;
-        Ok((running, self.pid_capacity()?))
+        let load: procfs::LoadAverage = crate::parsed(&self.proc.join("loadavg"))?;
+        Ok((load.max.into(), self.pid_capacity()?))
     }
 }
 

@@ -1,9 +1,35 @@
 use super::*;
 
+/// `/proc/meminfo` with these values in KiB, and every other line that each kernel has.
+pub(crate) fn meminfo(values: &[(&str, u64)]) -> String {
+    const ALWAYS: [&str; 17] = [
+        "MemTotal",
+        "MemFree",
+        "Buffers",
+        "Cached",
+        "SwapCached",
+        "Active",
+        "Inactive",
+        "SwapTotal",
+        "SwapFree",
+        "Dirty",
+        "Writeback",
+        "Mapped",
+        "Slab",
+        "Committed_AS",
+        "VmallocTotal",
+        "VmallocUsed",
+        "VmallocChunk",
+    ];
+    let given = values.iter().map(|(name, kib)| format!("{name}:  {kib} kB\n"));
+    let rest = ALWAYS.iter().filter(|name| values.iter().all(|(given, _)| given != *name));
+    given.chain(rest.map(|name| format!("{name}:  0 kB\n"))).collect()
+}
+
 fn machine() -> (tempfile::TempDir, LinuxInfo) {
     let tmp = tempfile::tempdir().unwrap();
     for (path, text) in [
-        ("proc/meminfo", "MemTotal:       24684092 kB\nMemFree:  1 kB\nSwapTotal:       2048 kB\n"),
+        ("proc/meminfo", &*meminfo(&[("MemTotal", 24_684_092), ("MemFree", 1), ("SwapTotal", 2048)])),
         ("proc/sys/kernel/pid_max", "4194304\n"),
         ("proc/sys/kernel/threads-max", "32768\n"),
         ("proc/sys/kernel/random/boot_id", "2f1e-4\n"),
@@ -84,10 +110,10 @@ fn what_may_run_short_is_read_from_proc() {
     use ports::host::{MemoryUse, NodeHost};
     let (tmp, info) = machine();
     let put = |path: &str, text: &str| fs::write(tmp.path().join("proc").join(path), text).unwrap();
-    put("meminfo", "MemTotal: 1000 kB\nMemFree: 300 kB\nInactive(file): 200 kB\n");
+    put("meminfo", &meminfo(&[("MemTotal", 1000), ("MemFree", 300), ("Inactive(file)", 200)]));
     let expected = MemoryUse { total_bytes: 1000 << 10, working_set_bytes: 500 << 10 };
     assert_eq!(info.memory_use().unwrap(), expected);
-    put("meminfo", "MemTotal: 1000 kB\nMemFree: 900 kB\nInactive(file): 200 kB\n");
+    put("meminfo", &meminfo(&[("MemTotal", 1000), ("MemFree", 900), ("Inactive(file)", 200)]));
     assert_eq!(info.memory_use().unwrap().working_set_bytes, 0, "never below nothing");
     put("loadavg", "0.20 0.18 0.12 1/80 11206\n");
     assert_eq!(info.processes().unwrap(), (80, 32_768));

@@ -3,6 +3,17 @@ use crate::files::LinuxFs;
 use ports::host::{HostFs, TMPFS_MAGIC};
 use std::path::PathBuf;
 
+#[test]
+fn paths_of_the_table_are_what_they_are() {
+    let tmp = tempfile::tempdir().unwrap();
+    fs::create_dir(tmp.path().join("self")).unwrap();
+    let line = "36 35 98:0 /a\\040b /mnt/x\\134y\\011z rw - ext4 my\\040disk rw\n";
+    fs::write(tmp.path().join("self/mountinfo"), line).unwrap();
+    let [mount] = &mount_table(tmp.path()).unwrap()[..] else { panic!("one mount") };
+    assert_eq!(mount.mount_point, Path::new("/mnt/x\\y\tz"));
+    assert_eq!((mount.root.as_str(), mount.mount_source.as_deref()), ("/a b", Some("my disk")));
+}
+
 /// A folder for mounts, or `None` where this process may not mount. What is mounted goes at the end.
 struct Place {
     dir: tempfile::TempDir,

@@ -54,13 +54,13 @@ fn topology(sys: &Path) -> (Option<u32>, Option<u32>) {
 }
 
 /// The root cgroup lacks files that the machine as a whole has elsewhere.
-pub(super) fn complete_root(proc: &Path, depth: Depth, reading: &mut CgroupReading) {
+pub(super) fn complete_root(info: &LinuxInfo, proc: &Path, depth: Depth, reading: &mut CgroupReading) {
     let memory = &mut reading.memory;
     if memory.usage.is_none() {
         memory.usage = memory.rss.zip(memory.cache).map(|(anon, file)| anon.saturating_add(file));
     }
     if memory.swap.is_none() {
-        memory.swap = swap_in_use(proc);
+        memory.swap = info.meminfo().ok().map(|m| m.swap_total.saturating_sub(m.swap_free));
     }
     if depth >= Depth::Summary {
         let pressure =
@@ -76,25 +76,10 @@ pub(super) fn complete_root(proc: &Path, depth: Depth, reading: &mut CgroupReadi
     }
 }
 
-fn swap_in_use(proc: &Path) -> Option<u64> {
-    let text = fs::read_to_string(proc.join("meminfo")).ok()?;
-    let value = |key: &str| {
-        let rest = text.lines().find_map(|l| l.strip_prefix(key))?;
-        rest.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
-    };
-    Some(value("SwapTotal:")?.saturating_sub(value("SwapFree:")?))
-}
-
 /// The cgroup of this process: on v1 only when processor and memory agree, and never the root.
 pub(super) fn own_cgroup(proc: &Path, unified: bool) -> Option<String> {
-    let text = fs::read_to_string(proc.join("self/cgroup")).ok()?;
-    let path_of = |wanted: &str| {
-        text.lines().find_map(|line| {
-            let mut parts = line.splitn(3, ':').skip(1);
-            let (controllers, path) = (parts.next()?, parts.next()?);
-            controllers.split(',').any(|c| c == wanted).then_some(path)
-        })
-    };
+    let own: procfs::ProcessCGroups = crate::parsed(&proc.join("self/cgroup")).ok()?;
+    let path_of = |controller: &str| crate::cgroup::path_of(&own, controller);
     let path = if unified { path_of("")? } else { path_of("cpuacct").filter(|cpu| path_of("memory") == Some(cpu))? };
     (path != "/").then(|| path.to_owned())
 }

@@ -1,4 +1,5 @@
-//! `/proc/<pid>/net/dev`.
+//! `/proc/<pid>/net/dev`. Not by `procfs`, which reads a table of any length and gives up all of it for one line that it does not
+//! understand (docs/decisions/0018-host-libraries.md).
 
 use std::io::Read;
 use std::path::Path;

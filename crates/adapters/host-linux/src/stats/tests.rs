@@ -269,7 +269,11 @@ fn the_root_of_v2_is_completed_from_proc() {
     let dir = tempfile::tempdir().unwrap();
     write(dir.path(), "cgroup/cpu.stat", "usage_usec 1\n");
     write(dir.path(), "cgroup/memory.stat", "anon 10\nfile 20\ninactive_file 5\n");
-    write(dir.path(), "proc/meminfo", "MemTotal: 100 kB\nSwapTotal:      10 kB\nSwapFree:        4 kB\n");
+    write(
+        dir.path(),
+        "proc/meminfo",
+        &crate::info::tests::meminfo(&[("MemTotal", 100), ("SwapTotal", 10), ("SwapFree", 4)]),
+    );
     write(dir.path(), "proc/pressure/io", PSI);
     let r = LinuxStats::v2_in(dir.path()).cgroup("/", Depth::Summary).unwrap();
     assert_eq!((r.memory.usage, r.memory.working_set(), r.memory.swap), (Some(30), Some(25), Some(6 * 1024)));
@@ -301,16 +305,19 @@ fn disks_are_those_with_a_block_device_each_once() {
     let here = dir.path().to_str().unwrap();
     let mounts = format!(
         "22 27 0:21 / /proc rw - proc proc rw\n27 1 254:0 / {here} rw shared:1 - ext4 /dev/root rw\n\
-         28 1 254:0 /x /nowhere rw - ext4 /dev/vda rw\n29 1 7:0 / {here} ro - squashfs /dev/loop0 ro\nbroken\n"
+         28 1 254:0 /x /nowhere rw - ext4 /dev/vda rw\n29 1 7:0 / {here} ro - squashfs /dev/loop0 ro\n\
+         30 1 8:1 / {here}/with\\040blank rw - ext4 /dev/sda1 rw\n"
     );
     write(dir.path(), "proc/self/mountinfo", &mounts);
+    std::fs::create_dir(dir.path().join("with blank")).unwrap();
     write(
         dir.path(),
         "proc/diskstats",
-        " 254 0 vda 1 2 3 4 5 6 7 8 9 10 11 0 0 0 0 0 0\n 7 0 loop0 0 0 0 0 0 0 0 0 0 0 0\n",
+        " 254 0 vda 1 2 3 4 5 6 7 8 9 10 11 0 0 0 0 0 0\n 7 0 loop0 0 0 0 0 0 0 0 0 0 0 0\n   8 1 sda1 0 0 0 0 0 0 0 0 0 0 0\n",
     );
     let disks = LinuxStats::v2_in(dir.path()).disks();
-    let [disk] = &disks[..] else { panic!("{disks:?}") };
+    let [other, disk] = &disks[..] else { panic!("{disks:?}") };
+    assert_eq!(other.device, "/dev/sda1");
     assert_eq!(disk.device, "/dev/vda");
     assert!(disk.fs.total_bytes > 0);
     let t = disk.traffic.unwrap();

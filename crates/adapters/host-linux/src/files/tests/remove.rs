@@ -46,15 +46,19 @@ fn a_tree_goes_without_following_links() {
 
 #[test]
 fn a_chain_of_ten_thousand_directories_needs_a_handful_of_descriptors() {
-    with_few_files("files::tests::remove::a_chain_of_ten_thousand_directories_needs_a_handful_of_descriptors", 16, || {
-        let (_t, p) = tmp();
-        let lowest = chain(&p, "d", 10_000);
-        rustix::fs::mkdirat(&lowest, "beside", Mode::RWXU).unwrap();
-        drop(lowest);
-        fs::write(p.join("d/d/d/file"), "").unwrap();
-        LinuxFs.remove_tree(&p.join("d")).unwrap();
-        assert!(LinuxFs.list_dir(&p).unwrap().is_empty());
-    });
+    with_few_files(
+        "files::tests::remove::a_chain_of_ten_thousand_directories_needs_a_handful_of_descriptors",
+        16,
+        || {
+            let (_t, p) = tmp();
+            let lowest = chain(&p, "d", 10_000);
+            rustix::fs::mkdirat(&lowest, "beside", Mode::RWXU).unwrap();
+            drop(lowest);
+            fs::write(p.join("d/d/d/file"), "").unwrap();
+            LinuxFs.remove_tree(&p.join("d")).unwrap();
+            assert!(LinuxFs.list_dir(&p).unwrap().is_empty());
+        },
+    );
 }
 
 #[test]
