@@ -1,8 +1,8 @@
 //! The listener: takes connections, ends the slow ones, stops in good order.
 
+use std::convert::Infallible;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::panic::AssertUnwindSafe;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,30 +103,11 @@ impl Listening {
         let served = Arc::new(Served { router, access, places: places.clone(), limits, counts });
         // Also when this future is dropped, connections end.
         let _last = Last(places.clone());
-        let mut stop = pin!(stop);
-        let mut sweeps = tokio::time::interval(SWEEP);
-        sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        loop {
-            tokio::select! {
-                () = stop.as_mut() => break,
-                _ = sweeps.tick(), if places.len() > 0 => places.sweep(),
-                accepted = listener.accept() => match accepted {
-                    Ok((socket, peer)) => {
-                        if let Some(place) = places.admit(peer) {
-                            begin(socket, place, way.clone(), served.clone());
-                        }
-                        if places.ending() > ENDING {
-                            // Those who had to go get the turn to do so: a flood must not run ahead of its own end.
-                            tokio::task::yield_now().await;
-                        }
-                    }
-                    Err(e) if e.kind() == std::io::ErrorKind::ConnectionAborted => {}
-                    Err(e) => {
-                        tracing::warn!(error = %e, "the HTTP server takes no connection");
-                        tokio::time::sleep(BREATH).await;
-                    }
-                },
-            }
+        let taking = again(&served.counts, || take(&listener, &places, &way, &served));
+        // Cancel-safe: who was taken has a task of their own.
+        tokio::select! {
+            () = stop => {}
+            never = taking => match never {},
         }
         drop(listener);
         places.leave_all();
@@ -136,6 +117,43 @@ impl Listening {
             // Whoever does not even notice this goes with the process.
             let _ = tokio::time::timeout(LAST, places.emptied()).await;
         }
+    }
+}
+
+/// Takes connections, and ends those that are too slow or idle.
+async fn take(listener: &TcpListener, places: &Arc<Places>, way: &Way, served: &Arc<Served>) -> Infallible {
+    let mut sweeps = tokio::time::interval(SWEEP);
+    sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            _ = sweeps.tick(), if places.len() > 0 => places.sweep(),
+            accepted = listener.accept() => match accepted {
+                Ok((socket, peer)) => {
+                    if let Some(place) = places.admit(peer) {
+                        begin(socket, place, way.clone(), served.clone());
+                    }
+                    if places.ending() > ENDING {
+                        // Those who had to go get the turn to do so: a flood must not run ahead of its own end.
+                        tokio::task::yield_now().await;
+                    }
+                }
+                Err(e) if e.kind() == std::io::ErrorKind::ConnectionAborted => {}
+                Err(e) => {
+                    tracing::warn!(error = %e, "the HTTP server takes no connection");
+                    tokio::time::sleep(BREATH).await;
+                }
+            },
+        }
+    }
+}
+
+/// Begins work anew that panicked: a dead accept loop would leave a port open on which nobody answers.
+async fn again<F: Future<Output = Infallible>>(counts: &Counts, mut work: impl FnMut() -> F) -> Infallible {
+    loop {
+        let Err(_panic) = AssertUnwindSafe(work()).catch_unwind().await;
+        add(&counts.panics);
+        tracing::error!("the accept loop of the HTTP server panicked and begins anew");
+        tokio::time::sleep(BREATH).await;
     }
 }
 
@@ -156,4 +174,26 @@ fn begin(socket: TcpStream, place: Place, way: Way, served: Arc<Served>) {
             add(&counts.panics);
         }
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_accept_loop_that_panics_begins_anew() {
+        let counts = Counts::default();
+        let mut runs = 0;
+        let taking = again(&counts, || {
+            runs += 1;
+            let broken = runs < 3;
+            async move {
+                assert!(!broken, "as a test wants it");
+                std::future::pending().await
+            }
+        });
+        let ended = tokio::time::timeout(Duration::from_secs(60), taking).await;
+        assert!(ended.is_err(), "it goes on");
+        assert_eq!((runs, counts.read().panics), (3, 2));
+    }
 }
