@@ -1,7 +1,9 @@
 //! The journal on disk: one redb file, every write durable when it returns. Writes that come together share one commit.
 //!
-//! A damaged file is set aside (`<file>.damaged`) and a fresh one begun: what it held is worth less than a node that runs.
-//! Never holds more than a few kilobytes per pod.
+//! After an I/O error redb refuses everything until the file is opened anew: that is done here, at once and then once a
+//! second, so that a disk that was full or away for a while costs no more than the writes of that while. Only a file that
+//! is damaged is set aside (`<file>.damaged`, never over an earlier one) and a fresh one begun: what it held is worth less
+//! than a node that runs. Never holds more than a few kilobytes per pod.
 
 #![forbid(unsafe_code)]
 
@@ -12,14 +14,18 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use ports::journal::{Journal, JournalError};
 use redb::{Database, ReadableDatabase, TableDefinition};
 
+mod file;
+#[cfg(test)]
+mod tests;
+
+use file::DbFile;
+
 const LINES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("lines");
-/// Page cache; the journal is small and rarely read.
-const CACHE_BYTES: usize = 256 << 10;
 
 /// A journal in a redb file.
 #[derive(Debug)]
 pub struct RedbJournal {
-    db: Database,
+    file: DbFile,
     path: PathBuf,
     queue: Mutex<Queue>,
     committed: Condvar,
@@ -39,50 +45,37 @@ struct Queue {
     /// Somebody is committing.
     busy: bool,
     /// Failures of batches whose waiters may still ask.
-    failed: BTreeMap<u64, JournalError>,
+    failed: BTreeMap<u64, String>,
 }
 
 impl RedbJournal {
-    /// Opens the journal, or begins one.
+    /// Opens the journal, or begins one. A file that cannot be read or written now (disk full, I/O error) is no failure:
+    /// calls fail until it can be.
     ///
     /// # Errors
-    /// Another process holds the file, or the folder cannot be written.
+    /// Another process holds the file, or its folder is not there.
     pub fn open(path: &Path) -> Result<Self, JournalError> {
-        let open = || Database::builder().set_cache_size(CACHE_BYTES).create(path);
-        let db = match open() {
-            Ok(db) => db,
-            Err(redb::DatabaseError::DatabaseAlreadyOpen) => {
-                return Err(error(path, "another process has it open (is a second bosun running on this root dir?)"));
-            }
-            Err(e @ redb::DatabaseError::Storage(redb::StorageError::Io(_))) if !path.exists() => {
-                return Err(error(path, e));
-            }
+        Self::on(DbFile::new(path), path)
+    }
+
+    fn on(file: DbFile, path: &Path) -> Result<Self, JournalError> {
+        let journal = Self { file, path: path.to_owned(), queue: Mutex::default(), committed: Condvar::new() };
+        match journal.file.open() {
+            Ok(()) => {}
+            Err(e) if e.ends_the_daemon() => return Err(journal.error(e)),
             Err(e) => {
-                let aside = path.with_extension("damaged");
-                tracing::error!(path = %path.display(), error = %e, aside = %aside.display(), "journal is damaged, set aside");
-                std::fs::rename(path, &aside).map_err(|e| error(path, e))?;
-                open().map_err(|e| error(path, e))?
+                tracing::error!(path = %path.display(), error = %e, "journal cannot be opened now, trying again later");
             }
-        };
-        let journal =
-            Self { db, path: path.to_owned(), queue: Mutex::new(Queue::default()), committed: Condvar::new() };
-        journal.commit(&[])?;
+        }
         Ok(journal)
     }
 
-    fn commit(&self, changes: &[Change]) -> Result<(), JournalError> {
-        let tx = self.db.begin_write().map_err(|e| error(&self.path, e))?;
-        {
-            let mut table = tx.open_table(LINES).map_err(|e| error(&self.path, e))?;
-            for (key, value) in changes {
-                let done = match value {
-                    Some(value) => table.insert(key.as_str(), value.as_slice()).map(drop),
-                    None => table.remove(key.as_str()).map(drop),
-                };
-                done.map_err(|e| error(&self.path, e))?;
-            }
-        }
-        tx.commit().map_err(|e| error(&self.path, e))
+    fn error(&self, e: impl std::fmt::Display) -> JournalError {
+        JournalError { message: format!("{}: {e}", self.path.display()) }
+    }
+
+    fn read<T>(&self, op: impl Fn(&Database) -> Result<T, redb::Error>) -> Result<T, JournalError> {
+        self.file.run(&op).map_err(|e| self.error(e))
     }
 
     /// Queues a change and returns when it is on disk: the first to come commits for all who came meanwhile.
@@ -100,12 +93,13 @@ impl RedbJournal {
             let changes = std::mem::take(&mut queue.changes);
             queue.batch += 1;
             drop(queue);
-            let outcome = self.commit(&changes);
+            // Never unwinds: the writers who wait would wait for ever.
+            let outcome = self.file.run(&|db| commit(db, &changes));
             queue = self.queue();
             queue.busy = false;
             queue.done = batch + 1;
             if let Err(e) = outcome {
-                queue.failed.insert(batch, e);
+                queue.failed.insert(batch, e.to_string());
             }
             // Whoever waited for a batch this old has long been answered.
             queue.failed.retain(|b, _| b + 1000 > batch);
@@ -113,7 +107,7 @@ impl RedbJournal {
         }
         match queue.failed.get(&mine) {
             None => Ok(()),
-            Some(e) => Err(JournalError { message: e.message.clone() }),
+            Some(e) => Err(self.error(e)),
         }
     }
 
@@ -122,16 +116,34 @@ impl RedbJournal {
     }
 }
 
-fn error(path: &Path, e: impl std::fmt::Display) -> JournalError {
-    JournalError { message: format!("{}: {e}", path.display()) }
+fn ensure_table(db: &Database) -> Result<(), redb::Error> {
+    match db.begin_read()?.open_table(LINES) {
+        Ok(_) => Ok(()),
+        Err(redb::TableError::TableDoesNotExist(_)) => commit(db, &[]),
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn commit(db: &Database, changes: &[Change]) -> Result<(), redb::Error> {
+    let tx = db.begin_write()?;
+    {
+        let mut table = tx.open_table(LINES)?;
+        for (key, value) in changes {
+            match value {
+                Some(value) => drop(table.insert(key.as_str(), value.as_slice())?),
+                None => drop(table.remove(key.as_str())?),
+            }
+        }
+    }
+    Ok(tx.commit()?)
 }
 
 impl Journal for RedbJournal {
     fn load(&self, key: &str) -> Result<Option<Vec<u8>>, JournalError> {
-        let tx = self.db.begin_read().map_err(|e| error(&self.path, e))?;
-        let table = tx.open_table(LINES).map_err(|e| error(&self.path, e))?;
-        let found = table.get(key).map_err(|e| error(&self.path, e))?;
-        Ok(found.map(|v| v.value().to_vec()))
+        self.read(|db| {
+            let found = db.begin_read()?.open_table(LINES)?.get(key)?;
+            Ok(found.map(|v| v.value().to_vec()))
+        })
     }
 
     fn save(&self, key: &str, value: &[u8]) -> Result<(), JournalError> {
@@ -143,79 +155,16 @@ impl Journal for RedbJournal {
     }
 
     fn keys(&self, prefix: &str) -> Result<Vec<String>, JournalError> {
-        let tx = self.db.begin_read().map_err(|e| error(&self.path, e))?;
-        let table = tx.open_table(LINES).map_err(|e| error(&self.path, e))?;
-        let mut out = Vec::new();
-        for line in table.range(prefix..).map_err(|e| error(&self.path, e))? {
-            let (key, _) = line.map_err(|e| error(&self.path, e))?;
-            if !key.value().starts_with(prefix) {
-                break;
+        self.read(|db| {
+            let mut out = Vec::new();
+            for line in db.begin_read()?.open_table(LINES)?.range(prefix..)? {
+                let (key, _) = line?;
+                if !key.value().starts_with(prefix) {
+                    break;
+                }
+                out.push(key.value().to_owned());
             }
-            out.push(key.value().to_owned());
-        }
-        Ok(out)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_survive_a_new_start() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("journal.redb");
-        {
-            let j = RedbJournal::open(&path).unwrap();
-            j.save("worker/b", b"2").unwrap();
-            j.save("worker/a", b"1").unwrap();
-            j.save("volume/a", b"3").unwrap();
-            j.save("worker/a", b"1b").unwrap();
-            j.remove("volume/a").unwrap();
-            j.remove("volume/none").unwrap();
-        }
-        let j = RedbJournal::open(&path).unwrap();
-        assert_eq!(j.load("worker/a").unwrap().as_deref(), Some(&b"1b"[..]));
-        assert_eq!(j.load("volume/a").unwrap(), None);
-        assert_eq!(j.keys("worker/").unwrap(), ["worker/a", "worker/b"]);
-    }
-
-    #[test]
-    fn writes_of_many_threads_all_land() {
-        let dir = tempfile::tempdir().unwrap();
-        let j = RedbJournal::open(&dir.path().join("journal.redb")).unwrap();
-        std::thread::scope(|s| {
-            for i in 0..40 {
-                let j = &j;
-                s.spawn(move || j.save(&format!("worker/{i:02}"), b"x").unwrap());
-            }
-        });
-        assert_eq!(j.keys("worker/").unwrap().len(), 40);
-        assert!(j.queue().batch <= 40, "waiting writes share commits");
-    }
-
-    #[test]
-    fn a_damaged_file_is_set_aside() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("journal.redb");
-        std::fs::write(&path, vec![7u8; 8192]).unwrap();
-        let j = RedbJournal::open(&path).unwrap();
-        j.save("k", b"v").unwrap();
-        assert!(dir.path().join("journal.damaged").exists());
-    }
-
-    #[test]
-    fn a_second_daemon_on_the_same_file_is_refused_with_a_hint() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("journal.redb");
-        let _first = RedbJournal::open(&path).unwrap();
-        let e = RedbJournal::open(&path).unwrap_err().to_string();
-        assert!(e.contains("second bosun"), "{e}");
-    }
-
-    #[test]
-    fn a_folder_that_is_not_there_is_an_error_that_names_the_file() {
-        let e = RedbJournal::open(Path::new("/nowhere/at/all/journal.redb")).unwrap_err().to_string();
-        assert!(e.contains("/nowhere/at/all/journal.redb"), "{e}");
+            Ok(out)
+        })
     }
 }

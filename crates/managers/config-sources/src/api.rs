@@ -116,6 +116,10 @@ impl Actor for ApiSource {
         });
         if self.config.store {
             self.read_store(ctx);
+            ctx.after(self.config.wait, |act, ctx| {
+                act.waited = true;
+                act.use_store(ctx);
+            });
         }
     }
 }
@@ -259,17 +263,20 @@ impl ApiSource {
             tokio::task::spawn_blocking(move || store::load(&*journal)).await
         };
         ctx.run(work, |act: &mut Self, loaded, ctx| {
-            let loaded = loaded.unwrap_or_default();
+            let loaded = match loaded.map_err(|e| e.to_string()).and_then(|l| l.map_err(|e| e.to_string())) {
+                Ok(loaded) => loaded,
+                Err(error) => {
+                    tracing::warn!(error, "pod store cannot be read, trying again; pods of the API server wait for it");
+                    ctx.after(RETRY, |act, ctx| act.read_store(ctx));
+                    return;
+                }
+            };
             act.stored = Stored::of(&loaded.pods);
             act.stored.note_unreadable(loaded.unreadable.clone());
             act.store_read = true;
             act.spare = (!act.known).then_some(loaded);
             act.use_store(ctx);
             act.keep(ctx);
-        });
-        ctx.after(self.config.wait, |act, ctx| {
-            act.waited = true;
-            act.use_store(ctx);
         });
     }
 
@@ -311,15 +318,17 @@ impl ApiSource {
         let work = async move {
             faults.hit("store").await;
             let shares = changes.chunks(changes.len().div_ceil(WRITERS)).map(|share| {
-                let (journal, share) = (journal.clone(), share.to_vec());
-                tokio::task::spawn_blocking(move || store::write(&*journal, share))
+                let (journal, work) = (journal.clone(), share.to_vec());
+                let write = tokio::task::spawn_blocking(move || store::write(&*journal, work));
+                // A write that panicked is not a write.
+                async move { write.await.unwrap_or_else(|e| store::all_failed(share, &e.to_string())) }
             });
-            futures::future::join_all(shares).await.into_iter().flatten().flatten().collect::<Vec<_>>()
+            futures::future::join_all(shares).await.concat()
         };
         ctx.run(work, |act: &mut Self, failed, ctx| {
             act.writing = false;
             if let Some((uid, error)) = failed.first() {
-                tracing::warn!(%uid, %error, count = failed.len(), "pods are not stored; trying again");
+                tracing::warn!(%uid, error, count = failed.len(), "pods are not stored; trying again");
                 failed.iter().for_each(|(uid, _)| act.stored.forget(uid));
                 ctx.after(RETRY, |act, ctx| act.keep(ctx));
             } else if act.to_store {

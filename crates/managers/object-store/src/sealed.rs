@@ -77,17 +77,30 @@ impl Sealed {
     }
 }
 
+/// A writer at work.
+struct Done<'a>(&'a Inner);
+
+impl Drop for Done<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.queue().writing = false;
+        }
+    }
+}
+
 impl Inner {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works the queue off.
+    /// Works the queue off. A write that panicked costs the lines it held, not the writers after it.
     fn write(&self) {
+        let _done = Done(self);
         loop {
             let lines = {
                 let mut queue = self.queue();
                 if queue.lines.is_empty() {
+                    // Before the lock is let go: a line that comes later must find nobody writing.
                     queue.writing = false;
                     return;
                 }

@@ -238,8 +238,9 @@ impl Job {
     /// Removes the journal line of a pod that is done.
     pub(crate) async fn forget_record(&self) {
         let (journal, uid) = (self.deps.journal.clone(), self.uid.clone());
-        if let Ok(Err(e)) = tokio::task::spawn_blocking(move || Record::forget(&*journal, &uid)).await {
-            tracing::warn!(uid = %self.uid, error = %e, "journal line is not removed");
+        let forgotten = tokio::task::spawn_blocking(move || Record::forget(&*journal, &uid)).await;
+        if let Err(error) = forgotten.map_err(|e| e.to_string()).and_then(|f| f.map_err(|e| e.to_string())) {
+            tracing::warn!(uid = %self.uid, error, "journal line is not removed");
         }
     }
 

@@ -12,6 +12,7 @@ use contract::view::Board;
 use model::{PodUid, Timestamp};
 use ports::api::{ApiError, ApiServer};
 use ports::journal::Journal;
+use tokio::task::JoinError;
 use tokio::time::Instant;
 
 use crate::dialect::Dialect;
@@ -338,6 +339,7 @@ impl StatusSyncer {
         }
         self.writing = true;
         let (lines, journal, faults) = (std::mem::take(&mut self.lines), self.deps.journal.clone(), ctx.faults());
+        let again = lines.clone();
         let work = async move {
             faults.hit("journal").await;
             let write = move || {
@@ -346,17 +348,18 @@ impl StatusSyncer {
                         LineOp::Save(entry) => journal::save(&*journal, &uid, entry),
                         LineOp::Forget => journal::forget(&*journal, &uid),
                     };
-                    done.err().map(|error| (uid, op, error))
+                    done.err().map(|error| (uid, op, error.to_string()))
                 };
                 lines.into_iter().filter_map(one).collect::<Vec<_>>()
             };
-            tokio::task::spawn_blocking(write).await
+            // A write that panicked is not a write.
+            let all_failed = |e: JoinError| again.into_iter().map(|(uid, op)| (uid, op, e.to_string())).collect();
+            tokio::task::spawn_blocking(write).await.unwrap_or_else(all_failed)
         };
         ctx.run(work, |act: &mut Self, failed, ctx| {
             act.writing = false;
-            let failed = failed.unwrap_or_default();
             if let Some((uid, _, error)) = failed.first() {
-                tracing::warn!(%uid, %error, count = failed.len(), "statuses that wait for the API server are not written down");
+                tracing::warn!(%uid, error, count = failed.len(), "statuses that wait for the API server are not written down");
             }
             let again = !failed.is_empty();
             for (uid, op, _) in failed {

@@ -10,12 +10,23 @@ use ports::journal::{Journal, JournalError};
 pub struct MemoryJournal {
     lines: Mutex<BTreeMap<String, Vec<u8>>>,
     broken: Mutex<bool>,
+    panics: Mutex<bool>,
 }
 
 impl MemoryJournal {
     /// From now on every call fails (`true`) or works.
     pub fn set_broken(&self, broken: bool) {
         *self.broken.lock().unwrap_or_else(PoisonError::into_inner) = broken;
+    }
+
+    /// From now on every write panics (`true`) or works.
+    pub fn set_panics(&self, panics: bool) {
+        *self.panics.lock().unwrap_or_else(PoisonError::into_inner) = panics;
+    }
+
+    fn change<T>(&self, f: impl FnOnce(&mut BTreeMap<String, Vec<u8>>) -> T) -> Result<T, JournalError> {
+        assert!(!*self.panics.lock().unwrap_or_else(PoisonError::into_inner), "a write panics, by order");
+        self.with(f)
     }
 
     fn with<T>(&self, f: impl FnOnce(&mut BTreeMap<String, Vec<u8>>) -> T) -> Result<T, JournalError> {
@@ -32,11 +43,11 @@ impl Journal for MemoryJournal {
     }
 
     fn save(&self, key: &str, value: &[u8]) -> Result<(), JournalError> {
-        self.with(|lines| drop(lines.insert(key.to_owned(), value.to_vec())))
+        self.change(|lines| drop(lines.insert(key.to_owned(), value.to_vec())))
     }
 
     fn remove(&self, key: &str) -> Result<(), JournalError> {
-        self.with(|lines| drop(lines.remove(key)))
+        self.change(|lines| drop(lines.remove(key)))
     }
 
     fn keys(&self, prefix: &str) -> Result<Vec<String>, JournalError> {

@@ -91,19 +91,13 @@ pub(crate) struct Loaded {
     pub(crate) unreadable: Vec<PodUid>,
 }
 
-/// Reads the store. Blocks.
-pub(crate) fn load(journal: &dyn Journal) -> Loaded {
+/// Reads the store. Blocks. An error is the journal's, and passes; what is wrong with a line is in the answer.
+pub(crate) fn load(journal: &dyn Journal) -> Result<Loaded, JournalError> {
     let mut loaded = Loaded::default();
-    let keys = match journal.keys(TABLE) {
-        Ok(keys) => keys,
-        Err(error) => {
-            tracing::warn!(%error, "pod store cannot be read; pods of the API server wait for it");
-            return loaded;
-        }
-    };
-    for key in keys {
+    for key in journal.keys(TABLE)? {
         let uid = PodUid::from(key.strip_prefix(TABLE).unwrap_or_default());
-        match read(journal, &key, &uid) {
+        let Some(bytes) = journal.load(&key)? else { continue };
+        match decode(&bytes, &uid) {
             Ok(pod) => loaded.pods.push(Arc::new(pod)),
             Err(reason) => {
                 tracing::warn!(%uid, reason, "entry of the pod store is damaged, skipped");
@@ -111,25 +105,32 @@ pub(crate) fn load(journal: &dyn Journal) -> Loaded {
             }
         }
     }
-    loaded
+    Ok(loaded)
 }
 
-fn read(journal: &dyn Journal, key: &str, uid: &PodUid) -> Result<Pod, String> {
-    let bytes = journal.load(key).map_err(|e| e.to_string())?.ok_or("the entry is gone")?;
-    let stored: Pod = serde_json::from_slice(&bytes).map_err(|e| e.to_string())?;
+fn decode(bytes: &[u8], uid: &PodUid) -> Result<Pod, String> {
+    let stored: Pod = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
     let whole = pod::uid(&stored) == *uid && !pod::name(&stored).is_empty() && stored.spec.is_some();
     if whole { Ok(stored) } else { Err("it is not the pod of its key".to_owned()) }
 }
 
+/// A change that is not written, and why.
+pub(crate) type Failed = (PodUid, String);
+
 /// Carries changes out. Blocks. Gives those that failed.
-pub(crate) fn write(journal: &dyn Journal, changes: Vec<Change>) -> Vec<(PodUid, JournalError)> {
+pub(crate) fn write(journal: &dyn Journal, changes: Vec<Change>) -> Vec<Failed> {
     let one = |(uid, bytes): Change| {
         let key = format!("{TABLE}{uid}");
         let done = match bytes {
             Some(bytes) => journal.save(&key, &bytes),
             None => journal.remove(&key),
         };
-        done.err().map(|error| (uid, error))
+        done.err().map(|error| (uid, error.to_string()))
     };
     changes.into_iter().filter_map(one).collect()
+}
+
+/// None of `changes` counts as written: how far the writer came is not known.
+pub(crate) fn all_failed(changes: &[Change], why: &str) -> Vec<Failed> {
+    changes.iter().map(|(uid, _)| (uid.clone(), why.to_owned())).collect()
 }

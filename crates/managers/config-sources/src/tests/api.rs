@@ -366,6 +366,39 @@ fn a_store_that_cannot_be_written_is_written_when_it_can() {
 }
 
 #[test]
+fn a_write_that_panicked_is_not_a_write() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.journal.set_panics(true);
+        rig.node_is_known();
+        rig.put("a", json!({}));
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!((rig.set(), rig.lines()), (names(&["a"]), 0));
+        rig.journal.set_panics(false);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(rig.lines(), 1);
+    });
+}
+
+#[test]
+fn a_store_that_cannot_be_read_at_first_is_read_when_it_can() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.node_is_known();
+        rig.put("a", json!({}));
+        rig.work().await;
+        rig.api.unplug();
+        rig.journal.set_broken(true);
+        let rig = rig.restart(true).await;
+        tokio::time::sleep(WAIT * 4).await;
+        assert_eq!(rig.set(), None);
+        rig.journal.set_broken(false);
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(rig.set(), names(&["a"]));
+    });
+}
+
+#[test]
 fn a_crash_at_any_point_loses_nothing() {
     for point in ["started", "steps", "hand-over", "read store", "store"] {
         for action in [Action::Panic, Action::Kill, Action::Stall(Duration::from_secs(3))] {

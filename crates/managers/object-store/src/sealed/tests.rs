@@ -87,3 +87,20 @@ fn a_journal_that_cannot_be_written_costs_the_line_only() {
     assert!(sealed.inner.write_line("object/a", Some(b"one".to_vec())).is_err());
     assert_eq!(sealed.inner.read("object/a"), None);
 }
+
+#[tokio::test]
+async fn a_write_that_panicked_does_not_wedge_the_writers() {
+    let place = Place::new();
+    let sealed = place.open();
+    place.journal.set_panics(true);
+    sealed.put("object/a".to_owned(), Some(b"one".to_vec()));
+    while sealed.inner.queue().writing {
+        tokio::task::yield_now().await;
+    }
+    place.journal.set_panics(false);
+    sealed.put("object/b".to_owned(), Some(b"two".to_vec()));
+    while sealed.inner.queue().writing {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(sealed.inner.read("object/b").unwrap(), b"two");
+}

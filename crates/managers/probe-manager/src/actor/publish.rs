@@ -37,8 +37,8 @@ impl ProbeManager {
         let Some(batch) = self.writes.take() else { return };
         let write = tokio::task::spawn_blocking(move || journal::write(&*journal, batch));
         ctx.run(write, |this, written, ctx| {
-            if let Ok(Err(e)) = written {
-                tracing::warn!(error = %e, "probe verdicts cannot be kept over a restart");
+            if let Err(error) = written.map_err(|e| e.to_string()).and_then(|w| w.map_err(|e| e.to_string())) {
+                tracing::warn!(error, "probe verdicts cannot be kept over a restart");
             }
             this.writes.written();
             this.flush(ctx);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use actor::testing;
 use contract::pod_worker::WorkerPhase;
+use fakes::MemoryJournal;
 use model::Timestamp;
 use model::core::Pod;
 use model::pod;
@@ -156,15 +157,24 @@ fn an_hour_without_the_server_ends_in_one_status_per_pod() {
 
 #[test]
 fn a_journal_that_cannot_be_written_stops_nothing() {
+    journal_fails(MemoryJournal::set_broken);
+}
+
+#[test]
+fn a_write_that_panicked_is_not_a_write() {
+    journal_fails(MemoryJournal::set_panics);
+}
+
+fn journal_fails(fail: fn(&MemoryJournal, bool)) {
     testing::run(1, |kernel| async move {
         let rig = Rig::new(&kernel);
         let p = rig.create("p").await;
         rig.worker(&p, WorkerPhase::Syncing);
-        rig.journal.set_broken(true);
+        fail(&rig.journal, true);
         rig.api.unplug();
         rig.set(&p, status("Ready")).await;
         tokio::time::sleep(Duration::from_secs(30)).await;
-        rig.journal.set_broken(false);
+        fail(&rig.journal, false);
         tokio::time::sleep(Duration::from_secs(3)).await;
         assert_eq!(rig.lines().len(), 1, "written when it can be");
         rig.api.calm();

@@ -1,0 +1,3 @@
+mod faulty;
+mod plain;
+mod trouble;
