@@ -75,6 +75,8 @@ fn a_disk_that_is_full_from_the_start_costs_no_pod_and_the_journal_comes_when_th
     node.bosun.start_again(&mut node.bed).expect("starts on a disk that is full again");
     assert_eq!((identity(&node.wait_running("a")), identity(&node.wait_running("b"))), (a, b));
     assert_eq!(disk.files(), ["journal.redb"], "an intact journal is not set aside: {}", node.bosun.log());
+    node.bosun.kill();
+    drop(disk);
 }
 
 #[test]
@@ -97,4 +99,6 @@ fn a_disk_that_turns_read_only_and_back_leaves_the_journal_working() {
     put(&node, "c");
     node.wait_running("c");
     assert_eq!(disk.files(), ["journal.redb"], "{}", node.bosun.log());
+    node.bosun.kill();
+    drop(disk);
 }

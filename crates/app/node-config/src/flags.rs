@@ -8,7 +8,7 @@ mod values;
 
 pub mod help;
 
-pub use given::Flags;
+pub use given::{AfterBoot, Flags};
 pub(crate) use own::check;
 pub use split::{FlagError, KUBERNETES_VERSION};
 

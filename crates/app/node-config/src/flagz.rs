@@ -75,6 +75,8 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("oom-score-adj", "-999"),
     ("pod-max-pids", "-1"),
     ("pod-store", "true"),
+    ("pod-store-after-boot", "safe"),
+    ("pod-store-max-age", "5m0s"),
     ("pod-store-wait", "5s"),
     ("port", "10250"),
     ("read-only-port", "10255"),

@@ -33,7 +33,7 @@ pub use config::{
 };
 pub use configz::configz;
 pub use error::{ConfigError, ConfigErrors, Warning};
-pub use flags::{Flags, KUBERNETES_VERSION};
+pub use flags::{AfterBoot, Flags, KUBERNETES_VERSION};
 pub use flagz::flagz;
 pub use layers::{Configured, configure};
 

@@ -10,15 +10,19 @@ use contract::pod_manager::{PodManagerHandle, SetPods};
 use contract::view::Published;
 use futures::StreamExt;
 use futures::stream::{BoxStream, ReadyChunks};
+use model::Timestamp;
 use model::core::Node;
 use ports::api::{ApiExt, ApiServer, Followed, Kind, Selection};
 use ports::journal::Journal;
 
 use crate::handover::{Giver, HandOver, hand_over};
 
+mod boot;
 mod set;
 mod store;
 
+use boot::Heard;
+pub use boot::{AfterBoot, Policy};
 use set::PodSet;
 use store::{Loaded, Stored};
 
@@ -32,6 +36,8 @@ const WRITERS: usize = 4;
 const LOOK_AGAIN: Duration = Duration::from_secs(20);
 const DOUBT: &str = "the API server knows neither this node nor its pods any more: they run on until it has the Node again \
                      (a restart registers it anew)";
+/// That the server was heard is written down this often.
+const HEARD_EVERY: Duration = Duration::from_secs(60);
 /// Pause before a lost stream is opened anew, and before a write to the store that failed is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -45,14 +51,8 @@ pub struct Config {
     pub store: bool,
     /// How long the server has to answer after a start before the stored pods count.
     pub wait: Duration,
-}
-
-impl Config {
-    /// With the store, after five seconds.
-    #[must_use]
-    pub fn new(node_name: impl Into<String>) -> Self {
-        Self { node_name: node_name.into(), store: true, wait: Duration::from_secs(5) }
-    }
+    /// Which of them count after a boot.
+    pub boot: Policy,
 }
 
 /// What the source works with.
@@ -98,6 +98,8 @@ pub struct ApiSource {
     to_store: bool,
     /// The server's last list was empty and is not believed.
     doubting: bool,
+    /// When it was last written down that the server was heard.
+    heard_at: Option<Timestamp>,
 }
 
 impl Actor for ApiSource {
@@ -107,6 +109,9 @@ impl Actor for ApiSource {
         ctx.watch(self.deps.node.subscribe(), |act, node, ctx| {
             if node.origin == NodeOrigin::Api && !act.following {
                 act.follow(ctx);
+            }
+            if node.lease_renewed_at.is_some_and(|at| act.heard_at.is_none_or(|noted| at > noted)) {
+                act.note_heard(ctx);
             }
         });
         ctx.every(SAY_AGAIN, |act, ctx| {
@@ -145,6 +150,7 @@ impl ApiSource {
             writing: false,
             to_store: false,
             doubting: false,
+            heard_at: None,
         }
     }
 
@@ -195,7 +201,11 @@ impl ApiSource {
             changed |= self.set.take(step);
         }
         view.pods = self.set.len();
+        let heard = view.synced && view.error.is_none();
         self.publish(view);
+        if heard {
+            self.note_heard(ctx);
+        }
         if changed && self.known {
             hand_over(self, ctx);
             self.keep(ctx);
@@ -250,6 +260,26 @@ impl ApiSource {
         });
     }
 
+    /// Writes down that the server was heard, now and then, once it has given its pods in this life: from then on what
+    /// runs in this boot runs by its word.
+    fn note_heard(&mut self, ctx: &mut Ctx<Self>) {
+        let now = Timestamp(ctx.clock().unix_nanos());
+        let fresh = |at: Timestamp| u64::try_from(now.0 - at.0).is_ok_and(|ns| Duration::from_nanos(ns) < HEARD_EVERY);
+        if !self.config.store || !self.deps.view.get().synced || self.heard_at.is_some_and(fresh) {
+            return;
+        }
+        self.heard_at = Some(now);
+        let heard = Heard { boot_id: self.config.boot.boot_id.clone(), at_ns: now.0 };
+        let journal = self.deps.journal.clone();
+        let write = tokio::task::spawn_blocking(move || boot::save(&*journal, &heard));
+        ctx.run(write, |act: &mut Self, written, _| {
+            if let Err(error) = written.map_err(|e| e.to_string()).and_then(|w| w.map_err(|e| e.to_string())) {
+                tracing::warn!(error, "when the API server was last heard is not written down");
+                act.heard_at = None;
+            }
+        });
+    }
+
     fn publish(&self, view: ApiSourceView) {
         if *self.deps.view.get() != view {
             self.deps.view.publish(view);
@@ -288,7 +318,14 @@ impl ApiSource {
         if self.known || !self.waited || taken_before {
             return;
         }
-        let Some(Loaded { pods, .. }) = self.spare.take().filter(|l| !l.pods.is_empty()) else { return };
+        let Some(Loaded { mut pods, heard, .. }) = self.spare.take().filter(|l| !l.pods.is_empty()) else { return };
+        let now = Timestamp(ctx.clock().unix_nanos());
+        if let Some((waiting, why)) = boot::hold_back(&mut pods, heard.as_ref(), &self.config.boot, now) {
+            tracing::warn!(waiting, why, "stored pods wait for the API server");
+        }
+        if pods.is_empty() {
+            return;
+        }
         tracing::warn!(pods = pods.len(), wait = ?self.config.wait,
             "the API server has not answered: going on with the pods that it last gave");
         self.set.restore(pods);

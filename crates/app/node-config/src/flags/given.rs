@@ -61,6 +61,10 @@ pub struct Flags {
     pub pod_store: bool,
     /// `--pod-store-wait` (bosun only): how long the API server has to answer after a start before stored pods count.
     pub pod_store_wait: Duration,
+    /// `--pod-store-after-boot` (bosun only): which stored pods start after a boot while the API server is silent.
+    pub pod_store_after_boot: AfterBoot,
+    /// `--pod-store-max-age` (bosun only): with `safe`, none of them when the API server was last heard longer ago.
+    pub pod_store_max_age: Duration,
     /// `--object-cache` (bosun only): configMaps and secrets of pods here are kept, sealed, for the same case.
     pub object_cache: bool,
     /// `--log` (bosun only): log filter; wins over `-v`.
@@ -83,6 +87,17 @@ pub(crate) struct Override {
     /// Key path, joined by dots.
     pub(crate) field: &'static str,
     pub(crate) value: Value,
+}
+
+/// Values of `--pod-store-after-boot`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AfterBoot {
+    /// Those of which there may be two, unless the store is old.
+    Safe,
+    /// All.
+    All,
+    /// None: they wait.
+    None,
 }
 
 impl Default for Flags {
@@ -111,6 +126,8 @@ impl Default for Flags {
             enable_faults: false,
             pod_store: true,
             pod_store_wait: Duration::from_secs(5),
+            pod_store_after_boot: AfterBoot::Safe,
+            pod_store_max_age: Duration::from_secs(300),
             object_cache: true,
             log: None,
             overrides: Vec::new(),

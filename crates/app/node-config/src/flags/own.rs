@@ -3,7 +3,7 @@
 use std::path::{Component, PathBuf};
 use std::time::Duration;
 
-use super::given::{Flags, Override};
+use super::given::{AfterBoot, Flags, Override};
 use super::values;
 use crate::error::{ConfigError, Warning};
 use crate::{go_duration, labels};
@@ -35,6 +35,8 @@ pub(super) enum Own {
     EnableFaults,
     PodStore,
     PodStoreWait,
+    PodStoreAfterBoot,
+    PodStoreMaxAge,
     ObjectCache,
     Log,
 }
@@ -93,6 +95,15 @@ pub(super) fn set(flags: &mut Flags, which: Own, text: &str) -> Result<(), Strin
         Own::EnableFaults => flags.enable_faults = values::bool(text)?,
         Own::PodStore => flags.pod_store = values::bool(text)?,
         Own::PodStoreWait => flags.pod_store_wait = go_duration::parse(text).map_err(|e| e.to_string())?,
+        Own::PodStoreAfterBoot => {
+            flags.pod_store_after_boot = match text {
+                "safe" => AfterBoot::Safe,
+                "all" => AfterBoot::All,
+                "none" => AfterBoot::None,
+                _ => return Err("unknown (allowed: safe, all, none)".to_owned()),
+            }
+        }
+        Own::PodStoreMaxAge => flags.pod_store_max_age = go_duration::parse(text).map_err(|e| e.to_string())?,
         Own::ObjectCache => flags.object_cache = values::bool(text)?,
         Own::Log => flags.log = Some(text.to_owned()),
     }

@@ -21,6 +21,8 @@ const MORE: &[&str] = &[
     "log-json-split-stream",
     "object-cache",
     "pod-store",
+    "pod-store-after-boot",
+    "pod-store-max-age",
     "pod-store-wait",
     "socket",
 ];

@@ -10,6 +10,8 @@ use model::core::{Pod, PodStatus};
 use model::pod;
 use ports::journal::{Journal, JournalError};
 
+use super::boot::{self, Heard};
+
 const TABLE: &str = "api-pods/";
 
 /// What is written down of each pod, as far as this life of the daemon knows.
@@ -89,11 +91,13 @@ pub(crate) struct Loaded {
     pub(crate) pods: Vec<Arc<Pod>>,
     /// Lines that are damaged.
     pub(crate) unreadable: Vec<PodUid>,
+    /// When the server was last heard.
+    pub(crate) heard: Option<Heard>,
 }
 
 /// Reads the store. Blocks. An error is the journal's, and passes; what is wrong with a line is in the answer.
 pub(crate) fn load(journal: &dyn Journal) -> Result<Loaded, JournalError> {
-    let mut loaded = Loaded::default();
+    let mut loaded = Loaded { heard: boot::load(journal)?, ..Loaded::default() };
     for key in journal.keys(TABLE)? {
         let uid = PodUid::from(key.strip_prefix(TABLE).unwrap_or_default());
         let Some(bytes) = journal.load(&key)? else { continue };

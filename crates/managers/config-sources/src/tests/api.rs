@@ -9,13 +9,14 @@ use contract::node::{NodeOrigin, NodeView};
 use contract::pod_manager::{PodManagerHandle, SetPods};
 use contract::view::Published;
 use fakes::{FakeApi, MemoryJournal};
+use model::Timestamp;
 use model::core::Pod;
 use model::pod;
 use ports::api::ApiError;
 use ports::journal::Journal;
 use serde_json::{Value, json};
 
-use crate::api::{ApiSource, Config, Deps};
+use crate::api::{AfterBoot, ApiSource, Config, Deps, Policy};
 
 type Sets = Arc<Mutex<Vec<Vec<Arc<Pod>>>>>;
 
@@ -54,12 +55,18 @@ impl Rig {
     }
 
     fn life(kernel: &Kernel, api: FakeApi, journal: Arc<MemoryJournal>, store: bool) -> Rig {
+        Self::boot(kernel, api, journal, store, "boot-1")
+    }
+
+    fn boot(kernel: &Kernel, api: FakeApi, journal: Arc<MemoryJournal>, store: bool, boot_id: &str) -> Rig {
         let (sets, pods) = (Sets::default(), PodManagerHandle::default());
         let seen = sets.clone();
         let taker = kernel.spawn(Spec::new("taker"), move |_| Taker(seen.clone()));
         pods.set_pods.connect(&taker);
         let (node, view) = (Published::default(), Published::default());
-        let config = Arc::new(Config { node_name: "n1".into(), store, wait: WAIT });
+        let boot =
+            Policy { after_boot: AfterBoot::Safe, max_age: Duration::from_secs(300), boot_id: boot_id.to_owned() };
+        let config = Arc::new(Config { node_name: "n1".into(), store, wait: WAIT, boot });
         let deps = Deps {
             api: Arc::new(api.clone()),
             journal: journal.clone(),
@@ -73,12 +80,16 @@ impl Rig {
 
     /// The daemon ends and begins anew.
     async fn restart(self, store: bool) -> Rig {
+        self.ended().await;
+        Self::life(&self.kernel, self.api, self.journal, store)
+    }
+
+    async fn ended(&self) {
         self.source.kill();
         self.source.stop();
         self.taker.stop();
         self.source.stopped().await;
         self.taker.stopped().await;
-        Self::life(&self.kernel, self.api, self.journal, store)
     }
 
     fn node_is_known(&self) {
@@ -267,6 +278,59 @@ fn without_the_server_the_stored_pods_go_on_and_its_return_is_honoured() {
         assert_eq!((rig.view.get().synced, rig.view.get().from_store), (true, false));
         rig.work().await;
         assert_eq!(rig.lines(), 2);
+    });
+}
+
+/// After a boot that began so long after the server was last heard.
+async fn after_boot(rig: Rig, later: Duration) -> Rig {
+    rig.ended().await;
+    rig.api.unplug();
+    tokio::time::sleep(later).await;
+    let rig = Rig::boot(&rig.kernel, rig.api, rig.journal, true, "boot-2");
+    tokio::time::sleep(WAIT * 2).await;
+    rig
+}
+
+#[test]
+fn after_a_boot_pods_that_must_be_one_wait_for_the_server() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.node_is_known();
+        rig.put("plain", json!({}));
+        let owner = json!([{"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "web", "uid": "u"}]);
+        rig.put("web-0", json!({"metadata": {"name": "web-0", "namespace": "ns", "ownerReferences": owner}}));
+        rig.work().await;
+        // The lease is renewed for an hour while nothing happens to pods: the store is not old.
+        for _ in 0..360 {
+            tokio::time::sleep(Duration::from_secs(10)).await;
+            let lease_renewed_at = Some(Timestamp(kernel.clock().unix_nanos()));
+            rig.node.publish(NodeView { origin: NodeOrigin::Api, lease_renewed_at, ..NodeView::default() });
+        }
+        let rig = after_boot(rig, Duration::from_secs(200)).await;
+        assert_eq!(rig.set(), names(&["plain"]));
+        assert_eq!(rig.lines(), 2, "the one that waits stays in the store");
+        // The daemon is started again, still without a word of the server: it waits on.
+        let rig = after_boot(rig, Duration::from_secs(10)).await;
+        assert_eq!(rig.set(), names(&["plain"]));
+        rig.api.calm();
+        rig.node_is_known();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(rig.set(), names(&["plain", "web-0"]));
+        // And now it counts in this boot too.
+        let rig = after_boot(rig, Duration::from_secs(10)).await;
+        assert_eq!(rig.set(), names(&["plain", "web-0"]));
+    });
+}
+
+#[test]
+fn after_a_boot_that_came_late_all_stored_pods_wait() {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.node_is_known();
+        rig.put("plain", json!({}));
+        rig.work().await;
+        let rig = after_boot(rig, Duration::from_secs(301)).await;
+        assert_eq!((rig.set(), rig.lines()), (None, 1));
     });
 }
 

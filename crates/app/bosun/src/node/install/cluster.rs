@@ -77,6 +77,7 @@ pub(super) fn api_source(seat: &Seat<'_>) {
         node_name: seat.settings.node_name.clone(),
         store: seat.settings.flags.pod_store,
         wait: seat.settings.flags.pod_store_wait,
+        boot: boot(seat),
     });
     let deps = config_sources::api::Deps {
         api,
@@ -86,6 +87,18 @@ pub(super) fn api_source(seat: &Seat<'_>) {
         view: seat.handles.sources.api.clone(),
     };
     seat.spawn("api-source", move |_| config_sources::api::ApiSource::new(config.clone(), deps.clone()));
+}
+
+fn boot(seat: &Seat<'_>) -> config_sources::api::Policy {
+    use config_sources::api::AfterBoot;
+    let flags = &seat.settings.flags;
+    let boot_id = seat.outside.host.identity().boot_id;
+    let after_boot = match flags.pod_store_after_boot {
+        node_config::AfterBoot::Safe => AfterBoot::Safe,
+        node_config::AfterBoot::All => AfterBoot::All,
+        node_config::AfterBoot::None => AfterBoot::None,
+    };
+    config_sources::api::Policy { after_boot, max_age: flags.pod_store_max_age, boot_id }
 }
 
 pub(in crate::node) fn node_manager(seat: &Seat<'_>) {
