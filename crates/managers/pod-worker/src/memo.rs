@@ -3,11 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use model::runtime::{ContainerState, PodObservation};
 use model::{ContainerId, PodUid, Timestamp};
 use pod_plan::CrashBackoff;
 use pod_status::WaitingReason;
 use ports::journal::{Journal, JournalError};
 use serde::{Deserialize, Serialize};
+use tokio::time::Instant;
 
 /// A worker's memory. Cheap to clone: a step works on a copy and hands it back.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,8 +26,24 @@ pub(crate) struct Memo {
     pub(crate) pulls: Duration,
     /// Containers last seen running, for metrics.
     pub(crate) alive: BTreeSet<ContainerId>,
+    /// Since when instances are known as ended, by a clock that nobody sets.
+    pub(crate) ends: BTreeMap<ContainerId, Instant>,
     /// A manager died over an ask of the last step.
     pub(crate) lost: bool,
+}
+
+impl Memo {
+    /// Notes instances that are seen as ended for the first time, and forgets those that are gone.
+    pub(crate) fn note_ends(&mut self, observed: &PodObservation, now: Instant) {
+        let ended = observed.containers.iter().filter(|c| c.state == ContainerState::Exited);
+        let since = |id: &ContainerId| self.ends.get(id).copied().unwrap_or(now);
+        self.ends = ended.map(|c| (c.id.clone(), since(&c.id))).collect();
+    }
+
+    /// How long instances have been known as ended.
+    pub(crate) fn ended_for(&self, now: Instant) -> BTreeMap<ContainerId, Duration> {
+        self.ends.iter().map(|(id, since)| (id.clone(), now.duration_since(*since))).collect()
+    }
 }
 
 /// The journal line of one pod.
@@ -78,5 +96,29 @@ impl Record {
 
     pub(crate) fn started_at(&self) -> Timestamp {
         Timestamp(self.started_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::runtime::ContainerObservation;
+
+    #[test]
+    fn an_end_is_known_since_it_was_first_seen_and_forgotten_with_its_instance() {
+        let container = |id: &str, state| ContainerObservation { state, ..crate::tests::container(id, 0) };
+        let mut observed = PodObservation::empty("u".into(), "ns", "p");
+        let start = Instant::now();
+        let mut memo = Memo::default();
+        observed.containers = vec![container("a", ContainerState::Exited), container("b", ContainerState::Running)];
+        memo.note_ends(&observed, start);
+        observed.containers[1].state = ContainerState::Exited;
+        memo.note_ends(&observed, start + Duration::from_secs(5));
+        let known = memo.ended_for(start + Duration::from_secs(7));
+        let secs = |id: &str| known.get(&ContainerId::from(id)).map(Duration::as_secs);
+        assert_eq!((secs("a"), secs("b")), (Some(7), Some(2)));
+        observed.containers.remove(0);
+        memo.note_ends(&observed, start);
+        assert_eq!(memo.ends.len(), 1);
     }
 }

@@ -88,6 +88,7 @@ impl Job {
             .await
             .map_err(|e| Failure::new(format!("probe manager: {e}")))?;
         self.check_stop()?;
+        self.memo.note_ends(&observed, self.clock.now());
         let plan = self.plan(&observed);
         self.faults.hit("planned").await;
         let outcome = self.carry_out(&plan, observed.clone(), status, &cgroup_parent, mounted).await;
@@ -187,6 +188,7 @@ impl Job {
             observed,
             probes: &probes,
             backoff: &self.memo.record.backoff,
+            ended_for: &self.memo.ended_for(self.clock.now()),
             resumable: &resumable,
             resize_restart: &BTreeSet::new(),
             now: self.now(),

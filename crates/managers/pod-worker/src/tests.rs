@@ -285,7 +285,7 @@ fn sandbox(handler: &str) -> SandboxObservation {
     }
 }
 
-fn container(id: &str, hash: u64) -> ContainerObservation {
+pub(crate) fn container(id: &str, hash: u64) -> ContainerObservation {
     ContainerObservation {
         id: id.into(),
         name: "app".to_owned(),

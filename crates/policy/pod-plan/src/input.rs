@@ -1,6 +1,7 @@
 //! What a plan is made from.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use model::core::Pod;
 use model::runtime::PodObservation;
@@ -55,6 +56,9 @@ pub struct PlanInput<'a> {
     /// Crash-loop back-off of this pod's containers. `plan` only reads it; call [`CrashBackoff::next`] for each start
     /// that is carried out and has [`crate::ContainerStart::crashed_at`].
     pub backoff: &'a CrashBackoff,
+    /// How long ended instances have been known as ended, by a clock that nobody sets. A back-off ends after its delay also
+    /// when the wall clock was set back meanwhile.
+    pub ended_for: &'a BTreeMap<ContainerId, Duration>,
     /// Containers in state created whose start nobody has tried (a worker died between create and start): they are
     /// started as they are, instead of being replaced with a restart count one higher.
     pub resumable: &'a BTreeSet<ContainerId>,

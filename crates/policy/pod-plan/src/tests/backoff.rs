@@ -112,6 +112,18 @@ fn back_off_counts_from_the_newest_exited_instance() {
     assert_eq!(hold(base().seen("m", Created)), Some(10), "a created one is skipped");
     assert_eq!(hold(base().seen("m", Unknown)), Some(10), "an unknown one is skipped");
     assert_eq!(hold(base().then(|w| w.now = w.now.plus(Duration::from_secs(10)))), None, "over");
+    let set_back = |known: u64| {
+        base().then(|w| {
+            w.now = Timestamp(w.now.0 - 3_600_000_000_000);
+            let id = w.observed.container("m").unwrap().id.clone();
+            w.ended_for.insert(id, Duration::from_secs(known));
+        })
+    };
+    assert_eq!(hold(set_back(0)), Some(10), "the clock was set back by an hour");
+    assert_eq!(hold(set_back(9)), Some(10), "and the wait goes on");
+    assert_eq!(hold(set_back(10)), None, "but ends after its delay, not after an hour");
+    let until = set_back(4).plan().regular[0].hold.unwrap().until;
+    assert_eq!(until.nanos_since(set_back(4).now), 6_000_000_000, "the worker looks again then");
     assert_eq!(hold(base().with("m", |c| c.image = Some("img:2".into()))), None, "edge 54: another image");
     let plan = base().plan();
     assert_eq!(

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::sync::Arc;
+use std::time::Duration;
 
 use model::core::{
     Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes, EphemeralContainer, Pod, PodSpec, Probe,
@@ -25,6 +26,7 @@ pub(super) struct World {
     pub(super) observed: PodObservation,
     pub(super) probes: ProbeResults,
     pub(super) backoff: CrashBackoff,
+    pub(super) ended_for: BTreeMap<ContainerId, Duration>,
     pub(super) resumable: BTreeSet<ContainerId>,
     pub(super) resize_restart: BTreeSet<String>,
     pub(super) now: Timestamp,
@@ -58,6 +60,7 @@ impl World {
             observed: PodObservation::empty(PodUid::from("u1"), "ns", "web"),
             probes: ProbeResults::default(),
             backoff: CrashBackoff::default(),
+            ended_for: BTreeMap::new(),
             resumable: BTreeSet::new(),
             resize_restart: BTreeSet::new(),
             now: Timestamp::from_secs(START),
@@ -204,6 +207,7 @@ impl World {
             observed: &self.observed,
             probes: &self.probes,
             backoff: &self.backoff,
+            ended_for: &self.ended_for,
             resumable: &self.resumable,
             resize_restart: &self.resize_restart,
             now: self.now,
