@@ -78,6 +78,8 @@ pub struct VolumeManager {
     pub(crate) tools: Tools,
     /// Pods whose volumes are being brought in line.
     pub(crate) refreshing: BTreeSet<PodUid>,
+    /// The root directory is being read.
+    rescanning: bool,
     /// When to look at a pod's volumes without an occasion: a token ends, or a try failed.
     pub(crate) timers: BTreeMap<PodUid, SpawnHandle>,
 }
@@ -124,11 +126,14 @@ impl VolumeManager {
     /// A fresh instance; what is there is read from the root directory when it starts.
     #[must_use]
     pub fn new(config: Arc<Config>, deps: Arc<Deps>) -> Self {
-        Self { tools: Tools { config, deps }, refreshing: BTreeSet::new(), timers: BTreeMap::new() }
+        Self { tools: Tools { config, deps }, refreshing: BTreeSet::new(), rescanning: false, timers: BTreeMap::new() }
     }
 
-    /// Brings the board in line with the root directory.
+    /// Brings the board in line with the root directory; one run at a time, for a directory that hangs must not gather them.
     fn rescan(&mut self, ctx: &mut Ctx<Self>) {
+        if std::mem::replace(&mut self.rescanning, true) {
+            return;
+        }
         let (tools, faults) = (self.tools.clone(), ctx.faults());
         let work = async move {
             faults.hit("rescan").await;
@@ -150,7 +155,7 @@ impl VolumeManager {
                 tools.deps.serial.clone().run(&uid, move || tools.show(&of, tools.last_error(&of))).await;
             }
         };
-        ctx.run(work, |_: &mut Self, (), _| {});
+        ctx.run(work, |act: &mut Self, (), _| act.rescanning = false);
     }
 
     /// The pod's volumes are to go: tries under way end without making anything.

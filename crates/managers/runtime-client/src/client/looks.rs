@@ -53,6 +53,9 @@ impl Expect {
     }
 }
 
+/// Sandboxes whose state events may carry to one look; with more of them it lists itself.
+const CARRIED: usize = 8;
+
 /// Everything to look at.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) enum Whole {
@@ -106,7 +109,17 @@ impl Want {
             let entry = self.ids.entry(id).or_insert((expect, tries));
             *entry = (entry.0.max(expect), entry.1.max(tries));
         }
-        self.carried.extend(other.carried);
+        for statuses in other.carried {
+            // The later word on a sandbox is the whole of it.
+            match self.carried.iter_mut().find(|c| c.sandbox.id == statuses.sandbox.id) {
+                Some(earlier) => *earlier = statuses,
+                None => self.carried.push(statuses),
+            }
+        }
+        if self.carried.len() > CARRIED {
+            self.carried.clear();
+            self.whole = Whole::Fresh;
+        }
     }
 }
 
@@ -369,3 +382,6 @@ impl RuntimeClient {
         self.rows.get(&m.uid).map_or_else(nothing, |row| row.pod.clone())
     }
 }
+
+#[cfg(test)]
+mod tests;

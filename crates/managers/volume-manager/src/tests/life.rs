@@ -228,6 +228,19 @@ fn an_unmount_that_fails_names_what_is_left() {
 }
 
 #[test]
+fn a_root_directory_that_hangs_is_read_once_at_a_time() {
+    run(10, |kernel| async move {
+        kernel.faults().add_text("volume-manager: delay(2h)@rescan").unwrap();
+        let host = FakeHost::new();
+        let bench = Bench::start(&kernel, &host);
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        let runs = kernel.faults().log().iter().filter(|l| l.contains("rescan")).count();
+        assert_eq!(runs, 1);
+        mount(&bench, &empty_dir("u")).await.unwrap();
+    });
+}
+
+#[test]
 fn a_panic_at_any_fault_point_costs_one_answer_at_most() {
     for point in [
         "rescan",
