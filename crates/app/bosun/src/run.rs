@@ -26,6 +26,8 @@ mod systemd;
 const POOL_THREADS: usize = 2;
 /// How long the runtime may take to answer at start-up before the daemon gives up (and systemd starts it again).
 const RUNTIME_PATIENCE: Duration = Duration::from_secs(60);
+/// How long the end waits for its own log line.
+const LAST_WORDS: Duration = Duration::from_secs(2);
 /// An actor thread that is blocked this long is beyond repair inside this process.
 const BLOCKED_LIMIT: Duration = Duration::from_secs(30);
 
@@ -56,7 +58,9 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
         Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
     }
     let start = Start { settings, document, set_verbosity, watchdog };
-    run_system(POOL_THREADS, |arbiters| serve(start, arbiters, customise))?
+    let ended = run_system(POOL_THREADS, |arbiters| serve(start, arbiters, customise));
+    logging::flush();
+    ended?
 }
 
 /// Waits for `--lock-file`; it is let go when the process ends.
@@ -135,9 +139,22 @@ fn make_dirs(settings: &Settings) -> Result<()> {
     };
     make(&settings.root_dir, 0o750)?;
     make(&settings.root_dir.join("pods"), 0o750)?;
-    make(&settings.root_dir.join("bosun"), 0o700)?;
+    let own = settings.root_dir.join("bosun");
+    make(&own, 0o700)?;
+    tighten(&own)?;
     make(&settings.config.pod_logs_dir, 0o750)?;
     make(&settings.container_logs_dir, 0o755)
+}
+
+/// A folder that was there may be open to others, and holds the journal and sealed objects.
+fn tighten(own: &std::path::Path) -> Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    let cannot = || format!("{} cannot be closed to others", own.display());
+    if std::fs::metadata(own).with_context(cannot)?.permissions().mode() & 0o777 != 0o700 {
+        tracing::warn!(folder = %own.display(), "was open to others, closing it");
+        std::fs::set_permissions(own, std::fs::Permissions::from_mode(0o700)).with_context(cannot)?;
+    }
+    Ok(())
 }
 
 fn connect(config: &NodeConfig) -> Result<CriClient> {
@@ -167,18 +184,30 @@ fn kernel() -> Kernel {
     Kernel::new(KernelConfig {
         seed: fastrand::u64(..),
         on_fatal: Some(Arc::new(|last: &str| {
-            tracing::error!(last, "the restart budget of the root group is used up, leaving the rest to systemd");
-            std::process::exit(2);
+            leave(2, format!("the kernel gave up (last: {last}), leaving the rest to systemd"));
         })),
         watchdog: Some(Watchdog {
             limit: BLOCKED_LIMIT,
             on_blocked: Arc::new(|blocked| {
-                tracing::error!(?blocked, "a thread of actors is blocked for good, leaving the rest to systemd");
-                std::process::exit(3);
+                leave(3, format!("a thread of actors is blocked for good ({blocked:?}), leaving the rest to systemd"));
             }),
         }),
         ..KernelConfig::default()
     })
+}
+
+/// Ends the process soon, whatever else hangs in it: the last words have a while, on a thread of their own.
+fn leave(code: i32, why: String) {
+    let (gone, said) = std::sync::mpsc::channel::<()>();
+    let words = std::thread::Builder::new().name("last-words".to_owned()).spawn(move || {
+        let _until_the_end = gone;
+        tracing::error!("{why}");
+        logging::flush();
+    });
+    if words.is_ok() {
+        let _in_time = said.recv_timeout(LAST_WORDS);
+    }
+    std::process::exit(code);
 }
 
 /// What `/healthz` of the server and the service watchdog look at: nothing of the runtime and the API server, both of which may be late.
@@ -187,7 +216,7 @@ fn checks(kernel: &Kernel) -> Checks {
     let alive = move || {
         if kernel.is_healthy() { Ok(()) } else { Err("sync Loop took longer than expected".to_owned()) }
     };
-    // Log lines are not held back, so writing them cannot stall behind a flush.
+    // Whoever logs never waits for whoever reads the log.
     Checks::default().with("log", || Ok(())).with("syncloop", alive)
 }
 
@@ -313,6 +342,23 @@ async fn until_the_end(node: &Node, link: Option<cluster::Link>, signals: &mut s
         (why, code) = spent => {
             tracing::error!(why, "stopping, to be started anew; pods go on running");
             code
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn an_own_folder_that_is_open_to_others_is_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("bosun");
+        std::fs::create_dir(&own).unwrap();
+        for mode in [0o755, 0o777, 0o700] {
+            std::fs::set_permissions(&own, std::fs::Permissions::from_mode(mode)).unwrap();
+            super::tighten(&own).unwrap();
+            assert_eq!(std::fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o700);
         }
     }
 }

@@ -23,6 +23,7 @@ pub mod credentials;
 pub mod http;
 pub mod images;
 pub mod lifecycle;
+pub mod log;
 pub mod node;
 pub mod pleg;
 pub mod pods;

@@ -27,6 +27,8 @@ pub struct BosunOptions {
     pub log: String,
     /// More of its command line.
     pub flags: Vec<String>,
+    /// More of its environment.
+    pub env: Vec<(String, String)>,
 }
 
 impl Default for BosunOptions {
@@ -38,6 +40,7 @@ impl Default for BosunOptions {
             config: Value::Null,
             log: "info".into(),
             flags: Vec::new(),
+            env: Vec::new(),
         }
     }
 }
@@ -93,6 +96,7 @@ impl Bosun {
             start.arg("--enable-faults");
         }
         start.args(&self.options.flags);
+        start.envs(self.options.env.iter().map(|(name, value)| (name, value)));
         self.child = Some(bed.spawn_logged(&mut start, &self.log_path())?);
         Ok(())
     }
@@ -266,13 +270,21 @@ impl Bosun {
     /// # Errors
     /// When it does not end in time; it is killed then.
     pub fn terminate(&mut self, limit: Duration) -> Result<std::process::ExitStatus, BedError> {
+        if let Some(p) = self.pid().and_then(|pid| i32::try_from(pid).ok()).and_then(ProcessId::of) {
+            p.signal(Signal::TERM);
+        }
+        self.ended(limit)
+    }
+
+    /// Waits until it has ended, by itself or as it was asked to.
+    ///
+    /// # Errors
+    /// When it does not end in time; it is killed then.
+    pub fn ended(&mut self, limit: Duration) -> Result<std::process::ExitStatus, BedError> {
         let Some(mut child) = self.child.take() else {
             return Err(BedError::Answer { from: "bosun".into(), detail: "it does not run".into() });
         };
-        if let Some(p) = i32::try_from(child.id()).ok().and_then(ProcessId::of) {
-            p.signal(Signal::TERM);
-        }
-        let ended = wait_until("bosun to end after SIGTERM", limit, || match child.try_wait() {
+        let ended = wait_until("bosun to end", limit, || match child.try_wait() {
             Ok(Some(status)) => Ok(status),
             Ok(None) => Err("it still runs".into()),
             Err(e) => Err(e.to_string()),

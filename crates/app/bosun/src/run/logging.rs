@@ -2,7 +2,6 @@
 //!
 //! klog counts verbosity, tracing names levels: info is 0, debug 4, trace 6.
 
-use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -17,9 +16,12 @@ use tracing_subscriber::{EnvFilter, Layer};
 
 mod fields;
 mod klog;
+mod lossy;
 mod verbosity;
 
 use klog::Klog;
+pub(super) use lossy::flush;
+use lossy::{Line, Lossy, Stream};
 use verbosity::Verbosity;
 
 /// Verbosity of a level, as klog counts.
@@ -36,7 +38,15 @@ pub(super) type SetVerbosity = Arc<dyn Fn(u32) -> Result<(), String> + Send + Sy
 
 /// Logs from now on. `filter` (`--log`, `BOSUN_LOG`) wins over the verbosity of the configuration.
 pub(super) fn start(filter: Option<&str>, config: &NodeConfig) -> Result<SetVerbosity> {
-    let streams = Streams { split: config.log_split_stream };
+    let log = Lossy::start(lossy::to_standard).context("the log's thread does not start")?;
+    lossy::keep(&log);
+    let streams = Streams { split: config.log_split_stream, log };
+    // By the same way: standard error may be what nobody reads.
+    std::panic::set_hook(Box::new(|panic| {
+        let trace = std::backtrace::Backtrace::capture();
+        let trace = (trace.status() == std::backtrace::BacktraceStatus::Captured).then(|| trace.to_string());
+        tracing::error!(backtrace = trace, "{panic}");
+    }));
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
         .event_format(Klog { json: config.log_format == LogFormat::Json, pid: std::process::id() })
@@ -63,20 +73,22 @@ pub(super) fn start(filter: Option<&str>, config: &NodeConfig) -> Result<SetVerb
 }
 
 /// Standard error; lines that are no errors go to standard output when split.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Streams {
     split: bool,
+    log: Lossy,
 }
 
 impl<'w> MakeWriter<'w> for Streams {
-    type Writer = Box<dyn Write>;
+    type Writer = Line;
 
     fn make_writer(&'w self) -> Self::Writer {
-        Box::new(io::stderr())
+        self.log.line(Stream::Err)
     }
 
     fn make_writer_for(&'w self, meta: &Metadata<'_>) -> Self::Writer {
-        if self.split && *meta.level() != tracing::Level::ERROR { Box::new(io::stdout()) } else { self.make_writer() }
+        let out = self.split && *meta.level() != tracing::Level::ERROR;
+        self.log.line(if out { Stream::Out } else { Stream::Err })
     }
 }
 
