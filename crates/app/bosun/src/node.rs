@@ -41,6 +41,7 @@ use ports::stats::StatsSource;
 use crate::settings::{Machine, Settings};
 
 mod install;
+mod blame;
 mod workers;
 
 /// Everything that is not an actor: the outside world behind ports.
@@ -227,7 +228,8 @@ impl Builder {
     pub fn start(self, kernel: &Kernel) -> Node {
         let handles = self.handles;
         let core = kernel.group("core", Policy::default());
-        let crew = kernel.group("workers", Policy { max_restarts: 200, ..Policy::default() });
+        let crew = kernel.group("workers", blame::workers_policy());
+        blame::know_pods(kernel, &handles);
         let world = workers::World {
             settings: &self.settings,
             machine: &self.machine,

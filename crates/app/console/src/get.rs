@@ -183,6 +183,13 @@ async fn actors(socket: &Path, output: Option<Output>) -> Result<()> {
         row
     });
     table(&header, rows.collect());
+    let aside = list.iter().flat_map(|a| a["aside"].as_array().into_iter().flatten());
+    let cells = ["actor", "what", "subject", "crashes", "seconds", "cause"];
+    let aside: Vec<Vec<String>> = aside.map(|d| cells.iter().map(|c| text(&d[*c])).collect()).collect();
+    if !aside.is_empty() {
+        print("");
+        table(&["SET ASIDE BY", "WHAT", "FOR", "CRASHES", "SECONDS", "CAUSE"], aside);
+    }
     Ok(())
 }
 

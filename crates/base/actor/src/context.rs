@@ -1,11 +1,13 @@
 //! The context that actors run in.
 
 mod later;
+mod subject;
 
 use crate::clock::Clock;
 use crate::faults::{Action, FaultHandle};
 use crate::group::Group;
 use crate::kernel::Kernel;
+use crate::poison::Subject;
 use crate::record::Record;
 use crate::reference::{ActorRef, Managed};
 use crate::supervise::guarded;
@@ -49,6 +51,10 @@ pub struct Ctx<A: Managed> {
     rng: fastrand::Rng,
     budget: u32,
     during: &'static str,
+    /// For whom, when it is for one.
+    subject: Option<Subject>,
+    /// Tells that are set aside.
+    parked: usize,
     /// Futures for which the mailbox is shut.
     held: u32,
     pub(crate) next: Rebuild,
@@ -75,7 +81,7 @@ impl<A: Managed> AsyncContext<A> for Ctx<A> {
     }
 
     fn spawn<F: ActorFuture<A, Output = ()> + 'static>(&mut self, fut: F) -> SpawnHandle {
-        self.parts.spawn(Fair::new(self.label(), fut))
+        self.parts.spawn(Fair::new(self.label(), self.subject.clone(), fut))
     }
 
     fn wait<F: ActorFuture<A, Output = ()> + 'static>(&mut self, fut: F) {
@@ -112,6 +118,8 @@ impl<A: Managed> Ctx<A> {
             rng,
             budget: POLL_BUDGET,
             during: "",
+            subject: None,
+            parked: 0,
             held: 0,
             next: Rebuild::Build,
         }
@@ -163,7 +171,7 @@ impl<A: Managed> Ctx<A> {
             return;
         }
         match self.kernel.faults().decide(self.this.name(), point) {
-            Some(action @ (Action::Panic | Action::Kill)) => action.strike(point),
+            Some(action @ (Action::Panic | Action::Kill | Action::Block(_))) => action.strike(point),
             Some(Action::Stall(d) | Action::Delay(d)) => {
                 self.wait(Later::new(point, d, |_: &mut A, _: &mut Ctx<A>| ()))
             }
@@ -212,7 +220,7 @@ impl<A: Managed> Ctx<A> {
         use actix::ActorFutureExt;
         let fut =
             actix::fut::wrap_future::<_, A>(fut).map(move |out, actor: &mut A, ctx: &mut Ctx<A>| done(actor, out, ctx));
-        self.parts.spawn(Fair::new(self.label(), fut))
+        self.parts.spawn(Fair::new(self.label(), self.subject.clone(), fut))
     }
 
     /// Body of every `Supervised::restarting`. Called by `supervised!` only.
@@ -221,6 +229,7 @@ impl<A: Managed> Ctx<A> {
         // Fresh parts: a cancellation that the crashed poll asked for must not hit a future of the next generation.
         ctx.parts = fresh_parts();
         ctx.held = 0;
+        ctx.parked = 0;
         if ctx.next == Rebuild::Clear {
             return;
         }
@@ -251,6 +260,7 @@ impl<A: Managed> Ctx<A> {
     pub(crate) fn open(&mut self, during: &'static str) {
         self.budget = POLL_BUDGET;
         self.during = during;
+        self.subject = None;
     }
 
     /// One message or future less in this poll.

@@ -1,6 +1,7 @@
 //! Who lives here, and how they fare: the source of `bosun get actors` and of the metrics.
 
 use crate::control::{Order, locked};
+use crate::poison::SetAside;
 use crate::record::Record;
 use dashmap::DashMap;
 use serde::Serialize;
@@ -73,6 +74,10 @@ pub struct ActorInfo {
     pub rejected_tells: u64,
     /// Panics in detached answers.
     pub detached_panics: u64,
+    /// Messages and pieces of work that were not done because they are set aside.
+    pub set_aside: u64,
+    /// What is set aside now.
+    pub aside: Vec<SetAside>,
     /// Latest message, short type name.
     pub last_message: String,
     /// Why it crashed last: cause, message under work, place.
@@ -104,6 +109,8 @@ pub struct Totals {
     pub rejected_tells: u64,
     /// Panics in detached answers.
     pub detached_panics: u64,
+    /// Messages and pieces of work that were not done because they are set aside.
+    pub set_aside: u64,
 }
 
 impl Totals {
@@ -120,6 +127,7 @@ impl Totals {
         self.overloaded_asks += c.overloaded_asks.load(Relaxed);
         self.rejected_tells += c.rejected_tells.load(Relaxed);
         self.detached_panics += c.detached_panics.load(Relaxed);
+        self.set_aside += c.set_aside.load(Relaxed);
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::context::{Ctx, Later};
 use crate::control::locked;
 use crate::faults::Action;
+use crate::poison::Subject;
 use crate::record::Record;
 use crate::reference::Managed;
 use actix::dev::{Envelope, EnvelopeProxy, MessageResponse, ToEnvelope};
@@ -10,6 +11,7 @@ use actix::{Actor, AsyncContext, Handler, Message};
 use std::any::type_name;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tracing::Span;
@@ -138,7 +140,12 @@ where
             None => None,
         };
         *locked(&ctx.record().message) = type_name::<M>();
+        let subject = ctx.kernel().subject_of(&message);
+        if let Some(rest) = subject.as_ref().and_then(|s| ctx.record().poison.rest(type_name::<M>(), s)) {
+            return set_aside(message, tx, subject, rest, ctx);
+        }
         let before = ctx.set_during(type_name::<M>());
+        let nobody = ctx.set_subject(subject);
         if ctx.faults().on() {
             intercept(message, tx, actor, ctx);
         } else if origin.is_none() {
@@ -148,6 +155,7 @@ where
             span.follows_from(&origin);
             span.in_scope(|| deliver(message, tx, actor, ctx));
         }
+        ctx.set_subject(nobody);
         ctx.set_during(before);
         ctx.record().note_turn(type_name::<M>(), started.elapsed());
     }
@@ -158,8 +166,35 @@ where
     A: Managed + Handler<M>,
     M: Mail,
 {
+    ctx.strike_subject();
     // Unlike actix, a message is not skipped because its caller gave up: the deadline alone decides.
     <A as Handler<M>>::handle(actor, message, ctx).handle(ctx, tx);
+}
+
+/// A message that crashed this actor before: its asker is told so at once, a tell tries again later.
+fn set_aside<A, M>(
+    message: M,
+    tx: Option<oneshot::Sender<M::Result>>,
+    subject: Option<Subject>,
+    rest: Duration,
+    ctx: &mut Ctx<A>,
+) where
+    A: Managed + Handler<M>,
+    M: Mail,
+{
+    ctx.record().count.set_aside.fetch_add(1, Ordering::Relaxed);
+    if tx.is_some() {
+        return;
+    }
+    let label = type_name::<M>();
+    let parked = ctx.park(label, rest, move |actor, ctx| {
+        let nobody = ctx.set_subject(subject);
+        deliver(message, None, actor, ctx);
+        ctx.set_subject(nobody);
+    });
+    if !parked {
+        tracing::error!(target: "actor", message = short(label), "dropped: too many messages are set aside");
+    }
 }
 
 /// Delivers a message by the rules of the fault plan.
@@ -192,7 +227,7 @@ where
             ctx.wait(Later::new(label, d, move |actor: &mut A, ctx: &mut Ctx<A>| deliver(message, tx, actor, ctx)));
             return;
         }
-        Some(action @ (Action::Panic | Action::Kill)) => action.strike(&point),
+        Some(action @ (Action::Panic | Action::Kill | Action::Block(_))) => action.strike(&point),
     }
     deliver(message, tx, actor, ctx);
 }

@@ -184,7 +184,7 @@ impl FaultHandle {
             return;
         }
         match self.decide(point) {
-            Some(Action::Panic) => Action::Panic.strike(point),
+            Some(action @ (Action::Panic | Action::Block(_))) => action.strike(point),
             Some(Action::Kill) => {
                 self.record.control.give(Order::Kill(format!("fault at {point}")));
                 // The supervisor looks at its orders before it polls again.
@@ -197,11 +197,13 @@ impl FaultHandle {
 }
 
 impl Action {
-    /// Ends the turn here: panics, or unwinds as killed. Nothing for other actions.
+    /// Ends the turn here: panics, or unwinds as killed; or blocks it. Nothing for other actions.
     pub(crate) fn strike(&self, point: &str) {
         match self {
             Action::Panic => panic!("injected at {point}"),
             Action::Kill => std::panic::resume_unwind(Box::new(Killed(format!("fault at {point}")))),
+            #[allow(clippy::disallowed_methods, reason = "to block a thread is what was asked for")]
+            Action::Block(d) => std::thread::sleep(*d),
             _ => {}
         }
     }

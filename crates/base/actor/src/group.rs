@@ -17,6 +17,9 @@ pub enum Strategy {
     OneForOne,
     /// All members, and all groups below.
     OneForAll,
+    /// The crashed one, which backs off alone: its crashes count for nobody else and are never passed to the parent. For
+    /// many actors of one kind, each for somebody else.
+    Isolated,
 }
 
 /// Restart rules of a group.
@@ -167,12 +170,15 @@ impl Group {
     /// A member crashed for the `nth` time in a row.
     pub(crate) fn report(&self, who: &str, nth: u32) -> Decision {
         let inner = &self.0;
+        if inner.policy.strategy == Strategy::Isolated {
+            return Decision::RestartAfter(inner.policy.backoff(nth));
+        }
         let crashes = self.count(Instant::now());
         if crashes > inner.policy.max_restarts {
             return self.escalate(who, crashes);
         }
         match inner.policy.strategy {
-            Strategy::OneForOne => Decision::RestartAfter(inner.policy.backoff(nth)),
+            Strategy::OneForOne | Strategy::Isolated => Decision::RestartAfter(inner.policy.backoff(nth)),
             Strategy::OneForAll => {
                 let after = inner.policy.backoff(u32::try_from(crashes).unwrap_or(u32::MAX));
                 self.restart_all(after);
@@ -195,11 +201,7 @@ impl Group {
         tracing::error!(target: "actor", group = %inner.path, actor = who, crashes, period = ?inner.policy.period,
             "restart budget exhausted, escalating");
         let Some(parent) = &inner.parent else {
-            if !inner.fatal.swap(true, Relaxed)
-                && let Some(tell) = &inner.on_fatal
-            {
-                tell(who);
-            }
+            self.give_up(who);
             return Decision::Fatal;
         };
         // The parent sees one crash of the group, the first of a row unless its own budget says otherwise.
@@ -210,6 +212,15 @@ impl Group {
             self.restart_all(after);
         }
         decision
+    }
+
+    /// Nothing below can be relied on any more. Of the root.
+    pub(crate) fn give_up(&self, who: &str) {
+        if !self.0.fatal.swap(true, Relaxed)
+            && let Some(tell) = &self.0.on_fatal
+        {
+            tell(who);
+        }
     }
 
     fn restart_all(&self, after: Duration) {

@@ -6,12 +6,15 @@ use crate::directory::Directory;
 use crate::faults::Faults;
 use crate::group::{Group, OnFatal, Policy};
 use crate::place::Place;
+use crate::poison::{SetAside, Subject, Subjects};
 use crate::record::Record;
 use crate::reference::{ActorRef, Managed};
 use crate::supervise::{self, Supervisee};
 use crate::watchdog::{self, Watchdog};
 use actix::Addr;
 use actix::dev::{Mailbox, channel::channel};
+use arc_swap::ArcSwapOption;
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -109,6 +112,7 @@ pub(crate) struct Inner {
     /// Counts the rounds of the watchdog.
     pub(crate) tick: AtomicU64,
     pub(crate) blocked: AtomicBool,
+    subjects: ArcSwapOption<Subjects>,
 }
 
 impl fmt::Debug for Kernel {
@@ -132,6 +136,7 @@ impl Kernel {
             next_id: AtomicU64::new(0),
             tick: AtomicU64::new(0),
             blocked: AtomicBool::new(false),
+            subjects: ArcSwapOption::empty(),
             config,
         });
         if let Some(watch) = &inner.config.watchdog {
@@ -185,6 +190,7 @@ impl Kernel {
                     tracing::error!(target: "actor", actor = %record.name, "arbiter is gone, actor not started");
                     self.0.directory.remove(id);
                     record.set_phase(crate::ActorPhase::Gone);
+                    self.0.root.give_up(&record.name);
                 }
             }
         }
@@ -194,6 +200,21 @@ impl Kernel {
     /// All living actors.
     pub fn directory(&self) -> &Directory {
         &self.0.directory
+    }
+
+    /// Says whom messages are for, before actors are spawned: without it a crash is blamed on nobody.
+    pub fn know_subjects(&self, subjects: Subjects) {
+        self.0.subjects.store(Some(Arc::new(subjects)));
+    }
+
+    pub(crate) fn subject_of(&self, message: &dyn Any) -> Option<Subject> {
+        self.0.subjects.load().as_ref().and_then(|s| (s.of)(message))
+    }
+
+    pub(crate) fn tell_set_aside(&self, what: &SetAside) {
+        if let Some(subjects) = &*self.0.subjects.load() {
+            (subjects.told)(what);
+        }
     }
 
     /// The fault plan.
@@ -206,7 +227,8 @@ impl Kernel {
         &self.0.clock
     }
 
-    /// False once the root group has given up, or while an arbiter is blocked: what a service watchdog is fed on.
+    /// False once the root group has given up or an actor was lost, and while a turn has held its thread for half of what
+    /// the watchdog bears: what a service watchdog is fed on.
     pub fn is_healthy(&self) -> bool {
         !self.0.root.failed() && !self.0.blocked.load(Relaxed)
     }

@@ -1,6 +1,7 @@
 //! What is known of one actor, readable from any thread.
 
 use crate::control::{Control, locked};
+use crate::poison::Poison;
 use crate::supervise::Crash;
 use crate::{ActorInfo, ActorPhase};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
@@ -28,6 +29,7 @@ pub(crate) struct Counters {
     pub(crate) overloaded_asks: AtomicU64,
     pub(crate) rejected_tells: AtomicU64,
     pub(crate) detached_panics: AtomicU64,
+    pub(crate) set_aside: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -46,6 +48,7 @@ pub(crate) struct Record {
     /// Type name of the latest message, for the watchdog and the directory.
     pub(crate) message: Mutex<&'static str>,
     pub(crate) last_crash: Mutex<Option<Arc<Crash>>>,
+    pub(crate) poison: Poison,
     gone: Notify,
 }
 
@@ -63,6 +66,7 @@ impl Record {
             polling: AtomicU64::new(0),
             message: Mutex::new(""),
             last_crash: Mutex::new(None),
+            poison: Poison::new(),
             gone: Notify::new(),
         }
     }
@@ -144,6 +148,8 @@ impl Record {
             overloaded_asks: c.overloaded_asks.load(Relaxed),
             rejected_tells: c.rejected_tells.load(Relaxed),
             detached_panics: c.detached_panics.load(Relaxed),
+            set_aside: c.set_aside.load(Relaxed),
+            aside: self.poison.list(&self.name),
             last_message: crate::envelope::short(*locked(&self.message)),
             last_cause: crash.map(|c| c.to_string()),
         }

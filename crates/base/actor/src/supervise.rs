@@ -6,7 +6,8 @@ mod stuck;
 use crate::ActorPhase;
 use crate::context::{Ctx, Rebuild};
 use crate::control::{Order, locked};
-use crate::group::Decision;
+use crate::group::{Decision, Group};
+use crate::kernel::Kernel;
 use crate::record::Record;
 use crate::reference::Managed;
 use actix::dev::{ContextFut, Mailbox};
@@ -42,6 +43,8 @@ enum Phase {
 
 /// The task of an actor.
 pub(crate) struct Supervisee<A: Managed> {
+    kernel: Kernel,
+    group: Group,
     life: Life<A>,
     phase: Phase,
     record: Arc<Record>,
@@ -49,7 +52,8 @@ pub(crate) struct Supervisee<A: Managed> {
     fresh: bool,
     /// Crashes in a row: without a calm period between them.
     streak: u32,
-    last_crash: Option<Instant>,
+    /// When it was, or will be, built after its last crash.
+    calm_since: Option<Instant>,
     patience: Duration,
     stuck: Option<Stuck>,
     span: Span,
@@ -59,13 +63,15 @@ impl<A: Managed> Supervisee<A> {
     pub(crate) fn new(ctx: Ctx<A>, mailbox: Mailbox<A>, patience: Duration) -> Self {
         let record = ctx.record().clone();
         Supervisee {
+            kernel: ctx.kernel().clone(),
+            group: ctx.group().clone(),
             life: Life::Unborn(ctx, mailbox),
             phase: Phase::Paused(None),
             span: span(&record, 0),
             record,
             fresh: true,
             streak: 0,
-            last_crash: None,
+            calm_since: None,
             patience,
             stuck: None,
         }
@@ -156,14 +162,12 @@ impl<A: Managed> Supervisee<A> {
         let Life::Born(fut) = &mut self.life else { return Some(self.leave()) };
         let fresh = std::mem::take(&mut self.fresh);
         fut.ctx().open(if fresh { "started" } else { "" });
-        self.record.polling.store(fut.ctx().kernel().tick() + 1, Relaxed);
         let polled = guarded(|| {
             if fresh {
                 fut.ctx().fault_point("started");
             }
             Pin::new(&mut *fut).poll(cx)
         });
-        self.record.polling.store(0, Relaxed);
         match polled {
             Ok(Poll::Ready(())) => Some(self.leave()),
             Ok(Poll::Pending) => self.rest(cx),
@@ -214,16 +218,26 @@ impl<A: Managed> Supervisee<A> {
         *locked(&self.record.last_crash) = Some(crash.clone());
         self.record.count.restarts.fetch_add(1, Relaxed);
         let now = Instant::now();
-        let calm = self.last_crash.is_none_or(|last| now.duration_since(last) > group.policy().period);
-        self.streak = if calm { 1 } else { self.streak.saturating_add(1) };
-        self.last_crash = Some(now);
-        let decision = group.report(&self.record.name, self.streak);
         let caught = &crash.caught;
+        let aside = self.ctx().and_then(|ctx| ctx.blame(&caught.cause));
+        let decision = if aside.is_some() {
+            Decision::RestartAfter(group.policy().backoff_first)
+        } else {
+            let calm = self.calm_since.is_none_or(|since| now.checked_duration_since(since) > Some(group.policy().period));
+            self.streak = if calm { 1 } else { self.streak.saturating_add(1) };
+            group.report(&self.record.name, self.streak)
+        };
+        let delay = if let Decision::RestartAfter(after) = decision { after } else { Duration::ZERO };
+        self.calm_since = Some(now + delay);
         tracing::error!(target: "actor", during = crash.during, cause = %caught.cause, at = caught.location.as_deref(),
             queued = self.record.depth(), ?decision, "actor crashed");
         if let Some(trace) = tracing::enabled!(target: "actor", tracing::Level::DEBUG).then(|| crash.short_backtrace())
         {
             tracing::debug!(target: "actor", backtrace = trace, "actor crashed here");
+        }
+        if let Some(aside) = aside {
+            tracing::error!(target: "actor", what = aside.what, subject = aside.subject, crashes = aside.crashes,
+                rest = ?aside.rest, "set aside: it crashed the actor again");
         }
         match decision {
             Decision::RestartAfter(after) => self.pause(after),
@@ -256,6 +270,15 @@ impl<A: Managed> Supervisee<A> {
         let _ = self.record.control.take();
     }
 
+    /// The supervisor itself panicked: nobody is left to build the actor again, so the kernel is no longer healthy. Says so
+    /// before anything else, for what panicked may have been the log.
+    fn lost(&mut self, caught: &Caught) -> Poll<()> {
+        self.kernel.root().give_up(&self.record.name);
+        let _what_panicked_may_again = guarded(|| log_last_words(caught));
+        let _so_may_the_rest = guarded(|| self.leave());
+        Poll::Ready(())
+    }
+
     /// The queue is empty and nothing more may come: the actor's own farewell, then the end.
     fn retire(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if let Life::Born(fut) = &mut self.life {
@@ -274,29 +297,21 @@ impl<A: Managed> Supervisee<A> {
         if lost > 0 {
             tracing::warn!(target: "actor", lost, "stopped with messages unhandled");
         }
-        let life = std::mem::replace(&mut self.life, Life::Gone);
-        match life {
-            Life::Unborn(ctx, mailbox) => {
-                forget_membership(&ctx);
-                quietly(move || drop((ctx, mailbox)));
-            }
+        self.record.room.close();
+        // A member until its state is dropped: what is not in the directory is not watched.
+        match std::mem::replace(&mut self.life, Life::Gone) {
+            Life::Unborn(ctx, mailbox) => quietly(move || drop((ctx, mailbox))),
             Life::Born(mut fut) => {
-                forget_membership(fut.ctx());
                 fut.ctx().terminate();
                 quietly(move || drop(fut));
             }
             Life::Gone => return Poll::Ready(()),
         }
+        self.group.leave(self.record.id);
+        self.kernel.directory().remove(self.record.id);
         self.record.set_phase(ActorPhase::Gone);
         Poll::Ready(())
     }
-}
-
-fn forget_membership<A: Managed>(ctx: &Ctx<A>) {
-    let record = ctx.record();
-    record.room.close();
-    ctx.group().leave(record.id);
-    ctx.kernel().directory().remove(record.id);
 }
 
 /// Whether the actor itself asked for its end.
@@ -325,7 +340,11 @@ impl<A: Managed> Future for Supervisee<A> {
         let this = self.get_mut();
         this.record.control.register(cx.waker());
         let span = std::mem::replace(&mut this.span, Span::none());
-        let poll = span.in_scope(|| this.step(cx));
+        // All of it is watched: factories, farewells and drops run here too.
+        this.record.polling.store(this.kernel.tick() + 1, Relaxed);
+        let step = guarded(|| span.in_scope(|| this.step(cx)));
+        this.record.polling.store(0, Relaxed);
+        let poll = step.unwrap_or_else(|caught| this.lost(&caught));
         if this.span.is_none() {
             this.span = span;
         }
@@ -335,6 +354,7 @@ impl<A: Managed> Future for Supervisee<A> {
 
 impl<A: Managed> Drop for Supervisee<A> {
     fn drop(&mut self) {
-        let _ = self.leave();
+        self.record.polling.store(self.kernel.tick() + 1, Relaxed);
+        let _nobody_is_left_to_tell = guarded(|| self.leave());
     }
 }

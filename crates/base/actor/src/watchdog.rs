@@ -59,20 +59,24 @@ fn look(config: &Watchdog, kernel: &Inner, reported: &mut Vec<(u64, u64)>) {
     let tick = kernel.tick.fetch_add(1, Relaxed) + 1;
     let mut blocked = Vec::new();
     let mut fresh = Vec::new();
+    let mut slow = false;
     kernel.directory.each(|record| {
         let began = record.polling.load(Relaxed);
-        if began != 0 && tick.saturating_sub(began - 1) > u64::from(LOOKS) {
+        let ticks = if began == 0 { 0 } else { tick.saturating_sub(began - 1) };
+        slow |= ticks > u64::from(LOOKS / 2);
+        if ticks > u64::from(LOOKS) {
             blocked.push((record.id, began));
             if !reported.contains(&(record.id, began)) {
-                fresh.push(blocked_turn(config, record, tick - (began - 1)));
+                fresh.push(blocked_turn(config, record, ticks));
             }
         }
     });
-    kernel.blocked.store(!blocked.is_empty(), Relaxed);
+    kernel.blocked.store(slow, Relaxed);
     for turn in fresh {
+        // First: whatever holds the turn may hold the log too.
+        (config.on_blocked)(&turn);
         tracing::error!(target: "actor", actor = turn.actor, message = turn.message, since = ?turn.since,
             "turn blocks its thread");
-        (config.on_blocked)(&turn);
     }
     *reported = blocked;
 }

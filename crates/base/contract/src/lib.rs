@@ -49,5 +49,6 @@ pub mod probe;
 pub mod runtime;
 pub mod stats;
 pub mod status;
+pub mod subject;
 pub mod view;
 pub mod volume;

@@ -411,7 +411,15 @@ impl PodManager {
         let mut changes = merged.changes;
         self.put_in_order(&mut changes);
         for change in changes {
-            self.apply(msg.source, change, ctx);
+            let uid = model::pod::uid(change.pod());
+            if !ctx.for_subject(uid.as_str(), |ctx| self.apply(msg.source, change, ctx)) {
+                // As before the set: the next one brings the change again.
+                let pods = self.desired.entry(msg.source).or_default();
+                match known.get(&uid) {
+                    Some(pod) => pods.insert(uid, pod.clone()),
+                    None => pods.remove(&uid),
+                };
+            }
         }
         ctx.fault_point("merged");
         // At once: new static pods wait for the grant of their name.

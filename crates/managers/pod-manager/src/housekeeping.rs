@@ -65,6 +65,23 @@ pub enum Chore {
     ThrottleCgroup(PodUid),
 }
 
+impl Chore {
+    /// Whom it is about.
+    pub(crate) fn uid(&self) -> &PodUid {
+        match self {
+            Chore::ForgetWorker(uid)
+            | Chore::KillWorker(uid)
+            | Chore::CreateWorker(uid)
+            | Chore::FinishPod(uid)
+            | Chore::KillRuntimeOrphan(uid)
+            | Chore::GrantStart(uid)
+            | Chore::RemovePodDir(uid)
+            | Chore::RemoveCgroup(uid)
+            | Chore::ThrottleCgroup(uid) => uid,
+        }
+    }
+}
+
 /// Decides every chore. Idempotent: chores that were done are not asked for again once the boards show it.
 pub fn chores(world: &World) -> Vec<Chore> {
     let mut out = Vec::new();

@@ -23,6 +23,19 @@ pub enum Change {
     Reconcile(Arc<Pod>),
 }
 
+impl Change {
+    /// Whom it is about.
+    pub(crate) fn pod(&self) -> &Arc<Pod> {
+        match self {
+            Change::Remove(pod)
+            | Change::Add(pod)
+            | Change::Update(pod)
+            | Change::Delete(pod)
+            | Change::Reconcile(pod) => pod,
+        }
+    }
+}
+
 /// Outcome of [`merge`].
 #[derive(Debug, Default)]
 pub struct Merge {

@@ -104,7 +104,7 @@ impl ProbeManager {
         ctx.fault_point("probe.tick");
         let now = self.now(ctx);
         for id in self.schedule.take_due(now) {
-            self.tick(&id, ctx);
+            ctx.for_subject(id.uid.as_str(), |ctx| self.tick(&id, ctx));
         }
         self.end_turn(ctx);
     }

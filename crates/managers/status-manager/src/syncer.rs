@@ -169,18 +169,10 @@ impl StatusSyncer {
         self.lanes.values_mut().for_each(|lane| lane.wake = None);
         for (uid, entry) in &entries {
             let Some(desired) = self.deps.pods.get(uid) else { continue };
-            let worker = self.deps.workers.get(uid);
-            let rows = Rows { entry, desired: &desired, worker: worker.as_deref() };
-            let lane = self.lanes.entry(uid.clone()).or_default();
-            lane.shown = true;
-            self.waiting |= !lane.is_told(entry);
-            if let Some(urgency) = lane.due(&rows, now, audit, self.calm_until) {
-                due.push((urgency, entry.changed_at, uid.clone()));
-            }
-            if audit && let Some((waited, why)) = lane.overdue(&rows, now) {
-                let pod = format!("{}/{}", entry.namespace, entry.name);
-                tracing::warn!(%uid, pod, waited_s = waited.as_secs(), why, "the pod is to go, and the API server still has it");
-            }
+            ctx.for_subject(uid.as_str(), |_| {
+                let urgency = self.look_at(entry, &desired, uid, (now, audit));
+                due.extend(urgency.map(|urgency| (urgency, entry.changed_at, uid.clone())));
+            });
         }
         ctx.fault_point("looked");
         due.sort();
@@ -190,10 +182,30 @@ impl StatusSyncer {
                 self.waiting = true;
                 break;
             }
-            self.start(&uid, now, ctx);
+            ctx.for_subject(uid.as_str(), |ctx| self.start(&uid, now, ctx));
         }
         self.wake_later(now, ctx);
         self.write_lines(ctx);
+    }
+
+    /// How urgent one pod's lane is.
+    fn look_at(
+        &mut self,
+        entry: &Arc<StatusEntry>,
+        desired: &DesiredPod,
+        uid: &PodUid,
+        (now, audit): (Instant, bool),
+    ) -> Option<Urgency> {
+        let worker = self.deps.workers.get(uid);
+        let rows = Rows { entry, desired, worker: worker.as_deref() };
+        let lane = self.lanes.entry(uid.clone()).or_default();
+        lane.shown = true;
+        self.waiting |= !lane.is_told(entry);
+        if audit && let Some((waited, why)) = lane.overdue(&rows, now) {
+            let pod = format!("{}/{}", entry.namespace, entry.name);
+            tracing::warn!(%uid, pod, waited_s = waited.as_secs(), why, "the pod is to go, and the API server still has it");
+        }
+        lane.due(&rows, now, audit, self.calm_until)
     }
 
     fn wake_later(&mut self, now: Instant, ctx: &mut Ctx<Self>) {

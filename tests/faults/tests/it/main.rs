@@ -12,6 +12,7 @@ mod images;
 mod load;
 mod manifests;
 mod metrics;
+mod poison;
 mod probes;
 mod restarts;
 mod runtime;

@@ -28,6 +28,7 @@ pub(crate) const TABLE: &[Row] = &[
     ("bosun_actor_overloaded_asks_total", Counter, "Questions that found no room until their deadline.", WHO),
     ("bosun_actor_rejected_tells_total", Counter, "Messages refused for want of room.", WHO),
     ("bosun_actor_detached_panics_total", Counter, "Panics in work that outlives its actor.", WHO),
+    ("bosun_actor_dead_letters_total", Counter, "Messages and work not done because they crashed the actor twice.", WHO),
 ];
 
 /// What is told of a row.
@@ -60,6 +61,7 @@ pub(crate) fn fill(sheet: &mut Sheet, kernel: &Kernel) {
         sheet.put("bosun_actor_overloaded_asks_total", who, number(c.overloaded_asks));
         sheet.put("bosun_actor_rejected_tells_total", who, number(c.rejected_tells));
         sheet.put("bosun_actor_detached_panics_total", who, number(c.detached_panics));
+        sheet.put("bosun_actor_dead_letters_total", who, number(c.set_aside));
     }
 }
 
@@ -111,6 +113,7 @@ impl Line {
         c.overloaded_asks += info.overloaded_asks;
         c.rejected_tells += info.rejected_tells;
         c.detached_panics += info.detached_panics;
+        c.set_aside += info.set_aside;
     }
 }
 

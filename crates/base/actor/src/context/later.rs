@@ -1,6 +1,7 @@
 //! Futures of an actor: timers, watches, effects. Each yields when the poll's budget is spent.
 
 use super::Ctx;
+use crate::poison::Subject;
 use crate::reference::Managed;
 use actix::fut::ActorFuture;
 use futures::FutureExt;
@@ -19,12 +20,13 @@ fn must_rest<A: Managed>(ctx: &Ctx<A>) -> bool {
 /// Any actor future, with the fair budget and its label put on.
 pub(super) struct Fair<F> {
     label: &'static str,
+    subject: Option<Subject>,
     fut: Pin<Box<F>>,
 }
 
 impl<F> Fair<F> {
-    pub(super) fn new(label: &'static str, fut: F) -> Self {
-        Fair { label, fut: Box::pin(fut) }
+    pub(super) fn new(label: &'static str, subject: Option<Subject>, fut: F) -> Self {
+        Fair { label, subject, fut: Box::pin(fut) }
     }
 }
 
@@ -37,12 +39,14 @@ impl<A: Managed, F: ActorFuture<A, Output = ()>> ActorFuture<A> for Fair<F> {
         }
         let this = self.get_mut();
         let before = ctx.set_during(this.label);
+        let nobody = ctx.set_subject(this.subject.clone());
         let started = std::time::Instant::now();
         let poll = this.fut.as_mut().poll(actor, ctx, cx);
         if poll.is_ready() {
             ctx.spend();
             ctx.record().note_turn(this.label, started.elapsed());
         }
+        ctx.set_subject(nobody);
         ctx.set_during(before);
         poll
     }

@@ -13,6 +13,8 @@ pub enum Action {
     Kill,
     /// The actor takes no turn for that long; the message under work is handled afterwards.
     Stall(Duration),
+    /// The turn blocks its thread for that long, in real time: what a watchdog is for.
+    Block(Duration),
     /// The message under work is handled that much later; others overtake it.
     Delay(Duration),
     /// The message is lost: tells of permitted messages only.
@@ -135,9 +137,10 @@ fn parse_action(text: &str) -> Result<Action, String> {
         ("drop", None) => Ok(Action::Drop),
         ("duplicate", None) => Ok(Action::Duplicate),
         ("stall", Some(d)) => parse_duration(d).map(Action::Stall),
+        ("block", Some(d)) => parse_duration(d).map(Action::Block),
         ("delay", Some(d)) => parse_duration(d).map(Action::Delay),
-        ("stall" | "delay", None) => Err(format!("{name} needs a time, as in {name}(10ms)")),
-        _ => Err(format!("\"{text}\" is none of panic, kill, stall(TIME), delay(TIME), drop, duplicate")),
+        ("stall" | "delay" | "block", None) => Err(format!("{name} needs a time, as in {name}(10ms)")),
+        _ => Err(format!("\"{text}\" is none of panic, kill, stall(TIME), delay(TIME), block(TIME), drop, duplicate")),
     }
 }
 
@@ -163,6 +166,7 @@ impl fmt::Display for Action {
             Action::Panic => f.write_str("panic"),
             Action::Kill => f.write_str("kill"),
             Action::Stall(d) => write!(f, "stall({})", Micros(*d)),
+            Action::Block(d) => write!(f, "block({})", Micros(*d)),
             Action::Delay(d) => write!(f, "delay({})", Micros(*d)),
             Action::Drop => f.write_str("drop"),
             Action::Duplicate => f.write_str("duplicate"),

@@ -38,6 +38,44 @@ impl Subscriber for Collector {
     fn exit(&self, _: &Id) {}
 }
 
+/// A log that panics over errors: the supervisor's own code meets it.
+struct Breaks;
+
+impl Subscriber for Breaks {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.target() == "actor" && *metadata.level() == Level::ERROR
+    }
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn event(&self, _: &Event<'_>) {
+        panic!("the log is broken");
+    }
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn an_actor_that_its_supervisor_loses_makes_the_kernel_unhealthy() {
+    let told = Log::default();
+    let heard = told.clone();
+    tracing::subscriber::with_default(Breaks, || {
+        testing::run(1, |_| async move {
+            let on_fatal = Some(std::sync::Arc::new(move |who: &str| heard.add(who.to_owned())) as _);
+            let kernel = actor::Kernel::new(actor::KernelConfig { on_fatal, ..actor::KernelConfig::default() });
+            let worker = kernel.spawn(Spec::new("worker"), Worker::factory(Bomb::None, &Log::default()));
+            worker.ask(Add(1), LONG).await.unwrap();
+            assert!(kernel.is_healthy());
+            assert!(worker.ask(Explode(Site::Handler), LONG).await.is_err());
+            worker.stopped().await;
+            assert!(!kernel.is_healthy());
+        });
+    });
+    assert_eq!(told.lines(), ["worker"]);
+}
+
 #[test]
 fn a_restart_logs_one_error_and_a_span_per_generation() {
     let log = Log::default();

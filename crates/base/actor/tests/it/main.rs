@@ -10,6 +10,7 @@ mod inlets;
 mod logs;
 mod messages;
 mod panics;
+mod poison;
 mod stuck;
 mod system;
 mod timers;

@@ -26,7 +26,9 @@ impl PodManager {
         for chore in chores(&world) {
             // Before all sources have spoken only the desired pods are served; nothing unknown is touched.
             if ready || matches!(chore, Chore::GrantStart(_) | Chore::CreateWorker(_)) {
-                self.do_chore(chore, ctx);
+                // One that is set aside stands on the boards still, and comes again with the next round.
+                let uid = chore.uid().clone();
+                ctx.for_subject(uid.as_str(), |ctx| self.do_chore(chore, ctx));
             }
         }
         if ready {

@@ -1,0 +1,44 @@
+//! Pods that crash actors: workers back off alone, and what crashed a manager twice is told on its pod.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::{Kernel, Policy, SetAside, Strategy, Subjects};
+use contract::event::NodeEvent;
+use model::PodUid;
+use model::event::{EventObject, EventType};
+
+use super::Handles;
+
+/// Longest pause of a worker that crashes again and again; the same for all of its messages.
+const WORKER_PAUSE: Duration = Duration::from_secs(60);
+
+/// Each worker is one pod's: its crashes are nobody else's.
+pub(super) fn workers_policy() -> Policy {
+    Policy { strategy: Strategy::Isolated, backoff_max: WORKER_PAUSE, ..Policy::default() }
+}
+
+/// Lets the kernel know whom messages are for, and events tell what it sets aside.
+pub(super) fn know_pods(kernel: &Kernel, handles: &Handles) {
+    let (pods, events) = (handles.pods.view.clone(), handles.events.clone());
+    let told = move |aside: &SetAside| {
+        let uid = PodUid::from(aside.subject.as_str());
+        let Some(row) = pods.get(&uid) else { return };
+        let object = EventObject::Pod {
+            namespace: model::pod::namespace(&row.pod).to_owned(),
+            name: model::pod::name(&row.pod).to_owned(),
+            uid,
+            field_path: String::new(),
+        };
+        let message = format!(
+            "{} of this pod crashed {} {} times and is set aside for {} s: {}",
+            aside.what,
+            aside.actor,
+            aside.crashes,
+            aside.rest.as_secs(),
+            aside.cause
+        );
+        events.emit(NodeEvent { kind: EventType::Warning, reason: "SetAside", message, object });
+    };
+    kernel.know_subjects(Subjects { of: contract::subject::of, told: Arc::new(told) });
+}
