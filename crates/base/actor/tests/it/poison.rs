@@ -88,7 +88,7 @@ fn a_message_that_crashed_twice_is_set_aside_and_its_askers_are_told_at_once() {
         let [aside] = &told[..] else { panic!("{told:?}") };
         assert_eq!((&*aside.actor, &*aside.what, &*aside.subject, aside.crashes), ("manager", "Do", "poison", 2));
         assert_eq!(m.info().aside.len(), 1);
-        assert_eq!(kernel.directory().totals()["root/core"].set_aside, 50);
+        assert_eq!(kernel.directory().totals()["core"].set_aside, 50);
     });
 }
 
