@@ -15,7 +15,10 @@ fn faulty() -> BosunOptions {
 }
 
 fn with_pod(node: &Node) {
-    node.put("a", &format!("  terminationGracePeriodSeconds: 1\n  containers:\n{}", shell("main", "exec sleep 1000", "")));
+    node.put(
+        "a",
+        &format!("  terminationGracePeriodSeconds: 1\n  containers:\n{}", shell("main", "exec sleep 1000", "")),
+    );
     node.wait_running("a");
 }
 

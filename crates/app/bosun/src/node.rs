@@ -40,8 +40,8 @@ use ports::stats::StatsSource;
 
 use crate::settings::{Machine, Settings};
 
-mod install;
 mod blame;
+mod install;
 mod workers;
 
 /// Everything that is not an actor: the outside world behind ports.

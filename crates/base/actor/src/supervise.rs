@@ -223,7 +223,8 @@ impl<A: Managed> Supervisee<A> {
         let decision = if aside.is_some() {
             Decision::RestartAfter(group.policy().backoff_first)
         } else {
-            let calm = self.calm_since.is_none_or(|since| now.checked_duration_since(since) > Some(group.policy().period));
+            let calm =
+                self.calm_since.is_none_or(|since| now.checked_duration_since(since) > Some(group.policy().period));
             self.streak = if calm { 1 } else { self.streak.saturating_add(1) };
             group.report(&self.record.name, self.streak)
         };

@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn messages_for_a_pod_name_it_and_others_nobody() {
-        assert_eq!(of(&StopProbes { uid: "u1".into() }).as_deref(), Some("u1"));
+        assert_eq!(of(&ReleaseObjects { uid: "u1".into() }).as_deref(), Some("u1"));
         let mut pod = model::core::Pod::default();
         pod.metadata.uid = Some("u2".into());
         assert_eq!(of(&TerminatePod { pod: pod.into() }).as_deref(), Some("u2"));

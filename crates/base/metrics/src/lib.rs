@@ -50,6 +50,7 @@ pub fn declare() {
     http::declare();
     images::declare();
     lifecycle::declare();
+    log::declare();
     node::declare();
     pleg::declare();
     pods::declare();

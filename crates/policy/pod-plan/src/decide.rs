@@ -275,15 +275,10 @@ fn container_start(
 /// End of the newest *exited* instance (pod-lifecycle 6.1); created and unknown ones are skipped. It cannot lie nearer than it
 /// has been known.
 fn last_exit(input: &PlanInput<'_>, name: &str) -> Option<Timestamp> {
-    input
-        .observed
-        .containers
-        .iter()
-        .find(|o| o.name == name && o.state == ContainerState::Exited)
-        .map(|o| {
-            let known = input.ended_for.get(&o.id).copied().unwrap_or_default();
-            o.finished_at.min(Timestamp(input.now.0.saturating_sub(i64::try_from(known.as_nanos()).unwrap_or(i64::MAX))))
-        })
+    input.observed.containers.iter().find(|o| o.name == name && o.state == ContainerState::Exited).map(|o| {
+        let known = input.ended_for.get(&o.id).copied().unwrap_or_default();
+        o.finished_at.min(Timestamp(input.now.0.saturating_sub(i64::try_from(known.as_nanos()).unwrap_or(i64::MAX))))
+    })
 }
 
 /// Chapter 4.6 step 3: of each init container the newest exited or unknown instance stays, older ones go.

@@ -52,7 +52,9 @@ async fn hour(node: &SimNode) -> Times {
         let p = name(round);
         let id = node.running_id(&p, "app").expect("runs");
         node.world.runtime.exit(&id, 1);
-        times.restart = times.restart.max(took(node, "a restart", |n| n.is_ready(&p) && n.running_id(&p, "app") != Some(id.clone())).await);
+        times.restart = times
+            .restart
+            .max(took(node, "a restart", |n| n.is_ready(&p) && n.running_id(&p, "app") != Some(id.clone())).await);
         sleep(secs(30)).await;
     }
     for round in 0..HEALTHY {
@@ -94,7 +96,10 @@ fn beside(rules: &str) -> Times {
         // Always something to do for everybody: it ends, is restarted, is probed.
         node.world.runtime.program("bad", &[Program::exits(secs(40), 1)]);
         let probe = "livenessProbe: {exec: {command: [alive]}, periodSeconds: 5}";
-        node.put("poison.yaml", &pod("poison", &format!("\n  containers:\n  - {{name: bad, image: 'app:1', {probe}}}")));
+        node.put(
+            "poison.yaml",
+            &pod("poison", &format!("\n  containers:\n  - {{name: bad, image: 'app:1', {probe}}}")),
+        );
         node.until("it is ready", LIMIT, |n| n.is_ready("poison")).await;
         let uid = node.uid("poison").unwrap();
         let generation = |actor: &str| node.kernel.directory().get(actor).unwrap().generation;

@@ -81,7 +81,7 @@ fn trouble_at_start_neither_ends_the_daemon_nor_sets_the_file_aside() {
                 assert_eq!(std::fs::read(&path).ok(), before, "{trouble:?}");
             }
             disk.set(Mode::Works);
-                j.save("worker/b", b"2").unwrap();
+            j.save("worker/b", b"2").unwrap();
             assert_eq!(j.load("worker/a").unwrap().is_some(), existed, "{trouble:?}");
             assert_eq!(names(dir.path()), ["journal.redb"], "{trouble:?}");
         }

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Kernel, Policy, SetAside, Strategy, Subjects};
-use contract::event::NodeEvent;
 use model::PodUid;
-use model::event::{EventObject, EventType};
+use model::event::{EventObject, EventType, NodeEvent};
 
 use super::Handles;
 

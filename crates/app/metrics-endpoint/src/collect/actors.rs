@@ -28,7 +28,12 @@ pub(crate) const TABLE: &[Row] = &[
     ("bosun_actor_overloaded_asks_total", Counter, "Questions that found no room until their deadline.", WHO),
     ("bosun_actor_rejected_tells_total", Counter, "Messages refused for want of room.", WHO),
     ("bosun_actor_detached_panics_total", Counter, "Panics in work that outlives its actor.", WHO),
-    ("bosun_actor_dead_letters_total", Counter, "Messages and work not done because they crashed the actor twice.", WHO),
+    (
+        "bosun_actor_dead_letters_total",
+        Counter,
+        "Messages and work not done because they crashed the actor twice.",
+        WHO,
+    ),
 ];
 
 /// What is told of a row.

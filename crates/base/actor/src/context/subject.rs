@@ -42,7 +42,12 @@ impl<A: Managed> Ctx<A> {
     }
 
     /// A tell waits until its subject may try again. False: too many wait already.
-    pub(crate) fn park(&mut self, label: &'static str, rest: Duration, f: impl FnOnce(&mut A, &mut Self) + 'static) -> bool {
+    pub(crate) fn park(
+        &mut self,
+        label: &'static str,
+        rest: Duration,
+        f: impl FnOnce(&mut A, &mut Self) + 'static,
+    ) -> bool {
         if self.parked >= PARKED {
             return false;
         }

@@ -86,7 +86,10 @@ fn bad_rules_are_refused_with_the_reason() {
         ("a: stall", "stall needs a time, as in stall(10ms)"),
         ("a: stall(5)", "\"5\" is no time: a whole number and us, ms, s, m or h"),
         ("a: stall(5s", "no \")\" in \"stall(5s\""),
-        ("a: panic(5s)", "\"panic(5s)\" is none of panic, kill, stall(TIME), delay(TIME), block(TIME), drop, duplicate"),
+        (
+            "a: panic(5s)",
+            "\"panic(5s)\" is none of panic, kill, stall(TIME), delay(TIME), block(TIME), drop, duplicate",
+        ),
         ("a: panic@x#0", "\"#0\" is none of #2, #%3, #p0.1"),
         ("a: panic@x#p1.5", "probability 1.5 is not in 0 to 1"),
         ("a: panic@x#", "\"#\" is none of #2, #%3, #p0.1"),
