@@ -122,12 +122,25 @@ impl Faults {
         locked(&self.0.plan).twins.insert(TypeId::of::<M>(), twin);
     }
 
+    /// Of a point of work for one subject. Only rules that name the subject strike, and the point is not declared: there
+    /// are as many as there are pods.
+    pub(crate) fn decide_for(&self, actor: &str, point: &str) -> Option<Action> {
+        let named = locked(&self.0.plan).rules.iter().any(|armed| armed.rule.point == point);
+        if named { self.decide_at(actor, point) } else { None }
+    }
+
     pub(crate) fn decide(&self, actor: &str, point: &str) -> Option<Action> {
         let mut plan = locked(&self.0.plan);
-        let plan = &mut *plan;
         if !plan.declared.get(actor).is_some_and(|points| points.contains(point)) {
             plan.declared.entry(actor.to_owned()).or_default().insert(point.to_owned());
         }
+        drop(plan);
+        self.decide_at(actor, point)
+    }
+
+    fn decide_at(&self, actor: &str, point: &str) -> Option<Action> {
+        let mut plan = locked(&self.0.plan);
+        let plan = &mut *plan;
         let hit = plan.rules.iter_mut().find_map(|armed| {
             if !armed.rule.matches(actor, point) {
                 return None;

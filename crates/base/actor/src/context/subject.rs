@@ -31,7 +31,8 @@ impl<A: Managed> Ctx<A> {
     pub(crate) fn strike_subject(&mut self) {
         let Some(subject) = self.subject.as_ref().filter(|_| self.kernel.faults().on()) else { return };
         let point = format!("for:{subject}");
-        if let Some(action @ (Action::Panic | Action::Kill)) = self.kernel.faults().decide(self.this.name(), &point) {
+        if let Some(action @ (Action::Panic | Action::Kill)) = self.kernel.faults().decide_for(self.this.name(), &point)
+        {
             action.strike(&point);
         }
     }
