@@ -183,7 +183,7 @@ mod tests {
         })
         .unwrap();
         for n in 0..100_000 {
-            write!(log.line(Stream::Err), "line {n}\n").unwrap();
+            writeln!(log.line(Stream::Err), "line {n}").unwrap();
         }
         // Megabytes in one piece are refused too.
         log.push(Stream::Err, vec![b'x'; BYTES + 1]);
