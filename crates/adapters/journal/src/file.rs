@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use redb::{Builder, Database, DatabaseError};
+use redb::{Builder, Database, DatabaseError, ReadableDatabase, TableDefinition};
 
+pub(crate) const LINES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("lines");
 /// Page cache; the journal is small and rarely read.
 const CACHE_BYTES: usize = 256 << 10;
 /// Pause between two attempts at a file that cannot be opened.
@@ -16,6 +17,9 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 /// Damaged files that are kept. Later ones are removed: the first tell most, and a disk that damages one after the other
 /// must not be filled with them.
 const KEPT: usize = 10;
+
+/// A line to write; `None` removes it.
+pub(crate) type Change = (String, Option<Vec<u8>>);
 
 /// Opens the database at a path, or makes it.
 pub(crate) type Opener = Box<dyn Fn(&Path) -> Result<Database, DatabaseError> + Send + Sync>;
@@ -118,7 +122,7 @@ impl DbFile {
         if self.path.parent().is_some_and(|folder| !folder.exists()) {
             return Err(Fault::NoFolder("its folder does not exist".to_owned()));
         }
-        self.run(&|db| crate::commit(db, &[]))
+        self.run(&|db| commit(db, &[]))
     }
 
     /// Runs `op`; after an error once more on the file opened anew, and after doubts about the file a last time when it
@@ -221,7 +225,7 @@ impl DbFile {
     fn open_once(&self) -> Result<Database, Fault> {
         caught(|| {
             let db = (self.opener)(&self.path).map_err(redb::Error::from)?;
-            crate::ensure_table(&db)?;
+            ensure_table(&db)?;
             Ok(db)
         })
     }
@@ -276,4 +280,26 @@ fn caught<T>(work: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
             Err(Fault::Panicked(text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default()))
         }
     }
+}
+
+fn ensure_table(db: &Database) -> Result<(), redb::Error> {
+    match db.begin_read()?.open_table(LINES) {
+        Ok(_) => Ok(()),
+        Err(redb::TableError::TableDoesNotExist(_)) => commit(db, &[]),
+        Err(e) => Err(e.into()),
+    }
+}
+
+pub(crate) fn commit(db: &Database, changes: &[Change]) -> Result<(), redb::Error> {
+    let tx = db.begin_write()?;
+    {
+        let mut table = tx.open_table(LINES)?;
+        for (key, value) in changes {
+            match value {
+                Some(value) => drop(table.insert(key.as_str(), value.as_slice())?),
+                None => drop(table.remove(key.as_str())?),
+            }
+        }
+    }
+    Ok(tx.commit()?)
 }

@@ -12,15 +12,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use ports::journal::{Journal, JournalError};
-use redb::{Database, ReadableDatabase, TableDefinition};
+use redb::{Database, ReadableDatabase};
 
 mod file;
 #[cfg(test)]
 mod tests;
 
-use file::DbFile;
-
-const LINES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("lines");
+use file::{Change, DbFile, LINES, commit};
 
 /// A journal in a redb file.
 #[derive(Debug)]
@@ -30,9 +28,6 @@ pub struct RedbJournal {
     queue: Mutex<Queue>,
     committed: Condvar,
 }
-
-/// A line to write; `None` removes it.
-type Change = (String, Option<Vec<u8>>);
 
 /// Group commit: one writer commits for all who wait.
 #[derive(Debug, Default)]
@@ -114,28 +109,6 @@ impl RedbJournal {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-fn ensure_table(db: &Database) -> Result<(), redb::Error> {
-    match db.begin_read()?.open_table(LINES) {
-        Ok(_) => Ok(()),
-        Err(redb::TableError::TableDoesNotExist(_)) => commit(db, &[]),
-        Err(e) => Err(e.into()),
-    }
-}
-
-fn commit(db: &Database, changes: &[Change]) -> Result<(), redb::Error> {
-    let tx = db.begin_write()?;
-    {
-        let mut table = tx.open_table(LINES)?;
-        for (key, value) in changes {
-            match value {
-                Some(value) => drop(table.insert(key.as_str(), value.as_slice())?),
-                None => drop(table.remove(key.as_str())?),
-            }
-        }
-    }
-    Ok(tx.commit()?)
 }
 
 impl Journal for RedbJournal {

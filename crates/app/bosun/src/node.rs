@@ -229,7 +229,7 @@ impl Builder {
         let handles = self.handles;
         let core = kernel.group("core", Policy::default());
         let crew = kernel.group("workers", blame::workers_policy());
-        blame::know_pods(kernel, &handles);
+        blame::know_pods(kernel, handles.pods.view.clone(), handles.events.clone());
         let world = workers::World {
             settings: &self.settings,
             machine: &self.machine,

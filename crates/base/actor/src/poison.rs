@@ -119,7 +119,7 @@ impl Poison {
     }
 
     /// What is set aside now.
-    pub(crate) fn list(&self, actor: &str) -> Vec<SetAside> {
+    pub(crate) fn list(&self, actor: &str, short: fn(&str) -> String) -> Vec<SetAside> {
         if self.clean.load(Relaxed) {
             return Vec::new();
         }
@@ -128,7 +128,7 @@ impl Poison {
         let aside = rows.iter().filter(|(_, row)| row.until > now);
         let told = aside.map(|((what, subject), row)| SetAside {
             actor: actor.to_owned(),
-            what: crate::envelope::short(what),
+            what: short(what),
             subject: subject.to_string(),
             crashes: row.crashes,
             rest: row.until.duration_since(now),

@@ -149,7 +149,7 @@ impl Record {
             rejected_tells: c.rejected_tells.load(Relaxed),
             detached_panics: c.detached_panics.load(Relaxed),
             set_aside: c.set_aside.load(Relaxed),
-            aside: self.poison.list(&self.name),
+            aside: self.poison.list(&self.name, crate::envelope::short),
             last_message: crate::envelope::short(*locked(&self.message)),
             last_cause: crash.map(|c| c.to_string()),
         }

@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Kernel, Policy, SetAside, Strategy, Subjects};
+use contract::event::EventHandle;
+use contract::pod_manager::DesiredPod;
+use contract::view::Board;
 use model::PodUid;
 use model::event::{EventObject, EventType, NodeEvent};
-
-use super::Handles;
 
 /// Longest pause of a worker that crashes again and again; the same for all of its messages.
 const WORKER_PAUSE: Duration = Duration::from_secs(60);
@@ -18,8 +19,7 @@ pub(super) fn workers_policy() -> Policy {
 }
 
 /// Lets the kernel know whom messages are for, and events tell what it sets aside.
-pub(super) fn know_pods(kernel: &Kernel, handles: &Handles) {
-    let (pods, events) = (handles.pods.view.clone(), handles.events.clone());
+pub(super) fn know_pods(kernel: &Kernel, pods: Board<PodUid, DesiredPod>, events: EventHandle) {
     let told = move |aside: &SetAside| {
         let uid = PodUid::from(aside.subject.as_str());
         let Some(row) = pods.get(&uid) else { return };
