@@ -13,10 +13,12 @@ mod cluster;
 mod face;
 mod faults;
 mod floor;
+mod pods;
 mod report;
 mod starts;
 mod steady;
 
+use pods::idle;
 use report::{Report, Unit};
 
 /// Measures the figures of the README in a test bed: starts, 110 pods, memory, processor, exits, panics, adoption.
@@ -59,7 +61,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let program = workspace::build_bosun(!args.debug)?;
     if args.cluster {
         let mut report = Report::default();
-        let done = cluster::rounds(args, program, &mut report);
+        let done = cluster::rounds(args.pods, program, &mut report);
         args.print(&report);
         return done;
     }
@@ -122,23 +124,4 @@ fn rounds(args: &Args, bed: &mut TestBed, program: std::path::PathBuf, report: &
         }
     }
     Ok(())
-}
-
-/// Lets time pass while the daemon is left alone.
-#[allow(clippy::disallowed_methods, reason = "a bench measures real time; no arbiter here")]
-fn idle(time: Duration) {
-    std::thread::sleep(time);
-}
-
-/// Pods that the daemon shows as Running, with the ids of their containers.
-fn running(bosun: &Bosun) -> anyhow::Result<std::collections::BTreeMap<String, String>> {
-    let pods = bosun.pods()?.into_iter().filter(|p| p["status"]["phase"] == "Running");
-    let ready = pods.filter(|p| !p["status"]["containerStatuses"][0]["state"]["running"].is_null());
-    Ok(ready
-        .map(|p| {
-            let name = p["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            let id = p["status"]["containerStatuses"][0]["containerID"].as_str().unwrap_or_default().to_owned();
-            (name, id)
-        })
-        .collect())
 }

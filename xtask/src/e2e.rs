@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 
-use crate::test::has;
+use crate::workspace::has;
 use crate::{setup, workspace};
 
 /// Clusters at a time: each is a control plane, a containerd and a daemon.

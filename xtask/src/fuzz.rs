@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, bail};
 
-use crate::test::has;
+use crate::workspace::has;
 use crate::{setup, workspace};
 
 /// Fuzzes what reads other people's input: manifests, configuration, CRI messages, container logs, requests, SPDY frames.

@@ -1,10 +1,9 @@
 //! Can this machine run the test bed, and if not, can we make it so?
 
-use std::process::Command;
-
-use anyhow::{Context, bail};
+use anyhow::bail;
 use testbed::Problem;
 
+mod apt;
 mod control_plane;
 mod newer;
 
@@ -33,6 +32,7 @@ impl Args {
     }
 }
 
+pub(crate) use apt::install;
 pub(crate) use control_plane::check as check_cluster;
 pub(crate) use newer::containerd as newer_containerd;
 
@@ -92,37 +92,4 @@ fn package(problem: &Problem) -> Option<&'static str> {
 
 fn is_missing(problems: &[Problem], name: &str) -> bool {
     problems.iter().filter_map(package).any(|p| p == name)
-}
-
-/// Installs Debian packages.
-pub(crate) fn install(packages: &[&str]) -> anyhow::Result<()> {
-    if Command::new("apt-get").arg("--version").output().is_err() {
-        bail!("no apt-get here: install these by hand: {}", packages.join(" "));
-    }
-    println!("  step     apt-get update");
-    apt(&["update", "-qq"])?;
-    println!("  step     apt-get install {}", packages.join(" "));
-    // A file that forbids service starts while packages are set up; Debian's own way (invoke-rc.d, policy-rc.d).
-    let policy = std::path::Path::new("/usr/sbin/policy-rc.d");
-    let ours = !policy.exists();
-    if ours {
-        std::fs::write(policy, "#!/bin/sh\nexit 101\n").context("cannot write /usr/sbin/policy-rc.d")?;
-        use std::os::unix::fs::PermissionsExt;
-        std::fs::set_permissions(policy, std::fs::Permissions::from_mode(0o755))?;
-    }
-    let mut args = vec!["install", "-y", "-qq", "--no-install-recommends"];
-    args.extend(packages);
-    let done = apt(&args);
-    if ours {
-        std::fs::remove_file(policy).context("cannot remove /usr/sbin/policy-rc.d")?;
-    }
-    done
-}
-
-fn apt(args: &[&str]) -> anyhow::Result<()> {
-    let output = Command::new("apt-get").args(args).env("DEBIAN_FRONTEND", "noninteractive").output()?;
-    if !output.status.success() {
-        bail!("apt-get {} failed: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(())
 }

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
+use crate::workspace::has;
 use crate::{e2e, fuzz, setup, workspace};
 
 /// Runs everything: format, lints, fast tests (layers and tidy among them), then the slow ones on a real containerd.
@@ -14,6 +15,9 @@ pub(crate) struct Args {
     /// Leaves out what needs root and a container runtime.
     #[arg(long)]
     fast: bool,
+    /// Fails when the database of advisories cannot be had; else that is told and the rest counts.
+    #[arg(long)]
+    require_advisories: bool,
 }
 
 struct Step {
@@ -27,6 +31,8 @@ enum Outcome {
     Passed,
     Failed(String),
     LeftOut(&'static str),
+    /// Could not be found out, though it should be; fails nothing.
+    Unknown(String),
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
@@ -43,10 +49,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     });
     step("tests", "do the fast tests pass, layers and tidy among them?", &fast_tests);
     step("deny", "are licences and sources of dependencies fine?", &|| {
-        if !has("cargo-deny") {
-            return Ok(Outcome::LeftOut("cargo-deny is not installed"));
-        }
-        cargo(&["deny", "check", "licenses", "bans", "sources"])
+        deny(&|| cargo(&["deny", "--locked", "check", "licenses", "bans", "sources"]))
+    });
+    step("advisories", "is no dependency known to be harmful, withdrawn or abandoned?", &|| {
+        deny(&|| advisories(args.require_advisories))
     });
     step("fuzz", "does a minute of fuzzing per target find anything?", &|| {
         if args.fast {
@@ -74,18 +80,33 @@ fn cargo(args: &[&str]) -> anyhow::Result<Outcome> {
     workspace::run("cargo", args).map(|()| Outcome::Passed)
 }
 
+fn deny(check: &dyn Fn() -> anyhow::Result<Outcome>) -> anyhow::Result<Outcome> {
+    if has("cargo-deny") { check() } else { without_deny(std::env::var_os("CI").is_some()) }
+}
+
+/// Told here; a failure in CI, where nobody reads what was left out.
+fn without_deny(ci: bool) -> anyhow::Result<Outcome> {
+    if ci {
+        bail!("cargo-deny is not installed: cargo install --locked cargo-deny");
+    }
+    Ok(Outcome::LeftOut("cargo-deny is not installed"))
+}
+
+/// The database is a git repository, not a part of any registry: a machine may reach all it builds from and not this one.
+fn advisories(required: bool) -> anyhow::Result<Outcome> {
+    match workspace::run("cargo", &["deny", "fetch", "db"]) {
+        Ok(()) => cargo(&["deny", "--locked", "--offline", "check", "advisories"]),
+        Err(e) if required => Err(e.context("the database of advisories cannot be had")),
+        Err(_) => Ok(Outcome::Unknown("the database of advisories cannot be had from here".to_owned())),
+    }
+}
+
 fn fast_tests() -> anyhow::Result<Outcome> {
     let out = ["--workspace", "--exclude", "e2e", "--exclude", "cluster"];
     if has("cargo-nextest") {
         return cargo(&[["nextest", "run", "--no-fail-fast"].as_slice(), out.as_slice()].concat());
     }
     cargo(&[["test", "--no-fail-fast", "--lib", "--bins", "--tests"].as_slice(), out.as_slice()].concat())
-}
-
-/// Whether a program is on the path.
-pub(crate) fn has(program: &str) -> bool {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
 }
 
 fn summary(steps: &[Step]) -> anyhow::Result<()> {
@@ -95,15 +116,40 @@ fn summary(steps: &[Step]) -> anyhow::Result<()> {
         let (word, detail) = match &step.outcome {
             Outcome::Passed => ("ok", String::new()),
             Outcome::LeftOut(why) => ("left out", format!(" ({why})")),
+            Outcome::Unknown(why) => ("UNKNOWN", format!("\n           {why}")),
             Outcome::Failed(why) => {
                 failed += 1;
                 ("FAILED", format!("\n           {}", why.replace('\n', "\n           ")))
             }
         };
-        println!("{word:>8}  {:<7} {:>6.1} s  {}{detail}", step.name, step.took.as_secs_f64(), step.answers);
+        println!("{word:>8}  {:<10} {:>6.1} s  {}{detail}", step.name, step.took.as_secs_f64(), step.answers);
     }
     if failed > 0 {
         bail!("{failed} of {} steps failed", steps.len());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(outcome: Outcome) -> Step {
+        Step { name: "x", answers: "?", outcome, took: Duration::ZERO }
+    }
+
+    #[test]
+    fn a_missing_cargo_deny_is_told_and_in_ci_a_failure() {
+        assert!(matches!(without_deny(false), Ok(Outcome::LeftOut(why)) if why.contains("cargo-deny")));
+        let error = without_deny(true).err().expect("a failure").to_string();
+        assert!(error.contains("cargo install --locked cargo-deny"), "{error}");
+    }
+
+    #[test]
+    fn only_a_failed_step_fails_the_whole() {
+        let fine = [Outcome::Passed, Outcome::LeftOut("--fast"), Outcome::Unknown("no network".into())].map(step);
+        assert!(summary(&fine).is_ok());
+        let failed = summary(&[step(Outcome::Failed("why".into())), step(Outcome::Passed)]);
+        assert_eq!(failed.unwrap_err().to_string(), "1 of 2 steps failed");
+    }
 }

@@ -51,3 +51,9 @@ pub(crate) fn build_bosun(release: bool) -> anyhow::Result<PathBuf> {
     run("cargo", &args)?;
     Ok(target_dir()?.join(if release { "release" } else { "debug" }).join("bosun"))
 }
+
+/// Whether a program is on the path.
+pub(crate) fn has(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use testbed::{BosunOptions, ClusterNode, ClusterOptions, NodeOptions, Options, PAUSE_IMAGE, Seen, Watch, wait_until};
 
 use super::floor::{self, Floor};
+use super::pods::idle;
 use super::report::{Report, Unit, percentile};
-use super::{Args, idle, steady};
+use super::steady;
 
 const PODS: &str = "/api/v1/namespaces/default/pods";
 /// Single pods, one after the other.
@@ -19,7 +20,7 @@ const HANDS: usize = 8;
 /// An idle node is listened to for this long.
 const QUIET: Duration = Duration::from_secs(60);
 
-pub(super) fn rounds(args: &Args, program: std::path::PathBuf, report: &mut Report) -> anyhow::Result<()> {
+pub(super) fn rounds(pods: usize, program: std::path::PathBuf, report: &mut Report) -> anyhow::Result<()> {
     let bosun = BosunOptions { program, log: "warn".into(), ..BosunOptions::default() };
     let mut node = ClusterNode::start(NodeOptions {
         bed: Options { say: |s| eprintln!("  {s}"), ..Options::default() },
@@ -29,20 +30,20 @@ pub(super) fn rounds(args: &Args, program: std::path::PathBuf, report: &mut Repo
     })?;
     node.wait_ready(Duration::from_secs(60))?;
     let single = floor::measure(&node.bed, SINGLES, 1).context("floor of one pod")?;
-    let before = floor::measure(&node.bed, args.pods, HANDS).context("floor of many")?;
+    let before = floor::measure(&node.bed, pods, HANDS).context("floor of many")?;
     idle(Duration::from_secs(5));
     report.add("RSS, no pods", steady::rss(&node.bosun)?, Unit::MiB, None, String::new());
     let watch = node.cluster.admin().watch(PODS)?;
     singles(&node, &watch, &single, report).context("round of single pods")?;
-    let took = many(&node, &watch, args.pods, report).context("round of many pods")?;
+    let took = many(&node, &watch, pods, report).context("round of many pods")?;
     idle(Duration::from_secs(10));
-    report.add(&format!("RSS, {} pods", args.pods), steady::rss(&node.bosun)?, Unit::MiB, Some(30.0), String::new());
-    steady::cpu(&node.bosun, args.pods, report).context("round cpu")?;
+    report.add(&format!("RSS, {} pods", pods), steady::rss(&node.bosun)?, Unit::MiB, Some(30.0), String::new());
+    steady::cpu(&node.bosun, pods, report).context("round cpu")?;
     quiet(&node, report).context("idle traffic")?;
     again(&mut node, &watch, report).context("restart of the daemon")?;
-    let removed = remove(&node, &watch, args.pods, report).context("removal")?;
-    let after = floor::measure(&node.bed, args.pods, HANDS).context("floor of many, again")?;
-    over_script(args.pods, [took, removed], [&before, &after], report);
+    let removed = remove(&node, &watch, pods, report).context("removal")?;
+    let after = floor::measure(&node.bed, pods, HANDS).context("floor of many, again")?;
+    over_script(pods, [took, removed], [&before, &after], report);
     Ok(())
 }
 

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use testbed::{Bosun, TestBed};
 
-use super::idle;
+use super::pods::{idle, talker, wait_gone, wait_running};
 use super::report::{Report, Unit, percentile};
-use super::starts::{wait_gone, wait_running};
 
 mod exec;
 
@@ -102,16 +101,6 @@ fn drain(mut stream: impl Read, begin: Instant) -> usize {
         }
     }
     all
-}
-
-/// A pod whose container runs a script.
-fn talker(name: &str, script: &str) -> String {
-    serde_json::json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
-        "spec": {"terminationGracePeriodSeconds": 1, "containers": [
-            {"name": "main", "image": testbed::BUSYBOX_IMAGES[0], "command": ["sh", "-c", script]}]},
-    })
-    .to_string()
 }
 
 /// Rounds that need a bed without other pods.

@@ -5,10 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::ensure;
 use testbed::{Bosun, TestBed, wait_until};
 
-use super::idle;
+use super::pods::{idle, manifest, running};
 use super::report::{Report, Unit, percentile};
-use super::running;
-use super::starts::manifest;
 
 /// Has each manager, and the worker of a new pod, panic in the midst of work, and asks until it serves again.
 pub(super) fn panics(bosun: &Bosun, report: &mut Report) -> anyhow::Result<()> {

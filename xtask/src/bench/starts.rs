@@ -1,26 +1,15 @@
 //! How long from a manifest in the folder to a running container, over the calls that the runtime needs anyway?
 
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use testbed::{Bosun, PAUSE_IMAGE, TestBed, wait_until};
+use testbed::{Bosun, TestBed, wait_until};
 
+use super::calls;
 use super::floor::Floor;
+use super::pods::{idle, manifest, now, wait_gone, wait_running};
 use super::report::{Report, Unit, percentile};
-use super::{calls, idle, running};
-
-/// A static pod with one container that does nothing.
-pub(super) fn manifest(name: &str) -> String {
-    format!(
-        "apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\nspec:\n  terminationGracePeriodSeconds: 1\n  containers:\n  - name: main\n    image: {PAUSE_IMAGE}\n"
-    )
-}
-
-/// Seconds since 1970.
-pub(super) fn now() -> f64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs_f64()
-}
 
 fn log(bed: &TestBed) -> anyhow::Result<String> {
     std::fs::read_to_string(bed.dir().join("containerd.log")).context("containerd's log")
@@ -115,25 +104,4 @@ pub(super) fn compare(pods: usize, took: [f64; 2], script: [&Floor; 2], report: 
     report.add(&what, took[0] / start, Unit::Ratio, Some(1.15), detail(|s| s.start.as_secs_f64()) + &cpu);
     let what = format!("{pods} pods removed, over the script with 8 lanes");
     report.add(&what, took[1] / remove, Unit::Ratio, None, detail(|s| s.remove.as_secs_f64()));
-}
-
-pub(super) fn wait_running(bosun: &Bosun, count: usize, limit: Duration) -> anyhow::Result<()> {
-    wait_until(&format!("{count} pods to run"), limit, || {
-        let shown = running(bosun).map_err(|e| e.to_string())?.len();
-        if shown >= count {
-            return Ok(());
-        }
-        // Asking costs processor time that the starts need.
-        idle(Duration::from_millis(if count > 30 { 200 } else { 10 }));
-        Err(format!("{shown} run\n{}", bosun.log()))
-    })?;
-    Ok(())
-}
-
-pub(super) fn wait_gone(bosun: &Bosun, limit: Duration) -> anyhow::Result<()> {
-    wait_until("the pods to be gone", limit, || {
-        let left = bosun.pods().map_err(|e| e.to_string())?.len();
-        if left == 0 { Ok(()) } else { Err(format!("{left} are left")) }
-    })?;
-    Ok(())
 }

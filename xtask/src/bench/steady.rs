@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::Context;
 use testbed::{Bosun, Cri, TestBed, wait_until};
 
-use super::idle;
+use super::pods::{idle, manifest, now, wait_gone, wait_running};
 use super::report::{Report, Unit, percentile};
-use super::starts::{manifest, now, wait_gone, wait_running};
 
 pub(super) fn rss(bosun: &Bosun) -> anyhow::Result<f64> {
     let usage = testbed::usage(bosun.pid().unwrap_or_default()).context("bosun is gone")?;

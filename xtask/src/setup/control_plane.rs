@@ -44,7 +44,7 @@ pub(crate) fn bring() -> anyhow::Result<()> {
     let wanted = TOOLS.iter().filter(|(name, proof)| (build || *name == "etcd-server") && !Path::new(proof).exists());
     let wanted: Vec<&str> = wanted.map(|(name, _)| *name).collect();
     if !wanted.is_empty() {
-        super::install(&wanted)?;
+        super::apt::install(&wanted)?;
     }
     if build {
         let dir = Path::new(CONTROL_PLANE).with_file_name("kubernetes-build");

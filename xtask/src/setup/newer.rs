@@ -29,7 +29,7 @@ pub(super) fn bring() -> anyhow::Result<()> {
         return Ok(());
     }
     println!("  step     apt-get install debootstrap patchelf");
-    super::install(&["debootstrap", "patchelf"])?;
+    super::apt::install(&["debootstrap", "patchelf"])?;
     let place = Path::new(PLACE);
     std::fs::create_dir_all(place).with_context(|| format!("cannot create {PLACE}"))?;
     let root = place.join(SUITE);

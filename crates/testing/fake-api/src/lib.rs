@@ -8,12 +8,15 @@
 
 mod answer;
 mod pki;
+mod reply;
 mod serve;
+mod state;
 mod trouble;
 mod watch;
 
 pub use pki::{Authority, Issued};
-pub use serve::{FakeApiServer, Peer, ServerTls};
+pub use serve::{FakeApiServer, ServerTls};
+pub use state::Peer;
 pub use trouble::{HttpTrouble, WatchTrouble};
 
 #[cfg(test)]

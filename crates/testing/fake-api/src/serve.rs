@@ -1,7 +1,7 @@
 //! The listening server, its connections, and the switches of the test.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use fakes::FakeApi;
 use fakes::api::Matching;
@@ -15,7 +15,8 @@ use tokio_rustls::rustls::ServerConfig;
 
 use crate::answer;
 use crate::pki::Issued;
-use crate::trouble::{HttpTrouble, HttpTroubles, WatchTrouble};
+use crate::state::{Peer, Shared, State};
+use crate::trouble::{HttpTrouble, WatchTrouble};
 
 /// How the server speaks TLS.
 #[derive(Clone, Debug)]
@@ -24,39 +25,6 @@ pub struct ServerTls {
     pub shown: Issued,
     /// Clients must show a certificate of this authority (PEM); `None`: nobody is asked.
     pub clients: Option<String>,
-}
-
-/// One connection that was accepted.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Peer {
-    /// DER of the client's certificate.
-    pub certificate: Option<Vec<u8>>,
-    /// HTTP/2 was agreed upon.
-    pub http2: bool,
-}
-
-#[derive(Default)]
-pub(crate) struct State {
-    pub(crate) http: HttpTroubles,
-    pub(crate) watch: WatchTrouble,
-    pub(crate) watches: Vec<String>,
-    pub(crate) open: u64,
-    pub(crate) authorizations: Vec<Option<String>>,
-    peers: Vec<Peer>,
-}
-
-pub(crate) struct Shared {
-    pub(crate) api: FakeApi,
-    state: Mutex<State>,
-    tls: Option<TlsAcceptor>,
-    /// Ticks when all connections end.
-    cut: tokio::sync::watch::Sender<u64>,
-}
-
-impl Shared {
-    pub(crate) fn with<T>(&self, f: impl FnOnce(&mut State) -> T) -> T {
-        f(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
-    }
 }
 
 /// The server; it ends, with its connections, when it is dropped.

@@ -15,8 +15,8 @@ use ports::api::ApiError;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::answer::{self, Body};
-use crate::serve::Shared;
+use crate::reply::{self, Body};
+use crate::state::Shared;
 
 /// How long a watch lives that names no time.
 const LIFE: Duration = Duration::from_secs(1800);
@@ -47,7 +47,7 @@ fn parameter<'a>(query: &'a [(String, String)], key: &str) -> &'a str {
 
 pub(crate) fn answer(shared: &Arc<Shared>, path: &str, query: &[(String, String)]) -> Response<Body> {
     let Some(target) = Target::parse(path) else {
-        return answer::failure(&ApiError::status(404, "NotFound", "the server could not find the requested resource"));
+        return reply::failure(&ApiError::status(404, "NotFound", "the server could not find the requested resource"));
     };
     let fields = FieldSelector::parse(parameter(query, "fieldSelector"));
     let life = parameter(query, "timeoutSeconds").parse().map_or(LIFE, Duration::from_secs);
@@ -116,7 +116,7 @@ impl Watch {
 
     fn fail(&mut self, error: &ApiError) {
         self.ready.clear();
-        self.ready.push_back(event("ERROR", &answer::status(error)));
+        self.ready.push_back(event("ERROR", &reply::status(error)));
         self.over = true;
     }
 

@@ -5,12 +5,12 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use rustix::process::Signal;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::bed::tail;
 use crate::error::file;
 use crate::process::ProcessId;
-use crate::{BedError, TestBed, command, config, socket, wait_until};
+use crate::{BedError, TestBed, command, socket, wait_until};
 
 /// How the daemon is started.
 #[derive(Debug, Clone)]
@@ -59,7 +59,7 @@ impl Bosun {
     /// # Errors
     /// When it ends or does not answer within 20 s; the end of its log is in the error.
     pub fn start(bed: &mut TestBed, options: BosunOptions) -> Result<Self, BedError> {
-        let text = config::kubelet(bed, &options.config);
+        let text = kubelet(bed, &options.config);
         bed.write("kubelet.yaml", &text)?;
         let mut bosun = Bosun { options, dir: bed.dir().to_owned(), child: None, kept: false };
         bosun.start_again(bed)?;
@@ -315,4 +315,35 @@ fn items(value: Value) -> Vec<Value> {
         },
         _ => Vec::new(),
     }
+}
+
+/// The KubeletConfiguration of the daemon under test. `extra` fields are laid over the bed's own.
+fn kubelet(bed: &TestBed, extra: &Value) -> String {
+    let (dir, cgroup_root, socket) = (bed.dir(), bed.cgroup_root(), bed.socket());
+    let mut config = json!({
+        "apiVersion": "kubelet.config.k8s.io/v1beta1",
+        "kind": "KubeletConfiguration",
+        "staticPodPath": dir.join("manifests"),
+        "containerRuntimeEndpoint": format!("unix://{}", socket.display()),
+        "cgroupDriver": "cgroupfs",
+        "cgroupRoot": cgroup_root,
+        "cgroupsPerQOS": true,
+        "enforceNodeAllocatable": ["none"],
+        "podLogsDir": dir.join("logs"),
+        "failSwapOn": false,
+        "failCgroupV1": false,
+        "maxPods": 250,
+        // Each bed has an address of its own, and no cluster to ask who may do what.
+        "address": bed.node_ip(),
+        "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}},
+        "authorization": {"mode": "AlwaysAllow"},
+        // How full the machine's disk is is no matter of a test.
+        "imageGCHighThresholdPercent": 100,
+        // File name and line of resolv.conf are the host's business; pods of the bed need no names.
+        "resolvConf": dir.join("resolv.conf"),
+    });
+    if let (Some(own), Some(extra)) = (config.as_object_mut(), extra.as_object()) {
+        own.extend(extra.iter().map(|(k, v)| (k.clone(), v.clone())));
+    }
+    serde_json::to_string_pretty(&config).unwrap_or_default()
 }

@@ -26,29 +26,12 @@ mod watch;
 pub use access::{Access, Answer};
 pub use audit::Request;
 pub use authority::{Authority, KeyPairFiles, Subject};
+pub use flags::ClusterOptions;
 pub use programs::{CONTROL_PLANE, ControlPlane, ETCD};
 pub use watch::{Seen, Watch};
 
 /// Longer than a start takes on two busy cores.
 const START: Duration = Duration::from_secs(90);
-
-/// How a cluster is made.
-#[derive(Debug, Clone)]
-pub struct ClusterOptions {
-    /// For how many seconds from now certificates that the cluster signs are good. They begin five minutes earlier.
-    pub signing_seconds: u32,
-    /// Runs the controller that watches over nodes (conditions, taints, eviction).
-    pub node_lifecycle: bool,
-    /// Called with one line per step.
-    pub say: fn(&str),
-}
-
-impl Default for ClusterOptions {
-    fn default() -> Self {
-        let signing_seconds = 365 * 24 * 3600;
-        ClusterOptions { signing_seconds, node_lifecycle: true, say: |_| {} }
-    }
-}
 
 /// One program of the control plane.
 struct Part {
@@ -95,7 +78,7 @@ impl Cluster {
     /// The node name that [`crate::BosunOptions`] gives by default.
     pub const NODE: &str = "bed";
     /// A bootstrap token that every cluster knows, in the form that kubeconfigs carry.
-    pub const BOOTSTRAP_TOKEN: &str = "abcdef.0123456789abcdef";
+    pub const BOOTSTRAP_TOKEN: &str = bootstrap::TOKEN;
 
     /// Starts a control plane: the API server is ready, the controllers have made the default service account, and
     /// nodes may bootstrap when it returns.

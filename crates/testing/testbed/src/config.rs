@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use crate::TestBed;
 use crate::machine;
 use crate::network::Network;
 
@@ -84,35 +83,4 @@ pub(crate) fn mirror(host: &str, port: u16) -> String {
     format!(
         "server = \"http://127.0.0.1:{port}\"\n[host.\"http://127.0.0.1:{port}\"]\n  capabilities = [\"pull\", \"resolve\"]\n# stands in for {host}\n"
     )
-}
-
-/// The KubeletConfiguration of the daemon under test. `extra` fields are laid over the bed's own.
-pub(crate) fn kubelet(bed: &TestBed, extra: &serde_json::Value) -> String {
-    let (dir, cgroup_root, socket) = (bed.dir(), bed.cgroup_root(), bed.socket());
-    let mut config = serde_json::json!({
-        "apiVersion": "kubelet.config.k8s.io/v1beta1",
-        "kind": "KubeletConfiguration",
-        "staticPodPath": dir.join("manifests"),
-        "containerRuntimeEndpoint": format!("unix://{}", socket.display()),
-        "cgroupDriver": "cgroupfs",
-        "cgroupRoot": cgroup_root,
-        "cgroupsPerQOS": true,
-        "enforceNodeAllocatable": ["none"],
-        "podLogsDir": dir.join("logs"),
-        "failSwapOn": false,
-        "failCgroupV1": false,
-        "maxPods": 250,
-        // Each bed has an address of its own, and no cluster to ask who may do what.
-        "address": bed.node_ip(),
-        "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}},
-        "authorization": {"mode": "AlwaysAllow"},
-        // How full the machine's disk is is no matter of a test.
-        "imageGCHighThresholdPercent": 100,
-        // File name and line of resolv.conf are the host's business; pods of the bed need no names.
-        "resolvConf": dir.join("resolv.conf"),
-    });
-    if let (Some(own), Some(extra)) = (config.as_object_mut(), extra.as_object()) {
-        own.extend(extra.iter().map(|(k, v)| (k.clone(), v.clone())));
-    }
-    serde_json::to_string_pretty(&config).unwrap_or_default()
 }

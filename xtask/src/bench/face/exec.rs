@@ -12,8 +12,8 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::http::HeaderValue;
 
+use super::super::pods::{talker, wait_gone, wait_running};
 use super::super::report::{Report, Unit, percentile};
-use super::super::starts::{wait_gone, wait_running};
 
 /// Spoken by every runtime, so both ways carry the same frames.
 const PROTOCOL: &str = "v4.channel.k8s.io";
@@ -23,7 +23,7 @@ const ECHOES: usize = 300;
 const COMMANDS: usize = 15;
 
 pub(super) fn round_trips(bed: &TestBed, bosun: &Bosun, report: &mut Report) -> anyhow::Result<()> {
-    bosun.put("echo.yaml", &super::talker("echo", "trap 'exit 0' TERM; while :; do sleep 0.2; done"))?;
+    bosun.put("echo.yaml", &talker("echo", "trap 'exit 0' TERM; while :; do sleep 0.2; done"))?;
     wait_running(bosun, 1, Duration::from_secs(60))?;
     let pod = bosun.pod("echo")?.context("pod is gone")?;
     let id = pod["status"]["containerStatuses"][0]["containerID"].as_str().unwrap_or_default();

@@ -9,11 +9,10 @@ use serde_json::Value;
 use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_rustls::rustls::{ClientConfig, ClientConnection, StreamOwned};
 
-use super::{KeyPairFiles, Watch};
+use super::authority::KeyPairFiles;
+use super::watch::{self, Stream, Watch};
 use crate::BedError;
 use crate::error::file;
-
-pub(super) type Stream = StreamOwned<ClientConnection, TcpStream>;
 
 /// What the API server answered.
 #[derive(Debug, Clone)]
@@ -193,7 +192,7 @@ impl Access {
         meanwhile();
         let after = format!("{path}{}resourceVersion={version}", if path.contains('?') { '&' } else { '?' });
         let items = if let Value::Array(items) = list["items"].take() { items } else { Vec::new() };
-        Ok((items, Watch::begin(self, &after)?))
+        Ok((items, self.watch(&after)?))
     }
 
     /// Watches a list from now on: what is there comes first, as additions.
@@ -201,6 +200,9 @@ impl Access {
     /// # Errors
     /// When the server does not accept the watch.
     pub fn watch(&self, path: &str) -> Result<Watch, BedError> {
-        Watch::begin(self, path)
+        let fail = |e: std::io::Error| watch::failed(path, e.to_string());
+        let whole = format!("{path}{}watch=1", if path.contains('?') { '&' } else { '?' });
+        let stream = self.open("GET", &whole, "application/json", "").map_err(fail)?;
+        Watch::begin(stream, path)
     }
 }

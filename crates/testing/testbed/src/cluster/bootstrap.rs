@@ -2,6 +2,8 @@
 
 use serde_json::{Value, json};
 
+/// Id and secret, as kubeconfigs carry them.
+pub(super) const TOKEN: &str = "abcdef.0123456789abcdef";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 
 /// Paths and objects in the order of their creation.
@@ -24,7 +26,7 @@ fn binding(name: &str, role: &str, group: &str) -> Value {
 }
 
 fn token() -> Value {
-    let (id, secret) = super::Cluster::BOOTSTRAP_TOKEN.split_once('.').unwrap_or_default();
+    let (id, secret) = TOKEN.split_once('.').unwrap_or_default();
     json!({
         "apiVersion": "v1", "kind": "Secret", "type": "bootstrap.kubernetes.io/token",
         "metadata": {"name": format!("bootstrap-token-{id}"), "namespace": "kube-system"},

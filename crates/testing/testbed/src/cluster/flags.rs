@@ -2,7 +2,23 @@
 
 use std::path::Path;
 
-use super::ClusterOptions;
+/// How a cluster is made.
+#[derive(Debug, Clone)]
+pub struct ClusterOptions {
+    /// For how many seconds from now certificates that the cluster signs are good. They begin five minutes earlier.
+    pub signing_seconds: u32,
+    /// Runs the controller that watches over nodes (conditions, taints, eviction).
+    pub node_lifecycle: bool,
+    /// Called with one line per step.
+    pub say: fn(&str),
+}
+
+impl Default for ClusterOptions {
+    fn default() -> Self {
+        let signing_seconds = 365 * 24 * 3600;
+        ClusterOptions { signing_seconds, node_lifecycle: true, say: |_| {} }
+    }
+}
 
 /// Certificates begin so long before they are signed.
 const BACKDATED_SECONDS: u32 = 300;

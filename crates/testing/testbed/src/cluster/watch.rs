@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use serde_json::Value;
+use tokio_rustls::rustls::{ClientConnection, StreamOwned};
 
-use super::Access;
-use super::access::Stream;
 use crate::BedError;
+
+pub(super) type Stream = StreamOwned<ClientConnection, TcpStream>;
 
 /// An event of a watch.
 #[derive(Debug, Clone)]
@@ -30,10 +31,9 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub(super) fn begin(access: &Access, path: &str) -> Result<Self, BedError> {
-        let fail = |detail: String| BedError::Answer { from: format!("kube-apiserver (watch {path})"), detail };
-        let path = format!("{path}{}watch=1", if path.contains('?') { '&' } else { '?' });
-        let stream = access.open("GET", &path, "application/json", "").map_err(|e| fail(e.to_string()))?;
+    /// Reads from a connection on which a watch was asked for.
+    pub(super) fn begin(stream: Stream, path: &str) -> Result<Self, BedError> {
+        let fail = |detail: String| failed(path, detail);
         let socket = stream.sock.try_clone().map_err(|e| fail(e.to_string()))?;
         socket.set_read_timeout(None).map_err(|e| fail(e.to_string()))?;
         let mut lines = BufReader::new(stream);
@@ -98,4 +98,9 @@ impl Drop for Watch {
             let _ = reader.join();
         }
     }
+}
+
+/// A watch that the server does not accept.
+pub(super) fn failed(path: &str, detail: String) -> BedError {
+    BedError::Answer { from: format!("kube-apiserver (watch {path})"), detail }
 }

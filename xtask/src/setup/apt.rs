@@ -1,0 +1,38 @@
+//! Debian packages, without starting what they bring.
+
+use std::process::Command;
+
+use anyhow::{Context, bail};
+
+/// Installs Debian packages.
+pub(crate) fn install(packages: &[&str]) -> anyhow::Result<()> {
+    if Command::new("apt-get").arg("--version").output().is_err() {
+        bail!("no apt-get here: install these by hand: {}", packages.join(" "));
+    }
+    println!("  step     apt-get update");
+    apt(&["update", "-qq"])?;
+    println!("  step     apt-get install {}", packages.join(" "));
+    // A file that forbids service starts while packages are set up; Debian's own way (invoke-rc.d, policy-rc.d).
+    let policy = std::path::Path::new("/usr/sbin/policy-rc.d");
+    let ours = !policy.exists();
+    if ours {
+        std::fs::write(policy, "#!/bin/sh\nexit 101\n").context("cannot write /usr/sbin/policy-rc.d")?;
+        use std::os::unix::fs::PermissionsExt;
+        std::fs::set_permissions(policy, std::fs::Permissions::from_mode(0o755))?;
+    }
+    let mut args = vec!["install", "-y", "-qq", "--no-install-recommends"];
+    args.extend(packages);
+    let done = apt(&args);
+    if ours {
+        std::fs::remove_file(policy).context("cannot remove /usr/sbin/policy-rc.d")?;
+    }
+    done
+}
+
+fn apt(args: &[&str]) -> anyhow::Result<()> {
+    let output = Command::new("apt-get").args(args).env("DEBIAN_FRONTEND", "noninteractive").output()?;
+    if !output.status.success() {
+        bail!("apt-get {} failed: {}", args.join(" "), String::from_utf8_lossy(&output.stderr).trim());
+    }
+    Ok(())
+}
