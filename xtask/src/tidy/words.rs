@@ -23,6 +23,10 @@ fn not_policy(s: &Source<'_>) -> bool {
     s.layer() != "policy" && s.krate() != "model"
 }
 
+fn no_manager(s: &Source<'_>) -> bool {
+    s.layer() != "managers"
+}
+
 fn nowhere(_: &Source<'_>) -> bool {
     false
 }
@@ -33,6 +37,7 @@ fn beside_arbiters(s: &Source<'_>) -> bool {
 }
 
 const CLOCK: &str = "the clock comes from the kernel (`ctx.clock()`), so that a node can run in simulated time";
+const DOOR: &str = "blocking work goes through the kernel (`ctx.blocking`, `Effects`): bounded, counted, inline in simulated time";
 const PURE: &str = "decisions are pure: no waiting, no I/O, no clock, no logging";
 
 /// Real time for histograms, by which nobody may decide.
@@ -55,6 +60,7 @@ const BANS: &[Ban] = &[
         in_tests: false,
         reason: "a task of nobody: its panic is lost; use `ctx.run` or a detached reply",
     },
+    Ban { word: "spawn_blocking", fine: no_manager, in_tests: false, reason: DOOR },
     Ban { word: ".await", fine: not_policy, in_tests: true, reason: PURE },
     Ban { word: "std::fs::", fine: not_policy, in_tests: false, reason: PURE },
     Ban { word: "std::env::", fine: not_policy, in_tests: false, reason: PURE },

@@ -28,6 +28,8 @@ const POOL_THREADS: usize = 2;
 const RUNTIME_PATIENCE: Duration = Duration::from_secs(60);
 /// How long the end waits for its own log line.
 const LAST_WORDS: Duration = Duration::from_secs(2);
+/// For the last writes of actors that have stopped.
+const LAST_WRITES: Duration = Duration::from_secs(2);
 /// An actor thread that is blocked this long is beyond repair inside this process.
 const BLOCKED_LIMIT: Duration = Duration::from_secs(30);
 
@@ -291,6 +293,10 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
     signals.stopping();
     node.stop().await;
     serving.end().await;
+    // What stopped actors began to write is written.
+    if !parts.kernel.settle_blocking(LAST_WRITES) {
+        tracing::warn!("the journal or the host's files hang; going all the same");
+    }
     let _gone = std::fs::remove_file(&socket);
     Ok(code)
 }

@@ -171,11 +171,16 @@ async fn actors(socket: &Path, output: Option<Output>) -> Result<()> {
         header.extend(["GROUP", "TURNS", "BUSY MS", "LONGEST MS", "EXPIRED", "REJECTED"]);
     }
     let text = |v: &serde_json::Value| v.as_str().map_or_else(|| v.to_string(), str::to_owned);
+    // Who waits for a file system that hangs is seen at once.
+    let state = |a: &serde_json::Value| match a["overdue_calls"].as_array().map(Vec::as_slice) {
+        None | Some([]) => text(&a["state"]),
+        Some(calls) => format!("{}, waits: {}", text(&a["state"]), calls.iter().map(text).collect::<Vec<_>>().join(", ")),
+    };
     let ms = |v: &serde_json::Value| format!("{:.1}", v.as_f64().unwrap_or(0.0) / 1e6);
     let rows = list.iter().map(|a| {
         let cause = a["last_cause"].as_str().map_or_else(|| "-".to_owned(), str::to_owned);
         let mailbox = format!("{}/{}", a["mailbox_depth"], a["mailbox_capacity"]);
-        let mut row = vec![text(&a["name"]), text(&a["state"]), text(&a["restarts"]), mailbox, cause];
+        let mut row = vec![text(&a["name"]), state(a), text(&a["restarts"]), mailbox, cause];
         if wide {
             row.extend([text(&a["group"]), text(&a["turns"]), ms(&a["turn_sum_ns"]), ms(&a["turn_max_ns"])]);
             row.extend([text(&a["expired_asks"]), text(&a["rejected_tells"])]);

@@ -7,6 +7,7 @@ use crate::deps::Deps;
 use crate::sheet::{Row, Sheet, declared};
 
 pub(crate) mod actors;
+mod blocking;
 pub(crate) mod itself;
 pub(crate) mod pods;
 pub(crate) mod process;
@@ -14,7 +15,7 @@ pub(crate) mod usage;
 pub(crate) mod volumes;
 
 /// Tables of `/metrics`.
-const TABLES: &[&[Row]] = &[actors::TABLE, itself::TABLE, pods::TABLE, process::TABLE, usage::TABLE, volumes::TABLE];
+const TABLES: &[&[Row]] = &[actors::TABLE, blocking::TABLE, itself::TABLE, pods::TABLE, process::TABLE, usage::TABLE, volumes::TABLE];
 
 /// Every family that `/metrics` may show, by name.
 #[must_use]
@@ -34,6 +35,7 @@ pub(crate) async fn main(deps: &Deps) -> Vec<MetricFamily> {
         sheet.open(table);
     }
     actors::fill(&mut sheet, &deps.kernel);
+    blocking::fill(&mut sheet, &deps.kernel);
     pods::fill(&mut sheet, deps);
     volumes::fill(&mut sheet, deps);
     usage::fill(&mut sheet, &usage);

@@ -3,6 +3,7 @@
 mod later;
 mod subject;
 
+use crate::blocking::{Class, Effects};
 use crate::clock::Clock;
 use crate::faults::{Action, FaultHandle};
 use crate::group::Group;
@@ -163,6 +164,23 @@ impl<A: Managed> Ctx<A> {
     /// Fault points for effects.
     pub fn faults(&self) -> FaultHandle {
         FaultHandle::new(self.kernel.faults().clone(), self.record().clone())
+    }
+
+    /// For effects: blocking work and fault points.
+    pub fn effects(&self) -> Effects {
+        Effects::new(self.kernel.blocking().clone(), self.faults())
+    }
+
+    /// Runs work that blocks its thread on one of that class; `done` gets the output in a turn of its own. A panic in it is
+    /// the actor's; a restart forgets it (work that has begun is not cut short).
+    pub fn blocking<R: Send + 'static>(
+        &mut self,
+        class: Class,
+        work: impl FnOnce() -> R + Send + 'static,
+        done: impl FnOnce(&mut A, R, &mut Ctx<A>) + 'static,
+    ) -> SpawnHandle {
+        let effects = self.effects();
+        self.run(async move { effects.blocking(class, work).await }, done)
     }
 
     /// A fault point inside of a turn: panics, is killed, or (stall, delay) takes no further turn for a while.

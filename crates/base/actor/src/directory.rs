@@ -1,5 +1,6 @@
 //! Who lives here, and how they fare: the source of `bosun get actors` and of the metrics.
 
+use crate::blocking::Blocking;
 use crate::control::{Order, locked};
 use crate::poison::SetAside;
 use crate::record::Record;
@@ -78,6 +79,8 @@ pub struct ActorInfo {
     pub set_aside: u64,
     /// What is set aside now.
     pub aside: Vec<SetAside>,
+    /// Blocking calls that have not come back for longer than the kernel's patience, as `user-paths for 75 s`.
+    pub overdue_calls: Vec<String>,
     /// Latest message, short type name.
     pub last_message: String,
     /// Why it crashed last: cause, message under work, place.
@@ -132,13 +135,18 @@ impl Totals {
 }
 
 /// All living actors of a kernel.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Directory {
     records: DashMap<u64, Arc<Record>>,
     departed: Mutex<BTreeMap<String, Totals>>,
+    blocking: Blocking,
 }
 
 impl Directory {
+    pub(crate) fn new(blocking: Blocking) -> Self {
+        Directory { records: DashMap::default(), departed: Mutex::default(), blocking }
+    }
+
     pub(crate) fn add(&self, record: Arc<Record>) {
         self.records.insert(record.id, record);
     }
@@ -178,12 +186,12 @@ impl Directory {
 
     /// All living actors, by name.
     pub fn actors(&self) -> Vec<ActorInfo> {
-        self.sorted().iter().map(|r| r.info()).collect()
+        self.sorted().iter().map(|r| self.info(r)).collect()
     }
 
     /// The living actor of that name; the youngest when there are several.
     pub fn get(&self, name: &str) -> Option<ActorInfo> {
-        self.find(name).map(|r| r.info())
+        self.find(name).map(|r| self.info(&r))
     }
 
     /// Short backtrace of the last crash of that actor; resolved on demand, for symbols are slow to look up.
@@ -199,6 +207,10 @@ impl Directory {
             record.control.give(Order::Kill("killed by request".into()));
         }
         found.is_some()
+    }
+
+    fn info(&self, record: &Record) -> ActorInfo {
+        ActorInfo { overdue_calls: self.blocking.overdue(record), ..record.info() }
     }
 
     fn find(&self, name: &str) -> Option<Arc<Record>> {

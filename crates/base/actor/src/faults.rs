@@ -173,6 +173,10 @@ impl FaultHandle {
         FaultHandle { faults, record }
     }
 
+    pub(crate) fn record(&self) -> &Arc<Record> {
+        &self.record
+    }
+
     pub(crate) fn on(&self) -> bool {
         self.faults.on()
     }

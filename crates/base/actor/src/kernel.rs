@@ -1,9 +1,10 @@
 //! The kernel: where actors are born.
 
+use crate::blocking::{Blocking, ClassInfo, Effects};
 use crate::clock::Clock;
 use crate::context::Ctx;
 use crate::directory::Directory;
-use crate::faults::Faults;
+use crate::faults::{FaultHandle, Faults};
 use crate::group::{Group, OnFatal, Policy};
 use crate::place::Place;
 use crate::poison::{SetAside, Subject, Subjects};
@@ -37,6 +38,9 @@ pub struct KernelConfig {
     pub mailbox: usize,
     /// Patience with actors that do not say: see [`Spec::stuck_after`].
     pub stuck_after: Duration,
+    /// Patience with blocking work, `None` for a minute. Work that is not back then is told of; a class on which the node
+    /// rests that finishes nothing for so long makes the kernel unhealthy.
+    pub blocking_patience: Option<Duration>,
 }
 
 impl Default for KernelConfig {
@@ -49,6 +53,7 @@ impl Default for KernelConfig {
             watchdog: None,
             mailbox: 256,
             stuck_after: Duration::from_secs(30),
+            blocking_patience: None,
         }
     }
 }
@@ -106,6 +111,7 @@ pub(crate) struct Inner {
     config: KernelConfig,
     root: Group,
     pub(crate) directory: Directory,
+    pub(crate) blocking: Blocking,
     faults: Faults,
     clock: Clock,
     next_id: AtomicU64,
@@ -128,9 +134,11 @@ impl Kernel {
         supervise::install_hook();
         let root = Group::root(config.root.clone(), config.on_fatal.clone());
         let clock = if config.simulated_time { Clock::simulated() } else { Clock::system() };
+        let blocking = Blocking::new(config.simulated_time, config.blocking_patience);
         let inner = Arc::new(Inner {
             root,
-            directory: Directory::default(),
+            directory: Directory::new(blocking.clone()),
+            blocking,
             faults: Faults::new(config.seed),
             clock,
             next_id: AtomicU64::new(0),
@@ -227,10 +235,31 @@ impl Kernel {
         &self.0.clock
     }
 
-    /// False once the root group has given up or an actor was lost, and while a turn has held its thread for half of what
-    /// the watchdog bears: what a service watchdog is fed on.
+    /// False once the root group has given up or an actor was lost, while a turn has held its thread for half of what the
+    /// watchdog bears, and while the journal or the host's files finish nothing: what a service watchdog is fed on.
     pub fn is_healthy(&self) -> bool {
-        !self.0.root.failed() && !self.0.blocked.load(Relaxed)
+        !self.0.root.failed() && !self.0.blocked.load(Relaxed) && self.0.blocking.is_healthy()
+    }
+
+    /// What each class of blocking work is at.
+    pub fn blocking_classes(&self) -> Vec<ClassInfo> {
+        self.0.blocking.classes()
+    }
+
+    /// Waits, blocking this thread, until work on the journal and the host's files has come back, `limit` per class at most;
+    /// whether it has. For the end of a process.
+    pub fn settle_blocking(&self, limit: Duration) -> bool {
+        self.0.blocking.settle(limit)
+    }
+
+    /// Blocking work on behalf of `name`, for what is no actor.
+    pub fn effects(&self, name: &str) -> Effects {
+        let record = Record::new(self.0.next_id.fetch_add(1, Relaxed), name.into(), self.0.root.path().clone(), 1);
+        Effects::new(self.0.blocking.clone(), FaultHandle::new(self.0.faults.clone(), Arc::new(record)))
+    }
+
+    pub(crate) fn blocking(&self) -> &Blocking {
+        &self.0.blocking
     }
 
     pub(crate) fn seed(&self) -> u64 {

@@ -1,7 +1,7 @@
 //! The actor kernel: everything that makes an actix actor survive its own bugs.
 //!
 //! Owns: the actor context ([`Ctx`]), the envelope of every message, supervision with groups, restart budgets and back-off,
-//! bounded mailboxes, deadlines, fair turns, stuck detection, fault points, the clock, seeded randomness, metrics, spans.
+//! bounded mailboxes, deadlines, fair turns, threads for work that blocks, stuck detection, fault points, the clock, seeded randomness, metrics, spans.
 //! Never does: anything about pods; no I/O, no configuration files. Nobody outside this crate touches `actix::Context`,
 //! `Supervisor`, `SyncArbiter` or `Addr`.
 //!
@@ -36,7 +36,8 @@
 //! - Messages and results are owned plain data. Every ask has a deadline; an expired ask is not started, a tell never
 //!   dropped.
 //! - A turn never blocks and never waits. Slow work is an effect: [`Ctx::run`], [`Deferred`] (both end with their
-//!   generation) or [`Detached`] (outlives it).
+//!   generation) or [`Detached`] (outlives it). What blocks its thread goes through [`Ctx::blocking`], or [`Effects`] inside
+//!   of an effect: each [`Class`] has threads of its own.
 //! - State is rebuilt by looking: the factory makes an empty actor, `started` looks. Exclusive things (sockets, locks,
 //!   files) are taken in `started`: the factory runs while the crashed state still exists.
 //! - Nothing but flags in `stopping`, `stopped` and `Drop`. A second panic while a turn unwinds (from a `Drop` of a local)
@@ -47,6 +48,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+mod blocking;
 mod clock;
 mod context;
 mod control;
@@ -64,7 +66,6 @@ mod record;
 mod reference;
 mod reply;
 mod seed;
-mod serial;
 mod supervise;
 pub mod testing;
 mod watchdog;
@@ -74,6 +75,7 @@ pub use actix::{
     Running, SpawnHandle, Supervised, WrapFuture,
 };
 
+pub use blocking::{Class, ClassInfo, Effects, Serial, WorkPanicked};
 pub use clock::Clock;
 pub use context::Ctx;
 pub use directory::{ActorInfo, ActorPhase, Directory, TURN_BUCKETS_US, Totals};
@@ -87,5 +89,4 @@ pub use place::{Arbiters, Place, run_system};
 pub use poison::{SetAside, Subject, Subjects};
 pub use reference::{ActorRef, Managed};
 pub use reply::{Deferred, Detached};
-pub use serial::{Serial, on_pool};
 pub use watchdog::{Blocked, Watchdog};

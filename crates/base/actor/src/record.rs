@@ -150,6 +150,7 @@ impl Record {
             detached_panics: c.detached_panics.load(Relaxed),
             set_aside: c.set_aside.load(Relaxed),
             aside: self.poison.list(&self.name, crate::envelope::short),
+            overdue_calls: Vec::new(),
             last_message: crate::envelope::short(*locked(&self.message)),
             last_cause: crash.map(|c| c.to_string()),
         }

@@ -83,13 +83,22 @@ where
     M: Message<Result: Send>,
 {
     fn handle(self, ctx: &mut Ctx<A>, tx: Option<oneshot::Sender<M::Result>>) {
-        let work = Caught { fut: self.0, record: ctx.record().clone(), message: ctx.during() };
+        let work = caught(ctx.record().clone(), ctx.during(), self.0);
         tokio::spawn(work.map(move |result| {
             if let (Some(tx), Some(result)) = (tx, result) {
                 let _ = tx.send(result);
             }
         }));
     }
+}
+
+/// `fut`, whose panic is logged and counted for the actor of `record`, and gives `None`.
+pub(crate) fn caught<R: 'static>(
+    record: Arc<Record>,
+    message: &'static str,
+    fut: impl Future<Output = R> + Send + 'static,
+) -> impl Future<Output = Option<R>> + Send {
+    Caught { fut: Box::pin(fut), record, message }
 }
 
 struct Caught<R> {

@@ -1,4 +1,4 @@
-//! Actors in simulated time: no sleeping, the same seed gives the same run.
+//! Actors in simulated time: no sleeping, no thread for blocking work, the same seed gives the same run.
 
 use crate::kernel::{Kernel, KernelConfig};
 use std::future::Future;
@@ -37,4 +37,18 @@ where
 /// Lets everybody work until all wait for time or for each other; one millisecond of virtual time passes.
 pub async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await
+}
+
+/// Whether blocking work runs in the middle of a poll, as it does in simulated time.
+pub fn is_inline() -> bool {
+    crate::blocking::is_inline()
+}
+
+/// For fakes of the host: ends the blocking work that is running as one that never returns. What waits for it waits for ever.
+///
+/// # Panics
+/// Outside of work that [`is_inline`].
+pub fn hang() -> ! {
+    assert!(is_inline(), "only work of simulated time can hang without a thread");
+    crate::blocking::hang()
 }

@@ -71,6 +71,7 @@ fn look(config: &Watchdog, kernel: &Inner, reported: &mut Vec<(u64, u64)>) {
             }
         }
     });
+    kernel.blocking.tell_overdue();
     kernel.blocked.store(slow, Relaxed);
     for turn in fresh {
         // First: whatever holds the turn may hold the log too.

@@ -1,6 +1,6 @@
 //! The host: cgroups, mounts, files, facts.
 //!
-//! All calls block (callers use `spawn_blocking`), answer within one call, and are safe to repeat. Paths are absolute
+//! All calls block (callers go through the kernel: `Ctx::blocking`), answer within one call, and are safe to repeat. Paths are absolute
 //! unless a parameter says otherwise. Errors name the operation and the path.
 
 use std::collections::BTreeMap;

@@ -8,7 +8,7 @@ pub struct JournalError {
     pub message: String,
 }
 
-/// A small durable map. All calls block (callers use `spawn_blocking`); a write is on disk when it returns. Keys are
+/// A small durable map. All calls block (callers go through the kernel: `Ctx::blocking`); a write is on disk when it returns. Keys are
 /// `<table>/<id>`.
 pub trait Journal: Send + Sync + 'static {
     /// The value of `key`, if there is one.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, AsyncContext, Ctx, chain, supervised};
+use actor::{Actor, AsyncContext, Class, Ctx, chain, supervised};
 use cert_rotation::rotation::{self, ClientState};
 use cert_rotation::{Files, Template, template};
 use contract::certificates::{CertificateHandle, CertificateView, KeyPair};
@@ -126,9 +126,9 @@ impl CertificateManager {
             (Role::Serving, _, ServingSource::Rotate { files }) => (files.clone(), None),
             _ => (None, None),
         };
-        let (fs, faults, now) = (self.deps.fs.clone(), ctx.faults(), now_s(ctx));
+        let (fs, effects, now) = (self.deps.fs.clone(), ctx.effects(), now_s(ctx));
         let work = async move {
-            faults.hit("load").await;
+            effects.hit("load").await;
             let read = move || -> Result<Option<(Held, bool)>, StoreError> {
                 let found = store::load(&*fs, &files, configured.as_ref())?;
                 if let Some(held) = &found {
@@ -139,7 +139,7 @@ impl CertificateManager {
                 store::save(&*fs, &files, &held.pair, now)?;
                 Ok(Some((held, true)))
             };
-            tokio::task::spawn_blocking(read).await
+            effects.attempt(Class::HostFiles, read).await
         };
         ctx.run(work, move |act: &mut Self, found, ctx| {
             let chance = ctx.rng().f64();
@@ -209,7 +209,7 @@ impl CertificateManager {
         let now = now_s(ctx);
         let (api, bootstrap) = (self.deps.api.clone(), self.deps.bootstrap_api.clone());
         let fs = self.deps.fs.clone();
-        let (clock, faults) = (ctx.clock().clone(), ctx.faults());
+        let (clock, effects) = (ctx.clock().clone(), ctx.effects());
         let Some(keeper) = self.keeper(role) else { return };
         let with_bootstrap = role == Role::Client && !keeper.is_valid(now);
         let job = Job {
@@ -220,7 +220,7 @@ impl CertificateManager {
             limit: if keeper.once { rotation::BOOTSTRAP_WAIT_LIMIT } else { rotation::WAIT_LIMIT },
             once: keeper.once,
             clock,
-            faults,
+            effects,
         };
         let effect = ctx.run(obtain(job), move |act: &mut Self, answer, ctx| act.take(role, answer, ctx));
         keeper.phase = Phase::Requesting { effect, template };
@@ -297,10 +297,10 @@ impl CertificateManager {
             return;
         }
         self.reading_fixed = true;
-        let (fs, faults, now) = (self.deps.fs.clone(), ctx.faults(), now_s(ctx));
+        let (fs, effects, now) = (self.deps.fs.clone(), ctx.effects(), now_s(ctx));
         let work = async move {
-            faults.hit("read serving files").await;
-            tokio::task::spawn_blocking(move || fixed(&*fs, &source, &dir, now)).await
+            effects.hit("read serving files").await;
+            effects.attempt(Class::HostFiles, move || fixed(&*fs, &source, &dir, now)).await
         };
         ctx.run(work, |act: &mut Self, found, ctx| {
             act.reading_fixed = false;

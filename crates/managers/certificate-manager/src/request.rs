@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Clock, FaultHandle};
+use actor::{Class, Clock, Effects};
 use cert_rotation::template::bootstrap_request_name;
 use cert_rotation::{Files, Template};
 use futures::StreamExt;
@@ -66,7 +66,7 @@ pub(crate) struct Job {
     /// The one request of a bootstrap without rotation: its name follows from its key.
     pub(crate) once: bool,
     pub(crate) clock: Clock,
-    pub(crate) faults: FaultHandle,
+    pub(crate) effects: Effects,
 }
 
 impl Job {
@@ -80,7 +80,7 @@ impl Job {
         work: impl FnOnce(&dyn HostFs, &Files) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, RequestError> {
         let (fs, files) = (self.fs.clone(), self.files.clone());
-        let done = tokio::task::spawn_blocking(move || work(&*fs, &files)).await;
+        let done = self.effects.attempt(Class::HostFiles, move || work(&*fs, &files)).await;
         done.map_err(|_| RequestError::CutOff)?.map_err(RequestError::Store)
     }
 
@@ -212,14 +212,14 @@ pub(crate) async fn obtain(job: Job) -> Result<Held, RequestError> {
 }
 
 async fn attempt(job: &Job) -> Result<Held, RequestError> {
-    job.faults.hit("key").await;
+    job.effects.hit("key").await;
     let pending = job.prepare().await?;
     let request = match pending.request.clone() {
         Some(request) => request,
         None => {
-            job.faults.hit("before create").await;
+            job.effects.hit("before create").await;
             let request = job.create(&pending.key_pem).await?;
-            job.faults.hit("after create").await;
+            job.effects.hit("after create").await;
             if !job.once {
                 let known = Pending { request: Some(request.clone()), ..pending.clone() };
                 job.blocking(move |fs, files| store::save_pending(fs, files, &known)).await?;
@@ -242,7 +242,7 @@ async fn attempt(job: &Job) -> Result<Held, RequestError> {
     if let Some(missing) = job.template.missing_in(&held.facts) {
         tracing::warn!(request = request.name, missing, "the certificate says less than was asked for");
     }
-    job.faults.hit("before store").await;
+    job.effects.hit("before store").await;
     let (pair, now_s) = (held.pair.clone(), job.now_s());
     job.blocking(move |fs, files| {
         store::save(fs, files, &pair, now_s)?;

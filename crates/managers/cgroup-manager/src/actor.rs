@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, Ctx, Deferred, Handler, on_pool, supervised};
+use actor::{Actor, Class, Ctx, Deferred, Handler, supervised};
 use cgroup_values::tree::Reservations;
 use cgroup_values::{LimitRules, NodeFacts, PodTree};
 use contract::cgroup::{CgroupError, EnsurePodCgroup, PodCgroup, PodCgroupRow, RemovePodCgroup, ThrottlePodCgroup};
@@ -107,18 +107,19 @@ impl CgroupManager {
 
     /// Makes what is missing above the pods, limits it, and takes over what the tree shows.
     fn refresh(&mut self, ctx: &mut Ctx<Self>) {
-        let (deps, config, faults) = (self.deps.clone(), self.config.clone(), ctx.faults());
+        let (deps, config, effects) = (self.deps.clone(), self.config.clone(), ctx.effects());
         let enforce = self.enforced != Some(true);
         self.state.look();
         let work = async move {
-            faults.hit("set-up").await;
-            let out = on_pool(move || {
-                effects::set_up(&*deps.cgroups, &config)?;
-                let enforced = enforce.then(|| effects::enforce_allocatable(&*deps.cgroups, &config));
-                Ok((enforced, effects::scan(&*deps.cgroups, &config)?))
-            })
-            .await;
-            faults.hit("set-up-done").await;
+            effects.hit("set-up").await;
+            let out = effects
+                .blocking(Class::HostFiles, move || {
+                    effects::set_up(&*deps.cgroups, &config)?;
+                    let enforced = enforce.then(|| effects::enforce_allocatable(&*deps.cgroups, &config));
+                    Ok((enforced, effects::scan(&*deps.cgroups, &config)?))
+                })
+                .await;
+            effects.hit("set-up-done").await;
             out
         };
         ctx.run(work, |act: &mut Self, out: Result<_, CgroupError>, ctx| match out {
@@ -175,10 +176,10 @@ impl CgroupManager {
         let pods = &self.deps.pods;
         self.state.learn(|uid| pods.get(uid).map(|d| d.pod.clone()));
         let Some(values) = self.state.tiers_to_write(&self.config.facts, force) else { return };
-        let (deps, config, faults) = (self.deps.clone(), self.config.clone(), ctx.faults());
+        let (deps, config, effects) = (self.deps.clone(), self.config.clone(), ctx.effects());
         let work = async move {
-            faults.hit("write-tiers").await;
-            on_pool(move || effects::write_tiers(&*deps.cgroups, &config, &values)).await
+            effects.hit("write-tiers").await;
+            effects.blocking(Class::HostFiles, move || effects::write_tiers(&*deps.cgroups, &config, &values)).await
         };
         ctx.run(work, |act: &mut Self, out, ctx| {
             if let Err(e) = &out {
@@ -194,12 +195,16 @@ impl CgroupManager {
         let Some(value) = self.config.oom_score_adj else { return };
         let deps = self.deps.clone();
         let first = ctx.generation() == 0;
-        ctx.run(on_pool(move || deps.cgroups.set_own_oom_score_adj(value)), move |_: &mut Self, out, _| {
-            // Without CAP_SYS_RESOURCE it cannot be lowered; the daemon runs all the same.
-            if let (Err(e), true) = (out, first) {
-                tracing::warn!(value, error = %actor::chain(&e), "own oom_score_adj is not as wanted");
-            }
-        });
+        ctx.blocking(
+            Class::HostFiles,
+            move || deps.cgroups.set_own_oom_score_adj(value),
+            move |_: &mut Self, out, _| {
+                // Without CAP_SYS_RESOURCE it cannot be lowered; the daemon runs all the same.
+                if let (Err(e), true) = (out, first) {
+                    tracing::warn!(value, error = %actor::chain(&e), "own oom_score_adj is not as wanted");
+                }
+            },
+        );
     }
 }
 
@@ -212,21 +217,21 @@ impl Handler<EnsurePodCgroup> for CgroupManager {
             return Deferred::ready(Ok(PodCgroup { parent: String::new(), existed: true }));
         }
         let uid = pod::uid(&pod);
-        let (deps, config, faults) = (self.deps.clone(), self.config.clone(), ctx.faults());
+        let (deps, config, effects) = (self.deps.clone(), self.config.clone(), ctx.effects());
         let ready = self.ready;
         let work = {
             let (pod, uid) = (pod.clone(), uid.clone());
             async move {
-                faults.hit("ensure").await;
+                effects.hit("ensure").await;
                 let serial = deps.serial.clone();
-                let out = serial.run(&uid, move || {
+                let out = serial.run(&uid, &effects, Class::HostFiles, move || {
                     if !ready {
                         effects::set_up(&*deps.cgroups, &config)?;
                     }
                     effects::ensure(&*deps.cgroups, &config, &pod)
                 });
                 let out = out.await;
-                faults.hit("ensured").await;
+                effects.hit("ensured").await;
                 out
             }
         };
@@ -249,14 +254,16 @@ impl Handler<RemovePodCgroup> for CgroupManager {
         if !self.config.enabled {
             return Deferred::ready(Ok(()));
         }
-        let (deps, config, faults) = (self.deps.clone(), self.config.clone(), ctx.faults());
+        let (deps, config, effects) = (self.deps.clone(), self.config.clone(), ctx.effects());
         let of = uid.clone();
         let work = async move {
-            faults.hit("remove").await;
+            effects.hit("remove").await;
             let serial = deps.serial.clone();
             let key = of.clone();
-            let out = serial.run(&key, move || effects::remove(&*deps.cgroups, &config, &of)).await;
-            faults.hit("removed").await;
+            let out = serial
+                .run(&key, &effects, Class::HostFiles, move || effects::remove(&*deps.cgroups, &config, &of))
+                .await;
+            effects.hit("removed").await;
             out
         };
         Deferred::then(work, move |act: &mut Self, out: Result<(), CgroupError>, ctx| {
@@ -276,11 +283,11 @@ impl Handler<ThrottlePodCgroup> for CgroupManager {
     fn handle(&mut self, ThrottlePodCgroup { uid }: ThrottlePodCgroup, ctx: &mut Ctx<Self>) -> Self::Result {
         // A pod without a cgroup uses nothing.
         let Some(known) = self.state.pods.get(&uid) else { return Deferred::ready(Ok(())) };
-        let (deps, faults, path) = (self.deps.clone(), ctx.faults(), known.path.clone());
+        let (deps, effects, path) = (self.deps.clone(), ctx.effects(), known.path.clone());
         Deferred::new(async move {
-            faults.hit("throttle").await;
+            effects.hit("throttle").await;
             let serial = deps.serial.clone();
-            serial.run(&uid, move || effects::throttle(&*deps.cgroups, &path)).await
+            serial.run(&uid, &effects, Class::HostFiles, move || effects::throttle(&*deps.cgroups, &path)).await
         })
     }
 }

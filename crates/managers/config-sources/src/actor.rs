@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, Ctx, supervised};
+use actor::{Actor, Class, Ctx, supervised};
 use contract::config_sources::{Source, SourcesView};
 use contract::event::EventHandle;
 use contract::pod_manager::{PodManagerHandle, SetPods};
@@ -231,10 +231,10 @@ impl ConfigSources {
     /// LIFE-OF-A-POD 1b/12: the manifests are found and decoded, and the set is handed to PodManager.
     fn read_everything(&mut self, ctx: &mut Ctx<Self>) {
         self.reading = true;
-        let (config, known, faults) = (self.config.clone(), self.store.marks(), ctx.faults());
+        let (config, known, effects) = (self.config.clone(), self.store.marks(), ctx.effects());
         let work = async move {
-            faults.hit("list").await;
-            tokio::task::spawn_blocking(move || folder::list(&config.path, &config.node_name, &known)).await
+            effects.hit("list").await;
+            effects.attempt(Class::UserPaths, move || folder::list(&config.path, &config.node_name, &known)).await
         };
         ctx.run(work, |act: &mut Self, listing, ctx| {
             act.reading = false;
@@ -268,9 +268,9 @@ impl ConfigSources {
     fn read_changed(&mut self, ctx: &mut Ctx<Self>) {
         self.reading = true;
         let changed = std::mem::take(&mut self.changed);
-        let (config, known, faults) = (self.config.clone(), self.store.marks(), ctx.faults());
+        let (config, known, effects) = (self.config.clone(), self.store.marks(), ctx.effects());
         let work = async move {
-            faults.hit("read").await;
+            effects.hit("read").await;
             let read = move || {
                 let one = |(name, complete): (OsString, bool)| {
                     let path = config.path.join(&name);
@@ -279,7 +279,7 @@ impl ConfigSources {
                 };
                 changed.into_iter().filter_map(one).map(|(found, name)| (name, found)).collect::<Vec<_>>()
             };
-            tokio::task::spawn_blocking(read).await
+            effects.attempt(Class::UserPaths, read).await
         };
         ctx.run(work, |act: &mut Self, found: Result<Vec<(OsString, Found)>, _>, ctx| {
             act.reading = false;

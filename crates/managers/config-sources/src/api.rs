@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, Ctx, supervised};
+use actor::{Actor, Class, Ctx, supervised};
 use contract::config_sources::{ApiSourceView, Source};
 use contract::node::{NodeOrigin, NodeView};
 use contract::pod_manager::{PodManagerHandle, SetPods};
@@ -287,10 +287,10 @@ impl ApiSource {
     }
 
     fn read_store(&mut self, ctx: &mut Ctx<Self>) {
-        let (journal, faults) = (self.deps.journal.clone(), ctx.faults());
+        let (journal, effects) = (self.deps.journal.clone(), ctx.effects());
         let work = async move {
-            faults.hit("read store").await;
-            tokio::task::spawn_blocking(move || store::load(&*journal)).await
+            effects.hit("read store").await;
+            effects.attempt(Class::Journal, move || store::load(&*journal)).await
         };
         ctx.run(work, |act: &mut Self, loaded, ctx| {
             let loaded = match loaded.map_err(|e| e.to_string()).and_then(|l| l.map_err(|e| e.to_string())) {
@@ -351,14 +351,16 @@ impl ApiSource {
             return;
         }
         self.writing = true;
-        let (journal, faults) = (self.deps.journal.clone(), ctx.faults());
+        let (journal, effects) = (self.deps.journal.clone(), ctx.effects());
         let work = async move {
-            faults.hit("store").await;
+            effects.hit("store").await;
             let shares = changes.chunks(changes.len().div_ceil(WRITERS)).map(|share| {
-                let (journal, work) = (journal.clone(), share.to_vec());
-                let write = tokio::task::spawn_blocking(move || store::write(&*journal, work));
+                let (journal, work, effects) = (journal.clone(), share.to_vec(), effects.clone());
                 // A write that panicked is not a write.
-                async move { write.await.unwrap_or_else(|e| store::all_failed(share, &e.to_string())) }
+                async move {
+                    let written = effects.attempt(Class::Journal, move || store::write(&*journal, work)).await;
+                    written.unwrap_or_else(|e| store::all_failed(share, &e.to_string()))
+                }
             });
             futures::future::join_all(shares).await.concat()
         };

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, Ctx, supervised};
+use actor::{Actor, Class, Ctx, supervised};
 use bytes::Bytes;
 use contract::config_sources::{ManifestState, Source, SourcesView};
 use contract::pod_manager::{PodManagerHandle, SetPods};
@@ -106,10 +106,10 @@ impl HttpSource {
         if std::mem::replace(&mut self.asking, true) {
             return;
         }
-        let (config, fetch, faults, last) =
-            (self.config.clone(), self.deps.fetch.clone(), ctx.faults(), self.body.clone());
+        let (config, fetch, effects, last) =
+            (self.config.clone(), self.deps.fetch.clone(), ctx.effects(), self.body.clone());
         let work = async move {
-            faults.hit("fetch").await;
+            effects.hit("fetch").await;
             let answer =
                 tokio::time::timeout(TIMEOUT, fetch.get(&config.url, &config.headers, MAX_MANIFEST_BYTES)).await;
             let body = match answer {
@@ -122,7 +122,7 @@ impl HttpSource {
                 return Ok(None);
             }
             // Up to 10 MiB of somebody's text: not on this thread.
-            let read = tokio::task::spawn_blocking(move || (decode(&body, &config.node_name, &config.url), body));
+            let read = effects.attempt(Class::Computing, move || (decode(&body, &config.node_name, &config.url), body));
             match read.await {
                 Ok((Ok(pods), body)) => Ok(Some((pods, body))),
                 Ok((Err(error), _)) => Err(error),

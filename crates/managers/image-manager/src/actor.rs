@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, Ctx, Detached, Handler, MessageResult, message, on_pool, supervised};
+use actor::{Actor, Class, Ctx, Detached, Handler, MessageResult, message, supervised};
 use contract::event::EventHandle;
 use contract::image::{EnsureImage, EnsuredImage, ImageFailure};
 use contract::objects::ObjectHandle;
@@ -193,11 +193,13 @@ impl ImageManager {
         if self.config.verification.is_none() {
             return;
         }
-        let (deps, config, faults, clock) = (self.deps.clone(), self.config.clone(), ctx.faults(), ctx.clock().clone());
+        let (deps, config, effects, clock) =
+            (self.deps.clone(), self.config.clone(), ctx.effects(), ctx.clock().clone());
         let work = async move {
-            faults.hit("recover").await;
+            effects.hit("recover").await;
             let (d, c) = (deps.clone(), config.clone());
-            let intents = on_pool(move || d.vault.books().open(&*d.fs, &c.root_dir).intents()).await;
+            let intents =
+                effects.blocking(Class::HostFiles, move || d.vault.books().open(&*d.fs, &c.root_dir).intents()).await;
             if intents.is_empty() {
                 return;
             }
@@ -209,7 +211,11 @@ impl ImageManager {
                 }
             };
             let now = Timestamp(clock.unix_nanos());
-            on_pool(move || deps.vault.books().open(&*deps.fs, &config.root_dir).recover(&intents, &images, now)).await;
+            effects
+                .blocking(Class::HostFiles, move || {
+                    deps.vault.books().open(&*deps.fs, &config.root_dir).recover(&intents, &images, now)
+                })
+                .await;
         };
         ctx.run(work, |_: &mut Self, (), _| {});
     }
@@ -229,7 +235,7 @@ impl ImageManager {
             deps: self.deps.clone(),
             config: self.config.clone(),
             clock: ctx.clock().clone(),
-            faults: ctx.faults(),
+            effects: ctx.effects(),
             memory: self.collector.memory.clone(),
             first: !self.collector.passed,
             watching_since: self.collector.watching_since,
@@ -274,7 +280,7 @@ impl Handler<EnsureImage> for ImageManager {
             config: self.config.clone(),
             manager: ctx.this(),
             clock: ctx.clock().clone(),
-            faults: ctx.faults(),
+            effects: ctx.effects(),
         };
         Detached::new(ensure::run(tools, request))
     }

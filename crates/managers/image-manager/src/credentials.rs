@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Clock, on_pool};
+use actor::{Class, Clock, Effects};
 use contract::objects::{FetchServiceAccount, FetchToken};
 use futures::FutureExt;
 use metrics::credentials::{PLUGIN_DURATION, PLUGIN_ERRORS};
@@ -34,6 +34,7 @@ pub(crate) struct Lookup<'a> {
     pub deps: &'a Arc<Deps>,
     pub config: &'a Arc<Config>,
     pub clock: &'a Clock,
+    pub effects: &'a Effects,
 }
 
 /// On whose behalf a plugin is asked.
@@ -81,7 +82,7 @@ impl Lookup<'_> {
             return auths;
         }
         let (fs, config) = (self.deps.fs.clone(), self.config.clone());
-        let read = on_pool(move || {
+        let read = self.effects.blocking(Class::HostFiles, move || {
             let files = node_files(&config.root_dir, &config.working_dir, config.home.as_deref());
             files.into_iter().find_map(|file| {
                 let text = fs.read_file(&file.path, FILE_MAX_BYTES).ok()?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{ActorRef, AskError, Clock, FaultHandle, on_pool};
+use actor::{ActorRef, AskError, Class, Clock, Effects};
 use contract::image::{EnsureImage, EnsuredImage, ImageFailure};
 use cri_api::v1::{AuthConfig, Image, ImageSpec, ImageStatusRequest, PullImageRequest, PullImageResponse};
 use image_pull::{Look, PullPolicy, Verdict, classify, look, reference, text};
@@ -29,7 +29,7 @@ pub(crate) struct Tools {
     pub config: Arc<Config>,
     pub manager: ActorRef<ImageManager>,
     pub clock: Clock,
-    pub faults: FaultHandle,
+    pub effects: Effects,
 }
 
 /// How a pull ended, for all who waited for it: the image, or the runtime's text.
@@ -90,7 +90,7 @@ impl Request {
     async fn run(self) -> Result<EnsuredImage, ImageFailure> {
         let policy = PullPolicy::parse(&self.ask.pull_policy);
         if look(policy) == Look::Inspect {
-            self.tools.faults.hit("inspect").await;
+            self.tools.effects.hit("inspect").await;
             let found = self.inspect().await.map_err(|e| {
                 self.count("unknown", "unknown");
                 self.inspect_failed(&e)
@@ -132,8 +132,8 @@ impl Request {
 
     /// What to try at the registry; looked up once, and only when it matters.
     async fn credentials(&self) -> Result<&[Credential], ImageFailure> {
-        let Tools { deps, config, clock, .. } = &self.tools;
-        let find = || Lookup { deps, config, clock }.find_for(self);
+        let Tools { deps, config, clock, effects, .. } = &self.tools;
+        let find = || Lookup { deps, config, clock, effects }.find_for(self);
         let found = self.credentials.get_or_try_init(find).await;
         found.map(Vec::as_slice).map_err(|e| failure(text::ERR_IMAGE_PULL, e.to_string()))
     }
@@ -141,7 +141,10 @@ impl Request {
     /// Works on the pull records, in turn with others.
     async fn records<R: Send + 'static>(&self, work: impl FnOnce(&mut Records<'_>) -> R + Send + 'static) -> R {
         let (deps, config) = (self.tools.deps.clone(), self.tools.config.clone());
-        on_pool(move || work(&mut deps.vault.books().open(&*deps.fs, &config.root_dir))).await
+        self.tools
+            .effects
+            .blocking(Class::HostFiles, move || work(&mut deps.vault.books().open(&*deps.fs, &config.root_dir)))
+            .await
     }
 
     /// Whether this pod may use the image that is here.
@@ -264,7 +267,7 @@ impl Request {
             let begun = self.records(move |r| r.begin(&image)).await;
             begun.map_err(|e| format!("failed to record image pull intent: {}", actor::chain(&e)))?;
         }
-        self.tools.faults.hit("pull").await;
+        self.tools.effects.hit("pull").await;
         let began = self.tools.clock.now();
         let pulled = self.try_each(credentials).await;
         let took = self.tools.clock.now().saturating_duration_since(began);
@@ -278,7 +281,7 @@ impl Request {
             .await;
         }
         let (answer, _) = pulled?;
-        self.tools.faults.hit("pulled").await;
+        self.tools.effects.hit("pulled").await;
         // Size and user are in the status only. A pull is not undone by a status that fails.
         let status = self.inspect().await.ok().flatten();
         let described = status.as_ref().map(of_image).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use actor::{Clock, FaultHandle, on_pool};
+use actor::{Class, Clock, Effects};
 use cri_api::v1::{Image, ImageSpec, ListImagesRequest, RemoveImageRequest};
 use image_pull::gc::{self, Listed, Memory, Thresholds};
 use model::Timestamp;
@@ -18,7 +18,7 @@ pub(crate) struct Pass {
     pub deps: Arc<Deps>,
     pub config: Arc<Config>,
     pub clock: Clock,
-    pub faults: FaultHandle,
+    pub effects: Effects,
     pub memory: Memory,
     /// Nothing was known before.
     pub first: bool,
@@ -46,7 +46,7 @@ impl Pass {
     }
 
     async fn work(&mut self) -> Result<(), String> {
-        self.faults.hit("collect").await;
+        self.effects.hit("collect").await;
         let (began, t) = (self.now(), self.config.gc);
         let listed = self.list().await.map_err(|e| e.go_text())?;
         let used = self.in_use();
@@ -114,12 +114,13 @@ impl Pass {
         let id = info.image_filesystems.into_iter().next().and_then(|f| f.fs_id);
         let Some(path) = id.map(|id| PathBuf::from(id.mountpoint)).filter(|p| p.is_absolute()) else { return Ok(None) };
         let fs = self.deps.fs.clone();
-        let stat = on_pool(move || fs.stat_fs(&path)).await.map_err(|e| actor::chain(&e))?;
+        let stat =
+            self.effects.blocking(Class::HostFiles, move || fs.stat_fs(&path)).await.map_err(|e| actor::chain(&e))?;
         Ok(Some((stat.total_bytes, stat.available_bytes)))
     }
 
     async fn remove(&mut self, id: &str, reason: &str) -> bool {
-        self.faults.hit("remove").await;
+        self.effects.hit("remove").await;
         // A pod may have come for it since the list.
         if self.in_use().contains(id) {
             return false;
@@ -145,7 +146,9 @@ impl Pass {
         }
         let (deps, config) = (self.deps.clone(), self.config.clone());
         let ids: BTreeSet<String> = self.memory.keys().cloned().collect();
-        on_pool(move || deps.vault.books().open(&*deps.fs, &config.root_dir).prune(&ids, until)).await;
+        self.effects
+            .blocking(Class::HostFiles, move || deps.vault.books().open(&*deps.fs, &config.root_dir).prune(&ids, until))
+            .await;
     }
 
     fn tell(&self, reason: &'static str, message: String) {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, Ctx, on_pool, supervised};
+use actor::{Actor, Class, Ctx, supervised};
 use contract::runtime::RuntimeView;
 use model::ContainerId;
 use model::runtime::ContainerState;
@@ -110,10 +110,10 @@ impl LogManager {
             return;
         }
         self.looking = true;
-        let (fs, faults) = (self.deps.fs.clone(), ctx.faults());
+        let (fs, effects) = (self.deps.fs.clone(), ctx.effects());
         let work = async move {
-            faults.hit("look").await;
-            on_pool(move || effects::in_need(&*fs, candidates, max_size)).await
+            effects.hit("look").await;
+            effects.blocking(Class::HostFiles, move || effects::in_need(&*fs, candidates, max_size)).await
         };
         ctx.run(work, |act: &mut Self, found, ctx| {
             act.looking = false;
@@ -129,7 +129,7 @@ impl LogManager {
             let Some(log) = self.queue.pop_front() else { return };
             self.working.insert(log.container.clone());
             let work =
-                effects::tend(self.config.clone(), self.deps.clone(), log.clone(), ctx.clock().clone(), ctx.faults());
+                effects::tend(self.config.clone(), self.deps.clone(), log.clone(), ctx.clock().clone(), ctx.effects());
             ctx.run(work, move |act: &mut Self, out, ctx| {
                 act.working.remove(&log.container);
                 let (container, path) = (&log.container, log.path.display());

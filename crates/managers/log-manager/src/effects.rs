@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use actor::{Clock, FaultHandle};
+use actor::{Class, Clock, Effects};
 use container_log::rotation::{self, GZ, Need, TMP, need};
 use cri_api::v1;
 use model::{ContainerId, Timestamp};
@@ -62,15 +62,15 @@ pub(crate) async fn tend(
     deps: Arc<Deps>,
     log: Log,
     clock: Clock,
-    faults: FaultHandle,
+    effects: Effects,
 ) -> Result<Done, Failed> {
     let Some(max_size) = config.max_size else { return Ok(Done::Nothing) };
-    faults.hit("tend").await;
-    let mut wanted = need(size(&deps, &log).await?, max_size);
+    effects.hit("tend").await;
+    let mut wanted = need(size(&deps, &log, &effects).await?, max_size);
     let reopened = wanted == Need::Reopen;
     if reopened {
         reopen(&deps, &log.container).await.map_err(Failed::Reopen)?;
-        wanted = need(size(&deps, &log).await?, max_size);
+        wanted = need(size(&deps, &log, &effects).await?, max_size);
     }
     match wanted {
         Need::Nothing if reopened => return Ok(Done::Reopened),
@@ -80,7 +80,7 @@ pub(crate) async fn tend(
     }
     let work = (deps.clone(), log.clone(), config.max_files);
     let zone = config.time_zone.clone();
-    let rotated = deps.serial.run(&log.container, move || {
+    let rotated = deps.serial.run(&log.container, &effects, Class::HostFiles, move || {
         let (deps, log, max_files) = work;
         make_room(&deps, &log.path, max_files)?;
         let now = Timestamp(clock.unix_nanos());
@@ -88,19 +88,21 @@ pub(crate) async fn tend(
     });
     // Only when this very second has a rotated file already: its name must not be taken from it.
     let Some(rotated) = rotated.await? else { return Ok(Done::Nothing) };
-    faults.hit("renamed").await;
+    effects.hit("renamed").await;
     if let Err(error) = reopen(&deps, &log.container).await {
-        faults.hit("roll-back").await;
-        roll_back(&deps, &log, rotated, &error).await?;
+        effects.hit("roll-back").await;
+        roll_back(&deps, &log, rotated, &error, &effects).await?;
         return Err(Failed::Reopen(error));
     }
-    faults.hit("reopened").await;
+    effects.hit("reopened").await;
     Ok(Done::Rotated(rotated))
 }
 
-async fn size(deps: &Arc<Deps>, log: &Log) -> Result<Option<u64>, HostError> {
+async fn size(deps: &Arc<Deps>, log: &Log, effects: &Effects) -> Result<Option<u64>, HostError> {
     let (fs, path) = (deps.fs.clone(), log.path.clone());
-    deps.serial.run(&log.container, move || Ok(fs.stat(&path)?.map(|facts| facts.size))).await
+    deps.serial
+        .run(&log.container, effects, Class::HostFiles, move || Ok(fs.stat(&path)?.map(|facts| facts.size)))
+        .await
 }
 
 async fn reopen(deps: &Deps, container: &ContainerId) -> Result<(), RuntimeError> {
@@ -156,9 +158,15 @@ fn rename_away(
 
 /// Gives the log its name back, unless the runtime made a new one after all (an answer that was lost): what is written to
 /// that would be gone.
-async fn roll_back(deps: &Arc<Deps>, log: &Log, rotated: String, reopen: &RuntimeError) -> Result<(), Failed> {
+async fn roll_back(
+    deps: &Arc<Deps>,
+    log: &Log,
+    rotated: String,
+    reopen: &RuntimeError,
+    effects: &Effects,
+) -> Result<(), Failed> {
     let (fs, path): (Arc<dyn HostFs>, PathBuf) = (deps.fs.clone(), log.path.clone());
-    let back = deps.serial.run(&log.container, move || match fs.stat_link(&path)? {
+    let back = deps.serial.run(&log.container, effects, Class::HostFiles, move || match fs.stat_link(&path)? {
         Some(_) => Ok(()),
         None => fs.rename(&path.with_file_name(rotated), &path),
     });

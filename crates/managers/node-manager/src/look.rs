@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use actor::on_pool;
+use actor::{Class, Effects};
 use cri_api::v1;
 use model::node::Pressure;
 use node_status::Image;
@@ -35,7 +35,7 @@ pub(crate) struct Seen {
 }
 
 /// Looks at everything; the slow part anew when `slow` is `None`.
-pub(crate) async fn look(deps: Arc<Deps>, config: Arc<Config>, slow: Option<Slow>) -> Seen {
+pub(crate) async fn look(deps: Arc<Deps>, config: Arc<Config>, slow: Option<Slow>, effects: &Effects) -> Seen {
     let slow = match slow {
         Some(slow) => slow,
         None => {
@@ -43,12 +43,13 @@ pub(crate) async fn look(deps: Arc<Deps>, config: Arc<Config>, slow: Option<Slow
             Slow {
                 images: images(&*deps.images).await,
                 image_dir: image_dir(&*deps.images).await,
-                addresses: Some(on_pool(move || addresses(&*host, &config)).await),
+                addresses: Some(effects.blocking(Class::NameLookups, move || addresses(&*host, &config)).await),
             }
         }
     };
     let (host, image_dir) = (deps.host.clone(), slow.image_dir.clone());
-    let (identity, signals) = on_pool(move || (host.identity(), signals(&*host, &config, image_dir))).await;
+    let read = move || (host.identity(), signals(&*host, &config, image_dir));
+    let (identity, signals) = effects.blocking(Class::HostFiles, read).await;
     Seen { identity, signals, slow }
 }
 

@@ -39,10 +39,10 @@ impl NodeManager {
         let fresh = self.seen.as_ref().filter(|(_, at)| now.saturating_duration_since(*at) < SLOW_PERIOD);
         let slow = fresh.map(|(seen, _)| seen.slow.clone());
         let anew = slow.is_none();
-        let (deps, config, faults) = (self.deps.clone(), self.config.clone(), ctx.faults());
+        let (deps, config, effects) = (self.deps.clone(), self.config.clone(), ctx.effects());
         let work = async move {
-            faults.hit("before-look").await;
-            timeout(LOOK_LIMIT, look(deps, config, slow)).await.ok()
+            effects.hit("before-look").await;
+            timeout(LOOK_LIMIT, look(deps, config, slow, &effects)).await.ok()
         };
         ctx.run(work, move |act: &mut Self, seen, ctx| {
             ctx.fault_point("after-look");

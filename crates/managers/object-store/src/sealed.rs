@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use actor::{Class, Effects};
 use ports::host::HostFs;
 use ports::journal::Journal;
 use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
@@ -33,6 +34,7 @@ impl std::fmt::Debug for Sealed {
 struct Inner {
     journal: Arc<dyn Journal>,
     fs: Arc<dyn HostFs>,
+    effects: Effects,
     key_file: PathBuf,
     key: OnceLock<LessSafeKey>,
     queue: Mutex<Queue>,
@@ -48,9 +50,9 @@ struct Queue {
 impl Sealed {
     /// Lines in `journal`, under the key in `key_file`, which is made when it is not there.
     #[must_use]
-    pub fn new(journal: Arc<dyn Journal>, fs: Arc<dyn HostFs>, key_file: PathBuf) -> Self {
+    pub fn new(journal: Arc<dyn Journal>, fs: Arc<dyn HostFs>, effects: Effects, key_file: PathBuf) -> Self {
         let (key, queue) = (OnceLock::new(), Mutex::default());
-        Self { inner: Arc::new(Inner { journal, fs, key_file, key, queue }) }
+        Self { inner: Arc::new(Inner { journal, fs, effects, key_file, key, queue }) }
     }
 
     /// Keeps a line from now on, or removes it. Written soon; a failure costs the line and is told.
@@ -59,20 +61,20 @@ impl Sealed {
         queue.lines.insert(line, content);
         if !std::mem::replace(&mut queue.writing, true) {
             let inner = self.inner.clone();
-            drop(tokio::task::spawn_blocking(move || inner.write()));
+            self.inner.effects.start(Class::Journal, move || inner.write());
         }
     }
 
     /// Reads a line; `None` when there is none that this key opens.
     pub(crate) async fn get(&self, line: &str) -> Option<Vec<u8>> {
         let (inner, line) = (self.inner.clone(), line.to_owned());
-        tokio::task::spawn_blocking(move || inner.read(&line)).await.ok().flatten()
+        self.inner.effects.attempt(Class::Journal, move || inner.read(&line)).await.ok().flatten()
     }
 
     /// Names of all lines.
     pub(crate) async fn lines(&self) -> Vec<String> {
         let inner = self.inner.clone();
-        let listed = tokio::task::spawn_blocking(move || inner.journal.keys(TABLE)).await;
+        let listed = self.inner.effects.attempt(Class::Journal, move || inner.journal.keys(TABLE)).await;
         listed.ok().and_then(Result::ok).unwrap_or_default()
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
+use actor::{Class, Effects};
 use contract::cgroup::{RemovePodCgroup, ThrottlePodCgroup};
 use contract::runtime::{CallError, RemoveContainer, RemovePodSandbox, StopContainer, StopPodSandbox};
 use contract::volume::RemovePodDir;
@@ -70,6 +71,7 @@ pub(crate) struct GcRound {
     pub(crate) desired: BTreeSet<PodUid>,
     pub(crate) sources_ready: bool,
     pub(crate) now: Timestamp,
+    pub(crate) effects: Effects,
 }
 
 impl GcRound {
@@ -94,7 +96,7 @@ impl GcRound {
         let workers = self.deps.workers.snapshot();
         let known = |uid: &PodUid| workers.contains_key(uid) || self.desired.contains(uid) || in_runtime.contains(uid);
         let journal = self.deps.journal.clone();
-        let listed = tokio::task::spawn_blocking(move || journal.keys(WORKER_LINES)).await;
+        let listed = self.effects.attempt(Class::Journal, move || journal.keys(WORKER_LINES)).await;
         let keys = match listed {
             Ok(Ok(keys)) => keys,
             Ok(Err(e)) => return tracing::warn!(error = %e, "journal is not swept"),
@@ -103,7 +105,8 @@ impl GcRound {
         let gone = keys.into_iter().filter(|k| !known(&PodUid::from(k.trim_start_matches(WORKER_LINES))));
         let gone: Vec<String> = gone.collect();
         let journal = self.deps.journal.clone();
-        let swept = tokio::task::spawn_blocking(move || gone.iter().try_for_each(|key| journal.remove(key))).await;
+        let swept =
+            self.effects.attempt(Class::Journal, move || gone.iter().try_for_each(|key| journal.remove(key))).await;
         if let Ok(Err(e)) = swept {
             tracing::warn!(error = %e, "journal is not swept");
         }
@@ -145,7 +148,7 @@ impl GcRound {
         }
         if !c.log_path.is_empty() {
             let (fs, path) = (self.deps.fs.clone(), c.log_path.clone());
-            let removed = blocking(move || remove_log_files(&*fs, Path::new(&path))).await;
+            let removed = self.on_host(move || remove_log_files(&*fs, Path::new(&path))).await;
             if let Err(e) = removed {
                 tracing::warn!(container = %c.id, error = %e, "log files are not removed");
             }
@@ -159,7 +162,7 @@ impl GcRound {
         let desired = self.desired.clone();
         let in_runtime = in_runtime.clone();
         let view = self.deps.runtime.view.pods.clone();
-        let outcome = blocking(move || {
+        let work = move || {
             let gone = |uid: &PodUid| !in_runtime.contains(uid) && content_removable(uid, &workers, &desired);
             remove_pod_log_dirs(&*fs, &config.pod_logs_dir, gone)?;
             let alive: BTreeSet<_> = view
@@ -170,19 +173,21 @@ impl GcRound {
                 .map(|c| c.id)
                 .collect();
             remove_dangling_links(&*fs, &config.container_logs_dir, |id| alive.contains(id))
-        })
-        .await;
-        if let Err(e) = outcome {
+        };
+        if let Err(e) = self.on_host(work).await {
             tracing::warn!(error = %e, "log folders are not swept");
         }
     }
-}
 
-async fn blocking<T: Send + 'static>(work: impl FnOnce() -> HostResult<T> + Send + 'static) -> Result<T, String> {
-    match tokio::task::spawn_blocking(work).await {
-        Ok(Ok(value)) => Ok(value),
-        Ok(Err(e)) => Err(actor::chain(&e)),
-        Err(e) => Err(e.to_string()),
+    async fn on_host<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> HostResult<T> + Send + 'static,
+    ) -> Result<T, String> {
+        match self.effects.attempt(Class::HostFiles, work).await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(e)) => Err(actor::chain(&e)),
+            Err(e) => Err(e.to_string()),
+        }
     }
 }
 

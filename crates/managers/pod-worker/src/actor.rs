@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, AsyncContext, Ctx, Handler, SpawnHandle, supervised};
+use actor::{Actor, AsyncContext, Class, Ctx, Handler, SpawnHandle, supervised};
 use contract::pod_worker::{GrantStart, UpdatePod, WorkerPhase, WorkerState};
 use model::{PodUid, Timestamp};
 use tokio::sync::watch;
@@ -98,7 +98,8 @@ impl PodWorker {
     fn load_record(&mut self, ctx: &mut Ctx<Self>) {
         let (journal, uid) = (self.deps.journal.clone(), self.uid.clone());
         let max = self.deps.config.crash_backoff_max;
-        let read = tokio::task::spawn_blocking(move || Record::load(&*journal, &uid));
+        let effects = ctx.effects();
+        let read = async move { effects.attempt(Class::Journal, move || Record::load(&*journal, &uid)).await };
         ctx.run(read, move |act, record, ctx| {
             let record = record.ok().flatten();
             act.memo.saved = record.is_some();
@@ -222,7 +223,7 @@ impl PodWorker {
             pod,
             memo: self.memo.clone(),
             signal: self.signal.subscribe(),
-            faults: ctx.faults(),
+            effects: ctx.effects(),
             clock: ctx.clock().clone(),
             seed: ctx.rng().u64(..),
             chances: Chances::new(&self.memo),

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{AskError, Clock, FaultHandle, Inlet, Mail};
+use actor::{AskError, Class, Clock, Effects, Inlet, Mail};
 use contract::runtime::{CallError, CallErrorKind, ObservePod};
 use model::core::{Container, Pod};
 use model::event::{EventObject, EventType, NodeEvent};
@@ -72,7 +72,7 @@ pub(crate) struct Job {
     pub(crate) pod: Arc<Pod>,
     pub(crate) memo: Memo,
     pub(crate) signal: watch::Receiver<Signal>,
-    pub(crate) faults: FaultHandle,
+    pub(crate) effects: Effects,
     pub(crate) clock: Clock,
     /// Seeds names of termination log files.
     pub(crate) seed: u64,
@@ -216,7 +216,7 @@ impl Job {
         work: impl FnOnce(&dyn HostFs) -> HostResult<T> + Send + 'static,
     ) -> Result<T, String> {
         let fs = self.deps.fs.clone();
-        match tokio::task::spawn_blocking(move || work(&*fs)).await {
+        match self.effects.attempt(Class::HostFiles, move || work(&*fs)).await {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(e)) => Err(actor::chain(&e)),
             Err(e) => Err(e.to_string()),
@@ -227,7 +227,7 @@ impl Job {
     /// back-off over a restart, not the pod.
     pub(crate) async fn save_record(&mut self) {
         let (journal, uid, record) = (self.deps.journal.clone(), self.uid.clone(), self.memo.record.clone());
-        let saved = tokio::task::spawn_blocking(move || record.save(&*journal, &uid)).await;
+        let saved = self.effects.attempt(Class::Journal, move || record.save(&*journal, &uid)).await;
         match saved {
             Ok(Ok(())) => self.memo.saved = true,
             Ok(Err(e)) => tracing::warn!(uid = %self.uid, error = %e, "journal line is not written"),
@@ -238,7 +238,7 @@ impl Job {
     /// Removes the journal line of a pod that is done.
     pub(crate) async fn forget_record(&self) {
         let (journal, uid) = (self.deps.journal.clone(), self.uid.clone());
-        let forgotten = tokio::task::spawn_blocking(move || Record::forget(&*journal, &uid)).await;
+        let forgotten = self.effects.attempt(Class::Journal, move || Record::forget(&*journal, &uid)).await;
         if let Err(error) = forgotten.map_err(|e| e.to_string()).and_then(|f| f.map_err(|e| e.to_string())) {
             tracing::warn!(uid = %self.uid, error, "journal line is not removed");
         }

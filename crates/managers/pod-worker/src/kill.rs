@@ -106,9 +106,9 @@ impl Job {
             self.wait_turn(&container.name, order, stopped, grace).await;
             grace -= whole_seconds(self.clock.now() - begun);
         }
-        self.faults.hit("before StopContainer").await;
+        self.effects.hit("before StopContainer").await;
         let outcome = self.stop_container(id, stop_seconds(grace)).await;
-        self.faults.hit("after StopContainer").await;
+        self.effects.hit("after StopContainer").await;
         outcome
     }
 
@@ -158,7 +158,7 @@ impl Job {
     pub(crate) async fn stop_sandboxes(&self, sandboxes: Vec<SandboxId>) -> Result<(), Failure> {
         let mut failures = Vec::new();
         for sandbox in sandboxes {
-            self.faults.hit("before StopPodSandbox").await;
+            self.effects.hit("before StopPodSandbox").await;
             let stop = StopPodSandbox { uid: self.uid.clone(), sandbox: sandbox.clone() };
             if let Err(e) = self.call(|| self.deps.runtime.stop_pod_sandbox(stop.clone())).await {
                 failures.push(format!(

@@ -144,7 +144,7 @@ impl Job {
             self.failed(kind, container, format!("Error: {e}"));
             NotStarted::new("CreateContainerConfigError", e)
         })?;
-        self.faults.hit("before CreateContainer").await;
+        self.effects.hit("before CreateContainer").await;
         let ask = CreateContainer {
             uid: self.uid.clone(),
             sandbox: site.sandbox.clone(),
@@ -152,7 +152,7 @@ impl Job {
             sandbox_config: site.sandbox_config.clone(),
         };
         let created = self.deps.runtime.create_container(ask).await;
-        self.faults.hit("after CreateContainer").await;
+        self.effects.hit("after CreateContainer").await;
         let id = created.map_err(|e| {
             if self.got_lost(&e) {
                 return NotStarted::again("CreateContainerError", e.to_string());
@@ -233,10 +233,10 @@ impl Job {
     }
 
     async fn run(&mut self, kind: ContainerKind, container: &Container, id: &ContainerId) -> Result<(), NotStarted> {
-        self.faults.hit("before StartContainer").await;
+        self.effects.hit("before StartContainer").await;
         let ask = StartContainer { uid: self.uid.clone(), container: id.clone() };
         let started = self.deps.runtime.start_container(ask).await;
-        self.faults.hit("after StartContainer").await;
+        self.effects.hit("after StartContainer").await;
         if let Err(e) = started {
             if self.got_lost(&e) {
                 return Err(NotStarted::again("RunContainerError", e.to_string()));
@@ -283,7 +283,7 @@ impl Job {
         id: &ContainerId,
     ) -> Result<(), NotStarted> {
         let Some(handler) = container.lifecycle.as_ref().and_then(|l| l.post_start.clone()) else { return Ok(()) };
-        self.faults.hit("before postStart").await;
+        self.effects.hit("before postStart").await;
         let Err(e) = self.run_hook(&handler, container, id).await else { return Ok(()) };
         tracing::warn!(uid = %self.uid, container = container.name, error = e, "postStart hook failed");
         let about = (kind, container.name.as_str());

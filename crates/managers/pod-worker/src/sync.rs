@@ -50,7 +50,7 @@ impl Job {
     }
 
     async fn sync_once(&mut self) -> Result<Synced, Failure> {
-        self.faults.hit("before sync").await;
+        self.effects.hit("before sync").await;
         let observed = self.observe(false).await.map_err(|e| {
             let message = format!("error determining status: {}", e.go_text());
             self.event(EventType::Warning, "FailedSync", message.clone());
@@ -90,7 +90,7 @@ impl Job {
         self.check_stop()?;
         self.memo.note_ends(&observed, self.clock.now());
         let plan = self.plan(&observed);
-        self.faults.hit("planned").await;
+        self.effects.hit("planned").await;
         let outcome = self.carry_out(&plan, observed.clone(), status, &cgroup_parent, mounted).await;
         self.remove_superseded(&observed).await;
         if outcome? {
@@ -127,7 +127,7 @@ impl Job {
         let present = self.deps.cgroups.view.get(&self.uid).is_some();
         let running =
             status.container_statuses.iter().flatten().any(|c| c.state.as_ref().is_some_and(|s| s.running.is_some()));
-        self.faults.hit("before EnsurePodCgroup").await;
+        self.effects.hit("before EnsurePodCgroup").await;
         let answer =
             self.ask(&self.deps.cgroups.ensure_pod_cgroup, EnsurePodCgroup { pod: self.pod.clone() }, HOST_WORK).await;
         let cgroup = answer.map_err(Into::into).and_then(|r| r).map_err(|e| {
@@ -150,7 +150,7 @@ impl Job {
             self.event(EventType::Warning, "Failed", message.clone());
             Failure::new(message)
         })?;
-        self.faults.hit("before MountVolumes").await;
+        self.effects.hit("before MountVolumes").await;
         let mut signal = self.signal.clone();
         let asked = self.ask(
             &self.deps.volumes.mount_volumes,
@@ -327,10 +327,10 @@ impl Job {
         self.on_host(move |fs| fs.create_dir(&dir, 0o755)).await.map_err(|e| self.sandbox_failed(&e))?;
         let runtime_handler = self.runtime_handler().await.map_err(|e| self.sandbox_failed(&e.to_string()))?;
         tracing::debug!(uid = %self.uid, attempt = create.attempt, "creating the sandbox");
-        self.faults.hit("before RunPodSandbox").await;
+        self.effects.hit("before RunPodSandbox").await;
         let ask = RunPodSandbox { uid: self.uid.clone(), config, runtime_handler };
         let ran = self.deps.runtime.run_pod_sandbox(ask).await;
-        self.faults.hit("after RunPodSandbox").await;
+        self.effects.hit("after RunPodSandbox").await;
         let id = ran.map_err(|e| {
             if self.got_lost(&e) {
                 return Failure { message: e.to_string(), retry: Retry::Now };

@@ -22,7 +22,7 @@ impl Job {
     /// Stops the pod's containers and fixes its final status.
     pub(crate) async fn terminate(&mut self, grace_s: i64, reason: Option<(String, String)>) -> Result<(), Failure> {
         self.stage.set("the runtime to tell what runs");
-        self.faults.hit("before terminate").await;
+        self.effects.hit("before terminate").await;
         // Nothing is started any more, so nothing waits: the status tells how containers really ended.
         self.memo.reasons.clear();
         let observed = self.observe(false).await.map_err(|e| {
@@ -50,7 +50,7 @@ impl Job {
         let status = self.ended(self.generate(&with_ips(&after, &observed), true), &reason);
         self.stage.set("its status to be taken");
         self.publish(status).await?;
-        self.faults.hit("after terminate").await;
+        self.effects.hit("after terminate").await;
         Ok(())
     }
 
@@ -103,7 +103,7 @@ impl Job {
     /// Containers are gone: volumes, cgroup, last word on the status.
     pub(crate) async fn clean_up(&mut self, reason: Option<(String, String)>) -> Result<(), Failure> {
         self.stage.set("the runtime to tell how containers ended");
-        self.faults.hit("before clean up").await;
+        self.effects.hit("before clean up").await;
         let observed = self.observe(false).await.map_err(|e| Failure::new(e.to_string()))?;
         let status = self.ended(self.generate(&observed, true), &reason);
         self.stage.set("its status to be taken");
@@ -129,7 +129,7 @@ impl Job {
             .map_err(|e| Failure::new(format!("status manager: {e}")))?;
         self.stage.set("its journal line to be removed");
         self.forget_record().await;
-        self.faults.hit("after clean up").await;
+        self.effects.hit("after clean up").await;
         Ok(())
     }
 }

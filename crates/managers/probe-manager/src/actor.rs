@@ -6,7 +6,7 @@ mod publish;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
-use actor::{Actor, ActorFutureExt, AsyncContext, Ctx, SpawnHandle, WrapFuture, supervised};
+use actor::{Actor, ActorFutureExt, AsyncContext, Class, Ctx, SpawnHandle, WrapFuture, supervised};
 use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::pod::{self, ContainerKind};
@@ -52,7 +52,8 @@ impl Actor for ProbeManager {
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
         let Some(journal) = self.deps.journal.clone() else { return self.resume(ctx) };
-        let load = tokio::task::spawn_blocking(move || journal::load(&journal));
+        let effects = ctx.effects();
+        let load = async move { effects.attempt(Class::Journal, move || journal::load(&journal)).await };
         // The mailbox stays shut: a pod that is adopted before its verdicts are known would turn unready.
         ctx.wait(load.into_actor(self).map(|loaded, this, ctx| {
             match loaded {

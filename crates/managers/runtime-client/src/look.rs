@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actor::{Class, Effects};
 use cri_api::v1;
 use futures::future::{join_all, try_join};
 use model::runtime::ContainerState;
@@ -33,14 +34,20 @@ pub(crate) struct Work {
     pub(crate) messages: BTreeMap<String, String>,
 }
 
-/// Looks.
-pub(crate) async fn look(runtime: Arc<dyn ContainerRuntime>, fs: Arc<dyn HostFs>, work: Work) -> RuntimeResult<Seen> {
-    let text = "the runtime did not tell about the pod within 10 s";
-    let late = |_| RuntimeError::new(RuntimeCode::DeadlineExceeded, text);
-    timeout(LIMIT, look_now(&*runtime, &fs, work)).await.map_err(late)?
+/// The way to files.
+pub(crate) struct Files {
+    pub(crate) fs: Arc<dyn HostFs>,
+    pub(crate) effects: Effects,
 }
 
-async fn look_now(runtime: &dyn ContainerRuntime, fs: &Arc<dyn HostFs>, work: Work) -> RuntimeResult<Seen> {
+/// Looks.
+pub(crate) async fn look(runtime: Arc<dyn ContainerRuntime>, files: Files, work: Work) -> RuntimeResult<Seen> {
+    let text = "the runtime did not tell about the pod within 10 s";
+    let late = |_| RuntimeError::new(RuntimeCode::DeadlineExceeded, text);
+    timeout(LIMIT, look_now(&*runtime, &files, work)).await.map_err(late)?
+}
+
+async fn look_now(runtime: &dyn ContainerRuntime, files: &Files, work: Work) -> RuntimeResult<Seen> {
     let mut seen = Seen { whole: work.whole.is_some(), ..Seen::default() };
     let (mut sandboxes, mut containers) = (work.sandboxes, work.containers);
     match work.whole {
@@ -86,7 +93,7 @@ async fn look_now(runtime: &dyn ContainerRuntime, fs: &Arc<dyn HostFs>, work: Wo
         if seen.names.is_none() {
             seen.names = map::names(&status.labels);
         }
-        let message = message(fs, &status, &work.messages).await;
+        let message = message(files, &status, &work.messages).await;
         seen.containers.push(map::container(status, sandbox, message));
     }
     Ok(seen)
@@ -144,17 +151,18 @@ async fn container_statuses(
 }
 
 /// The termination message; the runtime's own words while a container has not ended.
-async fn message(fs: &Arc<dyn HostFs>, status: &v1::ContainerStatus, known: &BTreeMap<String, String>) -> String {
+async fn message(files: &Files, status: &v1::ContainerStatus, known: &BTreeMap<String, String>) -> String {
     if map::state(status.state) != ContainerState::Exited {
         return status.message.clone();
     }
     if let Some(message) = known.get(&status.id) {
         return message.clone();
     }
-    let (source, fs) = (Source::of(status), fs.clone());
+    let source = Source::of(status);
     if source.is_plain() {
         return status.message.clone();
     }
     // A panic in there is one message less, not a failed look.
-    tokio::task::spawn_blocking(move || source.read(&*fs)).await.unwrap_or_default()
+    let fs = files.fs.clone();
+    files.effects.attempt(Class::HostFiles, move || source.read(&*fs)).await.unwrap_or_default()
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, Ctx, Deferred, Handler, on_pool, supervised};
+use actor::{Actor, Class, Ctx, Deferred, Handler, supervised};
 use cgroup_values::PodTree;
 use contract::cgroup::PodCgroupRow;
 use contract::pod_manager::DesiredPod;
@@ -112,12 +112,13 @@ impl StatsManager {
         }
     }
 
-    fn world(&self) -> World {
+    fn world(&self, ctx: &Ctx<Self>) -> World {
         World {
             config: self.config.clone(),
             deps: self.deps.clone(),
             memory: self.memory.clone(),
             volumes: self.volumes.clone(),
+            effects: ctx.effects(),
         }
     }
 
@@ -136,7 +137,7 @@ impl StatsManager {
         let began = ctx.clock().now();
         let turn = slot(self).turn(began, bound);
         if matches!(turn, Turn::Start(_)) {
-            let (work, faults) = (gather(self.world()), ctx.faults());
+            let (work, faults) = (gather(self.world(ctx)), ctx.faults());
             let work = async move {
                 faults.hit("gather").await;
                 // Apart: whoever may ask must not be able to restart this actor, and with it in the end the node.
@@ -190,11 +191,11 @@ impl StatsManager {
         }
         self.measuring = true;
         let (deps, config, at) = (self.deps.clone(), self.config.clone(), Timestamp(ctx.clock().unix_nanos()));
-        let work = on_pool(move || {
+        let work = move || {
             let measured = due.iter().map(|d| (d.uid.clone(), measure(&*deps.source, &config.root_dir, d, at)));
             measured.collect::<Vec<_>>()
-        });
-        ctx.run(work, |act: &mut Self, measured, _| {
+        };
+        ctx.blocking(Class::UserPaths, work, |act: &mut Self, measured, _| {
             act.measuring = false;
             Arc::make_mut(&mut act.volumes).extend(measured);
         });
@@ -222,13 +223,15 @@ impl Handler<Resource> for StatsManager {
     type Result = Deferred<Self, Arc<str>>;
 
     fn handle(&mut self, _: Resource, ctx: &mut Ctx<Self>) -> Self::Result {
-        let summary = self.get(|act| &mut act.brief, FRESH, gather::brief, ctx);
+        let (summary, effects) = (self.get(|act| &mut act.brief, FRESH, gather::brief, ctx), ctx.effects());
         Deferred::new(async move {
             let summary = summary.await;
             if let Err(e) = &summary {
                 tracing::warn!(error = %e, "no numbers for /metrics/resource");
             }
-            on_pool(move || node_stats::resource::render(summary.as_deref().ok()).into()).await
+            effects
+                .blocking(Class::Computing, move || node_stats::resource::render(summary.as_deref().ok()).into())
+                .await
         })
     }
 }

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use actor::{chain, on_pool};
+use actor::{Class, Effects, chain};
 use contract::stats::StatsError;
 use cri_api::v1;
 use model::reading::{Depth, FsReading, MachineReading};
@@ -75,6 +75,7 @@ pub(crate) struct World {
     pub(crate) deps: Arc<Deps>,
     pub(crate) memory: Memory,
     pub(crate) volumes: Volumes,
+    pub(crate) effects: Effects,
 }
 
 /// Everything (interfaces 6.2). Any part that a whole answer needs fails it (interfaces 6.3); a single container does
@@ -82,7 +83,7 @@ pub(crate) struct World {
 pub(crate) async fn whole(world: World) -> Result<Arc<Summary>, StatsError> {
     let reading = {
         let world = world.clone();
-        on_pool(move || read(&world, Depth::Summary))
+        async move { world.effects.clone().blocking(Class::HostFiles, move || read(&world, Depth::Summary)).await }
     };
     let deps = world.deps.clone();
     let (read, containers, images) = tokio::join!(
@@ -93,35 +94,41 @@ pub(crate) async fn whole(world: World) -> Result<Arc<Summary>, StatsError> {
     let (mut node, pods) = read?;
     let containers = by_id(containers?);
     let images = images?;
-    on_pool(move || {
+    let effects = world.effects.clone();
+    let work = move || {
         let source = &*world.deps.source;
         let mounts = mounts(source, &containers, &images);
         node.disks = Some(disks(&world, source, images, &mounts)?);
         node.network = source.network(None);
         Ok(assemble(&world, &node, &pods, &FromRuntime { containers, mounts }))
-    })
-    .await
+    };
+    effects.blocking(Class::HostFiles, work).await
 }
 
 /// Processor and memory only: cheap. The runtime is asked only about containers that the kernel says nothing of.
 pub(crate) async fn brief(world: World) -> Result<Arc<Summary>, StatsError> {
     let first = {
         let world = world.clone();
-        on_pool(move || {
-            let (node, pods) = read(&world, Depth::Usage)?;
-            let complete = pods.iter().flat_map(|p| &p.containers).all(node_stats::measured);
-            let summary = complete.then(|| assemble(&world, &node, &pods, &FromRuntime::default()));
-            Ok::<_, StatsError>((node, pods, summary))
-        })
+        world
+            .effects
+            .clone()
+            .blocking(Class::HostFiles, move || {
+                let (node, pods) = read(&world, Depth::Usage)?;
+                let complete = pods.iter().flat_map(|p| &p.containers).all(node_stats::measured);
+                let summary = complete.then(|| assemble(&world, &node, &pods, &FromRuntime::default()));
+                Ok::<_, StatsError>((node, pods, summary))
+            })
+            .await
     };
-    let (node, pods, summary) = first.await?;
+    let (node, pods, summary) = first?;
     if let Some(summary) = summary {
         return Ok(summary);
     }
     let request = v1::ListContainerStatsRequest::default();
     let answer = within("failed to list pod stats", world.deps.runtime.list_container_stats(request)).await?;
     let told = FromRuntime { containers: by_id(answer), ..FromRuntime::default() };
-    Ok(on_pool(move || assemble(&world, &node, &pods, &told)).await)
+    let effects = world.effects.clone();
+    Ok(effects.blocking(Class::Computing, move || assemble(&world, &node, &pods, &told)).await)
 }
 
 fn assemble(world: &World, node: &NodeReadings, pods: &[PodReadings], told: &FromRuntime) -> Arc<Summary> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actor::{Actor, ActorFutureExt, AsyncContext, Ctx, Handler, WrapFuture, supervised};
+use actor::{Actor, ActorFutureExt, AsyncContext, Class, Ctx, Handler, WrapFuture, supervised};
 use contract::status::{
     RetainPodStatuses, SetContainerReadiness, SetContainerStartup, SetPodStatus, StatusEntry, TerminatePod,
 };
@@ -89,7 +89,9 @@ impl Actor for StatusManager {
             tracing::info!(pods = self.statuses.len(), "statuses read back from the board");
         }
         if let Some(journal) = self.journal.clone() {
-            let read = tokio::task::spawn_blocking(move || journal::load(&*journal)).into_actor(self);
+            let effects = ctx.effects();
+            let read = async move { effects.attempt(Class::Journal, move || journal::load(&*journal)).await };
+            let read = read.into_actor(self);
             ctx.wait(read.map(|lines, act, ctx| {
                 act.take_over(lines.unwrap_or_default());
                 ctx.fault_point("taken over");

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, Ctx, supervised};
+use actor::{Actor, Class, Ctx, WorkPanicked, supervised};
 use contract::pod_manager::DesiredPod;
 use contract::pod_worker::WorkersView;
 use contract::status::StatusEntry;
@@ -12,7 +12,6 @@ use contract::view::Board;
 use model::{PodUid, Timestamp};
 use ports::api::{ApiError, ApiServer};
 use ports::journal::Journal;
-use tokio::task::JoinError;
 use tokio::time::Instant;
 
 use crate::dialect::Dialect;
@@ -104,7 +103,8 @@ impl Actor for StatusSyncer {
         // A later generation of this actor is no young daemon.
         self.calm_until = (ctx.generation() == 0).then(|| ctx.clock().now() + CALM);
         let journal = self.deps.journal.clone();
-        let read = tokio::task::spawn_blocking(move || journal::load(&*journal));
+        let effects = ctx.effects();
+        let read = async move { effects.attempt(Class::Journal, move || journal::load(&*journal)).await };
         ctx.run(read, |act: &mut Self, lines, ctx| {
             for (uid, entry) in lines.unwrap_or_default() {
                 let lane = act.lanes.entry(uid).or_default();
@@ -350,10 +350,10 @@ impl StatusSyncer {
             return;
         }
         self.writing = true;
-        let (lines, journal, faults) = (std::mem::take(&mut self.lines), self.deps.journal.clone(), ctx.faults());
+        let (lines, journal, effects) = (std::mem::take(&mut self.lines), self.deps.journal.clone(), ctx.effects());
         let again = lines.clone();
         let work = async move {
-            faults.hit("journal").await;
+            effects.hit("journal").await;
             let write = move || {
                 let one = |(uid, op): (PodUid, LineOp)| {
                     let done = match &op {
@@ -365,8 +365,8 @@ impl StatusSyncer {
                 lines.into_iter().filter_map(one).collect::<Vec<_>>()
             };
             // A write that panicked is not a write.
-            let all_failed = |e: JoinError| again.into_iter().map(|(uid, op)| (uid, op, e.to_string())).collect();
-            tokio::task::spawn_blocking(write).await.unwrap_or_else(all_failed)
+            let all_failed = |e: WorkPanicked| again.into_iter().map(|(uid, op)| (uid, op, e.to_string())).collect();
+            effects.attempt(Class::Journal, write).await.unwrap_or_else(all_failed)
         };
         ctx.run(work, |act: &mut Self, failed, ctx| {
             act.writing = false;

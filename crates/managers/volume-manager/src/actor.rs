@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, Clock, Ctx, Deferred, FaultHandle, Handler, SpawnHandle, on_pool, supervised};
+use actor::{Actor, Class, Clock, Ctx, Deferred, Effects, Handler, SpawnHandle, supervised};
 use contract::event::EventHandle;
 use contract::objects::ObjectHandle;
 use contract::view::Board;
@@ -95,7 +95,7 @@ pub(crate) struct Tools {
 #[derive(Debug)]
 pub(crate) struct Moment {
     pub clock: Clock,
-    pub faults: FaultHandle,
+    pub effects: Effects,
     pub random: u32,
 }
 
@@ -134,12 +134,12 @@ impl VolumeManager {
         if std::mem::replace(&mut self.rescanning, true) {
             return;
         }
-        let (tools, faults) = (self.tools.clone(), ctx.faults());
+        let (tools, effects) = (self.tools.clone(), ctx.effects());
         let work = async move {
-            faults.hit("rescan").await;
+            effects.hit("rescan").await;
             let listing = {
                 let tools = tools.clone();
-                on_pool(move || tools.pod_uids()).await
+                effects.blocking(Class::HostFiles, move || tools.pod_uids()).await
             };
             let uids = match listing {
                 Ok(uids) => uids,
@@ -151,8 +151,9 @@ impl VolumeManager {
             let shown: Vec<PodUid> = tools.deps.view.snapshot().into_keys().collect();
             for uid in uids.into_iter().chain(shown) {
                 // In turn with other work on the pod: a row never tells of the past.
-                let (tools, of) = (tools.clone(), uid.clone());
-                tools.deps.serial.clone().run(&uid, move || tools.show(&of, tools.last_error(&of))).await;
+                let (tools, serial, of) = (tools.clone(), tools.deps.serial.clone(), uid.clone());
+                let show = move || tools.show(&of, tools.last_error(&of));
+                serial.run(&uid, &effects, Class::HostFiles, show).await;
             }
         };
         ctx.run(work, |act: &mut Self, (), _| act.rescanning = false);
@@ -165,7 +166,7 @@ impl VolumeManager {
     }
 
     pub(crate) fn moment(ctx: &mut Ctx<Self>) -> Moment {
-        Moment { clock: ctx.clock().clone(), faults: ctx.faults(), random: ctx.rng().u32(..) }
+        Moment { clock: ctx.clock().clone(), effects: ctx.effects(), random: ctx.rng().u32(..) }
     }
 
     /// One piece of work on a pod, between two fault points.
@@ -173,22 +174,22 @@ impl VolumeManager {
         &self,
         uid: &PodUid,
         points: [&'static str; 2],
-        faults: FaultHandle,
+        (class, effects): (Class, Effects),
         work: impl FnOnce(&Tools, &PodLayout) -> Result<R, VolumeError> + Send + 'static,
     ) -> Deferred<Self, Result<R, VolumeError>> {
         let (tools, uid) = (self.tools.clone(), uid.clone());
         Deferred::new(async move {
-            faults.hit(points[0]).await;
+            effects.hit(points[0]).await;
             let serial = tools.deps.serial.clone();
             let of = uid.clone();
-            let out = serial.run(&uid, move || {
+            let out = serial.run(&uid, &effects, class, move || {
                 let layout = PodLayout::new(&tools.config.root_dir, &of)?;
                 let out = work(&tools, &layout);
                 tools.show(&of, out.as_ref().err().map(|e| e.message.clone()));
                 out
             });
             let out = out.await;
-            faults.hit(points[1]).await;
+            effects.hit(points[1]).await;
             out
         })
     }
@@ -242,7 +243,7 @@ impl Tools {
         let (fetched, due) = fetch::all(&self.deps.objects, &pod, &needs).await;
         let content = Content { fetched, now: Timestamp(moment.clock.unix_nanos()), random: moment.random };
         let (tools, wants, of) = (self.clone(), wish.clone(), pod.clone());
-        let out = self.deps.serial.run(uid, move || {
+        let out = self.deps.serial.run(uid, &moment.effects, class_of(&pod), move || {
             // Asked again inside of the pod's turn: an unmount may have come first.
             wants.is_live().then(|| {
                 let out = set_up::all(&tools.deps, &tools.config, &of, &content);
@@ -259,9 +260,9 @@ impl Tools {
         let began = moment.clock.now();
         let mut pause = FIRST_PAUSE;
         loop {
-            moment.faults.hit("mount").await;
+            moment.effects.hit("mount").await;
             let out = self.attempt(&pod::uid(&pod), &wish, &moment).await;
-            moment.faults.hit("mounted").await;
+            moment.effects.hit("mounted").await;
             moment.random = moment.random.wrapping_add(1);
             let Some(attempt) = out else {
                 return (Err(VolumeError { message: "the pod no longer wants its volumes".to_owned() }), None);
@@ -299,6 +300,12 @@ impl Tools {
     }
 }
 
+/// A hostPath may lie on a network file system that hangs.
+fn class_of(pod: &Pod) -> Class {
+    let volumes = pod.spec.as_ref().and_then(|s| s.volumes.as_deref()).unwrap_or_default();
+    if volumes.iter().any(|v| v.host_path.is_some()) { Class::UserPaths } else { Class::HostFiles }
+}
+
 type Mounted = Result<Arc<MountedVolumes>, VolumeError>;
 
 fn describe(failed: &[Failed]) -> String {
@@ -319,7 +326,9 @@ impl Handler<MakePodDirs> for VolumeManager {
     type Result = Deferred<Self, Result<(), VolumeError>>;
 
     fn handle(&mut self, MakePodDirs { uid }: MakePodDirs, ctx: &mut Ctx<Self>) -> Self::Result {
-        self.work(&uid, ["make-dirs", "made-dirs"], ctx.faults(), |tools, layout| set_up::pod_dirs(&tools.deps, layout))
+        self.work(&uid, ["make-dirs", "made-dirs"], (Class::HostFiles, ctx.effects()), |tools, layout| {
+            set_up::pod_dirs(&tools.deps, layout)
+        })
     }
 }
 
@@ -347,7 +356,7 @@ impl Handler<PrepareSubPath> for VolumeManager {
     fn handle(&mut self, ask: PrepareSubPath, ctx: &mut Ctx<Self>) -> Self::Result {
         let wish = self.tools.deps.ledger.wish(&ask.uid);
         let uid = ask.uid.clone();
-        self.work(&uid, ["sub-path", "sub-path-done"], ctx.faults(), move |tools, _| {
+        self.work(&uid, ["sub-path", "sub-path-done"], (Class::UserPaths, ctx.effects()), move |tools, _| {
             if wish.is_some_and(|w| !w.is_live()) {
                 return Err(VolumeError { message: "the pod no longer wants its volumes".to_owned() });
             }
@@ -361,7 +370,7 @@ impl Handler<UnmountVolumes> for VolumeManager {
 
     fn handle(&mut self, UnmountVolumes { uid }: UnmountVolumes, ctx: &mut Ctx<Self>) -> Self::Result {
         self.forget(&uid, ctx);
-        self.work(&uid, ["unmount", "unmounted"], ctx.faults(), |tools, layout| {
+        self.work(&uid, ["unmount", "unmounted"], (Class::UserPaths, ctx.effects()), |tools, layout| {
             tear_down::volumes_of(&tools.deps, layout, Proof::Ended).map_err(|e| {
                 let left = tear_down::present(&*tools.deps.fs, layout).unwrap_or_default();
                 VolumeError { message: format!("mounted volumes=[{}]: {e}", left.join(" ")) }
@@ -375,7 +384,7 @@ impl Handler<RemovePodDir> for VolumeManager {
 
     fn handle(&mut self, RemovePodDir { uid }: RemovePodDir, ctx: &mut Ctx<Self>) -> Self::Result {
         self.forget(&uid, ctx);
-        self.work(&uid, ["remove-dir", "removed-dir"], ctx.faults(), |tools, layout| {
+        self.work(&uid, ["remove-dir", "removed-dir"], (Class::UserPaths, ctx.effects()), |tools, layout| {
             tear_down::pod_dir(&tools.deps, layout).map_err(|message| VolumeError { message })
         })
     }

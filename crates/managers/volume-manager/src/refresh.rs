@@ -53,9 +53,9 @@ impl VolumeManager {
         }
         let (tools, moment, of, wish) = (self.tools.clone(), Self::moment(ctx), uid.clone(), entry.wish.clone());
         let work = async move {
-            moment.faults.hit("refresh").await;
+            moment.effects.hit("refresh").await;
             let out = tools.attempt(&of, &wish, &moment).await;
-            moment.faults.hit("refreshed").await;
+            moment.effects.hit("refreshed").await;
             out
         };
         ctx.run(work, move |act: &mut Self, attempt, ctx| {

@@ -123,11 +123,11 @@ impl Line {
 }
 
 #[allow(clippy::cast_precision_loss, reason = "numbers of metrics are doubles")]
-fn number(n: u64) -> f64 {
+pub(super) fn number(n: u64) -> f64 {
     n as f64
 }
 
 #[allow(clippy::cast_precision_loss, reason = "numbers of metrics are doubles")]
-fn seconds(ns: u64) -> f64 {
+pub(super) fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }

@@ -129,6 +129,11 @@ pub(crate) fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, Caught> {
     let result = catch_unwind(AssertUnwindSafe(f));
     let _ = GUARDED.try_with(|g| g.set(was));
     result.map_err(|payload| {
+        // A panic that was caught on another thread.
+        let payload = match payload.downcast::<Caught>() {
+            Ok(caught) => return *caught,
+            Err(other) => other,
+        };
         let noted = LAST.try_with(|last| last.borrow_mut().take()).ok().flatten();
         let caught = match payload.downcast_ref::<Killed>() {
             Some(Killed(by)) => Caught::of(format!("killed: {by}")),

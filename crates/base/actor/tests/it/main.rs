@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod blocking;
 mod crew;
 mod fairness;
 mod faults;

@@ -17,7 +17,9 @@ impl Place {
     }
 
     fn open(&self) -> Sealed {
-        Sealed::new(self.journal.clone(), Arc::new(fakes::LinuxFs), self.key_file())
+        let config = actor::KernelConfig::default();
+        let effects = actor::Kernel::new(config).effects("object-store");
+        Sealed::new(self.journal.clone(), Arc::new(fakes::LinuxFs), effects, self.key_file())
     }
 }
 

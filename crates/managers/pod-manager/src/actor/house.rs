@@ -203,6 +203,7 @@ impl PodManager {
             desired: self.desired.values().flat_map(|pods| pods.keys().cloned()).collect(),
             sources_ready: self.all_sources_ready(),
             now: Timestamp(ctx.clock().unix_nanos()),
+            effects: ctx.effects(),
         };
         ctx.run(round.run(), |act, (), _ctx| act.gc_running = false);
     }

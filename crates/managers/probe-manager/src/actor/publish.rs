@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use actor::{AsyncContext, Ctx};
+use actor::{AsyncContext, Class, Ctx};
 use model::{ContainerId, PodUid};
 
 use super::ProbeManager;
@@ -35,7 +35,8 @@ impl ProbeManager {
     pub(super) fn flush(&mut self, ctx: &mut Ctx<Self>) {
         let Some(journal) = self.deps.journal.clone() else { return };
         let Some(batch) = self.writes.take() else { return };
-        let write = tokio::task::spawn_blocking(move || journal::write(&*journal, batch));
+        let effects = ctx.effects();
+        let write = async move { effects.attempt(Class::Journal, move || journal::write(&*journal, batch)).await };
         ctx.run(write, |this, written, ctx| {
             if let Err(error) = written.map_err(|e| e.to_string()).and_then(|w| w.map_err(|e| e.to_string())) {
                 tracing::warn!(error, "probe verdicts cannot be kept over a restart");

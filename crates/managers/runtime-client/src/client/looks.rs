@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 
 use super::pool::on_pool;
 use super::{RuntimeClient, call_error};
-use crate::look::{Work, look};
+use crate::look::{Files, Work, look};
 use crate::seen::list::Listed;
 use crate::seen::{Seen, age, merge};
 
@@ -193,13 +193,14 @@ impl RuntimeClient {
             (seq, at) = (*list_seq, *list_at);
         }
         let work = self.work(uid, &want);
-        let (deps, places, faults) = (self.deps.clone(), self.looks.clone(), ctx.faults());
+        let (deps, places, effects) = (self.deps.clone(), self.looks.clone(), ctx.effects());
         let uid = uid.clone();
         let effect = async move {
             let _place = places.acquire_owned().await;
-            faults.hit("before-look").await;
+            effects.hit("before-look").await;
             let watch = metrics::Stopwatch::start();
-            let seen = on_pool(look(deps.runtime, deps.fs, work)).await;
+            let files = Files { fs: deps.fs, effects };
+            let seen = on_pool(look(deps.runtime, files, work)).await;
             pleg::POD_RELIST_DURATION.observe(watch.seconds());
             seen
         };

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actor::on_pool;
+use actor::Class;
 use contract::stats::StatsError;
 use model::Timestamp;
 use model::reading::Depth;
@@ -15,7 +15,8 @@ use super::{World, pods};
 
 /// The text. What could not be read is missing in it, and `container_scrape_error` says so.
 pub(crate) async fn cadvisor(world: World) -> Result<Arc<str>, StatsError> {
-    Ok(on_pool(move || render(&input(&world)).into()).await)
+    let effects = world.effects.clone();
+    Ok(effects.blocking(Class::HostFiles, move || render(&input(&world)).into()).await)
 }
 
 fn input(world: &World) -> Input {

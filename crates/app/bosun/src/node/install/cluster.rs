@@ -32,7 +32,7 @@ fn objects_ledger(seat: &Seat<'_>) -> object_store::Ledger {
     }
     let key = seat.settings.root_dir.join("bosun/objects.key");
     let (journal, fs) = (seat.outside.journal.clone(), seat.outside.fs.clone());
-    object_store::Ledger::sealed(object_store::Sealed::new(journal, fs, key))
+    object_store::Ledger::sealed(object_store::Sealed::new(journal, fs, seat.kernel.effects("object-store"), key))
 }
 
 pub(in crate::node) fn certificate_manager(seat: &Seat<'_>) {

@@ -1,0 +1,52 @@
+//! What blocking work waits for.
+
+use serde::Serialize;
+
+/// What a piece of blocking work waits for. Classes share no thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// The journal.
+    Journal,
+    /// Files that the node or the kernel owns: root folder, logs, cgroups, mounts, `/proc`.
+    HostFiles,
+    /// Paths that users chose: hostPath volumes, mounted volumes, the manifest folder. A network file system may hang them,
+    /// which is no fault of the node.
+    UserPaths,
+    /// Name look-ups.
+    NameLookups,
+    /// No waiting at all, only more computing than a turn may hold.
+    Computing,
+}
+
+impl Class {
+    /// All of them, in the order of their declaration.
+    pub const ALL: [Class; 5] =
+        [Class::Journal, Class::HostFiles, Class::UserPaths, Class::NameLookups, Class::Computing];
+
+    /// As in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Journal => "journal",
+            Class::HostFiles => "host-files",
+            Class::UserPaths => "user-paths",
+            Class::NameLookups => "name-lookups",
+            Class::Computing => "computing",
+        }
+    }
+
+    /// Calls that may run at the same moment; further ones wait for their turn, first come first served.
+    pub(super) fn threads(self) -> usize {
+        match self {
+            // The journal writes what waits in one go: many waiters are cheap there.
+            Class::Journal | Class::HostFiles => 16,
+            Class::UserPaths => 8,
+            Class::NameLookups | Class::Computing => 2,
+        }
+    }
+
+    /// Whether the node cannot go on without it.
+    pub(super) fn is_vital(self) -> bool {
+        matches!(self, Class::Journal | Class::HostFiles)
+    }
+}

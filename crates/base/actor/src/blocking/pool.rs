@@ -1,0 +1,313 @@
+//! The threads of one class.
+
+use super::{Class, Hung};
+use crate::control::locked;
+use crate::record::Record;
+use crate::supervise::{Caught, guarded};
+use serde::Serialize;
+use std::cell::Cell;
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::panic::resume_unwind;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+
+/// A thread without work ends after this.
+const IDLE: Duration = Duration::from_secs(5);
+/// Stack of a thread, in bytes; only what is used of it takes memory.
+const STACK: usize = 1 << 20;
+
+/// What the pool of a class is at; plain data.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClassInfo {
+    /// Which.
+    pub class: Class,
+    /// Threads it has now.
+    pub threads: usize,
+    /// Calls on a thread.
+    pub running: usize,
+    /// Calls that wait for a thread.
+    pub waiting: usize,
+    /// Calls asked for longer ago than the patience, and not back.
+    pub overdue: usize,
+    /// Calls that came back.
+    pub finished: u64,
+    /// Time that those took on their threads, in nanoseconds.
+    pub busy_ns: u64,
+    /// Age of the oldest call that is not back.
+    pub oldest: Duration,
+    /// False: there has been work for all of the patience, and none of it came back.
+    pub progresses: bool,
+}
+
+/// The pool of a class.
+#[derive(Debug)]
+pub(super) struct Pool {
+    class: Class,
+    room: Arc<Semaphore>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    class: Class,
+    state: Mutex<State>,
+    /// A job came.
+    work: Condvar,
+    /// A call ended.
+    ended: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// No longer than the class has threads: a job has its permit already.
+    jobs: VecDeque<Job>,
+    threads: usize,
+    /// Threads that wait for a job.
+    idle: usize,
+    /// Calls not back, by order of arrival.
+    calls: BTreeMap<u64, Call>,
+    next: u64,
+    finished: u64,
+    busy_ns: u64,
+    last_end: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Call {
+    actor: Arc<Record>,
+    since: Instant,
+    running: bool,
+    told: bool,
+}
+
+struct Job {
+    call: u64,
+    work: Box<dyn FnOnce() + Send>,
+    _room: OwnedSemaphorePermit,
+}
+
+impl fmt::Debug for Job {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Job({})", self.call)
+    }
+}
+
+/// A call that waits for a thread; forgotten when nobody waits for it any more.
+struct Waiting<'a> {
+    shared: &'a Shared,
+    call: Option<u64>,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(call) = self.call {
+            locked(&self.shared.state).calls.remove(&call);
+        }
+    }
+}
+
+thread_local! {
+    static HANGING: Cell<bool> = const { Cell::new(false) };
+    static INLINE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the work that unwinds now is one that never returns: what it holds stays held.
+pub(super) fn hangs() -> bool {
+    HANGING.get()
+}
+
+/// Whether this thread runs blocking work in the middle of a poll, where waiting would stop everything.
+pub(crate) fn is_inline() -> bool {
+    INLINE.get()
+}
+
+/// Ends the call under work as one that never returns.
+pub(crate) fn hang() -> ! {
+    HANGING.set(true);
+    resume_unwind(Box::new(Hung))
+}
+
+impl Pool {
+    pub(super) fn new(class: Class) -> Self {
+        let shared = Shared { class, state: Mutex::default(), work: Condvar::new(), ended: Condvar::new() };
+        Pool { class, room: Arc::new(Semaphore::new(class.threads())), shared: Arc::new(shared) }
+    }
+
+    pub(super) fn class(&self) -> Class {
+        self.class
+    }
+
+    /// Runs work on a thread; its panic comes back as a value.
+    pub(super) async fn run<R: Send + 'static>(
+        &self,
+        actor: &Arc<Record>,
+        work: impl FnOnce() -> R + Send + 'static,
+    ) -> Result<R, Caught> {
+        let call = self.shared.open(actor.clone());
+        let mut waiting = Waiting { shared: &self.shared, call: Some(call) };
+        let room = self.room.clone().acquire_owned().await.expect("the semaphore of a class is never closed");
+        waiting.call = None;
+        let (tx, rx) = oneshot::channel();
+        let name = actor.name.clone();
+        let class = self.class.name();
+        let work = move || {
+            if let Err(Err(caught)) = tx.send(guarded(work)) {
+                tracing::error!(target: "actor", actor = %name, class, cause = %caught.cause,
+                    at = caught.location.as_deref(), "blocking work panicked, and nobody waited for it any more");
+            }
+        };
+        self.shared.submit(Job { call, work: Box::new(work), _room: room });
+        let lost = |_| Err(Caught::of(format!("no thread can be started for {class}")));
+        rx.await.unwrap_or_else(lost)
+    }
+
+    /// Runs work here and now. `None`: it hangs, and stays among the calls that are not back.
+    pub(super) fn inline<R>(&self, actor: &Arc<Record>, work: impl FnOnce() -> R) -> Option<Result<R, Caught>> {
+        let call = self.shared.open(actor.clone());
+        let outer = INLINE.replace(true);
+        let out = guarded(work);
+        INLINE.set(outer);
+        if HANGING.replace(false) {
+            return None;
+        }
+        self.shared.close(call, Duration::ZERO);
+        Some(out)
+    }
+
+    pub(super) fn progresses(&self, now: Instant, patience: Duration) -> bool {
+        locked(&self.shared.state).progresses(now, patience)
+    }
+
+    pub(super) fn info(&self, now: Instant, patience: Duration) -> ClassInfo {
+        let state = locked(&self.shared.state);
+        let running = state.calls.values().filter(|c| c.running).count();
+        ClassInfo {
+            class: self.class,
+            threads: state.threads,
+            running,
+            waiting: state.calls.len() - running,
+            overdue: state.overdue(now, patience).count(),
+            finished: state.finished,
+            busy_ns: state.busy_ns,
+            oldest: state.calls.values().next().map_or(Duration::ZERO, |c| now.saturating_duration_since(c.since)),
+            progresses: state.progresses(now, patience),
+        }
+    }
+
+    pub(super) fn overdue(&self, actor: u64, now: Instant, patience: Duration) -> Vec<String> {
+        let state = locked(&self.shared.state);
+        let of_actor = state.overdue(now, patience).filter(|c| c.actor.id == actor);
+        of_actor.map(|c| format!("{} for {} s", self.class.name(), (now - c.since).as_secs())).collect()
+    }
+
+    pub(super) fn tell_overdue(&self, now: Instant, patience: Duration) {
+        let mut state = locked(&self.shared.state);
+        let late = |c: &&mut Call| !c.told && now.saturating_duration_since(c.since) > patience;
+        for call in state.calls.values_mut().filter(late) {
+            call.told = true;
+            tracing::warn!(target: "actor", actor = %call.actor.name, class = self.class.name(), since = ?(now - call.since),
+                running = call.running, "a blocking call does not come back");
+        }
+    }
+
+    pub(super) fn settle(&self, until: Instant) -> bool {
+        let mut state = locked(&self.shared.state);
+        while !state.calls.is_empty() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            state = self.shared.ended.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        true
+    }
+}
+
+impl State {
+    fn progresses(&self, now: Instant, patience: Duration) -> bool {
+        let recent = self.last_end.is_some_and(|at| now.saturating_duration_since(at) <= patience);
+        recent || self.overdue(now, patience).next().is_none()
+    }
+
+    fn overdue(&self, now: Instant, patience: Duration) -> impl Iterator<Item = &Call> {
+        self.calls.values().filter(move |c| now.saturating_duration_since(c.since) > patience)
+    }
+}
+
+impl Shared {
+    fn open(&self, actor: Arc<Record>) -> u64 {
+        let mut state = locked(&self.state);
+        let call = state.next;
+        state.next += 1;
+        state.calls.insert(call, Call { actor, since: Instant::now(), running: false, told: false });
+        call
+    }
+
+    fn close(&self, call: u64, took: Duration) {
+        let mut state = locked(&self.state);
+        state.calls.remove(&call);
+        state.finished += 1;
+        state.busy_ns += u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        state.last_end = Some(Instant::now());
+        self.ended.notify_all();
+    }
+
+    fn submit(self: &Arc<Self>, job: Job) {
+        let mut state = locked(&self.state);
+        state.jobs.push_back(job);
+        if state.idle >= state.jobs.len() {
+            self.work.notify_one();
+            return;
+        }
+        let shared = self.clone();
+        let thread = std::thread::Builder::new().name(self.class.name().to_owned()).stack_size(STACK);
+        match thread.spawn(move || shared.serve()) {
+            Ok(_) => state.threads += 1,
+            // Another thread of the class gets to it.
+            Err(err) if state.threads > 0 => tracing::warn!(target: "actor", %err, "no further thread can be started"),
+            Err(err) => {
+                tracing::error!(target: "actor", %err, class = self.class.name(), "no thread can be started");
+                for job in state.jobs.drain(..).collect::<Vec<_>>() {
+                    state.calls.remove(&job.call);
+                }
+            }
+        }
+    }
+
+    /// A thread's life.
+    fn serve(&self) {
+        while let Some(job) = self.next_job() {
+            let started = Instant::now();
+            // The work catches its own panics; what is left is a drop of its output that panics.
+            let dropped = guarded(job.work);
+            if let Err(caught) = dropped {
+                tracing::error!(target: "actor", cause = %caught.cause, "dropping the output of blocking work panicked");
+            }
+            self.close(job.call, started.elapsed());
+        }
+    }
+
+    /// `None` after a while without work: the thread is counted out.
+    fn next_job(&self) -> Option<Job> {
+        let mut state = locked(&self.state);
+        let until = Instant::now() + IDLE;
+        loop {
+            if let Some(job) = state.jobs.pop_front() {
+                if let Some(call) = state.calls.get_mut(&job.call) {
+                    call.running = true;
+                }
+                return Some(job);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                state.threads -= 1;
+                return None;
+            }
+            state.idle += 1;
+            state = self.work.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state.idle -= 1;
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The door for blocking work: on threads as in life, inline as in simulated time.
+
+use crate::crew::LONG;
+use actor::{Actor, ActorRef, AskError, Class, Ctx, Deferred, Effects, Handler, Kernel, KernelConfig, Serial, Spec};
+use actor::{message, supervised, testing};
+use std::future::Future;
+use std::sync::{Arc, Barrier, Mutex, mpsc};
+use std::time::{Duration, Instant};
+use tokio::runtime::Builder;
+use tokio::task::{LocalSet, spawn_local};
+
+/// Asks for blocking work; the work is what the message brings.
+struct Asker;
+
+impl Actor for Asker {
+    type Context = Ctx<Self>;
+}
+supervised!(Asker);
+
+type Work = Box<dyn FnOnce() -> u32 + Send>;
+
+struct Do(Class, Work);
+message!(Do => u32);
+
+impl Handler<Do> for Asker {
+    type Result = Deferred<Self, u32>;
+
+    fn handle(&mut self, Do(class, work): Do, ctx: &mut Ctx<Self>) -> Self::Result {
+        let effects = ctx.effects();
+        Deferred::new(async move { effects.blocking(class, work).await })
+    }
+}
+
+/// Real time and real threads, with little patience.
+fn live<F: Future>(f: impl FnOnce(Kernel) -> F) -> F::Output {
+    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+    LocalSet::new().block_on(&runtime, async {
+        let patience = Some(Duration::from_millis(50));
+        f(Kernel::new(KernelConfig { blocking_patience: patience, ..KernelConfig::default() })).await
+    })
+}
+
+fn asker(kernel: &Kernel) -> ActorRef<Asker> {
+    kernel.spawn(Spec::new("asker"), |_| Asker)
+}
+
+async fn until(what: &str, mut f: impl FnMut() -> bool) {
+    let limit = Instant::now() + Duration::from_secs(20);
+    while !f() {
+        assert!(Instant::now() < limit, "{what} did not come true");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// Fills a class with calls that come back when the sender is dropped.
+fn fill(effects: &Effects, class: Class, calls: usize) -> mpsc::Sender<()> {
+    let (release, held) = mpsc::channel::<()>();
+    let held = Arc::new(Mutex::new(held));
+    for _ in 0..calls {
+        let held = held.clone();
+        effects.start(class, move || {
+            let _ = held.lock().unwrap().recv();
+        });
+    }
+    release
+}
+
+fn info(kernel: &Kernel, class: Class) -> actor::ClassInfo {
+    kernel.blocking_classes().into_iter().find(|c| c.class == class).unwrap()
+}
+
+#[test]
+fn a_class_that_hangs_holds_up_no_other_and_users_paths_make_nobody_ill() {
+    live(async |kernel| {
+        let release = fill(&kernel.effects("volumes"), Class::UserPaths, 40);
+        let asker = asker(&kernel);
+        assert_eq!(asker.ask(Do(Class::HostFiles, Box::new(|| 7)), LONG).await, Ok(7));
+        until("overdue", || info(&kernel, Class::UserPaths).overdue == 40).await;
+        let hung = info(&kernel, Class::UserPaths);
+        assert!(hung.running < 40 && hung.running == hung.threads, "{hung:?}");
+        assert!(!hung.progresses);
+        assert!(kernel.is_healthy(), "a dead file server is no reason to end the daemon");
+        drop(release);
+        until("all back", || info(&kernel, Class::UserPaths).finished == 40).await;
+    });
+}
+
+#[test]
+fn a_vital_class_that_finishes_nothing_makes_the_kernel_ill_until_it_does() {
+    live(async |kernel| {
+        let asker = asker(&kernel);
+        let (release, held) = mpsc::channel::<()>();
+        let work: Work = Box::new(move || held.recv().map_or(1, |()| 0));
+        let asked = spawn_local({
+            let asker = asker.clone();
+            async move { asker.ask(Do(Class::Journal, work), LONG).await }
+        });
+        until("ill", || !kernel.is_healthy()).await;
+        let named = kernel.directory().get("asker").unwrap().overdue_calls;
+        assert!(named.len() == 1 && named[0].starts_with("journal for "), "{named:?}");
+        assert!(!kernel.settle_blocking(Duration::from_millis(20)), "it has not come back");
+        drop(release);
+        assert_eq!(asked.await.unwrap(), Ok(1));
+        until("well", || kernel.is_healthy()).await;
+        assert!(kernel.directory().get("asker").unwrap().overdue_calls.is_empty());
+        assert!(kernel.settle_blocking(Duration::from_secs(20)));
+    });
+}
+
+#[test]
+fn a_panic_on_a_thread_is_the_askers_with_its_words_and_place() {
+    live(async |kernel| {
+        let asker = asker(&kernel);
+        let work: Work = Box::new(|| panic!("no such block"));
+        assert_eq!(asker.ask(Do(Class::HostFiles, work), LONG).await, Err(AskError::Crashed));
+        assert_eq!(asker.ask(Do(Class::HostFiles, Box::new(|| 3)), LONG).await, Ok(3));
+        let info = kernel.directory().get("asker").unwrap();
+        let cause = info.last_cause.unwrap();
+        assert_eq!(info.restarts, 1);
+        assert!(cause.contains("panic: no such block") && cause.contains("blocking.rs"), "{cause}");
+    });
+}
+
+#[test]
+fn threads_are_made_on_demand_and_end_when_idle() {
+    live(async |kernel| {
+        assert_eq!(info(&kernel, Class::HostFiles).threads, 0);
+        let together = Arc::new(Barrier::new(5));
+        for _ in 0..4 {
+            let together = together.clone();
+            kernel.effects("four").start(Class::HostFiles, move || {
+                together.wait();
+            });
+        }
+        assert_eq!(info(&kernel, Class::HostFiles).threads, 4);
+        together.wait();
+        until("idle threads are gone", || info(&kernel, Class::HostFiles).threads == 0).await;
+    });
+}
+
+#[test]
+fn work_whose_asker_is_gone_before_a_thread_is_free_is_not_begun() {
+    live(async |kernel| {
+        let effects = kernel.effects("busy");
+        let release = fill(&effects, Class::Computing, 2);
+        let (told, begun) = mpsc::channel();
+        let waiting = spawn_local({
+            let effects = effects.clone();
+            async move { effects.blocking(Class::Computing, move || told.send(())).await }
+        });
+        until("waits", || info(&kernel, Class::Computing).waiting == 1).await;
+        waiting.abort();
+        let _ = waiting.await;
+        drop(release);
+        until("free", || info(&kernel, Class::Computing).finished == 2).await;
+        assert_eq!(begun.recv(), Err(mpsc::RecvError), "the work was dropped, not run");
+        assert_eq!(info(&kernel, Class::Computing).waiting, 0);
+    });
+}
+
+#[test]
+fn simulated_time_has_no_threads_and_a_fixed_order() {
+    testing::run(1, async |kernel| {
+        let here = std::thread::current().id();
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let all = (0..50).map(|n| {
+            let (effects, log) = (kernel.effects("many"), log.clone());
+            async move {
+                effects
+                    .blocking(Class::ALL[n % 5], move || log.lock().unwrap().push((n, std::thread::current().id())))
+                    .await
+            }
+        });
+        futures::future::join_all(all).await;
+        assert_eq!(*log.lock().unwrap(), (0..50).map(|n| (n, here)).collect::<Vec<_>>());
+        assert!(kernel.blocking_classes().iter().all(|c| c.threads == 0));
+        let asker = asker(&kernel);
+        let work: Work = Box::new(|| panic!("here"));
+        assert_eq!(asker.ask(Do(Class::Journal, work), LONG).await, Err(AskError::Crashed));
+        assert_eq!(asker.ask(Do(Class::Journal, Box::new(|| 4)), LONG).await, Ok(4));
+    });
+}
+
+#[test]
+fn a_call_that_hangs_in_simulated_time_holds_its_key_and_nothing_else() {
+    testing::run(1, async |kernel| {
+        let (effects, serial) = (kernel.effects("files"), Serial::<&str>::default());
+        let one = async |key: &'static str, hangs: bool| {
+            let work = move || if hangs { testing::hang() } else { key };
+            let run = serial.run(&key, &effects, Class::HostFiles, work);
+            tokio::time::timeout(Duration::from_secs(3600), run).await.ok()
+        };
+        assert_eq!(one("a", true).await, None);
+        assert_eq!(one("a", false).await, None, "the key is held by the call that hangs");
+        assert_eq!(one("b", false).await, Some("b"));
+        assert_eq!(info(&kernel, Class::HostFiles).running + info(&kernel, Class::HostFiles).waiting, 1);
+    });
+}
