@@ -37,7 +37,8 @@ fn beside_arbiters(s: &Source<'_>) -> bool {
 }
 
 const CLOCK: &str = "the clock comes from the kernel (`ctx.clock()`), so that a node can run in simulated time";
-const DOOR: &str = "blocking work goes through the kernel (`ctx.blocking`, `Effects`): bounded, counted, inline in simulated time";
+const DOOR: &str =
+    "blocking work goes through the kernel (`ctx.blocking`, `Effects`): bounded, counted, inline in simulated time";
 const PURE: &str = "decisions are pure: no waiting, no I/O, no clock, no logging";
 
 /// Real time for histograms, by which nobody may decide.

@@ -174,6 +174,7 @@ fn stat_of(read: io::Result<fs::Metadata>, path: &Path) -> HostResult<Option<Fil
         size: m.size(),
         dev: m.dev(),
         ino: m.ino(),
+        links: m.nlink(),
     }))
 }
 

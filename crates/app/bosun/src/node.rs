@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{ActorRef, Group, Kernel, Managed, Place, Policy, Spec};
+use config_sources::FolderWatch;
 use contract::certificates::CertificateHandle;
 use contract::cgroup::CgroupHandle;
 use contract::config_sources::ConfigSourcesHandle;
@@ -34,6 +35,7 @@ use ports::fetch::Fetch;
 use ports::hook::HookHttp;
 use ports::host::{CgroupFs, HostFs, Mounter, NodeHost};
 use ports::journal::Journal;
+use ports::log::Compress;
 use ports::probe::NetProber;
 use ports::runtime::{ContainerRuntime, ImageService};
 use ports::stats::StatsSource;
@@ -53,6 +55,10 @@ pub struct Outside {
     pub images: Arc<dyn ImageService>,
     /// Files.
     pub fs: Arc<dyn HostFs>,
+    /// Changes of the folder of manifests.
+    pub watch: Arc<dyn FolderWatch>,
+    /// Compression of rotated logs.
+    pub compress: Arc<dyn Compress>,
     /// What the Node object says of the machine.
     pub host: Arc<dyn NodeHost>,
     /// Mounts.

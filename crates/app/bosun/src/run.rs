@@ -264,6 +264,8 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
         runtime: Arc::new(client.clone()),
         images: Arc::new(client),
         fs,
+        watch: Arc::new(config_sources::InotifyWatch),
+        compress: Arc::new(log_files::Gzip::new(|log| host_linux::open_regular(log, Links::Refuse))),
         host: info,
         mounter: Arc::new(LinuxMounts),
         cgroups,

@@ -174,7 +174,9 @@ async fn actors(socket: &Path, output: Option<Output>) -> Result<()> {
     // Who waits for a file system that hangs is seen at once.
     let state = |a: &serde_json::Value| match a["overdue_calls"].as_array().map(Vec::as_slice) {
         None | Some([]) => text(&a["state"]),
-        Some(calls) => format!("{}, waits: {}", text(&a["state"]), calls.iter().map(text).collect::<Vec<_>>().join(", ")),
+        Some(calls) => {
+            format!("{}, waits: {}", text(&a["state"]), calls.iter().map(text).collect::<Vec<_>>().join(", "))
+        }
     };
     let ms = |v: &serde_json::Value| format!("{:.1}", v.as_f64().unwrap_or(0.0) / 1e6);
     let rows = list.iter().map(|a| {

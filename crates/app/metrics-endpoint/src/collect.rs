@@ -15,7 +15,8 @@ pub(crate) mod usage;
 pub(crate) mod volumes;
 
 /// Tables of `/metrics`.
-const TABLES: &[&[Row]] = &[actors::TABLE, blocking::TABLE, itself::TABLE, pods::TABLE, process::TABLE, usage::TABLE, volumes::TABLE];
+const TABLES: &[&[Row]] =
+    &[actors::TABLE, blocking::TABLE, itself::TABLE, pods::TABLE, process::TABLE, usage::TABLE, volumes::TABLE];
 
 /// Every family that `/metrics` may show, by name.
 #[must_use]

@@ -160,6 +160,8 @@ pub struct FileStat {
     pub dev: u64,
     /// Inode.
     pub ino: u64,
+    /// Names it has.
+    pub links: u64,
 }
 
 /// One entry of a directory.

@@ -14,6 +14,7 @@ use contract::pod_manager::{PodManagerHandle, SetPods};
 use contract::view::Published;
 use futures::StreamExt;
 use model::event::{EventObject, EventType, NodeEvent};
+use ports::host::HostFs;
 
 use crate::folder::{self, Found, Listing};
 use crate::handover::{Giver, HandOver, hand_over, mark_delivered};
@@ -43,6 +44,8 @@ pub struct Config {
 /// What ConfigSources works with.
 #[derive(Clone)]
 pub struct Deps {
+    /// The files.
+    pub fs: Arc<dyn HostFs>,
     /// Who tells of changes.
     pub watch: Arc<dyn FolderWatch>,
     /// What is published.
@@ -205,7 +208,7 @@ impl ConfigSources {
     }
 
     fn note_change(&mut self, name: OsString, complete: bool) {
-        if !folder::is_hidden(&name) {
+        if folder::may_be_manifest(&name) {
             *self.changed.entry(name).or_insert(false) |= complete;
         }
     }
@@ -232,9 +235,11 @@ impl ConfigSources {
     fn read_everything(&mut self, ctx: &mut Ctx<Self>) {
         self.reading = true;
         let (config, known, effects) = (self.config.clone(), self.store.marks(), ctx.effects());
+        let fs = self.deps.fs.clone();
         let work = async move {
             effects.hit("list").await;
-            effects.attempt(Class::UserPaths, move || folder::list(&config.path, &config.node_name, &known)).await
+            let list = move || folder::list(&*fs, &config.path, &config.node_name, &known);
+            effects.attempt(Class::UserPaths, list).await
         };
         ctx.run(work, |act: &mut Self, listing, ctx| {
             act.reading = false;
@@ -269,13 +274,14 @@ impl ConfigSources {
         self.reading = true;
         let changed = std::mem::take(&mut self.changed);
         let (config, known, effects) = (self.config.clone(), self.store.marks(), ctx.effects());
+        let fs = self.deps.fs.clone();
         let work = async move {
             effects.hit("read").await;
             let read = move || {
                 let one = |(name, complete): (OsString, bool)| {
                     let path = config.path.join(&name);
-                    let wait = !complete && !folder::is_complete_when_created(&path);
-                    (!wait).then(|| (folder::read(&path, &config.node_name, known.get(&name)), name))
+                    let wait = !complete && !folder::is_complete_when_created(&*fs, &path);
+                    (!wait).then(|| (folder::read(&*fs, &path, &config.node_name, known.get(&name)), name))
                 };
                 changed.into_iter().filter_map(one).map(|(found, name)| (name, found)).collect::<Vec<_>>()
             };

@@ -2,15 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
 use std::hash::{DefaultHasher, Hasher};
-use std::io::{ErrorKind, Read};
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
 use model::core::Pod;
+use ports::host::{FileKind, HostFs, HostResult};
 use static_pod::{MAX_MANIFEST_BYTES, Manifest, ManifestError, Origin, Source, read_manifest};
 
 /// Length and hash of content: tells whether a file has to be decoded again.
@@ -52,70 +50,67 @@ pub(crate) enum Listing {
 pub(crate) type Marks = BTreeMap<OsString, Mark>;
 
 /// Reads everything.
-pub(crate) fn list(path: &Path, node_name: &str, known: &Marks) -> Listing {
-    let meta = match path.metadata() {
-        Ok(meta) => meta,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Listing::Missing,
-        Err(e) => return Listing::Unreadable(e.to_string()),
+pub(crate) fn list(fs: &dyn HostFs, path: &Path, node_name: &str, known: &Marks) -> Listing {
+    let kind = match fs.stat(path) {
+        Ok(Some(stat)) => stat.kind,
+        Ok(None) => return Listing::Missing,
+        Err(e) => return Listing::Unreadable(e.source.to_string()),
     };
-    if meta.is_file() {
-        let found = read(path, node_name, known.get(OsStr::new("")));
-        return if found == Found::Gone { Listing::Missing } else { Listing::Single(found) };
-    }
-    if !meta.is_dir() {
-        return Listing::Unreadable("is neither a folder nor a regular file".to_owned());
-    }
-    match names(path) {
-        Ok(names) => Listing::Folder(
-            names
-                .into_iter()
-                .map(|name| (name.clone(), read(&path.join(&name), node_name, known.get(&name))))
-                .collect(),
-        ),
-        Err(e) => Listing::Unreadable(e.to_string()),
+    match kind {
+        FileKind::File => {
+            let found = read(fs, path, node_name, known.get(OsStr::new("")));
+            if found == Found::Gone { Listing::Missing } else { Listing::Single(found) }
+        }
+        FileKind::Dir => match names(fs, path) {
+            Ok(names) => Listing::Folder(
+                names
+                    .into_iter()
+                    .map(|name| (name.clone(), read(fs, &path.join(&name), node_name, known.get(&name))))
+                    .collect(),
+            ),
+            Err(e) => Listing::Unreadable(e.source.to_string()),
+        },
+        _ => Listing::Unreadable("is neither a folder nor a regular file".to_owned()),
     }
 }
 
-fn names(folder: &Path) -> std::io::Result<Vec<OsString>> {
-    let mut names = Vec::new();
-    for entry in folder.read_dir()? {
-        names.push(entry?.file_name());
-    }
-    names.retain(|name| !is_hidden(name));
-    names.sort();
-    Ok(names)
+fn names(fs: &dyn HostFs, folder: &Path) -> HostResult<Vec<OsString>> {
+    let names = fs.list_dir(folder)?.into_iter().map(|entry| OsString::from(entry.name));
+    Ok(names.filter(|name| may_be_manifest(name)).collect())
 }
 
-/// Files whose name starts with a dot are never manifests.
-pub(crate) fn is_hidden(name: &OsStr) -> bool {
-    name.as_bytes().first() == Some(&b'.')
+/// Files whose name starts with a dot are never manifests; nor are those whose name is no text.
+pub(crate) fn may_be_manifest(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| !name.starts_with('.'))
 }
 
 /// Whether a file that was just made has its content already: it is a link, of either kind. Any other will be told of again
 /// when its writer closes it.
-pub(crate) fn is_complete_when_created(path: &Path) -> bool {
-    path.symlink_metadata().is_ok_and(|m| m.is_symlink() || m.nlink() > 1)
+pub(crate) fn is_complete_when_created(fs: &dyn HostFs, path: &Path) -> bool {
+    let stat = fs.stat_link(path).ok().flatten();
+    stat.is_some_and(|s| s.kind == FileKind::Symlink || s.links > 1)
 }
 
 /// Reads one file.
-pub(crate) fn read(path: &Path, node_name: &str, known: Option<&Mark>) -> Found {
+pub(crate) fn read(fs: &dyn HostFs, path: &Path, node_name: &str, known: Option<&Mark>) -> Found {
     let bad = |reason: String| Found::Bad { errors: vec![reason], mark: None };
-    let meta = match path.metadata() {
-        Ok(meta) => meta,
-        Err(e) if e.kind() == ErrorKind::NotFound && path.symlink_metadata().is_err() => return Found::Gone,
-        Err(e) if e.kind() == ErrorKind::NotFound => return bad("is a link to a file that is not there".to_owned()),
-        Err(e) => return bad(format!("cannot be read: {e}")),
-    };
-    if meta.is_dir() {
-        return Found::Skipped { reason: "is a folder; folders in a folder are not searched".to_owned() };
+    match fs.stat(path).map(|stat| stat.map(|s| s.kind)) {
+        Ok(Some(FileKind::File)) => {}
+        Ok(Some(FileKind::Dir)) => {
+            return Found::Skipped { reason: "is a folder; folders in a folder are not searched".to_owned() };
+        }
+        Ok(Some(_)) => return Found::Skipped { reason: "is not a regular file".to_owned() },
+        Ok(None) if matches!(fs.stat_link(path), Ok(None)) => return Found::Gone,
+        Ok(None) => return bad("is a link to a file that is not there".to_owned()),
+        Err(e) => return bad(format!("cannot be read: {}", e.source)),
     }
-    if !meta.is_file() {
-        return Found::Skipped { reason: "is not a regular file".to_owned() };
-    }
-    let bytes = match content(path) {
+    let bytes = match fs.read_file(path, MAX_MANIFEST_BYTES as u64) {
         Ok(bytes) => bytes,
-        Err(e) if e.kind() == ErrorKind::NotFound => return Found::Gone,
-        Err(e) => return bad(format!("cannot be read: {e}")),
+        Err(e) if e.is_not_found() => return Found::Gone,
+        Err(e) if e.kind() == ErrorKind::InvalidData => {
+            return bad(ManifestError::TooLarge { size: MAX_MANIFEST_BYTES + 1 }.to_string());
+        }
+        Err(e) => return bad(format!("cannot be read: {}", e.source)),
     };
     let mark = mark(&bytes);
     if known == Some(&mark) {
@@ -128,13 +123,6 @@ pub(crate) fn read(path: &Path, node_name: &str, known: Option<&Mark>) -> Found 
         }
         Err(error) => Found::Bad { errors: lines(&error), mark: Some(mark) },
     }
-}
-
-/// One byte more than is allowed at most, so that decoding sees what is too large.
-fn content(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    File::open(path)?.take(MAX_MANIFEST_BYTES as u64 + 1).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 fn mark(bytes: &[u8]) -> Mark {

@@ -4,13 +4,16 @@
 #![forbid(unsafe_code)]
 
 pub mod api;
+pub mod files;
 pub mod host;
 pub mod journal;
 pub mod net;
 pub mod runtime;
 pub mod stats;
+pub mod web;
 
 pub use api::FakeApi;
+pub use files::MemFs;
 pub use host::{FakeCgroups, FakeMachine, FakeMounter};
 /// Files of tests are real, in a temporary folder; so are cgroups' counters.
 pub use host_linux::{LinuxFs, LinuxStats};
@@ -24,6 +27,7 @@ pub fn gzip() -> log_files::Gzip {
 pub use journal::MemoryJournal;
 pub use net::FakeNet;
 pub use runtime::FakeRuntime;
+pub use web::FakeWeb;
 
 /// Generated server stubs.
 #[allow(unreachable_pub, missing_docs, clippy::all, clippy::pedantic)]

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use crate::files::MemFs;
 use cri_client::{CriClient, Deadlines};
 use model::Timestamp;
 use ports::runtime::Runtime;
@@ -99,6 +100,7 @@ struct Script {
     mute_events: bool,
     close_streams: bool,
     exit_lag: Duration,
+    files: Option<MemFs>,
 }
 
 struct Inner {
@@ -156,6 +158,7 @@ impl FakeRuntime {
             mute_events: false,
             close_streams: false,
             exit_lag: Duration::ZERO,
+            files: None,
         };
         let inner = Inner {
             state: Mutex::default(),
@@ -189,6 +192,11 @@ impl FakeRuntime {
     /// later attempts. A container name goes before an image. Without a program a container runs for ever.
     pub fn program(&self, name: &str, programs: &[Program]) {
         lock(&self.inner.script).programs.insert(name.to_owned(), programs.to_vec());
+    }
+
+    /// Logs and termination messages are written to this file system from now on; before, to the machine's own.
+    pub fn write_files_to(&self, files: &MemFs) {
+        lock(&self.inner.script).files = Some(files.clone());
     }
 
     /// Puts images into the store.

@@ -1,7 +1,7 @@
 //! Connections that end with the daemon that made them.
 //!
 //! A killed process answers nobody and calls nobody. Tasks on the tokio pool outlive the daemon's actors here, so their way
-//! to the runtime is cut instead.
+//! to the runtime and the API server is cut instead.
 
 use std::future::Future;
 use std::io;
@@ -9,7 +9,12 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use async_trait::async_trait;
+use bytes::Bytes;
 use cri_client::{Connector, Io};
+use fakes::FakeApi;
+use futures::stream::BoxStream;
+use ports::api::{ApiError, ApiResult, ApiServer, Followed, Request, Selection};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 
@@ -18,8 +23,9 @@ use tokio::sync::watch;
 pub(crate) struct Leash(watch::Sender<()>);
 
 /// `connector`, as long as the leash lives.
-pub(crate) fn leashed(connector: Connector) -> (Leash, Connector) {
+pub(crate) fn leashed(connector: Connector) -> (Leash, Rope, Connector) {
     let (leash, held) = watch::channel(());
+    let rope = Rope(held.clone());
     let leashed: Connector = Arc::new(move || {
         let (held, open) = (held.clone(), connector());
         Box::pin(async move {
@@ -30,7 +36,38 @@ pub(crate) fn leashed(connector: Connector) -> (Leash, Connector) {
             Ok(Box::new(Line { io, cut: Some(cut(held)) }) as Box<dyn Io>)
         })
     });
-    (Leash(leash), leashed)
+    (Leash(leash), rope, leashed)
+}
+
+/// Tells whether the daemon lives.
+#[derive(Clone, Debug)]
+pub(crate) struct Rope(watch::Receiver<()>);
+
+/// The API server, as long as the daemon lives.
+#[derive(Debug)]
+pub(crate) struct LeashedApi {
+    api: FakeApi,
+    rope: Rope,
+}
+
+impl LeashedApi {
+    pub(crate) fn new(api: FakeApi, rope: Rope) -> Self {
+        Self { api, rope }
+    }
+}
+
+#[async_trait]
+impl ApiServer for LeashedApi {
+    async fn call(&self, request: Request) -> ApiResult<Bytes> {
+        if self.rope.0.has_changed().is_err() {
+            return Err(ApiError::Unreachable { message: "the daemon is dead".to_owned() });
+        }
+        self.api.call(request).await
+    }
+
+    fn follow(&self, selection: Selection) -> BoxStream<'static, Followed> {
+        self.api.follow(selection)
+    }
 }
 
 impl Leash {

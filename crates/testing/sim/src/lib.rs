@@ -2,8 +2,8 @@
 //! outside.
 //!
 //! **Owns** nothing of the node's behaviour. [`World`] is what outlives the daemon (runtime, journal, cgroups, files);
-//! [`SimNode`] is the daemon in it, which can be killed and started again. Files are real, in a temporary folder; the
-//! folder of manifests is watched without inotify, so that nothing depends on real time.
+//! [`SimNode`] is the daemon in it, which can be killed and started again. Nothing of it is real: no file, no thread, no
+//! clock.
 //! **Read next** `node.rs`, then `see.rs` for what a test can look at.
 
 #![forbid(unsafe_code)]
@@ -17,4 +17,4 @@ mod world;
 pub use node::{LIMIT, SimNode, log_to_stderr};
 pub use see::{Counts, Instance};
 pub use watch::SimWatch;
-pub use world::{NODE_NAME, World};
+pub use world::{DISK, NODE_NAME, POD_URL, World};

@@ -1,15 +1,14 @@
 //! The daemon in its world: start, kill, start again.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use actor::Kernel;
-use bosun::{Handles, Node, Seat};
+use bosun::{Handles, Node};
+use ports::host::HostFs;
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::{Instant, sleep};
 
 use crate::leash::{Leash, leashed};
-use crate::watch::SimWatch;
 use crate::world::World;
 
 /// Virtual time in which anything ordinary must have happened.
@@ -50,6 +49,14 @@ impl SimNode {
         node
     }
 
+    /// A node of a cluster with default settings, up.
+    #[must_use]
+    pub fn start_in_cluster(kernel: &Kernel) -> Self {
+        let mut node = Self::down(World::in_cluster(kernel), kernel);
+        node.boot();
+        node
+    }
+
     /// A node whose daemon does not run yet.
     #[must_use]
     pub fn down(world: World, kernel: &Kernel) -> Self {
@@ -62,15 +69,13 @@ impl SimNode {
     /// When it runs already.
     pub fn boot(&mut self) {
         assert!(self.life.is_none(), "the daemon runs already");
-        let (leash, connector) = leashed(self.world.runtime.connector());
+        let (leash, rope, connector) = leashed(self.world.runtime.connector());
         // A set of its own: all actors of this life are dropped together when it is killed.
         let actors = LocalSet::new();
         let node = {
             let _inside = actors.enter();
-            let watch = self.world.watch.clone();
-            Node::builder(self.world.settings.clone(), self.world.machine.clone(), self.world.outside(connector))
-                .config_sources(move |seat| install_config_sources(seat, watch))
-                .start(&self.kernel)
+            let outside = self.world.outside(connector, rope);
+            Node::builder(self.world.settings.clone(), self.world.machine.clone(), outside).start(&self.kernel)
         };
         let actors = tokio::task::spawn_local(actors);
         self.life = Some(Life { node, actors, leash });
@@ -121,7 +126,7 @@ impl SimNode {
     /// # Panics
     /// The file cannot be written.
     pub fn put(&self, file: &str, text: &str) {
-        std::fs::write(self.world.manifests().join(file), text).expect("the manifest folder is writable");
+        self.world.write(&self.world.manifests().join(file), text);
         self.world.watch.written(file);
     }
 
@@ -130,7 +135,9 @@ impl SimNode {
     /// # Panics
     /// The file is not there.
     pub fn take(&self, file: &str) {
-        std::fs::remove_file(self.world.manifests().join(file)).expect("the manifest is there");
+        let path = self.world.manifests().join(file);
+        assert!(self.world.has(&path), "the manifest is there");
+        self.world.files.remove_file(&path).expect("it can be removed");
         self.world.watch.gone(file);
     }
 
@@ -167,23 +174,6 @@ impl SimNode {
             sleep(*pause).await;
         }
     }
-}
-
-/// As in life, with the test's watch in place of inotify.
-fn install_config_sources(seat: &Seat<'_>, watch: Arc<SimWatch>) {
-    let Some(path) = seat.settings.config.static_pod_path.clone() else { return };
-    let config = Arc::new(config_sources::Config {
-        node_name: seat.settings.node_name.clone(),
-        path,
-        period: seat.settings.config.file_check_frequency,
-    });
-    let deps = config_sources::Deps {
-        watch,
-        view: seat.handles.sources.view.clone(),
-        pods: seat.handles.pods.clone(),
-        events: seat.handles.events.clone(),
-    };
-    seat.spawn("config-sources", move |_| config_sources::ConfigSources::new(config.clone(), deps.clone()));
 }
 
 /// Shows the node's log on stderr when `RUST_LOG` is set; for looking into a failure.

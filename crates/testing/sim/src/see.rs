@@ -194,12 +194,7 @@ impl SimNode {
     #[must_use]
     pub fn transcript(&self) -> Vec<String> {
         let calls = self.world.runtime.calls();
-        let root = self.world.dir.path().to_string_lossy().into_owned();
-        let line = |at: i64, subject: &str, m: &Mutation| {
-            // The temporary folder has another name in each run.
-            let body = format!("{m:?}").replace(&root, "ROOT");
-            format!("{at} {} {subject} {body}", m.rpc())
-        };
+        let line = |at: i64, subject: &str, m: &Mutation| format!("{at} {} {subject} {m:?}", m.rpc());
         calls.iter().filter_map(|c| Some(line(c.at.0, &c.subject, c.mutation.as_ref()?))).collect()
     }
 

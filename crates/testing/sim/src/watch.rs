@@ -6,19 +6,26 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use config_sources::{Change, Changes, FolderWatch};
+use fakes::MemFs;
 use futures::StreamExt as _;
+use ports::host::HostFs;
 use tokio::sync::mpsc;
 
 type Line = mpsc::Sender<io::Result<Change>>;
 
 /// A watch that tells what [`SimWatch::written`] and [`SimWatch::gone`] say; changes that nobody watches for are lost, as
 /// with inotify.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct SimWatch {
+    files: MemFs,
     line: Mutex<Option<Line>>,
 }
 
 impl SimWatch {
+    pub(crate) fn new(files: &MemFs) -> Self {
+        Self { files: files.clone(), line: Mutex::default() }
+    }
+
     /// A file was written.
     pub fn written(&self, file: &str) {
         self.tell(Change::Written(OsString::from(file)));
@@ -38,7 +45,9 @@ impl SimWatch {
 
 impl FolderWatch for SimWatch {
     fn start(&self, path: &Path) -> io::Result<Changes> {
-        path.metadata()?;
+        if self.files.stat(path).map_err(|e| e.source)?.is_none() {
+            return Err(io::ErrorKind::NotFound.into());
+        }
         let (tx, mut rx) = mpsc::channel(1024);
         *self.line.lock().unwrap_or_else(PoisonError::into_inner) = Some(tx);
         Ok(futures::stream::poll_fn(move |cx| rx.poll_recv(cx)).boxed_local())

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,23 +11,29 @@ use bosun::{Machine, Outside, Settings};
 use cgroup_values::{CgroupDriver, NodeFacts};
 use cri_client::{Connector, CriClient, Deadlines};
 use fakes::runtime::Features;
-use fakes::{FakeCgroups, FakeMachine, FakeMounter, FakeNet, FakeRuntime, MemoryJournal};
-use host_linux::{LinuxFs, LinuxStats};
+use fakes::{FakeApi, FakeCgroups, FakeMachine, FakeMounter, FakeNet, FakeRuntime, FakeWeb, MemFs, MemoryJournal};
 use model::Timestamp;
 use model::quantity::Quantity;
 use model::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList};
 use node_config::NodeConfig;
-use tempfile::TempDir;
+use ports::api::ApiServer;
+use ports::host::HostFs;
 
+use crate::leash::{LeashedApi, Rope};
 use crate::watch::SimWatch;
 
 /// Name of the node; static pods carry it behind their names.
 pub const NODE_NAME: &str = "sim";
 
-/// Runtime, journal, host and manifest folder. Tests change settings before the daemon starts.
+/// Where the node's folders are on the disk.
+pub const DISK: &str = "/sim";
+/// Where a node of a cluster finds static pods beside its folder.
+pub const POD_URL: &str = "http://pods.example/sim";
+
+/// Runtime, journal, disk, network, API server. Tests change settings before the daemon starts.
 pub struct World {
-    /// Everything on disk lies in here.
-    pub dir: TempDir,
+    /// The disk.
+    pub files: MemFs,
     /// The container runtime.
     pub runtime: FakeRuntime,
     /// The journal.
@@ -40,6 +46,10 @@ pub struct World {
     pub host: Arc<FakeMachine>,
     /// The network that probes and hooks see.
     pub net: Arc<FakeNet>,
+    /// What is at URLs.
+    pub web: Arc<FakeWeb>,
+    /// The API server; `None`: standalone.
+    pub api: Option<FakeApi>,
     /// Watch of the manifest folder.
     pub watch: Arc<SimWatch>,
     /// Settings of the next daemon.
@@ -50,33 +60,56 @@ pub struct World {
 
 impl std::fmt::Debug for World {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "World({})", self.dir.path().display())
+        write!(f, "World({:?})", self.runtime)
     }
 }
 
 impl World {
     /// A machine with 4 cores and 8 GiB, containerd 1.6, no pods. The clocks of kernel and runtime agree.
-    ///
-    /// # Panics
-    /// The temporary folder cannot be made.
     #[must_use]
     pub fn new(kernel: &Kernel) -> Self {
         let now = Timestamp(kernel.clock().unix_nanos());
         Self::with_runtime(FakeRuntime::at(Features::containerd_1_6(), now))
     }
 
+    /// As [`World::new`], as a node of a cluster, with a document of pods at [`POD_URL`]. The cluster has the objects that
+    /// every cluster has.
+    #[must_use]
+    pub fn in_cluster(kernel: &Kernel) -> Self {
+        Self::new(kernel).joined()
+    }
+
+    /// Makes it a node of a cluster, see [`World::in_cluster`].
+    ///
+    /// # Panics
+    /// The runtime's clock is beyond all calendars.
+    #[must_use]
+    pub fn joined(mut self) -> Self {
+        let now = i128::from(self.runtime.now().0);
+        let api = FakeApi::at(jiff::Timestamp::from_nanosecond(now).expect("a time of this age"));
+        let root = serde_json::json!({ "metadata": { "name": "kube-root-ca.crt", "namespace": "default" }, "data": { "ca.crt": "a certificate" } });
+        api.put(&serde_json::from_value::<model::core::ConfigMap>(root).expect("a config map"));
+        let account = serde_json::json!({ "metadata": { "name": "default", "namespace": "default" } });
+        api.put(&serde_json::from_value::<model::core::ServiceAccount>(account).expect("a service account"));
+        self.api = Some(api);
+        self.settings.config.static_pod_url = Some(POD_URL.to_owned());
+        self
+    }
+
     /// As [`World::new`], around a runtime of the caller's.
     ///
     /// # Panics
-    /// The temporary folder cannot be made.
+    /// The disk in memory takes no folder.
     #[must_use]
     pub fn with_runtime(runtime: FakeRuntime) -> Self {
-        let dir = tempfile::Builder::new().prefix("bosun-sim").tempdir().expect("a temporary folder can be made");
-        let at = |name: &str| dir.path().join(name);
-        for folder in ["manifests", "root/pods", "logs/pods", "logs/containers"] {
-            std::fs::create_dir_all(at(folder)).expect("a folder in the temporary folder can be made");
+        let at = |name: &str| Path::new(DISK).join(name);
+        let files = MemFs::default();
+        for folder in ["manifests", "root/pods", "root/bosun", "logs/pods", "logs/containers"] {
+            files.create_dir(&at(folder), 0o755).expect("an empty disk takes a folder");
         }
-        std::fs::write(at("resolv.conf"), "nameserver 192.0.2.53\n").expect("the temporary folder is writable");
+        let resolv_conf = at("resolv.conf");
+        files.write_file(&resolv_conf, b"nameserver 192.0.2.53\n", 0o644).expect("an empty disk takes a file");
+        runtime.write_files_to(&files);
         let config = NodeConfig {
             static_pod_path: Some(at("manifests")),
             pod_logs_dir: at("logs/pods"),
@@ -104,36 +137,56 @@ impl World {
             mounter: Arc::default(),
             host: Arc::default(),
             net: Arc::default(),
-            watch: Arc::default(),
+            web: Arc::default(),
+            api: None,
+            watch: Arc::new(SimWatch::new(&files)),
             settings,
             machine: machine(),
-            dir,
+            files,
         }
     }
 
     /// Folder of the manifests.
     #[must_use]
     pub fn manifests(&self) -> PathBuf {
-        self.dir.path().join("manifests")
+        Path::new(DISK).join("manifests")
     }
 
-    pub(crate) fn outside(&self, connector: Connector) -> Outside {
+    /// A file of the disk is there.
+    #[must_use]
+    pub fn has(&self, path: &Path) -> bool {
+        self.files.stat_link(path).ok().flatten().is_some()
+    }
+
+    /// Writes a file, and the folders that it needs.
+    ///
+    /// # Panics
+    /// The disk does not take it.
+    pub fn write(&self, path: &Path, text: &str) {
+        let folder = path.parent().expect("a file has a folder");
+        self.files.create_dir(folder, 0o755).expect("the disk takes a folder");
+        self.files.write_file(path, text.as_bytes(), 0o644).expect("the disk takes a file");
+    }
+
+    pub(crate) fn outside(&self, connector: Connector, rope: Rope) -> Outside {
         let client =
             Arc::new(CriClient::with_connector("fake", connector, Deadlines::new(Duration::from_secs(120)), 1));
         Outside {
             runtime: client.clone(),
             images: client,
-            fs: Arc::new(LinuxFs),
+            fs: Arc::new(self.files.clone()),
+            watch: self.watch.clone(),
+            compress: Arc::new(self.files.clone()),
             host: self.host.clone(),
             mounter: self.mounter.clone(),
             cgroups: self.cgroups.clone(),
-            stats: Arc::new(LinuxStats::v2_in(self.dir.path())),
+            stats: Arc::new(self.files.clone()),
             journal: self.journal.clone(),
             prober: self.net.clone(),
             http: self.net.clone(),
-            api: None,
+            api: self.api.clone().map(|api| Arc::new(LeashedApi::new(api, rope)) as Arc<dyn ApiServer>),
             bootstrap_api: None,
-            fetch: Arc::new(url_fetch::UrlFetch::new("sim")),
+            fetch: self.web.clone(),
         }
     }
 }

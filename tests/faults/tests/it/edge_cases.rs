@@ -5,7 +5,7 @@ use std::time::Duration;
 use cri_api::v1;
 use fakes::FakeRuntime;
 use fakes::runtime::{Features, Program, samples};
-use ports::host::{MemoryMount, Mounter as _};
+use ports::host::{HostFs as _, MemoryMount, Mounter as _};
 use sim::{LIMIT, SimNode, World};
 use tokio::time::sleep;
 
@@ -35,7 +35,7 @@ fn case_2_a_folder_that_is_made_later_is_watched_from_then_on() {
     actor::testing::run(1, |kernel| async move {
         let mut world = World::new(&kernel);
         world.runtime.add_images(&["app:1"]);
-        let folder = world.dir.path().join("later");
+        let folder = std::path::Path::new(sim::DISK).join("later");
         world.settings.config.static_pod_path = Some(folder.clone());
         let mut node = SimNode::down(world, &kernel);
         stranger(&node).await;
@@ -43,9 +43,9 @@ fn case_2_a_folder_that_is_made_later_is_watched_from_then_on() {
         node.until("a missing folder is an empty one", LIMIT, |n| n.world.runtime.sandboxes().iter().all(|s| !s.ready))
             .await;
         assert!(node.handles().sources.view.get().error.is_some());
-        std::fs::create_dir(&folder).unwrap();
+        node.world.files.create_dir(&folder, 0o755).unwrap();
         sleep(secs(3)).await;
-        std::fs::write(folder.join("web.yaml"), simple("web", "")).unwrap();
+        node.world.write(&folder.join("web.yaml"), &simple("web", ""));
         node.world.watch.written("web.yaml");
         node.until("web is ready, without waiting for the next look", secs(3), |n| n.is_ready("web")).await;
         assert!(node.handles().sources.view.get().error.is_none());
@@ -239,9 +239,10 @@ fn case_68_restart_counts_go_on_from_the_logs_when_the_runtime_has_forgotten() {
         node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
         node.kill().await;
         let logs = node.world.settings.config.pod_logs_dir.join("default_web-sim_uid-web/app");
-        std::fs::write(logs.join("3.log"), "").unwrap();
+        node.world.write(&logs.join("3.log"), "");
         let now = node.world.runtime.now();
         node.world.runtime = FakeRuntime::at(Features::containerd_1_6(), now);
+        node.world.runtime.write_files_to(&node.world.files);
         node.world.runtime.add_images(&["app:1"]);
         node.boot();
         node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
@@ -267,12 +268,11 @@ fn case_88_a_finished_pod_keeps_its_address() {
 fn case_94_a_folder_with_a_mount_in_it_is_left_alone() {
     run(async |node| {
         let dir = node.world.settings.root_dir.join("pods/nobody/volumes/kubernetes.io~empty-dir/v");
-        std::fs::create_dir_all(&dir).unwrap();
-        std::fs::write(dir.join("data"), "x").unwrap();
+        node.world.write(&dir.join("data"), "x");
         node.world.mounter.mount_memory(&dir, &MemoryMount::Tmpfs { size_bytes: None }).unwrap();
         node.put("web.yaml", &simple("web", ""));
         sleep(secs(200)).await;
-        assert!(dir.join("data").exists());
+        assert!(node.world.has(&dir.join("data")));
         assert!(node.is_ready("web"));
     });
 }
@@ -281,10 +281,9 @@ fn case_94_a_folder_with_a_mount_in_it_is_left_alone() {
 fn case_95_a_stray_file_among_the_volumes_stays() {
     run(async |node| {
         let dir = node.world.settings.root_dir.join("pods/nobody/volumes");
-        std::fs::create_dir_all(&dir).unwrap();
-        std::fs::write(dir.join("stray"), "x").unwrap();
+        node.world.write(&dir.join("stray"), "x");
         sleep(secs(200)).await;
-        assert!(dir.join("stray").exists());
+        assert!(node.world.has(&dir.join("stray")));
     });
 }
 
@@ -302,14 +301,14 @@ fn case_98_what_a_killed_daemon_left_of_a_removed_pod_is_collected() {
             node.world.settings.config.pod_logs_dir.join("default_web-sim_uid-web"),
         ];
         for folder in &folders {
-            std::fs::create_dir_all(folder).unwrap();
+            node.world.files.create_dir(folder, 0o755).unwrap();
         }
         sleep(Duration::from_secs(10)).await;
         node.boot();
         node.until("nothing is left", secs(200), |n| {
             n.world.runtime.sandboxes().is_empty()
                 && n.world.runtime.containers().is_empty()
-                && folders.iter().all(|f| !f.exists())
+                && folders.iter().all(|f| !n.world.has(f))
         })
         .await;
     });

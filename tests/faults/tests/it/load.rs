@@ -76,7 +76,7 @@ fn pods_that_come_together_are_admitted_until_the_node_is_full() {
         for i in 0..6 {
             let spec = "\n  containers:\n  - {name: app, image: 'app:1', resources: {requests: {cpu: '1'}}}";
             let file = node.world.manifests().join(format!("p{i}.yaml"));
-            std::fs::write(file, pod(&format!("p{i}"), spec)).unwrap();
+            node.world.write(&file, &pod(&format!("p{i}"), spec));
         }
         // The next look finds all of them at once.
         node.until("four run", secs(30), |n| all_ready(n, 4)).await;

@@ -1,6 +1,7 @@
 //! Bad manifests beside good ones.
 
 use contract::config_sources::ManifestState;
+use ports::host::HostFs as _;
 use sim::{LIMIT, SimNode};
 use tokio::time::sleep;
 
@@ -83,9 +84,9 @@ fn a_pod_that_does_not_fit_is_rejected_and_says_why() {
 #[test]
 fn a_change_that_no_watch_tells_is_found_by_the_next_look() {
     run(async |node| {
-        std::fs::write(node.world.manifests().join("web.yaml"), simple("web", "")).unwrap();
+        node.world.write(&node.world.manifests().join("web.yaml"), &simple("web", ""));
         node.until("web is ready", secs(25), |n| n.is_ready("web")).await;
-        std::fs::remove_file(node.world.manifests().join("web.yaml")).unwrap();
+        node.world.files.remove_file(&node.world.manifests().join("web.yaml")).unwrap();
         node.until("web is gone", secs(60), |n| n.is_gone("web")).await;
     });
 }
@@ -124,9 +125,9 @@ fn two_manifests_with_one_uid_do_not_fight_over_it() {
 #[test]
 fn a_uid_that_is_a_path_leads_nowhere() {
     run(async |node| {
-        let outside = node.world.dir.path().join("root/precious");
-        std::fs::create_dir_all(outside.join("volumes")).unwrap();
-        std::fs::write(outside.join("file"), "x").unwrap();
+        let outside = node.world.settings.root_dir.join("precious");
+        node.world.files.create_dir(&outside.join("volumes"), 0o755).unwrap();
+        node.world.write(&outside.join("file"), "x");
         for (i, uid) in ["../precious", "a/../../precious", "..", "/", "a/b"].iter().enumerate() {
             let text = simple(&format!("p{i}"), "").replace("}\nspec", &format!(", uid: '{uid}'}}\nspec"));
             assert!(text.contains(uid));
@@ -138,7 +139,7 @@ fn a_uid_that_is_a_path_leads_nowhere() {
             node.take(&format!("p{i}.yaml"));
         }
         sleep(secs(120)).await;
-        assert!(outside.join("file").exists());
+        assert!(node.world.has(&outside.join("file")));
         assert!(node.running_ids().is_empty());
     });
 }

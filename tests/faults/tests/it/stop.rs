@@ -1,6 +1,7 @@
 //! How a pod ends.
 
 use fakes::runtime::{ExecReply, Mutation, OnTerm, Program};
+use ports::host::HostFs;
 use sim::{LIMIT, SimNode};
 
 use crate::{follow, pod, run, secs, simple};
@@ -12,8 +13,8 @@ fn stop_timeouts(node: &SimNode) -> Vec<i64> {
 
 fn left_behind(node: &SimNode) -> Vec<String> {
     let folder = |path: std::path::PathBuf| {
-        let entries = std::fs::read_dir(path).unwrap();
-        entries.map(|e| e.unwrap().path().display().to_string()).collect::<Vec<_>>()
+        let entries = node.world.files.list_dir(&path).unwrap();
+        entries.into_iter().map(|e| path.join(e.name).display().to_string()).collect::<Vec<_>>()
     };
     let mut left = folder(node.world.settings.root_dir.join("pods"));
     left.extend(folder(node.world.settings.config.pod_logs_dir.clone()));

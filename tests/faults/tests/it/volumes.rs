@@ -1,7 +1,10 @@
 //! Volumes.
 
+use std::path::Path;
+
 use fakes::runtime::Mutation;
-use sim::LIMIT;
+use ports::host::HostFs;
+use sim::{DISK, LIMIT};
 use tokio::time::sleep;
 
 use crate::{pod, run, secs};
@@ -9,7 +12,7 @@ use crate::{pod, run, secs};
 #[test]
 fn empty_dir_and_host_path_are_mounted() {
     run(async |node| {
-        let host = node.world.dir.path().join("data");
+        let host = Path::new(DISK).join("data");
         let spec = format!(
             "
   volumes:
@@ -25,14 +28,15 @@ fn empty_dir_and_host_path_are_mounted() {
         );
         node.put("web.yaml", &pod("web", &spec));
         node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
-        assert!(host.is_dir());
+        let is_dir = |path: &Path| node.world.files.list_dir(path).is_ok();
+        assert!(is_dir(&host));
         let create = node.world.runtime.mutations().into_iter().find_map(|m| match m {
             Mutation::CreateContainer(r) => r.config,
             _ => None,
         });
         let mounts = create.unwrap().mounts;
         let at = |path: &str| mounts.iter().find(|m| m.container_path == path).unwrap();
-        assert!(std::path::Path::new(&at("/scratch").host_path).is_dir());
+        assert!(is_dir(Path::new(&at("/scratch").host_path)));
         assert_eq!(at("/data").host_path, host.display().to_string());
         assert!(at("/data").readonly && !at("/scratch").readonly);
     });
@@ -62,7 +66,7 @@ fn a_kind_of_volume_that_this_node_lacks_is_told_and_nothing_starts() {
 #[test]
 fn a_host_path_of_the_wrong_type_holds_up_only_its_pod_until_it_is_right() {
     run(async |node| {
-        let path = node.world.dir.path().join("dir");
+        let path = Path::new(DISK).join("dir");
         let spec = format!(
             "
   volumes:
@@ -75,7 +79,7 @@ fn a_host_path_of_the_wrong_type_holds_up_only_its_pod_until_it_is_right() {
         node.put("other.yaml", &crate::simple("other", ""));
         node.until("other is ready", LIMIT, |n| n.is_ready("other")).await;
         node.until("FailedMount is told", secs(300), |n| n.has_event("web", "FailedMount")).await;
-        std::fs::create_dir(&path).unwrap();
+        node.world.files.create_dir(&path, 0o755).unwrap();
         node.until("web is ready", secs(200), |n| n.is_ready("web")).await;
     });
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::Kernel;
-use bosun::{Machine, Node, Outside, Seat, Settings};
+use bosun::{Machine, Node, Outside, Settings};
 use cgroup_values::{CgroupDriver, NodeFacts};
-use config_sources::{Change, Changes, ConfigSources, FolderWatch};
+use config_sources::{Change, Changes, FolderWatch};
 use contract::status::StatusEntry;
 use fakes::{FakeCgroups, FakeMachine, FakeMounter, FakeNet, MemoryJournal};
 use futures::StreamExt;
@@ -165,23 +165,6 @@ fn host() -> FakeMachine {
     host
 }
 
-fn watched_by(told: Told) -> impl FnOnce(&Seat<'_>) {
-    move |seat| {
-        let config = Arc::new(config_sources::Config {
-            node_name: seat.settings.node_name.clone(),
-            path: seat.settings.config.static_pod_path.clone().expect("a folder"),
-            period: seat.settings.config.file_check_frequency,
-        });
-        let deps = config_sources::Deps {
-            watch: Arc::new(told),
-            view: seat.handles.sources.view.clone(),
-            pods: seat.handles.pods.clone(),
-            events: seat.handles.events.clone(),
-        };
-        seat.spawn("config-sources", move |_| ConfigSources::new(config.clone(), deps.clone()));
-    }
-}
-
 /// Runs the case and tells what happened.
 pub(crate) fn drive(case: &Case, script: &Script) -> Observed {
     // Volumes in memory are told from others by the file system under them: here everything is in memory.
@@ -198,10 +181,13 @@ async fn drive_in(case: &Case, script: &Script, dir: &Path, kernel: Kernel) -> O
     (script.world)(&fake, &net);
     let cgroups = FakeCgroups::default();
     cgroups.create("/gold").expect("a cgroup");
+    let told = Told::default();
     let outside = Outside {
         runtime: client.clone(),
         images: client,
         fs: Arc::new(LinuxFs),
+        watch: Arc::new(told.clone()),
+        compress: Arc::new(fakes::Gzip),
         host: Arc::new(host()),
         mounter: Arc::new(FakeMounter::default()),
         cgroups: Arc::new(cgroups),
@@ -213,8 +199,7 @@ async fn drive_in(case: &Case, script: &Script, dir: &Path, kernel: Kernel) -> O
         bootstrap_api: None,
         fetch: Arc::new(url_fetch::UrlFetch::new("golden")),
     };
-    let told = Told::default();
-    let builder = Node::builder(settings(dir), machine(), outside).config_sources(watched_by(told.clone()));
+    let builder = Node::builder(settings(dir), machine(), outside);
     let node = builder.start(&kernel);
     tokio::time::sleep(Duration::from_secs(2)).await;
     let manifest = dir.join("manifests").join(format!("{}.yaml", case.name));

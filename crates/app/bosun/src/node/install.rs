@@ -173,7 +173,8 @@ pub(super) fn config_sources(seat: &Seat<'_>) {
         period: seat.settings.config.file_check_frequency,
     });
     let deps = config_sources::Deps {
-        watch: Arc::new(config_sources::InotifyWatch),
+        fs: seat.outside.fs.clone(),
+        watch: seat.outside.watch.clone(),
         view: seat.handles.sources.view.clone(),
         pods: seat.handles.pods.clone(),
         events: seat.handles.events.clone(),

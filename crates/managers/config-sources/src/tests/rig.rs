@@ -113,7 +113,8 @@ impl Rig {
         let events = EventHandle::default();
         events.record.connect(&self.taker);
         let watch: Arc<dyn FolderWatch> = self.watch.clone();
-        let deps = Deps { watch, view: self.view.clone(), pods: self.pods.clone(), events };
+        let deps =
+            Deps { fs: Arc::new(fakes::LinuxFs), watch, view: self.view.clone(), pods: self.pods.clone(), events };
         self.kernel.spawn(Spec::new("config-sources"), move |_| ConfigSources::new(config.clone(), deps.clone()))
     }
 

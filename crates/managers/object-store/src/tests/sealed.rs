@@ -22,7 +22,8 @@ impl Machine {
     /// A daemon with nothing in its memory.
     fn boot(&self, kernel: &Kernel, strategy: Strategy) -> Store {
         let key_file = self.dir.path().join("bosun/objects.key");
-        let sealed = Sealed::new(self.journal.clone(), Arc::new(fakes::LinuxFs), kernel.effects("object-store"), key_file);
+        let sealed =
+            Sealed::new(self.journal.clone(), Arc::new(fakes::LinuxFs), kernel.effects("object-store"), key_file);
         let config = Arc::new(Config { strategy, ..Config::default() });
         Store::of(kernel, &self.api, Some(Arc::new(self.api.clone())), config, Ledger::sealed(sealed))
     }

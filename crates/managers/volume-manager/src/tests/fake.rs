@@ -154,7 +154,7 @@ fn stat_of(r: io::Result<fs::Metadata>, path: &Path) -> HostResult<Option<FileSt
         () => FileKind::File,
     };
     let (mode, uid, gid) = (m.mode() & 0o7777, m.uid(), m.gid());
-    Ok(Some(FileStat { kind, mode, uid, gid, size: m.size(), dev: m.dev(), ino: m.ino() }))
+    Ok(Some(FileStat { kind, mode, uid, gid, size: m.size(), dev: m.dev(), ino: m.ino(), links: m.nlink() }))
 }
 
 impl HostFs for FakeHost {

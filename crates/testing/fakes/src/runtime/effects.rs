@@ -2,6 +2,7 @@
 
 use std::future::{Future, pending};
 use std::io::Write as _;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -148,7 +149,7 @@ impl Inner {
             return Err(Status::unknown(text));
         }
         let container = lock(&self.state).start(id, self.now())?;
-        write_log(&container, &program.output, container.started_at);
+        self.write_log(&container, &program.output, container.started_at);
         self.emit(RuntimeEventKind::Started, id, 0);
         if let Some((after, code)) = program.exit {
             let (inner, id) = (Arc::clone(self), id.to_owned());
@@ -237,12 +238,38 @@ impl Inner {
         let container = lock(&self.state).exit(id, end, self.now());
         let Some(container) = container else { return false };
         if let Some(text) = self.program_of(&container).message {
-            write_message(&container, &text);
+            self.write_message(&container, &text);
         }
         if tell && tells {
             self.emit(RuntimeEventKind::Stopped, id, code);
         }
         true
+    }
+
+    /// A started container has a log, also when it says nothing.
+    fn write_log(&self, container: &FakeContainer, lines: &[String], at: i64) {
+        let line = |line: &String| format!("{} stdout F {line}\n", Timestamp(at).rfc3339_nano());
+        self.append(&container.log_path, &lines.iter().map(line).collect::<String>());
+    }
+
+    fn write_message(&self, container: &FakeContainer, text: &str) {
+        let annotations = &container.config.annotations;
+        let Some(path) = annotations.get("io.kubernetes.container.terminationMessagePath") else { return };
+        if let Some(mount) = container.config.mounts.iter().find(|m| &m.container_path == path) {
+            self.append(&mount.host_path, text);
+        }
+    }
+
+    /// Makes a file, or adds to it. Best effort, as it is in life: most tests give no real directory.
+    pub(super) fn append(&self, path: &str, text: &str) {
+        if path.is_empty() {
+            return;
+        }
+        if let Some(files) = &lock(&self.script).files {
+            return files.append(Path::new(path), text.as_bytes()).unwrap_or_default();
+        }
+        let Ok(mut file) = std::fs::File::options().create(true).append(true).open(path) else { return };
+        file.write_all(text.as_bytes()).unwrap_or_default();
     }
 
     fn program_of(&self, c: &FakeContainer) -> Program {
@@ -284,23 +311,5 @@ fn cri_kind(kind: RuntimeEventKind) -> v1::ContainerEventType {
         RuntimeEventKind::Started => v1::ContainerEventType::ContainerStartedEvent,
         RuntimeEventKind::Stopped => v1::ContainerEventType::ContainerStoppedEvent,
         RuntimeEventKind::Deleted => v1::ContainerEventType::ContainerDeletedEvent,
-    }
-}
-
-/// A started container has a log, also when it says nothing. Best effort, as it is in life: most tests give no real directory.
-fn write_log(container: &FakeContainer, lines: &[String], at: i64) {
-    if container.log_path.is_empty() {
-        return;
-    }
-    let Ok(mut file) = std::fs::File::options().create(true).append(true).open(&container.log_path) else { return };
-    for line in lines {
-        let _ = writeln!(file, "{} stdout F {line}", Timestamp(at).rfc3339_nano());
-    }
-}
-
-fn write_message(container: &FakeContainer, text: &str) {
-    let Some(path) = container.config.annotations.get("io.kubernetes.container.terminationMessagePath") else { return };
-    if let Some(mount) = container.config.mounts.iter().find(|m| &m.container_path == path) {
-        let _ = std::fs::write(&mount.host_path, text);
     }
 }

@@ -12,6 +12,7 @@ use ports::runtime::Runtime;
 
 mod events;
 mod faults;
+mod files;
 mod images;
 mod life;
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use ports::host::Links;
 
 use super::Seat;
 
@@ -18,7 +17,7 @@ pub(in crate::node) fn log_manager(seat: &Seat<'_>) {
     let deps = Arc::new(log_manager::Deps {
         runtime: seat.outside.runtime.clone(),
         fs: seat.outside.fs.clone(),
-        compress: Arc::new(log_files::Gzip::new(|log| host_linux::open_regular(log, Links::Refuse))),
+        compress: seat.outside.compress.clone(),
         view: seat.handles.runtime.view.clone(),
         serial: log_manager::Serial::default(),
     });

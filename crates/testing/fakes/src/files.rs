@@ -1,0 +1,425 @@
+//! A file system in memory: links, modes, owners; and what disks do to those who rely on them.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use ports::host::{DirEntry, FileKind, FileStat, FsStat, HostError, HostFs, HostResult};
+use ports::log::Compress;
+use tokio::time::Instant;
+
+mod stats;
+mod tree;
+
+pub use tree::Errno;
+use tree::{Found, Kind, Res, Tree};
+
+/// Content that is older has been written back to the disk.
+const WRITE_BACK: Duration = Duration::from_secs(30);
+/// Size of the disk, in bytes.
+const DISK: u64 = 100 << 30;
+
+/// What a path does from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileTrouble {
+    /// Every call fails so.
+    Fail(Errno),
+    /// Calls that would change something fail so.
+    FailWrites(Errno),
+    /// Calls do not return until the trouble ends; in simulated time never.
+    Hang,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    tree: Tree,
+    troubles: BTreeMap<PathBuf, FileTrouble>,
+    devices: u64,
+}
+
+/// The file system; a clone is the same one.
+#[derive(Clone, Debug, Default)]
+pub struct MemFs {
+    state: Arc<Mutex<State>>,
+    calm: Arc<std::sync::Condvar>,
+}
+
+impl MemFs {
+    /// With these directories.
+    #[must_use]
+    pub fn with_dirs<'a>(dirs: impl IntoIterator<Item = &'a str>) -> Self {
+        let fs = Self::default();
+        for dir in dirs {
+            fs.create_dir(Path::new(dir), 0o755).expect("an empty file system takes a directory");
+        }
+        fs
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on, for all that is at this path or below it. One trouble per path.
+    pub fn trouble(&self, path: &Path, trouble: FileTrouble) {
+        self.state().troubles.insert(path.to_owned(), trouble);
+    }
+
+    /// Ends all trouble.
+    pub fn calm(&self) {
+        self.state().troubles.clear();
+        self.calm.notify_all();
+    }
+
+    /// Mounts something on a directory: it then is on another device.
+    ///
+    /// # Panics
+    /// There is no such directory.
+    pub fn mount(&self, dir: &Path) {
+        let mut state = self.state();
+        state.devices += 1;
+        let dev = 1 + state.devices;
+        let ino = state.tree.get(dir, true).expect("a mount point is there");
+        state.tree.node_mut(ino).dev = dev;
+    }
+
+    /// Makes a socket, pipe or device.
+    ///
+    /// # Panics
+    /// There is something already, or no place for it.
+    pub fn special(&self, path: &Path, kind: FileKind) {
+        let mut state = self.state();
+        let Found { parent, name, .. } = state.tree.find(path, false).expect("its directory is there");
+        state.tree.add(parent, name, Kind::Special(kind), 0o644).expect("its place is free");
+    }
+
+    /// A further name of a file.
+    ///
+    /// # Panics
+    /// There is no such file, or the new name is taken.
+    pub fn hard_link(&self, file: &Path, link: &Path) {
+        let mut state = self.state();
+        let ino = state.tree.get(file, false).expect("the file is there");
+        let Found { parent, name, .. } = state.tree.find(link, false).expect("its directory is there");
+        let name = name.expect("a link has a name");
+        let old = state.tree.dir_mut(parent).expect("a directory").insert(name, ino);
+        assert_eq!(old, None, "the name is taken");
+        state.tree.node_mut(ino).links += 1;
+    }
+
+    /// As a program does it that writes in place: makes the file or adds to it. No trouble stops it.
+    ///
+    /// # Errors
+    /// There is no such folder, or something else than a file.
+    pub fn append(&self, path: &Path, bytes: &[u8]) -> HostResult<()> {
+        let mut state = self.state();
+        let done = state.tree.find(path, true).and_then(|found| {
+            let ino = match found.node {
+                Some(ino) => ino,
+                None => state.tree.add(found.parent, found.name, Kind::File(Vec::new()), 0o644)?,
+            };
+            let node = state.tree.node_mut(ino);
+            node.written = Some(Instant::now());
+            match &mut node.kind {
+                Kind::File(content) => content.extend_from_slice(bytes),
+                Kind::Dir(_) => return Err(Errno::IsDir),
+                _ => return Err(Errno::Inval),
+            }
+            Ok(())
+        });
+        done.map_err(|e| HostError::new("write", path, e))
+    }
+
+    /// The power fails: of content written within the last half minute only a part is on the disk, by `seed`: nothing, a
+    /// piece, or all. Names are as they were, for the file system keeps a journal of those.
+    pub fn lose_power(&self, seed: u64) {
+        let mut rng = fastrand::Rng::with_seed(seed);
+        let now = Instant::now();
+        for node in self.state().tree.nodes.values_mut() {
+            let young = node.written.take().is_some_and(|at| now.saturating_duration_since(at) < WRITE_BACK);
+            if let (Kind::File(content), true) = (&mut node.kind, young) {
+                let whole = content.len();
+                content.truncate(match rng.u8(..3) {
+                    0 => 0,
+                    1 => rng.usize(..=whole),
+                    _ => whole,
+                });
+            }
+        }
+    }
+
+    /// One call: trouble of its path first.
+    fn call<T>(
+        &self,
+        op: &'static str,
+        path: &Path,
+        writes: bool,
+        f: impl FnOnce(&mut State) -> Res<T>,
+    ) -> HostResult<T> {
+        let mut state = self.state();
+        loop {
+            let troubled = state.troubles.iter().find(|(at, _)| path.starts_with(at)).map(|(_, t)| *t);
+            match troubled {
+                Some(FileTrouble::Fail(e)) => return Err(HostError::new(op, path, e)),
+                Some(FileTrouble::FailWrites(e)) if writes => return Err(HostError::new(op, path, e)),
+                Some(FileTrouble::Hang) if actor::testing::is_inline() => {
+                    drop(state);
+                    actor::testing::hang();
+                }
+                Some(FileTrouble::Hang) => {
+                    state = self.calm.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
+                _ => break,
+            }
+        }
+        f(&mut state).map_err(|e| HostError::new(op, path, e))
+    }
+
+    fn content<T>(&self, path: &Path, take: impl FnOnce(&[u8]) -> Result<T, io::Error>) -> HostResult<T> {
+        let found = self.call("open", path, false, |s| {
+            let ino = s.tree.get(path, true)?;
+            Ok(match &s.tree.node(ino).kind {
+                Kind::File(content) => take(content),
+                _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
+            })
+        });
+        found?.map_err(|e| HostError::new("read", path, e))
+    }
+}
+
+fn make_dirs(tree: &mut Tree, path: &Path, mode: u32) -> Res<u64> {
+    match tree.find(path, true) {
+        Ok(Found { node: Some(ino), .. }) => return tree.dir(ino).map(|_| ino).map_err(|_| Errno::Exist),
+        Ok(_) | Err(Errno::NoEnt) => {}
+        Err(e) => return Err(e),
+    }
+    let parent = make_dirs(tree, path.parent().ok_or(Errno::NoEnt)?, mode)?;
+    let name = path.file_name().and_then(|n| n.to_str()).ok_or(Errno::Inval)?;
+    tree.add(parent, Some(name.to_owned()), Kind::Dir(BTreeMap::new()), mode)
+}
+
+fn absent_is_fine(done: Res<()>) -> Res<()> {
+    match done {
+        Err(Errno::NoEnt) => Ok(()),
+        other => other,
+    }
+}
+
+fn stat_of(tree: &Tree, ino: u64) -> FileStat {
+    let n = tree.node(ino);
+    FileStat {
+        kind: n.file_kind(),
+        mode: n.mode,
+        uid: n.uid,
+        gid: n.gid,
+        size: n.size(),
+        dev: n.dev,
+        ino,
+        links: n.links,
+    }
+}
+
+fn stat(tree: &Tree, path: &Path, follow: bool) -> Res<Option<FileStat>> {
+    match tree.find(path, follow) {
+        Ok(found) => Ok(found.node.map(|ino| stat_of(tree, ino))),
+        Err(Errno::NoEnt | Errno::NotDir) => Ok(None),
+        Err(e) => Err(e),
+    }
+}
+
+impl HostFs for MemFs {
+    fn create_dir(&self, path: &Path, mode: u32) -> HostResult<()> {
+        self.call("mkdir", path, true, |s| make_dirs(&mut s.tree, path, mode).map(drop))
+    }
+
+    fn create_dir_within(&self, base: &Path, relative: &Path, mode: u32) -> HostResult<()> {
+        self.call("mkdir", &base.join(relative), true, |s| {
+            let root = s.tree.get(base, true)?;
+            s.tree.dir(root)?;
+            let mut done = PathBuf::new();
+            for part in relative.components() {
+                match part {
+                    Component::Normal(name) => done.push(name),
+                    Component::CurDir => continue,
+                    _ => return Err(Errno::Inval),
+                }
+                let found = s.tree.walk(vec![root], &done, true, true)?;
+                match found.node {
+                    Some(ino) => s.tree.dir(ino).map(drop)?,
+                    None => drop(s.tree.add(found.parent, found.name, Kind::Dir(BTreeMap::new()), mode)?),
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn write_file(&self, path: &Path, content: &[u8], mode: u32) -> HostResult<()> {
+        self.call("write", path, true, |s| {
+            let found = s.tree.find(path, false)?;
+            if let (Some(ino), Some(name)) = (found.node, &found.name) {
+                if s.tree.dir(ino).is_ok() {
+                    return Err(Errno::IsDir);
+                }
+                s.tree.unlink(found.parent, name)?;
+            }
+            let ino = s.tree.add(found.parent, found.name, Kind::File(content.to_vec()), mode)?;
+            s.tree.node_mut(ino).written = Some(Instant::now());
+            Ok(())
+        })
+    }
+
+    fn create_file(&self, path: &Path, mode: u32) -> HostResult<()> {
+        self.call("create", path, true, |s| {
+            let found = s.tree.find(path, false)?;
+            s.tree.add(found.parent, found.name, Kind::File(Vec::new()), mode).map(drop)
+        })
+    }
+
+    fn read_file(&self, path: &Path, max_bytes: u64) -> HostResult<Vec<u8>> {
+        self.content(path, |content| {
+            if content.len() as u64 > max_bytes {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, format!("longer than {max_bytes} bytes")));
+            }
+            Ok(content.to_vec())
+        })
+    }
+
+    fn list_dir(&self, path: &Path) -> HostResult<Vec<DirEntry>> {
+        self.call("readdir", path, false, |s| {
+            let entries = s.tree.dir(s.tree.get(path, true)?)?;
+            let entry = |(name, ino): (&String, &u64)| DirEntry {
+                name: name.clone(),
+                is_dir: s.tree.node(*ino).file_kind() == FileKind::Dir,
+            };
+            Ok(entries.iter().map(entry).collect())
+        })
+    }
+
+    fn remove_file(&self, path: &Path) -> HostResult<()> {
+        self.call("unlink", path, true, |s| {
+            absent_is_fine(s.tree.find(path, false).and_then(|found| {
+                let ino = found.node.ok_or(Errno::NoEnt)?;
+                if s.tree.dir(ino).is_ok() {
+                    return Err(Errno::IsDir);
+                }
+                s.tree.unlink(found.parent, &found.name.ok_or(Errno::IsDir)?)
+            }))
+        })
+    }
+
+    fn remove_empty_dir(&self, path: &Path) -> HostResult<()> {
+        self.call("rmdir", path, true, |s| {
+            absent_is_fine(s.tree.find(path, false).and_then(|found| {
+                let ino = found.node.ok_or(Errno::NoEnt)?;
+                if !s.tree.dir(ino)?.is_empty() {
+                    return Err(Errno::NotEmpty);
+                }
+                s.tree.unlink(found.parent, &found.name.ok_or(Errno::Busy)?)
+            }))
+        })
+    }
+
+    fn remove_tree(&self, path: &Path) -> HostResult<()> {
+        self.call("remove", path, true, |s| {
+            absent_is_fine(s.tree.find(path, false).and_then(|found| {
+                let (ino, name) = (found.node.ok_or(Errno::NoEnt)?, found.name.ok_or(Errno::Busy)?);
+                if s.tree.dir(ino).is_ok() {
+                    if s.tree.node(ino).dev != s.tree.node(found.parent).dev {
+                        return Err(Errno::Busy);
+                    }
+                    s.tree.clear(ino)?;
+                }
+                s.tree.unlink(found.parent, &name)
+            }))
+        })
+    }
+
+    fn symlink(&self, target: &Path, link: &Path) -> HostResult<()> {
+        self.call("symlink", link, true, |s| {
+            let found = s.tree.find(link, false)?;
+            s.tree.add(found.parent, found.name, Kind::Link(target.to_owned()), 0o777).map(drop)
+        })
+    }
+
+    fn read_link(&self, path: &Path) -> HostResult<PathBuf> {
+        self.call("readlink", path, false, |s| match &s.tree.node(s.tree.get(path, false)?).kind {
+            Kind::Link(target) => Ok(target.clone()),
+            _ => Err(Errno::Inval),
+        })
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> HostResult<()> {
+        self.call("rename", from, true, |s| {
+            let (old, new) = (s.tree.find(from, false)?, s.tree.find(to, false)?);
+            let ino = old.node.ok_or(Errno::NoEnt)?;
+            let (old_name, new_name) = (old.name.ok_or(Errno::Busy)?, new.name.ok_or(Errno::Busy)?);
+            if s.tree.node(old.parent).dev != s.tree.node(new.parent).dev {
+                return Err(Errno::XDev);
+            }
+            if new.node == Some(ino) {
+                return Ok(());
+            }
+            if let Some(there) = new.node {
+                match (s.tree.dir(ino).is_ok(), s.tree.dir(there)) {
+                    (true, Err(_)) => return Err(Errno::NotDir),
+                    (false, Ok(_)) => return Err(Errno::IsDir),
+                    (true, Ok(entries)) if !entries.is_empty() => return Err(Errno::NotEmpty),
+                    _ => s.tree.unlink(new.parent, &new_name)?,
+                }
+            }
+            s.tree.dir_mut(old.parent)?.remove(&old_name);
+            s.tree.dir_mut(new.parent)?.insert(new_name, ino);
+            Ok(())
+        })
+    }
+
+    fn set_owner(&self, path: &Path, uid: Option<u32>, gid: Option<u32>) -> HostResult<()> {
+        self.call("chown", path, true, |s| {
+            let ino = s.tree.get(path, false)?;
+            let node = s.tree.node_mut(ino);
+            node.uid = uid.unwrap_or(node.uid);
+            node.gid = gid.unwrap_or(node.gid);
+            Ok(())
+        })
+    }
+
+    fn set_mode(&self, path: &Path, mode: u32) -> HostResult<()> {
+        self.call("chmod", path, true, |s| {
+            let ino = s.tree.get(path, true)?;
+            s.tree.node_mut(ino).mode = mode & 0o7777;
+            Ok(())
+        })
+    }
+
+    fn stat(&self, path: &Path) -> HostResult<Option<FileStat>> {
+        self.call("stat", path, false, |s| stat(&s.tree, path, true))
+    }
+
+    fn stat_link(&self, path: &Path) -> HostResult<Option<FileStat>> {
+        self.call("stat", path, false, |s| stat(&s.tree, path, false))
+    }
+
+    fn stat_fs(&self, path: &Path) -> HostResult<FsStat> {
+        self.call("statfs", path, false, |s| {
+            s.tree.get(path, true)?;
+            let (used, files) = (s.tree.nodes.values().map(tree::Node::size).sum::<u64>(), s.tree.nodes.len() as u64);
+            Ok(FsStat {
+                magic: 0xef53,
+                total_bytes: DISK,
+                available_bytes: DISK.saturating_sub(used),
+                total_inodes: 1 << 20,
+                free_inodes: (1_u64 << 20).saturating_sub(files),
+            })
+        })
+    }
+}
+
+/// What is "compressed" keeps its content: nobody here reads it as gzip.
+impl Compress for MemFs {
+    fn compress(&self, from: &Path, to: &Path) -> HostResult<()> {
+        let mode = self.stat(from)?.map_or(0o640, |s| s.mode);
+        let content = self.read_file(from, u64::MAX)?;
+        self.write_file(to, &content, mode)
+    }
+}

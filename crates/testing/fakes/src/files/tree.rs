@@ -1,0 +1,256 @@
+//! Inodes and names.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+
+use ports::host::FileKind;
+use tokio::time::Instant;
+
+/// Links that a path may lead through.
+const MOST_LINKS: u32 = 40;
+/// Longest name, in bytes.
+const NAME_MAX: usize = 255;
+
+/// The root directory.
+pub(super) const ROOT: u64 = 1;
+
+/// The system's words for what goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Errno {
+    /// No such file or directory.
+    NoEnt = 2,
+    /// Input/output error.
+    Io = 5,
+    /// Permission denied.
+    Access = 13,
+    /// Device or resource busy.
+    Busy = 16,
+    /// File exists.
+    Exist = 17,
+    /// Invalid cross-device link.
+    XDev = 18,
+    /// Not a directory.
+    NotDir = 20,
+    /// Is a directory.
+    IsDir = 21,
+    /// Invalid argument.
+    Inval = 22,
+    /// No space left on device.
+    NoSpc = 28,
+    /// Read-only file system.
+    RoFs = 30,
+    /// File name too long.
+    NameTooLong = 36,
+    /// Directory not empty.
+    NotEmpty = 39,
+    /// Too many levels of symbolic links.
+    Loop = 40,
+}
+
+impl From<Errno> for io::Error {
+    fn from(e: Errno) -> Self {
+        io::Error::from_raw_os_error(e as i32)
+    }
+}
+
+pub(super) type Res<T> = Result<T, Errno>;
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    File(Vec<u8>),
+    Dir(BTreeMap<String, u64>),
+    Link(PathBuf),
+    Special(FileKind),
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Node {
+    pub(super) kind: Kind,
+    pub(super) mode: u32,
+    pub(super) uid: u32,
+    pub(super) gid: u32,
+    /// Device; another one than its parent's: something is mounted here.
+    pub(super) dev: u64,
+    /// Names it has.
+    pub(super) links: u64,
+    /// When content was last written that may not be on the disk yet.
+    pub(super) written: Option<Instant>,
+}
+
+impl Node {
+    pub(super) fn file_kind(&self) -> FileKind {
+        match &self.kind {
+            Kind::File(_) => FileKind::File,
+            Kind::Dir(_) => FileKind::Dir,
+            Kind::Link(_) => FileKind::Symlink,
+            Kind::Special(kind) => *kind,
+        }
+    }
+
+    pub(super) fn size(&self) -> u64 {
+        match &self.kind {
+            Kind::File(bytes) => bytes.len() as u64,
+            Kind::Link(target) => target.as_os_str().len() as u64,
+            Kind::Dir(_) => 4096,
+            Kind::Special(_) => 0,
+        }
+    }
+}
+
+/// Where a path leads.
+#[derive(Clone, Debug)]
+pub(super) struct Found {
+    pub(super) parent: u64,
+    /// Last part; `None` when the path ends in `/`, `.` or `..`.
+    pub(super) name: Option<String>,
+    pub(super) node: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(super) struct Tree {
+    pub(super) nodes: BTreeMap<u64, Node>,
+    next: u64,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        let mut tree = Tree { nodes: BTreeMap::new(), next: ROOT };
+        tree.make(Kind::Dir(BTreeMap::new()), 0o755, 1);
+        tree
+    }
+}
+
+impl Tree {
+    fn make(&mut self, kind: Kind, mode: u32, dev: u64) -> u64 {
+        let ino = self.next;
+        self.next += 1;
+        self.nodes.insert(ino, Node { kind, mode, uid: 0, gid: 0, dev, links: 1, written: None });
+        ino
+    }
+
+    pub(super) fn node(&self, ino: u64) -> &Node {
+        &self.nodes[&ino]
+    }
+
+    pub(super) fn node_mut(&mut self, ino: u64) -> &mut Node {
+        self.nodes.get_mut(&ino).expect("an inode that was just looked up")
+    }
+
+    pub(super) fn dir(&self, ino: u64) -> Res<&BTreeMap<String, u64>> {
+        match &self.node(ino).kind {
+            Kind::Dir(entries) => Ok(entries),
+            _ => Err(Errno::NotDir),
+        }
+    }
+
+    pub(super) fn dir_mut(&mut self, ino: u64) -> Res<&mut BTreeMap<String, u64>> {
+        match &mut self.node_mut(ino).kind {
+            Kind::Dir(entries) => Ok(entries),
+            _ => Err(Errno::NotDir),
+        }
+    }
+
+    /// Walks an absolute path; its last part need not be there.
+    pub(super) fn find(&self, path: &Path, follow: bool) -> Res<Found> {
+        self.walk(vec![ROOT], path, follow, false)
+    }
+
+    /// As [`Tree::find`], for what must be there.
+    pub(super) fn get(&self, path: &Path, follow: bool) -> Res<u64> {
+        self.find(path, follow)?.node.ok_or(Errno::NoEnt)
+    }
+
+    /// Walks from the last directory of `at`. `beneath`: no step and no link may lead out of the first of them.
+    pub(super) fn walk(&self, mut at: Vec<u64>, path: &Path, follow: bool, beneath: bool) -> Res<Found> {
+        let mut left: VecDeque<PathBuf> = parts(path);
+        let mut links = 0;
+        while let Some(part) = left.pop_front() {
+            let here = *at.last().unwrap_or(&ROOT);
+            let last = left.is_empty();
+            let name = match part.components().next() {
+                Some(Component::Normal(name)) => utf8(name)?,
+                Some(Component::ParentDir) if at.len() > 1 => {
+                    at.pop();
+                    continue;
+                }
+                Some(Component::ParentDir) if beneath => return Err(Errno::XDev),
+                Some(Component::RootDir) if beneath => return Err(Errno::XDev),
+                Some(Component::RootDir) => {
+                    at = vec![ROOT];
+                    continue;
+                }
+                _ => continue,
+            };
+            let Some(&node) = self.dir(here)?.get(&name) else {
+                let found = Found { parent: here, name: Some(name), node: None };
+                return if last { Ok(found) } else { Err(Errno::NoEnt) };
+            };
+            if let (Kind::Link(target), true) = (&self.node(node).kind, follow || !last) {
+                links += 1;
+                if links > MOST_LINKS {
+                    return Err(Errno::Loop);
+                }
+                parts(target).into_iter().rev().for_each(|part| left.push_front(part));
+                continue;
+            }
+            if last {
+                return Ok(Found { parent: here, name: Some(name), node: Some(node) });
+            }
+            self.dir(node)?;
+            at.push(node);
+        }
+        let here = *at.last().unwrap_or(&ROOT);
+        Ok(Found { parent: here, name: None, node: Some(here) })
+    }
+
+    /// Gives a new inode its name.
+    pub(super) fn add(&mut self, parent: u64, name: Option<String>, kind: Kind, mode: u32) -> Res<u64> {
+        let name = name.ok_or(Errno::Exist)?;
+        if name.len() > NAME_MAX {
+            return Err(Errno::NameTooLong);
+        }
+        if self.dir(parent)?.contains_key(&name) {
+            return Err(Errno::Exist);
+        }
+        let dev = self.node(parent).dev;
+        let ino = self.make(kind, mode, dev);
+        self.dir_mut(parent)?.insert(name, ino);
+        Ok(ino)
+    }
+
+    /// Takes a name away, and the inode when that was its last.
+    pub(super) fn unlink(&mut self, parent: u64, name: &str) -> Res<()> {
+        let ino = self.dir_mut(parent)?.remove(name).ok_or(Errno::NoEnt)?;
+        let node = self.node_mut(ino);
+        node.links -= 1;
+        if node.links == 0 {
+            self.nodes.remove(&ino);
+        }
+        Ok(())
+    }
+
+    /// Empties a directory, as far as it is on one device; the first failure is the answer.
+    pub(super) fn clear(&mut self, dir: u64) -> Res<()> {
+        let (dev, mut first) = (self.node(dir).dev, Ok(()));
+        for (name, ino) in self.dir(dir)?.clone() {
+            let gone = match self.node(ino).kind {
+                Kind::Dir(_) if self.node(ino).dev != dev => Err(Errno::Busy),
+                Kind::Dir(_) => self.clear(ino).and_then(|()| self.unlink(dir, &name)),
+                _ => self.unlink(dir, &name),
+            };
+            first = first.and(gone);
+        }
+        first
+    }
+}
+
+fn parts(path: &Path) -> VecDeque<PathBuf> {
+    path.components().map(|c| PathBuf::from(c.as_os_str())).collect()
+}
+
+fn utf8(name: &OsStr) -> Res<String> {
+    name.to_str().map(str::to_owned).ok_or(Errno::Inval)
+}

@@ -1,0 +1,255 @@
+//! What a host's files promise, held by the machine's own and by those in memory; then what only those in memory can do.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use actor::{Class, testing};
+use fakes::files::{Errno, FileTrouble};
+use fakes::{LinuxFs, MemFs};
+use ports::host::{DirEntry, FileKind, HostFs};
+use ports::log::Compress;
+
+/// Runs a test on both, in an empty folder.
+fn on_both(test: impl Fn(&dyn HostFs, &Path)) {
+    let dir = tempfile::tempdir().unwrap();
+    test(&LinuxFs, dir.path());
+    test(&MemFs::with_dirs(["/some/where"]), Path::new("/some/where"));
+}
+
+fn mode(fs: &dyn HostFs, path: PathBuf) -> u32 {
+    fs.stat_link(&path).unwrap().unwrap().mode
+}
+
+fn kind(fs: &dyn HostFs, path: PathBuf) -> Option<FileKind> {
+    fs.stat(&path).unwrap().map(|s| s.kind)
+}
+
+#[test]
+fn directories_get_exactly_the_mode_and_old_ones_keep_theirs() {
+    on_both(|fs, p| {
+        fs.create_dir(&p.join("a/b"), 0o777).unwrap();
+        assert_eq!((mode(fs, p.join("a")), mode(fs, p.join("a/b"))), (0o777, 0o777));
+        fs.create_dir(&p.join("a/b"), 0o700).unwrap();
+        assert_eq!(mode(fs, p.join("a/b")), 0o777);
+        fs.create_file(&p.join("file"), 0o600).unwrap();
+        assert!(fs.create_dir(&p.join("file"), 0o700).is_err());
+        assert!(fs.create_dir(&p.join("file/below"), 0o700).is_err());
+        fs.symlink(Path::new("a"), &p.join("l")).unwrap();
+        fs.create_dir(&p.join("l/c"), 0o711).unwrap();
+        assert_eq!(mode(fs, p.join("a/c")), 0o711);
+    });
+}
+
+#[test]
+fn files_are_replaced_whole_and_read_up_to_a_bound() {
+    on_both(|fs, p| {
+        let file = p.join("hosts");
+        fs.write_file(&file, b"one", 0o644).unwrap();
+        let first = fs.stat(&file).unwrap().unwrap();
+        fs.write_file(&file, b"two!", 0o666).unwrap();
+        let second = fs.stat(&file).unwrap().unwrap();
+        assert_ne!(first.ino, second.ino);
+        assert_eq!((second.mode, second.size, second.links, second.kind), (0o666, 4, 1, FileKind::File));
+        assert_eq!(fs.read_file(&file, 4).unwrap(), b"two!");
+        assert_eq!(fs.read_file(&file, 3).unwrap_err().kind(), ErrorKind::InvalidData);
+        assert_eq!(fs.read_file(p, 10).unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert!(fs.read_file(&p.join("none"), 10).unwrap_err().is_not_found());
+        assert!(fs.write_file(&p.join("no/dir"), b"x", 0o644).unwrap_err().is_not_found());
+        assert_eq!(fs.list_dir(p).unwrap(), [DirEntry { name: "hosts".into(), is_dir: false }]);
+        assert_eq!(fs.create_file(&file, 0o600).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        fs.set_mode(&file, 0o4755).unwrap();
+        assert_eq!(mode(fs, file.clone()), 0o4755);
+        // A link is replaced itself, not what it points at.
+        fs.symlink(Path::new("hosts"), &p.join("l")).unwrap();
+        fs.write_file(&p.join("l"), b"x", 0o644).unwrap();
+        assert_eq!(fs.read_file(&file, 9).unwrap(), b"two!");
+    });
+}
+
+#[test]
+fn links_lead_on_and_are_told_from_what_they_point_at() {
+    on_both(|fs, p| {
+        fs.create_dir(&p.join("d"), 0o755).unwrap();
+        fs.write_file(&p.join("d/f"), b"x", 0o644).unwrap();
+        for (target, link) in [("d", "l"), ("nowhere", "dangling"), ("b", "a"), ("a", "b"), ("../d/f", "d/up")] {
+            fs.symlink(Path::new(target), &p.join(link)).unwrap();
+        }
+        fs.symlink(&p.join("l"), &p.join("absolute")).unwrap();
+        assert_eq!(kind(fs, p.join("l")), Some(FileKind::Dir));
+        assert_eq!(fs.stat_link(&p.join("l")).unwrap().unwrap().kind, FileKind::Symlink);
+        assert_eq!((kind(fs, p.join("dangling")), kind(fs, p.join("d/f/below"))), (None, None));
+        assert_eq!(fs.read_file(&p.join("absolute/up"), 1).unwrap(), b"x");
+        assert_eq!(fs.read_file(&p.join("l/../d/./f"), 1).unwrap(), b"x");
+        assert!(fs.read_file(&p.join("a"), 1).is_err() && fs.stat(&p.join("a")).is_err(), "a ring");
+        assert_eq!(fs.read_link(&p.join("l")).unwrap(), Path::new("d"));
+        assert_eq!(fs.read_link(&p.join("d")).unwrap_err().kind(), ErrorKind::InvalidInput);
+        assert_eq!(fs.symlink(Path::new("d"), &p.join("l")).unwrap_err().kind(), ErrorKind::AlreadyExists);
+        assert!(fs.list_dir(&p.join("l")).is_ok());
+        assert!(fs.list_dir(&p.join("d/f")).is_err());
+    });
+}
+
+#[test]
+fn what_is_absent_is_removed_and_what_is_full_is_not() {
+    on_both(|fs, p| {
+        fs.remove_file(&p.join("none")).unwrap();
+        fs.remove_empty_dir(&p.join("none")).unwrap();
+        fs.remove_tree(&p.join("none")).unwrap();
+        fs.create_dir(&p.join("keep"), 0o755).unwrap();
+        fs.create_file(&p.join("keep/precious"), 0o644).unwrap();
+        assert!(fs.remove_file(&p.join("keep")).is_err());
+        assert!(fs.remove_empty_dir(&p.join("keep")).is_err());
+        fs.create_dir(&p.join("gone/a/b"), 0o755).unwrap();
+        fs.create_file(&p.join("gone/a/f"), 0o644).unwrap();
+        fs.symlink(&p.join("keep"), &p.join("gone/a/link")).unwrap();
+        fs.remove_tree(&p.join("gone")).unwrap();
+        assert_eq!(fs.stat_link(&p.join("gone")).unwrap(), None);
+        fs.symlink(&p.join("keep"), &p.join("link")).unwrap();
+        fs.remove_tree(&p.join("link")).unwrap();
+        assert_eq!(fs.stat_link(&p.join("link")).unwrap(), None);
+        assert!(fs.stat(&p.join("keep/precious")).unwrap().is_some());
+        fs.remove_tree(&p.join("keep/precious")).unwrap();
+        fs.remove_empty_dir(&p.join("keep")).unwrap();
+        assert_eq!(fs.list_dir(p).unwrap(), []);
+    });
+}
+
+#[test]
+fn renames_replace_what_may_be_replaced() {
+    on_both(|fs, p| {
+        fs.write_file(&p.join("a"), b"a", 0o644).unwrap();
+        fs.write_file(&p.join("b"), b"b", 0o644).unwrap();
+        fs.rename(&p.join("a"), &p.join("b")).unwrap();
+        assert_eq!(fs.read_file(&p.join("b"), 1).unwrap(), b"a");
+        assert!(fs.rename(&p.join("a"), &p.join("c")).unwrap_err().is_not_found());
+        fs.create_dir(&p.join("d"), 0o755).unwrap();
+        fs.create_dir(&p.join("full/x"), 0o755).unwrap();
+        assert!(fs.rename(&p.join("b"), &p.join("d")).is_err());
+        assert!(fs.rename(&p.join("d"), &p.join("b")).is_err());
+        assert!(fs.rename(&p.join("d"), &p.join("full")).is_err());
+        fs.rename(&p.join("full"), &p.join("d")).unwrap();
+        assert!(fs.stat(&p.join("d/x")).unwrap().is_some());
+        fs.symlink(Path::new("d"), &p.join("l")).unwrap();
+        fs.rename(&p.join("b"), &p.join("l")).unwrap();
+        assert_eq!(fs.read_file(&p.join("l"), 1).unwrap(), b"a");
+    });
+}
+
+#[test]
+fn nothing_is_made_outside_of_the_base() {
+    on_both(|fs, p| {
+        let base = p.join("vol");
+        fs.create_dir(&base.join("real"), 0o755).unwrap();
+        fs.create_dir(&p.join("outside"), 0o755).unwrap();
+        fs.symlink(Path::new("real"), &base.join("sibling")).unwrap();
+        fs.symlink(&p.join("outside"), &base.join("absolute")).unwrap();
+        fs.symlink(Path::new("../outside"), &base.join("up")).unwrap();
+        fs.create_file(&base.join("file"), 0o644).unwrap();
+        for (relative, ok) in [
+            ("new/deep/dir", true),
+            ("real", true),
+            ("sibling/x", true),
+            (".", true),
+            ("absolute/x", false),
+            ("up/x", false),
+            ("absolute", false),
+            ("../outside/x", false),
+            ("real/../../outside", false),
+            ("/etc", false),
+            ("file", false),
+            ("file/x", false),
+        ] {
+            assert_eq!(fs.create_dir_within(&base, Path::new(relative), 0o2770).is_ok(), ok, "{relative}");
+        }
+        assert_eq!(mode(fs, base.join("new/deep/dir")), 0o2770);
+        assert_eq!(kind(fs, base.join("real/x")), Some(FileKind::Dir));
+        assert_eq!(fs.list_dir(&p.join("outside")).unwrap(), []);
+    });
+}
+
+#[test]
+fn the_size_of_what_holds_a_path_is_told() {
+    on_both(|fs, p| {
+        let s = fs.stat_fs(p).unwrap();
+        assert!(s.total_bytes >= s.available_bytes && s.available_bytes > 0);
+        assert!(fs.stat_fs(&p.join("none")).unwrap_err().is_not_found());
+    });
+}
+
+#[test]
+fn a_mount_point_stays_with_all_that_is_in_it() {
+    let fs = MemFs::with_dirs(["/pod/volume/data", "/pod/other"]);
+    fs.mount(Path::new("/pod/volume"));
+    assert_eq!(fs.remove_tree(Path::new("/pod")).unwrap_err().kind(), ErrorKind::ResourceBusy);
+    assert!(fs.stat(Path::new("/pod/volume/data")).unwrap().is_some());
+    assert_eq!(fs.stat(Path::new("/pod/other")).unwrap(), None, "the rest goes");
+    fs.create_file(Path::new("/f"), 0o644).unwrap();
+    let moved = fs.rename(Path::new("/f"), Path::new("/pod/volume/f"));
+    assert_eq!(moved.unwrap_err().kind(), ErrorKind::CrossesDevices);
+}
+
+#[test]
+fn trouble_holds_for_what_is_below_and_ends() {
+    let fs = MemFs::with_dirs(["/a", "/b"]);
+    fs.write_file(Path::new("/a/f"), b"old", 0o644).unwrap();
+    fs.trouble(Path::new("/a"), FileTrouble::FailWrites(Errno::NoSpc));
+    let full = fs.write_file(Path::new("/a/f"), b"new", 0o644).unwrap_err();
+    assert_eq!(full.kind(), ErrorKind::StorageFull);
+    assert_eq!(fs.compress(Path::new("/a/f"), Path::new("/a/g")).unwrap_err().kind(), ErrorKind::StorageFull);
+    assert_eq!(fs.read_file(Path::new("/a/f"), 9).unwrap(), b"old");
+    fs.trouble(Path::new("/a"), FileTrouble::Fail(Errno::Io));
+    assert_eq!(fs.read_file(Path::new("/a/f"), 9).unwrap_err().source.raw_os_error(), Some(5));
+    fs.write_file(Path::new("/b/f"), b"fine", 0o644).unwrap();
+    fs.calm();
+    fs.compress(Path::new("/a/f"), Path::new("/a/g")).unwrap();
+    assert_eq!(fs.read_file(Path::new("/a/g"), 9).unwrap(), b"old");
+}
+
+#[test]
+fn links_and_sockets_are_told_from_files() {
+    let fs = MemFs::with_dirs(["/d"]);
+    fs.special(Path::new("/d/s"), FileKind::Fifo);
+    assert_eq!(kind(&fs, "/d/s".into()), Some(FileKind::Fifo));
+    assert_eq!(fs.read_file(Path::new("/d/s"), 9).unwrap_err().kind(), ErrorKind::InvalidInput);
+    fs.append(Path::new("/d/f"), b"a").unwrap();
+    fs.hard_link(Path::new("/d/f"), Path::new("/d/g"));
+    fs.append(Path::new("/d/g"), b"b").unwrap();
+    assert_eq!(fs.read_file(Path::new("/d/f"), 9).unwrap(), b"ab");
+    fs.remove_file(Path::new("/d/f")).unwrap();
+    assert_eq!(fs.stat(Path::new("/d/g")).unwrap().unwrap().links, 1);
+}
+
+#[test]
+fn a_disk_that_hangs_stops_who_waits_for_it_and_nobody_else() {
+    testing::run(1, async |kernel| {
+        let fs = MemFs::with_dirs(["/nfs", "/local"]);
+        fs.trouble(Path::new("/nfs"), FileTrouble::Hang);
+        let look = async |path: &'static str| {
+            let (fs, effects) = (fs.clone(), kernel.effects("looker"));
+            let call = effects.blocking(Class::UserPaths, move || fs.stat(Path::new(path)).unwrap().is_some());
+            tokio::time::timeout(Duration::from_secs(3600), call).await.ok()
+        };
+        assert_eq!(look("/nfs/x").await, None);
+        assert_eq!(look("/local").await, Some(true));
+        fs.calm();
+        assert_eq!(look("/nfs").await, Some(true));
+    });
+}
+
+#[test]
+fn a_power_failure_takes_what_was_not_on_the_disk_yet() {
+    testing::run(1, async |_| {
+        let mut lengths = std::collections::BTreeSet::new();
+        for seed in 0..40 {
+            let fs = MemFs::with_dirs(["/d"]);
+            fs.write_file(Path::new("/d/old"), b"0123456789", 0o644).unwrap();
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            fs.write_file(Path::new("/d/new"), b"0123456789", 0o644).unwrap();
+            fs.lose_power(seed);
+            assert_eq!(fs.read_file(Path::new("/d/old"), 10).unwrap(), b"0123456789");
+            lengths.insert(fs.read_file(Path::new("/d/new"), 10).unwrap().len());
+        }
+        assert!(lengths.contains(&0) && lengths.contains(&10) && lengths.len() > 4, "{lengths:?}");
+    });
+}
