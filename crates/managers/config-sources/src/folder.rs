@@ -53,6 +53,10 @@ pub(crate) type Marks = BTreeMap<OsString, Mark>;
 pub(crate) fn list(fs: &dyn HostFs, path: &Path, node_name: &str, known: &Marks) -> Listing {
     let kind = match fs.stat(path) {
         Ok(Some(stat)) => stat.kind,
+        // What stands in the way of the path is another matter than nothing at its end.
+        Ok(None) if path.parent().is_some_and(|above| is_no_folder(fs, above)) => {
+            return Listing::Unreadable("what is above it is no folder".to_owned());
+        }
         Ok(None) => return Listing::Missing,
         Err(e) => return Listing::Unreadable(e.source.to_string()),
     };
@@ -72,6 +76,10 @@ pub(crate) fn list(fs: &dyn HostFs, path: &Path, node_name: &str, known: &Marks)
         },
         _ => Listing::Unreadable("is neither a folder nor a regular file".to_owned()),
     }
+}
+
+fn is_no_folder(fs: &dyn HostFs, path: &Path) -> bool {
+    matches!(fs.stat(path), Ok(Some(stat)) if stat.kind != FileKind::Dir)
 }
 
 fn names(fs: &dyn HostFs, folder: &Path) -> HostResult<Vec<OsString>> {

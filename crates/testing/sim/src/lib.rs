@@ -8,12 +8,14 @@
 
 #![forbid(unsafe_code)]
 
+mod busy;
 mod leash;
 mod node;
 mod see;
 mod watch;
 mod world;
 
+pub use busy::busy_minutes;
 pub use node::{LIMIT, SimNode, log_to_stderr};
 pub use see::{Counts, Instance};
 pub use watch::SimWatch;

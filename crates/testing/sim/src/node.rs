@@ -4,12 +4,14 @@ use std::time::Duration;
 
 use actor::Kernel;
 use bosun::{Handles, Node};
+use fakes::FakeApi;
+use model::core::Pod;
 use ports::host::HostFs;
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::{Instant, sleep};
 
 use crate::leash::{Leash, leashed};
-use crate::world::World;
+use crate::world::{NODE_NAME, World};
 
 /// Virtual time in which anything ordinary must have happened.
 pub const LIMIT: Duration = Duration::from_secs(60);
@@ -139,6 +141,44 @@ impl SimNode {
         assert!(self.world.has(&path), "the manifest is there");
         self.world.files.remove_file(&path).expect("it can be removed");
         self.world.watch.gone(file);
+    }
+
+    /// Binds a pod with this spec (JSON) to the node, at the API server. It is called `name-sim`, as a static pod would be.
+    ///
+    /// # Panics
+    /// The node is of no cluster, or the spec is none.
+    pub fn bind(&self, name: &str, mut spec: serde_json::Value) {
+        spec["nodeName"] = NODE_NAME.into();
+        let meta = serde_json::json!({ "namespace": "default", "name": format!("{name}-{NODE_NAME}") });
+        let pod = serde_json::json!({ "metadata": meta, "spec": spec });
+        self.api().put(&serde_json::from_value::<Pod>(pod).expect("a spec of a pod"));
+    }
+
+    /// Deletes a pod that was bound, as a user does, with a grace period of 5 s.
+    ///
+    /// # Panics
+    /// The node is of no cluster, or the pod is not there.
+    pub fn delete(&self, name: &str) {
+        let deleted = self.api().user_deletes::<Pod>(Some("default"), &format!("{name}-{NODE_NAME}"), Some(5));
+        deleted.expect("the pod that is deleted is there");
+    }
+
+    /// The API server's copy of a pod: of one that was bound, or the mirror of a static one.
+    ///
+    /// # Panics
+    /// The node is of no cluster.
+    #[must_use]
+    pub fn api_copy(&self, name: &str) -> Option<Pod> {
+        self.api().read(Some("default"), &format!("{name}-{NODE_NAME}"))
+    }
+
+    /// The API server.
+    ///
+    /// # Panics
+    /// The node is of no cluster.
+    #[must_use]
+    pub fn api(&self) -> &FakeApi {
+        self.world.api.as_ref().expect("the node is one of a cluster")
     }
 
     /// Adds rules of the fault plan, in their text form.

@@ -107,6 +107,11 @@ impl World {
         for folder in ["manifests", "root/pods", "root/bosun", "logs/pods", "logs/containers"] {
             files.create_dir(&at(folder), 0o755).expect("an empty disk takes a folder");
         }
+        for folder in ["/tmp", "/etc"] {
+            files.create_dir(Path::new(folder), 0o755).expect("an empty disk takes a folder");
+        }
+        let hosts = Path::new("/etc/hosts");
+        files.write_file(hosts, b"127.0.0.1 localhost\n", 0o644).expect("an empty disk takes a file");
         let resolv_conf = at("resolv.conf");
         files.write_file(&resolv_conf, b"nameserver 192.0.2.53\n", 0o644).expect("an empty disk takes a file");
         runtime.write_files_to(&files);

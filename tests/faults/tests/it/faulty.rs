@@ -14,7 +14,7 @@ use actor::Kernel;
 use fakes::FakeRuntime;
 use fakes::runtime::{ExecReply, Features, Program, Pull};
 use model::Timestamp;
-use sim::{LIMIT, SimNode, World};
+use sim::{LIMIT, POD_URL, SimNode, World};
 use tokio::time::sleep;
 use tonic::Code;
 
@@ -103,6 +103,27 @@ fn guest(name: &str) -> String {
     pod(name, spec)
 }
 
+/// The resident of the API server, and that of the URL.
+const BOUND: &str = "bound";
+const OF_URL: &str = "web";
+/// Residents of the folder, the two others, two guests, two visitors.
+const WORKERS: usize = 20 + 2 + 2 + 2;
+
+/// Spec of the API server's pods.
+fn bound() -> serde_json::Value {
+    serde_json::json!({ "containers": [{ "name": "app", "image": "app:1" }] })
+}
+
+fn comes_and_goes(pod: &str) -> bool {
+    pod.starts_with("guest") || pod.starts_with("visitor")
+}
+
+/// The API server has heard that a pod is ready, whose own or whose mirror it has.
+fn told(node: &SimNode, name: &str) -> bool {
+    let status = node.api_copy(name).and_then(|pod| pod.status);
+    status.is_some_and(|s| s.conditions.iter().flatten().any(|c| c.type_ == "Ready" && c.status == "True"))
+}
+
 /// Residents whose worker rightly has an error all the time.
 const TROUBLED: [&str; 2] = ["loop-sim", "noimage-sim"];
 
@@ -122,7 +143,8 @@ pub(crate) struct Round {
 impl Round {
     async fn new(kernel: &Kernel, features: Features) -> Self {
         let now = Timestamp(kernel.clock().unix_nanos());
-        let mut node = SimNode::down(World::with_runtime(FakeRuntime::at(features, now)), kernel);
+        let mut node = SimNode::down(World::with_runtime(FakeRuntime::at(features, now)).joined(), kernel);
+        node.world.web.put(POD_URL, &simple(OF_URL, ""));
         node.boot();
         node.world.runtime.add_images(&["app:1", "app:2", "tool:1"]);
         node.world.runtime.program("quick", &[Program::exits(secs(1), 0)]);
@@ -135,13 +157,15 @@ impl Round {
         for (name, text) in residents() {
             round.node.put(&format!("{name}.yaml"), &text);
         }
+        round.node.bind(BOUND, bound());
         for k in 0..2 {
             round.node.put(&format!("guest{k}.yaml"), &guest(&format!("guest{k}")));
+            round.node.bind(&format!("visitor{k}"), bound());
         }
         round
             .node
             .until("residents and guests are there", LIMIT, |n| {
-                residents_fine(n).is_ok() && n.is_ready("guest0") && n.is_ready("guest1")
+                residents_fine(n).is_ok() && ["guest0", "guest1", "visitor0", "visitor1"].iter().all(|g| n.is_ready(g))
             })
             .await;
         sleep(secs(30)).await;
@@ -166,7 +190,7 @@ impl Round {
     fn residents_running(&self) -> BTreeSet<String> {
         let runtime = &self.node.world.runtime;
         let guests: BTreeSet<String> =
-            runtime.sandboxes().iter().filter(|s| s.pod().starts_with("guest")).map(|s| s.id.clone()).collect();
+            runtime.sandboxes().iter().filter(|s| comes_and_goes(s.pod())).map(|s| s.id.clone()).collect();
         let steady = |c: &&fakes::runtime::FakeContainer| c.running() && c.name() != "crash";
         runtime
             .containers()
@@ -181,6 +205,10 @@ impl Round {
         format!("guest{}", self.k - back)
     }
 
+    fn visitor(&self, back: usize) -> String {
+        format!("visitor{}", self.k - back)
+    }
+
     /// A guest comes, one loses a container, one goes.
     pub(crate) fn stir(&self) {
         let node = &self.node;
@@ -190,6 +218,8 @@ impl Round {
             node.world.runtime.exit(&id, 1);
         }
         node.take(&format!("{}.yaml", self.name(2)));
+        node.bind(&self.visitor(0), bound());
+        node.delete(&self.visitor(2));
     }
 
     /// Everything is as it would be without a fault.
@@ -204,8 +234,15 @@ impl Round {
         if node.instances(&struck, "other").iter().filter(|i| i.running).count() != 1 {
             return Err(format!("{struck}/other does not run"));
         }
-        if !node.is_gone(&old) {
-            return Err(format!("{old} is not gone"));
+        for old in [&old, &self.visitor(2)] {
+            if !node.is_gone(old) || node.api_copy(old).is_some() {
+                return Err(format!("{old} is not gone"));
+            }
+        }
+        for name in [&new, &self.visitor(0), &self.visitor(1), &BOUND.to_owned(), &OF_URL.to_owned()] {
+            if !told(node, name) {
+                return Err(format!("the API server does not know that {name} is ready"));
+            }
         }
         for (uid, row) in node.handles().workers.snapshot() {
             let name = row.pod.as_deref().map_or("", |p| model::pod::name(p)).to_owned();
@@ -214,7 +251,7 @@ impl Round {
             }
         }
         residents_fine(node)?;
-        if node.handles().workers.snapshot().len() != 22 {
+        if node.handles().workers.snapshot().len() != WORKERS {
             return Err(format!("{} workers", node.handles().workers.snapshot().len()));
         }
         Ok(())
@@ -243,7 +280,7 @@ impl Round {
         let (new, struck) = (self.name(0), self.name(1));
         for rpc in ["RunPodSandbox", "CreateContainer", "StartContainer"] {
             let mut counts = node.count(rpc);
-            counts.retain(|subject, _| !subject.contains("/loop-sim"));
+            counts.retain(|subject, _| !subject.contains("/loop-sim") && !subject.contains("/visitor"));
             let of = |pod: &str, container: &str| format!("default/{pod}-sim{container}");
             let want: BTreeMap<String, usize> = match rpc {
                 "RunPodSandbox" => BTreeMap::from([(of(&new, ""), 1)]),
@@ -306,6 +343,11 @@ impl Round {
 }
 
 fn residents_fine(n: &SimNode) -> Result<(), String> {
+    for name in [BOUND, OF_URL] {
+        if !n.is_ready(name) {
+            return Err(format!("{name} is not ready"));
+        }
+    }
     for (name, _) in residents() {
         let fine = match name.as_str() {
             "loop" => n.phase("loop") == "Running",
@@ -451,12 +493,15 @@ macro_rules! each_actor {
 }
 
 each_actor! {
+    faults_of_the_api_source: "api-source",
     faults_of_the_certificate_manager: "certificate-manager",
     faults_of_the_cgroup_manager: "cgroup-manager",
     faults_of_the_config_sources: "config-sources",
     faults_of_the_event_recorder: "event-recorder",
+    faults_of_the_http_source: "http-source",
     faults_of_the_image_manager: "image-manager",
     faults_of_the_log_manager: "log-manager",
+    faults_of_the_node_lease: "node-lease",
     faults_of_the_node_manager: "node-manager",
     faults_of_the_object_store: "object-store",
     faults_of_the_pod_manager: "pod-manager",
@@ -465,6 +510,7 @@ each_actor! {
     faults_of_the_runtime_client: "runtime-client",
     faults_of_the_stats_manager: "stats-manager",
     faults_of_the_status_manager: "status-manager",
+    faults_of_the_status_syncer: "status-syncer",
     faults_of_the_volume_manager: "volume-manager",
 }
 
