@@ -10,7 +10,7 @@ use cri_client::{CriClient, Deadlines, Endpoint, Options};
 use host_linux::{LinuxCgroups, LinuxFs, LinuxInfo, LinuxMounts, SystemdCgroups};
 use journal::RedbJournal;
 use node_config::{Configured, Flags, NodeConfig};
-use ports::host::{CgroupFs, CgroupVersion, HostInfo};
+use ports::host::{CgroupFs, CgroupVersion, HostInfo, Links};
 use server::healthz::Checks;
 
 use crate::node::{Builder, Node, Outside};

@@ -57,9 +57,12 @@ impl Sealed {
 
     /// Keeps a line from now on, or removes it. Written soon; a failure costs the line and is told.
     pub(crate) fn put(&self, line: String, content: Option<Vec<u8>>) {
-        let mut queue = self.inner.queue();
-        queue.lines.insert(line, content);
-        if !std::mem::replace(&mut queue.writing, true) {
+        let begin = {
+            let mut queue = self.inner.queue();
+            queue.lines.insert(line, content);
+            !std::mem::replace(&mut queue.writing, true)
+        };
+        if begin {
             let inner = self.inner.clone();
             self.inner.effects.start(Class::Journal, move || inner.write());
         }

@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use ports::host::{DirEntry, FileKind, FileStat, FsStat, HostError, HostFs, HostResult};
+use ports::host::{DirEntry, FileEnd, FileKind, FileStat, FsStat, HostError, HostFs, HostResult, Links};
 use ports::log::Compress;
 use tokio::time::Instant;
 
@@ -176,9 +176,9 @@ impl MemFs {
         f(&mut state).map_err(|e| HostError::new(op, path, e))
     }
 
-    fn content<T>(&self, path: &Path, take: impl FnOnce(&[u8]) -> Result<T, io::Error>) -> HostResult<T> {
+    fn content<T>(&self, path: &Path, links: Links, take: impl FnOnce(&[u8]) -> Result<T, io::Error>) -> HostResult<T> {
         let found = self.call("open", path, false, |s| {
-            let ino = s.tree.get(path, true)?;
+            let ino = s.tree.get(path, links == Links::Follow)?;
             Ok(match &s.tree.node(ino).kind {
                 Kind::File(content) => take(content),
                 _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
@@ -277,11 +277,18 @@ impl HostFs for MemFs {
     }
 
     fn read_file(&self, path: &Path, max_bytes: u64) -> HostResult<Vec<u8>> {
-        self.content(path, |content| {
+        self.content(path, Links::Follow, |content| {
             if content.len() as u64 > max_bytes {
                 return Err(io::Error::new(io::ErrorKind::InvalidData, format!("longer than {max_bytes} bytes")));
             }
             Ok(content.to_vec())
+        })
+    }
+
+    fn read_end(&self, path: &Path, max_bytes: u64, links: Links) -> HostResult<FileEnd> {
+        self.content(path, links, |content| {
+            let from = content.len().saturating_sub(usize::try_from(max_bytes).unwrap_or(usize::MAX));
+            Ok(FileEnd { bytes: content[from..].to_vec(), cut: from > 0 })
         })
     }
 
@@ -386,7 +393,10 @@ impl HostFs for MemFs {
 
     fn set_mode(&self, path: &Path, mode: u32) -> HostResult<()> {
         self.call("chmod", path, true, |s| {
-            let ino = s.tree.get(path, true)?;
+            let ino = s.tree.get(path, false)?;
+            if matches!(s.tree.node(ino).kind, Kind::Link(_)) {
+                return Err(Errno::Loop);
+            }
             s.tree.node_mut(ino).mode = mode & 0o7777;
             Ok(())
         })

@@ -31,7 +31,7 @@ pub fn busy_minutes(seed: u64) -> String {
         let mut node = SimNode::start_in_cluster(&kernel);
         program(&node);
         kernel.faults().enable();
-        node.fault("*: panic@*#p0.002; *: delay(3ms)@*#p0.01");
+        node.fault("*: panic#p0.002; *: delay(3ms)#p0.01");
         come(&node).await;
         node.api().unplug();
         node.take("plain3.yaml");
@@ -69,7 +69,10 @@ async fn come(node: &SimNode) {
         node.put(&format!("plain{i}.yaml"), &manifest(&format!("plain{i}"), spec));
     }
     for (name, spec) in [
-        ("looping", "\n  containers:\n  - {name: crash, image: 'app:1', terminationMessagePolicy: FallbackToLogsOnError}"),
+        (
+            "looping",
+            "\n  containers:\n  - {name: crash, image: 'app:1', terminationMessagePolicy: FallbackToLogsOnError}",
+        ),
         ("job", "\n  restartPolicy: Never\n  containers:\n  - {name: quick, image: 'app:1'}"),
         ("pulls", "\n  containers:\n  - {name: app, image: 'pulled:1'}"),
         ("noimage", "\n  containers:\n  - {name: app, image: 'missing:1'}"),

@@ -148,7 +148,16 @@ impl SimNode {
     /// # Panics
     /// The node is of no cluster, or the spec is none.
     pub fn bind(&self, name: &str, mut spec: serde_json::Value) {
-        spec["nodeName"] = NODE_NAME.into();
+        // What a server fills in, as far as a node asks for it.
+        let defaults = serde_json::json!({
+            "nodeName": NODE_NAME, "restartPolicy": "Always", "dnsPolicy": "ClusterFirst", "enableServiceLinks": true,
+            "terminationGracePeriodSeconds": 30, "serviceAccountName": "default", "automountServiceAccountToken": false,
+        });
+        for (key, value) in defaults.as_object().into_iter().flatten() {
+            if spec.get(key).is_none() {
+                spec[key] = value.clone();
+            }
+        }
         let meta = serde_json::json!({ "namespace": "default", "name": format!("{name}-{NODE_NAME}") });
         let pod = serde_json::json!({ "metadata": meta, "spec": spec });
         self.api().put(&serde_json::from_value::<Pod>(pod).expect("a spec of a pod"));

@@ -187,7 +187,7 @@ async fn drive_in(case: &Case, script: &Script, dir: &Path, kernel: Kernel) -> O
         images: client,
         fs: Arc::new(LinuxFs),
         watch: Arc::new(told.clone()),
-        compress: Arc::new(fakes::Gzip),
+        compress: Arc::new(fakes::gzip()),
         host: Arc::new(host()),
         mounter: Arc::new(FakeMounter::default()),
         cgroups: Arc::new(cgroups),

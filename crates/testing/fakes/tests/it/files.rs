@@ -7,7 +7,7 @@ use std::time::Duration;
 use actor::{Class, testing};
 use fakes::files::{Errno, FileTrouble};
 use fakes::{LinuxFs, MemFs};
-use ports::host::{DirEntry, FileKind, HostFs};
+use ports::host::{DirEntry, FileKind, HostFs, Links};
 use ports::log::Compress;
 
 /// Runs a test on both, in an empty folder.
@@ -60,6 +60,12 @@ fn files_are_replaced_whole_and_read_up_to_a_bound() {
         assert_eq!(fs.create_file(&file, 0o600).unwrap_err().kind(), ErrorKind::AlreadyExists);
         fs.set_mode(&file, 0o4755).unwrap();
         assert_eq!(mode(fs, file.clone()), 0o4755);
+        assert!(fs.set_mode(&p.join("none"), 0o600).unwrap_err().is_not_found());
+        let end = fs.read_end(&file, 2, Links::Refuse).unwrap();
+        assert_eq!((end.bytes.as_slice(), end.cut), (b"o!".as_slice(), true));
+        let end = fs.read_end(&file, 4, Links::Refuse).unwrap();
+        assert_eq!((end.bytes.as_slice(), end.cut), (b"two!".as_slice(), false));
+        assert_eq!(fs.read_end(p, 4, Links::Follow).unwrap_err().kind(), ErrorKind::InvalidInput);
         // A link is replaced itself, not what it points at.
         fs.symlink(Path::new("hosts"), &p.join("l")).unwrap();
         fs.write_file(&p.join("l"), b"x", 0o644).unwrap();
@@ -82,6 +88,10 @@ fn links_lead_on_and_are_told_from_what_they_point_at() {
         assert_eq!(fs.read_file(&p.join("absolute/up"), 1).unwrap(), b"x");
         assert_eq!(fs.read_file(&p.join("l/../d/./f"), 1).unwrap(), b"x");
         assert!(fs.read_file(&p.join("a"), 1).is_err() && fs.stat(&p.join("a")).is_err(), "a ring");
+        assert_eq!(fs.read_end(&p.join("absolute/up"), 1, Links::Follow).unwrap().bytes, b"x");
+        let refused = fs.read_end(&p.join("l/up"), 1, Links::Refuse).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidInput);
+        assert!(fs.set_mode(&p.join("l"), 0o600).is_err());
         assert_eq!(fs.read_link(&p.join("l")).unwrap(), Path::new("d"));
         assert_eq!(fs.read_link(&p.join("d")).unwrap_err().kind(), ErrorKind::InvalidInput);
         assert_eq!(fs.symlink(Path::new("d"), &p.join("l")).unwrap_err().kind(), ErrorKind::AlreadyExists);

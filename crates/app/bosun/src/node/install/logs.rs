@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-
 use super::Seat;
 
 pub(in crate::node) fn log_manager(seat: &Seat<'_>) {
