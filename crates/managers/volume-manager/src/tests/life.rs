@@ -286,7 +286,10 @@ fn a_panic_at_any_fault_point_costs_one_answer_at_most() {
 
 #[test]
 fn a_hung_call_holds_up_its_own_pod_only_and_a_successor_waits_for_it() {
-    run(11, |kernel| async move {
+    // What hangs holds a thread, and goes on later: real threads, real time.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    tokio::task::LocalSet::new().block_on(&runtime, async {
+        let kernel = actor::Kernel::new(actor::KernelConfig::default());
         let host = FakeHost::new();
         let bench = Bench::start(&kernel, &host);
         make(&bench, "other").await.unwrap();
