@@ -269,6 +269,20 @@ impl HostFs for MemFs {
         })
     }
 
+    fn write_file_synced(&self, path: &Path, content: &[u8], mode: u32) -> HostResult<()> {
+        self.write_file(path, content, mode)?;
+        self.call("fsync", path, true, |s| {
+            let ino = s.tree.get(path, false)?;
+            s.tree.node_mut(ino).written = None;
+            Ok(())
+        })
+    }
+
+    fn sync_dir(&self, path: &Path) -> HostResult<()> {
+        // Names are never lost here.
+        self.call("fsync", path, true, |s| s.tree.dir(s.tree.get(path, true)?).map(drop))
+    }
+
     fn create_file(&self, path: &Path, mode: u32) -> HostResult<()> {
         self.call("create", path, true, |s| {
             let found = s.tree.find(path, false)?;

@@ -60,6 +60,10 @@ fn files_are_replaced_whole_and_read_up_to_a_bound() {
         assert_eq!(fs.create_file(&file, 0o600).unwrap_err().kind(), ErrorKind::AlreadyExists);
         fs.set_mode(&file, 0o4755).unwrap();
         assert_eq!(mode(fs, file.clone()), 0o4755);
+        fs.write_file_synced(&p.join("sure"), b"x", 0o600).unwrap();
+        fs.sync_dir(p).unwrap();
+        assert_eq!((fs.read_file(&p.join("sure"), 1).unwrap(), mode(fs, p.join("sure"))), (b"x".to_vec(), 0o600));
+        assert!(fs.sync_dir(&p.join("none")).unwrap_err().is_not_found());
         assert!(fs.set_mode(&p.join("none"), 0o600).unwrap_err().is_not_found());
         let end = fs.read_end(&file, 2, Links::Refuse).unwrap();
         assert_eq!((end.bytes.as_slice(), end.cut), (b"o!".as_slice(), true));
@@ -256,7 +260,9 @@ fn a_power_failure_takes_what_was_not_on_the_disk_yet() {
             fs.write_file(Path::new("/d/old"), b"0123456789", 0o644).unwrap();
             tokio::time::sleep(Duration::from_secs(60)).await;
             fs.write_file(Path::new("/d/new"), b"0123456789", 0o644).unwrap();
+            fs.write_file_synced(Path::new("/d/sure"), b"0123456789", 0o644).unwrap();
             fs.lose_power(seed);
+            assert_eq!(fs.read_file(Path::new("/d/sure"), 10).unwrap(), b"0123456789");
             assert_eq!(fs.read_file(Path::new("/d/old"), 10).unwrap(), b"0123456789");
             lengths.insert(fs.read_file(Path::new("/d/new"), 10).unwrap().len());
         }
