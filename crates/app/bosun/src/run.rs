@@ -295,12 +295,16 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
     signals.stopping();
     node.stop().await;
     serving.end().await;
-    // What stopped actors began to write is written.
-    if !parts.kernel.settle_blocking(LAST_WRITES) {
-        tracing::warn!("the journal or the host's files hang; going all the same");
-    }
+    finish_writes(&parts.kernel);
     let _gone = std::fs::remove_file(&socket);
     Ok(code)
+}
+
+/// What stopped actors began to write is written.
+fn finish_writes(kernel: &Kernel) {
+    if !kernel.settle_blocking(LAST_WRITES) {
+        tracing::warn!("the journal or the host's files hang; going all the same");
+    }
 }
 
 fn tell(settings: &Settings, words: &cri_client::Handshake) {
