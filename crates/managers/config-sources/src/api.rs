@@ -271,7 +271,8 @@ impl ApiSource {
         self.heard_at = Some(now);
         let heard = Heard { boot_id: self.config.boot.boot_id.clone(), at_ns: now.0 };
         let journal = self.deps.journal.clone();
-        let write = tokio::task::spawn_blocking(move || boot::save(&*journal, &heard));
+        let effects = ctx.effects();
+        let write = async move { effects.attempt(Class::Journal, move || boot::save(&*journal, &heard)).await };
         ctx.run(write, |act: &mut Self, written, _| {
             if let Err(error) = written.map_err(|e| e.to_string()).and_then(|w| w.map_err(|e| e.to_string())) {
                 tracing::warn!(error, "when the API server was last heard is not written down");
