@@ -97,6 +97,8 @@ pub(crate) fn place<'a>(root: &Utf8Path, package: &'a Package) -> anyhow::Result
     let parts: Vec<&str> = dir.strip_prefix(root)?.iter().collect();
     match parts.as_slice() {
         ["crates", layer, folder] => Ok((*layer, *folder)),
+        // Programs of operators: they wire, as app does.
+        ["docs", "examples", folder] => Ok(("app", *folder)),
         ["tests", folder] => Ok(("tests", *folder)),
         ["xtask"] => Ok(("xtask", "xtask")),
         other => bail!("{}: no layer for a crate in {}", package.name, other.join("/")),

@@ -9,6 +9,7 @@ mod e2e;
 mod fuzz;
 mod golden;
 mod layers;
+mod map;
 mod setup;
 mod test;
 mod tidy;
@@ -40,6 +41,7 @@ enum Command {
     Bed(bed::Args),
     Bench(bench::Args),
     Layers(layers::Args),
+    Map(map::Args),
     Tidy(tidy::Args),
 }
 
@@ -64,6 +66,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Bed(args) => bed::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Layers(args) => layers::run(&args),
+        Command::Map(args) => map::run(&args),
         Command::Tidy(args) => tidy::run(&args),
     }
 }

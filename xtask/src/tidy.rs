@@ -7,6 +7,7 @@ use crate::workspace;
 mod citations;
 mod dependencies;
 mod docs;
+mod edges;
 mod map;
 mod sizes;
 mod tree;
@@ -16,7 +17,7 @@ mod words;
 use tree::{Source, Tree};
 
 /// Checks sizes, banned words and charters of the code, and documents against the code: paths, citations of `docs/spec`,
-/// the stops of `docs/life-of-a-pod.md`, and the tables of crates, dependencies and invariants in `ARCHITECTURE.md`.
+/// the stops of `docs/life-of-a-pod.md`, declared edges that nobody uses, and the tables of crates, dependencies and invariants in `ARCHITECTURE.md`.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
@@ -43,6 +44,11 @@ fn check(tree: &Tree) -> Vec<String> {
     found.extend(map::check(tree));
     let architecture = tree.files.get(map::ARCHITECTURE).map_or("", String::as_str);
     found.extend(dependencies::check(architecture, &tree.used));
+    if !architecture.is_empty() {
+        found.extend(crate::map::check(architecture));
+        let sources: Vec<Source<'_>> = tree.rust().collect();
+        found.extend(edges::check(sources.iter().map(|s| (s.path, s.product))));
+    }
     found
 }
 

@@ -3,33 +3,22 @@
 //! ```ignore
 //! let node = Node::builder(settings, machine, outside)
 //!     .probe_manager(|seat| {
-//!         let deps = acme_probe::Deps::new(seat.handles.runtime.clone());
-//!         let actor = seat.spawn("probe-manager", move |_generation| acme_probe::ProbeManager::new(deps.clone()));
-//!         seat.handles.probes.connect(&actor);
+//!         let net = seat.outside.prober.clone();
+//!         seat.install(move |crew| acme_probes::ProbeManager::new(crew, net.clone()));
 //!     })
 //!     .start(&kernel);
 //! ```
 
 use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{ActorRef, Group, Kernel, Managed, Place, Policy, Spec};
+use actor::{ActorRef, Family, Group, Handler, Kernel, Managed, Place, Policy, Spec};
 use config_sources::FolderWatch;
-use contract::certificates::CertificateHandle;
-use contract::cgroup::CgroupHandle;
-use contract::config_sources::ConfigSourcesHandle;
-use contract::event::EventHandle;
-use contract::image::ImageHandle;
-use contract::node::NodeHandle;
-use contract::objects::ObjectHandle;
-use contract::pod_manager::PodManagerHandle;
-use contract::pod_worker::{WorkerFactory, WorkersView};
-use contract::probe::ProbeHandle;
-use contract::runtime::RuntimeHandle;
-use contract::stats::StatsHandle;
-use contract::status::StatusHandle;
-use contract::volume::VolumeHandle;
+use contract::pod_worker::{GrantStart, UpdatePod};
+use contract::{Answers, Crew, PodWorker, Role, Wiring};
+use model::PodUid;
 use ports::api::ApiServer;
 use ports::fetch::Fetch;
 use ports::hook::HookHttp;
@@ -40,11 +29,12 @@ use ports::probe::NetProber;
 use ports::runtime::{ContainerRuntime, ImageService};
 use ports::stats::StatsSource;
 
+use server::local::Views;
+
 use crate::settings::{Machine, Settings};
 
 mod blame;
 mod install;
-mod workers;
 
 /// Everything that is not an actor: the outside world behind ports.
 #[derive(Clone)]
@@ -87,98 +77,144 @@ impl std::fmt::Debug for Outside {
     }
 }
 
-/// How managers reach each other. Boards and routes live here, so they outlive every actor.
-#[derive(Clone, Debug, Default)]
-#[allow(missing_docs, reason = "each field is the handle of the manager it is named after")]
-pub struct Handles {
-    pub runtime: RuntimeHandle,
-    pub images: ImageHandle,
-    pub volumes: VolumeHandle,
-    pub cgroups: CgroupHandle,
-    pub probes: ProbeHandle,
-    pub status: StatusHandle,
-    pub events: EventHandle,
-    pub pods: PodManagerHandle,
-    pub sources: ConfigSourcesHandle,
-    pub workers: WorkersView,
-    pub node: NodeHandle,
-    pub objects: ObjectHandle,
-    pub certificates: CertificateHandle,
-    pub stats: StatsHandle,
-}
-
-/// What an installer gets to put its manager into place.
-pub struct Seat<'a> {
+/// What an installer gets to put the actor of one role into place.
+pub struct Seat<'a, R: Role> {
     /// The kernel.
     pub kernel: &'a Kernel,
-    /// Supervision group of the managers.
-    pub group: &'a Group,
-    /// All handles; connect the one of the manager that is being installed.
-    pub handles: &'a Handles,
     /// Settings of the node.
     pub settings: &'a Settings,
     /// Facts of the host.
     pub machine: &'a Machine,
     /// The outside world.
     pub outside: &'a Outside,
-    /// Makes pod workers; for whoever installs PodManager.
-    pub new_worker: &'a WorkerFactory,
-    spawned: RefCell<Vec<(&'static str, Stop)>>,
+    wiring: &'a Wiring,
+    groups: &'a Groups,
+    intake: &'a RefCell<Vec<Stop>>,
+    role: PhantomData<R>,
+}
+
+/// Who is restarted with whom, and where.
+struct Groups {
+    core: Group,
+    workers: Group,
+    worker_place: Place,
 }
 
 /// Lets an actor work off its queue and end.
 type Stop = Box<dyn Fn()>;
 
-impl std::fmt::Debug for Seat<'_> {
+impl<R: Role> std::fmt::Debug for Seat<'_, R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Seat")
+        write!(f, "Seat({})", R::NAME)
     }
 }
 
-impl Seat<'_> {
-    /// Spawns a manager's actor, supervised in its group. The factory is called again for each restart.
-    pub fn spawn<A>(&self, name: &'static str, factory: impl FnMut(u64) -> A + Send + 'static) -> ActorRef<A>
-    where
-        A: Managed,
-    {
-        let actor = self.kernel.spawn(Spec::new(name).group(self.group).mailbox(MANAGER_MAILBOX), factory);
-        let stop = actor.clone();
-        self.spawned.borrow_mut().push((name, Box::new(move || stop.stop())));
+impl<R: Role> Seat<'_, R> {
+    /// Spawns the actor of the role, supervised among the managers, and sends it every message of the role. `factory` is
+    /// called again for each restart, with the capabilities of that generation: those of the one before end.
+    pub fn install<A: Answers<R>>(&self, mut factory: impl FnMut(Crew<R>) -> A + Send + 'static) -> ActorRef<A> {
+        let crew = self.wiring.crew::<R>();
+        let spec = Spec::new(R::DECLARATION.actor).group(&self.groups.core).mailbox(MANAGER_MAILBOX);
+        let actor = self.kernel.spawn(spec, move |_generation| factory(crew.succeed()));
+        self.wiring.connect::<R, A>(&actor);
+        if R::DECLARATION.intake {
+            let stop = actor.clone();
+            self.intake.borrow_mut().push(Box::new(move || stop.stop()));
+        }
         actor
+    }
+}
+
+impl Seat<'_, PodWorker> {
+    /// Makes the workers: one actor per pod UID, when the first message for it comes, until it is retired. `new` is called
+    /// again for each restart.
+    pub fn install_workers<A>(&self, new: impl Fn(Crew<PodWorker>, PodUid) -> A + Clone + Send + Sync + 'static)
+    where
+        A: Managed + Handler<UpdatePod> + Handler<GrantStart>,
+    {
+        let (kernel, wiring) = (self.kernel.clone(), self.wiring.clone());
+        let (group, place) = (self.groups.workers.clone(), self.groups.worker_place.clone());
+        let family = Family::new(move |uid: &PodUid| {
+            let spec = Spec::new(format!("{}/{uid}", PodWorker::DECLARATION.actor));
+            let spec = spec.group(&group).place(place.clone()).mailbox(WORKER_MAILBOX);
+            let (crew, uid, new) = (wiring.member_crew::<PodWorker>(uid.as_str()), uid.clone(), new.clone());
+            kernel.spawn(spec, move |_generation| new(crew.succeed(), uid.clone()))
+        });
+        self.wiring.connect_workers(&family);
     }
 }
 
 /// Messages that may wait at a manager; workers of a full node ask at the same time.
 const MANAGER_MAILBOX: usize = 1024;
+/// Messages that may wait at one worker; updates coalesce in it, so few are enough.
+const WORKER_MAILBOX: usize = 32;
 
-/// Who ends first at shutdown: where changes come in.
-const INTAKE: [&str; 4] = ["config-sources", "http-source", "api-source", "pod-manager"];
+/// Puts the actor of a role into place.
+type Installer<R> = Box<dyn FnOnce(&Seat<'_, R>)>;
 
-/// Puts a manager into place.
-pub type Installer = Box<dyn FnOnce(&Seat<'_>)>;
+macro_rules! builder {
+    ($server:ident: $server_role:ident; $($role_field:ident: $role:ident),* $(,)?) => {
+        /// Collects replacements, then starts the crew.
+        pub struct Builder {
+            settings: Settings,
+            machine: Machine,
+            outside: Outside,
+            worker_place: Place,
+            wiring: Wiring,
+            $($role_field: Installer<contract::$role>,)*
+        }
 
-/// Collects replacements, then starts the crew.
-pub struct Builder {
-    settings: Settings,
-    machine: Machine,
-    outside: Outside,
-    worker_place: Place,
-    handles: Handles,
-    runtime_client: Installer,
-    event_recorder: Installer,
-    object_store: Installer,
-    certificate_manager: Installer,
-    node_manager: Installer,
-    status_manager: Installer,
-    cgroup_manager: Installer,
-    volume_manager: Installer,
-    image_manager: Installer,
-    probe_manager: Installer,
-    stats_manager: Installer,
-    log_manager: Installer,
-    pod_manager: Installer,
-    config_sources: Installer,
+        impl Builder {
+            $(
+                /// Installs another actor in this place.
+                #[must_use]
+                pub fn $role_field(mut self, installer: impl FnOnce(&Seat<'_, contract::$role>) + 'static) -> Self {
+                    self.$role_field = Box::new(installer);
+                    self
+                }
+            )*
+
+            /// Starts the crew, bottom up: whoever is asked is there before the asker.
+            pub fn start(self, kernel: &Kernel) -> Node {
+                let groups = Groups {
+                    core: kernel.group("core", Policy::default()),
+                    workers: kernel.group("workers", blame::workers_policy()),
+                    worker_place: self.worker_place,
+                };
+                blame::know_pods(kernel, &self.wiring);
+                let intake = RefCell::default();
+                $((self.$role_field)(&Seat {
+                    kernel,
+                    settings: &self.settings,
+                    machine: &self.machine,
+                    outside: &self.outside,
+                    wiring: &self.wiring,
+                    groups: &groups,
+                    intake: &intake,
+                    role: PhantomData,
+                });)*
+                let Builder { wiring, settings, .. } = self;
+                Node { kernel: kernel.clone(), wiring, settings, intake: intake.into_inner() }
+            }
+        }
+
+        impl Node {
+            /// A node with all managers of this repository.
+            #[must_use]
+            pub fn builder(settings: Settings, machine: Machine, outside: Outside) -> Builder {
+                Builder {
+                    settings,
+                    machine,
+                    outside,
+                    worker_place: Place::Here,
+                    wiring: Wiring::default(),
+                    $($role_field: Box::new(install::$role_field),)*
+                }
+            }
+        }
+    };
 }
+contract::for_each_role!(builder);
 
 impl std::fmt::Debug for Builder {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -186,37 +222,7 @@ impl std::fmt::Debug for Builder {
     }
 }
 
-macro_rules! replaceable {
-    ($($name:ident),*) => {
-        $(
-            /// Installs another manager in this place.
-            #[must_use]
-            pub fn $name(mut self, installer: impl FnOnce(&Seat<'_>) + 'static) -> Self {
-                self.$name = Box::new(installer);
-                self
-            }
-        )*
-    };
-}
-
 impl Builder {
-    replaceable!(
-        runtime_client,
-        event_recorder,
-        object_store,
-        certificate_manager,
-        node_manager,
-        status_manager,
-        cgroup_manager,
-        volume_manager,
-        image_manager,
-        probe_manager,
-        stats_manager,
-        log_manager,
-        pod_manager,
-        config_sources
-    );
-
     /// Where pod workers run; the thread of the managers unless set.
     #[must_use]
     pub fn worker_place(mut self, place: Place) -> Self {
@@ -226,51 +232,8 @@ impl Builder {
 
     /// How the managers will be reached; nobody answers before [`Self::start`].
     #[must_use]
-    pub fn handles(&self) -> &Handles {
-        &self.handles
-    }
-
-    /// Starts the crew, bottom up: whoever is asked is there before the asker.
-    pub fn start(self, kernel: &Kernel) -> Node {
-        let handles = self.handles;
-        let core = kernel.group("core", Policy::default());
-        let crew = kernel.group("workers", blame::workers_policy());
-        blame::know_pods(kernel, handles.pods.view.clone(), handles.events.clone());
-        let world = workers::World {
-            settings: &self.settings,
-            machine: &self.machine,
-            handles: &handles,
-            outside: &self.outside,
-        };
-        let new_worker = workers::factory(kernel, &world, crew, self.worker_place.clone());
-        let seat = Seat {
-            kernel,
-            group: &core,
-            handles: &handles,
-            settings: &self.settings,
-            machine: &self.machine,
-            outside: &self.outside,
-            new_worker: &new_worker,
-            spawned: RefCell::default(),
-        };
-        (self.event_recorder)(&seat);
-        (self.object_store)(&seat);
-        (self.certificate_manager)(&seat);
-        (self.runtime_client)(&seat);
-        (self.node_manager)(&seat);
-        (self.status_manager)(&seat);
-        (self.cgroup_manager)(&seat);
-        (self.volume_manager)(&seat);
-        (self.image_manager)(&seat);
-        (self.probe_manager)(&seat);
-        (self.stats_manager)(&seat);
-        (self.log_manager)(&seat);
-        (self.pod_manager)(&seat);
-        (self.config_sources)(&seat);
-        let mut spawned = seat.spawned.take();
-        spawned.retain(|(name, _)| INTAKE.contains(name));
-        let intake = spawned.into_iter().map(|(_, stop)| stop).collect();
-        Node { kernel: kernel.clone(), handles, settings: self.settings, intake }
+    pub fn wiring(&self) -> &Wiring {
+        &self.wiring
     }
 }
 
@@ -278,7 +241,7 @@ impl Builder {
 pub struct Node {
     kernel: Kernel,
     /// How to reach the managers.
-    pub handles: Handles,
+    pub wiring: Wiring,
     settings: Settings,
     intake: Vec<Stop>,
 }
@@ -290,50 +253,11 @@ impl std::fmt::Debug for Node {
 }
 
 impl Node {
-    /// A node with all managers of this repository.
-    #[must_use]
-    pub fn builder(settings: Settings, machine: Machine, outside: Outside) -> Builder {
-        Builder {
-            settings,
-            machine,
-            outside,
-            worker_place: Place::Here,
-            handles: Handles::default(),
-            runtime_client: Box::new(install::runtime_client),
-            event_recorder: Box::new(install::event_recorder),
-            object_store: Box::new(install::object_store),
-            certificate_manager: Box::new(install::certificate_manager),
-            node_manager: Box::new(install::node_manager),
-            status_manager: Box::new(install::status_manager),
-            cgroup_manager: Box::new(install::cgroup_manager),
-            volume_manager: Box::new(install::volume_manager),
-            image_manager: Box::new(install::image_manager),
-            probe_manager: Box::new(install::probe_manager),
-            stats_manager: Box::new(install::stats_manager),
-            log_manager: Box::new(install::log_manager),
-            pod_manager: Box::new(install::pod_manager),
-            config_sources: Box::new(install::config_sources),
-        }
-    }
-
     /// What the local server reads.
     #[must_use]
-    pub fn views(&self, faults: bool) -> server::local::Views {
-        server::local::Views {
-            kernel: self.kernel.clone(),
-            faults,
-            node_name: self.settings.node_name.clone(),
-            pods: self.handles.pods.view.clone(),
-            workers: self.handles.workers.clone(),
-            status: self.handles.status.view.clone(),
-            runtime: self.handles.runtime.view.clone(),
-            sources: self.handles.sources.view.clone(),
-            events: self.handles.events.view.clone(),
-            cluster: self.settings.flags.kubeconfig.is_some(),
-            node: self.handles.node.view.clone(),
-            api: self.handles.sources.api.clone(),
-            certificates: self.handles.certificates.view.clone(),
-        }
+    pub fn views(&self, faults: bool) -> Views {
+        let views = Views::new(&self.wiring.crew(), self.kernel.clone(), self.settings.node_name.clone());
+        Views { faults, cluster: self.settings.flags.kubeconfig.is_some(), ..views }
     }
 
     /// Ends intake first, then gives steps under way a moment to reach a good place. Pods go on running.

@@ -282,9 +282,9 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
     }
     let workers: Place = arbiters.start();
     let builder = customise(Node::builder(settings.clone(), machine, outside.clone()).worker_place(workers));
-    let handles = builder.handles().clone();
+    let crew = builder.wiring().crew();
     let (runtime, api, known) = (outside.runtime, outside.api, checks.clone());
-    let parts = face::Parts { settings, kernel, handles, runtime, api, checks: known, document, set_verbosity };
+    let parts = face::Parts { settings, kernel, crew, runtime, api, checks: known, document, set_verbosity };
     // Before any pod is touched: a port that is taken ends the daemon.
     let face = face::Face::open(&parts).await?;
     let node = builder.start(&parts.kernel);
@@ -339,7 +339,7 @@ fn with_driver(
 
 /// Waits for a signal, or for credentials that can only be had by a new start.
 async fn until_the_end(node: &Node, link: Option<cluster::Link>, signals: &mut systemd::Signals) -> ExitCode {
-    let certificates = node.handles.certificates.clone();
+    let certificates = node.wiring.value();
     let spent = async {
         match link {
             Some(link) => link.keep_credentials(certificates).await,

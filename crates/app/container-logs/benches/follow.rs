@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use container_logs::{Deps, Settings, router};
+use contract::Wiring;
 use contract::config_sources::Source;
 use contract::lookup::PodLookup;
 use contract::pod_manager::DesiredPod;
@@ -38,7 +39,7 @@ fn rss_kib() -> u64 {
 }
 
 fn lookup(dir: &Path, followers: usize) -> PodLookup {
-    let lookup = PodLookup::default();
+    let wiring = Wiring::default();
     for n in 0..followers {
         let text = format!(
             r#"{{"metadata":{{"name":"p{n}","namespace":"ns","uid":"u{n}"}},"spec":{{"containers":[{{"name":"c"}}]}},
@@ -48,7 +49,7 @@ fn lookup(dir: &Path, followers: usize) -> PodLookup {
         let pod = Arc::new(serde_json::from_str(&text).unwrap());
         let uid = PodUid::from(format!("u{n}"));
         let row = DesiredPod { pod, source: Source::File, rejected: None, mirror: None };
-        lookup.pods.post(uid.clone(), Arc::new(row));
+        wiring.put(uid.clone(), row);
         let mut pod = PodObservation::empty(uid.clone(), "ns", &format!("p{n}"));
         pod.containers.push(ContainerObservation {
             id: ContainerId::from(format!("c{n}")),
@@ -71,9 +72,9 @@ fn lookup(dir: &Path, followers: usize) -> PodLookup {
             resources: None,
             user: None,
         });
-        lookup.runtime.pods.post(uid, Arc::new(Observed { pod: Arc::new(pod), observed_at: Timestamp(1) }));
+        wiring.put(uid, Observed { pod: Arc::new(pod), observed_at: Timestamp(1) });
     }
-    lookup
+    PodLookup::of(&wiring)
 }
 
 fn log(dir: &Path, n: usize) -> std::path::PathBuf {

@@ -131,7 +131,7 @@ async fn open(shared: &Shared, asked: Asked) -> Result<Reader, String> {
     let path = log_path(deps, &asked.found, &id).await;
     let path = path.ok_or_else(|| format!("unable to retrieve container logs for {}", asked.full_id))?;
     let follow = asked.options.follow.then(|| {
-        let row = deps.lookup.runtime.pods.subscribe(asked.found.uid.clone());
+        let row = deps.lookup.runtime.subscribe(asked.found.uid.clone());
         Liveness::new(row, id.clone(), deps.runtime.clone())
     });
     let now = Timestamp(i64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX));

@@ -10,7 +10,7 @@ use crate::pods;
 use crate::respond;
 
 pub(crate) async fn running_pods(State(deps): Shared) -> Response {
-    let rows = deps.lookup.runtime.pods.snapshot();
+    let rows = deps.lookup.runtime.snapshot();
     respond::json(pods::list(rows.into_values().filter_map(|row| pod(&row.pod))))
 }
 

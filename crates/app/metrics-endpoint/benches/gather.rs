@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::Request;
+use contract::Wiring;
 use contract::lookup::PodLookup;
 use contract::pod_worker::{WorkerPhase, WorkerState};
-use contract::view::{Board, Published};
 use contract::volume::PodVolumes;
 use criterion::{Criterion, criterion_group, criterion_main};
 use http_body_util::BodyExt;
@@ -121,7 +121,7 @@ fn count_a_day() {
 }
 
 fn node(kernel: &actor::Kernel) -> Deps {
-    let (lookup, workers, volumes) = (PodLookup::default(), Board::new(), Board::new());
+    let wiring = Wiring::default();
     let group = kernel.group("workers", actor::Policy::default());
     for n in 0..110 {
         let uid = PodUid::from(format!("pod-{n}"));
@@ -135,11 +135,11 @@ fn node(kernel: &actor::Kernel) -> Deps {
         let pod = Arc::new(Pod { spec: Some(spec), ..Pod::default() });
         let source = contract::config_sources::Source::Api;
         let row = contract::pod_manager::DesiredPod { pod: pod.clone(), source, rejected: None, mirror: None };
-        lookup.pods.post(uid.clone(), Arc::new(row));
+        wiring.put(uid.clone(), row);
         let row = contract::runtime::Observed { pod: Arc::new(observed(&uid)), observed_at: Timestamp::ZERO };
-        lookup.runtime.pods.post(uid.clone(), Arc::new(row));
+        wiring.put(uid.clone(), row);
         let present = ["a", "b", "c"].map(str::to_owned).to_vec();
-        volumes.post(uid.clone(), Arc::new(PodVolumes { present, error: None }));
+        wiring.put(uid.clone(), PodVolumes { present, error: None });
         let worker = WorkerState {
             phase: WorkerPhase::Syncing,
             termination_requested: false,
@@ -152,16 +152,16 @@ fn node(kernel: &actor::Kernel) -> Deps {
             pod: Some(pod),
             kill: None,
         };
-        workers.post(uid.clone(), Arc::new(worker));
+        wiring.put(uid.clone(), worker);
         kernel.spawn(actor::Spec::new(format!("pod-worker/{uid}")).group(&group), |_| Idle);
     }
     let gate = |n: usize| FeatureGate { name: format!("Gate{n}"), stage: "BETA".into(), enabled: true };
     Deps {
         kernel: kernel.clone(),
-        lookup,
-        workers,
-        volumes,
-        certificates: Published::default(),
+        lookup: PodLookup::of(&wiring),
+        workers: wiring.board(),
+        volumes: wiring.board(),
+        certificates: wiring.value(),
         client_certificate_managed: true,
         serving_certificate_managed: true,
         node_name: "n1".into(),

@@ -4,10 +4,10 @@ use std::fmt;
 use std::sync::Arc;
 
 use actor::Kernel;
+use contract::board::{BoardReader, ValueReader};
 use contract::certificates::CertificateView;
 use contract::lookup::PodLookup;
-use contract::pod_worker::WorkersView;
-use contract::view::{Board, Published};
+use contract::pod_worker::WorkerState;
 use contract::volume::PodVolumes;
 use futures::future::BoxFuture;
 use model::PodUid;
@@ -20,11 +20,11 @@ pub struct Deps {
     /// Pods: desired, their status, what the runtime has.
     pub lookup: PodLookup,
     /// Workers.
-    pub workers: WorkersView,
+    pub workers: BoardReader<PodUid, WorkerState>,
     /// Volumes.
-    pub volumes: Board<PodUid, PodVolumes>,
+    pub volumes: BoardReader<PodUid, PodVolumes>,
     /// Certificates.
-    pub certificates: Published<CertificateView>,
+    pub certificates: ValueReader<CertificateView>,
     /// The node keeps its client certificate itself (`rotateCertificates` or bootstrap): its life is told.
     pub client_certificate_managed: bool,
     /// `serverTLSBootstrap`: the serving certificate's life is told.

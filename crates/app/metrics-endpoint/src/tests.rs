@@ -6,9 +6,9 @@ mod serving;
 use std::sync::Arc;
 
 use actor::Kernel;
+use contract::Wiring;
 use contract::certificates::{CertificateView, KeyPair};
 use contract::lookup::PodLookup;
-use contract::view::{Board, Published};
 use contract::volume::PodVolumes;
 use futures::FutureExt;
 use model::core::{Pod, PodSpec, Volume};
@@ -18,27 +18,27 @@ use crate::{BuildInfo, ClaimUsage, Deps, FeatureGate, LogUsage, Usage};
 
 /// A node on which every computed family has something to tell.
 fn node(kernel: &Kernel) -> Deps {
-    let lookup = PodLookup::default();
-    let volumes: Board<PodUid, PodVolumes> = Board::new();
+    let wiring = Wiring::default();
     let uid = PodUid::from("u1");
     let volume = |name: &str| Volume { name: name.into(), empty_dir: Some(Default::default()), ..Volume::default() };
     let spec = PodSpec { volumes: Some(vec![volume("a"), volume("b")]), ..PodSpec::default() };
     let pod = Arc::new(Pod { spec: Some(spec), ..Pod::default() });
     let source = contract::config_sources::Source::Api;
     let row = contract::pod_manager::DesiredPod { pod, source, rejected: None, mirror: None };
-    lookup.pods.post(uid.clone(), Arc::new(row));
-    volumes.post(uid.clone(), Arc::new(PodVolumes { present: vec!["a".into()], error: None }));
-    lookup.runtime.pods.post(uid.clone(), Arc::new(observed(&uid)));
+    wiring.put(uid.clone(), row);
+    wiring.put(uid.clone(), PodVolumes { present: vec!["a".into()], error: None });
+    wiring.put(uid.clone(), observed(&uid));
     let not_after = Timestamp(kernel.clock().unix_nanos() + 3_600_000_000_000);
     let pair =
         KeyPair { certificate_pem: String::new(), key_pem: String::new(), not_before: Timestamp::ZERO, not_after };
     let view = CertificateView { client: Some(Arc::new(pair)), ..CertificateView::default() };
+    wiring.set(view);
     Deps {
         kernel: kernel.clone(),
-        lookup,
-        workers: Board::new(),
-        volumes,
-        certificates: Published::new(view),
+        lookup: PodLookup::of(&wiring),
+        workers: wiring.board(),
+        volumes: wiring.board(),
+        certificates: wiring.value(),
         client_certificate_managed: true,
         serving_certificate_managed: true,
         node_name: "n1".into(),

@@ -12,7 +12,8 @@ use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING, CONTENT_TYPE, VARY};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
-use contract::stats::{StatsError, StatsHandle};
+use contract::stats::{Cadvisor, Resource, StatsError, Summarise};
+use contract::{Crew, Server};
 
 mod form;
 #[cfg(test)]
@@ -27,7 +28,7 @@ const FORM_LIMIT: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub struct Deps {
     /// Who measures.
-    pub stats: StatsHandle,
+    pub crew: Crew<Server>,
 }
 
 /// The endpoints, open to whoever reaches them.
@@ -50,7 +51,7 @@ async fn summary(State(deps): State<Deps>, request: Request) -> Response {
         Ok(only) => only,
         Err(text) => return internal(&format!("parse form failed: {text}")),
     };
-    match deps.stats.summary(only).await {
+    match deps.crew.call(Summarise { only_cpu_and_memory: only }).await {
         Ok(summary) => match serde_json::to_vec(&*summary) {
             Ok(json) => ([(CONTENT_TYPE, "application/json")], json).into_response(),
             Err(e) => internal(&e.to_string()),
@@ -83,11 +84,11 @@ async fn read_form(body: Body) -> Result<Bytes, String> {
 }
 
 async fn resource(State(deps): State<Deps>, headers: HeaderMap) -> Response {
-    metrics(deps.stats.resource().await, &headers).await
+    metrics(deps.crew.ask(Resource).await.map_err(Into::into), &headers).await
 }
 
 async fn cadvisor(State(deps): State<Deps>, headers: HeaderMap) -> Response {
-    metrics(deps.stats.cadvisor().await, &headers).await
+    metrics(deps.crew.call(Cadvisor).await, &headers).await
 }
 
 async fn metrics(text: Result<std::sync::Arc<str>, StatsError>, headers: &HeaderMap) -> Response {

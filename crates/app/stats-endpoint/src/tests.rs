@@ -9,7 +9,8 @@ use actor::{Actor, Ctx, Handler, Kernel, MessageResult, Spec, supervised};
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use axum::response::Response;
-use contract::stats::{Cadvisor, Resource, StatsError, StatsHandle, Summarise};
+use contract::Wiring;
+use contract::stats::{Cadvisor, Resource, StatsError, Summarise};
 use http_body_util::BodyExt;
 use model::stats::Summary;
 use tower::ServiceExt;
@@ -50,9 +51,10 @@ impl Handler<Cadvisor> for Fake {
 }
 
 fn served(kernel: &Kernel, broken: bool) -> axum::Router {
-    let stats = StatsHandle::default();
-    stats.connect(&kernel.spawn(Spec::new("stats-manager"), move |_| Fake { broken }));
-    router(Deps { stats })
+    let wiring = Wiring::default();
+    let fake = kernel.spawn(Spec::new("stats-manager"), move |_| Fake { broken });
+    wiring.connect::<contract::StatsManager, _>(&fake);
+    router(Deps { crew: wiring.crew() })
 }
 
 async fn text_of(response: Response) -> String {
@@ -133,7 +135,7 @@ fn a_failed_gathering_is_an_internal_error_with_its_text() {
         let answer = served(&kernel, true).oneshot(request(Method::GET, "/stats/summary")).await.unwrap();
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
         assert_eq!(text_of(answer).await, "Internal Error: failed to get root cgroup stats: gone");
-        let nobody = router(Deps { stats: StatsHandle::default() });
+        let nobody = router(Deps { crew: Wiring::default().crew() });
         let answer = nobody.oneshot(request(Method::GET, "/metrics/resource")).await.unwrap();
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
     });

@@ -3,8 +3,10 @@
 use std::error::Error;
 use std::fmt::Write;
 
+use serde::{Deserialize, Serialize};
+
 /// Why a message was not taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error, Serialize, Deserialize)]
 pub enum TellError {
     /// The bounded mailbox has no room; the message was not queued.
     #[error("mailbox is full")]
@@ -15,7 +17,7 @@ pub enum TellError {
 }
 
 /// Why a question has no answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error, Serialize, Deserialize)]
 pub enum AskError {
     /// The message never reached a turn: the actor is gone, or nobody is connected. Safe to ask again.
     #[error("not delivered")]

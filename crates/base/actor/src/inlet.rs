@@ -10,8 +10,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-trait Route<M: Mail>: Send + Sync {
+/// Whoever takes messages of one type: an actor, a [`Family`](crate::Family) of actors, a connection to another process.
+pub trait Route<M: Mail>: Send + Sync {
+    /// As [`ActorRef::tell`].
+    ///
+    /// # Errors
+    /// See [`TellError`].
     fn tell(&self, message: M) -> Result<(), TellError>;
+
+    /// As [`ActorRef::ask`].
     fn ask(self: Arc<Self>, message: M, deadline: Duration) -> BoxFuture<'static, Result<M::Result, AskError>>;
 }
 
@@ -62,7 +69,12 @@ impl<M: Mail> Inlet<M> {
 
     /// Sends all further messages of all clones to `to`.
     pub fn connect<A: Managed + Handler<M>>(&self, to: &ActorRef<A>) {
-        self.route.store(Some(Arc::new(Arc::new(to.clone()))));
+        self.connect_route(Arc::new(to.clone()));
+    }
+
+    /// As [`Inlet::connect`], to something that is no single actor.
+    pub fn connect_route(&self, to: Arc<dyn Route<M>>) {
+        self.route.store(Some(Arc::new(to)));
     }
 
     /// Sends further messages to nobody.

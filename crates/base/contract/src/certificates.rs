@@ -1,14 +1,15 @@
 //! CertificateManager: the client and the serving certificate of this node. Asked by nobody; the API client and the HTTPS
 //! server read its view.
 
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 use model::Timestamp;
 
-use crate::view::Published;
+use crate::node::NodeView;
 
 /// A certificate with its key, as PEM.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyPair {
     /// Leaf, then chain.
     pub certificate_pem: String,
@@ -31,7 +32,7 @@ impl std::fmt::Debug for KeyPair {
 }
 
 /// What CertificateManager publishes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CertificateView {
     /// Client certificate in force (rotation or bootstrap), if this manager keeps one.
     pub client: Option<Arc<KeyPair>>,
@@ -44,9 +45,11 @@ pub struct CertificateView {
     pub must_exit: Option<String>,
 }
 
-/// How others see CertificateManager.
-#[derive(Clone, Debug, Default)]
-pub struct CertificateHandle {
-    /// The certificates.
-    pub view: Published<CertificateView>,
+role! {
+    /// The client and the serving certificate of the node.
+    CertificateManager in certificate_manager, actor "certificate-manager";
+    answers {}
+    posts { value CertificateView = CertificateView::default(); }
+    asks {}
+    reads { NodeView }
 }

@@ -1,11 +1,10 @@
 //! ConfigSources: where desired pods come from. Asks PodManager, is asked by nobody.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-use crate::view::Published;
-
 /// A source of desired pods; the text is the value of `kubernetes.io/config.source`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Source {
     /// A folder or file on this node.
     File,
@@ -28,7 +27,7 @@ impl Source {
 }
 
 /// What one manifest file is good for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ManifestState {
     /// Decoded and handed on, as `namespace/name`.
     Accepted {
@@ -44,9 +43,9 @@ pub enum ManifestState {
     },
 }
 
-/// What ConfigSources publishes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SourcesView {
+/// What a folder or a URL (`staticPodURL`) holds.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifests {
     /// By path.
     pub manifests: BTreeMap<String, ManifestState>,
     /// The path itself is missing or unreadable.
@@ -56,7 +55,7 @@ pub struct SourcesView {
 }
 
 /// What the source of the API server publishes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ApiSourceView {
     /// A full set of the server has been delivered.
     pub synced: bool,
@@ -68,13 +67,77 @@ pub struct ApiSourceView {
     pub error: Option<String>,
 }
 
-/// How others see ConfigSources.
-#[derive(Clone, Debug, Default)]
-pub struct ConfigSourcesHandle {
-    /// What the sources hold.
-    pub view: Published<SourcesView>,
-    /// What the URL holds (`staticPodURL`).
-    pub url: Published<SourcesView>,
-    /// The source of the API server.
-    pub api: Published<ApiSourceView>,
+/// The folder of manifests (`staticPodPath`).
+pub mod folder {
+    use serde::{Deserialize, Serialize};
+
+    use super::Manifests;
+    use crate::event::RecordEvent;
+    use crate::pod_manager::SetPods;
+
+    /// What the folder holds.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct FolderManifests(pub Manifests);
+
+    impl std::ops::Deref for FolderManifests {
+        type Target = Manifests;
+
+        fn deref(&self) -> &Manifests {
+            &self.0
+        }
+    }
+
+    role! {
+        /// Pods of a folder or file of manifests.
+        FolderSource in folder_source, actor "folder-source" as intake;
+        answers {}
+        posts { value FolderManifests = FolderManifests::default(); }
+        asks { SetPods, RecordEvent }
+        reads {}
+    }
+}
+
+/// A URL that answers manifests (`staticPodURL`).
+pub mod http {
+    use serde::{Deserialize, Serialize};
+
+    use super::Manifests;
+    use crate::pod_manager::SetPods;
+
+    /// What the URL holds.
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    pub struct UrlManifests(pub Manifests);
+
+    impl std::ops::Deref for UrlManifests {
+        type Target = Manifests;
+
+        fn deref(&self) -> &Manifests {
+            &self.0
+        }
+    }
+
+    role! {
+        /// Pods of a URL.
+        HttpSource in http_source, actor "http-source" as intake;
+        answers {}
+        posts { value UrlManifests = UrlManifests::default(); }
+        asks { SetPods }
+        reads {}
+    }
+}
+
+/// The API server.
+pub mod api {
+    use super::ApiSourceView;
+    use crate::node::NodeView;
+    use crate::pod_manager::SetPods;
+
+    role! {
+        /// Pods that the API server assigns to this node, and the store of them for when it is away.
+        ApiSource in api_source, actor "api-source" as intake;
+        answers {}
+        posts { value ApiSourceView = ApiSourceView::default(); }
+        asks { SetPods }
+        reads { NodeView }
+    }
 }

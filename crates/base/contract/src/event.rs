@@ -1,24 +1,25 @@
 //! EventRecorder: aggregation and spam filter of Events.
 
+use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
-use actor::Inlet;
 use model::Timestamp;
 use model::event::{EventObject, EventType, NodeEvent};
 
-use crate::view::Published;
+use crate::crew::{Asks, Crew};
+use crate::pod_manager::DesiredPod;
 
 /// Record one occurrence. A tell: losing one on a restart is allowed, a full mailbox drops it (counted by the kernel).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordEvent {
     /// What happened.
     pub event: NodeEvent,
 }
-message!(RecordEvent => ());
 
 /// One line of the event list: occurrences that are alike are counted together.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EventEntry {
     /// Severity.
     pub kind: EventType,
@@ -37,7 +38,7 @@ pub struct EventEntry {
 }
 
 /// Recent events, oldest first, bounded.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct EventView {
     /// The entries.
     pub entries: VecDeque<Arc<EventEntry>>,
@@ -47,31 +48,18 @@ pub struct EventView {
     pub undelivered: u64,
 }
 
-/// How others reach the EventRecorder.
-#[derive(Clone, Debug)]
-pub struct EventHandle {
-    /// Route of [`RecordEvent`].
-    pub record: Inlet<RecordEvent>,
-    /// What has been recorded.
-    pub view: Published<EventView>,
+role! {
+    /// Recent events, counted and filtered; their way to the API server.
+    EventRecorder in event_recorder, actor "event-recorder";
+    answers { RecordEvent => (), within Duration::from_secs(30), GiveUp; }
+    posts { value EventView = EventView::default(); }
+    asks {}
+    reads { DesiredPod }
 }
 
-impl Default for EventHandle {
-    fn default() -> Self {
-        Self { record: Inlet::unbound("EventRecorder.RecordEvent"), view: Published::default() }
-    }
-}
-
-impl EventHandle {
+impl<R: Asks<RecordEvent>> Crew<R> {
     /// Records an event; never waits. A lost event is counted by the kernel and is no error for the caller.
     pub fn emit(&self, event: NodeEvent) {
-        let _counted_by_the_kernel = self.record.tell(RecordEvent { event });
-    }
-}
-
-protocol! {
-    /// What an EventRecorder answers.
-    EventRecorderProtocol for EventHandle {
-        record: RecordEvent,
+        let _counted_by_the_kernel = self.tell(RecordEvent { event });
     }
 }

@@ -1,16 +1,20 @@
 //! ImageManager: pull queue, pull back-off.
 
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
 
-use actor::{AskError, Inlet};
+use actor::AskError;
 use cri_api::v1::PodSandboxConfig;
 use model::core::{Pod, Secret};
 
-use crate::view::Published;
+use crate::event::RecordEvent;
+use crate::objects::{FetchServiceAccount, FetchToken};
+use crate::runtime::Observed;
 
 /// Make sure that an image is on the node, by the container's pull policy. Idempotent. Emits the pull events itself
 /// (Pulling, Pulled, Failed, BackOff, ErrImageNeverPull, InspectFailed). A pull goes on when the asker is gone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EnsureImage {
     /// Pod that wants it.
     pub pod: Arc<Pod>,
@@ -21,16 +25,16 @@ pub struct EnsureImage {
     /// `Always`, `IfNotPresent`, `Never`.
     pub pull_policy: String,
     /// Sent with the pull.
+    #[serde(with = "crate::wire")]
     pub sandbox_config: Arc<PodSandboxConfig>,
     /// Empty: the default handler.
     pub runtime_handler: String,
     /// The pod's `imagePullSecrets` that could be read, in order.
     pub pull_secrets: Arc<[Arc<Secret>]>,
 }
-message!(EnsureImage => Result<EnsuredImage, ImageFailure>);
 
 /// An image that is there.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct EnsuredImage {
     /// What to put into `ContainerConfig.image.image` (id or reference as the runtime answered).
     pub image_ref: String,
@@ -41,7 +45,7 @@ pub struct EnsuredImage {
 }
 
 /// Why it is not: becomes the container's Waiting reason and message.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct ImageFailure {
     /// `ErrImagePull`, `ImagePullBackOff`, `ErrImageNeverPull`, `InvalidImageName`, `ImageInspectError`,
@@ -58,7 +62,7 @@ impl From<AskError> for ImageFailure {
 }
 
 /// Pulls under way and waiting.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ImageView {
     /// Images being pulled now.
     pub pulling: Vec<String>,
@@ -66,24 +70,11 @@ pub struct ImageView {
     pub queued: usize,
 }
 
-/// How others reach ImageManager.
-#[derive(Clone, Debug)]
-pub struct ImageHandle {
-    /// Route of [`EnsureImage`].
-    pub ensure_image: Inlet<EnsureImage>,
-    /// What is being pulled.
-    pub view: Published<ImageView>,
-}
-
-impl Default for ImageHandle {
-    fn default() -> Self {
-        Self { ensure_image: Inlet::unbound("ImageManager.EnsureImage"), view: Published::default() }
-    }
-}
-
-protocol! {
-    /// What an ImageManager answers.
-    ImageManagerProtocol for ImageHandle {
-        ensure_image: EnsureImage,
-    }
+role! {
+    /// Pulls, their order and back-off, credentials, pull records, image garbage.
+    ImageManager in image_manager, actor "image-manager";
+    answers { EnsureImage => Result<EnsuredImage, ImageFailure>, within Duration::from_secs(24 * 3600), Repeat; }
+    posts { value ImageView = ImageView::default(); }
+    asks { FetchServiceAccount, FetchToken, RecordEvent }
+    reads { Observed }
 }

@@ -1,54 +1,98 @@
-//! The protocols of the crew: one file per manager with its messages, its view and its handle, and the edge table that says
-//! who may ask whom.
+//! The protocols of the crew: one file per manager with its messages, its rows, and the one declaration that says what it
+//! answers, what it posts, whom it may ask and what it may read.
 //!
-//! A caller holds a `XxxHandle`, never the address of a concrete actor: whoever answers a manager's messages *is* that manager
-//! (the crate here, an operator's, a process behind gRPC, a fake). Messages are owned plain data, so that they can cross a
-//! process border. What flows upward is published on a [`view::Board`] or a `watch`: boards live in the wiring, outside of
-//! the actors, so a restarted manager keeps its readers.
+//! From the declarations come routes and boards ([`Wiring`]), the capabilities that each manager is given ([`Crew`]), the
+//! tables of ARCHITECTURE.md, and the list of actors that fault tests strike ([`DECLARATIONS`]). A message that a role does
+//! not declare does not compile:
+//!
+//! ```compile_fail,E0277
+//! use contract::Wiring;
+//! use contract::probe::ProbeManager;
+//! use contract::runtime::Relist;
+//!
+//! let crew = Wiring::default().crew::<ProbeManager>();
+//! let answer = crew.ask(Relist); // ProbeManager does not declare that it sends `Relist`
+//! ```
+//!
+//! nor does a board that a role does not read, nor one that it does not own:
+//!
+//! ```compile_fail,E0277
+//! use contract::{Wiring, probe::ProbeManager, volume::PodVolumes};
+//! let board = Wiring::default().crew::<ProbeManager>().board::<PodVolumes>();
+//! ```
+//!
+//! ```compile_fail,E0271
+//! use contract::{Wiring, probe::ProbeManager, status::StatusEntry};
+//! let poster = Wiring::default().crew::<ProbeManager>().poster::<StatusEntry>();
+//! ```
+//!
+//! What is declared does:
+//!
+//! ```
+//! use contract::{Wiring, probe::{PodProbes, ProbeManager}, status::StatusEntry};
+//! let crew = Wiring::default().crew::<ProbeManager>();
+//! let (statuses, own) = (crew.board::<StatusEntry>(), crew.poster::<PodProbes>());
+//! ```
+//!
+//! Whoever answers a manager's messages *is* that manager (the crate here, an operator's, a process elsewhere, a fake).
+//! Messages, answers, rows and errors are owned plain data that can cross a process border.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
-/// Declares `$name` as a message that is answered with `$result`.
-macro_rules! message {
-    ($($name:ty => $result:ty),* $(,)?) => {
-        $(impl actor::Message for $name {
-            type Result = $result;
-        })*
-    };
-}
+#[macro_use]
+mod role;
 
-/// Names the whole set of messages that a manager answers, and lets a handle be connected to whoever answers them.
-macro_rules! protocol {
-    ($(#[$doc:meta])* $name:ident for $handle:ident { $($field:ident: $message:ty),* $(,)? }) => {
-        $(#[$doc])*
-        pub trait $name: actor::Managed $(+ actor::Handler<$message>)* {}
-        impl<A: actor::Managed $(+ actor::Handler<$message>)*> $name for A {}
-
-        impl $handle {
-            /// Routes every message of the protocol to this actor from now on. Holders of the handle notice nothing.
-            pub fn connect<A: $name>(&self, to: &actor::ActorRef<A>) {
-                $(self.$field.connect(to);)*
-            }
-        }
-    };
-}
-
+pub mod board;
 pub mod certificates;
 pub mod cgroup;
 pub mod config_sources;
-pub mod edges;
+mod crew;
 pub mod event;
+mod fence;
 pub mod image;
+mod log_manager;
 pub mod lookup;
 pub mod node;
 pub mod objects;
 pub mod pod_manager;
 pub mod pod_worker;
 pub mod probe;
+pub mod record;
+#[cfg(test)]
+mod round_trip;
 pub mod runtime;
+pub mod server;
 pub mod stats;
 pub mod status;
 pub mod subject;
-pub mod view;
 pub mod volume;
+mod wire;
+mod wiring;
+
+pub use certificates::CertificateManager;
+pub use cgroup::CgroupManager;
+pub use config_sources::api::ApiSource;
+pub use config_sources::folder::FolderSource;
+pub use config_sources::http::HttpSource;
+pub use crew::{
+    Answers, Asks, Crew, Declaration, Desk, Edge, Letter, MessageDeclaration, Named, Reads, Role, RowDeclaration,
+    SingleValue, TableRow, Unanswered,
+};
+pub use event::EventRecorder;
+pub use fence::{Fence, FenceToken};
+pub use image::ImageManager;
+pub use log_manager::LogManager;
+pub use node::NodeManager;
+pub use node::lease::NodeLease;
+pub use objects::ObjectStore;
+pub use pod_manager::PodManager;
+pub use pod_worker::PodWorker;
+pub use probe::ProbeManager;
+pub use runtime::RuntimeClient;
+pub use server::Server;
+pub use stats::StatsManager;
+pub use status::StatusManager;
+pub use status::syncer::StatusSyncer;
+pub use volume::VolumeManager;
+pub use wiring::{DECLARATIONS, Wiring};

@@ -6,20 +6,21 @@ use model::PodUid;
 use model::core::{Pod, PodStatus};
 use model::runtime::PodObservation;
 
+use crate::board::BoardReader;
 use crate::pod_manager::DesiredPod;
-use crate::runtime::RuntimeView;
+use crate::runtime::Observed;
 use crate::status::StatusEntry;
-use crate::view::Board;
+use crate::{Crew, Reads, Role, Wiring};
 
 /// Reads the boards that tell of pods. Cheap to clone; owns nothing.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PodLookup {
     /// Desired pods.
-    pub pods: Board<PodUid, DesiredPod>,
+    pub pods: BoardReader<PodUid, DesiredPod>,
     /// Statuses.
-    pub status: Board<PodUid, StatusEntry>,
+    pub status: BoardReader<PodUid, StatusEntry>,
     /// What the runtime has.
-    pub runtime: RuntimeView,
+    pub runtime: BoardReader<PodUid, Observed>,
 }
 
 /// A pod of this node.
@@ -40,6 +41,21 @@ impl FoundPod {
 }
 
 impl PodLookup {
+    /// For a role that may read them.
+    #[must_use]
+    pub fn new<R>(crew: &Crew<R>) -> Self
+    where
+        R: Role + Reads<DesiredPod> + Reads<StatusEntry> + Reads<Observed>,
+    {
+        PodLookup { pods: crew.board(), status: crew.board(), runtime: crew.board() }
+    }
+
+    /// For those who hold the whole wiring.
+    #[must_use]
+    pub fn of(wiring: &Wiring) -> Self {
+        PodLookup { pods: wiring.board(), status: wiring.board(), runtime: wiring.board() }
+    }
+
     /// The pod of that namespace and name.
     #[must_use]
     pub fn by_name(&self, namespace: &str, name: &str) -> Option<FoundPod> {
@@ -71,7 +87,7 @@ impl PodLookup {
     /// What the runtime has of it.
     #[must_use]
     pub fn observed(&self, uid: &PodUid) -> Option<Arc<PodObservation>> {
-        self.runtime.pods.get(uid).map(|row| row.pod.clone())
+        self.runtime.get(uid).map(|row| row.pod.clone())
     }
 
     /// All pods, in UID order.
@@ -87,7 +103,7 @@ mod tests {
     use crate::config_sources::Source;
 
     fn lookup() -> PodLookup {
-        let lookup = PodLookup::default();
+        let wiring = Wiring::default();
         let mut pod = Pod::default();
         pod.metadata.name = Some("web".to_owned());
         pod.metadata.namespace = Some("shop".to_owned());
@@ -95,8 +111,8 @@ mod tests {
         mirror.metadata.uid = Some("m".to_owned());
         let row =
             DesiredPod { pod: Arc::new(pod), source: Source::File, rejected: None, mirror: Some(Arc::new(mirror)) };
-        lookup.pods.post(PodUid::from("s"), Arc::new(row));
-        lookup
+        wiring.put(PodUid::from("s"), row);
+        PodLookup::of(&wiring)
     }
 
     #[test]

@@ -1,32 +1,29 @@
-//! NodeManager: the Node object of this machine. Asked by nobody but for a nudge; everybody reads its view.
+//! NodeManager: the Node object of this machine. Asked by nobody; everybody reads its view.
 
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-use actor::Inlet;
 use model::Timestamp;
 use model::core::Node;
 
-use crate::view::Published;
-
-/// Look at the host and report now instead of at the next period (a condition is known to have changed). Idempotent.
-#[derive(Clone, Debug)]
-pub struct RefreshNode;
-message!(RefreshNode => ());
+use crate::event::RecordEvent;
+use crate::runtime::RuntimeInfo;
 
 /// Where the Node object of the view comes from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum NodeOrigin {
-    /// Nothing is known yet.
-    #[default]
-    Unknown,
     /// Made from facts of the host: standalone, or the API server has not answered yet.
     Host,
     /// The API server's own, from the watch of it.
     Api,
+    /// Nothing is known yet.
+    #[default]
+    #[serde(other)]
+    Unknown,
 }
 
 /// What NodeManager publishes.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeView {
     /// The Node. With origin `Host` it has no UID.
     pub node: Option<Arc<Node>>,
@@ -57,24 +54,34 @@ impl NodeView {
     }
 }
 
-/// How others reach NodeManager.
-#[derive(Clone, Debug)]
-pub struct NodeHandle {
-    /// Route of [`RefreshNode`].
-    pub refresh: Inlet<RefreshNode>,
-    /// The node.
-    pub view: Published<NodeView>,
+role! {
+    /// The Node object: what the machine has, how it is, whether it may take pods.
+    NodeManager in node_manager, actor "node-manager";
+    answers {}
+    posts { value NodeView = NodeView::default(); }
+    asks { RecordEvent }
+    reads { RuntimeInfo, LeaseState }
 }
 
-impl Default for NodeHandle {
-    fn default() -> Self {
-        Self { refresh: Inlet::unbound("NodeManager.RefreshNode"), view: Published::default() }
-    }
+/// How renewal of the node's lease goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaseState {
+    /// Last renewal that succeeded.
+    pub renewed_at: Option<Timestamp>,
+    /// Why the latest one failed.
+    pub error: Option<String>,
 }
 
-protocol! {
-    /// What a NodeManager answers.
-    NodeManagerProtocol for NodeHandle {
-        refresh: RefreshNode,
+/// The actor beside it that renews the lease.
+pub mod lease {
+    use super::{LeaseState, NodeView};
+
+    role! {
+        /// The node's lease, renewed in time whatever else the node is busy with.
+        NodeLease in node_lease, actor "node-lease";
+        answers {}
+        posts { value LeaseState = LeaseState::default(); }
+        asks {}
+        reads { NodeView }
     }
 }

@@ -1,16 +1,16 @@
 //! ObjectStore: configMaps, secrets, tokens and services that pods of this node use. Asks nobody.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use actor::{AskError, Inlet};
+use actor::AskError;
 use model::core::{ConfigMap, Pod, Secret, Service};
 use model::{PodUid, Timestamp};
 
-use crate::view::Board;
-
 /// Kind of a referenced object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "named after the kinds")]
 pub enum ObjectKind {
     ConfigMap,
@@ -29,7 +29,7 @@ impl ObjectKind {
 }
 
 /// Name of one referenced object.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectRef {
     /// Kind.
     pub kind: ObjectKind,
@@ -40,19 +40,19 @@ pub struct ObjectRef {
 }
 
 /// Follow everything that this pod references, until it is released. Idempotent, latest wins.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HoldObjects {
     /// Pod.
     pub pod: Arc<Pod>,
 }
 /// The pod is gone: what only it referenced is followed no more, its tokens are forgotten. Idempotent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReleaseObjects {
     /// Pod.
     pub uid: PodUid,
 }
 /// Read one configMap. Waits at most a second for a first answer of the server.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FetchConfigMap {
     /// Namespace.
     pub namespace: String,
@@ -60,7 +60,7 @@ pub struct FetchConfigMap {
     pub name: String,
 }
 /// Read one secret. Waits at most a second for a first answer of the server.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FetchSecret {
     /// Namespace.
     pub namespace: String,
@@ -69,7 +69,7 @@ pub struct FetchSecret {
 }
 /// A token of the pod's service account, bound to the pod (TokenRequest). A cached one is answered while it is fresh;
 /// after a failed renewal the old one while it is valid (interfaces 9.2).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FetchToken {
     /// Pod.
     pub pod: Arc<Pod>,
@@ -79,13 +79,13 @@ pub struct FetchToken {
     pub expiration_s: i64,
 }
 /// Services of one namespace and `default/kubernetes`, for environment variables.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FetchServices {
     /// Namespace.
     pub namespace: String,
 }
 /// Annotations of a service account (credential providers).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FetchServiceAccount {
     /// Namespace.
     pub namespace: String,
@@ -93,25 +93,14 @@ pub struct FetchServiceAccount {
     pub name: String,
 }
 /// Handler and overhead of a RuntimeClass.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct FetchRuntimeClass {
     /// Name.
     pub name: String,
 }
 
-message! {
-    HoldObjects => (),
-    ReleaseObjects => (),
-    FetchConfigMap => Result<Arc<ConfigMap>, ObjectError>,
-    FetchSecret => Result<Arc<Secret>, ObjectError>,
-    FetchToken => Result<Token, ObjectError>,
-    FetchServices => Result<Arc<Vec<Arc<Service>>>, ObjectError>,
-    FetchServiceAccount => Result<ServiceAccountFacts, ObjectError>,
-    FetchRuntimeClass => Result<String, ObjectError>,
-}
-
 /// Why an object cannot be had. The text is what a kubelet shows in its events and waiting messages.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub enum ObjectError {
     /// `configmap "x" not found`.
     #[error("{0}")]
@@ -139,7 +128,7 @@ impl From<AskError> for ObjectError {
 }
 
 /// A service-account token.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
     /// The token.
     pub text: String,
@@ -156,7 +145,7 @@ impl std::fmt::Debug for Token {
 }
 
 /// What credential providers want to know of a service account.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServiceAccountFacts {
     /// UID.
     pub uid: String,
@@ -165,53 +154,26 @@ pub struct ServiceAccountFacts {
 }
 
 /// One row of the board: the newest version that is known here. Readers refetch when it moves.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObjectVersion {
     /// `metadata.resourceVersion`; empty: the object does not exist.
     pub resource_version: String,
 }
 
-/// How others reach ObjectStore.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "each field is the route of the message it is named after")]
-pub struct ObjectHandle {
-    pub hold: Inlet<HoldObjects>,
-    pub release: Inlet<ReleaseObjects>,
-    pub config_map: Inlet<FetchConfigMap>,
-    pub secret: Inlet<FetchSecret>,
-    pub token: Inlet<FetchToken>,
-    pub services: Inlet<FetchServices>,
-    pub service_account: Inlet<FetchServiceAccount>,
-    pub runtime_class: Inlet<FetchRuntimeClass>,
-    pub view: Board<ObjectRef, ObjectVersion>,
-}
-
-impl Default for ObjectHandle {
-    fn default() -> Self {
-        Self {
-            hold: Inlet::unbound("ObjectStore.HoldObjects"),
-            release: Inlet::unbound("ObjectStore.ReleaseObjects"),
-            config_map: Inlet::unbound("ObjectStore.FetchConfigMap"),
-            secret: Inlet::unbound("ObjectStore.FetchSecret"),
-            token: Inlet::unbound("ObjectStore.FetchToken"),
-            services: Inlet::unbound("ObjectStore.FetchServices"),
-            service_account: Inlet::unbound("ObjectStore.FetchServiceAccount"),
-            runtime_class: Inlet::unbound("ObjectStore.FetchRuntimeClass"),
-            view: Board::new(),
-        }
+role! {
+    /// ConfigMaps, secrets, tokens, services and classes that pods of this node use.
+    ObjectStore in object_store, actor "object-store";
+    answers {
+        HoldObjects => (), within Duration::from_secs(30), Repeat;
+        ReleaseObjects => (), within Duration::from_secs(30), Repeat;
+        FetchConfigMap => Result<Arc<ConfigMap>, ObjectError>, within Duration::from_secs(10), Repeat;
+        FetchSecret => Result<Arc<Secret>, ObjectError>, within Duration::from_secs(10), Repeat;
+        FetchToken => Result<Token, ObjectError>, within Duration::from_secs(40), Repeat;
+        FetchServices => Result<Arc<Vec<Arc<Service>>>, ObjectError>, within Duration::from_secs(30), Repeat;
+        FetchServiceAccount => Result<ServiceAccountFacts, ObjectError>, within Duration::from_secs(40), Repeat;
+        FetchRuntimeClass => Result<String, ObjectError>, within Duration::from_secs(30), Repeat;
     }
-}
-
-protocol! {
-    /// What an ObjectStore answers.
-    ObjectStoreProtocol for ObjectHandle {
-        hold: HoldObjects,
-        release: ReleaseObjects,
-        config_map: FetchConfigMap,
-        secret: FetchSecret,
-        token: FetchToken,
-        services: FetchServices,
-        service_account: FetchServiceAccount,
-        runtime_class: FetchRuntimeClass,
-    }
+    posts { table ObjectRef => ObjectVersion; }
+    asks {}
+    reads {}
 }

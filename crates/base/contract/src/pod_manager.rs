@@ -1,16 +1,25 @@
 //! PodManager: the pods that should be here, by UID.
 
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
 
-use actor::Inlet;
 use model::PodUid;
 use model::core::Pod;
 
+use crate::cgroup::{PodCgroupRow, RemovePodCgroup, ThrottlePodCgroup};
 use crate::config_sources::Source;
-use crate::view::Board;
+use crate::event::RecordEvent;
+use crate::node::NodeView;
+use crate::objects::{HoldObjects, ReleaseObjects};
+use crate::pod_worker::{GrantStart, RetireWorker, UpdatePod, WorkerState};
+use crate::probe::RetainProbes;
+use crate::runtime::{Observed, Relist, RemoveContainer, RemovePodSandbox, RuntimeInfo, StopContainer, StopPodSandbox};
+use crate::status::{RetainPodStatuses, SetPodStatus, StatusEntry};
+use crate::volume::{PodVolumes, RemovePodDir};
 
 /// The complete set of one source (SET semantics: what is missing is removed). Idempotent. An empty set counts as "seen".
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SetPods {
     /// Where they come from.
     pub source: Source,
@@ -19,27 +28,8 @@ pub struct SetPods {
     /// From a copy that may lack some: they run, but the source has not spoken yet, so that nothing unknown is touched.
     pub provisional: bool,
 }
-/// Stop one pod now (eviction, preemption, shutdown), whatever its source wants. Answers when the request is with the
-/// worker; watch the workers' board for the end. Idempotent: the grace only gets shorter.
-#[derive(Clone, Debug)]
-pub struct KillPod {
-    /// Pod.
-    pub uid: PodUid,
-    /// Seconds; absent: the pod's own.
-    pub grace_s: Option<i64>,
-    /// Containers and logs may be removed at once.
-    pub evict: bool,
-    /// Phase reason and message to set, e.g. `Evicted`.
-    pub reason: Option<(String, String)>,
-}
-
-message! {
-    SetPods => (),
-    KillPod => bool,
-}
-
 /// One row of the board of desired pods.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DesiredPod {
     /// The pod, stamped with source and first-seen time.
     pub pod: Arc<Pod>,
@@ -51,29 +41,15 @@ pub struct DesiredPod {
     pub mirror: Option<Arc<Pod>>,
 }
 
-/// How others reach PodManager.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "each field is the route of the message it is named after")]
-pub struct PodManagerHandle {
-    pub set_pods: Inlet<SetPods>,
-    pub kill_pod: Inlet<KillPod>,
-    pub view: Board<PodUid, DesiredPod>,
-}
-
-impl Default for PodManagerHandle {
-    fn default() -> Self {
-        Self {
-            set_pods: Inlet::unbound("PodManager.SetPods"),
-            kill_pod: Inlet::unbound("PodManager.KillPod"),
-            view: Board::new(),
-        }
+role! {
+    /// The pods that should be here, by UID: admission, mirror pods, one worker per pod, housekeeping.
+    PodManager in pod_manager, actor "pod-manager" as intake;
+    answers { SetPods => (), within Duration::from_secs(5), Repeat; }
+    posts { table PodUid => DesiredPod; }
+    asks {
+        UpdatePod, GrantStart, RetireWorker, Relist, StopContainer, RemoveContainer, StopPodSandbox, RemovePodSandbox,
+        SetPodStatus, RetainPodStatuses, RetainProbes, RemovePodDir, RemovePodCgroup, ThrottlePodCgroup, HoldObjects,
+        ReleaseObjects, RecordEvent,
     }
-}
-
-protocol! {
-    /// What a PodManager answers.
-    PodManagerProtocol for PodManagerHandle {
-        set_pods: SetPods,
-        kill_pod: KillPod,
-    }
+    reads { WorkerState, Observed, RuntimeInfo, PodVolumes, PodCgroupRow, StatusEntry, NodeView }
 }

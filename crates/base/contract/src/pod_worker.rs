@@ -1,17 +1,36 @@
 //! PodWorker: one actor per pod UID that drives the pod to what is wanted.
 
+use serde::{Deserialize, Serialize};
+use std::future::ready;
 use std::sync::Arc;
+use std::time::Duration;
 
-use actor::Inlet;
-use model::PodUid;
-use model::Timestamp;
+use actor::{AskError, Family, Managed, Route, TellError};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use model::core::Pod;
+use model::{PodUid, Timestamp};
 
-use crate::view::Board;
+use crate::board::Board;
+use crate::cgroup::{EnsurePodCgroup, PodCgroupRow, RemovePodCgroup};
+use crate::event::RecordEvent;
+use crate::fence::Fence;
+use crate::image::EnsureImage;
+use crate::node::NodeView;
+use crate::objects::{FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServices, HoldObjects};
+use crate::probe::{PodProbes, StartProbes, StopProbes};
+use crate::runtime::{
+    CreateContainer, ExecSync, ObservePod, Observed, RemoveContainer, RunPodSandbox, RuntimeInfo, StartContainer,
+    StopContainer, StopPodSandbox,
+};
+use crate::status::{SetPodStatus, StatusEntry, TerminatePod};
+use crate::volume::{MakePodDirs, MountVolumes, PrepareSubPath, UnmountVolumes};
 
 /// What a worker is told about its pod. Updates coalesce, the latest wins; a kill is never lost.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UpdatePod {
+    /// Pod: its worker is made when there is none.
+    pub uid: PodUid,
     /// Newest specification. `None`: only the runtime knows this pod (an orphan to be killed).
     pub pod: Option<Arc<Pod>>,
     /// Why.
@@ -19,20 +38,21 @@ pub struct UpdatePod {
 }
 
 /// Why a worker is updated (pod-lifecycle 2.2).
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum UpdateKind {
     /// First time, or again after a restart of the daemon.
     Create,
     /// The specification changed (a deletion timestamp included).
     Update,
-    /// Look again (readiness gates, housekeeping).
-    Sync,
     /// Stop it.
     Kill(KillRequest),
+    /// Look again (readiness gates, housekeeping). Also what a worker makes of a kind that it does not know.
+    #[serde(other)]
+    Sync,
 }
 
 /// How to stop a pod.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct KillRequest {
     /// Seconds; absent: the pod's own.
     pub grace_s: Option<i64>,
@@ -45,16 +65,20 @@ pub struct KillRequest {
 }
 
 /// Static pods of one full name take turns: PodManager grants the slot (pod-lifecycle 2.4).
-#[derive(Clone, Debug)]
-pub struct GrantStart;
-
-message! {
-    UpdatePod => (),
-    GrantStart => (),
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct GrantStart {
+    /// Pod.
+    pub uid: PodUid,
+}
+/// The worker has nothing left to do: its row goes, it works off its queue and ends. Idempotent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RetireWorker {
+    /// Pod.
+    pub uid: PodUid,
 }
 
 /// Where a pod is in its life. Only moves forward.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum WorkerPhase {
     /// Waits for another static pod of the same full name to finish.
     Waiting,
@@ -69,7 +93,7 @@ pub enum WorkerPhase {
 }
 
 /// One row of the workers' board (the truth table of pod-lifecycle 2.7 is answered from it).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct WorkerState {
     /// Where the pod is.
     pub phase: WorkerPhase,
@@ -93,29 +117,47 @@ pub struct WorkerState {
     pub kill: Option<KillRequest>,
 }
 
-/// How PodManager reaches one worker.
-#[derive(Clone, Debug)]
-pub struct PodWorkerHandle {
-    /// Route of [`UpdatePod`].
-    pub update_pod: Inlet<UpdatePod>,
-    /// Route of [`GrantStart`].
-    pub grant_start: Inlet<GrantStart>,
-    /// Ends the actor for good.
-    pub stop: StopWorker,
+role! {
+    /// One actor per pod UID: where the pod is in its life, and what brings it on.
+    PodWorker in pod_worker, actor "pod-worker";
+    answers {
+        UpdatePod => (), within Duration::from_secs(30), Repeat;
+        GrantStart => (), within Duration::from_secs(30), Repeat;
+        RetireWorker => (), within Duration::from_secs(30), Repeat;
+    }
+    posts { table PodUid => WorkerState; }
+    asks {
+        RunPodSandbox, StopPodSandbox, CreateContainer, StartContainer, StopContainer, RemoveContainer,
+        ExecSync, ObservePod, EnsureImage, MakePodDirs, MountVolumes, PrepareSubPath, UnmountVolumes, EnsurePodCgroup,
+        RemovePodCgroup, StartProbes, StopProbes, SetPodStatus, TerminatePod, HoldObjects, FetchConfigMap, FetchSecret,
+        FetchServices, FetchRuntimeClass, RecordEvent,
+    }
+    reads { Observed, RuntimeInfo, PodProbes, StatusEntry, NodeView, PodCgroupRow }
 }
 
-/// Ends a worker's actor.
-#[derive(Clone)]
-pub struct StopWorker(pub Arc<dyn Fn() + Send + Sync>);
+/// Answers [`RetireWorker`] for a family of workers in this process.
+pub(crate) struct Retire<A: Managed> {
+    pub(crate) family: Arc<Family<PodUid, A>>,
+    pub(crate) fence: Fence,
+    pub(crate) rows: Board<PodUid, WorkerState>,
+}
 
-impl std::fmt::Debug for StopWorker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("StopWorker")
+impl<A: Managed> Retire<A> {
+    fn retire(&self, uid: &PodUid) {
+        self.family.retire(uid);
+        self.fence.dismiss(uid.as_str());
+        self.rows.put(uid.clone(), None);
     }
 }
 
-/// Makes the worker of one UID; given to PodManager by the wiring, so that it never imports a worker crate.
-pub type WorkerFactory = Arc<dyn Fn(PodUid) -> PodWorkerHandle + Send + Sync>;
+impl<A: Managed> Route<RetireWorker> for Retire<A> {
+    fn tell(&self, message: RetireWorker) -> Result<(), TellError> {
+        self.retire(&message.uid);
+        Ok(())
+    }
 
-/// The workers' board.
-pub type WorkersView = Board<PodUid, WorkerState>;
+    fn ask(self: Arc<Self>, message: RetireWorker, _: Duration) -> BoxFuture<'static, Result<(), AskError>> {
+        self.retire(&message.uid);
+        ready(Ok(())).boxed()
+    }
+}

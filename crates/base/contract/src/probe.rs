@@ -1,22 +1,25 @@
 //! ProbeManager: schedules and thresholds of liveness, readiness and startup probes.
 
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
-use actor::Inlet;
 use model::core::Pod;
 use model::{ContainerId, PodUid};
 
-use crate::view::Board;
+use crate::event::RecordEvent;
+use crate::runtime::ExecSync;
+use crate::status::StatusEntry;
 
 /// Begin probing this pod's regular containers and sidecars. Idempotent: a pod that already has probes keeps them.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StartProbes {
     /// Pod.
     pub pod: Arc<Pod>,
 }
 /// Stop probing. Idempotent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StopProbes {
     /// Pod.
     pub uid: PodUid,
@@ -24,31 +27,26 @@ pub struct StopProbes {
     pub keep_readiness: bool,
 }
 /// Stop the probes of all other pods (housekeeping; the set is complete).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RetainProbes {
     /// Pods that may still run.
     pub known: BTreeSet<PodUid>,
 }
 
-message! {
-    StartProbes => (),
-    StopProbes => (),
-    RetainProbes => (),
-}
-
 /// Verdict of one probe on one container instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum ProbeVerdict {
-    /// No decided result yet.
-    Unknown,
     /// Passed its success threshold.
     Success,
     /// Passed its failure threshold.
     Failure,
+    /// No decided result yet.
+    #[serde(other)]
+    Unknown,
 }
 
 /// Kind of a probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ProbeKind {
     /// Decides whether the container is up at all; gates the others.
     Startup,
@@ -59,7 +57,7 @@ pub enum ProbeKind {
 }
 
 /// One row of the probe board.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodProbes {
     /// Latest verdicts by container instance. Absent: none written yet.
     pub verdicts: BTreeMap<ContainerId, BTreeMap<ProbeKind, ProbeVerdict>>,
@@ -81,32 +79,15 @@ impl PodProbes {
     }
 }
 
-/// How others reach ProbeManager.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "each field is the route of the message it is named after")]
-pub struct ProbeHandle {
-    pub start_probes: Inlet<StartProbes>,
-    pub stop_probes: Inlet<StopProbes>,
-    pub retain_probes: Inlet<RetainProbes>,
-    pub view: Board<PodUid, PodProbes>,
-}
-
-impl Default for ProbeHandle {
-    fn default() -> Self {
-        Self {
-            start_probes: Inlet::unbound("ProbeManager.StartProbes"),
-            stop_probes: Inlet::unbound("ProbeManager.StopProbes"),
-            retain_probes: Inlet::unbound("ProbeManager.RetainProbes"),
-            view: Board::new(),
-        }
+role! {
+    /// Schedules of liveness, readiness and startup probes, and what their outcomes add up to.
+    ProbeManager in probe_manager, actor "probe-manager";
+    answers {
+        StartProbes => (), within Duration::from_secs(30), Repeat;
+        StopProbes => (), within Duration::from_secs(30), Repeat;
+        RetainProbes => (), within Duration::from_secs(30), Repeat;
     }
-}
-
-protocol! {
-    /// What a ProbeManager answers.
-    ProbeManagerProtocol for ProbeHandle {
-        start_probes: StartProbes,
-        stop_probes: StopProbes,
-        retain_probes: RetainProbes,
-    }
+    posts { table PodUid => PodProbes; }
+    asks { ExecSync, RecordEvent }
+    reads { StatusEntry }
 }

@@ -1,17 +1,16 @@
 //! RuntimeClient: the CRI connection, its lanes and deadlines, and what the runtime reports.
 
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{AskError, Inlet};
+use actor::AskError;
 use cri_api::v1::{ContainerConfig, PodSandboxConfig};
 use model::runtime::PodObservation;
 use model::{ContainerId, PodUid, SandboxId, Timestamp};
 
-use crate::view::{Board, Published};
-
 /// Why a runtime call did not succeed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct CallError {
     /// Class of the failure.
@@ -23,7 +22,7 @@ pub struct CallError {
 }
 
 /// Class of a failed runtime call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CallErrorKind {
     /// The object does not exist (gRPC NotFound).
     NotFound,
@@ -36,6 +35,7 @@ pub enum CallErrorKind {
     /// RuntimeClient itself did not answer (restarted, overloaded, replaced). Safe to retry after looking again.
     Lost,
     /// Anything else that the runtime said.
+    #[serde(other)]
     Failed,
 }
 
@@ -73,17 +73,18 @@ impl From<AskError> for CallError {
 }
 
 /// Create and start a sandbox. Not idempotent: on [`CallErrorKind::Timeout`] or `Lost` observe the pod before a retry.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunPodSandbox {
     /// Pod that it is for; also chooses the lane.
     pub uid: PodUid,
     /// Configuration.
+    #[serde(with = "crate::wire")]
     pub config: Arc<PodSandboxConfig>,
     /// Empty: the default handler.
     pub runtime_handler: String,
 }
 /// Stop a sandbox. Idempotent; NotFound is success.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StopPodSandbox {
     /// Pod that it belongs to.
     pub uid: PodUid,
@@ -91,7 +92,7 @@ pub struct StopPodSandbox {
     pub sandbox: SandboxId,
 }
 /// Remove a stopped sandbox. Idempotent; NotFound is success.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RemovePodSandbox {
     /// Pod that it belongs to.
     pub uid: PodUid,
@@ -99,19 +100,21 @@ pub struct RemovePodSandbox {
     pub sandbox: SandboxId,
 }
 /// Create a container. Not idempotent (see [`RunPodSandbox`]).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct CreateContainer {
     /// Pod that it is for.
     pub uid: PodUid,
     /// Sandbox to create it in.
     pub sandbox: SandboxId,
     /// Container.
+    #[serde(with = "crate::wire")]
     pub config: Arc<ContainerConfig>,
     /// The sandbox's configuration, sent again.
+    #[serde(with = "crate::wire")]
     pub sandbox_config: Arc<PodSandboxConfig>,
 }
 /// Start a created container.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StartContainer {
     /// Pod that it belongs to.
     pub uid: PodUid,
@@ -119,7 +122,7 @@ pub struct StartContainer {
     pub container: ContainerId,
 }
 /// Stop a container. Idempotent; NotFound is success.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StopContainer {
     /// Pod that it belongs to.
     pub uid: PodUid,
@@ -129,7 +132,7 @@ pub struct StopContainer {
     pub grace_s: i64,
 }
 /// Remove a container, running or not. Idempotent; NotFound is success.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RemoveContainer {
     /// Pod that it belongs to.
     pub uid: PodUid,
@@ -137,7 +140,7 @@ pub struct RemoveContainer {
     pub container: ContainerId,
 }
 /// Run a command in a container and wait for it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ExecSync {
     /// Pod that it belongs to.
     pub uid: PodUid,
@@ -149,7 +152,7 @@ pub struct ExecSync {
     pub timeout: Duration,
 }
 /// Outcome of [`ExecSync`]; a non-zero exit code is no error.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecOutcome {
     /// Exit code.
     pub exit_code: i32,
@@ -161,7 +164,7 @@ pub struct ExecOutcome {
 /// Tell what the runtime has of this pod, not older than the last mutating call for it that was answered (or that died
 /// unanswered). Served from the board when that is fresh enough, else read from the runtime; the board is updated.
 /// A pod that the runtime does not know yields an empty observation, no error.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ObservePod {
     /// Pod.
     pub uid: PodUid,
@@ -173,24 +176,11 @@ pub struct ObservePod {
     pub force: bool,
 }
 /// Read everything from the runtime now and update the board (housekeeping wants a view no older than its start).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Relist;
 
-message! {
-    RunPodSandbox => Result<SandboxId, CallError>,
-    StopPodSandbox => Result<(), CallError>,
-    RemovePodSandbox => Result<(), CallError>,
-    CreateContainer => Result<ContainerId, CallError>,
-    StartContainer => Result<(), CallError>,
-    StopContainer => Result<(), CallError>,
-    RemoveContainer => Result<(), CallError>,
-    ExecSync => Result<ExecOutcome, CallError>,
-    ObservePod => Result<Arc<PodObservation>, CallError>,
-    Relist => Result<(), CallError>,
-}
-
 /// One row of the runtime board.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
     /// What was seen.
     pub pod: Arc<PodObservation>,
@@ -199,7 +189,7 @@ pub struct Observed {
 }
 
 /// Which source tells of container changes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum EventTier {
     /// CRI `GetContainerEvents`.
     CriStream,
@@ -207,11 +197,12 @@ pub enum EventTier {
     Containerd,
     /// None: the relist alone.
     #[default]
+    #[serde(other)]
     Relist,
 }
 
 /// A handler of the runtime (what a RuntimeClass names), with what it can do.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RuntimeHandler {
     /// Empty: the default one.
     pub name: String,
@@ -222,7 +213,7 @@ pub struct RuntimeHandler {
 }
 
 /// What is known of the runtime as a whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RuntimeInfo {
     /// `containerd`, `cri-o`: prefix of container ids in the API. Empty until the first handshake.
     pub name: String,
@@ -271,112 +262,36 @@ impl RuntimeInfo {
     }
 }
 
-/// What RuntimeClient publishes.
-#[derive(Clone, Debug)]
-pub struct RuntimeView {
-    /// One row per pod that the runtime knows.
-    pub pods: Board<PodUid, Observed>,
-    /// The runtime itself.
-    pub info: Published<RuntimeInfo>,
-}
-
-impl Default for RuntimeView {
-    fn default() -> Self {
-        Self { pods: Board::new(), info: Published::new(RuntimeInfo::unknown()) }
-    }
-}
-
-/// Longest that a start-path call may queue and run before its asker gives up.
-const START_DEADLINE: Duration = Duration::from_secs(15 * 60);
+/// Longest that a call on the way to a running container may queue and run.
+const START: Duration = Duration::from_secs(15 * 60);
 /// Longest that a stop or remove may queue and run, beyond its grace.
-const STOP_DEADLINE: Duration = Duration::from_secs(5 * 60);
+const STOP: Duration = Duration::from_secs(5 * 60);
 /// Longest that an observation may take.
-const OBSERVE_DEADLINE: Duration = Duration::from_secs(3 * 60);
+const OBSERVE: Duration = Duration::from_secs(3 * 60);
+/// An exec without a time limit is bounded all the same.
+const EXEC_WITHOUT_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
-/// How others reach RuntimeClient.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "each field is the route of the message it is named after")]
-pub struct RuntimeHandle {
-    pub run_pod_sandbox: Inlet<RunPodSandbox>,
-    pub stop_pod_sandbox: Inlet<StopPodSandbox>,
-    pub remove_pod_sandbox: Inlet<RemovePodSandbox>,
-    pub create_container: Inlet<CreateContainer>,
-    pub start_container: Inlet<StartContainer>,
-    pub stop_container: Inlet<StopContainer>,
-    pub remove_container: Inlet<RemoveContainer>,
-    pub exec_sync: Inlet<ExecSync>,
-    pub observe_pod: Inlet<ObservePod>,
-    pub relist: Inlet<Relist>,
-    pub view: RuntimeView,
-}
-
-impl Default for RuntimeHandle {
-    fn default() -> Self {
-        Self {
-            run_pod_sandbox: Inlet::unbound("RuntimeClient.RunPodSandbox"),
-            stop_pod_sandbox: Inlet::unbound("RuntimeClient.StopPodSandbox"),
-            remove_pod_sandbox: Inlet::unbound("RuntimeClient.RemovePodSandbox"),
-            create_container: Inlet::unbound("RuntimeClient.CreateContainer"),
-            start_container: Inlet::unbound("RuntimeClient.StartContainer"),
-            stop_container: Inlet::unbound("RuntimeClient.StopContainer"),
-            remove_container: Inlet::unbound("RuntimeClient.RemoveContainer"),
-            exec_sync: Inlet::unbound("RuntimeClient.ExecSync"),
-            observe_pod: Inlet::unbound("RuntimeClient.ObservePod"),
-            relist: Inlet::unbound("RuntimeClient.Relist"),
-            view: RuntimeView::default(),
-        }
+role! {
+    /// Calls to the runtime, with their lanes and deadlines; the view of what it has.
+    RuntimeClient in runtime_client, actor "runtime-client";
+    answers {
+        RunPodSandbox => Result<SandboxId, CallError>, within START, LookFirst;
+        StopPodSandbox => Result<(), CallError>, within STOP, Repeat;
+        RemovePodSandbox => Result<(), CallError>, within STOP, Repeat;
+        CreateContainer => Result<ContainerId, CallError>, within START, LookFirst;
+        StartContainer => Result<(), CallError>, within START, LookFirst;
+        StopContainer => Result<(), CallError>, within STOP, Repeat,
+            plus |m| Duration::from_secs(u64::try_from(m.grace_s).unwrap_or(0));
+        RemoveContainer => Result<(), CallError>, within STOP, Repeat;
+        ExecSync => Result<ExecOutcome, CallError>, within STOP, GiveUp,
+            plus |m| if m.timeout.is_zero() { EXEC_WITHOUT_LIMIT } else { m.timeout };
+        ObservePod => Result<Arc<PodObservation>, CallError>, within OBSERVE, Repeat;
+        Relist => Result<(), CallError>, within OBSERVE, Repeat;
     }
-}
-
-#[allow(missing_docs, reason = "each method sends the message it is named after")]
-impl RuntimeHandle {
-    pub async fn run_pod_sandbox(&self, m: RunPodSandbox) -> Result<SandboxId, CallError> {
-        self.run_pod_sandbox.ask(m, START_DEADLINE).await?
+    posts {
+        table PodUid => Observed;
+        value RuntimeInfo = RuntimeInfo::unknown();
     }
-    pub async fn stop_pod_sandbox(&self, m: StopPodSandbox) -> Result<(), CallError> {
-        self.stop_pod_sandbox.ask(m, STOP_DEADLINE).await?
-    }
-    pub async fn remove_pod_sandbox(&self, m: RemovePodSandbox) -> Result<(), CallError> {
-        self.remove_pod_sandbox.ask(m, STOP_DEADLINE).await?
-    }
-    pub async fn create_container(&self, m: CreateContainer) -> Result<ContainerId, CallError> {
-        self.create_container.ask(m, START_DEADLINE).await?
-    }
-    pub async fn start_container(&self, m: StartContainer) -> Result<(), CallError> {
-        self.start_container.ask(m, START_DEADLINE).await?
-    }
-    pub async fn stop_container(&self, m: StopContainer) -> Result<(), CallError> {
-        let deadline = STOP_DEADLINE + Duration::from_secs(u64::try_from(m.grace_s).unwrap_or(0));
-        self.stop_container.ask(m, deadline).await?
-    }
-    pub async fn remove_container(&self, m: RemoveContainer) -> Result<(), CallError> {
-        self.remove_container.ask(m, STOP_DEADLINE).await?
-    }
-    /// A zero timeout means none for the command; the ask is bounded all the same, by 24 h.
-    pub async fn exec_sync(&self, m: ExecSync) -> Result<ExecOutcome, CallError> {
-        let deadline = if m.timeout.is_zero() { Duration::from_secs(24 * 3600) } else { STOP_DEADLINE + m.timeout };
-        self.exec_sync.ask(m, deadline).await?
-    }
-    pub async fn observe_pod(&self, m: ObservePod) -> Result<Arc<PodObservation>, CallError> {
-        self.observe_pod.ask(m, OBSERVE_DEADLINE).await?
-    }
-    pub async fn relist(&self) -> Result<(), CallError> {
-        self.relist.ask(Relist, OBSERVE_DEADLINE).await?
-    }
-}
-
-protocol! {
-    /// What a RuntimeClient answers.
-    RuntimeClientProtocol for RuntimeHandle {
-        run_pod_sandbox: RunPodSandbox,
-        stop_pod_sandbox: StopPodSandbox,
-        remove_pod_sandbox: RemovePodSandbox,
-        create_container: CreateContainer,
-        start_container: StartContainer,
-        stop_container: StopContainer,
-        remove_container: RemoveContainer,
-        exec_sync: ExecSync,
-        observe_pod: ObservePod,
-        relist: Relist,
-    }
+    asks {}
+    reads {}
 }

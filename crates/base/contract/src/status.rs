@@ -1,65 +1,39 @@
 //! StatusManager: the version of each pod's status.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
-use actor::Inlet;
 use model::core::{Pod, PodStatus};
-use model::{ContainerId, PodUid, Timestamp};
+use model::{PodUid, Timestamp};
 
-use crate::view::Board;
+use crate::pod_manager::DesiredPod;
+use crate::pod_worker::WorkerState;
 
 /// Store the status that a pod's worker computed. Idempotent: an equal status makes no new version. Latest wins.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SetPodStatus {
     /// The pod as its worker sees it (static pods: the static pod, not the mirror).
     pub pod: Arc<Pod>,
     /// Its status.
     pub status: PodStatus,
 }
-/// A readiness probe changed its verdict: patch the stored copy (container, Ready, ContainersReady).
-#[derive(Clone, Debug)]
-pub struct SetContainerReadiness {
-    /// Pod.
-    pub pod: Arc<Pod>,
-    /// Container instance.
-    pub container: ContainerId,
-    /// Verdict.
-    pub ready: bool,
-}
-/// A startup probe changed its verdict: patch `started` in the stored copy.
-#[derive(Clone, Debug)]
-pub struct SetContainerStartup {
-    /// Pod.
-    pub pod: Arc<Pod>,
-    /// Container instance.
-    pub container: ContainerId,
-    /// Verdict.
-    pub started: bool,
-}
 /// The pod is torn down: close every container state that is still open and mark the status finished (pod-lifecycle 9.9).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TerminatePod {
     /// Pod.
     pub pod: Arc<Pod>,
 }
 /// Drop the statuses of all other pods (housekeeping; the set is complete).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RetainPodStatuses {
     /// Pods and mirror pods that are still known.
     pub known: BTreeSet<PodUid>,
 }
 
-message! {
-    SetPodStatus => (),
-    SetContainerReadiness => (),
-    SetContainerStartup => (),
-    TerminatePod => (),
-    RetainPodStatuses => (),
-}
-
 /// One row of the status board.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatusEntry {
     /// Grows with every change of this pod's status; never goes back, also not over a restart of the actor.
     pub version: u64,
@@ -75,38 +49,29 @@ pub struct StatusEntry {
     pub changed_at: Timestamp,
 }
 
-/// How others reach StatusManager.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "each field is the route of the message it is named after")]
-pub struct StatusHandle {
-    pub set_pod_status: Inlet<SetPodStatus>,
-    pub set_container_readiness: Inlet<SetContainerReadiness>,
-    pub set_container_startup: Inlet<SetContainerStartup>,
-    pub terminate_pod: Inlet<TerminatePod>,
-    pub retain_pod_statuses: Inlet<RetainPodStatuses>,
-    pub view: Board<PodUid, StatusEntry>,
-}
-
-impl Default for StatusHandle {
-    fn default() -> Self {
-        Self {
-            set_pod_status: Inlet::unbound("StatusManager.SetPodStatus"),
-            set_container_readiness: Inlet::unbound("StatusManager.SetContainerReadiness"),
-            set_container_startup: Inlet::unbound("StatusManager.SetContainerStartup"),
-            terminate_pod: Inlet::unbound("StatusManager.TerminatePod"),
-            retain_pod_statuses: Inlet::unbound("StatusManager.RetainPodStatuses"),
-            view: Board::new(),
-        }
+role! {
+    /// The version of each pod's status.
+    StatusManager in status_manager, actor "status-manager";
+    answers {
+        SetPodStatus => (), within Duration::from_secs(30), Repeat;
+        TerminatePod => (), within Duration::from_secs(30), Repeat;
+        RetainPodStatuses => (), within Duration::from_secs(30), Repeat;
     }
+    posts { table PodUid => StatusEntry; }
+    asks {}
+    reads {}
 }
 
-protocol! {
-    /// What a StatusManager answers.
-    StatusManagerProtocol for StatusHandle {
-        set_pod_status: SetPodStatus,
-        set_container_readiness: SetContainerReadiness,
-        set_container_startup: SetContainerStartup,
-        terminate_pod: TerminatePod,
-        retain_pod_statuses: RetainPodStatuses,
+/// The actor beside it that tells the API server.
+pub mod syncer {
+    use super::{DesiredPod, StatusEntry, WorkerState};
+
+    role! {
+        /// What the API server has of each pod's status; patches it, and deletes pods that are done.
+        StatusSyncer in status_syncer, actor "status-syncer";
+        answers {}
+        posts {}
+        asks {}
+        reads { StatusEntry, DesiredPod, WorkerState }
     }
 }

@@ -1,17 +1,20 @@
 //! VolumeManager: volumes wanted and volumes present, pod directories.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
-use actor::{AskError, Inlet};
+use actor::AskError;
 use model::PodUid;
 use model::core::Pod;
 
-use crate::view::Board;
+use crate::event::RecordEvent;
+use crate::objects::{FetchConfigMap, FetchSecret, FetchToken, ObjectVersion};
 
 /// Why volumes are not as wanted. The text is what the event `FailedMount` shows after its prefix.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct VolumeError {
     /// Text for people.
@@ -25,20 +28,20 @@ impl From<AskError> for VolumeError {
 }
 
 /// Create `pods/<uid>`, `volumes`, `plugins` (0750). Idempotent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MakePodDirs {
     /// Pod.
     pub uid: PodUid,
 }
 /// Set up every volume that a container of this pod uses, and wait for it. Idempotent: also refreshes volumes whose
 /// content changes, and answers at once when all is in place.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct MountVolumes {
     /// Pod.
     pub pod: Arc<Pod>,
 }
 /// Make one subPath inside a mounted volume safe to bind and answer with the host path to use. Idempotent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PrepareSubPath {
     /// Pod.
     pub uid: PodUid,
@@ -54,29 +57,21 @@ pub struct PrepareSubPath {
     pub mount_index: usize,
 }
 /// Tear every volume of the pod down and wait for it. Idempotent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UnmountVolumes {
     /// Pod.
     pub uid: PodUid,
 }
 /// Remove the directory of a pod that nobody knows any more: volumes first, never across a mount point, never what cannot
 /// be proved ours. Idempotent.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RemovePodDir {
     /// Pod.
     pub uid: PodUid,
 }
 
-message! {
-    MakePodDirs => Result<(), VolumeError>,
-    MountVolumes => Result<Arc<MountedVolumes>, VolumeError>,
-    PrepareSubPath => Result<PathBuf, VolumeError>,
-    UnmountVolumes => Result<(), VolumeError>,
-    RemovePodDir => Result<(), VolumeError>,
-}
-
 /// One volume, ready to be mounted into containers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountedVolume {
     /// Path on the host.
     pub host_path: PathBuf,
@@ -87,7 +82,7 @@ pub struct MountedVolume {
 }
 
 /// All volumes of a pod, by volume name. Image volumes are not in here: the image manager pulls them.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountedVolumes {
     /// By volume name.
     pub volumes: BTreeMap<String, MountedVolume>,
@@ -96,7 +91,7 @@ pub struct MountedVolumes {
 }
 
 /// One row of the volume board: a pod that has a directory on this node.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodVolumes {
     /// Volumes that are (or may be) mounted, by name.
     pub present: Vec<String>,
@@ -104,38 +99,17 @@ pub struct PodVolumes {
     pub error: Option<String>,
 }
 
-/// How others reach VolumeManager.
-#[derive(Clone, Debug)]
-#[allow(missing_docs, reason = "each field is the route of the message it is named after")]
-pub struct VolumeHandle {
-    pub make_pod_dirs: Inlet<MakePodDirs>,
-    pub mount_volumes: Inlet<MountVolumes>,
-    pub prepare_sub_path: Inlet<PrepareSubPath>,
-    pub unmount_volumes: Inlet<UnmountVolumes>,
-    pub remove_pod_dir: Inlet<RemovePodDir>,
-    pub view: Board<PodUid, PodVolumes>,
-}
-
-impl Default for VolumeHandle {
-    fn default() -> Self {
-        Self {
-            make_pod_dirs: Inlet::unbound("VolumeManager.MakePodDirs"),
-            mount_volumes: Inlet::unbound("VolumeManager.MountVolumes"),
-            prepare_sub_path: Inlet::unbound("VolumeManager.PrepareSubPath"),
-            unmount_volumes: Inlet::unbound("VolumeManager.UnmountVolumes"),
-            remove_pod_dir: Inlet::unbound("VolumeManager.RemovePodDir"),
-            view: Board::new(),
-        }
+role! {
+    /// Volumes that are wanted and volumes that are there; folders of pods.
+    VolumeManager in volume_manager, actor "volume-manager";
+    answers {
+        MakePodDirs => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
+        MountVolumes => Result<Arc<MountedVolumes>, VolumeError>, within Duration::from_secs(150), Repeat;
+        PrepareSubPath => Result<PathBuf, VolumeError>, within Duration::from_secs(120), Repeat;
+        UnmountVolumes => Result<(), VolumeError>, within Duration::from_secs(150), Repeat;
+        RemovePodDir => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
     }
-}
-
-protocol! {
-    /// What a VolumeManager answers.
-    VolumeManagerProtocol for VolumeHandle {
-        make_pod_dirs: MakePodDirs,
-        mount_volumes: MountVolumes,
-        prepare_sub_path: PrepareSubPath,
-        unmount_volumes: UnmountVolumes,
-        remove_pod_dir: RemovePodDir,
-    }
+    posts { table PodUid => PodVolumes; }
+    asks { FetchConfigMap, FetchSecret, FetchToken, RecordEvent }
+    reads { ObjectVersion }
 }

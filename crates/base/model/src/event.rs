@@ -1,9 +1,13 @@
 //! Events as the node records them, before they become API objects.
 
+use std::borrow::Cow;
+
+use serde::{Deserialize, Serialize};
+
 use crate::PodUid;
 
 /// Severity of an event; the API knows exactly these two.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum EventType {
     /// Expected.
     Normal,
@@ -23,7 +27,7 @@ impl EventType {
 }
 
 /// What an event is about.
-#[derive(Clone, PartialEq, Eq, Debug, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Debug, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum EventObject {
     /// The node itself.
     Node,
@@ -41,12 +45,12 @@ pub enum EventObject {
 }
 
 /// One occurrence. Reason strings are the kubelet's (pod-lifecycle 11).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct NodeEvent {
     /// Severity.
     pub kind: EventType,
     /// CamelCase reason.
-    pub reason: &'static str,
+    pub reason: Cow<'static, str>,
     /// Text for people.
     pub message: String,
     /// What it is about.

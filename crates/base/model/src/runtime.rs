@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{ContainerId, PodUid, SandboxId, Timestamp};
 
 /// State of a container as the CRI names it.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum ContainerState {
     /// Created, never started (or start failed).
     Created,
@@ -16,11 +18,12 @@ pub enum ContainerState {
     /// Exited.
     Exited,
     /// The runtime does not know, or answered a value that we do not know.
+    #[serde(other)]
     Unknown,
 }
 
 /// One mount that the runtime reports for a container.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct MountPoint {
     /// Path inside the container.
     pub container_path: String,
@@ -29,7 +32,7 @@ pub struct MountPoint {
 }
 
 /// Resources that the runtime reports as in force.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct RuntimeResources {
     /// cpu.shares.
     pub cpu_shares: i64,
@@ -42,7 +45,7 @@ pub struct RuntimeResources {
 }
 
 /// One container instance, whatever its state.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct ContainerObservation {
     /// Runtime id.
     pub id: ContainerId,
@@ -85,7 +88,7 @@ pub struct ContainerObservation {
 }
 
 /// One sandbox of a pod.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SandboxObservation {
     /// Runtime id.
     pub id: SandboxId,
@@ -107,7 +110,7 @@ pub struct SandboxObservation {
 ///
 /// Invariants: `sandboxes` are newest first (attempt, then creation, then id); `containers` are newest first by
 /// `created_at` and of *all* sandboxes; "the status of container X" is the first entry of that name.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct PodObservation {
     /// Pod UID from the labels / metadata.
     pub uid: PodUid,

@@ -7,9 +7,10 @@ use std::time::Duration;
 use actor::{Actor, AsyncContext, Class, Ctx, chain, supervised};
 use cert_rotation::rotation::{self, ClientState};
 use cert_rotation::{Files, Template, template};
-use contract::certificates::{CertificateHandle, CertificateView, KeyPair};
+use contract::Crew;
+use contract::board::{ValuePoster, ValueReader};
+use contract::certificates::{CertificateView, KeyPair};
 use contract::node::NodeView;
-use contract::view::Published;
 use metrics::certificates;
 use model::core::NodeAddress;
 use ports::api::ApiServer;
@@ -31,10 +32,6 @@ pub struct Deps {
     pub bootstrap_api: Option<Arc<dyn ApiServer>>,
     /// Files.
     pub fs: Arc<dyn HostFs>,
-    /// The node: its addresses go into the serving certificate.
-    pub node: Published<NodeView>,
-    /// What is published.
-    pub certificates: CertificateHandle,
 }
 
 impl std::fmt::Debug for Deps {
@@ -46,6 +43,8 @@ impl std::fmt::Debug for Deps {
 /// The actor.
 #[derive(Debug)]
 pub struct CertificateManager {
+    view: ValuePoster<CertificateView>,
+    node: ValueReader<NodeView>,
     config: Arc<Config>,
     deps: Deps,
     client: Option<Keeper>,
@@ -69,7 +68,7 @@ impl Actor for CertificateManager {
         self.load(Role::Client, ctx);
         self.load(Role::Serving, ctx);
         self.read_fixed(ctx);
-        ctx.watch(self.deps.node.subscribe(), |act, view, ctx| act.note_node(&view, ctx));
+        ctx.watch(self.node.subscribe(), |act, view, ctx| act.note_node(&view, ctx));
         ctx.every(LOOK, |act, ctx| {
             act.consider(Role::Client, ctx);
             act.consider(Role::Serving, ctx);
@@ -87,15 +86,18 @@ fn now_s(ctx: &Ctx<CertificateManager>) -> i64 {
 impl CertificateManager {
     /// A fresh instance; it reads the certificate folder when it starts.
     #[must_use]
-    pub fn new(config: Arc<Config>, deps: Deps) -> Self {
+    pub fn new(crew: &Crew<contract::CertificateManager>, config: Arc<Config>, deps: Deps) -> Self {
+        let view = crew.publisher::<CertificateView>();
         let dir = &config.cert_dir;
         let client = (config.client != ClientSource::Off)
             .then(|| Keeper::new(Files::client(dir), config.client == ClientSource::Once));
         let serving =
             matches!(config.serving, ServingSource::Rotate { .. }).then(|| Keeper::new(Files::serving(dir), false));
         // What stands on the board stays in force until the files were read.
-        let fixed = deps.certificates.view.get().serving.clone();
+        let fixed = view.get().serving.clone();
         Self {
+            view,
+            node: crew.value(),
             config,
             deps,
             client,
@@ -336,7 +338,7 @@ impl CertificateManager {
     }
 
     fn publish(&mut self, now: i64) {
-        let old = self.deps.certificates.view.get();
+        let old = self.view.get();
         let error_of = |k: &Option<Keeper>| k.as_ref().and_then(|k| k.error.clone());
         let errors = [error_of(&self.client), error_of(&self.serving), self.fixed_error.clone()];
         let errors: Vec<_> = errors.into_iter().flatten().collect();
@@ -353,7 +355,7 @@ impl CertificateManager {
             must_exit: self.must_exit(now),
         };
         if view != *old {
-            self.deps.certificates.view.publish(view);
+            self.view.publish(view);
         }
     }
 }

@@ -6,10 +6,10 @@ use std::time::Duration;
 use actor::{Actor, Class, Ctx, Deferred, Handler, supervised};
 use cgroup_values::tree::Reservations;
 use cgroup_values::{LimitRules, NodeFacts, PodTree};
+use contract::Crew;
+use contract::board::{BoardPoster, BoardReader};
 use contract::cgroup::{CgroupError, EnsurePodCgroup, PodCgroup, PodCgroupRow, RemovePodCgroup, ThrottlePodCgroup};
-use contract::event::EventHandle;
 use contract::pod_manager::DesiredPod;
-use contract::view::Board;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::resources::ResourceList;
 use model::{PodUid, pod};
@@ -52,12 +52,6 @@ pub struct Config {
 pub struct Deps {
     /// The tree.
     pub cgroups: Arc<dyn CgroupFs>,
-    /// Board of pod cgroups, which this actor posts.
-    pub view: Board<PodUid, PodCgroupRow>,
-    /// Board of desired pods.
-    pub pods: Board<PodUid, DesiredPod>,
-    /// Events of the node.
-    pub events: EventHandle,
     /// Order among the effects on one pod.
     pub serial: Serial,
 }
@@ -73,6 +67,9 @@ impl std::fmt::Debug for Deps {
 pub struct CgroupManager {
     config: Arc<Config>,
     deps: Arc<Deps>,
+    crew: Crew<contract::CgroupManager>,
+    rows: BoardPoster<PodUid, PodCgroupRow>,
+    pods: BoardReader<PodUid, DesiredPod>,
     state: State,
     /// The tiers are made.
     ready: bool,
@@ -101,8 +98,9 @@ supervised!(CgroupManager);
 impl CgroupManager {
     /// A fresh instance; what has a cgroup is read from the tree when it starts.
     #[must_use]
-    pub fn new(config: Arc<Config>, deps: Arc<Deps>) -> Self {
-        Self { config, deps, state: State::default(), ready: false, enforced: None }
+    pub fn new(crew: Crew<contract::CgroupManager>, config: Arc<Config>, deps: Arc<Deps>) -> Self {
+        let (rows, pods) = (crew.poster(), crew.board());
+        Self { config, deps, crew, rows, pods, state: State::default(), ready: false, enforced: None }
     }
 
     /// Makes what is missing above the pods, limits it, and takes over what the tree shows.
@@ -147,18 +145,18 @@ impl CgroupManager {
         };
         self.enforced = Some(result.is_ok());
         if let Some((kind, reason, message)) = event {
-            self.deps.events.emit(NodeEvent { kind, reason, message, object: EventObject::Node });
+            self.crew.emit(NodeEvent { kind, reason: reason.into(), message, object: EventObject::Node });
         }
     }
 
     fn take_over(&mut self, found: std::collections::BTreeMap<PodUid, String>, ctx: &mut Ctx<Self>) {
         let difference = self.state.refresh(found);
         for uid in difference.vanished {
-            self.deps.view.remove(&uid);
+            self.rows.remove(&uid);
         }
         // A former generation may have posted rows of cgroups that are gone by now.
-        for uid in self.deps.view.snapshot().into_keys().filter(|u| !self.state.pods.contains_key(u)) {
-            self.deps.view.remove(&uid);
+        for uid in self.rows.snapshot().into_keys().filter(|u| !self.state.pods.contains_key(u)) {
+            self.rows.remove(&uid);
         }
         for uid in difference.appeared {
             self.post(&uid);
@@ -168,12 +166,12 @@ impl CgroupManager {
 
     fn post(&self, uid: &PodUid) {
         if let Some(known) = self.state.pods.get(uid) {
-            self.deps.view.post(uid.clone(), Arc::new(PodCgroupRow { path: known.path.clone() }));
+            self.rows.post(uid.clone(), Arc::new(PodCgroupRow { path: known.path.clone() }));
         }
     }
 
     fn write_tiers(&mut self, force: bool, ctx: &mut Ctx<Self>) {
-        let pods = &self.deps.pods;
+        let pods = &self.pods;
         self.state.learn(|uid| pods.get(uid).map(|d| d.pod.clone()));
         let Some(values) = self.state.tiers_to_write(&self.config.facts, force) else { return };
         let (deps, config, effects) = (self.deps.clone(), self.config.clone(), ctx.effects());
@@ -269,7 +267,7 @@ impl Handler<RemovePodCgroup> for CgroupManager {
         Deferred::then(work, move |act: &mut Self, out: Result<(), CgroupError>, ctx| {
             if out.is_ok() {
                 act.state.removed(&uid);
-                act.deps.view.remove(&uid);
+                act.rows.remove(&uid);
                 act.write_tiers(false, ctx);
             }
             out

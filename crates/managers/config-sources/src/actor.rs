@@ -8,16 +8,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, Class, Ctx, supervised};
-use contract::config_sources::{Source, SourcesView};
-use contract::event::EventHandle;
-use contract::pod_manager::{PodManagerHandle, SetPods};
-use contract::view::Published;
+use contract::board::ValuePoster;
+use contract::config_sources::folder::FolderManifests;
+use contract::config_sources::{Manifests, Source};
+use contract::pod_manager::SetPods;
+use contract::{Crew, FolderSource as Role};
 use futures::StreamExt;
 use model::event::{EventObject, EventType, NodeEvent};
 use ports::host::HostFs;
 
 use crate::folder::{self, Found, Listing};
-use crate::handover::{Giver, HandOver, hand_over, mark_delivered};
+use crate::handover::{HandOver, PodSource, hand_over};
 use crate::store::{Report, Store};
 use crate::watch::{Change, Changes, FolderWatch};
 
@@ -41,19 +42,13 @@ pub struct Config {
     pub period: Duration,
 }
 
-/// What ConfigSources works with.
+/// What the source works with.
 #[derive(Clone)]
 pub struct Deps {
     /// The files.
     pub fs: Arc<dyn HostFs>,
     /// Who tells of changes.
     pub watch: Arc<dyn FolderWatch>,
-    /// What is published.
-    pub view: Published<SourcesView>,
-    /// Who takes the set.
-    pub pods: PodManagerHandle,
-    /// Events of the node.
-    pub events: EventHandle,
 }
 
 impl std::fmt::Debug for Deps {
@@ -64,7 +59,9 @@ impl std::fmt::Debug for Deps {
 
 /// The actor.
 #[derive(Debug)]
-pub struct ConfigSources {
+pub struct FolderSource {
+    crew: Crew<Role>,
+    view: ValuePoster<FolderManifests>,
     config: Arc<Config>,
     deps: Deps,
     store: Store,
@@ -82,7 +79,7 @@ pub struct ConfigSources {
     watch_retry: Duration,
 }
 
-impl Actor for ConfigSources {
+impl Actor for FolderSource {
     type Context = Ctx<Self>;
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
@@ -91,15 +88,17 @@ impl Actor for ConfigSources {
         ctx.every(self.config.period, |act, ctx| act.look_at_everything(ctx));
     }
 }
-supervised!(ConfigSources);
+supervised!(FolderSource);
 
-impl Giver for ConfigSources {
+impl PodSource for FolderSource {
+    type Role = Role;
+
     fn hand_over_state(&mut self) -> &mut HandOver {
         &mut self.hand_over
     }
 
-    fn pod_manager(&self) -> &PodManagerHandle {
-        &self.deps.pods
+    fn crew(&self) -> &Crew<Role> {
+        &self.crew
     }
 
     fn set(&self) -> SetPods {
@@ -107,17 +106,22 @@ impl Giver for ConfigSources {
     }
 
     fn delivered(&mut self) {
-        mark_delivered(&self.deps.view);
+        let before = self.view.get();
+        if !before.delivered {
+            self.view.publish(FolderManifests(Manifests { delivered: true, ..before.0.clone() }));
+        }
     }
 }
 
-impl ConfigSources {
+impl FolderSource {
     /// A fresh instance; it reads the folder when it starts.
     #[must_use]
-    pub fn new(config: Arc<Config>, deps: Deps) -> Self {
+    pub fn new(crew: Crew<Role>, config: Arc<Config>, deps: Deps) -> Self {
         // A trailing slash would make other paths, and so other UIDs, of the same files.
         let path: PathBuf = config.path.components().collect();
         Self {
+            view: crew.publisher(),
+            crew,
             store: Store::new(&path),
             config: Arc::new(Config { path, ..(*config).clone() }),
             deps,
@@ -307,11 +311,10 @@ impl ConfigSources {
     }
 
     fn publish(&self) {
-        let old = self.deps.view.get();
-        let new =
-            SourcesView { manifests: self.store.view(), error: self.path_error.clone(), delivered: old.delivered };
-        if *old != new {
-            self.deps.view.publish(new);
+        let old = self.view.get();
+        let new = Manifests { manifests: self.store.view(), error: self.path_error.clone(), delivered: old.delivered };
+        if **old != new {
+            self.view.publish(FolderManifests(new));
         }
     }
 
@@ -345,6 +348,6 @@ impl ConfigSources {
 
     fn emit(&self, message: String) {
         let object = EventObject::Node;
-        self.deps.events.emit(NodeEvent { kind: EventType::Warning, reason: "FailedValidation", message, object });
+        self.crew.emit(NodeEvent { kind: EventType::Warning, reason: "FailedValidation".into(), message, object });
     }
 }

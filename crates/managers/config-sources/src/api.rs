@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, Class, Ctx, supervised};
+use contract::board::{ValuePoster, ValueReader};
 use contract::config_sources::{ApiSourceView, Source};
 use contract::node::{NodeOrigin, NodeView};
-use contract::pod_manager::{PodManagerHandle, SetPods};
-use contract::view::Published;
+use contract::pod_manager::SetPods;
+use contract::{ApiSource as Role, Crew};
 use futures::StreamExt;
 use futures::stream::{BoxStream, ReadyChunks};
 use model::Timestamp;
@@ -15,7 +16,7 @@ use model::core::Node;
 use ports::api::{ApiExt, ApiServer, Followed, Kind, Selection};
 use ports::journal::Journal;
 
-use crate::handover::{Giver, HandOver, hand_over};
+use crate::handover::{HandOver, PodSource, hand_over};
 
 mod boot;
 mod set;
@@ -62,12 +63,6 @@ pub struct Deps {
     pub api: Arc<dyn ApiServer>,
     /// Keeps the pods.
     pub journal: Arc<dyn Journal>,
-    /// Follows starts when the Node object is known to be in the API.
-    pub node: Published<NodeView>,
-    /// Who takes the set.
-    pub pods: PodManagerHandle,
-    /// What is published.
-    pub view: Published<ApiSourceView>,
 }
 
 impl std::fmt::Debug for Deps {
@@ -79,6 +74,10 @@ impl std::fmt::Debug for Deps {
 /// The actor. A daemon without an API server does not spawn it.
 #[derive(Debug)]
 pub struct ApiSource {
+    crew: Crew<Role>,
+    view: ValuePoster<ApiSourceView>,
+    /// It follows the server from when the Node object is known to be in the API.
+    node: ValueReader<NodeView>,
     config: Arc<Config>,
     deps: Deps,
     set: PodSet,
@@ -106,7 +105,7 @@ impl Actor for ApiSource {
     type Context = Ctx<Self>;
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
-        ctx.watch(self.deps.node.subscribe(), |act, node, ctx| {
+        ctx.watch(self.node.subscribe(), |act, node, ctx| {
             if node.origin == NodeOrigin::Api && !act.following {
                 act.follow(ctx);
             }
@@ -135,8 +134,11 @@ type Steps = ReadyChunks<BoxStream<'static, Followed>>;
 impl ApiSource {
     /// A fresh instance; it lists anew when it starts.
     #[must_use]
-    pub fn new(config: Arc<Config>, deps: Deps) -> Self {
+    pub fn new(crew: Crew<Role>, config: Arc<Config>, deps: Deps) -> Self {
         Self {
+            view: crew.publisher(),
+            node: crew.value(),
+            crew,
             store_read: !config.store,
             config,
             deps,
@@ -179,7 +181,7 @@ impl ApiSource {
     /// PodManager as one set.
     fn take(&mut self, steps: Vec<Followed>, ctx: &mut Ctx<Self>) {
         ctx.fault_point("steps");
-        let mut view = (*self.deps.view.get()).clone();
+        let mut view = (*self.view.get()).clone();
         let mut changed = false;
         for step in steps {
             if self.is_doubtful(&step, view.pods, ctx) {
@@ -243,7 +245,7 @@ impl ApiSource {
             match answer {
                 Ok(_) => {
                     act.doubting = false;
-                    act.publish(ApiSourceView { pods: 0, ..(*act.deps.view.get()).clone() });
+                    act.publish(ApiSourceView { pods: 0, ..(*act.view.get()).clone() });
                     act.take(vec![Followed::All(Vec::new())], ctx);
                 }
                 Err(error) => {
@@ -265,7 +267,7 @@ impl ApiSource {
     fn note_heard(&mut self, ctx: &mut Ctx<Self>) {
         let now = Timestamp(ctx.clock().unix_nanos());
         let fresh = |at: Timestamp| u64::try_from(now.0 - at.0).is_ok_and(|ns| Duration::from_nanos(ns) < HEARD_EVERY);
-        if !self.config.store || !self.deps.view.get().synced || self.heard_at.is_some_and(fresh) {
+        if !self.config.store || !self.view.get().synced || self.heard_at.is_some_and(fresh) {
             return;
         }
         self.heard_at = Some(now);
@@ -282,8 +284,8 @@ impl ApiSource {
     }
 
     fn publish(&self, view: ApiSourceView) {
-        if *self.deps.view.get() != view {
-            self.deps.view.publish(view);
+        if *self.view.get() != view {
+            self.view.publish(view);
         }
     }
 
@@ -314,7 +316,7 @@ impl ApiSource {
     /// The stored pods count when the server has not answered in time. Never after a restart of this actor alone: then
     /// PodManager has a set that is at least as new. An empty store says nothing: it may be the first start.
     fn use_store(&mut self, ctx: &mut Ctx<Self>) {
-        let view = self.deps.view.get();
+        let view = self.view.get();
         let taken_before = ctx.generation() > 0 && (view.synced || view.from_store);
         if self.known || !self.waited || taken_before {
             return;
@@ -343,7 +345,7 @@ impl ApiSource {
     /// Writes what changed to the store, one batch at a time. Only what the server itself said is written.
     fn keep(&mut self, ctx: &mut Ctx<Self>) {
         self.to_store = true;
-        if self.writing || !self.store_read || !self.config.store || !self.deps.view.get().synced || !self.known {
+        if self.writing || !self.store_read || !self.config.store || !self.view.get().synced || !self.known {
             return;
         }
         self.to_store = false;
@@ -378,17 +380,19 @@ impl ApiSource {
     }
 }
 
-impl Giver for ApiSource {
+impl PodSource for ApiSource {
+    type Role = Role;
+
     fn hand_over_state(&mut self) -> &mut HandOver {
         &mut self.hand_over
     }
 
-    fn pod_manager(&self) -> &PodManagerHandle {
-        &self.deps.pods
+    fn crew(&self) -> &Crew<Role> {
+        &self.crew
     }
 
     fn set(&self) -> SetPods {
-        let provisional = self.deps.view.get().from_store;
+        let provisional = self.view.get().from_store;
         SetPods { source: Source::Api, pods: self.set.pods().cloned().collect(), provisional }
     }
 

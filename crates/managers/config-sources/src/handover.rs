@@ -4,12 +4,9 @@
 use std::time::Duration;
 
 use actor::{Ctx, Managed};
-use contract::config_sources::SourcesView;
-use contract::pod_manager::{PodManagerHandle, SetPods};
-use contract::view::Published;
+use contract::pod_manager::SetPods;
+use contract::{Asks, Crew};
 
-/// PodManager only takes the set in; it answers at once or is in trouble.
-const DEADLINE: Duration = Duration::from_secs(5);
 /// Pause before the set is handed over again after a failure.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -20,51 +17,45 @@ pub(crate) struct HandOver {
     again: bool,
 }
 
-/// A source with a set to give.
-pub(crate) trait Giver: Managed + Sized {
+/// A source with a set to hand over.
+pub(crate) trait PodSource: Managed + Sized {
+    type Role: Asks<SetPods>;
+
     fn hand_over_state(&mut self) -> &mut HandOver;
-    fn pod_manager(&self) -> &PodManagerHandle;
+    fn crew(&self) -> &Crew<Self::Role>;
     fn set(&self) -> SetPods;
     /// PodManager has taken a set.
     fn delivered(&mut self);
 }
 
 /// Hands the set of now over.
-pub(crate) fn hand_over<A: Giver>(giver: &mut A, ctx: &mut Ctx<A>) {
-    let state = giver.hand_over_state();
+pub(crate) fn hand_over<A: PodSource>(source: &mut A, ctx: &mut Ctx<A>) {
+    let state = source.hand_over_state();
     if std::mem::replace(&mut state.busy, true) {
         state.again = true;
         return;
     }
     state.again = false;
-    let (set, route, faults) = (giver.set(), giver.pod_manager().set_pods.clone(), ctx.faults());
+    let (set, crew, faults) = (source.set(), source.crew().clone(), ctx.faults());
     let work = async move {
         faults.hit("hand-over").await;
-        route.ask(set, DEADLINE).await
+        crew.ask(set).await
     };
-    ctx.run(work, |giver: &mut A, answer, ctx| {
-        let state = giver.hand_over_state();
+    ctx.run(work, |source: &mut A, answer, ctx| {
+        let state = source.hand_over_state();
         state.busy = false;
         let again = state.again;
         match answer {
             Ok(()) => {
-                giver.delivered();
+                source.delivered();
                 if again {
-                    hand_over(giver, ctx);
+                    hand_over(source, ctx);
                 }
             }
             Err(error) => {
                 tracing::warn!(%error, "PodManager did not take the pods; trying again");
-                ctx.after(RETRY, |giver, ctx| hand_over(giver, ctx));
+                ctx.after(RETRY, |source, ctx| hand_over(source, ctx));
             }
         }
     });
-}
-
-/// Says on the view that a set was delivered.
-pub(crate) fn mark_delivered(view: &Published<SourcesView>) {
-    let old = view.get();
-    if !old.delivered {
-        view.publish(SourcesView { delivered: true, ..(*old).clone() });
-    }
 }

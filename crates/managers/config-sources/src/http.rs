@@ -6,15 +6,17 @@ use std::time::Duration;
 
 use actor::{Actor, Class, Ctx, supervised};
 use bytes::Bytes;
-use contract::config_sources::{ManifestState, Source, SourcesView};
-use contract::pod_manager::{PodManagerHandle, SetPods};
-use contract::view::Published;
+use contract::board::ValuePoster;
+use contract::config_sources::http::UrlManifests;
+use contract::config_sources::{ManifestState, Manifests, Source};
+use contract::pod_manager::SetPods;
+use contract::{Crew, HttpSource as Role};
 use model::core::Pod;
 use model::pod;
 use ports::fetch::{Fetch, Fetched};
 use static_pod::MAX_MANIFEST_BYTES;
 
-use crate::handover::{Giver, HandOver, hand_over, mark_delivered};
+use crate::handover::{HandOver, PodSource, hand_over};
 
 mod decode;
 
@@ -43,10 +45,6 @@ pub struct Config {
 pub struct Deps {
     /// Who asks.
     pub fetch: Arc<dyn Fetch>,
-    /// What is published; not the view of the folder.
-    pub view: Published<SourcesView>,
-    /// Who takes the set.
-    pub pods: PodManagerHandle,
 }
 
 impl std::fmt::Debug for Deps {
@@ -58,6 +56,8 @@ impl std::fmt::Debug for Deps {
 /// The actor.
 #[derive(Debug)]
 pub struct HttpSource {
+    crew: Crew<Role>,
+    view: ValuePoster<UrlManifests>,
     config: Arc<Config>,
     deps: Deps,
     /// The last body that was taken.
@@ -89,8 +89,10 @@ supervised!(HttpSource);
 impl HttpSource {
     /// A fresh instance; it asks when it starts.
     #[must_use]
-    pub fn new(config: Arc<Config>, deps: Deps) -> Self {
+    pub fn new(crew: Crew<Role>, config: Arc<Config>, deps: Deps) -> Self {
         Self {
+            view: crew.publisher(),
+            crew,
             config,
             deps,
             body: None,
@@ -154,10 +156,10 @@ impl HttpSource {
             (url, ManifestState::Accepted { pod: accepted(p) })
         });
         let manifests: BTreeMap<_, _> = rows.collect();
-        let old = self.deps.view.get();
-        let view = SourcesView { manifests, error, delivered: old.delivered };
-        if *old != view {
-            self.deps.view.publish(view);
+        let old = self.view.get();
+        let view = Manifests { manifests, error, delivered: old.delivered };
+        if **old != view {
+            self.view.publish(UrlManifests(view));
         }
     }
 
@@ -179,13 +181,15 @@ impl HttpSource {
     }
 }
 
-impl Giver for HttpSource {
+impl PodSource for HttpSource {
+    type Role = Role;
+
     fn hand_over_state(&mut self) -> &mut HandOver {
         &mut self.hand_over
     }
 
-    fn pod_manager(&self) -> &PodManagerHandle {
-        &self.deps.pods
+    fn crew(&self) -> &Crew<Role> {
+        &self.crew
     }
 
     fn set(&self) -> SetPods {
@@ -193,6 +197,9 @@ impl Giver for HttpSource {
     }
 
     fn delivered(&mut self) {
-        mark_delivered(&self.deps.view);
+        let before = self.view.get();
+        if !before.delivered {
+            self.view.publish(UrlManifests(Manifests { delivered: true, ..before.0.clone() }));
+        }
     }
 }

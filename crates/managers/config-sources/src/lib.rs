@@ -24,5 +24,5 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-pub use crate::actor::{Config, ConfigSources, Deps};
+pub use crate::actor::{Config, Deps, FolderSource};
 pub use crate::watch::{Change, Changes, FolderWatch, InotifyWatch};

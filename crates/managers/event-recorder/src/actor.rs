@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, Ctx, Handler, supervised};
+use contract::Crew;
+use contract::board::{BoardReader, ValuePoster};
 use contract::config_sources::Source;
 use contract::event::{EventEntry, EventView, RecordEvent};
 use contract::pod_manager::DesiredPod;
-use contract::view::{Board, Published};
 use model::event::{EventObject, EventType};
 use model::{PodUid, Timestamp};
 use ports::api::{ApiError, ApiServer, Lane, Method, PatchKind, Request};
@@ -43,8 +44,6 @@ pub struct Sink {
     pub reporter: Reporter,
     /// What waits; made once, so that it outlives a restart of the recorder.
     pub outbox: Outbox,
-    /// Versions of the pods that events are about.
-    pub pods: Board<PodUid, DesiredPod>,
 }
 
 impl std::fmt::Debug for Sink {
@@ -54,9 +53,9 @@ impl std::fmt::Debug for Sink {
 }
 
 impl Sink {
-    fn push(&self, line: &EventEntry) {
+    fn push(&self, line: &EventEntry, pods: &BoardReader<PodUid, DesiredPod>) {
         let version = match &line.object {
-            EventObject::Pod { uid, .. } => self.pods.get(uid).filter(|row| row.source == Source::Api),
+            EventObject::Pod { uid, .. } => pods.get(uid).filter(|row| row.source == Source::Api),
             EventObject::Node => None,
         };
         let version = version.and_then(|row| row.pod.metadata.resource_version.clone());
@@ -76,11 +75,13 @@ impl Sink {
     }
 }
 
-/// The actor. Built by a factory that clones the view of its [`EventHandle`].
+/// The actor.
 #[derive(Debug)]
 pub struct EventRecorder {
     config: Config,
-    view: Published<EventView>,
+    view: ValuePoster<EventView>,
+    /// Versions of the pods that events are about.
+    pods: BoardReader<PodUid, DesiredPod>,
     correlator: Correlator,
     lines: VecDeque<Arc<EventEntry>>,
     dropped: u64,
@@ -92,9 +93,17 @@ pub struct EventRecorder {
 impl EventRecorder {
     /// A fresh instance; what the view shows is taken over when it starts.
     #[must_use]
-    pub fn new(config: Config, view: Published<EventView>) -> Self {
-        let (correlator, lines) = (Correlator::default(), VecDeque::new());
-        Self { config, view, correlator, lines, dropped: 0, sink: None, delivering: false }
+    pub fn new(crew: Crew<contract::EventRecorder>, config: Config) -> Self {
+        Self {
+            config,
+            view: crew.publisher(),
+            pods: crew.board(),
+            correlator: Correlator::default(),
+            lines: VecDeque::new(),
+            dropped: 0,
+            sink: None,
+            delivering: false,
+        }
     }
 
     /// Delivers events to the API server too.
@@ -192,7 +201,7 @@ impl Handler<RecordEvent> for EventRecorder {
                 ctx.fault_point("judged");
                 log(&line);
                 if let Some(sink) = &self.sink {
-                    sink.push(&line);
+                    sink.push(&line, &self.pods);
                 }
                 self.keep(line);
             }

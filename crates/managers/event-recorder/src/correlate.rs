@@ -98,7 +98,7 @@ impl Correlator {
         if !self.spend(whole(&event.object), now) {
             return Verdict::Drop;
         }
-        let (reason, object) = (event.reason.to_owned(), event.object.clone());
+        let (reason, object) = (event.reason.to_string(), event.object.clone());
         Verdict::Show(EventEntry { kind: event.kind, reason, message, object, count, first, last: now })
     }
 
@@ -106,7 +106,7 @@ impl Correlator {
     fn aggregate(&mut self, event: &NodeEvent, now: Timestamp) -> (LineKey, String) {
         // Containers of one pod are one object here, as in the Go client.
         let group =
-            LineKey { kind: event.kind, reason: event.reason.to_owned(), object: whole(&event.object), message: None };
+            LineKey { kind: event.kind, reason: event.reason.to_string(), object: whole(&event.object), message: None };
         let similar = self.similar.touch(&group, Similar::default);
         if now.nanos_since(similar.last) > nanos(SIMILAR_WINDOW) {
             similar.messages.clear();

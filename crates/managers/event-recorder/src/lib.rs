@@ -3,7 +3,7 @@
 //! **Owns** the list of recent events (bounded), the counters behind it, and the queue of events on their way to the API
 //! server. Logs each one that it lets through.
 //! **Asks** nobody but the API server; reads PodManager's board (which version of a pod an event is about).
-//! **Never** makes events of its own, and never delays who reports one: [`contract::event::EventHandle::emit`] is a tell.
+//! **Never** makes events of its own, and never delays who reports one: [`contract::Crew::emit`] is a tell.
 //! **Lost on restart** are the credits of the spam filter and, for the aggregation, the texts that were seen: the list
 //! and its counts are read back from the view; the queue lives in the wiring ([`Outbox`]).
 //! **Read next** `correlate.rs`, `outbox.rs`, `wire.rs` (pure), then `actor.rs`.

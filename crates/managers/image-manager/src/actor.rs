@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, Class, Ctx, Detached, Handler, MessageResult, message, supervised};
-use contract::event::EventHandle;
+use contract::Crew;
 use contract::image::{EnsureImage, EnsuredImage, ImageFailure};
-use contract::objects::ObjectHandle;
-use contract::runtime::RuntimeView;
+use contract::runtime::Observed;
 use cri_api::v1::ListImagesRequest;
 use image_pull::Limiter;
 use image_pull::gc::{Memory, Thresholds};
@@ -61,14 +60,8 @@ pub struct Config {
 pub struct Deps {
     /// Where images are.
     pub images: Arc<dyn ImageService>,
-    /// Events of pods.
-    pub events: EventHandle,
     /// Pull slots, made once for the life of the node.
     pub slots: Slots,
-    /// Service accounts and their tokens, for plugins.
-    pub objects: ObjectHandle,
-    /// What the runtime has: images that are in use.
-    pub runtime: RuntimeView,
     /// Files: pull records, credentials of the node.
     pub fs: Arc<dyn HostFs>,
     /// Runs plugins.
@@ -86,6 +79,7 @@ impl std::fmt::Debug for Deps {
 /// The actor.
 #[derive(Debug)]
 pub struct ImageManager {
+    crew: Crew<contract::ImageManager>,
     deps: Arc<Deps>,
     config: Arc<Config>,
     backoff: ImageBackoff,
@@ -175,8 +169,11 @@ supervised!(ImageManager);
 impl ImageManager {
     /// A fresh instance.
     #[must_use]
-    pub fn new(config: Arc<Config>, deps: Arc<Deps>) -> Self {
+    pub fn new(crew: Crew<contract::ImageManager>, config: Arc<Config>, deps: Arc<Deps>) -> Self {
+        // Pulls of former generations go on: this one shows them.
+        deps.slots.show_on(crew.publisher());
         Self {
+            crew,
             deps,
             asked_for: BTreeMap::new(),
             collector: Collector::default(),
@@ -227,11 +224,12 @@ impl ImageManager {
             return;
         }
         let now = now(ctx);
-        let shown = self.deps.runtime.pods.snapshot();
+        let shown = self.crew.board::<Observed>().snapshot();
         let fresh = i64::try_from(ASKED_FOR_FRESH.as_nanos()).unwrap_or(i64::MAX);
         self.asked_for
             .retain(|_, (pods, at)| now.nanos_since(*at) < fresh || pods.iter().any(|uid| shown.contains_key(uid)));
         let pass = Pass {
+            crew: self.crew.clone(),
             deps: self.deps.clone(),
             config: self.config.clone(),
             clock: ctx.clock().clone(),
@@ -254,7 +252,7 @@ impl ImageManager {
         // Once is no news: a node that has just started knows too little.
         if again {
             let (kind, object) = (EventType::Warning, EventObject::Node);
-            self.deps.events.emit(NodeEvent { kind, reason: "ImageGCFailed", message: error, object });
+            self.crew.emit(NodeEvent { kind, reason: "ImageGCFailed".into(), message: error, object });
         }
     }
 
@@ -276,6 +274,7 @@ impl Handler<EnsureImage> for ImageManager {
     // A request lives on the pool, so that neither the asker's nor this actor's end cancels its pull.
     fn handle(&mut self, request: EnsureImage, ctx: &mut Ctx<Self>) -> Self::Result {
         let tools = ensure::Tools {
+            crew: self.crew.clone(),
             deps: self.deps.clone(),
             config: self.config.clone(),
             manager: ctx.this(),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Class, Clock, Effects};
+use contract::Crew;
 use contract::objects::{FetchServiceAccount, FetchToken};
 use futures::FutureExt;
 use metrics::credentials::{PLUGIN_DURATION, PLUGIN_ERRORS};
@@ -22,8 +23,6 @@ use crate::vault::CallResult;
 
 /// A plugin that says nothing for so long is killed.
 const PLUGIN_DEADLINE: Duration = Duration::from_secs(60);
-/// The object store answers from memory, or asks the API server.
-const OBJECT_DEADLINE: Duration = Duration::from_secs(40);
 /// The API server's own default.
 const TOKEN_LIFE_S: i64 = 3600;
 /// Longer than any credential file.
@@ -31,6 +30,7 @@ const FILE_MAX_BYTES: u64 = 16 << 20;
 
 /// Looks credentials up.
 pub(crate) struct Lookup<'a> {
+    pub crew: &'a Crew<contract::ImageManager>,
     pub deps: &'a Arc<Deps>,
     pub config: &'a Arc<Config>,
     pub clock: &'a Clock,
@@ -126,10 +126,8 @@ impl Lookup<'_> {
         let failed = |what: &str, e: &dyn std::fmt::Display| {
             tracing::warn!(namespace, service_account = name, error = %e, "{what} for a credential provider");
         };
-        let objects = &self.deps.objects;
         let ask = FetchServiceAccount { namespace: namespace.to_owned(), name: name.to_owned() };
-        let facts = objects.service_account.ask(ask, OBJECT_DEADLINE).await.map_err(Into::into).and_then(|r| r);
-        let facts = facts.inspect_err(|e| failed("no service account", e)).ok()?;
+        let facts = self.crew.call(ask).await.inspect_err(|e| failed("no service account", e)).ok()?;
         let mut annotations = BTreeMap::new();
         for key in &attributes.required_annotations {
             // An annotation is how a workload opts in: without it there is nothing to complain of.
@@ -140,8 +138,7 @@ impl Lookup<'_> {
         }
         let audience = attributes.audience.clone();
         let ask = FetchToken { pod: pod.clone(), audience, expiration_s: TOKEN_LIFE_S };
-        let token = objects.token.ask(ask, OBJECT_DEADLINE).await.map_err(Into::into).and_then(|r| r);
-        let token = token.inspect_err(|e| failed("no token", e)).ok()?.text;
+        let token = self.crew.call(ask).await.inspect_err(|e| failed("no token", e)).ok()?.text;
         let key = |token: Option<&str>| AccountKey::new((namespace, name, &facts.uid), &annotations, token);
         let (cache, flight) = (key(attributes.cache_by_token.then_some(&*token)), key(Some(&token)));
         let uid = facts.uid.clone();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{ActorRef, AskError, Class, Clock, Effects};
+use contract::Crew;
 use contract::image::{EnsureImage, EnsuredImage, ImageFailure};
 use cri_api::v1::{AuthConfig, Image, ImageSpec, ImageStatusRequest, PullImageRequest, PullImageResponse};
 use image_pull::{Look, PullPolicy, Verdict, classify, look, reference, text};
@@ -25,6 +26,7 @@ const OWN_DEADLINE: Duration = Duration::from_secs(60);
 
 /// What a request works with.
 pub(crate) struct Tools {
+    pub crew: Crew<contract::ImageManager>,
     pub deps: Arc<Deps>,
     pub config: Arc<Config>,
     pub manager: ActorRef<ImageManager>,
@@ -83,7 +85,7 @@ fn emit(tools: &Tools, ask: &EnsureImage, kind: EventType, reason: &'static str,
         uid: pod::uid(&ask.pod),
         field_path: ask.field_path.clone(),
     };
-    tools.deps.events.emit(NodeEvent { kind, reason, message, object });
+    tools.crew.emit(NodeEvent { kind, reason: reason.into(), message, object });
 }
 
 impl Request {
@@ -132,8 +134,8 @@ impl Request {
 
     /// What to try at the registry; looked up once, and only when it matters.
     async fn credentials(&self) -> Result<&[Credential], ImageFailure> {
-        let Tools { deps, config, clock, effects, .. } = &self.tools;
-        let find = || Lookup { deps, config, clock, effects }.find_for(self);
+        let Tools { crew, deps, config, clock, effects, .. } = &self.tools;
+        let find = || Lookup { crew, deps, config, clock, effects }.find_for(self);
         let found = self.credentials.get_or_try_init(find).await;
         found.map(Vec::as_slice).map_err(|e| failure(text::ERR_IMAGE_PULL, e.to_string()))
     }

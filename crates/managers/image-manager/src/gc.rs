@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use actor::{Class, Clock, Effects};
+use contract::Crew;
+use contract::runtime::Observed;
 use cri_api::v1::{Image, ImageSpec, ListImagesRequest, RemoveImageRequest};
 use image_pull::gc::{self, Listed, Memory, Thresholds};
 use model::Timestamp;
@@ -15,6 +17,7 @@ use crate::actor::{Config, Deps};
 
 /// What a pass works with.
 pub(crate) struct Pass {
+    pub crew: Crew<contract::ImageManager>,
     pub deps: Arc<Deps>,
     pub config: Arc<Config>,
     pub clock: Clock,
@@ -73,7 +76,7 @@ impl Pass {
     /// Images of every container that the runtime knows, running or not, by whatever name it has for them.
     fn in_use(&self) -> BTreeSet<String> {
         let mut used = self.asked_for.clone();
-        for pod in self.deps.runtime.pods.snapshot().into_values() {
+        for pod in self.crew.board::<Observed>().snapshot().into_values() {
             used.extend(pod.pod.containers.iter().flat_map(|c| [c.image.clone(), c.image_ref.clone()]));
         }
         used.remove("");
@@ -152,7 +155,7 @@ impl Pass {
     }
 
     fn tell(&self, reason: &'static str, message: String) {
-        let event = NodeEvent { kind: EventType::Warning, reason, message, object: EventObject::Node };
-        self.deps.events.emit(event);
+        let event = NodeEvent { kind: EventType::Warning, reason: reason.into(), message, object: EventObject::Node };
+        self.crew.emit(event);
     }
 }

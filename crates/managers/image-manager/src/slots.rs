@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use contract::board::ValuePoster;
 use contract::image::ImageView;
-use contract::view::Published;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Pull slots. Outlive the actor, because pulls do.
@@ -14,14 +14,15 @@ pub struct Slots {
     board: Arc<Board>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Board {
     rows: Mutex<Rows>,
-    view: Published<ImageView>,
 }
 
 #[derive(Debug, Default)]
 struct Rows {
+    /// Of the generation that lives.
+    poster: Option<ValuePoster<ImageView>>,
     next: u64,
     pulling: BTreeMap<u64, String>,
     queued: usize,
@@ -30,9 +31,14 @@ struct Rows {
 impl Slots {
     /// `serializeImagePulls` and `maxParallelImagePulls`: one at a time, so many, or (`None`) as many as come.
     #[must_use]
-    pub fn new(serial: bool, parallel_max: Option<usize>, view: Published<ImageView>) -> Self {
+    pub fn new(serial: bool, parallel_max: Option<usize>) -> Self {
         let n = if serial { Some(1) } else { parallel_max.map(|n| n.max(1)) };
-        Self { free: n.map(|n| Arc::new(Semaphore::new(n))), board: Arc::new(Board { rows: Mutex::default(), view }) }
+        Self { free: n.map(|n| Arc::new(Semaphore::new(n))), board: Arc::default() }
+    }
+
+    /// From now on what runs and waits is shown here.
+    pub(crate) fn show_on(&self, poster: ValuePoster<ImageView>) {
+        self.board.change(|rows| rows.poster = Some(poster));
     }
 
     /// Waits in line for a slot.
@@ -58,7 +64,9 @@ impl Board {
     fn change(&self, f: impl FnOnce(&mut Rows)) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         f(&mut rows);
-        self.view.publish(ImageView { pulling: rows.pulling.values().cloned().collect(), queued: rows.queued });
+        if let Some(poster) = &rows.poster {
+            poster.publish(ImageView { pulling: rows.pulling.values().cloned().collect(), queued: rows.queued });
+        }
     }
 }
 

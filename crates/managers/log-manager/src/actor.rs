@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, Class, Ctx, supervised};
-use contract::runtime::RuntimeView;
-use model::ContainerId;
+use contract::board::BoardReader;
+use contract::runtime::Observed;
+use contract::{Crew, LogManager as Role};
 use model::runtime::ContainerState;
+use model::{ContainerId, PodUid};
 use ports::host::HostFs;
 use ports::log::Compress;
 use ports::runtime::ContainerRuntime;
@@ -40,8 +42,6 @@ pub struct Deps {
     pub fs: Arc<dyn HostFs>,
     /// Compression.
     pub compress: Arc<dyn Compress>,
-    /// What runs, and where its log is.
-    pub view: RuntimeView,
     /// Order among the effects on one log.
     pub serial: Serial,
 }
@@ -62,6 +62,8 @@ pub(crate) struct Log {
 /// The actor.
 #[derive(Debug)]
 pub struct LogManager {
+    /// What runs, and where its log is.
+    observed: BoardReader<PodUid, Observed>,
     config: Arc<Config>,
     deps: Arc<Deps>,
     /// A look at all logs is under way.
@@ -87,14 +89,14 @@ supervised!(LogManager);
 impl LogManager {
     /// A fresh instance; it looks at all logs when it starts.
     #[must_use]
-    pub fn new(config: Arc<Config>, deps: Arc<Deps>) -> Self {
-        Self { config, deps, looking: false, queue: VecDeque::new(), working: BTreeSet::new() }
+    pub fn new(crew: &Crew<Role>, config: Arc<Config>, deps: Arc<Deps>) -> Self {
+        Self { observed: crew.board(), config, deps, looking: false, queue: VecDeque::new(), working: BTreeSet::new() }
     }
 
     /// Logs of running containers that nobody works on yet.
     fn candidates(&self) -> Vec<Log> {
         let known = |id: &ContainerId| self.working.contains(id) || self.queue.iter().any(|log| log.container == *id);
-        let rows = self.deps.view.pods.snapshot();
+        let rows = self.observed.snapshot();
         let containers = rows.values().flat_map(|row| &row.pod.containers);
         let running = containers.filter(|c| c.state == ContainerState::Running && !c.log_path.is_empty());
         let free = running.filter(|c| !known(&c.id));

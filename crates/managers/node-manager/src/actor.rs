@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, Ctx, Handler, supervised};
-use contract::node::{NodeOrigin, NodeView, RefreshNode};
+use actor::{Actor, Ctx, supervised};
+use contract::board::{ValuePoster, ValueReader};
+use contract::node::{LeaseState, NodeOrigin, NodeView};
 use contract::runtime::RuntimeInfo;
+use contract::{Crew, NodeManager as Role};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use model::Timestamp;
@@ -34,6 +36,10 @@ const LEASE_NEWS: i64 = 60_000_000_000;
 
 /// The actor.
 pub struct NodeManager {
+    crew: Crew<Role>,
+    view: ValuePoster<NodeView>,
+    lease: ValueReader<LeaseState>,
+    pub(crate) runtime_info: ValueReader<RuntimeInfo>,
     pub(crate) config: Arc<Config>,
     pub(crate) deps: Arc<Deps>,
     pub(crate) started: Option<Instant>,
@@ -84,7 +90,12 @@ impl Actor for NodeManager {
         self.started = Some(ctx.clock().now());
         if ctx.generation() == 0 {
             let message = "Starting kubelet.".to_owned();
-            self.emit([NodeEvent { kind: EventType::Normal, reason: "Starting", message, object: EventObject::Node }]);
+            self.emit([NodeEvent {
+                kind: EventType::Normal,
+                reason: "Starting".into(),
+                message,
+                object: EventObject::Node,
+            }]);
         }
         if let Some(api) = &self.deps.api {
             let selection = Selection {
@@ -95,8 +106,8 @@ impl Actor for NodeManager {
             let stream = api.follow(selection);
             self.pump(stream, ctx);
         }
-        ctx.watch(self.deps.runtime.info.subscribe(), |act, info, ctx| act.on_runtime(&info, ctx));
-        ctx.watch(self.deps.lease.subscribe(), |act, _, _| act.publish());
+        ctx.watch(self.runtime_info.subscribe(), |act, info, ctx| act.on_runtime(&info, ctx));
+        ctx.watch(self.lease.subscribe(), |act, _, _| act.publish());
         self.tick(ctx);
     }
 }
@@ -104,13 +115,18 @@ impl Actor for NodeManager {
 impl NodeManager {
     /// A new generation. The view outlives it: a Node that was registered need not be registered again.
     #[must_use]
-    pub fn new(config: Arc<Config>, deps: Arc<Deps>) -> Self {
-        let view = deps.view.get();
+    pub fn new(crew: Crew<Role>, config: Arc<Config>, deps: Arc<Deps>) -> Self {
+        let published = crew.publisher::<NodeView>();
+        let view = published.get();
         let node = view.node.clone().filter(|_| view.origin == NodeOrigin::Api);
         let unschedulable = node.as_ref().is_some_and(|n| is_unschedulable(n));
         let local = view.node.clone().filter(|_| view.origin == NodeOrigin::Host);
         let reporting = Reporting::new(config.report_every);
         Self {
+            view: published,
+            lease: crew.value(),
+            runtime_info: crew.value(),
+            crew,
             started: None,
             first_try: None,
             made_at: None,
@@ -208,13 +224,13 @@ impl NodeManager {
 
     pub(crate) fn emit(&self, events: impl IntoIterator<Item = NodeEvent>) {
         for event in events {
-            self.deps.events.emit(event);
+            self.crew.emit(event);
         }
     }
 
     /// Publishes the view when it differs from what was published in more than a fresh heartbeat.
     pub(crate) fn publish(&self) {
-        let (lease, before) = (self.deps.lease.get(), self.deps.view.get());
+        let (lease, before) = (self.lease.get(), self.view.get());
         let origin = match (&self.node, &self.local) {
             (Some(_), _) => NodeOrigin::Api,
             (None, Some(_)) => NodeOrigin::Host,
@@ -235,7 +251,7 @@ impl NodeManager {
             (told, at) => told != at,
         };
         if news || *before != view {
-            self.deps.view.publish(NodeView { lease_renewed_at: lease.renewed_at, ..view });
+            self.view.publish(NodeView { lease_renewed_at: lease.renewed_at, ..view });
         }
     }
 
@@ -258,12 +274,4 @@ impl NodeManager {
 
 fn is_unschedulable(node: &Node) -> bool {
     node.spec.as_ref().and_then(|s| s.unschedulable).unwrap_or(false)
-}
-
-impl Handler<RefreshNode> for NodeManager {
-    type Result = ();
-
-    fn handle(&mut self, _: RefreshNode, ctx: &mut Ctx<Self>) {
-        self.pass(ctx);
-    }
 }

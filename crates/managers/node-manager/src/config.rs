@@ -4,18 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use contract::event::EventHandle;
-use contract::node::NodeView;
-use contract::runtime::RuntimeView;
-use contract::view::Published;
 use model::resources::ResourceList;
 use node_status::Plan;
 use node_status::pressure::Threshold;
 use ports::api::ApiServer;
 use ports::host::NodeHost;
 use ports::runtime::ImageService;
-
-use crate::lease::LeaseState;
 
 /// Settings.
 #[derive(Clone, Debug)]
@@ -60,14 +54,6 @@ pub struct Deps {
     pub host: Arc<dyn NodeHost>,
     /// Images, for the Node's list of them and for their file system.
     pub images: Arc<dyn ImageService>,
-    /// What the runtime says of itself.
-    pub runtime: RuntimeView,
-    /// Events of the node.
-    pub events: EventHandle,
-    /// What the lease actor publishes.
-    pub lease: Published<LeaseState>,
-    /// The view, which this actor publishes.
-    pub view: Published<NodeView>,
 }
 
 impl std::fmt::Debug for Deps {

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, AsyncContext, Clock, Ctx, SpawnHandle, supervised};
-use contract::node::NodeView;
-use contract::view::Published;
+use contract::board::{ValuePoster, ValueReader};
+use contract::node::{LeaseState, NodeView};
+use contract::{Crew, NodeLease as Role};
 use model::Timestamp;
 use model::core::Node;
 use model::k8s_openapi::api::coordination::v1::Lease;
@@ -44,10 +45,6 @@ impl LeaseConfig {
 pub struct LeaseDeps {
     /// The API server.
     pub api: Arc<dyn ApiServer>,
-    /// NodeManager's view, for the UID of the Node.
-    pub node: Published<NodeView>,
-    /// How it goes, which this actor publishes.
-    pub state: Published<LeaseState>,
 }
 
 impl std::fmt::Debug for LeaseDeps {
@@ -56,18 +53,13 @@ impl std::fmt::Debug for LeaseDeps {
     }
 }
 
-/// How renewal goes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LeaseState {
-    /// Last renewal that succeeded.
-    pub renewed_at: Option<Timestamp>,
-    /// Why the latest one failed.
-    pub error: Option<String>,
-}
-
 /// The actor.
 #[derive(Debug)]
 pub struct NodeLease {
+    /// NodeManager's view, for the UID of the Node.
+    node: ValueReader<NodeView>,
+    /// How it goes.
+    state: ValuePoster<LeaseState>,
     config: Arc<LeaseConfig>,
     deps: Arc<LeaseDeps>,
     /// As the API server answered last: renewals need not read it.
@@ -86,7 +78,7 @@ impl Actor for NodeLease {
     fn started(&mut self, ctx: &mut Ctx<Self>) {
         self.beat(ctx);
         // Without its Node there is no lease: as soon as there is one, it is made.
-        ctx.watch(self.deps.node.subscribe(), |act, view, ctx| {
+        ctx.watch(self.node.subscribe(), |act, view, ctx| {
             if act.last.is_none() && view.api_uid().is_some() {
                 act.retry = RETRY_FIRST;
                 act.beat(ctx);
@@ -98,8 +90,9 @@ impl Actor for NodeLease {
 impl NodeLease {
     /// A new generation; the lease is read when it starts.
     #[must_use]
-    pub fn new(config: Arc<LeaseConfig>, deps: Arc<LeaseDeps>) -> Self {
-        Self { config, deps, last: None, retry: RETRY_FIRST, busy: false, next: None }
+    pub fn new(crew: &Crew<Role>, config: Arc<LeaseConfig>, deps: Arc<LeaseDeps>) -> Self {
+        let (node, state) = (crew.value(), crew.publisher());
+        Self { node, state, config, deps, last: None, retry: RETRY_FIRST, busy: false, next: None }
     }
 
     fn beat(&mut self, ctx: &mut Ctx<Self>) {
@@ -110,7 +103,8 @@ impl NodeLease {
         if let Some(timer) = self.next.take() {
             ctx.cancel_future(timer);
         }
-        let renewal = Renewal { config: self.config.clone(), deps: self.deps.clone(), clock: ctx.clock().clone() };
+        let (config, deps, node) = (self.config.clone(), self.deps.clone(), self.node.clone());
+        let renewal = Renewal { config, deps, node, clock: ctx.clock().clone() };
         let (last, faults) = (self.last.take(), ctx.faults());
         let work = async move {
             faults.hit("before-renew").await;
@@ -123,13 +117,13 @@ impl NodeLease {
 
     fn beaten(&mut self, out: ApiResult<Lease>, ctx: &mut Ctx<Self>) {
         self.busy = false;
-        let before = self.deps.state.get();
+        let before = self.state.get();
         let wait = match out {
             Ok(lease) => {
                 self.last = Some(lease);
                 self.retry = RETRY_FIRST;
                 let renewed_at = Some(Timestamp(ctx.clock().unix_nanos()));
-                self.deps.state.publish(LeaseState { renewed_at, error: None });
+                self.state.publish(LeaseState { renewed_at, error: None });
                 self.config.interval().mul_f64(1.0 + JITTER * ctx.rng().f64())
             }
             Err(e) => {
@@ -137,7 +131,7 @@ impl NodeLease {
                     tracing::warn!(error = %e, "the node lease is not renewed");
                 }
                 let error = Some(e.to_string());
-                self.deps.state.publish(LeaseState { renewed_at: before.renewed_at, error });
+                self.state.publish(LeaseState { renewed_at: before.renewed_at, error });
                 let wait = self.retry;
                 self.retry = (self.retry * 2).min(RETRY_MOST);
                 wait
@@ -153,6 +147,7 @@ impl NodeLease {
 struct Renewal {
     config: Arc<LeaseConfig>,
     deps: Arc<LeaseDeps>,
+    node: ValueReader<NodeView>,
     clock: Clock,
 }
 
@@ -171,7 +166,7 @@ impl Renewal {
                     Err(e) => return Err(e),
                 },
             };
-            let node = self.deps.node.get();
+            let node = self.node.get();
             let lease = lease::renewed(&base, &self.config.node, node.api_uid(), self.config.seconds(), self.now());
             match self.call(Method::Put, Some(&self.config.node), Some(&lease)).await {
                 Ok(lease) => return Ok(lease),
@@ -187,7 +182,7 @@ impl Renewal {
 
     /// A lease belongs to its Node, so that it goes with it: without the Node's UID none is made.
     async fn create(&self) -> ApiResult<Lease> {
-        let view = self.deps.node.get();
+        let view = self.node.get();
         let uid = match view.api_uid() {
             Some(uid) => uid.to_owned(),
             None => {

@@ -22,4 +22,4 @@ mod tests;
 
 pub use crate::actor::NodeManager;
 pub use crate::config::{Config, Deps};
-pub use crate::lease::{LeaseConfig, LeaseDeps, LeaseState, NodeLease};
+pub use crate::lease::{LeaseConfig, LeaseDeps, NodeLease};

@@ -89,7 +89,7 @@ impl NodeManager {
     }
 
     fn facts(&mut self, seen: &Seen, ctx: &Ctx<Self>) -> Facts {
-        let info = self.deps.runtime.info.get();
+        let info = self.runtime_info.get();
         let now = ctx.clock().now();
         let mut not_ready = ready_errors(&self.runtime.health(&info, now, Self::wall(ctx)));
         if !ctx.kernel().is_healthy() {
@@ -182,7 +182,7 @@ impl NodeManager {
             return false;
         }
         if !self.registered {
-            return age < FIRST_WORD && !health::has_spoken(&self.deps.runtime.info.get());
+            return age < FIRST_WORD && !health::has_spoken(&self.runtime_info.get());
         }
         age < PATIENCE && self.node.as_deref().is_none_or(is_ready)
     }

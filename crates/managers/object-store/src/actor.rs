@@ -5,11 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, AsyncContext, Ctx, Deferred, Handler, SpawnHandle, supervised};
+use contract::Crew;
+use contract::board::BoardPoster;
 use contract::objects::{
     FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices, FetchToken, HoldObjects,
     ObjectError, ObjectKind, ObjectRef, ObjectVersion, ReleaseObjects, ServiceAccountFacts, Token,
 };
-use contract::view::Board;
 use model::core::{ConfigMap, Pod, Secret, Service};
 use model::{PodUid, Timestamp};
 use ports::api::ApiServer;
@@ -64,8 +65,6 @@ impl Default for Config {
 pub struct Deps {
     /// `None`: standalone.
     pub api: Option<Arc<dyn ApiServer>>,
-    /// Board that this actor posts.
-    pub view: Board<ObjectRef, ObjectVersion>,
     /// Made once for the life of the daemon.
     pub ledger: Ledger,
 }
@@ -90,6 +89,7 @@ pub(crate) struct Follow {
 pub struct ObjectStore {
     pub(crate) config: Arc<Config>,
     pub(crate) deps: Arc<Deps>,
+    pub(crate) versions: BoardPoster<ObjectRef, ObjectVersion>,
     pub(crate) holds: Holds,
     pub(crate) follows: BTreeMap<ObjectRef, Follow>,
     pub(crate) services: Services,
@@ -112,7 +112,7 @@ impl Actor for ObjectStore {
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
         for (uid, objects) in self.deps.ledger.holds.snapshot() {
-            let _all_followed_below = self.holds.set(&uid, (*objects).clone());
+            let _all_followed_below = self.holds.set(&uid, objects);
         }
         for object in self.holds.objects().cloned().collect::<Vec<_>>() {
             self.gain(&object, ctx);
@@ -133,10 +133,11 @@ supervised!(ObjectStore);
 impl ObjectStore {
     /// A fresh instance; what pods hold is read from the ledger when it starts.
     #[must_use]
-    pub fn new(config: Arc<Config>, deps: Arc<Deps>) -> Self {
+    pub fn new(crew: Crew<contract::ObjectStore>, config: Arc<Config>, deps: Arc<Deps>) -> Self {
         Self {
             config,
             deps,
+            versions: crew.poster(),
             holds: Holds::default(),
             follows: BTreeMap::new(),
             services: Services::default(),
@@ -194,7 +195,7 @@ impl ObjectStore {
     fn forget(&self, object: &ObjectRef) {
         self.deps.ledger.seen.remove(object);
         self.deps.ledger.drop_line(object);
-        self.deps.view.remove(object);
+        self.versions.remove(object);
     }
 
     /// Starts following, from the first list.
@@ -209,7 +210,14 @@ impl ObjectStore {
         let Some(api) = self.deps.api.clone() else {
             return Box::pin(std::future::ready(Err(no_client(&object))));
         };
-        let question = fetch::Question { deps: self.deps.clone(), config: self.config.clone(), api, object, now };
+        let question = fetch::Question {
+            ledger: self.deps.ledger.clone(),
+            versions: self.versions.clone(),
+            config: self.config.clone(),
+            api,
+            object,
+            now,
+        };
         match self.config.strategy {
             Strategy::Get => Box::pin(question.get()),
             _ if !self.holds.contains(&question.object) => {
@@ -230,7 +238,7 @@ impl Handler<HoldObjects> for ObjectStore {
 
     fn handle(&mut self, HoldObjects { pod }: HoldObjects, ctx: &mut Ctx<Self>) {
         let (uid, objects) = (model::pod::uid(&pod), wanted(&pod));
-        self.deps.ledger.holds.post(uid.clone(), Arc::new(objects.clone()));
+        self.deps.ledger.holds.put(uid.clone(), objects.clone());
         self.hold(&uid, objects, ctx);
     }
 }

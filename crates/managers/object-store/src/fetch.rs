@@ -4,6 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use contract::board::BoardPoster;
 use contract::objects::{ObjectError, ObjectKind, ObjectRef, ObjectVersion, ServiceAccountFacts};
 use model::Timestamp;
 use model::core::{ConfigMap, Secret, ServiceAccount};
@@ -11,9 +12,9 @@ use ports::api::{ApiError, ApiExt, ApiServer};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::actor::{Config, Deps};
+use crate::actor::Config;
 use crate::keep::is_away;
-use crate::ledger::{Content, Seen};
+use crate::ledger::{Content, Ledger, Seen};
 
 /// Why a node without API server has no tokens, in a kubelet's words.
 pub(crate) const STANDALONE_TOKEN: &str = "cannot use TokenManager when kubelet is in standalone mode";
@@ -23,7 +24,8 @@ pub(crate) type Finding = Pin<Box<dyn Future<Output = Result<Content, ObjectErro
 
 /// A question about one object.
 pub(crate) struct Question {
-    pub(crate) deps: Arc<Deps>,
+    pub(crate) ledger: Ledger,
+    pub(crate) versions: BoardPoster<ObjectRef, ObjectVersion>,
     pub(crate) config: Arc<Config>,
     pub(crate) api: Arc<dyn ApiServer>,
     pub(crate) object: ObjectRef,
@@ -33,12 +35,10 @@ pub(crate) struct Question {
 impl Question {
     /// What following has shown; waits for its first word.
     pub(crate) async fn watched(self) -> Result<Content, ObjectError> {
-        let mut row = self.deps.ledger.seen.subscribe(self.object.clone());
-        let first = timeout(self.config.first_answer, row.wait_for(Option::is_some)).await;
-        let seen = match first {
-            Ok(Ok(row)) => row.clone(),
-            Ok(Err(_)) | Err(_) => None,
-        };
+        // Its version is shown once it has been seen.
+        let mut version = self.versions.reader().subscribe(self.object.clone());
+        let first = timeout(self.config.first_answer, version.wait_for(Option::is_some)).await;
+        let seen = if matches!(first, Ok(Ok(_))) { self.ledger.seen.get(&self.object) } else { None };
         match seen {
             Some(seen) => content(&self.object, &seen),
             None => {
@@ -53,7 +53,7 @@ impl Question {
     pub(crate) async fn get(self) -> Result<Content, ObjectError> {
         match self.ask().await {
             Ok(found) => {
-                self.deps.ledger.keep(&self.object, Some(&found));
+                self.ledger.keep(&self.object, Some(&found));
                 Ok(found)
             }
             Err(e) => self.recall(e).await,
@@ -62,13 +62,13 @@ impl Question {
 
     /// What an earlier daemon saw, while the server is away.
     async fn recall(&self, e: ApiError) -> Result<Content, ObjectError> {
-        let kept = if is_away(&e) { self.deps.ledger.recall(&self.object).await } else { None };
+        let kept = if is_away(&e) { self.ledger.recall(&self.object).await } else { None };
         kept.ok_or_else(|| shown(e))
     }
 
     /// A request unless the last answer is young. A failure leaves the old answer in force.
     pub(crate) async fn cached(self) -> Result<Content, ObjectError> {
-        let before = self.deps.ledger.seen.get(&self.object);
+        let before = self.ledger.seen.get(&self.object);
         let life = i64::try_from(self.config.cache_life.as_nanos()).unwrap_or(i64::MAX);
         if let Some(seen) = before.as_ref().filter(|s| self.now.nanos_since(s.at) < life) {
             return content(&self.object, seen);
@@ -83,7 +83,7 @@ impl Question {
         };
         let seen = Seen { content: found, at: self.now, stale: false };
         let answer = content(&self.object, &seen);
-        note(&self.deps, &self.object, seen);
+        note(&self.ledger, &self.versions, &self.object, seen);
         answer
     }
 
@@ -97,15 +97,15 @@ impl Question {
 }
 
 /// Keeps what was seen, and tells when it is another version.
-pub(crate) fn note(deps: &Deps, object: &ObjectRef, seen: Seen) {
+pub(crate) fn note(ledger: &Ledger, versions: &BoardPoster<ObjectRef, ObjectVersion>, object: &ObjectRef, seen: Seen) {
     let resource_version = seen.content.as_ref().map(Content::resource_version).unwrap_or_default();
     let version = ObjectVersion { resource_version };
     if !seen.stale {
-        deps.ledger.keep(object, seen.content.as_ref());
+        ledger.keep(object, seen.content.as_ref());
     }
-    deps.ledger.seen.post(object.clone(), Arc::new(seen));
-    if deps.view.get(object).is_none_or(|row| *row != version) {
-        deps.view.post(object.clone(), Arc::new(version));
+    ledger.seen.put(object.clone(), seen);
+    if versions.get(object).is_none_or(|row| *row != version) {
+        versions.post(object.clone(), Arc::new(version));
     }
 }
 

@@ -122,7 +122,7 @@ impl ObjectStore {
             Followed::Failed(_) => return true,
         };
         let last = content.as_ref().is_some_and(Content::immutable);
-        note(&self.deps, object, Seen { content, at, stale: false });
+        note(&self.deps.ledger, &self.versions, object, Seen { content, at, stale: false });
         if last && let Some(follow) = self.follows.get_mut(object) {
             follow.under_way = None;
         }

@@ -148,7 +148,7 @@ impl ObjectStore {
             // It answers, and refuses: what an earlier run was given is not given on.
             if seen.is_some_and(|s| s.stale) {
                 self.deps.ledger.seen.remove(object);
-                self.deps.view.remove(object);
+                self.versions.remove(object);
             }
             return;
         }
@@ -168,7 +168,12 @@ impl ObjectStore {
                     "object of an earlier run: the API server is away"
                 );
                 let at = Timestamp(ctx.clock().unix_nanos());
-                crate::fetch::note(&act.deps, &object, Seen { content: Some(content), at, stale: true });
+                crate::fetch::note(
+                    &act.deps.ledger,
+                    &act.versions,
+                    &object,
+                    Seen { content: Some(content), at, stale: true },
+                );
             }
         });
     }

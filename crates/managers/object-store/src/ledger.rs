@@ -1,10 +1,9 @@
 //! What outlives a restart of the actor: made once for the life of the daemon.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contract::objects::ObjectRef;
-use contract::view::Board;
 use model::core::{ConfigMap, Secret};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use model::{PodUid, Timestamp};
@@ -14,8 +13,8 @@ use crate::sealed::Sealed;
 /// Holds of pods, and the last word of the API server on every object.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    pub(crate) holds: Board<PodUid, BTreeSet<ObjectRef>>,
-    pub(crate) seen: Board<ObjectRef, Seen>,
+    pub(crate) holds: Table<PodUid, BTreeSet<ObjectRef>>,
+    pub(crate) seen: Table<ObjectRef, Seen>,
     pub(crate) sealed: Option<Sealed>,
 }
 
@@ -24,6 +23,44 @@ impl Ledger {
     #[must_use]
     pub fn sealed(cache: Sealed) -> Self {
         Self { sealed: Some(cache), ..Self::default() }
+    }
+}
+
+/// Rows that every generation of the actor works on.
+#[derive(Debug)]
+pub(crate) struct Table<K, V>(Arc<Mutex<BTreeMap<K, V>>>);
+
+impl<K, V> Clone for Table<K, V> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<K, V> Default for Table<K, V> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<K: Ord + Clone, V: Clone> Table<K, V> {
+    fn rows(&self) -> MutexGuard<'_, BTreeMap<K, V>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn get(&self, key: &K) -> Option<V> {
+        self.rows().get(key).cloned()
+    }
+
+    pub(crate) fn put(&self, key: K, value: V) {
+        self.rows().insert(key, value);
+    }
+
+    pub(crate) fn remove(&self, key: &K) {
+        self.rows().remove(key);
+    }
+
+    pub(crate) fn snapshot(&self) -> BTreeMap<K, V> {
+        self.rows().clone()
     }
 }
 

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use actor::testing::{run, settle};
 use actor::{Kernel, Spec};
+use contract::Wiring;
 use contract::objects::{
     FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices, FetchToken, HoldObjects,
-    ObjectError, ObjectHandle, ObjectKind, ObjectRef, ReleaseObjects, Token,
+    ObjectError, ObjectKind, ObjectRef, ObjectVersion, ReleaseObjects, Token,
 };
 use fakes::FakeApi;
 use fakes::api::{Matching, Trouble};
@@ -19,11 +20,9 @@ use crate::{Config, Deps, Ledger, ObjectStore, Strategy};
 
 mod sealed;
 
-const ASK: Duration = Duration::from_secs(20);
-
 struct Store {
     api: FakeApi,
-    handle: ObjectHandle,
+    wiring: Wiring,
     actor: actor::ActorRef<ObjectStore>,
 }
 
@@ -44,34 +43,35 @@ impl Store {
         config: Arc<Config>,
         ledger: Ledger,
     ) -> Self {
-        let handle = ObjectHandle::default();
-        let deps = Arc::new(Deps { api: port, view: handle.view.clone(), ledger });
-        let actor = kernel.spawn(Spec::new("object-store"), move |_| ObjectStore::new(config.clone(), deps.clone()));
-        handle.connect(&actor);
-        Self { api: api.clone(), handle, actor }
+        let wiring = Wiring::default();
+        let (crew, deps) = (wiring.crew(), Arc::new(Deps { api: port, ledger }));
+        let new = move |_: u64| ObjectStore::new(crew.succeed(), config.clone(), deps.clone());
+        let actor = kernel.spawn(Spec::new("object-store"), new);
+        wiring.connect::<contract::ObjectStore, _>(&actor);
+        Self { api: api.clone(), wiring, actor }
     }
 
     async fn hold(&self, pod: &Arc<Pod>) {
-        self.handle.hold.ask(HoldObjects { pod: pod.clone() }, ASK).await.unwrap();
+        self.wiring.ask(HoldObjects { pod: pod.clone() }).await.unwrap();
     }
 
     async fn release(&self, pod: &Arc<Pod>) {
-        self.handle.release.ask(ReleaseObjects { uid: model::pod::uid(pod) }, ASK).await.unwrap();
+        self.wiring.ask(ReleaseObjects { uid: model::pod::uid(pod) }).await.unwrap();
     }
 
     async fn config_map(&self, name: &str) -> Result<String, ObjectError> {
         let ask = FetchConfigMap { namespace: "ns".to_owned(), name: name.to_owned() };
-        let found = self.handle.config_map.ask(ask, ASK).await.unwrap()?;
+        let found = self.wiring.ask(ask).await.unwrap()?;
         Ok(found.data.clone().unwrap_or_default().remove("k").unwrap_or_default())
     }
 
     async fn token(&self, pod: &Arc<Pod>) -> Result<Token, ObjectError> {
         let ask = FetchToken { pod: pod.clone(), audience: String::new(), expiration_s: 3607 };
-        self.handle.token.ask(ask, ASK).await.unwrap()
+        self.wiring.ask(ask).await.unwrap()
     }
 
     fn version(&self, name: &str) -> Option<String> {
-        self.handle.view.get(&config_map_ref(name)).map(|v| v.resource_version.clone())
+        self.wiring.board::<ObjectVersion>().get(&config_map_ref(name)).map(|v| v.resource_version.clone())
     }
 
     fn lists_of(&self, name: &str) -> usize {
@@ -135,7 +135,7 @@ fn failures_have_the_texts_of_the_book() {
         store.hold(&pod("u1", "app")).await;
         assert_eq!(text(store.config_map("app").await), "configmap \"app\" not found");
         let ask = FetchSecret { namespace: "ns".to_owned(), name: "login".to_owned() };
-        let answer = store.handle.secret.ask(ask.clone(), ASK).await.unwrap();
+        let answer = store.wiring.ask(ask.clone()).await.unwrap();
         assert!(answer.as_ref().unwrap_err().is_not_found());
         assert_eq!(text(answer), "secret \"login\" not found");
         api.lasting_trouble(Matching::any(), Trouble::Hang);
@@ -333,7 +333,7 @@ fn services_wait_for_the_first_list() {
         }
         api.trouble(Matching::of("GET", "services"), Trouble::Slow(Duration::from_secs(3)), 1);
         let store = Store::start(&kernel, &api, Strategy::Watch);
-        let ask = || store.handle.services.ask(FetchServices { namespace: "ns".to_owned() }, ASK);
+        let ask = || store.wiring.ask(FetchServices { namespace: "ns".to_owned() });
         let early = ask().await.unwrap();
         assert_eq!(text(early), "services have not yet been read at least once, cannot construct envvars");
         tokio::time::sleep(Duration::from_millis(1500)).await;
@@ -353,7 +353,7 @@ fn an_older_server_that_cannot_select_services_is_asked_for_all() {
         api.fail("GET", "services", 1, unknown);
         let store = Store::start(&kernel, &api, Strategy::Watch);
         settle().await;
-        let found = store.handle.services.ask(FetchServices { namespace: "ns".to_owned() }, ASK).await.unwrap();
+        let found = store.wiring.ask(FetchServices { namespace: "ns".to_owned() }).await.unwrap();
         assert_eq!(found.unwrap().len(), 1);
         let selectors: Vec<_> = api.lists().into_iter().map(|l| l.field_selector).collect();
         assert_eq!(selectors, [""], "after the refusal, which is not among the lists");
@@ -375,11 +375,11 @@ fn runtime_classes_and_service_accounts_are_looked_up() {
             .unwrap(),
         );
         let store = Store::start(&kernel, &api, Strategy::Watch);
-        let class = |name: &str| store.handle.runtime_class.ask(FetchRuntimeClass { name: name.to_owned() }, ASK);
+        let class = |name: &str| store.wiring.ask(FetchRuntimeClass { name: name.to_owned() });
         assert_eq!(class("kata").await.unwrap().unwrap(), "kata-qemu");
         assert_eq!(text(class("nope").await.unwrap()), "runtimeclass.node.k8s.io \"nope\" not found");
         let account = FetchServiceAccount { namespace: "ns".to_owned(), name: "builder".to_owned() };
-        let facts = store.handle.service_account.ask(account, ASK).await.unwrap().unwrap();
+        let facts = store.wiring.ask(account).await.unwrap().unwrap();
         assert_eq!(facts.annotations["role"], "x");
     });
 }
@@ -393,7 +393,7 @@ fn a_standalone_node_has_no_objects_but_services_to_ask_for() {
         assert_eq!(text(store.config_map("app").await), "couldn't get configMap ns/app, no kubeClient defined");
         let text = text(store.token(&pod).await);
         assert_eq!(text, "failed to fetch token: cannot use TokenManager when kubelet is in standalone mode");
-        let services = store.handle.services.ask(FetchServices { namespace: "ns".to_owned() }, ASK).await.unwrap();
+        let services = store.wiring.ask(FetchServices { namespace: "ns".to_owned() }).await.unwrap();
         assert!(services.unwrap().is_empty());
     });
 }
@@ -417,13 +417,13 @@ fn a_store_that_dies_over_a_message_forgets_no_hold() {
             let (a, b) = (pod("a", "app"), pod("b", "other"));
             // Every message may be said again, and is by whoever got no answer.
             for _ in 0..2 {
-                let _lost = store.handle.hold.ask(HoldObjects { pod: a.clone() }, ASK).await;
-                let _lost = store.handle.hold.ask(HoldObjects { pod: b.clone() }, ASK).await;
+                let _lost = store.wiring.ask(HoldObjects { pod: a.clone() }).await;
+                let _lost = store.wiring.ask(HoldObjects { pod: b.clone() }).await;
                 let ask = FetchConfigMap { namespace: "ns".to_owned(), name: "app".to_owned() };
-                let _lost = store.handle.config_map.ask(ask, ASK).await;
+                let _lost = store.wiring.ask(ask).await;
                 let ask = FetchToken { pod: a.clone(), audience: String::new(), expiration_s: 600 };
-                let _lost = store.handle.token.ask(ask, ASK).await;
-                let _lost = store.handle.release.ask(ReleaseObjects { uid: "b".into() }, ASK).await;
+                let _lost = store.wiring.ask(ask).await;
+                let _lost = store.wiring.ask(ReleaseObjects { uid: "b".into() }).await;
             }
             settle().await;
             assert_eq!(store.config_map("app").await.unwrap(), "one", "{rule}");

@@ -1,23 +1,20 @@
 //! The actor: takes full sets in, hands pods to their workers, keeps house.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, Ctx, Handler, supervised};
-use contract::cgroup::CgroupHandle;
+use contract::Crew;
+use contract::board::{BoardPoster, BoardReader, ValueReader};
 use contract::config_sources::Source;
-use contract::event::EventHandle;
 use contract::node::NodeView;
-use contract::objects::ObjectHandle;
-use contract::pod_manager::{DesiredPod, KillPod, SetPods};
-use contract::pod_worker::{KillRequest, PodWorkerHandle, UpdateKind, UpdatePod, WorkerFactory, WorkersView};
-use contract::probe::ProbeHandle;
-use contract::runtime::{RuntimeHandle, RuntimeInfo};
-use contract::status::StatusHandle;
-use contract::view::{Board, Published};
-use contract::volume::VolumeHandle;
+use contract::pod_manager::{DesiredPod, SetPods};
+use contract::pod_worker::{KillRequest, UpdateKind, UpdatePod, WorkerState};
+use contract::runtime::{Observed, RuntimeInfo};
+use contract::status::StatusEntry;
 use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::{PodUid, Timestamp};
@@ -54,32 +51,10 @@ pub struct Config {
 /// What PodManager works with.
 #[derive(Clone)]
 pub struct Deps {
-    /// Board of desired pods, which this actor posts.
-    pub view: Board<PodUid, DesiredPod>,
-    /// Board of the workers.
-    pub workers: WorkersView,
-    /// Makes (or finds) the worker of a UID.
-    pub new_worker: WorkerFactory,
     /// What this machine knows of itself; the Node object adds to it.
     pub facts: NodeFacts,
-    /// The node.
-    pub node: Published<NodeView>,
     /// `None`: standalone. Mirror pods are made here, and the Node is read again.
     pub api: Option<Arc<dyn ApiServer>>,
-    /// Handles.
-    pub objects: ObjectHandle,
-    /// Handles.
-    pub runtime: RuntimeHandle,
-    /// Handles.
-    pub status: StatusHandle,
-    /// Handles.
-    pub probes: ProbeHandle,
-    /// Handles.
-    pub volumes: VolumeHandle,
-    /// Handles.
-    pub cgroups: CgroupHandle,
-    /// Handles.
-    pub events: EventHandle,
     /// Log folders.
     pub fs: Arc<dyn HostFs>,
     /// Lines of pods that are gone are swept out of it.
@@ -92,14 +67,27 @@ impl std::fmt::Debug for Deps {
     }
 }
 
+/// What one generation of the actor and its effects work with.
+#[derive(Debug)]
+pub(crate) struct Tools {
+    pub(crate) config: Arc<Config>,
+    pub(crate) deps: Arc<Deps>,
+    pub(crate) crew: Crew<contract::PodManager>,
+    pub(crate) rows: BoardPoster<PodUid, DesiredPod>,
+    pub(crate) workers: BoardReader<PodUid, WorkerState>,
+    pub(crate) observed: BoardReader<PodUid, Observed>,
+    pub(crate) runtime: ValueReader<RuntimeInfo>,
+    pub(crate) statuses: BoardReader<PodUid, StatusEntry>,
+    pub(crate) node: ValueReader<NodeView>,
+}
+
 /// Changes that come within this time are answered by one round of housekeeping.
 const SETTLE: Duration = Duration::from_millis(5);
 
 /// The actor.
 #[derive(Debug)]
 pub struct PodManager {
-    config: Arc<Config>,
-    pub(crate) deps: Arc<Deps>,
+    pub(crate) tools: Arc<Tools>,
     pub(crate) desired: BTreeMap<Source, BTreeMap<PodUid, Arc<Pod>>>,
     pub(crate) rejected: BTreeMap<PodUid, (String, String)>,
     /// Pods that wait with a reason, or are not decided about yet.
@@ -112,7 +100,8 @@ pub struct PodManager {
     postponed: BTreeMap<Source, SetPods>,
     arrivals: Vec<PodUid>,
     restart_requested: BTreeSet<PodUid>,
-    pub(crate) handles: BTreeMap<PodUid, PodWorkerHandle>,
+    /// Pods whose worker was made and is not forgotten yet.
+    pub(crate) driven: BTreeSet<PodUid>,
     /// Updates that a full mailbox refused; told again by housekeeping.
     undelivered: BTreeSet<PodUid>,
     /// Chores under way.
@@ -128,19 +117,19 @@ impl Actor for PodManager {
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
         self.recover();
-        let (housekeeping, gc) = (self.config.housekeeping, self.config.gc_period);
+        let (housekeeping, gc) = (self.tools.config.housekeeping, self.tools.config.gc_period);
         ctx.every(housekeeping, |act, ctx| act.keep_house(ctx));
         ctx.every(gc, |act, ctx| act.collect_garbage(ctx));
-        ctx.watch(self.deps.runtime.view.info.subscribe(), |act, info, ctx| {
+        ctx.watch(self.tools.runtime.subscribe(), |act, info, ctx| {
             if is_known(&info) {
                 for set in std::mem::take(&mut act.postponed).into_values() {
                     act.set_pods(set, ctx);
                 }
             }
         });
-        ctx.watch(self.deps.workers.changes(), |act, _version, ctx| act.keep_house_soon(ctx));
-        if self.deps.api.is_some() {
-            ctx.watch(self.deps.node.subscribe(), |act, _node, ctx| act.keep_mirrors(ctx));
+        ctx.watch(self.tools.workers.changes(), |act, _version, ctx| act.keep_house_soon(ctx));
+        if self.tools.deps.api.is_some() {
+            ctx.watch(self.tools.node.subscribe(), |act, _node, ctx| act.keep_mirrors(ctx));
         }
     }
 }
@@ -149,10 +138,20 @@ supervised!(PodManager);
 impl PodManager {
     /// A fresh instance; what it knew before is read back from the boards when it starts.
     #[must_use]
-    pub fn new(config: Arc<Config>, deps: Arc<Deps>) -> Self {
-        Self {
+    pub fn new(crew: Crew<contract::PodManager>, config: Arc<Config>, deps: Arc<Deps>) -> Self {
+        let tools = Tools {
             config,
             deps,
+            rows: crew.poster(),
+            workers: crew.board(),
+            observed: crew.board(),
+            runtime: crew.value(),
+            statuses: crew.board(),
+            node: crew.value(),
+            crew,
+        };
+        Self {
+            tools: Arc::new(tools),
             desired: BTreeMap::new(),
             rejected: BTreeMap::new(),
             held_back: BTreeMap::new(),
@@ -162,7 +161,7 @@ impl PodManager {
             postponed: BTreeMap::new(),
             arrivals: Vec::new(),
             restart_requested: BTreeSet::new(),
-            handles: BTreeMap::new(),
+            driven: BTreeSet::new(),
             undelivered: BTreeSet::new(),
             running: BTreeSet::new(),
             housekeeping_due: false,
@@ -176,7 +175,7 @@ impl PodManager {
     /// they deliver again, so nothing unknown is touched before.
     fn recover(&mut self) {
         let mut arrivals: Vec<(String, PodUid)> = Vec::new();
-        for (uid, row) in self.deps.view.snapshot() {
+        for (uid, row) in self.tools.rows.snapshot() {
             let seen = model::pod::annotation(&row.pod, model::pod::CONFIG_SEEN).unwrap_or_default().to_owned();
             arrivals.push((seen, uid.clone()));
             if let Some(rejection) = &row.rejected {
@@ -192,8 +191,8 @@ impl PodManager {
         }
         arrivals.sort();
         self.arrivals = arrivals.into_iter().map(|(_, uid)| uid).collect();
-        for (uid, worker) in self.deps.workers.snapshot() {
-            self.handles.insert(uid.clone(), (self.deps.new_worker)(uid.clone()));
+        for (uid, worker) in self.tools.workers.snapshot() {
+            self.driven.insert(uid.clone());
             self.held.insert(uid.clone());
             let wanted = self.desired.values().any(|pods| pods.contains_key(&uid));
             if wanted && worker.deleted {
@@ -207,7 +206,7 @@ impl PodManager {
     }
 
     pub(crate) fn all_sources_ready(&self) -> bool {
-        self.config.sources.is_subset(&self.seen)
+        self.tools.config.sources.is_subset(&self.seen)
     }
 
     pub(crate) fn seen(&self, source: Source) -> bool {
@@ -220,22 +219,22 @@ impl PodManager {
             Change::Update(pod) | Change::Delete(pod) => {
                 let uid = model::pod::uid(&pod);
                 self.post(source, &pod);
-                if self.worker(&uid).is_some() {
+                if self.has_worker(&uid) {
                     self.hold_objects(&pod);
                 }
-                self.tell(&uid, UpdatePod { pod: Some(pod), kind: UpdateKind::Update });
+                self.tell(&uid, Some(pod), UpdateKind::Update);
             }
             Change::Reconcile(pod) => {
                 let uid = model::pod::uid(&pod);
                 self.post(source, &pod);
                 // Mostly this node's own words come back; only gates are set by others.
                 if has_readiness_gates(&pod) {
-                    self.tell(&uid, UpdatePod { pod: Some(pod), kind: UpdateKind::Sync });
+                    self.tell(&uid, Some(pod), UpdateKind::Sync);
                 }
             }
             Change::Remove(pod) => {
                 let uid = model::pod::uid(&pod);
-                self.deps.view.remove(&uid);
+                self.tools.rows.remove(&uid);
                 self.rejected.remove(&uid);
                 self.held_back.remove(&uid);
                 self.restart_requested.remove(&uid);
@@ -252,7 +251,7 @@ impl PodManager {
         if !self.arrivals.contains(&uid) {
             self.arrivals.push(uid.clone());
         }
-        if self.deps.workers.get(&uid).is_some_and(|w| w.termination_requested) {
+        if self.tools.workers.get(&uid).is_some_and(|w| w.termination_requested) {
             let is_static = if model::pod::is_static(&pod) { "true" } else { "" };
             metrics::pods::RESTARTED.with_label_values(&[is_static]).inc();
             self.restart_requested.insert(uid);
@@ -276,12 +275,12 @@ impl PodManager {
         #[allow(clippy::cast_precision_loss, reason = "numbers of metrics are doubles")]
         metrics::pods::CONTAINERS_PER_POD.observe(model::pod::regular_containers(pod).len() as f64);
         let pod = self.with_last_word(pod.clone());
-        self.start_worker(&uid, UpdatePod { pod: Some(pod), kind: UpdateKind::Create });
+        self.start_worker(&uid, Some(pod), UpdateKind::Create);
     }
 
     /// A pod of the API that came to its end here does not run again, also when the API has not been told yet.
     fn with_last_word(&self, pod: Arc<Pod>) -> Arc<Pod> {
-        let row = self.deps.status.view.get(&model::pod::uid(&pod));
+        let row = self.tools.statuses.get(&model::pod::uid(&pod));
         match row.filter(|r| model::pod::is_terminal_phase(r.status.phase.as_deref())) {
             Some(row) if !model::pod::is_static(&pod) && !is_terminal(&pod) => {
                 Arc::new(Pod { status: Some((*row.status).clone()), ..(*pod).clone() })
@@ -292,7 +291,7 @@ impl PodManager {
 
     /// A static pod that an earlier daemon left running goes on with what the API was told of it.
     fn with_mirror_status(&self, pod: Arc<Pod>) -> Arc<Pod> {
-        let alive = || self.deps.runtime.view.pods.get(&model::pod::uid(&pod)).is_some_and(|row| row.pod.is_alive());
+        let alive = || self.tools.observed.get(&model::pod::uid(&pod)).is_some_and(|row| row.pod.is_alive());
         let mirror = self.mirrors.known.get(&model::pod::full_name(&pod));
         match mirror.filter(|m| !is_terminal(m) && crate::mirror::is_mirror_of(m, &pod)) {
             Some(mirror) if model::pod::is_static(&pod) && alive() => {
@@ -302,45 +301,45 @@ impl PodManager {
         }
     }
 
-    pub(crate) fn emit(&self, pod: &Pod, kind: EventType, reason: &'static str, message: String) {
+    pub(crate) fn emit(&self, pod: &Pod, kind: EventType, reason: impl Into<Reason>, message: String) {
         let object = EventObject::Pod {
             namespace: model::pod::namespace(pod).to_owned(),
             name: model::pod::name(pod).to_owned(),
             uid: model::pod::uid(pod),
             field_path: String::new(),
         };
-        self.deps.events.emit(NodeEvent { kind, reason, message, object });
+        self.tools.crew.emit(NodeEvent { kind, reason: reason.into(), message, object });
     }
 
     pub(crate) fn post(&mut self, source: Source, pod: &Arc<Pod>) {
         let uid = model::pod::uid(pod);
         let rejected = self.rejected.get(&uid).cloned();
         let mirror = self.mirrors.known.get(&model::pod::full_name(pod)).filter(|_| source != Source::Api).cloned();
-        self.deps.view.post(uid, Arc::new(DesiredPod { pod: pod.clone(), source, rejected, mirror }));
+        self.tools.rows.post(uid, Arc::new(DesiredPod { pod: pod.clone(), source, rejected, mirror }));
     }
 
     /// LIFE-OF-A-POD 4/12: one worker per UID; updates coalesce there.
-    fn start_worker(&mut self, uid: &PodUid, update: UpdatePod) {
-        if !self.handles.contains_key(uid) {
-            let handle = (self.deps.new_worker)(uid.clone());
-            self.handles.insert(uid.clone(), handle);
-        }
-        self.tell(uid, update);
+    fn start_worker(&mut self, uid: &PodUid, pod: Option<Arc<Pod>>, kind: UpdateKind) {
+        self.driven.insert(uid.clone());
+        self.tell(uid, pod, kind);
     }
 
-    /// The worker of a UID, if there is one. One that an earlier generation made may have shown itself on the board only
-    /// after this one looked.
-    fn worker(&mut self, uid: &PodUid) -> Option<PodWorkerHandle> {
-        if !self.handles.contains_key(uid) && self.deps.workers.get(uid).is_some() {
-            self.handles.insert(uid.clone(), (self.deps.new_worker)(uid.clone()));
+    /// Whether a UID has a worker. One that an earlier generation made may have shown itself on the board only after this
+    /// one looked.
+    fn has_worker(&mut self, uid: &PodUid) -> bool {
+        if self.tools.workers.get(uid).is_some() {
+            self.driven.insert(uid.clone());
         }
-        self.handles.get(uid).cloned()
+        self.driven.contains(uid)
     }
 
-    /// A refused update is told again by housekeeping: the newest state of the pod wins anyway.
-    pub(crate) fn tell(&mut self, uid: &PodUid, update: UpdatePod) {
-        let Some(handle) = self.worker(uid) else { return };
-        if let Err(e) = handle.update_pod.tell(update) {
+    /// Tells the worker of a pod, if there is one. A refused update is told again by housekeeping: the newest state of the
+    /// pod wins anyway.
+    pub(crate) fn tell(&mut self, uid: &PodUid, pod: Option<Arc<Pod>>, kind: UpdateKind) {
+        if !self.has_worker(uid) {
+            return;
+        }
+        if let Err(e) = self.tools.crew.tell(UpdatePod { uid: uid.clone(), pod, kind }) {
             tracing::warn!(%uid, error = %e, "worker did not take the update, will be told again");
             self.undelivered.insert(uid.clone());
         }
@@ -348,7 +347,7 @@ impl PodManager {
 
     fn kill_removed(&mut self, uid: &PodUid, pod: Option<Arc<Pod>>) {
         let request = KillRequest { deleted: true, ..KillRequest::default() };
-        self.tell(uid, UpdatePod { pod, kind: UpdateKind::Kill(request) });
+        self.tell(uid, pod, UpdateKind::Kill(request));
     }
 
     fn keep_house_soon(&mut self, ctx: &mut Ctx<Self>) {
@@ -357,6 +356,9 @@ impl PodManager {
         }
     }
 }
+
+/// Reason of an event.
+type Reason = Cow<'static, str>;
 
 fn is_terminal(pod: &Pod) -> bool {
     model::pod::is_terminal_phase(pod.status.as_ref().and_then(|s| s.phase.as_deref()))
@@ -375,7 +377,7 @@ impl Handler<SetPods> for PodManager {
     type Result = ();
 
     fn handle(&mut self, msg: SetPods, ctx: &mut Ctx<Self>) {
-        if !is_known(&self.deps.runtime.view.info.get()) {
+        if !is_known(&self.tools.runtime.get()) {
             // What runs already and whether there is a network is not known yet: nothing can be decided (pod-lifecycle 1.2).
             self.postponed.insert(msg.source, msg);
             return;
@@ -424,17 +426,5 @@ impl PodManager {
         ctx.fault_point("merged");
         // At once: new static pods wait for the grant of their name.
         self.keep_house(ctx);
-    }
-}
-
-impl Handler<KillPod> for PodManager {
-    type Result = actor::MessageResult<KillPod>;
-
-    fn handle(&mut self, msg: KillPod, _ctx: &mut Ctx<Self>) -> Self::Result {
-        let known = self.worker(&msg.uid).is_some();
-        let request = KillRequest { grace_s: msg.grace_s, evicted: msg.evict, deleted: false, reason: msg.reason };
-        let pod = self.pod(&msg.uid).cloned();
-        self.tell(&msg.uid, UpdatePod { pod, kind: UpdateKind::Kill(request) });
-        actor::MessageResult(known)
     }
 }

@@ -1,13 +1,13 @@
 //! May a new pod run beside those that are here (pod-lifecycle 1.10, 1.11)?
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use actor::Ctx;
 use contract::config_sources::Source;
 use contract::node::{NodeOrigin, NodeView};
-use contract::pod_worker::{KillRequest, UpdateKind, UpdatePod, WorkerPhase};
+use contract::pod_worker::{KillRequest, UpdateKind, WorkerPhase};
 use contract::status::SetPodStatus;
 use metrics::actors::Phase;
 use metrics::pods;
@@ -22,8 +22,6 @@ use ports::api::ApiExt;
 use crate::actor::PodManager;
 use crate::merge::Change;
 
-/// Reasons of events are text that lives as long as the daemon; those of extended resources are made up by others.
-const MAX_REASONS: usize = 64;
 /// A pod for which others are stopped waits at least this long for them.
 const MIN_WAIT: Duration = Duration::from_secs(10);
 
@@ -47,7 +45,7 @@ impl PodManager {
         changes.sort_by_key(|change| match change {
             Change::Remove(_) => 0,
             Change::Add(pod) => {
-                let row = self.deps.runtime.view.pods.get(&model::pod::uid(pod));
+                let row = self.tools.observed.get(&model::pod::uid(pod));
                 if row.is_some_and(|row| row.pod.is_alive()) { 1 } else { 2 }
             }
             Change::Update(_) | Change::Delete(_) | Change::Reconcile(_) => 3,
@@ -61,9 +59,9 @@ impl PodManager {
             // It ran in an earlier life of the daemon, and takes no room.
             return true;
         }
-        let view = self.deps.node.get();
+        let view = self.tools.node.get();
         let may_read = fresh.is_none() && view.api_uid().is_some();
-        let facts = facts(&self.deps.facts, &view, fresh.as_ref());
+        let facts = facts(&self.tools.deps.facts, &view, fresh.as_ref());
         let others = self.desired.values().flatten().filter(|(other, _)| **other != uid);
         let active: Vec<&Pod> =
             others.filter(|(other, pod)| self.is_active(other, pod)).map(|(_, pod)| &**pod).collect();
@@ -92,7 +90,7 @@ impl PodManager {
 
     /// Reads the Node past all caches; then the pod is decided about for good.
     fn read_node(&mut self, source: Source, uid: PodUid, name: String, ctx: &mut Ctx<Self>) {
-        let api = self.deps.api.clone();
+        let api = self.tools.deps.api.clone();
         let read = async move {
             match api {
                 Some(api) => api.get::<Node>(None, &name).await.ok(),
@@ -106,7 +104,7 @@ impl PodManager {
             act.held_back.remove(&uid);
             let Some(pod) = act.pod(&uid).cloned() else { return };
             // Without a fresh one the known one decides.
-            let node = node.unwrap_or_else(|| act.deps.node.get().node.as_deref().cloned().unwrap_or_default());
+            let node = node.unwrap_or_else(|| act.tools.node.get().node.as_deref().cloned().unwrap_or_default());
             let starts = act.admit(source, &pod, Some(node), ctx);
             act.post(source, &pod);
             if starts {
@@ -127,7 +125,7 @@ impl PodManager {
             wait = wait.max(Duration::from_secs(grace).mul_f64(1.5));
             let reason = Some((PREEMPTING.to_owned(), PREEMPTED.to_owned()));
             let request = KillRequest { evicted: true, reason, ..KillRequest::default() };
-            self.tell(victim, UpdatePod { pod: Some(pod), kind: UpdateKind::Kill(request) });
+            self.tell(victim, Some(pod), UpdateKind::Kill(request));
         }
         let until = Timestamp(ctx.clock().unix_nanos()).plus(wait);
         self.held_back.insert(uid, HeldBack::Preempts { victims: victims.into_iter().collect(), until });
@@ -137,7 +135,7 @@ impl PodManager {
     /// Starts pods whose victims are gone.
     pub(crate) fn let_go(&mut self, ctx: &mut Ctx<Self>) {
         let now = Timestamp(ctx.clock().unix_nanos());
-        let gone = |uid: &PodUid| self.deps.workers.get(uid).is_none_or(|w| w.phase >= WorkerPhase::Terminated);
+        let gone = |uid: &PodUid| self.tools.workers.get(uid).is_none_or(|w| w.phase >= WorkerPhase::Terminated);
         let free: Vec<PodUid> = self
             .held_back
             .iter()
@@ -160,7 +158,7 @@ impl PodManager {
     fn tell_of_late(&self, held: Option<&HeldBack>) {
         let Some(HeldBack::Preempts { victims, .. }) = held else { return };
         for victim in victims {
-            let late = self.deps.workers.get(victim).is_some_and(|w| w.phase < WorkerPhase::Terminated);
+            let late = self.tools.workers.get(victim).is_some_and(|w| w.phase < WorkerPhase::Terminated);
             if let Some(pod) = self.pod(victim).filter(|_| late) {
                 let text = "Container runtime did not kill the pod within specified grace period.";
                 self.emit(pod, EventType::Warning, "ExceededGracePeriod", text.to_owned());
@@ -170,22 +168,22 @@ impl PodManager {
 
     /// Has a worker (which may be too new to be on the board), or will have one, and may still run.
     fn is_active(&self, uid: &PodUid, pod: &Pod) -> bool {
-        let ended = self.deps.workers.get(uid).is_some_and(|w| w.phase >= WorkerPhase::Terminated);
+        let ended = self.tools.workers.get(uid).is_some_and(|w| w.phase >= WorkerPhase::Terminated);
         let comes = matches!(self.held_back.get(uid), Some(HeldBack::Preempts { .. }));
-        let driven = self.handles.contains_key(uid) || comes;
+        let driven = self.driven.contains(uid) || comes;
         driven && !self.rejected.contains_key(uid) && !ended && !self.is_over(uid, pod)
     }
 
     fn is_over(&self, uid: &PodUid, pod: &Pod) -> bool {
-        self.deps.runtime.view.pods.get(uid).is_some_and(|row| has_run_to_end(pod, &row.pod))
+        self.tools.observed.get(uid).is_some_and(|row| has_run_to_end(pod, &row.pod))
     }
 
     fn reject(&self, pod: &Arc<Pod>, (reason, message): &(String, String)) {
         tracing::warn!(pod = %model::pod::describe(pod), reason, message, "pod rejected");
         pods::ADMISSION_REJECTIONS.with_label_values(&[pods::rejection_reason(reason)]).inc();
-        self.emit(pod, EventType::Warning, lasting(reason), message.clone());
+        self.emit(pod, EventType::Warning, reason.clone(), message.clone());
         let status = pod_status::patch::rejected(pod, reason, message);
-        if let Err(e) = self.deps.status.set_pod_status.tell(SetPodStatus { pod: pod.clone(), status }) {
+        if let Err(e) = self.tools.crew.tell(SetPodStatus { pod: pod.clone(), status }) {
             tracing::warn!(pod = %model::pod::describe(pod), error = %e, "status of the rejected pod is not stored");
         }
     }
@@ -233,21 +231,6 @@ fn has_run_to_end(pod: &Pod, observed: &PodObservation) -> bool {
     // Rules of single containers may start them again.
     let plain = containers.iter().all(|c| c.restart_policy.is_none());
     plain && !observed.is_alive() && containers.iter().all(over)
-}
-
-/// The reason as events want it. There are few; beyond a bound the general one is shown.
-fn lasting(reason: &str) -> &'static str {
-    static KNOWN: Mutex<BTreeMap<String, &'static str>> = Mutex::new(BTreeMap::new());
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(text) = known.get(reason) {
-        return text;
-    }
-    if known.len() >= MAX_REASONS {
-        return "UnexpectedAdmissionError";
-    }
-    let text: &'static str = Box::leak(reason.to_owned().into_boxed_str());
-    known.insert(reason.to_owned(), text);
-    text
 }
 
 #[cfg(test)]

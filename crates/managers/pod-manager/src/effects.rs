@@ -5,21 +5,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use actor::{Class, Effects};
+use contract::Crew;
 use contract::cgroup::{RemovePodCgroup, ThrottlePodCgroup};
-use contract::runtime::{CallError, RemoveContainer, RemovePodSandbox, StopContainer, StopPodSandbox};
+use contract::runtime::{
+    CallError, Observed, Relist, RemoveContainer, RemovePodSandbox, StopContainer, StopPodSandbox,
+};
 use contract::volume::RemovePodDir;
 use futures::StreamExt;
 use model::runtime::ContainerState;
 use model::{PodUid, Timestamp};
 use ports::host::{HostFs, HostResult, remove_log_files};
-use std::time::Duration;
 
-use crate::actor::{Config, Deps};
+use crate::actor::Tools;
 use crate::gc::{DeadContainer, GcPlan, content_removable, log_dir_uid, plan, symlink_container};
 use crate::housekeeping::Chore;
 
-/// Longest that a leftover may take to remove before the next round tries again.
-const LEFTOVER_DEADLINE: Duration = Duration::from_secs(120);
 /// Journal lines of pod workers.
 const WORKER_LINES: &str = "worker/";
 /// Removals under way at the same time.
@@ -34,40 +34,26 @@ pub(crate) enum Done {
 }
 
 /// Runs one chore that asks others.
-pub(crate) async fn chore(deps: &Deps, chore: &Chore) -> Result<Done, String> {
-    match chore {
+pub(crate) async fn chore(crew: &Crew<contract::PodManager>, chore: &Chore) -> Result<Done, String> {
+    let text = |e: &dyn std::fmt::Display| e.to_string();
+    match chore.clone() {
         Chore::KillRuntimeOrphan(uid) => {
             // The board may lag behind: only a fresh list may cost a pod its life.
-            deps.runtime.relist().await.map_err(|e| e.to_string())?;
-            let alive = deps.runtime.view.pods.get(uid).is_some_and(|row| row.pod.is_alive());
-            Ok(if alive { Done::StartKillingOrphan(uid.clone()) } else { Done::Nothing })
+            crew.call(Relist).await.map_err(|e| text(&e))?;
+            let alive = crew.board::<Observed>().get(&uid).is_some_and(|row| row.pod.is_alive());
+            return Ok(if alive { Done::StartKillingOrphan(uid) } else { Done::Nothing });
         }
-        Chore::RemovePodDir(uid) => {
-            let answer = deps.volumes.remove_pod_dir.ask(RemovePodDir { uid: uid.clone() }, LEFTOVER_DEADLINE).await;
-            flatten(answer)
-        }
-        Chore::RemoveCgroup(uid) => {
-            flatten(deps.cgroups.remove_pod_cgroup.ask(RemovePodCgroup { uid: uid.clone() }, LEFTOVER_DEADLINE).await)
-        }
-        Chore::ThrottleCgroup(uid) => flatten(
-            deps.cgroups.throttle_pod_cgroup.ask(ThrottlePodCgroup { uid: uid.clone() }, LEFTOVER_DEADLINE).await,
-        ),
-        _ => Ok(Done::Nothing),
+        Chore::RemovePodDir(uid) => crew.call(RemovePodDir { uid }).await.map_err(|e| text(&e))?,
+        Chore::RemoveCgroup(uid) => crew.call(RemovePodCgroup { uid }).await.map_err(|e| text(&e))?,
+        Chore::ThrottleCgroup(uid) => crew.call(ThrottlePodCgroup { uid }).await.map_err(|e| text(&e))?,
+        _ => {}
     }
-}
-
-fn flatten<E: std::fmt::Display>(answer: Result<Result<(), E>, actor::AskError>) -> Result<Done, String> {
-    match answer {
-        Ok(Ok(())) => Ok(Done::Nothing),
-        Ok(Err(e)) => Err(e.to_string()),
-        Err(e) => Err(e.to_string()),
-    }
+    Ok(Done::Nothing)
 }
 
 /// One round of the container garbage collection.
 pub(crate) struct GcRound {
-    pub(crate) deps: Arc<Deps>,
-    pub(crate) config: Arc<Config>,
+    pub(crate) tools: Arc<Tools>,
     pub(crate) desired: BTreeSet<PodUid>,
     pub(crate) sources_ready: bool,
     pub(crate) now: Timestamp,
@@ -76,13 +62,13 @@ pub(crate) struct GcRound {
 
 impl GcRound {
     pub(crate) async fn run(self) {
-        let workers = self.deps.workers.snapshot();
-        let pods = self.deps.runtime.view.pods.snapshot();
-        if self.deps.runtime.view.info.get().stale {
+        let workers = self.tools.workers.snapshot();
+        let pods = self.tools.observed.snapshot();
+        if self.tools.runtime.get().stale {
             return;
         }
         let removable = |uid: &PodUid| self.sources_ready && content_removable(uid, &workers, &self.desired);
-        let plan = plan(&pods, removable, self.config.gc, self.now);
+        let plan = plan(&pods, removable, self.tools.config.gc, self.now);
         self.remove(plan).await;
         if self.sources_ready {
             let in_runtime: BTreeSet<PodUid> = pods.into_keys().collect();
@@ -93,9 +79,9 @@ impl GcRound {
 
     /// A pod that vanished while the daemon was away leaves a line that no worker removes.
     async fn sweep_journal(&self, in_runtime: &BTreeSet<PodUid>) {
-        let workers = self.deps.workers.snapshot();
+        let workers = self.tools.workers.snapshot();
         let known = |uid: &PodUid| workers.contains_key(uid) || self.desired.contains(uid) || in_runtime.contains(uid);
-        let journal = self.deps.journal.clone();
+        let journal = self.tools.deps.journal.clone();
         let listed = self.effects.attempt(Class::Journal, move || journal.keys(WORKER_LINES)).await;
         let keys = match listed {
             Ok(Ok(keys)) => keys,
@@ -104,7 +90,7 @@ impl GcRound {
         };
         let gone = keys.into_iter().filter(|k| !known(&PodUid::from(k.trim_start_matches(WORKER_LINES))));
         let gone: Vec<String> = gone.collect();
-        let journal = self.deps.journal.clone();
+        let journal = self.tools.deps.journal.clone();
         let swept =
             self.effects.attempt(Class::Journal, move || gone.iter().try_for_each(|key| journal.remove(key))).await;
         if let Ok(Err(e)) = swept {
@@ -126,10 +112,10 @@ impl GcRound {
         futures::stream::iter(plan.sandboxes)
             .for_each_concurrent(REMOVALS, |(uid, sandbox)| async move {
                 let stop = StopPodSandbox { uid: uid.clone(), sandbox: sandbox.clone() };
-                let removed = match self.deps.runtime.stop_pod_sandbox(stop).await {
+                let removed = match self.tools.crew.call(stop).await {
                     Ok(()) => {
                         let remove = RemovePodSandbox { uid, sandbox: sandbox.clone() };
-                        self.deps.runtime.remove_pod_sandbox(remove).await
+                        self.tools.crew.call(remove).await
                     }
                     Err(e) => Err(e),
                 };
@@ -144,24 +130,24 @@ impl GcRound {
     async fn remove_container(&self, c: &DeadContainer) -> Result<(), CallError> {
         if c.kill_first {
             let stop = StopContainer { uid: c.uid.clone(), container: c.id.clone(), grace_s: 2 };
-            self.deps.runtime.stop_container(stop).await?;
+            self.tools.crew.call(stop).await?;
         }
         if !c.log_path.is_empty() {
-            let (fs, path) = (self.deps.fs.clone(), c.log_path.clone());
+            let (fs, path) = (self.tools.deps.fs.clone(), c.log_path.clone());
             let removed = self.on_host(move || remove_log_files(&*fs, Path::new(&path))).await;
             if let Err(e) = removed {
                 tracing::warn!(container = %c.id, error = %e, "log files are not removed");
             }
         }
-        self.deps.runtime.remove_container(RemoveContainer { uid: c.uid.clone(), container: c.id.clone() }).await
+        self.tools.crew.call(RemoveContainer { uid: c.uid.clone(), container: c.id.clone() }).await
     }
 
     async fn remove_logs(&self, in_runtime: &BTreeSet<PodUid>) {
-        let workers = self.deps.workers.snapshot();
-        let (fs, config) = (self.deps.fs.clone(), self.config.clone());
+        let workers = self.tools.workers.snapshot();
+        let (fs, config) = (self.tools.deps.fs.clone(), self.tools.config.clone());
         let desired = self.desired.clone();
         let in_runtime = in_runtime.clone();
-        let view = self.deps.runtime.view.pods.clone();
+        let view = self.tools.observed.clone();
         let work = move || {
             let gone = |uid: &PodUid| !in_runtime.contains(uid) && content_removable(uid, &workers, &desired);
             remove_pod_log_dirs(&*fs, &config.pod_logs_dir, gone)?;

@@ -75,7 +75,7 @@ impl PodManager {
 
     /// Looks at every mirror pod and starts what is to be done.
     pub(crate) fn keep_mirrors(&mut self, ctx: &mut Ctx<Self>) {
-        let Some(api) = self.deps.api.clone() else { return };
+        let Some(api) = self.tools.deps.api.clone() else { return };
         if !self.seen(Source::Api) {
             // Whether one exists already is not known yet.
             return;
@@ -101,7 +101,7 @@ impl PodManager {
         let Some(about) = about else { return };
         let body = match &step {
             Step::Create | Step::Replace(_) => {
-                let node = self.deps.node.get();
+                let node = self.tools.node.get();
                 let node = node.node.as_ref().filter(|_| node.api_uid().is_some());
                 let body = original.as_ref().zip(node).and_then(|(pod, node)| mirror_pod(pod, node));
                 if body.is_none() && step == Step::Create {
@@ -123,7 +123,7 @@ impl PodManager {
     fn original<'a>(&self, name: &str, pod: Option<&'a Arc<Pod>>) -> Original<'a> {
         let Some(pod) = pod else { return self.absent_or_leaving(name) };
         let uid = model::pod::uid(pod);
-        match self.deps.workers.get(&uid) {
+        match self.tools.workers.get(&uid) {
             _ if self.rejected.contains_key(&uid) => Original::Pauses,
             Some(w) if w.phase >= WorkerPhase::Terminated => Original::Ended,
             Some(w) if w.phase == WorkerPhase::Syncing && !w.termination_requested => Original::Runs(pod),
@@ -138,7 +138,7 @@ impl PodManager {
             of_that_name && w.phase < WorkerPhase::Terminated
         };
         // Before all sources have spoken nobody knows whose mirror it is.
-        if !self.all_sources_ready() || self.deps.workers.snapshot().values().any(|w| stops(w)) {
+        if !self.all_sources_ready() || self.tools.workers.snapshot().values().any(|w| stops(w)) {
             return Original::Leaves;
         }
         Original::Absent

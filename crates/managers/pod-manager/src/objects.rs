@@ -1,7 +1,6 @@
 //! Objects of pods are followed from before their workers start until these are finished.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use actor::Ctx;
 use contract::objects::{HoldObjects, ReleaseObjects};
@@ -11,34 +10,30 @@ use model::core::Pod;
 
 use crate::actor::PodManager;
 
-/// ObjectStore answers at once, unless it is being rebuilt.
-const BOOKING: Duration = Duration::from_secs(30);
-
 impl PodManager {
     /// Has the pod's objects read while its worker makes cgroup and folders. A word that gets lost costs a moment: the worker
     /// says it again.
     pub(crate) fn hold_objects(&mut self, pod: &Arc<Pod>) {
-        if self.deps.api.is_none() || model::pod::is_static(pod) {
+        if self.tools.deps.api.is_none() || model::pod::is_static(pod) {
             return;
         }
         self.held.insert(model::pod::uid(pod));
-        if let Err(error) = self.deps.objects.hold.tell(HoldObjects { pod: pod.clone() }) {
+        if let Err(error) = self.tools.crew.tell(HoldObjects { pod: pod.clone() }) {
             tracing::debug!(uid = %model::pod::uid(pod), %error, "objects are not followed yet, the worker will ask");
         }
     }
 
     /// Lets go what pods held that are through.
     pub(crate) fn release_objects(&mut self, ctx: &mut Ctx<Self>) {
-        let through = |uid: &PodUid| match self.deps.workers.get(uid) {
+        let through = |uid: &PodUid| match self.tools.workers.get(uid) {
             Some(worker) => worker.phase == WorkerPhase::Finished,
-            None => self.pod(uid).is_none() && !self.handles.contains_key(uid),
+            None => self.pod(uid).is_none() && !self.driven.contains(uid),
         };
         let through: Vec<PodUid> = self.held.iter().filter(|uid| through(uid)).cloned().collect();
         for uid in through {
             self.held.remove(&uid);
-            let release = self.deps.objects.release.clone();
-            let message = ReleaseObjects { uid: uid.clone() };
-            ctx.run(async move { release.ask(message, BOOKING).await }, move |act, answer, _ctx| {
+            let (crew, message) = (self.tools.crew.clone(), ReleaseObjects { uid: uid.clone() });
+            ctx.run(async move { crew.ask(message).await }, move |act, answer, _ctx| {
                 if answer.is_err() {
                     // Next round; unless the UID has begun another life.
                     act.held.insert(uid);

@@ -5,18 +5,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use actor::testing::{run, settle};
-use actor::{Actor, ActorRef, Ctx, Handler, Inlet, Kernel, Spec, supervised};
+use actor::{Actor, ActorRef, Ctx, Family, Handler, Kernel, Spec, supervised};
+use contract::board::{BoardPoster, BoardReader};
 use contract::config_sources::Source;
-use contract::event::{EventHandle, RecordEvent};
+use contract::event::RecordEvent;
 use contract::node::{NodeOrigin, NodeView};
-use contract::objects::{HoldObjects, ObjectHandle, ReleaseObjects};
-use contract::pod_manager::{PodManagerHandle, SetPods};
-use contract::pod_worker::{
-    GrantStart, PodWorkerHandle, StopWorker, UpdateKind, UpdatePod, WorkerPhase, WorkerState, WorkersView,
-};
-use contract::runtime::{RuntimeHandle, RuntimeInfo};
-use contract::status::{SetPodStatus, StatusEntry, StatusHandle};
-use contract::view::Published;
+use contract::objects::{HoldObjects, ReleaseObjects};
+use contract::pod_manager::{DesiredPod, SetPods};
+use contract::pod_worker::{GrantStart, UpdateKind, UpdatePod, WorkerPhase, WorkerState};
+use contract::runtime::RuntimeInfo;
+use contract::status::{SetPodStatus, StatusEntry};
+use contract::{PodWorker, Wiring};
 use fakes::FakeApi;
 use fakes::api::Matching;
 use model::core::{Node, Pod};
@@ -28,8 +27,6 @@ use crate::{Config, Deps, PodManager};
 
 mod cluster;
 mod mirrors;
-
-const ASK: Duration = Duration::from_secs(5);
 
 /// What was said to others, in order.
 type Words = Arc<Mutex<Vec<String>>>;
@@ -82,7 +79,7 @@ impl Handler<ReleaseObjects> for Ear {
 /// A worker that shows what a real one would show, and stops its pod after `stop_after`.
 struct Puppet {
     uid: PodUid,
-    board: WorkersView,
+    board: BoardPoster<PodUid, WorkerState>,
     words: Words,
     stop_after: Duration,
     phase: WorkerPhase,
@@ -157,10 +154,9 @@ impl Handler<GrantStart> for Puppet {
 struct Bench {
     api: FakeApi,
     words: Words,
-    node: Published<NodeView>,
-    workers: WorkersView,
-    status: StatusHandle,
-    pods: PodManagerHandle,
+    wiring: Wiring,
+    workers: BoardReader<PodUid, WorkerState>,
+    pods: BoardReader<PodUid, DesiredPod>,
     manager: ActorRef<PodManager>,
 }
 
@@ -193,30 +189,18 @@ impl Bench {
             let words = words.clone();
             kernel.spawn(Spec::new("ear"), move |_| Ear { words: words.clone() })
         };
-        let (events, objects) = (EventHandle::default(), ObjectHandle::default());
-        let (status, runtime) = (StatusHandle::default(), RuntimeHandle::default());
-        events.record.connect(&ear);
-        status.set_pod_status.connect(&ear);
-        objects.hold.connect(&ear);
-        objects.release.connect(&ear);
+        let wiring = Wiring::default();
+        wiring.inlet::<RecordEvent>().connect(&ear);
+        wiring.inlet::<SetPodStatus>().connect(&ear);
+        wiring.inlet::<HoldObjects>().connect(&ear);
+        wiring.inlet::<ReleaseObjects>().connect(&ear);
         let info = RuntimeInfo { name: "fake".to_owned(), listed: true, network: Ok(()), ..RuntimeInfo::unknown() };
-        runtime.view.info.publish(info);
+        wiring.set(info);
+        wiring.connect_workers(&puppets(kernel, &wiring, &words, setup.stop_after));
         let api = FakeApi::new();
-        let (node, workers, pods) = (Published::default(), WorkersView::new(), PodManagerHandle::default());
         let deps = Arc::new(Deps {
-            view: pods.view.clone(),
-            workers: workers.clone(),
-            new_worker: puppets(kernel, &workers, &words, setup.stop_after),
             facts: setup.facts,
-            node: Published::clone(&node),
             api: Some(Arc::new(api.clone())),
-            objects,
-            runtime,
-            status: status.clone(),
-            probes: Default::default(),
-            volumes: Default::default(),
-            cgroups: Default::default(),
-            events,
             fs: Arc::new(fakes::LinuxFs),
             journal: Arc::new(fakes::MemoryJournal::default()),
         });
@@ -228,14 +212,16 @@ impl Bench {
             pod_logs_dir: "/nowhere/pods".into(),
             container_logs_dir: "/nowhere/containers".into(),
         });
-        let manager = kernel.spawn(Spec::new("pod-manager"), move |_| PodManager::new(config.clone(), deps.clone()));
-        pods.connect(&manager);
-        Self { api, words, node, workers, status, pods, manager }
+        let crew = wiring.crew();
+        let new = move |_: u64| PodManager::new(crew.succeed(), config.clone(), deps.clone());
+        let manager = kernel.spawn(Spec::new("pod-manager"), new);
+        wiring.connect::<contract::PodManager, _>(&manager);
+        Self { api, words, workers: wiring.board(), pods: wiring.board(), wiring, manager }
     }
 
     async fn set(&self, source: Source, pods: &[Pod]) {
         let pods = pods.iter().cloned().map(Arc::new).collect();
-        self.pods.set_pods.ask(SetPods { source, pods, provisional: false }, ASK).await.unwrap();
+        self.wiring.ask(SetPods { source, pods, provisional: false }).await.unwrap();
         // Housekeeping comes a moment after each change.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -243,7 +229,7 @@ impl Bench {
     /// As [`Bench::set`], from a copy that may lack pods.
     async fn set_provisional(&self, source: Source, pods: &[Pod]) {
         let pods = pods.iter().cloned().map(Arc::new).collect();
-        self.pods.set_pods.ask(SetPods { source, pods, provisional: true }, ASK).await.unwrap();
+        self.wiring.ask(SetPods { source, pods, provisional: true }).await.unwrap();
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
@@ -261,7 +247,7 @@ impl Bench {
         node.metadata.labels = Some(labels.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
         let node = self.api.put(&node);
         let view = NodeView { node: Some(Arc::new(node.clone())), origin: NodeOrigin::Api, ..NodeView::default() };
-        self.node.publish(view);
+        self.wiring.set(view);
         node
     }
 
@@ -270,40 +256,24 @@ impl Bench {
     }
 
     fn rejection(&self, uid: &str) -> Option<String> {
-        self.pods.view.get(&uid.into()).and_then(|row| row.rejected.clone()).map(|(reason, _)| reason)
+        self.pods.get(&uid.into()).and_then(|row| row.rejected.clone()).map(|(reason, _)| reason)
     }
 }
 
-fn puppets(
-    kernel: &Kernel,
-    board: &WorkersView,
-    words: &Words,
-    stop_after: Duration,
-) -> contract::pod_worker::WorkerFactory {
-    let kernel = kernel.clone();
-    let (board, words) = (board.clone(), words.clone());
-    Arc::new(move |uid| {
-        let (board, words, id) = (board.clone(), words.clone(), uid.clone());
-        let worker = kernel.spawn(Spec::new(format!("pod-worker/{uid}")), move |_| Puppet {
-            uid: id.clone(),
-            board: board.clone(),
+fn puppets(kernel: &Kernel, wiring: &Wiring, words: &Words, stop_after: Duration) -> Arc<Family<PodUid, Puppet>> {
+    let (kernel, wiring, words) = (kernel.clone(), wiring.clone(), words.clone());
+    Family::new(move |uid: &PodUid| {
+        let crew = wiring.member_crew::<PodWorker>(uid.as_str());
+        let (words, uid) = (words.clone(), uid.clone());
+        kernel.spawn(Spec::new(format!("pod-worker/{uid}")), move |_| Puppet {
+            uid: uid.clone(),
+            board: crew.succeed().poster(),
             words: words.clone(),
             stop_after,
             phase: WorkerPhase::Waiting,
             pod: None,
             stops: false,
-        });
-        let handle = PodWorkerHandle {
-            update_pod: Inlet::unbound("update"),
-            grant_start: Inlet::unbound("grant"),
-            stop: StopWorker(Arc::new({
-                let worker = worker.clone();
-                move || worker.stop()
-            })),
-        };
-        handle.update_pod.connect(&worker);
-        handle.grant_start.connect(&worker);
-        handle
+        })
     })
 }
 

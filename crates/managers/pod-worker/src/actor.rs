@@ -4,7 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, AsyncContext, Class, Ctx, Handler, SpawnHandle, supervised};
+use contract::Crew;
+use contract::board::BoardPoster;
 use contract::pod_worker::{GrantStart, UpdatePod, WorkerPhase, WorkerState};
+use contract::probe::PodProbes;
+use contract::runtime::Observed;
+use contract::status::StatusEntry;
 use model::{PodUid, Timestamp};
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -33,6 +38,8 @@ const TOLD: &str = "told of a change";
 #[derive(Debug)]
 pub struct PodWorker {
     uid: PodUid,
+    crew: Crew<contract::PodWorker>,
+    row: BoardPoster<PodUid, WorkerState>,
     deps: Arc<Deps>,
     machine: Machine,
     memo: Memo,
@@ -57,15 +64,15 @@ impl Actor for PodWorker {
     type Context = Ctx<Self>;
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
-        if let Some(row) = self.deps.workers.get(&self.uid) {
+        if let Some(row) = self.row.get(&self.uid) {
             self.machine = Machine::recover(&row);
             self.synced_at = row.synced_at;
         }
         self.load_record(ctx);
-        ctx.watch(self.deps.runtime.view.pods.subscribe(self.uid.clone()), |act, _row, ctx| {
+        ctx.watch(self.crew.board::<Observed>().subscribe(self.uid.clone()), |act, _row, ctx| {
             act.look("the runtime reports a change", ctx);
         });
-        ctx.watch(self.deps.probes.view.subscribe(self.uid.clone()), |act, _row, ctx| {
+        ctx.watch(self.crew.board::<PodProbes>().subscribe(self.uid.clone()), |act, _row, ctx| {
             act.look("a probe changed its verdict", ctx);
         });
     }
@@ -75,9 +82,11 @@ supervised!(PodWorker);
 impl PodWorker {
     /// The worker of `uid`; where an earlier instance was is read from the board when it starts.
     #[must_use]
-    pub fn new(uid: PodUid, deps: Arc<Deps>) -> Self {
+    pub fn new(crew: Crew<contract::PodWorker>, uid: PodUid, deps: Arc<Deps>) -> Self {
         Self {
             uid,
+            row: crew.poster(),
+            crew,
             deps,
             machine: Machine::default(),
             memo: Memo::default(),
@@ -214,10 +223,11 @@ impl PodWorker {
 
     fn job(&self, ctx: &mut Ctx<Self>) -> Job {
         let pod = self.machine.pod.clone().unwrap_or_else(|| {
-            let row = self.deps.runtime.view.pods.get(&self.uid);
+            let row = self.crew.board::<Observed>().get(&self.uid);
             Arc::new(synthetic_pod(row.as_ref().map(|r| &*r.pod), &self.uid))
         });
         Job {
+            crew: self.crew.clone(),
             deps: self.deps.clone(),
             uid: self.uid.clone(),
             pod,
@@ -264,7 +274,7 @@ impl PodWorker {
     /// Time until the pod is past its active deadline, when it has one.
     fn deadline_left(&self, ctx: &Ctx<Self>) -> Option<Duration> {
         let pod = self.machine.pod.as_ref()?;
-        let status = self.deps.status.view.get(&self.uid)?;
+        let status = self.crew.board::<StatusEntry>().get(&self.uid)?;
         let now = Timestamp(ctx.clock().unix_nanos());
         pod_status::active_deadline_left(pod, &status.status, now).filter(|left| !left.is_zero())
     }
@@ -328,7 +338,7 @@ impl PodWorker {
             pod: m.pod.clone(),
             kill: m.termination_requested.then(|| m.kill.clone()),
         };
-        self.deps.workers.post(self.uid.clone(), Arc::new(row));
+        self.row.post(self.uid.clone(), Arc::new(row));
     }
 
     fn told(&mut self, told: Told, cause: &str, ctx: &mut Ctx<Self>) {
@@ -353,7 +363,7 @@ impl Handler<UpdatePod> for PodWorker {
     type Result = ();
 
     fn handle(&mut self, msg: UpdatePod, ctx: &mut Ctx<Self>) {
-        let alive = self.deps.runtime.view.pods.get(&self.uid).is_some_and(|row| row.pod.is_alive());
+        let alive = self.crew.board::<Observed>().get(&self.uid).is_some_and(|row| row.pod.is_alive());
         let told = self.machine.update(msg, alive);
         ctx.fault_point("updated");
         self.told(told, TOLD, ctx);

@@ -16,7 +16,7 @@ use model::core::Container;
 use model::event::EventType;
 use model::runtime::PodObservation;
 
-use crate::job::{HOST_WORK, Job, text};
+use crate::job::{Job, text};
 
 /// Longest resolver file that is read.
 const RESOLV_CONF_MAX: u64 = 10 << 20;
@@ -181,8 +181,7 @@ impl Job {
                 sub_path: sub.path.clone(),
                 mount_index: sub.index,
             };
-            let answer = self.ask(&self.deps.volumes.prepare_sub_path, ask, HOST_WORK).await;
-            let path = answer.map_err(|e| e.to_string())?.map_err(|e| e.to_string())?;
+            let path = self.call(ask).await.map_err(|e| e.to_string())?;
             out.insert(sub.index, text(&path));
         }
         Ok(out)

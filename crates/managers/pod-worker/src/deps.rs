@@ -6,17 +6,6 @@ use std::time::Duration;
 
 use cgroup_values::{LimitRules, NodeFacts};
 use container_config::NodeSettings;
-use contract::cgroup::CgroupHandle;
-use contract::event::EventHandle;
-use contract::image::ImageHandle;
-use contract::node::NodeView;
-use contract::objects::ObjectHandle;
-use contract::pod_worker::WorkersView;
-use contract::probe::ProbeHandle;
-use contract::runtime::RuntimeHandle;
-use contract::status::StatusHandle;
-use contract::view::Published;
-use contract::volume::VolumeHandle;
 use ports::hook::HookHttp;
 use ports::host::HostFs;
 use ports::journal::Journal;
@@ -44,31 +33,11 @@ pub struct Config {
     pub dead_per_container: usize,
 }
 
-/// Everything a worker talks to.
+/// What a worker works with, beside its crew.
 #[derive(Clone)]
 pub struct Deps {
     /// Settings.
     pub config: Arc<Config>,
-    /// Board that the workers post.
-    pub workers: WorkersView,
-    /// Handle.
-    pub runtime: RuntimeHandle,
-    /// Handle.
-    pub images: ImageHandle,
-    /// Handle.
-    pub volumes: VolumeHandle,
-    /// Handle.
-    pub cgroups: CgroupHandle,
-    /// Handle.
-    pub probes: ProbeHandle,
-    /// Handle.
-    pub status: StatusHandle,
-    /// Handle.
-    pub objects: ObjectHandle,
-    /// The node: its addresses and allocatable resources replace those of [`Config::node`] once they are known.
-    pub node: Published<NodeView>,
-    /// Handle.
-    pub events: EventHandle,
     /// Pod files and logs.
     pub fs: Arc<dyn HostFs>,
     /// Lifecycle hooks over HTTP.

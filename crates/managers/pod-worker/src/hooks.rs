@@ -9,7 +9,7 @@ use model::core::{Container, HTTPGetAction, LifecycleHandler};
 use model::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use ports::hook::HookRequest;
 
-use crate::job::Job;
+use crate::job::{Job, REBUILT};
 use crate::measure::Nap;
 
 impl Job {
@@ -52,8 +52,13 @@ impl Job {
     async fn exec_hook(&self, command: Vec<String>, id: &ContainerId) -> Result<(), (String, String)> {
         let shown = command.join(" ");
         let ask = ExecSync { uid: self.uid.clone(), container: id.clone(), command, timeout: Duration::ZERO };
-        // A hook is promised at least once: a call that got lost is made again.
-        let outcome = match self.call(|| self.deps.runtime.exec_sync(ask.clone())).await {
+        let mut ran = self.call(ask.clone()).await;
+        if ran.as_ref().is_err_and(|e| self.got_lost(e)) {
+            // Commands in general are not repeated. A hook is promised at least once: a call that got lost is made again.
+            tokio::time::sleep(REBUILT).await;
+            ran = self.call(ask).await;
+        }
+        let outcome = match ran {
             Ok(outcome) => outcome,
             Err(e) if e.kind == CallErrorKind::Lost => {
                 tracing::warn!(uid = %self.uid, container = %id, error = %e, "whether the hook ran is not known");

@@ -6,8 +6,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{AskError, Class, Clock, Effects, Inlet, Mail};
+use actor::{AskError, Class, Clock, Effects};
 use contract::runtime::{CallError, CallErrorKind, ObservePod};
+use contract::{Asks, Crew, Letter, PodWorker, Unanswered};
 use model::core::{Container, Pod};
 use model::event::{EventObject, EventType, NodeEvent};
 use model::pod::ContainerKind;
@@ -19,14 +20,10 @@ use tokio::sync::watch;
 use crate::deps::Deps;
 use crate::memo::{Memo, Record};
 
-/// Answer expected from managers that only book-keep.
-pub(crate) const BOOKING: Duration = Duration::from_secs(30);
-/// Answer expected from managers that touch the host.
-pub(crate) const HOST_WORK: Duration = Duration::from_secs(120);
 /// Managers that died over an ask are asked again this often in a step.
 const SECOND_CHANCES: u8 = 3;
 /// And this much later: by then they are rebuilt.
-const REBUILT: Duration = Duration::from_millis(20);
+pub(crate) const REBUILT: Duration = Duration::from_millis(20);
 
 /// What the actor tells a step under way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +64,7 @@ impl Failure {
 
 /// A step's surroundings.
 pub(crate) struct Job {
+    pub(crate) crew: Crew<PodWorker>,
     pub(crate) deps: Arc<Deps>,
     pub(crate) uid: PodUid,
     pub(crate) pod: Arc<Pod>,
@@ -132,34 +130,30 @@ impl Job {
         Memo { lost: self.chances.used.get(), ..self.memo }
     }
 
-    /// Asks a manager for something that may be asked for twice. One that dies over it is rebuilt at once, and asked again:
-    /// its death delays nothing.
-    pub(crate) async fn ask<M>(&self, route: &Inlet<M>, message: M, deadline: Duration) -> Result<M::Result, AskError>
+    /// Asks a manager. One that dies over what may be asked twice is rebuilt at once, and asked again: its death delays
+    /// nothing.
+    pub(crate) async fn ask<M: Letter>(&self, message: M) -> Result<M::Result, AskError>
     where
-        M: Mail + Clone,
-        M::Result: Send,
+        PodWorker: Asks<M>,
     {
-        match route.ask(message.clone(), deadline).await {
-            Err(AskError::Crashed | AskError::NotDelivered) if self.chances.take() => {
+        let may_repeat = M::UNANSWERED == Unanswered::Repeat;
+        match self.crew.ask(message.clone()).await {
+            Err(AskError::Crashed | AskError::NotDelivered) if may_repeat && self.chances.take() => {
                 tokio::time::sleep(REBUILT).await;
-                route.ask(message, deadline).await
+                self.crew.ask(message).await
             }
             answer => answer,
         }
     }
 
-    /// As [`Job::ask`], for calls of the runtime that may be made twice.
-    pub(crate) async fn call<R, F>(&self, call: impl Fn() -> F) -> Result<R, CallError>
+    /// As [`Job::ask`], for answers that can be failures themselves.
+    pub(crate) async fn call<M, T, E>(&self, message: M) -> Result<T, E>
     where
-        F: Future<Output = Result<R, CallError>>,
+        PodWorker: Asks<M>,
+        M: Letter<Result = Result<T, E>>,
+        E: From<AskError>,
     {
-        match call().await {
-            Err(e) if e.kind == CallErrorKind::Lost && self.chances.take() => {
-                tokio::time::sleep(REBUILT).await;
-                call().await
-            }
-            answer => answer,
-        }
+        self.ask(message).await?
     }
 
     /// Whether a call that may not be made twice got lost with RuntimeClient, and looking again at once may help.
@@ -175,12 +169,12 @@ impl Job {
             name: model::pod::name(&self.pod).to_owned(),
             force,
         };
-        self.call(|| self.deps.runtime.observe_pod(ask.clone())).await
+        self.call(ask).await
     }
 
     /// Emits an event about the node.
     pub(crate) fn node_event(&self, kind: EventType, reason: &'static str, message: impl Into<String>) {
-        self.deps.events.emit(NodeEvent { kind, reason, message: message.into(), object: EventObject::Node });
+        self.crew.emit(NodeEvent { kind, reason: reason.into(), message: message.into(), object: EventObject::Node });
     }
 
     /// Emits an event about the pod.
@@ -207,7 +201,7 @@ impl Job {
             uid: self.uid.clone(),
             field_path,
         };
-        self.deps.events.emit(NodeEvent { kind, reason, message, object });
+        self.crew.emit(NodeEvent { kind, reason: reason.into(), message, object });
     }
 
     /// Runs file work off the actor's thread.

@@ -127,7 +127,7 @@ impl Job {
     async fn stop_container(&self, id: &ContainerId, grace_s: i64) -> Result<(), CallError> {
         let stop = |grace_s: i64| {
             let ask = StopContainer { uid: self.uid.clone(), container: id.clone(), grace_s };
-            self.call(move || self.deps.runtime.stop_container(ask.clone()))
+            self.call(ask)
         };
         let mut signal = self.signal.clone();
         let shorter = async {
@@ -160,7 +160,7 @@ impl Job {
         for sandbox in sandboxes {
             self.effects.hit("before StopPodSandbox").await;
             let stop = StopPodSandbox { uid: self.uid.clone(), sandbox: sandbox.clone() };
-            if let Err(e) = self.call(|| self.deps.runtime.stop_pod_sandbox(stop.clone())).await {
+            if let Err(e) = self.call(stop).await {
                 failures.push(format!(
                     "failed to \"KillPodSandbox\" for {:?} with KillPodSandboxError: {:?}",
                     self.uid.as_str(),

@@ -2,7 +2,7 @@
 //!
 //! **Owns** where one pod is in its life, why its containers wait, and their crash back-off.
 //! **Asks** RuntimeClient, Image-, Volume-, Cgroup-, Probe-, StatusManager, ObjectStore, EventRecorder. **Reads** the boards of
-//! runtime, probes, status and node.
+//! runtime, probes, status, cgroups and node.
 //! **Never** runs two steps at once; never starts a container once stopping has begun.
 //! **Lost on restart** is nothing that matters: phase, pod and kill request stand on the worker's board row, back-off in the
 //! journal, the rest in the runtime.

@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 
 use container_config::NodeSettings;
+use contract::node::NodeView;
+use contract::runtime::RuntimeInfo;
 use model::core::Node;
 use model::runtime::PodObservation;
 
@@ -21,7 +23,7 @@ pub(crate) fn host_ips(node: &Node) -> Vec<IpAddr> {
 impl Job {
     /// Addresses of the node, primary first.
     pub(crate) fn host_ips(&self) -> Vec<IpAddr> {
-        let view = self.deps.node.get();
+        let view = self.crew.value::<NodeView>().get();
         let known = view.node.as_deref().map(host_ips).filter(|ips| !ips.is_empty());
         known.unwrap_or_else(|| self.deps.config.node.host_ips.clone())
     }
@@ -30,7 +32,7 @@ impl Job {
     pub(crate) fn node(&self) -> NodeSettings {
         let mut settings = self.deps.config.node.clone();
         settings.host_ips = self.host_ips();
-        let view = self.deps.node.get();
+        let view = self.crew.value::<NodeView>().get();
         let allocatable = view.node.as_ref().and_then(|n| n.status.as_ref()?.allocatable.as_ref());
         for (name, amount) in allocatable.into_iter().flatten() {
             settings.allocatable.insert(name.clone(), amount.clone());
@@ -41,7 +43,7 @@ impl Job {
     /// Whether the handler that runs this pod can mount read-only with everything below.
     pub(crate) fn recursive_read_only(&self, observed: &PodObservation) -> bool {
         let handler = observed.sandbox().map(|s| s.runtime_handler.as_str()).unwrap_or_default();
-        let info = self.deps.runtime.view.info.get();
+        let info = self.crew.value::<RuntimeInfo>().get();
         info.handlers.iter().any(|h| h.name == handler && h.recursive_read_only_mounts)
     }
 }

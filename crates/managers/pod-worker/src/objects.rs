@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use container_config::env::{ObjectKind, referenced_objects};
 use container_config::{LookupError, ObjectMap};
+use contract::Letter;
 use contract::objects::{FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServices, HoldObjects, ObjectError};
 use futures::future::join_all;
 use model::core::{Container, Secret, Service};
 use model::event::EventType;
 
-use crate::job::{BOOKING, Job};
+use crate::job::Job;
 
-/// ObjectStore answers within a second, or says why not.
-const FETCH: Duration = Duration::from_secs(30);
 /// A static pod takes the services that are known, and waits for none: it may be what serves them.
 const GLANCE: Duration = Duration::from_millis(50);
 
@@ -24,7 +23,7 @@ impl Job {
             return;
         }
         let hold = HoldObjects { pod: self.pod.clone() };
-        match self.ask(&self.deps.objects.hold, hold, BOOKING).await {
+        match self.ask(hold).await {
             Ok(()) => self.memo.held = true,
             Err(e) => tracing::warn!(uid = %self.uid, error = %e, "objects of the pod are not followed"),
         }
@@ -38,8 +37,7 @@ impl Job {
                 ObjectKind::ConfigMap => {
                     let namespace = model::pod::namespace(&self.pod).to_owned();
                     let ask = FetchConfigMap { namespace, name: name.clone() };
-                    let answer = self.ask(&self.deps.objects.config_map, ask, FETCH).await;
-                    let found = answer.map_err(Into::into).and_then(|r| r).map_err(lookup);
+                    let found = self.call(ask).await.map_err(lookup);
                     out.config_maps.insert(name, found.map(Arc::unwrap_or_clone));
                 }
                 ObjectKind::Secret => {
@@ -53,18 +51,15 @@ impl Job {
 
     async fn secret(&self, name: &str) -> Result<Arc<Secret>, ObjectError> {
         let ask = FetchSecret { namespace: model::pod::namespace(&self.pod).to_owned(), name: name.to_owned() };
-        self.ask(&self.deps.objects.secret, ask, FETCH).await.map_err(Into::into).and_then(|r| r)
+        self.call(ask).await
     }
 
     /// Services that the environment may name; `None`: not read yet.
     pub(crate) async fn services(&self) -> Option<Vec<Service>> {
         let ask = FetchServices { namespace: model::pod::namespace(&self.pod).to_owned() };
-        let answer = self.ask(&self.deps.objects.services, ask, FETCH);
-        let wait = if model::pod::is_static(&self.pod) { GLANCE } else { FETCH };
-        match tokio::time::timeout(wait, answer).await {
-            Ok(Ok(Ok(services))) => Some(services.iter().map(|s| (**s).clone()).collect()),
-            Ok(Ok(Err(_)) | Err(_)) | Err(_) => None,
-        }
+        let wait = if model::pod::is_static(&self.pod) { GLANCE } else { ask.deadline() };
+        let services = tokio::time::timeout(wait, self.call(ask)).await.ok()?.ok()?;
+        Some(services.iter().map(|s| (**s).clone()).collect())
     }
 
     /// The pod's pull secrets that can be read, in order. A missing one is told of, and may not be needed.
@@ -99,7 +94,7 @@ impl Job {
             return Ok(String::new());
         }
         let ask = FetchRuntimeClass { name: class.to_owned() };
-        self.ask(&self.deps.objects.runtime_class, ask, FETCH).await.map_err(Into::into).and_then(|r| r)
+        self.call(ask).await
     }
 }
 

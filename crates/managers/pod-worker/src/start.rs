@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use contract::image::{EnsureImage, EnsuredImage};
 use contract::runtime::{CallErrorKind, CreateContainer, StartContainer};
@@ -20,9 +19,6 @@ use crate::config::{PodVolumes, Wanted};
 use crate::job::{Failure, Job, Retry, image_of};
 use crate::kill::Victim;
 use crate::measure::container_type;
-
-/// A pull may take hours; the ask is bounded all the same.
-const PULL_DEADLINE: Duration = Duration::from_secs(24 * 3600);
 
 /// Where containers of this sync are started.
 pub(crate) struct Site {
@@ -151,7 +147,7 @@ impl Job {
             config: Arc::new(config),
             sandbox_config: site.sandbox_config.clone(),
         };
-        let created = self.deps.runtime.create_container(ask).await;
+        let created = self.call(ask).await;
         self.effects.hit("after CreateContainer").await;
         let id = created.map_err(|e| {
             if self.got_lost(&e) {
@@ -180,7 +176,7 @@ impl Job {
             pull_secrets: site.pull_secrets.clone(),
         };
         let mut signal = self.signal.clone();
-        let asked = self.ask(&self.deps.images.ensure_image, ask, PULL_DEADLINE);
+        let asked = self.call(ask);
         let answer = tokio::select! {
             biased;
             answer = asked => answer,
@@ -191,13 +187,10 @@ impl Job {
                 return Err(not);
             }
         };
-        let failure = match answer {
-            Ok(Ok(image)) => return Ok(image),
-            Ok(Err(failure)) => failure,
-            Err(e) => e.into(),
-        };
-        self.failed(kind, container, format!("Error: {}", failure.reason));
-        Err(NotStarted::new(&failure.reason, failure.message))
+        answer.map_err(|failure| {
+            self.failed(kind, container, format!("Error: {}", failure.reason));
+            NotStarted::new(&failure.reason, failure.message)
+        })
     }
 
     fn check_image_volumes(&self, container: &Container, site: &Site) -> Result<(), NotStarted> {
@@ -235,7 +228,7 @@ impl Job {
     async fn run(&mut self, kind: ContainerKind, container: &Container, id: &ContainerId) -> Result<(), NotStarted> {
         self.effects.hit("before StartContainer").await;
         let ask = StartContainer { uid: self.uid.clone(), container: id.clone() };
-        let started = self.deps.runtime.start_container(ask).await;
+        let started = self.call(ask).await;
         self.effects.hit("after StartContainer").await;
         if let Err(e) = started {
             if self.got_lost(&e) {
@@ -312,7 +305,7 @@ impl Job {
             }
         }
         let ask = contract::runtime::RemoveContainer { uid: self.uid.clone(), container: id.clone() };
-        self.call(|| self.deps.runtime.remove_container(ask.clone())).await.map_err(|e| e.to_string())
+        self.call(ask).await.map_err(|e| e.to_string())
     }
 }
 

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use contract::probe::{PodProbes, ProbeKind, ProbeVerdict};
+use contract::runtime::RuntimeInfo;
 use contract::status::{SetPodStatus, StatusEntry};
 use model::core::PodStatus;
 use model::runtime::PodObservation;
 use pod_plan::{ProbeResult as Planned, ProbeResults};
 use pod_status::{ContainerVerdicts, ProbeFacts, ProbeResult, StatusInput};
 
-use crate::job::{BOOKING, Failure, Job};
+use crate::job::{Failure, Job};
 
 fn shown(verdict: ProbeVerdict) -> ProbeResult {
     match verdict {
@@ -63,14 +64,14 @@ pub(crate) fn probe_results(row: &PodProbes) -> ProbeResults {
 impl Job {
     /// LIFE-OF-A-POD 5/12: what the API would see now.
     pub(crate) fn generate(&self, observed: &PodObservation, is_terminal: bool) -> PodStatus {
-        let base = self.deps.status.view.get(&self.uid);
-        let row = self.deps.probes.view.get(&self.uid);
+        let base = self.crew.board::<StatusEntry>().get(&self.uid);
+        let row = self.crew.board::<PodProbes>().get(&self.uid);
         let probes = match row {
             Some(row) => probe_facts(&row),
             None => self.probes_to_come(base.as_deref(), observed),
         };
         let host_ips = self.host_ips();
-        let info = self.deps.runtime.view.info.get();
+        let info = self.crew.value::<RuntimeInfo>().get();
         let mut status = pod_status::generate(&StatusInput {
             pod: &self.pod,
             base: base.as_ref().map(|e| &*e.status),
@@ -117,9 +118,7 @@ impl Job {
     /// Hands a status to StatusManager; it must get there before the step goes on.
     pub(crate) async fn publish(&self, status: PodStatus) -> Result<(), Failure> {
         let set = SetPodStatus { pod: self.pod.clone(), status };
-        self.ask(&self.deps.status.set_pod_status, set, BOOKING)
-            .await
-            .map_err(|e| Failure::new(format!("status manager: {e}")))
+        self.ask(set).await.map_err(|e| Failure::new(format!("status manager: {e}")))
     }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use contract::cgroup::EnsurePodCgroup;
+use contract::cgroup::{EnsurePodCgroup, PodCgroupRow};
 use contract::image::EnsureImage;
-use contract::probe::StartProbes;
-use contract::runtime::{RunPodSandbox, StopContainer};
+use contract::probe::{PodProbes, StartProbes};
+use contract::runtime::{RunPodSandbox, RuntimeInfo, StopContainer};
+use contract::status::StatusEntry;
 use contract::volume::{MakePodDirs, MountVolumes, MountedVolumes};
 use cri_api::v1::{ImageSpec, PodSandboxConfig};
 use model::core::{PodStatus, Secret};
@@ -14,10 +15,9 @@ use model::event::EventType;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation};
 use model::{ContainerId, SandboxId};
 use pod_plan::{ContainerKill, CreateSandbox, Gates, PlanInput, PodPlan, ProbeResults};
-use std::time::Duration;
 
 use crate::config::PodVolumes;
-use crate::job::{BOOKING, Failure, HOST_WORK, Job, Retry};
+use crate::job::{Failure, Job, Retry};
 use crate::kill::Victim;
 use crate::measure;
 use crate::start::Site;
@@ -33,9 +33,6 @@ pub(crate) enum Synced {
     /// The pod has run to its end.
     Terminal,
 }
-
-/// Kinds of volumes that carry no bytes of ours: handled by the image manager.
-const IMAGE_PULL_DEADLINE: Duration = Duration::from_secs(24 * 3600);
 
 impl Job {
     /// One sync. When it changed why containers wait, that is shown at once and not only by the next one.
@@ -72,7 +69,7 @@ impl Job {
             );
         }
         let start = measure::Start { pulls: self.memo.pulls, observed: &observed };
-        let before = self.deps.status.view.get(&self.uid).map(|row| row.status.clone());
+        let before = self.crew.board::<StatusEntry>().get(&self.uid).map(|row| row.status.clone());
         measure::status(&self.pod, before.as_deref(), &status, self.now(), &start);
         self.publish(status.clone()).await?;
         if terminal {
@@ -84,9 +81,7 @@ impl Job {
         self.hold_objects().await;
         let mounted = self.prepare_volumes().await?;
         let probes = StartProbes { pod: self.pod.clone() };
-        self.ask(&self.deps.probes.start_probes, probes, BOOKING)
-            .await
-            .map_err(|e| Failure::new(format!("probe manager: {e}")))?;
+        self.ask(probes).await.map_err(|e| Failure::new(format!("probe manager: {e}")))?;
         self.check_stop()?;
         self.memo.note_ends(&observed, self.clock.now());
         let plan = self.plan(&observed);
@@ -111,7 +106,7 @@ impl Job {
     }
 
     fn check_network(&self) -> Result<(), Failure> {
-        let info = self.deps.runtime.view.info.get();
+        let info = self.crew.value::<RuntimeInfo>().get();
         let Err(why) = &info.network else { return Ok(()) };
         if model::pod::is_host_network(&self.pod) {
             return Ok(());
@@ -124,13 +119,11 @@ impl Job {
     /// LIFE-OF-A-POD 6/12: the pod's cgroup. A pod that runs without one (per-pod cgroups newly enabled) is restarted
     /// inside it.
     async fn ensure_cgroup(&self, observed: &PodObservation, status: &PodStatus) -> Result<String, Failure> {
-        let present = self.deps.cgroups.view.get(&self.uid).is_some();
+        let present = self.crew.board::<PodCgroupRow>().get(&self.uid).is_some();
         let running =
             status.container_statuses.iter().flatten().any(|c| c.state.as_ref().is_some_and(|s| s.running.is_some()));
         self.effects.hit("before EnsurePodCgroup").await;
-        let answer =
-            self.ask(&self.deps.cgroups.ensure_pod_cgroup, EnsurePodCgroup { pod: self.pod.clone() }, HOST_WORK).await;
-        let cgroup = answer.map_err(Into::into).and_then(|r| r).map_err(|e| {
+        let cgroup = self.call(EnsurePodCgroup { pod: self.pod.clone() }).await.map_err(|e| {
             let message = format!("unable to ensure pod container exists: {e}");
             self.event(EventType::Warning, "FailedCreatePodContainer", message.clone());
             Failure::new(message)
@@ -144,19 +137,14 @@ impl Job {
 
     /// LIFE-OF-A-POD 7/12: directories and volumes.
     async fn prepare_volumes(&self) -> Result<Arc<MountedVolumes>, Failure> {
-        let dirs = self.ask(&self.deps.volumes.make_pod_dirs, MakePodDirs { uid: self.uid.clone() }, HOST_WORK).await;
-        dirs.map_err(Into::into).and_then(|r| r).map_err(|e: contract::volume::VolumeError| {
+        self.call(MakePodDirs { uid: self.uid.clone() }).await.map_err(|e| {
             let message = format!("error making pod data directories: {e}");
             self.event(EventType::Warning, "Failed", message.clone());
             Failure::new(message)
         })?;
         self.effects.hit("before MountVolumes").await;
         let mut signal = self.signal.clone();
-        let asked = self.ask(
-            &self.deps.volumes.mount_volumes,
-            MountVolumes { pod: self.pod.clone() },
-            Duration::from_secs(150),
-        );
+        let asked = self.call(MountVolumes { pod: self.pod.clone() });
         let answer = tokio::select! {
             biased;
             answer = asked => answer,
@@ -164,7 +152,7 @@ impl Job {
                 return Err(Failure { message: "stopped while waiting for volumes".to_owned(), retry: Retry::Now });
             }
         };
-        answer.map_err(Into::into).and_then(|r| r).map_err(|e: contract::volume::VolumeError| {
+        answer.map_err(|e| {
             let message = format!("Unable to attach or mount volumes: {e}");
             self.event(EventType::Warning, "FailedMount", message.clone());
             Failure::new(message)
@@ -173,7 +161,7 @@ impl Job {
 
     /// LIFE-OF-A-POD 8/12: what to start and what to stop.
     fn plan(&self, observed: &PodObservation) -> PodPlan {
-        let row = self.deps.probes.view.get(&self.uid);
+        let row = self.crew.board::<PodProbes>().get(&self.uid);
         let probes = row.map_or_else(ProbeResults::default, |r| probe_results(&r));
         let active = observed.sandbox().filter(|s| s.ready).map(|s| &s.id);
         let resumable: BTreeSet<ContainerId> = observed
@@ -254,9 +242,7 @@ impl Job {
         for reset in &plan.reset {
             if reset.kill_first {
                 let stop = StopContainer { uid: self.uid.clone(), container: reset.id.clone(), grace_s: 0 };
-                self.call(|| self.deps.runtime.stop_container(stop.clone()))
-                    .await
-                    .map_err(|e| Failure::new(e.to_string()))?;
+                self.call(stop).await.map_err(|e| Failure::new(e.to_string()))?;
             }
             self.remove_planned(observed, &reset.id, false).await?;
         }
@@ -329,7 +315,7 @@ impl Job {
         tracing::debug!(uid = %self.uid, attempt = create.attempt, "creating the sandbox");
         self.effects.hit("before RunPodSandbox").await;
         let ask = RunPodSandbox { uid: self.uid.clone(), config, runtime_handler };
-        let ran = self.deps.runtime.run_pod_sandbox(ask).await;
+        let ran = self.call(ask).await;
         self.effects.hit("after RunPodSandbox").await;
         let id = ran.map_err(|e| {
             if self.got_lost(&e) {
@@ -362,8 +348,7 @@ impl Job {
                 pull_secrets: pull_secrets.clone(),
             };
             metrics::images::VOLUMES_REQUESTED.inc();
-            let answer = self.ask(&self.deps.images.ensure_image, ask, IMAGE_PULL_DEADLINE).await;
-            let resolved = match answer.map_err(Into::into).and_then(|r| r) {
+            let resolved = match self.call(ask).await {
                 Ok(ensured) => {
                     Ok(ImageSpec { image: ensured.image_ref, user_specified_image: reference, ..ImageSpec::default() })
                 }

@@ -11,12 +11,8 @@ use model::event::EventType;
 use model::runtime::{ContainerState, PodObservation};
 use pod_plan::grace::stop_seconds;
 use pod_status::patch::Disruption;
-use std::time::Duration;
 
-use crate::job::{BOOKING, Failure, HOST_WORK, Job};
-
-/// Volumes get this long to go away before the step is tried again.
-const UNMOUNT: Duration = Duration::from_secs(150);
+use crate::job::{Failure, Job};
 
 impl Job {
     /// Stops the pod's containers and fixes its final status.
@@ -75,8 +71,7 @@ impl Job {
 
     async fn stop_probes(&self, keep_readiness: bool) -> Result<(), Failure> {
         let stop = StopProbes { uid: self.uid.clone(), keep_readiness };
-        let answer = self.ask(&self.deps.probes.stop_probes, stop, BOOKING).await;
-        answer.map_err(|e| Failure::new(format!("probe manager: {e}")))
+        self.ask(stop).await.map_err(|e| Failure::new(format!("probe manager: {e}")))
     }
 
     /// Stops a pod that only the runtime knows: no hooks, no status.
@@ -87,7 +82,7 @@ impl Job {
         let this = &*self;
         let stops = observed.containers.iter().filter(|c| c.state == ContainerState::Running).map(|c| {
             let ask = StopContainer { uid: this.uid.clone(), container: c.id.clone(), grace_s: stop_seconds(grace_s) };
-            async move { this.call(|| this.deps.runtime.stop_container(ask.clone())).await }
+            this.call(ask)
         });
         let failures: Vec<String> =
             join_all(stops).await.into_iter().filter_map(Result::err).map(|e| e.to_string()).collect();
@@ -110,23 +105,13 @@ impl Job {
         self.publish(status).await?;
         self.stage.set("its volumes to be unmounted");
         let unmount = UnmountVolumes { uid: self.uid.clone() };
-        let answer = self.ask(&self.deps.volumes.unmount_volumes, unmount, UNMOUNT).await;
-        answer
-            .map_err(Into::into)
-            .and_then(|r| r)
-            .map_err(|e: contract::volume::VolumeError| Failure::new(e.to_string()))?;
+        self.call(unmount).await.map_err(|e| Failure::new(e.to_string()))?;
         self.stage.set("its cgroup to be removed");
         let remove = RemovePodCgroup { uid: self.uid.clone() };
-        let answer = self.ask(&self.deps.cgroups.remove_pod_cgroup, remove, HOST_WORK).await;
-        answer
-            .map_err(Into::into)
-            .and_then(|r| r)
-            .map_err(|e: contract::cgroup::CgroupError| Failure::new(e.to_string()))?;
+        self.call(remove).await.map_err(|e| Failure::new(e.to_string()))?;
         self.stage.set("its last status to be taken");
         let last = TerminatePod { pod: self.pod.clone() };
-        self.ask(&self.deps.status.terminate_pod, last, BOOKING)
-            .await
-            .map_err(|e| Failure::new(format!("status manager: {e}")))?;
+        self.ask(last).await.map_err(|e| Failure::new(format!("status manager: {e}")))?;
         self.stage.set("its journal line to be removed");
         self.forget_record().await;
         self.effects.hit("after clean up").await;

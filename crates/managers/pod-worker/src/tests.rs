@@ -10,17 +10,11 @@ use actor::{ActorRef, Kernel, Spec};
 use async_trait::async_trait;
 use cgroup_values::{LimitRules, NodeFacts};
 use container_config::NodeSettings;
-use contract::cgroup::CgroupHandle;
-use contract::event::EventHandle;
-use contract::image::ImageHandle;
+use contract::Wiring;
 use contract::node::{NodeOrigin, NodeView};
-use contract::objects::{ObjectError, ObjectHandle};
-use contract::pod_worker::{KillRequest, UpdateKind, UpdatePod, WorkerPhase, WorkersView};
-use contract::probe::ProbeHandle;
-use contract::runtime::{Observed, RuntimeHandle, RuntimeHandler, RuntimeInfo};
-use contract::status::StatusHandle;
-use contract::view::Published;
-use contract::volume::VolumeHandle;
+use contract::objects::ObjectError;
+use contract::pod_worker::{KillRequest, UpdateKind, UpdatePod, WorkerPhase, WorkerState};
+use contract::runtime::{Observed, RuntimeHandler, RuntimeInfo};
 use cri_api::v1::ContainerConfig;
 use model::core::{ConfigMap, Node, Pod, PodStatus, Secret, Service};
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
@@ -71,10 +65,7 @@ impl HookHttp for NoHttp {
 struct Bench {
     world: Shared,
     worker: ActorRef<PodWorker>,
-    workers: WorkersView,
-    status: StatusHandle,
-    node: Published<NodeView>,
-    runtime: RuntimeHandle,
+    wiring: Wiring,
     _dir: tempfile::TempDir,
 }
 
@@ -85,22 +76,16 @@ impl Bench {
         let world = Shared::default();
         world.lock().unwrap().services = Some(Vec::new());
         world.lock().unwrap().observed = Some(observed.clone());
-        let (status, runtime) = (StatusHandle::default(), RuntimeHandle::default());
-        let probes = ProbeHandle::default();
-        let crew = {
-            let (world, status, probes) = (world.clone(), status.view.clone(), probes.view.clone());
-            let rows = runtime.view.pods.clone();
-            kernel.spawn(Spec::new("crew"), move |_| Crew {
-                world: world.clone(),
-                status: status.clone(),
-                probes: probes.clone(),
-                rows: rows.clone(),
-            })
+        let wiring = Wiring::default();
+        let managers = {
+            let (world, wiring) = (world.clone(), wiring.clone());
+            kernel.spawn(Spec::new("crew"), move |_| Crew { world: world.clone(), wiring: wiring.clone() })
         };
+        crew::connect(&managers, &wiring);
         if observed.is_alive() {
-            runtime.view.pods.post(UID.into(), row(observed));
+            wiring.put(UID.into(), row(observed));
         }
-        runtime.view.info.publish(RuntimeInfo {
+        wiring.set(RuntimeInfo {
             name: "fake".to_owned(),
             listed: true,
             network: Ok(()),
@@ -111,44 +96,21 @@ impl Bench {
             }],
             ..RuntimeInfo::unknown()
         });
-        let (images, volumes, cgroups) = (ImageHandle::default(), VolumeHandle::default(), CgroupHandle::default());
-        let (objects, events) = (ObjectHandle::default(), EventHandle::default());
-        crew::connect(&crew, &runtime, &status, &probes);
-        images.ensure_image.connect(&crew);
-        volumes.make_pod_dirs.connect(&crew);
-        volumes.mount_volumes.connect(&crew);
-        volumes.unmount_volumes.connect(&crew);
-        cgroups.ensure_pod_cgroup.connect(&crew);
-        cgroups.remove_pod_cgroup.connect(&crew);
-        objects.hold.connect(&crew);
-        objects.config_map.connect(&crew);
-        objects.secret.connect(&crew);
-        objects.services.connect(&crew);
-        objects.runtime_class.connect(&crew);
-        events.record.connect(&crew);
-        let (workers, node) = (WorkersView::new(), Published::new(NodeView::default()));
         let deps = Arc::new(Deps {
             config: Arc::new(config(dir.path().to_path_buf())),
-            workers: workers.clone(),
-            runtime: runtime.clone(),
-            images,
-            volumes,
-            cgroups,
-            probes,
-            status: status.clone(),
-            objects,
-            node: Published::clone(&node),
-            events,
             fs: Arc::new(fakes::LinuxFs),
             http: Arc::new(NoHttp),
             journal: Arc::new(fakes::MemoryJournal::default()),
         });
-        let worker = kernel.spawn(Spec::new("pod-worker/u1"), move |_| PodWorker::new(PodUid::from(UID), deps.clone()));
-        Self { world, worker, workers, status, node, runtime, _dir: dir }
+        let crew = wiring.member_crew(UID);
+        let worker = kernel.spawn(Spec::new("pod-worker/u1"), move |_| {
+            PodWorker::new(crew.succeed(), PodUid::from(UID), deps.clone())
+        });
+        Self { world, worker, wiring, _dir: dir }
     }
 
     async fn tell(&self, pod: &Pod, kind: UpdateKind) {
-        self.worker.ask(UpdatePod { pod: Some(Arc::new(pod.clone())), kind }, ASK).await.unwrap();
+        self.worker.ask(UpdatePod { uid: UID.into(), pod: Some(Arc::new(pod.clone())), kind }, ASK).await.unwrap();
         let_work().await;
     }
 
@@ -200,11 +162,16 @@ impl Bench {
         let allocatable: BTreeMap<_, _> = allocatable.iter().copied().collect();
         let json = serde_json::json!({ "status": { "addresses": addresses, "allocatable": allocatable } });
         let node: Node = serde_json::from_value(json).unwrap();
-        self.node.publish(NodeView { node: Some(Arc::new(node)), origin: NodeOrigin::Api, ..NodeView::default() });
+        self.wiring.set(NodeView { node: Some(Arc::new(node)), origin: NodeOrigin::Api, ..NodeView::default() });
+    }
+
+    /// The worker's row.
+    fn row(&self) -> Arc<WorkerState> {
+        self.wiring.board().get(&UID.into()).unwrap()
     }
 
     fn phase(&self) -> WorkerPhase {
-        self.workers.get(&UID.into()).unwrap().phase
+        self.row().phase
     }
 }
 
@@ -213,8 +180,8 @@ async fn let_work() {
     tokio::time::sleep(Duration::from_millis(500)).await;
 }
 
-fn row(pod: PodObservation) -> Arc<Observed> {
-    Arc::new(Observed { pod: Arc::new(pod), observed_at: Timestamp(1) })
+fn row(pod: PodObservation) -> Observed {
+    Observed { pod: Arc::new(pod), observed_at: Timestamp(1) }
 }
 
 fn config(dir: PathBuf) -> Config {

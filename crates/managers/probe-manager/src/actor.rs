@@ -7,6 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use actor::{Actor, ActorFutureExt, AsyncContext, Class, Ctx, SpawnHandle, WrapFuture, supervised};
+use contract::Crew;
+use contract::board::{BoardPoster, BoardReader};
+use contract::probe::PodProbes;
+use contract::status::StatusEntry;
 use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::pod::{self, ContainerKind};
@@ -28,6 +32,9 @@ const SECOND_LOOK: Duration = Duration::from_secs(1);
 
 /// The manager; see the crate's charter.
 pub struct ProbeManager {
+    crew: Crew<contract::ProbeManager>,
+    status: BoardReader<PodUid, StatusEntry>,
+    view: BoardPoster<PodUid, PodProbes>,
     deps: Deps,
     config: Config,
     pods: BTreeMap<PodUid, Entry>,
@@ -72,8 +79,11 @@ impl Actor for ProbeManager {
 impl ProbeManager {
     /// A manager that probes nothing yet.
     #[must_use]
-    pub fn new(deps: Deps, config: Config) -> Self {
+    pub fn new(crew: Crew<contract::ProbeManager>, deps: Deps, config: Config) -> Self {
         Self {
+            status: crew.board(),
+            view: crew.poster(),
+            crew,
             deps,
             config,
             pods: BTreeMap::new(),
@@ -112,7 +122,7 @@ impl ProbeManager {
 
     fn tick(&mut self, id: &ProbeId, ctx: &mut Ctx<Self>) {
         let Some(entry) = self.pods.get_mut(&id.uid) else { return };
-        let status = self.deps.status.get(&id.uid);
+        let status = self.status.get(&id.uid);
         let seen = match (&status, entry.find(&id.container, id.kind)) {
             (Some(status), Some((container, _))) => Some(Seen::of(&entry.pod, container, &status.status)),
             _ => None,
@@ -150,7 +160,7 @@ impl ProbeManager {
             timeout,
             user_agent: self.config.user_agent.clone(),
         };
-        let hands = Hands { runtime: self.deps.runtime.clone(), net: self.deps.net.clone(), faults: ctx.faults() };
+        let hands = Hands { crew: self.crew.clone(), net: self.deps.net.clone(), faults: ctx.faults() };
         let (id, serial) = (id.clone(), entry.serial);
         self.schedule.begin(&id);
         self.running += 1;
@@ -189,8 +199,9 @@ impl ProbeManager {
             self.schedule.hasten(id, second_look);
         }
         if let Some((reason, message)) = words::event(id.kind, outcome, output) {
-            let event = NodeEvent { kind: EventType::Warning, reason, message, object: object(&entry.pod, id) };
-            self.deps.events.emit(event);
+            let event =
+                NodeEvent { kind: EventType::Warning, reason: reason.into(), message, object: object(&entry.pod, id) };
+            self.crew.emit(event);
         }
         if let Some(change) = change {
             tracing::info!(pod = %id.uid, container = %id.container, kind = %id.kind, ?outcome, "probe verdict");

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::FaultHandle;
-use contract::runtime::{CallError, CallErrorKind, ExecSync, RuntimeHandle};
+use contract::Crew;
+use contract::runtime::{CallError, CallErrorKind, ExecSync};
 use model::{ContainerId, PodUid};
 use ports::probe::{NetOutcome, NetProber, NetTarget, NetVerdict};
 use probe_schedule::target::Target;
@@ -22,7 +23,7 @@ pub(crate) struct Job {
 /// What effects work with.
 #[derive(Clone)]
 pub(crate) struct Hands {
-    pub(crate) runtime: RuntimeHandle,
+    pub(crate) crew: Crew<contract::ProbeManager>,
     pub(crate) net: Arc<dyn NetProber>,
     pub(crate) faults: FaultHandle,
 }
@@ -52,7 +53,7 @@ async fn exec(hands: &Hands, job: &Job, command: &[String]) -> (Outcome, String)
         command: command.to_vec(),
         timeout: job.timeout,
     };
-    match hands.runtime.exec_sync(request).await {
+    match hands.crew.call(request).await {
         Ok(done) => {
             let mut output = done.stdout;
             output.truncate(words::MAX_OUTPUT);

@@ -5,8 +5,7 @@
 //! board for container ids, `started` and pod addresses; posts [`contract::probe::PodProbes`] rows.
 //! **Never.** Restarts or judges a container: a failed liveness probe is a verdict that the pod's worker reads. Never blocks a
 //! turn on a probe.
-//! **Lost on restart and how it is recovered.** Pods come back from the intake board, verdicts from the probe board (both live in
-//! the wiring); counts below a threshold start anew, running probes are repeated. Over a death of the daemon verdicts come
+//! **Lost on restart and how it is recovered.** Pods come back from the intake ([`Deps`]), verdicts from the probe board; counts below a threshold start anew, running probes are repeated. Over a death of the daemon verdicts come
 //! back from the journal, so that no pod turns unready for it.
 //! **Read next.** `probe_schedule::Worker` and its tests (pod-lifecycle 8.2, row by row), then `actor.rs`.
 
@@ -18,13 +17,9 @@ mod entry;
 mod journal;
 mod measure;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use contract::event::EventHandle;
-use contract::probe::PodProbes;
-use contract::runtime::RuntimeHandle;
-use contract::status::StatusEntry;
-use contract::view::Board;
 use model::core::Pod;
 use model::{PodUid, Timestamp};
 use ports::journal::Journal;
@@ -51,36 +46,26 @@ impl Config {
     }
 }
 
-/// What the manager works with. Clone it into the factory: the boards must be the same in every generation.
+/// What the manager works with. Clone it into the factory: the intake must be the same in every generation.
 #[derive(Clone)]
 pub struct Deps {
-    /// Exec probes.
-    pub runtime: RuntimeHandle,
-    /// Events.
-    pub events: EventHandle,
-    /// StatusManager's board.
-    pub status: Board<PodUid, StatusEntry>,
-    /// The own board.
-    pub view: Board<PodUid, PodProbes>,
     /// HTTP, TCP and gRPC probes.
     pub net: Arc<dyn NetProber>,
     /// Where verdicts outlive the daemon; `None`: they do not.
     pub journal: Option<Arc<dyn Journal>>,
-    /// Pods under probe, for the next generation of this actor. Nobody else reads it.
-    pub intake: Board<PodUid, Pod>,
+    /// Pods under probe, for the next generation of this actor.
+    intake: Arc<Mutex<BTreeMap<PodUid, Arc<Pod>>>>,
 }
 
 impl Deps {
     /// Without a journal.
     #[must_use]
-    pub fn new(
-        runtime: RuntimeHandle,
-        events: EventHandle,
-        status: Board<PodUid, StatusEntry>,
-        view: Board<PodUid, PodProbes>,
-        net: Arc<dyn NetProber>,
-    ) -> Self {
-        Self { runtime, events, status, view, net, journal: None, intake: Board::new() }
+    pub fn new(net: Arc<dyn NetProber>) -> Self {
+        Self { net, journal: None, intake: Arc::default() }
+    }
+
+    fn intake(&self) -> MutexGuard<'_, BTreeMap<PodUid, Arc<Pod>>> {
+        self.intake.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, Ctx, supervised};
-use contract::runtime::{CallError, CallErrorKind, EventTier, Observed, RuntimeInfo, RuntimeView};
+use contract::board::{BoardPoster, ValuePoster};
+use contract::runtime::{CallError, CallErrorKind, EventTier, Observed, RuntimeInfo};
+use contract::{Crew, RuntimeClient as Role};
 use model::{PodUid, Timestamp};
 use ports::host::HostFs;
 use ports::runtime::{ContainerRuntime, RuntimeCode, RuntimeError};
@@ -65,8 +67,6 @@ pub struct Deps {
     pub runtime: Arc<dyn ContainerRuntime>,
     /// Where containers leave their termination messages.
     pub fs: Arc<dyn HostFs>,
-    /// Where it publishes.
-    pub view: RuntimeView,
     /// Lanes for calls.
     pub lanes: Arc<Lanes>,
     /// Periods.
@@ -76,15 +76,19 @@ pub struct Deps {
 impl Deps {
     /// With default lanes and periods.
     #[must_use]
-    pub fn new(runtime: Arc<dyn ContainerRuntime>, fs: Arc<dyn HostFs>, view: RuntimeView) -> Self {
-        Self { runtime, fs, view, lanes: Arc::default(), config: Config::default() }
+    pub fn new(runtime: Arc<dyn ContainerRuntime>, fs: Arc<dyn HostFs>) -> Self {
+        Self { runtime, fs, lanes: Arc::default(), config: Config::default() }
     }
 }
 
 /// The actor. Give it a mailbox of a thousand or more: every call of every pod goes through it.
 pub struct RuntimeClient {
     deps: Deps,
-    /// The view's rows; this actor is the only one who posts them.
+    /// One row per pod that the runtime knows.
+    pods: BoardPoster<PodUid, Observed>,
+    /// The runtime itself.
+    published: ValuePoster<RuntimeInfo>,
+    /// The board's rows; this actor is the only one who posts them.
     rows: BTreeMap<PodUid, Arc<Observed>>,
     slots: BTreeMap<PodUid, Slot>,
     index: Index,
@@ -101,16 +105,19 @@ pub struct RuntimeClient {
 impl RuntimeClient {
     /// A new generation: rows of the last one are its first guess.
     #[must_use]
-    pub fn new(deps: Deps) -> Self {
-        let rows = deps.view.pods.snapshot();
+    pub fn new(crew: &Crew<Role>, deps: Deps) -> Self {
+        let (pods, published) = (crew.poster::<Observed>(), crew.publisher::<RuntimeInfo>());
+        let rows = pods.snapshot();
         let mut index = Index::default();
         for row in rows.values() {
             index.learn_pod(&row.pod, 0);
         }
-        let info = (*deps.view.info.get()).clone();
+        let info = (*published.get()).clone();
         let looks = Arc::new(Semaphore::new(deps.config.looks.max(1)));
         let relisting = Relisting::new(deps.config.relist_at_first);
         Self {
+            pods,
+            published,
             rows,
             slots: BTreeMap::new(),
             index,
@@ -136,8 +143,8 @@ impl RuntimeClient {
 
     /// Publishes what is known of the runtime when that changed.
     fn publish(&self) {
-        if *self.deps.view.info.get() != self.info {
-            self.deps.view.info.publish(self.info.clone());
+        if *self.published.get() != self.info {
+            self.published.publish(self.info.clone());
         }
     }
 }

@@ -8,11 +8,9 @@ use std::time::Duration;
 
 use actor::{Actor, Class, Ctx, Deferred, Handler, supervised};
 use cgroup_values::PodTree;
-use contract::cgroup::PodCgroupRow;
+use contract::Crew;
 use contract::pod_manager::DesiredPod;
-use contract::runtime::RuntimeView;
 use contract::stats::{Cadvisor, Resource, StatsError, Summarise};
-use contract::view::Board;
 use contract::volume::PodVolumes;
 use model::stats::Summary;
 use model::{PodUid, Timestamp};
@@ -59,14 +57,6 @@ pub struct Deps {
     pub runtime: Arc<dyn ContainerRuntime>,
     /// CRI image service.
     pub images: Arc<dyn ImageService>,
-    /// What the runtime has.
-    pub view: RuntimeView,
-    /// Board of desired pods.
-    pub pods: Board<PodUid, DesiredPod>,
-    /// Board of pod cgroups.
-    pub cgroups: Board<PodUid, PodCgroupRow>,
-    /// Board of mounted volumes.
-    pub volumes: Board<PodUid, PodVolumes>,
 }
 
 impl std::fmt::Debug for Deps {
@@ -78,6 +68,7 @@ impl std::fmt::Debug for Deps {
 /// The actor.
 #[derive(Debug)]
 pub struct StatsManager {
+    crew: Crew<contract::StatsManager>,
     config: Arc<Config>,
     deps: Arc<Deps>,
     memory: Memory,
@@ -98,8 +89,9 @@ supervised!(StatsManager);
 impl StatsManager {
     /// A fresh instance.
     #[must_use]
-    pub fn new(config: Arc<Config>, deps: Arc<Deps>) -> Self {
+    pub fn new(crew: Crew<contract::StatsManager>, config: Arc<Config>, deps: Arc<Deps>) -> Self {
         Self {
+            crew,
             config,
             deps,
             memory: Memory::default(),
@@ -114,6 +106,7 @@ impl StatsManager {
 
     fn world(&self, ctx: &Ctx<Self>) -> World {
         World {
+            crew: self.crew.clone(),
             config: self.config.clone(),
             deps: self.deps.clone(),
             memory: self.memory.clone(),
@@ -166,14 +159,14 @@ impl StatsManager {
             return;
         }
         let now = ctx.clock().now();
-        let mounted = self.deps.volumes.snapshot();
+        let (pods, mounted) = (self.crew.board::<DesiredPod>(), self.crew.board::<PodVolumes>().snapshot());
         self.next_look.retain(|uid, _| mounted.contains_key(uid));
         let is_due = |uid: &PodUid| self.next_look.get(uid).is_none_or(|at| *at <= now);
         let due: Vec<Due> = mounted
             .iter()
             .filter(|(uid, row)| !row.present.is_empty() && is_due(uid))
             .filter_map(|(uid, row)| {
-                let pod = self.deps.pods.get(uid)?.pod.clone();
+                let pod = pods.get(uid)?.pod.clone();
                 Some(Due { uid: uid.clone(), pod, present: row.present.clone() })
             })
             .collect();

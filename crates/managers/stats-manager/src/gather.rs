@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use actor::{Class, Effects, chain};
+use contract::Crew;
+use contract::runtime::RuntimeInfo;
 use contract::stats::StatsError;
 use cri_api::v1;
 use model::reading::{Depth, FsReading, MachineReading};
@@ -71,6 +73,7 @@ fn missing(text: &str) -> StatsError {
 /// What a gathering works with.
 #[derive(Clone)]
 pub(crate) struct World {
+    pub(crate) crew: Crew<contract::StatsManager>,
     pub(crate) config: Arc<Config>,
     pub(crate) deps: Arc<Deps>,
     pub(crate) memory: Memory,
@@ -140,7 +143,7 @@ fn assemble(world: &World, node: &NodeReadings, pods: &[PodReadings], told: &Fro
 /// Reads the kernel's files. Blocks.
 fn read(world: &World, depth: Depth) -> Result<(NodeReadings, Vec<PodReadings>), StatsError> {
     let (config, source) = (&world.config, &*world.deps.source);
-    if !world.deps.view.info.get().listed {
+    if !world.crew.value::<RuntimeInfo>().get().listed {
         return Err(missing("failed to list pod stats: the runtime has not told yet what runs"));
     }
     let root = source.cgroup("/", depth).ok_or_else(|| missing("failed to get root cgroup stats: it is not there"))?;

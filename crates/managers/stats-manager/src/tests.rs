@@ -10,12 +10,11 @@ use std::time::Duration;
 
 use actor::{ActorRef, Kernel, Spec};
 use cgroup_values::{CgroupDriver, PodTree};
+use contract::Wiring;
 use contract::cgroup::PodCgroupRow;
 use contract::config_sources::Source;
 use contract::pod_manager::DesiredPod;
-use contract::runtime::{Observed, RuntimeInfo, RuntimeView};
-use contract::stats::StatsHandle;
-use contract::view::Board;
+use contract::runtime::{Observed, RuntimeInfo};
 use contract::volume::PodVolumes;
 use fakes::stats::{Cgroups, StatsRuntime, StatsTree, container, runtime};
 use model::core::Pod;
@@ -33,7 +32,7 @@ struct Bed {
     runtime: Arc<StatsRuntime>,
     deps: Deps,
     config: Config,
-    stats: StatsHandle,
+    wiring: Wiring,
 }
 
 impl Bed {
@@ -45,20 +44,12 @@ impl Bed {
         tree.cgroup("/kubepods/besteffort", 10, &[]);
         let told = runtime();
         told.set_image_fs(&dir.path().display().to_string());
-        let view = RuntimeView::default();
-        view.info.publish(RuntimeInfo { listed: true, ..RuntimeInfo::unknown() });
+        let wiring = Wiring::default();
+        wiring.set(RuntimeInfo { listed: true, ..RuntimeInfo::unknown() });
         let source = tree.source();
         // Half a minute after the files' own times, as if read now.
         source.freeze(Timestamp::from_secs(1_800_000_000));
-        let deps = Deps {
-            source: Arc::new(source),
-            runtime: told.clone(),
-            images: told.clone(),
-            view,
-            pods: Board::new(),
-            cgroups: Board::new(),
-            volumes: Board::new(),
-        };
+        let deps = Deps { source: Arc::new(source), runtime: told.clone(), images: told.clone() };
         let config = Config {
             node_name: "n1".into(),
             root_dir: dir.path().join("root"),
@@ -70,13 +61,15 @@ impl Bed {
             volume_period: Some(Duration::from_secs(60)),
         };
         std::fs::create_dir_all(&config.root_dir).unwrap();
-        Self { dir, tree, runtime: told, deps, config, stats: StatsHandle::default() }
+        Self { dir, tree, runtime: told, deps, config, wiring }
     }
 
     fn start(&self, kernel: &Kernel) -> ActorRef<StatsManager> {
         let (config, deps) = (Arc::new(self.config.clone()), Arc::new(self.deps.clone()));
-        let actor = kernel.spawn(Spec::new("stats-manager"), move |_| StatsManager::new(config.clone(), deps.clone()));
-        self.stats.connect(&actor);
+        let crew = self.wiring.crew();
+        let new = move |_| StatsManager::new(crew.succeed(), config.clone(), deps.clone());
+        let actor = kernel.spawn(Spec::new("stats-manager"), new);
+        self.wiring.connect::<contract::StatsManager, _>(&actor);
         actor
     }
 
@@ -95,7 +88,7 @@ impl Bed {
         }
         self.tree.write(&format!("root/pods/{uid}/etc-hosts"), "127.0.0.1 localhost\n");
         self.runtime.set_containers(Ok(told));
-        self.deps.cgroups.post(PodUid::from(uid.as_str()), Arc::new(PodCgroupRow { path }));
+        self.wiring.put(PodUid::from(uid.as_str()), PodCgroupRow { path });
         let running = |c: &&str| observed(&format!("{name}-{c}"), c, ContainerState::Running);
         self.observe(name, containers.iter().map(running).collect());
         self.desire(name, &json!({}));
@@ -114,7 +107,7 @@ impl Bed {
             runtime_handler: String::new(),
         });
         pod.containers = containers;
-        self.deps.view.pods.post(uid, Arc::new(Observed { pod: Arc::new(pod), observed_at: Timestamp(1) }));
+        self.wiring.put(uid, Observed { pod: Arc::new(pod), observed_at: Timestamp(1) });
     }
 
     /// The pod as its source has it, with this specification.
@@ -125,12 +118,12 @@ impl Bed {
         let pod = json!({"metadata": {"name": name, "namespace": "shop", "uid": uid}, "spec": spec});
         let pod: Pod = serde_json::from_value(pod).unwrap();
         let row = DesiredPod { pod: Arc::new(pod), source: Source::Api, rejected: None, mirror: None };
-        self.deps.pods.post(PodUid::from(uid), Arc::new(row));
+        self.wiring.put(PodUid::from(uid), row);
     }
 
     fn mounted(&self, name: &str, volumes: &[&str]) {
         let row = PodVolumes { present: volumes.iter().map(|v| (*v).to_owned()).collect(), error: None };
-        self.deps.volumes.post(PodUid::from(format!("uid-{name}")), Arc::new(row));
+        self.wiring.put(PodUid::from(format!("uid-{name}")), row);
     }
 }
 

@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actor::{Actor, ActorFutureExt, AsyncContext, Class, Ctx, Handler, WrapFuture, supervised};
-use contract::status::{
-    RetainPodStatuses, SetContainerReadiness, SetContainerStartup, SetPodStatus, StatusEntry, TerminatePod,
-};
-use contract::view::Board;
+use contract::Crew;
+use contract::board::BoardPoster;
+use contract::status::{RetainPodStatuses, SetPodStatus, StatusEntry, TerminatePod};
 use model::core::Pod;
 use model::{PodUid, Timestamp, pod};
 use ports::journal::Journal;
@@ -15,9 +14,9 @@ use ports::journal::Journal;
 use crate::journal;
 use crate::store::{Outcome, Statuses};
 
-/// The actor. Built by a factory that clones the board of its [`StatusHandle`].
+/// The actor.
 pub struct StatusManager {
-    view: Board<PodUid, StatusEntry>,
+    view: BoardPoster<PodUid, StatusEntry>,
     statuses: Statuses,
     journal: Option<Arc<dyn Journal>>,
 }
@@ -31,8 +30,8 @@ impl std::fmt::Debug for StatusManager {
 impl StatusManager {
     /// A fresh instance; what the board shows is taken over when it starts.
     #[must_use]
-    pub fn new(view: Board<PodUid, StatusEntry>) -> Self {
-        Self { view, statuses: Statuses::default(), journal: None }
+    pub fn new(crew: Crew<contract::StatusManager>) -> Self {
+        Self { view: crew.poster(), statuses: Statuses::default(), journal: None }
     }
 
     /// Takes over, when it starts, the statuses that an earlier life of the daemon could not tell the API server (the lines
@@ -71,9 +70,6 @@ impl StatusManager {
             Outcome::Refused(illegal) => {
                 tracing::error!(pod = %pod::describe(pod), container = %illegal.container,
                     "status dropped: a terminated container would leave its final state");
-            }
-            Outcome::Unknown => {
-                tracing::debug!(pod = %pod::describe(pod), "probe verdict before the first status of the pod");
             }
             Outcome::Unchanged => {}
         }
@@ -114,24 +110,6 @@ impl Handler<SetPodStatus> for StatusManager {
     }
 }
 
-impl Handler<SetContainerReadiness> for StatusManager {
-    type Result = ();
-
-    fn handle(&mut self, msg: SetContainerReadiness, ctx: &mut Ctx<Self>) {
-        let outcome = self.statuses.set_readiness(&msg.pod, &msg.container, msg.ready, now(ctx));
-        self.conclude(&msg.pod, outcome, ctx);
-    }
-}
-
-impl Handler<SetContainerStartup> for StatusManager {
-    type Result = ();
-
-    fn handle(&mut self, msg: SetContainerStartup, ctx: &mut Ctx<Self>) {
-        let outcome = self.statuses.set_startup(&msg.pod, &msg.container, msg.started, now(ctx));
-        self.conclude(&msg.pod, outcome, ctx);
-    }
-}
-
 impl Handler<TerminatePod> for StatusManager {
     type Result = ();
 
@@ -149,6 +127,5 @@ impl Handler<RetainPodStatuses> for StatusManager {
             self.view.remove(&uid);
             ctx.fault_point("forgot");
         }
-        self.view.sweep();
     }
 }

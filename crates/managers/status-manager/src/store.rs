@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use contract::status::StatusEntry;
 use model::core::{Pod, PodStatus};
-use model::{ContainerId, PodUid, Timestamp, pod};
+use model::{PodUid, Timestamp, pod};
 use pod_status::patch;
 use pod_status::store::{IllegalTransition, check_transition, same_for_node, settle};
 
@@ -17,12 +17,10 @@ mod tests;
 pub enum Outcome {
     /// A new version, to be posted.
     Stored(Arc<StatusEntry>),
-    /// It says nothing new, or is about a container instance that is no more.
+    /// It says nothing new.
     Unchanged,
     /// A container would leave a state that is final; the whole update is dropped.
     Refused(IllegalTransition),
-    /// The pod has no status yet: the first one comes from its worker.
-    Unknown,
 }
 
 /// Versioned statuses by pod.
@@ -68,16 +66,6 @@ impl Statuses {
         self.update(pod, status, false, now)
     }
 
-    /// Writes a readiness verdict into the stored copy.
-    pub fn set_readiness(&mut self, pod: &Pod, container: &ContainerId, ready: bool, now: Timestamp) -> Outcome {
-        self.patch(pod, now, |held| patch::readiness(pod, held, container, ready))
-    }
-
-    /// Writes a startup verdict into the stored copy.
-    pub fn set_startup(&mut self, pod: &Pod, container: &ContainerId, started: bool, now: Timestamp) -> Outcome {
-        self.patch(pod, now, |held| patch::startup(held, container, started))
-    }
-
     /// Closes every container state that is still open and marks the status finished (pod-lifecycle 9.9).
     pub fn terminate(&mut self, pod: &Pod, now: Timestamp) -> Outcome {
         let held = self.entries.get(&pod::uid(pod)).map(|e| &*e.status);
@@ -95,14 +83,6 @@ impl Statuses {
             }
         }
         gone
-    }
-
-    fn patch(&mut self, pod: &Pod, now: Timestamp, patch: impl Fn(&PodStatus) -> Option<PodStatus>) -> Outcome {
-        let Some(entry) = self.entries.get(&pod::uid(pod)) else { return Outcome::Unknown };
-        match patch(&entry.status) {
-            Some(status) => self.update(pod, status, false, now),
-            None => Outcome::Unchanged,
-        }
     }
 
     fn update(&mut self, pod: &Pod, status: PodStatus, finished: bool, now: Timestamp) -> Outcome {

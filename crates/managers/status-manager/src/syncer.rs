@@ -5,10 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, Class, Ctx, WorkPanicked, supervised};
+use contract::Crew;
+use contract::board::BoardReader;
 use contract::pod_manager::DesiredPod;
-use contract::pod_worker::WorkersView;
+use contract::pod_worker::WorkerState;
 use contract::status::StatusEntry;
-use contract::view::Board;
 use model::{PodUid, Timestamp};
 use ports::api::{ApiError, ApiServer};
 use ports::journal::Journal;
@@ -54,12 +55,6 @@ pub struct SyncerDeps {
     pub api: Arc<dyn ApiServer>,
     /// Statuses that the server has not taken wait there; the same journal that the StatusManager reads.
     pub journal: Arc<dyn Journal>,
-    /// What is to be said.
-    pub statuses: Board<PodUid, StatusEntry>,
-    /// What the API says, as PodManager knows it.
-    pub pods: Board<PodUid, DesiredPod>,
-    /// Whether containers may run.
-    pub workers: WorkersView,
 }
 
 impl std::fmt::Debug for SyncerDeps {
@@ -80,6 +75,12 @@ enum LineOp {
 pub struct StatusSyncer {
     config: SyncerConfig,
     deps: SyncerDeps,
+    /// What is to be said.
+    statuses: BoardReader<PodUid, StatusEntry>,
+    /// What the API says, as PodManager knows it.
+    pods: BoardReader<PodUid, DesiredPod>,
+    /// Whether containers may run.
+    workers: BoardReader<PodUid, WorkerState>,
     lanes: BTreeMap<PodUid, Lane>,
     dialect: Dialect,
     /// The journal was read.
@@ -114,9 +115,9 @@ impl Actor for StatusSyncer {
             act.loaded = true;
             act.look(false, ctx);
         });
-        ctx.watch(self.deps.statuses.changes(), |act, _, ctx| act.look_soon(ctx));
-        ctx.watch(self.deps.pods.changes(), |act, _, ctx| act.look_soon(ctx));
-        ctx.watch(self.deps.workers.changes(), |act, _, ctx| act.look_soon(ctx));
+        ctx.watch(self.statuses.changes(), |act, _, ctx| act.look_soon(ctx));
+        ctx.watch(self.pods.changes(), |act, _, ctx| act.look_soon(ctx));
+        ctx.watch(self.workers.changes(), |act, _, ctx| act.look_soon(ctx));
         ctx.every(SLOW, |act, ctx| act.tick(ctx));
         ctx.every(self.config.audit, |act, ctx| act.look(true, ctx));
         ctx.after(CONFIRM, |act, ctx| {
@@ -130,10 +131,13 @@ supervised!(StatusSyncer);
 impl StatusSyncer {
     /// A fresh instance; all that it needs to know stands on the boards and in the journal.
     #[must_use]
-    pub fn new(config: SyncerConfig, deps: SyncerDeps) -> Self {
+    pub fn new(crew: Crew<contract::StatusSyncer>, config: SyncerConfig, deps: SyncerDeps) -> Self {
         Self {
             config,
             deps,
+            statuses: crew.board(),
+            pods: crew.board(),
+            workers: crew.board(),
             lanes: BTreeMap::new(),
             dialect: Dialect::default(),
             loaded: false,
@@ -161,14 +165,14 @@ impl StatusSyncer {
             return;
         }
         let now = ctx.clock().now();
-        let entries = self.deps.statuses.snapshot();
+        let entries = self.statuses.snapshot();
         self.forget_others(&entries);
         let mut due: Vec<(Urgency, _, PodUid)> = Vec::new();
         self.waiting = false;
         // Times of pods that are not looked at below are over.
         self.lanes.values_mut().for_each(|lane| lane.wake = None);
         for (uid, entry) in &entries {
-            let Some(desired) = self.deps.pods.get(uid) else { continue };
+            let Some(desired) = self.pods.get(uid) else { continue };
             ctx.for_subject(uid.as_str(), |_| {
                 let urgency = self.look_at(entry, &desired, uid, (now, audit));
                 due.extend(urgency.map(|urgency| (urgency, entry.changed_at, uid.clone())));
@@ -196,7 +200,7 @@ impl StatusSyncer {
         uid: &PodUid,
         (now, audit): (Instant, bool),
     ) -> Option<Urgency> {
-        let worker = self.deps.workers.get(uid);
+        let worker = self.workers.get(uid);
         let rows = Rows { entry, desired, worker: worker.as_deref() };
         let lane = self.lanes.entry(uid.clone()).or_default();
         lane.shown = true;
@@ -235,8 +239,8 @@ impl StatusSyncer {
     }
 
     fn start(&mut self, uid: &PodUid, now: Instant, ctx: &mut Ctx<Self>) {
-        let (Some(entry), Some(desired)) = (self.deps.statuses.get(uid), self.deps.pods.get(uid)) else { return };
-        let worker = self.deps.workers.get(uid);
+        let (Some(entry), Some(desired)) = (self.statuses.get(uid), self.pods.get(uid)) else { return };
+        let worker = self.workers.get(uid);
         let rows = Rows { entry: &entry, desired: &desired, worker: worker.as_deref() };
         let Some(lane) = self.lanes.get_mut(uid) else { return };
         let Some(copy) = lane.newest(&rows) else { return };
@@ -270,7 +274,7 @@ impl StatusSyncer {
                 tracing::debug!(%uid, version = taken.version, held = taken.held, deleted = taken.deleted, "status is in the API");
                 lane.clear_trouble();
                 // A status that was replaced meanwhile waits on, and is told by the one after it.
-                if let Some(entry) = self.deps.statuses.get(uid).filter(|e| e.version == taken.version) {
+                if let Some(entry) = self.statuses.get(uid).filter(|e| e.version == taken.version) {
                     let waited = Timestamp(ctx.clock().unix_nanos()).nanos_since(entry.changed_at);
                     let waited = Duration::from_nanos(u64::try_from(waited).unwrap_or(0));
                     metrics::pods::STATUS_SYNC.observe(waited.as_secs_f64());
@@ -282,7 +286,7 @@ impl StatusSyncer {
                 lane.clear_trouble();
                 lane.gone = Some(asked);
                 lane.held = false;
-                lane.accepted = self.deps.statuses.get(uid).map(|e| e.version);
+                lane.accepted = self.statuses.get(uid).map(|e| e.version);
             }
             Ending::Failed(error, taken) => {
                 let trouble = trouble_of(&error);
@@ -312,7 +316,7 @@ impl StatusSyncer {
     /// A status that the API has needs no line.
     fn forget_line(&mut self, uid: &PodUid) {
         let Some(lane) = self.lanes.get_mut(uid) else { return };
-        let newest = self.deps.statuses.get(uid).map(|e| e.version);
+        let newest = self.statuses.get(uid).map(|e| e.version);
         if lane.journaled.is_some() && !lane.held && lane.accepted == newest {
             lane.journaled = None;
             lane.left_over = None;
@@ -328,8 +332,8 @@ impl StatusSyncer {
         let now_ns = ctx.clock().unix_nanos();
         let slow_ns = i64::try_from(SLOW.as_nanos()).unwrap_or(i64::MAX);
         for (uid, lane) in &mut self.lanes {
-            let (Some(entry), Some(desired)) = (self.deps.statuses.get(uid), self.deps.pods.get(uid)) else { continue };
-            let worker = self.deps.workers.get(uid);
+            let (Some(entry), Some(desired)) = (self.statuses.get(uid), self.pods.get(uid)) else { continue };
+            let worker = self.workers.get(uid);
             let rows = Rows { entry: &entry, desired: &desired, worker: worker.as_deref() };
             let Some(copy) = lane.newest(&rows) else { continue };
             if lane.is_told(&entry) || lane.is_over(&copy) {

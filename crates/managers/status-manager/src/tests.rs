@@ -8,20 +8,15 @@ mod sync;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use actor::{ActorRef, AskError, Kernel, Spec, testing};
-use contract::status::{
-    RetainPodStatuses, SetContainerReadiness, SetContainerStartup, SetPodStatus, StatusEntry, StatusHandle,
-    TerminatePod,
-};
+use contract::Wiring;
+use contract::status::{RetainPodStatuses, SetPodStatus, StatusEntry, TerminatePod};
+use model::PodUid;
 use model::core::{Pod, PodStatus};
-use model::{ContainerId, PodUid};
 use serde_json::json;
 
 use crate::StatusManager;
-
-const SECOND: Duration = Duration::from_secs(1);
 
 fn pod(uid: &str) -> Arc<Pod> {
     let value = json!({"metadata": {"name": "p", "namespace": "ns", "uid": uid},
@@ -38,44 +33,44 @@ fn status(ip: &str) -> PodStatus {
     .unwrap()
 }
 
-fn spawn(kernel: &Kernel) -> (StatusHandle, ActorRef<StatusManager>) {
-    let handle = StatusHandle::default();
-    let view = handle.view.clone();
-    let manager = kernel.spawn(Spec::new("status-manager"), move |_| StatusManager::new(view.clone()));
-    handle.connect(&manager);
-    (handle, manager)
+fn spawn(kernel: &Kernel) -> (Wiring, ActorRef<StatusManager>) {
+    let wiring = Wiring::default();
+    let crew = wiring.crew();
+    let manager = kernel.spawn(Spec::new("status-manager"), move |_| StatusManager::new(crew.succeed()));
+    wiring.connect::<contract::StatusManager, _>(&manager);
+    (wiring, manager)
 }
 
-async fn set(handle: &StatusHandle, uid: &str, ip: &str) -> Result<(), AskError> {
-    handle.set_pod_status.ask(SetPodStatus { pod: pod(uid), status: status(ip) }, SECOND).await
+async fn set(wiring: &Wiring, uid: &str, ip: &str) -> Result<(), AskError> {
+    wiring.ask(SetPodStatus { pod: pod(uid), status: status(ip) }).await
 }
 
-fn row(handle: &StatusHandle, uid: &str) -> Arc<StatusEntry> {
-    handle.view.get(&PodUid::from(uid)).expect("the pod has a status")
+fn row(wiring: &Wiring, uid: &str) -> Arc<StatusEntry> {
+    wiring.board::<StatusEntry>().get(&PodUid::from(uid)).expect("the pod has a status")
 }
 
 #[test]
 fn an_answered_status_is_on_the_board() {
     testing::run(1, |kernel| async move {
-        let (handle, _manager) = spawn(&kernel);
-        set(&handle, "u1", "10.0.0.1").await.unwrap();
-        assert_eq!(row(&handle, "u1").version, 1);
-        assert_eq!(row(&handle, "u1").status.pod_ip.as_deref(), Some("10.0.0.1"));
-        assert_eq!(row(&handle, "u1").changed_at.0, kernel.clock().unix_nanos());
+        let (wiring, _manager) = spawn(&kernel);
+        set(&wiring, "u1", "10.0.0.1").await.unwrap();
+        assert_eq!(row(&wiring, "u1").version, 1);
+        assert_eq!(row(&wiring, "u1").status.pod_ip.as_deref(), Some("10.0.0.1"));
+        assert_eq!(row(&wiring, "u1").changed_at.0, kernel.clock().unix_nanos());
     });
 }
 
 #[test]
 fn readers_wake_on_a_change_and_sleep_through_a_repetition() {
     testing::run(1, |kernel| async move {
-        let (handle, _manager) = spawn(&kernel);
-        set(&handle, "u1", "10.0.0.1").await.unwrap();
-        let mut mine = handle.view.subscribe(PodUid::from("u1"));
+        let (wiring, _manager) = spawn(&kernel);
+        set(&wiring, "u1", "10.0.0.1").await.unwrap();
+        let mut mine = wiring.board::<StatusEntry>().subscribe(PodUid::from("u1"));
         mine.borrow_and_update();
-        set(&handle, "u1", "10.0.0.1").await.unwrap();
-        set(&handle, "u2", "10.0.0.2").await.unwrap();
+        set(&wiring, "u1", "10.0.0.1").await.unwrap();
+        set(&wiring, "u2", "10.0.0.2").await.unwrap();
         assert!(!mine.has_changed().unwrap());
-        set(&handle, "u1", "10.0.0.3").await.unwrap();
+        set(&wiring, "u1", "10.0.0.3").await.unwrap();
         assert!(mine.has_changed().unwrap());
     });
 }
@@ -83,43 +78,33 @@ fn readers_wake_on_a_change_and_sleep_through_a_repetition() {
 #[test]
 fn every_message_of_the_contract_is_served() {
     testing::run(1, |kernel| async move {
-        let (handle, _manager) = spawn(&kernel);
-        set(&handle, "u1", "10.0.0.1").await.unwrap();
-        let container = ContainerId::from("c1");
-        let startup = SetContainerStartup { pod: pod("u1"), container: container.clone(), started: true };
-        handle.set_container_startup.ask(startup, SECOND).await.unwrap();
-        let readiness = SetContainerReadiness { pod: pod("u1"), container, ready: true };
-        handle.set_container_readiness.ask(readiness, SECOND).await.unwrap();
-        let entry = row(&handle, "u1");
-        let app = &entry.status.container_statuses.as_ref().unwrap()[0];
-        assert_eq!((entry.version, app.started, app.ready), (3, Some(true), true));
-        assert!(entry.status.conditions.iter().flatten().all(|c| c.status == "True"));
-
-        handle.terminate_pod.ask(TerminatePod { pod: pod("u1") }, SECOND).await.unwrap();
-        assert!(row(&handle, "u1").finished);
-        set(&handle, "u2", "10.0.0.2").await.unwrap();
+        let (wiring, _manager) = spawn(&kernel);
+        set(&wiring, "u1", "10.0.0.1").await.unwrap();
+        wiring.ask(TerminatePod { pod: pod("u1") }).await.unwrap();
+        assert!(row(&wiring, "u1").finished);
+        set(&wiring, "u2", "10.0.0.2").await.unwrap();
         let known = BTreeSet::from([PodUid::from("u2")]);
-        handle.retain_pod_statuses.ask(RetainPodStatuses { known }, SECOND).await.unwrap();
-        assert_eq!(handle.view.snapshot().into_keys().collect::<Vec<_>>(), [PodUid::from("u2")]);
+        wiring.ask(RetainPodStatuses { known }).await.unwrap();
+        assert_eq!(wiring.board::<StatusEntry>().snapshot().into_keys().collect::<Vec<_>>(), [PodUid::from("u2")]);
     });
 }
 
 #[test]
 fn a_crash_loses_no_status_and_no_version() {
     testing::run(1, |kernel| async move {
-        let (handle, manager) = spawn(&kernel);
+        let (wiring, manager) = spawn(&kernel);
         for ip in ["10.0.0.1", "10.0.0.2", "10.0.0.3"] {
-            set(&handle, "u1", ip).await.unwrap();
+            set(&wiring, "u1", ip).await.unwrap();
         }
-        let before = row(&handle, "u1");
+        let before = row(&wiring, "u1");
         manager.kill();
         testing::settle().await;
-        assert_eq!(row(&handle, "u1"), before, "readers notice nothing");
-        set(&handle, "u1", "10.0.0.3").await.unwrap();
-        assert_eq!(row(&handle, "u1"), before, "the repetition is known as one");
-        set(&handle, "u1", "10.0.0.4").await.unwrap();
-        assert_eq!(row(&handle, "u1").version, before.version + 1);
-        assert_eq!(row(&handle, "u1").status.start_time, before.status.start_time);
+        assert_eq!(row(&wiring, "u1"), before, "readers notice nothing");
+        set(&wiring, "u1", "10.0.0.3").await.unwrap();
+        assert_eq!(row(&wiring, "u1"), before, "the repetition is known as one");
+        set(&wiring, "u1", "10.0.0.4").await.unwrap();
+        assert_eq!(row(&wiring, "u1").version, before.version + 1);
+        assert_eq!(row(&wiring, "u1").status.start_time, before.status.start_time);
         assert_eq!(manager.info().generation, 1);
     });
 }
@@ -128,14 +113,14 @@ fn a_crash_loses_no_status_and_no_version() {
 fn a_crash_at_each_fault_point_leaves_board_and_memory_agreeing() {
     for point in ["decided", "posted"] {
         testing::run(1, |kernel| async move {
-            let (handle, _manager) = spawn(&kernel);
-            set(&handle, "u1", "10.0.0.1").await.unwrap();
+            let (wiring, _manager) = spawn(&kernel);
+            set(&wiring, "u1", "10.0.0.1").await.unwrap();
             kernel.faults().enable();
             kernel.faults().add_text(&format!("status-manager: panic@{point}#1")).unwrap();
-            assert_eq!(set(&handle, "u1", "10.0.0.2").await, Err(AskError::Crashed), "{point}");
+            assert_eq!(set(&wiring, "u1", "10.0.0.2").await, Err(AskError::Crashed), "{point}");
             kernel.faults().clear();
-            set(&handle, "u1", "10.0.0.2").await.unwrap();
-            let entry = row(&handle, "u1");
+            set(&wiring, "u1", "10.0.0.2").await.unwrap();
+            let entry = row(&wiring, "u1");
             assert_eq!(entry.version, 2, "{point}: handed in twice, changed once");
             assert_eq!(entry.status.pod_ip.as_deref(), Some("10.0.0.2"), "{point}");
         });
@@ -145,34 +130,34 @@ fn a_crash_at_each_fault_point_leaves_board_and_memory_agreeing() {
 #[test]
 fn a_forgotten_pod_is_gone_even_when_the_crash_hit_half_way() {
     testing::run(1, |kernel| async move {
-        let (handle, _manager) = spawn(&kernel);
+        let (wiring, _manager) = spawn(&kernel);
         for uid in ["u1", "u2", "u3"] {
-            set(&handle, uid, "10.0.0.1").await.unwrap();
+            set(&wiring, uid, "10.0.0.1").await.unwrap();
         }
         kernel.faults().enable();
         kernel.faults().add_text("status-manager: panic@forgot#2").unwrap();
-        let retain = || handle.retain_pod_statuses.ask(RetainPodStatuses { known: BTreeSet::new() }, SECOND);
+        let retain = || wiring.ask(RetainPodStatuses { known: BTreeSet::new() });
         assert_eq!(retain().await, Err(AskError::Crashed));
         kernel.faults().clear();
         retain().await.unwrap();
-        assert!(handle.view.snapshot().is_empty());
+        assert!(wiring.board::<StatusEntry>().snapshot().is_empty());
     });
 }
 
 #[test]
 fn an_illegal_transition_changes_nothing_on_the_board() {
     testing::run(1, |kernel| async move {
-        let (handle, _manager) = spawn(&kernel);
+        let (wiring, _manager) = spawn(&kernel);
         let mut never = (*pod("u1")).clone();
         never.spec.as_mut().unwrap().restart_policy = Some("Never".into());
         let never = Arc::new(never);
-        let send = |status| handle.set_pod_status.ask(SetPodStatus { pod: never.clone(), status }, SECOND);
+        let send = |status| wiring.ask(SetPodStatus { pod: never.clone(), status });
         let mut ended = status("10.0.0.1");
         let state = json!({"terminated": {"exitCode": 0}});
         ended.container_statuses.as_mut().unwrap()[0].state = serde_json::from_value(state).unwrap();
         send(ended).await.unwrap();
-        let before = row(&handle, "u1");
+        let before = row(&wiring, "u1");
         send(status("10.0.0.1")).await.unwrap();
-        assert_eq!(row(&handle, "u1"), before);
+        assert_eq!(row(&wiring, "u1"), before);
     });
 }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, Class, Clock, Ctx, Deferred, Effects, Handler, SpawnHandle, supervised};
-use contract::event::EventHandle;
-use contract::objects::ObjectHandle;
-use contract::view::Board;
+use contract::Crew;
+use contract::board::{BoardPoster, BoardReader};
+use contract::objects::{ObjectRef, ObjectVersion};
 use contract::volume::{
     MakePodDirs, MountVolumes, MountedVolumes, PodVolumes, PrepareSubPath, RemovePodDir, UnmountVolumes, VolumeError,
 };
@@ -54,12 +54,6 @@ pub struct Deps {
     pub fs: Arc<dyn HostFs>,
     /// Mounts.
     pub mounts: Arc<dyn Mounter>,
-    /// Board of pod directories, which this actor posts.
-    pub view: Board<PodUid, PodVolumes>,
-    /// Events of pods.
-    pub events: EventHandle,
-    /// ConfigMaps, Secrets, tokens; unconnected on a node without API server.
-    pub objects: ObjectHandle,
     /// Order among the effects on one pod.
     pub serial: Serial,
     /// Pods that want their volumes, made once for the life of the node.
@@ -89,6 +83,11 @@ pub struct VolumeManager {
 pub(crate) struct Tools {
     pub(crate) config: Arc<Config>,
     pub(crate) deps: Arc<Deps>,
+    pub(crate) crew: Crew<contract::VolumeManager>,
+    /// Pod directories.
+    pub(crate) rows: BoardPoster<PodUid, PodVolumes>,
+    /// Versions of configMaps and secrets.
+    pub(crate) versions: BoardReader<ObjectRef, ObjectVersion>,
 }
 
 /// What a try takes from its actor.
@@ -125,8 +124,9 @@ supervised!(VolumeManager);
 impl VolumeManager {
     /// A fresh instance; what is there is read from the root directory when it starts.
     #[must_use]
-    pub fn new(config: Arc<Config>, deps: Arc<Deps>) -> Self {
-        Self { tools: Tools { config, deps }, refreshing: BTreeSet::new(), rescanning: false, timers: BTreeMap::new() }
+    pub fn new(crew: Crew<contract::VolumeManager>, config: Arc<Config>, deps: Arc<Deps>) -> Self {
+        let tools = Tools { config, deps, rows: crew.poster(), versions: crew.board(), crew };
+        Self { tools, refreshing: BTreeSet::new(), rescanning: false, timers: BTreeMap::new() }
     }
 
     /// Brings the board in line with the root directory; one run at a time, for a directory that hangs must not gather them.
@@ -148,7 +148,7 @@ impl VolumeManager {
                     return;
                 }
             };
-            let shown: Vec<PodUid> = tools.deps.view.snapshot().into_keys().collect();
+            let shown: Vec<PodUid> = tools.rows.snapshot().into_keys().collect();
             for uid in uids.into_iter().chain(shown) {
                 // In turn with other work on the pod: a row never tells of the past.
                 let (tools, serial, of) = (tools.clone(), tools.deps.serial.clone(), uid.clone());
@@ -210,16 +210,18 @@ impl Tools {
         match tear_down::present(&*self.deps.fs, &layout) {
             Some(present) => {
                 let row = PodVolumes { present, error };
-                if self.deps.view.get(uid).is_none_or(|old| *old != row) {
-                    self.deps.view.post(uid.clone(), Arc::new(row));
+                if self.rows.get(uid).is_none_or(|old| *old != row) {
+                    self.rows.post(uid.clone(), Arc::new(row));
                 }
             }
-            None => self.deps.view.remove(uid),
+            None => {
+                self.rows.remove(uid);
+            }
         }
     }
 
     fn last_error(&self, uid: &PodUid) -> Option<String> {
-        self.deps.view.get(uid)?.error.clone()
+        self.rows.get(uid)?.error.clone()
     }
 
     pub(crate) fn tell(&self, pod: &Pod, failed: &Failed) {
@@ -230,7 +232,7 @@ impl Tools {
             field_path: String::new(),
         };
         let message = format!("MountVolume.SetUp failed for volume \"{}\" : {}", failed.volume, failed.error);
-        self.deps.events.emit(NodeEvent { kind: EventType::Warning, reason: "FailedMount", message, object });
+        self.crew.emit(NodeEvent { kind: EventType::Warning, reason: "FailedMount".into(), message, object });
     }
 
     /// One try: fetches, then writes in the pod's turn. `None` when the pod wants nothing any more.
@@ -239,8 +241,8 @@ impl Tools {
         let pod = self.deps.ledger.get(uid)?.pod;
         let needs = fetch::needs(&pod);
         // Before the fetch: what changes meanwhile is seen to be newer.
-        let seen = fetch::versions(&self.deps.objects.view, fetch::refs(&pod, &needs));
-        let (fetched, due) = fetch::all(&self.deps.objects, &pod, &needs).await;
+        let seen = fetch::versions(&self.versions, fetch::refs(&pod, &needs));
+        let (fetched, due) = fetch::all(&self.crew, &pod, &needs).await;
         let content = Content { fetched, now: Timestamp(moment.clock.unix_nanos()), random: moment.random };
         let (tools, wants, of) = (self.clone(), wish.clone(), pod.clone());
         let out = self.deps.serial.run(uid, &moment.effects, class_of(&pod), move || {
@@ -290,7 +292,7 @@ impl Tools {
 
     /// Waits until an object is known in another version than these.
     async fn objects_changed(&self, seen: &Seen) {
-        let board = &self.deps.objects.view;
+        let board = &self.versions;
         let mut changes = board.changes();
         while fetch::versions(board, seen.keys().cloned()) == *seen {
             if changes.changed().await.is_err() {

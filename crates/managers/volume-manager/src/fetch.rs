@@ -1,13 +1,13 @@
 //! Fetching what volumes are made of.
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use actor::{AskError, Inlet, Mail};
+use actor::AskError;
+use contract::board::BoardReader;
 use contract::objects::{
-    FetchConfigMap, FetchSecret, FetchToken, ObjectError, ObjectHandle, ObjectKind, ObjectRef, Token,
+    FetchConfigMap, FetchSecret, FetchToken, ObjectError, ObjectKind, ObjectRef, ObjectVersion, Token,
 };
-use contract::view::Board;
+use contract::{Asks, Crew, Letter, VolumeManager};
 use futures::future::join_all;
 use model::Timestamp;
 use model::core::Pod;
@@ -16,11 +16,6 @@ use projection::{Fetched, Missing, Needs, TokenSlot};
 
 use crate::ledger::Seen;
 use crate::wanted;
-
-/// The store waits for its first answer a second at most; longer means that it is being rebuilt.
-const OBJECT_DEADLINE: Duration = Duration::from_secs(10);
-/// A token is asked for at the API server.
-const TOKEN_DEADLINE: Duration = Duration::from_secs(40);
 
 /// What is fetched for all volumes of a pod that its containers use.
 pub(crate) fn needs(pod: &Pod) -> Needs {
@@ -40,7 +35,7 @@ pub(crate) fn refs(pod: &Pod, needs: &Needs) -> Vec<ObjectRef> {
 
 /// Versions that the store knows now.
 pub(crate) fn versions(
-    board: &Board<ObjectRef, contract::objects::ObjectVersion>,
+    board: &BoardReader<ObjectRef, ObjectVersion>,
     refs: impl IntoIterator<Item = ObjectRef>,
 ) -> Seen {
     let version = |r: &ObjectRef| board.get(r).map(|v| v.resource_version.clone());
@@ -48,20 +43,20 @@ pub(crate) fn versions(
 }
 
 /// Asks for everything at once. Also answers when the first of the tokens is to be asked for anew.
-pub(crate) async fn all(objects: &ObjectHandle, pod: &Arc<Pod>, needs: &Needs) -> (Fetched, Option<Timestamp>) {
+pub(crate) async fn all(crew: &Crew<VolumeManager>, pod: &Arc<Pod>, needs: &Needs) -> (Fetched, Option<Timestamp>) {
     let namespace = pod::namespace(pod);
     let maps = join_all(needs.config_maps.iter().map(|name| async {
         let ask = FetchConfigMap { namespace: namespace.to_owned(), name: name.clone() };
-        (name.clone(), ask_for(&objects.config_map, ask, OBJECT_DEADLINE).await)
+        (name.clone(), ask_for(crew, ask).await)
     }));
     let secrets = join_all(needs.secrets.iter().map(|name| async {
         let ask = FetchSecret { namespace: namespace.to_owned(), name: name.clone() };
-        (name.clone(), ask_for(&objects.secret, ask, OBJECT_DEADLINE).await)
+        (name.clone(), ask_for(crew, ask).await)
     }));
     let tokens = join_all(needs.tokens.iter().map(|slot| async {
         let TokenSlot { audience, expiration_s } = slot.clone();
         let ask = FetchToken { pod: pod.clone(), audience, expiration_s };
-        (slot.clone(), ask_for(&objects.token, ask, TOKEN_DEADLINE).await)
+        (slot.clone(), ask_for(crew, ask).await)
     }));
     let (maps, secrets, tokens) = futures::join!(maps, secrets, tokens);
     let due = tokens.iter().filter_map(|(_, t): &(_, Result<Token, _>)| Some(t.as_ref().ok()?.refresh_at)).min();
@@ -74,11 +69,12 @@ pub(crate) async fn all(objects: &ObjectHandle, pod: &Arc<Pod>, needs: &Needs) -
     (fetched, due)
 }
 
-async fn ask_for<M, T>(inlet: &Inlet<M>, message: M, deadline: Duration) -> Result<T, Missing>
+async fn ask_for<M, T>(crew: &Crew<VolumeManager>, message: M) -> Result<T, Missing>
 where
-    M: Mail<Result = Result<T, ObjectError>>,
+    VolumeManager: Asks<M>,
+    M: Letter<Result = Result<T, ObjectError>>,
 {
-    match inlet.ask(message, deadline).await {
+    match crew.ask(message).await {
         Ok(Ok(found)) => Ok(found),
         Ok(Err(e)) => Err(Missing { not_found: e.is_not_found(), text: e.to_string() }),
         // Nobody serves objects here: a node of its own.

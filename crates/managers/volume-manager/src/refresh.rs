@@ -33,13 +33,13 @@ impl VolumeManager {
         for (uid, _) in self.tools.deps.ledger.placed() {
             self.refresh(uid, ctx);
         }
-        let changes = self.tools.deps.objects.view.changes();
+        let changes = self.tools.versions.changes();
         ctx.watch(changes, |act, _version, ctx| act.objects_moved(ctx));
     }
 
     fn objects_moved(&mut self, ctx: &mut Ctx<Self>) {
         for (uid, seen) in self.tools.deps.ledger.placed() {
-            if fetch::versions(&self.tools.deps.objects.view, seen.keys().cloned()) != seen {
+            if fetch::versions(&self.tools.versions, seen.keys().cloned()) != seen {
                 self.refresh(uid, ctx);
             }
         }
@@ -99,7 +99,7 @@ impl VolumeManager {
             });
             self.timers.insert(uid.clone(), timer);
         }
-        if fetch::versions(&self.tools.deps.objects.view, seen.keys().cloned()) != *seen {
+        if fetch::versions(&self.tools.versions, seen.keys().cloned()) != *seen {
             self.refresh(uid, ctx);
         }
     }

@@ -120,5 +120,5 @@ fn missing_capacity(plan: &Plan, status: &NodeStatus) -> Option<String> {
 #[must_use]
 pub fn event(plan: &Plan, reason: &'static str) -> NodeEvent {
     let message = format!("Node {} status is now: {reason}", plan.name);
-    NodeEvent { kind: EventType::Normal, reason, message, object: EventObject::Node }
+    NodeEvent { kind: EventType::Normal, reason: reason.into(), message, object: EventObject::Node }
 }

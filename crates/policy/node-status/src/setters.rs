@@ -107,7 +107,12 @@ fn machine(plan: &Plan, status: &mut NodeStatus, facts: &Facts, events: &mut Vec
     info.system_uuid.clone_from(&machine.system_uuid);
     if !info.boot_id.is_empty() && info.boot_id != machine.boot_id {
         let message = format!("Node {} has been rebooted, boot id: {}", plan.name, machine.boot_id);
-        events.push(NodeEvent { kind: EventType::Warning, reason: "Rebooted", message, object: EventObject::Node });
+        events.push(NodeEvent {
+            kind: EventType::Warning,
+            reason: "Rebooted".into(),
+            message,
+            object: EventObject::Node,
+        });
     }
     info.boot_id.clone_from(&machine.boot_id);
     let swap = i64::try_from(machine.swap_bytes).unwrap_or(i64::MAX);

@@ -74,8 +74,8 @@ fn condition<'a>(node: &'a Node, kind: &str) -> &'a NodeCondition {
     node.status.as_ref().unwrap().conditions.as_ref().unwrap().iter().find(|c| c.type_ == kind).unwrap()
 }
 
-fn reasons(events: &[NodeEvent]) -> Vec<&'static str> {
-    events.iter().map(|e| e.reason).collect()
+fn reasons(events: &[NodeEvent]) -> Vec<&str> {
+    events.iter().map(|e| e.reason.as_ref()).collect()
 }
 
 fn labels(node: &Node) -> &BTreeMap<String, String> {

@@ -102,7 +102,7 @@ fn written_down(node: &SimNode) -> String {
         let (at, path) = (request.at, &request.path);
         let _ = writeln!(out, "request {at:?} {:?} {path} {:?} {body} {answer}", request.method, request.query);
     }
-    for entry in &node.handles().events.view.get().entries {
+    for entry in &node.wiring().value::<contract::event::EventView>().get().entries {
         let _ = writeln!(out, "event {entry:?}");
     }
     for key in node.world.journal.keys("").unwrap_or_default() {

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use actor::Kernel;
-use bosun::{Handles, Node};
+use bosun::Node;
+use contract::Wiring;
 use fakes::FakeApi;
 use model::core::Pod;
 use ports::host::HostFs;
@@ -106,8 +107,8 @@ impl SimNode {
     /// # Panics
     /// When the daemon does not run.
     #[must_use]
-    pub fn handles(&self) -> &Handles {
-        &self.life.as_ref().expect("the daemon runs").node.handles
+    pub fn wiring(&self) -> &Wiring {
+        &self.life.as_ref().expect("the daemon runs").node.wiring
     }
 
     /// The daemon itself.

@@ -40,9 +40,11 @@ impl SimNode {
     #[must_use]
     pub fn entry(&self, name: &str) -> Option<Arc<StatusEntry>> {
         let name = full(name);
-        let rows = self.handles().status.view.snapshot();
+        let rows = self.wiring().board::<StatusEntry>().snapshot();
         let mut named: Vec<_> = rows.into_iter().filter(|(_, row)| row.name == name).collect();
-        named.sort_by_key(|(uid, row)| (self.handles().pods.view.get(uid).is_some(), row.changed_at));
+        named.sort_by_key(|(uid, row)| {
+            (self.wiring().board::<contract::pod_manager::DesiredPod>().get(uid).is_some(), row.changed_at)
+        });
         named.pop().map(|(_, row)| row)
     }
 
@@ -90,7 +92,7 @@ impl SimNode {
     #[must_use]
     pub fn restarts(&self) -> BTreeMap<String, i32> {
         let mut out = BTreeMap::new();
-        for row in self.handles().status.view.snapshot().values() {
+        for row in self.wiring().board::<StatusEntry>().snapshot().values() {
             let all = row.status.init_container_statuses.iter().chain(&row.status.container_statuses).flatten();
             out.extend(all.map(|c| (format!("{}/{}", row.name, c.name), c.restart_count)));
         }
@@ -101,7 +103,7 @@ impl SimNode {
     #[must_use]
     pub fn uid(&self, name: &str) -> Option<PodUid> {
         let name = full(name);
-        let desired = self.handles().pods.view.snapshot();
+        let desired = self.wiring().board::<contract::pod_manager::DesiredPod>().snapshot();
         desired.into_iter().find(|(_, row)| pod::name(&row.pod) == name).map(|(uid, _)| uid)
     }
 
@@ -109,7 +111,7 @@ impl SimNode {
     #[must_use]
     pub fn workers(&self, name: &str) -> BTreeMap<PodUid, Arc<WorkerState>> {
         let name = full(name);
-        let mut rows = self.handles().workers.snapshot();
+        let mut rows = self.wiring().board::<WorkerState>().snapshot();
         rows.retain(|_, row| row.pod.as_deref().is_some_and(|p| pod::name(p) == name));
         rows
     }
@@ -117,7 +119,7 @@ impl SimNode {
     /// Phase of the worker of the desired pod of this name.
     #[must_use]
     pub fn worker_phase(&self, name: &str) -> Option<WorkerPhase> {
-        self.handles().workers.get(&self.uid(name)?).map(|w| w.phase)
+        self.wiring().board::<WorkerState>().get(&self.uid(name)?).map(|w| w.phase)
     }
 
     /// Nothing of a pod is left: no worker, no status, nothing in the runtime, no cgroup, no directory.
@@ -125,10 +127,10 @@ impl SimNode {
     pub fn is_gone(&self, name: &str) -> bool {
         let name = full(name);
         let in_runtime = self.world.runtime.sandboxes().iter().any(|s| s.pod() == name);
-        let has_status = self.handles().status.view.snapshot().values().any(|row| row.name == name);
+        let has_status = self.wiring().board::<StatusEntry>().snapshot().values().any(|row| row.name == name);
         let has_worker = self
-            .handles()
-            .workers
+            .wiring()
+            .board::<WorkerState>()
             .snapshot()
             .values()
             .any(|row| row.pod.as_deref().is_some_and(|p| pod::name(p) == name));
@@ -202,7 +204,7 @@ impl SimNode {
     #[must_use]
     pub fn events(&self, name: &str) -> Vec<String> {
         let name = full(name);
-        let view = self.handles().events.view.get();
+        let view = self.wiring().value::<contract::event::EventView>().get();
         let of_pod = |o: &model::event::EventObject| match o {
             model::event::EventObject::Pod { name: n, .. } => *n == name,
             model::event::EventObject::Node => false,
@@ -223,7 +225,7 @@ impl SimNode {
         let now = self.world.runtime.now();
         let _ = writeln!(out, "at {}", now.rfc3339_nano());
         if self.life_is_up() {
-            for (uid, w) in self.handles().workers.snapshot() {
+            for (uid, w) in self.wiring().board::<WorkerState>().snapshot() {
                 let name = w.pod.as_deref().map_or("?", |p| pod::name(p)).to_owned();
                 let _ = writeln!(
                     out,
@@ -231,7 +233,7 @@ impl SimNode {
                     w.phase, w.termination_requested, w.deleted, w.cause, w.error
                 );
             }
-            for row in self.handles().status.view.snapshot().values() {
+            for row in self.wiring().board::<StatusEntry>().snapshot().values() {
                 let phase = row.status.phase.as_deref().unwrap_or_default();
                 let _ = write!(out, "status {} v{}: {phase}", row.name, row.version);
                 let all = row.status.init_container_statuses.iter().chain(&row.status.container_statuses).flatten();
@@ -241,7 +243,7 @@ impl SimNode {
                 }
                 out.push('\n');
             }
-            let _ = writeln!(out, "runtime {:?}", self.handles().runtime.view.info.get());
+            let _ = writeln!(out, "runtime {:?}", self.wiring().value::<contract::runtime::RuntimeInfo>().get());
             for a in self.kernel.directory().actors().iter().filter(|a| a.restarts > 0 || a.mailbox_depth > 0) {
                 let _ = writeln!(
                     out,

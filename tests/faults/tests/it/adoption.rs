@@ -217,7 +217,7 @@ fn nothing_is_stopped_while_the_folder_cannot_be_read_after_a_restart() {
         let ids = ten_pods(&node).await;
         node.kill().await;
         // The first reading of the folder hangs: no source has spoken yet.
-        node.fault("config-sources: stall(100s)@list#1");
+        node.fault("folder-source: stall(100s)@list#1");
         node.boot();
         sleep(secs(90)).await;
         assert_eq!(node.running_ids(), ids, "{}", node.picture());

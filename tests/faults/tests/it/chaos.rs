@@ -57,10 +57,7 @@ fn a_whole_group_that_is_restarted_costs_no_container() {
                 sleep(secs(3)).await;
             }
             let generation = |name: &str| kernel.directory().get(name).unwrap().generation;
-            assert!(
-                generation("volume-manager") > 0 && generation("config-sources") > 0,
-                "the group was not restarted"
-            );
+            assert!(generation("volume-manager") > 0 && generation("folder-source") > 0, "the group was not restarted");
             round.converge().await;
             sleep(secs(60)).await;
             round.verdict().unwrap_or_else(|e| panic!("{victim}: {e}\n{}", round.node.picture()));

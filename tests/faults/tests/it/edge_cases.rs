@@ -42,13 +42,13 @@ fn case_2_a_folder_that_is_made_later_is_watched_from_then_on() {
         node.boot();
         node.until("a missing folder is an empty one", LIMIT, |n| n.world.runtime.sandboxes().iter().all(|s| !s.ready))
             .await;
-        assert!(node.handles().sources.view.get().error.is_some());
+        assert!(node.wiring().value::<contract::config_sources::folder::FolderManifests>().get().error.is_some());
         node.world.files.create_dir(&folder, 0o755).unwrap();
         sleep(secs(3)).await;
         node.world.write(&folder.join("web.yaml"), &simple("web", ""));
         node.world.watch.written("web.yaml");
         node.until("web is ready, without waiting for the next look", secs(3), |n| n.is_ready("web")).await;
-        assert!(node.handles().sources.view.get().error.is_none());
+        assert!(node.wiring().value::<contract::config_sources::folder::FolderManifests>().get().error.is_none());
     });
 }
 
@@ -58,7 +58,7 @@ fn case_7_hidden_files_are_ignored() {
         node.put(".web.yaml.swp", &simple("web", ""));
         sleep(secs(60)).await;
         assert!(node.running_ids().is_empty());
-        assert!(node.handles().sources.view.get().manifests.is_empty());
+        assert!(node.wiring().value::<contract::config_sources::folder::FolderManifests>().get().manifests.is_empty());
     });
 }
 

@@ -37,7 +37,10 @@ fn an_edited_manifest_is_a_new_pod_which_starts_when_the_old_one_has_stopped() {
         let (_, stopped) = span(&node, "StopPodSandbox", "/web-sim", 0);
         let (started, _) = span(&node, "RunPodSandbox", "/web-sim", 1);
         assert!(started >= stopped, "the new sandbox is asked for {started}, the old one was stopped {stopped}");
-        assert_eq!(node.handles().workers.snapshot().into_keys().collect::<Vec<_>>(), [new]);
+        assert_eq!(
+            node.wiring().board::<contract::pod_worker::WorkerState>().snapshot().into_keys().collect::<Vec<_>>(),
+            [new]
+        );
     });
 }
 
@@ -51,7 +54,17 @@ fn a_burst_of_edits_ends_with_the_last_one_running() {
             sleep(std::time::Duration::from_millis(15)).await;
         }
         node.until("one pod is left and ready", LIMIT, |n| n.workers("web").len() == 1 && n.is_ready("web")).await;
-        let grace = node.handles().pods.view.snapshot().values().next().unwrap().pod.spec.clone().unwrap();
+        let grace = node
+            .wiring()
+            .board::<contract::pod_manager::DesiredPod>()
+            .snapshot()
+            .values()
+            .next()
+            .unwrap()
+            .pod
+            .spec
+            .clone()
+            .unwrap();
         assert_eq!(grace.termination_grace_period_seconds, Some(15));
         assert_eq!(node.running_ids().len(), 1);
     });
@@ -80,7 +93,7 @@ fn a_label_of_a_pod_with_a_fixed_uid_restarts_nothing() {
         node.put("web.yaml", &fixed("app:1", ", labels: {tier: front}"));
         sleep(secs(150)).await;
         assert_eq!(node.running_id("web", "app"), id);
-        let row = node.handles().pods.view.get(&UID.into()).unwrap();
+        let row = node.wiring().board::<contract::pod_manager::DesiredPod>().get(&UID.into()).unwrap();
         assert_eq!(row.pod.metadata.labels.as_ref().unwrap()["tier"], "front");
     });
 }
@@ -133,7 +146,10 @@ fn two_uids_of_one_name_take_turns() {
         assert!(started >= stopped);
         node.take("b.yaml");
         node.until("a is back", LIMIT, |n| {
-            n.handles().workers.get(&"uid-a".into()).is_some_and(|w| w.phase == WorkerPhase::Syncing)
+            n.wiring()
+                .board::<contract::pod_worker::WorkerState>()
+                .get(&"uid-a".into())
+                .is_some_and(|w| w.phase == WorkerPhase::Syncing)
                 && n.is_ready("web")
         })
         .await;

@@ -1,17 +1,20 @@
 //! Pods that are stopped by order, or by their own deadline.
 
-use contract::pod_manager::KillPod;
-use contract::pod_worker::WorkerPhase;
+use contract::pod_manager::DesiredPod;
+use contract::pod_worker::{KillRequest, UpdateKind, UpdatePod, WorkerPhase};
 use fakes::runtime::{Mutation, OnTerm, Program};
 use sim::{LIMIT, SimNode};
 use tokio::time::sleep;
 
 use crate::{run, secs, simple};
 
-async fn kill(node: &SimNode, grace_s: Option<i64>, evict: bool) -> bool {
+async fn kill(node: &SimNode, grace_s: Option<i64>, evicted: bool) {
     let reason = Some(("Evicted".to_owned(), "The node was low on resource: memory. ".to_owned()));
-    let ask = KillPod { uid: node.uid("web").unwrap(), grace_s, evict, reason };
-    node.handles().pods.kill_pod.ask(ask, secs(5)).await.unwrap()
+    let request = KillRequest { grace_s, evicted, deleted: false, reason };
+    let uid = node.uid("web").unwrap();
+    let pod = node.wiring().board::<DesiredPod>().get(&uid).map(|row| row.pod.clone());
+    let update = UpdatePod { uid, pod, kind: UpdateKind::Kill(request) };
+    node.wiring().ask(update).await.unwrap();
 }
 
 fn stop_timeouts(node: &SimNode) -> Vec<i64> {
@@ -24,7 +27,7 @@ fn an_evicted_pod_fails_with_the_reason_and_stays_down_while_its_manifest_stays(
     run(async |node| {
         node.put("web.yaml", &simple("web", ""));
         node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
-        assert!(kill(&node, Some(1), true).await);
+        kill(&node, Some(1), true).await;
         node.until("finished", LIMIT, |n| n.worker_phase("web") == Some(WorkerPhase::Finished)).await;
         let status = node.status("web").unwrap();
         assert_eq!((status.phase.as_deref(), status.reason.as_deref()), (Some("Failed"), Some("Evicted")));
@@ -52,18 +55,6 @@ fn a_shorter_grace_overtakes_a_longer_one() {
         kill(&node, Some(100), false).await;
         sleep(secs(20)).await;
         assert_eq!(stop_timeouts(&node), [600, 5], "a longer grace changes nothing");
-    });
-}
-
-#[test]
-fn nobody_is_killed_for_a_uid_that_nobody_has() {
-    run(async |node| {
-        node.put("web.yaml", &simple("web", ""));
-        node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
-        let ask = KillPod { uid: "nobody".into(), grace_s: None, evict: false, reason: None };
-        assert!(!node.handles().pods.kill_pod.ask(ask, secs(5)).await.unwrap());
-        sleep(secs(10)).await;
-        assert!(node.is_ready("web"));
     });
 }
 

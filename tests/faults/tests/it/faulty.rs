@@ -239,15 +239,18 @@ impl Round {
                 return Err(format!("{old} is not gone"));
             }
         }
-        for (uid, row) in node.handles().workers.snapshot() {
+        for (uid, row) in node.wiring().board::<contract::pod_worker::WorkerState>().snapshot() {
             let name = row.pod.as_deref().map_or("", |p| model::pod::name(p)).to_owned();
             if let (Some(e), false) = (&row.error, TROUBLED.contains(&name.as_str())) {
                 return Err(format!("worker {uid} of {name} has an error: {e}"));
             }
         }
         residents_fine(node)?;
-        if node.handles().workers.snapshot().len() != WORKERS {
-            return Err(format!("{} workers", node.handles().workers.snapshot().len()));
+        if node.wiring().board::<contract::pod_worker::WorkerState>().snapshot().len() != WORKERS {
+            return Err(format!(
+                "{} workers",
+                node.wiring().board::<contract::pod_worker::WorkerState>().snapshot().len()
+            ));
         }
         // Last, for it takes longest: a copy is read as JSON.
         for name in [&new, &self.visitor(0), &self.visitor(1), &BOUND.to_owned(), &OF_URL.to_owned()] {
@@ -371,7 +374,7 @@ fn residents_fine(n: &SimNode) -> Result<(), String> {
 /// Notes every status whose version is lower than one seen before.
 fn watch_versions(node: &SimNode) -> Rc<RefCell<Vec<String>>> {
     let found: Rc<RefCell<Vec<String>>> = Rc::default();
-    let (notes, board) = (found.clone(), node.handles().status.view.clone());
+    let (notes, board) = (found.clone(), node.wiring().board::<contract::status::StatusEntry>());
     let mut changes = board.changes();
     tokio::task::spawn_local(async move {
         let mut newest = BTreeMap::new();
@@ -484,39 +487,18 @@ fn strike(actor: &str) {
     assert!(sheet.failures.is_empty(), "{}", sheet.failures);
 }
 
+/// A test per actor that is declared.
 macro_rules! each_actor {
-    ($($test:ident: $actor:literal),* $(,)?) => {
-        const ACTORS: &[&str] = &[$($actor),*];
-        $(
+    ($server:ident: $server_role:ident; $($name:ident: $role:ident),* $(,)?) => {
+        $(mod $name {
             #[test]
-            fn $test() {
-                strike($actor);
+            fn recovers_from_each_fault() {
+                super::strike(<contract::$role as contract::Role>::DECLARATION.actor);
             }
-        )*
+        })*
     };
 }
-
-each_actor! {
-    faults_of_the_api_source: "api-source",
-    faults_of_the_certificate_manager: "certificate-manager",
-    faults_of_the_cgroup_manager: "cgroup-manager",
-    faults_of_the_config_sources: "config-sources",
-    faults_of_the_event_recorder: "event-recorder",
-    faults_of_the_http_source: "http-source",
-    faults_of_the_image_manager: "image-manager",
-    faults_of_the_log_manager: "log-manager",
-    faults_of_the_node_lease: "node-lease",
-    faults_of_the_node_manager: "node-manager",
-    faults_of_the_object_store: "object-store",
-    faults_of_the_pod_manager: "pod-manager",
-    faults_of_the_pod_workers: "pod-worker",
-    faults_of_the_probe_manager: "probe-manager",
-    faults_of_the_runtime_client: "runtime-client",
-    faults_of_the_stats_manager: "stats-manager",
-    faults_of_the_status_manager: "status-manager",
-    faults_of_the_status_syncer: "status-syncer",
-    faults_of_the_volume_manager: "volume-manager",
-}
+contract::for_each_role!(each_actor);
 
 #[test]
 fn every_actor_of_the_node_is_struck() {
@@ -532,6 +514,8 @@ fn every_actor_of_the_node_is_struck() {
             "{} actors, {points} points, {first} cases at first passages, up to {later} at later ones",
             declared.len()
         );
-        assert_eq!(declared.keys().map(String::as_str).collect::<Vec<_>>(), ACTORS);
+        let mut actors: Vec<_> = contract::DECLARATIONS.iter().map(|d| d.actor).filter(|a| !a.is_empty()).collect();
+        actors.sort_unstable();
+        assert_eq!(declared.keys().map(String::as_str).collect::<Vec<_>>(), actors);
     });
 }

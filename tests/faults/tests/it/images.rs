@@ -104,7 +104,8 @@ fn a_name_that_is_no_image_is_refused_without_a_pull() {
     run(async |node| {
         node.put("web.yaml", &of_image("web", "Not An Image"));
         node.until("it says so", secs(5), |n| {
-            n.state("web", "app") == "waiting:InvalidImageName" || !n.handles().sources.view.get().manifests.is_empty()
+            n.state("web", "app") == "waiting:InvalidImageName"
+                || !n.wiring().value::<contract::config_sources::folder::FolderManifests>().get().manifests.is_empty()
         })
         .await;
         sleep(secs(30)).await;

@@ -140,7 +140,7 @@ fn a_worker_that_was_flooded_has_the_newest_state_in_the_end() {
         };
         assert!(refused(&node) > 0, "the mailbox was never full");
         node.until("the worker knows the newest", secs(40), |n| {
-            let row = n.handles().workers.get(&"same".into()).unwrap();
+            let row = n.wiring().board::<contract::pod_worker::WorkerState>().get(&"same".into()).unwrap();
             row.pod.as_ref().unwrap().metadata.labels.as_ref().unwrap()["n"] == "99"
         })
         .await;

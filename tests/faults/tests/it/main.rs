@@ -64,7 +64,7 @@ fn times(node: &SimNode, rpc: &str, subject_end: &str) -> Vec<f64> {
 /// Writes down every version of the status that differs in what a user looks at.
 fn follow(node: &SimNode, name: &'static str) -> Rc<RefCell<Vec<String>>> {
     let seen: Rc<RefCell<Vec<String>>> = Rc::default();
-    let (log, board) = (seen.clone(), node.handles().status.view.clone());
+    let (log, board) = (seen.clone(), node.wiring().board::<contract::status::StatusEntry>());
     let mut changes = board.changes();
     tokio::task::spawn_local(async move {
         while changes.changed().await.is_ok() {

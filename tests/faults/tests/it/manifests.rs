@@ -8,7 +8,7 @@ use tokio::time::sleep;
 use crate::{pod, run, secs, simple};
 
 fn refused(node: &SimNode, file: &str) -> Option<Vec<String>> {
-    let view = node.handles().sources.view.get();
+    let view = node.wiring().value::<contract::config_sources::folder::FolderManifests>().get();
     let state = view.manifests.iter().find(|(path, _)| path.ends_with(file)).map(|(_, s)| s.clone());
     match state {
         Some(ManifestState::Refused { errors, .. }) => Some(errors),
@@ -116,8 +116,8 @@ fn two_manifests_with_one_uid_do_not_fight_over_it() {
         assert_eq!(first.len(), 1, "{}", node.picture());
         sleep(secs(120)).await;
         assert_eq!(node.running_ids(), first, "{}", node.picture());
-        let row = node.handles().pods.view.get(&"same".into()).unwrap();
-        let worker = node.handles().workers.get(&"same".into()).unwrap();
+        let row = node.wiring().board::<contract::pod_manager::DesiredPod>().get(&"same".into()).unwrap();
+        let worker = node.wiring().board::<contract::pod_worker::WorkerState>().get(&"same".into()).unwrap();
         assert_eq!(model::pod::name(&row.pod), model::pod::name(worker.pod.as_ref().unwrap()));
     });
 }

@@ -79,7 +79,7 @@ const ALSO: &[(&str, &[&str])] = &[
 ];
 
 fn deps(node: &SimNode) -> Deps {
-    let h = node.handles();
+    let wiring = node.wiring();
     let claim = ClaimUsage {
         namespace: "default".into(),
         claim: "data".into(),
@@ -92,14 +92,10 @@ fn deps(node: &SimNode) -> Deps {
     };
     Deps {
         kernel: node.kernel.clone(),
-        lookup: contract::lookup::PodLookup {
-            pods: h.pods.view.clone(),
-            status: h.status.view.clone(),
-            runtime: h.runtime.view.clone(),
-        },
-        workers: h.workers.clone(),
-        volumes: h.volumes.view.clone(),
-        certificates: h.certificates.view.clone(),
+        lookup: contract::lookup::PodLookup::of(wiring),
+        workers: wiring.board(),
+        volumes: wiring.board(),
+        certificates: wiring.value(),
         client_certificate_managed: true,
         serving_certificate_managed: true,
         node_name: "sim".into(),

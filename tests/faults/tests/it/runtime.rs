@@ -24,7 +24,7 @@ fn connections_that_are_cut_cost_no_container() {
         }
         sleep(secs(120)).await;
         assert_eq!(node.running_ids(), ids);
-        assert!(!node.handles().runtime.view.info.get().stale);
+        assert!(!node.wiring().value::<contract::runtime::RuntimeInfo>().get().stale);
     });
 }
 
@@ -34,7 +34,7 @@ fn a_runtime_that_is_away_costs_no_container_and_its_exits_are_seen_when_it_is_b
         let ids = ten_pods(&node).await;
         node.world.runtime.down();
         sleep(secs(30)).await;
-        assert!(node.handles().runtime.view.info.get().stale);
+        assert!(node.wiring().value::<contract::runtime::RuntimeInfo>().get().stale);
         assert!(node.is_ready("p1"), "a status is kept while nothing can be known");
         let dead = node.running_id("p0", "app").unwrap();
         node.world.runtime.exit(&dead, 3);

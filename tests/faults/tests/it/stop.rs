@@ -1,5 +1,12 @@
 //! How a pod ends.
 
+use contract::cgroup::PodCgroupRow;
+use contract::pod_manager::DesiredPod;
+use contract::pod_worker::WorkerState;
+use contract::probe::PodProbes;
+use contract::runtime::Observed;
+use contract::status::StatusEntry;
+use contract::volume::PodVolumes;
 use fakes::runtime::{ExecReply, Mutation, OnTerm, Program};
 use ports::host::HostFs;
 use sim::{LIMIT, SimNode};
@@ -161,17 +168,17 @@ fn boards_forget_pods_that_are_gone() {
         }
         node.until("all are gone", LIMIT, |n| (0..5).all(|i| n.is_gone(&format!("p{i}")))).await;
         tokio::time::sleep(secs(200)).await;
-        let h = node.handles();
-        let boards = [
-            format!("{:?}", h.pods.view),
-            format!("{:?}", h.workers),
-            format!("{:?}", h.status.view),
-            format!("{:?}", h.runtime.view.pods),
-            format!("{:?}", h.probes.view),
-            format!("{:?}", h.volumes.view),
-            format!("{:?}", h.cgroups.view),
+        let w = node.wiring();
+        let rows = [
+            w.board::<DesiredPod>().snapshot().len(),
+            w.board::<WorkerState>().snapshot().len(),
+            w.board::<StatusEntry>().snapshot().len(),
+            w.board::<Observed>().snapshot().len(),
+            w.board::<PodProbes>().snapshot().len(),
+            w.board::<PodVolumes>().snapshot().len(),
+            w.board::<PodCgroupRow>().snapshot().len(),
         ];
-        assert!(boards.iter().all(|b| b.starts_with("Board(0 rows")), "{boards:?}");
+        assert_eq!(rows, [0; 7]);
         let actors = node.kernel.directory().actors();
         assert!(!actors.iter().any(|a| a.name.starts_with("pod-worker/")), "{actors:?}");
     });

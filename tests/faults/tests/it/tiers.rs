@@ -22,11 +22,11 @@ fn pods_come_go_and_crash_alike_on_each_tier() {
     for (features, tier) in tiers() {
         actor::testing::run(5, |kernel| async move {
             let mut round = Round::undisturbed_on(&kernel, features).await;
-            assert_eq!(round.node.handles().runtime.view.info.get().tier, tier);
+            assert_eq!(round.node.wiring().value::<contract::runtime::RuntimeInfo>().get().tier, tier);
             for _ in 0..3 {
                 round.case(None).await.unwrap_or_else(|e| panic!("{tier:?}: {e}"));
             }
-            assert_eq!(round.node.handles().runtime.view.info.get().divergences, 0, "{tier:?}");
+            assert_eq!(round.node.wiring().value::<contract::runtime::RuntimeInfo>().get().divergences, 0, "{tier:?}");
         });
     }
 }

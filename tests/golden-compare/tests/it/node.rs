@@ -59,7 +59,7 @@ impl Watch {
         let end = tokio::time::Instant::now() + time;
         while tokio::time::Instant::now() < end {
             tokio::time::sleep(LOOK).await;
-            for entry in &node.handles.events.view.get().entries {
+            for entry in &node.wiring.value::<contract::event::EventView>().get().entries {
                 let EventObject::Pod { field_path, .. } = &entry.object else { continue };
                 let event = (format!("{}: {}", entry.reason, entry.message), field_path.clone());
                 if !self.events.contains(&event) {
@@ -67,7 +67,13 @@ impl Watch {
                 }
             }
             // The row goes with the pod.
-            self.status = node.handles.status.view.snapshot().into_iter().next().or(self.status.take());
+            self.status = node
+                .wiring
+                .board::<contract::status::StatusEntry>()
+                .snapshot()
+                .into_iter()
+                .next()
+                .or(self.status.take());
         }
     }
 }

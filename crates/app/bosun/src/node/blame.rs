@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Kernel, Policy, SetAside, Strategy, Subjects};
-use contract::event::EventHandle;
+use contract::Wiring;
+use contract::event::RecordEvent;
 use contract::pod_manager::DesiredPod;
-use contract::view::Board;
 use model::PodUid;
 use model::event::{EventObject, EventType, NodeEvent};
 
@@ -19,7 +19,8 @@ pub(super) fn workers_policy() -> Policy {
 }
 
 /// Lets the kernel know whom messages are for, and events tell what it sets aside.
-pub(super) fn know_pods(kernel: &Kernel, pods: Board<PodUid, DesiredPod>, events: EventHandle) {
+pub(super) fn know_pods(kernel: &Kernel, wiring: &Wiring) {
+    let (pods, wiring) = (wiring.board::<DesiredPod>(), wiring.clone());
     let told = move |aside: &SetAside| {
         let uid = PodUid::from(aside.subject.as_str());
         let Some(row) = pods.get(&uid) else { return };
@@ -37,7 +38,8 @@ pub(super) fn know_pods(kernel: &Kernel, pods: Board<PodUid, DesiredPod>, events
             aside.rest.as_secs(),
             aside.cause
         );
-        events.emit(NodeEvent { kind: EventType::Warning, reason: "SetAside", message, object });
+        let event = NodeEvent { kind: EventType::Warning, reason: "SetAside".into(), message, object };
+        let _counted_by_the_kernel = wiring.tell(RecordEvent { event });
     };
     kernel.know_subjects(Subjects { of: contract::subject::of, told: Arc::new(told) });
 }

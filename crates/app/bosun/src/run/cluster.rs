@@ -8,7 +8,8 @@ use anyhow::{Result, bail};
 use api_client::bootstrap::{self, Decision};
 use api_client::{ApiClient, Kubeconfig, LateApi, Rate, kubeconfig};
 use certificate_manager::{ClientSource, PemPair, ServingSource};
-use contract::certificates::CertificateHandle;
+use contract::board::ValueReader;
+use contract::certificates::CertificateView;
 use jiff::Timestamp;
 use node_config::{Flags, KUBERNETES_VERSION, NodeConfig};
 use ports::api::ApiServer;
@@ -115,8 +116,8 @@ pub(super) fn serving(config: &NodeConfig, hostname: &str, cluster: bool) -> Ser
 impl Link {
     /// Brings each new client certificate into use, for as long as the daemon runs. Ends when the daemon should be
     /// started anew, with the reason and the exit code.
-    pub(super) async fn keep_credentials(self, certificates: CertificateHandle) -> (String, ExitCode) {
-        let mut view = certificates.view.subscribe();
+    pub(super) async fn keep_credentials(self, certificates: ValueReader<CertificateView>) -> (String, ExitCode) {
+        let mut view = certificates.subscribe();
         let mut used = None;
         loop {
             let now = view.borrow_and_update().clone();

@@ -7,6 +7,7 @@ use actor::Kernel;
 use anyhow::Result;
 use axum::Router;
 use contract::lookup::PodLookup;
+use contract::{Crew, Server};
 use node_config::{AuthorizationMode, KUBERNETES_VERSION};
 use ports::api::ApiServer;
 use ports::runtime::ContainerRuntime;
@@ -19,7 +20,6 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::logging::SetVerbosity;
-use crate::node::Handles;
 use crate::settings::Settings;
 
 mod usage;
@@ -28,7 +28,7 @@ mod usage;
 pub(super) struct Parts {
     pub(super) settings: Settings,
     pub(super) kernel: Kernel,
-    pub(super) handles: Handles,
+    pub(super) crew: Crew<Server>,
     pub(super) runtime: Arc<dyn ContainerRuntime>,
     pub(super) api: Option<Arc<dyn ApiServer>>,
     pub(super) checks: Checks,
@@ -148,7 +148,7 @@ fn all(parts: &Parts, streams: &Streams, debugging: bool) -> Router {
         return routes;
     }
     routes.merge(logs(parts)).merge(streaming::router(streaming::Deps {
-        lookup: lookup(parts),
+        lookup: PodLookup::new(&parts.crew),
         runtime: parts.runtime.clone(),
         settings: streaming::Settings {
             idle_timeout: config.server.streaming_connection_idle_timeout,
@@ -171,7 +171,7 @@ fn front(parts: &Parts) -> Front {
             cipher_suites: config.server.tls.cipher_suites.clone(),
             curves: config.server.tls.curve_preferences.clone(),
         },
-        certificates: parts.handles.certificates.view.clone(),
+        certificates: parts.crew.value(),
         authn: Authn {
             client_ca_file: server.authentication.client_ca_file.clone(),
             webhook: server.authentication.webhook,
@@ -191,24 +191,15 @@ fn front(parts: &Parts) -> Front {
     }
 }
 
-fn lookup(parts: &Parts) -> PodLookup {
-    let handles = &parts.handles;
-    PodLookup {
-        pods: handles.pods.view.clone(),
-        status: handles.status.view.clone(),
-        runtime: handles.runtime.view.clone(),
-    }
-}
-
 /// Health, metrics and statistics: also on the read-only port.
 fn numbers(parts: &Parts) -> Router {
-    let stats = stats_endpoint::Deps { stats: parts.handles.stats.clone() };
+    let stats = stats_endpoint::Deps { crew: parts.crew.clone() };
     let routes = server::healthz::router(parts.checks.clone());
     routes.merge(stats_endpoint::router(stats)).merge(metrics_endpoint::router(metrics(parts)))
 }
 
 fn metrics(parts: &Parts) -> metrics_endpoint::Deps {
-    let (handles, config) = (&parts.handles, &parts.settings.config);
+    let (crew, config) = (&parts.crew, &parts.settings.config);
     let gates = node_config::feature_gates::all().map(|gate| metrics_endpoint::FeatureGate {
         name: gate.name.to_owned(),
         stage: gate.stage.label().to_owned(),
@@ -217,10 +208,10 @@ fn metrics(parts: &Parts) -> metrics_endpoint::Deps {
     let checks = parts.checks.clone();
     metrics_endpoint::Deps {
         kernel: parts.kernel.clone(),
-        lookup: lookup(parts),
-        workers: handles.workers.clone(),
-        volumes: handles.volumes.view.clone(),
-        certificates: handles.certificates.view.clone(),
+        lookup: PodLookup::new(&parts.crew),
+        workers: crew.board(),
+        volumes: crew.board(),
+        certificates: crew.value(),
         client_certificate_managed: config.rotate_certificates && parts.api.is_some(),
         serving_certificate_managed: config.server_tls_bootstrap && parts.api.is_some(),
         node_name: parts.settings.node_name.clone(),
@@ -229,7 +220,7 @@ fn metrics(parts: &Parts) -> metrics_endpoint::Deps {
         health_checks: Arc::new(move || {
             checks.each().map(|(name, result)| (name.to_owned(), result.is_ok())).collect()
         }),
-        usage: Some(usage::source(handles.stats.clone())),
+        usage: Some(usage::source(crew.clone())),
     }
 }
 
@@ -252,7 +243,7 @@ fn build() -> metrics_endpoint::BuildInfo {
 fn logs(parts: &Parts) -> Router {
     let split_streams = parts.settings.config.feature_gates.enabled("PodLogsQuerySplitStreams");
     container_logs::router(container_logs::Deps {
-        lookup: lookup(parts),
+        lookup: PodLookup::new(&parts.crew),
         runtime: parts.runtime.clone(),
         watch: log_files::FolderWatch::new(),
         settings: container_logs::Settings { split_streams },
@@ -268,7 +259,7 @@ fn about(parts: &Parts) -> endpoints::Deps {
     };
     let configz = node_config::configz(&parts.document, config, Some(driver));
     endpoints::Deps {
-        lookup: lookup(parts),
+        lookup: PodLookup::new(&parts.crew),
         runtime: parts.runtime.clone(),
         kernel: parts.kernel.clone(),
         configz: Arc::new(move || configz.clone()),

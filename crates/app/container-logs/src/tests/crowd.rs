@@ -18,7 +18,8 @@ fn threads_and_rss() -> (u64, u64) {
 async fn a_thousand_followers_need_no_threads_and_little_memory() {
     let dir = tempfile::tempdir().unwrap();
     let watch = FolderWatch::new();
-    let board = contract::runtime::RuntimeView::default().pods;
+    let wiring = contract::Wiring::default();
+    let board = wiring.board::<contract::runtime::Observed>();
     let disk = std::sync::Arc::new(Semaphore::new(16));
     let fake = fakes::FakeRuntime::default();
     let paths: Vec<_> = (0..10).map(|n| dir.path().join(format!("{n}.log"))).collect();
@@ -29,7 +30,7 @@ async fn a_thousand_followers_need_no_threads_and_little_memory() {
         let mut pod = model::runtime::PodObservation::empty("u".into(), "shop", "web");
         pod.containers = containers;
         let row = contract::runtime::Observed { pod: std::sync::Arc::new(pod), observed_at: model::Timestamp(1) };
-        board.post("u".into(), std::sync::Arc::new(row));
+        wiring.put("u".into(), row);
     };
     observe(containers.clone());
     let before = threads_and_rss();

@@ -10,6 +10,7 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::Request;
 use bytes::Bytes;
+use contract::Wiring;
 use contract::config_sources::Source;
 use contract::lookup::PodLookup;
 use contract::pod_manager::DesiredPod;
@@ -27,6 +28,7 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::{Deps, Settings, router};
 
 pub(super) struct Rig {
+    wiring: Wiring,
     pub(super) dir: tempfile::TempDir,
     pub(super) fake: FakeRuntime,
     pub(super) deps: Deps,
@@ -77,8 +79,9 @@ impl Rig {
 
     pub(super) async fn with(watch: FolderWatch) -> Self {
         let fake = FakeRuntime::default();
+        let wiring = Wiring::default();
         let deps = Deps {
-            lookup: PodLookup::default(),
+            lookup: PodLookup::of(&wiring),
             runtime: fake.client(),
             watch,
             settings: Settings { split_streams: true },
@@ -86,7 +89,7 @@ impl Rig {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(axum::serve(listener, router(deps.clone())).into_future());
-        let rig = Self { dir: tempfile::tempdir().unwrap(), fake, deps, address };
+        let rig = Self { dir: tempfile::tempdir().unwrap(), fake, deps, address, wiring };
         rig.status(r#""containerID":"fake://now","state":{"running":{}},"lastState":{"terminated":{"exitCode":1,"containerID":"fake://before"}}"#);
         rig.observe(ContainerState::Running);
         rig
@@ -103,7 +106,7 @@ impl Rig {
     /// Status of the container, as JSON fields.
     pub(super) fn status(&self, status: &str) {
         let row = DesiredPod { pod: Arc::new(pod(status)), source: Source::File, rejected: None, mirror: None };
-        self.deps.lookup.pods.post(PodUid::from("u"), Arc::new(row));
+        self.wiring.put(PodUid::from("u"), row);
     }
 
     /// State of the container on the runtime board.
@@ -119,7 +122,7 @@ impl Rig {
         let mut pod = PodObservation::empty(PodUid::from("u"), "shop", "web");
         pod.containers = containers;
         let row = Observed { pod: Arc::new(pod), observed_at: Timestamp(1) };
-        self.deps.lookup.runtime.pods.post(PodUid::from("u"), Arc::new(row));
+        self.wiring.put(PodUid::from("u"), row);
     }
 
     pub(super) fn write(&self, text: &str) {

@@ -9,6 +9,7 @@ use actor::{Kernel, KernelConfig};
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, StatusCode};
+use contract::Wiring;
 use contract::config_sources::Source;
 use contract::lookup::PodLookup;
 use contract::pod_manager::DesiredPod;
@@ -22,6 +23,7 @@ use tower::ServiceExt;
 use crate::{Deps, Settings};
 
 pub(super) struct Node {
+    pub(super) wiring: Wiring,
     pub(super) deps: Deps,
     pub(super) fake: FakeRuntime,
     pub(super) verbosity: Arc<Mutex<Option<u32>>>,
@@ -66,8 +68,9 @@ impl Node {
             journalctl: dir.path().join("journalctl"),
             ..Settings::default()
         };
+        let wiring = Wiring::default();
         let deps = Deps {
-            lookup: PodLookup::default(),
+            lookup: PodLookup::of(&wiring),
             runtime: Arc::new(fake.cri_client(Default::default())),
             kernel: Kernel::new(KernelConfig::default()),
             configz: Arc::new(|| json!({"kubeletconfig": {"maxPods": 110}})),
@@ -81,7 +84,7 @@ impl Node {
             }),
             settings,
         };
-        Self { deps, fake, verbosity, dir }
+        Self { wiring, deps, fake, verbosity, dir }
     }
 
     pub(super) fn with(mut self, change: impl FnOnce(&mut Settings)) -> Self {
@@ -96,7 +99,7 @@ impl Node {
     /// Puts a pod where PodManager puts it.
     pub(super) fn add(&self, uid: &str, pod: Pod, source: Source) {
         let row = DesiredPod { pod: Arc::new(pod), source, rejected: None, mirror: None };
-        self.deps.lookup.pods.post(PodUid::from(uid), Arc::new(row));
+        self.wiring.put(PodUid::from(uid), row);
     }
 
     /// A program in place of `journalctl`.

@@ -64,7 +64,7 @@ async fn a_static_pod_has_the_status_that_the_node_keeps_and_the_empty_fields_of
     let status = manifest.status.take().unwrap();
     let uid = PodUid::from(recorded["metadata"]["uid"].as_str().unwrap());
     node.add(uid.as_str(), manifest, Source::File);
-    node.deps.lookup.status.post(uid, Arc::new(entry(status)));
+    node.wiring.put(uid, entry(status));
     assert_eq!(node.get("/pods").await.json()["items"][0], recorded);
 }
 
@@ -88,7 +88,7 @@ async fn a_pod_of_the_cluster_has_the_status_that_was_last_seen_there() {
     let node = Node::new();
     node.add("u", named("p"), Source::Api);
     let own = PodStatus { phase: Some("Running".to_owned()), ..PodStatus::default() };
-    node.deps.lookup.status.post(PodUid::from("u"), Arc::new(entry(own)));
+    node.wiring.put(PodUid::from("u"), entry(own));
     let item = node.get("/pods").await.json()["items"][0].clone();
     assert_eq!(item["status"], json!({}));
     assert_eq!(item["spec"]["containers"], json!([{"name": "c", "resources": {}}]));
@@ -133,7 +133,7 @@ fn observe(node: &Node, name: &str, ready: bool, containers: Vec<ContainerObserv
         runtime_handler: String::new(),
     }];
     let row = Observed { pod: Arc::new(observed), observed_at: Timestamp(1) };
-    node.deps.lookup.runtime.pods.post(uid, Arc::new(row));
+    node.wiring.put(uid, row);
 }
 
 /// Keys by path, and the kind of each value.

@@ -37,7 +37,7 @@ async fn node() -> Node {
     let mut observed = PodObservation::empty(PodUid::from("uid-p"), "ns", "p");
     observed.containers = vec![instance(&id, &sandbox)];
     let row = Observed { pod: Arc::new(observed), observed_at: Timestamp(1) };
-    node.deps.lookup.runtime.pods.post(PodUid::from("uid-p"), Arc::new(row));
+    node.wiring.put(PodUid::from("uid-p"), row);
     node
 }
 

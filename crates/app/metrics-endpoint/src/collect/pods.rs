@@ -50,7 +50,7 @@ pub(crate) fn fill(sheet: &mut Sheet, deps: &Deps) {
 fn running(sheet: &mut Sheet, deps: &Deps) {
     let mut pods = 0_u32;
     let mut states: BTreeMap<&str, u32> = BTreeMap::new();
-    for row in deps.lookup.runtime.pods.snapshot().values() {
+    for row in deps.lookup.runtime.snapshot().values() {
         pods += u32::from(row.pod.sandboxes.iter().any(|s| s.ready));
         for container in &row.pod.containers {
             let state = match container.state {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use contract::board::ValueReader;
 use contract::certificates::CertificateView;
-use contract::view::Published;
 use node_access::Rules;
 use ports::api::ApiServer;
 
@@ -22,7 +22,7 @@ pub struct Front {
     /// TLS.
     pub tls: Tls,
     /// Where the serving certificate stands; the next handshake takes what stands there then.
-    pub certificates: Published<CertificateView>,
+    pub certificates: ValueReader<CertificateView>,
     /// Who is who.
     pub authn: Authn,
     /// Who may what.

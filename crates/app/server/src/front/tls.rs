@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
+use contract::board::ValueReader;
 use contract::certificates::{CertificateView, KeyPair};
-use contract::view::Published;
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::client::danger::HandshakeSignatureValid;
@@ -40,7 +40,7 @@ pub(super) struct Side {
 impl Side {
     pub(super) fn new(
         settings: &Tls,
-        view: Published<CertificateView>,
+        view: ValueReader<CertificateView>,
         ca: Option<Arc<ClientCa>>,
     ) -> Result<Self, ServeError> {
         let (provider, versions) = spoken(settings)?;
@@ -153,7 +153,7 @@ fn spoken(settings: &Tls) -> Result<Spoken, ServeError> {
 /// The certificate that is shown: what stands in the view, read when it is another one.
 #[derive(Debug)]
 struct Serving {
-    view: Published<CertificateView>,
+    view: ValueReader<CertificateView>,
     shown: ArcSwapOption<(Arc<KeyPair>, Arc<CertifiedKey>)>,
     /// One that could not be used, so that it is complained about once.
     bad: ArcSwapOption<KeyPair>,
@@ -163,7 +163,7 @@ struct Serving {
 }
 
 impl Serving {
-    fn new(view: Published<CertificateView>) -> Self {
+    fn new(view: ValueReader<CertificateView>) -> Self {
         Self {
             view,
             shown: ArcSwapOption::empty(),

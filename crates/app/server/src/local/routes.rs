@@ -129,9 +129,9 @@ pub(super) async fn actors(State(views): Shared) -> Response {
 }
 
 pub(super) async fn manifests(State(views): Shared) -> Json<Manifests> {
-    let view = views.sources.get();
-    let mut out = Manifests { error: view.error.clone(), ..Manifests::default() };
-    for (path, state) in &view.manifests {
+    let (folder, url) = (views.sources.get(), views.url.get());
+    let mut out = Manifests { error: folder.error.clone().or_else(|| url.error.clone()), ..Manifests::default() };
+    for (path, state) in folder.manifests.iter().chain(&url.manifests) {
         match state {
             ManifestState::Accepted { pod } => drop(out.accepted.insert(path.clone(), pod.clone())),
             ManifestState::Refused { errors, keeps_old } => {
@@ -144,7 +144,7 @@ pub(super) async fn manifests(State(views): Shared) -> Json<Manifests> {
 }
 
 pub(super) async fn node(State(views): Shared) -> Json<NodeInfo> {
-    let info = views.runtime.info.get();
+    let info = views.runtime.get();
     let (node, certificates) = (views.node.get(), views.certificates.get());
     let events = match info.tier {
         EventTier::CriStream => "cri-stream",

@@ -1,11 +1,10 @@
 use std::sync::Arc;
 
 use actor::Kernel;
+use contract::Wiring;
 use contract::certificates::CertificateView;
 use contract::node::NodeView;
 use contract::pod_manager::DesiredPod;
-use contract::runtime::RuntimeView;
-use contract::view::{Board, Published};
 
 use super::*;
 use axum::body::Body;
@@ -14,25 +13,14 @@ use http_body_util::BodyExt;
 use model::core::{Container, PodSpec};
 use tower::ServiceExt;
 
-fn views() -> Views {
-    Views {
-        kernel: Kernel::new(actor::KernelConfig::default()),
-        faults: false,
-        node_name: "node".into(),
-        pods: Board::new(),
-        workers: Board::new(),
-        status: Board::new(),
-        runtime: RuntimeView::default(),
-        sources: Published::default(),
-        events: Published::default(),
-        cluster: false,
-        node: Published::default(),
-        api: Published::default(),
-        certificates: Published::default(),
-    }
+/// A node that has nothing yet, and the wiring to play its crew with.
+fn views() -> (Wiring, Views) {
+    let (wiring, kernel) = (Wiring::default(), Kernel::new(actor::KernelConfig::default()));
+    let views = Views::new(&wiring.crew(), kernel, "node".into());
+    (wiring, views)
 }
 
-fn post_pod(views: &Views, uid: &str, namespace: &str, name: &str) {
+fn post_pod(wiring: &Wiring, uid: &str, namespace: &str, name: &str) {
     let mut pod = model::core::Pod::default();
     pod.metadata.uid = Some(uid.into());
     pod.metadata.name = Some(name.into());
@@ -43,7 +31,7 @@ fn post_pod(views: &Views, uid: &str, namespace: &str, name: &str) {
     });
     let row =
         DesiredPod { pod: Arc::new(pod), source: contract::config_sources::Source::File, rejected: None, mirror: None };
-    views.pods.post(uid.into(), Arc::new(row));
+    wiring.put(uid.into(), row);
 }
 
 async fn call(views: &Views, method: &str, path: &str, body: &str) -> (StatusCode, String) {
@@ -56,9 +44,9 @@ async fn call(views: &Views, method: &str, path: &str, body: &str) -> (StatusCod
 
 #[tokio::test]
 async fn pods_are_found_by_name_short_name_qualified_name_and_uid() {
-    let views = views();
-    post_pod(&views, "u1", "default", "web-node");
-    post_pod(&views, "u2", "other", "db-node");
+    let (wiring, views) = views();
+    post_pod(&wiring, "u1", "default", "web-node");
+    post_pod(&wiring, "u2", "other", "db-node");
     for name in ["web-node", "web", "default%2Fweb-node", "default%2Fweb", "u1"] {
         let (status, text) = call(&views, "GET", &format!("/v1/pods/{name}"), "").await;
         assert_eq!(status, StatusCode::OK, "{name}: {text}");
@@ -71,9 +59,9 @@ async fn pods_are_found_by_name_short_name_qualified_name_and_uid() {
 
 #[tokio::test]
 async fn an_ambiguous_name_is_refused_with_the_candidates() {
-    let views = views();
-    post_pod(&views, "u1", "a", "web-node");
-    post_pod(&views, "u2", "b", "web-node");
+    let (wiring, views) = views();
+    post_pod(&wiring, "u1", "a", "web-node");
+    post_pod(&wiring, "u2", "b", "web-node");
     let (status, text) = call(&views, "GET", "/v1/pods/web", "").await;
     assert_eq!(status, StatusCode::CONFLICT);
     assert!(text.contains("a/web-node") && text.contains("b/web-node"), "{text}");
@@ -81,9 +69,9 @@ async fn an_ambiguous_name_is_refused_with_the_candidates() {
 
 #[tokio::test]
 async fn a_namespace_settles_which_pod_is_meant() {
-    let views = views();
-    post_pod(&views, "u1", "a", "web-node");
-    post_pod(&views, "u2", "b", "web-node");
+    let (wiring, views) = views();
+    post_pod(&wiring, "u1", "a", "web-node");
+    post_pod(&wiring, "u2", "b", "web-node");
     let (status, text) = call(&views, "GET", "/v1/pods/b%2Fweb", "").await;
     assert_eq!((status, text.contains("\"uid\":\"u2\"")), (StatusCode::OK, true), "{text}");
     assert_eq!(call(&views, "GET", "/v1/pods/c%2Fweb", "").await.0, StatusCode::NOT_FOUND);
@@ -91,18 +79,18 @@ async fn a_namespace_settles_which_pod_is_meant() {
 
 #[tokio::test]
 async fn the_node_tells_of_registration_and_certificates_and_standalone_of_neither() {
-    let mut views = views();
+    let (wiring, mut views) = views();
     let node = |text: &str| serde_json::from_str::<NodeInfo>(text).unwrap();
     let (_, text) = call(&views, "GET", "/v1/node", "").await;
     assert!(node(&text).registration.is_none() && node(&text).api.is_none(), "{text}");
     views.cluster = true;
-    views.node.publish(NodeView {
+    wiring.set(NodeView {
         registered: true,
         ready: Some((false, "no network".into())),
         lease_renewed_at: Some(model::Timestamp::from_secs(7)),
         ..NodeView::default()
     });
-    views.certificates.publish(CertificateView {
+    wiring.set(CertificateView {
         client: Some(Arc::new(contract::certificates::KeyPair {
             certificate_pem: "public".into(),
             key_pem: "nobody may read this".into(),
@@ -140,7 +128,7 @@ async fn the_nodes_own_endpoints_are_served_beside_the_views_and_may_upgrade() {
             (StatusCode::SWITCHING_PROTOCOLS, [(header::CONNECTION, "upgrade"), (header::UPGRADE, "echo")])
         }),
     );
-    let server = tokio::spawn(serve(bind(&path).unwrap(), views(), extra, std::future::pending()));
+    let server = tokio::spawn(serve(bind(&path).unwrap(), views().1, extra, std::future::pending()));
     let mut stream = tokio::net::UnixStream::connect(&path).await.unwrap();
     stream
         .write_all(b"GET /exec/web HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\nping")
@@ -155,10 +143,10 @@ async fn the_nodes_own_endpoints_are_served_beside_the_views_and_may_upgrade() {
 
 #[tokio::test]
 async fn a_pod_that_is_being_stopped_is_still_listed_as_terminating() {
-    let views = views();
-    post_pod(&views, "u1", "default", "web-node");
+    let (wiring, views) = views();
+    post_pod(&wiring, "u1", "default", "web-node");
     let pod = views.pods.get(&"u1".into()).unwrap().pod.clone();
-    views.pods.remove(&"u1".into());
+    wiring.take_away::<DesiredPod>(&"u1".into());
     let row = |phase| contract::pod_worker::WorkerState {
         phase,
         termination_requested: true,
@@ -171,17 +159,17 @@ async fn a_pod_that_is_being_stopped_is_still_listed_as_terminating() {
         pod: Some(pod.clone()),
         kill: None,
     };
-    views.workers.post("u1".into(), Arc::new(row(contract::pod_worker::WorkerPhase::Terminating)));
+    wiring.put("u1".into(), row(contract::pod_worker::WorkerPhase::Terminating));
     let (_, text) = call(&views, "GET", "/v1/pods", "").await;
     assert!(text.contains("deletionTimestamp"), "{text}");
-    views.workers.post("u1".into(), Arc::new(row(contract::pod_worker::WorkerPhase::Finished)));
+    wiring.put("u1".into(), row(contract::pod_worker::WorkerPhase::Finished));
     let (_, text) = call(&views, "GET", "/v1/pods", "").await;
     assert!(!text.contains("web-node"), "{text}");
 }
 
 #[tokio::test]
 async fn faults_need_the_flag_and_a_rule_that_parses() {
-    let mut views = views();
+    let (_, mut views) = views();
     assert_eq!(call(&views, "POST", "/v1/faults", "x: panic@y").await.0, StatusCode::FORBIDDEN);
     views.faults = true;
     assert_eq!(call(&views, "POST", "/v1/faults", "x: panic@y#1").await.0, StatusCode::NO_CONTENT);

@@ -1,15 +1,18 @@
 //! What the routes read.
 
 use actor::Kernel;
+use contract::board::{BoardReader, ValueReader};
 use contract::certificates::CertificateView;
-use contract::config_sources::{ApiSourceView, SourcesView};
+use contract::config_sources::ApiSourceView;
+use contract::config_sources::folder::FolderManifests;
+use contract::config_sources::http::UrlManifests;
 use contract::event::EventView;
 use contract::node::NodeView;
 use contract::pod_manager::DesiredPod;
-use contract::pod_worker::WorkersView;
-use contract::runtime::RuntimeView;
+use contract::pod_worker::WorkerState;
+use contract::runtime::{Observed, RuntimeInfo};
 use contract::status::StatusEntry;
-use contract::view::{Board, Published};
+use contract::{Crew, Server};
 use model::PodUid;
 
 /// What the routes read.
@@ -22,25 +25,53 @@ pub struct Views {
     /// Name of the node.
     pub node_name: String,
     /// Desired pods.
-    pub pods: Board<PodUid, DesiredPod>,
+    pub pods: BoardReader<PodUid, DesiredPod>,
     /// Workers.
-    pub workers: WorkersView,
+    pub workers: BoardReader<PodUid, WorkerState>,
     /// Statuses.
-    pub status: Board<PodUid, StatusEntry>,
+    pub status: BoardReader<PodUid, StatusEntry>,
     /// The runtime.
-    pub runtime: RuntimeView,
+    pub runtime: ValueReader<RuntimeInfo>,
+    /// What the runtime has.
+    pub observed: BoardReader<PodUid, Observed>,
     /// Manifests.
-    pub sources: Published<SourcesView>,
+    pub sources: ValueReader<FolderManifests>,
+    /// Manifests of the URL.
+    pub url: ValueReader<UrlManifests>,
     /// Events.
-    pub events: Published<EventView>,
+    pub events: ValueReader<EventView>,
     /// An API server is configured; without: standalone.
     pub cluster: bool,
     /// The Node object and what became of it.
-    pub node: Published<NodeView>,
+    pub node: ValueReader<NodeView>,
     /// The pods of the API server.
-    pub api: Published<ApiSourceView>,
+    pub api: ValueReader<ApiSourceView>,
     /// Client and serving certificate.
-    pub certificates: Published<CertificateView>,
+    pub certificates: ValueReader<CertificateView>,
+}
+
+impl Views {
+    /// Of the node that the crew belongs to.
+    #[must_use]
+    pub fn new(crew: &Crew<Server>, kernel: Kernel, node_name: String) -> Self {
+        Views {
+            kernel,
+            faults: false,
+            node_name,
+            pods: crew.board(),
+            workers: crew.board(),
+            status: crew.board(),
+            runtime: crew.value(),
+            observed: crew.board(),
+            sources: crew.value(),
+            url: crew.value(),
+            events: crew.value(),
+            cluster: false,
+            node: crew.value(),
+            api: crew.value(),
+            certificates: crew.value(),
+        }
+    }
 }
 
 impl std::fmt::Debug for Views {

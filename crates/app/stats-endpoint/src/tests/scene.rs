@@ -8,12 +8,11 @@ use actor::{Kernel, Spec};
 use axum::body::Body;
 use axum::http::Request;
 use cgroup_values::{CgroupDriver, PodTree};
+use contract::Wiring;
 use contract::cgroup::PodCgroupRow;
 use contract::config_sources::Source;
 use contract::pod_manager::DesiredPod;
-use contract::runtime::{Observed, RuntimeInfo, RuntimeView};
-use contract::stats::StatsHandle;
-use contract::view::Board;
+use contract::runtime::{Observed, RuntimeInfo};
 use contract::volume::PodVolumes;
 use fakes::LinuxStats;
 use fakes::stats::{Cgroups, StatsTree, container, runtime};
@@ -43,26 +42,18 @@ impl Scene {
         let told = runtime();
         let here = dir.path().display().to_string();
         told.set_image_fs(&here);
-        let view = RuntimeView::default();
-        view.info.publish(RuntimeInfo { listed: true, ..RuntimeInfo::unknown() });
+        let wiring = Wiring::default();
+        wiring.set(RuntimeInfo { listed: true, ..RuntimeInfo::unknown() });
         let (source, now) = (tree.source(), Timestamp::from_secs(1_800_000_000));
         source.freeze(now);
-        let deps = Deps {
-            source: Arc::new(source.clone()),
-            runtime: told.clone(),
-            images: told.clone(),
-            view,
-            pods: Board::new(),
-            cgroups: Board::new(),
-            volumes: Board::new(),
-        };
+        let deps = Deps { source: Arc::new(source.clone()), runtime: told.clone(), images: told.clone() };
         let names = PodTree::new("/", CgroupDriver::Cgroupfs);
         for path in [names.kubepods(), names.tier(QosClass::Burstable), names.tier(QosClass::BestEffort)] {
             tree.cgroup(&path, 50, &[]);
         }
         let mut stats = Vec::new();
         for n in 0..pods {
-            stats.extend(one_pod(&tree, &deps, &names, n));
+            stats.extend(one_pod(&tree, &wiring, &names, n));
         }
         told.set_containers(Ok(stats.iter().map(|id| container(id, &here)).collect()));
         let config = Arc::new(Config {
@@ -75,11 +66,11 @@ impl Scene {
             system_cgroup: String::new(),
             volume_period: Some(Duration::from_secs(3600)),
         });
-        let deps = Arc::new(deps);
-        let actor = kernel.spawn(Spec::new("stats-manager"), move |_| StatsManager::new(config.clone(), deps.clone()));
-        let stats = StatsHandle::default();
-        stats.connect(&actor);
-        Self { _dir: dir, app: crate::router(crate::Deps { stats }), source, now: Cell::new(now) }
+        let (deps, crew) = (Arc::new(deps), wiring.crew());
+        let new = move |_| StatsManager::new(crew.succeed(), config.clone(), deps.clone());
+        let actor = kernel.spawn(Spec::new("stats-manager"), new);
+        wiring.connect::<contract::StatsManager, _>(&actor);
+        Self { _dir: dir, app: crate::router(crate::Deps { crew: wiring.crew() }), source, now: Cell::new(now) }
     }
 
     /// Lets time pass, for actors and for readings.
@@ -98,7 +89,7 @@ impl Scene {
     }
 }
 
-fn one_pod(tree: &StatsTree, deps: &Deps, names: &PodTree, n: u32) -> Vec<String> {
+fn one_pod(tree: &StatsTree, wiring: &Wiring, names: &PodTree, n: u32) -> Vec<String> {
     let (name, uid) = (format!("pod-{n}"), PodUid::from(format!("6a519828-1739-4299-9dcc-ad1c{n:08}")));
     let path = names.pod(QosClass::Burstable, &uid);
     tree.cgroup(&path, 9, &[]);
@@ -127,10 +118,10 @@ fn one_pod(tree: &StatsTree, deps: &Deps, names: &PodTree, n: u32) -> Vec<String
                       "spec": {"containers": [], "volumes": [{"name": "scratch", "emptyDir": {}}]}});
     let desired: Pod = serde_json::from_value(spec).expect("a pod");
     let row = DesiredPod { pod: Arc::new(desired), source: Source::Api, rejected: None, mirror: None };
-    deps.pods.post(uid.clone(), Arc::new(row));
-    deps.cgroups.post(uid.clone(), Arc::new(PodCgroupRow { path }));
-    deps.volumes.post(uid.clone(), Arc::new(PodVolumes { present: vec!["scratch".into()], error: None }));
-    deps.view.pods.post(uid, Arc::new(Observed { pod: Arc::new(pod), observed_at: Timestamp(1) }));
+    wiring.put(uid.clone(), row);
+    wiring.put(uid.clone(), PodCgroupRow { path });
+    wiring.put(uid.clone(), PodVolumes { present: vec!["scratch".into()], error: None });
+    wiring.put(uid, Observed { pod: Arc::new(pod), observed_at: Timestamp(1) });
     ids
 }
 

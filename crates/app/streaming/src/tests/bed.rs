@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use contract::Wiring;
 use contract::config_sources::Source;
 use contract::lookup::PodLookup;
 use contract::pod_manager::DesiredPod;
@@ -128,7 +129,7 @@ pub(super) async fn taken_until_stopped(stream: &mut (impl tokio::io::AsyncWrite
 /// Pod `web` of namespace `shop`: `main` runs, `shell` has a terminal, `old` has ended, `never` was not started. Pod
 /// `idle` has no sandbox.
 fn lookup() -> PodLookup {
-    let lookup = PodLookup::default();
+    let wiring = Wiring::default();
     for (uid, name) in [("u1", "web"), ("u2", "idle")] {
         let mut pod = Pod::default();
         pod.metadata.name = Some(name.to_owned());
@@ -138,7 +139,7 @@ fn lookup() -> PodLookup {
         let containers = containers.chain([container("shell", Some(true))]).collect();
         pod.spec = Some(PodSpec { containers, ..Default::default() });
         let row = DesiredPod { pod: Arc::new(pod), source: Source::File, rejected: None, mirror: None };
-        lookup.pods.post(PodUid::from(uid), Arc::new(row));
+        wiring.put(PodUid::from(uid), row);
     }
     let mut seen = PodObservation::empty(PodUid::from("u1"), "shop", "web");
     let states =
@@ -154,8 +155,8 @@ fn lookup() -> PodLookup {
         runtime_handler: String::new(),
     });
     let row = Observed { pod: Arc::new(seen), observed_at: Timestamp::ZERO };
-    lookup.runtime.pods.post(PodUid::from("u1"), Arc::new(row));
-    lookup
+    wiring.put(PodUid::from("u1"), row);
+    PodLookup::of(&wiring)
 }
 
 fn container(name: &str, state: ContainerState) -> ContainerObservation {

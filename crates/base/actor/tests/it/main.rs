@@ -5,6 +5,7 @@
 mod blocking;
 mod crew;
 mod fairness;
+mod families;
 mod faults;
 mod groups;
 mod inlets;

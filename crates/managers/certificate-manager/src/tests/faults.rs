@@ -9,7 +9,7 @@ const POINTS: [&str; 5] = ["load", "key", "before create", "after create", "befo
 
 /// Approves whatever comes until there is a certificate; counts requests.
 async fn certify(rig: &Rig) -> usize {
-    let mut rx = rig.handle.view.subscribe();
+    let mut rx = rig.wiring.value::<contract::certificates::CertificateView>().subscribe();
     for _ in 0..20 {
         let signed = async {
             let name = Rig::request(&rig.bootstrap).await;
@@ -50,7 +50,7 @@ fn a_restarted_actor_never_takes_the_certificate_away() {
         let name = Rig::request(&rig.bootstrap).await;
         rig.issue(&rig.bootstrap, &name, START_S, HOUR);
         let client = rig.until("certified", |v| v.client.is_some()).await.client.clone();
-        let mut rx = rig.handle.view.subscribe();
+        let mut rx = rig.wiring.value::<contract::certificates::CertificateView>().subscribe();
         rx.mark_unchanged();
         rig.kill();
         tokio::time::sleep(std::time::Duration::from_secs(60)).await;

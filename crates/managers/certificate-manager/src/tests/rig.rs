@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use actor::testing::{run, settle};
 use actor::{ActorRef, Kernel, Spec};
-use contract::certificates::{CertificateHandle, CertificateView};
+use contract::Wiring;
+use contract::certificates::CertificateView;
 use contract::node::{NodeOrigin, NodeView};
-use contract::view::Published;
 use fakes::FakeApi;
 use fakes::LinuxFs;
 use model::core::{Node, NodeAddress, NodeStatus};
@@ -29,8 +29,7 @@ pub(super) struct Rig {
     pub(super) dir: TempDir,
     pub(super) api: FakeApi,
     pub(super) bootstrap: FakeApi,
-    pub(super) node: Published<NodeView>,
-    pub(super) handle: CertificateHandle,
+    pub(super) wiring: Wiring,
     pub(super) kernel: Kernel,
     issuer: Issuer<'static, KeyPair>,
     actor: Option<ActorRef<CertificateManager>>,
@@ -49,8 +48,7 @@ where
             dir: tempfile::tempdir().unwrap(),
             api: FakeApi::new(),
             bootstrap: FakeApi::new(),
-            node: Published::default(),
-            handle: CertificateHandle::default(),
+            wiring: Wiring::default(),
             kernel,
             issuer: Issuer::new(authority, KeyPair::generate().unwrap()),
             actor: None,
@@ -88,7 +86,7 @@ impl Rig {
         if let Some(old) = self.actor.take() {
             old.stop();
             old.stopped().await;
-            self.handle = CertificateHandle::default();
+            self.wiring.set(CertificateView::default());
         }
         let cert_dir = self.dir.path().join("pki");
         let config = Arc::new(Config { cert_dir, node_name: "n1".to_owned(), client, serving });
@@ -96,16 +94,15 @@ impl Rig {
             api: Arc::new(self.api.clone()),
             bootstrap_api: bootstrap.then(|| Arc::new(self.bootstrap.clone()) as Arc<dyn ports::api::ApiServer>),
             fs: Arc::new(LinuxFs),
-            node: self.node.clone(),
-            certificates: self.handle.clone(),
         };
-        let make = move |_| CertificateManager::new(config.clone(), deps.clone());
+        let crew = self.wiring.crew();
+        let make = move |_| CertificateManager::new(&crew.succeed(), config.clone(), deps.clone());
         self.actor = Some(self.kernel.spawn(Spec::new("certificate-manager"), make));
         settle().await;
     }
 
     pub(super) fn view(&self) -> Arc<CertificateView> {
-        self.handle.view.get()
+        self.wiring.value().get()
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -161,7 +158,7 @@ impl Rig {
 
     /// Waits until the view is as wanted.
     pub(super) async fn until(&self, what: &str, wanted: impl Fn(&CertificateView) -> bool) -> Arc<CertificateView> {
-        let mut rx = self.handle.view.subscribe();
+        let mut rx = self.wiring.value::<CertificateView>().subscribe();
         let wait = rx.wait_for(|v| wanted(v));
         let found = tokio::time::timeout(Duration::from_secs(30 * 24 * 3600), wait).await;
         found.unwrap_or_else(|_| panic!("never {what}: {:?}", self.view())).unwrap().clone()

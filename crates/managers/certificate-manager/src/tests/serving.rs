@@ -16,11 +16,11 @@ fn requested() -> ServingSource {
 #[test]
 fn a_serving_certificate_is_asked_for_once_the_node_has_an_address() {
     rig(async |mut rig| {
-        rig.node.publish(addresses(&[("Hostname", "n1")]));
+        rig.wiring.set(addresses(&[("Hostname", "n1")]));
         rig.start(ClientSource::Off, requested()).await;
         tokio::time::sleep(HOUR).await;
         assert!(rig.api.requests().is_empty());
-        rig.node.publish(addresses(&[("Hostname", "n1"), ("InternalIP", "10.0.0.1")]));
+        rig.wiring.set(addresses(&[("Hostname", "n1"), ("InternalIP", "10.0.0.1")]));
         let name = Rig::request(&rig.api).await;
         let csr: CertificateSigningRequest = rig.api.read(None, &name).unwrap();
         assert_eq!(csr.spec.signer_name, "kubernetes.io/kubelet-serving");
@@ -38,11 +38,11 @@ fn a_serving_certificate_is_asked_for_once_the_node_has_an_address() {
 #[test]
 fn another_address_gives_up_the_open_request_and_makes_a_new_one() {
     rig(async |mut rig| {
-        rig.node.publish(addresses(&[("InternalIP", "10.0.0.1")]));
+        rig.wiring.set(addresses(&[("InternalIP", "10.0.0.1")]));
         rig.start(ClientSource::Off, requested()).await;
         let first = Rig::request(&rig.api).await;
         settle().await;
-        rig.node.publish(addresses(&[("InternalIP", "10.0.0.2")]));
+        rig.wiring.set(addresses(&[("InternalIP", "10.0.0.2")]));
         rig.api.until(|api| Rig::open(api).len() == 2).await;
         // The first is answered too late.
         rig.issue(&rig.api, &first, START_S, HOUR);
@@ -58,12 +58,12 @@ fn another_address_gives_up_the_open_request_and_makes_a_new_one() {
 #[test]
 fn another_address_replaces_a_good_certificate() {
     rig(async |mut rig| {
-        rig.node.publish(addresses(&[("InternalIP", "10.0.0.1")]));
+        rig.wiring.set(addresses(&[("InternalIP", "10.0.0.1")]));
         rig.start(ClientSource::Off, requested()).await;
         let name = Rig::request(&rig.api).await;
         rig.issue(&rig.api, &name, START_S, HOUR);
         let first = rig.until("certified", |v| v.serving.is_some()).await.serving.clone();
-        rig.node.publish(addresses(&[("InternalIP", "10.0.0.1"), ("ExternalIP", "192.0.2.1")]));
+        rig.wiring.set(addresses(&[("InternalIP", "10.0.0.1"), ("ExternalIP", "192.0.2.1")]));
         let name = Rig::request(&rig.api).await;
         assert_eq!(rig.view().serving, first, "the old one serves until then");
         rig.issue(&rig.api, &name, START_S, HOUR);
@@ -74,7 +74,7 @@ fn another_address_replaces_a_good_certificate() {
 #[test]
 fn a_node_that_bootstraps_asks_for_its_serving_certificate_afterwards() {
     rig(async |mut rig| {
-        rig.node.publish(addresses(&[("InternalIP", "10.0.0.1")]));
+        rig.wiring.set(addresses(&[("InternalIP", "10.0.0.1")]));
         rig.start(rotating(), requested()).await;
         let client = Rig::request(&rig.bootstrap).await;
         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -89,7 +89,7 @@ fn a_node_that_bootstraps_asks_for_its_serving_certificate_afterwards() {
 #[test]
 fn a_signer_that_drops_names_is_not_asked_in_a_circle() {
     rig(async |mut rig| {
-        rig.node.publish(addresses(&[("InternalIP", "10.0.0.1")]));
+        rig.wiring.set(addresses(&[("InternalIP", "10.0.0.1")]));
         rig.start(ClientSource::Off, requested()).await;
         let name = Rig::request(&rig.api).await;
         rig.api.change(None, &name, |csr: &mut CertificateSigningRequest| {

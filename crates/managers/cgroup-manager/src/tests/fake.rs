@@ -7,12 +7,11 @@ use std::sync::{Arc, Condvar, Mutex};
 use actor::{Actor, Ctx, Handler, Kernel, Spec, supervised};
 use cgroup_values::tree::Reservations;
 use cgroup_values::{CgroupDriver, LimitRules, NodeFacts, PodTree};
-use contract::cgroup::CgroupHandle;
+use contract::Wiring;
+use contract::cgroup::PodCgroupRow;
 use contract::config_sources::Source;
-use contract::event::{EventHandle, RecordEvent};
+use contract::event::RecordEvent;
 use contract::pod_manager::DesiredPod;
-use contract::view::Board;
-use model::PodUid;
 use model::core::Pod;
 use model::resources::{CgroupValues, ResourceList};
 use ports::host::{CgroupFs, CgroupVersion, HostError, HostResult};
@@ -166,8 +165,7 @@ impl Handler<RecordEvent> for Recorder {
 
 /// The manager under test with everything around it.
 pub(super) struct Bench {
-    pub(super) handle: CgroupHandle,
-    pub(super) pods: Board<PodUid, DesiredPod>,
+    pub(super) wiring: Wiring,
     pub(super) manager: actor::ActorRef<CgroupManager>,
     pub(super) events: Arc<Mutex<Vec<String>>>,
 }
@@ -191,33 +189,24 @@ pub(super) fn config() -> Config {
 
 impl Bench {
     pub(super) fn start(kernel: &Kernel, tree: &Arc<FakeTree>, config: Config) -> Self {
-        let handle = CgroupHandle::default();
-        let (events, log) = (EventHandle::default(), Arc::new(Mutex::new(Vec::new())));
+        let (wiring, log) = (Wiring::default(), Arc::new(Mutex::new(Vec::new())));
         let lines = log.clone();
-        events.record.connect(&kernel.spawn(Spec::new("event-recorder"), move |_| Recorder(lines.clone())));
-        let pods = Board::new();
-        let deps = Arc::new(Deps {
-            cgroups: tree.clone(),
-            view: handle.view.clone(),
-            pods: pods.clone(),
-            events,
-            serial: Serial::default(),
-        });
-        let config = Arc::new(config);
-        let manager =
-            kernel.spawn(Spec::new("cgroup-manager"), move |_| CgroupManager::new(config.clone(), deps.clone()));
-        handle.ensure_pod_cgroup.connect(&manager);
-        handle.remove_pod_cgroup.connect(&manager);
-        handle.throttle_pod_cgroup.connect(&manager);
-        Self { handle, pods, manager, events: log }
+        let recorder = kernel.spawn(Spec::new("event-recorder"), move |_| Recorder(lines.clone()));
+        wiring.connect::<contract::EventRecorder, _>(&recorder);
+        let deps = Arc::new(Deps { cgroups: tree.clone(), serial: Serial::default() });
+        let (crew, config) = (wiring.crew(), Arc::new(config));
+        let new = move |_: u64| CgroupManager::new(crew.succeed(), config.clone(), deps.clone());
+        let manager = kernel.spawn(Spec::new("cgroup-manager"), new);
+        wiring.connect::<contract::CgroupManager, _>(&manager);
+        Self { wiring, manager, events: log }
     }
 
     pub(super) fn desire(&self, pod: &Arc<Pod>) {
         let row = DesiredPod { pod: pod.clone(), source: Source::File, rejected: None, mirror: None };
-        self.pods.post(model::pod::uid(pod), Arc::new(row));
+        self.wiring.put(model::pod::uid(pod), row);
     }
 
     pub(super) fn rows(&self) -> Vec<String> {
-        self.handle.view.snapshot().values().map(|r| r.path.clone()).collect()
+        self.wiring.board::<PodCgroupRow>().snapshot().values().map(|r| r.path.clone()).collect()
     }
 }

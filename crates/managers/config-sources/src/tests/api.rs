@@ -4,10 +4,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use actor::{Action, Actor, ActorRef, Ctx, Handler, Kernel, Rule, Spec, When, supervised, testing};
+use contract::Wiring;
+use contract::board::ValueReader;
 use contract::config_sources::{ApiSourceView, Source};
 use contract::node::{NodeOrigin, NodeView};
-use contract::pod_manager::{PodManagerHandle, SetPods};
-use contract::view::Published;
+use contract::pod_manager::SetPods;
 use fakes::{FakeApi, MemoryJournal};
 use model::Timestamp;
 use model::core::Pod;
@@ -39,9 +40,8 @@ struct Rig {
     kernel: Kernel,
     api: FakeApi,
     journal: Arc<MemoryJournal>,
-    node: Published<NodeView>,
-    pods: PodManagerHandle,
-    view: Published<ApiSourceView>,
+    wiring: Wiring,
+    view: ValueReader<ApiSourceView>,
     sets: Sets,
     taker: ActorRef<Taker>,
     source: ActorRef<ApiSource>,
@@ -59,23 +59,19 @@ impl Rig {
     }
 
     fn boot(kernel: &Kernel, api: FakeApi, journal: Arc<MemoryJournal>, store: bool, boot_id: &str) -> Rig {
-        let (sets, pods) = (Sets::default(), PodManagerHandle::default());
+        let (sets, wiring) = (Sets::default(), Wiring::default());
         let seen = sets.clone();
         let taker = kernel.spawn(Spec::new("taker"), move |_| Taker(seen.clone()));
-        pods.set_pods.connect(&taker);
-        let (node, view) = (Published::default(), Published::default());
+        wiring.inlet::<SetPods>().connect(&taker);
         let boot =
             Policy { after_boot: AfterBoot::Safe, max_age: Duration::from_secs(300), boot_id: boot_id.to_owned() };
         let config = Arc::new(Config { node_name: "n1".into(), store, wait: WAIT, boot });
-        let deps = Deps {
-            api: Arc::new(api.clone()),
-            journal: journal.clone(),
-            node: node.clone(),
-            pods: pods.clone(),
-            view: view.clone(),
-        };
-        let source = kernel.spawn(Spec::new("api-source"), move |_| ApiSource::new(config.clone(), deps.clone()));
-        Rig { kernel: kernel.clone(), api, journal, node, pods, view, sets, taker, source }
+        let deps = Deps { api: Arc::new(api.clone()), journal: journal.clone() };
+        let crew = wiring.crew();
+        let source = kernel
+            .spawn(Spec::new("api-source"), move |_| ApiSource::new(crew.succeed(), config.clone(), deps.clone()));
+        let view = wiring.value();
+        Rig { kernel: kernel.clone(), api, journal, wiring, view, sets, taker, source }
     }
 
     /// The daemon ends and begins anew.
@@ -93,7 +89,7 @@ impl Rig {
     }
 
     fn node_is_known(&self) {
-        self.node.publish(NodeView { origin: NodeOrigin::Api, ..NodeView::default() });
+        self.wiring.set(NodeView { origin: NodeOrigin::Api, ..NodeView::default() });
     }
 
     fn put(&self, name: &str, more: Value) -> Pod {
@@ -304,7 +300,7 @@ fn after_a_boot_pods_that_must_be_one_wait_for_the_server() {
         for _ in 0..360 {
             tokio::time::sleep(Duration::from_secs(10)).await;
             let lease_renewed_at = Some(Timestamp(kernel.clock().unix_nanos()));
-            rig.node.publish(NodeView { origin: NodeOrigin::Api, lease_renewed_at, ..NodeView::default() });
+            rig.wiring.set(NodeView { origin: NodeOrigin::Api, lease_renewed_at, ..NodeView::default() });
         }
         let rig = after_boot(rig, Duration::from_secs(200)).await;
         assert_eq!(rig.set(), names(&["plain"]));
@@ -508,11 +504,11 @@ fn a_restart_of_the_source_alone_never_goes_back_to_the_store() {
 fn the_set_is_said_again_to_a_pod_manager_that_lost_it() {
     testing::run(1, |kernel| async move {
         let rig = Rig::new(&kernel);
-        rig.pods.set_pods.disconnect();
+        rig.wiring.inlet::<SetPods>().disconnect();
         rig.node_is_known();
         rig.put("a", json!({}));
         rig.work().await;
-        rig.pods.set_pods.connect(&rig.taker);
+        rig.wiring.inlet::<SetPods>().connect(&rig.taker);
         rig.work().await;
         rig.work().await;
         assert_eq!(rig.set(), names(&["a"]));

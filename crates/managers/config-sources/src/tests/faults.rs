@@ -15,7 +15,7 @@ fn a_crash_at_any_point_loses_nothing() {
         for action in [Action::Panic, Action::Kill, Action::Stall(Duration::from_secs(3))] {
             testing::run(1, |kernel| async {
                 let rig = Rig::new(kernel);
-                rig.kernel.faults().add(rule("config-sources", action.clone(), point, 1));
+                rig.kernel.faults().add(rule("folder-source", action.clone(), point, 1));
                 rig.write("a.yaml", manifest("a", "x:1"));
                 let actor = rig.start("");
                 rig.work().await;
@@ -53,13 +53,13 @@ fn a_restarted_actor_hands_the_same_pods_over_again() {
 fn the_set_waits_for_a_pod_manager_that_is_away() {
     testing::run(1, |kernel| async {
         let rig = Rig::new(kernel);
-        rig.pods.set_pods.disconnect();
+        rig.wiring.inlet::<contract::pod_manager::SetPods>().disconnect();
         rig.write("a.yaml", manifest("a", "x:1"));
         rig.start("");
         rig.work().await;
         assert!(!rig.view.get().delivered);
         assert_eq!(rig.sets(), 0);
-        rig.pods.set_pods.connect(&rig.taker);
+        rig.wiring.inlet::<contract::pod_manager::SetPods>().connect(&rig.taker);
         tokio::time::sleep(Duration::from_millis(200)).await;
         rig.work().await;
         assert_eq!(rig.set().len(), 1);

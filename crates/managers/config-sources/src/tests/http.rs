@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use actor::{Action, Actor, Ctx, Handler, Kernel, Rule, Spec, When, supervised, testing};
 use async_trait::async_trait;
-use contract::config_sources::{ManifestState, Source, SourcesView};
-use contract::pod_manager::{PodManagerHandle, SetPods};
-use contract::view::Published;
+use contract::Wiring;
+use contract::board::ValueReader;
+use contract::config_sources::http::UrlManifests;
+use contract::config_sources::{ManifestState, Source};
+use contract::pod_manager::SetPods;
 use model::core::Pod;
 use model::pod;
 
@@ -58,25 +60,24 @@ impl Fetch for Page {
 struct Rig {
     page: Arc<Page>,
     sets: Sets,
-    view: Published<SourcesView>,
+    view: ValueReader<UrlManifests>,
 }
 
 impl Rig {
     fn new(kernel: &Kernel) -> Rig {
-        let (sets, pods, page) = (Sets::default(), PodManagerHandle::default(), Arc::<Page>::default());
+        let (sets, wiring, page) = (Sets::default(), Wiring::default(), Arc::<Page>::default());
         let seen = sets.clone();
         let taker = kernel.spawn(Spec::new("taker"), move |_| Taker(seen.clone()));
-        pods.set_pods.connect(&taker);
-        let view = Published::default();
+        wiring.inlet::<SetPods>().connect(&taker);
         let config = Arc::new(Config {
             node_name: "N1".into(),
             url: "http://x/pods".into(),
             headers: vec![("Metadata-Flavor".into(), "Google".into())],
             period: Duration::from_secs(20),
         });
-        let deps = Deps { fetch: page.clone(), view: view.clone(), pods };
-        kernel.spawn(Spec::new("http-source"), move |_| HttpSource::new(config.clone(), deps.clone()));
-        Rig { page, sets, view }
+        let (deps, crew) = (Deps { fetch: page.clone() }, wiring.crew());
+        kernel.spawn(Spec::new("http-source"), move |_| HttpSource::new(crew.succeed(), config.clone(), deps.clone()));
+        Rig { page, sets, view: wiring.value() }
     }
 
     async fn next(&self) {

@@ -7,10 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use actor::{Actor, ActorRef, Ctx, Handler, Kernel, Spec, supervised, testing};
-use contract::config_sources::{ManifestState, Source, SourcesView};
-use contract::event::{EventHandle, RecordEvent};
-use contract::pod_manager::{PodManagerHandle, SetPods};
-use contract::view::Published;
+use contract::Wiring;
+use contract::board::ValueReader;
+use contract::config_sources::folder::FolderManifests;
+use contract::config_sources::{ManifestState, Source};
+use contract::event::RecordEvent;
+use contract::pod_manager::SetPods;
 use futures::StreamExt;
 use model::core::Pod;
 use model::pod;
@@ -18,7 +20,7 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use crate::watch::{Change, Changes, FolderWatch};
-use crate::{Config, ConfigSources, Deps};
+use crate::{Config, Deps, FolderSource};
 
 /// Sets and events as they came.
 #[derive(Debug, Default)]
@@ -79,8 +81,8 @@ pub(super) struct Rig {
     pub(super) dir: TempDir,
     pub(super) log: Log,
     pub(super) watch: Arc<FakeWatch>,
-    pub(super) view: Published<SourcesView>,
-    pub(super) pods: PodManagerHandle,
+    pub(super) view: ValueReader<FolderManifests>,
+    pub(super) wiring: Wiring,
     pub(super) taker: ActorRef<Taker>,
     pub(super) kernel: Kernel,
 }
@@ -93,29 +95,28 @@ impl Rig {
         let log = Log::default();
         let seen = log.clone();
         let taker = kernel.spawn(Spec::new("taker"), move |_| Taker(seen.clone()));
-        let pods = PodManagerHandle::default();
-        pods.set_pods.connect(&taker);
+        let wiring = Wiring::default();
+        wiring.inlet::<SetPods>().connect(&taker);
+        wiring.inlet::<RecordEvent>().connect(&taker);
         Rig {
             dir: tempfile::tempdir().unwrap(),
             log,
             watch: Arc::default(),
-            view: Published::default(),
-            pods,
+            view: wiring.value(),
+            wiring,
             taker,
             kernel,
         }
     }
 
     /// Starts the actor on a path inside the folder (empty: the folder itself).
-    pub(super) fn start(&self, at: &str) -> ActorRef<ConfigSources> {
+    pub(super) fn start(&self, at: &str) -> ActorRef<FolderSource> {
         let path = if at.is_empty() { self.dir.path().to_owned() } else { self.path(at) };
         let config = Arc::new(Config { node_name: "Node-A".to_owned(), path, period: PERIOD });
-        let events = EventHandle::default();
-        events.record.connect(&self.taker);
         let watch: Arc<dyn FolderWatch> = self.watch.clone();
-        let deps =
-            Deps { fs: Arc::new(fakes::LinuxFs), watch, view: self.view.clone(), pods: self.pods.clone(), events };
-        self.kernel.spawn(Spec::new("config-sources"), move |_| ConfigSources::new(config.clone(), deps.clone()))
+        let (deps, crew) = (Deps { fs: Arc::new(fakes::LinuxFs), watch }, self.wiring.crew());
+        self.kernel
+            .spawn(Spec::new("folder-source"), move |_| FolderSource::new(crew.succeed(), config.clone(), deps.clone()))
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {

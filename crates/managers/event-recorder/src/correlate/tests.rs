@@ -13,7 +13,7 @@ fn pod(name: &str, container: &str) -> EventObject {
 }
 
 fn event(object: &EventObject, reason: &'static str, message: &str) -> NodeEvent {
-    NodeEvent { kind: EventType::Warning, reason, message: message.into(), object: object.clone() }
+    NodeEvent { kind: EventType::Warning, reason: reason.into(), message: message.into(), object: object.clone() }
 }
 
 fn at(seconds: i64) -> Timestamp {
@@ -45,7 +45,7 @@ fn lines_differ_by_kind_reason_message_object_and_container() {
     let base = event(&pod("p", "a"), "Failed", "x");
     let others = [
         NodeEvent { kind: EventType::Normal, ..base.clone() },
-        NodeEvent { reason: "BackOff", ..base.clone() },
+        NodeEvent { reason: "BackOff".into(), ..base.clone() },
         NodeEvent { message: "y".into(), ..base.clone() },
         NodeEvent { object: pod("q", "a"), ..base.clone() },
         NodeEvent { object: pod("p", "b"), ..base.clone() },

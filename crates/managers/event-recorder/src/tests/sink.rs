@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Action, Kernel, Rule, When, testing};
+use contract::Wiring;
 use contract::config_sources::Source;
-use contract::event::EventHandle;
+use contract::event::EventView;
 use contract::pod_manager::DesiredPod;
-use contract::view::Board;
 use fakes::FakeApi;
 use fakes::api::{Matching, Trouble};
 use model::core::{Event, Pod};
@@ -15,23 +15,19 @@ use model::event::{EventObject, EventType, NodeEvent};
 use model::{PodUid, pod};
 use ports::api::{ApiError, Lane};
 
-use super::event;
+use super::{emit, event};
 use crate::{Config, EventRecorder, Outbox, Reporter, Sink};
 
-fn spawn(kernel: &Kernel) -> (EventHandle, FakeApi, Board<PodUid, DesiredPod>) {
-    let (handle, api, pods) = (EventHandle::default(), FakeApi::new(), Board::new());
-    let sink = Sink {
-        api: Arc::new(api.clone()),
-        reporter: Reporter { node_name: "n1".into() },
-        outbox: Outbox::default(),
-        pods: pods.clone(),
-    };
-    let view = handle.view.clone();
+fn spawn(kernel: &Kernel) -> (Wiring, FakeApi) {
+    let (wiring, api) = (Wiring::default(), FakeApi::new());
+    let sink =
+        Sink { api: Arc::new(api.clone()), reporter: Reporter { node_name: "n1".into() }, outbox: Outbox::default() };
+    let crew = wiring.crew();
     let recorder = kernel.spawn(actor::Spec::new("event-recorder"), move |_| {
-        EventRecorder::new(Config { lines: 100 }, view.clone()).with_sink(sink.clone())
+        EventRecorder::new(crew.succeed(), Config { lines: 100 }).with_sink(sink.clone())
     });
-    handle.connect(&recorder);
-    (handle, api, pods)
+    wiring.connect::<contract::EventRecorder, _>(&recorder);
+    (wiring, api)
 }
 
 /// `object reason message xcount`, by name.
@@ -56,23 +52,26 @@ async fn pass(time: Duration) {
 #[test]
 fn events_are_stored_counted_and_carry_the_version_of_their_pod() {
     testing::run(1, |kernel| async move {
-        let (handle, api, pods) = spawn(&kernel);
+        let (wiring, api) = spawn(&kernel);
         let mut known = Pod::default();
         known.metadata.uid = Some("p".into());
         known.metadata.resource_version = Some("77".into());
         let row = DesiredPod { pod: Arc::new(known), source: Source::Api, rejected: None, mirror: None };
-        pods.post(PodUid::from("p"), Arc::new(row));
-        handle.emit(event("p", "Pulling", "a"));
-        handle.emit(event("q", "Pulling", "a"));
+        wiring.put(PodUid::from("p"), row);
+        emit(&wiring, event("p", "Pulling", "a"));
+        emit(&wiring, event("q", "Pulling", "a"));
         let object = EventObject::Node;
-        handle.emit(NodeEvent {
-            kind: EventType::Normal,
-            reason: "Starting",
-            message: "Starting kubelet.".into(),
-            object,
-        });
+        emit(
+            &wiring,
+            NodeEvent {
+                kind: EventType::Normal,
+                reason: "Starting".into(),
+                message: "Starting kubelet.".into(),
+                object,
+            },
+        );
         pass(Duration::from_secs(1)).await;
-        handle.emit(event("p", "Pulling", "a"));
+        emit(&wiring, event("p", "Pulling", "a"));
         pass(Duration::from_secs(1)).await;
         assert_eq!(stored(&api), ["n1 Starting Starting kubelet. x1", "p Pulling a x2", "q Pulling a x1"]);
         let verbs: Vec<_> = api.requests().iter().map(|r| (fakes::api::verb(r.method), r.lane)).collect();
@@ -85,19 +84,19 @@ fn events_are_stored_counted_and_carry_the_version_of_their_pod() {
         assert_eq!((version(0).as_deref(), version(1)), (Some("77"), None));
         assert!(all[0].first_timestamp < all[0].last_timestamp);
         assert_eq!(api.read_all::<Event>(Some("default")).len(), 1);
-        assert_eq!(pod::uid(&pods.get(&PodUid::from("p")).unwrap().pod), PodUid::from("p"));
+        assert_eq!(pod::uid(&wiring.board::<DesiredPod>().get(&PodUid::from("p")).unwrap().pod), PodUid::from("p"));
     });
 }
 
 #[test]
 fn an_event_that_expired_in_the_api_is_made_again() {
     testing::run(1, |kernel| async move {
-        let (handle, api, _) = spawn(&kernel);
-        handle.emit(event("p", "Unhealthy", "a"));
+        let (wiring, api) = spawn(&kernel);
+        emit(&wiring, event("p", "Unhealthy", "a"));
         pass(Duration::from_secs(1)).await;
         let name = api.read_all::<Event>(None)[0].metadata.name.clone().unwrap();
         api.vanish::<Event>(Some("ns"), &name);
-        handle.emit(event("p", "Unhealthy", "a"));
+        emit(&wiring, event("p", "Unhealthy", "a"));
         pass(Duration::from_secs(1)).await;
         assert_eq!(stored(&api), ["p Unhealthy a x2"]);
         assert_eq!(api.read_all::<Event>(None)[0].metadata.name.as_ref(), Some(&name));
@@ -108,16 +107,16 @@ fn an_event_that_expired_in_the_api_is_made_again() {
 fn an_outage_of_a_minute_loses_nothing_and_one_of_three_loses_the_oldest() {
     for (minutes, left, undelivered) in [(1, 2, 0), (3, 1, 1)] {
         testing::run(1, |kernel| async move {
-            let (handle, api, _) = spawn(&kernel);
+            let (wiring, api) = spawn(&kernel);
             api.unplug();
-            handle.emit(event("a", "Started", "m"));
-            handle.emit(event("b", "Started", "m"));
+            emit(&wiring, event("a", "Started", "m"));
+            emit(&wiring, event("b", "Started", "m"));
             pass(Duration::from_secs(60 * minutes)).await;
             assert!(api.requests().len() <= 24, "{}", api.requests().len());
             api.calm();
             pass(Duration::from_secs(20)).await;
             assert_eq!(stored(&api).len(), left);
-            assert_eq!(handle.view.get().undelivered, undelivered);
+            assert_eq!(wiring.value::<EventView>().get().undelivered, undelivered);
         });
     }
 }
@@ -125,23 +124,23 @@ fn an_outage_of_a_minute_loses_nothing_and_one_of_three_loses_the_oldest() {
 #[test]
 fn a_refused_event_is_given_up_at_once_and_holds_up_nobody() {
     testing::run(1, |kernel| async move {
-        let (handle, api, _) = spawn(&kernel);
+        let (wiring, api) = spawn(&kernel);
         api.fail("POST", "", 1, ApiError::status(403, "Forbidden", "namespace is being terminated"));
-        handle.emit(event("a", "Started", "m"));
-        handle.emit(event("b", "Started", "m"));
+        emit(&wiring, event("a", "Started", "m"));
+        emit(&wiring, event("b", "Started", "m"));
         pass(Duration::from_secs(1)).await;
         assert_eq!(stored(&api), ["b Started m x1"]);
-        assert_eq!(handle.view.get().undelivered, 1);
+        assert_eq!(wiring.value::<EventView>().get().undelivered, 1);
     });
 }
 
 #[test]
 fn a_lost_answer_makes_no_second_event() {
     testing::run(1, |kernel| async move {
-        let (handle, api, _) = spawn(&kernel);
+        let (wiring, api) = spawn(&kernel);
         let lost = ApiError::Unreachable { message: "reset".into() };
         api.trouble(Matching::of("POST", ""), Trouble::DoneButLost(lost), 1);
-        handle.emit(event("a", "Started", "m"));
+        emit(&wiring, event("a", "Started", "m"));
         pass(Duration::from_secs(20)).await;
         assert_eq!((stored(&api), api.requests().len()), (vec!["a Started m x1".to_owned()], 2));
     });
@@ -154,9 +153,9 @@ fn a_crash_of_the_recorder_loses_no_event_that_waits() {
             testing::run(1, |kernel| async move {
                 let (actor, point) = ("event-recorder".to_owned(), point.to_owned());
                 kernel.faults().add(Rule { actor, point: point.clone(), when: When::Nth(1), action: action.clone() });
-                let (handle, api, _) = spawn(&kernel);
+                let (wiring, api) = spawn(&kernel);
                 for name in ["a", "b", "c"] {
-                    handle.emit(event(name, "Started", "m"));
+                    emit(&wiring, event(name, "Started", "m"));
                 }
                 pass(Duration::from_secs(30)).await;
                 let all = ["a Started m x1", "b Started m x1", "c Started m x1"];

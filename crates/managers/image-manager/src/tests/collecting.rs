@@ -26,9 +26,9 @@ fn show(bench: &Bench, pod: &str, there: bool) {
     let uid = PodUid::from(format!("uid-{pod}").as_str());
     if there {
         let pod = Arc::new(PodObservation::empty(uid.clone(), "default", pod));
-        bench.runtime.pods.post(uid, Arc::new(Observed { pod, observed_at: Timestamp::ZERO }));
+        bench.wiring.put(uid, Observed { pod, observed_at: Timestamp::ZERO });
     } else {
-        bench.runtime.pods.remove(&uid);
+        bench.wiring.take_away::<Observed>(&uid);
     }
 }
 

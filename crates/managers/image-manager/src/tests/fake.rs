@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use actor::{Actor, ActorRef, Ctx, Handler, Kernel, Spec, supervised};
 use async_trait::async_trait;
-use contract::event::{EventHandle, RecordEvent};
-use contract::image::{EnsureImage, EnsuredImage, ImageFailure, ImageHandle, ImageView};
-use contract::objects::{FetchServiceAccount, FetchToken, ObjectError, ObjectHandle, ServiceAccountFacts, Token};
-use contract::runtime::RuntimeView;
+use contract::Wiring;
+use contract::event::RecordEvent;
+use contract::image::{EnsureImage, EnsuredImage, ImageFailure, ImageView};
+use contract::objects::{FetchServiceAccount, FetchToken, ObjectError, ServiceAccountFacts, Token};
 use cri_api::v1;
 use image_pull::gc::Thresholds;
 use model::Timestamp;
@@ -177,20 +177,19 @@ impl Handler<RecordEvent> for Recorder {
     }
 }
 
-/// Long enough for any pull here.
+/// Longer than any test.
 pub(super) const LONG: Duration = Duration::from_secs(86_400);
 
 #[derive(Clone)]
 pub(super) struct Bench {
     pub(super) images: Arc<FakeImages>,
-    pub(super) handle: ImageHandle,
+    pub(super) wiring: Wiring,
     pub(super) manager: ActorRef<ImageManager>,
     log: Arc<Mutex<Vec<String>>>,
     /// Root directory of the node.
     pub(super) root: PathBuf,
     pub(super) plugin: Arc<FakePlugin>,
     pub(super) store: Arc<FakeStore>,
-    pub(super) runtime: RuntimeView,
     _dir: Arc<tempfile::TempDir>,
 }
 
@@ -277,26 +276,21 @@ impl Default for Setup {
 impl Bench {
     pub(super) fn start(kernel: &Kernel, setup: Setup) -> Self {
         let images = Arc::new(FakeImages::default());
-        let (events, log) = (EventHandle::default(), Arc::new(Mutex::new(Vec::new())));
+        let (wiring, log) = (Wiring::default(), Arc::new(Mutex::new(Vec::new())));
         let lines = log.clone();
-        events.record.connect(&kernel.spawn(Spec::new("event-recorder"), move |_| Recorder(lines.clone())));
-        let handle = ImageHandle::default();
-        let slots = Slots::new(setup.serial, setup.parallel_max, handle.view.clone());
+        let recorder = kernel.spawn(Spec::new("event-recorder"), move |_| Recorder(lines.clone()));
+        wiring.connect::<contract::EventRecorder, _>(&recorder);
+        let slots = Slots::new(setup.serial, setup.parallel_max);
         let (dir, plugin) = (Arc::new(tempfile::tempdir().unwrap()), Arc::new(FakePlugin::default()));
         let root = dir.path().join("kubelet");
         let store = Arc::new(FakeStore::default());
-        let objects = ObjectHandle::default();
         let of = store.clone();
         let actor = kernel.spawn(Spec::new("object-store"), move |_| Store(of.clone()));
-        objects.service_account.connect(&actor);
-        objects.token.connect(&actor);
-        let runtime = RuntimeView::default();
+        wiring.inlet::<FetchServiceAccount>().connect(&actor);
+        wiring.inlet::<FetchToken>().connect(&actor);
         let deps = Arc::new(Deps {
             images: images.clone(),
-            events,
             slots,
-            objects,
-            runtime: runtime.clone(),
             fs: Arc::new(FakeFiles),
             plugin: plugin.clone(),
             vault: Vault::default(),
@@ -311,15 +305,16 @@ impl Bench {
             verification: setup.verification,
             gc: setup.gc,
         });
-        let manager =
-            kernel.spawn(Spec::new("image-manager"), move |_| ImageManager::new(config.clone(), deps.clone()));
-        handle.ensure_image.connect(&manager);
-        Self { images, handle, manager, log, root, plugin, store, runtime, _dir: dir }
+        let crew = wiring.crew();
+        let new = move |_: u64| ImageManager::new(crew.succeed(), config.clone(), deps.clone());
+        let manager = kernel.spawn(Spec::new("image-manager"), new);
+        wiring.connect::<contract::ImageManager, _>(&manager);
+        Self { images, wiring, manager, log, root, plugin, store, _dir: dir }
     }
 
     /// Asks for the image of pod `pod`, and waits.
     pub(super) async fn ensure(&self, pod: &str, image: &str, policy: &str) -> Result<EnsuredImage, ImageFailure> {
-        self.handle.ensure_image.ask(request(pod, image, policy), LONG).await?
+        self.wiring.ask(request(pod, image, policy)).await?
     }
 
     /// As [`Bench::ensure`], beside the test.
@@ -339,7 +334,7 @@ impl Bench {
     }
 
     pub(super) fn view(&self) -> Arc<ImageView> {
-        self.handle.view.get()
+        self.wiring.value().get()
     }
 }
 
@@ -389,7 +384,7 @@ impl Bench {
     ) -> Result<EnsuredImage, ImageFailure> {
         let mut ask = request(pod, image, policy);
         ask.pull_secrets = secrets.into();
-        self.handle.ensure_image.ask(ask, LONG).await?
+        self.wiring.ask(ask).await?
     }
 
     /// As [`Bench::ensure`], for a pod of a service account.
@@ -398,7 +393,7 @@ impl Bench {
         let mut with_account = Pod::clone(&ask.pod);
         with_account.spec.as_mut().unwrap().service_account_name = Some(account.into());
         ask.pod = Arc::new(with_account);
-        self.handle.ensure_image.ask(ask, LONG).await?
+        self.wiring.ask(ask).await?
     }
 
     /// Files below `<root>/image_manager`.

@@ -228,7 +228,7 @@ fn a_pull_outlives_its_asker_and_its_manager() {
     run(9, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
         bench.images.lasts("big:1", 100 * SECOND);
-        let impatient = bench.handle.ensure_image.ask(request("p", "big:1", "IfNotPresent"), 5 * SECOND).await;
+        let impatient = bench.wiring.inlet().ask(request("p", "big:1", "IfNotPresent"), 5 * SECOND).await;
         assert!(impatient.is_err());
         let patient = bench.ensure_beside("q", "big:1");
         settle().await;
@@ -251,7 +251,7 @@ fn a_hung_pull_holds_up_nobody_who_needs_no_pull() {
         let _hung = bench.ensure_beside("p", "hung:1");
         settle().await;
         bench.images.put("there:1");
-        let answer = bench.handle.ensure_image.ask(request("q", "there:1", "IfNotPresent"), SECOND).await;
+        let answer = bench.wiring.inlet().ask(request("q", "there:1", "IfNotPresent"), SECOND).await;
         assert!(answer.unwrap().is_ok());
     });
 }
@@ -265,7 +265,10 @@ fn a_leader_that_dies_is_replaced_by_a_follower() {
             let first = bench.ensure_beside("p", "a:1");
             let second = bench.ensure_beside("q", "a:1");
             let (first, second) = (first.await.unwrap(), second.await.unwrap());
-            assert_eq!((reason(&first), reason(&second)), ("ErrImagePull", "ok"), "{point}");
+            // Which of the two leads is up to the pool's threads.
+            let mut ends = [reason(&first), reason(&second)];
+            ends.sort_unstable();
+            assert_eq!(ends, ["ErrImagePull", "ok"], "{point}");
             assert_eq!(*bench.view(), ImageView::default(), "{point}: the slot is free again");
             assert_eq!(reason(&bench.ensure("p", "a:1", "IfNotPresent").await), "ok", "{point}");
         });

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use actor::testing::settle;
 use actor::{ActorRef, Kernel, Spec};
-use contract::runtime::{Observed, RuntimeView};
+use contract::Wiring;
+use contract::runtime::Observed;
 use cri_api::v1;
 use fakes::FakeRuntime;
 use fakes::runtime::samples;
@@ -29,7 +30,7 @@ pub(super) struct Rig {
     pub(super) fake: FakeRuntime,
     client: Arc<dyn Runtime>,
     sandbox: String,
-    pub(super) view: RuntimeView,
+    pub(super) wiring: Wiring,
     rows: BTreeMap<String, ContainerObservation>,
     pub(super) compress: Arc<dyn ports::log::Compress>,
 }
@@ -48,7 +49,7 @@ impl Rig {
             fake,
             client,
             sandbox,
-            view: RuntimeView::default(),
+            wiring: Wiring::default(),
             rows: BTreeMap::new(),
             compress: Arc::new(fakes::gzip()),
         }
@@ -77,7 +78,7 @@ impl Rig {
         let mut pod = PodObservation::empty(PodUid::from("u"), "ns", "web");
         pod.containers = self.rows.values().cloned().collect();
         let row = Observed { pod: Arc::new(pod), observed_at: Timestamp(1) };
-        self.view.pods.post(PodUid::from("u"), Arc::new(row));
+        self.wiring.put(PodUid::from("u"), row);
     }
 
     pub(super) fn start(&self, kernel: &Kernel, config: Config) -> ActorRef<LogManager> {
@@ -86,11 +87,10 @@ impl Rig {
             runtime,
             fs: Arc::new(fakes::LinuxFs),
             compress: self.compress.clone(),
-            view: self.view.clone(),
             serial: Serial::default(),
         });
-        let config = Arc::new(config);
-        kernel.spawn(Spec::new("log-manager"), move |_| LogManager::new(config.clone(), deps.clone()))
+        let (config, crew) = (Arc::new(config), self.wiring.crew());
+        kernel.spawn(Spec::new("log-manager"), move |_| LogManager::new(&crew.succeed(), config.clone(), deps.clone()))
     }
 
     pub(super) fn log(&self, name: &str) -> PathBuf {

@@ -34,7 +34,7 @@ fn the_lease_belongs_to_the_node_and_is_renewed_four_times_in_its_life() {
         }
         assert!(puts.iter().all(|r| r.lane == Lane::Heartbeat));
         assert!(rig.api.requests_of("GET", "/leases").len() <= 3, "renewals read nothing");
-        assert!(rig.lease.get().error.is_none());
+        assert!(rig.lease().error.is_none());
     });
 }
 
@@ -90,12 +90,12 @@ fn an_outage_is_retried_with_pauses_that_grow_and_ends_with_a_renewal() {
         rig.api.unplug();
         rig.api.forget_requests();
         rig.pass(secs(120)).await;
-        assert!(rig.lease.get().error.is_some());
+        assert!(rig.lease().error.is_some());
         let tries = rig.api.requests_of("PUT", "/leases").len() + rig.api.requests_of("GET", "/leases").len();
         assert!((15..40).contains(&tries), "{tries}");
         rig.api.calm();
         rig.pass(secs(8)).await;
-        assert_eq!(rig.lease.get().error, None);
+        assert_eq!(rig.lease().error, None);
         assert!(rig.wall().nanos_since(Timestamp(i64::try_from(renewed(&rig)).unwrap())) < 9_000_000_000);
     });
 }

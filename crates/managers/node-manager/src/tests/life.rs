@@ -62,7 +62,7 @@ fn an_existing_node_is_reconciled_and_keeps_what_is_not_ours() {
         assert_eq!(labels.get("disk"), None);
         let spec = node.spec.unwrap();
         assert_eq!((spec.taints.unwrap(), spec.unschedulable), (vec![taint], Some(true)));
-        assert!(rig.events().contains(&"NodeNotSchedulable"));
+        assert!(rig.events().contains(&"NodeNotSchedulable".to_owned()));
     });
 }
 
@@ -153,7 +153,7 @@ fn a_restarted_daemon_whose_runtime_is_truly_down_says_so_after_a_while() {
         first.manager.as_ref().unwrap().stop();
         let mut rig = Rig::new(&kernel);
         rig.api = first.api.clone();
-        rig.runtime.info.publish(contract::runtime::RuntimeInfo {
+        rig.wiring.set(contract::runtime::RuntimeInfo {
             error: Some("connection refused".into()),
             stale: true,
             ..contract::runtime::RuntimeInfo::unknown()
@@ -250,20 +250,6 @@ fn pressure_shows_with_the_next_look_and_outlives_its_cause() {
 }
 
 #[test]
-fn a_nudge_looks_at_once() {
-    run(12, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
-        until("registered", || rig.view().registered).await;
-        rig.machine.change(|m| m.disk.as_mut().unwrap().available_bytes = 0);
-        rig.node.refresh.tell(contract::node::RefreshNode).unwrap();
-        for _ in 0..50 {
-            settle().await;
-        }
-        assert_eq!(rig.condition("DiskPressure").status, "True");
-    });
-}
-
-#[test]
 fn a_reboot_is_told_once() {
     run(13, |kernel| async move {
         let rig = Rig::start(&kernel).await;
@@ -313,7 +299,7 @@ fn readers_of_the_view_are_left_in_peace() {
         let rig = Rig::start(&kernel).await;
         until("registered", || rig.view().registered).await;
         rig.pass(secs(12)).await;
-        let mut view = rig.node.view.subscribe();
+        let mut view = rig.wiring.value::<contract::node::NodeView>().subscribe();
         let mut wakes = 0;
         for _ in 0..12 {
             view.borrow_and_update();

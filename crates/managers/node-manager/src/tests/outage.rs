@@ -58,7 +58,7 @@ fn a_node_that_was_away_tells_the_truth_once() {
         assert_eq!(rig.view().error, None);
         assert!((1..=2).contains(&rig.patches()), "what was due, and what the watch then showed");
         assert_eq!(rig.said_not_ready(), 0);
-        assert!(rig.events().ends_with(&["NodeReady"]));
+        assert!(rig.events().ends_with(&["NodeReady".to_owned()]));
     });
 }
 

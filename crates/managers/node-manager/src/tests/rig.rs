@@ -6,10 +6,10 @@ use std::time::Duration;
 use actor::testing::settle;
 use actor::{Actor, ActorRef, Ctx, Handler, Kernel, Spec, supervised};
 use async_trait::async_trait;
-use contract::event::{EventHandle, RecordEvent};
-use contract::node::{NodeHandle, NodeView};
-use contract::runtime::{RuntimeInfo, RuntimeView};
-use contract::view::Published;
+use contract::event::RecordEvent;
+use contract::node::{LeaseState, NodeView};
+use contract::runtime::RuntimeInfo;
+use contract::{EventRecorder, Wiring};
 use cri_api::v1;
 use fakes::{FakeApi, FakeMachine};
 use model::Timestamp;
@@ -23,7 +23,7 @@ use node_status::pressure::{Amount, Signal, Threshold};
 use ports::api::ApiServer;
 use ports::runtime::{ImageService, RuntimeCode, RuntimeError, RuntimeResult};
 
-use crate::{Config, Deps, LeaseConfig, LeaseDeps, LeaseState, NodeLease, NodeManager};
+use crate::{Config, Deps, LeaseConfig, LeaseDeps, NodeLease, NodeManager};
 
 pub(super) const NAME: &str = "n1";
 
@@ -80,7 +80,7 @@ impl ApiServer for Forgetful {
 }
 
 /// Notes reasons of events.
-struct Recorder(Arc<Mutex<Vec<&'static str>>>);
+struct Recorder(Arc<Mutex<Vec<String>>>);
 
 impl Actor for Recorder {
     type Context = Ctx<Self>;
@@ -91,7 +91,7 @@ impl Handler<RecordEvent> for Recorder {
     type Result = ();
 
     fn handle(&mut self, RecordEvent { event }: RecordEvent, _: &mut Ctx<Self>) {
-        self.0.lock().unwrap().push(event.reason);
+        self.0.lock().unwrap().push(event.reason.into_owned());
     }
 }
 
@@ -148,33 +148,28 @@ pub(super) struct Rig {
     pub api: FakeApi,
     pub machine: Arc<FakeMachine>,
     pub images: Arc<Images>,
-    pub runtime: RuntimeView,
-    pub node: NodeHandle,
-    pub lease: Published<LeaseState>,
+    pub wiring: Wiring,
     pub manager: Option<ActorRef<NodeManager>>,
-    events: Arc<Mutex<Vec<&'static str>>>,
-    recorder: EventHandle,
+    events: Arc<Mutex<Vec<String>>>,
 }
 
 impl Rig {
     /// Everything but the two actors. The runtime has not spoken yet.
     pub(super) fn new(kernel: &Kernel) -> Self {
         let events = Arc::new(Mutex::new(Vec::new()));
-        let recorder = EventHandle::default();
+        let wiring = Wiring::default();
         let noted = events.clone();
-        recorder.connect(&kernel.spawn(Spec::new("recorder"), move |_| Recorder(noted.clone())));
+        let recorder = kernel.spawn(Spec::new("recorder"), move |_| Recorder(noted.clone()));
+        wiring.connect::<EventRecorder, _>(&recorder);
         let wall = jiff::Timestamp::from_nanosecond(i128::from(kernel.clock().unix_nanos())).unwrap();
         Self {
             kernel: kernel.clone(),
             api: FakeApi::at(wall),
             machine: Arc::default(),
             images: Arc::default(),
-            runtime: RuntimeView::default(),
-            node: NodeHandle::default(),
-            lease: Published::default(),
+            wiring,
             manager: None,
             events,
-            recorder,
         }
     }
 
@@ -192,30 +187,20 @@ impl Rig {
     }
 
     pub(super) fn start_manager_with(&mut self, config: Config, api: Option<Arc<dyn ApiServer>>) {
-        let deps = Arc::new(Deps {
-            api,
-            host: self.machine.clone(),
-            images: self.images.clone(),
-            runtime: self.runtime.clone(),
-            events: self.recorder.clone(),
-            lease: self.lease.clone(),
-            view: self.node.view.clone(),
-        });
+        let deps = Arc::new(Deps { api, host: self.machine.clone(), images: self.images.clone() });
         let config = Arc::new(config);
-        let new = move |_| NodeManager::new(config.clone(), deps.clone());
+        let crew = self.wiring.crew();
+        let new = move |_| NodeManager::new(crew.succeed(), config.clone(), deps.clone());
         let manager = self.kernel.spawn(Spec::new("node-manager"), new);
-        self.node.connect(&manager);
         self.manager = Some(manager);
     }
 
     pub(super) fn start_lease(&self) -> ActorRef<NodeLease> {
         let config = Arc::new(LeaseConfig { node: NAME.into(), duration: secs(40) });
-        let deps = Arc::new(LeaseDeps {
-            api: Arc::new(self.api.clone()),
-            node: self.node.view.clone(),
-            state: self.lease.clone(),
-        });
-        self.kernel.spawn(Spec::new("node-lease"), move |_| NodeLease::new(config.clone(), deps.clone()))
+        let deps = Arc::new(LeaseDeps { api: Arc::new(self.api.clone()) });
+        let crew = self.wiring.crew();
+        self.kernel
+            .spawn(Spec::new("node-lease"), move |_| NodeLease::new(&crew.succeed(), config.clone(), deps.clone()))
     }
 
     pub(super) fn wall(&self) -> Timestamp {
@@ -226,7 +211,7 @@ impl Rig {
     pub(super) fn runtime_says(&self, edit: impl FnOnce(&mut RuntimeInfo)) {
         let mut info = well(self.wall());
         edit(&mut info);
-        self.runtime.info.publish(info);
+        self.wiring.set(info);
     }
 
     /// Lets time pass; the runtime goes on listing its pods, as it is.
@@ -234,17 +219,21 @@ impl Rig {
         let end = self.kernel.clock().now() + time;
         while self.kernel.clock().now() < end {
             tokio::time::sleep(secs(5).min(end - self.kernel.clock().now())).await;
-            let mut info = (*self.runtime.info.get()).clone();
+            let mut info = (*self.wiring.value::<RuntimeInfo>().get()).clone();
             if info.listed && !info.stale {
                 info.last_relist = self.wall();
-                self.runtime.info.publish(info);
+                self.wiring.set(info);
             }
         }
         settle().await;
     }
 
     pub(super) fn view(&self) -> Arc<NodeView> {
-        self.node.view.get()
+        self.wiring.value().get()
+    }
+
+    pub(super) fn lease(&self) -> Arc<LeaseState> {
+        self.wiring.value().get()
     }
 
     pub(super) fn stored(&self) -> Option<Node> {
@@ -270,7 +259,7 @@ impl Rig {
     }
 
     /// Reasons of events since the last call.
-    pub(super) fn events(&self) -> Vec<&'static str> {
+    pub(super) fn events(&self) -> Vec<String> {
         std::mem::take(&mut *self.events.lock().unwrap())
     }
 

@@ -62,7 +62,7 @@ fn a_node_that_starts_without_the_server_has_what_its_pods_used() {
             store.hold(&pod).await;
             assert_eq!(store.config_map("app").await.unwrap(), "one", "{strategy:?}");
             assert_eq!(store.token(&pod).await.unwrap().text, token.text, "{strategy:?}");
-            let services = store.handle.services.ask(FetchServices { namespace: "ns".to_owned() }, ASK).await.unwrap();
+            let services = store.wiring.ask(FetchServices { namespace: "ns".to_owned() }).await.unwrap();
             assert_eq!(services.unwrap().len(), 1, "{strategy:?}");
             tokio::time::sleep(Duration::from_secs(7200)).await;
             let late = store.token(&pod).await.unwrap();

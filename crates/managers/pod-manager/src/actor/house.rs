@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use actor::Ctx;
-use contract::pod_worker::{GrantStart, KillRequest, UpdateKind, UpdatePod};
+use contract::cgroup::PodCgroupRow;
+use contract::pod_worker::{GrantStart, KillRequest, RetireWorker, UpdateKind};
 use contract::probe::RetainProbes;
 use contract::status::RetainPodStatuses;
+use contract::volume::PodVolumes;
 use model::core::Pod;
 use model::{PodUid, Timestamp};
 use std::sync::Arc;
@@ -41,7 +43,7 @@ impl PodManager {
     fn tell_again(&mut self) {
         for uid in std::mem::take(&mut self.undelivered) {
             match self.pod(&uid).cloned() {
-                Some(pod) => self.tell(&uid, UpdatePod { pod: Some(pod), kind: UpdateKind::Update }),
+                Some(pod) => self.tell(&uid, Some(pod), UpdateKind::Update),
                 None => self.kill_removed(&uid, None),
             }
         }
@@ -49,12 +51,12 @@ impl PodManager {
 
     /// cgroups are read before desired pods, so that a pod which appears in between is not taken for an orphan.
     fn look(&self) -> World {
-        let cgroups = self.deps.cgroups.view.snapshot().into_keys().collect();
-        let runtime = self.deps.runtime.view.pods.snapshot();
-        let directories = self.deps.volumes.view.snapshot();
+        let cgroups = self.tools.crew.board::<PodCgroupRow>().snapshot().into_keys().collect();
+        let runtime = self.tools.observed.snapshot();
+        let directories = self.tools.crew.board::<PodVolumes>().snapshot();
         World {
             desired: self.desired_facts(),
-            workers: self.deps.workers.snapshot(),
+            workers: self.tools.workers.snapshot(),
             runtime: runtime.into_iter().map(|(uid, row)| (uid, row.pod.is_alive())).collect(),
             cgroups,
             directories: directories.into_iter().map(|(uid, row)| (uid, !row.present.is_empty())).collect(),
@@ -87,11 +89,11 @@ impl PodManager {
             Chore::FinishPod(uid) => {
                 let pod = self.pod(uid).cloned().map(|pod| self.with_last_word(pod));
                 let request = KillRequest { deleted: true, ..KillRequest::default() };
-                self.start_worker(uid, UpdatePod { pod, kind: UpdateKind::Kill(request) });
+                self.start_worker(uid, pod, UpdateKind::Kill(request));
             }
             Chore::GrantStart(uid) => {
-                if let Some(handle) = self.worker(uid)
-                    && let Err(e) = handle.grant_start.tell(GrantStart)
+                if self.has_worker(uid)
+                    && let Err(e) = self.tools.crew.tell(GrantStart { uid: uid.clone() })
                 {
                     tracing::debug!(%uid, error = %e, "start not granted yet, next round tries again");
                 }
@@ -110,9 +112,9 @@ impl PodManager {
         if !self.running.insert(chore.clone()) {
             return;
         }
-        let deps = self.deps.clone();
+        let crew = self.tools.crew.clone();
         let job = chore.clone();
-        ctx.run(async move { effects::chore(&deps, &job).await }, move |act, outcome, _ctx| {
+        ctx.run(async move { effects::chore(&crew, &job).await }, move |act, outcome, _ctx| {
             act.running.remove(&chore);
             match outcome {
                 Ok(effects::Done::Nothing) => {}
@@ -123,21 +125,20 @@ impl PodManager {
     }
 
     fn kill_orphan(&mut self, uid: &PodUid) {
-        let nobody = self.pod(uid).is_none_or(|_| self.rejected.contains_key(uid)) && !self.handles.contains_key(uid);
+        let nobody = self.pod(uid).is_none_or(|_| self.rejected.contains_key(uid)) && !self.driven.contains(uid);
         if nobody {
             tracing::info!(%uid, "stopping a pod that no source knows");
             metrics::pods::ORPHANED_RUNTIME_PODS.inc();
             let request = KillRequest { grace_s: Some(1), deleted: true, ..KillRequest::default() };
-            self.start_worker(uid, UpdatePod { pod: None, kind: UpdateKind::Kill(request) });
+            self.start_worker(uid, None, UpdateKind::Kill(request));
         }
     }
 
     fn forget_worker(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) {
-        if let Some(handle) = self.worker(uid) {
-            (handle.stop.0)();
+        if let Err(e) = self.tools.crew.tell(RetireWorker { uid: uid.clone() }) {
+            return tracing::warn!(%uid, error = %e, "the worker is not retired yet, next round tries again");
         }
-        self.handles.remove(uid);
-        self.deps.workers.remove(uid);
+        self.driven.remove(uid);
         self.restart_requested.remove(uid);
         if self.pod(uid).is_none() {
             self.arrivals.retain(|u| u != uid);
@@ -151,12 +152,12 @@ impl PodManager {
     /// A static pod whose UID runs again begins without the status of its first life. Answers whether that is still there.
     pub(super) fn end_first_life(&mut self, pod: &Pod, ctx: &mut Ctx<Self>) -> bool {
         let uid = &model::pod::uid(pod);
-        if !model::pod::is_static(pod) || self.deps.status.view.get(uid).is_none_or(|row| !row.finished) {
+        if !model::pod::is_static(pod) || self.tools.statuses.get(uid).is_none_or(|row| !row.finished) {
             return false;
         }
         let mut known = self.known();
         known.remove(uid);
-        if let Err(e) = self.deps.status.retain_pod_statuses.tell(RetainPodStatuses { known }) {
+        if let Err(e) = self.tools.crew.tell(RetainPodStatuses { known }) {
             tracing::warn!(%uid, error = %e, "the status of the pod's first life is not dropped yet");
         }
         self.retained.clear();
@@ -166,7 +167,7 @@ impl PodManager {
 
     fn known(&self) -> BTreeSet<PodUid> {
         let mut known: BTreeSet<PodUid> = self.desired.values().flat_map(|pods| pods.keys().cloned()).collect();
-        known.extend(self.handles.keys().cloned());
+        known.extend(self.driven.iter().cloned());
         known
     }
 
@@ -174,12 +175,12 @@ impl PodManager {
     fn retain(&mut self) {
         let known = self.known();
         // A message may be lost with whoever dies over it: what is still on the board is asked away again.
-        let left = || self.deps.status.view.snapshot().into_keys().any(|uid| !known.contains(&uid));
+        let left = || self.tools.statuses.snapshot().into_keys().any(|uid| !known.contains(&uid));
         if known == self.retained && !left() {
             return;
         }
-        let status = self.deps.status.retain_pod_statuses.tell(RetainPodStatuses { known: known.clone() });
-        let probes = self.deps.probes.retain_probes.tell(RetainProbes { known: known.clone() });
+        let status = self.tools.crew.tell(RetainPodStatuses { known: known.clone() });
+        let probes = self.tools.crew.tell(RetainProbes { known: known.clone() });
         if status.is_ok() && probes.is_ok() {
             self.retained = known;
         }
@@ -189,17 +190,11 @@ impl PodManager {
         self.gc_wanted = false;
         // Said again now and then, as nobody tells whether it was heard.
         self.retained.clear();
-        // Rows that somebody followed to the end of their pod.
-        self.deps.probes.view.sweep();
-        self.deps.workers.sweep();
-        self.deps.volumes.view.sweep();
-        self.deps.cgroups.view.sweep();
         if std::mem::replace(&mut self.gc_running, true) {
             return;
         }
         let round = effects::GcRound {
-            deps: self.deps.clone(),
-            config: self.config.clone(),
+            tools: self.tools.clone(),
             desired: self.desired.values().flat_map(|pods| pods.keys().cloned()).collect(),
             sources_ready: self.all_sources_ready(),
             now: Timestamp(ctx.clock().unix_nanos()),

@@ -155,7 +155,7 @@ fn a_pod_that_came_to_its_end_here_does_not_run_again_though_the_api_says_it_run
         let bench = Bench::start(&kernel, Setup::default());
         let mut running = plain("u1");
         running.status = Some(model::core::PodStatus { phase: Some("Running".into()), ..Default::default() });
-        bench.status.view.post("u1".into(), Arc::new(status_row(&running, "Failed")));
+        bench.wiring.put("u1".into(), status_row(&running, "Failed"));
         bench.set(Source::Api, &[running]).await;
         let worker = bench.workers.get(&"u1".into()).unwrap();
         assert!(worker.termination_requested, "its worker only cleans up");
@@ -188,14 +188,14 @@ fn a_status_that_comes_back_from_the_api_wakes_only_pods_with_gates() {
 fn pressure_and_shutdown_of_the_node_refuse_pods() {
     run(12, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
-        bench.node.publish(NodeView {
+        bench.wiring.set(NodeView {
             origin: NodeOrigin::Host,
             pressure: vec!["DiskPressure".to_owned()],
             ..NodeView::default()
         });
         bench.set(Source::Api, &[plain("u1")]).await;
         assert_eq!(bench.rejection("u1").as_deref(), Some("Evicted"));
-        bench.node.publish(NodeView { origin: NodeOrigin::Host, shutting_down: true, ..NodeView::default() });
+        bench.wiring.set(NodeView { origin: NodeOrigin::Host, shutting_down: true, ..NodeView::default() });
         bench.set(Source::Api, &[plain("u1"), plain("u2")]).await;
         assert_eq!(bench.rejection("u2").as_deref(), Some("NodeShutdown"));
     });
@@ -237,7 +237,7 @@ fn a_set_that_may_lack_pods_starts_its_own_and_stops_nobody() {
             pod: None,
             kill: None,
         };
-        bench.workers.post(stray.clone(), Arc::new(state));
+        bench.wiring.put(stray, state);
         bench.set_provisional(Source::Api, &[plain("u1")]).await;
         tokio::time::sleep(Duration::from_secs(30)).await;
         let heard = bench.heard();

@@ -40,14 +40,14 @@ fn a_static_pod_gets_a_mirror_that_its_row_shows() {
         let made = mirror(&bench, "web-n1").unwrap();
         assert_eq!(annotation(&made, CONFIG_MIRROR), Some("h1"));
         assert_eq!(made.metadata.owner_references.as_ref().unwrap()[0].uid, node.metadata.uid.unwrap());
-        let row = bench.pods.view.get(&"h1".into()).unwrap();
+        let row = bench.pods.get(&"h1".into()).unwrap();
         assert_eq!(row.mirror.as_ref().unwrap().metadata.uid, made.metadata.uid);
         deliver(&bench).await;
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(bench.api.requests().len(), 1, "and it is left alone");
         let uid = made.metadata.uid.unwrap();
         assert_eq!(bench.phase(&uid), None, "a mirror never runs");
-        assert!(bench.pods.view.get(&uid.as_str().into()).is_none());
+        assert!(bench.pods.get(&uid.as_str().into()).is_none());
     });
 }
 
@@ -116,7 +116,7 @@ fn nothing_is_an_orphan_before_all_sources_have_spoken() {
         bench.set(Source::File, &[static_pod("h1", "web-n1")]).await;
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert!(bench.api.requests().is_empty(), "the mirror of an earlier life of the daemon is good");
-        assert!(bench.pods.view.get(&"h1".into()).unwrap().mirror.is_some());
+        assert!(bench.pods.get(&"h1".into()).unwrap().mirror.is_some());
     });
 }
 
@@ -156,7 +156,7 @@ fn a_mirror_that_exists_already_is_taken_for_ours_if_it_is() {
         bench.set(Source::Api, &[]).await;
         bench.set(Source::File, &[static_pod("h1", "web-n1"), static_pod("h2", "db-n1")]).await;
         tokio::time::sleep(Duration::from_secs(10)).await;
-        let row = bench.pods.view.get(&"h1".into()).unwrap();
+        let row = bench.pods.get(&"h1".into()).unwrap();
         assert_eq!(row.mirror.as_ref().unwrap().metadata.uid, ours.metadata.uid);
         assert_eq!(mirror(&bench, "db-n1").unwrap().metadata.uid, foreign.metadata.uid, "not ours to remove");
         assert!(bench.api.requests_of("DELETE", "").is_empty());
@@ -177,7 +177,7 @@ fn a_rebuilt_manager_still_knows_the_mirrors() {
         bench.set(Source::File, &[static_pod("h1", "web-n1")]).await;
         tokio::time::sleep(Duration::from_secs(10)).await;
         assert!(bench.api.requests().is_empty());
-        assert!(bench.pods.view.get(&"h1".into()).unwrap().mirror.is_some());
+        assert!(bench.pods.get(&"h1".into()).unwrap().mirror.is_some());
     });
 }
 
@@ -196,13 +196,12 @@ fn a_manager_that_dies_over_a_mirror_makes_it_in_its_next_life() {
             for _ in 0..3 {
                 for (source, pods) in [(Source::Api, bench.api.read_all::<Pod>(None)), (Source::File, pods.to_vec())] {
                     let pods = pods.into_iter().map(Arc::new).collect();
-                    let _lost_with_the_manager =
-                        bench.pods.set_pods.ask(SetPods { source, pods, provisional: false }, ASK).await;
+                    let _lost_with_the_manager = bench.wiring.ask(SetPods { source, pods, provisional: false }).await;
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }
             assert!(mirror(&bench, "web-n1").is_some(), "{rule}");
-            assert!(bench.pods.view.get(&"h1".into()).unwrap().mirror.is_some(), "{rule}");
+            assert!(bench.pods.get(&"h1".into()).unwrap().mirror.is_some(), "{rule}");
             assert_eq!(bench.api.requests_of("POST", "pods").len(), 1, "{rule}");
             assert_eq!(kernel.faults().log().len(), 1, "{rule}");
         });

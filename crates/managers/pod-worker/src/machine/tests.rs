@@ -22,11 +22,15 @@ fn from_file() -> Arc<Pod> {
 }
 
 fn create(p: &Arc<Pod>) -> UpdatePod {
-    UpdatePod { pod: Some(p.clone()), kind: UpdateKind::Create }
+    UpdatePod { uid: "u".into(), pod: Some(p.clone()), kind: UpdateKind::Create }
 }
 
 fn kill(grace_s: Option<i64>) -> UpdatePod {
-    UpdatePod { pod: None, kind: UpdateKind::Kill(KillRequest { grace_s, deleted: true, ..Default::default() }) }
+    UpdatePod {
+        uid: "u".into(),
+        pod: None,
+        kind: UpdateKind::Kill(KillRequest { grace_s, deleted: true, ..Default::default() }),
+    }
 }
 
 fn syncing() -> Machine {
@@ -73,8 +77,8 @@ fn every_cause_of_termination_is_seen() {
     let deleting = pod(|p| p.metadata.deletion_timestamp = Some(Time(Default::default())));
     let failed = pod(|p| p.status = Some(PodStatus { phase: Some("Failed".into()), ..Default::default() }));
     let table = [
-        ("deletion timestamp", UpdatePod { pod: Some(deleting), kind: UpdateKind::Update }, true),
-        ("terminal phase", UpdatePod { pod: Some(failed), kind: UpdateKind::Update }, false),
+        ("deletion timestamp", UpdatePod { uid: "u".into(), pod: Some(deleting), kind: UpdateKind::Update }, true),
+        ("terminal phase", UpdatePod { uid: "u".into(), pod: Some(failed), kind: UpdateKind::Update }, false),
         ("kill", kill(None), true),
     ];
     for (what, msg, deleted) in table {
@@ -89,7 +93,7 @@ fn an_update_never_brings_a_stopping_pod_back() {
     let mut m = syncing();
     m.update(kill(None), true);
     assert_eq!(m.update(create(&api()), true), Told::Nothing);
-    m.update(UpdatePod { pod: Some(api()), kind: UpdateKind::Update }, true);
+    m.update(UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Update }, true);
     assert_eq!(m.phase, Terminating);
 }
 
@@ -140,8 +144,11 @@ fn a_kill_while_volumes_are_removed_changes_nothing_but_is_remembered() {
 #[test]
 fn an_equal_update_is_no_reason_to_look() {
     let mut m = syncing();
-    assert_eq!(m.update(UpdatePod { pod: Some(api()), kind: UpdateKind::Update }, true), Told::Nothing);
-    assert_eq!(m.update(UpdatePod { pod: Some(api()), kind: UpdateKind::Sync }, true), Told::Look);
+    assert_eq!(
+        m.update(UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Update }, true),
+        Told::Nothing
+    );
+    assert_eq!(m.update(UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Sync }, true), Told::Look);
 }
 
 #[test]

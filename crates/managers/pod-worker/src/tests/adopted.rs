@@ -79,7 +79,7 @@ fn a_static_pod_goes_on_with_the_status_of_its_mirror() {
             let pod = probed("file", Some(known));
             let bench = Bench::start(&kernel, left_running(&pod));
             bench.tell(&pod, UpdateKind::Create).await;
-            bench.worker.ask(contract::pod_worker::GrantStart, ASK).await.unwrap();
+            bench.worker.ask(contract::pod_worker::GrantStart { uid: UID.into() }, ASK).await.unwrap();
             let_work().await;
             let said = ready_words(&bench);
             assert!(!said.is_empty() && said.iter().all(|w| w == word), "{said:?}");

@@ -11,34 +11,18 @@ use contract::runtime::{
     CallError, CallErrorKind, CreateContainer, ObservePod, RunPodSandbox, StartContainer, StopContainer, StopPodSandbox,
 };
 use contract::status::{SetPodStatus, StatusEntry, TerminatePod};
-use contract::view::Board;
 use contract::volume::{MakePodDirs, MountVolumes, MountedVolumes, UnmountVolumes, VolumeError};
 use model::{ContainerId, SandboxId};
 
 pub(super) struct Crew {
     pub(super) world: Shared,
-    pub(super) status: Board<PodUid, StatusEntry>,
-    pub(super) probes: Board<PodUid, PodProbes>,
-    pub(super) rows: Board<PodUid, Observed>,
+    pub(super) wiring: Wiring,
 }
 
 impl Actor for Crew {
     type Context = Ctx<Self>;
 }
 supervised!(Crew);
-
-pub(super) fn connect(crew: &ActorRef<Crew>, runtime: &RuntimeHandle, status: &StatusHandle, probes: &ProbeHandle) {
-    runtime.observe_pod.connect(crew);
-    runtime.run_pod_sandbox.connect(crew);
-    runtime.stop_pod_sandbox.connect(crew);
-    runtime.create_container.connect(crew);
-    runtime.start_container.connect(crew);
-    runtime.stop_container.connect(crew);
-    status.set_pod_status.connect(crew);
-    status.terminate_pod.connect(crew);
-    probes.start_probes.connect(crew);
-    probes.stop_probes.connect(crew);
-}
 
 impl Crew {
     fn with<T>(&self, f: impl FnOnce(&mut World) -> T) -> T {
@@ -56,15 +40,15 @@ impl Crew {
             let out = f(observed);
             (out, observed.clone())
         });
-        self.rows.post(UID.into(), row(now));
+        self.wiring.put(UID.into(), row(now));
         out
     }
 
     fn post(&self, status: PodStatus, finished: bool) {
-        let version = self.status.get(&UID.into()).map_or(0, |e| e.version) + 1;
+        let version = self.wiring.board::<StatusEntry>().get(&UID.into()).map_or(0, |e| e.version) + 1;
         let (namespace, name, status) = ("ns".to_owned(), "web".to_owned(), Arc::new(status));
         let entry = StatusEntry { version, namespace, name, status, finished, changed_at: Timestamp(1) };
-        self.status.post(UID.into(), Arc::new(entry));
+        self.wiring.put(UID.into(), entry);
     }
 }
 
@@ -77,6 +61,10 @@ macro_rules! answers {
                 $body
             }
         })*
+
+        pub(super) fn connect(crew: &ActorRef<Crew>, wiring: &Wiring) {
+            $(wiring.inlet::<$message>().connect(crew);)*
+        }
     };
 }
 
@@ -131,7 +119,7 @@ answers! {
         crew.post(status, true);
     };
     StartProbes => (), |crew, m| {
-        if crew.probes.get(&UID.into()).is_some() {
+        if crew.wiring.board::<PodProbes>().get(&UID.into()).is_some() {
             return;
         }
         crew.say("probes start");
@@ -141,7 +129,7 @@ answers! {
                 row.probes.entry(c.name.clone()).or_default().insert(ProbeKind::Readiness);
             }
         }
-        crew.probes.post(UID.into(), Arc::new(row));
+        crew.wiring.put(UID.into(), row);
     };
     StopProbes => (), |crew, _m| crew.say("probes stop");
     ObservePod => Result<Arc<PodObservation>, CallError>, |crew, _m| {

@@ -78,7 +78,6 @@ fn a_pod_past_its_deadline_is_stopped_and_failed() {
         let status = bench.last_status();
         assert_eq!((status.phase.as_deref(), status.reason.as_deref()), (Some("Failed"), Some("DeadlineExceeded")));
         assert_eq!(bench.events("DeadlineExceeded").len(), 1);
-        let _ = (&bench.status, &bench.runtime);
     });
 }
 
@@ -96,7 +95,7 @@ fn an_end_that_takes_long_says_what_it_waits_for() {
             bench.tell(&pod, UpdateKind::Create).await;
             kernel.faults().add_text(stuck).unwrap();
             bench.tell(&deleted(&pod), UpdateKind::Update).await;
-            let error = || bench.workers.get(&UID.into()).unwrap().error.clone().unwrap_or_default();
+            let error = || bench.row().error.clone().unwrap_or_default();
             tokio::time::sleep(Duration::from_secs(29)).await;
             assert_eq!(error(), "", "{stuck}");
             tokio::time::sleep(Duration::from_secs(4)).await;
@@ -110,7 +109,7 @@ fn an_end_that_takes_long_says_what_it_waits_for() {
 impl Bench {
     /// Nothing is left of the pod, and its end was told once at least.
     fn assert_ended(&self, what: &str) {
-        assert_eq!(self.phase(), WorkerPhase::Finished, "{what}: {:?}", self.workers.get(&UID.into()).unwrap());
+        assert_eq!(self.phase(), WorkerPhase::Finished, "{what}: {:?}", self.row());
         let (observed, words) = self.see(|w| (w.observed.clone().unwrap(), w.words.clone()));
         assert!(!observed.is_alive(), "{what}: {words:#?}");
         for word in ["volumes gone", "cgroup removed", "finished"] {

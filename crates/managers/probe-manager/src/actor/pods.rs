@@ -18,8 +18,9 @@ use crate::measure;
 impl ProbeManager {
     /// Takes up the pods of the former generation.
     pub(super) fn resume(&mut self, ctx: &mut Ctx<Self>) {
-        for (uid, pod) in self.deps.intake.snapshot() {
-            let row = self.deps.view.get(&uid);
+        let pods = self.deps.intake().clone();
+        for (uid, pod) in pods {
+            let row = self.view.get(&uid);
             self.add(uid, pod, row.as_deref(), ctx);
         }
         self.end_turn(ctx);
@@ -35,7 +36,7 @@ impl ProbeManager {
                 u64::try_from(Self::wall(ctx).nanos_since(self.config.daemon_started)).unwrap_or(0),
             ),
         };
-        let status = self.deps.status.get(&uid);
+        let status = self.status.get(&uid);
         let deleting = pod.metadata.deletion_timestamp.is_some();
         self.serial += 1;
         let mut entry = Entry::new(pod.clone(), self.serial);
@@ -59,10 +60,10 @@ impl ProbeManager {
         if entry.workers.is_empty() && former.is_none() {
             return;
         }
-        self.deps.intake.post(uid.clone(), pod);
+        self.deps.intake().insert(uid.clone(), pod);
         self.dirty.insert(uid.clone());
         self.pods.insert(uid.clone(), entry);
-        let rx = self.deps.status.subscribe(uid.clone());
+        let rx = self.status.subscribe(uid.clone());
         self.follow(uid, rx, ctx);
     }
 
@@ -80,7 +81,7 @@ impl ProbeManager {
     /// A container that runs but is not ready yet is looked at at once (pod-lifecycle 8.4), so that readiness follows a
     /// start closely.
     fn status_changed(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) {
-        let (Some(entry), Some(status)) = (self.pods.get(uid), self.deps.status.get(uid)) else { return };
+        let (Some(entry), Some(status)) = (self.pods.get(uid), self.status.get(uid)) else { return };
         let eager: Vec<ProbeId> = entry
             .workers
             .iter()
@@ -119,8 +120,8 @@ impl ProbeManager {
             self.keep(uid, container);
         }
         self.dirty.remove(uid);
-        self.deps.intake.remove(uid);
-        self.deps.view.remove(uid);
+        self.deps.intake().remove(uid);
+        self.view.remove(uid);
     }
 }
 

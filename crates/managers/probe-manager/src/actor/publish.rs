@@ -25,7 +25,7 @@ impl ProbeManager {
     pub(super) fn end_turn(&mut self, ctx: &mut Ctx<Self>) {
         for uid in std::mem::take(&mut self.dirty) {
             if let Some(entry) = self.pods.get(&uid) {
-                self.deps.view.post(uid, Arc::new(entry.row.clone()));
+                self.view.post(uid, Arc::new(entry.row.clone()));
             }
         }
         self.flush(ctx);

@@ -6,18 +6,18 @@ use std::time::Duration;
 
 use actor::{Actor, ActorRef, Ctx, Detached, Handler, Kernel, Spec, supervised};
 use async_trait::async_trait;
-use contract::event::{EventHandle, RecordEvent};
-use contract::probe::{PodProbes, ProbeHandle, ProbeKind, ProbeVerdict, StartProbes, StopProbes};
-use contract::runtime::{CallError, ExecOutcome, ExecSync, RuntimeHandle};
+use contract::Wiring;
+use contract::event::RecordEvent;
+use contract::probe::{PodProbes, ProbeKind, ProbeVerdict, StartProbes, StopProbes};
+use contract::runtime::{CallError, ExecOutcome, ExecSync};
 use contract::status::StatusEntry;
-use contract::view::Board;
+use model::Timestamp;
 use model::core::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStatus, ExecAction,
     HTTPGetAction, Pod, PodSpec, PodStatus, Probe, TCPSocketAction,
 };
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use model::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use model::{PodUid, Timestamp};
 use ports::journal::{Journal, JournalError};
 use ports::probe::{NetOutcome, NetProber, NetTarget, NetVerdict};
 use tokio::time::Instant;
@@ -86,7 +86,7 @@ pub(super) fn net_failure(output: &str) -> NetOutcome {
     NetOutcome { verdict: NetVerdict::Failure, output: output.into() }
 }
 
-struct FakeRecorder(Arc<Mutex<Vec<(&'static str, String)>>>);
+struct FakeRecorder(Arc<Mutex<Vec<(String, String)>>>);
 supervised!(FakeRecorder);
 impl Actor for FakeRecorder {
     type Context = Ctx<Self>;
@@ -95,7 +95,7 @@ impl Handler<RecordEvent> for FakeRecorder {
     type Result = ();
 
     fn handle(&mut self, m: RecordEvent, _: &mut Ctx<Self>) {
-        self.0.lock().unwrap().push((m.event.reason, m.event.message));
+        self.0.lock().unwrap().push((m.event.reason.into_owned(), m.event.message));
     }
 }
 
@@ -124,12 +124,11 @@ impl Journal for FakeJournal {
 
 pub(super) struct Bed {
     pub(super) kernel: Kernel,
-    pub(super) handle: ProbeHandle,
+    pub(super) wiring: Wiring,
     pub(super) manager: ActorRef<ProbeManager>,
-    pub(super) status: Board<PodUid, StatusEntry>,
     pub(super) execs: Arc<Mutex<Execs>>,
     pub(super) net: Arc<Mutex<Net>>,
-    pub(super) events: Arc<Mutex<Vec<(&'static str, String)>>>,
+    pub(super) events: Arc<Mutex<Vec<(String, String)>>>,
     version: Mutex<u64>,
 }
 
@@ -147,33 +146,30 @@ impl Bed {
     pub(super) fn with(kernel: Kernel, config: Config, journal: Option<Arc<dyn Journal>>) -> Self {
         let start = kernel.clock().now();
         let (execs, net, events) = (Arc::default(), Arc::default(), Arc::default());
-        let runtime = RuntimeHandle::default();
+        let wiring = Wiring::default();
         let state = Arc::clone(&execs);
-        runtime
-            .exec_sync
-            .connect(&kernel.spawn(Spec::new("runtime-client"), move |_| FakeRuntime(Arc::clone(&state), start)));
-        let recorder = EventHandle::default();
+        let runtime = kernel.spawn(Spec::new("runtime-client"), move |_| FakeRuntime(Arc::clone(&state), start));
+        wiring.inlet::<ExecSync>().connect(&runtime);
         let state = Arc::clone(&events);
-        recorder.record.connect(&kernel.spawn(Spec::new("event-recorder"), move |_| FakeRecorder(Arc::clone(&state))));
-        let handle = ProbeHandle::default();
-        let status = Board::new();
-        let prober = Arc::new(FakeNet(Arc::clone(&net), start));
-        let mut deps = Deps::new(runtime, recorder, status.clone(), handle.view.clone(), prober);
+        let recorder = kernel.spawn(Spec::new("event-recorder"), move |_| FakeRecorder(Arc::clone(&state)));
+        wiring.inlet::<RecordEvent>().connect(&recorder);
+        let mut deps = Deps::new(Arc::new(FakeNet(Arc::clone(&net), start)));
         deps.journal = journal;
-        let manager = kernel
-            .spawn(Spec::new("probe-manager").mailbox(256), move |_| ProbeManager::new(deps.clone(), config.clone()));
-        handle.connect(&manager);
-        Self { kernel, handle, manager, status, execs, net, events, version: Mutex::new(0) }
+        let crew = wiring.crew();
+        let manager = kernel.spawn(Spec::new("probe-manager").mailbox(256), move |_| {
+            ProbeManager::new(crew.succeed(), deps.clone(), config.clone())
+        });
+        wiring.connect::<contract::ProbeManager, _>(&manager);
+        Self { kernel, wiring, manager, execs, net, events, version: Mutex::new(0) }
     }
 
     pub(super) async fn start(&self, pod: &Arc<Pod>) {
-        let ask = self.handle.start_probes.ask(StartProbes { pod: pod.clone() }, Duration::from_secs(5));
-        ask.await.unwrap();
+        self.wiring.ask(StartProbes { pod: pod.clone() }).await.unwrap();
     }
 
     pub(super) async fn stop(&self, pod: &Pod, keep_readiness: bool) {
         let m = StopProbes { uid: model::pod::uid(pod), keep_readiness };
-        self.handle.stop_probes.ask(m, Duration::from_secs(5)).await.unwrap();
+        self.wiring.ask(m).await.unwrap();
     }
 
     pub(super) fn wall(&self) -> Timestamp {
@@ -201,11 +197,11 @@ impl Bed {
             finished: false,
             changed_at: self.wall(),
         };
-        self.status.post(model::pod::uid(pod), Arc::new(entry));
+        self.wiring.put(model::pod::uid(pod), entry);
     }
 
     pub(super) fn row(&self, pod: &Pod) -> Option<Arc<PodProbes>> {
-        self.handle.view.get(&model::pod::uid(pod))
+        self.wiring.board::<PodProbes>().get(&model::pod::uid(pod))
     }
 
     pub(super) fn verdict(&self, pod: &Pod, id: &str, kind: ProbeKind) -> Option<ProbeVerdict> {

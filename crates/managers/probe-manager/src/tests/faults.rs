@@ -23,7 +23,7 @@ fn a_killed_manager_comes_back_with_its_verdicts() {
         bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
         bed.start(&p).await;
         pass(100).await;
-        let mut rows = bed.handle.view.subscribe(model::pod::uid(&p));
+        let mut rows = bed.wiring.board::<contract::probe::PodProbes>().subscribe(model::pod::uid(&p));
         rows.borrow_and_update();
         bed.net.lock().unwrap().delay = Duration::from_secs(1);
         for _ in 0..3 {
@@ -107,12 +107,12 @@ fn every_fault_point_survives_panic_kill_and_stall() {
                     bed.show(p, vec![running("m", "c1", bed.wall(), true)]);
                     let start = contract::probe::StartProbes { pod: p.clone() };
                     // The worker repeats the request with its next sync.
-                    while bed.handle.start_probes.ask(start.clone(), Duration::from_secs(9)).await.is_err() {
+                    while bed.wiring.ask(start.clone()).await.is_err() {
                         pass(10).await;
                     }
                 }
                 let stop = contract::probe::StopProbes { uid: model::pod::uid(&gone), keep_readiness: false };
-                while bed.handle.stop_probes.ask(stop.clone(), Duration::from_secs(9)).await.is_err() {
+                while bed.wiring.ask(stop.clone()).await.is_err() {
                     pass(10).await;
                 }
                 pass(10_000).await;

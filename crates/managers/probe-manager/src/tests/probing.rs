@@ -243,7 +243,10 @@ fn a_warning_is_told_and_counts_as_success() {
         bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
         bed.start(&p).await;
         pass(100).await;
-        assert_eq!(*bed.events.lock().unwrap(), [("ProbeWarning", "Readiness probe warning: moved".to_owned())]);
+        assert_eq!(
+            *bed.events.lock().unwrap(),
+            [("ProbeWarning".to_owned(), "Readiness probe warning: moved".to_owned())]
+        );
         assert_eq!(bed.verdict(&p, "c1", Readiness), Some(Success), "edge 72");
     });
 }
@@ -394,7 +397,7 @@ fn housekeeping_stops_pods_that_are_gone() {
             bed.start(p).await;
         }
         let known = BTreeSet::from([model::pod::uid(&b)]);
-        bed.handle.retain_probes.ask(RetainProbes { known }, Duration::from_secs(1)).await.unwrap();
+        bed.wiring.ask(RetainProbes { known }).await.unwrap();
         assert!(bed.row(&a).is_none());
         assert!(bed.row(&b).is_some());
     });

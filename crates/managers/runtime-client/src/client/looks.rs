@@ -308,11 +308,11 @@ impl RuntimeClient {
             Some(pod) => {
                 let row = Arc::new(Observed { pod: Arc::new(pod), observed_at: at });
                 self.rows.insert(uid.clone(), row.clone());
-                self.deps.view.pods.post(uid.clone(), row);
+                self.pods.post(uid.clone(), row);
             }
             None => {
                 self.rows.remove(uid);
-                self.deps.view.pods.remove(uid);
+                self.pods.remove(uid);
             }
         }
         true

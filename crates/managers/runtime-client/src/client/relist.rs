@@ -172,7 +172,6 @@ impl RuntimeClient {
             self.info.last_relist = run.at;
             let pods = self.rows.values().map(|row| &*row.pod);
             self.index.prune(run.seq, &pods.flat_map(ids).collect());
-            self.deps.view.pods.sweep();
         }
         self.publish();
         if self.relisting.again {

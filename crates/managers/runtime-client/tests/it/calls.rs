@@ -14,11 +14,11 @@ fn a_pods_life_through_the_handle() {
         assert_eq!(r.exec("web", &app, secs(1)).await, Ok(0));
         r.stop("web", &app, 30).await.unwrap();
         let remove = RemoveContainer { uid: uid("web"), container: app };
-        r.handle.remove_container(remove).await.unwrap();
+        r.wiring.call(remove).await.unwrap();
         assert_eq!(r.observe("web", false).await.unwrap().containers.len(), 0);
-        r.handle.stop_pod_sandbox(StopPodSandbox { uid: uid("web"), sandbox: sandbox.clone() }).await.unwrap();
+        r.wiring.call(StopPodSandbox { uid: uid("web"), sandbox: sandbox.clone() }).await.unwrap();
         assert!(!r.observe("web", false).await.unwrap().sandboxes[0].ready);
-        r.handle.remove_pod_sandbox(RemovePodSandbox { uid: uid("web"), sandbox }).await.unwrap();
+        r.wiring.call(RemovePodSandbox { uid: uid("web"), sandbox }).await.unwrap();
         assert!(r.observe("web", false).await.unwrap().sandboxes.is_empty());
         assert!(r.row("web").is_none());
     });
@@ -29,10 +29,10 @@ fn stopping_and_removing_what_is_gone_succeeds() {
     rig(Features::containerd_1_6(), |r| async move {
         r.stop("web", &"nope".into(), 1).await.unwrap();
         let container = "nope".into();
-        r.handle.remove_container(RemoveContainer { uid: uid("web"), container }).await.unwrap();
+        r.wiring.call(RemoveContainer { uid: uid("web"), container }).await.unwrap();
         let sandbox = || "nope".into();
-        r.handle.stop_pod_sandbox(StopPodSandbox { uid: uid("web"), sandbox: sandbox() }).await.unwrap();
-        r.handle.remove_pod_sandbox(RemovePodSandbox { uid: uid("web"), sandbox: sandbox() }).await.unwrap();
+        r.wiring.call(StopPodSandbox { uid: uid("web"), sandbox: sandbox() }).await.unwrap();
+        r.wiring.call(RemovePodSandbox { uid: uid("web"), sandbox: sandbox() }).await.unwrap();
         assert_eq!(r.start("web", &"nope".into()).await.unwrap_err().kind, CallErrorKind::NotFound);
     });
 }

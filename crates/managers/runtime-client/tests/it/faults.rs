@@ -42,7 +42,7 @@ fn an_observation_that_dies_with_the_actor_is_lost_and_asked_again() {
         r.run("web").await;
         r.fake.inject(Fault::hang("ListContainers"));
         let m = ObservePod { uid: uid("web"), namespace: "ns".into(), name: "web".into(), force: true };
-        let (answer, ()) = tokio::join!(r.handle.observe_pod(m), async {
+        let (answer, ()) = tokio::join!(r.wiring.call(m), async {
             sleep(secs(1)).await;
             r.actor.kill();
         });

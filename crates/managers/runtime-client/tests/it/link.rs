@@ -1,4 +1,4 @@
-use contract::runtime::{CallErrorKind, EventTier};
+use contract::runtime::{CallErrorKind, EventTier, Relist, RuntimeInfo};
 use fakes::FakeRuntime;
 use fakes::runtime::{Fault, Features};
 use model::runtime::ContainerState;
@@ -83,7 +83,7 @@ fn a_runtime_that_is_not_there_at_start_is_waited_for() {
         assert!(!r.info().listed && r.info().stale && !r.info().ready);
         r.fake.up();
         let before = Instant::now();
-        r.handle.view.info.subscribe().wait_for(|i| i.listed && i.ready && !i.stale).await.unwrap();
+        r.wiring.value::<RuntimeInfo>().subscribe().wait_for(|i| i.listed && i.ready && !i.stale).await.unwrap();
         assert!(before.elapsed() <= secs(8));
     });
 }
@@ -121,7 +121,7 @@ fn a_stream_that_closes_at_once_is_given_up_without_a_hot_loop() {
 fn a_list_that_keeps_failing_marks_the_view_stale() {
     rig(Features::containerd_1_6(), |r| async move {
         r.fake.inject(Fault::error("ListContainers", tonic::Code::ResourceExhausted, "message larger than max"));
-        assert!(r.handle.relist().await.is_err());
+        assert!(r.wiring.call(Relist).await.is_err());
         assert!(r.info().stale && r.info().ready);
         r.fake.clear_faults();
         sleep(secs(2)).await;

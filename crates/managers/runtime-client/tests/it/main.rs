@@ -7,8 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{ActorRef, Kernel, Spec};
+use contract::Wiring;
 use contract::runtime::{
-    CallError, CreateContainer, ExecSync, ObservePod, RunPodSandbox, RuntimeHandle, StartContainer, StopContainer,
+    CallError, CreateContainer, ExecSync, ObservePod, Observed, RunPodSandbox, RuntimeInfo, StartContainer,
+    StopContainer,
 };
 use fakes::FakeRuntime;
 use fakes::runtime::{Features, samples};
@@ -22,12 +24,12 @@ mod faults;
 mod link;
 mod view;
 
-/// A node's runtime side: a fake runtime, the actor, and its handle.
+/// A node's runtime side: a fake runtime, the actor, and the way to it.
 struct Rig {
     kernel: Kernel,
     fake: FakeRuntime,
     actor: ActorRef<RuntimeClient>,
-    handle: RuntimeHandle,
+    wiring: Wiring,
 }
 
 /// Runs `test` with a rig that has been through its first relist.
@@ -43,39 +45,39 @@ fn rig<F: Future<Output = ()>>(features: Features, test: impl FnOnce(Rig) -> F) 
 
 impl Rig {
     fn new(kernel: Kernel, fake: FakeRuntime) -> Self {
-        let handle = RuntimeHandle::default();
+        let wiring = Wiring::default();
         let client: Arc<dyn ports::runtime::ContainerRuntime> = fake.client();
-        let deps = Deps::new(client, Arc::new(fakes::LinuxFs), handle.view.clone());
+        let (deps, crew) = (Deps::new(client, Arc::new(fakes::LinuxFs)), wiring.crew());
         let spec = Spec::new("runtime-client").mailbox(2048);
-        let actor = kernel.spawn(spec, move |_| RuntimeClient::new(deps.clone()));
-        handle.connect(&actor);
-        Self { kernel, fake, actor, handle }
+        let actor = kernel.spawn(spec, move |_| RuntimeClient::new(&crew.succeed(), deps.clone()));
+        wiring.connect::<contract::RuntimeClient, _>(&actor);
+        Self { kernel, fake, actor, wiring }
     }
 
     async fn sandbox(&self, pod: &str, attempt: u32) -> Result<SandboxId, CallError> {
         let config = Arc::new(samples::sandbox(pod, attempt));
-        self.handle.run_pod_sandbox(RunPodSandbox { uid: uid(pod), config, runtime_handler: String::new() }).await
+        self.wiring.call(RunPodSandbox { uid: uid(pod), config, runtime_handler: String::new() }).await
     }
 
     async fn create(&self, pod: &str, sandbox: &SandboxId, name: &str, attempt: u32) -> Result<ContainerId, CallError> {
         let config = Arc::new(samples::container(pod, name, "app:1", attempt));
         let sandbox_config = Arc::new(samples::sandbox(pod, 0));
         let sandbox = sandbox.clone();
-        self.handle.create_container(CreateContainer { uid: uid(pod), sandbox, config, sandbox_config }).await
+        self.wiring.call(CreateContainer { uid: uid(pod), sandbox, config, sandbox_config }).await
     }
 
     async fn start(&self, pod: &str, container: &ContainerId) -> Result<(), CallError> {
-        self.handle.start_container(StartContainer { uid: uid(pod), container: container.clone() }).await
+        self.wiring.call(StartContainer { uid: uid(pod), container: container.clone() }).await
     }
 
     async fn stop(&self, pod: &str, container: &ContainerId, grace_s: i64) -> Result<(), CallError> {
-        self.handle.stop_container(StopContainer { uid: uid(pod), container: container.clone(), grace_s }).await
+        self.wiring.call(StopContainer { uid: uid(pod), container: container.clone(), grace_s }).await
     }
 
     async fn exec(&self, pod: &str, container: &ContainerId, timeout: Duration) -> Result<i32, CallError> {
         let container = container.clone();
         let m = ExecSync { uid: uid(pod), container, command: vec!["check".to_owned()], timeout };
-        self.handle.exec_sync(m).await.map(|o| o.exit_code)
+        self.wiring.call(m).await.map(|o| o.exit_code)
     }
 
     /// A pod with one running container.
@@ -88,11 +90,11 @@ impl Rig {
 
     async fn observe(&self, pod: &str, force: bool) -> Result<Arc<PodObservation>, CallError> {
         let (namespace, name) = ("ns".to_owned(), pod.to_owned());
-        self.handle.observe_pod(ObservePod { uid: uid(pod), namespace, name, force }).await
+        self.wiring.call(ObservePod { uid: uid(pod), namespace, name, force }).await
     }
 
     fn row(&self, pod: &str) -> Option<Arc<PodObservation>> {
-        self.handle.view.pods.get(&uid(pod)).map(|row| row.pod.clone())
+        self.wiring.board::<Observed>().get(&uid(pod)).map(|row| row.pod.clone())
     }
 
     /// State of the newest `app` in the view.
@@ -103,14 +105,14 @@ impl Rig {
     /// How long it takes until the view shows that state.
     async fn until(&self, pod: &str, state: ContainerState) -> Duration {
         let before = Instant::now();
-        let mut row = self.handle.view.pods.subscribe(uid(pod));
+        let mut row = self.wiring.board::<Observed>().subscribe(uid(pod));
         let shows = |pod: &PodObservation| pod.container("app").is_some_and(|c| c.state == state);
         row.wait_for(|row| row.as_ref().is_some_and(|row| shows(&row.pod))).await.unwrap();
         before.elapsed()
     }
 
-    fn info(&self) -> Arc<contract::runtime::RuntimeInfo> {
-        self.handle.view.info.get()
+    fn info(&self) -> Arc<RuntimeInfo> {
+        self.wiring.value::<RuntimeInfo>().get()
     }
 }
 

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use contract::runtime::EventTier;
+use contract::runtime::{EventTier, Observed, Relist, RuntimeInfo};
 use cri_api::v1;
 use fakes::runtime::{Fault, Features, Program, samples};
 use model::PodUid;
@@ -64,7 +64,7 @@ fn all_tiers_end_in_the_same_view() {
                 story(&r).await;
                 assert_eq!(r.info().tier, tier);
                 assert_eq!(r.info().divergences, 0, "{tier:?}: events tell everything");
-                let rows = r.handle.view.pods.snapshot().into_iter();
+                let rows = r.wiring.board::<Observed>().snapshot().into_iter();
                 ends.push((tier, rows.map(|(uid, row)| (uid, (*row.pod).clone())).collect()));
             }
         });
@@ -156,9 +156,9 @@ fn pods_that_are_there_at_start_are_listed_with_everything() {
         }
         fake.forget_calls();
         let r = Rig::new(kernel, fake);
-        let mut info = r.handle.view.info.subscribe();
+        let mut info = r.wiring.value::<RuntimeInfo>().subscribe();
         info.wait_for(|i| i.listed).await.unwrap();
-        assert_eq!(r.handle.view.pods.snapshot().len(), 110);
+        assert_eq!(r.wiring.board::<Observed>().snapshot().len(), 110);
         assert_eq!((r.state("p77"), r.info().divergences), (Some(ContainerState::Running), 0));
         assert_eq!((r.fake.count("PodSandboxStatus"), r.fake.count("ContainerStatus")), (110, 110));
     });
@@ -252,7 +252,7 @@ fn what_was_not_made_for_a_pod_is_not_shown() {
             let request = v1::RunPodSandboxRequest { config: Some(config), runtime_handler: String::new() };
             r.fake.client().run_pod_sandbox(request).await.unwrap();
             sleep(secs(70)).await;
-            assert!(r.handle.view.pods.snapshot().is_empty());
+            assert!(r.wiring.board::<Observed>().snapshot().is_empty());
         });
     }
 }
@@ -274,7 +274,7 @@ fn the_termination_message_is_read_once_when_the_container_ends() {
             let sandbox_config = std::sync::Arc::new(samples::sandbox("web", 0));
             let create =
                 contract::runtime::CreateContainer { uid: uid("web"), sandbox, config: config.into(), sandbox_config };
-            let app = r.handle.create_container(create).await.unwrap();
+            let app = r.wiring.call(create).await.unwrap();
             r.start("web", &app).await.unwrap();
             r.until("web", ContainerState::Exited).await;
             assert_eq!(r.row("web").unwrap().containers[0].message, "bye");
@@ -290,10 +290,10 @@ fn a_relist_on_demand_ends_when_the_view_is_no_older_than_the_asking() {
         r.fake.mute_events(true);
         foreign(&*r.fake.client(), "web").await;
         let before = Instant::now();
-        r.handle.relist().await.unwrap();
+        r.wiring.call(Relist).await.unwrap();
         assert_eq!(r.state("web"), Some(ContainerState::Running));
         assert!(before.elapsed() < ms(5));
         r.fake.inject(Fault::error("ListContainers", tonic::Code::Internal, "boom").times(1));
-        assert_eq!(r.handle.relist().await.unwrap_err().message, "boom");
+        assert_eq!(r.wiring.call(Relist).await.unwrap_err().message, "boom");
     });
 }

@@ -2,6 +2,9 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use contract::cgroup::PodCgroupRow;
+use contract::pod_manager::DesiredPod;
+use contract::runtime::Observed;
 use model::reading::{CgroupReading, Depth, InterfaceReading};
 use model::runtime::{PodObservation, SandboxObservation};
 use model::stats::PodReference;
@@ -34,13 +37,13 @@ pub(super) fn systems(world: &World, depth: Depth) -> Vec<SystemReading> {
 
 /// Pods with a container that runs.
 pub(super) fn all(world: &World, depth: Depth) -> Vec<PodReadings> {
-    let rows = world.deps.view.pods.snapshot();
+    let rows = world.crew.board::<Observed>().snapshot();
     rows.values().filter_map(|row| Some(pod(world, &row.pod, &choose(&row.pod)?, depth))).collect()
 }
 
 fn pod(world: &World, of: &PodObservation, chosen: &Chosen<'_>, depth: Depth) -> PodReadings {
     let source = &*world.deps.source;
-    let path = world.deps.cgroups.get(&of.uid).map(|row| row.path.clone());
+    let path = world.crew.board::<PodCgroupRow>().get(&of.uid).map(|row| row.path.clone());
     let with_disks = depth >= Depth::Summary;
     let log_dir = with_disks.then(|| log_dir(world, of)).flatten();
     let containers: Vec<ContainerReadings> = chosen
@@ -86,7 +89,7 @@ pub(super) fn container(
 /// What the runtime did not say of a sandbox, the pod's specification does.
 pub(super) fn in_host_network(world: &World, of: &PodObservation, sandbox: &SandboxObservation) -> bool {
     sandbox.host_network.unwrap_or_else(|| {
-        let row = world.deps.pods.get(&of.uid);
+        let row = world.crew.board::<DesiredPod>().get(&of.uid);
         row.is_some_and(|row| row.pod.spec.as_ref().is_some_and(|s| s.host_network == Some(true)))
     })
 }

@@ -1,5 +1,7 @@
 //! Rows of `/metrics/cadvisor`.
 
+use contract::cgroup::PodCgroupRow;
+use contract::runtime::Observed;
 use std::sync::Arc;
 
 use actor::Class;
@@ -43,7 +45,7 @@ fn input(world: &World) -> Input {
         root.started = machine.booted;
     }
     input.rows.extend(slices(world));
-    for row in world.deps.view.pods.snapshot().values() {
+    for row in world.crew.board::<Observed>().snapshot().values() {
         input.rows.extend(of_pod(world, &row.pod));
     }
     input
@@ -69,7 +71,9 @@ fn of_pod(world: &World, of: &PodObservation) -> Vec<Row> {
     let Some(sandbox) = chosen.as_ref().map(|c| c.sandbox).or_else(|| of.sandbox().filter(|s| s.ready)) else {
         return Vec::new();
     };
-    let Some(path) = world.deps.cgroups.get(&of.uid).map(|row| row.path.clone()) else { return Vec::new() };
+    let Some(path) = world.crew.board::<PodCgroupRow>().get(&of.uid).map(|row| row.path.clone()) else {
+        return Vec::new();
+    };
     let named = |id: String, started: Timestamp| Row {
         id,
         started,

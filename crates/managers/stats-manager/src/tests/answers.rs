@@ -1,6 +1,8 @@
+use contract::runtime::Observed;
 use std::sync::Arc;
 
 use actor::testing::run;
+use contract::stats::{Cadvisor, Resource, Summarise};
 use fakes::stats::Cgroups;
 use model::PodUid;
 use model::runtime::ContainerState;
@@ -16,7 +18,7 @@ fn a_summary_tells_of_node_systems_and_pods() {
             let bed = Bed::new(cgroups);
             bed.pod("web", &["app", "two"]);
             bed.start(&kernel);
-            let s = bed.stats.summary(false).await.unwrap();
+            let s = bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap();
             assert_eq!(s.node.node_name, "n1");
             let cpu = s.node.cpu.unwrap();
             assert_eq!(cpu.usage_core_nano_seconds, Some(100_000_000));
@@ -58,7 +60,7 @@ fn only_processor_and_memory_asks_no_runtime_while_the_kernel_knows_all() {
         let bed = Bed::new(Cgroups::V2);
         bed.pod("web", &["app"]);
         bed.start(&kernel);
-        let s = bed.stats.summary(true).await.unwrap();
+        let s = bed.wiring.call(Summarise { only_cpu_and_memory: true }).await.unwrap();
         assert_eq!(bed.runtime.asked(), 0);
         assert_eq!(s.pods[0].containers[0].memory.unwrap().usage_bytes, Some(MIB));
         assert!(s.node.fs.is_none() && s.node.network.is_none() && s.node.rlimit.is_none() && s.node.runtime.is_none());
@@ -76,7 +78,7 @@ fn a_container_without_a_cgroup_has_the_runtimes_numbers() {
         bed.tree.remove_cgroup("/kubepods/burstable/poduid-web/web-app");
         bed.start(&kernel);
         for only in [true, false] {
-            let s = bed.stats.summary(only).await.unwrap();
+            let s = bed.wiring.call(Summarise { only_cpu_and_memory: only }).await.unwrap();
             assert_eq!(s.pods[0].containers[0].memory.unwrap().usage_bytes, Some(400_000), "{only}");
         }
         assert_eq!(bed.runtime.asked(), 2);
@@ -91,7 +93,7 @@ fn pods_without_containers_that_run_are_not_there() {
         bed.observe("ended", vec![observed("x", "app", ContainerState::Exited)]);
         bed.observe("sandbox-only", vec![]);
         bed.start(&kernel);
-        let s = bed.stats.summary(false).await.unwrap();
+        let s = bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap();
         assert_eq!(s.pods.iter().map(|p| p.pod_ref.name.as_str()).collect::<Vec<_>>(), ["web"]);
     });
 }
@@ -102,15 +104,15 @@ fn a_pod_in_the_hosts_network_has_none_of_its_own() {
         let bed = Bed::new(Cgroups::V2);
         bed.pod("web", &["app"]);
         let uid = PodUid::from("uid-web");
-        let row = bed.deps.view.pods.get(&uid).unwrap();
+        let row = bed.wiring.board::<Observed>().get(&uid).unwrap();
         let mut pod = (*row.pod).clone();
         pod.sandboxes[0].host_network = None;
         let row = contract::runtime::Observed { pod: Arc::new(pod), observed_at: row.observed_at };
-        bed.deps.view.pods.post(uid, Arc::new(row));
+        bed.wiring.put(uid, row);
         bed.desire("web", &serde_json::json!({"hostNetwork": true}));
         bed.start(&kernel);
-        assert!(bed.stats.summary(false).await.unwrap().pods[0].network.is_none());
-        let text = bed.stats.cadvisor().await.unwrap();
+        assert!(bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap().pods[0].network.is_none());
+        let text = bed.wiring.call(Cadvisor).await.unwrap();
         assert!(!text.contains("interface=\"eth0\",id=\"/kubepods"), "{text}");
     });
 }
@@ -123,7 +125,7 @@ fn names_that_lead_elsewhere_are_nobodys_files() {
         bed.tree.write("logs/secret.log", "x");
         bed.observe("web", vec![observed("web-app", "..", ContainerState::Running)]);
         bed.start(&kernel);
-        let s = bed.stats.summary(false).await.unwrap();
+        let s = bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap();
         assert!(s.pods[0].containers[0].logs.is_none());
     });
 }
@@ -134,7 +136,7 @@ fn resource_metrics_carry_every_pod_and_say_when_they_failed() {
         let bed = Bed::new(Cgroups::V2);
         bed.pod("web", &["app"]);
         bed.start(&kernel);
-        let text = bed.stats.resource().await.unwrap();
+        let text = bed.wiring.ask(Resource).await.unwrap();
         let line = "container_memory_working_set_bytes{container=\"app\",namespace=\"shop\",pod=\"web\"} 1.04448e+06 1800000000000\n";
         assert!(text.contains(line), "{text}");
         assert!(text.contains("resource_scrape_error 0\n"));
@@ -143,7 +145,7 @@ fn resource_metrics_carry_every_pod_and_say_when_they_failed() {
         let bed = Bed::new(Cgroups::V2);
         bed.tree.remove_cgroup("/");
         bed.start(&kernel);
-        let text = bed.stats.resource().await.unwrap();
+        let text = bed.wiring.ask(Resource).await.unwrap();
         assert!(text.ends_with("resource_scrape_error 1\n"), "{text}");
     });
 }
@@ -158,7 +160,7 @@ fn cadvisor_rows_are_the_cgroups_that_there_are() {
             bed.tree.cgroup("/system.slice", 5, &[]);
             bed.pod("web", &["app"]);
             bed.start(&kernel);
-            let text = bed.stats.cadvisor().await.unwrap();
+            let text = bed.wiring.call(Cadvisor).await.unwrap();
             let ids: Vec<&str> = text
                 .lines()
                 .filter_map(|l| l.strip_prefix("container_memory_rss{")?.split("id=\"").nth(1)?.split('"').next())

@@ -1,5 +1,6 @@
 use actor::testing::run;
 use contract::runtime::RuntimeInfo;
+use contract::stats::{Cadvisor, Summarise};
 use cri_api::v1;
 use fakes::stats::Cgroups;
 use ports::runtime::{RuntimeCode, RuntimeError};
@@ -40,7 +41,7 @@ fn each_part_that_a_whole_answer_needs_fails_it_with_its_name() {
         ),
         (
             "nothing listed yet",
-            |b| b.deps.view.info.publish(RuntimeInfo::unknown()),
+            |b| b.wiring.set(RuntimeInfo::unknown()),
             "failed to list pod stats: the runtime has not told yet what runs",
         ),
     ];
@@ -50,7 +51,7 @@ fn each_part_that_a_whole_answer_needs_fails_it_with_its_name() {
             bed.pod("web", &["app"]);
             damage(&mut bed);
             bed.start(&kernel);
-            let e = bed.stats.summary(false).await.unwrap_err();
+            let e = bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap_err();
             assert!(e.message.starts_with(expected), "{row}: {e}");
         });
     }
@@ -63,12 +64,12 @@ fn a_runtime_that_does_not_answer_is_given_up_and_asked_again_by_the_next() {
         bed.pod("web", &["app"]);
         bed.start(&kernel);
         bed.runtime.close();
-        let e = bed.stats.summary(false).await.unwrap_err();
+        let e = bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap_err();
         assert_eq!(e.message, "failed to list pod stats: the runtime did not answer within 10 s");
         // Whoever needs no runtime was never held up.
-        bed.stats.summary(true).await.unwrap();
+        bed.wiring.call(Summarise { only_cpu_and_memory: true }).await.unwrap();
         bed.runtime.open();
-        bed.stats.summary(false).await.unwrap();
+        bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap();
     });
 }
 
@@ -80,9 +81,12 @@ fn a_crash_while_gathering_is_an_error_for_those_who_wait_and_nobody_else() {
         let actor = bed.start(&kernel);
         kernel.faults().add_text("stats-manager: panic@gather#1").unwrap();
         kernel.faults().enable();
-        let (one, two) = tokio::join!(bed.stats.summary(false), bed.stats.summary(false));
+        let (one, two) = tokio::join!(
+            bed.wiring.call(Summarise { only_cpu_and_memory: false }),
+            bed.wiring.call(Summarise { only_cpu_and_memory: false })
+        );
         assert!(one.is_err() && two.is_err());
-        assert_eq!(bed.stats.summary(false).await.unwrap().pods.len(), 1);
+        assert_eq!(bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap().pods.len(), 1);
         assert_eq!(actor.info().restarts, 1);
     });
 }
@@ -94,7 +98,7 @@ fn cadvisor_tells_what_it_can_and_that_something_is_missing() {
         bed.pod("web", &["app"]);
         std::fs::remove_file(bed.dir.path().join("proc/meminfo")).unwrap();
         bed.start(&kernel);
-        let text = bed.stats.cadvisor().await.unwrap();
+        let text = bed.wiring.call(Cadvisor).await.unwrap();
         assert!(text.contains("container_scrape_error 1\n"));
         assert!(text.contains("container=\"app\""));
     });
@@ -107,8 +111,11 @@ fn a_gathering_that_panics_is_an_error_and_restarts_nobody() {
         bed.pod("web", &["app"]);
         let actor = bed.start(&kernel);
         bed.runtime.panic_once();
-        assert_eq!(bed.stats.summary(false).await.unwrap_err().message, "gathering panicked");
-        assert_eq!(bed.stats.summary(false).await.unwrap().pods.len(), 1);
+        assert_eq!(
+            bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap_err().message,
+            "gathering panicked"
+        );
+        assert_eq!(bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap().pods.len(), 1);
         assert_eq!(actor.info().restarts, 0);
     });
 }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use actor::testing::{run, settle};
+use contract::stats::{Cadvisor, Summarise};
 use fakes::stats::Cgroups;
 
 use super::Bed;
@@ -14,8 +15,8 @@ fn concurrent_asks_share_one_gathering() {
         bed.runtime.close();
         let asks: Vec<_> = (0..20)
             .map(|_| {
-                let stats = bed.stats.clone();
-                tokio::spawn(async move { stats.summary(false).await.unwrap() })
+                let wiring = bed.wiring.clone();
+                tokio::spawn(async move { wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap() })
             })
             .collect();
         while bed.runtime.asked() == 0 {
@@ -36,18 +37,24 @@ fn an_answer_is_good_for_a_second_and_cadvisor_text_for_ten() {
     run(1, |kernel| async move {
         let bed = Bed::new(Cgroups::V2);
         bed.start(&kernel);
-        let first = bed.stats.summary(false).await.unwrap();
+        let first = bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap();
         tokio::time::sleep(Duration::from_millis(900)).await;
-        assert!(std::sync::Arc::ptr_eq(&first, &bed.stats.summary(false).await.unwrap()));
+        assert!(std::sync::Arc::ptr_eq(
+            &first,
+            &bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap()
+        ));
         tokio::time::sleep(Duration::from_millis(200)).await;
-        assert!(!std::sync::Arc::ptr_eq(&first, &bed.stats.summary(false).await.unwrap()));
+        assert!(!std::sync::Arc::ptr_eq(
+            &first,
+            &bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap()
+        ));
         assert_eq!(bed.runtime.asked(), 2);
 
-        let first = bed.stats.cadvisor().await.unwrap();
+        let first = bed.wiring.call(Cadvisor).await.unwrap();
         tokio::time::sleep(Duration::from_secs(9)).await;
-        assert!(std::sync::Arc::ptr_eq(&first, &bed.stats.cadvisor().await.unwrap()));
+        assert!(std::sync::Arc::ptr_eq(&first, &bed.wiring.call(Cadvisor).await.unwrap()));
         tokio::time::sleep(Duration::from_secs(2)).await;
-        assert!(!std::sync::Arc::ptr_eq(&first, &bed.stats.cadvisor().await.unwrap()));
+        assert!(!std::sync::Arc::ptr_eq(&first, &bed.wiring.call(Cadvisor).await.unwrap()));
     });
 }
 
@@ -57,7 +64,7 @@ fn nobody_is_measured_while_nobody_asks() {
         let bed = Bed::new(Cgroups::V2);
         bed.pod("web", &["app"]);
         let actor = bed.start(&kernel);
-        bed.stats.summary(false).await.unwrap();
+        bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap();
         let turns = actor.info().turns;
         tokio::time::sleep(Duration::from_secs(3600)).await;
         assert_eq!((bed.runtime.asked(), actor.info().turns), (1, turns));
@@ -75,10 +82,14 @@ fn a_rate_is_there_from_the_second_answer_on() {
         bed.deps.source = std::sync::Arc::new(source.clone());
         bed.start(&kernel);
         let rate = |s: &model::stats::Summary| s.pods[0].containers[0].cpu.unwrap().usage_nano_cores;
-        assert_eq!(rate(&bed.stats.summary(true).await.unwrap()), None);
+        assert_eq!(rate(&bed.wiring.call(Summarise { only_cpu_and_memory: true }).await.unwrap()), None);
         tokio::time::sleep(Duration::from_secs(4)).await;
         source.freeze(model::Timestamp::from_secs(1_800_000_004));
         bed.tree.cgroup("/kubepods/burstable/poduid-web/web-app", 2001, &[201]);
-        assert_eq!(rate(&bed.stats.summary(false).await.unwrap()), Some(500_000_000), "one memory for both kinds");
+        assert_eq!(
+            rate(&bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap()),
+            Some(500_000_000),
+            "one memory for both kinds"
+        );
     });
 }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use actor::testing::{run, settle};
+use contract::stats::Summarise;
 use fakes::stats::Cgroups;
 use model::stats::{PodStats, Summary};
 use serde_json::json;
@@ -39,7 +40,7 @@ async fn next(bed: &Bed, pause: u64) -> std::sync::Arc<Summary> {
     for _ in 0..5 {
         settle().await;
     }
-    bed.stats.summary(false).await.unwrap()
+    bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap()
 }
 
 #[test]
@@ -47,7 +48,7 @@ fn volumes_are_measured_after_the_first_answer_and_then_once_per_period() {
     run(1, |kernel| async move {
         let bed = with_volumes(Some(Duration::from_secs(60)));
         bed.start(&kernel);
-        let first = bed.stats.summary(false).await.unwrap();
+        let first = bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap();
         assert_eq!(names(&first), Vec::<&str>::new(), "the first answer does not wait for them");
         let second = next(&bed, 2).await;
         assert_eq!(names(&second), ["scratch", "memory", "config", "secret", "token"]);
@@ -73,7 +74,7 @@ fn without_a_period_volumes_are_not_measured() {
     run(1, |kernel| async move {
         let bed = with_volumes(None);
         bed.start(&kernel);
-        bed.stats.summary(false).await.unwrap();
+        bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap();
         assert_eq!(names(&*next(&bed, 200).await), Vec::<&str>::new());
     });
 }

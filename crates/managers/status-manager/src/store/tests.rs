@@ -107,24 +107,6 @@ fn a_rejected_pod_gets_a_start_time_too() {
 }
 
 #[test]
-fn readiness_and_startup_patch_the_held_copy_by_container_instance() {
-    let mut statuses = Statuses::default();
-    let p = pod("Always");
-    let (known, other) = (ContainerId::from("c1"), ContainerId::from("c2"));
-    assert_eq!(statuses.set_readiness(&p, &known, false, NOW), Outcome::Unknown);
-    statuses.set(&p, running(), NOW);
-    assert_eq!(statuses.set_readiness(&p, &other, false, NOW), Outcome::Unchanged);
-    assert_eq!(statuses.set_readiness(&p, &known, true, NOW), Outcome::Unchanged);
-    let entry = stored(statuses.set_readiness(&p, &known, false, LATER));
-    assert_eq!(entry.version, 2);
-    for condition in entry.status.conditions.iter().flatten() {
-        assert_eq!((condition.status.as_str(), &condition.last_transition_time), ("False", &LATER.to_api()));
-    }
-    let entry = stored(statuses.set_startup(&p, &known, false, LATER));
-    assert_eq!((entry.version, entry.status.container_statuses.as_ref().unwrap()[0].started), (3, Some(false)));
-}
-
-#[test]
 fn terminate_closes_finishes_and_is_idempotent() {
     let mut statuses = Statuses::default();
     let p = pod("Always");

@@ -60,7 +60,7 @@ fn life(point: &str, action: &Action, nth: u64) {
         // Housekeeping, as PodManager does it.
         let known = [model::pod::uid(&b)].into();
         let retain = contract::status::RetainPodStatuses { known };
-        rig.status.retain_pod_statuses.ask(retain, Duration::from_secs(1)).await.unwrap();
+        rig.wiring.ask(retain).await.unwrap();
         tokio::time::sleep(Duration::from_secs(3)).await;
         assert!(rig.lines().is_empty(), "{what}: {:?}", rig.lines());
     });

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use actor::testing;
 use contract::pod_worker::WorkerPhase;
+use contract::status::StatusEntry;
 use fakes::MemoryJournal;
 use model::Timestamp;
 use model::core::Pod;
@@ -55,7 +56,7 @@ fn a_start_time_that_was_not_known_at_first_stays_the_apis() {
         bare.status = None;
         let set = contract::status::SetPodStatus { pod: Arc::new(bare), status: status("Ready") };
         rig.worker(&p, WorkerPhase::Syncing);
-        rig.status.set_pod_status.ask(set, Duration::from_secs(1)).await.unwrap();
+        rig.wiring.ask(set).await.unwrap();
         rig.work().await;
         assert_eq!((rig.requests(), rig.told("p")), (Vec::new(), before.clone()));
         rig.set(&p, status("Running")).await;
@@ -83,14 +84,14 @@ fn an_exit_code_that_nobody_took_outlives_the_daemon() {
         tokio::time::sleep(Duration::from_secs(30)).await;
         let uid = pod::uid(&p);
         assert_eq!(
-            exit_code(&rig.status.view.get(&uid).expect("taken over").status),
+            exit_code(&rig.wiring.board::<StatusEntry>().get(&uid).expect("taken over").status),
             Some(42),
             "workers go on from it"
         );
         rig.api.calm();
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert_eq!(exit_code(&rig.told("p")), None, "not before the worker has looked");
-        rig.workers.post(uid, Arc::new(worker(WorkerPhase::Terminated, Timestamp(1))));
+        rig.wiring.put(uid, worker(WorkerPhase::Terminated, Timestamp(1)));
         rig.work().await;
         let told = rig.told("p");
         assert_eq!((told.phase.as_deref(), exit_code(&told)), (Some("Failed"), Some(42)));
@@ -117,7 +118,7 @@ fn a_line_whose_pod_is_gone_is_removed() {
         // Housekeeping, once all sources have spoken.
         let known = std::collections::BTreeSet::new();
         let retain = contract::status::RetainPodStatuses { known };
-        rig.status.retain_pod_statuses.ask(retain, Duration::from_secs(1)).await.unwrap();
+        rig.wiring.ask(retain).await.unwrap();
         rig.work().await;
         assert!(rig.lines().is_empty());
         assert!(rig.api.requests_of("PATCH", "").is_empty());

@@ -5,32 +5,28 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{ActorRef, Kernel, Spec};
+use contract::Wiring;
 use contract::config_sources::Source;
 use contract::pod_manager::DesiredPod;
-use contract::pod_worker::{WorkerPhase, WorkerState, WorkersView};
-use contract::status::{SetPodStatus, StatusHandle, TerminatePod};
-use contract::view::Board;
+use contract::pod_worker::{WorkerPhase, WorkerState};
+use contract::status::{SetPodStatus, TerminatePod};
 use fakes::api::Logged;
 use fakes::{FakeApi, MemoryJournal};
 use futures::StreamExt;
 use model::core::{Pod, PodStatus};
-use model::{PodUid, Timestamp, pod};
+use model::{Timestamp, pod};
 use ports::api::{ApiServer, Followed, Kind, Method, Object, Selection};
 use ports::journal::Journal;
 use serde_json::{Value, json};
 
 use crate::{StatusManager, StatusSyncer, SyncerConfig, SyncerDeps};
 
-pub(super) const SECOND: Duration = Duration::from_secs(1);
-
 /// The daemon of one life around a cluster that outlives it.
 pub(super) struct Rig {
     pub(super) kernel: Kernel,
     pub(super) api: FakeApi,
     pub(super) journal: Arc<MemoryJournal>,
-    pub(super) status: StatusHandle,
-    pub(super) pods: Board<PodUid, DesiredPod>,
-    pub(super) workers: WorkersView,
+    pub(super) wiring: Wiring,
     pub(super) manager: ActorRef<StatusManager>,
     pub(super) syncer: ActorRef<StatusSyncer>,
     watch: tokio::task::JoinHandle<()>,
@@ -54,23 +50,19 @@ impl Rig {
     }
 
     fn life(kernel: &Kernel, api: FakeApi, journal: Arc<MemoryJournal>) -> Rig {
-        let status = StatusHandle::default();
-        let (pods, workers) = (Board::new(), WorkersView::new());
-        let (view, lines) = (status.view.clone(), journal.clone());
-        let manager = kernel
-            .spawn(Spec::new("status-manager"), move |_| StatusManager::new(view.clone()).with_journal(lines.clone()));
-        status.connect(&manager);
-        let deps = SyncerDeps {
-            api: Arc::new(api.clone()),
-            journal: journal.clone(),
-            statuses: status.view.clone(),
-            pods: pods.clone(),
-            workers: workers.clone(),
-        };
-        let syncer =
-            kernel.spawn(Spec::new("status-syncer"), move |_| StatusSyncer::new(SyncerConfig::default(), deps.clone()));
-        let watch = tokio::task::spawn_local(feed(api.clone(), pods.clone()));
-        Rig { kernel: kernel.clone(), api, journal, status, pods, workers, manager, syncer, watch }
+        let wiring = Wiring::default();
+        let (crew, lines) = (wiring.crew(), journal.clone());
+        let manager = kernel.spawn(Spec::new("status-manager"), move |_| {
+            StatusManager::new(crew.succeed()).with_journal(lines.clone())
+        });
+        wiring.connect::<contract::StatusManager, _>(&manager);
+        let deps = SyncerDeps { api: Arc::new(api.clone()), journal: journal.clone() };
+        let crew = wiring.crew();
+        let syncer = kernel.spawn(Spec::new("status-syncer"), move |_| {
+            StatusSyncer::new(crew.succeed(), SyncerConfig::default(), deps.clone())
+        });
+        let watch = tokio::task::spawn_local(feed(api.clone(), wiring.clone()));
+        Rig { kernel: kernel.clone(), api, journal, wiring, manager, syncer, watch }
     }
 
     /// Makes a pod in the API, as user and scheduler do.
@@ -82,23 +74,23 @@ impl Rig {
 
     /// The pod as the board has it now.
     pub(super) fn desired(&self, made: &Pod) -> Arc<Pod> {
-        self.pods.get(&pod::uid(made)).map(|row| row.pod.clone()).expect("a desired pod")
+        self.wiring.board::<DesiredPod>().get(&pod::uid(made)).map(|row| row.pod.clone()).expect("a desired pod")
     }
 
     /// A worker says what became of its pod.
     pub(super) async fn set(&self, made: &Pod, status: PodStatus) {
         let pod = self.desired(made);
-        self.status.set_pod_status.ask(SetPodStatus { pod, status }, 10 * SECOND).await.expect("the status is taken");
+        self.wiring.ask(SetPodStatus { pod, status }).await.expect("the status is taken");
     }
 
     pub(super) async fn terminate(&self, made: &Pod) {
         let pod = self.desired(made);
-        self.status.terminate_pod.ask(TerminatePod { pod }, SECOND).await.expect("the end is taken");
+        self.wiring.ask(TerminatePod { pod }).await.expect("the end is taken");
     }
 
     /// A worker in this phase that has synced.
     pub(super) fn worker(&self, made: &Pod, phase: WorkerPhase) {
-        self.workers.post(pod::uid(made), Arc::new(worker(phase, Timestamp(1))));
+        self.wiring.put(pod::uid(made), worker(phase, Timestamp(1)));
     }
 
     pub(super) async fn work(&self) {
@@ -195,7 +187,7 @@ pub(super) fn exit_code(status: &PodStatus) -> Option<i32> {
 }
 
 /// What API source and PodManager do.
-async fn feed(api: FakeApi, board: Board<PodUid, DesiredPod>) {
+async fn feed(api: FakeApi, wiring: Wiring) {
     let selection = Selection { kind: Kind::Pod, namespace: None, field_selector: "spec.nodeName=n1".to_owned() };
     let mut follow = api.follow(selection);
     let mut known: BTreeMap<String, Arc<Pod>> = BTreeMap::new();
@@ -208,7 +200,7 @@ async fn feed(api: FakeApi, board: Board<PodUid, DesiredPod>) {
             Followed::Deleted(object) => drop(as_pod(object).and_then(|p| known.remove(&pod::full_name(&p)))),
             Followed::Failed(_) => continue,
         }
-        show(&known, &board);
+        show(&known, &wiring);
     }
 }
 
@@ -219,17 +211,17 @@ fn as_pod(object: Object) -> Option<Arc<Pod>> {
     }
 }
 
-fn show(known: &BTreeMap<String, Arc<Pod>>, board: &Board<PodUid, DesiredPod>) {
-    let rows = board.snapshot();
+fn show(known: &BTreeMap<String, Arc<Pod>>, wiring: &Wiring) {
+    let rows = wiring.board::<DesiredPod>().snapshot();
     for (uid, row) in &rows {
         let copy = known.get(&pod::full_name(&row.pod));
         if row.source == Source::File {
             let mirror = copy.cloned();
             if row.mirror != mirror {
-                board.post(uid.clone(), Arc::new(DesiredPod { mirror, ..(**row).clone() }));
+                wiring.put(uid.clone(), DesiredPod { mirror, ..(**row).clone() });
             }
         } else if copy.is_none_or(|p| pod::uid(p) != *uid) {
-            board.remove(uid);
+            wiring.take_away::<DesiredPod>(uid);
         }
     }
     for copy in known.values().filter(|p| !pod::is_mirror(p)) {
@@ -237,7 +229,7 @@ fn show(known: &BTreeMap<String, Arc<Pod>>, board: &Board<PodUid, DesiredPod>) {
         if row.is_none_or(|r| r.pod != *copy) {
             let rejected = row.and_then(|r| r.rejected.clone());
             let row = DesiredPod { pod: copy.clone(), source: Source::Api, rejected, mirror: None };
-            board.post(pod::uid(copy), Arc::new(row));
+            wiring.put(pod::uid(copy), row);
         }
     }
 }

@@ -209,7 +209,7 @@ fn a_static_pod_is_told_through_its_mirror_once_there_is_one() {
         own.metadata.uid = Some("static-uid".into());
         let own = Arc::new(own);
         let row = DesiredPod { pod: own.clone(), source: Source::File, rejected: None, mirror: None };
-        rig.pods.post(model::pod::uid(&own), Arc::new(row));
+        rig.wiring.put(model::pod::uid(&own), row);
         rig.worker(&own, WorkerPhase::Syncing);
         rig.set(&own, status("Ready")).await;
         tokio::time::sleep(Duration::from_secs(30)).await;
@@ -238,9 +238,9 @@ fn a_rejected_pod_fails_at_once() {
     testing::run(1, |kernel| async move {
         let rig = Rig::new(&kernel);
         let a = rig.create("a").await;
-        let row = rig.pods.get(&model::pod::uid(&a)).unwrap();
+        let row = rig.wiring.board::<DesiredPod>().get(&model::pod::uid(&a)).unwrap();
         let rejected = Some(("OutOfcpu".to_owned(), "no".to_owned()));
-        rig.pods.post(model::pod::uid(&a), Arc::new(DesiredPod { rejected, ..(*row).clone() }));
+        rig.wiring.put(model::pod::uid(&a), DesiredPod { rejected, ..(*row).clone() });
         rig.set(&a, pod_status::patch::rejected(&a, "OutOfcpu", "no")).await;
         rig.work().await;
         let told = rig.told("a");
@@ -328,7 +328,7 @@ fn a_copy_without_a_version_is_read_first() {
         stored.metadata.resource_version = None;
         let row = DesiredPod { pod: Arc::new(stored), source: Source::Api, rejected: None, mirror: None };
         rig.api.hold_follows();
-        rig.pods.post(model::pod::uid(&a), Arc::new(row));
+        rig.wiring.put(model::pod::uid(&a), row);
         rig.set(&a, status("Ready")).await;
         rig.work().await;
         rig.set(&a, status("Running")).await;

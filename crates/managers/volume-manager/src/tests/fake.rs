@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex};
 
 use actor::{Actor, ActorRef, Ctx, Handler, Kernel, Spec, supervised};
-use contract::event::{EventHandle, RecordEvent};
+use contract::Wiring;
+use contract::event::RecordEvent;
 use contract::objects::{
-    FetchConfigMap, FetchSecret, FetchToken, ObjectError, ObjectHandle, ObjectKind, ObjectRef, ObjectVersion, Token,
+    FetchConfigMap, FetchSecret, FetchToken, ObjectError, ObjectKind, ObjectRef, ObjectVersion, Token,
 };
-use contract::view::Board;
-use contract::volume::{MountedVolumes, VolumeError, VolumeHandle};
+use contract::volume::{MountedVolumes, PodVolumes, VolumeError};
 use model::core::{ConfigMap, Pod, Secret};
 use model::{PodUid, Timestamp};
 use ports::host::{
@@ -305,15 +305,7 @@ pub(super) fn config(host: &FakeHost) -> Config {
 }
 
 pub(super) fn deps(host: &Arc<FakeHost>) -> Deps {
-    Deps {
-        fs: host.clone(),
-        mounts: host.clone(),
-        view: contract::view::Board::new(),
-        events: EventHandle::default(),
-        objects: ObjectHandle::default(),
-        serial: Serial::default(),
-        ledger: Ledger::default(),
-    }
+    Deps { fs: host.clone(), mounts: host.clone(), serial: Serial::default(), ledger: Ledger::default() }
 }
 
 pub(super) fn content() -> Content {
@@ -349,7 +341,8 @@ pub(super) struct Objects {
     away: Mutex<Option<String>>,
     version: Mutex<u64>,
     asked: Mutex<Vec<String>>,
-    board: Mutex<Option<Board<ObjectRef, ObjectVersion>>>,
+    /// Where changes are shown.
+    wiring: Wiring,
 }
 
 impl Objects {
@@ -358,7 +351,7 @@ impl Objects {
         *version += 1;
         let resource_version = if there { version.to_string() } else { String::new() };
         let key = ObjectRef { kind, namespace: "default".into(), name: name.into() };
-        self.board.lock().unwrap().as_ref().unwrap().post(key, Arc::new(ObjectVersion { resource_version }));
+        self.wiring.put(key, ObjectVersion { resource_version });
     }
     pub(super) fn put_map(&self, name: &str, data: Value) {
         let map = serde_json::from_value(json!({"data": data})).unwrap();
@@ -422,7 +415,7 @@ impl Handler<FetchToken> for Store {
 
 #[derive(Clone)]
 pub(super) struct Bench {
-    pub(super) handle: VolumeHandle,
+    pub(super) wiring: Wiring,
     pub(super) manager: ActorRef<VolumeManager>,
     pub(super) events: Arc<Mutex<Vec<String>>>,
     pub(super) objects: Arc<Objects>,
@@ -430,32 +423,31 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn start(kernel: &Kernel, host: &Arc<FakeHost>) -> Self {
-        let handle = VolumeHandle::default();
+        let wiring = Wiring::default();
         let log = Arc::new(Mutex::new(Vec::new()));
         let lines = log.clone();
-        let mut deps = deps(host);
-        deps.view = handle.view.clone();
-        deps.events.record.connect(&kernel.spawn(Spec::new("event-recorder"), move |_| Recorder(lines.clone())));
-        let objects = Arc::new(Objects::default());
-        let (store, board) = (objects.clone(), deps.objects.view.clone());
-        *objects.board.lock().unwrap() = Some(board);
+        wiring
+            .inlet::<RecordEvent>()
+            .connect(&kernel.spawn(Spec::new("event-recorder"), move |_| Recorder(lines.clone())));
+        let objects = Arc::new(Objects { wiring: wiring.clone(), ..Objects::default() });
+        let store = objects.clone();
         let store = kernel.spawn(Spec::new("object-store"), move |_| Store(store.clone()));
-        deps.objects.config_map.connect(&store);
-        deps.objects.secret.connect(&store);
-        deps.objects.token.connect(&store);
-        let (config, deps) = (Arc::new(config(host)), Arc::new(deps));
-        let manager =
-            kernel.spawn(Spec::new("volume-manager"), move |_| VolumeManager::new(config.clone(), deps.clone()));
-        handle.make_pod_dirs.connect(&manager);
-        handle.mount_volumes.connect(&manager);
-        handle.prepare_sub_path.connect(&manager);
-        handle.unmount_volumes.connect(&manager);
-        handle.remove_pod_dir.connect(&manager);
-        Self { handle, manager, events: log, objects }
+        wiring.inlet::<FetchConfigMap>().connect(&store);
+        wiring.inlet::<FetchSecret>().connect(&store);
+        wiring.inlet::<FetchToken>().connect(&store);
+        let (crew, config, deps) = (wiring.crew(), Arc::new(config(host)), Arc::new(deps(host)));
+        let new = move |_: u64| VolumeManager::new(crew.succeed(), config.clone(), deps.clone());
+        let manager = kernel.spawn(Spec::new("volume-manager"), new);
+        wiring.connect::<contract::VolumeManager, _>(&manager);
+        Self { wiring, manager, events: log, objects }
+    }
+
+    pub(super) fn row(&self, uid: &str) -> Option<Arc<PodVolumes>> {
+        self.wiring.board::<PodVolumes>().get(&PodUid::from(uid))
     }
 
     pub(super) fn present(&self, uid: &str) -> Option<Vec<String>> {
-        self.handle.view.get(&PodUid::from(uid)).map(|r| r.present.clone())
+        self.row(uid).map(|r| r.present.clone())
     }
 }
 

@@ -14,22 +14,20 @@ use serde_json::json;
 
 use super::fake::{Bench, FakeHost, paths, pod};
 
-const LONG: Duration = Duration::from_secs(150);
-
 async fn mount(bench: &Bench, pod: &Arc<Pod>) -> Result<Arc<MountedVolumes>, VolumeError> {
-    bench.handle.mount_volumes.ask(MountVolumes { pod: pod.clone() }, LONG).await?
+    bench.wiring.ask(MountVolumes { pod: pod.clone() }).await?
 }
 
 async fn unmount(bench: &Bench, uid: &str) -> Result<(), VolumeError> {
-    bench.handle.unmount_volumes.ask(UnmountVolumes { uid: PodUid::from(uid) }, LONG).await?
+    bench.wiring.ask(UnmountVolumes { uid: PodUid::from(uid) }).await?
 }
 
 async fn remove(bench: &Bench, uid: &str) -> Result<(), VolumeError> {
-    bench.handle.remove_pod_dir.ask(RemovePodDir { uid: PodUid::from(uid) }, LONG).await?
+    bench.wiring.ask(RemovePodDir { uid: PodUid::from(uid) }).await?
 }
 
 async fn make(bench: &Bench, uid: &str) -> Result<(), VolumeError> {
-    bench.handle.make_pod_dirs.ask(MakePodDirs { uid: PodUid::from(uid) }, LONG).await?
+    bench.wiring.ask(MakePodDirs { uid: PodUid::from(uid) }).await?
 }
 
 async fn until(what: &str, mut done: impl FnMut() -> bool) {
@@ -76,7 +74,7 @@ fn a_pod_lives_and_goes() {
             sub_path: "logs".into(),
             mount_index: 0,
         };
-        let target = bench.handle.prepare_sub_path.ask(sub, LONG).await.unwrap().unwrap();
+        let target = bench.wiring.ask(sub).await.unwrap().unwrap();
         assert_eq!(target, host.root("pods/u/volume-subpaths/v/app/0"));
         unmount(&bench, "u").await.unwrap();
         assert_eq!(bench.present("u"), Some(vec![]));
@@ -139,7 +137,7 @@ fn a_wait_ends_after_two_minutes_with_what_is_missing() {
             path.display()
         );
         assert_eq!(e.message, expected);
-        let row = bench.handle.view.get(&PodUid::from("u")).unwrap();
+        let row = bench.row("u").unwrap();
         assert!(row.error.as_ref().unwrap().contains("is not a file"));
         assert_eq!(row.present, ["v"]);
     });
@@ -154,7 +152,7 @@ fn a_kind_that_nothing_here_serves_is_told_at_once() {
             "u",
             json!([{"name": "c", "nfs": {"server": "s", "path": "/"}}, {"name": "d", "emptyDir": {"medium": "Tape"}}]),
         );
-        let asked = bench.handle.mount_volumes.ask(MountVolumes { pod: p }, Duration::from_millis(400)).await.unwrap();
+        let asked = bench.wiring.inlet().ask(MountVolumes { pod: p }, Duration::from_millis(400)).await.unwrap();
         assert_eq!(
             asked.unwrap_err().message,
             "unmounted volumes=[c d], unattached volumes=[], failed to process volumes=[c d]: volume \"c\": nfs volumes are not supported; unknown storage medium \"Tape\""
@@ -207,7 +205,7 @@ fn a_removal_that_must_not_be_is_refused_and_told() {
         let bench = Bench::start(&kernel, &host);
         let e = remove(&bench, "u").await.unwrap_err();
         assert!(e.message.starts_with("volume \"v\" of kubernetes.io~empty-dir: rmdir"), "{e}");
-        assert!(bench.handle.view.get(&PodUid::from("u")).unwrap().error.is_some());
+        assert!(bench.row("u").unwrap().error.is_some());
         assert!(remove(&bench, "..").await.is_err());
         unmount(&bench, "u").await.unwrap();
         remove(&bench, "u").await.unwrap();
@@ -271,7 +269,7 @@ fn a_panic_at_any_fault_point_costs_one_answer_at_most() {
                 let answers = [
                     make(&bench, "u").await.is_ok(),
                     mount(&bench, &empty_dir("u")).await.is_ok(),
-                    matches!(bench.handle.prepare_sub_path.ask(sub(), LONG).await, Ok(Ok(_))),
+                    matches!(bench.wiring.ask(sub()).await, Ok(Ok(_))),
                     unmount(&bench, "u").await.is_ok(),
                     remove(&bench, "u").await.is_ok(),
                 ];

@@ -12,10 +12,8 @@ use serde_json::{Value, json};
 
 use super::fake::{Bench, FakeHost, pod, with_spec};
 
-const LONG: Duration = Duration::from_secs(150);
-
 async fn mount(bench: &Bench, pod: &Arc<Pod>) -> Result<Arc<MountedVolumes>, VolumeError> {
-    bench.handle.mount_volumes.ask(MountVolumes { pod: pod.clone() }, LONG).await?
+    bench.wiring.ask(MountVolumes { pod: pod.clone() }).await?
 }
 
 fn mount_beside(bench: &Bench, pod: &Arc<Pod>) -> tokio::task::JoinHandle<Result<Arc<MountedVolumes>, VolumeError>> {
@@ -73,7 +71,7 @@ fn a_pod_that_waits_for_an_object_starts_when_it_comes() {
         let text = "Warning FailedMount: MountVolume.SetUp failed for volume \"v\" : configmap \"cm\" not found";
         let seen = events(&bench);
         assert_eq!(seen, vec![text; 7], "at 0, 0.5, 1.5, 3.5, 7.5, 15.5 and 31.5 s");
-        let row = bench.handle.view.get(&PodUid::from("u"));
+        let row = bench.row("u");
         assert_eq!(row.and_then(|r| r.error.clone()), None, "it has no directory yet");
         bench.objects.put_map("cm", json!({"a": "1"}));
         settle().await;
@@ -226,7 +224,7 @@ fn a_pod_that_ended_is_followed_no_more() {
         bench.objects.put_map("cm", json!({"a": "1"}));
         mount(&bench, &map_pod("u")).await.unwrap();
         let unmount = UnmountVolumes { uid: PodUid::from("u") };
-        bench.handle.unmount_volumes.ask(unmount, LONG).await.unwrap().unwrap();
+        bench.wiring.ask(unmount).await.unwrap().unwrap();
         bench.objects.asked();
         bench.objects.put_map("cm", json!({"a": "2"}));
         settle().await;

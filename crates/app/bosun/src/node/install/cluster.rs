@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use contract::{ApiSource, CertificateManager, NodeLease, NodeManager, ObjectStore, StatusSyncer};
 use model::node::go_architecture;
 use node_config::{ChangeDetection, KUBERNETES_VERSION, NodeConfig, Threshold};
 use node_status::Plan;
@@ -9,24 +10,19 @@ use node_status::pressure::{self, Amount, Signal};
 
 use crate::node::Seat;
 
-pub(in crate::node) fn object_store(seat: &Seat<'_>) {
+pub(in crate::node) fn object_store(seat: &Seat<'_, ObjectStore>) {
     let strategy = match seat.settings.config.change_detection {
         ChangeDetection::Get => object_store::Strategy::Get,
         ChangeDetection::Cache => object_store::Strategy::Cache,
         ChangeDetection::Watch => object_store::Strategy::Watch,
     };
     let config = Arc::new(object_store::Config { strategy, ..object_store::Config::default() });
-    let deps = Arc::new(object_store::Deps {
-        api: seat.outside.api.clone(),
-        view: seat.handles.objects.view.clone(),
-        ledger: objects_ledger(seat),
-    });
-    let a = seat.spawn("object-store", move |_| object_store::ObjectStore::new(config.clone(), deps.clone()));
-    seat.handles.objects.connect(&a);
+    let deps = Arc::new(object_store::Deps { api: seat.outside.api.clone(), ledger: objects_ledger(seat) });
+    seat.install(move |crew| object_store::ObjectStore::new(crew, config.clone(), deps.clone()));
 }
 
 /// Objects outlive the daemon where that is allowed and there is a server to keep them from.
-fn objects_ledger(seat: &Seat<'_>) -> object_store::Ledger {
+fn objects_ledger(seat: &Seat<'_, ObjectStore>) -> object_store::Ledger {
     if !seat.settings.flags.object_cache || seat.outside.api.is_none() {
         return object_store::Ledger::default();
     }
@@ -35,7 +31,7 @@ fn objects_ledger(seat: &Seat<'_>) -> object_store::Ledger {
     object_store::Ledger::sealed(object_store::Sealed::new(journal, fs, seat.kernel.effects("object-store"), key))
 }
 
-pub(in crate::node) fn certificate_manager(seat: &Seat<'_>) {
+pub(in crate::node) fn certificate_manager(seat: &Seat<'_, CertificateManager>) {
     let nothing: Arc<dyn ports::api::ApiServer> = Arc::new(api_client::LateApi::new("standalone: no kubeconfig"));
     let config = Arc::new(certificate_manager::Config {
         cert_dir: seat.settings.flags.cert_dir.clone(),
@@ -47,31 +43,20 @@ pub(in crate::node) fn certificate_manager(seat: &Seat<'_>) {
         api: seat.outside.api.clone().unwrap_or(nothing),
         bootstrap_api: seat.outside.bootstrap_api.clone(),
         fs: seat.outside.fs.clone(),
-        node: seat.handles.node.view.clone(),
-        certificates: seat.handles.certificates.clone(),
     };
-    // It is asked by nobody: nothing to connect.
-    seat.spawn("certificate-manager", move |_| {
-        certificate_manager::CertificateManager::new(config.clone(), deps.clone())
-    });
+    seat.install(move |crew| certificate_manager::CertificateManager::new(&crew, config.clone(), deps.clone()));
 }
 
 /// The actor that tells the API server what the status board says.
-pub(super) fn status_syncer(seat: &Seat<'_>) {
+pub(in crate::node) fn status_syncer(seat: &Seat<'_, StatusSyncer>) {
     let Some(api) = seat.outside.api.clone() else { return };
-    let deps = status_manager::SyncerDeps {
-        api,
-        journal: seat.outside.journal.clone(),
-        statuses: seat.handles.status.view.clone(),
-        pods: seat.handles.pods.view.clone(),
-        workers: seat.handles.workers.clone(),
-    };
+    let deps = status_manager::SyncerDeps { api, journal: seat.outside.journal.clone() };
     let config = status_manager::SyncerConfig::default();
-    seat.spawn("status-syncer", move |_| status_manager::StatusSyncer::new(config.clone(), deps.clone()));
+    seat.install(move |crew| status_manager::StatusSyncer::new(crew, config.clone(), deps.clone()));
 }
 
 /// The source of the API server.
-pub(super) fn api_source(seat: &Seat<'_>) {
+pub(in crate::node) fn api_source(seat: &Seat<'_, ApiSource>) {
     let Some(api) = seat.outside.api.clone() else { return };
     let config = Arc::new(config_sources::api::Config {
         node_name: seat.settings.node_name.clone(),
@@ -79,17 +64,11 @@ pub(super) fn api_source(seat: &Seat<'_>) {
         wait: seat.settings.flags.pod_store_wait,
         boot: boot(seat),
     });
-    let deps = config_sources::api::Deps {
-        api,
-        journal: seat.outside.journal.clone(),
-        node: seat.handles.node.view.clone(),
-        pods: seat.handles.pods.clone(),
-        view: seat.handles.sources.api.clone(),
-    };
-    seat.spawn("api-source", move |_| config_sources::api::ApiSource::new(config.clone(), deps.clone()));
+    let deps = config_sources::api::Deps { api, journal: seat.outside.journal.clone() };
+    seat.install(move |crew| config_sources::api::ApiSource::new(crew, config.clone(), deps.clone()));
 }
 
-fn boot(seat: &Seat<'_>) -> config_sources::api::Policy {
+fn boot(seat: &Seat<'_, ApiSource>) -> config_sources::api::Policy {
     use config_sources::api::AfterBoot;
     let flags = &seat.settings.flags;
     let boot_id = seat.outside.host.identity().boot_id;
@@ -101,10 +80,8 @@ fn boot(seat: &Seat<'_>) -> config_sources::api::Policy {
     config_sources::api::Policy { after_boot, max_age: flags.pod_store_max_age, boot_id }
 }
 
-pub(in crate::node) fn node_manager(seat: &Seat<'_>) {
+pub(in crate::node) fn node_manager(seat: &Seat<'_, NodeManager>) {
     let config = &seat.settings.config;
-    let lease = contract::view::Published::new(node_manager::LeaseState::default());
-    let view = seat.handles.node.view.clone();
     let manager = Arc::new(node_manager::Config {
         plan: plan(seat),
         register: config.register_node,
@@ -122,21 +99,19 @@ pub(in crate::node) fn node_manager(seat: &Seat<'_>) {
         api: seat.outside.api.clone(),
         host: seat.outside.host.clone(),
         images: seat.outside.images.clone(),
-        runtime: seat.handles.runtime.view.clone(),
-        events: seat.handles.events.clone(),
-        lease: lease.clone(),
-        view: view.clone(),
     });
-    let a = seat.spawn("node-manager", move |_| node_manager::NodeManager::new(manager.clone(), deps.clone()));
-    seat.handles.node.connect(&a);
-    let Some(api) = seat.outside.api.clone() else { return };
-    let (node, duration) = (seat.settings.node_name.clone(), config.node_lease_duration);
-    let config = Arc::new(node_manager::LeaseConfig { node, duration });
-    let deps = Arc::new(node_manager::LeaseDeps { api, node: view, state: lease });
-    seat.spawn("node-lease", move |_| node_manager::NodeLease::new(config.clone(), deps.clone()));
+    seat.install(move |crew| node_manager::NodeManager::new(crew, manager.clone(), deps.clone()));
 }
 
-fn plan(seat: &Seat<'_>) -> Plan {
+pub(in crate::node) fn node_lease(seat: &Seat<'_, NodeLease>) {
+    let Some(api) = seat.outside.api.clone() else { return };
+    let (node, duration) = (seat.settings.node_name.clone(), seat.settings.config.node_lease_duration);
+    let config = Arc::new(node_manager::LeaseConfig { node, duration });
+    let deps = Arc::new(node_manager::LeaseDeps { api });
+    seat.install(move |crew| node_manager::NodeLease::new(&crew, config.clone(), deps.clone()));
+}
+
+fn plan(seat: &Seat<'_, NodeManager>) -> Plan {
     let (config, flags) = (&seat.settings.config, &seat.settings.flags);
     let max_pods = seat.machine.capacity.get("pods").map_or(0, |q| q.value());
     Plan {

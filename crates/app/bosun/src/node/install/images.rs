@@ -2,23 +2,20 @@
 
 use std::sync::Arc;
 
+use contract::ImageManager;
 use image_pull::gc::Thresholds;
 use node_config::{NodeConfig, PullVerification};
 use pull_credentials::verification::Policy;
 
 use crate::node::Seat;
 
-pub(in crate::node) fn image_manager(seat: &Seat<'_>) {
+pub(in crate::node) fn image_manager(seat: &Seat<'_, ImageManager>) {
     let (config, flags) = (&seat.settings.config, &seat.settings.flags);
     let parallel = config.max_parallel_image_pulls.and_then(|n| usize::try_from(n).ok());
-    let view = seat.handles.images.view.clone();
     let programs = flags.image_credential_provider_bin_dir.clone().unwrap_or_default();
     let deps = Arc::new(image_manager::Deps {
         images: seat.outside.images.clone(),
-        events: seat.handles.events.clone(),
-        slots: image_manager::Slots::new(config.serialize_image_pulls, parallel, view),
-        objects: seat.handles.objects.clone(),
-        runtime: seat.handles.runtime.view.clone(),
+        slots: image_manager::Slots::new(config.serialize_image_pulls, parallel),
         fs: seat.outside.fs.clone(),
         plugin: Arc::new(credential_exec::ExecPlugins::new(programs)),
         vault: image_manager::Vault::default(),
@@ -39,8 +36,7 @@ pub(in crate::node) fn image_manager(seat: &Seat<'_>) {
             max_age: config.image_maximum_gc_age.unwrap_or_default(),
         },
     });
-    let a = seat.spawn("image-manager", move |_| image_manager::ImageManager::new(config.clone(), deps.clone()));
-    seat.handles.images.connect(&a);
+    seat.install(move |crew| image_manager::ImageManager::new(crew, config.clone(), deps.clone()));
 }
 
 fn verification(config: &NodeConfig) -> Option<Policy> {

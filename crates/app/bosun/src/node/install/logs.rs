@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use contract::LogManager;
+
 use super::Seat;
 
-pub(in crate::node) fn log_manager(seat: &Seat<'_>) {
+pub(in crate::node) fn log_manager(seat: &Seat<'_, LogManager>) {
     let config = &seat.settings.config;
     let config = Arc::new(log_manager::Config {
         max_size: config.container_log_max_size,
@@ -17,8 +19,7 @@ pub(in crate::node) fn log_manager(seat: &Seat<'_>) {
         runtime: seat.outside.runtime.clone(),
         fs: seat.outside.fs.clone(),
         compress: seat.outside.compress.clone(),
-        view: seat.handles.runtime.view.clone(),
         serial: log_manager::Serial::default(),
     });
-    seat.spawn("log-manager", move |_| log_manager::LogManager::new(config.clone(), deps.clone()));
+    seat.install(move |crew| log_manager::LogManager::new(&crew, config.clone(), deps.clone()));
 }

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use contract::StatsManager;
+
 use super::{Seat, tree};
 
-pub(in crate::node) fn stats_manager(seat: &Seat<'_>) {
+pub(in crate::node) fn stats_manager(seat: &Seat<'_, StatsManager>) {
     let config = &seat.settings.config;
     let config = Arc::new(stats_manager::Config {
         node_name: seat.settings.node_name.clone(),
@@ -20,11 +22,6 @@ pub(in crate::node) fn stats_manager(seat: &Seat<'_>) {
         source: seat.outside.stats.clone(),
         runtime: seat.outside.runtime.clone(),
         images: seat.outside.images.clone(),
-        view: seat.handles.runtime.view.clone(),
-        pods: seat.handles.pods.view.clone(),
-        cgroups: seat.handles.cgroups.view.clone(),
-        volumes: seat.handles.volumes.view.clone(),
     });
-    let a = seat.spawn("stats-manager", move |_| stats_manager::StatsManager::new(config.clone(), deps.clone()));
-    seat.handles.stats.connect(&a);
+    seat.install(move |crew| stats_manager::StatsManager::new(crew, config.clone(), deps.clone()));
 }

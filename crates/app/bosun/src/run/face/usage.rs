@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use contract::stats::StatsHandle;
+use contract::stats::Summarise;
+use contract::{Crew, Server};
 use metrics_endpoint::{ClaimUsage, LogUsage, Usage, UsageSource};
 use model::stats::{FsStats, PodStats, Summary};
 use tokio::sync::Mutex;
@@ -13,10 +14,10 @@ use tokio::sync::Mutex;
 const FRESH: Duration = Duration::from_secs(60);
 
 /// Reads usage through StatsManager. When that has no answer, what was known before is told again.
-pub(super) fn source(stats: StatsHandle) -> UsageSource {
+pub(super) fn source(crew: Crew<Server>) -> UsageSource {
     let last: Arc<Mutex<Option<(Instant, Usage)>>> = Arc::default();
     Arc::new(move || {
-        let (stats, last) = (stats.clone(), last.clone());
+        let (crew, last) = (crew.clone(), last.clone());
         Box::pin(async move {
             let mut last = last.lock().await;
             if let Some((at, usage)) = last.as_ref()
@@ -24,7 +25,7 @@ pub(super) fn source(stats: StatsHandle) -> UsageSource {
             {
                 return usage.clone();
             }
-            match stats.summary(false).await {
+            match crew.call(Summarise { only_cpu_and_memory: false }).await {
                 Ok(summary) => last.insert((Instant::now(), usage(&summary))).1.clone(),
                 Err(error) => {
                     tracing::debug!(%error, "no usage of disks for metrics");

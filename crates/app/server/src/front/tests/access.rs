@@ -337,7 +337,7 @@ async fn the_router_sees_the_path_that_was_authorised() {
 async fn settings_that_cannot_work_are_refused_at_the_start() {
     type Change = fn(&mut Front);
     let settled = |change: Change| async move {
-        let mut front = front(oracle(), contract::view::Published::default());
+        let mut front = front(oracle(), contract::Wiring::default().value());
         change(&mut front);
         open(front).await.map(drop).map_err(|e| e.to_string())
     };
@@ -389,7 +389,7 @@ async fn standalone_anonymous_and_always_allow_let_everybody_in() {
 async fn a_port_in_use_is_an_error_that_names_flag_and_port() {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = taken.local_addr().unwrap().port();
-    let mut front = front(oracle(), contract::view::Published::default());
+    let mut front = front(oracle(), contract::Wiring::default().value());
     front.port = port;
     let error = open(front).await.unwrap_err();
     assert_eq!(error.to_string(), format!("cannot listen on 127.0.0.1:{port} (--port)"));

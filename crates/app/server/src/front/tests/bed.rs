@@ -10,8 +10,9 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Version};
 use bytes::Bytes;
+use contract::Wiring;
+use contract::board::ValueReader;
 use contract::certificates::{CertificateView, KeyPair};
-use contract::view::Published;
 use futures::stream::BoxStream;
 use http_body_util::BodyExt;
 use hyper::client::conn::{http1, http2};
@@ -104,7 +105,7 @@ pub(super) struct Bed {
     pub(super) counts: Arc<Counts>,
     pub(super) oracle: Arc<Oracle>,
     pub(super) authority: Authority,
-    pub(super) certificates: Published<CertificateView>,
+    pub(super) wiring: Wiring,
     pub(super) handled: Arc<AtomicUsize>,
     pub(super) dir: tempfile::TempDir,
     pub(super) stop: Option<oneshot::Sender<()>>,
@@ -120,7 +121,7 @@ pub(super) fn pair(issued: &Issued) -> Arc<KeyPair> {
     })
 }
 
-pub(super) fn front(oracle: Arc<Oracle>, certificates: Published<CertificateView>) -> Front {
+pub(super) fn front(oracle: Arc<Oracle>, certificates: ValueReader<CertificateView>) -> Front {
     Front {
         address: "127.0.0.1".parse().unwrap(),
         port: 0,
@@ -156,9 +157,10 @@ impl Bed {
         let ca_file = dir.path().join("ca.crt");
         std::fs::write(&ca_file, &authority.pem).unwrap();
         let serving = Some(pair(&authority.server()));
-        let certificates = Published::new(CertificateView { serving, ..CertificateView::default() });
+        let wiring = Wiring::default();
+        wiring.set(CertificateView { serving, ..CertificateView::default() });
         let oracle = oracle();
-        let mut front = front(oracle.clone(), certificates.clone());
+        let mut front = front(oracle.clone(), wiring.value());
         front.authn.client_ca_file = Some(ca_file);
         change(&mut front);
         let handled = Arc::new(AtomicUsize::new(0));
@@ -174,7 +176,7 @@ impl Bed {
             // A bed that is dropped stops as well.
             let _ = stopped.await;
         }));
-        Self { address, counts, oracle, authority, certificates, handled, dir, stop: Some(stop), server }
+        Self { address, counts, oracle, authority, wiring, handled, dir, stop: Some(stop), server }
     }
 
     pub(super) fn counted(&self) -> Counted {

@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use axum::Router;
+use contract::Wiring;
 use contract::certificates::CertificateView;
-use contract::view::Published;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{CipherSuite, ProtocolVersion};
 
@@ -37,7 +37,7 @@ async fn the_serving_certificate_changes_under_living_connections() {
     let old = shown(&before);
     let mut before = Client::h1(before).await;
     assert_eq!(before.get("/pods").await.0, 200);
-    bed.certificates.publish(view(Some(&bed.authority.server())));
+    bed.wiring.set(view(Some(&bed.authority.server())));
     let after = bed.tls(b"http/1.1", Some(&alice)).await.unwrap();
     let new = shown(&after);
     assert_ne!(new, old);
@@ -45,20 +45,20 @@ async fn the_serving_certificate_changes_under_living_connections() {
     // One that cannot be used changes nothing.
     let mut broken = bed.authority.server();
     broken.key = bed.authority.server().key;
-    bed.certificates.publish(view(Some(&broken)));
+    bed.wiring.set(view(Some(&broken)));
     assert_eq!(shown(&bed.tls(b"http/1.1", Some(&alice)).await.unwrap()), new);
 }
 
 #[tokio::test]
 async fn without_a_serving_certificate_handshakes_fail_until_there_is_one() {
     let bed = Bed::new().await;
-    bed.certificates.publish(view(None));
+    bed.wiring.set(view(None));
     let mut failed = 0;
     for _ in 0..3 {
         failed += usize::from(bed.tls(b"http/1.1", None).await.is_err());
     }
     assert_eq!(failed, 3);
-    bed.certificates.publish(view(Some(&bed.authority.server())));
+    bed.wiring.set(view(Some(&bed.authority.server())));
     assert_eq!(bed.h1(Some(&bed.alice())).await.get("/pods").await.0, 200);
     assert_eq!(bed.counted().failed_handshakes, 3);
 }
@@ -122,10 +122,10 @@ async fn versions_and_suites_are_those_of_the_settings() {
     let stream = connect(bed.address, &bed.authority.pem, b"http/1.1", None, &[&TLS12, &TLS13]).await.unwrap();
     assert_eq!(stream.get_ref().1.protocol_version(), Some(ProtocolVersion::TLSv1_3));
 
-    let mut none = front(oracle(), Published::default());
+    let mut none = front(oracle(), Wiring::default().value());
     none.tls.cipher_suites = vec!["TLS_RSA_WITH_AES_128_CBC_SHA".to_owned()];
     assert!(matches!(open(none).await, Err(ServeError::Tls(text)) if text.contains("TLS_RSA_WITH_AES_128_CBC_SHA")));
-    let mut none = front(oracle(), Published::default());
+    let mut none = front(oracle(), Wiring::default().value());
     none.tls.curves = vec![25];
     assert!(matches!(open(none).await, Err(ServeError::Tls(_))));
 }

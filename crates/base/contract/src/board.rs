@@ -1,0 +1,301 @@
+//! Published state: what flows upward.
+//!
+//! A board is a table with one `watch` per key; a [`Value`] is the same for a single value. One role posts, anybody who
+//! declares it reads. Boards live in the wiring, outside of the actors: a restarted manager keeps its readers. Every change
+//! has a sequence number, so that a reader elsewhere can follow without loss: [`BoardReader::since`].
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::fmt;
+use std::hash::Hash;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use dashmap::DashMap;
+use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
+
+use crate::fence::FenceToken;
+use crate::record::json;
+
+mod value;
+
+pub use value::{Value, ValuePoster, ValueReader};
+
+/// Changes that a board remembers. Who comes back after more than these starts from a snapshot.
+pub const KEPT_CHANGES: usize = 1024;
+
+/// What a key of a board must be.
+pub trait Key: Eq + Hash + Ord + Clone + Send + Sync + Serialize + 'static {}
+impl<K: Eq + Hash + Ord + Clone + Send + Sync + Serialize + 'static> Key for K {}
+
+/// One row, with the number of the change that made it.
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Row<V> {
+    /// Number of the change.
+    pub seq: u64,
+    /// Content.
+    pub value: Arc<V>,
+}
+
+impl<V> Clone for Row<V> {
+    fn clone(&self) -> Self {
+        Row { seq: self.seq, value: self.value.clone() }
+    }
+}
+
+/// What happened on a board since a sequence number.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Since<K: Ord, V> {
+    /// The board no longer knows each change since then: all rows.
+    Snapshot {
+        /// Number of the last change that is in it.
+        seq: u64,
+        /// Rows by key; what is not in here is gone.
+        rows: BTreeMap<K, Row<V>>,
+    },
+    /// The keys that changed, once each, with the row as it is now; `None`: it is gone.
+    Changes {
+        /// Number of the last change that is in it.
+        seq: u64,
+        /// By key.
+        rows: BTreeMap<K, Option<Row<V>>>,
+    },
+}
+
+/// The storage of a table.
+pub struct Board<K, V> {
+    inner: Arc<Inner<K, V>>,
+}
+
+struct Inner<K, V> {
+    /// Shown in transcripts and logs.
+    name: &'static str,
+    slots: DashMap<K, Slot<V>>,
+    log: Mutex<Log<K>>,
+    version: watch::Sender<u64>,
+}
+
+/// Place of one key: with a row, or only with readers that wait for one.
+struct Slot<V> {
+    seq: u64,
+    row: watch::Sender<Option<Arc<V>>>,
+}
+
+impl<V> Slot<V> {
+    fn empty() -> Self {
+        Slot { seq: 0, row: watch::channel(None).0 }
+    }
+
+    fn is_idle(&self) -> bool {
+        self.row.receiver_count() == 0 && self.row.borrow().is_none()
+    }
+
+    fn row(&self) -> Option<Row<V>> {
+        self.row.borrow().clone().map(|value| Row { seq: self.seq, value })
+    }
+}
+
+/// Which keys changed lately. Its lock makes a change and its number one step.
+struct Log<K> {
+    seq: u64,
+    changed: VecDeque<(u64, K)>,
+    /// Slots at which places without row and reader are looked for.
+    sweep_at: usize,
+}
+
+impl<K, V> Clone for Board<K, V> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+impl<K: Key, V> fmt::Debug for Board<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Board({}, version {})", self.inner.name, *self.inner.version.borrow())
+    }
+}
+
+impl<K: Key, V: Send + Sync + 'static> Board<K, V> {
+    /// An empty board.
+    #[must_use]
+    pub fn new(name: &'static str) -> Self {
+        let log = Mutex::new(Log { seq: 0, changed: VecDeque::new(), sweep_at: 64 });
+        let slots = DashMap::with_shard_amount(4);
+        Self { inner: Arc::new(Inner { name, slots, log, version: watch::channel(0).0 }) }
+    }
+
+    /// The reading side.
+    #[must_use]
+    pub fn reader(&self) -> BoardReader<K, V> {
+        BoardReader { inner: self.inner.clone() }
+    }
+
+    /// Replaces a row or takes it away, past the fence.
+    pub(crate) fn put(&self, key: K, value: Option<Arc<V>>) {
+        self.inner.set(key, value);
+    }
+
+    /// The posting side, for as long as the token passes its fence.
+    #[must_use]
+    pub fn poster(&self, token: FenceToken) -> BoardPoster<K, V> {
+        BoardPoster { inner: self.inner.clone(), token }
+    }
+}
+
+impl<K: Key, V> Inner<K, V> {
+    fn log(&self) -> MutexGuard<'_, Log<K>> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a row, or takes it away. Taking away what is not there is no change.
+    fn set(&self, key: K, value: Option<Arc<V>>) {
+        let mut log = self.log();
+        if value.is_none() && !self.slots.get(&key).is_some_and(|slot| slot.row.borrow().is_some()) {
+            return;
+        }
+        log.seq += 1;
+        let seq = log.seq;
+        log.changed.push_back((seq, key.clone()));
+        if log.changed.len() > KEPT_CHANGES {
+            log.changed.pop_front();
+        }
+        let gone = value.is_none();
+        let mut slot = self.slots.entry(key.clone()).or_insert_with(Slot::empty);
+        slot.seq = seq;
+        slot.row.send_replace(value);
+        drop(slot);
+        if gone {
+            self.slots.remove_if(&key, |_, slot| slot.is_idle());
+        }
+        self.version.send_replace(seq);
+    }
+
+    fn subscribe(&self, key: K) -> watch::Receiver<Option<Arc<V>>> {
+        // Places that were waited for in vain go now and then: the cost is shared by those who make them.
+        let mut log = self.log();
+        if self.slots.len() >= log.sweep_at {
+            self.slots.retain(|_, slot| !slot.is_idle());
+            log.sweep_at = 2 * self.slots.len().max(32);
+        }
+        self.slots.entry(key).or_insert_with(Slot::empty).row.subscribe()
+    }
+
+    fn rows(&self) -> BTreeMap<K, Row<V>> {
+        self.slots.iter().filter_map(|slot| Some((slot.key().clone(), slot.value().row()?))).collect()
+    }
+
+    fn since(&self, seq: u64) -> Since<K, V> {
+        let log = self.log();
+        let known = log.changed.front().map_or(log.seq, |(first, _)| first - 1);
+        if seq < known || seq > log.seq {
+            return Since::Snapshot { seq: log.seq, rows: self.rows() };
+        }
+        let keys: BTreeSet<&K> = log.changed.iter().rev().take_while(|(at, _)| *at > seq).map(|(_, k)| k).collect();
+        let row = |key: &K| self.slots.get(key).and_then(|slot| slot.row());
+        Since::Changes { seq: log.seq, rows: keys.into_iter().map(|key| (key.clone(), row(key))).collect() }
+    }
+}
+
+/// The posting side of a board. Posting wakes only the readers of that key, so a hundred pod workers cost nothing while one
+/// pod changes. What a poster posts after its successor was made is refused: see [`crate::Crew`].
+pub struct BoardPoster<K, V> {
+    inner: Arc<Inner<K, V>>,
+    token: FenceToken,
+}
+
+impl<K, V> Clone for BoardPoster<K, V> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), token: self.token.clone() }
+    }
+}
+
+impl<K, V> fmt::Debug for BoardPoster<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BoardPoster({})", self.inner.name)
+    }
+}
+
+impl<K: Key, V: Serialize + Send + Sync + 'static> BoardPoster<K, V> {
+    /// Replaces the row of `key` and wakes its readers. Answers whether it was done: no when this poster is no longer the
+    /// newest (counted by the fence).
+    pub fn post(&self, key: K, value: Arc<V>) -> bool {
+        self.token.record(self.inner.name, || format!("{} {}", json(&key), json(&value)));
+        self.token.pass(self.inner.name, || self.inner.set(key, Some(value)))
+    }
+
+    /// Takes the row away. Readers that still wait on it see `None`. Answers as [`Self::post`].
+    pub fn remove(&self, key: &K) -> bool {
+        self.token.record(self.inner.name, || format!("{} gone", json(key)));
+        self.token.pass(self.inner.name, || self.inner.set(key.clone(), None))
+    }
+
+    /// The reading side of the same board.
+    #[must_use]
+    pub fn reader(&self) -> BoardReader<K, V> {
+        BoardReader { inner: self.inner.clone() }
+    }
+
+    /// The row of `key` now.
+    #[must_use]
+    pub fn get(&self, key: &K) -> Option<Arc<V>> {
+        self.reader().get(key)
+    }
+
+    /// All rows, in key order.
+    #[must_use]
+    pub fn snapshot(&self) -> BTreeMap<K, Arc<V>> {
+        self.reader().snapshot()
+    }
+}
+
+/// The reading side of a board.
+pub struct BoardReader<K, V> {
+    inner: Arc<Inner<K, V>>,
+}
+
+impl<K, V> Clone for BoardReader<K, V> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone() }
+    }
+}
+
+impl<K, V> fmt::Debug for BoardReader<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "BoardReader({})", self.inner.name)
+    }
+}
+
+impl<K: Key, V: Send + Sync + 'static> BoardReader<K, V> {
+    /// The row of `key` now.
+    #[must_use]
+    pub fn get(&self, key: &K) -> Option<Arc<V>> {
+        self.inner.slots.get(key).and_then(|slot| slot.row.borrow().clone())
+    }
+
+    /// Follows one row; it need not exist yet.
+    #[must_use]
+    pub fn subscribe(&self, key: K) -> watch::Receiver<Option<Arc<V>>> {
+        self.inner.subscribe(key)
+    }
+
+    /// Follows the number of the latest change; read the board with [`Self::snapshot`] or [`Self::since`] afterwards.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.version.subscribe()
+    }
+
+    /// All rows, in key order. Not one moment in time: rows posted meanwhile may be in it or not.
+    #[must_use]
+    pub fn snapshot(&self) -> BTreeMap<K, Arc<V>> {
+        self.inner.rows().into_iter().map(|(key, row)| (key, row.value)).collect()
+    }
+
+    /// What happened after change `seq` (0: from the beginning), as one moment in time. Hand back the number that it holds
+    /// next time: nothing is lost in between.
+    #[must_use]
+    pub fn since(&self, seq: u64) -> Since<K, V> {
+        self.inner.since(seq)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,25 @@
+//! A transcript of what managers say to each other: every message, answer and post.
+
+/// One thing that was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Role that spoke; of an answer, the role that answered.
+    pub from: &'static str,
+    /// Role that was spoken to; empty for a post, which is for whoever reads.
+    pub to: &'static str,
+    /// Message or row.
+    pub what: &'static str,
+    /// Content as JSON, or why there is no answer.
+    pub body: String,
+}
+
+/// Takes entries in the order in which things were said. Called on the speaker's thread: return soon.
+pub trait Recorder: Send + Sync + 'static {
+    /// Notes one entry.
+    fn entry(&self, entry: &Entry);
+}
+
+/// JSON of something that can always be written as JSON; a text that says why where it cannot.
+pub(crate) fn json<T: serde::Serialize + ?Sized>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_else(|e| format!("\"no JSON: {e}\""))
+}
