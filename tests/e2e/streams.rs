@@ -218,7 +218,14 @@ fn an_attach_speaks_to_the_containers_own_process() {
 #[test]
 fn a_port_is_forwarded_for_fifty_connections_and_much_data_without_growth() {
     // One server for each connection: busybox's listens with a backlog of one.
-    let node = node("for p in $(seq 8000 8050); do nc -ll -p $p -e cat & done; wait", "");
+    let servers = "for p in $(seq 8000 8050); do nc -ll -p $p -e cat & done; \
+                   until [ $(netstat -ltn | grep -c ':80') -ge 51 ]; do usleep 50000; done; echo listening; wait";
+    let node = node(servers, "");
+    let listening = || match node.bosun.cli(&["logs", "web-bed"]) {
+        Ok(text) if text.contains("listening") => Ok(()),
+        other => Err(format!("{other:?}")),
+    };
+    testbed::wait_until("the servers to listen", SOON, listening).unwrap_or_else(|e| panic!("{e}"));
     block(async {
         let forward =
             soon(client::port_forward(dial(&node).await, "/portForward/default/web-bed")).await.expect("accepted");
