@@ -15,7 +15,7 @@ use model::core::Node;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::node::Pressure;
 use node_status::pressure::Pressures;
-use node_status::{Reporting, event};
+use node_status::{Reporting, event, without_devices};
 use ports::api::{Followed, Kind, Object, Selection};
 use tokio::time::Instant;
 
@@ -236,8 +236,10 @@ impl NodeManager {
             (None, Some(_)) => NodeOrigin::Host,
             (None, None) => NodeOrigin::Unknown,
         };
+        // Pods are admitted by this view, also while the registration that zeroes its devices is still under way.
+        let api = self.node.as_ref().map(|n| if self.registered { n.clone() } else { Arc::new(without_devices(n)) });
         let view = NodeView {
-            node: self.node.clone().or_else(|| self.local.clone()),
+            node: api.or_else(|| self.local.clone()),
             origin,
             registered: self.registered,
             ready: self.ready.clone(),

@@ -97,7 +97,7 @@ impl Call {
     }
 
     async fn reconcile(&self, existing: &Node, wanted: &Node) -> ApiResult<Registered> {
-        let node = match patch(existing, &reconciled(&self.config.plan, existing, wanted)) {
+        let node = match patch(existing, &reconciled(existing, wanted)) {
             Some(body) => self.patch(&body).await?,
             None => existing.clone(),
         };

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use container_config::{
     ContainerInput, DnsInput, DnsSource, DnsWarning, EnvInput, HostsInput, ImageUser, ResolvConf, ResolvedVolume,
-    SandboxInput, VolumeSource, container_config, dns_config, environment, etc_hosts, host_name, sandbox_config,
-    sub_paths,
+    SandboxInput, VolumeSource, claims, container_config, dns_config, environment, etc_hosts, host_name,
+    sandbox_config, sub_paths,
 };
 use contract::image::EnsuredImage;
 use contract::volume::{MountedVolumes, PrepareSubPath};
@@ -117,6 +117,9 @@ impl Job {
     /// waiting message.
     pub(crate) async fn container_config(&self, w: &Wanted<'_>) -> Result<ContainerConfig, String> {
         let (pod, config) = (&*self.pod, &self.deps.config);
+        if let Some(claim) = claims::container_claims(pod, w.container).first() {
+            return Err(no_driver(claim));
+        }
         let node = self.node();
         let (services, objects) = (self.services().await, self.env_objects(w.container).await);
         let env = environment(&EnvInput {
@@ -236,6 +239,11 @@ impl Job {
             }
         }
     }
+}
+
+/// There is nobody here who could prepare devices of a claim; a container that was promised them does not start without.
+pub(crate) fn no_driver(claim: &str) -> String {
+    format!("ResourceClaim {claim}: this node prepares no dynamic resources")
 }
 
 fn target_id(observed: &PodObservation, name: &str) -> Result<String, String> {

@@ -105,6 +105,14 @@ impl Job {
         Ok(())
     }
 
+    /// A pod that was promised devices does not start without them.
+    fn check_claims(&self) -> Result<(), Failure> {
+        let Some(claim) = container_config::claims::pod_claims(&self.pod).first().copied() else { return Ok(()) };
+        let message = format!("Failed to prepare dynamic resources: {}", crate::config::no_driver(claim));
+        self.event(EventType::Warning, "FailedPrepareDynamicResources", message.clone());
+        Err(Failure::new(message))
+    }
+
     fn check_network(&self) -> Result<(), Failure> {
         let info = self.crew.value::<RuntimeInfo>().get();
         let Err(why) = &info.network else { return Ok(()) };
@@ -309,6 +317,7 @@ impl Job {
         status: &PodStatus,
     ) -> Result<SandboxId, Failure> {
         self.check_stop()?;
+        self.check_claims()?;
         let dir = self.pod_log_dir();
         self.on_host(move |fs| fs.create_dir(&dir, 0o755)).await.map_err(|e| self.sandbox_failed(&e))?;
         let runtime_handler = self.runtime_handler().await.map_err(|e| self.sandbox_failed(&e.to_string()))?;

@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod claims;
 pub mod container;
 pub mod dns;
 pub mod env;

@@ -30,8 +30,6 @@ pub struct Plan {
     pub controller_attach_detach: bool,
     /// `localStorageCapacityIsolation`: ephemeral storage is a resource.
     pub local_storage: bool,
-    /// No device plugin left a checkpoint: extended resources of an existing Node are zeroed at registration.
-    pub reset_extended_resources: bool,
     /// `nodeStatusMaxImages`; `None`: all.
     pub max_images: Option<usize>,
     /// Most pods, for a machine that cannot be read.

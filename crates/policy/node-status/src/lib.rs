@@ -23,7 +23,7 @@ pub use conditions::{aggregate, event};
 pub use facts::{Facts, Image, Machine, Plan, RuntimeVersion};
 pub use patch::patch;
 pub use ready::{RuntimeHealth, ready_errors};
-pub use register::{initial, reconciled};
+pub use register::{initial, reconciled, without_devices};
 pub use report::Reporting;
 pub use setters::updated;
 

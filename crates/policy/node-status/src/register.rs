@@ -87,8 +87,8 @@ fn taints(plan: &Plan) -> Vec<Taint> {
 /// resources, and resources where there are none. Taints, other labels, `unschedulable` and the provider id stay as they
 /// are. Equal to `existing`: nothing to do.
 #[must_use]
-pub fn reconciled(plan: &Plan, existing: &Node, wanted: &Node) -> Node {
-    let mut node = existing.clone();
+pub fn reconciled(existing: &Node, wanted: &Node) -> Node {
+    let mut node = without_devices(existing);
     annotation(&mut node, wanted);
     own_labels(&mut node, wanted);
     let status = node.status.get_or_insert_default();
@@ -100,11 +100,6 @@ pub fn reconciled(plan: &Plan, existing: &Node, wanted: &Node) -> Node {
     for (list, wanted) in lists {
         let Some(wanted) = wanted else { continue };
         let list = list.get_or_insert_with(|| wanted.clone());
-        if plan.reset_extended_resources {
-            for (_, q) in list.iter_mut().filter(|(k, _)| is_extended(k)) {
-                set(q, &ApiQuantity("0".to_owned()));
-            }
-        }
         list.retain(|k, _| !k.starts_with(HUGEPAGES_PREFIX) || wanted.contains_key(k));
         for (k, q) in wanted.iter().filter(|(k, _)| k.starts_with(HUGEPAGES_PREFIX)) {
             set(list.entry(k.clone()).or_default(), q);
@@ -112,6 +107,21 @@ pub fn reconciled(plan: &Plan, existing: &Node, wanted: &Node) -> Node {
     }
     if node.status == Some(NodeStatus::default()) && existing.status.is_none() {
         node.status = None;
+    }
+    node
+}
+
+/// The Node without extended resources to give. Whatever it advertises was found by device plugins of whoever ran here
+/// before: there is no device manager that could hand one of these devices to a container. What is advertised after the
+/// registration is the cluster's own business.
+#[must_use]
+pub fn without_devices(existing: &Node) -> Node {
+    let mut node = existing.clone();
+    let status = node.status.iter_mut();
+    for list in status.flat_map(|s| [&mut s.capacity, &mut s.allocatable]).flatten() {
+        for (_, q) in list.iter_mut().filter(|(k, _)| is_extended(k)) {
+            set(q, &ApiQuantity("0".to_owned()));
+        }
     }
     node
 }

@@ -66,6 +66,33 @@ fn an_existing_node_is_reconciled_and_keeps_what_is_not_ours() {
     });
 }
 
+/// A kubelet with device plugins ran here before. No pod may be admitted by devices that nobody can give it, not even while
+/// the server does not take the registration.
+#[test]
+fn devices_of_an_earlier_kubelet_are_not_offered() {
+    run(12, |kernel| async move {
+        let mut rig = Rig::new(&kernel);
+        rig.runtime_says(|_| ());
+        let gpus = serde_json::json!({ "cpu": "2", "acme.com/gpu": "4" });
+        let old =
+            serde_json::json!({ "metadata": { "name": NAME }, "status": { "capacity": gpus, "allocatable": gpus } });
+        rig.api.put(&serde_json::from_value::<model::core::Node>(old).unwrap());
+        let away = ports::api::ApiError::status(503, "ServiceUnavailable", "not now");
+        rig.api.fail("PATCH", "/nodes/n1/status", 2, away);
+        rig.start_manager(config());
+        until("the API's Node", || rig.view().origin == NodeOrigin::Api).await;
+        let offered = |node: &model::core::Node| {
+            let status = node.status.clone().unwrap();
+            [status.capacity, status.allocatable].map(|list| list.unwrap()["acme.com/gpu"].0.clone())
+        };
+        assert!(!rig.view().registered);
+        assert_eq!(offered(rig.view().node.as_ref().unwrap()), ["0", "0"]);
+        until("registered", || rig.view().registered).await;
+        assert_eq!(offered(&rig.stored().unwrap()), ["0", "0"]);
+        assert_eq!(offered(rig.view().node.as_ref().unwrap()), ["0", "0"]);
+    });
+}
+
 #[test]
 fn a_node_that_may_not_make_itself_takes_the_one_that_is_there() {
     run(3, |kernel| async move {

@@ -173,3 +173,33 @@ fn a_failed_sandbox_is_told_with_the_code_of_the_runtime() {
         assert_eq!(bench.events("FailedCreatePodSandBox"), [text]);
     });
 }
+
+#[test]
+fn a_pod_that_was_promised_devices_does_not_start_without_them() {
+    let promised = json!({ "resourceClaims": [{ "name": "gpu", "resourceClaimName": "web-gpu" }] });
+    run(10, |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        bench.tell(&pod(json!({}), promised), UpdateKind::Create).await;
+        let text =
+            "Failed to prepare dynamic resources: ResourceClaim web-gpu: this node prepares no dynamic resources";
+        assert_eq!(bench.events("FailedPrepareDynamicResources"), [text]);
+        assert!(bench.see(|w| w.handlers_asked.is_empty()), "no sandbox is asked for");
+        assert_eq!(bench.last_status().phase.as_deref(), Some("Pending"));
+    });
+}
+
+#[test]
+fn a_container_of_an_adopted_pod_is_not_started_again_without_its_devices() {
+    let promised = json!({ "resourceClaims": [{ "name": "gpu", "resourceClaimName": "web-gpu" }] });
+    run(11, |kernel| async move {
+        let mut observed = nothing();
+        observed.sandboxes.push(sandbox(""));
+        observed.ips = vec!["10.1.0.7".parse().unwrap()];
+        let bench = Bench::start(&kernel, observed);
+        let wants = json!({ "resources": { "claims": [{ "name": "gpu" }] } });
+        bench.tell(&pod(wants, promised), UpdateKind::Create).await;
+        let text = "ResourceClaim web-gpu: this node prepares no dynamic resources";
+        assert_eq!(bench.waiting(), ("CreateContainerConfigError".to_owned(), text.to_owned()));
+        assert_eq!(bench.events("Failed"), [format!("Error: {text}")]);
+    });
+}

@@ -125,7 +125,6 @@ fn plan(seat: &Seat<'_, NodeManager>) -> Plan {
         node_ips: flags.node_ips.clone(),
         controller_attach_detach: config.enable_controller_attach_detach,
         local_storage: config.local_storage_capacity_isolation,
-        reset_extended_resources: !seat.settings.root_dir.join("device-plugins/kubelet_internal_checkpoint").exists(),
         max_images: config.node_status_max_images.and_then(|n| usize::try_from(n).ok()),
         max_pods,
         port: i32::from(config.port),
