@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
-use ports::runtime::{EventStream, EventTier, RuntimeEvent, RuntimeResult};
+use model::runtime::EventTier;
+use ports::runtime::{EventStream, RuntimeEvent, RuntimeResult};
 use tokio::time::timeout;
 use tonic::{Response, Status, Streaming};
 
@@ -45,10 +46,10 @@ pub(crate) async fn subscribe(client: &CriClient) -> RuntimeResult<EventStream> 
         let request = ctrd::SubscribeRequest { filters: vec![FILTER.to_owned()] };
         let call = async move { stub.subscribe(request).await };
         if let Some(events) = open(absent, CONTAINERD, call, containerd::event).await? {
-            return Ok(EventStream { tier: EventTier::ContainerdEvents, events });
+            return Ok(EventStream { tier: EventTier::Containerd, events });
         }
     }
-    Ok(EventStream { tier: EventTier::None, events: Box::pin(stream::empty()) })
+    Ok(EventStream { tier: EventTier::Relist, events: Box::pin(stream::empty()) })
 }
 
 /// Opens a stream; `None` when the runtime does not implement it.

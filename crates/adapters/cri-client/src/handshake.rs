@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cri_api::v1;
+use model::node::CgroupDriver;
 use ports::runtime::{ContainerRuntime, ImageService, RuntimeError};
 use tokio::time::sleep;
 
@@ -21,15 +22,6 @@ pub struct Handshake {
     pub runtime_version: String,
     /// `None`: the runtime does not tell, the configured driver holds.
     pub cgroup_driver: Option<CgroupDriver>,
-}
-
-/// The runtime's cgroup driver; it overrides `cgroupDriver` of the configuration.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CgroupDriver {
-    /// systemd slices.
-    Systemd,
-    /// Plain cgroupfs paths.
-    Cgroupfs,
 }
 
 /// Why the node cannot work with this runtime. Start-up fails.

@@ -18,7 +18,7 @@ pub use client::{CriClient, Options};
 pub use connect::{Connector, Io};
 pub use deadline::Deadlines;
 pub use endpoint::{Endpoint, EndpointError};
-pub use handshake::{CgroupDriver, Handshake, HandshakeError};
+pub use handshake::{Handshake, HandshakeError};
 
 /// Largest message that is accepted.
 pub const MAX_MESSAGE: usize = 16 << 20;

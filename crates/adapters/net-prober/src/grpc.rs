@@ -4,7 +4,8 @@ use std::error::Error;
 use std::time::Duration;
 
 use hyper::http::uri::PathAndQuery;
-use ports::probe::{NetOutcome, NetVerdict};
+use model::probe::ProbeOutcome;
+use ports::probe::NetAttempt;
 use tokio::time::{Instant, timeout_at};
 use tonic::client::Grpc;
 use tonic::transport::Endpoint;
@@ -43,10 +44,10 @@ fn word(status: i32) -> String {
 }
 
 /// One check; `timeout` covers dialling and the call.
-pub(crate) async fn check(host: &str, port: u16, service: String, user_agent: &str, timeout: Duration) -> NetOutcome {
+pub(crate) async fn check(host: &str, port: u16, service: String, user_agent: &str, timeout: Duration) -> NetAttempt {
     let until = Instant::now() + timeout;
     let place = authority(host, port);
-    let failure = |why: String| outcome(NetVerdict::Failure, why);
+    let failure = |why: String| outcome(ProbeOutcome::Failure, why);
     let endpoint = match Endpoint::from_shared(format!("http://{place}")).and_then(|e| e.user_agent(user_agent)) {
         Ok(endpoint) => endpoint,
         Err(e) => return failure(format!("error: failed to connect service at {place:?}: {e}")),
@@ -72,7 +73,7 @@ pub(crate) async fn check(host: &str, port: u16, service: String, user_agent: &s
     match timeout_at(until, call).await {
         Err(_) => failure(format!("timeout: health rpc did not complete within {}", seconds(timeout))),
         Ok(Ok(answer)) => match answer.into_inner().status {
-            SERVING => outcome(NetVerdict::Success, "service healthy"),
+            SERVING => outcome(ProbeOutcome::Success, "service healthy"),
             other => failure(format!("service unhealthy (responded with {:?})", word(other))),
         },
         Ok(Err(status)) => failure(match status.code() {

@@ -17,8 +17,9 @@ mod url;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use model::probe::ProbeOutcome;
 use ports::hook::{HookHttp, HookRequest};
-use ports::probe::{NetOutcome, NetProber, NetTarget, NetVerdict};
+use ports::probe::{NetAttempt, NetProber, NetTarget};
 use tokio::time::timeout as within;
 
 use crate::connect::{Connector, address, dial};
@@ -45,18 +46,18 @@ impl Prober {
         Self::default()
     }
 
-    async fn tcp(&self, host: &str, port: u16, timeout: Duration) -> NetOutcome {
+    async fn tcp(&self, host: &str, port: u16, timeout: Duration) -> NetAttempt {
         match within(timeout, dial(host, port)).await {
-            Ok(Ok(_closed_by_drop)) => outcome(NetVerdict::Success, ""),
-            Ok(Err(why)) => outcome(NetVerdict::Failure, why),
-            Err(_) => outcome(NetVerdict::Failure, format!("dial tcp {}: i/o timeout", address(host, port))),
+            Ok(Ok(_closed_by_drop)) => outcome(ProbeOutcome::Success, ""),
+            Ok(Err(why)) => outcome(ProbeOutcome::Failure, why),
+            Err(_) => outcome(ProbeOutcome::Failure, format!("dial tcp {}: i/o timeout", address(host, port))),
         }
     }
 }
 
 #[async_trait]
 impl NetProber for Prober {
-    async fn probe(&self, target: NetTarget, timeout: Duration) -> NetOutcome {
+    async fn probe(&self, target: NetTarget, timeout: Duration) -> NetAttempt {
         match target {
             NetTarget::Http { tls, host, port, path, headers, host_header } => {
                 let url = Url { tls, host, port, path };

@@ -9,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use cri_client::{CriClient, Deadlines, Endpoint, Options};
 use host_linux::{LinuxCgroups, LinuxFs, LinuxInfo, LinuxMounts, SystemdCgroups};
 use journal::RedbJournal;
+use model::node::{CgroupDriver, SwapBehavior};
 use node_config::{Configured, Flags, NodeConfig};
 use ports::host::{CgroupFs, CgroupVersion, HostInfo, Links};
 use server::healthz::Checks;
@@ -88,10 +89,7 @@ fn settings(flags: &Flags, config: NodeConfig) -> Result<Settings> {
     let given: Vec<_> = flags.node_ips.iter().copied().filter(|ip| !ip.is_unspecified()).collect();
     let v6_first = flags.node_ips.iter().any(|ip| ip.is_ipv6() && ip.is_unspecified());
     let node_ips = if given.is_empty() { address::of_this_host(v6_first) } else { given };
-    let cgroup_driver = match config.cgroup_driver {
-        node_config::CgroupDriver::Systemd => cgroup_values::CgroupDriver::Systemd,
-        node_config::CgroupDriver::Cgroupfs => cgroup_values::CgroupDriver::Cgroupfs,
-    };
+    let cgroup_driver = config.cgroup_driver;
     Ok(Settings {
         node_name,
         node_ips,
@@ -116,7 +114,7 @@ fn check_host(settings: &Settings, cgroups: &dyn CgroupFs, info: &dyn HostInfo) 
     }
     if cgroups.version() == CgroupVersion::V1 {
         // A kubelet refuses both too: v1 has neither per-container swap nor a kill of single processes to switch off.
-        if config.swap_behavior == node_config::SwapBehavior::LimitedSwap {
+        if config.swap_behavior == SwapBehavior::LimitedSwap {
             bail!("memorySwap.swapBehavior: LimitedSwap needs cgroup v2, this host runs v1 (allowed: NoSwap)");
         }
         if config.single_process_oom_kill == Some(false) {
@@ -321,19 +319,11 @@ fn show_health(config: &NodeConfig, checks: &Checks) {
 }
 
 /// The runtime's own driver wins over the configured one.
-fn with_driver(
-    cgroups: LinuxCgroups,
-    of_runtime: Option<cri_client::CgroupDriver>,
-    settings: &mut Settings,
-) -> Arc<dyn CgroupFs> {
-    match of_runtime {
-        Some(cri_client::CgroupDriver::Systemd) => settings.cgroup_driver = cgroup_values::CgroupDriver::Systemd,
-        Some(cri_client::CgroupDriver::Cgroupfs) => settings.cgroup_driver = cgroup_values::CgroupDriver::Cgroupfs,
-        None => {}
-    }
+fn with_driver(cgroups: LinuxCgroups, of_runtime: Option<CgroupDriver>, settings: &mut Settings) -> Arc<dyn CgroupFs> {
+    settings.cgroup_driver = of_runtime.unwrap_or(settings.cgroup_driver);
     match settings.cgroup_driver {
-        cgroup_values::CgroupDriver::Systemd => Arc::new(SystemdCgroups::new(cgroups)),
-        cgroup_values::CgroupDriver::Cgroupfs => Arc::new(cgroups),
+        CgroupDriver::Systemd => Arc::new(SystemdCgroups::new(cgroups)),
+        CgroupDriver::Cgroupfs => Arc::new(cgroups),
     }
 }
 

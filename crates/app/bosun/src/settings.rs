@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use cgroup_values::tree::PID;
-use cgroup_values::{CgroupDriver, LimitRules, NodeFacts};
+use cgroup_values::{HostFacts, LimitRules};
+use model::node::CgroupDriver;
 use model::quantity::Quantity;
 use model::resources::{CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, MEMORY, ResourceList};
 use node_config::{Flags, NodeConfig};
@@ -50,7 +51,7 @@ pub struct Certificates {
 #[derive(Clone, Debug)]
 pub struct Machine {
     /// For resource numbers.
-    pub facts: NodeFacts,
+    pub facts: HostFacts,
     /// Whole machine, as its Node object tells it.
     pub capacity: ResourceList,
     /// Most processes that there can be. Pods together are limited to it, but the Node object does not tell it.
@@ -72,7 +73,7 @@ impl Machine {
         let memory = info.memory_total_bytes()?;
         let pages = info.huge_pages()?;
         let disk = fs.stat_fs(&settings.root_dir)?;
-        let facts = NodeFacts {
+        let facts = HostFacts {
             memory_capacity_bytes: signed(memory),
             swap_total_bytes: signed(info.swap_total_bytes()?),
             swap_controller: cgroups.has_swap_controller(),
@@ -162,10 +163,7 @@ pub fn limit_rules(config: &NodeConfig, v2: bool) -> LimitRules {
         cpu_period_us: u64::try_from(config.cpu_cfs_quota_period.as_micros()).unwrap_or(100_000),
         pod_pids_max: config.pod_pids_limit.map(signed),
         single_process_oom_kill: config.single_process_oom_kill.unwrap_or(!v2),
-        swap: match config.swap_behavior {
-            node_config::SwapBehavior::NoSwap => cgroup_values::SwapBehavior::None,
-            node_config::SwapBehavior::LimitedSwap => cgroup_values::SwapBehavior::Limited,
-        },
+        swap: config.swap_behavior,
     }
 }
 

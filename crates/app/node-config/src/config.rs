@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use model::core::Taint;
+use model::node::{CgroupDriver, SwapBehavior};
 use model::quantity::Quantity;
 
 use crate::feature_gates::FeatureGates;
@@ -15,15 +16,6 @@ mod server;
 
 pub use eviction::{Eviction, SoftThreshold, Threshold};
 pub use server::{Authentication, Authorization, AuthorizationMode, Server, ServerTls, TlsVersion};
-
-/// How cgroups are named and made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CgroupDriver {
-    /// Plain directories.
-    Cgroupfs,
-    /// Slices of systemd.
-    Systemd,
-}
 
 /// One entry of `enforceNodeAllocatable`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
@@ -38,15 +30,6 @@ pub enum Enforce {
     SystemReservedCompressible,
     /// As `KubeReserved`, CPU only.
     KubeReservedCompressible,
-}
-
-/// What pods may do with swap.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SwapBehavior {
-    /// Nothing.
-    NoSwap,
-    /// Burstable pods in proportion to their memory request (cgroup v2).
-    LimitedSwap,
 }
 
 /// Form of the daemon's own log.

@@ -3,9 +3,10 @@
 //! Two deliberate differences: values of `staticPodURLHeader` are masked, as they may hold credentials, and an unknown field
 //! is not shown, as a kubelet drops it while decoding.
 
+use model::node::CgroupDriver;
 use serde_json::{Map, Value, json};
 
-use crate::config::{CgroupDriver, NodeConfig};
+use crate::config::NodeConfig;
 use crate::go_duration;
 
 /// What a field looks like when nobody sets it, and how it is written.

@@ -27,9 +27,8 @@ mod tls_names;
 mod tests;
 
 pub use config::{
-    Authentication, Authorization, AuthorizationMode, CgroupDriver, ChangeDetection, Enforce, Eviction, FileVerbosity,
-    LogFormat, NodeConfig, PullVerification, Reserved, Server, ServerTls, SoftThreshold, SwapBehavior, Threshold,
-    TlsVersion,
+    Authentication, Authorization, AuthorizationMode, ChangeDetection, Enforce, Eviction, FileVerbosity, LogFormat,
+    NodeConfig, PullVerification, Reserved, Server, ServerTls, SoftThreshold, Threshold, TlsVersion,
 };
 pub use configz::configz;
 pub use error::{ConfigError, ConfigErrors, Warning};

@@ -12,9 +12,10 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use model::node::{CgroupDriver, SwapBehavior};
 use serde_json::{Map, Value};
 
-use crate::config::{CgroupDriver, Enforce, NodeConfig, SwapBehavior};
+use crate::config::{Enforce, NodeConfig};
 use crate::error::{ConfigError, Warning};
 use crate::fields::UNUSED;
 use crate::findings::Findings;

@@ -7,37 +7,8 @@ use std::time::Duration;
 
 use actor::AskError;
 use model::core::{ConfigMap, Pod, Secret, Service};
+use model::object::ObjectRef;
 use model::{PodUid, Timestamp};
-
-/// Kind of a referenced object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "named after the kinds")]
-pub enum ObjectKind {
-    ConfigMap,
-    Secret,
-}
-
-impl ObjectKind {
-    /// As error texts name it: `configmap`, `secret`.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ConfigMap => "configmap",
-            Self::Secret => "secret",
-        }
-    }
-}
-
-/// Name of one referenced object.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct ObjectRef {
-    /// Kind.
-    pub kind: ObjectKind,
-    /// Namespace.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-}
 
 /// Follow everything that this pod references, until it is released. Idempotent, latest wins.
 #[derive(Clone, Debug, Serialize, Deserialize)]

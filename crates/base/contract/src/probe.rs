@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::core::Pod;
+use model::probe::{ProbeKind, ProbeVerdict};
 use model::{ContainerId, PodUid};
 
 use crate::event::RecordEvent;
@@ -31,29 +32,6 @@ pub struct StopProbes {
 pub struct RetainProbes {
     /// Pods that may still run.
     pub known: BTreeSet<PodUid>,
-}
-
-/// Verdict of one probe on one container instance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum ProbeVerdict {
-    /// Passed its success threshold.
-    Success,
-    /// Passed its failure threshold.
-    Failure,
-    /// No decided result yet.
-    #[serde(other)]
-    Unknown,
-}
-
-/// Kind of a probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub enum ProbeKind {
-    /// Decides whether the container is up at all; gates the others.
-    Startup,
-    /// Decides whether the container takes traffic.
-    Readiness,
-    /// Decides whether the container must be restarted.
-    Liveness,
 }
 
 /// One row of the probe board.

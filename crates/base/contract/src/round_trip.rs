@@ -110,10 +110,10 @@ fn enums_that_may_grow_take_what_they_do_not_know() {
     }
     let read = [
         unknown::<crate::runtime::CallErrorKind>(),
-        unknown::<crate::runtime::EventTier>(),
+        unknown::<model::runtime::EventTier>(),
         unknown::<crate::node::NodeOrigin>(),
         unknown::<crate::pod_worker::UpdateKind>(),
-        unknown::<crate::probe::ProbeVerdict>(),
+        unknown::<model::probe::ProbeVerdict>(),
         unknown::<model::runtime::ContainerState>(),
     ];
     assert_eq!(read, ["Failed", "Relist", "Unknown", "Sync", "Unknown", "Unknown"]);

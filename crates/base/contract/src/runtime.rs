@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use actor::AskError;
 use cri_api::v1::{ContainerConfig, PodSandboxConfig};
-use model::runtime::PodObservation;
+use model::runtime::{EventTier, PodObservation};
 use model::{ContainerId, PodUid, SandboxId, Timestamp};
 
 /// Why a runtime call did not succeed.
@@ -186,19 +186,6 @@ pub struct Observed {
     pub pod: Arc<PodObservation>,
     /// Taken before the read began.
     pub observed_at: Timestamp,
-}
-
-/// Which source tells of container changes first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub enum EventTier {
-    /// CRI `GetContainerEvents`.
-    CriStream,
-    /// containerd's own event service.
-    Containerd,
-    /// None: the relist alone.
-    #[default]
-    #[serde(other)]
-    Relist,
 }
 
 /// A handler of the runtime (what a RuntimeClass names), with what it can do.

@@ -1,4 +1,4 @@
-//! Words about a node: what runs short on it, what machine it is.
+//! Words about a node: what runs short on it, what machine it is, how its cgroups are made.
 
 /// A resource that runs short, in the order in which the node reports them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,4 +40,24 @@ pub const fn go_architecture(rust: &str) -> &str {
         b"aarch64" => "arm64",
         _ => rust,
     }
+}
+
+/// Who makes cgroups, and so how they are named.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum CgroupDriver {
+    /// Directories made by the node itself.
+    #[default]
+    Cgroupfs,
+    /// systemd units of type slice.
+    Systemd,
+}
+
+/// What pods may do with swap (`memorySwap.swapBehavior`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum SwapBehavior {
+    /// Nothing.
+    #[default]
+    NoSwap,
+    /// Burstable pods swap in proportion to their memory request (cgroup v2).
+    LimitedSwap,
 }

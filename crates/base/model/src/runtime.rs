@@ -182,3 +182,16 @@ impl PodObservation {
         self.containers.sort_by(|a, b| b.created_at.cmp(&a.created_at).then(b.id.cmp(&a.id)));
     }
 }
+
+/// Which source tells of container changes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+pub enum EventTier {
+    /// CRI `GetContainerEvents`: events carry whole statuses.
+    CriStream,
+    /// containerd's own event service: ids only.
+    Containerd,
+    /// The runtime has no events that we can read: the relist alone.
+    #[default]
+    #[serde(other)]
+    Relist,
+}

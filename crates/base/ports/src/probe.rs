@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use model::probe::ProbeOutcome;
 
 /// Where a probe goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,24 +43,11 @@ pub enum NetTarget {
     },
 }
 
-/// How an attempt ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NetVerdict {
-    /// Good.
-    Success,
-    /// Good, with something to tell.
-    Warning,
-    /// Bad; a target that cannot be reached is bad too.
-    Failure,
-    /// The attempt says nothing about the target.
-    Error,
-}
-
 /// One attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NetOutcome {
+pub struct NetAttempt {
     /// How it ended.
-    pub verdict: NetVerdict,
+    pub outcome: ProbeOutcome,
     /// Text for the event.
     pub output: String,
 }
@@ -68,5 +56,5 @@ pub struct NetOutcome {
 #[async_trait]
 pub trait NetProber: Send + Sync + 'static {
     /// One attempt; ends within `timeout`, which covers the whole exchange. Dropping the future cancels it.
-    async fn probe(&self, target: NetTarget, timeout: Duration) -> NetOutcome;
+    async fn probe(&self, target: NetTarget, timeout: Duration) -> NetAttempt;
 }

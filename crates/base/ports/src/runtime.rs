@@ -8,6 +8,7 @@ use std::pin::Pin;
 use async_trait::async_trait;
 use cri_api::v1;
 use futures::Stream;
+use model::runtime::EventTier;
 use model::{PodUid, Timestamp};
 
 mod error;
@@ -115,31 +116,8 @@ pub trait ImageService: Send + Sync + 'static {
 pub trait Runtime: ContainerRuntime + ImageService {}
 impl<T: ContainerRuntime + ImageService> Runtime for T {}
 
-/// Where container events come from.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
-pub enum EventTier {
-    /// CRI `GetContainerEvents`: events carry whole statuses.
-    CriStream,
-    /// containerd's own event service: ids only.
-    ContainerdEvents,
-    /// The runtime has no events that we can read.
-    None,
-}
-
-impl EventTier {
-    /// Name for logs and metrics.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::CriStream => "cri",
-            Self::ContainerdEvents => "containerd",
-            Self::None => "none",
-        }
-    }
-}
-
 /// A running subscription. The stream ends, or yields an error and ends, when the runtime goes away; for
-/// [`EventTier::None`] it is empty.
+/// [`EventTier::Relist`] it is empty.
 pub struct EventStream {
     /// Which tier serves it.
     pub tier: EventTier,

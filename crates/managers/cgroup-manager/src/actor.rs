@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actor::{Actor, Class, Ctx, Deferred, Handler, supervised};
 use cgroup_values::tree::Reservations;
-use cgroup_values::{LimitRules, NodeFacts, PodTree};
+use cgroup_values::{HostFacts, LimitRules, PodTree};
 use contract::Crew;
 use contract::board::{BoardPoster, BoardReader};
 use contract::cgroup::{CgroupError, EnsurePodCgroup, PodCgroup, PodCgroupRow, RemovePodCgroup, ThrottlePodCgroup};
@@ -36,7 +36,7 @@ pub struct Config {
     /// The operator's rules.
     pub rules: LimitRules,
     /// Facts of the host.
-    pub facts: NodeFacts,
+    pub facts: HostFacts,
     /// `cpu`, `memory`, `pid`, `hugepages-*` of the machine.
     pub capacity: ResourceList,
     /// What is set aside.

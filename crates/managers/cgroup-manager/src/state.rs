@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cgroup_values::{NodeFacts, tree};
+use cgroup_values::{HostFacts, tree};
 use model::PodUid;
 use model::core::Pod;
 use model::resources::CgroupValues;
@@ -81,7 +81,7 @@ impl State {
 
     /// Values to write to (burstable, besteffort) now, or `None` when nothing changed or a write is under way (it is
     /// followed by another then). `force` writes what is unchanged too.
-    pub(crate) fn tiers_to_write(&mut self, facts: &NodeFacts, force: bool) -> Option<(CgroupValues, CgroupValues)> {
+    pub(crate) fn tiers_to_write(&mut self, facts: &HostFacts, force: bool) -> Option<(CgroupValues, CgroupValues)> {
         if self.writing {
             self.again = Some(force || self.again == Some(true));
             return None;

@@ -9,9 +9,10 @@ use contract::Crew;
 use contract::board::BoardPoster;
 use contract::objects::{
     FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices, FetchToken, HoldObjects,
-    ObjectError, ObjectKind, ObjectRef, ObjectVersion, ReleaseObjects, ServiceAccountFacts, Token,
+    ObjectError, ObjectVersion, ReleaseObjects, ServiceAccountFacts, Token,
 };
 use model::core::{ConfigMap, Pod, Secret, Service};
+use model::object::{ObjectKind, ObjectRef};
 use model::{PodUid, Timestamp};
 use ports::api::ApiServer;
 use tokio::sync::watch;

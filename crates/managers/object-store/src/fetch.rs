@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use contract::board::BoardPoster;
-use contract::objects::{ObjectError, ObjectKind, ObjectRef, ObjectVersion, ServiceAccountFacts};
+use contract::objects::{ObjectError, ObjectVersion, ServiceAccountFacts};
 use model::Timestamp;
 use model::core::{ConfigMap, Secret, ServiceAccount};
+use model::object::{ObjectKind, ObjectRef};
 use ports::api::{ApiError, ApiExt, ApiServer};
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -42,7 +43,7 @@ impl Question {
         match seen {
             Some(seen) => content(&self.object, &seen),
             None => {
-                let kind = self.object.kind.as_str();
+                let kind = self.object.kind.singular();
                 let text = format!("failed to sync {kind} cache: timed out waiting for the condition");
                 Err(ObjectError::Failed(text))
             }
@@ -110,7 +111,7 @@ pub(crate) fn note(ledger: &Ledger, versions: &BoardPoster<ObjectRef, ObjectVers
 }
 
 fn content(object: &ObjectRef, seen: &Seen) -> Result<Content, ObjectError> {
-    let missing = || ObjectError::NotFound(format!("{} {:?} not found", object.kind.as_str(), object.name));
+    let missing = || ObjectError::NotFound(format!("{} {:?} not found", object.kind.singular(), object.name));
     seen.content.clone().ok_or_else(missing)
 }
 
@@ -124,10 +125,7 @@ pub(crate) fn not_registered(object: &ObjectRef) -> ObjectError {
 
 /// A node without API server has no objects.
 pub(crate) fn no_client(object: &ObjectRef) -> ObjectError {
-    let kind = match object.kind {
-        ObjectKind::ConfigMap => "configMap",
-        ObjectKind::Secret => "secret",
-    };
+    let kind = object.kind.camel_case();
     ObjectError::Failed(format!("couldn't get {kind} {}/{}, no kubeClient defined", object.namespace, object.name))
 }
 

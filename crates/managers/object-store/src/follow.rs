@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use actor::Ctx;
-use contract::objects::{ObjectKind, ObjectRef};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use model::Timestamp;
+use model::object::{ObjectKind, ObjectRef};
 use ports::api::{ApiError, Followed, Kind, Object, Selection};
 
 use crate::actor::ObjectStore;

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use contract::objects::{ObjectKind, ObjectRef};
 use model::PodUid;
 use model::core::Pod;
+use model::object::ObjectRef;
 
 /// Pods and what each of them names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -60,19 +60,13 @@ impl Holds {
 
 /// ConfigMaps and secrets that a pod names.
 pub(crate) fn wanted(pod: &Pod) -> BTreeSet<ObjectRef> {
-    let of = |r: projection::ObjectRef| {
-        let kind = match r.kind {
-            projection::ObjectKind::ConfigMap => ObjectKind::ConfigMap,
-            projection::ObjectKind::Secret => ObjectKind::Secret,
-            projection::ObjectKind::ServiceAccount => return None,
-        };
-        Some(ObjectRef { kind, namespace: r.namespace, name: r.name })
-    };
-    projection::references(pod).into_iter().filter_map(of).collect()
+    projection::references(pod).into_iter().collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use model::object::ObjectKind;
+
     use super::*;
 
     fn object(name: &str) -> ObjectRef {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use actor::Ctx;
-use contract::objects::{ObjectKind, ObjectRef, Token};
+use contract::objects::Token;
 use model::core::Service;
+use model::object::{ObjectKind, ObjectRef};
 use model::{PodUid, Timestamp};
 use ports::api::ApiError;
 use serde::Serialize;
@@ -33,7 +34,7 @@ pub(crate) fn is_away(error: &ApiError) -> bool {
 
 /// Name of an object's line.
 pub(crate) fn line_of(object: &ObjectRef) -> String {
-    format!("{TABLE}{}/{}/{}", object.kind.as_str(), object.namespace, object.name)
+    format!("{TABLE}{}/{}/{}", object.kind.singular(), object.namespace, object.name)
 }
 
 fn tokens_of(uid: &PodUid) -> String {
@@ -162,7 +163,7 @@ impl ObjectStore {
             if let Some(content) = kept.filter(|_| unknown) {
                 let ObjectRef { namespace, name, .. } = &object;
                 tracing::warn!(
-                    kind = object.kind.as_str(),
+                    kind = object.kind.singular(),
                     namespace,
                     name,
                     "object of an earlier run: the API server is away"

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use contract::objects::ObjectRef;
 use model::core::{ConfigMap, Secret};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use model::object::ObjectRef;
 use model::{PodUid, Timestamp};
 
 use crate::sealed::Sealed;

@@ -8,12 +8,13 @@ use actor::{Kernel, Spec};
 use contract::Wiring;
 use contract::objects::{
     FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices, FetchToken, HoldObjects,
-    ObjectError, ObjectKind, ObjectRef, ObjectVersion, ReleaseObjects, Token,
+    ObjectError, ObjectVersion, ReleaseObjects, Token,
 };
 use fakes::FakeApi;
 use fakes::api::{Matching, Trouble};
 use model::core::{ConfigMap, Pod, Service, ServiceAccount};
 use model::k8s_openapi::api::node::v1::RuntimeClass;
+use model::object::{ObjectKind, ObjectRef};
 use ports::api::{ApiError, ApiServer};
 
 use crate::{Config, Deps, Ledger, ObjectStore, Strategy};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cgroup_values::{LimitRules, NodeFacts};
+use cgroup_values::{HostFacts, LimitRules};
 use container_config::NodeSettings;
 use ports::hook::HookHttp;
 use ports::host::HostFs;
@@ -16,7 +16,7 @@ pub struct Config {
     /// What the pod and container configurations need to know of the node.
     pub node: NodeSettings,
     /// Facts of the host for resource numbers.
-    pub facts: NodeFacts,
+    pub facts: HostFacts,
     /// The operator's rules for resource numbers.
     pub rules: LimitRules,
     /// `clusterDNS`.

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use container_config::env::{ObjectKind, referenced_objects};
+use container_config::env::referenced_objects;
 use container_config::{LookupError, ObjectMap};
 use contract::Letter;
 use contract::objects::{FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServices, HoldObjects, ObjectError};
 use futures::future::join_all;
 use model::core::{Container, Secret, Service};
 use model::event::EventType;
+use model::object::ObjectKind;
 
 use crate::job::Job;
 

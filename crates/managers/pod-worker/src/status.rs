@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use contract::probe::{PodProbes, ProbeKind, ProbeVerdict};
+use contract::probe::PodProbes;
 use contract::runtime::RuntimeInfo;
 use contract::status::{SetPodStatus, StatusEntry};
 use model::core::PodStatus;
+use model::probe::{ProbeKind, ProbeVerdict};
 use model::runtime::PodObservation;
 use pod_plan::{ProbeResult as Planned, ProbeResults};
 use pod_status::{ContainerVerdicts, ProbeFacts, ProbeResult, StatusInput};

@@ -8,7 +8,7 @@ use std::time::Duration;
 use actor::testing::run;
 use actor::{ActorRef, Kernel, Spec};
 use async_trait::async_trait;
-use cgroup_values::{LimitRules, NodeFacts};
+use cgroup_values::{HostFacts, LimitRules};
 use container_config::NodeSettings;
 use contract::Wiring;
 use contract::node::{NodeOrigin, NodeView};
@@ -198,7 +198,7 @@ fn config(dir: PathBuf) -> Config {
             host_ips: vec!["192.0.2.1".parse().unwrap()],
             allocatable: BTreeMap::new(),
         },
-        facts: NodeFacts {
+        facts: HostFacts {
             memory_capacity_bytes: 8 << 30,
             swap_total_bytes: 0,
             swap_controller: false,

@@ -14,8 +14,9 @@ use contract::status::StatusEntry;
 use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::pod::{self, ContainerKind};
+use model::probe::{ProbeOutcome, ProbeVerdict};
 use model::{ContainerId, PodUid, Timestamp};
-use probe_schedule::{Change, Next, Outcome, Schedule, Seen, Times, Verdict, target, words};
+use probe_schedule::{Change, Next, Schedule, Seen, Times, target, words};
 use tokio::time::Instant;
 
 use crate::effects::{Hands, Job, carry_out};
@@ -186,7 +187,7 @@ impl ProbeManager {
         });
     }
 
-    fn finish(&mut self, id: &ProbeId, outcome: Outcome, output: &str, ctx: &mut Ctx<Self>) {
+    fn finish(&mut self, id: &ProbeId, outcome: ProbeOutcome, output: &str, ctx: &mut Ctx<Self>) {
         ctx.fault_point("probe.finish");
         let missed = self.schedule.end(id);
         let second_look = self.now(ctx) + SECOND_LOOK;
@@ -195,7 +196,7 @@ impl ProbeManager {
         let change = worker.finish(outcome);
         // COMPAT(kubelet): there, the first look comes with the next relist, when most containers listen already; here it
         // comes within milliseconds, and a whole period until the next would make pods ready later than a kubelet does.
-        if self.eager.remove(id) && worker.verdict() != Some(Verdict::Success) {
+        if self.eager.remove(id) && worker.verdict() != Some(ProbeVerdict::Success) {
             self.schedule.hasten(id, second_look);
         }
         if let Some((reason, message)) = words::event(id.kind, outcome, output) {

@@ -6,10 +6,11 @@ use std::time::Duration;
 use actor::FaultHandle;
 use contract::Crew;
 use contract::runtime::{CallError, CallErrorKind, ExecSync};
+use model::probe::ProbeOutcome;
 use model::{ContainerId, PodUid};
-use ports::probe::{NetOutcome, NetProber, NetTarget, NetVerdict};
+use ports::probe::{NetAttempt, NetProber, NetTarget};
 use probe_schedule::target::Target;
-use probe_schedule::{Outcome, words};
+use probe_schedule::words;
 
 /// One probe to carry out.
 pub(crate) struct Job {
@@ -29,16 +30,16 @@ pub(crate) struct Hands {
 }
 
 /// Runs the probe, again at once while it ends in an error; gives the outcome and its text.
-pub(crate) async fn carry_out(hands: Hands, job: Job) -> (Outcome, String) {
+pub(crate) async fn carry_out(hands: Hands, job: Job) -> (ProbeOutcome, String) {
     hands.faults.hit("probe.begin").await;
-    let mut last = (Outcome::Error, String::new());
+    let mut last = (ProbeOutcome::Error, String::new());
     for _ in 0..words::ATTEMPTS {
         last = match &job.target {
-            Err(why) => return (Outcome::Error, why.clone()),
+            Err(why) => return (ProbeOutcome::Error, why.clone()),
             Ok(Target::Exec { command }) => exec(&hands, &job, command).await,
             Ok(other) => net(&hands, &job, other).await,
         };
-        if last.0 != Outcome::Error {
+        if last.0 != ProbeOutcome::Error {
             break;
         }
     }
@@ -46,7 +47,7 @@ pub(crate) async fn carry_out(hands: Hands, job: Job) -> (Outcome, String) {
     last
 }
 
-async fn exec(hands: &Hands, job: &Job, command: &[String]) -> (Outcome, String) {
+async fn exec(hands: &Hands, job: &Job, command: &[String]) -> (ProbeOutcome, String) {
     let request = ExecSync {
         uid: job.uid.clone(),
         container: job.container.clone(),
@@ -58,13 +59,13 @@ async fn exec(hands: &Hands, job: &Job, command: &[String]) -> (Outcome, String)
             let mut output = done.stdout;
             output.truncate(words::MAX_OUTPUT);
             output.extend(done.stderr);
-            let outcome = if done.exit_code == 0 { Outcome::Success } else { Outcome::Failure };
+            let outcome = if done.exit_code == 0 { ProbeOutcome::Success } else { ProbeOutcome::Failure };
             (outcome, words::clip(&output))
         }
         Err(e) if e.kind == CallErrorKind::Timeout => {
-            (Outcome::Failure, format!("command {:?} timed out", command.join(" ")))
+            (ProbeOutcome::Failure, format!("command {:?} timed out", command.join(" ")))
         }
-        Err(e) => (Outcome::Error, rpc_text(&e)),
+        Err(e) => (ProbeOutcome::Error, rpc_text(&e)),
     }
 }
 
@@ -80,9 +81,9 @@ fn rpc_text(e: &CallError) -> String {
     format!("rpc error: code = {code} desc = {}", e.message)
 }
 
-async fn net(hands: &Hands, job: &Job, target: &Target) -> (Outcome, String) {
+async fn net(hands: &Hands, job: &Job, target: &Target) -> (ProbeOutcome, String) {
     let target = match target {
-        Target::Exec { .. } => return (Outcome::Error, "exec is not a network probe".to_owned()),
+        Target::Exec { .. } => return (ProbeOutcome::Error, "exec is not a network probe".to_owned()),
         Target::Http(t) => NetTarget::Http {
             tls: t.tls,
             host: t.host.clone(),
@@ -99,12 +100,6 @@ async fn net(hands: &Hands, job: &Job, target: &Target) -> (Outcome, String) {
             user_agent: job.user_agent.clone(),
         },
     };
-    let NetOutcome { verdict, output } = hands.net.probe(target, job.timeout).await;
-    let outcome = match verdict {
-        NetVerdict::Success => Outcome::Success,
-        NetVerdict::Warning => Outcome::Warning,
-        NetVerdict::Failure => Outcome::Failure,
-        NetVerdict::Error => Outcome::Error,
-    };
+    let NetAttempt { outcome, output } = hands.net.probe(target, job.timeout).await;
     (outcome, words::clip(output.as_bytes()))
 }

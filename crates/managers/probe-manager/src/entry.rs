@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actor::SpawnHandle;
-use contract::probe::{PodProbes, ProbeKind, ProbeVerdict};
+use contract::probe::PodProbes;
 use model::core::{Container, Pod, Probe};
+use model::probe::{ProbeKind, ProbeVerdict};
 use model::{ContainerId, PodUid, pod};
-use probe_schedule::{Change, Kind, Verdict, Worker};
+use probe_schedule::{Change, Worker};
 
 /// Names one probe.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct ProbeId {
     pub(crate) uid: PodUid,
     pub(crate) container: Arc<str>,
-    pub(crate) kind: Kind,
+    pub(crate) kind: ProbeKind,
 }
 
 /// A pod's probes.
@@ -22,7 +23,7 @@ pub(crate) struct Entry {
     pub(crate) pod: Arc<Pod>,
     /// Tells this stay of the pod from an earlier one under the same UID.
     pub(crate) serial: u64,
-    pub(crate) workers: BTreeMap<(Arc<str>, Kind), Worker>,
+    pub(crate) workers: BTreeMap<(Arc<str>, ProbeKind), Worker>,
     /// What the board shows.
     pub(crate) row: PodProbes,
     /// The wait for the next status.
@@ -40,19 +41,19 @@ impl Entry {
         if let (Some(id), Some(verdict)) = (worker.container(), worker.verdict()) {
             self.apply(kind, &Change::Set(id.clone(), verdict));
         }
-        self.row.probes.entry(name.to_string()).or_default().insert(kind_out(kind));
+        self.row.probes.entry(name.to_string()).or_default().insert(kind);
         self.workers.insert((name.clone(), kind), worker);
     }
 
     /// Takes a worker and its verdict away; gives the instance that it watched.
-    pub(crate) fn remove(&mut self, name: &Arc<str>, kind: Kind) -> Option<ContainerId> {
+    pub(crate) fn remove(&mut self, name: &Arc<str>, kind: ProbeKind) -> Option<ContainerId> {
         let mut worker = self.workers.remove(&(name.clone(), kind))?;
         let instance = worker.container().cloned();
         if let Some(change) = worker.forget() {
             self.apply(kind, &change);
         }
         if let Some(kinds) = self.row.probes.get_mut(&**name) {
-            kinds.remove(&kind_out(kind));
+            kinds.remove(&kind);
             if kinds.is_empty() {
                 self.row.probes.remove(&**name);
             }
@@ -61,14 +62,14 @@ impl Entry {
     }
 
     /// Carries a change into the row.
-    pub(crate) fn apply(&mut self, kind: Kind, change: &Change) {
+    pub(crate) fn apply(&mut self, kind: ProbeKind, change: &Change) {
         match change {
             Change::Set(id, verdict) => {
-                self.row.verdicts.entry(id.clone()).or_default().insert(kind_out(kind), verdict_out(*verdict));
+                self.row.verdicts.entry(id.clone()).or_default().insert(kind, *verdict);
             }
             Change::Remove(id) => {
                 if let Some(verdicts) = self.row.verdicts.get_mut(id) {
-                    verdicts.remove(&kind_out(kind));
+                    verdicts.remove(&kind);
                     if verdicts.is_empty() {
                         self.row.verdicts.remove(id);
                     }
@@ -78,51 +79,19 @@ impl Entry {
     }
 
     /// The verdicts about one instance, by kind.
-    pub(crate) fn verdicts(&self, id: &ContainerId) -> impl Iterator<Item = (Kind, Verdict)> + '_ {
-        self.row.verdicts.get(id).into_iter().flatten().map(|(k, v)| (kind_in(*k), verdict_in(*v)))
+    pub(crate) fn verdicts(&self, id: &ContainerId) -> impl Iterator<Item = (ProbeKind, ProbeVerdict)> + '_ {
+        self.row.verdicts.get(id).into_iter().flatten().map(|(k, v)| (*k, *v))
     }
 
     /// The container and the probe that an id names.
-    pub(crate) fn find(&self, name: &str, kind: Kind) -> Option<(&Container, &Probe)> {
+    pub(crate) fn find(&self, name: &str, kind: ProbeKind) -> Option<(&Container, &Probe)> {
         let mut all = pod::regular_containers(&self.pod).iter().chain(pod::init_containers(&self.pod));
         let container = all.find(|c| c.name == name)?;
         let probe = match kind {
-            Kind::Startup => &container.startup_probe,
-            Kind::Readiness => &container.readiness_probe,
-            Kind::Liveness => &container.liveness_probe,
+            ProbeKind::Startup => &container.startup_probe,
+            ProbeKind::Readiness => &container.readiness_probe,
+            ProbeKind::Liveness => &container.liveness_probe,
         };
         probe.as_ref().map(|p| (container, p))
-    }
-}
-
-pub(crate) const fn kind_out(kind: Kind) -> ProbeKind {
-    match kind {
-        Kind::Startup => ProbeKind::Startup,
-        Kind::Readiness => ProbeKind::Readiness,
-        Kind::Liveness => ProbeKind::Liveness,
-    }
-}
-
-const fn kind_in(kind: ProbeKind) -> Kind {
-    match kind {
-        ProbeKind::Startup => Kind::Startup,
-        ProbeKind::Readiness => Kind::Readiness,
-        ProbeKind::Liveness => Kind::Liveness,
-    }
-}
-
-const fn verdict_out(verdict: Verdict) -> ProbeVerdict {
-    match verdict {
-        Verdict::Unknown => ProbeVerdict::Unknown,
-        Verdict::Success => ProbeVerdict::Success,
-        Verdict::Failure => ProbeVerdict::Failure,
-    }
-}
-
-pub(crate) const fn verdict_in(verdict: ProbeVerdict) -> Verdict {
-    match verdict {
-        ProbeVerdict::Unknown => Verdict::Unknown,
-        ProbeVerdict::Success => Verdict::Success,
-        ProbeVerdict::Failure => Verdict::Failure,
     }
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::ContainerId;
+use model::probe::{ProbeKind, ProbeVerdict};
 use ports::journal::{Journal, JournalError};
-use probe_schedule::{Kind, Verdict};
 
 const TABLE: &str = "probe/";
 
 /// What an earlier daemon had decided.
-pub(crate) type Kept = BTreeMap<ContainerId, BTreeMap<Kind, Verdict>>;
+pub(crate) type Kept = BTreeMap<ContainerId, BTreeMap<ProbeKind, ProbeVerdict>>;
 
 /// Writes that wait for the one in flight. A later write to a key replaces an earlier one.
 #[derive(Default)]
@@ -20,7 +20,7 @@ pub(crate) struct Writes {
 }
 
 impl Writes {
-    pub(crate) fn save(&mut self, id: &ContainerId, verdicts: impl Iterator<Item = (Kind, Verdict)>) {
+    pub(crate) fn save(&mut self, id: &ContainerId, verdicts: impl Iterator<Item = (ProbeKind, ProbeVerdict)>) {
         self.pending.insert(key(id), Some(encode(verdicts)));
     }
 
@@ -71,37 +71,37 @@ pub(crate) fn load(journal: &Arc<dyn Journal>) -> Result<Kept, JournalError> {
     Ok(kept)
 }
 
-fn encode(verdicts: impl Iterator<Item = (Kind, Verdict)>) -> Vec<u8> {
+fn encode(verdicts: impl Iterator<Item = (ProbeKind, ProbeVerdict)>) -> Vec<u8> {
     verdicts
         .flat_map(|(kind, verdict)| {
             let kind = match kind {
-                Kind::Startup => b's',
-                Kind::Readiness => b'r',
-                Kind::Liveness => b'l',
+                ProbeKind::Startup => b's',
+                ProbeKind::Readiness => b'r',
+                ProbeKind::Liveness => b'l',
             };
             let verdict = match verdict {
-                Verdict::Unknown => b'?',
-                Verdict::Success => b'+',
-                Verdict::Failure => b'-',
+                ProbeVerdict::Unknown => b'?',
+                ProbeVerdict::Success => b'+',
+                ProbeVerdict::Failure => b'-',
             };
             [kind, verdict]
         })
         .collect()
 }
 
-fn decode(text: &[u8]) -> BTreeMap<Kind, Verdict> {
+fn decode(text: &[u8]) -> BTreeMap<ProbeKind, ProbeVerdict> {
     text.chunks_exact(2)
         .filter_map(|pair| {
             let kind = match pair[0] {
-                b's' => Kind::Startup,
-                b'r' => Kind::Readiness,
-                b'l' => Kind::Liveness,
+                b's' => ProbeKind::Startup,
+                b'r' => ProbeKind::Readiness,
+                b'l' => ProbeKind::Liveness,
                 _ => return None,
             };
             let verdict = match pair[1] {
-                b'?' => Verdict::Unknown,
-                b'+' => Verdict::Success,
-                b'-' => Verdict::Failure,
+                b'?' => ProbeVerdict::Unknown,
+                b'+' => ProbeVerdict::Success,
+                b'-' => ProbeVerdict::Failure,
                 _ => return None,
             };
             Some((kind, verdict))

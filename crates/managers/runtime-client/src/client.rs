@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use actor::{Actor, Ctx, supervised};
 use contract::board::{BoardPoster, ValuePoster};
-use contract::runtime::{CallError, CallErrorKind, EventTier, Observed, RuntimeInfo};
+use contract::runtime::{CallError, CallErrorKind, Observed, RuntimeInfo};
 use contract::{Crew, RuntimeClient as Role};
 use model::{PodUid, Timestamp};
 use ports::host::HostFs;
@@ -28,6 +28,7 @@ use events::Events;
 use index::Index;
 use link::Link;
 use looks::Slot;
+use model::runtime::EventTier;
 use relist::Relisting;
 
 /// Periods of RuntimeClient.

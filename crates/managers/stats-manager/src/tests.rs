@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{ActorRef, Kernel, Spec};
-use cgroup_values::{CgroupDriver, PodTree};
+use cgroup_values::PodTree;
 use contract::Wiring;
 use contract::cgroup::PodCgroupRow;
 use contract::config_sources::Source;
@@ -18,6 +18,7 @@ use contract::runtime::{Observed, RuntimeInfo};
 use contract::volume::PodVolumes;
 use fakes::stats::{Cgroups, StatsRuntime, StatsTree, container, runtime};
 use model::core::Pod;
+use model::node::CgroupDriver;
 use model::resources::QosClass;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
 use model::{ContainerId, PodUid, SandboxId, Timestamp};

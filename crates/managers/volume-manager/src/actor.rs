@@ -8,7 +8,7 @@ use std::time::Duration;
 use actor::{Actor, Class, Clock, Ctx, Deferred, Effects, Handler, SpawnHandle, supervised};
 use contract::Crew;
 use contract::board::{BoardPoster, BoardReader};
-use contract::objects::{ObjectRef, ObjectVersion};
+use contract::objects::ObjectVersion;
 use contract::volume::{
     MakePodDirs, MountVolumes, MountedVolumes, PodVolumes, PrepareSubPath, RemovePodDir, UnmountVolumes, VolumeError,
 };
@@ -16,6 +16,7 @@ use metrics::actors::Phase;
 use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
+use model::object::ObjectRef;
 use model::{PodUid, Timestamp, pod};
 use ports::host::{HostFs, Mounter};
 

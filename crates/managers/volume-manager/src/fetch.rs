@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use actor::AskError;
 use contract::board::BoardReader;
-use contract::objects::{
-    FetchConfigMap, FetchSecret, FetchToken, ObjectError, ObjectKind, ObjectRef, ObjectVersion, Token,
-};
+use contract::objects::{FetchConfigMap, FetchSecret, FetchToken, ObjectError, ObjectVersion, Token};
 use contract::{Asks, Crew, Letter, VolumeManager};
 use futures::future::join_all;
 use model::Timestamp;
 use model::core::Pod;
+use model::object::{ObjectKind, ObjectRef};
 use model::pod;
 use projection::{Fetched, Missing, Needs, TokenSlot};
 

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use contract::objects::ObjectRef;
 use model::PodUid;
 use model::core::Pod;
+use model::object::ObjectRef;
 
 /// Pods with volumes of API objects are kept in line with them by this. Make it once, outside of the actor.
 #[derive(Clone, Debug, Default)]

@@ -2,18 +2,19 @@
 
 use cri_api::v1::{HugepageLimit, LinuxContainerResources};
 use model::core::{Container, Pod};
+use model::node::SwapBehavior;
 use model::pod;
 use model::quantity::Quantity;
 use model::resources::{self, CPU, HUGEPAGES_PREFIX, MEMORY, QosClass};
 
-use crate::{LimitRules, NodeFacts, SwapBehavior, cpu, oom, tree};
+use crate::{HostFacts, LimitRules, cpu, oom, tree};
 
 /// Resources of a container: its own, else the pod-level limit where it has none.
 #[must_use]
 pub fn container_resources(
     pod: &Pod,
     container: &Container,
-    node: &NodeFacts,
+    node: &HostFacts,
     rules: &LimitRules,
 ) -> LinuxContainerResources {
     let limit = |name| resources::limit(container, name).or_else(|| resources::pod_level_limit(pod, name));
@@ -28,7 +29,7 @@ pub fn container_resources(
 
 /// Resources of the whole pod, overhead left out, as the sandbox is told.
 #[must_use]
-pub fn sandbox_resources(pod: &Pod, node: &NodeFacts, rules: &LimitRules) -> LinuxContainerResources {
+pub fn sandbox_resources(pod: &Pod, node: &HostFacts, rules: &LimitRules) -> LinuxContainerResources {
     let requests = resources::pod_requests_without_overhead(pod);
     let limits = resources::pod_limits_without_overhead(pod);
     let amounts = Amounts {
@@ -41,7 +42,7 @@ pub fn sandbox_resources(pod: &Pod, node: &NodeFacts, rules: &LimitRules) -> Lin
 
 /// `spec.overhead` as the sandbox is told; all zero without one.
 #[must_use]
-pub fn sandbox_overhead(pod: &Pod, node: &NodeFacts, rules: &LimitRules) -> LinuxContainerResources {
+pub fn sandbox_overhead(pod: &Pod, node: &HostFacts, rules: &LimitRules) -> LinuxContainerResources {
     if pod.spec.as_ref().is_none_or(|s| s.overhead.is_none()) {
         return LinuxContainerResources::default();
     }
@@ -57,7 +58,7 @@ struct Amounts {
     memory_limit: Option<Quantity>,
 }
 
-fn linux_resources(amounts: &Amounts, node: &NodeFacts, rules: &LimitRules) -> LinuxContainerResources {
+fn linux_resources(amounts: &Amounts, node: &HostFacts, rules: &LimitRules) -> LinuxContainerResources {
     let milli = |q: Option<Quantity>| q.map_or(0, |q| q.milli_value());
     let shares = cpu::shares(milli(amounts.cpu_request.or(amounts.cpu_limit)));
     let mut out = LinuxContainerResources {
@@ -76,7 +77,7 @@ fn linux_resources(amounts: &Amounts, node: &NodeFacts, rules: &LimitRules) -> L
 }
 
 /// One entry per page size of the node, 0 where the container asks for none.
-fn hugepage_limits(pod: &Pod, container: &Container, node: &NodeFacts) -> Vec<HugepageLimit> {
+fn hugepage_limits(pod: &Pod, container: &Container, node: &HostFacts) -> Vec<HugepageLimit> {
     let own = resources::limits(container);
     let level: Vec<(String, Quantity)> = resources::pod_limits_without_overhead(pod)
         .into_iter()
@@ -103,7 +104,7 @@ pub fn page_size_name(bytes: u64) -> String {
     format!("{n}{}", UNITS[unit])
 }
 
-fn add_swap(out: &mut LinuxContainerResources, pod: &Pod, container: &Container, on: (&NodeFacts, &LimitRules)) {
+fn add_swap(out: &mut LinuxContainerResources, pod: &Pod, container: &Container, on: (&HostFacts, &LimitRules)) {
     let (node, rules) = on;
     if !node.swap_controller {
         return;
@@ -120,10 +121,10 @@ fn add_swap(out: &mut LinuxContainerResources, pod: &Pod, container: &Container,
 /// Swap that a container may use: its part of the node's swap, in proportion to its memory request, where the rules
 /// allow any (node-and-resources 1.10).
 #[must_use]
-pub fn swap_bytes(pod: &Pod, container: &Container, node: &NodeFacts, rules: &LimitRules) -> i64 {
+pub fn swap_bytes(pod: &Pod, container: &Container, node: &HostFacts, rules: &LimitRules) -> i64 {
     let request = resources::request(container, MEMORY).map_or(0, |q| q.value());
     let limit = resources::limit(container, MEMORY).map_or(0, |q| q.value());
-    let allowed = rules.swap == SwapBehavior::Limited
+    let allowed = rules.swap == SwapBehavior::LimitedSwap
         && node.cgroup_v2
         && resources::qos_class(pod) == QosClass::Burstable
         && !pod::is_critical(pod)

@@ -14,11 +14,12 @@ pub mod tree;
 #[cfg(test)]
 mod tests;
 
-pub use names::{CgroupDriver, CgroupName, PodTree};
+use model::node::SwapBehavior;
+pub use names::{CgroupName, PodTree};
 
 /// What the formulas need to know of the host.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct NodeFacts {
+pub struct HostFacts {
     /// Memory of the machine in bytes.
     pub memory_capacity_bytes: i64,
     /// Swap of the machine in bytes.
@@ -29,16 +30,6 @@ pub struct NodeFacts {
     pub cgroup_v2: bool,
     /// Huge page sizes of the host in bytes, ascending.
     pub page_sizes: Vec<u64>,
-}
-
-/// Whether pods may swap (`memorySwap.swapBehavior`).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum SwapBehavior {
-    /// Nobody swaps.
-    #[default]
-    None,
-    /// Burstable pods swap in proportion to their request (v2 only).
-    Limited,
 }
 
 /// The operator's rules for limits.
@@ -65,7 +56,7 @@ impl LimitRules {
             cpu_period_us: cpu::DEFAULT_PERIOD_US,
             pod_pids_max: None,
             single_process_oom_kill: false,
-            swap: SwapBehavior::None,
+            swap: SwapBehavior::NoSwap,
         }
     }
 }

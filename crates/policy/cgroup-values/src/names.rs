@@ -1,17 +1,8 @@
 //! Names of cgroups and how each driver spells them as paths (node-and-resources 1.2).
 
 use model::PodUid;
+use model::node::CgroupDriver;
 use model::resources::QosClass;
-
-/// Who makes cgroups: plain directories, or systemd slices.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub enum CgroupDriver {
-    /// Directories made by the node itself.
-    #[default]
-    Cgroupfs,
-    /// systemd units of type slice.
-    Systemd,
-}
 
 /// Driver-neutral name: the components from the root of the hierarchy down.
 #[derive(Clone, PartialEq, Eq, Debug, PartialOrd, Ord, Hash, Default)]

@@ -5,16 +5,17 @@ use std::collections::BTreeMap;
 use cri_api::v1::LinuxContainerResources;
 use model::PodUid;
 use model::core::Pod;
+use model::node::{CgroupDriver, SwapBehavior};
 use model::quantity::Quantity;
 use model::resources::{CgroupValues, QosClass, ResourceList};
 use serde_json::{Value, json};
 
 use crate::cri::{container_resources, page_size_name, sandbox_overhead, sandbox_resources, swap_bytes};
-use crate::names::{CgroupDriver, PodTree};
+use crate::names::PodTree;
 use crate::tree::{
     HUGETLB_UNLIMITED, Reservations, allocatable, kubepods_values, orphan_values, pod_values, tier_values,
 };
-use crate::{LimitRules, NodeFacts, SwapBehavior, cpu, oom};
+use crate::{HostFacts, LimitRules, cpu, oom};
 
 const GI: i64 = 1 << 30;
 const MI: i64 = 1 << 20;
@@ -30,8 +31,8 @@ fn containers(resources: &[Value]) -> Pod {
 }
 
 /// The machine of the golden data: cgroup v1, 24684092 KiB, no swap, 2 MiB and 1 GiB pages.
-fn golden_node() -> NodeFacts {
-    NodeFacts {
+fn golden_node() -> HostFacts {
+    HostFacts {
         memory_capacity_bytes: 24_684_092 * 1024,
         swap_total_bytes: 0,
         swap_controller: true,
@@ -40,8 +41,8 @@ fn golden_node() -> NodeFacts {
     }
 }
 
-fn v2_node() -> NodeFacts {
-    NodeFacts { cgroup_v2: true, memory_capacity_bytes: 8 * GI, swap_total_bytes: 4 * GI, ..golden_node() }
+fn v2_node() -> HostFacts {
+    HostFacts { cgroup_v2: true, memory_capacity_bytes: 8 * GI, swap_total_bytes: 4 * GI, ..golden_node() }
 }
 
 fn rules() -> LimitRules {
@@ -379,7 +380,7 @@ fn a_sidecar_scores_no_higher_than_its_least_regular_container() {
 
 #[test]
 fn swap_is_only_for_burstable_pods_with_a_request_below_the_limit() {
-    let limited = LimitRules { swap: SwapBehavior::Limited, ..rules() };
+    let limited = LimitRules { swap: SwapBehavior::LimitedSwap, ..rules() };
     let p = |resources: Value| containers(&[resources]);
     let mut critical = p(json!({"requests": {"memory": "1Gi"}}));
     critical.spec.as_mut().unwrap().priority = Some(2_000_000_000);
@@ -408,11 +409,11 @@ fn swap_is_only_for_burstable_pods_with_a_request_below_the_limit() {
 fn unified_keys_appear_only_where_the_host_has_them() {
     let p = containers(&[json!({})]);
     let c = &p.spec.as_ref().unwrap().containers[0];
-    let keys = |node: &NodeFacts, rules: &LimitRules| -> Vec<String> {
+    let keys = |node: &HostFacts, rules: &LimitRules| -> Vec<String> {
         container_resources(&p, c, node, rules).unified.into_keys().collect()
     };
     assert_eq!(keys(&v2_node(), &rules()), ["memory.oom.group", "memory.swap.max"]);
-    let no_swap = NodeFacts { swap_controller: false, ..v2_node() };
+    let no_swap = HostFacts { swap_controller: false, ..v2_node() };
     assert_eq!(keys(&no_swap, &rules()), ["memory.oom.group"]);
     let single = LimitRules { single_process_oom_kill: true, ..rules() };
     assert_eq!(keys(&v2_node(), &single), ["memory.swap.max"]);

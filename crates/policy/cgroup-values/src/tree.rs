@@ -7,7 +7,7 @@ use model::quantity::Quantity;
 use model::resources::{self, CPU, CgroupValues, HUGEPAGES_PREFIX, MEMORY, QosClass, ResourceList};
 
 use crate::cpu;
-use crate::{LimitRules, NodeFacts};
+use crate::{HostFacts, LimitRules};
 
 /// Resource name of process ids in reservations and capacity.
 pub const PID: &str = "pid";
@@ -16,7 +16,7 @@ pub const HUGETLB_UNLIMITED: u64 = 1 << 62;
 
 /// Values of a pod's cgroup (node-and-resources 1.7).
 #[must_use]
-pub fn pod_values(pod: &Pod, node: &NodeFacts, rules: &LimitRules) -> CgroupValues {
+pub fn pod_values(pod: &Pod, node: &HostFacts, rules: &LimitRules) -> CgroupValues {
     let requests = resources::pod_requests(pod);
     let limits = resources::pod_limits(pod);
     let qos = resources::qos_class(pod);
@@ -43,7 +43,7 @@ pub fn pod_values(pod: &Pod, node: &NodeFacts, rules: &LimitRules) -> CgroupValu
 }
 
 /// Values of the two tiers, by the active pods (node-and-resources 1.8): (burstable, besteffort).
-pub fn tier_values<'a>(pods: impl Iterator<Item = &'a Pod>, node: &NodeFacts) -> (CgroupValues, CgroupValues) {
+pub fn tier_values<'a>(pods: impl Iterator<Item = &'a Pod>, node: &HostFacts) -> (CgroupValues, CgroupValues) {
     let burstable: Quantity = pods
         .filter(|p| resources::qos_class(p) == QosClass::Burstable)
         .filter_map(|p| resources::pod_requests(p).get(CPU).copied())
@@ -115,7 +115,7 @@ pub(crate) fn page_size_of(resource: &str) -> Option<u64> {
 }
 
 /// Every page size of the node gets a limit: what the pod requests, else 0.
-fn hugetlb(requests: &ResourceList, node: &NodeFacts) -> BTreeMap<u64, u64> {
+fn hugetlb(requests: &ResourceList, node: &HostFacts) -> BTreeMap<u64, u64> {
     let mut limits: BTreeMap<u64, u64> = node.page_sizes.iter().map(|s| (*s, 0)).collect();
     for (name, size) in page_sizes_in(requests) {
         limits.insert(size, requests.get(name).copied().map_or(0, unsigned));

@@ -11,12 +11,13 @@ mod variables;
 use std::net::IpAddr;
 
 use model::core::{ConfigMap, Container, EnvFromSource, EnvVarSource, Pod, Secret, Service};
+use model::object::ObjectKind;
 use model::pod;
 
 pub use error::EnvError;
 pub use expand::{expand, expand_strings};
 pub use field::{FieldError, FieldInput, env_field, format_map, object_field};
-pub use objects::{LookupError, NoObjects, ObjectKind, ObjectLookup, ObjectMap, referenced_objects};
+pub use objects::{LookupError, NoObjects, ObjectLookup, ObjectMap, referenced_objects};
 pub use resource::{ResourceError, container_resource, with_default_limits};
 pub use service::service_environment;
 pub use variables::{EnvVar, Environment};

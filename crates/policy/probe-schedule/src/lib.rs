@@ -16,8 +16,8 @@ mod worker;
 
 pub use schedule::Schedule;
 pub use seen::{Life, Seen, SeenContainer};
-pub use settings::{Kind, Settings, probes_of};
-pub use worker::{Change, Idle, Next, Outcome, Tick, Times, Verdict, Worker};
+pub use settings::{Settings, probes_of};
+pub use worker::{Change, Idle, Next, Tick, Times, Worker};
 
 #[cfg(test)]
 mod tests;

@@ -1,37 +1,16 @@
 //! A probe's numbers, read from the specification.
 
-use std::fmt;
 use std::time::Duration;
 
 use model::core::{Container, Pod, Probe};
 use model::pod;
-
-/// Kind of a probe.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
-pub enum Kind {
-    /// Decides whether the container is up at all; gates the others.
-    Startup,
-    /// Decides whether the container takes traffic.
-    Readiness,
-    /// Decides whether the container must be restarted.
-    Liveness,
-}
-
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Kind::Startup => "Startup",
-            Kind::Readiness => "Readiness",
-            Kind::Liveness => "Liveness",
-        })
-    }
-}
+use model::probe::ProbeKind;
 
 /// Numbers of one probe, API defaults filled in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings {
     /// Kind.
-    pub kind: Kind,
+    pub kind: ProbeKind,
     /// Whole seconds after the start of the container during which it is not probed.
     pub initial_delay_s: i64,
     /// Time between two probes.
@@ -57,7 +36,7 @@ fn count(value: Option<i32>, default: u32) -> u32 {
 impl Settings {
     /// Reads a probe. Absent and non-positive numbers take the API's defaults: period 10 s, timeout 1 s, success 1, failure 3.
     #[must_use]
-    pub fn new(kind: Kind, probe: &Probe, sidecar: bool) -> Self {
+    pub fn new(kind: ProbeKind, probe: &Probe, sidecar: bool) -> Self {
         Self {
             kind,
             initial_delay_s: probe.initial_delay_seconds.map_or(0, i64::from),
@@ -76,8 +55,12 @@ pub fn probes_of(pod: &Pod) -> impl Iterator<Item = (&Container, Settings, &Prob
     let sidecars = pod::init_containers(pod).iter().filter(|c| pod::is_sidecar(c)).map(|c| (c, true));
     let regulars = pod::regular_containers(pod).iter().map(|c| (c, false));
     sidecars.chain(regulars).flat_map(|(c, sidecar)| {
-        [(Kind::Startup, &c.startup_probe), (Kind::Readiness, &c.readiness_probe), (Kind::Liveness, &c.liveness_probe)]
-            .into_iter()
-            .filter_map(move |(kind, probe)| probe.as_ref().map(|p| (c, Settings::new(kind, p, sidecar), p)))
+        [
+            (ProbeKind::Startup, &c.startup_probe),
+            (ProbeKind::Readiness, &c.readiness_probe),
+            (ProbeKind::Liveness, &c.liveness_probe),
+        ]
+        .into_iter()
+        .filter_map(move |(kind, probe)| probe.as_ref().map(|p| (c, Settings::new(kind, p, sidecar), p)))
     })
 }

@@ -1,7 +1,6 @@
 //! The words of probe events (pod-lifecycle 8.3), the kubelet's own.
 
-use crate::settings::Kind;
-use crate::worker::Outcome;
+use model::probe::{ProbeKind, ProbeOutcome};
 
 /// Reason of failures and errors.
 pub const UNHEALTHY: &str = "Unhealthy";
@@ -15,12 +14,14 @@ pub const ATTEMPTS: u32 = 3;
 /// Reason and message of the Warning event that an outcome calls for, if any. `output` is the probe's output, or the text of
 /// the error.
 #[must_use]
-pub fn event(kind: Kind, outcome: Outcome, output: &str) -> Option<(&'static str, String)> {
+pub fn event(kind: ProbeKind, outcome: ProbeOutcome, output: &str) -> Option<(&'static str, String)> {
     match outcome {
-        Outcome::Success => None,
-        Outcome::Warning => Some((PROBE_WARNING, format!("{kind} probe warning: {output}"))),
-        Outcome::Failure => Some((UNHEALTHY, format!("{kind} probe failed: {output}"))),
-        Outcome::Error => Some((UNHEALTHY, format!("{kind} probe errored and resulted in unknown state: {output}"))),
+        ProbeOutcome::Success => None,
+        ProbeOutcome::Warning => Some((PROBE_WARNING, format!("{kind} probe warning: {output}"))),
+        ProbeOutcome::Failure => Some((UNHEALTHY, format!("{kind} probe failed: {output}"))),
+        ProbeOutcome::Error => {
+            Some((UNHEALTHY, format!("{kind} probe errored and resulted in unknown state: {output}")))
+        }
     }
 }
 

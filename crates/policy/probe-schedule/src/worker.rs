@@ -1,42 +1,19 @@
 //! One probe of one container: the decisions of a tick and the counting of outcomes (pod-lifecycle 8.2).
 
+use model::probe::{ProbeKind, ProbeOutcome, ProbeVerdict};
 use model::{ContainerId, Timestamp};
 
 use crate::seen::{Life, Seen, SeenContainer};
-use crate::settings::{Kind, Settings};
+use crate::settings::Settings;
 
 /// Containers that started longer than this before the daemon keep what they had (pod-lifecycle 8.5), in nanoseconds.
 const ADOPTED_AFTER: i64 = 10_000_000_000;
-
-/// Standing verdict about one container.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
-pub enum Verdict {
-    /// Nothing decided.
-    Unknown,
-    /// Good.
-    Success,
-    /// Bad.
-    Failure,
-}
-
-/// Outcome of one attempt (retries on errors included).
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
-pub enum Outcome {
-    /// Good.
-    Success,
-    /// Good, with something to tell.
-    Warning,
-    /// Bad.
-    Failure,
-    /// The probe itself could not be carried out: counts as nothing.
-    Error,
-}
 
 /// A change of the published results.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Change {
     /// This instance has this verdict now.
-    Set(ContainerId, Verdict),
+    Set(ContainerId, ProbeVerdict),
     /// Forget this instance.
     Remove(ContainerId),
 }
@@ -88,7 +65,7 @@ pub struct Times {
     /// When this daemon started.
     pub daemon_started: Timestamp,
     /// What an earlier daemon last decided about this instance, if that was kept.
-    pub kept: Option<Verdict>,
+    pub kept: Option<ProbeVerdict>,
 }
 
 /// State of one probe of one container.
@@ -98,7 +75,7 @@ pub struct Worker {
     /// The pod was being deleted when probing began.
     deleting: bool,
     container: Option<ContainerId>,
-    verdict: Option<Verdict>,
+    verdict: Option<ProbeVerdict>,
     on_hold: bool,
     run: Option<(bool, u32)>,
 }
@@ -112,7 +89,7 @@ impl Worker {
 
     /// A worker that goes on with a verdict kept from an earlier life of its manager.
     #[must_use]
-    pub fn resumed(settings: Settings, deleting: bool, container: ContainerId, verdict: Verdict) -> Self {
+    pub fn resumed(settings: Settings, deleting: bool, container: ContainerId, verdict: ProbeVerdict) -> Self {
         let on_hold = holds(settings.kind, verdict);
         Self { container: Some(container), verdict: Some(verdict), on_hold, ..Self::new(settings, deleting) }
     }
@@ -131,7 +108,7 @@ impl Worker {
 
     /// Its verdict about that instance, if one was set.
     #[must_use]
-    pub fn verdict(&self) -> Option<Verdict> {
+    pub fn verdict(&self) -> Option<ProbeVerdict> {
         self.verdict
     }
 
@@ -169,21 +146,21 @@ impl Worker {
             // begin its life with a failed liveness probe.
             Life::Waiting => return Next::Wait(Idle::NotRunning),
             Life::Terminated { restarts } => {
-                self.set(Verdict::Failure, changes);
+                self.set(ProbeVerdict::Failure, changes);
                 return if restarts { Next::Wait(Idle::NotRunning) } else { Next::Exit };
             }
         };
-        if self.deleting && self.settings.kind != Kind::Readiness {
-            self.set(Verdict::Success, changes);
+        if self.deleting && self.settings.kind != ProbeKind::Readiness {
+            self.set(ProbeVerdict::Success, changes);
             return Next::Exit;
         }
         if times.now.nanos_since(since) / 1_000_000_000 < self.settings.initial_delay_s {
             return Next::Wait(Idle::InitialDelay);
         }
         match (self.settings.kind, container.started) {
-            (Kind::Startup, true) => Next::Wait(Idle::Started),
-            (Kind::Startup, false) | (Kind::Liveness | Kind::Readiness, true) => Next::Run,
-            (Kind::Liveness | Kind::Readiness, false) => Next::Wait(Idle::NotStarted),
+            (ProbeKind::Startup, true) => Next::Wait(Idle::Started),
+            (ProbeKind::Startup, false) | (ProbeKind::Liveness | ProbeKind::Readiness, true) => Next::Run,
+            (ProbeKind::Liveness | ProbeKind::Readiness, false) => Next::Wait(Idle::NotStarted),
         }
     }
 
@@ -203,11 +180,11 @@ impl Worker {
             // A restart of the daemon forgets no verdict: an upgrade of a kubelet on 1.34 made every pod unready.
             _ if times.kept.is_some() => times.kept,
             // Without it the initialisation of the pod would stall behind this sidecar.
-            Kind::Startup if older && settings.sidecar && container.started => Some(Verdict::Success),
+            ProbeKind::Startup if older && settings.sidecar && container.started => Some(ProbeVerdict::Success),
             _ if older => None,
-            Kind::Readiness => Some(Verdict::Failure),
-            Kind::Liveness => Some(Verdict::Success),
-            Kind::Startup => Some(Verdict::Unknown),
+            ProbeKind::Readiness => Some(ProbeVerdict::Failure),
+            ProbeKind::Liveness => Some(ProbeVerdict::Success),
+            ProbeKind::Startup => Some(ProbeVerdict::Unknown),
         };
         if let Some(verdict) = initial {
             self.set(verdict, changes);
@@ -215,7 +192,7 @@ impl Worker {
         }
     }
 
-    fn set(&mut self, verdict: Verdict, changes: &mut Vec<Change>) {
+    fn set(&mut self, verdict: ProbeVerdict, changes: &mut Vec<Change>) {
         if self.verdict == Some(verdict) {
             return;
         }
@@ -226,11 +203,11 @@ impl Worker {
     }
 
     /// Counts the outcome of a probe that [`Next::Run`] asked for.
-    pub fn finish(&mut self, outcome: Outcome) -> Option<Change> {
+    pub fn finish(&mut self, outcome: ProbeOutcome) -> Option<Change> {
         let good = match outcome {
-            Outcome::Success | Outcome::Warning => true,
-            Outcome::Failure => false,
-            Outcome::Error => return None,
+            ProbeOutcome::Success | ProbeOutcome::Warning => true,
+            ProbeOutcome::Failure => false,
+            ProbeOutcome::Error => return None,
         };
         let run = match self.run {
             Some((last, n)) if last == good => n.saturating_add(1),
@@ -241,7 +218,7 @@ impl Worker {
         if run < threshold {
             return None;
         }
-        let verdict = if good { Verdict::Success } else { Verdict::Failure };
+        let verdict = if good { ProbeVerdict::Success } else { ProbeVerdict::Failure };
         let mut changes = Vec::new();
         self.set(verdict, &mut changes);
         if holds(self.settings.kind, verdict) {
@@ -253,10 +230,10 @@ impl Worker {
 }
 
 /// A verdict after which an instance is not probed any more.
-fn holds(kind: Kind, verdict: Verdict) -> bool {
+fn holds(kind: ProbeKind, verdict: ProbeVerdict) -> bool {
     match kind {
-        Kind::Startup => verdict != Verdict::Unknown,
-        Kind::Liveness => verdict == Verdict::Failure,
-        Kind::Readiness => false,
+        ProbeKind::Startup => verdict != ProbeVerdict::Unknown,
+        ProbeKind::Liveness => verdict == ProbeVerdict::Failure,
+        ProbeKind::Readiness => false,
     }
 }

@@ -22,7 +22,7 @@ pub use path::{PathError, clean};
 pub use payload::{
     Allocatable, DownwardApi, Payload, PayloadInput, ProjectedFile, config_map_files, payload, secret_files,
 };
-pub use references::{ObjectKind, ObjectRef, references};
+pub use references::references;
 
 #[cfg(test)]
 mod fixture;

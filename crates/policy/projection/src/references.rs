@@ -3,54 +3,11 @@
 use std::collections::BTreeSet;
 
 use model::core::{EnvFromSource, EnvVarSource, Pod, PodSpec, Volume, VolumeProjection};
+use model::object::{ObjectKind, ObjectRef};
 use model::pod;
 
-/// Kinds of objects that a pod can name.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum ObjectKind {
-    /// `ConfigMap`.
-    ConfigMap,
-    /// `Secret`.
-    Secret,
-    /// `ServiceAccount`: its tokens, not the object itself.
-    ServiceAccount,
-}
-
-impl ObjectKind {
-    /// The API's word for the kind.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ConfigMap => "ConfigMap",
-            Self::Secret => "Secret",
-            Self::ServiceAccount => "ServiceAccount",
-        }
-    }
-
-    /// The API's word in paths; in the singular also that of error texts (`configmap "x" not found`).
-    #[must_use]
-    pub const fn plural(self) -> &'static str {
-        match self {
-            Self::ConfigMap => "configmaps",
-            Self::Secret => "secrets",
-            Self::ServiceAccount => "serviceaccounts",
-        }
-    }
-}
-
-/// One object.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct ObjectRef {
-    /// Its kind.
-    pub kind: ObjectKind,
-    /// Its namespace, always the pod's.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-}
-
 /// Every object that the pod names, sorted, each once: ConfigMaps and Secrets of `env`, `envFrom`, volumes and projections,
-/// `imagePullSecrets` and secrets of drivers; the service account of token projections. Objects that may be absent
+/// `imagePullSecrets` and secrets of drivers. Objects that may be absent
 /// (`optional`) are in, since they are watched too. Volumes count whether or not a container uses them, as for a kubelet.
 #[must_use]
 pub fn references(pod: &Pod) -> Vec<ObjectRef> {
@@ -68,13 +25,6 @@ pub fn references(pod: &Pod) -> Vec<ObjectRef> {
 pub fn service_account(pod: &Pod) -> &str {
     let name = pod.spec.as_ref().and_then(|s| s.service_account_name.as_deref());
     name.filter(|n| !n.is_empty()).unwrap_or("default")
-}
-
-/// Whether any volume of the pod holds a token of its service account.
-#[must_use]
-pub fn wants_token(pod: &Pod) -> bool {
-    let volumes = pod.spec.iter().flat_map(|s| s.volumes.iter().flatten());
-    volumes.flat_map(sources).any(|s| s.service_account_token.is_some())
 }
 
 fn sources(volume: &Volume) -> impl Iterator<Item = &VolumeProjection> {
@@ -108,10 +58,6 @@ impl Found {
         for volume in spec.volumes.iter().flatten() {
             self.volume(volume);
             self.driver(volume);
-            if sources(volume).any(|s| s.service_account_token.is_some()) {
-                let name = spec.service_account_name.as_deref().filter(|n| !n.is_empty()).unwrap_or("default");
-                self.add(ObjectKind::ServiceAccount, name);
-            }
         }
     }
 

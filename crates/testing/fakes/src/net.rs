@@ -5,21 +5,22 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use model::probe::ProbeOutcome;
 use ports::hook::{HookHttp, HookRequest};
-use ports::probe::{NetOutcome, NetProber, NetTarget, NetVerdict};
+use ports::probe::{NetAttempt, NetProber, NetTarget};
 
 /// Answers by port.
 #[derive(Debug, Default)]
 pub struct FakeNet {
-    answers: Mutex<BTreeMap<u16, NetOutcome>>,
+    answers: Mutex<BTreeMap<u16, NetAttempt>>,
     hooks: Mutex<Vec<HookRequest>>,
 }
 
 impl FakeNet {
     /// What a probe of this port finds from now on.
-    pub fn answer(&self, port: u16, verdict: NetVerdict, output: &str) {
-        let outcome = NetOutcome { verdict, output: output.to_owned() };
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).insert(port, outcome);
+    pub fn answer(&self, port: u16, outcome: ProbeOutcome, output: &str) {
+        let attempt = NetAttempt { outcome, output: output.to_owned() };
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).insert(port, attempt);
     }
 
     /// Hook requests so far.
@@ -28,28 +29,28 @@ impl FakeNet {
         self.hooks.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn outcome(&self, port: u16) -> NetOutcome {
-        let refused = NetOutcome { verdict: NetVerdict::Failure, output: "connection refused".to_owned() };
+    fn attempt(&self, port: u16) -> NetAttempt {
+        let refused = NetAttempt { outcome: ProbeOutcome::Failure, output: "connection refused".to_owned() };
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).get(&port).cloned().unwrap_or(refused)
     }
 }
 
 #[async_trait]
 impl NetProber for FakeNet {
-    async fn probe(&self, target: NetTarget, _timeout: Duration) -> NetOutcome {
+    async fn probe(&self, target: NetTarget, _timeout: Duration) -> NetAttempt {
         let (NetTarget::Http { port, .. } | NetTarget::Tcp { port, .. } | NetTarget::Grpc { port, .. }) = target;
-        self.outcome(port)
+        self.attempt(port)
     }
 }
 
 #[async_trait]
 impl HookHttp for FakeNet {
     async fn get(&self, request: HookRequest) -> Result<(), String> {
-        let outcome = self.outcome(request.port);
+        let attempt = self.attempt(request.port);
         self.hooks.lock().unwrap_or_else(PoisonError::into_inner).push(request);
-        match outcome.verdict {
-            NetVerdict::Success | NetVerdict::Warning => Ok(()),
-            NetVerdict::Failure | NetVerdict::Error => Err(outcome.output),
+        match attempt.outcome {
+            ProbeOutcome::Success | ProbeOutcome::Warning => Ok(()),
+            ProbeOutcome::Failure | ProbeOutcome::Error => Err(attempt.output),
         }
     }
 }

@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use actor::Kernel;
 use bosun::{Machine, Outside, Settings};
-use cgroup_values::{CgroupDriver, NodeFacts};
+use cgroup_values::HostFacts;
 use cri_client::{Connector, CriClient, Deadlines};
 use fakes::runtime::Features;
 use fakes::{FakeApi, FakeCgroups, FakeMachine, FakeMounter, FakeNet, FakeRuntime, FakeWeb, MemFs, MemoryJournal};
 use model::Timestamp;
+use model::node::CgroupDriver;
 use model::quantity::Quantity;
 use model::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList};
 use node_config::NodeConfig;
@@ -205,7 +206,7 @@ fn machine() -> Machine {
         ("pods".to_owned(), Quantity::from_units(110)),
     ]);
     Machine {
-        facts: NodeFacts {
+        facts: HostFacts {
             memory_capacity_bytes: memory,
             swap_total_bytes: 0,
             swap_controller: false,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use fakes::runtime::{ExecReply, Mutation};
-use ports::probe::NetVerdict;
+use model::probe::ProbeOutcome;
 use sim::{LIMIT, SimNode};
 use tokio::time::sleep;
 
@@ -84,7 +84,7 @@ fn a_startup_probe_that_never_succeeds_restarts_the_container() {
 #[test]
 fn a_probe_over_the_network_works_as_well() {
     run(async |node| {
-        node.world.net.answer(8080, NetVerdict::Success, "ok");
+        node.world.net.answer(8080, ProbeOutcome::Success, "ok");
         let spec = "
   containers:
   - {name: app, image: 'app:1', livenessProbe: {httpGet: {port: 8080}, periodSeconds: 1, failureThreshold: 3}}";
@@ -92,7 +92,7 @@ fn a_probe_over_the_network_works_as_well() {
         node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
         sleep(secs(20)).await;
         assert_eq!(node.instances("web", "app").len(), 1);
-        node.world.net.answer(8080, NetVerdict::Failure, "HTTP probe failed with statuscode: 500");
+        node.world.net.answer(8080, ProbeOutcome::Failure, "HTTP probe failed with statuscode: 500");
         node.until("it is restarted", secs(10), |n| n.instances("web", "app").len() == 2).await;
     });
 }

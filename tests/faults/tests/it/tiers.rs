@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use contract::runtime::EventTier;
 use fakes::runtime::Features;
+use model::runtime::EventTier;
 use tokio::time::sleep;
 
 use crate::faulty::Round;

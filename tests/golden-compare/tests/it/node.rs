@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use actor::Kernel;
 use bosun::{Machine, Node, Outside, Settings};
-use cgroup_values::{CgroupDriver, NodeFacts};
+use cgroup_values::HostFacts;
 use config_sources::{Change, Changes, FolderWatch};
 use contract::status::StatusEntry;
 use fakes::{FakeCgroups, FakeMachine, FakeMounter, FakeNet, MemoryJournal};
@@ -24,6 +24,7 @@ use crate::fake::{calls, runtime};
 use crate::script::Script;
 use golden_compare::normal::Dirs;
 use golden_compare::recording::{Call, Case, NODE};
+use model::node::CgroupDriver;
 
 /// How long a node is watched after the manifest went: grace, then housekeeping.
 const AFTER: Duration = Duration::from_secs(25);
@@ -145,7 +146,7 @@ fn machine() -> Machine {
     allocatable.insert(MEMORY.to_owned(), Quantity::from_bytes(24_581_692 << 10));
     allocatable.insert(EPHEMERAL_STORAGE.to_owned(), Quantity::from_bytes(267_847_642_337));
     Machine {
-        facts: NodeFacts {
+        facts: HostFacts {
             memory_capacity_bytes: MEMORY_BYTES,
             swap_total_bytes: 0,
             swap_controller: true,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fakes::runtime::{ExecReply, Fault, OnTerm, Program, Pull};
 use fakes::{FakeNet, FakeRuntime};
-use ports::probe::NetVerdict;
+use model::probe::ProbeOutcome;
 use tonic::Code;
 
 /// An image that no registry has.
@@ -62,7 +62,7 @@ fn at(seconds: u64) -> Duration {
 
 /// An agnhost that serves on port 8080.
 fn serving(case: &'static str) -> Script {
-    let world = |_: &FakeRuntime, net: &FakeNet| net.answer(8080, NetVerdict::Success, "");
+    let world = |_: &FakeRuntime, net: &FakeNet| net.answer(8080, ProbeOutcome::Success, "");
     Script { world, ..script(case, vec![("http", vec![Program::forever().on_term(OnTerm::Exit(Duration::ZERO, 2))])]) }
 }
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use ports::probe::{NetProber, NetTarget, NetVerdict};
+use model::probe::ProbeOutcome;
+use ports::probe::{NetProber, NetTarget};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
@@ -68,6 +69,6 @@ async fn https_takes_any_certificate() {
             host_header: None,
         };
         let got = prober.probe(target, Duration::from_secs(2)).await;
-        assert_eq!((got.verdict, got.output.as_str()), (NetVerdict::Success, "secret"), "{host}");
+        assert_eq!((got.outcome, got.output.as_str()), (ProbeOutcome::Success, "secret"), "{host}");
     }
 }

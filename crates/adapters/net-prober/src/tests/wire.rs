@@ -1,7 +1,8 @@
 use std::time::Duration;
 
+use model::probe::ProbeOutcome;
 use ports::hook::{HookHttp, HookRequest};
-use ports::probe::{NetOutcome, NetProber, NetTarget, NetVerdict};
+use ports::probe::{NetAttempt, NetProber, NetTarget};
 use tokio::net::TcpListener;
 use tonic::transport::Server;
 use tonic::{Request, Response, Status};
@@ -23,12 +24,12 @@ fn target(port: u16, path: &str) -> NetTarget {
     }
 }
 
-async fn get(port: u16, path: &str) -> NetOutcome {
+async fn get(port: u16, path: &str) -> NetAttempt {
     Prober::new().probe(target(port, path), SECOND).await
 }
 
-fn is(verdict: NetVerdict, output: &str) -> NetOutcome {
-    NetOutcome { verdict, output: output.into() }
+fn is(outcome: ProbeOutcome, output: &str) -> NetAttempt {
+    NetAttempt { outcome, output: output.into() }
 }
 
 /// A port on which nobody listens.
@@ -40,13 +41,13 @@ async fn free_port() -> u16 {
 async fn http_is_judged_by_its_status() {
     let server = Canned::start(|path| status(path[1..].parse().unwrap(), "body")).await;
     let rows = [
-        (200, is(NetVerdict::Success, "body")),
-        (299, is(NetVerdict::Success, "body")),
-        (300, is(NetVerdict::Warning, "Probe terminated redirects, Response body: body")),
-        (302, is(NetVerdict::Warning, "Probe terminated redirects, Response body: body")),
-        (399, is(NetVerdict::Warning, "Probe terminated redirects, Response body: body")),
-        (400, is(NetVerdict::Failure, "HTTP probe failed with statuscode: 400")),
-        (503, is(NetVerdict::Failure, "HTTP probe failed with statuscode: 503")),
+        (200, is(ProbeOutcome::Success, "body")),
+        (299, is(ProbeOutcome::Success, "body")),
+        (300, is(ProbeOutcome::Warning, "Probe terminated redirects, Response body: body")),
+        (302, is(ProbeOutcome::Warning, "Probe terminated redirects, Response body: body")),
+        (399, is(ProbeOutcome::Warning, "Probe terminated redirects, Response body: body")),
+        (400, is(ProbeOutcome::Failure, "HTTP probe failed with statuscode: 400")),
+        (503, is(ProbeOutcome::Failure, "HTTP probe failed with statuscode: 503")),
     ];
     for (code, want) in rows {
         assert_eq!(get(server.port, &format!("/{code}")).await, want, "{code}");
@@ -86,16 +87,16 @@ async fn redirects_are_followed_on_the_same_host_only() {
         _ => status(200, path),
     })
     .await;
-    assert_eq!(get(server.port, "/one").await, is(NetVerdict::Success, "/fine"));
+    assert_eq!(get(server.port, "/one").await, is(ProbeOutcome::Success, "/fine"));
     assert_eq!(
         get(server.port, "/away").await,
-        is(NetVerdict::Warning, "Probe terminated redirects, Response body: moved"),
+        is(ProbeOutcome::Warning, "Probe terminated redirects, Response body: moved"),
         "edge 72"
     );
-    assert_eq!(get(server.port, "/ftp").await.verdict, NetVerdict::Failure);
+    assert_eq!(get(server.port, "/ftp").await.outcome, ProbeOutcome::Failure);
     server.heads.lock().unwrap().clear();
     let round = get(server.port, "/round").await;
-    assert_eq!(round.verdict, NetVerdict::Failure);
+    assert_eq!(round.outcome, ProbeOutcome::Failure);
     assert!(round.output.ends_with("stopped after 10 redirects"), "{}", round.output);
     assert_eq!(server.heads.lock().unwrap().len(), 11);
 }
@@ -107,7 +108,7 @@ async fn a_host_header_stays_on_a_relative_redirect() {
     if let NetTarget::Http { host_header, .. } = &mut named {
         *host_header = Some("web.example".into());
     }
-    assert_eq!(Prober::new().probe(named, SECOND).await.verdict, NetVerdict::Success);
+    assert_eq!(Prober::new().probe(named, SECOND).await.outcome, ProbeOutcome::Success);
     assert!(server.heads.lock().unwrap()[1].to_lowercase().contains("host: web.example\r\n"));
 }
 
@@ -115,14 +116,14 @@ async fn a_host_header_stays_on_a_relative_redirect() {
 async fn a_large_body_is_cut() {
     let server = Canned::start(|_| status(200, &"x".repeat(1 << 20))).await;
     let got = get(server.port, "/").await;
-    assert_eq!((got.verdict, got.output.len()), (NetVerdict::Success, 10 * 1024), "edge 77");
+    assert_eq!((got.outcome, got.output.len()), (ProbeOutcome::Success, 10 * 1024), "edge 77");
 }
 
 #[tokio::test]
 async fn a_body_without_length_ends_with_the_connection() {
     let server =
         Canned::start(|_| Reply { head: b"HTTP/1.1 200 OK\r\n\r\nto the end".to_vec(), ..Reply::default() }).await;
-    assert_eq!(get(server.port, "/").await, is(NetVerdict::Success, "to the end"));
+    assert_eq!(get(server.port, "/").await, is(ProbeOutcome::Success, "to the end"));
 }
 
 #[tokio::test]
@@ -130,10 +131,10 @@ async fn a_body_that_breaks_off_says_nothing() {
     let head = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort".to_vec();
     let cut = head.clone();
     let server = Canned::start(move |_| Reply { head: cut.clone(), ..Reply::default() }).await;
-    assert_eq!(get(server.port, "/").await.verdict, NetVerdict::Error);
+    assert_eq!(get(server.port, "/").await.outcome, ProbeOutcome::Error);
     let server = Canned::start(move |_| Reply { head: head.clone(), hold: true, ..Reply::default() }).await;
     let got = Prober::new().probe(target(server.port, "/"), Duration::from_millis(200)).await;
-    assert_eq!(got.verdict, NetVerdict::Error);
+    assert_eq!(got.outcome, ProbeOutcome::Error);
     assert!(got.output.contains("while reading body"), "{}", got.output);
 }
 
@@ -143,13 +144,13 @@ async fn nobody_listening_is_a_failure() {
     let refused = format!("dial tcp 127.0.0.1:{port}: connect: connection refused");
     assert_eq!(
         get(port, "/x").await,
-        is(NetVerdict::Failure, &format!("Get \"http://127.0.0.1:{port}/x\": {refused}"))
+        is(ProbeOutcome::Failure, &format!("Get \"http://127.0.0.1:{port}/x\": {refused}"))
     );
     let tcp = NetTarget::Tcp { host: "127.0.0.1".into(), port };
-    assert_eq!(Prober::new().probe(tcp, SECOND).await, is(NetVerdict::Failure, &refused));
+    assert_eq!(Prober::new().probe(tcp, SECOND).await, is(ProbeOutcome::Failure, &refused));
     let grpc = grpc_target(port, "");
     let got = Prober::new().probe(grpc, SECOND).await;
-    assert_eq!(got.verdict, NetVerdict::Failure);
+    assert_eq!(got.outcome, ProbeOutcome::Failure);
     assert!(got.output.starts_with("error: failed to connect service at") && got.output.ends_with(&refused));
 }
 
@@ -159,7 +160,7 @@ async fn a_server_that_never_answers_is_a_failure_in_time() {
     let began = std::time::Instant::now();
     let got = Prober::new().probe(target(server.port, "/"), Duration::from_millis(200)).await;
     assert!(began.elapsed() < SECOND);
-    assert_eq!(got.verdict, NetVerdict::Failure);
+    assert_eq!(got.outcome, ProbeOutcome::Failure);
     assert!(got.output.ends_with("(Client.Timeout exceeded while awaiting headers)"), "{}", got.output);
 }
 
@@ -167,13 +168,13 @@ async fn a_server_that_never_answers_is_a_failure_in_time() {
 async fn a_server_that_hangs_up_is_a_failure() {
     let server = Canned::start(|_| Reply::default()).await;
     let got = get(server.port, "/").await;
-    assert_eq!(got.verdict, NetVerdict::Failure);
+    assert_eq!(got.outcome, ProbeOutcome::Failure);
     assert!(got.output.ends_with(": EOF"), "{}", got.output);
 }
 
 #[tokio::test]
 async fn a_request_that_cannot_be_made_says_nothing() {
-    assert_eq!(get(free_port().await, "/a b").await.verdict, NetVerdict::Error);
+    assert_eq!(get(free_port().await, "/a b").await.outcome, ProbeOutcome::Error);
 }
 
 #[tokio::test]
@@ -184,7 +185,7 @@ async fn tls_to_a_plain_server_is_a_failure() {
         *tls = true;
     }
     let got = Prober::new().probe(t, Duration::from_millis(500)).await;
-    assert_eq!(got.verdict, NetVerdict::Failure);
+    assert_eq!(got.outcome, ProbeOutcome::Failure);
 }
 
 #[tokio::test]
@@ -192,9 +193,9 @@ async fn tcp_needs_a_listener_only() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     let tcp = |host: &str| NetTarget::Tcp { host: host.into(), port };
-    assert_eq!(Prober::new().probe(tcp("127.0.0.1"), SECOND).await, is(NetVerdict::Success, ""));
+    assert_eq!(Prober::new().probe(tcp("127.0.0.1"), SECOND).await, is(ProbeOutcome::Success, ""));
     let lost = Prober::new().probe(tcp("no-such-host.invalid"), SECOND).await;
-    assert_eq!(lost.verdict, NetVerdict::Failure);
+    assert_eq!(lost.outcome, ProbeOutcome::Failure);
 }
 
 fn grpc_target(port: u16, service: &str) -> NetTarget {
@@ -274,11 +275,11 @@ async fn grpc_asks_the_health_service() {
     while ask("").await.output.contains("connection refused") {
         tokio::task::yield_now().await;
     }
-    assert_eq!(ask("").await, is(NetVerdict::Success, "service healthy"));
-    assert_eq!(ask("down").await, is(NetVerdict::Failure, "service unhealthy (responded with \"NOT_SERVING\")"));
-    let lost = is(NetVerdict::Failure, "error: health rpc probe failed: rpc error: code = NotFound desc = gone");
+    assert_eq!(ask("").await, is(ProbeOutcome::Success, "service healthy"));
+    assert_eq!(ask("down").await, is(ProbeOutcome::Failure, "service unhealthy (responded with \"NOT_SERVING\")"));
+    let lost = is(ProbeOutcome::Failure, "error: health rpc probe failed: rpc error: code = NotFound desc = gone");
     assert_eq!(ask("gone").await, lost);
-    assert_eq!(ask("slow").await, is(NetVerdict::Failure, "timeout: health rpc did not complete within 1s"));
+    assert_eq!(ask("slow").await, is(ProbeOutcome::Failure, "timeout: health rpc did not complete within 1s"));
 }
 
 #[tokio::test]
@@ -292,7 +293,7 @@ async fn a_grpc_server_without_health_service_is_a_failure() {
         tokio::task::yield_now().await;
     }
     let got = ask().await;
-    assert_eq!(got.verdict, NetVerdict::Failure);
+    assert_eq!(got.outcome, ProbeOutcome::Failure);
     assert!(got.output.starts_with("error: this server does not implement the grpc health protocol"), "{}", got.output);
 }
 

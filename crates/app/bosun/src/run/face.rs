@@ -253,11 +253,7 @@ fn logs(parts: &Parts) -> Router {
 /// What the node tells about itself.
 fn about(parts: &Parts) -> endpoints::Deps {
     let (config, server) = (&parts.settings.config, &parts.settings.config.server);
-    let driver = match parts.settings.cgroup_driver {
-        cgroup_values::CgroupDriver::Systemd => node_config::CgroupDriver::Systemd,
-        cgroup_values::CgroupDriver::Cgroupfs => node_config::CgroupDriver::Cgroupfs,
-    };
-    let configz = node_config::configz(&parts.document, config, Some(driver));
+    let configz = node_config::configz(&parts.document, config, Some(parts.settings.cgroup_driver));
     endpoints::Deps {
         lookup: PodLookup::new(&parts.crew),
         runtime: parts.runtime.clone(),

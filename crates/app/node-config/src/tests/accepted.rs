@@ -1,10 +1,9 @@
+use model::node::{CgroupDriver, SwapBehavior};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use super::*;
-use crate::{
-    AuthorizationMode, CgroupDriver, ChangeDetection, Enforce, LogFormat, PullVerification, SwapBehavior, TlsVersion,
-};
+use crate::{AuthorizationMode, ChangeDetection, Enforce, LogFormat, PullVerification, TlsVersion};
 
 #[test]
 fn an_empty_configuration_is_the_default() {

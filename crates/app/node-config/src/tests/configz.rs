@@ -1,10 +1,11 @@
 //! `/configz` beside that of a kubelet with the same file.
 
+use model::node::CgroupDriver;
 use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::configz::configz;
-use crate::{CgroupDriver, Configured, Flags, configure};
+use crate::{Configured, Flags, configure};
 
 /// What the recorded kubelet was given that is not a default.
 const RECORDED: &str = "staticPodPath: /etc/kubernetes/manifests

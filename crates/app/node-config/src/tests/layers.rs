@@ -1,5 +1,7 @@
 //! File, drop-ins, flags.
 
+use model::node::CgroupDriver;
+
 use std::path::Path;
 
 use super::flags::configured;
@@ -205,7 +207,7 @@ fn a_node_of_kubeadm_starts_with_its_own_files_and_flags() {
     let Ok(crate::flags::Asked::Run(flags)) = crate::flags::parse(&line) else { panic!("{line:?}") };
     let found = configure(&flags).unwrap();
     let c = &found.config;
-    assert_eq!(c.cgroup_driver, crate::CgroupDriver::Systemd);
+    assert_eq!(c.cgroup_driver, CgroupDriver::Systemd);
     assert_eq!(c.static_pod_path, Some("/etc/kubernetes/manifests".into()));
     assert_eq!(c.container_runtime_endpoint, "unix:///var/run/containerd/containerd.sock");
     assert!(c.rotate_certificates && !c.server_tls_bootstrap);

@@ -10,10 +10,10 @@ use contract::config_sources::ManifestState;
 use contract::event::EventEntry;
 use contract::node::NodeOrigin;
 use contract::pod_worker::WorkerPhase;
-use contract::runtime::EventTier;
 use model::PodUid;
 use model::core::Pod;
 use model::event::EventObject;
+use model::runtime::EventTier;
 
 use super::answer::{
     ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PodDetail, PodItems, Refused, Registration, WorkerLine,

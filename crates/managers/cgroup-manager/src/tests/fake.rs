@@ -6,13 +6,14 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use actor::{Actor, Ctx, Handler, Kernel, Spec, supervised};
 use cgroup_values::tree::Reservations;
-use cgroup_values::{CgroupDriver, LimitRules, NodeFacts, PodTree};
+use cgroup_values::{HostFacts, LimitRules, PodTree};
 use contract::Wiring;
 use contract::cgroup::PodCgroupRow;
 use contract::config_sources::Source;
 use contract::event::RecordEvent;
 use contract::pod_manager::DesiredPod;
 use model::core::Pod;
+use model::node::CgroupDriver;
 use model::resources::{CgroupValues, ResourceList};
 use ports::host::{CgroupFs, CgroupVersion, HostError, HostResult};
 use serde_json::json;
@@ -176,7 +177,7 @@ pub(super) fn config() -> Config {
         enabled: true,
         tree: PodTree::new("/", CgroupDriver::Cgroupfs),
         rules: LimitRules::standard(),
-        facts: NodeFacts { memory_capacity_bytes: 8 << 30, ..NodeFacts::default() },
+        facts: HostFacts { memory_capacity_bytes: 8 << 30, ..HostFacts::default() },
         capacity: capacity.iter().map(|(k, v)| ((*k).to_owned(), v.parse().unwrap())).collect(),
         reserved: Reservations {
             system: ResourceList::from([("memory".to_owned(), "1Gi".parse().unwrap())]),

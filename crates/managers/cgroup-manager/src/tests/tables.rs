@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cgroup_values::NodeFacts;
+use cgroup_values::HostFacts;
 use model::PodUid;
 
 use super::fake::pod;
@@ -42,7 +42,7 @@ fn what_happens_during_a_look_outlives_it() {
 
 #[test]
 fn tiers_are_written_once_per_change_and_never_twice_at_a_time() {
-    let facts = NodeFacts::default();
+    let facts = HostFacts::default();
     let mut state = State::default();
     let shares = |w: Option<(model::resources::CgroupValues, _)>| w.and_then(|(b, _)| b.cpu_shares);
     assert_eq!(shares(state.tiers_to_write(&facts, false)), Some(2));
@@ -65,6 +65,6 @@ fn specifications_that_a_restart_lost_are_looked_up() {
     let mut state = State::default();
     state.refresh(found(&["a", "b"]));
     state.learn(|u| (*u == uid("a")).then(|| Arc::new(pod("a", "500m"))));
-    let written = state.tiers_to_write(&NodeFacts::default(), false).unwrap();
+    let written = state.tiers_to_write(&HostFacts::default(), false).unwrap();
     assert_eq!(written.0.cpu_shares, Some(512));
 }

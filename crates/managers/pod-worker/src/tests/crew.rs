@@ -6,12 +6,13 @@ use contract::cgroup::{CgroupError, EnsurePodCgroup, PodCgroup, RemovePodCgroup}
 use contract::event::RecordEvent;
 use contract::image::{EnsureImage, EnsuredImage, ImageFailure};
 use contract::objects::{FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServices, HoldObjects};
-use contract::probe::{PodProbes, ProbeKind, StartProbes, StopProbes};
+use contract::probe::{PodProbes, StartProbes, StopProbes};
 use contract::runtime::{
     CallError, CallErrorKind, CreateContainer, ObservePod, RunPodSandbox, StartContainer, StopContainer, StopPodSandbox,
 };
 use contract::status::{SetPodStatus, StatusEntry, TerminatePod};
 use contract::volume::{MakePodDirs, MountVolumes, MountedVolumes, UnmountVolumes, VolumeError};
+use model::probe::ProbeKind;
 use model::{ContainerId, SandboxId};
 
 pub(super) struct Crew {

@@ -7,12 +7,13 @@ use actor::{AsyncContext, Ctx, Handler};
 use contract::probe::{PodProbes, RetainProbes, StartProbes, StopProbes};
 use contract::status::StatusEntry;
 use model::core::Pod;
+use model::probe::{ProbeKind, ProbeVerdict};
 use model::{PodUid, pod};
-use probe_schedule::{Kind, Life, Seen, Verdict, Worker, probes_of};
+use probe_schedule::{Life, Seen, Worker, probes_of};
 use tokio::sync::watch;
 
 use super::ProbeManager;
-use crate::entry::{Entry, ProbeId, kind_out, verdict_in};
+use crate::entry::{Entry, ProbeId};
 use crate::measure;
 
 impl ProbeManager {
@@ -43,13 +44,13 @@ impl ProbeManager {
         for (container, settings, _) in probes_of(&pod) {
             let kind = settings.kind;
             // A probe that had ended stays ended.
-            if former.is_some_and(|row| !row.has(&container.name, kind_out(kind))) {
+            if former.is_some_and(|row| !row.has(&container.name, kind)) {
                 continue;
             }
             let seen = status.as_ref().and_then(|s| Seen::of(&pod, container, &s.status).container);
-            let verdict = seen.and_then(|c| Some((former?.verdict(&c.id, kind_out(kind))?, c.id)));
+            let verdict = seen.and_then(|c| Some((former?.verdict(&c.id, kind)?, c.id)));
             let worker = match verdict {
-                Some((verdict, id)) => Worker::resumed(settings, deleting, id, verdict_in(verdict)),
+                Some((verdict, id)) => Worker::resumed(settings, deleting, id, verdict),
                 None => Worker::new(settings, deleting),
             };
             let name: Arc<str> = container.name.as_str().into();
@@ -86,11 +87,12 @@ impl ProbeManager {
             .workers
             .iter()
             .filter(|((name, kind), worker)| {
-                *kind == Kind::Readiness
+                *kind == ProbeKind::Readiness
                     && entry.find(name, *kind).is_some_and(|(container, _)| {
                         let seen = Seen::of(&entry.pod, container, &status.status).container;
                         seen.is_some_and(|c| {
-                            let ready = worker.container() == Some(&c.id) && worker.verdict() == Some(Verdict::Success);
+                            let ready =
+                                worker.container() == Some(&c.id) && worker.verdict() == Some(ProbeVerdict::Success);
                             matches!(c.life, Life::Running { .. }) && c.started && !ready
                         })
                     })
@@ -153,7 +155,7 @@ impl Handler<StopProbes> for ProbeManager {
         let over: Vec<ProbeId> = entry
             .workers
             .keys()
-            .filter(|(name, kind)| *kind != Kind::Readiness && regular(name))
+            .filter(|(name, kind)| *kind != ProbeKind::Readiness && regular(name))
             .map(|(name, kind)| ProbeId { uid: m.uid.clone(), container: name.clone(), kind: *kind })
             .collect();
         over.iter().for_each(|id| self.drop_worker(id));

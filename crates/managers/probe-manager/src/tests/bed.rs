@@ -8,7 +8,7 @@ use actor::{Actor, ActorRef, Ctx, Detached, Handler, Kernel, Spec, supervised};
 use async_trait::async_trait;
 use contract::Wiring;
 use contract::event::RecordEvent;
-use contract::probe::{PodProbes, ProbeKind, ProbeVerdict, StartProbes, StopProbes};
+use contract::probe::{PodProbes, StartProbes, StopProbes};
 use contract::runtime::{CallError, ExecOutcome, ExecSync};
 use contract::status::StatusEntry;
 use model::Timestamp;
@@ -18,8 +18,9 @@ use model::core::{
 };
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use model::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use model::probe::{ProbeKind, ProbeOutcome, ProbeVerdict};
 use ports::journal::{Journal, JournalError};
-use ports::probe::{NetOutcome, NetProber, NetTarget, NetVerdict};
+use ports::probe::{NetAttempt, NetProber, NetTarget};
 use tokio::time::Instant;
 
 use crate::{Config, Deps, ProbeManager};
@@ -54,7 +55,7 @@ pub(super) fn exit(exit_code: i32, stdout: &str) -> ExecOutcome {
 /// Answers network probes by port; unknown ones succeed. Each takes `delay`.
 #[derive(Default)]
 pub(super) struct Net {
-    pub(super) answers: BTreeMap<u16, NetOutcome>,
+    pub(super) answers: BTreeMap<u16, NetAttempt>,
     pub(super) calls: Vec<(Duration, NetTarget)>,
     pub(super) delay: Duration,
     pub(super) running: usize,
@@ -65,7 +66,7 @@ pub(super) struct FakeNet(pub(super) Arc<Mutex<Net>>, Instant);
 
 #[async_trait]
 impl NetProber for FakeNet {
-    async fn probe(&self, target: NetTarget, timeout: Duration) -> NetOutcome {
+    async fn probe(&self, target: NetTarget, timeout: Duration) -> NetAttempt {
         let (answer, delay) = {
             let mut net = self.0.lock().unwrap();
             net.running += 1;
@@ -77,13 +78,13 @@ impl NetProber for FakeNet {
         };
         tokio::time::sleep(delay.min(timeout)).await;
         self.0.lock().unwrap().running -= 1;
-        let fine = NetOutcome { verdict: NetVerdict::Success, output: "ok".into() };
+        let fine = NetAttempt { outcome: ProbeOutcome::Success, output: "ok".into() };
         answer.unwrap_or(if delay > timeout { net_failure("timeout") } else { fine })
     }
 }
 
-pub(super) fn net_failure(output: &str) -> NetOutcome {
-    NetOutcome { verdict: NetVerdict::Failure, output: output.into() }
+pub(super) fn net_failure(output: &str) -> NetAttempt {
+    NetAttempt { outcome: ProbeOutcome::Failure, output: output.into() }
 }
 
 struct FakeRecorder(Arc<Mutex<Vec<(String, String)>>>);

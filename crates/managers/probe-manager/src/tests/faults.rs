@@ -1,9 +1,9 @@
 use std::time::Duration;
 
 use actor::testing;
-use contract::probe::ProbeKind::{Liveness, Readiness};
-use contract::probe::ProbeVerdict::{Failure, Success};
 use model::core::{Container, Pod};
+use model::probe::ProbeKind::{Liveness, Readiness};
+use model::probe::ProbeVerdict::{Failure, Success};
 use std::sync::Arc;
 
 use super::bed::{Bed, container, every, http, net_failure, pass, pod, running, tcp};

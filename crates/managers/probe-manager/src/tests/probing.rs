@@ -3,13 +3,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::testing;
-use contract::probe::ProbeKind::{Liveness, Readiness, Startup};
-use contract::probe::ProbeVerdict::{Failure, Success, Unknown};
 use contract::probe::RetainProbes;
 use contract::runtime::{CallError, CallErrorKind};
 use model::core::{Container, Pod, PodSpec, Probe};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use ports::probe::{NetOutcome, NetTarget, NetVerdict};
+use model::probe::ProbeKind::{Liveness, Readiness, Startup};
+use model::probe::ProbeOutcome;
+use model::probe::ProbeVerdict::{Failure, Success, Unknown};
+use ports::probe::{NetAttempt, NetTarget};
 
 use super::bed::{
     Bed, FakeJournal, config, container, ended, every, exec, exit, http, net_failure, pass, pod, running, tcp,
@@ -238,7 +239,7 @@ fn a_warning_is_told_and_counts_as_success() {
     testing::run(1, |kernel| async move {
         let bed = Bed::new(kernel);
         let p = ready_only("u1", 10);
-        let moved = NetOutcome { verdict: NetVerdict::Warning, output: "moved".into() };
+        let moved = NetAttempt { outcome: ProbeOutcome::Warning, output: "moved".into() };
         bed.net.lock().unwrap().answers.insert(80, moved);
         bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
         bed.start(&p).await;

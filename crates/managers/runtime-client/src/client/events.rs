@@ -5,13 +5,11 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use actor::{AsyncContext as _, Ctx, SpawnHandle};
-use contract::runtime::EventTier;
 use futures::{Stream, StreamExt};
 use metrics::pleg;
+use model::runtime::EventTier;
 use model::{PodUid, Timestamp};
-use ports::runtime::{
-    self as port, EventStream, PodStatuses, RuntimeError, RuntimeEvent, RuntimeEventKind, RuntimeResult,
-};
+use ports::runtime::{EventStream, PodStatuses, RuntimeError, RuntimeEvent, RuntimeEventKind, RuntimeResult};
 
 use super::RuntimeClient;
 use super::looks::{Expect, Want};
@@ -65,14 +63,10 @@ impl RuntimeClient {
             Ok(stream) => stream,
             Err(e) => return self.broken(Some(e), ctx),
         };
-        self.info.tier = match tier {
-            port::EventTier::CriStream => EventTier::CriStream,
-            port::EventTier::ContainerdEvents => EventTier::Containerd,
-            port::EventTier::None => EventTier::Relist,
-        };
-        tracing::info!(tier = tier.as_str(), "container events");
+        self.info.tier = tier;
+        tracing::info!(?tier, "container events");
         self.publish();
-        if tier != port::EventTier::None {
+        if tier != EventTier::Relist {
             pleg::STREAM_SUCCESSES.inc();
             self.pump(Box::pin(events.ready_chunks(BATCH)), ctx);
             self.relist(ctx);

@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use actor::Ctx;
-use contract::runtime::{EventTier, RuntimeHandler};
+use contract::runtime::RuntimeHandler;
 use cri_api::v1;
+use model::runtime::EventTier;
 use ports::runtime::{RuntimeCode, RuntimeError, RuntimeResult};
 use tokio::time::timeout;
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Ctx, Deferred, Handler};
-use contract::runtime::{CallError, CallErrorKind, EventTier, ObservePod, Observed};
+use contract::runtime::{CallError, CallErrorKind, ObservePod, Observed};
 use metrics::pleg;
-use model::runtime::{ContainerState, PodObservation};
+use model::runtime::{ContainerState, EventTier, PodObservation};
 use model::{PodUid, Timestamp};
 use ports::runtime::{PodStatuses, RuntimeResult};
 use tokio::sync::oneshot;

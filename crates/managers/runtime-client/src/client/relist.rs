@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use actor::AsyncContext as _;
 use actor::{Ctx, Deferred, Handler, SpawnHandle};
-use contract::runtime::{CallError, CallErrorKind, EventTier, Relist};
+use contract::runtime::{CallError, CallErrorKind, Relist};
 use cri_api::v1;
 use futures::future::try_join;
 use metrics::pleg;
-use model::runtime::PodObservation;
+use model::runtime::{EventTier, PodObservation};
 use model::{PodUid, Timestamp};
 use ports::runtime::RuntimeResult;
 use tokio::sync::oneshot;

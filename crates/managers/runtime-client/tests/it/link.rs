@@ -1,7 +1,7 @@
-use contract::runtime::{CallErrorKind, EventTier, Relist, RuntimeInfo};
+use contract::runtime::{CallErrorKind, Relist, RuntimeInfo};
 use fakes::FakeRuntime;
 use fakes::runtime::{Fault, Features};
-use model::runtime::ContainerState;
+use model::runtime::{ContainerState, EventTier};
 use tokio::time::{Instant, sleep};
 
 use super::{Rig, ms, rig, secs};

@@ -1,10 +1,10 @@
 use std::collections::BTreeMap;
 
-use contract::runtime::{EventTier, Observed, Relist, RuntimeInfo};
+use contract::runtime::{Observed, Relist, RuntimeInfo};
 use cri_api::v1;
 use fakes::runtime::{Fault, Features, Program, samples};
 use model::PodUid;
-use model::runtime::{ContainerState, PodObservation};
+use model::runtime::{ContainerState, EventTier, PodObservation};
 use ports::runtime::Runtime;
 use tokio::time::{Instant, sleep};
 

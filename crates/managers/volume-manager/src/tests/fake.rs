@@ -10,11 +10,10 @@ use std::sync::{Arc, Condvar, Mutex};
 use actor::{Actor, ActorRef, Ctx, Handler, Kernel, Spec, supervised};
 use contract::Wiring;
 use contract::event::RecordEvent;
-use contract::objects::{
-    FetchConfigMap, FetchSecret, FetchToken, ObjectError, ObjectKind, ObjectRef, ObjectVersion, Token,
-};
+use contract::objects::{FetchConfigMap, FetchSecret, FetchToken, ObjectError, ObjectVersion, Token};
 use contract::volume::{MountedVolumes, PodVolumes, VolumeError};
 use model::core::{ConfigMap, Pod, Secret};
+use model::object::{ObjectKind, ObjectRef};
 use model::{PodUid, Timestamp};
 use ports::host::{
     DirEntry, FileEnd, FileKind, FileStat, FsStat, HUGETLBFS_MAGIC, HostError, HostFs, HostResult, Links, MemoryMount,

@@ -3,28 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use model::core::{ConfigMap, Container, Secret};
+use model::object::ObjectKind;
 
 use super::error::EnvError;
-
-/// Kinds that a variable can come from.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub enum ObjectKind {
-    /// `ConfigMap`.
-    ConfigMap,
-    /// `Secret`.
-    Secret,
-}
-
-impl ObjectKind {
-    /// The API's word.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            ObjectKind::ConfigMap => "ConfigMap",
-            ObjectKind::Secret => "Secret",
-        }
-    }
-}
 
 /// An object is not to be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,15 +21,10 @@ pub enum LookupError {
 impl LookupError {
     pub(super) fn into_env(self, kind: ObjectKind, namespace: &str, name: &str) -> EnvError {
         match self {
-            LookupError::NoClient => EnvError::NoClient {
-                kind: if kind == ObjectKind::ConfigMap { "configMap" } else { "secret" },
-                namespace: namespace.to_owned(),
-                name: name.to_owned(),
-            },
-            LookupError::NotFound => EnvError::Object(format!(
-                "{} {name:?} not found",
-                if kind == ObjectKind::ConfigMap { "configmap" } else { "secret" }
-            )),
+            LookupError::NoClient => {
+                EnvError::NoClient { kind: kind.camel_case(), namespace: namespace.to_owned(), name: name.to_owned() }
+            }
+            LookupError::NotFound => EnvError::Object(format!("{} {name:?} not found", kind.singular())),
             LookupError::Failed(text) => EnvError::Object(text),
         }
     }

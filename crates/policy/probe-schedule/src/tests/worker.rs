@@ -1,19 +1,20 @@
 use std::time::Duration;
 
 use crate::Change::{Remove, Set};
-use crate::Kind::{self, Liveness, Readiness, Startup};
 use crate::Next::{Exit, Run, Wait};
 use crate::words::event;
-use crate::{Idle, Life, Outcome, Seen, SeenContainer, Settings, Times, Verdict, Worker, probes_of};
+use crate::{Idle, Life, Seen, SeenContainer, Settings, Times, Worker, probes_of};
 use model::core::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting, ContainerStatus,
     Pod, PodSpec, PodStatus, Probe,
 };
+use model::probe::ProbeKind::{self, Liveness, Readiness, Startup};
+use model::probe::{ProbeOutcome, ProbeVerdict};
 use model::{ContainerId, Timestamp};
 
-const KINDS: [Kind; 3] = [Startup, Readiness, Liveness];
+const KINDS: [ProbeKind; 3] = [Startup, Readiness, Liveness];
 
-fn settings(kind: Kind) -> Settings {
+fn settings(kind: ProbeKind) -> Settings {
     Settings::new(kind, &Probe::default(), false)
 }
 
@@ -34,11 +35,11 @@ fn id(text: &str) -> ContainerId {
     text.into()
 }
 
-fn initial(kind: Kind) -> Verdict {
+fn initial(kind: ProbeKind) -> ProbeVerdict {
     match kind {
-        Startup => Verdict::Unknown,
-        Readiness => Verdict::Failure,
-        Liveness => Verdict::Success,
+        Startup => ProbeVerdict::Unknown,
+        Readiness => ProbeVerdict::Failure,
+        Liveness => ProbeVerdict::Success,
     }
 }
 
@@ -77,7 +78,7 @@ fn row_4_a_new_instance_replaces_the_result_and_ends_the_hold() {
         assert_eq!(first.next, Run);
         let again = w.tick(Some(&running("a", kind != Startup)), times(10));
         assert_eq!(again.changes, [], "{kind}: nothing new");
-        (0..3).for_each(|_| drop(w.finish(Outcome::Failure)));
+        (0..3).for_each(|_| drop(w.finish(ProbeOutcome::Failure)));
         let next = w.tick(Some(&running("b", kind != Startup)), times(11));
         assert_eq!(next.changes, [Remove(id("a")), Set(id("b"), initial(kind))], "{kind}: the next instance");
         assert_eq!(next.next, Run, "{kind}: probed again");
@@ -87,7 +88,7 @@ fn row_4_a_new_instance_replaces_the_result_and_ends_the_hold() {
 #[test]
 fn row_5_on_hold_waits() {
     for kind in [Startup, Liveness] {
-        let mut w = Worker::resumed(settings(kind), false, id("a"), Verdict::Failure);
+        let mut w = Worker::resumed(settings(kind), false, id("a"), ProbeVerdict::Failure);
         let tick = w.tick(Some(&running("a", kind == Liveness)), times(9));
         assert_eq!((tick.next, tick.changes), (Wait(Idle::OnHold), vec![]), "{kind}");
     }
@@ -99,18 +100,18 @@ fn row_6_an_instance_that_ended_is_a_failure() {
         for restarts in [true, false] {
             let mut w = Worker::new(settings(kind), false);
             w.tick(Some(&running("a", true)), times(9));
-            (0..3).for_each(|_| drop(w.finish(Outcome::Success)));
+            (0..3).for_each(|_| drop(w.finish(ProbeOutcome::Success)));
             let on_hold = kind == Startup;
             let tick = w.tick(Some(&seen("a", Life::Terminated { restarts }, false)), times(10));
             match (on_hold, restarts) {
                 (true, _) => assert_eq!(tick.next, Wait(Idle::OnHold), "{kind}: decided before"),
                 (false, true) => {
                     assert_eq!(tick.next, Wait(Idle::NotRunning), "{kind}");
-                    assert_eq!(tick.changes, [Set(id("a"), Verdict::Failure)], "{kind}");
+                    assert_eq!(tick.changes, [Set(id("a"), ProbeVerdict::Failure)], "{kind}");
                 }
                 (false, false) => {
                     assert_eq!(tick.next, Exit, "{kind}");
-                    assert_eq!(tick.changes, [Set(id("a"), Verdict::Failure), Remove(id("a"))], "{kind}");
+                    assert_eq!(tick.changes, [Set(id("a"), ProbeVerdict::Failure), Remove(id("a"))], "{kind}");
                 }
             }
         }
@@ -121,7 +122,7 @@ fn row_6_an_instance_that_ended_is_a_failure() {
 fn row_6_an_instance_that_has_not_started_is_not_judged() {
     let mut w = Worker::new(settings(Liveness), false);
     let tick = w.tick(Some(&seen("a", Life::Waiting, false)), times(9));
-    assert_eq!((tick.next, tick.changes), (Wait(Idle::NotRunning), vec![Set(id("a"), Verdict::Success)]));
+    assert_eq!((tick.next, tick.changes), (Wait(Idle::NotRunning), vec![Set(id("a"), ProbeVerdict::Success)]));
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn row_7_a_pod_that_is_being_deleted_keeps_readiness_only() {
             Startup | Liveness => {
                 assert_eq!(tick.next, Exit, "edge 75: {kind}");
                 assert_eq!(tick.changes.last(), Some(&Remove(id("a"))));
-                assert!(!tick.changes.contains(&Set(id("a"), Verdict::Failure)));
+                assert!(!tick.changes.contains(&Set(id("a"), ProbeVerdict::Failure)));
             }
         }
     }
@@ -174,34 +175,34 @@ fn row_9_startup_gates_the_others() {
 fn row_10_an_error_counts_as_nothing() {
     let mut w = Worker::new(Settings { failure_threshold: 2, ..settings(Liveness) }, false);
     w.tick(Some(&running("a", true)), times(9));
-    assert_eq!(w.finish(Outcome::Failure), None);
-    assert_eq!(w.finish(Outcome::Error), None);
-    assert_eq!(w.finish(Outcome::Failure), Some(Set(id("a"), Verdict::Failure)), "the run went on");
+    assert_eq!(w.finish(ProbeOutcome::Failure), None);
+    assert_eq!(w.finish(ProbeOutcome::Error), None);
+    assert_eq!(w.finish(ProbeOutcome::Failure), Some(Set(id("a"), ProbeVerdict::Failure)), "the run went on");
 }
 
 #[test]
 fn row_11_thresholds_count_results_in_a_row() {
-    use Outcome::{Failure as F, Success as S, Warning as W};
+    use ProbeOutcome::{Failure as F, Success as S, Warning as W};
     let set = |v| Some(Set(id("a"), v));
     // (name, kind, success threshold, failure threshold, outcomes with what each changes)
-    type Steps = Vec<(Outcome, Option<crate::Change>)>;
-    let rows: Vec<(&str, Kind, u32, u32, Steps)> = vec![
-        ("readiness, one success is enough", Readiness, 1, 3, vec![(S, set(Verdict::Success)), (S, None)]),
-        ("a warning is a success", Readiness, 1, 3, vec![(W, set(Verdict::Success))]),
-        ("readiness needs two successes", Readiness, 2, 3, vec![(S, None), (S, set(Verdict::Success))]),
+    type Steps = Vec<(ProbeOutcome, Option<crate::Change>)>;
+    let rows: Vec<(&str, ProbeKind, u32, u32, Steps)> = vec![
+        ("readiness, one success is enough", Readiness, 1, 3, vec![(S, set(ProbeVerdict::Success)), (S, None)]),
+        ("a warning is a success", Readiness, 1, 3, vec![(W, set(ProbeVerdict::Success))]),
+        ("readiness needs two successes", Readiness, 2, 3, vec![(S, None), (S, set(ProbeVerdict::Success))]),
         (
             "a failure starts the run anew",
             Readiness,
             2,
             3,
-            vec![(S, None), (F, None), (S, None), (S, set(Verdict::Success))],
+            vec![(S, None), (F, None), (S, None), (S, set(ProbeVerdict::Success))],
         ),
         (
             "readiness flips back after three failures",
             Readiness,
             1,
             3,
-            vec![(S, set(Verdict::Success)), (F, None), (F, None), (F, set(Verdict::Failure)), (F, None)],
+            vec![(S, set(ProbeVerdict::Success)), (F, None), (F, None), (F, set(ProbeVerdict::Failure)), (F, None)],
         ),
         ("initial readiness is a failure already", Readiness, 1, 1, vec![(F, None)]),
         (
@@ -209,11 +210,11 @@ fn row_11_thresholds_count_results_in_a_row() {
             Liveness,
             1,
             3,
-            vec![(F, None), (F, None), (F, set(Verdict::Failure))],
+            vec![(F, None), (F, None), (F, set(ProbeVerdict::Failure))],
         ),
         ("success between two failures of liveness", Liveness, 1, 2, vec![(F, None), (S, None), (F, None)]),
-        ("startup succeeds", Startup, 1, 3, vec![(F, None), (S, set(Verdict::Success))]),
-        ("edge 71: startup fails", Startup, 1, 2, vec![(F, None), (F, set(Verdict::Failure))]),
+        ("startup succeeds", Startup, 1, 3, vec![(F, None), (S, set(ProbeVerdict::Success))]),
+        ("edge 71: startup fails", Startup, 1, 2, vec![(F, None), (F, set(ProbeVerdict::Failure))]),
     ];
     for (name, kind, success_threshold, failure_threshold, steps) in rows {
         let mut w = Worker::new(Settings { success_threshold, failure_threshold, ..settings(kind) }, false);
@@ -227,12 +228,12 @@ fn row_11_thresholds_count_results_in_a_row() {
 #[test]
 fn row_12_a_decided_instance_is_left_alone() {
     let rows = [
-        (Liveness, Outcome::Failure, Wait(Idle::OnHold)),
-        (Liveness, Outcome::Success, Run),
-        (Startup, Outcome::Failure, Wait(Idle::OnHold)),
-        (Startup, Outcome::Success, Wait(Idle::OnHold)),
-        (Readiness, Outcome::Failure, Run),
-        (Readiness, Outcome::Success, Run),
+        (Liveness, ProbeOutcome::Failure, Wait(Idle::OnHold)),
+        (Liveness, ProbeOutcome::Success, Run),
+        (Startup, ProbeOutcome::Failure, Wait(Idle::OnHold)),
+        (Startup, ProbeOutcome::Success, Wait(Idle::OnHold)),
+        (Readiness, ProbeOutcome::Failure, Run),
+        (Readiness, ProbeOutcome::Success, Run),
     ];
     for (kind, outcome, want) in rows {
         let mut w = Worker::new(Settings { failure_threshold: 1, ..settings(kind) }, false);
@@ -246,9 +247,9 @@ fn row_12_a_decided_instance_is_left_alone() {
 fn failures_of_a_former_instance_do_not_count() {
     let mut w = Worker::new(Settings { failure_threshold: 2, ..settings(Liveness) }, false);
     w.tick(Some(&running("a", true)), times(9));
-    w.finish(Outcome::Failure);
+    w.finish(ProbeOutcome::Failure);
     w.tick(Some(&running("b", true)), times(10));
-    assert_eq!(w.finish(Outcome::Failure), None);
+    assert_eq!(w.finish(ProbeOutcome::Failure), None);
 }
 
 #[test]
@@ -267,7 +268,7 @@ fn instances_older_than_the_daemon_are_not_seeded_8_5() {
     }
     let sidecar = Settings { sidecar: true, ..settings(Startup) };
     let tick = Worker::new(sidecar, false).tick(Some(&old(true)), times(1));
-    assert_eq!(tick.changes, [Set(id("a"), Verdict::Success)], "a started sidecar must not stall initialisation");
+    assert_eq!(tick.changes, [Set(id("a"), ProbeVerdict::Success)], "a started sidecar must not stall initialisation");
     let tick = Worker::new(sidecar, false).tick(Some(&old(false)), times(1));
     assert_eq!((tick.changes, tick.next), (vec![], Run));
 }
@@ -279,20 +280,20 @@ fn a_verdict_kept_by_an_earlier_daemon_counts_for_its_instance() {
         let given = Times { kept: Some(verdict), ..times(1) };
         Worker::new(settings(kind), false).tick(Some(&old), given)
     };
-    let tick = kept(Verdict::Success, Readiness);
-    assert_eq!((tick.changes, tick.next), (vec![Set(id("a"), Verdict::Success)], Run), "edge 70");
-    let tick = kept(Verdict::Failure, Liveness);
-    assert_eq!((tick.changes, tick.next), (vec![Set(id("a"), Verdict::Failure)], Wait(Idle::OnHold)));
-    let tick = kept(Verdict::Success, Startup);
-    assert_eq!((tick.changes, tick.next), (vec![Set(id("a"), Verdict::Success)], Wait(Idle::OnHold)));
-    let given = Times { kept: Some(Verdict::Success), ..times(9) };
+    let tick = kept(ProbeVerdict::Success, Readiness);
+    assert_eq!((tick.changes, tick.next), (vec![Set(id("a"), ProbeVerdict::Success)], Run), "edge 70");
+    let tick = kept(ProbeVerdict::Failure, Liveness);
+    assert_eq!((tick.changes, tick.next), (vec![Set(id("a"), ProbeVerdict::Failure)], Wait(Idle::OnHold)));
+    let tick = kept(ProbeVerdict::Success, Startup);
+    assert_eq!((tick.changes, tick.next), (vec![Set(id("a"), ProbeVerdict::Success)], Wait(Idle::OnHold)));
+    let given = Times { kept: Some(ProbeVerdict::Success), ..times(9) };
     let tick = Worker::new(settings(Readiness), false).tick(Some(&running("a", true)), given);
-    assert_eq!(tick.changes, [Set(id("a"), Verdict::Success)], "however young it is: an earlier daemon knew it");
+    assert_eq!(tick.changes, [Set(id("a"), ProbeVerdict::Success)], "however young it is: an earlier daemon knew it");
 }
 
 #[test]
 fn a_hold_ends_with_its_instance_even_when_the_next_is_not_seeded() {
-    let mut w = Worker::resumed(settings(Liveness), false, id("a"), Verdict::Failure);
+    let mut w = Worker::resumed(settings(Liveness), false, id("a"), ProbeVerdict::Failure);
     let old = seen("b", Life::Running { since: Timestamp::from_secs(1) }, true);
     let tick = w.tick(Some(&old), times(1));
     assert_eq!((tick.changes, tick.next), (vec![Remove(id("a"))], Run));
@@ -303,12 +304,12 @@ fn an_unseeded_readiness_publishes_its_first_verdict() {
     let old = seen("a", Life::Running { since: Timestamp::from_secs(1) }, true);
     let mut w = Worker::new(settings(Readiness), false);
     assert_eq!(w.tick(Some(&old), times(1)).next, Run);
-    assert_eq!(w.finish(Outcome::Success), Some(Set(id("a"), Verdict::Success)));
+    assert_eq!(w.finish(ProbeOutcome::Success), Some(Set(id("a"), ProbeVerdict::Success)));
 }
 
 #[test]
 fn a_resumed_worker_keeps_its_verdict() {
-    let mut w = Worker::resumed(settings(Readiness), false, id("a"), Verdict::Success);
+    let mut w = Worker::resumed(settings(Readiness), false, id("a"), ProbeVerdict::Success);
     let tick = w.tick(Some(&running("a", true)), times(9));
     assert_eq!((tick.next, tick.changes), (Run, vec![]));
 }
@@ -414,16 +415,16 @@ fn absent_numbers_take_the_api_defaults() {
 #[test]
 fn events_speak_as_a_kubelet_8_3() {
     let rows = [
-        (Readiness, Outcome::Success, "ok", None),
-        (Readiness, Outcome::Failure, "not yet\n", Some(("Unhealthy", "Readiness probe failed: not yet\n"))),
-        (Liveness, Outcome::Failure, "x", Some(("Unhealthy", "Liveness probe failed: x"))),
+        (Readiness, ProbeOutcome::Success, "ok", None),
+        (Readiness, ProbeOutcome::Failure, "not yet\n", Some(("Unhealthy", "Readiness probe failed: not yet\n"))),
+        (Liveness, ProbeOutcome::Failure, "x", Some(("Unhealthy", "Liveness probe failed: x"))),
         (
             Startup,
-            Outcome::Error,
+            ProbeOutcome::Error,
             "gone",
             Some(("Unhealthy", "Startup probe errored and resulted in unknown state: gone")),
         ),
-        (Liveness, Outcome::Warning, "moved", Some(("ProbeWarning", "Liveness probe warning: moved"))),
+        (Liveness, ProbeOutcome::Warning, "moved", Some(("ProbeWarning", "Liveness probe warning: moved"))),
     ];
     for (kind, outcome, output, want) in rows {
         assert_eq!(event(kind, outcome, output), want.map(|(r, m)| (r, m.to_owned())));

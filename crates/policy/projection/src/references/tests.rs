@@ -3,7 +3,7 @@
 use model::core::Pod;
 use serde_json::{Value, json};
 
-use super::{ObjectKind, references, service_account, wants_token};
+use super::{references, service_account};
 
 fn with_spec(spec: Value) -> Pod {
     let mut spec = spec;
@@ -52,7 +52,7 @@ fn every_place_that_names_an_object_is_seen() {
         ("ephemeral containers", json!({"ephemeralContainers": container(env_from)}), both.into()),
         ("configMap volume", volume(json!({"configMap": {"name": "a"}})), vec!["ConfigMap ns/a"]),
         ("secret volume", volume(json!({"secret": {"secretName": "b"}})), vec!["Secret ns/b"]),
-        ("projected", volume(projected), vec!["ConfigMap ns/a", "Secret ns/b", "ServiceAccount ns/default"]),
+        ("projected", volume(projected), vec!["ConfigMap ns/a", "Secret ns/b"]),
         ("csi", volume(json!({"csi": {"driver": "d", "nodePublishSecretRef": {"name": "b"}}})), vec!["Secret ns/b"]),
         ("azureFile", volume(json!({"azureFile": {"secretName": "b", "shareName": "s"}})), vec!["Secret ns/b"]),
         (
@@ -85,15 +85,4 @@ fn an_object_that_is_named_twice_is_one_reference() {
 fn a_pod_without_an_account_has_that_of_its_namespace() {
     assert_eq!(service_account(&with_spec(json!({}))), "default");
     assert_eq!(service_account(&with_spec(json!({"serviceAccountName": "robot"}))), "robot");
-    let token = volume(json!({"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}}));
-    assert!(wants_token(&with_spec(token)));
-    assert!(!wants_token(&with_spec(volume(json!({"projected": {"sources": [{"secret": {"name": "s"}}]}})))));
-}
-
-#[test]
-fn kinds_have_the_words_of_the_api() {
-    let words = |k: ObjectKind| (k.as_str(), k.plural());
-    assert_eq!(words(ObjectKind::ConfigMap), ("ConfigMap", "configmaps"));
-    assert_eq!(words(ObjectKind::Secret), ("Secret", "secrets"));
-    assert_eq!(words(ObjectKind::ServiceAccount), ("ServiceAccount", "serviceaccounts"));
 }

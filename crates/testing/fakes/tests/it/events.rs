@@ -2,8 +2,9 @@ use fakes::FakeRuntime;
 use fakes::runtime::Features;
 use futures::StreamExt;
 use model::PodUid;
+use model::runtime::EventTier;
+use ports::runtime::RuntimeEventKind;
 use ports::runtime::RuntimeEventKind::{Created, Deleted, Started, Stopped};
-use ports::runtime::{EventTier, RuntimeEventKind};
 use tokio::time::timeout;
 
 use super::{create, run_sandbox, secs, start};
@@ -49,7 +50,7 @@ async fn the_cri_stream_goes_first_and_carries_statuses() {
 #[tokio::test(start_paused = true)]
 async fn containerds_own_events_are_next_and_carry_ids_only() {
     let (tier, seen) = told(Features::containerd_1_6()).await;
-    assert_eq!(tier, EventTier::ContainerdEvents);
+    assert_eq!(tier, EventTier::Containerd);
     let kinds: Vec<_> = seen.iter().map(|s| (s.0, s.1)).collect();
     let stopped = (Stopped, 'c');
     let want = [(Created, '5'), (Started, '5'), (Created, 'c'), (Started, 'c'), stopped, stopped, (Deleted, 'c')];
@@ -59,7 +60,7 @@ async fn containerds_own_events_are_next_and_carry_ids_only() {
 
 #[tokio::test(start_paused = true)]
 async fn without_either_the_stream_is_empty() {
-    assert_eq!(told(Features::without_events()).await, (EventTier::None, Vec::new()));
+    assert_eq!(told(Features::without_events()).await, (EventTier::Relist, Vec::new()));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,8 +1,9 @@
 use std::time::Duration;
 
-use cri_client::{CgroupDriver, Deadlines};
+use cri_client::Deadlines;
 use fakes::FakeRuntime;
 use fakes::runtime::{Fault, FaultKind, Features};
+use model::node::CgroupDriver;
 use ports::runtime::{ContainerRuntime, RuntimeCode, RuntimeError};
 use tokio::time::{Instant, sleep};
 use tonic::Code;
