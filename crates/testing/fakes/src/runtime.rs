@@ -33,9 +33,8 @@ pub use images::FakeImage;
 pub use program::{ExecCall, ExecReply, OnTerm, Program, Pull};
 pub use state::{FakeContainer, FakeSandbox};
 
-use effects::Change;
 use fault::Faults;
-use state::{End, State};
+use state::{Change, End, State};
 
 /// 2026-01-01T00:00:00Z.
 const EPOCH: i64 = 1_767_225_600_000_000_000;

@@ -2,7 +2,6 @@
 //!
 //! klog counts verbosity, tracing names levels: info is 0, debug 4, trace 6.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -23,15 +22,6 @@ use klog::Klog;
 pub(super) use lossy::flush;
 use lossy::{Line, Lossy, Stream};
 use verbosity::Verbosity;
-
-/// Verbosity of a level, as klog counts.
-fn klog_verbosity(level: tracing::Level) -> u32 {
-    match level {
-        tracing::Level::DEBUG => 4,
-        tracing::Level::TRACE => 6,
-        _ => 0,
-    }
-}
 
 /// Changes the verbosity of a daemon that runs (`/debug/flags/v`).
 pub(super) type SetVerbosity = Arc<dyn Fn(u32) -> Result<(), String> + Send + Sync>;
@@ -90,11 +80,6 @@ impl<'w> MakeWriter<'w> for Streams {
         let out = self.split && *meta.level() != tracing::Level::ERROR;
         self.log.line(if out { Stream::Out } else { Stream::Err })
     }
-}
-
-/// Name of a source file without folder and ending.
-fn stem(file: &str) -> &str {
-    Path::new(file).file_stem().and_then(|s| s.to_str()).unwrap_or(file)
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ use super::target::{FieldSelector, Target};
 mod write;
 
 pub use write::Ask;
-use write::set_or_remove;
 
 /// How many changes are remembered for watches.
 const LOG: usize = 20_000;
@@ -239,6 +238,14 @@ pub fn list_body(target: &Target, items: &[Arc<Value>], version: u64) -> Value {
     });
     let items: Vec<Value> = items.collect();
     json!({ "kind": kind, "apiVersion": target.group_version, "metadata": metadata, "items": items })
+}
+
+fn set_or_remove(object: &mut Value, field: &str, value: Option<Value>) {
+    match (value, object.as_object_mut()) {
+        (Some(value), Some(object)) => drop(object.insert(field.to_owned(), value)),
+        (None, Some(object)) => drop(object.remove(field)),
+        (_, None) => {}
+    }
 }
 
 #[cfg(test)]

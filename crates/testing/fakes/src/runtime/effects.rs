@@ -13,18 +13,8 @@ use tokio::time::sleep;
 use tonic::{Code, Response, Status};
 
 use super::fault::{self, FaultKind};
-use super::state::{End, FakeContainer, KILLED, host_network};
+use super::state::{Change, End, FakeContainer, KILLED, host_network};
 use super::{Call, ExecCall, ExecReply, Inner, Mutation, OnTerm, Program, lock};
-
-/// A change that events tell of.
-#[derive(Clone, Debug)]
-pub(super) struct Change {
-    pub(super) kind: RuntimeEventKind,
-    pub(super) id: String,
-    pub(super) at: i64,
-    pub(super) exit_code: i32,
-    pub(super) cri: v1::ContainerEventResponse,
-}
 
 impl Inner {
     pub(super) fn now(&self) -> i64 {

@@ -10,7 +10,7 @@ use tokio_stream::StreamExt;
 use tokio_stream::wrappers::BroadcastStream;
 use tonic::{Request, Response, Status, async_trait};
 
-use super::effects::Change;
+use super::state::Change;
 use super::{Inner, lock};
 use crate::stubs::containerd::events_server::Events;
 use crate::stubs::containerd::{ContainerEvent, Envelope, SubscribeRequest, TaskDelete, TaskExit, TaskStart};

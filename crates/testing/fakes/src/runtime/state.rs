@@ -3,12 +3,23 @@
 use std::collections::BTreeMap;
 
 use cri_api::v1;
+use ports::runtime::RuntimeEventKind;
 use tonic::Status;
 
 use super::images::Images;
 
 /// Exit code of a killed process.
 pub(super) const KILLED: i32 = 137;
+
+/// A change that events tell of.
+#[derive(Clone, Debug)]
+pub(super) struct Change {
+    pub(super) kind: RuntimeEventKind,
+    pub(super) id: String,
+    pub(super) at: i64,
+    pub(super) exit_code: i32,
+    pub(super) cri: v1::ContainerEventResponse,
+}
 
 /// One sandbox.
 #[derive(Clone, Debug, PartialEq)]

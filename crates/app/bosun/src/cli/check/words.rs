@@ -1,6 +1,6 @@
 //! The command line of `check-config`: its own words taken out, the rest is a kubelet's.
 
-use super::Output;
+use console::show::Output;
 
 /// What was asked.
 #[derive(Debug, Default, PartialEq)]

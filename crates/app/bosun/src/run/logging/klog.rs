@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::fmt::Write;
+use std::path::Path;
 
 use jiff::{Timestamp, tz::TimeZone};
 use tracing::{Event, Level, Subscriber};
@@ -10,7 +11,20 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, FormattedFi
 use tracing_subscriber::registry::LookupSpan;
 
 use super::fields::{Fields, quote};
-use super::{klog_verbosity, stem};
+
+/// Verbosity of a level, as klog counts.
+pub(super) fn klog_verbosity(level: Level) -> u32 {
+    match level {
+        Level::DEBUG => 4,
+        Level::TRACE => 6,
+        _ => 0,
+    }
+}
+
+/// Name of a source file without folder and ending.
+pub(super) fn stem(file: &str) -> &str {
+    Path::new(file).file_stem().and_then(|s| s.to_str()).unwrap_or(file)
+}
 
 /// Writes lines.
 pub(super) struct Klog {

@@ -8,7 +8,7 @@ use tracing::subscriber::Interest;
 use tracing::{Metadata, Subscriber};
 use tracing_subscriber::layer::{Context, Filter};
 
-use super::{klog_verbosity, stem};
+use super::klog::{klog_verbosity, stem};
 
 /// Libraries speak from this verbosity on of what they call debug, so that 4 shows what bosun does and no frames of HTTP/2.
 const LIBRARIES: u32 = 8;

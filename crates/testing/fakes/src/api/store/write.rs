@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::patch;
 use super::super::target::{FieldSelector, Target};
-use super::{Key, Store, key, list_body, seconds};
+use super::{Key, Store, key, list_body, seconds, set_or_remove};
 
 /// One request as the store sees it.
 #[derive(Clone, Debug)]
@@ -279,14 +279,6 @@ fn pod_grace(pod: &Value, asked: Option<i64>) -> i64 {
     match asked.or_else(|| pod["spec"]["terminationGracePeriodSeconds"].as_i64()).unwrap_or(30) {
         negative if negative < 0 => 1,
         grace => grace,
-    }
-}
-
-pub(super) fn set_or_remove(object: &mut Value, field: &str, value: Option<Value>) {
-    match (value, object.as_object_mut()) {
-        (Some(value), Some(object)) => drop(object.insert(field.to_owned(), value)),
-        (None, Some(object)) => drop(object.remove(field)),
-        (_, None) => {}
     }
 }
 
