@@ -55,10 +55,15 @@ where
         }
     }
 
-    /// Forgets the actor of `key`: it works off its queue and ends; a later message makes a new one. Nothing when there is none.
-    pub fn retire(&self, key: &K) {
-        if let Some((_, member)) = self.members.remove(key) {
-            member.stop();
+    /// Forgets the actor of `key`, if there is one: it works off its queue and ends; a later message makes a new one.
+    ///
+    /// `with_it` takes away what else belongs to the key. No actor of the key is made before it is done, so it never takes
+    /// anything from a successor.
+    pub fn retire(&self, key: &K, with_it: impl FnOnce()) {
+        let entry = self.members.entry(key.clone());
+        with_it();
+        if let Entry::Occupied(member) = entry {
+            member.remove().stop();
         }
     }
 

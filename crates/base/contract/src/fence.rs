@@ -84,8 +84,8 @@ impl Fence {
         FenceToken { fence: self.clone(), member, epoch }
     }
 
-    /// This member posts no more.
-    pub(crate) fn dismiss(&self, member: &str) {
+    /// Ends the right to post of a member of the family, and of its later generations.
+    pub(crate) fn revoke(&self, member: &str) {
         self.0.newest.write().unwrap_or_else(PoisonError::into_inner).members.remove(member);
     }
 
@@ -121,7 +121,8 @@ impl FenceToken {
         false
     }
 
-    /// A right to post that ends this one. A member that was dismissed has no successor: the token never passes.
+    /// A right to post that ends this one. After [`Fence::revoke`] there is no successor: the
+    /// token never passes.
     pub(crate) fn succeed(&self) -> FenceToken {
         let member = self.member.clone();
         self.fence.issue_if(member, |newest| self.member.as_ref().is_none_or(|m| newest.members.contains_key(m)))

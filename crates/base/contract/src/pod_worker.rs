@@ -144,9 +144,10 @@ pub(crate) struct Retire<A: Managed> {
 
 impl<A: Managed> Retire<A> {
     fn retire(&self, uid: &PodUid) {
-        self.family.retire(uid);
-        self.fence.dismiss(uid.as_str());
-        self.rows.put(uid.clone(), None);
+        self.family.retire(uid, || {
+            self.fence.revoke(uid.as_str());
+            self.rows.put(uid.clone(), None);
+        });
     }
 }
 

@@ -4,8 +4,9 @@ use crate::crew::LONG;
 use actor::{
     Actor, AskError, Ctx, Family, Handler, Inlet, Kernel, MessageResult, Spec, TellError, message, supervised, testing,
 };
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
 
 /// Counts what it was told; its number says which one it is.
 struct Member {
@@ -88,12 +89,12 @@ fn a_message_that_makes_none_is_not_delivered_where_there_is_none() {
 fn a_retired_actor_works_off_its_queue_and_a_later_message_makes_a_new_one() {
     testing::run(1, |kernel| async move {
         let rig = rig(kernel);
-        rig.family.retire(&"a");
+        rig.family.retire(&"a", || {});
         rig.open.ask(Open("a"), LONG).await.unwrap();
         let old = rig.family.member(&"a").unwrap();
         let queued = rig.open.ask(Open("a"), LONG);
         let retire = async {
-            rig.family.retire(&"a");
+            rig.family.retire(&"a", || {});
             rig.look.ask(Look("a"), LONG).await
         };
         let (queued, look) = tokio::join!(queued, retire);
@@ -101,6 +102,23 @@ fn a_retired_actor_works_off_its_queue_and_a_later_message_makes_a_new_one() {
         assert_eq!(look, Err(AskError::NotDelivered), "it is found no more");
         old.stopped().await;
         assert_eq!(rig.open.ask(Open("a"), LONG).await, Ok((2, 1)));
+    });
+}
+
+#[test]
+fn nobody_finds_or_makes_an_actor_while_it_is_retired() {
+    testing::run(1, |kernel| async move {
+        let rig = rig(kernel);
+        rig.family.member_or_new(&"a");
+        let (found, finding) = mpsc::channel();
+        std::thread::scope(|threads| {
+            rig.family.retire(&"a", || {
+                threads.spawn(|| found.send(rig.family.member(&"a").is_some()).unwrap());
+                assert_eq!(finding.recv_timeout(Duration::from_millis(100)), Err(mpsc::RecvTimeoutError::Timeout));
+            });
+        });
+        assert_eq!(finding.recv(), Ok(false));
+        assert_eq!(rig.open.ask(Open("a"), LONG).await, Ok((2, 1)), "made anew afterwards");
     });
 }
 
