@@ -12,5 +12,5 @@ pub mod providers;
 mod run;
 pub mod settings;
 
-pub use node::{Builder, Node, Outside, Seat};
+pub use node::{Builder, Node, Ports, Setup};
 pub use settings::{Machine, Settings};

@@ -1,10 +1,10 @@
 //! The crew, put together: who exists, what each is given, who supervises whom.
 //!
 //! ```ignore
-//! let node = Node::builder(settings, machine, outside)
-//!     .probe_manager(|seat| {
-//!         let net = seat.outside.prober.clone();
-//!         seat.install(move |crew| acme_probes::ProbeManager::new(crew, net.clone()));
+//! let node = Node::builder(settings, machine, ports)
+//!     .probe_manager(|setup| {
+//!         let net = setup.ports.prober.clone();
+//!         setup.spawn(move |crew| acme_probes::ProbeManager::new(crew, net.clone()))
 //!     })
 //!     .start(&kernel);
 //! ```
@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{ActorRef, Family, Group, Handler, Kernel, Managed, Place, Policy, Spec};
+use actor::{Family, Group, Handler, Kernel, Managed, Place, Policy, Spec};
 use config_sources::FolderWatch;
 use contract::pod_worker::{GrantStart, UpdatePod};
 use contract::{Answers, Crew, PodWorker, Role, Wiring};
@@ -34,11 +34,11 @@ use server::local::Views;
 use crate::settings::{Machine, Settings};
 
 mod blame;
-mod install;
+mod managers;
 
-/// Everything that is not an actor: the outside world behind ports.
+/// What the managers reach the world outside through.
 #[derive(Clone)]
-pub struct Outside {
+pub struct Ports {
     /// CRI runtime service.
     pub runtime: Arc<dyn ContainerRuntime>,
     /// CRI image service.
@@ -71,22 +71,22 @@ pub struct Outside {
     pub bootstrap_api: Option<Arc<dyn ApiServer>>,
 }
 
-impl std::fmt::Debug for Outside {
+impl std::fmt::Debug for Ports {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Outside")
+        f.write_str("Ports")
     }
 }
 
-/// What an installer gets to put the actor of one role into place.
-pub struct Seat<'a, R: Role> {
+/// What the actor of one role is made with: the settings, the ports, and how it is spawned.
+pub struct Setup<'a, R: Role> {
     /// The kernel.
     pub kernel: &'a Kernel,
     /// Settings of the node.
     pub settings: &'a Settings,
     /// Facts of the host.
     pub machine: &'a Machine,
-    /// The outside world.
-    pub outside: &'a Outside,
+    /// The world outside.
+    pub ports: &'a Ports,
     wiring: &'a Wiring,
     groups: &'a Groups,
     intake: &'a RefCell<Vec<Stop>>,
@@ -103,32 +103,29 @@ struct Groups {
 /// Lets an actor work off its queue and end.
 type Stop = Box<dyn Fn()>;
 
-impl<R: Role> std::fmt::Debug for Seat<'_, R> {
+impl<R: Role> std::fmt::Debug for Setup<'_, R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Seat({})", R::NAME)
+        write!(f, "Setup({})", R::NAME)
     }
 }
 
-impl<R: Role> Seat<'_, R> {
+impl<R: Role> Setup<'_, R> {
     /// Spawns the actor of the role, supervised among the managers, and sends it every message of the role. `factory` is
     /// called again for each restart, with the capabilities of that generation: those of the one before end.
-    pub fn install<A: Answers<R>>(&self, mut factory: impl FnMut(Crew<R>) -> A + Send + 'static) -> ActorRef<A> {
+    pub fn spawn<A: Answers<R>>(&self, mut factory: impl FnMut(Crew<R>) -> A + Send + 'static) {
         let crew = self.wiring.crew::<R>();
         let spec = Spec::new(R::DECLARATION.actor).group(&self.groups.core).mailbox(MANAGER_MAILBOX);
         let actor = self.kernel.spawn(spec, move |_generation| factory(crew.succeed()));
         self.wiring.connect::<R, A>(&actor);
         if R::DECLARATION.intake {
-            let stop = actor.clone();
-            self.intake.borrow_mut().push(Box::new(move || stop.stop()));
+            self.intake.borrow_mut().push(Box::new(move || actor.stop()));
         }
-        actor
     }
 }
 
-impl Seat<'_, PodWorker> {
-    /// Makes the workers: one actor per pod UID, when the first message for it comes, until it is retired. `new` is called
-    /// again for each restart.
-    pub fn install_workers<A>(&self, new: impl Fn(Crew<PodWorker>, PodUid) -> A + Clone + Send + Sync + 'static)
+impl Setup<'_, PodWorker> {
+    /// As [`Self::spawn`], with one actor per pod UID: made when the first message for it comes, until it is retired.
+    pub fn spawn_per_pod<A>(&self, factory: impl Fn(Crew<PodWorker>, PodUid) -> A + Clone + Send + Sync + 'static)
     where
         A: Managed + Handler<UpdatePod> + Handler<GrantStart>,
     {
@@ -137,8 +134,8 @@ impl Seat<'_, PodWorker> {
         let family = Family::new(move |uid: &PodUid| {
             let spec = Spec::new(format!("{}/{uid}", PodWorker::DECLARATION.actor));
             let spec = spec.group(&group).place(place.clone()).mailbox(WORKER_MAILBOX);
-            let (crew, uid, new) = (wiring.member_crew::<PodWorker>(uid.as_str()), uid.clone(), new.clone());
-            kernel.spawn(spec, move |_generation| new(crew.succeed(), uid.clone()))
+            let (crew, uid, factory) = (wiring.member_crew::<PodWorker>(uid.as_str()), uid.clone(), factory.clone());
+            kernel.spawn(spec, move |_generation| factory(crew.succeed(), uid.clone()))
         });
         self.wiring.connect_workers(&family);
     }
@@ -149,8 +146,8 @@ const MANAGER_MAILBOX: usize = 1024;
 /// Messages that may wait at one worker; updates coalesce in it, so few are enough.
 const WORKER_MAILBOX: usize = 32;
 
-/// Puts the actor of a role into place.
-type Installer<R> = Box<dyn FnOnce(&Seat<'_, R>)>;
+/// Sets up one role.
+type SetUp<R> = Box<dyn FnOnce(&Setup<'_, R>)>;
 
 macro_rules! builder {
     ($server:ident: $server_role:ident; $($role_field:ident: $role:ident),* $(,)?) => {
@@ -158,18 +155,18 @@ macro_rules! builder {
         pub struct Builder {
             settings: Settings,
             machine: Machine,
-            outside: Outside,
+            ports: Ports,
             worker_place: Place,
             wiring: Wiring,
-            $($role_field: Installer<contract::$role>,)*
+            $($role_field: SetUp<contract::$role>,)*
         }
 
         impl Builder {
             $(
-                /// Installs another actor in this place.
+                /// Takes another manager for this role: `set_up` spawns it.
                 #[must_use]
-                pub fn $role_field(mut self, installer: impl FnOnce(&Seat<'_, contract::$role>) + 'static) -> Self {
-                    self.$role_field = Box::new(installer);
+                pub fn $role_field(mut self, set_up: impl FnOnce(&Setup<'_, contract::$role>) + 'static) -> Self {
+                    self.$role_field = Box::new(set_up);
                     self
                 }
             )*
@@ -183,11 +180,11 @@ macro_rules! builder {
                 };
                 blame::know_pods(kernel, &self.wiring);
                 let intake = RefCell::default();
-                $((self.$role_field)(&Seat {
+                $((self.$role_field)(&Setup {
                     kernel,
                     settings: &self.settings,
                     machine: &self.machine,
-                    outside: &self.outside,
+                    ports: &self.ports,
                     wiring: &self.wiring,
                     groups: &groups,
                     intake: &intake,
@@ -201,14 +198,14 @@ macro_rules! builder {
         impl Node {
             /// A node with all managers of this repository.
             #[must_use]
-            pub fn builder(settings: Settings, machine: Machine, outside: Outside) -> Builder {
+            pub fn builder(settings: Settings, machine: Machine, ports: Ports) -> Builder {
                 Builder {
                     settings,
                     machine,
-                    outside,
+                    ports,
                     worker_place: Place::Here,
                     wiring: Wiring::default(),
-                    $($role_field: Box::new(install::$role_field),)*
+                    $($role_field: Box::new(managers::$role_field),)*
                 }
             }
         }

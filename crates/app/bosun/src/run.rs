@@ -14,7 +14,7 @@ use node_config::{Configured, Flags, NodeConfig};
 use ports::host::{CgroupFs, CgroupVersion, HostInfo, Links};
 use server::healthz::Checks;
 
-use crate::node::{Builder, Node, Outside};
+use crate::node::{Builder, Node, Ports};
 use crate::settings::{Certificates, Machine, Settings};
 
 mod address;
@@ -258,7 +258,7 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
     let socket = settings.flags.socket.clone();
     let listener = server::local::bind(&socket).with_context(|| format!("{}", socket.display()))?;
     let prober = Arc::new(net_prober::Prober::new());
-    let outside = Outside {
+    let ports = Ports {
         runtime: Arc::new(client.clone()),
         images: Arc::new(client),
         fs,
@@ -279,9 +279,9 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
         kernel.faults().enable();
     }
     let workers: Place = arbiters.start();
-    let builder = customise(Node::builder(settings.clone(), machine, outside.clone()).worker_place(workers));
+    let builder = customise(Node::builder(settings.clone(), machine, ports.clone()).worker_place(workers));
     let crew = builder.wiring().crew();
-    let (runtime, api, known) = (outside.runtime, outside.api, checks.clone());
+    let (runtime, api, known) = (ports.runtime, ports.api, checks.clone());
     let parts = face::Parts { settings, kernel, crew, runtime, api, checks: known, document, set_verbosity };
     // Before any pod is touched: a port that is taken ends the daemon.
     let face = face::Face::open(&parts).await?;

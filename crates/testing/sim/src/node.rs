@@ -77,8 +77,8 @@ impl SimNode {
         let actors = LocalSet::new();
         let node = {
             let _inside = actors.enter();
-            let outside = self.world.outside(connector, rope);
-            Node::builder(self.world.settings.clone(), self.world.machine.clone(), outside).start(&self.kernel)
+            let ports = self.world.ports(connector, rope);
+            Node::builder(self.world.settings.clone(), self.world.machine.clone(), ports).start(&self.kernel)
         };
         let actors = tokio::task::spawn_local(actors);
         self.life = Some(Life { node, actors, leash });

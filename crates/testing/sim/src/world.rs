@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::Kernel;
-use bosun::{Machine, Outside, Settings};
+use bosun::{Machine, Ports, Settings};
 use cgroup_values::HostFacts;
 use cri_client::{Connector, CriClient, Deadlines};
 use fakes::runtime::Features;
@@ -174,10 +174,10 @@ impl World {
         self.files.write_file(path, text.as_bytes(), 0o644).expect("the disk takes a file");
     }
 
-    pub(crate) fn outside(&self, connector: Connector, rope: Rope) -> Outside {
+    pub(crate) fn ports(&self, connector: Connector, rope: Rope) -> Ports {
         let client =
             Arc::new(CriClient::with_connector("fake", connector, Deadlines::new(Duration::from_secs(120)), 1));
-        Outside {
+        Ports {
             runtime: client.clone(),
             images: client,
             fs: Arc::new(self.files.clone()),

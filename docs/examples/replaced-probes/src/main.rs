@@ -36,11 +36,7 @@ impl Handler<RetainProbes> for NoProbes {
 }
 
 fn main() -> ExitCode {
-    bosun::cli::main_with(|node| {
-        node.probe_manager(|seat| {
-            seat.install(|_crew| NoProbes);
-        })
-    })
+    bosun::cli::main_with(|node| node.probe_manager(|setup| setup.spawn(|_crew| NoProbes)))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::Kernel;
-use bosun::{Machine, Node, Outside, Settings};
+use bosun::{Machine, Node, Ports, Settings};
 use cgroup_values::HostFacts;
 use config_sources::{Change, Changes, FolderWatch};
 use contract::status::StatusEntry;
@@ -189,7 +189,7 @@ async fn drive_in(case: &Case, script: &Script, dir: &Path, kernel: Kernel) -> O
     let cgroups = FakeCgroups::default();
     cgroups.create("/gold").expect("a cgroup");
     let told = Told::default();
-    let outside = Outside {
+    let ports = Ports {
         runtime: client.clone(),
         images: client,
         fs: Arc::new(LinuxFs),
@@ -206,7 +206,7 @@ async fn drive_in(case: &Case, script: &Script, dir: &Path, kernel: Kernel) -> O
         bootstrap_api: None,
         fetch: Arc::new(url_fetch::UrlFetch::new("golden")),
     };
-    let builder = Node::builder(settings(dir), machine(), outside);
+    let builder = Node::builder(settings(dir), machine(), ports);
     let node = builder.start(&kernel);
     tokio::time::sleep(Duration::from_secs(2)).await;
     let manifest = dir.join("manifests").join(format!("{}.yaml", case.name));

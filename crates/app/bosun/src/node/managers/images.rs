@@ -7,16 +7,16 @@ use image_pull::gc::Thresholds;
 use node_config::{NodeConfig, PullVerification};
 use pull_credentials::verification::Policy;
 
-use crate::node::Seat;
+use crate::node::Setup;
 
-pub(in crate::node) fn image_manager(seat: &Seat<'_, ImageManager>) {
-    let (config, flags) = (&seat.settings.config, &seat.settings.flags);
+pub(in crate::node) fn image_manager(setup: &Setup<'_, ImageManager>) {
+    let (config, flags) = (&setup.settings.config, &setup.settings.flags);
     let parallel = config.max_parallel_image_pulls.and_then(|n| usize::try_from(n).ok());
     let programs = flags.image_credential_provider_bin_dir.clone().unwrap_or_default();
     let deps = Arc::new(image_manager::Deps {
-        images: seat.outside.images.clone(),
+        images: setup.ports.images.clone(),
         slots: image_manager::Slots::new(config.serialize_image_pulls, parallel),
-        fs: seat.outside.fs.clone(),
+        fs: setup.ports.fs.clone(),
         plugin: Arc::new(credential_exec::ExecPlugins::new(programs)),
         vault: image_manager::Vault::default(),
     });
@@ -24,10 +24,10 @@ pub(in crate::node) fn image_manager(seat: &Seat<'_, ImageManager>) {
     let config = Arc::new(image_manager::Config {
         registry_qps: limit(config.registry_pull_qps),
         registry_burst: limit(config.registry_burst),
-        root_dir: seat.settings.root_dir.clone(),
+        root_dir: setup.settings.root_dir.clone(),
         working_dir: std::env::current_dir().unwrap_or_default(),
         home: std::env::var_os("HOME").filter(|h| !h.is_empty()).map(Into::into),
-        providers: seat.settings.providers.clone(),
+        providers: setup.settings.providers.clone(),
         verification: verification(config),
         gc: Thresholds {
             high_percent: config.image_gc_high_threshold_percent,
@@ -36,7 +36,7 @@ pub(in crate::node) fn image_manager(seat: &Seat<'_, ImageManager>) {
             max_age: config.image_maximum_gc_age.unwrap_or_default(),
         },
     });
-    seat.install(move |crew| image_manager::ImageManager::new(crew, config.clone(), deps.clone()));
+    setup.spawn(move |crew| image_manager::ImageManager::new(crew, config.clone(), deps.clone()));
 }
 
 fn verification(config: &NodeConfig) -> Option<Policy> {

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use contract::PodWorker as Role;
 use pod_worker::{Config, Deps, PodWorker};
 
-use super::Seat;
+use super::Setup;
 use crate::settings::{limit_rules, node_settings};
 
-pub(in crate::node) fn pod_worker(seat: &Seat<'_, Role>) {
-    let deps = Arc::new(deps(seat));
-    seat.install_workers(move |crew, uid| PodWorker::new(crew, uid, deps.clone()));
+pub(in crate::node) fn pod_worker(setup: &Setup<'_, Role>) {
+    let deps = Arc::new(deps(setup));
+    setup.spawn_per_pod(move |crew, uid| PodWorker::new(crew, uid, deps.clone()));
 }
 
-fn deps(seat: &Seat<'_, Role>) -> Deps {
-    let (settings, machine, outside) = (seat.settings, seat.machine, seat.outside);
+fn deps(setup: &Setup<'_, Role>) -> Deps {
+    let (settings, machine, ports) = (setup.settings, setup.machine, setup.ports);
     let config = Config {
         node: node_settings(settings, machine),
         facts: machine.facts.clone(),
@@ -26,10 +26,5 @@ fn deps(seat: &Seat<'_, Role>) -> Deps {
         crash_backoff_max: settings.config.max_container_restart_period,
         dead_per_container: 1,
     };
-    Deps {
-        config: Arc::new(config),
-        fs: outside.fs.clone(),
-        http: outside.http.clone(),
-        journal: outside.journal.clone(),
-    }
+    Deps { config: Arc::new(config), fs: ports.fs.clone(), http: ports.http.clone(), journal: ports.journal.clone() }
 }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use contract::LogManager;
 
-use super::Seat;
+use super::Setup;
 
-pub(in crate::node) fn log_manager(seat: &Seat<'_, LogManager>) {
-    let config = &seat.settings.config;
+pub(in crate::node) fn log_manager(setup: &Setup<'_, LogManager>) {
+    let config = &setup.settings.config;
     let config = Arc::new(log_manager::Config {
         max_size: config.container_log_max_size,
         max_files: config.container_log_max_files,
@@ -16,10 +16,10 @@ pub(in crate::node) fn log_manager(seat: &Seat<'_, LogManager>) {
         time_zone: jiff::tz::TimeZone::system(),
     });
     let deps = Arc::new(log_manager::Deps {
-        runtime: seat.outside.runtime.clone(),
-        fs: seat.outside.fs.clone(),
-        compress: seat.outside.compress.clone(),
+        runtime: setup.ports.runtime.clone(),
+        fs: setup.ports.fs.clone(),
+        compress: setup.ports.compress.clone(),
         serial: log_manager::Serial::default(),
     });
-    seat.install(move |crew| log_manager::LogManager::new(&crew, config.clone(), deps.clone()));
+    setup.spawn(move |crew| log_manager::LogManager::new(&crew, config.clone(), deps.clone()));
 }

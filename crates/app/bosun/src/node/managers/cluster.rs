@@ -8,70 +8,70 @@ use node_config::{ChangeDetection, KUBERNETES_VERSION, NodeConfig, Threshold};
 use node_status::Plan;
 use node_status::pressure::{self, Amount, Signal};
 
-use crate::node::Seat;
+use crate::node::Setup;
 
-pub(in crate::node) fn object_store(seat: &Seat<'_, ObjectStore>) {
-    let strategy = match seat.settings.config.change_detection {
+pub(in crate::node) fn object_store(setup: &Setup<'_, ObjectStore>) {
+    let strategy = match setup.settings.config.change_detection {
         ChangeDetection::Get => object_store::Strategy::Get,
         ChangeDetection::Cache => object_store::Strategy::Cache,
         ChangeDetection::Watch => object_store::Strategy::Watch,
     };
     let config = Arc::new(object_store::Config { strategy, ..object_store::Config::default() });
-    let deps = Arc::new(object_store::Deps { api: seat.outside.api.clone(), ledger: objects_ledger(seat) });
-    seat.install(move |crew| object_store::ObjectStore::new(crew, config.clone(), deps.clone()));
+    let deps = Arc::new(object_store::Deps { api: setup.ports.api.clone(), ledger: objects_ledger(setup) });
+    setup.spawn(move |crew| object_store::ObjectStore::new(crew, config.clone(), deps.clone()));
 }
 
 /// Objects outlive the daemon where that is allowed and there is a server to keep them from.
-fn objects_ledger(seat: &Seat<'_, ObjectStore>) -> object_store::Ledger {
-    if !seat.settings.flags.object_cache || seat.outside.api.is_none() {
+fn objects_ledger(setup: &Setup<'_, ObjectStore>) -> object_store::Ledger {
+    if !setup.settings.flags.object_cache || setup.ports.api.is_none() {
         return object_store::Ledger::default();
     }
-    let key = seat.settings.root_dir.join("bosun/objects.key");
-    let (journal, fs) = (seat.outside.journal.clone(), seat.outside.fs.clone());
-    object_store::Ledger::sealed(object_store::Sealed::new(journal, fs, seat.kernel.effects("object-store"), key))
+    let key = setup.settings.root_dir.join("bosun/objects.key");
+    let (journal, fs) = (setup.ports.journal.clone(), setup.ports.fs.clone());
+    object_store::Ledger::sealed(object_store::Sealed::new(journal, fs, setup.kernel.effects("object-store"), key))
 }
 
-pub(in crate::node) fn certificate_manager(seat: &Seat<'_, CertificateManager>) {
+pub(in crate::node) fn certificate_manager(setup: &Setup<'_, CertificateManager>) {
     let nothing: Arc<dyn ports::api::ApiServer> = Arc::new(api_client::LateApi::new("standalone: no kubeconfig"));
     let config = Arc::new(certificate_manager::Config {
-        cert_dir: seat.settings.flags.cert_dir.clone(),
-        node_name: seat.settings.node_name.clone(),
-        client: seat.settings.certificates.client.clone(),
-        serving: seat.settings.certificates.serving.clone(),
+        cert_dir: setup.settings.flags.cert_dir.clone(),
+        node_name: setup.settings.node_name.clone(),
+        client: setup.settings.certificates.client.clone(),
+        serving: setup.settings.certificates.serving.clone(),
     });
     let deps = certificate_manager::Deps {
-        api: seat.outside.api.clone().unwrap_or(nothing),
-        bootstrap_api: seat.outside.bootstrap_api.clone(),
-        fs: seat.outside.fs.clone(),
+        api: setup.ports.api.clone().unwrap_or(nothing),
+        bootstrap_api: setup.ports.bootstrap_api.clone(),
+        fs: setup.ports.fs.clone(),
     };
-    seat.install(move |crew| certificate_manager::CertificateManager::new(&crew, config.clone(), deps.clone()));
+    setup.spawn(move |crew| certificate_manager::CertificateManager::new(&crew, config.clone(), deps.clone()));
 }
 
 /// The actor that tells the API server what the status board says.
-pub(in crate::node) fn status_syncer(seat: &Seat<'_, StatusSyncer>) {
-    let Some(api) = seat.outside.api.clone() else { return };
-    let deps = status_manager::SyncerDeps { api, journal: seat.outside.journal.clone() };
+pub(in crate::node) fn status_syncer(setup: &Setup<'_, StatusSyncer>) {
+    let Some(api) = setup.ports.api.clone() else { return };
+    let deps = status_manager::SyncerDeps { api, journal: setup.ports.journal.clone() };
     let config = status_manager::SyncerConfig::default();
-    seat.install(move |crew| status_manager::StatusSyncer::new(crew, config.clone(), deps.clone()));
+    setup.spawn(move |crew| status_manager::StatusSyncer::new(crew, config.clone(), deps.clone()));
 }
 
 /// The source of the API server.
-pub(in crate::node) fn api_source(seat: &Seat<'_, ApiSource>) {
-    let Some(api) = seat.outside.api.clone() else { return };
+pub(in crate::node) fn api_source(setup: &Setup<'_, ApiSource>) {
+    let Some(api) = setup.ports.api.clone() else { return };
     let config = Arc::new(config_sources::api::Config {
-        node_name: seat.settings.node_name.clone(),
-        store: seat.settings.flags.pod_store,
-        wait: seat.settings.flags.pod_store_wait,
-        boot: boot(seat),
+        node_name: setup.settings.node_name.clone(),
+        store: setup.settings.flags.pod_store,
+        wait: setup.settings.flags.pod_store_wait,
+        boot: boot(setup),
     });
-    let deps = config_sources::api::Deps { api, journal: seat.outside.journal.clone() };
-    seat.install(move |crew| config_sources::api::ApiSource::new(crew, config.clone(), deps.clone()));
+    let deps = config_sources::api::Deps { api, journal: setup.ports.journal.clone() };
+    setup.spawn(move |crew| config_sources::api::ApiSource::new(crew, config.clone(), deps.clone()));
 }
 
-fn boot(seat: &Seat<'_, ApiSource>) -> config_sources::api::Policy {
+fn boot(setup: &Setup<'_, ApiSource>) -> config_sources::api::Policy {
     use config_sources::api::AfterBoot;
-    let flags = &seat.settings.flags;
-    let boot_id = seat.outside.host.identity().boot_id;
+    let flags = &setup.settings.flags;
+    let boot_id = setup.ports.host.identity().boot_id;
     let after_boot = match flags.pod_store_after_boot {
         node_config::AfterBoot::Safe => AfterBoot::Safe,
         node_config::AfterBoot::All => AfterBoot::All,
@@ -80,43 +80,43 @@ fn boot(seat: &Seat<'_, ApiSource>) -> config_sources::api::Policy {
     config_sources::api::Policy { after_boot, max_age: flags.pod_store_max_age, boot_id }
 }
 
-pub(in crate::node) fn node_manager(seat: &Seat<'_, NodeManager>) {
-    let config = &seat.settings.config;
+pub(in crate::node) fn node_manager(setup: &Setup<'_, NodeManager>) {
+    let config = &setup.settings.config;
     let manager = Arc::new(node_manager::Config {
-        plan: plan(seat),
+        plan: plan(setup),
         register: config.register_node,
-        capacity: seat.machine.capacity.clone(),
-        allocatable: seat.machine.allocatable.clone(),
-        swap_bytes: u64::try_from(seat.machine.facts.swap_total_bytes).unwrap_or(0),
+        capacity: setup.machine.capacity.clone(),
+        allocatable: setup.machine.allocatable.clone(),
+        swap_bytes: u64::try_from(setup.machine.facts.swap_total_bytes).unwrap_or(0),
         update_every: config.node_status_update_frequency,
         report_every: config.node_status_report_frequency,
         lease_duration: config.node_lease_duration,
         thresholds: thresholds(config),
         pressure_transition: config.eviction.pressure_transition_period,
-        root_dir: seat.settings.root_dir.clone(),
+        root_dir: setup.settings.root_dir.clone(),
     });
     let deps = Arc::new(node_manager::Deps {
-        api: seat.outside.api.clone(),
-        host: seat.outside.host.clone(),
-        images: seat.outside.images.clone(),
+        api: setup.ports.api.clone(),
+        host: setup.ports.host.clone(),
+        images: setup.ports.images.clone(),
     });
-    seat.install(move |crew| node_manager::NodeManager::new(crew, manager.clone(), deps.clone()));
+    setup.spawn(move |crew| node_manager::NodeManager::new(crew, manager.clone(), deps.clone()));
 }
 
-pub(in crate::node) fn node_lease(seat: &Seat<'_, NodeLease>) {
-    let Some(api) = seat.outside.api.clone() else { return };
-    let (node, duration) = (seat.settings.node_name.clone(), seat.settings.config.node_lease_duration);
+pub(in crate::node) fn node_lease(setup: &Setup<'_, NodeLease>) {
+    let Some(api) = setup.ports.api.clone() else { return };
+    let (node, duration) = (setup.settings.node_name.clone(), setup.settings.config.node_lease_duration);
     let config = Arc::new(node_manager::LeaseConfig { node, duration });
     let deps = Arc::new(node_manager::LeaseDeps { api });
-    seat.install(move |crew| node_manager::NodeLease::new(&crew, config.clone(), deps.clone()));
+    setup.spawn(move |crew| node_manager::NodeLease::new(&crew, config.clone(), deps.clone()));
 }
 
-fn plan(seat: &Seat<'_, NodeManager>) -> Plan {
-    let (config, flags) = (&seat.settings.config, &seat.settings.flags);
-    let max_pods = seat.machine.capacity.get("pods").map_or(0, |q| q.value());
+fn plan(setup: &Setup<'_, NodeManager>) -> Plan {
+    let (config, flags) = (&setup.settings.config, &setup.settings.flags);
+    let max_pods = setup.machine.capacity.get("pods").map_or(0, |q| q.value());
     Plan {
-        name: seat.settings.node_name.clone(),
-        hostname: seat.settings.node_name.clone(),
+        name: setup.settings.node_name.clone(),
+        hostname: setup.settings.node_name.clone(),
         labels: flags.node_labels.clone(),
         taints: config.register_with_taints.clone(),
         unschedulable: false,
