@@ -13,6 +13,7 @@ use model::node::{CgroupDriver, SwapBehavior};
 use node_config::{Configured, Flags, NodeConfig};
 use ports::host::{CgroupFs, CgroupVersion, HostInfo, Links};
 use server::healthz::Checks;
+use server::listener::Accepting;
 
 use crate::node::{Builder, Node, Ports};
 use crate::settings::{Certificates, Machine, Settings};
@@ -211,13 +212,14 @@ fn leave(code: i32, why: String) {
 }
 
 /// What `/healthz` of the server and the service watchdog look at: nothing of the runtime and the API server, both of which may be late.
-fn checks(kernel: &Kernel) -> Checks {
+fn checks(kernel: &Kernel, accepting: &Accepting) -> Checks {
     let kernel = kernel.clone();
     let alive = move || {
         if kernel.is_healthy() { Ok(()) } else { Err("sync Loop took longer than expected".to_owned()) }
     };
+    let accepting = accepting.clone();
     // Whoever logs never waits for whoever reads the log.
-    Checks::default().with("log", || Ok(())).with("syncloop", alive)
+    Checks::default().with("log", || Ok(())).with("syncloop", alive).with("server", move || accepting.check())
 }
 
 /// What the node starts with.
@@ -240,7 +242,8 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
     let cgroups = LinuxCgroups::detect()?;
     check_host(&settings, &cgroups, &*info)?;
     let kernel = kernel();
-    let checks = checks(&kernel);
+    let accepting = Accepting::default();
+    let checks = checks(&kernel, &accepting);
     show_health(&settings.config, &checks);
     make_dirs(&settings)?;
     let journal = RedbJournal::open(&settings.root_dir.join("bosun/journal.redb"))?;
@@ -256,7 +259,8 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
     let cgroups = with_driver(cgroups, words.cgroup_driver, &mut settings);
     let machine = Machine::read(&settings, &*info, &*cgroups, &*fs)?;
     let socket = settings.flags.socket.clone();
-    let listener = server::local::bind(&socket).with_context(|| format!("{}", socket.display()))?;
+    let listener =
+        server::local::listen(&socket, accepting.clone()).with_context(|| format!("{}", socket.display()))?;
     let prober = Arc::new(net_prober::Prober::new());
     let ports = Ports {
         runtime: Arc::new(client.clone()),
@@ -282,7 +286,7 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
     let builder = customise(Node::builder(settings.clone(), machine, ports.clone()).worker_place(workers));
     let crew = builder.wiring().crew();
     let (runtime, api, known) = (ports.runtime, ports.api, checks.clone());
-    let parts = face::Parts { settings, kernel, crew, runtime, api, checks: known, document, set_verbosity };
+    let parts = face::Parts { settings, kernel, crew, runtime, api, checks: known, accepting, document, set_verbosity };
     // Before any pod is touched: a port that is taken ends the daemon.
     let face = face::Face::open(&parts).await?;
     let node = builder.start(&parts.kernel);

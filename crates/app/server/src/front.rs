@@ -54,7 +54,7 @@ pub async fn open(front: Front) -> Result<Listening, ServeError> {
     let tls = tls::Side::new(&front.tls, front.certificates.clone(), ca.clone())?;
     let access = access::Access::new(&front, ca);
     let way = talk::Way::Secure { tls: Arc::new(tls), access: Arc::new(access) };
-    accept::listen((front.address, front.port), "--port", way, front.limits)
+    accept::listen((front.address, front.port), "--port", way, front.limits, front.accepting)
 }
 
 /// Opens the read-only port.
@@ -62,7 +62,8 @@ pub async fn open(front: Front) -> Result<Listening, ServeError> {
 /// # Errors
 /// It cannot be opened.
 pub async fn open_read_only(settings: ReadOnly) -> Result<Listening, ServeError> {
-    accept::listen((settings.address, settings.port), "--read-only-port", talk::Way::Open, settings.limits)
+    let at = (settings.address, settings.port);
+    accept::listen(at, "--read-only-port", talk::Way::Open, settings.limits, settings.accepting)
 }
 
 /// Opens the port of the HTTPS server and serves on it until `stop` resolves, and then for [`Limits::grace`] what is under way.

@@ -9,6 +9,8 @@ pub use axum::Router;
 use axum::routing::{get, post};
 use tokio::net::UnixListener;
 
+use crate::listener::{Accepting, Listener};
+
 mod answer;
 mod routes;
 mod views;
@@ -32,11 +34,20 @@ pub fn router(views: Views) -> Router {
         .with_state(Arc::new(views))
 }
 
+/// The socket, opened anew when it is broken. See [`bind`].
+///
+/// # Errors
+/// As of [`bind`].
+pub fn listen(path: &Path, accepting: Accepting) -> io::Result<Listener<UnixListener>> {
+    let (socket, name, path) = (bind(path)?, path.display().to_string(), path.to_owned());
+    Ok(Listener::new(socket, name, accepting, move || bind(&path)))
+}
+
 /// Binds the socket: its folder is made 0700 when absent, a socket that nobody answers is replaced, the mode is 0600.
 ///
 /// # Errors
 /// The path cannot be bound, or another daemon answers on it.
-pub fn bind(path: &Path) -> io::Result<UnixListener> {
+fn bind(path: &Path) -> io::Result<UnixListener> {
     use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
     if let Some(dir) = path.parent() {
         std::fs::DirBuilder::new().recursive(true).mode(0o700).create(dir)?;
@@ -55,16 +66,14 @@ pub fn bind(path: &Path) -> io::Result<UnixListener> {
 
 /// Serves the views and `extra` (the node's endpoints, at paths outside `/v1`) until `stop` resolves. Connections may be
 /// upgraded.
-///
-/// # Errors
-/// The listener fails for good.
 pub async fn serve(
-    listener: UnixListener,
+    listener: Listener<UnixListener>,
     views: Views,
     extra: Router,
     stop: impl Future<Output = ()> + Send + 'static,
-) -> io::Result<()> {
-    axum::serve(listener, router(views).merge(extra)).with_graceful_shutdown(stop).await
+) {
+    // Never an error: the listener goes on for ever.
+    let _ended = axum::serve(listener, router(views).merge(extra)).with_graceful_shutdown(stop).await;
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use ports::api::ApiServer;
 use ports::runtime::ContainerRuntime;
 use server::front::{Authn, Authz, Front, Limits, Listening, ReadOnly, ServeError, Tls};
 use server::healthz::Checks;
+use server::listener::{Accepting, Listener};
 use server::local::Views;
 use streaming::Streams;
 use tokio::net::UnixListener;
@@ -32,6 +33,8 @@ pub(super) struct Parts {
     pub(super) runtime: Arc<dyn ContainerRuntime>,
     pub(super) api: Option<Arc<dyn ApiServer>>,
     pub(super) checks: Checks,
+    /// Where it shows that a port takes nobody.
+    pub(super) accepting: Accepting,
     /// The merged configuration document.
     pub(super) document: serde_json::Map<String, serde_json::Value>,
     pub(super) set_verbosity: SetVerbosity,
@@ -63,7 +66,8 @@ impl Face {
         };
         let read_only = match config.server.read_only_port.filter(|_| config.server.enable_server) {
             Some(port) => {
-                let settings = ReadOnly { address: config.address, port, limits: Limits::default() };
+                let (address, limits) = (config.address, Limits::default());
+                let settings = ReadOnly { address, port, limits, accepting: parts.accepting.clone() };
                 Some(server::front::open_read_only(settings).await?)
             }
             None => None,
@@ -79,19 +83,14 @@ impl Face {
     }
 
     /// Serves on the open ports and the local socket.
-    pub(super) fn serve(self, local: UnixListener, views: Views) -> Serving {
+    pub(super) fn serve(self, local: Listener<UnixListener>, views: Views) -> Serving {
         let (stop, stopped) = watch::channel(false);
         let end = || {
             let mut stopped = stopped.clone();
             async move { drop(stopped.wait_for(|ended| *ended).await) }
         };
         let mut tasks = JoinSet::new();
-        let socket = server::local::serve(local, views, self.local, end());
-        tasks.spawn(async move {
-            if let Err(error) = socket.await {
-                tracing::error!(%error, "the local socket is not served any more");
-            }
-        });
+        tasks.spawn(server::local::serve(local, views, self.local, end()));
         for (listening, router) in [(self.secure, self.offered), (self.read_only, self.harmless)] {
             if let Some(listening) = listening {
                 tasks.spawn(listening.serve(router, end()));
@@ -188,6 +187,7 @@ fn front(parts: &Parts) -> Front {
         fine_grained: config.feature_gates.enabled("KubeletFineGrainedAuthz"),
         api: parts.api.clone(),
         limits: Limits::default(),
+        accepting: parts.accepting.clone(),
     }
 }
 

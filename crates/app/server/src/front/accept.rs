@@ -17,6 +17,7 @@ use super::places::{Place, Places};
 use super::service::Served;
 use super::settings::Limits;
 use super::talk::{self, Way};
+use crate::listener::{Accepting, Listener};
 
 /// Connections that the kernel keeps until they are taken.
 const BACKLOG: u32 = 1024;
@@ -24,7 +25,7 @@ const BACKLOG: u32 = 1024;
 const KEEPALIVE: Duration = Duration::from_secs(15);
 /// How often slow and idle connections are looked for.
 const SWEEP: Duration = if cfg!(test) { Duration::from_millis(50) } else { Duration::from_secs(1) };
-/// Pause after the machine could give no connection (out of file descriptors, most probably).
+/// Pause after a panic.
 const BREATH: Duration = Duration::from_millis(100);
 /// Connections that had to go and are open still, before the next one is taken at leisure.
 const ENDING: usize = 16;
@@ -33,7 +34,7 @@ const LAST: Duration = Duration::from_secs(1);
 
 /// A port that is open; nothing is answered before [`Listening::serve`].
 pub struct Listening {
-    listener: TcpListener,
+    listener: Listener<TcpListener>,
     way: Way,
     limits: Limits,
     counts: Arc<Counts>,
@@ -51,6 +52,7 @@ pub(super) fn listen(
     flag: &'static str,
     way: Way,
     limits: Limits,
+    accepting: Accepting,
 ) -> Result<Listening, ServeError> {
     let wanted = SocketAddr::new(address, port);
     let both = SocketAddr::new(IpAddr::V6(Ipv6Addr::UNSPECIFIED), port);
@@ -62,7 +64,10 @@ pub(super) fn listen(
         },
         _ => bind(wanted),
     };
-    let listener = bound.map_err(|source| ServeError::Listen { address: wanted, flag, source })?;
+    let failed = |source| ServeError::Listen { address: wanted, flag, source };
+    let socket = bound.map_err(failed)?;
+    let bound = socket.local_addr().map_err(failed)?;
+    let listener = Listener::new(socket, format!("{flag} {bound}"), accepting, move || bind(bound));
     Ok(Listening { listener, way, limits, counts: Arc::default() })
 }
 
@@ -82,7 +87,7 @@ impl Listening {
     /// # Errors
     /// The socket is broken.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
-        self.listener.local_addr()
+        self.listener.address()
     }
 
     /// What happens to callers.
@@ -103,7 +108,7 @@ impl Listening {
         let served = Arc::new(Served { router, access, places: places.clone(), limits, counts });
         // Also when this future is dropped, connections end.
         let _last = Last(places.clone());
-        let taking = again(&served.counts, || take(&listener, &places, &way, &served));
+        let taking = again(&served.counts, || accept(&listener, &places, &way, &served));
         // Cancel-safe: who was taken has a task of their own.
         tokio::select! {
             () = stop => {}
@@ -121,28 +126,21 @@ impl Listening {
 }
 
 /// Takes connections, and ends those that are too slow or idle.
-async fn take(listener: &TcpListener, places: &Arc<Places>, way: &Way, served: &Arc<Served>) -> Infallible {
+async fn accept(listener: &Listener<TcpListener>, places: &Arc<Places>, way: &Way, served: &Arc<Served>) -> Infallible {
     let mut sweeps = tokio::time::interval(SWEEP);
     sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             _ = sweeps.tick(), if places.len() > 0 => places.sweep(),
-            accepted = listener.accept() => match accepted {
-                Ok((socket, peer)) => {
-                    if let Some(place) = places.admit(peer) {
-                        begin(socket, place, way.clone(), served.clone());
-                    }
-                    if places.ending() > ENDING {
-                        // Those who had to go get the turn to do so: a flood must not run ahead of its own end.
-                        tokio::task::yield_now().await;
-                    }
+            (socket, peer) = listener.accept() => {
+                if let Some(place) = places.admit(peer) {
+                    begin(socket, place, way.clone(), served.clone());
                 }
-                Err(e) if e.kind() == std::io::ErrorKind::ConnectionAborted => {}
-                Err(e) => {
-                    tracing::warn!(error = %e, "the HTTP server takes no connection");
-                    tokio::time::sleep(BREATH).await;
+                if places.ending() > ENDING {
+                    // Those who had to go get the turn to do so: a flood must not run ahead of its own end.
+                    tokio::task::yield_now().await;
                 }
-            },
+            }
         }
     }
 }

@@ -10,6 +10,8 @@ use contract::certificates::CertificateView;
 use node_access::Rules;
 use ports::api::ApiServer;
 
+use crate::listener::Accepting;
+
 /// Settings of the HTTPS server.
 #[derive(Clone)]
 pub struct Front {
@@ -33,6 +35,8 @@ pub struct Front {
     pub api: Option<Arc<dyn ApiServer>>,
     /// Limits.
     pub limits: Limits,
+    /// Where it shows that the port takes nobody.
+    pub accepting: Accepting,
 }
 
 impl std::fmt::Debug for Front {
@@ -99,6 +103,8 @@ pub struct ReadOnly {
     pub port: u16,
     /// Limits.
     pub limits: Limits,
+    /// As [`Front::accepting`].
+    pub accepting: Accepting,
 }
 
 /// What nobody may take more of. The defaults are a kubelet's where it has any (interfaces 3.1).

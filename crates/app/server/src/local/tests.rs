@@ -128,7 +128,8 @@ async fn the_nodes_own_endpoints_are_served_beside_the_views_and_may_upgrade() {
             (StatusCode::SWITCHING_PROTOCOLS, [(header::CONNECTION, "upgrade"), (header::UPGRADE, "echo")])
         }),
     );
-    let server = tokio::spawn(serve(bind(&path).unwrap(), views().1, extra, std::future::pending()));
+    let server =
+        tokio::spawn(serve(listen(&path, Accepting::default()).unwrap(), views().1, extra, std::future::pending()));
     let mut stream = tokio::net::UnixStream::connect(&path).await.unwrap();
     stream
         .write_all(b"GET /exec/web HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: echo\r\n\r\nping")

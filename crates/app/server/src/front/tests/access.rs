@@ -393,8 +393,12 @@ async fn a_port_in_use_is_an_error_that_names_flag_and_port() {
     front.port = port;
     let error = open(front).await.unwrap_err();
     assert_eq!(error.to_string(), format!("cannot listen on 127.0.0.1:{port} (--port)"));
-    let settings =
-        crate::front::ReadOnly { address: "127.0.0.1".parse().unwrap(), port, limits: crate::front::Limits::default() };
+    let settings = crate::front::ReadOnly {
+        address: "127.0.0.1".parse().unwrap(),
+        port,
+        limits: crate::front::Limits::default(),
+        accepting: crate::listener::Accepting::default(),
+    };
     let error = crate::front::open_read_only(settings).await.unwrap_err();
     assert!(matches!(error, ServeError::Listen { flag: "--read-only-port", .. }));
 }

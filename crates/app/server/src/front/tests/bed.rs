@@ -29,6 +29,7 @@ use tokio_rustls::rustls::{ClientConfig, SupportedProtocolVersion, version};
 
 use super::pki::{Authority, Issued, Wanted};
 use crate::front::{Authn, Authz, Caller, Counted, Counts, Front, Limits, Tls, open};
+use crate::listener::Accepting;
 
 /// How the API server behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,6 +134,7 @@ pub(super) fn front(oracle: Arc<Oracle>, certificates: ValueReader<CertificateVi
         fine_grained: true,
         api: Some(oracle),
         limits: Limits { look: Duration::from_millis(10), grace: Duration::from_secs(5), ..Limits::default() },
+        accepting: Accepting::default(),
     }
 }
 

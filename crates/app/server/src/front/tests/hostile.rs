@@ -9,6 +9,7 @@ use tokio::net::TcpStream;
 
 use super::bed::{Bed, Client};
 use crate::front::{Front, Limits, ReadOnly, open_read_only};
+use crate::listener::Accepting;
 
 async fn ends(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Vec<u8> {
     let mut got = Vec::new();
@@ -334,7 +335,7 @@ async fn resets_without_end_end_the_connection() {
 #[tokio::test]
 async fn the_read_only_port_serves_everybody_within_limits() {
     let limits = Limits { strangers: 16, head: Duration::from_millis(300), ..Limits::default() };
-    let settings = ReadOnly { address: "127.0.0.1".parse().unwrap(), port: 0, limits };
+    let settings = ReadOnly { address: "127.0.0.1".parse().unwrap(), port: 0, limits, accepting: Accepting::default() };
     let listening = open_read_only(settings).await.unwrap();
     let (address, counts) = (listening.address().unwrap(), listening.counts());
     let router = Router::new().route("/pods", axum::routing::get(|| async { "pods" }));
