@@ -9,9 +9,9 @@ use anyhow::{Context, Result, bail};
 use cri_client::{CriClient, Deadlines, Endpoint, Options};
 use host_linux::{LinuxCgroups, LinuxFs, LinuxInfo, LinuxMounts, SystemdCgroups};
 use journal::RedbJournal;
-use model::node::{CgroupDriver, SwapBehavior};
+use model::node::CgroupDriver;
 use node_config::{Configured, Flags, NodeConfig};
-use ports::host::{CgroupFs, CgroupVersion, HostInfo, Links};
+use ports::host::{CgroupFs, HostInfo, Links};
 use server::healthz::Checks;
 use server::listener::Accepting;
 
@@ -20,7 +20,8 @@ use crate::settings::{Certificates, Machine, Settings};
 
 mod address;
 mod cluster;
-mod face;
+mod host;
+mod http;
 mod logging;
 mod systemd;
 
@@ -55,7 +56,7 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
     for w in warnings {
         tracing::warn!(at = w.origin, "{w}");
     }
-    let _lock = flags.lock_file.as_deref().map(lock).transpose()?;
+    let _lock = flags.lock_file.as_deref().map(host::lock).transpose()?;
     let settings = Settings { providers, ..settings(&flags, config)? };
     match host_linux::raise_open_files() {
         Ok(most) => tracing::debug!(most, "files that may be open"),
@@ -65,17 +66,6 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
     let ended = run_system(POOL_THREADS, |arbiters| serve(start, arbiters, customise));
     logging::flush();
     ended?
-}
-
-/// Waits for `--lock-file`; it is let go when the process ends.
-fn lock(path: &std::path::Path) -> Result<std::fs::File> {
-    let open = || std::fs::OpenOptions::new().create(true).truncate(false).write(true).open(path);
-    let file = open().with_context(|| format!("--lock-file {} cannot be opened", path.display()))?;
-    if file.try_lock().is_err() {
-        tracing::info!(file = %path.display(), "somebody else holds the lock file, waiting for it");
-        file.lock().with_context(|| format!("--lock-file {} cannot be locked", path.display()))?;
-    }
-    Ok(file)
 }
 
 fn settings(flags: &Flags, config: NodeConfig) -> Result<Settings> {
@@ -103,59 +93,6 @@ fn settings(flags: &Flags, config: NodeConfig) -> Result<Settings> {
         certificates: Certificates::default(),
         providers: Vec::new(),
     })
-}
-
-/// Refusals of the host that a kubelet makes too, before anything is touched.
-fn check_host(settings: &Settings, cgroups: &dyn CgroupFs, info: &dyn HostInfo) -> Result<()> {
-    let config = &settings.config;
-    if config.fail_cgroup_v1 && cgroups.version() == CgroupVersion::V1 {
-        bail!(
-            "this host runs cgroup v1 and failCgroupV1 is true (the default): set failCgroupV1: false to run all the same"
-        );
-    }
-    if cgroups.version() == CgroupVersion::V1 {
-        // A kubelet refuses both too: v1 has neither per-container swap nor a kill of single processes to switch off.
-        if config.swap_behavior == SwapBehavior::LimitedSwap {
-            bail!("memorySwap.swapBehavior: LimitedSwap needs cgroup v2, this host runs v1 (allowed: NoSwap)");
-        }
-        if config.single_process_oom_kill == Some(false) {
-            bail!("singleProcessOOMKill: false needs cgroup v2, this host runs v1 (allowed: true, or leave it out)");
-        }
-    }
-    if config.fail_swap_on && info.swap_total_bytes()? > 0 {
-        bail!("swap is on and failSwapOn is true (the default): turn swap off (swapoff -a) or set failSwapOn: false");
-    }
-    let missing = cgroups.missing_controllers();
-    if config.cgroups_per_qos && !missing.is_empty() {
-        bail!("cgroup controllers are not mounted: {}", missing.join(", "));
-    }
-    Ok(())
-}
-
-fn make_dirs(settings: &Settings) -> Result<()> {
-    use std::os::unix::fs::DirBuilderExt;
-    let make = |path: &std::path::Path, mode: u32| {
-        let made = std::fs::DirBuilder::new().recursive(true).mode(mode).create(path);
-        made.with_context(|| format!("{} cannot be made", path.display()))
-    };
-    make(&settings.root_dir, 0o750)?;
-    make(&settings.root_dir.join("pods"), 0o750)?;
-    let own = settings.root_dir.join("bosun");
-    make(&own, 0o700)?;
-    tighten(&own)?;
-    make(&settings.config.pod_logs_dir, 0o750)?;
-    make(&settings.container_logs_dir, 0o755)
-}
-
-/// A folder that was there may be open to others, and holds the journal and sealed objects.
-fn tighten(own: &std::path::Path) -> Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let cannot = || format!("{} cannot be closed to others", own.display());
-    if std::fs::metadata(own).with_context(cannot)?.permissions().mode() & 0o777 != 0o700 {
-        tracing::warn!(folder = %own.display(), "was open to others, closing it");
-        std::fs::set_permissions(own, std::fs::Permissions::from_mode(0o700)).with_context(cannot)?;
-    }
-    Ok(())
 }
 
 fn connect(config: &NodeConfig) -> Result<CriClient> {
@@ -238,14 +175,14 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
         client: link.as_ref().map(|l| l.client.clone()).unwrap_or_default(),
         serving: cluster::serving(&settings.config, &settings.node_name, link.is_some()),
     };
-    let (fs, info) = (Arc::new(LinuxFs), Arc::new(LinuxInfo::new()));
+    let info = LinuxInfo::new();
     let cgroups = LinuxCgroups::detect()?;
-    check_host(&settings, &cgroups, &*info)?;
+    host::check(&settings, &cgroups, &info)?;
     let kernel = kernel();
     let accepting = Accepting::default();
     let checks = checks(&kernel, &accepting);
     show_health(&settings.config, &checks);
-    make_dirs(&settings)?;
+    host::make_dirs(&settings)?;
     let journal = RedbJournal::open(&settings.root_dir.join("bosun/journal.redb"))?;
     let client = connect(&settings.config)?;
     let words = tokio::select! {
@@ -255,30 +192,13 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
             return Ok(ExitCode::SUCCESS);
         }
     };
-    let stats = Arc::new(host_linux::LinuxStats::new(&cgroups));
+    let stats = host_linux::LinuxStats::new(&cgroups);
     let cgroups = with_driver(cgroups, words.cgroup_driver, &mut settings);
-    let machine = Machine::read(&settings, &*info, &*cgroups, &*fs)?;
+    let machine = Machine::read(&settings, &info, &*cgroups, &LinuxFs)?;
     let socket = settings.flags.socket.clone();
     let listener =
         server::local::listen(&socket, accepting.clone()).with_context(|| format!("{}", socket.display()))?;
-    let prober = Arc::new(net_prober::Prober::new());
-    let ports = Ports {
-        runtime: Arc::new(client.clone()),
-        images: Arc::new(client),
-        fs,
-        watch: Arc::new(config_sources::InotifyWatch),
-        compress: Arc::new(log_files::Gzip::new(|log| host_linux::open_regular(log, Links::Refuse))),
-        host: info,
-        mounter: Arc::new(LinuxMounts),
-        cgroups,
-        stats,
-        journal: Arc::new(journal),
-        prober: prober.clone(),
-        http: prober,
-        fetch: Arc::new(url_fetch::UrlFetch::new(cluster::user_agent())),
-        api: link.as_ref().map(|l| l.api.clone()),
-        bootstrap_api: link.as_ref().and_then(|l| l.bootstrap.clone()),
-    };
+    let ports = ports_to(link.as_ref(), client, cgroups, stats, journal);
     if settings.faults {
         kernel.faults().enable();
     }
@@ -286,12 +206,12 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
     let builder = customise(Node::builder(settings.clone(), machine, ports.clone()).worker_place(workers));
     let crew = builder.wiring().crew();
     let (runtime, api, known) = (ports.runtime, ports.api, checks.clone());
-    let parts = face::Parts { settings, kernel, crew, runtime, api, checks: known, accepting, document, set_verbosity };
+    let parts = http::Parts { settings, kernel, crew, runtime, api, checks: known, accepting, document, set_verbosity };
     // Before any pod is touched: a port that is taken ends the daemon.
-    let face = face::Face::open(&parts).await?;
+    let servers = http::Servers::open(&parts).await?;
     let node = builder.start(&parts.kernel);
-    tell(&parts.settings, &words);
-    let serving = face.serve(listener, node.views(parts.settings.faults));
+    log_start(&parts.settings, &words);
+    let serving = servers.serve(listener, node.views(parts.settings.faults));
     systemd::ready(checks, watchdog);
     let code = until_the_end(&node, link, &mut signals).await;
     signals.stopping();
@@ -302,6 +222,34 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
     Ok(code)
 }
 
+/// The world as it is.
+fn ports_to(
+    cluster: Option<&cluster::Link>,
+    runtime: CriClient,
+    cgroups: Arc<dyn CgroupFs>,
+    stats: host_linux::LinuxStats,
+    journal: RedbJournal,
+) -> Ports {
+    let prober = Arc::new(net_prober::Prober::new());
+    Ports {
+        runtime: Arc::new(runtime.clone()),
+        images: Arc::new(runtime),
+        fs: Arc::new(LinuxFs),
+        watch: Arc::new(config_sources::InotifyWatch),
+        compress: Arc::new(log_files::Gzip::new(|log| host_linux::open_regular(log, Links::Refuse))),
+        host: Arc::new(LinuxInfo::new()),
+        mounter: Arc::new(LinuxMounts),
+        cgroups,
+        stats: Arc::new(stats),
+        journal: Arc::new(journal),
+        prober: prober.clone(),
+        http: prober,
+        fetch: Arc::new(url_fetch::UrlFetch::new(cluster::user_agent())),
+        api: cluster.map(|l| l.api.clone()),
+        bootstrap_api: cluster.and_then(|l| l.bootstrap.clone()),
+    }
+}
+
 /// What stopped actors began to write is written.
 fn finish_writes(kernel: &Kernel) {
     if !kernel.settle_blocking(LAST_WRITES) {
@@ -309,7 +257,7 @@ fn finish_writes(kernel: &Kernel) {
     }
 }
 
-fn tell(settings: &Settings, words: &cri_client::Handshake) {
+fn log_start(settings: &Settings, words: &cri_client::Handshake) {
     let manifests = settings.config.static_pod_path.as_ref().map(|p| p.display().to_string());
     let (runtime, version) = (&words.runtime_name, &words.runtime_version);
     tracing::info!(node = settings.node_name, runtime, version, manifests, "node is up");
@@ -348,23 +296,6 @@ async fn until_the_end(node: &Node, link: Option<cluster::Link>, signals: &mut s
         (why, code) = spent => {
             tracing::error!(why, "stopping, to be started anew; pods go on running");
             code
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    #[test]
-    fn an_own_folder_that_is_open_to_others_is_closed() {
-        let dir = tempfile::tempdir().unwrap();
-        let own = dir.path().join("bosun");
-        std::fs::create_dir(&own).unwrap();
-        for mode in [0o755, 0o777, 0o700] {
-            std::fs::set_permissions(&own, std::fs::Permissions::from_mode(mode)).unwrap();
-            super::tighten(&own).unwrap();
-            assert_eq!(std::fs::metadata(&own).unwrap().permissions().mode() & 0o777, 0o700);
         }
     }
 }

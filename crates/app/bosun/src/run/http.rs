@@ -1,4 +1,4 @@
-//! The node's face: its endpoints, and the ports on which they are served.
+//! The node's HTTP servers: its endpoints, and the ports on which they are served.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,7 @@ pub(super) struct Parts {
 }
 
 /// The endpoints, and the ports that are open for them.
-pub(super) struct Face {
+pub(super) struct Servers {
     /// For callers of the port.
     offered: Router,
     /// For callers of the local socket: root, whatever the configuration switches off for others.
@@ -52,7 +52,7 @@ pub(super) struct Face {
     read_only: Option<Listening>,
 }
 
-impl Face {
+impl Servers {
     /// Opens the ports; nothing is answered yet.
     ///
     /// # Errors
