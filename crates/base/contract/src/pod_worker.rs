@@ -46,7 +46,7 @@ pub enum UpdateKind {
     Update,
     /// Stop it.
     Kill(KillRequest),
-    /// Look again (readiness gates, housekeeping). Also what a worker makes of a kind that it does not know.
+    /// Look again. Also what a worker makes of a kind that it does not know.
     #[serde(other)]
     Sync,
 }

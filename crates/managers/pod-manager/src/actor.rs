@@ -102,8 +102,6 @@ pub struct PodManager {
     restart_requested: BTreeSet<PodUid>,
     /// Pods whose worker was made and is not forgotten yet.
     pub(crate) driven: BTreeSet<PodUid>,
-    /// Updates that a full mailbox refused; told again by housekeeping.
-    undelivered: BTreeSet<PodUid>,
     /// Chores under way.
     running: BTreeSet<Chore>,
     housekeeping_due: bool,
@@ -162,7 +160,6 @@ impl PodManager {
             arrivals: Vec::new(),
             restart_requested: BTreeSet::new(),
             driven: BTreeSet::new(),
-            undelivered: BTreeSet::new(),
             running: BTreeSet::new(),
             housekeeping_due: false,
             gc_running: false,
@@ -222,16 +219,8 @@ impl PodManager {
                 if self.has_worker(&uid) {
                     self.hold_objects(&pod);
                 }
-                self.tell(&uid, Some(pod), UpdateKind::Update);
             }
-            Change::Reconcile(pod) => {
-                let uid = model::pod::uid(&pod);
-                self.post(source, &pod);
-                // Mostly this node's own words come back; only gates are set by others.
-                if has_readiness_gates(&pod) {
-                    self.tell(&uid, Some(pod), UpdateKind::Sync);
-                }
-            }
+            Change::Reconcile(pod) => self.post(source, &pod),
             Change::Remove(pod) => {
                 let uid = model::pod::uid(&pod);
                 self.tools.rows.remove(&uid);
@@ -333,15 +322,14 @@ impl PodManager {
         self.driven.contains(uid)
     }
 
-    /// Tells the worker of a pod, if there is one. A refused update is told again by housekeeping: the newest state of the
-    /// pod wins anyway.
+    /// Tells the worker of a pod, if there is one. What it refuses or dies over, housekeeping tells it again, until its row
+    /// shows it.
     pub(crate) fn tell(&mut self, uid: &PodUid, pod: Option<Arc<Pod>>, kind: UpdateKind) {
         if !self.has_worker(uid) {
             return;
         }
         if let Err(e) = self.tools.crew.tell(UpdatePod { uid: uid.clone(), pod, kind }) {
             tracing::warn!(%uid, error = %e, "worker did not take the update, will be told again");
-            self.undelivered.insert(uid.clone());
         }
     }
 
@@ -362,10 +350,6 @@ type Reason = Cow<'static, str>;
 
 fn is_terminal(pod: &Pod) -> bool {
     model::pod::is_terminal_phase(pod.status.as_ref().and_then(|s| s.phase.as_deref()))
-}
-
-fn has_readiness_gates(pod: &Pod) -> bool {
-    pod.spec.as_ref().and_then(|s| s.readiness_gates.as_ref()).is_some_and(|gates| !gates.is_empty())
 }
 
 /// The runtime was listed and asked for its status, at least once.

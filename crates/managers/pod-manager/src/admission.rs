@@ -123,13 +123,24 @@ impl PodManager {
             pods::PREEMPTIONS.with_label_values(&[""]).inc();
             let grace = model::pod::spec_grace_seconds(&pod).and_then(|s| u64::try_from(s).ok()).unwrap_or(0);
             wait = wait.max(Duration::from_secs(grace).mul_f64(1.5));
-            let reason = Some((PREEMPTING.to_owned(), PREEMPTED.to_owned()));
-            let request = KillRequest { evicted: true, reason, ..KillRequest::default() };
-            self.tell(victim, Some(pod), UpdateKind::Kill(request));
+            self.kill_victim(victim);
         }
         let until = Timestamp(ctx.clock().unix_nanos()).plus(wait);
         self.held_back.insert(uid, HeldBack::Preempts { victims: victims.into_iter().collect(), until });
         ctx.after(wait, |act, ctx| act.keep_house(ctx));
+    }
+
+    pub(crate) fn kill_victim(&mut self, victim: &PodUid) {
+        let reason = Some((PREEMPTING.to_owned(), PREEMPTED.to_owned()));
+        let request = KillRequest { evicted: true, reason, ..KillRequest::default() };
+        let pod = self.pod(victim).cloned();
+        self.tell(victim, pod, UpdateKind::Kill(request));
+    }
+
+    /// A pod waits for this one to be gone.
+    pub(crate) fn is_victim(&self, uid: &PodUid) -> bool {
+        let waits_for = |held: &HeldBack| matches!(held, HeldBack::Preempts { victims, .. } if victims.contains(uid));
+        self.held_back.values().any(waits_for)
     }
 
     /// Starts pods whose victims are gone.

@@ -23,6 +23,10 @@ pub struct DesiredFacts {
     pub deleting: bool,
     /// The same UID was added again while its worker was stopping.
     pub restart_requested: bool,
+    /// Its worker acts on something else.
+    pub changed: bool,
+    /// Makes room for a critical pod.
+    pub preempted: bool,
 }
 
 /// The world as the boards show it, read in this order: cgroups, desired, the rest.
@@ -49,6 +53,10 @@ pub enum Chore {
     ForgetWorker(PodUid),
     /// The worker's pod is gone from its source: stop it.
     KillWorker(PodUid),
+    /// The worker does not know yet what is desired.
+    UpdateWorker(PodUid),
+    /// The worker does not know yet that its pod makes room.
+    PreemptWorker(PodUid),
     /// Desired and active, but nobody drives it.
     CreateWorker(PodUid),
     /// Terminal and deleted, but never had a worker: let one finish it.
@@ -71,6 +79,8 @@ impl Chore {
         match self {
             Chore::ForgetWorker(uid)
             | Chore::KillWorker(uid)
+            | Chore::UpdateWorker(uid)
+            | Chore::PreemptWorker(uid)
             | Chore::CreateWorker(uid)
             | Chore::FinishPod(uid)
             | Chore::KillRuntimeOrphan(uid)
@@ -98,10 +108,21 @@ fn worker_chores(world: &World, out: &mut Vec<Chore>) {
         let desired = world.desired.get(uid);
         let orphan = desired.is_none();
         let again = desired.is_some_and(|d| d.restart_requested);
-        if worker.phase == WorkerPhase::Finished && (orphan || again) {
-            out.push(Chore::ForgetWorker(uid.clone()));
-        } else if orphan && worker.phase != WorkerPhase::Finished && !worker.deleted {
+        if worker.phase == WorkerPhase::Finished {
+            if orphan || again {
+                out.push(Chore::ForgetWorker(uid.clone()));
+            }
+            continue;
+        }
+        if orphan && !worker.deleted {
             out.push(Chore::KillWorker(uid.clone()));
+        }
+        // What is desired again comes to a worker of its own.
+        if desired.is_some_and(|d| d.changed && !again) {
+            out.push(Chore::UpdateWorker(uid.clone()));
+        }
+        if desired.is_some_and(|d| d.preempted) && !worker.termination_requested {
+            out.push(Chore::PreemptWorker(uid.clone()));
         }
     }
 }

@@ -102,6 +102,21 @@ fn creation(change: &Change) -> Timestamp {
     pod.metadata.creation_timestamp.as_ref().map(Timestamp::from_api).unwrap_or_default()
 }
 
+/// Whether a worker that acts on `old` does as `desired` says. Of a status only the conditions of gates matter to it: the rest
+/// is mostly its own words.
+pub(crate) fn is_acted_on(old: &Arc<Pod>, desired: &Arc<Pod>) -> bool {
+    Arc::ptr_eq(old, desired)
+        || match compare(old, desired) {
+            Difference::None => true,
+            Difference::Status => !has_readiness_gates(desired),
+            Difference::Deletion | Difference::Content => false,
+        }
+}
+
+fn has_readiness_gates(pod: &Pod) -> bool {
+    pod.spec.as_ref().and_then(|s| s.readiness_gates.as_ref()).is_some_and(|gates| !gates.is_empty())
+}
+
 /// How an incoming pod differs from the known one.
 enum Difference {
     None,

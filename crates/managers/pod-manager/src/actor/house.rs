@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actor::Ctx;
 use contract::cgroup::PodCgroupRow;
-use contract::pod_worker::{GrantStart, KillRequest, RetireWorker, UpdateKind};
+use contract::pod_worker::{GrantStart, KillRequest, RetireWorker, UpdateKind, WorkerState};
 use contract::probe::RetainProbes;
 use contract::status::RetainPodStatuses;
 use contract::volume::PodVolumes;
@@ -16,18 +16,18 @@ use std::sync::Arc;
 use super::{PodManager, is_terminal};
 use crate::effects;
 use crate::housekeeping::{Chore, DesiredFacts, World, chores};
+use crate::merge::is_acted_on;
 
 impl PodManager {
     pub(crate) fn keep_house(&mut self, ctx: &mut Ctx<Self>) {
         self.housekeeping_due = false;
         ctx.fault_point("housekeeping");
-        self.tell_again();
         self.let_go(ctx);
         let world = self.look();
         let ready = self.all_sources_ready();
         for chore in chores(&world) {
             // Before all sources have spoken only the desired pods are served; nothing unknown is touched.
-            if ready || matches!(chore, Chore::GrantStart(_) | Chore::CreateWorker(_)) {
+            if ready || matches!(chore, Chore::GrantStart(_) | Chore::CreateWorker(_) | Chore::UpdateWorker(_)) {
                 // One that is set aside stands on the boards still, and comes again with the next round.
                 let uid = chore.uid().clone();
                 ctx.for_subject(uid.as_str(), |ctx| self.do_chore(chore, ctx));
@@ -40,23 +40,15 @@ impl PodManager {
         self.keep_mirrors(ctx);
     }
 
-    fn tell_again(&mut self) {
-        for uid in std::mem::take(&mut self.undelivered) {
-            match self.pod(&uid).cloned() {
-                Some(pod) => self.tell(&uid, Some(pod), UpdateKind::Update),
-                None => self.kill_removed(&uid, None),
-            }
-        }
-    }
-
     /// cgroups are read before desired pods, so that a pod which appears in between is not taken for an orphan.
     fn look(&self) -> World {
         let cgroups = self.tools.crew.board::<PodCgroupRow>().snapshot().into_keys().collect();
         let runtime = self.tools.observed.snapshot();
         let directories = self.tools.crew.board::<PodVolumes>().snapshot();
+        let workers = self.tools.workers.snapshot();
         World {
-            desired: self.desired_facts(),
-            workers: self.tools.workers.snapshot(),
+            desired: self.desired_facts(&workers),
+            workers,
             runtime: runtime.into_iter().map(|(uid, row)| (uid, row.pod.is_alive())).collect(),
             cgroups,
             directories: directories.into_iter().map(|(uid, row)| (uid, !row.present.is_empty())).collect(),
@@ -64,7 +56,8 @@ impl PodManager {
         }
     }
 
-    fn desired_facts(&self) -> BTreeMap<PodUid, DesiredFacts> {
+    fn desired_facts(&self, workers: &BTreeMap<PodUid, Arc<WorkerState>>) -> BTreeMap<PodUid, DesiredFacts> {
+        let acts_on = |uid: &PodUid| workers.get(uid).and_then(|w| w.pod.as_ref());
         let facts = |uid: &PodUid, pod: &Arc<Pod>| DesiredFacts {
             full_name: model::pod::full_name(pod),
             is_static: model::pod::is_static(pod),
@@ -73,6 +66,8 @@ impl PodManager {
             terminal: is_terminal(pod),
             deleting: pod.metadata.deletion_timestamp.is_some(),
             restart_requested: self.restart_requested.contains(uid),
+            changed: acts_on(uid).is_some_and(|known| !is_acted_on(known, pod)),
+            preempted: self.is_victim(uid),
         };
         self.desired.values().flatten().map(|(uid, pod)| (uid.clone(), facts(uid, pod))).collect()
     }
@@ -81,6 +76,11 @@ impl PodManager {
         match &chore {
             Chore::ForgetWorker(uid) => self.forget_worker(uid, ctx),
             Chore::KillWorker(uid) => self.kill_removed(uid, None),
+            Chore::UpdateWorker(uid) => {
+                let pod = self.pod(uid).cloned();
+                self.tell(uid, pod, UpdateKind::Update);
+            }
+            Chore::PreemptWorker(uid) => self.kill_victim(uid),
             Chore::CreateWorker(uid) => {
                 if let Some(pod) = self.pod(uid).cloned() {
                     self.begin(&pod, ctx);

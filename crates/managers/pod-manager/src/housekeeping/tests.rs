@@ -96,6 +96,54 @@ fn one_row_per_leftover() {
             vec![],
         ),
         (
+            "a worker that does not know yet what is desired is told",
+            |w| {
+                w.desired.insert(u(), DesiredFacts { changed: true, ..desired() });
+                w.workers.insert(u(), worker(Syncing));
+            },
+            vec![UpdateWorker(u())],
+        ),
+        (
+            "also while it stops, for its grace may be shorter now",
+            |w| {
+                w.desired.insert(u(), DesiredFacts { changed: true, ..desired() });
+                w.workers.insert(u(), worker(Terminating));
+            },
+            vec![UpdateWorker(u())],
+        ),
+        (
+            "but not for another life of its pod",
+            |w| {
+                w.desired.insert(u(), DesiredFacts { changed: true, restart_requested: true, ..desired() });
+                w.workers.insert(u(), worker(Terminating));
+            },
+            vec![],
+        ),
+        (
+            "and not when it is through",
+            |w| {
+                w.desired.insert(u(), DesiredFacts { changed: true, ..desired() });
+                w.workers.insert(u(), worker(Finished));
+            },
+            vec![],
+        ),
+        (
+            "a worker that does not know yet that its pod makes room is told",
+            |w| {
+                w.desired.insert(u(), DesiredFacts { preempted: true, ..desired() });
+                w.workers.insert(u(), worker(Syncing));
+            },
+            vec![PreemptWorker(u())],
+        ),
+        (
+            "a victim that stops already is left alone",
+            |w| {
+                w.desired.insert(u(), DesiredFacts { preempted: true, ..desired() });
+                w.workers.insert(u(), worker(Terminating));
+            },
+            vec![],
+        ),
+        (
             "a desired pod without worker gets one",
             |w| {
                 w.desired.insert(u(), desired());

@@ -27,6 +27,32 @@ fn objects_are_held_before_the_worker_starts_and_let_go_when_it_is_through() {
 }
 
 #[test]
+fn what_a_worker_did_not_take_in_it_is_told_again() {
+    run(13, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.know_node(&[]);
+        let small = asking("small", "1500m", 0);
+        bench.set(Source::Api, &[plain("u1"), plain("u2"), small.clone()]).await;
+        bench.heard();
+        kernel.faults().permit_drop::<UpdatePod>();
+        kernel.faults().add_text("pod-worker: drop@turn:UpdatePod").unwrap();
+        bench.set(Source::Api, &[deleting(plain("u1")), plain("u2"), small.clone()]).await;
+        assert_eq!(bench.phase("u1"), Some(WorkerPhase::Syncing), "it does not know");
+        kernel.faults().clear();
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(bench.phase("u1"), Some(WorkerPhase::Terminating), "deleted");
+        kernel.faults().add_text("pod-worker: drop@turn:UpdatePod").unwrap();
+        bench
+            .set(Source::Api, &[plain("u2"), small.clone(), asking("big", "1", model::pod::SYSTEM_CRITICAL_PRIORITY)])
+            .await;
+        assert_eq!(bench.phase("small"), Some(WorkerPhase::Syncing), "it does not know");
+        kernel.faults().clear();
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        assert_eq!(bench.phase("small"), Some(WorkerPhase::Terminating), "preempted");
+    });
+}
+
+#[test]
 fn a_removed_pod_is_stopped_with_its_own_grace() {
     run(2, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
@@ -180,7 +206,7 @@ fn a_status_that_comes_back_from_the_api_wakes_only_pods_with_gates() {
             p
         };
         bench.set(Source::Api, &[said(plain("u1")), said(gated)]).await;
-        assert_eq!(bench.heard(), ["worker gated sync"]);
+        assert_eq!(bench.heard(), ["worker gated update"]);
     });
 }
 
