@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::stream::BoxStream;
-use ports::api::{ApiError, ApiResult, ApiServer, Followed, Lane, Request, Selection};
+use ports::api::{ApiError, ApiResult, ApiServer, Followed, Request, Selection, Throttle};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -63,7 +63,7 @@ impl ApiServer for ApiClient {
         let answer = tokio::time::timeout_at(deadline, self.transport.tries(&request, deadline, &mut last)).await;
         // What the server said last says more than that time is over.
         let answer = answer.unwrap_or_else(|_| Err(last.unwrap_or(ApiError::TimedOut { after: request.deadline })));
-        if request.lane == Lane::Heartbeat {
+        if request.throttle == Throttle::Unlimited {
             self.transport.beat(&answer);
         }
         answer

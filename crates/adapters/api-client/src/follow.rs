@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use http_body_util::{BodyExt, Limited};
-use ports::api::{ApiError, ApiResult, Followed, Kind, Lane, Method, Object, Request, Selection};
+use ports::api::{ApiError, ApiResult, Followed, Kind, Method, Object, Request, Selection, Throttle};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -190,7 +190,7 @@ impl Follower {
                 }
             };
             let deadline = Instant::now() + LIST_LIMIT;
-            self.transport.turn(Lane::Main, deadline).await;
+            self.transport.turn(Throttle::Main, deadline).await;
             let answer = self.transport.read(&request, self.place.index).await?;
             let body = Limited::new(answer.into_body(), BODY_LIMIT)
                 .collect()
@@ -215,7 +215,7 @@ impl Follower {
             ("timeoutSeconds", &life_s.to_string()),
         ]);
         let head = async {
-            self.transport.turn(Lane::Main, Instant::now() + HEAD_LIMIT).await;
+            self.transport.turn(Throttle::Main, Instant::now() + HEAD_LIMIT).await;
             self.transport.read(&request, self.place.index).await
         };
         let head = tokio::time::timeout(HEAD_LIMIT, head).await;

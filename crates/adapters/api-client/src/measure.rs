@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use metrics::rest_client as counts;
-use ports::api::{ApiError, Lane, Method};
+use ports::api::{ApiError, Method, Throttle};
 
 /// The HTTP method, as metrics call it.
 pub(crate) fn verb(method: Method) -> &'static str {
@@ -39,9 +39,9 @@ pub(crate) fn sizes(host: &str, verb: &str, sent: usize, received: Option<usize>
     }
 }
 
-/// A request waited for the limit of its lane.
-pub(crate) fn waited(host: &str, verb: &str, lane: Lane, wait: Duration) {
-    if lane != Lane::Heartbeat {
+/// A request waited for the its rate limit.
+pub(crate) fn waited(host: &str, verb: &str, throttle: Throttle, wait: Duration) {
+    if throttle != Throttle::Unlimited {
         counts::RATE_LIMITER_DURATION.with_label_values(&[host, verb]).observe(wait.as_secs_f64());
     }
 }

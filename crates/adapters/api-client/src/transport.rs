@@ -1,4 +1,4 @@
-//! Requests on their way: lanes, deadlines, retries, and connections that can be exchanged while they are in use.
+//! Requests on their way: rate limits, deadlines, retries, and connections that can be exchanged while they are in use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -9,7 +9,7 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, USER_AGENT};
 use hyper::{Request as HttpRequest, Response, Uri};
-use ports::api::{ApiError, ApiResult, Lane, Method, PatchKind, Request};
+use ports::api::{ApiError, ApiResult, Method, PatchKind, Request, Throttle};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -102,12 +102,12 @@ impl Transport {
         self.generation.send_modify(|n| *n += 1);
     }
 
-    /// Waits for the lane's turn.
-    pub(crate) async fn turn(&self, lane: Lane, deadline: Instant) {
-        let bucket = match lane {
-            Lane::Main => &self.main,
-            Lane::Events => &self.events,
-            Lane::Heartbeat => return,
+    /// Waits for its turn under a rate limit.
+    pub(crate) async fn turn(&self, throttle: Throttle, deadline: Instant) {
+        let bucket = match throttle {
+            Throttle::Main => &self.main,
+            Throttle::Events => &self.events,
+            Throttle::Unlimited => return,
         };
         match bucket.take(deadline.saturating_duration_since(Instant::now())) {
             Some(wait) if wait.is_zero() => {}
@@ -209,8 +209,8 @@ impl Transport {
         let mut tried = 0;
         loop {
             let began = Instant::now();
-            self.turn(request.lane, deadline).await;
-            measure::waited(self.host(), measure::verb(request.method), request.lane, began.elapsed());
+            self.turn(request.throttle, deadline).await;
+            measure::waited(self.host(), measure::verb(request.method), request.throttle, began.elapsed());
             let lost = match self.once(request).await {
                 Ok(body) => return Ok(body),
                 Err(lost) => lost,

@@ -178,7 +178,7 @@ macro_rules! builder {
                     workers: kernel.group("workers", blame::workers_policy()),
                     worker_place: self.worker_place,
                 };
-                blame::know_pods(kernel, &self.wiring);
+                blame::tell_set_aside(kernel, &self.wiring);
                 let intake = RefCell::default();
                 $((self.$role_field)(&Setup {
                     kernel,

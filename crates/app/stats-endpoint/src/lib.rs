@@ -52,7 +52,7 @@ async fn summary(State(deps): State<Deps>, request: Request) -> Response {
         Err(text) => return internal(&format!("parse form failed: {text}")),
     };
     match deps.crew.call(Summarise { only_cpu_and_memory: only }).await {
-        Ok(summary) => match serde_json::to_vec(&*summary) {
+        Ok(summary) => match serde_json::to_vec(&summary.in_whole_seconds()) {
             Ok(json) => ([(CONTENT_TYPE, "application/json")], json).into_response(),
             Err(e) => internal(&e.to_string()),
         },

@@ -8,8 +8,8 @@ mod effects;
 mod pool;
 mod serial;
 
+use crate::crash::Caught;
 use crate::record::Record;
-use crate::supervise::Caught;
 use pool::Pool;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,9 +23,6 @@ pub use serial::Serial;
 /// A call is overdue after this long: it is named with its actor, and a vital class that finishes nothing meanwhile makes
 /// the kernel unhealthy. Longer than any disk takes that will answer at all.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Payload that unwinds a call which shall never return: what a hung disk is in simulated time.
-pub(crate) struct Hung;
 
 /// The pools of a kernel. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -84,9 +81,9 @@ impl Blocking {
     }
 
     /// Logs each overdue call once.
-    pub(crate) fn tell_overdue(&self) {
+    pub(crate) fn log_overdue(&self) {
         let now = Instant::now();
-        self.0.pools.iter().for_each(|p| p.tell_overdue(now, self.0.patience));
+        self.0.pools.iter().for_each(|p| p.log_overdue(now, self.0.patience));
     }
 
     /// Waits, blocking, until the vital classes have finished what they run, `limit` at most; whether they have.

@@ -2,27 +2,24 @@
 
 mod later;
 mod subject;
+mod work;
 
-use crate::blocking::{Class, Effects};
+use crate::blocking::Effects;
 use crate::clock::Clock;
-use crate::faults::{Action, FaultHandle};
+use crate::crash::guarded;
+use crate::faults::FaultHandle;
 use crate::group::Group;
 use crate::kernel::Kernel;
 use crate::poison::Subject;
 use crate::record::Record;
-use crate::reference::{ActorRef, Managed};
-use crate::supervise::guarded;
+use crate::reference::ActorRef;
+use crate::turn::Turn;
 use actix::dev::{AsyncContextParts, ContextParts, Mailbox, channel::channel};
-use actix::fut::ActorFuture;
-use actix::{ActorContext, ActorState, Addr, AsyncContext, SpawnHandle};
-use std::future::Future;
+use actix::{Actor, ActorContext, ActorState, Handler, Supervised};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
-use tokio::sync::watch;
 
 pub(crate) use later::Later;
-use later::{Changes, Fair, Held, Ticks};
 
 /// Messages and completed futures per poll: small, so that one flooded actor leaves its neighbours their turns.
 pub(crate) const POLL_BUDGET: u32 = 16;
@@ -40,6 +37,10 @@ pub(crate) enum Rebuild {
     /// Build the next generation.
     Build,
 }
+
+/// An actor type that the kernel can run; `supervised!` makes one.
+pub trait Managed: Actor<Context = Ctx<Self>> + Supervised + Handler<Turn<Self>> {}
+impl<A: Actor<Context = Ctx<A>> + Supervised + Handler<Turn<A>>> Managed for A {}
 
 /// The context of an actor: `type Context = Ctx<Self>`. Also an actix `ActorContext` and `AsyncContext`.
 pub struct Ctx<A: Managed> {
@@ -73,30 +74,6 @@ impl<A: Managed> ActorContext for Ctx<A> {
 
     fn state(&self) -> ActorState {
         self.parts.state()
-    }
-}
-
-impl<A: Managed> AsyncContext<A> for Ctx<A> {
-    fn address(&self) -> Addr<A> {
-        self.this.addr().clone()
-    }
-
-    fn spawn<F: ActorFuture<A, Output = ()> + 'static>(&mut self, fut: F) -> SpawnHandle {
-        self.parts.spawn(Fair::new(self.label(), self.subject.clone(), fut))
-    }
-
-    fn wait<F: ActorFuture<A, Output = ()> + 'static>(&mut self, fut: F) {
-        self.held += 1;
-        self.parts.wait(Held::new(fut));
-    }
-
-    /// Also true when the budget of this poll is spent: the mailbox then rests, and neighbours get their turn.
-    fn waiting(&self) -> bool {
-        self.budget == 0 || self.parts.waiting()
-    }
-
-    fn cancel_future(&mut self, handle: SpawnHandle) -> bool {
-        self.parts.cancel_future(handle)
     }
 }
 
@@ -169,76 +146,6 @@ impl<A: Managed> Ctx<A> {
     /// For effects: blocking work and fault points.
     pub fn effects(&self) -> Effects {
         Effects::new(self.kernel.blocking().clone(), self.faults())
-    }
-
-    /// Runs work that blocks its thread on one of that class; `done` gets the output in a turn of its own. A panic in it is
-    /// the actor's; a restart forgets it (work that has begun is not cut short).
-    pub fn blocking<R: Send + 'static>(
-        &mut self,
-        class: Class,
-        work: impl FnOnce() -> R + Send + 'static,
-        done: impl FnOnce(&mut A, R, &mut Ctx<A>) + 'static,
-    ) -> SpawnHandle {
-        let effects = self.effects();
-        self.run(async move { effects.blocking(class, work).await }, done)
-    }
-
-    /// A fault point inside of a turn: panics, is killed, or (stall, delay) takes no further turn for a while.
-    pub fn fault_point(&mut self, point: &'static str) {
-        if !self.kernel.faults().on() {
-            return;
-        }
-        match self.kernel.faults().decide(self.this.name(), point) {
-            Some(action @ (Action::Panic | Action::Kill | Action::Block(_))) => action.strike(point),
-            Some(Action::Stall(d) | Action::Delay(d)) => {
-                self.wait(Later::new(point, d, |_: &mut A, _: &mut Ctx<A>| ()))
-            }
-            Some(Action::Drop | Action::Duplicate) | None => {}
-        }
-    }
-
-    /// Calls `f` once, `d` from now.
-    pub fn after(&mut self, d: Duration, f: impl FnOnce(&mut A, &mut Ctx<A>) + 'static) -> SpawnHandle {
-        self.later("timer", d, f)
-    }
-
-    /// As [`Ctx::after`]; a crash in `f` is blamed on `label`.
-    pub(crate) fn later(
-        &mut self,
-        label: &'static str,
-        d: Duration,
-        f: impl FnOnce(&mut A, &mut Ctx<A>) + 'static,
-    ) -> SpawnHandle {
-        self.parts.spawn(Later::new(label, d, f))
-    }
-
-    /// Calls `f` every `period`, first in one period (at least 1 ms). Ticks missed while the actor was busy are not
-    /// replayed.
-    pub fn every(&mut self, period: Duration, f: impl FnMut(&mut A, &mut Ctx<A>) + 'static) -> SpawnHandle {
-        self.parts.spawn(Ticks::new(period, f))
-    }
-
-    /// Calls `f` with the current value, then with each new one; in-between values may be skipped, the latest never is.
-    /// Ends when the sender is gone.
-    pub fn watch<T: Clone + 'static>(
-        &mut self,
-        rx: watch::Receiver<T>,
-        f: impl FnMut(&mut A, T, &mut Ctx<A>) + 'static,
-    ) {
-        self.parts.spawn(Changes::new(rx, f));
-    }
-
-    /// Runs an effect that belongs to this generation: a panic in it is the actor's panic, a restart cancels it.
-    /// `done` gets the output, in a turn of its own.
-    pub fn run<F: Future + 'static>(
-        &mut self,
-        fut: F,
-        done: impl FnOnce(&mut A, F::Output, &mut Ctx<A>) + 'static,
-    ) -> SpawnHandle {
-        use actix::ActorFutureExt;
-        let fut =
-            actix::fut::wrap_future::<_, A>(fut).map(move |out, actor: &mut A, ctx: &mut Ctx<A>| done(actor, out, ctx));
-        self.parts.spawn(Fair::new(self.label(), self.subject.clone(), fut))
     }
 
     /// Body of every `Supervised::restarting`. Called by `supervised!` only.

@@ -1,13 +1,14 @@
 //! The envelope of every message: what the kernel knows about it between sender and turn.
 
-use crate::context::{Ctx, Later};
+use crate::context::{Ctx, Later, Managed};
 use crate::control::locked;
 use crate::faults::Action;
 use crate::poison::Subject;
 use crate::record::Record;
-use crate::reference::Managed;
+use crate::turn::{Mail, Turn};
+use crate::type_name::short;
 use actix::dev::{Envelope, EnvelopeProxy, MessageResponse, ToEnvelope};
-use actix::{Actor, AsyncContext, Handler, Message};
+use actix::{AsyncContext, Handler};
 use std::any::type_name;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -16,28 +17,9 @@ use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tracing::Span;
 
-/// What may be sent: owned data, answered with owned data. Implemented for every fitting [`Message`].
-pub trait Mail: Message<Result: Send> + Send + 'static {}
-impl<M: Message<Result: Send> + Send + 'static> Mail for M {}
-
-/// The one actix message that all messages travel in.
-pub struct Turn<A: Actor>(Box<dyn EnvelopeProxy<A> + Send>);
-
-impl<A: Actor> Turn<A> {
-    /// Hands the message inside to its handler. Called by `supervised!` only.
-    #[doc(hidden)]
-    pub fn run(mut self, actor: &mut A, ctx: &mut A::Context) {
-        self.0.handle(actor, ctx);
-    }
-}
-
-impl<A: Actor> Message for Turn<A> {
-    type Result = ();
-}
-
 impl<A: Managed> ToEnvelope<A, Turn<A>> for Ctx<A> {
     fn pack(turn: Turn<A>, _: Option<oneshot::Sender<()>>) -> Envelope<A> {
-        Envelope::with_proxy(turn.0)
+        Envelope::with_proxy(turn.into_proxy())
     }
 }
 
@@ -113,7 +95,7 @@ where
     // A span costs two look-ups in the subscriber, so callers are followed at trace level only.
     let origin = if tracing::enabled!(tracing::Level::TRACE) { Span::current() } else { Span::none() };
     let queued = std::time::Instant::now();
-    Turn(Box::new(Sealed(Some(Parcel { message, answer, slot, queued, origin }))))
+    Turn::new(Sealed(Some(Parcel { message, answer, slot, queued, origin })))
 }
 
 impl<A, M> EnvelopeProxy<A> for Sealed<M>
@@ -140,7 +122,7 @@ where
             None => None,
         };
         *locked(&ctx.record().message) = type_name::<M>();
-        let subject = ctx.kernel().subject_of(&message);
+        let subject = message.subject();
         if let Some(rest) = subject.as_ref().and_then(|s| ctx.record().poison.rest(type_name::<M>(), s)) {
             return set_aside(message, tx, subject, rest, ctx);
         }
@@ -230,22 +212,4 @@ where
         Some(action @ (Action::Panic | Action::Kill | Action::Block(_))) => action.strike(&point),
     }
     deliver(message, tx, actor, ctx);
-}
-
-/// A type name without its module path: `a::b::Foo<c::Bar>` is `Foo<Bar>`.
-pub(crate) fn short(full: &str) -> String {
-    let mut out = String::with_capacity(full.len());
-    let mut word = String::new();
-    for ch in full.chars() {
-        if ch.is_alphanumeric() || ch == '_' || ch == '{' || ch == '}' {
-            word.push(ch);
-        } else if ch == ':' {
-            word.clear();
-        } else {
-            out.push_str(&word);
-            word.clear();
-            out.push(ch);
-        }
-    }
-    out + &word
 }

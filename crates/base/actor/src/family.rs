@@ -1,9 +1,10 @@
 //! Actors of one kind, one per key.
 
-use crate::envelope::Mail;
+use crate::context::Managed;
 use crate::error::{AskError, TellError};
 use crate::inlet::{Inlet, Route};
-use crate::reference::{ActorRef, Managed};
+use crate::reference::ActorRef;
+use crate::turn::Mail;
 use actix::Handler;
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry;

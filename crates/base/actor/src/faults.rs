@@ -3,9 +3,9 @@
 mod rule;
 
 use crate::control::{Order, locked};
+use crate::crash::Killed;
 use crate::record::Record;
 use crate::seed;
-use crate::supervise::Killed;
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;

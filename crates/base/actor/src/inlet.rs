@@ -1,8 +1,9 @@
 //! Swappable routes: what contract handles are made of.
 
-use crate::envelope::Mail;
+use crate::context::Managed;
 use crate::error::{AskError, TellError};
-use crate::reference::{ActorRef, Managed};
+use crate::reference::ActorRef;
+use crate::turn::Mail;
 use actix::Handler;
 use arc_swap::ArcSwapOption;
 use futures::future::BoxFuture;

@@ -31,12 +31,19 @@ macro_rules! supervised {
     };
 }
 
-/// Declares what a message is answered with: `message!(UpdatePod => ());`.
+/// Declares what a message is answered with: `message!(Resync => ());`. One that is for one subject of many says for whom:
+/// `message!(ResyncPod => (), for |m| m.uid.as_str().into());`.
 #[macro_export]
 macro_rules! message {
-    ($t:ty => $r:ty) => {
+    ($t:ty => $r:ty $(, for $subject:expr)?) => {
         impl $crate::Message for $t {
             type Result = $r;
+        }
+        impl $crate::Mail for $t {
+            $(fn subject(&self) -> Option<$crate::Subject> {
+                let subject: fn(&Self) -> $crate::Subject = $subject;
+                Some(subject(self))
+            })?
         }
     };
 }

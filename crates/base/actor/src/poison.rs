@@ -8,7 +8,6 @@
 
 use crate::control::locked;
 use serde::Serialize;
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
@@ -48,20 +47,8 @@ fn seconds<S: serde::Serializer>(d: &Duration, s: S) -> Result<S::Ok, S::Error> 
     s.serialize_u64(d.as_secs())
 }
 
-/// What the kernel is told about subjects by those who know them.
-#[derive(Clone)]
-pub struct Subjects {
-    /// Whom a message is for, if for one subject.
-    pub of: fn(&dyn Any) -> Option<Subject>,
-    /// Called each time something is set aside, in the crashed actor's own task: must not block.
-    pub told: Arc<dyn Fn(&SetAside) + Send + Sync>,
-}
-
-impl std::fmt::Debug for Subjects {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Subjects")
-    }
-}
+/// Is told each time something is set aside, in the crashed actor's own task: must not block.
+pub(crate) type Told = Box<dyn Fn(&SetAside) + Send + Sync>;
 
 #[derive(Debug)]
 struct Row {

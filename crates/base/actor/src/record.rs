@@ -1,16 +1,14 @@
 //! What is known of one actor, readable from any thread.
 
 use crate::control::{Control, locked};
+use crate::crash::Crash;
+use crate::info::{ActorInfo, ActorPhase, TURN_BUCKETS_US};
 use crate::poison::Poison;
-use crate::supervise::Crash;
-use crate::{ActorInfo, ActorPhase};
+use crate::type_name::short;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
-
-/// Upper bounds of the turn-time histogram, in microseconds; one more bucket holds the rest.
-pub const TURN_BUCKETS_US: [u64; 6] = [10, 100, 1_000, 10_000, 100_000, 1_000_000];
 
 /// A turn this long is logged: it held up all actors of its thread.
 const SLOW_TURN: Duration = Duration::from_millis(250);
@@ -111,7 +109,7 @@ impl Record {
     /// Accounts a turn of `what` (a type name or a label).
     pub(crate) fn note_turn(&self, what: &str, took: Duration) {
         if took >= SLOW_TURN {
-            tracing::warn!(target: "actor", turn = crate::envelope::short(what), ?took, "slow turn: neighbours waited");
+            tracing::warn!(target: "actor", turn = short(what), ?took, "slow turn: neighbours waited");
         }
         let ns = nanos(took);
         self.count.turns.fetch_add(1, Relaxed);
@@ -149,9 +147,9 @@ impl Record {
             rejected_tells: c.rejected_tells.load(Relaxed),
             detached_panics: c.detached_panics.load(Relaxed),
             set_aside: c.set_aside.load(Relaxed),
-            aside: self.poison.list(&self.name, crate::envelope::short),
+            aside: self.poison.list(&self.name, short),
             overdue_calls: Vec::new(),
-            last_message: crate::envelope::short(*locked(&self.message)),
+            last_message: short(*locked(&self.message)),
             last_cause: crash.map(|c| c.to_string()),
         }
     }

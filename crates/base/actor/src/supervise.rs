@@ -1,15 +1,15 @@
 //! Supervision of one actor: catches its panics, keeps its mailbox and address, rebuilds it when its group says so.
 
-mod crash;
 mod stuck;
 
-use crate::ActorPhase;
-use crate::context::{Ctx, Rebuild};
+use crate::context::{Ctx, Managed, Rebuild};
 use crate::control::{Order, locked};
+use crate::crash::{Caught, Crash, guarded, log_last_words, quietly};
 use crate::group::{Decision, Group};
+use crate::info::ActorPhase;
 use crate::kernel::Kernel;
 use crate::record::Record;
-use crate::reference::Managed;
+use crate::type_name::short;
 use actix::dev::{ContextFut, Mailbox};
 use actix::{ActorContext, ActorState};
 use std::future::Future;
@@ -21,7 +21,6 @@ use std::time::Duration;
 use tokio::time::{Instant, Sleep};
 use tracing::Span;
 
-pub(crate) use crash::{Caught, Crash, Killed, guarded, install_hook};
 use stuck::Stuck;
 
 /// Attempts at dropping the futures of a crashed generation: each panicking `Drop` among them ends one attempt.
@@ -203,7 +202,7 @@ impl<A: Managed> Supervisee<A> {
         if stuck.poll(&self.record, cx).is_pending() {
             return Some(Poll::Pending);
         }
-        let last = crate::envelope::short(*locked(&self.record.message));
+        let last = short(*locked(&self.record.message));
         let (patience, queued) = (self.patience, self.record.depth());
         let cause = format!("stuck: no turn for {patience:?} with {queued} queued, last message {last}");
         self.crashed(Caught::of(cause));
@@ -213,7 +212,7 @@ impl<A: Managed> Supervisee<A> {
     /// Logs the crash once, drops what the generation had under way, asks the group what to do.
     fn crashed(&mut self, caught: Caught) {
         let Some(ctx) = self.ctx() else { return };
-        let (during, generation, group) = (crate::envelope::short(ctx.during()), ctx.generation(), ctx.group().clone());
+        let (during, generation, group) = (short(ctx.during()), ctx.generation(), ctx.group().clone());
         let crash = Arc::new(Crash { caught, during, generation });
         *locked(&self.record.last_crash) = Some(crash.clone());
         self.record.count.restarts.fetch_add(1, Relaxed);
@@ -318,16 +317,6 @@ impl<A: Managed> Supervisee<A> {
 /// Whether the actor itself asked for its end.
 fn ending<A: Managed>(ctx: &Ctx<A>) -> bool {
     matches!(ctx.state(), ActorState::Stopping | ActorState::Stopped)
-}
-
-fn quietly(f: impl FnOnce()) {
-    if let Err(caught) = guarded(f) {
-        log_last_words(&caught);
-    }
-}
-
-fn log_last_words(caught: &Caught) {
-    tracing::error!(target: "actor", cause = %caught.cause, at = caught.location.as_deref(), "panicked while it stopped");
 }
 
 fn span(record: &Record, generation: u64) -> Span {

@@ -1,16 +1,17 @@
 //! A thread that finds arbiters blocked inside of a turn, which no timer of theirs could.
 
+use crate::blocking::Blocking;
 use crate::control::locked;
-use crate::envelope::short;
-use crate::kernel::Inner;
+use crate::directory::Directory;
 use crate::record::Record;
+use crate::type_name::short;
 use std::fmt;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// Looks per limit: a turn is found blocked after `limit` to `limit * 9 / 8`.
-const LOOKS: u32 = 8;
+/// Rounds per limit: a turn is found blocked after `limit` to `limit * 9 / 8`.
+const ROUNDS: u32 = 8;
 
 /// A turn that holds its thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,15 +39,37 @@ impl fmt::Debug for Watchdog {
     }
 }
 
+/// What the watchdog looks at, and where it says what it saw.
+#[derive(Debug)]
+pub(crate) struct Watched {
+    pub(crate) directory: Directory,
+    pub(crate) blocking: Blocking,
+    /// Rounds so far.
+    pub(crate) tick: AtomicU64,
+    /// A turn has held its thread for half of the limit.
+    pub(crate) blocked: AtomicBool,
+}
+
+impl Watched {
+    pub(crate) fn new(blocking: Blocking) -> Self {
+        Watched {
+            directory: Directory::new(blocking.clone()),
+            blocking,
+            tick: AtomicU64::new(0),
+            blocked: AtomicBool::new(false),
+        }
+    }
+}
+
 /// Runs until the kernel is gone.
-pub(crate) fn start(config: Watchdog, kernel: Weak<Inner>) {
-    let round = config.limit / LOOKS;
+pub(crate) fn start(config: Watchdog, watched: Weak<Watched>) {
+    let round = config.limit / ROUNDS;
     let spawned = std::thread::Builder::new().name("watchdog".into()).spawn(move || {
         let mut reported = Vec::new();
         loop {
             std::thread::park_timeout(round);
-            let Some(kernel) = kernel.upgrade() else { return };
-            look(&config, &kernel, &mut reported);
+            let Some(watched) = watched.upgrade() else { return };
+            check(&config, &watched, &mut reported);
         }
     });
     if let Err(err) = spawned {
@@ -55,24 +78,24 @@ pub(crate) fn start(config: Watchdog, kernel: Weak<Inner>) {
 }
 
 /// One round. `reported`: (actor, tick at which its poll began) of the turns known to be blocked.
-fn look(config: &Watchdog, kernel: &Inner, reported: &mut Vec<(u64, u64)>) {
-    let tick = kernel.tick.fetch_add(1, Relaxed) + 1;
+fn check(config: &Watchdog, watched: &Watched, reported: &mut Vec<(u64, u64)>) {
+    let tick = watched.tick.fetch_add(1, Relaxed) + 1;
     let mut blocked = Vec::new();
     let mut fresh = Vec::new();
     let mut slow = false;
-    kernel.directory.each(|record| {
+    watched.directory.each(|record| {
         let began = record.polling.load(Relaxed);
         let ticks = if began == 0 { 0 } else { tick.saturating_sub(began - 1) };
-        slow |= ticks > u64::from(LOOKS / 2);
-        if ticks > u64::from(LOOKS) {
+        slow |= ticks > u64::from(ROUNDS / 2);
+        if ticks > u64::from(ROUNDS) {
             blocked.push((record.id, began));
             if !reported.contains(&(record.id, began)) {
                 fresh.push(blocked_turn(config, record, ticks));
             }
         }
     });
-    kernel.blocking.tell_overdue();
-    kernel.blocked.store(slow, Relaxed);
+    watched.blocking.log_overdue();
+    watched.blocked.store(slow, Relaxed);
     for turn in fresh {
         // First: whatever holds the turn may hold the log too.
         (config.on_blocked)(&turn);
@@ -83,6 +106,6 @@ fn look(config: &Watchdog, kernel: &Inner, reported: &mut Vec<(u64, u64)>) {
 }
 
 fn blocked_turn(config: &Watchdog, record: &Record, ticks: u64) -> Blocked {
-    let since = config.limit / LOOKS * u32::try_from(ticks).unwrap_or(u32::MAX);
+    let since = config.limit / ROUNDS * u32::try_from(ticks).unwrap_or(u32::MAX);
     Blocked { actor: record.name.to_string(), message: short(*locked(&record.message)), since }
 }

@@ -13,7 +13,7 @@ use dashmap::DashMap;
 use serde::{Deserialize, Serialize};
 use tokio::sync::watch;
 
-use crate::fence::FenceToken;
+use crate::fence::{Fence, FenceToken};
 use crate::record::json;
 
 mod value;
@@ -130,8 +130,11 @@ impl<K: Key, V: Send + Sync + 'static> Board<K, V> {
     }
 
     /// Replaces a row or takes it away, past the fence.
-    pub(crate) fn put(&self, key: K, value: Option<Arc<V>>) {
-        self.inner.set(key, value);
+    pub(crate) fn put(&self, fence: &Fence, key: K, value: Option<Arc<V>>)
+    where
+        V: Serialize,
+    {
+        self.inner.post(fence, key, value);
     }
 
     /// The posting side, for as long as the token passes its fence.
@@ -167,6 +170,18 @@ impl<K: Key, V> Inner<K, V> {
             self.slots.remove_if(&key, |_, slot| slot.is_idle());
         }
         self.version.send_replace(seq);
+    }
+
+    /// As [`Self::set`], noted.
+    fn post(&self, fence: &Fence, key: K, value: Option<Arc<V>>)
+    where
+        V: Serialize,
+    {
+        fence.record(self.name, || match &value {
+            Some(value) => format!("{} {}", json(&key), json(value)),
+            None => format!("{} gone", json(&key)),
+        });
+        self.set(key, value);
     }
 
     fn subscribe(&self, key: K) -> watch::Receiver<Option<Arc<V>>> {
@@ -218,14 +233,12 @@ impl<K: Key, V: Serialize + Send + Sync + 'static> BoardPoster<K, V> {
     /// Replaces the row of `key` and wakes its readers. Answers whether it was done: no when this poster is no longer the
     /// newest (counted by the fence).
     pub fn post(&self, key: K, value: Arc<V>) -> bool {
-        self.token.record(self.inner.name, || format!("{} {}", json(&key), json(&value)));
-        self.token.pass(self.inner.name, || self.inner.set(key, Some(value)))
+        self.token.pass(self.inner.name, |fence| self.inner.post(fence, key, Some(value)))
     }
 
     /// Takes the row away. Readers that still wait on it see `None`. Answers as [`Self::post`].
     pub fn remove(&self, key: &K) -> bool {
-        self.token.record(self.inner.name, || format!("{} gone", json(key)));
-        self.token.pass(self.inner.name, || self.inner.set(key.clone(), None))
+        self.token.pass(self.inner.name, |fence| self.inner.post(fence, key.clone(), None))
     }
 
     /// The reading side of the same board.

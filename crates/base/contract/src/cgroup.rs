@@ -65,9 +65,9 @@ role! {
     /// The QoS tree and the cgroups of pods.
     CgroupManager in cgroup_manager, actor "cgroup-manager";
     answers {
-        EnsurePodCgroup => Result<PodCgroup, CgroupError>, within Duration::from_secs(120), Repeat;
-        RemovePodCgroup => Result<(), CgroupError>, within Duration::from_secs(120), Repeat;
-        ThrottlePodCgroup => Result<(), CgroupError>, within Duration::from_secs(120), Repeat;
+        EnsurePodCgroup for pod => Result<PodCgroup, CgroupError>, within Duration::from_secs(120), Repeat;
+        RemovePodCgroup for uid => Result<(), CgroupError>, within Duration::from_secs(120), Repeat;
+        ThrottlePodCgroup for uid => Result<(), CgroupError>, within Duration::from_secs(120), Repeat;
     }
     posts { table PodUid => PodCgroupRow; }
     asks { RecordEvent }

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 /// A source of desired pods; the text is the value of `kubernetes.io/config.source`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum Source {
     /// A folder or file on this node.
     File,
@@ -12,7 +13,10 @@ pub enum Source {
     Http,
     /// The API server.
     Api,
+    /// Of a newer peer: PodManager takes no set of it; a pod of it is none of the API server's.
+    Unknown,
 }
+model::tolerant!(Source, else Source::Unknown);
 
 impl Source {
     /// The annotation's value.
@@ -22,12 +26,14 @@ impl Source {
             Source::File => "file",
             Source::Http => "http",
             Source::Api => "api",
+            Source::Unknown => "unknown",
         }
     }
 }
 
 /// What one manifest file is good for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum ManifestState {
     /// Decoded and handed on, as `namespace/name`.
     Accepted {
@@ -41,7 +47,10 @@ pub enum ManifestState {
         /// A previous good version of it still runs.
         keeps_old: bool,
     },
+    /// Of a newer peer: no more can be said of it.
+    Unknown,
 }
+model::tolerant!(ManifestState, else ManifestState::Unknown);
 
 /// What a folder or a URL (`staticPodURL`) holds.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,25 +10,17 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{ActorRef, AskError, Inlet, Mail, Managed, TellError};
+use actor::{ActorRef, AskError, Inlet, Mail, Managed, Subject, TellError};
+use model::core::Pod;
+use model::{PodUid, pod};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::board::{Board, BoardPoster, BoardReader, Key, Value, ValuePoster, ValueReader};
+use crate::declaration::{Declaration, Unanswered};
 use crate::fence::{Fence, FenceToken};
 use crate::record::{Entry, Recorder, json};
 use crate::wiring::Wiring;
-
-/// What a caller does when a message got no answer: its receiver was not there, had no room, died over it, or took too long.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unanswered {
-    /// Idempotent: ask again.
-    Repeat,
-    /// Not idempotent: look first what happened, then decide.
-    LookFirst,
-    /// Do without: the loss is bearable, a second time would be wrong or in vain.
-    GiveUp,
-}
 
 /// A message of a declared role: plain data that can cross a process border, answered with plain data.
 pub trait Letter:
@@ -50,6 +42,24 @@ pub trait Letter:
 
     /// Its route.
     fn inlet(desk: &<Self::To as Role>::Desk) -> &Inlet<Self>;
+}
+
+/// What says which pod a message is for: the pod that is blamed when the turn crashes.
+pub(crate) trait OfPod {
+    /// UID of the pod.
+    fn uid(&self) -> Subject;
+}
+
+impl OfPod for PodUid {
+    fn uid(&self) -> Subject {
+        self.as_str().into()
+    }
+}
+
+impl OfPod for Arc<Pod> {
+    fn uid(&self) -> Subject {
+        pod::uid(self).as_str().into()
+    }
 }
 
 /// A row of a table that a role posts.
@@ -92,7 +102,9 @@ pub trait Role: Sized + 'static {
 /// Meets the types of a role.
 #[cfg(test)]
 pub trait Types {
-    /// One of them; errors come inside of answers.
+    /// A message.
+    fn meet_message<M: Letter>(&mut self);
+    /// Another one; errors come inside of answers.
     fn meet<T: Serialize + DeserializeOwned + Debug>(&mut self, name: &'static str);
 }
 
@@ -128,65 +140,6 @@ pub trait Asks<M: Letter>: Role {}
 )]
 pub trait Reads<T>: Role {}
 
-/// What is declared of a role, as data.
-#[derive(Debug, Clone, Copy)]
-pub struct Declaration {
-    /// Name of the role.
-    pub role: &'static str,
-    /// What it is for, one line.
-    pub purpose: &'static str,
-    /// Its actor; of a role with an actor per pod the first part of their names. Empty: no actor.
-    pub actor: &'static str,
-    /// Changes of what is wanted come in here: ends first when the node stops.
-    pub intake: bool,
-    /// What it answers.
-    pub answers: &'static [MessageDeclaration],
-    /// What it posts.
-    pub posts: &'static [RowDeclaration],
-    /// What it may send.
-    pub asks: &'static [Edge],
-    /// What it may read.
-    pub reads: &'static [Edge],
-}
-
-/// One message.
-#[derive(Debug, Clone, Copy)]
-pub struct MessageDeclaration {
-    /// Type.
-    pub name: &'static str,
-    /// Type of the answer.
-    pub answer: &'static str,
-    /// How long the answer may take.
-    pub deadline: Duration,
-    /// What a caller does without one.
-    pub unanswered: Unanswered,
-}
-
-/// One table or value.
-#[derive(Debug, Clone, Copy)]
-pub struct RowDeclaration {
-    /// Type of the row or value.
-    pub name: &'static str,
-    /// Type of the key; empty: a single value.
-    pub key: &'static str,
-}
-
-/// A way from one role to another.
-#[derive(Debug, Clone, Copy)]
-pub struct Edge {
-    /// The other role.
-    pub role: &'static str,
-    /// Message or row.
-    pub what: &'static str,
-}
-
-/// A message, row or value with the role that it belongs to.
-#[doc(hidden)]
-pub trait Named {
-    /// The way to it.
-    const EDGE: Edge;
-}
-
 /// What one generation of a role may do: send what it declares, read what it declares, post what is its own.
 ///
 /// Made by the wiring, one per generation of the actor. The next one ends this one's right to post: a predecessor whose work
@@ -215,7 +168,8 @@ impl<R: Role> Crew<R> {
         Crew { wiring, token, role: PhantomData }
     }
 
-    /// The capabilities of the next generation. Its right to post ends that of this one.
+    /// The capabilities of the next generation of the same actor. Its right to post ends that of this one; once another actor
+    /// has taken the place, or the member was retired, it has none.
     #[must_use]
     pub fn succeed(&self) -> Self {
         Crew { wiring: self.wiring.clone(), token: self.token.succeed(), role: PhantomData }
@@ -308,7 +262,8 @@ impl<R: Role> Crew<R> {
 }
 
 impl Wiring {
-    async fn exchange<M: Letter>(
+    /// Asks in the name of a role, noted.
+    pub(crate) async fn exchange<M: Letter>(
         &self,
         from: &'static str,
         message: M,
@@ -326,7 +281,8 @@ impl Wiring {
         answer
     }
 
-    fn leave<M: Letter>(&self, from: &'static str, message: M) -> Result<(), TellError> {
+    /// Leaves a message in the name of a role, noted.
+    pub(crate) fn leave<M: Letter>(&self, from: &'static str, message: M) -> Result<(), TellError> {
         if let Some(recorder) = self.recorder() {
             note(&**recorder, from, M::To::NAME, M::NAME, || json(&message));
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
 use arc_swap::ArcSwapOption;
 
@@ -28,15 +28,37 @@ struct Newest {
     /// Number of the last token.
     issued: u64,
     /// Token of the role's one actor.
-    role: u64,
+    role: Option<Epoch>,
     /// Tokens of a family of actors, by member.
-    members: BTreeMap<Arc<str>, u64>,
+    members: BTreeMap<Arc<str>, Epoch>,
 }
 
 impl Newest {
-    fn of(&self, member: Option<&Arc<str>>) -> u64 {
-        member.map_or(self.role, |m| self.members.get(m).copied().unwrap_or(0))
+    fn of(&self, member: Option<&Arc<str>>) -> Option<Epoch> {
+        member.map_or(self.role, |m| self.members.get(m).copied())
     }
+
+    fn next(&mut self) -> u64 {
+        self.issued += 1;
+        self.issued
+    }
+
+    fn set(&mut self, member: Option<&Arc<str>>, epoch: Epoch) {
+        match member {
+            Some(member) => drop(self.members.insert(member.clone(), epoch)),
+            None => self.role = Some(epoch),
+        }
+    }
+}
+
+/// Numbers of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Epoch {
+    /// That of the first token of its line: of the one with which this actor took the place. Its later generations succeed
+    /// each other; once another actor has taken the place, none of them does.
+    line: u64,
+    /// Its own.
+    token: u64,
 }
 
 /// A right to post, until the next one is issued.
@@ -45,7 +67,7 @@ pub struct FenceToken {
     fence: Fence,
     /// Of a role with an actor per pod: which one.
     member: Option<Arc<str>>,
-    epoch: u64,
+    epoch: Epoch,
 }
 
 impl fmt::Debug for Fence {
@@ -56,7 +78,7 @@ impl fmt::Debug for Fence {
 
 impl fmt::Debug for FenceToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "FenceToken({} {})", self.fence.0.role, self.epoch)
+        write!(f, "FenceToken({} {})", self.fence.0.role, self.epoch.token)
     }
 }
 
@@ -65,28 +87,31 @@ impl Fence {
         Fence(Arc::new(Inner { role, newest: RwLock::default(), refused: AtomicU64::new(0), recorder }))
     }
 
-    /// A new right to post, for the role's one actor or one member of its family. The earlier one ends now.
+    /// A new right to post, for an actor that takes the place of the role's one actor or of one member of its family. Whoever
+    /// had the place posts no more from now on, and neither do generations that follow it.
     #[must_use]
     pub fn issue(&self, member: Option<Arc<str>>) -> FenceToken {
-        self.issue_if(member, |_| true)
+        let mut newest = self.newest();
+        let token = newest.next();
+        let epoch = Epoch { line: token, token };
+        newest.set(member.as_ref(), epoch);
+        FenceToken { fence: self.clone(), member, epoch }
     }
 
-    /// A next token; it passes if `may` says so of those that pass now.
-    fn issue_if(&self, member: Option<Arc<str>>, may: impl FnOnce(&Newest) -> bool) -> FenceToken {
-        let mut newest = self.0.newest.write().unwrap_or_else(PoisonError::into_inner);
-        newest.issued += 1;
-        let epoch = newest.issued;
-        match &member {
-            _ if !may(&newest) => {}
-            Some(member) => drop(newest.members.insert(member.clone(), epoch)),
-            None => newest.role = epoch,
-        }
-        FenceToken { fence: self.clone(), member, epoch }
+    fn newest(&self) -> RwLockWriteGuard<'_, Newest> {
+        self.0.newest.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends the right to post of a member of the family, and of its later generations.
     pub(crate) fn revoke(&self, member: &str) {
-        self.0.newest.write().unwrap_or_else(PoisonError::into_inner).members.remove(member);
+        self.newest().members.remove(member);
+    }
+
+    /// Tells the recorder of a post, if there is one; before readers see it, so that what they do about it is noted later.
+    pub(crate) fn record(&self, what: &'static str, body: impl FnOnce() -> String) {
+        if let Some(recorder) = self.0.recorder.load().as_ref() {
+            recorder.entry(&Entry { from: self.0.role, to: "", what, body: body() });
+        }
     }
 
     /// Posts that were refused as their token was not the newest.
@@ -100,18 +125,19 @@ impl FenceToken {
     /// Whether this token passes.
     #[must_use]
     pub fn is_current(&self) -> bool {
-        self.fence.0.newest.read().unwrap_or_else(PoisonError::into_inner).of(self.member.as_ref()) == self.epoch
+        self.fence.0.newest.read().unwrap_or_else(PoisonError::into_inner).of(self.member.as_ref()) == Some(self.epoch)
     }
 
-    /// Does `post` if this token passes; else counts and tells it, and does nothing. Answers whether it was done.
-    pub(crate) fn pass(&self, what: &'static str, post: impl FnOnce()) -> bool {
+    /// Does `post` if this token passes; else counts, notes and tells the refusal. Answers whether it was done.
+    pub(crate) fn pass(&self, what: &'static str, post: impl FnOnce(&Fence)) -> bool {
         let inner = &self.fence.0;
         let newest = inner.newest.read().unwrap_or_else(PoisonError::into_inner);
-        if newest.of(self.member.as_ref()) == self.epoch {
-            post();
+        if newest.of(self.member.as_ref()) == Some(self.epoch) {
+            post(&self.fence);
             return true;
         }
         inner.refused.fetch_add(1, Ordering::Relaxed);
+        self.fence.record(what, || "refused".to_owned());
         tracing::warn!(
             role = inner.role,
             member = self.member.as_deref(),
@@ -121,17 +147,14 @@ impl FenceToken {
         false
     }
 
-    /// A right to post that ends this one. After [`Fence::revoke`] there is no successor: the
-    /// token never passes.
+    /// The right to post of the next generation, which ends this one. When another actor has taken the place, or after
+    /// [`Fence::revoke`], there is none: the token never passes.
     pub(crate) fn succeed(&self) -> FenceToken {
-        let member = self.member.clone();
-        self.fence.issue_if(member, |newest| self.member.as_ref().is_none_or(|m| newest.members.contains_key(m)))
-    }
-
-    /// Tells the recorder, if there is one.
-    pub(crate) fn record(&self, what: &'static str, body: impl FnOnce() -> String) {
-        if let Some(recorder) = self.fence.0.recorder.load().as_ref() {
-            recorder.entry(&Entry { from: self.fence.0.role, to: "", what, body: body() });
+        let mut newest = self.fence.newest();
+        let epoch = Epoch { line: self.epoch.line, token: newest.next() };
+        if newest.of(self.member.as_ref()).is_some_and(|now| now.line == epoch.line) {
+            newest.set(self.member.as_ref(), epoch);
         }
+        FenceToken { fence: self.fence.clone(), member: self.member.clone(), epoch }
     }
 }

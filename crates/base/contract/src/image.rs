@@ -73,7 +73,7 @@ pub struct ImageView {
 role! {
     /// Pulls, their order and back-off, credentials, pull records, image garbage.
     ImageManager in image_manager, actor "image-manager";
-    answers { EnsureImage => Result<EnsuredImage, ImageFailure>, within Duration::from_secs(24 * 3600), Repeat; }
+    answers { EnsureImage for pod => Result<EnsuredImage, ImageFailure>, within Duration::from_secs(24 * 3600), Repeat; }
     posts { value ImageView = ImageView::default(); }
     asks { FetchServiceAccount, FetchToken, RecordEvent }
     reads { Observed }

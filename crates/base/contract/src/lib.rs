@@ -48,6 +48,7 @@ pub mod certificates;
 pub mod cgroup;
 pub mod config_sources;
 mod crew;
+mod declaration;
 pub mod event;
 mod fence;
 pub mod image;
@@ -65,7 +66,6 @@ pub mod runtime;
 pub mod server;
 pub mod stats;
 pub mod status;
-pub mod subject;
 pub mod volume;
 mod wire;
 mod wiring;
@@ -75,10 +75,8 @@ pub use cgroup::CgroupManager;
 pub use config_sources::api::ApiSource;
 pub use config_sources::folder::FolderSource;
 pub use config_sources::http::HttpSource;
-pub use crew::{
-    Answers, Asks, Crew, Declaration, Desk, Edge, Letter, MessageDeclaration, Named, Reads, Role, RowDeclaration,
-    SingleValue, TableRow, Unanswered,
-};
+pub use crew::{Answers, Asks, Crew, Desk, Letter, Reads, Role, SingleValue, TableRow};
+pub use declaration::{Declaration, Edge, MessageDeclaration, Named, RowDeclaration, Unanswered};
 pub use event::EventRecorder;
 pub use fence::{Fence, FenceToken};
 pub use image::ImageManager;

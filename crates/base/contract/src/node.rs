@@ -11,6 +11,7 @@ use crate::runtime::RuntimeInfo;
 
 /// Where the Node object of the view comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum NodeOrigin {
     /// Made from facts of the host: standalone, or the API server has not answered yet.
     Host,
@@ -18,9 +19,9 @@ pub enum NodeOrigin {
     Api,
     /// Nothing is known yet.
     #[default]
-    #[serde(other)]
     Unknown,
 }
+model::tolerant!(NodeOrigin, else NodeOrigin::Unknown);
 
 /// What NodeManager publishes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

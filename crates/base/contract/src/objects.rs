@@ -72,6 +72,7 @@ pub struct FetchRuntimeClass {
 
 /// Why an object cannot be had. The text is what a kubelet shows in its events and waiting messages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum ObjectError {
     /// `configmap "x" not found`.
     #[error("{0}")]
@@ -83,6 +84,7 @@ pub enum ObjectError {
     #[error("{0}")]
     Failed(String),
 }
+model::tolerant!(ObjectError, else ObjectError::Failed("a failure of a kind that is not known here".to_owned()));
 
 impl ObjectError {
     /// The object does not exist: `optional: true` forgives it.
@@ -135,11 +137,11 @@ role! {
     /// ConfigMaps, secrets, tokens, services and classes that pods of this node use.
     ObjectStore in object_store, actor "object-store";
     answers {
-        HoldObjects => (), within Duration::from_secs(30), Repeat;
-        ReleaseObjects => (), within Duration::from_secs(30), Repeat;
+        HoldObjects for pod => (), within Duration::from_secs(30), Repeat;
+        ReleaseObjects for uid => (), within Duration::from_secs(30), Repeat;
         FetchConfigMap => Result<Arc<ConfigMap>, ObjectError>, within Duration::from_secs(10), Repeat;
         FetchSecret => Result<Arc<Secret>, ObjectError>, within Duration::from_secs(10), Repeat;
-        FetchToken => Result<Token, ObjectError>, within Duration::from_secs(40), Repeat;
+        FetchToken for pod => Result<Token, ObjectError>, within Duration::from_secs(40), Repeat;
         FetchServices => Result<Arc<Vec<Arc<Service>>>, ObjectError>, within Duration::from_secs(30), Repeat;
         FetchServiceAccount => Result<ServiceAccountFacts, ObjectError>, within Duration::from_secs(40), Repeat;
         FetchRuntimeClass => Result<String, ObjectError>, within Duration::from_secs(30), Repeat;

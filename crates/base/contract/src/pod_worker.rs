@@ -39,6 +39,7 @@ pub struct UpdatePod {
 
 /// Why a worker is updated (pod-lifecycle 2.2).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum UpdateKind {
     /// First time, or again after a restart of the daemon.
     Create,
@@ -47,9 +48,9 @@ pub enum UpdateKind {
     /// Stop it.
     Kill(KillRequest),
     /// Look again. Also what a worker makes of a kind that it does not know.
-    #[serde(other)]
     Sync,
 }
+model::tolerant!(UpdateKind, else UpdateKind::Sync);
 
 /// How to stop a pod.
 #[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -79,10 +80,12 @@ pub struct RetireWorker {
 
 /// Where a pod is in its life. Only moves forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum WorkerPhase {
     /// Waits for another static pod of the same full name to finish.
     Waiting,
-    /// Being kept running.
+    /// Being kept running. Also what a phase is read as that is not known here: its containers may run, and nothing of it is
+    /// taken for finished.
     Syncing,
     /// Containers are being stopped.
     Terminating,
@@ -91,6 +94,7 @@ pub enum WorkerPhase {
     /// Nothing left to do.
     Finished,
 }
+model::tolerant!(WorkerPhase, else WorkerPhase::Syncing);
 
 /// One row of the workers' board (the truth table of pod-lifecycle 2.7 is answered from it).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -121,9 +125,9 @@ role! {
     /// One actor per pod UID: where the pod is in its life, and what brings it on.
     PodWorker in pod_worker, actor "pod-worker";
     answers {
-        UpdatePod => (), within Duration::from_secs(30), Repeat;
-        GrantStart => (), within Duration::from_secs(30), Repeat;
-        RetireWorker => (), within Duration::from_secs(30), Repeat;
+        UpdatePod for uid => (), within Duration::from_secs(30), Repeat;
+        GrantStart for uid => (), within Duration::from_secs(30), Repeat;
+        RetireWorker for uid => (), within Duration::from_secs(30), Repeat;
     }
     posts { table PodUid => WorkerState; }
     asks {
@@ -146,7 +150,7 @@ impl<A: Managed> Retire<A> {
     fn retire(&self, uid: &PodUid) {
         self.family.retire(uid, || {
             self.fence.revoke(uid.as_str());
-            self.rows.put(uid.clone(), None);
+            self.rows.put(&self.fence, uid.clone(), None);
         });
     }
 }

@@ -1,12 +1,13 @@
 //! ProbeManager: schedules and thresholds of liveness, readiness and startup probes.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use model::core::Pod;
 use model::probe::{ProbeKind, ProbeVerdict};
+use model::tolerant::Known;
 use model::{ContainerId, PodUid};
 
 use crate::event::RecordEvent;
@@ -37,10 +38,26 @@ pub struct RetainProbes {
 /// One row of the probe board.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PodProbes {
-    /// Latest verdicts by container instance. Absent: none written yet.
+    /// Latest verdicts by container instance. Absent: none written yet. Kinds that are not known here are left out.
+    #[serde(deserialize_with = "known_verdicts")]
     pub verdicts: BTreeMap<ContainerId, BTreeMap<ProbeKind, ProbeVerdict>>,
-    /// Probes that exist, by container name.
+    /// Probes that exist, by container name. Kinds that are not known here are left out.
+    #[serde(deserialize_with = "known_kinds")]
     pub probes: BTreeMap<String, BTreeSet<ProbeKind>>,
+}
+
+fn known_verdicts<'de, D: Deserializer<'de>>(
+    from: D,
+) -> Result<BTreeMap<ContainerId, BTreeMap<ProbeKind, ProbeVerdict>>, D::Error> {
+    let all = BTreeMap::<_, BTreeMap<Known<ProbeKind>, _>>::deserialize(from)?;
+    let known = |of: BTreeMap<Known<_>, _>| of.into_iter().filter_map(|(kind, v)| Some((kind.0?, v))).collect();
+    Ok(all.into_iter().map(|(id, verdicts)| (id, known(verdicts))).collect())
+}
+
+fn known_kinds<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, BTreeSet<ProbeKind>>, D::Error> {
+    let all = BTreeMap::<_, BTreeSet<Known<ProbeKind>>>::deserialize(from)?;
+    let known = |of: BTreeSet<Known<_>>| of.into_iter().filter_map(|kind| kind.0).collect();
+    Ok(all.into_iter().map(|(name, kinds)| (name, known(kinds))).collect())
 }
 
 impl PodProbes {
@@ -61,8 +78,8 @@ role! {
     /// Schedules of liveness, readiness and startup probes, and what their outcomes add up to.
     ProbeManager in probe_manager, actor "probe-manager";
     answers {
-        StartProbes => (), within Duration::from_secs(30), Repeat;
-        StopProbes => (), within Duration::from_secs(30), Repeat;
+        StartProbes for pod => (), within Duration::from_secs(30), Repeat;
+        StopProbes for uid => (), within Duration::from_secs(30), Repeat;
         RetainProbes => (), within Duration::from_secs(30), Repeat;
     }
     posts { table PodUid => PodProbes; }

@@ -3,13 +3,13 @@
 /// One thing that was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Role that spoke; of an answer, the role that answered.
+    /// Role that spoke, of an answer the role that answered; empty: whoever put the node together.
     pub from: &'static str,
     /// Role that was spoken to; empty for a post, which is for whoever reads.
     pub to: &'static str,
     /// Message or row.
     pub what: &'static str,
-    /// Content as JSON, or why there is no answer.
+    /// Content as JSON, or why there is no answer; `refused` for a post of a former generation.
     pub body: String,
 }
 

@@ -3,14 +3,15 @@
 /// Declares a role. See `probe.rs` for an example with every part.
 ///
 /// - `answers`: its messages, each with the answer, how long that may take, and what a caller does without one
-///   ([`crate::Unanswered`]); `plus` adds time that the message itself asks for.
+///   ([`crate::Unanswered`]); `for` names the field that says which pod it is for, `plus` adds time that the message itself
+///   asks for.
 /// - `posts`: its tables (`Key => Row`) and single values (`value Row = initial`).
 /// - `asks`: the messages that it may send; `reads`: the rows and values that it may read.
 macro_rules! role {
     (
         $(#[doc = $doc:literal])*
         $role:ident in $place:ident $(, actor $actor:literal)? $(as $intake:ident)?;
-        answers { $($message:ident => $answer:ty, within $deadline:expr, $unanswered:ident $(, plus $plus:expr)?;)* }
+        answers { $($message:ident $(for $subject:ident)? => $answer:ty, within $deadline:expr, $unanswered:ident $(, plus $plus:expr)?;)* }
         posts { $(table $key:ty => $row:ident;)* $(value $value:ident = $initial:expr;)* }
         asks { $($asked:ty),* $(,)? }
         reads { $($read:ty),* $(,)? }
@@ -46,23 +47,23 @@ macro_rules! role {
 
         impl $crate::crew::Role for $role {
             const NAME: &'static str = stringify!($role);
-            const DECLARATION: $crate::crew::Declaration = $crate::crew::Declaration {
+            const DECLARATION: $crate::declaration::Declaration = $crate::declaration::Declaration {
                 role: stringify!($role),
                 purpose: concat!($($doc),*),
                 actor: concat!($($actor)?),
                 intake: role!(@intake $($intake)?),
-                answers: &[$($crate::crew::MessageDeclaration {
+                answers: &[$($crate::declaration::MessageDeclaration {
                     name: stringify!($message),
                     answer: stringify!($answer),
                     deadline: $deadline,
-                    unanswered: $crate::crew::Unanswered::$unanswered,
+                    unanswered: $crate::declaration::Unanswered::$unanswered,
                 }),*],
                 posts: &[
-                    $($crate::crew::RowDeclaration { name: stringify!($row), key: stringify!($key) },)*
-                    $($crate::crew::RowDeclaration { name: stringify!($value), key: "" },)*
+                    $($crate::declaration::RowDeclaration { name: stringify!($row), key: stringify!($key) },)*
+                    $($crate::declaration::RowDeclaration { name: stringify!($value), key: "" },)*
                 ],
-                asks: &[$(<$asked as $crate::crew::Named>::EDGE),*],
-                reads: &[$(<$read as $crate::crew::Named>::EDGE),*],
+                asks: &[$(<$asked as $crate::declaration::Named>::EDGE),*],
+                reads: &[$(<$read as $crate::declaration::Named>::EDGE),*],
             };
             type Desk = Desk;
 
@@ -74,7 +75,7 @@ macro_rules! role {
             #[allow(unused_variables, reason = "a role without messages and rows has no types")]
             fn each_type(types: &mut impl $crate::crew::Types) {
                 $(
-                    types.meet::<$message>(stringify!($message));
+                    types.meet_message::<$message>();
                     types.meet::<$answer>(concat!(stringify!($message), " => ", stringify!($answer)));
                 )*
                 $(
@@ -89,10 +90,15 @@ macro_rules! role {
             impl actor::Message for $message {
                 type Result = $answer;
             }
+            impl actor::Mail for $message {
+                $(fn subject(&self) -> Option<actor::Subject> {
+                    Some($crate::crew::OfPod::uid(&self.$subject))
+                })?
+            }
             impl $crate::crew::Letter for $message {
                 type To = $role;
                 const NAME: &'static str = stringify!($message);
-                const UNANSWERED: $crate::crew::Unanswered = $crate::crew::Unanswered::$unanswered;
+                const UNANSWERED: $crate::declaration::Unanswered = $crate::declaration::Unanswered::$unanswered;
                 const DEADLINE: std::time::Duration = $deadline;
 
                 $(fn deadline(&self) -> std::time::Duration {
@@ -142,9 +148,9 @@ macro_rules! role {
     (@intake) => { false };
     (@intake intake) => { true };
     (@named $what:ident by $role:ident) => {
-        impl $crate::crew::Named for $what {
-            const EDGE: $crate::crew::Edge =
-                $crate::crew::Edge { role: stringify!($role), what: stringify!($what) };
+        impl $crate::declaration::Named for $what {
+            const EDGE: $crate::declaration::Edge =
+                $crate::declaration::Edge { role: stringify!($role), what: stringify!($what) };
         }
     };
 }

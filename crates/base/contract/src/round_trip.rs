@@ -1,5 +1,6 @@
 //! Every type of every declaration crosses a border as JSON and is the same on the other side.
 
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -7,14 +8,15 @@ use cri_api::v1::{
     ContainerConfig, ContainerMetadata, LinuxPodSandboxConfig, Mount, PodSandboxConfig, PodSandboxMetadata,
 };
 use proptest::prelude::*;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::crew::{Role, Types};
+use crate::crew::{Letter, Role, Types};
 
 mod random;
 
-use random::Random;
+use random::{Newer, Random};
 
 /// Makes up content from the seed for each type that it meets.
 struct Check {
@@ -23,10 +25,49 @@ struct Check {
 }
 
 impl Types for Check {
+    fn meet_message<M: Letter>(&mut self) {
+        self.meet::<M>(M::NAME);
+        let message = M::deserialize(&mut Random::new(self.seed)).unwrap();
+        let fields = serde_json::to_value(&message).unwrap();
+        let of_pod = |pod: &Value| model::pod::uid(&serde_json::from_value(pod.clone()).unwrap()).to_string();
+        let named = fields.get("uid").map(|uid| uid.as_str().unwrap().to_owned());
+        let expected = named.or_else(|| fields.get("pod").map(of_pod));
+        assert_eq!(message.subject().as_deref(), expected.as_deref(), "{} says for which pod it is: `for` it", M::NAME);
+    }
+
     fn meet<T: Serialize + DeserializeOwned + Debug>(&mut self, name: &'static str) {
         self.met += 1;
         let made = T::deserialize(&mut Random::new(self.seed)).unwrap_or_else(|e| panic!("{name}: {e}"));
         same(name, &made);
+    }
+}
+
+/// Enums that have all variants that they will ever have.
+const CLOSED: &[&str] = &["Result"];
+
+/// Puts something newer in the place of each enum of each type that it meets.
+#[derive(Default)]
+struct Newest {
+    seed: u64,
+    enums: BTreeSet<&'static str>,
+}
+
+impl Types for Newest {
+    fn meet_message<M: Letter>(&mut self) {
+        self.meet::<M>(M::NAME);
+    }
+
+    fn meet<T: Serialize + DeserializeOwned + Debug>(&mut self, name: &'static str) {
+        let mut usual = Random::new(self.seed);
+        T::deserialize(&mut usual).unwrap();
+        for (at, of) in usual.enums.into_iter().enumerate().filter(|(_, of)| !CLOSED.contains(of)) {
+            for newer in [Newer::Bare, Newer::WithContent] {
+                let read = T::deserialize(&mut Random::newer(self.seed, at, newer));
+                let made = read.unwrap_or_else(|e| panic!("{name}: {newer:?} variant of {of}: {e}; `tolerant!` it"));
+                same(name, &made);
+            }
+            self.enums.insert(of);
+        }
     }
 }
 
@@ -39,12 +80,10 @@ fn same<T: Serialize + DeserializeOwned + Debug>(name: &str, made: &T) {
 
 macro_rules! each_role {
     ($server:ident: $server_role:ident; $($place:ident: $role:ident),* $(,)?) => {
-        /// Shows every type of every role; answers how many there are.
-        fn check(seed: u64) -> usize {
-            let mut check = Check { seed, met: 0 };
-            <crate::$server_role as Role>::each_type(&mut check);
-            $(<crate::$role as Role>::each_type(&mut check);)*
-            check.met
+        /// Shows every type of every role.
+        fn show(types: &mut impl Types) {
+            <crate::$server_role as Role>::each_type(types);
+            $(<crate::$role as Role>::each_type(types);)*
         }
     };
 }
@@ -59,8 +98,21 @@ proptest! {
             .iter()
             .map(|d| 2 * d.answers.len() + d.posts.iter().map(|r| if r.key.is_empty() { 1 } else { 2 }).sum::<usize>())
             .sum();
-        prop_assert_eq!(check(seed), declared);
+        let mut check = Check { seed, met: 0 };
+        show(&mut check);
+        prop_assert_eq!(check.met, declared);
     }
+}
+
+/// What a newer peer may say that we do not know.
+#[test]
+fn every_enum_of_every_declaration_takes_variants_that_it_does_not_have() {
+    let mut newest = Newest::default();
+    for seed in 0..32 {
+        newest.seed = seed;
+        show(&mut newest);
+    }
+    assert!(newest.enums.len() > 12, "few enums were met: {:?}", newest.enums);
 }
 
 #[test]
@@ -102,19 +154,42 @@ fn cri_messages_cross_a_border_whole() {
     assert_eq!(serde_json::to_string(&back).unwrap(), text);
 }
 
-/// What a newer peer may say that we do not know.
 #[test]
-fn enums_that_may_grow_take_what_they_do_not_know() {
+fn every_time_of_a_summary_is_shown_in_whole_seconds() {
+    let mut fractions = 0;
+    for seed in 0..64 {
+        let made = model::stats::Summary::deserialize(&mut Random::new(seed)).unwrap();
+        fractions += serde_json::to_string(&made).unwrap().matches(".067008009Z").count();
+        let shown = serde_json::to_string(&made.in_whole_seconds()).unwrap();
+        assert!(!shown.contains(".067008009Z"), "{shown}");
+    }
+    assert!(fractions > 100, "{fractions}");
+}
+
+#[test]
+fn what_is_not_known_is_read_as_what_does_no_harm() {
     fn unknown<T: DeserializeOwned + Debug>() -> String {
-        format!("{:?}", serde_json::from_str::<T>("\"FromTheFuture\"").unwrap())
+        let read = |text| format!("{:?}", serde_json::from_str::<T>(text).unwrap());
+        let bare = read(r#""FromTheFuture""#);
+        assert_eq!(bare, read(r#"{"FromTheFuture": {"with": "content"}}"#));
+        bare
     }
     let read = [
         unknown::<crate::runtime::CallErrorKind>(),
         unknown::<model::runtime::EventTier>(),
         unknown::<crate::node::NodeOrigin>(),
         unknown::<crate::pod_worker::UpdateKind>(),
+        unknown::<crate::pod_worker::WorkerPhase>(),
         unknown::<model::probe::ProbeVerdict>(),
         unknown::<model::runtime::ContainerState>(),
+        unknown::<model::event::EventType>(),
+        unknown::<model::event::EventObject>(),
     ];
-    assert_eq!(read, ["Failed", "Relist", "Unknown", "Sync", "Unknown", "Unknown"]);
+    assert_eq!(read, ["Failed", "Relist", "Unknown", "Sync", "Syncing", "Unknown", "Unknown", "Warning", "Node"]);
+    let probes: crate::probe::PodProbes = serde_json::from_str(
+        r#"{"verdicts": {"c": {"Liveness": "Success", "Mood": "Failure"}}, "probes": {"app": ["Mood", "Startup"]}}"#,
+    )
+    .unwrap();
+    assert_eq!(format!("{:?}", probes.verdicts.values().next().unwrap()), "{Liveness: Success}");
+    assert_eq!(format!("{:?}", probes.probes), r#"{"app": {Startup}}"#);
 }

@@ -23,6 +23,7 @@ pub struct CallError {
 
 /// Class of a failed runtime call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum CallErrorKind {
     /// The object does not exist (gRPC NotFound).
     NotFound,
@@ -35,9 +36,9 @@ pub enum CallErrorKind {
     /// RuntimeClient itself did not answer (restarted, overloaded, replaced). Safe to retry after looking again.
     Lost,
     /// Anything else that the runtime said.
-    #[serde(other)]
     Failed,
 }
+model::tolerant!(CallErrorKind, else CallErrorKind::Failed);
 
 impl CallError {
     /// A failure that the runtime did not put into words.
@@ -262,17 +263,17 @@ role! {
     /// Calls to the runtime, with their lanes and deadlines; the view of what it has.
     RuntimeClient in runtime_client, actor "runtime-client";
     answers {
-        RunPodSandbox => Result<SandboxId, CallError>, within START, LookFirst;
-        StopPodSandbox => Result<(), CallError>, within STOP, Repeat;
-        RemovePodSandbox => Result<(), CallError>, within STOP, Repeat;
-        CreateContainer => Result<ContainerId, CallError>, within START, LookFirst;
-        StartContainer => Result<(), CallError>, within START, LookFirst;
-        StopContainer => Result<(), CallError>, within STOP, Repeat,
+        RunPodSandbox for uid => Result<SandboxId, CallError>, within START, LookFirst;
+        StopPodSandbox for uid => Result<(), CallError>, within STOP, Repeat;
+        RemovePodSandbox for uid => Result<(), CallError>, within STOP, Repeat;
+        CreateContainer for uid => Result<ContainerId, CallError>, within START, LookFirst;
+        StartContainer for uid => Result<(), CallError>, within START, LookFirst;
+        StopContainer for uid => Result<(), CallError>, within STOP, Repeat,
             plus |m| Duration::from_secs(u64::try_from(m.grace_s).unwrap_or(0));
-        RemoveContainer => Result<(), CallError>, within STOP, Repeat;
-        ExecSync => Result<ExecOutcome, CallError>, within STOP, GiveUp,
+        RemoveContainer for uid => Result<(), CallError>, within STOP, Repeat;
+        ExecSync for uid => Result<ExecOutcome, CallError>, within STOP, GiveUp,
             plus |m| if m.timeout.is_zero() { EXEC_WITHOUT_LIMIT } else { m.timeout };
-        ObservePod => Result<Arc<PodObservation>, CallError>, within OBSERVE, Repeat;
+        ObservePod for uid => Result<Arc<PodObservation>, CallError>, within OBSERVE, Repeat;
         Relist => Result<(), CallError>, within OBSERVE, Repeat;
     }
     posts {

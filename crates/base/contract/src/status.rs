@@ -53,8 +53,8 @@ role! {
     /// The version of each pod's status.
     StatusManager in status_manager, actor "status-manager";
     answers {
-        SetPodStatus => (), within Duration::from_secs(30), Repeat;
-        TerminatePod => (), within Duration::from_secs(30), Repeat;
+        SetPodStatus for pod => (), within Duration::from_secs(30), Repeat;
+        TerminatePod for pod => (), within Duration::from_secs(30), Repeat;
         RetainPodStatuses => (), within Duration::from_secs(30), Repeat;
     }
     posts { table PodUid => StatusEntry; }

@@ -103,11 +103,11 @@ role! {
     /// Volumes that are wanted and volumes that are there; folders of pods.
     VolumeManager in volume_manager, actor "volume-manager";
     answers {
-        MakePodDirs => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
-        MountVolumes => Result<Arc<MountedVolumes>, VolumeError>, within Duration::from_secs(150), Repeat;
-        PrepareSubPath => Result<PathBuf, VolumeError>, within Duration::from_secs(120), Repeat;
-        UnmountVolumes => Result<(), VolumeError>, within Duration::from_secs(150), Repeat;
-        RemovePodDir => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
+        MakePodDirs for uid => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
+        MountVolumes for pod => Result<Arc<MountedVolumes>, VolumeError>, within Duration::from_secs(150), Repeat;
+        PrepareSubPath for uid => Result<PathBuf, VolumeError>, within Duration::from_secs(120), Repeat;
+        UnmountVolumes for uid => Result<(), VolumeError>, within Duration::from_secs(150), Repeat;
+        RemovePodDir for uid => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
     }
     posts { table PodUid => PodVolumes; }
     asks { FetchConfigMap, FetchSecret, FetchToken, RecordEvent }

@@ -8,7 +8,8 @@ use arc_swap::ArcSwapOption;
 use model::PodUid;
 
 use crate::board::{BoardReader, ValueReader};
-use crate::crew::{Answers, Crew, Declaration, Desk, Letter, Noted, Role, SingleValue, TableRow};
+use crate::crew::{Answers, Crew, Desk, Letter, Noted, Role, SingleValue, TableRow};
+use crate::declaration::Declaration;
 use crate::fence::Fence;
 use crate::pod_worker::{GrantStart, PodWorker, Retire, RetireWorker, UpdatePod, WorkerState};
 use crate::record::Recorder;
@@ -42,6 +43,9 @@ macro_rules! for_each_role {
         }
     };
 }
+
+/// Who speaks where no role does: the program, a simulation, a test.
+const NOBODY: &str = "";
 
 macro_rules! desks {
     ($other_field:ident: $other_role:ident; $($field:ident: $role:ident),* $(,)?) => {
@@ -95,7 +99,8 @@ impl Default for Wiring {
 }
 
 impl Wiring {
-    /// The capabilities of a role, for its next generation: what an earlier one posts is refused from now on.
+    /// The capabilities of a role, for an actor that takes its place: what another one posts is refused from now on, its later
+    /// generations included.
     #[must_use]
     pub fn crew<R: Role>(&self) -> Crew<R> {
         Crew::new(self.clone(), None)
@@ -125,7 +130,7 @@ impl Wiring {
         self.inlet::<RetireWorker>().connect_route(Arc::new(retire));
     }
 
-    /// The route of a message.
+    /// The route of a message, for whoever answers that one alone. What is sent through it directly is not noted.
     #[must_use]
     pub fn inlet<M: Letter>(&self) -> &Inlet<M> {
         M::inlet(M::To::desk(self))
@@ -137,7 +142,7 @@ impl Wiring {
     /// See [`AskError`].
     pub async fn ask<M: Letter>(&self, message: M) -> Result<M::Result, AskError> {
         let deadline = message.deadline();
-        self.inlet::<M>().ask(message, deadline).await
+        self.exchange(NOBODY, message, deadline).await
     }
 
     /// As [`Self::ask`], for answers that can be failures themselves.
@@ -157,7 +162,7 @@ impl Wiring {
     /// # Errors
     /// See [`TellError`].
     pub fn tell<M: Letter>(&self, message: M) -> Result<(), TellError> {
-        self.inlet::<M>().tell(message)
+        self.leave(NOBODY, message)
     }
 
     /// A table, to read.
@@ -174,17 +179,20 @@ impl Wiring {
 
     /// Posts a row in the name of its role, past its fence. For simulations and tests that play the role.
     pub fn put<T: TableRow>(&self, key: T::Key, row: T) {
-        T::board(T::By::desk(self)).put(key, Some(Arc::new(row)));
+        let desk = T::By::desk(self);
+        T::board(desk).put(desk.fence(), key, Some(Arc::new(row)));
     }
 
     /// Takes a row away, as [`Self::put`].
     pub fn take_away<T: TableRow>(&self, key: &T::Key) {
-        T::board(T::By::desk(self)).put(key.clone(), None);
+        let desk = T::By::desk(self);
+        T::board(desk).put(desk.fence(), key.clone(), None);
     }
 
     /// Publishes a value, as [`Self::put`].
     pub fn set<T: SingleValue>(&self, value: T) {
-        T::value(T::By::desk(self)).put(value);
+        let desk = T::By::desk(self);
+        T::value(desk).put(desk.fence(), value);
     }
 
     /// Posts of former generations of a role that were refused.

@@ -8,12 +8,14 @@ use crate::PodUid;
 
 /// Severity of an event; the API knows exactly these two.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum EventType {
     /// Expected.
     Normal,
-    /// Needs a look.
+    /// Needs a look. Also what a severity is read as that is not known here.
     Warning,
 }
+crate::tolerant!(EventType, else EventType::Warning);
 
 impl EventType {
     /// The API's word.
@@ -28,8 +30,9 @@ impl EventType {
 
 /// What an event is about.
 #[derive(Clone, PartialEq, Eq, Debug, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum EventObject {
-    /// The node itself.
+    /// The node itself. Also what an object is read as that is not known here: the event is told all the same.
     Node,
     /// A pod, or one of its containers when `field_path` is e.g. `spec.containers{app}`.
     Pod {
@@ -43,6 +46,7 @@ pub enum EventObject {
         field_path: String,
     },
 }
+crate::tolerant!(EventObject, else EventObject::Node);
 
 /// One occurrence. Reason strings are the kubelet's (pod-lifecycle 11).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

@@ -21,6 +21,7 @@ pub mod runtime;
 pub mod stats;
 pub mod strategic_merge;
 pub mod time;
+pub mod tolerant;
 
 pub use ids::{ContainerId, PodUid, SandboxId};
 pub use k8s_openapi;

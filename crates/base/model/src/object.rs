@@ -4,12 +4,16 @@ use serde::{Deserialize, Serialize};
 
 /// Kind of a referenced object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum ObjectKind {
     /// `ConfigMap`.
     ConfigMap,
     /// `Secret`.
     Secret,
+    /// Of a newer peer: nobody here fetches or follows it.
+    Unknown,
 }
+crate::tolerant!(ObjectKind, else ObjectKind::Unknown);
 
 impl ObjectKind {
     /// The API's word for the kind: `ConfigMap`, `Secret`.
@@ -18,6 +22,7 @@ impl ObjectKind {
         match self {
             Self::ConfigMap => "ConfigMap",
             Self::Secret => "Secret",
+            Self::Unknown => "Object",
         }
     }
 
@@ -27,6 +32,7 @@ impl ObjectKind {
         match self {
             Self::ConfigMap => "configmap",
             Self::Secret => "secret",
+            Self::Unknown => "object",
         }
     }
 
@@ -36,6 +42,7 @@ impl ObjectKind {
         match self {
             Self::ConfigMap => "configMap",
             Self::Secret => "secret",
+            Self::Unknown => "object",
         }
     }
 }

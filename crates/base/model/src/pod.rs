@@ -1,7 +1,5 @@
 //! Questions about a pod's specification that many layers ask.
 
-use std::sync::Arc;
-
 use crate::PodUid;
 use crate::core::{Container, Pod};
 
@@ -216,6 +214,3 @@ pub fn find_container(pod: &Pod, name: &str) -> Option<(ContainerKind, Container
 pub fn spec_grace_seconds(pod: &Pod) -> Option<i64> {
     pod.spec.as_ref().and_then(|s| s.termination_grace_period_seconds)
 }
-
-/// A pod shared between actors.
-pub type SharedPod = Arc<Pod>;

@@ -35,15 +35,16 @@ impl fmt::Display for ProbeKind {
 
 /// Standing verdict of one probe on one container instance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum ProbeVerdict {
     /// Passed its success threshold.
     Success,
     /// Passed its failure threshold.
     Failure,
     /// No decided result yet.
-    #[serde(other)]
     Unknown,
 }
+crate::tolerant!(ProbeVerdict, else ProbeVerdict::Unknown);
 
 /// How one attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

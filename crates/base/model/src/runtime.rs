@@ -10,6 +10,7 @@ use crate::{ContainerId, PodUid, SandboxId, Timestamp};
 
 /// State of a container as the CRI names it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum ContainerState {
     /// Created, never started (or start failed).
     Created,
@@ -18,9 +19,9 @@ pub enum ContainerState {
     /// Exited.
     Exited,
     /// The runtime does not know, or answered a value that we do not know.
-    #[serde(other)]
     Unknown,
 }
+crate::tolerant!(ContainerState, else ContainerState::Unknown);
 
 /// One mount that the runtime reports for a container.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -185,6 +186,7 @@ impl PodObservation {
 
 /// Which source tells of container changes first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum EventTier {
     /// CRI `GetContainerEvents`: events carry whole statuses.
     CriStream,
@@ -192,6 +194,6 @@ pub enum EventTier {
     Containerd,
     /// The runtime has no events that we can read: the relist alone.
     #[default]
-    #[serde(other)]
     Relist,
 }
+crate::tolerant!(EventTier, else EventTier::Relist);

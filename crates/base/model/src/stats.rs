@@ -1,13 +1,17 @@
 //! What `/stats/summary` answers: the kubelet's `stats/v1alpha1` types (interfaces 6.1).
 //!
-//! An absent number is unknown, a zero is a measured zero. Times keep their nanoseconds in memory (`/metrics/resource`
-//! needs milliseconds) and are whole seconds in JSON. Sizes are bytes.
+//! An absent number is unknown, a zero is a measured zero. Times have nanoseconds, between processes too
+//! (`/metrics/resource` needs milliseconds); a kubelet shows whole seconds: [`Summary::in_whole_seconds`]. Sizes are bytes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Timestamp;
 
+mod node;
+mod whole_seconds;
 mod wire;
+
+pub use node::{NodeStats, RlimitStats, RuntimeStats};
 
 /// The whole answer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -16,70 +20,6 @@ pub struct Summary {
     pub node: NodeStats,
     /// Pods with at least one container that was measured, by namespace and name.
     pub pods: Vec<PodStats>,
-}
-
-/// The machine.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct NodeStats {
-    /// Name of the Node.
-    pub node_name: String,
-    /// `kubelet`, `runtime`, `misc`, `pods`: cgroups that are known.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub system_containers: Vec<ContainerStats>,
-    /// Boot of the machine.
-    #[serde(with = "wire::time")]
-    pub start_time: Timestamp,
-    /// Processor time of everything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cpu: Option<CpuStats>,
-    /// Memory of everything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub memory: Option<MemoryStats>,
-    /// Waits for I/O.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub io: Option<IoStats>,
-    /// Interfaces of the machine.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub network: Option<NetworkStats>,
-    /// The file system that holds the root directory of the node daemon.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub fs: Option<FsStats>,
-    /// File systems of the runtime.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub runtime: Option<RuntimeStats>,
-    /// Processes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub rlimit: Option<RlimitStats>,
-    /// Swap.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub swap: Option<SwapStats>,
-}
-
-/// File systems of the runtime.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct RuntimeStats {
-    /// Images.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image_fs: Option<FsStats>,
-    /// Writable layers; the same as `image_fs` when they are not apart.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub container_fs: Option<FsStats>,
-}
-
-/// Processes of the machine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct RlimitStats {
-    /// When it was read.
-    #[serde(with = "wire::time")]
-    pub time: Timestamp,
-    /// Most processes and threads there can be.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub maxpid: Option<i64>,
-    /// Processes and threads there are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub curproc: Option<i64>,
 }
 
 /// Which pod.
@@ -351,36 +291,4 @@ pub struct ProcessStats {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_whole_seconds_and_unset_is_null() {
-        let stats = CpuStats { time: Timestamp(1_795_165_689_999_000_000), ..CpuStats::default() };
-        assert_eq!(serde_json::to_string(&stats).unwrap(), r#"{"time":"2026-11-20T09:08:09Z"}"#);
-        assert_eq!(serde_json::to_string(&CpuStats::default()).unwrap(), r#"{"time":null}"#);
-        let back: CpuStats = serde_json::from_str(r#"{"time":null}"#).unwrap();
-        assert!(!back.time.is_set());
-    }
-
-    #[test]
-    fn whole_floats_have_no_fraction_as_go_prints_them() {
-        let psi = PsiData { total: 1, avg10: 0.0, avg60: 1.5, avg300: 100.0 };
-        assert_eq!(serde_json::to_string(&psi).unwrap(), r#"{"total":1,"avg10":0,"avg60":1.5,"avg300":100}"#);
-    }
-
-    #[test]
-    fn the_default_interface_stands_in_line_with_the_time() {
-        let one = InterfaceStats { name: "eth0".into(), rx_bytes: Some(1), ..InterfaceStats::default() };
-        let net = NetworkStats { time: Timestamp::ZERO, default_interface: one.clone(), interfaces: vec![one] };
-        let text = r#"{"time":null,"name":"eth0","rxBytes":1,"interfaces":[{"name":"eth0","rxBytes":1}]}"#;
-        assert_eq!(serde_json::to_string(&net).unwrap(), text);
-        assert_eq!(serde_json::from_str::<NetworkStats>(text).unwrap(), net);
-    }
-
-    #[test]
-    fn lists_that_a_reader_counts_on_are_there_when_empty() {
-        let text = serde_json::to_string(&Summary::default()).unwrap();
-        assert_eq!(text, r#"{"node":{"nodeName":"","startTime":null},"pods":[]}"#);
-    }
-}
+mod tests;

@@ -5,7 +5,6 @@
 //! list-and-watch engine (bookmarks, relist on 410, back-off) belong to the implementation.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -20,7 +19,7 @@ mod request;
 
 pub use error::ApiError;
 pub use ext::ApiExt;
-pub use request::{Lane, Method, PatchKind, Preconditions, Request};
+pub use request::{DEFAULT_DEADLINE, Method, PatchKind, Preconditions, Request, Throttle};
 
 /// Result of one call.
 pub type ApiResult<T> = Result<T, ApiError>;
@@ -88,6 +87,3 @@ pub enum Followed {
     /// The list or the watch failed; it is retried by itself. What was seen before still stands.
     Failed(ApiError),
 }
-
-/// Limits how long a caller waits when it names no deadline of its own.
-pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);

@@ -12,7 +12,7 @@ use contract::event::{EventEntry, EventView, RecordEvent};
 use contract::pod_manager::DesiredPod;
 use model::event::{EventObject, EventType};
 use model::{PodUid, Timestamp};
-use ports::api::{ApiError, ApiServer, Lane, Method, PatchKind, Request};
+use ports::api::{ApiError, ApiServer, Method, PatchKind, Request, Throttle};
 
 use crate::correlate::{Correlator, Verdict, key_of};
 use crate::outbox::{Next, Outbox, Waiting};
@@ -71,7 +71,7 @@ impl Sink {
             let event = self.reporter.event(&event.name, &event.line, event.resource_version.as_deref());
             (Request::new(Method::Post, path), event)
         };
-        request.lane(Lane::Events).body(body.to_string())
+        request.throttle(Throttle::Events).body(body.to_string())
     }
 }
 

@@ -6,7 +6,7 @@ use model::Timestamp;
 use model::core::Node;
 use model::event::NodeEvent;
 use node_status::{Facts, changed, event, initial, patch, reconciled, updated};
-use ports::api::{ApiError, ApiExt, ApiResult, ApiServer, Lane, Method, PatchKind, Request};
+use ports::api::{ApiError, ApiExt, ApiResult, ApiServer, Method, PatchKind, Request, Throttle};
 use serde::Serialize;
 
 use crate::config::Config;
@@ -57,7 +57,7 @@ impl Sent {
 
 impl Call {
     fn request(&self, method: Method, name: Option<&str>) -> Request {
-        Request::to::<Node>(method, None, name).lane(Lane::Heartbeat).deadline(self.config.deadline())
+        Request::to::<Node>(method, None, name).throttle(Throttle::Unlimited).deadline(self.config.deadline())
     }
 
     async fn get(&self) -> ApiResult<Node> {

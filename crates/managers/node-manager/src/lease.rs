@@ -11,7 +11,7 @@ use model::Timestamp;
 use model::core::Node;
 use model::k8s_openapi::api::coordination::v1::Lease;
 use node_status::lease::{self, NAMESPACE};
-use ports::api::{ApiError, ApiExt, ApiResult, ApiServer, Lane, Method, Request};
+use ports::api::{ApiError, ApiExt, ApiResult, ApiServer, Method, Request, Throttle};
 
 /// Tries of one renewal.
 const TRIES: usize = 5;
@@ -204,7 +204,7 @@ impl Renewal {
     }
 
     fn beat(&self, request: Request) -> Request {
-        request.lane(Lane::Heartbeat).deadline(self.config.interval().max(Duration::from_secs(1)))
+        request.throttle(Throttle::Unlimited).deadline(self.config.interval().max(Duration::from_secs(1)))
     }
 
     fn now(&self) -> Timestamp {

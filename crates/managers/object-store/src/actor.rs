@@ -201,8 +201,8 @@ impl ObjectStore {
 
     /// Starts following, from the first list.
     pub(crate) fn follow(&mut self, target: Target, ctx: &mut Ctx<Self>) {
-        if let Some(api) = &self.deps.api {
-            let stream = api.follow(selection(&target, self.all_services));
+        if let (Some(api), Some(selection)) = (&self.deps.api, selection(&target, self.all_services)) {
+            let stream = api.follow(selection);
             self.pump(target, stream, ctx);
         }
     }

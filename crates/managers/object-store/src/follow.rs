@@ -27,12 +27,14 @@ pub(crate) enum Target {
     RuntimeClasses,
 }
 
-pub(crate) fn selection(target: &Target, all_services: bool) -> Selection {
-    match target {
+/// What is listed and watched for a target; `None`: a kind that is not known here.
+pub(crate) fn selection(target: &Target, all_services: bool) -> Option<Selection> {
+    Some(match target {
         Target::Object(object) => Selection {
             kind: match object.kind {
                 ObjectKind::ConfigMap => Kind::ConfigMap,
                 ObjectKind::Secret => Kind::Secret,
+                ObjectKind::Unknown => return None,
             },
             namespace: Some(object.namespace.clone()),
             field_selector: format!("metadata.name={}", object.name),
@@ -44,7 +46,7 @@ pub(crate) fn selection(target: &Target, all_services: bool) -> Selection {
         Target::RuntimeClasses => {
             Selection { kind: Kind::RuntimeClass, namespace: None, field_selector: String::new() }
         }
-    }
+    })
 }
 
 impl ObjectStore {

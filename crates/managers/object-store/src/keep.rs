@@ -63,6 +63,7 @@ impl Content {
         match kind {
             ObjectKind::ConfigMap => serde_json::from_slice(bytes).ok().map(Self::config_map),
             ObjectKind::Secret => serde_json::from_slice(bytes).ok().map(Self::secret),
+            ObjectKind::Unknown => None,
         }
     }
 }

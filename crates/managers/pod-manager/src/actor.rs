@@ -361,6 +361,10 @@ impl Handler<SetPods> for PodManager {
     type Result = ();
 
     fn handle(&mut self, msg: SetPods, ctx: &mut Ctx<Self>) {
+        if msg.source == Source::Unknown {
+            // Two sources that are not known here would take each other's pods away.
+            return tracing::error!(pods = msg.pods.len(), "pods of a source that is not known here are not taken");
+        }
         if !is_known(&self.tools.runtime.get()) {
             // What runs already and whether there is a network is not known yet: nothing can be decided (pod-lifecycle 1.2).
             self.postponed.insert(msg.source, msg);

@@ -45,6 +45,7 @@ impl Job {
                     let found = self.secret(&name).await.map_err(lookup);
                     out.secrets.insert(name, found.map(Arc::unwrap_or_clone));
                 }
+                ObjectKind::Unknown => {}
             }
         }
         out

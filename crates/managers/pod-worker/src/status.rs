@@ -9,32 +9,16 @@ use contract::status::{SetPodStatus, StatusEntry};
 use model::core::PodStatus;
 use model::probe::{ProbeKind, ProbeVerdict};
 use model::runtime::PodObservation;
-use pod_plan::{ProbeResult as Planned, ProbeResults};
-use pod_status::{ContainerVerdicts, ProbeFacts, ProbeResult, StatusInput};
+use pod_plan::ProbeResults;
+use pod_status::{ContainerVerdicts, ProbeFacts, StatusInput};
 
 use crate::job::{Failure, Job};
-
-fn shown(verdict: ProbeVerdict) -> ProbeResult {
-    match verdict {
-        ProbeVerdict::Unknown => ProbeResult::Unknown,
-        ProbeVerdict::Success => ProbeResult::Success,
-        ProbeVerdict::Failure => ProbeResult::Failure,
-    }
-}
-
-fn planned(verdict: ProbeVerdict) -> Planned {
-    match verdict {
-        ProbeVerdict::Unknown => Planned::Unknown,
-        ProbeVerdict::Success => Planned::Success,
-        ProbeVerdict::Failure => Planned::Failure,
-    }
-}
 
 /// The probe board's row in the words of the status policy.
 pub(crate) fn probe_facts(row: &PodProbes) -> ProbeFacts {
     let mut facts = ProbeFacts::default();
     for (id, verdicts) in &row.verdicts {
-        let of = |kind| verdicts.get(&kind).copied().map(shown);
+        let of = |kind| verdicts.get(&kind).copied();
         let both = ContainerVerdicts { startup: of(ProbeKind::Startup), readiness: of(ProbeKind::Readiness) };
         facts.verdicts.insert(id.clone(), both);
     }
@@ -52,7 +36,7 @@ pub(crate) fn probe_facts(row: &PodProbes) -> ProbeFacts {
 /// The probe board's row in the words of the plan.
 pub(crate) fn probe_results(row: &PodProbes) -> ProbeResults {
     let of = |kind: ProbeKind| -> BTreeMap<_, _> {
-        let verdict = |v: &BTreeMap<ProbeKind, ProbeVerdict>| v.get(&kind).copied().map(planned);
+        let verdict = |v: &BTreeMap<ProbeKind, ProbeVerdict>| v.get(&kind).copied();
         row.verdicts.iter().filter_map(|(id, v)| Some((id.clone(), verdict(v)?))).collect()
     };
     ProbeResults {

@@ -35,7 +35,7 @@ impl ApiCopy {
     pub(crate) fn on_board(row: &DesiredPod) -> Option<Self> {
         match row.source {
             Source::Api => Some(Self::of(row.pod.clone())),
-            Source::File | Source::Http => row.mirror.clone().map(Self::of),
+            Source::File | Source::Http | Source::Unknown => row.mirror.clone().map(Self::of),
         }
     }
 

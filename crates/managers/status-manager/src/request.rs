@@ -6,7 +6,7 @@ use actor::FaultHandle;
 use contract::status::StatusEntry;
 use model::core::Pod;
 use pod_status::merge::KnownTimes;
-use ports::api::{ApiError, ApiExt, ApiServer, Lane, Preconditions};
+use ports::api::{ApiError, ApiExt, ApiServer, Preconditions, Throttle};
 use serde_json::json;
 
 use crate::copy::ApiCopy;
@@ -112,7 +112,7 @@ async fn say(api: &dyn ApiServer, job: &Job, faults: &FaultHandle) -> Result<Opt
         };
         let body = json!({ "metadata": { "uid": copy.uid }, "status": patch });
         faults.hit("before patch").await;
-        let answer = api.patch_status::<Pod>(namespace, name, &body, Lane::Main).await;
+        let answer = api.patch_status::<Pod>(namespace, name, &body, Throttle::Main).await;
         faults.hit("after patch").await;
         match answer {
             Ok(pod) => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use model::core::Container;
 use model::pod::{self, ContainerKind, RestartPolicy};
+use model::probe::ProbeVerdict;
 use model::runtime::{ContainerObservation, ContainerState};
 use model::{ContainerId, Timestamp};
 
@@ -13,7 +14,7 @@ use crate::action::{
 use crate::backoff::crash_key;
 use crate::hash::definition_changed;
 use crate::init::init_plan;
-use crate::input::{PlanInput, ProbeResult};
+use crate::input::PlanInput;
 use crate::restart::{Verdict, effective_policy, should_be_restarted, verdict};
 use crate::sandbox::{SandboxChange, sandbox_decision};
 
@@ -189,7 +190,8 @@ fn judge_regular(input: &PlanInput<'_>, index: usize, c: &Container, out: &mut P
         out.regular.push(container_start(input, at, c, cause));
         return;
     };
-    let failed = |results: &BTreeMap<ContainerId, ProbeResult>| results.get(&running.id) == Some(&ProbeResult::Failure);
+    let failed =
+        |results: &BTreeMap<ContainerId, ProbeVerdict>| results.get(&running.id) == Some(&ProbeVerdict::Failure);
     let (what, reason) = if definition_changed(c, running) {
         ("definition changed", KillReason::DefinitionChanged)
     } else if failed(&input.probes.liveness) {

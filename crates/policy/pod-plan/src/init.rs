@@ -2,11 +2,12 @@
 
 use model::core::Container;
 use model::pod::{self, ContainerKind};
+use model::probe::ProbeVerdict;
 use model::runtime::{ContainerObservation, ContainerState};
 
 use crate::action::{Cause, ContainerKill, KillReason, Wait};
 use crate::hash::definition_changed;
-use crate::input::{PlanInput, ProbeResult};
+use crate::input::PlanInput;
 use crate::restart::{failed_init_restarts, init_failed};
 
 /// What the walk found.
@@ -143,13 +144,13 @@ fn judge_running_sidecar(input: &PlanInput<'_>, at: Step<'_>, instance: &Contain
     let name = &at.container.name;
     if at.container.startup_probe.is_some() {
         match input.probes.startup.get(&instance.id) {
-            Some(ProbeResult::Success) => {}
-            Some(ProbeResult::Failure) => {
+            Some(ProbeVerdict::Success) => {}
+            Some(ProbeVerdict::Failure) => {
                 let message = format!("Init container {name} failed startup probe");
                 out.kill_and_start(at, instance, KillReason::StartupProbe, message);
                 return;
             }
-            Some(ProbeResult::Unknown) | None => {
+            Some(ProbeVerdict::Unknown) | None => {
                 out.waits.push(Wait::SidecarStartup(name.clone()));
                 return;
             }
@@ -167,12 +168,12 @@ fn judge_running_sidecar(input: &PlanInput<'_>, at: Step<'_>, instance: &Contain
                 out.waits.push(Wait::SidecarLiveness(name.clone()));
                 return;
             }
-            Some(ProbeResult::Failure) => {
+            Some(ProbeVerdict::Failure) => {
                 let message = format!("Init container {name} failed liveness probe");
                 out.kill_and_start(at, instance, KillReason::LivenessProbe, message);
                 return;
             }
-            Some(ProbeResult::Success | ProbeResult::Unknown) => {}
+            Some(ProbeVerdict::Success | ProbeVerdict::Unknown) => {}
         }
     }
     if input.resize_restart.contains(name.as_str()) {

@@ -4,31 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use model::core::Pod;
+use model::probe::ProbeVerdict;
 use model::runtime::PodObservation;
 use model::{ContainerId, Timestamp};
 
 use crate::backoff::CrashBackoff;
 
-/// Standing verdict of one probe about one container.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
-pub enum ProbeResult {
-    /// Seeded, nothing decided yet.
-    Unknown,
-    /// Success threshold reached.
-    Success,
-    /// Failure threshold reached.
-    Failure,
-}
-
 /// Verdicts by container id; a container without an entry has no verdict of that kind.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct ProbeResults {
     /// Liveness.
-    pub liveness: BTreeMap<ContainerId, ProbeResult>,
+    pub liveness: BTreeMap<ContainerId, ProbeVerdict>,
     /// Readiness. No decision here reads it (readiness never gates a start, 4.4); kept so that one value carries all.
-    pub readiness: BTreeMap<ContainerId, ProbeResult>,
+    pub readiness: BTreeMap<ContainerId, ProbeVerdict>,
     /// Startup.
-    pub startup: BTreeMap<ContainerId, ProbeResult>,
+    pub startup: BTreeMap<ContainerId, ProbeVerdict>,
 }
 
 /// Feature gates that change decisions.

@@ -28,7 +28,7 @@ pub use action::{
 };
 pub use backoff::{CrashBackoff, Hold, ImageBackoff};
 pub use decide::plan;
-pub use input::{Gates, PlanInput, ProbeResult, ProbeResults};
+pub use input::{Gates, PlanInput, ProbeResults};
 pub use sandbox::{SandboxChange, SandboxDecision};
 
 #[cfg(test)]

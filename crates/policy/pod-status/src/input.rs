@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
 use model::core::{Pod, PodStatus};
+use model::probe::ProbeVerdict;
 use model::runtime::PodObservation;
 use model::{ContainerId, Timestamp};
 
@@ -41,24 +42,13 @@ pub struct WaitingReason {
     pub message: String,
 }
 
-/// Verdict of a probe on one container instance.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum ProbeResult {
-    /// Written down but not decided.
-    Unknown,
-    /// Passed.
-    Success,
-    /// Failed.
-    Failure,
-}
-
 /// Verdicts on one container instance; `None`: nothing recorded yet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ContainerVerdicts {
     /// Startup probe.
-    pub startup: Option<ProbeResult>,
+    pub startup: Option<ProbeVerdict>,
     /// Readiness probe.
-    pub readiness: Option<ProbeResult>,
+    pub readiness: Option<ProbeVerdict>,
 }
 
 /// What the probes of one pod say.

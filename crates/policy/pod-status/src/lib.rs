@@ -32,6 +32,6 @@ mod testing;
 
 pub use conditions::{is_owned_condition, is_shared_condition, needs_new_sandbox};
 pub use generate::{active_deadline_left, generate};
-pub use input::{ContainerVerdicts, ProbeFacts, ProbeResult, StatusInput, WaitingReason};
+pub use input::{ContainerVerdicts, ProbeFacts, StatusInput, WaitingReason};
 pub use phase::phase;
 pub use probes::readiness_to_trigger;

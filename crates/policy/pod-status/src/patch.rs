@@ -1,11 +1,10 @@
-//! Statuses that are made without looking at the runtime: a pod that was refused, ended by the node, or is gone; and a
-//! probe's verdict on a status that is already there.
+//! Statuses that are made without looking at the runtime: a pod that was refused, ended by the node, or is gone.
 
-use model::core::{ContainerStatus, Pod, PodCondition, PodStatus};
-use model::{ContainerId, Timestamp, pod, resources};
+use model::core::{ContainerStatus, Pod, PodStatus};
+use model::{Timestamp, pod, resources};
 
-use crate::conditions::{self, put, transition_time, verdict};
-use crate::containers::{bare_id, ended, is_waiting, last_end, terminated_unseen};
+use crate::conditions::{put, transition_time, verdict};
+use crate::containers::{ended, is_waiting, last_end, terminated_unseen};
 use crate::reasons::{self, condition as ty, pod_phase};
 
 #[cfg(test)]
@@ -119,46 +118,4 @@ fn has_initialised(pod: &Pod, status: &PodStatus) -> bool {
 fn began(inits: &[ContainerStatus]) -> usize {
     let active = inits.iter().rposition(|c| !is_waiting(c) || last_end(c).is_some());
     active.map_or(1, |last| last + 1)
-}
-
-/// Writes a readiness verdict on one container instance, with what follows for Ready and ContainersReady. `None`: the
-/// status has no such instance or says so already.
-#[must_use]
-pub fn readiness(pod: &Pod, status: &PodStatus, id: &ContainerId, ready: bool) -> Option<PodStatus> {
-    let mut patched = status.clone();
-    let container = instance(&mut patched, id)?;
-    if container.ready == ready {
-        return None;
-    }
-    container.ready = ready;
-    let statuses = conditions::all_statuses(&patched);
-    let phase = patched.phase.clone().unwrap_or_default();
-    let known: Vec<PodCondition> = patched.conditions.clone().unwrap_or_default();
-    for mut condition in
-        [conditions::ready(pod, &statuses, &phase, &known), conditions::containers_ready(pod, &statuses, &phase)]
-    {
-        condition.observed_generation = patched.observed_generation;
-        // The store sets the time of the change.
-        condition.last_transition_time =
-            conditions::find(&patched, &condition.type_).and_then(|c| c.last_transition_time.clone());
-        put(&mut patched, condition);
-    }
-    Some(patched)
-}
-
-/// Writes a startup verdict on one container instance. `None`: no such instance, or nothing changes.
-#[must_use]
-pub fn startup(status: &PodStatus, id: &ContainerId, started: bool) -> Option<PodStatus> {
-    let mut patched = status.clone();
-    let container = instance(&mut patched, id)?;
-    if container.started == Some(started) {
-        return None;
-    }
-    container.started = Some(started);
-    Some(patched)
-}
-
-fn instance<'a>(status: &'a mut PodStatus, id: &ContainerId) -> Option<&'a mut ContainerStatus> {
-    let lists = [&mut status.container_statuses, &mut status.init_container_statuses];
-    lists.into_iter().flatten().flatten().find(|c| bare_id(c) == id.as_str())
 }

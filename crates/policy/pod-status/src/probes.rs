@@ -2,9 +2,10 @@
 
 use model::ContainerId;
 use model::core::{ContainerStatus, PodStatus};
+use model::probe::ProbeVerdict;
 
 use crate::containers::{bare_id, ended, is_plain_init, is_running};
-use crate::input::{ProbeFacts, ProbeResult, StatusInput};
+use crate::input::{ProbeFacts, StatusInput};
 
 #[cfg(test)]
 mod tests;
@@ -31,7 +32,7 @@ fn is_started(probes: &ProbeFacts, container: &ContainerStatus, old: Option<&Con
         return false;
     }
     match probes.verdicts(bare_id(container)).startup {
-        Some(verdict) => verdict == ProbeResult::Success,
+        Some(verdict) => verdict == ProbeVerdict::Success,
         // A container that had started before this daemon did stays so (since 1.35).
         None if old.is_some_and(|o| o.started == Some(true)) => true,
         None => !probes.startup_probes.contains(&container.name),
@@ -40,7 +41,7 @@ fn is_started(probes: &ProbeFacts, container: &ContainerStatus, old: Option<&Con
 
 fn is_ready(probes: &ProbeFacts, container: &ContainerStatus, old: Option<&ContainerStatus>) -> bool {
     match probes.verdicts(bare_id(container)).readiness {
-        Some(ProbeResult::Success) => true,
+        Some(ProbeVerdict::Success) => true,
         // No verdict yet on an instance that was ready: the daemon restarted, do not flap (since 1.35).
         None if old.is_some_and(|o| o.ready) => true,
         _ => !probes.readiness_probes.contains(&container.name),
@@ -63,7 +64,7 @@ pub fn readiness_to_trigger(status: &PodStatus, probes: &ProbeFacts) -> Vec<(Str
     let waits = |c: &&ContainerStatus| {
         c.started == Some(true)
             && probes.readiness_probes.contains(&c.name)
-            && probes.verdicts(bare_id(c)).readiness != Some(ProbeResult::Success)
+            && probes.verdicts(bare_id(c)).readiness != Some(ProbeVerdict::Success)
     };
     all(status).into_iter().filter(waits).map(|c| (c.name.clone(), ContainerId::from(bare_id(c)))).collect()
 }

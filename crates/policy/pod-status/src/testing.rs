@@ -5,12 +5,13 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use model::core::{ContainerState as ApiState, ContainerStatus, Pod, PodStatus};
+use model::probe::ProbeVerdict;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
 use model::{ContainerId, PodUid, SandboxId, Timestamp};
 use serde_json::{Value, json};
 
 use crate::conditions::find;
-use crate::input::{ContainerVerdicts, ProbeFacts, ProbeResult, StatusInput, WaitingReason};
+use crate::input::{ContainerVerdicts, ProbeFacts, StatusInput, WaitingReason};
 
 pub(crate) const NOW: Timestamp = Timestamp::from_secs(1_000_000);
 
@@ -239,13 +240,13 @@ impl Case {
     }
 
     /// A startup probe on `name`, with its verdict on instance `id` if any.
-    pub(crate) fn startup(mut self, name: &str, id: &str, verdict: Option<ProbeResult>) -> Self {
+    pub(crate) fn startup(mut self, name: &str, id: &str, verdict: Option<ProbeVerdict>) -> Self {
         self.probes.startup_probes.insert(name.into());
         self.verdict(id).startup = verdict;
         self
     }
 
-    pub(crate) fn readiness(mut self, name: &str, id: &str, verdict: Option<ProbeResult>) -> Self {
+    pub(crate) fn readiness(mut self, name: &str, id: &str, verdict: Option<ProbeVerdict>) -> Self {
         self.probes.readiness_probes.insert(name.into());
         self.verdict(id).readiness = verdict;
         self

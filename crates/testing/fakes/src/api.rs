@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use model::k8s_openapi::jiff::Timestamp;
-use ports::api::{ApiError, ApiResult, Lane, Method, Request, Selection};
+use ports::api::{ApiError, ApiResult, Method, Request, Selection, Throttle};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -36,8 +36,8 @@ pub struct Logged {
     pub query: Vec<(String, String)>,
     /// Body; `Null`: none, or not JSON.
     pub body: Value,
-    /// Lane.
-    pub lane: Lane,
+    /// Its rate limit.
+    pub throttle: Throttle,
     /// What the caller was told; `None` while it waits.
     pub failure: Option<ApiError>,
     /// The caller has its answer.

@@ -18,6 +18,8 @@ use tree::{Found, Kind, Res, Tree};
 
 /// Content that is older has been written back to the disk.
 const WRITE_BACK: Duration = Duration::from_secs(30);
+/// No such device or address: what the system says of opening a socket.
+const ENXIO: i32 = 6;
 /// Size of the disk, in bytes.
 const DISK: u64 = 100 << 30;
 
@@ -176,15 +178,16 @@ impl MemFs {
         f(&mut state).map_err(|e| HostError::new(op, path, e))
     }
 
-    fn content<T>(&self, path: &Path, links: Links, take: impl FnOnce(&[u8]) -> Result<T, io::Error>) -> HostResult<T> {
+    fn content<T>(&self, path: &Path, links: Links, read: impl FnOnce(&[u8]) -> Result<T, io::Error>) -> HostResult<T> {
         let found = self.call("open", path, false, |s| {
             let ino = s.tree.get(path, links == Links::Follow)?;
             Ok(match &s.tree.node(ino).kind {
-                Kind::File(content) => take(content),
+                Kind::File(content) => Ok(read(content)),
+                Kind::Special(FileKind::Socket) => Err(io::Error::from_raw_os_error(ENXIO)),
                 _ => Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file")),
             })
         });
-        found?.map_err(|e| HostError::new("read", path, e))
+        found?.map_err(|e| HostError::new("open", path, e))?.map_err(|e| HostError::new("read", path, e))
     }
 }
 
@@ -408,12 +411,14 @@ impl HostFs for MemFs {
     fn set_mode(&self, path: &Path, mode: u32) -> HostResult<()> {
         self.call("chmod", path, true, |s| {
             let ino = s.tree.get(path, false)?;
-            if matches!(s.tree.node(ino).kind, Kind::Link(_)) {
-                return Err(Errno::Loop);
+            let node = s.tree.node_mut(ino);
+            let has_mode = !matches!(node.kind, Kind::Link(_));
+            if has_mode {
+                node.mode = mode & 0o7777;
             }
-            s.tree.node_mut(ino).mode = mode & 0o7777;
-            Ok(())
+            Ok(has_mode)
         })
+        .and_then(|set| set.then_some(()).ok_or_else(|| HostError::new("chmod", path, io::ErrorKind::Unsupported)))
     }
 
     fn stat(&self, path: &Path) -> HostResult<Option<FileStat>> {
@@ -442,8 +447,8 @@ impl HostFs for MemFs {
 /// What is "compressed" keeps its content: nobody here reads it as gzip.
 impl Compress for MemFs {
     fn compress(&self, from: &Path, to: &Path) -> HostResult<()> {
-        let mode = self.stat(from)?.map_or(0o640, |s| s.mode);
-        let content = self.read_file(from, u64::MAX)?;
+        let content = self.content(from, Links::Refuse, |content| Ok(content.to_vec()))?;
+        let mode = self.call("stat", from, false, |s| Ok(s.tree.node(s.tree.get(from, false)?).mode))?;
         self.write_file(to, &content, mode)
     }
 }

@@ -3,7 +3,7 @@ use std::time::{Duration, Instant};
 use fake_api::HttpTrouble;
 use fakes::api::{Matching, Trouble};
 use model::core::{Event, Node, Pod};
-use ports::api::{ApiError, ApiExt, ApiServer, Lane, Method, Preconditions, Request};
+use ports::api::{ApiError, ApiExt, ApiServer, Method, Preconditions, Request, Throttle};
 use serde_json::json;
 
 use super::{becomes, client, pair, pod, settings};
@@ -30,7 +30,7 @@ async fn all_verbs_go_through() {
     let read: Pod = client.get(Some("default"), "a").await.unwrap();
     assert_eq!(read, created);
     let patch = json!({ "status": { "phase": "Running" } });
-    let patched: Pod = client.patch_status(Some("default"), "a", &patch, Lane::Main).await.unwrap();
+    let patched: Pod = client.patch_status(Some("default"), "a", &patch, Throttle::Main).await.unwrap();
     assert_eq!(patched.status.unwrap().phase.as_deref(), Some("Running"));
     let put = Request::to::<Pod>(Method::Put, Some("default"), Some("a")).json(&created).unwrap();
     let refused = client.fetch::<Pod>(put).await.unwrap_err();
@@ -161,18 +161,18 @@ async fn a_server_that_is_gone_is_unreachable_and_found_when_it_is_back() {
 }
 
 #[tokio::test]
-async fn events_and_heartbeats_are_not_held_up_by_a_busy_main_lane() {
+async fn events_and_heartbeats_are_not_held_up_by_a_busy_common_limit() {
     let (server, _) = pair().await;
     let mut slow = settings();
     slow.main = Rate { per_second: 0.01, burst: 1 };
     let client = ApiClient::new(&super::kubeconfig(&server), slow).unwrap();
-    let ask = |lane| get("/api/v1/nodes/n").lane(lane).deadline(super::SOON);
-    assert!(client.call(ask(Lane::Main)).await.unwrap_err().is_not_found());
-    let hasty = ask(Lane::Main).deadline(Duration::from_millis(50));
+    let ask = |throttle| get("/api/v1/nodes/n").throttle(throttle).deadline(super::SOON);
+    assert!(client.call(ask(Throttle::Main)).await.unwrap_err().is_not_found());
+    let hasty = ask(Throttle::Main).deadline(Duration::from_millis(50));
     assert!(matches!(client.call(hasty).await, Err(ApiError::TimedOut { .. })), "its turn is in 100 s");
     for _ in 0..5 {
-        assert!(client.call(ask(Lane::Events)).await.unwrap_err().is_not_found());
-        assert!(client.call(ask(Lane::Heartbeat)).await.unwrap_err().is_not_found());
+        assert!(client.call(ask(Throttle::Events)).await.unwrap_err().is_not_found());
+        assert!(client.call(ask(Throttle::Unlimited)).await.unwrap_err().is_not_found());
     }
 }
 
@@ -181,7 +181,8 @@ async fn heartbeats_that_fail_in_a_row_make_new_connections() {
     let (server, client) = pair().await;
     let mut exchanges = client.exchanges();
     server.api().lasting_trouble(Matching::any(), Trouble::Hang);
-    let beat = |ms| client.call(get("/api/v1/nodes/n").lane(Lane::Heartbeat).deadline(Duration::from_millis(ms)));
+    let beat =
+        |ms| client.call(get("/api/v1/nodes/n").throttle(Throttle::Unlimited).deadline(Duration::from_millis(ms)));
     assert!(beat(20).await.is_err());
     assert_eq!(*exchanges.borrow_and_update(), 0, "once is no pattern");
     assert!(beat(20).await.is_err());

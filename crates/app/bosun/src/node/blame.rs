@@ -1,9 +1,8 @@
 //! Pods that crash actors: workers back off alone, and what crashed a manager twice is told on its pod.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Kernel, Policy, SetAside, Strategy, Subjects};
+use actor::{Kernel, Policy, SetAside, Strategy};
 use contract::Wiring;
 use contract::event::RecordEvent;
 use contract::pod_manager::DesiredPod;
@@ -18,10 +17,10 @@ pub(super) fn workers_policy() -> Policy {
     Policy { strategy: Strategy::Isolated, backoff_max: WORKER_PAUSE, ..Policy::default() }
 }
 
-/// Lets the kernel know whom messages are for, and events tell what it sets aside.
-pub(super) fn know_pods(kernel: &Kernel, wiring: &Wiring) {
+/// Events tell on a pod what the kernel sets aside because of it.
+pub(super) fn tell_set_aside(kernel: &Kernel, wiring: &Wiring) {
     let (pods, wiring) = (wiring.board::<DesiredPod>(), wiring.clone());
-    let told = move |aside: &SetAside| {
+    kernel.on_set_aside(move |aside: &SetAside| {
         let uid = PodUid::from(aside.subject.as_str());
         let Some(row) = pods.get(&uid) else { return };
         let object = EventObject::Pod {
@@ -40,6 +39,5 @@ pub(super) fn know_pods(kernel: &Kernel, wiring: &Wiring) {
         );
         let event = NodeEvent { kind: EventType::Warning, reason: "SetAside".into(), message, object };
         let _counted_by_the_kernel = wiring.tell(RecordEvent { event });
-    };
-    kernel.know_subjects(Subjects { of: contract::subject::of, told: Arc::new(told) });
+    });
 }

@@ -138,6 +138,10 @@ pub(super) async fn manifests(State(views): Shared) -> Json<Manifests> {
                 let refused = Refused { errors: errors.clone(), keeps_old: *keeps_old };
                 out.refused.insert(path.clone(), refused);
             }
+            ManifestState::Unknown => {
+                let errors = vec!["its state is not known to this version".to_owned()];
+                out.refused.insert(path.clone(), Refused { errors, keeps_old: false });
+            }
         }
     }
     Json(out)

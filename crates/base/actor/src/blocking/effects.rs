@@ -2,6 +2,7 @@
 
 use super::{Blocking, Class};
 use crate::faults::FaultHandle;
+use crate::unattended::caught;
 use std::fmt;
 use std::panic::resume_unwind;
 
@@ -63,7 +64,7 @@ impl Effects {
         use futures::FutureExt;
         let this = self.clone();
         let record = self.faults.record().clone();
-        let begun = crate::reply::caught(record, class.name(), async move { this.blocking(class, work).await });
+        let begun = caught(record, class.name(), async move { this.blocking(class, work).await });
         // In simulated time it is over after this.
         let mut begun = Box::pin(begun);
         if begun.as_mut().now_or_never().is_none() {

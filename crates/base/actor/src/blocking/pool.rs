@@ -1,9 +1,9 @@
 //! The threads of one class.
 
-use super::{Class, Hung};
+use super::class::Class;
 use crate::control::locked;
+use crate::crash::{Caught, guarded};
 use crate::record::Record;
-use crate::supervise::{Caught, guarded};
 use serde::Serialize;
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -108,6 +108,9 @@ impl Drop for Waiting<'_> {
     }
 }
 
+/// Payload that unwinds a call which shall never return: what a hung disk is in simulated time.
+struct Hung;
+
 thread_local! {
     static HANGING: Cell<bool> = const { Cell::new(false) };
     static INLINE: Cell<bool> = const { Cell::new(false) };
@@ -202,7 +205,7 @@ impl Pool {
         of_actor.map(|c| format!("{} for {} s", self.class.name(), (now - c.since).as_secs())).collect()
     }
 
-    pub(super) fn tell_overdue(&self, now: Instant, patience: Duration) {
+    pub(super) fn log_overdue(&self, now: Instant, patience: Duration) {
         let mut state = locked(&self.shared.state);
         let late = |c: &&mut Call| !c.told && now.saturating_duration_since(c.since) > patience;
         for call in state.calls.values_mut().filter(late) {

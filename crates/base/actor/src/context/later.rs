@@ -1,8 +1,7 @@
 //! Futures of an actor: timers, watches, effects. Each yields when the poll's budget is spent.
 
-use super::Ctx;
+use super::{Ctx, Managed};
 use crate::poison::Subject;
-use crate::reference::Managed;
 use actix::fut::ActorFuture;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;

@@ -1,9 +1,10 @@
 //! Work for one subject: whom a crash is blamed on, and what is set aside.
 
-use super::Ctx;
+use super::{Ctx, Managed};
 use crate::faults::Action;
+use crate::group::Strategy;
 use crate::poison::{SetAside, Subject};
-use crate::reference::Managed;
+use crate::type_name::short;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
@@ -63,19 +64,19 @@ impl<A: Managed> Ctx<A> {
     /// After a crash: what is set aside for it. An actor that is alone in its group's eyes backs off instead.
     pub(crate) fn blame(&mut self, cause: &str) -> Option<SetAside> {
         let subject = self.subject.take()?;
-        if self.group.policy().strategy == crate::Strategy::Isolated {
+        if self.group.policy().strategy == Strategy::Isolated {
             return None;
         }
         let (crashes, rest) = self.record().poison.note(self.during, &subject, cause)?;
         let aside = SetAside {
             actor: self.this.name().to_string(),
-            what: crate::envelope::short(self.during),
+            what: short(self.during),
             subject: subject.to_string(),
             crashes,
             rest,
             cause: cause.to_owned(),
         };
-        self.kernel.tell_set_aside(&aside);
+        self.kernel.report_set_aside(&aside);
         Some(aside)
     }
 }

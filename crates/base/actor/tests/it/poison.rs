@@ -1,12 +1,11 @@
 //! Work that crashes its actor again and again.
 
-use std::any::Any;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use actor::{
-    Actor, ActorRef, AskError, Ctx, Deferred, Handler, Kernel, Policy, SetAside, Spec, Strategy, Subject, Subjects,
-    message, supervised, testing,
+    Actor, ActorRef, AskError, Ctx, Deferred, Handler, Kernel, Policy, SetAside, Spec, Strategy, message, supervised,
+    testing,
 };
 
 /// Handles what is for anybody; dies of what is for `poison`.
@@ -20,7 +19,7 @@ impl Actor for Manager {
 supervised!(Manager);
 
 struct Do(&'static str);
-message!(Do => usize);
+message!(Do => usize, for |m| m.0.into());
 impl Handler<Do> for Manager {
     type Result = usize;
     fn handle(&mut self, Do(subject): Do, _: &mut Ctx<Self>) -> usize {
@@ -33,7 +32,7 @@ impl Handler<Do> for Manager {
 
 /// The crash comes after the turn.
 struct Later(&'static str);
-message!(Later => ());
+message!(Later => (), for |m| m.0.into());
 impl Handler<Later> for Manager {
     type Result = Deferred<Self, ()>;
     fn handle(&mut self, Later(subject): Later, _: &mut Ctx<Self>) -> Deferred<Self, ()> {
@@ -53,18 +52,13 @@ impl Handler<DoAll> for Manager {
     }
 }
 
-fn subject_of(message: &dyn Any) -> Option<Subject> {
-    let of_do = message.downcast_ref::<Do>().map(|d| d.0);
-    of_do.or_else(|| message.downcast_ref::<Later>().map(|l| l.0)).map(Into::into)
-}
-
 type Told = Arc<Mutex<Vec<SetAside>>>;
 
 fn manager(kernel: &Kernel) -> (ActorRef<Manager>, Arc<Mutex<Vec<String>>>, Told) {
     let (done, told) = (Arc::<Mutex<Vec<String>>>::default(), Told::default());
     let (log, seen) = (done.clone(), told.clone());
     let tell = move |aside: &SetAside| seen.lock().unwrap().push(aside.clone());
-    kernel.know_subjects(Subjects { of: subject_of, told: Arc::new(tell) });
+    kernel.on_set_aside(tell);
     let core = kernel.group("core", Policy::default());
     (kernel.spawn(Spec::new("manager").group(&core), move |_| Manager { done: log.clone() }), done, told)
 }

@@ -9,7 +9,7 @@ fn board() -> Board<u8, u32> {
 }
 
 fn put(board: &Board<u8, u32>, key: u8, value: u32) {
-    board.put(key, Some(Arc::new(value)));
+    board.inner.set(key, Some(Arc::new(value)));
 }
 
 /// A copy of a board elsewhere, kept up to date by what [`BoardReader::since`] says.
@@ -50,7 +50,7 @@ fn a_reader_of_one_row_is_not_woken_by_another_row() {
     let mut one = board.reader().subscribe(1);
     one.mark_unchanged();
     put(&board, 2, 20);
-    board.put(2, None);
+    board.inner.set(2, None);
     assert!(!one.has_changed().unwrap());
     put(&board, 1, 10);
     assert!(one.has_changed().unwrap());
@@ -62,13 +62,13 @@ fn a_removed_row_is_none_for_its_readers_and_its_place_goes_with_the_last_of_the
     let board = board();
     put(&board, 1, 10);
     let mut reader = board.reader().subscribe(1);
-    board.put(1, None);
+    board.inner.set(1, None);
     assert_eq!(reader.borrow_and_update().as_deref(), None);
     assert_eq!((board.reader().get(&1), board.reader().snapshot().len()), (None, 0));
     put(&board, 1, 11);
     assert_eq!(reader.borrow_and_update().as_deref(), Some(&11), "a reader outlives the row");
     drop(reader);
-    board.put(1, None);
+    board.inner.set(1, None);
     assert_eq!(board.inner.slots.len(), 0);
 }
 
@@ -80,7 +80,7 @@ fn places_that_were_waited_for_in_vain_are_swept_and_awaited_ones_stay() {
         drop(board.reader().subscribe(key));
     }
     assert!(board.inner.slots.len() <= 128, "{} places", board.inner.slots.len());
-    board.put(7, Some(Arc::new(70)));
+    board.inner.set(7, Some(Arc::new(70)));
     assert_eq!(kept.borrow_and_update().as_deref(), Some(&70));
 }
 
@@ -91,7 +91,7 @@ fn every_change_moves_the_number_and_taking_away_nothing_is_no_change() {
     let edits: [(u8, Option<u32>, u64); 6] =
         [(1, None, 0), (1, Some(1), 1), (1, Some(1), 2), (2, Some(2), 3), (1, None, 4), (1, None, 4)];
     for (key, value, number) in edits {
-        board.put(key, value.map(Arc::new));
+        board.inner.set(key, value.map(Arc::new));
         assert_eq!(*changes.borrow(), number, "after {key} {value:?}");
     }
 }
@@ -102,7 +102,7 @@ fn changes_tell_each_key_once_with_the_row_as_it_is_now() {
     for (key, value) in [(1, 10), (2, 20), (2, 21), (3, 30)] {
         put(&board, key, value);
     }
-    board.put(3, None);
+    board.inner.set(3, None);
     let Since::Changes { seq, rows } = board.reader().since(1) else { panic!("nothing is forgotten yet") };
     let want = BTreeMap::from([(2, Some(Row { seq: 3, value: Arc::new(21) })), (3, None)]);
     assert_eq!((seq, rows), (5, want));
@@ -131,7 +131,7 @@ proptest! {
         let board = board();
         let mut follower = Follower::default();
         for (key, value, catch_up) in edits {
-            board.put(key, value.map(Arc::new));
+            board.inner.set(key, value.map(Arc::new));
             if catch_up {
                 follower.catch_up(&board.reader());
                 prop_assert_eq!(follower.values(), board.reader().snapshot());
@@ -185,8 +185,9 @@ fn what_happened_since_is_one_moment_in_time_while_another_thread_posts() {
 fn a_value_and_its_number_belong_together_while_another_thread_publishes() {
     let value = Value::new("test", 0u64);
     let reader = value.reader();
+    let fence = Fence::new("test", Arc::default());
     std::thread::scope(|threads| {
-        threads.spawn(|| (1..=20_000).for_each(|n| value.put(n)));
+        threads.spawn(|| (1..=20_000).for_each(|n| value.put(&fence, n)));
         let mut last = 0;
         while last < 20_000 {
             let row = reader.row();

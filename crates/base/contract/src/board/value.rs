@@ -7,7 +7,7 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use crate::board::Row;
-use crate::fence::FenceToken;
+use crate::fence::{Fence, FenceToken};
 use crate::record::json;
 
 /// The storage of a single value.
@@ -28,6 +28,15 @@ impl<V> Inner<V> {
             *seq += 1;
             self.value.send_replace(Arc::new(value));
         });
+    }
+
+    /// As [`Self::set`], noted.
+    fn post(&self, fence: &Fence, value: V)
+    where
+        V: Serialize,
+    {
+        fence.record(self.name, || json(&value));
+        self.set(value);
     }
 }
 
@@ -57,8 +66,11 @@ impl<V: Send + Sync + 'static> Value<V> {
     }
 
     /// Replaces the value, past the fence.
-    pub(crate) fn put(&self, value: V) {
-        self.inner.set(value);
+    pub(crate) fn put(&self, fence: &Fence, value: V)
+    where
+        V: Serialize,
+    {
+        self.inner.post(fence, value);
     }
 
     /// The posting side, for as long as the token passes its fence.
@@ -89,8 +101,7 @@ impl<V> fmt::Debug for ValuePoster<V> {
 impl<V: Serialize + Send + Sync + 'static> ValuePoster<V> {
     /// Replaces the value and wakes readers. Answers whether it was done: no when this poster is no longer the newest.
     pub fn publish(&self, value: V) -> bool {
-        self.token.record(self.inner.name, || json(&value));
-        self.token.pass(self.inner.name, || self.inner.set(value))
+        self.token.pass(self.inner.name, |fence| self.inner.post(fence, value))
     }
 
     /// The value now.

@@ -55,6 +55,40 @@ fn what_a_former_generation_posts_is_refused_and_counted() {
     assert_eq!(board.get(&uid()), None);
 }
 
+/// A volume manager that posts one row at birth.
+struct Volumes(&'static str, Crew<VolumeManager>);
+
+impl actor::Actor for Volumes {
+    type Context = actor::Ctx<Self>;
+    fn started(&mut self, _: &mut Self::Context) {
+        self.1.poster().post(uid(), volumes(self.0));
+    }
+}
+actor::supervised!(Volumes);
+
+#[test]
+fn what_a_replaced_manager_posts_after_its_restart_is_refused_and_counted() {
+    testing::run(1, |kernel| async move {
+        let wiring = Wiring::default();
+        let board = wiring.board::<PodVolumes>();
+        let install = |name: &'static str| {
+            let crew = wiring.crew::<VolumeManager>();
+            kernel.spawn(actor::Spec::new(name), move |_| Volumes(name, crew.succeed()))
+        };
+        let old = install("old");
+        testing::settle().await;
+        old.kill();
+        testing::settle().await;
+        assert_eq!((board.get(&uid()), wiring.refused_posts::<VolumeManager>()), (Some(volumes("old")), 0));
+        install("new");
+        testing::settle().await;
+        old.kill();
+        testing::settle().await;
+        assert_eq!(old.info().generation, 2, "it was rebuilt after it had been replaced");
+        assert_eq!((board.get(&uid()), wiring.refused_posts::<VolumeManager>()), (Some(volumes("new")), 1));
+    });
+}
+
 #[test]
 fn a_value_is_fenced_as_a_board_is() {
     let wiring = Wiring::default();
@@ -154,7 +188,7 @@ impl Recorder for Lines {
 }
 
 #[test]
-fn a_recorder_notes_ask_answer_tell_and_post_in_order() {
+fn a_recorder_notes_everything_that_is_said_in_order() {
     let lines = Lines::default();
     let noted = lines.clone();
     testing::run(1, |kernel| async move {
@@ -177,6 +211,13 @@ fn a_recorder_notes_ask_answer_tell_and_post_in_order() {
         assert_eq!(volume_manager.tell(RecordEvent { event }), Err(TellError::Gone), "nobody is connected");
         volume_manager.poster().post(uid(), volumes("data"));
         volume_manager.poster::<PodVolumes>().remove(&uid());
+        let _next = volume_manager.succeed();
+        volume_manager.poster().post(uid(), volumes("too late"));
+        assert_eq!(&*wiring.ask(Resource).await.unwrap(), "cpu 1");
+        assert_eq!(wiring.tell(Cadvisor), Ok(()));
+        wiring.put(uid(), PodVolumes::default());
+        wiring.take_away::<PodVolumes>(&uid());
+        wiring.set(crate::image::ImageView { pulling: Vec::new(), queued: 1 });
     });
     let want = [
         "Server -> StatsManager: Resource null".to_owned(),
@@ -192,6 +233,13 @@ fn a_recorder_notes_ask_answer_tell_and_post_in_order() {
         ),
         r#"VolumeManager -> : PodVolumes "u1" {"present":["data"],"error":null}"#.to_owned(),
         r#"VolumeManager -> : PodVolumes "u1" gone"#.to_owned(),
+        "VolumeManager -> : PodVolumes refused".to_owned(),
+        " -> StatsManager: Resource null".to_owned(),
+        r#"StatsManager -> : Resource "cpu 1""#.to_owned(),
+        " -> StatsManager: Cadvisor null".to_owned(),
+        r#"VolumeManager -> : PodVolumes "u1" {"present":[],"error":null}"#.to_owned(),
+        r#"VolumeManager -> : PodVolumes "u1" gone"#.to_owned(),
+        r#"ImageManager -> : ImageView {"pulling":[],"queued":1}"#.to_owned(),
     ];
     assert_eq!(*lines.0.lock().unwrap(), want);
 }

@@ -7,10 +7,15 @@ use serde::de::{
 };
 use serde_json::{Error, json};
 
+mod newer;
+
+pub(super) use newer::Newer;
+
 const WORDS: &[&str] =
     &["", "a", "web-0", "kube-system", "\u{fc}\"\\\n\u{1f980}", "0", "null", "true", "/var/lib/x", "1e3"];
 const QUANTITIES: &[&str] = &["0", "100m", "1.5Gi", "2k"];
 const TIMES: &[&str] = &["2026-01-02T03:04:05Z", "1999-12-31T23:59:59Z"];
+const NANO_TIMES: &[&str] = &["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.067008009Z"];
 const MICRO_TIMES: &[&str] = &["2026-01-02T03:04:05.000006Z"];
 /// Each is also a protobuf message of any type with a message as field 1 and text as field 2, so of all CRI configurations.
 const BASE64: &[&str] = &["", "CgASAA=="];
@@ -26,13 +31,23 @@ pub(super) struct Random {
     rare: u64,
     /// The field that is made now holds protobuf.
     protobuf: bool,
+    /// Enums met so far, by name.
+    pub(super) enums: Vec<&'static str>,
+    /// The enum of this number gets a variant that no version knows.
+    newer: Option<(usize, Newer)>,
 }
 
 impl Random {
     pub(super) fn new(seed: u64) -> Self {
-        let mut random = Random { state: seed, depth: 0, left: 1500, rare: 1, protobuf: false };
+        let mut random =
+            Random { state: seed, depth: 0, left: 1500, rare: 1, protobuf: false, enums: Vec::new(), newer: None };
         random.rare = [1, 2, 3, 6, 12][random.index(5)];
         random
+    }
+
+    /// As [`Self::new`]; the enum that is met as number `at` has a variant that is not known here.
+    pub(super) fn newer(seed: u64, at: usize, newer: Newer) -> Self {
+        Random { newer: Some((at, newer)), ..Self::new(seed) }
     }
 
     /// SplitMix64.
@@ -123,6 +138,7 @@ impl<'de> Deserializer<'de> for &mut Random {
         let wanted = wanted(&visitor);
         let words = match wanted.as_str() {
             _ if self.protobuf || wanted.contains("base64") => BASE64,
+            "a timestamp string" => NANO_TIMES,
             "IP address" => &["10.1.2.3", "fd00::1"],
             _ => WORDS,
         };
@@ -201,10 +217,16 @@ impl<'de> Deserializer<'de> for &mut Random {
 
     fn deserialize_enum<V: Visitor<'de>>(
         self,
-        _: &'static str,
+        name: &'static str,
         variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
+        self.enums.push(name);
+        if let Some((at, newer)) = self.newer
+            && at == self.enums.len() - 1
+        {
+            return visitor.visit_enum(newer);
+        }
         self.deeper(|random| {
             let name = random.one_of(variants);
             visitor.visit_enum(Variant { random, name })

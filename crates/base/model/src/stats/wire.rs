@@ -2,19 +2,20 @@
 
 use serde::Serializer;
 
-/// Times in whole seconds; not set is `null`.
+/// RFC 3339, with as much of a fraction as there is; not set is `null`.
 pub(super) mod time {
-    use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use crate::Timestamp;
 
     pub(crate) fn serialize<S: Serializer>(t: &Timestamp, s: S) -> Result<S::Ok, S::Error> {
-        t.to_api().serialize(s)
+        let nanos = t.is_set().then_some(i128::from(t.0));
+        nanos.and_then(|n| jiff::Timestamp::from_nanosecond(n).ok()).serialize(s)
     }
 
     pub(crate) fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<Timestamp, D::Error> {
-        Ok(Option::<Time>::deserialize(d)?.map_or(Timestamp::ZERO, |t| Timestamp::from_api(&t)))
+        let nanos = |t: jiff::Timestamp| i64::try_from(t.as_nanosecond()).unwrap_or(0);
+        Ok(Timestamp(Option::<jiff::Timestamp>::deserialize(d)?.map_or(0, nanos)))
     }
 }
 

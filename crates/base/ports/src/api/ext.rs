@@ -5,7 +5,7 @@ use model::k8s_openapi::{ListableResource, Metadata, Resource};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::{ApiError, ApiResult, ApiServer, Lane, Method, PatchKind, Preconditions, Request};
+use super::{ApiError, ApiResult, ApiServer, Method, PatchKind, Preconditions, Request, Throttle};
 
 /// Typed calls. `namespace` is `None` for cluster-wide kinds.
 #[async_trait]
@@ -26,10 +26,10 @@ pub trait ApiExt: ApiServer {
         namespace: Option<&str>,
         name: &str,
         patch: &serde_json::Value,
-        lane: Lane,
+        throttle: Throttle,
     ) -> ApiResult<K> {
         let request = Request::to::<K>(Method::Patch(PatchKind::Strategic), namespace, Some(name));
-        self.fetch(request.status().lane(lane).json(patch)?).await
+        self.fetch(request.status().throttle(throttle).json(patch)?).await
     }
 
     /// DELETE one object.

@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+/// Limits how long a caller waits when it names no deadline of its own.
+pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(30);
+
 /// HTTP method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "named after the methods")]
@@ -24,16 +27,16 @@ pub enum PatchKind {
     Merge,
 }
 
-/// Which client-side limits hold (interfaces 9.1).
+/// Which client-side rate limit holds (interfaces 9.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Lane {
+pub enum Throttle {
     /// `kubeAPIQPS` / `kubeAPIBurst`.
     #[default]
     Main,
     /// `eventRecordQPS` / `eventBurst`.
     Events,
-    /// Node status and lease: never throttled.
-    Heartbeat,
+    /// None: node status and lease.
+    Unlimited,
 }
 
 /// One request.
@@ -47,14 +50,14 @@ pub struct Request {
     pub query: Vec<(String, String)>,
     /// JSON body; empty: none.
     pub body: Bytes,
-    /// Limits that hold for it.
-    pub lane: Lane,
+    /// The rate limit that holds for it.
+    pub throttle: Throttle,
     /// How long to wait for the whole answer, throttling included.
     pub deadline: Duration,
 }
 
 impl Request {
-    /// A request without query and body, on the main lane.
+    /// A request without query and body, under the common rate limit.
     #[must_use]
     pub fn new(method: Method, path: impl Into<String>) -> Self {
         Self {
@@ -62,8 +65,8 @@ impl Request {
             path: path.into(),
             query: Vec::new(),
             body: Bytes::new(),
-            lane: Lane::Main,
-            deadline: super::DEFAULT_DEADLINE,
+            throttle: Throttle::Main,
+            deadline: DEFAULT_DEADLINE,
         }
     }
 
@@ -81,10 +84,10 @@ impl Request {
         self
     }
 
-    /// Sends it on another lane.
+    /// Puts it under another rate limit.
     #[must_use]
-    pub fn lane(mut self, lane: Lane) -> Self {
-        self.lane = lane;
+    pub fn throttle(mut self, throttle: Throttle) -> Self {
+        self.throttle = throttle;
         self
     }
 

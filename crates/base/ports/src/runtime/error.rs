@@ -82,12 +82,6 @@ impl RuntimeError {
         self.code == RuntimeCode::Unimplemented
     }
 
-    /// A deadline ran out; the call may still take effect.
-    #[must_use]
-    pub fn is_deadline(&self) -> bool {
-        self.code == RuntimeCode::DeadlineExceeded
-    }
-
     /// The runtime is not there.
     #[must_use]
     pub fn is_unavailable(&self) -> bool {
@@ -118,6 +112,6 @@ mod tests {
         let e = RuntimeError::new(RuntimeCode::NotFound, "no such thing");
         assert_eq!(e.to_string(), "no such thing");
         assert_eq!(e.go_text(), "rpc error: code = NotFound desc = no such thing");
-        assert!(e.is_not_found() && !e.is_deadline() && !e.is_unavailable() && !e.is_unimplemented());
+        assert!(e.is_not_found() && !e.is_unavailable() && !e.is_unimplemented());
     }
 }

@@ -13,7 +13,7 @@ use fakes::api::{Matching, Trouble};
 use model::core::{Event, Pod};
 use model::event::{EventObject, EventType, NodeEvent};
 use model::{PodUid, pod};
-use ports::api::{ApiError, Lane};
+use ports::api::{ApiError, Throttle};
 
 use super::{emit, event};
 use crate::{Config, EventRecorder, Outbox, Reporter, Sink};
@@ -74,10 +74,15 @@ fn events_are_stored_counted_and_carry_the_version_of_their_pod() {
         emit(&wiring, event("p", "Pulling", "a"));
         pass(Duration::from_secs(1)).await;
         assert_eq!(stored(&api), ["n1 Starting Starting kubelet. x1", "p Pulling a x2", "q Pulling a x1"]);
-        let verbs: Vec<_> = api.requests().iter().map(|r| (fakes::api::verb(r.method), r.lane)).collect();
+        let verbs: Vec<_> = api.requests().iter().map(|r| (fakes::api::verb(r.method), r.throttle)).collect();
         assert_eq!(
             verbs,
-            [("POST", Lane::Events), ("POST", Lane::Events), ("POST", Lane::Events), ("PATCH", Lane::Events)]
+            [
+                ("POST", Throttle::Events),
+                ("POST", Throttle::Events),
+                ("POST", Throttle::Events),
+                ("PATCH", Throttle::Events)
+            ]
         );
         let all = api.read_all::<Event>(Some("ns"));
         let version = |at: usize| all[at].involved_object.resource_version.clone();

@@ -6,7 +6,7 @@ use actor::testing::run;
 use fakes::api::{Matching, Trouble};
 use model::Timestamp;
 use model::k8s_openapi::api::coordination::v1::Lease;
-use ports::api::{ApiError, Lane};
+use ports::api::{ApiError, Throttle};
 
 use super::rig::*;
 
@@ -32,7 +32,7 @@ fn the_lease_belongs_to_the_node_and_is_renewed_four_times_in_its_life() {
             let pause = pair[1].at - pair[0].at;
             assert!(pause >= secs(10) && pause <= Duration::from_millis(10_450), "{pause:?}");
         }
-        assert!(puts.iter().all(|r| r.lane == Lane::Heartbeat));
+        assert!(puts.iter().all(|r| r.throttle == Throttle::Unlimited));
         assert!(rig.api.requests_of("GET", "/leases").len() <= 3, "renewals read nothing");
         assert!(rig.lease().error.is_none());
     });

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use actor::{ActorRef, Ctx, Detached, Handler, Message};
+use actor::{ActorRef, Ctx, Detached, Handler, message};
 use contract::runtime::{
     CallError, CreateContainer, ExecOutcome, ExecSync, RemoveContainer, RemovePodSandbox, RunPodSandbox,
     StartContainer, StopContainer, StopPodSandbox,
@@ -28,9 +28,7 @@ pub(super) struct Touched {
     start: bool,
 }
 
-impl Message for Touched {
-    type Result = ();
-}
+message!(Touched => ());
 
 #[derive(Clone, Debug)]
 enum Target {

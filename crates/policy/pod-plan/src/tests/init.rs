@@ -1,5 +1,6 @@
 use super::world::{World, check, rule};
-use crate::ProbeResult::{Failure, Success, Unknown as NoVerdict};
+use ProbeVerdict::{Failure, Success, Unknown as NoVerdict};
+use model::probe::ProbeVerdict;
 use model::runtime::ContainerState::{Created, Running, Unknown};
 
 fn inits(policy: &str) -> World {
@@ -14,13 +15,13 @@ fn last_sidecar(policy: &str) -> World {
     World::new(policy).sidecar("s").regular("m").sandbox(true)
 }
 
-fn startup(id: &'static str, r: crate::ProbeResult) -> impl FnOnce(&mut World) {
+fn startup(id: &'static str, r: ProbeVerdict) -> impl FnOnce(&mut World) {
     move |w| {
         w.probes.startup.insert(id.into(), r);
     }
 }
 
-fn liveness(id: &'static str, r: crate::ProbeResult) -> impl FnOnce(&mut World) {
+fn liveness(id: &'static str, r: ProbeVerdict) -> impl FnOnce(&mut World) {
     move |w| {
         w.probes.liveness.insert(id.into(), r);
     }

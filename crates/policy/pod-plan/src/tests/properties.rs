@@ -6,12 +6,13 @@ use std::time::Duration;
 use model::ContainerId;
 use model::core::{Container, Probe};
 use model::pod::{self, ContainerKind};
+use model::probe::ProbeVerdict;
 use model::runtime::ContainerState;
 use proptest::prelude::*;
 
 use super::world::{World, container};
+use crate::PodPlan;
 use crate::restart::{exit_restarts, failed_init_restarts, init_failed};
-use crate::{PodPlan, ProbeResult};
 
 /// How one container of a random pod is made.
 #[derive(Clone, Debug)]
@@ -114,8 +115,8 @@ prop_compose! {
     }
 }
 
-fn result(n: u8) -> ProbeResult {
-    [ProbeResult::Unknown, ProbeResult::Success, ProbeResult::Failure][usize::from(n)]
+fn result(n: u8) -> ProbeVerdict {
+    [ProbeVerdict::Unknown, ProbeVerdict::Success, ProbeVerdict::Failure][usize::from(n)]
 }
 
 /// A pod with any past at all: sandboxes, instances, verdicts.
@@ -221,10 +222,10 @@ fn live_on(shape: &PodShape, w: &mut World) {
             ContainerKind::Sidecar | ContainerKind::Ephemeral => {}
         }
         if c.startup_probe.is_some() {
-            w.probes.startup.insert(id.clone(), ProbeResult::Success);
+            w.probes.startup.insert(id.clone(), ProbeVerdict::Success);
         }
         if c.liveness_probe.is_some() {
-            w.probes.liveness.insert(id, ProbeResult::Success);
+            w.probes.liveness.insert(id, ProbeVerdict::Success);
         }
     }
 }

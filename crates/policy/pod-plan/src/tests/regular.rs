@@ -1,5 +1,6 @@
 use super::world::{World, check, rule};
-use crate::ProbeResult::{Failure, Success, Unknown as NoVerdict};
+use ProbeVerdict::{Failure, Success, Unknown as NoVerdict};
+use model::probe::ProbeVerdict;
 use model::runtime::ContainerState::{Created, Unknown};
 
 fn app() -> World {

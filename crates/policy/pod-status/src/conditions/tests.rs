@@ -2,8 +2,8 @@ use model::Timestamp;
 use serde_json::json;
 
 use super::*;
-use crate::input::ProbeResult::Failure;
 use crate::testing::*;
+use model::probe::ProbeVerdict::Failure;
 
 const LATER: Timestamp = Timestamp::from_secs(1_000_060);
 

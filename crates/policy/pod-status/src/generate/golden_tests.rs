@@ -1,5 +1,5 @@
 //! Replays what a kubelet 1.36.2 wrote: from each recorded status the observation behind it is rebuilt, and `generate`
-//! (with the probe, sandbox and teardown patches that a kubelet uses too) must come to the same status, field by field.
+//! (with the sandbox and teardown patches that a kubelet uses too) must come to the same status, field by field.
 //!
 //! Left out: pod-level `resources`, since after the containers ended, a kubelet shows
 //! the remains of a cgroup (`9007199254740988Ki`).
@@ -8,12 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use model::core::{ContainerState as ApiState, ContainerStatus, Pod, PodStatus};
+use model::probe::ProbeVerdict;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
 use model::{ContainerId, PodUid, SandboxId, Timestamp, pod};
 use serde_json::Value;
 
 use crate::containers::{bare_id, ended, is_plain_init, is_running, last_end};
-use crate::input::{ProbeResult, WaitingReason};
+use crate::input::WaitingReason;
 use crate::testing::Case;
 use crate::{generate, merge, patch, reasons, store};
 
@@ -116,7 +117,7 @@ fn rebuilt(pod: &Pod, recorded: &PodStatus) -> Case {
             case.reasons.insert(status.name.clone(), why);
         }
         if is_running(status) && !is_plain_init(pod, &status.name) {
-            let verdict = |good: bool| Some(if good { ProbeResult::Success } else { ProbeResult::Failure });
+            let verdict = |good: bool| Some(if good { ProbeVerdict::Success } else { ProbeVerdict::Failure });
             let id = bare_id(status).to_owned();
             case = case.startup(&status.name, &id, verdict(status.started == Some(true)));
             case = case.readiness(&status.name, &id, verdict(status.ready));
@@ -140,27 +141,6 @@ fn synced(case: &mut Case, held: Option<&PodStatus>, recorded: &PodStatus) -> Po
     case.is_terminal = pod::is_terminal_phase(recorded.phase.as_deref()) || (deleting && over);
     let status = generate(&case.input());
     if torn_down { patch::terminated(&case.pod, &status) } else { status }
-}
-
-/// A step in which only a probe's verdict moved was a patch of the held status, not a sync.
-fn probe_patch(pod: &Pod, held: &PodStatus, recorded: &PodStatus) -> Option<PodStatus> {
-    let all = |s: &PodStatus| -> Vec<ContainerStatus> {
-        s.init_container_statuses.iter().chain(&s.container_statuses).flatten().cloned().collect()
-    };
-    let (before, after) = (all(held), all(recorded));
-    let bare = |list: &[ContainerStatus]| -> Vec<ContainerStatus> {
-        list.iter().map(|c| ContainerStatus { started: None, ready: false, ..c.clone() }).collect()
-    };
-    if bare(&before) != bare(&after) {
-        return None;
-    }
-    let changed = before.iter().zip(&after).find(|(b, a)| b.started != a.started || b.ready != a.ready)?;
-    let id = ContainerId::from(bare_id(changed.1));
-    if changed.0.started != changed.1.started && changed.0.ready == changed.1.ready {
-        return patch::startup(held, &id, changed.1.started == Some(true));
-    }
-    None.or_else(|| patch::readiness(pod, held, &id, changed.1.ready))
-        .filter(|_| changed.0.started == changed.1.started)
 }
 
 /// As JSON without what is compared elsewhere or differs by nature.
@@ -208,15 +188,9 @@ fn replay(name: &str) -> usize {
         let changes = changes.chain(&recorded.start_time);
         case.now = changes.map(Timestamp::from_api).max().unwrap_or(case.now);
         let by_sync = synced(&mut case, held.as_ref(), &recorded);
-        let by_probe = held.as_ref().and_then(|held| probe_patch(&pod, held, &recorded));
-        let mut answers = by_probe.into_iter().chain([by_sync]).map(|s| written(&case, s, held.as_ref(), &recorded));
-        let mut differences = Vec::new();
-        let status = answers.find_map(|(status, written)| {
-            let difference = difference(&comparable(&written), &comparable(&recorded));
-            differences.extend(difference.clone());
-            difference.is_none().then_some(status)
-        });
-        let status = status.unwrap_or_else(|| panic!("{name} version {n}: {}", differences.join("\nor ")));
+        let (status, written) = written(&case, by_sync, held.as_ref(), &recorded);
+        let difference = difference(&comparable(&written), &comparable(&recorded));
+        assert_eq!(difference, None, "{name} version {n}");
         if let Some(held) = &held {
             assert_eq!(store::check_transition(&pod, held, &status), Ok(()), "{name} version {n}");
         }

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use model::core::{ContainerStatus, Pod, PodStatus};
+use model::probe::ProbeVerdict;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::input::ProbeResult;
 use crate::testing::*;
 use crate::{patch, store};
 
@@ -108,9 +108,9 @@ fn arb_status() -> impl Strategy<Value = PodStatus> {
 fn arb_case() -> impl Strategy<Value = Case> {
     let verdict = prop::sample::select(vec![
         None,
-        Some(ProbeResult::Unknown),
-        Some(ProbeResult::Success),
-        Some(ProbeResult::Failure),
+        Some(ProbeVerdict::Unknown),
+        Some(ProbeVerdict::Success),
+        Some(ProbeVerdict::Failure),
     ]);
     let reasons = prop::collection::btree_map(prop::sample::select(NAMES.to_vec()), Just("CrashLoopBackOff"), 0..4);
     let bases = (prop::option::of(arb_status()), prop::option::of(arb_status()));

@@ -57,7 +57,7 @@ fn a_new_sandbox_is_said_at_once() {
     let later = Timestamp::from_secs(1_000_005);
     let after = sandbox_ready(&before, later);
     assert_eq!(show_condition(&after, ty::READY_TO_START), "True");
-    let condition = conditions::find(&after, ty::READY_TO_START).unwrap();
+    let condition = crate::conditions::find(&after, ty::READY_TO_START).unwrap();
     assert_eq!((condition.last_transition_time.clone(), condition.observed_generation), (later.to_api(), Some(1)));
     assert_eq!(sandbox_ready(&after, Timestamp::from_secs(2_000_000)), after, "twice changes nothing");
 }
@@ -150,39 +150,4 @@ fn terminated_keeps_a_terminal_phase_and_static_pods() {
     assert_eq!(phase(&as_static(plain), "Running"), "Running");
     let bare = terminated(&app_pod("Always"), &base("Pending", &["app W - 0"]));
     assert_eq!(show_state(bare.container_statuses.unwrap()[0].state.as_ref()), "T137(ContainerStatusUnknown)");
-}
-
-#[test]
-fn a_readiness_verdict_moves_ready_and_containers_ready() {
-    let case = Case::new(app_pod("Always"), Seen::sandbox().with("app R 20 a"));
-    let status = case.generate();
-    let id = ContainerId::from("a");
-    assert_eq!(readiness(&case.pod, &status, &id, true), None, "says so already");
-    assert_eq!(readiness(&case.pod, &status, &ContainerId::from("other"), false), None, "no such instance");
-    let unready = readiness(&case.pod, &status, &id, false).unwrap();
-    let expected = "False ContainersNotReady: containers with unready status: [app]";
-    assert_eq!(show_condition(&unready, ty::READY), expected);
-    assert_eq!(show_condition(&unready, ty::CONTAINERS_READY), expected);
-    let again = readiness(&case.pod, &unready, &id, true).unwrap();
-    assert_eq!(again, status, "there and back");
-}
-
-#[test]
-fn a_readiness_verdict_on_a_sidecar_counts() {
-    let p = pod(json!({"containers": [{"name": "a"}], "initContainers": [{"name": "s", "restartPolicy": "Always"}]}));
-    let status = Case::new(p.clone(), Seen::sandbox().with("a R 20 a0").with("s R 19 s0")).generate();
-    let unready = readiness(&p, &status, &ContainerId::from("s0"), false).unwrap();
-    let expected = "False ContainersNotReady: containers with unready status: [s]";
-    assert_eq!(show_condition(&unready, ty::READY), expected);
-}
-
-#[test]
-fn a_startup_verdict_patches_started_only() {
-    let case = Case::new(app_pod("Always"), Seen::sandbox().with("app R 20 a")).startup("app", "a", None);
-    let status = case.generate();
-    let id = ContainerId::from("a");
-    assert_eq!(startup(&status, &id, false), None);
-    let after = startup(&status, &id, true).unwrap();
-    assert_eq!(after.container_statuses.as_ref().unwrap()[0].started, Some(true));
-    assert_eq!(after.conditions, status.conditions);
 }

@@ -2,8 +2,8 @@ use model::core::Pod;
 use serde_json::json;
 
 use super::*;
-use crate::input::ProbeResult::{Failure, Success, Unknown};
 use crate::testing::*;
+use model::probe::ProbeVerdict::{Failure, Success, Unknown};
 
 fn flags(case: &Case) -> (bool, bool) {
     let status = case.generate();

@@ -21,7 +21,7 @@ impl ApiServer for FakeApi {
             path: request.path.clone(),
             query: request.query.clone(),
             body: body.clone(),
-            lane: request.lane,
+            throttle: request.throttle,
             failure: None,
             answered: false,
         };

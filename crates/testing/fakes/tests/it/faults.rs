@@ -32,7 +32,7 @@ async fn a_hung_call_ends_with_its_own_deadline_and_stalls_no_other() {
         status(&*p.client, &p.app).await.unwrap();
         before.elapsed()
     });
-    assert!(hung.unwrap_err().is_deadline());
+    assert_eq!(hung.unwrap_err().code, RuntimeCode::DeadlineExceeded);
     assert_eq!(before.elapsed(), secs(120));
     assert_eq!(other, secs(1));
 }
@@ -44,7 +44,7 @@ async fn a_sandbox_may_take_three_minutes_but_not_five() {
     run_sandbox(&*p.client, "slow", 0).await.unwrap();
     p.fake.inject(Fault::delay("RunPodSandbox", secs(300)).times(1));
     let before = Instant::now();
-    assert!(run_sandbox(&*p.client, "slower", 0).await.unwrap_err().is_deadline());
+    assert_eq!(run_sandbox(&*p.client, "slower", 0).await.unwrap_err().code, RuntimeCode::DeadlineExceeded);
     assert_eq!(before.elapsed(), secs(240));
 }
 
@@ -52,7 +52,7 @@ async fn a_sandbox_may_take_three_minutes_but_not_five() {
 async fn late_success_happens_behind_the_callers_back() {
     let p = pod().await;
     p.fake.inject(Fault::new("CreateContainer", FaultKind::Late(secs(150))).times(1));
-    assert!(create(&*p.client, &p.sandbox, "late", 0).await.unwrap_err().is_deadline());
+    assert_eq!(create(&*p.client, &p.sandbox, "late", 0).await.unwrap_err().code, RuntimeCode::DeadlineExceeded);
     assert!(p.fake.container("web", "late").is_none());
     sleep(secs(60)).await;
     assert!(p.fake.container("web", "late").is_some());

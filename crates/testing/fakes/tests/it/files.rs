@@ -95,13 +95,59 @@ fn links_lead_on_and_are_told_from_what_they_point_at() {
         assert_eq!(fs.read_end(&p.join("absolute/up"), 1, Links::Follow).unwrap().bytes, b"x");
         let refused = fs.read_end(&p.join("l/up"), 1, Links::Refuse).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::InvalidInput);
-        assert!(fs.set_mode(&p.join("l"), 0o600).is_err());
+        let refused = fs.set_mode(&p.join("l"), 0o600).unwrap_err();
+        assert_eq!((refused.op, refused.kind()), ("chmod", ErrorKind::Unsupported));
+        assert_eq!(mode(fs, p.join("d")), 0o755, "what it points at keeps its mode");
+        let refused = fs.read_end(&p.join("dangling"), 1, Links::Refuse).unwrap_err();
+        assert_eq!((refused.op, refused.kind()), ("open", ErrorKind::InvalidInput));
+        assert!(fs.read_end(&p.join("dangling"), 1, Links::Follow).unwrap_err().is_not_found());
         assert_eq!(fs.read_link(&p.join("l")).unwrap(), Path::new("d"));
         assert_eq!(fs.read_link(&p.join("d")).unwrap_err().kind(), ErrorKind::InvalidInput);
         assert_eq!(fs.symlink(Path::new("d"), &p.join("l")).unwrap_err().kind(), ErrorKind::AlreadyExists);
         assert!(fs.list_dir(&p.join("l")).is_ok());
         assert!(fs.list_dir(&p.join("d/f")).is_err());
     });
+}
+
+#[test]
+fn a_socket_is_not_opened() {
+    let check = |fs: &dyn HostFs, socket: &Path| {
+        for refused in [fs.read_file(socket, 9).map(drop), fs.read_end(socket, 9, Links::Refuse).map(drop)] {
+            let e = refused.unwrap_err();
+            assert_eq!((e.op, e.source.raw_os_error()), ("open", Some(6)));
+        }
+        fs.set_mode(socket, 0o600).unwrap();
+        assert_eq!(mode(fs, socket.to_owned()), 0o600);
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(dir.path().join("s")).unwrap();
+    check(&LinuxFs, &dir.path().join("s"));
+    let fs = MemFs::with_dirs(["/d"]);
+    fs.special(Path::new("/d/s"), FileKind::Socket);
+    check(&fs, Path::new("/d/s"));
+}
+
+/// What a rotated log goes through. The content is checked where it is really compressed.
+#[test]
+fn compression_keeps_the_mode_and_follows_no_link() {
+    let check = |fs: &dyn HostFs, zip: &dyn Compress, p: &Path| {
+        let (from, to) = (p.join("0.log.1"), p.join("0.log.1.gz"));
+        fs.write_file(&from, b"text", 0o640).unwrap();
+        fs.write_file(&p.join("secret"), b"of the host", 0o600).unwrap();
+        fs.symlink(&p.join("secret"), &to).unwrap();
+        zip.compress(&from, &to).unwrap();
+        let made = fs.stat_link(&to).unwrap().unwrap();
+        assert_eq!((made.kind, made.mode), (FileKind::File, 0o640));
+        assert_eq!(fs.read_file(&p.join("secret"), 99).unwrap(), b"of the host", "no link is written through");
+        fs.symlink(&p.join("secret"), &p.join("0.log.2")).unwrap();
+        let e = zip.compress(&p.join("0.log.2"), &to).unwrap_err();
+        assert_eq!((e.op, e.kind()), ("open", ErrorKind::InvalidInput), "nor read through");
+        assert!(zip.compress(&p.join("none"), &to).unwrap_err().is_not_found());
+    };
+    let dir = tempfile::tempdir().unwrap();
+    check(&LinuxFs, &log_files::Gzip::new(|path| host_linux::open_regular(path, Links::Refuse)), dir.path());
+    let fs = MemFs::with_dirs(["/some/where"]);
+    check(&fs, &fs, Path::new("/some/where"));
 }
 
 #[test]

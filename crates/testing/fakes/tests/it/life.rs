@@ -131,7 +131,7 @@ async fn commands_run_only_in_running_containers_and_end_with_their_timeout() {
     });
     assert_eq!(p.client.exec_sync(request(10)).await.unwrap().exit_code, 7);
     let before = Instant::now();
-    assert!(p.client.exec_sync(request(1)).await.unwrap_err().is_deadline());
+    assert_eq!(p.client.exec_sync(request(1)).await.unwrap_err().code, RuntimeCode::DeadlineExceeded);
     assert_eq!(before.elapsed(), secs(1));
 }
 

@@ -64,7 +64,7 @@ impl Crash {
                 }
                 continue;
             }
-            if out.len() >= 2 * SHORT_FRAMES || line.contains("supervise::crash::guarded") {
+            if out.len() >= 2 * SHORT_FRAMES || line.contains("actor::crash::guarded") {
                 break;
             }
             keep = !is_plumbing(line);
@@ -143,4 +143,16 @@ pub(crate) fn guarded<T>(f: impl FnOnce() -> T) -> Result<T, Caught> {
         let _ = catch_unwind(AssertUnwindSafe(move || drop(payload)));
         caught
     })
+}
+
+/// Runs the farewell of what ends anyway; a panic in it is logged.
+pub(crate) fn quietly(f: impl FnOnce()) {
+    if let Err(caught) = guarded(f) {
+        log_last_words(&caught);
+    }
+}
+
+/// Logs a panic of what ends anyway.
+pub(crate) fn log_last_words(caught: &Caught) {
+    tracing::error!(target: "actor", cause = %caught.cause, at = caught.location.as_deref(), "panicked while it stopped");
 }

@@ -1,0 +1,103 @@
+//! Where actors are born.
+
+use crate::context::{Ctx, Managed};
+use crate::group::Group;
+use crate::info::ActorPhase;
+use crate::kernel::Kernel;
+use crate::place::Place;
+use crate::record::Record;
+use crate::reference::ActorRef;
+use crate::supervise::Supervisee;
+use actix::Addr;
+use actix::dev::{Mailbox, channel::channel};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Birth certificate of an actor.
+#[derive(Debug)]
+pub struct Spec {
+    name: Arc<str>,
+    group: Option<Group>,
+    place: Place,
+    mailbox: Option<usize>,
+    stuck_after: Option<Duration>,
+}
+
+impl Spec {
+    /// An actor of that name, in the root group, on this thread.
+    pub fn new(name: impl Into<Arc<str>>) -> Self {
+        Spec { name: name.into(), group: None, place: Place::Here, mailbox: None, stuck_after: None }
+    }
+
+    /// Puts it under another group than the root.
+    #[must_use]
+    pub fn group(mut self, group: &Group) -> Self {
+        self.group = Some(group.clone());
+        self
+    }
+
+    /// Puts it on another thread.
+    #[must_use]
+    pub fn place(mut self, place: Place) -> Self {
+        self.place = place;
+        self
+    }
+
+    /// How many messages may be queued (at least 1).
+    #[must_use]
+    pub fn mailbox(mut self, capacity: usize) -> Self {
+        self.mailbox = Some(capacity.max(1));
+        self
+    }
+
+    /// With messages queued, and no turn for that long, it is treated as crashed.
+    #[must_use]
+    pub fn stuck_after(mut self, patience: Duration) -> Self {
+        self.stuck_after = Some(patience);
+        self
+    }
+}
+
+impl Kernel {
+    /// Starts an actor. `factory` builds generation 0 in the actor's own first turn, and each later one after a crash;
+    /// it runs before the former state is dropped, so take exclusive things (sockets, locks) in `started`, not here.
+    /// The actor lives until it is stopped.
+    ///
+    /// # Panics
+    /// With [`Place::Here`] outside of a `LocalSet`.
+    pub fn spawn<A: Managed>(&self, spec: Spec, factory: impl FnMut(u64) -> A + Send + 'static) -> ActorRef<A> {
+        let group = spec.group.unwrap_or_else(|| self.root().clone());
+        let capacity = spec.mailbox.unwrap_or(self.config().mailbox).max(1);
+        let stuck_after = spec.stuck_after.unwrap_or(self.config().stuck_after);
+        let id = self.next_id();
+        let record = Arc::new(Record::new(id, spec.name, group.path().clone(), capacity));
+        self.directory().add(record.clone());
+        group.join(&record);
+        // Capacity 0 is "unbounded" to actix: the record's semaphore is the bound.
+        let (tx, rx) = channel(0);
+        let this = ActorRef::new(Addr::new(tx), record.clone());
+        let (kernel, address) = (self.clone(), this.clone());
+        let birth = move || {
+            let mailbox = Mailbox::new(rx);
+            let ctx = Ctx::new(kernel, group, address, Box::new(factory));
+            Supervisee::new(ctx, mailbox, stuck_after)
+        };
+        match spec.place {
+            Place::Here => {
+                tokio::task::spawn_local(birth());
+            }
+            Place::On(arbiter) => {
+                let sent = arbiter.spawn_fn(move || {
+                    tokio::task::spawn_local(birth());
+                });
+                if !sent {
+                    tracing::error!(target: "actor", actor = %record.name, "arbiter is gone, actor not started");
+                    self.directory().remove(id);
+                    record.set_phase(ActorPhase::Gone);
+                    self.root().give_up(&record.name);
+                }
+            }
+        }
+        this
+    }
+}
