@@ -27,6 +27,7 @@ const HONOURED: &[&str] = &[
     "NodeLogQuery",
     "PodLogsQuerySplitStreams",
     "ReloadKubeletClientCAFile",
+    "RestartAllContainersOnContainerExits",
     "RotateKubeletServerCertificate",
 ];
 /// Groups of gates.

@@ -42,13 +42,16 @@ fn rule_matches(rule: &ContainerRestartRule, exit_code: i32) -> bool {
 }
 
 /// Whether a container that exited with this code is to run again (pod-lifecycle 4.5). Whether an init container *has*
-/// to run again after success is not asked here.
+/// to run again after success is not asked here. `restart_all`: the gate RestartAllContainersOnContainerExits; without it
+/// such a rule is passed over.
 #[must_use]
-pub fn restarts_after_exit(pod: &Pod, container: &Container, exit_code: i32) -> bool {
+pub fn restarts_after_exit(pod: &Pod, container: &Container, exit_code: i32, restart_all: bool) -> bool {
     let policy = match container.restart_policy.as_deref() {
         Some(own) => {
-            if matching_rule(container, exit_code).is_some() {
-                return true;
+            match matching_rule(container, exit_code) {
+                Some(RuleAction::Restart) => return true,
+                Some(RuleAction::RestartAllContainers) if restart_all => return true,
+                Some(RuleAction::RestartAllContainers) | None => {}
             }
             own
         }
@@ -65,7 +68,7 @@ pub fn restarts_after_exit(pod: &Pod, container: &Container, exit_code: i32) -> 
 /// deleted; a container without a trace, created or in an unknown state yes; a running one no; an exited one by
 /// [`restarts_after_exit`].
 #[must_use]
-pub fn should_restart(pod: &Pod, container: &Container, observed: &PodObservation) -> bool {
+pub fn should_restart(pod: &Pod, container: &Container, observed: &PodObservation, restart_all: bool) -> bool {
     if pod.metadata.deletion_timestamp.is_some() {
         return false;
     }
@@ -73,7 +76,7 @@ pub fn should_restart(pod: &Pod, container: &Container, observed: &PodObservatio
     match latest.state {
         ContainerState::Running => false,
         ContainerState::Created | ContainerState::Unknown => true,
-        ContainerState::Exited => restarts_after_exit(pod, container, latest.exit_code),
+        ContainerState::Exited => restarts_after_exit(pod, container, latest.exit_code, restart_all),
     }
 }
 
@@ -86,17 +89,8 @@ pub fn may_restart_all(pod: &Pod) -> bool {
     })
 }
 
-/// Names of the containers whose latest instance exited on a `RestartAllContainers` rule: as long as one of them is
-/// still there, the whole pod is being restarted (4.3 A removes them last).
+/// Whether this exit asks for a restart of every container of the pod.
 #[must_use]
-pub fn restart_all_sources<'a>(pod: &'a Pod, observed: &PodObservation) -> Vec<&'a str> {
-    if pod.metadata.deletion_timestamp.is_some() {
-        return Vec::new();
-    }
-    let asks = |c: &&Container| {
-        observed.container(&c.name).is_some_and(|o| {
-            o.state == ContainerState::Exited && matching_rule(c, o.exit_code) == Some(RuleAction::RestartAllContainers)
-        })
-    };
-    pod::regular_containers(pod).iter().chain(pod::init_containers(pod)).filter(asks).map(|c| c.name.as_str()).collect()
+pub fn asks_for_all(container: &Container, exit_code: i32) -> bool {
+    matching_rule(container, exit_code) == Some(RuleAction::RestartAllContainers)
 }

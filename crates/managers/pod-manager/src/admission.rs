@@ -237,7 +237,7 @@ fn has_run_to_end(pod: &Pod, observed: &PodObservation) -> bool {
     let over = |container: &Container| {
         observed
             .container(&container.name)
-            .is_some_and(|c| c.state == ContainerState::Exited && !restarts_after_exit(pod, container, c.exit_code))
+            .is_some_and(|c| c.state == ContainerState::Exited && !restarts_after_exit(pod, container, c.exit_code, true))
     };
     // Rules of single containers may start them again.
     let plain = containers.iter().all(|c| c.restart_policy.is_none());

@@ -29,6 +29,8 @@ pub struct Config {
     pub sync_frequency: Duration,
     /// `crashLoopBackOff.maxContainerRestartPeriod`.
     pub crash_backoff_max: Duration,
+    /// The gate RestartAllContainersOnContainerExits.
+    pub restart_all_containers: bool,
     /// Dead instances to keep per container, at least 1.
     pub dead_per_container: usize,
 }

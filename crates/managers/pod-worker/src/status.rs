@@ -64,6 +64,7 @@ impl Job {
             reasons: &self.memo.reasons,
             probes: &probes,
             is_terminal,
+            restart_all: self.deps.config.restart_all_containers,
             now: self.now(),
             host_ips: &host_ips,
             runtime_name: &info.name,

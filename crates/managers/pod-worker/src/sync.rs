@@ -6,7 +6,7 @@ use std::sync::Arc;
 use contract::cgroup::{EnsurePodCgroup, PodCgroupRow};
 use contract::image::EnsureImage;
 use contract::probe::{PodProbes, StartProbes};
-use contract::runtime::{RunPodSandbox, RuntimeInfo, StopContainer};
+use contract::runtime::{RunPodSandbox, RuntimeInfo};
 use contract::status::StatusEntry;
 use contract::volume::{MakePodDirs, MountVolumes, MountedVolumes};
 use cri_api::v1::{ImageSpec, PodSandboxConfig};
@@ -14,7 +14,7 @@ use model::core::{PodStatus, Secret};
 use model::event::EventType;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation};
 use model::{ContainerId, SandboxId};
-use pod_plan::{ContainerKill, CreateSandbox, Gates, PlanInput, PodPlan, ProbeResults};
+use pod_plan::{ContainerKill, ContainerReset, CreateSandbox, Gates, KillReason, PlanInput, PodPlan, ProbeResults};
 
 use crate::config::PodVolumes;
 use crate::job::{Failure, Job, Retry};
@@ -84,7 +84,7 @@ impl Job {
         self.ask(probes).await.map_err(|e| Failure::new(format!("probe manager: {e}")))?;
         self.check_stop()?;
         self.memo.note_ends(&observed, self.clock.now());
-        let plan = self.plan(&observed);
+        let plan = self.plan(&observed, pod_status::restarting_all(&status));
         self.effects.hit("planned").await;
         let outcome = self.carry_out(&plan, observed.clone(), status, &cgroup_parent, mounted).await;
         self.remove_superseded(&observed).await;
@@ -168,7 +168,7 @@ impl Job {
     }
 
     /// LIFE-OF-A-POD 8/12: what to start and what to stop.
-    fn plan(&self, observed: &PodObservation) -> PodPlan {
+    fn plan(&self, observed: &PodObservation, restarting_all: bool) -> PodPlan {
         let row = self.crew.board::<PodProbes>().get(&self.uid);
         let probes = row.map_or_else(ProbeResults::default, |r| probe_results(&r));
         let active = observed.sandbox().filter(|s| s.ready).map(|s| &s.id);
@@ -188,7 +188,8 @@ impl Job {
             resumable: &resumable,
             resize_restart: &BTreeSet::new(),
             now: self.now(),
-            gates: Gates::default(),
+            restarting_all,
+            gates: Gates { restart_all_containers: self.deps.config.restart_all_containers },
         })
     }
 
@@ -249,8 +250,7 @@ impl Job {
         }
         for reset in &plan.reset {
             if reset.kill_first {
-                let stop = StopContainer { uid: self.uid.clone(), container: reset.id.clone(), grace_s: 0 };
-                self.call(stop).await.map_err(|e| Failure::new(e.to_string()))?;
+                self.kill_for_reset(reset).await?;
             }
             self.remove_planned(observed, &reset.id, false).await?;
         }
@@ -272,6 +272,21 @@ impl Job {
         };
         let stopped = self.kill_container(&victim, None).await;
         stopped.map_err(|e| Failure::new(crate::kill::container_failed(&kill.name, &e)))
+    }
+
+    /// Neither hook nor order counts when all containers are started anew.
+    async fn kill_for_reset(&self, reset: &ContainerReset) -> Result<(), Failure> {
+        let Some((kind, container)) = model::pod::find_container(&self.pod, &reset.name) else { return Ok(()) };
+        let victim = Victim {
+            id: reset.id.clone(),
+            kind,
+            container,
+            message: "killing".to_owned(),
+            reason: KillReason::RestartAll,
+            grace_override: Some(0),
+        };
+        let stopped = self.kill_container(&victim, None).await;
+        stopped.map_err(|e| Failure::new(crate::kill::container_failed(&reset.name, &e)))
     }
 
     async fn remove_planned(&self, observed: &PodObservation, id: &ContainerId, logs: bool) -> Result<(), Failure> {

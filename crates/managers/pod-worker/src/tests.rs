@@ -71,6 +71,10 @@ struct Bench {
 
 impl Bench {
     fn start(kernel: &Kernel, observed: PodObservation) -> Self {
+        Self::start_with(kernel, observed, |_| ())
+    }
+
+    fn start_with(kernel: &Kernel, observed: PodObservation, edit: impl FnOnce(&mut Config)) -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("root/pods").join(UID)).unwrap();
         let world = Shared::default();
@@ -96,8 +100,10 @@ impl Bench {
             }],
             ..RuntimeInfo::unknown()
         });
+        let mut config = config(dir.path().to_path_buf());
+        edit(&mut config);
         let deps = Arc::new(Deps {
-            config: Arc::new(config(dir.path().to_path_buf())),
+            config: Arc::new(config),
             fs: Arc::new(fakes::LinuxFs),
             http: Arc::new(NoHttp),
             journal: Arc::new(fakes::MemoryJournal::default()),
@@ -211,6 +217,7 @@ fn config(dir: PathBuf) -> Config {
         container_logs_dir: dir.join("links"),
         sync_frequency: Duration::from_secs(60),
         crash_backoff_max: Duration::from_secs(300),
+        restart_all_containers: true,
         dead_per_container: 1,
     }
 }

@@ -51,7 +51,7 @@ fn resets(input: &PlanInput<'_>) -> Vec<ContainerReset> {
             o.state == ContainerState::Exited && verdict(input.pod, c, o.exit_code, input.gates) == Verdict::RestartAll
         })
     };
-    if !inits.iter().chain(regulars).any(is_source) {
+    if !input.restarting_all && !inits.iter().chain(regulars).any(is_source) {
         return Vec::new();
     }
     let mut out = Vec::new();

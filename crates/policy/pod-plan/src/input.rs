@@ -54,6 +54,9 @@ pub struct PlanInput<'a> {
     pub resumable: &'a BTreeSet<ContainerId>,
     /// Names of running containers whose pending resize needs a restart (pod-lifecycle 4.3).
     pub resize_restart: &'a BTreeSet<String>,
+    /// The status says `AllContainersRestarting`: what was begun is brought to its end, also when the container that asked for
+    /// it is gone already.
+    pub restarting_all: bool,
     /// Wall clock.
     pub now: Timestamp,
     /// Feature gates.

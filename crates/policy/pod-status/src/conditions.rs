@@ -2,7 +2,7 @@
 
 use model::core::{Container, ContainerStatus, Pod, PodCondition, PodStatus};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use model::runtime::PodObservation;
+use model::runtime::{ContainerState, PodObservation};
 use model::{pod, restart};
 
 use crate::containers::{ended, is_running};
@@ -56,14 +56,15 @@ pub(crate) fn apply(input: &StatusInput<'_>, base: &PodStatus, status: &mut PodS
     let phase = status.phase.as_deref().unwrap_or_default();
     let start_ready = !needs_new_sandbox(input.pod, input.observed);
     let mut own = vec![verdict(ty::READY_TO_START, start_ready, "", "")];
-    if restart::may_restart_all(input.pod) {
-        own.extend(all_restarting(input, base));
-    }
-    let was_initialised = find(base, ty::INITIALIZED).is_some_and(|c| c.status == "True");
+    // A restart in place does not take the verdict back.
+    let was_initialised = input.restart_all && is_true(base, ty::INITIALIZED);
     own.push(initialized(input.pod, &statuses, phase, was_initialised));
     own.push(ready(input.pod, &statuses, phase, &list));
     own.push(containers_ready(input.pod, &statuses, phase));
     own.push(verdict(ty::POD_SCHEDULED, true, "", ""));
+    if input.restart_all && restart::may_restart_all(input.pod) {
+        own.push(all_restarting(input, base, phase));
+    }
     for mut condition in own {
         condition.observed_generation = status.observed_generation;
         condition.last_transition_time = transition_time(&condition, base, input.now.to_api());
@@ -109,11 +110,41 @@ pub(crate) fn verdict(type_: &str, status: bool, reason: &str, message: &str) ->
     }
 }
 
-fn all_restarting(input: &StatusInput<'_>, base: &PodStatus) -> Option<PodCondition> {
-    if !restart::restart_all_sources(input.pod, input.observed).is_empty() {
-        return Some(verdict(ty::ALL_CONTAINERS_RESTARTING, true, "RestartAllContainersStarted", ""));
+fn is_true(status: &PodStatus, type_: &str) -> bool {
+    find(status, type_).is_some_and(|c| c.status == "True")
+}
+
+/// Init and regular containers.
+fn containers(p: &Pod) -> impl Iterator<Item = &Container> {
+    pod::init_containers(p).iter().chain(pod::regular_containers(p))
+}
+
+/// Whether all containers of the pod are being restarted: it was said before, or the end of a container asks for it.
+pub(crate) fn restarts_all(input: &StatusInput<'_>, base: &PodStatus) -> bool {
+    let asks = |c: &Container| {
+        let newest = input.observed.container(&c.name).filter(|o| o.state == ContainerState::Exited);
+        newest.is_some_and(|o| restart::asks_for_all(c, o.exit_code))
+    };
+    input.restart_all && (restarting_all(base) || containers(input.pod).any(asks))
+}
+
+/// Whether a status says that all containers of the pod are being restarted.
+#[must_use]
+pub fn restarting_all(status: &PodStatus) -> bool {
+    is_true(status, ty::ALL_CONTAINERS_RESTARTING)
+}
+
+/// True until the last container is removed.
+fn all_restarting(input: &StatusInput<'_>, base: &PodStatus, phase: &str) -> PodCondition {
+    let type_ = ty::ALL_CONTAINERS_RESTARTING;
+    if phase == pod_phase::SUCCEEDED || phase == pod_phase::FAILED {
+        return terminal(type_, phase);
     }
-    find(base, ty::ALL_CONTAINERS_RESTARTING).map(|_| verdict(ty::ALL_CONTAINERS_RESTARTING, false, "", ""))
+    let removed = || containers(input.pod).all(|c| input.observed.container(&c.name).is_none());
+    if !restarts_all(input, base) || removed() {
+        return verdict(type_, false, "", "");
+    }
+    verdict(type_, true, "RestartAllContainersStarted", "container exited with restart policy rule")
 }
 
 /// Container names that fall short of something, and those that have no status at all.
@@ -186,7 +217,7 @@ pub(crate) fn containers_ready(p: &Pod, statuses: &[ContainerStatus], phase: &st
     verdict(type_, false, "ContainersNotReady", &message)
 }
 
-/// Ready and ContainersReady of a pod that has ended.
+/// Ready, ContainersReady and AllContainersRestarting of a pod that has ended.
 pub(crate) fn terminal(type_: &str, phase: &str) -> PodCondition {
     let reason = if phase == pod_phase::SUCCEEDED { "PodCompleted" } else { "PodFailed" };
     verdict(type_, false, reason, "")

@@ -12,7 +12,7 @@ use model::runtime::{ContainerObservation, ContainerState as InRuntime};
 use model::{Timestamp, pod, restart};
 
 use crate::input::StatusInput;
-use crate::{reasons, resources};
+use crate::{conditions, reasons, resources};
 
 #[cfg(test)]
 mod tests;
@@ -27,7 +27,7 @@ pub(crate) struct Lists {
 /// All container statuses: init in spec order, the others by name.
 pub(crate) fn container_statuses(input: &StatusInput<'_>, base: &PodStatus) -> Lists {
     let p = input.pod;
-    let maker = Maker::new(input);
+    let maker = Maker::new(input, base);
     let ephemeral: Vec<Container> = pod::ephemeral_containers(p).map(|(c, _)| c).collect();
     let by_name = |mut list: Vec<ContainerStatus>| {
         list.sort_by(|a, b| a.name.cmp(&b.name));
@@ -98,7 +98,7 @@ struct Maker<'a> {
 }
 
 impl<'a> Maker<'a> {
-    fn new(input: &'a StatusInput<'a>) -> Self {
+    fn new(input: &'a StatusInput<'a>, base: &PodStatus) -> Self {
         let p = input.pod;
         let has_init = !pod::init_containers(p).is_empty();
         let seen = |c: &Container| input.observed.container(&c.name).is_some();
@@ -106,7 +106,7 @@ impl<'a> Maker<'a> {
             input,
             default_reason: if has_init { reasons::POD_INITIALIZING } else { reasons::CONTAINER_CREATING },
             deleting: p.metadata.deletion_timestamp.is_some(),
-            restarting_all: !restart::restart_all_sources(p, input.observed).is_empty(),
+            restarting_all: conditions::restarts_all(input, base),
             any_regular_seen: pod::regular_containers(p).iter().any(seen),
         }
     }
@@ -145,14 +145,17 @@ impl<'a> Maker<'a> {
         let Some(base) = base else { return status };
         status.restart_count = base.restart_count;
         status.last_state = Some(base.last_state.clone().unwrap_or_default());
+        let (reason, why) = (reasons::RESTARTING_ALL_CONTAINERS, reasons::REMOVED_WITH_ALL);
+        if waiting_reason(base) == reason {
+            // COMPAT(kubelet): it goes back to the default reason with its next sync, also when nothing has been started.
+            status.state = base.state.clone();
+            return status;
+        }
         if self.restarting_all {
             if !is_waiting(base) {
-                let reason = reasons::RESTARTING_ALL_CONTAINERS;
-                status.state = Some(waiting(reason, ""));
-                status.last_state = Some(terminated_unseen(reason, "", reasons::UNKNOWN_EXIT_CODE));
+                status.state = Some(waiting(reason, why));
+                status.last_state = Some(terminated_unseen(reason, why, reasons::UNKNOWN_EXIT_CODE));
                 status.restart_count += 1;
-            } else if waiting_reason(base) == reasons::RESTARTING_ALL_CONTAINERS {
-                status.state = base.state.clone();
             }
             return status;
         }
@@ -188,6 +191,11 @@ impl<'a> Maker<'a> {
         if let Some(base) = base.filter(|b| newest.state == InRuntime::Unknown && is_running(b)) {
             status.restart_count = status.restart_count.max(base.restart_count.saturating_add(1));
         }
+        // Instances that were removed to restart all may have taken the count with them.
+        let again = |b: &&ContainerStatus| newest.state == InRuntime::Running && ended(b).is_some();
+        if let Some(base) = base.filter(again).filter(|b| self.input.restart_all && b.restart_count >= count) {
+            status.restart_count = base.restart_count.saturating_add(1);
+        }
         if let Some(mounts) = base.and_then(|b| b.volume_mounts.clone()) {
             status.volume_mounts = Some(mounts);
         }
@@ -212,7 +220,11 @@ impl<'a> Maker<'a> {
             InRuntime::Exited => self.terminated(seen),
             InRuntime::Unknown => match base {
                 Some(b) if is_running(b) => terminated_unseen(
-                    reasons::CONTAINER_STATUS_UNKNOWN,
+                    if self.restarting_all {
+                        reasons::RESTARTING_ALL_CONTAINERS
+                    } else {
+                        reasons::CONTAINER_STATUS_UNKNOWN
+                    },
                     reasons::GONE_WHEN_TERMINATED,
                     reasons::UNKNOWN_EXIT_CODE,
                 ),
@@ -276,7 +288,8 @@ impl<'a> Maker<'a> {
         let seen = self.input.observed.container(&container.name);
         let done = is_plain_init(self.input.pod, &container.name)
             && seen.is_some_and(|o| o.state == InRuntime::Exited && o.exit_code == 0);
-        if done || !restart::should_restart(self.input.pod, container, self.input.observed) {
+        let starts = restart::should_restart(self.input.pod, container, self.input.observed, self.input.restart_all);
+        if done || !starts {
             return status;
         }
         if ended(&status).is_some() {

@@ -54,7 +54,7 @@ fn decide_phase(input: &StatusInput<'_>, base: &PodStatus, api: &PodStatus, stat
     let current = input.observed.active_containers();
     let regular = pod::regular_containers(input.pod);
     let has_current = current.into_iter().any(|o| regular.iter().any(|c| c.name == o.name));
-    let computed = phase::phase(input.pod, &statuses, input.is_terminal, has_current);
+    let computed = phase::phase(input.pod, &statuses, input.restart_all, input.is_terminal, has_current);
 
     let terminal_before = [api, base].into_iter().find_map(terminal_phase);
     let phase = terminal_before.unwrap_or(computed);

@@ -23,6 +23,8 @@ pub struct StatusInput<'a> {
     pub probes: &'a ProbeFacts,
     /// The worker has stopped all containers and will start none any more.
     pub is_terminal: bool,
+    /// The gate RestartAllContainersOnContainerExits (KEP-5532).
+    pub restart_all: bool,
     /// Wall clock.
     pub now: Timestamp,
     /// Addresses of the node, primary first; empty when not known yet.

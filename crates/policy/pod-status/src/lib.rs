@@ -30,7 +30,7 @@ pub mod wire;
 #[cfg(test)]
 mod testing;
 
-pub use conditions::{is_owned_condition, is_shared_condition, needs_new_sandbox};
+pub use conditions::{is_owned_condition, is_shared_condition, needs_new_sandbox, restarting_all};
 pub use generate::{active_deadline_left, generate};
 pub use input::{ContainerVerdicts, ProbeFacts, StatusInput, WaitingReason};
 pub use phase::phase;

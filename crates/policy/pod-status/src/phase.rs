@@ -1,6 +1,6 @@
 //! Phase of a pod from its container statuses (pod-lifecycle 9.3).
 
-use model::core::{Container, ContainerStatus, Pod};
+use model::core::{Container, ContainerStateTerminated, ContainerStatus, Pod};
 use model::{pod, restart};
 
 use crate::containers::{ended, is_running, is_waiting, last_end};
@@ -12,6 +12,8 @@ mod tests;
 /// How many containers are in which state.
 #[derive(Default)]
 struct Counts {
+    /// The gate RestartAllContainersOnContainerExits.
+    restart_all: bool,
     pending_init: u32,
     pending_sidecars: u32,
     /// A plain init container failed and may not run again.
@@ -27,11 +29,17 @@ struct Counts {
 
 /// The phase that the statuses of init and regular containers add up to, before stickiness (pod-lifecycle 9.4).
 ///
-/// `is_terminal`: no container will be started any more. `has_current_regular`: some regular container exists in the
+/// `restart_all`: the gate RestartAllContainersOnContainerExits. `is_terminal`: no container will be started any more. `has_current_regular`: some regular container exists in the
 /// current sandbox.
 #[must_use]
-pub fn phase(pod: &Pod, statuses: &[ContainerStatus], is_terminal: bool, has_current_regular: bool) -> &'static str {
-    let mut counts = Counts::default();
+pub fn phase(
+    pod: &Pod,
+    statuses: &[ContainerStatus],
+    restart_all: bool,
+    is_terminal: bool,
+    has_current_regular: bool,
+) -> &'static str {
+    let mut counts = Counts { restart_all, ..Counts::default() };
     for container in pod::init_containers(pod) {
         let status = statuses.iter().find(|s| s.name == container.name);
         if pod::is_sidecar(container) {
@@ -54,9 +62,7 @@ impl Counts {
         };
         let end = ended(status).or_else(|| last_end(status).filter(|_| is_waiting(status)));
         match end {
-            Some(end) if end.exit_code != 0 => {
-                self.init_failed_for_good |= !restart::restarts_after_exit(pod, container, end.exit_code);
-            }
+            Some(end) if end.exit_code != 0 => self.init_failed_for_good |= !self.runs_again(pod, container, end),
             Some(_) => {}
             None => self.pending_init += 1,
         }
@@ -102,9 +108,13 @@ impl Counts {
             return;
         };
         self.stopped += 1;
-        let restarting_all = end.reason.as_deref() == Some(reasons::RESTARTING_ALL_CONTAINERS);
-        let again = restarting_all || restart::restarts_after_exit(pod, container, end.exit_code);
-        self.restartable += u32::from(again);
+        self.restartable += u32::from(self.runs_again(pod, container, end));
+    }
+
+    /// By its rules, or because it was removed with all others to be started anew.
+    fn runs_again(&self, pod: &Pod, container: &Container, end: &ContainerStateTerminated) -> bool {
+        let with_all = end.reason.as_deref() == Some(reasons::RESTARTING_ALL_CONTAINERS);
+        (self.restart_all && with_all) || restart::restarts_after_exit(pod, container, end.exit_code, self.restart_all)
     }
 
     /// The rows of 9.3, first match wins.

@@ -8,6 +8,8 @@ pub const POD_INITIALIZING: &str = "PodInitializing";
 pub const CONTAINER_STATUS_UNKNOWN: &str = "ContainerStatusUnknown";
 /// The whole pod restarts on a container's rule (KEP-5532).
 pub const RESTARTING_ALL_CONTAINERS: &str = "RestartingAllContainers";
+/// Message beside it, of a container that was removed for this.
+pub(crate) const REMOVED_WITH_ALL: &str = "The container is removed because RestartAllContainers in place";
 /// Exit code of a container of which the end is unknown.
 pub const UNKNOWN_EXIT_CODE: i32 = 137;
 

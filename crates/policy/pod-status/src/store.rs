@@ -36,7 +36,7 @@ pub fn check_transition(pod: &Pod, old: &PodStatus, new: &PodStatus) -> Result<(
         for before in old.iter().flatten() {
             let Some(end) = ended(before) else { continue };
             let container = containers.iter().find(|c| c.name == before.name);
-            if container.is_some_and(|c| restart::restarts_after_exit(pod, c, end.exit_code)) {
+            if container.is_some_and(|c| restart::restarts_after_exit(pod, c, end.exit_code, true)) {
                 continue;
             }
             if new.iter().flatten().any(|s| s.name == before.name && ended(s).is_none()) {

@@ -205,6 +205,7 @@ pub(crate) struct Case {
     pub(crate) reasons: BTreeMap<String, WaitingReason>,
     pub(crate) probes: ProbeFacts,
     pub(crate) is_terminal: bool,
+    pub(crate) restart_all: bool,
     pub(crate) now: Timestamp,
     pub(crate) host_ips: Vec<IpAddr>,
 }
@@ -218,6 +219,7 @@ impl Case {
             reasons: BTreeMap::new(),
             probes: ProbeFacts::default(),
             is_terminal: false,
+            restart_all: true,
             now: NOW,
             host_ips: vec!["192.0.2.1".parse().unwrap()],
         }
@@ -264,6 +266,7 @@ impl Case {
             reasons: &self.reasons,
             probes: &self.probes,
             is_terminal: self.is_terminal,
+            restart_all: self.restart_all,
             now: self.now,
             host_ips: &self.host_ips,
             runtime_name: "containerd",

@@ -61,7 +61,7 @@ fn seen_container(pod: &Pod, container: &Container, status: &ContainerStatus) ->
         Life::Running { since: running.started_at.as_ref().map_or(Timestamp::ZERO, Timestamp::from_api) }
     } else if let Some(ended) = state.and_then(|s| s.terminated.as_ref()) {
         let restarts = pod::init_containers(pod).iter().any(|c| c.name == container.name && pod::is_sidecar(c))
-            || restart::restarts_after_exit(pod, container, ended.exit_code)
+            || restart::restarts_after_exit(pod, container, ended.exit_code, true)
             || restart::may_restart_all(pod);
         Life::Terminated { restarts }
     } else {

@@ -83,7 +83,7 @@ fn restart_rules_of_an_exited_container() {
     for (name, policy, own, rules, code, expected) in rows {
         let pod = pod(policy, own, rules);
         let container = &pod::regular_containers(&pod)[0];
-        assert_eq!(restarts_after_exit(&pod, container, code), expected, "{name}");
+        assert_eq!(restarts_after_exit(&pod, container, code, true), expected, "{name}");
     }
 }
 
@@ -92,24 +92,24 @@ fn should_restart_by_state() {
     let never = pod("Never", None, vec![]);
     let c = &pod::regular_containers(&never)[0];
     let nothing = PodObservation::empty(PodUid::from("u"), "ns", "p");
-    assert!(should_restart(&never, c, &nothing), "no status");
-    assert!(!should_restart(&never, c, &seen(ContainerState::Running, 0)), "running");
-    assert!(should_restart(&never, c, &seen(ContainerState::Created, 0)), "created");
-    assert!(should_restart(&never, c, &seen(ContainerState::Unknown, 0)), "unknown");
-    assert!(!should_restart(&never, c, &seen(ContainerState::Exited, 1)), "exited, policy Never");
+    assert!(should_restart(&never, c, &nothing, true), "no status");
+    assert!(!should_restart(&never, c, &seen(ContainerState::Running, 0), true), "running");
+    assert!(should_restart(&never, c, &seen(ContainerState::Created, 0), true), "created");
+    assert!(should_restart(&never, c, &seen(ContainerState::Unknown, 0), true), "unknown");
+    assert!(!should_restart(&never, c, &seen(ContainerState::Exited, 1), true), "exited, policy Never");
 
     let mut deleted = pod("Always", None, vec![]);
     deleted.metadata.deletion_timestamp = Timestamp::from_secs(5).to_api();
     let c = &pod::regular_containers(&deleted)[0];
-    assert!(!should_restart(&deleted, c, &nothing), "a deleting pod starts nothing");
+    assert!(!should_restart(&deleted, c, &nothing, true), "a deleting pod starts nothing");
 }
 
 #[test]
-fn an_exit_on_a_restart_all_rule_marks_its_container_as_source() {
+fn an_exit_on_a_restart_all_rule_asks_for_all_where_the_gate_is_on() {
     let p = pod("Never", Some("Never"), vec![rule("RestartAllContainers", "In", &[7])]);
     assert!(may_restart_all(&p));
-    assert_eq!(restart_all_sources(&p, &seen(ContainerState::Exited, 7)), ["c"]);
-    assert!(restart_all_sources(&p, &seen(ContainerState::Exited, 8)).is_empty());
-    assert!(restart_all_sources(&p, &seen(ContainerState::Running, 7)).is_empty());
+    let c = &pod::regular_containers(&p)[0];
+    assert_eq!([7, 8].map(|code| asks_for_all(c, code)), [true, false]);
+    assert_eq!([true, false].map(|gate| restarts_after_exit(&p, c, 7, gate)), [true, false]);
     assert!(!may_restart_all(&pod("Never", Some("Never"), vec![])));
 }

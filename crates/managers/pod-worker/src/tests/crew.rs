@@ -8,7 +8,8 @@ use contract::image::{EnsureImage, EnsuredImage, ImageFailure};
 use contract::objects::{FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServices, HoldObjects};
 use contract::probe::{PodProbes, StartProbes, StopProbes};
 use contract::runtime::{
-    CallError, CallErrorKind, CreateContainer, ObservePod, RunPodSandbox, StartContainer, StopContainer, StopPodSandbox,
+    CallError, CallErrorKind, CreateContainer, ObservePod, RemoveContainer, RunPodSandbox, StartContainer, StopContainer,
+    StopPodSandbox,
 };
 use contract::status::{SetPodStatus, StatusEntry, TerminatePod};
 use contract::volume::{MakePodDirs, MountVolumes, MountedVolumes, UnmountVolumes, VolumeError};
@@ -172,6 +173,10 @@ answers! {
             o.containers[0].state = ContainerState::Running;
             o.containers[0].started_at = Timestamp::from_secs(21);
         });
+        Ok(())
+    };
+    RemoveContainer => Result<(), CallError>, |crew, m| {
+        crew.happens(|o| o.containers.retain(|c| c.id != m.container));
         Ok(())
     };
     StopContainer => Result<(), CallError>, |crew, m| {

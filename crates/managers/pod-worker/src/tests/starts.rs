@@ -203,3 +203,23 @@ fn a_container_of_an_adopted_pod_is_not_started_again_without_its_devices() {
         assert_eq!(bench.events("Failed"), [format!("Error: {text}")]);
     });
 }
+
+/// What the rules say counts only with the gate RestartAllContainersOnContainerExits.
+#[test]
+fn all_containers_are_restarted_only_where_the_gate_is_on() {
+    for (gate, ends) in [(true, "Running"), (false, "Failed")] {
+        run(12, move |kernel| async move {
+            let rules = json!([{ "action": "RestartAllContainers", "exitCodes": { "operator": "In", "values": [9] } }]);
+            let fields = json!({ "restartPolicy": "Never", "restartPolicyRules": rules });
+            let pod = pod(fields, json!({ "restartPolicy": "Never" }));
+            let mut observed = left_running(&pod);
+            observed.containers[0].state = model::runtime::ContainerState::Exited;
+            observed.containers[0].exit_code = 9;
+            let bench = Bench::start_with(&kernel, observed, |config| config.restart_all_containers = gate);
+            bench.tell(&pod, UpdateKind::Create).await;
+            assert_eq!(bench.last_status().phase.as_deref(), Some(ends), "gate {gate}");
+            let created = bench.see(|w| w.created.len());
+            assert_eq!(created, usize::from(gate), "gate {gate}: {:#?}", bench.see(|w| w.words.clone()));
+        });
+    }
+}

@@ -49,6 +49,11 @@ fn restart_of_all_containers_4_3_a() {
             world().seen("m", Created).seen("m", Unknown).exited("w", 1).exited("w", 88),
             "kill+reset m-0; kill+reset m-1; kill+reset m-2; reset i-0; kill+reset s-0; reset w-0; reset w-1",
         ),
+        (
+            "begun, and the container that asked for it is gone",
+            world().then(|w| w.restarting_all = true),
+            "kill+reset m-0; reset i-0; kill+reset s-0",
+        ),
         ("the gate is off", world().exited("w", 88).then(|w| w.gates.restart_all_containers = false), "keep 1"),
         (
             "the pod is being deleted",

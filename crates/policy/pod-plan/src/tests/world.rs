@@ -30,6 +30,7 @@ pub(super) struct World {
     pub(super) resumable: BTreeSet<ContainerId>,
     pub(super) resize_restart: BTreeSet<String>,
     pub(super) now: Timestamp,
+    pub(super) restarting_all: bool,
     pub(super) gates: Gates,
 }
 
@@ -64,6 +65,7 @@ impl World {
             resumable: BTreeSet::new(),
             resize_restart: BTreeSet::new(),
             now: Timestamp::from_secs(START),
+            restarting_all: false,
             gates: Gates::default(),
         }
     }
@@ -211,6 +213,7 @@ impl World {
             resumable: &self.resumable,
             resize_restart: &self.resize_restart,
             now: self.now,
+            restarting_all: self.restarting_all,
             gates: self.gates,
         })
     }

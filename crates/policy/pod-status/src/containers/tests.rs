@@ -207,7 +207,82 @@ fn restarting_all_containers() {
         "W(RestartingAllContainers)/- rc=1",
     ];
     assert_eq!(shown, expected);
-    assert_eq!(show_condition(&status, "AllContainersRestarting"), "True RestartAllContainersStarted");
+    let began = "True RestartAllContainersStarted: container exited with restart policy rule";
+    assert_eq!(show_condition(&status, "AllContainersRestarting"), began);
+}
+
+/// One status after the other, as a worker makes them.
+#[test]
+fn a_restart_of_all_from_its_beginning_to_its_end() {
+    let rules = json!([{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [9]}}]);
+    let p = pod(json!({"restartPolicy": "Never", "initContainers": [{"name": "i"}], "containers": [
+        {"name": "a"}, {"name": "b", "restartPolicy": "Never", "restartPolicyRules": rules}]}));
+    let ran = Seen::sandbox().with("i X0 20 i0").with("a R 21 a0");
+    let steps: Vec<(&str, Seen, [&str; 3], &str)> = vec![
+        ("all is well", ran.clone().with("b R 21 b0"), ["T0(Completed)/- rc=0", "R/- rc=0", "R/- rc=0"], "False"),
+        (
+            "a rule matches",
+            ran.with("b X9 21 b0"),
+            ["T0(Completed)/- rc=0", "R/- rc=0", "T9(Error)/- rc=0"],
+            "True RestartAllContainersStarted: container exited with restart policy rule",
+        ),
+        (
+            "half of it is removed, the source among it",
+            Seen::sandbox().with("a R 21 a0"),
+            [
+                "W(RestartingAllContainers)/T137(RestartingAllContainers) rc=1",
+                "R/- rc=0",
+                "W(RestartingAllContainers)/T137(RestartingAllContainers) rc=1",
+            ],
+            "True RestartAllContainersStarted: container exited with restart policy rule",
+        ),
+        (
+            "all is removed",
+            Seen::sandbox(),
+            ["W(RestartingAllContainers)/T137(RestartingAllContainers) rc=1"; 3],
+            "False",
+        ),
+        (
+            "the first container runs again, its count is of before",
+            Seen::sandbox().with("i R 30 i1"),
+            [
+                "R/T137(RestartingAllContainers) rc=1",
+                "W(RestartingAllContainers)/T137(RestartingAllContainers) rc=1",
+                "W(RestartingAllContainers)/T137(RestartingAllContainers) rc=1",
+            ],
+            "False",
+        ),
+    ];
+    let mut base = None;
+    for (name, seen, expected, condition) in steps {
+        let mut case = Case::new(p.clone(), seen);
+        case.base = base.take();
+        let status = case.generate();
+        let lists = [&status.init_container_statuses, &status.container_statuses];
+        let shown: Vec<String> = lists.into_iter().flatten().flatten().map(show).collect();
+        assert_eq!(shown, expected, "{name}");
+        assert_eq!(show_condition(&status, "AllContainersRestarting"), condition, "{name}");
+        assert_eq!(show_condition(&status, "Initialized"), "True", "{name}");
+        if name == "all is removed" {
+            let waits = status.container_statuses.as_ref().unwrap()[0].state.clone().unwrap().waiting.unwrap();
+            let text = "The container is removed because RestartAllContainers in place";
+            assert_eq!(waits.message.as_deref(), Some(text));
+        }
+        base = Some(status);
+    }
+}
+
+#[test]
+fn without_its_gate_nothing_is_said_of_a_restart_of_all() {
+    let rules = json!([{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [9]}}]);
+    let p = pod(json!({"restartPolicy": "Never", "containers": [
+        {"name": "a", "restartPolicy": "Never", "restartPolicyRules": rules}]}));
+    let mut case = Case::new(p, Seen::sandbox().with("a X9 21 a0"));
+    assert_eq!(case.generate().phase.as_deref(), Some("Running"));
+    case.restart_all = false;
+    let status = case.generate();
+    assert_eq!(status.phase.as_deref(), Some("Failed"));
+    assert_eq!(show_condition(&status, "AllContainersRestarting"), "absent");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn rows_without_init_containers() {
         ),
     ];
     for (name, pod, statuses, terminal, expected) in rows {
-        assert_eq!(phase(&pod, &list(statuses), terminal, true), expected, "{name}");
+        assert_eq!(phase(&pod, &list(statuses), true, terminal, true), expected, "{name}");
     }
 }
 
@@ -121,7 +121,7 @@ fn rows_with_init_containers_and_sidecars() {
         let mut all = list(init);
         all.extend(sidecar.map(started));
         all.extend(list(regular));
-        assert_eq!(phase(&full(policy), &all, false, current), expected, "{name}");
+        assert_eq!(phase(&full(policy), &all, true, false, current), expected, "{name}");
     }
 }
 
@@ -130,6 +130,19 @@ fn an_init_container_with_its_own_policy_decides_for_itself() {
     let p = pod(json!({"restartPolicy": "Never", "containers": [{"name": "a"}], "initContainers": [{"name": "i",
         "restartPolicy": "Never", "restartPolicyRules": [
             {"action": "Restart", "exitCodes": {"operator": "In", "values": [42]}}]}]}));
-    assert_eq!(phase(&p, &list(&["i T42 - 0", "a W - 0"]), false, false), "Pending");
-    assert_eq!(phase(&p, &list(&["i T41 - 0", "a W - 0"]), false, false), "Failed");
+    assert_eq!(phase(&p, &list(&["i T42 - 0", "a W - 0"]), true, false, false), "Pending");
+    assert_eq!(phase(&p, &list(&["i T41 - 0", "a W - 0"]), true, false, false), "Failed");
+}
+
+/// A pod whose rule restarts all: what was removed for it is no failure, init containers that never restart by themselves
+/// included.
+#[test]
+fn containers_removed_to_restart_all_have_not_failed() {
+    let p = pod(json!({"restartPolicy": "Never", "initContainers": [{"name": "i"}], "containers": [{"name": "a"}]}));
+    let removed = "W:RestartingAllContainers T137:RestartingAllContainers 1";
+    let statuses = list(&[&format!("i {removed}"), &format!("a {removed}")]);
+    assert_eq!(phase(&p, &statuses, true, false, false), "Running");
+    assert_eq!(phase(&p, &statuses, false, false, false), "Failed", "the gate is off");
+    let again = list(&["i R T137:RestartingAllContainers 1", &format!("a {removed}")]);
+    assert_eq!(phase(&p, &again, true, false, false), "Pending");
 }

@@ -24,6 +24,7 @@ fn deps(setup: &Setup<'_, Role>) -> Deps {
         container_logs_dir: settings.container_logs_dir.clone(),
         sync_frequency: settings.config.sync_frequency,
         crash_backoff_max: settings.config.max_container_restart_period,
+        restart_all_containers: settings.config.feature_gates.enabled("RestartAllContainersOnContainerExits"),
         dead_per_container: 1,
     };
     Deps { config: Arc::new(config), fs: ports.fs.clone(), http: ports.http.clone(), journal: ports.journal.clone() }
