@@ -13,17 +13,28 @@ use model::core::Pod;
 use crate::event::RecordEvent;
 use crate::objects::{FetchConfigMap, FetchSecret, FetchToken, ObjectVersion};
 
-/// Why volumes are not as wanted. The text is what the event `FailedMount` shows after its prefix.
+/// Why volumes are not as wanted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct VolumeError {
-    /// Text for people.
+    /// Text for people: what the event `FailedMount` shows after its prefix.
     pub message: String,
+    /// It only took too long; each try has been told of by an event of its own (pod-lifecycle 3.1 step 10).
+    #[serde(default)]
+    pub late: bool,
+}
+
+impl VolumeError {
+    /// A failure that is told of.
+    #[must_use]
+    pub fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), late: false }
+    }
 }
 
 impl From<AskError> for VolumeError {
     fn from(e: AskError) -> Self {
-        Self { message: format!("volume manager: {e}") }
+        Self::new(format!("volume manager: {e}"))
     }
 }
 

@@ -46,8 +46,11 @@ pub struct Config {
     pub linger: Duration,
     /// How long answers are kept with [`Strategy::Cache`].
     pub cache_life: Duration,
-    /// How long a question waits for the first answer of the server.
+    /// How long a question about all services or classes waits for the first answer of the server.
     pub first_answer: Duration,
+    /// How long one about a configMap or secret does. A kubelet waits 1 s and then tells of a failure, also where many pods
+    /// that come at once only make the server slow.
+    pub first_object: Duration,
 }
 
 impl Default for Config {
@@ -57,6 +60,7 @@ impl Default for Config {
             linger: Duration::from_secs(60),
             cache_life: Duration::from_secs(60),
             first_answer: Duration::from_secs(1),
+            first_object: Duration::from_secs(5),
         }
     }
 }

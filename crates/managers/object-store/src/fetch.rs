@@ -38,7 +38,7 @@ impl Question {
     pub(crate) async fn watched(self) -> Result<Content, ObjectError> {
         // Its version is shown once it has been seen.
         let mut version = self.versions.reader().subscribe(self.object.clone());
-        let first = timeout(self.config.first_answer, version.wait_for(Option::is_some)).await;
+        let first = timeout(self.config.first_object, version.wait_for(Option::is_some)).await;
         let seen = if matches!(first, Ok(Ok(_))) { self.ledger.seen.get(&self.object) } else { None };
         match seen {
             Some(seen) => content(&self.object, &seen),

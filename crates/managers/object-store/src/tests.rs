@@ -147,6 +147,18 @@ fn failures_have_the_texts_of_the_book() {
 }
 
 #[test]
+fn a_slow_server_is_no_failure() {
+    run(14, |kernel| async move {
+        let api = FakeApi::new();
+        api.put(&config_map("app", "one"));
+        api.lasting_trouble(Matching::any(), Trouble::Slow(Duration::from_secs(3)));
+        let store = Store::start(&kernel, &api, Strategy::Watch);
+        store.hold(&pod("u1", "app")).await;
+        assert_eq!(store.config_map("app").await.unwrap(), "one");
+    });
+}
+
+#[test]
 fn a_refusal_right_after_binding_is_forgotten() {
     run(3, |kernel| async move {
         let api = FakeApi::new();

@@ -235,9 +235,9 @@ pub fn facts(own: &NodeFacts, view: &NodeView, fresh: Option<&Node>) -> NodeFact
 fn has_run_to_end(pod: &Pod, observed: &PodObservation) -> bool {
     let containers = model::pod::regular_containers(pod);
     let over = |container: &Container| {
-        observed
-            .container(&container.name)
-            .is_some_and(|c| c.state == ContainerState::Exited && !restarts_after_exit(pod, container, c.exit_code, true))
+        observed.container(&container.name).is_some_and(|c| {
+            c.state == ContainerState::Exited && !restarts_after_exit(pod, container, c.exit_code, true)
+        })
     };
     // Rules of single containers may start them again.
     let plain = containers.iter().all(|c| c.restart_policy.is_none());

@@ -162,7 +162,9 @@ impl Job {
         };
         answer.map_err(|e| {
             let message = format!("Unable to attach or mount volumes: {e}");
-            self.event(EventType::Warning, "FailedMount", message.clone());
+            if !e.late {
+                self.event(EventType::Warning, "FailedMount", message.clone());
+            }
             Failure::new(message)
         })
     }

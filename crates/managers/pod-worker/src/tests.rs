@@ -49,6 +49,8 @@ struct World {
     held: bool,
     /// Failure of the next `RunPodSandbox`: code and text.
     sandbox_fails: Option<(String, String)>,
+    /// Failure of every `MountVolumes`.
+    volumes_fail: Option<contract::volume::VolumeError>,
 }
 
 type Shared = Arc<Mutex<World>>;

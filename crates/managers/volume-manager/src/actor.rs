@@ -268,7 +268,7 @@ impl Tools {
             moment.effects.hit("mounted").await;
             moment.random = moment.random.wrapping_add(1);
             let Some(attempt) = out else {
-                return (Err(VolumeError { message: "the pod no longer wants its volumes".to_owned() }), None);
+                return (Err(VolumeError::new("the pod no longer wants its volumes")), None);
             };
             let failed = &attempt.outcome.failed;
             if failed.is_empty() {
@@ -322,7 +322,7 @@ fn not_mounted(all: &[Failed], unprocessed: &[Failed], cause: &str) -> VolumeErr
         names(all),
         names(unprocessed)
     );
-    VolumeError { message }
+    VolumeError { message, late: unprocessed.is_empty() }
 }
 
 impl Handler<MakePodDirs> for VolumeManager {
@@ -361,7 +361,7 @@ impl Handler<PrepareSubPath> for VolumeManager {
         let uid = ask.uid.clone();
         self.work(&uid, ["sub-path", "sub-path-done"], (Class::UserPaths, ctx.effects()), move |tools, _| {
             if wish.is_some_and(|w| !w.is_live()) {
-                return Err(VolumeError { message: "the pod no longer wants its volumes".to_owned() });
+                return Err(VolumeError::new("the pod no longer wants its volumes"));
             }
             sub_path::prepare(&tools.deps, &tools.config, &ask)
         })
@@ -376,7 +376,7 @@ impl Handler<UnmountVolumes> for VolumeManager {
         self.work(&uid, ["unmount", "unmounted"], (Class::UserPaths, ctx.effects()), |tools, layout| {
             tear_down::volumes_of(&tools.deps, layout, Proof::Ended).map_err(|e| {
                 let left = tear_down::present(&*tools.deps.fs, layout).unwrap_or_default();
-                VolumeError { message: format!("mounted volumes=[{}]: {e}", left.join(" ")) }
+                VolumeError::new(format!("mounted volumes=[{}]: {e}", left.join(" ")))
             })
         })
     }
@@ -388,7 +388,7 @@ impl Handler<RemovePodDir> for VolumeManager {
     fn handle(&mut self, RemovePodDir { uid }: RemovePodDir, ctx: &mut Ctx<Self>) -> Self::Result {
         self.forget(&uid, ctx);
         self.work(&uid, ["remove-dir", "removed-dir"], (Class::UserPaths, ctx.effects()), |tools, layout| {
-            tear_down::pod_dir(&tools.deps, layout).map_err(|message| VolumeError { message })
+            tear_down::pod_dir(&tools.deps, layout).map_err(VolumeError::new)
         })
     }
 }

@@ -85,5 +85,5 @@ pub(crate) fn pods(root: &Path) -> PathBuf {
 /// A name that is one path component and nothing else.
 fn plain(name: &str) -> Result<&str, VolumeError> {
     let fine = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']) && name.len() <= 255;
-    if fine { Ok(name) } else { Err(VolumeError { message: format!("{name:?} cannot be the name of a directory") }) }
+    if fine { Ok(name) } else { Err(VolumeError::new(format!("{name:?} cannot be the name of a directory"))) }
 }

@@ -30,7 +30,7 @@ pub(crate) fn text(e: &HostError) -> String {
 /// The directories that a pod has before anything else.
 pub(crate) fn pod_dirs(deps: &Deps, layout: &PodLayout) -> Result<(), VolumeError> {
     for dir in [layout.dir().to_owned(), layout.volumes(), layout.plugins()] {
-        deps.fs.create_dir(&dir, PRIVATE).map_err(|e| VolumeError { message: text(&e) })?;
+        deps.fs.create_dir(&dir, PRIVATE).map_err(|e| VolumeError::new(text(&e)))?;
     }
     Ok(())
 }

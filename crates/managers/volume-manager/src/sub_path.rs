@@ -13,12 +13,12 @@ use crate::set_up::text;
 pub(crate) fn prepare(deps: &Deps, config: &Config, ask: &PrepareSubPath) -> Result<PathBuf, VolumeError> {
     let vague = |what: &str, cause: String| {
         tracing::warn!(pod = %ask.uid, volume = %ask.volume, container = %ask.container, cause, "subPath: {what}");
-        VolumeError { message: format!("{what} for volumeMount {:?} of container {:?}", ask.volume, ask.container) }
+        VolumeError::new(format!("{what} for volumeMount {:?} of container {:?}", ask.volume, ask.container))
     };
     let inside = Path::new(&ask.sub_path);
     if !inside.components().all(|c| matches!(c, Component::Normal(_) | Component::CurDir)) {
         let message = format!("subPath {:?} must be relative and must not contain '..'", ask.sub_path);
-        return Err(VolumeError { message });
+        return Err(VolumeError::new(message));
     }
     let layout = PodLayout::new(&config.root_dir, &ask.uid)?;
     let target = layout.sub_path(&ask.volume, &ask.container, ask.mount_index)?;

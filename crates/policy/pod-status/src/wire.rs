@@ -11,8 +11,8 @@ mod tests;
 const MERGED: [(&str, &str); 4] =
     [("conditions", "type"), ("podIPs", "ip"), ("hostIPs", "ip"), ("resourceClaimStatuses", "name")];
 
-/// States of a container: empty ones say something too.
-const STATES: [&str; 3] = ["waiting", "running", "terminated"];
+/// States of a container, and resources that are in force: empty ones say something too.
+const TELLING: [&str; 4] = ["waiting", "running", "terminated", "resources"];
 /// Required texts: sent even when they are empty.
 const REQUIRED: [&str; 3] = ["name", "image", "imageID"];
 
@@ -56,7 +56,7 @@ fn prune(map: &mut Map<String, Value>) {
         }
         match value {
             Value::Null => false,
-            Value::Object(inner) => !inner.is_empty() || STATES.contains(&key.as_str()),
+            Value::Object(inner) => !inner.is_empty() || TELLING.contains(&key.as_str()),
             Value::Array(list) => !list.is_empty(),
             Value::String(text) => !text.is_empty() || REQUIRED.contains(&key.as_str()),
             _ => true,

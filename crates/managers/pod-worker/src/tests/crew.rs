@@ -8,8 +8,8 @@ use contract::image::{EnsureImage, EnsuredImage, ImageFailure};
 use contract::objects::{FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServices, HoldObjects};
 use contract::probe::{PodProbes, StartProbes, StopProbes};
 use contract::runtime::{
-    CallError, CallErrorKind, CreateContainer, ObservePod, RemoveContainer, RunPodSandbox, StartContainer, StopContainer,
-    StopPodSandbox,
+    CallError, CallErrorKind, CreateContainer, ObservePod, RemoveContainer, RunPodSandbox, StartContainer,
+    StopContainer, StopPodSandbox,
 };
 use contract::status::{SetPodStatus, StatusEntry, TerminatePod};
 use contract::volume::{MakePodDirs, MountVolumes, MountedVolumes, UnmountVolumes, VolumeError};
@@ -80,7 +80,9 @@ answers! {
         Ok(())
     };
     MakePodDirs => Result<(), VolumeError>, |_crew, _m| Ok(());
-    MountVolumes => Result<Arc<MountedVolumes>, VolumeError>, |_crew, _m| Ok(Arc::default());
+    MountVolumes => Result<Arc<MountedVolumes>, VolumeError>, |crew, _m| {
+        crew.with(|w| w.volumes_fail.clone()).map_or_else(|| Ok(Arc::default()), Err)
+    };
     UnmountVolumes => Result<(), VolumeError>, |crew, _m| {
         crew.say("volumes gone");
         Ok(())

@@ -223,3 +223,18 @@ fn all_containers_are_restarted_only_where_the_gate_is_on() {
         });
     }
 }
+
+/// Each try has been told of by VolumeManager.
+#[test]
+fn volumes_that_only_took_too_long_make_no_event_of_their_own() {
+    for late in [true, false] {
+        run(13, move |kernel| async move {
+            let bench = Bench::start(&kernel, nothing());
+            let message = "unmounted volumes=[s]".to_owned();
+            bench.set(|w| w.volumes_fail = Some(contract::volume::VolumeError { message, late }));
+            bench.tell(&pod(json!({}), json!({})), UpdateKind::Create).await;
+            let told = ["Unable to attach or mount volumes: unmounted volumes=[s]"];
+            assert_eq!(bench.events("FailedMount"), if late { &[][..] } else { &told[..] });
+        });
+    }
+}

@@ -153,8 +153,10 @@ fn a_kind_that_nothing_here_serves_is_told_at_once() {
             json!([{"name": "c", "nfs": {"server": "s", "path": "/"}}, {"name": "d", "emptyDir": {"medium": "Tape"}}]),
         );
         let asked = bench.wiring.inlet().ask(MountVolumes { pod: p }, Duration::from_millis(400)).await.unwrap();
+        let failed = asked.unwrap_err();
+        assert!(!failed.late);
         assert_eq!(
-            asked.unwrap_err().message,
+            failed.message,
             "unmounted volumes=[c d], unattached volumes=[], failed to process volumes=[c d]: volume \"c\": nfs volumes are not supported; unknown storage medium \"Tape\""
         );
     });

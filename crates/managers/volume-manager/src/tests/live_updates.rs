@@ -91,6 +91,7 @@ fn a_wait_for_an_object_ends_with_its_name() {
             failed.message,
             "unmounted volumes=[v], unattached volumes=[], failed to process volumes=[]: configmap \"cm\" not found"
         );
+        assert!(failed.late, "each try was told of");
     });
 }
 

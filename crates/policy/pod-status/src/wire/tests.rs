@@ -74,10 +74,19 @@ fn each_kind_of_difference_has_its_form() {
         ),
         (
             "empty and absent are the same",
-            json!({"reason": "", "containerStatuses": [], "resources": {}, "hostIPs": []}),
+            json!({"reason": "", "containerStatuses": [], "hostIPs": []}),
             json!({"containerStatuses": []}),
             None,
         ),
+        (
+            "resources of which none are set",
+            json!({}),
+            json!({"resources": {}, "containerStatuses": [{"name": "app", "image": "i", "imageID": "", "ready": false,
+                "restartCount": 0, "lastState": {}, "state": {"waiting": {}}, "resources": {}}]}),
+            Some(json!({"resources": {}, "containerStatuses": [{"name": "app", "image": "i", "imageID": "",
+                "ready": false, "restartCount": 0, "state": {"waiting": {}}, "resources": {}}]})),
+        ),
+        ("the same, as the API has them", json!({"resources": {}}), json!({"resources": {}}), None),
     ];
     for (name, old, new, expected) in rows {
         assert_eq!(status_patch(&status(running(old)), &status(running(new))), expected, "{name}");
