@@ -55,7 +55,7 @@ const BASE: &[(&str, &[&str])] = &[
 const OUTSIDE: &[(&[&str], &[&str], &str)] = &[
     (&["actix", "actix-rt"], &["actor"], "only the kernel knows actix; everybody else uses its Ctx and refs"),
     (
-        &["tonic", "tonic-prost", "rustix", "nix", "libc", "procfs", "cgroups-rs", "kube", "reqwest"],
+        &["tonic", "tonic-prost", "rustix", "nix", "libc", "procfs", "cgroups-rs", "zbus", "kube", "reqwest"],
         &["adapters", "testing", "tests", "xtask"],
         "only adapters touch the outside world; managers go through base/ports",
     ),

@@ -26,6 +26,11 @@ pub const REQUIRED: &[Requirement] = &[
     Requirement { package: "bash-static", proof: "/bin/bash-static", why: "image of a shell that keeps odd env names" },
     Requirement { package: "gcc", proof: "/usr/bin/gcc", why: "compiles the pause program" },
     Requirement { package: "libc6-dev", proof: "/usr/include/stdlib.h", why: "static libc of the pause program" },
+    Requirement {
+        package: "dbus-daemon",
+        proof: "/usr/bin/dbus-daemon",
+        why: "a private bus for tests of the systemd driver",
+    },
     Requirement { package: "docker-registry", proof: "/usr/bin/docker-registry", why: "registry for pull tests" },
     Requirement { package: "skopeo", proof: "/usr/bin/skopeo", why: "pushes images into the registry" },
 ];

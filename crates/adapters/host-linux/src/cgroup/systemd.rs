@@ -2,12 +2,10 @@
 //!
 //! systemd owns the units, the kernel's files stay the truth: each slice is started (or stopped) through systemd, and then
 //! made complete (or checked for remains) as plain directories, the way OCI runtimes do it. Limits go to both, so that a
-//! `daemon-reload` keeps them. Spoken to with `busctl`, which is part of systemd: a D-Bus library would cost a second
-//! runtime and threads for two calls per pod.
+//! `daemon-reload` keeps them. Spoken to over D-Bus, with one connection (`docs/decisions/0018-host-libraries.md`).
 
 use std::io;
-use std::path::Path;
-use std::process::{Command, Output};
+use std::sync::Arc;
 
 use model::resources::CgroupValues;
 use ports::host::{CgroupFs, CgroupVersion, HostError, HostResult};
@@ -15,32 +13,25 @@ use ports::host::{CgroupFs, CgroupVersion, HostError, HostResult};
 use super::{LinuxCgroups, kill};
 use crate::At;
 
+mod bus;
 #[cfg(test)]
 mod tests;
 
-/// Patience with one call of systemd, in seconds.
-const TIMEOUT: &str = "--timeout=30";
+use bus::{Bus, Property};
 
 /// The cgroup tree of a host where systemd makes the cgroups. Paths end in `.slice`.
 #[derive(Clone, Debug)]
 pub struct SystemdCgroups {
     files: LinuxCgroups,
-    systemd: Systemd,
-}
-
-/// The service manager, by its command line.
-#[derive(Clone, Debug, Default)]
-struct Systemd {
-    /// Leads `busctl` and `systemctl` to another instance than the system's.
-    arguments: Vec<String>,
-    environment: Vec<(String, String)>,
+    bus: Arc<Bus>,
 }
 
 impl SystemdCgroups {
-    /// Over the tree of this machine.
+    /// Over the tree of this machine. Calls block a thread, which may be none that `runtime` runs tasks on; the connection to the
+    /// system's bus lives on `runtime`, and is made by the first call.
     #[must_use]
-    pub fn new(files: LinuxCgroups) -> Self {
-        Self { files, systemd: Systemd::default() }
+    pub fn new(files: LinuxCgroups, runtime: tokio::runtime::Handle) -> Self {
+        Self { files, bus: Arc::new(Bus::new(runtime, None)) }
     }
 }
 
@@ -63,13 +54,14 @@ impl CgroupFs for SystemdCgroups {
 
     fn create(&self, path: &str) -> HostResult<()> {
         let unit = unit(path)?;
-        self.systemd.start_slice(unit, self.version())?;
+        self.bus.start(unit, &of_a_new(unit, self.version())).at("systemd", unit)?;
         // systemd makes a cgroup in the controllers that it manages; the others are ours to complete.
         self.files.create(path)
     }
 
     fn set(&self, path: &str, values: &CgroupValues) -> HostResult<()> {
-        let told = self.systemd.set_properties(unit(path)?, &properties(self.version(), values));
+        let (unit, properties) = (unit(path)?, properties(self.version(), values));
+        let told = if properties.is_empty() { Ok(()) } else { self.bus.set(unit, &properties).at("systemd", unit) };
         let written = self.files.set(path, values);
         written.and(told)
     }
@@ -77,7 +69,7 @@ impl CgroupFs for SystemdCgroups {
     fn remove(&self, path: &str) -> HostResult<()> {
         let unit = unit(path)?;
         kill::kill_all(&self.files.dirs(path)?)?;
-        self.systemd.stop(unit)?;
+        self.bus.stop(unit).at("systemd", unit)?;
         self.files.remove(path)
     }
 
@@ -107,10 +99,20 @@ fn parent(unit: &str) -> String {
     stem.rsplit_once('-').map_or("-.slice".to_owned(), |(above, _)| format!("{above}.slice"))
 }
 
-/// Properties with their D-Bus types and values.
-fn properties(version: CgroupVersion, v: &CgroupValues) -> Vec<[String; 3]> {
-    let mut out = Vec::new();
-    let mut add = |name: &str, value: u64| out.push([name.to_owned(), "t".to_owned(), value.to_string()]);
+/// What a slice of ours begins with.
+fn of_a_new(unit: &str, version: CgroupVersion) -> Vec<Property> {
+    let io = if version == CgroupVersion::V1 { "BlockIOAccounting" } else { "IOAccounting" };
+    let mut all: Vec<Property> =
+        vec![("Description", format!("bosun {unit}").into()), ("Wants", vec![parent(unit)].into())];
+    all.extend(["CPUAccounting", "MemoryAccounting", "TasksAccounting", io].map(|name| (name, true.into())));
+    all.push(("DefaultDependencies", false.into()));
+    all
+}
+
+/// Limits in systemd's words.
+fn properties(version: CgroupVersion, v: &CgroupValues) -> Vec<Property> {
+    let mut out: Vec<Property> = Vec::new();
+    let mut add = |name: &'static str, value: u64| out.push((name, value.into()));
     let unlimited = |n: i64| u64::try_from(n).unwrap_or(u64::MAX);
     if let Some(shares) = v.cpu_shares {
         match version {
@@ -134,64 +136,4 @@ fn properties(version: CgroupVersion, v: &CgroupValues) -> Vec<[String; 3]> {
         add("TasksMax", unlimited(pids));
     }
     out
-}
-
-impl Systemd {
-    /// Starts a transient slice. One that runs already is what was wanted.
-    fn start_slice(&self, unit: &str, version: CgroupVersion) -> HostResult<()> {
-        let io = if version == CgroupVersion::V1 { "BlockIOAccounting" } else { "IOAccounting" };
-        let (description, wants) = (format!("bosun {unit}"), parent(unit));
-        let mut call = vec!["StartTransientUnit", "ssa(sv)a(sa(sv))", unit, "replace", "7"];
-        call.extend(["Description", "s", description.as_str(), "Wants", "as", "1", wants.as_str()]);
-        for accounting in ["CPUAccounting", "MemoryAccounting", "TasksAccounting", io] {
-            call.extend([accounting, "b", "true"]);
-        }
-        call.extend(["DefaultDependencies", "b", "false", "0"]);
-        match self.call(&call, unit) {
-            Err(_) if self.is_active(unit) => Ok(()),
-            other => other,
-        }
-    }
-
-    fn set_properties(&self, unit: &str, properties: &[[String; 3]]) -> HostResult<()> {
-        if properties.is_empty() {
-            return Ok(());
-        }
-        let count = properties.len().to_string();
-        let mut call = vec!["SetUnitProperties", "sba(sv)", unit, "true", count.as_str()];
-        call.extend(properties.iter().flatten().map(String::as_str));
-        self.call(&call, unit)
-    }
-
-    /// Stops a slice. One that does not run is what was wanted.
-    fn stop(&self, unit: &str) -> HostResult<()> {
-        match self.call(&["StopUnit", "ss", unit, "replace"], unit) {
-            Err(_) if !self.is_active(unit) => Ok(()),
-            other => other,
-        }
-    }
-
-    fn is_active(&self, unit: &str) -> bool {
-        let asked = self.command("systemctl").args(["is-active", "--quiet", unit]).output();
-        asked.is_ok_and(|o| o.status.success())
-    }
-
-    fn call(&self, method: &[&str], unit: &str) -> HostResult<()> {
-        const MANAGER: [&str; 4] =
-            ["call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"];
-        let op = "systemd";
-        let output = self.command("busctl").arg(TIMEOUT).args(MANAGER).args(method).output().at(op, Path::new(unit))?;
-        if output.status.success() { Ok(()) } else { Err(HostError::new(op, unit, io::Error::other(words(&output)))) }
-    }
-
-    fn command(&self, program: &str) -> Command {
-        let mut command = Command::new(program);
-        command.args(&self.arguments).envs(self.environment.iter().cloned());
-        command
-    }
-}
-
-fn words(output: &Output) -> String {
-    let text = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    if text.is_empty() { format!("ended with {}", output.status) } else { text }
 }

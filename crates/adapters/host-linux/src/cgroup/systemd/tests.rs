@@ -1,53 +1,31 @@
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use super::*;
 
-/// Stand-ins for `busctl` and `systemctl` that write down how they were called. A unit runs when a file of its name is in
-/// the folder.
+mod fake;
+use fake::PrivateBus;
+
+/// A real message bus with a service manager in memory, and a tree of plain files.
 struct Bed {
     dir: tempfile::TempDir,
+    bus: PrivateBus,
     cgroups: SystemdCgroups,
 }
-
-const BUSCTL: &str = r#"#!/bin/sh
-cd "$(dirname "$0")" || exit 1
-echo "$*" >>calls
-unit=$8
-case $6 in
-StartTransientUnit) [ -e "$unit" ] && { echo "Call failed: Unit $unit was already loaded or has a fragment file." >&2; exit 1; }
-  case $unit in broken*) echo "Call failed: Access denied" >&2; exit 1;; esac; : >"$unit" ;;
-StopUnit) [ -e "$unit" ] || { echo "Call failed: Unit $unit not loaded." >&2; exit 1; }; rm "$unit" ;;
-esac
-"#;
-const SYSTEMCTL: &str = "#!/bin/sh\ncd \"$(dirname \"$0\")\" && [ -e \"$3\" ]\n";
 
 impl Bed {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
-        for (name, text) in [("busctl", BUSCTL), ("systemctl", SYSTEMCTL)] {
-            let file = dir.path().join(name);
-            fs::write(&file, text).unwrap();
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-        }
         let root = dir.path().join("cgroup");
         fs::create_dir(&root).unwrap();
         for file in ["cgroup.controllers", "cgroup.subtree_control"] {
-            fs::write(root.join(file), "").unwrap();
+            fs::write(root.join(file), "pids").unwrap();
         }
-        let path = format!("{}:{}", dir.path().display(), std::env::var("PATH").unwrap());
-        let systemd = Systemd { arguments: vec![], environment: vec![("PATH".into(), path)] };
-        let cgroups = SystemdCgroups { files: LinuxCgroups::v2_at(&root, &root), systemd };
-        Self { dir, cgroups }
-    }
-
-    fn calls(&self) -> Vec<String> {
-        let text = fs::read_to_string(self.dir.path().join("calls")).unwrap_or_default();
-        let prefix =
-            "--timeout=30 call org.freedesktop.systemd1 /org/freedesktop/systemd1 org.freedesktop.systemd1.Manager ";
-        text.lines().map(|l| l.strip_prefix(prefix).unwrap().to_owned()).collect()
+        let bus = PrivateBus::start();
+        let ours = Bus::new(bus.runtime.handle().clone(), Some(bus.address.clone()));
+        let cgroups = SystemdCgroups { files: LinuxCgroups::v2_at(&root, &root), bus: Arc::new(ours) };
+        Self { dir, bus, cgroups }
     }
 
     fn cgroup(&self, path: &str) -> PathBuf {
@@ -63,26 +41,40 @@ fn a_slice_is_started_once_limited_and_stopped() {
     bed.cgroups.create(POD).unwrap();
     bed.cgroups.create(POD).unwrap();
     assert!(bed.cgroup(&POD[1..]).is_dir());
+    // The kernel's own files go with their directory; these are plain.
+    fs::remove_dir_all(bed.cgroup("kubepods.slice")).unwrap();
     bed.cgroups.remove(POD).unwrap();
     bed.cgroups.remove(POD).unwrap();
-    assert!(!bed.cgroup(&POD[1..]).exists());
-    let start = "StartTransientUnit ssa(sv)a(sa(sv)) kubepods-burstable-poda_b.slice replace 7 \
-                 Description s bosun kubepods-burstable-poda_b.slice Wants as 1 kubepods-burstable.slice \
-                 CPUAccounting b true MemoryAccounting b true TasksAccounting b true IOAccounting b true \
-                 DefaultDependencies b false 0";
-    let stop = "StopUnit ss kubepods-burstable-poda_b.slice replace";
-    assert_eq!(bed.calls(), [start, start, stop, stop]);
+    let start = "start kubepods-burstable-poda_b.slice replace Description=s:bosun kubepods-burstable-poda_b.slice \
+                 Wants=as:s:kubepods-burstable.slice CPUAccounting=b:true MemoryAccounting=b:true TasksAccounting=b:true \
+                 IOAccounting=b:true DefaultDependencies=b:false 0";
+    let stop = "stop kubepods-burstable-poda_b.slice replace";
+    assert_eq!(bed.bus.calls(), [start, start, stop, stop]);
 }
 
 #[test]
 fn a_slice_that_systemd_refuses_is_an_error_with_its_words() {
     let bed = Bed::new();
     let e = bed.cgroups.create("/broken.slice").unwrap_err();
-    assert_eq!(
-        (e.to_string().as_str(), e.source.to_string().as_str()),
-        ("systemd broken.slice", "Call failed: Access denied")
-    );
+    assert_eq!((e.to_string().as_str(), e.source.to_string().as_str()), ("systemd broken.slice", "Access denied"));
     assert!(!bed.cgroup("broken.slice").exists());
+}
+
+#[test]
+fn a_bus_that_was_started_anew_is_connected_to_again() {
+    let mut bed = Bed::new();
+    bed.cgroups.create("/a.slice").unwrap();
+    bed.bus.restart();
+    bed.cgroups.create("/a.slice").unwrap();
+    assert_eq!(bed.bus.calls().len(), 2);
+}
+
+#[test]
+fn no_bus_is_an_error() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let bus = Bus::new(runtime.handle().clone(), Some("unix:path=/nonexistent/bus".to_owned()));
+    assert!(bus.start("a.slice", &[]).is_err() && bus.set("a.slice", &[]).is_err());
+    assert!(bus.stop("a.slice").is_err(), "nobody knows that it is stopped");
 }
 
 #[test]
@@ -91,7 +83,7 @@ fn only_slices_are_handed_to_systemd() {
     for path in ["/", "/kubepods", "/a.slice/b.scope", "/-.slice", "/.slice", "/a b.slice"] {
         assert!(bed.cgroups.create(path).is_err() && bed.cgroups.remove(path).is_err(), "{path}");
     }
-    assert!(bed.calls().is_empty());
+    assert!(bed.bus.calls().is_empty());
 }
 
 #[test]
@@ -108,23 +100,22 @@ fn limits_go_to_systemd_and_to_the_files() {
     };
     bed.cgroups.set("/a.slice", &values).unwrap();
     bed.cgroups.set("/a.slice", &CgroupValues::default()).unwrap();
-    let told = "SetUnitProperties sba(sv) a.slice true 5 CPUWeight t 39 CPUQuotaPerSecUSec t 130000 \
-                CPUQuotaPeriodUSec t 100000 MemoryMax t 1073741824 TasksMax t 18446744073709551615";
-    assert_eq!(bed.calls()[1..], [told.to_owned()], "nothing is said when nothing is set");
+    let told = "set a.slice true CPUWeight=t:39 CPUQuotaPerSecUSec=t:130000 CPUQuotaPeriodUSec=t:100000 \
+                MemoryMax=t:1073741824 TasksMax=t:18446744073709551615";
+    assert_eq!(bed.bus.calls()[1..], [told.to_owned()], "nothing is said when nothing is set");
     assert_eq!(fs::read_to_string(bed.cgroup("a.slice/cpu.max")).unwrap(), "12345 100000");
-    let names =
-        |v: &CgroupValues| properties(CgroupVersion::V1, v).into_iter().map(|p| p.join(" ")).collect::<Vec<_>>();
+    let names = |v: &CgroupValues| properties(CgroupVersion::V1, v).iter().map(fake::shown).collect::<Vec<_>>();
     assert_eq!(
         names(&values),
         [
-            "CPUShares t 1024",
-            "CPUQuotaPerSecUSec t 130000",
-            "MemoryLimit t 1073741824",
-            "TasksMax t 18446744073709551615"
+            "CPUShares=t:1024",
+            "CPUQuotaPerSecUSec=t:130000",
+            "MemoryLimit=t:1073741824",
+            "TasksMax=t:18446744073709551615"
         ]
     );
     let open = CgroupValues { cpu_quota_us: Some(-1), ..CgroupValues::default() };
-    assert_eq!(names(&open), ["CPUQuotaPerSecUSec t 18446744073709551615"]);
+    assert_eq!(names(&open), ["CPUQuotaPerSecUSec=t:18446744073709551615"]);
 }
 
 #[test]

@@ -1,0 +1,123 @@
+//! The few calls of systemd's manager over D-Bus.
+
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use zbus::{Connection, connection};
+use zbus::{OwnedObjectPath, OwnedVariant, Variant};
+
+/// Patience with one call, the connection included.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const SERVICE: &str = "org.freedesktop.systemd1";
+const MANAGER: &str = "org.freedesktop.systemd1.Manager";
+const MANAGER_PATH: &str = "/org/freedesktop/systemd1";
+
+/// Name and value of a unit's property.
+pub(super) type Property = (&'static str, Variant<'static>);
+
+/// One connection for all callers; made at the first call, and anew after it broke.
+#[derive(Debug)]
+pub(super) struct Bus {
+    /// Where the connection lives; its callers are blocking threads.
+    runtime: Handle,
+    /// Of the bus; `None`: the system's.
+    address: Option<String>,
+    connection: Mutex<Option<Connection>>,
+}
+
+impl Bus {
+    pub(super) fn new(runtime: Handle, address: Option<String>) -> Self {
+        Self { runtime, address, connection: Mutex::default() }
+    }
+
+    /// Starts a transient unit. One that runs already is what was wanted.
+    pub(super) fn start(&self, unit: &str, properties: &[Property]) -> io::Result<()> {
+        let no_others: &[(&str, &[Property])] = &[];
+        match self.manager("StartTransientUnit", &(unit, "replace", properties, no_others)) {
+            Err(_) if self.is_active(unit).is_ok_and(|active| active) => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    /// Changes properties until the next boot.
+    pub(super) fn set(&self, unit: &str, properties: &[Property]) -> io::Result<()> {
+        self.manager("SetUnitProperties", &(unit, true, properties)).map(drop)
+    }
+
+    /// Stops a unit. One that does not run is what was wanted.
+    pub(super) fn stop(&self, unit: &str) -> io::Result<()> {
+        match self.manager("StopUnit", &(unit, "replace")) {
+            Err(_) if self.is_active(unit).is_ok_and(|active| !active) => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    fn is_active(&self, unit: &str) -> io::Result<bool> {
+        let path: OwnedObjectPath = match self.manager("GetUnit", &unit) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(false),
+            found => found?.body().deserialize().map_err(io::Error::other)?,
+        };
+        let of = ("org.freedesktop.systemd1.Unit", "ActiveState");
+        let answer = self.call(path.as_str(), "org.freedesktop.DBus.Properties", "Get", &of)?;
+        let state: OwnedVariant = answer.body().deserialize().map_err(io::Error::other)?;
+        let state = String::try_from(state).map_err(io::Error::other)?;
+        Ok(state == "active" || state == "reloading")
+    }
+
+    fn manager<B>(&self, method: &str, body: &B) -> io::Result<zbus::Message>
+    where
+        B: serde::Serialize + zbus::DynamicType,
+    {
+        self.call(MANAGER_PATH, MANAGER, method, body)
+    }
+
+    /// Every call may be repeated, so that one that met a bus that went meanwhile is.
+    fn call<B>(&self, path: &str, interface: &str, method: &str, body: &B) -> io::Result<zbus::Message>
+    where
+        B: serde::Serialize + zbus::DynamicType,
+    {
+        let ask = async {
+            let mut again = true;
+            loop {
+                let connection = self.connection().await?;
+                match connection.call_method(Some(SERVICE), path, Some(interface), method, body).await {
+                    Err(zbus::Error::InputOutput(_)) if again => {
+                        self.connection.lock().unwrap_or_else(PoisonError::into_inner).take();
+                        again = false;
+                    }
+                    other => return other.map_err(words),
+                }
+            }
+        };
+        self.runtime.block_on(async { tokio::time::timeout(PATIENCE, ask).await })?
+    }
+
+    async fn connection(&self) -> io::Result<Connection> {
+        if let Some(there) = &*self.connection.lock().unwrap_or_else(PoisonError::into_inner) {
+            return Ok(there.clone());
+        }
+        let builder = match &self.address {
+            Some(address) => connection::Builder::address(address.as_str()),
+            None => connection::Builder::system(),
+        };
+        let made = builder.build().await.map_err(words)?;
+        *self.connection.lock().unwrap_or_else(PoisonError::into_inner) = Some(made.clone());
+        Ok(made)
+    }
+}
+
+/// What the other side says; `NotFound` when it knows no such unit.
+fn words(e: zbus::Error) -> io::Error {
+    match e {
+        zbus::Error::MethodError(name, text, _) => {
+            let unknown = name.as_str() == "org.freedesktop.systemd1.NoSuchUnit";
+            let kind = if unknown { io::ErrorKind::NotFound } else { io::ErrorKind::Other };
+            io::Error::new(kind, text.unwrap_or_else(|| name.to_string()))
+        }
+        zbus::Error::InputOutput(e) => io::Error::new(e.kind(), e.to_string()),
+        e => io::Error::other(e),
+    }
+}
