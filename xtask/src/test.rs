@@ -48,6 +48,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
     });
     step("tests", "do the fast tests pass, layers and tidy among them?", &fast_tests);
+    step("cgroups-rs", "is it so what docs/decisions/0018 says that cgroups-rs can and cannot do?", &|| {
+        let target = workspace::target_dir()?.join("cgroups-rs");
+        let target = target.to_string_lossy();
+        cargo(&["test", "--locked", "--manifest-path", "tests/cgroups-rs/Cargo.toml", "--target-dir", &target])
+    });
     step("deny", "are licences and sources of dependencies fine?", &|| {
         deny(&|| cargo(&["deny", "--locked", "check", "licenses", "bans", "sources"]))
     });
