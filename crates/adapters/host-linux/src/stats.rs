@@ -14,14 +14,15 @@ use model::reading::{CgroupReading, Depth, DiskUse, FsReading, InterfaceReading,
 use ports::host::{HostResult, NodeHost};
 use ports::stats::StatsSource;
 
+use crate::LinuxInfo;
 use crate::cgroup::{Hierarchy, LinuxCgroups};
-use crate::{At, LinuxInfo};
 
 mod dir;
 mod disk;
 mod machine;
 mod net;
 mod parse;
+mod roots;
 mod tasks;
 mod tree;
 mod v1;
@@ -30,7 +31,7 @@ mod v2;
 #[cfg(test)]
 mod tests;
 
-use dir::Dir;
+use roots::Roots;
 
 /// How runtimes name a container's cgroup: before and after its id.
 const LEAVES: [(&str, &str); 4] = [("", ""), ("cri-containerd-", ".scope"), ("crio-", ".scope"), ("docker-", ".scope")];
@@ -38,9 +39,8 @@ const LEAVES: [(&str, &str); 4] = [("", ""), ("cri-containerd-", ".scope"), ("cr
 /// The counters of this machine.
 #[derive(Clone, Debug)]
 pub struct LinuxStats {
-    hierarchy: Hierarchy,
+    roots: Roots,
     info: LinuxInfo,
-    proc: PathBuf,
     sys: PathBuf,
     /// The form of [`LEAVES`] that fitted last: a node has one runtime.
     leaf: Arc<AtomicUsize>,
@@ -75,7 +75,8 @@ impl LinuxStats {
     }
 
     fn over(hierarchy: Hierarchy, info: LinuxInfo, proc: PathBuf, sys: PathBuf) -> Self {
-        Self { hierarchy, info, proc, sys, leaf: Arc::default(), devices: Arc::default(), frozen: Arc::default() }
+        let roots = Roots { hierarchy, proc };
+        Self { roots, info, sys, leaf: Arc::default(), devices: Arc::default(), frozen: Arc::default() }
     }
 
     /// Lets every reading carry this time: for tests, whose files have no clock.
@@ -92,32 +93,16 @@ impl LinuxStats {
             fixed => Timestamp(fixed),
         }
     }
-
-    /// Path of a cgroup in the hierarchy of a controller.
-    fn path(&self, controller: &str, path: &str) -> Option<PathBuf> {
-        let below = crate::cgroup::checked(path).ok()?;
-        let mount = match &self.hierarchy {
-            Hierarchy::V1(mounts) => mounts.get(controller)?,
-            Hierarchy::V2(root) => root,
-        };
-        // Joined with an empty path it ends in a slash, which is the same directory.
-        Some(mount.join(below))
-    }
-
-    /// Directory of a cgroup in the hierarchy of a controller.
-    fn dir(&self, controller: &str, path: &str) -> Option<Dir> {
-        Dir::open(&self.path(controller, path)?)
-    }
 }
 
 impl StatsSource for LinuxStats {
     fn cgroup(&self, path: &str, depth: Depth) -> Option<CgroupReading> {
-        let mut reading = match self.hierarchy {
-            Hierarchy::V1(_) => v1::read(self, path, depth)?,
-            Hierarchy::V2(_) => v2::read(self, path, depth)?,
+        let mut reading = match self.roots.hierarchy {
+            Hierarchy::V1(_) => v1::read(&self.roots, path, depth, self.now())?,
+            Hierarchy::V2(_) => v2::read(&self.roots, path, depth, self.now())?,
         };
         if crate::cgroup::checked(path).is_ok_and(|p| p.as_os_str().is_empty()) {
-            machine::complete_root(&self.info, &self.proc, depth, &mut reading);
+            machine::complete_root(&self.info, &self.roots.proc, depth, &mut reading);
         }
         if depth == Depth::Full {
             for disk in &mut reading.disks {
@@ -131,7 +116,7 @@ impl StatsSource for LinuxStats {
         if container_id.is_empty() || container_id.contains('/') {
             return None;
         }
-        let pod = self.path("memory", pod_cgroup)?;
+        let pod = self.roots.path("memory", pod_cgroup)?;
         let first = self.leaf.load(Ordering::Relaxed);
         for form in (0..LEAVES.len()).map(|n| (first + n) % LEAVES.len()) {
             let (before, after) = LEAVES[form];
@@ -145,30 +130,21 @@ impl StatsSource for LinuxStats {
     }
 
     fn any_process(&self, path: &str) -> Option<u32> {
-        let controller = if matches!(self.hierarchy, Hierarchy::V1(_)) { "cpuacct" } else { "" };
-        self.dir(controller, path)?.any_process(2)
+        let controller = if matches!(self.roots.hierarchy, Hierarchy::V1(_)) { "cpuacct" } else { "" };
+        self.roots.dir(controller, path)?.any_process(2)
     }
 
     fn own_cgroup(&self) -> Option<String> {
-        machine::own_cgroup(&self.proc, matches!(self.hierarchy, Hierarchy::V2(_)))
+        machine::own_cgroup(&self.roots.proc, matches!(self.roots.hierarchy, Hierarchy::V2(_)))
     }
 
     fn network(&self, process: Option<u32>) -> Option<Vec<InterfaceReading>> {
         let of = process.map_or_else(|| "self".to_owned(), |pid| pid.to_string());
-        net::read(&self.proc.join(of).join("net/dev"))
+        net::read(&self.roots.proc.join(of).join("net/dev"))
     }
 
     fn fs(&self, path: &Path) -> HostResult<FsReading> {
-        let s = rustix::fs::statfs(path).at("statfs", path)?;
-        let unit = u64::try_from(s.f_bsize).unwrap_or(0);
-        #[allow(clippy::useless_conversion, reason = "the width of these fields differs between machines")]
-        Ok(FsReading {
-            total_bytes: unit.saturating_mul(s.f_blocks.into()),
-            free_bytes: unit.saturating_mul(s.f_bfree.into()),
-            available_bytes: unit.saturating_mul(s.f_bavail.into()),
-            inodes: s.f_files.into(),
-            inodes_free: s.f_ffree.into(),
-        })
+        disk::room(path)
     }
 
     fn files_in(&self, dir: &Path) -> Option<DiskUse> {
@@ -184,7 +160,7 @@ impl StatsSource for LinuxStats {
     }
 
     fn disks(&self) -> Vec<MountedDisk> {
-        self.mounted_disks()
+        disk::mounted(&self.roots.proc)
     }
 
     fn processes(&self) -> HostResult<(u64, u64)> {
@@ -192,7 +168,7 @@ impl StatsSource for LinuxStats {
     }
 
     fn machine(&self) -> HostResult<MachineReading> {
-        machine::read(&self.info, &self.proc, &self.sys)
+        machine::read(&self.info, &self.roots.proc, &self.sys)
     }
 }
 

@@ -11,14 +11,12 @@ use contract::board::{BoardPoster, BoardReader};
 use contract::cgroup::{CgroupError, EnsurePodCgroup, PodCgroup, PodCgroupRow, RemovePodCgroup, ThrottlePodCgroup};
 use contract::pod_manager::DesiredPod;
 use model::event::{EventObject, EventType, NodeEvent};
-use model::resources::ResourceList;
 use model::{PodUid, pod};
 use ports::host::{CgroupFs, CgroupVersion};
 
-use crate::effects;
-
-use crate::Serial;
+use crate::config::Config;
 use crate::state::State;
+use crate::{Serial, effects};
 
 /// How often the tiers are written and the tree is looked at without an occasion; also the pause between tries to limit
 /// `kubepods`.

@@ -9,8 +9,9 @@ use model::pod;
 use model::resources::{self, CgroupValues, QosClass};
 use ports::host::{CgroupFs, CgroupVersion, HostError};
 
-use crate::actor::Config;
 use cgroup_values::tree;
+
+use crate::config::Config;
 
 const CLASSES: [QosClass; 3] = [QosClass::Guaranteed, QosClass::Burstable, QosClass::BestEffort];
 

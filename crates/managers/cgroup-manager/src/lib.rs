@@ -9,12 +9,14 @@
 #![forbid(unsafe_code)]
 
 mod actor;
+mod config;
 mod effects;
 mod state;
 
 #[cfg(test)]
 mod tests;
 
-pub use crate::actor::{CgroupManager, Config, Deps};
+pub use crate::actor::{CgroupManager, Deps};
+pub use crate::config::Config;
 /// Order among the effects on one pod; made once for the life of the node.
 pub type Serial = ::actor::Serial<model::PodUid>;

@@ -2,23 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, Class, Ctx, Deferred, Handler, supervised};
-use cgroup_values::PodTree;
 use contract::Crew;
 use contract::pod_manager::DesiredPod;
 use contract::stats::{Cadvisor, Resource, StatsError, Summarise};
 use contract::volume::PodVolumes;
 use model::stats::Summary;
 use model::{PodUid, Timestamp};
-use ports::runtime::{ContainerRuntime, ImageService};
-use ports::stats::StatsSource;
 use tokio::time::Instant;
 
-use crate::gather::{self, Memory, Volumes, World};
+use crate::config::{Config, Deps};
+use crate::gather::{self, Cache, Sources, Volumes};
 use crate::slot::{Outcome, Slot, Turn, wait};
 use crate::volumes::{Due, measure};
 
@@ -27,57 +24,19 @@ const FRESH: Duration = Duration::from_secs(1);
 /// Those of `/metrics/cadvisor`, whose samples carry their time (interfaces 5.4: 10 to 15 s).
 const FRESH_CADVISOR: Duration = Duration::from_secs(10);
 
-/// Settings.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// Name of the Node.
-    pub node_name: String,
-    /// Root directory (`--root-dir`).
-    pub root_dir: PathBuf,
-    /// Logs of pods (`podLogsDir`).
-    pub pod_logs_dir: PathBuf,
-    /// Where pods' cgroups are (`cgroupRoot`, driver); `None` without `cgroupsPerQOS`.
-    pub tree: Option<PodTree>,
-    /// `kubeletCgroups`; empty: the cgroup that the daemon finds itself in.
-    pub kubelet_cgroup: String,
-    /// `--runtime-cgroups`; empty: not known.
-    pub runtime_cgroup: String,
-    /// `systemCgroups`; empty: not known.
-    pub system_cgroup: String,
-    /// `volumeStatsAggPeriod`; `None` (zero or negative there): volumes are not measured.
-    pub volume_period: Option<Duration>,
-}
-
-/// What StatsManager works with.
-#[derive(Clone)]
-pub struct Deps {
-    /// Counters of the kernel.
-    pub source: Arc<dyn StatsSource>,
-    /// CRI runtime service.
-    pub runtime: Arc<dyn ContainerRuntime>,
-    /// CRI image service.
-    pub images: Arc<dyn ImageService>,
-}
-
-impl std::fmt::Debug for Deps {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("stats_manager::Deps")
-    }
-}
-
 /// The actor.
 #[derive(Debug)]
 pub struct StatsManager {
     crew: Crew<contract::StatsManager>,
     config: Arc<Config>,
     deps: Arc<Deps>,
-    memory: Memory,
-    whole: Slot<Summary>,
-    brief: Slot<Summary>,
+    cache: Cache,
+    full: Slot<Summary>,
+    cpu_and_memory: Slot<Summary>,
     cadvisor: Slot<str>,
     volumes: Volumes,
     /// When a pod's volumes may be measured again.
-    next_look: BTreeMap<PodUid, Instant>,
+    next_measurement: BTreeMap<PodUid, Instant>,
     measuring: bool,
 }
 
@@ -94,22 +53,22 @@ impl StatsManager {
             crew,
             config,
             deps,
-            memory: Memory::default(),
-            whole: Slot::default(),
-            brief: Slot::default(),
+            cache: Cache::default(),
+            full: Slot::default(),
+            cpu_and_memory: Slot::default(),
             cadvisor: Slot::default(),
             volumes: Volumes::default(),
-            next_look: BTreeMap::new(),
+            next_measurement: BTreeMap::new(),
             measuring: false,
         }
     }
 
-    fn world(&self, ctx: &Ctx<Self>) -> World {
-        World {
+    fn sources(&self, ctx: &Ctx<Self>) -> Sources {
+        Sources {
             crew: self.crew.clone(),
             config: self.config.clone(),
             deps: self.deps.clone(),
-            memory: self.memory.clone(),
+            cache: self.cache.clone(),
             volumes: self.volumes.clone(),
             effects: ctx.effects(),
         }
@@ -120,7 +79,7 @@ impl StatsManager {
         &mut self,
         slot: fn(&mut Self) -> &mut Slot<T>,
         bound: Duration,
-        gather: fn(World) -> F,
+        gather: fn(Sources) -> F,
         ctx: &mut Ctx<Self>,
     ) -> impl Future<Output = Outcome<T>> + 'static
     where
@@ -130,7 +89,7 @@ impl StatsManager {
         let began = ctx.clock().now();
         let turn = slot(self).turn(began, bound);
         if matches!(turn, Turn::Start(_)) {
-            let (work, faults) = (gather(self.world(ctx)), ctx.faults());
+            let (work, faults) = (gather(self.sources(ctx)), ctx.faults());
             let work = async move {
                 faults.hit("gather").await;
                 // Apart: whoever may ask must not be able to restart this actor, and with it in the end the node.
@@ -153,15 +112,15 @@ impl StatsManager {
     }
 
     /// Measures volumes of pods that are due, in the background: the answer under way does without.
-    fn look_at_volumes(&mut self, ctx: &mut Ctx<Self>) {
+    fn measure_volumes(&mut self, ctx: &mut Ctx<Self>) {
         let Some(period) = self.config.volume_period else { return };
         if self.measuring {
             return;
         }
         let now = ctx.clock().now();
         let (pods, mounted) = (self.crew.board::<DesiredPod>(), self.crew.board::<PodVolumes>().snapshot());
-        self.next_look.retain(|uid, _| mounted.contains_key(uid));
-        let is_due = |uid: &PodUid| self.next_look.get(uid).is_none_or(|at| *at <= now);
+        self.next_measurement.retain(|uid, _| mounted.contains_key(uid));
+        let is_due = |uid: &PodUid| self.next_measurement.get(uid).is_none_or(|at| *at <= now);
         let due: Vec<Due> = mounted
             .iter()
             .filter(|(uid, row)| !row.present.is_empty() && is_due(uid))
@@ -180,7 +139,7 @@ impl StatsManager {
         for Due { uid, .. } in &due {
             // Between one and two periods, so that pods do not stay in step.
             let pause = period.mul_f64(1.0 + ctx.rng().f64());
-            self.next_look.insert(uid.clone(), now + pause);
+            self.next_measurement.insert(uid.clone(), now + pause);
         }
         self.measuring = true;
         let (deps, config, at) = (self.deps.clone(), self.config.clone(), Timestamp(ctx.clock().unix_nanos()));
@@ -205,10 +164,10 @@ impl Handler<Summarise> for StatsManager {
 
     fn handle(&mut self, Summarise { only_cpu_and_memory }: Summarise, ctx: &mut Ctx<Self>) -> Self::Result {
         if only_cpu_and_memory {
-            return Deferred::new(self.get(|act| &mut act.brief, FRESH, gather::brief, ctx));
+            return Deferred::new(self.get(|act| &mut act.cpu_and_memory, FRESH, gather::cpu_and_memory, ctx));
         }
-        self.look_at_volumes(ctx);
-        Deferred::new(self.get(|act| &mut act.whole, FRESH, gather::whole, ctx))
+        self.measure_volumes(ctx);
+        Deferred::new(self.get(|act| &mut act.full, FRESH, gather::full, ctx))
     }
 }
 
@@ -216,7 +175,8 @@ impl Handler<Resource> for StatsManager {
     type Result = Deferred<Self, Arc<str>>;
 
     fn handle(&mut self, _: Resource, ctx: &mut Ctx<Self>) -> Self::Result {
-        let (summary, effects) = (self.get(|act| &mut act.brief, FRESH, gather::brief, ctx), ctx.effects());
+        let (summary, effects) =
+            (self.get(|act| &mut act.cpu_and_memory, FRESH, gather::cpu_and_memory, ctx), ctx.effects());
         Deferred::new(async move {
             let summary = summary.await;
             if let Err(e) = &summary {

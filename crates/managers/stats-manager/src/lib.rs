@@ -6,11 +6,12 @@
 //! CgroupManager and VolumeManager.
 //! **Never** writes anything, and measures nobody while nobody asks.
 //! **Lost on restart** are samples (a rate needs two of them again) and measured volumes.
-//! **Read next** `actor.rs`, then `gather.rs`.
+//! **Read next** `actor.rs`, then `gather.rs` and what it lists.
 
 #![forbid(unsafe_code)]
 
 mod actor;
+mod config;
 mod gather;
 mod slot;
 mod volumes;
@@ -18,4 +19,5 @@ mod volumes;
 #[cfg(test)]
 mod tests;
 
-pub use crate::actor::{Config, Deps, StatsManager};
+pub use crate::actor::StatsManager;
+pub use crate::config::{Config, Deps};

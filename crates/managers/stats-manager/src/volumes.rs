@@ -10,7 +10,7 @@ use model::stats::{FsStats, VolumeStats};
 use node_stats::MeasuredVolume;
 use ports::stats::StatsSource;
 
-use crate::gather::{plain, pod_dir};
+use crate::gather::{pod_dir, single_name};
 
 /// A volume with more files than this is not measured: the walk would take seconds.
 const MOST_FILES: u64 = 500_000;
@@ -26,12 +26,12 @@ pub(crate) struct Due {
 
 /// Measures the volumes of one pod. Blocks.
 pub(crate) fn measure(source: &dyn StatsSource, root: &Path, due: &Due, now: Timestamp) -> Arc<[MeasuredVolume]> {
-    if !plain(due.uid.as_str()) {
+    if !single_name(due.uid.as_str()) {
         return Arc::default();
     }
     let dir = pod_dir(root, due.uid.as_str()).join("volumes");
     let wanted = due.pod.spec.iter().flat_map(|s| s.volumes.iter().flatten());
-    let present = wanted.filter(|v| due.present.contains(&v.name) && plain(&v.name));
+    let present = wanted.filter(|v| due.present.contains(&v.name) && single_name(&v.name));
     let measured = present.filter_map(|volume| {
         let (plugin, is_local) = kind(volume)?;
         let path = dir.join(plugin).join(&volume.name);

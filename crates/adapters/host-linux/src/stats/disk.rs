@@ -1,36 +1,50 @@
 //! Disks that are mounted.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use model::reading::{DiskTraffic, MountedDisk};
-use ports::stats::StatsSource;
+use model::reading::{DiskTraffic, FsReading, MountedDisk};
+use ports::host::HostResult;
 use procfs::{DiskStat, DiskStats};
 
-use super::{LinuxStats, parse};
+use super::parse;
+use crate::At;
 use crate::mounts::mount_table;
 
 /// Read-only images: full by nature.
 const IMAGES: [&str; 3] = ["squashfs", "iso9660", "erofs"];
 
-impl LinuxStats {
-    pub(super) fn mounted_disks(&self) -> Vec<MountedDisk> {
-        let all: Vec<DiskStat> =
-            crate::parsed(&self.proc.join("diskstats")).map(|DiskStats(all)| all).unwrap_or_default();
-        let numbers = |d: &DiskStat| Some((u32::try_from(d.major).ok()?, u32::try_from(d.minor).ok()?));
-        let by_numbers: BTreeMap<(u32, u32), &DiskStat> = all.iter().filter_map(|d| Some((numbers(d)?, d))).collect();
-        let mut disks = BTreeMap::new();
-        for mount in mount_table(&self.proc).unwrap_or_default() {
-            let Some(numbers) = parse::device(&mount.majmin) else { continue };
-            let Some(disk) = by_numbers.get(&numbers) else { continue };
-            if IMAGES.contains(&mount.fs_type.as_str()) || disks.contains_key(&numbers) {
-                continue;
-            }
-            let Ok(fs) = self.fs(&mount.mount_point) else { continue };
-            let device = format!("/dev/{}", disk.name);
-            disks.insert(numbers, MountedDisk { device, fs, traffic: Some(traffic(disk)) });
+/// Block devices that are mounted, each once.
+pub(super) fn mounted(proc: &Path) -> Vec<MountedDisk> {
+    let all: Vec<DiskStat> = crate::parsed(&proc.join("diskstats")).map(|DiskStats(all)| all).unwrap_or_default();
+    let numbers = |d: &DiskStat| Some((u32::try_from(d.major).ok()?, u32::try_from(d.minor).ok()?));
+    let by_numbers: BTreeMap<(u32, u32), &DiskStat> = all.iter().filter_map(|d| Some((numbers(d)?, d))).collect();
+    let mut disks = BTreeMap::new();
+    for mount in mount_table(proc).unwrap_or_default() {
+        let Some(numbers) = parse::device(&mount.majmin) else { continue };
+        let Some(disk) = by_numbers.get(&numbers) else { continue };
+        if IMAGES.contains(&mount.fs_type.as_str()) || disks.contains_key(&numbers) {
+            continue;
         }
-        disks.into_values().collect()
+        let Ok(fs) = room(&mount.mount_point) else { continue };
+        let device = format!("/dev/{}", disk.name);
+        disks.insert(numbers, MountedDisk { device, fs, traffic: Some(traffic(disk)) });
     }
+    disks.into_values().collect()
+}
+
+/// Room on the file system that a path is on.
+pub(super) fn room(path: &Path) -> HostResult<FsReading> {
+    let s = rustix::fs::statfs(path).at("statfs", path)?;
+    let unit = u64::try_from(s.f_bsize).unwrap_or(0);
+    #[allow(clippy::useless_conversion, reason = "the width of these fields differs between machines")]
+    Ok(FsReading {
+        total_bytes: unit.saturating_mul(s.f_blocks.into()),
+        free_bytes: unit.saturating_mul(s.f_bfree.into()),
+        available_bytes: unit.saturating_mul(s.f_bavail.into()),
+        inodes: s.f_files.into(),
+        inodes_free: s.f_ffree.into(),
+    })
 }
 
 fn traffic(d: &DiskStat) -> DiskTraffic {

@@ -2,22 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use model::Timestamp;
 use model::reading::{CgroupReading, CpuReading, Depth, DiskReading, MemoryReading, TaskReading};
 
 use super::dir::Dir;
-use super::{LinuxStats, parse, tasks};
+use super::roots::Roots;
+use super::{parse, tasks};
 
 /// Limits above this are none: the kernel writes the largest number of pages.
 const UNLIMITED: u64 = 1 << 62;
 /// Nanoseconds of one tick of `cpuacct.stat` (`USER_HZ` is 100 on Linux).
 const TICK_NS: u64 = 10_000_000;
 
-pub(super) fn read(from: &LinuxStats, path: &str, depth: Depth) -> Option<CgroupReading> {
+pub(super) fn read(from: &Roots, path: &str, depth: Depth, at: Timestamp) -> Option<CgroupReading> {
     let accounting = from.dir("cpuacct", path);
     let memory = from.dir("memory", path);
     // A cgroup that lacks both is not there.
     let made = accounting.as_ref().or(memory.as_ref())?.made();
-    let mut reading = CgroupReading { at: from.now(), created: made, ..CgroupReading::default() };
+    let mut reading = CgroupReading { at, created: made, ..CgroupReading::default() };
     if let Some(dir) = &accounting {
         reading.cpu.usage_ns = dir.number("cpuacct.usage");
         if depth >= Depth::Summary {

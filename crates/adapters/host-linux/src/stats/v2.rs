@@ -1,13 +1,15 @@
 //! A cgroup in the unified hierarchy.
 
+use model::Timestamp;
 use model::reading::{CgroupReading, CpuReading, Depth, DiskReading, MemoryReading, TaskReading};
 
 use super::dir::Dir;
-use super::{LinuxStats, parse, tasks};
+use super::roots::Roots;
+use super::{parse, tasks};
 
-pub(super) fn read(from: &LinuxStats, path: &str, depth: Depth) -> Option<CgroupReading> {
+pub(super) fn read(from: &Roots, path: &str, depth: Depth, at: Timestamp) -> Option<CgroupReading> {
     let dir = from.dir("", path)?;
-    let mut reading = CgroupReading { at: from.now(), created: dir.made(), ..CgroupReading::default() };
+    let mut reading = CgroupReading { at, created: dir.made(), ..CgroupReading::default() };
     reading.cpu = cpu(&dir);
     reading.memory = memory(&dir);
     if depth >= Depth::Summary {

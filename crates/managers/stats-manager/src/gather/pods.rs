@@ -1,6 +1,6 @@
 //! Readings of pods, and of the cgroups of the system. Whatever is gone meanwhile is left out.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::PathBuf;
 
 use contract::cgroup::PodCgroupRow;
 use contract::pod_manager::DesiredPod;
@@ -11,11 +11,12 @@ use model::stats::PodReference;
 use node_stats::{Chosen, ContainerReadings, PodReadings, SystemReading, choose};
 use ports::stats::StatsSource;
 
-use super::World;
+use super::paths::{pod_dir, single_name};
+use super::sources::Sources;
 
 /// Cgroups of the system that are known, with the names that readers expect.
-pub(super) fn systems(world: &World, depth: Depth) -> Vec<SystemReading> {
-    let (config, source) = (&world.config, &*world.deps.source);
+pub(super) fn systems(sources: &Sources, depth: Depth) -> Vec<SystemReading> {
+    let (config, source) = (&sources.config, &*sources.deps.source);
     let named = |path: &String| (!path.is_empty()).then(|| path.clone());
     let own = named(&config.kubelet_cgroup).or_else(|| source.own_cgroup());
     let known = [
@@ -36,16 +37,16 @@ pub(super) fn systems(world: &World, depth: Depth) -> Vec<SystemReading> {
 }
 
 /// Pods with a container that runs.
-pub(super) fn all(world: &World, depth: Depth) -> Vec<PodReadings> {
-    let rows = world.crew.board::<Observed>().snapshot();
-    rows.values().filter_map(|row| Some(pod(world, &row.pod, &choose(&row.pod)?, depth))).collect()
+pub(super) fn all(sources: &Sources, depth: Depth) -> Vec<PodReadings> {
+    let rows = sources.crew.board::<Observed>().snapshot();
+    rows.values().filter_map(|row| Some(pod(sources, &row.pod, &choose(&row.pod)?, depth))).collect()
 }
 
-fn pod(world: &World, of: &PodObservation, chosen: &Chosen<'_>, depth: Depth) -> PodReadings {
-    let source = &*world.deps.source;
-    let path = world.crew.board::<PodCgroupRow>().get(&of.uid).map(|row| row.path.clone());
+fn pod(sources: &Sources, of: &PodObservation, chosen: &Chosen<'_>, depth: Depth) -> PodReadings {
+    let source = &*sources.deps.source;
+    let path = sources.crew.board::<PodCgroupRow>().get(&of.uid).map(|row| row.path.clone());
     let with_disks = depth >= Depth::Summary;
-    let log_dir = with_disks.then(|| log_dir(world, of)).flatten();
+    let log_dir = with_disks.then(|| log_dir(sources, of)).flatten();
     let containers: Vec<ContainerReadings> = chosen
         .containers
         .iter()
@@ -54,13 +55,13 @@ fn pod(world: &World, of: &PodObservation, chosen: &Chosen<'_>, depth: Depth) ->
             id: c.id.to_string(),
             created: c.created_at,
             cgroup: path.as_deref().and_then(|pod| container(source, pod, c.id.as_str(), depth)),
-            logs: log_dir.as_ref().filter(|_| plain(&c.name)).and_then(|dir| source.files_in(&dir.join(&c.name))),
+            logs: log_dir.as_ref().filter(|_| single_name(&c.name)).and_then(|dir| source.files_in(&dir.join(&c.name))),
         })
         .collect();
-    let network = (with_disks && !in_host_network(world, of, chosen.sandbox))
+    let network = (with_disks && !in_host_network(sources, of, chosen.sandbox))
         .then(|| network(source, path.as_deref(), chosen.sandbox, &containers))
         .flatten();
-    let hosts_file = with_disks && plain(of.uid.as_str());
+    let hosts_file = with_disks && single_name(of.uid.as_str());
     PodReadings {
         reference: PodReference { name: of.name.clone(), namespace: of.namespace.clone(), uid: of.uid.to_string() },
         started: chosen.sandbox.created_at,
@@ -69,9 +70,9 @@ fn pod(world: &World, of: &PodObservation, chosen: &Chosen<'_>, depth: Depth) ->
         containers,
         log_files: log_dir.and_then(|dir| source.files_in(&dir)),
         hosts_file: hosts_file
-            .then(|| source.file(&pod_dir(&world.config.root_dir, of.uid.as_str()).join("etc-hosts")))
+            .then(|| source.file(&pod_dir(&sources.config.root_dir, of.uid.as_str()).join("etc-hosts")))
             .flatten(),
-        volumes: world.volumes.get(&of.uid).cloned().unwrap_or_default(),
+        volumes: sources.volumes.get(&of.uid).cloned().unwrap_or_default(),
     }
 }
 
@@ -87,9 +88,9 @@ pub(super) fn container(
 }
 
 /// What the runtime did not say of a sandbox, the pod's specification does.
-pub(super) fn in_host_network(world: &World, of: &PodObservation, sandbox: &SandboxObservation) -> bool {
+pub(super) fn in_host_network(sources: &Sources, of: &PodObservation, sandbox: &SandboxObservation) -> bool {
     sandbox.host_network.unwrap_or_else(|| {
-        let row = world.crew.board::<DesiredPod>().get(&of.uid);
+        let row = sources.crew.board::<DesiredPod>().get(&of.uid);
         row.is_some_and(|row| row.pod.spec.as_ref().is_some_and(|s| s.host_network == Some(true)))
     })
 }
@@ -106,18 +107,7 @@ pub(super) fn network(
     source.network(Some(of_sandbox.or_else(of_container)?))
 }
 
-fn log_dir(world: &World, of: &PodObservation) -> Option<PathBuf> {
+fn log_dir(sources: &Sources, of: &PodObservation) -> Option<PathBuf> {
     let name = format!("{}_{}_{}", of.namespace, of.name, of.uid);
-    plain(&name).then(|| world.config.pod_logs_dir.join(name))
-}
-
-/// Directory of a pod below the root directory.
-pub(crate) fn pod_dir(root: &Path, uid: &str) -> PathBuf {
-    root.join("pods").join(uid)
-}
-
-/// Names come from labels of the runtime: one that leads elsewhere is nobody's.
-pub(crate) fn plain(name: &str) -> bool {
-    let mut parts = Path::new(name).components();
-    matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) && !name.contains('\0')
+    single_name(&name).then(|| sources.config.pod_logs_dir.join(name))
 }

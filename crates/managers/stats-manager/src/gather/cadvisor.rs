@@ -1,10 +1,10 @@
 //! Rows of `/metrics/cadvisor`.
 
-use contract::cgroup::PodCgroupRow;
-use contract::runtime::Observed;
 use std::sync::Arc;
 
 use actor::Class;
+use contract::cgroup::PodCgroupRow;
+use contract::runtime::Observed;
 use contract::stats::StatsError;
 use model::Timestamp;
 use model::reading::Depth;
@@ -13,16 +13,17 @@ use model::runtime::PodObservation;
 use node_stats::cadvisor::{Input, Row, render};
 use node_stats::choose;
 
-use super::{World, pods};
+use super::pods;
+use super::sources::Sources;
 
 /// The text. What could not be read is missing in it, and `container_scrape_error` says so.
-pub(crate) async fn cadvisor(world: World) -> Result<Arc<str>, StatsError> {
-    let effects = world.effects.clone();
-    Ok(effects.blocking(Class::HostFiles, move || render(&input(&world)).into()).await)
+pub(crate) async fn cadvisor(sources: Sources) -> Result<Arc<str>, StatsError> {
+    let effects = sources.effects.clone();
+    Ok(effects.blocking(Class::HostFiles, move || render(&input(&sources)).into()).await)
 }
 
-fn input(world: &World) -> Input {
-    let source = &*world.deps.source;
+fn input(sources: &Sources) -> Input {
+    let source = &*sources.deps.source;
     let mut input = Input::default();
     match source.cgroup("/", Depth::Full) {
         Some(reading) => {
@@ -32,7 +33,7 @@ fn input(world: &World) -> Input {
         }
         None => input.failed = true,
     }
-    match world.memory.machine(source, input.at) {
+    match sources.cache.machine(source, input.at) {
         Ok(machine) => input.machine = machine,
         Err(e) => {
             tracing::warn!(error = %e, "no numbers of the machine for /metrics/cadvisor");
@@ -44,18 +45,18 @@ fn input(world: &World) -> Input {
     if let Some(root) = input.rows.first_mut() {
         root.started = machine.booted;
     }
-    input.rows.extend(slices(world));
-    for row in world.crew.board::<Observed>().snapshot().values() {
-        input.rows.extend(of_pod(world, &row.pod));
+    input.rows.extend(slices(sources));
+    for row in sources.crew.board::<Observed>().snapshot().values() {
+        input.rows.extend(of_pod(sources, &row.pod));
     }
     input
 }
 
 /// Cgroups of the system, `kubepods` and its tiers, each once.
-fn slices(world: &World) -> Vec<Row> {
-    let source = &*world.deps.source;
-    let mut paths: Vec<String> = pods::systems(world, Depth::Usage).into_iter().map(|s| s.path).collect();
-    if let Some(tree) = &world.config.tree {
+fn slices(sources: &Sources) -> Vec<Row> {
+    let source = &*sources.deps.source;
+    let mut paths: Vec<String> = pods::systems(sources, Depth::Usage).into_iter().map(|s| s.path).collect();
+    if let Some(tree) = &sources.config.tree {
         paths.extend([tree.tier(QosClass::Burstable), tree.tier(QosClass::BestEffort)]);
     }
     paths.sort();
@@ -64,14 +65,14 @@ fn slices(world: &World) -> Vec<Row> {
     paths.into_iter().filter(|p| p != "/").filter_map(row).collect()
 }
 
-fn of_pod(world: &World, of: &PodObservation) -> Vec<Row> {
-    let source = &*world.deps.source;
+fn of_pod(sources: &Sources, of: &PodObservation) -> Vec<Row> {
+    let source = &*sources.deps.source;
     // Without containers that run, the sandbox alone still has its network.
     let chosen = choose(of);
     let Some(sandbox) = chosen.as_ref().map(|c| c.sandbox).or_else(|| of.sandbox().filter(|s| s.ready)) else {
         return Vec::new();
     };
-    let Some(path) = world.crew.board::<PodCgroupRow>().get(&of.uid).map(|row| row.path.clone()) else {
+    let Some(path) = sources.crew.board::<PodCgroupRow>().get(&of.uid).map(|row| row.path.clone()) else {
         return Vec::new();
     };
     let named = |id: String, started: Timestamp| Row {
@@ -86,7 +87,7 @@ fn of_pod(world: &World, of: &PodObservation) -> Vec<Row> {
         rows.push(Row { reading, ..named(path.clone(), sandbox.created_at) });
     }
     if let Some((id, reading)) = pods::container(source, &path, sandbox.id.as_str(), Depth::Full) {
-        let process = reading.tasks.one.filter(|_| !pods::in_host_network(world, of, sandbox));
+        let process = reading.tasks.one.filter(|_| !pods::in_host_network(sources, of, sandbox));
         let network = process.and_then(|pid| source.network(Some(pid))).unwrap_or_default();
         let name = sandbox.id.to_string();
         rows.push(Row { reading, name, network, ..named(id, sandbox.created_at) });
