@@ -49,8 +49,8 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
     })?;
     let watchdog = systemd::watchdog()?;
     let filter = flags.log.clone().or_else(|| std::env::var("BOSUN_LOG").ok().filter(|f| !f.is_empty()));
-    let set_verbosity = logging::start(filter.as_deref(), &config)?;
-    for (name, value) in flags.given.iter().filter(|_| config.log_verbosity > 0) {
+    let set_verbosity = logging::start(filter.as_deref(), &config.logging)?;
+    for (name, value) in flags.given.iter().filter(|_| config.logging.verbosity > 0) {
         tracing::info!("FLAG: --{name}={value:?}");
     }
     for w in warnings {
@@ -80,7 +80,7 @@ fn settings(flags: &Flags, config: NodeConfig) -> Result<Settings> {
     let given: Vec<_> = flags.node_ips.iter().copied().filter(|ip| !ip.is_unspecified()).collect();
     let v6_first = flags.node_ips.iter().any(|ip| ip.is_ipv6() && ip.is_unspecified());
     let node_ips = if given.is_empty() { address::of_this_host(v6_first) } else { given };
-    let cgroup_driver = config.cgroup_driver;
+    let cgroup_driver = config.cgroups.driver;
     Ok(Settings {
         node_name,
         node_ips,
@@ -95,7 +95,7 @@ fn settings(flags: &Flags, config: NodeConfig) -> Result<Settings> {
     })
 }
 
-fn connect(config: &NodeConfig) -> Result<CriClient> {
+fn connect(config: &node_config::Runtime) -> Result<CriClient> {
     let runtime = Endpoint::parse(&config.container_runtime_endpoint)?;
     let images = Endpoint::parse(&config.image_service_endpoint)?;
     let images = (images.path() != runtime.path()).then_some(images);
@@ -173,7 +173,7 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
     let link = cluster::link(&settings.flags, &settings.config)?;
     settings.certificates = Certificates {
         client: link.as_ref().map(|l| l.client.clone()).unwrap_or_default(),
-        serving: cluster::serving(&settings.config, &settings.node_name, link.is_some()),
+        serving: cluster::serving(&settings.config.server.tls, &settings.node_name, link.is_some()),
     };
     let info = LinuxInfo::new();
     let cgroups = LinuxCgroups::detect()?;
@@ -181,10 +181,10 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
     let kernel = kernel();
     let accepting = Accepting::default();
     let checks = checks(&kernel, &accepting);
-    show_health(&settings.config, &checks);
+    show_health(&settings.config.healthz, &checks);
     host::make_dirs(&settings)?;
     let journal = RedbJournal::open(&settings.root_dir.join("bosun/journal.redb"))?;
-    let client = connect(&settings.config)?;
+    let client = connect(&settings.config.runtime)?;
     let words = tokio::select! {
         words = handshake(&client) => words?,
         why = signals.next() => {
@@ -258,14 +258,14 @@ fn finish_writes(kernel: &Kernel) {
 }
 
 fn log_start(settings: &Settings, words: &cri_client::Handshake) {
-    let manifests = settings.config.static_pod_path.as_ref().map(|p| p.display().to_string());
+    let manifests = settings.config.sources.static_pod_path.as_ref().map(|p| p.display().to_string());
     let (runtime, version) = (&words.runtime_name, &words.runtime_version);
     tracing::info!(node = settings.node_name, runtime, version, manifests, "node is up");
 }
 
-fn show_health(config: &NodeConfig, checks: &Checks) {
-    if let Some(port) = config.healthz_port {
-        let address = (config.healthz_bind_address, port).into();
+fn show_health(config: &node_config::Healthz, checks: &Checks) {
+    if let Some(port) = config.port {
+        let address = (config.bind_address, port).into();
         tokio::spawn(server::healthz::serve(address, checks.clone()));
     }
 }
@@ -274,7 +274,7 @@ fn show_health(config: &NodeConfig, checks: &Checks) {
 fn with_driver(cgroups: LinuxCgroups, of_runtime: Option<CgroupDriver>, settings: &mut Settings) -> Arc<dyn CgroupFs> {
     settings.cgroup_driver = of_runtime.unwrap_or(settings.cgroup_driver);
     match settings.cgroup_driver {
-        CgroupDriver::Systemd => Arc::new(SystemdCgroups::new(cgroups, tokio::runtime::Handle::current())),
+        CgroupDriver::Systemd => Arc::new(SystemdCgroups::new(cgroups)),
         CgroupDriver::Cgroupfs => Arc::new(cgroups),
     }
 }

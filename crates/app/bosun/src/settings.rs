@@ -9,7 +9,7 @@ use cgroup_values::{HostFacts, LimitRules};
 use model::node::CgroupDriver;
 use model::quantity::Quantity;
 use model::resources::{CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, MEMORY, ResourceList};
-use node_config::{Flags, NodeConfig};
+use node_config::{Eviction, Flags, NodeAllocatable, NodeConfig, PodLimits, Pods};
 use ports::host::{CgroupFs, CgroupVersion, HostFs, HostInfo, HostResult};
 use pull_credentials::provider_config::Provider;
 
@@ -84,14 +84,14 @@ impl Machine {
             (CPU.to_owned(), Quantity::from_units(i64::from(info.cpu_count()))),
             (MEMORY.to_owned(), Quantity::from_bytes(signed(memory))),
             (EPHEMERAL_STORAGE.to_owned(), Quantity::from_bytes(signed(disk.total_bytes))),
-            ("pods".to_owned(), Quantity::from_units(i64::from(most_pods(&settings.config, info.cpu_count())))),
+            ("pods".to_owned(), Quantity::from_units(i64::from(most_pods(&settings.config.pods, info.cpu_count())))),
         ]);
         for (size, count) in pages {
             let name = format!("{HUGEPAGES_PREFIX}{}", Quantity::from_bytes(signed(size)));
             capacity.insert(name, Quantity::from_bytes(signed(size.saturating_mul(count))));
         }
-        let mut reserved = reservations(&settings.config);
-        reserved.eviction_hard = eviction_reserve(&settings.config, &capacity);
+        let mut reserved = reservations(&settings.config.allocatable);
+        reserved.eviction_hard = eviction_reserve(&settings.config.eviction, &capacity);
         let allocatable = cgroup_values::tree::allocatable(&capacity, &reserved);
         let paths = info.thermal_throttle_paths();
         Ok(Self {
@@ -117,19 +117,19 @@ fn signed(n: u64) -> i64 {
 }
 
 /// `maxPods`, cut by `podsPerCore`.
-fn most_pods(config: &NodeConfig, cpus: u32) -> u32 {
-    match config.pods_per_core {
-        0 => config.max_pods,
-        per_core => config.max_pods.min(per_core.saturating_mul(cpus)),
+fn most_pods(pods: &Pods, cpus: u32) -> u32 {
+    match pods.pods_per_core {
+        0 => pods.max_pods,
+        per_core => pods.max_pods.min(per_core.saturating_mul(cpus)),
     }
 }
 
 /// What hard eviction keeps free of memory and disk: pods cannot be promised it (node allocatable).
 #[must_use]
-pub fn eviction_reserve(config: &NodeConfig, capacity: &ResourceList) -> ResourceList {
+pub fn eviction_reserve(eviction: &Eviction, capacity: &ResourceList) -> ResourceList {
     let of = |signal: &str, resource: &str| {
         let all = capacity.get(resource)?.value();
-        Some((resource.to_owned(), Quantity::from_bytes(config.eviction.hard.get(signal)?.amount(all))))
+        Some((resource.to_owned(), Quantity::from_bytes(eviction.hard.get(signal)?.amount(all))))
     };
     [of("memory.available", MEMORY), of("nodefs.available", EPHEMERAL_STORAGE)].into_iter().flatten().collect()
 }
@@ -147,23 +147,23 @@ pub fn container_gc(flags: &Flags) -> pod_manager::gc::GcPolicy {
 
 /// What is set aside before pods get anything; see also [`eviction_reserve`].
 #[must_use]
-pub fn reservations(config: &NodeConfig) -> cgroup_values::tree::Reservations {
+pub fn reservations(allocatable: &NodeAllocatable) -> cgroup_values::tree::Reservations {
     cgroup_values::tree::Reservations {
-        system: config.system_reserved.clone(),
-        kube: config.kube_reserved.clone(),
+        system: allocatable.system_reserved.clone(),
+        kube: allocatable.kube_reserved.clone(),
         eviction_hard: ResourceList::new(),
     }
 }
 
 /// The operator's rules for resource numbers.
 #[must_use]
-pub fn limit_rules(config: &NodeConfig, v2: bool) -> LimitRules {
+pub fn limit_rules(limits: &PodLimits, v2: bool) -> LimitRules {
     LimitRules {
-        cpu_quota: config.cpu_cfs_quota,
-        cpu_period_us: u64::try_from(config.cpu_cfs_quota_period.as_micros()).unwrap_or(100_000),
-        pod_pids_max: config.pod_pids_limit.map(signed),
-        single_process_oom_kill: config.single_process_oom_kill.unwrap_or(!v2),
-        swap: config.swap_behavior,
+        cpu_quota: limits.cpu_cfs_quota,
+        cpu_period_us: u64::try_from(limits.cpu_cfs_quota_period.as_micros()).unwrap_or(100_000),
+        pod_pids_max: limits.pod_pids_limit.map(signed),
+        single_process_oom_kill: limits.single_process_oom_kill.unwrap_or(!v2),
+        swap: limits.swap_behavior,
     }
 }
 
@@ -173,9 +173,9 @@ pub fn node_settings(settings: &Settings, machine: &Machine) -> container_config
     let text = |p: &std::path::Path| p.to_string_lossy().into_owned();
     container_config::NodeSettings {
         root_dir: text(&settings.root_dir),
-        pod_logs_dir: text(&settings.config.pod_logs_dir),
-        cluster_domain: settings.config.cluster_domain.clone(),
-        seccomp_default: settings.config.seccomp_default,
+        pod_logs_dir: text(&settings.config.pods.logs_dir),
+        cluster_domain: settings.config.dns.cluster_domain.clone(),
+        seccomp_default: settings.config.pods.seccomp_default,
         selinux: machine.selinux,
         thermal_throttle_paths: machine.thermal_throttle_paths.clone(),
         host_ips: settings.node_ips.clone(),

@@ -219,18 +219,18 @@ fn adjust(fields: &mut Map<String, Value>, config: &NodeConfig) {
         fields.insert(POLICY.to_owned(), "NeverVerifyPreloadedImages".into());
     }
     if gates.enabled("KubeletCrashLoopBackOffMax") {
-        let period = go_duration::format(config.max_container_restart_period);
+        let period = go_duration::format(config.pods.max_container_restart_period);
         fields.insert("crashLoopBackOff".to_owned(), json!({ "maxContainerRestartPeriod": period }));
     }
     if absent(fields, "serializeImagePulls") {
-        fields.insert("serializeImagePulls".to_owned(), config.serialize_image_pulls.into());
+        fields.insert("serializeImagePulls".to_owned(), config.images.serialize_pulls.into());
     }
     if fields.get("reservedSystemCPUs").is_some_and(|v| !is_zero(v)) {
         if let Some(Value::Object(kube)) = fields.get_mut("kubeReserved") {
             kube.remove("cpu");
         }
         let system = fields.entry("systemReserved").or_insert_with(|| json!({}));
-        if let (Some(system), Some(count)) = (system.as_object_mut(), config.system_reserved.get("cpu")) {
+        if let (Some(system), Some(count)) = (system.as_object_mut(), config.allocatable.system_reserved.get("cpu")) {
             system.insert("cpu".to_owned(), count.to_string().into());
         }
     }

@@ -27,8 +27,9 @@ mod tls_names;
 mod tests;
 
 pub use config::{
-    Authentication, Authorization, AuthorizationMode, ChangeDetection, Enforce, Eviction, FileVerbosity, LogFormat,
-    NodeConfig, PullVerification, Reserved, Server, ServerTls, SoftThreshold, Threshold, TlsVersion,
+    ApiAccess, Authentication, Authorization, AuthorizationMode, Cgroups, ChangeDetection, ContainerLogs, Dns, Enforce,
+    Eviction, FileVerbosity, Healthz, Images, LogFormat, Logging, NodeAllocatable, NodeConfig, NodeObject, PodLimits,
+    PodSources, Pods, PullVerification, Reserved, Runtime, Server, ServerTls, SoftThreshold, Threshold, TlsVersion,
 };
 pub use configz::configz;
 pub use error::{ConfigError, ConfigErrors, Warning};

@@ -15,7 +15,7 @@ use std::time::Duration;
 use model::node::{CgroupDriver, SwapBehavior};
 use serde_json::{Map, Value};
 
-use crate::config::{Enforce, NodeConfig};
+use crate::config::{ContainerLogs, Dns, Enforce, Images, NodeConfig, PodSources, Pods, Runtime};
 use crate::error::{ConfigError, Warning};
 use crate::fields::UNUSED;
 use crate::findings::Findings;
@@ -39,18 +39,19 @@ pub(crate) fn read(fields: Map<String, Value>, warnings: Vec<Warning>) -> Result
     let mut r = Reader::new("", fields, &mut findings);
     gates(&mut r, &mut config);
     rules::unused::check(&raw, &config.feature_gates, r.findings);
-    sources(&mut r, &mut config);
-    runtime(&mut r, &mut config);
+    sources(&mut r, &mut config.sources);
+    pod_logs(&mut r, &mut config.pods);
+    runtime(&mut r, &mut config.runtime);
     cgroups(&mut r, &mut config);
     processes(&mut r, &mut config);
-    network(&mut r, &mut config);
-    images(&mut r, &mut config);
+    network(&mut r, &mut config.dns);
+    images(&mut r, &mut config.images);
     pods(&mut r, &mut config);
-    container_logs(&mut r, &mut config);
-    cluster::api(&mut r, &mut config);
-    cluster::node(&mut r, &mut config);
+    container_logs(&mut r, &mut config.container_logs);
+    cluster::api(&mut r, &mut config.api);
+    cluster::node(&mut r, &mut config.node);
     server::serving(&mut r, &mut config);
-    volumes(&mut r, &mut config);
+    volumes(&mut r, &mut config.pods);
     storage::eviction(&mut r, &mut config);
     storage::images(&mut r, &mut config);
     daemon(&mut r, &mut config);
@@ -70,12 +71,16 @@ fn gates(r: &mut Reader<'_>, c: &mut NodeConfig) {
     }
 }
 
-fn sources(r: &mut Reader<'_>, c: &mut NodeConfig) {
-    c.static_pod_path = r.some_text("staticPodPath").map(PathBuf::from);
-    set(&mut c.file_check_frequency, r.some_duration("fileCheckFrequency"));
-    url(r, c);
-    set(&mut c.http_check_frequency, r.some_duration("httpCheckFrequency"));
-    set(&mut c.sync_frequency, r.some_duration("syncFrequency"));
+fn sources(r: &mut Reader<'_>, s: &mut PodSources) {
+    s.static_pod_path = r.some_text("staticPodPath").map(PathBuf::from);
+    set(&mut s.file_check_frequency, r.some_duration("fileCheckFrequency"));
+    url(r, s);
+    set(&mut s.http_check_frequency, r.some_duration("httpCheckFrequency"));
+}
+
+/// How pods are looked after, and where their logs are.
+fn pod_logs(r: &mut Reader<'_>, p: &mut Pods) {
+    set(&mut p.sync_frequency, r.some_duration("syncFrequency"));
     if let Some(dir) = r.some_text("podLogsDir") {
         let path = PathBuf::from(&dir);
         if !dir.is_ascii() {
@@ -85,14 +90,14 @@ fn sources(r: &mut Reader<'_>, c: &mut NodeConfig) {
             let error = ConfigError::new("podLogsDir", "must be a path without '.', '..' and doubled slashes");
             r.findings.error(error.value(&Value::from(dir)));
         } else {
-            c.pod_logs_dir = path;
+            p.logs_dir = path;
         }
     }
 }
 
-fn url(r: &mut Reader<'_>, c: &mut NodeConfig) {
-    c.static_pod_url = r.some_text("staticPodURL");
-    if let Some(url) = &c.static_pod_url
+fn url(r: &mut Reader<'_>, s: &mut PodSources) {
+    s.static_pod_url = r.some_text("staticPodURL");
+    if let Some(url) = &s.static_pod_url
         && !["http://", "https://"].iter().any(|start| url.len() > start.len() && url.starts_with(start))
     {
         let error = ConfigError::new("staticPodURL", "is no URL").value(&Value::from(url.as_str()));
@@ -100,12 +105,12 @@ fn url(r: &mut Reader<'_>, c: &mut NodeConfig) {
     }
     for (name, values) in &r.object("staticPodURLHeader").unwrap_or_default() {
         for value in r.findings.text_list(&format!("staticPodURLHeader.{name}"), values).unwrap_or_default() {
-            c.static_pod_url_headers.push((name.clone(), value));
+            s.static_pod_url_headers.push((name.clone(), value));
         }
     }
 }
 
-fn runtime(r: &mut Reader<'_>, c: &mut NodeConfig) {
+fn runtime(r: &mut Reader<'_>, c: &mut Runtime) {
     set(&mut c.container_runtime_endpoint, endpoint(r, "containerRuntimeEndpoint"));
     c.image_service_endpoint =
         endpoint(r, "imageServiceEndpoint").unwrap_or_else(|| c.container_runtime_endpoint.clone());
@@ -135,24 +140,24 @@ fn endpoint(r: &mut Reader<'_>, name: &'static str) -> Option<String> {
 
 fn cgroups(r: &mut Reader<'_>, c: &mut NodeConfig) {
     match r.word("cgroupDriver", &["cgroupfs", "systemd"]).as_deref() {
-        Some("systemd") => c.cgroup_driver = CgroupDriver::Systemd,
-        Some(_) => c.cgroup_driver = CgroupDriver::Cgroupfs,
+        Some("systemd") => c.cgroups.driver = CgroupDriver::Systemd,
+        Some(_) => c.cgroups.driver = CgroupDriver::Cgroupfs,
         None => {}
     }
-    set(&mut c.cgroup_root, r.some_text("cgroupRoot"));
-    if !c.cgroup_root.is_empty() && !c.cgroup_root.starts_with('/') {
+    set(&mut c.cgroups.root, r.some_text("cgroupRoot"));
+    if !c.cgroups.root.is_empty() && !c.cgroups.root.starts_with('/') {
         let error = ConfigError::new("cgroupRoot", "must be an absolute path in the cgroup tree");
-        r.findings.error(error.value(&Value::from(c.cgroup_root.as_str())));
+        r.findings.error(error.value(&Value::from(c.cgroups.root.as_str())));
     }
-    set(&mut c.cgroups_per_qos, r.bool("cgroupsPerQOS"));
-    set(&mut c.system_reserved, r.amounts("systemReserved", RESERVABLE));
-    set(&mut c.kube_reserved, r.amounts("kubeReserved", RESERVABLE));
-    set(&mut c.system_reserved_cgroup, r.some_text("systemReservedCgroup"));
-    set(&mut c.kube_reserved_cgroup, r.some_text("kubeReservedCgroup"));
+    set(&mut c.cgroups.per_qos, r.bool("cgroupsPerQOS"));
+    set(&mut c.allocatable.system_reserved, r.amounts("systemReserved", RESERVABLE));
+    set(&mut c.allocatable.kube_reserved, r.amounts("kubeReserved", RESERVABLE));
+    set(&mut c.allocatable.system_reserved_cgroup, r.some_text("systemReservedCgroup"));
+    set(&mut c.allocatable.kube_reserved_cgroup, r.some_text("kubeReservedCgroup"));
     reserved_cpus(r, c);
     let given = enforce(r);
     if let Some(list) = &given {
-        c.enforce_node_allocatable.clone_from(list);
+        c.allocatable.enforce.clone_from(list);
     }
     rules::enforcement(c, given.is_some(), r.findings);
 }
@@ -168,8 +173,8 @@ fn reserved_cpus(r: &mut Reader<'_>, c: &mut NodeConfig) {
     };
     r.findings
         .warn(NAME, "as many CPUs are set aside; not implemented yet: containers are not kept off these very ones");
-    c.kube_reserved.remove("cpu");
-    c.system_reserved.insert("cpu".to_owned(), model::quantity::Quantity::from_units(count));
+    c.allocatable.kube_reserved.remove("cpu");
+    c.allocatable.system_reserved.insert("cpu".to_owned(), model::quantity::Quantity::from_units(count));
 }
 
 /// `none` stands alone and means the empty list.
@@ -199,29 +204,29 @@ fn enforce(r: &mut Reader<'_>) -> Option<Vec<Enforce>> {
 }
 
 fn processes(r: &mut Reader<'_>, c: &mut NodeConfig) {
-    set(&mut c.cpu_cfs_quota, r.bool("cpuCFSQuota"));
+    set(&mut c.limits.cpu_cfs_quota, r.bool("cpuCFSQuota"));
     let (low, high) = (Duration::from_millis(1), Duration::from_secs(1));
-    set(&mut c.cpu_cfs_quota_period, r.duration_within("cpuCFSQuotaPeriod", low, high));
+    set(&mut c.limits.cpu_cfs_quota_period, r.duration_within("cpuCFSQuotaPeriod", low, high));
     // 0 and any negative number mean "no limit".
     if let Some(limit) = r.int("podPidsLimit", i64::MIN, i64::MAX) {
-        c.pod_pids_limit = u64::try_from(limit).ok().filter(|n| *n > 0);
+        c.limits.pod_pids_limit = u64::try_from(limit).ok().filter(|n| *n > 0);
     }
-    c.single_process_oom_kill = r.bool("singleProcessOOMKill");
-    set(&mut c.fail_swap_on, r.bool("failSwapOn"));
-    set(&mut c.fail_cgroup_v1, r.bool("failCgroupV1"));
+    c.limits.single_process_oom_kill = r.bool("singleProcessOOMKill");
+    set(&mut c.cgroups.fail_swap_on, r.bool("failSwapOn"));
+    set(&mut c.cgroups.fail_cgroup_v1, r.bool("failCgroupV1"));
     if let Some(fields) = r.object("memorySwap") {
         let mut inner = Reader::new("memorySwap", fields, r.findings);
         if inner.word("swapBehavior", &["NoSwap", "LimitedSwap"]).as_deref() == Some("LimitedSwap") {
-            c.swap_behavior = SwapBehavior::LimitedSwap;
+            c.limits.swap_behavior = SwapBehavior::LimitedSwap;
         }
         inner.finish(&[]);
     }
-    if c.swap_behavior == SwapBehavior::LimitedSwap && c.fail_swap_on {
+    if c.limits.swap_behavior == SwapBehavior::LimitedSwap && c.cgroups.fail_swap_on {
         r.findings.warn("memorySwap.swapBehavior", "has no effect while failSwapOn is true");
     }
 }
 
-fn network(r: &mut Reader<'_>, c: &mut NodeConfig) {
+fn network(r: &mut Reader<'_>, c: &mut Dns) {
     for (i, server) in r.text_list("clusterDNS").unwrap_or_default().iter().enumerate() {
         match server.parse::<IpAddr>() {
             Ok(ip) => c.cluster_dns.push(ip),
@@ -239,25 +244,24 @@ fn network(r: &mut Reader<'_>, c: &mut NodeConfig) {
     }
 }
 
-fn images(r: &mut Reader<'_>, c: &mut NodeConfig) {
+fn images(r: &mut Reader<'_>, c: &mut Images) {
     let serialize = r.bool("serializeImagePulls");
-    c.max_parallel_image_pulls = r.count("maxParallelImagePulls", 1);
-    let parallel = c.max_parallel_image_pulls.is_some_and(|n| n > 1);
-    c.serialize_image_pulls = serialize.unwrap_or(!parallel);
-    if parallel && c.serialize_image_pulls {
+    c.max_parallel_pulls = r.count("maxParallelImagePulls", 1);
+    let parallel = c.max_parallel_pulls.is_some_and(|n| n > 1);
+    c.serialize_pulls = serialize.unwrap_or(!parallel);
+    if parallel && c.serialize_pulls {
         let error =
             ConfigError::new("maxParallelImagePulls", "cannot be more than 1 while serializeImagePulls is true");
-        r.findings
-            .error(error.value(&Value::from(c.max_parallel_image_pulls)).allowed("1, or serializeImagePulls: false"));
+        r.findings.error(error.value(&Value::from(c.max_parallel_pulls)).allowed("1, or serializeImagePulls: false"));
     }
     set(&mut c.registry_pull_qps, r.count("registryPullQPS", 0));
     set(&mut c.registry_burst, r.count("registryBurst", 0).filter(|n| *n > 0));
 }
 
 fn pods(r: &mut Reader<'_>, c: &mut NodeConfig) {
-    set(&mut c.max_pods, r.count("maxPods", 0).filter(|n| *n > 0));
-    set(&mut c.pods_per_core, r.count("podsPerCore", 0));
-    set(&mut c.seccomp_default, r.bool("seccompDefault"));
+    set(&mut c.pods.max_pods, r.count("maxPods", 0).filter(|n| *n > 0));
+    set(&mut c.pods.pods_per_core, r.count("podsPerCore", 0));
+    set(&mut c.pods.seccomp_default, r.bool("seccompDefault"));
     if let Some(fields) = r.object("crashLoopBackOff") {
         let mut inner = Reader::new("crashLoopBackOff", fields, r.findings);
         let (low, high) = (Duration::from_secs(1), Duration::from_secs(300));
@@ -265,7 +269,7 @@ fn pods(r: &mut Reader<'_>, c: &mut NodeConfig) {
             let reason = "needs the feature gate KubeletCrashLoopBackOffMax, which is switched off";
             inner.findings.error(ConfigError::new("crashLoopBackOff.maxContainerRestartPeriod", reason));
         }
-        set(&mut c.max_container_restart_period, inner.duration_within("maxContainerRestartPeriod", low, high));
+        set(&mut c.pods.max_container_restart_period, inner.duration_within("maxContainerRestartPeriod", low, high));
         inner.finish(&[]);
     }
     if let Some(patterns) = r.text_list("allowedUnsafeSysctls") {
@@ -276,7 +280,7 @@ fn pods(r: &mut Reader<'_>, c: &mut NodeConfig) {
                 r.findings.error(error.allowed("a name such as kernel.msgmax, or a prefix such as net.core.*"));
             }
         }
-        c.allowed_unsafe_sysctls = patterns;
+        c.pods.allowed_unsafe_sysctls = patterns;
     }
     if let Some(fields) = r.object("userNamespaces") {
         let mut inner = Reader::new("userNamespaces", fields, r.findings);
@@ -286,14 +290,14 @@ fn pods(r: &mut Reader<'_>, c: &mut NodeConfig) {
                 let error = ConfigError::new("userNamespaces.idsPerPod", "is not a multiple of 65536");
                 inner.findings.error(error.value(&Value::from(ids)).allowed("a multiple of 65536"));
             }
-            c.user_namespace_ids_per_pod = ids.unsigned_abs();
+            c.pods.user_namespace_ids_per_pod = ids.unsigned_abs();
         }
         inner.finish(&[]);
     }
 }
 
 /// Negative: volumes are not measured. 0 is as good as absent.
-fn volumes(r: &mut Reader<'_>, c: &mut NodeConfig) {
+fn volumes(r: &mut Reader<'_>, c: &mut Pods) {
     const NAME: &str = "volumeStatsAggPeriod";
     let Some(value) = r.take(NAME) else { return };
     if let Some(text) = value.as_str().and_then(|t| t.strip_prefix('-')) {
@@ -305,25 +309,25 @@ fn volumes(r: &mut Reader<'_>, c: &mut NodeConfig) {
     }
 }
 
-fn container_logs(r: &mut Reader<'_>, c: &mut NodeConfig) {
+fn container_logs(r: &mut Reader<'_>, c: &mut ContainerLogs) {
     if let Some(size) = r.quantity("containerLogMaxSize") {
         // A negative size switches rotation off.
-        c.container_log_max_size = u64::try_from(size.value()).ok();
+        c.max_size = u64::try_from(size.value()).ok();
         if size.is_zero() {
             let error = ConfigError::new("containerLogMaxSize", "would rotate without end");
             r.findings.error(error.value(&Value::from(0)).allowed("a size such as 10Mi, or -1 to switch rotation off"));
         }
     }
-    set(&mut c.container_log_max_files, r.count("containerLogMaxFiles", 2));
-    set(&mut c.container_log_max_workers, r.count("containerLogMaxWorkers", 1));
+    set(&mut c.max_files, r.count("containerLogMaxFiles", 2));
+    set(&mut c.max_workers, r.count("containerLogMaxWorkers", 1));
     let least = Duration::from_secs(3);
     let interval = r.duration_within("containerLogMonitorInterval", least, Duration::MAX);
-    set(&mut c.container_log_monitor_interval, interval);
+    set(&mut c.monitor_interval, interval);
 }
 
 fn daemon(r: &mut Reader<'_>, c: &mut NodeConfig) {
     if let Some(adj) = r.int("oomScoreAdj", -1000, 1000) {
-        c.oom_score_adj = i32::try_from(adj).unwrap_or(c.oom_score_adj);
+        c.cgroups.oom_score_adj = i32::try_from(adj).unwrap_or(c.cgroups.oom_score_adj);
     }
     if r.bool("runOnce") == Some(true) {
         let error = ConfigError::new("runOnce", "was removed: use restartPolicy Never for pods that run once");

@@ -4,8 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, Class, Ctx, Deferred, Handler, supervised};
-use cgroup_values::tree::Reservations;
-use cgroup_values::{HostFacts, LimitRules, PodTree};
 use contract::Crew;
 use contract::board::{BoardPoster, BoardReader};
 use contract::cgroup::{CgroupError, EnsurePodCgroup, PodCgroup, PodCgroupRow, RemovePodCgroup, ThrottlePodCgroup};
@@ -23,27 +21,6 @@ use crate::{Serial, effects};
 const REFRESH: Duration = Duration::from_secs(60);
 /// How often the own `oom_score_adj` is set.
 const OWN_OOM: Duration = Duration::from_secs(300);
-
-/// Settings.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// `cgroupsPerQOS`. Without it pods have no cgroups of ours: every message succeeds and does nothing.
-    pub enabled: bool,
-    /// Names under `cgroupRoot`, as the driver spells them.
-    pub tree: PodTree,
-    /// The operator's rules.
-    pub rules: LimitRules,
-    /// Facts of the host.
-    pub facts: HostFacts,
-    /// `cpu`, `memory`, `pid`, `hugepages-*` of the machine.
-    pub capacity: ResourceList,
-    /// What is set aside.
-    pub reserved: Reservations,
-    /// `enforceNodeAllocatable` names `pods`.
-    pub enforce_pods: bool,
-    /// `oomScoreAdj` of the daemon; `None` leaves it as it is.
-    pub oom_score_adj: Option<i64>,
-}
 
 /// What CgroupManager works with.
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! Settings.
 
 use cgroup_values::tree::Reservations;
-use cgroup_values::{LimitRules, HostFacts, PodTree};
+use cgroup_values::{HostFacts, LimitRules, PodTree};
 use model::resources::ResourceList;
 
 /// Settings.

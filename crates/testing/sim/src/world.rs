@@ -93,7 +93,7 @@ impl World {
         let account = serde_json::json!({ "metadata": { "name": "default", "namespace": "default" } });
         api.put(&serde_json::from_value::<model::core::ServiceAccount>(account).expect("a service account"));
         self.api = Some(api);
-        self.settings.config.static_pod_url = Some(POD_URL.to_owned());
+        self.settings.config.sources.static_pod_url = Some(POD_URL.to_owned());
         self
     }
 
@@ -116,14 +116,12 @@ impl World {
         let resolv_conf = at("resolv.conf");
         files.write_file(&resolv_conf, b"nameserver 192.0.2.53\n", 0o644).expect("an empty disk takes a file");
         runtime.write_files_to(&files);
-        let config = NodeConfig {
-            static_pod_path: Some(at("manifests")),
-            pod_logs_dir: at("logs/pods"),
-            resolv_conf: Some(at("resolv.conf")),
-            // How full the machine's disk is is no matter of a test.
-            image_gc_high_threshold_percent: 100,
-            ..NodeConfig::default()
-        };
+        let mut config = NodeConfig::default();
+        config.sources.static_pod_path = Some(at("manifests"));
+        config.pods.logs_dir = at("logs/pods");
+        config.dns.resolv_conf = Some(at("resolv.conf"));
+        // How full the machine's disk is is no matter of a test.
+        config.images.gc_high_threshold_percent = 100;
         let settings = Settings {
             node_name: NODE_NAME.to_owned(),
             node_ips: vec![IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1))],

@@ -36,7 +36,7 @@ fn case_2_a_folder_that_is_made_later_is_watched_from_then_on() {
         let mut world = World::new(&kernel);
         world.runtime.add_images(&["app:1"]);
         let folder = std::path::Path::new(sim::DISK).join("later");
-        world.settings.config.static_pod_path = Some(folder.clone());
+        world.settings.config.sources.static_pod_path = Some(folder.clone());
         let mut node = SimNode::down(world, &kernel);
         stranger(&node).await;
         node.boot();
@@ -221,7 +221,7 @@ fn case_55_the_ceiling_of_the_back_off_is_also_its_beginning() {
         let mut world = World::new(&kernel);
         world.runtime.add_images(&["app:1"]);
         world.runtime.program("app", &[Program::exits(secs(1), 1)]);
-        world.settings.config.max_container_restart_period = secs(5);
+        world.settings.config.pods.max_container_restart_period = secs(5);
         let mut node = SimNode::down(world, &kernel);
         node.boot();
         node.put("web.yaml", &simple("web", ""));
@@ -238,7 +238,7 @@ fn case_68_restart_counts_go_on_from_the_logs_when_the_runtime_has_forgotten() {
         node.put("web.yaml", &with_uid("web", &simple("web", "")));
         node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
         node.kill().await;
-        let logs = node.world.settings.config.pod_logs_dir.join("default_web-sim_uid-web/app");
+        let logs = node.world.settings.config.pods.logs_dir.join("default_web-sim_uid-web/app");
         node.world.write(&logs.join("3.log"), "");
         let now = node.world.runtime.now();
         node.world.runtime = FakeRuntime::at(Features::containerd_1_6(), now);
@@ -298,7 +298,7 @@ fn case_98_what_a_killed_daemon_left_of_a_removed_pod_is_collected() {
         node.kill().await;
         let folders = [
             node.world.settings.root_dir.join("pods/uid-web"),
-            node.world.settings.config.pod_logs_dir.join("default_web-sim_uid-web"),
+            node.world.settings.config.pods.logs_dir.join("default_web-sim_uid-web"),
         ];
         for folder in &folders {
             node.world.files.create_dir(folder, 0o755).unwrap();

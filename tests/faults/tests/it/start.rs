@@ -225,11 +225,11 @@ fn all_pods_together_may_have_the_processes_that_the_node_does_not_reserve() {
             let mut world = sim::World::new(&kernel);
             if reserve {
                 let pids = |n| ("pid".to_owned(), model::quantity::Quantity::from_units(n));
-                world.settings.config.system_reserved = [pids(1000)].into();
-                world.settings.config.kube_reserved = [pids(500)].into();
+                world.settings.config.allocatable.system_reserved = [pids(1000)].into();
+                world.settings.config.allocatable.kube_reserved = [pids(500)].into();
             }
             if !enforce {
-                world.settings.config.enforce_node_allocatable.clear();
+                world.settings.config.allocatable.enforce.clear();
             }
             let mut node = SimNode::down(world, &kernel);
             node.boot();

@@ -24,7 +24,7 @@ fn left_behind(node: &SimNode) -> Vec<String> {
         entries.into_iter().map(|e| path.join(e.name).display().to_string()).collect::<Vec<_>>()
     };
     let mut left = folder(node.world.settings.root_dir.join("pods"));
-    left.extend(folder(node.world.settings.config.pod_logs_dir.clone()));
+    left.extend(folder(node.world.settings.config.pods.logs_dir.clone()));
     left.extend(folder(node.world.settings.container_logs_dir.clone()));
     left.extend(node.world.cgroups.paths().into_iter().filter(|p| p.contains("/pod")));
     left

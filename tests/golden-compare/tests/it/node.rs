@@ -98,22 +98,21 @@ impl FolderWatch for Told {
 }
 
 fn config(dir: &Path) -> NodeConfig {
-    NodeConfig {
-        static_pod_path: Some(dir.join("manifests")),
-        pod_logs_dir: dir.join("log"),
-        cgroup_root: "/gold".to_owned(),
-        cluster_dns: vec!["10.96.0.10".parse().expect("an address")],
-        cluster_domain: "cluster.local".to_owned(),
-        resolv_conf: Some(dir.join("resolv.conf")),
-        registry_pull_qps: 0,
-        event_record_qps: 0,
-        max_pods: 300,
-        fail_cgroup_v1: false,
-        fail_swap_on: false,
-        // How full the machine's disk is is no matter of a test.
-        image_gc_high_threshold_percent: 100,
-        ..NodeConfig::default()
-    }
+    let mut config = NodeConfig::default();
+    config.sources.static_pod_path = Some(dir.join("manifests"));
+    config.pods.logs_dir = dir.join("log");
+    config.pods.max_pods = 300;
+    config.cgroups.root = "/gold".to_owned();
+    config.cgroups.fail_cgroup_v1 = false;
+    config.cgroups.fail_swap_on = false;
+    config.dns.cluster_dns = vec!["10.96.0.10".parse().expect("an address")];
+    config.dns.cluster_domain = "cluster.local".to_owned();
+    config.dns.resolv_conf = Some(dir.join("resolv.conf"));
+    config.images.registry_pull_qps = 0;
+    // How full the machine's disk is is no matter of a test.
+    config.images.gc_high_threshold_percent = 100;
+    config.api.event_record_qps = 0;
+    config
 }
 
 fn settings(dir: &Path) -> Settings {

@@ -61,19 +61,19 @@ pub(super) fn status_manager(setup: &Setup<'_, StatusManager>) {
 }
 
 fn tree(settings: &Settings) -> PodTree {
-    PodTree::new(&settings.config.cgroup_root, settings.cgroup_driver)
+    PodTree::new(&settings.config.cgroups.root, settings.cgroup_driver)
 }
 
 pub(super) fn cgroup_manager(setup: &Setup<'_, CgroupManager>) {
     let config = Arc::new(cgroup_manager::Config {
-        enabled: setup.settings.config.cgroups_per_qos,
+        enabled: setup.settings.config.cgroups.per_qos,
         tree: tree(setup.settings),
-        rules: limit_rules(&setup.settings.config, setup.machine.facts.cgroup_v2),
+        rules: limit_rules(&setup.settings.config.limits, setup.machine.facts.cgroup_v2),
         facts: setup.machine.facts.clone(),
         capacity: setup.machine.cgroup_capacity(),
-        reserved: reservations(&setup.settings.config),
-        enforce_pods: setup.settings.config.enforce_node_allocatable.contains(&node_config::Enforce::Pods),
-        oom_score_adj: Some(i64::from(setup.settings.config.oom_score_adj)),
+        reserved: reservations(&setup.settings.config.allocatable),
+        enforce_pods: setup.settings.config.allocatable.enforce.contains(&node_config::Enforce::Pods),
+        oom_score_adj: Some(i64::from(setup.settings.config.cgroups.oom_score_adj)),
     });
     let deps = Arc::new(cgroup_manager::Deps {
         cgroups: setup.ports.cgroups.clone(),
@@ -96,18 +96,19 @@ pub(super) fn pod_manager(setup: &Setup<'_, PodManager>) {
         apparmor: apparmor.is_ok_and(|text| text.starts_with(b"Y")),
         allocatable: setup.machine.allocatable.clone(),
         labels: node_labels(setup.settings),
-        unsafe_sysctls: setup.settings.config.allowed_unsafe_sysctls.clone(),
+        unsafe_sysctls: setup.settings.config.pods.allowed_unsafe_sysctls.clone(),
         ..pod_admission::NodeFacts::default()
     };
-    let mut sources: BTreeSet<Source> = setup.settings.config.static_pod_path.iter().map(|_| Source::File).collect();
-    sources.extend(setup.settings.config.static_pod_url.iter().map(|_| Source::Http));
+    let mut sources: BTreeSet<Source> =
+        setup.settings.config.sources.static_pod_path.iter().map(|_| Source::File).collect();
+    sources.extend(setup.settings.config.sources.static_pod_url.iter().map(|_| Source::Http));
     sources.extend(setup.ports.api.iter().map(|_| Source::Api));
     let config = Arc::new(pod_manager::Config {
         sources,
         housekeeping: Duration::from_secs(2),
         gc_period: Duration::from_secs(60),
         gc: container_gc(&setup.settings.flags),
-        pod_logs_dir: setup.settings.config.pod_logs_dir.clone(),
+        pod_logs_dir: setup.settings.config.pods.logs_dir.clone(),
         container_logs_dir: setup.settings.container_logs_dir.clone(),
     });
     let deps = Arc::new(pod_manager::Deps {
@@ -120,23 +121,23 @@ pub(super) fn pod_manager(setup: &Setup<'_, PodManager>) {
 }
 
 pub(super) fn http_source(setup: &Setup<'_, HttpSource>) {
-    let Some(url) = setup.settings.config.static_pod_url.clone() else { return };
+    let Some(url) = setup.settings.config.sources.static_pod_url.clone() else { return };
     let config = Arc::new(config_sources::http::Config {
         node_name: setup.settings.node_name.clone(),
         url,
-        headers: setup.settings.config.static_pod_url_headers.clone(),
-        period: setup.settings.config.http_check_frequency,
+        headers: setup.settings.config.sources.static_pod_url_headers.clone(),
+        period: setup.settings.config.sources.http_check_frequency,
     });
     let deps = config_sources::http::Deps { fetch: setup.ports.fetch.clone() };
     setup.spawn(move |crew| config_sources::http::HttpSource::new(crew, config.clone(), deps.clone()));
 }
 
 pub(super) fn folder_source(setup: &Setup<'_, FolderSource>) {
-    let Some(path) = setup.settings.config.static_pod_path.clone() else { return };
+    let Some(path) = setup.settings.config.sources.static_pod_path.clone() else { return };
     let config = Arc::new(config_sources::Config {
         node_name: setup.settings.node_name.clone(),
         path,
-        period: setup.settings.config.file_check_frequency,
+        period: setup.settings.config.sources.file_check_frequency,
     });
     let deps = config_sources::Deps { fs: setup.ports.fs.clone(), watch: setup.ports.watch.clone() };
     setup.spawn(move |crew| config_sources::FolderSource::new(crew, config.clone(), deps.clone()));

@@ -11,7 +11,7 @@ use certificate_manager::{ClientSource, PemPair, ServingSource};
 use contract::board::ValueReader;
 use contract::certificates::CertificateView;
 use jiff::Timestamp;
-use node_config::{Flags, KUBERNETES_VERSION, NodeConfig};
+use node_config::{ApiAccess, Flags, KUBERNETES_VERSION, NodeConfig, ServerTls};
 use ports::api::ApiServer;
 
 /// Everything of a cluster that is no actor.
@@ -49,8 +49,8 @@ pub(super) fn link(flags: &Flags, config: &NodeConfig) -> Result<Option<Link>> {
             if let Some(error) = read.identity.as_ref().and_then(|i| i.valid_at(Timestamp::now()).err()) {
                 tracing::warn!(kubeconfig = %path.display(), "the client certificate is of no use now: {error}");
             }
-            let connections = ApiClient::new(&read, client_settings(config))?;
-            let client = if config.rotate_certificates { rotation(&read) } else { ClientSource::Off };
+            let connections = ApiClient::new(&read, client_settings(&config.api))?;
+            let client = if config.api.rotate_certificates { rotation(&read) } else { ClientSource::Off };
             Ok(Some(Link { api: Arc::new(connections.clone()), bootstrap: None, client, connections, late: None }))
         }
     }
@@ -75,11 +75,11 @@ fn begin_with(begin: &Path, kubeconfig: &Path, flags: &Flags, config: &NodeConfi
     let read = bootstrap::read_bootstrap(begin).map_err(refused)?;
     bootstrap::write_kubeconfig(kubeconfig, &read, &flags.cert_dir)
         .map_err(|e| anyhow::anyhow!("{}: cannot be written: {e}", kubeconfig.display()))?;
-    let token = ApiClient::new(&read, client_settings(config))?;
+    let token = ApiClient::new(&read, client_settings(&config.api))?;
     let node = Kubeconfig { identity: None, auth: api_client::kubeconfig::Auth::None, ..read };
-    let connections = ApiClient::new(&node, client_settings(config))?;
+    let connections = ApiClient::new(&node, client_settings(&config.api))?;
     let late = LateApi::new("no client certificate yet: its request is under way");
-    let client = match config.rotate_certificates {
+    let client = match config.api.rotate_certificates {
         true => ClientSource::Rotate { imported: None, files: None },
         false => ClientSource::Once,
     };
@@ -92,7 +92,7 @@ pub(super) fn user_agent() -> String {
     api_client::user_agent(KUBERNETES_VERSION, env!("CARGO_PKG_VERSION"))
 }
 
-fn client_settings(config: &NodeConfig) -> api_client::Settings {
+fn client_settings(config: &ApiAccess) -> api_client::Settings {
     let rate = |per_second: u32, burst: u32| Rate { per_second: f64::from(per_second), burst };
     api_client::Settings {
         main: rate(config.kube_api_qps, config.kube_api_burst),
@@ -104,10 +104,10 @@ fn client_settings(config: &NodeConfig) -> api_client::Settings {
 }
 
 /// Where the serving certificate comes from (interfaces 3.9).
-pub(super) fn serving(config: &NodeConfig, hostname: &str, cluster: bool) -> ServingSource {
-    let files = config.server.tls.cert_file.clone().zip(config.server.tls.private_key_file.clone());
+pub(super) fn serving(tls: &ServerTls, hostname: &str, cluster: bool) -> ServingSource {
+    let files = tls.cert_file.clone().zip(tls.private_key_file.clone());
     match files {
-        files if config.server_tls_bootstrap && cluster => ServingSource::Rotate { files },
+        files if tls.bootstrap && cluster => ServingSource::Rotate { files },
         Some((certificate, key)) => ServingSource::Files { certificate, key },
         None => ServingSource::SelfSigned { hostname: hostname.to_owned() },
     }

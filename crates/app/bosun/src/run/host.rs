@@ -20,25 +20,25 @@ pub(super) fn lock(path: &std::path::Path) -> Result<std::fs::File> {
 /// Refusals of the host that a kubelet makes too, before anything is touched.
 pub(super) fn check(settings: &Settings, cgroups: &dyn CgroupFs, info: &dyn HostInfo) -> Result<()> {
     let config = &settings.config;
-    if config.fail_cgroup_v1 && cgroups.version() == CgroupVersion::V1 {
+    if config.cgroups.fail_cgroup_v1 && cgroups.version() == CgroupVersion::V1 {
         bail!(
             "this host runs cgroup v1 and failCgroupV1 is true (the default): set failCgroupV1: false to run all the same"
         );
     }
     if cgroups.version() == CgroupVersion::V1 {
         // A kubelet refuses both too: v1 has neither per-container swap nor a kill of single processes to switch off.
-        if config.swap_behavior == SwapBehavior::LimitedSwap {
+        if config.limits.swap_behavior == SwapBehavior::LimitedSwap {
             bail!("memorySwap.swapBehavior: LimitedSwap needs cgroup v2, this host runs v1 (allowed: NoSwap)");
         }
-        if config.single_process_oom_kill == Some(false) {
+        if config.limits.single_process_oom_kill == Some(false) {
             bail!("singleProcessOOMKill: false needs cgroup v2, this host runs v1 (allowed: true, or leave it out)");
         }
     }
-    if config.fail_swap_on && info.swap_total_bytes()? > 0 {
+    if config.cgroups.fail_swap_on && info.swap_total_bytes()? > 0 {
         bail!("swap is on and failSwapOn is true (the default): turn swap off (swapoff -a) or set failSwapOn: false");
     }
     let missing = cgroups.missing_controllers();
-    if config.cgroups_per_qos && !missing.is_empty() {
+    if config.cgroups.per_qos && !missing.is_empty() {
         bail!("cgroup controllers are not mounted: {}", missing.join(", "));
     }
     Ok(())
@@ -56,7 +56,7 @@ pub(super) fn make_dirs(settings: &Settings) -> Result<()> {
     let own = settings.root_dir.join("bosun");
     make(&own, 0o700)?;
     tighten(&own)?;
-    make(&settings.config.pod_logs_dir, 0o750)?;
+    make(&settings.config.pods.logs_dir, 0o750)?;
     make(&settings.container_logs_dir, 0o755)
 }
 

@@ -66,7 +66,7 @@ impl Servers {
         };
         let read_only = match config.server.read_only_port.filter(|_| config.server.enable_server) {
             Some(port) => {
-                let (address, limits) = (config.address, Limits::default());
+                let (address, limits) = (config.server.address, Limits::default());
                 let settings = ReadOnly { address, port, limits, accepting: parts.accepting.clone() };
                 Some(server::front::open_read_only(settings).await?)
             }
@@ -162,8 +162,8 @@ fn front(parts: &Parts) -> Front {
     let config = &parts.settings.config;
     let server = &config.server;
     Front {
-        address: config.address,
-        port: config.port,
+        address: config.server.address,
+        port: config.server.port,
         node_name: parts.settings.node_name.clone(),
         tls: Tls {
             min_version: config.server.tls.min_version.name().to_owned(),
@@ -212,8 +212,8 @@ fn metrics(parts: &Parts) -> metrics_endpoint::Deps {
         workers: crew.board(),
         volumes: crew.board(),
         certificates: crew.value(),
-        client_certificate_managed: config.rotate_certificates && parts.api.is_some(),
-        serving_certificate_managed: config.server_tls_bootstrap && parts.api.is_some(),
+        client_certificate_managed: config.api.rotate_certificates && parts.api.is_some(),
+        serving_certificate_managed: config.server.tls.bootstrap && parts.api.is_some(),
         node_name: parts.settings.node_name.clone(),
         feature_gates: gates.collect(),
         build: build(),
@@ -271,7 +271,7 @@ fn about(parts: &Parts) -> endpoints::Deps {
             component_statusz: config.feature_gates.enabled("ComponentStatusz"),
             component_flagz: config.feature_gates.enabled("ComponentFlagz"),
             root_dir: parts.settings.root_dir.clone(),
-            pod_logs_dir: config.pod_logs_dir.clone(),
+            pod_logs_dir: config.pods.logs_dir.clone(),
             version: KUBERNETES_VERSION.trim_start_matches('v').to_owned(),
             ..endpoints::Settings::default()
         },

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result};
-use node_config::{LogFormat, NodeConfig};
+use node_config::{LogFormat, Logging};
 use tracing::Metadata;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt;
@@ -27,10 +27,10 @@ use verbosity::Verbosity;
 pub(super) type SetVerbosity = Arc<dyn Fn(u32) -> Result<(), String> + Send + Sync>;
 
 /// Logs from now on. `filter` (`--log`, `BOSUN_LOG`) wins over the verbosity of the configuration.
-pub(super) fn start(filter: Option<&str>, config: &NodeConfig) -> Result<SetVerbosity> {
+pub(super) fn start(filter: Option<&str>, config: &Logging) -> Result<SetVerbosity> {
     let log = Lossy::start(lossy::to_standard).context("the log's thread does not start")?;
     lossy::keep(&log);
-    let streams = Streams { split: config.log_split_stream, log };
+    let streams = Streams { split: config.split_stream, log };
     // By the same way: standard error may be what nobody reads.
     std::panic::set_hook(Box::new(|panic| {
         let trace = std::backtrace::Backtrace::capture();
@@ -39,7 +39,7 @@ pub(super) fn start(filter: Option<&str>, config: &NodeConfig) -> Result<SetVerb
     }));
     let lines = tracing_subscriber::fmt::layer()
         .with_ansi(false)
-        .event_format(Klog { json: config.log_format == LogFormat::Json, pid: std::process::id() })
+        .event_format(Klog { json: config.format == LogFormat::Json, pid: std::process::id() })
         .with_writer(streams);
     match filter {
         Some(filter) => {
@@ -49,8 +49,8 @@ pub(super) fn start(filter: Option<&str>, config: &NodeConfig) -> Result<SetVerb
             Ok(Arc::new(|_| Err("--log (or BOSUN_LOG) decides what is logged".to_owned())))
         }
         None => {
-            let all = Arc::new(AtomicU32::new(config.log_verbosity));
-            let filter = Verbosity::new(all.clone(), config.log_vmodule.clone());
+            let all = Arc::new(AtomicU32::new(config.verbosity));
+            let filter = Verbosity::new(all.clone(), config.vmodule.clone());
             tracing_subscriber::registry().with(lines.with_filter(filter)).init();
             Ok(Arc::new(move |verbosity| {
                 all.store(verbosity, Ordering::Relaxed);

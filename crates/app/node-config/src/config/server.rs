@@ -1,5 +1,6 @@
 //! The server on `port`: what it offers and to whom (interfaces 1.3, 3).
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +8,10 @@ use std::time::Duration;
 /// (interfaces 1.1): anonymous callers, no webhooks, everything allowed, and a read-only port.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Server {
+    /// `address`: where the server listens.
+    pub address: IpAddr,
+    /// `port`: port of the server, published in the node's status.
+    pub port: u16,
     /// `enableServer`: listen on `port` at all; health and the local socket are served anyway.
     pub enable_server: bool,
     /// `readOnlyPort`: the harmless part without TLS, to everybody; `None` (0): not served.
@@ -57,6 +62,8 @@ impl TlsVersion {
 /// TLS of the server.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ServerTls {
+    /// `serverTLSBootstrap`: the serving certificate comes from the cluster (CSR).
+    pub bootstrap: bool,
     /// `tlsCertFile`: serving certificate; `None`: `<cert-dir>/kubelet.crt`, made when absent.
     pub cert_file: Option<PathBuf>,
     /// `tlsPrivateKeyFile`: its key.
@@ -72,6 +79,7 @@ pub struct ServerTls {
 impl Default for ServerTls {
     fn default() -> Self {
         Self {
+            bootstrap: false,
             cert_file: None,
             private_key_file: None,
             cipher_suites: Vec::new(),
@@ -117,6 +125,8 @@ pub struct Authorization {
 impl Default for Server {
     fn default() -> Self {
         Self {
+            address: Ipv4Addr::UNSPECIFIED.into(),
+            port: 10250,
             enable_server: true,
             read_only_port: None,
             tls: ServerTls::default(),
@@ -138,5 +148,20 @@ impl Default for Server {
             enable_debug_flags_handler: true,
             streaming_connection_idle_timeout: Duration::from_secs(4 * 3600),
         }
+    }
+}
+
+/// The health endpoint for this machine.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Healthz {
+    /// `healthzBindAddress`: where `/healthz` is served.
+    pub bind_address: IpAddr,
+    /// `healthzPort`; `None` (0): not served.
+    pub port: Option<u16>,
+}
+
+impl Default for Healthz {
+    fn default() -> Self {
+        Self { bind_address: Ipv4Addr::LOCALHOST.into(), port: Some(10248) }
     }
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 use model::core::Taint;
 use serde_json::{Map, Value};
 
-use crate::config::{ChangeDetection, NodeConfig};
+use crate::config::{ApiAccess, ChangeDetection, NodeObject};
 use crate::error::ConfigError;
 use crate::labels;
 use crate::reader::{Reader, set};
 
 /// Client-side limits, and how referenced objects are followed.
-pub(super) fn api(r: &mut Reader<'_>, c: &mut NodeConfig) {
+pub(super) fn api(r: &mut Reader<'_>, c: &mut ApiAccess) {
     // The client library of a kubelet takes 0 for its own default.
     set(&mut c.kube_api_qps, r.count("kubeAPIQPS", 0).map(|n| if n == 0 { 5 } else { n }));
     set(&mut c.kube_api_burst, r.count("kubeAPIBurst", 0).filter(|n| *n > 0));
@@ -32,20 +32,20 @@ pub(super) fn api(r: &mut Reader<'_>, c: &mut NodeConfig) {
 }
 
 /// What the node says of itself.
-pub(super) fn node(r: &mut Reader<'_>, c: &mut NodeConfig) {
-    set(&mut c.register_node, r.bool("registerNode"));
+pub(super) fn node(r: &mut Reader<'_>, c: &mut NodeObject) {
+    set(&mut c.register, r.bool("registerNode"));
     if let Some(list) = r.take("registerWithTaints") {
         c.register_with_taints = taints(r, &list);
     }
     c.provider_id = r.some_text("providerID");
     let update = r.some_duration("nodeStatusUpdateFrequency");
-    set(&mut c.node_status_update_frequency, update);
+    set(&mut c.status_update_frequency, update);
     let report = r.some_duration("nodeStatusReportFrequency").or(update);
-    set(&mut c.node_status_report_frequency, report);
+    set(&mut c.status_report_frequency, report);
     let lease = r.count("nodeLeaseDurationSeconds", 0).filter(|n| *n > 0);
-    set(&mut c.node_lease_duration, lease.map(|n| Duration::from_secs(n.into())));
+    set(&mut c.lease_duration, lease.map(|n| Duration::from_secs(n.into())));
     if let Some(most) = r.int("nodeStatusMaxImages", -1, i32::MAX.into()) {
-        c.node_status_max_images = u32::try_from(most).ok();
+        c.status_max_images = u32::try_from(most).ok();
     }
     c.pod_cidr = r.some_text("podCIDR");
     if let Some(cidrs) = &c.pod_cidr

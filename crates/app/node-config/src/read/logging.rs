@@ -11,9 +11,9 @@ pub(super) fn logging(r: &mut Reader<'_>, c: &mut NodeConfig) {
     let Some(fields) = r.object("logging") else { return };
     let mut inner = Reader::new("logging", fields, r.findings);
     if inner.word("format", &["text", "json"]).as_deref() == Some("json") {
-        c.log_format = LogFormat::Json;
+        c.logging.format = LogFormat::Json;
     }
-    set(&mut c.log_verbosity, inner.count("verbosity", 0));
+    set(&mut c.logging.verbosity, inner.count("verbosity", 0));
     // Lines are written at once, so every period is kept.
     if let Some(period) = inner.take("flushFrequency") {
         let fits = match &period {
@@ -27,9 +27,9 @@ pub(super) fn logging(r: &mut Reader<'_>, c: &mut NodeConfig) {
         }
     }
     if let Some(list) = inner.take("vmodule") {
-        c.log_vmodule = vmodule(&mut inner, &list);
+        c.logging.vmodule = vmodule(&mut inner, &list);
     }
-    if !c.log_vmodule.is_empty() && c.log_format == LogFormat::Json {
+    if !c.logging.vmodule.is_empty() && c.logging.format == LogFormat::Json {
         inner.findings.error(ConfigError::new("logging.vmodule", "works with the format text only"));
     }
     if let Some(fields) = inner.object("options") {
@@ -76,8 +76,8 @@ fn options(r: &mut Reader<'_>, c: &mut NodeConfig, fields: Map<String, Value>) {
             inner.findings.warn(format!("{prefix}.infoBufferSize"), "not implemented: lines are written at once");
         }
         inner.finish(&[]);
-        if format == c.log_format {
-            c.log_split_stream = split;
+        if format == c.logging.format {
+            c.logging.split_stream = split;
         }
     }
     outer.finish(&[]);

@@ -17,8 +17,8 @@ const NO_EVICTION: &str = "bosun evicts no pod";
 /// `cgroupsPerQOS: false` only when the file says so, as for a kubelet.
 pub(super) fn enforcement(c: &NodeConfig, given: bool, findings: &mut Findings) {
     const NAME: &str = "enforceNodeAllocatable";
-    let list = &c.enforce_node_allocatable;
-    if !c.cgroups_per_qos && !list.is_empty() {
+    let list = &c.allocatable.enforce;
+    if !c.cgroups.per_qos && !list.is_empty() {
         let reason = if given {
             "needs cgroupsPerQOS to be true"
         } else {
@@ -31,9 +31,14 @@ pub(super) fn enforcement(c: &NodeConfig, given: bool, findings: &mut Findings) 
             Enforce::SystemReserved,
             Enforce::SystemReservedCompressible,
             "systemReservedCgroup",
-            &c.system_reserved_cgroup,
+            &c.allocatable.system_reserved_cgroup,
         ),
-        (Enforce::KubeReserved, Enforce::KubeReservedCompressible, "kubeReservedCgroup", &c.kube_reserved_cgroup),
+        (
+            Enforce::KubeReserved,
+            Enforce::KubeReservedCompressible,
+            "kubeReservedCgroup",
+            &c.allocatable.kube_reserved_cgroup,
+        ),
     ];
     for (plain, compressible, field, cgroup) in needs {
         let (plain, compressible) = (list.contains(&plain), list.contains(&compressible));
@@ -122,21 +127,21 @@ pub(super) fn without_effect(c: &NodeConfig, findings: &mut Findings) {
         ("evictionSoft", !c.eviction.soft.is_empty(), soft),
         ("evictionMinimumReclaim", !c.eviction.minimum_reclaim.is_empty(), NO_EVICTION),
         ("evictionMaxPodGracePeriod", !c.eviction.max_pod_grace_period.is_zero(), NO_EVICTION),
-        ("podCIDR", c.pod_cidr.is_some(), "the CNI configuration of the runtime alone decides about addresses"),
+        ("podCIDR", c.node.pod_cidr.is_some(), "the CNI configuration of the runtime alone decides about addresses"),
         (
             "contentType",
-            !["application/json", default.content_type.as_str()].contains(&c.content_type.as_str()),
+            !["application/json", default.api.content_type.as_str()].contains(&c.api.content_type.as_str()),
             "requests to the API server are JSON",
         ),
         ("tlsMinVersion", c.server.tls.min_version < TlsVersion::Tls12, "nothing older than TLS 1.2 is spoken"),
         (
             "userNamespaces.idsPerPod",
-            c.user_namespace_ids_per_pod != default.user_namespace_ids_per_pod,
+            c.pods.user_namespace_ids_per_pod != default.pods.user_namespace_ids_per_pod,
             "pods with hostUsers: false do not start",
         ),
         (
             "enforceNodeAllocatable",
-            !c.enforce_node_allocatable.iter().all(plain),
+            !c.allocatable.enforce.iter().all(plain),
             "only the limit on all pods together is enforced",
         ),
     ];

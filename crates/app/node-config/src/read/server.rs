@@ -5,23 +5,23 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use crate::config::{AuthorizationMode, NodeConfig, Server, TlsVersion};
+use crate::config::{AuthorizationMode, NodeConfig, Server, ServerTls, TlsVersion};
 use crate::error::ConfigError;
 use crate::reader::{Reader, set};
 use crate::tls_names::CIPHER_SUITES;
 
 /// The node's own certificates, and where it serves.
 pub(super) fn serving(r: &mut Reader<'_>, c: &mut NodeConfig) {
-    set(&mut c.rotate_certificates, r.bool("rotateCertificates"));
-    set(&mut c.server_tls_bootstrap, r.bool("serverTLSBootstrap"));
-    set(&mut c.address, ip(r, "address"));
-    set(&mut c.port, port(r, "port").filter(|p| *p > 0));
-    tls(r, c);
-    set(&mut c.healthz_bind_address, ip(r, "healthzBindAddress"));
+    set(&mut c.api.rotate_certificates, r.bool("rotateCertificates"));
+    set(&mut c.server.tls.bootstrap, r.bool("serverTLSBootstrap"));
+    set(&mut c.server.address, ip(r, "address"));
+    set(&mut c.server.port, port(r, "port").filter(|p| *p > 0));
+    tls(r, &mut c.server.tls);
+    set(&mut c.healthz.bind_address, ip(r, "healthzBindAddress"));
     if let Some(port) = port(r, "healthzPort") {
-        c.healthz_port = (port > 0).then_some(port);
+        c.healthz.port = (port > 0).then_some(port);
     }
-    if c.server_tls_bootstrap && !c.feature_gates.enabled("RotateKubeletServerCertificate") {
+    if c.server.tls.bootstrap && !c.feature_gates.enabled("RotateKubeletServerCertificate") {
         let reason = "needs the feature gate RotateKubeletServerCertificate, which is switched off";
         r.findings.error(ConfigError::new("serverTLSBootstrap", reason).value(&Value::Bool(true)));
     }
@@ -30,12 +30,12 @@ pub(super) fn serving(r: &mut Reader<'_>, c: &mut NodeConfig) {
     authorization(r, &mut c.server);
 }
 
-fn tls(r: &mut Reader<'_>, c: &mut NodeConfig) {
-    c.server.tls.cert_file = r.some_text("tlsCertFile").map(PathBuf::from);
-    c.server.tls.private_key_file = r.some_text("tlsPrivateKeyFile").map(PathBuf::from);
+fn tls(r: &mut Reader<'_>, tls: &mut ServerTls) {
+    tls.cert_file = r.some_text("tlsCertFile").map(PathBuf::from);
+    tls.private_key_file = r.some_text("tlsPrivateKeyFile").map(PathBuf::from);
     for (have, lack, name, missing) in [
-        (&c.server.tls.cert_file, &c.server.tls.private_key_file, "tlsCertFile", "tlsPrivateKeyFile"),
-        (&c.server.tls.private_key_file, &c.server.tls.cert_file, "tlsPrivateKeyFile", "tlsCertFile"),
+        (&tls.cert_file, &tls.private_key_file, "tlsCertFile", "tlsPrivateKeyFile"),
+        (&tls.private_key_file, &tls.cert_file, "tlsPrivateKeyFile", "tlsCertFile"),
     ] {
         if let (Some(file), None) = (have, lack) {
             let error = ConfigError::new(name, format!("needs {missing}: a certificate and its key come as a pair"));
@@ -49,14 +49,14 @@ fn tls(r: &mut Reader<'_>, c: &mut NodeConfig) {
                 .error(error.value(&Value::from(name)).allowed("names as IANA has them, as in TLS_AES_128_GCM_SHA256"));
             continue;
         }
-        c.server.tls.cipher_suites.push(name);
+        tls.cipher_suites.push(name);
     }
-    c.server.tls.curve_preferences = r.int_list("tlsCurvePreferences").unwrap_or_default();
+    tls.curve_preferences = r.int_list("tlsCurvePreferences").unwrap_or_default();
     let words = ["VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13"];
     match r.word("tlsMinVersion", &words).as_deref() {
-        Some("VersionTLS10") => c.server.tls.min_version = TlsVersion::Tls10,
-        Some("VersionTLS11") => c.server.tls.min_version = TlsVersion::Tls11,
-        Some("VersionTLS13") => c.server.tls.min_version = TlsVersion::Tls13,
+        Some("VersionTLS10") => tls.min_version = TlsVersion::Tls10,
+        Some("VersionTLS11") => tls.min_version = TlsVersion::Tls11,
+        Some("VersionTLS13") => tls.min_version = TlsVersion::Tls13,
         _ => {}
     }
 }

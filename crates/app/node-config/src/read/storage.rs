@@ -84,11 +84,11 @@ fn soft(r: &mut Reader<'_>, e: &mut Eviction) {
 }
 
 pub(super) fn images(r: &mut Reader<'_>, c: &mut NodeConfig) {
-    set(&mut c.image_minimum_gc_age, r.some_duration("imageMinimumGCAge"));
-    c.image_maximum_gc_age = r.some_duration("imageMaximumGCAge");
+    set(&mut c.images.minimum_gc_age, r.some_duration("imageMinimumGCAge"));
+    c.images.maximum_gc_age = r.some_duration("imageMaximumGCAge");
     let percent = |r: &mut Reader<'_>, name| r.int(name, 0, 100).and_then(|n| u8::try_from(n).ok());
-    set(&mut c.image_gc_high_threshold_percent, percent(r, "imageGCHighThresholdPercent"));
-    set(&mut c.image_gc_low_threshold_percent, percent(r, "imageGCLowThresholdPercent"));
+    set(&mut c.images.gc_high_threshold_percent, percent(r, "imageGCHighThresholdPercent"));
+    set(&mut c.images.gc_low_threshold_percent, percent(r, "imageGCLowThresholdPercent"));
     verification(r, c);
 }
 
@@ -104,22 +104,22 @@ fn verification(r: &mut Reader<'_>, c: &mut NodeConfig) {
             ConfigError::new(POLICY, "needs the feature gate KubeletEnsureSecretPulledImages, which is switched off");
         r.findings.error(error.value(&Value::from(word)));
     }
-    c.pull_verification = match given.as_deref() {
+    c.images.pull_verification = match given.as_deref() {
         Some("NeverVerify") => PullVerification::NeverVerify,
         Some("NeverVerifyAllowlistedImages") => PullVerification::NeverVerifyAllowlistedImages,
         Some("AlwaysVerify") => PullVerification::AlwaysVerify,
         None if !on => PullVerification::NeverVerify,
         _ => PullVerification::NeverVerifyPreloadedImages,
     };
-    c.pull_verification_allowlist = r.text_list(LIST).unwrap_or_default();
-    if c.pull_verification_allowlist.is_empty() {
+    c.images.pull_verification_allowlist = r.text_list(LIST).unwrap_or_default();
+    if c.images.pull_verification_allowlist.is_empty() {
         return;
     }
-    if c.pull_verification != PullVerification::NeverVerifyAllowlistedImages {
+    if c.images.pull_verification != PullVerification::NeverVerifyAllowlistedImages {
         let reason = format!("has a meaning only with {POLICY}: NeverVerifyAllowlistedImages");
         r.findings.error(ConfigError::new(LIST, reason));
     }
-    for (i, image) in c.pull_verification_allowlist.iter().enumerate() {
+    for (i, image) in c.images.pull_verification_allowlist.iter().enumerate() {
         let name = image.strip_suffix("/*").unwrap_or(image);
         let last = name.rsplit('/').next().unwrap_or(name);
         if name.is_empty() || name.contains(['*', '@']) || (name.contains('/') && last.contains(':')) {

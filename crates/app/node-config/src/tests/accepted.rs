@@ -23,10 +23,10 @@ fn kubeadm_s_configuration_is_taken_without_an_error() {
     // What kubeadm 1.34 writes.
     let lines = "authentication:\n  anonymous: {enabled: false}\n  webhook: {cacheTTL: 0s, enabled: true}\n  x509: {clientCAFile: /etc/kubernetes/pki/ca.crt}\nauthorization:\n  mode: Webhook\n  webhook: {cacheAuthorizedTTL: 0s, cacheUnauthorizedTTL: 0s}\ncgroupDriver: systemd\nclusterDNS: [10.96.0.10]\nclusterDomain: cluster.local\ncontainerRuntimeEndpoint: ''\ncpuManagerReconcilePeriod: 0s\ncrashLoopBackOff: {}\nevictionPressureTransitionPeriod: 0s\nfileCheckFrequency: 0s\nhealthzBindAddress: 127.0.0.1\nhealthzPort: 10248\nhttpCheckFrequency: 0s\nimageMaximumGCAge: 0s\nimageMinimumGCAge: 0s\nlogging:\n  flushFrequency: 0\n  options: {json: {infoBufferSize: '0'}, text: {infoBufferSize: '0'}}\n  verbosity: 0\nmemorySwap: {}\nnodeStatusReportFrequency: 0s\nnodeStatusUpdateFrequency: 0s\nrotateCertificates: true\nruntimeRequestTimeout: 0s\nshutdownGracePeriod: 0s\nshutdownGracePeriodCriticalPods: 0s\nstaticPodPath: /etc/kubernetes/manifests\nstreamingConnectionIdleTimeout: 0s\nsyncFrequency: 0s\nvolumeStatsAggPeriod: 0s\n";
     let config = good(lines);
-    assert_eq!(config.cgroup_driver, CgroupDriver::Systemd);
+    assert_eq!(config.cgroups.driver, CgroupDriver::Systemd);
     assert_eq!(config.server.authentication.client_ca_file, Some("/etc/kubernetes/pki/ca.crt".into()));
     assert_eq!(config.server.authentication.webhook_cache_ttl.as_secs(), 120);
-    assert_eq!(config.volume_stats_agg_period, Some(Duration::from_secs(60)));
+    assert_eq!(config.pods.volume_stats_agg_period, Some(Duration::from_secs(60)));
     assert_eq!(warnings(lines), Vec::<String>::new());
 }
 
@@ -36,96 +36,99 @@ type Check = fn(&NodeConfig) -> bool;
 fn each_field_is_read_into_its_place() {
     let rows: &[(&str, Check)] = &[
         ("staticPodPath: /etc/kubernetes/manifests/", |c| {
-            c.static_pod_path == Some(PathBuf::from("/etc/kubernetes/manifests/"))
+            c.sources.static_pod_path == Some(PathBuf::from("/etc/kubernetes/manifests/"))
         }),
-        ("fileCheckFrequency: 1m30s", |c| c.file_check_frequency == Duration::from_secs(90)),
+        ("fileCheckFrequency: 1m30s", |c| c.sources.file_check_frequency == Duration::from_secs(90)),
         ("staticPodURL: https://h/p\nstaticPodURLHeader: {A: [b, c]}\nhttpCheckFrequency: 5s", |c| {
-            c.static_pod_url.as_deref() == Some("https://h/p")
-                && c.static_pod_url_headers.len() == 2
-                && c.http_check_frequency.as_secs() == 5
+            c.sources.static_pod_url.as_deref() == Some("https://h/p")
+                && c.sources.static_pod_url_headers.len() == 2
+                && c.sources.http_check_frequency.as_secs() == 5
         }),
-        ("syncFrequency: 5s", |c| c.sync_frequency == Duration::from_secs(5)),
-        ("podLogsDir: /log", |c| c.pod_logs_dir.as_path() == Path::new("/log")),
+        ("syncFrequency: 5s", |c| c.pods.sync_frequency == Duration::from_secs(5)),
+        ("podLogsDir: /log", |c| c.pods.logs_dir.as_path() == Path::new("/log")),
         ("containerRuntimeEndpoint: unix:///x.sock", |c| {
-            c.container_runtime_endpoint == "unix:///x.sock" && c.image_service_endpoint == "unix:///x.sock"
+            c.runtime.container_runtime_endpoint == "unix:///x.sock"
+                && c.runtime.image_service_endpoint == "unix:///x.sock"
         }),
         ("imageServiceEndpoint: unix:///y.sock", |c| {
-            c.image_service_endpoint == "unix:///y.sock" && c.container_runtime_endpoint.contains("containerd")
+            c.runtime.image_service_endpoint == "unix:///y.sock"
+                && c.runtime.container_runtime_endpoint.contains("containerd")
         }),
-        ("runtimeRequestTimeout: 10s", |c| c.runtime_request_timeout == Duration::from_secs(10)),
-        ("cgroupDriver: systemd", |c| c.cgroup_driver == CgroupDriver::Systemd),
-        ("cgroupRoot: /a/b", |c| c.cgroup_root == "/a/b"),
+        ("runtimeRequestTimeout: 10s", |c| c.runtime.runtime_request_timeout == Duration::from_secs(10)),
+        ("cgroupDriver: systemd", |c| c.cgroups.driver == CgroupDriver::Systemd),
+        ("cgroupRoot: /a/b", |c| c.cgroups.root == "/a/b"),
         ("cgroupsPerQOS: false\nenforceNodeAllocatable: []", |c| {
-            !c.cgroups_per_qos && c.enforce_node_allocatable.is_empty()
+            !c.cgroups.per_qos && c.allocatable.enforce.is_empty()
         }),
-        ("enforceNodeAllocatable: [none]", |c| c.enforce_node_allocatable.is_empty()),
+        ("enforceNodeAllocatable: [none]", |c| c.allocatable.enforce.is_empty()),
         ("enforceNodeAllocatable: [pods, kube-reserved]\nkubeReservedCgroup: /k", |c| {
-            c.enforce_node_allocatable == [Enforce::Pods, Enforce::KubeReserved]
+            c.allocatable.enforce == [Enforce::Pods, Enforce::KubeReserved]
         }),
         ("systemReserved: {cpu: 500m, memory: 1Gi}", |c| {
-            c.system_reserved["cpu"].milli_value() == 500 && c.system_reserved["memory"].value() == 1 << 30
+            c.allocatable.system_reserved["cpu"].milli_value() == 500
+                && c.allocatable.system_reserved["memory"].value() == 1 << 30
         }),
-        ("kubeReserved: {pid: 1000}", |c| c.kube_reserved["pid"].value() == 1000),
-        ("cpuCFSQuota: false", |c| !c.cpu_cfs_quota),
-        ("cpuCFSQuotaPeriod: 10ms", |c| c.cpu_cfs_quota_period == Duration::from_millis(10)),
-        ("podPidsLimit: 100", |c| c.pod_pids_limit == Some(100)),
-        ("podPidsLimit: -5", |c| c.pod_pids_limit.is_none()),
-        ("singleProcessOOMKill: true", |c| c.single_process_oom_kill == Some(true)),
+        ("kubeReserved: {pid: 1000}", |c| c.allocatable.kube_reserved["pid"].value() == 1000),
+        ("cpuCFSQuota: false", |c| !c.limits.cpu_cfs_quota),
+        ("cpuCFSQuotaPeriod: 10ms", |c| c.limits.cpu_cfs_quota_period == Duration::from_millis(10)),
+        ("podPidsLimit: 100", |c| c.limits.pod_pids_limit == Some(100)),
+        ("podPidsLimit: -5", |c| c.limits.pod_pids_limit.is_none()),
+        ("singleProcessOOMKill: true", |c| c.limits.single_process_oom_kill == Some(true)),
         ("failSwapOn: false\nmemorySwap: {swapBehavior: LimitedSwap}", |c| {
-            !c.fail_swap_on && c.swap_behavior == SwapBehavior::LimitedSwap
+            !c.cgroups.fail_swap_on && c.limits.swap_behavior == SwapBehavior::LimitedSwap
         }),
-        ("failCgroupV1: false", |c| !c.fail_cgroup_v1),
-        ("clusterDNS: [10.0.0.10, 'fd00::a']", |c| c.cluster_dns.len() == 2),
-        ("clusterDNS: [dns]", |c| c.cluster_dns.is_empty()),
-        ("clusterDomain: cluster.local", |c| c.cluster_domain == "cluster.local"),
-        ("resolvConf: ''", |c| c.resolv_conf.is_none()),
-        ("resolvConf: /run/r", |c| c.resolv_conf == Some(PathBuf::from("/run/r"))),
-        ("serializeImagePulls: false", |c| !c.serialize_image_pulls && c.max_parallel_image_pulls.is_none()),
-        ("maxParallelImagePulls: 4", |c| !c.serialize_image_pulls && c.max_parallel_image_pulls == Some(4)),
-        ("maxParallelImagePulls: 1", |c| c.serialize_image_pulls),
-        ("registryPullQPS: 0\nregistryBurst: 3", |c| c.registry_pull_qps == 0 && c.registry_burst == 3),
-        ("maxPods: 250\npodsPerCore: 10", |c| c.max_pods == 250 && c.pods_per_core == 10),
+        ("failCgroupV1: false", |c| !c.cgroups.fail_cgroup_v1),
+        ("clusterDNS: [10.0.0.10, 'fd00::a']", |c| c.dns.cluster_dns.len() == 2),
+        ("clusterDNS: [dns]", |c| c.dns.cluster_dns.is_empty()),
+        ("clusterDomain: cluster.local", |c| c.dns.cluster_domain == "cluster.local"),
+        ("resolvConf: ''", |c| c.dns.resolv_conf.is_none()),
+        ("resolvConf: /run/r", |c| c.dns.resolv_conf == Some(PathBuf::from("/run/r"))),
+        ("serializeImagePulls: false", |c| !c.images.serialize_pulls && c.images.max_parallel_pulls.is_none()),
+        ("maxParallelImagePulls: 4", |c| !c.images.serialize_pulls && c.images.max_parallel_pulls == Some(4)),
+        ("maxParallelImagePulls: 1", |c| c.images.serialize_pulls),
+        ("registryPullQPS: 0\nregistryBurst: 3", |c| c.images.registry_pull_qps == 0 && c.images.registry_burst == 3),
+        ("maxPods: 250\npodsPerCore: 10", |c| c.pods.max_pods == 250 && c.pods.pods_per_core == 10),
         ("crashLoopBackOff: {maxContainerRestartPeriod: 10s}", |c| {
-            c.max_container_restart_period == Duration::from_secs(10)
+            c.pods.max_container_restart_period == Duration::from_secs(10)
         }),
-        ("seccompDefault: true", |c| c.seccomp_default),
+        ("seccompDefault: true", |c| c.pods.seccomp_default),
         ("allowedUnsafeSysctls: [kernel.msg*, net.core.somaxconn, net.ipv4.*]", |c| {
-            c.allowed_unsafe_sysctls.len() == 3
+            c.pods.allowed_unsafe_sysctls.len() == 3
         }),
-        ("userNamespaces: {idsPerPod: 131072}", |c| c.user_namespace_ids_per_pod == 131_072),
+        ("userNamespaces: {idsPerPod: 131072}", |c| c.pods.user_namespace_ids_per_pod == 131_072),
         ("containerLogMaxSize: 1Mi\ncontainerLogMaxFiles: 3", |c| {
-            c.container_log_max_size == Some(1 << 20) && c.container_log_max_files == 3
+            c.container_logs.max_size == Some(1 << 20) && c.container_logs.max_files == 3
         }),
-        ("containerLogMaxSize: -1", |c| c.container_log_max_size.is_none()),
+        ("containerLogMaxSize: -1", |c| c.container_logs.max_size.is_none()),
         ("containerLogMaxWorkers: 2\ncontainerLogMonitorInterval: 3s", |c| {
-            c.container_log_max_workers == 2 && c.container_log_monitor_interval == Duration::from_secs(3)
+            c.container_logs.max_workers == 2 && c.container_logs.monitor_interval == Duration::from_secs(3)
         }),
         ("reservedSystemCPUs: '0-1,4'\nkubeReserved: {cpu: 1, pid: 5}", |c| {
-            c.system_reserved["cpu"].value() == 3 && !c.kube_reserved.contains_key("cpu")
+            c.allocatable.system_reserved["cpu"].value() == 3 && !c.allocatable.kube_reserved.contains_key("cpu")
         }),
-        ("kubeAPIQPS: 0\nkubeAPIBurst: 7", |c| c.kube_api_qps == 5 && c.kube_api_burst == 7),
-        ("contentType: application/json", |c| c.content_type == "application/json"),
-        ("configMapAndSecretChangeDetectionStrategy: Get", |c| c.change_detection == ChangeDetection::Get),
-        ("configMapAndSecretChangeDetectionStrategy: Cache", |c| c.change_detection == ChangeDetection::Cache),
-        ("registerNode: false", |c| !c.register_node),
+        ("kubeAPIQPS: 0\nkubeAPIBurst: 7", |c| c.api.kube_api_qps == 5 && c.api.kube_api_burst == 7),
+        ("contentType: application/json", |c| c.api.content_type == "application/json"),
+        ("configMapAndSecretChangeDetectionStrategy: Get", |c| c.api.change_detection == ChangeDetection::Get),
+        ("configMapAndSecretChangeDetectionStrategy: Cache", |c| c.api.change_detection == ChangeDetection::Cache),
+        ("registerNode: false", |c| !c.node.register),
         ("registerWithTaints: [{key: a.io/b, value: c, effect: NoExecute}, {key: d, effect: NoSchedule}]", |c| {
-            c.register_with_taints.len() == 2 && c.register_with_taints[0].value.as_deref() == Some("c")
+            c.node.register_with_taints.len() == 2 && c.node.register_with_taints[0].value.as_deref() == Some("c")
         }),
-        ("providerID: kind://a/b", |c| c.provider_id.as_deref() == Some("kind://a/b")),
+        ("providerID: kind://a/b", |c| c.node.provider_id.as_deref() == Some("kind://a/b")),
         ("nodeStatusUpdateFrequency: 4s", |c| {
-            c.node_status_update_frequency.as_secs() == 4 && c.node_status_report_frequency.as_secs() == 4
+            c.node.status_update_frequency.as_secs() == 4 && c.node.status_report_frequency.as_secs() == 4
         }),
-        ("nodeStatusReportFrequency: 7m", |c| c.node_status_report_frequency.as_secs() == 420),
-        ("nodeLeaseDurationSeconds: 20", |c| c.node_lease_duration.as_secs() == 20),
-        ("nodeLeaseDurationSeconds: 0", |c| c.node_lease_duration.as_secs() == 40),
-        ("nodeStatusMaxImages: -1", |c| c.node_status_max_images.is_none()),
-        ("nodeStatusMaxImages: 0", |c| c.node_status_max_images == Some(0)),
-        ("podCIDR: 10.0.0.0/24", |c| c.pod_cidr.is_some()),
-        ("enableControllerAttachDetach: false", |c| !c.enable_controller_attach_detach),
-        ("localStorageCapacityIsolation: false", |c| !c.local_storage_capacity_isolation),
-        ("rotateCertificates: true\nserverTLSBootstrap: true", |c| c.rotate_certificates && c.server_tls_bootstrap),
-        ("port: 10350\naddress: '::'", |c| c.port == 10350 && c.address.is_ipv6()),
-        ("port: 0", |c| c.port == 10250),
+        ("nodeStatusReportFrequency: 7m", |c| c.node.status_report_frequency.as_secs() == 420),
+        ("nodeLeaseDurationSeconds: 20", |c| c.node.lease_duration.as_secs() == 20),
+        ("nodeLeaseDurationSeconds: 0", |c| c.node.lease_duration.as_secs() == 40),
+        ("nodeStatusMaxImages: -1", |c| c.node.status_max_images.is_none()),
+        ("nodeStatusMaxImages: 0", |c| c.node.status_max_images == Some(0)),
+        ("podCIDR: 10.0.0.0/24", |c| c.node.pod_cidr.is_some()),
+        ("enableControllerAttachDetach: false", |c| !c.node.enable_controller_attach_detach),
+        ("localStorageCapacityIsolation: false", |c| !c.node.local_storage_capacity_isolation),
+        ("rotateCertificates: true\nserverTLSBootstrap: true", |c| c.api.rotate_certificates && c.server.tls.bootstrap),
+        ("port: 10350\naddress: '::'", |c| c.server.port == 10350 && c.server.address.is_ipv6()),
+        ("port: 0", |c| c.server.port == 10250),
         ("tlsCertFile: a.crt\ntlsPrivateKeyFile: /k", |c| {
             c.server.tls.cert_file == Some("/etc/bosun/a.crt".into())
                 && c.server.tls.private_key_file == Some("/k".into())
@@ -154,12 +157,12 @@ fn each_field_is_read_into_its_place() {
         ("enableProfilingHandler: false", |c| !c.server.enable_profiling_handler),
         ("enableDebugFlagsHandler: false", |c| !c.server.enable_debug_flags_handler),
         ("streamingConnectionIdleTimeout: 5m", |c| c.server.streaming_connection_idle_timeout.as_secs() == 300),
-        ("volumeStatsAggPeriod: 2m", |c| c.volume_stats_agg_period == Some(Duration::from_secs(120))),
-        ("volumeStatsAggPeriod: -1s", |c| c.volume_stats_agg_period.is_none()),
-        ("volumeStatsAggPeriod: 0s", |c| c.volume_stats_agg_period == Some(Duration::from_secs(60))),
-        ("healthzPort: 0", |c| c.healthz_port.is_none()),
+        ("volumeStatsAggPeriod: 2m", |c| c.pods.volume_stats_agg_period == Some(Duration::from_secs(120))),
+        ("volumeStatsAggPeriod: -1s", |c| c.pods.volume_stats_agg_period.is_none()),
+        ("volumeStatsAggPeriod: 0s", |c| c.pods.volume_stats_agg_period == Some(Duration::from_secs(60))),
+        ("healthzPort: 0", |c| c.healthz.port.is_none()),
         ("healthzPort: 1\nhealthzBindAddress: '::1'", |c| {
-            c.healthz_port == Some(1) && c.healthz_bind_address.is_ipv6()
+            c.healthz.port == Some(1) && c.healthz.bind_address.is_ipv6()
         }),
         ("evictionHard: {memory.available: 500Mi}", |c| {
             c.eviction.hard.len() == 1 && c.eviction.hard["memory.available"].amount(0) == 500 << 20
@@ -177,29 +180,29 @@ fn each_field_is_read_into_its_place() {
             c.eviction.pressure_transition_period.as_secs() == 300 && c.eviction.max_pod_grace_period.as_secs() == 30
         }),
         ("imageMinimumGCAge: 1m\nimageMaximumGCAge: 1h", |c| {
-            c.image_minimum_gc_age.as_secs() == 60 && c.image_maximum_gc_age == Some(Duration::from_secs(3600))
+            c.images.minimum_gc_age.as_secs() == 60 && c.images.maximum_gc_age == Some(Duration::from_secs(3600))
         }),
         ("imageGCHighThresholdPercent: 100\nimageGCLowThresholdPercent: 0", |c| {
-            c.image_gc_high_threshold_percent == 100 && c.image_gc_low_threshold_percent == 0
+            c.images.gc_high_threshold_percent == 100 && c.images.gc_low_threshold_percent == 0
         }),
         ("imagePullCredentialsVerificationPolicy: AlwaysVerify", |c| {
-            c.pull_verification == PullVerification::AlwaysVerify
+            c.images.pull_verification == PullVerification::AlwaysVerify
         }),
         ("featureGates: {KubeletEnsureSecretPulledImages: false}", |c| {
-            c.pull_verification == PullVerification::NeverVerify
+            c.images.pull_verification == PullVerification::NeverVerify
         }),
         (
             "imagePullCredentialsVerificationPolicy: NeverVerifyAllowlistedImages\npreloadedImagesVerificationAllowlist: [a.io/b/*]",
-            |c| c.pull_verification_allowlist == ["a.io/b/*"],
+            |c| c.images.pull_verification_allowlist == ["a.io/b/*"],
         ),
-        ("logging: {vmodule: [{filePattern: 'pod_*', verbosity: 5}]}", |c| c.log_vmodule[0].verbosity == 5),
+        ("logging: {vmodule: [{filePattern: 'pod_*', verbosity: 5}]}", |c| c.logging.vmodule[0].verbosity == 5),
         ("featureGates: {LoggingAlphaOptions: true}\nlogging: {options: {text: {splitStream: true}}}", |c| {
-            c.log_split_stream
+            c.logging.split_stream
         }),
-        ("eventRecordQPS: 0\neventBurst: 7", |c| c.event_record_qps == 0 && c.event_burst == 7),
-        ("oomScoreAdj: -500", |c| c.oom_score_adj == -500),
-        ("logging: {format: json, verbosity: 4}", |c| c.log_format == LogFormat::Json && c.log_verbosity == 4),
-        ("containerRuntimeEndpoint: /run/x.sock", |c| c.container_runtime_endpoint == "unix:///run/x.sock"),
+        ("eventRecordQPS: 0\neventBurst: 7", |c| c.api.event_record_qps == 0 && c.api.event_burst == 7),
+        ("oomScoreAdj: -500", |c| c.cgroups.oom_score_adj == -500),
+        ("logging: {format: json, verbosity: 4}", |c| c.logging.format == LogFormat::Json && c.logging.verbosity == 4),
+        ("containerRuntimeEndpoint: /run/x.sock", |c| c.runtime.container_runtime_endpoint == "unix:///run/x.sock"),
     ];
     for (lines, check) in rows {
         let config = good(lines);
@@ -247,7 +250,7 @@ fn what_is_odd_is_said_and_does_not_stop_the_node() {
     for (lines, expected) in rows {
         assert_eq!(warnings(lines), [*expected], "{lines}");
     }
-    assert_eq!(good("maxPods: 5\nmaxPods: 6").max_pods, 6);
+    assert_eq!(good("maxPods: 5\nmaxPods: 6").pods.max_pods, 6);
 }
 
 #[test]

@@ -10,9 +10,9 @@ fn paths_in_a_file_start_at_the_folder_of_the_file() {
     std::fs::write(&file, format!("{HEAD}staticPodPath: manifests\nresolvConf: dns/resolv.conf\npodLogsDir: logs\n"))
         .unwrap();
     let (config, warnings) = load(&file).unwrap();
-    assert_eq!(config.static_pod_path.as_deref(), Some(dir.path().join("manifests").as_path()));
-    assert_eq!(config.resolv_conf.as_deref(), Some(dir.path().join("dns/resolv.conf").as_path()));
-    assert_eq!(config.pod_logs_dir, dir.path().join("logs"));
+    assert_eq!(config.sources.static_pod_path.as_deref(), Some(dir.path().join("manifests").as_path()));
+    assert_eq!(config.dns.resolv_conf.as_deref(), Some(dir.path().join("dns/resolv.conf").as_path()));
+    assert_eq!(config.pods.logs_dir, dir.path().join("logs"));
     assert!(warnings.is_empty());
 }
 
@@ -50,9 +50,9 @@ fn a_file_that_cannot_be_read_says_so() {
 fn the_configuration_of_a_running_kubelet_is_accepted() {
     let configz: serde_json::Value = serde_json::from_str(include_str!("configz.json")).unwrap();
     let (config, warnings) = crate::parse(&configz["kubeletconfig"].to_string(), Path::new("/")).unwrap();
-    assert_eq!(config.cgroup_root, "/gold");
-    assert_eq!(config.max_pods, 300);
-    assert_eq!(config.registry_pull_qps, 0);
+    assert_eq!(config.cgroups.root, "/gold");
+    assert_eq!(config.pods.max_pods, 300);
+    assert_eq!(config.images.registry_pull_qps, 0);
     assert!(warnings.iter().all(|w| !w.reason.contains("unknown field")), "{warnings:?}");
 }
 
@@ -61,8 +61,8 @@ fn the_sample_is_the_default_but_for_the_folder_and_the_server_and_its_comments_
     let sample = include_str!("../../../../../config/bosun.yaml");
     let (config, warnings) = crate::parse(sample, Path::new("/")).unwrap();
     assert_eq!(warnings, []);
-    let mut expected =
-        NodeConfig { static_pod_path: Some("/etc/kubernetes/manifests".into()), ..NodeConfig::default() };
+    let mut expected = NodeConfig::default();
+    expected.sources.static_pod_path = Some("/etc/kubernetes/manifests".into());
     expected.server.enable_server = false;
     assert_eq!(config, expected);
     // Each commented-out field shows its default.

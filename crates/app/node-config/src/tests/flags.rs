@@ -34,10 +34,10 @@ fn values_are_written_in_every_way_that_pflag_knows() {
         &["--max-pods=0x7"],
         &["--max-pods=5", "--max-pods", "7"],
     ] {
-        assert_eq!(configured(line).config.max_pods, 7, "{line:?}");
+        assert_eq!(configured(line).config.pods.max_pods, 7, "{line:?}");
     }
     for line in [["-v", "4"].as_slice(), &["-v=4"], &["-v4"], &["--v=4"], &["--v", "4"]] {
-        assert_eq!(configured(line).config.log_verbosity, 4, "{line:?}");
+        assert_eq!(configured(line).config.logging.verbosity, 4, "{line:?}");
     }
     for (line, on) in [
         (["--seccomp-default"].as_slice(), true),
@@ -46,10 +46,10 @@ fn values_are_written_in_every_way_that_pflag_knows() {
         (&["--seccomp-default=0"], false),
         (&["--seccomp-default", "--seccomp-default=false"], false),
     ] {
-        assert_eq!(configured(line).config.seccomp_default, on, "{line:?}");
+        assert_eq!(configured(line).config.pods.seccomp_default, on, "{line:?}");
     }
     let dns = configured(&["--cluster-dns=10.0.0.1,10.0.0.2", "--cluster-dns", "10.0.0.3"]);
-    assert_eq!(dns.config.cluster_dns.len(), 3);
+    assert_eq!(dns.config.dns.cluster_dns.len(), 3);
 }
 
 #[test]
@@ -300,19 +300,19 @@ fn flags_of_every_form_reach_their_field() {
         "--node-status-update-frequency=4s",
     ])
     .config;
-    assert_eq!(c.register_with_taints.len(), 2);
+    assert_eq!(c.node.register_with_taints.len(), 2);
     assert_eq!(c.eviction.hard.len(), 2);
     assert_eq!(c.eviction.soft["memory.available"].grace.as_secs(), 90);
-    assert_eq!(c.system_reserved["cpu"].milli_value(), 500);
+    assert_eq!(c.allocatable.system_reserved["cpu"].milli_value(), 500);
     assert!(c.feature_gates.enabled("EventedPLEG") && !c.feature_gates.enabled("ContainerCheckpoint"));
-    assert_eq!(c.log_vmodule.len(), 2);
-    assert_eq!(c.provider_id.as_deref(), Some("cloud://1"));
-    assert!(!c.register_node && c.server_tls_bootstrap);
-    assert_eq!(c.image_gc_high_threshold_percent, 90);
-    assert_eq!(c.pod_pids_limit, Some(100));
-    assert!(c.enforce_node_allocatable.is_empty() && c.resolv_conf.is_none() && c.healthz_port.is_none());
+    assert_eq!(c.logging.vmodule.len(), 2);
+    assert_eq!(c.node.provider_id.as_deref(), Some("cloud://1"));
+    assert!(!c.node.register && c.server.tls.bootstrap);
+    assert_eq!(c.images.gc_high_threshold_percent, 90);
+    assert_eq!(c.limits.pod_pids_limit, Some(100));
+    assert!(c.allocatable.enforce.is_empty() && c.dns.resolv_conf.is_none() && c.healthz.port.is_none());
     // The report frequency has its default before flags are read.
-    assert_eq!(c.node_status_report_frequency.as_secs(), 300);
+    assert_eq!(c.node.status_report_frequency.as_secs(), 300);
 }
 
 #[test]

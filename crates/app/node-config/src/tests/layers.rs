@@ -50,7 +50,7 @@ fn a_flag_wins_over_a_drop_in_and_a_drop_in_over_the_file() {
         ("d/a.conf", "podsPerCore: 2\nregistryBurst: 2"),
     ]);
     let c = dir.config(&["--registry-burst=3"]);
-    assert_eq!((c.max_pods, c.pods_per_core, c.registry_burst), (1, 2, 3));
+    assert_eq!((c.pods.max_pods, c.pods.pods_per_core, c.images.registry_burst), (1, 2, 3));
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn drop_ins_are_read_in_the_order_of_a_walk_and_other_names_are_ignored() {
     ]);
     let found = dir.read(&[]).unwrap();
     let c = &found.config;
-    assert_eq!((c.max_pods, c.pods_per_core, c.registry_burst), (20, 30, 20));
+    assert_eq!((c.pods.max_pods, c.pods.pods_per_core, c.images.registry_burst), (20, 30, 20));
     let names: Vec<_> = found.files.iter().map(|f| f.strip_prefix(dir.0.path()).unwrap().to_str().unwrap()).collect();
     assert_eq!(names, ["d/10-a.conf", "d/20-sub/a.conf", "d/30-b.conf"]);
 }
@@ -82,9 +82,12 @@ fn maps_merge_lists_are_replaced_and_null_goes_back_to_the_default() {
         ),
     ]);
     let c = dir.config(&["--feature-gates=EventedPLEG=false,CRIListStreaming=true"]);
-    assert_eq!(c.cluster_dns.len(), 2);
-    assert_eq!((c.system_reserved["cpu"].value(), c.system_reserved["memory"].value()), (2, 1 << 30));
-    assert_eq!(c.max_pods, 110);
+    assert_eq!(c.dns.cluster_dns.len(), 2);
+    assert_eq!(
+        (c.allocatable.system_reserved["cpu"].value(), c.allocatable.system_reserved["memory"].value()),
+        (2, 1 << 30)
+    );
+    assert_eq!(c.pods.max_pods, 110);
     assert_eq!(c.eviction.hard.keys().collect::<Vec<_>>(), ["memory.available", "pid.available"]);
     let on = |name| c.feature_gates.enabled(name);
     assert_eq!((on("EventedPLEG"), on("MemoryQoS"), on("CRIListStreaming")), (false, true, true));
@@ -94,7 +97,7 @@ fn maps_merge_lists_are_replaced_and_null_goes_back_to_the_default() {
 fn a_flag_replaces_a_whole_map_of_the_files() {
     let dir = Dir::with(&[("c.yaml", "systemReserved: {cpu: 1, memory: 1Gi}\nevictionHard: {memory.available: 1Gi}")]);
     let c = dir.config(&["--system-reserved=cpu=2", "--eviction-hard=pid.available<5%"]);
-    assert_eq!(c.system_reserved.len(), 1);
+    assert_eq!(c.allocatable.system_reserved.len(), 1);
     assert_eq!(c.eviction.hard.keys().collect::<Vec<_>>(), ["pid.available"]);
 }
 
@@ -160,16 +163,16 @@ fn a_drop_in_must_say_what_it_is() {
 fn paths_of_drop_ins_and_flags_do_not_start_at_a_folder_of_theirs() {
     let dir = Dir::with(&[("c.yaml", "staticPodPath: here"), ("d/a.conf", "resolvConf: there")]);
     let c = dir.config(&[]);
-    assert_eq!(c.static_pod_path, Some(dir.0.path().join("here")));
-    assert_eq!(c.resolv_conf, Some("there".into()));
-    assert_eq!(dir.config(&["--pod-manifest-path=else"]).static_pod_path, Some("else".into()));
+    assert_eq!(c.sources.static_pod_path, Some(dir.0.path().join("here")));
+    assert_eq!(c.dns.resolv_conf, Some("there".into()));
+    assert_eq!(dir.config(&["--pod-manifest-path=else"]).sources.static_pod_path, Some("else".into()));
     let log = Dir::with(&[("c.yaml", ""), ("d/a.conf", "podLogsDir: logs")]).read(&[]).unwrap_err();
     assert!(log.contains("podLogsDir: \"logs\""), "{log}");
 }
 
 #[test]
 fn the_report_frequency_follows_the_update_frequency_of_its_own_file_only() {
-    let report = |files: &[(&str, &str)]| Dir::with(files).config(&[]).node_status_report_frequency.as_secs();
+    let report = |files: &[(&str, &str)]| Dir::with(files).config(&[]).node.status_report_frequency.as_secs();
     assert_eq!(report(&[("c.yaml", "nodeStatusUpdateFrequency: 20s")]), 20);
     assert_eq!(report(&[("c.yaml", ""), ("d/a.conf", "nodeStatusUpdateFrequency: 20s")]), 300);
     assert_eq!(report(&[("c.yaml", "nodeStatusUpdateFrequency: 20s\nnodeStatusReportFrequency: 1m")]), 60);
@@ -207,12 +210,12 @@ fn a_node_of_kubeadm_starts_with_its_own_files_and_flags() {
     let Ok(crate::flags::Asked::Run(flags)) = crate::flags::parse(&line) else { panic!("{line:?}") };
     let found = configure(&flags).unwrap();
     let c = &found.config;
-    assert_eq!(c.cgroup_driver, CgroupDriver::Systemd);
-    assert_eq!(c.static_pod_path, Some("/etc/kubernetes/manifests".into()));
-    assert_eq!(c.container_runtime_endpoint, "unix:///var/run/containerd/containerd.sock");
-    assert!(c.rotate_certificates && !c.server_tls_bootstrap);
+    assert_eq!(c.cgroups.driver, CgroupDriver::Systemd);
+    assert_eq!(c.sources.static_pod_path, Some("/etc/kubernetes/manifests".into()));
+    assert_eq!(c.runtime.container_runtime_endpoint, "unix:///var/run/containerd/containerd.sock");
+    assert!(c.api.rotate_certificates && !c.server.tls.bootstrap);
     assert_eq!(flags.hostname_override.as_deref(), Some("worker-1"));
-    assert_eq!((c.sync_frequency.as_secs(), c.node_status_update_frequency.as_secs()), (60, 10));
+    assert_eq!((c.pods.sync_frequency.as_secs(), c.node.status_update_frequency.as_secs()), (60, 10));
     assert!(c.server.authentication.client_ca_file.is_some() && !c.server.authentication.anonymous);
     assert!(found.warnings.is_empty(), "{:?}", found.warnings);
 }
@@ -231,8 +234,8 @@ fn a_node_of_kind_starts_with_its_own_file() {
         "--pod-infra-container-image=registry.k8s.io/pause:3.10",
     ];
     let found = configured(&line);
-    assert_eq!(found.config.cgroup_root, "/kubelet");
-    assert!(found.config.eviction.hard.is_empty() && !found.config.fail_swap_on);
+    assert_eq!(found.config.cgroups.root, "/kubelet");
+    assert!(found.config.eviction.hard.is_empty() && !found.config.cgroups.fail_swap_on);
     let unknown: Vec<String> =
         found.warnings.iter().filter(|w| w.reason.contains("unknown field")).map(|w| w.to_string()).collect();
     assert_eq!(unknown, ["metadata: unknown field, ignored"]);

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use contract::{ApiSource, CertificateManager, NodeLease, NodeManager, ObjectStore, StatusSyncer};
 use model::node::go_architecture;
-use node_config::{ChangeDetection, KUBERNETES_VERSION, NodeConfig, Threshold};
+use node_config::feature_gates::FeatureGates;
+use node_config::{ChangeDetection, Eviction, KUBERNETES_VERSION, Threshold};
 use node_status::Plan;
 use node_status::pressure::{self, Amount, Signal};
 
 use crate::node::Setup;
 
 pub(in crate::node) fn object_store(setup: &Setup<'_, ObjectStore>) {
-    let strategy = match setup.settings.config.change_detection {
+    let strategy = match setup.settings.config.api.change_detection {
         ChangeDetection::Get => object_store::Strategy::Get,
         ChangeDetection::Cache => object_store::Strategy::Cache,
         ChangeDetection::Watch => object_store::Strategy::Watch,
@@ -84,14 +85,14 @@ pub(in crate::node) fn node_manager(setup: &Setup<'_, NodeManager>) {
     let config = &setup.settings.config;
     let manager = Arc::new(node_manager::Config {
         plan: plan(setup),
-        register: config.register_node,
+        register: config.node.register,
         capacity: setup.machine.capacity.clone(),
         allocatable: setup.machine.allocatable.clone(),
         swap_bytes: u64::try_from(setup.machine.facts.swap_total_bytes).unwrap_or(0),
-        update_every: config.node_status_update_frequency,
-        report_every: config.node_status_report_frequency,
-        lease_duration: config.node_lease_duration,
-        thresholds: thresholds(config),
+        update_every: config.node.status_update_frequency,
+        report_every: config.node.status_report_frequency,
+        lease_duration: config.node.lease_duration,
+        thresholds: thresholds(&config.eviction),
         pressure_transition: config.eviction.pressure_transition_period,
         root_dir: setup.settings.root_dir.clone(),
     });
@@ -105,7 +106,7 @@ pub(in crate::node) fn node_manager(setup: &Setup<'_, NodeManager>) {
 
 pub(in crate::node) fn node_lease(setup: &Setup<'_, NodeLease>) {
     let Some(api) = setup.ports.api.clone() else { return };
-    let (node, duration) = (setup.settings.node_name.clone(), setup.settings.config.node_lease_duration);
+    let (node, duration) = (setup.settings.node_name.clone(), setup.settings.config.node.lease_duration);
     let config = Arc::new(node_manager::LeaseConfig { node, duration });
     let deps = Arc::new(node_manager::LeaseDeps { api });
     setup.spawn(move |crew| node_manager::NodeLease::new(&crew, config.clone(), deps.clone()));
@@ -118,41 +119,40 @@ fn plan(setup: &Setup<'_, NodeManager>) -> Plan {
         name: setup.settings.node_name.clone(),
         hostname: setup.settings.node_name.clone(),
         labels: flags.node_labels.clone(),
-        taints: config.register_with_taints.clone(),
+        taints: config.node.register_with_taints.clone(),
         unschedulable: false,
-        provider_id: config.provider_id.clone(),
+        provider_id: config.node.provider_id.clone(),
         external_cloud: flags.external_cloud_provider,
         node_ips: flags.node_ips.clone(),
-        controller_attach_detach: config.enable_controller_attach_detach,
-        local_storage: config.local_storage_capacity_isolation,
-        max_images: config.node_status_max_images.and_then(|n| usize::try_from(n).ok()),
+        controller_attach_detach: config.node.enable_controller_attach_detach,
+        local_storage: config.node.local_storage_capacity_isolation,
+        max_images: config.node.status_max_images.and_then(|n| usize::try_from(n).ok()),
         max_pods,
-        port: i32::from(config.port),
+        port: i32::from(config.server.port),
         version: KUBERNETES_VERSION.to_owned(),
         arch: go_architecture(std::env::consts::ARCH).to_owned(),
-        declared_features: declared(config),
+        declared_features: declared(&config.feature_gates),
     }
 }
 
 /// What schedulers may count on, with the gate NodeDeclaredFeatures. Only what is built here is declared.
-fn declared(config: &NodeConfig) -> Option<Vec<String>> {
+fn declared(gates: &FeatureGates) -> Option<Vec<String>> {
     const BUILT: [&str; 1] = ["RestartAllContainersOnContainerExits"];
-    let on = |gate: &&str| config.feature_gates.enabled(gate);
-    config
-        .feature_gates
+    let on = |gate: &&str| gates.enabled(gate);
+    gates
         .enabled("NodeDeclaredFeatures")
         .then(|| BUILT.iter().filter(|gate| on(gate)).map(|gate| (*gate).to_owned()).collect())
 }
 
-fn thresholds(config: &NodeConfig) -> Vec<pressure::Threshold> {
+fn thresholds(eviction: &Eviction) -> Vec<pressure::Threshold> {
     let amount = |t: &Threshold| match t {
         Threshold::Amount(q) => Amount::Absolute(q.value()),
         #[allow(clippy::cast_possible_truncation, reason = "a kubelet keeps shares in single precision")]
         Threshold::Percent(share) => Amount::percent(*share as f32),
     };
-    let hard = config.eviction.hard.iter();
-    let all = hard.chain(config.eviction.soft.iter().map(|(signal, soft)| (signal, &soft.threshold)));
-    let minimum = |signal: &str| config.eviction.minimum_reclaim.get(signal).map(&amount);
+    let hard = eviction.hard.iter();
+    let all = hard.chain(eviction.soft.iter().map(|(signal, soft)| (signal, &soft.threshold)));
+    let minimum = |signal: &str| eviction.minimum_reclaim.get(signal).map(&amount);
     all.filter_map(|(signal, threshold)| {
         Some(pressure::Threshold {
             signal: Signal::parse(signal)?,

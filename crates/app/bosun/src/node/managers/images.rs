@@ -11,36 +11,36 @@ use crate::node::Setup;
 
 pub(in crate::node) fn image_manager(setup: &Setup<'_, ImageManager>) {
     let (config, flags) = (&setup.settings.config, &setup.settings.flags);
-    let parallel = config.max_parallel_image_pulls.and_then(|n| usize::try_from(n).ok());
+    let parallel = config.images.max_parallel_pulls.and_then(|n| usize::try_from(n).ok());
     let programs = flags.image_credential_provider_bin_dir.clone().unwrap_or_default();
     let deps = Arc::new(image_manager::Deps {
         images: setup.ports.images.clone(),
-        slots: image_manager::Slots::new(config.serialize_image_pulls, parallel),
+        slots: image_manager::Slots::new(config.images.serialize_pulls, parallel),
         fs: setup.ports.fs.clone(),
         plugin: Arc::new(credential_exec::ExecPlugins::new(programs)),
         vault: image_manager::Vault::default(),
     });
     let limit = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
     let config = Arc::new(image_manager::Config {
-        registry_qps: limit(config.registry_pull_qps),
-        registry_burst: limit(config.registry_burst),
+        registry_qps: limit(config.images.registry_pull_qps),
+        registry_burst: limit(config.images.registry_burst),
         root_dir: setup.settings.root_dir.clone(),
         working_dir: std::env::current_dir().unwrap_or_default(),
         home: std::env::var_os("HOME").filter(|h| !h.is_empty()).map(Into::into),
         providers: setup.settings.providers.clone(),
         verification: verification(config),
         gc: Thresholds {
-            high_percent: config.image_gc_high_threshold_percent,
-            low_percent: config.image_gc_low_threshold_percent,
-            min_age: config.image_minimum_gc_age,
-            max_age: config.image_maximum_gc_age.unwrap_or_default(),
+            high_percent: config.images.gc_high_threshold_percent,
+            low_percent: config.images.gc_low_threshold_percent,
+            min_age: config.images.minimum_gc_age,
+            max_age: config.images.maximum_gc_age.unwrap_or_default(),
         },
     });
     setup.spawn(move |crew| image_manager::ImageManager::new(crew, config.clone(), deps.clone()));
 }
 
 fn verification(config: &NodeConfig) -> Option<Policy> {
-    let word = match config.pull_verification {
+    let word = match config.images.pull_verification {
         PullVerification::NeverVerify => "NeverVerify",
         PullVerification::NeverVerifyPreloadedImages => "NeverVerifyPreloadedImages",
         PullVerification::NeverVerifyAllowlistedImages => "NeverVerifyAllowlistedImages",
@@ -49,5 +49,7 @@ fn verification(config: &NodeConfig) -> Option<Policy> {
     let on = config.feature_gates.enabled("KubeletEnsureSecretPulledImages");
     // The reader of the configuration has looked at the patterns; one that it let pass opens nothing.
     let repository = |image: &str| image_pull::reference::repository(image).map_err(|e| e.to_string());
-    on.then(|| Policy::parse(word, &config.pull_verification_allowlist, repository).unwrap_or(Policy::AlwaysVerify))
+    on.then(|| {
+        Policy::parse(word, &config.images.pull_verification_allowlist, repository).unwrap_or(Policy::AlwaysVerify)
+    })
 }

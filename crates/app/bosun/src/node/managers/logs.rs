@@ -9,10 +9,10 @@ use super::Setup;
 pub(in crate::node) fn log_manager(setup: &Setup<'_, LogManager>) {
     let config = &setup.settings.config;
     let config = Arc::new(log_manager::Config {
-        max_size: config.container_log_max_size,
-        max_files: config.container_log_max_files,
-        max_workers: config.container_log_max_workers,
-        interval: config.container_log_monitor_interval,
+        max_size: config.container_logs.max_size,
+        max_files: config.container_logs.max_files,
+        max_workers: config.container_logs.max_workers,
+        interval: config.container_logs.monitor_interval,
         time_zone: jiff::tz::TimeZone::system(),
     });
     let deps = Arc::new(log_manager::Deps {

@@ -11,12 +11,12 @@ pub(in crate::node) fn stats_manager(setup: &Setup<'_, StatsManager>) {
     let config = Arc::new(stats_manager::Config {
         node_name: setup.settings.node_name.clone(),
         root_dir: setup.settings.root_dir.clone(),
-        pod_logs_dir: config.pod_logs_dir.clone(),
-        tree: config.cgroups_per_qos.then(|| tree(setup.settings)),
+        pod_logs_dir: config.pods.logs_dir.clone(),
+        tree: config.cgroups.per_qos.then(|| tree(setup.settings)),
         kubelet_cgroup: String::new(),
         runtime_cgroup: setup.settings.flags.runtime_cgroups.clone().unwrap_or_default(),
         system_cgroup: String::new(),
-        volume_period: config.volume_stats_agg_period,
+        volume_period: config.pods.volume_stats_agg_period,
     });
     let deps = Arc::new(stats_manager::Deps {
         source: setup.ports.stats.clone(),

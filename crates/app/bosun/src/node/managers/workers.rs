@@ -18,12 +18,12 @@ fn deps(setup: &Setup<'_, Role>) -> Deps {
     let config = Config {
         node: node_settings(settings, machine),
         facts: machine.facts.clone(),
-        rules: limit_rules(&settings.config, machine.facts.cgroup_v2),
-        cluster_dns: settings.config.cluster_dns.iter().map(ToString::to_string).collect(),
-        resolv_conf: settings.config.resolv_conf.clone(),
+        rules: limit_rules(&settings.config.limits, machine.facts.cgroup_v2),
+        cluster_dns: settings.config.dns.cluster_dns.iter().map(ToString::to_string).collect(),
+        resolv_conf: settings.config.dns.resolv_conf.clone(),
         container_logs_dir: settings.container_logs_dir.clone(),
-        sync_frequency: settings.config.sync_frequency,
-        crash_backoff_max: settings.config.max_container_restart_period,
+        sync_frequency: settings.config.pods.sync_frequency,
+        crash_backoff_max: settings.config.pods.max_container_restart_period,
         restart_all_containers: settings.config.feature_gates.enabled("RestartAllContainersOnContainerExits"),
         dead_per_container: 1,
     };
