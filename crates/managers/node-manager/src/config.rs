@@ -24,7 +24,7 @@ pub struct Config {
     pub allocatable: ResourceList,
     /// All swap.
     pub swap_bytes: u64,
-    /// `nodeStatusUpdateFrequency`: how often it is looked whether something changed.
+    /// `nodeStatusUpdateFrequency`: how often the status is worked out.
     pub update_every: Duration,
     /// `nodeStatusReportFrequency`: how often the status is reported without a change.
     pub report_every: Duration,

@@ -27,8 +27,8 @@ pub(crate) struct Runtime {
 }
 
 impl Runtime {
-    /// Takes in the view; whether something changed that matters.
-    pub(crate) fn take(&mut self, info: &RuntimeInfo, now: Instant) -> bool {
+    /// Notes the runtime's view. Answers whether something changed that matters.
+    pub(crate) fn update(&mut self, info: &RuntimeInfo, now: Instant) -> bool {
         let digest = Some(Digest::of(info));
         if self.digest == digest {
             return false;

@@ -5,17 +5,18 @@
 //! **Never** changes taints, foreign labels or the spec of a Node that exists, and never writes `Ready=False` because the
 //! daemon itself has just begun: it waits for the runtime's word first.
 //! **Lost on restart** is when the status was reported last (one report too many) and for how long pressure lasts.
-//! **Read next** `actor.rs`, then `calls.rs`, `look.rs`, `lease.rs`; what the Node says is decided in `policy/node-status`.
+//! **Read next** `actor.rs`, then `state.rs`, `sync.rs`, `requests.rs`, `lease.rs`; what the Node says is decided in `policy/node-status`.
 
 #![forbid(unsafe_code)]
 
 mod actor;
-mod calls;
 mod config;
 mod health;
 mod lease;
-mod look;
-mod turns;
+mod observe;
+mod requests;
+mod state;
+mod sync;
 
 #[cfg(test)]
 mod tests;

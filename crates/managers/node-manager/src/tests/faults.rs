@@ -7,8 +7,8 @@ use super::rig::*;
 #[test]
 fn a_fault_at_any_point_heals() {
     let manager = [
-        "before-look",
-        "after-look",
+        "before-observe",
+        "after-observe",
         "before-register",
         "after-register",
         "note-register",

@@ -1,4 +1,4 @@
-//! One look at the host.
+//! What the Node tells of the host, observed once.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ use crate::config::{Config, Deps};
 
 /// What changes slowly and costs calls: read now and then.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Slow {
+pub(crate) struct SlowFacts {
     /// Images, or `None` when they cannot be listed.
     pub images: Option<Vec<Image>>,
     /// Where the runtime keeps them.
@@ -26,21 +26,26 @@ pub(crate) struct Slow {
     pub addresses: Option<Result<Vec<IpAddr>, String>>,
 }
 
-/// What was seen.
+/// What was observed.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct Observation {
     pub identity: Identity,
     pub signals: Signals,
-    pub slow: Slow,
+    pub slow: SlowFacts,
 }
 
-/// Looks at everything; the slow part anew when `slow` is `None`.
-pub(crate) async fn look(deps: Arc<Deps>, config: Arc<Config>, slow: Option<Slow>, effects: &Effects) -> Seen {
+/// Observes everything; the slow part only when `slow` is `None`.
+pub(crate) async fn observe(
+    deps: Arc<Deps>,
+    config: Arc<Config>,
+    slow: Option<SlowFacts>,
+    effects: &Effects,
+) -> Observation {
     let slow = match slow {
         Some(slow) => slow,
         None => {
             let (host, config) = (deps.host.clone(), config.clone());
-            Slow {
+            SlowFacts {
                 images: images(&*deps.images).await,
                 image_dir: image_dir(&*deps.images).await,
                 addresses: Some(effects.blocking(Class::NameLookups, move || addresses(&*host, &config)).await),
@@ -50,7 +55,7 @@ pub(crate) async fn look(deps: Arc<Deps>, config: Arc<Config>, slow: Option<Slow
     let (host, image_dir) = (deps.host.clone(), slow.image_dir.clone());
     let read = move || (host.identity(), signals(&*host, &config, image_dir));
     let (identity, signals) = effects.blocking(Class::HostFiles, read).await;
-    Seen { identity, signals, slow }
+    Observation { identity, signals, slow }
 }
 
 async fn images(service: &dyn ImageService) -> Option<Vec<Image>> {
@@ -81,13 +86,13 @@ fn addresses(host: &dyn NodeHost, config: &Config) -> Result<Vec<IpAddr>, String
 
 /// Every signal that a threshold needs. What cannot be read is left out, and says so.
 fn signals(host: &dyn NodeHost, config: &Config, image_dir: Option<PathBuf>) -> Signals {
-    let mut seen = Signals::new();
+    let mut signals = Signals::new();
     let needs = |kind: Pressure| config.thresholds.iter().any(|t| t.signal.pressure() == kind);
     if needs(Pressure::Memory)
         && let Some(m) = read("memory", host.memory_use())
     {
         let available = m.total_bytes.saturating_sub(m.working_set_bytes);
-        seen.insert(Signal::MemoryAvailable, observed(available, m.total_bytes));
+        signals.insert(Signal::MemoryAvailable, observed(available, m.total_bytes));
     }
     if needs(Pressure::Disk) {
         let node = read("root folder", host.disk(&config.root_dir));
@@ -97,22 +102,22 @@ fn signals(host: &dyn NodeHost, config: &Config, image_dir: Option<PathBuf>) -> 
             (image, Signal::ImagefsAvailable, Signal::ImagefsInodesFree),
         ];
         for (disk, bytes, inodes) in disks {
-            disk_signals(disk, bytes, inodes, &mut seen);
+            disk_signals(disk, bytes, inodes, &mut signals);
         }
     }
     if needs(Pressure::Pid)
         && let Some((running, most)) = read("processes", host.processes())
     {
-        seen.insert(Signal::PidAvailable, observed(most.saturating_sub(running), most));
+        signals.insert(Signal::PidAvailable, observed(most.saturating_sub(running), most));
     }
-    seen
+    signals
 }
 
-fn disk_signals(disk: Option<FsStat>, bytes: Signal, inodes: Signal, seen: &mut Signals) {
+fn disk_signals(disk: Option<FsStat>, bytes: Signal, inodes: Signal, signals: &mut Signals) {
     let Some(disk) = disk else { return };
-    seen.insert(bytes, observed(disk.available_bytes, disk.total_bytes));
+    signals.insert(bytes, observed(disk.available_bytes, disk.total_bytes));
     if disk.total_inodes > 0 {
-        seen.insert(inodes, observed(disk.free_inodes, disk.total_inodes));
+        signals.insert(inodes, observed(disk.free_inodes, disk.total_inodes));
     }
 }
 

@@ -14,9 +14,9 @@ use crate::config::Config;
 /// Tries of one report.
 const TRIES: usize = 5;
 
-/// What a request needs to know.
+/// The requests of one pass, and what they tell.
 #[derive(Clone)]
-pub(crate) struct Call {
+pub(crate) struct NodeRequests {
     pub api: Arc<dyn ApiServer>,
     pub config: Arc<Config>,
     pub facts: Facts,
@@ -35,27 +35,27 @@ pub(crate) struct Registered {
 /// Outcome of a report.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// There was nothing to tell.
-    Quiet,
-    /// Sent, and this is what the API server has now.
-    Sent { sent: Box<Sent>, changed: bool, events: Vec<NodeEvent> },
+    /// Nothing changed, and none was due.
+    NotNeeded,
+    /// Made, and this is what the API server has now.
+    Made { report: Box<Reported>, changed: bool, events: Vec<NodeEvent> },
 }
 
 /// A report and its answer. A server that keeps less than it is told (older, or with a gate off) answers with less; to tell
 /// it the same again would be in vain.
 #[derive(Debug)]
-pub(crate) struct Sent {
+pub(crate) struct Reported {
     wanted: Node,
     pub answered: Node,
 }
 
-impl Sent {
+impl Reported {
     fn says_all(&self, old: &Node, new: &Node) -> bool {
         !changed(&self.wanted, new) && !changed(&self.answered, old)
     }
 }
 
-impl Call {
+impl NodeRequests {
     fn request(&self, method: Method, name: Option<&str>) -> Request {
         Request::to::<Node>(method, None, name).throttle(Throttle::Unlimited).deadline(self.config.deadline())
     }
@@ -104,12 +104,11 @@ impl Call {
         Ok(Registered { node, created: false, events: Vec::new() })
     }
 
-    /// Tells what changed, or that all is as it was when that is `due`. The first try trusts the `known` Node, later ones
-    /// read it.
+    /// Writes the status when it changed or a report is `due`. The first try trusts the `known` Node, later ones read it.
     pub(crate) async fn report(
         &self,
         known: Option<Arc<Node>>,
-        before: Option<Arc<Sent>>,
+        before: Option<Arc<Reported>>,
         due: bool,
     ) -> ApiResult<Report> {
         let mut failure = None;
@@ -117,7 +116,7 @@ impl Call {
             match self.try_report(known.as_deref().filter(|_| attempt == 0), before.as_deref(), due).await {
                 Ok(report) => return Ok(report),
                 Err(e) => {
-                    tracing::debug!(attempt, error = %e, "node status is not taken");
+                    tracing::debug!(attempt, error = %e, "the node status was not accepted");
                     failure = Some(e);
                 }
             }
@@ -125,19 +124,19 @@ impl Call {
         Err(failure.unwrap_or(ApiError::NotReady { message: "no try was made".to_owned() }))
     }
 
-    async fn try_report(&self, known: Option<&Node>, before: Option<&Sent>, due: bool) -> ApiResult<Report> {
+    async fn try_report(&self, known: Option<&Node>, before: Option<&Reported>, due: bool) -> ApiResult<Report> {
         let read = match known {
             Some(_) => None,
             None => Some(self.get().await?),
         };
-        let Some(old) = known.or(read.as_ref()) else { return Ok(Report::Quiet) };
+        let Some(old) = known.or(read.as_ref()) else { return Ok(Report::NotNeeded) };
         let (new, events) = updated(&self.config.plan, old, &self.facts, self.now);
         let changed = changed(old, &new) && !before.is_some_and(|b| b.says_all(old, &new));
         if !changed && !due {
-            return Ok(Report::Quiet);
+            return Ok(Report::NotNeeded);
         }
-        let Some(body) = patch(old, &new) else { return Ok(Report::Quiet) };
+        let Some(body) = patch(old, &new) else { return Ok(Report::NotNeeded) };
         let answered = self.patch(&body).await?;
-        Ok(Report::Sent { sent: Box::new(Sent { wanted: new, answered }), changed, events })
+        Ok(Report::Made { report: Box::new(Reported { wanted: new, answered }), changed, events })
     }
 }
