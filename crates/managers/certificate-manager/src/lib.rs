@@ -10,13 +10,15 @@
 #![forbid(unsafe_code)]
 
 mod actor;
-mod keeper;
+mod config;
 mod request;
+mod rotated;
 mod signing;
 mod store;
+mod unrotated;
 
 #[cfg(test)]
 mod tests;
 
 pub use crate::actor::{CertificateManager, Deps};
-pub use crate::keeper::{ClientSource, Config, PemPair, ServingSource};
+pub use crate::config::{ClientSource, Config, PemPair, ServingSource};

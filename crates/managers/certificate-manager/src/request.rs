@@ -15,7 +15,7 @@ use ports::api::{ApiError, ApiExt, ApiServer, Followed, Kind, Object, Selection}
 use ports::host::HostFs;
 
 use crate::signing;
-use crate::store::{self, Held, Named, Pending, StoreError};
+use crate::store::{self, Named, Pending, StoreError, StoredPair};
 
 /// Why there is no new certificate.
 #[derive(Debug, thiserror::Error)]
@@ -201,7 +201,7 @@ pub(crate) fn verdict(csr: &CertificateSigningRequest, request: &Named) -> Resul
 }
 
 /// Gets a certificate and keeps it.
-pub(crate) async fn obtain(job: Job) -> Result<Held, RequestError> {
+pub(crate) async fn obtain(job: Job) -> Result<StoredPair, RequestError> {
     let result = attempt(&job).await;
     if let Err(error) = &result
         && error.is_final()
@@ -211,7 +211,7 @@ pub(crate) async fn obtain(job: Job) -> Result<Held, RequestError> {
     result
 }
 
-async fn attempt(job: &Job) -> Result<Held, RequestError> {
+async fn attempt(job: &Job) -> Result<StoredPair, RequestError> {
     job.effects.hit("key").await;
     let pending = job.prepare().await?;
     let request = match pending.request.clone() {
@@ -234,20 +234,20 @@ async fn attempt(job: &Job) -> Result<Held, RequestError> {
     let certificate = tokio::time::timeout(left, job.follow(&request)).await.map_err(|_| late())??;
     let unusable = |why: String| RequestError::Unusable(request.name.clone(), why);
     let parts = cert_rotation::certificate::split(&certificate).map_err(|e| unusable(e.to_string()))?;
-    let held = store::held(parts.certificates, pending.key_pem, job.files.dir());
-    let held = held.map_err(|e| unusable(actor::chain(&e)))?;
-    if held.facts.is_expired(job.now_s()) {
+    let stored = store::stored_pair(parts.certificates, pending.key_pem, job.files.dir());
+    let stored = stored.map_err(|e| unusable(actor::chain(&e)))?;
+    if stored.facts.is_expired(job.now_s()) {
         return Err(unusable("it is expired".to_owned()));
     }
-    if let Some(missing) = job.template.missing_in(&held.facts) {
+    if let Some(missing) = job.template.missing_in(&stored.facts) {
         tracing::warn!(request = request.name, missing, "the certificate says less than was asked for");
     }
     job.effects.hit("before store").await;
-    let (pair, now_s) = (held.pair.clone(), job.now_s());
+    let (pair, now_s) = (stored.pair.clone(), job.now_s());
     job.blocking(move |fs, files| {
         store::save(fs, files, &pair, now_s)?;
         store::forget_pending(fs, files)
     })
     .await?;
-    Ok(held)
+    Ok(stored)
 }

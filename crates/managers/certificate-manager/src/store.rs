@@ -31,13 +31,13 @@ pub(crate) enum StoreError {
 
 /// A pair and what it says.
 #[derive(Clone, Debug)]
-pub(crate) struct Held {
+pub(crate) struct StoredPair {
     pub(crate) pair: KeyPair,
     pub(crate) facts: Facts,
 }
 
 /// Makes a pair of two texts that were read from `path`.
-pub(crate) fn held(certificates: String, key: String, path: &Path) -> Result<Held, StoreError> {
+pub(crate) fn stored_pair(certificates: String, key: String, path: &Path) -> Result<StoredPair, StoreError> {
     let facts = read(&certificates).map_err(|source| StoreError::Pem { path: path.to_owned(), source })?;
     if signing::public_key(&key).is_some_and(|public| public != facts.public_key) {
         return Err(StoreError::KeyMismatch(path.to_owned()));
@@ -48,7 +48,7 @@ pub(crate) fn held(certificates: String, key: String, path: &Path) -> Result<Hel
         not_before: Timestamp::from_secs(facts.not_before_s),
         not_after: Timestamp::from_secs(facts.not_after_s),
     };
-    Ok(Held { pair, facts })
+    Ok(StoredPair { pair, facts })
 }
 
 fn text(fs: &dyn HostFs, path: &Path) -> Result<String, HostError> {
@@ -56,7 +56,7 @@ fn text(fs: &dyn HostFs, path: &Path) -> Result<String, HostError> {
 }
 
 /// Reads a pair that is kept in two files; `None` when one of them is not there.
-pub(crate) fn load_two(fs: &dyn HostFs, certificate: &Path, key: &Path) -> Result<Option<Held>, StoreError> {
+pub(crate) fn load_two(fs: &dyn HostFs, certificate: &Path, key: &Path) -> Result<Option<StoredPair>, StoreError> {
     let (chain, secret) = match (text(fs, certificate), text(fs, key)) {
         (Ok(chain), Ok(secret)) => (chain, secret),
         (Err(e), _) | (_, Err(e)) if e.is_not_found() => return Ok(None),
@@ -68,7 +68,7 @@ pub(crate) fn load_two(fs: &dyn HostFs, certificate: &Path, key: &Path) -> Resul
     if parts.key.is_empty() {
         return Err(StoreError::Pem { path: key.to_owned(), source: PemError::NoKey });
     }
-    held(parts.certificates, parts.key, certificate).map(Some)
+    stored_pair(parts.certificates, parts.key, certificate).map(Some)
 }
 
 fn kind(fs: &dyn HostFs, path: &Path) -> Result<Option<FileKind>, HostError> {
@@ -89,7 +89,7 @@ pub(crate) fn load(
     fs: &dyn HostFs,
     files: &Files,
     configured: Option<&(PathBuf, PathBuf)>,
-) -> Result<Option<Held>, StoreError> {
+) -> Result<Option<StoredPair>, StoreError> {
     let current = files.current();
     if !must_be_link(fs, &current)? && must_be_link(fs, &files.updated())? {
         fs.rename(&files.updated(), &current)?;
@@ -97,7 +97,7 @@ pub(crate) fn load(
     if must_be_link(fs, &current)? {
         let parts =
             split_pair(&text(fs, &current)?).map_err(|source| StoreError::Pem { path: current.clone(), source })?;
-        return held(parts.certificates, parts.key, &current).map(Some);
+        return stored_pair(parts.certificates, parts.key, &current).map(Some);
     }
     if let Some((certificate, key)) = configured
         && let Some(found) = load_two(fs, certificate, key)?
@@ -152,7 +152,7 @@ pub(crate) fn load_pending(fs: &dyn HostFs, files: &Files, template: &str) -> Op
 
 /// Forgets the open request when its certificate is the one in force: the daemon died between keeping the one and forgetting
 /// the other, and the next rotation must not get the same certificate again.
-pub(crate) fn forget_spent(fs: &dyn HostFs, files: &Files, current: &Held) -> Result<(), StoreError> {
+pub(crate) fn forget_spent(fs: &dyn HostFs, files: &Files, current: &StoredPair) -> Result<(), StoreError> {
     let spent = |pending: Pending| signing::public_key(&pending.key_pem).is_some_and(|k| k == current.facts.public_key);
     let pending = text(fs, &files.pending()).ok().and_then(|t| serde_json::from_str(&t).ok());
     if pending.is_some_and(spent) { forget_pending(fs, files) } else { Ok(()) }
@@ -185,7 +185,7 @@ pub(crate) fn bootstrap_key(fs: &dyn HostFs, files: &Files) -> Result<String, St
 }
 
 /// The self-signed pair of `kubelet.crt` and `kubelet.key`, made when it cannot be read. Its end is nobody's concern.
-pub(crate) fn self_signed(fs: &dyn HostFs, dir: &Path, hostname: &str, now_s: i64) -> Result<Held, StoreError> {
+pub(crate) fn self_signed(fs: &dyn HostFs, dir: &Path, hostname: &str, now_s: i64) -> Result<StoredPair, StoreError> {
     let (certificate, key) = (dir.join("kubelet.crt"), dir.join("kubelet.key"));
     if let Ok(Some(found)) = load_two(fs, &certificate, &key) {
         return Ok(found);
@@ -194,5 +194,5 @@ pub(crate) fn self_signed(fs: &dyn HostFs, dir: &Path, hostname: &str, now_s: i6
     fs.create_dir(dir, 0o755)?;
     fs.write_file_synced(&certificate, chain.as_bytes(), 0o644)?;
     fs.write_file_synced(&key, secret.as_bytes(), 0o600)?;
-    held(chain, secret, &certificate)
+    stored_pair(chain, secret, &certificate)
 }

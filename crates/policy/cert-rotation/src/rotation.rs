@@ -26,7 +26,7 @@ pub fn deadline_s(facts: &Facts, chance: f64) -> i64 {
 
 /// What stands in for a certificate now.
 #[derive(Clone, Copy, Debug)]
-pub struct Held<'a> {
+pub struct InForce<'a> {
     /// What it says.
     pub facts: &'a Facts,
     /// When it is to be replaced (see [`deadline_s`]).
@@ -37,18 +37,18 @@ pub struct Held<'a> {
 
 /// Why a new certificate is needed now; `None`: it is not.
 #[must_use]
-pub fn due(now_s: i64, held: Option<Held<'_>>, template: &Template) -> Option<String> {
-    let Some(held) = held else { return Some("there is none".to_owned()) };
-    if held.imported {
+pub fn due(now_s: i64, in_force: Option<InForce<'_>>, template: &Template) -> Option<String> {
+    let Some(in_force) = in_force else { return Some("there is none".to_owned()) };
+    if in_force.imported {
         return Some("it came with the kubeconfig".to_owned());
     }
-    if held.facts.is_expired(now_s) {
+    if in_force.facts.is_expired(now_s) {
         return Some("it is expired".to_owned());
     }
-    if let Some(missing) = template.missing_in(held.facts) {
+    if let Some(missing) = template.missing_in(in_force.facts) {
         return Some(format!("it lacks {missing}"));
     }
-    (now_s >= held.deadline_s).then(|| "it is due".to_owned())
+    (now_s >= in_force.deadline_s).then(|| "it is due".to_owned())
 }
 
 /// Pause after this many failures in a row: 2, 4, 8, 16 seconds with up to a tenth more, then always 32. `chance` is in `0..1`.
@@ -121,24 +121,24 @@ mod tests {
     #[test]
     fn a_new_certificate_is_due_when_the_book_says_so() {
         let facts = facts();
-        let held = Held { facts: &facts, deadline_s: 1800, imported: false };
-        let imported = Held { imported: true, ..held };
+        let in_force = InForce { facts: &facts, deadline_s: 1800, imported: false };
+        let imported = InForce { imported: true, ..in_force };
         let rows = [
             ("none", 1100, None, "n1", Some("there is none")),
-            ("fresh", 1100, Some(held), "n1", None),
-            ("deadline", 1800, Some(held), "n1", Some("it is due")),
-            ("expired", 2001, Some(held), "n1", Some("it is expired")),
+            ("fresh", 1100, Some(in_force), "n1", None),
+            ("deadline", 1800, Some(in_force), "n1", Some("it is due")),
+            ("expired", 2001, Some(in_force), "n1", Some("it is expired")),
             ("imported", 1100, Some(imported), "n1", Some("it came with the kubeconfig")),
             (
                 "other subject",
                 1100,
-                Some(held),
+                Some(in_force),
                 "n2",
                 Some("it lacks common name \"system:node:n1\" instead of \"system:node:n2\""),
             ),
         ];
-        for (what, now, held, node, wanted) in rows {
-            assert_eq!(due(now, held, &client(node)).as_deref(), wanted, "{what}");
+        for (what, now, in_force, node, wanted) in rows {
+            assert_eq!(due(now, in_force, &client(node)).as_deref(), wanted, "{what}");
         }
     }
 

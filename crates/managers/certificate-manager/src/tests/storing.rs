@@ -6,11 +6,13 @@ use tempfile::TempDir;
 
 use super::rig::START_S;
 use crate::signing;
-use crate::store::{Held, Pending, StoreError, forget_spent, held, load, load_pending, save, save_pending};
+use crate::store::{
+    Pending, StoreError, StoredPair, forget_spent, load, load_pending, save, save_pending, stored_pair,
+};
 
-fn pair(name: &str) -> Held {
+fn pair(name: &str) -> StoredPair {
     let (chain, key) = signing::self_signed(name, START_S).unwrap();
-    held(chain, key, "x".as_ref()).unwrap()
+    stored_pair(chain, key, "x".as_ref()).unwrap()
 }
 
 fn folder() -> (TempDir, Files) {
@@ -69,7 +71,8 @@ fn a_regular_file_in_the_place_of_a_link_is_an_error() {
 fn a_request_whose_certificate_is_in_force_is_forgotten() {
     let (_dir, files) = folder();
     let (mine, other) = (pair("a"), pair("b"));
-    let pending = |held: &Held| Pending { key_pem: held.pair.key_pem.clone(), template: "t".to_owned(), request: None };
+    let pending =
+        |stored: &StoredPair| Pending { key_pem: stored.pair.key_pem.clone(), template: "t".to_owned(), request: None };
     for (of, kept) in [(&mine, false), (&other, true)] {
         save_pending(&LinuxFs, &files, &pending(of)).unwrap();
         forget_spent(&LinuxFs, &files, &mine).unwrap();
@@ -81,9 +84,9 @@ fn a_request_whose_certificate_is_in_force_is_forgotten() {
 #[test]
 fn pairs_are_looked_for_in_the_order_of_the_book() {
     let (dir, files) = folder();
-    let put = |held: &Held, cert: &std::path::Path, key: &std::path::Path| {
-        std::fs::write(cert, &held.pair.certificate_pem).unwrap();
-        std::fs::write(key, &held.pair.key_pem).unwrap();
+    let put = |stored: &StoredPair, cert: &std::path::Path, key: &std::path::Path| {
+        std::fs::write(cert, &stored.pair.certificate_pem).unwrap();
+        std::fs::write(key, &stored.pair.key_pem).unwrap();
     };
     let (old, configured, current) = (pair("old"), pair("configured"), pair("current"));
     let two = (dir.path().join("x.crt"), dir.path().join("x.key"));
