@@ -10,6 +10,7 @@ use ports::host::{CgroupFs, CgroupVersion, HostError, HostResult};
 
 use crate::At;
 
+mod create;
 mod kill;
 mod systemd;
 mod values;
@@ -23,8 +24,6 @@ const MOUNT: &str = "/sys/fs/cgroup";
 const CGROUP2_MAGIC: i64 = 0x6367_7270;
 /// Without these a v1 node cannot limit pods at all.
 const REQUIRED: [&str; 4] = ["cpu", "cpuacct", "cpuset", "memory"];
-/// What a pod cgroup must have on v2, as far as the root has it.
-const WANTED_V2: [&str; 5] = ["cpu", "cpuset", "hugetlb", "memory", "pids"];
 
 /// The host's cgroup tree.
 #[derive(Clone, Debug)]
@@ -95,7 +94,7 @@ impl LinuxCgroups {
     fn has(&self, controller: &str) -> bool {
         match &self.hierarchy {
             Hierarchy::V1(mounts) => mounts.contains_key(controller),
-            Hierarchy::V2(root) => words(&root.join("cgroup.controllers")).contains(controller),
+            Hierarchy::V2(root) => create::words(&root.join("cgroup.controllers")).contains(controller),
         }
     }
 
@@ -151,8 +150,9 @@ impl CgroupFs for LinuxCgroups {
                 if !dir.is_dir() {
                     return Ok(false);
                 }
-                let (all, here) = (words(&root.join("cgroup.controllers")), words(&dir.join("cgroup.controllers")));
-                Ok(WANTED_V2.iter().all(|c| !all.contains(*c) || here.contains(*c)))
+                let (all, here) =
+                    (create::words(&root.join("cgroup.controllers")), create::words(&dir.join("cgroup.controllers")));
+                Ok(create::WANTED_V2.iter().all(|c| !all.contains(*c) || here.contains(*c)))
             }
         }
     }
@@ -162,11 +162,11 @@ impl CgroupFs for LinuxCgroups {
         match &self.hierarchy {
             Hierarchy::V1(mounts) => {
                 for (controller, mount) in mounts {
-                    create_v1(controller, mount, &below)?;
+                    create::v1(controller, mount, &below)?;
                 }
                 Ok(())
             }
-            Hierarchy::V2(root) => create_v2(root, &below),
+            Hierarchy::V2(root) => create::v2(root, &below),
         }
     }
 
@@ -288,69 +288,4 @@ pub(crate) fn checked(path: &str) -> HostResult<PathBuf> {
 
 fn refused(path: &str) -> HostError {
     HostError::new("cgroup", path, io::ErrorKind::InvalidInput)
-}
-
-fn words(file: &Path) -> BTreeSet<String> {
-    fs::read_to_string(file).unwrap_or_default().split_whitespace().map(str::to_owned).collect()
-}
-
-fn make_dir(dir: &Path) -> HostResult<()> {
-    match fs::create_dir(dir) {
-        Err(e) if e.kind() != io::ErrorKind::AlreadyExists => Err(HostError::new("mkdir", dir, e)),
-        _ => Ok(()),
-    }
-}
-
-fn create_v1(controller: &str, mount: &Path, below: &Path) -> HostResult<()> {
-    let mut dir = mount.to_owned();
-    for part in below.components() {
-        let parent = dir.clone();
-        dir.push(part);
-        make_dir(&dir)?;
-        if controller == "cpuset" {
-            // A new cpuset is empty, and no process can live in it.
-            inherit(&parent, &dir, "cpuset.cpus")?;
-            inherit(&parent, &dir, "cpuset.mems")?;
-        }
-    }
-    Ok(())
-}
-
-fn inherit(parent: &Path, dir: &Path, file: &str) -> HostResult<()> {
-    let mine = dir.join(file);
-    if !fs::read_to_string(&mine).at("read", &mine)?.trim().is_empty() {
-        return Ok(());
-    }
-    let theirs = parent.join(file);
-    let value = fs::read_to_string(&theirs).at("read", &theirs)?;
-    fs::write(&mine, value.trim()).at("write", &mine)
-}
-
-fn create_v2(root: &Path, below: &Path) -> HostResult<()> {
-    let mut dir = root.to_owned();
-    for part in below.components() {
-        enable_controllers(&dir)?;
-        dir.push(part);
-        make_dir(&dir)?;
-    }
-    Ok(())
-}
-
-/// Passes every controller of a cgroup on to its children. One at a time: one that is refused must not hold back the rest.
-fn enable_controllers(dir: &Path) -> HostResult<()> {
-    let file = dir.join("cgroup.subtree_control");
-    let enabled = words(&file);
-    let mut first_error = None;
-    for controller in words(&dir.join("cgroup.controllers")).difference(&enabled) {
-        let written = fs::OpenOptions::new()
-            .append(true)
-            .open(&file)
-            .and_then(|mut f| io::Write::write_all(&mut f, format!("+{controller}").as_bytes()));
-        if let Err(e) = written
-            && WANTED_V2.contains(&controller.as_str())
-        {
-            first_error.get_or_insert(HostError::new("enable controllers", file.clone(), e));
-        }
-    }
-    first_error.map_or(Ok(()), Err)
 }

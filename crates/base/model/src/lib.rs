@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod cgroup;
 pub mod event;
 pub mod go_json;
 pub mod ids;

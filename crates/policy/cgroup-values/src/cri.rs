@@ -1,6 +1,7 @@
 //! Resources as the CRI carries them, for containers and sandboxes (node-and-resources 1.7, 1.10; interfaces 7.4).
 
 use cri_api::v1::{HugepageLimit, LinuxContainerResources};
+use model::cgroup::page_size_name;
 use model::core::{Container, Pod};
 use model::node::SwapBehavior;
 use model::pod;
@@ -90,18 +91,6 @@ fn hugepage_limits(pod: &Pod, container: &Container, node: &HostFacts) -> Vec<Hu
     };
     let limit = |size: u64| of_size(size).map_or(0, |q| u64::try_from(q.value()).unwrap_or(0));
     node.page_sizes.iter().map(|s| HugepageLimit { page_size: page_size_name(*s), limit: limit(*s) }).collect()
-}
-
-/// `2MB`, `1GB`: how the kernel's files and the runtimes name a page size.
-#[must_use]
-pub fn page_size_name(bytes: u64) -> String {
-    const UNITS: [&str; 6] = ["B", "KB", "MB", "GB", "TB", "PB"];
-    let (mut n, mut unit) = (bytes, 0);
-    while n >= 1024 && n.is_multiple_of(1024) && unit + 1 < UNITS.len() {
-        n /= 1024;
-        unit += 1;
-    }
-    format!("{n}{}", UNITS[unit])
 }
 
 fn add_swap(out: &mut LinuxContainerResources, pod: &Pod, container: &Container, on: (&HostFacts, &LimitRules)) {

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use cri_api::v1::LinuxContainerResources;
 use model::PodUid;
+use model::cgroup::{cpu_weight, page_size_name, shares_of_weight};
 use model::core::Pod;
 use model::node::{CgroupDriver, SwapBehavior};
 use model::quantity::Quantity;
 use model::resources::{CgroupValues, QosClass, ResourceList};
 use serde_json::{Value, json};
 
-use crate::cri::{container_resources, page_size_name, sandbox_overhead, sandbox_resources, swap_bytes};
+use crate::cri::{container_resources, sandbox_overhead, sandbox_resources, swap_bytes};
 use crate::names::PodTree;
 use crate::tree::{
     HUGETLB_UNLIMITED, Reservations, allocatable, kubepods_values, orphan_values, pod_values, tier_values,
@@ -72,11 +73,11 @@ fn worked_numbers_for_cpu() {
         (300_000, 262_144, 10_000, 30_000_000),
     ] {
         assert_eq!(cpu::shares(milli), shares, "{milli}m shares");
-        assert_eq!(cpu::weight(cpu::shares(milli)), weight, "{milli}m weight");
+        assert_eq!(cpu_weight(cpu::shares(milli)), weight, "{milli}m weight");
         assert_eq!(cpu::quota_us(milli, 100_000), quota, "{milli}m quota");
     }
     for (weight, shares) in [(1, 2), (4, 80), (10, 237), (39, 998), (79, 2046), (100, 2597), (10_000, 262_144)] {
-        assert_eq!(cpu::shares_of_weight(weight), shares, "weight {weight}");
+        assert_eq!(shares_of_weight(weight), shares, "weight {weight}");
     }
     assert_eq!(cpu::shares(-5), 2);
     assert_eq!(cpu::shares(i64::MAX), 262_144);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::cgroup::MIN_SHARES;
 use model::core::Pod;
 use model::quantity::Quantity;
 use model::resources::{self, CPU, CgroupValues, HUGEPAGES_PREFIX, MEMORY, QosClass, ResourceList};
@@ -26,7 +27,7 @@ pub fn pod_values(pod: &Pod, node: &HostFacts, rules: &LimitRules) -> CgroupValu
         ..CgroupValues::default()
     };
     if qos == QosClass::BestEffort {
-        values.cpu_shares = Some(cpu::MIN_SHARES);
+        values.cpu_shares = Some(MIN_SHARES);
         return values;
     }
     values.cpu_shares = Some(cpu::shares(milli(&requests, CPU)));
@@ -51,13 +52,13 @@ pub fn tier_values<'a>(pods: impl Iterator<Item = &'a Pod>, node: &HostFacts) ->
     let hugetlb: BTreeMap<u64, u64> = node.page_sizes.iter().map(|s| (*s, HUGETLB_UNLIMITED)).collect();
     let tier =
         |shares| CgroupValues { cpu_shares: Some(shares), hugetlb_bytes: hugetlb.clone(), ..CgroupValues::default() };
-    (tier(cpu::shares(burstable.milli_value())), tier(cpu::MIN_SHARES))
+    (tier(cpu::shares(burstable.milli_value())), tier(MIN_SHARES))
 }
 
 /// Values that an orphaned pod cgroup keeps while its volumes are still mounted: as little CPU as there is.
 #[must_use]
 pub fn orphan_values() -> CgroupValues {
-    CgroupValues { cpu_shares: Some(cpu::MIN_SHARES), ..CgroupValues::default() }
+    CgroupValues { cpu_shares: Some(MIN_SHARES), ..CgroupValues::default() }
 }
 
 /// What the node sets aside (node-and-resources 1.11).

@@ -7,6 +7,7 @@
 use std::io;
 use std::sync::Arc;
 
+use model::cgroup::cpu_weight;
 use model::resources::CgroupValues;
 use ports::host::{CgroupFs, CgroupVersion, HostError, HostResult};
 
@@ -117,7 +118,7 @@ fn properties(version: CgroupVersion, v: &CgroupValues) -> Vec<Property> {
     if let Some(shares) = v.cpu_shares {
         match version {
             CgroupVersion::V1 => add("CPUShares", shares),
-            CgroupVersion::V2 => add("CPUWeight", super::values::weight(shares)),
+            CgroupVersion::V2 => add("CPUWeight", cpu_weight(shares)),
         }
     }
     if let Some(quota) = v.cpu_quota_us {

@@ -1,5 +1,6 @@
 //! Which file gets which text.
 
+use model::cgroup::{cpu_weight, page_size_name};
 use model::resources::CgroupValues;
 use ports::host::CgroupVersion;
 
@@ -26,15 +27,17 @@ fn v1(v: &CgroupValues) -> Vec<(&'static str, Writes)> {
         cpu.push(("cpu.cfs_quota_us".into(), quota.to_string()));
     }
     let memory = v.memory_limit_bytes.map(|b| ("memory.limit_in_bytes".to_owned(), b.to_string()));
-    let hugetlb =
-        v.hugetlb_bytes.iter().map(|(size, b)| (format!("hugetlb.{}.limit_in_bytes", page(*size)), b.to_string()));
+    let hugetlb = v
+        .hugetlb_bytes
+        .iter()
+        .map(|(size, b)| (format!("hugetlb.{}.limit_in_bytes", page_size_name(*size)), b.to_string()));
     vec![("cpu", cpu), ("memory", memory.into_iter().collect()), ("pids", pids(v)), ("hugetlb", hugetlb.collect())]
 }
 
 fn v2(v: &CgroupValues) -> Vec<(&'static str, Writes)> {
     let mut cpu = Writes::new();
     if let Some(shares) = v.cpu_shares {
-        cpu.push(("cpu.weight".into(), weight(shares).to_string()));
+        cpu.push(("cpu.weight".into(), cpu_weight(shares).to_string()));
     }
     if let Some(quota) = v.cpu_quota_us {
         let quota = if quota < 0 { "max".to_owned() } else { quota.to_string() };
@@ -42,7 +45,8 @@ fn v2(v: &CgroupValues) -> Vec<(&'static str, Writes)> {
         cpu.push(("cpu.max".into(), format!("{quota}{period}")));
     }
     let memory = v.memory_limit_bytes.map(|b| ("memory.max".to_owned(), or_max(b)));
-    let hugetlb = v.hugetlb_bytes.iter().map(|(size, b)| (format!("hugetlb.{}.max", page(*size)), b.to_string()));
+    let hugetlb =
+        v.hugetlb_bytes.iter().map(|(size, b)| (format!("hugetlb.{}.max", page_size_name(*size)), b.to_string()));
     vec![("cpu", cpu), ("memory", memory.into_iter().collect()), ("pids", pids(v)), ("hugetlb", hugetlb.collect())]
 }
 
@@ -52,20 +56,4 @@ fn pids(v: &CgroupValues) -> Writes {
 
 fn or_max(n: i64) -> String {
     if n < 0 { "max".to_owned() } else { n.to_string() }
-}
-
-/// Linear scale of 2..262144 shares to a weight of 1..10000; the same formula as in policy/cgroup-values, which adapters
-/// do not import (tests hold both to the same table).
-pub(super) fn weight(shares: u64) -> u64 {
-    1 + (shares.clamp(2, 262_144) - 2) * 9999 / 262_142
-}
-
-fn page(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KB", "MB", "GB", "TB"];
-    let (mut n, mut unit) = (bytes, 0);
-    while n >= 1024 && n.is_multiple_of(1024) && unit + 1 < UNITS.len() {
-        n /= 1024;
-        unit += 1;
-    }
-    format!("{n}{}", UNITS[unit])
 }

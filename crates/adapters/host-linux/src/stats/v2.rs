@@ -1,6 +1,7 @@
 //! A cgroup in the unified hierarchy.
 
 use model::Timestamp;
+use model::cgroup::shares_of_weight;
 use model::reading::{CgroupReading, CpuReading, Depth, DiskReading, MemoryReading, TaskReading};
 
 use super::dir::Dir;
@@ -78,8 +79,7 @@ fn memory(dir: &Dir) -> MemoryReading {
 }
 
 fn scheduler(dir: &Dir, cpu: &mut CpuReading) {
-    // node-and-resources 1.4: the inverse of how shares become a weight.
-    cpu.shares = dir.number("cpu.weight").map(|w| w.saturating_sub(1).saturating_mul(262_142) / 9999 + 2);
+    cpu.shares = dir.number("cpu.weight").map(shares_of_weight);
     let text = dir.text("cpu.max").unwrap_or_default();
     let mut words = text.split_whitespace();
     // `max`: none; it does not parse.
