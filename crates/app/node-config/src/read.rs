@@ -299,7 +299,7 @@ fn pods(r: &mut Reader<'_>, c: &mut NodeConfig) {
 /// Negative: volumes are not measured. 0 is as good as absent.
 fn volumes(r: &mut Reader<'_>, c: &mut Pods) {
     const NAME: &str = "volumeStatsAggPeriod";
-    let Some(value) = r.take(NAME) else { return };
+    let Some(value) = r.raw(NAME) else { return };
     if let Some(text) = value.as_str().and_then(|t| t.strip_prefix('-')) {
         if r.findings.duration(NAME, &Value::from(text)).is_some_and(|d| !d.is_zero()) {
             c.volume_stats_agg_period = None;

@@ -34,13 +34,13 @@ impl<'f> Reader<'f> {
     }
 
     /// The raw value; `null` is as good as absent.
-    pub(crate) fn take(&mut self, name: &'static str) -> Option<Value> {
+    pub(crate) fn raw(&mut self, name: &'static str) -> Option<Value> {
         self.taken.push(name);
         self.fields.remove(name).filter(|v| !v.is_null())
     }
 
     fn typed<T>(&mut self, name: &'static str, f: impl FnOnce(&mut Findings, &str, &Value) -> Option<T>) -> Option<T> {
-        let value = self.take(name)?;
+        let value = self.raw(name)?;
         let path = self.path(name);
         f(self.findings, &path, &value)
     }
@@ -69,7 +69,7 @@ impl<'f> Reader<'f> {
 
     /// A word; the empty one means "not set".
     pub(crate) fn word(&mut self, name: &'static str, words: &[&str]) -> Option<String> {
-        let value = self.take(name).filter(|v| v.as_str() != Some(""))?;
+        let value = self.raw(name).filter(|v| v.as_str() != Some(""))?;
         let path = self.path(name);
         self.findings.word(&path, &value, words)
     }
@@ -85,7 +85,7 @@ impl<'f> Reader<'f> {
 
     /// A duration in `low..=high`.
     pub(crate) fn duration_within(&mut self, name: &'static str, low: Duration, high: Duration) -> Option<Duration> {
-        let value = self.take(name)?;
+        let value = self.raw(name)?;
         let path = self.path(name);
         let found = self.findings.duration(&path, &value)?;
         if (low..=high).contains(&found) {

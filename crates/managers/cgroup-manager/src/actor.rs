@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::state::State;
 use crate::{Serial, effects};
 
-/// How often the tiers are written and the tree is looked at without an occasion; also the pause between tries to limit
+/// How often the tiers are written and the tree is read without an occasion; also the pause between tries to limit
 /// `kubepods`.
 const REFRESH: Duration = Duration::from_secs(60);
 /// How often the own `oom_score_adj` is set.
@@ -82,7 +82,7 @@ impl CgroupManager {
     fn refresh(&mut self, ctx: &mut Ctx<Self>) {
         let (deps, config, effects) = (self.deps.clone(), self.config.clone(), ctx.effects());
         let enforce = self.enforced != Some(true);
-        self.state.look();
+        self.state.scan_begins();
         let work = async move {
             effects.hit("set-up").await;
             let out = effects

@@ -21,7 +21,7 @@ pub(crate) struct Known {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct State {
     pub pods: BTreeMap<PodUid, Known>,
-    /// Pods whose cgroup was made or removed since the look under way began: the look may not know of it.
+    /// Pods whose cgroup was made or removed since the tree began to be read: the reading may not know of it.
     touched: BTreeSet<PodUid>,
     /// Burstable shares that were written last.
     written: Option<u64>,
@@ -30,7 +30,7 @@ pub(crate) struct State {
     again: Option<bool>,
 }
 
-/// What the tree and the state differ in after a look.
+/// What the tree and the state differ in after a scan.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Difference {
     pub appeared: Vec<PodUid>,
@@ -38,8 +38,8 @@ pub(crate) struct Difference {
 }
 
 impl State {
-    /// A look at the tree begins.
-    pub(crate) fn look(&mut self) {
+    /// The tree begins to be read.
+    pub(crate) fn scan_begins(&mut self) {
         self.touched.clear();
     }
 
@@ -55,7 +55,7 @@ impl State {
         self.pods.remove(uid);
     }
 
-    /// Takes over what a look at the tree showed. Specifications that are known stay.
+    /// Takes over what the tree showed. Specifications that are known stay.
     pub(crate) fn refresh(&mut self, found: BTreeMap<PodUid, String>) -> Difference {
         let touched = std::mem::take(&mut self.touched);
         let gone = |u: &PodUid| !found.contains_key(u) && !touched.contains(u);

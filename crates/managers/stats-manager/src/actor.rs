@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::config::{Config, Deps};
 use crate::gather::{self, Cache, Sources, Volumes};
-use crate::slot::{Outcome, Slot, Turn, wait};
+use crate::slot::{Answer, Outcome, Slot, wait};
 use crate::volumes::{Due, measure};
 
 /// Results of processor, memory and disks are shared by whoever asks within this time.
@@ -87,8 +87,8 @@ impl StatsManager {
         F: Future<Output = Outcome<T>> + Send + 'static,
     {
         let began = ctx.clock().now();
-        let turn = slot(self).turn(began, bound);
-        if matches!(turn, Turn::Start(_)) {
+        let answer = slot(self).answer(began, bound);
+        if matches!(answer, Answer::Start(_)) {
             let (work, faults) = (gather(self.sources(ctx)), ctx.faults());
             let work = async move {
                 faults.hit("gather").await;
@@ -104,9 +104,9 @@ impl StatsManager {
             ctx.run(work, move |act: &mut Self, outcome, _| slot(act).done(began, outcome));
         }
         async move {
-            match turn {
-                Turn::Fresh(last) => Ok(last),
-                Turn::Join(waiting) | Turn::Start(waiting) => wait(waiting).await,
+            match answer {
+                Answer::Fresh(last) => Ok(last),
+                Answer::Join(waiting) | Answer::Start(waiting) => wait(waiting).await,
             }
         }
     }

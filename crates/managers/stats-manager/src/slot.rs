@@ -25,9 +25,9 @@ impl<T: ?Sized> Default for Slot<T> {
     }
 }
 
-/// What an asker is to do.
+/// What an asker gets.
 #[derive(Debug)]
-pub(crate) enum Turn<T: ?Sized> {
+pub(crate) enum Answer<T: ?Sized> {
     /// Take this.
     Fresh(Arc<T>),
     /// Somebody gathers: wait for it.
@@ -38,18 +38,18 @@ pub(crate) enum Turn<T: ?Sized> {
 
 impl<T: ?Sized> Slot<T> {
     /// The last result when its gathering began within `bound`, else the one under way, else a new one.
-    pub(crate) fn turn(&mut self, now: Instant, bound: Duration) -> Turn<T> {
+    pub(crate) fn answer(&mut self, now: Instant, bound: Duration) -> Answer<T> {
         if let Some((at, last)) = &self.last
             && now.duration_since(*at) < bound
         {
-            return Turn::Fresh(last.clone());
+            return Answer::Fresh(last.clone());
         }
         if let Some(running) = &self.running {
-            return Turn::Join(running.subscribe());
+            return Answer::Join(running.subscribe());
         }
         let (tx, rx) = watch::channel(None);
         self.running = Some(tx);
-        Turn::Start(rx)
+        Answer::Start(rx)
     }
 
     /// The gathering that began at `began` has ended. A failure is for those who waited; the next asker tries again.

@@ -21,7 +21,7 @@ pub use cache::{CACHED_BYTES, Key, Lru, Ttl};
 pub use credential::{BadCredential, Protocols, bearer, websocket};
 pub use identity::{BadSubject, User};
 pub use label::{Labels, labels};
-pub use pace::{Pace, Paces, pause};
+pub use pace::{TokenBucket, TokenBuckets, pause};
 pub use path::{Canonical, Refused, canonical};
 pub use review::{BadReview, access_review, decide_access, decide_token, token_review};
 pub use text::{DISABLED, UNAUTHORIZED, authorization_error, forbidden};

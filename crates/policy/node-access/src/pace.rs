@@ -20,14 +20,14 @@ pub fn pause(failed: u32, random: f64) -> Option<Duration> {
 
 /// A bucket of permissions to ask: a flood of made-up tokens must not use up what the node may ask of the API server.
 #[derive(Clone, Copy, Debug)]
-pub struct Pace {
+pub struct TokenBucket {
     per_second: f64,
     most: f64,
     left: f64,
     at: Duration,
 }
 
-impl Pace {
+impl TokenBucket {
     /// A full bucket of `most`, refilled at a rate.
     #[must_use]
     pub fn new(per_second: u32, most: u32) -> Self {
@@ -35,7 +35,7 @@ impl Pace {
     }
 
     /// Takes one permission, if there is one.
-    pub fn take(&mut self, now: Duration) -> bool {
+    pub fn try_acquire(&mut self, now: Duration) -> bool {
         let some = self.has(now);
         if some {
             self.left -= 1.0;
@@ -60,21 +60,21 @@ const ORIGINS: usize = 1024;
 
 /// A bucket for all, and a smaller one for each origin: one flood does not take the permissions of everybody else.
 #[derive(Clone, Debug)]
-pub struct Paces<O> {
-    all: Pace,
-    new: Pace,
-    each: BTreeMap<O, Pace>,
+pub struct TokenBuckets<O> {
+    all: TokenBucket,
+    new: TokenBucket,
+    each: BTreeMap<O, TokenBucket>,
 }
 
-impl<O: Ord> Paces<O> {
-    /// `all` for everybody together, `each` for every origin; both as for [`Pace::new`].
+impl<O: Ord> TokenBuckets<O> {
+    /// `all` for everybody together, `each` for every origin; both as for [`TokenBucket::new`].
     #[must_use]
     pub fn new(all: (u32, u32), each: (u32, u32)) -> Self {
-        Self { all: Pace::new(all.0, all.1), new: Pace::new(each.0, each.1), each: BTreeMap::new() }
+        Self { all: TokenBucket::new(all.0, all.1), new: TokenBucket::new(each.0, each.1), each: BTreeMap::new() }
     }
 
     /// Takes one permission for an origin, if there is one. Who has none left takes none of the others'.
-    pub fn take(&mut self, origin: O, now: Duration) -> bool {
+    pub fn try_acquire(&mut self, origin: O, now: Duration) -> bool {
         if self.each.len() >= ORIGINS && !self.each.contains_key(&origin) {
             // An origin whose bucket is full again is as good as a new one.
             self.each.retain(|_, pace| !pace.is_full(now));
@@ -82,8 +82,8 @@ impl<O: Ord> Paces<O> {
                 return false;
             }
         }
-        let own = self.each.entry(origin).or_insert(Pace { at: now, ..self.new });
-        own.has(now) && self.all.take(now) && own.take(now)
+        let own = self.each.entry(origin).or_insert(TokenBucket { at: now, ..self.new });
+        own.has(now) && self.all.try_acquire(now) && own.try_acquire(now)
     }
 
     /// Origins that are remembered.
@@ -107,32 +107,32 @@ mod tests {
 
     #[test]
     fn a_bucket_gives_what_it_holds_and_is_refilled() {
-        let mut pace = Pace::new(2, 3);
+        let mut pace = TokenBucket::new(2, 3);
         let at = Duration::from_millis;
-        assert_eq!([0; 4].map(|_| pace.take(at(0))), [true, true, true, false]);
-        assert!(!pace.take(at(400)));
-        assert!(pace.take(at(500)));
-        assert!(!pace.take(at(0)), "time does not go back");
-        assert_eq!([0; 4].map(|_| pace.take(at(60_000))), [true, true, true, false]);
+        assert_eq!([0; 4].map(|_| pace.try_acquire(at(0))), [true, true, true, false]);
+        assert!(!pace.try_acquire(at(400)));
+        assert!(pace.try_acquire(at(500)));
+        assert!(!pace.try_acquire(at(0)), "time does not go back");
+        assert_eq!([0; 4].map(|_| pace.try_acquire(at(60_000))), [true, true, true, false]);
     }
 
     #[test]
     fn a_flood_from_one_origin_leaves_permissions_for_others() {
-        let mut paces = Paces::new((20, 10), (2, 3));
+        let mut paces = TokenBuckets::new((20, 10), (2, 3));
         let at = Duration::from_millis;
-        let taken = (0..1000).filter(|_| paces.take("flood", at(0))).count();
+        let taken = (0..1000).filter(|_| paces.try_acquire("flood", at(0))).count();
         assert_eq!(taken, 3);
-        assert_eq!([0; 4].map(|_| paces.take("other", at(0))), [true, true, true, false]);
-        assert!(paces.take("flood", at(500)) && !paces.take("flood", at(500)));
+        assert_eq!([0; 4].map(|_| paces.try_acquire("other", at(0))), [true, true, true, false]);
+        assert!(paces.try_acquire("flood", at(500)) && !paces.try_acquire("flood", at(500)));
     }
 
     #[test]
     fn origins_are_bounded_and_forgotten_when_they_are_quiet() {
-        let mut paces = Paces::new((1_000_000, 1_000_000), (1, 2));
+        let mut paces = TokenBuckets::new((1_000_000, 1_000_000), (1, 2));
         let at = Duration::from_secs;
-        let taken = (0..5000).filter(|origin| paces.take(*origin, at(0))).count();
+        let taken = (0..5000).filter(|origin| paces.try_acquire(*origin, at(0))).count();
         assert_eq!((taken, paces.origins()), (ORIGINS, ORIGINS));
-        assert!(paces.take(9999, at(2)), "all buckets are full again");
+        assert!(paces.try_acquire(9999, at(2)), "all buckets are full again");
         assert_eq!(paces.origins(), 1);
     }
 }

@@ -45,7 +45,7 @@ pub(super) fn split(args: &[String]) -> Result<Split, FlagError> {
                 Some((name, value)) => (name, Some(value.to_owned())),
                 None => (long, None),
             };
-            take(&mut out, name, value, &mut rest)?;
+            read_flag(&mut out, name, value, &mut rest)?;
         } else if arg.len() > 1 && arg.starts_with('-') {
             shorthand(&mut out, arg, &mut rest)?;
         } else {
@@ -74,13 +74,13 @@ fn shorthand(out: &mut Split, arg: &str, rest: &mut std::slice::Iter<'_, String>
         Some('v') => {
             let value = chars.as_str();
             let value = (!value.is_empty()).then(|| value.strip_prefix('=').unwrap_or(value).to_owned());
-            take(out, "v", value, rest)
+            read_flag(out, "v", value, rest)
         }
         other => Err(FlagError::flag(format!("unknown shorthand flag: '{}' in -{body}", other.unwrap_or('-')))),
     }
 }
 
-fn take(
+fn read_flag(
     out: &mut Split,
     written: &str,
     value: Option<String>,

@@ -34,7 +34,7 @@ pub(super) fn api(r: &mut Reader<'_>, c: &mut ApiAccess) {
 /// What the node says of itself.
 pub(super) fn node(r: &mut Reader<'_>, c: &mut NodeObject) {
     set(&mut c.register, r.bool("registerNode"));
-    if let Some(list) = r.take("registerWithTaints") {
+    if let Some(list) = r.raw("registerWithTaints") {
         c.register_with_taints = taints(r, &list);
     }
     c.provider_id = r.some_text("providerID");
@@ -89,8 +89,8 @@ fn taint(r: &mut Reader<'_>, at: &str, fields: Map<String, Value>) -> Option<Tai
     let before = r.findings.errors.len();
     let mut inner = Reader::new(at, fields, r.findings);
     let (key, value) = (inner.text("key").unwrap_or_default(), inner.some_text("value"));
-    let effect = inner.take("effect").unwrap_or_default();
-    if let Some(time) = inner.take("timeAdded") {
+    let effect = inner.raw("effect").unwrap_or_default();
+    if let Some(time) = inner.raw("timeAdded") {
         inner.findings.error(ConfigError::new(format!("{at}.timeAdded"), "must not be set").value(&time));
     }
     if let Err(reason) = labels::check_key(&key) {

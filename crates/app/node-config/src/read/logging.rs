@@ -15,7 +15,7 @@ pub(super) fn logging(r: &mut Reader<'_>, c: &mut NodeConfig) {
     }
     set(&mut c.logging.verbosity, inner.count("verbosity", 0));
     // Lines are written at once, so every period is kept.
-    if let Some(period) = inner.take("flushFrequency") {
+    if let Some(period) = inner.raw("flushFrequency") {
         let fits = match &period {
             Value::Number(n) => n.as_i64().is_some_and(|n| n >= 0),
             Value::String(s) => go_duration::parse(s).is_ok(),
@@ -26,7 +26,7 @@ pub(super) fn logging(r: &mut Reader<'_>, c: &mut NodeConfig) {
             inner.findings.error(error.allowed("a duration such as 5s, or a whole number of nanoseconds"));
         }
     }
-    if let Some(list) = inner.take("vmodule") {
+    if let Some(list) = inner.raw("vmodule") {
         c.logging.vmodule = vmodule(&mut inner, &list);
     }
     if !c.logging.vmodule.is_empty() && c.logging.format == LogFormat::Json {

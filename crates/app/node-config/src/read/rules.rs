@@ -1,6 +1,7 @@
 //! Rules that span several fields.
 
 use std::path::{Component, Path};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -54,52 +55,9 @@ pub(super) fn enforcement(c: &NodeConfig, given: bool, findings: &mut Findings) 
 
 /// Rules over fields that are not used yet, or not only by us. Values of a wrong type are reported elsewhere.
 pub(super) fn across_raw_fields(fields: &Map<String, Value>, findings: &mut Findings) {
-    let int = |name: &str, default: i64| fields.get(name).map_or(Some(default), Value::as_i64);
-    let duration = |name: &str, default: &str| {
-        let text = fields.get(name).map_or(Some(default), Value::as_str)?;
-        go_duration::parse(text).ok()
-    };
-    let given = |name: &str| match fields.get(name) {
-        None | Some(Value::Null) => false,
-        Some(Value::String(s)) => !s.is_empty() && s != "0s",
-        Some(Value::Array(a)) => !a.is_empty(),
-        Some(Value::Object(o)) => !o.is_empty(),
-        Some(_) => true,
-    };
-    let (low, high) = (int("imageGCLowThresholdPercent", 80), int("imageGCHighThresholdPercent", 85));
-    if let (Some(low), Some(high)) = (low, high)
-        && low >= high
-    {
-        let error = if given("imageGCLowThresholdPercent") {
-            let error = ConfigError::new("imageGCLowThresholdPercent", "must be below imageGCHighThresholdPercent");
-            error.value(&Value::from(low)).allowed(format!("less than {high}"))
-        } else {
-            let error = ConfigError::new("imageGCHighThresholdPercent", "must be above imageGCLowThresholdPercent");
-            error.value(&Value::from(high)).allowed(format!("more than {low}"))
-        };
-        findings.error(error);
-    }
-    let (least, most) = (duration("imageMinimumGCAge", "2m"), duration("imageMaximumGCAge", "0s"));
-    if let (Some(least), Some(most)) = (least, most)
-        && !most.is_zero()
-        && most <= least
-    {
-        let error = ConfigError::new("imageMaximumGCAge", "must be more than imageMinimumGCAge");
-        findings.error(error.value(&Value::from(go_duration::format(most))));
-    }
-    let (total, critical) = (duration("shutdownGracePeriod", "0s"), duration("shutdownGracePeriodCriticalPods", "0s"));
-    if let (Some(total), Some(critical)) = (total, critical)
-        && critical > total
-    {
-        let error = ConfigError::new("shutdownGracePeriodCriticalPods", "must not be more than shutdownGracePeriod");
-        findings.error(error.value(&Value::from(go_duration::format(critical))));
-    }
-    if given("shutdownGracePeriodByPodPriority")
-        && (given("shutdownGracePeriod") || given("shutdownGracePeriodCriticalPods"))
-    {
-        let reason = "cannot be set together with shutdownGracePeriod or shutdownGracePeriodCriticalPods";
-        findings.error(ConfigError::new("shutdownGracePeriodByPodPriority", reason));
-    }
+    let raw = Raw(fields);
+    image_gc(&raw, findings);
+    shutdown(&raw, findings);
     if let Some(Value::Object(soft)) = fields.get("evictionSoft") {
         let periods = fields.get("evictionSoftGracePeriod").and_then(Value::as_object);
         for signal in soft.keys().filter(|s| periods.is_none_or(|p| !p.contains_key(*s))) {
@@ -107,12 +65,78 @@ pub(super) fn across_raw_fields(fields: &Map<String, Value>, findings: &mut Find
             findings.error(ConfigError::new(format!("evictionSoft.{signal}"), reason));
         }
     }
-    if given("reservedSystemCPUs") && (given("systemReservedCgroup") || given("kubeReservedCgroup")) {
+    if raw.given("reservedSystemCPUs") && (raw.given("systemReservedCgroup") || raw.given("kubeReservedCgroup")) {
         let reason = "cannot be set together with systemReservedCgroup or kubeReservedCgroup";
         findings.error(ConfigError::new("reservedSystemCPUs", reason));
     }
-    if given("systemCgroups") && !given("cgroupRoot") {
+    if raw.given("systemCgroups") && !raw.given("cgroupRoot") {
         findings.error(ConfigError::new("cgroupRoot", "must be set when systemCgroups is set"));
+    }
+}
+
+/// Fields as they stand in the document.
+struct Raw<'a>(&'a Map<String, Value>);
+
+impl Raw<'_> {
+    /// A whole number, or its default; `None` when it is something else.
+    fn int(&self, name: &str, default: i64) -> Option<i64> {
+        self.0.get(name).map_or(Some(default), Value::as_i64)
+    }
+
+    /// A duration, or its default; `None` when it is something else.
+    fn duration(&self, name: &str, default: &str) -> Option<Duration> {
+        let text = self.0.get(name).map_or(Some(default), Value::as_str)?;
+        go_duration::parse(text).ok()
+    }
+
+    /// Whether a field has another value than its zero.
+    fn given(&self, name: &str) -> bool {
+        match self.0.get(name) {
+            None | Some(Value::Null) => false,
+            Some(Value::String(s)) => !s.is_empty() && s != "0s",
+            Some(Value::Array(a)) => !a.is_empty(),
+            Some(Value::Object(o)) => !o.is_empty(),
+            Some(_) => true,
+        }
+    }
+}
+
+fn image_gc(raw: &Raw<'_>, findings: &mut Findings) {
+    const LOW: &str = "imageGCLowThresholdPercent";
+    const HIGH: &str = "imageGCHighThresholdPercent";
+    if let (Some(low), Some(high)) = (raw.int(LOW, 80), raw.int(HIGH, 85))
+        && low >= high
+    {
+        findings.error(if raw.given(LOW) {
+            let error = ConfigError::new(LOW, format!("must be below {HIGH}"));
+            error.value(&Value::from(low)).allowed(format!("less than {high}"))
+        } else {
+            let error = ConfigError::new(HIGH, format!("must be above {LOW}"));
+            error.value(&Value::from(high)).allowed(format!("more than {low}"))
+        });
+    }
+    let (least, most) = (raw.duration("imageMinimumGCAge", "2m"), raw.duration("imageMaximumGCAge", "0s"));
+    if let (Some(least), Some(most)) = (least, most)
+        && !most.is_zero()
+        && most <= least
+    {
+        let error = ConfigError::new("imageMaximumGCAge", "must be more than imageMinimumGCAge");
+        findings.error(error.value(&Value::from(go_duration::format(most))));
+    }
+}
+
+fn shutdown(raw: &Raw<'_>, findings: &mut Findings) {
+    const TOTAL: &str = "shutdownGracePeriod";
+    const CRITICAL: &str = "shutdownGracePeriodCriticalPods";
+    const BY_PRIORITY: &str = "shutdownGracePeriodByPodPriority";
+    if let (Some(total), Some(critical)) = (raw.duration(TOTAL, "0s"), raw.duration(CRITICAL, "0s"))
+        && critical > total
+    {
+        let error = ConfigError::new(CRITICAL, format!("must not be more than {TOTAL}"));
+        findings.error(error.value(&Value::from(go_duration::format(critical))));
+    }
+    if raw.given(BY_PRIORITY) && (raw.given(TOTAL) || raw.given(CRITICAL)) {
+        findings.error(ConfigError::new(BY_PRIORITY, format!("cannot be set together with {TOTAL} or {CRITICAL}")));
     }
 }
 

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use node_access::{Key, Lru, Paces, User};
+use node_access::{Key, Lru, TokenBuckets, User};
 use ports::api::{ApiError, ApiServer, Method, Request};
 use tokio::time::Instant;
 
@@ -78,7 +78,7 @@ fn code(answer: &Result<bytes::Bytes, ApiError>) -> String {
 pub(super) struct Tokens {
     asked: Asked,
     ttl: Duration,
-    pace: Mutex<Paces<IpAddr>>,
+    pace: Mutex<TokenBuckets<IpAddr>>,
     users: Mutex<Lru<Arc<User>>>,
     nobodies: Mutex<Lru<()>>,
     lookups: Arc<Lookups<Option<Arc<User>>>>,
@@ -93,7 +93,7 @@ impl Tokens {
         Arc::new(Self {
             asked: Asked { api, began: Instant::now(), limit: limits.review },
             ttl,
-            pace: Mutex::new(Paces::new(PACE, ORIGIN_PACE)),
+            pace: Mutex::new(TokenBuckets::new(PACE, ORIGIN_PACE)),
             users: Mutex::new(Lru::new(USERS)),
             nobodies: Mutex::new(Lru::new(NOBODIES)),
             lookups: Lookups::new(limits.reviews),
@@ -110,7 +110,7 @@ impl Tokens {
         if lock(&self.nobodies).get(&key, now).is_some() {
             return Ok(None);
         }
-        let may = || lock(&self.pace).take(origin, now);
+        let may = || lock(&self.pace).try_acquire(origin, now);
         let ask = || {
             let (this, review) = (self.clone(), node_access::token_review(token));
             async move {
