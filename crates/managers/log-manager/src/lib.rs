@@ -7,17 +7,19 @@
 //! do), or reads a log.
 //! **Lost on restart** is nothing: each round looks at the files. A rotation that died between its steps is seen there: a
 //! log that is missing is opened anew, half a compressed file is removed.
-//! **Read next** `actor.rs`, then `effects.rs`; the plan of a rotation is policy `container-log`, module `rotation`.
+//! **Read next** `actor.rs`, then `rotate.rs`; the plan of a rotation is policy `container-log`, module `rotation`.
 
 #![forbid(unsafe_code)]
 
 mod actor;
-mod effects;
+mod deps;
+mod rotate;
 
 #[cfg(test)]
 mod tests;
 
-pub use crate::actor::{Config, Deps, LogManager};
+pub use crate::actor::LogManager;
+pub use crate::deps::{Config, Deps};
 
 /// Order among the effects on one log; made once for the life of the node.
 pub type Serial = ::actor::Serial<model::ContainerId>;

@@ -125,7 +125,7 @@ fn the_rotated_file_of_this_second_is_not_written_over() {
 #[test]
 fn a_death_at_any_point_loses_nothing_and_leaves_no_log_without_its_file() {
     for (point, refusals) in
-        [("look", 0), ("tend", 0), ("renamed", 0), ("reopened", 0), ("renamed", 1), ("roll-back", 1)]
+        [("scan", 0), ("maintain", 0), ("renamed", 0), ("reopened", 0), ("renamed", 1), ("roll-back", 1)]
     {
         run(15, move |kernel| async move {
             kernel.faults().add_text(&format!("log-manager: panic@{point}#1")).unwrap();

@@ -1,4 +1,4 @@
-//! What is done to one log.
+//! What is done to one log. Effects: they know nothing of the actor.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,11 +11,18 @@ use model::{ContainerId, Timestamp};
 use ports::host::{HostError, HostFs};
 use ports::runtime::RuntimeError;
 
-use crate::actor::{Config, Deps, Log};
+use crate::deps::{Config, Deps};
+
+/// A log that needs something.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Log {
+    pub(crate) container: ContainerId,
+    pub(crate) path: PathBuf,
+}
 
 /// What became of a log.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Done {
+pub(crate) enum Outcome {
     /// It is fine as it is.
     Nothing,
     /// It was missing; the runtime made it.
@@ -56,16 +63,16 @@ pub(crate) fn in_need(fs: &dyn HostFs, logs: Vec<Log>, max_size: u64) -> Vec<Log
     logs.into_iter().filter(needy).collect()
 }
 
-/// Gives a log what it needs.
-pub(crate) async fn tend(
+/// Gives a log what it needs: it is rotated, or opened anew where it is missing.
+pub(crate) async fn maintain(
     config: Arc<Config>,
     deps: Arc<Deps>,
     log: Log,
     clock: Clock,
     effects: Effects,
-) -> Result<Done, Failed> {
-    let Some(max_size) = config.max_size else { return Ok(Done::Nothing) };
-    effects.hit("tend").await;
+) -> Result<Outcome, Failed> {
+    let Some(max_size) = config.max_size else { return Ok(Outcome::Nothing) };
+    effects.hit("maintain").await;
     let mut wanted = need(size(&deps, &log, &effects).await?, max_size);
     let reopened = wanted == Need::Reopen;
     if reopened {
@@ -73,8 +80,8 @@ pub(crate) async fn tend(
         wanted = need(size(&deps, &log, &effects).await?, max_size);
     }
     match wanted {
-        Need::Nothing if reopened => return Ok(Done::Reopened),
-        Need::Nothing => return Ok(Done::Nothing),
+        Need::Nothing if reopened => return Ok(Outcome::Reopened),
+        Need::Nothing => return Ok(Outcome::Nothing),
         Need::Reopen => return Err(Failed::Missing),
         Need::Rotate => {}
     }
@@ -87,7 +94,7 @@ pub(crate) async fn tend(
         rename_away(&*deps.fs, &log.path, |name| rotation::rotated_name(name, now, &zone))
     });
     // Only when this very second has a rotated file already: its name must not be taken from it.
-    let Some(rotated) = rotated.await? else { return Ok(Done::Nothing) };
+    let Some(rotated) = rotated.await? else { return Ok(Outcome::Nothing) };
     effects.hit("renamed").await;
     if let Err(error) = reopen(&deps, &log.container).await {
         effects.hit("roll-back").await;
@@ -95,7 +102,7 @@ pub(crate) async fn tend(
         return Err(Failed::Reopen(error));
     }
     effects.hit("reopened").await;
-    Ok(Done::Rotated(rotated))
+    Ok(Outcome::Rotated(rotated))
 }
 
 async fn size(deps: &Arc<Deps>, log: &Log, effects: &Effects) -> Result<Option<u64>, HostError> {
