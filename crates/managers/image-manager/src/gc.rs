@@ -1,36 +1,88 @@
-//! Making room (node-and-resources 4.1): one pass from start to end.
+//! Making room (node-and-resources 4.1): what is known for it, and one pass from start to end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::time::Duration;
 
-use actor::{Class, Clock, Effects};
-use contract::Crew;
+use actor::Class;
 use contract::runtime::Observed;
 use cri_api::v1::{Image, ImageSpec, ListImagesRequest, RemoveImageRequest};
 use image_pull::gc::{self, Listed, Memory, Thresholds};
-use model::Timestamp;
 use model::event::{EventObject, EventType, NodeEvent};
+use model::{PodUid, Timestamp};
 use ports::runtime::RuntimeError;
 
-use crate::actor::{Config, Deps};
+use crate::deps::Tools;
 
-/// What a pass works with.
-pub(crate) struct Pass {
-    pub crew: Crew<contract::ImageManager>,
-    pub deps: Arc<Deps>,
-    pub config: Arc<Config>,
-    pub clock: Clock,
-    pub effects: Effects,
-    pub memory: Memory,
-    /// Nothing was known before.
-    pub first: bool,
+/// How long an image that was asked for is kept for a pod that the runtime does not show yet.
+const ASKED_FOR_FRESH: Duration = Duration::from_secs(600);
+
+/// What is known for making room.
+#[derive(Debug, Default)]
+pub(crate) struct Collector {
+    memory: Memory,
     pub watching_since: Timestamp,
-    /// Images that pods asked for and may be about to use.
-    pub asked_for: BTreeSet<String>,
+    /// Images that pods asked for: by reference, who, and when last.
+    asked_for: BTreeMap<String, (BTreeSet<PodUid>, Timestamp)>,
+    /// A pass has seen the images of the runtime.
+    listed: bool,
+    /// A pass is under way.
+    busy: bool,
+    /// A pass will begin soon, for a pull.
+    soon: bool,
+    /// The last pass failed.
+    failed: bool,
 }
 
-/// How it ended: what is known now, and what went wrong.
+/// What one pass starts from.
+pub(crate) struct Order {
+    memory: Memory,
+    /// Nothing was known before.
+    first: bool,
+    watching_since: Timestamp,
+    /// Images that pods asked for and may be about to use.
+    asked_for: BTreeSet<String>,
+}
+
+impl Collector {
+    /// Order for a pass, unless one is under way. `shown` tells which pods the runtime shows.
+    pub(crate) fn begin(&mut self, shown: impl Fn(&PodUid) -> bool, now: Timestamp) -> Option<Order> {
+        self.soon = false;
+        if std::mem::replace(&mut self.busy, true) {
+            return None;
+        }
+        let fresh = i64::try_from(ASKED_FOR_FRESH.as_nanos()).unwrap_or(i64::MAX);
+        self.asked_for.retain(|_, (pods, at)| now.nanos_since(*at) < fresh || pods.iter().any(&shown));
+        Some(Order {
+            memory: self.memory.clone(),
+            first: !self.listed,
+            watching_since: self.watching_since,
+            asked_for: self.asked_for.keys().cloned().collect(),
+        })
+    }
+
+    /// A pass is over; returns whether the one before had failed.
+    pub(crate) fn end(&mut self, memory: Memory, listed: bool, failed: bool) -> bool {
+        self.busy = false;
+        self.listed |= listed;
+        self.memory = memory;
+        std::mem::replace(&mut self.failed, failed)
+    }
+
+    /// Keeps the image until the runtime shows the pod.
+    pub(crate) fn asked_for(&mut self, pod: PodUid, image_ref: String, now: Timestamp) {
+        let (pods, at) = self.asked_for.entry(image_ref).or_insert_with(|| (BTreeSet::new(), now));
+        pods.insert(pod);
+        *at = now;
+    }
+
+    /// An image was pulled: whether a pass is still to be planned for that.
+    pub(crate) fn due_soon(&mut self) -> bool {
+        !std::mem::replace(&mut self.soon, true)
+    }
+}
+
+/// How a pass ended: what is known now, and what went wrong.
 pub(crate) struct Passed {
     pub memory: Memory,
     /// The list came: what is not in memory now will be new.
@@ -38,23 +90,26 @@ pub(crate) struct Passed {
     pub error: Option<String>,
 }
 
+/// One pass.
+pub(crate) async fn pass(tools: Tools, order: Order) -> Passed {
+    let mut pass = Pass { tools, order };
+    let error = pass.run().await.err();
+    Passed { memory: pass.order.memory, listed: !pass.order.first, error }
+}
+
+struct Pass {
+    tools: Tools,
+    order: Order,
+}
+
 impl Pass {
-    pub(crate) async fn run(mut self) -> Passed {
-        let error = self.work().await.err();
-        Passed { memory: self.memory, listed: !self.first, error }
-    }
-
-    fn now(&self) -> Timestamp {
-        Timestamp(self.clock.unix_nanos())
-    }
-
-    async fn work(&mut self) -> Result<(), String> {
-        self.effects.hit("collect").await;
-        let (began, t) = (self.now(), self.config.gc);
+    async fn run(&mut self) -> Result<(), String> {
+        self.tools.effects.hit("collect").await;
+        let (began, t) = (self.tools.now(), self.tools.config.gc);
         let listed = self.list().await.map_err(|e| e.go_text())?;
         let used = self.in_use();
-        gc::observe(&mut self.memory, &listed, &used, began, std::mem::take(&mut self.first));
-        for id in gc::too_old(&self.memory, &t, self.watching_since, began) {
+        gc::observe(&mut self.order.memory, &listed, &used, began, std::mem::take(&mut self.order.first));
+        for id in gc::too_old(&self.order.memory, &t, self.order.watching_since, began) {
             self.remove(&id, "age").await;
         }
         let outcome = self.make_room(&t, began).await;
@@ -63,7 +118,7 @@ impl Pass {
     }
 
     async fn list(&self) -> Result<Vec<Listed>, RuntimeError> {
-        let images = self.deps.images.list_images(ListImagesRequest::default()).await?.images;
+        let images = self.tools.deps.images.list_images(ListImagesRequest::default()).await?.images;
         let of = |i: Image| Listed {
             names: i.repo_tags.into_iter().chain(i.repo_digests).collect(),
             id: i.id,
@@ -75,8 +130,8 @@ impl Pass {
 
     /// Images of every container that the runtime knows, running or not, by whatever name it has for them.
     fn in_use(&self) -> BTreeSet<String> {
-        let mut used = self.asked_for.clone();
-        for pod in self.crew.board::<Observed>().snapshot().into_values() {
+        let mut used = self.order.asked_for.clone();
+        for pod in self.tools.crew.board::<Observed>().snapshot().into_values() {
             used.extend(pod.pod.containers.iter().flat_map(|c| [c.image.clone(), c.image_ref.clone()]));
         }
         used.remove("");
@@ -89,13 +144,13 @@ impl Pass {
             Ok(None) => return Ok(()),
             Ok(Some(wanted)) => wanted,
             Err(e) => {
-                self.tell("InvalidDiskCapacity", e.to_string());
+                self.emit("InvalidDiskCapacity", e.to_string());
                 return Err(e.to_string());
             }
         };
         tracing::info!(capacity, available, wanted, "disk usage of images is over the threshold");
         let mut freed = 0;
-        for (id, size) in gc::candidates(&self.memory, t, now) {
+        for (id, size) in gc::candidates(&self.order.memory, t, now) {
             if freed >= wanted {
                 break;
             }
@@ -105,7 +160,7 @@ impl Pass {
         }
         if freed < wanted {
             let text = gc::not_enough(wanted, freed);
-            self.tell("FreeDiskSpaceFailed", text.clone());
+            self.emit("FreeDiskSpaceFailed", text.clone());
             return Err(text);
         }
         Ok(())
@@ -113,26 +168,30 @@ impl Pass {
 
     /// Size and room of the file system that holds images; `None` where the runtime does not say where that is.
     async fn disk(&self) -> Result<Option<(u64, u64)>, String> {
-        let info = self.deps.images.image_fs_info().await.map_err(|e| e.go_text())?;
+        let info = self.tools.deps.images.image_fs_info().await.map_err(|e| e.go_text())?;
         let id = info.image_filesystems.into_iter().next().and_then(|f| f.fs_id);
         let Some(path) = id.map(|id| PathBuf::from(id.mountpoint)).filter(|p| p.is_absolute()) else { return Ok(None) };
-        let fs = self.deps.fs.clone();
-        let stat =
-            self.effects.blocking(Class::HostFiles, move || fs.stat_fs(&path)).await.map_err(|e| actor::chain(&e))?;
+        let fs = self.tools.deps.fs.clone();
+        let stat = self
+            .tools
+            .effects
+            .blocking(Class::HostFiles, move || fs.stat_fs(&path))
+            .await
+            .map_err(|e| actor::chain(&e))?;
         Ok(Some((stat.total_bytes, stat.available_bytes)))
     }
 
     async fn remove(&mut self, id: &str, reason: &str) -> bool {
-        self.effects.hit("remove").await;
+        self.tools.effects.hit("remove").await;
         // A pod may have come for it since the list.
         if self.in_use().contains(id) {
             return false;
         }
         let image = Some(ImageSpec { image: id.to_owned(), ..ImageSpec::default() });
-        match self.deps.images.remove_image(RemoveImageRequest { image }).await {
+        match self.tools.deps.images.remove_image(RemoveImageRequest { image }).await {
             Ok(()) => {
                 tracing::info!(image = id, "an unused image is removed");
-                self.memory.remove(id);
+                self.order.memory.remove(id);
                 metrics::images::GARBAGE_COLLECTED.with_label_values(&[reason]).inc();
                 true
             }
@@ -144,18 +203,14 @@ impl Pass {
     }
 
     async fn forget_records(&self, until: Timestamp) {
-        if self.config.verification.is_none() {
-            return;
+        if self.tools.config.verification.is_some() {
+            let ids: BTreeSet<String> = self.order.memory.keys().cloned().collect();
+            self.tools.records(move |r| r.prune(&ids, until)).await;
         }
-        let (deps, config) = (self.deps.clone(), self.config.clone());
-        let ids: BTreeSet<String> = self.memory.keys().cloned().collect();
-        self.effects
-            .blocking(Class::HostFiles, move || deps.vault.books().open(&*deps.fs, &config.root_dir).prune(&ids, until))
-            .await;
     }
 
-    fn tell(&self, reason: &'static str, message: String) {
+    fn emit(&self, reason: &'static str, message: String) {
         let event = NodeEvent { kind: EventType::Warning, reason: reason.into(), message, object: EventObject::Node };
-        self.crew.emit(event);
+        self.tools.crew.emit(event);
     }
 }

@@ -7,24 +7,31 @@
 //! **Never** cancels a pull because the pod or this actor is gone: a pull runs on the pool and answers whoever still waits.
 //! Never lets one pod use what another pod's secret opened, unless the records allow it.
 //! **Lost on restart** are the back-off (a failed pull is tried once early, as after a restart of a kubelet), who could
-//! join a pull under way (it is then pulled twice at most), and how old images are. Slots and the vault live outside of the
-//! actor.
-//! **Read next** `ensure.rs` (one request from start to end), `credentials.rs`, `records.rs`, `gc.rs`, `actor.rs` (what needs
-//! memory), policy/image-pull and policy/pull-credentials (the rules).
+//! join a pull under way (it is then pulled twice at most), and how old images are. Slots, the credential cache and the
+//! order of record keeping live outside of the actor.
+//! **Read next** `ensure.rs` and `pull.rs` (one request from start to end), `pulls.rs` (which may start), `credentials.rs`,
+//! `pull_records.rs`, `gc.rs`, `actor.rs`, policy/image-pull and policy/pull-credentials (the rules).
 
 #![forbid(unsafe_code)]
 
 mod actor;
+mod credential_cache;
 mod credentials;
+mod deps;
 mod ensure;
 mod gc;
-mod records;
+mod pull;
+mod pull_records;
+mod pulls;
+mod recover;
+mod request;
 mod slots;
-mod vault;
 
 #[cfg(test)]
 mod tests;
 
-pub use crate::actor::{Config, Deps, ImageManager};
+pub use crate::actor::ImageManager;
+pub use crate::credential_cache::CredentialCache;
+pub use crate::deps::{Config, Deps};
+pub use crate::pull_records::PullRecords;
 pub use crate::slots::Slots;
-pub use crate::vault::Vault;

@@ -42,7 +42,7 @@ impl Slots {
     }
 
     /// Waits in line for a slot.
-    pub(crate) async fn take(&self, image: &str) -> Slot {
+    pub(crate) async fn acquire(&self, image: &str) -> Slot {
         let waiting = Waiting::new(self.board.clone());
         let permit = match &self.free {
             // Never closed, so the wait always ends with a permit.

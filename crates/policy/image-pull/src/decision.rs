@@ -23,23 +23,12 @@ impl PullPolicy {
             _ => PullPolicy::IfNotPresent,
         }
     }
-}
 
-/// First question: must the runtime be asked what it has?
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Look {
-    /// Pull without looking.
-    PullAtOnce,
-    /// Look first, then [`Verdict::of`].
-    Inspect,
-}
-
-/// What a policy asks for first.
-#[must_use]
-pub const fn look(policy: PullPolicy) -> Look {
-    match policy {
-        PullPolicy::Always => Look::PullAtOnce,
-        PullPolicy::IfNotPresent | PullPolicy::Never => Look::Inspect,
+    /// First question: whether the runtime is asked what it has; else the image is pulled at once. What follows from the
+    /// answer says [`Verdict::of`].
+    #[must_use]
+    pub const fn inspects(self) -> bool {
+        !matches!(self, PullPolicy::Always)
     }
 }
 

@@ -15,5 +15,5 @@ pub mod text;
 #[cfg(test)]
 mod tests;
 
-pub use decision::{Look, PullFailure, PullPolicy, Verdict, classify, look};
+pub use decision::{PullFailure, PullPolicy, Verdict, classify};
 pub use limiter::Limiter;

@@ -19,7 +19,7 @@ impl Limiter {
     }
 
     /// Takes a token if there is one. Never waits: over the limit is an error, and counts as a failed pull.
-    pub fn take(&mut self, now_ns: i64) -> bool {
+    pub fn try_accept(&mut self, now_ns: i64) -> bool {
         let Some(rate) = self.per_second else { return true };
         let passed = now_ns.saturating_sub(self.last_ns).max(0) as f64 / 1e9;
         self.last_ns = self.last_ns.max(now_ns);

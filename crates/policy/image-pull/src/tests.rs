@@ -13,9 +13,9 @@ fn policy_table() {
     ] {
         assert_eq!(Verdict::of(policy, present), verdict, "{policy:?} {present}");
     }
-    assert_eq!(look(PullPolicy::Always), Look::PullAtOnce);
-    assert_eq!(look(PullPolicy::IfNotPresent), Look::Inspect);
-    assert_eq!(look(PullPolicy::Never), Look::Inspect);
+    assert!(!PullPolicy::Always.inspects());
+    assert!(PullPolicy::IfNotPresent.inspects());
+    assert!(PullPolicy::Never.inspects());
     for (word, policy) in [("Always", PullPolicy::Always), ("Never", PullPolicy::Never), ("", PullPolicy::IfNotPresent)]
     {
         assert_eq!(PullPolicy::parse(word), policy);
@@ -88,7 +88,7 @@ fn the_bucket_holds_the_burst_and_fills_at_the_rate() {
     let second = 1_000_000_000;
     let mut l = Limiter::new(5, 10);
     let start = 1_000 * second;
-    let taken = |l: &mut Limiter, now| (0..100).filter(|_| l.take(now)).count();
+    let taken = |l: &mut Limiter, now| (0..100).filter(|_| l.try_accept(now)).count();
     assert_eq!(taken(&mut l, start), 10);
     assert_eq!(taken(&mut l, start + second / 5 - 1), 0);
     assert_eq!(taken(&mut l, start + second), 5);

@@ -23,7 +23,7 @@ use pull_credentials::verification::Policy;
 use serde_json::{Value, json};
 
 use super::files::FakeFiles;
-use crate::{Config, Deps, ImageManager, Slots, Vault};
+use crate::{Config, CredentialCache, Deps, ImageManager, PullRecords, Slots};
 
 /// A registry and a runtime that pulls from it.
 #[derive(Default)]
@@ -293,7 +293,8 @@ impl Bench {
             slots,
             fs: Arc::new(FakeFiles),
             plugin: plugin.clone(),
-            vault: Vault::default(),
+            credential_cache: CredentialCache::default(),
+            pull_records: PullRecords::default(),
         });
         let config = Arc::new(Config {
             registry_qps: setup.qps,

@@ -18,7 +18,8 @@ pub(in crate::node) fn image_manager(setup: &Setup<'_, ImageManager>) {
         slots: image_manager::Slots::new(config.images.serialize_pulls, parallel),
         fs: setup.ports.fs.clone(),
         plugin: Arc::new(credential_exec::ExecPlugins::new(programs)),
-        vault: image_manager::Vault::default(),
+        credential_cache: image_manager::CredentialCache::default(),
+        pull_records: image_manager::PullRecords::default(),
     });
     let limit = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
     let config = Arc::new(image_manager::Config {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cri_api::v1::Image;
 use model::Timestamp;
@@ -15,26 +15,27 @@ const FILE_MAX_BYTES: u64 = 4 << 20;
 const DIR_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 
-/// Order among those who read and write records, and how many pulls of an image are under way.
-#[derive(Debug, Default)]
-pub(crate) struct Books(Mutex<BTreeMap<String, usize>>);
+/// Order among those who read and write records, and how many pulls of an image are under way. Make it once, outside of the
+/// actor.
+#[derive(Clone, Debug, Default)]
+pub struct PullRecords(Arc<Mutex<BTreeMap<String, usize>>>);
 
-/// The two folders.
-pub(crate) struct Records<'a> {
+/// The two folders, held by one who works on them.
+pub(crate) struct LockedRecords<'a> {
     fs: &'a dyn HostFs,
     root: PathBuf,
     pulls: MutexGuard<'a, BTreeMap<String, usize>>,
 }
 
-impl Books {
+impl PullRecords {
     /// Waits for its turn; all others wait until the answer is dropped.
-    pub(crate) fn open<'a>(&'a self, fs: &'a dyn HostFs, root_dir: &Path) -> Records<'a> {
+    pub(crate) fn lock<'a>(&'a self, fs: &'a dyn HostFs, root_dir: &Path) -> LockedRecords<'a> {
         let pulls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        Records { fs, root: root_dir.join("image_manager"), pulls }
+        LockedRecords { fs, root: root_dir.join("image_manager"), pulls }
     }
 }
 
-impl Records<'_> {
+impl LockedRecords<'_> {
     fn intent_path(&self, image: &str) -> PathBuf {
         self.root.join("pulling").join(file_name(image))
     }
@@ -71,8 +72,8 @@ impl Records<'_> {
         Ok((record.image_ref == image_ref).then_some(record))
     }
 
-    /// Tells how many there are.
-    fn tally(&self) {
+    /// Puts their number in the metrics.
+    fn count(&self) {
         let count = |folder: &str| {
             let entries = self.fs.list_dir(&self.root.join(folder)).unwrap_or_default();
             i64::try_from(entries.iter().filter(|e| !e.is_dir && is_record_file(&e.name)).count()).unwrap_or(i64::MAX)
@@ -100,7 +101,7 @@ impl Records<'_> {
     pub(crate) fn begin(&mut self, image: &str) -> HostResult<()> {
         self.write(&self.intent_path(image), &PullIntent { image: image.to_owned() }.encode())?;
         *self.pulls.entry(image.to_owned()).or_default() += 1;
-        self.tally();
+        self.count();
         Ok(())
     }
 
@@ -115,7 +116,7 @@ impl Records<'_> {
             Ok(()) => drop(self.pulls.remove(image)),
             Err(e) => tracing::warn!(image, error = %actor::chain(&e), "a pull intent cannot be removed"),
         }
-        self.tally();
+        self.count();
     }
 
     /// A pull ended well. Where that cannot be written the intent stays: the image was pulled here.
@@ -192,6 +193,6 @@ impl Records<'_> {
                 tracing::warn!(error = %actor::chain(&e), "a pull record cannot be removed");
             }
         }
-        self.tally();
+        self.count();
     }
 }

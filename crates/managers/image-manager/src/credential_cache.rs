@@ -1,4 +1,4 @@
-//! What is known of credentials. Outlives the actor, because pulls do.
+//! What credential plugins and the node's credential files answered. Outlives the actor, because pulls do.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,28 +9,24 @@ use futures::future::{BoxFuture, Shared};
 use model::Timestamp;
 use pull_credentials::{AccountKey, AuthMap, PluginCache};
 
-use crate::records::Books;
-
 /// How long the node's own credential files are believed.
 const NODE_FILES_FRESH: Duration = Duration::from_secs(300);
 
-/// Caches of plugins, calls of plugins under way, credential files of the node, pull intents. Make it once, outside of the
-/// actor.
+/// Caches of plugins, calls of plugins under way, credential files of the node. Make it once, outside of the actor.
 #[derive(Clone, Debug, Default)]
-pub struct Vault(Arc<Inner>);
+pub struct CredentialCache(Arc<Inner>);
 
 #[derive(Default)]
 struct Inner {
     plugins: Mutex<BTreeMap<String, PluginCache>>,
     calls: Mutex<BTreeMap<CallKey, SharedCall>>,
     node: Mutex<Option<(AuthMap, Timestamp)>>,
-    books: Books,
 }
 
 // Nothing in here is for logs.
 impl std::fmt::Debug for Inner {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Vault")
+        f.write_str("CredentialCache")
     }
 }
 
@@ -44,7 +40,7 @@ fn locked<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Vault {
+impl CredentialCache {
     /// The plugin's cache.
     pub(crate) fn plugin<R>(&self, name: &str, f: impl FnOnce(&mut PluginCache) -> R) -> R {
         f(locked(&self.0.plugins).entry(name.to_owned()).or_default())
@@ -74,9 +70,5 @@ impl Vault {
 
     pub(crate) fn keep_node_auths(&self, auths: AuthMap, now: Timestamp) {
         *locked(&self.0.node) = Some((auths, now.plus(NODE_FILES_FRESH)));
-    }
-
-    pub(crate) fn books(&self) -> &Books {
-        &self.0.books
     }
 }
