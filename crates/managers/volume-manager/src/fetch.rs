@@ -13,13 +13,13 @@ use model::object::{ObjectKind, ObjectRef};
 use model::pod;
 use projection::{Fetched, Missing, Needs, TokenSlot};
 
-use crate::ledger::Seen;
-use crate::wanted;
+use crate::desired::ObjectVersions;
+use crate::spec;
 
 /// What is fetched for all volumes of a pod that its containers use.
 pub(crate) fn needs(pod: &Pod) -> Needs {
     let mut all = Needs::default();
-    for (volume, _) in wanted::used_volumes(pod) {
+    for (volume, _) in spec::used_volumes(pod) {
         all.extend(projection::needs(volume));
     }
     all
@@ -36,7 +36,7 @@ pub(crate) fn refs(pod: &Pod, needs: &Needs) -> Vec<ObjectRef> {
 pub(crate) fn versions(
     board: &BoardReader<ObjectRef, ObjectVersion>,
     refs: impl IntoIterator<Item = ObjectRef>,
-) -> Seen {
+) -> ObjectVersions {
     let version = |r: &ObjectRef| board.get(r).map(|v| v.resource_version.clone());
     refs.into_iter().map(|r| (r.clone(), version(&r))).collect()
 }

@@ -5,32 +5,37 @@
 //! **Never** crosses a mount point while it deletes, and never deletes what it cannot prove to be its own: content goes only
 //! with the marker that set-up left, or when the pod's own worker says that the pod has ended.
 //! **Lost on restart** is nothing: directories, markers and the mount table say what is there; which pods are to be kept in
-//! line with their objects stands in [`Ledger`], outside of the actor. Waits under way end with the actor, and their askers
+//! line with their objects stands in [`DesiredVolumes`], outside of the actor. Waits under way end with the actor, and their askers
 //! ask again.
-//! **Read next** `wanted.rs` (which volumes, what kind), `set_up.rs`, `projected.rs` (volumes of API objects),
-//! `tear_down.rs`, then `actor.rs` and `refresh.rs` (running pods).
+//! **Read next** `spec.rs` (which volumes, what kind), `set_up.rs`, `projected.rs` (volumes of API objects),
+//! `tear_down.rs`, then `mount.rs`, `refresh.rs` (running pods) and `actor.rs`.
 //!
 //! Kinds so far: emptyDir (all media), hostPath, configMap, secret, downwardAPI, projected. Other kinds are refused by name.
 
 #![forbid(unsafe_code)]
 
 mod actor;
+mod board;
+mod deps;
+mod desired;
+mod empty_dir;
 mod fetch;
 mod layout;
-mod ledger;
 mod measure;
+mod mount;
 mod ownership;
 mod projected;
 mod refresh;
 mod set_up;
+mod spec;
 mod sub_path;
 mod tear_down;
-mod wanted;
 
 #[cfg(test)]
 mod tests;
 
-pub use crate::actor::{Config, Deps, VolumeManager};
-pub use crate::ledger::Ledger;
+pub use crate::actor::VolumeManager;
+pub use crate::deps::{Config, Deps};
+pub use crate::desired::DesiredVolumes;
 /// Order among the effects on one pod; made once for the life of the node.
 pub type Serial = ::actor::Serial<model::PodUid>;

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use actor::chain;
 use container_config::env::{container_resource, object_field};
 use model::Timestamp;
 use model::core::{Pod, Volume};
@@ -10,12 +11,12 @@ use ports::host::{FileKind, HostError, HostFs};
 use projection::atomic::{self, Current, DATA, Entry, Step};
 use projection::{DownwardApi, Fetched, Payload, PayloadInput};
 
-use crate::actor::{Config, Deps};
+use crate::deps::{Config, Deps};
+use crate::empty_dir::{Wrapper, make_wrapper};
 use crate::layout::{PodLayout, marker};
 use crate::ownership::{Grant, give_to_group};
-use crate::set_up::{Wrapper, make_wrapper, text};
+use crate::spec::{self, Medium};
 use crate::tear_down::{self, Proof};
-use crate::wanted::{self, Medium};
 
 /// The same fields and resources as in variables.
 const DOWNWARD_API: DownwardApi = DownwardApi {
@@ -96,7 +97,7 @@ fn fill(
     place: &Place<'_>,
     content: &Content,
 ) -> Result<(), String> {
-    let fs_group = wanted::fs_group(pod);
+    let fs_group = spec::fs_group(pod);
     // Before anything is made: a pod that waits for an object leaves nothing behind.
     let payload = projection::payload(
         volume,
@@ -109,20 +110,20 @@ fn fill(
             fs_group,
         },
     )?;
-    let size_bytes = wanted::tmpfs_size(pod, volume, config.memory_allocatable_bytes);
+    let size_bytes = spec::tmpfs_size(pod, volume, config.memory_allocatable_bytes);
     let wrapper = Wrapper { dir: place.dir, marker_dir: place.marker_dir, fs_group, size_bytes };
-    make_wrapper(deps, &wrapper, place.medium).map_err(|e| text(&e))?;
+    make_wrapper(deps, &wrapper, place.medium).map_err(|e| chain(&e))?;
     for inner in projection::nested_mount_points(pod, &volume.name) {
-        deps.fs.create_dir_within(place.dir, Path::new(&inner), 0o755).map_err(|e| text(&e))?;
+        deps.fs.create_dir_within(place.dir, Path::new(&inner), 0o755).map_err(|e| chain(&e))?;
     }
     write(&*deps.fs, place.dir, &payload, fs_group, &atomic::dir_name(content.now, content.random))
 }
 
 /// Makes the files of a directory these.
 fn write(fs: &dyn HostFs, dir: &Path, payload: &Payload, fs_group: Option<u32>, name: &str) -> Result<(), String> {
-    let now = read(fs, dir).map_err(|e| text(&e))?;
+    let now = read(fs, dir).map_err(|e| chain(&e))?;
     for step in atomic::plan(payload, &now, name).map_err(|e| e.to_string())? {
-        carry_out(fs, dir, step, fs_group).map_err(|e| text(&e))?;
+        carry_out(fs, dir, step, fs_group).map_err(|e| chain(&e))?;
     }
     Ok(())
 }

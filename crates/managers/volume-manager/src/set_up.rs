@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
+use actor::chain;
 use contract::volume::{MountedVolume, MountedVolumes, VolumeError};
 use model::core::{Pod, Volume};
-use model::pod;
-use ports::host::{FileKind, HostError, HostFs, MemoryMount, TMPFS_MAGIC};
+use ports::host::{FileKind, HostError, HostFs};
 
-use crate::actor::{Config, Deps};
-use crate::layout::{EMPTY_DIR, PRIVATE, PodLayout, marker};
+use crate::deps::{Config, Deps};
+use crate::empty_dir;
+use crate::layout::{EMPTY_DIR, PRIVATE, PodLayout};
 use crate::measure::counted;
-use crate::ownership::{Grant, give_to_group};
 use crate::projected::{self, Content, Trouble};
-use crate::wanted::{self, Kind, Medium};
+use crate::spec::{self, Kind, Medium};
 
 /// A volume that is not in place.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -23,14 +23,10 @@ pub(crate) struct Failed {
     pub hopeless: bool,
 }
 
-pub(crate) fn text(e: &HostError) -> String {
-    actor::chain(e)
-}
-
 /// The directories that a pod has before anything else.
 pub(crate) fn pod_dirs(deps: &Deps, layout: &PodLayout) -> Result<(), VolumeError> {
     for dir in [layout.dir().to_owned(), layout.volumes(), layout.plugins()] {
-        deps.fs.create_dir(&dir, PRIVATE).map_err(|e| VolumeError::new(text(&e)))?;
+        deps.fs.create_dir(&dir, PRIVATE).map_err(|e| VolumeError::new(chain(&e)))?;
     }
     Ok(())
 }
@@ -49,7 +45,7 @@ pub(crate) struct Outcome {
 /// Sets up every volume that is used; one that fails does not hold up the others.
 pub(crate) fn all(deps: &Deps, config: &Config, pod: &Pod, content: &Content) -> Outcome {
     let mut out = Outcome::default();
-    for (volume, kind) in wanted::used_volumes(pod) {
+    for (volume, kind) in spec::used_volumes(pod) {
         let name = || volume.name.clone();
         let plugin = plugin(&kind);
         match counted("volume_mount", plugin, || one((deps, config), pod, volume, &kind, content)) {
@@ -102,7 +98,7 @@ fn one(
             Ok(Some(MountedVolume { host_path: path.into(), read_only: false, selinux_relabel: false }))
         }
         Kind::EmptyDir(medium) => {
-            let host_path = empty_dir(deps, config, pod, volume, medium).map_err(Trouble::Absent)?;
+            let host_path = empty_dir::set_up(deps, config, pod, volume, medium).map_err(Trouble::Absent)?;
             Ok(Some(MountedVolume { host_path, read_only: false, selinux_relabel: true }))
         }
         Kind::Projected { plugin, medium } => {
@@ -118,7 +114,7 @@ fn host_path(fs: &dyn HostFs, path: &str, check: &str) -> Result<(), String> {
         return Err(format!("invalid HostPath `{path}`: must not contain '..'"));
     }
     let at = Path::new(path);
-    let found = |e: HostError| text(&e);
+    let found = |e: HostError| chain(&e);
     let kind = fs.stat(at).map_err(found)?.map(|s| s.kind);
     let (fits, what) = match check {
         "" => return Ok(()),
@@ -132,76 +128,4 @@ fn host_path(fs: &dyn HostFs, path: &str, check: &str) -> Result<(), String> {
         other => return Err(format!("{other} is an invalid volume type")),
     };
     if kind == Some(fits) { Ok(()) } else { Err(format!("hostPath type check failed: {path} is not a {what}")) }
-}
-
-/// node-and-resources 6.7.
-fn empty_dir(deps: &Deps, config: &Config, pod: &Pod, volume: &Volume, medium: &Medium) -> Result<PathBuf, String> {
-    let refused = |e: VolumeError| e.message;
-    let layout = PodLayout::new(&config.root_dir, &pod::uid(pod)).map_err(refused)?;
-    let dir = layout.volume(EMPTY_DIR, &volume.name).map_err(refused)?;
-    let marker_dir = layout.marker_dir(EMPTY_DIR, &volume.name).map_err(refused)?;
-    if let Medium::Refused(why) = medium {
-        return Err(why.clone());
-    }
-    let size_bytes = wanted::tmpfs_size(pod, volume, config.memory_allocatable_bytes);
-    let wrapper = Wrapper { dir: &dir, marker_dir: &marker_dir, fs_group: wanted::fs_group(pod), size_bytes };
-    make_wrapper(deps, &wrapper, medium).map_err(|e| text(&e))?;
-    Ok(dir)
-}
-
-/// A directory of the pod's own.
-#[derive(Clone, Copy)]
-pub(crate) struct Wrapper<'a> {
-    /// Where.
-    pub dir: &'a Path,
-    /// Where it is noted that it is whole.
-    pub marker_dir: &'a Path,
-    /// Group that may write.
-    pub fs_group: Option<u32>,
-    /// Most bytes, where it is made of memory.
-    pub size_bytes: Option<u64>,
-}
-
-/// Makes it, if it is not there. The marker is written last: what has it is whole.
-pub(crate) fn make_wrapper(deps: &Deps, wrapper: &Wrapper<'_>, medium: &Medium) -> Result<(), HostError> {
-    let memory = match medium {
-        Medium::Disk | Medium::Refused(_) => None,
-        Medium::Memory => Some(MemoryMount::Tmpfs { size_bytes: wrapper.size_bytes }),
-        Medium::HugePages(page_size_bytes) => Some(MemoryMount::Hugetlbfs { page_size_bytes: *page_size_bytes }),
-    };
-    let Wrapper { dir, marker_dir, fs_group, .. } = *wrapper;
-    let (fs, mounts) = (&*deps.fs, &*deps.mounts);
-    let there = fs.stat_link(dir)?.is_some_and(|s| s.kind == FileKind::Dir);
-    let mounted = there && mounts.is_mount_point(dir)?;
-    let ready = marker(marker_dir);
-    if fs.stat_link(&ready)?.is_some() {
-        if if memory.is_some() { mounted } else { there } {
-            return Ok(());
-        }
-        // Somebody removed the volume behind our back: begin again.
-        fs.remove_tree(marker_dir)?;
-    }
-    if let Some(parent) = dir.parent() {
-        fs.create_dir(parent, PRIVATE)?;
-    }
-    if !mounted {
-        fs.create_dir(dir, 0o777)?;
-        fs.set_mode(dir, 0o777)?;
-    }
-    if let Some(what) = &memory {
-        let is_tmpfs = mounted && fs.stat_fs(dir)?.magic == TMPFS_MAGIC;
-        let right = is_tmpfs == matches!(what, MemoryMount::Tmpfs { .. });
-        if mounted && !right {
-            let other = std::io::Error::new(std::io::ErrorKind::AlreadyExists, "another medium is mounted there");
-            return Err(HostError::new("mount", dir, other));
-        }
-        if !mounted {
-            mounts.mount_memory(dir, what)?;
-        }
-    }
-    if let Some(gid) = fs_group {
-        give_to_group(fs, dir, gid, Grant::Write);
-    }
-    fs.create_dir(marker_dir, PRIVATE)?;
-    fs.write_file(&ready, &[], 0o644)
 }

@@ -2,14 +2,15 @@
 
 use std::path::{Component, Path, PathBuf};
 
+use actor::chain;
 use contract::volume::{PrepareSubPath, VolumeError};
 
-use crate::actor::{Config, Deps};
+use crate::deps::{Config, Deps};
 use crate::layout::{PRIVATE, PodLayout};
-use crate::set_up::text;
 
-/// Makes the path inside of the volume if it is missing (also in one that pods cannot write to, as a kubelet does) and binds it to a place that no container can redirect. Blocks.
-/// Answers are vague on purpose: a pod must not learn about the host from them; the log has the rest.
+/// Makes the path inside of the volume if it is missing (also in one that pods cannot write to, as a kubelet does), and
+/// binds it to a place that no container can redirect. Blocks. Answers are vague on purpose: a pod must not learn about the
+/// host from them; the log has the rest.
 pub(crate) fn prepare(deps: &Deps, config: &Config, ask: &PrepareSubPath) -> Result<PathBuf, VolumeError> {
     let vague = |what: &str, cause: String| {
         tracing::warn!(pod = %ask.uid, volume = %ask.volume, container = %ask.container, cause, "subPath: {what}");
@@ -25,14 +26,14 @@ pub(crate) fn prepare(deps: &Deps, config: &Config, ask: &PrepareSubPath) -> Res
     let there = deps.fs.stat(&ask.volume_path.join(inside));
     if matches!(there, Ok(None)) {
         let failed = "failed to create subPath directory";
-        let root = deps.fs.stat(&ask.volume_path).map_err(|e| vague(failed, text(&e)))?;
+        let root = deps.fs.stat(&ask.volume_path).map_err(|e| vague(failed, chain(&e)))?;
         let mode = root.map_or(PRIVATE, |s| s.mode);
-        deps.fs.create_dir_within(&ask.volume_path, inside, mode).map_err(|e| vague(failed, text(&e)))?;
+        deps.fs.create_dir_within(&ask.volume_path, inside, mode).map_err(|e| vague(failed, chain(&e)))?;
     }
     let failed = "failed to prepare subPath";
     if let Some(parent) = target.parent() {
-        deps.fs.create_dir(parent, PRIVATE).map_err(|e| vague(failed, text(&e)))?;
+        deps.fs.create_dir(parent, PRIVATE).map_err(|e| vague(failed, chain(&e)))?;
     }
-    deps.mounts.bind_within(&ask.volume_path, inside, &target).map_err(|e| vague(failed, text(&e)))?;
+    deps.mounts.bind_within(&ask.volume_path, inside, &target).map_err(|e| vague(failed, chain(&e)))?;
     Ok(target)
 }

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use actor::chain;
 use ports::host::{FileKind, HUGETLBFS_MAGIC, HostError, HostFs, TMPFS_MAGIC};
 
-use crate::actor::Deps;
+use crate::deps::Deps;
 use crate::layout::{EMPTY_DIR, PodLayout, WRAPPED, marker};
 use crate::measure::counted;
-use crate::set_up::text;
 
 /// How it is known that content below `volumes` may be deleted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -48,7 +48,7 @@ fn volumes(fs: &dyn HostFs, layout: &PodLayout) -> Vec<(String, String)> {
 /// Tears every volume of the pod down. The first failure is the answer, the others are tried all the same.
 pub(crate) fn volumes_of(deps: &Deps, layout: &PodLayout, proof: Proof) -> Result<(), String> {
     // Binds inside of volumes first: they would keep what they bind.
-    sub_paths(deps, layout).map_err(|e| text(&e))?;
+    sub_paths(deps, layout).map_err(|e| chain(&e))?;
     let mut result = Ok(());
     for (plugin, name) in volumes(&*deps.fs, layout) {
         let done = counted("volume_unmount", Some(&plugin), || one(deps, layout, (&plugin, &name), proof));
@@ -61,7 +61,7 @@ pub(crate) fn volumes_of(deps: &Deps, layout: &PodLayout, proof: Proof) -> Resul
 pub(crate) fn one(deps: &Deps, layout: &PodLayout, volume: (&str, &str), proof: Proof) -> Result<(), String> {
     let (plugin, name) = volume;
     let (fs, mounts) = (&*deps.fs, &*deps.mounts);
-    let failed = |e: HostError| text(&e);
+    let failed = |e: HostError| chain(&e);
     let dir = layout.volume(plugin, name).map_err(|e| e.message)?;
     let mounted = mounts.is_mount_point(&dir).map_err(failed)?;
     if plugin != EMPTY_DIR && !WRAPPED.contains(&plugin) {
@@ -122,7 +122,7 @@ fn dirs(fs: &dyn HostFs, path: &Path) -> Vec<String> {
 /// what the node itself keeps beside them.
 pub(crate) fn pod_dir(deps: &Deps, layout: &PodLayout) -> Result<(), String> {
     let fs = &*deps.fs;
-    let failed = |e: HostError| text(&e);
+    let failed = |e: HostError| chain(&e);
     if fs.stat_link(layout.dir()).map_err(failed)?.is_none() {
         return Ok(());
     }

@@ -154,7 +154,7 @@ pub(super) fn volume_manager(setup: &Setup<'_, VolumeManager>) {
         fs: setup.ports.fs.clone(),
         mounts: setup.ports.mounter.clone(),
         serial: volume_manager::Serial::default(),
-        ledger: volume_manager::Ledger::default(),
+        desired: volume_manager::DesiredVolumes::default(),
     });
     setup.spawn(move |crew| volume_manager::VolumeManager::new(crew, config.clone(), deps.clone()));
 }

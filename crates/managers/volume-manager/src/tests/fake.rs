@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 
 use crate::projected::Content;
 use crate::set_up::{self, Failed};
-use crate::{Config, Deps, Ledger, Serial, VolumeManager};
+use crate::{Config, Deps, DesiredVolumes, Serial, VolumeManager};
 
 pub(super) struct FakeHost {
     dir: tempfile::TempDir,
@@ -295,7 +295,7 @@ impl Handler<RecordEvent> for Recorder {
     type Result = ();
     fn handle(&mut self, m: RecordEvent, _: &mut Ctx<Self>) {
         let e = m.event;
-        self.0.lock().unwrap().push(format!("{} {}: {}", e.kind.as_str(), e.reason, e.message));
+        self.0.lock().unwrap().push(format!("{} {}: {}", e.kind.singular(), e.reason, e.message));
     }
 }
 
@@ -304,7 +304,7 @@ pub(super) fn config(host: &FakeHost) -> Config {
 }
 
 pub(super) fn deps(host: &Arc<FakeHost>) -> Deps {
-    Deps { fs: host.clone(), mounts: host.clone(), serial: Serial::default(), ledger: Ledger::default() }
+    Deps { fs: host.clone(), mounts: host.clone(), serial: Serial::default(), desired: DesiredVolumes::default() }
 }
 
 pub(super) fn content() -> Content {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fake::with_spec;
-use crate::wanted::{Kind, Medium, tmpfs_size, used_volumes};
+use crate::spec::{Kind, Medium, tmpfs_size, used_volumes};
 
 fn kinds(spec: Value) -> Vec<(String, Kind)> {
     used_volumes(&with_spec("u", spec)).into_iter().map(|(v, k)| (v.name.clone(), k)).collect()

@@ -1,4 +1,4 @@
-//! Which volumes a pod needs, and of what kind. Pure.
+//! What a pod's specification says of its volumes: which are used, and of what kind. Pure.
 
 use std::collections::BTreeSet;
 
