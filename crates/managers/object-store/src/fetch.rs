@@ -1,4 +1,4 @@
-//! Answers to questions, by strategy.
+//! Look-ups of objects, by strategy.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,19 +13,18 @@ use ports::api::{ApiError, ApiExt, ApiServer};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::actor::Config;
-use crate::keep::is_away;
-use crate::ledger::{Content, Ledger, Seen};
+use crate::cache::{CachedObject, Content, ObjectCache};
+use crate::deps::Config;
 
 /// Why a node without API server has no tokens, in a kubelet's words.
 pub(crate) const STANDALONE_TOKEN: &str = "cannot use TokenManager when kubelet is in standalone mode";
 
-/// An answer that is being found.
-pub(crate) type Finding = Pin<Box<dyn Future<Output = Result<Content, ObjectError>>>>;
+/// An answer under way.
+pub(crate) type Answer = Pin<Box<dyn Future<Output = Result<Content, ObjectError>>>>;
 
-/// A question about one object.
-pub(crate) struct Question {
-    pub(crate) ledger: Ledger,
+/// A look-up of one object.
+pub(crate) struct Lookup {
+    pub(crate) cache: ObjectCache,
     pub(crate) versions: BoardPoster<ObjectRef, ObjectVersion>,
     pub(crate) config: Arc<Config>,
     pub(crate) api: Arc<dyn ApiServer>,
@@ -33,15 +32,15 @@ pub(crate) struct Question {
     pub(crate) now: Timestamp,
 }
 
-impl Question {
+impl Lookup {
     /// What following has shown; waits for its first word.
     pub(crate) async fn watched(self) -> Result<Content, ObjectError> {
         // Its version is shown once it has been seen.
         let mut version = self.versions.reader().subscribe(self.object.clone());
         let first = timeout(self.config.first_object, version.wait_for(Option::is_some)).await;
-        let seen = if matches!(first, Ok(Ok(_))) { self.ledger.seen.get(&self.object) } else { None };
-        match seen {
-            Some(seen) => content(&self.object, &seen),
+        let cached = if matches!(first, Ok(Ok(_))) { self.cache.objects.get(&self.object) } else { None };
+        match cached {
+            Some(cached) => content(&self.object, &cached),
             None => {
                 let kind = self.object.kind.singular();
                 let text = format!("failed to sync {kind} cache: timed out waiting for the condition");
@@ -50,41 +49,41 @@ impl Question {
         }
     }
 
-    /// A request for each question.
+    /// A request each time.
     pub(crate) async fn get(self) -> Result<Content, ObjectError> {
         match self.ask().await {
             Ok(found) => {
-                self.ledger.keep(&self.object, Some(&found));
+                self.cache.persist(&self.object, Some(&found));
                 Ok(found)
             }
-            Err(e) => self.recall(e).await,
+            Err(e) => self.restore(e).await,
         }
     }
 
     /// What an earlier daemon saw, while the server is away.
-    async fn recall(&self, e: ApiError) -> Result<Content, ObjectError> {
-        let kept = if is_away(&e) { self.ledger.recall(&self.object).await } else { None };
+    async fn restore(&self, e: ApiError) -> Result<Content, ObjectError> {
+        let kept = if is_away(&e) { self.cache.restore(&self.object).await } else { None };
         kept.ok_or_else(|| shown(e))
     }
 
     /// A request unless the last answer is young. A failure leaves the old answer in force.
     pub(crate) async fn cached(self) -> Result<Content, ObjectError> {
-        let before = self.ledger.seen.get(&self.object);
+        let before = self.cache.objects.get(&self.object);
         let life = i64::try_from(self.config.cache_life.as_nanos()).unwrap_or(i64::MAX);
-        if let Some(seen) = before.as_ref().filter(|s| self.now.nanos_since(s.at) < life) {
-            return content(&self.object, seen);
+        if let Some(young) = before.as_ref().filter(|c| self.now.nanos_since(c.at) < life) {
+            return content(&self.object, young);
         }
         let found = match self.ask().await {
             Ok(found) => Some(found),
             Err(e) if e.is_not_found() => None,
             Err(e) => match before {
-                Some(seen) => return content(&self.object, &seen),
-                None => return self.recall(e).await,
+                Some(old) => return content(&self.object, &old),
+                None => return self.restore(e).await,
             },
         };
-        let seen = Seen { content: found, at: self.now, stale: false };
-        let answer = content(&self.object, &seen);
-        note(&self.ledger, &self.versions, &self.object, seen);
+        let fresh = CachedObject { content: found, at: self.now, stale: false };
+        let answer = content(&self.object, &fresh);
+        store(&self.cache, &self.versions, &self.object, fresh);
         answer
     }
 
@@ -100,22 +99,32 @@ impl Question {
     }
 }
 
-/// Keeps what was seen, and tells when it is another version.
-pub(crate) fn note(ledger: &Ledger, versions: &BoardPoster<ObjectRef, ObjectVersion>, object: &ObjectRef, seen: Seen) {
-    let resource_version = seen.content.as_ref().map(Content::resource_version).unwrap_or_default();
+/// Keeps what the server said, and posts the version when it is another.
+pub(crate) fn store(
+    cache: &ObjectCache,
+    versions: &BoardPoster<ObjectRef, ObjectVersion>,
+    object: &ObjectRef,
+    cached: CachedObject,
+) {
+    let resource_version = cached.content.as_ref().map(Content::resource_version).unwrap_or_default();
     let version = ObjectVersion { resource_version };
-    if !seen.stale {
-        ledger.keep(object, seen.content.as_ref());
+    if !cached.stale {
+        cache.persist(object, cached.content.as_ref());
     }
-    ledger.seen.put(object.clone(), seen);
+    cache.objects.put(object.clone(), cached);
     if versions.get(object).is_none_or(|row| *row != version) {
         versions.post(object.clone(), Arc::new(version));
     }
 }
 
-fn content(object: &ObjectRef, seen: &Seen) -> Result<Content, ObjectError> {
+fn content(object: &ObjectRef, cached: &CachedObject) -> Result<Content, ObjectError> {
     let missing = || ObjectError::NotFound(format!("{} {:?} not found", object.kind.singular(), object.name));
-    seen.content.clone().ok_or_else(missing)
+    cached.content.clone().ok_or_else(missing)
+}
+
+/// Nothing is wrong with the request: the server is away, or cannot answer. A refusal is an answer.
+pub(crate) fn is_away(error: &ApiError) -> bool {
+    error.is_transient() && error.code() != Some(429)
 }
 
 fn shown(e: ApiError) -> ObjectError {

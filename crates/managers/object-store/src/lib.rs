@@ -5,18 +5,20 @@
 //! **Asks** the API server only. **Never** asks another manager, never follows what no pod here names, never remembers a
 //! refusal.
 //! **Lost on restart** are the tokens (asked for again) and what is followed (followed again); holds and the objects seen
-//! stand in the [`Ledger`], which outlives the actor. With a [`Sealed`] cache they outlive the daemon, and serve while the
+//! stand in the [`ObjectCache`], which outlives the actor. With a [`SealedCache`] they outlive the daemon, and serve while the
 //! API server is away.
-//! **Read next** `holds.rs` and `tokens.rs` (pure), then `actor.rs` and `follow.rs`.
+//! **Read next** `holds.rs`, `tokens.rs` and `follow.rs` (pure), then `actor.rs` and the files below it.
 
 #![forbid(unsafe_code)]
 
 mod actor;
+mod cache;
+mod deps;
 mod fetch;
 mod follow;
 mod holds;
-mod keep;
-mod ledger;
+mod lists;
+mod persist;
 mod sealed;
 mod services;
 mod tokens;
@@ -24,6 +26,7 @@ mod tokens;
 #[cfg(test)]
 mod tests;
 
-pub use crate::actor::{Config, Deps, ObjectStore, Strategy};
-pub use crate::ledger::Ledger;
-pub use crate::sealed::Sealed;
+pub use crate::actor::ObjectStore;
+pub use crate::cache::ObjectCache;
+pub use crate::deps::{Config, Deps, Strategy};
+pub use crate::sealed::SealedCache;

@@ -21,13 +21,13 @@ const KEY_LEN: usize = 32;
 
 /// The cache. A clone is the same cache.
 #[derive(Clone)]
-pub struct Sealed {
+pub struct SealedCache {
     inner: Arc<Inner>,
 }
 
-impl std::fmt::Debug for Sealed {
+impl std::fmt::Debug for SealedCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Sealed")
+        f.write_str("SealedCache")
     }
 }
 
@@ -47,7 +47,7 @@ struct Queue {
     writing: bool,
 }
 
-impl Sealed {
+impl SealedCache {
     /// Lines in `journal`, under the key in `key_file`, which is made when it is not there.
     #[must_use]
     pub fn new(journal: Arc<dyn Journal>, fs: Arc<dyn HostFs>, effects: Effects, key_file: PathBuf) -> Self {

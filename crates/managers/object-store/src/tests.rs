@@ -17,7 +17,7 @@ use model::k8s_openapi::api::node::v1::RuntimeClass;
 use model::object::{ObjectKind, ObjectRef};
 use ports::api::{ApiError, ApiServer};
 
-use crate::{Config, Deps, Ledger, ObjectStore, Strategy};
+use crate::{Config, Deps, ObjectCache, ObjectStore, Strategy};
 
 mod sealed;
 
@@ -34,7 +34,7 @@ impl Store {
 
     fn with(kernel: &Kernel, api: &FakeApi, port: Option<Arc<dyn ApiServer>>, strategy: Strategy) -> Self {
         let config = Arc::new(Config { strategy, ..Config::default() });
-        Self::of(kernel, api, port, config, Ledger::default())
+        Self::of(kernel, api, port, config, ObjectCache::default())
     }
 
     fn of(
@@ -42,10 +42,10 @@ impl Store {
         api: &FakeApi,
         port: Option<Arc<dyn ApiServer>>,
         config: Arc<Config>,
-        ledger: Ledger,
+        cache: ObjectCache,
     ) -> Self {
         let wiring = Wiring::default();
-        let (crew, deps) = (wiring.crew(), Arc::new(Deps { api: port, ledger }));
+        let (crew, deps) = (wiring.crew(), Arc::new(Deps { api: port, cache }));
         let new = move |_: u64| ObjectStore::new(crew.succeed(), config.clone(), deps.clone());
         let actor = kernel.spawn(Spec::new("object-store"), new);
         wiring.connect::<contract::ObjectStore, _>(&actor);

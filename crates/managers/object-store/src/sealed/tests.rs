@@ -16,14 +16,14 @@ impl Place {
         self.dir.path().join("deep/objects.key")
     }
 
-    fn open(&self) -> Sealed {
+    fn open(&self) -> SealedCache {
         let config = actor::KernelConfig::default();
         let effects = actor::Kernel::new(config).effects("object-store");
-        Sealed::new(self.journal.clone(), Arc::new(fakes::LinuxFs), effects, self.key_file())
+        SealedCache::new(self.journal.clone(), Arc::new(fakes::LinuxFs), effects, self.key_file())
     }
 }
 
-fn written(sealed: &Sealed, line: &str, content: &[u8]) {
+fn written(sealed: &SealedCache, line: &str, content: &[u8]) {
     sealed.inner.write_line(line, Some(content.to_vec())).unwrap();
 }
 

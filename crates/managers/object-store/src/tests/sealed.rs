@@ -1,7 +1,7 @@
 //! A reboot while the API server is away.
 
 use super::*;
-use crate::Sealed;
+use crate::SealedCache;
 use fakes::MemoryJournal;
 use model::Timestamp;
 use ports::journal::Journal;
@@ -23,9 +23,9 @@ impl Machine {
     fn boot(&self, kernel: &Kernel, strategy: Strategy) -> Store {
         let key_file = self.dir.path().join("bosun/objects.key");
         let sealed =
-            Sealed::new(self.journal.clone(), Arc::new(fakes::LinuxFs), kernel.effects("object-store"), key_file);
+            SealedCache::new(self.journal.clone(), Arc::new(fakes::LinuxFs), kernel.effects("object-store"), key_file);
         let config = Arc::new(Config { strategy, ..Config::default() });
-        Store::of(kernel, &self.api, Some(Arc::new(self.api.clone())), config, Ledger::sealed(sealed))
+        Store::of(kernel, &self.api, Some(Arc::new(self.api.clone())), config, ObjectCache::persistent(sealed))
     }
 
     fn lines(&self) -> Vec<String> {

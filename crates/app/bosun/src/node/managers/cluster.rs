@@ -18,18 +18,23 @@ pub(in crate::node) fn object_store(setup: &Setup<'_, ObjectStore>) {
         ChangeDetection::Watch => object_store::Strategy::Watch,
     };
     let config = Arc::new(object_store::Config { strategy, ..object_store::Config::default() });
-    let deps = Arc::new(object_store::Deps { api: setup.ports.api.clone(), ledger: objects_ledger(setup) });
+    let deps = Arc::new(object_store::Deps { api: setup.ports.api.clone(), cache: object_cache(setup) });
     setup.spawn(move |crew| object_store::ObjectStore::new(crew, config.clone(), deps.clone()));
 }
 
 /// Objects outlive the daemon where that is allowed and there is a server to keep them from.
-fn objects_ledger(setup: &Setup<'_, ObjectStore>) -> object_store::Ledger {
+fn object_cache(setup: &Setup<'_, ObjectStore>) -> object_store::ObjectCache {
     if !setup.settings.flags.object_cache || setup.ports.api.is_none() {
-        return object_store::Ledger::default();
+        return object_store::ObjectCache::default();
     }
     let key = setup.settings.root_dir.join("bosun/objects.key");
     let (journal, fs) = (setup.ports.journal.clone(), setup.ports.fs.clone());
-    object_store::Ledger::sealed(object_store::Sealed::new(journal, fs, setup.kernel.effects("object-store"), key))
+    object_store::ObjectCache::persistent(object_store::SealedCache::new(
+        journal,
+        fs,
+        setup.kernel.effects("object-store"),
+        key,
+    ))
 }
 
 pub(in crate::node) fn certificate_manager(setup: &Setup<'_, CertificateManager>) {

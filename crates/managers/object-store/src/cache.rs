@@ -8,21 +8,21 @@ use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use model::object::ObjectRef;
 use model::{PodUid, Timestamp};
 
-use crate::sealed::Sealed;
+use crate::sealed::SealedCache;
 
-/// Holds of pods, and the last word of the API server on every object.
+/// Which objects pods hold, and what the API server last said of each object.
 #[derive(Clone, Debug, Default)]
-pub struct Ledger {
+pub struct ObjectCache {
     pub(crate) holds: Table<PodUid, BTreeSet<ObjectRef>>,
-    pub(crate) seen: Table<ObjectRef, Seen>,
-    pub(crate) sealed: Option<Sealed>,
+    pub(crate) objects: Table<ObjectRef, CachedObject>,
+    pub(crate) sealed: Option<SealedCache>,
 }
 
-impl Ledger {
-    /// A ledger whose objects outlive the daemon.
+impl ObjectCache {
+    /// A cache whose objects outlive the daemon.
     #[must_use]
-    pub fn sealed(cache: Sealed) -> Self {
-        Self { sealed: Some(cache), ..Self::default() }
+    pub fn persistent(sealed: SealedCache) -> Self {
+        Self { sealed: Some(sealed), ..Self::default() }
     }
 }
 
@@ -66,7 +66,7 @@ impl<K: Ord + Clone, V: Clone> Table<K, V> {
 
 /// What is known of one object.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct CachedObject {
     /// `None`: it does not exist.
     pub(crate) content: Option<Content>,
     /// When it was read.
