@@ -1,4 +1,5 @@
-//! The calls. Each runs on the pool in its lane, outlives a crash of the actor, and makes the view look at what it changed.
+//! The calls. Each runs on the pool within its limit, outlives a crash of the actor, and makes the view inspect what it
+//! changed.
 
 use std::future::Future;
 use std::time::Duration;
@@ -12,9 +13,10 @@ use cri_api::v1;
 use model::{ContainerId, PodUid, SandboxId};
 use ports::runtime::RuntimeResult;
 
-use super::looks::{Expect, Want};
-use super::{RuntimeClient, call_error};
-use crate::lanes::Lane;
+use super::RuntimeClient;
+use crate::error::call_error;
+use crate::limits::CallLimit;
+use crate::requests::{Expectation, Request};
 
 /// How long an answer waits for the actor to note it.
 const NOTE_LIMIT: Duration = Duration::from_secs(5);
@@ -24,7 +26,7 @@ const NOTE_LIMIT: Duration = Duration::from_secs(5);
 pub(super) struct Touched {
     uid: PodUid,
     what: Target,
-    /// It came from the start lane.
+    /// It was a call that starts something.
     start: bool,
 }
 
@@ -42,17 +44,17 @@ impl Handler<Touched> for RuntimeClient {
 
     fn handle(&mut self, m: Touched, ctx: &mut Ctx<Self>) {
         let seq = self.next_seq();
-        let slot = self.slots.entry(m.uid.clone()).or_default();
-        slot.touched = seq;
+        let requests = self.requests.entry(m.uid.clone()).or_default();
+        requests.touched = seq;
         if m.start {
-            slot.starting = slot.starting.saturating_sub(1);
+            requests.starting = requests.starting.saturating_sub(1);
         }
-        let want = match m.what {
-            Target::Pod => Want::fresh(),
+        let request = match m.what {
+            Target::Pod => Request::all(),
             Target::Sandbox(id) => {
                 self.index.learn_sandbox(&id, &m.uid, seq);
                 self.index.own(&id);
-                Want::id(&id, Expect::Anything)
+                Request::id(&id, Expectation::Anything)
             }
             Target::Container(id, sandbox) => {
                 if let Some(sandbox) = sandbox {
@@ -60,10 +62,10 @@ impl Handler<Touched> for RuntimeClient {
                 }
                 self.index.own(&id);
                 // Not seen since this actor was rebuilt: the id alone does not tell the sandbox.
-                if self.index.uid(&id).is_some() { Want::id(&id, Expect::Anything) } else { Want::fresh() }
+                if self.index.uid(&id).is_some() { Request::id(&id, Expectation::Anything) } else { Request::all() }
             }
         };
-        self.want(&m.uid, want, ctx);
+        self.request(&m.uid, request, ctx);
     }
 }
 
@@ -92,9 +94,9 @@ impl Drop for Touch {
     }
 }
 
-/// Which lane a call takes.
+/// Which limit a call is under.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum Class {
     Sandbox,
     Container,
     Stop,
@@ -103,29 +105,29 @@ enum Kind {
 type Answer<T> = Detached<Result<T, CallError>>;
 
 impl RuntimeClient {
-    /// Runs `call` in the lane that `lane` picks; `what` says what a good answer changed.
+    /// Runs `call` within the limit of its class; `what` says what a good answer changed.
     fn call<T: Send + 'static>(
         &mut self,
         ctx: &mut Ctx<Self>,
         uid: PodUid,
-        kind: Kind,
+        class: Class,
         call: impl Future<Output = RuntimeResult<T>> + Send + 'static,
         what: impl FnOnce(&T) -> Target + Send + 'static,
     ) -> Answer<T> {
-        let start = kind != Kind::Stop;
+        let start = class != Class::Stop;
         if start {
-            self.slots.entry(uid.clone()).or_default().starting += 1;
+            self.requests.entry(uid.clone()).or_default().starting += 1;
         }
         let note = Some(Touched { uid: uid.clone(), what: Target::Pod, start });
         let touch = Touch { this: ctx.this(), note };
-        let (lanes, faults) = (self.deps.lanes.clone(), ctx.faults());
+        let (limits, faults) = (self.deps.limits.clone(), ctx.faults());
         Detached::new(async move {
-            let lane: &Lane = match kind {
-                Kind::Sandbox => &lanes.sandbox,
-                Kind::Container => &lanes.start,
-                Kind::Stop => &lanes.stop,
+            let limit: &CallLimit = match class {
+                Class::Sandbox => &limits.sandbox,
+                Class::Container => &limits.start,
+                Class::Stop => &limits.stop,
             };
-            let result = lane
+            let result = limit
                 .run(&uid, async {
                     faults.hit("before-call").await;
                     call.await
@@ -156,7 +158,7 @@ impl Handler<RunPodSandbox> for RuntimeClient {
             let request = v1::RunPodSandboxRequest { config, runtime_handler: m.runtime_handler };
             Ok(SandboxId::from(runtime.run_pod_sandbox(request).await?.pod_sandbox_id))
         };
-        self.call(ctx, m.uid, Kind::Sandbox, call, |id| Target::Sandbox(id.to_string()))
+        self.call(ctx, m.uid, Class::Sandbox, call, |id| Target::Sandbox(id.to_string()))
     }
 }
 
@@ -167,7 +169,7 @@ impl Handler<StopPodSandbox> for RuntimeClient {
         let runtime = self.deps.runtime.clone();
         let request = v1::StopPodSandboxRequest { pod_sandbox_id: m.sandbox.to_string() };
         let call = async move { or_gone(runtime.stop_pod_sandbox(request).await) };
-        self.call(ctx, m.uid, Kind::Stop, call, |()| Target::Pod)
+        self.call(ctx, m.uid, Class::Stop, call, |()| Target::Pod)
     }
 }
 
@@ -178,7 +180,7 @@ impl Handler<RemovePodSandbox> for RuntimeClient {
         let runtime = self.deps.runtime.clone();
         let request = v1::RemovePodSandboxRequest { pod_sandbox_id: m.sandbox.to_string() };
         let call = async move { or_gone(runtime.remove_pod_sandbox(request).await) };
-        self.call(ctx, m.uid, Kind::Stop, call, |()| Target::Pod)
+        self.call(ctx, m.uid, Class::Stop, call, |()| Target::Pod)
     }
 }
 
@@ -196,7 +198,7 @@ impl Handler<CreateContainer> for RuntimeClient {
             };
             Ok(ContainerId::from(runtime.create_container(request).await?.container_id))
         };
-        self.call(ctx, m.uid, Kind::Container, call, |id| Target::Container(id.to_string(), Some(sandbox)))
+        self.call(ctx, m.uid, Class::Container, call, |id| Target::Container(id.to_string(), Some(sandbox)))
     }
 }
 
@@ -208,7 +210,7 @@ impl Handler<StartContainer> for RuntimeClient {
         let container_id = m.container.to_string();
         let target = Target::Container(container_id.clone(), None);
         let call = async move { runtime.start_container(v1::StartContainerRequest { container_id }).await };
-        self.call(ctx, m.uid, Kind::Container, call, |()| target)
+        self.call(ctx, m.uid, Class::Container, call, |()| target)
     }
 }
 
@@ -221,7 +223,7 @@ impl Handler<StopContainer> for RuntimeClient {
         let target = Target::Container(container_id.clone(), None);
         let request = v1::StopContainerRequest { container_id, timeout: m.grace_s };
         let call = async move { or_gone(runtime.stop_container(request).await) };
-        self.call(ctx, m.uid, Kind::Stop, call, |()| target)
+        self.call(ctx, m.uid, Class::Stop, call, |()| target)
     }
 }
 
@@ -234,7 +236,7 @@ impl Handler<RemoveContainer> for RuntimeClient {
         let target = Target::Container(container_id.clone(), None);
         let request = v1::RemoveContainerRequest { container_id };
         let call = async move { or_gone(runtime.remove_container(request).await) };
-        self.call(ctx, m.uid, Kind::Stop, call, |()| target)
+        self.call(ctx, m.uid, Class::Stop, call, |()| target)
     }
 }
 
@@ -242,7 +244,7 @@ impl Handler<ExecSync> for RuntimeClient {
     type Result = Answer<ExecOutcome>;
 
     fn handle(&mut self, m: ExecSync, ctx: &mut Ctx<Self>) -> Self::Result {
-        let (runtime, lanes, faults) = (self.deps.runtime.clone(), self.deps.lanes.clone(), ctx.faults());
+        let (runtime, limits, faults) = (self.deps.runtime.clone(), self.deps.limits.clone(), ctx.faults());
         // Whole seconds on the wire, where 0 means for ever.
         let seconds = m.timeout.as_secs().max(u64::from(!m.timeout.is_zero()));
         let request = v1::ExecSyncRequest {
@@ -252,7 +254,7 @@ impl Handler<ExecSync> for RuntimeClient {
         };
         Detached::new(async move {
             faults.hit("before-exec").await;
-            let answer = lanes.exec.run(&m.uid, runtime.exec_sync(request)).await.map_err(call_error)?;
+            let answer = limits.exec.run(&m.uid, runtime.exec_sync(request)).await.map_err(call_error)?;
             Ok(ExecOutcome { exit_code: answer.exit_code, stdout: answer.stdout, stderr: answer.stderr })
         })
     }

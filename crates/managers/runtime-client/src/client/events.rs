@@ -1,10 +1,9 @@
 //! Container events.
 
-use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::time::Duration;
 
-use actor::{AsyncContext as _, Ctx, SpawnHandle};
+use actor::{AsyncContext as _, Ctx};
 use futures::{Stream, StreamExt};
 use metrics::pleg;
 use model::runtime::EventTier;
@@ -12,8 +11,8 @@ use model::{PodUid, Timestamp};
 use ports::runtime::{EventStream, PodStatuses, RuntimeError, RuntimeEvent, RuntimeEventKind, RuntimeResult};
 
 use super::RuntimeClient;
-use super::looks::{Expect, Want};
-use crate::seen::map;
+use crate::requests::{Expectation, Request};
+use crate::subscription::{expectation, is_no_news, ours};
 
 /// A runtime whose stream breaks this often in a row has none that is of use (interfaces 7.3).
 const FAILURES: u32 = 5;
@@ -25,20 +24,8 @@ const UNKNOWN_FOR: Duration = Duration::from_secs(1);
 
 type Batches = Pin<Box<dyn Stream<Item = Vec<RuntimeResult<RuntimeEvent>>> + Send>>;
 
-/// State of the subscription.
-#[derive(Debug, Default)]
-pub(super) struct Events {
-    /// Subscriptions are numbered; answers of former ones are let go.
-    current: u64,
-    /// The read of the stream that is under way.
-    pump: Option<SpawnHandle>,
-    failures: u32,
-    /// Ids that events named and nobody knows yet.
-    unknown: BTreeSet<String>,
-}
-
 impl RuntimeClient {
-    /// Looks for the best tier of events, and relists once it is there: what happened before was not told.
+    /// Asks for events, of the best tier that the runtime has, and relists once they come: what happened before was not told.
     pub(super) fn subscribe(&mut self, ctx: &mut Ctx<Self>) {
         self.events.current += 1;
         let current = self.events.current;
@@ -129,42 +116,33 @@ impl RuntimeClient {
         let seq = self.next_seq();
         if let Some((uid, statuses)) = event.statuses.as_deref().and_then(ours) {
             self.learn(&uid, statuses, seq);
-            let slot = self.slots.entry(uid.clone()).or_default();
-            slot.touched = seq;
+            self.requests.entry(uid.clone()).or_default().touched = seq;
             let mut statuses = statuses.clone();
             if event.kind == RuntimeEventKind::Deleted {
                 // Some runtimes tell before they remove, and carry what is about to go.
                 statuses.containers.retain(|c| c.id != event.id);
-                self.want(&uid, Want::id(&event.id, Expect::Gone), ctx);
+                self.request(&uid, Request::id(&event.id, Expectation::Gone), ctx);
             }
             if statuses.sandbox.id != event.id || event.kind != RuntimeEventKind::Deleted {
-                self.want(&uid, Want::carried(statuses), ctx);
+                self.request(&uid, Request::carried(statuses), ctx);
             }
             return;
         }
         let Some(uid) = self.index.uid(&event.id).cloned() else {
-            return self.stranger(event.id, ctx);
+            return self.unknown_id(event.id, ctx);
         };
-        let expect = match event.kind {
-            RuntimeEventKind::Created => Expect::Anything,
-            RuntimeEventKind::Started => Expect::Started,
-            RuntimeEventKind::Stopped => Expect::Stopped,
-            RuntimeEventKind::Deleted => Expect::Gone,
-        };
-        let starting = self.slots.get(&uid).is_some_and(|s| s.starting > 0);
-        if expect < Expect::Stopped && (starting || self.index.is_own(&event.id)) {
-            // Our own call; its answer brings the look, or has brought it.
+        let expectation = expectation(event.kind);
+        let starting = self.requests.get(&uid).is_some_and(|r| r.starting > 0);
+        if expectation < Expectation::Stopped && (starting || self.index.is_own(&event.id)) {
+            // Our own call; its answer brings the inspection, or has brought it.
             return;
         }
         let known = self.rows.get(&uid).map(|row| row.pod.clone());
-        if expect != Expect::Anything
-            && expect.met(&event.id, known.as_deref())
-            && is_known(&event.id, known.as_deref())
-        {
+        if is_no_news(expectation, &event.id, known.as_deref()) {
             return;
         }
-        self.slots.entry(uid.clone()).or_default().touched = seq;
-        self.want(&uid, Want::id(&event.id, expect), ctx);
+        self.requests.entry(uid.clone()).or_default().touched = seq;
+        self.request(&uid, Request::id(&event.id, expectation), ctx);
     }
 
     fn learn(&mut self, uid: &PodUid, statuses: &PodStatuses, seq: u64) {
@@ -176,7 +154,7 @@ impl RuntimeClient {
     }
 
     /// Not known: one of ours whose call has not answered yet, or somebody else's, which a relist will show.
-    fn stranger(&mut self, id: String, ctx: &mut Ctx<Self>) {
+    fn unknown_id(&mut self, id: String, ctx: &mut Ctx<Self>) {
         if self.events.unknown.is_empty() {
             ctx.after(UNKNOWN_FOR, |this, ctx| {
                 let unknown = std::mem::take(&mut this.events.unknown);
@@ -187,16 +165,4 @@ impl RuntimeClient {
         }
         self.events.unknown.insert(id);
     }
-}
-
-/// The statuses, when they are of a pod of this node.
-fn ours(statuses: &PodStatuses) -> Option<(PodUid, &PodStatuses)> {
-    let uid = map::uid(&statuses.sandbox.labels)?;
-    Some((uid.into(), statuses))
-}
-
-fn is_known(id: &str, pod: Option<&model::runtime::PodObservation>) -> bool {
-    pod.is_some_and(|p| {
-        p.sandboxes.iter().any(|s| s.id.as_str() == id) || p.containers.iter().any(|c| c.id.as_str() == id)
-    })
 }

@@ -3,40 +3,16 @@
 use std::time::Duration;
 
 use actor::Ctx;
-use contract::runtime::RuntimeHandler;
 use cri_api::v1;
 use model::runtime::EventTier;
 use ports::runtime::{RuntimeCode, RuntimeError, RuntimeResult};
 use tokio::time::timeout;
 
 use super::RuntimeClient;
+use crate::link::note_status;
 
 /// A runtime without a good Status for this long is down (interfaces 7.2).
 const STATUS_LIMIT: Duration = Duration::from_secs(30);
-/// Between attempts to find it again; as the connection's own back-off.
-const RETRY_FIRST: Duration = Duration::from_millis(100);
-const RETRY_MOST: Duration = Duration::from_secs(3);
-
-/// State of the connection.
-#[derive(Debug)]
-pub(super) struct Link {
-    up: bool,
-    retry: Duration,
-    polling: bool,
-}
-
-impl Default for Link {
-    fn default() -> Self {
-        Self { up: true, retry: RETRY_FIRST, polling: false }
-    }
-}
-
-impl Link {
-    pub(super) fn is_up(&self) -> bool {
-        self.up
-    }
-}
-
 type Polled = (Option<v1::VersionResponse>, v1::StatusResponse);
 
 impl RuntimeClient {
@@ -69,14 +45,7 @@ impl RuntimeClient {
                     self.info.name = version.runtime_name;
                     self.info.version = version.runtime_version;
                 }
-                self.info.handlers = handlers(status.runtime_handlers);
-                self.info.supplemental_groups_policy = status.features.map(|f| f.supplemental_groups_policy);
-                let conditions = status.status.unwrap_or_default().conditions;
-                let runtime = condition(&conditions, "RuntimeReady");
-                self.info.ready = runtime.is_ok();
-                self.info.error = runtime.err().map(|why| format!("container runtime not ready: {why}"));
-                self.info.network = condition(&conditions, "NetworkReady")
-                    .map_err(|why| format!("container runtime network not ready: {why}"));
+                note_status(&mut self.info, status);
                 self.found(ctx);
             }
             Err(e) => {
@@ -85,7 +54,7 @@ impl RuntimeClient {
                 if e.is_unavailable() {
                     self.lost(&e, ctx);
                 }
-                if !self.link.up {
+                if !self.link.is_up() {
                     self.retry(ctx);
                 }
             }
@@ -95,12 +64,10 @@ impl RuntimeClient {
 
     /// The connection broke: the view is kept and marked.
     pub(super) fn lost(&mut self, e: &RuntimeError, ctx: &mut Ctx<Self>) {
-        if !self.link.up {
+        if !self.link.down() {
             return;
         }
         tracing::warn!(error = %e, "connection to the container runtime lost");
-        self.link.up = false;
-        self.link.retry = RETRY_FIRST;
         self.version_at = None;
         self.info.stale = true;
         self.info.ready = false;
@@ -112,48 +79,20 @@ impl RuntimeClient {
     }
 
     fn retry(&mut self, ctx: &mut Ctx<Self>) {
-        // Jittered by a fifth, so that many nodes on one machine do not march in step.
-        let jitter = 0.8 + 0.4 * ctx.rng().f64();
-        let wait = self.link.retry.mul_f64(jitter);
-        self.link.retry = self.link.retry.mul_f64(1.6).min(RETRY_MOST);
+        let wait = self.link.next_retry(ctx.rng().f64());
         ctx.after(wait, |this, ctx| {
-            if !this.link.up {
+            if !this.link.is_up() {
                 this.poll(ctx);
             }
         });
     }
 
     fn found(&mut self, ctx: &mut Ctx<Self>) {
-        if self.link.up {
-            return;
+        if self.link.up() {
+            tracing::info!("connection to the container runtime is back");
+            self.wake_all(ctx);
+            self.relist(ctx);
+            self.subscribe(ctx);
         }
-        tracing::info!("connection to the container runtime is back");
-        self.link.up = true;
-        self.wake_all(ctx);
-        self.relist(ctx);
-        self.subscribe(ctx);
-    }
-}
-
-fn handlers(told: Vec<v1::RuntimeHandler>) -> Vec<RuntimeHandler> {
-    let of = |h: v1::RuntimeHandler| {
-        let features = h.features.unwrap_or_default();
-        RuntimeHandler {
-            name: h.name,
-            recursive_read_only_mounts: features.recursive_read_only_mounts,
-            user_namespaces: features.user_namespaces,
-        }
-    };
-    let mut all: Vec<_> = told.into_iter().map(of).collect();
-    all.sort();
-    all
-}
-
-/// Whether the runtime reports that condition as true; else the condition as a kubelet prints it.
-fn condition(all: &[v1::RuntimeCondition], kind: &str) -> Result<(), String> {
-    match all.iter().find(|c| c.r#type == kind) {
-        Some(c) if c.status => Ok(()),
-        Some(c) => Err(format!("{kind}=false reason:{} message:{}", c.reason, c.message)),
-        None => Err(format!("{kind} is not reported")),
     }
 }

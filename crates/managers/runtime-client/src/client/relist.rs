@@ -4,59 +4,22 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use actor::AsyncContext as _;
-use actor::{Ctx, Deferred, Handler, SpawnHandle};
+use actor::{Ctx, Deferred, Handler};
 use contract::runtime::{CallError, CallErrorKind, Relist};
 use cri_api::v1;
 use futures::future::try_join;
 use metrics::pleg;
-use model::runtime::{EventTier, PodObservation};
-use model::{PodUid, Timestamp};
+use model::PodUid;
+use model::runtime::PodObservation;
 use ports::runtime::RuntimeResult;
 use tokio::sync::oneshot;
-use tokio::time::Instant;
 
-use super::looks::{Slot, Want};
-use super::pool::on_pool;
-use super::{RuntimeClient, call_error};
-use crate::seen::list::{Listed, Lists};
-
-type Reply = oneshot::Sender<Result<(), CallError>>;
-
-/// State of the relist.
-#[derive(Debug)]
-pub(super) struct Relisting {
-    /// This generation has been through one.
-    pub(super) done: bool,
-    /// The one under way found what events had not told.
-    pub(super) disagreed: bool,
-    running: Option<Run>,
-    again: bool,
-    /// Asked for since the one under way began.
-    waiting: Vec<Reply>,
-    period: Duration,
-    timer: Option<SpawnHandle>,
-    /// Start of the last one of this generation.
-    began: Option<Instant>,
-}
-
-#[derive(Debug)]
-struct Run {
-    seq: u64,
-    at: Timestamp,
-    /// Checks on the events; others have a reason to expect changes.
-    audit: bool,
-    /// Pods whose looks it waits for.
-    open: BTreeSet<PodUid>,
-    failed: Option<CallError>,
-    serving: Vec<Reply>,
-}
-
-impl Relisting {
-    pub(super) fn new(period: Duration) -> Self {
-        let (done, disagreed, again) = (false, false, false);
-        Self { done, disagreed, running: None, again, waiting: Vec::new(), period, timer: None, began: None }
-    }
-}
+use super::RuntimeClient;
+use crate::error::call_error;
+use crate::pool::on_pool;
+use crate::relisting::Run;
+use crate::requests::Request;
+use crate::view::list::{Listed, Lists};
 
 impl RuntimeClient {
     /// Relists now, or right after the relist under way, because something is known to be unknown.
@@ -117,41 +80,37 @@ impl RuntimeClient {
             }
         }
         let changed = lists.changed(self.rows.values().map(|row| &*row.pod));
-        run_of(&mut self.relisting).open.extend(changed.iter().cloned());
+        self.relisting.open(changed.iter().cloned());
         for uid in changed {
-            let slot = self.slots.get(&uid);
-            let (due, newer) = slot.map_or((false, false), |s| (!s.is_settled(), s.touched > seq));
+            let requests = self.requests.get(&uid);
+            let (due, newer) = requests.map_or((false, false), |r| (!r.is_settled(), r.touched > seq));
             if (due || newer) && !self.relisting.done {
-                // What the last generation did not finish is unknown, and what is looked at now may be a part only.
-                self.want(&uid, Want::fresh(), ctx);
+                // What the last generation did not finish is unknown, and what is inspected now may be a part only.
+                self.request(&uid, Request::all(), ctx);
                 self.wake(&uid, ctx);
             } else if due {
-                // A look is due anyway, and it is newer than the lists.
+                // An inspection is due anyway, and it is newer than the lists.
                 self.wake(&uid, ctx);
             } else if newer {
-                run_of(&mut self.relisting).open.remove(&uid);
+                self.relisting.close(&uid);
             } else {
                 let listed: Listed = lists.0.get(&uid).cloned().unwrap_or_default();
-                self.want(&uid, Want::listed(listed, seq, at, audit), ctx);
+                self.request(&uid, Request::listed(listed, seq, at, audit), ctx);
             }
         }
-        if run_of(&mut self.relisting).open.is_empty() {
+        if self.relisting.is_over() {
             self.finish_relist(ctx);
         }
     }
 
-    /// A look has ended.
+    /// An inspection has ended.
     pub(super) fn settled(&mut self, uid: &PodUid, failed: bool, ctx: &mut Ctx<Self>) {
-        let more = self.slots.get(uid).is_some_and(|s: &Slot| !s.is_settled());
-        let Some(run) = &mut self.relisting.running else { return };
-        if (more && !failed) || !run.open.remove(uid) {
+        if failed {
+            self.relisting.fail(uid);
+        } else if self.requests.get(uid).is_some_and(|r| !r.is_settled()) {
             return;
         }
-        if failed {
-            let message = format!("cannot look at pod {uid}");
-            run.failed.get_or_insert(CallError::new(CallErrorKind::Failed, message));
-        }
-        if run.open.is_empty() {
+        if self.relisting.close(uid) {
             self.finish_relist(ctx);
         }
     }
@@ -177,7 +136,7 @@ impl RuntimeClient {
         if self.relisting.again {
             return self.relist(ctx);
         }
-        let wait = self.relist_period();
+        let wait = self.relisting.next_period(&self.deps.config, &self.info);
         self.relisting.timer = Some(ctx.after(wait, |this, ctx| {
             this.relisting.timer = None;
             if this.link.is_up() && this.relisting.running.is_none() {
@@ -185,27 +144,12 @@ impl RuntimeClient {
             }
         }));
     }
-
-    /// Doubles while events and relists agree.
-    fn relist_period(&mut self) -> Duration {
-        let config = &self.deps.config;
-        if self.info.tier == EventTier::Relist || self.info.stale {
-            return config.relist_without_events;
-        }
-        let now = if self.relisting.disagreed { config.relist_at_first } else { self.relisting.period };
-        self.relisting.period = (now * 2).min(config.relist_at_most);
-        now
-    }
 }
 
 /// All ids in an observation.
 fn ids(pod: &PodObservation) -> impl Iterator<Item = &str> {
     let sandboxes = pod.sandboxes.iter().map(|s| s.id.as_str());
     sandboxes.chain(pod.containers.iter().map(|c| c.id.as_str()))
-}
-
-fn run_of(relisting: &mut Relisting) -> &mut Run {
-    relisting.running.as_mut().expect("a relist stays under way until it is finished")
 }
 
 impl Handler<Relist> for RuntimeClient {

@@ -56,7 +56,7 @@ fn an_observation_that_dies_with_the_actor_is_lost_and_asked_again() {
 #[test]
 fn faults_at_every_point_are_survived() {
     let points =
-        ["before-relist", "before-look", "after-look", "event", "after-poll", "before-call", "after-call", "turn:"];
+        ["before-relist", "before-inspection", "after-inspection", "event", "after-poll", "before-call", "after-call", "turn:"];
     for point in points {
         for action in ["panic", "kill", "stall(2s)"] {
             for features in [Features::containerd_2(), Features::containerd_1_6()] {

@@ -103,7 +103,7 @@ fn an_exit_is_seen_at_once_where_there_are_events_and_within_a_relist_where_ther
 
 #[test]
 fn a_status_that_follows_its_event_late_is_waited_for() {
-    for lag in [ms(1), ms(50), ms(800)] {
+    for lag in [ms(1), ms(50), ms(800), ms(4000)] {
         rig(Features::containerd_1_6(), |r| async move {
             let (_, app) = r.run("web").await;
             r.fake.set_exit_lag(lag);
@@ -211,7 +211,7 @@ fn a_container_that_vanishes_between_list_and_status_is_no_error() {
 }
 
 #[test]
-fn one_pod_that_cannot_be_looked_at_leaves_the_others_alone() {
+fn one_pod_that_cannot_be_inspected_leaves_the_others_alone() {
     rig(Features::without_events(), |r| async move {
         let (_, web) = r.run("web").await;
         let (_, db) = r.run("db").await;
@@ -228,7 +228,7 @@ fn one_pod_that_cannot_be_looked_at_leaves_the_others_alone() {
 }
 
 #[test]
-fn a_pod_that_nobody_knows_is_empty_and_a_forced_look_reads_the_runtime() {
+fn a_pod_that_nobody_knows_is_empty_and_a_forced_one_reads_the_runtime() {
     rig(Features::containerd_1_6(), |r| async move {
         r.fake.forget_calls();
         let seen = r.observe("web", false).await.unwrap();

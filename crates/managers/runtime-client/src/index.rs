@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use model::runtime::PodObservation;
 use model::{PodUid, SandboxId};
 
-use crate::seen::Ids;
+use crate::view::Ids;
 
 #[derive(Clone, Debug)]
 struct Entry {
@@ -19,14 +19,14 @@ struct Entry {
 
 /// Ids of sandboxes and containers; the runtime numbers both out of one set.
 #[derive(Debug, Default)]
-pub(super) struct Index(BTreeMap<String, Entry>);
+pub(crate) struct Index(BTreeMap<String, Entry>);
 
 impl Index {
-    pub(super) fn learn_sandbox(&mut self, id: &str, uid: &PodUid, seq: u64) {
+    pub(crate) fn learn_sandbox(&mut self, id: &str, uid: &PodUid, seq: u64) {
         self.learn(id, uid, None, seq);
     }
 
-    pub(super) fn learn_container(&mut self, id: &str, uid: &PodUid, sandbox: &SandboxId, seq: u64) {
+    pub(crate) fn learn_container(&mut self, id: &str, uid: &PodUid, sandbox: &SandboxId, seq: u64) {
         self.learn(id, uid, Some(sandbox.clone()), seq);
     }
 
@@ -36,25 +36,25 @@ impl Index {
         }
     }
 
-    /// A call of ours made or started it, and its answer brings a look: events of that tell nothing new.
-    pub(super) fn own(&mut self, id: &str) {
+    /// A call of ours made or started it, and its answer brings an inspection: events of that tell nothing new.
+    pub(crate) fn own(&mut self, id: &str) {
         if let Some(e) = self.0.get_mut(id) {
             e.own = true;
         }
     }
 
-    pub(super) fn is_own(&self, id: &str) -> bool {
+    pub(crate) fn is_own(&self, id: &str) -> bool {
         self.0.get(id).is_some_and(|e| e.own)
     }
 
-    /// A look or list that began at `seq` shows it: if it was thought gone before that, that was an error.
-    pub(super) fn shown(&mut self, id: &str, seq: u64) {
+    /// An inspection or list that began at `seq` shows it: if it was thought gone before that, that was an error.
+    pub(crate) fn shown(&mut self, id: &str, seq: u64) {
         if let Some(e) = self.0.get_mut(id).filter(|e| e.gone.is_some_and(|gone| gone < seq)) {
             e.gone = None;
         }
     }
 
-    pub(super) fn learn_pod(&mut self, pod: &PodObservation, seq: u64) {
+    pub(crate) fn learn_pod(&mut self, pod: &PodObservation, seq: u64) {
         for s in &pod.sandboxes {
             self.learn_sandbox(s.id.as_str(), &pod.uid, seq);
         }
@@ -64,37 +64,37 @@ impl Index {
     }
 
     /// From `seq` on it exists no more.
-    pub(super) fn bury(&mut self, id: &str, seq: u64) {
+    pub(crate) fn bury(&mut self, id: &str, seq: u64) {
         if let Some(e) = self.0.get_mut(id) {
             e.gone.get_or_insert(seq);
         }
     }
 
-    pub(super) fn uid(&self, id: &str) -> Option<&PodUid> {
+    pub(crate) fn uid(&self, id: &str) -> Option<&PodUid> {
         self.0.get(id).map(|e| &e.uid)
     }
 
     /// `None`: unknown. `Some(None)`: it is a sandbox.
-    pub(super) fn sandbox(&self, id: &str) -> Option<Option<&SandboxId>> {
+    pub(crate) fn sandbox(&self, id: &str) -> Option<Option<&SandboxId>> {
         self.0.get(id).map(|e| e.sandbox.as_ref())
     }
 
-    /// Forgets what a relist that began at `relist` did not find: ids in no row, and those that were gone before. No look
-    /// from before it is under way any more.
-    pub(super) fn prune(&mut self, relist: u64, live: &BTreeSet<&str>) {
+    /// Forgets what a relist that began at `relist` did not find: ids in no row, and those that were gone before. No
+    /// inspection from before it is under way any more.
+    pub(crate) fn prune(&mut self, relist: u64, live: &BTreeSet<&str>) {
         self.0.retain(|id, e| match e.gone {
             Some(gone) => gone > relist,
             None => e.born > relist || live.contains(id.as_str()),
         });
     }
 
-    /// As a look sees it that began at `seq`.
-    pub(super) fn at(&self, seq: u64) -> At<'_> {
+    /// As it is for an inspection that began at `seq`.
+    pub(crate) fn at(&self, seq: u64) -> At<'_> {
         At { index: self, seq }
     }
 }
 
-pub(super) struct At<'a> {
+pub(crate) struct At<'a> {
     index: &'a Index,
     seq: u64,
 }

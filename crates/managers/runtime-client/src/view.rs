@@ -1,4 +1,4 @@
-//! What a look at the runtime showed, and how it changes what is known. Pure: no calls, no clock.
+//! What an inspection of a pod showed, and how it changes what is known. Pure: no calls, no clock.
 
 use std::collections::BTreeSet;
 
@@ -8,12 +8,12 @@ mod ips;
 pub(crate) mod list;
 pub(crate) mod map;
 
-/// Result of one look at one pod.
+/// Result of one inspection of one pod.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Seen {
-    /// Everything the runtime has of the pod was looked at; what is not here is gone.
-    pub(crate) whole: bool,
-    /// Namespace and name, when the look told.
+pub(crate) struct Inspected {
+    /// Everything the runtime has of the pod was inspected; what is not here is gone.
+    pub(crate) complete: bool,
+    /// Namespace and name, when a label told.
     pub(crate) names: Option<(String, String)>,
     pub(crate) sandboxes: Vec<SandboxObservation>,
     pub(crate) containers: Vec<ContainerObservation>,
@@ -21,25 +21,25 @@ pub(crate) struct Seen {
     pub(crate) gone: BTreeSet<String>,
 }
 
-/// What the caller knows about ids beyond what was seen.
+/// What the caller knows about ids beyond what was inspected.
 pub(crate) trait Ids {
-    /// Known to have been removed: a look that still shows it is older than the removal.
+    /// Known to have been removed: an inspection that still shows it is older than the removal.
     fn is_gone(&self, id: &str) -> bool;
-    /// Became known after the look began: its absence from the look means nothing.
+    /// Became known after the inspection began: its absence from that means nothing.
     fn is_newer(&self, id: &str) -> bool;
 }
 
-/// What is known after `seen`; `None` when the runtime has nothing of the pod any more.
+/// What is known after `inspected`; `None` when the runtime has nothing of the pod any more.
 ///
-/// Looks may arrive in another order than they were taken in, so nothing goes backwards: a container never from exited to
-/// running, a sandbox never from not-ready to ready, a removed id never back into being.
-pub(crate) fn merge(old: &PodObservation, seen: Seen, ids: &impl Ids) -> Option<PodObservation> {
-    let keep = |id: &str| !seen.gone.contains(id) && (!seen.whole || ids.is_newer(id));
+/// Inspections may arrive in another order than they were made in, so nothing goes backwards: a container never from exited
+/// to running, a sandbox never from not-ready to ready, a removed id never back into being.
+pub(crate) fn merge(old: &PodObservation, inspected: Inspected, ids: &impl Ids) -> Option<PodObservation> {
+    let keep = |id: &str| !inspected.gone.contains(id) && (!inspected.complete || ids.is_newer(id));
     let mut next = PodObservation::empty(old.uid.clone(), &old.namespace, &old.name);
-    if let Some((namespace, name)) = seen.names {
+    if let Some((namespace, name)) = inspected.names {
         (next.namespace, next.name) = (namespace, name);
     }
-    for s in seen.sandboxes.into_iter().filter(|s| !ids.is_gone(s.id.as_str())) {
+    for s in inspected.sandboxes.into_iter().filter(|s| !ids.is_gone(s.id.as_str())) {
         let before = old.sandboxes.iter().find(|o| o.id == s.id);
         let s = before.filter(|o| s.ready && !o.ready).cloned().unwrap_or(s);
         // Two events of one moment tell of it twice.
@@ -49,7 +49,7 @@ pub(crate) fn merge(old: &PodObservation, seen: Seen, ids: &impl Ids) -> Option<
             None => next.sandboxes.push(s),
         }
     }
-    for c in seen.containers.into_iter().filter(|c| !ids.is_gone(c.id.as_str())) {
+    for c in inspected.containers.into_iter().filter(|c| !ids.is_gone(c.id.as_str())) {
         let before = old.containers.iter().find(|o| o.id == c.id);
         let c = before.filter(|o| age(o.state) > age(c.state)).cloned().unwrap_or(c);
         match next.containers.iter_mut().find(|n| n.id == c.id) {

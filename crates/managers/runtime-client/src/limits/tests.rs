@@ -5,7 +5,7 @@ use futures::future::{join_all, select_all};
 use model::PodUid;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Lanes, lock};
+use super::{CallLimits, lock};
 
 fn uid(n: usize) -> PodUid {
     format!("u{n}").into()
@@ -17,31 +17,31 @@ async fn work(d: Duration) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lane_runs_as_many_as_it_has_places() {
-    let lanes = Lanes::new(2, 8, 8);
+async fn as_many_calls_run_as_there_are_permits() {
+    let limits = CallLimits::new(2, 8, 8);
     let before = Instant::now();
     let pods: Vec<_> = (0..6).map(uid).collect();
-    join_all(pods.iter().map(|p| lanes.start.run(p, work(Duration::from_secs(1))))).await;
+    join_all(pods.iter().map(|p| limits.start.run(p, work(Duration::from_secs(1))))).await;
     assert_eq!(before.elapsed(), Duration::from_secs(3));
-    assert!(lock(lanes.start.turns.as_ref().unwrap()).is_empty());
+    assert!(lock(limits.start.turns.as_ref().unwrap()).is_empty());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_pod_starts_one_thing_at_a_time() {
-    let lanes = Lanes::default();
+    let limits = CallLimits::default();
     let before = Instant::now();
     let pod = uid(1);
-    join_all((0..3).map(|_| lanes.start.run(&pod, work(Duration::from_secs(1))))).await;
+    join_all((0..3).map(|_| limits.start.run(&pod, work(Duration::from_secs(1))))).await;
     assert_eq!(before.elapsed(), Duration::from_secs(3));
 }
 
 #[tokio::test(start_paused = true)]
-async fn hung_calls_give_their_places_back() {
-    let lanes = Lanes::new(2, 2, 2);
+async fn hung_calls_give_their_permits_back() {
+    let limits = CallLimits::new(2, 2, 2);
     let pods: Vec<_> = (0..20).map(uid).collect();
-    for lane in [&lanes.start, &lanes.stop, &lanes.exec] {
-        let hung = select_all(pods[..10].iter().map(|p| Box::pin(lane.run(p, pending::<()>()))));
-        let healthy = join_all(pods[10..].iter().map(|p| lane.run(p, work(Duration::from_millis(100)))));
+    for limit in [&limits.start, &limits.stop, &limits.exec] {
+        let hung = select_all(pods[..10].iter().map(|p| Box::pin(limit.run(p, pending::<()>()))));
+        let healthy = join_all(pods[10..].iter().map(|p| limit.run(p, work(Duration::from_millis(100)))));
         tokio::select! {
             _ = hung => panic!("hung calls do not end"),
             r = timeout(Duration::from_secs(60), healthy) => assert!(r.is_ok()),
@@ -51,17 +51,17 @@ async fn hung_calls_give_their_places_back() {
 
 #[tokio::test(start_paused = true)]
 async fn grace_periods_do_not_add_up() {
-    let lanes = Lanes::default();
+    let limits = CallLimits::default();
     let before = Instant::now();
     let pods: Vec<_> = (0..110).map(uid).collect();
-    join_all(pods.iter().map(|p| lanes.stop.run(p, work(Duration::from_secs(30))))).await;
+    join_all(pods.iter().map(|p| limits.stop.run(p, work(Duration::from_secs(30))))).await;
     assert!(before.elapsed() < Duration::from_secs(38), "{:?}", before.elapsed());
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_caller_that_leaves_frees_its_places() {
-    let lanes = Lanes::new(1, 1, 1);
+    let limits = CallLimits::new(1, 1, 1);
     let pod = uid(1);
-    assert!(timeout(Duration::from_secs(1), lanes.start.run(&pod, pending::<()>())).await.is_err());
-    timeout(Duration::from_secs(1), lanes.start.run(&pod, async {})).await.unwrap();
+    assert!(timeout(Duration::from_secs(1), limits.start.run(&pod, pending::<()>())).await.is_err());
+    timeout(Duration::from_secs(1), limits.start.run(&pod, async {})).await.unwrap();
 }

@@ -1,9 +1,9 @@
 //! How many calls run at once, so that the runtime works at its best and a hung call stalls only its pod.
 //!
-//! Four lanes: sandboxes, containers, stops and removals, commands. Sandboxes have a lane of their own so that the
-//! containers of the first pods need not wait for the sandboxes of the last. Each lane has a number of places. A call that takes
-//! longer than the lane's patience goes on, but gives its place back: hung calls and long grace periods cannot fill a
-//! lane. In the start lane a pod has one call at a time, so a pod that hangs cannot pile up calls either.
+//! Four classes of calls, each with a limit: sandboxes, containers, stops and removals, commands. Sandboxes have a class of
+//! their own so that the containers of the first pods need not wait for the sandboxes of the last. A call that takes longer
+//! than `permit_time` goes on, but gives its permit back: hung calls and long grace periods cannot use a limit up. Of calls
+//! that start something a pod has one at a time, so a pod that hangs cannot pile up calls either.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -15,31 +15,31 @@ use model::PodUid;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-/// The lanes of one runtime. They live in the wiring: calls that outlive a crash of the actor keep their places.
+/// The limits of one runtime. They live in the wiring: calls that outlive a crash of the actor keep their permits.
 #[derive(Debug)]
-pub struct Lanes {
-    pub(crate) sandbox: Lane,
-    pub(crate) start: Lane,
-    pub(crate) stop: Lane,
-    pub(crate) exec: Lane,
+pub struct CallLimits {
+    pub(crate) sandbox: CallLimit,
+    pub(crate) start: CallLimit,
+    pub(crate) stop: CallLimit,
+    pub(crate) exec: CallLimit,
 }
 
-impl Lanes {
-    /// With this many places; `starts` counts for sandboxes and for containers each.
+impl CallLimits {
+    /// With this many permits; `starts` counts for sandboxes and for containers each.
     #[must_use]
     pub fn new(starts: usize, stops: usize, execs: usize) -> Self {
         Self {
             // Sandbox setup takes 0.1 s when all is well; ten seconds are a hang or a slow network plugin.
-            sandbox: Lane::new(starts, Duration::from_secs(10), true),
-            start: Lane::new(starts, Duration::from_secs(10), true),
+            sandbox: CallLimit::new(starts, Duration::from_secs(10), true),
+            start: CallLimit::new(starts, Duration::from_secs(10), true),
             // What takes longer is waiting for a process to obey.
-            stop: Lane::new(stops, Duration::from_millis(500), false),
-            exec: Lane::new(execs, Duration::from_secs(1), false),
+            stop: CallLimit::new(stops, Duration::from_millis(500), false),
+            exec: CallLimit::new(execs, Duration::from_secs(1), false),
         }
     }
 }
 
-impl Default for Lanes {
+impl Default for CallLimits {
     /// Eight at a time was best on two cores (design/test-bed.md); sandboxes and containers share them.
     fn default() -> Self {
         Self::new(5, 8, 16)
@@ -49,31 +49,32 @@ impl Default for Lanes {
 type Turns = BTreeMap<PodUid, Arc<Semaphore>>;
 
 #[derive(Debug)]
-pub(crate) struct Lane {
-    places: Semaphore,
-    patience: Duration,
+pub(crate) struct CallLimit {
+    permits: Semaphore,
+    /// After this a call goes on without its permit.
+    permit_time: Duration,
     /// One call at a time per pod.
     turns: Option<Mutex<Turns>>,
 }
 
-impl Lane {
-    fn new(places: usize, patience: Duration, one_per_pod: bool) -> Self {
-        Self { places: Semaphore::new(places.max(1)), patience, turns: one_per_pod.then(Mutex::default) }
+impl CallLimit {
+    fn new(permits: usize, permit_time: Duration, one_per_pod: bool) -> Self {
+        Self { permits: Semaphore::new(permits.max(1)), permit_time, turns: one_per_pod.then(Mutex::default) }
     }
 
-    /// Runs `call` when the pod and the lane have a place for it.
+    /// Runs `call` when it is the pod's turn and there is a permit.
     pub(crate) async fn run<T>(&self, uid: &PodUid, call: impl Future<Output = T>) -> T {
         let turn = self.turn(uid);
         let _turn = match &turn {
             Some(turn) => turn.semaphore.acquire().await.ok(),
             None => None,
         };
-        let place = self.places.acquire().await;
+        let permit = self.permits.acquire().await;
         let mut call = pin!(call);
-        match timeout(self.patience, &mut call).await {
+        match timeout(self.permit_time, &mut call).await {
             Ok(result) => result,
             Err(_) => {
-                drop(place);
+                drop(permit);
                 call.await
             }
         }
@@ -86,7 +87,7 @@ impl Lane {
     }
 }
 
-/// A pod's place in line; the last one out takes the line away.
+/// A call's turn among those of its pod; the last one out removes the entry of the pod.
 struct Turn<'a> {
     all: &'a Mutex<Turns>,
     uid: PodUid,

@@ -7,7 +7,7 @@ use tokio::task::JoinSet;
 
 /// Runs `read` on the pool. Dropping this cancels it; its panic is logged and becomes a failed read, so that what one pod
 /// reports cannot crash the actor over and over.
-pub(super) async fn on_pool<T: Send + 'static>(
+pub(crate) async fn on_pool<T: Send + 'static>(
     read: impl Future<Output = RuntimeResult<T>> + Send + 'static,
 ) -> RuntimeResult<T> {
     let mut one = JoinSet::new();

@@ -1,4 +1,4 @@
-//! One look at one pod: the reads, and nothing else.
+//! One inspection of one pod: the reads, and nothing else.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,24 +8,35 @@ use actor::{Class, Effects};
 use cri_api::v1;
 use futures::future::{join_all, try_join};
 use model::runtime::ContainerState;
-use model::{PodUid, SandboxId};
+use model::{PodUid, SandboxId, Timestamp};
 use ports::host::HostFs;
 use ports::runtime::{ContainerRuntime, PodStatuses, RuntimeCode, RuntimeError, RuntimeResult};
 use tokio::time::timeout;
 
 use crate::message::Source;
-use crate::seen::list::Listed;
-use crate::seen::{Seen, map};
+use crate::view::list::Listed;
+use crate::view::{Inspected, map};
 
-/// A look that takes longer has failed; the pod is looked at again later.
+/// An inspection that takes longer has failed; the pod is inspected again later.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// What to look at.
+/// How much of a pod is inspected.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// What is named, and nothing else.
+    #[default]
+    Named,
+    /// Everything, by the ids of a relist that began at this count and time.
+    Listed(Listed, u64, Timestamp),
+    /// Everything; the inspection lists the ids itself.
+    All,
+}
+
+/// What to inspect.
 #[derive(Clone, Debug)]
-pub(crate) struct Work {
+pub(crate) struct Inspection {
     pub(crate) uid: PodUid,
-    /// Everything; `Listed` when the lists are already known.
-    pub(crate) whole: Option<Option<Listed>>,
+    pub(crate) scope: Scope,
     pub(crate) sandboxes: Vec<String>,
     pub(crate) containers: Vec<(String, SandboxId)>,
     /// Statuses that an event brought.
@@ -40,71 +51,82 @@ pub(crate) struct Files {
     pub(crate) effects: Effects,
 }
 
-/// Looks.
-pub(crate) async fn look(runtime: Arc<dyn ContainerRuntime>, files: Files, work: Work) -> RuntimeResult<Seen> {
+/// Reads what is to be inspected.
+pub(crate) async fn inspect(
+    runtime: Arc<dyn ContainerRuntime>,
+    files: Files,
+    inspection: Inspection,
+) -> RuntimeResult<Inspected> {
     let text = "the runtime did not tell about the pod within 10 s";
     let late = |_| RuntimeError::new(RuntimeCode::DeadlineExceeded, text);
-    timeout(LIMIT, look_now(&*runtime, &files, work)).await.map_err(late)?
+    timeout(LIMIT, read(&*runtime, &files, inspection)).await.map_err(late)?
 }
 
-async fn look_now(runtime: &dyn ContainerRuntime, files: &Files, work: Work) -> RuntimeResult<Seen> {
-    let mut seen = Seen { whole: work.whole.is_some(), ..Seen::default() };
-    let (mut sandboxes, mut containers) = (work.sandboxes, work.containers);
-    match work.whole {
-        None => {}
-        Some(Some(listed)) => {
-            sandboxes.extend(listed.sandboxes.into_keys());
-            containers.extend(listed.containers.into_iter().map(|(id, (_, sandbox))| (id, sandbox)));
+async fn read(runtime: &dyn ContainerRuntime, files: &Files, inspection: Inspection) -> RuntimeResult<Inspected> {
+    let mut out = Inspected { complete: inspection.scope != Scope::Named, ..Inspected::default() };
+    let (sandboxes, containers) = ids(runtime, &inspection).await?;
+    let (sandboxes, containers) =
+        try_join(sandbox_statuses(runtime, sandboxes), container_statuses(runtime, containers)).await?;
+    let mut statuses: Vec<(v1::ContainerStatus, SandboxId)> = Vec::new();
+    for (id, status) in sandboxes {
+        match status {
+            Some(status) => add_sandbox(&mut out, status),
+            None => drop(out.gone.insert(id)),
         }
-        Some(None) => {
-            let (s, c) = list(runtime, &work.uid).await?;
+    }
+    for (id, sandbox, status) in containers {
+        match status {
+            Some(status) => statuses.push((status, sandbox)),
+            None => drop(out.gone.insert(id)),
+        }
+    }
+    for carried in inspection.carried {
+        let sandbox = SandboxId::from(carried.sandbox.id.as_str());
+        add_sandbox(&mut out, carried.sandbox);
+        statuses.extend(carried.containers.into_iter().map(|c| (c, sandbox.clone())));
+    }
+    for (status, sandbox) in statuses {
+        if out.names.is_none() {
+            out.names = map::names(&status.labels);
+        }
+        let message = message(files, &status, &inspection.messages).await;
+        out.containers.push(map::container(status, sandbox, message));
+    }
+    Ok(out)
+}
+
+/// Ids whose statuses are to be read: each once, and none that an event has brought.
+async fn ids(runtime: &dyn ContainerRuntime, inspection: &Inspection) -> RuntimeResult<Ids> {
+    let (mut sandboxes, mut containers) = (inspection.sandboxes.clone(), inspection.containers.clone());
+    match &inspection.scope {
+        Scope::Named => {}
+        Scope::Listed(listed, ..) => {
+            sandboxes.extend(listed.sandboxes.keys().cloned());
+            containers.extend(listed.containers.iter().map(|(id, (_, sandbox))| (id.clone(), sandbox.clone())));
+        }
+        Scope::All => {
+            let (s, c) = list(runtime, &inspection.uid).await?;
             sandboxes.extend(s);
             containers.extend(c);
         }
     }
-    for (sandbox, ids) in work.carried.iter().map(|c| (&c.sandbox, &c.containers)) {
-        sandboxes.retain(|id| *id != sandbox.id);
-        containers.retain(|(id, _)| !ids.iter().any(|c| c.id == *id));
+    for carried in &inspection.carried {
+        sandboxes.retain(|id| *id != carried.sandbox.id);
+        containers.retain(|(id, _)| !carried.containers.iter().any(|c| c.id == *id));
     }
     sandboxes.sort();
     sandboxes.dedup();
     containers.sort();
     containers.dedup();
-    let (s, c) = try_join(sandbox_statuses(runtime, sandboxes), container_statuses(runtime, containers)).await?;
-    let mut statuses: Vec<(v1::ContainerStatus, SandboxId)> = Vec::new();
-    for (id, status) in s {
-        match status {
-            Some(status) => take_sandbox(&mut seen, status),
-            None => drop(seen.gone.insert(id)),
-        }
-    }
-    for (id, sandbox, status) in c {
-        match status {
-            Some(status) => statuses.push((status, sandbox)),
-            None => drop(seen.gone.insert(id)),
-        }
-    }
-    for carried in work.carried {
-        let sandbox = SandboxId::from(carried.sandbox.id.as_str());
-        take_sandbox(&mut seen, carried.sandbox);
-        statuses.extend(carried.containers.into_iter().map(|c| (c, sandbox.clone())));
-    }
-    for (status, sandbox) in statuses {
-        if seen.names.is_none() {
-            seen.names = map::names(&status.labels);
-        }
-        let message = message(files, &status, &work.messages).await;
-        seen.containers.push(map::container(status, sandbox, message));
-    }
-    Ok(seen)
+    Ok((sandboxes, containers))
 }
 
-fn take_sandbox(seen: &mut Seen, status: v1::PodSandboxStatus) {
-    if seen.names.is_none() {
+fn add_sandbox(out: &mut Inspected, status: v1::PodSandboxStatus) {
+    if out.names.is_none() {
         let meta = status.metadata.as_ref().map(|m| (m.namespace.clone(), m.name.clone()));
-        seen.names = map::names(&status.labels).or(meta);
+        out.names = map::names(&status.labels).or(meta);
     }
-    seen.sandboxes.push(map::sandbox(status));
+    out.sandboxes.push(map::sandbox(status));
 }
 
 type Ids = (Vec<String>, Vec<(String, SandboxId)>);
@@ -162,7 +184,7 @@ async fn message(files: &Files, status: &v1::ContainerStatus, known: &BTreeMap<S
     if source.is_plain() {
         return status.message.clone();
     }
-    // A panic in there is one message less, not a failed look.
+    // A panic in there is one message less, not a failed inspection.
     let fs = files.fs.clone();
     files.effects.attempt(Class::HostFiles, move || source.read(&*fs)).await.unwrap_or_default()
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
 use model::{SandboxId, Timestamp};
 
-use super::{Ids, Seen, merge};
+use super::{Ids, Inspected, merge};
 
 pub(crate) fn sandbox(id: &str, attempt: u32, ready: bool) -> SandboxObservation {
     SandboxObservation {
@@ -65,16 +65,16 @@ impl Ids for Known {
     }
 }
 
-fn part(containers: Vec<ContainerObservation>) -> Seen {
-    Seen { containers, ..Seen::default() }
+fn part(containers: Vec<ContainerObservation>) -> Inspected {
+    Inspected { containers, ..Inspected::default() }
 }
 
-fn whole(sandboxes: Vec<SandboxObservation>, containers: Vec<ContainerObservation>) -> Seen {
-    Seen { whole: true, sandboxes, containers, ..Seen::default() }
+fn complete(sandboxes: Vec<SandboxObservation>, containers: Vec<ContainerObservation>) -> Inspected {
+    Inspected { complete: true, sandboxes, containers, ..Inspected::default() }
 }
 
-fn gone(id: &str) -> Seen {
-    Seen { gone: [id.to_owned()].into(), ..Seen::default() }
+fn gone(id: &str) -> Inspected {
+    Inspected { gone: [id.to_owned()].into(), ..Inspected::default() }
 }
 
 /// Ids with their states, in the order of the observation.
@@ -86,21 +86,21 @@ fn short(pod: Option<&PodObservation>) -> String {
 }
 
 #[test]
-fn a_look_changes_what_is_known() {
+fn an_inspection_changes_what_is_known() {
     use ContainerState::{Created, Exited, Running, Unknown};
     let c = container;
     let s = || sandbox("s1", 0, true);
     let both = || vec![c("c2", "b", Running), c("c1", "a", Running)];
     let none = Known::default;
-    let rows: Vec<(&str, PodObservation, Seen, Known, &str)> = vec![
-        ("nothing becomes a pod", pod(vec![], vec![]), whole(vec![s()], vec![]), none(), "s1+"),
+    let rows: Vec<(&str, PodObservation, Inspected, Known, &str)> = vec![
+        ("nothing becomes a pod", pod(vec![], vec![]), complete(vec![s()], vec![]), none(), "s1+"),
         (
             "what is told twice is there once, as far as it has come",
             pod(vec![], vec![]),
-            Seen {
+            Inspected {
                 sandboxes: vec![s(), sandbox("s1", 0, false), s()],
                 containers: vec![c("c1", "a", Created), c("c1", "a", Exited), c("c1", "a", Running)],
-                ..Seen::default()
+                ..Inspected::default()
             },
             none(),
             "s1- c1:Exited",
@@ -117,19 +117,19 @@ fn a_look_changes_what_is_known() {
         (
             "the whole drops what it lacks",
             pod(vec![s()], both()),
-            whole(vec![s()], vec![c("c1", "a", Running)]),
+            complete(vec![s()], vec![c("c1", "a", Running)]),
             none(),
             "s1+ c1:Running",
         ),
         (
             "but not what came after it began",
             pod(vec![s()], both()),
-            whole(vec![s()], vec![c("c1", "a", Running)]),
+            complete(vec![s()], vec![c("c1", "a", Running)]),
             Known { newer: vec!["c2"], ..none() },
             "s1+ c2:Running c1:Running",
         ),
         (
-            "a late look shows what was removed",
+            "a late inspection shows what was removed",
             pod(vec![s()], vec![]),
             part(vec![c("c1", "a", Exited)]),
             Known { gone: vec!["c1"], ..none() },
@@ -166,32 +166,32 @@ fn a_look_changes_what_is_known() {
         (
             "a sandbox never becomes ready again",
             pod(vec![sandbox("s1", 0, false)], vec![]),
-            whole(vec![s()], vec![]),
+            complete(vec![s()], vec![]),
             none(),
             "s1-",
         ),
         ("the last one gone", pod(vec![s()], vec![]), gone("s1"), none(), "nothing"),
-        ("all gone", pod(vec![s()], both()), whole(vec![], vec![]), none(), "nothing"),
+        ("all gone", pod(vec![s()], both()), complete(vec![], vec![]), none(), "nothing"),
         (
             "newest sandbox first",
             pod(vec![sandbox("s1", 0, false)], vec![]),
-            Seen { sandboxes: vec![sandbox("s2", 1, true)], ..Seen::default() },
+            Inspected { sandboxes: vec![sandbox("s2", 1, true)], ..Inspected::default() },
             none(),
             "s2+ s1-",
         ),
     ];
-    for (name, old, seen, ids, want) in rows {
-        assert_eq!(short(merge(&old, seen, &ids).as_ref()), want, "{name}");
+    for (name, old, inspected, ids, want) in rows {
+        assert_eq!(short(merge(&old, inspected, &ids).as_ref()), want, "{name}");
     }
 }
 
 #[test]
-fn the_order_of_looks_does_not_matter() {
+fn the_order_of_inspections_does_not_matter() {
     use ContainerState::{Created, Exited, Running};
-    let looks = [Created, Running, Exited].map(|s| part(vec![container("c1", "a", s)]));
+    let inspections = [Created, Running, Exited].map(|s| part(vec![container("c1", "a", s)]));
     let old = pod(vec![sandbox("s1", 0, true)], vec![]);
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
-        let end = order.iter().try_fold(old.clone(), |pod, &i| merge(&pod, looks[i].clone(), &Known::default()));
+        let end = order.iter().try_fold(old.clone(), |pod, &i| merge(&pod, inspections[i].clone(), &Known::default()));
         assert_eq!(short(end.as_ref()), "s1+ c1:Exited", "{order:?}");
     }
 }
@@ -221,7 +221,7 @@ fn addresses_come_from_the_newest_ready_sandbox_and_outlive_it() {
         let ip = |t: &&str| t.parse::<IpAddr>().unwrap();
         let mut old = pod(vec![], vec![container("c1", "a", ContainerState::Running)]);
         old.ips = before.iter().map(ip).collect();
-        let new = merge(&old, whole(sandboxes, vec![]), &Known::default()).unwrap();
+        let new = merge(&old, complete(sandboxes, vec![]), &Known::default()).unwrap();
         assert_eq!(new.ips, want.iter().map(ip).collect::<Vec<_>>(), "{name}");
     }
 }
