@@ -1,31 +1,21 @@
 //! Request URLs.
 
-use hyper::Uri;
 use std::fmt::Write;
+
+use hyper::Uri;
+use model::url::escape;
 
 /// Server, path (escaped already) and query (not yet) in one.
 pub(crate) fn join(server: &Uri, path: &str, query: &[(String, String)]) -> Option<Uri> {
     let mut text = format!("{}{path}", server.path().trim_end_matches('/'));
     for (index, (key, value)) in query.iter().enumerate() {
-        text.push(if index == 0 { '?' } else { '&' });
-        escape(&mut text, key);
-        text.push('=');
-        escape(&mut text, value);
+        let separator = if index == 0 { '?' } else { '&' };
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{separator}{}={}", escape(key), escape(value));
     }
     let mut parts = server.clone().into_parts();
     parts.path_and_query = Some(text.parse().ok()?);
     Uri::from_parts(parts).ok()
-}
-
-fn escape(text: &mut String, part: &str) {
-    for byte in part.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
 }
 
 #[cfg(test)]

@@ -31,9 +31,6 @@ impl Connector {
     }
 }
 
-/// `host:port` as messages name it.
-pub(crate) use crate::url::authority as address;
-
 /// Connects; tries each address that the host has. The error reads as Go's.
 pub(crate) async fn dial(host: &str, port: u16) -> Result<TcpStream, String> {
     let addresses = lookup_host((host, port)).await.map_err(|e| format!("dial tcp: lookup {host}: {}", io_text(&e)))?;

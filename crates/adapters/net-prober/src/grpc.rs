@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hyper::http::uri::PathAndQuery;
 use model::probe::ProbeOutcome;
+use model::url::authority;
 use ports::probe::NetAttempt;
 use tokio::time::{Instant, timeout_at};
 use tonic::client::Grpc;
@@ -14,7 +15,6 @@ use tonic_prost::ProstCodec;
 
 use crate::connect::dial;
 use crate::outcome::outcome;
-use crate::url::authority;
 
 /// `grpc.health.v1.HealthCheckRequest`.
 #[derive(Clone, PartialEq, prost::Message)]

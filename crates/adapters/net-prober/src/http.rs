@@ -12,11 +12,11 @@ use hyper::client::conn::http1;
 use hyper::header::{CONNECTION, HOST, HeaderName, HeaderValue, LOCATION};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
+use model::url::{Url, is_absolute};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
 
 use crate::connect::{Connector, dial};
-use crate::url::{Url, authority, is_absolute};
 
 /// How much of a body is read, in bytes.
 const MAX_BODY: usize = 10 * 1024;
@@ -103,7 +103,7 @@ pub(crate) async fn get(connector: &Connector, mut get: Get, timeout: Duration) 
 
 async fn exchange(connector: &Connector, get: &Get, headers_seen: &mut bool) -> Result<Answer, Stop> {
     let request = request(get).map_err(Stop::Bad)?;
-    let stream = dial(&get.url.host, get.url.port).await.map_err(Stop::Transport)?;
+    let stream = dial(&get.url.host, get.url.port()).await.map_err(Stop::Transport)?;
     if get.url.tls {
         let stream = connector.wrap(&get.url.host, stream).await.map_err(Stop::Transport)?;
         converse(stream, request, headers_seen).await
@@ -113,11 +113,8 @@ async fn exchange(connector: &Connector, get: &Get, headers_seen: &mut bool) -> 
 }
 
 fn request(get: &Get) -> Result<Request<Empty<Bytes>>, String> {
-    let Url { tls, host, port, path } = &get.url;
-    let default = if *tls { 443 } else { 80 };
-    let place = authority(host, *port);
-    let own = if *port == default { place.trim_end_matches(&format!(":{port}")) } else { place.as_str() };
-    let host_value = get.host_header.as_deref().unwrap_or(own);
+    let (path, own) = (&get.url.path, get.url.host_header());
+    let host_value = get.host_header.as_deref().unwrap_or(&own);
     let mut request = Request::builder()
         .method(Method::GET)
         .uri(path)

@@ -12,20 +12,19 @@ mod connect;
 mod grpc;
 mod http;
 mod outcome;
-mod url;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use model::probe::ProbeOutcome;
+use model::url::{Url, authority};
 use ports::hook::{HookHttp, HookRequest};
 use ports::probe::{NetAttempt, NetProber, NetTarget};
 use tokio::time::timeout as within;
 
-use crate::connect::{Connector, address, dial};
+use crate::connect::{Connector, dial};
 use crate::http::{Exchange, Get};
 use crate::outcome::{judge, outcome};
-use crate::url::Url;
 
 /// Carries probes and hooks out. Cheap to clone.
 #[derive(Clone, Default)]
@@ -50,7 +49,7 @@ impl Prober {
         match within(timeout, dial(host, port)).await {
             Ok(Ok(_closed_by_drop)) => outcome(ProbeOutcome::Success, ""),
             Ok(Err(why)) => outcome(ProbeOutcome::Failure, why),
-            Err(_) => outcome(ProbeOutcome::Failure, format!("dial tcp {}: i/o timeout", address(host, port))),
+            Err(_) => outcome(ProbeOutcome::Failure, format!("dial tcp {}: i/o timeout", authority(host, port))),
         }
     }
 }
@@ -60,7 +59,7 @@ impl NetProber for Prober {
     async fn probe(&self, target: NetTarget, timeout: Duration) -> NetAttempt {
         match target {
             NetTarget::Http { tls, host, port, path, headers, host_header } => {
-                let url = Url { tls, host, port, path };
+                let url = Url { tls, host, port: Some(port), path };
                 judge(http::get(&self.connector, Get { url, headers, host_header }, timeout).await)
             }
             NetTarget::Tcp { host, port } => self.tcp(&host, port, timeout).await,
@@ -84,7 +83,7 @@ impl HookHttp for Prober {
             url: Url {
                 tls: request.scheme.eq_ignore_ascii_case("https"),
                 host: request.host,
-                port: request.port,
+                port: Some(request.port),
                 path: if request.path.starts_with('/') { request.path } else { format!("/{}", request.path) },
             },
             headers,

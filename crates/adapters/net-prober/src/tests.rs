@@ -2,5 +2,4 @@
 
 mod server;
 mod tls;
-mod urls;
 mod wire;

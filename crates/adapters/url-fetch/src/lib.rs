@@ -1,12 +1,11 @@
 //! Gets documents over HTTP and HTTPS, a connection each: [`ports::fetch::Fetch`].
 //!
-//! Owns redirects and what a URL may look like. Servers are verified against the machine's own authorities, read anew for
+//! Owns redirects. Servers are verified against the machine's own authorities, read anew for
 //! each connection. Never keeps a connection, never uses a proxy, never reads more than it is asked for.
 
 #![forbid(unsafe_code)]
 
 mod tls;
-mod url;
 
 #[cfg(test)]
 mod tests;
@@ -19,11 +18,10 @@ use hyper::client::conn::http1;
 use hyper::header::{ACCEPT, CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, LOCATION, USER_AGENT};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
+use model::url::Url;
 use ports::fetch::{Fetch, Fetched};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-
-use crate::url::Url;
 
 /// Redirects that are followed.
 const MAX_REDIRECTS: usize = 10;
@@ -98,7 +96,7 @@ async fn exchange(url: &Url, headers: &HeaderMap, limit: usize) -> Result<Answer
         request.headers_mut().insert(HOST, host);
     }
     request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    let stream = TcpStream::connect((url.host.as_str(), url.port)).await.map_err(|e| e.to_string())?;
+    let stream = TcpStream::connect((url.host.as_str(), url.port())).await.map_err(|e| e.to_string())?;
     if url.tls {
         converse(tls::wrap(&url.host, stream).await?, request, limit).await
     } else {

@@ -8,7 +8,6 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 use crate::UrlFetch;
-use crate::url::Url;
 
 /// Answers one connection after the other; gives the requests.
 async fn server(answers: Vec<String>) -> (SocketAddr, JoinHandle<Vec<String>>) {
@@ -117,33 +116,4 @@ async fn a_server_without_tls_is_refused_on_https() {
     });
     let error = fetch().get(&format!("https://127.0.0.1:{port}/"), &[], 1).await.unwrap_err();
     assert!(error.starts_with(&format!("GET https://127.0.0.1:{port}/: ")), "{error}");
-}
-
-#[test]
-fn urls() {
-    let rows = [
-        ("http://h", Some(("h", 80, "/", "h"))),
-        ("https://h:8443/a?b", Some(("h", 8443, "/a?b", "h:8443"))),
-        ("HTTPS://u:p@h/a#f", Some(("h", 443, "/a", "h"))),
-        ("http://[fd00::1]:81/", Some(("fd00::1", 81, "/", "[fd00::1]:81"))),
-        ("http://h?q", Some(("h", 80, "/?q", "h"))),
-        ("http:///a", None),
-        ("http://h:x/", None),
-        ("h/a", None),
-    ];
-    for (text, wanted) in rows {
-        let url = Url::parse(text);
-        let shown = url.as_ref().map(|u| (u.host.as_str(), u.port, u.path.as_str(), u.host_header()));
-        assert_eq!(shown, wanted.map(|(h, p, path, header)| (h, p, path, header.to_owned())), "{text}");
-    }
-    let at = Url::parse("https://h:1/a/b?c").unwrap();
-    for (location, wanted) in [
-        ("/x", "https://h:1/x"),
-        ("x", "https://h:1/a/x"),
-        ("?y", "https://h:1/a/b?y"),
-        ("//g/z", "https://g/z"),
-        ("http://g:2", "http://g:2/"),
-    ] {
-        assert_eq!(at.join(location).unwrap().to_string(), wanted, "{location}");
-    }
 }

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use container_log::{LogOptions, choose, decode, quote};
 use contract::lookup::FoundPod;
 use futures::stream;
+use model::url::unescape;
 use model::{ContainerId, Timestamp, pod};
 use tokio::sync::Semaphore;
 
@@ -85,22 +86,9 @@ fn parts(path: &str) -> Option<[String; 3]> {
     if parts.len() == 4 && parts[3].is_empty() {
         parts.pop();
     }
-    let parts: Vec<String> = parts.into_iter().map(unescape).collect::<Option<_>>()?;
+    let text = |part| String::from_utf8(unescape(part).ok()?.into_owned()).ok();
+    let parts: Vec<String> = parts.into_iter().map(text).collect::<Option<_>>()?;
     parts.try_into().ok()
-}
-
-fn unescape(part: &str) -> Option<String> {
-    let mut out = Vec::with_capacity(part.len());
-    let mut bytes = part.bytes();
-    while let Some(b) = bytes.next() {
-        if b != b'%' {
-            out.push(b);
-            continue;
-        }
-        let mut digit = || char::from(bytes.next()?).to_digit(16);
-        out.push(u8::try_from(digit()? * 16 + digit()?).ok()?);
-    }
-    String::from_utf8(out).ok()
 }
 
 /// The answer: nothing is asked or opened before the client has its 200.

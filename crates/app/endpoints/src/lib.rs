@@ -11,7 +11,6 @@ mod flags;
 mod logs;
 mod pods;
 mod profile;
-mod query;
 mod respond;
 mod run;
 mod running;

@@ -14,10 +14,10 @@ use std::time::Duration;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{Html, IntoResponse, Response};
+use model::url::Query;
 use tokio::sync::Semaphore;
 
 use crate::deps::{Deps, Shared};
-use crate::query;
 use crate::respond::{error, plain};
 use counters::{Usage, actors, mappings, threads};
 use proto::Builder;
@@ -51,8 +51,8 @@ pub(crate) async fn index() -> Response {
 }
 
 pub(crate) async fn named(State(deps): Shared, Path(name): Path<String>, RawQuery(query): RawQuery) -> Response {
-    let query = query::pairs(query.as_deref());
-    let number = |name| query::first(&query, name).and_then(|v| v.parse::<u64>().ok());
+    let query = Query::parse(query.as_deref().unwrap_or_default());
+    let number = |name| query.first(name).and_then(|v| v.parse::<u64>().ok());
     let text = number("debug").is_some_and(|d| d > 0);
     match name.as_str() {
         "cmdline" => plain(cmdline(std::env::args()).join("\0")),

@@ -9,10 +9,10 @@ use contract::lookup::FoundPod;
 use cri_api::v1::{CheckpointContainerRequest, ExecSyncRequest};
 use model::core::Pod;
 use model::runtime::{ContainerObservation, ContainerState};
+use model::url::Query;
 use ports::runtime::RuntimeError;
 
 use crate::deps::{Deps, Shared};
-use crate::query;
 use crate::respond::{bare, json};
 
 pub(crate) async fn run(
@@ -55,8 +55,8 @@ async fn execute(
     let Some(running) = Some(&found).filter(|_| same).and_then(|found| instance(deps, found, container)) else {
         return failed(format!("container not found ({container:?})"));
     };
-    let query = query::pairs(query.as_deref());
-    let cmd: Vec<String> = query::first(&query, "cmd").unwrap_or_default().split(' ').map(str::to_owned).collect();
+    let query = Query::parse(query.as_deref().unwrap_or_default());
+    let cmd: Vec<String> = query.first("cmd").unwrap_or_default().split(' ').map(str::to_owned).collect();
     let request = ExecSyncRequest { container_id: running.id.to_string(), cmd: cmd.clone(), timeout: 0 };
     match deps.runtime.exec_sync(request).await {
         Ok(answer) if answer.exit_code == 0 => json([answer.stdout, answer.stderr].concat()),
@@ -93,8 +93,8 @@ pub(crate) async fn checkpoint(
     if !has_container(found.pod(), &container) {
         return bare(StatusCode::NOT_FOUND, format!("container {container} does not exist"));
     }
-    let pairs = query::pairs(query.as_deref());
-    let last = pairs.iter().rev().find(|(name, _)| name == "timeout").map(|(_, value)| value.parse::<i64>());
+    let query = Query::parse(query.as_deref().unwrap_or_default());
+    let last = query.all("timeout").next_back().map(str::parse::<i64>);
     let Ok(timeout) = last.transpose() else {
         return bare(StatusCode::NOT_FOUND, "cannot parse value of timeout parameter");
     };

@@ -23,6 +23,7 @@ pub mod stats;
 pub mod strategic_merge;
 pub mod time;
 pub mod tolerant;
+pub mod url;
 
 pub use ids::{ContainerId, PodUid, SandboxId};
 pub use k8s_openapi;

@@ -1,6 +1,7 @@
 //! The query of `/containerLogs` (interfaces 4.3): the fields of `PodLogOptions`, decoded as the API does it.
 
 use model::Timestamp;
+use model::url::Query;
 
 use crate::quote;
 use crate::stamp::Stamp;
@@ -143,38 +144,4 @@ fn time(text: &str) -> Result<Timestamp, Undecodable> {
         return Ok(Stamp::ZERO.instant());
     }
     Stamp::parse(text.as_bytes()).map(|s| s.instant()).ok_or(Undecodable)
-}
-
-/// Names and values in the order of the query. Pairs that cannot be decoded are left out, as Go's `URL.Query` does it.
-struct Query(Vec<(String, String)>);
-
-impl Query {
-    fn parse(raw: &str) -> Self {
-        let pairs = raw.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
-        let decoded = pairs.filter_map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            Some((unescape(name)?, unescape(value)?))
-        });
-        Self(decoded.collect())
-    }
-
-    fn first(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
-    }
-}
-
-fn unescape(text: &str) -> Option<String> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(b) = bytes.next() {
-        out.push(match b {
-            b'+' => b' ',
-            b'%' => {
-                let mut digit = || char::from(bytes.next()?).to_digit(16);
-                u8::try_from(digit()? * 16 + digit()?).ok()?
-            }
-            other => other,
-        });
-    }
-    Some(String::from_utf8_lossy(&out).into_owned())
 }

@@ -1,5 +1,7 @@
 //! The one reading of a request's path: router and authorizer get the same, or the request is refused.
 
+use model::url::{escape_segment, unescape};
+
 #[cfg(test)]
 mod tests;
 
@@ -56,7 +58,7 @@ pub fn canonical(raw: &str) -> Result<Canonical, Refused> {
         if segment == "." || segment == ".." {
             return Err(Refused::DotSegment);
         }
-        escape(&segment, &mut path);
+        path.push_str(&escape_segment(&segment).to_string());
         if at == 0 {
             first = segment;
         }
@@ -65,44 +67,9 @@ pub fn canonical(raw: &str) -> Result<Canonical, Refused> {
 }
 
 fn decode(segment: &str) -> Result<String, Refused> {
-    if !segment.contains(['%', '\0']) {
-        return Ok(segment.to_owned());
+    let bytes = unescape(segment).map_err(|_| Refused::BrokenEscape)?;
+    if bytes.contains(&b'/') || bytes.contains(&0) {
+        return Err(Refused::HiddenSeparator);
     }
-    let mut bytes = Vec::with_capacity(segment.len());
-    let mut rest = segment.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        rest = tail;
-        let byte = if *first == b'%' {
-            let (Some(high), Some(low)) = (tail.first().and_then(hex), tail.get(1).and_then(hex)) else {
-                return Err(Refused::BrokenEscape);
-            };
-            rest = &tail[2..];
-            high << 4 | low
-        } else {
-            *first
-        };
-        if byte == b'/' || byte == 0 {
-            return Err(Refused::HiddenSeparator);
-        }
-        bytes.push(byte);
-    }
-    String::from_utf8(bytes).map_err(|_| Refused::NotUtf8)
-}
-
-fn hex(digit: &u8) -> Option<u8> {
-    char::from(*digit).to_digit(16).and_then(|d| u8::try_from(d).ok())
-}
-
-/// Appends a segment, with everything escaped that RFC 3986 does not let stand in one.
-fn escape(segment: &str, out: &mut String) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    for byte in segment.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            out.push('%');
-            out.push(char::from(DIGITS[usize::from(byte >> 4)]));
-            out.push(char::from(DIGITS[usize::from(byte & 15)]));
-        }
-    }
+    String::from_utf8(bytes.into_owned()).map_err(|_| Refused::NotUtf8)
 }

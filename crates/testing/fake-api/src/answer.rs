@@ -10,6 +10,7 @@ use http_body_util::{BodyExt, StreamBody};
 use hyper::body::{Frame, Incoming};
 use hyper::header::{AUTHORIZATION, CONTENT_TYPE};
 use hyper::{Request, Response, StatusCode};
+use model::url::Query;
 use ports::api::{ApiError, ApiServer, Method, PatchKind};
 
 use crate::reply::{Body, failure, whole};
@@ -23,7 +24,7 @@ const FOREVER: Duration = Duration::from_secs(24 * 3600);
 /// Answers a request; an error ends the connection.
 pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> Result<Response<Body>, io::Error> {
     let path = request.uri().path().to_owned();
-    let query = query(request.uri().query().unwrap_or_default());
+    let query = Query::parse(request.uri().query().unwrap_or_default()).into_pairs();
     let header = request.headers().get(AUTHORIZATION).and_then(|v| v.to_str().ok()).map(str::to_owned);
     shared.with(|s| s.authorizations.push(header));
     let Some(method) = method(&request) else {
@@ -79,28 +80,4 @@ fn method(request: &Request<Incoming>) -> Option<Method> {
         ("PATCH", "application/merge-patch+json") => Method::Patch(PatchKind::Merge),
         _ => return None,
     })
-}
-
-/// Takes a query apart and unescapes it.
-fn query(text: &str) -> Vec<(String, String)> {
-    let pairs = text.split('&').filter(|p| !p.is_empty());
-    pairs.map(|p| p.split_once('=').unwrap_or((p, ""))).map(|(k, v)| (unescape(k), unescape(v))).collect()
-}
-
-fn unescape(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        rest = tail;
-        let hex = tail.get(..2).and_then(|h| std::str::from_utf8(h).ok()).and_then(|h| u8::from_str_radix(h, 16).ok());
-        match (first, hex) {
-            (b'%', Some(byte)) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            (b'+', _) => bytes.push(b' '),
-            (other, _) => bytes.push(*other),
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

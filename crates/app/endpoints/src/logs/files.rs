@@ -1,5 +1,6 @@
 //! Go's file server: what a path means, and what is answered.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
 use std::io;
@@ -9,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use model::url::unescape;
 use tokio::task::spawn_blocking;
 
 use super::{body, conditions, listing};
-use crate::query::decode;
 use crate::respond::{error, status_text};
 
 /// The folder that is served, and one more into which links may lead.
@@ -37,7 +38,7 @@ fn refused(e: &io::Error) -> Response {
 
 /// Serves what stands behind `/logs`. `path`: as the request has it, with its escapes.
 pub(super) async fn serve(roots: Roots, path: &str, method: &Method, headers: &HeaderMap) -> Response {
-    let Some(decoded) = decode(path, false) else { return status_text(StatusCode::BAD_REQUEST) };
+    let Ok(decoded) = unescape(path).map(Cow::into_owned) else { return status_text(StatusCode::BAD_REQUEST) };
     if decoded.ends_with(b"/index.html") {
         return moved("./");
     }

@@ -4,7 +4,6 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use jiff::Timestamp;
 
-use crate::query;
 use crate::respond::error;
 
 const MAX_SERVICES: usize = 4;
@@ -65,9 +64,9 @@ fn refused(field: &str, value: &str, reason: &str) -> Refused {
 
 /// Reads and judges a query string.
 pub(super) fn read(text: Option<&str>) -> Result<Asked, Refused> {
-    let pairs = query::pairs(text);
-    let given = |name: &str| query::first(&pairs, name).filter(|v| !v.is_empty());
-    let all: Vec<&str> = pairs.iter().filter(|(n, _)| n == "query").map(|(_, v)| v.as_str()).collect();
+    let query = model::url::Query::parse(text.unwrap_or_default());
+    let given = |name: &str| query.first(name).filter(|v| !v.is_empty());
+    let all: Vec<&str> = query.all("query").collect();
     let (files, services): (Vec<&str>, Vec<&str>) =
         all.iter().filter(|q| !q.trim().is_empty()).partition(|q| q.contains(['/', '\\']));
     if !all.is_empty() && files.is_empty() && services.is_empty() {
