@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use container_config::{
-    ContainerInput, DnsInput, DnsSource, DnsWarning, EnvInput, HostsInput, ImageUser, ResolvConf, ResolvedVolume,
-    SandboxInput, VolumeSource, claims, container_config, dns_config, environment, etc_hosts, host_name,
-    sandbox_config, sub_paths,
+    ContainerInput, DnsInput, DnsSource, DnsWarning, EnvInput, HostsInput, ImageUser, MountInput, ResolvConf,
+    ResolvedVolume, SandboxInput, VolumeSource, claims, container_config, dns_config, environment, etc_hosts,
+    host_name, sandbox_config, sub_paths,
 };
 use contract::image::EnsuredImage;
 use contract::volume::{MountedVolumes, PrepareSubPath};
@@ -144,20 +144,22 @@ impl Job {
         };
         let image_user = ImageUser { uid: w.image.uid, username: w.image.username.clone() };
         container_config(&ContainerInput {
-            pod,
-            container: w.container,
-            node: &node,
+            mounts: MountInput {
+                pod,
+                container: w.container,
+                node: &node,
+                env: &env,
+                volumes: &w.volumes.resolved(),
+                sub_paths: &prepared,
+                has_pod_ip: !w.pod_ips.is_empty(),
+                termination_log: termination_log.as_deref(),
+                recursive_read_only: self.recursive_read_only(w.observed),
+                userns: None,
+            },
             restart_count: w.restart_count,
             hash: pod_plan::hash::spec_hash(w.container),
             image_ref: &w.image.image_ref,
             image_user: &image_user,
-            env: &env,
-            volumes: &w.volumes.resolved(),
-            sub_paths: &prepared,
-            has_pod_ip: !w.pod_ips.is_empty(),
-            termination_log: termination_log.as_deref(),
-            recursive_read_only: self.recursive_read_only(w.observed),
-            userns: None,
             volume_groups: &w.volumes.mounted.supplemental_groups,
             target: target.as_deref(),
             devices: Vec::new(),

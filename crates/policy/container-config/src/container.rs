@@ -6,22 +6,17 @@ use cri_api::v1::{
     CdiDevice, ContainerConfig, ContainerMetadata, Device, ImageSpec, KeyValue, LinuxContainerConfig,
     LinuxContainerResources,
 };
-use model::core::{Container, Pod};
 
 use crate::env::{Environment, expand_strings};
-use crate::mounts::{MountInput, ResolvedVolume, mounts};
+use crate::mounts::{MountInput, mounts};
 use crate::security::{ContextInput, ImageUser, container_context};
-use crate::{ConfigError, NodeSettings, UserNamespace, names};
+use crate::{ConfigError, names};
 
 /// Context of [`container_config`].
 #[derive(Clone, Debug)]
 pub struct ContainerInput<'a> {
-    /// The pod, defaulted.
-    pub pod: &'a Pod,
-    /// The container (an ephemeral one in the form of an ordinary one).
-    pub container: &'a Container,
-    /// Node-wide settings.
-    pub node: &'a NodeSettings,
+    /// Pod, container, node and environment, and all that mounts need besides.
+    pub mounts: MountInput<'a>,
     /// How often it was restarted; the CRI attempt and the name of the log file.
     pub restart_count: u32,
     /// Hash of the definition (pod-lifecycle 4.7).
@@ -30,20 +25,6 @@ pub struct ContainerInput<'a> {
     pub image_ref: &'a str,
     /// User of the image.
     pub image_user: &'a ImageUser,
-    /// Result of [`crate::environment`].
-    pub env: &'a Environment,
-    /// Volumes of the pod by name.
-    pub volumes: &'a BTreeMap<String, ResolvedVolume>,
-    /// Prepared host paths of the sub-paths that [`crate::sub_paths`] named, by index in `volumeMounts`.
-    pub sub_paths: &'a BTreeMap<usize, String>,
-    /// Whether the pod has an address yet; decides about `/etc/hosts`.
-    pub has_pod_ip: bool,
-    /// Host file that takes the termination message; `None` when it could not be made.
-    pub termination_log: Option<&'a str>,
-    /// Whether the runtime handler knows recursive read-only mounts.
-    pub recursive_read_only: bool,
-    /// The pod's user namespace when `hostUsers: false`.
-    pub userns: Option<UserNamespace>,
     /// Groups that volumes bring along.
     pub volume_groups: &'a [i64],
     /// Container id whose process namespace an ephemeral container joins.
@@ -67,7 +48,7 @@ fn envs(env: &Environment) -> Vec<KeyValue> {
 /// # Errors
 /// When its mounts or its security context cannot be made.
 pub fn container_config(input: &ContainerInput<'_>) -> Result<ContainerConfig, ConfigError> {
-    let ContainerInput { pod, container, node, env, userns, .. } = *input;
+    let MountInput { pod, container, node, env, userns, .. } = input.mounts;
     let security_context = container_context(&ContextInput {
         pod,
         container,
@@ -77,18 +58,7 @@ pub fn container_config(input: &ContainerInput<'_>) -> Result<ContainerConfig, C
         volume_groups: input.volume_groups,
         target: input.target,
     })?;
-    let mounts = mounts(&MountInput {
-        pod,
-        container,
-        node,
-        env,
-        volumes: input.volumes,
-        sub_paths: input.sub_paths,
-        has_pod_ip: input.has_pod_ip,
-        termination_log: input.termination_log,
-        recursive_read_only: input.recursive_read_only,
-        userns,
-    })?;
+    let mounts = mounts(&input.mounts)?;
     Ok(ContainerConfig {
         metadata: Some(ContainerMetadata { name: container.name.clone(), attempt: input.restart_count }),
         image: Some(ImageSpec {

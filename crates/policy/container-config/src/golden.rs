@@ -12,8 +12,8 @@ use model::pod;
 
 use crate::names::{CONTAINER_HASH, TERMINATION_MESSAGE_PATH};
 use crate::{
-    ContainerInput, DnsInput, DnsSource, EnvInput, ImageUser, NodeSettings, ObjectMap, ResolvConf, SandboxInput,
-    VolumeSource, container_config, dns_config, environment, sandbox_config, sub_paths,
+    ContainerInput, DnsInput, DnsSource, EnvInput, ImageUser, MountInput, NodeSettings, ObjectMap, ResolvConf,
+    SandboxInput, VolumeSource, container_config, dns_config, environment, sandbox_config, sub_paths,
 };
 use recording::{Case, cases, differences};
 
@@ -107,20 +107,22 @@ fn container(case: &Case, recorded: &ContainerConfig) -> ContainerConfig {
     let log_file = &recorded.mounts.iter().find(|m| m.container_path == *log_path).expect("log mount").host_path;
     assert!(log_file.starts_with(&format!("{}/", crate::mounts::container_dir("/var/lib/kubelet", pod, &spec.name))));
     container_config(&ContainerInput {
-        pod,
-        container: &spec,
-        node: &node(pod),
+        mounts: MountInput {
+            pod,
+            container: &spec,
+            node: &node(pod),
+            env: &env,
+            volumes: &volumes.map(|v| (v.name.clone(), volume(pod, v))).collect(),
+            sub_paths: &sub_paths(&spec, &env).expect("sub-paths").iter().map(prepared).collect(),
+            has_pod_ip: !pod_ips(pod).is_empty(),
+            termination_log: Some(log_file),
+            recursive_read_only: false,
+            userns: None,
+        },
         restart_count: metadata.attempt,
         hash: u64::from_str_radix(&recorded.annotations[CONTAINER_HASH], 16).expect("hex"),
         image_ref: &recorded.image.as_ref().expect("image").image,
         image_user: &image_user(spec.image.as_deref().unwrap_or_default()),
-        env: &env,
-        volumes: &volumes.map(|v| (v.name.clone(), volume(pod, v))).collect(),
-        sub_paths: &sub_paths(&spec, &env).expect("sub-paths").iter().map(prepared).collect(),
-        has_pod_ip: !pod_ips(pod).is_empty(),
-        termination_log: Some(log_file),
-        recursive_read_only: false,
-        userns: None,
         volume_groups: &[],
         target: None,
         devices: Vec::new(),

@@ -35,7 +35,7 @@ pub use env::{EnvInput, Environment, LookupError, NoObjects, ObjectLookup, Objec
 pub use error::ConfigError;
 pub use hostname::{HostName, host_name};
 pub use hosts::{HostsInput, etc_hosts};
-pub use mounts::{ResolvedVolume, VolumeSource, sub_paths};
+pub use mounts::{MountInput, ResolvedVolume, VolumeSource, sub_paths};
 pub use sandbox::{SandboxInput, sandbox_config};
 pub use security::ImageUser;
 

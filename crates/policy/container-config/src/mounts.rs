@@ -168,25 +168,25 @@ fn recursive_read_only(mount: &VolumeMount, supported: bool) -> Result<bool, Mou
 /// Context of [`mounts`].
 #[derive(Clone, Copy, Debug)]
 pub struct MountInput<'a> {
-    /// The pod.
+    /// The pod, defaulted.
     pub pod: &'a Pod,
-    /// The container.
+    /// The container (an ephemeral one in the form of an ordinary one).
     pub container: &'a Container,
     /// Node-wide settings.
     pub node: &'a NodeSettings,
-    /// The container's environment, for `subPathExpr`.
+    /// Result of [`crate::environment`].
     pub env: &'a Environment,
     /// Volumes of the pod by name.
     pub volumes: &'a BTreeMap<String, ResolvedVolume>,
-    /// Prepared host paths of sub-paths by index in `volumeMounts`.
+    /// Prepared host paths of the sub-paths that [`sub_paths`] named, by index in `volumeMounts`.
     pub sub_paths: &'a BTreeMap<usize, String>,
-    /// Whether the pod has an address yet.
+    /// Whether the pod has an address yet; decides about `/etc/hosts`.
     pub has_pod_ip: bool,
     /// Host file that takes the termination message; `None` when it could not be made.
     pub termination_log: Option<&'a str>,
     /// Whether the runtime handler knows recursive read-only mounts.
     pub recursive_read_only: bool,
-    /// The pod's user namespace.
+    /// The pod's user namespace when `hostUsers: false`.
     pub userns: Option<UserNamespace>,
 }
 
