@@ -264,12 +264,13 @@ impl Follower {
         };
         watching.events += 1;
         match decode::line(self.kind, &line) {
-            Ok(change) => self.take(change, watching),
+            Ok(change) => self.apply(change, watching),
             Err(error) => self.failed(error, Phase::Watch(watching.version)),
         }
     }
 
-    fn take(&mut self, change: Change, mut watching: Box<Watching>) {
+    /// A line of the watch has been read.
+    fn apply(&mut self, change: Change, mut watching: Box<Watching>) {
         let version = match change {
             Change::Step(step, version) => {
                 self.ready.push_back(step);

@@ -2,20 +2,15 @@
 
 use std::path::Path;
 
-use hyper::Uri;
 use jiff::Timestamp;
-use model::k8s_openapi::ByteString;
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::contents::{Auth, Kubeconfig, Trust};
-use super::exec;
+use super::contents::{Auth, Kubeconfig};
 use super::fields::{Field, name};
+use super::files::contents;
 use super::problem::Problem;
-use crate::pem::{self, Identity, PemError};
-
-/// Larger files are no kubeconfigs, certificates or tokens.
-const MAX_FILE: u64 = 4 << 20;
+use super::{cluster, user};
 
 type Problems = Vec<Problem>;
 
@@ -41,7 +36,7 @@ pub fn read_at(file: &Path, now: Option<Timestamp>) -> Result<Kubeconfig, Vec<Pr
         }
     }
     let Some((cluster, user)) = current(&root, &mut problems) else { return Err(problems) };
-    let read = whole(&cluster, user.as_ref(), now, &mut problems);
+    let read = assemble(&cluster, user.as_ref(), now, &mut problems);
     match read {
         Some(kubeconfig) if problems.is_empty() => Ok(kubeconfig),
         _ => Err(problems),
@@ -65,18 +60,6 @@ fn document(file: &Path) -> Result<Value, Box<Problem>> {
         return Ok(value);
     }
     Err(refused(format!("is {}, not a mapping", name(&value))))
-}
-
-/// Contents of a file, or why there are none.
-fn contents(file: &Path) -> Result<Vec<u8>, String> {
-    let facts = std::fs::metadata(file).map_err(|e| format!("cannot be read: {e}"))?;
-    if facts.is_dir() {
-        return Err("is a directory".to_owned());
-    }
-    if facts.len() > MAX_FILE {
-        return Err(format!("is larger than {MAX_FILE} bytes"));
-    }
-    std::fs::read(file).map_err(|e| format!("cannot be read: {e}"))
 }
 
 /// Cluster and user of the current context.
@@ -146,230 +129,24 @@ fn named<'a>(
     None
 }
 
-fn whole(
-    cluster: &Field<'_>,
+/// Both elements together.
+fn assemble(
+    at: &Field<'_>,
     user: Option<&Field<'_>>,
     now: Option<Timestamp>,
     problems: &mut Problems,
 ) -> Option<Kubeconfig> {
-    let trust = trust(cluster, problems);
-    let server = server(cluster, &trust, problems);
-    let server_name = cluster.text("tls-server-name", problems).filter(|n| !n.is_empty());
+    let trust = cluster::trust(at, problems);
+    let server = cluster::server(at, &trust, problems);
+    let server_name = at.text("tls-server-name", problems).filter(|n| !n.is_empty());
     if let Some(name) = &server_name
         && ServerName::try_from(name.as_str()).is_err()
     {
-        problems.push(cluster.child("tls-server-name").problem("is not a host name").value(name.as_str()));
+        problems.push(at.child("tls-server-name").problem("is not a host name").value(name.as_str()));
     }
-    let proxy = cluster.text("proxy-url", problems).filter(|p| !p.is_empty());
-    let proxy = proxy.and_then(|text| proxy_of(&cluster.child("proxy-url"), &text, problems));
-    let identity = user.and_then(|user| identity(user, now, problems));
-    let auth = user.map_or(Auth::None, |user| auth(user, cluster, problems));
+    let proxy = at.text("proxy-url", problems).filter(|p| !p.is_empty());
+    let proxy = proxy.and_then(|text| cluster::proxy(&at.child("proxy-url"), &text, problems));
+    let identity = user.and_then(|of| user::identity(of, now, problems));
+    let auth = user.map_or(Auth::None, |of| user::auth(of, at, problems));
     Some(Kubeconfig { server: server?, server_name, trust, identity, auth, proxy })
-}
-
-fn server(cluster: &Field<'_>, trust: &Trust, problems: &mut Problems) -> Option<Uri> {
-    let Some(text) = cluster.text("server", problems).filter(|s| !s.is_empty()) else {
-        if problems.iter().all(|p| !p.path.ends_with(".server")) {
-            problems.push(cluster.missing("server"));
-        }
-        return None;
-    };
-    let at = cluster.child("server");
-    // Without a scheme, as the generic client: TLS when the cluster says anything about it.
-    let scheme = if matches!(trust, Trust::System) { "http" } else { "https" };
-    let full = if text.contains("://") { text.clone() } else { format!("{scheme}://{text}") };
-    let problem = match full.parse::<Uri>() {
-        Err(e) => at.problem(format!("is not a URL: {e}")),
-        Ok(uri) if !matches!(uri.scheme_str(), Some("http" | "https")) => {
-            at.problem("has an unknown scheme").allowed("https, http")
-        }
-        Ok(uri) if uri.host().is_none_or(str::is_empty) => at.problem("names no host"),
-        Ok(uri) if uri.authority().is_some_and(|a| a.as_str().contains('@')) => {
-            problems.push(at.problem("holds a name and password, which belong to users[].user"));
-            return None;
-        }
-        Ok(uri) if uri.query().is_some() => at.problem("has a query"),
-        Ok(uri) if has_bad_port(&uri) => at.problem("has a port that is none").allowed("1 to 65535"),
-        Ok(uri) => return Some(uri),
-    };
-    problems.push(problem.value(text));
-    None
-}
-
-fn has_bad_port(uri: &Uri) -> bool {
-    let authority = uri.authority().map(|a| a.as_str()).unwrap_or_default();
-    let after_host = authority.rsplit_once(']').map_or(authority, |(_, rest)| rest);
-    after_host.contains(':') && uri.port_u16().is_none_or(|port| port == 0)
-}
-
-fn proxy_of(at: &Field<'_>, text: &str, problems: &mut Problems) -> Option<Uri> {
-    let problem = match text.parse::<Uri>() {
-        Err(e) => at.problem(format!("is not a URL: {e}")),
-        Ok(uri) if uri.scheme_str() != Some("http") => at.problem("has a scheme that is not spoken").allowed("http"),
-        Ok(uri) if uri.host().is_none_or(str::is_empty) => at.problem("names no host"),
-        Ok(uri) => return Some(uri),
-    };
-    problems.push(problem);
-    None
-}
-
-fn trust(cluster: &Field<'_>, problems: &mut Problems) -> Trust {
-    let anyone = cluster.flag("insecure-skip-tls-verify", problems);
-    let Some((pem, at)) = data_or_file(cluster, "certificate-authority", problems) else {
-        return if anyone { Trust::Anyone } else { Trust::System };
-    };
-    if anyone {
-        let at = cluster.child("insecure-skip-tls-verify");
-        problems.push(at.problem("contradicts certificate-authority: either servers are verified or not"));
-    }
-    if let Err(error) = pem::authorities(&pem) {
-        problems.push(at.because(&error));
-    }
-    Trust::Authorities(pem)
-}
-
-/// Where a PEM text came from.
-struct Origin {
-    problem: Problem,
-}
-
-impl Origin {
-    fn because(&self, error: &PemError) -> Problem {
-        let out_of_date = matches!(error, PemError::Expired(_) | PemError::NotYetValid(_));
-        Problem { reason: error.to_string(), out_of_date, ..self.problem.clone() }
-    }
-}
-
-/// `<key>-data` (base64) if it is there, else the file named by `<key>`.
-fn data_or_file(field: &Field<'_>, key: &str, problems: &mut Problems) -> Option<(Vec<u8>, Origin)> {
-    let data_key = format!("{key}-data");
-    if let Some(text) = field.text(&data_key, problems).filter(|t| !t.is_empty()) {
-        let at = field.child(&data_key);
-        let Ok(ByteString(bytes)) = serde_json::from_value(Value::String(text.split_whitespace().collect())) else {
-            problems.push(at.problem("is not base64"));
-            return None;
-        };
-        return Some((bytes, Origin { problem: at.problem("") }));
-    }
-    let text = field.text(key, problems).filter(|t| !t.is_empty())?;
-    let at = field.child(key);
-    let path = field.beside(&text);
-    let problem = at.problem("").value(path.display().to_string());
-    match contents(&path) {
-        Ok(bytes) => Some((bytes, Origin { problem })),
-        Err(reason) => {
-            problems.push(Problem { reason, ..problem });
-            None
-        }
-    }
-}
-
-fn identity(user: &Field<'_>, now: Option<Timestamp>, problems: &mut Problems) -> Option<Identity> {
-    let before = problems.len();
-    let certificate = data_or_file(user, "client-certificate", problems);
-    let key = data_or_file(user, "client-key", problems);
-    let whole = problems.len() == before;
-    let (certificate, key) = match (certificate, key) {
-        (Some(certificate), Some(key)) => (certificate, key),
-        (Some(_), None) if whole => {
-            problems.push(user.missing("client-key"));
-            return None;
-        }
-        (None, Some(_)) if whole => {
-            problems.push(user.missing("client-certificate"));
-            return None;
-        }
-        _ => return None,
-    };
-    if let Err(error) = pem::certificates(&certificate.0) {
-        problems.push(certificate.1.because(&error));
-    }
-    if let Err(error) = pem::check_key(&key.0) {
-        problems.push(key.1.because(&error));
-    }
-    if problems.len() > before {
-        return None;
-    }
-    let mut identity = Identity::from_pem(&certificate.0, &key.0).map_err(|e| problems.push(key.1.because(&e))).ok()?;
-    let file = |key| user.text(key, &mut Problems::default()).filter(|t| !t.is_empty()).map(|t| user.beside(&t));
-    let inline = !user.child("client-certificate-data").value.is_null();
-    identity.files = file("client-certificate").zip(file("client-key")).filter(|_| !inline);
-    if let Some(error) = now.and_then(|now| identity.valid_at(now).err()) {
-        problems.push(certificate.1.because(&error));
-    }
-    Some(identity)
-}
-
-fn auth(user: &Field<'_>, cluster: &Field<'_>, problems: &mut Problems) -> Auth {
-    if !user.child("auth-provider").value.is_null() {
-        let problem = user.child("auth-provider").problem("is no longer supported by Kubernetes");
-        problems.push(problem.allowed("exec"));
-    }
-    for key in ["as", "as-uid", "as-groups", "as-user-extra"] {
-        let value = user.child(key).value;
-        if !value.is_null() && value.as_array().is_none_or(|a| !a.is_empty()) {
-            problems.push(user.child(key).problem("a node acts as nobody but itself"));
-        }
-    }
-    let exec = user.child("exec");
-    let token = token(user, problems);
-    let name = user.text("username", problems).filter(|n| !n.is_empty());
-    let password = user.text("password", problems).unwrap_or_default();
-    let exec = (!exec.value.is_null()).then(|| exec::read(&exec, told_cluster(cluster), problems)).flatten();
-    let several = [exec.is_some(), token.is_some(), name.is_some()].into_iter().filter(|is| *is).count() > 1;
-    if several {
-        problems.push(user.problem("names more than one of token, username and exec"));
-    }
-    match (exec, token, name) {
-        (Some(plugin), _, _) => Auth::Exec(Box::new(plugin)),
-        (None, Some(auth), _) => auth,
-        (None, None, Some(name)) => Auth::Basic(name, password),
-        (None, None, None) => Auth::None,
-    }
-}
-
-/// `tokenFile` goes before `token`, as in the generic client.
-fn token(user: &Field<'_>, problems: &mut Problems) -> Option<Auth> {
-    let sendable = |token: &str| token.bytes().all(|b| (0x21..0x7f).contains(&b));
-    let fixed = user.text("token", problems).filter(|t| !t.is_empty());
-    if let Some(file) = user.text("tokenFile", problems).filter(|t| !t.is_empty()) {
-        let path = user.beside(&file);
-        let found = contents(&path).and_then(|bytes| match String::from_utf8_lossy(&bytes).trim() {
-            "" => Err("is empty".to_owned()),
-            token if !sendable(token) => Err("holds something that is not a token".to_owned()),
-            _ => Ok(()),
-        });
-        if let Err(reason) = found {
-            problems.push(user.child("tokenFile").problem(reason).value(path.display().to_string()));
-        }
-        return Some(Auth::TokenFile(path));
-    }
-    let fixed = fixed?;
-    if !sendable(&fixed) {
-        problems.push(user.child("token").problem("holds characters that no token has"));
-    }
-    Some(Auth::Token(fixed))
-}
-
-/// The cluster as an exec plugin is told of it.
-fn told_cluster(cluster: &Field<'_>) -> Value {
-    let mut told = json!({});
-    for key in ["server", "tls-server-name", "insecure-skip-tls-verify", "certificate-authority-data", "proxy-url"] {
-        if let Some(value) = cluster.value.get(key) {
-            told[key] = value.clone();
-        }
-    }
-    let authority = cluster.value.get("certificate-authority").and_then(Value::as_str).filter(|f| !f.is_empty());
-    if told.get("certificate-authority-data").is_none()
-        && let Some(Ok(pem)) = authority.map(|file| contents(&cluster.beside(file)))
-    {
-        told["certificate-authority-data"] = serde_json::to_value(ByteString(pem)).unwrap_or_default();
-    }
-    let extensions = cluster.value.get("extensions").and_then(Value::as_array).into_iter().flatten();
-    let config =
-        extensions.filter(|e| e["name"] == "client.authentication.k8s.io/exec").map(|e| &e["extension"]).next();
-    if let Some(config) = config {
-        told["config"] = config.clone();
-    }
-    told
 }
