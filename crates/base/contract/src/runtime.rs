@@ -1,4 +1,4 @@
-//! RuntimeClient: the CRI connection, its lanes and deadlines, and what the runtime reports.
+//! RuntimeClient: the CRI connection, its limits and deadlines, and what the runtime reports.
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl From<AskError> for CallError {
 /// Create and start a sandbox. Not idempotent: on [`CallErrorKind::Timeout`] or `Lost` observe the pod before a retry.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunPodSandbox {
-    /// Pod that it is for; also chooses the lane.
+    /// Pod that it is for; calls that start something for one pod take turns.
     pub uid: PodUid,
     /// Configuration.
     #[serde(with = "crate::wire")]
@@ -260,7 +260,7 @@ const OBSERVE: Duration = Duration::from_secs(3 * 60);
 const EXEC_WITHOUT_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
 role! {
-    /// Calls to the runtime, with their lanes and deadlines; the view of what it has.
+    /// Calls to the runtime, with their limits and deadlines; the view of what it has.
     RuntimeClient in runtime_client, actor "runtime-client";
     answers {
         RunPodSandbox for uid => Result<SandboxId, CallError>, within START, LookFirst;

@@ -57,7 +57,7 @@ async fn ensure(request: &Request) -> Result<EnsuredImage, ImageFailure> {
             request.note_image(&image.image_ref, false);
             Ok(image)
         }
-        // Also what is here for others only: that it is must not show.
+        // Also where the image is here for other pods only: nobody may learn that it is.
         Verdict::Refused => {
             let message = text::never_pull(&request.ask.image);
             request.emit(EventType::Warning, text::ERR_IMAGE_NEVER_PULL, message.clone());
@@ -113,7 +113,7 @@ fn inspect_failed(request: &Request, e: &RuntimeError) -> ImageFailure {
     failure(text::IMAGE_INSPECT_ERROR, message)
 }
 
-/// Whether an image that is here may be used, decided.
+/// Counts a decision whether an image that is here may be used.
 fn checked(result: &str) {
     metrics::images::MUST_PULL_CHECKS.with_label_values(&[result]).inc();
 }

@@ -97,7 +97,7 @@ impl LockedRecords<'_> {
         }
     }
 
-    /// A pull begins. Without its intent it must not.
+    /// A pull begins: its intent is written, and without that it must not begin.
     pub(crate) fn begin(&mut self, image: &str) -> HostResult<()> {
         self.write(&self.intent_path(image), &PullIntent { image: image.to_owned() }.encode())?;
         *self.pulls.entry(image.to_owned()).or_default() += 1;

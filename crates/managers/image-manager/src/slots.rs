@@ -21,7 +21,7 @@ struct Board {
 
 #[derive(Debug, Default)]
 struct Rows {
-    /// Of the generation that lives.
+    /// Board of the actor's current generation.
     poster: Option<ValuePoster<ImageView>>,
     next: u64,
     pulling: BTreeMap<u64, String>,

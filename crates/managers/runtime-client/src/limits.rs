@@ -32,7 +32,7 @@ impl CallLimits {
             // Sandbox setup takes 0.1 s when all is well; ten seconds are a hang or a slow network plugin.
             sandbox: CallLimit::new(starts, Duration::from_secs(10), true),
             start: CallLimit::new(starts, Duration::from_secs(10), true),
-            // What takes longer is waiting for a process to obey.
+            // What takes longer waits for a process to end.
             stop: CallLimit::new(stops, Duration::from_millis(500), false),
             exec: CallLimit::new(execs, Duration::from_secs(1), false),
         }

@@ -71,7 +71,7 @@ impl Source {
     }
 }
 
-/// The system's words; path and purpose stand before them already.
+/// The system's error alone; the message names path and purpose already.
 fn why(e: &HostError) -> String {
     e.source().map_or_else(|| e.to_string(), ToString::to_string)
 }

@@ -120,7 +120,7 @@ impl Request {
     }
 }
 
-/// One pod as far as inspecting it goes.
+/// Inspections of one pod: what is asked for, what is under way, and who waits.
 #[derive(Debug, Default)]
 pub(crate) struct PodRequests {
     pending: Request,

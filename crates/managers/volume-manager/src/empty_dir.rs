@@ -40,7 +40,7 @@ pub(crate) fn set_up(
 pub(crate) struct Wrapper<'a> {
     /// Where.
     pub dir: &'a Path,
-    /// Where it is noted that it is whole.
+    /// Where its marker is: that it is complete.
     pub marker_dir: &'a Path,
     /// Group that may write.
     pub fs_group: Option<u32>,
@@ -48,7 +48,7 @@ pub(crate) struct Wrapper<'a> {
     pub size_bytes: Option<u64>,
 }
 
-/// Makes it, if it is not there. The marker is written last: what has it is whole.
+/// Makes it, if it is not there. The marker is written last: what has it is complete.
 pub(crate) fn make_wrapper(deps: &Deps, wrapper: &Wrapper<'_>, medium: &Medium) -> Result<(), HostError> {
     let memory = match medium {
         Medium::Disk | Medium::Refused(_) => None,

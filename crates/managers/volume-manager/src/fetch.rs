@@ -76,7 +76,7 @@ where
     match crew.ask(message).await {
         Ok(Ok(found)) => Ok(found),
         Ok(Err(e)) => Err(Missing { not_found: e.is_not_found(), text: e.to_string() }),
-        // Nobody serves objects here: a node of its own.
+        // Nobody serves objects here: a standalone node.
         Err(AskError::NotDelivered) => Err(Missing {
             not_found: false,
             text: "not supported due to running kubelet in standalone mode".to_owned(),

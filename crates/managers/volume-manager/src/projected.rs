@@ -44,7 +44,7 @@ pub(crate) struct Content {
 pub(crate) enum Trouble {
     /// There is nothing that a container could use.
     Absent(String),
-    /// What is there is whole, but of yesterday.
+    /// What is there is complete, but of an earlier try.
     Stale(PathBuf, String),
 }
 

@@ -18,7 +18,7 @@ pub(super) fn event(e: Envelope) -> Option<RuntimeEvent> {
             let exit = TaskExit::decode(&body[..]).ok().filter(|x| x.id == x.container_id)?;
             (RuntimeEventKind::Stopped, exit.container_id, exit.exited_at.as_ref().map(nanos))
         }
-        // The CRI plugin deletes the task before it stores the new status: nearer to what a look will show.
+        // The CRI plugin deletes the task before it stores the new status: nearer to what an inspection will show.
         "/tasks/delete" => {
             let gone = TaskDelete::decode(&body[..]).ok().filter(|x| x.id.is_empty() || x.id == x.container_id)?;
             (RuntimeEventKind::Stopped, gone.container_id, gone.exited_at.as_ref().map(nanos))

@@ -16,7 +16,7 @@ use crate::fetch::{is_away, store};
 use crate::follow::Target;
 use crate::persist::{CLASSES, SERVICES, encode, line_of, tokens_of};
 
-/// Services change in swarms: they are written this long after the first change.
+/// Many services change at a time: they are written this long after the first change.
 const SETTLE: Duration = Duration::from_secs(1);
 /// Lines that nobody has claimed by then, counted from the server's first word, are removed.
 const UNCLAIMED: Duration = Duration::from_secs(10 * 60);
