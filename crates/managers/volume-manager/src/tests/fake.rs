@@ -295,7 +295,7 @@ impl Handler<RecordEvent> for Recorder {
     type Result = ();
     fn handle(&mut self, m: RecordEvent, _: &mut Ctx<Self>) {
         let e = m.event;
-        self.0.lock().unwrap().push(format!("{} {}: {}", e.kind.singular(), e.reason, e.message));
+        self.0.lock().unwrap().push(format!("{} {}: {}", e.kind.as_str(), e.reason, e.message));
     }
 }
 
