@@ -274,7 +274,7 @@ fn show_health(config: &node_config::Healthz, checks: &Checks) {
 fn with_driver(cgroups: LinuxCgroups, of_runtime: Option<CgroupDriver>, settings: &mut Settings) -> Arc<dyn CgroupFs> {
     settings.cgroup_driver = of_runtime.unwrap_or(settings.cgroup_driver);
     match settings.cgroup_driver {
-        CgroupDriver::Systemd => Arc::new(SystemdCgroups::new(cgroups)),
+        CgroupDriver::Systemd => Arc::new(SystemdCgroups::new(cgroups, tokio::runtime::Handle::current())),
         CgroupDriver::Cgroupfs => Arc::new(cgroups),
     }
 }

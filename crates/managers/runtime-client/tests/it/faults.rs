@@ -55,8 +55,16 @@ fn an_observation_that_dies_with_the_actor_is_lost_and_asked_again() {
 /// Each point, each kind of fault, while eight pods start and half of their containers end.
 #[test]
 fn faults_at_every_point_are_survived() {
-    let points =
-        ["before-relist", "before-inspection", "after-inspection", "event", "after-poll", "before-call", "after-call", "turn:"];
+    let points = [
+        "before-relist",
+        "before-inspection",
+        "after-inspection",
+        "event",
+        "after-poll",
+        "before-call",
+        "after-call",
+        "turn:",
+    ];
     for point in points {
         for action in ["panic", "kill", "stall(2s)"] {
             for features in [Features::containerd_2(), Features::containerd_1_6()] {
