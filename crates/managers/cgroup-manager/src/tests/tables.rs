@@ -20,9 +20,9 @@ fn found(uids: &[&str]) -> BTreeMap<PodUid, String> {
 #[test]
 fn a_look_tells_what_came_and_what_went() {
     let mut state = State::default();
-    state.look();
+    state.scan_begins();
     assert_eq!(state.refresh(found(&["a", "b"])), Difference { appeared: vec![uid("a"), uid("b")], vanished: vec![] });
-    state.look();
+    state.scan_begins();
     assert_eq!(state.refresh(found(&["b", "c"])), Difference { appeared: vec![uid("c")], vanished: vec![uid("a")] });
 }
 
@@ -30,13 +30,13 @@ fn a_look_tells_what_came_and_what_went() {
 fn what_happens_during_a_look_outlives_it() {
     let mut state = State::default();
     state.refresh(found(&["old"]));
-    state.look();
+    state.scan_begins();
     state.made(&uid("new"), "/x", Arc::new(pod("new", "100m")));
     state.removed(&uid("old"));
     let difference = state.refresh(found(&["old"]));
     assert_eq!(difference, Difference::default());
     assert_eq!(state.pods.keys().cloned().collect::<Vec<_>>(), [uid("new")]);
-    state.look();
+    state.scan_begins();
     assert_eq!(state.refresh(found(&[])).vanished, [uid("new")], "the next look counts again");
 }
 
