@@ -7,7 +7,8 @@ use ports::host::HostFs;
 use ports::log::Compress;
 use ports::runtime::ContainerRuntime;
 
-use crate::Serial;
+/// Order among the effects on one log; made once for the life of the node.
+pub type Serial = ::actor::Serial<model::ContainerId>;
 
 /// Settings.
 #[derive(Clone, Debug)]

@@ -19,7 +19,4 @@ mod rotate;
 mod tests;
 
 pub use crate::actor::LogManager;
-pub use crate::deps::{Config, Deps};
-
-/// Order among the effects on one log; made once for the life of the node.
-pub type Serial = ::actor::Serial<model::ContainerId>;
+pub use crate::deps::{Config, Deps, Serial};

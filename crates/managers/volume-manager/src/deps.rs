@@ -13,8 +13,10 @@ use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantit
 use model::object::ObjectRef;
 use ports::host::{HostFs, Mounter};
 
-use crate::Serial;
 use crate::desired::DesiredVolumes;
+
+/// Order among the effects on one pod; made once for the life of the node.
+pub type Serial = ::actor::Serial<model::PodUid>;
 
 /// Settings.
 #[derive(Clone, Debug, Default)]

@@ -35,7 +35,5 @@ mod tear_down;
 mod tests;
 
 pub use crate::actor::VolumeManager;
-pub use crate::deps::{Config, Deps};
+pub use crate::deps::{Config, Deps, Serial};
 pub use crate::desired::DesiredVolumes;
-/// Order among the effects on one pod; made once for the life of the node.
-pub type Serial = ::actor::Serial<model::PodUid>;

@@ -2,12 +2,13 @@
 
 use model::core::{Container, ContainerStatus, Pod, PodCondition, PodStatus};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use model::runtime::{ContainerState, PodObservation};
+use model::runtime::PodObservation;
 use model::{pod, restart};
 
 use crate::containers::{ended, is_running};
 use crate::input::StatusInput;
 use crate::reasons::{condition as ty, pod_phase};
+use crate::restart_all::{containers, restarts_all};
 
 #[cfg(test)]
 mod tests;
@@ -112,26 +113,6 @@ pub(crate) fn verdict(type_: &str, status: bool, reason: &str, message: &str) ->
 
 fn is_true(status: &PodStatus, type_: &str) -> bool {
     find(status, type_).is_some_and(|c| c.status == "True")
-}
-
-/// Init and regular containers.
-fn containers(p: &Pod) -> impl Iterator<Item = &Container> {
-    pod::init_containers(p).iter().chain(pod::regular_containers(p))
-}
-
-/// Whether all containers of the pod are being restarted: it was said before, or the end of a container asks for it.
-pub(crate) fn restarts_all(input: &StatusInput<'_>, base: &PodStatus) -> bool {
-    let asks = |c: &Container| {
-        let newest = input.observed.container(&c.name).filter(|o| o.state == ContainerState::Exited);
-        newest.is_some_and(|o| restart::asks_for_all(c, o.exit_code))
-    };
-    input.restart_all && (restarting_all(base) || containers(input.pod).any(asks))
-}
-
-/// Whether a status says that all containers of the pod are being restarted.
-#[must_use]
-pub fn restarting_all(status: &PodStatus) -> bool {
-    is_true(status, ty::ALL_CONTAINERS_RESTARTING)
 }
 
 /// True until the last container is removed.

@@ -12,7 +12,8 @@ use model::runtime::{ContainerObservation, ContainerState as InRuntime};
 use model::{Timestamp, pod, restart};
 
 use crate::input::StatusInput;
-use crate::{conditions, reasons, resources};
+use crate::restart_all::restarts_all;
+use crate::{reasons, resources};
 
 #[cfg(test)]
 mod tests;
@@ -106,7 +107,7 @@ impl<'a> Maker<'a> {
             input,
             default_reason: if has_init { reasons::POD_INITIALIZING } else { reasons::CONTAINER_CREATING },
             deleting: p.metadata.deletion_timestamp.is_some(),
-            restarting_all: conditions::restarts_all(input, base),
+            restarting_all: restarts_all(input, base),
             any_regular_seen: pod::regular_containers(p).iter().any(seen),
         }
     }

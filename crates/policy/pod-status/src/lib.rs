@@ -24,14 +24,16 @@ mod phase;
 mod probes;
 pub mod reasons;
 mod resources;
+mod restart_all;
 pub mod store;
 pub mod wire;
 
 #[cfg(test)]
 mod testing;
 
-pub use conditions::{is_owned_condition, is_shared_condition, needs_new_sandbox, restarting_all};
+pub use conditions::{is_owned_condition, is_shared_condition, needs_new_sandbox};
 pub use generate::{active_deadline_left, generate};
 pub use input::{ContainerVerdicts, ProbeFacts, StatusInput, WaitingReason};
 pub use phase::phase;
 pub use probes::readiness_to_trigger;
+pub use restart_all::restarting_all;

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{ContainerStats, CpuStats, FsStats, IoStats, MemoryStats, NetworkStats, SwapStats, wire};
+use super::readings::{ContainerStats, CpuStats, FsStats, IoStats, MemoryStats, NetworkStats, SwapStats};
+use super::wire;
 use crate::Timestamp;
 
 /// The machine.
