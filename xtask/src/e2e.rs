@@ -5,16 +5,13 @@ use anyhow::bail;
 use crate::workspace::has;
 use crate::{setup, workspace};
 
-/// Clusters at a time: each is a control plane, a containerd and a daemon.
-const CLUSTERS: usize = 2;
-
 /// Builds the daemon and runs `tests/e2e` against it. Needs root and what `cargo xtask setup` installs.
 ///
 /// `e2e cluster` runs `tests/cluster` instead: bosun as the node of a real control plane, which it brings first.
 ///
 /// `BOSUN_BIN=PATH` tests a program that is already built; `TESTBED_CONTAINERD=PATH` another containerd;
 /// `KUBE_APISERVER=PATH`, `KUBE_CONTROLLER_MANAGER=PATH` and `KUBECTL=PATH` another control plane.
-#[derive(clap::Args, Default)]
+#[derive(clap::Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -36,6 +33,9 @@ struct Runtime {
     /// Tests the release build.
     #[arg(long)]
     release: bool,
+    /// Runs what `cargo xtask test` has built, without building the daemon and its tests once more by themselves.
+    #[arg(long, conflicts_with = "release")]
+    built: bool,
     /// Runs on the containerd that `cargo xtask setup --newer` brought: the tier with a CRI event stream.
     #[arg(long)]
     newer: bool,
@@ -59,38 +59,21 @@ fn cluster(runtime: &Runtime) -> anyhow::Result<()> {
     tests("cluster", runtime)
 }
 
-/// The whole cluster suite.
-pub(crate) fn run_cluster() -> anyhow::Result<()> {
-    cluster(&Runtime { jobs: CLUSTERS, ..Runtime::default() })
-}
-
 fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     if !has("cargo-nextest") {
         bail!("the end-to-end tests need a process each: `cargo install --locked cargo-nextest`");
     }
     setup::check()?;
-    let program = workspace::build_bosun(args.release)?;
+    let program = if args.built { workspace::built_bosun()? } else { workspace::build_bosun(args.release)? };
     let jobs = args.jobs.max(1).to_string();
-    let mut command = vec![
-        "nextest",
-        "run",
-        "--ignore-default-filter",
-        "--package",
-        package,
-        "--no-fail-fast",
-        "--test-threads",
-        &jobs,
-    ];
+    let mut command = vec!["nextest", "run", "--ignore-default-filter", "--no-fail-fast", "--test-threads", &jobs];
+    // Features of dependencies depend on what is built together.
+    let only = format!("package({package})");
+    command.extend(if args.built { ["--workspace", "--filterset", &only] } else { ["--package", package, "--tests"] });
     command.extend(args.filter.as_deref());
     let newer = args.newer.then(setup::newer_containerd).transpose()?;
     let (program, newer) = (program.to_string_lossy(), newer.map(|p| p.to_string_lossy().into_owned()));
     let mut env = vec![("BOSUN_BIN", program.as_ref())];
     env.extend(newer.as_deref().map(|path| ("TESTBED_CONTAINERD", path)));
     workspace::run_with("cargo", &command, &env)
-}
-
-impl Default for Runtime {
-    fn default() -> Self {
-        Runtime { filter: None, release: false, newer: false, jobs: 3 }
-    }
 }

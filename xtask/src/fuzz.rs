@@ -21,12 +21,6 @@ pub(crate) struct Args {
     seconds: u32,
 }
 
-impl Default for Args {
-    fn default() -> Self {
-        Args { targets: Vec::new(), seconds: 60 }
-    }
-}
-
 /// Folders whose files are seeds beside the target's own: what the rest of the repository has anyway.
 const MORE_SEEDS: &[(&str, &str, &str)] = &[
     ("manifest", "config/examples", ".yaml"),

@@ -4,12 +4,20 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
-use crate::workspace::has;
-use crate::{e2e, fuzz, setup, workspace};
+use crate::workspace::{self, has};
+
+mod failures;
+mod log;
+
+use log::Log;
+
+/// Clusters at a time: each is a control plane, a containerd and a daemon.
+const CLUSTERS: &str = "2";
 
 /// Runs everything: format, lints, fast tests (layers and tidy among them), then the slow ones on a real containerd.
 ///
-/// Goes on after a failed step, so that one run shows all that is wrong, and ends with a summary.
+/// Goes on after a failed step, so that one run shows all that is wrong, and ends with what failed and a summary. All output
+/// of a step is kept in `target/xtask-test/STEP.log`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Leaves out what needs root and a container runtime.
@@ -24,6 +32,8 @@ struct Step {
     name: &'static str,
     answers: &'static str,
     outcome: Outcome,
+    /// `None`: it could not be made.
+    log: Option<Log>,
     took: Duration,
 }
 
@@ -36,53 +46,45 @@ enum Outcome {
 }
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let folder = workspace::target_dir()?.join("xtask-test");
     let mut steps = Vec::new();
-    let mut step = |name, answers, work: &dyn Fn() -> anyhow::Result<Outcome>| {
+    let mut step = |name, answers, work: &dyn Fn(&Log) -> anyhow::Result<Outcome>| {
         println!("\n=== {name}: {answers}");
         let begin = Instant::now();
-        let outcome = work().unwrap_or_else(|e| Outcome::Failed(format!("{e:#}")));
-        steps.push(Step { name, answers, outcome, took: begin.elapsed() });
+        let log = Log::new(&folder, name);
+        let outcome = log.as_ref().map_err(|e| anyhow::anyhow!("{e:#}")).and_then(work);
+        let outcome = outcome.unwrap_or_else(|e| Outcome::Failed(format!("{e:#}")));
+        steps.push(Step { name, answers, outcome, log: log.ok(), took: begin.elapsed() });
     };
-    step("fmt", "is it formatted?", &|| cargo(&["fmt", "--all", "--check"]));
-    step("clippy", "does any lint object?", &|| {
-        cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    let slow = |log: &Log, commands: &[&[&str]]| -> anyhow::Result<Outcome> {
+        if args.fast {
+            return Ok(Outcome::LeftOut("--fast"));
+        }
+        commands.iter().try_for_each(|command| log.run("cargo", &[&["xtask"], *command].concat()))?;
+        Ok(Outcome::Passed)
+    };
+    step("fmt", "is it formatted?", &|log| log.cargo(&["fmt", "--all", "--check"]));
+    step("deny", "are licences and sources of dependencies fine?", &|log| {
+        deny(&|| log.cargo(&["deny", "--locked", "check", "licenses", "bans", "sources"]))
     });
-    step("tests", "do the fast tests pass, layers and tidy among them?", &fast_tests);
-    step("cgroups-rs", "is it so what docs/decisions/0018 says that cgroups-rs can and cannot do?", &|| {
+    step("advisories", "is no dependency known to be harmful, withdrawn or abandoned?", &|log| {
+        deny(&|| advisories(log, args.require_advisories))
+    });
+    step("clippy", "does any lint object?", &|log| {
+        log.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    });
+    step("tests", "do the fast tests pass, layers and tidy among them?", &|log| fast_tests(log, args.fast));
+    step("cgroups-rs", "is it so what docs/decisions/0018 says that cgroups-rs can and cannot do?", &|log| {
         let target = workspace::target_dir()?.join("cgroups-rs");
         let target = target.to_string_lossy();
-        cargo(&["test", "--locked", "--manifest-path", "tests/cgroups-rs/Cargo.toml", "--target-dir", &target])
+        log.cargo(&["test", "--locked", "--manifest-path", "tests/cgroups-rs/Cargo.toml", "--target-dir", &target])
     });
-    step("deny", "are licences and sources of dependencies fine?", &|| {
-        deny(&|| cargo(&["deny", "--locked", "check", "licenses", "bans", "sources"]))
+    step("e2e", "does it run pods on a real containerd?", &|log| slow(log, &[&["setup"], &["e2e", "--built"]]));
+    step("cluster", "does it serve a real control plane?", &|log| {
+        slow(log, &[&["e2e", "cluster", "--built", "--jobs", CLUSTERS]])
     });
-    step("advisories", "is no dependency known to be harmful, withdrawn or abandoned?", &|| {
-        deny(&|| advisories(args.require_advisories))
-    });
-    step("fuzz", "does a minute of fuzzing per target find anything?", &|| {
-        if args.fast {
-            return Ok(Outcome::LeftOut("--fast"));
-        }
-        fuzz::run(&fuzz::Args::default()).map(|()| Outcome::Passed)
-    });
-    step("e2e", "does it run pods on a real containerd?", &|| {
-        if args.fast {
-            return Ok(Outcome::LeftOut("--fast"));
-        }
-        setup::run(&setup::Args::default())?;
-        e2e::run(&e2e::Args::default()).map(|()| Outcome::Passed)
-    });
-    step("cluster", "does it serve a real control plane?", &|| {
-        if args.fast {
-            return Ok(Outcome::LeftOut("--fast"));
-        }
-        e2e::run_cluster().map(|()| Outcome::Passed)
-    });
+    step("fuzz", "does a minute of fuzzing per target find anything?", &|log| slow(log, &[&["fuzz"]]));
     summary(&steps)
-}
-
-fn cargo(args: &[&str]) -> anyhow::Result<Outcome> {
-    workspace::run("cargo", args).map(|()| Outcome::Passed)
 }
 
 fn deny(check: &dyn Fn() -> anyhow::Result<Outcome>) -> anyhow::Result<Outcome> {
@@ -98,23 +100,32 @@ fn without_deny(ci: bool) -> anyhow::Result<Outcome> {
 }
 
 /// The database is a git repository, not a part of any registry: a machine may reach all it builds from and not this one.
-fn advisories(required: bool) -> anyhow::Result<Outcome> {
-    match workspace::run("cargo", &["deny", "fetch", "db"]) {
-        Ok(()) => cargo(&["deny", "--locked", "--offline", "check", "advisories"]),
+fn advisories(log: &Log, required: bool) -> anyhow::Result<Outcome> {
+    match log.run("cargo", &["deny", "fetch", "db"]) {
+        Ok(()) => log.cargo(&["deny", "--locked", "--offline", "check", "advisories"]),
         Err(e) if required => Err(e.context("the database of advisories cannot be had")),
         Err(_) => Ok(Outcome::Unknown("the database of advisories cannot be had from here".to_owned())),
     }
 }
 
-fn fast_tests() -> anyhow::Result<Outcome> {
-    let out = ["--workspace", "--exclude", "e2e", "--exclude", "cluster"];
+/// All of the workspace in one call, as features of dependencies depend on what is built together: what later steps need is
+/// built by it, once.
+fn fast_tests(log: &Log, fast: bool) -> anyhow::Result<Outcome> {
+    let without: &[&str] = if fast { &["--exclude", "e2e", "--exclude", "cluster"] } else { &[] };
     if has("cargo-nextest") {
-        return cargo(&[["nextest", "run", "--no-fail-fast"].as_slice(), out.as_slice()].concat());
+        return log.cargo(&[&["nextest", "run", "--no-fail-fast", "--workspace"], without].concat());
     }
-    cargo(&[["test", "--no-fail-fast", "--lib", "--bins", "--tests"].as_slice(), out.as_slice()].concat())
+    // Nobody else leaves them out.
+    let out = ["--workspace", "--exclude", "e2e", "--exclude", "cluster"];
+    log.cargo(&[["test", "--no-fail-fast", "--lib", "--bins", "--tests"].as_slice(), out.as_slice()].concat())
 }
 
+/// What went wrong, and last of all one line per step: the end of a log is what is read.
 fn summary(steps: &[Step]) -> anyhow::Result<()> {
+    for step in steps.iter().filter(|s| matches!(s.outcome, Outcome::Failed(_))) {
+        let said = step.log.as_ref().map(Log::text).transpose()?.unwrap_or_default();
+        println!("\n=== what failed in {}\n{}", step.name, failures::what_failed(&said));
+    }
     println!("\n=== summary");
     let mut failed = 0;
     for step in steps {
@@ -124,7 +135,9 @@ fn summary(steps: &[Step]) -> anyhow::Result<()> {
             Outcome::Unknown(why) => ("UNKNOWN", format!("\n           {why}")),
             Outcome::Failed(why) => {
                 failed += 1;
-                ("FAILED", format!("\n           {}", why.replace('\n', "\n           ")))
+                let log = step.log.as_ref().map(|l| format!("\nall of its output: {}", l.path().display()));
+                let why = format!("\n{why}{}", log.unwrap_or_default());
+                ("FAILED", why.replace('\n', "\n           "))
             }
         };
         println!("{word:>8}  {:<10} {:>6.1} s  {}{detail}", step.name, step.took.as_secs_f64(), step.answers);
@@ -140,7 +153,7 @@ mod tests {
     use super::*;
 
     fn step(outcome: Outcome) -> Step {
-        Step { name: "x", answers: "?", outcome, took: Duration::ZERO }
+        Step { name: "x", answers: "?", outcome, log: None, took: Duration::ZERO }
     }
 
     #[test]
