@@ -16,7 +16,7 @@ mod words;
 
 use tree::{Source, Tree};
 
-/// Checks sizes, banned words and charters of the code, and documents against the code: paths, citations of `docs/spec`,
+/// Checks sizes, banned words and charters of the code, and documents against the code: paths, names, citations of `docs/spec`,
 /// the stops of `docs/life-of-a-pod.md`, declared edges that nobody uses, and the tables of crates, dependencies and invariants in `ARCHITECTURE.md`.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
@@ -40,6 +40,7 @@ fn check(tree: &Tree) -> Vec<String> {
     }
     found.extend(docs::life_of_a_pod(tree));
     found.extend(docs::paths(tree));
+    found.extend(docs::names(tree));
     found.extend(citations::check(tree));
     found.extend(map::check(tree));
     let architecture = tree.files.get(map::ARCHITECTURE).map_or("", String::as_str);

@@ -1,5 +1,7 @@
 //! Documents tell the truth: the stops of a pod's life are where they say, and paths that they name exist.
 
+use std::collections::BTreeSet;
+
 use super::map::rows;
 use super::tree::Tree;
 
@@ -55,6 +57,43 @@ pub(super) fn paths(tree: &Tree) -> Vec<String> {
         }
     }
     found
+}
+
+/// Documents that name what is not ours: a kubelet's metrics, libraries' functions, the API.
+const OTHERS_WORDS: &[&str] = &["docs/compat.md", "docs/decisions/", "docs/spec/"];
+
+/// Every name of code in backticks, in a document that says how things are, is there in the code.
+pub(super) fn names(tree: &Tree) -> Vec<String> {
+    let mut known: BTreeSet<&str> = BTreeSet::new();
+    for (_, text) in tree.files.iter().filter(|(path, _)| path.ends_with(".rs")) {
+        known.extend(text.split(|c: char| !is_of_a_name(c)));
+    }
+    let ours = |path: &str| {
+        !path.contains('/') || path.starts_with("docs/") && !OTHERS_WORDS.iter().any(|o| path.starts_with(o))
+    };
+    let mut found = Vec::new();
+    for (document, text) in tree.files.iter().filter(|(p, _)| p.ends_with(".md") && ours(p)) {
+        for (n, line) in text.lines().enumerate() {
+            let quoted = line.split('`').skip(1).step_by(2).filter_map(code_name);
+            let missing = quoted.filter(|name| name.split("::").any(|part| !known.contains(part)));
+            found.extend(missing.map(|name| format!("{document}:{}: `{name}` is no name in the code", n + 1)));
+        }
+    }
+    found
+}
+
+fn is_of_a_name(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// The name in `crate::module::name(arguments)`, when it looks like one of Rust's and not like a word.
+fn code_name(text: &str) -> Option<&str> {
+    let name = text.split('(').next().unwrap_or_default();
+    let whole = name.len() == text.len() || text.ends_with(')');
+    let legal =
+        name.split("::").all(|p| p.starts_with(|c: char| c.is_ascii_alphabetic()) && p.chars().all(is_of_a_name));
+    let camel = name.as_bytes().windows(2).any(|w| w[0].is_ascii_lowercase() && w[1].is_ascii_uppercase());
+    (whole && legal && (name.contains(['_', ':']) || camel || name.len() < text.len())).then_some(name)
 }
 
 fn candidates(line: &str) -> impl Iterator<Item = &str> {

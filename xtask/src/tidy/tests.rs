@@ -124,6 +124,17 @@ fn documents_name_only_paths_that_exist() {
 }
 
 #[test]
+fn documents_name_only_what_is_in_the_code() {
+    let code = ("crates/base/a/src/x.rs", "pub struct FirstOne;\nfn second_one() {}\n");
+    let with = |path: &str, text: &str| docs::names(&tree(&[code, (path, text)]));
+    let known = "`FirstOne`, `x::second_one(3)`, `--a-flag`, `a word`, `Word`, `/path/of`, `key: value`";
+    assert_eq!(with("README.md", &known.replace("x::", "")), Vec::<String>::new());
+    assert_eq!(with("docs/a.md", "of\n`ThirdOne`"), ["docs/a.md:2: `ThirdOne` is no name in the code"]);
+    assert_eq!(with("docs/a.md", "`second_one` and `gone()`").len(), 1);
+    assert_eq!(with("docs/decisions/1.md", "`ThirdOne`"), Vec::<String>::new());
+}
+
+#[test]
 fn charters_and_names_are_asked_for() {
     let lib = |text: &str| form(&Source::new("crates/base/a/src/lib.rs", text));
     assert!(lib("//! Owns this.\n//! Never does that.\n").is_empty());
