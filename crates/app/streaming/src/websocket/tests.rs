@@ -68,6 +68,24 @@ async fn messages_of_any_length_go_both_ways_between_us_and_others() {
     }
 }
 
+/// Why there is a decoder of our own (decision 0010): were the library to hand out what it has, this would fail.
+#[tokio::test]
+async fn the_library_waits_for_the_end_of_a_message_and_we_do_not() {
+    // The head of a masked binary frame of 1 MiB, and its first 1000 bytes.
+    let head = [&[0x82, 0xff][..], &(1_u64 << 20).to_be_bytes(), &[0; 4]].concat();
+    let begun = [head, pattern(1000)].concat();
+    let (mut client, server) = tokio::io::duplex(4096);
+    let mut library = WebSocketStream::from_raw_socket(server, Role::Server, None).await;
+    client.write_all(&begun).await.unwrap();
+    let waits = tokio::time::timeout(Duration::from_millis(200), library.next()).await;
+    assert!(waits.is_err(), "{waits:?}");
+    let (mut client, server) = tokio::io::duplex(4096);
+    let (_sink, mut source) = socket(server, Role::Server);
+    client.write_all(&begun).await.unwrap();
+    let piece = source.next().await.expect("a piece");
+    assert_eq!((piece.first, piece.last, &piece.bytes[..]), (true, false, &pattern(1000)[..]));
+}
+
 #[tokio::test]
 async fn fragments_make_one_message_and_pings_between_them_are_answered() {
     let (mut other, mut sink, mut source) = with(Role::Client).await;
