@@ -53,7 +53,7 @@ impl Log {
     /// # Errors
     /// It cannot be started, or fails.
     pub(super) fn run(&self, program: &str, args: &[&str]) -> anyhow::Result<()> {
-        let mut log = File::options().append(true).open(&self.0).with_context(|| self.0.display().to_string())?;
+        let log = File::options().append(true).open(&self.0).with_context(|| self.0.display().to_string())?;
         let (said, both) = std::io::pipe()?;
         let mut command = Command::new(program);
         command.args(args).current_dir(workspace::root()).stdout(both.try_clone()?).stderr(both);

@@ -33,7 +33,7 @@ use server::local::Views;
 
 use crate::settings::{Machine, Settings};
 
-mod blame;
+mod crashes;
 mod managers;
 
 /// What the managers reach the world outside through.
@@ -175,10 +175,10 @@ macro_rules! builder {
             pub fn start(self, kernel: &Kernel) -> Node {
                 let groups = Groups {
                     core: kernel.group("core", Policy::default()),
-                    workers: kernel.group("workers", blame::workers_policy()),
+                    workers: kernel.group("workers", crashes::workers_policy()),
                     worker_place: self.worker_place,
                 };
-                blame::tell_set_aside(kernel, &self.wiring);
+                crashes::record_set_aside(kernel, &self.wiring);
                 let intake = RefCell::default();
                 $((self.$role_field)(&Setup {
                     kernel,

@@ -71,14 +71,14 @@ pub(crate) struct StreamArgs {
 
 /// The streams of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct SessionStreams {
     pub(crate) stdin: bool,
     pub(crate) tty: bool,
 }
 
 /// What there is on this side.
 #[derive(Debug)]
-pub(crate) struct Local {
+pub(crate) struct LocalStreams {
     pub(crate) stdin: Option<Receiver<io::Result<Vec<u8>>>>,
     pub(crate) stdout: Writer,
     pub(crate) stderr: Writer,
@@ -88,8 +88,8 @@ pub(crate) async fn exec(args: &ExecArgs) -> Result<ExitCode> {
     let pod = target::find(&args.socket.socket, &args.pod).await?;
     let choice = choose(&pod, args.streams.container.as_deref());
     let mut notes: Vec<String> = choice.note.into_iter().collect();
-    let wanted = wanted_of_exec(&args.streams, io::stdin().is_terminal(), &mut notes);
-    tell(&args.streams, &notes);
+    let wanted = exec_streams(&args.streams, io::stdin().is_terminal(), &mut notes);
+    print_notes(&args.streams, &notes);
     let path = exec_path(&pod, &choice.container, wanted, &args.command);
     let session = match open(&args.socket.socket, &path).await {
         Ok(session) => session,
@@ -106,7 +106,7 @@ pub(crate) async fn attach(args: &AttachArgs) -> Result<ExitCode> {
     if wanted.tty && wanted.stdin {
         notes.push("If you don't see a command prompt, try pressing enter.".to_owned());
     }
-    tell(&args.streams, &notes);
+    print_notes(&args.streams, &notes);
     let session = match open(&args.socket.socket, &path).await {
         Ok(session) => session,
         Err(e) => return Err(target::explain(e, &pod, &choice.container)),
@@ -114,22 +114,22 @@ pub(crate) async fn attach(args: &AttachArgs) -> Result<ExitCode> {
     in_terminal(session, wanted, args.streams.quiet).await
 }
 
-fn tell(args: &StreamArgs, notes: &[String]) {
+fn print_notes(args: &StreamArgs, notes: &[String]) {
     for note in notes.iter().filter(|_| !args.quiet) {
         eprintln!("{note}");
     }
 }
 
 /// A terminal there needs one here when keys are to go to it.
-fn wanted_of_exec(args: &StreamArgs, typed: bool, notes: &mut Vec<String>) -> Wanted {
+fn exec_streams(args: &StreamArgs, typed: bool, notes: &mut Vec<String>) -> SessionStreams {
     let tty = args.tty && (typed || !args.stdin);
     if args.tty && !tty {
         notes.push("Unable to use a TTY - input is not a terminal or the right kind of file".to_owned());
     }
-    Wanted { stdin: args.stdin, tty }
+    SessionStreams { stdin: args.stdin, tty }
 }
 
-fn exec_path(pod: &Pod, container: &str, wanted: Wanted, command: &[String]) -> String {
+fn exec_path(pod: &Pod, container: &str, wanted: SessionStreams, command: &[String]) -> String {
     let mut path = endpoint("exec", pod, Some(container));
     let words = command.iter().map(|word| format!("command={}", segment(word)));
     path.push('?');
@@ -145,7 +145,7 @@ fn attach_path(
     args: &StreamArgs,
     typed: bool,
     notes: &mut Vec<String>,
-) -> (Wanted, String) {
+) -> (SessionStreams, String) {
     let all = model::pod::init_containers(pod).iter().chain(model::pod::regular_containers(pod));
     let of_spec = all.map(|c| (&c.name, c.stdin, c.tty)).find(|(name, ..)| *name == container);
     let debug = || pod.spec.iter().flat_map(|s| s.ephemeral_containers.iter().flatten());
@@ -163,12 +163,12 @@ fn attach_path(
     // With a terminal there and none here its output is still that of a terminal.
     let mut path = endpoint("attach", pod, Some(container));
     path.push('?');
-    path.push_str(streams(Wanted { stdin, tty: has_tty }).trim_start_matches('&'));
-    (Wanted { stdin, tty: args.tty && has_tty && (typed || !stdin) }, path)
+    path.push_str(streams(SessionStreams { stdin, tty: has_tty }).trim_start_matches('&'));
+    (SessionStreams { stdin, tty: args.tty && has_tty && (typed || !stdin) }, path)
 }
 
 /// The parameters of a kubelet; with a terminal there is no stderr of its own.
-fn streams(wanted: Wanted) -> String {
+fn streams(wanted: SessionStreams) -> String {
     let input = if wanted.stdin { "&input=1" } else { "" };
     let rest = if wanted.tty { "&output=1&tty=1" } else { "&output=1&error=1" };
     format!("{input}{rest}")
@@ -191,8 +191,8 @@ pub(crate) fn refused(e: ClientError, path: &str) -> anyhow::Error {
 }
 
 /// Runs a session on this process' own streams.
-async fn in_terminal(session: Session, wanted: Wanted, quiet: bool) -> Result<ExitCode> {
-    let local = Local {
+async fn in_terminal(session: Session, wanted: SessionStreams, quiet: bool) -> Result<ExitCode> {
+    let local = LocalStreams {
         stdin: wanted.stdin.then(|| terminal::read(io::stdin())),
         stdout: terminal::write(io::stdout()),
         stderr: terminal::write(io::stderr()),
@@ -230,7 +230,7 @@ pub(crate) enum Ended {
 }
 
 /// Carries bytes until the session ends. Input's end is passed on; output is written whole before this returns.
-pub(crate) async fn carry(session: Session, local: Local) -> Ended {
+pub(crate) async fn carry(session: Session, local: LocalStreams) -> Ended {
     let Session { stdin, stdout, stderr, resize: _, exit } = session;
     let inward = async {
         // Without input the way stays as it is: the session is not ended by it.
@@ -274,14 +274,14 @@ async fn write(mut from: Receiver<bytes::Bytes>, to: Writer) -> io::Result<Write
 
 /// The exit code of a shell for it; what is no exit code of the command is said.
 pub(crate) fn exit_code(ended: Ended, quiet: bool) -> ExitCode {
-    let (code, words) = verdict(ended);
+    let (code, words) = code_and_words(ended);
     if let Some(words) = words.filter(|_| !quiet) {
         eprintln!("{words}");
     }
     ExitCode::from(code)
 }
 
-fn verdict(ended: Ended) -> (u8, Option<String>) {
+fn code_and_words(ended: Ended) -> (u8, Option<String>) {
     match ended {
         Ended::Told(Outcome::Success) => (0, None),
         Ended::Told(Outcome::Exit(code)) => {

@@ -70,9 +70,9 @@ impl Forward {
         let pod = target::find(&args.socket.socket, &args.pod).await?;
         let mappings = args.ports.iter().map(|spec| spec.resolve(&pod)).collect::<Result<Vec<_>>>()?;
         let path = endpoint("portForward", &pod, None);
-        let way = Way { socket: args.socket.socket.clone(), path, spare: Mutex::default() };
-        let first = way.open().await?;
-        let way = Arc::new(Way { spare: Mutex::new(Some(first)), ..way });
+        let upstream = Upstream { socket: args.socket.socket.clone(), path, spare: Mutex::default() };
+        let first = upstream.open().await?;
+        let upstream = Arc::new(Upstream { spare: Mutex::new(Some(first)), ..upstream });
         let (gone, lost) = mpsc::channel(1);
         let mut open = Vec::new();
         for mapping in mappings {
@@ -80,7 +80,7 @@ impl Forward {
                 let here = listener.local_addr()?;
                 open.push((here, mapping.remote));
                 let mapping = Mapping { local: here.port(), ..mapping };
-                tokio::spawn(accept(listener, mapping, way.clone(), gone.clone()));
+                tokio::spawn(accept(listener, mapping, upstream.clone(), gone.clone()));
             }
         }
         Ok(Self { open, lost })
@@ -95,14 +95,14 @@ impl Forward {
 /// The way into the pod. Each connection has a tunnel of its own: within one, who does not read stops everybody, and the
 /// servers of runtimes (Go's spdystream) stop reading a fifth of all streams once one was refused with bytes on the way.
 /// kubectl closes its only tunnel then, and with it every other connection.
-struct Way {
+struct Upstream {
     socket: PathBuf,
     path: String,
     /// Opened and not used yet.
     spare: Mutex<Option<PortForward>>,
 }
 
-impl Way {
+impl Upstream {
     async fn open(&self) -> Result<PortForward> {
         let opened = streaming::client::port_forward(dial(&self.socket).await?, &self.path).await;
         opened.map_err(|e| refused(e, &self.path))
@@ -147,12 +147,12 @@ async fn listen(addresses: &[String], port: u16) -> Result<Vec<TcpListener>> {
     Ok(all)
 }
 
-async fn accept(listener: TcpListener, mapping: Mapping, way: Arc<Way>, gone: mpsc::Sender<anyhow::Error>) {
+async fn accept(listener: TcpListener, mapping: Mapping, upstream: Arc<Upstream>, gone: mpsc::Sender<anyhow::Error>) {
     loop {
         match listener.accept().await {
             Ok((stream, _)) => {
                 say(&format!("Handling connection for {}", mapping.local));
-                tokio::spawn(connection(stream, mapping, way.clone(), gone.clone()));
+                tokio::spawn(connection(stream, mapping, upstream.clone(), gone.clone()));
             }
             Err(e) => {
                 // Mostly too many open files: others will close.
@@ -163,10 +163,10 @@ async fn accept(listener: TcpListener, mapping: Mapping, way: Arc<Way>, gone: mp
     }
 }
 
-async fn connection(stream: TcpStream, mapping: Mapping, way: Arc<Way>, gone: mpsc::Sender<anyhow::Error>) {
+async fn connection(stream: TcpStream, mapping: Mapping, upstream: Arc<Upstream>, gone: mpsc::Sender<anyhow::Error>) {
     let Mapping { local, remote } = mapping;
     let _slower = stream.set_nodelay(true);
-    let tunnel = match way.get().await {
+    let tunnel = match upstream.get().await {
         Ok(tunnel) => tunnel,
         Err(e) if is_gone(&e) => {
             let _told_already = gone.try_send(e.context("lost connection to pod"));

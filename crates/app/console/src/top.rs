@@ -16,7 +16,7 @@ mod page;
 mod sample;
 mod view;
 
-use sample::{Sample, What};
+use sample::{Sample, Section};
 use view::{Sort, View};
 
 /// How long a look may take.
@@ -40,7 +40,7 @@ pub struct TopArgs {
     pub(crate) socket: SocketArg,
     /// What to show.
     #[arg(value_enum, default_value_t)]
-    pub(crate) what: What,
+    pub(crate) what: Section,
     /// Only pods of this namespace.
     #[arg(short, long)]
     pub(crate) namespace: Option<String>,
@@ -74,7 +74,7 @@ async fn watch(args: &TopArgs) -> Result<Infallible> {
     let (mut view, mut before, mut pause) = (View::default(), None, APART);
     loop {
         // A daemon that hangs is told of, and one that has gone is waited for; one that was never there is a mistake.
-        let look = timeout(PATIENCE, Sample::take(&args.socket.socket, args.what)).await;
+        let look = timeout(PATIENCE, Sample::gather(&args.socket.socket, args.what)).await;
         match look.context("the daemon does not answer").flatten() {
             Ok(sample) => {
                 view = View::of(before.as_ref(), &sample, args.namespace.as_deref());
@@ -94,10 +94,10 @@ async fn watch(args: &TopArgs) -> Result<Infallible> {
 
 /// One view. A second sample is taken only when something needs a rate.
 pub(crate) async fn once(args: &TopArgs) -> Result<View> {
-    let before = Sample::take(&args.socket.socket, args.what).await?;
+    let before = Sample::gather(&args.socket.socket, args.what).await?;
     let mut view = if args.what.actors() || before.lacks_rates() {
         sleep(APART).await;
-        let after = Sample::take(&args.socket.socket, args.what).await?;
+        let after = Sample::gather(&args.socket.socket, args.what).await?;
         View::of(Some(&before), &after, args.namespace.as_deref())
     } else {
         View::of(None, &before, args.namespace.as_deref())

@@ -69,10 +69,10 @@ pub(crate) struct Reader {
     room: Arc<Semaphore>,
 }
 
-/// What one look at the file brought.
-enum Look {
+/// What one read of the file brought.
+enum Progress {
     /// Bytes to send, or none yet.
-    Got(Vec<u8>),
+    Bytes(Vec<u8>),
     /// No whole line is left; the file had this size.
     AtEnd(u64, Vec<u8>),
 }
@@ -153,28 +153,28 @@ impl Reader {
         let mut silent = 0;
         loop {
             let before = self.offset;
-            match self.look().await? {
-                Look::Got(out) if !out.is_empty() || self.over => {
+            match self.advance().await? {
+                Progress::Bytes(out) if !out.is_empty() || self.over => {
                     if let Some(follow) = &mut self.follow {
                         follow.busy_since.get_or_insert_with(Instant::now);
                     }
                     return Ok(out);
                 }
-                Look::Got(_) => {
+                Progress::Bytes(_) => {
                     silent += usize::try_from(self.offset - before.min(self.offset)).unwrap_or(SILENT);
                     if silent >= SILENT {
                         silent = 0;
                         tokio::task::yield_now().await;
                     }
                 }
-                Look::AtEnd(size, rest) if self.follow.is_some() => {
+                Progress::AtEnd(size, rest) if self.follow.is_some() => {
                     drop(rest);
                     if !self.wait(size).await? {
                         self.over = true;
                         return Ok(Vec::new());
                     }
                 }
-                Look::AtEnd(_, rest) => {
+                Progress::AtEnd(_, rest) => {
                     self.over = true;
                     let mut out = Vec::new();
                     return match self.printer.finish(&rest, &mut out) {
@@ -187,10 +187,10 @@ impl Reader {
     }
 
     /// Reads and prints one piece of the file.
-    async fn look(&mut self) -> Result<Look, String> {
+    async fn advance(&mut self) -> Result<Progress, String> {
         if self.printer.is_done() {
             self.over = true;
-            return Ok(Look::Got(Vec::new()));
+            return Ok(Progress::Bytes(Vec::new()));
         }
         let size = self.file.size().map_err(|e| self.failed(&e))?;
         if size < self.offset {
@@ -203,7 +203,7 @@ impl Reader {
         let from_disk = self.from_disk;
         let buffer = if want == 0 { Vec::new() } else { self.read(want).await.map_err(|e| self.failed(&e))? };
         if buffer.is_empty() {
-            return Ok(Look::AtEnd(size, buffer));
+            return Ok(Progress::AtEnd(size, buffer));
         }
         let mut out = Vec::with_capacity(buffer.len() + buffer.len() / 8 + 64);
         let (used, fed) = self.printer.feed(&buffer, &mut out);
@@ -217,10 +217,10 @@ impl Reader {
             Fed::More if used > 0 => self.window = BLOCK,
             Fed::More if buffer.len() < want && !from_disk => self.from_disk = true,
             // Even the disk has less than the size says (a network's file, mostly): there is no more for now.
-            Fed::More if want == have || buffer.len() < want => return Ok(Look::AtEnd(size, buffer)),
+            Fed::More if want == have || buffer.len() < want => return Ok(Progress::AtEnd(size, buffer)),
             Fed::More => self.window *= 2,
         }
-        Ok(Look::Got(out))
+        Ok(Progress::Bytes(out))
     }
 
     /// Reads at most `want` bytes: at once when they are in memory, else on a thread that may wait for them.

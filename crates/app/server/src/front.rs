@@ -51,10 +51,10 @@ pub async fn open(front: Front) -> Result<Listening, ServeError> {
         None => None,
         Some(path) => Some(Arc::new(client_ca::ClientCa::read(path, front.limits.look)?)),
     };
-    let tls = tls::Side::new(&front.tls, front.certificates.clone(), ca.clone())?;
+    let tls = tls::ServerTls::new(&front.tls, front.certificates.clone(), ca.clone())?;
     let access = access::Access::new(&front, ca);
-    let way = talk::Way::Secure { tls: Arc::new(tls), access: Arc::new(access) };
-    accept::listen((front.address, front.port), "--port", way, front.limits, front.accepting)
+    let transport = talk::Transport::Tls { tls: Arc::new(tls), access: Arc::new(access) };
+    accept::listen((front.address, front.port), "--port", transport, front.limits, front.accepting)
 }
 
 /// Opens the read-only port.
@@ -63,7 +63,7 @@ pub async fn open(front: Front) -> Result<Listening, ServeError> {
 /// It cannot be opened.
 pub async fn open_read_only(settings: ReadOnly) -> Result<Listening, ServeError> {
     let at = (settings.address, settings.port);
-    accept::listen(at, "--read-only-port", talk::Way::Open, settings.limits, settings.accepting)
+    accept::listen(at, "--read-only-port", talk::Transport::Plain, settings.limits, settings.accepting)
 }
 
 /// Opens the port of the HTTPS server and serves on it until `stop` resolves, and then for [`Limits::grace`] what is under way.

@@ -13,7 +13,7 @@ use ports::runtime::{RuntimeCode, RuntimeError};
 
 use crate::backend::Backend;
 use crate::deps::Deps;
-use crate::options::{self, V5, Wanted};
+use crate::options::{self, StreamOptions, V5};
 use crate::refusal::{Refusal, plain, refuse};
 use crate::relay::relay;
 use crate::tunnel::tunnel;
@@ -73,7 +73,7 @@ async fn serve(
         [namespace, name, container] | [namespace, name, _, container] => (namespace, name, container),
         _ => return Err(refuse(StatusCode::NOT_FOUND, "404 page not found\n".to_owned())),
     };
-    let mut wanted = Wanted::parse(query).map_err(|text| refuse(StatusCode::BAD_REQUEST, text))?;
+    let mut wanted = StreamOptions::parse(query).map_err(|text| refuse(StatusCode::BAD_REQUEST, text))?;
     let found = pod(deps, namespace, name)?;
     let id = running(deps, &found, container).map(|c| c.id.as_str().to_owned());
     let url = match kind {
@@ -168,14 +168,14 @@ fn has_tty(found: &FoundPod, name: &str) -> Option<bool> {
     Some(tty.unwrap_or_default())
 }
 
-async fn exec_url(deps: &Deps, container_id: String, wanted: &Wanted) -> Result<String, RuntimeError> {
-    let Wanted { stdin, stdout, stderr, tty, command } = wanted.clone();
+async fn exec_url(deps: &Deps, container_id: String, wanted: &StreamOptions) -> Result<String, RuntimeError> {
+    let StreamOptions { stdin, stdout, stderr, tty, command } = wanted.clone();
     let request = v1::ExecRequest { container_id, cmd: command, tty, stdin, stdout, stderr };
     Ok(deps.runtime.exec(request).await?.url)
 }
 
-async fn attach_url(deps: &Deps, container_id: String, wanted: &Wanted) -> Result<String, RuntimeError> {
-    let Wanted { stdin, stdout, stderr, tty, .. } = *wanted;
+async fn attach_url(deps: &Deps, container_id: String, wanted: &StreamOptions) -> Result<String, RuntimeError> {
+    let StreamOptions { stdin, stdout, stderr, tty, .. } = *wanted;
     let request = v1::AttachRequest { container_id, stdin, tty, stdout, stderr };
     Ok(deps.runtime.attach(request).await?.url)
 }

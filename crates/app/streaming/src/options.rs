@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, header};
 
 /// Streams and command of exec and attach (interfaces 3.7). At least one stream is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct StreamOptions {
     pub(crate) stdin: bool,
     pub(crate) stdout: bool,
     pub(crate) stderr: bool,
@@ -14,7 +14,7 @@ pub(crate) struct Wanted {
 
 type Query = [(String, String)];
 
-impl Wanted {
+impl StreamOptions {
     /// Reads the query. With a terminal there is no stderr of its own.
     pub(crate) fn parse(query: &Query) -> Result<Self, String> {
         let is_one = |name: &str| query.iter().find(|(n, _)| n == name).is_some_and(|(_, v)| v == "1");

@@ -16,7 +16,7 @@ use spdy::{Connection, ConnectionError, Receiver, Sender, StreamError};
 use crate::backend::Backend;
 use crate::deps::Settings;
 use crate::handshake::Answer;
-use crate::options::Wanted;
+use crate::options::StreamOptions;
 use crate::relay;
 use crate::splice::Activity;
 use crate::status::Outcome;
@@ -44,7 +44,7 @@ type Io = TokioIo<Upgraded>;
 type Runtime = (Streams, Pin<Box<dyn Future<Output = Result<(), ConnectionError>> + Send>>);
 
 /// Serves one client to the end. The runtime is asked while the client's connection switches: neither waits for the other.
-pub(crate) async fn serve(mut client: OnUpgrade, backend: Backend, wanted: Wanted, settings: Settings) {
+pub(crate) async fn serve(mut client: OnUpgrade, backend: Backend, wanted: StreamOptions, settings: Settings) {
     let mut starting = std::pin::pin!(start(&backend, &wanted, &settings));
     let mut early = None;
     let client = loop {
@@ -92,7 +92,7 @@ pub(crate) async fn serve(mut client: OnUpgrade, backend: Backend, wanted: Wante
 }
 
 /// Connects to the runtime and opens the streams that it waits for.
-async fn start(backend: &Backend, wanted: &Wanted, settings: &Settings) -> Result<Runtime, String> {
+async fn start(backend: &Backend, wanted: &StreamOptions, settings: &Settings) -> Result<Runtime, String> {
     let io = open(backend, settings).await?;
     let options = spdy::Options { ping_every: Some(PING), ..spdy::Options::default() };
     let (connection, driver) = spdy::connect(io, &options);
@@ -161,7 +161,7 @@ struct Streams {
 }
 
 impl Streams {
-    async fn open(connection: &Connection, wanted: &Wanted) -> Result<Self, String> {
+    async fn open(connection: &Connection, wanted: &StreamOptions) -> Result<Self, String> {
         let open = async |kind: &str, wanted: bool| {
             if !wanted {
                 return Ok(None);

@@ -39,7 +39,7 @@ pub(super) fn round_trips(bed: &TestBed, bosun: &Bosun, report: &mut Report) -> 
             ours.push(echo(&mut near).await?);
             theirs.push(echo(&mut direct).await?);
         }
-        tell("exec: echo of a byte", &ours, &theirs, report);
+        compare("exec: echo of a byte", &ours, &theirs, report);
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for _ in 0..COMMANDS {
             let begin = Instant::now();
@@ -49,14 +49,14 @@ pub(super) fn round_trips(bed: &TestBed, bosun: &Bosun, report: &mut Report) -> 
             to_the_end(straight(&cri, &id, &["true"]).await?).await?;
             theirs.push(ms(begin));
         }
-        tell("exec: a whole command", &ours, &theirs, report);
+        compare("exec: a whole command", &ours, &theirs, report);
         anyhow::Ok(())
     })?;
     bosun.take("echo.yaml")?;
     wait_gone(bosun, Duration::from_secs(60))
 }
 
-fn tell(what: &str, ours: &[f64], theirs: &[f64], report: &mut Report) {
+fn compare(what: &str, ours: &[f64], theirs: &[f64], report: &mut Report) {
     let (a, b) = (percentile(ours, 0.5), percentile(theirs, 0.5));
     let detail = format!("p50 {a:.2} ms through bosun, {b:.2} ms straight");
     report.add(&format!("{what}, p50 over the runtime's own"), a - b, Unit::Ms, Some(1.0), detail);

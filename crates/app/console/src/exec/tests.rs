@@ -25,7 +25,7 @@ fn an_exec_asks_for_the_streams_that_it_can_use() {
     ];
     for (letters, typed, query, said) in table {
         let mut notes = Vec::new();
-        let wanted = wanted_of_exec(&args(letters), typed, &mut notes);
+        let wanted = exec_streams(&args(letters), typed, &mut notes);
         let path = exec_path(&pod(), "app", wanted, &["ls".to_owned()]);
         assert_eq!(path, format!("/exec/shop/web/app?{query}"), "-{letters}, terminal: {typed}");
         assert_eq!(notes.len(), said, "{notes:?}");
@@ -35,7 +35,7 @@ fn an_exec_asks_for_the_streams_that_it_can_use() {
 #[test]
 fn words_of_a_command_stay_as_they_are() {
     let words = ["sh", "-c", "echo a&b=c; echo ü?"].map(str::to_owned);
-    let path = exec_path(&pod(), "app", Wanted { stdin: false, tty: false }, &words);
+    let path = exec_path(&pod(), "app", SessionStreams { stdin: false, tty: false }, &words);
     let expected = "command=sh&command=-c&command=echo%20a%26b%3Dc%3B%20echo%20%C3%BC%3F&output=1&error=1";
     assert_eq!(path.split_once('?').unwrap().1, expected);
 }
@@ -53,7 +53,7 @@ fn an_attach_takes_what_the_container_has() {
     for (letters, container, typed, (stdin, tty), query, said) in table {
         let mut notes = Vec::new();
         let (wanted, path) = attach_path(&pod(), container, &args(letters), typed, &mut notes);
-        assert_eq!(wanted, Wanted { stdin, tty }, "-{letters} {container}");
+        assert_eq!(wanted, SessionStreams { stdin, tty }, "-{letters} {container}");
         assert_eq!(path, format!("/attach/shop/web/{container}?{query}"), "-{letters} {container}");
         assert_eq!(notes.len(), said, "-{letters} {container}: {notes:?}");
     }
@@ -70,7 +70,7 @@ fn the_exit_code_is_that_of_the_command_else_one_a_shell_knows() {
     ];
     for (ended, code, words) in table {
         let what = format!("{ended:?}");
-        assert_eq!(verdict(ended), (code, (!words.is_empty()).then(|| words.to_owned())), "{what}");
+        assert_eq!(code_and_words(ended), (code, (!words.is_empty()).then(|| words.to_owned())), "{what}");
     }
 }
 

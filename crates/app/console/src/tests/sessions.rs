@@ -23,7 +23,7 @@ use tokio_tungstenite::tungstenite::protocol::Role;
 
 use super::{parse, web};
 use crate::Command;
-use crate::exec::{Ended, Local, carry};
+use crate::exec::{Ended, LocalStreams, carry};
 use crate::port_forward::Forward;
 
 type Socket = WebSocketStream<TokioIo<hyper::upgrade::Upgraded>>;
@@ -181,11 +181,11 @@ async fn session(socket: &Path, path: &str) -> streaming::client::Session {
 }
 
 /// Local streams: what is typed, and pipes that can be read afterwards.
-fn local(typed: &'static str) -> (Local, impl Read, impl Read) {
+fn local(typed: &'static str) -> (LocalStreams, impl Read, impl Read) {
     let (out, stdout) = io::pipe().unwrap();
     let (err, stderr) = io::pipe().unwrap();
     let stdin = Some(terminal::read(typed.as_bytes()));
-    (Local { stdin, stdout: terminal::write(stdout), stderr: terminal::write(stderr) }, out, err)
+    (LocalStreams { stdin, stdout: terminal::write(stdout), stderr: terminal::write(stderr) }, out, err)
 }
 
 fn text(mut from: impl Read) -> String {

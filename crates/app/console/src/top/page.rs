@@ -2,12 +2,12 @@
 
 use terminal::Size;
 
-use super::sample::What;
+use super::sample::Section;
 use super::view::{ActorRow, PodRow, View};
 use crate::show::lines;
 
 /// At most so many lines. Pods and actors share the room; whoever needs less leaves it to the other.
-pub(super) fn lines_of(view: &View, what: What, rows: usize) -> Vec<String> {
+pub(super) fn lines_of(view: &View, what: Section, rows: usize) -> Vec<String> {
     let mut out = vec![headline(view)];
     out.extend(view.notes.iter().cloned());
     out.truncate(rows);
@@ -21,7 +21,7 @@ pub(super) fn lines_of(view: &View, what: What, rows: usize) -> Vec<String> {
 }
 
 /// The lines in place of what the terminal shows, the cursor below them. No line is longer than the window is wide.
-pub(super) fn screen(view: &View, what: What, size: Size) -> String {
+pub(super) fn screen(view: &View, what: Section, size: Size) -> String {
     let lines = lines_of(view, what, usize::from(size.rows).saturating_sub(1));
     // What a container or a runtime wrote must not move the cursor.
     let fit = |line: &String| line.chars().filter(|c| !c.is_control()).take(size.columns.into()).collect::<String>();

@@ -14,7 +14,7 @@ use crate::columns::now;
 
 /// What to show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum What {
+pub(crate) enum Section {
     /// Pods and actors.
     #[default]
     All,
@@ -24,13 +24,13 @@ pub(crate) enum What {
     Actors,
 }
 
-impl What {
+impl Section {
     pub(super) fn pods(self) -> bool {
-        self != What::Actors
+        self != Section::Actors
     }
 
     pub(super) fn actors(self) -> bool {
-        self != What::Pods
+        self != Section::Pods
     }
 }
 
@@ -107,7 +107,7 @@ pub(super) struct Sample {
 
 impl Sample {
     /// Asks the daemon. Figures that it refuses are a note; that it does not answer is an error.
-    pub(super) async fn take(socket: &Path, what: What) -> Result<Self> {
+    pub(super) async fn gather(socket: &Path, what: Section) -> Result<Self> {
         // Names of pods are wanted with actors too: a worker is named by a UID.
         let pods: PodItems = get(socket, "/v1/pods").await?;
         let summary = if what.pods() {

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use futures::stream;
 use tokio::io::{AsyncReadExt, AsyncSeekExt, SeekFrom};
 
-use super::conditions::{self, Verdict};
+use super::conditions::{self, Precondition};
 use super::media;
 use super::range::{self, Part, RangeError};
 use crate::respond::{error, status_text};
@@ -24,9 +24,9 @@ pub(super) fn file(name: &str, file: File, meta: &Metadata, method: &Method, hea
     let modified = conditions::modified(meta);
     let last_modified = modified.and_then(conditions::http_date);
     match conditions::check(headers, modified) {
-        Verdict::Go => {}
-        Verdict::NotModified => return stamped(StatusCode::NOT_MODIFIED.into_response(), last_modified),
-        Verdict::Failed => return StatusCode::PRECONDITION_FAILED.into_response(),
+        Precondition::Met => {}
+        Precondition::NotModified => return stamped(StatusCode::NOT_MODIFIED.into_response(), last_modified),
+        Precondition::Failed => return StatusCode::PRECONDITION_FAILED.into_response(),
     }
     let Ok(kind) = kind(name, &file) else { return status_text(StatusCode::INTERNAL_SERVER_ERROR) };
     let size = meta.len();

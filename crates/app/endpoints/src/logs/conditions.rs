@@ -28,42 +28,42 @@ fn date(headers: &HeaderMap, name: &HeaderName) -> Option<i64> {
 
 /// What a request's conditions come to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
-    Go,
+pub(super) enum Precondition {
+    Met,
     NotModified,
     Failed,
 }
 
 /// The conditions that concern the whole of the content. Nothing here has a tag, so only `*` fits one.
-pub(super) fn check(headers: &HeaderMap, modified: Option<i64>) -> Verdict {
+pub(super) fn check(headers: &HeaderMap, modified: Option<i64>) -> Precondition {
     let star = |name: &HeaderName| {
         let mut all = headers.get_all(name).iter().peekable();
         all.peek()?;
         Some(all.any(|v| v.as_bytes().split(|b| *b == b',').any(|tag| tag.trim_ascii() == b"*")))
     };
     match star(&header::IF_MATCH) {
-        Some(false) => return Verdict::Failed,
+        Some(false) => return Precondition::Failed,
         Some(true) => {}
         None => {
             if let (Some(since), Some(at)) = (date(headers, &header::IF_UNMODIFIED_SINCE), modified)
                 && at > since
             {
-                return Verdict::Failed;
+                return Precondition::Failed;
             }
         }
     }
     match star(&header::IF_NONE_MATCH) {
-        Some(true) => return Verdict::NotModified,
+        Some(true) => return Precondition::NotModified,
         Some(false) => {}
         None => {
             if let (Some(since), Some(at)) = (date(headers, &header::IF_MODIFIED_SINCE), modified)
                 && at <= since
             {
-                return Verdict::NotModified;
+                return Precondition::NotModified;
             }
         }
     }
-    Verdict::Go
+    Precondition::Met
 }
 
 /// Whether a range still fits the content that the client has a part of.

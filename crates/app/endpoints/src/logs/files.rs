@@ -44,7 +44,7 @@ pub(super) async fn serve(roots: Roots, path: &str, method: &Method, headers: &H
     }
     let found = spawn_blocking({
         let decoded = decoded.clone();
-        move || look(&roots, &decoded)
+        move || find(&roots, &decoded)
     });
     let found = match found.await {
         Ok(Ok(found)) => found,
@@ -66,7 +66,7 @@ pub(super) async fn serve(roots: Roots, path: &str, method: &Method, headers: &H
 /// Serves one file by its path below the root; a folder is refused.
 pub(super) async fn serve_file(roots: Roots, path: &str, method: &Method, headers: &HeaderMap) -> Response {
     let name = path.to_owned();
-    let found = spawn_blocking(move || look(&roots, name.as_bytes())).await;
+    let found = spawn_blocking(move || find(&roots, name.as_bytes())).await;
     match found {
         Ok(Ok(Found::File(file, meta))) => body::file(path, file, &meta, method, headers),
         Ok(Ok(Found::Folder(..) | Found::Page(..))) => error(StatusCode::NOT_FOUND, "404 page not found"),
@@ -95,7 +95,7 @@ pub(super) fn clean(path: &[u8]) -> io::Result<PathBuf> {
     Ok(PathBuf::from(OsStr::from_bytes(&parts.join(&b'/'))))
 }
 
-fn look(roots: &Roots, path: &[u8]) -> io::Result<Found> {
+fn find(roots: &Roots, path: &[u8]) -> io::Result<Found> {
     let path = roots[0].join(clean(path)?);
     let (file, meta) = open(roots, &path)?;
     if !meta.is_dir() {

@@ -16,7 +16,7 @@ use super::error::ServeError;
 use super::places::{Place, Places};
 use super::service::Served;
 use super::settings::Limits;
-use super::talk::{self, Way};
+use super::talk::{self, Transport};
 use crate::listener::{Accepting, Listener};
 
 /// Connections that the kernel keeps until they are taken.
@@ -35,7 +35,7 @@ const LAST: Duration = Duration::from_secs(1);
 /// A port that is open; nothing is answered before [`Listening::serve`].
 pub struct Listening {
     listener: Listener<TcpListener>,
-    way: Way,
+    transport: Transport,
     limits: Limits,
     counts: Arc<Counts>,
 }
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Listening {
 pub(super) fn listen(
     (address, port): (IpAddr, u16),
     flag: &'static str,
-    way: Way,
+    transport: Transport,
     limits: Limits,
     accepting: Accepting,
 ) -> Result<Listening, ServeError> {
@@ -68,7 +68,7 @@ pub(super) fn listen(
     let socket = bound.map_err(failed)?;
     let bound = socket.local_addr().map_err(failed)?;
     let listener = Listener::new(socket, format!("{flag} {bound}"), accepting, move || bind(bound));
-    Ok(Listening { listener, way, limits, counts: Arc::default() })
+    Ok(Listening { listener, transport, limits, counts: Arc::default() })
 }
 
 fn bind(address: SocketAddr) -> std::io::Result<TcpListener> {
@@ -99,16 +99,16 @@ impl Listening {
     /// Serves until `stop` resolves. Then nobody new is taken, requests and streams get [`Limits::grace`] to end, and what is
     /// left is cut off.
     pub async fn serve(self, router: Router, stop: impl Future<Output = ()> + Send) {
-        let Self { listener, way, limits, counts } = self;
+        let Self { listener, transport, limits, counts } = self;
         let places = Places::new(limits, counts.clone());
-        let access = match &way {
-            Way::Open => None,
-            Way::Secure { access, .. } => Some(access.clone()),
+        let access = match &transport {
+            Transport::Plain => None,
+            Transport::Tls { access, .. } => Some(access.clone()),
         };
         let served = Arc::new(Served { router, access, places: places.clone(), limits, counts });
         // Also when this future is dropped, connections end.
         let _last = Last(places.clone());
-        let taking = again(&served.counts, || accept(&listener, &places, &way, &served));
+        let taking = again(&served.counts, || accept(&listener, &places, &transport, &served));
         // Cancel-safe: who was taken has a task of their own.
         tokio::select! {
             () = stop => {}
@@ -126,7 +126,12 @@ impl Listening {
 }
 
 /// Takes connections, and ends those that are too slow or idle.
-async fn accept(listener: &Listener<TcpListener>, places: &Arc<Places>, way: &Way, served: &Arc<Served>) -> Infallible {
+async fn accept(
+    listener: &Listener<TcpListener>,
+    places: &Arc<Places>,
+    transport: &Transport,
+    served: &Arc<Served>,
+) -> Infallible {
     let mut sweeps = tokio::time::interval(SWEEP);
     sweeps.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -134,7 +139,7 @@ async fn accept(listener: &Listener<TcpListener>, places: &Arc<Places>, way: &Wa
             _ = sweeps.tick(), if places.len() > 0 => places.sweep(),
             (socket, peer) = listener.accept() => {
                 if let Some(place) = places.admit(peer) {
-                    begin(socket, place, way.clone(), served.clone());
+                    begin(socket, place, transport.clone(), served.clone());
                 }
                 if places.ending() > ENDING {
                     // Those who had to go get the turn to do so: a flood must not run ahead of its own end.
@@ -163,12 +168,12 @@ impl Drop for Last {
     }
 }
 
-fn begin(socket: TcpStream, place: Place, way: Way, served: Arc<Served>) {
+fn begin(socket: TcpStream, place: Place, transport: Transport, served: Arc<Served>) {
     // Small answers at once; a socket that cannot is served all the same.
     let _ = socket.set_nodelay(true);
     tokio::spawn(async move {
         let counts = served.counts.clone();
-        if AssertUnwindSafe(talk::talk(socket, place, way, served)).catch_unwind().await.is_err() {
+        if AssertUnwindSafe(talk::talk(socket, place, transport, served)).catch_unwind().await.is_err() {
             add(&counts.panics);
         }
     });

@@ -130,31 +130,31 @@ impl Conn {
     }
 
     /// What is to be done with it now, for being too slow or idle.
-    fn verdict(&self, now_ms: u64, limits: &Limits) -> Verdict {
+    fn expiry(&self, now_ms: u64, limits: &Limits) -> Expiry {
         let past = |since: u64, limit: Duration| Duration::from_millis(now_ms.saturating_sub(since)) > limit;
         let (leaving, head) = (self.leaving_ms.load(Ordering::Relaxed), self.head_ms.load(Ordering::Relaxed));
         let blocked = self.blocked_ms.load(Ordering::Relaxed);
         match self.phase() {
-            Phase::Handshake if past(self.since_ms, limits.handshake) => Verdict::Close,
-            Phase::Handshake | Phase::Upgraded => Verdict::Stay,
+            Phase::Handshake if past(self.since_ms, limits.handshake) => Expiry::Abrupt,
+            Phase::Handshake | Phase::Upgraded => Expiry::Alive,
             // The last answer is not read yet.
-            _ if blocked > 0 && past(blocked, limits.request) => Verdict::Close,
-            _ if blocked > 0 => Verdict::Stay,
-            _ if self.is_busy() => Verdict::Stay,
-            _ if leaving > 0 && past(leaving, LEAVING) => Verdict::Close,
-            _ if head > 0 && past(head, limits.head) => Verdict::Close,
-            _ if leaving == 0 && past(self.idle_ms.load(Ordering::Relaxed), limits.idle) => Verdict::Leave,
-            _ => Verdict::Stay,
+            _ if blocked > 0 && past(blocked, limits.request) => Expiry::Abrupt,
+            _ if blocked > 0 => Expiry::Alive,
+            _ if self.is_busy() => Expiry::Alive,
+            _ if leaving > 0 && past(leaving, LEAVING) => Expiry::Abrupt,
+            _ if head > 0 && past(head, limits.head) => Expiry::Abrupt,
+            _ if leaving == 0 && past(self.idle_ms.load(Ordering::Relaxed), limits.idle) => Expiry::Graceful,
+            _ => Expiry::Alive,
         }
     }
 }
 
-enum Verdict {
-    Stay,
+enum Expiry {
+    Alive,
     /// In good order.
-    Leave,
+    Graceful,
     /// At once.
-    Close,
+    Abrupt,
 }
 
 /// Time that an idle connection gets to end in good order.
@@ -290,14 +290,14 @@ impl Places {
         let now = self.now_ms();
         let table = self.table();
         for conn in table.strangers.values().chain(table.known.values()).filter(|c| !c.is_closed()) {
-            match conn.verdict(now, &self.limits) {
-                Verdict::Stay => {}
-                Verdict::Leave => {
+            match conn.expiry(now, &self.limits) {
+                Expiry::Alive => {}
+                Expiry::Graceful => {
                     conn.leaving_ms.store(now, Ordering::Relaxed);
                     conn.leave.notify_one();
                     add(&self.counts.expired);
                 }
-                Verdict::Close => {
+                Expiry::Abrupt => {
                     conn.close();
                     if conn.leaving_ms.load(Ordering::Relaxed) == 0 {
                         add(&self.counts.expired);

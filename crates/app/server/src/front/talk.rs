@@ -1,6 +1,7 @@
 //! One connection from its first byte to its last.
 
-use std::pin::pin;
+use std::fmt::Display;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use hyper::server::conn::{http1, http2};
@@ -11,18 +12,18 @@ use tokio::net::TcpStream;
 
 use super::access::{Access, Shown};
 use super::counts::add;
-use super::places::{Phase, Place};
+use super::places::{Conn, Phase, Place};
 use super::service::{Connection, Served};
-use super::tls::Side;
+use super::tls::ServerTls;
 use super::wire::Wire;
 
 /// How connections of a server are talked with.
 #[derive(Clone)]
-pub(super) enum Way {
+pub(super) enum Transport {
     /// Plain HTTP, everybody may ask.
-    Open,
+    Plain,
     /// TLS, authentication, authorization.
-    Secure { tls: Arc<Side>, access: Arc<Access> },
+    Tls { tls: Arc<ServerTls>, access: Arc<Access> },
 }
 
 /// Requests at a time on one HTTP/2 connection: of a stranger, and of others.
@@ -35,16 +36,16 @@ const SEND_BUFFER: usize = 64 << 10;
 const BUFFER: usize = 64 << 10;
 
 /// Talks until the other side leaves, the server stops, or the connection is ended.
-pub(super) async fn talk(socket: TcpStream, place: Place, way: Way, served: Arc<Served>) {
+pub(super) async fn talk(socket: TcpStream, place: Place, transport: Transport, served: Arc<Served>) {
     let conn = place.conn.clone();
     let wire = Wire::new(socket, place);
     let connection = |shown| Connection { served: served.clone(), conn: conn.clone(), shown };
-    match way {
-        Way::Open => {
+    match transport {
+        Transport::Plain => {
             conn.enter(Phase::Http1);
             http1(wire, connection(Shown::default()), false).await;
         }
-        Way::Secure { tls, access } => {
+        Transport::Tls { tls, access } => {
             // In a box: the size of a handshake is not carried through the life of a connection.
             let stream = match Box::pin(tls.acceptor().accept(wire)).await {
                 Ok(stream) => stream,
@@ -82,17 +83,8 @@ async fn http1(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, connect
     // Slow heads and idle connections are ended by the sweep.
     builder.header_read_timeout(None).max_buf_size(head.max(BUFFER)).max_header_size(head);
     let service = service_fn(move |request| connection.clone().answer(request));
-    let mut talk = pin!(builder.serve_connection(TokioIo::new(io), service).with_upgrades());
-    let ended = tokio::select! {
-        ended = talk.as_mut() => ended,
-        () = conn.leave.notified() => {
-            talk.as_mut().graceful_shutdown();
-            talk.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::trace!(peer = %conn.peer, %error, "a connection ended badly");
-    }
+    let talk = builder.serve_connection(TokioIo::new(io), service).with_upgrades();
+    until_the_end(talk, |talk| talk.graceful_shutdown(), &conn).await;
 }
 
 async fn http2(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, connection: Connection, known: bool) {
@@ -108,11 +100,21 @@ async fn http2(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, connect
         .initial_connection_window_size(WINDOW.1)
         .max_send_buf_size(SEND_BUFFER);
     let service = service_fn(move |request| connection.clone().answer(request));
-    let mut talk = pin!(builder.serve_connection(TokioIo::new(io), service));
+    let talk = builder.serve_connection(TokioIo::new(io), service);
+    until_the_end(talk, |talk| talk.graceful_shutdown(), &conn).await;
+}
+
+/// Talks on; when the connection is asked to leave, it does so in good order.
+async fn until_the_end<T, E>(talk: T, graceful_shutdown: impl FnOnce(Pin<&mut T>), conn: &Conn)
+where
+    T: Future<Output = Result<(), E>>,
+    E: Display,
+{
+    let mut talk = pin!(talk);
     let ended = tokio::select! {
         ended = talk.as_mut() => ended,
         () = conn.leave.notified() => {
-            talk.as_mut().graceful_shutdown();
+            graceful_shutdown(talk.as_mut());
             talk.await
         }
     };

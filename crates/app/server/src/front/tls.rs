@@ -28,7 +28,7 @@ use super::settings::Tls;
 mod tests;
 
 /// Our side of all handshakes.
-pub(super) struct Side {
+pub(super) struct ServerTls {
     provider: Arc<CryptoProvider>,
     versions: Vec<&'static SupportedProtocolVersion>,
     serving: Arc<Serving>,
@@ -37,7 +37,7 @@ pub(super) struct Side {
     config: ArcSwap<(u64, Arc<ServerConfig>)>,
 }
 
-impl Side {
+impl ServerTls {
     pub(super) fn new(
         settings: &Tls,
         view: ValueReader<CertificateView>,

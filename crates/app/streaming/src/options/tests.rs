@@ -27,15 +27,15 @@ fn streams_are_named_input_output_and_error_and_their_value_is_1() {
         ("error=1&tty=1", None),
         ("", None),
     ] {
-        let shown = Wanted::parse(&query(text)).ok().map(|w| {
+        let shown = StreamOptions::parse(&query(text)).ok().map(|w| {
             let flag = |on: bool, c: char| if on { c } else { '-' };
             [flag(w.stdin, 'i'), flag(w.stdout, 'o'), flag(w.stderr, 'e'), flag(w.tty, 't')].iter().collect::<String>()
         });
         assert_eq!(shown.as_deref(), streams, "{text}");
     }
-    let error = Wanted::parse(&query("stdout=1")).expect_err("12-15");
+    let error = StreamOptions::parse(&query("stdout=1")).expect_err("12-15");
     assert_eq!(error, "you must specify at least 1 of stdin, stdout, stderr");
-    let wanted = Wanted::parse(&query("output=1&command=sh&command=-c&command=")).expect("fine");
+    let wanted = StreamOptions::parse(&query("output=1&command=sh&command=-c&command=")).expect("fine");
     assert_eq!(wanted.command, ["sh", "-c", ""]);
 }
 

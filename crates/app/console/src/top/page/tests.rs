@@ -85,7 +85,7 @@ ACTOR                STATE    RESTARTS  MAILBOX  TURNS/S  BUSY  LAST CAUSE
 pod-worker shop/web  running  0         7/256    100.0    5.0%  -
 status-manager       running  0         1/256    1.0      1.0%  -
 new                  running  0         0/256    -        -     -";
-    assert_eq!(lines_of(&view(), What::All, usize::MAX).join("\n"), expected);
+    assert_eq!(lines_of(&view(), Section::All, usize::MAX).join("\n"), expected);
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_screen_is_never_overfull_whatever_its_size() {
     view.notes.push("a\x1b[2Jbad\nnote".into());
     for rows in 1..20 {
         for columns in [1, 10, 200] {
-            for what in [What::All, What::Pods, What::Actors] {
+            for what in [Section::All, Section::Pods, Section::Actors] {
                 let screen = screen(&view, what, Size { columns, rows });
                 let screen = screen.strip_prefix("\x1b[H").and_then(|s| s.strip_suffix("\x1b[J")).unwrap();
                 let lines: Vec<&str> = screen.lines().map(|line| line.strip_suffix("\x1b[K").unwrap()).collect();
@@ -124,7 +124,7 @@ fn a_screen_is_never_overfull_whatever_its_size() {
 
 #[test]
 fn pods_and_actors_share_the_room_and_what_is_missing_is_counted() {
-    let shown = |rows| lines_of(&view(), What::All, rows).join("\n");
+    let shown = |rows| lines_of(&view(), Section::All, rows).join("\n");
     assert_eq!(shown(11), shown(usize::MAX));
     let some = shown(9);
     assert!(some.contains(" web ") && some.contains("status-manager") == some.contains("... 1 more"), "{some}");
@@ -140,7 +140,7 @@ fn a_namespace_leaves_out_the_others_and_a_refusal_of_figures_is_said() {
     let mut sample = sample(Instant::now(), Vec::new(), Vec::new());
     sample.summary = Err("no figures: the daemon does not serve /stats/summary".into());
     let view = View::of(None, &sample, Some("shop"));
-    let page = lines_of(&view, What::Pods, usize::MAX);
+    let page = lines_of(&view, Section::Pods, usize::MAX);
     assert_eq!(view.pods.len(), 2);
     assert!(page[1].starts_with("no figures") && page.last().unwrap().ends_with("3         -    -"), "{page:#?}");
 }

@@ -17,8 +17,8 @@ pub(super) fn workers_policy() -> Policy {
     Policy { strategy: Strategy::Isolated, backoff_max: WORKER_PAUSE, ..Policy::default() }
 }
 
-/// Events tell on a pod what the kernel sets aside because of it.
-pub(super) fn tell_set_aside(kernel: &Kernel, wiring: &Wiring) {
+/// Records an event on each pod because of which the kernel sets work aside.
+pub(super) fn record_set_aside(kernel: &Kernel, wiring: &Wiring) {
     let (pods, wiring) = (wiring.board::<DesiredPod>(), wiring.clone());
     kernel.on_set_aside(move |aside: &SetAside| {
         let uid = PodUid::from(aside.subject.as_str());
