@@ -1,6 +1,7 @@
 //! The same seed gives the same run.
 //!
-//! Per pod: file work runs on threads, and which of two pods is done first within the same virtual moment is theirs to say.
+//! Per pod: which of several readers of one row or value is woken first is tokio's choice, whose randomness has a seed of its
+//! own (`Builder::rng_seed` is not stable), so the order of pods within one virtual moment may differ.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,7 +12,7 @@ use tokio::time::sleep;
 
 use crate::{pod, secs, simple};
 
-/// A UID of a manifest hangs on its path, and temporary folders have random names: so these say theirs.
+/// UIDs that a reader knows.
 fn named(name: &str, text: &str) -> String {
     text.replace(&format!("{{name: {name}}}"), &format!("{{name: {name}, uid: uid-{name}}}"))
 }
