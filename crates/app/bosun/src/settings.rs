@@ -136,9 +136,9 @@ pub fn eviction_reserve(eviction: &Eviction, capacity: &ResourceList) -> Resourc
 
 /// Which dead containers are kept (`--maximum-dead-containers` and its like).
 #[must_use]
-pub fn container_gc(flags: &Flags) -> pod_manager::gc::GcPolicy {
+pub fn container_gc(flags: &Flags) -> pod_manager::GcPolicy {
     let limit = |most: Option<u32>| most.map_or(-1, |n| i32::try_from(n).unwrap_or(i32::MAX));
-    pod_manager::gc::GcPolicy {
+    pod_manager::GcPolicy {
         min_age_ns: i64::try_from(flags.minimum_container_ttl.as_nanos()).unwrap_or(i64::MAX),
         max_per_container: limit(flags.maximum_dead_containers_per_container),
         max_containers: limit(flags.maximum_dead_containers),

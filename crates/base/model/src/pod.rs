@@ -150,6 +150,12 @@ pub fn is_terminal_phase(phase: Option<&str>) -> bool {
     matches!(phase, Some("Succeeded" | "Failed"))
 }
 
+/// Whether the pod's status says that it has come to its end.
+#[must_use]
+pub fn is_terminal(pod: &Pod) -> bool {
+    is_terminal_phase(pod.status.as_ref().and_then(|s| s.phase.as_deref()))
+}
+
 /// Init containers in spec order (sidecars included).
 #[must_use]
 pub fn init_containers(pod: &Pod) -> &[Container] {

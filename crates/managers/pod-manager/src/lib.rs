@@ -7,21 +7,23 @@
 //! **Never** starts or stops a container of a desired pod itself; never deletes what it cannot prove is nobody's.
 //! **Lost on restart** is nothing: desired pods are read back from the published board, workers from theirs, and every
 //! source sends its full set again.
-//! **Read next** `merge.rs`, `mirror.rs`, `housekeeping.rs`, `gc.rs` (pure), then `actor.rs`.
+//! **Read next** the rooms, each with its state and its pure decisions: `desired.rs`, `admission.rs`, `workers.rs`,
+//! `mirrors.rs`, `housekeeping.rs`, `garbage.rs`; then `actor.rs`, which brings them together.
 
 #![forbid(unsafe_code)]
 
 mod actor;
-pub mod admission;
-mod effects;
-pub mod gc;
-pub mod housekeeping;
-pub mod merge;
-pub mod mirror;
+mod admission;
+mod deps;
+mod desired;
+mod garbage;
+mod housekeeping;
 mod mirrors;
-mod objects;
+mod workers;
 
 #[cfg(test)]
 mod tests;
 
-pub use crate::actor::{Config, Deps, PodManager};
+pub use crate::actor::PodManager;
+pub use crate::deps::{Config, Deps};
+pub use crate::garbage::GcPolicy;

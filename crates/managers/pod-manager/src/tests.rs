@@ -124,7 +124,7 @@ impl Handler<UpdatePod> for Puppet {
             self.pod = Some(pod);
         }
         let pod = self.pod.as_deref().cloned().unwrap_or_default();
-        let terminal = model::pod::is_terminal_phase(pod.status.as_ref().and_then(|s| s.phase.as_deref()));
+        let terminal = model::pod::is_terminal(&pod);
         let kill = matches!(m.kind, UpdateKind::Kill(_));
         if kill || terminal || pod.metadata.deletion_timestamp.is_some() {
             if !std::mem::replace(&mut self.stops, true) {
@@ -208,7 +208,7 @@ impl Bench {
             sources: setup.sources,
             housekeeping: Duration::from_secs(2),
             gc_period: Duration::from_secs(100_000),
-            gc: crate::gc::GcPolicy::default(),
+            gc: crate::GcPolicy::default(),
             pod_logs_dir: "/nowhere/pods".into(),
             container_logs_dir: "/nowhere/containers".into(),
         });

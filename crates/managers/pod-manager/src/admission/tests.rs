@@ -2,6 +2,7 @@ use super::*;
 use model::Timestamp;
 use model::core::{Container, PodSpec};
 use model::runtime::{ContainerObservation, SandboxObservation};
+use std::sync::Arc;
 
 fn pod(policy: &str, names: &[&str]) -> Pod {
     let containers = names.iter().map(|n| Container { name: (*n).to_owned(), ..Container::default() }).collect();
@@ -65,4 +66,58 @@ fn a_pod_is_over_when_all_its_containers_have_ended_for_good() {
     for (what, policy, names, ready, containers, over) in table {
         assert_eq!(has_run_to_end(&pod(policy, names), &observed(*ready, containers)), *over, "{what}");
     }
+}
+
+#[test]
+fn changes_are_admitted_in_the_order_that_lets_running_pods_stay() {
+    let pod = |uid: &str| {
+        let mut pod = pod("Always", &["c"]);
+        pod.metadata.uid = Some(uid.to_owned());
+        Arc::new(pod)
+    };
+    let mut changes = [
+        Change::Update(pod("changed")),
+        Change::Add(pod("new")),
+        Change::Add(pod("runs")),
+        Change::Reconcile(pod("told")),
+        Change::Remove(pod("gone")),
+    ];
+    sort_for_admission(&mut changes, |uid| uid.as_str() == "runs");
+    let order: Vec<String> = changes.iter().map(|change| model::pod::uid(change.pod()).to_string()).collect();
+    assert_eq!(order, ["gone", "runs", "new", "changed", "told"]);
+}
+
+#[test]
+fn a_wait_for_room_ends_with_the_last_victim_or_with_its_time() {
+    let second = |s: i64| Timestamp::from_secs(s);
+    // Victims that are gone, the time, and whether the pod may start.
+    let table: &[(&str, &[&str], i64, bool)] = &[
+        ("nobody is gone", &[], 5, false),
+        ("one of two is gone", &["v1"], 5, false),
+        ("both are gone", &["v1", "v2"], 5, true),
+        ("nobody is gone, the time is up", &[], 10, true),
+    ];
+    for (what, gone, now, ends) in table {
+        let mut admission = Admission::default();
+        let victims: BTreeSet<PodUid> = ["v1".into(), "v2".into()].into();
+        admission.wait("u".into(), Pending::Preempting { victims: victims.clone(), until: second(10) });
+        admission.wait("reads".into(), Pending::ReadingNode);
+        let ended = admission.end_preemptions(second(*now), |uid| gone.contains(&uid.as_str()));
+        let expected: Vec<_> = ends.then(|| ("u".into(), victims)).into_iter().collect();
+        assert_eq!(ended, expected, "{what}");
+        assert_eq!(admission.is_preempting(&"u".into()), !ends, "{what}");
+        assert!(admission.is_pending(&"reads".into()), "{what}");
+    }
+}
+
+#[test]
+fn a_node_that_was_read_decides_only_about_a_pod_that_still_waits_for_it() {
+    let mut admission = Admission::default();
+    assert!(!admission.node_was_read(&"u".into()));
+    admission.wait("u".into(), Pending::ReadingNode);
+    assert!(admission.node_was_read(&"u".into()));
+    assert!(!admission.node_was_read(&"u".into()), "once");
+    admission.wait("u".into(), Pending::ReadingNode);
+    admission.forget(&"u".into());
+    assert!(!admission.node_was_read(&"u".into()), "it has gone");
 }

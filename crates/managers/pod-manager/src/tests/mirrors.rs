@@ -108,7 +108,7 @@ fn nothing_is_an_orphan_before_all_sources_have_spoken() {
     run(5, |kernel| async move {
         let bench = Bench::start(&kernel, setup());
         let node = bench.know_node(&[]);
-        let old = crate::mirror::mirror_pod(&stamped(), &node).unwrap();
+        let old = crate::mirrors::mirror_pod(&stamped(), &node).unwrap();
         bench.api.put(&old);
         deliver(&bench).await;
         tokio::time::sleep(Duration::from_secs(60)).await;
@@ -147,7 +147,7 @@ fn a_mirror_that_exists_already_is_taken_for_ours_if_it_is() {
     run(7, |kernel| async move {
         let bench = Bench::start(&kernel, setup());
         let node = bench.know_node(&[]);
-        let ours = bench.api.put(&crate::mirror::mirror_pod(&static_pod("h1", "web-n1"), &node).unwrap());
+        let ours = bench.api.put(&crate::mirrors::mirror_pod(&static_pod("h1", "web-n1"), &node).unwrap());
         let foreign = bench.api.put(&pod(
             "x",
             serde_json::json!({ "metadata": { "name": "db-n1" },

@@ -32,20 +32,19 @@ fn mirror(hash: &str, deleting: bool) -> Pod {
 fn each_state_of_the_static_pod_and_its_mirror_has_its_step() {
     let pod = original("h1");
     let (good, old, going) = (mirror("h1", false), mirror("h0", false), mirror("h1", true));
-    let (delete, replace) = (Step::Delete("m1".into()), Step::Replace("m1".into()));
     let table: Vec<(&str, Original<'_>, Option<&Pod>, Step)> = vec![
         ("runs, none", Original::Runs(&pod), None, Step::Create),
         ("runs, good", Original::Runs(&pod), Some(&good), Step::Nothing),
-        ("runs, of another version", Original::Runs(&pod), Some(&old), replace.clone()),
-        ("runs, deleted by a user", Original::Runs(&pod), Some(&going), replace),
+        ("runs, of another version", Original::Runs(&pod), Some(&old), Step::Replace),
+        ("runs, deleted by a user", Original::Runs(&pod), Some(&going), Step::Replace),
         ("waits, none", Original::Pauses, None, Step::Nothing),
         ("waits, of the version before", Original::Pauses, Some(&old), Step::Nothing),
         ("ended, good", Original::Ended, Some(&good), Step::Nothing),
-        ("ended, deleted by a user", Original::Ended, Some(&going), delete.clone()),
+        ("ended, deleted by a user", Original::Ended, Some(&going), Step::Delete),
         ("ended, none", Original::Ended, None, Step::Nothing),
         ("leaves, good", Original::Leaves, Some(&good), Step::Nothing),
-        ("gone, good", Original::Absent, Some(&good), delete.clone()),
-        ("gone, deleted by a user", Original::Absent, Some(&going), delete),
+        ("gone, good", Original::Absent, Some(&good), Step::Delete),
+        ("gone, deleted by a user", Original::Absent, Some(&going), Step::Delete),
         ("gone, none", Original::Absent, None, Step::Nothing),
     ];
     for (what, original, mirror, expected) in table {
@@ -82,4 +81,60 @@ fn a_pod_of_that_name_that_is_no_mirror_is_never_taken_for_one() {
     bare.metadata.annotations = None;
     assert!(!is_mirror_of(&foreign, &bare));
     assert!(!is_mirror_of(&foreign, &original("h1")));
+}
+
+fn worker(uid: &str, phase: WorkerPhase, stops: bool) -> Arc<WorkerState> {
+    Arc::new(WorkerState {
+        phase,
+        termination_requested: stops,
+        started_terminating: stops,
+        evicted: false,
+        deleted: false,
+        synced_at: model::Timestamp::ZERO,
+        error: None,
+        cause: String::new(),
+        pod: Some(Arc::new(original(uid))),
+        kill: None,
+    })
+}
+
+#[test]
+fn a_desired_static_pod_is_as_its_worker_shows_it() {
+    let pod = original("h1");
+    let table = [
+        ("no worker yet", false, None, Original::Pauses),
+        ("refused", true, None, Original::Pauses),
+        ("refused, an old worker is there", true, Some((WorkerPhase::Syncing, false)), Original::Pauses),
+        ("waits for its name", false, Some((WorkerPhase::Waiting, false)), Original::Pauses),
+        ("runs", false, Some((WorkerPhase::Syncing, false)), Original::Runs(&pod)),
+        ("is about to be stopped", false, Some((WorkerPhase::Syncing, true)), Original::Pauses),
+        ("is being stopped", false, Some((WorkerPhase::Terminating, true)), Original::Pauses),
+        ("has ended", false, Some((WorkerPhase::Terminated, true)), Original::Ended),
+        ("is cleaned up", false, Some((WorkerPhase::Finished, true)), Original::Ended),
+    ];
+    for (what, rejected, state, expected) in table {
+        let state = state.map(|(phase, stops)| worker("h1", phase, stops));
+        assert_eq!(desired(&pod, rejected, state.as_deref()), expected, "{what}");
+    }
+}
+
+#[test]
+fn a_name_that_no_source_has_is_absent_when_all_sources_have_delivered_and_nothing_of_it_runs() {
+    let running = worker("h1", WorkerPhase::Terminating, true);
+    let done = worker("h1", WorkerPhase::Terminated, true);
+    let mut other = (*worker("h2", WorkerPhase::Syncing, false)).clone();
+    let mut pod = original("h2");
+    pod.metadata.name = Some("other-n1".to_owned());
+    other.pod = Some(Arc::new(pod));
+    let table = [
+        ("a source has not delivered", false, None, Original::Leaves),
+        ("nothing runs", true, None, Original::Absent),
+        ("is being stopped", true, Some(running), Original::Leaves),
+        ("is stopped", true, Some(done), Original::Absent),
+        ("another pod runs", true, Some(Arc::new(other)), Original::Absent),
+    ];
+    for (what, all_delivered, state, expected) in table {
+        let workers = state.into_iter().map(|w| (PodUid::from("u"), w)).collect();
+        assert_eq!(undesired("web-n1_default", all_delivered, &workers), expected, "{what}");
+    }
 }

@@ -10,7 +10,7 @@ use model::{PodUid, Timestamp};
 /// One change of the desired set. Order of delivery: remove, add, update, delete, reconcile; so that "same name, new UID"
 /// first stops the old pod.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub(crate) enum Change {
     /// Gone from its source.
     Remove(Arc<Pod>),
     /// New UID.
@@ -24,7 +24,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// Whom it is about.
+    /// The pod that changes.
     pub(crate) fn pod(&self) -> &Arc<Pod> {
         match self {
             Change::Remove(pod)
@@ -38,18 +38,23 @@ impl Change {
 
 /// Outcome of [`merge`].
 #[derive(Debug, Default)]
-pub struct Merge {
+pub(crate) struct Merge {
     /// The source's set from now on.
-    pub next: BTreeMap<PodUid, Arc<Pod>>,
+    pub(crate) next: BTreeMap<PodUid, Arc<Pod>>,
     /// What changed, in order of delivery.
-    pub changes: Vec<Change>,
+    pub(crate) changes: Vec<Change>,
     /// Pods left out because an earlier one of the set has the same full name.
-    pub duplicates: Vec<Arc<Pod>>,
+    pub(crate) duplicates: Vec<Arc<Pod>>,
 }
 
-/// Compares the full set `incoming` of a source with the `known` one. `seen_before` supplies the first-seen stamp of pods
-/// that were known to an earlier run.
-pub fn merge(source: &str, known: &BTreeMap<PodUid, Arc<Pod>>, incoming: Vec<Arc<Pod>>, now: Timestamp) -> Merge {
+/// Compares the full set `incoming` of a source with the `known` one. Pods that were known keep their first-seen stamp; new
+/// ones get `now`.
+pub(crate) fn merge(
+    source: &str,
+    known: &BTreeMap<PodUid, Arc<Pod>>,
+    incoming: Vec<Arc<Pod>>,
+    now: Timestamp,
+) -> Merge {
     let mut out = Merge::default();
     let mut names = BTreeSet::new();
     let (mut adds, mut updates, mut deletes, mut reconciles) = (vec![], vec![], vec![], vec![]);
@@ -102,8 +107,8 @@ fn creation(change: &Change) -> Timestamp {
     pod.metadata.creation_timestamp.as_ref().map(Timestamp::from_api).unwrap_or_default()
 }
 
-/// Whether a worker that acts on `old` does as `desired` says. Of a status only the conditions of gates matter to it: the rest
-/// is mostly its own words.
+/// Whether a worker that acts on `old` does what `desired` says. Of a status only the conditions of readiness gates matter to it:
+/// the rest mostly comes from this node.
 pub(crate) fn is_acted_on(old: &Arc<Pod>, desired: &Arc<Pod>) -> bool {
     Arc::ptr_eq(old, desired)
         || match compare(old, desired) {

@@ -1,12 +1,17 @@
 //! Pure: the mirror pod that stands in the API for a static pod (pod-lifecycle 1.12).
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use contract::pod_worker::{WorkerPhase, WorkerState};
+use model::PodUid;
 use model::core::{Node, Pod};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use model::pod::{CONFIG_HASH, CONFIG_MIRROR, annotation};
 
-/// What the node says about the static pod of a full name.
+/// How the static pod of a full name is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Original<'a> {
+pub(crate) enum Original<'a> {
     /// Is kept running.
     Runs(&'a Pod),
     /// Is desired, but waits for its turn, was refused, or is being stopped.
@@ -19,36 +24,57 @@ pub enum Original<'a> {
     Absent,
 }
 
+/// How a static pod is that its source has.
+pub(crate) fn desired<'a>(pod: &'a Pod, rejected: bool, worker: Option<&WorkerState>) -> Original<'a> {
+    match worker {
+        _ if rejected => Original::Pauses,
+        Some(w) if w.phase >= WorkerPhase::Terminated => Original::Ended,
+        Some(w) if w.phase == WorkerPhase::Syncing && !w.termination_requested => Original::Runs(pod),
+        _ => Original::Pauses,
+    }
+}
+
+/// How the static pod of a name is that no source has. Before all sources have delivered nobody knows whose mirror pod it is.
+pub(crate) fn undesired(
+    name: &str,
+    all_delivered: bool,
+    workers: &BTreeMap<PodUid, Arc<WorkerState>>,
+) -> Original<'static> {
+    let is_stopping = |w: &Arc<WorkerState>| {
+        let of_that_name =
+            w.pod.as_ref().is_some_and(|p| model::pod::is_static(p) && model::pod::full_name(p) == name);
+        of_that_name && w.phase < WorkerPhase::Terminated
+    };
+    if !all_delivered || workers.values().any(is_stopping) { Original::Leaves } else { Original::Absent }
+}
+
 /// What is to be done about a mirror pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
     /// It is as it should be.
     Nothing,
-    /// There is none: make it.
+    /// There is none: create it.
     Create,
-    /// Remove the one with this UID.
-    Delete(String),
-    /// Remove the one with this UID, then make another.
-    Replace(String),
+    /// Delete the one that is there.
+    Delete,
+    /// Delete the one that is there, then create another.
+    Replace,
 }
 
 /// Compares the mirror pod that the API has with the static pod.
-#[must_use]
-pub fn step(original: Original<'_>, mirror: Option<&Pod>) -> Step {
-    let uid = || mirror.and_then(|m| m.metadata.uid.clone()).unwrap_or_default();
+pub(crate) fn step(original: Original<'_>, mirror: Option<&Pod>) -> Step {
     let deleting = mirror.is_some_and(|m| m.metadata.deletion_timestamp.is_some());
     match (original, mirror) {
         (Original::Runs(_), None) => Step::Create,
-        (Original::Runs(pod), Some(mirror)) if deleting || !is_mirror_of(mirror, pod) => Step::Replace(uid()),
-        (Original::Ended, Some(_)) if deleting => Step::Delete(uid()),
-        (Original::Absent, Some(_)) => Step::Delete(uid()),
+        (Original::Runs(pod), Some(mirror)) if deleting || !is_mirror_of(mirror, pod) => Step::Replace,
+        (Original::Ended, Some(_)) if deleting => Step::Delete,
+        (Original::Absent, Some(_)) => Step::Delete,
         _ => Step::Nothing,
     }
 }
 
 /// Whether this mirror pod stands for this version of the static pod.
-#[must_use]
-pub fn is_mirror_of(mirror: &Pod, pod: &Pod) -> bool {
+pub(crate) fn is_mirror_of(mirror: &Pod, pod: &Pod) -> bool {
     model::pod::full_name(mirror) == model::pod::full_name(pod)
         && annotation(mirror, CONFIG_MIRROR).is_some()
         && annotation(mirror, CONFIG_MIRROR) == annotation(pod, CONFIG_HASH)
@@ -56,8 +82,7 @@ pub fn is_mirror_of(mirror: &Pod, pod: &Pod) -> bool {
 
 /// The mirror pod to be made: the static pod with its hash, owned by the node. `None`: the node is unknown to the API or
 /// being removed.
-#[must_use]
-pub fn mirror_pod(pod: &Pod, node: &Node) -> Option<Pod> {
+pub(crate) fn mirror_pod(pod: &Pod, node: &Node) -> Option<Pod> {
     let (name, uid) = (node.metadata.name.clone()?, node.metadata.uid.clone()?);
     if node.metadata.deletion_timestamp.is_some() {
         return None;

@@ -27,30 +27,30 @@ impl Default for GcPolicy {
 
 /// One dead container to remove.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeadContainer {
+pub(crate) struct DeadContainer {
     /// Pod.
-    pub uid: PodUid,
+    pub(crate) uid: PodUid,
     /// Container.
-    pub id: ContainerId,
+    pub(crate) id: ContainerId,
     /// Must be killed first: the runtime does not know its state.
-    pub kill_first: bool,
+    pub(crate) kill_first: bool,
     /// Its log file, removed with it. Empty when unknown.
-    pub log_path: String,
+    pub(crate) log_path: String,
     /// Creation, to find the oldest.
-    pub created_at: Timestamp,
+    pub(crate) created_at: Timestamp,
 }
 
 /// What to remove, in this order.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct GcPlan {
+pub(crate) struct GcPlan {
     /// Containers, pod by pod; of a pod that goes as a whole the newest first.
-    pub containers: Vec<DeadContainer>,
+    pub(crate) containers: Vec<DeadContainer>,
     /// Sandboxes; to be stopped and removed.
-    pub sandboxes: Vec<(PodUid, SandboxId)>,
+    pub(crate) sandboxes: Vec<(PodUid, SandboxId)>,
 }
 
 /// Whether everything of a pod may go: evicted, or deleted and torn down, or unknown to the workers (pod-lifecycle 2.7).
-pub fn content_removable(
+pub(crate) fn content_removable(
     uid: &PodUid,
     workers: &BTreeMap<PodUid, Arc<WorkerState>>,
     desired: &BTreeSet<PodUid>,
@@ -62,7 +62,7 @@ pub fn content_removable(
 }
 
 /// Plans one round. `removable` answers [`content_removable`]; it must say no for every pod while sources are not ready.
-pub fn plan(
+pub(crate) fn plan(
     pods: &BTreeMap<PodUid, Arc<Observed>>,
     removable: impl Fn(&PodUid) -> bool,
     policy: GcPolicy,
@@ -139,12 +139,12 @@ fn over_total(mut kept: Vec<Vec<DeadContainer>>, max: i32) -> Vec<DeadContainer>
 }
 
 /// UID of the pod that a directory in the pod log folder belongs to: the text after the last `_`.
-pub fn log_dir_uid(name: &str) -> Option<PodUid> {
+pub(crate) fn log_dir_uid(name: &str) -> Option<PodUid> {
     name.rsplit_once('_').map(|(_, uid)| PodUid::from(uid)).filter(|u| !u.as_str().is_empty())
 }
 
 /// Container id in the name of a link in `/var/log/containers`: the text after the last `-`, at least 6 characters.
-pub fn symlink_container(name: &str) -> Option<ContainerId> {
+pub(crate) fn symlink_container(name: &str) -> Option<ContainerId> {
     let stem = name.strip_suffix(".log")?;
     stem.rsplit_once('-').map(|(_, id)| id).filter(|id| id.len() >= 6).map(ContainerId::from)
 }

@@ -37,7 +37,7 @@ fn u() -> PodUid {
 fn one_row_per_leftover() {
     use Chore::*;
     use WorkerPhase::*;
-    type Build = fn(&mut World);
+    type Build = fn(&mut Situation);
     let table: Vec<(&str, Build, Vec<Chore>)> = vec![
         (
             "a healthy pod needs nothing",
@@ -69,7 +69,7 @@ fn one_row_per_leftover() {
             |w| {
                 w.workers.insert(u(), worker(Finished));
             },
-            vec![ForgetWorker(u())],
+            vec![RetireWorker(u())],
         ),
         (
             "a finished worker of a terminal pod that is still wanted stays",
@@ -85,7 +85,7 @@ fn one_row_per_leftover() {
                 w.desired.insert(u(), DesiredFacts { restart_requested: true, ..desired() });
                 w.workers.insert(u(), worker(Finished));
             },
-            vec![ForgetWorker(u())],
+            vec![RetireWorker(u())],
         ),
         (
             "the same UID added again waits for the old one",
@@ -252,14 +252,14 @@ fn one_row_per_leftover() {
         ),
     ];
     for (what, build, expected) in table {
-        let mut world = World::default();
-        build(&mut world);
-        assert_eq!(chores(&world), expected, "{what}");
+        let mut situation = Situation::default();
+        build(&mut situation);
+        assert_eq!(chores(&situation), expected, "{what}");
     }
 }
 
-fn waiting_world(phases: &[(&str, &str, WorkerPhase)]) -> World {
-    let mut w = World::default();
+fn waiting_situation(phases: &[(&str, &str, WorkerPhase)]) -> Situation {
+    let mut w = Situation::default();
     for (uid, name, phase) in phases {
         let id = PodUid::from(*uid);
         w.workers.insert(id.clone(), named_worker(*phase, uid, name));
@@ -285,14 +285,14 @@ fn static_pods_of_one_name_take_turns() {
         ("and starts when the old one is finished", vec![("a", "web", Finished), ("b", "web", Waiting)], vec!["b"]),
     ];
     for (what, phases, expected) in table {
-        let got: Vec<_> = grants(&waiting_world(&phases)).iter().map(ToString::to_string).collect();
+        let got: Vec<_> = grants(&waiting_situation(&phases)).iter().map(ToString::to_string).collect();
         assert_eq!(got, expected, "{what}");
     }
 }
 
 #[test]
 fn a_waiting_pod_that_is_already_being_stopped_is_passed_over() {
-    let mut w = waiting_world(&[("a", "web", WorkerPhase::Waiting), ("b", "web", WorkerPhase::Waiting)]);
+    let mut w = waiting_situation(&[("a", "web", WorkerPhase::Waiting), ("b", "web", WorkerPhase::Waiting)]);
     let mut a = (*w.workers[&PodUid::from("a")]).clone();
     a.termination_requested = true;
     w.workers.insert(PodUid::from("a"), Arc::new(a));
@@ -301,7 +301,7 @@ fn a_waiting_pod_that_is_already_being_stopped_is_passed_over() {
 
 #[test]
 fn a_worker_that_was_just_made_is_granted_its_slot_at_once() {
-    let mut w = waiting_world(&[("a", "web", WorkerPhase::Waiting), ("b", "web", WorkerPhase::Waiting)]);
+    let mut w = waiting_situation(&[("a", "web", WorkerPhase::Waiting), ("b", "web", WorkerPhase::Waiting)]);
     w.workers.clear();
     assert_eq!(grants(&w), [PodUid::from("a")], "the first of the name, before it has shown itself");
     w.desired.get_mut(&PodUid::from("a")).unwrap().rejected = true;

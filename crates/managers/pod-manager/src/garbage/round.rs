@@ -1,58 +1,26 @@
-//! What housekeeping does to the world, beside the actor's turns.
+//! One round of the garbage collection; it runs beside the actor's turns.
 
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use actor::{Class, Effects};
-use contract::Crew;
-use contract::cgroup::{RemovePodCgroup, ThrottlePodCgroup};
-use contract::runtime::{
-    CallError, Observed, Relist, RemoveContainer, RemovePodSandbox, StopContainer, StopPodSandbox,
-};
-use contract::volume::RemovePodDir;
+use contract::runtime::{CallError, RemoveContainer, RemovePodSandbox, StopContainer, StopPodSandbox};
 use futures::StreamExt;
 use model::runtime::ContainerState;
 use model::{PodUid, Timestamp};
 use ports::host::{HostFs, HostResult, remove_log_files};
 
-use crate::actor::Tools;
-use crate::gc::{DeadContainer, GcPlan, content_removable, log_dir_uid, plan, symlink_container};
-use crate::housekeeping::Chore;
+use super::plan::{DeadContainer, GcPlan, content_removable, log_dir_uid, plan, symlink_container};
+use crate::deps::Tools;
 
 /// Journal lines of pod workers.
 const WORKER_LINES: &str = "worker/";
 /// Removals under way at the same time.
 const REMOVALS: usize = 4;
 
-/// What a chore found out.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Done {
-    Nothing,
-    /// The fresh look confirms that the pod runs and belongs to nobody.
-    StartKillingOrphan(PodUid),
-}
-
-/// Runs one chore that asks others.
-pub(crate) async fn chore(crew: &Crew<contract::PodManager>, chore: &Chore) -> Result<Done, String> {
-    let text = |e: &dyn std::fmt::Display| e.to_string();
-    match chore.clone() {
-        Chore::KillRuntimeOrphan(uid) => {
-            // The board may lag behind: only a fresh list may cost a pod its life.
-            crew.call(Relist).await.map_err(|e| text(&e))?;
-            let alive = crew.board::<Observed>().get(&uid).is_some_and(|row| row.pod.is_alive());
-            return Ok(if alive { Done::StartKillingOrphan(uid) } else { Done::Nothing });
-        }
-        Chore::RemovePodDir(uid) => crew.call(RemovePodDir { uid }).await.map_err(|e| text(&e))?,
-        Chore::RemoveCgroup(uid) => crew.call(RemovePodCgroup { uid }).await.map_err(|e| text(&e))?,
-        Chore::ThrottleCgroup(uid) => crew.call(ThrottlePodCgroup { uid }).await.map_err(|e| text(&e))?,
-        _ => {}
-    }
-    Ok(Done::Nothing)
-}
-
 /// One round of the container garbage collection.
-pub(crate) struct GcRound {
+pub(crate) struct Round {
     pub(crate) tools: Arc<Tools>,
     pub(crate) desired: BTreeSet<PodUid>,
     pub(crate) sources_ready: bool,
@@ -60,7 +28,7 @@ pub(crate) struct GcRound {
     pub(crate) effects: Effects,
 }
 
-impl GcRound {
+impl Round {
     pub(crate) async fn run(self) {
         let workers = self.tools.workers.snapshot();
         let pods = self.tools.observed.snapshot();

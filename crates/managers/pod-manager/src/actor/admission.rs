@@ -1,0 +1,147 @@
+//! May a new pod run beside those that are here (pod-lifecycle 1.10, 1.11)?
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::Ctx;
+use contract::config_sources::Source;
+use contract::pod_worker::WorkerPhase;
+use contract::status::SetPodStatus;
+use metrics::actors::Phase;
+use metrics::pods;
+use model::core::{Node, Pod};
+use model::event::EventType;
+use model::{PodUid, Timestamp};
+use pod_admission::{PREEMPTED, PREEMPTING, Verdict};
+use ports::api::ApiExt;
+
+use super::PodManager;
+use crate::admission::{Pending, Rejection, facts, has_run_to_end};
+
+/// A pod for which others are stopped waits at least this long for them.
+const MIN_WAIT: Duration = Duration::from_secs(10);
+
+impl PodManager {
+    /// LIFE-OF-A-POD 3/12: admission, against the pods that are active now. Answers whether the pod may start at once.
+    pub(super) fn admit(&mut self, source: Source, pod: &Arc<Pod>, fresh: Option<Node>, ctx: &mut Ctx<Self>) -> bool {
+        let uid = model::pod::uid(pod);
+        if self.is_over(&uid, pod) {
+            // It ran in an earlier life of the daemon, and takes no room.
+            return true;
+        }
+        let view = self.tools.node.get();
+        let may_read = fresh.is_none() && view.api_uid().is_some();
+        let facts = facts(&self.tools.deps.facts, &view, fresh.as_ref());
+        let others = self.desired.iter().filter(|(other, _)| **other != uid);
+        let active: Vec<&Pod> =
+            others.filter(|(other, pod)| self.is_active(other, pod)).map(|(_, pod)| &**pod).collect();
+        let watch = metrics::Stopwatch::start();
+        let verdict = pod_admission::decide(pod, active.into_iter(), &facts);
+        Phase::Admit.took(watch.elapsed());
+        match verdict {
+            Verdict::Admit => true,
+            Verdict::Reject(why) if why.with_fresh_node && may_read => {
+                self.admission.wait(uid.clone(), Pending::ReadingNode);
+                self.read_node(source, uid, facts.name, ctx);
+                false
+            }
+            Verdict::Reject(why) => {
+                let rejection = (why.reason, why.message);
+                self.report_rejection(pod, &rejection);
+                self.admission.reject(uid, rejection);
+                false
+            }
+            Verdict::Preempt { victims } => {
+                self.preempt(uid, victims, ctx);
+                false
+            }
+        }
+    }
+
+    /// Reads the Node past all caches; then the pod is decided about for good.
+    fn read_node(&mut self, source: Source, uid: PodUid, name: String, ctx: &mut Ctx<Self>) {
+        let api = self.tools.deps.api.clone();
+        let read = async move {
+            match api {
+                Some(api) => api.get::<Node>(None, &name).await.ok(),
+                None => None,
+            }
+        };
+        ctx.run(read, move |act, node, ctx| {
+            if !act.admission.node_was_read(&uid) {
+                return;
+            }
+            let Some(pod) = act.desired.pod(&uid).cloned() else { return };
+            // Without a fresh one the known one decides.
+            let node = node.unwrap_or_else(|| act.tools.node.get().node.as_deref().cloned().unwrap_or_default());
+            let starts = act.admit(source, &pod, Some(node), ctx);
+            act.post(source, &pod);
+            if starts {
+                act.start_pod(&pod, ctx);
+            }
+        });
+    }
+
+    /// Stops the victims; the pod starts when they are gone, or when that takes too long.
+    fn preempt(&mut self, uid: PodUid, victims: Vec<PodUid>, ctx: &mut Ctx<Self>) {
+        let mut wait = MIN_WAIT;
+        for victim in &victims {
+            let Some(pod) = self.desired.pod(victim).cloned() else { continue };
+            self.emit(&pod, EventType::Warning, PREEMPTING, PREEMPTED.to_owned());
+            // Which resource was short is not told by the decision.
+            pods::PREEMPTIONS.with_label_values(&[""]).inc();
+            let grace = model::pod::spec_grace_seconds(&pod).and_then(|s| u64::try_from(s).ok()).unwrap_or(0);
+            wait = wait.max(Duration::from_secs(grace).mul_f64(1.5));
+            self.workers.preempt(victim, Some(pod));
+        }
+        let until = Timestamp(ctx.clock().unix_nanos()).plus(wait);
+        self.admission.wait(uid, Pending::Preempting { victims: victims.into_iter().collect(), until });
+        ctx.after(wait, |act, ctx| act.run_housekeeping(ctx));
+    }
+
+    /// Starts pods whose victims are gone.
+    pub(super) fn start_preemptors(&mut self, ctx: &mut Ctx<Self>) {
+        let now = Timestamp(ctx.clock().unix_nanos());
+        let workers = &self.workers;
+        let is_gone = |uid: &PodUid| workers.row(uid).is_none_or(|w| w.phase >= WorkerPhase::Terminated);
+        for (uid, victims) in self.admission.end_preemptions(now, is_gone) {
+            self.report_late_victims(&victims);
+            if let Some(pod) = self.desired.pod(&uid).cloned() {
+                self.start_pod(&pod, ctx);
+            }
+        }
+    }
+
+    /// Victims that are still there when their time is up.
+    fn report_late_victims(&self, victims: &BTreeSet<PodUid>) {
+        for victim in victims {
+            let is_late = self.workers.row(victim).is_some_and(|w| w.phase < WorkerPhase::Terminated);
+            if let Some(pod) = self.desired.pod(victim).filter(|_| is_late) {
+                let text = "Container runtime did not kill the pod within specified grace period.";
+                self.emit(pod, EventType::Warning, "ExceededGracePeriod", text.to_owned());
+            }
+        }
+    }
+
+    /// Has a worker (which may be too new to be on the board), or will have one, and may still run.
+    fn is_active(&self, uid: &PodUid, pod: &Pod) -> bool {
+        let has_worker = self.workers.made().contains(uid) || self.admission.is_preempting(uid);
+        let may_run = has_worker && !self.admission.is_rejected(uid) && !self.workers.has_stopped(uid);
+        may_run && !self.is_over(uid, pod)
+    }
+
+    fn is_over(&self, uid: &PodUid, pod: &Pod) -> bool {
+        self.tools.observed.get(uid).is_some_and(|row| has_run_to_end(pod, &row.pod))
+    }
+
+    fn report_rejection(&self, pod: &Arc<Pod>, (reason, message): &Rejection) {
+        tracing::warn!(pod = %model::pod::describe(pod), reason, message, "pod rejected");
+        pods::ADMISSION_REJECTIONS.with_label_values(&[pods::rejection_reason(reason)]).inc();
+        self.emit(pod, EventType::Warning, reason.clone(), message.clone());
+        let status = pod_status::patch::rejected(pod, reason, message);
+        if let Err(e) = self.tools.crew.tell(SetPodStatus { pod: pod.clone(), status }) {
+            tracing::warn!(pod = %model::pod::describe(pod), error = %e, "status of the rejected pod is not stored");
+        }
+    }
+}
