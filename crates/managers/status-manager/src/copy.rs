@@ -3,8 +3,6 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
-use contract::config_sources::Source;
-use contract::pod_manager::DesiredPod;
 use model::core::{Pod, PodStatus};
 use model::pod;
 
@@ -31,16 +29,8 @@ impl ApiCopy {
         }
     }
 
-    /// The API's copy as the board of desired pods has it; `None` for a static pod without a mirror.
-    pub(crate) fn on_board(row: &DesiredPod) -> Option<Self> {
-        match row.source {
-            Source::Api => Some(Self::of(row.pod.clone())),
-            Source::File | Source::Http | Source::Unknown => row.mirror.clone().map(Self::of),
-        }
-    }
-
-    /// An answer of the server, without what a status needs not.
-    pub(crate) fn answered(mut pod: Pod) -> Self {
+    /// From an answer of the server, without what the sync of a status does not need.
+    pub(crate) fn of_answer(mut pod: Pod) -> Self {
         pod.spec = None;
         pod.metadata.managed_fields = None;
         pod.metadata.annotations = None;
@@ -53,7 +43,7 @@ impl ApiCopy {
     }
 
     pub(crate) fn is_terminal(&self) -> bool {
-        pod::is_terminal_phase(self.pod.status.as_ref().and_then(|s| s.phase.as_deref()))
+        pod::is_terminal(&self.pod)
     }
 
     /// Whether this is newer than another copy of the same object.
@@ -61,7 +51,7 @@ impl ApiCopy {
         self.uid == other.uid && self.version > other.version
     }
 
-    /// Tells one status from another without keeping either.
+    /// Of the status, to compare it later without keeping it. Not stable across builds.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         serde_json::to_string(&self.pod.status).unwrap_or_default().hash(&mut hasher);

@@ -8,18 +8,19 @@
 //! **Lost on restart** is nothing: entries are read back from the board, which lives in the wiring; what the API server has
 //! not taken stands in the journal (`status/<uid>`) within a second and outlives the daemon. What it has taken is found by
 //! comparing with its copy: an equal status is not sent again.
-//! **Read next** `store.rs` (pure), `actor.rs`; then `lane.rs` (pure: what is due), `request.rs`, `syncer.rs`.
+//! **Read next** `store.rs` (pure), `actor.rs`; then `pod_sync.rs` (pure: what is due for one pod), `request.rs`,
+//! `syncer.rs`.
 
 #![forbid(unsafe_code)]
 
 mod actor;
 mod copy;
-mod dialect;
 mod journal;
-mod lane;
+mod pod_sync;
 mod request;
 mod store;
 mod syncer;
+mod unknown_fields;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,7 @@
 //! The actors on a paused clock.
 
 mod faults;
-mod lanes;
+mod pod_sync;
 mod restart;
 mod rig;
 mod sync;

@@ -11,7 +11,7 @@ use model::Timestamp;
 use tokio::time::Instant;
 
 use super::rig::{pod, status, worker};
-use crate::lane::{Lane, Rows, Trouble, Urgency};
+use crate::pod_sync::{PodRows, PodSync, Trouble, Urgency};
 
 fn entry(short: &str, version: u64) -> Arc<StatusEntry> {
     Arc::new(StatusEntry {
@@ -32,31 +32,44 @@ fn desired(short: &str, version: &str) -> DesiredPod {
     DesiredPod { pod: Arc::new(pod), source: Source::Api, rejected: None, mirror: None }
 }
 
+fn pod_rows(entry: &Arc<StatusEntry>, desired: &DesiredPod, worker: Option<&WorkerState>) -> PodRows {
+    PodRows { entry: entry.clone(), desired: Arc::new(desired.clone()), worker: worker.cloned().map(Arc::new) }
+}
+
+fn with(set: impl FnOnce(&mut PodSync)) -> PodSync {
+    let mut sync = PodSync::default();
+    set(&mut sync);
+    sync
+}
+
 #[test]
 fn due_rows() {
     let now = Instant::now();
     let soon = Some(now + Duration::from_secs(1));
     let (first, then) = (Some(Urgency::First), Some(Urgency::Then));
-    type Row<'a> = (&'a str, Lane, &'a str, &'a str, WorkerPhase, bool, Option<Urgency>);
+    type Row<'a> = (&'a str, PodSync, &'a str, &'a str, WorkerPhase, bool, Option<Urgency>);
     let rows: Vec<Row<'_>> = vec![
-        ("never told", Lane::default(), "Pending", "Pending", WorkerPhase::Syncing, false, then),
-        ("told", Lane { accepted: Some(7), ..Lane::default() }, "Ready", "Ready", WorkerPhase::Syncing, false, None),
+        ("never told", PodSync::default(), "Pending", "Pending", WorkerPhase::Syncing, false, then),
+        ("told", with(|s| s.server.version = Some(7)), "Ready", "Ready", WorkerPhase::Syncing, false, None),
+        ("newer", with(|s| s.server.version = Some(6)), "Running", "Running", WorkerPhase::Syncing, false, then),
+        ("ready flips", PodSync::default(), "Ready", "Running", WorkerPhase::Syncing, false, first),
+        ("unready flips", PodSync::default(), "Running", "Ready", WorkerPhase::Syncing, false, first),
+        ("an end", PodSync::default(), "Failed 1", "Running", WorkerPhase::Terminated, false, first),
         (
-            "newer",
-            Lane { accepted: Some(6), ..Lane::default() },
+            "an end whose phase must wait",
+            PodSync::default(),
+            "Failed 1",
             "Running",
-            "Running",
-            WorkerPhase::Syncing,
+            WorkerPhase::Terminating,
             false,
-            then,
+            None,
         ),
-        ("ready flips", Lane::default(), "Ready", "Running", WorkerPhase::Syncing, false, first),
-        ("unready flips", Lane::default(), "Running", "Ready", WorkerPhase::Syncing, false, first),
-        ("an end", Lane::default(), "Failed 1", "Running", WorkerPhase::Terminated, false, first),
-        ("an end whose phase must wait", Lane::default(), "Failed 1", "Running", WorkerPhase::Terminating, false, None),
         (
             "held back",
-            Lane { accepted: Some(7), held: true, ..Lane::default() },
+            with(|s| {
+                s.server.version = Some(7);
+                s.server.phase_held_back = true;
+            }),
             "Failed 1",
             "Running",
             WorkerPhase::Terminating,
@@ -65,7 +78,10 @@ fn due_rows() {
         ),
         (
             "no more held back",
-            Lane { accepted: Some(7), held: true, ..Lane::default() },
+            with(|s| {
+                s.server.version = Some(7);
+                s.server.phase_held_back = true;
+            }),
             "Failed 1",
             "Running",
             WorkerPhase::Terminated,
@@ -74,7 +90,7 @@ fn due_rows() {
         ),
         (
             "under way",
-            Lane { flight: Some(now), ..Lane::default() },
+            with(|s| s.attempts.in_flight = Some(now)),
             "Ready",
             "Running",
             WorkerPhase::Syncing,
@@ -83,7 +99,10 @@ fn due_rows() {
         ),
         (
             "backing off",
-            Lane { retry_at: soon, trouble: Some(Trouble::Server), ..Lane::default() },
+            with(|s| {
+                s.attempts.retry_at = soon;
+                s.attempts.trouble = Some(Trouble::Server);
+            }),
             "Ready",
             "Running",
             WorkerPhase::Syncing,
@@ -92,7 +111,11 @@ fn due_rows() {
         ),
         (
             "a newer one after a refusal",
-            Lane { retry_at: soon, trouble: Some(Trouble::Refused), tried: Some(6), ..Lane::default() },
+            with(|s| {
+                s.attempts.retry_at = soon;
+                s.attempts.trouble = Some(Trouble::Refused);
+                s.attempts.version = Some(6);
+            }),
             "Ready",
             "Running",
             WorkerPhase::Syncing,
@@ -101,7 +124,11 @@ fn due_rows() {
         ),
         (
             "the refused one",
-            Lane { retry_at: soon, trouble: Some(Trouble::Refused), tried: Some(7), ..Lane::default() },
+            with(|s| {
+                s.attempts.retry_at = soon;
+                s.attempts.trouble = Some(Trouble::Refused);
+                s.attempts.version = Some(7);
+            }),
             "Ready",
             "Running",
             WorkerPhase::Syncing,
@@ -110,7 +137,7 @@ fn due_rows() {
         ),
         (
             "edited by others",
-            Lane { accepted: Some(7), ..Lane::default() },
+            with(|s| s.server.version = Some(7)),
             "Ready",
             "Running",
             WorkerPhase::Syncing,
@@ -119,7 +146,7 @@ fn due_rows() {
         ),
         (
             "edited by others, audit",
-            Lane { accepted: Some(7), ..Lane::default() },
+            with(|s| s.server.version = Some(7)),
             "Ready",
             "Running",
             WorkerPhase::Syncing,
@@ -128,7 +155,7 @@ fn due_rows() {
         ),
         (
             "gone",
-            Lane { gone: Some(("u".into(), Some(5))), ..Lane::default() },
+            with(|s| s.removal.gone = Some(("u".into(), Some(5)))),
             "Ready",
             "Running",
             WorkerPhase::Syncing,
@@ -137,27 +164,19 @@ fn due_rows() {
         ),
         (
             "gone, and seen again",
-            Lane { gone: Some(("u".into(), Some(4))), ..Lane::default() },
+            with(|s| s.removal.gone = Some(("u".into(), Some(4)))),
             "Ready",
             "Running",
             WorkerPhase::Syncing,
             true,
             first,
         ),
-        (
-            "deleted",
-            Lane { deleted: Some(now), ..Lane::default() },
-            "Ready",
-            "Running",
-            WorkerPhase::Syncing,
-            true,
-            None,
-        ),
+        ("deleted", with(|s| s.removal.deleted_at = Some(now)), "Ready", "Running", WorkerPhase::Syncing, true, None),
     ];
-    for (name, mut lane, kept, api, phase, audit, expected) in rows {
+    for (name, mut sync, kept, api, phase, audit, expected) in rows {
         let (entry, desired, worker) = (entry(kept, 7), desired(api, "5"), worker(phase, Timestamp(1)));
-        let rows = Rows { entry: &entry, desired: &desired, worker: Some(&worker) };
-        assert_eq!(lane.due(&rows, now, audit, None), expected, "{name}");
+        let rows = pod_rows(&entry, &desired, Some(&worker));
+        assert_eq!(sync.due(&rows, now, audit, None), expected, "{name}");
     }
 }
 
@@ -174,37 +193,37 @@ fn what_a_life_before_left_waits_for_the_worker() {
         ("refused", &rejected, None, true),
     ];
     for (name, desired, worker, due) in cases {
-        let mut lane = Lane { left_over: Some(7), ..Lane::default() };
-        let rows = Rows { entry: &entry, desired, worker: worker.as_ref() };
-        assert_eq!(lane.due(&rows, now, false, None).is_some(), due, "{name}");
+        let mut sync = with(|s| s.line.left_over = Some(7));
+        let rows = pod_rows(&entry, desired, worker.as_ref());
+        assert_eq!(sync.due(&rows, now, false, None).is_some(), due, "{name}");
     }
 }
 
 #[test]
 fn pauses_grow_to_ten_seconds_and_heed_the_server() {
     let now = Instant::now();
-    let pause = |lane: &Lane| lane.retry_at.unwrap().duration_since(now).as_millis();
-    let mut lane = Lane::default();
+    let pause = |sync: &PodSync| sync.attempts.retry_at.unwrap().duration_since(now).as_millis();
+    let mut sync = PodSync::default();
     let pauses: Vec<u128> = (0..7)
         .map(|_| {
-            lane.back_off(Trouble::Server, None, 0.999_999, now);
-            pause(&lane)
+            sync.attempts.back_off(Trouble::Server, None, 0.999_999, now);
+            pause(&sync)
         })
         .collect();
     assert_eq!(pauses, [499, 999, 1999, 3999, 7999, 9999, 9999]);
-    lane.back_off(Trouble::Server, Some(Duration::from_secs(33)), 0.0, now);
-    assert_eq!(pause(&lane), 33_000);
-    lane.clear_trouble();
-    lane.back_off(Trouble::Server, None, 0.0, now);
-    assert_eq!(pause(&lane), 250);
-    (0..20).for_each(|_| lane.back_off(Trouble::Refused, None, 0.0, now));
-    assert_eq!(pause(&lane), 60_000);
+    sync.attempts.back_off(Trouble::Server, Some(Duration::from_secs(33)), 0.0, now);
+    assert_eq!(pause(&sync), 33_000);
+    sync.attempts.clear_trouble();
+    sync.attempts.back_off(Trouble::Server, None, 0.0, now);
+    assert_eq!(pause(&sync), 250);
+    (0..20).for_each(|_| sync.attempts.back_off(Trouble::Refused, None, 0.0, now));
+    assert_eq!(pause(&sync), 60_000);
 }
 
 #[test]
 fn an_answer_is_newer_than_the_board_until_the_board_has_it_or_should_have() {
     let now = Instant::now();
-    let answered = |version: &str| crate::copy::ApiCopy::answered((*desired("Ready", version).pod).clone());
+    let answered = |version: &str| crate::copy::ApiCopy::of_answer((*desired("Ready", version).pod).clone());
     let (entry, worker) = (entry("Ready", 7), worker(WorkerPhase::Syncing, Timestamp(1)));
     for (name, on_board, age, kept) in [
         ("behind", "5", 1, true),
@@ -213,12 +232,12 @@ fn an_answer_is_newer_than_the_board_until_the_board_has_it_or_should_have() {
         ("behind for long", "5", 10, false),
     ] {
         let desired = desired("Running", on_board);
-        let rows = Rows { entry: &entry, desired: &desired, worker: Some(&worker) };
-        let mut lane = Lane { answer: Some((answered("9"), now)), ..Lane::default() };
-        lane.settle(&rows, now + Duration::from_secs(age));
-        assert_eq!(lane.answer.is_some(), kept, "{name}");
+        let rows = pod_rows(&entry, &desired, Some(&worker));
+        let mut sync = with(|s| s.server.answer = Some((answered("9"), now)));
+        sync.server.drop_old_answer(&rows, now + Duration::from_secs(age));
+        assert_eq!(sync.server.answer.is_some(), kept, "{name}");
         let newest = if kept { Some(9) } else { on_board.parse().ok() };
-        assert_eq!(lane.newest(&rows).unwrap().version, newest, "{name}");
+        assert_eq!(sync.server.newest(&rows).unwrap().version, newest, "{name}");
     }
 }
 
@@ -237,11 +256,11 @@ fn a_young_daemon_tells_no_pod_unready_for_want_of_a_verdict() {
     for (name, kept, api, accepted, calm_until, due) in rows {
         let (entry, desired, worker) =
             (entry(kept, 7), desired(api, "5"), worker(WorkerPhase::Terminated, Timestamp(1)));
-        let rows = Rows { entry: &entry, desired: &desired, worker: Some(&worker) };
-        let mut lane = Lane { accepted, ..Lane::default() };
-        assert_eq!(lane.due(&rows, now, false, calm_until).is_some(), due, "{name}");
-        assert_eq!(lane.wake, calm.filter(|_| !due), "{name}");
-        assert!(lane.due(&rows, now + Duration::from_secs(30), false, calm_until).is_some(), "{name}");
+        let rows = pod_rows(&entry, &desired, Some(&worker));
+        let mut sync = with(|s| s.server.version = accepted);
+        assert_eq!(sync.due(&rows, now, false, calm_until).is_some(), due, "{name}");
+        assert_eq!(sync.wake_at, calm.filter(|_| !due), "{name}");
+        assert!(sync.due(&rows, now + Duration::from_secs(30), false, calm_until).is_some(), "{name}");
     }
 }
 
@@ -250,12 +269,12 @@ fn an_end_whose_phase_must_wait_is_told_soon_all_the_same() {
     let now = Instant::now();
     let (entry, desired, worker) =
         (entry("Failed 1", 7), desired("Running", "5"), worker(WorkerPhase::Syncing, Timestamp(1)));
-    let rows = Rows { entry: &entry, desired: &desired, worker: Some(&worker) };
-    let mut lane = Lane::default();
-    assert_eq!(lane.due(&rows, now, false, None), None);
-    let at = lane.wake.unwrap();
+    let rows = pod_rows(&entry, &desired, Some(&worker));
+    let mut sync = PodSync::default();
+    assert_eq!(sync.due(&rows, now, false, None), None);
+    let at = sync.wake_at.unwrap();
     assert_eq!(at.duration_since(now), Duration::from_millis(250));
-    assert_eq!(lane.due(&rows, at, false, None), Some(Urgency::First));
+    assert_eq!(sync.due(&rows, at, false, None), Some(Urgency::First));
 }
 
 #[test]
@@ -269,36 +288,39 @@ fn an_object_that_outlives_its_pod_is_told_of_with_the_reason() {
     pod.metadata.finalizers = Some(vec!["x/y".into()]);
     let mut cleans = worker(WorkerPhase::Terminated, Timestamp(1));
     cleans.error = Some("waits for its volumes".into());
-    let rows: [(&str, Lane, bool, Option<&WorkerState>, &str); 6] = [
-        ("worker", Lane::default(), false, Some(&cleans), "its worker, Terminated: waits for its volumes"),
-        ("no worker", Lane::default(), false, None, "a worker: it has none"),
+    let rows: [(&str, PodSync, bool, Option<&WorkerState>, &str); 6] = [
+        ("worker", PodSync::default(), false, Some(&cleans), "its worker, Terminated: waits for its volumes"),
+        ("no worker", PodSync::default(), false, None, "a worker: it has none"),
         (
             "request",
-            Lane { flight: Some(now), ..Lane::default() },
+            with(|s| s.attempts.in_flight = Some(now)),
             true,
             Some(&cleans),
             "a request that was sent 30 s ago",
         ),
         (
             "finalizer",
-            Lane { deleted: Some(now), ..Lane::default() },
+            with(|s| s.removal.deleted_at = Some(now)),
             true,
             Some(&cleans),
             "the API server, which was told 30 s ago; finalizers: [x/y]",
         ),
         (
             "refused",
-            Lane { trouble: Some(Trouble::Refused), tries: 3, ..Lane::default() },
+            with(|s| {
+                s.attempts.trouble = Some(Trouble::Refused);
+                s.attempts.failures = 3;
+            }),
             true,
             Some(&cleans),
             "the next attempt after 3 failed",
         ),
-        ("nothing", Lane::default(), true, Some(&cleans), "its turn"),
+        ("nothing", PodSync::default(), true, Some(&cleans), "its turn"),
     ];
-    for (name, mut lane, finished, worker, why) in rows {
+    for (name, mut sync, finished, worker, why) in rows {
         let entry = entry(finished);
-        let rows = Rows { entry: &entry, desired: &deleting, worker };
-        let mut at = |s: u64| lane.overdue(&rows, now + seconds(s));
+        let rows = pod_rows(&entry, &deleting, worker);
+        let mut at = |s: u64| sync.overdue(&rows, now + seconds(s));
         assert_eq!((at(0), at(29)), (None, None), "{name}");
         assert_eq!(at(30), Some((seconds(30), why.to_owned())), "{name}");
         assert_eq!(at(329), None, "{name}: not each time");
@@ -315,9 +337,9 @@ fn an_object_that_outlives_its_pod_is_told_of_with_the_reason() {
         ("an outage", "Failed 1", deleting.clone(), Some(Trouble::Connection)),
     ] {
         let entry = self::entry(kept, 7);
-        let rows = Rows { entry: &entry, desired: &desired, worker: Some(&cleans) };
-        let mut lane = Lane { trouble, ..Lane::default() };
-        assert!((0..100).all(|s| lane.overdue(&rows, now + seconds(s)).is_none()), "{name}");
+        let rows = pod_rows(&entry, &desired, Some(&cleans));
+        let mut sync = with(|s| s.attempts.trouble = trouble);
+        assert!((0..100).all(|s| sync.overdue(&rows, now + seconds(s)).is_none()), "{name}");
     }
 }
 
