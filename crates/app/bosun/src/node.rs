@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Family, Group, Handler, Kernel, Managed, Place, Policy, Spec};
-use config_sources::FolderWatch;
+use config_sources::folder::FolderWatch;
 use contract::pod_worker::{GrantStart, UpdatePod};
 use contract::{Answers, Crew, PodWorker, Role, Wiring};
 use model::PodUid;

@@ -235,7 +235,7 @@ fn ports_to(
         runtime: Arc::new(runtime.clone()),
         images: Arc::new(runtime),
         fs: Arc::new(LinuxFs),
-        watch: Arc::new(config_sources::InotifyWatch),
+        watch: Arc::new(config_sources::folder::InotifyWatch),
         compress: Arc::new(log_files::Gzip::new(|log| host_linux::open_regular(log, Links::Refuse))),
         host: Arc::new(LinuxInfo::new()),
         mounter: Arc::new(LinuxMounts),

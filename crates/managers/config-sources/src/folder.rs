@@ -1,26 +1,37 @@
-//! The actor: watches, reads, hands the set over.
+//! The source of a folder or of a single file (`staticPodPath`, pod-lifecycle 1.5): watched, and listed periodically.
+//!
+//! `read.rs` reads the files, `manifests.rs` says what follows from them (pure), `watch.rs` tells of changes.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, Class, Ctx, supervised};
 use contract::board::ValuePoster;
 use contract::config_sources::folder::FolderManifests;
-use contract::config_sources::{Manifests, Source};
+use contract::config_sources::Source;
 use contract::pod_manager::SetPods;
 use contract::{Crew, FolderSource as Role};
 use futures::StreamExt;
 use model::event::{EventObject, EventType, NodeEvent};
 use ports::host::HostFs;
 
-use crate::folder::{self, Found, Listing};
+mod manifests;
+mod read;
+mod report;
+mod watch;
+
+pub use watch::{Change, Changes, FolderWatch, InotifyWatch};
+
+use manifests::FolderContent;
+use read::{Found, Listing};
+use report::Report;
+
 use crate::handover::{HandOver, PodSource, hand_over};
-use crate::store::{Report, Store};
-use crate::watch::{Change, Changes, FolderWatch};
+use crate::view;
 
 /// Changes that come within this time are read together.
 const GATHER: Duration = Duration::from_millis(2);
@@ -38,7 +49,7 @@ pub struct Config {
     pub node_name: String,
     /// Folder or file (`staticPodPath`).
     pub path: PathBuf,
-    /// Period of the complete look (`fileCheckFrequency`).
+    /// Period of the complete listing (`fileCheckFrequency`).
     pub period: Duration,
 }
 
@@ -47,13 +58,13 @@ pub struct Config {
 pub struct Deps {
     /// The files.
     pub fs: Arc<dyn HostFs>,
-    /// Who tells of changes.
+    /// Tells of changes.
     pub watch: Arc<dyn FolderWatch>,
 }
 
 impl std::fmt::Debug for Deps {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("config_sources::Deps")
+        f.write_str("config_sources::folder::Deps")
     }
 }
 
@@ -64,18 +75,18 @@ pub struct FolderSource {
     view: ValuePoster<FolderManifests>,
     config: Arc<Config>,
     deps: Deps,
-    store: Store,
+    content: FolderContent,
     /// Why the path cannot be read, if so.
     path_error: Option<String>,
-    /// Files that changed since the last look, with whether they are surely complete.
+    /// Files that changed since they were last read, with whether they are surely complete.
     changed: BTreeMap<OsString, bool>,
-    /// A complete look is due.
-    look: bool,
+    /// A complete listing is due.
+    list_due: bool,
     /// The folder is being read; what changes meanwhile is read afterwards.
     reading: bool,
-    /// A timer gathers changes.
+    /// A timer runs that gathers changes.
     gathering: bool,
-    hand_over: HandOver,
+    hand_over: HandOver<Role>,
     watch_retry: Duration,
 }
 
@@ -84,8 +95,8 @@ impl Actor for FolderSource {
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
         self.start_watch(ctx);
-        self.look_at_everything(ctx);
-        ctx.every(self.config.period, |act, ctx| act.look_at_everything(ctx));
+        self.list_everything(ctx);
+        ctx.every(self.config.period, |act, ctx| act.list_everything(ctx));
     }
 }
 supervised!(FolderSource);
@@ -93,23 +104,16 @@ supervised!(FolderSource);
 impl PodSource for FolderSource {
     type Role = Role;
 
-    fn hand_over_state(&mut self) -> &mut HandOver {
+    fn hand_over_state(&mut self) -> &mut HandOver<Role> {
         &mut self.hand_over
     }
 
-    fn crew(&self) -> &Crew<Role> {
-        &self.crew
-    }
-
     fn set(&self) -> SetPods {
-        SetPods { source: Source::File, pods: self.store.pods(), provisional: false }
+        SetPods { source: Source::File, pods: self.content.pods(), provisional: false }
     }
 
-    fn delivered(&mut self) {
-        let before = self.view.get();
-        if !before.delivered {
-            self.view.publish(FolderManifests(Manifests { delivered: true, ..before.0.clone() }));
-        }
+    fn delivered(&self) {
+        view::delivered(&self.view, FolderManifests);
     }
 }
 
@@ -121,21 +125,21 @@ impl FolderSource {
         let path: PathBuf = config.path.components().collect();
         Self {
             view: crew.publisher(),
+            hand_over: HandOver::new(crew.clone()),
             crew,
-            store: Store::new(&path),
+            content: FolderContent::new(&path),
             config: Arc::new(Config { path, ..(*config).clone() }),
             deps,
             path_error: None,
             changed: BTreeMap::new(),
-            look: false,
+            list_due: false,
             reading: false,
             gathering: false,
-            hand_over: HandOver::default(),
             watch_retry: WATCH_RETRY,
         }
     }
 
-    /// Watches the path, and says whether that worked. What changed while nobody watched is found by a look afterwards.
+    /// Watches the path; whether that worked. What changed while nobody watched is found by a listing afterwards.
     fn start_watch(&mut self, ctx: &mut Ctx<Self>) -> bool {
         match self.deps.watch.start(&self.config.path) {
             Ok(changes) => {
@@ -162,7 +166,7 @@ impl FolderSource {
         }
         ctx.after(pause, |act, ctx| {
             if act.start_watch(ctx) {
-                act.look_at_everything(ctx);
+                act.list_everything(ctx);
             }
         });
     }
@@ -174,25 +178,25 @@ impl FolderSource {
                 (next, changes)
             },
             |act: &mut Self, (next, changes), ctx| {
-                if act.take_changes(next.unwrap_or_default(), ctx) {
+                if act.note_changes(next.unwrap_or_default(), ctx) {
                     Self::await_changes(changes, ctx);
                 } else {
                     act.start_watch(ctx);
-                    act.look_at_everything(ctx);
+                    act.list_everything(ctx);
                 }
             },
         );
     }
 
     /// Whether the watch is still good.
-    fn take_changes(&mut self, changes: Vec<io::Result<Change>>, ctx: &mut Ctx<Self>) -> bool {
+    fn note_changes(&mut self, changes: Vec<io::Result<Change>>, ctx: &mut Ctx<Self>) -> bool {
         ctx.fault_point("changes");
         let mut good = !changes.is_empty();
         for change in changes {
             match change {
                 Ok(Change::Created(name)) => self.note_change(name, false),
                 Ok(Change::Written(name) | Change::Gone(name)) => self.note_change(name, true),
-                Ok(Change::Everything) => self.look = true,
+                Ok(Change::Everything) => self.list_due = true,
                 Ok(Change::PathGone) => good = false,
                 Err(error) => {
                     tracing::warn!(%error, "the watch broke");
@@ -200,62 +204,62 @@ impl FolderSource {
                 }
             }
         }
-        let work = self.look || !self.changed.is_empty();
+        let work = self.list_due || !self.changed.is_empty();
         if good && work && !self.gathering {
             self.gathering = true;
             ctx.after(GATHER, |act, ctx| {
                 act.gathering = false;
-                act.read_on(ctx);
+                act.read_due(ctx);
             });
         }
         good
     }
 
     fn note_change(&mut self, name: OsString, complete: bool) {
-        if folder::may_be_manifest(&name) {
+        if read::may_be_manifest(&name) {
             *self.changed.entry(name).or_insert(false) |= complete;
         }
     }
 
-    fn look_at_everything(&mut self, ctx: &mut Ctx<Self>) {
-        self.look = true;
-        self.read_on(ctx);
+    fn list_everything(&mut self, ctx: &mut Ctx<Self>) {
+        self.list_due = true;
+        self.read_due(ctx);
     }
 
-    /// Reads what is due, one thing at a time: so what was read later is also taken later.
-    fn read_on(&mut self, ctx: &mut Ctx<Self>) {
+    /// Reads what is due, one thing at a time: so what was read later also counts later.
+    fn read_due(&mut self, ctx: &mut Ctx<Self>) {
         if self.reading {
             return;
         }
-        if std::mem::take(&mut self.look) {
+        if std::mem::take(&mut self.list_due) {
             self.changed.clear();
-            self.read_everything(ctx);
+            self.list(ctx);
         } else if !self.changed.is_empty() {
             self.read_changed(ctx);
         }
     }
 
     /// LIFE-OF-A-POD 1b/12: the manifests are found and decoded, and the set is handed to PodManager.
-    fn read_everything(&mut self, ctx: &mut Ctx<Self>) {
+    fn list(&mut self, ctx: &mut Ctx<Self>) {
         self.reading = true;
-        let (config, known, effects) = (self.config.clone(), self.store.marks(), ctx.effects());
+        let (config, known, effects) = (self.config.clone(), self.content.marks(), ctx.effects());
         let fs = self.deps.fs.clone();
         let work = async move {
             effects.hit("list").await;
-            let list = move || folder::list(&*fs, &config.path, &config.node_name, &known);
+            let list = move || read::list(&*fs, &config.path, &config.node_name, &known);
             effects.attempt(Class::UserPaths, list).await
         };
         ctx.run(work, |act: &mut Self, listing, ctx| {
             act.reading = false;
             match listing {
-                Ok(listing) => act.take_listing(listing, ctx),
+                Ok(listing) => act.apply_listing(listing, ctx),
                 Err(error) => tracing::error!(%error, "reading the manifests failed"),
             }
-            act.read_on(ctx);
+            act.read_due(ctx);
         });
     }
 
-    fn take_listing(&mut self, listing: Listing, ctx: &mut Ctx<Self>) {
+    fn apply_listing(&mut self, listing: Listing, ctx: &mut Ctx<Self>) {
         let path = self.config.path.display();
         let error = match &listing {
             Listing::Missing => Some(format!("{path} does not exist")),
@@ -266,9 +270,9 @@ impl FolderSource {
             tracing::warn!("no static pods: {error}");
         }
         self.path_error = error;
-        if let Some(reports) = self.store.list(listing) {
-            self.tell(reports);
-            // Said again even when nothing changed: PodManager may have lost it.
+        if let Some(reports) = self.content.list(listing) {
+            self.report(reports);
+            // Also when nothing changed: PodManager may have lost the set.
             hand_over(self, ctx);
         }
         self.publish();
@@ -277,15 +281,15 @@ impl FolderSource {
     fn read_changed(&mut self, ctx: &mut Ctx<Self>) {
         self.reading = true;
         let changed = std::mem::take(&mut self.changed);
-        let (config, known, effects) = (self.config.clone(), self.store.marks(), ctx.effects());
+        let (config, known, effects) = (self.config.clone(), self.content.marks(), ctx.effects());
         let fs = self.deps.fs.clone();
         let work = async move {
             effects.hit("read").await;
             let read = move || {
                 let one = |(name, complete): (OsString, bool)| {
                     let path = config.path.join(&name);
-                    let wait = !complete && !folder::is_complete_when_created(&*fs, &path);
-                    (!wait).then(|| (folder::read(&*fs, &path, &config.node_name, known.get(&name)), name))
+                    let wait = !complete && !read::is_complete_when_created(&*fs, &path);
+                    (!wait).then(|| (read::read(&*fs, &path, &config.node_name, known.get(&name)), name))
                 };
                 changed.into_iter().filter_map(one).map(|(found, name)| (name, found)).collect::<Vec<_>>()
             };
@@ -296,52 +300,30 @@ impl FolderSource {
             match found {
                 Ok(found) if found.is_empty() => {}
                 Ok(found) => {
-                    let reports = act.store.events(found);
-                    act.tell(reports);
+                    let reports = act.content.events(found);
+                    act.report(reports);
                     act.publish();
                     hand_over(act, ctx);
                 }
                 Err(error) => {
                     tracing::error!(%error, "reading a manifest failed");
-                    act.look = true;
+                    act.list_due = true;
                 }
             }
-            act.read_on(ctx);
+            act.read_due(ctx);
         });
     }
 
     fn publish(&self) {
-        let old = self.view.get();
-        let new = Manifests { manifests: self.store.view(), error: self.path_error.clone(), delivered: old.delivered };
-        if **old != new {
-            self.view.publish(FolderManifests(new));
-        }
+        view::publish(&self.view, FolderManifests, self.content.view(), self.path_error.clone());
     }
 
-    fn tell(&self, reports: Vec<Report>) {
+    /// Logs what happened to files; a pod that does not run for it is also told as an event.
+    fn report(&self, reports: Vec<Report>) {
         for report in reports {
-            match report {
-                Report::Refused { file, errors, keeps_old } => {
-                    let until = if keeps_old { "; its former version runs until the next look" } else { "" };
-                    for error in &errors {
-                        tracing::error!(file = %file.display(), "manifest refused: {error}{until}");
-                    }
-                    self.emit(format!("Manifest {} refused: {}", file.display(), errors.join("; ")));
-                }
-                Report::Dropped { file, pod } => {
-                    tracing::error!(file = %file.display(), pod, "manifest still refused, its pod is given up");
-                }
-                Report::Skipped { file, reason } => tracing::warn!(file = %file.display(), "skipped: {reason}"),
-                Report::Warned { file, warnings } => {
-                    for warning in warnings {
-                        tracing::warn!(file = %file.display(), "{warning}");
-                    }
-                }
-                Report::Shadowed { file, by, pod } => {
-                    let (file, by): (&Path, &Path) = (&file, &by);
-                    tracing::error!(file = %file.display(), by = %by.display(), pod, "two manifests define one pod");
-                    self.emit(format!("Manifest {} ignored: {} defines {pod} too", file.display(), by.display()));
-                }
+            report.log();
+            if let Some(message) = report.event() {
+                self.emit(message);
             }
         }
     }

@@ -5,27 +5,33 @@ use std::time::Duration;
 
 use actor::{Ctx, Managed};
 use contract::pod_manager::SetPods;
-use contract::{Asks, Crew};
+use contract::{Asks, Crew, Role};
 
 /// Pause before the set is handed over again after a failure.
 const RETRY: Duration = Duration::from_millis(100);
 
 /// State of a source's hand-over.
-#[derive(Debug, Default)]
-pub(crate) struct HandOver {
+#[derive(Debug)]
+pub(crate) struct HandOver<R: Role> {
+    crew: Crew<R>,
     busy: bool,
     again: bool,
 }
 
+impl<R: Role> HandOver<R> {
+    pub(crate) fn new(crew: Crew<R>) -> Self {
+        Self { crew, busy: false, again: false }
+    }
+}
+
 /// A source with a set to hand over.
 pub(crate) trait PodSource: Managed + Sized {
-    type Role: Asks<SetPods>;
+    type Role: Role + Asks<SetPods>;
 
-    fn hand_over_state(&mut self) -> &mut HandOver;
-    fn crew(&self) -> &Crew<Self::Role>;
+    fn hand_over_state(&mut self) -> &mut HandOver<Self::Role>;
     fn set(&self) -> SetPods;
     /// PodManager has taken a set.
-    fn delivered(&mut self);
+    fn delivered(&self) {}
 }
 
 /// Hands the set of now over.
@@ -36,7 +42,8 @@ pub(crate) fn hand_over<A: PodSource>(source: &mut A, ctx: &mut Ctx<A>) {
         return;
     }
     state.again = false;
-    let (set, crew, faults) = (source.set(), source.crew().clone(), ctx.faults());
+    let crew = state.crew.clone();
+    let (set, faults) = (source.set(), ctx.faults());
     let work = async move {
         faults.hit("hand-over").await;
         crew.ask(set).await

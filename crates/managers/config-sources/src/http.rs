@@ -1,6 +1,5 @@
 //! The source of a URL (`staticPodURL`, pod-lifecycle 1.6): asked for periodically, one pod or a list of pods.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use actor::{Actor, Class, Ctx, supervised};
 use bytes::Bytes;
 use contract::board::ValuePoster;
 use contract::config_sources::http::UrlManifests;
-use contract::config_sources::{ManifestState, Manifests, Source};
+use contract::config_sources::{ManifestState, Source};
 use contract::pod_manager::SetPods;
 use contract::{Crew, HttpSource as Role};
 use model::core::Pod;
@@ -17,15 +16,16 @@ use ports::fetch::{Fetch, Fetched};
 use static_pod::MAX_MANIFEST_BYTES;
 
 use crate::handover::{HandOver, PodSource, hand_over};
+use crate::view;
 
 mod decode;
 
 use decode::decode;
 
-/// Whole exchange.
+/// For the request and all of its answer.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// Failures that are told; the rest only in detail.
-const TOLD: u32 = 3;
+/// Failures in a row that are logged as warnings; the rest only in detail.
+const LOGGED: u32 = 3;
 
 /// Settings.
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ pub struct Config {
 /// What the source works with.
 #[derive(Clone)]
 pub struct Deps {
-    /// Who asks.
+    /// Fetches the URL.
     pub fetch: Arc<dyn Fetch>,
 }
 
@@ -56,31 +56,30 @@ impl std::fmt::Debug for Deps {
 /// The actor.
 #[derive(Debug)]
 pub struct HttpSource {
-    crew: Crew<Role>,
     view: ValuePoster<UrlManifests>,
     config: Arc<Config>,
     deps: Deps,
-    /// The last body that was taken.
+    /// The last body that was good.
     body: Option<Bytes>,
     pods: Vec<Arc<Pod>>,
-    /// An answer has been taken: there is a set to give.
-    known: bool,
-    asking: bool,
+    /// A good answer has come: there is a set to hand over.
+    has_set: bool,
+    fetching: bool,
     failures: u32,
-    hand_over: HandOver,
+    hand_over: HandOver<Role>,
 }
 
 impl Actor for HttpSource {
     type Context = Ctx<Self>;
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
-        self.ask(ctx);
+        self.fetch(ctx);
         ctx.every(self.config.period, |act, ctx| {
-            if act.known {
-                // Said again even when nothing changed: PodManager may have lost it.
+            if act.has_set {
+                // Also when nothing changed: PodManager may have lost the set.
                 hand_over(act, ctx);
             }
-            act.ask(ctx);
+            act.fetch(ctx);
         });
     }
 }
@@ -92,20 +91,19 @@ impl HttpSource {
     pub fn new(crew: Crew<Role>, config: Arc<Config>, deps: Deps) -> Self {
         Self {
             view: crew.publisher(),
-            crew,
             config,
             deps,
             body: None,
             pods: Vec::new(),
-            known: false,
-            asking: false,
+            has_set: false,
+            fetching: false,
             failures: 0,
-            hand_over: HandOver::default(),
+            hand_over: HandOver::new(crew),
         }
     }
 
-    fn ask(&mut self, ctx: &mut Ctx<Self>) {
-        if std::mem::replace(&mut self.asking, true) {
+    fn fetch(&mut self, ctx: &mut Ctx<Self>) {
+        if std::mem::replace(&mut self.fetching, true) {
             return;
         }
         let (config, fetch, effects, last) =
@@ -131,11 +129,11 @@ impl HttpSource {
                 Err(error) => Err(error.to_string()),
             }
         };
-        ctx.run(work, |act: &mut Self, answer, ctx| act.take(answer, ctx));
+        ctx.run(work, |act: &mut Self, answer, ctx| act.apply_answer(answer, ctx));
     }
 
-    fn take(&mut self, answer: Result<Option<(Vec<Pod>, Bytes)>, String>, ctx: &mut Ctx<Self>) {
-        self.asking = false;
+    fn apply_answer(&mut self, answer: Result<Option<(Vec<Pod>, Bytes)>, String>, ctx: &mut Ctx<Self>) {
+        self.fetching = false;
         ctx.fault_point("answer");
         let error = match answer {
             Ok(None) => None,
@@ -143,27 +141,21 @@ impl HttpSource {
                 let error = body.is_empty().then(|| "answered with nothing: no pods".to_owned());
                 self.pods = pods.into_iter().map(Arc::new).collect();
                 self.body = Some(body);
-                self.known = true;
+                self.has_set = true;
                 hand_over(self, ctx);
                 error
             }
             Err(error) => Some(error),
         };
-        self.tell(error.as_deref());
-        let accepted = |p: &Arc<Pod>| format!("{}/{}", pod::namespace(p), pod::name(p));
+        self.log(error.as_deref());
         let rows = self.pods.iter().enumerate().map(|(at, p)| {
             let url = if self.pods.len() > 1 { format!("{}#{at}", self.config.url) } else { self.config.url.clone() };
-            (url, ManifestState::Accepted { pod: accepted(p) })
+            (url, ManifestState::Accepted { pod: format!("{}/{}", pod::namespace(p), pod::name(p)) })
         });
-        let manifests: BTreeMap<_, _> = rows.collect();
-        let old = self.view.get();
-        let view = Manifests { manifests, error, delivered: old.delivered };
-        if **old != view {
-            self.view.publish(UrlManifests(view));
-        }
+        view::publish(&self.view, UrlManifests, rows.collect(), error);
     }
 
-    fn tell(&mut self, error: Option<&str>) {
+    fn log(&mut self, error: Option<&str>) {
         let url = &self.config.url;
         let Some(error) = error else {
             if self.failures > 0 {
@@ -173,7 +165,7 @@ impl HttpSource {
             return;
         };
         self.failures = self.failures.saturating_add(1);
-        if self.failures <= TOLD {
+        if self.failures <= LOGGED {
             tracing::warn!(url, error, "manifests cannot be read; what was read before still stands");
         } else {
             tracing::debug!(url, error, failures = self.failures, "manifests cannot be read");
@@ -184,22 +176,15 @@ impl HttpSource {
 impl PodSource for HttpSource {
     type Role = Role;
 
-    fn hand_over_state(&mut self) -> &mut HandOver {
+    fn hand_over_state(&mut self) -> &mut HandOver<Role> {
         &mut self.hand_over
-    }
-
-    fn crew(&self) -> &Crew<Role> {
-        &self.crew
     }
 
     fn set(&self) -> SetPods {
         SetPods { source: Source::Http, pods: self.pods.clone(), provisional: false }
     }
 
-    fn delivered(&mut self) {
-        let before = self.view.get();
-        if !before.delivered {
-            self.view.publish(UrlManifests(Manifests { delivered: true, ..before.0.clone() }));
-        }
+    fn delivered(&self) {
+        view::delivered(&self.view, UrlManifests);
     }
 }

@@ -7,22 +7,17 @@
 //! view: the API source starts when the Node object is known.
 //! **Never** lets one bad file disturb another, and never writes to the folder.
 //! **Lost on restart** is only that a broken file had an older good version: the folder is read again, and a pod whose file
-//! is broken at that moment is gone from the set, as it would be at the next periodic look.
-//! **Read next** `store.rs` (the rules of the folder), `actor.rs`, `folder.rs` (reading) and `watch.rs` (inotify); for the
-//! API server `api.rs`, `api/set.rs` (pure) and `api/store.rs`; `http.rs` for the URL.
+//! is broken at that moment is gone from the set, as it would be at the next periodic listing.
+//! **Read next** a folder per source: `folder.rs`, with `folder/manifests.rs` (pure: the rules of the folder); `api.rs`, with
+//! `api/set.rs` (pure), `api/boot.rs` and `api/storing.rs`; `http.rs` for the URL. `handover.rs` is common to them.
 
 #![forbid(unsafe_code)]
 
-mod actor;
 pub mod api;
-mod folder;
+pub mod folder;
 mod handover;
 pub mod http;
-mod store;
-mod watch;
+mod view;
 
 #[cfg(test)]
 mod tests;
-
-pub use crate::actor::{Config, Deps, FolderSource};
-pub use crate::watch::{Change, Changes, FolderWatch, InotifyWatch};

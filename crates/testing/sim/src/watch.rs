@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use config_sources::{Change, Changes, FolderWatch};
+use config_sources::folder::{Change, Changes, FolderWatch};
 use fakes::MemFs;
 use futures::StreamExt as _;
 use ports::host::HostFs;

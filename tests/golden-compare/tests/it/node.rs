@@ -7,7 +7,7 @@ use std::time::Duration;
 use actor::Kernel;
 use bosun::{Machine, Node, Ports, Settings};
 use cgroup_values::HostFacts;
-use config_sources::{Change, Changes, FolderWatch};
+use config_sources::folder::{Change, Changes, FolderWatch};
 use contract::status::StatusEntry;
 use fakes::{FakeCgroups, FakeMachine, FakeMounter, FakeNet, MemoryJournal};
 use futures::StreamExt;

@@ -134,13 +134,13 @@ pub(super) fn http_source(setup: &Setup<'_, HttpSource>) {
 
 pub(super) fn folder_source(setup: &Setup<'_, FolderSource>) {
     let Some(path) = setup.settings.config.sources.static_pod_path.clone() else { return };
-    let config = Arc::new(config_sources::Config {
+    let config = Arc::new(config_sources::folder::Config {
         node_name: setup.settings.node_name.clone(),
         path,
         period: setup.settings.config.sources.file_check_frequency,
     });
-    let deps = config_sources::Deps { fs: setup.ports.fs.clone(), watch: setup.ports.watch.clone() };
-    setup.spawn(move |crew| config_sources::FolderSource::new(crew, config.clone(), deps.clone()));
+    let deps = config_sources::folder::Deps { fs: setup.ports.fs.clone(), watch: setup.ports.watch.clone() };
+    setup.spawn(move |crew| config_sources::folder::FolderSource::new(crew, config.clone(), deps.clone()));
 }
 
 pub(super) fn volume_manager(setup: &Setup<'_, VolumeManager>) {

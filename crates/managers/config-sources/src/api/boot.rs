@@ -16,7 +16,7 @@ const LINE: &str = "api-server/heard";
 /// Which stored pods go on after a boot while the API server has not answered (`--pod-store-after-boot`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AfterBoot {
-    /// Those of which there may be two, and only when the server was heard no longer than [`Policy::max_age`] ago.
+    /// Those of which there may be two, and only when the server answered last no longer than [`Policy::max_age`] ago.
     Safe,
     /// All: for nodes at the edge that must come up alone, and whose pods nobody starts elsewhere.
     All,
@@ -29,32 +29,32 @@ pub enum AfterBoot {
 pub struct Policy {
     /// Which pods go on.
     pub after_boot: AfterBoot,
-    /// The node's pod-eviction time: when the server was last heard longer ago, others may run in its pods' place.
+    /// The node's pod-eviction time: when the server answered last longer ago, others may run in its pods' place.
     pub max_age: Duration,
     /// Id of the running boot; empty: not known, which counts as another one.
     pub boot_id: String,
 }
 
-/// When the API server was last heard, and in which boot.
+/// When the API server answered last, and in which boot that was.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Heard {
+pub(crate) struct LastContact {
     pub(crate) boot_id: String,
     pub(crate) at_ns: i64,
 }
 
-/// Takes the pods that may go on; gives how many wait, and why.
+/// Removes the pods that must wait; gives how many they are, and why.
 pub(crate) fn hold_back(
     pods: &mut Vec<Arc<Pod>>,
-    heard: Option<&Heard>,
+    last: Option<&LastContact>,
     policy: &Policy,
     now: Timestamp,
 ) -> Option<(usize, &'static str)> {
-    let same_boot = heard.is_some_and(|h| !policy.boot_id.is_empty() && h.boot_id == policy.boot_id);
+    let same_boot = last.is_some_and(|h| !policy.boot_id.is_empty() && h.boot_id == policy.boot_id);
     if same_boot || policy.after_boot == AfterBoot::All {
         return None;
     }
-    // A clock behind the last word says nothing about how long ago that was.
-    let age = heard.and_then(|h| u64::try_from(now.0.saturating_sub(h.at_ns)).ok()).map(Duration::from_nanos);
+    // A clock behind the last contact says nothing about how long ago that was.
+    let age = last.and_then(|h| u64::try_from(now.0.saturating_sub(h.at_ns)).ok()).map(Duration::from_nanos);
     let before = pods.len();
     let why = if policy.after_boot == AfterBoot::None {
         pods.clear();
@@ -77,12 +77,12 @@ fn at_most_one(pod: &Pod) -> bool {
 }
 
 /// Blocks. A line that cannot be decoded counts as none.
-pub(crate) fn load(journal: &dyn Journal) -> Result<Option<Heard>, JournalError> {
+pub(crate) fn load(journal: &dyn Journal) -> Result<Option<LastContact>, JournalError> {
     Ok(journal.load(LINE)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
 /// Blocks.
-pub(crate) fn save(journal: &dyn Journal, heard: &Heard) -> Result<(), JournalError> {
+pub(crate) fn save(journal: &dyn Journal, heard: &LastContact) -> Result<(), JournalError> {
     let bytes = serde_json::to_vec(heard).map_err(|e| JournalError { message: e.to_string() })?;
     journal.save(LINE, &bytes)
 }
@@ -119,7 +119,7 @@ mod tests {
     fn left(after_boot: AfterBoot, boot: &str, heard: Option<(&str, i64)>) -> String {
         const SECOND: i64 = 1_000_000_000;
         let policy = Policy { after_boot, max_age: Duration::from_secs(300), boot_id: boot.into() };
-        let heard = heard.map(|(boot, ago)| Heard { boot_id: boot.into(), at_ns: (10_000 - ago) * SECOND });
+        let heard = heard.map(|(boot, ago)| LastContact { boot_id: boot.into(), at_ns: (10_000 - ago) * SECOND });
         let mut pods = all();
         let held = hold_back(&mut pods, heard.as_ref(), &policy, Timestamp(10_000 * SECOND)).map_or(0, |h| h.0);
         assert_eq!(pods.len() + held, 5);

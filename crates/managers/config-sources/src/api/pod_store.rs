@@ -10,36 +10,36 @@ use model::core::{Pod, PodStatus};
 use model::pod;
 use ports::journal::{Journal, JournalError};
 
-use super::boot::{self, Heard};
+use super::boot::{self, LastContact};
 
 const TABLE: &str = "api-pods/";
 
 /// What is written down of each pod, as far as this life of the daemon knows.
 #[derive(Debug, Default)]
-pub(crate) struct Stored {
+pub(crate) struct StoredPods {
     lines: BTreeMap<PodUid, Line>,
 }
 
 /// What is known of one line.
 #[derive(Debug, Default)]
 struct Line {
-    /// Of what is written there; 0: anything.
+    /// Of what is written there; 0: not known.
     digest: u64,
-    /// The pod that was looked at last: the same one needs no second look.
+    /// The pod that was compared last: the very same one needs no second comparison.
     pod: Option<Arc<Pod>>,
 }
 
 /// A change of the store; `None` removes the pod.
 pub(crate) type Change = (PodUid, Option<Vec<u8>>);
 
-impl Stored {
-    /// Knows what was read.
+impl StoredPods {
+    /// From what was read.
     pub(crate) fn of(pods: &[Arc<Pod>]) -> Self {
         let line = |p: &Arc<Pod>| (pod::uid(p), Line { digest: digest(p), pod: Some(p.clone()) });
         Self { lines: pods.iter().map(line).collect() }
     }
 
-    /// Also lines that could not be read: they go with the next set that does not have their pod.
+    /// Adds lines that could not be read: they are removed with the next set that does not have their pod.
     pub(crate) fn note_unreadable(&mut self, uids: Vec<PodUid>) {
         self.lines.extend(uids.into_iter().map(|uid| (uid, Line::default())));
     }
@@ -91,13 +91,13 @@ pub(crate) struct Loaded {
     pub(crate) pods: Vec<Arc<Pod>>,
     /// Lines that are damaged.
     pub(crate) unreadable: Vec<PodUid>,
-    /// When the server was last heard.
-    pub(crate) heard: Option<Heard>,
+    /// When the server answered last.
+    pub(crate) last_contact: Option<LastContact>,
 }
 
 /// Reads the store. Blocks. An error is the journal's, and passes; what is wrong with a line is in the answer.
 pub(crate) fn load(journal: &dyn Journal) -> Result<Loaded, JournalError> {
-    let mut loaded = Loaded { heard: boot::load(journal)?, ..Loaded::default() };
+    let mut loaded = Loaded { last_contact: boot::load(journal)?, ..Loaded::default() };
     for key in journal.keys(TABLE)? {
         let uid = PodUid::from(key.strip_prefix(TABLE).unwrap_or_default());
         let Some(bytes) = journal.load(&key)? else { continue };
@@ -114,8 +114,8 @@ pub(crate) fn load(journal: &dyn Journal) -> Result<Loaded, JournalError> {
 
 fn decode(bytes: &[u8], uid: &PodUid) -> Result<Pod, String> {
     let stored: Pod = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
-    let whole = pod::uid(&stored) == *uid && !pod::name(&stored).is_empty() && stored.spec.is_some();
-    if whole { Ok(stored) } else { Err("it is not the pod of its key".to_owned()) }
+    let is_valid = pod::uid(&stored) == *uid && !pod::name(&stored).is_empty() && stored.spec.is_some();
+    if is_valid { Ok(stored) } else { Err("it is not the pod of its key".to_owned()) }
 }
 
 /// A change that is not written, and why.
@@ -134,7 +134,7 @@ pub(crate) fn write(journal: &dyn Journal, changes: Vec<Change>) -> Vec<Failed> 
     changes.into_iter().filter_map(one).collect()
 }
 
-/// None of `changes` counts as written: how far the writer came is not known.
+/// None of `changes` counts as written: how many were is not known.
 pub(crate) fn all_failed(changes: &[Change], why: &str) -> Vec<Failed> {
     changes.iter().map(|(uid, _)| (uid.clone(), why.to_owned())).collect()
 }

@@ -18,8 +18,8 @@ fn key(pod: &Pod) -> (String, String) {
 }
 
 impl PodSet {
-    /// Takes one step of the watch in; whether the set may have changed.
-    pub(crate) fn take(&mut self, step: Followed) -> bool {
+    /// Applies one step of the watch; whether the set may have changed.
+    pub(crate) fn apply(&mut self, step: Followed) -> bool {
         match step {
             Followed::All(all) => {
                 self.pods = all.into_iter().filter_map(as_pod).map(|p| (key(&p), slim(p))).collect();
@@ -32,7 +32,7 @@ impl PodSet {
             }
             Followed::Deleted(object) => {
                 let Some(pod) = as_pod(object) else { return false };
-                // A late word about a pod whose name another one has by now says nothing.
+                // The pod's name may belong to another one by now.
                 let same = self.pods.get(&key(&pod)).is_some_and(|p| p.metadata.uid == pod.metadata.uid);
                 same && self.pods.remove(&key(&pod)).is_some()
             }
@@ -40,7 +40,7 @@ impl PodSet {
         }
     }
 
-    /// Takes what the store kept.
+    /// Replaces all by what the store kept.
     pub(crate) fn restore(&mut self, pods: Vec<Arc<Pod>>) {
         self.pods = pods.into_iter().map(|p| (key(&p), p)).collect();
     }

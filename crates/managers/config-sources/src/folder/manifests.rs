@@ -10,14 +10,15 @@ use model::core::Pod;
 use model::pod;
 use static_pod::{Shadowed, collapse};
 
-use crate::folder::{Found, Listing, Mark, Marks};
+use super::read::{Found, Listing, Mark, Marks};
+use super::report::Report;
 
 /// Pods that count by file, and those that others hide.
 type Collapsed = (Vec<(OsString, Arc<Pod>)>, Vec<Shadowed<OsString>>);
 
 /// Files of one folder, or one file (under the empty name).
 #[derive(Debug)]
-pub(crate) struct Store {
+pub(super) struct FolderContent {
     path: PathBuf,
     files: BTreeMap<OsString, Entry>,
     /// Files whose pod another file hides, with that file.
@@ -38,38 +39,18 @@ struct Entry {
     rank: u64,
 }
 
-/// Something to tell people, once per change.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Report {
-    /// The content is refused.
-    Refused {
-        file: PathBuf,
-        errors: Vec<String>,
-        /// The former pod runs on.
-        keeps_old: bool,
-    },
-    /// The content is still refused, and now the former pod is given up.
-    Dropped { file: PathBuf, pod: String },
-    /// The entry is no file.
-    Skipped { file: PathBuf, reason: String },
-    /// Good, with odd spots.
-    Warned { file: PathBuf, warnings: Vec<String> },
-    /// Another file defines the same pod and counts.
-    Shadowed { file: PathBuf, by: PathBuf, pod: String },
-}
-
-impl Store {
-    pub(crate) fn new(path: &Path) -> Self {
+impl FolderContent {
+    pub(super) fn new(path: &Path) -> Self {
         Self { path: path.to_owned(), files: BTreeMap::new(), shadowed: BTreeMap::new(), next_rank: 0 }
     }
 
     /// Content known so far.
-    pub(crate) fn marks(&self) -> Marks {
+    pub(super) fn marks(&self) -> Marks {
         self.files.iter().filter_map(|(name, e)| Some((name.clone(), e.mark?))).collect()
     }
 
-    /// Takes a complete look at the path. `None`: the set stays as it is and is not to be handed over (pod-lifecycle 1.5).
-    pub(crate) fn list(&mut self, listing: Listing) -> Option<Vec<Report>> {
+    /// Replaces all by a complete listing of the path. `None`: the set stays as it is and is not to be handed over (pod-lifecycle 1.5).
+    pub(super) fn list(&mut self, listing: Listing) -> Option<Vec<Report>> {
         let mut reports = Vec::new();
         let (found, single) = match listing {
             Listing::Unreadable(_) => return None,
@@ -81,24 +62,25 @@ impl Store {
         self.next_rank = 0;
         for (name, found) in found {
             let before = old.remove(&name);
-            self.take(name, before, found, single, &mut reports);
+            self.put(name, before, found, single, &mut reports);
         }
         self.note_shadows(&mut reports);
         Some(reports)
     }
 
-    /// Takes files that an event named. A file that is broken now keeps its former pod until the next complete look.
-    pub(crate) fn events(&mut self, found: Vec<(OsString, Found)>) -> Vec<Report> {
+    /// Replaces files that an event named. A file that is broken now keeps its former pod until the next complete listing.
+    pub(super) fn events(&mut self, found: Vec<(OsString, Found)>) -> Vec<Report> {
         let mut reports = Vec::new();
         for (name, found) in found {
             let before = self.files.remove(&name);
-            self.take(name, before, found, true, &mut reports);
+            self.put(name, before, found, true, &mut reports);
         }
         self.note_shadows(&mut reports);
         reports
     }
 
-    fn take(&mut self, name: OsString, before: Option<Entry>, found: Found, keep_old: bool, reports: &mut Vec<Report>) {
+    /// Puts what a file holds now in the place of what it held `before`.
+    fn put(&mut self, name: OsString, before: Option<Entry>, found: Found, keep_old: bool, reports: &mut Vec<Report>) {
         let file = self.file(&name);
         let rank = self.next_rank;
         self.next_rank += 1;
@@ -144,7 +126,7 @@ impl Store {
     }
 
     /// The set: one pod per namespace and name.
-    pub(crate) fn pods(&self) -> Vec<Arc<Pod>> {
+    pub(super) fn pods(&self) -> Vec<Arc<Pod>> {
         self.collapsed().0.into_iter().map(|(_, pod)| pod).collect()
     }
 
@@ -168,7 +150,7 @@ impl Store {
     }
 
     /// What is published, by path.
-    pub(crate) fn view(&self) -> BTreeMap<String, ManifestState> {
+    pub(super) fn view(&self) -> BTreeMap<String, ManifestState> {
         let state = |name: &OsString, e: &Entry| match (&e.pod, self.shadowed.get(name)) {
             _ if !e.errors.is_empty() => {
                 ManifestState::Refused { errors: e.errors.clone(), keeps_old: e.pod.is_some() }

@@ -13,14 +13,14 @@ use static_pod::{MAX_MANIFEST_BYTES, Manifest, ManifestError, Origin, Source, re
 
 /// Length and hash of content: tells whether a file has to be decoded again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Mark {
+pub(super) struct Mark {
     len: u64,
     hash: u64,
 }
 
 /// What a file holds.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Found {
+pub(super) enum Found {
     /// The same content as before.
     Unchanged,
     /// A good manifest.
@@ -35,7 +35,7 @@ pub(crate) enum Found {
 
 /// What the path is.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Listing {
+pub(super) enum Listing {
     /// Nothing there.
     Missing,
     /// A folder, with its entries in the order of their names.
@@ -47,10 +47,10 @@ pub(crate) enum Listing {
 }
 
 /// Content known so far, by file name.
-pub(crate) type Marks = BTreeMap<OsString, Mark>;
+pub(super) type Marks = BTreeMap<OsString, Mark>;
 
 /// Reads everything.
-pub(crate) fn list(fs: &dyn HostFs, path: &Path, node_name: &str, known: &Marks) -> Listing {
+pub(super) fn list(fs: &dyn HostFs, path: &Path, node_name: &str, known: &Marks) -> Listing {
     let kind = match fs.stat(path) {
         Ok(Some(stat)) => stat.kind,
         // What stands in the way of the path is another matter than nothing at its end.
@@ -88,19 +88,19 @@ fn names(fs: &dyn HostFs, folder: &Path) -> HostResult<Vec<OsString>> {
 }
 
 /// Files whose name starts with a dot are never manifests; nor are those whose name is no text.
-pub(crate) fn may_be_manifest(name: &OsStr) -> bool {
+pub(super) fn may_be_manifest(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| !name.starts_with('.'))
 }
 
-/// Whether a file that was just made has its content already: it is a link, of either kind. Any other will be told of again
-/// when its writer closes it.
-pub(crate) fn is_complete_when_created(fs: &dyn HostFs, path: &Path) -> bool {
+/// Whether a file that was just made has its content already: it is a link, hard or symbolic. Of any other there is another
+/// event when its writer closes it.
+pub(super) fn is_complete_when_created(fs: &dyn HostFs, path: &Path) -> bool {
     let stat = fs.stat_link(path).ok().flatten();
     stat.is_some_and(|s| s.kind == FileKind::Symlink || s.links > 1)
 }
 
 /// Reads one file.
-pub(crate) fn read(fs: &dyn HostFs, path: &Path, node_name: &str, known: Option<&Mark>) -> Found {
+pub(super) fn read(fs: &dyn HostFs, path: &Path, node_name: &str, known: Option<&Mark>) -> Found {
     let bad = |reason: String| Found::Bad { errors: vec![reason], mark: None };
     match fs.stat(path).map(|stat| stat.map(|s| s.kind)) {
         Ok(Some(FileKind::File)) => {}

@@ -17,7 +17,7 @@ pub enum Change {
     Written(OsString),
     /// A file was removed or moved away.
     Gone(OsString),
-    /// Something changed that no name says: look at everything.
+    /// Something changed that no name tells: list everything.
     Everything,
     /// The watched path itself is gone: watch anew.
     PathGone,
@@ -28,7 +28,7 @@ pub type Changes = Pin<Box<dyn Stream<Item = io::Result<Change>>>>;
 
 /// Watches a folder (not what is below it) or a single file.
 pub trait FolderWatch: Send + Sync {
-    /// Starts to watch. Changes from before are not told: look after this returned.
+    /// Starts to watch. Changes from before are not told: list after this returned.
     ///
     /// # Errors
     /// The path is missing, or the system has no watch to give.
@@ -55,11 +55,11 @@ impl FolderWatch for InotifyWatch {
             | WatchMask::MOVE_SELF;
         inotify.watches().add(path, mask)?;
         let events = inotify.into_event_stream(vec![0_u8; BUFFER])?;
-        Ok(Box::pin(events.map(|event| event.map(told))))
+        Ok(Box::pin(events.map(|event| event.map(change))))
     }
 }
 
-fn told(event: Event<OsString>) -> Change {
+fn change(event: Event<OsString>) -> Change {
     let gone = EventMask::DELETE_SELF | EventMask::MOVE_SELF | EventMask::IGNORED | EventMask::UNMOUNT;
     if event.mask.intersects(gone) {
         return Change::PathGone;

@@ -19,8 +19,8 @@ use model::pod;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
-use crate::watch::{Change, Changes, FolderWatch};
-use crate::{Config, Deps, FolderSource};
+use crate::folder::{Change, Changes, FolderWatch};
+use crate::folder::{Config, Deps, FolderSource};
 
 /// Sets and events as they came.
 #[derive(Debug, Default)]

@@ -5,7 +5,7 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 use super::rig::{Rig, accepted, manifest, refused};
-use crate::watch::Change;
+use crate::folder::Change;
 
 #[test]
 fn an_empty_folder_delivers_an_empty_set() {

@@ -3,7 +3,7 @@
 use actor::testing;
 
 use super::rig::{Rig, accepted, manifest, refused};
-use crate::watch::Change;
+use crate::folder::Change;
 
 #[test]
 fn a_single_file_is_read_and_followed() {

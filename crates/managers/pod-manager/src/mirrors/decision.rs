@@ -41,8 +41,7 @@ pub(crate) fn undesired(
     workers: &BTreeMap<PodUid, Arc<WorkerState>>,
 ) -> Original<'static> {
     let is_stopping = |w: &Arc<WorkerState>| {
-        let of_that_name =
-            w.pod.as_ref().is_some_and(|p| model::pod::is_static(p) && model::pod::full_name(p) == name);
+        let of_that_name = w.pod.as_ref().is_some_and(|p| model::pod::is_static(p) && model::pod::full_name(p) == name);
         of_that_name && w.phase < WorkerPhase::Terminated
     };
     if !all_delivered || workers.values().any(is_stopping) { Original::Leaves } else { Original::Absent }
