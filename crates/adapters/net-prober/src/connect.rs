@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls;
 use tokio_rustls::rustls::client::Resumption;
 use tokio_rustls::rustls::pki_types::ServerName;
 
@@ -25,10 +26,16 @@ impl Connector {
     pub(crate) async fn wrap(&self, host: &str, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
         let name = ServerName::try_from(host.to_owned()).map_err(|_| format!("tls: invalid server name {host:?}"))?;
         self.0.get_or_init(connector).connect(name, stream).await.map_err(|e| match e.get_ref() {
+            Some(inner) if is_no_tls(inner) => "http: server gave HTTP response to HTTPS client".to_owned(),
             Some(inner) => format!("tls: {inner}"),
             None => io_text(&e),
         })
     }
+}
+
+/// Whether the server's first bytes were no TLS record.
+fn is_no_tls(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    matches!(error.downcast_ref(), Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)))
 }
 
 /// Connects; tries each address that the host has. The error reads as Go's.

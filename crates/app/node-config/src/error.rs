@@ -3,9 +3,7 @@
 use std::fmt;
 
 use serde_json::Value;
-
-/// Longest excerpt of an offending value, in characters.
-const VALUE_EXCERPT: usize = 80;
+use static_pod::yaml::excerpt;
 
 /// One mistake.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -45,16 +43,6 @@ impl ConfigError {
         self.allowed = Some(allowed.into());
         self
     }
-}
-
-pub(crate) fn excerpt(value: &Value) -> String {
-    let text = value.to_string();
-    if text.chars().count() <= VALUE_EXCERPT {
-        return text;
-    }
-    let mut short: String = text.chars().take(VALUE_EXCERPT).collect();
-    short.push_str("...");
-    short
 }
 
 impl fmt::Display for ConfigError {

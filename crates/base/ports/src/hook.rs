@@ -23,6 +23,7 @@ pub trait HookHttp: Send + Sync + 'static {
     /// One GET, with redirects to the same host followed.
     ///
     /// # Errors
-    /// The text of the transport error.
+    /// The text of the transport error, in the words of Go's client. An answer without TLS to a request with it reads
+    /// `http: server gave HTTP response to HTTPS client`.
     async fn get(&self, request: HookRequest) -> Result<(), String>;
 }

@@ -35,8 +35,7 @@ const REPEAT: Duration = Duration::from_secs(20);
 const RETRY: Duration = Duration::from_secs(1);
 
 /// The published error while an empty list is not believed.
-const DOUBT: &str =
-    "the API server knows neither this node nor its pods any more: they run on until it has the Node again \
+const DOUBT: &str = "the API server knows neither this node nor its pods any more: they run on until it has the Node again \
      (a restart registers it anew)";
 
 /// Settings.

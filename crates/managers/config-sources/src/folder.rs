@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use actor::{Actor, Class, Ctx, supervised};
 use contract::board::ValuePoster;
-use contract::config_sources::folder::FolderManifests;
 use contract::config_sources::Source;
+use contract::config_sources::folder::FolderManifests;
 use contract::pod_manager::SetPods;
 use contract::{Crew, FolderSource as Role};
 use futures::StreamExt;
@@ -318,7 +318,7 @@ impl FolderSource {
         view::publish(&self.view, FolderManifests, self.content.view(), self.path_error.clone());
     }
 
-    /// Logs what happened to files; a pod that does not run for it is also told as an event.
+    /// Logs what happened to files; where a pod does not run for it there is an event, too.
     fn report(&self, reports: Vec<Report>) {
         for report in reports {
             report.log();

@@ -89,13 +89,13 @@ impl Correlator {
         correlator
     }
 
-    /// Judges one occurrence. Dropped ones are counted too: the line shows the true number once one passes again.
+    /// Judges one occurrence. Dropped ones are counted too: the line shows the true number once another one is shown.
     pub fn judge(&mut self, event: &NodeEvent, now: Timestamp) -> Verdict {
         let (key, message) = self.aggregate(event, now);
         let counted = self.counted.touch(&key, || Counted { count: 0, first: now });
         counted.count = counted.count.saturating_add(1);
         let (count, first) = (counted.count, counted.first);
-        if !self.spend(whole(&event.object), now) {
+        if !self.spend(without_container(&event.object), now) {
             return Verdict::Drop;
         }
         let (reason, object) = (event.reason.to_string(), event.object.clone());
@@ -105,8 +105,12 @@ impl Correlator {
     /// The line that the event belongs to, and its text.
     fn aggregate(&mut self, event: &NodeEvent, now: Timestamp) -> (LineKey, String) {
         // Containers of one pod are one object here, as in the Go client.
-        let group =
-            LineKey { kind: event.kind, reason: event.reason.to_string(), object: whole(&event.object), message: None };
+        let group = LineKey {
+            kind: event.kind,
+            reason: event.reason.to_string(),
+            object: without_container(&event.object),
+            message: None,
+        };
         let similar = self.similar.touch(&group, Similar::default);
         if now.nanos_since(similar.last) > nanos(SIMILAR_WINDOW) {
             similar.messages.clear();
@@ -139,13 +143,13 @@ impl Correlator {
 pub(crate) fn key_of(line: &EventEntry) -> LineKey {
     let (kind, reason) = (line.kind, line.reason.clone());
     if line.message.starts_with(COMBINED) {
-        return LineKey { kind, reason, object: whole(&line.object), message: None };
+        return LineKey { kind, reason, object: without_container(&line.object), message: None };
     }
     LineKey { kind, reason, object: line.object.clone(), message: Some(line.message.clone()) }
 }
 
 /// The object without the container inside it.
-fn whole(object: &EventObject) -> EventObject {
+fn without_container(object: &EventObject) -> EventObject {
     match object {
         EventObject::Pod { namespace, name, uid, .. } => EventObject::Pod {
             namespace: namespace.clone(),

@@ -195,7 +195,7 @@ impl PodManager {
         self.workers.start(&uid, Some(pod), UpdateKind::Create);
     }
 
-    /// A pod of the API that came to its end here does not run again, also when the API has not been told yet.
+    /// A pod of the API that came to its end here does not run again, also when the API does not know it yet.
     fn with_final_status(&self, pod: Arc<Pod>) -> Arc<Pod> {
         let row = self.tools.statuses.get(&model::pod::uid(&pod));
         match row.filter(|r| model::pod::is_terminal_phase(r.status.phase.as_deref())) {
@@ -206,7 +206,7 @@ impl PodManager {
         }
     }
 
-    /// A static pod that an earlier daemon left running goes on with what the API was told of it.
+    /// A static pod that an earlier daemon left running goes on with the status that its mirror pod has in the API.
     fn with_mirror_status(&self, pod: Arc<Pod>) -> Arc<Pod> {
         let alive = || self.tools.observed.get(&model::pod::uid(&pod)).is_some_and(|row| row.pod.is_alive());
         let mirror = self.mirrors.of(&pod);

@@ -12,7 +12,7 @@ mod effects;
 pub(crate) use chores::{Chore, DesiredFacts, Situation, chores};
 pub(crate) use effects::{Done, run};
 
-/// What is under way, and what was said to other managers.
+/// What is under way, and what other managers were told last.
 #[derive(Debug, Default)]
 pub(crate) struct Housekeeping {
     scheduled: bool,
@@ -50,7 +50,7 @@ impl Housekeeping {
         self.retained = known;
     }
 
-    /// Has it said again: nobody tells whether it was heard.
+    /// Has them told again: a message may get lost.
     pub(crate) fn repeat_retained(&mut self) {
         self.retained.clear();
     }

@@ -101,7 +101,7 @@ impl Workers {
         }
     }
 
-    /// Ends a worker that is finished; `false`: it could not be told.
+    /// Retires a worker that is finished; `false`: the message could not be sent.
     pub(crate) fn retire(&mut self, uid: &PodUid) -> bool {
         if let Err(e) = self.crew.tell(RetireWorker { uid: uid.clone() }) {
             tracing::warn!(%uid, error = %e, "the worker is not retired yet, next round tries again");

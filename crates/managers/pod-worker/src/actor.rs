@@ -1,4 +1,4 @@
-//! The actor: takes updates in, runs one step at a time, decides when to look again.
+//! The actor: applies updates, runs one step at a time, decides when the next one is due.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,30 +9,26 @@ use contract::board::BoardPoster;
 use contract::pod_worker::{GrantStart, UpdatePod, WorkerPhase, WorkerState};
 use contract::probe::PodProbes;
 use contract::runtime::Observed;
-use contract::status::StatusEntry;
 use model::{PodUid, Timestamp};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::deps::Deps;
-use crate::job::{Chances, Failure, Job, Retry, Signal, Stage};
-use crate::machine::{Machine, Step, Told};
+use crate::job::{AskRetries, Failure, Job, Signal, Stage};
+use crate::machine::{Machine, Reaction, Step};
 use crate::measure;
 use crate::memo::{Memo, Record};
-use crate::sync::Synced;
 use crate::terminate::synthetic_pod;
 
-/// Retry of a step that failed for no special reason; jittered up to 1.5 times.
-const ERROR_BACKOFF: Duration = Duration::from_secs(10);
-/// The end of a pod takes seconds. What takes longer, on top of the grace that containers have, is said.
+mod outcome;
+
+/// The end of a pod takes seconds. What takes longer, on top of the grace that containers have, is reported.
 const SLOW_END: Duration = Duration::from_secs(30);
 /// And again after this time.
 const SLOW_END_AGAIN: Duration = Duration::from_secs(300);
-/// Retry while the network is not ready; jittered up to 1.5 times.
-const NETWORK_BACKOFF: Duration = Duration::from_secs(1);
 
 /// Cause of a step that follows a message about the pod.
-const TOLD: &str = "told of a change";
+const UPDATED: &str = "told of a change";
 
 /// The actor of one pod UID.
 #[derive(Debug)]
@@ -44,19 +40,34 @@ pub struct PodWorker {
     machine: Machine,
     memo: Memo,
     signal: watch::Sender<Signal>,
-    /// A step is under way.
-    busy: bool,
-    /// Something happened during the step.
-    again: bool,
     /// The journal was read.
     loaded: bool,
-    due: Option<SpawnHandle>,
+    steps: Steps,
+    shown: Shown,
+}
+
+/// The step under way, and the next one.
+#[derive(Debug, Default)]
+struct Steps {
+    /// A step is under way.
+    running: bool,
+    /// Something happened during the step: another one follows.
+    again: bool,
+    /// When the next one is due.
+    timer: Option<SpawnHandle>,
     /// What the step under way waits for.
     stage: Stage,
-    /// Due while a step that ends the pod is under way.
-    patience: Option<SpawnHandle>,
+    /// Fires when a step that ends the pod takes too long.
+    slow_end: Option<SpawnHandle>,
+}
+
+/// What the worker's board row says of its steps.
+#[derive(Debug)]
+struct Shown {
+    /// End of the last step.
     synced_at: Timestamp,
     error: Option<String>,
+    /// Why the last step was taken.
     cause: String,
 }
 
@@ -66,14 +77,14 @@ impl Actor for PodWorker {
     fn started(&mut self, ctx: &mut Ctx<Self>) {
         if let Some(row) = self.row.get(&self.uid) {
             self.machine = Machine::recover(&row);
-            self.synced_at = row.synced_at;
+            self.shown.synced_at = row.synced_at;
         }
         self.load_record(ctx);
         ctx.watch(self.crew.board::<Observed>().subscribe(self.uid.clone()), |act, _row, ctx| {
-            act.look("the runtime reports a change", ctx);
+            act.next_step("the runtime reports a change", ctx);
         });
         ctx.watch(self.crew.board::<PodProbes>().subscribe(self.uid.clone()), |act, _row, ctx| {
-            act.look("a probe changed its verdict", ctx);
+            act.next_step("a probe changed its verdict", ctx);
         });
     }
 }
@@ -91,15 +102,9 @@ impl PodWorker {
             machine: Machine::default(),
             memo: Memo::default(),
             signal: watch::channel(Signal::default()).0,
-            busy: false,
-            again: false,
             loaded: false,
-            due: None,
-            stage: Stage::default(),
-            patience: None,
-            synced_at: Timestamp::ZERO,
-            error: None,
-            cause: "just made".to_owned(),
+            steps: Steps::default(),
+            shown: Shown { synced_at: Timestamp::ZERO, error: None, cause: "just made".to_owned() },
         }
     }
 
@@ -121,31 +126,31 @@ impl PodWorker {
             }
             act.memo.record.backoff = backoff;
             act.loaded = true;
-            act.look("just started", ctx);
+            act.next_step("just started", ctx);
         });
     }
 
-    /// Takes a step unless one is under way; then right after it.
-    fn look(&mut self, cause: &str, ctx: &mut Ctx<Self>) {
+    /// Takes the next step; when one is under way, right after that.
+    fn next_step(&mut self, cause: &str, ctx: &mut Ctx<Self>) {
         if !self.loaded {
             return;
         }
-        if self.busy {
-            self.again = true;
+        if self.steps.running {
+            self.steps.again = true;
             return;
         }
-        cause.clone_into(&mut self.cause);
+        cause.clone_into(&mut self.shown.cause);
         let step = self.machine.step();
         if step != Step::Rest {
-            self.take(step, ctx);
+            self.begin(step, ctx);
         }
     }
 
-    fn take(&mut self, step: Step, ctx: &mut Ctx<Self>) {
-        self.busy = true;
-        self.again = false;
-        if let Some(due) = self.due.take() {
-            ctx.cancel_future(due);
+    fn begin(&mut self, step: Step, ctx: &mut Ctx<Self>) {
+        self.steps.running = true;
+        self.steps.again = false;
+        if let Some(timer) = self.steps.timer.take() {
+            ctx.cancel_future(timer);
         }
         let stopping = step != Step::Sync;
         if stopping && !self.machine.started_terminating {
@@ -154,7 +159,7 @@ impl PodWorker {
         self.signal.send_replace(Signal { stop: self.machine.termination_requested, grace_s: self.machine.grace_s });
         self.post();
         ctx.fault_point("step");
-        if self.synced_at == Timestamp::ZERO
+        if self.shown.synced_at == Timestamp::ZERO
             && let Some(pod) = self.machine.pod.as_deref().filter(|_| step == Step::Sync)
         {
             measure::began(pod, Timestamp(ctx.clock().unix_nanos()));
@@ -168,18 +173,28 @@ impl PodWorker {
         }
         match step {
             Step::Rest => {}
-            Step::Sync => self.run(ctx, async move { (job.sync().await, job.into_memo()) }, Self::synced),
+            Step::Sync => self.run_step(ctx, async move { (job.sync().await, job.into_memo()) }, Self::synced),
             Step::Terminate => {
-                self.run(ctx, async move { (job.terminate(grace, reason).await, job.into_memo()) }, Self::terminated);
+                self.run_step(
+                    ctx,
+                    async move { (job.terminate(grace, reason).await, job.into_memo()) },
+                    Self::terminated,
+                );
             }
             Step::TerminateOrphan => {
-                self.run(ctx, async move { (job.terminate_orphan(grace).await, job.into_memo()) }, Self::terminated);
+                self.run_step(
+                    ctx,
+                    async move { (job.terminate_orphan(grace).await, job.into_memo()) },
+                    Self::terminated,
+                );
             }
-            Step::CleanUp => self.run(ctx, async move { (job.clean_up(reason).await, job.into_memo()) }, Self::cleaned),
+            Step::CleanUp => {
+                self.run_step(ctx, async move { (job.clean_up(reason).await, job.into_memo()) }, Self::cleaned)
+            }
         }
     }
 
-    fn run<T: 'static>(
+    fn run_step<T: 'static>(
         &mut self,
         ctx: &mut Ctx<Self>,
         step: impl Future<Output = (Result<T, Failure>, Memo)> + 'static,
@@ -189,32 +204,32 @@ impl PodWorker {
         ctx.run(step, move |act, (outcome, memo), ctx| {
             let took = ctx.clock().now().saturating_duration_since(began).as_secs_f64();
             metrics::pods::WORKER_DURATION.with_label_values(&[operation]).observe(took);
-            act.busy = false;
-            if let Some(patience) = act.patience.take() {
-                ctx.cancel_future(patience);
+            act.steps.running = false;
+            if let Some(slow_end) = act.steps.slow_end.take() {
+                ctx.cancel_future(slow_end);
             }
             act.memo = memo;
-            act.synced_at = Timestamp(ctx.clock().unix_nanos());
+            act.shown.synced_at = Timestamp(ctx.clock().unix_nanos());
             match outcome {
                 Ok(value) => {
-                    act.error = None;
+                    act.shown.error = None;
                     act.memo.lost = false;
                     then(act, value, ctx);
                 }
                 Err(failure) => act.failed(failure, ctx),
             }
             act.post();
-            if act.again {
-                act.look("something happened meanwhile", ctx);
+            if act.steps.again {
+                act.next_step("something happened meanwhile", ctx);
             }
         });
     }
 
     /// What metrics call the step that begins now.
     fn operation(&self) -> &'static str {
-        if self.synced_at == Timestamp::ZERO {
+        if self.shown.synced_at == Timestamp::ZERO {
             "create"
-        } else if self.cause == TOLD {
+        } else if self.shown.cause == UPDATED {
             "update"
         } else {
             "sync"
@@ -236,91 +251,31 @@ impl PodWorker {
             effects: ctx.effects(),
             clock: ctx.clock().clone(),
             seed: ctx.rng().u64(..),
-            chances: Chances::new(&self.memo),
-            stage: self.stage.clone(),
+            ask_retries: AskRetries::new(&self.memo),
+            stage: self.steps.stage.clone(),
         }
     }
 
     /// A step that ends the pod and does not end itself says what it waits for: in the log and on the board.
     fn watch_end(&mut self, since: Instant, wait: Duration, ctx: &mut Ctx<Self>) {
-        self.patience = Some(ctx.after(wait, move |act, ctx| {
+        self.steps.slow_end = Some(ctx.after(wait, move |act, ctx| {
             let waited_s = ctx.clock().now().duration_since(since).as_secs();
-            let stage = act.stage.get();
+            let stage = act.steps.stage.get();
             let pod = act.machine.pod.as_deref().map(model::pod::describe);
             tracing::warn!(uid = %act.uid, pod, waited_s, "the end of the pod waits for {stage}");
-            act.error = Some(format!("waits for {stage}"));
+            act.shown.error = Some(format!("waits for {stage}"));
             act.post();
             act.watch_end(since, SLOW_END_AGAIN, ctx);
         }));
     }
 
-    fn synced(&mut self, outcome: Synced, ctx: &mut Ctx<Self>) {
-        match outcome {
-            Synced::Terminal => {
-                self.machine.ran_to_end();
-                self.look("the pod has run to its end", ctx);
-            }
-            Synced::Acted | Synced::Settled => {
-                if outcome == Synced::Acted {
-                    self.again = true;
-                }
-                let resync = jittered(self.deps.config.sync_frequency, ctx);
-                let wait = self.deadline_left(ctx).map_or(resync, |left| resync.min(left));
-                self.look_after(wait, "time to look again", ctx);
-            }
+    fn next_step_after(&mut self, wait: Duration, cause: &'static str, ctx: &mut Ctx<Self>) {
+        if let Some(timer) = self.steps.timer.take() {
+            ctx.cancel_future(timer);
         }
-    }
-
-    /// Time until the pod is past its active deadline, when it has one.
-    fn deadline_left(&self, ctx: &Ctx<Self>) -> Option<Duration> {
-        let pod = self.machine.pod.as_ref()?;
-        let status = self.crew.board::<StatusEntry>().get(&self.uid)?;
-        let now = Timestamp(ctx.clock().unix_nanos());
-        pod_status::active_deadline_left(pod, &status.status, now).filter(|left| !left.is_zero())
-    }
-
-    fn terminated(&mut self, (): (), ctx: &mut Ctx<Self>) {
-        self.machine.stopped();
-        self.look("containers are stopped", ctx);
-    }
-
-    fn cleaned(&mut self, (): (), _ctx: &mut Ctx<Self>) {
-        self.machine.cleaned();
-        self.again = false;
-    }
-
-    fn failed(&mut self, failure: Failure, ctx: &mut Ctx<Self>) {
-        let wait = match failure.retry {
-            Retry::Now => {
-                self.again = true;
-                return;
-            }
-            Retry::Network => jittered(NETWORK_BACKOFF, ctx),
-            Retry::Later => jittered(ERROR_BACKOFF, ctx),
-            Retry::At(until) => {
-                let left = until.nanos_since(Timestamp(ctx.clock().unix_nanos())).max(0);
-                let left = Duration::from_nanos(u64::try_from(left).unwrap_or(0));
-                left.min(self.deps.config.sync_frequency.max(ERROR_BACKOFF)) + Duration::from_millis(1)
-            }
-        };
-        let retry_s = wait.as_secs_f32();
-        if self.machine.started_terminating {
-            let pod = self.machine.pod.as_deref().map(model::pod::describe);
-            tracing::warn!(uid = %self.uid, pod, retry_s, error = failure.message, "the pod could not be ended");
-        } else {
-            tracing::info!(uid = %self.uid, retry_s, error = failure.message, "step did not succeed");
-        }
-        self.error = Some(failure.message);
-        self.look_after(wait, "time to try again", ctx);
-    }
-
-    fn look_after(&mut self, wait: Duration, cause: &'static str, ctx: &mut Ctx<Self>) {
-        if let Some(due) = self.due.take() {
-            ctx.cancel_future(due);
-        }
-        self.due = Some(ctx.after(wait, move |act, ctx| {
-            act.due = None;
-            act.look(cause, ctx);
+        self.steps.timer = Some(ctx.after(wait, move |act, ctx| {
+            act.steps.timer = None;
+            act.next_step(cause, ctx);
         }));
     }
 
@@ -332,31 +287,27 @@ impl PodWorker {
             started_terminating: m.started_terminating,
             evicted: m.kill.evicted,
             deleted: m.kill.deleted,
-            synced_at: self.synced_at,
-            error: self.error.clone(),
-            cause: self.cause.clone(),
+            synced_at: self.shown.synced_at,
+            error: self.shown.error.clone(),
+            cause: self.shown.cause.clone(),
             pod: m.pod.clone(),
             kill: m.termination_requested.then(|| m.kill.clone()),
         };
         self.row.post(self.uid.clone(), Arc::new(row));
     }
 
-    fn told(&mut self, told: Told, cause: &str, ctx: &mut Ctx<Self>) {
+    fn react(&mut self, reaction: Reaction, cause: &str, ctx: &mut Ctx<Self>) {
         self.post();
-        match told {
-            Told::Nothing => {}
-            Told::Look => self.look(cause, ctx),
-            Told::Interrupt => {
+        match reaction {
+            Reaction::Nothing => {}
+            Reaction::Step => self.next_step(cause, ctx),
+            Reaction::Interrupt => {
                 let signal = Signal { stop: true, grace_s: self.machine.grace_s };
                 self.signal.send_replace(signal);
-                self.look(cause, ctx);
+                self.next_step(cause, ctx);
             }
         }
     }
-}
-
-fn jittered(base: Duration, ctx: &mut Ctx<PodWorker>) -> Duration {
-    base + base.mul_f64(ctx.rng().f64() * 0.5)
 }
 
 impl Handler<UpdatePod> for PodWorker {
@@ -364,9 +315,9 @@ impl Handler<UpdatePod> for PodWorker {
 
     fn handle(&mut self, msg: UpdatePod, ctx: &mut Ctx<Self>) {
         let alive = self.crew.board::<Observed>().get(&self.uid).is_some_and(|row| row.pod.is_alive());
-        let told = self.machine.update(msg, alive);
+        let reaction = self.machine.update(msg, alive);
         ctx.fault_point("updated");
-        self.told(told, TOLD, ctx);
+        self.react(reaction, UPDATED, ctx);
     }
 }
 
@@ -375,8 +326,8 @@ impl Handler<GrantStart> for PodWorker {
 
     fn handle(&mut self, _msg: GrantStart, ctx: &mut Ctx<Self>) {
         if self.machine.phase == WorkerPhase::Waiting {
-            let told = self.machine.grant();
-            self.told(told, "may start", ctx);
+            let reaction = self.machine.grant();
+            self.react(reaction, "may start", ctx);
         }
     }
 }

@@ -23,7 +23,7 @@ const RESOLV_CONF_MAX: u64 = 10 << 20;
 /// Longest hosts file that is read.
 const HOSTS_MAX: u64 = 10 << 20;
 
-/// Volumes of the pod as configurations want them, images included.
+/// Volumes of the pod as configurations need them, images included.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PodVolumes {
     pub(crate) mounted: std::sync::Arc<MountedVolumes>,
@@ -52,7 +52,7 @@ impl PodVolumes {
 }
 
 /// One container about to be created.
-pub(crate) struct Wanted<'a> {
+pub(crate) struct NewContainer<'a> {
     pub(crate) container: &'a Container,
     pub(crate) restart_count: u32,
     pub(crate) image: &'a EnsuredImage,
@@ -115,72 +115,72 @@ impl Job {
 
     /// Configuration of a container, with the files that it mounts written. The text of a failure is the container's
     /// waiting message.
-    pub(crate) async fn container_config(&self, w: &Wanted<'_>) -> Result<ContainerConfig, String> {
+    pub(crate) async fn container_config(&self, new: &NewContainer<'_>) -> Result<ContainerConfig, String> {
         let (pod, config) = (&*self.pod, &self.deps.config);
-        if let Some(claim) = claims::container_claims(pod, w.container).first() {
+        if let Some(claim) = claims::container_claims(pod, new.container).first() {
             return Err(no_driver(claim));
         }
         let node = self.node();
-        let (services, objects) = (self.services().await, self.env_objects(w.container).await);
+        let (services, objects) = (self.services().await, self.env_objects(new.container).await);
         let env = environment(&EnvInput {
             pod,
-            container: w.container,
+            container: new.container,
             node: &node,
             services: services.as_deref(),
             objects: &objects,
-            pod_ips: w.pod_ips,
+            pod_ips: new.pod_ips,
         })
         .map_err(|e| e.to_string())?;
-        let prepared = self.prepare_sub_paths(w, &sub_paths(w.container, &env).map_err(|e| e.to_string())?).await?;
-        if container_config::mounts::mounts_etc_hosts(pod, w.container, !w.pod_ips.is_empty()) {
-            self.write_etc_hosts(w.pod_ips).await?;
+        let prepared = self.prepare_sub_paths(new, &sub_paths(new.container, &env).map_err(|e| e.to_string())?).await?;
+        if container_config::mounts::mounts_etc_hosts(pod, new.container, !new.pod_ips.is_empty()) {
+            self.write_etc_hosts(new.pod_ips).await?;
         }
-        let log_dir = self.container_log_dir(&w.container.name);
+        let log_dir = self.container_log_dir(&new.container.name);
         self.on_host(move |fs| fs.create_dir(&log_dir, 0o755)).await?;
-        let termination_log = self.termination_log(w).await;
-        let target = match w.target {
-            Some(name) => Some(target_id(w.observed, name)?),
+        let termination_log = self.termination_log(new).await;
+        let target = match new.target {
+            Some(name) => Some(target_id(new.observed, name)?),
             None => None,
         };
-        let image_user = ImageUser { uid: w.image.uid, username: w.image.username.clone() };
+        let image_user = ImageUser { uid: new.image.uid, username: new.image.username.clone() };
         container_config(&ContainerInput {
             mounts: MountInput {
                 pod,
-                container: w.container,
+                container: new.container,
                 node: &node,
                 env: &env,
-                volumes: &w.volumes.resolved(),
+                volumes: &new.volumes.resolved(),
                 sub_paths: &prepared,
-                has_pod_ip: !w.pod_ips.is_empty(),
+                has_pod_ip: !new.pod_ips.is_empty(),
                 termination_log: termination_log.as_deref(),
-                recursive_read_only: self.recursive_read_only(w.observed),
+                recursive_read_only: self.recursive_read_only(new.observed),
                 userns: None,
             },
-            restart_count: w.restart_count,
-            hash: pod_plan::hash::spec_hash(w.container),
-            image_ref: &w.image.image_ref,
+            restart_count: new.restart_count,
+            hash: pod_plan::hash::spec_hash(new.container),
+            image_ref: &new.image.image_ref,
             image_user: &image_user,
-            volume_groups: &w.volumes.mounted.supplemental_groups,
+            volume_groups: &new.volumes.mounted.supplemental_groups,
             target: target.as_deref(),
             devices: Vec::new(),
             cdi_devices: Vec::new(),
             annotations: &BTreeMap::new(),
-            resources: Some(cgroup_values::cri::container_resources(pod, w.container, &config.facts, &config.rules)),
+            resources: Some(cgroup_values::cri::container_resources(pod, new.container, &config.facts, &config.rules)),
         })
         .map_err(|e| e.to_string())
     }
 
     async fn prepare_sub_paths(
         &self,
-        w: &Wanted<'_>,
-        wanted: &[container_config::mounts::SubPath],
+        new: &NewContainer<'_>,
+        sub_paths: &[container_config::mounts::SubPath],
     ) -> Result<BTreeMap<usize, String>, String> {
         let mut out = BTreeMap::new();
-        for sub in wanted {
-            let Some(volume) = w.volumes.mounted.volumes.get(&sub.volume) else { continue };
+        for sub in sub_paths {
+            let Some(volume) = new.volumes.mounted.volumes.get(&sub.volume) else { continue };
             let ask = PrepareSubPath {
                 uid: self.uid.clone(),
-                container: w.container.name.clone(),
+                container: new.container.name.clone(),
                 volume: sub.volume.clone(),
                 volume_path: volume.host_path.clone(),
                 sub_path: sub.path.clone(),
@@ -217,14 +217,14 @@ impl Job {
     }
 
     /// A fresh file for the termination message; a host that cannot make one costs only the message.
-    async fn termination_log(&self, w: &Wanted<'_>) -> Option<String> {
-        let path = w.container.termination_message_path.as_deref().unwrap_or_default();
+    async fn termination_log(&self, new: &NewContainer<'_>) -> Option<String> {
+        let path = new.container.termination_message_path.as_deref().unwrap_or_default();
         if path.is_empty() {
             return None;
         }
         let root = &self.deps.config.node.root_dir;
-        let dir = PathBuf::from(container_config::mounts::container_dir(root, &self.pod, &w.container.name));
-        let salt = format!("{}/{}/{}", w.container.name, w.restart_count, self.seed);
+        let dir = PathBuf::from(container_config::mounts::container_dir(root, &self.pod, &new.container.name));
+        let salt = format!("{}/{}/{}", new.container.name, new.restart_count, self.seed);
         let file = dir.join(format!("{:08x}", pod_plan::hash::fnv1a_32(salt.as_bytes())));
         let shown = text(&file);
         let made = self
@@ -236,7 +236,7 @@ impl Job {
         match made {
             Ok(()) => Some(shown),
             Err(e) => {
-                tracing::warn!(uid = %self.uid, container = w.container.name, error = e, "no termination log");
+                tracing::warn!(uid = %self.uid, container = new.container.name, error = e, "no termination log");
                 None
             }
         }

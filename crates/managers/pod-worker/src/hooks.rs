@@ -6,11 +6,17 @@ use container_config::gotext::quote;
 use contract::runtime::{CallErrorKind, ExecSync};
 use model::ContainerId;
 use model::core::{Container, HTTPGetAction, LifecycleHandler};
+use model::event::EventType;
 use model::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use ports::hook::HookRequest;
 
 use crate::job::{Job, REBUILT};
-use crate::measure::Nap;
+use crate::measure::SleepHook;
+
+/// `kube-lifecycle/<major>.<minor>`.
+const USER_AGENT: &str = "kube-lifecycle/1.36";
+/// How Go's client, and so [`ports::hook::HookHttp`], calls an answer without TLS to a request with it.
+const PLAIN_ANSWER: &str = "server gave HTTP response to HTTPS client";
 
 impl Job {
     /// Runs one handler to its end. The text of a failure may hold the hook's output: it goes into the container's waiting
@@ -35,9 +41,9 @@ impl Job {
             return self.http_hook(get, container).await.map_err(|e| self.failure(&what, container, &e));
         }
         if let Some(sleep) = &handler.sleep {
-            let mut nap = Nap(true);
+            let mut hook = SleepHook(true);
             tokio::time::sleep(Duration::from_secs(u64::try_from(sleep.seconds).unwrap_or(0))).await;
-            nap.0 = false;
+            hook.0 = false;
             return Ok(());
         }
         Err("Cannot run handler: invalid handler: no action that this node can run".to_owned())
@@ -82,15 +88,24 @@ impl Job {
             Some(host) => host.to_owned(),
             None => self.own_ip().await?,
         };
-        let headers = get.http_headers.iter().flatten().map(|h| (h.name.clone(), h.value.clone())).collect();
         let request = HookRequest {
             scheme: get.scheme.as_deref().unwrap_or("HTTP").to_ascii_lowercase(),
             host,
             port: port_number(&get.port, container)?,
             path: get.path.clone().unwrap_or_default(),
-            headers,
+            headers: headers(get),
         };
-        self.deps.http.get(request).await
+        let Err(error) = self.deps.http.get(request.clone()).await else { return Ok(()) };
+        if !error.contains(PLAIN_ANSWER) {
+            return Err(error);
+        }
+        let authority = format!("{}:{}", request.host, request.port);
+        tracing::warn!(uid = %self.uid, authority, "lifecycle hook over HTTPS got an HTTP answer, trying again over HTTP");
+        self.deps.http.get(over_http(request)).await.map_err(|_| error)?;
+        metrics::lifecycle::HTTP_FALLBACKS.inc();
+        let text = format!("request to HTTPS lifecycle hook {authority} got HTTP response, retry with HTTP succeeded");
+        self.event(EventType::Warning, "LifecycleHTTPFallback", text);
+        Ok(())
     }
 
     /// The pod's address as the runtime has it now; a pod of the host's network is reached at the node's.
@@ -99,6 +114,25 @@ impl Job {
         let ip = observed.ips.first().or(self.deps.config.node.host_ips.first());
         ip.map(ToString::to_string).ok_or_else(|| "failed to find networking container".to_owned())
     }
+}
+
+/// The headers as given; a kubelet's own where they are not.
+fn headers(get: &HTTPGetAction) -> Vec<(String, String)> {
+    let given = get.http_headers.iter().flatten().map(|h| (h.name.clone(), h.value.clone()));
+    let mut headers: Vec<(String, String)> = given.collect();
+    for (name, value) in [("User-Agent", USER_AGENT), ("Accept", "*/*")] {
+        if !headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)) {
+            headers.push((name.to_owned(), value.to_owned()));
+        }
+    }
+    headers
+}
+
+/// The same request without TLS, and so without credentials.
+fn over_http(mut request: HookRequest) -> HookRequest {
+    "http".clone_into(&mut request.scheme);
+    request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
+    request
 }
 
 fn port_number(port: &IntOrString, container: &Container) -> Result<u16, String> {

@@ -21,7 +21,7 @@ use crate::deps::Deps;
 use crate::memo::{Memo, Record};
 
 /// Managers that died over an ask are asked again this often in a step.
-const SECOND_CHANCES: u8 = 3;
+const ASK_RETRIES: u8 = 3;
 /// And this much later: by then they are rebuilt.
 pub(crate) const REBUILT: Duration = Duration::from_millis(20);
 
@@ -75,7 +75,7 @@ pub(crate) struct Job {
     /// Seeds names of termination log files.
     pub(crate) seed: u64,
     /// See [`Job::ask`].
-    pub(crate) chances: Chances,
+    pub(crate) ask_retries: AskRetries,
     /// What the step waits for now, for people.
     pub(crate) stage: Stage,
 }
@@ -95,20 +95,20 @@ impl Stage {
 }
 
 /// How often managers that died may be asked again. A message that kills whoever handles it must not do so without end:
-/// there are no second chances until a step has succeeded.
+/// after that there are none until a step has succeeded.
 #[derive(Debug)]
-pub(crate) struct Chances {
+pub(crate) struct AskRetries {
     left: Cell<u8>,
     used: Cell<bool>,
 }
 
-impl Chances {
+impl AskRetries {
     pub(crate) fn new(memo: &Memo) -> Self {
-        Self { left: Cell::new(if memo.lost { 0 } else { SECOND_CHANCES }), used: Cell::new(memo.lost) }
+        Self { left: Cell::new(if memo.lost { 0 } else { ASK_RETRIES }), used: Cell::new(memo.lost) }
     }
 
-    /// Takes one.
-    pub(crate) fn take(&self) -> bool {
+    /// Uses one up; whether there was one.
+    pub(crate) fn use_one(&self) -> bool {
         self.used.set(true);
         let left = self.left.get();
         self.left.set(left.saturating_sub(1));
@@ -127,7 +127,7 @@ impl Job {
 
     /// What is remembered of this step.
     pub(crate) fn into_memo(self) -> Memo {
-        Memo { lost: self.chances.used.get(), ..self.memo }
+        Memo { lost: self.ask_retries.used.get(), ..self.memo }
     }
 
     /// Asks a manager. One that dies over what may be asked twice is rebuilt at once, and asked again: its death delays
@@ -138,7 +138,7 @@ impl Job {
     {
         let may_repeat = M::UNANSWERED == Unanswered::Repeat;
         match self.crew.ask(message.clone()).await {
-            Err(AskError::Crashed | AskError::NotDelivered) if may_repeat && self.chances.take() => {
+            Err(AskError::Crashed | AskError::NotDelivered) if may_repeat && self.ask_retries.use_one() => {
                 tokio::time::sleep(REBUILT).await;
                 self.crew.ask(message).await
             }
@@ -158,7 +158,7 @@ impl Job {
 
     /// Whether a call that may not be made twice got lost with RuntimeClient, and looking again at once may help.
     pub(crate) fn got_lost(&self, e: &CallError) -> bool {
-        e.kind == CallErrorKind::Lost && self.chances.take()
+        e.kind == CallErrorKind::Lost && self.ask_retries.use_one()
     }
 
     /// Looks at the runtime. `force`: past any cache.

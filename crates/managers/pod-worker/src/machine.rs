@@ -21,18 +21,18 @@ pub struct Machine {
     pub started_terminating: bool,
     /// Effective grace in seconds, once stopping was asked for. Never grows.
     pub grace_s: Option<i64>,
-    /// May start (the full name's slot is ours).
+    /// May start: no other pod of its full name runs.
     pub granted: bool,
 }
 
 /// What an update asks the actor to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum Reaction {
     /// Nothing new.
     Nothing,
     /// Take a step when none is under way.
-    Look,
-    /// As `Look`; and the step under way should end early where it can.
+    Step,
+    /// As `Step`; and the step under way should end early where it can.
     Interrupt,
 }
 
@@ -41,7 +41,7 @@ pub enum Told {
 pub enum Step {
     /// Nothing to do now.
     Rest,
-    /// Bring the pod to what is wanted.
+    /// Make the pod run as its specification says.
     Sync,
     /// Stop its containers.
     Terminate,
@@ -84,16 +84,16 @@ impl Machine {
         m
     }
 
-    /// Whether this worker was told anything yet.
+    /// Whether this worker has had no update yet.
     #[must_use]
     pub fn is_new(&self) -> bool {
         self.pod.is_none() && !self.termination_requested
     }
 
-    /// Takes an update in. `alive`: the runtime has a running container or a ready sandbox of this pod.
-    pub fn update(&mut self, msg: UpdatePod, alive: bool) -> Told {
+    /// Applies an update. `alive`: the runtime has a running container or a ready sandbox of this pod.
+    pub fn update(&mut self, msg: UpdatePod, alive: bool) -> Reaction {
         if self.phase == WorkerPhase::Finished || (msg.kind == UpdateKind::Create && self.termination_requested) {
-            return Told::Nothing;
+            return Reaction::Nothing;
         }
         let first = self.is_new();
         let same = msg.pod.is_some() && msg.pod == self.pod;
@@ -106,12 +106,12 @@ impl Machine {
             self.termination_requested = true;
             self.started_terminating = true;
             self.phase = WorkerPhase::Terminated;
-            return Told::Look;
+            return Reaction::Step;
         }
-        let wanted_before = (self.termination_requested, self.grace_s);
-        self.take_kill(&msg.kind);
+        let asked_before = (self.termination_requested, self.grace_s);
+        self.merge_kill(&msg.kind);
         if self.phase == WorkerPhase::Terminated {
-            return Told::Nothing;
+            return Reaction::Nothing;
         }
         if self.termination_requested {
             self.shorten_grace();
@@ -119,23 +119,22 @@ impl Machine {
                 // A static pod that was never started and is not left over from an earlier life: nothing to stop, nothing to
                 // clean up. A pod of the API goes the whole way, so that its object gets its last status.
                 self.phase = WorkerPhase::Finished;
-                return Told::Look;
+                return Reaction::Step;
             }
             self.phase = WorkerPhase::Terminating;
-            return if wanted_before == (true, self.grace_s) { Told::Look } else { Told::Interrupt };
+            return if asked_before == (true, self.grace_s) { Reaction::Step } else { Reaction::Interrupt };
         }
         if self.granted {
             self.phase = WorkerPhase::Syncing;
         }
-        if same && msg.kind == UpdateKind::Update { Told::Nothing } else { Told::Look }
+        if same && msg.kind == UpdateKind::Update { Reaction::Nothing } else { Reaction::Step }
     }
 
     fn is_terminal(&self) -> bool {
-        let phase = self.pod.as_ref().and_then(|p| p.status.as_ref()).and_then(|s| s.phase.as_deref());
-        model::pod::is_terminal_phase(phase)
+        self.pod.as_deref().is_some_and(model::pod::is_terminal)
     }
 
-    fn take_kill(&mut self, kind: &UpdateKind) {
+    fn merge_kill(&mut self, kind: &UpdateKind) {
         let deleting = self.pod.as_ref().is_some_and(|p| p.metadata.deletion_timestamp.is_some());
         if deleting || self.pod.is_none() {
             self.termination_requested = true;
@@ -165,17 +164,17 @@ impl Machine {
         });
     }
 
-    /// The full name's slot is ours.
-    pub fn grant(&mut self) -> Told {
+    /// No other pod of its full name runs any more.
+    pub fn grant(&mut self) -> Reaction {
         if self.granted || self.phase != WorkerPhase::Waiting {
-            return Told::Nothing;
+            return Reaction::Nothing;
         }
         self.granted = true;
         if self.pod.is_none() || self.termination_requested {
-            return Told::Nothing;
+            return Reaction::Nothing;
         }
         self.phase = WorkerPhase::Syncing;
-        Told::Look
+        Reaction::Step
     }
 
     /// What to do next.

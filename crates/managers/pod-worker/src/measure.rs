@@ -1,4 +1,4 @@
-//! Counts passes, starts and ends (interfaces 5.1).
+//! Counts steps, starts and ends (interfaces 5.1).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn first_seen(of: &Pod) -> Option<Timestamp> {
     Timestamp::parse_rfc3339(pod::annotation(of, CONFIG_SEEN)?)
 }
 
-/// The first pass begins.
+/// The first step begins.
 pub(crate) fn began(of: &Pod, now: Timestamp) {
     let Some(seen) = first_seen(of) else { return };
     pods::WORKER_START.observe(since(seen, now).as_secs_f64());
@@ -40,9 +40,9 @@ pub(crate) fn status(of: &Pod, before: Option<&PodStatus>, after: &PodStatus, no
     let pending = before.is_some_and(|s| phase(s) == "Pending");
     let (Some(seen), true) = (first_seen(of), pending && phase(after) == "Running") else { return };
     pods::START.observe(since(seen, now).as_secs_f64());
-    // Pods that are born here have no other birthday.
-    let born = of.metadata.creation_timestamp.as_ref().map_or(seen, Timestamp::from_api);
-    let total = since(born, now);
+    // Pods of a manifest have no other time of creation.
+    let created = of.metadata.creation_timestamp.as_ref().map_or(seen, Timestamp::from_api);
+    let total = since(created, now);
     let sli = total.saturating_sub(start.pulls + init_time(start.observed));
     pods::START_TOTAL.observe(total.as_secs_f64());
     pods::START_SLI.observe(sli.as_secs_f64());
@@ -87,10 +87,10 @@ pub(crate) fn ends(of: &Pod, observed: &PodObservation, alive: &mut BTreeSet<Con
     alive.retain(|id| observed.containers.iter().any(|c| c.id == *id));
 }
 
-/// Counts a hook that is given up before it is over.
-pub(crate) struct Nap(pub(crate) bool);
+/// A sleep hook that runs; counted when it is given up before it is over.
+pub(crate) struct SleepHook(pub(crate) bool);
 
-impl Drop for Nap {
+impl Drop for SleepHook {
     fn drop(&mut self) {
         if self.0 {
             metrics::lifecycle::SLEEP_TERMINATED_EARLY.inc();

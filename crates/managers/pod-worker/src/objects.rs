@@ -14,11 +14,12 @@ use model::object::ObjectKind;
 
 use crate::job::Job;
 
-/// A static pod takes the services that are known, and waits for none: it may be what serves them.
-const GLANCE: Duration = Duration::from_millis(50);
+/// A static pod waits this long for services and then goes on without: it may be what serves them.
+const STATIC_POD_WAIT: Duration = Duration::from_millis(50);
 
 impl Job {
-    /// ObjectStore follows what the pod names from before it is asked. PodManager has said so already; a word may get lost.
+    /// Has ObjectStore follow the objects that the pod names, before they are asked for. PodManager has sent the same message
+    /// already, but it may have got lost.
     pub(crate) async fn hold_objects(&mut self) {
         if self.memo.held || model::pod::is_static(&self.pod) {
             return;
@@ -59,12 +60,12 @@ impl Job {
     /// Services that the environment may name; `None`: not read yet.
     pub(crate) async fn services(&self) -> Option<Vec<Service>> {
         let ask = FetchServices { namespace: model::pod::namespace(&self.pod).to_owned() };
-        let wait = if model::pod::is_static(&self.pod) { GLANCE } else { ask.deadline() };
+        let wait = if model::pod::is_static(&self.pod) { STATIC_POD_WAIT } else { ask.deadline() };
         let services = tokio::time::timeout(wait, self.call(ask)).await.ok()?.ok()?;
         Some(services.iter().map(|s| (**s).clone()).collect())
     }
 
-    /// The pod's pull secrets that can be read, in order. A missing one is told of, and may not be needed.
+    /// The pod's pull secrets that can be read, in order. A missing one is reported as an event, and may not be needed.
     pub(crate) async fn pull_secrets(&self) -> Arc<[Arc<Secret>]> {
         let listed = self.pod.spec.iter().flat_map(|s| s.image_pull_secrets.iter().flatten());
         let names: Vec<&str> = listed.map(|r| r.name.as_str()).filter(|name| !name.is_empty()).collect();

@@ -15,13 +15,13 @@ use model::{ContainerId, SandboxId};
 use pod_plan::{ContainerStart, How, KillReason};
 use pod_status::WaitingReason;
 
-use crate::config::{PodVolumes, Wanted};
+use crate::config::{NewContainer, PodVolumes};
 use crate::job::{Failure, Job, Retry, image_of};
 use crate::kill::Victim;
 use crate::measure::container_type;
 
-/// Where containers of this sync are started.
-pub(crate) struct Site {
+/// What all containers that this sync starts have in common.
+pub(crate) struct StartContext {
     pub(crate) sandbox: SandboxId,
     pub(crate) sandbox_config: Arc<PodSandboxConfig>,
     pub(crate) pod_ips: Vec<IpAddr>,
@@ -42,7 +42,7 @@ impl NotStarted {
         Self { reason: WaitingReason { reason: reason.to_owned(), message: message.into() }, retry: Retry::Later }
     }
 
-    /// Nothing is wrong with the container: look again and go on.
+    /// Nothing is wrong with the container: the next step is due at once.
     fn again(reason: &str, message: impl Into<String>) -> Self {
         Self { retry: Retry::Now, ..Self::new(reason, message) }
     }
@@ -50,8 +50,8 @@ impl NotStarted {
 
 impl Job {
     /// Starts one container of the plan and keeps the reason when it does not come up.
-    pub(crate) async fn start(&mut self, start: &ContainerStart, site: &Site) -> Result<(), Failure> {
-        let outcome = self.try_start(start, site).await;
+    pub(crate) async fn start(&mut self, start: &ContainerStart, context: &StartContext) -> Result<(), Failure> {
+        let outcome = self.try_start(start, context).await;
         let kind = container_type(start.kind);
         if start.hold.is_none() {
             pods::CONTAINERS_STARTED.with_label_values(&[kind]).inc();
@@ -77,7 +77,7 @@ impl Job {
         }
     }
 
-    async fn try_start(&mut self, start: &ContainerStart, site: &Site) -> Result<(), NotStarted> {
+    async fn try_start(&mut self, start: &ContainerStart, context: &StartContext) -> Result<(), NotStarted> {
         let Some((kind, container)) = model::pod::find_container(&self.pod, &start.name) else {
             return Err(NotStarted::new("CreateContainerConfigError", "container is not in the specification"));
         };
@@ -92,7 +92,7 @@ impl Job {
         self.raise_backoff(start, &container).await;
         let (id, restart_count) = match &start.how {
             How::Resume { id, attempt } => (id.clone(), *attempt),
-            How::Create { attempt } => self.create(kind, &container, *attempt, site).await?,
+            How::Create { attempt } => self.create(kind, &container, *attempt, context).await?,
         };
         self.run(kind, &container, &id).await?;
         self.link_log(&container, &id, restart_count).await;
@@ -115,37 +115,37 @@ impl Job {
         kind: ContainerKind,
         container: &Container,
         attempt: Option<u32>,
-        site: &Site,
+        context: &StartContext,
     ) -> Result<(ContainerId, u32), NotStarted> {
         let began = self.clock.now();
-        let ensured = self.ensure_image(kind, container, site).await;
+        let ensured = self.ensure_image(kind, container, context).await;
         self.memo.pulls += self.clock.now().saturating_duration_since(began);
         let image = ensured?;
-        self.check_image_volumes(container, site)?;
+        self.check_image_volumes(container, context)?;
         let restart_count = match attempt {
             Some(n) => n,
             None => self.restart_count_from_logs(&container.name).await,
         };
         let target = ephemeral_target(&self.pod, kind, &container.name);
-        let wanted = Wanted {
+        let new = NewContainer {
             container,
             restart_count,
             image: &image,
-            pod_ips: &site.pod_ips,
-            volumes: &site.volumes,
-            observed: &site.observed,
+            pod_ips: &context.pod_ips,
+            volumes: &context.volumes,
+            observed: &context.observed,
             target: target.as_deref(),
         };
-        let config = self.container_config(&wanted).await.map_err(|e| {
+        let config = self.container_config(&new).await.map_err(|e| {
             self.failed(kind, container, format!("Error: {e}"));
             NotStarted::new("CreateContainerConfigError", e)
         })?;
         self.effects.hit("before CreateContainer").await;
         let ask = CreateContainer {
             uid: self.uid.clone(),
-            sandbox: site.sandbox.clone(),
+            sandbox: context.sandbox.clone(),
             config: Arc::new(config),
-            sandbox_config: site.sandbox_config.clone(),
+            sandbox_config: context.sandbox_config.clone(),
         };
         let created = self.call(ask).await;
         self.effects.hit("after CreateContainer").await;
@@ -164,16 +164,16 @@ impl Job {
         &self,
         kind: ContainerKind,
         container: &Container,
-        site: &Site,
+        context: &StartContext,
     ) -> Result<EnsuredImage, NotStarted> {
         let ask = EnsureImage {
             pod: self.pod.clone(),
             field_path: format!("{}{{{}}}", kind.field_path(), container.name),
             image: image_of(container).to_owned(),
             pull_policy: container.image_pull_policy.clone().unwrap_or_else(|| "IfNotPresent".to_owned()),
-            sandbox_config: site.sandbox_config.clone(),
+            sandbox_config: context.sandbox_config.clone(),
             runtime_handler: String::new(),
-            pull_secrets: site.pull_secrets.clone(),
+            pull_secrets: context.pull_secrets.clone(),
         };
         let mut signal = self.signal.clone();
         let asked = self.call(ask);
@@ -193,9 +193,9 @@ impl Job {
         })
     }
 
-    fn check_image_volumes(&self, container: &Container, site: &Site) -> Result<(), NotStarted> {
+    fn check_image_volumes(&self, container: &Container, context: &StartContext) -> Result<(), NotStarted> {
         for mount in container.volume_mounts.iter().flatten() {
-            if let Some(Err((reason, message))) = site.volumes.images.get(&mount.name) {
+            if let Some(Err((reason, message))) = context.volumes.images.get(&mount.name) {
                 return Err(NotStarted::new(reason, message.clone()));
             }
         }
@@ -234,7 +234,7 @@ impl Job {
             if self.got_lost(&e) {
                 return Err(NotStarted::again("RunContainerError", e.to_string()));
             }
-            // Where the call itself got lost, nobody knows: the next look tells whether it runs or is to be started still.
+            // Where the call itself got lost, nobody knows: the next observation shows whether it runs or is still to be started.
             if !matches!(e.kind, CallErrorKind::Lost | CallErrorKind::Unavailable) {
                 self.memo.record.failed_starts.insert(id.to_string());
                 self.save_record().await;

@@ -76,21 +76,21 @@ impl Job {
         status
     }
 
-    /// Probes that ProbeManager has not taken up yet, as right after a start of the daemon: what was ready stays so, and what
-    /// was not does not become so for a moment. Of a static pod that nobody has a status of nothing is known; its containers
-    /// count as ready until ProbeManager has read what it knew of them.
+    /// The probes of a pod that ProbeManager has no row of yet, as right after a start of the daemon: what was ready stays so,
+    /// and what was not does not become so for a moment. Of a static pod without a status nothing is known; its containers
+    /// count as ready until ProbeManager has read their verdicts from the journal.
     fn probes_to_come(&self, base: Option<&StatusEntry>, observed: &PodObservation) -> ProbeFacts {
         let known = base.map(|e| &*e.status).or(self.pod.status.as_ref());
         let lists = known.into_iter().flat_map(|s| [&s.init_container_statuses, &s.container_statuses]);
         let known: Vec<_> = lists.flatten().flatten().filter_map(|c| c.container_id.as_deref()).collect();
         let is_static = model::pod::is_static(&self.pod);
-        let told_of = |name: &str| {
+        let is_published = |name: &str| {
             let Some(instance) = observed.container(name) else { return true };
             !is_static || known.iter().any(|id| id.ends_with(instance.id.as_str()))
         };
         let mut facts = ProbeFacts::default();
         let sidecars = model::pod::init_containers(&self.pod).iter().filter(|c| model::pod::is_sidecar(c));
-        for c in model::pod::regular_containers(&self.pod).iter().chain(sidecars).filter(|c| told_of(&c.name)) {
+        for c in model::pod::regular_containers(&self.pod).iter().chain(sidecars).filter(|c| is_published(&c.name)) {
             if c.startup_probe.is_some() {
                 facts.startup_probes.insert(c.name.clone());
             }

@@ -26,6 +26,7 @@ use crate::{Config, Deps, PodWorker};
 mod adopted;
 mod crew;
 mod ends;
+mod hooks;
 mod starts;
 
 use crew::Crew;
@@ -41,6 +42,8 @@ struct World {
     statuses: Vec<PodStatus>,
     observed: Option<PodObservation>,
     created: Vec<Arc<ContainerConfig>>,
+    /// Requests of HTTP hooks.
+    hooks: Vec<HookRequest>,
     handlers_asked: Vec<String>,
     pull_secrets: Vec<Vec<String>>,
     config_maps: BTreeMap<String, ConfigMap>,
@@ -55,12 +58,17 @@ struct World {
 
 type Shared = Arc<Mutex<World>>;
 
-struct NoHttp;
+/// Servers of hooks that speak HTTP only.
+struct PlainHttp {
+    world: Shared,
+}
 
 #[async_trait]
-impl HookHttp for NoHttp {
-    async fn get(&self, _: HookRequest) -> Result<(), String> {
-        Ok(())
+impl HookHttp for PlainHttp {
+    async fn get(&self, request: HookRequest) -> Result<(), String> {
+        let tls = request.scheme == "https";
+        self.world.lock().unwrap().hooks.push(request);
+        if tls { Err("http: server gave HTTP response to HTTPS client".to_owned()) } else { Ok(()) }
     }
 }
 
@@ -107,7 +115,7 @@ impl Bench {
         let deps = Arc::new(Deps {
             config: Arc::new(config),
             fs: Arc::new(fakes::LinuxFs),
-            http: Arc::new(NoHttp),
+            http: Arc::new(PlainHttp { world: world.clone() }),
             journal: Arc::new(fakes::MemoryJournal::default()),
         });
         let crew = wiring.member_crew(UID);

@@ -19,17 +19,17 @@ use model::{ContainerId, PodUid, Timestamp};
 use probe_schedule::{Change, Next, Schedule, Seen, Times, target, words};
 use tokio::time::Instant;
 
-use crate::effects::{Hands, Job, carry_out};
+use crate::effects::{Job, ProbeTools, run};
 use crate::entry::{Entry, ProbeId};
 use crate::journal::{self, Kept, Writes};
 use crate::measure;
 use crate::{Config, Deps};
 
-/// How long verdicts of an earlier daemon are kept for containers that nobody has shown yet.
+/// How long verdicts of an earlier daemon are kept for containers that have not shown up yet.
 const KEPT_FOR: Duration = Duration::from_secs(600);
 
-/// When a container that was probed at once after its start, and was not ready then, is looked at again.
-const SECOND_LOOK: Duration = Duration::from_secs(1);
+/// When a container that was probed at once after its start, and was not ready then, is probed again.
+const SECOND_PROBE: Duration = Duration::from_secs(1);
 
 /// The manager; see the crate's charter.
 pub struct ProbeManager {
@@ -45,8 +45,8 @@ pub struct ProbeManager {
     running: usize,
     /// Probed at once after a status, not at their period.
     eager: BTreeSet<ProbeId>,
-    alarm: Option<(Duration, SpawnHandle)>,
-    born: Option<Instant>,
+    timer: Option<(Duration, SpawnHandle)>,
+    began_at: Option<Instant>,
     serial: u64,
     dirty: BTreeSet<PodUid>,
     kept: Kept,
@@ -92,8 +92,8 @@ impl ProbeManager {
             queue: VecDeque::new(),
             running: 0,
             eager: BTreeSet::new(),
-            alarm: None,
-            born: None,
+            timer: None,
+            began_at: None,
             serial: 0,
             dirty: BTreeSet::new(),
             kept: Kept::new(),
@@ -104,7 +104,7 @@ impl ProbeManager {
     /// Monotonic time since this generation began.
     fn now(&mut self, ctx: &Ctx<Self>) -> Duration {
         let now = ctx.clock().now();
-        now.duration_since(*self.born.get_or_insert(now))
+        now.duration_since(*self.began_at.get_or_insert(now))
     }
 
     fn wall(ctx: &Ctx<Self>) -> Timestamp {
@@ -115,7 +115,7 @@ impl ProbeManager {
     fn wake(&mut self, ctx: &mut Ctx<Self>) {
         ctx.fault_point("probe.tick");
         let now = self.now(ctx);
-        for id in self.schedule.take_due(now) {
+        for id in self.schedule.pop_due(now) {
             ctx.for_subject(id.uid.as_str(), |ctx| self.tick(&id, ctx));
         }
         self.end_turn(ctx);
@@ -161,14 +161,14 @@ impl ProbeManager {
             timeout,
             user_agent: self.config.user_agent.clone(),
         };
-        let hands = Hands { crew: self.crew.clone(), net: self.deps.net.clone(), faults: ctx.faults() };
+        let tools = ProbeTools { crew: self.crew.clone(), net: self.deps.net.clone(), faults: ctx.faults() };
         let (id, serial) = (id.clone(), entry.serial);
         self.schedule.begin(&id);
         self.running += 1;
         let clock = ctx.clock().clone();
         let work = async move {
             let began = clock.now();
-            let (outcome, output) = carry_out(hands, job).await;
+            let (outcome, output) = run(tools, job).await;
             (outcome, output, clock.now().saturating_duration_since(began))
         };
         ctx.run(work, move |this, (outcome, output, took), ctx| {
@@ -190,14 +190,14 @@ impl ProbeManager {
     fn finish(&mut self, id: &ProbeId, outcome: ProbeOutcome, output: &str, ctx: &mut Ctx<Self>) {
         ctx.fault_point("probe.finish");
         let missed = self.schedule.end(id);
-        let second_look = self.now(ctx) + SECOND_LOOK;
+        let second_probe = self.now(ctx) + SECOND_PROBE;
         let Some(entry) = self.pods.get_mut(&id.uid) else { return };
         let Some(worker) = entry.workers.get_mut(&(id.container.clone(), id.kind)) else { return };
         let change = worker.finish(outcome);
-        // COMPAT(kubelet): there, the first look comes with the next relist, when most containers listen already; here it
+        // COMPAT(kubelet): there, the first probe comes with the next relist, when most containers listen already; here it
         // comes within milliseconds, and a whole period until the next would make pods ready later than a kubelet does.
         if self.eager.remove(id) && worker.verdict() != Some(ProbeVerdict::Success) {
-            self.schedule.hasten(id, second_look);
+            self.schedule.hasten(id, second_probe);
         }
         if let Some((reason, message)) = words::event(id.kind, outcome, output) {
             let event =
@@ -213,7 +213,7 @@ impl ProbeManager {
         }
     }
 
-    /// Gives free slots to probes that wait for one; each looks again first.
+    /// Gives free slots to probes that wait for one, where they are still to run.
     fn refill(&mut self, ctx: &mut Ctx<Self>) {
         while self.running < self.config.max_running {
             let Some(id) = self.queue.pop_front() else { return };
@@ -222,7 +222,7 @@ impl ProbeManager {
         }
     }
 
-    /// Carries a change into the pod's row; a `decided` one outlives the daemon.
+    /// Applies a change to the pod's row; a `decided` one goes to the journal, too.
     fn change(&mut self, id: &ProbeId, change: &Change, decided: bool) {
         let Some(entry) = self.pods.get_mut(&id.uid) else { return };
         entry.apply(id.kind, change);

@@ -1,4 +1,4 @@
-//! Carrying one probe out.
+//! Runs one probe.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use ports::probe::{NetAttempt, NetProber, NetTarget};
 use probe_schedule::target::Target;
 use probe_schedule::words;
 
-/// One probe to carry out.
+/// One probe to run.
 pub(crate) struct Job {
     pub(crate) uid: PodUid,
     pub(crate) container: ContainerId,
@@ -23,38 +23,38 @@ pub(crate) struct Job {
 
 /// What effects work with.
 #[derive(Clone)]
-pub(crate) struct Hands {
+pub(crate) struct ProbeTools {
     pub(crate) crew: Crew<contract::ProbeManager>,
     pub(crate) net: Arc<dyn NetProber>,
     pub(crate) faults: FaultHandle,
 }
 
 /// Runs the probe, again at once while it ends in an error; gives the outcome and its text.
-pub(crate) async fn carry_out(hands: Hands, job: Job) -> (ProbeOutcome, String) {
-    hands.faults.hit("probe.begin").await;
+pub(crate) async fn run(tools: ProbeTools, job: Job) -> (ProbeOutcome, String) {
+    tools.faults.hit("probe.begin").await;
     let mut last = (ProbeOutcome::Error, String::new());
     for _ in 0..words::ATTEMPTS {
         last = match &job.target {
             Err(why) => return (ProbeOutcome::Error, why.clone()),
-            Ok(Target::Exec { command }) => exec(&hands, &job, command).await,
-            Ok(other) => net(&hands, &job, other).await,
+            Ok(Target::Exec { command }) => exec(&tools, &job, command).await,
+            Ok(other) => net(&tools, &job, other).await,
         };
         if last.0 != ProbeOutcome::Error {
             break;
         }
     }
-    hands.faults.hit("probe.end").await;
+    tools.faults.hit("probe.end").await;
     last
 }
 
-async fn exec(hands: &Hands, job: &Job, command: &[String]) -> (ProbeOutcome, String) {
+async fn exec(tools: &ProbeTools, job: &Job, command: &[String]) -> (ProbeOutcome, String) {
     let request = ExecSync {
         uid: job.uid.clone(),
         container: job.container.clone(),
         command: command.to_vec(),
         timeout: job.timeout,
     };
-    match hands.crew.call(request).await {
+    match tools.crew.call(request).await {
         Ok(done) => {
             let mut output = done.stdout;
             output.truncate(words::MAX_OUTPUT);
@@ -81,7 +81,7 @@ fn rpc_text(e: &CallError) -> String {
     format!("rpc error: code = {code} desc = {}", e.message)
 }
 
-async fn net(hands: &Hands, job: &Job, target: &Target) -> (ProbeOutcome, String) {
+async fn net(tools: &ProbeTools, job: &Job, target: &Target) -> (ProbeOutcome, String) {
     let target = match target {
         Target::Exec { .. } => return (ProbeOutcome::Error, "exec is not a network probe".to_owned()),
         Target::Http(t) => NetTarget::Http {
@@ -100,6 +100,6 @@ async fn net(hands: &Hands, job: &Job, target: &Target) -> (ProbeOutcome, String
             user_agent: job.user_agent.clone(),
         },
     };
-    let NetAttempt { outcome, output } = hands.net.probe(target, job.timeout).await;
+    let NetAttempt { outcome, output } = tools.net.probe(target, job.timeout).await;
     (outcome, words::clip(output.as_bytes()))
 }

@@ -21,7 +21,7 @@ pub(crate) struct ProbeId {
 /// A pod's probes.
 pub(crate) struct Entry {
     pub(crate) pod: Arc<Pod>,
-    /// Tells this stay of the pod from an earlier one under the same UID.
+    /// Tells this entry from an earlier one of the same UID.
     pub(crate) serial: u64,
     pub(crate) workers: BTreeMap<(Arc<str>, ProbeKind), Worker>,
     /// What the board shows.
@@ -45,7 +45,7 @@ impl Entry {
         self.workers.insert((name.clone(), kind), worker);
     }
 
-    /// Takes a worker and its verdict away; gives the instance that it watched.
+    /// Removes a worker and its verdict; gives the instance that it watched.
     pub(crate) fn remove(&mut self, name: &Arc<str>, kind: ProbeKind) -> Option<ContainerId> {
         let mut worker = self.workers.remove(&(name.clone(), kind))?;
         let instance = worker.container().cloned();
@@ -61,7 +61,7 @@ impl Entry {
         instance
     }
 
-    /// Carries a change into the row.
+    /// Applies a change to the row.
     pub(crate) fn apply(&mut self, kind: ProbeKind, change: &Change) {
         match change {
             Change::Set(id, verdict) => {

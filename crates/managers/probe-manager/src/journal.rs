@@ -9,7 +9,7 @@ use ports::journal::{Journal, JournalError};
 
 const TABLE: &str = "probe/";
 
-/// What an earlier daemon had decided.
+/// Verdicts of an earlier life of the daemon.
 pub(crate) type Kept = BTreeMap<ContainerId, BTreeMap<ProbeKind, ProbeVerdict>>;
 
 /// Writes that wait for the one in flight. A later write to a key replaces an earlier one.
@@ -29,7 +29,7 @@ impl Writes {
     }
 
     /// The batch to write next, unless one is being written.
-    pub(crate) fn take(&mut self) -> Option<BTreeMap<String, Option<Vec<u8>>>> {
+    pub(crate) fn next_batch(&mut self) -> Option<BTreeMap<String, Option<Vec<u8>>>> {
         if self.writing || self.pending.is_empty() {
             return None;
         }
@@ -59,7 +59,7 @@ pub(crate) fn write(journal: &dyn Journal, batch: BTreeMap<String, Option<Vec<u8
     outcome
 }
 
-/// Blocks. What cannot be read as a verdict is passed over.
+/// Blocks. Text that is no verdict is left out.
 pub(crate) fn load(journal: &Arc<dyn Journal>) -> Result<Kept, JournalError> {
     let mut kept = Kept::new();
     for key in journal.keys(TABLE)? {

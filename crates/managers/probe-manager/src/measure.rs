@@ -11,7 +11,7 @@ use crate::entry::ProbeId;
 
 const RESULTS: [&str; 3] = ["successful", "failed", "unknown"];
 
-/// Counts one probe, its repetitions included. Failed ones tell no time, as with a kubelet.
+/// Counts one probe, its repetitions included. The time of failed ones is not observed, as with a kubelet.
 pub(crate) fn count(of: &Pod, id: &ProbeId, outcome: ProbeOutcome, took: Duration) {
     let result = match outcome {
         ProbeOutcome::Success | ProbeOutcome::Warning => "successful",

@@ -62,7 +62,7 @@ impl StatusManager {
                 let uid = pod::uid(pod);
                 tracing::debug!(pod = %pod::describe(pod), version = entry.version, finished = entry.finished,
                     phase = entry.status.phase.as_deref(), "status stored");
-                // A crash here loses nothing that was published; the asker is told and hands the status in again.
+                // A crash here loses nothing that was published; the asker gets an error and hands the status in again.
                 ctx.fault_point("decided");
                 self.view.post(uid, entry);
                 ctx.fault_point("posted");

@@ -1,7 +1,7 @@
 //! StatusManager: the version of each pod's status, and the only writer of statuses to the API server.
 //!
 //! **Owns** the versioned status of every pod, static pods under their own UID (pod-lifecycle 9.6), as the only poster of
-//! the status board; beside it [`StatusSyncer`] owns what the API server has been told (pod-lifecycle 9.7, 9.8).
+//! the status board; beside it [`StatusSyncer`] owns what the API server has been sent (pod-lifecycle 9.7, 9.8).
 //! **Asks** nobody but the API server. The syncer reads the status board, PodManager's board (the API's copy of each pod, or
 //! of the mirror of a static pod) and the workers' board (may containers run?).
 //! **Never** computes a phase or looks at the runtime: workers do, and hand the result in. Never polls the API server.

@@ -21,8 +21,8 @@ use overdue::Overdue;
 use crate::copy::ApiCopy;
 use crate::request::{Accepted, difference, is_deletable};
 
-/// A worker that has just told the end of its pod says in the next moment that nothing runs any more: the end is then told
-/// whole, and not first without its phase.
+/// A worker that has just published the end of its pod publishes in the next moment that nothing runs any more: the end is
+/// then sent as a whole, and not first without its phase.
 const END_TO_COME: Duration = Duration::from_millis(250);
 
 /// Which pod goes first when not all can.
@@ -63,8 +63,8 @@ pub(crate) struct JournalLine {
 
 impl PodSync {
     /// Whether something of this pod must go to the API now, and how soon. `audit`: differences that somebody else made in
-    /// the API count too. `calm_until`: until then the daemon is young, and pods that it found ready are not told unready for
-    /// want of a verdict.
+    /// the API count too. `calm_until`: until then the daemon is young, and pods that it found ready are not reported unready
+    /// while a verdict of their probes is missing.
     pub(crate) fn due(
         &mut self,
         rows: &PodRows,
@@ -97,14 +97,14 @@ impl PodSync {
         (audit && self.differs(rows, &copy)).then_some(Urgency::Then)
     }
 
-    /// When the status may be told, where it is better to wait for what comes next.
+    /// When the status may be sent, where it is better to wait for what comes next.
     fn earliest(&self, rows: &PodRows, copy: &ApiCopy, calm_until: Option<Instant>) -> Option<Instant> {
         let end = self.arrived.map(|(_, at)| at + END_TO_COME).filter(|_| end_is_held_back(rows, copy));
         let verdict = calm_until.filter(|_| self.server.version.is_none() && lacks_verdict(&rows.entry, copy));
         end.max(verdict)
     }
 
-    /// When another object has taken the place of the one that was told: it knows nothing yet.
+    /// Begins anew when another object has taken the place of the one that statuses were sent to: it has none of them.
     fn follow_object(&mut self, copy: &ApiCopy) {
         if self.object.as_ref() == Some(&copy.uid) {
             return;
@@ -116,11 +116,11 @@ impl PodSync {
     }
 
     /// Whether the API has all of this version.
-    pub(crate) fn is_told(&self, entry: &StatusEntry) -> bool {
+    pub(crate) fn is_up_to_date(&self, entry: &StatusEntry) -> bool {
         self.server.version == Some(entry.version) && !self.server.phase_held_back
     }
 
-    /// Whether the API can be told more of the newest version than it has been.
+    /// Whether the API can be sent more of the newest version than it has.
     fn is_pending(&self, rows: &PodRows) -> bool {
         self.server.version != Some(rows.entry.version) || (self.server.phase_held_back && !rows.may_run())
     }
@@ -148,7 +148,7 @@ impl PodSync {
         self.server.accept(accepted, now);
     }
 
-    /// How long the object of a pod that has ended is there already, and what it waits for; when that is worth saying.
+    /// How long the object of a pod that has ended is there already, and what it waits for; when a report is due.
     pub(crate) fn overdue(&mut self, rows: &PodRows, now: Instant) -> Option<(Duration, String)> {
         let has_ended = |copy: &ApiCopy| copy.is_terminal() || rows.is_terminal();
         let copy = self.server.newest(rows).filter(|copy| rows.is_api_pod() && copy.deleting && has_ended(copy));
@@ -183,7 +183,7 @@ impl PodSync {
     }
 }
 
-/// Whether the phase of this end could not be told now.
+/// Whether the phase of this end could not be sent now.
 fn end_is_held_back(rows: &PodRows, copy: &ApiCopy) -> bool {
     rows.is_terminal() && !copy.is_terminal() && rows.may_run()
 }

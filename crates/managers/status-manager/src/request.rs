@@ -16,7 +16,7 @@ use crate::unknown_fields::UnknownFields;
 /// A patch that meets another writer is made anew this often before the pod waits its turn.
 const ATTEMPTS: u32 = 3;
 
-/// What the API server is to be told about one pod.
+/// The status that the API server shall have of one pod, and what is known of its copy.
 #[derive(Debug)]
 pub(crate) struct SyncRequest {
     /// Newest copy that is known; without a resource version the server is asked first.
@@ -37,7 +37,7 @@ pub(crate) struct Accepted {
     pub(crate) phase_held_back: bool,
     pub(crate) copy: ApiCopy,
     pub(crate) times: KnownTimes,
-    /// The object was told to go.
+    /// The object was deleted.
     pub(crate) deleted: bool,
 }
 

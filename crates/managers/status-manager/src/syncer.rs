@@ -1,4 +1,4 @@
-//! The actor that tells the API server what the status board says.
+//! The actor that brings the statuses of the status board to the API server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,8 +29,8 @@ const WIDTH: usize = 8;
 const WIDTH_MAX: usize = 64;
 /// A request that takes longer than this takes no place any more; a status that waits longer goes to the journal.
 const SLOW: Duration = Duration::from_secs(1);
-/// A daemon that is younger than this tells no pod unready that it found ready and running: its probes must have had their
-/// say. A probe's default period is 10 s.
+/// A daemon that is younger than this reports no pod unready that it found ready and running: its probes must have run first.
+/// A probe's default period is 10 s.
 const CALM: Duration = Duration::from_secs(30);
 /// What an earlier life of the daemon left in the journal waits this long for the pod's worker.
 const CONFIRM: Duration = Duration::from_secs(60);
@@ -183,7 +183,7 @@ impl StatusSyncer {
     fn urgency(&mut self, uid: &PodUid, rows: &PodRows, now: Instant, audit: bool) -> Option<Urgency> {
         let sync = self.syncs.entry(uid.clone()).or_default();
         sync.shown = true;
-        self.schedule.waiting |= !sync.is_told(&rows.entry);
+        self.schedule.waiting |= !sync.is_up_to_date(&rows.entry);
         if audit && let Some((waited, why)) = sync.overdue(rows, now) {
             let pod = format!("{}/{}", rows.entry.namespace, rows.entry.name);
             tracing::warn!(%uid, pod, waited_s = waited.as_secs(), why, "the pod is to go, and the API server still has it");
@@ -229,7 +229,7 @@ impl StatusSyncer {
             let Some(rows) = self.boards.rows(uid) else { continue };
             let Some(copy) = sync.server.newest(&rows) else { continue };
             let entry = rows.entry;
-            if sync.is_told(&entry) || sync.removal.is_over(&copy) {
+            if sync.is_up_to_date(&entry) || sync.removal.is_over(&copy) {
                 continue;
             }
             let is_old = now_ns.saturating_sub(entry.changed_at.0) >= slow_ns;

@@ -70,8 +70,8 @@ pub fn admit<'a>(pod: &Pod, active: impl Iterator<Item = &'a Pod> + Clone, node:
     }
 }
 
-/// The handlers in the order of 5.1. Preemption comes in the middle, yet later handlers may still refuse the pod: their
-/// word is heard before anybody is killed, so that no pod dies for one that does not run.
+/// The handlers in the order of 5.1. Preemption comes in the middle, yet later handlers may still refuse the pod: they are
+/// asked before a victim is killed, so that no pod dies for one that does not run.
 fn chain<'a>(
     pod: &Pod,
     active: impl Iterator<Item = &'a Pod> + Clone,

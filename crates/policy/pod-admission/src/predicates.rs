@@ -9,7 +9,8 @@ use crate::fit::Shortage;
 use crate::rejection::Rejection;
 use crate::{affinity, fit, ports, preempt, taints};
 
-/// Admits with the pods that must go first, or refuses. What preemption cannot help is checked before it.
+/// The pods that must be killed first (none: admitted as it is), or the refusal. What preemption cannot mend is checked before
+/// it.
 pub(crate) fn check<'a>(
     pod: &Pod,
     active: impl Iterator<Item = &'a Pod> + Clone,
@@ -23,7 +24,7 @@ pub(crate) fn check<'a>(
         Some(shortage) if !is_critical(pod) => return Err(shortage.rejection()),
         _ => (),
     }
-    // A critical pod is never told of resources: they can be had.
+    // A critical pod is not refused for resources: preemption makes room for it.
     if let Some(failure) = other.first() {
         return Err(failure.rejection(other.len() == 1 && short.is_empty()));
     }

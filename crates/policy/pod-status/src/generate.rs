@@ -17,7 +17,7 @@ mod prop_tests;
 #[cfg(test)]
 mod tests;
 
-/// The status of a pod from what is wanted, observed and was said before.
+/// The status of a pod from its specification, what is observed, and its status so far.
 ///
 /// Feeding the result back as `base` with the same input gives the same result. A terminal phase is never left.
 #[must_use]

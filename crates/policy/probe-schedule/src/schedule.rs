@@ -71,7 +71,7 @@ impl<K: Ord + Clone> Schedule<K> {
     }
 
     /// The probes whose tick has come, earliest first; those that still run are noted and left out.
-    pub fn take_due(&mut self, now: Duration) -> Vec<K> {
+    pub fn pop_due(&mut self, now: Duration) -> Vec<K> {
         let mut out = Vec::new();
         while let Some((due, key)) = self.queue.first().filter(|(due, _)| *due <= now).cloned() {
             self.queue.remove(&(due, key.clone()));

@@ -5,9 +5,8 @@ use serde_json::{Map, Value};
 use serde_path_to_error::{Path, Segment};
 
 use crate::error::{Fault, FieldError, MAX_MANIFEST_BYTES, ManifestError, Warning};
+use crate::yaml;
 
-/// Scalars, starts and ends of a document after aliases are resolved; far beyond any pod, and parsed in a blink.
-const MAX_YAML_EVENTS: usize = 200_000;
 /// Wrong types reported at once; each costs one more pass over the document.
 const MAX_TYPE_ERRORS: usize = 20;
 /// Unknown fields reported at once.
@@ -26,7 +25,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Decoded, ManifestError> {
     }
     let text = std::str::from_utf8(bytes).map_err(|e| ManifestError::NotUtf8 { offset: e.valid_up_to() })?;
     let mut warnings = Vec::new();
-    let document = parse(text.trim_start_matches('\u{feff}'), &mut warnings)?;
+    let document = parse(text, &mut warnings)?;
     require_pod_kind(&document)?;
     let pod = to_pod(document.clone())?;
     unknown_fields(&document, &pod, &mut warnings);
@@ -34,57 +33,15 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Decoded, ManifestError> {
 }
 
 fn parse(text: &str, warnings: &mut Vec<Warning>) -> Result<Value, ManifestError> {
-    if text.trim().is_empty() {
-        return Err(ManifestError::Empty);
+    let document = yaml::read(text).map_err(|e| {
+        let (line, column) = e.at.map_or((0, 0), |at| (at.line, at.column));
+        ManifestError::Syntax { line, column, reason: e.reason }
+    })?;
+    if let Some((at, reason)) = document.duplicate {
+        let path = at.map_or_else(|| "manifest".to_owned(), |at| at.to_string());
+        warnings.push(Warning { path, reason });
     }
-    // JSON first where it looks like it: JSON may hold tabs where YAML may not.
-    if text.trim_start().starts_with('{')
-        && let Ok(value) = serde_json::from_str(text)
-    {
-        return Ok(value);
-    }
-    let result = match first_document(text, false) {
-        Err(error) => match error.without_snippet() {
-            serde_saphyr::Error::DuplicateMappingKey { key, .. } => {
-                let key = key.as_deref().unwrap_or("a key");
-                let reason = format!("{key} is given twice in one mapping, the last one counts");
-                warnings.push(Warning { path: position(&error), reason });
-                first_document(text, true)
-            }
-            _ => Err(error),
-        },
-        result => result,
-    };
-    result
-        .map_err(|error| {
-            let (line, column) = error.location().map_or((0, 0), |at| (at.line(), at.column()));
-            ManifestError::Syntax { line, column, reason: describe(&error) }
-        })?
-        .ok_or(ManifestError::Empty)
-}
-
-/// The first document that is not empty. `legacy_octal_numbers`: `0644` is 420 for every Kubernetes tool, but a float for
-/// YAML 1.2.
-fn first_document(text: &str, last_duplicate_wins: bool) -> Result<Option<Value>, serde_saphyr::Error> {
-    use serde_saphyr::options::DuplicateKeyPolicy::{Error, LastWins};
-    let options = serde_saphyr::options! {
-        legacy_octal_numbers: true,
-        with_snippet: false,
-        emit_comments: false,
-        budget: serde_saphyr::budget! { max_events: MAX_YAML_EVENTS },
-        duplicate_keys: if last_duplicate_wins { LastWins } else { Error },
-    };
-    let mut reader = text.as_bytes();
-    serde_saphyr::read_with_options::<_, Value>(&mut reader, options).next().transpose()
-}
-
-fn position(error: &serde_saphyr::Error) -> String {
-    error.location().map_or_else(|| "manifest".to_owned(), |at| format!("line {}, column {}", at.line(), at.column()))
-}
-
-/// The parser's words on one line.
-fn describe(error: &serde_saphyr::Error) -> String {
-    error.without_snippet().to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+    document.value.ok_or(ManifestError::Empty)
 }
 
 fn require_pod_kind(document: &Value) -> Result<(), ManifestError> {

@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde_json::Value;
 
+use crate::yaml::excerpt;
+
 /// Largest manifest that is read (pod-lifecycle 0.2).
 pub const MAX_MANIFEST_BYTES: usize = 10 * 1024 * 1024;
-/// Longest excerpt of an offending value that an error repeats, in characters.
-const VALUE_EXCERPT: usize = 80;
 
 /// Kind of a fault in one field; the kinds that API validation knows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord)]
@@ -79,17 +79,6 @@ impl FieldError {
         self.allowed = Some(allowed.into());
         self
     }
-}
-
-/// A JSON value short enough for one line.
-pub(crate) fn excerpt(value: &Value) -> String {
-    let text = value.to_string();
-    if text.chars().count() <= VALUE_EXCERPT {
-        return text;
-    }
-    let mut short: String = text.chars().take(VALUE_EXCERPT).collect();
-    short.push_str("...");
-    short
 }
 
 impl fmt::Display for FieldError {

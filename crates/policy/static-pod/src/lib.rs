@@ -1,6 +1,6 @@
 //! From the bytes of one static pod manifest to the pod that the node runs, or to everything that is wrong with it.
 //!
-//! Owns: decoding (YAML or JSON), the defaults that an API server would have set, the kubelet's own defaults for static
+//! Owns: decoding (YAML or JSON, [`yaml`]), the defaults that an API server would have set, the kubelet's own defaults for static
 //! pods, create-validation, and the refusal of references to API objects (pod-lifecycle 1.8, interfaces 11.1).
 //! Never reads a file, a clock or the network, and never panics on any input.
 
@@ -14,6 +14,7 @@ mod origin;
 mod references;
 mod set;
 mod validate;
+pub mod yaml;
 
 #[cfg(test)]
 mod tests;

@@ -189,6 +189,22 @@ async fn tls_to_a_plain_server_is_a_failure() {
 }
 
 #[tokio::test]
+async fn an_http_answer_to_tls_reads_as_gos() {
+    use tokio::io::AsyncWriteExt;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        stream.write_all(b"HTTP/1.0 400 Bad Request\r\n\r\nClient sent a TLS request").await.unwrap();
+        std::future::pending::<()>().await;
+    });
+    let request =
+        HookRequest { scheme: "https".into(), host: "127.0.0.1".into(), port, path: "/".into(), headers: Vec::new() };
+    let failed = HookHttp::get(&Prober::new(), request).await.unwrap_err();
+    assert!(failed.ends_with("http: server gave HTTP response to HTTPS client"), "{failed}");
+}
+
+#[tokio::test]
 async fn tcp_needs_a_listener_only() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();

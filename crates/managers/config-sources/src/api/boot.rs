@@ -82,8 +82,8 @@ pub(crate) fn load(journal: &dyn Journal) -> Result<Option<LastContact>, Journal
 }
 
 /// Blocks.
-pub(crate) fn save(journal: &dyn Journal, heard: &LastContact) -> Result<(), JournalError> {
-    let bytes = serde_json::to_vec(heard).map_err(|e| JournalError { message: e.to_string() })?;
+pub(crate) fn save(journal: &dyn Journal, last: &LastContact) -> Result<(), JournalError> {
+    let bytes = serde_json::to_vec(last).map_err(|e| JournalError { message: e.to_string() })?;
     journal.save(LINE, &bytes)
 }
 

@@ -21,7 +21,8 @@ impl ApiSource {
     /// what runs in this boot runs because the server wants it.
     pub(super) fn note_contact(&mut self, ctx: &mut Ctx<Self>) {
         let now = Timestamp(ctx.clock().unix_nanos());
-        let is_recent = |at: Timestamp| u64::try_from(now.0 - at.0).is_ok_and(|ns| Duration::from_nanos(ns) < NOTE_CONTACT);
+        let is_recent =
+            |at: Timestamp| u64::try_from(now.0 - at.0).is_ok_and(|ns| Duration::from_nanos(ns) < NOTE_CONTACT);
         if !self.config.store || !self.view.get().synced || self.server.contact_noted_at.is_some_and(is_recent) {
             return;
         }
@@ -70,7 +71,10 @@ impl ApiSource {
         if self.has_set || !self.store.waited || taken_before {
             return;
         }
-        let Some(Loaded { mut pods, last_contact, .. }) = self.store.loaded.take().filter(|l| !l.pods.is_empty()) else { return };
+        let Some(Loaded { mut pods, last_contact, .. }) = self.store.loaded.take().filter(|l| !l.pods.is_empty())
+        else {
+            return;
+        };
         let now = Timestamp(ctx.clock().unix_nanos());
         if let Some((waiting, why)) = boot::hold_back(&mut pods, last_contact.as_ref(), &self.config.boot, now) {
             tracing::warn!(waiting, why, "stored pods wait for the API server");

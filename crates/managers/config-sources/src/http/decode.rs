@@ -2,7 +2,7 @@
 
 use model::core::Pod;
 use serde_json::Value;
-use static_pod::{MAX_MANIFEST_BYTES, ManifestError, Origin, Source, read_manifest};
+use static_pod::{MAX_MANIFEST_BYTES, ManifestError, Origin, Source, read_manifest, yaml};
 
 /// All pods of a body, or why there are none. An empty body is an empty set. One bad pod spoils its list: the set of before
 /// stands until all of it is good.
@@ -32,10 +32,7 @@ fn items(body: &[u8]) -> Option<Vec<Value>> {
     if body.len() > MAX_MANIFEST_BYTES {
         return None;
     }
-    let text = std::str::from_utf8(body).ok()?;
-    let options = serde_saphyr::options! { legacy_octal_numbers: true, with_snippet: false, emit_comments: false };
-    let list: Value =
-        serde_json::from_str(text).ok().or_else(|| serde_saphyr::from_str_with_options(text, options).ok())?;
+    let list = yaml::read(std::str::from_utf8(body).ok()?).ok()?.value?;
     if !matches!(list["kind"].as_str(), Some("PodList" | "List")) || list["apiVersion"] != "v1" {
         return None;
     }

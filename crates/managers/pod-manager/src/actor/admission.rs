@@ -89,7 +89,7 @@ impl PodManager {
         for victim in &victims {
             let Some(pod) = self.desired.pod(victim).cloned() else { continue };
             self.emit(&pod, EventType::Warning, PREEMPTING, PREEMPTED.to_owned());
-            // Which resource was short is not told by the decision.
+            // The decision does not say which resource was short.
             pods::PREEMPTIONS.with_label_values(&[""]).inc();
             let grace = model::pod::spec_grace_seconds(&pod).and_then(|s| u64::try_from(s).ok()).unwrap_or(0);
             wait = wait.max(Duration::from_secs(grace).mul_f64(1.5));

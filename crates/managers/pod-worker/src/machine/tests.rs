@@ -42,11 +42,11 @@ fn syncing() -> Machine {
 #[test]
 fn an_api_pod_syncs_at_once_and_a_static_pod_waits_for_its_slot() {
     let mut m = Machine::default();
-    assert_eq!((m.update(create(&api()), false), m.step()), (Told::Look, Step::Sync));
+    assert_eq!((m.update(create(&api()), false), m.step()), (Reaction::Step, Step::Sync));
     let mut m = Machine::default();
-    assert_eq!((m.update(create(&from_file()), false), m.step()), (Told::Look, Step::Rest));
-    assert_eq!((m.grant(), m.step()), (Told::Look, Step::Sync));
-    assert_eq!(m.grant(), Told::Nothing);
+    assert_eq!((m.update(create(&from_file()), false), m.step()), (Reaction::Step, Step::Rest));
+    assert_eq!((m.grant(), m.step()), (Reaction::Step, Step::Sync));
+    assert_eq!(m.grant(), Reaction::Nothing);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn every_cause_of_termination_is_seen() {
     ];
     for (what, msg, deleted) in table {
         let mut m = syncing();
-        assert_eq!(m.update(msg, true), Told::Interrupt, "{what}");
+        assert_eq!(m.update(msg, true), Reaction::Interrupt, "{what}");
         assert_eq!((m.phase, m.kill.deleted), (Terminating, deleted), "{what}");
     }
 }
@@ -92,7 +92,7 @@ fn every_cause_of_termination_is_seen() {
 fn an_update_never_brings_a_stopping_pod_back() {
     let mut m = syncing();
     m.update(kill(None), true);
-    assert_eq!(m.update(create(&api()), true), Told::Nothing);
+    assert_eq!(m.update(create(&api()), true), Reaction::Nothing);
     m.update(UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Update }, true);
     assert_eq!(m.phase, Terminating);
 }
@@ -102,9 +102,9 @@ fn grace_only_gets_shorter_and_is_at_least_one_second() {
     let mut m = syncing();
     m.update(kill(None), true);
     assert_eq!(m.grace_s, Some(30));
-    assert_eq!(m.update(kill(Some(5)), true), Told::Interrupt);
+    assert_eq!(m.update(kill(Some(5)), true), Reaction::Interrupt);
     assert_eq!(m.grace_s, Some(5));
-    assert_eq!(m.update(kill(Some(60)), true), Told::Look);
+    assert_eq!(m.update(kill(Some(60)), true), Reaction::Step);
     assert_eq!(m.grace_s, Some(5));
     m.update(kill(Some(0)), true);
     assert_eq!(m.grace_s, Some(1));
@@ -128,7 +128,7 @@ fn phases_follow_each_other_to_the_end() {
     assert_eq!(m.step(), Step::CleanUp);
     m.cleaned();
     assert_eq!((m.phase, m.step()), (Finished, Step::Rest));
-    assert_eq!(m.update(create(&api()), false), Told::Nothing, "finished is final");
+    assert_eq!(m.update(create(&api()), false), Reaction::Nothing, "finished is final");
 }
 
 #[test]
@@ -136,19 +136,19 @@ fn a_kill_while_volumes_are_removed_changes_nothing_but_is_remembered() {
     let mut m = syncing();
     m.ran_to_end();
     m.stopped();
-    assert_eq!(m.update(kill(None), false), Told::Nothing);
+    assert_eq!(m.update(kill(None), false), Reaction::Nothing);
     assert!(m.kill.deleted);
     assert_eq!(m.phase, Terminated);
 }
 
 #[test]
-fn an_equal_update_is_no_reason_to_look() {
+fn an_equal_update_is_no_reason_for_a_step() {
     let mut m = syncing();
     assert_eq!(
         m.update(UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Update }, true),
-        Told::Nothing
+        Reaction::Nothing
     );
-    assert_eq!(m.update(UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Sync }, true), Told::Look);
+    assert_eq!(m.update(UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Sync }, true), Reaction::Step);
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Which pods are under probe: the messages, and the way back after a crash.
+//! Which pods are probed: the messages, and how the pods are known again after a crash.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::entry::{Entry, ProbeId};
 use crate::measure;
 
 impl ProbeManager {
-    /// Takes up the pods of the former generation.
+    /// Goes on with the pods of the former generation.
     pub(super) fn resume(&mut self, ctx: &mut Ctx<Self>) {
         let pods = self.deps.intake().clone();
         for (uid, pod) in pods {
@@ -30,7 +30,7 @@ impl ProbeManager {
     /// Adds a pod; `former` is its row from the generation before.
     fn add(&mut self, uid: PodUid, pod: Arc<Pod>, former: Option<&PodProbes>, ctx: &mut Ctx<Self>) {
         let now = self.now(ctx);
-        // A rebuilt manager spreads its probes as a young daemon does.
+        // A rebuilt manager spreads first probes over their periods, as a young daemon does.
         let age = match former {
             Some(_) => Duration::ZERO,
             None => Duration::from_nanos(
@@ -79,8 +79,8 @@ impl ProbeManager {
         }));
     }
 
-    /// A container that runs but is not ready yet is looked at at once (pod-lifecycle 8.4), so that readiness follows a
-    /// start closely.
+    /// A container that runs but is not ready yet is probed at once (pod-lifecycle 8.4), so that readiness follows a start
+    /// closely.
     fn status_changed(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) {
         let (Some(entry), Some(status)) = (self.pods.get(uid), self.status.get(uid)) else { return };
         let eager: Vec<ProbeId> = entry

@@ -10,7 +10,7 @@ use super::ProbeManager;
 use crate::journal;
 
 impl ProbeManager {
-    /// Forgets what no container has claimed.
+    /// Forgets kept verdicts of containers that have not shown up.
     pub(super) fn drop_unclaimed(&mut self, ctx: &mut Ctx<Self>) {
         let known: BTreeSet<&ContainerId> = self.pods.values().flat_map(|e| e.row.verdicts.keys()).collect();
         let unclaimed: Vec<ContainerId> = self.kept.keys().filter(|id| !known.contains(id)).cloned().collect();
@@ -29,12 +29,12 @@ impl ProbeManager {
             }
         }
         self.flush(ctx);
-        self.arm(ctx);
+        self.set_timer(ctx);
     }
 
     pub(super) fn flush(&mut self, ctx: &mut Ctx<Self>) {
         let Some(journal) = self.deps.journal.clone() else { return };
-        let Some(batch) = self.writes.take() else { return };
+        let Some(batch) = self.writes.next_batch() else { return };
         let effects = ctx.effects();
         let write = async move { effects.attempt(Class::Journal, move || journal::write(&*journal, batch)).await };
         ctx.run(write, |this, written, ctx| {
@@ -46,9 +46,9 @@ impl ProbeManager {
         });
     }
 
-    pub(super) fn arm(&mut self, ctx: &mut Ctx<Self>) {
+    pub(super) fn set_timer(&mut self, ctx: &mut Ctx<Self>) {
         let Some(due) = self.schedule.next_due() else { return };
-        if let Some((at, handle)) = self.alarm {
+        if let Some((at, handle)) = self.timer {
             if at <= due {
                 return;
             }
@@ -56,13 +56,13 @@ impl ProbeManager {
         }
         let wait = due.saturating_sub(self.now(ctx));
         let handle = ctx.after(wait, |this, ctx| {
-            this.alarm = None;
+            this.timer = None;
             this.wake(ctx);
         });
-        self.alarm = Some((due, handle));
+        self.timer = Some((due, handle));
     }
 
-    /// Has the journal say what the row says of an instance.
+    /// Has the journal hold what the row has of an instance.
     pub(super) fn keep(&mut self, uid: &PodUid, container: &ContainerId) {
         if self.deps.journal.is_none() {
             return;

@@ -22,7 +22,7 @@ impl Overdue {
         self.ended = None;
     }
 
-    /// How long it is there already, when that is worth saying. `quiet`: it is not to be said now.
+    /// How long it is there already, when a report is due. `quiet`: nothing is reported now.
     pub(super) fn report(&mut self, now: Instant, quiet: bool) -> Option<Duration> {
         let (since, report_at) = self.ended.get_or_insert((now, now + OVERDUE));
         if now < *report_at || quiet {

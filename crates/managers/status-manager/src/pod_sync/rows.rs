@@ -16,7 +16,7 @@ use crate::copy::ApiCopy;
 /// The boards that the syncer reads.
 #[derive(Debug)]
 pub(crate) struct Boards {
-    /// What the API server shall be told.
+    /// What the API server shall have.
     statuses: BoardReader<PodUid, StatusEntry>,
     /// What the API server has, as PodManager knows it.
     pods: BoardReader<PodUid, DesiredPod>,
@@ -82,7 +82,7 @@ impl PodRows {
         self.desired.source == Source::Api && !pod::is_mirror(&self.desired.pod)
     }
 
-    /// Whether the status to be told is that of a pod that has ended.
+    /// Whether the status to be sent is that of a pod that has ended.
     pub(crate) fn is_terminal(&self) -> bool {
         pod::is_terminal_phase(self.entry.status.phase.as_deref())
     }

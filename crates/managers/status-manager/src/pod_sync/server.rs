@@ -9,7 +9,7 @@ use super::rows::PodRows;
 use crate::copy::ApiCopy;
 use crate::request::Accepted;
 
-/// An object that is still there then is told to go again: finalizers have kept it, or the server was set back.
+/// An object that is still there then is deleted again: finalizers have kept it, or the server was restored to an older state.
 const DELETE_AGAIN: Duration = Duration::from_secs(300);
 
 /// The status that the API server has taken.
@@ -63,18 +63,18 @@ impl ServerState {
 pub(crate) struct Removal {
     /// The object is gone: its UID, and the version of the copy that the board showed then.
     pub(crate) gone: Option<(String, Option<u64>)>,
-    /// When the object was told to go: for a while nothing of it is said any more, finalizers or not.
+    /// When the object was deleted: for a while nothing more is sent about it, even while finalizers keep it.
     pub(crate) deleted_at: Option<Instant>,
 }
 
 impl Removal {
-    /// Whether there is nobody left in the API to tell.
+    /// Whether there is no object left in the API that a status could be sent to.
     pub(crate) fn is_over(&self, copy: &ApiCopy) -> bool {
         let gone = self.gone.as_ref().is_some_and(|(uid, version)| *uid == copy.uid && *version == copy.version);
         gone || self.deleted_at.is_some()
     }
 
-    /// The object is still there long after it was deleted: it is told again.
+    /// Lets an object that is still there long after its deletion be deleted again.
     pub(super) fn give_up_waiting(&mut self, now: Instant) {
         self.deleted_at.take_if(|at| now.duration_since(*at) >= DELETE_AGAIN);
     }

@@ -45,7 +45,7 @@ impl StatusSyncer {
                 tracing::debug!(%uid, version = accepted.version, held = accepted.phase_held_back,
                     deleted = accepted.deleted, "status is in the API");
                 sync.attempts.clear_trouble();
-                // A status that was replaced meanwhile waits on, and is told by the one after it.
+                // A status that was replaced meanwhile goes on waiting: the newer one is sent next.
                 if let Some(entry) = self.boards.status(uid).filter(|e| e.version == accepted.version) {
                     observe_sync_time(&entry, Timestamp(ctx.clock().unix_nanos()));
                 }

@@ -15,9 +15,9 @@ fn a_probe_ticks_at_once_and_then_once_per_period() {
     let mut x = Schedule::default();
     x.insert("a", s(100), OLD, s(10), 0.7);
     assert_eq!(x.next_due(), Some(s(100)));
-    assert_eq!(x.take_due(s(100)), ["a"]);
-    assert_eq!(x.take_due(s(109)), Vec::<&str>::new());
-    assert_eq!(x.take_due(s(110)), ["a"]);
+    assert_eq!(x.pop_due(s(100)), ["a"]);
+    assert_eq!(x.pop_due(s(109)), Vec::<&str>::new());
+    assert_eq!(x.pop_due(s(110)), ["a"]);
     assert_eq!(x.next_due(), Some(s(120)));
 }
 
@@ -40,8 +40,8 @@ fn probes_are_spread_while_the_daemon_is_young_8_1() {
 fn missed_periods_are_not_replayed_and_the_phase_stays() {
     let mut x = Schedule::default();
     x.insert("a", s(0), OLD, s(10), 0.0);
-    assert_eq!(x.take_due(s(0)), ["a"]);
-    assert_eq!(x.take_due(s(47)), ["a"]);
+    assert_eq!(x.pop_due(s(0)), ["a"]);
+    assert_eq!(x.pop_due(s(47)), ["a"]);
     assert_eq!(x.next_due(), Some(s(50)));
 }
 
@@ -49,23 +49,23 @@ fn missed_periods_are_not_replayed_and_the_phase_stays() {
 fn a_tick_during_a_run_is_made_up_for_once() {
     let mut x = Schedule::default();
     x.insert("a", s(0), OLD, s(1), 0.0);
-    assert_eq!(x.take_due(s(0)), ["a"]);
+    assert_eq!(x.pop_due(s(0)), ["a"]);
     x.begin(&"a");
-    assert_eq!(x.take_due(s(1)), Vec::<&str>::new());
-    assert_eq!(x.take_due(s(2)), Vec::<&str>::new());
+    assert_eq!(x.pop_due(s(1)), Vec::<&str>::new());
+    assert_eq!(x.pop_due(s(2)), Vec::<&str>::new());
     assert!(x.end(&"a"));
     x.begin(&"a");
     assert!(!x.end(&"a"), "once only");
-    assert_eq!(x.take_due(s(3)), ["a"], "the phase stays");
+    assert_eq!(x.pop_due(s(3)), ["a"], "the phase stays");
 }
 
 #[test]
 fn a_trigger_counts_the_period_anew() {
     let mut x = Schedule::default();
     x.insert("a", s(0), OLD, s(10), 0.0);
-    x.take_due(s(0));
+    x.pop_due(s(0));
     x.trigger(&"a", s(3));
-    assert_eq!(x.take_due(s(3)), ["a"]);
+    assert_eq!(x.pop_due(s(3)), ["a"]);
     assert_eq!(x.next_due(), Some(s(13)));
     x.begin(&"a");
     x.trigger(&"a", s(5));
@@ -76,11 +76,11 @@ fn a_trigger_counts_the_period_anew() {
 fn a_hastened_tick_never_comes_later() {
     let mut x = Schedule::default();
     x.insert("a", s(0), OLD, s(10), 0.0);
-    x.take_due(s(0));
+    x.pop_due(s(0));
     x.hasten(&"a", s(1));
     assert_eq!(x.next_due(), Some(s(1)));
     x.hasten(&"a", s(5));
-    assert_eq!(x.take_due(s(1)), ["a"]);
+    assert_eq!(x.pop_due(s(1)), ["a"]);
     assert_eq!(x.next_due(), Some(s(11)));
     x.hasten(&"b", s(1));
 }
@@ -94,7 +94,7 @@ fn a_removed_probe_is_gone() {
     assert!(x.is_empty() && x.next_due().is_none() && !x.contains(&"a"));
     assert!(!x.end(&"a"));
     x.trigger(&"a", s(1));
-    assert_eq!(x.take_due(s(9)), Vec::<&str>::new());
+    assert_eq!(x.pop_due(s(9)), Vec::<&str>::new());
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn the_earliest_comes_first() {
     for (key, at) in [("c", 3), ("a", 5), ("b", 1)] {
         x.insert(key, s(at), OLD, s(60), 0.0);
     }
-    assert_eq!(x.take_due(s(10)), ["b", "c", "a"]);
+    assert_eq!(x.pop_due(s(10)), ["b", "c", "a"]);
     assert_eq!(x.len(), 3);
 }
 
@@ -116,7 +116,7 @@ proptest! {
         let mut now = 0;
         for step in steps {
             now += step;
-            let due = x.take_due(s(now));
+            let due = x.pop_due(s(now));
             prop_assert!(due.len() <= 1);
             let next = x.next_due().unwrap();
             prop_assert!(next > s(now));

@@ -1,0 +1,50 @@
+//! Lifecycle hooks over HTTP.
+
+use super::*;
+use serde_json::json;
+
+fn with_post_start(get: serde_json::Value) -> Pod {
+    pod(json!({ "lifecycle": { "postStart": { "httpGet": get } } }), json!({}))
+}
+
+fn header<'a>(request: &'a HookRequest, name: &str) -> Option<&'a str> {
+    request.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+}
+
+#[test]
+fn a_hook_sends_the_headers_of_a_kubelet_unless_its_own_are_given() {
+    let given = json!([{ "name": "accept", "value": "text/plain" }, { "name": "user-agent", "value": "mine" }]);
+    for (seed, headers, agent, accept) in
+        [(1, json!([]), "kube-lifecycle/1.36", "*/*"), (2, given, "mine", "text/plain")]
+    {
+        run(seed, move |kernel| async move {
+            let bench = Bench::start(&kernel, nothing());
+            let get = json!({ "path": "/up", "port": 80, "httpHeaders": headers });
+            bench.tell(&with_post_start(get), UpdateKind::Create).await;
+            let hooks = bench.see(|w| w.hooks.clone());
+            assert_eq!(hooks.len(), 1);
+            assert_eq!(header(&hooks[0], "User-Agent"), Some(agent));
+            assert_eq!(header(&hooks[0], "Accept"), Some(accept));
+            assert_eq!(hooks[0].headers.len(), 2, "each header once");
+        });
+    }
+}
+
+#[test]
+fn a_hook_over_https_that_gets_an_http_answer_goes_over_http_without_credentials() {
+    run(3, |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        let get = json!({ "scheme": "HTTPS", "path": "/up", "port": 8443, "host": "192.0.2.9",
+            "httpHeaders": [{ "name": "Authorization", "value": "Bearer x" }] });
+        bench.tell(&with_post_start(get), UpdateKind::Create).await;
+        let hooks = bench.see(|w| w.hooks.clone());
+        let schemes: Vec<&str> = hooks.iter().map(|h| h.scheme.as_str()).collect();
+        assert_eq!(schemes, ["https", "http"]);
+        assert_eq!(header(&hooks[0], "Authorization"), Some("Bearer x"));
+        assert_eq!(header(&hooks[1], "Authorization"), None);
+        assert_eq!(header(&hooks[1], "User-Agent"), Some("kube-lifecycle/1.36"));
+        let text = "request to HTTPS lifecycle hook 192.0.2.9:8443 got HTTP response, retry with HTTP succeeded";
+        assert_eq!(bench.events("LifecycleHTTPFallback"), [text]);
+        assert!(bench.events("FailedPostStartHook").is_empty());
+    });
+}
