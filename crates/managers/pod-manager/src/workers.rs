@@ -23,12 +23,7 @@ pub(crate) struct Workers {
 
 impl Workers {
     pub(crate) fn new(crew: Crew<contract::PodManager>) -> Self {
-        Self {
-            rows: crew.board(),
-            crew,
-            made: BTreeSet::new(),
-            restart_requested: BTreeSet::new(),
-        }
+        Self { rows: crew.board(), crew, made: BTreeSet::new(), restart_requested: BTreeSet::new() }
     }
 
     /// Takes over workers that an earlier generation of the actor made.
