@@ -69,14 +69,13 @@ impl HostFs for LinuxFs {
     }
 
     fn read_file(&self, path: &Path, max_bytes: u64) -> HostResult<Vec<u8>> {
-        let file = open_regular(path, Links::Follow).at("open", path)?;
-        let mut content = Vec::new();
-        file.take(max_bytes.saturating_add(1)).read_to_end(&mut content).at("read", path)?;
-        if content.len() as u64 > max_bytes {
-            let text = format!("longer than {max_bytes} bytes");
-            return Err(HostError::new("read", path, io::Error::new(io::ErrorKind::InvalidData, text)));
-        }
-        Ok(content)
+        read_whole(open_regular(path, Links::Follow).at("open", path)?, path, max_bytes)
+    }
+
+    fn read_within(&self, base: &Path, relative: &Path, max_bytes: u64) -> HostResult<Vec<u8>> {
+        let whole = base.join(relative);
+        let there = open_beneath(base, relative, OFlags::PATH)?;
+        read_whole(open::open_referred(there).at("open", &whole)?, &whole, max_bytes)
     }
 
     fn read_end(&self, path: &Path, max_bytes: u64, links: Links) -> HostResult<FileEnd> {
@@ -271,6 +270,16 @@ pub(crate) fn make_dirs(path: &Path, mode: u32) -> HostResult<()> {
 }
 
 /// The components of a relative path; anything that could leave `base` is refused.
+fn read_whole(file: fs::File, path: &Path, max_bytes: u64) -> HostResult<Vec<u8>> {
+    let mut content = Vec::new();
+    file.take(max_bytes.saturating_add(1)).read_to_end(&mut content).at("read", path)?;
+    if content.len() as u64 > max_bytes {
+        let text = format!("longer than {max_bytes} bytes");
+        return Err(HostError::new("read", path, io::Error::new(io::ErrorKind::InvalidData, text)));
+    }
+    Ok(content)
+}
+
 fn checked_relative<'a>(base: &Path, relative: &'a Path) -> HostResult<Vec<&'a std::ffi::OsStr>> {
     let refuse = || HostError::new("open", base.join(relative), io::ErrorKind::InvalidInput);
     if relative.is_absolute() {

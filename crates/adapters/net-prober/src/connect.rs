@@ -3,12 +3,12 @@
 use std::io;
 use std::sync::{Arc, OnceLock};
 
+use ports::hook::HTTP_TO_HTTPS;
 use tokio::net::{TcpStream, lookup_host};
-use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls;
 use tokio_rustls::rustls::client::Resumption;
 use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::{TlsConnector, rustls};
 
 /// Makes TLS connections; the configuration is built at the first one.
 #[derive(Clone, Default)]
@@ -26,16 +26,17 @@ impl Connector {
     pub(crate) async fn wrap(&self, host: &str, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
         let name = ServerName::try_from(host.to_owned()).map_err(|_| format!("tls: invalid server name {host:?}"))?;
         self.0.get_or_init(connector).connect(name, stream).await.map_err(|e| match e.get_ref() {
-            Some(inner) if is_no_tls(inner) => "http: server gave HTTP response to HTTPS client".to_owned(),
+            Some(inner) if is_no_tls(inner) => HTTP_TO_HTTPS.to_owned(),
             Some(inner) => format!("tls: {inner}"),
             None => io_text(&e),
         })
     }
 }
 
-/// Whether the server's first bytes were no TLS record.
-fn is_no_tls(error: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
-    matches!(error.downcast_ref(), Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)))
+/// The first bytes of the peer are no record of TLS: it speaks HTTP, as good as always.
+fn is_no_tls(e: &(dyn std::error::Error + Send + Sync + 'static)) -> bool {
+    let e = e.downcast_ref::<rustls::Error>();
+    matches!(e, Some(rustls::Error::InvalidMessage(rustls::InvalidMessage::InvalidContentType)))
 }
 
 /// Connects; tries each address that the host has. The error reads as Go's.

@@ -7,7 +7,7 @@ use model::Timestamp;
 use model::core::Node;
 
 use crate::event::RecordEvent;
-use crate::runtime::RuntimeInfo;
+use crate::runtime::{RuntimeInfo, SetPodNetworks};
 
 /// Where the Node object of the view comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ role! {
     NodeManager in node_manager, actor "node-manager";
     answers {}
     posts { value NodeView = NodeView::default(); }
-    asks { RecordEvent }
+    asks { SetPodNetworks, RecordEvent }
     reads { RuntimeInfo, LeaseState }
 }
 

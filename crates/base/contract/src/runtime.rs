@@ -259,6 +259,13 @@ const OBSERVE: Duration = Duration::from_secs(3 * 60);
 /// An exec without a time limit is bounded all the same.
 const EXEC_WITHOUT_LIMIT: Duration = Duration::from_secs(24 * 3600);
 
+/// Tell the runtime which networks the cluster gives to the pods of this node. Idempotent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct SetPodNetworks {
+    /// `podCIDRs`, separated by commas.
+    pub cidrs: String,
+}
+
 role! {
     /// Calls to the runtime, with their limits and deadlines; the view of what it has.
     RuntimeClient in runtime_client, actor "runtime-client";
@@ -275,6 +282,7 @@ role! {
             plus |m| if m.timeout.is_zero() { EXEC_WITHOUT_LIMIT } else { m.timeout };
         ObservePod for uid => Result<Arc<PodObservation>, CallError>, within OBSERVE, Repeat;
         Relist => Result<(), CallError>, within OBSERVE, Repeat;
+        SetPodNetworks => Result<(), CallError>, within OBSERVE, Repeat;
     }
     posts {
         table PodUid => Observed;

@@ -2,6 +2,9 @@
 
 use async_trait::async_trait;
 
+/// Part of the error of an HTTPS request whose peer speaks plain HTTP.
+pub const HTTP_TO_HTTPS: &str = "http: server gave HTTP response to HTTPS client";
+
 /// One GET of a lifecycle hook (pod-lifecycle 5.10).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HookRequest {

@@ -230,6 +230,8 @@ pub trait HostFs: Send + Sync + 'static {
     /// The content of a regular file, links followed; an `InvalidData` error when it is longer than `max_bytes`, `InvalidInput`
     /// when it is something else.
     fn read_file(&self, path: &Path, max_bytes: u64) -> HostResult<Vec<u8>>;
+    /// As [`read_file`](Self::read_file), of `base/relative`, never leaving `base` through a symlink: for what containers write.
+    fn read_within(&self, base: &Path, relative: &Path, max_bytes: u64) -> HostResult<Vec<u8>>;
     /// At most `max_bytes` from the end of a regular file, whatever its size; `InvalidInput` when it is something else. For paths
     /// that a container can shape.
     fn read_end(&self, path: &Path, max_bytes: u64, links: Links) -> HostResult<FileEnd>;

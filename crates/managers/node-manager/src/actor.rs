@@ -18,7 +18,7 @@ use ports::api::{Followed, Kind, Object, Selection};
 use tokio::time::Instant;
 
 use crate::config::{Config, Deps};
-use crate::state::{Accepted, Conditions, KnownNode, Observed, Passes, Registration, Reports};
+use crate::state::{Accepted, Conditions, KnownNode, Observed, Passes, PodNetworks, Registration, Reports};
 
 /// Status passes come up to this share of the period late.
 const JITTER: f64 = 0.04;
@@ -29,7 +29,7 @@ const LEASE_NEWS: i64 = 60_000_000_000;
 
 /// The actor.
 pub struct NodeManager {
-    crew: Crew<Role>,
+    pub(crate) crew: Crew<Role>,
     view: ValuePoster<NodeView>,
     lease: ValueReader<LeaseState>,
     pub(crate) runtime_info: ValueReader<RuntimeInfo>,
@@ -42,6 +42,7 @@ pub struct NodeManager {
     pub(crate) observed: Observed,
     pub(crate) conditions: Conditions,
     pub(crate) passes: Passes,
+    pub(crate) networks: PodNetworks,
 }
 
 impl std::fmt::Debug for NodeManager {
@@ -100,6 +101,7 @@ impl NodeManager {
             observed: Observed::default(),
             conditions: Conditions::from_view(&view),
             passes: Passes::default(),
+            networks: PodNetworks::default(),
             config,
             deps,
         }

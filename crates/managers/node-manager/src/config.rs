@@ -16,6 +16,8 @@ use ports::runtime::ImageService;
 pub struct Config {
     /// What configuration says of the Node.
     pub plan: Plan,
+    /// `podCIDR`: networks of pods until the cluster gives some; empty: none.
+    pub pod_cidr: String,
     /// `registerNode`; without it the Node is somebody else's to make.
     pub register: bool,
     /// Whole machine.

@@ -1,7 +1,7 @@
 //! NodeManager: the Node object of this machine and its lease.
 //!
 //! **Owns** registration, the node status and when it is reported, and (an actor of its own, [`NodeLease`]) the lease.
-//! **Asks** nobody; tells EventRecorder; reads RuntimeClient's view and the host; publishes [`contract::node::NodeView`].
+//! **Asks** RuntimeClient to tell the runtime the networks of pods; tells EventRecorder; reads RuntimeClient's view and the host; publishes [`contract::node::NodeView`].
 //! **Never** changes taints, foreign labels or the spec of a Node that exists, and never writes `Ready=False` because the
 //! daemon itself has just begun: it waits for the runtime's word first.
 //! **Lost on restart** is when the status was reported last (one report too many) and for how long pressure lasts.
@@ -13,6 +13,7 @@ mod actor;
 mod config;
 mod health;
 mod lease;
+mod networks;
 mod observe;
 mod requests;
 mod state;

@@ -29,6 +29,15 @@ pub(crate) struct KnownNode {
     unschedulable: bool,
 }
 
+/// Networks of pods, as the runtime was told.
+#[derive(Debug, Default)]
+pub(crate) struct PodNetworks {
+    /// What it knows.
+    pub told: String,
+    /// It is being told.
+    pub telling: bool,
+}
+
 /// What a state of the API server's Node changed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Accepted {

@@ -63,6 +63,7 @@ impl NodeManager {
         if let Some(Err(why)) = &host.slow.addresses {
             tracing::error!(error = %why, "addresses of the node are left as they are");
         }
+        self.tell_networks(ctx);
         let facts = self.facts(&host, ctx);
         self.conditions.was_ready |= facts.not_ready.is_empty();
         self.conditions.ready = Some(match aggregate(&facts.not_ready) {

@@ -121,7 +121,8 @@ impl Job {
             return Err(no_driver(claim));
         }
         let node = self.node();
-        let (services, objects) = (self.services().await, self.env_objects(new.container).await);
+        let (services, mut objects) = (self.services().await, self.env_objects(new.container).await);
+        objects.files = self.env_files(new.container, &new.volumes.mounted).await;
         let env = environment(&EnvInput {
             pod,
             container: new.container,

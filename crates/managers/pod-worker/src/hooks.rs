@@ -8,15 +8,13 @@ use model::ContainerId;
 use model::core::{Container, HTTPGetAction, LifecycleHandler};
 use model::event::EventType;
 use model::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use ports::hook::HookRequest;
+use ports::hook::{HTTP_TO_HTTPS, HookRequest};
 
 use crate::job::{Job, REBUILT};
 use crate::measure::SleepHook;
 
-/// `kube-lifecycle/<major>.<minor>`.
+/// As servers know a kubelet's hooks.
 const USER_AGENT: &str = "kube-lifecycle/1.36";
-/// How Go's client, and so [`ports::hook::HookHttp`], calls an answer without TLS to a request with it.
-const PLAIN_ANSWER: &str = "server gave HTTP response to HTTPS client";
 
 impl Job {
     /// Runs one handler to its end. The text of a failure may hold the hook's output: it goes into the container's waiting
@@ -95,15 +93,22 @@ impl Job {
             path: get.path.clone().unwrap_or_default(),
             headers: headers(get),
         };
-        let Err(error) = self.deps.http.get(request.clone()).await else { return Ok(()) };
-        if !error.contains(PLAIN_ANSWER) {
-            return Err(error);
+        let Err(e) = self.deps.http.get(request.clone()).await else { return Ok(()) };
+        if !e.contains(HTTP_TO_HTTPS) {
+            return Err(e);
         }
-        let authority = format!("{}:{}", request.host, request.port);
-        tracing::warn!(uid = %self.uid, authority, "lifecycle hook over HTTPS got an HTTP answer, trying again over HTTP");
-        self.deps.http.get(over_http(request)).await.map_err(|_| error)?;
+        self.http_instead(request).await.map_err(|_| e)
+    }
+
+    /// A hook that says HTTPS to a server of plain HTTP worked as long as nobody looked at the scheme.
+    async fn http_instead(&self, mut request: HookRequest) -> Result<(), String> {
+        "http".clone_into(&mut request.scheme);
+        request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
+        let HookRequest { host, port, .. } = &request;
+        let place = if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") };
+        self.deps.http.get(request).await?;
         metrics::lifecycle::HTTP_FALLBACKS.inc();
-        let text = format!("request to HTTPS lifecycle hook {authority} got HTTP response, retry with HTTP succeeded");
+        let text = format!("request to HTTPS lifecycle hook {place} got HTTP response, retry with HTTP succeeded");
         self.event(EventType::Warning, "LifecycleHTTPFallback", text);
         Ok(())
     }
@@ -116,23 +121,16 @@ impl Job {
     }
 }
 
-/// The headers as given; a kubelet's own where they are not.
+/// Those of the manifest; who asks, and what is taken, where it does not say.
 fn headers(get: &HTTPGetAction) -> Vec<(String, String)> {
-    let given = get.http_headers.iter().flatten().map(|h| (h.name.clone(), h.value.clone()));
-    let mut headers: Vec<(String, String)> = given.collect();
+    let given = get.http_headers.iter().flatten();
+    let mut headers: Vec<(String, String)> = given.map(|h| (h.name.clone(), h.value.clone())).collect();
     for (name, value) in [("User-Agent", USER_AGENT), ("Accept", "*/*")] {
-        if !headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)) {
+        if !headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name)) {
             headers.push((name.to_owned(), value.to_owned()));
         }
     }
     headers
-}
-
-/// The same request without TLS, and so without credentials.
-fn over_http(mut request: HookRequest) -> HookRequest {
-    "http".clone_into(&mut request.scheme);
-    request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("authorization"));
-    request
 }
 
 fn port_number(port: &IntOrString, container: &Container) -> Result<u16, String> {
@@ -155,6 +153,17 @@ fn port_number(port: &IntOrString, container: &Container) -> Result<u16, String>
 mod tests {
     use super::*;
     use model::core::ContainerPort;
+
+    #[test]
+    fn headers_say_who_asks_unless_the_manifest_does() {
+        let of = |given: &[(&str, &str)]| {
+            let listed = given.iter().map(|(n, v)| model::core::HTTPHeader { name: (*n).into(), value: (*v).into() });
+            let get = HTTPGetAction { http_headers: Some(listed.collect()), ..HTTPGetAction::default() };
+            headers(&get).iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>()
+        };
+        assert_eq!(of(&[]), ["User-Agent=kube-lifecycle/1.36", "Accept=*/*"]);
+        assert_eq!(of(&[("user-agent", "me"), ("X", "1"), ("accept", "")]), ["user-agent=me", "X=1", "accept="]);
+    }
 
     #[test]
     fn ports_are_found_by_number_by_name_and_as_numeric_text() {

@@ -1,12 +1,15 @@
 //! What a pod needs of the API server: configMaps and secrets for its environment, pull secrets, services, its class.
 
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use container_config::env::referenced_objects;
+use container_config::env::{referenced_files, referenced_objects};
 use container_config::{LookupError, ObjectMap};
 use contract::Letter;
 use contract::objects::{FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServices, HoldObjects, ObjectError};
+use contract::volume::MountedVolumes;
 use futures::future::join_all;
 use model::core::{Container, Secret, Service};
 use model::event::EventType;
@@ -16,6 +19,12 @@ use crate::job::Job;
 
 /// A static pod waits this long for services and then goes on without: it may be what serves them.
 const STATIC_POD_WAIT: Duration = Duration::from_millis(50);
+
+/// Longest file of variables that is read.
+const ENV_FILE_MAX: u64 = 1 << 20;
+
+/// Contents of variable files by volume and path, as [`ObjectMap`] has them.
+type EnvFiles = BTreeMap<(String, String), Result<Option<String>, String>>;
 
 impl Job {
     /// Has ObjectStore follow the objects that the pod names, before they are asked for. PodManager has sent the same message
@@ -48,6 +57,27 @@ impl Job {
                 }
                 ObjectKind::Unknown => {}
             }
+        }
+        out
+    }
+
+    /// What earlier containers left in files that the environment of this one names.
+    pub(crate) async fn env_files(&self, container: &Container, mounted: &MountedVolumes) -> EnvFiles {
+        let mut out = EnvFiles::new();
+        for (volume, path) in referenced_files(container) {
+            let Some(place) = mounted.volumes.get(&volume) else { continue };
+            let (base, inside) = (place.host_path.clone(), PathBuf::from(&path));
+            let read = self.on_host(move |fs| match fs.read_within(&base, &inside, ENV_FILE_MAX) {
+                Ok(content) => Ok(Some(String::from_utf8_lossy(&content).into_owned())),
+                Err(e) if e.is_not_found() => Ok(None),
+                Err(e) => Err(e),
+            });
+            let found = read.await.map_err(|e| {
+                // What is at a path of the host is nobody's business but the node's.
+                tracing::warn!(uid = %self.uid, container = container.name, volume, path, error = e, "no variables");
+                format!("couldn't parse env file {path:?} of volume {volume:?}")
+            });
+            out.insert((volume, path), found);
         }
         out
     }

@@ -15,11 +15,12 @@ use contract::node::{NodeOrigin, NodeView};
 use contract::objects::ObjectError;
 use contract::pod_worker::{KillRequest, UpdateKind, UpdatePod, WorkerPhase, WorkerState};
 use contract::runtime::{Observed, RuntimeHandler, RuntimeInfo};
+use contract::volume::{MountedVolume, MountedVolumes};
 use cri_api::v1::ContainerConfig;
 use model::core::{ConfigMap, Node, Pod, PodStatus, Secret, Service};
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
 use model::{PodUid, Timestamp};
-use ports::hook::{HookHttp, HookRequest};
+use ports::hook::{HTTP_TO_HTTPS, HookHttp, HookRequest};
 
 use crate::{Config, Deps, PodWorker};
 
@@ -52,23 +53,23 @@ struct World {
     held: bool,
     /// Failure of the next `RunPodSandbox`: code and text.
     sandbox_fails: Option<(String, String)>,
+    hooks: Vec<HookRequest>,
+    volumes: MountedVolumes,
     /// Failure of every `MountVolumes`.
     volumes_fail: Option<contract::volume::VolumeError>,
 }
 
 type Shared = Arc<Mutex<World>>;
 
-/// Servers of hooks that speak HTTP only.
-struct PlainHttp {
-    world: Shared,
-}
+/// Answers every hook, over plain HTTP only.
+struct PlainHttp(Shared);
 
 #[async_trait]
 impl HookHttp for PlainHttp {
     async fn get(&self, request: HookRequest) -> Result<(), String> {
-        let tls = request.scheme == "https";
-        self.world.lock().unwrap().hooks.push(request);
-        if tls { Err("http: server gave HTTP response to HTTPS client".to_owned()) } else { Ok(()) }
+        let secure = request.scheme == "https";
+        self.0.lock().unwrap().hooks.push(request);
+        if secure { Err(format!("Get \"https://...\": {HTTP_TO_HTTPS}")) } else { Ok(()) }
     }
 }
 
@@ -115,7 +116,7 @@ impl Bench {
         let deps = Arc::new(Deps {
             config: Arc::new(config),
             fs: Arc::new(fakes::LinuxFs),
-            http: Arc::new(PlainHttp { world: world.clone() }),
+            http: Arc::new(PlainHttp(world.clone())),
             journal: Arc::new(fakes::MemoryJournal::default()),
         });
         let crew = wiring.member_crew(UID);

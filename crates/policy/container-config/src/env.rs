@@ -3,6 +3,7 @@
 mod error;
 mod expand;
 mod field;
+mod file;
 mod objects;
 mod resource;
 mod service;
@@ -17,7 +18,7 @@ use model::pod;
 pub use error::EnvError;
 pub use expand::{expand, expand_strings};
 pub use field::{FieldError, FieldInput, env_field, format_map, object_field};
-pub use objects::{LookupError, NoObjects, ObjectLookup, ObjectMap, referenced_objects};
+pub use objects::{LookupError, NoObjects, ObjectLookup, ObjectMap, referenced_files, referenced_objects};
 pub use resource::{ResourceError, container_resource, with_default_limits};
 pub use service::service_environment;
 pub use variables::{EnvVar, Environment};

@@ -25,7 +25,7 @@ pub use patch::patch;
 pub use ready::{RuntimeHealth, ready_errors};
 pub use register::{initial, reconciled, without_devices};
 pub use report::Reporting;
-pub use setters::updated;
+pub use setters::{pod_networks, updated};
 
 #[cfg(test)]
 mod tests;

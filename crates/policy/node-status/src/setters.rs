@@ -46,6 +46,14 @@ pub fn updated(plan: &Plan, old: &Node, facts: &Facts, now: Timestamp) -> (Node,
     (node, events)
 }
 
+/// Networks of the node's pods, separated by commas: those that the cluster gave it, else the configured ones (`podCIDR`).
+/// Empty: nobody has said.
+#[must_use]
+pub fn pod_networks(node: Option<&Node>, configured: &str) -> String {
+    let given = node.and_then(|n| n.spec.as_ref()?.pod_cidrs.as_deref()).unwrap_or_default();
+    if given.is_empty() { configured.to_owned() } else { given.join(",") }
+}
+
 /// Outside of the kubernetes.io domain.
 pub(crate) fn is_extended(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/") && !name.starts_with("requests.")

@@ -12,10 +12,30 @@ const APPARMOR_ANNOTATION: &str = "container.apparmor.security.beta.kubernetes.i
 /// A pod that has run already is not asked again.
 pub(crate) fn apparmor(pod: &Pod, node: &NodeFacts) -> Result<(), Rejection> {
     let phase = pod.status.as_ref().and_then(|s| s.phase.as_deref()).unwrap_or_default();
-    if node.apparmor || !matches!(phase, "" | "Pending") || !wants_apparmor(pod) {
+    if !matches!(phase, "" | "Pending") || !wants_apparmor(pod) {
         return Ok(());
     }
-    Err(Rejection::new("AppArmor", "Cannot enforce AppArmor: AppArmor is not enabled on the host"))
+    let why = match (node.apparmor, empty_profile(pod)) {
+        (false, _) => "AppArmor is not enabled on the host",
+        (true, true) => "invalid empty AppArmor profile name",
+        (true, false) => return Ok(()),
+    };
+    Err(Rejection::new("AppArmor", format!("Cannot enforce AppArmor: {why}")))
+}
+
+/// Whether a container is to run under a profile of the host that has no name. Whether the kernel has a profile of some name
+/// is the runtime's to find out.
+fn empty_profile(pod: &Pod) -> bool {
+    let Some(spec) = &pod.spec else { return false };
+    let of_pod = spec.security_context.as_ref().and_then(|c| c.app_armor_profile.as_ref());
+    let ephemeral = spec.ephemeral_containers.iter().flatten().map(|c| c.security_context.as_ref());
+    let contexts = init_containers(pod).iter().chain(regular_containers(pod)).map(|c| c.security_context.as_ref());
+    let mut profiles = contexts.chain(ephemeral).map(|c| c.and_then(|c| c.app_armor_profile.as_ref()).or(of_pod));
+    profiles.any(|p| {
+        p.is_some_and(|p| {
+            p.type_ == "Localhost" && p.localhost_profile.as_deref().unwrap_or_default().trim().is_empty()
+        })
+    })
 }
 
 fn wants_apparmor(pod: &Pod) -> bool {

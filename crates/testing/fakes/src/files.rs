@@ -302,6 +302,20 @@ impl HostFs for MemFs {
         })
     }
 
+    fn read_within(&self, base: &Path, relative: &Path, max_bytes: u64) -> HostResult<Vec<u8>> {
+        let whole = base.join(relative);
+        let found = self.call("open", &whole, false, |s| {
+            let root = s.tree.get(base, true)?;
+            let ino = s.tree.walk(vec![root], relative, true, true)?.node.ok_or(Errno::NoEnt)?;
+            Ok(match &s.tree.node(ino).kind {
+                Kind::File(content) if content.len() as u64 <= max_bytes => Ok(content.to_vec()),
+                Kind::File(_) => Err(io::ErrorKind::InvalidData),
+                _ => Err(io::ErrorKind::InvalidInput),
+            })
+        });
+        found?.map_err(|kind| HostError::new("read", whole, kind))
+    }
+
     fn read_end(&self, path: &Path, max_bytes: u64, links: Links) -> HostResult<FileEnd> {
         self.content(path, links, |content| {
             let from = content.len().saturating_sub(usize::try_from(max_bytes).unwrap_or(usize::MAX));

@@ -30,8 +30,16 @@ pub fn open_file_or_folder(path: &Path) -> io::Result<File> {
     open_if(path, Links::Follow, |m| m.is_file() || m.is_dir(), "neither a regular file nor a folder")
 }
 
+/// Opens for reading what [`reference`] or a look-up of one's own refers to; otherwise as [`open_regular`].
+pub(super) fn open_referred(there: OwnedFd) -> io::Result<File> {
+    reopen(File::from(there), Metadata::is_file, "not a regular file")
+}
+
 fn open_if(path: &Path, links: Links, wanted: fn(&Metadata) -> bool, refusal: &'static str) -> io::Result<File> {
-    let there = File::from(reference(path, links)?);
+    reopen(File::from(reference(path, links)?), wanted, refusal)
+}
+
+fn reopen(there: File, wanted: fn(&Metadata) -> bool, refusal: &'static str) -> io::Result<File> {
     let facts = there.metadata()?;
     if facts.file_type().is_socket() {
         // What the system says of opening one.

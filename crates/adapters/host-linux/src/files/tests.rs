@@ -55,6 +55,30 @@ fn reading_is_bounded() {
 }
 
 #[test]
+fn what_containers_wrote_is_read_without_leaving_the_volume() {
+    let (_t, p) = tmp();
+    let volume = p.join("volume");
+    fs::create_dir_all(volume.join("a")).unwrap();
+    fs::write(p.join("secret"), "host").unwrap();
+    fs::write(volume.join("a/env"), "K='v'").unwrap();
+    std::os::unix::fs::symlink("a", volume.join("inside")).unwrap();
+    std::os::unix::fs::symlink("..", volume.join("up")).unwrap();
+    std::os::unix::fs::symlink(p.join("secret"), volume.join("out")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, volume.join("pipe"), rustix::fs::Mode::RWXU).unwrap();
+    let read = |path: &str| LinuxFs.read_within(&volume, Path::new(path), 5);
+    assert_eq!((read("a/env").unwrap(), read("inside/env").unwrap()), (b"K='v'".to_vec(), b"K='v'".to_vec()));
+    for (path, why) in [("pipe", io::ErrorKind::InvalidInput), ("a", io::ErrorKind::InvalidInput)] {
+        assert_eq!(read(path).unwrap_err().kind(), why, "{path}");
+    }
+    for path in ["up/secret", "out", "../secret", "/etc/hostname"] {
+        assert!(!read(path).unwrap_err().is_not_found(), "{path}");
+    }
+    assert!(read("none").unwrap_err().is_not_found());
+    let small = LinuxFs.read_within(&volume, Path::new("a/env"), 4).unwrap_err();
+    assert_eq!(small.kind(), io::ErrorKind::InvalidData);
+}
+
+#[test]
 fn create_file_refuses_what_is_there() {
     let (_t, p) = tmp();
     LinuxFs.create_file(&p.join("log"), 0o666).unwrap();

@@ -328,3 +328,22 @@ async fn a_hook_succeeds_with_any_status() {
     assert!(head.starts_with("get /stop ") && head.contains("host: web.example\r\n") && !head.contains("accept"));
     assert!(HookHttp::get(&Prober::new(), hook(free_port().await)).await.is_err());
 }
+
+#[tokio::test]
+async fn https_to_a_server_of_plain_http_is_told_as_such() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut hello = [0; 64];
+        tokio::io::AsyncReadExt::read(&mut stream, &mut hello).await.unwrap();
+        let answer = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n";
+        tokio::io::AsyncWriteExt::write_all(&mut stream, answer).await.unwrap();
+        // Open until the client has read it.
+        tokio::time::sleep(SECOND).await;
+    });
+    let (scheme, host) = ("https".to_owned(), "127.0.0.1".to_owned());
+    let hook = HookRequest { scheme, host, port, path: "/".into(), headers: Vec::new() };
+    let why = HookHttp::get(&Prober::new(), hook).await.unwrap_err();
+    assert!(why.ends_with(ports::hook::HTTP_TO_HTTPS), "{why}");
+}

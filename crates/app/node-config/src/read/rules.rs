@@ -151,7 +151,6 @@ pub(super) fn without_effect(c: &NodeConfig, findings: &mut Findings) {
         ("evictionSoft", !c.eviction.soft.is_empty(), soft),
         ("evictionMinimumReclaim", !c.eviction.minimum_reclaim.is_empty(), NO_EVICTION),
         ("evictionMaxPodGracePeriod", !c.eviction.max_pod_grace_period.is_zero(), NO_EVICTION),
-        ("podCIDR", c.node.pod_cidr.is_some(), "the CNI configuration of the runtime alone decides about addresses"),
         (
             "contentType",
             !["application/json", default.api.content_type.as_str()].contains(&c.api.content_type.as_str()),

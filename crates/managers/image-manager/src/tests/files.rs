@@ -36,6 +36,9 @@ impl HostFs for FakeFiles {
     fn read_file(&self, path: &Path, _: u64) -> HostResult<Vec<u8>> {
         at("read", path, fs::read(path))
     }
+    fn read_within(&self, base: &Path, _: &Path, _: u64) -> HostResult<Vec<u8>> {
+        never("read", base)
+    }
     fn read_end(&self, path: &Path, _: u64, _: Links) -> HostResult<FileEnd> {
         never("read", path)
     }

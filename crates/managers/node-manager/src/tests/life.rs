@@ -66,6 +66,28 @@ fn an_existing_node_is_reconciled_and_keeps_what_is_not_ours() {
     });
 }
 
+#[test]
+fn the_runtime_learns_the_networks_of_pods_once_and_again_when_they_change() {
+    run(14, |kernel| async move {
+        let rig = Rig::start(&kernel).await;
+        until("registered", || rig.view().registered).await;
+        rig.pass(secs(20)).await;
+        assert!(rig.networks.lock().unwrap().is_empty(), "nobody has given any");
+        let give = |cidrs: &[&str]| {
+            let mut node = rig.stored().unwrap();
+            node.spec.get_or_insert_default().pod_cidrs = Some(cidrs.iter().map(|c| (*c).to_owned()).collect());
+            rig.api.put(&node);
+        };
+        give(&["10.244.1.0/24", "fd00:1::/64"]);
+        rig.pass(secs(40)).await;
+        let both = "10.244.1.0/24,fd00:1::/64";
+        assert_eq!(*rig.networks.lock().unwrap(), [both, both], "refused, then taken");
+        give(&["10.244.2.0/24"]);
+        rig.pass(secs(30)).await;
+        assert_eq!(*rig.networks.lock().unwrap(), [both, both, "10.244.2.0/24"]);
+    });
+}
+
 /// A kubelet with device plugins ran here before. No pod may be admitted by devices that nobody can give it, not even while
 /// the server does not take the registration.
 #[test]

@@ -8,7 +8,7 @@ use actor::{Actor, ActorRef, Ctx, Handler, Kernel, Spec, supervised};
 use async_trait::async_trait;
 use contract::event::RecordEvent;
 use contract::node::{LeaseState, NodeView};
-use contract::runtime::RuntimeInfo;
+use contract::runtime::{CallError, CallErrorKind, RuntimeInfo, SetPodNetworks};
 use contract::{EventRecorder, Wiring};
 use cri_api::v1;
 use fakes::{FakeApi, FakeMachine};
@@ -79,8 +79,11 @@ impl ApiServer for Forgetful {
     }
 }
 
-/// Notes reasons of events.
-struct Recorder(Arc<Mutex<Vec<String>>>);
+/// Notes reasons of events, and networks that the runtime is told; it refuses the first time.
+struct Recorder {
+    events: Arc<Mutex<Vec<String>>>,
+    networks: Arc<Mutex<Vec<String>>>,
+}
 
 impl Actor for Recorder {
     type Context = Ctx<Self>;
@@ -91,7 +94,17 @@ impl Handler<RecordEvent> for Recorder {
     type Result = ();
 
     fn handle(&mut self, RecordEvent { event }: RecordEvent, _: &mut Ctx<Self>) {
-        self.0.lock().unwrap().push(event.reason.into_owned());
+        self.events.lock().unwrap().push(event.reason.into_owned());
+    }
+}
+
+impl Handler<SetPodNetworks> for Recorder {
+    type Result = Result<(), CallError>;
+
+    fn handle(&mut self, SetPodNetworks { cidrs }: SetPodNetworks, _: &mut Ctx<Self>) -> Self::Result {
+        let mut told = self.networks.lock().unwrap();
+        told.push(cidrs);
+        if told.len() == 1 { Err(CallError::new(CallErrorKind::Unavailable, "not yet")) } else { Ok(()) }
     }
 }
 
@@ -114,6 +127,7 @@ pub(super) fn config() -> Config {
             arch: "amd64".into(),
             ..Plan::default()
         },
+        pod_cidr: String::new(),
         register: true,
         capacity: amounts.clone(),
         allocatable: amounts,
@@ -151,6 +165,8 @@ pub(super) struct Rig {
     pub wiring: Wiring,
     pub manager: Option<ActorRef<NodeManager>>,
     events: Arc<Mutex<Vec<String>>>,
+    /// Networks that the runtime was told, in order.
+    pub networks: Arc<Mutex<Vec<String>>>,
 }
 
 impl Rig {
@@ -158,9 +174,12 @@ impl Rig {
     pub(super) fn new(kernel: &Kernel) -> Self {
         let events = Arc::new(Mutex::new(Vec::new()));
         let wiring = Wiring::default();
-        let noted = events.clone();
-        let recorder = kernel.spawn(Spec::new("recorder"), move |_| Recorder(noted.clone()));
+        let networks = Arc::new(Mutex::new(Vec::new()));
+        let (noted, told) = (events.clone(), networks.clone());
+        let recorder =
+            kernel.spawn(Spec::new("recorder"), move |_| Recorder { events: noted.clone(), networks: told.clone() });
         wiring.connect::<EventRecorder, _>(&recorder);
+        wiring.inlet::<SetPodNetworks>().connect(&recorder);
         let wall = jiff::Timestamp::from_nanosecond(i128::from(kernel.clock().unix_nanos())).unwrap();
         Self {
             kernel: kernel.clone(),
@@ -170,6 +189,7 @@ impl Rig {
             wiring,
             manager: None,
             events,
+            networks,
         }
     }
 

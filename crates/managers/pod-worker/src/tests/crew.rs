@@ -12,7 +12,7 @@ use contract::runtime::{
     StopContainer, StopPodSandbox,
 };
 use contract::status::{SetPodStatus, StatusEntry, TerminatePod};
-use contract::volume::{MakePodDirs, MountVolumes, MountedVolumes, UnmountVolumes, VolumeError};
+use contract::volume::{MakePodDirs, MountVolumes, UnmountVolumes, VolumeError};
 use model::probe::ProbeKind;
 use model::{ContainerId, SandboxId};
 
@@ -81,7 +81,10 @@ answers! {
     };
     MakePodDirs => Result<(), VolumeError>, |_crew, _m| Ok(());
     MountVolumes => Result<Arc<MountedVolumes>, VolumeError>, |crew, _m| {
-        crew.with(|w| w.volumes_fail.clone()).map_or_else(|| Ok(Arc::default()), Err)
+        crew.with(|w| match w.volumes_fail.clone() {
+            Some(e) => Err(e),
+            None => Ok(Arc::new(w.volumes.clone())),
+        })
     };
     UnmountVolumes => Result<(), VolumeError>, |crew, _m| {
         crew.say("volumes gone");

@@ -238,3 +238,51 @@ fn volumes_that_only_took_too_long_make_no_event_of_their_own() {
         });
     }
 }
+
+#[test]
+fn variables_come_from_files_that_earlier_containers_wrote() {
+    let asks = |path: &str| {
+        let from = json!({ "fileKeyRef": { "volumeName": "v", "path": path, "key": "K" } });
+        json!({ "env": [{ "name": "A", "valueFrom": from }] })
+    };
+    run(14, move |kernel| async move {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("v")).unwrap();
+        std::fs::write(dir.path().join("v/env"), "# made by init\nK='from a file'\n").unwrap();
+        std::fs::write(dir.path().join("host"), "K='of the host'\n").unwrap();
+        std::os::unix::fs::symlink("../host", dir.path().join("v/link")).unwrap();
+        let place = MountedVolume { host_path: dir.path().join("v"), read_only: false, selinux_relabel: false };
+        let volumes = MountedVolumes { volumes: [("v".to_owned(), place)].into(), supplemental_groups: Vec::new() };
+        for (path, want) in [
+            ("env", Ok("from a file")),
+            ("none", Err("environment variable key \"K\" not found in file \"none\" of volume \"v\"")),
+            ("link", Err("couldn't parse env file \"link\" of volume \"v\"")),
+        ] {
+            let bench = Bench::start(&kernel, nothing());
+            bench.set(|w| w.volumes = volumes.clone());
+            bench.tell(&pod(asks(path), json!({})), UpdateKind::Create).await;
+            match want {
+                Ok(value) => assert_eq!(bench.env()["A"], value, "{path}"),
+                Err(why) => assert_eq!(bench.waiting(), ("CreateContainerConfigError".into(), why.into()), "{path}"),
+            }
+        }
+    });
+}
+
+#[test]
+fn a_hook_over_https_is_tried_again_over_http_without_its_credentials() {
+    run(15, |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        let headers = json!([{ "name": "Authorization", "value": "Bearer t" }, { "name": "X", "value": "1" }]);
+        let get = json!({ "host": "fd00::1", "port": 8443, "scheme": "HTTPS", "path": "/p", "httpHeaders": headers });
+        bench
+            .tell(&pod(json!({ "lifecycle": { "postStart": { "httpGet": get } } }), json!({})), UpdateKind::Create)
+            .await;
+        let text = "request to HTTPS lifecycle hook [fd00::1]:8443 got HTTP response, retry with HTTP succeeded";
+        assert_eq!(bench.events("LifecycleHTTPFallback"), [text]);
+        let names = |r: &HookRequest| r.headers.iter().map(|(n, _)| n.clone()).collect::<Vec<_>>().join(" ");
+        let asked = bench.see(|w| w.hooks.iter().map(|r| format!("{} {}", r.scheme, names(r))).collect::<Vec<_>>());
+        assert_eq!(asked, ["https Authorization X User-Agent Accept", "http X User-Agent Accept"]);
+        assert_eq!(bench.last_status().phase.as_deref(), Some("Running"));
+    });
+}

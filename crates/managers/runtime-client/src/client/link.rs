@@ -2,17 +2,31 @@
 
 use std::time::Duration;
 
-use actor::Ctx;
+use actor::{Ctx, Deferred, Handler};
+use contract::runtime::{CallError, SetPodNetworks};
 use cri_api::v1;
 use model::runtime::EventTier;
 use ports::runtime::{RuntimeCode, RuntimeError, RuntimeResult};
 use tokio::time::timeout;
 
 use super::RuntimeClient;
+use crate::error::call_error;
 use crate::link::note_status;
 
 /// A runtime without a good Status for this long is down (interfaces 7.2).
 const STATUS_LIMIT: Duration = Duration::from_secs(30);
+
+impl Handler<SetPodNetworks> for RuntimeClient {
+    type Result = Deferred<Self, Result<(), CallError>>;
+
+    fn handle(&mut self, SetPodNetworks { cidrs }: SetPodNetworks, _: &mut Ctx<Self>) -> Self::Result {
+        let runtime = self.deps.runtime.clone();
+        let network_config = Some(v1::NetworkConfig { pod_cidr: cidrs });
+        let request = v1::UpdateRuntimeConfigRequest { runtime_config: Some(v1::RuntimeConfig { network_config }) };
+        Deferred::new(async move { runtime.update_runtime_config(request).await.map_err(call_error) })
+    }
+}
+
 type Polled = (Option<v1::VersionResponse>, v1::StatusResponse);
 
 impl RuntimeClient {

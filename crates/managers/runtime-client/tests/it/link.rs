@@ -1,6 +1,6 @@
 use contract::runtime::{CallErrorKind, Relist, RuntimeInfo};
 use fakes::FakeRuntime;
-use fakes::runtime::{Fault, Features};
+use fakes::runtime::{Fault, Features, Mutation};
 use model::runtime::{ContainerState, EventTier};
 use tokio::time::{Instant, sleep};
 
@@ -126,5 +126,18 @@ fn a_list_that_keeps_failing_marks_the_view_stale() {
         r.fake.clear_faults();
         sleep(secs(2)).await;
         assert!(!r.info().stale);
+    });
+}
+
+#[test]
+fn networks_of_pods_reach_the_runtime() {
+    rig(Features::containerd_2(), |rig| async move {
+        let cidrs = "10.244.1.0/24,fd00:1::/64".to_owned();
+        rig.wiring.call(contract::runtime::SetPodNetworks { cidrs: cidrs.clone() }).await.unwrap();
+        let told = rig.fake.calls().into_iter().find_map(|c| match c.mutation? {
+            Mutation::UpdateRuntimeConfig(r) => Some(r.runtime_config?.network_config?.pod_cidr),
+            _ => None,
+        });
+        assert_eq!(told, Some(cidrs));
     });
 }

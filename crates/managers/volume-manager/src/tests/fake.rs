@@ -189,6 +189,9 @@ impl HostFs for FakeHost {
     fn read_file(&self, path: &Path, _: u64) -> HostResult<Vec<u8>> {
         at("read", path, fs::read(path))
     }
+    fn read_within(&self, base: &Path, _: &Path, _: u64) -> HostResult<Vec<u8>> {
+        Err(HostError::new("read", base, io::ErrorKind::Unsupported))
+    }
     fn read_end(&self, path: &Path, _: u64, _: Links) -> HostResult<FileEnd> {
         Err(HostError::new("read", path, io::ErrorKind::Unsupported))
     }

@@ -6,6 +6,7 @@ use model::core::{ConfigMap, Container, Secret};
 use model::object::ObjectKind;
 
 use super::error::EnvError;
+use super::file;
 
 /// An object is not to be had.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,7 +52,7 @@ pub trait ObjectLookup {
     /// Text of a failure to read or parse.
     fn file_key(&self, volume: &str, path: &str, key: &str) -> Result<Option<String>, String> {
         let _ = (path, key);
-        Err(format!("cannot read environment variables from volume {volume:?}"))
+        Err(no_volume(volume))
     }
 }
 
@@ -76,8 +77,8 @@ pub struct ObjectMap {
     pub config_maps: BTreeMap<String, Result<ConfigMap, LookupError>>,
     /// Secrets, or why there is none.
     pub secrets: BTreeMap<String, Result<Secret, LookupError>>,
-    /// Values of variable files: volume, path, then key.
-    pub files: BTreeMap<(String, String), BTreeMap<String, String>>,
+    /// Contents of variable files by volume and path; `None`: there is none, or why it cannot be read.
+    pub files: BTreeMap<(String, String), Result<Option<String>, String>>,
 }
 
 impl ObjectLookup for ObjectMap {
@@ -90,8 +91,21 @@ impl ObjectLookup for ObjectMap {
     }
 
     fn file_key(&self, volume: &str, path: &str, key: &str) -> Result<Option<String>, String> {
-        Ok(self.files.get(&(volume.to_owned(), path.to_owned())).and_then(|f| f.get(key)).cloned())
+        let found = self.files.get(&(volume.to_owned(), path.to_owned())).ok_or_else(|| no_volume(volume))?;
+        let Some(content) = found.clone()? else { return Ok(None) };
+        file::variable(&content, key).map_err(|e| format!("couldn't parse env file {path:?} of volume {volume:?}: {e}"))
     }
+}
+
+fn no_volume(volume: &str) -> String {
+    format!("cannot find the volume {volume:?} referenced by FileKeyRef")
+}
+
+/// Volume and path of every variable file that the environment of a container names.
+#[must_use]
+pub fn referenced_files(container: &Container) -> BTreeSet<(String, String)> {
+    let sources = container.env.iter().flatten().filter_map(|e| e.value_from.as_ref()?.file_key_ref.as_ref());
+    sources.map(|f| (f.volume_name.clone(), f.path.clone())).collect()
 }
 
 /// Every ConfigMap and Secret that the environment of a container names.

@@ -15,7 +15,9 @@ fn objects() -> ObjectMap {
         ]
         .into(),
         secrets: [("sec".to_owned(), Ok(secret.expect("a Secret")))].into(),
-        files: [(("v".to_owned(), "e.env".to_owned()), [("K".to_owned(), "f".to_owned())].into())].into(),
+        files: [("e.env", Ok(Some("K='f'".to_owned()))), ("zz", Ok(None)), ("bad", Ok(Some("K=f".to_owned())))]
+            .map(|(path, content)| (("v".to_owned(), path.to_owned()), content))
+            .into(),
     }
 }
 
@@ -155,8 +157,18 @@ fn failures_say_what_is_missing() {
         ("field", from(json!({"fieldRef": {"fieldPath": "x"}})), "unsupported fieldPath: x"),
         (
             "file",
-            from(json!({"fileKeyRef": {"volumeName": "v", "path": "p", "key": "K"}})),
-            "environment variable key \"K\" not found in file \"p\" of volume \"v\"",
+            from(json!({"fileKeyRef": {"volumeName": "v", "path": "zz", "key": "K"}})),
+            "environment variable key \"K\" not found in file \"zz\" of volume \"v\"",
+        ),
+        (
+            "a file in another form",
+            from(json!({"fileKeyRef": {"volumeName": "v", "path": "bad", "key": "K", "optional": true}})),
+            "couldn't parse env file \"bad\" of volume \"v\": line 1: the value is not in single quotes",
+        ),
+        (
+            "a volume that is not there",
+            from(json!({"fileKeyRef": {"volumeName": "w", "path": "p", "key": "K", "optional": true}})),
+            "cannot find the volume \"w\" referenced by FileKeyRef",
         ),
     ];
     for (row, container, want) in rows {

@@ -165,6 +165,8 @@ fn what_the_machine_lacks_refuses_the_pod() {
         ("nobody asked for it", off(), profiled("Unconfined", "Pending"), "admitted"),
         ("it ran before", off(), profiled("RuntimeDefault", "Running"), "admitted"),
         ("asked for by annotation", off(), annotated, "AppArmor"),
+        ("a profile without a name", node(), profiled("Localhost", "Pending"), "AppArmor"),
+        ("it ran before without a name", node(), profiled("Localhost", "Running"), "admitted"),
         ("pod-level resources, gate on", node(), pod_level("1"), "admitted"),
         (
             "pod-level resources, gate off",

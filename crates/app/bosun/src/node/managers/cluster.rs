@@ -90,6 +90,7 @@ pub(in crate::node) fn node_manager(setup: &Setup<'_, NodeManager>) {
     let config = &setup.settings.config;
     let manager = Arc::new(node_manager::Config {
         plan: plan(setup),
+        pod_cidr: config.node.pod_cidr.clone().unwrap_or_default(),
         register: config.node.register,
         capacity: setup.machine.capacity.clone(),
         allocatable: setup.machine.allocatable.clone(),
