@@ -53,7 +53,6 @@ struct World {
     held: bool,
     /// Failure of the next `RunPodSandbox`: code and text.
     sandbox_fails: Option<(String, String)>,
-    hooks: Vec<HookRequest>,
     volumes: MountedVolumes,
     /// Failure of every `MountVolumes`.
     volumes_fail: Option<contract::volume::VolumeError>,
