@@ -35,7 +35,8 @@
 //! ```
 //!
 //! Whoever answers a manager's messages *is* that manager (the crate here, an operator's, a process elsewhere, a fake).
-//! Messages, answers, rows and errors are owned plain data that can cross a process border.
+//! Messages, answers, rows and errors are owned plain data that can cross a process border. Their enums are
+//! [`model::tolerant!`]: a newer peer may send a variant that is not known here.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
