@@ -44,12 +44,7 @@ pub fn escape_segment(text: &str) -> impl Display + '_ {
 /// # Errors
 /// A percent sign begins no escape.
 pub fn unescape(text: &str) -> Result<Cow<'_, [u8]>, BadEscape> {
-    for (at, _) in text.match_indices('%') {
-        let shown = &text.as_bytes()[at..text.len().min(at + 3)];
-        if shown.len() < 3 || !shown[1..].iter().all(u8::is_ascii_hexdigit) {
-            return Err(BadEscape(String::from_utf8_lossy(shown).into_owned()));
-        }
-    }
+    check(text)?;
     Ok(percent_decode_str(text).into())
 }
 
@@ -58,8 +53,18 @@ pub fn unescape(text: &str) -> Result<Cow<'_, [u8]>, BadEscape> {
 /// # Errors
 /// A percent sign begins no escape.
 pub fn unescape_query(text: &str) -> Result<String, BadEscape> {
-    let spaced = text.replace('+', " ");
-    unescape(&spaced).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    check(text)?;
+    Ok(percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned())
+}
+
+fn check(text: &str) -> Result<(), BadEscape> {
+    for (at, _) in text.match_indices('%') {
+        let shown = &text.as_bytes()[at..text.len().min(at + 3)];
+        if shown.len() < 3 || !shown[1..].iter().all(u8::is_ascii_hexdigit) {
+            return Err(BadEscape(String::from_utf8_lossy(shown).into_owned()));
+        }
+    }
+    Ok(())
 }
 
 /// Names and values of a query, in order.
