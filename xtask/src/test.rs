@@ -63,21 +63,21 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         commands.iter().try_for_each(|command| log.run("cargo", &[&["xtask"], *command].concat()))?;
         Ok(Outcome::Passed)
     };
-    step("fmt", "is it formatted?", &|log| log.cargo(&["fmt", "--all", "--check"]));
+    step("fmt", "is it formatted?", &|log| cargo(log, &["fmt", "--all", "--check"]));
     step("deny", "are licences and sources of dependencies fine?", &|log| {
-        deny(&|| log.cargo(&["deny", "--locked", "check", "licenses", "bans", "sources"]))
+        deny(&|| cargo(log, &["deny", "--locked", "check", "licenses", "bans", "sources"]))
     });
     step("advisories", "is no dependency known to be harmful, withdrawn or abandoned?", &|log| {
         deny(&|| advisories(log, args.require_advisories))
     });
     step("clippy", "does any lint object?", &|log| {
-        log.cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+        cargo(log, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
     });
     step("tests", "do the fast tests pass, layers and tidy among them?", &|log| fast_tests(log, args.fast));
     step("cgroups-rs", "is it so what docs/decisions/0018 says that cgroups-rs can and cannot do?", &|log| {
         let target = workspace::target_dir()?.join("cgroups-rs");
         let target = target.to_string_lossy();
-        log.cargo(&["test", "--locked", "--manifest-path", "tests/cgroups-rs/Cargo.toml", "--target-dir", &target])
+        cargo(log, &["test", "--locked", "--manifest-path", "tests/cgroups-rs/Cargo.toml", "--target-dir", &target])
     });
     step("e2e", "does it run pods on a real containerd?", &|log| slow(log, &[&["setup"], &["e2e", "--built"]]));
     step("cluster", "does it serve a real control plane?", &|log| {
@@ -85,6 +85,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     });
     step("fuzz", "does a minute of fuzzing per target find anything?", &|log| slow(log, &[&["fuzz"]]));
     summary(&steps)
+}
+
+fn cargo(log: &Log, args: &[&str]) -> anyhow::Result<Outcome> {
+    log.run("cargo", args).map(|()| Outcome::Passed)
 }
 
 fn deny(check: &dyn Fn() -> anyhow::Result<Outcome>) -> anyhow::Result<Outcome> {
@@ -102,7 +106,7 @@ fn without_deny(ci: bool) -> anyhow::Result<Outcome> {
 /// The database is a git repository, not a part of any registry: a machine may reach all it builds from and not this one.
 fn advisories(log: &Log, required: bool) -> anyhow::Result<Outcome> {
     match log.run("cargo", &["deny", "fetch", "db"]) {
-        Ok(()) => log.cargo(&["deny", "--locked", "--offline", "check", "advisories"]),
+        Ok(()) => cargo(log, &["deny", "--locked", "--offline", "check", "advisories"]),
         Err(e) if required => Err(e.context("the database of advisories cannot be had")),
         Err(_) => Ok(Outcome::Unknown("the database of advisories cannot be had from here".to_owned())),
     }
@@ -113,11 +117,11 @@ fn advisories(log: &Log, required: bool) -> anyhow::Result<Outcome> {
 fn fast_tests(log: &Log, fast: bool) -> anyhow::Result<Outcome> {
     let without: &[&str] = if fast { &["--exclude", "e2e", "--exclude", "cluster"] } else { &[] };
     if has("cargo-nextest") {
-        return log.cargo(&[&["nextest", "run", "--no-fail-fast", "--workspace"], without].concat());
+        return cargo(log, &[&["nextest", "run", "--no-fail-fast", "--workspace"], without].concat());
     }
     // Nobody else leaves them out.
     let out = ["--workspace", "--exclude", "e2e", "--exclude", "cluster"];
-    log.cargo(&[["test", "--no-fail-fast", "--lib", "--bins", "--tests"].as_slice(), out.as_slice()].concat())
+    cargo(log, &[["test", "--no-fail-fast", "--lib", "--bins", "--tests"].as_slice(), out.as_slice()].concat())
 }
 
 /// What went wrong, and last of all one line per step: the end of a log is what is read.

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use super::Outcome;
 use crate::workspace;
 
 /// How long the output of a program that has ended is waited for: what it left running may hold it open for ever.
@@ -41,11 +40,6 @@ impl Log {
     pub(super) fn text(&self) -> anyhow::Result<String> {
         let bytes = std::fs::read(&self.0).with_context(|| self.0.display().to_string())?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
-    }
-
-    /// Runs cargo. See [`Self::run`].
-    pub(super) fn cargo(&self, args: &[&str]) -> anyhow::Result<Outcome> {
-        self.run("cargo", args).map(|()| Outcome::Passed)
     }
 
     /// Runs a program in the root of the repository; what it says goes to the terminal and into the log, in its order.
