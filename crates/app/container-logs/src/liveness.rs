@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use actor::watch;
 use contract::runtime::Observed;
 use cri_api::v1;
 use model::ContainerId;
 use model::runtime::ContainerState;
 use ports::runtime::ContainerRuntime;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// How long the runtime's own answer is good for.

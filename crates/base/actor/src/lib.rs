@@ -76,6 +76,7 @@ pub mod testing;
 mod turn;
 mod type_name;
 mod unattended;
+pub mod watch;
 mod watchdog;
 
 pub use actix::{

@@ -9,9 +9,9 @@ use std::fmt;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use actor::watch;
 use dashmap::DashMap;
 use serde::{Deserialize, Serialize};
-use tokio::sync::watch;
 
 use crate::fence::{Fence, FenceToken};
 use crate::record::json;

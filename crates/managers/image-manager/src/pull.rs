@@ -12,7 +12,7 @@ use pod_plan::backoff::{go_duration, image_key};
 use ports::runtime::{RuntimeCode, RuntimeError};
 use pull_credentials::Credential;
 use pull_credentials::records::access_by;
-use tokio::sync::watch;
+use actor::watch;
 
 use crate::pulls::{NoteOutcome, Outcome, PullKey, Pulled, Start, StartPull, TryAcceptPull};
 use crate::request::{Request, failure, of_image};

@@ -8,7 +8,7 @@ use contract::image::EnsuredImage;
 use image_pull::Limiter;
 use model::{PodUid, Timestamp};
 use pod_plan::ImageBackoff;
-use tokio::sync::watch;
+use actor::watch;
 
 /// How a pull ended, for all who waited for it: the image, or the runtime's text.
 pub(crate) type Outcome = Result<Pulled, String>;

@@ -4,13 +4,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actor::watch;
 use contract::board::BoardPoster;
 use contract::objects::{ObjectError, ObjectVersion, ServiceAccountFacts};
 use model::Timestamp;
 use model::core::{ConfigMap, Secret, ServiceAccount};
 use model::object::{ObjectKind, ObjectRef};
 use ports::api::{ApiError, ApiExt, ApiServer};
-use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::cache::{CachedObject, Content, ObjectCache};

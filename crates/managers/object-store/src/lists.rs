@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use model::core::Service;
 use ports::api::{ApiError, Followed, Object};
-use tokio::sync::watch;
+use actor::watch;
 
 use crate::services::Services;
 

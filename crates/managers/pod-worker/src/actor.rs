@@ -3,14 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, AsyncContext, Class, Ctx, Handler, SpawnHandle, supervised};
+use actor::{Actor, AsyncContext, Class, Ctx, Handler, SpawnHandle, supervised, watch};
 use contract::Crew;
 use contract::board::BoardPoster;
 use contract::pod_worker::{GrantStart, UpdatePod, WorkerPhase, WorkerState};
 use contract::probe::PodProbes;
 use contract::runtime::Observed;
 use model::{PodUid, Timestamp};
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::deps::Deps;

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{AskError, Class, Clock, Effects};
+use actor::{AskError, Class, Clock, Effects, watch};
 use contract::runtime::{CallError, CallErrorKind, ObservePod};
 use contract::{Asks, Crew, Letter, PodWorker, Unanswered};
 use model::core::{Container, Pod};
@@ -15,7 +15,6 @@ use model::pod::ContainerKind;
 use model::runtime::PodObservation;
 use model::{PodUid, Timestamp};
 use ports::host::{HostFs, HostResult};
-use tokio::sync::watch;
 
 use crate::deps::Deps;
 use crate::memo::{Memo, Record};

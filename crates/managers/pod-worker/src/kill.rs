@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use actor::watch;
 use contract::runtime::{CallError, StopContainer, StopPodSandbox};
 use futures::future::join_all;
 use model::core::Container;
@@ -13,7 +14,6 @@ use model::{ContainerId, SandboxId};
 use pod_plan::KillReason;
 use pod_plan::grace::{container_grace, stop_seconds};
 use pod_plan::kill_order::{KillOrder, kill_order};
-use tokio::sync::watch;
 use tokio::time::timeout;
 
 use crate::job::{Failure, Job};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use actor::watch;
 use contract::stats::StatsError;
-use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// What a gathering ends with.

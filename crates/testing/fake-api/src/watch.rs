@@ -27,7 +27,7 @@ struct Watch {
     target: Target,
     fields: FieldSelector,
     version: u64,
-    changed: tokio::sync::watch::Receiver<u64>,
+    changed: actor::watch::Receiver<u64>,
     ready: VecDeque<Value>,
     ends: Instant,
     bookmarks: Option<Instant>,

@@ -59,7 +59,7 @@ struct State {
 struct Shared {
     state: Mutex<State>,
     /// Ticks at each change, for followers.
-    changed: tokio::sync::watch::Sender<u64>,
+    changed: actor::watch::Sender<u64>,
     began: Instant,
     wall: Timestamp,
 }
@@ -108,7 +108,7 @@ impl FakeApi {
             cut_with: ApiError::Unreachable { message: "connection reset by peer".to_owned() },
             held: false,
         };
-        let (changed, _) = tokio::sync::watch::channel(0);
+        let (changed, _) = actor::watch::channel(0);
         Self { shared: Arc::new(Shared { state: Mutex::new(state), changed, began: Instant::now(), wall }) }
     }
 
@@ -130,7 +130,7 @@ impl FakeApi {
 
     /// Ticks after each change of the store.
     #[must_use]
-    pub fn changes(&self) -> tokio::sync::watch::Receiver<u64> {
+    pub fn changes(&self) -> actor::watch::Receiver<u64> {
         self.shared.changed.subscribe()
     }
 

@@ -9,10 +9,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use crate::files::MemFs;
+use actor::watch;
 use cri_client::{CriClient, Deadlines};
 use model::Timestamp;
 use ports::runtime::Runtime;
-use tokio::sync::{broadcast, watch};
+use tokio::sync::broadcast;
 use tokio::time::Instant;
 
 mod calls;

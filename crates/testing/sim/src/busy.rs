@@ -24,8 +24,7 @@ const RICH: &str = "
     lifecycle: {postStart: {exec: {command: [hi]}}, preStop: {exec: {command: [bye]}}}";
 
 /// Pods from all three sources come and go, the API server is away for a while, actors crash now and then, the daemon is
-/// killed once. The answer tells all that the node did: calls, requests, events, journal, disk, actors. Of what is sealed only
-/// the length: keys and nonces are drawn from the machine, as they must be.
+/// killed once. The answer tells all that the node did: calls, requests, events, journal, disk, actors.
 #[must_use]
 pub fn busy_minutes(seed: u64) -> String {
     actor::testing::run(seed, |kernel| async move {
@@ -108,12 +107,7 @@ fn written_down(node: &SimNode) -> String {
     }
     for key in node.world.journal.keys("").unwrap_or_default() {
         let line = node.world.journal.load(&key).ok().flatten().unwrap_or_default();
-        let line = if key.starts_with("object/") {
-            format!("{} sealed bytes", line.len())
-        } else {
-            String::from_utf8_lossy(&line).into_owned()
-        };
-        let _ = writeln!(out, "journal {key} {line}");
+        let _ = writeln!(out, "journal {key} {}", content(&key, &line));
     }
     disk(node, DISK, &mut out);
     for a in node.kernel.directory().actors() {
@@ -125,20 +119,23 @@ fn written_down(node: &SimNode) -> String {
     out
 }
 
-/// The key of what is sealed.
-const KEY: &str = "objects.key";
+/// As text. The sealed cache has its key and nonces from the machine's own random source, as it must: of it the length.
+fn content(name: &str, bytes: &[u8]) -> String {
+    if name.starts_with("object/") || name.ends_with("objects.key") {
+        return format!("{} bytes, sealed", bytes.len());
+    }
+    String::from_utf8_lossy(bytes).escape_debug().to_string()
+}
 
 fn disk(node: &SimNode, folder: &str, out: &mut String) {
     for entry in node.world.files.list_dir(folder.as_ref()).unwrap_or_default() {
         let path = format!("{folder}/{}", entry.name);
         let Ok(Some(stat)) = node.world.files.stat_link(path.as_ref()) else { continue };
         let content = match stat.kind {
-            FileKind::File if entry.name != KEY => {
-                node.world.files.read_file(path.as_ref(), u64::MAX).unwrap_or_default()
-            }
+            FileKind::File => node.world.files.read_file(path.as_ref(), u64::MAX).unwrap_or_default(),
             _ => Vec::new(),
         };
-        let _ = writeln!(out, "disk {path} {stat:?} {}", String::from_utf8_lossy(&content).escape_debug());
+        let _ = writeln!(out, "disk {path} {stat:?} {}", self::content(&path, &content));
         if entry.is_dir {
             disk(node, &path, out);
         }

@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use actor::watch;
 use async_trait::async_trait;
 use bytes::Bytes;
 use cri_client::{Connector, Io};
@@ -16,7 +17,6 @@ use fakes::FakeApi;
 use futures::stream::BoxStream;
 use ports::api::{ApiError, ApiResult, ApiServer, Followed, Request, Selection};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::sync::watch;
 
 /// Cuts when it is dropped.
 #[derive(Debug)]

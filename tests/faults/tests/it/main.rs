@@ -16,7 +16,6 @@ mod poison;
 mod probes;
 mod restarts;
 mod runtime;
-mod seeds;
 mod start;
 mod stop;
 mod tiers;

@@ -8,7 +8,7 @@ use futures::future::LocalBoxFuture;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::sync::watch;
+use crate::watch;
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
 /// True when the poll's budget is spent; the supervisee wakes itself then.

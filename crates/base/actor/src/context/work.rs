@@ -8,7 +8,7 @@ use actix::fut::ActorFuture;
 use actix::{Addr, AsyncContext, SpawnHandle};
 use std::future::Future;
 use std::time::Duration;
-use tokio::sync::watch;
+use crate::watch;
 
 impl<A: Managed> AsyncContext<A> for Ctx<A> {
     fn address(&self) -> Addr<A> {

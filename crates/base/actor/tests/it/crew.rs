@@ -143,7 +143,7 @@ impl Handler<Explode> for Worker {
             Site::RunDone => drop(ctx.run(async {}, |_, (), _| panic!("run done"))),
             Site::After => drop(ctx.after(tick, |_, _| panic!("after"))),
             Site::Every => drop(ctx.every(tick, |_, _| panic!("every"))),
-            Site::Watch => ctx.watch(tokio::sync::watch::channel(1).1, |_, _, _| panic!("watch")),
+            Site::Watch => ctx.watch(actor::watch::channel(1).1, |_, _, _| panic!("watch")),
             Site::Wait => ctx.wait(actor::WrapFuture::into_actor(async { panic!("wait") }, self)),
             Site::ActixLater => drop(ctx.run_later(tick, |_, _| panic!("actix later"))),
             Site::Notify => ctx.notify(Explode(Site::Handler)),

@@ -16,3 +16,4 @@ mod poison;
 mod stuck;
 mod system;
 mod timers;
+mod watch;

@@ -1,9 +1,10 @@
 //! after, every, watch, run, rng, clock.
 
 use crate::crew::{Add, LONG, Log};
-use actor::{Actor, ActorRef, AsyncContext, Ctx, Handler, Kernel, SpawnHandle, Spec, message, supervised, testing};
+use actor::{
+    Actor, ActorRef, AsyncContext, Ctx, Handler, Kernel, SpawnHandle, Spec, message, supervised, testing, watch,
+};
 use std::time::Duration;
-use tokio::sync::watch;
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use actor::watch;
 use serde::Serialize;
-use tokio::sync::watch;
 
 use crate::board::Row;
 use crate::fence::{Fence, FenceToken};

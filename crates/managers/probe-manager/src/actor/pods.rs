@@ -10,7 +10,7 @@ use model::core::Pod;
 use model::probe::{ProbeKind, ProbeVerdict};
 use model::{PodUid, pod};
 use probe_schedule::{Life, Seen, Worker, probes_of};
-use tokio::sync::watch;
+use actor::watch;
 
 use super::ProbeManager;
 use crate::entry::{Entry, ProbeId};

@@ -30,7 +30,7 @@ impl Boards {
     }
 
     /// A receiver per board; each tells that something changed.
-    pub(crate) fn changes(&self) -> [tokio::sync::watch::Receiver<u64>; 3] {
+    pub(crate) fn changes(&self) -> [actor::watch::Receiver<u64>; 3] {
         [self.statuses.changes(), self.pods.changes(), self.workers.changes()]
     }
 

@@ -33,7 +33,7 @@ pub fn collection(kind: Kind) -> (&'static str, &'static str) {
 /// What a stream of one follower knows.
 struct Follower {
     api: FakeApi,
-    changed: tokio::sync::watch::Receiver<u64>,
+    changed: actor::watch::Receiver<u64>,
     selection: Selection,
     target: Target,
     fields: FieldSelector,

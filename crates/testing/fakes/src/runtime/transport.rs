@@ -8,11 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
+use actor::watch;
 use cri_client::{Connector, Io};
 use futures::Stream;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::UnixListener;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::{ReceiverStream, UnixListenerStream};
 use tonic::transport::Server;
@@ -118,7 +119,7 @@ struct Line<S> {
 
 impl<S> Line<S> {
     fn new(io: S, mut cut: watch::Receiver<u64>) -> Self {
-        cut.mark_unchanged();
+        drop(cut.borrow_and_update());
         let cut = async move {
             if cut.changed().await.is_err() {
                 std::future::pending().await
