@@ -155,6 +155,11 @@ impl<T> Receiver<T> {
         self.shared.read()
     }
 
+    /// The present value counts as seen.
+    pub fn mark_unchanged(&mut self) {
+        self.seen = locked(&self.shared.readers).version;
+    }
+
     /// The present value counts as not seen.
     pub fn mark_changed(&mut self) {
         // No version has this number.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use actor::AskError;
+use actor::watch;
 use contract::image::{EnsuredImage, ImageFailure};
 use cri_api::v1::{AuthConfig, PullImageRequest, PullImageResponse};
 use image_pull::{classify, text};
@@ -12,7 +13,6 @@ use pod_plan::backoff::{go_duration, image_key};
 use ports::runtime::{RuntimeCode, RuntimeError};
 use pull_credentials::Credential;
 use pull_credentials::records::access_by;
-use actor::watch;
 
 use crate::pulls::{NoteOutcome, Outcome, PullKey, Pulled, Start, StartPull, TryAcceptPull};
 use crate::request::{Request, failure, of_image};

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use actor::watch;
 use actor::{Route, message};
 use contract::image::EnsuredImage;
 use image_pull::Limiter;
 use model::{PodUid, Timestamp};
 use pod_plan::ImageBackoff;
-use actor::watch;
 
 /// How a pull ended, for all who waited for it: the image, or the runtime's text.
 pub(crate) type Outcome = Result<Pulled, String>;

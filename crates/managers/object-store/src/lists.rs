@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use actor::watch;
 use model::core::Service;
 use ports::api::{ApiError, Followed, Object};
-use actor::watch;
 
 use crate::services::Services;
 

@@ -2,13 +2,13 @@
 
 use super::{Ctx, Managed};
 use crate::poison::Subject;
+use crate::watch;
 use actix::fut::ActorFuture;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use crate::watch;
 use tokio::time::{Interval, MissedTickBehavior, Sleep};
 
 /// True when the poll's budget is spent; the supervisee wakes itself then.

@@ -4,11 +4,11 @@ use super::later::{Changes, Fair, Held, Later, Ticks};
 use super::{Ctx, Managed};
 use crate::blocking::Class;
 use crate::faults::Action;
+use crate::watch;
 use actix::fut::ActorFuture;
 use actix::{Addr, AsyncContext, SpawnHandle};
 use std::future::Future;
 use std::time::Duration;
-use crate::watch;
 
 impl<A: Managed> AsyncContext<A> for Ctx<A> {
     fn address(&self) -> Addr<A> {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use actor::watch;
 use actor::{AsyncContext, Ctx, Handler};
 use contract::probe::{PodProbes, RetainProbes, StartProbes, StopProbes};
 use contract::status::StatusEntry;
@@ -10,7 +11,6 @@ use model::core::Pod;
 use model::probe::{ProbeKind, ProbeVerdict};
 use model::{PodUid, pod};
 use probe_schedule::{Life, Seen, Worker, probes_of};
-use actor::watch;
 
 use super::ProbeManager;
 use crate::entry::{Entry, ProbeId};

@@ -119,7 +119,7 @@ struct Line<S> {
 
 impl<S> Line<S> {
     fn new(io: S, mut cut: watch::Receiver<u64>) -> Self {
-        drop(cut.borrow_and_update());
+        cut.mark_unchanged();
         let cut = async move {
             if cut.changed().await.is_err() {
                 std::future::pending().await
