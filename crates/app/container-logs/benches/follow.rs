@@ -19,7 +19,7 @@ use contract::lookup::PodLookup;
 use contract::pod_manager::DesiredPod;
 use contract::runtime::Observed;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation};
-use model::{ContainerId, PodUid, SandboxId, Timestamp};
+use model::{PodUid, Timestamp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::{Builder, Runtime};
 
@@ -52,25 +52,10 @@ fn lookup(dir: &Path, followers: usize) -> PodLookup {
         wiring.put(uid.clone(), row);
         let mut pod = PodObservation::empty(uid.clone(), "ns", &format!("p{n}"));
         pod.containers.push(ContainerObservation {
-            id: ContainerId::from(format!("c{n}")),
-            name: "c".to_owned(),
-            sandbox: SandboxId::from("s"),
-            state: ContainerState::Running,
             created_at: Timestamp(1),
             started_at: Timestamp(1),
-            finished_at: Timestamp::ZERO,
-            exit_code: 0,
-            image: String::new(),
-            image_ref: String::new(),
-            reason: String::new(),
-            message: String::new(),
-            restart_count: 0,
-            hash: None,
-            annotations: Arc::default(),
-            mounts: Arc::new([]),
             log_path: log(dir, n).to_str().unwrap().to_owned(),
-            resources: None,
-            user: None,
+            ..ContainerObservation::new(format!("c{n}"), "c", "s", ContainerState::Running)
         });
         wiring.put(uid, Observed { pod: Arc::new(pod), observed_at: Timestamp(1) });
     }

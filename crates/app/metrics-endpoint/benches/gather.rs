@@ -26,37 +26,9 @@ actor::supervised!(Idle);
 
 fn observed(uid: &PodUid) -> PodObservation {
     let mut pod = PodObservation::empty(uid.clone(), "shop", uid.as_str());
-    pod.sandboxes.push(SandboxObservation {
-        id: "s".into(),
-        attempt: 0,
-        ready: true,
-        created_at: Timestamp::ZERO,
-        host_network: None,
-        ips: None,
-        runtime_handler: String::new(),
-    });
+    pod.sandboxes.push(SandboxObservation::new("s", 0, true));
     for name in ["app", "side"] {
-        pod.containers.push(ContainerObservation {
-            id: format!("{uid}-{name}").as_str().into(),
-            name: name.into(),
-            sandbox: "s".into(),
-            state: ContainerState::Running,
-            created_at: Timestamp::ZERO,
-            started_at: Timestamp::ZERO,
-            finished_at: Timestamp::ZERO,
-            exit_code: 0,
-            image: String::new(),
-            image_ref: String::new(),
-            reason: String::new(),
-            message: String::new(),
-            restart_count: 0,
-            hash: None,
-            annotations: Arc::default(),
-            mounts: [].into(),
-            log_path: String::new(),
-            resources: None,
-            user: None,
-        });
+        pod.containers.push(ContainerObservation::new(format!("{uid}-{name}"), name, "s", ContainerState::Running));
     }
     pod
 }

@@ -73,15 +73,7 @@ fn usage() -> Usage {
 fn observed(uid: &PodUid) -> contract::runtime::Observed {
     use model::runtime::{PodObservation, SandboxObservation};
     let mut pod = PodObservation::empty(uid.clone(), "shop", "web");
-    pod.sandboxes.push(SandboxObservation {
-        id: "s1".into(),
-        attempt: 0,
-        ready: true,
-        created_at: Timestamp::ZERO,
-        host_network: None,
-        ips: None,
-        runtime_handler: String::new(),
-    });
+    pod.sandboxes.push(SandboxObservation::new("s1", 0, true));
     for (name, state) in [
         ("app", model::runtime::ContainerState::Running),
         ("old", model::runtime::ContainerState::Exited),
@@ -93,25 +85,5 @@ fn observed(uid: &PodUid) -> contract::runtime::Observed {
 }
 
 fn container(name: &str, state: model::runtime::ContainerState) -> model::runtime::ContainerObservation {
-    model::runtime::ContainerObservation {
-        id: name.into(),
-        name: name.into(),
-        sandbox: "s1".into(),
-        state,
-        created_at: Timestamp::ZERO,
-        started_at: Timestamp::ZERO,
-        finished_at: Timestamp::ZERO,
-        exit_code: 0,
-        image: String::new(),
-        image_ref: String::new(),
-        reason: String::new(),
-        message: String::new(),
-        restart_count: 0,
-        hash: None,
-        annotations: Arc::default(),
-        mounts: [].into(),
-        log_path: String::new(),
-        resources: None,
-        user: None,
-    }
+    model::runtime::ContainerObservation::new(name, name, "s1", state)
 }

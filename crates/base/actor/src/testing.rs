@@ -39,6 +39,42 @@ pub async fn settle() {
     tokio::time::sleep(Duration::from_millis(1)).await
 }
 
+/// Waits until something is so, at most 20 s of virtual time.
+///
+/// # Panics
+/// When it never is.
+pub async fn until(what: &str, mut so: impl FnMut() -> bool) {
+    for _ in 0..20_000 {
+        if so() {
+            return;
+        }
+        settle().await;
+    }
+    panic!("never: {what}");
+}
+
+/// Runs `f` on the real clock, with real threads for blocking work: for what hangs now and goes on later.
+pub fn run_real<F, Fut>(f: F) -> Fut::Output
+where
+    F: FnOnce(Kernel) -> Fut,
+    Fut: Future,
+{
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime needs file handles only");
+    LocalSet::new().block_on(&runtime, async { f(Kernel::new(KernelConfig::default())).await })
+}
+
+/// As [`until`] in [`run_real`]: at most 20 s of real time.
+///
+/// # Panics
+/// When it never is.
+pub async fn spin_until(what: &str, mut so: impl FnMut() -> bool) {
+    let started = std::time::Instant::now();
+    while !so() {
+        assert!(started.elapsed() < Duration::from_secs(20), "never: {what}");
+        tokio::task::yield_now().await;
+    }
+}
+
 /// Whether blocking work runs in the middle of a poll, as it does in simulated time.
 pub fn is_inline() -> bool {
     crate::blocking::is_inline()

@@ -127,6 +127,55 @@ pub struct PodObservation {
     pub ips: Vec<IpAddr>,
 }
 
+impl ContainerObservation {
+    /// A container of which the runtime tells no more than this.
+    #[must_use]
+    pub fn new(
+        id: impl Into<ContainerId>,
+        name: impl Into<String>,
+        sandbox: impl Into<SandboxId>,
+        state: ContainerState,
+    ) -> Self {
+        Self {
+            id: id.into(),
+            name: name.into(),
+            sandbox: sandbox.into(),
+            state,
+            created_at: Timestamp::ZERO,
+            started_at: Timestamp::ZERO,
+            finished_at: Timestamp::ZERO,
+            exit_code: 0,
+            image: String::new(),
+            image_ref: String::new(),
+            reason: String::new(),
+            message: String::new(),
+            restart_count: 0,
+            hash: None,
+            annotations: Arc::default(),
+            mounts: Arc::from([]),
+            log_path: String::new(),
+            resources: None,
+            user: None,
+        }
+    }
+}
+
+impl SandboxObservation {
+    /// A sandbox of which the runtime tells no more than this.
+    #[must_use]
+    pub fn new(id: impl Into<SandboxId>, attempt: u32, ready: bool) -> Self {
+        Self {
+            id: id.into(),
+            attempt,
+            ready,
+            created_at: Timestamp::ZERO,
+            host_network: None,
+            ips: None,
+            runtime_handler: String::new(),
+        }
+    }
+}
+
 impl PodObservation {
     /// A pod of which the runtime knows nothing.
     #[must_use]

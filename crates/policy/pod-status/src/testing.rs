@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use model::core::{ContainerState as ApiState, ContainerStatus, Pod, PodStatus};
 use model::probe::ProbeVerdict;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
-use model::{ContainerId, PodUid, SandboxId, Timestamp};
+use model::{ContainerId, PodUid, Timestamp};
 use serde_json::{Value, json};
 
 use crate::conditions::find;
@@ -127,13 +126,10 @@ impl Seen {
 
     pub(crate) fn with_sandbox(mut self, id: &str, attempt: u32, ready: bool) -> Self {
         self.0.sandboxes.push(SandboxObservation {
-            id: SandboxId::from(id),
-            attempt,
-            ready,
             created_at: Timestamp::from_secs(10 + i64::from(attempt)),
             host_network: Some(false),
             ips: Some(vec!["10.0.0.7".into()]),
-            runtime_handler: String::new(),
+            ..SandboxObservation::new(id, attempt, ready)
         });
         self.0.normalise();
         if ready {
@@ -157,10 +153,6 @@ impl Seen {
         let (id, sandbox) = parts[3].split_once('@').unwrap_or((parts[3], "s0"));
         let exited = state == ContainerState::Exited;
         self.0.containers.push(ContainerObservation {
-            id: ContainerId::from(id),
-            name: parts[0].into(),
-            sandbox: SandboxId::from(sandbox),
-            state,
             created_at: created,
             started_at: if state == ContainerState::Created { Timestamp::ZERO } else { created },
             finished_at: if exited { Timestamp(created.0 + 500_000_000) } else { Timestamp::ZERO },
@@ -175,14 +167,7 @@ impl Seen {
                 "Error"
             }
             .into(),
-            message: String::new(),
-            restart_count: 0,
-            hash: None,
-            annotations: Arc::default(),
-            mounts: Arc::from([]),
-            log_path: String::new(),
-            resources: None,
-            user: None,
+            ..ContainerObservation::new(id, parts[0], sandbox, state)
         });
         self.0.normalise();
         self

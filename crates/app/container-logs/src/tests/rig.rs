@@ -22,7 +22,7 @@ use hyper_util::rt::TokioIo;
 use log_files::FolderWatch;
 use model::core::Pod;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation};
-use model::{ContainerId, PodUid, SandboxId, Timestamp};
+use model::{PodUid, Timestamp};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::{Deps, Settings, router};
@@ -41,25 +41,10 @@ pub(super) fn line(text: &str) -> String {
 
 pub(super) fn container(id: &str, state: ContainerState, log_path: String) -> ContainerObservation {
     ContainerObservation {
-        id: ContainerId::from(id),
-        name: "app".to_owned(),
-        sandbox: SandboxId::from("s"),
-        state,
         created_at: Timestamp(1),
         started_at: Timestamp(1),
-        finished_at: Timestamp::ZERO,
-        exit_code: 0,
-        image: String::new(),
-        image_ref: String::new(),
-        reason: String::new(),
-        message: String::new(),
-        restart_count: 0,
-        hash: None,
-        annotations: Arc::default(),
-        mounts: Arc::new([]),
         log_path,
-        resources: None,
-        user: None,
+        ..ContainerObservation::new(id, "app", "s", state)
     }
 }
 

@@ -97,25 +97,10 @@ async fn a_pod_of_the_cluster_has_the_status_that_was_last_seen_there() {
 
 fn container(name: &str, state: ContainerState) -> ContainerObservation {
     ContainerObservation {
-        id: format!("id-{name}").into(),
-        name: name.to_owned(),
-        sandbox: "s".to_owned().into(),
-        state,
         created_at: Timestamp(1),
         started_at: Timestamp(1),
-        finished_at: Timestamp(0),
-        exit_code: 0,
         image: "sha256:fa09".to_owned(),
-        image_ref: String::new(),
-        reason: String::new(),
-        message: String::new(),
-        restart_count: 0,
-        hash: None,
-        annotations: Arc::default(),
-        mounts: Arc::from([]),
-        log_path: String::new(),
-        resources: None,
-        user: None,
+        ..ContainerObservation::new(format!("id-{name}"), name, "s", state)
     }
 }
 
@@ -123,15 +108,8 @@ fn observe(node: &Node, name: &str, ready: bool, containers: Vec<ContainerObserv
     let uid = PodUid::from(format!("uid-{name}"));
     let mut observed = PodObservation::empty(uid.clone(), "gold", name);
     observed.containers = containers;
-    observed.sandboxes = vec![SandboxObservation {
-        id: "s".to_owned().into(),
-        attempt: 0,
-        ready,
-        created_at: Timestamp(1),
-        host_network: None,
-        ips: None,
-        runtime_handler: String::new(),
-    }];
+    observed.sandboxes =
+        vec![SandboxObservation { created_at: Timestamp(1), ..SandboxObservation::new("s", 0, ready) }];
     let row = Observed { pod: Arc::new(observed), observed_at: Timestamp(1) };
     node.wiring.put(uid, row);
 }

@@ -43,25 +43,10 @@ async fn node() -> Node {
 
 fn instance(id: &str, sandbox: &str) -> ContainerObservation {
     ContainerObservation {
-        id: id.to_owned().into(),
-        name: "c".to_owned(),
-        sandbox: sandbox.to_owned().into(),
-        state: ContainerState::Running,
         created_at: Timestamp(1),
         started_at: Timestamp(1),
-        finished_at: Timestamp(0),
-        exit_code: 0,
         image: IMAGE.to_owned(),
-        image_ref: String::new(),
-        reason: String::new(),
-        message: String::new(),
-        restart_count: 0,
-        hash: None,
-        annotations: Arc::default(),
-        mounts: Arc::from([]),
-        log_path: String::new(),
-        resources: None,
-        user: None,
+        ..ContainerObservation::new(id, "c", sandbox, ContainerState::Running)
     }
 }
 

@@ -2,8 +2,7 @@ use super::*;
 use crate::core::{ContainerRestartRuleOnExitCodes, PodSpec};
 use crate::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use crate::runtime::ContainerObservation;
-use crate::{ContainerId, PodUid, SandboxId, Timestamp};
-use std::sync::Arc;
+use crate::{PodUid, Timestamp};
 
 fn rule(action: &str, operator: &str, values: &[i32]) -> ContainerRestartRule {
     ContainerRestartRule {
@@ -33,25 +32,9 @@ fn pod(policy: &str, own: Option<&str>, rules: Vec<ContainerRestartRule>) -> Pod
 fn seen(state: ContainerState, exit_code: i32) -> PodObservation {
     let mut o = PodObservation::empty(PodUid::from("u"), "ns", "p");
     o.containers.push(ContainerObservation {
-        id: ContainerId::from("id"),
-        name: "c".into(),
-        sandbox: SandboxId::from("s"),
-        state,
         created_at: Timestamp::from_secs(1),
-        started_at: Timestamp::ZERO,
-        finished_at: Timestamp::ZERO,
         exit_code,
-        image: String::new(),
-        image_ref: String::new(),
-        reason: String::new(),
-        message: String::new(),
-        restart_count: 0,
-        hash: None,
-        annotations: Arc::default(),
-        mounts: Arc::from([]),
-        log_path: String::new(),
-        resources: None,
-        user: None,
+        ..ContainerObservation::new("id", "c", "s", state)
     });
     o
 }

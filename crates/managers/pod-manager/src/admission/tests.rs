@@ -1,5 +1,4 @@
 use super::*;
-use model::Timestamp;
 use model::core::{Container, PodSpec};
 use model::runtime::{ContainerObservation, SandboxObservation};
 use std::sync::Arc;
@@ -12,37 +11,12 @@ fn pod(policy: &str, names: &[&str]) -> Pod {
 
 fn observed(ready: bool, containers: &[(&str, ContainerState, i32)]) -> PodObservation {
     let mut out = PodObservation::empty("u".into(), "default", "p");
-    out.sandboxes.push(SandboxObservation {
-        id: "s".into(),
-        attempt: 0,
-        ready,
-        created_at: Timestamp::ZERO,
-        host_network: None,
-        ips: None,
-        runtime_handler: String::new(),
-    });
+    out.sandboxes.push(SandboxObservation::new("s", 0, ready));
     out.containers = containers
         .iter()
         .map(|(name, state, exit_code)| ContainerObservation {
-            id: (*name).into(),
-            name: (*name).to_owned(),
-            sandbox: "s".into(),
-            state: *state,
-            created_at: Timestamp::ZERO,
-            started_at: Timestamp::ZERO,
-            finished_at: Timestamp::ZERO,
             exit_code: *exit_code,
-            image: String::new(),
-            image_ref: String::new(),
-            reason: String::new(),
-            message: String::new(),
-            restart_count: 0,
-            hash: None,
-            annotations: Default::default(),
-            mounts: Arc::from([]),
-            log_path: String::new(),
-            resources: None,
-            user: None,
+            ..ContainerObservation::new(*name, *name, "s", *state)
         })
         .collect();
     out

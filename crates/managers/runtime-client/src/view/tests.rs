@@ -1,45 +1,23 @@
-use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Arc;
 
+use model::Timestamp;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
-use model::{SandboxId, Timestamp};
 
 use super::{Ids, Inspected, merge};
 
 pub(crate) fn sandbox(id: &str, attempt: u32, ready: bool) -> SandboxObservation {
     SandboxObservation {
-        id: id.into(),
-        attempt,
-        ready,
         created_at: Timestamp(i64::from(attempt)),
         host_network: Some(false),
         ips: Some(vec![if ready { "10.0.0.1".to_owned() } else { String::new() }]),
-        runtime_handler: String::new(),
+        ..SandboxObservation::new(id, attempt, ready)
     }
 }
 
 pub(crate) fn container(id: &str, name: &str, state: ContainerState) -> ContainerObservation {
     ContainerObservation {
-        id: id.into(),
-        name: name.to_owned(),
-        sandbox: SandboxId::from("s1"),
-        state,
         created_at: Timestamp(id.bytes().map(i64::from).sum()),
-        started_at: Timestamp::ZERO,
-        finished_at: Timestamp::ZERO,
-        exit_code: 0,
-        image: String::new(),
-        image_ref: String::new(),
-        reason: String::new(),
-        message: String::new(),
-        restart_count: 0,
-        hash: None,
-        annotations: Arc::new(BTreeMap::new()),
-        mounts: Arc::new([]),
-        log_path: String::new(),
-        resources: None,
-        user: None,
+        ..ContainerObservation::new(id, name, "s1", state)
     }
 }
 

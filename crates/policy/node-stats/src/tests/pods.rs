@@ -1,47 +1,21 @@
 //! Which pods and containers there are, and whose numbers count.
 
-use std::sync::Arc;
-
 use cri_api::v1;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
-use model::{ContainerId, PodUid, SandboxId, Timestamp};
+use model::{PodUid, Timestamp};
 
 use super::{NOW, container, node, pod, used};
 use crate::{FromRuntime, Samples, choose, measured, summary};
 
 fn sandbox(id: &str, attempt: u32, ready: bool) -> SandboxObservation {
-    SandboxObservation {
-        id: SandboxId::from(id),
-        attempt,
-        ready,
-        created_at: Timestamp(i64::from(attempt)),
-        host_network: None,
-        ips: None,
-        runtime_handler: String::new(),
-    }
+    SandboxObservation { created_at: Timestamp(i64::from(attempt)), ..SandboxObservation::new(id, attempt, ready) }
 }
 
 fn observed(id: &str, name: &str, state: ContainerState, created: i64) -> ContainerObservation {
     ContainerObservation {
-        id: ContainerId::from(id),
-        name: name.into(),
-        sandbox: SandboxId::from("s"),
-        state,
         created_at: Timestamp(created),
         started_at: Timestamp(created),
-        finished_at: Timestamp::ZERO,
-        exit_code: 0,
-        image: String::new(),
-        image_ref: String::new(),
-        reason: String::new(),
-        message: String::new(),
-        restart_count: 0,
-        hash: None,
-        annotations: Arc::default(),
-        mounts: Arc::from([]),
-        log_path: String::new(),
-        resources: None,
-        user: None,
+        ..ContainerObservation::new(id, name, "s", state)
     }
 }
 

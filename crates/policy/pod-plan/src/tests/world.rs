@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
-use std::sync::Arc;
 use std::time::Duration;
 
 use model::core::{
@@ -134,13 +133,10 @@ impl World {
         let host_network = Some(model::pod::is_host_network(&self.pod));
         self.now = Timestamp(self.now.0 + 1);
         self.observed.sandboxes.push(SandboxObservation {
-            id: SandboxId::from(format!("sb{attempt}")),
-            attempt,
-            ready,
             created_at: self.now,
             host_network,
             ips: Some(vec!["10.0.0.1".into()]),
-            runtime_handler: String::new(),
+            ..SandboxObservation::new(format!("sb{attempt}"), attempt, ready)
         });
         self.observed.normalise();
     }
@@ -179,25 +175,18 @@ impl World {
         let never = Timestamp::ZERO;
         let started = if matches!(state, ContainerState::Created) { never } else { self.now };
         self.observed.containers.push(ContainerObservation {
-            id: id.clone(),
-            name: name.into(),
-            sandbox: self.observed.sandbox().map_or_else(|| SandboxId::from("none"), |s| s.id.clone()),
-            state,
             created_at: self.now,
             started_at: started,
             finished_at: if state == ContainerState::Exited { self.now } else { never },
-            exit_code: 0,
             image: "img:1".into(),
-            image_ref: String::new(),
-            reason: String::new(),
-            message: String::new(),
             restart_count,
             hash: Some(self.hash_of(name)),
-            annotations: Arc::new(BTreeMap::new()),
-            mounts: Arc::from([]),
-            log_path: String::new(),
-            resources: None,
-            user: None,
+            ..ContainerObservation::new(
+                id.clone(),
+                name,
+                self.observed.sandbox().map_or_else(|| SandboxId::from("none"), |s| s.id.clone()),
+                state,
+            )
         });
         self.observed.normalise();
         id

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use model::core::{ContainerState as ApiState, ContainerStatus, Pod, PodStatus};
 use model::probe::ProbeVerdict;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
-use model::{ContainerId, PodUid, SandboxId, Timestamp, pod};
+use model::{PodUid, Timestamp, pod};
 use serde_json::Value;
 
 use crate::containers::{bare_id, ended, is_plain_init, is_running, last_end};
@@ -34,13 +34,9 @@ fn observation(pod: &Pod, recorded: &PodStatus, sandbox_ready: bool) -> PodObser
     let host_network = pod::is_host_network(pod);
     let created = recorded.start_time.as_ref().map_or(Timestamp::ZERO, Timestamp::from_api);
     seen.sandboxes.push(SandboxObservation {
-        id: SandboxId::from("s"),
-        attempt: 0,
-        ready: sandbox_ready,
         created_at: created,
         host_network: Some(host_network),
-        ips: None,
-        runtime_handler: String::new(),
+        ..SandboxObservation::new("s", 0, sandbox_ready)
     });
     if !host_network {
         seen.ips = recorded.pod_ips.iter().flatten().map(|p| p.ip.parse().unwrap()).collect();
@@ -67,10 +63,6 @@ fn instance(status: &ContainerStatus, state: &ApiState, id: &str, order: i64) ->
     let end = state.terminated.clone();
     let text = |s: Option<&String>| s.cloned().unwrap_or_default();
     ContainerObservation {
-        id: ContainerId::from(id),
-        name: status.name.clone(),
-        sandbox: SandboxId::from("s"),
-        state: if end.is_some() { ContainerState::Exited } else { ContainerState::Running },
         created_at: Timestamp::from_secs(order),
         started_at: match &end {
             Some(e) => time(&e.started_at),
@@ -83,12 +75,12 @@ fn instance(status: &ContainerStatus, state: &ApiState, id: &str, order: i64) ->
         reason: text(end.as_ref().and_then(|e| e.reason.as_ref())),
         message: text(end.as_ref().and_then(|e| e.message.as_ref())),
         restart_count: u32::try_from(status.restart_count).unwrap(),
-        hash: None,
-        annotations: std::sync::Arc::default(),
-        mounts: std::sync::Arc::from([]),
-        log_path: String::new(),
-        resources: None,
-        user: None,
+        ..ContainerObservation::new(
+            id,
+            status.name.clone(),
+            "s",
+            if end.is_some() { ContainerState::Exited } else { ContainerState::Running },
+        )
     }
 }
 

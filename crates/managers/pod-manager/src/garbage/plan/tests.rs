@@ -3,38 +3,14 @@ use model::runtime::{PodObservation, SandboxObservation};
 
 fn container(name: &str, id: &str, sandbox: &str, created: i64, state: ContainerState) -> ContainerObservation {
     ContainerObservation {
-        id: id.into(),
-        name: name.into(),
-        sandbox: sandbox.into(),
-        state,
         created_at: Timestamp(created),
-        started_at: Timestamp::ZERO,
-        finished_at: Timestamp::ZERO,
-        exit_code: 0,
-        image: String::new(),
-        image_ref: String::new(),
-        reason: String::new(),
-        message: String::new(),
-        restart_count: 0,
-        hash: None,
-        annotations: Default::default(),
-        mounts: Arc::from([]),
         log_path: format!("/logs/{id}"),
-        resources: None,
-        user: None,
+        ..ContainerObservation::new(id, name, sandbox, state)
     }
 }
 
 fn sandbox(id: &str, attempt: u32, ready: bool) -> SandboxObservation {
-    SandboxObservation {
-        id: id.into(),
-        attempt,
-        ready,
-        created_at: Timestamp(1),
-        host_network: None,
-        ips: None,
-        runtime_handler: String::new(),
-    }
+    SandboxObservation { created_at: Timestamp(1), ..SandboxObservation::new(id, attempt, ready) }
 }
 
 fn world(sandboxes: Vec<SandboxObservation>, containers: Vec<ContainerObservation>) -> BTreeMap<PodUid, Arc<Observed>> {
