@@ -65,13 +65,22 @@ impl Drop for Running {
     }
 }
 
+/// A container that runs may not have spoken yet.
+fn wait_logs(node: &ClusterNode, args: &[&str], wanted: &str) {
+    testbed::wait_until(&format!("{args:?} to be {wanted:?}"), SOON, || {
+        let said = node.cluster.kubectl(args).map_err(|e| e.to_string())?;
+        if said == wanted { Ok(()) } else { Err(said) }
+    })
+    .unwrap_or_else(|e| panic!("{e}"));
+}
+
 #[test]
 fn logs_of_running_crashed_and_waiting_containers() {
     let node = start();
     let script = "echo one; echo two; echo three; trap 'exit 0' TERM; while :; do sleep 0.1; done";
     create(&node, &pod("talks", json!({"containers": [shell("main", script, json!({}))]})));
     wait_running(&node, "talks");
-    assert_eq!(kubectl(&node, &["logs", "talks"]), "one\ntwo\nthree\n");
+    wait_logs(&node, &["logs", "talks"], "one\ntwo\nthree\n");
     assert_eq!(kubectl(&node, &["logs", "talks", "--tail=1"]), "three\n");
     assert_eq!(kubectl(&node, &["logs", "talks", "--limit-bytes=5"]), "one\nt");
     assert_eq!(kubectl(&node, &["logs", "talks", "--since=1h", "-c", "main"]), "one\ntwo\nthree\n");
@@ -91,7 +100,7 @@ fn logs_of_running_crashed_and_waiting_containers() {
     });
     wait_running(&node, "crashes");
     assert_eq!(kubectl(&node, &["logs", "crashes", "--previous"]), "first life\n");
-    assert_eq!(kubectl(&node, &["logs", "crashes"]), "second life\n");
+    wait_logs(&node, &["logs", "crashes"], "second life\n");
 
     let mut missing = shell("main", LASTS, json!({}));
     missing["image"] = json!("registry.invalid/none:1");
@@ -192,11 +201,7 @@ fn debug_puts_a_container_into_a_running_pod() {
     let running =
         |p: &Value| p["status"]["ephemeralContainerStatuses"][0]["state"]["running"]["startedAt"].as_str().map(drop);
     wait(&node, "box", "to have its debugger", running);
-    testbed::wait_until("the debugger to have spoken", SOON, || {
-        let said = node.cluster.kubectl(&["logs", "box", "-c", "look"]).map_err(|e| e.to_string())?;
-        if said == "looked at box\n" { Ok(()) } else { Err(said) }
-    })
-    .unwrap_or_else(|e| panic!("{e}"));
+    wait_logs(&node, &["logs", "box", "-c", "look"], "looked at box\n");
     let out = kubectl_with(&node, &["exec", "-i", "box", "-c", "look", "--", "cat"], b"within\n");
     assert_eq!(text(&out.stdout), "within\n", "{out:?}");
 }

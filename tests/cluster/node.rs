@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use testbed::{ClusterNode, NodeOptions};
+pub(crate) use testbed::{identity, state};
 
 /// Longer than anything that is not broken takes on two busy cores.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
@@ -100,18 +101,6 @@ pub(crate) fn wait_output(node: &ClusterNode, pod: &Value, what: &str, good: imp
 pub(crate) fn condition(object: &Value, kind: &str) -> Value {
     let all = object["status"]["conditions"].as_array().into_iter().flatten();
     all.into_iter().find(|c| c["type"] == kind).cloned().unwrap_or(Value::Null)
-}
-
-/// `state` of the first container, by kind: `waiting`, `running`, `terminated`.
-pub(crate) fn state<'a>(pod: &'a Value, kind: &str) -> &'a Value {
-    &pod["status"]["containerStatuses"][0]["state"][kind]
-}
-
-/// Container ids and restart counts of a pod.
-pub(crate) fn identity(pod: &Value) -> Vec<(String, u64)> {
-    let all = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
-    all.map(|c| (c["containerID"].as_str().unwrap_or_default().to_owned(), c["restartCount"].as_u64().unwrap_or(99)))
-        .collect()
 }
 
 /// Reasons of the events about an object.

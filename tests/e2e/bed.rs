@@ -73,17 +73,8 @@ fn host_ports_are_served_and_leave_no_rule_behind() {
     let chain = rules().lines().find(|r| r.contains(&network)).expect("a rule of our network").to_owned();
     let chain = chain.rsplit(' ').next().expect("the chain it jumps to").to_owned();
     let address = format!("{}:31947", bed.node_ip());
-    let answer = testbed::wait_until("the host port to answer", std::time::Duration::from_secs(10), || {
-        use std::io::{Read, Write};
-        let ask = || -> std::io::Result<String> {
-            let mut stream = std::net::TcpStream::connect(&address)?;
-            stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
-            let mut text = String::new();
-            stream.read_to_string(&mut text)?;
-            Ok(text)
-        };
-        ask().map_err(|e| e.to_string())
-    });
+    let ask = || testbed::http_get(&address).map_err(|e| e.to_string());
+    let answer = testbed::wait_until("the host port to answer", crate::node::SOON, ask);
     assert!(answer.expect("an answer").contains("hello"));
     assert_eq!(bed.close(), Vec::<String>::new());
     let left = rules();

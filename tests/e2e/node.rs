@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use testbed::{Bosun, BosunOptions, Cri, Options, TestBed, wait_until};
+pub(crate) use testbed::{identity, state};
 
 /// Longer than anything that is not broken takes on two busy cores.
 pub(crate) const SOON: Duration = Duration::from_secs(30);
@@ -125,16 +126,4 @@ pub(crate) fn shell(name: &str, script: &str, extra: &str) -> String {
     let image = testbed::BUSYBOX_IMAGES[0];
     let script = serde_json::Value::from(script);
     format!("  - name: {name}\n    image: {image}\n    command: [\"sh\", \"-c\", {script}]\n{extra}")
-}
-
-/// `state` of the first container, by kind: `waiting`, `running`, `terminated`.
-pub(crate) fn state<'a>(pod: &'a Value, kind: &str) -> &'a Value {
-    &pod["status"]["containerStatuses"][0]["state"][kind]
-}
-
-/// Container ids and restart counts of all containers of a pod.
-pub(crate) fn identity(pod: &Value) -> Vec<(String, u64)> {
-    let all = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
-    all.map(|c| (c["containerID"].as_str().unwrap_or_default().to_owned(), c["restartCount"].as_u64().unwrap_or(99)))
-        .collect()
 }

@@ -120,7 +120,7 @@ fn a_stop_is_graceful_for_those_who_listen_and_forced_for_the_deaf() {
     let begin = Instant::now();
     node.take("listens");
     node.wait_gone("listens");
-    assert!(begin.elapsed() < Duration::from_secs(10), "did not wait out the grace: {:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_secs(18), "did not wait out the grace of 20 s: {:?}", begin.elapsed());
     assert_eq!(node.trace(), ["main", "main-ends"]);
     let begin = Instant::now();
     node.take("deaf");

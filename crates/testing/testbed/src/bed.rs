@@ -84,7 +84,7 @@ impl TestBed {
         cleanup::create_cgroups(&self.remains.cgroup_root)?;
         self.write("cni/10-bed.conflist", &config::cni(&self.dir, &self.network))?;
         self.write("resolv.conf", "nameserver 127.0.0.1\n")?;
-        let text = config::containerd(&self.dir, &self.network, PAUSE_IMAGE, self.snapshotter());
+        let text = config::containerd(&self.dir, PAUSE_IMAGE, self.snapshotter());
         self.write("containerd.toml", &text)?;
         say(&format!("containerd in {}", self.dir.display()));
         self.start_containerd()?;

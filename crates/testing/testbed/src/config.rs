@@ -5,12 +5,10 @@ use std::path::Path;
 use crate::machine;
 use crate::network::Network;
 
-/// containerd's configuration (version 2, read by 1.6 and 1.7 alike).
-pub(crate) fn containerd(dir: &Path, network: &Network, pause_image: &str, snapshotter: &str) -> String {
+/// containerd's configuration (version 2, read by 1.6 and 1.7 alike). Of the pod network it knows only the folder of [`cni`].
+pub(crate) fn containerd(dir: &Path, pause_image: &str, snapshotter: &str) -> String {
     let dir = dir.display();
     let restrict = !machine::may_lower_oom_score();
-    let cni_bin = "/usr/lib/cni";
-    let _ = network;
     format!(
         r#"version = 2
 root = "{dir}/root"
@@ -33,7 +31,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
   stream_server_address = "127.0.0.1"
   stream_server_port = "0"
   [plugins."io.containerd.grpc.v1.cri".cni]
-    bin_dir = "{cni_bin}"
+    bin_dir = "/usr/lib/cni"
     conf_dir = "{dir}/cni"
   [plugins."io.containerd.grpc.v1.cri".registry]
     config_path = "{dir}/certs.d"

@@ -21,6 +21,7 @@ mod error;
 mod images;
 mod machine;
 mod network;
+mod pod;
 mod process;
 mod registry;
 mod socket;
@@ -37,6 +38,7 @@ pub use cri::Cri;
 pub use error::BedError;
 pub use images::{BASH_IMAGE, BUSYBOX_IMAGES, Image, PAUSE_IMAGE};
 pub use machine::{Problem, REQUIRED, Requirement, missing};
+pub use pod::{http_get, identity, state};
 pub use process::{Usage, usage};
 pub use registry::{Login, Registry};
 
