@@ -5,55 +5,32 @@ mod scene;
 
 use std::sync::Arc;
 
-use actor::{Actor, Ctx, Handler, Kernel, MessageResult, Spec, supervised};
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use axum::response::Response;
 use contract::Wiring;
 use contract::stats::{Cadvisor, Resource, StatsError, Summarise};
+use fakes::StandIn;
 use http_body_util::BodyExt;
 use model::stats::Summary;
 use tower::ServiceExt;
 
 use crate::{Deps, router};
 
-/// Names the node after what was asked; fails when told to.
-struct Fake {
-    broken: bool,
-}
-impl Actor for Fake {
-    type Context = Ctx<Self>;
-}
-supervised!(Fake);
-
-impl Handler<Summarise> for Fake {
-    type Result = Result<Arc<Summary>, StatsError>;
-    fn handle(&mut self, m: Summarise, _: &mut Ctx<Self>) -> Self::Result {
-        if self.broken {
+/// Over a StatsManager that names the node after what was asked; fails when told to.
+fn served(broken: bool) -> axum::Router {
+    let wiring = Wiring::default();
+    let stats = StandIn::<contract::StatsManager>::on(&wiring);
+    stats.answer(move |m: &Summarise| {
+        if broken {
             return Err(StatsError { message: "failed to get root cgroup stats: gone".to_owned() });
         }
         let mut summary = Summary::default();
         summary.node.node_name = if m.only_cpu_and_memory { "brief" } else { "full" }.to_owned();
         Ok(Arc::new(summary))
-    }
-}
-impl Handler<Resource> for Fake {
-    type Result = MessageResult<Resource>;
-    fn handle(&mut self, _: Resource, _: &mut Ctx<Self>) -> Self::Result {
-        MessageResult("resource_scrape_error 0\n".into())
-    }
-}
-impl Handler<Cadvisor> for Fake {
-    type Result = Result<Arc<str>, StatsError>;
-    fn handle(&mut self, _: Cadvisor, _: &mut Ctx<Self>) -> Self::Result {
-        Ok("container_scrape_error 0\n".into())
-    }
-}
-
-fn served(kernel: &Kernel, broken: bool) -> axum::Router {
-    let wiring = Wiring::default();
-    let fake = kernel.spawn(Spec::new("stats-manager"), move |_| Fake { broken });
-    wiring.connect::<contract::StatsManager, _>(&fake);
+    });
+    stats.answer(|_: &Resource| "resource_scrape_error 0\n".into());
+    stats.answer(|_: &Cadvisor| Ok("container_scrape_error 0\n".into()));
     router(Deps { crew: wiring.crew() })
 }
 
@@ -67,8 +44,8 @@ fn request(method: Method, path: &str) -> Request<Body> {
 
 #[test]
 fn each_path_answers_as_the_book_says() {
-    actor::testing::run(1, |kernel| async move {
-        let app = served(&kernel, false);
+    actor::testing::run(1, |_| async move {
+        let app = served(false);
         let table = [
             ("GET", "/stats/summary", 200, "\"full\""),
             ("POST", "/stats/summary", 200, "\"full\""),
@@ -107,8 +84,8 @@ fn each_path_answers_as_the_book_says() {
 
 #[test]
 fn a_form_counts_as_the_query_does_and_both_together_are_two() {
-    actor::testing::run(1, |kernel| async move {
-        let app = served(&kernel, false);
+    actor::testing::run(1, |_| async move {
+        let app = served(false);
         let form = "application/x-www-form-urlencoded; charset=utf-8";
         let table = [
             ("", form, "only_cpu_and_memory=true", "\"brief\""),
@@ -131,8 +108,8 @@ fn a_form_counts_as_the_query_does_and_both_together_are_two() {
 
 #[test]
 fn a_failed_gathering_is_an_internal_error_with_its_text() {
-    actor::testing::run(1, |kernel| async move {
-        let answer = served(&kernel, true).oneshot(request(Method::GET, "/stats/summary")).await.unwrap();
+    actor::testing::run(1, |_| async move {
+        let answer = served(true).oneshot(request(Method::GET, "/stats/summary")).await.unwrap();
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
         assert_eq!(text_of(answer).await, "Internal Error: failed to get root cgroup stats: gone");
         let nobody = router(Deps { crew: Wiring::default().crew() });
@@ -143,8 +120,8 @@ fn a_failed_gathering_is_an_internal_error_with_its_text() {
 
 #[test]
 fn metrics_are_packed_for_who_accepts_it() {
-    actor::testing::run(1, |kernel| async move {
-        let app = served(&kernel, false);
+    actor::testing::run(1, |_| async move {
+        let app = served(false);
         for (accepted, packed) in
             [("gzip", true), ("deflate, *;q=0.5", true), ("gzip;q=0, deflate", false), ("br", false)]
         {

@@ -1,3 +1,3 @@
-mod fake;
 mod life;
+mod rig;
 mod tables;

@@ -4,7 +4,7 @@ mod sink;
 
 use std::time::Duration;
 
-use actor::{ActorRef, AskError, Kernel, Spec, testing};
+use actor::{ActorRef, AskError, Kernel, testing};
 use contract::Wiring;
 use contract::event::{EventView, RecordEvent};
 use model::PodUid;
@@ -14,10 +14,7 @@ use crate::{Config, EventRecorder};
 
 fn spawn(kernel: &Kernel, lines: usize) -> (Wiring, ActorRef<EventRecorder>) {
     let wiring = Wiring::default();
-    let crew = wiring.crew();
-    let recorder =
-        kernel.spawn(Spec::new("event-recorder"), move |_| EventRecorder::new(crew.succeed(), Config { lines }));
-    wiring.connect::<contract::EventRecorder, _>(&recorder);
+    let recorder = fakes::start(kernel, &wiring, move |crew| EventRecorder::new(crew, Config { lines }));
     (wiring, recorder)
 }
 

@@ -1,6 +1,5 @@
 mod collecting;
 mod credentials;
-mod fake;
-mod files;
 mod plugins;
 mod requests;
+mod rig;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use actor::Kernel;
 use actor::testing::{run, settle};
-use actor::{Kernel, Spec};
 use contract::Wiring;
 use contract::objects::{
     FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices, FetchToken, HoldObjects,
@@ -45,10 +45,9 @@ impl Store {
         cache: ObjectCache,
     ) -> Self {
         let wiring = Wiring::default();
-        let (crew, deps) = (wiring.crew(), Arc::new(Deps { api: port, cache }));
-        let new = move |_: u64| ObjectStore::new(crew.succeed(), config.clone(), deps.clone());
-        let actor = kernel.spawn(Spec::new("object-store"), new);
-        wiring.connect::<contract::ObjectStore, _>(&actor);
+        let deps = Arc::new(Deps { api: port, cache });
+        let new = move |crew| ObjectStore::new(crew, config.clone(), deps.clone());
+        let actor = fakes::start(kernel, &wiring, new);
         Self { api: api.clone(), wiring, actor }
     }
 

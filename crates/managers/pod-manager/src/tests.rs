@@ -15,9 +15,9 @@ use contract::pod_manager::{DesiredPod, SetPods};
 use contract::pod_worker::{GrantStart, UpdateKind, UpdatePod, WorkerPhase, WorkerState};
 use contract::runtime::RuntimeInfo;
 use contract::status::{SetPodStatus, StatusEntry};
-use contract::{PodWorker, Wiring};
-use fakes::FakeApi;
+use contract::{Letter, PodWorker, Wiring};
 use fakes::api::Matching;
+use fakes::{FakeApi, StandIn};
 use model::core::{Node, Pod};
 use model::{PodUid, Timestamp};
 use pod_admission::NodeFacts;
@@ -31,49 +31,19 @@ mod mirrors;
 /// What was said to others, in order.
 type Words = Arc<Mutex<Vec<String>>>;
 
-/// Listens for everybody whom PodManager tells something.
-struct Ear {
-    words: Words,
-}
-
-impl Actor for Ear {
-    type Context = Ctx<Self>;
-}
-supervised!(Ear);
-
-impl Ear {
-    fn hear(&self, word: String) {
-        self.words.lock().unwrap().push(word);
+/// Plays everybody whom PodManager tells something.
+fn listen(wiring: &Wiring, words: &Words) {
+    fn hear<M: Letter<Result = ()>>(wiring: &Wiring, words: &Words, word: impl Fn(&M) -> String + Send + 'static) {
+        let words = words.clone();
+        StandIn::on(wiring).answer(move |m: &M| words.lock().unwrap().push(word(m)));
     }
-}
-
-impl Handler<RecordEvent> for Ear {
-    type Result = ();
-    fn handle(&mut self, m: RecordEvent, _: &mut Ctx<Self>) {
-        self.hear(format!("event {} {}", m.event.reason, m.event.message));
-    }
-}
-
-impl Handler<SetPodStatus> for Ear {
-    type Result = ();
-    fn handle(&mut self, m: SetPodStatus, _: &mut Ctx<Self>) {
-        let (reason, message) = (m.status.reason.unwrap_or_default(), m.status.message.unwrap_or_default());
-        self.hear(format!("status {} {reason}: {message}", model::pod::uid(&m.pod)));
-    }
-}
-
-impl Handler<HoldObjects> for Ear {
-    type Result = ();
-    fn handle(&mut self, m: HoldObjects, _: &mut Ctx<Self>) {
-        self.hear(format!("hold {}", model::pod::uid(&m.pod)));
-    }
-}
-
-impl Handler<ReleaseObjects> for Ear {
-    type Result = ();
-    fn handle(&mut self, m: ReleaseObjects, _: &mut Ctx<Self>) {
-        self.hear(format!("release {}", m.uid));
-    }
+    hear(wiring, words, |m: &RecordEvent| format!("event {} {}", m.event.reason, m.event.message));
+    hear(wiring, words, |m: &HoldObjects| format!("hold {}", model::pod::uid(&m.pod)));
+    hear(wiring, words, |m: &ReleaseObjects| format!("release {}", m.uid));
+    hear(wiring, words, |m: &SetPodStatus| {
+        let text = |of: &Option<String>| of.clone().unwrap_or_default();
+        format!("status {} {}: {}", model::pod::uid(&m.pod), text(&m.status.reason), text(&m.status.message))
+    });
 }
 
 /// A worker that shows what a real one would show, and stops its pod after `stop_after`.
@@ -185,15 +155,8 @@ impl Default for Setup {
 impl Bench {
     fn start(kernel: &Kernel, setup: Setup) -> Self {
         let words = Words::default();
-        let ear = {
-            let words = words.clone();
-            kernel.spawn(Spec::new("ear"), move |_| Ear { words: words.clone() })
-        };
         let wiring = Wiring::default();
-        wiring.inlet::<RecordEvent>().connect(&ear);
-        wiring.inlet::<SetPodStatus>().connect(&ear);
-        wiring.inlet::<HoldObjects>().connect(&ear);
-        wiring.inlet::<ReleaseObjects>().connect(&ear);
+        listen(&wiring, &words);
         let info = RuntimeInfo { name: "fake".to_owned(), listed: true, network: Ok(()), ..RuntimeInfo::unknown() };
         wiring.set(info);
         wiring.connect_workers(&puppets(kernel, &wiring, &words, setup.stop_after));
@@ -212,10 +175,8 @@ impl Bench {
             pod_logs_dir: "/nowhere/pods".into(),
             container_logs_dir: "/nowhere/containers".into(),
         });
-        let crew = wiring.crew();
-        let new = move |_: u64| PodManager::new(crew.succeed(), config.clone(), deps.clone());
-        let manager = kernel.spawn(Spec::new("pod-manager"), new);
-        wiring.connect::<contract::PodManager, _>(&manager);
+        let new = move |crew| PodManager::new(crew, config.clone(), deps.clone());
+        let manager = fakes::start(kernel, &wiring, new);
         Self { api, words, workers: wiring.board(), pods: wiring.board(), wiring, manager }
     }
 

@@ -259,37 +259,22 @@ fn nothing() -> PodObservation {
 
 fn sandbox(handler: &str) -> SandboxObservation {
     SandboxObservation {
-        id: "sb".into(),
-        attempt: 0,
-        ready: true,
         created_at: Timestamp::from_secs(10),
         host_network: Some(false),
         ips: Some(vec!["10.1.0.7".to_owned()]),
         runtime_handler: handler.to_owned(),
+        ..SandboxObservation::new("sb", 0, true)
     }
 }
 
 pub(crate) fn container(id: &str, hash: u64) -> ContainerObservation {
     ContainerObservation {
-        id: id.into(),
-        name: "app".to_owned(),
-        sandbox: "sb".into(),
-        state: ContainerState::Running,
         created_at: Timestamp::from_secs(11),
         started_at: Timestamp::from_secs(12),
-        finished_at: Timestamp::ZERO,
-        exit_code: 0,
         image: "img".to_owned(),
         image_ref: "img@sha256:1".to_owned(),
-        reason: String::new(),
-        message: String::new(),
-        restart_count: 0,
         hash: Some(hash),
-        annotations: Arc::default(),
-        mounts: Arc::from([]),
-        log_path: String::new(),
-        resources: None,
-        user: None,
+        ..ContainerObservation::new(id, "app", "sb", ContainerState::Running)
     }
 }
 

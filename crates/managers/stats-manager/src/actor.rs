@@ -94,7 +94,10 @@ impl StatsManager {
                 faults.hit("gather").await;
                 // Apart: whoever may ask must not be able to restart this actor, and with it in the end the node.
                 let mut apart = tokio::task::JoinSet::new();
-                apart.spawn(work);
+                apart.spawn(async move {
+                    faults.hit("gathering").await;
+                    work.await
+                });
                 match apart.join_next().await {
                     Some(Ok(outcome)) => outcome,
                     Some(Err(e)) => Err(panicked(&e)),

@@ -8,7 +8,7 @@ mod volumes;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{ActorRef, Kernel, Spec};
+use actor::{ActorRef, Kernel};
 use cgroup_values::PodTree;
 use contract::Wiring;
 use contract::cgroup::PodCgroupRow;
@@ -16,12 +16,13 @@ use contract::config_sources::Source;
 use contract::pod_manager::DesiredPod;
 use contract::runtime::{Observed, RuntimeInfo};
 use contract::volume::PodVolumes;
-use fakes::stats::{Cgroups, StatsRuntime, StatsTree, container, runtime};
+use fakes::FakeRuntime;
+use fakes::stats::{Cgroups, StatsTree, container, image_fs};
 use model::core::Pod;
 use model::node::CgroupDriver;
 use model::resources::QosClass;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
-use model::{ContainerId, PodUid, SandboxId, Timestamp};
+use model::{PodUid, Timestamp};
 use serde_json::{Value, json};
 
 use crate::{Config, Deps, StatsManager};
@@ -30,7 +31,7 @@ use crate::{Config, Deps, StatsManager};
 struct Bed {
     dir: tempfile::TempDir,
     tree: StatsTree,
-    runtime: Arc<StatsRuntime>,
+    runtime: FakeRuntime,
     deps: Deps,
     config: Config,
     wiring: Wiring,
@@ -43,14 +44,15 @@ impl Bed {
         tree.cgroup("/kubepods", 50, &[]);
         tree.cgroup("/kubepods/burstable", 20, &[]);
         tree.cgroup("/kubepods/besteffort", 10, &[]);
-        let told = runtime();
-        told.set_image_fs(&dir.path().display().to_string());
+        let runtime = FakeRuntime::default();
+        runtime.set_image_fs(image_fs(&dir.path().display().to_string()));
         let wiring = Wiring::default();
         wiring.set(RuntimeInfo { listed: true, ..RuntimeInfo::unknown() });
         let source = tree.source();
         // Half a minute after the files' own times, as if read now.
         source.freeze(Timestamp::from_secs(1_800_000_000));
-        let deps = Deps { source: Arc::new(source), runtime: told.clone(), images: told.clone() };
+        let client = runtime.client();
+        let deps = Deps { source: Arc::new(source), runtime: client.clone(), images: client };
         let config = Config {
             node_name: "n1".into(),
             root_dir: dir.path().join("root"),
@@ -62,16 +64,13 @@ impl Bed {
             volume_period: Some(Duration::from_secs(60)),
         };
         std::fs::create_dir_all(&config.root_dir).unwrap();
-        Self { dir, tree, runtime: told, deps, config, wiring }
+        Self { dir, tree, runtime, deps, config, wiring }
     }
 
     fn start(&self, kernel: &Kernel) -> ActorRef<StatsManager> {
         let (config, deps) = (Arc::new(self.config.clone()), Arc::new(self.deps.clone()));
-        let crew = self.wiring.crew();
-        let new = move |_| StatsManager::new(crew.succeed(), config.clone(), deps.clone());
-        let actor = kernel.spawn(Spec::new("stats-manager"), new);
-        self.wiring.connect::<contract::StatsManager, _>(&actor);
-        actor
+        let new = move |crew| StatsManager::new(crew, config.clone(), deps.clone());
+        fakes::start(kernel, &self.wiring, new)
     }
 
     /// A pod with a sandbox and containers that run, in boards, cgroups, logs and the runtime's statistics.
@@ -88,7 +87,7 @@ impl Bed {
             told.push(container(&id, &self.dir.path().display().to_string()));
         }
         self.tree.write(&format!("root/pods/{uid}/etc-hosts"), "127.0.0.1 localhost\n");
-        self.runtime.set_containers(Ok(told));
+        self.runtime.set_container_stats(told);
         self.wiring.put(PodUid::from(uid.as_str()), PodCgroupRow { path });
         let running = |c: &&str| observed(&format!("{name}-{c}"), c, ContainerState::Running);
         self.observe(name, containers.iter().map(running).collect());
@@ -99,13 +98,9 @@ impl Bed {
         let uid = PodUid::from(format!("uid-{name}"));
         let mut pod = PodObservation::empty(uid.clone(), "shop", name);
         pod.sandboxes.push(SandboxObservation {
-            id: SandboxId::from(format!("sandbox-{name}")),
-            attempt: 0,
-            ready: true,
             created_at: Timestamp::from_secs(1_700_000_000),
             host_network: Some(false),
-            ips: None,
-            runtime_handler: String::new(),
+            ..SandboxObservation::new(format!("sandbox-{name}"), 0, true)
         });
         pod.containers = containers;
         self.wiring.put(uid, Observed { pod: Arc::new(pod), observed_at: Timestamp(1) });
@@ -122,6 +117,11 @@ impl Bed {
         self.wiring.put(PodUid::from(uid), row);
     }
 
+    /// How often the runtime was asked for statistics.
+    fn asked(&self) -> usize {
+        self.runtime.count("ListContainerStats")
+    }
+
     fn mounted(&self, name: &str, volumes: &[&str]) {
         let row = PodVolumes { present: volumes.iter().map(|v| (*v).to_owned()).collect(), error: None };
         self.wiring.put(PodUid::from(format!("uid-{name}")), row);
@@ -130,24 +130,9 @@ impl Bed {
 
 fn observed(id: &str, name: &str, state: ContainerState) -> ContainerObservation {
     ContainerObservation {
-        id: ContainerId::from(id),
-        name: name.into(),
-        sandbox: SandboxId::from("s"),
-        state,
         created_at: Timestamp::from_secs(1_700_000_001),
         started_at: Timestamp::from_secs(1_700_000_002),
-        finished_at: Timestamp::ZERO,
-        exit_code: 0,
         image: "docker.io/library/web:1".into(),
-        image_ref: String::new(),
-        reason: String::new(),
-        message: String::new(),
-        restart_count: 0,
-        hash: None,
-        annotations: Arc::default(),
-        mounts: Arc::from([]),
-        log_path: String::new(),
-        resources: None,
-        user: None,
+        ..ContainerObservation::new(id, name, "s", state)
     }
 }

@@ -9,7 +9,7 @@ mod sync;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use actor::{ActorRef, AskError, Kernel, Spec, testing};
+use actor::{ActorRef, AskError, Kernel, testing};
 use contract::Wiring;
 use contract::status::{RetainPodStatuses, SetPodStatus, StatusEntry, TerminatePod};
 use model::PodUid;
@@ -35,9 +35,7 @@ fn status(ip: &str) -> PodStatus {
 
 fn spawn(kernel: &Kernel) -> (Wiring, ActorRef<StatusManager>) {
     let wiring = Wiring::default();
-    let crew = wiring.crew();
-    let manager = kernel.spawn(Spec::new("status-manager"), move |_| StatusManager::new(crew.succeed()));
-    wiring.connect::<contract::StatusManager, _>(&manager);
+    let manager = fakes::start(kernel, &wiring, StatusManager::new);
     (wiring, manager)
 }
 

@@ -1,7 +1,7 @@
-mod fake;
 mod life;
 mod live_updates;
 mod projected;
+mod rig;
 mod set_up;
 mod tables;
 mod tear_down;

@@ -10,11 +10,12 @@ use ports::host::{DirEntry, FileEnd, FileKind, FileStat, FsStat, HostError, Host
 use ports::log::Compress;
 use tokio::time::Instant;
 
+mod mounts;
 mod stats;
 mod tree;
 
 pub use tree::Errno;
-use tree::{Found, Kind, Res, Tree};
+use tree::{EXT4_MAGIC, Found, Kind, Res, Tree};
 
 /// Content that is older has been written back to the disk.
 const WRITE_BACK: Duration = Duration::from_secs(30);
@@ -30,6 +31,8 @@ pub enum FileTrouble {
     Fail(Errno),
     /// Calls that would change something fail so.
     FailWrites(Errno),
+    /// Calls of this operation (`mkdir`, `remove`, `mount`, ...) fail so.
+    FailCalls(&'static str, Errno),
     /// Calls do not return until the trouble ends; in simulated time never.
     Hang,
 }
@@ -38,7 +41,9 @@ pub enum FileTrouble {
 struct State {
     tree: Tree,
     troubles: BTreeMap<PathBuf, FileTrouble>,
-    devices: u64,
+    hanging: usize,
+    /// What is left of the disk, in bytes; `None`: as much as the files leave.
+    free: Option<u64>,
 }
 
 /// The file system; a clone is the same one.
@@ -68,22 +73,27 @@ impl MemFs {
         self.state().troubles.insert(path.to_owned(), trouble);
     }
 
+    /// Ends the trouble of one path.
+    pub fn calm_at(&self, path: &Path) {
+        self.state().troubles.remove(path);
+        self.calm.notify_all();
+    }
+
     /// Ends all trouble.
     pub fn calm(&self) {
         self.state().troubles.clear();
         self.calm.notify_all();
     }
 
-    /// Mounts something on a directory: it then is on another device.
-    ///
-    /// # Panics
-    /// There is no such directory.
-    pub fn mount(&self, dir: &Path) {
-        let mut state = self.state();
-        state.devices += 1;
-        let dev = 1 + state.devices;
-        let ino = state.tree.get(dir, true).expect("a mount point is there");
-        state.tree.node_mut(ino).dev = dev;
+    /// How much is left of the 100 GiB of the disk from now on, in bytes, whatever the files take.
+    pub fn set_free(&self, bytes: u64) {
+        self.state().free = Some(bytes);
+    }
+
+    /// Calls that hang now.
+    #[must_use]
+    pub fn hanging(&self) -> usize {
+        self.state().hanging
     }
 
     /// Makes a socket, pipe or device.
@@ -164,13 +174,16 @@ impl MemFs {
             let troubled = state.troubles.iter().find(|(at, _)| path.starts_with(at)).map(|(_, t)| *t);
             match troubled {
                 Some(FileTrouble::Fail(e)) => return Err(HostError::new(op, path, e)),
+                Some(FileTrouble::FailCalls(only, e)) if only == op => return Err(HostError::new(op, path, e)),
                 Some(FileTrouble::FailWrites(e)) if writes => return Err(HostError::new(op, path, e)),
                 Some(FileTrouble::Hang) if actor::testing::is_inline() => {
                     drop(state);
                     actor::testing::hang();
                 }
                 Some(FileTrouble::Hang) => {
+                    state.hanging += 1;
                     state = self.calm.wait(state).unwrap_or_else(PoisonError::into_inner);
+                    state.hanging -= 1;
                 }
                 _ => break,
             }
@@ -445,12 +458,12 @@ impl HostFs for MemFs {
 
     fn stat_fs(&self, path: &Path) -> HostResult<FsStat> {
         self.call("statfs", path, false, |s| {
-            s.tree.get(path, true)?;
+            let dev = s.tree.node(s.tree.get(path, true)?).dev;
             let (used, files) = (s.tree.nodes.values().map(tree::Node::size).sum::<u64>(), s.tree.nodes.len() as u64);
             Ok(FsStat {
-                magic: 0xef53,
+                magic: s.tree.mounted.get(&dev).map_or(EXT4_MAGIC, |m| m.magic),
                 total_bytes: DISK,
-                available_bytes: DISK.saturating_sub(used),
+                available_bytes: s.free.unwrap_or(DISK.saturating_sub(used)),
                 total_inodes: 1 << 20,
                 free_inodes: (1_u64 << 20).saturating_sub(files),
             })

@@ -1,136 +1,17 @@
-//! The parts of a host that a test cannot have for real: cgroups and mounts. Files are real, in a temporary folder.
+//! The parts of a host that a test cannot have for real: cgroups, the machine.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use model::resources::CgroupValues;
-use ports::host::{
-    Addresses, CgroupFs, CgroupVersion, FsStat, HostError, HostResult, Identity, MemoryMount, MemoryUse, MountEntry,
-    Mounter, NodeHost,
-};
+use ports::host::{Addresses, FsStat, HostError, HostResult, Identity, MemoryUse, NodeHost};
+
+mod cgroups;
+
+pub use cgroups::FakeCgroups;
 
 fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A cgroup tree in memory. The root exists; a child needs no parent, as `mkdir -p` would have it.
-#[derive(Debug, Default)]
-pub struct FakeCgroups {
-    groups: Mutex<BTreeMap<String, CgroupValues>>,
-}
-
-impl FakeCgroups {
-    /// Paths of all cgroups below the root, in order.
-    #[must_use]
-    pub fn paths(&self) -> Vec<String> {
-        lock(&self.groups).keys().cloned().collect()
-    }
-
-    /// Values of one cgroup.
-    #[must_use]
-    pub fn values(&self, path: &str) -> Option<CgroupValues> {
-        lock(&self.groups).get(path).cloned()
-    }
-}
-
-impl CgroupFs for FakeCgroups {
-    fn version(&self) -> CgroupVersion {
-        CgroupVersion::V1
-    }
-
-    fn missing_controllers(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn has_swap_controller(&self) -> bool {
-        false
-    }
-
-    fn exists(&self, path: &str) -> HostResult<bool> {
-        Ok(path == "/" || path.is_empty() || lock(&self.groups).contains_key(path))
-    }
-
-    fn create(&self, path: &str) -> HostResult<()> {
-        let mut groups = lock(&self.groups);
-        let mut at = String::new();
-        for part in path.split('/').filter(|p| !p.is_empty()) {
-            at.push('/');
-            at.push_str(part);
-            groups.entry(at.clone()).or_default();
-        }
-        Ok(())
-    }
-
-    fn set(&self, path: &str, values: &CgroupValues) -> HostResult<()> {
-        match lock(&self.groups).get_mut(path) {
-            Some(group) => {
-                *group = values.clone();
-                Ok(())
-            }
-            None if path == "/" => Ok(()),
-            None => Err(HostError::new("set", path, io::ErrorKind::NotFound)),
-        }
-    }
-
-    fn remove(&self, path: &str) -> HostResult<()> {
-        let below = format!("{path}/");
-        lock(&self.groups).retain(|p, _| p != path && !p.starts_with(&below));
-        Ok(())
-    }
-
-    fn children(&self, path: &str) -> HostResult<Vec<String>> {
-        let prefix = format!("{}/", path.trim_end_matches('/'));
-        let groups = lock(&self.groups);
-        let below = groups.keys().filter_map(|p| p.strip_prefix(&prefix));
-        Ok(below.filter(|rest| !rest.contains('/')).map(str::to_owned).collect())
-    }
-
-    fn memory_usage_bytes(&self, _path: &str) -> HostResult<u64> {
-        Ok(0)
-    }
-
-    fn set_own_oom_score_adj(&self, _value: i64) -> HostResult<()> {
-        Ok(())
-    }
-}
-
-/// A mount table in memory. Nothing is mounted; binds only note their target.
-#[derive(Debug, Default)]
-pub struct FakeMounter {
-    points: Mutex<BTreeSet<PathBuf>>,
-}
-
-impl Mounter for FakeMounter {
-    fn mount_memory(&self, target: &Path, _what: &MemoryMount) -> HostResult<()> {
-        lock(&self.points).insert(target.to_owned());
-        Ok(())
-    }
-
-    fn bind_within(&self, _base: &Path, _relative: &Path, target: &Path) -> HostResult<()> {
-        lock(&self.points).insert(target.to_owned());
-        Ok(())
-    }
-
-    fn unmount(&self, target: &Path) -> HostResult<()> {
-        lock(&self.points).remove(target);
-        Ok(())
-    }
-
-    fn is_mount_point(&self, path: &Path) -> HostResult<bool> {
-        Ok(lock(&self.points).contains(path))
-    }
-
-    fn mounts(&self) -> HostResult<Vec<MountEntry>> {
-        let entry = |p: &PathBuf| MountEntry {
-            mount_point: p.clone(),
-            fs_type: "tmpfs".to_owned(),
-            source: "tmpfs".to_owned(),
-            root: PathBuf::from("/"),
-        };
-        Ok(lock(&self.points).iter().map(entry).collect())
-    }
 }
 
 /// A machine with plenty of everything; [`FakeMachine::change`] takes it away.

@@ -1,20 +1,23 @@
-//! Stand-ins for what lies outside of the node daemon. They keep state and answer by it, as the real thing does; they are
-//! not lists of expected calls. All of them run on tokio's clock, so a paused runtime makes them deterministic.
+//! Stand-ins for what lies outside of the node daemon: one fake for each port. They keep state and answer by it, as the real
+//! thing does; they are not lists of expected calls. Managers that a test plays itself are [`StandIn`]s of their role. All of them run on tokio's clock, so a paused runtime makes them deterministic.
 
 #![forbid(unsafe_code)]
 
 pub mod api;
+mod credential;
 pub mod files;
 pub mod host;
 pub mod journal;
 pub mod net;
 pub mod runtime;
+mod stand_in;
 pub mod stats;
 pub mod web;
 
 pub use api::FakeApi;
+pub use credential::FakePlugin;
 pub use files::MemFs;
-pub use host::{FakeCgroups, FakeMachine, FakeMounter};
+pub use host::{FakeCgroups, FakeMachine};
 /// Files of tests are real, in a temporary folder; so are cgroups' counters.
 pub use host_linux::{LinuxFs, LinuxStats};
 
@@ -27,6 +30,7 @@ pub fn gzip() -> log_files::Gzip {
 pub use journal::MemoryJournal;
 pub use net::FakeNet;
 pub use runtime::FakeRuntime;
+pub use stand_in::{Events, StandIn, start};
 pub use web::FakeWeb;
 
 /// Generated server stubs.

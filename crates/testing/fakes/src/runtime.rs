@@ -10,10 +10,11 @@ use std::time::Duration;
 
 use crate::files::MemFs;
 use actor::watch;
+use cri_api::v1;
 use cri_client::{CriClient, Deadlines};
 use model::Timestamp;
 use ports::runtime::Runtime;
-use tokio::sync::broadcast;
+use tokio::sync::{Notify, broadcast};
 use tokio::time::Instant;
 
 mod calls;
@@ -33,6 +34,8 @@ pub use fault::{Fault, FaultKind};
 pub use images::FakeImage;
 pub use program::{ExecCall, ExecReply, OnTerm, Program, Pull};
 pub use state::{FakeContainer, FakeSandbox};
+/// Codes of failures.
+pub use tonic::Code;
 
 use fault::Faults;
 use state::{Change, End, State};
@@ -94,6 +97,8 @@ struct Script {
     features: Features,
     programs: BTreeMap<String, Vec<Program>>,
     pulls: BTreeMap<String, Pull>,
+    other_pulls: Option<Pull>,
+    offers: BTreeMap<String, FakeImage>,
     exec: ExecHandler,
     runtime_ready: bool,
     network_ready: bool,
@@ -101,6 +106,9 @@ struct Script {
     close_streams: bool,
     exit_lag: Duration,
     files: Option<MemFs>,
+    stream_url: Option<String>,
+    container_stats: Option<Vec<v1::ContainerStats>>,
+    image_fs: Option<v1::ImageFsInfoResponse>,
 }
 
 struct Inner {
@@ -111,6 +119,8 @@ struct Inner {
     changes: broadcast::Sender<Change>,
     cut: watch::Sender<u64>,
     up: AtomicBool,
+    /// Told when calls that are held up may go on.
+    released: Notify,
     epoch: i64,
     start: Instant,
 }
@@ -152,6 +162,8 @@ impl FakeRuntime {
             features,
             programs: BTreeMap::new(),
             pulls: BTreeMap::new(),
+            other_pulls: None,
+            offers: BTreeMap::new(),
             exec: Arc::new(|_| ExecReply::default()),
             runtime_ready: true,
             network_ready: true,
@@ -159,6 +171,9 @@ impl FakeRuntime {
             close_streams: false,
             exit_lag: Duration::ZERO,
             files: None,
+            stream_url: None,
+            container_stats: None,
+            image_fs: None,
         };
         let inner = Inner {
             state: Mutex::default(),
@@ -168,6 +183,7 @@ impl FakeRuntime {
             changes: broadcast::channel(4096).0,
             cut: watch::channel(0).0,
             up: AtomicBool::new(true),
+            released: Notify::new(),
             epoch: epoch.0,
             start: Instant::now(),
         };
@@ -225,9 +241,34 @@ impl FakeRuntime {
         lock(&self.inner.script).pulls.insert(images::full_name(name), pull);
     }
 
+    /// Says how a pull goes of which [`FakeRuntime::registry`] says nothing.
+    pub fn registry_has_all(&self, pull: Pull) {
+        lock(&self.inner.script).other_pulls = Some(pull);
+    }
+
+    /// Says what a pull of this image's name brings, other than a plain image.
+    pub fn registry_offers(&self, image: FakeImage) {
+        lock(&self.inner.script).offers.insert(image.name.clone(), image);
+    }
+
     /// Answers commands that are run in containers. Without it all succeed at once.
     pub fn on_exec(&self, handler: impl Fn(&ExecCall) -> ExecReply + Send + Sync + 'static) {
         lock(&self.inner.script).exec = Arc::new(handler);
+    }
+
+    /// Where sessions (exec, attach, port-forward) are served.
+    pub fn set_stream_url(&self, url: &str) {
+        lock(&self.inner.script).stream_url = Some(url.to_owned());
+    }
+
+    /// Answers `ListContainerStats` with these from now on, whatever runs.
+    pub fn set_container_stats(&self, stats: Vec<v1::ContainerStats>) {
+        lock(&self.inner.script).container_stats = Some(stats);
+    }
+
+    /// Answers `ImageFsInfo` with this from now on, whatever images there are.
+    pub fn set_image_fs(&self, answer: v1::ImageFsInfoResponse) {
+        lock(&self.inner.script).image_fs = Some(answer);
     }
 
     // What happens to the runtime.
@@ -278,9 +319,10 @@ impl FakeRuntime {
         lock(&self.inner.faults).add(fault);
     }
 
-    /// Ends all faults. Calls that hang go on hanging.
+    /// Ends all faults. Calls that hang go on hanging; those that are held up go on.
     pub fn clear_faults(&self) {
         lock(&self.inner.faults).clear();
+        self.inner.released.notify_waiters();
     }
 
     // What there is to see.

@@ -1,15 +1,10 @@
-//! Statistics: a runtime that answers nothing but them, and trees of files that look like a host's counters.
+//! Statistics: trees of files that look like a host's counters, and what a runtime tells of containers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
-use async_trait::async_trait;
 use cri_api::v1;
 use host_linux::LinuxStats;
-use ports::runtime::{ContainerRuntime, EventStream, ImageService, RuntimeCode, RuntimeError, RuntimeResult};
-use tokio::sync::Semaphore;
 
 /// Which cgroups a host has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -257,67 +252,6 @@ const V2_MEMORY_STAT: [&str; 46] = [
     "zswpin",
 ];
 
-/// A runtime that only tells statistics.
-#[derive(Debug)]
-pub struct StatsRuntime {
-    containers: Mutex<RuntimeResult<Vec<v1::ContainerStats>>>,
-    images: Mutex<RuntimeResult<v1::ImageFsInfoResponse>>,
-    asked: AtomicUsize,
-    panics: AtomicBool,
-    gate: Semaphore,
-}
-
-impl Default for StatsRuntime {
-    fn default() -> Self {
-        Self {
-            containers: Mutex::new(Ok(Vec::new())),
-            images: Mutex::new(Ok(v1::ImageFsInfoResponse::default())),
-            asked: AtomicUsize::new(0),
-            panics: AtomicBool::new(false),
-            gate: Semaphore::new(1 << 20),
-        }
-    }
-}
-
-impl StatsRuntime {
-    /// Answers `ListContainerStats` with these from now on.
-    pub fn set_containers(&self, answer: RuntimeResult<Vec<v1::ContainerStats>>) {
-        *self.containers.lock().unwrap_or_else(PoisonError::into_inner) = answer;
-    }
-
-    /// Answers `ImageFsInfo` with this from now on.
-    pub fn set_images(&self, answer: RuntimeResult<v1::ImageFsInfoResponse>) {
-        *self.images.lock().unwrap_or_else(PoisonError::into_inner) = answer;
-    }
-
-    /// Images and layers below a path, with what they take.
-    pub fn set_image_fs(&self, mount_point: &str) {
-        let image_filesystems = vec![layer(mount_point, 60_000, 400)];
-        self.set_images(Ok(v1::ImageFsInfoResponse { image_filesystems, container_filesystems: Vec::new() }));
-    }
-
-    /// How often `ListContainerStats` was asked.
-    #[must_use]
-    pub fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
-    }
-
-    /// Keeps `ListContainerStats` from answering, until [`Self::open`].
-    pub fn close(&self) {
-        self.gate.forget_permits(1 << 20);
-    }
-
-    /// The next `ListContainerStats` panics.
-    pub fn panic_once(&self) {
-        self.panics.store(true, Ordering::SeqCst);
-    }
-
-    /// Lets it answer again.
-    pub fn open(&self) {
-        self.gate.add_permits(1 << 20);
-    }
-}
-
 /// Usage of a file system.
 #[must_use]
 pub fn layer(mount_point: &str, bytes: u64, inodes: u64) -> v1::FilesystemUsage {
@@ -348,86 +282,9 @@ pub fn container(id: &str, mount_point: &str) -> v1::ContainerStats {
     }
 }
 
-fn not_here<T>() -> RuntimeResult<T> {
-    Err(RuntimeError::new(RuntimeCode::Unimplemented, "this runtime only tells statistics"))
-}
-
-macro_rules! not_here {
-    ($($name:ident($request:ty) -> $answer:ty;)*) => {
-        #[async_trait]
-        impl ContainerRuntime for StatsRuntime {
-            $(async fn $name(&self, _: $request) -> RuntimeResult<$answer> { not_here() })*
-
-            async fn version(&self) -> RuntimeResult<v1::VersionResponse> {
-                not_here()
-            }
-            async fn runtime_config(&self) -> RuntimeResult<v1::RuntimeConfigResponse> {
-                not_here()
-            }
-            async fn events(&self) -> RuntimeResult<EventStream> {
-                not_here()
-            }
-            async fn list_container_stats(
-                &self,
-                _: v1::ListContainerStatsRequest,
-            ) -> RuntimeResult<v1::ListContainerStatsResponse> {
-                self.asked.fetch_add(1, Ordering::SeqCst);
-                assert!(!self.panics.swap(false, Ordering::SeqCst), "told to panic");
-                let _open = self.gate.acquire().await;
-                let answer = self.containers.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                answer.map(|stats| v1::ListContainerStatsResponse { stats })
-            }
-        }
-    };
-}
-
-not_here! {
-    status(bool) -> v1::StatusResponse;
-    update_runtime_config(v1::UpdateRuntimeConfigRequest) -> ();
-    run_pod_sandbox(v1::RunPodSandboxRequest) -> v1::RunPodSandboxResponse;
-    stop_pod_sandbox(v1::StopPodSandboxRequest) -> ();
-    remove_pod_sandbox(v1::RemovePodSandboxRequest) -> ();
-    pod_sandbox_status(v1::PodSandboxStatusRequest) -> v1::PodSandboxStatusResponse;
-    list_pod_sandbox(v1::ListPodSandboxRequest) -> v1::ListPodSandboxResponse;
-    update_pod_sandbox_resources(v1::UpdatePodSandboxResourcesRequest) -> ();
-    create_container(v1::CreateContainerRequest) -> v1::CreateContainerResponse;
-    start_container(v1::StartContainerRequest) -> ();
-    stop_container(v1::StopContainerRequest) -> ();
-    remove_container(v1::RemoveContainerRequest) -> ();
-    list_containers(v1::ListContainersRequest) -> v1::ListContainersResponse;
-    container_status(v1::ContainerStatusRequest) -> v1::ContainerStatusResponse;
-    update_container_resources(v1::UpdateContainerResourcesRequest) -> ();
-    reopen_container_log(v1::ReopenContainerLogRequest) -> ();
-    checkpoint_container(v1::CheckpointContainerRequest) -> ();
-    exec_sync(v1::ExecSyncRequest) -> v1::ExecSyncResponse;
-    exec(v1::ExecRequest) -> v1::ExecResponse;
-    attach(v1::AttachRequest) -> v1::AttachResponse;
-    port_forward(v1::PortForwardRequest) -> v1::PortForwardResponse;
-    pod_sandbox_stats(v1::PodSandboxStatsRequest) -> v1::PodSandboxStatsResponse;
-    list_pod_sandbox_stats(v1::ListPodSandboxStatsRequest) -> v1::ListPodSandboxStatsResponse;
-}
-
-#[async_trait]
-impl ImageService for StatsRuntime {
-    async fn list_images(&self, _: v1::ListImagesRequest) -> RuntimeResult<v1::ListImagesResponse> {
-        not_here()
-    }
-    async fn image_status(&self, _: v1::ImageStatusRequest) -> RuntimeResult<v1::ImageStatusResponse> {
-        not_here()
-    }
-    async fn pull_image(&self, _: v1::PullImageRequest) -> RuntimeResult<v1::PullImageResponse> {
-        not_here()
-    }
-    async fn remove_image(&self, _: v1::RemoveImageRequest) -> RuntimeResult<()> {
-        not_here()
-    }
-    async fn image_fs_info(&self) -> RuntimeResult<v1::ImageFsInfoResponse> {
-        self.images.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-}
-
-/// Shared as both services.
+/// Images and layers below a path, with what they take.
 #[must_use]
-pub fn runtime() -> Arc<StatsRuntime> {
-    Arc::default()
+pub fn image_fs(mount_point: &str) -> v1::ImageFsInfoResponse {
+    let image_filesystems = vec![layer(mount_point, 60_000, 400)];
+    v1::ImageFsInfoResponse { image_filesystems, container_filesystems: Vec::new() }
 }

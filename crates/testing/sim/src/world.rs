@@ -11,7 +11,7 @@ use bosun::{Machine, Ports, Settings};
 use cgroup_values::HostFacts;
 use cri_client::{Connector, CriClient, Deadlines};
 use fakes::runtime::Features;
-use fakes::{FakeApi, FakeCgroups, FakeMachine, FakeMounter, FakeNet, FakeRuntime, FakeWeb, MemFs, MemoryJournal};
+use fakes::{FakeApi, FakeCgroups, FakeMachine, FakeNet, FakeRuntime, FakeWeb, MemFs, MemoryJournal};
 use model::Timestamp;
 use model::node::CgroupDriver;
 use model::quantity::Quantity;
@@ -33,7 +33,7 @@ pub const POD_URL: &str = "http://pods.example/sim";
 
 /// Runtime, journal, disk, network, API server. Tests change settings before the daemon starts.
 pub struct World {
-    /// The disk.
+    /// The disk, and what is mounted on it.
     pub files: MemFs,
     /// The container runtime.
     pub runtime: FakeRuntime,
@@ -41,8 +41,6 @@ pub struct World {
     pub journal: Arc<MemoryJournal>,
     /// Cgroups.
     pub cgroups: Arc<FakeCgroups>,
-    /// Mounts.
-    pub mounter: Arc<FakeMounter>,
     /// What the Node object says of the machine.
     pub host: Arc<FakeMachine>,
     /// The network that probes and hooks see.
@@ -138,7 +136,6 @@ impl World {
             runtime,
             journal: Arc::default(),
             cgroups: Arc::default(),
-            mounter: Arc::default(),
             host: Arc::default(),
             net: Arc::default(),
             web: Arc::default(),
@@ -182,7 +179,7 @@ impl World {
             watch: self.watch.clone(),
             compress: Arc::new(self.files.clone()),
             host: self.host.clone(),
-            mounter: self.mounter.clone(),
+            mounter: Arc::new(self.files.clone()),
             cgroups: self.cgroups.clone(),
             stats: Arc::new(self.files.clone()),
             journal: self.journal.clone(),

@@ -269,7 +269,7 @@ fn case_94_a_folder_with_a_mount_in_it_is_left_alone() {
     run(async |node| {
         let dir = node.world.settings.root_dir.join("pods/nobody/volumes/kubernetes.io~empty-dir/v");
         node.world.write(&dir.join("data"), "x");
-        node.world.mounter.mount_memory(&dir, &MemoryMount::Tmpfs { size_bytes: None }).unwrap();
+        node.world.files.mount_memory(&dir, &MemoryMount::Tmpfs { size_bytes: None }).unwrap();
         node.put("web.yaml", &simple("web", ""));
         sleep(secs(200)).await;
         assert!(node.world.has(&dir.join("data")));

@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Kernel, Spec};
+use actor::Kernel;
 use axum::body::Body;
 use axum::http::Request;
 use cgroup_values::PodTree;
@@ -14,14 +14,14 @@ use contract::config_sources::Source;
 use contract::pod_manager::DesiredPod;
 use contract::runtime::{Observed, RuntimeInfo};
 use contract::volume::PodVolumes;
-use fakes::LinuxStats;
-use fakes::stats::{Cgroups, StatsTree, container, runtime};
+use fakes::stats::{Cgroups, StatsTree, container, image_fs};
+use fakes::{FakeRuntime, LinuxStats};
 use http_body_util::BodyExt;
 use model::core::Pod;
 use model::node::CgroupDriver;
 use model::resources::QosClass;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
-use model::{ContainerId, PodUid, SandboxId, Timestamp};
+use model::{PodUid, Timestamp};
 use serde_json::json;
 use stats_manager::{Config, Deps, StatsManager};
 use tower::ServiceExt;
@@ -40,14 +40,14 @@ impl Scene {
         // Thousands of files: in memory, where the kernel's own ones are as well.
         let dir = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).expect("a folder");
         let tree = StatsTree::new(dir.path(), cgroups);
-        let told = runtime();
-        let here = dir.path().display().to_string();
-        told.set_image_fs(&here);
+        let (runtime, here) = (FakeRuntime::default(), dir.path().display().to_string());
+        runtime.set_image_fs(image_fs(&here));
         let wiring = Wiring::default();
         wiring.set(RuntimeInfo { listed: true, ..RuntimeInfo::unknown() });
         let (source, now) = (tree.source(), Timestamp::from_secs(1_800_000_000));
         source.freeze(now);
-        let deps = Deps { source: Arc::new(source.clone()), runtime: told.clone(), images: told.clone() };
+        let client = runtime.client();
+        let deps = Deps { source: Arc::new(source.clone()), runtime: client.clone(), images: client };
         let names = PodTree::new("/", CgroupDriver::Cgroupfs);
         for path in [names.kubepods(), names.tier(QosClass::Burstable), names.tier(QosClass::BestEffort)] {
             tree.cgroup(&path, 50, &[]);
@@ -56,7 +56,7 @@ impl Scene {
         for n in 0..pods {
             stats.extend(one_pod(&tree, &wiring, &names, n));
         }
-        told.set_containers(Ok(stats.iter().map(|id| container(id, &here)).collect()));
+        runtime.set_container_stats(stats.iter().map(|id| container(id, &here)).collect());
         let config = Arc::new(Config {
             node_name: "node".into(),
             root_dir: dir.path().join("root"),
@@ -67,10 +67,8 @@ impl Scene {
             system_cgroup: String::new(),
             volume_period: Some(Duration::from_secs(3600)),
         });
-        let (deps, crew) = (Arc::new(deps), wiring.crew());
-        let new = move |_| StatsManager::new(crew.succeed(), config.clone(), deps.clone());
-        let actor = kernel.spawn(Spec::new("stats-manager"), new);
-        wiring.connect::<contract::StatsManager, _>(&actor);
+        let deps = Arc::new(deps);
+        fakes::start(kernel, &wiring, move |crew| StatsManager::new(crew, config.clone(), deps.clone()));
         Self { _dir: dir, app: crate::router(crate::Deps { crew: wiring.crew() }), source, now: Cell::new(now) }
     }
 
@@ -98,13 +96,9 @@ fn one_pod(tree: &StatsTree, wiring: &Wiring, names: &PodTree, n: u32) -> Vec<St
     tree.cgroup(&format!("{path}/{sandbox}"), 1, &[10_000 + 3 * n]);
     let mut pod = PodObservation::empty(uid.clone(), "shop", &name);
     pod.sandboxes.push(SandboxObservation {
-        id: SandboxId::from(sandbox),
-        attempt: 0,
-        ready: true,
         created_at: Timestamp::from_secs(1_700_000_000),
         host_network: Some(false),
-        ips: None,
-        runtime_handler: String::new(),
+        ..SandboxObservation::new(sandbox, 0, true)
     });
     for c in 0..=(n % 2) {
         let id = format!("{n:060}{c:04}");
@@ -128,24 +122,9 @@ fn one_pod(tree: &StatsTree, wiring: &Wiring, names: &PodTree, n: u32) -> Vec<St
 
 fn running(id: &str, name: &str) -> ContainerObservation {
     ContainerObservation {
-        id: ContainerId::from(id),
-        name: name.into(),
-        sandbox: SandboxId::from("s"),
-        state: ContainerState::Running,
         created_at: Timestamp::from_secs(1_700_000_001),
         started_at: Timestamp::from_secs(1_700_000_002),
-        finished_at: Timestamp::ZERO,
-        exit_code: 0,
         image: "docker.io/library/web:1".into(),
-        image_ref: String::new(),
-        reason: String::new(),
-        message: String::new(),
-        restart_count: 0,
-        hash: None,
-        annotations: Arc::default(),
-        mounts: Arc::from([]),
-        log_path: String::new(),
-        resources: None,
-        user: None,
+        ..ContainerObservation::new(id, name, "s", ContainerState::Running)
     }
 }

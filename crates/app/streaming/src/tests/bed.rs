@@ -1,20 +1,18 @@
 //! The routes on a loopback port, a runtime that gives one URL, and a streaming server that does what a test says.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use contract::Wiring;
 use contract::config_sources::Source;
 use contract::lookup::PodLookup;
 use contract::pod_manager::DesiredPod;
 use contract::runtime::Observed;
-use cri_api::v1;
+use fakes::FakeRuntime;
 use model::core::{Container, Pod, PodSpec};
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
-use model::{ContainerId, PodUid, SandboxId, Timestamp};
-use ports::runtime::{ContainerRuntime, EventStream, RuntimeCode, RuntimeError, RuntimeResult};
+use model::{PodUid, Timestamp};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -26,7 +24,7 @@ pub(super) const SWITCHING: &str = "HTTP/1.1 101 Switching Protocols\r\nConnecti
 pub(super) struct Bed {
     pub(super) address: SocketAddr,
     pub(super) streams: Streams,
-    pub(super) runtime: Arc<Runtime>,
+    pub(super) runtime: FakeRuntime,
 }
 
 impl Bed {
@@ -53,9 +51,10 @@ impl Bed {
                 tokio::spawn(script(stream, head));
             }
         });
-        let runtime = Arc::new(Runtime { url: Mutex::new(Ok(url)), asked: Mutex::default() });
+        let runtime = FakeRuntime::default();
+        runtime.set_stream_url(&url);
         let streams = Streams::default();
-        let deps = Deps { lookup: lookup(), runtime: runtime.clone(), settings, streams: streams.clone() };
+        let deps = Deps { lookup: lookup(), runtime: runtime.client(), settings, streams: streams.clone() };
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("bound");
         let app = router(deps).into_make_service_with_connect_info::<SocketAddr>();
@@ -65,6 +64,11 @@ impl Bed {
 
     pub(super) async fn connect(&self) -> TcpStream {
         TcpStream::connect(self.address).await.expect("served")
+    }
+
+    /// What sessions the runtime was asked for, as Rust shows the requests.
+    pub(super) fn asked(&self) -> Vec<String> {
+        self.runtime.mutations().iter().map(|request| format!("{request:?}")).collect()
     }
 
     /// Sends a request and returns the connection and the head of the answer.
@@ -144,102 +148,12 @@ fn lookup() -> PodLookup {
     let mut seen = PodObservation::empty(PodUid::from("u1"), "shop", "web");
     let states =
         [("main", ContainerState::Running), ("shell", ContainerState::Running), ("old", ContainerState::Exited)];
-    seen.containers = states.into_iter().map(|(name, state)| container(name, state)).collect();
-    seen.sandboxes.push(SandboxObservation {
-        id: SandboxId::from("s1"),
-        attempt: 0,
-        ready: true,
-        created_at: Timestamp::ZERO,
-        host_network: Some(false),
-        ips: None,
-        runtime_handler: String::new(),
-    });
+    seen.containers = states
+        .into_iter()
+        .map(|(name, state)| ContainerObservation::new(format!("id-{name}"), name, "s1", state))
+        .collect();
+    seen.sandboxes.push(SandboxObservation { host_network: Some(false), ..SandboxObservation::new("s1", 0, true) });
     let row = Observed { pod: Arc::new(seen), observed_at: Timestamp::ZERO };
     wiring.put(PodUid::from("u1"), row);
     PodLookup::of(&wiring)
-}
-
-fn container(name: &str, state: ContainerState) -> ContainerObservation {
-    ContainerObservation {
-        id: ContainerId::from(format!("id-{name}").as_str()),
-        name: name.to_owned(),
-        sandbox: SandboxId::from("s1"),
-        state,
-        created_at: Timestamp::ZERO,
-        started_at: Timestamp::ZERO,
-        finished_at: Timestamp::ZERO,
-        exit_code: 0,
-        image: String::new(),
-        image_ref: String::new(),
-        reason: String::new(),
-        message: String::new(),
-        restart_count: 0,
-        hash: None,
-        annotations: Arc::default(),
-        mounts: Arc::new([]),
-        log_path: String::new(),
-        resources: None,
-        user: None,
-    }
-}
-
-pub(super) struct Runtime {
-    pub(super) url: Mutex<RuntimeResult<String>>,
-    /// Requests, as Rust shows them.
-    pub(super) asked: Mutex<Vec<String>>,
-}
-
-impl Runtime {
-    fn answer(&self, asked: String) -> RuntimeResult<String> {
-        self.asked.lock().expect("no panic").push(asked);
-        self.url.lock().expect("no panic").clone()
-    }
-}
-
-macro_rules! not_here {
-    ($($name:ident($($request:ty)?) -> $answer:ty;)*) => { $(
-        fn $name<'a, 'b>(&'a self $(, _: $request)?) -> std::pin::Pin<Box<dyn Future<Output = RuntimeResult<$answer>> + Send + 'b>>
-        where 'a: 'b, Self: 'b {
-            Box::pin(async { Err(RuntimeError::new(RuntimeCode::Unimplemented, stringify!($name))) })
-        }
-    )* };
-}
-
-#[async_trait]
-impl ContainerRuntime for Runtime {
-    async fn exec(&self, request: v1::ExecRequest) -> RuntimeResult<v1::ExecResponse> {
-        self.answer(format!("{request:?}")).map(|url| v1::ExecResponse { url })
-    }
-    async fn attach(&self, request: v1::AttachRequest) -> RuntimeResult<v1::AttachResponse> {
-        self.answer(format!("{request:?}")).map(|url| v1::AttachResponse { url })
-    }
-    async fn port_forward(&self, request: v1::PortForwardRequest) -> RuntimeResult<v1::PortForwardResponse> {
-        self.answer(format!("{request:?}")).map(|url| v1::PortForwardResponse { url })
-    }
-    not_here! {
-        version() -> v1::VersionResponse;
-        status(bool) -> v1::StatusResponse;
-        runtime_config() -> v1::RuntimeConfigResponse;
-        update_runtime_config(v1::UpdateRuntimeConfigRequest) -> ();
-        run_pod_sandbox(v1::RunPodSandboxRequest) -> v1::RunPodSandboxResponse;
-        stop_pod_sandbox(v1::StopPodSandboxRequest) -> ();
-        remove_pod_sandbox(v1::RemovePodSandboxRequest) -> ();
-        pod_sandbox_status(v1::PodSandboxStatusRequest) -> v1::PodSandboxStatusResponse;
-        list_pod_sandbox(v1::ListPodSandboxRequest) -> v1::ListPodSandboxResponse;
-        update_pod_sandbox_resources(v1::UpdatePodSandboxResourcesRequest) -> ();
-        create_container(v1::CreateContainerRequest) -> v1::CreateContainerResponse;
-        start_container(v1::StartContainerRequest) -> ();
-        stop_container(v1::StopContainerRequest) -> ();
-        remove_container(v1::RemoveContainerRequest) -> ();
-        list_containers(v1::ListContainersRequest) -> v1::ListContainersResponse;
-        container_status(v1::ContainerStatusRequest) -> v1::ContainerStatusResponse;
-        update_container_resources(v1::UpdateContainerResourcesRequest) -> ();
-        reopen_container_log(v1::ReopenContainerLogRequest) -> ();
-        checkpoint_container(v1::CheckpointContainerRequest) -> ();
-        exec_sync(v1::ExecSyncRequest) -> v1::ExecSyncResponse;
-        list_container_stats(v1::ListContainerStatsRequest) -> v1::ListContainerStatsResponse;
-        pod_sandbox_stats(v1::PodSandboxStatsRequest) -> v1::PodSandboxStatsResponse;
-        list_pod_sandbox_stats(v1::ListPodSandboxStatsRequest) -> v1::ListPodSandboxStatsResponse;
-        events() -> EventStream;
-    }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ports::runtime::{RuntimeCode, RuntimeError};
+use fakes::runtime::{Code, Fault};
 use tokio::io::AsyncWriteExt;
 
 use super::bed::{Bed, SPDY, settings};
@@ -67,15 +67,13 @@ async fn a_websocket_that_is_none_is_refused() {
 #[tokio::test]
 async fn errors_of_the_runtime_become_statuses_with_its_words() {
     let bed = Bed::start(nothing).await;
-    for (code, status) in [
-        (RuntimeCode::NotFound, 404),
-        (RuntimeCode::ResourceExhausted, 429),
-        (RuntimeCode::InvalidArgument, 500),
-        (RuntimeCode::Unavailable, 500),
-    ] {
-        *bed.runtime.url.lock().expect("no panic") = Err(RuntimeError::new(code, "no luck"));
+    for (code, status) in
+        [(Code::NotFound, 404), (Code::ResourceExhausted, 429), (Code::InvalidArgument, 500), (Code::Unavailable, 500)]
+    {
+        bed.runtime.clear_faults();
+        bed.runtime.inject(Fault::error("Exec", code, "no luck"));
         let (got, head, body) = bed.refused("POST /exec/shop/web/main?output=1", SPDY).await;
-        assert_eq!((got, body), (status, format!("rpc error: code = {} desc = no luck", code.as_str())));
+        assert_eq!((got, body), (status, format!("rpc error: code = {code:?} desc = no luck")));
         assert_eq!(head.to_ascii_lowercase().contains("retry-after: 60\r\n"), status == 429, "{head}");
     }
 }
@@ -146,7 +144,7 @@ async fn a_streaming_server_that_is_not_there_is_told() {
             "error dialing backend: the runtime's URL \"https://127.0.0.1:1/x\" cannot be used: ",
         ),
     ] {
-        *bed.runtime.url.lock().expect("no panic") = Ok(url.to_owned());
+        bed.runtime.set_stream_url(url);
         let (status, _, body) = bed.refused("POST /attach/shop/web/main?output=1", SPDY).await;
         assert_eq!(status, 500);
         assert!(body.starts_with(text), "{body}");

@@ -69,7 +69,7 @@ async fn the_request_is_replayed_and_early_bytes_of_both_sides_are_kept() {
         assert!(head.contains(&format!("\r\n{line}\r\n")), "{line} is missing: {head}");
     }
     assert!(!head.contains("secret"), "{head}");
-    let asked = bed.runtime.asked.lock().expect("no panic").join("");
+    let asked = bed.asked().join("");
     for part in ["container_id: \"id-main\"", "cmd: [\"ls\"]", "stdout: true", "stderr: false", "tty: false"] {
         assert!(asked.contains(part), "{part}: {asked}");
     }
@@ -85,7 +85,7 @@ async fn an_attach_has_the_terminal_of_its_container_whatever_is_asked_for() {
     ] {
         let (_client, head) = bed.ask(&format!("POST /attach/shop/web/{container}?{query}"), SPDY).await;
         assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
-        let asked = bed.runtime.asked.lock().expect("no panic").pop().expect("asked");
+        let asked = bed.asked().pop().expect("asked");
         for part in parts {
             assert!(asked.contains(part), "{part}: {asked}");
         }
@@ -102,7 +102,7 @@ async fn websockets_of_other_protocols_are_relayed_as_they_are() {
     soon(runtime.recv()).await.expect("asked");
     let (_client, head) = bed.ask("GET /portForward/shop/web?port=80,81", headers).await;
     assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
-    let asked = bed.runtime.asked.lock().expect("no panic").pop().expect("asked");
+    let asked = bed.asked().pop().expect("asked");
     assert!(asked.contains("pod_sandbox_id: \"s1\"") && asked.contains("port: [80, 81]"), "{asked}");
 }
 

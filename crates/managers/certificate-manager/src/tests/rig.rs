@@ -5,12 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::testing::{run, settle};
-use actor::{ActorRef, Kernel, Spec};
+use actor::{ActorRef, Kernel};
 use contract::Wiring;
 use contract::certificates::CertificateView;
 use contract::node::{NodeOrigin, NodeView};
-use fakes::FakeApi;
-use fakes::LinuxFs;
+use fakes::{FakeApi, LinuxFs};
 use model::core::{Node, NodeAddress, NodeStatus};
 use model::k8s_openapi::ByteString;
 use model::k8s_openapi::api::certificates::v1::{
@@ -95,9 +94,8 @@ impl Rig {
             bootstrap_api: bootstrap.then(|| Arc::new(self.bootstrap.clone()) as Arc<dyn ports::api::ApiServer>),
             fs: Arc::new(LinuxFs),
         };
-        let crew = self.wiring.crew();
-        let make = move |_| CertificateManager::new(&crew.succeed(), config.clone(), deps.clone());
-        self.actor = Some(self.kernel.spawn(Spec::new("certificate-manager"), make));
+        let make = move |crew| CertificateManager::new(&crew, config.clone(), deps.clone());
+        self.actor = Some(fakes::start(&self.kernel, &self.wiring, make));
         settle().await;
     }
 

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::AskError;
-use actor::testing::{run, settle};
+use actor::testing::{run, run_real, spin_until, until};
 use contract::cgroup::{EnsurePodCgroup, PodCgroup, RemovePodCgroup, ThrottlePodCgroup};
 use model::PodUid;
 use model::core::Pod;
 
-use super::fake::{Bench, FakeTree, config, pod};
+use super::rig::{Bench, config, pod, shares, tree};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -23,57 +23,37 @@ async fn remove(bench: &Bench, uid: &str) -> Result<(), String> {
     asked.map_err(|e| format!("{e:?}"))?.map_err(|e| e.message)
 }
 
-/// Blocking work runs on real threads: wait for it on the real clock, in small steps.
-async fn until(what: &str, mut done: impl FnMut() -> bool) {
-    for _ in 0..2000 {
-        if done() {
-            return;
-        }
-        settle().await;
-    }
-    panic!("never: {what}");
-}
-
-/// As [`until`], where a hung thread holds the clock still.
-async fn spin(what: &str, mut done: impl FnMut() -> bool) {
-    let started = std::time::Instant::now();
-    while !done() {
-        assert!(started.elapsed() < Duration::from_secs(20), "never: {what}");
-        tokio::task::yield_now().await;
-    }
-}
-
 #[test]
 fn starts_by_making_and_limiting_the_tree() {
     run(1, |kernel| async move {
-        let tree = FakeTree::with_root();
+        let tree = tree();
         let bench = Bench::start(&kernel, &tree, config());
-        until("tiers", || tree.shares("/kubepods/besteffort") == Some(2)).await;
-        assert_eq!(tree.shares("/kubepods/burstable"), Some(2));
+        until("tiers", || shares(&tree, "/kubepods/besteffort") == Some(2)).await;
+        assert_eq!(shares(&tree, "/kubepods/burstable"), Some(2));
         let top = tree.values("/kubepods").unwrap();
         assert_eq!((top.cpu_shares, top.memory_limit_bytes), (Some(4096), Some(7 << 30)));
         let line = "Normal NodeAllocatableEnforced: Updated Node Allocatable limit across pods";
-        until("event", || bench.events.lock().unwrap().as_slice() == [line]).await;
-        until("own oom score", || tree.oom() == Some(-999)).await;
+        until("event", || bench.events.lines() == [line]).await;
+        until("own oom score", || tree.own_oom_score_adj() == Some(-999)).await;
     });
 }
 
 #[test]
 fn a_pod_gets_its_cgroup_once_and_the_tier_follows() {
     run(2, |kernel| async move {
-        let tree = FakeTree::with_root();
+        let tree = tree();
         let bench = Bench::start(&kernel, &tree, config());
         let (a, b) = (Arc::new(pod("a", "250m")), Arc::new(pod("b", "500m")));
         let path = "/kubepods/burstable/poda";
         assert_eq!(ensure(&bench, &a).await.unwrap(), PodCgroup { parent: path.into(), existed: false });
         assert_eq!(ensure(&bench, &a).await.unwrap(), PodCgroup { parent: path.into(), existed: true });
-        assert_eq!(tree.shares(path), Some(256));
+        assert_eq!(shares(&tree, path), Some(256));
         ensure(&bench, &b).await.unwrap();
-        until("sum", || tree.shares("/kubepods/burstable") == Some(768)).await;
+        until("sum", || shares(&tree, "/kubepods/burstable") == Some(768)).await;
         assert_eq!(bench.rows(), ["/kubepods/burstable/poda", "/kubepods/burstable/podb"]);
         remove(&bench, "a").await.unwrap();
         remove(&bench, "a").await.unwrap();
-        until("less, without waiting for the minute", || tree.shares("/kubepods/burstable") == Some(512)).await;
+        until("less, without waiting for the minute", || shares(&tree, "/kubepods/burstable") == Some(512)).await;
         assert_eq!(bench.rows(), ["/kubepods/burstable/podb"]);
         assert!(tree.values(path).is_none());
     });
@@ -82,11 +62,12 @@ fn a_pod_gets_its_cgroup_once_and_the_tier_follows() {
 #[test]
 fn the_tree_is_in_place_before_the_first_pod_even_when_it_asks_first() {
     run(3, |kernel| async move {
-        let tree = Arc::new(FakeTree::default());
+        let tree = tree();
+        tree.set_root(false);
         let bench = Bench::start(&kernel, &tree, config());
         let a = Arc::new(pod("a", ""));
         assert_eq!(ensure(&bench, &a).await.unwrap_err(), "cgroup root / does not exist");
-        tree.put("/");
+        tree.set_root(true);
         assert_eq!(ensure(&bench, &a).await.unwrap().parent, "/kubepods/besteffort/poda");
         assert!(tree.values("/kubepods/burstable").is_some());
     });
@@ -95,7 +76,7 @@ fn the_tree_is_in_place_before_the_first_pod_even_when_it_asks_first() {
 #[test]
 fn missing_controllers_are_named() {
     run(4, |kernel| async move {
-        let tree = FakeTree::with_root();
+        let tree = tree();
         tree.fail("controllers", "", true);
         let bench = Bench::start(&kernel, &tree, config());
         let answer = ensure(&bench, &Arc::new(pod("a", ""))).await;
@@ -106,7 +87,7 @@ fn missing_controllers_are_named() {
 #[test]
 fn limits_that_cannot_be_written_do_not_hold_a_pod_back_but_a_missing_cgroup_does() {
     run(5, |kernel| async move {
-        let tree = FakeTree::with_root();
+        let tree = tree();
         let bench = Bench::start(&kernel, &tree, config());
         tree.fail("set", "poda", true);
         assert!(ensure(&bench, &Arc::new(pod("a", "1"))).await.is_ok());
@@ -120,15 +101,15 @@ fn limits_that_cannot_be_written_do_not_hold_a_pod_back_but_a_missing_cgroup_doe
 #[test]
 fn kubepods_that_cannot_be_limited_is_told_each_minute_until_it_can() {
     run(6, |kernel| async move {
-        let tree = FakeTree::with_root();
+        let tree = tree();
         for tier in ["/kubepods", "/kubepods/burstable", "/kubepods/besteffort"] {
             tree.put(tier);
         }
         tree.fail("set", "/kubepods", true);
         let bench = Bench::start(&kernel, &tree, config());
-        let count = || bench.events.lock().unwrap().len();
+        let count = || bench.events.lines().len();
         until("first failure", || count() == 1).await;
-        let text = bench.events.lock().unwrap()[0].clone();
+        let text = bench.events.lines().remove(0);
         assert!(
             text.starts_with(
                 "Warning FailedNodeAllocatableEnforcement: Failed to update Node Allocatable Limits \"/kubepods\": set"
@@ -140,7 +121,7 @@ fn kubepods_that_cannot_be_limited_is_told_each_minute_until_it_can() {
         tree.fail("set", "/kubepods", false);
         tokio::time::sleep(MINUTE).await;
         until("success", || count() == 3).await;
-        assert!(bench.events.lock().unwrap()[2].starts_with("Normal NodeAllocatableEnforced"));
+        assert!(bench.events.lines()[2].starts_with("Normal NodeAllocatableEnforced"));
         tokio::time::sleep(3 * MINUTE).await;
         assert_eq!(count(), 3, "no news after that");
     });
@@ -149,7 +130,7 @@ fn kubepods_that_cannot_be_limited_is_told_each_minute_until_it_can() {
 #[test]
 fn orphans_are_listed_throttled_and_removed() {
     run(7, |kernel| async move {
-        let tree = FakeTree::with_root();
+        let tree = tree();
         for path in ["/kubepods/podg", "/kubepods/burstable/podb", "/kubepods/besteffort/pode", "/kubepods/other"] {
             tree.put(path);
         }
@@ -157,7 +138,7 @@ fn orphans_are_listed_throttled_and_removed() {
         until("rows", || bench.rows().len() == 3).await;
         let b = PodUid::from("b");
         bench.wiring.ask(ThrottlePodCgroup { uid: b.clone() }).await.unwrap().unwrap();
-        assert_eq!(tree.shares("/kubepods/burstable/podb"), Some(2));
+        assert_eq!(shares(&tree, "/kubepods/burstable/podb"), Some(2));
         let unknown = ThrottlePodCgroup { uid: PodUid::from("nobody") };
         bench.wiring.ask(unknown).await.unwrap().unwrap();
         for uid in ["g", "b", "e"] {
@@ -171,7 +152,7 @@ fn orphans_are_listed_throttled_and_removed() {
 #[test]
 fn a_removal_that_fails_says_so_and_keeps_the_row() {
     run(8, |kernel| async move {
-        let tree = FakeTree::with_root();
+        let tree = tree();
         let bench = Bench::start(&kernel, &tree, config());
         ensure(&bench, &Arc::new(pod("a", "1"))).await.unwrap();
         tree.fail("remove", "burstable/poda", true);
@@ -183,21 +164,21 @@ fn a_removal_that_fails_says_so_and_keeps_the_row() {
 #[test]
 fn a_killed_manager_knows_its_pods_again() {
     run(9, |kernel| async move {
-        let tree = FakeTree::with_root();
+        let tree = tree();
         let bench = Bench::start(&kernel, &tree, config());
         let (a, b) = (Arc::new(pod("a", "250m")), Arc::new(pod("b", "500m")));
         for p in [&a, &b] {
             bench.desire(p);
             ensure(&bench, p).await.unwrap();
         }
-        until("sum", || tree.shares("/kubepods/burstable") == Some(768)).await;
+        until("sum", || shares(&tree, "/kubepods/burstable") == Some(768)).await;
         bench.manager.kill();
         until("rebuilt", || bench.manager.info().generation == 1).await;
         // While it was away one of the cgroups went.
         remove(&bench, "b").await.unwrap();
-        until("sum without b", || tree.shares("/kubepods/burstable") == Some(256)).await;
+        until("sum without b", || shares(&tree, "/kubepods/burstable") == Some(256)).await;
         assert_eq!(bench.rows(), ["/kubepods/burstable/poda"]);
-        let enforced = bench.events.lock().unwrap().iter().filter(|e| e.contains("NodeAllocatableEnforced")).count();
+        let enforced = bench.events.lines().iter().filter(|e| e.contains("NodeAllocatableEnforced")).count();
         assert_eq!(enforced, 1, "a rebuild is no news");
     });
 }
@@ -207,7 +188,7 @@ fn a_panic_at_any_fault_point_costs_one_answer_at_most() {
     for point in ["set-up", "set-up-done", "ensure", "ensured", "remove", "removed", "write-tiers", "throttle"] {
         run(10, |kernel| async move {
             kernel.faults().add_text(&format!("cgroup-manager: panic@{point}#1")).unwrap();
-            let tree = FakeTree::with_root();
+            let tree = tree();
             let bench = Bench::start(&kernel, &tree, config());
             let a = Arc::new(pod("a", "250m"));
             bench.desire(&a);
@@ -220,7 +201,7 @@ fn a_panic_at_any_fault_point_costs_one_answer_at_most() {
                 let _may_crash = remove(&bench, "a").await;
             }
             assert!(ensure(&bench, &a).await.is_ok(), "{point}");
-            until(point, || tree.shares("/kubepods/burstable") == Some(256)).await;
+            until(point, || shares(&tree, "/kubepods/burstable") == Some(256)).await;
             assert_eq!(bench.rows(), ["/kubepods/burstable/poda"], "{point}");
             assert!(!kernel.faults().log().is_empty(), "{point} was never passed");
         });
@@ -229,18 +210,15 @@ fn a_panic_at_any_fault_point_costs_one_answer_at_most() {
 
 #[test]
 fn a_hung_call_holds_up_its_own_pod_only_and_a_successor_waits_for_it() {
-    // What hangs holds a thread, and goes on later: real threads, real time.
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    tokio::task::LocalSet::new().block_on(&runtime, async {
-        let kernel = actor::Kernel::new(actor::KernelConfig::default());
-        let tree = FakeTree::with_root();
+    run_real(|kernel| async move {
+        let tree = tree();
         let bench = Arc::new(Bench::start(&kernel, &tree, config()));
         ensure(&bench, &Arc::new(pod("first", ""))).await.unwrap();
         tree.hang(Some("podstuck"));
         let stuck = Arc::new(pod("stuck", ""));
         let (b, p) = (bench.clone(), stuck.clone());
         let hung = tokio::task::spawn_local(async move { ensure(&b, &p).await });
-        spin("hangs", || tree.calls().iter().any(|c| c == "create /kubepods/besteffort/podstuck")).await;
+        spin_until("hangs", || tree.calls().iter().any(|c| c == "create /kubepods/besteffort/podstuck")).await;
         assert!(ensure(&bench, &Arc::new(pod("other", ""))).await.is_ok());
         bench.manager.kill();
         assert_eq!(hung.await.unwrap().unwrap_err(), format!("{:?}", AskError::Crashed));
@@ -258,7 +236,7 @@ fn a_hung_call_holds_up_its_own_pod_only_and_a_successor_waits_for_it() {
 #[test]
 fn without_cgroups_per_qos_nothing_is_touched() {
     run(12, |kernel| async move {
-        let tree = FakeTree::with_root();
+        let tree = tree();
         let bench = Bench::start(&kernel, &tree, crate::Config { enabled: false, oom_score_adj: None, ..config() });
         let answer = ensure(&bench, &Arc::new(pod("a", "1"))).await.unwrap();
         assert_eq!(answer, PodCgroup { parent: String::new(), existed: true });
@@ -271,8 +249,8 @@ fn without_cgroups_per_qos_nothing_is_touched() {
 #[test]
 fn an_own_score_that_cannot_be_set_is_no_reason_to_stop() {
     run(13, |kernel| async move {
-        let tree = FakeTree::with_root();
-        tree.fail("oom", "", true);
+        let tree = tree();
+        tree.fail("oom_score_adj", "", true);
         let bench = Bench::start(&kernel, &tree, config());
         assert!(ensure(&bench, &Arc::new(pod("a", ""))).await.is_ok());
         assert_eq!(bench.manager.info().generation, 0);

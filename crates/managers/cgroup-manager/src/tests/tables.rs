@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cgroup_values::HostFacts;
 use model::PodUid;
 
-use super::fake::pod;
+use super::rig::pod;
 use crate::state::{Difference, State};
 
 fn uid(s: &str) -> PodUid {

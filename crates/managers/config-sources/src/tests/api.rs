@@ -1,14 +1,13 @@
 //! The API source on a paused clock.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Action, Actor, ActorRef, Ctx, Handler, Kernel, Rule, Spec, When, supervised, testing};
+use actor::{Action, ActorRef, Kernel, Rule, When, testing};
 use contract::Wiring;
 use contract::board::ValueReader;
 use contract::config_sources::{ApiSourceView, Source};
 use contract::node::{NodeOrigin, NodeView};
-use contract::pod_manager::SetPods;
 use fakes::{FakeApi, MemoryJournal};
 use model::Timestamp;
 use model::core::Pod;
@@ -17,24 +16,8 @@ use ports::api::ApiError;
 use ports::journal::Journal;
 use serde_json::{Value, json};
 
+use super::rig::Sets;
 use crate::api::{AfterBoot, ApiSource, Config, Deps, Policy};
-
-type Sets = Arc<Mutex<Vec<Vec<Arc<Pod>>>>>;
-
-struct Taker(Sets);
-
-impl Actor for Taker {
-    type Context = Ctx<Self>;
-}
-supervised!(Taker);
-
-impl Handler<SetPods> for Taker {
-    type Result = ();
-    fn handle(&mut self, set: SetPods, _: &mut Ctx<Self>) {
-        assert_eq!(set.source, Source::Api);
-        self.0.lock().unwrap().push(set.pods);
-    }
-}
 
 struct Rig {
     kernel: Kernel,
@@ -43,7 +26,6 @@ struct Rig {
     wiring: Wiring,
     view: ValueReader<ApiSourceView>,
     sets: Sets,
-    taker: ActorRef<Taker>,
     source: ActorRef<ApiSource>,
 }
 
@@ -59,19 +41,15 @@ impl Rig {
     }
 
     fn boot(kernel: &Kernel, api: FakeApi, journal: Arc<MemoryJournal>, store: bool, boot_id: &str) -> Rig {
-        let (sets, wiring) = (Sets::default(), Wiring::default());
-        let seen = sets.clone();
-        let taker = kernel.spawn(Spec::new("taker"), move |_| Taker(seen.clone()));
-        wiring.inlet::<SetPods>().connect(&taker);
+        let wiring = Wiring::default();
+        let sets = Sets::on(&wiring, Source::Api);
         let boot =
             Policy { after_boot: AfterBoot::Safe, max_age: Duration::from_secs(300), boot_id: boot_id.to_owned() };
         let config = Arc::new(Config { node_name: "n1".into(), store, wait: WAIT, boot });
         let deps = Deps { api: Arc::new(api.clone()), journal: journal.clone() };
-        let crew = wiring.crew();
-        let source = kernel
-            .spawn(Spec::new("api-source"), move |_| ApiSource::new(crew.succeed(), config.clone(), deps.clone()));
+        let source = fakes::start(kernel, &wiring, move |crew| ApiSource::new(crew, config.clone(), deps.clone()));
         let view = wiring.value();
-        Rig { kernel: kernel.clone(), api, journal, wiring, view, sets, taker, source }
+        Rig { kernel: kernel.clone(), api, journal, wiring, view, sets, source }
     }
 
     /// The daemon ends and begins anew.
@@ -83,9 +61,7 @@ impl Rig {
     async fn ended(&self) {
         self.source.kill();
         self.source.stop();
-        self.taker.stop();
         self.source.stopped().await;
-        self.taker.stopped().await;
     }
 
     fn node_is_known(&self) {
@@ -107,21 +83,32 @@ impl Rig {
     }
 
     fn count(&self) -> usize {
-        self.sets.lock().unwrap().len()
+        self.sets.count()
     }
 
     /// Names in the last set.
     fn set(&self) -> Option<Vec<String>> {
-        self.sets.lock().unwrap().last().map(|s| s.iter().map(|p| pod::name(p).to_owned()).collect())
+        self.sets.last().map(|s| s.iter().map(|p| pod::name(p).to_owned()).collect())
     }
 
     fn last(&self) -> Vec<Arc<Pod>> {
-        self.sets.lock().unwrap().last().cloned().unwrap_or_default()
+        self.sets.last().unwrap_or_default()
     }
 
     fn lines(&self) -> usize {
         self.journal.keys("api-pods/").unwrap().len()
     }
+}
+
+/// Runs a test around a source that has handed over pod `a`.
+fn with_a<F: Future<Output = ()>>(test: impl FnOnce(Rig) -> F) {
+    testing::run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.node_is_known();
+        rig.put("a", json!({}));
+        rig.work().await;
+        test(rig).await;
+    });
 }
 
 fn names(list: &[&str]) -> Option<Vec<String>> {
@@ -226,11 +213,7 @@ fn a_broken_watch_is_told_and_what_changed_meanwhile_is_found() {
 
 #[test]
 fn a_compacted_history_costs_nothing() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        rig.node_is_known();
-        rig.put("a", json!({}));
-        rig.work().await;
+    with_a(|rig| async move {
         rig.api.hold_follows();
         rig.put("b", json!({}));
         rig.api.store(fakes::api::Store::compact);
@@ -332,18 +315,14 @@ fn after_a_boot_that_came_late_all_stored_pods_wait() {
 
 #[test]
 fn a_server_that_answers_in_time_makes_the_store_silent() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        rig.node_is_known();
-        rig.put("a", json!({}));
-        rig.work().await;
+    with_a(|rig| async move {
         let rig = rig.restart(true).await;
         rig.api.vanish::<Pod>(Some("ns"), "a");
         rig.put("b", json!({}));
         tokio::time::sleep(Duration::from_secs(3)).await;
         rig.node_is_known();
         tokio::time::sleep(Duration::from_secs(10)).await;
-        assert!(rig.sets.lock().unwrap().iter().all(|s| s.len() == 1 && pod::name(&s[0]) == "b"));
+        assert!(rig.sets.all().iter().all(|s| s.len() == 1 && pod::name(&s[0]) == "b"));
     });
 }
 
@@ -368,11 +347,7 @@ fn an_empty_store_and_one_that_is_off_say_nothing() {
 
 #[test]
 fn damaged_entries_are_skipped_and_go_when_the_server_is_back() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        rig.node_is_known();
-        rig.put("a", json!({}));
-        rig.work().await;
+    with_a(|rig| async move {
         let rig = rig.restart(true).await;
         rig.api.unplug();
         for (uid, bytes) in [
@@ -394,11 +369,7 @@ fn damaged_entries_are_skipped_and_go_when_the_server_is_back() {
 
 #[test]
 fn steps_of_a_status_are_not_worth_a_write() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        rig.node_is_known();
-        rig.put("a", json!({}));
-        rig.work().await;
+    with_a(|rig| async move {
         let read = || rig.journal.load(&rig.journal.keys("api-pods/").unwrap()[0]).unwrap();
         let before = read();
         rig.api.change::<Pod>(Some("ns"), "a", |p| p.status.get_or_insert_default().pod_ip = Some("10.0.0.7".into()));
@@ -442,11 +413,7 @@ fn a_write_that_panicked_is_not_a_write() {
 
 #[test]
 fn a_store_that_cannot_be_read_at_first_is_read_when_it_can() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        rig.node_is_known();
-        rig.put("a", json!({}));
-        rig.work().await;
+    with_a(|rig| async move {
         rig.api.unplug();
         rig.journal.set_broken(true);
         let rig = rig.restart(true).await;
@@ -480,11 +447,7 @@ fn a_crash_at_any_point_loses_nothing() {
 
 #[test]
 fn a_restart_of_the_source_alone_never_goes_back_to_the_store() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        rig.node_is_known();
-        rig.put("a", json!({}));
-        rig.work().await;
+    with_a(|rig| async move {
         rig.journal.set_broken(true);
         rig.put("b", json!({}));
         rig.work().await;
@@ -504,11 +467,11 @@ fn a_restart_of_the_source_alone_never_goes_back_to_the_store() {
 fn the_set_is_said_again_to_a_pod_manager_that_lost_it() {
     testing::run(1, |kernel| async move {
         let rig = Rig::new(&kernel);
-        rig.wiring.inlet::<SetPods>().disconnect();
+        rig.sets.go_away();
         rig.node_is_known();
         rig.put("a", json!({}));
         rig.work().await;
-        rig.wiring.inlet::<SetPods>().connect(&rig.taker);
+        rig.sets.come_back();
         rig.work().await;
         rig.work().await;
         assert_eq!(rig.set(), names(&["a"]));
@@ -520,11 +483,7 @@ fn the_set_is_said_again_to_a_pod_manager_that_lost_it() {
 
 #[test]
 fn an_empty_list_of_a_server_that_lost_the_node_is_not_believed() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        rig.node_is_known();
-        rig.put("a", json!({}));
-        rig.work().await;
+    with_a(|rig| async move {
         assert_eq!(rig.set(), names(&["a"]));
         // Restored from nothing: neither the Node nor pods.
         rig.api.unplug();
@@ -546,11 +505,7 @@ fn an_empty_list_of_a_server_that_lost_the_node_is_not_believed() {
 
 #[test]
 fn a_server_that_lost_everything_and_is_given_pods_again_is_believed() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        rig.node_is_known();
-        rig.put("a", json!({}));
-        rig.work().await;
+    with_a(|rig| async move {
         rig.api.unplug();
         rig.work().await;
         rig.api.vanish::<Pod>(Some("ns"), "a");

@@ -1,24 +1,19 @@
 //! Whatever dies, the set arrives.
 
-use actor::{Action, Rule, When, testing};
+use actor::{Action, Rule, When};
 use std::time::Duration;
 
-use super::rig::{Rig, manifest};
-
-fn rule(actor: &str, action: Action, point: &str, nth: u64) -> Rule {
-    Rule { actor: actor.to_owned(), point: point.to_owned(), when: When::Nth(nth), action }
-}
+use super::rig::{manifest, with_rig};
 
 #[test]
 fn a_crash_at_any_point_loses_nothing() {
     for point in ["started", "list", "read", "changes", "hand-over"] {
         for action in [Action::Panic, Action::Kill, Action::Stall(Duration::from_secs(3))] {
-            testing::run(1, |kernel| async {
-                let rig = Rig::new(kernel);
-                rig.kernel.faults().add(rule("folder-source", action.clone(), point, 1));
+            with_rig(|rig| async move {
+                let (actor, at) = ("folder-source".to_owned(), point.to_owned());
+                rig.kernel.faults().add(Rule { actor, point: at, when: When::Nth(1), action: action.clone() });
                 rig.write("a.yaml", manifest("a", "x:1"));
-                let actor = rig.start("");
-                rig.work().await;
+                let actor = rig.begin("").await;
                 tokio::time::sleep(Duration::from_secs(5)).await;
                 rig.write("b.yaml", manifest("b", "x:1"));
                 rig.written("b.yaml").await;
@@ -36,30 +31,26 @@ fn a_crash_at_any_point_loses_nothing() {
 
 #[test]
 fn a_restarted_actor_hands_the_same_pods_over_again() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
+    with_rig(|rig| async move {
         rig.write("a.yaml", manifest("a", "x:1"));
-        let actor = rig.start("");
-        rig.work().await;
-        let (uid, sets) = (rig.uid(), rig.sets());
+        let actor = rig.begin("").await;
+        let (uid, sets) = (rig.sets.uid(), rig.sets.count());
         actor.kill();
         rig.work().await;
-        assert_eq!(rig.sets(), sets + 1);
-        assert_eq!(rig.uid(), uid);
+        assert_eq!(rig.sets.count(), sets + 1);
+        assert_eq!(rig.sets.uid(), uid);
     });
 }
 
 #[test]
 fn the_set_waits_for_a_pod_manager_that_is_away() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
-        rig.wiring.inlet::<contract::pod_manager::SetPods>().disconnect();
+    with_rig(|rig| async move {
+        rig.sets.go_away();
         rig.write("a.yaml", manifest("a", "x:1"));
-        rig.start("");
-        rig.work().await;
+        rig.begin("").await;
         assert!(!rig.view.get().delivered);
-        assert_eq!(rig.sets(), 0);
-        rig.wiring.inlet::<contract::pod_manager::SetPods>().connect(&rig.taker);
+        assert_eq!(rig.sets.count(), 0);
+        rig.sets.come_back();
         tokio::time::sleep(Duration::from_millis(200)).await;
         rig.work().await;
         assert_eq!(rig.set().len(), 1);
@@ -69,9 +60,8 @@ fn the_set_waits_for_a_pod_manager_that_is_away() {
 
 #[test]
 fn a_set_that_crashed_its_taker_is_handed_over_again() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
-        rig.kernel.faults().add(rule("taker", Action::Panic, "turn:SetPods", 1));
+    with_rig(|rig| async move {
+        rig.sets.crash_at_next();
         rig.write("a.yaml", manifest("a", "x:1"));
         rig.start("");
         tokio::time::sleep(Duration::from_secs(1)).await;

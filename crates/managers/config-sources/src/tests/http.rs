@@ -1,83 +1,39 @@
 //! The source of a URL on a paused clock.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Action, Actor, Ctx, Handler, Kernel, Rule, Spec, When, supervised, testing};
-use async_trait::async_trait;
+use actor::{Action, Kernel, Rule, When, testing};
 use contract::Wiring;
 use contract::board::ValueReader;
 use contract::config_sources::http::UrlManifests;
 use contract::config_sources::{ManifestState, Source};
-use contract::pod_manager::SetPods;
+use fakes::FakeWeb;
 use model::core::Pod;
 use model::pod;
 
-use super::rig::manifest;
-use ports::fetch::{Fetch, Fetched};
-
+use super::rig::{Sets, manifest};
 use crate::http::{Config, Deps, HttpSource};
 
-type Sets = Arc<Mutex<Vec<Vec<Arc<Pod>>>>>;
-
-struct Taker(Sets);
-
-impl Actor for Taker {
-    type Context = Ctx<Self>;
-}
-supervised!(Taker);
-
-impl Handler<SetPods> for Taker {
-    type Result = ();
-    fn handle(&mut self, set: SetPods, _: &mut Ctx<Self>) {
-        assert_eq!(set.source, Source::Http);
-        self.0.lock().unwrap().push(set.pods);
-    }
-}
-
-/// What the URL says; `None`: it never answers.
-#[derive(Default)]
-struct Page(Mutex<Option<Result<Fetched, String>>>);
-
-impl Page {
-    fn says(&self, code: u16, body: impl Into<String>) {
-        *self.0.lock().unwrap() = Some(Ok(Fetched { code, body: body.into().into() }));
-    }
-}
-
-#[async_trait]
-impl Fetch for Page {
-    async fn get(&self, url: &str, headers: &[(String, String)], _: usize) -> Result<Fetched, String> {
-        assert_eq!((url, headers.len()), ("http://x/pods", 1));
-        let said = self.0.lock().unwrap().clone();
-        match said {
-            Some(answer) => answer,
-            None => std::future::pending().await,
-        }
-    }
-}
+const URL: &str = "http://x/pods";
 
 struct Rig {
-    page: Arc<Page>,
+    web: Arc<FakeWeb>,
     sets: Sets,
     view: ValueReader<UrlManifests>,
 }
 
 impl Rig {
+    /// The URL does not answer yet.
     fn new(kernel: &Kernel) -> Rig {
-        let (sets, wiring, page) = (Sets::default(), Wiring::default(), Arc::<Page>::default());
-        let seen = sets.clone();
-        let taker = kernel.spawn(Spec::new("taker"), move |_| Taker(seen.clone()));
-        wiring.inlet::<SetPods>().connect(&taker);
-        let config = Arc::new(Config {
-            node_name: "N1".into(),
-            url: "http://x/pods".into(),
-            headers: vec![("Metadata-Flavor".into(), "Google".into())],
-            period: Duration::from_secs(20),
-        });
-        let (deps, crew) = (Deps { fetch: page.clone() }, wiring.crew());
-        kernel.spawn(Spec::new("http-source"), move |_| HttpSource::new(crew.succeed(), config.clone(), deps.clone()));
-        Rig { page, sets, view: wiring.value() }
+        let (wiring, web) = (Wiring::default(), Arc::<FakeWeb>::default());
+        web.hang(URL);
+        let headers = vec![("Metadata-Flavor".into(), "Google".into())];
+        let (node_name, period) = ("N1".into(), Duration::from_secs(20));
+        let config = Arc::new(Config { node_name, url: URL.into(), headers, period });
+        let deps = Deps { fetch: web.clone() };
+        fakes::start(kernel, &wiring, move |crew| HttpSource::new(crew, config.clone(), deps.clone()));
+        Rig { web, sets: Sets::on(&wiring, Source::Http), view: wiring.value() }
     }
 
     async fn next(&self) {
@@ -87,11 +43,7 @@ impl Rig {
 
     fn set(&self) -> Option<Vec<String>> {
         let show = |p: &Arc<Pod>| format!("{}/{}", pod::namespace(p), pod::name(p));
-        self.sets.lock().unwrap().last().map(|s| s.iter().map(show).collect())
-    }
-
-    fn uid(&self) -> String {
-        self.sets.lock().unwrap().last().unwrap()[0].metadata.uid.clone().unwrap()
+        self.sets.last().map(|s| s.iter().map(show).collect())
     }
 }
 
@@ -118,9 +70,9 @@ fn bodies() {
     for (name, code, body, set, error) in rows {
         testing::run(1, |kernel| async move {
             let rig = Rig::new(&kernel);
-            rig.page.says(200, manifest("old", "i"));
+            rig.web.put(URL, &manifest("old", "i"));
             rig.next().await;
-            rig.page.says(code, body);
+            rig.web.answer(URL, code, &body);
             rig.next().await;
             assert_eq!(rig.set(), Some(set), "{name}");
             let view = rig.view.get();
@@ -143,12 +95,14 @@ fn nothing_is_given_before_the_first_answer() {
         rig.next().await;
         assert_eq!((rig.set(), rig.view.get().delivered), (None, false));
         assert_eq!(rig.view.get().error.as_deref(), Some("no answer within 10s"));
-        rig.page.says(200, manifest("a", "i"));
+        let headers = vec![("Metadata-Flavor".to_owned(), "Google".to_owned())];
+        assert_eq!(rig.web.asked()[0], (URL.to_owned(), headers));
+        rig.web.put(URL, &manifest("a", "i"));
         rig.next().await;
         assert_eq!(rig.set().map(|s| s.len()), Some(1));
         assert_eq!(rig.view.get().error, None);
         let accepted = ManifestState::Accepted { pod: "default/a-n1".into() };
-        assert_eq!(rig.view.get().manifests.get("http://x/pods"), Some(&accepted));
+        assert_eq!(rig.view.get().manifests.get(URL), Some(&accepted));
     });
 }
 
@@ -156,16 +110,16 @@ fn nothing_is_given_before_the_first_answer() {
 fn the_same_text_is_the_same_pod_and_an_edit_is_another() {
     testing::run(1, |kernel| async move {
         let rig = Rig::new(&kernel);
-        rig.page.says(200, manifest("a", "i:1"));
+        rig.web.put(URL, &manifest("a", "i:1"));
         rig.next().await;
-        let uid = rig.uid();
+        let uid = rig.sets.uid();
         rig.next().await;
-        assert_eq!(rig.uid(), uid);
+        assert_eq!(rig.sets.uid(), uid);
         let no_exist_toleration = |p: &Pod| p.spec.as_ref().unwrap().tolerations.is_none();
-        assert!(no_exist_toleration(&rig.sets.lock().unwrap()[0][0]), "that is for files alone");
-        rig.page.says(200, manifest("a", "i:2"));
+        assert!(no_exist_toleration(&rig.sets.all()[0][0]), "that is for files alone");
+        rig.web.put(URL, &manifest("a", "i:2"));
         rig.next().await;
-        assert_ne!(rig.uid(), uid);
+        assert_ne!(rig.sets.uid(), uid);
     });
 }
 
@@ -177,7 +131,7 @@ fn a_crash_at_any_point_heals() {
                 let (actor, at) = ("http-source".to_owned(), point.to_owned());
                 kernel.faults().add(Rule { actor, point: at, when: When::Nth(1), action: action.clone() });
                 let rig = Rig::new(&kernel);
-                rig.page.says(200, manifest("a", "i"));
+                rig.web.put(URL, &manifest("a", "i"));
                 rig.next().await;
                 assert_eq!(kernel.faults().log().len(), 1, "{point} {action:?}");
                 assert_eq!(rig.set().map(|s| s.len()), Some(1), "{point} {action:?}");

@@ -6,15 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use actor::{Actor, ActorRef, Ctx, Handler, Kernel, Spec, supervised, testing};
-use contract::Wiring;
+use actor::{ActorRef, Kernel, testing};
 use contract::board::ValueReader;
 use contract::config_sources::folder::FolderManifests;
 use contract::config_sources::{ManifestState, Source};
-use contract::event::RecordEvent;
 use contract::pod_manager::SetPods;
+use contract::{PodManager, Wiring};
+use fakes::{Events, StandIn};
 use futures::StreamExt;
 use model::core::Pod;
+use model::event::NodeEvent;
 use model::pod;
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -22,35 +23,48 @@ use tokio::sync::mpsc;
 use crate::folder::{Change, Changes, FolderWatch};
 use crate::folder::{Config, Deps, FolderSource};
 
-/// Sets and events as they came.
-#[derive(Debug, Default)]
-pub(super) struct Seen {
-    pub(super) sets: Vec<Vec<Arc<Pod>>>,
-    pub(super) events: Vec<String>,
-}
+/// A PodManager that keeps the sets it is given.
+#[derive(Clone)]
+pub(super) struct Sets(StandIn<PodManager>, Source);
 
-pub(super) type Log = Arc<Mutex<Seen>>;
-
-pub(super) struct Taker(Log);
-
-impl Actor for Taker {
-    type Context = Ctx<Self>;
-}
-supervised!(Taker);
-
-impl Handler<SetPods> for Taker {
-    type Result = ();
-    fn handle(&mut self, set: SetPods, _: &mut Ctx<Self>) {
-        assert_eq!(set.source, Source::File);
-        self.0.lock().unwrap().sets.push(set.pods);
+impl Sets {
+    pub(super) fn on(wiring: &Wiring, source: Source) -> Self {
+        let sets = Self(StandIn::on(wiring), source);
+        sets.come_back();
+        sets
     }
-}
 
-impl Handler<RecordEvent> for Taker {
-    type Result = ();
-    fn handle(&mut self, record: RecordEvent, _: &mut Ctx<Self>) {
-        assert_eq!(record.event.reason, "FailedValidation");
-        self.0.lock().unwrap().events.push(record.event.message);
+    pub(super) fn go_away(&self) {
+        self.0.leave::<SetPods>();
+    }
+
+    pub(super) fn come_back(&self) {
+        self.0.answer(|_: &SetPods| ());
+    }
+
+    pub(super) fn crash_at_next(&self) {
+        self.0.crash_at_next::<SetPods>();
+    }
+
+    pub(super) fn all(&self) -> Vec<Vec<Arc<Pod>>> {
+        let own = |set: SetPods| {
+            assert_eq!(set.source, self.1);
+            set.pods
+        };
+        self.0.asked().into_iter().map(own).collect()
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.all().len()
+    }
+
+    pub(super) fn last(&self) -> Option<Vec<Arc<Pod>>> {
+        self.all().pop()
+    }
+
+    /// UID of the first pod of the last set.
+    pub(super) fn uid(&self) -> String {
+        self.last().expect("a set was handed over")[0].metadata.uid.clone().unwrap()
     }
 }
 
@@ -79,11 +93,11 @@ impl FolderWatch for FakeWatch {
 /// Everything around one actor.
 pub(super) struct Rig {
     pub(super) dir: TempDir,
-    pub(super) log: Log,
+    pub(super) sets: Sets,
+    events: Events,
     pub(super) watch: Arc<FakeWatch>,
     pub(super) view: ValueReader<FolderManifests>,
-    pub(super) wiring: Wiring,
-    pub(super) taker: ActorRef<Taker>,
+    wiring: Wiring,
     pub(super) kernel: Kernel,
 }
 
@@ -92,19 +106,14 @@ pub(super) const PERIOD: Duration = Duration::from_secs(20);
 impl Rig {
     /// Nothing runs yet.
     pub(super) fn new(kernel: Kernel) -> Rig {
-        let log = Log::default();
-        let seen = log.clone();
-        let taker = kernel.spawn(Spec::new("taker"), move |_| Taker(seen.clone()));
         let wiring = Wiring::default();
-        wiring.inlet::<SetPods>().connect(&taker);
-        wiring.inlet::<RecordEvent>().connect(&taker);
         Rig {
             dir: tempfile::tempdir().unwrap(),
-            log,
+            sets: Sets::on(&wiring, Source::File),
+            events: Events::on(&wiring),
             watch: Arc::default(),
             view: wiring.value(),
             wiring,
-            taker,
             kernel,
         }
     }
@@ -114,9 +123,15 @@ impl Rig {
         let path = if at.is_empty() { self.dir.path().to_owned() } else { self.path(at) };
         let config = Arc::new(Config { node_name: "Node-A".to_owned(), path, period: PERIOD });
         let watch: Arc<dyn FolderWatch> = self.watch.clone();
-        let (deps, crew) = (Deps { fs: Arc::new(fakes::LinuxFs), watch }, self.wiring.crew());
-        self.kernel
-            .spawn(Spec::new("folder-source"), move |_| FolderSource::new(crew.succeed(), config.clone(), deps.clone()))
+        let deps = Deps { fs: Arc::new(fakes::LinuxFs), watch };
+        fakes::start(&self.kernel, &self.wiring, move |crew| FolderSource::new(crew, config.clone(), deps.clone()))
+    }
+
+    /// As [`Rig::start`], and its first look is over.
+    pub(super) async fn begin(&self, at: &str) -> ActorRef<FolderSource> {
+        let actor = self.start(at);
+        self.work().await;
+        actor
     }
 
     pub(super) fn path(&self, name: &str) -> PathBuf {
@@ -158,25 +173,19 @@ impl Rig {
 
     /// The last set, as `namespace/name image`.
     pub(super) fn set(&self) -> Vec<String> {
-        let seen = self.log.lock().unwrap();
         let one = |p: &Arc<Pod>| {
             let image = pod::regular_containers(p)[0].image.clone().unwrap_or_default();
             format!("{}/{} {image}", pod::namespace(p), pod::name(p))
         };
-        seen.sets.last().expect("a set was handed over").iter().map(one).collect()
-    }
-
-    pub(super) fn sets(&self) -> usize {
-        self.log.lock().unwrap().sets.len()
-    }
-
-    pub(super) fn uid(&self) -> String {
-        let seen = self.log.lock().unwrap();
-        seen.sets.last().unwrap()[0].metadata.uid.clone().unwrap()
+        self.sets.last().expect("a set was handed over").iter().map(one).collect()
     }
 
     pub(super) fn events(&self) -> Vec<String> {
-        self.log.lock().unwrap().events.clone()
+        let own = |event: NodeEvent| {
+            assert_eq!(event.reason, "FailedValidation");
+            event.message
+        };
+        self.events.all().into_iter().map(own).collect()
     }
 
     /// The published state of a file.
@@ -187,6 +196,11 @@ impl Rig {
     pub(super) fn manifests(&self) -> BTreeMap<String, ManifestState> {
         self.view.get().manifests.clone()
     }
+}
+
+/// Runs a test around a rig whose actor does not run yet.
+pub(super) fn with_rig<F: Future<Output = ()>>(test: impl FnOnce(Rig) -> F) {
+    testing::run(1, |kernel| test(Rig::new(kernel)));
 }
 
 /// A manifest of one container.

@@ -1,18 +1,15 @@
 //! The rules of the folder (pod-lifecycle 1.5 and its edge cases, interfaces 11.1).
 
-use actor::testing;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
-use super::rig::{Rig, accepted, manifest, refused};
+use super::rig::{accepted, manifest, refused, with_rig};
 use crate::folder::Change;
 
 #[test]
 fn an_empty_folder_delivers_an_empty_set() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
-        rig.start("");
-        rig.work().await;
+    with_rig(|rig| async move {
+        rig.begin("").await;
         assert_eq!(rig.set(), Vec::<String>::new());
         assert!(rig.view.get().delivered);
         assert_eq!(rig.view.get().error, None);
@@ -21,10 +18,8 @@ fn an_empty_folder_delivers_an_empty_set() {
 
 #[test]
 fn a_missing_folder_delivers_an_empty_set_and_is_found_within_a_second_when_it_is_made() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
-        rig.start("later");
-        rig.work().await;
+    with_rig(|rig| async move {
+        rig.begin("later").await;
         assert_eq!(rig.set(), Vec::<String>::new());
         assert!(rig.view.get().delivered);
         assert!(rig.view.get().error.as_ref().is_some_and(|e| e.ends_with("later does not exist")));
@@ -42,12 +37,10 @@ fn a_missing_folder_delivers_an_empty_set_and_is_found_within_a_second_when_it_i
 
 #[test]
 fn a_folder_that_is_taken_away_removes_its_pods() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
+    with_rig(|rig| async move {
         std::fs::create_dir(rig.path("d")).unwrap();
         rig.write("d/a.yaml", manifest("a", "x:1"));
-        rig.start("d");
-        rig.work().await;
+        rig.begin("d").await;
         assert_eq!(rig.set().len(), 1);
         std::fs::rename(rig.path("d"), rig.path("e")).unwrap();
         rig.event(Change::PathGone).await;
@@ -61,36 +54,32 @@ fn a_folder_that_is_taken_away_removes_its_pods() {
 
 #[test]
 fn every_name_is_read_but_hidden_ones() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
+    with_rig(|rig| async move {
         for (file, pod) in
             [("a.yaml", "a"), ("b.yaml.bak", "b"), ("c~", "c"), ("README", "d"), (".e.yaml", "e"), (".a.yaml.swp", "f")]
         {
             rig.write(file, manifest(pod, "x:1"));
         }
-        rig.start("");
-        rig.work().await;
+        rig.begin("").await;
         let all = ["default/a-node-a x:1", "default/b-node-a x:1", "default/c-node-a x:1", "default/d-node-a x:1"];
         assert_eq!(rig.set(), all);
-        let before = rig.sets();
+        let before = rig.sets.count();
         rig.written(".e.yaml").await;
-        assert_eq!((rig.set().len(), rig.sets()), (4, before));
+        assert_eq!((rig.set().len(), rig.sets.count()), (4, before));
         assert_eq!(rig.manifests().len(), 4);
     });
 }
 
 #[test]
 fn folders_are_skipped_links_are_followed_and_dead_links_are_told() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
+    with_rig(|rig| async move {
         let elsewhere = tempfile::tempdir().unwrap();
         std::fs::write(elsewhere.path().join("real"), manifest("linked", "x:1")).unwrap();
         std::fs::create_dir(rig.path("sub")).unwrap();
         rig.write("sub/hidden.yaml", manifest("inner", "x:1"));
         symlink(elsewhere.path().join("real"), rig.path("link.yaml")).unwrap();
         symlink("/nonexistent", rig.path("dead.yaml")).unwrap();
-        rig.start("");
-        rig.work().await;
+        rig.begin("").await;
         assert_eq!(rig.set(), ["default/linked-node-a x:1"]);
         assert_eq!(refused(rig.state("sub")).0, ["is a folder; folders in a folder are not searched"]);
         assert_eq!(refused(rig.state("dead.yaml")).0, ["is a link to a file that is not there"]);
@@ -103,10 +92,8 @@ fn folders_are_skipped_links_are_followed_and_dead_links_are_told() {
 
 #[test]
 fn a_written_a_moved_and_a_removed_file_change_the_set_at_once() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
-        rig.start("");
-        rig.work().await;
+    with_rig(|rig| async move {
+        rig.begin("").await;
         rig.write("a.yaml", manifest("a", "x:1"));
         rig.written("a.yaml").await;
         assert_eq!(rig.set(), ["default/a-node-a x:1"]);
@@ -124,10 +111,8 @@ fn a_written_a_moved_and_a_removed_file_change_the_set_at_once() {
 
 #[test]
 fn a_file_that_is_made_is_read_when_its_writer_is_done() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
-        rig.start("");
-        rig.work().await;
+    with_rig(|rig| async move {
+        rig.begin("").await;
         rig.write("a.yaml", "apiVersion: v1\nki");
         rig.event(Change::Created("a.yaml".into())).await;
         assert!(rig.manifests().is_empty() && rig.events().is_empty());
@@ -140,11 +125,9 @@ fn a_file_that_is_made_is_read_when_its_writer_is_done() {
 
 #[test]
 fn changes_that_nobody_told_of_are_found_by_the_periodic_look() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
+    with_rig(|rig| async move {
         rig.write("a.yaml", manifest("a", "x:1"));
-        rig.start("");
-        rig.work().await;
+        rig.begin("").await;
         rig.write("a.yaml", manifest("a", "x:2"));
         rig.write("b.yaml", manifest("b", "x:1"));
         rig.next_look().await;
@@ -157,13 +140,11 @@ fn changes_that_nobody_told_of_are_found_by_the_periodic_look() {
 
 #[test]
 fn a_bad_file_is_told_once_with_path_key_and_reason_and_disturbs_nobody() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
+    with_rig(|rig| async move {
         rig.write("a.yaml", manifest("a", "x:1"));
         rig.write("bad.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: bad}\nspec:\n  restartPolicy: Sometimes\n  containers:\n  - {name: C, image: x}\n");
         rig.write("c.yaml", manifest("c", "x:1"));
-        rig.start("");
-        rig.work().await;
+        rig.begin("").await;
         assert_eq!(rig.set(), ["default/a-node-a x:1", "default/c-node-a x:1"]);
         let (errors, keeps_old) = refused(rig.state("bad.yaml"));
         assert_eq!(errors.len(), 2, "{errors:?}");
@@ -183,11 +164,9 @@ fn a_bad_file_is_told_once_with_path_key_and_reason_and_disturbs_nobody() {
 
 #[test]
 fn a_file_that_goes_bad_keeps_its_pod_until_the_next_look() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
+    with_rig(|rig| async move {
         rig.write("a.yaml", manifest("a", "x:1"));
-        rig.start("");
-        rig.work().await;
+        rig.begin("").await;
         rig.write("a.yaml", "kind: [");
         rig.written("a.yaml").await;
         assert_eq!(rig.set(), ["default/a-node-a x:1"]);
@@ -203,12 +182,10 @@ fn a_file_that_goes_bad_keeps_its_pod_until_the_next_look() {
 
 #[test]
 fn of_two_files_with_one_pod_the_later_name_counts_in_a_look_and_the_later_event_between_looks() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
+    with_rig(|rig| async move {
         rig.write("a.yaml", manifest("web", "x:1"));
         rig.write("b.yaml", manifest("web", "x:2"));
-        rig.start("");
-        rig.work().await;
+        rig.begin("").await;
         assert_eq!(rig.set(), ["default/web-node-a x:2"]);
         assert!(refused(rig.state("a.yaml")).0[0].starts_with("default/web-node-a is defined by "));
         assert_eq!(rig.events().len(), 1);
@@ -226,34 +203,27 @@ fn of_two_files_with_one_pod_the_later_name_counts_in_a_look_and_the_later_event
 
 #[test]
 fn writing_the_same_in_other_words_changes_nothing_and_an_edit_makes_another_uid() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
+    with_rig(|rig| async move {
         rig.write("a.yaml", manifest("a", "x:1"));
-        rig.start("");
-        rig.work().await;
-        let uid = rig.uid();
+        rig.begin("").await;
+        let uid = rig.sets.uid();
         rig.write("a.yaml", format!("# a comment\n{}\n\n", manifest("a", "x:1")));
         rig.written("a.yaml").await;
-        assert_eq!(rig.uid(), uid);
-        let same = {
-            let seen = rig.log.lock().unwrap();
-            Arc::ptr_eq(&seen.sets[0][0], &seen.sets.last().unwrap()[0])
-        };
-        assert!(same, "the same object is handed over");
+        assert_eq!(rig.sets.uid(), uid);
+        let sets = rig.sets.all();
+        assert!(Arc::ptr_eq(&sets[0][0], &sets.last().unwrap()[0]), "the same object is handed over");
         rig.write("a.yaml", manifest("a", "x:2"));
         rig.written("a.yaml").await;
-        assert_ne!(rig.uid(), uid);
+        assert_ne!(rig.sets.uid(), uid);
     });
 }
 
 #[test]
 fn a_touched_file_is_not_decoded_again_and_moves_nothing() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
+    with_rig(|rig| async move {
         rig.write("a.yaml", manifest("web", "x:1"));
         rig.write("b.yaml", manifest("web", "x:2"));
-        rig.start("");
-        rig.work().await;
+        rig.begin("").await;
         rig.written("a.yaml").await;
         assert_eq!(rig.set(), ["default/web-node-a x:2"]);
     });
@@ -261,10 +231,8 @@ fn a_touched_file_is_not_decoded_again_and_moves_nothing() {
 
 #[test]
 fn a_broken_watch_is_set_up_again_and_nothing_is_missed() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
-        rig.start("");
-        rig.work().await;
+    with_rig(|rig| async move {
+        rig.begin("").await;
         *rig.watch.refusals.lock().unwrap() = vec![std::io::ErrorKind::Other; 2];
         rig.write("a.yaml", manifest("a", "x:1"));
         rig.event(Change::PathGone).await;
@@ -279,10 +247,8 @@ fn a_broken_watch_is_set_up_again_and_nothing_is_missed() {
 
 #[test]
 fn an_overflow_of_the_queue_is_a_reason_to_look() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
-        rig.start("");
-        rig.work().await;
+    with_rig(|rig| async move {
+        rig.begin("").await;
         rig.write("a.yaml", manifest("a", "x:1"));
         rig.event(Change::Everything).await;
         assert_eq!(rig.set().len(), 1);
@@ -291,8 +257,7 @@ fn an_overflow_of_the_queue_is_a_reason_to_look() {
 
 #[test]
 fn a_hundred_broken_manifests_are_each_told_and_the_good_ones_run() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
+    with_rig(|rig| async move {
         let damage: [(&str, &str); 10] = [
             ("apiVersion: v1", "apiVersion: v2"),
             ("kind: Pod", "kind: Deployment"),
@@ -315,8 +280,7 @@ fn a_hundred_broken_manifests_are_each_told_and_the_good_ones_run() {
         for good in ["000-good.yaml", "050-good.yaml", "zzz"] {
             rig.write(good, manifest(&good.replace('.', "-"), "x:1"));
         }
-        rig.start("");
-        rig.work().await;
+        rig.begin("").await;
         assert_eq!(rig.set().len(), 3);
         assert_eq!(rig.events().len(), 100);
         for n in 0..100 {

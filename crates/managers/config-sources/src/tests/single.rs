@@ -1,17 +1,13 @@
 //! A path that names one file.
 
-use actor::testing;
-
-use super::rig::{Rig, accepted, manifest, refused};
+use super::rig::{accepted, manifest, refused, with_rig};
 use crate::folder::Change;
 
 #[test]
 fn a_single_file_is_read_and_followed() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
+    with_rig(|rig| async move {
         rig.write("pod.yaml", manifest("a", "x:1"));
-        rig.start("pod.yaml");
-        rig.work().await;
+        rig.begin("pod.yaml").await;
         assert_eq!(rig.set(), ["default/a-node-a x:1"]);
         assert_eq!(rig.state("pod.yaml"), accepted("default/a-node-a"));
         rig.write("pod.yaml", manifest("a", "x:2"));
@@ -22,11 +18,9 @@ fn a_single_file_is_read_and_followed() {
 
 #[test]
 fn a_single_file_that_goes_bad_keeps_its_pod_for_good() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
+    with_rig(|rig| async move {
         rig.write("pod.yaml", manifest("a", "x:1"));
-        rig.start("pod.yaml");
-        rig.work().await;
+        rig.begin("pod.yaml").await;
         rig.write("pod.yaml", "kind: [");
         rig.event(Change::Everything).await;
         rig.next_look().await;
@@ -39,11 +33,9 @@ fn a_single_file_that_goes_bad_keeps_its_pod_for_good() {
 
 #[test]
 fn a_single_file_that_is_removed_removes_its_pod() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
+    with_rig(|rig| async move {
         rig.write("pod.yaml", manifest("a", "x:1"));
-        rig.start("pod.yaml");
-        rig.work().await;
+        rig.begin("pod.yaml").await;
         std::fs::remove_file(rig.path("pod.yaml")).unwrap();
         rig.event(Change::PathGone).await;
         assert_eq!(rig.set(), Vec::<String>::new());
@@ -56,13 +48,11 @@ fn a_single_file_that_is_removed_removes_its_pod() {
 
 #[test]
 fn a_path_that_is_neither_keeps_the_source_from_being_ready() {
-    testing::run(1, |kernel| async {
-        let rig = Rig::new(kernel);
+    with_rig(|rig| async move {
         // A path below a file cannot be looked at: that is not the same as missing.
         rig.write("file", "x");
-        rig.start("file/below");
-        rig.work().await;
-        assert_eq!(rig.sets(), 0);
+        rig.begin("file/below").await;
+        assert_eq!(rig.sets.count(), 0);
         assert!(!rig.view.get().delivered);
         assert!(rig.view.get().error.as_ref().is_some_and(|e| e.contains("cannot be read")));
     });

@@ -22,11 +22,8 @@ fn spawn(kernel: &Kernel) -> (Wiring, FakeApi) {
     let (wiring, api) = (Wiring::default(), FakeApi::new());
     let sink =
         Sink { api: Arc::new(api.clone()), reporter: Reporter { node_name: "n1".into() }, outbox: Outbox::default() };
-    let crew = wiring.crew();
-    let recorder = kernel.spawn(actor::Spec::new("event-recorder"), move |_| {
-        EventRecorder::new(crew.succeed(), Config { lines: 100 }).with_sink(sink.clone())
-    });
-    wiring.connect::<contract::EventRecorder, _>(&recorder);
+    let new = move |crew| EventRecorder::new(crew, Config { lines: 100 }).with_sink(sink.clone());
+    fakes::start(kernel, &wiring, new);
     (wiring, api)
 }
 

@@ -9,7 +9,7 @@ use image_pull::gc::Thresholds;
 use model::runtime::PodObservation;
 use model::{PodUid, Timestamp};
 
-use super::fake::{Bench, Setup};
+use super::rig::{Bench, Setup, id_of};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -36,11 +36,11 @@ fn show(bench: &Bench, pod: &str, there: bool) {
 fn unused_images_go_when_the_disk_is_full_and_the_sandbox_image_stays() {
     run(1, |kernel| async move {
         let bench = Bench::start(&kernel, setup(always()));
-        for image in ["r.io/a:1", "r.io/b:1", "registry.k8s.io/pause:3.10"] {
-            bench.images.put(image);
-        }
+        bench.put(&["r.io/a:1", "r.io/b:1", "registry.k8s.io/pause:3.10"]);
         tokio::time::sleep(MINUTE).await;
-        assert_eq!(bench.images.removed(), ["r.io/a:1", "r.io/b:1"], "what was there at the start is old");
+        let mut ids = ["r.io/a:1", "r.io/b:1"].map(id_of);
+        ids.sort();
+        assert_eq!(bench.removed(), ids, "what was there at the start is old");
         let events = bench.events().await;
         assert!(events[0].starts_with("node Warning FreeDiskSpaceFailed: Failed to garbage collect required amount"));
         assert_eq!(events.len(), 1, "one failure is no news");
@@ -55,9 +55,9 @@ fn nothing_goes_while_there_is_room() {
     run(2, |kernel| async move {
         let bench =
             Bench::start(&kernel, setup(Thresholds { high_percent: 100, max_age: 10_000 * MINUTE, ..always() }));
-        bench.images.put("r.io/a:1");
+        bench.put(&["r.io/a:1"]);
         tokio::time::sleep(60 * MINUTE).await;
-        assert!(bench.images.removed().is_empty());
+        assert!(bench.removed().is_empty());
         assert!(bench.events().await.is_empty());
     });
 }
@@ -70,11 +70,11 @@ fn an_image_of_a_pod_stays_while_the_pod_does() {
         bench.ensure("p", "r.io/a:1", "IfNotPresent").await.unwrap();
         show(&bench, "p", true);
         tokio::time::sleep(30 * MINUTE).await;
-        assert!(bench.images.removed().is_empty());
+        assert!(bench.removed().is_empty());
         assert_eq!(bench.files("pulled").len(), 1);
         show(&bench, "p", false);
         tokio::time::sleep(10 * MINUTE).await;
-        assert_eq!(bench.images.removed(), ["r.io/a:1"]);
+        assert_eq!(bench.removed(), [id_of("r.io/a:1")]);
         assert!(bench.files("pulled").is_empty(), "the record goes with its image");
     });
 }
@@ -86,9 +86,9 @@ fn an_image_that_was_just_pulled_waits_for_its_container() {
         tokio::time::sleep(MINUTE).await;
         bench.ensure("p", "r.io/a:1", "IfNotPresent").await.unwrap();
         tokio::time::sleep(9 * MINUTE).await;
-        assert!(bench.images.removed().is_empty());
+        assert!(bench.removed().is_empty());
         tokio::time::sleep(10 * MINUTE).await;
-        assert_eq!(bench.images.removed(), ["r.io/a:1"], "its pod never came");
+        assert_eq!(bench.removed(), [id_of("r.io/a:1")], "its pod never came");
     });
 }
 
@@ -97,13 +97,13 @@ fn room_is_looked_for_after_a_pull() {
     run(5, |kernel| async move {
         let bench = Bench::start(&kernel, setup(always()));
         tokio::time::sleep(290 * MINUTE / 60).await;
-        bench.images.put("r.io/old:1");
+        bench.put(&["r.io/old:1"]);
         // First seen at 300 s, old enough at 420 s, and the next look of its own comes at 600 s.
         tokio::time::sleep(140 * MINUTE / 60).await;
         bench.ensure("p", "r.io/new:1", "IfNotPresent").await.unwrap();
-        assert!(bench.images.removed().is_empty());
+        assert!(bench.removed().is_empty());
         tokio::time::sleep(MINUTE).await;
-        assert_eq!(bench.images.removed(), ["r.io/old:1"]);
+        assert_eq!(bench.removed(), [id_of("r.io/old:1")]);
     });
 }
 
@@ -112,10 +112,10 @@ fn images_unused_for_too_long_go_without_need() {
     run(6, |kernel| async move {
         let t = Thresholds { high_percent: 100, max_age: 60 * MINUTE, ..always() };
         let bench = Bench::start(&kernel, setup(t));
-        bench.images.put("r.io/a:1");
+        bench.put(&["r.io/a:1"]);
         tokio::time::sleep(59 * MINUTE).await;
-        assert!(bench.images.removed().is_empty());
+        assert!(bench.removed().is_empty());
         tokio::time::sleep(10 * MINUTE).await;
-        assert_eq!(bench.images.removed(), ["r.io/a:1"]);
+        assert_eq!(bench.removed(), [id_of("r.io/a:1")]);
     });
 }

@@ -1,12 +1,11 @@
 //! Pull secrets, credentials of the node, and who may use what others pulled.
 
-use std::fs;
-
 use actor::testing::run;
+use ports::host::HostFs;
 use pull_credentials::verification::Policy;
 use serde_json::json;
 
-use super::fake::{Bench, Setup, pull_secret, reason};
+use super::rig::{Bench, Setup, id_of, pull_secret, reason};
 
 const IMAGE: &str = "r.io/team/app:1";
 
@@ -14,17 +13,17 @@ const IMAGE: &str = "r.io/team/app:1";
 fn pull_secrets_are_tried_in_order_until_one_works() {
     run(1, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
-        bench.images.private(IMAGE, "right");
+        bench.private(IMAGE, "right");
         let secrets = [
             pull_secret("other", "q.io", "never"),
             pull_secret("host", "r.io", "wrong"),
             pull_secret("path", "r.io/team", "right"),
         ];
         bench.ensure_with("p", IMAGE, "IfNotPresent", &secrets).await.unwrap();
-        assert_eq!(bench.images.tried(), ["right"], "more specific ones first");
-        bench.images.private(IMAGE, "wrong");
+        assert_eq!(bench.tried(), ["right"], "more specific ones first");
+        bench.private(IMAGE, "wrong");
         bench.ensure_with("p", IMAGE, "Always", &secrets).await.unwrap();
-        assert_eq!(bench.images.tried(), ["right", "wrong"]);
+        assert_eq!(bench.tried(), ["right", "wrong"]);
     });
 }
 
@@ -32,15 +31,21 @@ fn pull_secrets_are_tried_in_order_until_one_works() {
 fn a_pull_whose_credentials_all_fail_tells_of_each() {
     run(2, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
-        bench.images.private(IMAGE, "nobody");
+        bench.private(IMAGE, "nobody");
         let secrets = [pull_secret("a", "r.io/team", "x"), pull_secret("b", "r.io", "y")];
+        let denied = ["x", "y"].map(|user| {
+            format!(
+                "failed to pull and unpack image \"{IMAGE}\": pull access denied for \"{user}\": authorization failed"
+            )
+        });
+        let denied = format!("[{}]", denied.join(", "));
         let failed = bench.ensure_with("p", IMAGE, "IfNotPresent", &secrets).await;
         assert_eq!(reason(&failed), "ErrImagePull");
-        assert_eq!(failed.unwrap_err().message, "[401 for \"x\", 401 for \"y\"]");
+        assert_eq!(failed.unwrap_err().message, denied);
         let events = bench.events().await;
         assert_eq!(
             events[1],
-            "p spec.containers{app} Warning Failed: Failed to pull image \"r.io/team/app:1\": [401 for \"x\", 401 for \"y\"]"
+            format!("p spec.containers{{app}} Warning Failed: Failed to pull image \"r.io/team/app:1\": {denied}")
         );
         assert!(bench.files("pulling").is_empty() && bench.files("pulled").is_empty());
     });
@@ -58,7 +63,7 @@ fn a_broken_pull_secret_fails_the_pull() {
             (failed.reason.as_str(), failed.message.as_str()),
             ("ErrImagePull", "invalid JSON at line 1 column 2")
         );
-        assert!(bench.images.tried().is_empty());
+        assert!(bench.tried().is_empty());
     });
 }
 
@@ -66,12 +71,11 @@ fn a_broken_pull_secret_fails_the_pull() {
 fn the_nodes_own_credentials_come_after_the_pods() {
     run(4, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
-        fs::create_dir_all(&bench.root).unwrap();
         let config = json!({"auths": {"r.io": {"username": "node", "password": "p"}}});
-        fs::write(bench.root.join("config.json"), config.to_string()).unwrap();
-        bench.images.private(IMAGE, "node");
+        bench.write("config.json", config.to_string().as_bytes());
+        bench.private(IMAGE, "node");
         bench.ensure_with("p", IMAGE, "Always", &[pull_secret("s", "r.io", "pod")]).await.unwrap();
-        assert_eq!(bench.images.tried(), ["pod", "node"]);
+        assert_eq!(bench.tried(), ["pod", "node"]);
         let record = bench.files("pulled").remove(0);
         assert_eq!(record["credentialMapping"]["r.io/team/app"], json!({"nodePodsAccessible": true}));
     });
@@ -81,15 +85,15 @@ fn the_nodes_own_credentials_come_after_the_pods() {
 fn what_a_secret_opened_is_closed_to_pods_without_it() {
     run(5, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
-        bench.images.private(IMAGE, "u");
+        bench.private(IMAGE, "u");
         let secret = pull_secret("s", "r.io", "u");
         bench.ensure_with("owner", IMAGE, "IfNotPresent", std::slice::from_ref(&secret)).await.unwrap();
-        assert_eq!(bench.images.tried(), ["u"]);
+        assert_eq!(bench.tried(), ["u"]);
         bench.ensure_with("owner", IMAGE, "IfNotPresent", std::slice::from_ref(&secret)).await.unwrap();
-        assert_eq!(bench.images.tried(), Vec::<String>::new(), "the owner need not ask again");
+        assert_eq!(bench.tried(), Vec::<String>::new(), "the owner need not ask again");
         bench.events().await;
         let failed = bench.ensure("stranger", IMAGE, "IfNotPresent").await;
-        assert_eq!((reason(&failed), bench.images.tried()), ("ErrImagePull", vec!["-".to_owned()]));
+        assert_eq!((reason(&failed), bench.tried()), ("ErrImagePull", vec!["-".to_owned()]));
         bench.events().await;
         let never = bench.ensure("stranger", IMAGE, "Never").await;
         assert_eq!(
@@ -103,12 +107,12 @@ fn what_a_secret_opened_is_closed_to_pods_without_it() {
 fn another_secret_with_the_same_password_is_let_in_and_remembered() {
     run(6, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
-        bench.images.private(IMAGE, "u");
+        bench.private(IMAGE, "u");
         for name in ["first", "second"] {
             let secret = pull_secret(name, "r.io", "u");
             bench.ensure_with(name, IMAGE, "IfNotPresent", &[secret]).await.unwrap();
         }
-        assert_eq!(bench.images.tried(), ["u"]);
+        assert_eq!(bench.tried(), ["u"]);
         let record = bench.files("pulled").remove(0);
         let secrets = record["credentialMapping"]["r.io/team/app"]["kubernetesSecrets"].as_array().unwrap().clone();
         let names: Vec<_> = secrets.iter().map(|s| s["name"].as_str().unwrap()).collect();
@@ -120,7 +124,7 @@ fn another_secret_with_the_same_password_is_let_in_and_remembered() {
 fn nobody_joins_a_pull_that_somebody_elses_secret_opens() {
     run(7, |kernel| async move {
         let bench = Bench::start(&kernel, Setup { serial: false, ..Setup::default() });
-        bench.images.private(IMAGE, "u");
+        bench.private(IMAGE, "u");
         let secret = [pull_secret("s", "r.io", "u")];
         let (owner, stranger) = tokio::join!(
             bench.ensure_with("owner", IMAGE, "IfNotPresent", &secret),
@@ -141,7 +145,7 @@ fn images_that_nobody_pulled_here_may_be_used_by_default() {
         let name = format!("{policy:?}");
         run(8, |kernel| async move {
             let bench = Bench::start(&kernel, Setup { verification: policy, ..Setup::default() });
-            bench.images.put(IMAGE);
+            bench.put(&[IMAGE]);
             let got = bench.ensure("p", IMAGE, "Never").await;
             assert_eq!(reason(&got), expected, "{name}");
         });
@@ -158,7 +162,7 @@ fn a_gate_that_is_off_leaves_no_files_and_says_less() {
         let text =
             "p spec.containers{app} Normal Pulled: Container image \"r.io/team/app:1\" already present on machine";
         assert_eq!(bench.events().await, [text]);
-        assert!(!bench.root.exists());
+        assert!(bench.files.stat("/kubelet".as_ref()).unwrap().is_none());
     });
 }
 
@@ -173,7 +177,7 @@ fn a_pull_leaves_a_record_and_no_intent() {
         pulling.await.unwrap().unwrap();
         assert!(bench.files("pulling").is_empty());
         let record = bench.files("pulled").remove(0);
-        assert_eq!(record["imageRef"], "sha256:id-of-busybox:latest");
+        assert_eq!(record["imageRef"], id_of("busybox"));
         assert_eq!(record["credentialMapping"], json!({"docker.io/library/busybox": {"nodePodsAccessible": true}}));
     });
 }
@@ -183,10 +187,10 @@ fn records_that_cannot_be_read_are_no_way_in() {
     run(11, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
         bench.ensure("p", IMAGE, "IfNotPresent").await.unwrap();
-        for entry in fs::read_dir(bench.root.join("image_manager/pulled")).unwrap() {
-            fs::write(entry.unwrap().path(), "broken").unwrap();
+        for entry in bench.files.list_dir(&bench.folder("pulled")).unwrap() {
+            bench.write(&format!("image_manager/pulled/{}", entry.name), b"broken");
         }
-        bench.images.private(IMAGE, "somebody");
+        bench.private(IMAGE, "somebody");
         let failed = bench.ensure("p", IMAGE, "IfNotPresent").await;
         assert_eq!(reason(&failed), "ErrImagePull");
     });
@@ -198,10 +202,8 @@ fn a_pull_that_a_restart_cut_off_counts_as_pulled_here() {
         let name = pull_credentials::records::file_name(IMAGE);
         let intent = pull_credentials::records::PullIntent { image: IMAGE.into() };
         let bench = Bench::start(&kernel, Setup::default());
-        bench.images.put(IMAGE);
-        let pulling = bench.root.join("image_manager/pulling");
-        fs::create_dir_all(&pulling).unwrap();
-        fs::write(pulling.join(&name), intent.encode()).unwrap();
+        bench.put(&[IMAGE]);
+        bench.write(&format!("image_manager/pulling/{name}"), intent.encode().as_ref());
         bench.manager.kill();
         actor::testing::settle().await;
         assert!(bench.files("pulling").is_empty());

@@ -6,7 +6,7 @@ use actor::testing::run;
 use pull_credentials::provider_config::{Provider, TokenAttributes};
 use serde_json::{Value, json};
 
-use super::fake::{Bench, Setup, pull_secret};
+use super::rig::{Bench, Setup, pull_secret};
 
 const IMAGE: &str = "r.io/team/app:1";
 const V1: &str = "credentialprovider.kubelet.k8s.io/v1";
@@ -57,7 +57,7 @@ fn a_plugin_is_asked_once_for_its_images_and_its_answer_kept() {
         assert_eq!(bench.plugin.calls(), [("plug".to_owned(), request)]);
         bench.ensure("p", "r.io/other:2", "Always").await.unwrap();
         assert!(bench.plugin.calls().is_empty());
-        assert_eq!(bench.images.tried(), ["-", "plugin", "plugin"]);
+        assert_eq!(bench.tried(), ["-", "plugin", "plugin"]);
         tokio::time::sleep(Duration::from_secs(601)).await;
         bench.ensure("p", IMAGE, "Always").await.unwrap();
         assert_eq!(bench.plugin.calls().len(), 1);
@@ -85,7 +85,7 @@ fn a_plugin_that_fails_leaves_the_pull_to_other_credentials() {
             bench.plugin.answers(broken);
             bench.ensure_with("p", IMAGE, "Always", &[pull_secret("s", "r.io", "pod")]).await.unwrap();
             bench.ensure("p", IMAGE, "Always").await.unwrap();
-            assert_eq!(bench.images.tried(), ["pod", "-"]);
+            assert_eq!(bench.tried(), ["pod", "-"]);
         }
     });
 }
@@ -95,9 +95,9 @@ fn credentials_of_plugins_come_last_and_open_an_image_to_all() {
     run(4, |kernel| async move {
         let bench = Bench::start(&kernel, setup(provider()));
         bench.plugin.answers(answer("plugin", "Global", None));
-        bench.images.private(IMAGE, "plugin");
+        bench.private(IMAGE, "plugin");
         bench.ensure_with("p", IMAGE, "Always", &[pull_secret("s", "r.io", "pod")]).await.unwrap();
-        assert_eq!(bench.images.tried(), ["pod", "plugin"]);
+        assert_eq!(bench.tried(), ["pod", "plugin"]);
         let record = bench.files("pulled").remove(0);
         assert_eq!(record["credentialMapping"]["r.io/team/app"], json!({"nodePodsAccessible": true}));
     });
@@ -107,7 +107,7 @@ fn credentials_of_plugins_come_last_and_open_an_image_to_all() {
 fn an_image_that_is_open_to_all_bothers_no_plugin() {
     run(5, |kernel| async move {
         let bench = Bench::start(&kernel, setup(provider()));
-        bench.images.put(IMAGE);
+        bench.put(&[IMAGE]);
         bench.ensure("p", IMAGE, "IfNotPresent").await.unwrap();
         assert!(bench.plugin.calls().is_empty());
     });
@@ -122,7 +122,7 @@ fn a_plugin_may_be_given_a_token_of_the_pods_account() {
         assert!(bench.plugin.calls().is_empty(), "a pod without an account");
         bench.ensure_as("p", "r.io/b:1", "sa").await.unwrap();
         assert!(bench.plugin.calls().is_empty(), "an account without the annotation");
-        bench.store.annotations.lock().unwrap().insert("role".into(), "reader".into());
+        bench.annotations.lock().unwrap().insert("role".into(), "reader".into());
         bench.ensure_as("p", "r.io/c:1", "sa").await.unwrap();
         let (_, request) = bench.plugin.calls().remove(0);
         assert_eq!(request["serviceAccountToken"], "token-of-p-for-aud");
@@ -138,17 +138,17 @@ fn a_plugin_may_be_given_a_token_of_the_pods_account() {
 fn what_an_account_opened_is_open_to_that_account() {
     run(7, |kernel| async move {
         let bench = Bench::start(&kernel, setup(with_token()));
-        bench.store.annotations.lock().unwrap().insert("role".into(), "reader".into());
+        bench.annotations.lock().unwrap().insert("role".into(), "reader".into());
         bench.plugin.answers(answer("plugin", "Global", None));
-        bench.images.private(IMAGE, "plugin");
+        bench.private(IMAGE, "plugin");
         bench.ensure_as("p", IMAGE, "sa").await.unwrap();
         let access = bench.files("pulled").remove(0)["credentialMapping"]["r.io/team/app"].clone();
         let account = json!({"uid": "uid-sa", "namespace": "default", "name": "sa"});
         assert_eq!(access, json!({"kubernetesServiceAccounts": [account]}));
-        bench.images.tried();
+        bench.tried();
         bench.ensure_as("q", IMAGE, "sa").await.unwrap();
-        assert_eq!(bench.images.tried(), Vec::<String>::new());
+        assert_eq!(bench.tried(), Vec::<String>::new());
         bench.ensure_as("r", IMAGE, "another").await.unwrap();
-        assert_eq!(bench.images.tried(), ["plugin"], "its own token opens it, too");
+        assert_eq!(bench.tried(), ["plugin"], "its own token opens it, too");
     });
 }

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use actor::testing::{run, settle};
 use contract::image::{EnsuredImage, ImageView};
-use ports::runtime::{RuntimeCode, RuntimeError};
+use fakes::runtime::{Code, FakeImage, Fault, Pull};
 
-use super::fake::{Bench, LONG, Setup, reason, request};
+use super::rig::{Bench, Setup, id_of, reason, request};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -14,23 +14,23 @@ const SECOND: Duration = Duration::from_secs(1);
 fn an_image_that_is_there_is_used_without_a_pull() {
     run(1, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
-        for (image, tagged, uid, username) in [
-            ("plain:1", "plain:1", None, ""),
-            ("numeric:1", "numeric:1", Some(1000), ""),
-            ("named", "named:latest", None, "app"),
+        for (image, there) in [
+            ("plain:1", FakeImage::new("plain:1")),
+            ("numeric:1", FakeImage::new("numeric:1").uid(1000)),
+            ("named", FakeImage::new("named:latest").username("app")),
         ] {
-            bench.images.put(tagged);
+            bench.runtime.add_image(there.clone());
             for policy in ["IfNotPresent", "Never"] {
                 let got = bench.ensure("p", image, policy).await.unwrap();
-                let image_ref = format!("sha256:id-of-{tagged}");
-                assert_eq!(got, EnsuredImage { image_ref, uid, username: username.into() });
+                let (image_ref, uid, username) = (there.id.clone(), there.uid, there.username.clone());
+                assert_eq!(got, EnsuredImage { image_ref, uid, username });
             }
             let line = format!(
                 "p spec.containers{{app}} Normal Pulled: Container image \"{image}\" already present on machine and can be accessed by the pod"
             );
             assert_eq!(bench.events().await, [line.clone(), line]);
         }
-        assert!(bench.images.pulls().is_empty());
+        assert!(bench.pulls().is_empty());
     });
 }
 
@@ -38,12 +38,10 @@ fn an_image_that_is_there_is_used_without_a_pull() {
 fn an_absent_image_is_pulled_with_what_the_kubelet_sends() {
     run(2, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
-        bench.images.lasts("numeric:latest", Duration::from_millis(2345));
+        bench.runtime.registry("numeric", Pull::Succeeds(Duration::from_millis(2345)));
+        bench.runtime.registry_offers(FakeImage { size: 4242, ..FakeImage::new("numeric").uid(1000) });
         let got = bench.ensure("p", "numeric", "IfNotPresent").await.unwrap();
-        assert_eq!(
-            got,
-            EnsuredImage { image_ref: "sha256:id-of-numeric:latest".into(), uid: Some(1000), username: String::new() }
-        );
+        assert_eq!(got, EnsuredImage { image_ref: id_of("numeric"), uid: Some(1000), username: String::new() });
         assert_eq!(
             bench.events().await,
             [
@@ -51,7 +49,7 @@ fn an_absent_image_is_pulled_with_what_the_kubelet_sends() {
                 "p spec.containers{app} Normal Pulled: Successfully pulled image \"numeric\" in 2.345s (2.345s including waiting). Image size: 4242 bytes.",
             ]
         );
-        let sent = bench.images.pulls().remove(0);
+        let sent = bench.pulls().remove(0);
         let spec = sent.image.unwrap();
         assert_eq!((spec.image.as_str(), spec.annotations["note"].as_str()), ("numeric:latest", "kept"));
         assert_eq!(sent.sandbox_config.unwrap().metadata.unwrap().name, "p");
@@ -63,11 +61,11 @@ fn an_absent_image_is_pulled_with_what_the_kubelet_sends() {
 fn always_pulls_what_is_there() {
     run(3, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
-        bench.images.put("a:1");
+        bench.put(&["a:1"]);
         for _ in 0..2 {
             assert!(bench.ensure("p", "a:1", "Always").await.is_ok());
         }
-        assert_eq!(bench.images.pulls().len(), 2);
+        assert_eq!(bench.pulls().len(), 2);
     });
 }
 
@@ -75,12 +73,9 @@ fn always_pulls_what_is_there() {
 fn failures_table() {
     run(4, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
-        let unknown = [(RuntimeCode::Unknown, "no match for platform")];
-        let deadline = [(RuntimeCode::DeadlineExceeded, "Deadline Exceeded")];
-        let registry = [(RuntimeCode::Unknown, "RegistryUnavailable: gone")];
-        bench.images.fail_next("unknown:1", &unknown);
-        bench.images.fail_next("deadline:1", &deadline);
-        bench.images.fail_next("registry:1", &registry);
+        bench.fails("unknown:1", Code::Unknown, "no match for platform");
+        bench.fails("deadline:1", Code::DeadlineExceeded, "Deadline Exceeded");
+        bench.fails("registry:1", Code::Unknown, "RegistryUnavailable: gone");
         for (image, policy, reason, message, event) in [
             (
                 "absent:1",
@@ -123,7 +118,7 @@ fn failures_table() {
             let events = bench.events().await;
             assert_eq!(events.last().unwrap().strip_prefix("p spec.containers{app} "), Some(event), "{image}");
         }
-        bench.images.fail_inspection(RuntimeError::new(RuntimeCode::Unavailable, "gone"));
+        bench.runtime.inject(Fault::error("ImageStatus", Code::Unavailable, "gone"));
         let e = bench.ensure("p", "a:1", "IfNotPresent").await.unwrap_err();
         assert_eq!(e.reason, "ImageInspectError");
         assert_eq!(e.message, "Failed to inspect image \"a:1\": rpc error: code = Unavailable desc = gone");
@@ -134,8 +129,8 @@ fn failures_table() {
 fn failed_pulls_back_off_per_pod_and_name_their_reason() {
     run(5, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
-        bench.images.fail_next("a:1", &[(RuntimeCode::NotFound, "no such thing"); 9]);
-        let pulls = || bench.images.pulls().len();
+        bench.fails("a:1", Code::NotFound, "no such thing");
+        let pulls = || bench.pulls().len();
         assert_eq!(reason(&bench.ensure("p", "a:1", "IfNotPresent").await), "ErrImagePull");
         bench.events().await;
         let e = bench.ensure("p", "a:1", "IfNotPresent").await.unwrap_err();
@@ -158,7 +153,7 @@ fn failed_pulls_back_off_per_pod_and_name_their_reason() {
             assert_eq!(reason(&bench.ensure("p", "a:1", "IfNotPresent").await), expected, "after {wait} s more");
         }
         tokio::time::sleep(700 * SECOND).await;
-        bench.images.fail_next("a:1", &[]);
+        bench.runtime.registry("a:1", Pull::Succeeds(SECOND));
         assert_eq!(reason(&bench.ensure("p", "a:1", "IfNotPresent").await), "ok");
     });
 }
@@ -175,7 +170,7 @@ fn serial_pulls_wait_in_line_and_parallel_ones_up_to_their_number() {
             for job in jobs {
                 assert!(job.await.unwrap().is_ok());
             }
-            assert_eq!(bench.images.most(), most);
+            assert_eq!(bench.most_at_once(), most);
             assert_eq!(*bench.view(), ImageView::default());
             let waits = bench.events().await.iter().filter(|e| e.contains("in 1s (1s including")).count();
             assert_eq!(waits, most, "who waited says so");
@@ -196,7 +191,7 @@ fn over_the_rate_is_a_failure_that_backs_off() {
         let [(n, error)] = &failed[..] else { panic!("{failed:?}") };
         assert_eq!((error.reason.as_str(), error.message.as_str()), ("ErrImagePull", "pull QPS exceeded"));
         assert_eq!(reason(&bench.ensure("p", &format!("i{n}:1"), "IfNotPresent").await), "ImagePullBackOff");
-        assert_eq!(bench.images.pulls().len(), 2);
+        assert_eq!(bench.pulls().len(), 2);
     });
 }
 
@@ -204,15 +199,15 @@ fn over_the_rate_is_a_failure_that_backs_off() {
 fn pods_that_want_the_same_image_share_one_pull_and_its_failure() {
     run(8, |kernel| async move {
         let bench = Bench::start(&kernel, Setup { serial: false, ..Setup::default() });
-        for (errors, expected) in [(vec![], "ok"), (vec![(RuntimeCode::Unknown, "bad")], "ErrImagePull")] {
+        bench.fails("shared-errimagepull:1", Code::Unknown, "bad");
+        for expected in ["ok", "ErrImagePull"] {
             let image = format!("shared-{expected}:1").to_lowercase();
-            bench.images.fail_next(&image, &errors);
-            let before = bench.images.pulls().len();
+            let before = bench.pulls().len();
             let jobs: Vec<_> = (0..5).map(|n| bench.ensure_beside(&format!("p{n}"), &image)).collect();
             for job in jobs {
                 assert_eq!(reason(&job.await.unwrap()), expected);
             }
-            assert_eq!(bench.images.pulls().len() - before, 1);
+            assert_eq!(bench.pulls().len() - before, 1);
             let events = bench.events().await;
             assert_eq!(events.len(), 10, "each pod is told of its own: {events:?}");
         }
@@ -227,7 +222,7 @@ fn pods_that_want_the_same_image_share_one_pull_and_its_failure() {
 fn a_pull_outlives_its_asker_and_its_manager() {
     run(9, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
-        bench.images.lasts("big:1", 100 * SECOND);
+        bench.runtime.registry("big:1", Pull::Succeeds(100 * SECOND));
         let impatient = bench.wiring.inlet().ask(request("p", "big:1", "IfNotPresent"), 5 * SECOND).await;
         assert!(impatient.is_err());
         let patient = bench.ensure_beside("q", "big:1");
@@ -235,10 +230,10 @@ fn a_pull_outlives_its_asker_and_its_manager() {
         bench.manager.kill();
         tokio::time::sleep(SECOND).await;
         assert_eq!(bench.manager.info().generation, 1);
-        assert_eq!(bench.images.running(), 1, "it goes on");
+        assert_eq!(bench.running(), 1, "it goes on");
         assert_eq!(bench.view().pulling, ["big:1"], "and is still shown");
         assert_eq!(reason(&patient.await.unwrap()), "ok");
-        assert_eq!(bench.images.pulls().len(), 1);
+        assert_eq!(bench.pulls().len(), 1);
         assert_eq!(reason(&bench.ensure("p", "big:1", "IfNotPresent").await), "ok");
     });
 }
@@ -247,10 +242,10 @@ fn a_pull_outlives_its_asker_and_its_manager() {
 fn a_hung_pull_holds_up_nobody_who_needs_no_pull() {
     run(10, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
-        bench.images.lasts("hung:1", LONG);
+        bench.runtime.registry("hung:1", Pull::Hangs);
         let _hung = bench.ensure_beside("p", "hung:1");
         settle().await;
-        bench.images.put("there:1");
+        bench.put(&["there:1"]);
         let answer = bench.wiring.inlet().ask(request("q", "there:1", "IfNotPresent"), SECOND).await;
         assert!(answer.unwrap().is_ok());
     });

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::testing::settle;
-use actor::{ActorRef, Kernel, Spec};
+pub(super) use actor::testing::until;
+use actor::{ActorRef, Kernel};
 use contract::Wiring;
 use contract::runtime::Observed;
 use cri_api::v1;
@@ -14,7 +15,7 @@ use fakes::FakeRuntime;
 use fakes::runtime::samples;
 use jiff::tz::TimeZone;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation};
-use model::{ContainerId, PodUid, SandboxId, Timestamp};
+use model::{PodUid, Timestamp};
 use ports::runtime::Runtime;
 
 use crate::{Config, Deps, LogManager, Serial};
@@ -67,7 +68,13 @@ impl Rig {
         let id = self.client.create_container(request).await.unwrap().container_id;
         self.client.start_container(v1::StartContainerRequest { container_id: id.clone() }).await.unwrap();
         let log_path = self.log(name).to_str().unwrap().to_owned();
-        self.rows.insert(name.to_owned(), row(&id, name, log_path));
+        let row = ContainerObservation {
+            created_at: Timestamp(1),
+            started_at: Timestamp(1),
+            log_path,
+            ..ContainerObservation::new(id.as_str(), name, "s", ContainerState::Running)
+        };
+        self.rows.insert(name.to_owned(), row);
         self.observe(name, ContainerState::Running);
         id
     }
@@ -89,8 +96,8 @@ impl Rig {
             compress: self.compress.clone(),
             serial: Serial::default(),
         });
-        let (config, crew) = (Arc::new(config), self.wiring.crew());
-        kernel.spawn(Spec::new("log-manager"), move |_| LogManager::new(&crew.succeed(), config.clone(), deps.clone()))
+        let config = Arc::new(config);
+        fakes::start(kernel, &self.wiring, move |crew| LogManager::new(&crew, config.clone(), deps.clone()))
     }
 
     pub(super) fn log(&self, name: &str) -> PathBuf {
@@ -132,41 +139,6 @@ impl Rig {
     pub(super) fn reopened(&self) -> usize {
         self.fake.count("ReopenContainerLog")
     }
-}
-
-fn row(id: &str, name: &str, log_path: String) -> ContainerObservation {
-    ContainerObservation {
-        id: ContainerId::from(id),
-        name: name.to_owned(),
-        sandbox: SandboxId::from("s"),
-        state: ContainerState::Running,
-        created_at: Timestamp(1),
-        started_at: Timestamp(1),
-        finished_at: Timestamp::ZERO,
-        exit_code: 0,
-        image: String::new(),
-        image_ref: String::new(),
-        reason: String::new(),
-        message: String::new(),
-        restart_count: 0,
-        hash: None,
-        annotations: Arc::default(),
-        mounts: Arc::new([]),
-        log_path,
-        resources: None,
-        user: None,
-    }
-}
-
-/// Blocking work runs on real threads: wait for it on the real clock, in small steps of the simulated one.
-pub(super) async fn until(what: &str, mut done: impl FnMut() -> bool) {
-    for _ in 0..2000 {
-        if done() {
-            return;
-        }
-        settle().await;
-    }
-    panic!("never: {what}");
 }
 
 /// Lets a round pass.

@@ -3,6 +3,7 @@
 use actor::testing::{run, settle};
 use contract::node::NodeOrigin;
 use fakes::api::{Matching, Trouble};
+use fakes::runtime::FakeImage;
 use model::core::{NodeSpec, Taint};
 
 use super::rig::*;
@@ -72,7 +73,7 @@ fn the_runtime_learns_the_networks_of_pods_once_and_again_when_they_change() {
         let rig = Rig::start(&kernel).await;
         until("registered", || rig.view().registered).await;
         rig.pass(secs(20)).await;
-        assert!(rig.networks.lock().unwrap().is_empty(), "nobody has given any");
+        assert!(rig.networks().is_empty(), "nobody has given any");
         let give = |cidrs: &[&str]| {
             let mut node = rig.stored().unwrap();
             node.spec.get_or_insert_default().pod_cidrs = Some(cidrs.iter().map(|c| (*c).to_owned()).collect());
@@ -81,10 +82,10 @@ fn the_runtime_learns_the_networks_of_pods_once_and_again_when_they_change() {
         give(&["10.244.1.0/24", "fd00:1::/64"]);
         rig.pass(secs(40)).await;
         let both = "10.244.1.0/24,fd00:1::/64";
-        assert_eq!(*rig.networks.lock().unwrap(), [both, both], "refused, then taken");
+        assert_eq!(rig.networks(), [both, both], "refused, then taken");
         give(&["10.244.2.0/24"]);
         rig.pass(secs(30)).await;
-        assert_eq!(*rig.networks.lock().unwrap(), [both, both, "10.244.2.0/24"]);
+        assert_eq!(rig.networks(), [both, both, "10.244.2.0/24"]);
     });
 }
 
@@ -316,11 +317,12 @@ fn images_appear_within_half_a_minute() {
     run(14, |kernel| async move {
         let rig = Rig::start(&kernel).await;
         until("registered", || rig.view().registered).await;
-        let image = cri_api::v1::Image { repo_tags: vec!["a:1".into()], size: 7, ..Default::default() };
-        rig.images.0.lock().unwrap().push(image);
+        let image = FakeImage { size: 7, ..FakeImage::new("a:1") };
+        rig.runtime.add_image(image.clone());
         rig.pass(secs(45)).await;
         let images = rig.stored().unwrap().status.unwrap().images.unwrap();
-        assert_eq!((images[0].names.clone().unwrap(), images[0].size_bytes), (vec!["a:1".to_owned()], Some(7)));
+        assert_eq!(images.len(), 1);
+        assert_eq!((images[0].names.clone(), images[0].size_bytes), (Some(vec![image.digest, image.name]), Some(7)));
     });
 }
 

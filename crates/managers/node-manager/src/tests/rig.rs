@@ -1,17 +1,16 @@
 //! A node with its two actors, an API server in memory and a machine that is not there.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actor::testing::settle;
-use actor::{Actor, ActorRef, Ctx, Handler, Kernel, Spec, supervised};
+pub(super) use actor::testing::until;
+use actor::{ActorRef, Kernel};
 use async_trait::async_trait;
-use contract::event::RecordEvent;
 use contract::node::{LeaseState, NodeView};
 use contract::runtime::{CallError, CallErrorKind, RuntimeInfo, SetPodNetworks};
-use contract::{EventRecorder, Wiring};
-use cri_api::v1;
-use fakes::{FakeApi, FakeMachine};
+use contract::{RuntimeClient, Wiring};
+use fakes::{Events, FakeApi, FakeMachine, FakeRuntime, StandIn};
 use model::Timestamp;
 use model::core::{Node, NodeCondition};
 use model::k8s_openapi::api::coordination::v1::Lease;
@@ -21,7 +20,6 @@ use model::resources::ResourceList;
 use node_status::Plan;
 use node_status::pressure::{Amount, Signal, Threshold};
 use ports::api::ApiServer;
-use ports::runtime::{ImageService, RuntimeCode, RuntimeError, RuntimeResult};
 
 use crate::{Config, Deps, LeaseConfig, LeaseDeps, NodeLease, NodeManager};
 
@@ -29,33 +27,6 @@ pub(super) const NAME: &str = "n1";
 
 pub(super) fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
-}
-
-/// The images of the node.
-#[derive(Debug, Default)]
-pub(super) struct Images(pub Mutex<Vec<v1::Image>>);
-
-#[async_trait]
-impl ImageService for Images {
-    async fn list_images(&self, _: v1::ListImagesRequest) -> RuntimeResult<v1::ListImagesResponse> {
-        Ok(v1::ListImagesResponse { images: self.0.lock().unwrap().clone() })
-    }
-
-    async fn image_status(&self, _: v1::ImageStatusRequest) -> RuntimeResult<v1::ImageStatusResponse> {
-        Err(RuntimeError::new(RuntimeCode::Unimplemented, "not asked for"))
-    }
-
-    async fn pull_image(&self, _: v1::PullImageRequest) -> RuntimeResult<v1::PullImageResponse> {
-        Err(RuntimeError::new(RuntimeCode::Unimplemented, "not asked for"))
-    }
-
-    async fn remove_image(&self, _: v1::RemoveImageRequest) -> RuntimeResult<()> {
-        Err(RuntimeError::new(RuntimeCode::Unimplemented, "not asked for"))
-    }
-
-    async fn image_fs_info(&self) -> RuntimeResult<v1::ImageFsInfoResponse> {
-        Ok(v1::ImageFsInfoResponse::default())
-    }
 }
 
 /// An API server that does not know `status.features`.
@@ -79,35 +50,6 @@ impl ApiServer for Forgetful {
     }
 }
 
-/// Notes reasons of events, and networks that the runtime is told; it refuses the first time.
-struct Recorder {
-    events: Arc<Mutex<Vec<String>>>,
-    networks: Arc<Mutex<Vec<String>>>,
-}
-
-impl Actor for Recorder {
-    type Context = Ctx<Self>;
-}
-supervised!(Recorder);
-
-impl Handler<RecordEvent> for Recorder {
-    type Result = ();
-
-    fn handle(&mut self, RecordEvent { event }: RecordEvent, _: &mut Ctx<Self>) {
-        self.events.lock().unwrap().push(event.reason.into_owned());
-    }
-}
-
-impl Handler<SetPodNetworks> for Recorder {
-    type Result = Result<(), CallError>;
-
-    fn handle(&mut self, SetPodNetworks { cidrs }: SetPodNetworks, _: &mut Ctx<Self>) -> Self::Result {
-        let mut told = self.networks.lock().unwrap();
-        told.push(cidrs);
-        if told.len() == 1 { Err(CallError::new(CallErrorKind::Unavailable, "not yet")) } else { Ok(()) }
-    }
-}
-
 pub(super) fn amounts(list: &[(&str, &str)]) -> ResourceList {
     list.iter().map(|(k, v)| ((*k).to_owned(), v.parse::<Quantity>().unwrap())).collect()
 }
@@ -127,7 +69,6 @@ pub(super) fn config() -> Config {
             arch: "amd64".into(),
             ..Plan::default()
         },
-        pod_cidr: String::new(),
         register: true,
         capacity: amounts.clone(),
         allocatable: amounts,
@@ -161,35 +102,33 @@ pub(super) struct Rig {
     pub kernel: Kernel,
     pub api: FakeApi,
     pub machine: Arc<FakeMachine>,
-    pub images: Arc<Images>,
+    pub runtime: FakeRuntime,
     pub wiring: Wiring,
     pub manager: Option<ActorRef<NodeManager>>,
-    events: Arc<Mutex<Vec<String>>>,
-    /// Networks that the runtime was told, in order.
-    pub networks: Arc<Mutex<Vec<String>>>,
+    events: Events,
+    runtime_client: StandIn<RuntimeClient>,
 }
 
 impl Rig {
     /// Everything but the two actors. The runtime has not spoken yet.
     pub(super) fn new(kernel: &Kernel) -> Self {
-        let events = Arc::new(Mutex::new(Vec::new()));
         let wiring = Wiring::default();
-        let networks = Arc::new(Mutex::new(Vec::new()));
-        let (noted, told) = (events.clone(), networks.clone());
-        let recorder =
-            kernel.spawn(Spec::new("recorder"), move |_| Recorder { events: noted.clone(), networks: told.clone() });
-        wiring.connect::<EventRecorder, _>(&recorder);
-        wiring.inlet::<SetPodNetworks>().connect(&recorder);
+        let (events, runtime_client) = (Events::on(&wiring), StandIn::on(&wiring));
+        let mut refused = false;
+        runtime_client.answer(move |_: &SetPodNetworks| match std::mem::replace(&mut refused, true) {
+            false => Err(CallError::new(CallErrorKind::Unavailable, "not yet")),
+            true => Ok(()),
+        });
         let wall = jiff::Timestamp::from_nanosecond(i128::from(kernel.clock().unix_nanos())).unwrap();
         Self {
             kernel: kernel.clone(),
             api: FakeApi::at(wall),
             machine: Arc::default(),
-            images: Arc::default(),
+            runtime: FakeRuntime::default(),
             wiring,
             manager: None,
             events,
-            networks,
+            runtime_client,
         }
     }
 
@@ -207,20 +146,16 @@ impl Rig {
     }
 
     pub(super) fn start_manager_with(&mut self, config: Config, api: Option<Arc<dyn ApiServer>>) {
-        let deps = Arc::new(Deps { api, host: self.machine.clone(), images: self.images.clone() });
+        let deps = Arc::new(Deps { api, host: self.machine.clone(), images: self.runtime.client() });
         let config = Arc::new(config);
-        let crew = self.wiring.crew();
-        let new = move |_| NodeManager::new(crew.succeed(), config.clone(), deps.clone());
-        let manager = self.kernel.spawn(Spec::new("node-manager"), new);
-        self.manager = Some(manager);
+        let new = move |crew| NodeManager::new(crew, config.clone(), deps.clone());
+        self.manager = Some(fakes::start(&self.kernel, &self.wiring, new));
     }
 
     pub(super) fn start_lease(&self) -> ActorRef<NodeLease> {
         let config = Arc::new(LeaseConfig { node: NAME.into(), duration: secs(40) });
         let deps = Arc::new(LeaseDeps { api: Arc::new(self.api.clone()) });
-        let crew = self.wiring.crew();
-        self.kernel
-            .spawn(Spec::new("node-lease"), move |_| NodeLease::new(&crew.succeed(), config.clone(), deps.clone()))
+        fakes::start(&self.kernel, &self.wiring, move |crew| NodeLease::new(&crew, config.clone(), deps.clone()))
     }
 
     pub(super) fn wall(&self) -> Timestamp {
@@ -278,9 +213,14 @@ impl Rig {
         self.api.requests_of("PATCH", "/nodes/n1/status").len()
     }
 
+    /// Networks that the runtime was told, in order; it refuses the first time.
+    pub(super) fn networks(&self) -> Vec<String> {
+        self.runtime_client.asked::<SetPodNetworks>().into_iter().map(|m| m.cidrs).collect()
+    }
+
     /// Reasons of events since the last call.
     pub(super) fn events(&self) -> Vec<String> {
-        std::mem::take(&mut *self.events.lock().unwrap())
+        self.events.taken().into_iter().map(|e| e.reason.into_owned()).collect()
     }
 
     /// Bodies of status patches that say that the node is not ready.
@@ -292,15 +232,4 @@ impl Rig {
             |v: &serde_json::Value| conditions(v).iter().any(|c| c["type"] == "Ready" && c["status"] == "False");
         patches.iter().chain(&posts).filter(|r| r.failure.is_none() && not_ready(&r.body)).count()
     }
-}
-
-/// Waits until something is so; blocking work of actors runs on real threads.
-pub(super) async fn until(what: &str, mut done: impl FnMut() -> bool) {
-    for _ in 0..20_000 {
-        if done() {
-            return;
-        }
-        settle().await;
-    }
-    panic!("never: {what}");
 }

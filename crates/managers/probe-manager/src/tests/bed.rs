@@ -1,16 +1,15 @@
-//! A test bed: the manager, a status board to write to, fakes that keep state.
+//! The manager, a status board to write to, a network and a runtime that answer as they are told.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use actor::{Actor, ActorRef, Ctx, Detached, Handler, Kernel, Spec, supervised};
-use async_trait::async_trait;
-use contract::Wiring;
-use contract::event::RecordEvent;
+use actor::{ActorRef, Kernel};
 use contract::probe::{PodProbes, StartProbes, StopProbes};
 use contract::runtime::{CallError, ExecOutcome, ExecSync};
 use contract::status::StatusEntry;
+use contract::{RuntimeClient, Wiring};
+use fakes::{Events, FakeNet, StandIn};
 use model::Timestamp;
 use model::core::{
     Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStatus, ExecAction,
@@ -19,117 +18,25 @@ use model::core::{
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use model::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use model::probe::{ProbeKind, ProbeOutcome, ProbeVerdict};
-use ports::journal::{Journal, JournalError};
-use ports::probe::{NetAttempt, NetProber, NetTarget};
+use ports::journal::Journal;
 use tokio::time::Instant;
 
 use crate::{Config, Deps, ProbeManager};
 
-/// Answers exec probes by container id; unknown ones succeed.
-#[derive(Default)]
-pub(super) struct Execs {
-    pub(super) answers: BTreeMap<String, Result<ExecOutcome, CallError>>,
-    pub(super) calls: Vec<(Duration, ExecSync)>,
-}
-
-struct FakeRuntime(Arc<Mutex<Execs>>, Instant);
-supervised!(FakeRuntime);
-impl Actor for FakeRuntime {
-    type Context = Ctx<Self>;
-}
-impl Handler<ExecSync> for FakeRuntime {
-    type Result = Detached<Result<ExecOutcome, CallError>>;
-
-    fn handle(&mut self, m: ExecSync, _: &mut Ctx<Self>) -> Self::Result {
-        let mut execs = self.0.lock().unwrap();
-        let answer = execs.answers.get(m.container.as_str()).cloned().unwrap_or_else(|| Ok(exit(0, "")));
-        execs.calls.push((self.1.elapsed(), m));
-        Detached::new(async move { answer })
-    }
-}
-
 pub(super) fn exit(exit_code: i32, stdout: &str) -> ExecOutcome {
     ExecOutcome { exit_code, stdout: stdout.as_bytes().to_vec(), stderr: Vec::new() }
-}
-
-/// Answers network probes by port; unknown ones succeed. Each takes `delay`.
-#[derive(Default)]
-pub(super) struct Net {
-    pub(super) answers: BTreeMap<u16, NetAttempt>,
-    pub(super) calls: Vec<(Duration, NetTarget)>,
-    pub(super) delay: Duration,
-    pub(super) running: usize,
-    pub(super) most: usize,
-}
-
-pub(super) struct FakeNet(pub(super) Arc<Mutex<Net>>, Instant);
-
-#[async_trait]
-impl NetProber for FakeNet {
-    async fn probe(&self, target: NetTarget, timeout: Duration) -> NetAttempt {
-        let (answer, delay) = {
-            let mut net = self.0.lock().unwrap();
-            net.running += 1;
-            net.most = net.most.max(net.running);
-            let (NetTarget::Http { port, .. } | NetTarget::Tcp { port, .. } | NetTarget::Grpc { port, .. }) = &target;
-            let answer = net.answers.get(port).cloned();
-            net.calls.push((self.1.elapsed(), target));
-            (answer, net.delay)
-        };
-        tokio::time::sleep(delay.min(timeout)).await;
-        self.0.lock().unwrap().running -= 1;
-        let fine = NetAttempt { outcome: ProbeOutcome::Success, output: "ok".into() };
-        answer.unwrap_or(if delay > timeout { net_failure("timeout") } else { fine })
-    }
-}
-
-pub(super) fn net_failure(output: &str) -> NetAttempt {
-    NetAttempt { outcome: ProbeOutcome::Failure, output: output.into() }
-}
-
-struct FakeRecorder(Arc<Mutex<Vec<(String, String)>>>);
-supervised!(FakeRecorder);
-impl Actor for FakeRecorder {
-    type Context = Ctx<Self>;
-}
-impl Handler<RecordEvent> for FakeRecorder {
-    type Result = ();
-
-    fn handle(&mut self, m: RecordEvent, _: &mut Ctx<Self>) {
-        self.0.lock().unwrap().push((m.event.reason.into_owned(), m.event.message));
-    }
-}
-
-#[derive(Default)]
-pub(super) struct FakeJournal(pub(super) Mutex<BTreeMap<String, Vec<u8>>>);
-
-impl Journal for FakeJournal {
-    fn load(&self, key: &str) -> Result<Option<Vec<u8>>, JournalError> {
-        Ok(self.0.lock().unwrap().get(key).cloned())
-    }
-
-    fn save(&self, key: &str, value: &[u8]) -> Result<(), JournalError> {
-        self.0.lock().unwrap().insert(key.to_owned(), value.to_vec());
-        Ok(())
-    }
-
-    fn remove(&self, key: &str) -> Result<(), JournalError> {
-        self.0.lock().unwrap().remove(key);
-        Ok(())
-    }
-
-    fn keys(&self, prefix: &str) -> Result<Vec<String>, JournalError> {
-        Ok(self.0.lock().unwrap().keys().filter(|k| k.starts_with(prefix)).cloned().collect())
-    }
 }
 
 pub(super) struct Bed {
     pub(super) kernel: Kernel,
     pub(super) wiring: Wiring,
     pub(super) manager: ActorRef<ProbeManager>,
-    pub(super) execs: Arc<Mutex<Execs>>,
-    pub(super) net: Arc<Mutex<Net>>,
-    pub(super) events: Arc<Mutex<Vec<(String, String)>>>,
+    /// Answers of exec probes by container id; others succeed.
+    exec_answers: Arc<Mutex<BTreeMap<String, Result<ExecOutcome, CallError>>>>,
+    pub(super) runtime: StandIn<RuntimeClient>,
+    pub(super) net: Arc<FakeNet>,
+    pub(super) events: Events,
+    began: Instant,
     version: Mutex<u64>,
 }
 
@@ -145,27 +52,39 @@ impl Bed {
     }
 
     pub(super) fn with(kernel: Kernel, config: Config, journal: Option<Arc<dyn Journal>>) -> Self {
-        let start = kernel.clock().now();
-        let (execs, net, events) = (Arc::default(), Arc::default(), Arc::default());
         let wiring = Wiring::default();
-        let state = Arc::clone(&execs);
-        let runtime = kernel.spawn(Spec::new("runtime-client"), move |_| FakeRuntime(Arc::clone(&state), start));
-        wiring.inlet::<ExecSync>().connect(&runtime);
-        let state = Arc::clone(&events);
-        let recorder = kernel.spawn(Spec::new("event-recorder"), move |_| FakeRecorder(Arc::clone(&state)));
-        wiring.inlet::<RecordEvent>().connect(&recorder);
-        let mut deps = Deps::new(Arc::new(FakeNet(Arc::clone(&net), start)));
-        deps.journal = journal;
-        let crew = wiring.crew();
-        let manager = kernel.spawn(Spec::new("probe-manager").mailbox(256), move |_| {
-            ProbeManager::new(crew.succeed(), deps.clone(), config.clone())
+        let (runtime, events, net) = (StandIn::on(&wiring), Events::on(&wiring), Arc::<FakeNet>::default());
+        let exec_answers: Arc<Mutex<BTreeMap<_, _>>> = Arc::default();
+        let answers = exec_answers.clone();
+        runtime.answer(move |m: &ExecSync| {
+            answers.lock().unwrap().get(m.container.as_str()).cloned().unwrap_or_else(|| Ok(exit(0, "")))
         });
-        wiring.connect::<contract::ProbeManager, _>(&manager);
-        Self { kernel, wiring, manager, execs, net, events, version: Mutex::new(0) }
+        net.open_all();
+        let deps = Deps { journal, ..Deps::new(net.clone()) };
+        let new = move |crew| ProbeManager::new(crew, deps.clone(), config.clone());
+        let manager = fakes::start(&kernel, &wiring, new);
+        let (version, began) = (Mutex::new(0), Instant::now());
+        Self { kernel, wiring, manager, exec_answers, runtime, net, events, began, version }
     }
 
     pub(super) async fn start(&self, pod: &Arc<Pod>) {
         self.wiring.ask(StartProbes { pod: pod.clone() }).await.unwrap();
+    }
+
+    /// A pod whose one container runs and has started, and its worker asks for probes.
+    pub(super) async fn runs(&self, pod: &Arc<Pod>) {
+        self.show(pod, vec![running("m", "c1", self.wall(), true)]);
+        self.start(pod).await;
+    }
+
+    /// Network probes of this port fail so from now on.
+    pub(super) fn refuse(&self, port: u16, output: &str) {
+        self.net.answer(port, ProbeOutcome::Failure, output);
+    }
+
+    /// Exec probes of container `c1` end so from now on.
+    pub(super) fn execs_end(&self, answer: Result<ExecOutcome, CallError>) {
+        self.exec_answers.lock().unwrap().insert("c1".to_owned(), answer);
     }
 
     pub(super) async fn stop(&self, pod: &Pod, keep_readiness: bool) {
@@ -210,20 +129,20 @@ impl Bed {
     }
 
     pub(super) fn messages(&self) -> Vec<String> {
-        self.events.lock().unwrap().iter().map(|(_, m)| m.clone()).collect()
+        self.events.all().into_iter().map(|e| e.message).collect()
     }
 
     /// Whole seconds (rounded down) at which network probes began.
     pub(super) fn net_seconds(&self) -> Vec<u64> {
-        self.net.lock().unwrap().calls.iter().map(|(at, _)| at.as_secs()).collect()
+        self.net.probes().iter().map(|(at, _)| (*at - self.began).as_secs()).collect()
     }
 
     pub(super) fn net_count(&self) -> usize {
-        self.net.lock().unwrap().calls.len()
+        self.net.probes().len()
     }
 
     pub(super) fn exec_count(&self) -> usize {
-        self.execs.lock().unwrap().calls.len()
+        self.runtime.asked::<ExecSync>().len()
     }
 }
 

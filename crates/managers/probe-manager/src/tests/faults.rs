@@ -6,7 +6,7 @@ use model::probe::ProbeKind::{Liveness, Readiness};
 use model::probe::ProbeVerdict::{Failure, Success};
 use std::sync::Arc;
 
-use super::bed::{Bed, container, every, http, net_failure, pass, pod, running, tcp};
+use super::bed::{Bed, container, every, http, pass, pod, running, tcp};
 
 fn both(uid: &str) -> Arc<Pod> {
     pod(
@@ -20,12 +20,11 @@ fn a_killed_manager_comes_back_with_its_verdicts() {
     testing::run(1, |kernel| async move {
         let bed = Bed::new(kernel);
         let p = both("u1");
-        bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
-        bed.start(&p).await;
+        bed.runs(&p).await;
         pass(100).await;
         let mut rows = bed.wiring.board::<contract::probe::PodProbes>().subscribe(model::pod::uid(&p));
         rows.borrow_and_update();
-        bed.net.lock().unwrap().delay = Duration::from_secs(1);
+        bed.net.set_takes(Duration::from_secs(1));
         for _ in 0..3 {
             bed.manager.kill();
             pass(100).await;
@@ -33,7 +32,7 @@ fn a_killed_manager_comes_back_with_its_verdicts() {
             assert_eq!(row.verdict(&"c1".into(), Readiness), Some(Success), "no flip");
         }
         assert_eq!(bed.manager.info().restarts, 3);
-        bed.net.lock().unwrap().delay = Duration::ZERO;
+        bed.net.set_takes(Duration::ZERO);
         let before = bed.net_count();
         pass(4_100).await;
         assert!(bed.net_count() >= before + 4, "it probes again");
@@ -46,9 +45,8 @@ fn a_probe_on_hold_stays_on_hold_over_a_restart() {
     testing::run(1, |kernel| async move {
         let bed = Bed::new(kernel);
         let p = both("u1");
-        bed.net.lock().unwrap().answers.insert(81, net_failure("refused"));
-        bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
-        bed.start(&p).await;
+        bed.refuse(81, "refused");
+        bed.runs(&p).await;
         pass(4_100).await;
         assert_eq!(bed.verdict(&p, "c1", Liveness), Some(Failure));
         let told = bed.messages().len();
@@ -64,8 +62,7 @@ fn a_stopped_pod_does_not_come_back_with_a_restart() {
     testing::run(1, |kernel| async move {
         let bed = Bed::new(kernel);
         let p = both("u1");
-        bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
-        bed.start(&p).await;
+        bed.runs(&p).await;
         pass(100).await;
         bed.stop(&p, false).await;
         bed.manager.kill();
@@ -81,8 +78,7 @@ fn a_probe_that_ended_does_not_come_back_with_a_restart() {
     testing::run(1, |kernel| async move {
         let bed = Bed::new(kernel);
         let p = both("u1");
-        bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
-        bed.start(&p).await;
+        bed.runs(&p).await;
         pass(100).await;
         bed.stop(&p, true).await;
         bed.manager.kill();

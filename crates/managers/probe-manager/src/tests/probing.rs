@@ -4,17 +4,17 @@ use std::time::Duration;
 
 use actor::testing;
 use contract::probe::RetainProbes;
-use contract::runtime::{CallError, CallErrorKind};
+use contract::runtime::{CallError, CallErrorKind, ExecSync};
+use fakes::MemoryJournal;
 use model::core::{Container, Pod, PodSpec, Probe};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use model::probe::ProbeKind::{Liveness, Readiness, Startup};
 use model::probe::ProbeOutcome;
 use model::probe::ProbeVerdict::{Failure, Success, Unknown};
-use ports::probe::{NetAttempt, NetTarget};
+use ports::journal::Journal;
+use ports::probe::NetTarget;
 
-use super::bed::{
-    Bed, FakeJournal, config, container, ended, every, exec, exit, http, net_failure, pass, pod, running, tcp,
-};
+use super::bed::{Bed, config, container, ended, every, exec, exit, http, pass, pod, running, tcp};
 
 /// The pod of the golden cases `probes` and `static-probes`.
 fn golden() -> Arc<Pod> {
@@ -44,18 +44,15 @@ fn golden_probes_run_as_a_kubelet_ran_them() {
         pass(140).await;
         let since = bed.wall();
         bed.show(&p, vec![running("http", "c1", since, false)]);
-        pass(600).await;
+        pass(855).await;
         assert_eq!(bed.exec_count(), 0, "the first startup probe comes one period after the worker began");
-        pass(300).await;
-        assert_eq!(bed.exec_count(), 1);
-        {
-            let execs = bed.execs.lock().unwrap();
-            let (at, call) = &execs.calls[0];
-            assert_eq!(at.as_millis(), 1000, "golden: exec at 1.0 s");
-            assert_eq!(call.command, ["/agnhost", "--help"]);
-            assert_eq!(call.timeout, Duration::from_secs(1));
-            assert_eq!(call.container.as_str(), "c1");
-        }
+        pass(10).await;
+        assert_eq!(bed.exec_count(), 1, "golden: exec at 1.0 s");
+        pass(35).await;
+        let call = bed.runtime.asked::<ExecSync>().remove(0);
+        assert_eq!(call.command, ["/agnhost", "--help"]);
+        assert_eq!(call.timeout, Duration::from_secs(1));
+        assert_eq!(call.container.as_str(), "c1");
         assert_eq!(bed.verdict(&p, "c1", Startup), Some(Success));
         assert_eq!(bed.verdict(&p, "c1", Readiness), Some(Failure), "seeded");
         assert_eq!(bed.verdict(&p, "c1", Liveness), None, "its tick has not come");
@@ -66,19 +63,18 @@ fn golden_probes_run_as_a_kubelet_ran_them() {
         assert_eq!(bed.verdict(&p, "c1", Readiness), Some(Success), "at once after the status says started");
         pass(9_000).await;
         assert_eq!(bed.exec_count(), 1, "one startup probe in all");
-        let net = bed.net.lock().unwrap();
+        let probes = bed.net.probes();
         let count = |port: u16| {
-            net.calls
+            probes
                 .iter()
                 .filter(|(_, t)| matches!(t, NetTarget::Http { port: p, .. } | NetTarget::Tcp { port: p, .. } if *p == port))
                 .count()
         };
         assert_eq!(count(8080), 10, "readiness each second");
         assert_eq!(count(8081), 5, "liveness every two seconds: 2, 4, 6, 8, 10");
-        let NetTarget::Http { host, path, headers, .. } = &net.calls[0].1 else { panic!("readiness first") };
+        let NetTarget::Http { host, path, headers, .. } = &probes[0].1 else { panic!("readiness first") };
         assert_eq!((host.as_str(), path.as_str()), ("10.0.0.7", "/"));
         assert!(headers.contains(&("User-Agent".into(), "kube-probe/1.36".into())));
-        drop(net);
         assert_eq!(bed.messages(), Vec::<String>::new());
     });
 }
@@ -90,7 +86,7 @@ fn golden_readiness_fails_tells_each_failure() {
         let mut c = container("app");
         c.readiness_probe = exec(&["sh", "-c", "echo not yet; exit 1"], every(1));
         let p = pod("u1", vec![c]);
-        bed.execs.lock().unwrap().answers.insert("c1".into(), Ok(exit(1, "not yet\n")));
+        bed.execs_end(Ok(exit(1, "not yet\n")));
         bed.start(&p).await;
         pass(150).await;
         bed.show(&p, vec![running("app", "c1", bed.wall(), true)]);
@@ -105,9 +101,8 @@ fn liveness_fails_at_its_threshold_and_rests_until_the_next_instance() {
     testing::run(1, |kernel| async move {
         let bed = Bed::new(kernel);
         let p = live_only("u1", every(2));
-        bed.net.lock().unwrap().answers.insert(80, net_failure("refused"));
-        bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
-        bed.start(&p).await;
+        bed.refuse(80, "refused");
+        bed.runs(&p).await;
         pass(3_900).await;
         assert_eq!((bed.net_count(), bed.verdict(&p, "c1", Liveness)), (2, Some(Success)), "two of three");
         pass(200).await;
@@ -115,7 +110,7 @@ fn liveness_fails_at_its_threshold_and_rests_until_the_next_instance() {
         assert_eq!(bed.messages(), vec!["Liveness probe failed: refused"; 3]);
         pass(60_000).await;
         assert_eq!(bed.net_count(), 3, "on hold");
-        bed.net.lock().unwrap().answers.clear();
+        bed.net.open_all();
         bed.show(&p, vec![running("m", "c2", bed.wall(), true)]);
         pass(2_100).await;
         assert_eq!((bed.net_count(), bed.verdict(&p, "c2", Liveness)), (4, Some(Success)), "edge 76");
@@ -147,12 +142,12 @@ fn a_container_that_needs_a_moment_is_looked_at_again_soon() {
         let bed = Bed::new(kernel);
         let p = ready_only("u1", 10);
         bed.start(&p).await;
-        bed.net.lock().unwrap().answers.insert(80, net_failure("not listening"));
+        bed.refuse(80, "not listening");
         pass(3_000).await;
         bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
         pass(500).await;
         assert_eq!(bed.verdict(&p, "c1", Readiness), Some(Failure));
-        bed.net.lock().unwrap().answers.clear();
+        bed.net.open_all();
         pass(600).await;
         assert_eq!(bed.verdict(&p, "c1", Readiness), Some(Success), "not a whole period later");
         pass(10_000).await;
@@ -166,7 +161,7 @@ fn a_container_that_stays_unready_is_probed_once_per_period() {
         let bed = Bed::new(kernel);
         let p = ready_only("u1", 10);
         bed.start(&p).await;
-        bed.net.lock().unwrap().answers.insert(80, net_failure("never"));
+        bed.refuse(80, "never");
         bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
         pass(25_000).await;
         assert_eq!(bed.net_seconds(), [0, 1, 11, 21]);
@@ -202,9 +197,8 @@ fn an_error_is_tried_three_times_and_counts_as_nothing() {
             }],
         );
         let gone = CallError::new(CallErrorKind::NotFound, "task c1 not found");
-        bed.execs.lock().unwrap().answers.insert("c1".into(), Err(gone));
-        bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
-        bed.start(&p).await;
+        bed.execs_end(Err(gone));
+        bed.runs(&p).await;
         pass(100).await;
         assert_eq!(bed.exec_count(), 3, "edge 73");
         assert_eq!(
@@ -224,9 +218,8 @@ fn an_exec_that_times_out_is_a_failure() {
         let probe = Probe { failure_threshold: Some(1), ..every(10) };
         let p = pod("u1", vec![Container { liveness_probe: exec(&["sleep", "9"], probe), ..container("m") }]);
         let slow = CallError::new(CallErrorKind::Timeout, "deadline");
-        bed.execs.lock().unwrap().answers.insert("c1".into(), Err(slow));
-        bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
-        bed.start(&p).await;
+        bed.execs_end(Err(slow));
+        bed.runs(&p).await;
         pass(100).await;
         assert_eq!(bed.exec_count(), 1, "edge 73");
         assert_eq!(bed.messages(), ["Liveness probe failed: command \"sleep 9\" timed out"]);
@@ -239,15 +232,12 @@ fn a_warning_is_told_and_counts_as_success() {
     testing::run(1, |kernel| async move {
         let bed = Bed::new(kernel);
         let p = ready_only("u1", 10);
-        let moved = NetAttempt { outcome: ProbeOutcome::Warning, output: "moved".into() };
-        bed.net.lock().unwrap().answers.insert(80, moved);
-        bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
-        bed.start(&p).await;
+        bed.net.answer(80, ProbeOutcome::Warning, "moved");
+        bed.runs(&p).await;
         pass(100).await;
-        assert_eq!(
-            *bed.events.lock().unwrap(),
-            [("ProbeWarning".to_owned(), "Readiness probe warning: moved".to_owned())]
-        );
+        let told = bed.events.all();
+        assert_eq!(told.len(), 1);
+        assert_eq!((&*told[0].reason, told[0].message.as_str()), ("ProbeWarning", "Readiness probe warning: moved"));
         assert_eq!(bed.verdict(&p, "c1", Readiness), Some(Success), "edge 72");
     });
 }
@@ -257,8 +247,7 @@ fn a_bad_port_is_an_error_without_a_connection() {
     testing::run(1, |kernel| async move {
         let bed = Bed::new(kernel);
         let p = pod("u1", vec![Container { readiness_probe: http(0, every(10)), ..container("m") }]);
-        bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
-        bed.start(&p).await;
+        bed.runs(&p).await;
         pass(100).await;
         assert_eq!(bed.net_count(), 0);
         assert_eq!(bed.messages(), ["Readiness probe errored and resulted in unknown state: invalid port number: 0"]);
@@ -277,8 +266,7 @@ fn a_container_that_ends_for_good_takes_its_probe_along() {
         let once = Arc::new(Pod { spec: Some(spec("Never")), ..(*pod("u1", vec![])).clone() });
         let always = Arc::new(Pod { spec: Some(spec("Always")), ..(*pod("u2", vec![])).clone() });
         for p in [&once, &always] {
-            bed.show(p, vec![running("m", "c1", bed.wall(), true)]);
-            bed.start(p).await;
+            bed.runs(p).await;
         }
         pass(100).await;
         for p in [&once, &always] {
@@ -318,7 +306,7 @@ fn a_terminating_pod_keeps_readiness_and_its_sidecars_probes() {
         assert_eq!(row.probes["m"], [Readiness].into());
         assert_eq!(row.probes["s"], [Startup, Readiness, Liveness].into());
         assert_eq!(row.verdict(&"c1".into(), Liveness), None);
-        bed.net.lock().unwrap().answers.insert(80, net_failure("draining"));
+        bed.refuse(80, "draining");
         pass(4_000).await;
         assert_eq!(bed.verdict(&p, "c1", Readiness), Some(Failure), "edge 75: readiness may still turn");
         bed.stop(&p, false).await;
@@ -372,13 +360,12 @@ fn an_outcome_that_comes_after_the_stop_is_dropped() {
     testing::run(1, |kernel| async move {
         let bed = Bed::new(kernel);
         let p = ready_only("u1", 10);
-        bed.net.lock().unwrap().delay = Duration::from_millis(900);
-        bed.net.lock().unwrap().answers.insert(80, net_failure("late"));
-        bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
-        bed.start(&p).await;
+        bed.net.set_takes(Duration::from_millis(900));
+        bed.refuse(80, "late");
+        bed.runs(&p).await;
         pass(100).await;
         bed.stop(&p, false).await;
-        bed.net.lock().unwrap().answers.clear();
+        bed.net.open_all();
         bed.start(&p).await;
         pass(850).await;
         assert_eq!(bed.messages(), Vec::<String>::new());
@@ -394,8 +381,7 @@ fn housekeeping_stops_pods_that_are_gone() {
         let bed = Bed::new(kernel);
         let (a, b) = (ready_only("u1", 1), ready_only("u2", 1));
         for p in [&a, &b] {
-            bed.show(p, vec![running("m", "c1", bed.wall(), true)]);
-            bed.start(p).await;
+            bed.runs(p).await;
         }
         let known = BTreeSet::from([model::pod::uid(&b)]);
         bed.wiring.ask(RetainProbes { known }).await.unwrap();
@@ -409,14 +395,13 @@ fn no_more_probes_run_than_allowed_and_none_starves() {
     testing::run(1, |kernel| async move {
         let config = crate::Config { max_running: 4, ..config(&kernel) };
         let bed = Bed::with(kernel, config, None);
-        bed.net.lock().unwrap().delay = Duration::from_millis(500);
+        bed.net.set_takes(Duration::from_millis(500));
         let pods: Vec<_> = (0..40).map(|i| ready_only(&format!("u{i}"), 10)).collect();
         for p in &pods {
-            bed.show(p, vec![running("m", "c1", bed.wall(), true)]);
-            bed.start(p).await;
+            bed.runs(p).await;
         }
         pass(5_100).await;
-        assert_eq!(bed.net.lock().unwrap().most, 4);
+        assert_eq!(bed.net.most_at_once(), 4);
         for p in &pods {
             assert_eq!(bed.verdict(p, "c1", Readiness), Some(Success));
         }
@@ -428,11 +413,10 @@ fn a_queued_probe_leaves_the_queue_with_its_pod() {
     testing::run(1, |kernel| async move {
         let config = crate::Config { max_running: 1, ..config(&kernel) };
         let bed = Bed::with(kernel, config, None);
-        bed.net.lock().unwrap().delay = Duration::from_millis(900);
+        bed.net.set_takes(Duration::from_millis(900));
         let (first, second) = (live_only("u1", every(60)), live_only("u2", every(60)));
         for p in [&first, &second] {
-            bed.show(p, vec![running("m", "c1", bed.wall(), true)]);
-            bed.start(p).await;
+            bed.runs(p).await;
         }
         for _ in 0..3 {
             bed.stop(&second, false).await;
@@ -448,11 +432,10 @@ fn a_slow_probe_holds_up_nobody_and_does_not_pile_up() {
     testing::run(1, |kernel| async move {
         let bed = Bed::new(kernel);
         let slow = live_only("u1", Probe { timeout_seconds: Some(30), ..every(1) });
-        bed.net.lock().unwrap().delay = Duration::from_millis(9_500);
-        bed.show(&slow, vec![running("m", "c1", bed.wall(), true)]);
-        bed.start(&slow).await;
+        bed.net.set_takes(Duration::from_millis(9_500));
+        bed.runs(&slow).await;
         pass(100).await;
-        bed.net.lock().unwrap().delay = Duration::ZERO;
+        bed.net.set_takes(Duration::ZERO);
         let quick = ready_only("u2", 1);
         bed.show(&quick, vec![running("m", "c2", bed.wall(), true)]);
         bed.start(&quick).await;
@@ -474,8 +457,7 @@ fn after_a_start_of_the_daemon_probes_are_spread() {
         let bed = Bed::with(kernel, config, None);
         let pods: Vec<_> = (0..30).map(|i| live_only(&format!("u{i}"), every(30))).collect();
         for p in &pods {
-            bed.show(p, vec![running("m", "c1", bed.wall(), true)]);
-            bed.start(p).await;
+            bed.runs(p).await;
         }
         pass(15_000).await;
         let half = bed.net_count();
@@ -487,7 +469,7 @@ fn after_a_start_of_the_daemon_probes_are_spread() {
 
 #[test]
 fn verdicts_outlive_the_daemon() {
-    let journal = Arc::new(FakeJournal::default());
+    let journal = Arc::new(MemoryJournal::default());
     let p = golden();
     testing::run(1, |kernel| {
         let (journal, p) = (journal.clone(), p.clone());
@@ -502,14 +484,14 @@ fn verdicts_outlive_the_daemon() {
             assert_eq!(bed.verdict(&p, "c1", Readiness), Some(Success));
         }
     });
-    assert!(journal.0.lock().unwrap().contains_key("probe/c1"));
+    assert_eq!(journal.keys("probe/").unwrap(), ["probe/c1"]);
     testing::run(2, |kernel| {
         let (journal, p) = (journal.clone(), p.clone());
         async move {
             let now = model::Timestamp(kernel.clock().unix_nanos());
             let bed = Bed::with(kernel, crate::Config::new(now), Some(journal));
             // Nothing answers in time: every verdict comes from the journal.
-            bed.net.lock().unwrap().delay = Duration::from_secs(9);
+            bed.net.set_takes(Duration::from_secs(9));
             let since = model::Timestamp(now.0 - 60_000_000_000);
             bed.start(&p).await;
             bed.show(&p, vec![running("http", "c1", since, true)]);
@@ -521,13 +503,13 @@ fn verdicts_outlive_the_daemon() {
             pass(10).await;
         }
     });
-    assert!(journal.0.lock().unwrap().is_empty(), "a stopped pod leaves nothing behind");
+    assert!(journal.keys("").unwrap().is_empty(), "a stopped pod leaves nothing behind");
 }
 
 #[test]
 fn verdicts_that_no_container_claims_are_forgotten() {
-    let journal = Arc::new(FakeJournal::default());
-    journal.0.lock().unwrap().insert("probe/old".into(), b"r+".to_vec());
+    let journal = Arc::new(MemoryJournal::default());
+    journal.save("probe/old", b"r+").unwrap();
     let kept = journal.clone();
     testing::run(1, |kernel| async move {
         let config = config(&kernel);
@@ -535,7 +517,7 @@ fn verdicts_that_no_container_claims_are_forgotten() {
         pass(700_000).await;
         drop(bed);
     });
-    assert!(journal.0.lock().unwrap().is_empty());
+    assert!(journal.keys("").unwrap().is_empty());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{ActorRef, Kernel, Spec};
+use actor::{ActorRef, Kernel};
 use contract::Wiring;
 use contract::runtime::{
     CallError, CreateContainer, ExecSync, ObservePod, Observed, RunPodSandbox, RuntimeInfo, StartContainer,
@@ -47,10 +47,8 @@ impl Rig {
     fn new(kernel: Kernel, fake: FakeRuntime) -> Self {
         let wiring = Wiring::default();
         let client: Arc<dyn ports::runtime::ContainerRuntime> = fake.client();
-        let (deps, crew) = (Deps::new(client, Arc::new(fakes::LinuxFs)), wiring.crew());
-        let spec = Spec::new("runtime-client").mailbox(2048);
-        let actor = kernel.spawn(spec, move |_| RuntimeClient::new(&crew.succeed(), deps.clone()));
-        wiring.connect::<contract::RuntimeClient, _>(&actor);
+        let deps = Deps::new(client, Arc::new(fakes::LinuxFs));
+        let actor = fakes::start(&kernel, &wiring, move |crew| RuntimeClient::new(&crew, deps.clone()));
         Self { kernel, fake, actor, wiring }
     }
 

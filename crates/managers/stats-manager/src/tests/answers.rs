@@ -61,7 +61,7 @@ fn only_processor_and_memory_asks_no_runtime_while_the_kernel_knows_all() {
         bed.pod("web", &["app"]);
         bed.start(&kernel);
         let s = bed.wiring.call(Summarise { only_cpu_and_memory: true }).await.unwrap();
-        assert_eq!(bed.runtime.asked(), 0);
+        assert_eq!(bed.asked(), 0);
         assert_eq!(s.pods[0].containers[0].memory.unwrap().usage_bytes, Some(MIB));
         assert!(s.node.fs.is_none() && s.node.network.is_none() && s.node.rlimit.is_none() && s.node.runtime.is_none());
         let pod = &s.pods[0];
@@ -81,7 +81,7 @@ fn a_container_without_a_cgroup_has_the_runtimes_numbers() {
             let s = bed.wiring.call(Summarise { only_cpu_and_memory: only }).await.unwrap();
             assert_eq!(s.pods[0].containers[0].memory.unwrap().usage_bytes, Some(400_000), "{only}");
         }
-        assert_eq!(bed.runtime.asked(), 2);
+        assert_eq!(bed.asked(), 2);
     });
 }
 

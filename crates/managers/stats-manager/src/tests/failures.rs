@@ -2,8 +2,8 @@ use actor::testing::run;
 use contract::runtime::RuntimeInfo;
 use contract::stats::{Cadvisor, Summarise};
 use cri_api::v1;
+use fakes::runtime::{Code, Fault};
 use fakes::stats::Cgroups;
-use ports::runtime::{RuntimeCode, RuntimeError};
 
 use super::Bed;
 
@@ -16,17 +16,17 @@ fn each_part_that_a_whole_answer_needs_fails_it_with_its_name() {
         ("root cgroup", |b| b.tree.remove_cgroup("/"), "failed to get root cgroup stats: it is not there"),
         (
             "runtime",
-            |b| b.runtime.set_containers(Err(RuntimeError::new(RuntimeCode::Unavailable, "no connection"))),
+            |b| b.runtime.inject(Fault::error("ListContainerStats", Code::Unavailable, "no connection")),
             "failed to list pod stats: no connection",
         ),
         (
             "images",
-            |b| b.runtime.set_images(Err(RuntimeError::new(RuntimeCode::Internal, "broken"))),
+            |b| b.runtime.inject(Fault::error("ImageFsInfo", Code::Internal, "broken")),
             "failed to get imageFs stats: broken",
         ),
         (
             "no image file system",
-            |b| b.runtime.set_images(Ok(v1::ImageFsInfoResponse::default())),
+            |b| b.runtime.set_image_fs(v1::ImageFsInfoResponse::default()),
             "failed to get imageFs stats: imageFs information is unavailable",
         ),
         (
@@ -63,12 +63,12 @@ fn a_runtime_that_does_not_answer_is_given_up_and_asked_again_by_the_next() {
         let bed = Bed::new(Cgroups::V2);
         bed.pod("web", &["app"]);
         bed.start(&kernel);
-        bed.runtime.close();
+        bed.runtime.inject(Fault::hold("ListContainerStats"));
         let e = bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap_err();
         assert_eq!(e.message, "failed to list pod stats: the runtime did not answer within 10 s");
         // Whoever needs no runtime was never held up.
         bed.wiring.call(Summarise { only_cpu_and_memory: true }).await.unwrap();
-        bed.runtime.open();
+        bed.runtime.clear_faults();
         bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap();
     });
 }
@@ -110,7 +110,8 @@ fn a_gathering_that_panics_is_an_error_and_restarts_nobody() {
         let bed = Bed::new(Cgroups::V2);
         bed.pod("web", &["app"]);
         let actor = bed.start(&kernel);
-        bed.runtime.panic_once();
+        kernel.faults().add_text("stats-manager: panic@gathering#1").unwrap();
+        kernel.faults().enable();
         assert_eq!(
             bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap_err().message,
             "gathering panicked"

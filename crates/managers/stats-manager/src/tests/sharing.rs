@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use actor::testing::{run, settle};
 use contract::stats::{Cadvisor, Summarise};
+use fakes::runtime::Fault;
 use fakes::stats::Cgroups;
 
 use super::Bed;
@@ -12,22 +13,22 @@ fn concurrent_asks_share_one_gathering() {
         let bed = Bed::new(Cgroups::V2);
         bed.pod("web", &["app"]);
         bed.start(&kernel);
-        bed.runtime.close();
+        bed.runtime.inject(Fault::hold("ListContainerStats"));
         let asks: Vec<_> = (0..20)
             .map(|_| {
                 let wiring = bed.wiring.clone();
                 tokio::spawn(async move { wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap() })
             })
             .collect();
-        while bed.runtime.asked() == 0 {
+        while bed.asked() == 0 {
             settle().await;
         }
-        bed.runtime.open();
+        bed.runtime.clear_faults();
         let mut answers = Vec::new();
         for ask in asks {
             answers.push(ask.await.unwrap());
         }
-        assert_eq!(bed.runtime.asked(), 1);
+        assert_eq!(bed.asked(), 1);
         assert!(answers.iter().all(|a| std::sync::Arc::ptr_eq(a, &answers[0])));
     });
 }
@@ -48,7 +49,7 @@ fn an_answer_is_good_for_a_second_and_cadvisor_text_for_ten() {
             &first,
             &bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap()
         ));
-        assert_eq!(bed.runtime.asked(), 2);
+        assert_eq!(bed.asked(), 2);
 
         let first = bed.wiring.call(Cadvisor).await.unwrap();
         tokio::time::sleep(Duration::from_secs(9)).await;
@@ -67,7 +68,7 @@ fn nobody_is_measured_while_nobody_asks() {
         bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap();
         let turns = actor.info().turns;
         tokio::time::sleep(Duration::from_secs(3600)).await;
-        assert_eq!((bed.runtime.asked(), actor.info().turns), (1, turns));
+        assert_eq!((bed.asked(), actor.info().turns), (1, turns));
     });
 }
 

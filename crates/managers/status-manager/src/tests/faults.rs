@@ -100,8 +100,7 @@ fn end(refusal: Option<ApiError>, timing: Timing) {
     testing::run(1, |kernel| async move {
         let gap = |place: usize| tokio::time::sleep(Duration::from_millis(timing.gaps_ms[place]));
         let rig = Rig::new(&kernel);
-        let a = rig.create("a").await;
-        rig.worker(&a, WorkerPhase::Syncing);
+        let a = rig.syncing("a").await;
         if timing.answer_ms > 0 {
             for point in ["before patch", "after patch", "before delete", "after delete"] {
                 kernel.faults().add_text(&format!("status-syncer: stall({}ms)@{point}", timing.answer_ms)).unwrap();

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use actor::testing;
 use contract::pod_worker::WorkerPhase;
 use contract::status::StatusEntry;
 use fakes::MemoryJournal;
@@ -11,20 +10,12 @@ use model::core::Pod;
 use model::pod;
 use std::sync::Arc;
 
-use super::rig::{Rig, condition, exit_code, status, worker};
+use super::rig::{condition, exit_code, status, with_rig, worker};
 
 #[test]
 fn a_restart_of_the_daemon_alone_writes_nothing_for_pods_that_go_on() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let mut pods = Vec::new();
-        for n in 0..10 {
-            let p = rig.create(&format!("p{n}")).await;
-            rig.worker(&p, WorkerPhase::Syncing);
-            rig.set(&p, status("Ready")).await;
-            pods.push(p);
-        }
-        rig.work().await;
+    with_rig(|rig| async move {
+        let pods = rig.ready(10).await;
         let before: Vec<_> = (0..10).map(|n| rig.told(&format!("p{n}"))).collect();
         tokio::time::sleep(Duration::from_secs(3600)).await;
         let rig = rig.restart().await;
@@ -41,12 +32,9 @@ fn a_restart_of_the_daemon_alone_writes_nothing_for_pods_that_go_on() {
 
 #[test]
 fn a_start_time_that_was_not_known_at_first_stays_the_apis() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let p = rig.create("p").await;
-        rig.worker(&p, WorkerPhase::Syncing);
-        rig.set(&p, status("Ready")).await;
-        rig.work().await;
+    with_rig(|rig| async move {
+        let p = rig.syncing("p").await;
+        rig.says(&p, "Ready").await;
         let before = rig.told("p");
         tokio::time::sleep(Duration::from_secs(3600)).await;
         let rig = rig.restart().await;
@@ -59,8 +47,7 @@ fn a_start_time_that_was_not_known_at_first_stays_the_apis() {
         rig.wiring.ask(set).await.unwrap();
         rig.work().await;
         assert_eq!((rig.requests(), rig.told("p")), (Vec::new(), before.clone()));
-        rig.set(&p, status("Running")).await;
-        rig.work().await;
+        rig.says(&p, "Running").await;
         let after = rig.told("p");
         assert_eq!((after.start_time, condition(&rig.told("p"), "Ready")), (before.start_time, "False".to_owned()));
     });
@@ -68,12 +55,9 @@ fn a_start_time_that_was_not_known_at_first_stays_the_apis() {
 
 #[test]
 fn an_exit_code_that_nobody_took_outlives_the_daemon() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let p = rig.create("p").await;
-        rig.worker(&p, WorkerPhase::Syncing);
-        rig.set(&p, status("Running")).await;
-        rig.work().await;
+    with_rig(|rig| async move {
+        let p = rig.syncing("p").await;
+        rig.says(&p, "Running").await;
         rig.api.unplug();
         rig.worker(&p, WorkerPhase::Terminated);
         rig.set(&p, status("Failed 42")).await;
@@ -103,8 +87,7 @@ fn an_exit_code_that_nobody_took_outlives_the_daemon() {
 
 #[test]
 fn a_line_whose_pod_is_gone_is_removed() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
+    with_rig(|rig| async move {
         let p = rig.create("p").await;
         rig.worker(&p, WorkerPhase::Terminated);
         rig.api.unplug();
@@ -127,16 +110,8 @@ fn a_line_whose_pod_is_gone_is_removed() {
 
 #[test]
 fn an_hour_without_the_server_ends_in_one_status_per_pod() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let mut pods = Vec::new();
-        for n in 0..20 {
-            let p = rig.create(&format!("p{n}")).await;
-            rig.worker(&p, WorkerPhase::Syncing);
-            rig.set(&p, status("Ready")).await;
-            pods.push(p);
-        }
-        rig.work().await;
+    with_rig(|rig| async move {
+        let pods = rig.ready(20).await;
         rig.api.unplug();
         for step in ["Running", "Ready", "Running"] {
             for p in &pods {
@@ -167,10 +142,8 @@ fn a_write_that_panicked_is_not_a_write() {
 }
 
 fn journal_fails(fail: fn(&MemoryJournal, bool)) {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let p = rig.create("p").await;
-        rig.worker(&p, WorkerPhase::Syncing);
+    with_rig(|rig| async move {
+        let p = rig.syncing("p").await;
         fail(&rig.journal, true);
         rig.api.unplug();
         rig.set(&p, status("Ready")).await;
@@ -186,34 +159,26 @@ fn journal_fails(fail: fn(&MemoryJournal, bool)) {
 
 #[test]
 fn a_static_pod_whose_probes_were_not_tried_yet_does_not_flap() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let p = rig.create("p").await;
-        rig.worker(&p, WorkerPhase::Syncing);
-        rig.set(&p, status("Ready")).await;
-        rig.work().await;
+    with_rig(|rig| async move {
+        let p = rig.syncing("p").await;
+        rig.says(&p, "Ready").await;
         let rig = rig.restart().await;
         rig.work().await;
         rig.worker(&p, WorkerPhase::Syncing);
         rig.set(&p, status("Running")).await;
         tokio::time::sleep(Duration::from_secs(15)).await;
-        rig.set(&p, status("Ready")).await;
-        rig.work().await;
+        rig.says(&p, "Ready").await;
         assert_eq!(rig.requests(), Vec::<String>::new());
-        rig.set(&p, status("Running")).await;
-        rig.work().await;
+        rig.says(&p, "Running").await;
         assert_eq!(condition(&rig.told("p"), "Ready"), "False", "a verdict of this life is told at once");
     });
 }
 
 #[test]
 fn a_pod_that_is_truly_unready_after_a_restart_is_told_so_within_half_a_minute() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let p = rig.create("p").await;
-        rig.worker(&p, WorkerPhase::Syncing);
-        rig.set(&p, status("Ready")).await;
-        rig.work().await;
+    with_rig(|rig| async move {
+        let p = rig.syncing("p").await;
+        rig.says(&p, "Ready").await;
         let rig = rig.restart().await;
         rig.work().await;
         rig.worker(&p, WorkerPhase::Syncing);

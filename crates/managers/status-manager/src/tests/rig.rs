@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{ActorRef, Kernel, Spec};
+use actor::{ActorRef, Kernel};
 use contract::Wiring;
 use contract::config_sources::Source;
 use contract::pod_manager::DesiredPod;
 use contract::pod_worker::{WorkerPhase, WorkerState};
 use contract::status::{SetPodStatus, TerminatePod};
-use fakes::api::Logged;
+use fakes::api::{Logged, verb};
 use fakes::{FakeApi, MemoryJournal};
 use futures::StreamExt;
 use model::core::{Pod, PodStatus};
 use model::{Timestamp, pod};
-use ports::api::{ApiServer, Followed, Kind, Method, Object, Selection};
+use ports::api::{ApiServer, Followed, Kind, Object, Selection};
 use ports::journal::Journal;
 use serde_json::{Value, json};
 
@@ -51,16 +51,12 @@ impl Rig {
 
     fn life(kernel: &Kernel, api: FakeApi, journal: Arc<MemoryJournal>) -> Rig {
         let wiring = Wiring::default();
-        let (crew, lines) = (wiring.crew(), journal.clone());
-        let manager = kernel.spawn(Spec::new("status-manager"), move |_| {
-            StatusManager::new(crew.succeed()).with_journal(lines.clone())
-        });
-        wiring.connect::<contract::StatusManager, _>(&manager);
+        let lines = journal.clone();
+        let new = move |crew| StatusManager::new(crew).with_journal(lines.clone());
+        let manager = fakes::start(kernel, &wiring, new);
         let deps = SyncerDeps { api: Arc::new(api.clone()), journal: journal.clone() };
-        let crew = wiring.crew();
-        let syncer = kernel.spawn(Spec::new("status-syncer"), move |_| {
-            StatusSyncer::new(crew.succeed(), SyncerConfig::default(), deps.clone())
-        });
+        let new = move |crew| StatusSyncer::new(crew, SyncerConfig::default(), deps.clone());
+        let syncer = fakes::start(kernel, &wiring, new);
         let watch = tokio::task::spawn_local(feed(api.clone(), wiring.clone()));
         Rig { kernel: kernel.clone(), api, journal, wiring, manager, syncer, watch }
     }
@@ -70,6 +66,31 @@ impl Rig {
         let made = self.api.put(&pod(name, json!({})));
         self.work().await;
         Arc::new(made)
+    }
+
+    /// As [`Rig::create`], and its worker syncs.
+    pub(super) async fn syncing(&self, name: &str) -> Arc<Pod> {
+        let made = self.create(name).await;
+        self.worker(&made, WorkerPhase::Syncing);
+        made
+    }
+
+    /// So many pods, `p0` and so on, that are ready.
+    pub(super) async fn ready(&self, count: usize) -> Vec<Arc<Pod>> {
+        let mut pods = Vec::new();
+        for n in 0..count {
+            let made = self.syncing(&format!("p{n}")).await;
+            self.set(&made, status("Ready")).await;
+            pods.push(made);
+        }
+        self.work().await;
+        pods
+    }
+
+    /// A worker says this of its pod, see [`status`], and everybody works.
+    pub(super) async fn says(&self, made: &Pod, short: &str) {
+        self.set(made, status(short)).await;
+        self.work().await;
     }
 
     /// The pod as the board has it now.
@@ -114,14 +135,7 @@ impl Rig {
     pub(super) fn requests(&self) -> Vec<String> {
         let show = |r: &Logged| {
             let name = r.path.split('/').nth(6).unwrap_or_default().to_owned();
-            let verb = match r.method {
-                Method::Get => "GET",
-                Method::Patch(_) => "PATCH",
-                Method::Delete => "DELETE",
-                Method::Post => "POST",
-                Method::Put => "PUT",
-            };
-            format!("{verb} {name}")
+            format!("{} {name}", verb(r.method))
         };
         self.api.requests().iter().map(show).collect()
     }
@@ -129,6 +143,11 @@ impl Rig {
     pub(super) fn lines(&self) -> Vec<String> {
         self.journal.keys("status/").expect("the journal works")
     }
+}
+
+/// Runs a test around a first life.
+pub(super) fn with_rig<F: Future<Output = ()>>(test: impl FnOnce(Rig) -> F) {
+    actor::testing::run(1, |kernel| test(Rig::new(&kernel)));
 }
 
 pub(super) fn worker(phase: WorkerPhase, synced_at: Timestamp) -> WorkerState {

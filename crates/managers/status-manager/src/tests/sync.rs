@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use actor::testing;
 use contract::config_sources::Source;
 use contract::pod_manager::DesiredPod;
 use contract::pod_worker::WorkerPhase;
@@ -12,18 +11,15 @@ use ports::api::ApiError;
 use serde_json::json;
 use std::sync::Arc;
 
-use super::rig::{Rig, condition, exit_code, pod, status};
+use super::rig::{condition, exit_code, pod, status, with_rig};
 
 #[test]
 fn a_pods_whole_life_costs_six_requests() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let a = rig.create("a").await;
-        rig.worker(&a, WorkerPhase::Syncing);
+    with_rig(|rig| async move {
+        let a = rig.syncing("a").await;
         // As recorded of a kubelet: created, sandbox ready, running, deletion seen, ended.
         for step in ["Pending", "Pending sandbox", "Ready"] {
-            rig.set(&a, status(step)).await;
-            rig.work().await;
+            rig.says(&a, step).await;
         }
         assert_eq!((rig.phase("a").as_str(), condition(&rig.told("a"), "Ready").as_str()), ("Running", "True"));
         rig.api.user_deletes::<Pod>(Some("ns"), "a", None).unwrap();
@@ -55,12 +51,9 @@ fn a_pods_whole_life_costs_six_requests() {
 
 #[test]
 fn edges_79_91_an_end_is_told_without_its_phase_while_a_container_could_run() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let a = rig.create("a").await;
-        rig.worker(&a, WorkerPhase::Syncing);
-        rig.set(&a, status("Running")).await;
-        rig.work().await;
+    with_rig(|rig| async move {
+        let a = rig.syncing("a").await;
+        rig.says(&a, "Running").await;
         rig.worker(&a, WorkerPhase::Terminating);
         rig.set(&a, status("Failed 3")).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
@@ -73,10 +66,8 @@ fn edges_79_91_an_end_is_told_without_its_phase_while_a_container_could_run() {
 
 #[test]
 fn terminal_patch_and_delete_go_out_in_one_sync() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let a = rig.create("a").await;
-        rig.worker(&a, WorkerPhase::Syncing);
+    with_rig(|rig| async move {
+        let a = rig.syncing("a").await;
         rig.set(&a, status("Pending")).await;
         rig.api.user_deletes::<Pod>(Some("ns"), "a", None).unwrap();
         rig.work().await;
@@ -93,8 +84,7 @@ fn terminal_patch_and_delete_go_out_in_one_sync() {
 
 #[test]
 fn a_pod_that_is_not_to_go_or_not_finished_is_not_deleted() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
+    with_rig(|rig| async move {
         let (stays, busy) = (rig.create("stays").await, rig.create("busy").await);
         for p in [&stays, &busy] {
             rig.worker(p, WorkerPhase::Terminated);
@@ -114,8 +104,7 @@ fn a_pod_that_is_not_to_go_or_not_finished_is_not_deleted() {
 
 #[test]
 fn edge_81_finalizers_keep_the_object_and_cost_one_delete() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
+    with_rig(|rig| async move {
         let mut object = pod("a", json!({}));
         object.metadata.finalizers = Some(vec!["x/y".to_owned()]);
         let a = rig.api.put(&object);
@@ -134,8 +123,7 @@ fn edge_81_finalizers_keep_the_object_and_cost_one_delete() {
 
 #[test]
 fn a_delete_that_met_a_conflict_over_the_same_pod_is_tried_again() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
+    with_rig(|rig| async move {
         let a = rig.create("a").await;
         rig.worker(&a, WorkerPhase::Terminated);
         rig.api.user_deletes::<Pod>(Some("ns"), "a", None).unwrap();
@@ -150,12 +138,9 @@ fn a_delete_that_met_a_conflict_over_the_same_pod_is_tried_again() {
 
 #[test]
 fn an_equal_status_is_not_sent_and_an_idle_node_asks_nothing() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let a = rig.create("a").await;
-        rig.worker(&a, WorkerPhase::Syncing);
-        rig.set(&a, status("Ready")).await;
-        rig.work().await;
+    with_rig(|rig| async move {
+        let a = rig.syncing("a").await;
+        rig.says(&a, "Ready").await;
         rig.api.forget_requests();
         rig.set(&a, status("Ready")).await;
         tokio::time::sleep(Duration::from_secs(300)).await;
@@ -165,20 +150,16 @@ fn an_equal_status_is_not_sent_and_an_idle_node_asks_nothing() {
 
 #[test]
 fn edge_83_conditions_of_others_survive() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let a = rig.create("a").await;
-        rig.worker(&a, WorkerPhase::Syncing);
-        rig.set(&a, status("Running")).await;
-        rig.work().await;
+    with_rig(|rig| async move {
+        let a = rig.syncing("a").await;
+        rig.says(&a, "Running").await;
         // The board does not know it yet when the next status goes out.
         rig.api.hold_follows();
         rig.api.change::<Pod>(Some("ns"), "a", |p| {
             let conditions = p.status.get_or_insert_default().conditions.get_or_insert_default();
             conditions.push(PodCondition { type_: "x/gate".into(), status: "True".into(), ..Default::default() });
         });
-        rig.set(&a, status("Ready")).await;
-        rig.work().await;
+        rig.says(&a, "Ready").await;
         assert_eq!(condition(&rig.told("a"), "x/gate"), "True");
         assert_eq!(condition(&rig.told("a"), "Ready"), "True");
     });
@@ -186,12 +167,9 @@ fn edge_83_conditions_of_others_survive() {
 
 #[test]
 fn edge_84_a_foreign_edit_is_reverted_within_ten_seconds() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let a = rig.create("a").await;
-        rig.worker(&a, WorkerPhase::Syncing);
-        rig.set(&a, status("Ready")).await;
-        rig.work().await;
+    with_rig(|rig| async move {
+        let a = rig.syncing("a").await;
+        rig.says(&a, "Ready").await;
         rig.api.change::<Pod>(Some("ns"), "a", |p| p.status.get_or_insert_default().phase = Some("Unknown".into()));
         rig.work().await;
         assert_eq!(rig.phase("a"), "Unknown", "two writers do not chase each other");
@@ -203,8 +181,7 @@ fn edge_84_a_foreign_edit_is_reverted_within_ten_seconds() {
 
 #[test]
 fn a_static_pod_is_told_through_its_mirror_once_there_is_one() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
+    with_rig(|rig| async move {
         let mut own = pod("s", json!({"kubernetes.io/config.source": "file"}));
         own.metadata.uid = Some("static-uid".into());
         let own = Arc::new(own);
@@ -235,8 +212,7 @@ fn a_static_pod_is_told_through_its_mirror_once_there_is_one() {
 
 #[test]
 fn a_rejected_pod_fails_at_once() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
+    with_rig(|rig| async move {
         let a = rig.create("a").await;
         let row = rig.wiring.board::<DesiredPod>().get(&model::pod::uid(&a)).unwrap();
         let rejected = Some(("OutOfcpu".to_owned(), "no".to_owned()));
@@ -251,16 +227,13 @@ fn a_rejected_pod_fails_at_once() {
 
 #[test]
 fn another_pod_of_that_name_is_left_alone() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let a = rig.create("a").await;
-        rig.worker(&a, WorkerPhase::Syncing);
+    with_rig(|rig| async move {
+        let a = rig.syncing("a").await;
         rig.api.hold_follows();
         rig.api.vanish::<Pod>(Some("ns"), "a");
         let other = rig.api.put(&pod("a", json!({})));
         assert_ne!(other.metadata.uid, a.metadata.uid);
-        rig.set(&a, status("Ready")).await;
-        rig.work().await;
+        rig.says(&a, "Ready").await;
         assert_eq!(rig.phase("a"), "Pending");
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(rig.requests(), ["PATCH a", "GET a"], "asked once, then forgotten");
@@ -269,10 +242,8 @@ fn another_pod_of_that_name_is_left_alone() {
 
 #[test]
 fn a_refusal_for_the_sake_of_the_uid_is_looked_into() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let a = rig.create("a").await;
-        rig.worker(&a, WorkerPhase::Syncing);
+    with_rig(|rig| async move {
+        let a = rig.syncing("a").await;
         rig.api.hold_follows();
         rig.api.vanish::<Pod>(Some("ns"), "a");
         rig.api.put(&pod("a", json!({})));
@@ -289,14 +260,11 @@ fn a_refusal_for_the_sake_of_the_uid_is_looked_into() {
 
 #[test]
 fn a_pod_that_is_gone_is_forgotten() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let a = rig.create("a").await;
-        rig.worker(&a, WorkerPhase::Syncing);
+    with_rig(|rig| async move {
+        let a = rig.syncing("a").await;
         rig.api.hold_follows();
         rig.api.vanish::<Pod>(Some("ns"), "a");
-        rig.set(&a, status("Ready")).await;
-        rig.work().await;
+        rig.says(&a, "Ready").await;
         rig.set(&a, status("Running")).await;
         tokio::time::sleep(Duration::from_secs(60)).await;
         assert_eq!(rig.requests(), ["PATCH a"]);
@@ -306,13 +274,10 @@ fn a_pod_that_is_gone_is_forgotten() {
 
 #[test]
 fn a_conflict_is_looked_into_and_tried_again_at_once() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let a = rig.create("a").await;
-        rig.worker(&a, WorkerPhase::Syncing);
+    with_rig(|rig| async move {
+        let a = rig.syncing("a").await;
         rig.api.fail("PATCH", "/pods/a", 1, ApiError::status(409, "Conflict", "the object has been modified"));
-        rig.set(&a, status("Ready")).await;
-        rig.work().await;
+        rig.says(&a, "Ready").await;
         assert_eq!(rig.requests(), ["PATCH a", "GET a", "PATCH a"]);
         assert_eq!(rig.phase("a"), "Running");
     });
@@ -320,19 +285,15 @@ fn a_conflict_is_looked_into_and_tried_again_at_once() {
 
 #[test]
 fn a_copy_without_a_version_is_read_first() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let a = rig.create("a").await;
-        rig.worker(&a, WorkerPhase::Syncing);
+    with_rig(|rig| async move {
+        let a = rig.syncing("a").await;
         let mut stored = (*a).clone();
         stored.metadata.resource_version = None;
         let row = DesiredPod { pod: Arc::new(stored), source: Source::Api, rejected: None, mirror: None };
         rig.api.hold_follows();
         rig.wiring.put(model::pod::uid(&a), row);
-        rig.set(&a, status("Ready")).await;
-        rig.work().await;
-        rig.set(&a, status("Running")).await;
-        rig.work().await;
+        rig.says(&a, "Ready").await;
+        rig.says(&a, "Running").await;
         assert_eq!(rig.requests(), ["GET a", "PATCH a", "PATCH a"]);
     });
 }
@@ -353,13 +314,10 @@ fn a_busy_server_is_given_time_and_the_latest_status_wins() {
         ("garbage", ApiError::Garbage { message: "<html>".into() }, 1),
     ];
     for (name, failure, least) in failures {
-        testing::run(1, |kernel| async move {
-            let rig = Rig::new(&kernel);
-            let a = rig.create("a").await;
-            rig.worker(&a, WorkerPhase::Syncing);
+        with_rig(|rig| async move {
+            let a = rig.syncing("a").await;
             rig.api.fail("PATCH", "", 1, failure);
-            rig.set(&a, status("Pending")).await;
-            rig.work().await;
+            rig.says(&a, "Pending").await;
             rig.set(&a, status("Running")).await;
             rig.set(&a, status("Ready")).await;
             let early = Duration::from_millis(if least > 1 { 6500 } else { 100 });
@@ -374,10 +332,8 @@ fn a_busy_server_is_given_time_and_the_latest_status_wins() {
 
 #[test]
 fn a_refused_status_is_not_hammered_and_a_newer_one_is_not_held_up() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let a = rig.create("a").await;
-        rig.worker(&a, WorkerPhase::Syncing);
+    with_rig(|rig| async move {
+        let a = rig.syncing("a").await;
         rig.api.lasting_trouble(
             Matching::of("PATCH", "/pods/a"),
             Trouble::Fail(ApiError::status(422, "Invalid", "is invalid")),
@@ -386,24 +342,21 @@ fn a_refused_status_is_not_hammered_and_a_newer_one_is_not_held_up() {
         tokio::time::sleep(Duration::from_secs(600)).await;
         assert!((16..=32).contains(&rig.requests().len()), "{}", rig.requests().len());
         rig.api.calm();
-        rig.set(&a, status("Ready")).await;
-        rig.work().await;
+        rig.says(&a, "Ready").await;
         assert_eq!(condition(&rig.told("a"), "Ready"), "True");
     });
 }
 
 #[test]
 fn what_an_older_server_refuses_of_several_pods_at_once_delays_none_of_them() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
+    with_rig(|rig| async move {
         let mut pods = Vec::new();
         for n in 0..5 {
-            let p = rig.create(&format!("p{n}")).await;
-            rig.worker(&p, WorkerPhase::Syncing);
+            let p = rig.syncing(&format!("p{n}")).await;
             pods.push(p);
         }
         // All are on their way when the first is refused.
-        kernel.faults().add_text("status-syncer: stall(10ms)@before patch").unwrap();
+        rig.kernel.faults().add_text("status-syncer: stall(10ms)@before patch").unwrap();
         let text = "unable to find api field in struct PodStatus for the json field \"hostIPs\"";
         rig.api.fail("PATCH", "", 5, ApiError::status(500, "", text));
         for p in &pods {
@@ -421,27 +374,22 @@ fn what_an_older_server_refuses_of_several_pods_at_once_delays_none_of_them() {
 
 #[test]
 fn stuck_pods_delay_no_other() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
+    with_rig(|rig| async move {
         rig.api.lasting_trouble(Matching::of("PATCH", "/pods/stuck"), Trouble::Hang);
         for n in 0..20 {
-            let p = rig.create(&format!("stuck{n}")).await;
-            rig.worker(&p, WorkerPhase::Syncing);
+            let p = rig.syncing(&format!("stuck{n}")).await;
             rig.set(&p, status("Ready")).await;
         }
         tokio::time::sleep(Duration::from_secs(5)).await;
-        let free = rig.create("free").await;
-        rig.worker(&free, WorkerPhase::Syncing);
-        rig.set(&free, status("Ready")).await;
-        rig.work().await;
+        let free = rig.syncing("free").await;
+        rig.says(&free, "Ready").await;
         assert_eq!(condition(&rig.told("free"), "Ready"), "True");
     });
 }
 
 #[test]
 fn stuck_deletions_delay_no_other() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
+    with_rig(|rig| async move {
         // The first attempt of each tells the end; the second has only the object left to delete.
         let later = ApiError::Status {
             code: 503,
@@ -465,12 +413,10 @@ fn stuck_deletions_delay_no_other() {
 
 #[test]
 fn ready_and_ends_go_before_the_rest_when_the_server_is_slow() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
+    with_rig(|rig| async move {
         let mut pods = Vec::new();
         for n in 0..30 {
-            let p = rig.create(&format!("p{n}")).await;
-            rig.worker(&p, WorkerPhase::Syncing);
+            let p = rig.syncing(&format!("p{n}")).await;
             pods.push(p);
         }
         rig.api.lasting_trouble(Matching::of("PATCH", ""), Trouble::Slow(Duration::from_millis(500)));
@@ -487,15 +433,11 @@ fn ready_and_ends_go_before_the_rest_when_the_server_is_slow() {
 
 #[test]
 fn a_pod_that_vanishes_while_its_end_waits_keeps_nobody_busy() {
-    testing::run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        let a = rig.create("a").await;
-        rig.worker(&a, WorkerPhase::Syncing);
-        rig.set(&a, status("Running")).await;
-        rig.work().await;
+    with_rig(|rig| async move {
+        let a = rig.syncing("a").await;
+        rig.says(&a, "Running").await;
         rig.worker(&a, WorkerPhase::Terminating);
-        rig.set(&a, status("Failed 3")).await;
-        rig.work().await;
+        rig.says(&a, "Failed 3").await;
         rig.api.vanish::<Pod>(Some("ns"), "a");
         tokio::time::sleep(Duration::from_secs(1)).await;
         let before = rig.syncer.info().turns;

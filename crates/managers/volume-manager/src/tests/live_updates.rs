@@ -1,6 +1,5 @@
 //! Volumes of running pods follow their objects, in simulated time.
 
-use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +9,7 @@ use model::core::Pod;
 use model::{PodUid, Timestamp};
 use serde_json::{Value, json};
 
-use super::fake::{Bench, FakeHost, pod, with_spec};
+use super::rig::{Bench, Host, pod, with_spec};
 
 async fn mount(bench: &Bench, pod: &Arc<Pod>) -> Result<Arc<MountedVolumes>, VolumeError> {
     bench.wiring.ask(MountVolumes { pod: pod.clone() }).await?
@@ -30,19 +29,14 @@ fn token_pod() -> Arc<Pod> {
     pod("u", json!([{"name": "v", "projected": {"defaultMode": 0o644, "sources": sources}}]))
 }
 
-fn read(host: &FakeHost, plugin: &str, uid: &str, file: &str) -> String {
-    let path = host.root(&format!("pods/{uid}/volumes/kubernetes.io~{plugin}/v/{file}"));
-    fs::read_to_string(path).unwrap_or_default()
-}
-
-fn events(bench: &Bench) -> Vec<String> {
-    std::mem::take(&mut *bench.events.lock().unwrap())
+fn read(host: &Host, plugin: &str, uid: &str, file: &str) -> String {
+    host.read(&format!("pods/{uid}/volumes/kubernetes.io~{plugin}/v/{file}"))
 }
 
 #[test]
 fn a_changed_object_is_written_into_every_running_pod_that_uses_it() {
     run(1, |kernel| async move {
-        let host = FakeHost::new();
+        let host = Host::default();
         let bench = Bench::start(&kernel, &host);
         bench.objects.put_map("cm", json!({"a": "1"}));
         bench.objects.put_map("other", json!({}));
@@ -57,19 +51,19 @@ fn a_changed_object_is_written_into_every_running_pod_that_uses_it() {
         settle().await;
         assert_eq!((read(&host, "configmap", "u", "a"), read(&host, "configmap", "w", "a")), ("2".into(), "2".into()));
         assert_eq!(bench.objects.asked(), ["configmap cm", "configmap cm"]);
-        assert_eq!(events(&bench), Vec::<String>::new());
+        assert_eq!(bench.told(), Vec::<String>::new());
     });
 }
 
 #[test]
 fn a_pod_that_waits_for_an_object_starts_when_it_comes() {
     run(2, |kernel| async move {
-        let host = FakeHost::new();
+        let host = Host::default();
         let bench = Bench::start(&kernel, &host);
         let waiting = mount_beside(&bench, &map_pod("u"));
         tokio::time::sleep(Duration::from_secs(40)).await;
         let text = "Warning FailedMount: MountVolume.SetUp failed for volume \"v\" : configmap \"cm\" not found";
-        let seen = events(&bench);
+        let seen = bench.told();
         assert_eq!(seen, vec![text; 7], "at 0, 0.5, 1.5, 3.5, 7.5, 15.5 and 31.5 s");
         let row = bench.row("u");
         assert_eq!(row.and_then(|r| r.error.clone()), None, "it has no directory yet");
@@ -84,7 +78,7 @@ fn a_pod_that_waits_for_an_object_starts_when_it_comes() {
 #[test]
 fn a_wait_for_an_object_ends_with_its_name() {
     run(3, |kernel| async move {
-        let host = FakeHost::new();
+        let host = Host::default();
         let bench = Bench::start(&kernel, &host);
         let failed = mount(&bench, &map_pod("u")).await.unwrap_err();
         assert_eq!(
@@ -98,33 +92,33 @@ fn a_wait_for_an_object_ends_with_its_name() {
 #[test]
 fn an_object_that_goes_leaves_its_files_and_is_told_of() {
     run(4, |kernel| async move {
-        let host = FakeHost::new();
+        let host = Host::default();
         let bench = Bench::start(&kernel, &host);
         bench.objects.put_map("cm", json!({"a": "1"}));
         mount(&bench, &map_pod("u")).await.unwrap();
         bench.objects.remove_map("cm");
         settle().await;
         let text = "Warning FailedMount: MountVolume.SetUp failed for volume \"v\" : configmap \"cm\" not found";
-        assert_eq!(events(&bench), [text]);
+        assert_eq!(bench.told(), [text]);
         assert_eq!(read(&host, "configmap", "u", "a"), "1");
         assert!(mount(&bench, &map_pod("u")).await.is_ok(), "its containers can be started again");
-        assert_eq!(events(&bench), Vec::<String>::new(), "told once");
+        assert_eq!(bench.told(), Vec::<String>::new(), "told once");
         tokio::time::sleep(Duration::from_secs(600)).await;
-        let later = events(&bench).len();
+        let later = bench.told().len();
         assert!((8..=13).contains(&later), "{later}: ever more rarely, two minutes apart in the end");
         bench.objects.put_map("cm", json!({"a": "2"}));
         settle().await;
         assert_eq!(read(&host, "configmap", "u", "a"), "2");
-        events(&bench);
+        bench.told();
         tokio::time::sleep(Duration::from_secs(600)).await;
-        assert_eq!(events(&bench), Vec::<String>::new());
+        assert_eq!(bench.told(), Vec::<String>::new());
     });
 }
 
 #[test]
 fn a_running_pod_does_without_the_api_server() {
     run(5, |kernel| async move {
-        let host = FakeHost::new();
+        let host = Host::default();
         let bench = Bench::start(&kernel, &host);
         bench.objects.put_map("cm", json!({"a": "1"}));
         mount(&bench, &map_pod("u")).await.unwrap();
@@ -141,7 +135,7 @@ fn a_running_pod_does_without_the_api_server() {
 #[test]
 fn a_token_is_replaced_when_it_is_due() {
     run(6, |kernel| async move {
-        let host = FakeHost::new();
+        let host = Host::default();
         let bench = Bench::start(&kernel, &host);
         let now = Timestamp(kernel.clock().unix_nanos());
         bench.objects.put_token("first", now.plus(Duration::from_secs(2880)));
@@ -160,7 +154,7 @@ fn a_token_is_replaced_when_it_is_due() {
 #[test]
 fn a_token_that_cannot_be_renewed_is_asked_for_now_and_then() {
     run(7, |kernel| async move {
-        let host = FakeHost::new();
+        let host = Host::default();
         let bench = Bench::start(&kernel, &host);
         let now = Timestamp(kernel.clock().unix_nanos());
         bench.objects.put_token("old", now);
@@ -175,7 +169,7 @@ fn a_token_that_cannot_be_renewed_is_asked_for_now_and_then() {
 #[test]
 fn new_labels_are_written_when_the_worker_shows_them() {
     run(8, |kernel| async move {
-        let host = FakeHost::new();
+        let host = Host::default();
         let bench = Bench::start(&kernel, &host);
         let labelled = |labels: Value| {
             let items = json!([{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]);
@@ -199,7 +193,7 @@ fn new_labels_are_written_when_the_worker_shows_them() {
 #[test]
 fn a_manager_that_died_goes_on_following() {
     run(9, |kernel| async move {
-        let host = FakeHost::new();
+        let host = Host::default();
         let bench = Bench::start(&kernel, &host);
         let now = Timestamp(kernel.clock().unix_nanos());
         bench.objects.put_map("cm", json!({"a": "1"}));
@@ -220,7 +214,7 @@ fn a_manager_that_died_goes_on_following() {
 #[test]
 fn a_pod_that_ended_is_followed_no_more() {
     run(10, |kernel| async move {
-        let host = FakeHost::new();
+        let host = Host::default();
         let bench = Bench::start(&kernel, &host);
         bench.objects.put_map("cm", json!({"a": "1"}));
         mount(&bench, &map_pod("u")).await.unwrap();
@@ -230,14 +224,14 @@ fn a_pod_that_ended_is_followed_no_more() {
         bench.objects.put_map("cm", json!({"a": "2"}));
         settle().await;
         assert!(bench.objects.asked().is_empty());
-        assert!(!host.root("pods/u/volumes/kubernetes.io~configmap/v").exists());
+        assert!(!host.exists("pods/u/volumes/kubernetes.io~configmap/v"));
     });
 }
 
 #[test]
 fn secrets_are_followed_as_well() {
     run(11, |kernel| async move {
-        let host = FakeHost::new();
+        let host = Host::default();
         let bench = Bench::start(&kernel, &host);
         bench.objects.put_secret("s", json!({"k": "dQ=="}));
         let p = pod("u", json!([{"name": "v", "secret": {"secretName": "s", "defaultMode": 0o644}}]));

@@ -1,16 +1,13 @@
 //! Effects of setting up volumes that hold API objects.
 
-use std::fs;
-use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use model::core::Pod;
-use ports::host::TMPFS_MAGIC;
+use ports::host::{DirEntry, FileKind, HostFs, Mounter, TMPFS_MAGIC};
 use projection::{Fetched, Missing, TokenSlot};
 use serde_json::{Value, json};
 
-use super::fake::{FakeHost, config, content, deps, pod, with_spec};
+use super::rig::{Host, config, content, deps, pod, with_spec};
 use crate::projected::Content;
 use crate::set_up::{Outcome, all};
 
@@ -34,7 +31,7 @@ fn with(fetched: Fetched, random: u32) -> Content {
     Content { fetched, random, ..content() }
 }
 
-fn set_up(host: &Arc<FakeHost>, pod: &Pod, fetched: Fetched, random: u32) -> Outcome {
+fn set_up(host: &Host, pod: &Pod, fetched: Fetched, random: u32) -> Outcome {
     all(&deps(host), &config(host), pod, &with(fetched, random))
 }
 
@@ -45,19 +42,17 @@ fn map_pod(fields: Value) -> Arc<Pod> {
 }
 
 /// `name content` of what a container sees, links followed.
-fn seen(dir: &Path) -> Vec<String> {
+fn seen(host: &Host, dir: &str) -> Vec<String> {
     let mut out = Vec::new();
-    let mut entries: Vec<PathBuf> = fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()).collect();
-    entries.sort();
-    for path in entries {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+    for DirEntry { name, .. } in host.0.list_dir(&host.root(dir)).unwrap() {
+        let below = format!("{dir}/{name}");
         if name.starts_with("..") {
             continue;
         }
-        if path.is_dir() {
-            out.extend(seen(&path).into_iter().map(|line| format!("{name}/{line}")));
+        if host.0.stat(&host.root(&below)).unwrap().unwrap().kind == FileKind::Dir {
+            out.extend(seen(host, &below).into_iter().map(|line| format!("{name}/{line}")));
         } else {
-            out.push(format!("{name} {}", fs::read_to_string(&path).unwrap()));
+            out.push(format!("{name} {}", host.read(&below)));
         }
     }
     out
@@ -65,7 +60,7 @@ fn seen(dir: &Path) -> Vec<String> {
 
 #[test]
 fn a_config_map_is_files_behind_one_switch() {
-    let host = FakeHost::new();
+    let host = Host::default();
     let p = map_pod(
         json!({"defaultMode": 0o400, "items": [{"key": "a", "path": "d/a"}, {"key": "b", "path": "b", "mode": 0o640}]}),
     );
@@ -73,20 +68,19 @@ fn a_config_map_is_files_behind_one_switch() {
     assert!(out.failed.is_empty() && out.stale.is_empty());
     let mounted = &out.done.volumes["v"];
     assert_eq!((mounted.host_path.clone(), mounted.read_only, mounted.selinux_relabel), (host.root(MAP), true, true));
-    let dir = host.root(MAP);
-    assert_eq!(seen(&dir), ["b 2", "d/a 1"]);
-    let files = fs::read_link(dir.join("..data")).unwrap();
-    assert_eq!(files.to_str().unwrap(), "..2026_11_20_09_08_37.0000000001");
-    assert_eq!(fs::read_link(dir.join("d")).unwrap().to_str().unwrap(), "..data/d");
-    let modes = ["", "d", "d/a", "b"].map(|f| host.mode(&dir.join(&files).join(f)));
+    assert_eq!(seen(&host, MAP), ["b 2", "d/a 1"]);
+    let files = host.link_of(&format!("{MAP}/..data"));
+    assert_eq!(files, "..2026_11_20_09_08_37.0000000001");
+    assert_eq!(host.link_of(&format!("{MAP}/d")), "..data/d");
+    let modes = ["", "d", "d/a", "b"].map(|f| host.mode(&format!("{MAP}/{files}/{f}")));
     assert_eq!(modes, [0o755, 0o755, 0o400, 0o640]);
-    assert!(host.root("pods/u/plugins/kubernetes.io~empty-dir/wrapped_v/ready").is_file());
+    assert!(host.exists("pods/u/plugins/kubernetes.io~empty-dir/wrapped_v/ready"));
     assert!(!host.is_mounted(MAP), "a configMap is on disk");
 }
 
 #[test]
 fn what_may_be_secret_is_in_memory() {
-    let host = FakeHost::new();
+    let host = Host::default();
     for (plugin, source) in [
         ("secret", json!({"secret": {"secretName": "sec", "defaultMode": 0o644}})),
         ("projected", json!({"projected": {"defaultMode": 0o644, "sources": []}})),
@@ -103,7 +97,7 @@ fn what_may_be_secret_is_in_memory() {
 
 #[test]
 fn the_group_reads_and_a_token_belongs_to_the_one_user() {
-    let host = FakeHost::new();
+    let host = Host::default();
     let sources = json!([
         {"secret": {"name": "sec", "items": [{"key": "user", "path": "s/user", "mode": 0o400}]}},
         {"serviceAccountToken": {"path": "tok", "expirationSeconds": 600, "audience": "me"}},
@@ -118,104 +112,102 @@ fn the_group_reads_and_a_token_belongs_to_the_one_user() {
     );
     let out = set_up(&host, &p, fetched(json!({})), 1);
     assert!(out.failed.is_empty());
-    let data = host.root(PROJECTED).join(fs::read_link(host.root(PROJECTED).join("..data")).unwrap());
+    let data = format!("{PROJECTED}/{}", host.link_of(&format!("{PROJECTED}/..data")));
     for (file, mode) in [("", 0o2755), ("s", 0o2755), ("s/user", 0o440), ("tok", 0o640)] {
-        let path = if file.is_empty() { data.clone() } else { data.join(file) };
-        assert_eq!((host.mode(&path), host.group(&path)), (mode, Some(7)), "{file}");
+        let stat = host.stat(&format!("{data}/{file}"));
+        assert_eq!((stat.mode, stat.gid), (mode, 7), "{file}");
     }
-    assert_eq!((host.owner(&data.join("tok")), host.owner(&data.join("s/user"))), (Some(1000), None));
+    let owners = ["tok", "s/user"].map(|file| host.stat(&format!("{data}/{file}")).uid);
+    assert_eq!(owners, [1000, 0]);
 }
 
 #[test]
 fn the_same_content_is_not_written_again_and_other_content_switches() {
-    let host = FakeHost::new();
-    let (p, dir) = (map_pod(json!({})), host.root(MAP));
+    let host = Host::default();
+    let (p, data) = (map_pod(json!({})), format!("{MAP}/..data"));
     set_up(&host, &p, fetched(json!({"a": "1", "b": "2"})), 1);
-    let before = fs::read_link(dir.join("..data")).unwrap();
+    let before = host.link_of(&data);
     set_up(&host, &p, fetched(json!({"a": "1", "b": "2"})), 2);
-    assert_eq!(fs::read_link(dir.join("..data")).unwrap(), before);
+    assert_eq!(host.link_of(&data), before);
     set_up(&host, &p, fetched(json!({"a": "one", "c": "3"})), 3);
-    assert_eq!(seen(&dir), ["a one", "c 3"]);
-    assert!(!dir.join(before).exists());
+    assert_eq!(seen(&host, MAP), ["a one", "c 3"]);
+    assert!(!host.exists(&format!("{MAP}/{before}")));
 }
 
 #[test]
 fn a_missing_object_leaves_nothing_behind_unless_it_is_optional() {
-    let host = FakeHost::new();
+    let host = Host::default();
     let out = set_up(&host, &map_pod(json!({"name": "nope"})), fetched(json!({})), 1);
     assert_eq!(out.failed[0].error, "configmap \"nope\" not found");
     assert!(!out.failed[0].hopeless);
-    assert!(!host.root("pods/u").exists());
+    assert!(!host.exists("pods/u"));
     let out = set_up(&host, &map_pod(json!({"name": "nope", "optional": true})), fetched(json!({})), 1);
     assert!(out.failed.is_empty());
-    assert!(host.root(MAP).join("..data").exists(), "an empty volume is a volume");
+    assert!(host.exists(&format!("{}/{}", MAP, "..data")), "an empty volume is a volume");
 }
 
 #[test]
 fn what_is_in_place_stays_usable_when_it_cannot_be_brought_in_line() {
-    let host = FakeHost::new();
+    let host = Host::default();
     let p = map_pod(json!({"items": [{"key": "a", "path": "a"}]}));
     set_up(&host, &p, fetched(json!({"a": "1"})), 1);
     let out = set_up(&host, &p, fetched(json!({"b": "2"})), 2);
     assert!(out.failed.is_empty());
     assert_eq!(out.stale[0].error, "configmap references non-existent config key: a");
     assert_eq!(out.done.volumes["v"].host_path, host.root(MAP));
-    host.fail("symlink", "..data_tmp", true);
+    host.fail("symlink", &format!("{MAP}/..data_tmp"));
     let out = set_up(&host, &p, fetched(json!({"a": "2"})), 3);
-    assert_eq!((out.stale.len(), seen(&host.root(MAP))), (1, vec!["a 1".to_owned()]));
-    host.fail("symlink", "..data_tmp", false);
+    assert_eq!((out.stale.len(), seen(&host, MAP)), (1, vec!["a 1".to_owned()]));
+    host.0.calm();
     let out = set_up(&host, &p, fetched(json!({"a": "2"})), 4);
-    assert_eq!((out.stale.len(), seen(&host.root(MAP))), (0, vec!["a 2".to_owned()]));
-    let left = fs::read_dir(host.root(MAP))
-        .unwrap()
-        .filter(|e| e.as_ref().unwrap().file_name().to_string_lossy().starts_with("..2"));
-    assert_eq!(left.count(), 1, "what a failed try left is gone");
+    assert_eq!((out.stale.len(), seen(&host, MAP)), (0, vec!["a 2".to_owned()]));
+    let entries = host.0.list_dir(&host.root(MAP)).unwrap();
+    let left = entries.iter().filter(|e| e.name.starts_with("..2")).count();
+    assert_eq!(left, 1, "what a failed try left is gone");
 }
 
 #[test]
 fn a_first_try_that_fails_half_way_leaves_nothing_behind() {
-    let host = FakeHost::new();
-    host.fail("symlink", "..data_tmp", true);
+    let host = Host::default();
+    host.fail("symlink", &format!("{SECRET}/..data_tmp"));
     let p = pod("u", json!([{"name": "v", "secret": {"secretName": "sec", "defaultMode": 0o644}}]));
     let out = set_up(&host, &p, fetched(json!({})), 1);
     assert_eq!((out.failed.len(), out.stale.len()), (1, 0));
-    assert!(!host.is_mounted(SECRET) && !host.root(SECRET).exists());
-    assert!(!host.root("pods/u/plugins/kubernetes.io~empty-dir/wrapped_v").exists());
+    assert!(!host.is_mounted(SECRET) && !host.exists(SECRET));
+    assert!(!host.exists("pods/u/plugins/kubernetes.io~empty-dir/wrapped_v"));
 }
 
 #[test]
 fn after_a_reboot_the_tmpfs_is_made_and_filled_again() {
-    let host = FakeHost::new();
+    let host = Host::default();
     let p = pod("u", json!([{"name": "v", "secret": {"secretName": "sec", "defaultMode": 0o644}}]));
     set_up(&host, &p, fetched(json!({})), 1);
     // The disk is as it was, the mount is gone with what was in it.
-    ports::host::Mounter::unmount(&*host, &host.root(SECRET)).unwrap();
+    host.0.unmount(&host.root(SECRET)).unwrap();
     let out = set_up(&host, &p, fetched(json!({})), 2);
     assert!(out.failed.is_empty() && host.is_mounted(SECRET));
-    assert_eq!(seen(&host.root(SECRET)), ["pass p", "user u"]);
+    assert_eq!(seen(&host, SECRET), ["pass p", "user u"]);
 }
 
 #[test]
 fn what_a_kubelet_left_is_taken_over() {
-    let host = FakeHost::new();
+    let host = Host::default();
     host.mount(SECRET, TMPFS_MAGIC);
     host.file("pods/u/plugins/kubernetes.io~empty-dir/wrapped_v/ready");
-    let dir = host.root(SECRET);
     let old = "..2026_01_02_03_04_05.1234567890";
-    fs::create_dir(dir.join(old)).unwrap();
-    fs::write(dir.join(old).join("user"), "old").unwrap();
-    symlink(old, dir.join("..data")).unwrap();
-    symlink("..data/user", dir.join("user")).unwrap();
+    host.write(&format!("{SECRET}/{old}/user"), "old");
+    host.link(old, &format!("{SECRET}/..data"));
+    host.link("..data/user", &format!("{SECRET}/user"));
     let p = pod("u", json!([{"name": "v", "secret": {"secretName": "sec", "defaultMode": 0o644}}]));
     let out = set_up(&host, &p, fetched(json!({})), 1);
     assert!(out.failed.is_empty());
-    assert_eq!(seen(&dir), ["pass p", "user u"]);
-    assert!(!dir.join(old).exists());
+    assert_eq!(seen(&host, SECRET), ["pass p", "user u"]);
+    assert!(!host.exists(&format!("{SECRET}/{old}")));
 }
 
 #[test]
 fn mounts_inside_of_the_volume_find_their_directories() {
-    let host = FakeHost::new();
+    let host = Host::default();
     let p = with_spec(
         "u",
         json!({
@@ -226,13 +218,13 @@ fn mounts_inside_of_the_volume_find_their_directories() {
         }),
     );
     set_up(&host, &p, fetched(json!({"a": "1"})), 1);
-    assert!(host.root(MAP).join("cache").is_dir());
-    assert_eq!(seen(&host.root(MAP)), ["a 1"]);
+    assert_eq!(host.stat(&format!("{MAP}/cache")).kind, FileKind::Dir);
+    assert_eq!(seen(&host, MAP), ["a 1"]);
 }
 
 #[test]
 fn downward_files_hold_what_variables_would() {
-    let host = FakeHost::new();
+    let host = Host::default();
     let resource = |name: &str, divisor: &str| json!({"path": "f", "resourceFieldRef": {"containerName": "app", "resource": name, "divisor": divisor}});
     let field = |path: &str| json!({"path": "f", "fieldRef": {"fieldPath": path}});
     let mut config = config(&host);
@@ -264,8 +256,8 @@ fn downward_files_hold_what_variables_would() {
         let out = all(&deps(&host), &config, &p, &with(fetched(json!({})), 1));
         match expected {
             Ok(text) => {
-                let dir = host.root(&format!("pods/{uid}/volumes/kubernetes.io~downward-api/v"));
-                assert_eq!(seen(&dir), [text], "{item}");
+                let dir = format!("pods/{uid}/volumes/kubernetes.io~downward-api/v");
+                assert_eq!(seen(&host, &dir), [text], "{item}");
             }
             Err(text) => assert_eq!(out.failed[0].error, text, "{item}"),
         }

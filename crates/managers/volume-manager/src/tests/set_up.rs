@@ -1,15 +1,11 @@
 //! Effects of setting up.
 
-use std::fs;
-use std::os::unix::net::UnixListener;
-use std::path::Path;
-
 use contract::volume::{MountedVolume, PrepareSubPath};
 use model::PodUid;
-use ports::host::{FileKind, HostFs, TMPFS_MAGIC};
+use ports::host::{FileKind, HostFs, Mounter, TMPFS_MAGIC};
 use serde_json::json;
 
-use super::fake::{FakeHost, all, config, deps, pod, with_spec};
+use super::rig::{Host, all, config, deps, pod, with_spec};
 use crate::set_up::Failed;
 use crate::sub_path::prepare;
 
@@ -18,52 +14,52 @@ const MARKER: &str = "pods/u/plugins/kubernetes.io~empty-dir/v/ready";
 
 #[test]
 fn an_empty_dir_is_open_to_all_whatever_the_umask_and_set_up_once() {
-    let host = FakeHost::new();
+    let host = Host::default();
     let p = pod("u", json!([{"name": "v", "emptyDir": {}}]));
     for _ in 0..2 {
         let done = all(&deps(&host), &config(&host), &p).unwrap();
         let expected = MountedVolume { host_path: host.root(DIR), read_only: false, selinux_relabel: true };
         assert_eq!(done.volumes["v"], expected);
     }
-    assert_eq!(host.mode(&host.root(DIR)), 0o777);
+    assert_eq!(host.mode(DIR), 0o777);
     for parent in ["pods", "pods/u", "pods/u/volumes", "pods/u/volumes/kubernetes.io~empty-dir"] {
-        assert_eq!(host.mode(&host.root(parent)), 0o750, "{parent}");
+        assert_eq!(host.mode(parent), 0o750, "{parent}");
     }
-    assert_eq!(host.mode(&host.root("pods/u/plugins/kubernetes.io~empty-dir/v")), 0o750);
-    assert!(host.root(MARKER).is_file());
-    fs::write(host.root(DIR).join("data"), "kept").unwrap();
-    fs::set_permissions(host.root(DIR), std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+    assert_eq!(host.mode("pods/u/plugins/kubernetes.io~empty-dir/v"), 0o750);
+    assert!(host.exists(MARKER));
+    host.write(&format!("{DIR}/data"), "kept");
+    host.0.set_mode(&host.root(DIR), 0o700).unwrap();
     all(&deps(&host), &config(&host), &p).unwrap();
-    assert_eq!(host.mode(&host.root(DIR)), 0o700, "what the pod changed stays");
-    assert!(host.root(DIR).join("data").exists());
-    fs::remove_dir_all(host.root(DIR)).unwrap();
+    assert_eq!(host.mode(DIR), 0o700, "what the pod changed stays");
+    assert!(host.exists(&format!("{}/{}", DIR, "data")));
+    host.remove(DIR);
     all(&deps(&host), &config(&host), &p).unwrap();
-    assert_eq!(host.mode(&host.root(DIR)), 0o777, "a volume that somebody removed is made again");
+    assert_eq!(host.mode(DIR), 0o777, "a volume that somebody removed is made again");
 }
 
 #[test]
 fn memory_is_mounted_once_and_again_after_a_reboot() {
-    let host = FakeHost::new();
+    let host = Host::default();
     let p = pod("u", json!([{"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}]));
     all(&deps(&host), &config(&host), &p).unwrap();
     assert!(host.is_mounted(DIR));
     assert_eq!(host.tmpfs_size(DIR), Some(Some(1 << 20)));
-    host.fail("mount", "", true);
+    host.fail("mount", "");
     all(&deps(&host), &config(&host), &p).unwrap();
-    host.fail("mount", "", false);
+    host.0.calm();
     // A reboot takes the mount and leaves the directories.
-    ports::host::Mounter::unmount(&*host, &host.root(DIR)).unwrap();
+    host.0.unmount(&host.root(DIR)).unwrap();
     all(&deps(&host), &config(&host), &p).unwrap();
     assert!(host.is_mounted(DIR));
 }
 
 #[test]
 fn a_mount_that_a_crash_left_without_marker_is_taken_over() {
-    let host = FakeHost::new();
+    let host = Host::default();
     host.mount(DIR, TMPFS_MAGIC);
-    host.fail("mount", "", true);
+    host.fail("mount", "");
     all(&deps(&host), &config(&host), &pod("u", json!([{"name": "v", "emptyDir": {"medium": "Memory"}}]))).unwrap();
-    assert!(host.root(MARKER).is_file());
+    assert!(host.exists(MARKER));
     let huge = json!({"requests": {"hugepages-2Mi": "4Mi"}});
     let other = with_spec(
         "u",
@@ -79,10 +75,10 @@ fn a_mount_that_a_crash_left_without_marker_is_taken_over() {
 
 #[test]
 fn the_pods_group_gets_the_volume_and_what_is_in_it() {
-    let host = FakeHost::new();
+    let host = Host::default();
     host.file(&format!("{DIR}/sub/file"));
-    std::os::unix::fs::symlink("file", host.root(DIR).join("sub/link")).unwrap();
-    fs::set_permissions(host.root(DIR).join("sub/file"), std::os::unix::fs::PermissionsExt::from_mode(0o400)).unwrap();
+    host.link("file", &format!("{DIR}/sub/link"));
+    host.0.set_mode(&host.root(DIR).join("sub/file"), 0o400).unwrap();
     let p = with_spec(
         "u",
         json!({
@@ -93,17 +89,16 @@ fn the_pods_group_gets_the_volume_and_what_is_in_it() {
     );
     all(&deps(&host), &config(&host), &p).unwrap();
     for (below, mode) in [("", 0o2777), ("sub", 0o2775), ("sub/file", 0o660)] {
-        let path = if below.is_empty() { host.root(DIR) } else { host.root(DIR).join(below) };
-        assert_eq!(host.group(&path), Some(2000), "{below}");
-        assert_eq!(host.mode(&path), mode, "{below}");
+        let stat = host.stat(&format!("{DIR}/{below}"));
+        assert_eq!((stat.gid, stat.mode), (2000, mode), "{below}");
     }
-    assert_eq!(host.group(&host.root(DIR).join("sub/link")), Some(2000));
+    assert_eq!(host.stat(&format!("{DIR}/sub/link")).gid, 2000);
 }
 
 #[test]
 fn a_group_that_cannot_be_given_is_no_failure() {
-    let host = FakeHost::new();
-    host.fail("chown", "", true);
+    let host = Host::default();
+    host.fail("chown", "");
     let p = with_spec(
         "u",
         json!({
@@ -117,12 +112,13 @@ fn a_group_that_cannot_be_given_is_no_failure() {
 
 #[test]
 fn host_path_table() {
-    let host = FakeHost::new();
+    let host = Host::default();
     host.dir("h/dir");
     host.file("h/file");
-    std::os::unix::fs::symlink("dir", host.root("h/link")).unwrap();
-    std::os::unix::fs::symlink("nowhere", host.root("h/dangling")).unwrap();
-    let _socket = UnixListener::bind(host.root("h/sock")).unwrap();
+    host.link("dir", "h/link");
+    host.link("nowhere", "h/dangling");
+    host.0.special(&host.root("h/sock"), FileKind::Socket);
+    host.0.special(&host.root("h/null"), FileKind::CharDevice);
     let p = |name: &str| host.root(&format!("h/{name}")).to_string_lossy().into_owned();
     let not = |name: &str, what: &str| Some(format!("hostPath type check failed: {} is not a {what}", p(name)));
     for (path, check, error) in [
@@ -141,7 +137,7 @@ fn host_path_table() {
         (p("dir"), "FileOrCreate", not("dir", "file")),
         (p("sock"), "Socket", None),
         (p("file"), "Socket", not("file", "socket file")),
-        ("/dev/null".to_owned(), "CharDevice", None),
+        (p("null"), "CharDevice", None),
         (p("file"), "CharDevice", not("file", "character device")),
         (p("file"), "BlockDevice", not("file", "block device")),
         (p("file"), "Wrong", Some("Wrong is an invalid volume type".to_owned())),
@@ -157,15 +153,15 @@ fn host_path_table() {
         }
         assert_eq!(got.err(), expected, "{path} as {check:?}");
     }
-    assert_eq!(host.mode(&host.root("h/new")), 0o755);
-    assert_eq!(host.mode(&host.root("h/newfile")), 0o644);
+    assert_eq!(host.mode("h/new"), 0o755);
+    assert_eq!(host.mode("h/newfile"), 0o644);
     let volume = json!([{"name": "s", "hostPath": {"path": p("no/parent"), "type": "FileOrCreate"}}]);
     assert!(all(&deps(&host), &config(&host), &pod("u", volume)).unwrap_err()[0].error.starts_with("create "));
 }
 
 #[test]
 fn other_kinds_are_refused_by_name_and_hold_up_none_of_the_rest() {
-    let host = FakeHost::new();
+    let host = Host::default();
     let p = pod(
         "u",
         json!([{"name": "cm", "nfs": {"server": "s", "path": "/"}}, {"name": "v", "emptyDir": {}}, {"name": "i", "image": {}}]),
@@ -173,21 +169,21 @@ fn other_kinds_are_refused_by_name_and_hold_up_none_of_the_rest() {
     let failed = all(&deps(&host), &config(&host), &p).unwrap_err();
     let error = "volume \"cm\": nfs volumes are not supported".to_owned();
     assert_eq!(failed, [Failed { volume: "cm".into(), error, hopeless: true }]);
-    assert!(host.root(MARKER).exists());
+    assert!(host.exists(MARKER));
 }
 
 #[test]
 fn names_that_lead_elsewhere_are_refused() {
-    let host = FakeHost::new();
+    let host = Host::default();
     for (uid, volume) in [("../../etc", "v"), ("..", "v"), ("", "v"), ("u", ".."), ("u", "a/b")] {
         let failed =
             all(&deps(&host), &config(&host), &pod(uid, json!([{"name": volume, "emptyDir": {}}]))).unwrap_err();
         assert!(failed[0].error.ends_with("cannot be the name of a directory"), "{uid} {volume}: {failed:?}");
     }
-    assert!(!host.root("").exists());
+    assert!(!host.exists(""));
 }
 
-fn sub_path(host: &FakeHost, path: &str) -> PrepareSubPath {
+fn sub_path(host: &Host, path: &str) -> PrepareSubPath {
     PrepareSubPath {
         uid: PodUid::from("u"),
         container: "app".into(),
@@ -200,19 +196,19 @@ fn sub_path(host: &FakeHost, path: &str) -> PrepareSubPath {
 
 #[test]
 fn a_missing_sub_path_gets_the_mode_of_its_volume_and_is_bound() {
-    let host = FakeHost::new();
+    let host = Host::default();
     host.dir(DIR);
-    host.set_mode(&host.root(DIR), 0o2770).unwrap();
+    host.0.set_mode(&host.root(DIR), 0o2770).unwrap();
     let target = prepare(&deps(&host), &config(&host), &sub_path(&host, "a/b")).unwrap();
     assert_eq!(target, host.root("pods/u/volume-subpaths/v/app/1"));
-    assert_eq!(host.mode(&host.root(DIR).join("a/b")), 0o2770);
+    assert_eq!(host.mode(&format!("{DIR}/a/b")), 0o2770);
     assert!(host.is_mounted("pods/u/volume-subpaths/v/app/1"));
-    assert_eq!(host.stat(&target).unwrap().unwrap().kind, FileKind::Dir);
+    assert_eq!(host.0.stat(&target).unwrap().unwrap().kind, FileKind::Dir);
 }
 
 #[test]
 fn sub_path_refusals_tell_a_pod_nothing_about_the_host() {
-    let host = FakeHost::new();
+    let host = Host::default();
     host.file(&format!("{DIR}/file"));
     assert!(prepare(&deps(&host), &config(&host), &sub_path(&host, "file")).is_ok());
     for (path, text) in [
@@ -223,8 +219,8 @@ fn sub_path_refusals_tell_a_pod_nothing_about_the_host() {
         let e = prepare(&deps(&host), &config(&host), &sub_path(&host, path)).unwrap_err();
         assert_eq!(e.message, text);
     }
-    host.fail("bind mount", "", true);
+    host.fail("bind mount", "");
     let e = prepare(&deps(&host), &config(&host), &sub_path(&host, "file")).unwrap_err();
     assert_eq!(e.message, "failed to prepare subPath for volumeMount \"v\" of container \"app\"");
-    assert!(!e.message.contains(Path::new(&host.root("")).to_str().unwrap()));
+    assert!(!e.message.contains("/kubelet"));
 }

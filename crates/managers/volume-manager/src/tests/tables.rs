@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fake::with_spec;
+use super::rig::with_spec;
 use crate::spec::{Kind, Medium, tmpfs_size, used_volumes};
 
 fn kinds(spec: Value) -> Vec<(String, Kind)> {

@@ -5,9 +5,11 @@ use std::ffi::OsStr;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-use ports::host::FileKind;
+use ports::host::{FileKind, HUGETLBFS_MAGIC, TMPFS_MAGIC};
 use tokio::time::Instant;
 
+/// What `statfs` says of a disk.
+pub(super) const EXT4_MAGIC: i64 = 0xef53;
 /// Links that a path may lead through.
 const MOST_LINKS: u32 = 40;
 /// Longest name, in bytes.
@@ -109,15 +111,37 @@ pub(super) struct Found {
     pub(super) node: Option<u64>,
 }
 
+/// Something that is mounted on a directory.
+#[derive(Clone, Debug)]
+pub(super) struct Mounted {
+    /// Which file system, as `statfs` says it.
+    pub(super) magic: i64,
+    pub(super) at: PathBuf,
+    /// Most bytes of a tmpfs.
+    pub(super) size_bytes: Option<u64>,
+    ino: u64,
+    /// Device of the directory below.
+    over: u64,
+}
+
+impl Mounted {
+    pub(super) fn is_memory(&self) -> bool {
+        matches!(self.magic, TMPFS_MAGIC | HUGETLBFS_MAGIC)
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Tree {
     pub(super) nodes: BTreeMap<u64, Node>,
     next: u64,
+    /// By their devices.
+    pub(super) mounted: BTreeMap<u64, Mounted>,
+    devices: u64,
 }
 
 impl Default for Tree {
     fn default() -> Self {
-        let mut tree = Tree { nodes: BTreeMap::new(), next: ROOT };
+        let mut tree = Tree { nodes: BTreeMap::new(), next: ROOT, mounted: BTreeMap::new(), devices: 0 };
         tree.make(Kind::Dir(BTreeMap::new()), 0o755, 1);
         tree
     }
@@ -230,6 +254,44 @@ impl Tree {
             self.nodes.remove(&ino);
         }
         Ok(())
+    }
+
+    pub(super) fn mount(&mut self, target: &Path, magic: i64, size_bytes: Option<u64>) -> Res<()> {
+        let ino = self.get(target, true)?;
+        self.devices += 1;
+        let (over, dev) = (self.node(ino).dev, 1 + self.devices);
+        self.move_device(ino, over, dev);
+        self.mounted.insert(dev, Mounted { magic, at: target.to_owned(), size_bytes, ino, over });
+        Ok(())
+    }
+
+    /// What is mounted right on this path, with its device.
+    pub(super) fn mounted_on(&self, target: &Path) -> Option<(u64, &Mounted)> {
+        let ino = self.get(target, false).ok()?;
+        let dev = self.node(ino).dev;
+        self.mounted.get(&dev).filter(|m| m.ino == ino).map(|m| (dev, m))
+    }
+
+    pub(super) fn unmount(&mut self, target: &Path) -> Res<()> {
+        while let Some(dev) = self.mounted_on(target).map(|(dev, _)| dev) {
+            let Some(gone) = self.mounted.remove(&dev) else { break };
+            if gone.is_memory() {
+                // What was in memory is gone with its mount.
+                self.clear(gone.ino)?;
+            }
+            self.move_device(gone.ino, dev, gone.over);
+        }
+        Ok(())
+    }
+
+    /// Moves what is at `ino` and below from one device to another.
+    fn move_device(&mut self, ino: u64, from: u64, to: u64) {
+        if self.node(ino).dev != from {
+            return;
+        }
+        self.node_mut(ino).dev = to;
+        let below: Vec<u64> = self.dir(ino).map(|entries| entries.values().copied().collect()).unwrap_or_default();
+        below.into_iter().for_each(|ino| self.move_device(ino, from, to));
     }
 
     /// Empties a directory, as far as it is on one device; the first failure is the answer.

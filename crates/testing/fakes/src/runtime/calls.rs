@@ -18,13 +18,13 @@ pub struct Call {
     pub answered: Option<Timestamp>,
     /// What was answered.
     pub code: Option<Code>,
-    /// The request, for calls that change something.
+    /// The request, for calls that change something or open a session.
     pub mutation: Option<Mutation>,
 }
 
 macro_rules! mutations {
     ($($(#[$doc:meta])* $name:ident($request:ident)),* $(,)?) => {
-        /// A request that changes something.
+        /// A request that changes something or opens a session.
         #[derive(Clone, Debug, PartialEq)]
         pub enum Mutation {
             $($(#[$doc])* $name(Box<v1::$request>)),*
@@ -83,6 +83,12 @@ mutations! {
     CheckpointContainer(CheckpointContainerRequest),
     /// Command in a container.
     ExecSync(ExecSyncRequest),
+    /// Session of a command.
+    Exec(ExecRequest),
+    /// Session of a container's own process.
+    Attach(AttachRequest),
+    /// Session of a pod's ports.
+    PortForward(PortForwardRequest),
     /// Pull of an image.
     PullImage(PullImageRequest),
     /// Removal of an image.

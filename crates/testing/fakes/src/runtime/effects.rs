@@ -42,6 +42,10 @@ impl Inner {
             Some(FaultKind::Error(code, text)) => Err(fault::status(code, text)),
             Some(FaultKind::ErrorAfter(code, text)) => effect.await.and(Err(fault::status(code, text))),
             Some(FaultKind::Hang) => pending().await,
+            Some(FaultKind::Hold) => {
+                self.released.notified().await;
+                effect.await
+            }
             Some(FaultKind::Delay(by)) => {
                 sleep(by).await;
                 effect.await

@@ -13,6 +13,8 @@ pub enum FaultKind {
     ErrorAfter(Code, String),
     /// Never answers; nothing happens.
     Hang,
+    /// Takes effect and answers once all faults are ended.
+    Hold,
     /// Takes effect and answers after this long, if the caller is still there.
     Delay(Duration),
     /// Takes effect after this long whether or not the caller waits for it.
@@ -48,6 +50,12 @@ impl Fault {
     #[must_use]
     pub fn hang(rpc: &str) -> Self {
         Self::new(rpc, FaultKind::Hang)
+    }
+
+    /// A hang that ends with [`super::FakeRuntime::clear_faults`].
+    #[must_use]
+    pub fn hold(rpc: &str) -> Self {
+        Self::new(rpc, FaultKind::Hold)
     }
 
     /// A delay.

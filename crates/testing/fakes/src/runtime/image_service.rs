@@ -76,6 +76,9 @@ impl ImageService for ImageApi {
     ) -> Result<Response<v1::ImageFsInfoResponse>, Status> {
         let inner = Arc::clone(&self.0);
         let effect = async move {
+            if let Some(answer) = lock(&inner.script).image_fs.clone() {
+                return Ok(answer);
+            }
             let used = lock(&inner.state).images.all().map(|i| i.size).sum();
             let usage = v1::FilesystemUsage {
                 timestamp: inner.now(),
@@ -103,7 +106,11 @@ impl Inner {
         let image = full_name(&name(r.image.as_ref()));
         let failed =
             |code, why: &str| Err(Status::new(code, format!("failed to pull and unpack image {image:?}: {why}")));
-        let pull = lock(&self.script).pulls.get(&image).cloned();
+        let (pull, offered) = {
+            let script = lock(&self.script);
+            let pull = script.pulls.get(&image).or(script.other_pulls.as_ref()).cloned();
+            (pull, script.offers.get(&image).cloned())
+        };
         match pull {
             None => {
                 return failed(Code::NotFound, &format!("failed to resolve reference {image:?}: {image}: not found"));
@@ -117,12 +124,13 @@ impl Inner {
                 sleep(takes).await;
                 let auth = r.auth.unwrap_or_default();
                 if (&auth.username, &auth.password) != (&user, &password) {
-                    return failed(Code::Unknown, "pull access denied: insufficient_scope: authorization failed");
+                    let why = format!("pull access denied for {:?}: authorization failed", auth.username);
+                    return failed(Code::Unknown, &why);
                 }
             }
             Some(Pull::Succeeds(takes)) => sleep(takes).await,
         }
-        let image = FakeImage::new(&image);
+        let image = offered.unwrap_or_else(|| FakeImage::new(&image));
         let image_ref = image.id.clone();
         let mut state = lock(&self.state);
         // A pull of what is there already changes nothing.

@@ -115,6 +115,9 @@ impl Inner {
     }
 
     fn stats(&self, filter: Option<v1::ContainerStatsFilter>) -> v1::ListContainerStatsResponse {
+        if let Some(stats) = lock(&self.script).container_stats.clone() {
+            return v1::ListContainerStatsResponse { stats };
+        }
         let f = filter.unwrap_or_default();
         let f = v1::ContainerFilter {
             id: f.id,
@@ -132,6 +135,15 @@ impl Inner {
         let matching = state.containers.values().filter(|c| c.running() && container_matches(c, &f));
         let stats = matching.map(|c| v1::ContainerStats { attributes: Some(attributes(c)), ..Default::default() });
         v1::ListContainerStatsResponse { stats: stats.collect() }
+    }
+}
+
+impl RuntimeApi {
+    /// Subject and URL of a session.
+    fn session(&self, kind: &str, id: &str) -> (String, String) {
+        let url = lock(&self.0.script).stream_url.clone();
+        let subject = lock(&self.0.state).subject(id);
+        (subject, url.unwrap_or_else(|| format!("http://127.0.0.1:1/{kind}/{id}")))
     }
 }
 
@@ -349,42 +361,24 @@ impl RuntimeService for RuntimeApi {
     }
 
     async fn exec(&self, r: Request<v1::ExecRequest>) -> Result<Response<v1::ExecResponse>, Status> {
-        let (inner, r) = (Arc::clone(&self.0), r.into_inner());
-        let subject = lock(&inner.state).subject(&r.container_id);
-        let mutation = None;
-        self.0
-            .call("Exec", subject, mutation, async move {
-                drop(inner);
-                Ok(v1::ExecResponse { url: format!("http://127.0.0.1:1/exec/{}", r.container_id) })
-            })
-            .await
+        let r = r.into_inner();
+        let (subject, url) = self.session("exec", &r.container_id);
+        self.0.call("Exec", subject, Some(r.into()), async move { Ok(v1::ExecResponse { url }) }).await
     }
 
     async fn attach(&self, r: Request<v1::AttachRequest>) -> Result<Response<v1::AttachResponse>, Status> {
-        let (inner, r) = (Arc::clone(&self.0), r.into_inner());
-        let subject = lock(&inner.state).subject(&r.container_id);
-        let mutation = None;
-        self.0
-            .call("Attach", subject, mutation, async move {
-                drop(inner);
-                Ok(v1::AttachResponse { url: format!("http://127.0.0.1:1/attach/{}", r.container_id) })
-            })
-            .await
+        let r = r.into_inner();
+        let (subject, url) = self.session("attach", &r.container_id);
+        self.0.call("Attach", subject, Some(r.into()), async move { Ok(v1::AttachResponse { url }) }).await
     }
 
     async fn port_forward(
         &self,
         r: Request<v1::PortForwardRequest>,
     ) -> Result<Response<v1::PortForwardResponse>, Status> {
-        let (inner, r) = (Arc::clone(&self.0), r.into_inner());
-        let subject = lock(&inner.state).subject(&r.pod_sandbox_id);
-        let mutation = None;
-        self.0
-            .call("PortForward", subject, mutation, async move {
-                drop(inner);
-                Ok(v1::PortForwardResponse { url: format!("http://127.0.0.1:1/port_forward/{}", r.pod_sandbox_id) })
-            })
-            .await
+        let r = r.into_inner();
+        let (subject, url) = self.session("port_forward", &r.pod_sandbox_id);
+        self.0.call("PortForward", subject, Some(r.into()), async move { Ok(v1::PortForwardResponse { url }) }).await
     }
 
     async fn list_container_stats(

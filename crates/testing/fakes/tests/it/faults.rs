@@ -38,6 +38,19 @@ async fn a_hung_call_ends_with_its_own_deadline_and_stalls_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_call_that_is_held_up_goes_on_when_the_faults_end() {
+    let p = pod().await;
+    p.fake.inject(Fault::hold("StartContainer"));
+    let before = Instant::now();
+    let (started, ()) = tokio::join!(start(&*p.client, &p.app), async {
+        sleep(secs(7)).await;
+        p.fake.clear_faults();
+    });
+    started.unwrap();
+    assert_eq!(before.elapsed(), secs(7));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_sandbox_may_take_three_minutes_but_not_five() {
     let p = pod().await;
     p.fake.inject(Fault::delay("RunPodSandbox", secs(180)).times(1));

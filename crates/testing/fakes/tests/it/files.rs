@@ -7,7 +7,7 @@ use std::time::Duration;
 use actor::{Class, testing};
 use fakes::files::{Errno, FileTrouble};
 use fakes::{LinuxFs, MemFs};
-use ports::host::{DirEntry, FileKind, HostFs, Links};
+use ports::host::{DirEntry, FileKind, HostFs, Links, MemoryMount, Mounter, TMPFS_MAGIC};
 use ports::log::Compress;
 
 /// Runs a test on both, in an empty folder.
@@ -247,6 +247,39 @@ fn a_mount_point_stays_with_all_that_is_in_it() {
     fs.create_file(Path::new("/f"), 0o644).unwrap();
     let moved = fs.rename(Path::new("/f"), Path::new("/pod/volume/f"));
     assert_eq!(moved.unwrap_err().kind(), ErrorKind::CrossesDevices);
+}
+
+#[test]
+fn memory_that_is_mounted_goes_with_what_is_in_it_and_a_bind_does_not() {
+    let fs = MemFs::with_dirs(["/pod/volume/data", "/pod/memory"]);
+    let [volume, memory, bound] = ["/pod/volume", "/pod/memory", "/pod/bound"].map(Path::new);
+    let magic = |path: &Path| fs.stat_fs(path).unwrap().magic;
+    fs.mount_memory(memory, &MemoryMount::Tmpfs { size_bytes: Some(4096) }).unwrap();
+    fs.write_file(&memory.join("f"), b"x", 0o644).unwrap();
+    assert_eq!((magic(&memory.join("f")), magic(volume)), (TMPFS_MAGIC, 0xef53));
+    assert_eq!((fs.tmpfs_size(memory), fs.tmpfs_size(volume)), (Some(Some(4096)), None));
+    for _ in 0..2 {
+        fs.bind_within(volume, Path::new("data"), bound).unwrap();
+    }
+    assert!(fs.bind_within(volume, Path::new("none"), &volume.join("x")).unwrap_err().is_not_found());
+    let points: Vec<_> = fs.mounts().unwrap().into_iter().map(|m| m.mount_point).collect();
+    assert_eq!(points, [memory, bound], "mounted once");
+    assert!(fs.is_mount_point(bound).unwrap() && !fs.is_mount_point(&memory.join("f")).unwrap());
+    for point in [memory, bound, bound] {
+        fs.unmount(point).unwrap();
+    }
+    assert_eq!((fs.stat(&memory.join("f")).unwrap(), magic(memory)), (None, 0xef53));
+    fs.remove_tree(Path::new("/pod")).unwrap();
+}
+
+#[test]
+fn one_operation_may_fail_and_the_others_go_on() {
+    let fs = MemFs::with_dirs(["/a"]);
+    fs.trouble(Path::new("/a"), FileTrouble::FailCalls("mkdir", Errno::Access));
+    assert_eq!(fs.create_dir(Path::new("/a/b"), 0o755).unwrap_err().kind(), ErrorKind::PermissionDenied);
+    fs.write_file(Path::new("/a/f"), b"x", 0o644).unwrap();
+    fs.calm_at(Path::new("/a"));
+    fs.create_dir(Path::new("/a/b"), 0o755).unwrap();
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod faults;
 mod files;
 mod images;
 mod life;
+mod roles;
 
 /// A client, a pod `web` with a ready sandbox, and a created container `app`.
 struct Pod {

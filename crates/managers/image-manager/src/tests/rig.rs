@@ -1,0 +1,269 @@
+//! A runtime that pulls, a disk in memory, a plugin and an object store; and the manager between them.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use actor::{ActorRef, Kernel};
+use contract::image::{EnsureImage, EnsuredImage, ImageFailure, ImageView};
+use contract::objects::{FetchServiceAccount, FetchToken, ServiceAccountFacts, Token};
+use contract::{ObjectStore, Wiring};
+use cri_api::v1;
+use fakes::runtime::{Code, FakeImage, Mutation, Pull};
+use fakes::{Events, FakePlugin, FakeRuntime, MemFs, StandIn};
+use image_pull::gc::Thresholds;
+use model::Timestamp;
+use model::core::{Pod, Secret};
+use model::event::{EventObject, NodeEvent};
+use ports::host::HostFs;
+use pull_credentials::provider_config::Provider;
+use pull_credentials::verification::Policy;
+use serde_json::{Value, json};
+
+use crate::{Config, CredentialCache, Deps, ImageManager, PullRecords, Slots};
+
+/// Root directory of the node.
+const ROOT: &str = "/kubelet";
+/// What a pull takes of which a test says nothing.
+const SECOND: Duration = Duration::from_secs(1);
+
+#[derive(Clone)]
+pub(super) struct Bench {
+    pub(super) runtime: FakeRuntime,
+    pub(super) files: MemFs,
+    pub(super) wiring: Wiring,
+    pub(super) manager: ActorRef<ImageManager>,
+    events: Events,
+    pub(super) plugin: Arc<FakePlugin>,
+    /// Annotations of all service accounts.
+    pub(super) annotations: Arc<Mutex<BTreeMap<String, String>>>,
+}
+
+pub(super) struct Setup {
+    pub(super) qps: i32,
+    pub(super) burst: i32,
+    pub(super) serial: bool,
+    pub(super) parallel_max: Option<usize>,
+    pub(super) providers: Vec<Provider>,
+    pub(super) verification: Option<Policy>,
+    pub(super) gc: Thresholds,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            qps: 5,
+            burst: 10,
+            serial: true,
+            parallel_max: None,
+            providers: Vec::new(),
+            verification: Some(Policy::default()),
+            gc: Thresholds { high_percent: 100, ..Thresholds::default() },
+        }
+    }
+}
+
+impl Bench {
+    /// Every name can be pulled by everybody, in a second. The disk is nearly full, and stays so.
+    pub(super) fn start(kernel: &Kernel, setup: Setup) -> Self {
+        let (wiring, runtime, files) = (Wiring::default(), FakeRuntime::default(), MemFs::with_dirs(["/work"]));
+        runtime.registry_has_all(Pull::Succeeds(SECOND));
+        files.set_free(9 << 30);
+        let (plugin, annotations) = (Arc::new(FakePlugin::default()), Arc::<Mutex<BTreeMap<_, _>>>::default());
+        let (store, known) = (StandIn::<ObjectStore>::on(&wiring), annotations.clone());
+        store.answer(move |m: &FetchServiceAccount| {
+            Ok(ServiceAccountFacts { uid: format!("uid-{}", m.name), annotations: known.lock().unwrap().clone() })
+        });
+        store.answer(|m: &FetchToken| {
+            let text = format!("token-of-{}-for-{}", model::pod::name(&m.pod), m.audience);
+            Ok(Token { text, expires_at: Timestamp::ZERO, refresh_at: Timestamp::ZERO })
+        });
+        let deps = Arc::new(Deps {
+            images: runtime.client(),
+            slots: Slots::new(setup.serial, setup.parallel_max),
+            fs: Arc::new(files.clone()),
+            plugin: plugin.clone(),
+            credential_cache: CredentialCache::default(),
+            pull_records: PullRecords::default(),
+        });
+        let config = Arc::new(Config {
+            registry_qps: setup.qps,
+            registry_burst: setup.burst,
+            root_dir: ROOT.into(),
+            working_dir: "/work".into(),
+            home: None,
+            providers: setup.providers,
+            verification: setup.verification,
+            gc: setup.gc,
+        });
+        let events = Events::on(&wiring);
+        let new = move |crew| ImageManager::new(crew, config.clone(), deps.clone());
+        let manager = fakes::start(kernel, &wiring, new);
+        Self { runtime, files, wiring, manager, events, plugin, annotations }
+    }
+
+    /// Images that are there.
+    pub(super) fn put(&self, names: &[&str]) {
+        self.runtime.add_images(names);
+    }
+
+    /// From now on pulls of this image fail after a second.
+    pub(super) fn fails(&self, image: &str, code: Code, text: &str) {
+        self.runtime.registry(image, Pull::Fails(SECOND, code, text.to_owned()));
+    }
+
+    /// Only this user may pull the image.
+    pub(super) fn private(&self, image: &str, user: &str) {
+        self.runtime.registry(image, Pull::NeedsAuth(SECOND, user.to_owned(), "p".to_owned()));
+    }
+
+    fn mutations<T>(&self, one: impl Fn(Mutation) -> Option<T>) -> Vec<T> {
+        self.runtime.mutations().into_iter().filter_map(one).collect()
+    }
+
+    pub(super) fn pulls(&self) -> Vec<v1::PullImageRequest> {
+        self.mutations(|m| if let Mutation::PullImage(r) = m { Some(*r) } else { None })
+    }
+
+    /// User names of all pulls since the last look; `-` for none.
+    pub(super) fn tried(&self) -> Vec<String> {
+        let names = self.pulls().into_iter().map(|p| p.auth.map_or("-".into(), |a| a.username)).collect();
+        self.runtime.forget_calls();
+        names
+    }
+
+    /// Ids of the images that were removed since the last look.
+    pub(super) fn removed(&self) -> Vec<String> {
+        let id = |m| if let Mutation::RemoveImage(r) = m { Some(r.image.unwrap_or_default().image) } else { None };
+        let ids = self.mutations(id);
+        self.runtime.forget_calls();
+        ids
+    }
+
+    /// Pulls that have not ended.
+    pub(super) fn running(&self) -> usize {
+        self.runtime.calls().iter().filter(|c| c.rpc == "PullImage" && c.answered.is_none()).count()
+    }
+
+    /// The most pulls that ran at one time.
+    pub(super) fn most_at_once(&self) -> usize {
+        let calls = self.runtime.calls();
+        let pulls: Vec<_> = calls.iter().filter(|c| c.rpc == "PullImage").collect();
+        let at = |time| pulls.iter().filter(|c| c.at <= time && c.answered.is_none_or(|end| end > time)).count();
+        pulls.iter().map(|c| at(c.at)).max().unwrap_or(0)
+    }
+
+    /// Asks for the image of pod `pod`, and waits.
+    pub(super) async fn ensure(&self, pod: &str, image: &str, policy: &str) -> Result<EnsuredImage, ImageFailure> {
+        self.wiring.ask(request(pod, image, policy)).await?
+    }
+
+    /// As [`Bench::ensure`], beside the test.
+    pub(super) fn ensure_beside(
+        &self,
+        pod: &str,
+        image: &str,
+    ) -> tokio::task::JoinHandle<Result<EnsuredImage, ImageFailure>> {
+        let (bench, pod, image) = (self.clone(), pod.to_owned(), image.to_owned());
+        tokio::task::spawn_local(async move { bench.ensure(&pod, &image, "IfNotPresent").await })
+    }
+
+    /// Events since the last call.
+    pub(super) async fn events(&self) -> Vec<String> {
+        actor::testing::settle().await;
+        let line = |e: NodeEvent| {
+            let about = match e.object {
+                EventObject::Pod { name, field_path, .. } => format!("{name} {field_path}"),
+                EventObject::Node => "node".to_owned(),
+            };
+            format!("{about} {} {}: {}", e.kind.as_str(), e.reason, e.message)
+        };
+        self.events.taken().into_iter().map(line).collect()
+    }
+
+    pub(super) fn view(&self) -> Arc<ImageView> {
+        self.wiring.value().get()
+    }
+
+    /// As [`Bench::ensure`], with pull secrets.
+    pub(super) async fn ensure_with(
+        &self,
+        pod: &str,
+        image: &str,
+        policy: &str,
+        secrets: &[Arc<Secret>],
+    ) -> Result<EnsuredImage, ImageFailure> {
+        let mut ask = request(pod, image, policy);
+        ask.pull_secrets = secrets.into();
+        self.wiring.ask(ask).await?
+    }
+
+    /// As [`Bench::ensure`], for a pod of a service account.
+    pub(super) async fn ensure_as(&self, pod: &str, image: &str, account: &str) -> Result<EnsuredImage, ImageFailure> {
+        let mut ask = request(pod, image, "IfNotPresent");
+        let mut with_account = Pod::clone(&ask.pod);
+        with_account.spec.as_mut().unwrap().service_account_name = Some(account.into());
+        ask.pod = Arc::new(with_account);
+        self.wiring.ask(ask).await?
+    }
+
+    /// Folder below `<root>/image_manager`.
+    pub(super) fn folder(&self, name: &str) -> PathBuf {
+        Path::new(ROOT).join("image_manager").join(name)
+    }
+
+    /// What is in the files of such a folder.
+    pub(super) fn files(&self, folder: &str) -> Vec<Value> {
+        let dir = self.folder(folder);
+        let text = |name: &str| self.files.read_file(&dir.join(name), u64::MAX).unwrap();
+        let entries = self.files.list_dir(&dir).unwrap_or_default();
+        entries.iter().map(|e| serde_json::from_slice(&text(&e.name)).unwrap()).collect()
+    }
+
+    /// Writes a file below the root directory.
+    pub(super) fn write(&self, path: &str, text: &[u8]) {
+        let path = Path::new(ROOT).join(path);
+        self.files.create_dir(path.parent().unwrap(), 0o755).unwrap();
+        self.files.write_file(&path, text, 0o600).unwrap();
+    }
+}
+
+pub(super) fn id_of(image: &str) -> String {
+    FakeImage::new(image).id
+}
+
+pub(super) fn request(pod: &str, image: &str, policy: &str) -> EnsureImage {
+    let pod: Pod = serde_json::from_value(json!({
+        "metadata": {"name": pod, "namespace": "default", "uid": format!("uid-{pod}"), "annotations": {"note": "kept"}},
+        "spec": {"containers": []},
+    }))
+    .unwrap();
+    let metadata = v1::PodSandboxMetadata { name: model::pod::name(&pod).into(), ..v1::PodSandboxMetadata::default() };
+    EnsureImage {
+        pod: Arc::new(pod),
+        field_path: "spec.containers{app}".into(),
+        image: image.into(),
+        pull_policy: policy.into(),
+        sandbox_config: Arc::new(v1::PodSandboxConfig { metadata: Some(metadata), ..v1::PodSandboxConfig::default() }),
+        runtime_handler: String::new(),
+        pull_secrets: Arc::default(),
+    }
+}
+
+pub(super) fn reason(answer: &Result<EnsuredImage, ImageFailure>) -> &str {
+    answer.as_ref().map_or_else(|e| e.reason.as_str(), |_| "ok")
+}
+
+/// A pull secret of namespace `default` with one user for one registry.
+pub(super) fn pull_secret(name: &str, registry: &str, user: &str) -> Arc<Secret> {
+    let config = json!({"auths": {registry: {"username": user, "password": "p"}}}).to_string();
+    let mut secret: Secret = serde_json::from_value(json!({
+        "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}")},
+        "type": "kubernetes.io/dockerconfigjson",
+    }))
+    .unwrap();
+    let bytes = model::k8s_openapi::ByteString(config.into_bytes());
+    secret.data = Some([(".dockerconfigjson".to_owned(), bytes)].into());
+    Arc::new(secret)
+}

@@ -1,0 +1,79 @@
+//! Mounts: a directory with something mounted on it is on another device.
+
+use std::path::{Path, PathBuf};
+
+use ports::host::{HUGETLBFS_MAGIC, HostResult, MemoryMount, MountEntry, Mounter, TMPFS_MAGIC};
+
+use super::tree::{EXT4_MAGIC, Errno, Found, Kind, Mounted};
+use super::{MemFs, make_dirs};
+
+impl MemFs {
+    /// Mounts a disk on a directory.
+    ///
+    /// # Panics
+    /// There is no such directory.
+    pub fn mount(&self, dir: &Path) {
+        self.mount_as(dir, EXT4_MAGIC);
+    }
+
+    /// As [`MemFs::mount`], of what `statfs` says this of.
+    ///
+    /// # Panics
+    /// As [`MemFs::mount`].
+    pub fn mount_as(&self, dir: &Path, magic: i64) {
+        self.state().tree.mount(dir, magic, None).expect("a mount point is there");
+    }
+
+    /// Most bytes of the tmpfs that is mounted here; `None`: none is mounted, `Some(None)`: it has no limit.
+    #[must_use]
+    pub fn tmpfs_size(&self, dir: &Path) -> Option<Option<u64>> {
+        let state = self.state();
+        state.tree.mounted_on(dir).filter(|(_, m)| m.magic == TMPFS_MAGIC).map(|(_, m)| m.size_bytes)
+    }
+}
+
+impl Mounter for MemFs {
+    fn mount_memory(&self, target: &Path, what: &MemoryMount) -> HostResult<()> {
+        let (magic, size_bytes) = match what {
+            MemoryMount::Tmpfs { size_bytes } => (TMPFS_MAGIC, *size_bytes),
+            MemoryMount::Hugetlbfs { .. } => (HUGETLBFS_MAGIC, None),
+        };
+        self.call("mount", target, true, |s| s.tree.mount(target, magic, size_bytes))
+    }
+
+    fn bind_within(&self, base: &Path, relative: &Path, target: &Path) -> HostResult<()> {
+        self.call("bind mount", target, true, |s| {
+            let root = s.tree.get(base, true)?;
+            let source = s.tree.walk(vec![root], relative, true, true)?.node.ok_or(Errno::NoEnt)?;
+            if s.tree.mounted_on(target).is_some() {
+                return Ok(());
+            }
+            if s.tree.dir(source).is_ok() {
+                make_dirs(&mut s.tree, target, 0o750)?;
+            } else {
+                let Found { parent, name, node } = s.tree.find(target, false)?;
+                if node.is_none() {
+                    s.tree.add(parent, name, Kind::File(Vec::new()), 0o640)?;
+                }
+            }
+            s.tree.mount(target, EXT4_MAGIC, None)
+        })
+    }
+
+    fn unmount(&self, target: &Path) -> HostResult<()> {
+        self.call("unmount", target, true, |s| s.tree.unmount(target))
+    }
+
+    fn is_mount_point(&self, path: &Path) -> HostResult<bool> {
+        self.call("is mounted", path, false, |s| Ok(s.tree.mounted_on(path).is_some()))
+    }
+
+    fn mounts(&self) -> HostResult<Vec<MountEntry>> {
+        let entry = |m: &Mounted| {
+            let kind = if m.is_memory() { "tmpfs" } else { "ext4" };
+            let (fs_type, source) = (kind.to_owned(), kind.to_owned());
+            MountEntry { mount_point: m.at.clone(), fs_type, source, root: PathBuf::from("/") }
+        };
+        Ok(self.state().tree.mounted.values().map(entry).collect())
+    }
+}

@@ -1,0 +1,162 @@
+//! A cgroup tree in memory.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use model::resources::CgroupValues;
+use ports::host::{CgroupFs, CgroupVersion, HostError, HostResult};
+
+use super::lock;
+
+/// A cgroup tree in memory. The root exists; a child needs no parent, as `mkdir -p` would have it.
+#[derive(Debug, Default)]
+pub struct FakeCgroups {
+    tree: Mutex<Tree>,
+    calm: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Tree {
+    groups: BTreeMap<String, CgroupValues>,
+    no_root: bool,
+    own_oom_score_adj: Option<i64>,
+    /// `operation path`, in order.
+    calls: Vec<String>,
+    failing: BTreeSet<(&'static str, String)>,
+    hanging: Option<String>,
+}
+
+impl FakeCgroups {
+    /// Paths of all cgroups below the root, in order.
+    #[must_use]
+    pub fn paths(&self) -> Vec<String> {
+        lock(&self.tree).groups.keys().cloned().collect()
+    }
+
+    /// Values of one cgroup.
+    #[must_use]
+    pub fn values(&self, path: &str) -> Option<CgroupValues> {
+        lock(&self.tree).groups.get(path).cloned()
+    }
+
+    /// Makes a cgroup, as somebody else on the machine.
+    pub fn put(&self, path: &str) {
+        lock(&self.tree).groups.entry(path.to_owned()).or_default();
+    }
+
+    /// Whether the root is there.
+    pub fn set_root(&self, there: bool) {
+        lock(&self.tree).no_root = !there;
+    }
+
+    /// `oom_score_adj` of this process, once it was set.
+    #[must_use]
+    pub fn own_oom_score_adj(&self) -> Option<i64> {
+        lock(&self.tree).own_oom_score_adj
+    }
+
+    /// Calls so far, as `operation path`.
+    #[must_use]
+    pub fn calls(&self) -> Vec<String> {
+        lock(&self.tree).calls.clone()
+    }
+
+    /// From now on an operation (`controllers`, `exists`, `create`, `set`, `remove`, `children`, `oom_score_adj`) fails for paths
+    /// with `part` in them, or does no longer.
+    pub fn fail(&self, operation: &'static str, part: &str, on: bool) {
+        let failing = &mut lock(&self.tree).failing;
+        if on {
+            failing.insert((operation, part.to_owned()))
+        } else {
+            failing.remove(&(operation, part.to_owned()))
+        };
+    }
+
+    /// From now on creation of paths with `part` in them does not return; `None`: all return. Holds a thread: not for
+    /// simulated time.
+    pub fn hang(&self, part: Option<&str>) {
+        lock(&self.tree).hanging = part.map(str::to_owned);
+        self.calm.notify_all();
+    }
+
+    fn call(&self, operation: &'static str, path: &str) -> HostResult<MutexGuard<'_, Tree>> {
+        let mut tree = lock(&self.tree);
+        tree.calls.push(format!("{operation} {path}"));
+        while operation == "create" && tree.hanging.as_ref().is_some_and(|part| path.contains(part.as_str())) {
+            tree = self.calm.wait(tree).unwrap_or_else(PoisonError::into_inner);
+        }
+        if tree.failing.iter().any(|(o, part)| *o == operation && path.contains(part.as_str())) {
+            return Err(HostError::new(operation, path, io::ErrorKind::PermissionDenied));
+        }
+        Ok(tree)
+    }
+}
+
+impl CgroupFs for FakeCgroups {
+    fn version(&self) -> CgroupVersion {
+        CgroupVersion::V1
+    }
+
+    fn missing_controllers(&self) -> Vec<String> {
+        if self.call("controllers", "").is_err() { vec!["memory".to_owned()] } else { Vec::new() }
+    }
+
+    fn has_swap_controller(&self) -> bool {
+        false
+    }
+
+    fn exists(&self, path: &str) -> HostResult<bool> {
+        let tree = self.call("exists", path)?;
+        Ok(if path == "/" || path.is_empty() { !tree.no_root } else { tree.groups.contains_key(path) })
+    }
+
+    fn create(&self, path: &str) -> HostResult<()> {
+        let mut tree = self.call("create", path)?;
+        let mut at = String::new();
+        for part in path.split('/').filter(|p| !p.is_empty()) {
+            at.push('/');
+            at.push_str(part);
+            tree.groups.entry(at.clone()).or_default();
+        }
+        Ok(())
+    }
+
+    fn set(&self, path: &str, values: &CgroupValues) -> HostResult<()> {
+        match self.call("set", path)?.groups.get_mut(path) {
+            Some(group) => {
+                group.cpu_shares = values.cpu_shares.or(group.cpu_shares);
+                group.cpu_quota_us = values.cpu_quota_us.or(group.cpu_quota_us);
+                group.cpu_period_us = values.cpu_period_us.or(group.cpu_period_us);
+                group.memory_limit_bytes = values.memory_limit_bytes.or(group.memory_limit_bytes);
+                group.pids_max = values.pids_max.or(group.pids_max);
+                group.hugetlb_bytes.extend(&values.hugetlb_bytes);
+                Ok(())
+            }
+            None if path == "/" => Ok(()),
+            None => Err(HostError::new("set", path, io::ErrorKind::NotFound)),
+        }
+    }
+
+    fn remove(&self, path: &str) -> HostResult<()> {
+        let below = format!("{path}/");
+        self.call("remove", path)?.groups.retain(|p, _| p != path && !p.starts_with(&below));
+        Ok(())
+    }
+
+    fn children(&self, path: &str) -> HostResult<Vec<String>> {
+        let prefix = format!("{}/", path.trim_end_matches('/'));
+        let tree = self.call("children", path)?;
+        let below = tree.groups.keys().filter_map(|p| p.strip_prefix(&prefix));
+        Ok(below.filter(|rest| !rest.contains('/')).map(str::to_owned).collect())
+    }
+
+    fn memory_usage_bytes(&self, _path: &str) -> HostResult<u64> {
+        Ok(0)
+    }
+
+    fn set_own_oom_score_adj(&self, value: i64) -> HostResult<()> {
+        self.call("oom_score_adj", "")?.own_oom_score_adj = Some(value);
+        Ok(())
+    }
+}
