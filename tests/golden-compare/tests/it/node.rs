@@ -1,30 +1,27 @@
 //! A whole node with the settings of the recorded one, driven through one case: the manifest is put down, and taken away.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actor::Kernel;
-use bosun::{Machine, Node, Ports, Settings};
+use bosun::{Machine, Settings};
 use cgroup_values::HostFacts;
-use config_sources::folder::{Change, Changes, FolderWatch};
 use contract::status::StatusEntry;
-use fakes::{FakeCgroups, FakeMachine, FakeMounter, FakeNet, MemoryJournal};
-use futures::StreamExt;
-use futures::channel::mpsc;
-use host_linux::{LinuxFs, LinuxStats};
 use model::PodUid;
 use model::event::EventObject;
 use model::quantity::Quantity;
 use model::resources::{CPU, EPHEMERAL_STORAGE, MEMORY, ResourceList};
-use node_config::NodeConfig;
-use ports::host::CgroupFs;
+use sim::{SimNode, World};
 
 use crate::fake::{calls, runtime};
 use crate::script::Script;
 use golden_compare::normal::Dirs;
 use golden_compare::recording::{Call, Case, NODE};
-use model::node::CgroupDriver;
+
+const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 90, 0, 1));
+const CGROUP_ROOT: &str = "/gold";
 
 /// How long a node is watched after the manifest went: grace, then housekeeping.
 const AFTER: Duration = Duration::from_secs(25);
@@ -56,11 +53,11 @@ struct Watch {
 
 impl Watch {
     /// Lets time pass.
-    async fn pass(&mut self, node: &Node, time: Duration) {
+    async fn pass(&mut self, node: &SimNode, time: Duration) {
         let end = tokio::time::Instant::now() + time;
         while tokio::time::Instant::now() < end {
             tokio::time::sleep(LOOK).await;
-            for entry in &node.wiring.value::<contract::event::EventView>().get().entries {
+            for entry in &node.wiring().value::<contract::event::EventView>().get().entries {
                 let EventObject::Pod { field_path, .. } = &entry.object else { continue };
                 let event = (format!("{}: {}", entry.reason, entry.message), field_path.clone());
                 if !self.events.contains(&event) {
@@ -69,7 +66,7 @@ impl Watch {
             }
             // The row goes with the pod.
             self.status = node
-                .wiring
+                .wiring()
                 .board::<contract::status::StatusEntry>()
                 .snapshot()
                 .into_iter()
@@ -79,55 +76,20 @@ impl Watch {
     }
 }
 
-/// Tells of changes in the folder when the test made one. inotify's own would come at another virtual time in each run.
-#[derive(Clone, Default)]
-struct Told(Arc<std::sync::Mutex<Vec<mpsc::UnboundedSender<Change>>>>);
-
-impl Told {
-    fn tell(&self, change: &Change) {
-        self.0.lock().expect("not poisoned").retain(|to| to.unbounded_send(change.clone()).is_ok());
-    }
-}
-
-impl FolderWatch for Told {
-    fn start(&self, _path: &Path) -> std::io::Result<Changes> {
-        let (tx, rx) = mpsc::unbounded();
-        self.0.lock().expect("not poisoned").push(tx);
-        Ok(Box::pin(rx.map(Ok)))
-    }
-}
-
-fn config(dir: &Path) -> NodeConfig {
-    let mut config = NodeConfig::default();
-    config.sources.static_pod_path = Some(dir.join("manifests"));
-    config.pods.logs_dir = dir.join("log");
-    config.pods.max_pods = 300;
-    config.cgroups.root = "/gold".to_owned();
-    config.cgroups.fail_cgroup_v1 = false;
-    config.cgroups.fail_swap_on = false;
+/// The settings of the recorded node.
+fn set(settings: &mut Settings) {
+    settings.node_name = NODE.to_owned();
+    settings.node_ips = vec![ADDRESS];
+    settings.faults = false;
+    let config = &mut settings.config;
+    config.cgroups.root = CGROUP_ROOT.to_owned();
     config.dns.cluster_dns = vec!["10.96.0.10".parse().expect("an address")];
     config.dns.cluster_domain = "cluster.local".to_owned();
-    config.dns.resolv_conf = Some(dir.join("resolv.conf"));
     config.images.registry_pull_qps = 0;
-    // How full the machine's disk is is no matter of a test.
-    config.images.gc_high_threshold_percent = 100;
     config.api.event_record_qps = 0;
-    config
-}
-
-fn settings(dir: &Path) -> Settings {
-    Settings {
-        node_name: NODE.to_owned(),
-        node_ips: vec!["10.90.0.1".parse().expect("an address")],
-        root_dir: dir.join("lib"),
-        container_logs_dir: dir.join("containers"),
-        config: config(dir),
-        cgroup_driver: CgroupDriver::Cgroupfs,
-        faults: false,
-        flags: node_config::Flags::default(),
-        certificates: bosun::settings::Certificates::default(),
-        providers: Vec::new(),
-    }
+    config.pods.max_pods = 300;
+    config.cgroups.fail_cgroup_v1 = false;
+    config.cgroups.fail_swap_on = false;
 }
 
 /// The recorded machine: its Node object and its cgroups say this.
@@ -160,71 +122,48 @@ fn machine() -> Machine {
     }
 }
 
-/// Its address.
-fn host() -> FakeMachine {
-    let host = FakeMachine::default();
-    let ip: std::net::IpAddr = "10.90.0.1".parse().expect("an address");
-    host.change(|machine| {
-        machine.addresses.interfaces = vec![ip];
-        machine.addresses.default_route = vec![ip];
+/// The world of the recorded node, with the runtime of the case.
+fn world(case: &Case, script: &Script) -> World {
+    let mut world = World::with_runtime(runtime(case, script));
+    set(&mut world.settings);
+    world.machine = machine();
+    world.host.change(|machine| {
+        machine.addresses.interfaces = vec![ADDRESS];
+        machine.addresses.default_route = vec![ADDRESS];
     });
-    host
+    world.cgroups.put(CGROUP_ROOT);
+    let resolv_conf = world.settings.config.dns.resolv_conf.clone().expect("a world has one");
+    world.write(&resolv_conf, "nameserver 10.255.255.53\n");
+    (script.world)(&world.runtime, &world.net);
+    world
 }
 
 /// Runs the case and tells what happened.
 pub(crate) fn drive(case: &Case, script: &Script) -> Observed {
-    // Volumes in memory are told from others by the file system under them: here everything is in memory.
-    let dir = tempfile::tempdir_in("/dev/shm").expect("a folder");
-    std::fs::create_dir(dir.path().join("manifests")).expect("a folder");
-    std::fs::write(dir.path().join("resolv.conf"), "nameserver 10.255.255.53\n").expect("a file");
-    actor::testing::run(1, |kernel| drive_in(case, script, dir.path(), kernel))
+    actor::testing::run(1, |kernel| drive_in(case, script, kernel))
 }
 
-async fn drive_in(case: &Case, script: &Script, dir: &Path, kernel: Kernel) -> Observed {
-    let fake = runtime(case, script);
-    let client = fake.client();
-    let net = Arc::new(FakeNet::default());
-    (script.world)(&fake, &net);
-    let cgroups = FakeCgroups::default();
-    cgroups.create("/gold").expect("a cgroup");
-    let told = Told::default();
-    let ports = Ports {
-        runtime: client.clone(),
-        images: client,
-        fs: Arc::new(LinuxFs),
-        watch: Arc::new(told.clone()),
-        compress: Arc::new(fakes::gzip()),
-        host: Arc::new(host()),
-        mounter: Arc::new(FakeMounter::default()),
-        cgroups: Arc::new(cgroups),
-        stats: Arc::new(LinuxStats::v2_in(dir)),
-        journal: Arc::new(MemoryJournal::default()),
-        prober: net.clone(),
-        http: net,
-        api: None,
-        bootstrap_api: None,
-        fetch: Arc::new(url_fetch::UrlFetch::new("golden")),
-    };
-    let builder = Node::builder(settings(dir), machine(), ports);
-    let node = builder.start(&kernel);
+async fn drive_in(case: &Case, script: &Script, kernel: Kernel) -> Observed {
+    let mut node = SimNode::down(world(case, script), &kernel);
+    node.boot();
     tokio::time::sleep(Duration::from_secs(2)).await;
-    let manifest = dir.join("manifests").join(format!("{}.yaml", case.name));
-    std::fs::write(&manifest, case.static_manifest()).expect("a manifest");
-    told.tell(&Change::Everything);
+    let manifest = format!("{}.yaml", case.name);
+    node.put(&manifest, &case.static_manifest());
     let mut watch = Watch::default();
     watch.pass(&node, SOON).await;
-    (script.soon)(&fake);
+    (script.soon)(&node.world.runtime);
     watch.pass(&node, script.looked_at - SOON).await;
     let status = watch.status.clone();
     let events = watch.events.clone();
     watch.pass(&node, script.remove_after - script.looked_at).await;
-    std::fs::remove_file(&manifest).expect("the manifest");
-    told.tell(&Change::Everything);
+    node.take(&manifest);
     watch.pass(&node, AFTER).await;
-    let text = |p: &str| dir.join(p).to_string_lossy().into_owned();
+    let text = |p: &Path| p.to_string_lossy().into_owned();
+    let settings = &node.world.settings;
+    let (root, logs) = (text(&settings.root_dir), text(&settings.config.pods.logs_dir));
     Observed {
-        calls: calls(&fake),
-        dirs: Dirs { root: text("lib"), logs: text("log"), ..Dirs::default() },
+        calls: calls(&node.world.runtime),
+        dirs: Dirs { root, logs, ..Dirs::default() },
         status,
         last: watch.status,
         // Events of static pods were recorded before the removal.

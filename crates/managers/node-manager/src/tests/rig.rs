@@ -69,6 +69,7 @@ pub(super) fn config() -> Config {
             arch: "amd64".into(),
             ..Plan::default()
         },
+        pod_cidr: String::new(),
         register: true,
         capacity: amounts.clone(),
         allocatable: amounts,
