@@ -10,7 +10,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-use super::sessions::daemon;
+use super::sessions::{Heard, daemon};
 use super::{Fake, parse};
 
 const SOCKET: &str = "CONSOLE_TEST_SOCKET";
@@ -106,32 +106,36 @@ async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) 
     tokio::task::spawn_blocking(work).await.unwrap()
 }
 
-#[tokio::test]
-async fn a_shell_gets_each_key_the_size_of_the_window_and_its_exit_code_comes_back() {
+/// What an operator does in a shell that has told the size of its window, and what the daemon heard of it.
+async fn in_shell<T: Send + 'static>(act: impl FnOnce(Operator) -> T + Send + 'static) -> (T, Heard) {
     let dir = tempfile::tempdir().unwrap();
     let socket = dir.path().join("s");
-    let _heard = daemon(&socket);
-    let ended = blocking(move || {
+    let heard = daemon(&socket);
+    let done = blocking(move || {
         let mut operator = Operator::start(socket, "exec web -c app -i -t -- shell");
         operator.sees("\"Width\":77,\"Height\":33");
         assert!(operator.is_raw());
+        act(operator)
+    });
+    (done.await, heard)
+}
+
+#[tokio::test]
+async fn a_shell_gets_each_key_the_size_of_the_window_and_its_exit_code_comes_back() {
+    let (ended, _) = in_shell(|mut operator| {
         operator.hand.write_all(b"\x03\n").unwrap();
         operator.sees("\x03");
         // The shell ends at Ctrl-D.
         operator.hand.write_all(b"\x04").unwrap();
         operator.end()
-    });
-    assert_eq!(ended.await, (Some(7), false));
+    })
+    .await;
+    assert_eq!(ended, (Some(7), false));
 }
 
 #[tokio::test]
 async fn a_changed_window_is_told() {
-    let dir = tempfile::tempdir().unwrap();
-    let socket = dir.path().join("s");
-    let _heard = daemon(&socket);
-    let ended = blocking(move || {
-        let mut operator = Operator::start(socket, "exec web -c app -i -t -- shell");
-        operator.sees("\"Width\":77");
+    let (ended, _) = in_shell(|mut operator| {
         let size = Winsize { ws_row: 20, ws_col: 60, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&operator.terminal, size).unwrap();
         // Without a controlling terminal the kernel tells nobody: a shell's child would get it.
@@ -139,39 +143,27 @@ async fn a_changed_window_is_told() {
         operator.sees("\"Width\":60,\"Height\":20");
         operator.hand.write_all(b"\x04").unwrap();
         operator.end()
-    });
-    assert_eq!(ended.await, (Some(7), false));
+    })
+    .await;
+    assert_eq!(ended, (Some(7), false));
 }
 
 #[tokio::test]
 async fn signals_give_the_terminal_back_and_end_with_their_code() {
     for (signal, code) in [(Signal::TERM, 143), (Signal::HUP, 129), (Signal::INT, 130), (Signal::QUIT, 131)] {
-        let dir = tempfile::tempdir().unwrap();
-        let socket = dir.path().join("s");
-        let heard = daemon(&socket);
-        let ended = blocking(move || {
-            let mut operator = Operator::start(socket, "exec web -c app -i -t -- shell");
-            operator.sees("\"Width\":77");
-            assert!(operator.is_raw());
+        let (ended, heard) = in_shell(move |operator| {
             operator.signal(signal);
             operator.end()
-        });
-        assert_eq!(ended.await, (Some(code), false));
+        })
+        .await;
+        assert_eq!(ended, (Some(code), false));
         heard.gone.notified().await;
     }
 }
 
 #[tokio::test]
 async fn a_daemon_that_dies_gives_the_terminal_back() {
-    let dir = tempfile::tempdir().unwrap();
-    let socket = dir.path().join("s");
-    let heard = daemon(&socket);
-    let ended = blocking(move || {
-        let mut operator = Operator::start(socket, "exec web -c app -i -t -- shell");
-        operator.sees("\"Width\":77");
-        operator
-    });
-    let operator = ended.await;
+    let (operator, heard) = in_shell(|operator| operator).await;
     heard.cut.notify_one();
     assert_eq!(blocking(move || operator.end()).await, (Some(1), false));
 }
