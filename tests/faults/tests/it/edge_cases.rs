@@ -5,7 +5,7 @@ use std::time::Duration;
 use cri_api::v1;
 use fakes::FakeRuntime;
 use fakes::runtime::{Features, Program, samples};
-use ports::host::{HostFs as _, MemoryMount, Mounter as _};
+use ports::host::HostFs as _;
 use sim::{LIMIT, SimNode, World};
 use tokio::time::sleep;
 
@@ -269,7 +269,8 @@ fn case_94_a_folder_with_a_mount_in_it_is_left_alone() {
     run(async |node| {
         let dir = node.world.settings.root_dir.join("pods/nobody/volumes/kubernetes.io~empty-dir/v");
         node.world.write(&dir.join("data"), "x");
-        node.world.files.mount_memory(&dir, &MemoryMount::Tmpfs { size_bytes: None }).unwrap();
+        // A disk: a tmpfs would be this node's own, and is unmounted.
+        node.world.files.mount(&dir);
         node.put("web.yaml", &simple("web", ""));
         sleep(secs(200)).await;
         assert!(node.world.has(&dir.join("data")));
