@@ -23,8 +23,13 @@ fn not_policy(s: &Source<'_>) -> bool {
     s.layer() != "policy" && s.krate() != "model"
 }
 
-fn no_manager(s: &Source<'_>) -> bool {
-    s.layer() != "managers"
+fn no_part_of_the_node(s: &Source<'_>) -> bool {
+    ["xtask", "testing", "tests"].contains(&s.layer())
+}
+
+/// The client of the API server reads its token before there is a kernel, too.
+fn before_the_kernel(s: &Source<'_>) -> bool {
+    no_part_of_the_node(s) || s.krate() == "api-client"
 }
 
 fn nowhere(_: &Source<'_>) -> bool {
@@ -61,7 +66,8 @@ const BANS: &[Ban] = &[
         in_tests: false,
         reason: "a task of nobody: its panic is lost; use `ctx.run` or a detached reply",
     },
-    Ban { word: "spawn_blocking", fine: no_manager, in_tests: false, reason: DOOR },
+    Ban { word: "spawn_blocking", fine: no_part_of_the_node, in_tests: false, reason: DOOR },
+    Ban { word: "tokio::fs::", fine: before_the_kernel, in_tests: false, reason: DOOR },
     Ban { word: ".await", fine: not_policy, in_tests: true, reason: PURE },
     Ban { word: "std::fs::", fine: not_policy, in_tests: false, reason: PURE },
     Ban { word: "std::env::", fine: not_policy, in_tests: false, reason: PURE },

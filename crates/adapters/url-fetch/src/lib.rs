@@ -10,6 +10,7 @@ mod tls;
 #[cfg(test)]
 mod tests;
 
+use actor::Effects;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Empty};
@@ -32,13 +33,14 @@ const SECRET: [&str; 4] = ["authorization", "www-authenticate", "cookie", "cooki
 #[derive(Clone, Debug)]
 pub struct UrlFetch {
     user_agent: String,
+    effects: Effects,
 }
 
 impl UrlFetch {
-    /// With this `User-Agent`, unless the caller's headers name another.
+    /// With this `User-Agent`, unless the caller's headers name another. `effects` read the machine's authorities.
     #[must_use]
-    pub fn new(user_agent: impl Into<String>) -> Self {
-        Self { user_agent: user_agent.into() }
+    pub fn new(user_agent: impl Into<String>, effects: Effects) -> Self {
+        Self { user_agent: user_agent.into(), effects }
     }
 }
 
@@ -49,7 +51,7 @@ impl Fetch for UrlFetch {
         let first_host = at.host.clone();
         let mut headers = self.headers(headers)?;
         for _ in 0..=MAX_REDIRECTS {
-            let answer = exchange(&at, &headers, limit).await.map_err(|why| format!("GET {at}: {why}"))?;
+            let answer = exchange(&self.effects, &at, &headers, limit).await.map_err(|why| format!("GET {at}: {why}"))?;
             let leads = matches!(answer.code, 301 | 302 | 303 | 307 | 308);
             let Some(location) = answer.location.filter(|l| leads && !l.is_empty()) else {
                 return Ok(Fetched { code: answer.code, body: answer.body });
@@ -87,7 +89,7 @@ struct Answer {
     body: Bytes,
 }
 
-async fn exchange(url: &Url, headers: &HeaderMap, limit: usize) -> Result<Answer, String> {
+async fn exchange(effects: &Effects, url: &Url, headers: &HeaderMap, limit: usize) -> Result<Answer, String> {
     let mut request =
         Request::builder().method(Method::GET).uri(&url.path).body(Empty::new()).map_err(|e| e.to_string())?;
     *request.headers_mut() = headers.clone();
@@ -98,7 +100,7 @@ async fn exchange(url: &Url, headers: &HeaderMap, limit: usize) -> Result<Answer
     request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     let stream = TcpStream::connect((url.host.as_str(), url.port())).await.map_err(|e| e.to_string())?;
     if url.tls {
-        converse(tls::wrap(&url.host, stream).await?, request, limit).await
+        converse(tls::wrap(effects, &url.host, stream).await?, request, limit).await
     } else {
         converse(stream, request, limit).await
     }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use actor::{Kernel, KernelConfig};
 use ports::fetch::Fetch;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -38,7 +39,7 @@ fn answer(head: &str, body: &str) -> String {
 }
 
 fn fetch() -> UrlFetch {
-    UrlFetch::new("kubelet/v1")
+    UrlFetch::new("kubelet/v1", Kernel::new(KernelConfig::default()).effects("fetch"))
 }
 
 #[tokio::test]

@@ -198,7 +198,7 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
     let socket = settings.flags.socket.clone();
     let listener =
         server::local::listen(&socket, accepting.clone()).with_context(|| format!("{}", socket.display()))?;
-    let ports = ports_to(link.as_ref(), client, cgroups, stats, journal);
+    let ports = ports_to(&kernel, link.as_ref(), client, cgroups, stats, journal);
     if settings.faults {
         kernel.faults().enable();
     }
@@ -224,6 +224,7 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
 
 /// The world as it is.
 fn ports_to(
+    kernel: &Kernel,
     cluster: Option<&cluster::Link>,
     runtime: CriClient,
     cgroups: Arc<dyn CgroupFs>,
@@ -244,7 +245,7 @@ fn ports_to(
         journal: Arc::new(journal),
         prober: prober.clone(),
         http: prober,
-        fetch: Arc::new(url_fetch::UrlFetch::new(cluster::user_agent())),
+        fetch: Arc::new(url_fetch::UrlFetch::new(cluster::user_agent(), kernel.effects("http-source"))),
         api: cluster.map(|l| l.api.clone()),
         bootstrap_api: cluster.and_then(|l| l.bootstrap.clone()),
     }

@@ -1,14 +1,11 @@
 //! What a pod looks like in one line. The STATUS words are those that kubectl shows.
 
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use model::Timestamp;
 use model::core::{ContainerStatus, Pod, PodStatus};
 
 /// The wall clock.
 pub(crate) fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Timestamp(i64::try_from(since.as_nanos()).unwrap_or(i64::MAX))
+    Timestamp(i64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX))
 }
 
 /// One line of `bosun get pods`.

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use actor::{Kernel, KernelConfig};
 use container_logs::{Deps, Settings, router};
 use contract::Wiring;
 use contract::config_sources::Source;
@@ -122,9 +123,12 @@ fn main() {
     let (server, clients) = (pool("server"), pool("clients"));
     let address = server.block_on(async {
         let fake = fakes::FakeRuntime::default();
+        let kernel = Kernel::new(KernelConfig::default());
         let deps = Deps {
             lookup: lookup(dir.path(), followers),
             runtime: fake.client(),
+            effects: kernel.effects("logs"),
+            clock: kernel.clock().clone(),
             watch: log_files::FolderWatch::new(),
             settings: Settings::default(),
         };

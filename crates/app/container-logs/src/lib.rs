@@ -20,6 +20,7 @@ mod tests;
 
 use std::sync::Arc;
 
+use actor::{Clock, Effects};
 use contract::lookup::PodLookup;
 use ports::runtime::ContainerRuntime;
 
@@ -32,6 +33,10 @@ pub struct Deps {
     pub lookup: PodLookup,
     /// Asked about a container that the runtime board does not show.
     pub runtime: Arc<dyn ContainerRuntime>,
+    /// Reads what is not in memory.
+    pub effects: Effects,
+    /// What `sinceSeconds` counts back from.
+    pub clock: Clock,
     /// Tells of changes in log folders: one for the whole node.
     pub watch: log_files::FolderWatch,
     /// Settings.

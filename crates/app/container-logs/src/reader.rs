@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use actor::{Class, Effects};
 use bytes::Bytes;
 use container_log::{Fed, LogOptions, Printer, TailScan, Wanted, quote};
 use log_files::{FolderChanges, FolderWatch, LogFile, resolve};
@@ -65,7 +66,7 @@ pub(crate) struct Reader {
     /// The last read from memory fell short.
     from_disk: bool,
     over: bool,
-    disk: Arc<Semaphore>,
+    effects: Effects,
     room: Arc<Semaphore>,
 }
 
@@ -94,12 +95,12 @@ impl Reader {
     ///
     /// # Errors
     /// Text for the client.
-    pub(crate) async fn open(log: Log, watch: &FolderWatch, disk: Arc<Semaphore>) -> Result<Self, String> {
+    pub(crate) async fn open(log: Log, watch: &FolderWatch, effects: Effects) -> Result<Self, String> {
         let Log { path, since, options, follow } = log;
-        let (path, file) = find(&path, &disk).await?;
+        let (path, file) = find(&path, &effects).await?;
         let offset = match options.tail_lines {
             None => 0,
-            Some(lines) => tail(&file, lines, &disk).await.map_err(|e| {
+            Some(lines) => tail(&file, lines, &effects).await.map_err(|e| {
                 let why = go_error("read", &path, &e);
                 format!("failed to tail {lines} lines of log file {}: {why}", quoted(&path))
             })?,
@@ -123,7 +124,7 @@ impl Reader {
             window: BLOCK,
             from_disk: false,
             over: false,
-            disk,
+            effects,
             room: Arc::new(Semaphore::new(CHUNKS)),
         })
     }
@@ -238,7 +239,7 @@ impl Reader {
             buffer.truncate(n);
             Ok(buffer)
         };
-        on_disk(&self.disk, read).await
+        self.effects.blocking(Class::ServedFiles, read).await
     }
 
     /// Waits until there may be more than the `seen` bytes of the file, or in a file that took its place. `false`: there
@@ -259,7 +260,7 @@ impl Reader {
             }
             if next.is_some_and(|bytes| bytes > 0) {
                 let path = self.path.clone();
-                match on_disk(&self.disk, move || open_log(&path)).await {
+                match self.effects.blocking(Class::ServedFiles, move || open_log(&path)).await {
                     Ok(file) => {
                         self.file = file;
                         self.offset = 0;
@@ -307,11 +308,11 @@ impl Drop for Reader {
 }
 
 /// Opens the log. One that is missing may be in the middle of its rotation: the runtime is about to make it.
-async fn find(named: &Path, disk: &Arc<Semaphore>) -> Result<(PathBuf, LogFile), String> {
+async fn find(named: &Path, effects: &Effects) -> Result<(PathBuf, LogFile), String> {
     let mut tries = 1;
     loop {
         let path = named.to_owned();
-        match on_disk(disk, move || open(&path)).await {
+        match effects.blocking(Class::ServedFiles, move || open(&path)).await {
             Err((e, _)) if e == io::ErrorKind::NotFound && tries < FINDS => {
                 tries += 1;
                 sleep(FIND_PAUSE).await;
@@ -339,7 +340,7 @@ fn open_log(path: &Path) -> io::Result<LogFile> {
 }
 
 /// Where the last lines begin.
-async fn tail(file: &LogFile, lines: u64, disk: &Arc<Semaphore>) -> io::Result<u64> {
+async fn tail(file: &LogFile, lines: u64, effects: &Effects) -> io::Result<u64> {
     let mut scan = TailScan::new(file.size()?, lines);
     loop {
         if let Some(start) = scan.start() {
@@ -347,7 +348,7 @@ async fn tail(file: &LogFile, lines: u64, disk: &Arc<Semaphore>) -> io::Result<u
         }
         let file = file.clone();
         // In slices: a client that left is noticed between them.
-        scan = on_disk(disk, move || {
+        let search = move || {
             let mut buffer = Vec::new();
             let mut left = TAIL_SLICE;
             while let Some(range) = scan.next_block(TAIL_BLOCK.min(left)).filter(|_| left > 0) {
@@ -363,25 +364,8 @@ async fn tail(file: &LogFile, lines: u64, disk: &Arc<Semaphore>) -> io::Result<u
                 left -= (range.end - range.start).min(left);
             }
             Ok::<_, io::Error>(scan)
-        })
-        .await?;
-    }
-}
-
-/// Runs what may wait for a disk, a bounded number of them at a time.
-pub(crate) async fn on_disk<R: Send + 'static>(disk: &Arc<Semaphore>, work: impl FnOnce() -> R + Send + 'static) -> R {
-    let turn = disk.clone().acquire_owned().await;
-    let work = move || {
-        // Held by the thread: a client that left a disk that hangs leaves the thread behind, and must not make room for
-        // one more.
-        let _turn = turn;
-        work()
-    };
-    match tokio::task::spawn_blocking(work).await {
-        Ok(out) => out,
-        Err(e) if e.is_panic() => std::panic::resume_unwind(e.into_panic()),
-        // The runtime is going down, and the connection with it.
-        Err(_) => std::future::pending().await,
+        };
+        scan = effects.blocking(Class::ServedFiles, search).await?;
     }
 }
 

@@ -15,36 +15,25 @@ use contract::lookup::FoundPod;
 use futures::stream;
 use model::url::unescape;
 use model::{ContainerId, Timestamp, pod};
-use tokio::sync::Semaphore;
 
 use crate::Deps;
 use crate::liveness::{self, Liveness};
 use crate::reader::{Log, Reader};
 
-/// Reads that may wait for a disk at the same time, of all clients together. The rest waits its turn.
-const DISK_READS: usize = 16;
-
-#[derive(Clone)]
-struct Shared {
-    deps: Arc<Deps>,
-    disk: Arc<Semaphore>,
-}
-
 /// The route. It answers whoever asks: authentication and authorization stand before it.
 pub fn router(deps: Deps) -> Router {
-    let shared = Shared { deps: Arc::new(deps), disk: Arc::new(Semaphore::new(DISK_READS)) };
     // One pattern for all, as parts of the path may be empty, which is an answer of its own.
-    Router::new().route("/containerLogs/{*path}", any(container_logs)).with_state(shared)
+    Router::new().route("/containerLogs/{*path}", any(container_logs)).with_state(Arc::new(deps))
 }
 
-async fn container_logs(State(shared): State<Shared>, request: Request) -> Response {
+async fn container_logs(State(deps): State<Arc<Deps>>, request: Request) -> Response {
     // HEAD is no GET here, as a kubelet has it.
     if request.method() != Method::GET {
         let allow = [(axum::http::header::ALLOW, "GET")];
         return (StatusCode::METHOD_NOT_ALLOWED, allow, "405: Method Not Allowed").into_response();
     }
-    match prepare(&shared, request.uri().path(), request.uri().query().unwrap_or_default()) {
-        Ok(wanted) => Body::from_stream(body(shared, wanted)).into_response(),
+    match prepare(&deps, request.uri().path(), request.uri().query().unwrap_or_default()) {
+        Ok(wanted) => Body::from_stream(body(deps, wanted)).into_response(),
         Err((code, text)) => (StatusCode::from_u16(code).unwrap_or(StatusCode::BAD_REQUEST), text).into_response(),
     }
 }
@@ -58,8 +47,8 @@ struct Asked {
 }
 
 /// Everything that can be refused with a code. After it the answer is 200, whatever happens.
-fn prepare(shared: &Shared, path: &str, query: &str) -> Result<Asked, (u16, String)> {
-    let lookup = &shared.deps.lookup;
+fn prepare(deps: &Deps, path: &str, query: &str) -> Result<Asked, (u16, String)> {
+    let lookup = &deps.lookup;
     let [namespace, name, container] = parts(path).ok_or_else(|| (404, "404: Page Not Found".to_owned()))?;
     for (part, text) in
         [(&name, "Missing podID."), (&namespace, "Missing podNamespace."), (&container, "Missing container name.")]
@@ -68,7 +57,7 @@ fn prepare(shared: &Shared, path: &str, query: &str) -> Result<Asked, (u16, Stri
             return Err((400, format!("{{\"message\": \"{text}\"}}")));
         }
     }
-    let options = decode(query, shared.deps.settings.split_streams).map_err(|r| (r.code, r.body))?;
+    let options = decode(query, deps.settings.split_streams).map_err(|r| (r.code, r.body))?;
     let quoted = |text: &str| quote(text.as_bytes());
     let found = lookup.by_name(&namespace, &name);
     let found = found.ok_or_else(|| (404, format!("pod {} does not exist", quoted(&name))))?;
@@ -92,13 +81,13 @@ fn parts(path: &str) -> Option<[String; 3]> {
 }
 
 /// The answer: nothing is asked or opened before the client has its 200.
-fn body(shared: Shared, asked: Asked) -> impl futures::Stream<Item = Result<Bytes, std::convert::Infallible>> + Send {
+fn body(deps: Arc<Deps>, asked: Asked) -> impl futures::Stream<Item = Result<Bytes, std::convert::Infallible>> + Send {
     enum At {
-        Start(Box<(Shared, Asked)>),
+        Start(Box<(Arc<Deps>, Asked)>),
         Reading(Box<Reader>),
         End,
     }
-    stream::unfold(At::Start(Box::new((shared, asked))), |at| async move {
+    stream::unfold(At::Start(Box::new((deps, asked))), |at| async move {
         let mut reader = match at {
             At::Start(start) => match open(&start.0, start.1).await {
                 Ok(reader) => Box::new(reader),
@@ -112,8 +101,7 @@ fn body(shared: Shared, asked: Asked) -> impl futures::Stream<Item = Result<Byte
     })
 }
 
-async fn open(shared: &Shared, asked: Asked) -> Result<Reader, String> {
-    let deps = &shared.deps;
+async fn open(deps: &Deps, asked: Asked) -> Result<Reader, String> {
     let id = asked.full_id.split_once("://").map_or(asked.full_id.as_str(), |(_, id)| id);
     let id = ContainerId::from(id);
     let path = log_path(deps, &asked.found, &id).await;
@@ -122,9 +110,9 @@ async fn open(shared: &Shared, asked: Asked) -> Result<Reader, String> {
         let row = deps.lookup.runtime.subscribe(asked.found.uid.clone());
         Liveness::new(row, id.clone(), deps.runtime.clone())
     });
-    let now = Timestamp(i64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap_or(i64::MAX));
+    let now = Timestamp(deps.clock.unix_nanos());
     let log = Log { path, since: asked.options.since(now), options: asked.options, follow };
-    Reader::open(log, &deps.watch, shared.disk.clone()).await
+    Reader::open(log, &deps.watch, deps.effects.clone()).await
 }
 
 /// Where the runtime writes the log. It knows by itself; the board has it from there.

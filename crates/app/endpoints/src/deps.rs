@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use actor::Kernel;
+use actor::{Effects, Kernel};
 use contract::lookup::PodLookup;
 use model::Timestamp;
 use ports::runtime::ContainerRuntime;
@@ -24,6 +24,8 @@ pub struct Deps {
     pub runtime: Arc<dyn ContainerRuntime>,
     /// For `/debug/pprof/`: actors are what this daemon has in place of goroutines.
     pub kernel: Kernel,
+    /// Reads files.
+    pub effects: Effects,
     /// `node_config::configz`.
     pub configz: Configz,
     /// `node_config::flagz`.

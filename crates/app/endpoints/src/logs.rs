@@ -11,6 +11,7 @@ mod listing;
 mod media;
 mod options;
 mod range;
+mod served;
 
 use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, Method, Uri};
@@ -30,14 +31,14 @@ pub(crate) async fn below(
     RawQuery(query): RawQuery,
 ) -> Response {
     let path = uri.path().strip_prefix("/logs").unwrap_or("/");
-    let settings = &deps.settings;
+    let (settings, effects) = (&deps.settings, &deps.effects);
     let asked =
         if settings.enable_system_log_query { options::read(query.as_deref()) } else { Ok(options::Asked::Nothing) };
     let roots = [settings.system_log_dir.clone(), settings.pod_logs_dir.clone()];
     match asked {
-        Ok(options::Asked::Nothing) => files::serve(roots, path, &method, &headers).await,
-        Ok(options::Asked::File(file)) => files::serve_file(roots, &file, &method, &headers).await,
-        Ok(options::Asked::Services(query)) => journal::answer(&deps.settings, query, &headers).await,
+        Ok(options::Asked::Nothing) => files::serve(effects, roots, path, &method, &headers).await,
+        Ok(options::Asked::File(file)) => files::serve_file(effects, roots, &file, &method, &headers).await,
+        Ok(options::Asked::Services(query)) => journal::answer(effects, settings, query, &headers).await,
         Err(refused) => refused.into(),
     }
 }

@@ -1,7 +1,8 @@
 //! `/run` and `/checkpoint` (interfaces 3.8).
 
-use std::path::PathBuf;
+use std::os::unix::fs::DirBuilderExt;
 
+use actor::Class;
 use axum::extract::{Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
@@ -109,7 +110,11 @@ async fn write_checkpoint(deps: &Deps, found: &FoundPod, container: &str, timeou
         return Err(format!("container {container} not found"));
     };
     let folder = deps.settings.root_dir.join("checkpoints");
-    make_private(folder.clone()).await.map_err(|e| format!("{}: {e}", folder.display()))?;
+    let made = deps.effects.blocking(Class::HostFiles, {
+        let folder = folder.clone();
+        move || make_private(&folder)
+    });
+    made.await.map_err(|e| format!("{}: {e}", folder.display()))?;
     let location = folder.join(archive(found.pod(), container, jiff::Timestamp::now())).display().to_string();
     let request =
         CheckpointContainerRequest { container_id: instance.id.to_string(), location: location.clone(), timeout };
@@ -124,9 +129,8 @@ fn archive(pod: &Pod, container: &str, now: jiff::Timestamp) -> String {
 }
 
 /// A checkpoint holds the memory of a container: nobody but root may read it.
-async fn make_private(folder: PathBuf) -> std::io::Result<()> {
-    let mut builder = tokio::fs::DirBuilder::new();
-    builder.recursive(true).mode(0o700).create(folder).await
+fn make_private(folder: &std::path::Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder)
 }
 
 #[cfg(test)]

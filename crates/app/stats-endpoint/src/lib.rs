@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+use actor::{Class, Effects};
 use axum::Router;
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State};
@@ -29,6 +30,8 @@ const FORM_LIMIT: usize = 64 << 10;
 pub struct Deps {
     /// Who measures.
     pub crew: Crew<Server>,
+    /// Packs long answers.
+    pub effects: Effects,
 }
 
 /// The endpoints, open to whoever reaches them.
@@ -84,14 +87,14 @@ async fn read_form(body: Body) -> Result<Bytes, String> {
 }
 
 async fn resource(State(deps): State<Deps>, headers: HeaderMap) -> Response {
-    metrics(deps.crew.ask(Resource).await.map_err(Into::into), &headers).await
+    metrics(&deps.effects, deps.crew.ask(Resource).await.map_err(Into::into), &headers).await
 }
 
 async fn cadvisor(State(deps): State<Deps>, headers: HeaderMap) -> Response {
-    metrics(deps.crew.call(Cadvisor).await, &headers).await
+    metrics(&deps.effects, deps.crew.call(Cadvisor).await, &headers).await
 }
 
-async fn metrics(text: Result<std::sync::Arc<str>, StatsError>, headers: &HeaderMap) -> Response {
+async fn metrics(effects: &Effects, text: Result<std::sync::Arc<str>, StatsError>, headers: &HeaderMap) -> Response {
     let text = match text {
         Ok(text) => text,
         Err(e) => return internal(&e.to_string()),
@@ -102,7 +105,7 @@ async fn metrics(text: Result<std::sync::Arc<str>, StatsError>, headers: &Header
     }
     let packed = {
         let text = text.clone();
-        tokio::task::spawn_blocking(move || gzip(text.as_bytes())).await
+        effects.attempt(Class::Computing, move || gzip(text.as_bytes())).await
     };
     match packed {
         Ok(Ok(packed)) => {

@@ -5,6 +5,7 @@ mod scene;
 
 use std::sync::Arc;
 
+use actor::Kernel;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode};
 use axum::response::Response;
@@ -18,7 +19,7 @@ use tower::ServiceExt;
 use crate::{Deps, router};
 
 /// Over a StatsManager that names the node after what was asked; fails when told to.
-fn served(broken: bool) -> axum::Router {
+fn served(kernel: &Kernel, broken: bool) -> axum::Router {
     let wiring = Wiring::default();
     let stats = StandIn::<contract::StatsManager>::on(&wiring);
     stats.answer(move |m: &Summarise| {
@@ -31,7 +32,7 @@ fn served(broken: bool) -> axum::Router {
     });
     stats.answer(|_: &Resource| "resource_scrape_error 0\n".into());
     stats.answer(|_: &Cadvisor| Ok("container_scrape_error 0\n".into()));
-    router(Deps { crew: wiring.crew() })
+    router(Deps { crew: wiring.crew(), effects: kernel.effects("stats-endpoint") })
 }
 
 async fn text_of(response: Response) -> String {
@@ -44,8 +45,8 @@ fn request(method: Method, path: &str) -> Request<Body> {
 
 #[test]
 fn each_path_answers_as_the_book_says() {
-    actor::testing::run(1, |_| async move {
-        let app = served(false);
+    actor::testing::run(1, |kernel| async move {
+        let app = served(&kernel, false);
         let table = [
             ("GET", "/stats/summary", 200, "\"full\""),
             ("POST", "/stats/summary", 200, "\"full\""),
@@ -84,8 +85,8 @@ fn each_path_answers_as_the_book_says() {
 
 #[test]
 fn a_form_counts_as_the_query_does_and_both_together_are_two() {
-    actor::testing::run(1, |_| async move {
-        let app = served(false);
+    actor::testing::run(1, |kernel| async move {
+        let app = served(&kernel, false);
         let form = "application/x-www-form-urlencoded; charset=utf-8";
         let table = [
             ("", form, "only_cpu_and_memory=true", "\"brief\""),
@@ -108,20 +109,20 @@ fn a_form_counts_as_the_query_does_and_both_together_are_two() {
 
 #[test]
 fn a_failed_gathering_is_an_internal_error_with_its_text() {
-    actor::testing::run(1, |_| async move {
-        let answer = served(true).oneshot(request(Method::GET, "/stats/summary")).await.unwrap();
+    actor::testing::run(1, |kernel| async move {
+        let answer = served(&kernel, true).oneshot(request(Method::GET, "/stats/summary")).await.unwrap();
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
         assert_eq!(text_of(answer).await, "Internal Error: failed to get root cgroup stats: gone");
-        let nobody = router(Deps { crew: Wiring::default().crew() });
-        let answer = nobody.oneshot(request(Method::GET, "/metrics/resource")).await.unwrap();
+        let nobody = Deps { crew: Wiring::default().crew(), effects: kernel.effects("stats-endpoint") };
+        let answer = router(nobody).oneshot(request(Method::GET, "/metrics/resource")).await.unwrap();
         assert_eq!(answer.status(), StatusCode::INTERNAL_SERVER_ERROR);
     });
 }
 
 #[test]
 fn metrics_are_packed_for_who_accepts_it() {
-    actor::testing::run(1, |_| async move {
-        let app = served(false);
+    actor::testing::run(1, |kernel| async move {
+        let app = served(&kernel, false);
         for (accepted, packed) in
             [("gzip", true), ("deflate, *;q=0.5", true), ("gzip;q=0, deflate", false), ("br", false)]
         {

@@ -193,7 +193,7 @@ fn front(parts: &Parts) -> Front {
 
 /// Health, metrics and statistics: also on the read-only port.
 fn numbers(parts: &Parts) -> Router {
-    let stats = stats_endpoint::Deps { crew: parts.crew.clone() };
+    let stats = stats_endpoint::Deps { crew: parts.crew.clone(), effects: parts.kernel.effects("stats-endpoint") };
     let routes = server::healthz::router(parts.checks.clone());
     routes.merge(stats_endpoint::router(stats)).merge(metrics_endpoint::router(metrics(parts)))
 }
@@ -245,6 +245,8 @@ fn logs(parts: &Parts) -> Router {
     container_logs::router(container_logs::Deps {
         lookup: PodLookup::new(&parts.crew),
         runtime: parts.runtime.clone(),
+        effects: parts.kernel.effects("container-logs"),
+        clock: parts.kernel.clock().clone(),
         watch: log_files::FolderWatch::new(),
         settings: container_logs::Settings { split_streams },
     })
@@ -258,6 +260,7 @@ fn about(parts: &Parts) -> endpoints::Deps {
         lookup: PodLookup::new(&parts.crew),
         runtime: parts.runtime.clone(),
         kernel: parts.kernel.clone(),
+        effects: parts.kernel.effects("endpoints"),
         configz: Arc::new(move || configz.clone()),
         flagz: node_config::flagz(&parts.settings.flags),
         set_verbosity: parts.set_verbosity.clone(),

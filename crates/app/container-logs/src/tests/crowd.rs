@@ -1,8 +1,8 @@
 //! Many followers at once.
 
+use actor::{Kernel, KernelConfig};
 use futures::future::join_all;
 use log_files::FolderWatch;
-use tokio::sync::Semaphore;
 
 use super::rig::{append, container, line, soon, until};
 use crate::liveness::Liveness;
@@ -20,7 +20,7 @@ async fn a_thousand_followers_need_no_threads_and_little_memory() {
     let watch = FolderWatch::new();
     let wiring = contract::Wiring::default();
     let board = wiring.board::<contract::runtime::Observed>();
-    let disk = std::sync::Arc::new(Semaphore::new(16));
+    let effects = Kernel::new(KernelConfig::default()).effects("logs");
     let fake = fakes::FakeRuntime::default();
     let paths: Vec<_> = (0..10).map(|n| dir.path().join(format!("{n}.log"))).collect();
     let mut files: Vec<_> = paths.iter().map(|p| std::fs::File::create(p).unwrap()).collect();
@@ -46,9 +46,9 @@ async fn a_thousand_followers_need_no_threads_and_little_memory() {
             options: container_log::LogOptions::default(),
             follow: Some(follow),
         };
-        let (watch, disk) = (watch.clone(), disk.clone());
+        let (watch, effects) = (watch.clone(), effects.clone());
         tokio::spawn(async move {
-            let mut reader = Reader::open(log, &watch, disk).await.unwrap();
+            let mut reader = Reader::open(log, &watch, effects).await.unwrap();
             let mut text = Vec::new();
             while let Some(bytes) = reader.next().await {
                 received.fetch_add(bytes.len(), std::sync::atomic::Ordering::Relaxed);
@@ -80,9 +80,8 @@ async fn a_thousand_followers_need_no_threads_and_little_memory() {
     }
     let (threads, kib) = (during.0 - before.0, during.1.saturating_sub(before.1));
     println!("{threads} threads and {kib} KiB more");
-    // The pool of blocking threads opens the files, 16 at a time; it starts some more, as one that is just done is not idle
-    // yet. None of them belongs to a follower.
-    assert!(threads < 100, "{threads} threads more");
+    // Those of the pool that opens the files. None of them belongs to a follower.
+    assert!(threads < 30, "{threads} threads more");
     assert!(kib < 12 * 1024, "{kib} KiB more");
     assert_eq!(watch.load(), (0, 0));
 }

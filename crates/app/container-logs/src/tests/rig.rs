@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actor::{Kernel, KernelConfig};
 use axum::body::Body;
 use axum::http::Request;
 use bytes::Bytes;
@@ -65,9 +66,12 @@ impl Rig {
     pub(super) async fn with(watch: FolderWatch) -> Self {
         let fake = FakeRuntime::default();
         let wiring = Wiring::default();
+        let kernel = Kernel::new(KernelConfig::default());
         let deps = Deps {
             lookup: PodLookup::of(&wiring),
             runtime: fake.client(),
+            effects: kernel.effects("logs"),
+            clock: kernel.clock().clone(),
             watch,
             settings: Settings { split_streams: true },
         };

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use log_files::FolderWatch;
-use tokio::sync::Semaphore;
 
 use super::rig::{Follower, Rig, line};
-use crate::reader::{Log, Reader, on_disk};
+use crate::reader::{Log, Reader};
 
 fn big(lines: usize) -> String {
     line(&"x".repeat(200)).repeat(lines)
@@ -18,8 +17,7 @@ async fn no_more_is_read_than_the_client_takes() {
     let rig = Rig::new().await;
     rig.write(&big(2000));
     let log = Log { path: rig.log(), since: None, options: container_log::LogOptions::default(), follow: None };
-    let disk = std::sync::Arc::new(Semaphore::new(1));
-    let mut reader = Reader::open(log, &FolderWatch::blind(), disk).await.unwrap();
+    let mut reader = Reader::open(log, &FolderWatch::blind(), rig.deps.effects.clone()).await.unwrap();
     let first = reader.next().await.unwrap();
     let second = reader.next().await.unwrap();
     assert!(first.len() + second.len() <= 2 * 36 * 1024);
@@ -32,25 +30,6 @@ async fn no_more_is_read_than_the_client_takes() {
         all += bytes.len();
     }
     assert!(all > 300_000, "{all}");
-}
-
-#[tokio::test]
-async fn a_client_that_leaves_a_disk_that_hangs_makes_no_room_for_another_thread() {
-    let disk = std::sync::Arc::new(Semaphore::new(1));
-    let (end, hangs) = std::sync::mpsc::channel::<()>();
-    let (on, started) = tokio::sync::oneshot::channel();
-    let read = on_disk(&disk, move || {
-        let _ = on.send(());
-        let _ = hangs.recv();
-    });
-    // The client leaves as soon as the disk hangs.
-    tokio::select! {
-        () = read => panic!("it hangs"),
-        started = started => started.unwrap(),
-    }
-    assert_eq!(disk.available_permits(), 0);
-    drop(end);
-    drop(disk.acquire().await.unwrap());
 }
 
 /// 40 clients ask for 8 MiB each and read nothing: what the node holds for them is bounded, whatever they asked for.

@@ -1,26 +1,22 @@
 //! A file as an answer: whole, in part, or not at all.
 
 use std::collections::VecDeque;
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::io;
-use std::os::unix::fs::FileExt;
 
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::stream;
-use tokio::io::{AsyncReadExt, AsyncSeekExt, SeekFrom};
 
 use super::conditions::{self, Precondition};
 use super::media;
 use super::range::{self, Part, RangeError};
+use super::served::Served;
 use crate::respond::{error, status_text};
 
-/// Read at a time; what one client holds of memory.
-const CHUNK: u64 = 64 * 1024;
-
 /// Answers with a file. Its size counts as it is now; what is appended meanwhile is left for the next request.
-pub(super) fn file(name: &str, file: File, meta: &Metadata, method: &Method, headers: &HeaderMap) -> Response {
+pub(super) async fn file(name: &str, file: Served, meta: &Metadata, method: &Method, headers: &HeaderMap) -> Response {
     let modified = conditions::modified(meta);
     let last_modified = modified.and_then(conditions::http_date);
     match conditions::check(headers, modified) {
@@ -28,7 +24,7 @@ pub(super) fn file(name: &str, file: File, meta: &Metadata, method: &Method, hea
         Precondition::NotModified => return stamped(StatusCode::NOT_MODIFIED.into_response(), last_modified),
         Precondition::Failed => return StatusCode::PRECONDITION_FAILED.into_response(),
     }
-    let Ok(kind) = kind(name, &file) else { return status_text(StatusCode::INTERNAL_SERVER_ERROR) };
+    let Ok(kind) = kind(name, &file).await else { return status_text(StatusCode::INTERNAL_SERVER_ERROR) };
     let size = meta.len();
     let asked = headers.get(header::RANGE).and_then(|v| v.to_str().ok());
     let asked = asked.filter(|_| conditions::range_holds(headers, modified));
@@ -80,13 +76,11 @@ fn unsatisfiable(reason: RangeError, size: u64) -> Response {
     response
 }
 
-fn kind(name: &str, file: &File) -> io::Result<&'static str> {
+async fn kind(name: &str, file: &Served) -> io::Result<&'static str> {
     if let Some(kind) = media::by_name(name) {
         return Ok(kind);
     }
-    let mut head = [0; 512];
-    let n = file.read_at(&mut head, 0)?;
-    Ok(media::by_bytes(&head[..n]))
+    Ok(media::by_bytes(&file.read(0, 512).await?))
 }
 
 /// What a body is made of.
@@ -123,38 +117,25 @@ fn multipart(parts: &[Part], kind: &str, size: u64) -> (StatusCode, String, Vec<
 }
 
 /// Read as the client takes it. A file that shrinks meanwhile breaks the connection off, as its length was promised.
-fn pieces_of(file: File, pieces: Vec<Piece>) -> Body {
-    struct State {
-        file: tokio::fs::File,
-        pieces: VecDeque<Piece>,
-        at: Option<u64>,
-    }
-    let state = State { file: tokio::fs::File::from_std(file), pieces: pieces.into(), at: None };
-    let next = |mut s: State| async move {
+fn pieces_of(file: Served, pieces: Vec<Piece>) -> Body {
+    let next = |(file, mut pieces): (Served, VecDeque<Piece>)| async move {
         loop {
-            let part = match s.pieces.front() {
+            let part = match pieces.pop_front() {
                 None => return Ok(None),
-                Some(Piece::Of(part)) if part.length > 0 => *part,
-                Some(_) => match s.pieces.pop_front() {
-                    Some(Piece::Text(text)) => return Ok(Some((Bytes::from(text), s))),
-                    _ => continue,
-                },
+                Some(Piece::Text(text)) => return Ok(Some((Bytes::from(text), (file, pieces)))),
+                Some(Piece::Of(part)) => part,
             };
-            if s.at != Some(part.start) {
-                s.file.seek(SeekFrom::Start(part.start)).await?;
+            if part.length == 0 {
+                continue;
             }
-            let mut chunk = Vec::new();
-            let read = (&mut s.file).take(part.length.min(CHUNK)).read_to_end(&mut chunk).await?;
-            let read = u64::try_from(read).unwrap_or(0);
+            let chunk = file.read(part.start, part.length).await?;
+            let read = u64::try_from(chunk.len()).unwrap_or(0);
             if read == 0 {
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
             }
-            s.at = Some(part.start + read);
-            if let Some(front) = s.pieces.front_mut() {
-                *front = Piece::Of(Part { start: part.start + read, length: part.length - read });
-            }
-            return Ok(Some((Bytes::from(chunk), s)));
+            pieces.push_front(Piece::Of(Part { start: part.start + read, length: part.length - read }));
+            return Ok(Some((Bytes::from(chunk), (file, pieces))));
         }
     };
-    Body::from_stream(stream::try_unfold(state, next))
+    Body::from_stream(stream::try_unfold((file, pieces.into()), next))
 }

@@ -8,11 +8,12 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use actor::{Class, Effects};
 use axum::http::{HeaderMap, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use model::url::unescape;
-use tokio::task::spawn_blocking;
 
+use super::served::Served;
 use super::{body, conditions, listing};
 use crate::respond::{error, status_text};
 
@@ -37,16 +38,19 @@ fn refused(e: &io::Error) -> Response {
 }
 
 /// Serves what stands behind `/logs`. `path`: as the request has it, with its escapes.
-pub(super) async fn serve(roots: Roots, path: &str, method: &Method, headers: &HeaderMap) -> Response {
+pub(super) async fn serve(
+    effects: &Effects,
+    roots: Roots,
+    path: &str,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Response {
     let Ok(decoded) = unescape(path).map(Cow::into_owned) else { return status_text(StatusCode::BAD_REQUEST) };
     if decoded.ends_with(b"/index.html") {
         return moved("./");
     }
-    let found = spawn_blocking({
-        let decoded = decoded.clone();
-        move || find(&roots, &decoded)
-    });
-    let found = match found.await {
+    let name = decoded.clone();
+    let found = match effects.attempt(Class::ServedFiles, move || find(&roots, &name)).await {
         Ok(Ok(found)) => found,
         Ok(Err(e)) => return refused(&e),
         Err(_) => return status_text(StatusCode::INTERNAL_SERVER_ERROR),
@@ -54,21 +58,29 @@ pub(super) async fn serve(roots: Roots, path: &str, method: &Method, headers: &H
     let slash = decoded.last() == Some(&b'/');
     // Relative redirects, as Go makes them; the name keeps the escapes that it came with.
     let base = path.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
+    let served = |file| Served::new(file, effects);
     match found {
         Found::Folder(..) | Found::Page(..) if !slash => moved(&format!("{base}/")),
-        Found::Page(file, meta) => body::file("index.html", file, &meta, method, headers),
+        Found::Page(file, meta) => body::file("index.html", served(file), &meta, method, headers).await,
         Found::Folder(meta, entries) => conditions::unless_unchanged(&meta, headers, || listing::page(&entries)),
         Found::File(..) if slash => moved(&format!("../{base}")),
-        Found::File(file, meta) => body::file(&String::from_utf8_lossy(&decoded), file, &meta, method, headers),
+        Found::File(file, meta) => {
+            body::file(&String::from_utf8_lossy(&decoded), served(file), &meta, method, headers).await
+        }
     }
 }
 
 /// Serves one file by its path below the root; a folder is refused.
-pub(super) async fn serve_file(roots: Roots, path: &str, method: &Method, headers: &HeaderMap) -> Response {
+pub(super) async fn serve_file(
+    effects: &Effects,
+    roots: Roots,
+    path: &str,
+    method: &Method,
+    headers: &HeaderMap,
+) -> Response {
     let name = path.to_owned();
-    let found = spawn_blocking(move || find(&roots, name.as_bytes())).await;
-    match found {
-        Ok(Ok(Found::File(file, meta))) => body::file(path, file, &meta, method, headers),
+    match effects.attempt(Class::ServedFiles, move || find(&roots, name.as_bytes())).await {
+        Ok(Ok(Found::File(file, meta))) => body::file(path, Served::new(file, effects), &meta, method, headers).await,
         Ok(Ok(Found::Folder(..) | Found::Page(..))) => error(StatusCode::NOT_FOUND, "404 page not found"),
         Ok(Err(e)) => refused(&e),
         Err(_) => status_text(StatusCode::INTERNAL_SERVER_ERROR),

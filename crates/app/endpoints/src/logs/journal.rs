@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::Stdio;
 use std::time::Duration;
 
+use actor::{Class, Effects};
 use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
@@ -13,11 +14,11 @@ use futures::stream;
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::Command;
 use tokio::sync::{Semaphore, mpsc};
-use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 use super::files::{self, Roots};
 use super::options::Query;
+use super::served::Served;
 use crate::deps::Settings;
 use crate::respond::plain;
 
@@ -31,13 +32,13 @@ const CHUNK: usize = 32 * 1024;
 const MAX_UNITS: u64 = 4 << 20;
 
 /// Answers as the logs come in. The program is killed when the client leaves or the time is over.
-pub(super) async fn answer(settings: &Settings, query: Query, headers: &HeaderMap) -> Response {
+pub(super) async fn answer(effects: &Effects, settings: &Settings, query: Query, headers: &HeaderMap) -> Response {
     let (tx, rx) = mpsc::channel(2);
-    let settings = settings.clone();
+    let (effects, settings) = (effects.clone(), settings.clone());
     tokio::spawn(async move {
         let work = async {
             let Ok(_turn) = READERS.acquire().await else { return };
-            copy(&settings, &query, &tx).await;
+            copy(&effects, &settings, &query, &tx).await;
         };
         // A client that left ends the work too: a program without output would run on otherwise.
         tokio::select! {
@@ -77,7 +78,7 @@ fn gzipped(rx: Output) -> Body {
     Body::from_stream(stream::try_unfold(Some((rx, encoder)), next))
 }
 
-async fn copy(settings: &Settings, query: &Query, tx: &Sink) {
+async fn copy(effects: &Effects, settings: &Settings, query: &Query, tx: &Sink) {
     let units = units(settings).await;
     let known = |service: &String| units.contains(&format!("{service}.service"));
     let (native, other): (Vec<String>, Vec<String>) = query.services.iter().cloned().partition(known);
@@ -93,7 +94,7 @@ async fn copy(settings: &Settings, query: &Query, tx: &Sink) {
         return;
     }
     for service in other {
-        from_files(settings, &service, tx).await;
+        from_files(effects, settings, &service, tx).await;
     }
 }
 
@@ -160,17 +161,24 @@ async fn pump(pipe: Option<impl AsyncRead + Unpin>, tx: &Sink) {
 }
 
 /// The first of the usual places that has a file. No thread is held while a slow client reads.
-async fn from_files(settings: &Settings, service: &str, tx: &Sink) {
+async fn from_files(effects: &Effects, settings: &Settings, service: &str, tx: &Sink) {
     let roots: Roots = [settings.system_log_dir.clone(), settings.pod_logs_dir.clone()];
     let places = [service.to_owned(), format!("{service}.log"), format!("{service}/{service}.log")];
     let open = move || {
         let open = |place: &String| files::open(&roots, &roots[0].join(place)).ok().filter(|(_, m)| m.is_file());
         places.iter().find_map(open)
     };
-    let Ok(Some((file, meta))) = spawn_blocking(open).await else {
+    let Ok(Some((file, meta))) = effects.attempt(Class::ServedFiles, open).await else {
         let _ = tx.send(format!("error: no logs of service {service}\n").into()).await;
         return;
     };
     // Its size as it was: a file that is written to has no end otherwise.
-    pump(Some(tokio::fs::File::from_std(file).take(meta.len())), tx).await;
+    let (file, size) = (Served::new(file, effects), meta.len());
+    let mut at = 0;
+    while let Ok(chunk) = file.read(at, size - at).await {
+        at += u64::try_from(chunk.len()).unwrap_or(0);
+        if chunk.is_empty() || tx.send(chunk.into()).await.is_err() {
+            return;
+        }
+    }
 }

@@ -69,10 +69,12 @@ impl Node {
             ..Settings::default()
         };
         let wiring = Wiring::default();
+        let kernel = Kernel::new(KernelConfig::default());
         let deps = Deps {
             lookup: PodLookup::of(&wiring),
             runtime: Arc::new(fake.cri_client(Default::default())),
-            kernel: Kernel::new(KernelConfig::default()),
+            effects: kernel.effects("endpoints"),
+            kernel,
             configz: Arc::new(|| json!({"kubeletconfig": {"maxPods": 110}})),
             flagz: vec![("address", "0.0.0.0".to_owned()), ("v", "2".to_owned())],
             set_verbosity: Arc::new(move |level| {

@@ -68,8 +68,9 @@ impl Scene {
             volume_period: Some(Duration::from_secs(3600)),
         });
         let deps = Arc::new(deps);
+        let served = crate::Deps { crew: wiring.crew(), effects: kernel.effects("stats-endpoint") };
         fakes::start(kernel, &wiring, move |crew| StatsManager::new(crew, config.clone(), deps.clone()));
-        Self { _dir: dir, app: crate::router(crate::Deps { crew: wiring.crew() }), source, now: Cell::new(now) }
+        Self { _dir: dir, app: crate::router(served), source, now: Cell::new(now) }
     }
 
     /// Lets time pass, for actors and for readings.

@@ -13,6 +13,9 @@ pub enum Class {
     /// Paths that users chose: hostPath volumes, mounted volumes, the manifest folder. A network file system may hang them,
     /// which is no fault of the node.
     UserPaths,
+    /// Files read for clients of the node's ports: container logs, `/logs/`. However many read, and whatever disk hangs
+    /// under them, the node's own work has threads left.
+    ServedFiles,
     /// Name look-ups.
     NameLookups,
     /// No waiting at all, only more computing than a turn may hold.
@@ -21,8 +24,8 @@ pub enum Class {
 
 impl Class {
     /// All of them, in the order of their declaration.
-    pub const ALL: [Class; 5] =
-        [Class::Journal, Class::HostFiles, Class::UserPaths, Class::NameLookups, Class::Computing];
+    pub const ALL: [Class; 6] =
+        [Class::Journal, Class::HostFiles, Class::UserPaths, Class::ServedFiles, Class::NameLookups, Class::Computing];
 
     /// As in metrics.
     pub fn name(self) -> &'static str {
@@ -30,6 +33,7 @@ impl Class {
             Class::Journal => "journal",
             Class::HostFiles => "host-files",
             Class::UserPaths => "user-paths",
+            Class::ServedFiles => "served-files",
             Class::NameLookups => "name-lookups",
             Class::Computing => "computing",
         }
@@ -39,7 +43,7 @@ impl Class {
     pub(super) fn threads(self) -> usize {
         match self {
             // The journal writes what waits in one go: many waiters are cheap there.
-            Class::Journal | Class::HostFiles => 16,
+            Class::Journal | Class::HostFiles | Class::ServedFiles => 16,
             Class::UserPaths => 8,
             Class::NameLookups | Class::Computing => 2,
         }

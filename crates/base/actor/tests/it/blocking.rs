@@ -70,18 +70,20 @@ fn info(kernel: &Kernel, class: Class) -> actor::ClassInfo {
 }
 
 #[test]
-fn a_class_that_hangs_holds_up_no_other_and_users_paths_make_nobody_ill() {
+fn a_class_that_hangs_holds_up_no_other_and_paths_of_users_and_clients_make_nobody_ill() {
     live(async |kernel| {
-        let release = fill(&kernel.effects("volumes"), Class::UserPaths, 40);
         let asker = asker(&kernel);
-        assert_eq!(asker.ask(Do(Class::HostFiles, Box::new(|| 7)), LONG).await, Ok(7));
-        until("overdue", || info(&kernel, Class::UserPaths).overdue == 40).await;
-        let hung = info(&kernel, Class::UserPaths);
-        assert!(hung.running < 40 && hung.running == hung.threads, "{hung:?}");
-        assert!(!hung.progresses);
-        assert!(kernel.is_healthy(), "a dead file server is no reason to end the daemon");
-        drop(release);
-        until("all back", || info(&kernel, Class::UserPaths).finished == 40).await;
+        for class in [Class::UserPaths, Class::ServedFiles] {
+            let release = fill(&kernel.effects("volumes"), class, 40);
+            assert_eq!(asker.ask(Do(Class::HostFiles, Box::new(|| 7)), LONG).await, Ok(7));
+            until("overdue", || info(&kernel, class).overdue == 40).await;
+            let hung = info(&kernel, class);
+            assert!(hung.running < 40 && hung.running == hung.threads, "{hung:?}");
+            assert!(!hung.progresses);
+            assert!(kernel.is_healthy(), "a dead file server is no reason to end the daemon");
+            drop(release);
+            until("all back", || info(&kernel, class).finished == 40).await;
+        }
     });
 }
 
@@ -155,6 +157,34 @@ fn work_whose_asker_is_gone_before_a_thread_is_free_is_not_begun() {
         until("free", || info(&kernel, Class::Computing).finished == 2).await;
         assert_eq!(begun.recv(), Err(mpsc::RecvError), "the work was dropped, not run");
         assert_eq!(info(&kernel, Class::Computing).waiting, 0);
+    });
+}
+
+#[test]
+fn work_that_hangs_keeps_its_thread_when_its_asker_leaves() {
+    live(async |kernel| {
+        let effects = kernel.effects("log");
+        let (release, hung) = mpsc::channel::<()>();
+        let hung = Arc::new(Mutex::new(hung));
+        let read = |n: usize| {
+            let (effects, hung) = (effects.clone(), hung.clone());
+            let read = spawn_local(async move {
+                let read = move || hung.lock().unwrap().recv().is_ok();
+                effects.blocking(Class::Computing, read).await;
+            });
+            (n, read)
+        };
+        for (n, asked) in (0..2).map(read) {
+            until("runs", || info(&kernel, Class::Computing).running > n).await;
+            asked.abort();
+            let _ = asked.await;
+        }
+        let (_, third) = read(2);
+        until("waits", || info(&kernel, Class::Computing).waiting == 1).await;
+        let now = info(&kernel, Class::Computing);
+        assert_eq!((now.running, now.threads), (2, 2), "who leaves makes no room for another thread");
+        drop(release);
+        third.await.unwrap();
     });
 }
 
