@@ -32,19 +32,24 @@ fn a_hook_sends_the_headers_of_a_kubelet_unless_its_own_are_given() {
 
 #[test]
 fn a_hook_over_https_that_gets_an_http_answer_goes_over_http_without_credentials() {
-    run(3, |kernel| async move {
-        let bench = Bench::start(&kernel, nothing());
-        let get = json!({ "scheme": "HTTPS", "path": "/up", "port": 8443, "host": "192.0.2.9",
-            "httpHeaders": [{ "name": "Authorization", "value": "Bearer x" }] });
-        bench.tell(&with_post_start(get), UpdateKind::Create).await;
-        let hooks = bench.see(|w| w.hooks.clone());
-        let schemes: Vec<&str> = hooks.iter().map(|h| h.scheme.as_str()).collect();
-        assert_eq!(schemes, ["https", "http"]);
-        assert_eq!(header(&hooks[0], "Authorization"), Some("Bearer x"));
-        assert_eq!(header(&hooks[1], "Authorization"), None);
-        assert_eq!(header(&hooks[1], "User-Agent"), Some("kube-lifecycle/1.36"));
-        let text = "request to HTTPS lifecycle hook 192.0.2.9:8443 got HTTP response, retry with HTTP succeeded";
-        assert_eq!(bench.events("LifecycleHTTPFallback"), [text]);
-        assert!(bench.events("FailedPostStartHook").is_empty());
-    });
+    for (seed, host, shown) in [(3, "192.0.2.9", "192.0.2.9"), (15, "fd00::1", "[fd00::1]")] {
+        run(seed, move |kernel| async move {
+            let bench = Bench::start(&kernel, nothing());
+            let headers = json!([{ "name": "Authorization", "value": "Bearer t" }, { "name": "X", "value": "1" }]);
+            let get =
+                json!({ "scheme": "HTTPS", "path": "/up", "port": 8443, "host": host, "httpHeaders": headers });
+            bench.tell(&with_post_start(get), UpdateKind::Create).await;
+            let hooks = bench.see(|w| w.hooks.clone());
+            let names = |r: &HookRequest| r.headers.iter().map(|(n, _)| n.clone()).collect::<Vec<_>>().join(" ");
+            let asked: Vec<String> = hooks.iter().map(|r| format!("{} {}", r.scheme, names(r))).collect();
+            assert_eq!(asked, ["https Authorization X User-Agent Accept", "http X User-Agent Accept"]);
+            assert_eq!(header(&hooks[0], "Authorization"), Some("Bearer t"));
+            assert_eq!(header(&hooks[1], "User-Agent"), Some("kube-lifecycle/1.36"));
+            let text =
+                format!("request to HTTPS lifecycle hook {shown}:8443 got HTTP response, retry with HTTP succeeded");
+            assert_eq!(bench.events("LifecycleHTTPFallback"), [text]);
+            assert!(bench.events("FailedPostStartHook").is_empty());
+            assert_eq!(bench.last_status().phase.as_deref(), Some("Running"));
+        });
+    }
 }

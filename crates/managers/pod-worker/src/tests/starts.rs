@@ -268,21 +268,3 @@ fn variables_come_from_files_that_earlier_containers_wrote() {
         }
     });
 }
-
-#[test]
-fn a_hook_over_https_is_tried_again_over_http_without_its_credentials() {
-    run(15, |kernel| async move {
-        let bench = Bench::start(&kernel, nothing());
-        let headers = json!([{ "name": "Authorization", "value": "Bearer t" }, { "name": "X", "value": "1" }]);
-        let get = json!({ "host": "fd00::1", "port": 8443, "scheme": "HTTPS", "path": "/p", "httpHeaders": headers });
-        bench
-            .tell(&pod(json!({ "lifecycle": { "postStart": { "httpGet": get } } }), json!({})), UpdateKind::Create)
-            .await;
-        let text = "request to HTTPS lifecycle hook [fd00::1]:8443 got HTTP response, retry with HTTP succeeded";
-        assert_eq!(bench.events("LifecycleHTTPFallback"), [text]);
-        let names = |r: &HookRequest| r.headers.iter().map(|(n, _)| n.clone()).collect::<Vec<_>>().join(" ");
-        let asked = bench.see(|w| w.hooks.iter().map(|r| format!("{} {}", r.scheme, names(r))).collect::<Vec<_>>());
-        assert_eq!(asked, ["https Authorization X User-Agent Accept", "http X User-Agent Accept"]);
-        assert_eq!(bench.last_status().phase.as_deref(), Some("Running"));
-    });
-}
