@@ -51,7 +51,8 @@ impl Fetch for UrlFetch {
         let first_host = at.host.clone();
         let mut headers = self.headers(headers)?;
         for _ in 0..=MAX_REDIRECTS {
-            let answer = exchange(&self.effects, &at, &headers, limit).await.map_err(|why| format!("GET {at}: {why}"))?;
+            let answer =
+                exchange(&self.effects, &at, &headers, limit).await.map_err(|why| format!("GET {at}: {why}"))?;
             let leads = matches!(answer.code, 301 | 302 | 303 | 307 | 308);
             let Some(location) = answer.location.filter(|l| leads && !l.is_empty()) else {
                 return Ok(Fetched { code: answer.code, body: answer.body });

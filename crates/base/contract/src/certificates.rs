@@ -6,8 +6,6 @@ use std::sync::Arc;
 
 use model::Timestamp;
 
-use crate::node::NodeView;
-
 /// A certificate with its key, as PEM.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyPair {
@@ -43,13 +41,4 @@ pub struct CertificateView {
     /// The client certificate is past its end while the server is healthy: the daemon should exit with 1, so that it is
     /// started again and bootstraps anew (interfaces 3.10).
     pub must_exit: Option<String>,
-}
-
-role! {
-    /// The client and the serving certificate of the node.
-    CertificateManager in certificate_manager, actor "certificate-manager";
-    answers {}
-    posts { value CertificateView = CertificateView::default(); }
-    asks {}
-    reads { NodeView }
 }

@@ -2,14 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use std::time::Duration;
 
 use actor::AskError;
 use model::PodUid;
 use model::core::Pod;
-
-use crate::event::RecordEvent;
-use crate::pod_manager::DesiredPod;
 
 /// Why a cgroup is not as wanted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -59,17 +55,4 @@ pub struct PodCgroup {
 pub struct PodCgroupRow {
     /// Path below the cgroup mount point, in the form of the driver.
     pub path: String,
-}
-
-role! {
-    /// The QoS tree and the cgroups of pods.
-    CgroupManager in cgroup_manager, actor "cgroup-manager";
-    answers {
-        EnsurePodCgroup for pod => Result<PodCgroup, CgroupError>, within Duration::from_secs(120), Repeat;
-        RemovePodCgroup for uid => Result<(), CgroupError>, within Duration::from_secs(120), Repeat;
-        ThrottlePodCgroup for uid => Result<(), CgroupError>, within Duration::from_secs(120), Repeat;
-    }
-    posts { table PodUid => PodCgroupRow; }
-    asks { RecordEvent }
-    reads { DesiredPod }
 }

@@ -81,8 +81,6 @@ pub mod folder {
     use serde::{Deserialize, Serialize};
 
     use super::Manifests;
-    use crate::event::RecordEvent;
-    use crate::pod_manager::SetPods;
 
     /// What the folder holds.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -95,15 +93,6 @@ pub mod folder {
             &self.0
         }
     }
-
-    role! {
-        /// Pods of a folder or file of manifests.
-        FolderSource in folder_source, actor "folder-source" as intake;
-        answers {}
-        posts { value FolderManifests = FolderManifests::default(); }
-        asks { SetPods, RecordEvent }
-        reads {}
-    }
 }
 
 /// A URL that answers manifests (`staticPodURL`).
@@ -111,7 +100,6 @@ pub mod http {
     use serde::{Deserialize, Serialize};
 
     use super::Manifests;
-    use crate::pod_manager::SetPods;
 
     /// What the URL holds.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -123,30 +111,5 @@ pub mod http {
         fn deref(&self) -> &Manifests {
             &self.0
         }
-    }
-
-    role! {
-        /// Pods of a URL.
-        HttpSource in http_source, actor "http-source" as intake;
-        answers {}
-        posts { value UrlManifests = UrlManifests::default(); }
-        asks { SetPods }
-        reads {}
-    }
-}
-
-/// The API server.
-pub mod api {
-    use super::ApiSourceView;
-    use crate::node::NodeView;
-    use crate::pod_manager::SetPods;
-
-    role! {
-        /// Pods that the API server assigns to this node, and the store of them for when it is away.
-        ApiSource in api_source, actor "api-source" as intake;
-        answers {}
-        posts { value ApiSourceView = ApiSourceView::default(); }
-        asks { SetPods }
-        reads { NodeView }
     }
 }

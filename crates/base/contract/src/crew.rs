@@ -1,144 +1,19 @@
-//! Who may say what to whom: the types behind the declarations of the managers.
-//!
-//! Each manager's file ends with a `role!` declaration. From it come the routes, the boards, the traits [`Asks`] and
-//! [`Reads`] that make an undeclared edge a compile error, and the [`Declaration`] that documents and tests are made from.
+//! What a member of the crew may do.
 
 use std::fmt;
-use std::fmt::Debug;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{ActorRef, AskError, Inlet, Mail, Managed, Subject, TellError};
-use model::core::Pod;
-use model::{PodUid, pod};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use actor::{AskError, TellError};
+use model::event::NodeEvent;
 
-use crate::board::{Board, BoardPoster, BoardReader, Key, Value, ValuePoster, ValueReader};
-use crate::declaration::{Declaration, Unanswered};
-use crate::fence::{Fence, FenceToken};
-use crate::record::{Entry, Recorder, json};
+use crate::board::{BoardPoster, BoardReader, ValuePoster, ValueReader};
+use crate::event::RecordEvent;
+use crate::fence::FenceToken;
+use crate::role::{Asks, Endpoint, Reads, Role, RoleMessage, SingleValue, TableRow};
 use crate::wiring::Wiring;
-
-/// A message of a declared role: plain data that can cross a process border, answered with plain data.
-pub trait Letter:
-    Mail<Result: Serialize + DeserializeOwned> + Clone + Debug + Serialize + DeserializeOwned + Sync
-{
-    /// Who answers it.
-    type To: Role;
-    /// Its name.
-    const NAME: &'static str;
-    /// What a caller does without an answer.
-    const UNANSWERED: Unanswered;
-    /// How long the answer may take, where the message itself does not say more.
-    const DEADLINE: Duration;
-
-    /// How long the answer to this very message may take.
-    fn deadline(&self) -> Duration {
-        Self::DEADLINE
-    }
-
-    /// Its route.
-    fn inlet(desk: &<Self::To as Role>::Desk) -> &Inlet<Self>;
-}
-
-/// What says which pod a message is for: the pod that is blamed when the turn crashes.
-pub(crate) trait OfPod {
-    /// UID of the pod.
-    fn uid(&self) -> Subject;
-}
-
-impl OfPod for PodUid {
-    fn uid(&self) -> Subject {
-        self.as_str().into()
-    }
-}
-
-impl OfPod for Arc<Pod> {
-    fn uid(&self) -> Subject {
-        pod::uid(self).as_str().into()
-    }
-}
-
-/// A row of a table that a role posts.
-pub trait TableRow: Debug + Serialize + DeserializeOwned + Send + Sync + Sized + 'static {
-    /// Who posts it.
-    type By: Role;
-    /// What names a row.
-    type Key: Key + DeserializeOwned + Debug;
-
-    /// Where it is posted.
-    fn board(desk: &<Self::By as Role>::Desk) -> &Board<Self::Key, Self>;
-}
-
-/// A single value that a role publishes.
-pub trait SingleValue: Debug + Serialize + DeserializeOwned + Send + Sync + Sized + 'static {
-    /// Who publishes it.
-    type By: Role;
-
-    /// Where it is published.
-    fn value(desk: &<Self::By as Role>::Desk) -> &Value<Self>;
-}
-
-/// A part of the crew that others know by what it answers and posts.
-pub trait Role: Sized + 'static {
-    /// Its name, as documents and logs have it.
-    const NAME: &'static str;
-    /// All that is declared of it.
-    const DECLARATION: Declaration;
-    /// Its routes and boards.
-    type Desk: Desk;
-
-    /// Its routes and boards in a wiring.
-    fn desk(wiring: &Wiring) -> &Self::Desk;
-
-    /// Shows every type that is declared: messages, answers, keys, rows, values.
-    #[cfg(test)]
-    fn each_type(types: &mut impl Types);
-}
-
-/// Meets the types of a role.
-#[cfg(test)]
-pub trait Types {
-    /// A message.
-    fn meet_message<M: Letter>(&mut self);
-    /// Another one; errors come inside of answers.
-    fn meet<T: Serialize + DeserializeOwned + Debug>(&mut self, name: &'static str);
-}
-
-/// Routes and boards of one role.
-pub trait Desk: Debug {
-    /// Unconnected, empty, behind this fence.
-    fn new(fence: Fence) -> Self;
-    /// Decides who may post on its boards.
-    fn fence(&self) -> &Fence;
-}
-
-/// Whoever handles every message of a role can take its place.
-#[diagnostic::on_unimplemented(
-    message = "`{Self}` cannot be the {R} of a node",
-    note = "it must be an actor with a `Handler` for each message of the role; see the role's file in crates/base/contract"
-)]
-pub trait Answers<R: Role>: Managed {
-    /// Routes every message of the role to this actor from now on.
-    fn connect(actor: &ActorRef<Self>, desk: &R::Desk);
-}
-
-/// The role has declared that it sends `M`.
-#[diagnostic::on_unimplemented(
-    message = "{Self} does not declare that it sends `{M}`",
-    note = "add it to `asks` in the declaration of the role in crates/base/contract, if the edge belongs there"
-)]
-pub trait Asks<M: Letter>: Role {}
-
-/// The role has declared that it reads what another one posts.
-#[diagnostic::on_unimplemented(
-    message = "{Self} does not declare that it reads `{T}`",
-    note = "add it to `reads` in the declaration of the role in crates/base/contract, if the edge belongs there"
-)]
-pub trait Reads<T>: Role {}
 
 /// What one generation of a role may do: send what it declares, read what it declares, post what is its own.
 ///
@@ -164,7 +39,7 @@ impl<R: Role> fmt::Debug for Crew<R> {
 
 impl<R: Role> Crew<R> {
     pub(crate) fn new(wiring: Wiring, member: Option<Arc<str>>) -> Self {
-        let token = R::desk(&wiring).fence().issue(member);
+        let token = wiring.endpoint::<R>().fence().issue(member);
         Crew { wiring, token, role: PhantomData }
     }
 
@@ -178,8 +53,8 @@ impl<R: Role> Crew<R> {
     /// Sends a message and waits for the answer, at most as long as is declared.
     ///
     /// # Errors
-    /// See [`AskError`]; what to do then is [`Letter::UNANSWERED`].
-    pub async fn ask<M: Letter>(&self, message: M) -> Result<M::Result, AskError>
+    /// See [`AskError`]; what to do then is [`RoleMessage::UNANSWERED`].
+    pub async fn ask<M: RoleMessage>(&self, message: M) -> Result<M::Result, AskError>
     where
         R: Asks<M>,
     {
@@ -191,7 +66,7 @@ impl<R: Role> Crew<R> {
     ///
     /// # Errors
     /// As [`Self::ask`].
-    pub async fn ask_within<M: Letter>(&self, message: M, deadline: Duration) -> Result<M::Result, AskError>
+    pub async fn ask_within<M: RoleMessage>(&self, message: M, deadline: Duration) -> Result<M::Result, AskError>
     where
         R: Asks<M>,
     {
@@ -205,7 +80,7 @@ impl<R: Role> Crew<R> {
     pub fn call<M, T, E>(&self, message: M) -> impl Future<Output = Result<T, E>> + Send + 'static
     where
         R: Asks<M>,
-        M: Letter<Result = Result<T, E>>,
+        M: RoleMessage<Result = Result<T, E>>,
         E: From<AskError>,
     {
         let deadline = message.deadline();
@@ -217,7 +92,7 @@ impl<R: Role> Crew<R> {
     ///
     /// # Errors
     /// See [`TellError`].
-    pub fn tell<M: Letter>(&self, message: M) -> Result<(), TellError>
+    pub fn tell<M: RoleMessage>(&self, message: M) -> Result<(), TellError>
     where
         R: Asks<M>,
     {
@@ -245,13 +120,13 @@ impl<R: Role> Crew<R> {
     /// An own table, to post on.
     #[must_use]
     pub fn poster<T: TableRow<By = R>>(&self) -> BoardPoster<T::Key, T> {
-        T::board(R::desk(&self.wiring)).poster(self.token.clone())
+        T::board(self.wiring.endpoint::<R>()).poster(self.token.clone())
     }
 
     /// An own value, to publish.
     #[must_use]
     pub fn publisher<T: SingleValue<By = R>>(&self) -> ValuePoster<T> {
-        T::value(R::desk(&self.wiring)).poster(self.token.clone())
+        T::value(self.wiring.endpoint::<R>()).poster(self.token.clone())
     }
 
     /// Whether this is the newest generation: what an older one posts is refused.
@@ -261,47 +136,27 @@ impl<R: Role> Crew<R> {
     }
 }
 
+impl<R: Asks<RecordEvent>> Crew<R> {
+    /// Records an event; never waits. A lost event is counted by the kernel and is no error for the caller.
+    pub fn emit(&self, event: NodeEvent) {
+        let _counted_by_the_kernel = self.tell(RecordEvent { event });
+    }
+}
+
 impl Wiring {
-    /// Asks in the name of a role, noted.
-    pub(crate) async fn exchange<M: Letter>(
-        &self,
-        from: &'static str,
-        message: M,
-        deadline: Duration,
-    ) -> Result<M::Result, AskError> {
-        let recorder = self.recorder();
-        if let Some(recorder) = &recorder {
-            note(&***recorder, from, M::To::NAME, M::NAME, || json(&message));
-        }
-        let answer = M::inlet(M::To::desk(self)).ask(message, deadline).await;
-        if let Some(recorder) = &recorder {
-            let body = || answer.as_ref().map_or_else(|e| json(&e.to_string()), json);
-            note(&***recorder, M::To::NAME, from, M::NAME, body);
-        }
-        answer
+    /// The capabilities of a role, for an actor that takes its place: what another one posts is refused from now on, its later
+    /// generations included.
+    #[must_use]
+    pub fn crew<R: Role>(&self) -> Crew<R> {
+        Crew::new(self.clone(), None)
     }
 
-    /// Leaves a message in the name of a role, noted.
-    pub(crate) fn leave<M: Letter>(&self, from: &'static str, message: M) -> Result<(), TellError> {
-        if let Some(recorder) = self.recorder() {
-            note(&**recorder, from, M::To::NAME, M::NAME, || json(&message));
-        }
-        M::inlet(M::To::desk(self)).tell(message)
+    /// As [`Self::crew`], for one member of a role with an actor per pod: each has a right to post of its own.
+    #[must_use]
+    pub fn member_crew<R: Role>(&self, member: &str) -> Crew<R> {
+        Crew::new(self.clone(), Some(member.into()))
     }
 }
-
-fn note(
-    recorder: &dyn Recorder,
-    from: &'static str,
-    to: &'static str,
-    what: &'static str,
-    body: impl FnOnce() -> String,
-) {
-    recorder.entry(&Entry { from, to, what, body: body() });
-}
-
-/// The recorder of a wiring.
-pub(crate) type Noted = Arc<Box<dyn Recorder>>;
 
 #[cfg(test)]
 pub(crate) mod tests;

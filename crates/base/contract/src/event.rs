@@ -3,13 +3,9 @@
 use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
 use model::Timestamp;
 use model::event::{EventObject, EventType, NodeEvent};
-
-use crate::crew::{Asks, Crew};
-use crate::pod_manager::DesiredPod;
 
 /// Record one occurrence. A tell: losing one on a restart is allowed, a full mailbox drops it (counted by the kernel).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,20 +42,4 @@ pub struct EventView {
     pub dropped: u64,
     /// Events given up on the way to the API server: refused, or no room left in the queue.
     pub undelivered: u64,
-}
-
-role! {
-    /// Recent events, counted and filtered; their way to the API server.
-    EventRecorder in event_recorder, actor "event-recorder";
-    answers { RecordEvent => (), within Duration::from_secs(30), GiveUp; }
-    posts { value EventView = EventView::default(); }
-    asks {}
-    reads { DesiredPod }
-}
-
-impl<R: Asks<RecordEvent>> Crew<R> {
-    /// Records an event; never waits. A lost event is counted by the kernel and is no error for the caller.
-    pub fn emit(&self, event: NodeEvent) {
-        let _counted_by_the_kernel = self.tell(RecordEvent { event });
-    }
 }

@@ -2,15 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use std::time::Duration;
 
 use actor::AskError;
 use cri_api::v1::PodSandboxConfig;
 use model::core::{Pod, Secret};
-
-use crate::event::RecordEvent;
-use crate::objects::{FetchServiceAccount, FetchToken};
-use crate::runtime::Observed;
 
 /// Make sure that an image is on the node, by the container's pull policy. Idempotent. Emits the pull events itself
 /// (Pulling, Pulled, Failed, BackOff, ErrImageNeverPull, InspectFailed). A pull goes on when the asker is gone.
@@ -68,13 +63,4 @@ pub struct ImageView {
     pub pulling: Vec<String>,
     /// Requests that wait for a pull slot.
     pub queued: usize,
-}
-
-role! {
-    /// Pulls, their order and back-off, credentials, pull records, image garbage.
-    ImageManager in image_manager, actor "image-manager";
-    answers { EnsureImage for pod => Result<EnsuredImage, ImageFailure>, within Duration::from_secs(24 * 3600), Repeat; }
-    posts { value ImageView = ImageView::default(); }
-    asks { FetchServiceAccount, FetchToken, RecordEvent }
-    reads { Observed }
 }

@@ -1,13 +1,12 @@
-//! The protocols of the crew: one file per manager with its messages, its rows, and the one declaration that says what it
-//! answers, what it posts, whom it may ask and what it may read.
+//! The protocols of the crew: one file per manager with its messages and rows, and `roles.rs` with the one declaration of each
+//! that says what it answers, what it posts, whom it may ask and what it may read.
 //!
 //! From the declarations come routes and boards ([`Wiring`]), the capabilities that each manager is given ([`Crew`]), the
 //! tables of ARCHITECTURE.md, and the list of actors that fault tests strike ([`DECLARATIONS`]). A message that a role does
 //! not declare does not compile:
 //!
 //! ```compile_fail,E0277
-//! use contract::Wiring;
-//! use contract::probe::ProbeManager;
+//! use contract::{ProbeManager, Wiring};
 //! use contract::runtime::Relist;
 //!
 //! let crew = Wiring::default().crew::<ProbeManager>();
@@ -17,19 +16,19 @@
 //! nor does a board that a role does not read, nor one that it does not own:
 //!
 //! ```compile_fail,E0277
-//! use contract::{Wiring, probe::ProbeManager, volume::PodVolumes};
+//! use contract::{ProbeManager, Wiring, volume::PodVolumes};
 //! let board = Wiring::default().crew::<ProbeManager>().board::<PodVolumes>();
 //! ```
 //!
 //! ```compile_fail,E0271
-//! use contract::{Wiring, probe::ProbeManager, status::StatusEntry};
+//! use contract::{ProbeManager, Wiring, status::StatusEntry};
 //! let poster = Wiring::default().crew::<ProbeManager>().poster::<StatusEntry>();
 //! ```
 //!
 //! What is declared does:
 //!
 //! ```
-//! use contract::{Wiring, probe::{PodProbes, ProbeManager}, status::StatusEntry};
+//! use contract::{ProbeManager, Wiring, probe::PodProbes, status::StatusEntry};
 //! let crew = Wiring::default().crew::<ProbeManager>();
 //! let (statuses, own) = (crew.board::<StatusEntry>(), crew.poster::<PodProbes>());
 //! ```
@@ -43,6 +42,7 @@
 
 #[macro_use]
 mod role;
+mod roles;
 
 pub mod board;
 pub mod certificates;
@@ -53,7 +53,6 @@ mod declaration;
 pub mod event;
 mod fence;
 pub mod image;
-mod log_manager;
 pub mod lookup;
 pub mod node;
 pub mod objects;
@@ -64,34 +63,19 @@ pub mod record;
 #[cfg(test)]
 mod round_trip;
 pub mod runtime;
-pub mod server;
 pub mod stats;
 pub mod status;
 pub mod volume;
 mod wire;
 mod wiring;
 
-pub use certificates::CertificateManager;
-pub use cgroup::CgroupManager;
-pub use config_sources::api::ApiSource;
-pub use config_sources::folder::FolderSource;
-pub use config_sources::http::HttpSource;
-pub use crew::{Answers, Asks, Crew, Desk, Letter, Reads, Role, SingleValue, TableRow};
+pub use crew::Crew;
 pub use declaration::{Declaration, Edge, MessageDeclaration, Named, RowDeclaration, Unanswered};
-pub use event::EventRecorder;
 pub use fence::{Fence, FenceToken};
-pub use image::ImageManager;
-pub use log_manager::LogManager;
-pub use node::NodeManager;
-pub use node::lease::NodeLease;
-pub use objects::ObjectStore;
-pub use pod_manager::PodManager;
-pub use pod_worker::PodWorker;
-pub use probe::ProbeManager;
-pub use runtime::RuntimeClient;
-pub use server::Server;
-pub use stats::StatsManager;
-pub use status::StatusManager;
-pub use status::syncer::StatusSyncer;
-pub use volume::VolumeManager;
-pub use wiring::{DECLARATIONS, Wiring};
+pub use role::{Answers, Asks, Endpoint, Reads, Role, RoleMessage, SingleValue, TableRow};
+pub use roles::{
+    ApiSource, CertificateManager, CgroupManager, DECLARATIONS, EventRecorder, FolderSource, HttpSource, ImageManager,
+    LogManager, NodeLease, NodeManager, ObjectStore, PodManager, PodWorker, ProbeManager, RuntimeClient, Server,
+    StatsManager, StatusManager, StatusSyncer, VolumeManager,
+};
+pub use wiring::Wiring;

@@ -6,9 +6,6 @@ use std::sync::Arc;
 use model::Timestamp;
 use model::core::Node;
 
-use crate::event::RecordEvent;
-use crate::runtime::{RuntimeInfo, SetPodNetworks};
-
 /// Where the Node object of the view comes from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(remote = "Self")]
@@ -55,15 +52,6 @@ impl NodeView {
     }
 }
 
-role! {
-    /// The Node object: what the machine has, how it is, whether it may take pods.
-    NodeManager in node_manager, actor "node-manager";
-    answers {}
-    posts { value NodeView = NodeView::default(); }
-    asks { SetPodNetworks, RecordEvent }
-    reads { RuntimeInfo, LeaseState }
-}
-
 /// How renewal of the node's lease goes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaseState {
@@ -71,18 +59,4 @@ pub struct LeaseState {
     pub renewed_at: Option<Timestamp>,
     /// Why the latest one failed.
     pub error: Option<String>,
-}
-
-/// The actor beside it that renews the lease.
-pub mod lease {
-    use super::{LeaseState, NodeView};
-
-    role! {
-        /// The node's lease, renewed in time whatever else the node is busy with.
-        NodeLease in node_lease, actor "node-lease";
-        answers {}
-        posts { value LeaseState = LeaseState::default(); }
-        asks {}
-        reads { NodeView }
-    }
 }

@@ -3,11 +3,9 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use actor::AskError;
-use model::core::{ConfigMap, Pod, Secret, Service};
-use model::object::ObjectRef;
+use model::core::Pod;
 use model::{PodUid, Timestamp};
 
 /// Follow everything that this pod references, until it is released. Idempotent, latest wins.
@@ -131,22 +129,4 @@ pub struct ServiceAccountFacts {
 pub struct ObjectVersion {
     /// `metadata.resourceVersion`; empty: the object does not exist.
     pub resource_version: String,
-}
-
-role! {
-    /// ConfigMaps, secrets, tokens, services and classes that pods of this node use.
-    ObjectStore in object_store, actor "object-store";
-    answers {
-        HoldObjects for pod => (), within Duration::from_secs(30), Repeat;
-        ReleaseObjects for uid => (), within Duration::from_secs(30), Repeat;
-        FetchConfigMap => Result<Arc<ConfigMap>, ObjectError>, within Duration::from_secs(10), Repeat;
-        FetchSecret => Result<Arc<Secret>, ObjectError>, within Duration::from_secs(10), Repeat;
-        FetchToken for pod => Result<Token, ObjectError>, within Duration::from_secs(40), Repeat;
-        FetchServices => Result<Arc<Vec<Arc<Service>>>, ObjectError>, within Duration::from_secs(30), Repeat;
-        FetchServiceAccount => Result<ServiceAccountFacts, ObjectError>, within Duration::from_secs(40), Repeat;
-        FetchRuntimeClass => Result<String, ObjectError>, within Duration::from_secs(30), Repeat;
-    }
-    posts { table ObjectRef => ObjectVersion; }
-    asks {}
-    reads {}
 }

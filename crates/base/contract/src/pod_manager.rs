@@ -2,21 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
-use std::time::Duration;
 
-use model::PodUid;
 use model::core::Pod;
 
-use crate::cgroup::{PodCgroupRow, RemovePodCgroup, ThrottlePodCgroup};
 use crate::config_sources::Source;
-use crate::event::RecordEvent;
-use crate::node::NodeView;
-use crate::objects::{HoldObjects, ReleaseObjects};
-use crate::pod_worker::{GrantStart, RetireWorker, UpdatePod, WorkerState};
-use crate::probe::RetainProbes;
-use crate::runtime::{Observed, Relist, RemoveContainer, RemovePodSandbox, RuntimeInfo, StopContainer, StopPodSandbox};
-use crate::status::{RetainPodStatuses, SetPodStatus, StatusEntry};
-use crate::volume::{PodVolumes, RemovePodDir};
 
 /// The complete set of one source (SET semantics: what is missing is removed). Idempotent. An empty set counts as "seen".
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -39,17 +28,4 @@ pub struct DesiredPod {
     pub rejected: Option<(String, String)>,
     /// The mirror pod that the API server holds for a static pod.
     pub mirror: Option<Arc<Pod>>,
-}
-
-role! {
-    /// The pods that should be here, by UID: admission, mirror pods, one worker per pod, housekeeping.
-    PodManager in pod_manager, actor "pod-manager" as intake;
-    answers { SetPods => (), within Duration::from_secs(5), Repeat; }
-    posts { table PodUid => DesiredPod; }
-    asks {
-        UpdatePod, GrantStart, RetireWorker, Relist, StopContainer, RemoveContainer, StopPodSandbox, RemovePodSandbox,
-        SetPodStatus, RetainPodStatuses, RetainProbes, RemovePodDir, RemovePodCgroup, ThrottlePodCgroup, HoldObjects,
-        ReleaseObjects, RecordEvent,
-    }
-    reads { WorkerState, Observed, RuntimeInfo, PodVolumes, PodCgroupRow, StatusEntry, NodeView }
 }

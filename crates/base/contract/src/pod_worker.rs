@@ -12,19 +12,7 @@ use model::core::Pod;
 use model::{PodUid, Timestamp};
 
 use crate::board::Board;
-use crate::cgroup::{EnsurePodCgroup, PodCgroupRow, RemovePodCgroup};
-use crate::event::RecordEvent;
 use crate::fence::Fence;
-use crate::image::EnsureImage;
-use crate::node::NodeView;
-use crate::objects::{FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServices, HoldObjects};
-use crate::probe::{PodProbes, StartProbes, StopProbes};
-use crate::runtime::{
-    CreateContainer, ExecSync, ObservePod, Observed, RemoveContainer, RunPodSandbox, RuntimeInfo, StartContainer,
-    StopContainer, StopPodSandbox,
-};
-use crate::status::{SetPodStatus, StatusEntry, TerminatePod};
-use crate::volume::{MakePodDirs, MountVolumes, PrepareSubPath, UnmountVolumes};
 
 /// What a worker is told about its pod. Updates coalesce, the latest wins; a kill is never lost.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -119,24 +107,6 @@ pub struct WorkerState {
     pub pod: Option<Arc<Pod>>,
     /// The kill that was asked for, merged. A rebuilt worker goes on with it.
     pub kill: Option<KillRequest>,
-}
-
-role! {
-    /// One actor per pod UID: where the pod is in its life, and what brings it on.
-    PodWorker in pod_worker, actor "pod-worker";
-    answers {
-        UpdatePod for uid => (), within Duration::from_secs(30), Repeat;
-        GrantStart for uid => (), within Duration::from_secs(30), Repeat;
-        RetireWorker for uid => (), within Duration::from_secs(30), Repeat;
-    }
-    posts { table PodUid => WorkerState; }
-    asks {
-        RunPodSandbox, StopPodSandbox, CreateContainer, StartContainer, StopContainer, RemoveContainer,
-        ExecSync, ObservePod, EnsureImage, MakePodDirs, MountVolumes, PrepareSubPath, UnmountVolumes, EnsurePodCgroup,
-        RemovePodCgroup, StartProbes, StopProbes, SetPodStatus, TerminatePod, HoldObjects, FetchConfigMap, FetchSecret,
-        FetchServices, FetchRuntimeClass, RecordEvent,
-    }
-    reads { Observed, RuntimeInfo, PodProbes, StatusEntry, NodeView, PodCgroupRow }
 }
 
 /// Answers [`RetireWorker`] for a family of workers in this process.

@@ -3,16 +3,11 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use model::core::Pod;
 use model::probe::{ProbeKind, ProbeVerdict};
 use model::tolerant::Known;
 use model::{ContainerId, PodUid};
-
-use crate::event::RecordEvent;
-use crate::runtime::ExecSync;
-use crate::status::StatusEntry;
 
 /// Begin probing this pod's regular containers and sidecars. Idempotent: a pod that already has probes keeps them.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -72,17 +67,4 @@ impl PodProbes {
     pub fn has(&self, container_name: &str, kind: ProbeKind) -> bool {
         self.probes.get(container_name).is_some_and(|k| k.contains(&kind))
     }
-}
-
-role! {
-    /// Schedules of liveness, readiness and startup probes, and what their outcomes add up to.
-    ProbeManager in probe_manager, actor "probe-manager";
-    answers {
-        StartProbes for pod => (), within Duration::from_secs(30), Repeat;
-        StopProbes for uid => (), within Duration::from_secs(30), Repeat;
-        RetainProbes => (), within Duration::from_secs(30), Repeat;
-    }
-    posts { table PodUid => PodProbes; }
-    asks { ExecSync, RecordEvent }
-    reads { StatusEntry }
 }

@@ -1,6 +1,184 @@
-//! The one declaration of a role.
+//! What a role is: messages, boards and edges in types, the list of all roles, and the form of a declaration.
+//!
+//! From a `role!` declaration come the routes, the boards, the traits [`Asks`] and [`Reads`] that make an undeclared edge a
+//! compile error, and the [`Declaration`] that documents and tests are made from.
 
-/// Declares a role. See `probe.rs` for an example with every part.
+use std::any::Any;
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::{ActorRef, Inlet, Mail, Managed, Subject};
+use model::core::Pod;
+use model::{PodUid, pod};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::board::{Board, Key, Value};
+use crate::declaration::{Declaration, Unanswered};
+use crate::fence::Fence;
+
+/// A message of a declared role: plain data that can cross a process border, answered with plain data.
+pub trait RoleMessage:
+    Mail<Result: Serialize + DeserializeOwned> + Clone + Debug + Serialize + DeserializeOwned + Sync
+{
+    /// Who answers it.
+    type To: Role;
+    /// Its name.
+    const NAME: &'static str;
+    /// What a caller does without an answer.
+    const UNANSWERED: Unanswered;
+    /// How long the answer may take, where the message itself does not say more.
+    const DEADLINE: Duration;
+
+    /// How long the answer to this very message may take.
+    fn deadline(&self) -> Duration {
+        Self::DEADLINE
+    }
+
+    /// Its route.
+    fn inlet(endpoint: &<Self::To as Role>::Endpoint) -> &Inlet<Self>;
+}
+
+/// What says which pod a message is for: the pod that is blamed when the turn crashes.
+pub(crate) trait OfPod {
+    /// UID of the pod.
+    fn uid(&self) -> Subject;
+}
+
+impl OfPod for PodUid {
+    fn uid(&self) -> Subject {
+        self.as_str().into()
+    }
+}
+
+impl OfPod for Arc<Pod> {
+    fn uid(&self) -> Subject {
+        pod::uid(self).as_str().into()
+    }
+}
+
+/// A row of a table that a role posts.
+pub trait TableRow: Debug + Serialize + DeserializeOwned + Send + Sync + Sized + 'static {
+    /// Who posts it.
+    type By: Role;
+    /// What names a row.
+    type Key: Key + DeserializeOwned + Debug;
+
+    /// Where it is posted.
+    fn board(endpoint: &<Self::By as Role>::Endpoint) -> &Board<Self::Key, Self>;
+}
+
+/// A single value that a role publishes.
+pub trait SingleValue: Debug + Serialize + DeserializeOwned + Send + Sync + Sized + 'static {
+    /// Who publishes it.
+    type By: Role;
+
+    /// Where it is published.
+    fn value(endpoint: &<Self::By as Role>::Endpoint) -> &Value<Self>;
+}
+
+/// A part of the crew that others know by what it answers and posts.
+pub trait Role: Sized + 'static {
+    /// Its name, as documents and logs have it.
+    const NAME: &'static str;
+    /// All that is declared of it.
+    const DECLARATION: Declaration;
+    /// Its number in [`for_each_role`](crate::for_each_role).
+    #[doc(hidden)]
+    const PLACE: usize;
+    /// Its routes and boards.
+    type Endpoint: Endpoint;
+
+    /// Shows every type that is declared: messages, answers, keys, rows, values.
+    #[cfg(test)]
+    fn each_type(types: &mut impl Types);
+}
+
+/// Meets the types of a role.
+#[cfg(test)]
+pub trait Types {
+    /// A message.
+    fn meet_message<M: RoleMessage>(&mut self);
+    /// Another one; errors come inside of answers.
+    fn meet<T: Serialize + DeserializeOwned + Debug>(&mut self, name: &'static str);
+}
+
+/// Routes and boards of one role.
+pub trait Endpoint: Any + Debug + Send + Sync {
+    /// Unconnected, empty, behind this fence.
+    fn new(fence: Fence) -> Self
+    where
+        Self: Sized;
+    /// Decides who may post on its boards.
+    fn fence(&self) -> &Fence;
+}
+
+/// Whoever handles every message of a role can take its place.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be the {R} of a node",
+    note = "it must be an actor with a `Handler` for each message of the role; see its declaration in crates/base/contract/src/roles.rs"
+)]
+pub trait Answers<R: Role>: Managed {
+    /// Routes every message of the role to this actor from now on.
+    fn connect(actor: &ActorRef<Self>, endpoint: &R::Endpoint);
+}
+
+/// The role has declared that it sends `M`.
+#[diagnostic::on_unimplemented(
+    message = "{Self} does not declare that it sends `{M}`",
+    note = "add it to `asks` in the declaration of the role in crates/base/contract, if the edge belongs there"
+)]
+pub trait Asks<M: RoleMessage>: Role {}
+
+/// The role has declared that it reads what another one posts.
+#[diagnostic::on_unimplemented(
+    message = "{Self} does not declare that it reads `{T}`",
+    note = "add it to `reads` in the declaration of the role in crates/base/contract, if the edge belongs there"
+)]
+pub trait Reads<T>: Role {}
+
+/// Calls `$then!` with all roles: the one without an actor, then those with one, bottom up (whoever is asked comes before the
+/// asker).
+#[macro_export]
+macro_rules! for_each_role {
+    ($then:path) => {
+        $then! {
+            server: Server;
+            event_recorder: EventRecorder,
+            object_store: ObjectStore,
+            certificate_manager: CertificateManager,
+            runtime_client: RuntimeClient,
+            node_lease: NodeLease,
+            node_manager: NodeManager,
+            status_manager: StatusManager,
+            status_syncer: StatusSyncer,
+            cgroup_manager: CgroupManager,
+            volume_manager: VolumeManager,
+            image_manager: ImageManager,
+            probe_manager: ProbeManager,
+            stats_manager: StatsManager,
+            log_manager: LogManager,
+            pod_worker: PodWorker,
+            pod_manager: PodManager,
+            api_source: ApiSource,
+            http_source: HttpSource,
+            folder_source: FolderSource,
+        }
+    };
+}
+
+macro_rules! places {
+    ($other:ident: $other_role:ident; $($place:ident: $role:ident),* $(,)?) => {
+        /// Where the endpoint of a role stands in a wiring.
+        #[allow(non_camel_case_types, reason = "names as `for_each_role` has them")]
+        #[derive(Clone, Copy)]
+        pub(crate) enum Place { $($place,)* $other }
+    };
+}
+for_each_role!(places);
+
+/// Declares a role. `ProbeManager` in `roles.rs` is an example with every part.
 ///
 /// - `answers`: its messages, each with the answer, how long that may take, and what a caller does without one
 ///   ([`crate::Unanswered`]); `for` names the field that says which pod it is for, `plus` adds time that the message itself
@@ -20,130 +198,128 @@ macro_rules! role {
         #[derive(Debug, Clone, Copy)]
         pub enum $role {}
 
-        /// Routes and boards of the role.
-        #[doc(hidden)]
-        #[derive(Debug)]
-        #[allow(non_snake_case, reason = "each field is named after the type that it carries")]
-        pub struct Desk {
-            fence: $crate::fence::Fence,
-            $($message: actor::Inlet<$message>,)*
-            $($row: $crate::board::Board<$key, $row>,)*
-            $($value: $crate::board::Value<$value>,)*
-        }
+        const _: () = {
+            /// Routes and boards of the role.
+            #[derive(Debug)]
+            #[allow(non_snake_case, reason = "each field is named after the type that it carries")]
+            pub struct Endpoint {
+                fence: $crate::fence::Fence,
+                $($message: actor::Inlet<$message>,)*
+                $($row: $crate::board::Board<$key, $row>,)*
+                $($value: $crate::board::Value<$value>,)*
+            }
 
-        impl $crate::crew::Desk for Desk {
-            fn new(fence: $crate::fence::Fence) -> Self {
-                Desk {
-                    fence,
-                    $($message: actor::Inlet::unbound(concat!(stringify!($role), ".", stringify!($message))),)*
-                    $($row: $crate::board::Board::new(stringify!($row)),)*
-                    $($value: $crate::board::Value::new(stringify!($value), $initial),)*
+            impl $crate::role::Endpoint for Endpoint {
+                fn new(fence: $crate::fence::Fence) -> Self {
+                    Endpoint {
+                        fence,
+                        $($message: actor::Inlet::unbound(concat!(stringify!($role), ".", stringify!($message))),)*
+                        $($row: $crate::board::Board::new(stringify!($row)),)*
+                        $($value: $crate::board::Value::new(stringify!($value), $initial),)*
+                    }
+                }
+                fn fence(&self) -> &$crate::fence::Fence {
+                    &self.fence
                 }
             }
-            fn fence(&self) -> &$crate::fence::Fence {
-                &self.fence
-            }
-        }
 
-        impl $crate::crew::Role for $role {
-            const NAME: &'static str = stringify!($role);
-            const DECLARATION: $crate::declaration::Declaration = $crate::declaration::Declaration {
-                role: stringify!($role),
-                purpose: concat!($($doc),*),
-                actor: concat!($($actor)?),
-                intake: role!(@intake $($intake)?),
-                answers: &[$($crate::declaration::MessageDeclaration {
-                    name: stringify!($message),
-                    answer: stringify!($answer),
-                    deadline: $deadline,
-                    unanswered: $crate::declaration::Unanswered::$unanswered,
-                }),*],
-                posts: &[
-                    $($crate::declaration::RowDeclaration { name: stringify!($row), key: stringify!($key) },)*
-                    $($crate::declaration::RowDeclaration { name: stringify!($value), key: "" },)*
-                ],
-                asks: &[$(<$asked as $crate::declaration::Named>::EDGE),*],
-                reads: &[$(<$read as $crate::declaration::Named>::EDGE),*],
-            };
-            type Desk = Desk;
+            impl $crate::role::Role for $role {
+                const NAME: &'static str = stringify!($role);
+                const DECLARATION: $crate::declaration::Declaration = $crate::declaration::Declaration {
+                    role: stringify!($role),
+                    purpose: concat!($($doc),*),
+                    actor: concat!($($actor)?),
+                    intake: role!(@intake $($intake)?),
+                    answers: &[$($crate::declaration::MessageDeclaration {
+                        name: stringify!($message),
+                        answer: stringify!($answer),
+                        deadline: $deadline,
+                        unanswered: $crate::declaration::Unanswered::$unanswered,
+                    }),*],
+                    posts: &[
+                        $($crate::declaration::RowDeclaration { name: stringify!($row), key: stringify!($key) },)*
+                        $($crate::declaration::RowDeclaration { name: stringify!($value), key: "" },)*
+                    ],
+                    asks: &[$(<$asked as $crate::declaration::Named>::EDGE),*],
+                    reads: &[$(<$read as $crate::declaration::Named>::EDGE),*],
+                };
+                const PLACE: usize = $crate::role::Place::$place as usize;
+                type Endpoint = Endpoint;
 
-            fn desk(wiring: &$crate::wiring::Wiring) -> &Desk {
-                &wiring.desks().$place
-            }
-
-            #[cfg(test)]
-            #[allow(unused_variables, reason = "a role without messages and rows has no types")]
-            fn each_type(types: &mut impl $crate::crew::Types) {
-                $(
-                    types.meet_message::<$message>();
-                    types.meet::<$answer>(concat!(stringify!($message), " => ", stringify!($answer)));
-                )*
-                $(
-                    types.meet::<$key>(concat!("key of ", stringify!($row)));
-                    types.meet::<$row>(stringify!($row));
-                )*
-                $(types.meet::<$value>(stringify!($value));)*
-            }
-        }
-
-        $(
-            impl actor::Message for $message {
-                type Result = $answer;
-            }
-            impl actor::Mail for $message {
-                $(fn subject(&self) -> Option<actor::Subject> {
-                    Some($crate::crew::OfPod::uid(&self.$subject))
-                })?
-            }
-            impl $crate::crew::Letter for $message {
-                type To = $role;
-                const NAME: &'static str = stringify!($message);
-                const UNANSWERED: $crate::declaration::Unanswered = $crate::declaration::Unanswered::$unanswered;
-                const DEADLINE: std::time::Duration = $deadline;
-
-                $(fn deadline(&self) -> std::time::Duration {
-                    let plus: fn(&Self) -> std::time::Duration = $plus;
-                    Self::DEADLINE + plus(self)
-                })?
-
-                fn inlet(desk: &Desk) -> &actor::Inlet<Self> {
-                    &desk.$message
+                #[cfg(test)]
+                #[allow(unused_variables, reason = "a role without messages and rows has no types")]
+                fn each_type(types: &mut impl $crate::role::Types) {
+                    $(
+                        types.meet_message::<$message>();
+                        types.meet::<$answer>(concat!(stringify!($message), " => ", stringify!($answer)));
+                    )*
+                    $(
+                        types.meet::<$key>(concat!("key of ", stringify!($row)));
+                        types.meet::<$row>(stringify!($row));
+                    )*
+                    $(types.meet::<$value>(stringify!($value));)*
                 }
             }
-            role!(@named $message by $role);
-        )*
-        $(
-            impl $crate::crew::TableRow for $row {
-                type By = $role;
-                type Key = $key;
 
-                fn board(desk: &Desk) -> &$crate::board::Board<$key, $row> {
-                    &desk.$row
+            $(
+                impl actor::Message for $message {
+                    type Result = $answer;
+                }
+                impl actor::Mail for $message {
+                    $(fn subject(&self) -> Option<actor::Subject> {
+                        Some($crate::role::OfPod::uid(&self.$subject))
+                    })?
+                }
+                impl $crate::role::RoleMessage for $message {
+                    type To = $role;
+                    const NAME: &'static str = stringify!($message);
+                    const UNANSWERED: $crate::declaration::Unanswered = $crate::declaration::Unanswered::$unanswered;
+                    const DEADLINE: std::time::Duration = $deadline;
+
+                    $(fn deadline(&self) -> std::time::Duration {
+                        let plus: fn(&Self) -> std::time::Duration = $plus;
+                        Self::DEADLINE + plus(self)
+                    })?
+
+                    fn inlet(endpoint: &Endpoint) -> &actor::Inlet<Self> {
+                        &endpoint.$message
+                    }
+                }
+                role!(@named $message by $role);
+            )*
+            $(
+                impl $crate::role::TableRow for $row {
+                    type By = $role;
+                    type Key = $key;
+
+                    fn board(endpoint: &Endpoint) -> &$crate::board::Board<$key, $row> {
+                        &endpoint.$row
+                    }
+                }
+                role!(@named $row by $role);
+                impl $crate::role::Reads<$row> for $role {}
+            )*
+            $(
+                impl $crate::role::SingleValue for $value {
+                    type By = $role;
+
+                    fn value(endpoint: &Endpoint) -> &$crate::board::Value<$value> {
+                        &endpoint.$value
+                    }
+                }
+                role!(@named $value by $role);
+                impl $crate::role::Reads<$value> for $role {}
+            )*
+            $(impl $crate::role::Asks<$asked> for $role {})*
+            $(impl $crate::role::Reads<$read> for $role {})*
+
+            impl<A: actor::Managed $(+ actor::Handler<$message>)*> $crate::role::Answers<$role> for A {
+                #[allow(unused_variables, reason = "a role without messages has nothing to connect")]
+                fn connect(actor: &actor::ActorRef<Self>, endpoint: &Endpoint) {
+                    $(endpoint.$message.connect(actor);)*
                 }
             }
-            role!(@named $row by $role);
-            impl $crate::crew::Reads<$row> for $role {}
-        )*
-        $(
-            impl $crate::crew::SingleValue for $value {
-                type By = $role;
-
-                fn value(desk: &Desk) -> &$crate::board::Value<$value> {
-                    &desk.$value
-                }
-            }
-            role!(@named $value by $role);
-            impl $crate::crew::Reads<$value> for $role {}
-        )*
-        $(impl $crate::crew::Asks<$asked> for $role {})*
-        $(impl $crate::crew::Reads<$read> for $role {})*
-
-        impl<A: actor::Managed $(+ actor::Handler<$message>)*> $crate::crew::Answers<$role> for A {
-            #[allow(unused_variables, reason = "a role without messages has nothing to connect")]
-            fn connect(actor: &actor::ActorRef<Self>, desk: &Desk) {
-                $(desk.$message.connect(actor);)*
-            }
-        }
+        };
     };
     (@intake) => { false };
     (@intake intake) => { true };

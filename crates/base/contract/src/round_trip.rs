@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::crew::{Letter, Role, Types};
+use crate::role::{Role, RoleMessage, Types};
 
 mod random;
 
@@ -25,7 +25,7 @@ struct Check {
 }
 
 impl Types for Check {
-    fn meet_message<M: Letter>(&mut self) {
+    fn meet_message<M: RoleMessage>(&mut self) {
         self.meet::<M>(M::NAME);
         let message = M::deserialize(&mut Random::new(self.seed)).unwrap();
         let fields = serde_json::to_value(&message).unwrap();
@@ -53,7 +53,7 @@ struct Newest {
 }
 
 impl Types for Newest {
-    fn meet_message<M: Letter>(&mut self) {
+    fn meet_message<M: RoleMessage>(&mut self) {
         self.meet::<M>(M::NAME);
     }
 

@@ -250,44 +250,9 @@ impl RuntimeInfo {
     }
 }
 
-/// Longest that a call on the way to a running container may queue and run.
-const START: Duration = Duration::from_secs(15 * 60);
-/// Longest that a stop or remove may queue and run, beyond its grace.
-const STOP: Duration = Duration::from_secs(5 * 60);
-/// Longest that an observation may take.
-const OBSERVE: Duration = Duration::from_secs(3 * 60);
-/// An exec without a time limit is bounded all the same.
-const EXEC_WITHOUT_LIMIT: Duration = Duration::from_secs(24 * 3600);
-
 /// Tell the runtime which networks the cluster gives to the pods of this node. Idempotent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SetPodNetworks {
     /// `podCIDRs`, separated by commas.
     pub cidrs: String,
-}
-
-role! {
-    /// Calls to the runtime, with their limits and deadlines; the view of what it has.
-    RuntimeClient in runtime_client, actor "runtime-client";
-    answers {
-        RunPodSandbox for uid => Result<SandboxId, CallError>, within START, LookFirst;
-        StopPodSandbox for uid => Result<(), CallError>, within STOP, Repeat;
-        RemovePodSandbox for uid => Result<(), CallError>, within STOP, Repeat;
-        CreateContainer for uid => Result<ContainerId, CallError>, within START, LookFirst;
-        StartContainer for uid => Result<(), CallError>, within START, LookFirst;
-        StopContainer for uid => Result<(), CallError>, within STOP, Repeat,
-            plus |m| Duration::from_secs(u64::try_from(m.grace_s).unwrap_or(0));
-        RemoveContainer for uid => Result<(), CallError>, within STOP, Repeat;
-        ExecSync for uid => Result<ExecOutcome, CallError>, within STOP, GiveUp,
-            plus |m| if m.timeout.is_zero() { EXEC_WITHOUT_LIMIT } else { m.timeout };
-        ObservePod for uid => Result<Arc<PodObservation>, CallError>, within OBSERVE, Repeat;
-        Relist => Result<(), CallError>, within OBSERVE, Repeat;
-        SetPodNetworks => Result<(), CallError>, within OBSERVE, Repeat;
-    }
-    posts {
-        table PodUid => Observed;
-        value RuntimeInfo = RuntimeInfo::unknown();
-    }
-    asks {}
-    reads {}
 }

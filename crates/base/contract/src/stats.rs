@@ -1,16 +1,7 @@
 //! StatsManager: what node, pods and containers use. Asked by the server; nothing is measured while nobody asks.
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use actor::AskError;
-use model::stats::Summary;
 use serde::{Deserialize, Serialize};
-
-use crate::cgroup::PodCgroupRow;
-use crate::pod_manager::DesiredPod;
-use crate::runtime::{Observed, RuntimeInfo};
-use crate::volume::PodVolumes;
 
 /// Why there are no numbers. The text is what the endpoint shows after its prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -38,19 +29,3 @@ pub struct Resource;
 /// What `/metrics/cadvisor` answers, as text. May be 10 s old; each sample has its time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cadvisor;
-
-/// Longest that an answer may take: Prometheus waits 10 s, the API server's proxy longer.
-const DEADLINE: Duration = Duration::from_secs(30);
-
-role! {
-    /// Readings gathered when somebody asks, samples that rates are made of, what volumes took.
-    StatsManager in stats_manager, actor "stats-manager";
-    answers {
-        Summarise => Result<Arc<Summary>, StatsError>, within DEADLINE, Repeat;
-        Resource => Arc<str>, within DEADLINE, Repeat;
-        Cadvisor => Result<Arc<str>, StatsError>, within DEADLINE, Repeat;
-    }
-    posts {}
-    asks {}
-    reads { Observed, RuntimeInfo, DesiredPod, PodCgroupRow, PodVolumes }
-}

@@ -3,13 +3,9 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use model::core::{Pod, PodStatus};
 use model::{PodUid, Timestamp};
-
-use crate::pod_manager::DesiredPod;
-use crate::pod_worker::WorkerState;
 
 /// Store the status that a pod's worker computed. Idempotent: an equal status makes no new version. Latest wins.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -47,31 +43,4 @@ pub struct StatusEntry {
     pub finished: bool,
     /// When this version was made.
     pub changed_at: Timestamp,
-}
-
-role! {
-    /// The version of each pod's status.
-    StatusManager in status_manager, actor "status-manager";
-    answers {
-        SetPodStatus for pod => (), within Duration::from_secs(30), Repeat;
-        TerminatePod for pod => (), within Duration::from_secs(30), Repeat;
-        RetainPodStatuses => (), within Duration::from_secs(30), Repeat;
-    }
-    posts { table PodUid => StatusEntry; }
-    asks {}
-    reads {}
-}
-
-/// The actor beside it that tells the API server.
-pub mod syncer {
-    use super::{DesiredPod, StatusEntry, WorkerState};
-
-    role! {
-        /// What the API server has of each pod's status; patches it, and deletes pods that are done.
-        StatusSyncer in status_syncer, actor "status-syncer";
-        answers {}
-        posts {}
-        asks {}
-        reads { StatusEntry, DesiredPod, WorkerState }
-    }
 }

@@ -4,14 +4,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use actor::AskError;
 use model::PodUid;
 use model::core::Pod;
-
-use crate::event::RecordEvent;
-use crate::objects::{FetchConfigMap, FetchSecret, FetchToken, ObjectVersion};
 
 /// Why volumes are not as wanted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -108,19 +104,4 @@ pub struct PodVolumes {
     pub present: Vec<String>,
     /// Last failure, if the newest attempt failed.
     pub error: Option<String>,
-}
-
-role! {
-    /// Volumes that are wanted and volumes that are there; folders of pods.
-    VolumeManager in volume_manager, actor "volume-manager";
-    answers {
-        MakePodDirs for uid => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
-        MountVolumes for pod => Result<Arc<MountedVolumes>, VolumeError>, within Duration::from_secs(150), Repeat;
-        PrepareSubPath for uid => Result<PathBuf, VolumeError>, within Duration::from_secs(120), Repeat;
-        UnmountVolumes for uid => Result<(), VolumeError>, within Duration::from_secs(150), Repeat;
-        RemovePodDir for uid => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
-    }
-    posts { table PodUid => PodVolumes; }
-    asks { FetchConfigMap, FetchSecret, FetchToken, RecordEvent }
-    reads { ObjectVersion }
 }

@@ -1,74 +1,35 @@
 //! All routes and boards of a node.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actor::{ActorRef, AskError, Family, Handler, Inlet, Managed, TellError};
 use arc_swap::ArcSwapOption;
 use model::PodUid;
 
 use crate::board::{BoardReader, ValueReader};
-use crate::crew::{Answers, Crew, Desk, Letter, Noted, Role, SingleValue, TableRow};
-use crate::declaration::Declaration;
 use crate::fence::Fence;
-use crate::pod_worker::{GrantStart, PodWorker, Retire, RetireWorker, UpdatePod, WorkerState};
-use crate::record::Recorder;
-
-/// Calls `$then!` with all roles: the one without an actor, then those with one, bottom up (whoever is asked comes before the
-/// asker).
-#[macro_export]
-macro_rules! for_each_role {
-    ($then:path) => {
-        $then! {
-            server: Server;
-            event_recorder: EventRecorder,
-            object_store: ObjectStore,
-            certificate_manager: CertificateManager,
-            runtime_client: RuntimeClient,
-            node_lease: NodeLease,
-            node_manager: NodeManager,
-            status_manager: StatusManager,
-            status_syncer: StatusSyncer,
-            cgroup_manager: CgroupManager,
-            volume_manager: VolumeManager,
-            image_manager: ImageManager,
-            probe_manager: ProbeManager,
-            stats_manager: StatsManager,
-            log_manager: LogManager,
-            pod_worker: PodWorker,
-            pod_manager: PodManager,
-            api_source: ApiSource,
-            http_source: HttpSource,
-            folder_source: FolderSource,
-        }
-    };
-}
+use crate::pod_worker::{GrantStart, Retire, RetireWorker, UpdatePod, WorkerState};
+use crate::record::{Entry, Recorder, json};
+use crate::role::{Answers, Endpoint, Role, RoleMessage, SingleValue, TableRow};
+use crate::roles::PodWorker;
 
 /// Who speaks where no role does: the program, a simulation, a test.
 const NOBODY: &str = "";
 
-macro_rules! desks {
+macro_rules! endpoints {
     ($other_field:ident: $other_role:ident; $($field:ident: $role:ident),* $(,)?) => {
-        desks!(@all $($field: $role,)* $other_field: $other_role);
-    };
-    (@all $($field:ident: $role:ident),*) => {
-        /// Desks of all roles.
-        #[derive(Debug)]
-        pub(crate) struct Desks {
-            $(pub(crate) $field: <$crate::$role as Role>::Desk,)*
+        fn endpoints(fence: impl Fn(&'static str) -> Fence) -> Vec<Box<dyn Endpoint>> {
+            vec![
+                $(Box::new(<<$crate::$role as Role>::Endpoint>::new(fence(<$crate::$role as Role>::NAME))),)*
+                Box::new(<<$crate::$other_role as Role>::Endpoint>::new(fence(<$crate::$other_role as Role>::NAME))),
+            ]
         }
-
-        impl Desks {
-            fn new(fence: impl Fn(&'static str) -> Fence) -> Self {
-                Desks { $($field: <$crate::$role as Role>::Desk::new(fence(<$crate::$role as Role>::NAME)),)* }
-            }
-        }
-
-        /// What is declared of each role, bottom up.
-        pub const DECLARATIONS: &[Declaration] = &[$(<$crate::$role as Role>::DECLARATION),*];
     };
 }
-for_each_role!(desks);
+for_each_role!(endpoints);
 
 /// How the crew reach each other. Routes and boards live here, so they outlive every actor. Cheap to clone.
 ///
@@ -80,41 +41,29 @@ pub struct Wiring {
 }
 
 struct Inner {
-    desks: Desks,
+    /// By [`Role::PLACE`].
+    endpoints: Vec<Box<dyn Endpoint>>,
     recorder: Arc<ArcSwapOption<Box<dyn Recorder>>>,
 }
 
 impl fmt::Debug for Wiring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.desks.fmt(f)
+        self.inner.endpoints.fmt(f)
     }
 }
 
 impl Default for Wiring {
     fn default() -> Self {
         let recorder: Arc<ArcSwapOption<Box<dyn Recorder>>> = Arc::default();
-        let desks = Desks::new(|role| Fence::new(role, recorder.clone()));
-        Wiring { inner: Arc::new(Inner { desks, recorder }) }
+        let endpoints = endpoints(|role| Fence::new(role, recorder.clone()));
+        Wiring { inner: Arc::new(Inner { endpoints, recorder }) }
     }
 }
 
 impl Wiring {
-    /// The capabilities of a role, for an actor that takes its place: what another one posts is refused from now on, its later
-    /// generations included.
-    #[must_use]
-    pub fn crew<R: Role>(&self) -> Crew<R> {
-        Crew::new(self.clone(), None)
-    }
-
-    /// As [`Self::crew`], for one member of a role with an actor per pod: each has a right to post of its own.
-    #[must_use]
-    pub fn member_crew<R: Role>(&self, member: &str) -> Crew<R> {
-        Crew::new(self.clone(), Some(member.into()))
-    }
-
     /// Routes every message of a role to this actor from now on. Messages that are queued elsewhere are answered there.
     pub fn connect<R: Role, A: Answers<R>>(&self, actor: &ActorRef<A>) {
-        A::connect(actor, R::desk(self));
+        A::connect(actor, self.endpoint::<R>());
     }
 
     /// Routes the messages of the role PodWorker to a family with one actor per pod.
@@ -124,23 +73,26 @@ impl Wiring {
     {
         family.connect::<UpdatePod>(self.inlet(), |m| &m.uid, true);
         family.connect::<GrantStart>(self.inlet(), |m| &m.uid, false);
-        let desk = PodWorker::desk(self);
-        let retire =
-            Retire { family: family.clone(), fence: desk.fence().clone(), rows: WorkerState::board(desk).clone() };
+        let endpoint = self.endpoint::<PodWorker>();
+        let retire = Retire {
+            family: family.clone(),
+            fence: endpoint.fence().clone(),
+            rows: WorkerState::board(endpoint).clone(),
+        };
         self.inlet::<RetireWorker>().connect_route(Arc::new(retire));
     }
 
     /// The route of a message, for whoever answers that one alone. What is sent through it directly is not noted.
     #[must_use]
-    pub fn inlet<M: Letter>(&self) -> &Inlet<M> {
-        M::inlet(M::To::desk(self))
+    pub fn inlet<M: RoleMessage>(&self) -> &Inlet<M> {
+        M::inlet(self.endpoint::<M::To>())
     }
 
     /// Sends a message in nobody's name, and waits for the answer.
     ///
     /// # Errors
     /// See [`AskError`].
-    pub async fn ask<M: Letter>(&self, message: M) -> Result<M::Result, AskError> {
+    pub async fn ask<M: RoleMessage>(&self, message: M) -> Result<M::Result, AskError> {
         let deadline = message.deadline();
         self.exchange(NOBODY, message, deadline).await
     }
@@ -151,7 +103,7 @@ impl Wiring {
     /// The receiver's failure, or what the absence of an answer means in its words.
     pub async fn call<M, T, E>(&self, message: M) -> Result<T, E>
     where
-        M: Letter<Result = Result<T, E>>,
+        M: RoleMessage<Result = Result<T, E>>,
         E: From<AskError>,
     {
         self.ask(message).await?
@@ -161,44 +113,44 @@ impl Wiring {
     ///
     /// # Errors
     /// See [`TellError`].
-    pub fn tell<M: Letter>(&self, message: M) -> Result<(), TellError> {
+    pub fn tell<M: RoleMessage>(&self, message: M) -> Result<(), TellError> {
         self.leave(NOBODY, message)
     }
 
     /// A table, to read.
     #[must_use]
     pub fn board<T: TableRow>(&self) -> BoardReader<T::Key, T> {
-        T::board(T::By::desk(self)).reader()
+        T::board(self.endpoint::<T::By>()).reader()
     }
 
     /// A single value, to read.
     #[must_use]
     pub fn value<T: SingleValue>(&self) -> ValueReader<T> {
-        T::value(T::By::desk(self)).reader()
+        T::value(self.endpoint::<T::By>()).reader()
     }
 
     /// Posts a row in the name of its role, past its fence. For simulations and tests that play the role.
     pub fn put<T: TableRow>(&self, key: T::Key, row: T) {
-        let desk = T::By::desk(self);
-        T::board(desk).put(desk.fence(), key, Some(Arc::new(row)));
+        let endpoint = self.endpoint::<T::By>();
+        T::board(endpoint).put(endpoint.fence(), key, Some(Arc::new(row)));
     }
 
     /// Takes a row away, as [`Self::put`].
     pub fn take_away<T: TableRow>(&self, key: &T::Key) {
-        let desk = T::By::desk(self);
-        T::board(desk).put(desk.fence(), key.clone(), None);
+        let endpoint = self.endpoint::<T::By>();
+        T::board(endpoint).put(endpoint.fence(), key.clone(), None);
     }
 
     /// Publishes a value, as [`Self::put`].
     pub fn set<T: SingleValue>(&self, value: T) {
-        let desk = T::By::desk(self);
-        T::value(desk).put(desk.fence(), value);
+        let endpoint = self.endpoint::<T::By>();
+        T::value(endpoint).put(endpoint.fence(), value);
     }
 
     /// Posts of former generations of a role that were refused.
     #[must_use]
     pub fn refused_posts<R: Role>(&self) -> u64 {
-        R::desk(self).fence().refused()
+        self.endpoint::<R>().fence().refused()
     }
 
     /// From now on everything that is said and posted is noted. One recorder at a time.
@@ -206,13 +158,52 @@ impl Wiring {
         self.inner.recorder.store(Some(Arc::new(Box::new(recorder))));
     }
 
-    pub(crate) fn desks(&self) -> &Desks {
-        &self.inner.desks
+    /// Routes and boards of a role.
+    pub(crate) fn endpoint<R: Role>(&self) -> &R::Endpoint {
+        let endpoint: &dyn Any = &*self.inner.endpoints[R::PLACE];
+        endpoint.downcast_ref().expect("endpoints stand in the order of places")
     }
 
-    pub(crate) fn recorder(&self) -> Option<Noted> {
+    /// Asks in the name of a role, noted.
+    pub(crate) async fn exchange<M: RoleMessage>(
+        &self,
+        from: &'static str,
+        message: M,
+        deadline: Duration,
+    ) -> Result<M::Result, AskError> {
+        let recorder = self.recorder();
+        if let Some(recorder) = &recorder {
+            note(&***recorder, from, M::To::NAME, M::NAME, || json(&message));
+        }
+        let answer = M::inlet(self.endpoint::<M::To>()).ask(message, deadline).await;
+        if let Some(recorder) = &recorder {
+            let body = || answer.as_ref().map_or_else(|e| json(&e.to_string()), json);
+            note(&***recorder, M::To::NAME, from, M::NAME, body);
+        }
+        answer
+    }
+
+    /// Leaves a message in the name of a role, noted.
+    pub(crate) fn leave<M: RoleMessage>(&self, from: &'static str, message: M) -> Result<(), TellError> {
+        if let Some(recorder) = self.recorder() {
+            note(&**recorder, from, M::To::NAME, M::NAME, || json(&message));
+        }
+        M::inlet(self.endpoint::<M::To>()).tell(message)
+    }
+
+    fn recorder(&self) -> Option<Arc<Box<dyn Recorder>>> {
         self.inner.recorder.load_full()
     }
+}
+
+fn note(
+    recorder: &dyn Recorder,
+    from: &'static str,
+    to: &'static str,
+    what: &'static str,
+    body: impl FnOnce() -> String,
+) {
+    recorder.entry(&Entry { from, to, what, body: body() });
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use contract::pod_manager::{DesiredPod, SetPods};
 use contract::pod_worker::{GrantStart, UpdateKind, UpdatePod, WorkerPhase, WorkerState};
 use contract::runtime::RuntimeInfo;
 use contract::status::{SetPodStatus, StatusEntry};
-use contract::{Letter, PodWorker, Wiring};
+use contract::{PodWorker, RoleMessage, Wiring};
 use fakes::api::Matching;
 use fakes::{FakeApi, StandIn};
 use model::core::{Node, Pod};
@@ -33,7 +33,7 @@ type Words = Arc<Mutex<Vec<String>>>;
 
 /// Plays everybody whom PodManager tells something.
 fn listen(wiring: &Wiring, words: &Words) {
-    fn hear<M: Letter<Result = ()>>(wiring: &Wiring, words: &Words, word: impl Fn(&M) -> String + Send + 'static) {
+    fn hear<M: RoleMessage<Result = ()>>(wiring: &Wiring, words: &Words, word: impl Fn(&M) -> String + Send + 'static) {
         let words = words.clone();
         StandIn::on(wiring).answer(move |m: &M| words.lock().unwrap().push(word(m)));
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use actor::{AskError, Class, Clock, Effects, watch};
 use contract::runtime::{CallError, CallErrorKind, ObservePod};
-use contract::{Asks, Crew, Letter, PodWorker, Unanswered};
+use contract::{Asks, Crew, PodWorker, RoleMessage, Unanswered};
 use model::core::{Container, Pod};
 use model::event::{EventObject, EventType, NodeEvent};
 use model::pod::ContainerKind;
@@ -131,7 +131,7 @@ impl Job {
 
     /// Asks a manager. One that dies over what may be asked twice is rebuilt at once, and asked again: its death delays
     /// nothing.
-    pub(crate) async fn ask<M: Letter>(&self, message: M) -> Result<M::Result, AskError>
+    pub(crate) async fn ask<M: RoleMessage>(&self, message: M) -> Result<M::Result, AskError>
     where
         PodWorker: Asks<M>,
     {
@@ -149,7 +149,7 @@ impl Job {
     pub(crate) async fn call<M, T, E>(&self, message: M) -> Result<T, E>
     where
         PodWorker: Asks<M>,
-        M: Letter<Result = Result<T, E>>,
+        M: RoleMessage<Result = Result<T, E>>,
         E: From<AskError>,
     {
         self.ask(message).await?

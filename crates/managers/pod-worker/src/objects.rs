@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use container_config::env::{referenced_files, referenced_objects};
 use container_config::{LookupError, ObjectMap};
-use contract::Letter;
+use contract::RoleMessage;
 use contract::objects::{FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServices, HoldObjects, ObjectError};
 use contract::volume::MountedVolumes;
 use futures::future::join_all;

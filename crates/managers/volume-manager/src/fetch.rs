@@ -5,7 +5,7 @@ use std::sync::Arc;
 use actor::AskError;
 use contract::board::BoardReader;
 use contract::objects::{FetchConfigMap, FetchSecret, FetchToken, ObjectError, ObjectVersion, Token};
-use contract::{Asks, Crew, Letter, VolumeManager};
+use contract::{Asks, Crew, RoleMessage, VolumeManager};
 use futures::future::join_all;
 use model::Timestamp;
 use model::core::Pod;
@@ -71,7 +71,7 @@ pub(crate) async fn all(crew: &Crew<VolumeManager>, pod: &Arc<Pod>, needs: &Need
 async fn ask_for<M, T>(crew: &Crew<VolumeManager>, message: M) -> Result<T, Missing>
 where
     VolumeManager: Asks<M>,
-    M: Letter<Result = Result<T, ObjectError>>,
+    M: RoleMessage<Result = Result<T, ObjectError>>,
 {
     match crew.ask(message).await {
         Ok(Ok(found)) => Ok(found),

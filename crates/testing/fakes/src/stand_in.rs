@@ -10,7 +10,7 @@ use std::time::Duration;
 use actor::{ActorRef, AskError, Kernel, Route, Spec, TellError};
 
 use contract::event::RecordEvent;
-use contract::{Answers, Crew, EventRecorder, Letter, Role, Wiring};
+use contract::{Answers, Crew, EventRecorder, Role, RoleMessage, Wiring};
 use futures::future::BoxFuture;
 use model::event::NodeEvent;
 
@@ -63,7 +63,7 @@ impl<R: Role> StandIn<R> {
     }
 
     /// From now on `M` is answered so.
-    pub fn answer<M: Letter<To = R>>(&self, mut answer: impl FnMut(&M) -> M::Result + Send + 'static)
+    pub fn answer<M: RoleMessage<To = R>>(&self, mut answer: impl FnMut(&M) -> M::Result + Send + 'static)
     where
         M::Result: Send,
     {
@@ -74,7 +74,7 @@ impl<R: Role> StandIn<R> {
     /// nobody waits for any more.
     pub fn answer_later<M, F>(&self, mut answer: impl FnMut(&M) -> F + Send + 'static)
     where
-        M: Letter<To = R>,
+        M: RoleMessage<To = R>,
         F: Future<Output = M::Result> + Send + 'static,
     {
         let answer: Answer<M> = Box::new(move |message| Box::pin(answer(message)));
@@ -84,18 +84,18 @@ impl<R: Role> StandIn<R> {
     }
 
     /// The next `M` ends its actor, as a bug would: it is not kept, nobody answers it, and a successor answers as before.
-    pub fn crash_at_next<M: Letter<To = R>>(&self) {
+    pub fn crash_at_next<M: RoleMessage<To = R>>(&self) {
         lock(&self.crashes).push(TypeId::of::<M>());
     }
 
     /// From now on nobody answers `M`.
-    pub fn leave<M: Letter<To = R>>(&self) {
+    pub fn leave<M: RoleMessage<To = R>>(&self) {
         self.wiring.inlet::<M>().disconnect();
     }
 
     /// Every `M` so far, in order of arrival.
     #[must_use]
-    pub fn asked<M: Letter<To = R>>(&self) -> Vec<M> {
+    pub fn asked<M: RoleMessage<To = R>>(&self) -> Vec<M> {
         let asked = lock(&self.asked);
         asked.iter().filter_map(|message| message.downcast_ref::<M>().cloned()).collect()
     }
@@ -112,13 +112,13 @@ fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
 
 type Answer<M> = Box<dyn FnMut(&M) -> BoxFuture<'static, <M as actor::Message>::Result> + Send>;
 
-struct Scripted<M: Letter> {
+struct Scripted<M: RoleMessage> {
     asked: Asked,
     crashes: Arc<Mutex<Vec<TypeId>>>,
     answer: Mutex<Answer<M>>,
 }
 
-impl<M: Letter> Scripted<M> {
+impl<M: RoleMessage> Scripted<M> {
     /// `None`: it crashes over it.
     fn take(&self, message: M) -> Option<BoxFuture<'static, M::Result>> {
         let mut crashes = lock(&self.crashes);
@@ -132,7 +132,7 @@ impl<M: Letter> Scripted<M> {
     }
 }
 
-impl<M: Letter> Route<M> for Scripted<M> {
+impl<M: RoleMessage> Route<M> for Scripted<M> {
     fn tell(&self, message: M) -> Result<(), TellError> {
         if let Some(work) = self.take(message) {
             // What takes time is done to its end though nobody waits.

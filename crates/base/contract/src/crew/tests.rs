@@ -121,7 +121,7 @@ fn members_of_a_family_do_not_end_each_others_rights() {
 fn a_member_whose_right_was_revoked_gets_no_successor() {
     let wiring = Wiring::default();
     let crew = wiring.member_crew::<PodWorker>("a");
-    PodWorker::desk(&wiring).fence().revoke("a");
+    wiring.endpoint::<PodWorker>().fence().revoke("a");
     assert!(!crew.is_current());
     let rebuilt = crew.succeed();
     assert!(!rebuilt.poster().post(PodUid::from("a"), Arc::new(worker_state())), "a late rebuild brings no row back");

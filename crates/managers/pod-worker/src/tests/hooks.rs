@@ -36,8 +36,7 @@ fn a_hook_over_https_that_gets_an_http_answer_goes_over_http_without_credentials
         run(seed, move |kernel| async move {
             let bench = Bench::start(&kernel, nothing());
             let headers = json!([{ "name": "Authorization", "value": "Bearer t" }, { "name": "X", "value": "1" }]);
-            let get =
-                json!({ "scheme": "HTTPS", "path": "/up", "port": 8443, "host": host, "httpHeaders": headers });
+            let get = json!({ "scheme": "HTTPS", "path": "/up", "port": 8443, "host": host, "httpHeaders": headers });
             bench.tell(&with_post_start(get), UpdateKind::Create).await;
             let hooks = bench.see(|w| w.hooks.clone());
             let names = |r: &HookRequest| r.headers.iter().map(|(n, _)| n.clone()).collect::<Vec<_>>().join(" ");

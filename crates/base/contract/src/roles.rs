@@ -1,0 +1,302 @@
+//! Who may say what to whom: the declarations of all roles, bottom up (whoever is asked comes before the asker).
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::core::{ConfigMap, Secret, Service};
+use model::object::ObjectRef;
+use model::runtime::PodObservation;
+use model::stats::Summary;
+use model::{ContainerId, PodUid, SandboxId};
+
+use crate::certificates::CertificateView;
+use crate::cgroup::{CgroupError, EnsurePodCgroup, PodCgroup, PodCgroupRow, RemovePodCgroup, ThrottlePodCgroup};
+use crate::config_sources::ApiSourceView;
+use crate::config_sources::folder::FolderManifests;
+use crate::config_sources::http::UrlManifests;
+use crate::declaration::Declaration;
+use crate::event::{EventView, RecordEvent};
+use crate::image::{EnsureImage, EnsuredImage, ImageFailure, ImageView};
+use crate::node::{LeaseState, NodeView};
+use crate::objects::{
+    FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices, FetchToken, HoldObjects,
+    ObjectError, ObjectVersion, ReleaseObjects, ServiceAccountFacts, Token,
+};
+use crate::pod_manager::{DesiredPod, SetPods};
+use crate::pod_worker::{GrantStart, RetireWorker, UpdatePod, WorkerState};
+use crate::probe::{PodProbes, RetainProbes, StartProbes, StopProbes};
+use crate::role::Role;
+use crate::runtime::{
+    CallError, CreateContainer, ExecOutcome, ExecSync, ObservePod, Observed, Relist, RemoveContainer, RemovePodSandbox,
+    RunPodSandbox, RuntimeInfo, SetPodNetworks, StartContainer, StopContainer, StopPodSandbox,
+};
+use crate::stats::{Cadvisor, Resource, StatsError, Summarise};
+use crate::status::{RetainPodStatuses, SetPodStatus, StatusEntry, TerminatePod};
+use crate::volume::{
+    MakePodDirs, MountVolumes, MountedVolumes, PodVolumes, PrepareSubPath, RemovePodDir, UnmountVolumes, VolumeError,
+};
+
+/// Longest that a call on the way to a running container may queue and run.
+const START: Duration = Duration::from_secs(15 * 60);
+/// Longest that a stop or remove may queue and run, beyond its grace.
+const STOP: Duration = Duration::from_secs(5 * 60);
+/// Longest that an observation may take.
+const OBSERVE: Duration = Duration::from_secs(3 * 60);
+/// Longest that statistics may take: Prometheus waits 10 s, the API server's proxy longer.
+const STATISTICS: Duration = Duration::from_secs(30);
+/// An exec without a time limit is bounded all the same.
+const EXEC_WITHOUT_LIMIT: Duration = Duration::from_secs(24 * 3600);
+
+role! {
+    /// Recent events, counted and filtered; their way to the API server.
+    EventRecorder in event_recorder, actor "event-recorder";
+    answers { RecordEvent => (), within Duration::from_secs(30), GiveUp; }
+    posts { value EventView = EventView::default(); }
+    asks {}
+    reads { DesiredPod }
+}
+
+role! {
+    /// ConfigMaps, secrets, tokens, services and classes that pods of this node use.
+    ObjectStore in object_store, actor "object-store";
+    answers {
+        HoldObjects for pod => (), within Duration::from_secs(30), Repeat;
+        ReleaseObjects for uid => (), within Duration::from_secs(30), Repeat;
+        FetchConfigMap => Result<Arc<ConfigMap>, ObjectError>, within Duration::from_secs(10), Repeat;
+        FetchSecret => Result<Arc<Secret>, ObjectError>, within Duration::from_secs(10), Repeat;
+        FetchToken for pod => Result<Token, ObjectError>, within Duration::from_secs(40), Repeat;
+        FetchServices => Result<Arc<Vec<Arc<Service>>>, ObjectError>, within Duration::from_secs(30), Repeat;
+        FetchServiceAccount => Result<ServiceAccountFacts, ObjectError>, within Duration::from_secs(40), Repeat;
+        FetchRuntimeClass => Result<String, ObjectError>, within Duration::from_secs(30), Repeat;
+    }
+    posts { table ObjectRef => ObjectVersion; }
+    asks {}
+    reads {}
+}
+
+role! {
+    /// The client and the serving certificate of the node.
+    CertificateManager in certificate_manager, actor "certificate-manager";
+    answers {}
+    posts { value CertificateView = CertificateView::default(); }
+    asks {}
+    reads { NodeView }
+}
+
+role! {
+    /// Calls to the runtime, with their limits and deadlines; the view of what it has.
+    RuntimeClient in runtime_client, actor "runtime-client";
+    answers {
+        RunPodSandbox for uid => Result<SandboxId, CallError>, within START, LookFirst;
+        StopPodSandbox for uid => Result<(), CallError>, within STOP, Repeat;
+        RemovePodSandbox for uid => Result<(), CallError>, within STOP, Repeat;
+        CreateContainer for uid => Result<ContainerId, CallError>, within START, LookFirst;
+        StartContainer for uid => Result<(), CallError>, within START, LookFirst;
+        StopContainer for uid => Result<(), CallError>, within STOP, Repeat,
+            plus |m| Duration::from_secs(u64::try_from(m.grace_s).unwrap_or(0));
+        RemoveContainer for uid => Result<(), CallError>, within STOP, Repeat;
+        ExecSync for uid => Result<ExecOutcome, CallError>, within STOP, GiveUp,
+            plus |m| if m.timeout.is_zero() { EXEC_WITHOUT_LIMIT } else { m.timeout };
+        ObservePod for uid => Result<Arc<PodObservation>, CallError>, within OBSERVE, Repeat;
+        Relist => Result<(), CallError>, within OBSERVE, Repeat;
+        SetPodNetworks => Result<(), CallError>, within OBSERVE, Repeat;
+    }
+    posts {
+        table PodUid => Observed;
+        value RuntimeInfo = RuntimeInfo::unknown();
+    }
+    asks {}
+    reads {}
+}
+
+role! {
+    /// The node's lease, renewed in time whatever else the node is busy with.
+    NodeLease in node_lease, actor "node-lease";
+    answers {}
+    posts { value LeaseState = LeaseState::default(); }
+    asks {}
+    reads { NodeView }
+}
+
+role! {
+    /// The Node object: what the machine has, how it is, whether it may take pods.
+    NodeManager in node_manager, actor "node-manager";
+    answers {}
+    posts { value NodeView = NodeView::default(); }
+    asks { SetPodNetworks, RecordEvent }
+    reads { RuntimeInfo, LeaseState }
+}
+
+role! {
+    /// The version of each pod's status.
+    StatusManager in status_manager, actor "status-manager";
+    answers {
+        SetPodStatus for pod => (), within Duration::from_secs(30), Repeat;
+        TerminatePod for pod => (), within Duration::from_secs(30), Repeat;
+        RetainPodStatuses => (), within Duration::from_secs(30), Repeat;
+    }
+    posts { table PodUid => StatusEntry; }
+    asks {}
+    reads {}
+}
+
+role! {
+    /// What the API server has of each pod's status; patches it, and deletes pods that are done.
+    StatusSyncer in status_syncer, actor "status-syncer";
+    answers {}
+    posts {}
+    asks {}
+    reads { StatusEntry, DesiredPod, WorkerState }
+}
+
+role! {
+    /// The QoS tree and the cgroups of pods.
+    CgroupManager in cgroup_manager, actor "cgroup-manager";
+    answers {
+        EnsurePodCgroup for pod => Result<PodCgroup, CgroupError>, within Duration::from_secs(120), Repeat;
+        RemovePodCgroup for uid => Result<(), CgroupError>, within Duration::from_secs(120), Repeat;
+        ThrottlePodCgroup for uid => Result<(), CgroupError>, within Duration::from_secs(120), Repeat;
+    }
+    posts { table PodUid => PodCgroupRow; }
+    asks { RecordEvent }
+    reads { DesiredPod }
+}
+
+role! {
+    /// Volumes that are wanted and volumes that are there; folders of pods.
+    VolumeManager in volume_manager, actor "volume-manager";
+    answers {
+        MakePodDirs for uid => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
+        MountVolumes for pod => Result<Arc<MountedVolumes>, VolumeError>, within Duration::from_secs(150), Repeat;
+        PrepareSubPath for uid => Result<PathBuf, VolumeError>, within Duration::from_secs(120), Repeat;
+        UnmountVolumes for uid => Result<(), VolumeError>, within Duration::from_secs(150), Repeat;
+        RemovePodDir for uid => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
+    }
+    posts { table PodUid => PodVolumes; }
+    asks { FetchConfigMap, FetchSecret, FetchToken, RecordEvent }
+    reads { ObjectVersion }
+}
+
+role! {
+    /// Pulls, their order and back-off, credentials, pull records, image garbage.
+    ImageManager in image_manager, actor "image-manager";
+    answers { EnsureImage for pod => Result<EnsuredImage, ImageFailure>, within Duration::from_secs(24 * 3600), Repeat; }
+    posts { value ImageView = ImageView::default(); }
+    asks { FetchServiceAccount, FetchToken, RecordEvent }
+    reads { Observed }
+}
+
+role! {
+    /// Schedules of liveness, readiness and startup probes, and what their outcomes add up to.
+    ProbeManager in probe_manager, actor "probe-manager";
+    answers {
+        StartProbes for pod => (), within Duration::from_secs(30), Repeat;
+        StopProbes for uid => (), within Duration::from_secs(30), Repeat;
+        RetainProbes => (), within Duration::from_secs(30), Repeat;
+    }
+    posts { table PodUid => PodProbes; }
+    asks { ExecSync, RecordEvent }
+    reads { StatusEntry }
+}
+
+role! {
+    /// Readings gathered when somebody asks, samples that rates are made of, what volumes took.
+    StatsManager in stats_manager, actor "stats-manager";
+    answers {
+        Summarise => Result<Arc<Summary>, StatsError>, within STATISTICS, Repeat;
+        Resource => Arc<str>, within STATISTICS, Repeat;
+        Cadvisor => Result<Arc<str>, StatsError>, within STATISTICS, Repeat;
+    }
+    posts {}
+    asks {}
+    reads { Observed, RuntimeInfo, DesiredPod, PodCgroupRow, PodVolumes }
+}
+
+role! {
+    /// Rotation of container logs.
+    LogManager in log_manager, actor "log-manager";
+    answers {}
+    posts {}
+    asks {}
+    reads { Observed }
+}
+
+role! {
+    /// One actor per pod UID: where the pod is in its life, and what brings it on.
+    PodWorker in pod_worker, actor "pod-worker";
+    answers {
+        UpdatePod for uid => (), within Duration::from_secs(30), Repeat;
+        GrantStart for uid => (), within Duration::from_secs(30), Repeat;
+        RetireWorker for uid => (), within Duration::from_secs(30), Repeat;
+    }
+    posts { table PodUid => WorkerState; }
+    asks {
+        RunPodSandbox, StopPodSandbox, CreateContainer, StartContainer, StopContainer, RemoveContainer,
+        ExecSync, ObservePod, EnsureImage, MakePodDirs, MountVolumes, PrepareSubPath, UnmountVolumes, EnsurePodCgroup,
+        RemovePodCgroup, StartProbes, StopProbes, SetPodStatus, TerminatePod, HoldObjects, FetchConfigMap, FetchSecret,
+        FetchServices, FetchRuntimeClass, RecordEvent,
+    }
+    reads { Observed, RuntimeInfo, PodProbes, StatusEntry, NodeView, PodCgroupRow }
+}
+
+role! {
+    /// The pods that should be here, by UID: admission, mirror pods, one worker per pod, housekeeping.
+    PodManager in pod_manager, actor "pod-manager" as intake;
+    answers { SetPods => (), within Duration::from_secs(5), Repeat; }
+    posts { table PodUid => DesiredPod; }
+    asks {
+        UpdatePod, GrantStart, RetireWorker, Relist, StopContainer, RemoveContainer, StopPodSandbox, RemovePodSandbox,
+        SetPodStatus, RetainPodStatuses, RetainProbes, RemovePodDir, RemovePodCgroup, ThrottlePodCgroup, HoldObjects,
+        ReleaseObjects, RecordEvent,
+    }
+    reads { WorkerState, Observed, RuntimeInfo, PodVolumes, PodCgroupRow, StatusEntry, NodeView }
+}
+
+role! {
+    /// Pods that the API server assigns to this node, and the store of them for when it is away.
+    ApiSource in api_source, actor "api-source" as intake;
+    answers {}
+    posts { value ApiSourceView = ApiSourceView::default(); }
+    asks { SetPods }
+    reads { NodeView }
+}
+
+role! {
+    /// Pods of a URL.
+    HttpSource in http_source, actor "http-source" as intake;
+    answers {}
+    posts { value UrlManifests = UrlManifests::default(); }
+    asks { SetPods }
+    reads {}
+}
+
+role! {
+    /// Pods of a folder or file of manifests.
+    FolderSource in folder_source, actor "folder-source" as intake;
+    answers {}
+    posts { value FolderManifests = FolderManifests::default(); }
+    asks { SetPods, RecordEvent }
+    reads {}
+}
+
+role! {
+    /// The node's ports and the local socket.
+    Server in server;
+    answers {}
+    posts {}
+    asks { Summarise, Resource, Cadvisor }
+    reads {
+        DesiredPod, WorkerState, StatusEntry, Observed, RuntimeInfo, FolderManifests, UrlManifests, ApiSourceView, EventView,
+        NodeView, CertificateView, PodVolumes,
+    }
+}
+
+macro_rules! declarations {
+    ($other_field:ident: $other:ident; $($field:ident: $role:ident),* $(,)?) => {
+        /// What is declared of each role, bottom up.
+        pub const DECLARATIONS: &[Declaration] =
+            &[$(<$role as Role>::DECLARATION,)* <$other as Role>::DECLARATION];
+    };
+}
+for_each_role!(declarations);
