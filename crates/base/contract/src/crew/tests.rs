@@ -7,6 +7,7 @@ use model::event::{EventObject, EventType, NodeEvent};
 use super::*;
 use crate::event::RecordEvent;
 use crate::pod_worker::{WorkerPhase, WorkerState};
+use crate::record::{Entry, Recorder, json};
 use crate::stats::{Cadvisor, Resource, StatsError, Summarise};
 use crate::volume::PodVolumes;
 use crate::wiring::Wiring;

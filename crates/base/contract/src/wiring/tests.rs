@@ -6,6 +6,7 @@ use actor::{Actor, Ctx, Kernel, Spec, supervised, testing};
 use super::*;
 use crate::crew::tests::worker_state;
 use crate::pod_worker::UpdateKind;
+use crate::{Crew, DECLARATIONS, Declaration};
 
 #[test]
 fn requests_never_go_round_in_a_circle() {
