@@ -10,31 +10,23 @@ use anyhow::Context;
 use cargo_metadata::Metadata;
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
-/// Rings that are still there, a line for each: `crate: module module ..`. May only shrink.
-const KNOWN: &str = include_str!("../../circles.txt");
-
-/// Every ring of the workspace that is not known, and every known one that is gone.
+/// Every ring of the workspace.
 pub(super) fn check(metadata: &Metadata) -> anyhow::Result<Vec<String>> {
-    let mut found = Rings::new();
+    let mut found = Vec::new();
     for package in metadata.workspace_packages() {
         for target in package.targets.iter().filter(|t| t.is_lib() || t.is_bin()) {
             let tree = Tree::read(target.src_path.as_std_path())?;
-            found.extend(tree.rings().into_iter().map(|(ring, edges)| (format!("{}: {ring}", package.name), edges)));
+            found.extend(tree.rings().into_iter().map(|(ring, edges)| refused(&package.name, &ring, &edges)));
         }
     }
-    Ok(compare(&found, KNOWN))
+    Ok(found)
 }
 
 /// The modules of each ring, with the edges between them.
 type Rings = BTreeMap<String, String>;
 
-fn compare(found: &Rings, known: &str) -> Vec<String> {
-    let known: BTreeSet<&str> = known.lines().filter(|line| !line.starts_with('#')).collect();
-    let new = found.iter().filter(|(ring, _)| !known.contains(ring.as_str())).map(|(ring, edges)| {
-        format!("{ring}: they use each other in a ring; move what they share below, or into one file:{edges}")
-    });
-    let gone = known.iter().filter(|ring| !found.contains_key(**ring));
-    new.chain(gone.map(|ring| format!("{ring}: this ring is gone; so must be its line in xtask/circles.txt"))).collect()
+fn refused(package: &str, ring: &str, edges: &str) -> String {
+    format!("{package}: {ring}: they use each other in a ring; move what they share below, or into one file:{edges}")
 }
 
 /// Words before the name of an item.

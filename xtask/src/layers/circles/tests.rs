@@ -89,12 +89,3 @@ fn a_long_ring_is_told_with_its_edges_and_nothing_else() {
         [("a b c".to_owned(), "\n  a -> b\n  b -> c\n  c -> a".to_owned())]
     );
 }
-
-#[test]
-fn a_new_ring_is_refused_and_a_known_one_that_is_gone_as_well() {
-    let found = Rings::from([("x: a b".to_owned(), "\n  a -> b\n  b -> a".to_owned())]);
-    assert_eq!(compare(&found, "# why\nx: a b\n"), Vec::<String>::new());
-    let both = compare(&found, "x: a b c\n");
-    assert!(both[0].starts_with("x: a b: they use each other") && both[0].ends_with("b -> a"), "{both:?}");
-    assert!(both[1].starts_with("x: a b c: this ring is gone"), "{both:?}");
-}
