@@ -13,23 +13,26 @@ pub(super) fn rss(bosun: &Bosun) -> anyhow::Result<f64> {
     Ok(usage.rss_kib as f64 / 1024.0)
 }
 
-/// Share of a core over thirty quiet seconds.
+/// Share of a core with all pods there and nothing happening.
 pub(super) fn cpu(bosun: &Bosun, pods: usize, report: &mut Report) -> anyhow::Result<()> {
-    const TIME: Duration = Duration::from_secs(30);
-    let usage = || testbed::usage(bosun.pid().unwrap_or_default()).context("bosun is gone");
     idle(Duration::from_secs(5));
-    let (before, begin) = (usage()?.cpu, Instant::now());
+    share(bosun, &format!("CPU, {pods} idle pods"), 0.1, report)
+}
+
+/// Share of a core over thirty seconds.
+pub(super) fn share(bosun: &Bosun, what: &str, must: f64, report: &mut Report) -> anyhow::Result<()> {
+    const TIME: Duration = Duration::from_secs(30);
+    let (before, begin) = (used(bosun)?, Instant::now());
     idle(TIME);
-    let (used, time) = (usage()?.cpu.saturating_sub(before), begin.elapsed());
-    let share = used.as_secs_f64() / time.as_secs_f64() * 100.0;
-    report.add(
-        &format!("CPU, {pods} idle pods"),
-        share,
-        Unit::Percent,
-        Some(0.3),
-        format!("over {} s", TIME.as_secs()),
-    );
+    let (spent, time) = (used(bosun)?.saturating_sub(before), begin.elapsed());
+    let share = spent.as_secs_f64() / time.as_secs_f64() * 100.0;
+    report.add(what, share, Unit::Percent, Some(must), format!("over {} s", TIME.as_secs()));
     Ok(())
+}
+
+/// Processor time of the daemon since its start.
+pub(super) fn used(bosun: &Bosun) -> anyhow::Result<Duration> {
+    Ok(testbed::usage(bosun.pid().unwrap_or_default()).context("bosun is gone")?.cpu)
 }
 
 /// Kills the process of a container and asks until its end is shown; counts from the end as the runtime noted it.
