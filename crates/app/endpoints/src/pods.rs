@@ -9,6 +9,7 @@ use contract::config_sources::Source;
 use contract::lookup::{FoundPod, PodLookup};
 use futures::stream;
 use model::core::Pod;
+use model::json;
 use serde_json::{Value, json};
 
 use crate::deps::Shared;
@@ -53,7 +54,7 @@ fn pod(lookup: &PodLookup, found: &FoundPod) -> Value {
 /// As Go writes it: what is no pointer there is always there, empty or null.
 pub(crate) fn written(pod: &Pod) -> Value {
     // A pod that came from JSON is JSON.
-    let mut value = serde_json::to_value(pod).unwrap_or_default();
+    let mut value = json::value(pod).unwrap_or_default();
     if let Some(fields) = value.as_object_mut() {
         // An item carries neither: the list does.
         fields.remove("apiVersion");

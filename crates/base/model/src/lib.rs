@@ -10,6 +10,7 @@ pub mod cgroup;
 pub mod event;
 pub mod go_json;
 pub mod ids;
+pub mod json;
 pub mod node;
 pub mod object;
 pub mod pod;

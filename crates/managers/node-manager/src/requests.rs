@@ -5,9 +5,9 @@ use std::sync::Arc;
 use model::Timestamp;
 use model::core::Node;
 use model::event::NodeEvent;
+use model::json::Document;
 use node_status::{Facts, changed, event, initial, patch, reconciled, updated};
 use ports::api::{ApiError, ApiExt, ApiResult, ApiServer, Method, PatchKind, Request, Throttle};
-use serde::Serialize;
 
 use crate::config::Config;
 
@@ -64,7 +64,7 @@ impl NodeRequests {
         self.api.fetch(self.request(Method::Get, Some(&self.config.plan.name))).await
     }
 
-    async fn patch(&self, body: &impl Serialize) -> ApiResult<Node> {
+    async fn patch(&self, body: &impl Document) -> ApiResult<Node> {
         let request = self.request(Method::Patch(PatchKind::Strategic), Some(&self.config.plan.name));
         self.api.fetch(request.status().json(body)?).await
     }

@@ -1,6 +1,8 @@
 //! Lines of the sealed cache: their names, and what stands in them.
 
 use contract::objects::Token;
+use model::core::{ConfigMap, Secret};
+use model::json::Document;
 use model::object::{ObjectKind, ObjectRef};
 use model::{PodUid, Timestamp};
 use serde::Serialize;
@@ -37,15 +39,15 @@ pub(crate) fn encode(value: &impl Serialize) -> Option<Vec<u8>> {
 impl Content {
     fn encode(&self) -> Option<Vec<u8>> {
         match self {
-            Self::ConfigMap(object) => encode(&**object),
-            Self::Secret(object) => encode(&**object),
+            Self::ConfigMap(object) => object.to_json().ok(),
+            Self::Secret(object) => object.to_json().ok(),
         }
     }
 
     fn decode(kind: ObjectKind, bytes: &[u8]) -> Option<Self> {
         match kind {
-            ObjectKind::ConfigMap => serde_json::from_slice(bytes).ok().map(Self::config_map),
-            ObjectKind::Secret => serde_json::from_slice(bytes).ok().map(Self::secret),
+            ObjectKind::ConfigMap => ConfigMap::from_json(bytes).ok().map(Self::config_map),
+            ObjectKind::Secret => Secret::from_json(bytes).ok().map(Self::secret),
             ObjectKind::Unknown => None,
         }
     }

@@ -1,8 +1,8 @@
 //! Bytes to a typed pod: size, encoding, syntax, kind, types, unknown fields.
 
 use model::core::Pod;
+use model::json::{self, Document};
 use serde_json::{Map, Value};
-use serde_path_to_error::{Path, Segment};
 
 use crate::error::{Fault, FieldError, MAX_MANIFEST_BYTES, ManifestError, Warning};
 use crate::yaml;
@@ -89,24 +89,72 @@ fn to_pod(mut document: Value) -> Result<Pod, ManifestError> {
     let mut faults: Vec<FieldError> = Vec::new();
     let mut tried = 0;
     loop {
-        let error = match serde_path_to_error::deserialize::<_, Pod>(document.clone()) {
+        let error = match typed(&document) {
             Ok(pod) if faults.is_empty() => return Ok(pod),
             Ok(_) => return Err(ManifestError::NotAPod(faults)),
             Err(error) => error,
         };
-        let path = path_text(error.path());
-        let node = node_at(&mut document, error.path());
+        let place = place_of_fault(&document);
+        let path = path_text(&place);
+        let node = node_at(&mut document, &place);
         if faults.last().is_some_and(|last| last.path == path) {
             tried += 1;
         } else {
             tried = 0;
-            faults.push(type_error(&path, node.as_deref(), &error.inner().to_string()));
+            faults.push(type_error(&path, node.as_deref(), &error));
         }
         match (node, placeholder(tried)) {
             (Some(node), Some(placeholder)) if faults.len() < MAX_TYPE_ERRORS => *node = placeholder,
             _ => return Err(ManifestError::NotAPod(faults)),
         }
     }
+}
+
+/// The pod that a document is, or what is wrong with the first field that does not fit.
+fn typed(document: &Value) -> Result<Pod, String> {
+    Pod::from_json(document.to_string().as_bytes()).map_err(|e| {
+        let text = e.to_string();
+        let place = format!(" at line {} column {}", e.line(), e.column());
+        text.strip_suffix(&place).map_or_else(|| text.clone(), str::to_owned)
+    })
+}
+
+/// A step on the way to a value.
+#[derive(Clone)]
+enum Step {
+    Field(String),
+    Item(usize),
+}
+
+/// The way to the first value that does not fit. Every field of a pod may be absent, so a value that does not fit does not
+/// fit alone either: the way is found by trying the members of each level one by one, without the rest of the document.
+fn place_of_fault(document: &Value) -> Vec<Step> {
+    let mut way = Vec::new();
+    let mut node = document;
+    while let Some((step, member)) = members(node).into_iter().find(|(step, member)| {
+        let steps: Vec<Step> = way.iter().chain([step]).cloned().collect();
+        typed(&alone(&steps, member)).is_err()
+    }) {
+        way.push(step);
+        node = member;
+    }
+    way
+}
+
+fn members(node: &Value) -> Vec<(Step, &Value)> {
+    match node {
+        Value::Object(fields) => fields.iter().map(|(k, v)| (Step::Field(k.clone()), v)).collect(),
+        Value::Array(items) => items.iter().enumerate().map(|(i, v)| (Step::Item(i), v)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// A document with nothing but one value; lists on the way to it have no other item.
+fn alone(way: &[Step], value: &Value) -> Value {
+    way.iter().rev().fold(value.clone(), |inner, step| match step {
+        Step::Field(key) => Value::Object(Map::from_iter([(key.clone(), inner)])),
+        Step::Item(_) => Value::Array(vec![inner]),
+    })
 }
 
 /// Values to put in the place of one of the wrong type, one of which every field takes.
@@ -147,25 +195,23 @@ fn expected_words(expected: &str) -> &str {
     }
 }
 
-fn node_at<'v>(root: &'v mut Value, path: &Path) -> Option<&'v mut Value> {
+fn node_at<'v>(root: &'v mut Value, way: &[Step]) -> Option<&'v mut Value> {
     let mut node = root;
-    for segment in path.iter() {
-        node = match segment {
-            Segment::Seq { index } => node.as_array_mut()?.get_mut(*index)?,
-            Segment::Map { key } => node.as_object_mut()?.get_mut(key)?,
-            Segment::Enum { .. } | Segment::Unknown => return None,
+    for step in way {
+        node = match step {
+            Step::Item(index) => node.as_array_mut()?.get_mut(*index)?,
+            Step::Field(key) => node.as_object_mut()?.get_mut(key)?,
         };
     }
     Some(node)
 }
 
-fn path_text(path: &Path) -> String {
+fn path_text(way: &[Step]) -> String {
     let mut text = String::new();
-    for segment in path.iter() {
-        match segment {
-            Segment::Seq { index } => text.push_str(&format!("[{index}]")),
-            Segment::Map { key } | Segment::Enum { variant: key } => push_key(&mut text, key),
-            Segment::Unknown => push_key(&mut text, "?"),
+    for step in way {
+        match step {
+            Step::Item(index) => text.push_str(&format!("[{index}]")),
+            Step::Field(key) => push_key(&mut text, key),
         }
     }
     if text.is_empty() { "manifest".to_owned() } else { text }
@@ -184,7 +230,7 @@ fn push_key(path: &mut String, key: &str) {
 
 /// Fields that the document has and the typed pod has not: a kubelet ignores them silently, we say so.
 fn unknown_fields(document: &Value, pod: &Pod, warnings: &mut Vec<Warning>) {
-    let Ok(known) = serde_json::to_value(pod) else { return };
+    let Ok(known) = json::value(pod) else { return };
     compare("", document, &known, warnings);
 }
 

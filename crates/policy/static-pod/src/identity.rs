@@ -1,6 +1,7 @@
 //! The kubelet's own defaults for static pods: identity, node, phase (pod-lifecycle 1.8).
 
 use model::core::{Pod, PodStatus, Toleration};
+use model::json;
 use model::pod::CONFIG_HASH;
 
 use crate::error::{Fault, FieldError, ManifestError};
@@ -54,7 +55,7 @@ fn tolerate_every_no_execute(tolerations: &mut Vec<Toleration>) {
 /// not count; every value does.
 fn generated_uid(pod: &Pod, origin: &Origin<'_>) -> String {
     // Objects of serde_json are ordered by key, so the text is canonical. A Pod is plain data, writing it cannot fail.
-    let canonical = serde_json::to_value(pod).map(|v| v.to_string()).unwrap_or_default();
+    let canonical = json::value(pod).map(|v| v.to_string()).unwrap_or_default();
     let (tag, place) = match origin.source {
         Source::File(path) => ("file:", path),
         Source::Url(url) => ("url:", url),

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use hyper::StatusCode;
+use model::json::Document;
 use model::k8s_openapi::Metadata;
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use ports::api::{ApiError, ApiResult, Followed, Kind, Object};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::error::Status;
@@ -124,9 +124,9 @@ fn object(kind: Kind, raw: &RawValue) -> Result<(Object, String), (ApiError, Str
 
 fn typed<K>(raw: &RawValue, wrap: fn(Arc<K>) -> Object) -> Result<(Object, String), (ApiError, String)>
 where
-    K: Clone + DeserializeOwned + Metadata<Ty = ObjectMeta>,
+    K: Clone + Document + Metadata<Ty = ObjectMeta>,
 {
-    match serde_json::from_str::<K>(raw.get()) {
+    match K::from_json(raw.get().as_bytes()) {
         Ok(mut object) => {
             // Nobody here asks who wrote which field, and it is often larger than the rest.
             object.metadata_mut().managed_fields = None;

@@ -1,9 +1,8 @@
 //! Typed requests on top of the two methods of [`ApiServer`].
 
 use async_trait::async_trait;
+use model::json::Document;
 use model::k8s_openapi::{ListableResource, Metadata, Resource};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 use super::{ApiError, ApiResult, ApiServer, Method, PatchKind, Preconditions, Request, Throttle};
 
@@ -46,17 +45,17 @@ pub trait ApiExt: ApiServer {
     }
 
     /// Sends a request and decodes the answer.
-    async fn fetch<T: DeserializeOwned>(&self, request: Request) -> ApiResult<T> {
+    async fn fetch<T: Document>(&self, request: Request) -> ApiResult<T> {
         let body = self.call(request).await?;
-        serde_json::from_slice(&body).map_err(|e| ApiError::Garbage { message: e.to_string() })
+        T::from_json(&body).map_err(|e| ApiError::Garbage { message: e.to_string() })
     }
 }
 
 impl<T: ApiServer + ?Sized> ApiExt for T {}
 
 /// A kind of object that can be asked for.
-pub trait Object: Resource + ListableResource + Metadata + Serialize + DeserializeOwned + Send + Sync {}
-impl<K: Resource + ListableResource + Metadata + Serialize + DeserializeOwned + Send + Sync> Object for K {}
+pub trait Object: Resource + ListableResource + Metadata + Document + Send + Sync {}
+impl<K: Resource + ListableResource + Metadata + Document + Send + Sync> Object for K {}
 
 impl Request {
     /// A request to a collection, or to one object in it (`name`). `namespace` is `None` for cluster-wide kinds.
@@ -76,8 +75,8 @@ impl Request {
     ///
     /// # Errors
     /// The value is none that JSON can hold.
-    pub fn json(self, value: &impl Serialize) -> ApiResult<Self> {
-        let body = serde_json::to_vec(value);
+    pub fn json(self, value: &impl Document) -> ApiResult<Self> {
+        let body = value.to_json();
         Ok(self.body(body.map_err(|e| ApiError::Garbage { message: format!("cannot be sent: {e}") })?))
     }
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use model::PodUid;
 use model::core::{Pod, PodStatus};
+use model::json::Document;
 use model::pod;
 use ports::journal::{Journal, JournalError};
 
@@ -57,7 +58,7 @@ impl StoredPods {
             }
             let digest = digest(pod);
             if old.digest != digest
-                && let Ok(bytes) = serde_json::to_vec(&**pod)
+                && let Ok(bytes) = pod.to_json()
             {
                 changes.push((uid.clone(), Some(bytes)));
             }
@@ -81,7 +82,7 @@ fn digest(pod: &Pod) -> u64 {
     let ready = status.conditions.iter().flatten().find(|c| c.type_ == "Ready").map(|c| c.status.clone());
     kept.status = Some(PodStatus { phase: status.phase, start_time: status.start_time, ..PodStatus::default() });
     let mut hasher = DefaultHasher::new();
-    (serde_json::to_vec(&kept).unwrap_or_default(), ready).hash(&mut hasher);
+    (kept.to_json().unwrap_or_default(), ready).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -113,7 +114,7 @@ pub(crate) fn load(journal: &dyn Journal) -> Result<Loaded, JournalError> {
 }
 
 fn decode(bytes: &[u8], uid: &PodUid) -> Result<Pod, String> {
-    let stored: Pod = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+    let stored = Pod::from_json(bytes).map_err(|e| e.to_string())?;
     let is_valid = pod::uid(&stored) == *uid && !pod::name(&stored).is_empty() && stored.spec.is_some();
     if is_valid { Ok(stored) } else { Err("it is not the pod of its key".to_owned()) }
 }
