@@ -131,14 +131,25 @@ enum Step {
 fn place_of_fault(document: &Value) -> Vec<Step> {
     let mut way = Vec::new();
     let mut node = document;
-    while let Some((step, member)) = members(node).into_iter().find(|(step, member)| {
-        let steps: Vec<Step> = way.iter().chain([step]).cloned().collect();
-        typed(&alone(&steps, member)).is_err()
-    }) {
+    // A mapping or a list that does not even fit when it is empty is the fault itself.
+    while empty(node).is_some_and(|empty| typed(&alone(&way, &empty)).is_ok()) {
+        let fault = members(node).into_iter().find(|(step, member)| {
+            let steps: Vec<Step> = way.iter().chain([step]).cloned().collect();
+            typed(&alone(&steps, member)).is_err()
+        });
+        let Some((step, member)) = fault else { break };
         way.push(step);
         node = member;
     }
     way
+}
+
+fn empty(node: &Value) -> Option<Value> {
+    match node {
+        Value::Object(_) => Some(Value::Object(Map::new())),
+        Value::Array(_) => Some(Value::Array(Vec::new())),
+        _ => None,
+    }
 }
 
 fn members(node: &Value) -> Vec<(Step, &Value)> {
