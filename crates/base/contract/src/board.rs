@@ -102,6 +102,15 @@ struct Log<K> {
     sweep_at: usize,
 }
 
+impl<K: Key> Log<K> {
+    /// The keys that changed after `seq`; `None`: not all of them are known any more, or `seq` is no number of this board.
+    fn since(&self, seq: u64) -> Option<BTreeSet<&K>> {
+        let known = self.changed.front().map_or(self.seq, |(first, _)| first - 1);
+        let changed = || self.changed.iter().rev().take_while(|(at, _)| *at > seq).map(|(_, key)| key).collect();
+        (known..=self.seq).contains(&seq).then(changed)
+    }
+}
+
 impl<K, V> Clone for Board<K, V> {
     fn clone(&self) -> Self {
         Self { inner: self.inner.clone() }
@@ -200,11 +209,7 @@ impl<K: Key, V> Inner<K, V> {
 
     fn since(&self, seq: u64) -> Since<K, V> {
         let log = self.log();
-        let known = log.changed.front().map_or(log.seq, |(first, _)| first - 1);
-        if seq < known || seq > log.seq {
-            return Since::Snapshot { seq: log.seq, rows: self.rows() };
-        }
-        let keys: BTreeSet<&K> = log.changed.iter().rev().take_while(|(at, _)| *at > seq).map(|(_, k)| k).collect();
+        let Some(keys) = log.since(seq) else { return Since::Snapshot { seq: log.seq, rows: self.rows() } };
         let row = |key: &K| self.slots.get(key).and_then(|slot| slot.row());
         Since::Changes { seq: log.seq, rows: keys.into_iter().map(|key| (key.clone(), row(key))).collect() }
     }
@@ -300,6 +305,14 @@ impl<K: Key, V: Send + Sync + 'static> BoardReader<K, V> {
     #[must_use]
     pub fn snapshot(&self) -> BTreeMap<K, Arc<V>> {
         self.inner.rows().into_iter().map(|(key, row)| (key, row.value)).collect()
+    }
+
+    /// The keys that changed after change `seen`, which is moved on; `None`: all rows must be looked at. What follows a board
+    /// by this pays for the changes and not for the rows.
+    pub fn changed(&self, seen: &mut Option<u64>) -> Option<BTreeSet<K>> {
+        let log = self.inner.log();
+        let before = seen.replace(log.seq)?;
+        Some(log.since(before)?.into_iter().cloned().collect())
     }
 
     /// What happened after change `seq` (0: from the beginning), as one moment in time. Hand back the number that it holds

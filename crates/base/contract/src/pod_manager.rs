@@ -16,7 +16,34 @@ pub struct SetPods {
     pub pods: Vec<Arc<Pod>>,
     /// From a copy that may lack some: they run, but the source has not spoken yet, so that nothing unknown is touched.
     pub provisional: bool,
+    /// Number of this set: what changes in it is told as [`ChangePods`]. 0: the next word is a complete set again.
+    pub number: u64,
 }
+/// What changed in the set of one source since one that PodManager has. Idempotent: a change that was made is taken again.
+/// Without any pod it asks whether PodManager still has the set.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ChangePods {
+    /// Where they come from.
+    pub source: Source,
+    /// Number of the set that changed.
+    pub base: u64,
+    /// Number of the set that this makes of it.
+    pub number: u64,
+    /// Pods that came, or are not as they were.
+    pub changed: Vec<Arc<Pod>>,
+    /// Pods that went.
+    pub gone: Vec<PodUid>,
+}
+/// What became of [`ChangePods`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
+pub enum ChangesTaken {
+    /// PodManager has the set of that number.
+    Taken,
+    /// It has not the set that changed: send [`SetPods`]. Also what an answer is read as that is not known here.
+    SetNeeded,
+}
+model::tolerant!(ChangesTaken, else ChangesTaken::SetNeeded);
 /// One row of the board of desired pods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DesiredPod {

@@ -23,7 +23,7 @@ use crate::objects::{
     FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices, FetchToken, HoldObjects,
     ObjectError, ObjectVersion, ReleaseObjects, ServiceAccountFacts, Token,
 };
-use crate::pod_manager::{DesiredPod, SetPods};
+use crate::pod_manager::{ChangePods, ChangesTaken, DesiredPod, SetPods};
 use crate::pod_worker::{GrantStart, RetireWorker, UpdatePod, WorkerState};
 use crate::probe::{PodProbes, RetainProbes, StartProbes, StopProbes};
 use crate::role::Role;
@@ -243,7 +243,10 @@ role! {
 role! {
     /// The pods that should be here, by UID: admission, mirror pods, one worker per pod, housekeeping.
     PodManager in pod_manager, actor "pod-manager" as intake;
-    answers { SetPods => (), within Duration::from_secs(5), Repeat; }
+    answers {
+        SetPods => (), within Duration::from_secs(5), Repeat;
+        ChangePods => ChangesTaken, within Duration::from_secs(5), Repeat;
+    }
     posts { table PodUid => DesiredPod; }
     asks {
         UpdatePod, GrantStart, RetireWorker, Relist, StopContainer, RemoveContainer, StopPodSandbox, RemovePodSandbox,
@@ -258,7 +261,7 @@ role! {
     ApiSource in api_source, actor "api-source" as intake;
     answers {}
     posts { value ApiSourceView = ApiSourceView::default(); }
-    asks { SetPods }
+    asks { SetPods, ChangePods }
     reads { NodeView }
 }
 

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, Ctx, supervised};
+use actor::{Actor, AskError, Ctx, supervised};
 use contract::board::{ValuePoster, ValueReader};
 use contract::config_sources::{ApiSourceView, Source};
 use contract::node::{NodeOrigin, NodeView};
-use contract::pod_manager::SetPods;
+use contract::pod_manager::{ChangePods, ChangesTaken, SetPods};
 use contract::{ApiSource as Role, Crew};
-use futures::StreamExt;
+use futures::future::LocalBoxFuture;
 use futures::stream::{BoxStream, ReadyChunks};
+use futures::{FutureExt, StreamExt};
 use model::Timestamp;
 use ports::api::{ApiServer, Followed, Kind, Selection};
 use ports::journal::Journal;
@@ -25,11 +26,11 @@ mod storing;
 
 pub use boot::{AfterBoot, Policy};
 use pod_store::{Loaded, StoredPods};
-use set::PodSet;
+use set::{Changes, PodSet};
 
 /// Steps of the watch taken per turn at most.
 const CHUNK: usize = 256;
-/// The set is handed over again this often: PodManager may have lost it.
+/// PodManager is asked this often whether it still has the set.
 const REPEAT: Duration = Duration::from_secs(20);
 /// Pause before a lost stream is opened anew, and before the store is read or written again after a failure.
 const RETRY: Duration = Duration::from_secs(1);
@@ -79,8 +80,18 @@ pub struct ApiSource {
     /// The server's set has come, or the stored one counts.
     has_set: bool,
     hand_over: HandOver<Role>,
+    given: Given,
     server: ServerState,
     store: StoreState,
+}
+
+/// What PodManager has of the set.
+#[derive(Debug)]
+struct Given {
+    /// Number of the set that it was given last.
+    number: u64,
+    /// What changed since then.
+    changes: Changes,
 }
 
 /// What is known of the API server.
@@ -104,14 +115,16 @@ struct StoreState {
     /// The time to wait for the server is over.
     waited: bool,
     writing: bool,
-    /// The set changed since it was last compared with the store.
-    outdated: bool,
+    /// What changed in the set since it was last compared with the store.
+    changes: Changes,
 }
 
 impl Actor for ApiSource {
     type Context = Ctx<Self>;
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
+        // No number of an earlier generation comes again.
+        self.given.number = ctx.generation() << 32;
         ctx.watch(self.node.subscribe(), |act, node, ctx| {
             if node.origin == NodeOrigin::Api && !act.server.following {
                 act.follow(ctx);
@@ -151,6 +164,7 @@ impl ApiSource {
             set: PodSet::default(),
             has_set: false,
             hand_over: HandOver::new(crew),
+            given: Given { number: 0, changes: Changes::All },
             server: ServerState::default(),
         }
     }
@@ -176,8 +190,7 @@ impl ApiSource {
         });
     }
 
-    /// LIFE-OF-A-POD 1a/12: applies what the API server says of the pods of this node, and hands all of them to PodManager
-    /// as one set.
+    /// LIFE-OF-A-POD 1a/12: applies what the API server says of the pods of this node, and hands what changed to PodManager.
     fn apply(&mut self, steps: Vec<Followed>, ctx: &mut Ctx<Self>) {
         ctx.fault_point("steps");
         let mut view = (*self.view.get()).clone();
@@ -193,13 +206,13 @@ impl ApiSource {
             }
             if matches!(step, Followed::All(_)) {
                 if view.from_store {
-                    // Also when the pods are the same: now they are all.
-                    changed = true;
                     tracing::info!("the API server is back; its pods count instead of the stored ones");
                 }
                 (self.has_set, view.synced, view.from_store, self.store.loaded) = (true, true, false, None);
             }
-            changed |= self.set.apply(step);
+            let changes = self.set.apply(step);
+            changed |= !changes.is_nothing();
+            self.note(&changes);
         }
         view.pods = self.set.len();
         let answers = view.synced && view.error.is_none();
@@ -211,6 +224,12 @@ impl ApiSource {
             hand_over(self, ctx);
             self.update_store(ctx);
         }
+    }
+
+    /// The set changed: neither PodManager nor the store knows.
+    fn note(&mut self, changes: &Changes) {
+        self.given.changes.extend(changes);
+        self.store.changes.extend(changes);
     }
 
     fn publish(&self, view: ApiSourceView) {
@@ -228,7 +247,34 @@ impl PodSource for ApiSource {
     }
 
     fn set(&self) -> SetPods {
-        let provisional = self.view.get().from_store;
-        SetPods { source: Source::Api, pods: self.set.pods().cloned().collect(), provisional }
+        let (pods, provisional) = (self.set.pods().cloned().collect(), self.view.get().from_store);
+        SetPods { source: Source::Api, pods, provisional, number: self.given.number }
+    }
+
+    fn give(&mut self) -> LocalBoxFuture<'static, Result<ChangesTaken, AskError>> {
+        let (crew, base) = (self.hand_over.crew.clone(), self.given.number);
+        let changes = std::mem::take(&mut self.given.changes);
+        if !changes.is_nothing() {
+            self.given.number += 1;
+        }
+        let number = self.given.number;
+        match changes {
+            Changes::All => {
+                let set = self.set();
+                async move { crew.ask(set).await.map(|()| ChangesTaken::Taken) }.boxed_local()
+            }
+            Changes::Of(pods) => {
+                let (mut changed, mut gone) = (Vec::new(), Vec::new());
+                for (uid, pod) in pods {
+                    pod.map_or_else(|| gone.push(uid), |pod| changed.push(pod));
+                }
+                let changes = ChangePods { source: Source::Api, base, number, changed, gone };
+                async move { crew.ask(changes).await }.boxed_local()
+            }
+        }
+    }
+
+    fn is_lost(&mut self) {
+        self.given.changes = Changes::All;
     }
 }

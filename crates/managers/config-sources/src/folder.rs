@@ -109,7 +109,7 @@ impl PodSource for FolderSource {
     }
 
     fn set(&self) -> SetPods {
-        SetPods { source: Source::File, pods: self.content.pods(), provisional: false }
+        SetPods { source: Source::File, pods: self.content.pods(), provisional: false, number: 0 }
     }
 
     fn delivered(&self) {

@@ -181,7 +181,7 @@ impl PodSource for HttpSource {
     }
 
     fn set(&self) -> SetPods {
-        SetPods { source: Source::Http, pods: self.pods.clone(), provisional: false }
+        SetPods { source: Source::Http, pods: self.pods.clone(), provisional: false, number: 0 }
     }
 
     fn delivered(&self) {

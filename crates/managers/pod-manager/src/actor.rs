@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use actor::{Actor, Ctx, Handler, supervised};
+use actor::{Actor, Ctx, Handler, MessageResult, supervised};
 use contract::Crew;
 use contract::config_sources::Source;
-use contract::pod_manager::{DesiredPod, SetPods};
+use contract::pod_manager::{ChangePods, ChangesTaken, DesiredPod, SetPods};
 use contract::pod_worker::UpdateKind;
 use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
@@ -15,9 +15,9 @@ use model::{PodUid, Timestamp};
 
 use crate::admission::{Admission, sort_for_admission};
 use crate::deps::{Config, Deps, Tools};
-use crate::desired::{Change, DesiredPods};
+use crate::desired::{Change, DesiredPods, News};
 use crate::garbage::GarbageCollection;
-use crate::housekeeping::Housekeeping;
+use crate::housekeeping::{Housekeeping, Scope};
 use crate::mirrors::{MirrorPods, is_mirror_of};
 use crate::workers::Workers;
 
@@ -34,6 +34,8 @@ pub struct PodManager {
     admission: Admission,
     workers: Workers,
     mirrors: MirrorPods,
+    /// Names whose mirror pod changed since mirror pods were compared.
+    mirrors_changed: BTreeSet<String>,
     /// Pods whose objects are followed.
     objects_held: BTreeSet<PodUid>,
     housekeeping: Housekeeping,
@@ -46,7 +48,7 @@ impl Actor for PodManager {
     fn started(&mut self, ctx: &mut Ctx<Self>) {
         self.recover();
         let (housekeeping, gc) = (self.tools.config.housekeeping, self.tools.config.gc_period);
-        ctx.every(housekeeping, |act, ctx| act.run_housekeeping(ctx));
+        ctx.every(housekeeping, |act, ctx| act.repeat_housekeeping(ctx));
         ctx.every(gc, |act, ctx| act.collect_garbage(ctx));
         ctx.watch(self.tools.runtime.subscribe(), |act, _info, ctx| {
             if act.tools.runtime_is_known() {
@@ -57,7 +59,7 @@ impl Actor for PodManager {
         });
         ctx.watch(self.tools.workers.changes(), |act, _version, ctx| act.schedule_housekeeping(ctx));
         if self.tools.deps.api.is_some() {
-            ctx.watch(self.tools.node.subscribe(), |act, _node, ctx| act.sync_mirrors(ctx));
+            ctx.watch(self.tools.node.subscribe(), |act, _node, ctx| act.sync_mirrors(&Scope::All, ctx));
         }
     }
 }
@@ -73,6 +75,7 @@ impl PodManager {
             desired: DesiredPods::default(),
             admission: Admission::default(),
             mirrors: MirrorPods::default(),
+            mirrors_changed: BTreeSet::new(),
             objects_held: BTreeSet::new(),
             housekeeping: Housekeeping::default(),
             garbage: GarbageCollection::default(),
@@ -96,6 +99,9 @@ impl PodManager {
             }
         }
         self.workers.recover(|uid| self.desired.pod(uid).is_some());
+        for worker in self.tools.workers.snapshot().values() {
+            worker.pod.iter().for_each(|pod| self.desired.know(pod));
+        }
         self.objects_held.extend(self.workers.made().iter().cloned());
     }
 
@@ -112,15 +118,31 @@ impl PodManager {
             set.pods = pods;
         }
         let now = Timestamp(ctx.clock().unix_nanos());
-        let (merge, before) = self.desired.merge(set, now);
-        for pod in &merge.duplicates {
+        let news = self.desired.replace(set, now);
+        self.take_in(source, news, ctx);
+    }
+
+    fn change_pods(&mut self, mut change: ChangePods, ctx: &mut Ctx<Self>) {
+        let source = change.source;
+        if source == Source::Api {
+            let (mirrors, pods) = change.changed.into_iter().partition(|pod| model::pod::is_mirror(pod));
+            change.changed = pods;
+            self.change_mirrors(mirrors, &change.gone);
+        }
+        let now = Timestamp(ctx.clock().unix_nanos());
+        let news = self.desired.change(change, now);
+        self.take_in(source, news, ctx);
+    }
+
+    fn take_in(&mut self, source: Source, News { mut changes, duplicates, before }: News, ctx: &mut Ctx<Self>) {
+        for pod in &duplicates {
             self.report_duplicate(source, pod);
         }
-        let mut changes = merge.changes;
         let observed = &self.tools.observed;
         sort_for_admission(&mut changes, |uid| observed.get(uid).is_some_and(|row| row.pod.is_alive()));
         for change in changes {
             let uid = model::pod::uid(change.pod());
+            self.housekeeping.attention.touch(&uid);
             if !ctx.for_subject(uid.as_str(), |ctx| self.apply(source, change, ctx)) {
                 let before = before.get(&uid);
                 self.desired.undo(source, uid, before);
@@ -160,6 +182,9 @@ impl PodManager {
                 if self.all_sources_ready() {
                     self.workers.kill_removed(&uid, Some(pod));
                 }
+                if !self.workers.has(&uid) {
+                    self.desired.leave(&uid);
+                }
             }
         }
     }
@@ -167,7 +192,7 @@ impl PodManager {
     /// LIFE-OF-A-POD 2/12: the pod joins the desired set and its worker is told.
     fn add(&mut self, source: Source, pod: Arc<Pod>, ctx: &mut Ctx<Self>) {
         let uid = model::pod::uid(&pod);
-        self.desired.arrive(&uid);
+        self.desired.arrive(&pod);
         if self.workers.row(&uid).is_some_and(|w| w.termination_requested) {
             let is_static = if model::pod::is_static(&pod) { "true" } else { "" };
             metrics::pods::RESTARTED.with_label_values(&[is_static]).inc();
@@ -252,5 +277,17 @@ impl Handler<SetPods> for PodManager {
             // What runs already and whether there is a network is not known yet: nothing can be decided (pod-lifecycle 1.2).
             self.desired.postpone(set);
         }
+    }
+}
+
+impl Handler<ChangePods> for PodManager {
+    type Result = MessageResult<ChangePods>;
+
+    fn handle(&mut self, change: ChangePods, ctx: &mut Ctx<Self>) -> Self::Result {
+        let answer = self.desired.expects(&change);
+        if answer.is_none() {
+            self.change_pods(change, ctx);
+        }
+        MessageResult(answer.unwrap_or(ChangesTaken::Taken))
     }
 }

@@ -6,38 +6,55 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use contract::config_sources::Source;
-use contract::pod_manager::SetPods;
+use contract::pod_manager::{ChangePods, ChangesTaken, SetPods};
 use model::core::Pod;
 use model::{PodUid, Timestamp};
 
 mod merge;
+mod names;
 
-pub(crate) use merge::{Change, Merge, is_acted_on};
+pub(crate) use merge::{Change, is_acted_on};
+
+use names::Names;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct DesiredPods {
     sets: BTreeMap<Source, BTreeMap<PodUid, Arc<Pod>>>,
+    /// Number of the set that each source gave last, where changes may follow it.
+    numbers: BTreeMap<Source, u64>,
     /// Sources that have delivered a complete set to this generation of the actor.
     delivered: BTreeSet<Source>,
     /// Sets that came before the runtime was known; of each source the latest.
     early: BTreeMap<Source, SetPods>,
-    /// The order in which pods came; static pods of one name run in it.
-    arrivals: Vec<PodUid>,
+    /// Pods by name, in the order in which they came: static pods of one name run in it.
+    names: Names,
+}
+
+/// What a word of a source changes.
+#[derive(Debug, Default)]
+pub(crate) struct News {
+    /// In order of delivery.
+    pub(crate) changes: Vec<Change>,
+    /// Pods left out because an earlier one of the set has the same full name.
+    pub(crate) duplicates: Vec<Arc<Pod>>,
+    /// The pods that changed as they were before; of a full set all of them.
+    pub(crate) before: BTreeMap<PodUid, Arc<Pod>>,
 }
 
 impl DesiredPods {
     /// Takes pods over from the board, after a restart of the actor. They keep the order of their first-seen stamps.
     pub(crate) fn recover(&mut self, pods: impl Iterator<Item = (Source, Arc<Pod>)>) {
-        let mut arrivals: Vec<(String, PodUid)> = Vec::new();
+        let mut arrivals: Vec<(String, Arc<Pod>)> = Vec::new();
         for (source, pod) in pods {
             let seen = model::pod::annotation(&pod, model::pod::CONFIG_SEEN).unwrap_or_default().to_owned();
-            let uid = model::pod::uid(&pod);
-            arrivals.push((seen, uid.clone()));
-            self.sets.entry(source).or_default().insert(uid, pod);
+            self.sets.entry(source).or_default().insert(model::pod::uid(&pod), pod.clone());
+            arrivals.push((seen, pod));
         }
-        arrivals.sort();
-        self.arrivals = arrivals.into_iter().map(|(_, uid)| uid).collect();
+        arrivals.sort_by_cached_key(|(seen, pod)| (seen.clone(), model::pod::uid(pod)));
+        for (_, pod) in arrivals {
+            self.names.arrive(&pod);
+        }
     }
 
     /// Keeps a set until the runtime is known.
@@ -50,19 +67,52 @@ impl DesiredPods {
         std::mem::take(&mut self.early).into_values()
     }
 
-    /// Puts a new full set in the place of the last one of its source. Gives what that changes, and the last one.
-    pub(crate) fn merge(&mut self, set: SetPods, now: Timestamp) -> (Merge, BTreeMap<PodUid, Arc<Pod>>) {
+    /// Puts a new full set in the place of the last one of its source.
+    pub(crate) fn replace(&mut self, set: SetPods, now: Timestamp) -> News {
         let before = self.sets.remove(&set.source).unwrap_or_default();
-        let mut merge = merge::merge(set.source.as_str(), &before, set.pods, now);
+        let merge = merge::merge(set.source.as_str(), &before, set.pods, now);
         if !set.provisional {
             self.delivered.insert(set.source);
         }
-        self.sets.insert(set.source, std::mem::take(&mut merge.next));
-        (merge, before)
+        self.sets.insert(set.source, merge.next);
+        self.numbers.insert(set.source, set.number);
+        News { changes: merge.changes, duplicates: merge.duplicates, before }
     }
 
-    /// Puts back what was known of one pod before its source's last set, so that the next one brings the change again.
+    /// Whether changes can be made, or were made already.
+    pub(crate) fn expects(&self, change: &ChangePods) -> Option<ChangesTaken> {
+        match self.numbers.get(&change.source) {
+            Some(number) if *number == change.number && *number != 0 => Some(ChangesTaken::Taken),
+            Some(number) if *number == change.base && *number != 0 => None,
+            _ => Some(ChangesTaken::SetNeeded),
+        }
+    }
+
+    /// Makes changes in the set of a source.
+    pub(crate) fn change(&mut self, change: ChangePods, now: Timestamp) -> News {
+        let source = change.source;
+        let pods = self.sets.entry(source).or_default();
+        let mut news = News::default();
+        for uid in change.gone {
+            if let Some(pod) = pods.remove(&uid) {
+                news.changes.push(Change::Remove(pod.clone()));
+                news.before.insert(uid, pod);
+            }
+        }
+        for pod in change.changed {
+            let uid = model::pod::uid(&pod);
+            let Some(change) = merge::compare_one(source.as_str(), pods.get(&uid), &pod, now) else { continue };
+            news.before.extend(pods.insert(uid.clone(), change.pod().clone()).map(|before| (uid, before)));
+            news.changes.push(change);
+        }
+        merge::sort_for_delivery(&mut news.changes);
+        self.numbers.insert(source, change.number);
+        news
+    }
+
+    /// Puts back what was known of one pod before its source's last word, and has the source say all again.
     pub(crate) fn undo(&mut self, source: Source, uid: PodUid, before: Option<&Arc<Pod>>) {
+        self.numbers.remove(&source);
         let pods = self.sets.entry(source).or_default();
         match before {
             Some(pod) => pods.insert(uid, pod.clone()),
@@ -92,6 +142,10 @@ impl DesiredPods {
         self.static_pods().find(|(_, pod)| model::pod::full_name(pod) == full_name)
     }
 
+    pub(crate) fn is_static_name(&self, full_name: &str) -> bool {
+        self.names.arrivals_of(full_name).iter().any(|uid| self.pod(uid).is_some_and(|pod| model::pod::is_static(pod)))
+    }
+
     pub(crate) fn has_delivered(&self, source: Source) -> bool {
         self.delivered.contains(&source)
     }
@@ -101,20 +155,29 @@ impl DesiredPods {
         sources.is_subset(&self.delivered)
     }
 
-    pub(crate) fn arrivals(&self) -> &[PodUid] {
-        &self.arrivals
+    /// How many sources have delivered.
+    pub(crate) fn delivered(&self) -> usize {
+        self.delivered.len()
     }
 
-    pub(crate) fn arrive(&mut self, uid: &PodUid) {
-        if !self.arrivals.contains(uid) {
-            self.arrivals.push(uid.clone());
-        }
+    /// Names of pods, and the order in which they came.
+    pub(crate) fn names(&self) -> &Names {
+        &self.names
+    }
+
+    /// A worker has this pod, whether it is desired or not.
+    pub(crate) fn know(&mut self, pod: &Pod) {
+        self.names.know(pod);
+    }
+
+    pub(crate) fn arrive(&mut self, pod: &Pod) {
+        self.names.arrive(pod);
     }
 
     /// Forgets when a pod came, unless it is desired again.
     pub(crate) fn leave(&mut self, uid: &PodUid) {
         if self.pod(uid).is_none() {
-            self.arrivals.retain(|other| other != uid);
+            self.names.forget(uid);
         }
     }
 }

@@ -6,9 +6,11 @@ use std::collections::BTreeSet;
 
 use model::PodUid;
 
+mod attention;
 mod chores;
 mod effects;
 
+pub(crate) use attention::{Attention, Scope};
 pub(crate) use chores::{Chore, DesiredFacts, Situation, chores};
 pub(crate) use effects::{Done, run};
 
@@ -20,6 +22,9 @@ pub(crate) struct Housekeeping {
     running: BTreeSet<Chore>,
     /// The pods that StatusManager and ProbeManager were told last to keep.
     retained: BTreeSet<PodUid>,
+    /// They are to be told again, whatever they were told.
+    retain_again: bool,
+    pub(crate) attention: Attention,
 }
 
 impl Housekeeping {
@@ -41,17 +46,23 @@ impl Housekeeping {
         self.running.remove(chore);
     }
 
-    /// Whether others were told already to keep exactly these pods.
-    pub(crate) fn has_retained(&self, known: &BTreeSet<PodUid>) -> bool {
-        self.retained == *known
+    /// Whether others were told to keep this pod.
+    pub(crate) fn has_retained(&self, uid: &PodUid) -> bool {
+        self.retained.contains(uid)
+    }
+
+    /// Whether others must be told again.
+    pub(crate) fn must_retain_again(&self) -> bool {
+        self.retain_again
     }
 
     pub(crate) fn set_retained(&mut self, known: BTreeSet<PodUid>) {
         self.retained = known;
+        self.retain_again = false;
     }
 
     /// Has them told again: a message may get lost.
     pub(crate) fn repeat_retained(&mut self) {
-        self.retained.clear();
+        self.retain_again = true;
     }
 }

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use model::PodUid;
 use model::core::{Node, Pod};
 use ports::api::ApiError;
 
@@ -64,6 +65,31 @@ impl MirrorPods {
         let before = std::mem::replace(&mut self.known, next);
         let now = &self.known;
         before.keys().chain(now.keys()).filter(|name| before.get(*name) != now.get(*name)).cloned().collect()
+    }
+
+    /// Takes in mirror pods that came or changed in the API; gives the names whose mirror pod changed.
+    pub(crate) fn change(&mut self, changed: Vec<Arc<Pod>>) -> BTreeSet<String> {
+        let mut names = BTreeSet::new();
+        for pod in changed {
+            let name = model::pod::full_name(&pod);
+            if self.known.get(&name) != Some(&pod) {
+                self.known.insert(name.clone(), pod);
+                names.insert(name);
+            }
+        }
+        names
+    }
+
+    /// A pod of the API went; gives the name if it was a mirror pod.
+    pub(crate) fn remove(&mut self, uid: &PodUid) -> Option<String> {
+        let is_it = |pod: &Pod| pod.metadata.uid.as_deref() == Some(uid.as_str());
+        let name = self.known.iter().find(|(_, pod)| is_it(pod)).map(|(name, _)| name.clone())?;
+        self.known.remove(&name);
+        Some(name)
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.known.contains_key(name)
     }
 
     /// The next write for this name, which counts as running from now on; `None`: nothing is to be done now. `node` is this

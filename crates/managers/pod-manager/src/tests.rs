@@ -182,7 +182,7 @@ impl Bench {
 
     async fn set(&self, source: Source, pods: &[Pod]) {
         let pods = pods.iter().cloned().map(Arc::new).collect();
-        self.wiring.ask(SetPods { source, pods, provisional: false }).await.unwrap();
+        self.wiring.ask(SetPods { source, pods, provisional: false, number: 0 }).await.unwrap();
         // Housekeeping comes a moment after each change.
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
@@ -190,7 +190,7 @@ impl Bench {
     /// As [`Bench::set`], from a copy that may lack pods.
     async fn set_provisional(&self, source: Source, pods: &[Pod]) {
         let pods = pods.iter().cloned().map(Arc::new).collect();
-        self.wiring.ask(SetPods { source, pods, provisional: true }).await.unwrap();
+        self.wiring.ask(SetPods { source, pods, provisional: true, number: 0 }).await.unwrap();
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 

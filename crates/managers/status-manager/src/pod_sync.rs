@@ -78,6 +78,7 @@ impl PodSync {
             self.arrived = Some((version, now));
         }
         if self.attempts.must_wait(version, now) {
+            self.wake_at = self.attempts.retry_at.filter(|_| self.attempts.in_flight.is_none());
             return None;
         }
         self.server.drop_old_answer(rows, now);
@@ -118,6 +119,11 @@ impl PodSync {
     /// Whether the API has all of this version.
     pub(crate) fn is_up_to_date(&self, entry: &StatusEntry) -> bool {
         self.server.version == Some(entry.version) && !self.server.phase_held_back
+    }
+
+    /// Whether nothing more is sent about the object that the rows show.
+    pub(crate) fn is_over(&self, rows: &PodRows) -> bool {
+        self.server.newest(rows).is_none_or(|copy| self.removal.is_over(&copy))
     }
 
     /// Whether the API can be sent more of the newest version than it has.

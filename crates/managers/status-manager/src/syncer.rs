@@ -1,12 +1,11 @@
 //! The actor that brings the statuses of the status board to the API server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, Class, Ctx, supervised};
 use contract::Crew;
-use contract::status::StatusEntry;
 use model::PodUid;
 use ports::api::ApiServer;
 use ports::journal::Journal;
@@ -14,21 +13,17 @@ use tokio::time::Instant;
 
 mod lines;
 mod requests;
+mod schedule;
 
 use lines::PendingLines;
+use schedule::{Plan, SLOW, Schedule};
 
 use crate::journal;
-use crate::pod_sync::{Boards, PodRows, PodSync, Urgency};
+use crate::pod_sync::{Boards, PodRows, PodSync};
 use crate::unknown_fields::UnknownFields;
 
 /// Changes that come within this time are handled together.
 const GATHER: Duration = Duration::from_millis(1);
-/// Requests under way at most, those left out that the server lets wait: one stuck pod takes nobody's place.
-const WIDTH: usize = 8;
-/// Requests under way at most, in all.
-const WIDTH_MAX: usize = 64;
-/// A request that takes longer than this takes no place any more; a status that waits longer goes to the journal.
-const SLOW: Duration = Duration::from_secs(1);
 /// A daemon that is younger than this reports no pod unready that it found ready and running: its probes must have run first.
 /// A probe's default period is 10 s.
 const CALM: Duration = Duration::from_secs(30);
@@ -73,22 +68,17 @@ pub struct StatusSyncer {
     syncs: BTreeMap<PodUid, PodSync>,
     unknown_fields: UnknownFields,
     schedule: Schedule,
+    /// Pods whose newest status is not in the API.
+    behind: BTreeSet<PodUid>,
+    /// Pods whose last request failed.
+    troubled: BTreeSet<PodUid>,
     lines: PendingLines,
-}
-
-/// When the pods are gone through next.
-#[derive(Debug, Default)]
-struct Schedule {
     /// The journal was read; nothing is sent before.
     loaded: bool,
     /// A pass is due in a moment.
     soon: bool,
-    /// A pass is due at this time.
-    wake_at: Option<Instant>,
     /// The daemon counts as young until then.
     calm_until: Option<Instant>,
-    /// Some pod's newest status is not in the API.
-    waiting: bool,
 }
 
 impl Actor for StatusSyncer {
@@ -96,7 +86,7 @@ impl Actor for StatusSyncer {
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
         // A later generation of this actor is no young daemon.
-        self.schedule.calm_until = (ctx.generation() == 0).then(|| ctx.clock().now() + CALM);
+        self.calm_until = (ctx.generation() == 0).then(|| ctx.clock().now() + CALM);
         let journal = self.deps.journal.clone();
         let effects = ctx.effects();
         let read = async move { effects.attempt(Class::Journal, move || journal::load(&*journal)).await };
@@ -106,7 +96,7 @@ impl Actor for StatusSyncer {
                 line.saved = Some(entry.version);
                 line.left_over = Some(entry.version);
             }
-            act.schedule.loaded = true;
+            act.loaded = true;
             act.sync_due(false, ctx);
         });
         for changes in self.boards.changes() {
@@ -115,7 +105,11 @@ impl Actor for StatusSyncer {
         ctx.every(SLOW, |act, ctx| act.save_waiting(ctx));
         ctx.every(self.config.audit, |act, ctx| act.sync_due(true, ctx));
         ctx.after(CONFIRM, |act, ctx| {
-            act.syncs.values_mut().for_each(|sync| sync.line.left_over = None);
+            for (uid, sync) in &mut act.syncs {
+                if sync.line.left_over.take().is_some() {
+                    act.schedule.touch(uid.clone());
+                }
+            }
             act.sync_due(false, ctx);
         });
     }
@@ -133,105 +127,111 @@ impl StatusSyncer {
             syncs: BTreeMap::new(),
             unknown_fields: UnknownFields::default(),
             schedule: Schedule::default(),
+            behind: BTreeSet::new(),
+            troubled: BTreeSet::new(),
             lines: PendingLines::default(),
+            loaded: false,
+            soon: false,
+            calm_until: None,
         }
     }
 
     fn sync_soon(&mut self, ctx: &mut Ctx<Self>) {
-        if !std::mem::replace(&mut self.schedule.soon, true) {
+        if !std::mem::replace(&mut self.soon, true) {
             ctx.after(GATHER, |act, ctx| {
-                act.schedule.soon = false;
+                act.soon = false;
                 act.sync_due(false, ctx);
             });
         }
     }
 
-    /// Goes through all pods and starts what is due, the most urgent first, then the one that waits for longest.
+    /// Looks at the pods whose rows changed (`audit`: at all), and starts what is due.
     fn sync_due(&mut self, audit: bool, ctx: &mut Ctx<Self>) {
-        if !self.schedule.loaded {
+        if !self.loaded {
             return;
         }
         let now = ctx.clock().now();
-        let entries = self.boards.statuses();
-        self.forget_others(&entries);
-        let mut due: Vec<(Urgency, _, PodUid)> = Vec::new();
-        self.schedule.waiting = false;
-        // Times of pods that are left out below are over.
-        self.syncs.values_mut().for_each(|sync| sync.wake_at = None);
-        for (uid, entry) in entries {
-            let Some(rows) = self.boards.rows_with(&uid, entry) else { continue };
-            ctx.for_subject(uid.as_str(), |_| {
-                let urgency = self.urgency(&uid, &rows, now, audit);
-                due.extend(urgency.map(|urgency| (urgency, rows.entry.changed_at, uid.clone())));
-            });
+        let mut touched = self.schedule.take_touched(now);
+        match self.boards.changed() {
+            Some(changed) if !audit => touched.extend(changed),
+            _ => touched.extend(self.boards.with_status().chain(self.syncs.keys().cloned())),
+        }
+        for uid in touched {
+            if !ctx.for_subject(uid.as_str(), |_| self.look(&uid, now, audit)) {
+                self.look_later(&uid, now);
+            }
         }
         ctx.fault_point("looked");
-        due.sort();
-        for (_, _, uid) in due {
-            if !self.has_room(now) {
-                // Places get free with time, too.
-                self.schedule.waiting = true;
-                break;
-            }
-            ctx.for_subject(uid.as_str(), |ctx| self.start(&uid, now, ctx));
+        self.start_due(now, ctx);
+        if let Some(wait) = self.schedule.next_wake(now) {
+            ctx.after(wait, |act, ctx| act.sync_due(false, ctx));
         }
-        self.wake_later(now, ctx);
         self.write_lines(ctx);
     }
 
-    /// How urgent one pod's sync is; `None`: it is not due.
-    fn urgency(&mut self, uid: &PodUid, rows: &PodRows, now: Instant, audit: bool) -> Option<Urgency> {
+    fn start_due(&mut self, now: Instant, ctx: &mut Ctx<Self>) {
+        while let Some(uid) = self.schedule.next_due(now) {
+            if !ctx.for_subject(uid.as_str(), |ctx| self.start(&uid, now, ctx)) {
+                self.look_later(&uid, now);
+            }
+        }
+    }
+
+    /// The pod is set aside: its turn comes again.
+    fn look_later(&mut self, uid: &PodUid, now: Instant) {
+        self.schedule.plan(uid, Plan { due: None, wake_at: Some(now + SLOW) });
+    }
+
+    /// Looks at one pod as the boards show it: when is what due?
+    fn look(&mut self, uid: &PodUid, now: Instant, audit: bool) {
+        let Some(entry) = self.boards.status(uid) else { return self.forget(uid) };
         let sync = self.syncs.entry(uid.clone()).or_default();
         sync.shown = true;
-        self.schedule.waiting |= !sync.is_up_to_date(&rows.entry);
-        if audit && let Some((waited, why)) = sync.overdue(rows, now) {
+        let Some(rows) = self.boards.rows_with(uid, entry) else {
+            self.behind.remove(uid);
+            return self.schedule.plan(uid, Plan::default());
+        };
+        if audit && let Some((waited, why)) = sync.overdue(&rows, now) {
             let pod = format!("{}/{}", rows.entry.namespace, rows.entry.name);
             tracing::warn!(%uid, pod, waited_s = waited.as_secs(), why, "the pod is to go, and the API server still has it");
         }
-        sync.due(rows, now, audit, self.schedule.calm_until)
-    }
-
-    fn wake_later(&mut self, now: Instant, ctx: &mut Ctx<Self>) {
-        let Some(next) = self.syncs.values().filter_map(|sync| sync.wake_at).min() else { return };
-        if self.schedule.wake_at.is_none_or(|at| at > next || at <= now) {
-            self.schedule.wake_at = Some(next);
-            ctx.after(next.duration_since(now), |act, ctx| act.sync_due(false, ctx));
+        let urgency = sync.due(&rows, now, audit, self.calm_until);
+        let plan = Plan { due: urgency.map(|urgency| (urgency, rows.entry.changed_at)), wake_at: sync.wake_at };
+        if sync.is_up_to_date(&rows.entry) {
+            self.behind.remove(uid);
+        } else {
+            self.behind.insert(uid.clone());
         }
+        if sync.attempts.trouble.is_none() {
+            self.troubled.remove(uid);
+        }
+        self.schedule.plan(uid, plan);
     }
 
-    fn has_room(&self, now: Instant) -> bool {
-        let in_flight = || self.syncs.values().filter_map(|sync| sync.attempts.in_flight);
-        let quick = in_flight().filter(|since| now.duration_since(*since) < SLOW).count();
-        quick < WIDTH && in_flight().count() < WIDTH_MAX
-    }
-
-    /// Pods without a status are none of ours any more. Lines of an earlier life stay until StatusManager has shown them.
-    fn forget_others(&mut self, entries: &BTreeMap<PodUid, Arc<StatusEntry>>) {
-        let lines = &mut self.lines;
-        self.syncs.retain(|uid, sync| {
-            sync.shown |= entries.contains_key(uid);
-            let keep = entries.contains_key(uid) || sync.attempts.in_flight.is_some() || !sync.shown;
-            if !keep && sync.line.saved.is_some() {
-                lines.remove(uid.clone());
-            }
-            keep
-        });
+    /// A pod without a status is none of ours any more. Lines of an earlier life stay until StatusManager has shown them.
+    fn forget(&mut self, uid: &PodUid) {
+        self.behind.remove(uid);
+        self.schedule.plan(uid, Plan::default());
+        let gone = |sync: &PodSync| sync.attempts.in_flight.is_none() && sync.shown;
+        if self.syncs.get(uid).is_none_or(|sync| !gone(sync)) {
+            return;
+        }
+        self.troubled.remove(uid);
+        if self.syncs.remove(uid).is_some_and(|sync| sync.line.saved.is_some()) {
+            self.lines.remove(uid.clone());
+        }
     }
 
     /// Statuses that have waited for a while are written down; then places of slow requests may be free.
     fn save_waiting(&mut self, ctx: &mut Ctx<Self>) {
-        if !self.schedule.loaded || !self.schedule.waiting {
+        if !self.loaded || (self.behind.is_empty() && !self.schedule.has_due()) {
             return;
         }
         let now_ns = ctx.clock().unix_nanos();
         let slow_ns = i64::try_from(SLOW.as_nanos()).unwrap_or(i64::MAX);
-        for (uid, sync) in &mut self.syncs {
-            let Some(rows) = self.boards.rows(uid) else { continue };
-            let Some(copy) = sync.server.newest(&rows) else { continue };
-            let entry = rows.entry;
-            if sync.is_up_to_date(&entry) || sync.removal.is_over(&copy) {
-                continue;
-            }
+        for uid in &self.behind {
+            let Some(sync) = self.syncs.get_mut(uid) else { continue };
+            let Some(PodRows { entry, .. }) = self.boards.rows(uid).filter(|rows| !sync.is_over(rows)) else { continue };
             let is_old = now_ns.saturating_sub(entry.changed_at.0) >= slow_ns;
             if (is_old || sync.attempts.failures > 0) && sync.line.saved != Some(entry.version) {
                 sync.line.saved = Some(entry.version);

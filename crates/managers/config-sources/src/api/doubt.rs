@@ -26,7 +26,8 @@ impl ApiSource {
             Followed::All(_) | Followed::Applied(_) | Followed::Deleted(_) => {
                 if std::mem::take(&mut self.server.doubted) && !matches!(step, Followed::All(_)) {
                     // It has pods again: its empty list counts, and then this.
-                    self.set.apply(Followed::All(Vec::new()));
+                    let all = self.set.apply(Followed::All(Vec::new()));
+                    self.note(&all);
                 }
                 false
             }

@@ -2,12 +2,12 @@
 //! the server is away.
 
 use std::collections::BTreeMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use model::PodUid;
-use model::core::{Pod, PodStatus};
+use model::core::Pod;
 use model::json::Document;
+use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use model::pod;
 use ports::journal::{Journal, JournalError};
 
@@ -18,16 +18,8 @@ const TABLE: &str = "api-pods/";
 /// What is written down of each pod, as far as this life of the daemon knows.
 #[derive(Debug, Default)]
 pub(crate) struct StoredPods {
-    lines: BTreeMap<PodUid, Line>,
-}
-
-/// What is known of one line.
-#[derive(Debug, Default)]
-struct Line {
-    /// Of what is written there; 0: not known.
-    digest: u64,
-    /// The pod that was compared last: the very same one needs no second comparison.
-    pod: Option<Arc<Pod>>,
+    /// `None`: what the line holds is not known.
+    lines: BTreeMap<PodUid, Option<Arc<Pod>>>,
 }
 
 /// A change of the store; `None` removes the pod.
@@ -36,54 +28,57 @@ pub(crate) type Change = (PodUid, Option<Vec<u8>>);
 impl StoredPods {
     /// From what was read.
     pub(crate) fn of(pods: &[Arc<Pod>]) -> Self {
-        let line = |p: &Arc<Pod>| (pod::uid(p), Line { digest: digest(p), pod: Some(p.clone()) });
-        Self { lines: pods.iter().map(line).collect() }
+        Self { lines: pods.iter().map(|p| (pod::uid(p), Some(p.clone()))).collect() }
     }
 
     /// Adds lines that could not be read: they are removed with the next set that does not have their pod.
     pub(crate) fn note_unreadable(&mut self, uids: Vec<PodUid>) {
-        self.lines.extend(uids.into_iter().map(|uid| (uid, Line::default())));
+        self.lines.extend(uids.into_iter().map(|uid| (uid, None)));
     }
 
-    /// What must be written so that the store holds these pods. Mirrors are left out: their static pods have manifests.
-    pub(crate) fn changes<'a>(&mut self, pods: impl Iterator<Item = &'a Arc<Pod>>) -> Vec<Change> {
-        let mut before = std::mem::take(&mut self.lines);
+    /// What must be written so that the store holds these pods and no others.
+    pub(crate) fn replace<'a>(&mut self, pods: impl Iterator<Item = &'a Arc<Pod>>) -> Vec<Change> {
+        let mut all: BTreeMap<PodUid, Option<Arc<Pod>>> = self.lines.keys().map(|uid| (uid.clone(), None)).collect();
+        all.extend(pods.map(|pod| (pod::uid(pod), Some(pod.clone()))));
+        self.change(&all)
+    }
+
+    /// What must be written after these pods changed. Mirrors are left out: their static pods have manifests.
+    pub(crate) fn change(&mut self, pods: &BTreeMap<PodUid, Option<Arc<Pod>>>) -> Vec<Change> {
         let mut changes = Vec::new();
-        for pod in pods.filter(|p| !pod::is_mirror(p)) {
-            let uid = pod::uid(pod);
-            let old = before.remove(&uid).unwrap_or_default();
-            if old.pod.as_ref().is_some_and(|known| Arc::ptr_eq(known, pod)) {
-                self.lines.insert(uid, old);
+        for (uid, pod) in pods {
+            let Some(pod) = pod.as_ref().filter(|pod| !pod::is_mirror(pod)) else {
+                changes.extend(self.lines.remove(uid).map(|_| (uid.clone(), None)));
                 continue;
-            }
-            let digest = digest(pod);
-            if old.digest != digest
+            };
+            let before = self.lines.insert(uid.clone(), Some(pod.clone())).flatten();
+            if !before.is_some_and(|before| is_stored_alike(&before, pod))
                 && let Ok(bytes) = pod.to_json()
             {
                 changes.push((uid.clone(), Some(bytes)));
             }
-            self.lines.insert(uid, Line { digest, pod: Some(pod.clone()) });
         }
-        changes.extend(before.into_keys().map(|uid| (uid, None)));
         changes
     }
 
     /// A write failed: the next set tries again.
     pub(crate) fn forget(&mut self, uid: &PodUid) {
-        self.lines.insert(uid.clone(), Line::default());
+        self.lines.insert(uid.clone(), None);
     }
 }
 
-/// Tells states apart that are worth a write: status only by what a pod goes on from, not by every step of it.
-fn digest(pod: &Pod) -> u64 {
-    let mut kept = pod.clone();
-    kept.metadata.resource_version = None;
-    let status = kept.status.take().unwrap_or_default();
-    let ready = status.conditions.iter().flatten().find(|c| c.type_ == "Ready").map(|c| c.status.clone());
-    kept.status = Some(PodStatus { phase: status.phase, start_time: status.start_time, ..PodStatus::default() });
-    let mut hasher = DefaultHasher::new();
-    (kept.to_json().unwrap_or_default(), ready).hash(&mut hasher);
-    hasher.finish()
+/// Whether a pod need not be written again: of its status only what it goes on from counts, not every step of it.
+fn is_stored_alike(a: &Arc<Pod>, b: &Arc<Pod>) -> bool {
+    let metadata = |pod: &Pod| ObjectMeta { resource_version: None, ..pod.metadata.clone() };
+    Arc::ptr_eq(a, b)
+        || (a.spec == b.spec && kept_status(a) == kept_status(b) && metadata(a) == metadata(b))
+}
+
+/// Phase, start, and the word of the Ready condition.
+fn kept_status(pod: &Pod) -> (Option<&str>, Option<&Time>, Option<&str>) {
+    let Some(status) = &pod.status else { return (None, None, None) };
+    let ready = status.conditions.iter().flatten().find(|c| c.type_ == "Ready");
+    (status.phase.as_deref(), status.start_time.as_ref(), ready.map(|c| c.status.as_str()))
 }
 
 /// What the journal held.

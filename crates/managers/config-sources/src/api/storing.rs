@@ -8,6 +8,7 @@ use model::Timestamp;
 
 use super::boot::{self, LastContact};
 use super::pod_store::{self, Loaded, StoredPods};
+use super::set::Changes;
 use super::{ApiSource, RETRY};
 use crate::handover::hand_over;
 
@@ -55,6 +56,7 @@ impl ApiSource {
                 }
             };
             act.store.lines = StoredPods::of(&loaded.pods);
+            act.store.changes = Changes::All;
             act.store.lines.note_unreadable(loaded.unreadable.clone());
             act.store.ready = true;
             act.store.loaded = (!act.has_set).then_some(loaded);
@@ -85,6 +87,7 @@ impl ApiSource {
         tracing::warn!(pods = pods.len(), wait = ?self.config.wait,
             "the API server has not answered: going on with the pods that it last gave");
         self.set.restore(pods);
+        self.given.changes = Changes::All;
         self.has_set = true;
         self.publish(ApiSourceView {
             from_store: true,
@@ -97,12 +100,13 @@ impl ApiSource {
 
     /// Writes what changed to the store, one batch at a time. Only pods of the server itself are written.
     pub(super) fn update_store(&mut self, ctx: &mut Ctx<Self>) {
-        self.store.outdated = true;
         if self.store.writing || !self.store.ready || !self.config.store || !self.view.get().synced || !self.has_set {
             return;
         }
-        self.store.outdated = false;
-        let changes = self.store.lines.changes(self.set.pods());
+        let changes = match std::mem::take(&mut self.store.changes) {
+            Changes::All => self.store.lines.replace(self.set.pods()),
+            Changes::Of(pods) => self.store.lines.change(&pods),
+        };
         if changes.is_empty() {
             return;
         }
@@ -125,8 +129,9 @@ impl ApiSource {
             if let Some((uid, error)) = failed.first() {
                 tracing::warn!(%uid, error, count = failed.len(), "pods are not stored; trying again");
                 failed.iter().for_each(|(uid, _)| act.store.lines.forget(uid));
+                act.store.changes = Changes::All;
                 ctx.after(RETRY, |act, ctx| act.update_store(ctx));
-            } else if act.store.outdated {
+            } else if !act.store.changes.is_nothing() {
                 act.update_store(ctx);
             }
         });

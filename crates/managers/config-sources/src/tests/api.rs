@@ -477,8 +477,37 @@ fn the_set_is_said_again_to_a_pod_manager_that_lost_it() {
         assert_eq!(rig.set(), names(&["a"]));
         let before = rig.count();
         tokio::time::sleep(Duration::from_secs(21)).await;
-        assert_eq!(rig.count(), before + 1);
+        assert_eq!(rig.count(), before, "it has the set");
+        rig.sets.lose();
+        tokio::time::sleep(Duration::from_secs(21)).await;
+        assert_eq!((rig.count(), rig.set()), (before + 1, names(&["a"])));
     });
+}
+
+#[test]
+fn what_is_handed_over_follows_the_changes_and_not_the_pods() {
+    let handed_over = |pods: usize| {
+        testing::run(1, move |kernel| async move {
+            let rig = Rig::new(&kernel);
+            for n in 0..pods {
+                rig.put(&format!("p{n}"), json!({}));
+            }
+            rig.node_is_known();
+            rig.work().await;
+            assert_eq!((rig.last().len(), rig.sets.named()), (pods, pods));
+            for n in 0..5 {
+                rig.api.change::<Pod>(Some("ns"), "p3", |p| p.metadata.generation = Some(n));
+                rig.work().await;
+            }
+            rig.put("another", json!({}));
+            rig.api.vanish::<Pod>(Some("ns"), "p1");
+            tokio::time::sleep(Duration::from_secs(100)).await;
+            assert_eq!(rig.last().len(), pods);
+            assert_eq!(rig.sets.named() - pods, 7);
+        });
+    };
+    handed_over(10);
+    handed_over(20);
 }
 
 #[test]

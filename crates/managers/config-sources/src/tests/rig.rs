@@ -10,48 +10,92 @@ use actor::{ActorRef, Kernel, testing};
 use contract::board::ValueReader;
 use contract::config_sources::folder::FolderManifests;
 use contract::config_sources::{ManifestState, Source};
-use contract::pod_manager::SetPods;
+use contract::pod_manager::{ChangePods, ChangesTaken, SetPods};
 use contract::{PodManager, Wiring};
 use fakes::{Events, StandIn};
 use futures::StreamExt;
 use model::core::Pod;
 use model::event::NodeEvent;
-use model::pod;
+use model::{PodUid, pod};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
 
 use crate::folder::{Change, Changes, FolderWatch};
 use crate::folder::{Config, Deps, FolderSource};
 
-/// A PodManager that keeps the sets it is given.
+/// A PodManager that keeps the sets it is given, and those that changes make of them.
 #[derive(Clone)]
-pub(super) struct Sets(StandIn<PodManager>, Source);
+pub(super) struct Sets {
+    manager: StandIn<PodManager>,
+    source: Source,
+    kept: Arc<Mutex<Kept>>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// Number of the last set.
+    number: u64,
+    sets: Vec<Vec<Arc<Pod>>>,
+}
 
 impl Sets {
     pub(super) fn on(wiring: &Wiring, source: Source) -> Self {
-        let sets = Self(StandIn::on(wiring), source);
+        let sets = Self { manager: StandIn::on(wiring), source, kept: Arc::default() };
         sets.come_back();
         sets
     }
 
     pub(super) fn go_away(&self) {
-        self.0.leave::<SetPods>();
+        self.manager.leave::<SetPods>();
+        self.manager.leave::<ChangePods>();
     }
 
     pub(super) fn come_back(&self) {
-        self.0.answer(|_: &SetPods| ());
+        let (kept, source) = (self.kept.clone(), self.source);
+        self.manager.answer(move |set: &SetPods| {
+            assert_eq!(set.source, source);
+            let mut kept = kept.lock().unwrap();
+            kept.number = set.number;
+            kept.sets.push(set.pods.clone());
+        });
+        let (kept, source) = (self.kept.clone(), self.source);
+        self.manager.answer(move |change: &ChangePods| {
+            assert_eq!(change.source, source);
+            let mut kept = kept.lock().unwrap();
+            if kept.number != change.base {
+                return ChangesTaken::SetNeeded;
+            }
+            kept.number = change.number;
+            let uids: Vec<PodUid> = change.changed.iter().map(|p| pod::uid(p)).collect();
+            let mut next = kept.sets.last().cloned().unwrap_or_default();
+            next.retain(|p| !change.gone.contains(&pod::uid(p)) && !uids.contains(&pod::uid(p)));
+            next.extend(change.changed.iter().cloned());
+            next.sort_by_key(|p| (pod::namespace(p).to_owned(), pod::name(p).to_owned()));
+            if !(change.changed.is_empty() && change.gone.is_empty()) {
+                kept.sets.push(next);
+            }
+            ChangesTaken::Taken
+        });
+    }
+
+    /// The set is lost, as with a PodManager that was rebuilt.
+    pub(super) fn lose(&self) {
+        self.kept.lock().unwrap().number = u64::MAX;
+    }
+
+    /// Pods that were named in messages so far.
+    pub(super) fn named(&self) -> usize {
+        let sets = self.manager.asked::<SetPods>().iter().map(|set| set.pods.len()).sum::<usize>();
+        let changes = self.manager.asked::<ChangePods>();
+        sets + changes.iter().map(|change| change.changed.len() + change.gone.len()).sum::<usize>()
     }
 
     pub(super) fn crash_at_next(&self) {
-        self.0.crash_at_next::<SetPods>();
+        self.manager.crash_at_next::<SetPods>();
     }
 
     pub(super) fn all(&self) -> Vec<Vec<Arc<Pod>>> {
-        let own = |set: SetPods| {
-            assert_eq!(set.source, self.1);
-            set.pods
-        };
-        self.0.asked().into_iter().map(own).collect()
+        self.kept.lock().unwrap().sets.clone()
     }
 
     pub(super) fn count(&self) -> usize {

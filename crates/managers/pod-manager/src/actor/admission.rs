@@ -72,6 +72,7 @@ impl PodManager {
             if !act.admission.node_was_read(&uid) {
                 return;
             }
+            act.housekeeping.attention.touch(&uid);
             let Some(pod) = act.desired.pod(&uid).cloned() else { return };
             // Without a fresh one the known one decides.
             let node = node.unwrap_or_else(|| act.tools.node.get().node.as_deref().cloned().unwrap_or_default());
@@ -87,6 +88,7 @@ impl PodManager {
     fn preempt(&mut self, uid: PodUid, victims: Vec<PodUid>, ctx: &mut Ctx<Self>) {
         let mut wait = MIN_WAIT;
         for victim in &victims {
+            self.housekeeping.attention.touch(victim);
             let Some(pod) = self.desired.pod(victim).cloned() else { continue };
             self.emit(&pod, EventType::Warning, PREEMPTING, PREEMPTED.to_owned());
             // The decision does not say which resource was short.
@@ -107,6 +109,7 @@ impl PodManager {
         let is_gone = |uid: &PodUid| workers.row(uid).is_none_or(|w| w.phase >= WorkerPhase::Terminated);
         for (uid, victims) in self.admission.end_preemptions(now, is_gone) {
             self.report_late_victims(&victims);
+            victims.iter().chain([&uid]).for_each(|uid| self.housekeeping.attention.touch(uid));
             if let Some(pod) = self.desired.pod(&uid).cloned() {
                 self.start_pod(&pod, ctx);
             }

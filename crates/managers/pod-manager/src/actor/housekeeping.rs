@@ -16,7 +16,7 @@ use model::{PodUid, Timestamp};
 use super::PodManager;
 use crate::desired::is_acted_on;
 use crate::garbage;
-use crate::housekeeping::{self, Chore, DesiredFacts, Done, Situation, chores};
+use crate::housekeeping::{self, Chore, DesiredFacts, Done, Scope, Situation, chores};
 
 /// Changes that come within this time are answered by one round of housekeeping.
 const SETTLE: Duration = Duration::from_millis(5);
@@ -30,43 +30,78 @@ impl PodManager {
         }
     }
 
+    /// A period is over: what was not done yet is tried again.
+    pub(super) fn repeat_housekeeping(&mut self, ctx: &mut Ctx<Self>) {
+        self.housekeeping.attention.touch_open();
+        self.run_housekeeping(ctx);
+    }
+
+    /// Looks at the pods of which something changed.
     pub(super) fn run_housekeeping(&mut self, ctx: &mut Ctx<Self>) {
         self.housekeeping.begin();
         ctx.fault_point("housekeeping");
         self.start_preemptors(ctx);
         let ready = self.all_sources_ready();
-        for chore in chores(&self.situation()) {
+        let scope = self.scope();
+        for chore in chores(&self.situation(&scope)) {
+            self.housekeeping.attention.keep_open(chore.uid().clone());
             // Before all sources have delivered only the desired pods are served; nothing unknown is touched.
             if ready || matches!(chore, Chore::GrantStart(_) | Chore::CreateWorker(_) | Chore::UpdateWorker(_)) {
-                // One that is set aside stands on the boards still, and comes again with the next round.
+                // One that is set aside stays open.
                 let uid = chore.uid().clone();
                 ctx.for_subject(uid.as_str(), |ctx| self.do_chore(chore, ctx));
             }
         }
         if ready {
-            self.retain();
+            self.retain(&scope);
         }
-        self.release_objects(ctx);
-        self.sync_mirrors(ctx);
+        self.release_objects(&scope, ctx);
+        self.sync_mirrors(&scope, ctx);
+    }
+
+    /// What the next round looks at: with a pod those of its name, which take turns with it.
+    fn scope(&mut self) -> Scope {
+        let delivered = self.desired.delivered();
+        let mut scope = self.housekeeping.attention.take(&self.tools.crew, delivered);
+        if let Scope::Of(uids) = &mut scope {
+            let names = self.desired.names();
+            let namesakes = uids.iter().filter_map(|uid| names.of(uid)).flat_map(|name| names.all_of(name));
+            let namesakes: Vec<PodUid> = namesakes.filter(|uid| !uids.contains(*uid)).cloned().collect();
+            uids.extend(namesakes);
+        }
+        scope
     }
 
     /// cgroups are read before desired pods, so that a pod which appears in between is not taken for an orphan.
-    fn situation(&self) -> Situation {
-        let cgroups = self.tools.crew.board::<PodCgroupRow>().snapshot().into_keys().collect();
-        let runtime = self.tools.observed.snapshot();
-        let directories = self.tools.crew.board::<PodVolumes>().snapshot();
-        let workers = self.tools.workers.snapshot();
+    fn situation(&self, scope: &Scope) -> Situation {
+        let cgroups = scope.rows(&self.tools.crew.board::<PodCgroupRow>()).into_keys().collect();
+        let runtime = scope.rows(&self.tools.observed);
+        let directories = scope.rows(&self.tools.crew.board::<PodVolumes>());
+        let workers = scope.rows(&self.tools.workers);
+        let names = self.desired.names();
+        let arrivals = match scope {
+            Scope::All => names.arrivals().cloned().collect(),
+            Scope::Of(uids) => {
+                let mut of_scope: BTreeSet<&String> = BTreeSet::new();
+                of_scope.extend(uids.iter().filter_map(|uid| names.of(uid)));
+                of_scope.into_iter().flat_map(|name| names.arrivals_of(name)).cloned().collect()
+            }
+        };
         Situation {
-            desired: self.desired_facts(&workers),
+            desired: self.desired_facts(scope, &workers),
             workers,
             runtime: runtime.into_iter().map(|(uid, row)| (uid, row.pod.is_alive())).collect(),
             cgroups,
             directories: directories.into_iter().map(|(uid, row)| (uid, !row.present.is_empty())).collect(),
-            arrivals: self.desired.arrivals().to_vec(),
+            arrivals,
         }
     }
 
-    fn desired_facts(&self, workers: &BTreeMap<PodUid, Arc<WorkerState>>) -> BTreeMap<PodUid, DesiredFacts> {
+    fn desired_facts(
+        &self,
+        scope: &Scope,
+        workers: &BTreeMap<PodUid, Arc<WorkerState>>,
+    ) -> BTreeMap<PodUid, DesiredFacts> {
         let acts_on = |uid: &PodUid| workers.get(uid).and_then(|w| w.pod.as_ref());
         let facts = |uid: &PodUid, pod: &Arc<Pod>| DesiredFacts {
             full_name: model::pod::full_name(pod),
@@ -79,7 +114,12 @@ impl PodManager {
             changed: acts_on(uid).is_some_and(|known| !is_acted_on(known, pod)),
             preempted: self.admission.is_victim(uid),
         };
-        self.desired.iter().map(|(uid, pod)| (uid.clone(), facts(uid, pod))).collect()
+        match scope {
+            Scope::All => self.desired.iter().map(|(uid, pod)| (uid.clone(), facts(uid, pod))).collect(),
+            Scope::Of(uids) => {
+                uids.iter().filter_map(|uid| Some((uid.clone(), facts(uid, self.desired.pod(uid)?)))).collect()
+            }
+        }
     }
 
     fn do_chore(&mut self, chore: Chore, ctx: &mut Ctx<Self>) {
@@ -141,6 +181,7 @@ impl PodManager {
             return;
         }
         self.desired.leave(uid);
+        self.housekeeping.attention.touch(uid);
         self.schedule_housekeeping(ctx);
         if self.garbage.schedule() {
             ctx.after(EARLY_GC, |act, ctx| act.collect_garbage(ctx));
@@ -159,6 +200,7 @@ impl PodManager {
             tracing::warn!(%uid, error = %e, "the status of the pod's first life is not dropped yet");
         }
         self.housekeeping.repeat_retained();
+        self.housekeeping.attention.touch(uid);
         self.schedule_housekeeping(ctx);
         true
     }
@@ -167,14 +209,25 @@ impl PodManager {
         self.desired.uids().chain(self.workers.made().iter().cloned()).collect()
     }
 
-    /// Tells StatusManager and ProbeManager which pods still exist, when that changed.
-    fn retain(&mut self) {
-        let known = self.known();
+    fn is_known(&self, uid: &PodUid) -> bool {
+        self.desired.pod(uid).is_some() || self.workers.made().contains(uid)
+    }
+
+    /// Tells StatusManager and ProbeManager which pods still exist, when one has gone.
+    fn retain(&mut self, scope: &Scope) {
         // A message may be lost with whoever dies over it: what is still on the board is asked away again.
-        let left = || self.tools.statuses.snapshot().into_keys().any(|uid| !known.contains(&uid));
-        if self.housekeeping.has_retained(&known) && !left() {
+        let is_left = |uid: &PodUid| {
+            !self.is_known(uid) && (self.housekeeping.has_retained(uid) || self.tools.statuses.get(uid).is_some())
+        };
+        let left: Vec<PodUid> = match scope {
+            Scope::Of(uids) => uids.iter().filter(|uid| is_left(uid)).cloned().collect(),
+            Scope::All => self.tools.statuses.snapshot().into_keys().filter(is_left).collect(),
+        };
+        if left.is_empty() && !self.housekeeping.must_retain_again() && *scope != Scope::All {
             return;
         }
+        left.into_iter().for_each(|uid| self.housekeeping.attention.keep_open(uid));
+        let known = self.known();
         let status = self.tools.crew.tell(RetainPodStatuses { known: known.clone() });
         let probes = self.tools.crew.tell(RetainProbes { known: known.clone() });
         if status.is_ok() && probes.is_ok() {
@@ -184,6 +237,7 @@ impl PodManager {
 
     pub(super) fn collect_garbage(&mut self, ctx: &mut Ctx<Self>) {
         self.housekeeping.repeat_retained();
+        self.housekeeping.attention.touch_all();
         if !self.garbage.begin() {
             return;
         }

@@ -5,17 +5,32 @@ use std::sync::Arc;
 
 use actor::Ctx;
 use contract::config_sources::Source;
+use model::PodUid;
 use model::core::Pod;
 use ports::api::{ApiError, ApiServer};
 
 use super::PodManager;
+use crate::housekeeping::Scope;
 use crate::mirrors::{self, Original, Written};
 
 impl PodManager {
     /// The full set of mirror pods that the API has.
     pub(super) fn set_mirrors(&mut self, incoming: Vec<Arc<Pod>>) {
-        for name in self.mirrors.replace(incoming) {
+        let names = self.mirrors.replace(incoming);
+        self.note_mirrors(names);
+    }
+
+    /// Mirror pods that came or changed in the API, and pods that went, of which some may be mirrors.
+    pub(super) fn change_mirrors(&mut self, changed: Vec<Arc<Pod>>, gone: &[PodUid]) {
+        let mut names = self.mirrors.change(changed);
+        names.extend(gone.iter().filter_map(|uid| self.mirrors.remove(uid)));
+        self.note_mirrors(names);
+    }
+
+    fn note_mirrors(&mut self, names: BTreeSet<String>) {
+        for name in names {
             self.post_mirror(&name);
+            self.mirrors_changed.insert(name);
         }
     }
 
@@ -26,16 +41,24 @@ impl PodManager {
         }
     }
 
-    /// Compares every mirror pod with its static pod, and starts the writes that are due.
-    pub(super) fn sync_mirrors(&mut self, ctx: &mut Ctx<Self>) {
+    /// Compares mirror pods with their static pods, and starts the writes that are due.
+    pub(super) fn sync_mirrors(&mut self, scope: &Scope, ctx: &mut Ctx<Self>) {
         let Some(api) = self.tools.deps.api.clone() else { return };
         if !self.desired.has_delivered(Source::Api) {
             // Whether one exists already is not known yet.
             return;
         }
-        let mut names: BTreeSet<String> =
-            self.desired.static_pods().map(|(_, pod)| model::pod::full_name(pod)).collect();
-        names.extend(self.mirrors.names().cloned());
+        let mut names = std::mem::take(&mut self.mirrors_changed);
+        match scope {
+            Scope::All => {
+                names.extend(self.desired.static_pods().map(|(_, pod)| model::pod::full_name(pod)));
+                names.extend(self.mirrors.names().cloned());
+            }
+            Scope::Of(uids) => {
+                let of_scope = uids.iter().filter_map(|uid| self.desired.names().of(uid));
+                names.extend(of_scope.filter(|n| self.mirrors.has(n) || self.desired.is_static_name(n)).cloned());
+            }
+        }
         for name in names {
             self.sync_mirror(name, &api, ctx);
         }
@@ -67,11 +90,13 @@ impl PodManager {
         if let Some(pause) = self.mirrors.written(&name, outcome) {
             ctx.after(pause, move |act, ctx| {
                 act.mirrors.resume(&name);
-                act.sync_mirrors(ctx);
+                act.mirrors_changed.insert(name);
+                act.run_housekeeping(ctx);
             });
             return;
         }
         self.post_mirror(&name);
-        self.sync_mirrors(ctx);
+        self.mirrors_changed.insert(name);
+        self.sync_mirrors(&Scope::Of(BTreeSet::new()), ctx);
     }
 }

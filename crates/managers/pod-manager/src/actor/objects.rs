@@ -9,6 +9,7 @@ use model::PodUid;
 use model::core::Pod;
 
 use super::PodManager;
+use crate::housekeeping::Scope;
 
 impl PodManager {
     /// Has the pod's objects read while its worker makes cgroup and folders. A message that gets lost costs a moment: the
@@ -24,18 +25,23 @@ impl PodManager {
     }
 
     /// Releases the objects of pods that are finished.
-    pub(super) fn release_objects(&mut self, ctx: &mut Ctx<Self>) {
+    pub(super) fn release_objects(&mut self, scope: &Scope, ctx: &mut Ctx<Self>) {
         let is_finished = |uid: &PodUid| match self.workers.row(uid) {
             Some(worker) => worker.phase == WorkerPhase::Finished,
             None => self.desired.pod(uid).is_none() && !self.workers.made().contains(uid),
         };
-        let finished: Vec<PodUid> = self.objects_held.iter().filter(|uid| is_finished(uid)).cloned().collect();
+        let held = &self.objects_held;
+        let finished: Vec<PodUid> = match scope {
+            Scope::All => held.iter().filter(|uid| is_finished(uid)).cloned().collect(),
+            Scope::Of(uids) => uids.intersection(held).filter(|uid| is_finished(uid)).cloned().collect(),
+        };
         for uid in finished {
             self.objects_held.remove(&uid);
             let (crew, message) = (self.tools.crew.clone(), ReleaseObjects { uid: uid.clone() });
             ctx.run(async move { crew.ask(message).await }, move |act, answer, _ctx| {
                 if answer.is_err() {
                     // Next round; unless the UID has begun another life.
+                    act.housekeeping.attention.keep_open(uid.clone());
                     act.objects_held.insert(uid);
                 }
             });

@@ -57,53 +57,54 @@ pub(crate) fn merge(
 ) -> Merge {
     let mut out = Merge::default();
     let mut names = BTreeSet::new();
-    let (mut adds, mut updates, mut deletes, mut reconciles) = (vec![], vec![], vec![], vec![]);
     for pod in incoming {
         if !names.insert(full_name(&pod)) {
             out.duplicates.push(pod);
             continue;
         }
         let id = uid(&pod);
-        let Some(old) = known.get(&id) else {
-            let pod = Arc::new(stamp(&pod, source, &now.rfc3339_nano()));
-            adds.push(Change::Add(pod.clone()));
-            out.next.insert(id, pod);
-            continue;
-        };
-        let seen = model::pod::annotation(old, CONFIG_SEEN).unwrap_or_default().to_owned();
-        let next = stamp(&pod, source, &seen);
-        let kept = match compare(old, &next) {
-            Difference::None => old.clone(),
-            Difference::Status => {
-                let pod = Arc::new(next);
-                reconciles.push(Change::Reconcile(pod.clone()));
-                pod
-            }
-            Difference::Deletion => {
-                let pod = Arc::new(next);
-                deletes.push(Change::Delete(pod.clone()));
-                pod
-            }
-            Difference::Content => {
-                let pod = Arc::new(next);
-                updates.push(Change::Update(pod.clone()));
-                pod
-            }
-        };
+        let old = known.get(&id);
+        let change = compare_one(source, old, &pod, now);
+        let kept = change.as_ref().map(Change::pod).or(old).cloned().unwrap_or(pod);
+        out.changes.extend(change);
         out.next.insert(id, kept);
     }
-    out.changes =
-        known.iter().filter(|(id, _)| !out.next.contains_key(*id)).map(|(_, p)| Change::Remove(p.clone())).collect();
-    adds.sort_by_key(creation);
-    out.changes.extend(adds);
-    out.changes.extend(updates);
-    out.changes.extend(deletes);
-    out.changes.extend(reconciles);
+    let removed = known.iter().filter(|(id, _)| !out.next.contains_key(*id));
+    out.changes.extend(removed.map(|(_, p)| Change::Remove(p.clone())));
+    sort_for_delivery(&mut out.changes);
     out
 }
 
-fn creation(change: &Change) -> Timestamp {
-    let Change::Add(pod) = change else { return Timestamp::ZERO };
+/// How one pod of a source differs from the one that was `known`: `None`, not at all.
+pub(crate) fn compare_one(source: &str, known: Option<&Arc<Pod>>, pod: &Pod, now: Timestamp) -> Option<Change> {
+    let Some(old) = known else {
+        return Some(Change::Add(Arc::new(stamp(pod, source, &now.rfc3339_nano()))));
+    };
+    let difference = compare(old, pod);
+    let next = || {
+        let seen = model::pod::annotation(old, CONFIG_SEEN).unwrap_or_default();
+        Arc::new(stamp(pod, source, seen))
+    };
+    match difference {
+        Difference::None => None,
+        Difference::Status => Some(Change::Reconcile(next())),
+        Difference::Deletion => Some(Change::Delete(next())),
+        Difference::Content => Some(Change::Update(next())),
+    }
+}
+
+/// Puts changes in the order of delivery; new pods in that of their creation.
+pub(crate) fn sort_for_delivery(changes: &mut [Change]) {
+    changes.sort_by_cached_key(|change| match change {
+        Change::Remove(_) => (0, Timestamp::ZERO),
+        Change::Add(pod) => (1, creation(pod)),
+        Change::Update(_) => (2, Timestamp::ZERO),
+        Change::Delete(_) => (3, Timestamp::ZERO),
+        Change::Reconcile(_) => (4, Timestamp::ZERO),
+    });
+}
+
+fn creation(pod: &Pod) -> Timestamp {
     pod.metadata.creation_timestamp.as_ref().map(Timestamp::from_api).unwrap_or_default()
 }
 
@@ -136,7 +137,7 @@ fn compare(old: &Pod, new: &Pod) -> Difference {
         && a.labels == b.labels
         && a.deletion_timestamp == b.deletion_timestamp
         && a.deletion_grace_period_seconds == b.deletion_grace_period_seconds
-        && foreign_annotations(old) == foreign_annotations(new);
+        && foreign_annotations(old).eq(foreign_annotations(new));
     match (same, old.status == new.status, b.deletion_timestamp.is_some()) {
         (true, true, _) => Difference::None,
         (true, false, _) => Difference::Status,
@@ -145,15 +146,9 @@ fn compare(old: &Pod, new: &Pod) -> Difference {
     }
 }
 
-fn foreign_annotations(pod: &Pod) -> BTreeMap<&str, &str> {
+fn foreign_annotations(pod: &Pod) -> impl Iterator<Item = (&String, &String)> {
     let local = [CONFIG_SOURCE, CONFIG_SEEN, CONFIG_MIRROR];
-    pod.metadata
-        .annotations
-        .iter()
-        .flatten()
-        .map(|(k, v)| (k.as_str(), v.as_str()))
-        .filter(|(k, _)| !local.contains(k))
-        .collect()
+    pod.metadata.annotations.iter().flatten().filter(move |(key, _)| !local.contains(&key.as_str()))
 }
 
 fn stamp(pod: &Pod, source: &str, seen: &str) -> Pod {

@@ -1,6 +1,6 @@
 //! One pod as the boards show it.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use contract::Crew;
@@ -13,7 +13,7 @@ use model::{PodUid, pod};
 
 use crate::copy::ApiCopy;
 
-/// The boards that the syncer reads.
+/// The boards that the syncer reads, and how far it has followed their changes.
 #[derive(Debug)]
 pub(crate) struct Boards {
     /// What the API server shall have.
@@ -22,11 +22,12 @@ pub(crate) struct Boards {
     pods: BoardReader<PodUid, DesiredPod>,
     /// Whether containers may run.
     workers: BoardReader<PodUid, WorkerState>,
+    seen: [Option<u64>; 3],
 }
 
 impl Boards {
     pub(crate) fn new(crew: &Crew<contract::StatusSyncer>) -> Self {
-        Self { statuses: crew.board(), pods: crew.board(), workers: crew.board() }
+        Self { statuses: crew.board(), pods: crew.board(), workers: crew.board(), seen: [None; 3] }
     }
 
     /// A receiver per board; each tells that something changed.
@@ -34,8 +35,17 @@ impl Boards {
         [self.statuses.changes(), self.pods.changes(), self.workers.changes()]
     }
 
-    pub(crate) fn statuses(&self) -> BTreeMap<PodUid, Arc<StatusEntry>> {
-        self.statuses.snapshot()
+    /// The pods with a row that changed since the last call; `None`: all must be looked at.
+    pub(crate) fn changed(&mut self) -> Option<BTreeSet<PodUid>> {
+        let [statuses, pods, workers] = &mut self.seen;
+        let changed = [self.statuses.changed(statuses), self.pods.changed(pods), self.workers.changed(workers)];
+        let all: Option<Vec<_>> = changed.into_iter().collect();
+        Some(all?.into_iter().flatten().collect())
+    }
+
+    /// The pods that have a status.
+    pub(crate) fn with_status(&self) -> impl Iterator<Item = PodUid> {
+        self.statuses.snapshot().into_keys()
     }
 
     pub(crate) fn status(&self, uid: &PodUid) -> Option<Arc<StatusEntry>> {

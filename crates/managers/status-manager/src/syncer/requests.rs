@@ -8,7 +8,7 @@ use model::{PodUid, Timestamp};
 use tokio::time::Instant;
 
 use super::StatusSyncer;
-use crate::pod_sync::{Attempts, JournalLine, Trouble};
+use crate::pod_sync::{JournalLine, Trouble};
 use crate::request::{SyncOutcome, SyncRequest, sync};
 
 impl StatusSyncer {
@@ -17,6 +17,7 @@ impl StatusSyncer {
         let Some(pod_sync) = self.syncs.get_mut(uid) else { return };
         let Some(copy) = pod_sync.server.newest(&rows) else { return };
         pod_sync.attempts.begin(rows.entry.version, now);
+        self.schedule.begin(uid, now);
         let request = SyncRequest {
             copy,
             may_run: rows.may_run(),
@@ -36,7 +37,9 @@ impl StatusSyncer {
         let now = ctx.clock().now();
         let chance = ctx.rng().f64();
         // One line for an outage, not one per pod.
-        let is_first_trouble = self.syncs.values().all(|sync| sync.attempts.trouble.is_none());
+        let is_first_trouble = self.troubled.is_empty();
+        self.schedule.end(uid);
+        self.schedule.touch(uid.clone());
         let Some(sync) = self.syncs.get_mut(uid) else { return };
         sync.attempts.in_flight = None;
         let reached = !matches!(outcome, SyncOutcome::Failed(..));
@@ -70,18 +73,25 @@ impl StatusSyncer {
                     sync.accept(accepted, now);
                 }
                 sync.attempts.back_off(trouble, error.retry_after(), chance, now);
-                if let Some(at) = sync.attempts.retry_at {
-                    ctx.after(at.duration_since(now), |act, ctx| act.sync_due(false, ctx));
-                }
+                self.troubled.insert(uid.clone());
             }
         }
         if reached {
-            // The server is back: nobody waits any longer for the sake of the connection.
-            let attempts = self.syncs.values_mut().map(|sync| &mut sync.attempts);
-            attempts.filter(|a| a.trouble == Some(Trouble::Connection)).for_each(Attempts::clear_trouble);
+            self.connected();
         }
         self.remove_line(uid);
         self.sync_due(false, ctx);
+    }
+
+    /// The server is back: nobody waits any longer for the sake of the connection.
+    fn connected(&mut self) {
+        for uid in &self.troubled {
+            let attempts = self.syncs.get_mut(uid).map(|sync| &mut sync.attempts);
+            if let Some(attempts) = attempts.filter(|a| a.trouble == Some(Trouble::Connection)) {
+                attempts.clear_trouble();
+                self.schedule.touch(uid.clone());
+            }
+        }
     }
 
     /// A status that the API has needs no line.
