@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 use std::hash::Hash;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use actor::watch;
@@ -72,6 +73,8 @@ struct Inner<K, V> {
     slots: DashMap<K, Slot<V>>,
     log: Mutex<Log<K>>,
     version: watch::Sender<u64>,
+    /// Rows that were looked at, one by one or as parts of a whole.
+    read: AtomicU64,
 }
 
 /// Place of one key: with a row, or only with readers that wait for one.
@@ -129,13 +132,18 @@ impl<K: Key, V: Send + Sync + 'static> Board<K, V> {
     pub fn new(name: &'static str) -> Self {
         let log = Mutex::new(Log { seq: 0, changed: VecDeque::new(), sweep_at: 64 });
         let slots = DashMap::with_shard_amount(4);
-        Self { inner: Arc::new(Inner { name, slots, log, version: watch::channel(0).0 }) }
+        Self { inner: Arc::new(Inner { name, slots, log, version: watch::channel(0).0, read: AtomicU64::new(0) }) }
     }
 
     /// The reading side.
     #[must_use]
     pub fn reader(&self) -> BoardReader<K, V> {
         BoardReader { inner: self.inner.clone() }
+    }
+
+    /// Rows that were looked at since the board was made: what reading it costs.
+    pub(crate) fn rows_read(&self) -> u64 {
+        self.inner.read.load(Ordering::Relaxed)
     }
 
     /// Replaces a row or takes it away, past the fence.
@@ -204,12 +212,20 @@ impl<K: Key, V> Inner<K, V> {
     }
 
     fn rows(&self) -> BTreeMap<K, Row<V>> {
-        self.slots.iter().filter_map(|slot| Some((slot.key().clone(), slot.value().row()?))).collect()
+        let rows: BTreeMap<K, Row<V>> =
+            self.slots.iter().filter_map(|slot| Some((slot.key().clone(), slot.value().row()?))).collect();
+        self.count(rows.len());
+        rows
+    }
+
+    fn count(&self, rows: usize) {
+        self.read.fetch_add(rows as u64, Ordering::Relaxed);
     }
 
     fn since(&self, seq: u64) -> Since<K, V> {
         let log = self.log();
         let Some(keys) = log.since(seq) else { return Since::Snapshot { seq: log.seq, rows: self.rows() } };
+        self.count(keys.len());
         let row = |key: &K| self.slots.get(key).and_then(|slot| slot.row());
         Since::Changes { seq: log.seq, rows: keys.into_iter().map(|key| (key.clone(), row(key))).collect() }
     }
@@ -286,6 +302,7 @@ impl<K: Key, V: Send + Sync + 'static> BoardReader<K, V> {
     /// The row of `key` now.
     #[must_use]
     pub fn get(&self, key: &K) -> Option<Arc<V>> {
+        self.inner.count(1);
         self.inner.slots.get(key).and_then(|slot| slot.row.borrow().clone())
     }
 
@@ -312,7 +329,9 @@ impl<K: Key, V: Send + Sync + 'static> BoardReader<K, V> {
     pub fn changed(&self, seen: &mut Option<u64>) -> Option<BTreeSet<K>> {
         let log = self.inner.log();
         let before = seen.replace(log.seq)?;
-        Some(log.since(before)?.into_iter().cloned().collect())
+        let changed: BTreeSet<K> = log.since(before)?.into_iter().cloned().collect();
+        self.inner.count(changed.len());
+        Some(changed)
     }
 
     /// What happened after change `seq` (0: from the beginning), as one moment in time. Hand back the number that it holds

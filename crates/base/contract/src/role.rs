@@ -112,6 +112,8 @@ pub trait Endpoint: Any + Debug + Send + Sync {
         Self: Sized;
     /// Decides who may post on its boards.
     fn fence(&self) -> &Fence;
+    /// Rows of its boards that were looked at.
+    fn rows_read(&self) -> u64;
 }
 
 /// Whoever handles every message of a role can take its place.
@@ -220,6 +222,9 @@ macro_rules! role {
                 }
                 fn fence(&self) -> &$crate::fence::Fence {
                     &self.fence
+                }
+                fn rows_read(&self) -> u64 {
+                    0 $(+ self.$row.rows_read())*
                 }
             }
 

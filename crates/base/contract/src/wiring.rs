@@ -153,6 +153,12 @@ impl Wiring {
         self.endpoint::<R>().fence().refused()
     }
 
+    /// Rows of all boards that were looked at so far. What is done for one pod should not depend on how many there are.
+    #[must_use]
+    pub fn rows_read(&self) -> u64 {
+        self.inner.endpoints.iter().map(|e| e.rows_read()).sum()
+    }
+
     /// From now on everything that is said and posted is noted. One recorder at a time.
     pub fn record(&self, recorder: impl Recorder) {
         self.inner.recorder.store(Some(Arc::new(Box::new(recorder))));

@@ -231,7 +231,9 @@ impl StatusSyncer {
         let slow_ns = i64::try_from(SLOW.as_nanos()).unwrap_or(i64::MAX);
         for uid in &self.behind {
             let Some(sync) = self.syncs.get_mut(uid) else { continue };
-            let Some(PodRows { entry, .. }) = self.boards.rows(uid).filter(|rows| !sync.is_over(rows)) else { continue };
+            let Some(PodRows { entry, .. }) = self.boards.rows(uid).filter(|rows| !sync.is_over(rows)) else {
+                continue;
+            };
             let is_old = now_ns.saturating_sub(entry.changed_at.0) >= slow_ns;
             if (is_old || sync.attempts.failures > 0) && sync.line.saved != Some(entry.version) {
                 sync.line.saved = Some(entry.version);

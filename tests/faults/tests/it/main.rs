@@ -4,6 +4,7 @@
 
 mod adoption;
 mod chaos;
+mod cost;
 mod edge_cases;
 mod edits;
 mod evict;

@@ -58,6 +58,26 @@ fn a_reader_of_one_row_is_not_woken_by_another_row() {
 }
 
 #[test]
+fn who_follows_the_changes_pays_for_them_alone() {
+    let board = board();
+    let (reader, mut seen) = (board.reader(), None);
+    (0..100).for_each(|key| put(&board, key, 1));
+    assert_eq!(reader.changed(&mut seen), None, "the first time all are to be looked at");
+    let before = board.rows_read();
+    assert_eq!(reader.changed(&mut seen), Some([].into()));
+    put(&board, 7, 2);
+    put(&board, 7, 3);
+    board.inner.set(8, None);
+    assert_eq!(reader.changed(&mut seen), Some([7, 8].into()));
+    assert_eq!(board.rows_read() - before, 2);
+    for n in 0..=u32::try_from(KEPT_CHANGES).unwrap() {
+        put(&board, 1, n);
+    }
+    assert_eq!(reader.changed(&mut seen), None, "too many");
+    assert_eq!(reader.changed(&mut seen), Some([].into()));
+}
+
+#[test]
 fn a_removed_row_is_none_for_its_readers_and_its_place_goes_with_the_last_of_them() {
     let board = board();
     put(&board, 1, 10);

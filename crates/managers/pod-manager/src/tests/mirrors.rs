@@ -196,7 +196,8 @@ fn a_manager_that_dies_over_a_mirror_makes_it_in_its_next_life() {
             for _ in 0..3 {
                 for (source, pods) in [(Source::Api, bench.api.read_all::<Pod>(None)), (Source::File, pods.to_vec())] {
                     let pods = pods.into_iter().map(Arc::new).collect();
-                    let _lost_with_the_manager = bench.wiring.ask(SetPods { source, pods, provisional: false, number: 0 }).await;
+                    let _lost_with_the_manager =
+                        bench.wiring.ask(SetPods { source, pods, provisional: false, number: 0 }).await;
                     tokio::time::sleep(Duration::from_millis(100)).await;
                 }
             }

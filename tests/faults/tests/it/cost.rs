@@ -1,0 +1,73 @@
+//! What an event costs follows what it changes, and not how many pods there are.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use model::core::Pod;
+use serde_json::json;
+use sim::{LIMIT, SimNode};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::secs;
+
+/// An event and what it leads to are over by then.
+const WINDOW: Duration = Duration::from_millis(900);
+
+/// Rows of boards that were looked at, and turns that actors took, so far.
+fn work(node: &SimNode) -> [u64; 2] {
+    [node.wiring().rows_read(), node.kernel.directory().actors().iter().map(|a| a.turns).sum()]
+}
+
+/// What the crew does in a short time from now on.
+async fn spent(node: &SimNode) -> [u64; 2] {
+    let before = work(node);
+    sleep(WINDOW).await;
+    let after = work(node);
+    [after[0] - before[0], after[1] - before[1]]
+}
+
+/// What each of some events costs on a node with so many pods, beyond what happens at the same time of another minute.
+fn costs(pods: usize) -> Vec<(&'static str, [u64; 2])> {
+    let costs = Rc::new(RefCell::new(Vec::new()));
+    let seen = costs.clone();
+    actor::testing::run(1, |kernel| async move {
+        let node = SimNode::start_in_cluster(&kernel);
+        node.world.runtime.add_images(&["app:1"]);
+        for n in 0..pods {
+            node.bind(&format!("p{n}"), json!({ "containers": [{ "name": "app", "image": "app:1" }] }));
+        }
+        node.until("all are ready", LIMIT, |node| (0..pods).all(|n| node.is_ready(&format!("p{n}")))).await;
+        let name = node.api_copy("p3").unwrap().metadata.name.unwrap();
+        let change = |edit: fn(&mut Pod)| node.api().change::<Pod>(Some("default"), &name, edit);
+        let exit = || drop(node.world.runtime.exit(&node.running_id("p3", "app").unwrap(), 3));
+        let relabel = || change(|p| drop(p.metadata.labels.get_or_insert_default().insert("a".into(), "b".into())));
+        let gate = || change(|p| p.status.get_or_insert_default().nominated_node_name = Some("n2".into()));
+        let delete = || node.delete("p4");
+        let events: [(&'static str, &dyn Fn()); 4] = [
+            ("a status that somebody else changes", &gate),
+            ("a label", &relabel),
+            ("a container that ends and is started again", &exit),
+            ("a deletion", &delete),
+        ];
+        let mut minute = Instant::now();
+        for (what, event) in events {
+            minute += secs(60);
+            sleep_until(minute).await;
+            let idle = spent(&node).await;
+            minute += secs(60);
+            sleep_until(minute).await;
+            event();
+            let busy = spent(&node).await;
+            seen.borrow_mut().push((what, [0, 1].map(|n| busy[n].saturating_sub(idle[n]))));
+        }
+    });
+    costs.take()
+}
+
+#[test]
+fn an_event_costs_as_much_on_a_node_with_twice_the_pods() {
+    let (few, many) = (costs(20), costs(40));
+    assert!(few.iter().all(|(_, [rows, turns])| *rows > 0 && *turns > 0), "{few:?}");
+    assert_eq!(few, many);
+}
