@@ -229,7 +229,9 @@ impl ApiSource {
     /// The set changed: neither PodManager nor the store knows.
     fn note(&mut self, changes: &Changes) {
         self.given.changes.extend(changes);
-        self.store.changes.extend(changes);
+        if self.config.store {
+            self.store.changes.extend(changes);
+        }
     }
 
     fn publish(&self, view: ApiSourceView) {

@@ -49,7 +49,7 @@ impl Actor for PodManager {
         self.recover();
         let (housekeeping, gc) = (self.tools.config.housekeeping, self.tools.config.gc_period);
         ctx.every(housekeeping, |act, ctx| act.repeat_housekeeping(ctx));
-        ctx.every(gc, |act, ctx| act.collect_garbage(ctx));
+        ctx.every(gc, |act, ctx| act.audit(ctx));
         ctx.watch(self.tools.runtime.subscribe(), |act, _info, ctx| {
             if act.tools.runtime_is_known() {
                 for set in act.desired.postponed() {

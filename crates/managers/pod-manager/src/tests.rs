@@ -11,7 +11,7 @@ use contract::config_sources::Source;
 use contract::event::RecordEvent;
 use contract::node::{NodeOrigin, NodeView};
 use contract::objects::{HoldObjects, ReleaseObjects};
-use contract::pod_manager::{DesiredPod, SetPods};
+use contract::pod_manager::{ChangePods, ChangesTaken, DesiredPod, SetPods};
 use contract::pod_worker::{GrantStart, UpdateKind, UpdatePod, WorkerPhase, WorkerState};
 use contract::runtime::RuntimeInfo;
 use contract::status::{SetPodStatus, StatusEntry};
@@ -25,6 +25,7 @@ use ports::api::ApiError;
 
 use crate::{Config, Deps, PodManager};
 
+mod changes;
 mod cluster;
 mod mirrors;
 

@@ -4,7 +4,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use model::core::{Pod, PodStatus};
+use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use model::pod;
+use serde::Deserialize;
 
 /// The API's copy of a pod, or of the mirror of a static pod.
 #[derive(Clone, Debug)]
@@ -18,6 +20,30 @@ pub(crate) struct ApiCopy {
     pub(crate) pod: Arc<Pod>,
 }
 
+/// As much of a pod in an answer of the server as the sync of its status needs: most of it is not even decoded.
+#[derive(Deserialize)]
+pub(crate) struct Answer {
+    metadata: Metadata,
+    status: Option<PodStatus>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    uid: Option<String>,
+    resource_version: Option<String>,
+    deletion_timestamp: Option<Time>,
+    finalizers: Option<Vec<String>>,
+}
+
+impl From<Answer> for ApiCopy {
+    fn from(Answer { metadata, status }: Answer) -> Self {
+        let Metadata { uid, resource_version, deletion_timestamp, finalizers } = metadata;
+        let metadata = ObjectMeta { uid, resource_version, deletion_timestamp, finalizers, ..ObjectMeta::default() };
+        Self::of(Arc::new(Pod { metadata, status, spec: None }))
+    }
+}
+
 impl ApiCopy {
     pub(crate) fn of(pod: Arc<Pod>) -> Self {
         let meta = &pod.metadata;
@@ -27,15 +53,6 @@ impl ApiCopy {
             deleting: meta.deletion_timestamp.is_some(),
             pod,
         }
-    }
-
-    /// From an answer of the server, without what the sync of a status does not need.
-    pub(crate) fn of_answer(mut pod: Pod) -> Self {
-        pod.spec = None;
-        pod.metadata.managed_fields = None;
-        pod.metadata.annotations = None;
-        pod.metadata.labels = None;
-        Self::of(Arc::new(pod))
     }
 
     pub(crate) fn status(&self) -> PodStatus {

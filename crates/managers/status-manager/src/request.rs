@@ -7,10 +7,10 @@ use contract::status::StatusEntry;
 use model::core::{Pod, PodStatus};
 use pod_status::merge::{KnownTimes, for_api};
 use pod_status::wire::status_patch;
-use ports::api::{ApiError, ApiExt, ApiServer, Preconditions, Throttle};
+use ports::api::{ApiError, ApiExt, ApiServer, Method, Preconditions, Request, Throttle};
 use serde_json::json;
 
-use crate::copy::ApiCopy;
+use crate::copy::{Answer, ApiCopy};
 use crate::unknown_fields::UnknownFields;
 
 /// A patch that meets another writer is made anew this often before the pod waits its turn.
@@ -124,9 +124,9 @@ async fn patch_status(
     let mut ask = copy.version.is_none();
     for attempt in 1.. {
         if ask {
-            match api.get::<Pod>(namespace, name).await {
-                Ok(pod) => {
-                    let live = ApiCopy::of_answer(pod);
+            match api.fetch::<Answer>(Request::to::<Pod>(Method::Get, namespace, Some(name))).await {
+                Ok(answer) => {
+                    let live = ApiCopy::from(answer);
                     if live.uid != request.copy.uid {
                         return Ok(None);
                     }
@@ -144,11 +144,11 @@ async fn patch_status(
         };
         let body = json!({ "metadata": { "uid": copy.uid }, "status": patch });
         faults.hit("before patch").await;
-        let answer = api.patch_status::<Pod>(namespace, name, &body, Throttle::Main).await;
+        let answer = api.patch_status::<Pod, Answer>(namespace, name, &body, Throttle::Main).await;
         faults.hit("after patch").await;
         match answer {
-            Ok(pod) => {
-                let copy = ApiCopy::of_answer(pod);
+            Ok(answer) => {
+                let copy = ApiCopy::from(answer);
                 return Ok(Some(Accepted { version, phase_held_back, copy, times, deleted: false }));
             }
             Err(error) if error.is_not_found() => return Ok(None),

@@ -30,7 +30,7 @@ async fn all_verbs_go_through() {
     let read: Pod = client.get(Some("default"), "a").await.unwrap();
     assert_eq!(read, created);
     let patch = json!({ "status": { "phase": "Running" } });
-    let patched: Pod = client.patch_status(Some("default"), "a", &patch, Throttle::Main).await.unwrap();
+    let patched: Pod = client.patch_status::<Pod, _>(Some("default"), "a", &patch, Throttle::Main).await.unwrap();
     assert_eq!(patched.status.unwrap().phase.as_deref(), Some("Running"));
     let put = Request::to::<Pod>(Method::Put, Some("default"), Some("a")).json(&created).unwrap();
     let refused = client.fetch::<Pod>(put).await.unwrap_err();

@@ -19,14 +19,14 @@ pub trait ApiExt: ApiServer {
         self.fetch(Request::to::<K>(Method::Post, namespace, None).json(object)?).await
     }
 
-    /// Strategic merge patch of the `status` sub-resource; answers with the object after it.
-    async fn patch_status<K: Object>(
+    /// Strategic merge patch of the `status` sub-resource; answers with the object after it, or what `T` decodes of it.
+    async fn patch_status<K: Object, T: DeserializeOwned>(
         &self,
         namespace: Option<&str>,
         name: &str,
         patch: &serde_json::Value,
         throttle: Throttle,
-    ) -> ApiResult<K> {
+    ) -> ApiResult<T> {
         let request = Request::to::<K>(Method::Patch(PatchKind::Strategic), namespace, Some(name));
         self.fetch(request.status().throttle(throttle).json(patch)?).await
     }

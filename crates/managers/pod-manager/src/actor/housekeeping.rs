@@ -235,9 +235,14 @@ impl PodManager {
         }
     }
 
-    pub(super) fn collect_garbage(&mut self, ctx: &mut Ctx<Self>) {
+    /// Now and then everything is compared, whatever changed.
+    pub(super) fn audit(&mut self, ctx: &mut Ctx<Self>) {
         self.housekeeping.repeat_retained();
         self.housekeeping.attention.touch_all();
+        self.collect_garbage(ctx);
+    }
+
+    fn collect_garbage(&mut self, ctx: &mut Ctx<Self>) {
         if !self.garbage.begin() {
             return;
         }

@@ -1,5 +1,5 @@
 //! Which pods a round of housekeeping looks at: those of which something changed, and those with a chore that is not done yet.
-//! All of them only at the begin, when a source has delivered for the first time, and once per round of garbage collection.
+//! All of them only at the begin, when a source has delivered for the first time, and once per period of garbage collection.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -102,4 +102,34 @@ fn follow<K: Key, V: Send + Sync + 'static>(
     let known = changed.is_some();
     touched.extend(changed.into_iter().flatten());
     known
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use contract::Wiring;
+    use contract::cgroup::PodCgroupRow;
+
+    #[test]
+    fn a_pod_is_looked_at_for_a_change_and_then_until_its_chore_is_done() {
+        let wiring = Wiring::default();
+        let crew = wiring.crew::<contract::PodManager>();
+        let mut attention = Attention::default();
+        let of = |uids: &[&str]| Scope::Of(uids.iter().map(|uid| PodUid::from(*uid)).collect());
+        assert_eq!(attention.take(&crew, 0), Scope::All, "at first");
+        assert_eq!(attention.take(&crew, 0), of(&[]));
+        wiring.put("u1".into(), PodCgroupRow { path: "/u1".into() });
+        attention.touch(&"u2".into());
+        assert_eq!(attention.take(&crew, 0), of(&["u1", "u2"]));
+        attention.keep_open("u1".into());
+        assert_eq!(attention.take(&crew, 0), of(&[]), "not before the period is over");
+        attention.touch_open();
+        assert_eq!(attention.take(&crew, 0), of(&["u1"]));
+        attention.touch_open();
+        assert_eq!(attention.take(&crew, 0), of(&[]), "nothing is left to do");
+        assert_eq!(attention.take(&crew, 1), Scope::All, "a source has delivered");
+        attention.touch_all();
+        assert_eq!(attention.take(&crew, 1), Scope::All);
+        assert_eq!(attention.take(&crew, 1), of(&[]));
+    }
 }

@@ -223,7 +223,7 @@ fn pauses_grow_to_ten_seconds_and_heed_the_server() {
 #[test]
 fn an_answer_is_newer_than_the_board_until_the_board_has_it_or_should_have() {
     let now = Instant::now();
-    let answered = |version: &str| crate::copy::ApiCopy::of_answer((*desired("Ready", version).pod).clone());
+    let answered = |version: &str| crate::copy::ApiCopy::of(desired("Ready", version).pod);
     let (entry, worker) = (entry("Ready", 7), worker(WorkerPhase::Syncing, Timestamp(1)));
     for (name, on_board, age, kept) in [
         ("behind", "5", 1, true),

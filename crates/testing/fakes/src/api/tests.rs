@@ -85,16 +85,16 @@ async fn status_patches_change_only_the_status_and_hold_the_uid() {
     let stored = api.put(&pod("a", "n1"));
     let uid = stored.metadata.uid.clone().unwrap();
     let patch = json!({ "metadata": { "uid": uid }, "spec": { "hostname": "no" }, "status": { "phase": "Running", "podIPs": [{ "ip": "10.0.0.1" }] } });
-    let after: Pod = api.patch_status(Some("default"), "a", &patch, Throttle::Main).await.unwrap();
+    let after: Pod = api.patch_status::<Pod, _>(Some("default"), "a", &patch, Throttle::Main).await.unwrap();
     assert_eq!(after.status.as_ref().unwrap().phase.as_deref(), Some("Running"));
     assert_eq!(after.spec.unwrap().hostname, None);
-    let same: Pod = api.patch_status(Some("default"), "a", &patch, Throttle::Main).await.unwrap();
+    let same: Pod = api.patch_status::<Pod, _>(Some("default"), "a", &patch, Throttle::Main).await.unwrap();
     assert_eq!(
         same.metadata.resource_version, after.metadata.resource_version,
         "a patch that changes nothing writes nothing"
     );
     let stale = json!({ "metadata": { "uid": "another" }, "status": { "phase": "Failed" } });
-    let refused = api.patch_status::<Pod>(Some("default"), "a", &stale, Throttle::Main).await.unwrap_err();
+    let refused = api.patch_status::<Pod, Pod>(Some("default"), "a", &stale, Throttle::Main).await.unwrap_err();
     assert!(refused.is_conflict(), "{refused}");
 }
 
