@@ -40,7 +40,7 @@ fn costs(pods: usize) -> Vec<(&'static str, [u64; 2])> {
         node.until("all are ready", LIMIT, |node| (0..pods).all(|n| node.is_ready(&format!("p{n}")))).await;
         let name = node.api_copy("p3").unwrap().metadata.name.unwrap();
         let change = |edit: fn(&mut Pod)| node.api().change::<Pod>(Some("default"), &name, edit);
-        let exit = || drop(node.world.runtime.exit(&node.running_id("p3", "app").unwrap(), 3));
+        let exit = || assert!(node.world.runtime.exit(&node.running_id("p3", "app").unwrap(), 3));
         let relabel = || change(|p| drop(p.metadata.labels.get_or_insert_default().insert("a".into(), "b".into())));
         let gate = || change(|p| p.status.get_or_insert_default().nominated_node_name = Some("n2".into()));
         let delete = || node.delete("p4");
