@@ -104,7 +104,7 @@ fn a_mirror_that_went_is_made_again() {
         bench.set(Source::File, &[pod("h1", json)]).await;
         let read = || bench.api.read::<Pod>(Some("default"), "web-n1");
         let made = read().expect("a mirror");
-        assert_eq!(change(&bench, [1, 2], &[made.clone()], &[]).await, Taken);
+        assert_eq!(change(&bench, [1, 2], std::slice::from_ref(&made), &[]).await, Taken);
         bench.api.vanish::<Pod>(Some("default"), "web-n1");
         let uid = made.metadata.uid.clone().unwrap();
         assert_eq!(change(&bench, [2, 3], &[], &[&uid]).await, Taken);
