@@ -34,7 +34,7 @@ pub struct PodManager {
     admission: Admission,
     workers: Workers,
     mirrors: MirrorPods,
-    /// Names whose mirror pod changed since mirror pods were compared.
+    /// Names of which a mirror pod, or the static pod, changed since mirror pods were compared.
     mirrors_changed: BTreeSet<String>,
     /// Pods whose objects are followed.
     objects_held: BTreeSet<PodUid>,
@@ -183,7 +183,7 @@ impl PodManager {
                     self.workers.kill_removed(&uid, Some(pod));
                 }
                 if !self.workers.has(&uid) {
-                    self.desired.leave(&uid);
+                    self.leave(&uid);
                 }
             }
         }

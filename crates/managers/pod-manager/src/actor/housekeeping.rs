@@ -180,12 +180,22 @@ impl PodManager {
         if !self.workers.retire(uid) {
             return;
         }
-        self.desired.leave(uid);
-        self.housekeeping.attention.touch(uid);
+        self.leave(uid);
         self.schedule_housekeeping(ctx);
         if self.garbage.schedule() {
             ctx.after(EARLY_GC, |act, ctx| act.collect_garbage(ctx));
         }
+    }
+
+    /// The pod has no worker any more. Unless it is desired again its name is forgotten, which those wait for that have it too.
+    pub(super) fn leave(&mut self, uid: &PodUid) {
+        let names = self.desired.names();
+        self.housekeeping.attention.touch(uid);
+        if let Some(name) = names.of(uid) {
+            names.all_of(name).for_each(|uid| self.housekeeping.attention.touch(uid));
+            self.mirrors_changed.insert(name.clone());
+        }
+        self.desired.leave(uid);
     }
 
     /// A static pod whose UID runs again begins without the status of its first life. Answers whether that is still there.
