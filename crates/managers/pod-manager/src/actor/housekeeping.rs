@@ -193,7 +193,7 @@ impl PodManager {
         self.housekeeping.attention.touch(uid);
         if let Some(name) = names.of(uid) {
             names.all_of(name).for_each(|uid| self.housekeeping.attention.touch(uid));
-            self.mirrors_changed.insert(name.clone());
+            self.mirrors_changed.extend(Some(name.clone()).filter(|name| self.mirrors.has(name)));
         }
         self.desired.leave(uid);
     }
