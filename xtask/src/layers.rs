@@ -48,6 +48,7 @@ const BASE: &[(&str, &[&str])] = &[
     ("ports", &["model", "cri-api"]),
     ("contract", &["actor", "model", "cri-api"]),
     ("metrics", &[]),
+    ("resolver", &[]),
     ("tls", &[]),
 ];
 
@@ -72,7 +73,7 @@ const OUTSIDE: &[(&[&str], &[&str], &str)] = &[
     (&["anyhow"], &["app", "tests", "xtask"], "libraries have error types that callers can tell apart"),
     (
         &["tokio", "futures", "async-trait", "tracing", "fastrand"],
-        &["actor", "contract", "ports", "managers", "adapters", "app", "testing", "tests", "xtask"],
+        &["actor", "contract", "ports", "resolver", "managers", "adapters", "app", "testing", "tests", "xtask"],
         "model and policy are plain data and pure functions: no I/O, no waiting, no randomness, no logging",
     ),
 ];

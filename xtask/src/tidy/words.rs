@@ -44,11 +44,18 @@ fn beside_arbiters(s: &Source<'_>) -> bool {
 const CLOCK: &str = "the clock comes from the kernel (`ctx.clock()`), so that a node can run in simulated time";
 const DOOR: &str =
     "blocking work goes through the kernel (`ctx.blocking`, `Effects`): bounded, counted, inline in simulated time";
+const NAMES: &str =
+    "names are looked up with crate `resolver`: getaddrinfo holds a thread for as long as its servers are silent";
 const PURE: &str = "decisions are pure: no waiting, no I/O, no clock, no logging";
 
 /// Real time for histograms, by which nobody may decide.
 fn clock_of_metrics(s: &Source<'_>) -> bool {
     app_too(s) || s.path == "crates/base/metrics/src/stopwatch.rs"
+}
+
+/// Asked by a class of blocking work, as a kubelet on glibc would.
+fn the_hosts_own_name(s: &Source<'_>) -> bool {
+    s.path == "crates/adapters/host-linux/src/info/node.rs"
 }
 
 const BANS: &[Ban] = &[
@@ -68,6 +75,9 @@ const BANS: &[Ban] = &[
     },
     Ban { word: "spawn_blocking", fine: no_part_of_the_node, in_tests: false, reason: DOOR },
     Ban { word: "tokio::fs::", fine: before_the_kernel, in_tests: false, reason: DOOR },
+    Ban { word: "lookup_host", fine: nowhere, in_tests: false, reason: NAMES },
+    Ban { word: "HttpConnector::new(", fine: nowhere, in_tests: false, reason: NAMES },
+    Ban { word: "to_socket_addrs", fine: the_hosts_own_name, in_tests: false, reason: NAMES },
     Ban { word: ".await", fine: not_policy, in_tests: true, reason: PURE },
     Ban { word: "std::fs::", fine: not_policy, in_tests: false, reason: PURE },
     Ban { word: "std::env::", fine: not_policy, in_tests: false, reason: PURE },

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+use std::net::SocketAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -9,10 +10,12 @@ use std::time::Duration;
 
 use hyper::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::proxy::matcher::Matcher;
 use hyper_util::rt::TokioIo;
+use resolver::Resolver;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -29,10 +32,30 @@ const KEEPALIVE_TRIES: u32 = 3;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
+/// The names of servers and proxies.
+#[derive(Clone)]
+struct Names(Resolver);
+
+impl Service<Name> for Names {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let resolver = self.0.clone();
+        // The connector knows the port.
+        Box::pin(async move { Ok(resolver.places(name.as_str(), 0).await?.into_iter()) })
+    }
+}
+
 /// Makes connections. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    tcp: HttpConnector,
+    tcp: HttpConnector<Names>,
     tls: Arc<ClientConfig>,
     server_name: Option<Arc<str>>,
     proxy: Option<Uri>,
@@ -41,7 +64,7 @@ pub(crate) struct Connector {
 
 impl Connector {
     pub(crate) fn new(tls: Arc<ClientConfig>, server_name: Option<&str>, proxy: Option<Uri>) -> Self {
-        let mut tcp = HttpConnector::new();
+        let mut tcp = HttpConnector::new_with_resolver(Names(Resolver::new()));
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_connect_timeout(Some(CONNECT));

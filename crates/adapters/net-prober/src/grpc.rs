@@ -13,7 +13,7 @@ use tonic::transport::Endpoint;
 use tonic::{Code, Request};
 use tonic_prost::ProstCodec;
 
-use crate::connect::dial;
+use crate::connect::Connector;
 use crate::outcome::outcome;
 
 /// `grpc.health.v1.HealthCheckRequest`.
@@ -43,8 +43,17 @@ fn word(status: i32) -> String {
     }
 }
 
+/// What to check.
+pub(crate) struct Check<'a> {
+    pub(crate) host: &'a str,
+    pub(crate) port: u16,
+    pub(crate) service: String,
+    pub(crate) user_agent: &'a str,
+}
+
 /// One check; `timeout` covers dialling and the call.
-pub(crate) async fn check(host: &str, port: u16, service: String, user_agent: &str, timeout: Duration) -> NetAttempt {
+pub(crate) async fn check(connector: &Connector, call: Check<'_>, timeout: Duration) -> NetAttempt {
+    let Check { host, port, service, user_agent } = call;
     let until = Instant::now() + timeout;
     let place = authority(host, port);
     let failure = |why: String| outcome(ProbeOutcome::Failure, why);
@@ -52,8 +61,7 @@ pub(crate) async fn check(host: &str, port: u16, service: String, user_agent: &s
         Ok(endpoint) => endpoint,
         Err(e) => return failure(format!("error: failed to connect service at {place:?}: {e}")),
     };
-    let target = (host.to_owned(), port);
-    let connect = endpoint.connect_with_connector(tower_fn(target));
+    let connect = endpoint.connect_with_connector(tower_fn(connector.clone(), host.to_owned(), port));
     let channel = match timeout_at(until, connect).await {
         Ok(Ok(channel)) => channel,
         Ok(Err(e)) => return failure(format!("error: failed to connect service at {place:?}: {}", root(&e))),
@@ -94,7 +102,9 @@ fn seconds(timeout: Duration) -> String {
 
 /// Dials as the other probes do, so that failures read alike.
 fn tower_fn(
-    (host, port): (String, u16),
+    connector: Connector,
+    host: String,
+    port: u16,
 ) -> impl tower::Service<
     hyper::Uri,
     Response = hyper_util::rt::TokioIo<tokio::net::TcpStream>,
@@ -103,8 +113,8 @@ fn tower_fn(
 > + Send
 + 'static {
     tower::service_fn(move |_| {
-        let host = host.clone();
-        async move { dial(&host, port).await.map(hyper_util::rt::TokioIo::new).map_err(std::io::Error::other) }
+        let (connector, host) = (connector.clone(), host.clone());
+        async move { connector.dial(&host, port).await.map(hyper_util::rt::TokioIo::new).map_err(std::io::Error::other) }
     })
 }
 

@@ -13,10 +13,11 @@ use hyper::header::{CONNECTION, HOST, HeaderName, HeaderValue, LOCATION};
 use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use model::url::{Url, is_absolute};
+use resolver::io_text;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::time::{Instant, timeout_at};
 
-use crate::connect::{Connector, dial};
+use crate::connect::Connector;
 
 /// How much of a body is read, in bytes.
 const MAX_BODY: usize = 10 * 1024;
@@ -103,7 +104,7 @@ pub(crate) async fn get(connector: &Connector, mut get: Get, timeout: Duration) 
 
 async fn exchange(connector: &Connector, get: &Get, headers_seen: &mut bool) -> Result<Answer, Stop> {
     let request = request(get).map_err(Stop::Bad)?;
-    let stream = dial(&get.url.host, get.url.port()).await.map_err(Stop::Transport)?;
+    let stream = connector.dial(&get.url.host, get.url.port()).await.map_err(Stop::Transport)?;
     if get.url.tls {
         let stream = connector.wrap(&get.url.host, stream).await.map_err(Stop::Transport)?;
         converse(stream, request, headers_seen).await
@@ -176,7 +177,7 @@ fn hyper_text(e: &hyper::Error) -> String {
     }
     match e.source() {
         Some(cause) => match cause.downcast_ref::<std::io::Error>() {
-            Some(io) => crate::connect::io_text(io),
+            Some(io) => io_text(io),
             None => format!("{e}: {cause}"),
         },
         None => e.to_string(),

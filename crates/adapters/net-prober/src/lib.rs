@@ -17,17 +17,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use model::probe::ProbeOutcome;
-use model::url::{Url, authority};
+use model::url::Url;
 use ports::hook::{HookHttp, HookRequest};
 use ports::probe::{NetAttempt, NetProber, NetTarget};
-use tokio::time::timeout as within;
+use resolver::Resolver;
+use tokio::time::{Instant, timeout_at};
 
-use crate::connect::{Connector, dial};
+use crate::connect::{Connector, connect};
+use crate::grpc::Check;
 use crate::http::{Exchange, Get};
 use crate::outcome::{judge, outcome};
 
 /// Carries probes and hooks out. Cheap to clone.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Prober {
     connector: Connector,
 }
@@ -39,18 +41,35 @@ impl std::fmt::Debug for Prober {
 }
 
 impl Prober {
-    /// A prober without state.
+    /// A prober that looks names up as this host is told to.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        Self::with_resolver(Resolver::new())
     }
 
-    async fn tcp(&self, host: &str, port: u16, timeout: Duration) -> NetAttempt {
-        match within(timeout, dial(host, port)).await {
-            Ok(Ok(_closed_by_drop)) => outcome(ProbeOutcome::Success, ""),
-            Ok(Err(why)) => outcome(ProbeOutcome::Failure, why),
-            Err(_) => outcome(ProbeOutcome::Failure, format!("dial tcp {}: i/o timeout", authority(host, port))),
+    /// A prober that looks names up with `resolver`.
+    #[must_use]
+    pub fn with_resolver(resolver: Resolver) -> Self {
+        Prober { connector: Connector::new(resolver) }
+    }
+
+    async fn tcp(&self, host: &str, port: u16, timeout: Duration) -> Result<(), String> {
+        let until = Instant::now() + timeout;
+        let places = match timeout_at(until, self.connector.resolver.places(host, port)).await {
+            Ok(found) => found.map_err(|why| format!("dial tcp: {why}"))?,
+            Err(_) => return Err(format!("dial tcp: lookup {host}: i/o timeout")),
+        };
+        let first = places[0];
+        match timeout_at(until, connect(places)).await {
+            Ok(connected) => connected.map(drop),
+            Err(_) => Err(format!("dial tcp {first}: i/o timeout")),
         }
+    }
+}
+
+impl Default for Prober {
+    fn default() -> Self {
+        Self::new()
     }
 }
 
@@ -62,9 +81,13 @@ impl NetProber for Prober {
                 let url = Url { tls, host, port: Some(port), path };
                 judge(http::get(&self.connector, Get { url, headers, host_header }, timeout).await)
             }
-            NetTarget::Tcp { host, port } => self.tcp(&host, port, timeout).await,
+            NetTarget::Tcp { host, port } => match self.tcp(&host, port, timeout).await {
+                Ok(()) => outcome(ProbeOutcome::Success, ""),
+                Err(why) => outcome(ProbeOutcome::Failure, why),
+            },
             NetTarget::Grpc { host, port, service, user_agent } => {
-                grpc::check(&host, port, service, &user_agent, timeout).await
+                let check = Check { host: &host, port, service, user_agent: &user_agent };
+                grpc::check(&self.connector, check, timeout).await
             }
         }
     }

@@ -1,5 +1,6 @@
 //! Against real sockets on the loopback.
 
 mod server;
+mod silent;
 mod tls;
 mod wire;

@@ -21,6 +21,7 @@ use hyper::{Method, Request, Response};
 use hyper_util::rt::TokioIo;
 use model::url::Url;
 use ports::fetch::{Fetch, Fetched};
+use resolver::Resolver;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
@@ -99,7 +100,8 @@ async fn exchange(effects: &Effects, url: &Url, headers: &HeaderMap, limit: usiz
         request.headers_mut().insert(HOST, host);
     }
     request.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-    let stream = TcpStream::connect((url.host.as_str(), url.port())).await.map_err(|e| e.to_string())?;
+    let places = Resolver::new().places(&url.host, url.port()).await?;
+    let stream = TcpStream::connect(&*places).await.map_err(|e| e.to_string())?;
     if url.tls {
         converse(tls::wrap(effects, &url.host, stream).await?, request, limit).await
     } else {
