@@ -190,18 +190,27 @@ impl Access {
         let mut list = self.get(path)?;
         let version = list["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned();
         meanwhile();
-        let after = format!("{path}{}resourceVersion={version}", if path.contains('?') { '&' } else { '?' });
         let items = if let Value::Array(items) = list["items"].take() { items } else { Vec::new() };
-        Ok((items, self.watch(&after)?))
+        Ok((items, self.watch_after(path, &version)?))
     }
 
     /// Watches a list from now on: what is there comes first, as additions.
     ///
+    /// A list and a watch from its version: without a version a current server (1.36) waits for its cache to be as new as etcd,
+    /// which an etcd before 3.4.25 cannot tell it, and ends the watch with an error.
+    ///
     /// # Errors
-    /// When the server does not accept the watch.
+    /// As [`Access::follow`].
     pub fn watch(&self, path: &str) -> Result<Watch, BedError> {
+        let (items, watch) = self.follow(path)?;
+        watch.began_with(items);
+        Ok(watch)
+    }
+
+    fn watch_after(&self, path: &str, version: &str) -> Result<Watch, BedError> {
         let fail = |e: std::io::Error| watch::failed(path, e.to_string());
-        let whole = format!("{path}{}watch=1", if path.contains('?') { '&' } else { '?' });
+        let join = if path.contains('?') { '&' } else { '?' };
+        let whole = format!("{path}{join}watch=1&resourceVersion={version}");
         let stream = self.open("GET", &whole, "application/json", "").map_err(fail)?;
         Watch::begin(stream, path)
     }

@@ -52,6 +52,13 @@ impl Watch {
         Ok(Watch { seen, socket, reader: Some(reader) })
     }
 
+    /// Puts what was there before it in front of what it has seen.
+    pub(super) fn began_with(&self, items: Vec<Value>) {
+        let at = Instant::now();
+        let added = items.into_iter().map(|object| Seen { kind: "ADDED".to_owned(), object, at });
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).splice(0..0, added);
+    }
+
     /// Everything so far, oldest first.
     #[must_use]
     pub fn seen(&self) -> Vec<Seen> {
