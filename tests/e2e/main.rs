@@ -9,6 +9,7 @@ mod bed;
 mod command_line;
 mod exits;
 mod full_disk;
+mod host;
 mod hostile;
 mod images;
 mod inside;

@@ -6,12 +6,15 @@
 pub mod cgroup;
 pub mod files;
 pub mod info;
+pub mod iptables;
 pub mod mounts;
 pub mod stats;
+pub mod sysctl;
 
 pub use cgroup::{LinuxCgroups, SystemdCgroups};
 pub use files::{LinuxFs, open_file_or_folder, open_regular};
 pub use info::LinuxInfo;
+pub use iptables::IptablesProgram;
 pub use mounts::LinuxMounts;
 pub use stats::LinuxStats;
 

@@ -12,6 +12,7 @@ use journal::RedbJournal;
 use model::node::CgroupDriver;
 use node_config::{Configured, Flags, NodeConfig};
 use ports::host::{CgroupFs, HostInfo, Links};
+use ports::iptables::Family;
 use server::healthz::Checks;
 use server::listener::Accepting;
 
@@ -22,8 +23,10 @@ mod address;
 mod cluster;
 mod host;
 mod http;
+mod iptables;
 mod logging;
 mod systemd;
+mod tunables;
 
 /// Threads of the pool: connections and effects run there, actors on threads of their own.
 const POOL_THREADS: usize = 2;
@@ -195,6 +198,9 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
     let stats = host_linux::LinuxStats::new(&cgroups);
     let cgroups = with_driver(cgroups, words.cgroup_driver, &mut settings);
     let machine = Machine::read(&settings, &info, &*cgroups, &LinuxFs)?;
+    let forgiving =
+        settings.config.feature_gates.enabled("KubeletInUserNamespace") && host_linux::sysctl::in_user_namespace();
+    tunables::settle(&settings.flags.sysctl_dir, settings.config.host.protect_kernel_defaults, forgiving)?;
     let socket = settings.flags.socket.clone();
     let listener =
         server::local::listen(&socket, accepting.clone()).with_context(|| format!("{}", socket.display()))?;
@@ -210,6 +216,11 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
     // Before any pod is touched: a port that is taken ends the daemon.
     let servers = http::Servers::open(&parts).await?;
     let node = builder.start(&parts.kernel);
+    if parts.settings.config.host.iptables_util_chains {
+        for family in [Family::V4, Family::V6] {
+            tokio::spawn(iptables::keep(host_linux::IptablesProgram, family));
+        }
+    }
     log_start(&parts.settings, &words);
     let serving = servers.serve(listener, node.views(parts.settings.faults));
     systemd::ready(checks, watchdog);

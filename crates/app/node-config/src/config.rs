@@ -4,6 +4,7 @@ use crate::feature_gates::FeatureGates;
 
 mod cgroups;
 pub(crate) mod eviction;
+mod host;
 mod images;
 mod logging;
 mod node;
@@ -12,6 +13,7 @@ mod server;
 
 pub use cgroups::{Cgroups, Enforce, NodeAllocatable, PodLimits, Reserved};
 pub use eviction::{Eviction, SoftThreshold, Threshold};
+pub use host::Host;
 pub use images::{Images, PullVerification, Runtime};
 pub use logging::{FileVerbosity, LogFormat, Logging};
 pub use node::{ApiAccess, ChangeDetection, NodeObject};
@@ -28,6 +30,8 @@ pub struct NodeConfig {
     pub runtime: Runtime,
     /// How cgroups are named and made, and which hosts are refused for theirs.
     pub cgroups: Cgroups,
+    /// What is set up on the host itself, for everybody on it.
+    pub host: Host,
     /// What is set aside before pods get anything, and where that is enforced.
     pub allocatable: NodeAllocatable,
     /// How resource numbers of pods become limits.

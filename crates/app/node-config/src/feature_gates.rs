@@ -21,6 +21,7 @@ const HONOURED: &[&str] = &[
     "KubeletCrashLoopBackOffMax",
     "KubeletEnsureSecretPulledImages",
     "KubeletFineGrainedAuthz",
+    "KubeletInUserNamespace",
     "KubeletPSI",
     "LoggingAlphaOptions",
     "NodeDeclaredFeatures",

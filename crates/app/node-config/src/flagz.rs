@@ -96,6 +96,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("storage-driver-user", "root"),
     ("streaming-connection-idle-timeout", "4h0m0s"),
     ("sync-frequency", "1m0s"),
+    ("sysctl-dir", "/proc/sys"),
     ("topology-manager-policy", "none"),
     ("topology-manager-scope", "container"),
     ("volume-plugin-dir", "/usr/libexec/kubernetes/kubelet-plugins/volume/exec/"),

@@ -28,8 +28,9 @@ mod tests;
 
 pub use config::{
     ApiAccess, Authentication, Authorization, AuthorizationMode, Cgroups, ChangeDetection, ContainerLogs, Dns, Enforce,
-    Eviction, FileVerbosity, Healthz, Images, LogFormat, Logging, NodeAllocatable, NodeConfig, NodeObject, PodLimits,
-    PodSources, Pods, PullVerification, Reserved, Runtime, Server, ServerTls, SoftThreshold, Threshold, TlsVersion,
+    Eviction, FileVerbosity, Healthz, Host, Images, LogFormat, Logging, NodeAllocatable, NodeConfig, NodeObject,
+    PodLimits, PodSources, Pods, PullVerification, Reserved, Runtime, Server, ServerTls, SoftThreshold, Threshold,
+    TlsVersion,
 };
 pub use configz::configz;
 pub use error::{ConfigError, ConfigErrors, Warning};

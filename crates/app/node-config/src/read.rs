@@ -214,6 +214,8 @@ fn processes(r: &mut Reader<'_>, c: &mut NodeConfig) {
     c.limits.single_process_oom_kill = r.bool("singleProcessOOMKill");
     set(&mut c.cgroups.fail_swap_on, r.bool("failSwapOn"));
     set(&mut c.cgroups.fail_cgroup_v1, r.bool("failCgroupV1"));
+    set(&mut c.host.protect_kernel_defaults, r.bool("protectKernelDefaults"));
+    set(&mut c.host.iptables_util_chains, r.bool("makeIPTablesUtilChains"));
     if let Some(fields) = r.object("memorySwap") {
         let mut inner = Reader::new("memorySwap", fields, r.findings);
         if inner.word("swapBehavior", &["NoSwap", "LimitedSwap"]).as_deref() == Some("LimitedSwap") {

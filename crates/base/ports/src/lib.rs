@@ -10,6 +10,7 @@ pub mod credential;
 pub mod fetch;
 pub mod hook;
 pub mod host;
+pub mod iptables;
 pub mod journal;
 pub mod log;
 pub mod probe;

@@ -45,6 +45,16 @@ impl Default for BosunOptions {
     }
 }
 
+/// What the daemon looks for in its folder of kernel parameters.
+const FRESH_SYSCTLS: [(&str, &str); 6] = [
+    ("vm/overcommit_memory", "0"),
+    ("vm/panic_on_oom", "0"),
+    ("kernel/panic", "0"),
+    ("kernel/panic_on_oops", "0"),
+    ("kernel/keys/root_maxkeys", "200"),
+    ("kernel/keys/root_maxbytes", "20000"),
+];
+
 /// A daemon that runs, or ran, in a bed.
 pub struct Bosun {
     options: BosunOptions,
@@ -91,6 +101,7 @@ impl Bosun {
         start.arg("--root-dir").arg(self.dir.join("node")).arg("--socket").arg(self.socket());
         start.args(["--hostname-override", &self.options.hostname, "--node-ip", &bed.node_ip()]);
         start.args(["--log", &self.options.log]);
+        start.arg("--sysctl-dir").arg(self.sysctls()?);
         start.arg("--container-logs-dir").arg(self.dir.join("container-logs"));
         if self.options.faults {
             start.arg("--enable-faults");
@@ -116,6 +127,23 @@ impl Bosun {
     #[must_use]
     pub fn log_path(&self) -> PathBuf {
         self.dir.join("bosun.log")
+    }
+
+    /// Kernel parameters for the daemon alone, as a fresh kernel has them; the machine's own stay as they are.
+    ///
+    /// # Errors
+    /// When the folder cannot be made.
+    pub fn sysctls(&self) -> Result<PathBuf, BedError> {
+        let dir = self.dir.join("sysctl");
+        for (name, value) in FRESH_SYSCTLS {
+            let path = dir.join(name);
+            if !path.exists() {
+                let folder = path.parent().unwrap_or(&dir);
+                file("mkdir", folder, std::fs::create_dir_all(folder))?;
+                file("write", &path, std::fs::write(&path, value))?;
+            }
+        }
+        Ok(dir)
     }
 
     /// The last lines of its log.
@@ -341,6 +369,8 @@ fn kubelet(bed: &TestBed, extra: &Value) -> String {
         "imageGCHighThresholdPercent": 100,
         // File name and line of resolv.conf are the host's business; pods of the bed need no names.
         "resolvConf": dir.join("resolv.conf"),
+        // The machine's own rules are not the bed's; a test that wants the chains has a network of its own.
+        "makeIPTablesUtilChains": false,
     });
     if let (Some(own), Some(extra)) = (config.as_object_mut(), extra.as_object()) {
         own.extend(extra.iter().map(|(k, v)| (k.clone(), v.clone())));

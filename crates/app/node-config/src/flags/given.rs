@@ -55,6 +55,8 @@ pub struct Flags {
     pub socket: PathBuf,
     /// `--container-logs-dir` (bosun only): folder of the legacy log links.
     pub container_logs_dir: PathBuf,
+    /// `--sysctl-dir` (bosun only): folder of the kernel parameters that are set or checked at start.
+    pub sysctl_dir: PathBuf,
     /// `--enable-faults` (bosun only): `bosun fault` may inject faults.
     pub enable_faults: bool,
     /// `--pod-store` (bosun only): the API server's pods are kept here and run on while it is away, also after a reboot.
@@ -123,6 +125,7 @@ impl Default for Flags {
             maximum_dead_containers: None,
             socket: PathBuf::from("/run/bosun/bosun.sock"),
             container_logs_dir: PathBuf::from("/var/log/containers"),
+            sysctl_dir: PathBuf::from("/proc/sys"),
             enable_faults: false,
             pod_store: true,
             pod_store_wait: Duration::from_secs(5),

@@ -33,6 +33,7 @@ pub(super) enum Own {
     Socket,
     ContainerLogsDir,
     EnableFaults,
+    SysctlDir,
     PodStore,
     PodStoreWait,
     PodStoreAfterBoot,
@@ -103,6 +104,7 @@ pub(super) fn set(flags: &mut Flags, which: Own, text: &str) -> Result<(), Strin
                 _ => return Err("unknown (allowed: safe, all, none)".to_owned()),
             }
         }
+        Own::SysctlDir => flags.sysctl_dir = PathBuf::from(text),
         Own::PodStoreMaxAge => flags.pod_store_max_age = go_duration::parse(text).map_err(|e| e.to_string())?,
         Own::ObjectCache => flags.object_cache = values::bool(text)?,
         Own::Log => flags.log = Some(text.to_owned()),

@@ -240,6 +240,7 @@ pub(super) const FLAGS: &[Flag] = &[
 
     own("socket", Text, Own::Socket, Bosun, "socket of the bosun command line, for root [/run/bosun/bosun.sock]"),
     own("container-logs-dir", Text, Own::ContainerLogsDir, Bosun, "folder of the legacy log links [/var/log/containers]"),
+    own("sysctl-dir", Text, Own::SysctlDir, Bosun, "folder of the kernel parameters that are set or checked at start [/proc/sys]"),
     own("pod-store", Switch, Own::PodStore, Bosun, "run the API server's pods from a copy here while it is away [true]"),
     own("pod-store-wait", Duration, Own::PodStoreWait, Bosun, "after a start, wait this long for the API server first [5s]"),
     own("pod-store-after-boot", Text, Own::PodStoreAfterBoot, Bosun, "which of them start after a boot: safe, all, none [safe]"),

@@ -77,6 +77,8 @@ fn each_field_is_read_into_its_place() {
         ("failSwapOn: false\nmemorySwap: {swapBehavior: LimitedSwap}", |c| {
             !c.cgroups.fail_swap_on && c.limits.swap_behavior == SwapBehavior::LimitedSwap
         }),
+        ("protectKernelDefaults: true", |c| c.host.protect_kernel_defaults && c.host.iptables_util_chains),
+        ("makeIPTablesUtilChains: false", |c| !c.host.protect_kernel_defaults && !c.host.iptables_util_chains),
         ("failCgroupV1: false", |c| !c.cgroups.fail_cgroup_v1),
         ("clusterDNS: [10.0.0.10, 'fd00::a']", |c| c.dns.cluster_dns.len() == 2),
         ("clusterDNS: [dns]", |c| c.dns.cluster_dns.is_empty()),

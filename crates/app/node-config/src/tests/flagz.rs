@@ -25,6 +25,7 @@ const MORE: &[&str] = &[
     "pod-store-max-age",
     "pod-store-wait",
     "socket",
+    "sysctl-dir",
 ];
 
 #[test]
