@@ -49,7 +49,7 @@ fn lookup(dir: &Path, followers: usize) -> PodLookup {
         );
         let pod = Arc::new(serde_json::from_str(&text).unwrap());
         let uid = PodUid::from(format!("u{n}"));
-        let row = DesiredPod { pod, source: Source::File, rejected: None, mirror: None };
+        let row = DesiredPod::admitted(pod, Source::File);
         wiring.put(uid.clone(), row);
         let mut pod = PodObservation::empty(uid.clone(), "ns", &format!("p{n}"));
         pod.containers.push(ContainerObservation {

@@ -106,7 +106,7 @@ fn node(kernel: &actor::Kernel) -> Deps {
         };
         let pod = Arc::new(Pod { spec: Some(spec), ..Pod::default() });
         let source = contract::config_sources::Source::Api;
-        let row = contract::pod_manager::DesiredPod { pod: pod.clone(), source, rejected: None, mirror: None };
+        let row = contract::pod_manager::DesiredPod::admitted(pod.clone(), source);
         wiring.put(uid.clone(), row);
         let row = contract::runtime::Observed { pod: Arc::new(observed(&uid)), observed_at: Timestamp::ZERO };
         wiring.put(uid.clone(), row);

@@ -24,7 +24,7 @@ fn node(kernel: &Kernel) -> Deps {
     let spec = PodSpec { volumes: Some(vec![volume("a"), volume("b")]), ..PodSpec::default() };
     let pod = Arc::new(Pod { spec: Some(spec), ..Pod::default() });
     let source = contract::config_sources::Source::Api;
-    let row = contract::pod_manager::DesiredPod { pod, source, rejected: None, mirror: None };
+    let row = contract::pod_manager::DesiredPod::admitted(pod, source);
     wiring.put(uid.clone(), row);
     wiring.put(uid.clone(), PodVolumes { present: vec!["a".into()], error: None });
     wiring.put(uid.clone(), observed(&uid));

@@ -109,8 +109,7 @@ mod tests {
         pod.metadata.namespace = Some("shop".to_owned());
         let mut mirror = pod.clone();
         mirror.metadata.uid = Some("m".to_owned());
-        let row =
-            DesiredPod { pod: Arc::new(pod), source: Source::File, rejected: None, mirror: Some(Arc::new(mirror)) };
+        let row = DesiredPod { mirror: Some(Arc::new(mirror)), ..DesiredPod::admitted(Arc::new(pod), Source::File) };
         wiring.put(PodUid::from("s"), row);
         PodLookup::of(&wiring)
     }

@@ -51,8 +51,19 @@ pub struct DesiredPod {
     pub pod: Arc<Pod>,
     /// Where it comes from.
     pub source: Source,
+    /// Admission has not decided about it, or it waits for others to make room: it must not start.
+    #[serde(default)]
+    pub undecided: bool,
     /// Admission refused it: reason and message.
     pub rejected: Option<(String, String)>,
     /// The mirror pod that the API server holds for a static pod.
     pub mirror: Option<Arc<Pod>>,
+}
+
+impl DesiredPod {
+    /// A pod that was admitted and has no mirror.
+    #[must_use]
+    pub fn admitted(pod: Arc<Pod>, source: Source) -> Self {
+        Self { pod, source, undecided: false, rejected: None, mirror: None }
+    }
 }

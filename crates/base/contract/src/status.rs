@@ -44,3 +44,11 @@ pub struct StatusEntry {
     /// When this version was made.
     pub changed_at: Timestamp,
 }
+
+impl StatusEntry {
+    /// Whether the pod has come to its end.
+    #[must_use]
+    pub fn is_terminal(&self) -> bool {
+        model::pod::is_terminal_phase(self.status.phase.as_deref())
+    }
+}

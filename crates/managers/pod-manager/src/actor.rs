@@ -13,7 +13,7 @@ use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::{PodUid, Timestamp};
 
-use crate::admission::{Admission, sort_for_admission};
+use crate::admission::{Admission, Pending, sort_for_admission};
 use crate::deps::{Config, Deps, Tools};
 use crate::desired::{Change, DesiredPods, News};
 use crate::garbage::GarbageCollection;
@@ -90,6 +90,8 @@ impl PodManager {
         for (uid, row) in rows {
             if let Some(rejection) = &row.rejected {
                 self.admission.reject(uid.clone(), rejection.clone());
+            } else if row.undecided {
+                self.admission.wait(uid.clone(), Pending::LeftUndecided);
             }
             if let Some(mirror) = &row.mirror {
                 self.mirrors.recover(mirror.clone());
@@ -166,14 +168,8 @@ impl PodManager {
     fn apply(&mut self, source: Source, change: Change, ctx: &mut Ctx<Self>) {
         match change {
             Change::Add(pod) => self.add(source, pod, ctx),
-            Change::Update(pod) | Change::Delete(pod) => {
-                let uid = model::pod::uid(&pod);
-                self.post(source, &pod);
-                if self.workers.has(&uid) {
-                    self.hold_objects(&pod);
-                }
-            }
-            Change::Reconcile(pod) => self.post(source, &pod),
+            // Housekeeping, which follows, brings it to the pod's worker.
+            Change::Update(pod) | Change::Delete(pod) | Change::Reconcile(pod) => self.post(source, &pod),
             Change::Remove(pod) => {
                 let uid = model::pod::uid(&pod);
                 self.tools.rows.remove(&uid);
@@ -199,12 +195,7 @@ impl PodManager {
             self.workers.request_restart(uid);
             return self.post(source, &pod);
         }
-        let ended = model::pod::is_terminal(&self.with_final_status(pod.clone()));
-        let starts = ended || self.admit(source, &pod, None, ctx);
-        self.post(source, &pod);
-        if starts {
-            self.start_pod(&pod, ctx);
-        }
+        self.decide(source, &pod, None, ctx);
     }
 
     /// The pod may start: it gets its worker.
@@ -223,7 +214,7 @@ impl PodManager {
     /// A pod of the API that came to its end here does not run again, also when the API does not know it yet.
     fn with_final_status(&self, pod: Arc<Pod>) -> Arc<Pod> {
         let row = self.tools.statuses.get(&model::pod::uid(&pod));
-        match row.filter(|r| model::pod::is_terminal_phase(r.status.phase.as_deref())) {
+        match row.filter(|row| row.is_terminal()) {
             Some(row) if !model::pod::is_static(&pod) && !model::pod::is_terminal(&pod) => {
                 Arc::new(Pod { status: Some((*row.status).clone()), ..(*pod).clone() })
             }
@@ -255,9 +246,9 @@ impl PodManager {
 
     fn post(&self, source: Source, pod: &Arc<Pod>) {
         let uid = model::pod::uid(pod);
-        let rejected = self.admission.rejection(&uid).cloned();
+        let (undecided, rejected) = (self.admission.is_pending(&uid), self.admission.rejection(&uid).cloned());
         let mirror = self.mirrors.of(pod).filter(|_| source != Source::Api).cloned();
-        self.tools.rows.post(uid, Arc::new(DesiredPod { pod: pod.clone(), source, rejected, mirror }));
+        self.tools.rows.post(uid, Arc::new(DesiredPod { pod: pod.clone(), source, undecided, rejected, mirror }));
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) struct Admission {
 /// Why an admitted or undecided pod has no worker yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
+    /// An earlier generation of the actor did not come to a decision, or to its end; this one decides anew.
+    LeftUndecided,
     /// The Node is read once more, since only its labels stand in the way.
     ReadingNode,
     /// Others are stopped first.
@@ -67,6 +69,16 @@ impl Admission {
         self.pending.values().any(waits_for)
     }
 
+    /// Pods that an earlier generation of the actor left undecided.
+    pub(crate) fn left_undecided(&self) -> impl Iterator<Item = &PodUid> {
+        self.pending.iter().filter(|(_, pending)| **pending == Pending::LeftUndecided).map(|(uid, _)| uid)
+    }
+
+    /// The pod is decided about now.
+    pub(crate) fn end_wait(&mut self, uid: &PodUid) {
+        self.pending.remove(uid);
+    }
+
     /// The Node was read for this pod; `false`: the pod has gone meanwhile, or waits for something else.
     pub(crate) fn node_was_read(&mut self, uid: &PodUid) -> bool {
         let waited = self.pending.get(uid) == Some(&Pending::ReadingNode);
@@ -83,7 +95,7 @@ impl Admission {
         is_gone: impl Fn(&PodUid) -> bool,
     ) -> Vec<(PodUid, BTreeSet<PodUid>)> {
         let ready = |pending: &Pending| match pending {
-            Pending::ReadingNode => None,
+            Pending::LeftUndecided | Pending::ReadingNode => None,
             Pending::Preempting { victims, until } => {
                 (*until <= now || victims.iter().all(&is_gone)).then(|| victims.clone())
             }

@@ -121,7 +121,12 @@ impl DesiredPods {
     }
 
     pub(crate) fn pod(&self, uid: &PodUid) -> Option<&Arc<Pod>> {
-        self.sets.values().find_map(|pods| pods.get(uid))
+        self.find(uid).map(|(_, pod)| pod)
+    }
+
+    /// A pod and where it comes from.
+    pub(crate) fn find(&self, uid: &PodUid) -> Option<(Source, &Arc<Pod>)> {
+        self.sets.iter().find_map(|(source, pods)| Some((*source, pods.get(uid)?)))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&PodUid, &Arc<Pod>)> {

@@ -6,7 +6,7 @@
 //! (what pods hold), EventRecorder; the API server about mirror pods.
 //! **Never** starts or stops a container of a desired pod itself; never deletes what it cannot prove is nobody's.
 //! **Lost on restart** is nothing: desired pods are read back from the published board, workers from theirs, and every
-//! source sends its full set again.
+//! source sends its full set again. A pod that was not decided about, or waited for others to go, is decided about anew.
 //! **Read next** the rooms, each with its state and its pure decisions: `desired.rs`, `admission.rs`, `workers.rs`,
 //! `mirrors.rs`, `housekeeping.rs`, `garbage.rs`; then `actor.rs`, which brings them together.
 

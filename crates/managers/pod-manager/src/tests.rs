@@ -41,7 +41,10 @@ fn listen(wiring: &Wiring, words: &Words) {
     hear(wiring, words, |m: &RecordEvent| format!("event {} {}", m.event.reason, m.event.message));
     hear(wiring, words, |m: &HoldObjects| format!("hold {}", model::pod::uid(&m.pod)));
     hear(wiring, words, |m: &ReleaseObjects| format!("release {}", m.uid));
-    hear(wiring, words, |m: &SetPodStatus| {
+    let board = wiring.clone();
+    hear(wiring, words, move |m: &SetPodStatus| {
+        let row = StatusEntry { status: Arc::new(m.status.clone()), finished: false, ..status_row(&m.pod, "") };
+        board.put(model::pod::uid(&m.pod), row);
         let text = |of: &Option<String>| of.clone().unwrap_or_default();
         format!("status {} {}: {}", model::pod::uid(&m.pod), text(&m.status.reason), text(&m.status.message))
     });

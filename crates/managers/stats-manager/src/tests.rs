@@ -113,7 +113,7 @@ impl Bed {
         spec["containers"] = json!([]);
         let pod = json!({"metadata": {"name": name, "namespace": "shop", "uid": uid}, "spec": spec});
         let pod: Pod = serde_json::from_value(pod).unwrap();
-        let row = DesiredPod { pod: Arc::new(pod), source: Source::Api, rejected: None, mirror: None };
+        let row = DesiredPod::admitted(Arc::new(pod), Source::Api);
         self.wiring.put(PodUid::from(uid), row);
     }
 

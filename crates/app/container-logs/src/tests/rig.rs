@@ -94,7 +94,7 @@ impl Rig {
 
     /// Status of the container, as JSON fields.
     pub(super) fn status(&self, status: &str) {
-        let row = DesiredPod { pod: Arc::new(pod(status)), source: Source::File, rejected: None, mirror: None };
+        let row = DesiredPod::admitted(Arc::new(pod(status)), Source::File);
         self.wiring.put(PodUid::from("u"), row);
     }
 

@@ -100,7 +100,7 @@ impl Node {
 
     /// Puts a pod where PodManager puts it.
     pub(super) fn add(&self, uid: &str, pod: Pod, source: Source) {
-        let row = DesiredPod { pod: Arc::new(pod), source, rejected: None, mirror: None };
+        let row = DesiredPod::admitted(Arc::new(pod), source);
         self.wiring.put(PodUid::from(uid), row);
     }
 

@@ -29,8 +29,7 @@ fn post_pod(wiring: &Wiring, uid: &str, namespace: &str, name: &str) {
         containers: vec![Container { name: "app".into(), ..Default::default() }],
         ..Default::default()
     });
-    let row =
-        DesiredPod { pod: Arc::new(pod), source: contract::config_sources::Source::File, rejected: None, mirror: None };
+    let row = DesiredPod::admitted(Arc::new(pod), contract::config_sources::Source::File);
     wiring.put(uid.into(), row);
 }
 

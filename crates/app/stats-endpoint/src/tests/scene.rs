@@ -113,7 +113,7 @@ fn one_pod(tree: &StatsTree, wiring: &Wiring, names: &PodTree, n: u32) -> Vec<St
     let spec = json!({"metadata": {"name": name, "namespace": "shop", "uid": uid.as_str()},
                       "spec": {"containers": [], "volumes": [{"name": "scratch", "emptyDir": {}}]}});
     let desired: Pod = serde_json::from_value(spec).expect("a pod");
-    let row = DesiredPod { pod: Arc::new(desired), source: Source::Api, rejected: None, mirror: None };
+    let row = DesiredPod::admitted(Arc::new(desired), Source::Api);
     wiring.put(uid.clone(), row);
     wiring.put(uid.clone(), PodCgroupRow { path });
     wiring.put(uid.clone(), PodVolumes { present: vec!["scratch".into()], error: None });

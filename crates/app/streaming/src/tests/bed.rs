@@ -142,7 +142,7 @@ fn lookup() -> PodLookup {
         let containers = ["main", "old", "never"].map(|n| container(n, None)).into_iter();
         let containers = containers.chain([container("shell", Some(true))]).collect();
         pod.spec = Some(PodSpec { containers, ..Default::default() });
-        let row = DesiredPod { pod: Arc::new(pod), source: Source::File, rejected: None, mirror: None };
+        let row = DesiredPod::admitted(Arc::new(pod), Source::File);
         wiring.put(PodUid::from(uid), row);
     }
     let mut seen = PodObservation::empty(PodUid::from("u1"), "shop", "web");

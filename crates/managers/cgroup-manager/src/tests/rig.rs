@@ -70,7 +70,7 @@ impl Bench {
     }
 
     pub(super) fn desire(&self, pod: &Arc<Pod>) {
-        let row = DesiredPod { pod: pod.clone(), source: Source::File, rejected: None, mirror: None };
+        let row = DesiredPod::admitted(pod.clone(), Source::File);
         self.wiring.put(model::pod::uid(pod), row);
     }
 

@@ -53,7 +53,7 @@ fn events_are_stored_counted_and_carry_the_version_of_their_pod() {
         let mut known = Pod::default();
         known.metadata.uid = Some("p".into());
         known.metadata.resource_version = Some("77".into());
-        let row = DesiredPod { pod: Arc::new(known), source: Source::Api, rejected: None, mirror: None };
+        let row = DesiredPod::admitted(Arc::new(known), Source::Api);
         wiring.put(PodUid::from("p"), row);
         emit(&wiring, event("p", "Pulling", "a"));
         emit(&wiring, event("q", "Pulling", "a"));

@@ -23,8 +23,34 @@ use crate::admission::{Pending, Rejection, facts, has_run_to_end};
 const MIN_WAIT: Duration = Duration::from_secs(10);
 
 impl PodManager {
+    /// Decides about a pod, says so on the board, and starts it when it may start at once. The board says it first: a pod
+    /// that has a worker is never decided about again.
+    pub(super) fn decide(&mut self, source: Source, pod: &Arc<Pod>, fresh: Option<Node>, ctx: &mut Ctx<Self>) {
+        let ended = model::pod::is_terminal(&self.with_final_status(pod.clone()));
+        let starts = ended || self.admit(source, pod, fresh, ctx);
+        self.post(source, pod);
+        ctx.fault_point("decided");
+        if starts {
+            self.start_pod(pod, ctx);
+        }
+    }
+
+    /// Decides about pods that an earlier generation of the actor has not decided about, those that run already first.
+    pub(super) fn decide_left_undecided(&mut self, ctx: &mut Ctx<Self>) {
+        let mut left: Vec<PodUid> = self.admission.left_undecided().cloned().collect();
+        left.sort_by_key(|uid| !self.tools.observed.get(uid).is_some_and(|row| row.pod.is_alive()));
+        for uid in left {
+            ctx.for_subject(uid.as_str(), |ctx| {
+                self.admission.end_wait(&uid);
+                if let Some((source, pod)) = self.desired.find(&uid).map(|(source, pod)| (source, pod.clone())) {
+                    self.decide(source, &pod, None, ctx);
+                }
+            });
+        }
+    }
+
     /// LIFE-OF-A-POD 3/12: admission, against the pods that are active now. Answers whether the pod may start at once.
-    pub(super) fn admit(&mut self, source: Source, pod: &Arc<Pod>, fresh: Option<Node>, ctx: &mut Ctx<Self>) -> bool {
+    fn admit(&mut self, source: Source, pod: &Arc<Pod>, fresh: Option<Node>, ctx: &mut Ctx<Self>) -> bool {
         let uid = model::pod::uid(pod);
         if self.is_over(&uid, pod) {
             // It ran in an earlier life of the daemon, and takes no room.
@@ -76,11 +102,8 @@ impl PodManager {
             let Some(pod) = act.desired.pod(&uid).cloned() else { return };
             // Without a fresh one the known one decides.
             let node = node.unwrap_or_else(|| act.tools.node.get().node.as_deref().cloned().unwrap_or_default());
-            let starts = act.admit(source, &pod, Some(node), ctx);
-            act.post(source, &pod);
-            if starts {
-                act.start_pod(&pod, ctx);
-            }
+            act.decide(source, &pod, Some(node), ctx);
+            act.schedule_housekeeping(ctx);
         });
     }
 
@@ -110,7 +133,8 @@ impl PodManager {
         for (uid, victims) in self.admission.end_preemptions(now, is_gone) {
             self.report_late_victims(&victims);
             victims.iter().chain([&uid]).for_each(|uid| self.housekeeping.attention.touch(uid));
-            if let Some(pod) = self.desired.pod(&uid).cloned() {
+            if let Some((source, pod)) = self.desired.find(&uid).map(|(source, pod)| (source, pod.clone())) {
+                self.post(source, &pod);
                 self.start_pod(&pod, ctx);
             }
         }
@@ -142,9 +166,22 @@ impl PodManager {
         tracing::warn!(pod = %model::pod::describe(pod), reason, message, "pod rejected");
         pods::ADMISSION_REJECTIONS.with_label_values(&[pods::rejection_reason(reason)]).inc();
         self.emit(pod, EventType::Warning, reason.clone(), message.clone());
+    }
+
+    /// Whether the status board has the refusal of this pod.
+    pub(super) fn is_rejection_told(&self, uid: &PodUid) -> bool {
+        let told = || self.tools.statuses.get(uid).filter(|row| row.is_terminal())?.status.reason.clone();
+        self.admission.rejection(uid).is_some_and(|(reason, _)| told().as_ref() == Some(reason))
+    }
+
+    /// What admission refused has no worker that would tell its status.
+    pub(super) fn tell_rejection(&self, uid: &PodUid) {
+        let (Some(pod), Some((reason, message))) = (self.desired.pod(uid), self.admission.rejection(uid)) else {
+            return;
+        };
         let status = pod_status::patch::rejected(pod, reason, message);
         if let Err(e) = self.tools.crew.tell(SetPodStatus { pod: pod.clone(), status }) {
-            tracing::warn!(pod = %model::pod::describe(pod), error = %e, "status of the rejected pod is not stored");
+            tracing::warn!(%uid, error = %e, "status of the rejected pod is not stored yet, next round tries again");
         }
     }
 }

@@ -46,12 +46,13 @@ impl PodManager {
         for chore in chores(&self.situation(&scope)) {
             self.housekeeping.attention.keep_open(chore.uid().clone());
             // Before all sources have delivered only the desired pods are served; nothing unknown is touched.
-            if ready || matches!(chore, Chore::GrantStart(_) | Chore::CreateWorker(_) | Chore::UpdateWorker(_)) {
+            if ready || chore.is_for_desired() {
                 // One that is set aside stays open.
                 let uid = chore.uid().clone();
                 ctx.for_subject(uid.as_str(), |ctx| self.do_chore(chore, ctx));
             }
         }
+        self.decide_left_undecided(ctx);
         if ready {
             self.retain(&scope);
         }
@@ -113,6 +114,7 @@ impl PodManager {
             restart_requested: self.workers.is_restart_requested(uid),
             changed: acts_on(uid).is_some_and(|known| !is_acted_on(known, pod)),
             preempted: self.admission.is_victim(uid),
+            told: self.is_rejection_told(uid),
         };
         match scope {
             Scope::All => self.desired.iter().map(|(uid, pod)| (uid.clone(), facts(uid, pod))).collect(),
@@ -142,6 +144,7 @@ impl PodManager {
                 self.workers.start(uid, pod, UpdateKind::Kill(request));
             }
             Chore::GrantStart(uid) => self.workers.grant_start(uid),
+            Chore::TellRejection(uid) => self.tell_rejection(uid),
             Chore::KillRuntimeOrphan(_)
             | Chore::RemovePodDir(_)
             | Chore::RemoveCgroup(_)
@@ -168,9 +171,12 @@ impl PodManager {
 
     fn kill_orphan(&mut self, uid: &PodUid) {
         let desired = self.desired.pod(uid).is_some() && !self.admission.is_rejected(uid);
-        if !desired && !self.workers.made().contains(uid) {
+        // One that was told already may have died over it: what it has not shown is said again.
+        if !desired && self.workers.row(uid).is_none() {
             tracing::info!(%uid, "stopping a pod that no source knows");
-            metrics::pods::ORPHANED_RUNTIME_PODS.inc();
+            if !self.workers.made().contains(uid) {
+                metrics::pods::ORPHANED_RUNTIME_PODS.inc();
+            }
             let request = KillRequest { grace_s: Some(1), deleted: true, ..KillRequest::default() };
             self.workers.start(uid, None, UpdateKind::Kill(request));
         }

@@ -13,7 +13,7 @@ use crate::housekeeping::Scope;
 
 impl PodManager {
     /// Has the pod's objects read while its worker makes cgroup and folders. A message that gets lost costs a moment: the
-    /// worker sends it again.
+    /// worker sends it in each step, and is alone in that with later versions of the pod.
     pub(super) fn hold_objects(&mut self, pod: &Arc<Pod>) {
         if self.tools.deps.api.is_none() || model::pod::is_static(pod) {
             return;

@@ -28,6 +28,8 @@ pub(crate) struct DesiredFacts {
     pub(crate) changed: bool,
     /// Makes room for a critical pod.
     pub(crate) preempted: bool,
+    /// The status board says that it was refused.
+    pub(crate) told: bool,
 }
 
 /// What should be and what is, as the boards show it; read in this order: cgroups, desired pods, the rest.
@@ -66,6 +68,8 @@ pub(crate) enum Chore {
     KillRuntimeOrphan(PodUid),
     /// The static pod may start: its full name is free.
     GrantStart(PodUid),
+    /// Refused, and the status board does not say so yet.
+    TellRejection(PodUid),
     /// Neither desired nor with a worker: remove its directory.
     RemovePodDir(PodUid),
     /// Has no worker any more: remove its cgroup.
@@ -86,10 +90,16 @@ impl Chore {
             | Chore::FinishPod(uid)
             | Chore::KillRuntimeOrphan(uid)
             | Chore::GrantStart(uid)
+            | Chore::TellRejection(uid)
             | Chore::RemovePodDir(uid)
             | Chore::RemoveCgroup(uid)
             | Chore::ThrottleCgroup(uid) => uid,
         }
+    }
+
+    /// Whether it only serves a pod that a source has delivered: done also before all sources have delivered.
+    pub(crate) fn is_for_desired(&self) -> bool {
+        matches!(self, Chore::GrantStart(_) | Chore::CreateWorker(_) | Chore::UpdateWorker(_) | Chore::TellRejection(_))
     }
 }
 
@@ -141,6 +151,8 @@ fn missing_workers(situation: &Situation, out: &mut Vec<Chore>) {
             out.push(Chore::CreateWorker(uid.clone()));
         } else if pod.deleting && !in_runtime {
             out.push(Chore::FinishPod(uid.clone()));
+        } else if pod.rejected && !pod.terminal && !pod.told {
+            out.push(Chore::TellRejection(uid.clone()));
         }
     }
 }

@@ -1,7 +1,9 @@
 //! Pods of the API: admission by the node, objects, deletion, what is left of earlier lives.
 
 use super::*;
+use contract::runtime::{Observed, Relist};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use model::runtime::{PodObservation, SandboxObservation};
 
 fn selecting(uid: &str) -> Pod {
     let json = serde_json::json!({ "spec": { "nodeSelector": { "disk": "ssd" }, "containers": [{ "name": "c" }] } });
@@ -20,7 +22,7 @@ fn objects_are_held_before_the_worker_starts_and_let_go_when_it_is_through() {
         bench.set(Source::Api, &[plain("u1")]).await;
         assert_eq!(bench.heard(), ["hold u1", "worker u1 create"]);
         bench.set(Source::Api, &[deleting(plain("u1"))]).await;
-        assert_eq!(bench.heard(), ["hold u1", "worker u1 update"]);
+        assert_eq!(bench.heard(), ["worker u1 update"]);
         tokio::time::sleep(Duration::from_secs(5)).await;
         assert_eq!(bench.heard(), ["release u1"]);
     });
@@ -120,6 +122,77 @@ fn a_pod_that_goes_while_the_node_is_read_is_not_started() {
         bench.set(Source::Api, &[]).await;
         tokio::time::sleep(Duration::from_secs(30)).await;
         assert!(bench.heard().is_empty());
+    });
+}
+
+#[test]
+fn a_rebuilt_manager_does_not_start_what_its_predecessor_had_not_decided_about() {
+    run(14, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.know_node(&[]);
+        bench.api.lasting_trouble(Matching::of("GET", "nodes"), fakes::api::Trouble::Slow(Duration::from_secs(20)));
+        bench.set(Source::Api, &[selecting("u1")]).await;
+        bench.manager.kill();
+        tokio::time::sleep(Duration::from_secs(15)).await;
+        assert_eq!((bench.phase("u1"), bench.rejection("u1")), (None, None), "the Node is read again");
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!((bench.phase("u1"), bench.rejection("u1").as_deref()), (None, Some("NodeAffinity")));
+        assert!(bench.heard().iter().any(|word| word.starts_with("status u1 NodeAffinity")));
+    });
+}
+
+#[test]
+fn a_rebuilt_manager_goes_on_waiting_for_victims_and_tells_one_that_was_not_told() {
+    run(15, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup { stop_after: Duration::from_secs(8), ..Setup::default() });
+        let small = asking("small", "1500m", 0);
+        bench.set(Source::Api, std::slice::from_ref(&small)).await;
+        kernel.faults().permit_drop::<UpdatePod>();
+        kernel.faults().add_text("pod-worker: drop@turn:UpdatePod").unwrap();
+        let critical = asking("big", "1", model::pod::SYSTEM_CRITICAL_PRIORITY);
+        bench.set(Source::Api, &[small, critical]).await;
+        bench.manager.kill();
+        kernel.faults().clear();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(bench.phase("small"), Some(WorkerPhase::Terminating));
+        assert_eq!(bench.phase("big"), None, "its victim is not gone yet");
+        tokio::time::sleep(Duration::from_secs(7)).await;
+        assert_eq!(bench.phase("big"), Some(WorkerPhase::Syncing));
+        assert!(!bench.pods.get(&"big".into()).unwrap().undecided);
+    });
+}
+
+#[test]
+fn a_refusal_that_the_status_board_does_not_have_is_told_again() {
+    run(16, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.set(Source::Api, &[asking("u1", "64", 0)]).await;
+        let told = |words: Vec<String>| words.iter().filter(|word| word.starts_with("status u1 OutOfcpu")).count();
+        assert_eq!(told(bench.heard()), 1);
+        bench.wiring.take_away::<StatusEntry>(&"u1".into());
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert_eq!(told(bench.heard()), 1);
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(told(bench.heard()), 0, "the board has it");
+    });
+}
+
+#[test]
+fn an_orphan_whose_kill_was_lost_is_told_again() {
+    run(17, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup::default());
+        StandIn::on(&bench.wiring).answer(|_: &Relist| Ok(()));
+        let mut pod = PodObservation::empty("u9".into(), "default", "stray");
+        pod.sandboxes.push(SandboxObservation::new("s", 0, true));
+        bench.wiring.put("u9".into(), Observed { pod: Arc::new(pod), observed_at: Timestamp(1) });
+        kernel.faults().permit_drop::<UpdatePod>();
+        kernel.faults().add_text("pod-worker: drop@turn:UpdatePod").unwrap();
+        bench.set(Source::Api, &[]).await;
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert_eq!(bench.phase("u9"), None, "it does not know");
+        kernel.faults().clear();
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert_eq!(bench.heard(), ["worker u9 kill Some(1) None"]);
     });
 }
 

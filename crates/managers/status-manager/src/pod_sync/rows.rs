@@ -94,7 +94,7 @@ impl PodRows {
 
     /// Whether the status to be sent is that of a pod that has ended.
     pub(crate) fn is_terminal(&self) -> bool {
-        pod::is_terminal_phase(self.entry.status.phase.as_deref())
+        self.entry.is_terminal()
     }
 
     /// The API's copy as the board of desired pods has it; `None` for a static pod without a mirror.

@@ -29,7 +29,7 @@ fn desired(short: &str, version: &str) -> DesiredPod {
     pod.metadata.uid = Some("u".into());
     pod.metadata.resource_version = Some(version.into());
     pod.status = Some(status(short));
-    DesiredPod { pod: Arc::new(pod), source: Source::Api, rejected: None, mirror: None }
+    DesiredPod::admitted(Arc::new(pod), Source::Api)
 }
 
 fn pod_rows(entry: &Arc<StatusEntry>, desired: &DesiredPod, worker: Option<&WorkerState>) -> PodRows {

@@ -247,7 +247,7 @@ fn show(known: &BTreeMap<String, Arc<Pod>>, wiring: &Wiring) {
         let row = rows.get(&pod::uid(copy));
         if row.is_none_or(|r| r.pod != *copy) {
             let rejected = row.and_then(|r| r.rejected.clone());
-            let row = DesiredPod { pod: copy.clone(), source: Source::Api, rejected, mirror: None };
+            let row = DesiredPod { rejected, ..DesiredPod::admitted(copy.clone(), Source::Api) };
             wiring.put(pod::uid(copy), row);
         }
     }

@@ -185,7 +185,7 @@ fn a_static_pod_is_told_through_its_mirror_once_there_is_one() {
         let mut own = pod("s", json!({"kubernetes.io/config.source": "file"}));
         own.metadata.uid = Some("static-uid".into());
         let own = Arc::new(own);
-        let row = DesiredPod { pod: own.clone(), source: Source::File, rejected: None, mirror: None };
+        let row = DesiredPod::admitted(own.clone(), Source::File);
         rig.wiring.put(model::pod::uid(&own), row);
         rig.worker(&own, WorkerPhase::Syncing);
         rig.set(&own, status("Ready")).await;
@@ -289,7 +289,7 @@ fn a_copy_without_a_version_is_read_first() {
         let a = rig.syncing("a").await;
         let mut stored = (*a).clone();
         stored.metadata.resource_version = None;
-        let row = DesiredPod { pod: Arc::new(stored), source: Source::Api, rejected: None, mirror: None };
+        let row = DesiredPod::admitted(Arc::new(stored), Source::Api);
         rig.api.hold_follows();
         rig.wiring.put(model::pod::uid(&a), row);
         rig.says(&a, "Ready").await;

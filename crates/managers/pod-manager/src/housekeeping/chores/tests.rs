@@ -151,16 +151,23 @@ fn one_row_per_leftover() {
             vec![CreateWorker(u())],
         ),
         (
-            "a rejected pod gets none",
+            "a rejected pod gets none, but a status",
             |w| {
                 w.desired.insert(u(), DesiredFacts { rejected: true, ..desired() });
+            },
+            vec![TellRejection(u())],
+        ),
+        (
+            "once",
+            |w| {
+                w.desired.insert(u(), DesiredFacts { rejected: true, told: true, ..desired() });
             },
             vec![],
         ),
         (
             "a rejected pod that still runs is killed as an orphan",
             |w| {
-                w.desired.insert(u(), DesiredFacts { rejected: true, ..desired() });
+                w.desired.insert(u(), DesiredFacts { rejected: true, told: true, ..desired() });
                 w.runtime.insert(u(), true);
             },
             vec![KillRuntimeOrphan(u())],
