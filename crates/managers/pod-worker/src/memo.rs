@@ -18,8 +18,6 @@ pub(crate) struct Memo {
     pub(crate) reasons: BTreeMap<String, WaitingReason>,
     /// Kept in the journal.
     pub(crate) record: Record,
-    /// ObjectStore follows what the pod names.
-    pub(crate) held: bool,
     /// The journal has this record.
     pub(crate) saved: bool,
     /// Time that went into images, for metrics.

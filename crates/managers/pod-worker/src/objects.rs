@@ -27,16 +27,14 @@ const ENV_FILE_MAX: u64 = 1 << 20;
 type EnvFiles = BTreeMap<(String, String), Result<Option<String>, String>>;
 
 impl Job {
-    /// Has ObjectStore follow the objects that the pod names, before they are asked for. PodManager has sent the same message
-    /// already, but it may have got lost.
-    pub(crate) async fn hold_objects(&mut self) {
-        if self.memo.held || model::pod::is_static(&self.pod) {
+    /// Has ObjectStore follow the objects that the pod names, before they are asked for. Said again in each step: the pod may
+    /// name others now, a message may get lost, and another ObjectStore may have taken over.
+    pub(crate) fn hold_objects(&self) {
+        if model::pod::is_static(&self.pod) {
             return;
         }
-        let hold = HoldObjects { pod: self.pod.clone() };
-        match self.ask(hold).await {
-            Ok(()) => self.memo.held = true,
-            Err(e) => tracing::warn!(uid = %self.uid, error = %e, "objects of the pod are not followed"),
+        if let Err(e) = self.crew.tell(HoldObjects { pod: self.pod.clone() }) {
+            tracing::warn!(uid = %self.uid, error = %e, "objects of the pod are not followed");
         }
     }
 

@@ -73,7 +73,7 @@ impl Job {
         self.check_network()?;
         self.check_stop()?;
         let cgroup_parent = self.ensure_cgroup(&observed, &status).await?;
-        self.hold_objects().await;
+        self.hold_objects();
         let mounted = self.prepare_volumes().await?;
         let probes = StartProbes { pod: self.pod.clone() };
         self.ask(probes).await.map_err(|e| Failure::new(format!("probe manager: {e}")))?;

@@ -50,12 +50,19 @@ struct World {
     config_maps: BTreeMap<String, ConfigMap>,
     secrets: BTreeMap<String, Secret>,
     services: Option<Vec<Service>>,
-    held: bool,
+    held: Option<Arc<Pod>>,
     /// Failure of the next `RunPodSandbox`: code and text.
     sandbox_fails: Option<(String, String)>,
     volumes: MountedVolumes,
     /// Failure of every `MountVolumes`.
     volumes_fail: Option<contract::volume::VolumeError>,
+}
+
+impl World {
+    /// Whether ObjectStore was told of a pod that names such an object.
+    fn holds(&self, name: &str) -> bool {
+        self.held.as_ref().is_some_and(|pod| serde_json::to_string(&pod.spec).unwrap().contains(&format!("\"{name}\"")))
+    }
 }
 
 type Shared = Arc<Mutex<World>>;

@@ -95,13 +95,13 @@ answers! {
         crew.with(|w| w.pull_secrets.push(names));
         Ok(EnsuredImage { image_ref: "img".to_owned(), ..EnsuredImage::default() })
     };
-    HoldObjects => (), |crew, _m| crew.with(|w| w.held = true);
+    HoldObjects => (), |crew, m| crew.with(|w| w.held = Some(m.pod));
     FetchConfigMap => Result<Arc<ConfigMap>, ObjectError>, |crew, m| crew.with(|w| {
-        assert!(w.held, "nothing is asked for that is not held");
+        assert!(w.holds(&m.name), "nothing is asked for that is not held");
         w.config_maps.get(&m.name).cloned().map(Arc::new).ok_or_else(|| missing("configmap", &m.name))
     });
     FetchSecret => Result<Arc<Secret>, ObjectError>, |crew, m| crew.with(|w| {
-        assert!(w.held, "nothing is asked for that is not held");
+        assert!(w.holds(&m.name), "nothing is asked for that is not held");
         w.secrets.get(&m.name).cloned().map(Arc::new).ok_or_else(|| missing("secret", &m.name))
     });
     FetchServices => Result<Arc<Vec<Arc<Service>>>, ObjectError>, |crew, _m| crew.with(|w| match &w.services {

@@ -129,6 +129,18 @@ fn an_optional_object_that_is_missing_is_left_out() {
 }
 
 #[test]
+fn objects_that_only_a_later_version_of_the_pod_names_are_held_too() {
+    run(41, |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        let naming = |name: &str| pod(json!({}), json!({ "imagePullSecrets": [{ "name": name }] }));
+        bench.tell(&naming("one"), UpdateKind::Create).await;
+        assert!(bench.see(|w| w.holds("one")));
+        bench.tell(&naming("two"), UpdateKind::Update).await;
+        assert!(bench.see(|w| w.holds("two")));
+    });
+}
+
+#[test]
 fn pull_secrets_go_with_the_pull_and_missing_ones_are_told_of_together() {
     run(6, |kernel| async move {
         let bench = Bench::start(&kernel, nothing());
