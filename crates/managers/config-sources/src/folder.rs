@@ -247,7 +247,7 @@ impl FolderSource {
         let work = async move {
             effects.hit("list").await;
             let list = move || read::list(&*fs, &config.path, &config.node_name, &known);
-            effects.attempt(Class::UserPaths, list).await
+            effects.attempt(Class::Manifests, list).await
         };
         ctx.run(work, |act: &mut Self, listing, ctx| {
             act.reading = false;
@@ -293,7 +293,7 @@ impl FolderSource {
                 };
                 changed.into_iter().filter_map(one).map(|(found, name)| (name, found)).collect::<Vec<_>>()
             };
-            effects.attempt(Class::UserPaths, read).await
+            effects.attempt(Class::Manifests, read).await
         };
         ctx.run(work, |act: &mut Self, found: Result<Vec<(OsString, Found)>, _>, ctx| {
             act.reading = false;

@@ -10,9 +10,11 @@ pub enum Class {
     Journal,
     /// Files that the node or the kernel owns: root folder, logs, cgroups, mounts, `/proc`.
     HostFiles,
-    /// Paths that users chose: hostPath volumes, mounted volumes, the manifest folder. A network file system may hang them,
+    /// Paths that users of pods chose: hostPath volumes and what is bound out of them. A network file system may hang them,
     /// which is no fault of the node.
     UserPaths,
+    /// The folder of manifests, wherever the node's owner has it.
+    Manifests,
     /// Files read for clients of the node's ports: container logs, `/logs/`. However many read, and whatever disk hangs
     /// under them, the node's own work has threads left.
     ServedFiles,
@@ -24,8 +26,8 @@ pub enum Class {
 
 impl Class {
     /// All of them, in the order of their declaration.
-    pub const ALL: [Class; 6] =
-        [Class::Journal, Class::HostFiles, Class::UserPaths, Class::ServedFiles, Class::NameLookups, Class::Computing];
+    pub const ALL: [Class; 7] =
+        [Class::Journal, Class::HostFiles, Class::UserPaths, Class::Manifests, Class::ServedFiles, Class::NameLookups, Class::Computing];
 
     /// As in metrics.
     pub fn name(self) -> &'static str {
@@ -33,6 +35,7 @@ impl Class {
             Class::Journal => "journal",
             Class::HostFiles => "host-files",
             Class::UserPaths => "user-paths",
+            Class::Manifests => "manifests",
             Class::ServedFiles => "served-files",
             Class::NameLookups => "name-lookups",
             Class::Computing => "computing",
@@ -45,7 +48,7 @@ impl Class {
             // The journal writes what waits in one go: many waiters are cheap there.
             Class::Journal | Class::HostFiles | Class::ServedFiles => 16,
             Class::UserPaths => 8,
-            Class::NameLookups | Class::Computing => 2,
+            Class::Manifests | Class::NameLookups | Class::Computing => 2,
         }
     }
 

@@ -60,6 +60,11 @@ impl<K: Ord + Clone> Serial<K> {
         out
     }
 
+    /// Whether there is work on `key` now.
+    pub fn is_busy(&self, key: &K) -> bool {
+        self.gates().get(key).is_some_and(|gate| gate.try_lock().is_err())
+    }
+
     fn gates(&self) -> MutexGuard<'_, BTreeMap<K, Gate>> {
         locked(&self.0)
     }

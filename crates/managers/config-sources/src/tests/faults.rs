@@ -1,9 +1,12 @@
 //! Whatever dies, the set arrives.
 
-use actor::{Action, Rule, When};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use super::rig::{manifest, with_rig};
+use actor::{Action, Class, Rule, When, testing};
+
+use super::rig::{Rig, manifest, with_rig};
 
 #[test]
 fn a_crash_at_any_point_loses_nothing() {
@@ -67,5 +70,31 @@ fn a_set_that_crashed_its_taker_is_handed_over_again() {
         tokio::time::sleep(Duration::from_secs(1)).await;
         rig.work().await;
         assert_eq!(rig.set().len(), 1);
+    });
+}
+
+#[test]
+fn manifests_are_read_while_paths_of_users_hang() {
+    testing::run_real(|kernel| async move {
+        let rig = Rig::new(kernel.clone());
+        rig.write("a.yaml", manifest("a", "x:1"));
+        let (effects, begun) = (kernel.effects("users"), Arc::new(AtomicUsize::new(0)));
+        let ends: Vec<mpsc::Sender<()>> = (0..9)
+            .map(|_| {
+                let (end, hangs) = mpsc::channel();
+                let (effects, begun) = (effects.clone(), begun.clone());
+                let call = move || {
+                    begun.fetch_add(1, Ordering::Relaxed);
+                    let _ended = hangs.recv();
+                };
+                tokio::task::spawn_local(async move { effects.blocking(Class::UserPaths, call).await });
+                end
+            })
+            .collect();
+        testing::spin_until("every thread hangs", || begun.load(Ordering::Relaxed) == 8).await;
+        let _source = rig.start("");
+        testing::spin_until("a set", || rig.sets.count() > 0).await;
+        assert_eq!(rig.set(), ["default/a-node-a x:1"]);
+        drop(ends);
     });
 }
