@@ -52,11 +52,14 @@ impl VolumeManager {
         Self { tools, refreshing: BTreeSet::new(), rescanning: false, timers: BTreeMap::new() }
     }
 
-    /// Brings the board in line with the root directory; one run at a time, for a directory that hangs must not gather them.
+    /// Brings the board in line with the root directory, which is read once at a time: when it hangs, reads must not gather.
     fn rescan(&mut self, ctx: &mut Ctx<Self>) {
         if !std::mem::replace(&mut self.rescanning, true) {
-            let work = board::rescan(self.tools.clone(), ctx.effects());
-            ctx.run(work, |act: &mut Self, (), _| act.rescanning = false);
+            ctx.run(board::known(self.tools.clone(), ctx.effects()), |act: &mut Self, uids, ctx| {
+                act.rescanning = false;
+                // Not waited for: a pod that hangs is busy at the next time, and left out.
+                ctx.run(board::rescan(act.tools.clone(), ctx.effects(), uids), |_: &mut Self, (), _| ());
+            });
         }
     }
 
@@ -66,26 +69,35 @@ impl VolumeManager {
         self.disarm(uid, ctx);
     }
 
-    /// One piece of work on a pod, between two fault points.
+    /// One piece of work on a pod, between two fault points: on a thread of the host's files, unless `class` says that it may
+    /// meet a path of users there.
     fn work<R: Send + 'static>(
         &self,
         uid: &PodUid,
         points: [&'static str; 2],
-        (class, effects): (Class, Effects),
+        effects: Effects,
+        class: impl FnOnce(&Tools, &PodLayout) -> Class + Send + 'static,
         work: impl FnOnce(&Tools, &PodLayout) -> Result<R, VolumeError> + Send + 'static,
     ) -> Deferred<Self, Result<R, VolumeError>> {
         let (tools, uid) = (self.tools.clone(), uid.clone());
         Deferred::new(async move {
             effects.hit(points[0]).await;
+            let layout = PodLayout::new(&tools.config.root_dir, &uid)?;
             let serial = tools.deps.serial.clone();
-            let of = uid.clone();
-            let out = serial.run(&uid, &effects, class, move || {
-                let layout = PodLayout::new(&tools.config.root_dir, &of)?;
-                let out = work(&tools, &layout);
-                board::post(&tools, &of, out.as_ref().err().map(|e| e.message.clone()));
+            let (on, of, at) = (tools.clone(), uid.clone(), layout.clone());
+            let work = move || {
+                let out = work(&on, &at);
+                board::post(&on, &of, out.as_ref().err().map(|e| e.message.clone()));
                 out
-            });
-            let out = out.await;
+            };
+            let first = move || match class(&tools, &layout) {
+                Class::HostFiles => Ok(work()),
+                other => Err((other, work)),
+            };
+            let out = match serial.run(&uid, &effects, Class::HostFiles, first).await {
+                Ok(out) => out,
+                Err((class, work)) => serial.run(&uid, &effects, class, work).await,
+            };
             effects.hit(points[1]).await;
             out
         })
@@ -169,6 +181,12 @@ impl VolumeManager {
     }
 }
 
+/// Names that cannot be read are a failure of the work itself, which begins with them.
+fn tear_down_class(tools: &Tools, layout: &PodLayout) -> Class {
+    let is_users = tear_down::is_of_users(&*tools.deps.fs, layout).unwrap_or(false);
+    if is_users { Class::UserPaths } else { Class::HostFiles }
+}
+
 fn task_context(ctx: &mut Ctx<VolumeManager>) -> TaskContext {
     TaskContext { clock: ctx.clock().clone(), effects: ctx.effects(), random: ctx.rng().u32(..) }
 }
@@ -177,7 +195,8 @@ impl Handler<MakePodDirs> for VolumeManager {
     type Result = Deferred<Self, Result<(), VolumeError>>;
 
     fn handle(&mut self, MakePodDirs { uid }: MakePodDirs, ctx: &mut Ctx<Self>) -> Self::Result {
-        self.work(&uid, ["make-dirs", "made-dirs"], (Class::HostFiles, ctx.effects()), |tools, layout| {
+        let class = |_: &Tools, _: &PodLayout| Class::HostFiles;
+        self.work(&uid, ["make-dirs", "made-dirs"], ctx.effects(), class, |tools, layout| {
             set_up::pod_dirs(&tools.deps, layout)
         })
     }
@@ -206,8 +225,9 @@ impl Handler<PrepareSubPath> for VolumeManager {
 
     fn handle(&mut self, ask: PrepareSubPath, ctx: &mut Ctx<Self>) -> Self::Result {
         let request = self.tools.deps.desired.get(&ask.uid).map(|d| d.request);
-        let uid = ask.uid.clone();
-        self.work(&uid, ["sub-path", "sub-path-done"], (Class::UserPaths, ctx.effects()), move |tools, _| {
+        let (uid, of) = (ask.uid.clone(), ask.clone());
+        let class = move |_: &Tools, layout: &PodLayout| sub_path::class(layout, &of);
+        self.work(&uid, ["sub-path", "sub-path-done"], ctx.effects(), class, move |tools, _| {
             if request.is_some_and(|r| !r.is_live()) {
                 return Err(mount::cancelled());
             }
@@ -221,10 +241,11 @@ impl Handler<UnmountVolumes> for VolumeManager {
 
     fn handle(&mut self, UnmountVolumes { uid }: UnmountVolumes, ctx: &mut Ctx<Self>) -> Self::Result {
         self.cancel(&uid, ctx);
-        self.work(&uid, ["unmount", "unmounted"], (Class::UserPaths, ctx.effects()), |tools, layout| {
+        self.work(&uid, ["unmount", "unmounted"], ctx.effects(), tear_down_class, |tools, layout| {
             tear_down::volumes_of(&tools.deps, layout, Proof::Ended).map_err(|e| {
-                let left = tear_down::present(&*tools.deps.fs, layout).unwrap_or_default();
-                VolumeError::new(format!("mounted volumes=[{}]: {e}", left.join(" ")))
+                let left = tear_down::present(&*tools.deps.fs, layout).ok().flatten();
+                let left = left.map_or_else(|| "?".to_owned(), |names| names.join(" "));
+                VolumeError::new(format!("mounted volumes=[{left}]: {e}"))
             })
         })
     }
@@ -235,7 +256,7 @@ impl Handler<RemovePodDir> for VolumeManager {
 
     fn handle(&mut self, RemovePodDir { uid }: RemovePodDir, ctx: &mut Ctx<Self>) -> Self::Result {
         self.cancel(&uid, ctx);
-        self.work(&uid, ["remove-dir", "removed-dir"], (Class::UserPaths, ctx.effects()), |tools, layout| {
+        self.work(&uid, ["remove-dir", "removed-dir"], ctx.effects(), tear_down_class, |tools, layout| {
             tear_down::pod_dir(&tools.deps, layout).map_err(VolumeError::new)
         })
     }

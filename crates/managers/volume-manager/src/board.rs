@@ -1,55 +1,70 @@
 //! The board of pod directories: what the root directory shows.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use actor::{Class, Effects};
 use contract::volume::PodVolumes;
+use futures::{StreamExt, stream};
 use model::PodUid;
 
 use crate::deps::Tools;
 use crate::layout::{PodLayout, pods};
 use crate::tear_down;
 
+/// Pods whose directories are read at the same moment.
+const AT_ONCE: usize = 4;
+
 /// Posts what the pod's directory shows. Blocks.
 pub(crate) fn post(tools: &Tools, uid: &PodUid, error: Option<String>) {
     let Ok(layout) = PodLayout::new(&tools.config.root_dir, uid) else { return };
-    match tear_down::present(&*tools.deps.fs, &layout) {
-        Some(present) => {
-            let row = PodVolumes { present, error };
-            if tools.rows.get(uid).is_none_or(|old| *old != row) {
-                tools.rows.post(uid.clone(), Arc::new(row));
-            }
-        }
-        None => {
+    let old = tools.rows.get(uid);
+    let present = match tear_down::present(&*tools.deps.fs, &layout) {
+        Ok(Some(present)) => present,
+        Ok(None) => {
             tools.rows.remove(uid);
+            return;
         }
+        Err(e) => {
+            tracing::warn!(%uid, error = %actor::chain(&e), "volumes of the pod cannot be listed: what was known counts on");
+            let Some(old) = &old else { return };
+            old.present.clone()
+        }
+    };
+    let row = PodVolumes { present, error };
+    if old.is_none_or(|old| *old != row) {
+        tools.rows.post(uid.clone(), Arc::new(row));
     }
 }
 
-/// Brings the whole board in line with the root directory.
-pub(crate) async fn rescan(tools: Tools, effects: Effects) {
+/// Pods that have a directory or a row.
+pub(crate) async fn known(tools: Tools, effects: Effects) -> BTreeSet<PodUid> {
     effects.hit("rescan").await;
-    let listing = {
-        let tools = tools.clone();
-        effects.blocking(Class::HostFiles, move || pod_uids(&tools)).await
-    };
-    let uids = match listing {
-        Ok(uids) => uids,
-        Err(e) => {
-            tracing::warn!(error = %e, "pod directories cannot be listed");
-            return;
-        }
-    };
-    let shown: Vec<PodUid> = tools.rows.snapshot().into_keys().collect();
-    for uid in uids.into_iter().chain(shown) {
-        // In turn with other work on the pod: a row never tells of the past.
-        let (tools, serial, of) = (tools.clone(), tools.deps.serial.clone(), uid.clone());
+    let of = tools.clone();
+    let listing = effects.blocking(Class::HostFiles, move || pod_uids(&of)).await;
+    let uids = listing.unwrap_or_else(|e| {
+        tracing::warn!(error = %e, "pod directories cannot be listed");
+        Vec::new()
+    });
+    uids.into_iter().chain(tools.rows.snapshot().into_keys()).collect()
+}
+
+/// Brings the rows of these pods in line with their directories. Pods that others are at are left out: their rows are brought
+/// in line when that ends, and a call that hangs holds up its own pod only.
+pub(crate) async fn rescan(tools: Tools, effects: Effects, uids: BTreeSet<PodUid>) {
+    let (tools, effects) = (&tools, &effects);
+    let serial = &tools.deps.serial;
+    let one = |uid: PodUid| async move {
+        let (tools, of) = (tools.clone(), uid.clone());
         let update = move || {
             let error = tools.rows.get(&of).and_then(|row| row.error.clone());
             post(&tools, &of, error);
         };
-        serial.run(&uid, &effects, Class::HostFiles, update).await;
-    }
+        // In turn with other work on the pod: a row never tells of the past.
+        serial.run(&uid, effects, Class::HostFiles, update).await;
+    };
+    let free = uids.into_iter().filter(|uid| !serial.is_busy(uid));
+    stream::iter(free).for_each_concurrent(AT_ONCE, one).await;
 }
 
 fn pod_uids(tools: &Tools) -> Result<Vec<PodUid>, String> {

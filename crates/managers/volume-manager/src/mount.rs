@@ -17,6 +17,7 @@ use crate::fetch;
 use crate::projected::Content;
 use crate::refresh::FIRST_PAUSE;
 use crate::set_up::{self, Failed, Outcome};
+use crate::spec::{self, Kind};
 
 /// How long a pod waits for its volumes before its worker hears of it.
 const WAIT: Duration = Duration::from_secs(123);
@@ -125,10 +126,11 @@ async fn objects_changed(tools: &Tools, used: &ObjectVersions) {
     }
 }
 
-/// A hostPath may lie on a network file system that hangs.
+/// A hostPath may lie on a network file system that hangs. One that is not checked is not touched.
 fn class_of(pod: &Pod) -> Class {
-    let volumes = pod.spec.as_ref().and_then(|s| s.volumes.as_deref()).unwrap_or_default();
-    if volumes.iter().any(|v| v.host_path.is_some()) { Class::UserPaths } else { Class::HostFiles }
+    let touches = |kind: &Kind| matches!(kind, Kind::HostPath { check, .. } if !check.is_empty());
+    let is_users = spec::used_volumes(pod).iter().any(|(_, kind)| touches(kind));
+    if is_users { Class::UserPaths } else { Class::HostFiles }
 }
 
 fn describe(failed: &[Failed]) -> String {

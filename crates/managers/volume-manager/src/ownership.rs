@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use ports::host::{FileKind, HostFs};
+use ports::host::{FileKind, HostFs, HostResult};
 
 /// What the group may do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -27,17 +27,47 @@ impl Grant {
 /// Changes everything below, children before their directory. Failures are logged only: a volume with the wrong group is
 /// still a volume.
 pub(crate) fn give_to_group(fs: &dyn HostFs, path: &Path, gid: u32, grant: Grant) {
-    let Ok(Some(stat)) = fs.stat_link(path) else { return };
+    if let Err(e) = give(fs, path, gid, grant) {
+        tracing::warn!(path = %path.display(), gid, error = %actor::chain(&e), "group of a volume is not as wanted");
+    }
+}
+
+/// What is below a directory that can be listed is given for itself; the answer is of `path` alone.
+fn give(fs: &dyn HostFs, path: &Path, gid: u32, grant: Grant) -> HostResult<()> {
+    let Some(stat) = fs.stat_link(path)? else { return Ok(()) };
+    let mut listed = Ok(());
     if stat.kind == FileKind::Dir {
-        for entry in fs.list_dir(path).unwrap_or_default() {
-            give_to_group(fs, &path.join(entry.name), gid, grant);
+        match fs.list_dir(path) {
+            Ok(entries) => entries.iter().for_each(|e| give_to_group(fs, &path.join(&e.name), gid, grant)),
+            Err(e) => listed = Err(e),
         }
     }
-    let mut changed = fs.set_owner(path, None, Some(gid));
-    if stat.kind != FileKind::Symlink && changed.is_ok() {
-        changed = fs.set_mode(path, stat.mode | grant.bits(stat.kind));
+    fs.set_owner(path, None, Some(gid))?;
+    if stat.kind != FileKind::Symlink {
+        fs.set_mode(path, stat.mode | grant.bits(stat.kind))?;
     }
-    if let Err(e) = changed {
-        tracing::warn!(path = %path.display(), gid, error = %actor::chain(&e), "group of a volume is not as wanted");
+    listed
+}
+
+#[cfg(test)]
+mod tests {
+    use fakes::MemFs;
+    use fakes::files::{Errno, FileTrouble};
+
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_looked_at_is_a_failure_and_the_rest_is_given_all_the_same() {
+        let fs = MemFs::default();
+        for dir in ["/v/closed", "/v/open"] {
+            fs.create_dir(Path::new(dir), 0o700).unwrap();
+        }
+        let group = |path: &str| fs.stat_link(Path::new(path)).unwrap().unwrap().gid;
+        fs.trouble(Path::new("/v/closed"), FileTrouble::FailCalls("readdir", Errno::Access));
+        give(&fs, Path::new("/v"), 7, Grant::Write).unwrap();
+        assert!(give(&fs, Path::new("/v/closed"), 7, Grant::Write).is_err());
+        assert_eq!((group("/v"), group("/v/open"), group("/v/closed")), (7, 7, 7));
+        fs.trouble(Path::new("/v/open"), FileTrouble::Fail(Errno::Access));
+        assert!(give(&fs, Path::new("/v/open"), 7, Grant::Write).is_err());
     }
 }

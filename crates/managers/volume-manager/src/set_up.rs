@@ -113,11 +113,14 @@ fn host_path(fs: &dyn HostFs, path: &str, check: &str) -> Result<(), String> {
     if path.split('/').any(|part| part == "..") {
         return Err(format!("invalid HostPath `{path}`: must not contain '..'"));
     }
+    if check.is_empty() {
+        // Nothing is asked of it: the path is not touched, for whoever mounts it may not be able to.
+        return Ok(());
+    }
     let at = Path::new(path);
     let found = |e: HostError| chain(&e);
     let kind = fs.stat(at).map_err(found)?.map(|s| s.kind);
     let (fits, what) = match check {
-        "" => return Ok(()),
         "DirectoryOrCreate" if kind.is_none() => return fs.create_dir(at, 0o755).map_err(found),
         "FileOrCreate" if kind.is_none() => return fs.create_file(at, 0o644).map_err(found),
         "DirectoryOrCreate" | "Directory" => (FileKind::Dir, "directory"),

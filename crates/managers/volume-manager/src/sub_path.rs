@@ -2,8 +2,9 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use actor::chain;
+use actor::{Class, chain};
 use contract::volume::{PrepareSubPath, VolumeError};
+use ports::host::HostError;
 
 use crate::deps::{Config, Deps};
 use crate::layout::{PRIVATE, PodLayout};
@@ -23,17 +24,25 @@ pub(crate) fn prepare(deps: &Deps, config: &Config, ask: &PrepareSubPath) -> Res
     }
     let layout = PodLayout::new(&config.root_dir, &ask.uid)?;
     let target = layout.sub_path(&ask.volume, &ask.container, ask.mount_index)?;
-    let there = deps.fs.stat(&ask.volume_path.join(inside));
-    if matches!(there, Ok(None)) {
-        let failed = "failed to create subPath directory";
-        let root = deps.fs.stat(&ask.volume_path).map_err(|e| vague(failed, chain(&e)))?;
-        let mode = root.map_or(PRIVATE, |s| s.mode);
-        deps.fs.create_dir_within(&ask.volume_path, inside, mode).map_err(|e| vague(failed, chain(&e)))?;
-    }
     let failed = "failed to prepare subPath";
     if let Some(parent) = target.parent() {
         deps.fs.create_dir(parent, PRIVATE).map_err(|e| vague(failed, chain(&e)))?;
     }
-    deps.mounts.bind_within(&ask.volume_path, inside, &target).map_err(|e| vague(failed, chain(&e)))?;
+    // No look at the path before: a link in the volume could lead the look anywhere on the host.
+    let bind = || deps.mounts.bind_within(&ask.volume_path, inside, &target);
+    let mut bound = bind();
+    if bound.as_ref().is_err_and(HostError::is_not_found) {
+        let failed = "failed to create subPath directory";
+        let root = deps.fs.stat(&ask.volume_path).map_err(|e| vague(failed, chain(&e)))?;
+        let mode = root.map_or(PRIVATE, |s| s.mode);
+        deps.fs.create_dir_within(&ask.volume_path, inside, mode).map_err(|e| vague(failed, chain(&e)))?;
+        bound = bind();
+    }
+    bound.map_err(|e| vague(failed, chain(&e)))?;
     Ok(target)
+}
+
+/// A volume that was made here is on the node's own disk, and nothing in it leads out of it; any other is a path of the host.
+pub(crate) fn class(layout: &PodLayout, ask: &PrepareSubPath) -> Class {
+    if ask.volume_path.starts_with(layout.volumes()) { Class::HostFiles } else { Class::UserPaths }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use actor::chain;
-use ports::host::{FileKind, HUGETLBFS_MAGIC, HostError, HostFs, TMPFS_MAGIC};
+use ports::host::{DirEntry, FileKind, HUGETLBFS_MAGIC, HostError, HostFs, HostResult, TMPFS_MAGIC};
 
 use crate::deps::Deps;
 use crate::layout::{EMPTY_DIR, PodLayout, WRAPPED, marker};
@@ -19,30 +19,42 @@ pub(crate) enum Proof {
 }
 
 /// Names of the volumes that are, or may be, set up; `None` when the pod has no directory.
-pub(crate) fn present(fs: &dyn HostFs, layout: &PodLayout) -> Option<Vec<String>> {
-    fs.stat_link(layout.dir()).ok().flatten().filter(|s| s.kind == FileKind::Dir)?;
-    let mut names = Vec::new();
-    for (_, name) in volumes(fs, layout) {
-        names.push(name);
+///
+/// # Errors
+/// Where a directory cannot be read it is not known what is there.
+pub(crate) fn present(fs: &dyn HostFs, layout: &PodLayout) -> HostResult<Option<Vec<String>>> {
+    if fs.stat_link(layout.dir())?.is_none_or(|s| s.kind != FileKind::Dir) {
+        return Ok(None);
     }
-    for device_plugin in fs.list_dir(&layout.block_devices()).unwrap_or_default() {
-        let dir = layout.block_devices().join(device_plugin.name);
-        names.extend(fs.list_dir(&dir).unwrap_or_default().into_iter().map(|e| e.name));
+    let mut names: Vec<String> = volumes(fs, layout)?.into_iter().map(|(_, name)| name).collect();
+    for plugin in dirs(fs, &layout.block_devices())? {
+        names.extend(entries(fs, &layout.block_devices().join(plugin))?.into_iter().map(|e| e.name));
     }
     names.sort();
     names.dedup();
-    Some(names)
+    Ok(Some(names))
 }
 
 /// (plugin, volume) of every volume directory.
-fn volumes(fs: &dyn HostFs, layout: &PodLayout) -> Vec<(String, String)> {
+fn volumes(fs: &dyn HostFs, layout: &PodLayout) -> HostResult<Vec<(String, String)>> {
     let mut found = Vec::new();
-    for plugin in fs.list_dir(&layout.volumes()).unwrap_or_default().into_iter().filter(|e| e.is_dir) {
-        let dir = layout.volumes().join(&plugin.name);
-        let names = fs.list_dir(&dir).unwrap_or_default().into_iter().filter(|e| e.is_dir);
-        found.extend(names.map(|v| (plugin.name.clone(), v.name)));
+    for plugin in dirs(fs, &layout.volumes())? {
+        let names = dirs(fs, &layout.volumes().join(&plugin))?;
+        found.extend(names.into_iter().map(|name| (plugin.clone(), name)));
     }
-    found
+    Ok(found)
+}
+
+/// Whether what is to be taken away may lie on a file system that a user chose, which may hang: the subPath of a hostPath
+/// (which has no directory here), or a volume of a kind that is not made here. Only names are read.
+pub(crate) fn is_of_users(fs: &dyn HostFs, layout: &PodLayout) -> HostResult<bool> {
+    let volumes = volumes(fs, layout)?;
+    let is_foreign = |bound: &String| !volumes.iter().any(|(_, name)| name == bound);
+    Ok(volumes.iter().any(|(plugin, _)| !is_made_here(plugin)) || dirs(fs, &layout.sub_paths())?.iter().any(is_foreign))
+}
+
+fn is_made_here(plugin: &str) -> bool {
+    plugin == EMPTY_DIR || WRAPPED.contains(&plugin)
 }
 
 /// Tears every volume of the pod down. The first failure is the answer, the others are tried all the same.
@@ -50,7 +62,7 @@ pub(crate) fn volumes_of(deps: &Deps, layout: &PodLayout, proof: Proof) -> Resul
     // Binds inside of volumes first: they would keep what they bind.
     sub_paths(deps, layout).map_err(|e| chain(&e))?;
     let mut result = Ok(());
-    for (plugin, name) in volumes(&*deps.fs, layout) {
+    for (plugin, name) in volumes(&*deps.fs, layout).map_err(|e| chain(&e))? {
         let done = counted("volume_unmount", Some(&plugin), || one(deps, layout, (&plugin, &name), proof));
         result = result.and(done.map_err(|e| format!("volume {name:?} of {plugin}: {e}")));
     }
@@ -64,7 +76,7 @@ pub(crate) fn one(deps: &Deps, layout: &PodLayout, volume: (&str, &str), proof: 
     let failed = |e: HostError| chain(&e);
     let dir = layout.volume(plugin, name).map_err(|e| e.message)?;
     let mounted = mounts.is_mount_point(&dir).map_err(failed)?;
-    if plugin != EMPTY_DIR && !WRAPPED.contains(&plugin) {
+    if !is_made_here(plugin) {
         let inner = mounts.is_mount_point(&dir.join("mount")).map_err(failed)?;
         if mounted || inner {
             return Err("is mounted, and this node cannot unmount volumes of that kind".to_owned());
@@ -88,9 +100,9 @@ pub(crate) fn one(deps: &Deps, layout: &PodLayout, volume: (&str, &str), proof: 
 
 fn sub_paths(deps: &Deps, layout: &PodLayout) -> Result<(), HostError> {
     let (fs, root) = (&*deps.fs, layout.sub_paths());
-    for volume in dirs(fs, &root) {
+    for volume in dirs(fs, &root)? {
         let volume = root.join(volume);
-        for container in dirs(fs, &volume) {
+        for container in dirs(fs, &volume)? {
             let container = volume.join(container);
             for target in fs.list_dir(&container)? {
                 let path = container.join(&target.name);
@@ -114,8 +126,16 @@ fn remove_target(fs: &dyn HostFs, path: &Path) -> Result<(), HostError> {
     }
 }
 
-fn dirs(fs: &dyn HostFs, path: &Path) -> Vec<String> {
-    fs.list_dir(path).unwrap_or_default().into_iter().filter(|e| e.is_dir).map(|e| e.name).collect()
+fn dirs(fs: &dyn HostFs, path: &Path) -> HostResult<Vec<String>> {
+    Ok(entries(fs, path)?.into_iter().filter(|e| e.is_dir).map(|e| e.name).collect())
+}
+
+/// What is in a directory; nothing when it is not there. One that cannot be read is not empty.
+fn entries(fs: &dyn HostFs, path: &Path) -> HostResult<Vec<DirEntry>> {
+    match fs.list_dir(path) {
+        Err(e) if e.is_not_found() => Ok(Vec::new()),
+        other => other,
+    }
 }
 
 /// Removes the directory of a pod that nobody knows: volumes with their proof, then empty directories below `volumes`, then
@@ -128,7 +148,7 @@ pub(crate) fn pod_dir(deps: &Deps, layout: &PodLayout) -> Result<(), String> {
     }
     volumes_of(deps, layout, Proof::Marker)?;
     for kept in [layout.volumes(), layout.block_devices()] {
-        for plugin in dirs(fs, &kept) {
+        for plugin in dirs(fs, &kept).map_err(failed)? {
             fs.remove_empty_dir(&kept.join(plugin)).map_err(failed)?;
         }
         fs.remove_empty_dir(&kept).map_err(failed)?;

@@ -293,3 +293,86 @@ fn a_hung_call_holds_up_its_own_pod_only_and_a_successor_waits_for_it() {
         assert!(!host.exists("pods/stuck"), "made by the old thread, then removed");
     });
 }
+
+#[test]
+fn hung_host_paths_of_more_pods_than_threads_hold_up_nobody_elses_volumes() {
+    run_real(|kernel| async move {
+        let host = Host::default();
+        let bench = Bench::start(&kernel, &host);
+        mount(&bench, &empty_dir("innocent")).await.unwrap();
+        host.dir("nfs");
+        host.0.trouble(&host.root("nfs"), FileTrouble::Hang);
+        let hung: Vec<_> = (0..9)
+            .map(|i| {
+                let path = host.root(&format!("nfs/{i}"));
+                let p = pod(
+                    &format!("stuck{i}"),
+                    json!([{"name": "s", "hostPath": {"path": path.to_str().unwrap(), "type": "Directory"}}]),
+                );
+                let b = bench.clone();
+                tokio::task::spawn_local(async move { mount(&b, &p).await })
+            })
+            .collect();
+        spin_until("all threads of users' paths hang", || host.0.hanging() == 8).await;
+        let sub = PrepareSubPath {
+            uid: PodUid::from("innocent"),
+            container: "app".into(),
+            volume: "v".into(),
+            volume_path: host.root("pods/innocent/volumes/kubernetes.io~empty-dir/v"),
+            sub_path: "logs".into(),
+            mount_index: 0,
+        };
+        bench.wiring.ask(sub).await.unwrap().unwrap();
+        let untyped = pod("free", json!([{"name": "s", "hostPath": {"path": host.root("nfs/x").to_str().unwrap()}}]));
+        assert!(mount(&bench, &untyped).await.is_ok(), "a path that is not checked is not touched");
+        unmount(&bench, "innocent").await.unwrap();
+        remove(&bench, "innocent").await.unwrap();
+        assert!(!host.exists("pods/innocent"));
+        assert_eq!(host.0.hanging(), 8, "all the while");
+        host.0.calm();
+        for waits in hung {
+            waits.abort();
+        }
+    });
+}
+
+#[test]
+fn pods_that_hang_do_not_end_the_rescans_of_the_others() {
+    run(11, |kernel| async move {
+        let host = Host::default();
+        for i in 0..5 {
+            host.dir(&format!("pods/a-stuck{i}"));
+            host.0.trouble(&host.root(&format!("pods/a-stuck{i}")), FileTrouble::Hang);
+        }
+        host.dir("pods/later");
+        let bench = Bench::start(&kernel, &host);
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        until("a row", || bench.present("later") == Some(vec![])).await;
+        host.remove("pods/later");
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        until("and again", || bench.present("later").is_none()).await;
+    });
+}
+
+#[test]
+fn volumes_that_cannot_be_listed_are_not_taken_for_gone() {
+    run(12, |kernel| async move {
+        let host = Host::default();
+        let bench = Bench::start(&kernel, &host);
+        mount(&bench, &empty_dir("u")).await.unwrap();
+        for below in ["pods/u/volumes", "pods/u/volumes/kubernetes.io~empty-dir", "pods/u/volumeDevices"] {
+            host.fail("readdir", below);
+            tokio::time::sleep(Duration::from_secs(61)).await;
+            assert_eq!(bench.present("u"), Some(vec!["v".to_owned()]), "what was known stays: {below}");
+            host.0.calm();
+        }
+        host.fail("readdir", "pods/u/volumes");
+        let e = unmount(&bench, "u").await.unwrap_err();
+        assert!(e.message.starts_with("mounted volumes=[?]: readdir"), "{e}");
+        assert!(remove(&bench, "u").await.is_err());
+        assert!(host.exists("pods/u/volumes/kubernetes.io~empty-dir/v"));
+        host.0.calm();
+        unmount(&bench, "u").await.unwrap();
+        assert_eq!(bench.present("u"), Some(vec![]));
+    });
+}

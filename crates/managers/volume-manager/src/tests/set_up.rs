@@ -1,6 +1,7 @@
 //! Effects of setting up.
 
 use contract::volume::{MountedVolume, PrepareSubPath};
+use fakes::files::{Errno, FileTrouble};
 use model::PodUid;
 use ports::host::{FileKind, HostFs, Mounter, TMPFS_MAGIC};
 use serde_json::json;
@@ -157,6 +158,16 @@ fn host_path_table() {
     assert_eq!(host.mode("h/newfile"), 0o644);
     let volume = json!([{"name": "s", "hostPath": {"path": p("no/parent"), "type": "FileOrCreate"}}]);
     assert!(all(&deps(&host), &config(&host), &pod("u", volume)).unwrap_err()[0].error.starts_with("create "));
+}
+
+#[test]
+fn a_host_path_without_a_type_is_not_touched() {
+    let host = Host::default();
+    host.0.trouble(&host.root("h"), FileTrouble::Fail(Errno::Access));
+    let path = host.root("h/fuse");
+    let volume = |check: &str| json!([{"name": "s", "hostPath": {"path": path.to_str().unwrap(), "type": check}}]);
+    assert!(all(&deps(&host), &config(&host), &pod("u", volume(""))).is_ok());
+    assert!(all(&deps(&host), &config(&host), &pod("u", volume("Directory"))).is_err());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::rig::{Host, all, config, deps, pod};
 use crate::layout::PodLayout;
-use crate::tear_down::{Proof, pod_dir, present, volumes_of};
+use crate::tear_down::{Proof, is_of_users, pod_dir, present, volumes_of};
 
 fn layout(host: &Host) -> PodLayout {
     PodLayout::new(&config(host).root_dir, &PodUid::from("u")).unwrap()
@@ -24,11 +24,11 @@ fn volumes_go_with_their_content_and_their_markers() {
     for proof in [Proof::Ended, Proof::Marker] {
         let host = Host::default();
         set_up(&host);
-        assert_eq!(present(&host.0, &layout(&host)).unwrap(), ["m", "v"]);
+        assert_eq!(present(&host.0, &layout(&host)).unwrap().unwrap(), ["m", "v"]);
         for _ in 0..2 {
             volumes_of(&deps(&host), &layout(&host), proof).unwrap();
         }
-        assert!(present(&host.0, &layout(&host)).unwrap().is_empty());
+        assert!(present(&host.0, &layout(&host)).unwrap().unwrap().is_empty());
         assert!(!host.is_mounted("pods/u/volumes/kubernetes.io~empty-dir/m"));
         for below in ["volumes/kubernetes.io~empty-dir/v", "plugins/kubernetes.io~empty-dir/v"] {
             assert!(!host.exists(&format!("pods/u/{below}")), "{below}");
@@ -116,7 +116,7 @@ fn the_directory_of_an_unknown_pod_goes_with_what_the_node_keeps_there() {
         pod_dir(&deps(&host), &layout(&host)).unwrap();
     }
     assert!(!host.exists("pods/u") && host.exists("pods"));
-    assert_eq!(present(&host.0, &layout(&host)), None);
+    assert_eq!(present(&host.0, &layout(&host)).unwrap(), None);
 }
 
 #[test]
@@ -133,4 +133,19 @@ fn stray_files_and_mounts_keep_the_directory() {
     host.mount("pods/u/containers/app", 1);
     assert!(pod_dir(&deps(&host), &layout(&host)).is_err());
     assert!(host.is_mounted("pods/u/containers/app"));
+}
+
+#[test]
+fn what_may_be_of_users_is_known_by_names_alone() {
+    for (what, of_users, below) in [
+        ("volumes made here", false, &["volumes/kubernetes.io~empty-dir/v", "volumes/kubernetes.io~secret/s"][..]),
+        ("a subPath of one", false, &["volumes/kubernetes.io~secret/s", "volume-subpaths/s/app/0"]),
+        ("a subPath of a hostPath", true, &["volumes/kubernetes.io~secret/s", "volume-subpaths/h/app/0"]),
+        ("a volume that another node agent made", true, &["volumes/kubernetes.io~nfs/share"]),
+        ("nothing", false, &[]),
+    ] {
+        let host = Host::default();
+        below.iter().for_each(|dir| host.dir(&format!("pods/u/{dir}")));
+        assert_eq!(is_of_users(&host.0, &layout(&host)).unwrap(), of_users, "{what}");
+    }
 }
