@@ -16,7 +16,7 @@ use crate::layout::PodLayout;
 use crate::mount::{self, Answer, Attempt, TaskContext};
 use crate::refresh::{self, Occasion};
 use crate::tear_down::{self, Proof};
-use crate::{board, fetch, set_up, spec, sub_path};
+use crate::{board, class, fetch, set_up, spec, sub_path};
 
 /// How often the directories are looked at without an occasion.
 const RESCAN: Duration = Duration::from_secs(60);
@@ -181,12 +181,6 @@ impl VolumeManager {
     }
 }
 
-/// Names that cannot be read are a failure of the work itself, which begins with them.
-fn tear_down_class(tools: &Tools, layout: &PodLayout) -> Class {
-    let is_users = tear_down::is_of_users(&*tools.deps.fs, layout).unwrap_or(false);
-    if is_users { Class::UserPaths } else { Class::HostFiles }
-}
-
 fn task_context(ctx: &mut Ctx<VolumeManager>) -> TaskContext {
     TaskContext { clock: ctx.clock().clone(), effects: ctx.effects(), random: ctx.rng().u32(..) }
 }
@@ -226,7 +220,7 @@ impl Handler<PrepareSubPath> for VolumeManager {
     fn handle(&mut self, ask: PrepareSubPath, ctx: &mut Ctx<Self>) -> Self::Result {
         let request = self.tools.deps.desired.get(&ask.uid).map(|d| d.request);
         let (uid, of) = (ask.uid.clone(), ask.clone());
-        let class = move |_: &Tools, layout: &PodLayout| sub_path::class(layout, &of);
+        let class = move |tools: &Tools, layout: &PodLayout| class::of_sub_path(&tools.deps, layout, &of);
         self.work(&uid, ["sub-path", "sub-path-done"], ctx.effects(), class, move |tools, _| {
             if request.is_some_and(|r| !r.is_live()) {
                 return Err(mount::cancelled());
@@ -241,7 +235,8 @@ impl Handler<UnmountVolumes> for VolumeManager {
 
     fn handle(&mut self, UnmountVolumes { uid }: UnmountVolumes, ctx: &mut Ctx<Self>) -> Self::Result {
         self.cancel(&uid, ctx);
-        self.work(&uid, ["unmount", "unmounted"], ctx.effects(), tear_down_class, |tools, layout| {
+        let class = |tools: &Tools, layout: &PodLayout| class::of_tear_down(&tools.deps, layout);
+        self.work(&uid, ["unmount", "unmounted"], ctx.effects(), class, |tools, layout| {
             tear_down::volumes_of(&tools.deps, layout, Proof::Ended).map_err(|e| {
                 let left = tear_down::present(&*tools.deps.fs, layout).ok().flatten();
                 let left = left.map_or_else(|| "?".to_owned(), |names| names.join(" "));
@@ -256,7 +251,8 @@ impl Handler<RemovePodDir> for VolumeManager {
 
     fn handle(&mut self, RemovePodDir { uid }: RemovePodDir, ctx: &mut Ctx<Self>) -> Self::Result {
         self.cancel(&uid, ctx);
-        self.work(&uid, ["remove-dir", "removed-dir"], ctx.effects(), tear_down_class, |tools, layout| {
+        let class = |tools: &Tools, layout: &PodLayout| class::of_tear_down(&tools.deps, layout);
+        self.work(&uid, ["remove-dir", "removed-dir"], ctx.effects(), class, |tools, layout| {
             tear_down::pod_dir(&tools.deps, layout).map_err(VolumeError::new)
         })
     }

@@ -16,6 +16,7 @@
 
 mod actor;
 mod board;
+mod class;
 mod deps;
 mod desired;
 mod empty_dir;

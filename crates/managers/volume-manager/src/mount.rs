@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Class, Clock, Effects};
+use actor::{Clock, Effects};
 use contract::volume::{MountedVolumes, VolumeError};
 use metrics::actors::Phase;
 use model::core::Pod;
@@ -11,13 +11,13 @@ use model::event::{EventObject, EventType, NodeEvent};
 use model::{PodUid, Timestamp, pod};
 
 use crate::board;
+use crate::class;
 use crate::deps::Tools;
 use crate::desired::{MountRequest, ObjectVersions};
 use crate::fetch;
 use crate::projected::Content;
 use crate::refresh::FIRST_PAUSE;
 use crate::set_up::{self, Failed, Outcome};
-use crate::spec::{self, Kind};
 
 /// How long a pod waits for its volumes before its worker hears of it.
 const WAIT: Duration = Duration::from_secs(123);
@@ -64,7 +64,7 @@ pub(crate) async fn attempt(
     let (fetched, due) = fetch::all(&tools.crew, &pod, &needs).await;
     let content = Content { fetched, now: Timestamp(task.clock.unix_nanos()), random: task.random };
     let (held, request, of) = (tools.clone(), request.clone(), pod.clone());
-    let out = tools.deps.serial.run(uid, &task.effects, class_of(&pod), move || {
+    let out = tools.deps.serial.run(uid, &task.effects, class::of_mount(&pod), move || {
         // Asked again inside of the pod's turn: an unmount may have come first.
         request.is_live().then(|| {
             let out = set_up::all(&held.deps, &held.config, &of, &content);
@@ -124,13 +124,6 @@ async fn objects_changed(tools: &Tools, used: &ObjectVersions) {
             return std::future::pending().await;
         }
     }
-}
-
-/// A hostPath may lie on a network file system that hangs. One that is not checked is not touched.
-fn class_of(pod: &Pod) -> Class {
-    let touches = |kind: &Kind| matches!(kind, Kind::HostPath { check, .. } if !check.is_empty());
-    let is_users = spec::used_volumes(pod).iter().any(|(_, kind)| touches(kind));
-    if is_users { Class::UserPaths } else { Class::HostFiles }
 }
 
 fn describe(failed: &[Failed]) -> String {

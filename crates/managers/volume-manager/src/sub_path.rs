@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use actor::{Class, chain};
+use actor::chain;
 use contract::volume::{PrepareSubPath, VolumeError};
 use ports::host::HostError;
 
@@ -40,9 +40,4 @@ pub(crate) fn prepare(deps: &Deps, config: &Config, ask: &PrepareSubPath) -> Res
     }
     bound.map_err(|e| vague(failed, chain(&e)))?;
     Ok(target)
-}
-
-/// A volume that was made here is on the node's own disk, and nothing in it leads out of it; any other is a path of the host.
-pub(crate) fn class(layout: &PodLayout, ask: &PrepareSubPath) -> Class {
-    if ask.volume_path.starts_with(layout.volumes()) { Class::HostFiles } else { Class::UserPaths }
 }

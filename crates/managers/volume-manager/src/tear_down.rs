@@ -45,8 +45,8 @@ fn volumes(fs: &dyn HostFs, layout: &PodLayout) -> HostResult<Vec<(String, Strin
     Ok(found)
 }
 
-/// Whether what is to be taken away may lie on a file system that a user chose, which may hang: the subPath of a hostPath
-/// (which has no directory here), or a volume of a kind that is not made here. Only names are read.
+/// Whether there is the subPath of a volume that has no directory here (a hostPath), or a volume of a kind that is not made
+/// here.
 pub(crate) fn is_of_users(fs: &dyn HostFs, layout: &PodLayout) -> HostResult<bool> {
     let volumes = volumes(fs, layout)?;
     let is_foreign = |bound: &String| !volumes.iter().any(|(_, name)| name == bound);

@@ -1,3 +1,4 @@
+mod class;
 mod life;
 mod live_updates;
 mod projected;

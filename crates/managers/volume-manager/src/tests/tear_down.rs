@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::rig::{Host, all, config, deps, pod};
 use crate::layout::PodLayout;
-use crate::tear_down::{Proof, is_of_users, pod_dir, present, volumes_of};
+use crate::tear_down::{Proof, pod_dir, present, volumes_of};
 
 fn layout(host: &Host) -> PodLayout {
     PodLayout::new(&config(host).root_dir, &PodUid::from("u")).unwrap()
@@ -133,19 +133,4 @@ fn stray_files_and_mounts_keep_the_directory() {
     host.mount("pods/u/containers/app", 1);
     assert!(pod_dir(&deps(&host), &layout(&host)).is_err());
     assert!(host.is_mounted("pods/u/containers/app"));
-}
-
-#[test]
-fn what_may_be_of_users_is_known_by_names_alone() {
-    for (what, of_users, below) in [
-        ("volumes made here", false, &["volumes/kubernetes.io~empty-dir/v", "volumes/kubernetes.io~secret/s"][..]),
-        ("a subPath of one", false, &["volumes/kubernetes.io~secret/s", "volume-subpaths/s/app/0"]),
-        ("a subPath of a hostPath", true, &["volumes/kubernetes.io~secret/s", "volume-subpaths/h/app/0"]),
-        ("a volume that another node agent made", true, &["volumes/kubernetes.io~nfs/share"]),
-        ("nothing", false, &[]),
-    ] {
-        let host = Host::default();
-        below.iter().for_each(|dir| host.dir(&format!("pods/u/{dir}")));
-        assert_eq!(is_of_users(&host.0, &layout(&host)).unwrap(), of_users, "{what}");
-    }
 }

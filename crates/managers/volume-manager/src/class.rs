@@ -1,0 +1,47 @@
+//! Which threads do a piece of work: those of the host's files, unless it may meet a path of users. Such a path may lie on a
+//! network file system that hangs, and must not hold up pods that have none.
+
+use std::path::Path;
+
+use actor::Class;
+use contract::volume::PrepareSubPath;
+use model::core::Pod;
+use ports::host::HostResult;
+
+use crate::deps::Deps;
+use crate::layout::PodLayout;
+use crate::spec::{self, Kind};
+use crate::tear_down;
+
+/// Setting up: a hostPath that is not checked is not touched.
+pub(crate) fn of_mount(pod: &Pod) -> Class {
+    let touches = |kind: &Kind| matches!(kind, Kind::HostPath { check, .. } if !check.is_empty());
+    choose(spec::used_volumes(pod).iter().any(|(_, kind)| touches(kind)))
+}
+
+/// Binding a part of a volume. One that was made here is on the node's own disk, and no link leads out of it; but a container
+/// may have mounted something in it.
+pub(crate) fn of_sub_path(deps: &Deps, layout: &PodLayout, ask: &PrepareSubPath) -> Class {
+    let is_own = ask.volume_path.starts_with(layout.volumes());
+    choose(!is_own || is_mounted_below(deps, &ask.volume_path, 1).unwrap_or(true))
+}
+
+/// Taking away. Only names and the mount table are read. When they cannot be, the work itself fails, for it begins with them.
+pub(crate) fn of_tear_down(deps: &Deps, layout: &PodLayout) -> Class {
+    // A volume's own mount is two levels down: kind, name.
+    let is_met = match tear_down::is_of_users(&*deps.fs, layout) {
+        Ok(false) => is_mounted_below(deps, &layout.volumes(), 3),
+        other => other,
+    };
+    choose(is_met.unwrap_or(false))
+}
+
+fn choose(may_meet_users: bool) -> Class {
+    if may_meet_users { Class::UserPaths } else { Class::HostFiles }
+}
+
+/// Whether something is mounted at least so many levels below a directory.
+fn is_mounted_below(deps: &Deps, dir: &Path, levels: usize) -> HostResult<bool> {
+    let depth = |at: &Path| at.strip_prefix(dir).ok().map_or(0, |below| below.components().count());
+    Ok(deps.mounts.mounts()?.iter().any(|mount| depth(&mount.mount_point) >= levels))
+}

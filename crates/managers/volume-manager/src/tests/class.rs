@@ -1,0 +1,63 @@
+//! Which threads do which work.
+
+use actor::Class;
+use contract::volume::PrepareSubPath;
+use model::PodUid;
+use serde_json::json;
+
+use super::rig::{Host, config, deps, pod};
+use crate::class::{of_mount, of_sub_path, of_tear_down};
+use crate::layout::PodLayout;
+
+fn choose(may_meet_users: bool) -> Class {
+    if may_meet_users { Class::UserPaths } else { Class::HostFiles }
+}
+
+#[test]
+fn what_a_pod_has_decides() {
+    for (volume, of_users) in [
+        (json!({"name": "v", "emptyDir": {}}), false),
+        (json!({"name": "v", "hostPath": {"path": "/h"}}), false),
+        (json!({"name": "v", "hostPath": {"path": "/h", "type": "Directory"}}), true),
+    ] {
+        assert_eq!(of_mount(&pod("u", json!([volume]))), choose(of_users), "{volume}");
+    }
+}
+
+#[test]
+fn what_is_left_of_a_pod_decides_by_its_names_and_mounts() {
+    for (what, of_users, below, mounted) in [
+        ("volumes made here", false, &["volumes/kubernetes.io~empty-dir/v", "volumes/kubernetes.io~secret/s"][..], ""),
+        ("with memory", false, &[], "volumes/kubernetes.io~secret/s"),
+        ("with a mount of a container's", true, &[], "volumes/kubernetes.io~empty-dir/v/fuse"),
+        ("a subPath of one", false, &["volumes/kubernetes.io~secret/s"], "volume-subpaths/s/app/0"),
+        ("a subPath of a hostPath", true, &["volumes/kubernetes.io~secret/s"], "volume-subpaths/h/app/0"),
+        ("a volume that another node agent made", true, &[], "volumes/kubernetes.io~nfs/share"),
+        ("nothing", false, &[], ""),
+    ] {
+        let host = Host::default();
+        below.iter().for_each(|dir| host.dir(&format!("pods/u/{dir}")));
+        if !mounted.is_empty() {
+            host.mount(&format!("pods/u/{mounted}"), 1);
+        }
+        let layout = PodLayout::new(&config(&host).root_dir, &PodUid::from("u")).unwrap();
+        assert_eq!(of_tear_down(&deps(&host), &layout), choose(of_users), "{what}");
+    }
+}
+
+#[test]
+fn a_part_of_a_volume_made_here_is_the_nodes_unless_a_container_mounted_there() {
+    let host = Host::default();
+    let layout = PodLayout::new(&config(&host).root_dir, &PodUid::from("u")).unwrap();
+    let of = |volume_path| {
+        let (container, volume, sub_path) = ("app".into(), "v".into(), "x".into());
+        let uid = PodUid::from("u");
+        let ask = PrepareSubPath { uid, container, volume, volume_path, sub_path, mount_index: 0 };
+        of_sub_path(&deps(&host), &layout, &ask)
+    };
+    let own = || host.root("pods/u/volumes/kubernetes.io~empty-dir/v");
+    host.mount("pods/u/volumes/kubernetes.io~empty-dir/v", 1);
+    assert_eq!((of(own()), of("/nfs".into())), (Class::HostFiles, Class::UserPaths));
+    host.mount("pods/u/volumes/kubernetes.io~empty-dir/v/fuse", 1);
+    assert_eq!(of(own()), Class::UserPaths);
+}
