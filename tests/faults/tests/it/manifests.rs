@@ -82,6 +82,17 @@ fn a_pod_that_does_not_fit_is_rejected_and_says_why() {
 }
 
 #[test]
+fn a_refusal_is_told_though_its_teller_dies_over_it() {
+    run(async |node| {
+        node.kernel.faults().add_text("status-manager: panic@turn:SetPodStatus#1").unwrap();
+        let big = "\n  containers:\n  - {name: app, image: 'app:1', resources: {requests: {cpu: '64'}}}";
+        node.put("big.yaml", &pod("big", big));
+        node.until("big is rejected", LIMIT, |n| n.phase("big") == "Failed").await;
+        assert_eq!(node.kernel.faults().log().len(), 1, "it died");
+    });
+}
+
+#[test]
 fn a_change_that_no_watch_tells_is_found_by_the_next_look() {
     run(async |node| {
         node.world.write(&node.world.manifests().join("web.yaml"), &simple("web", ""));
