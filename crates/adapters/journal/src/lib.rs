@@ -1,4 +1,5 @@
-//! The journal on disk: one redb file, every write durable when it returns. Writes that come together share one commit.
+//! The journal on disk: one redb file, every write durable when it returns. Writes that come together share one commit, which takes
+//! along what is written behind.
 //!
 //! After an I/O error redb refuses everything until the file is opened anew: that is done here, at once and then once a
 //! second, so that a disk that was full or away for a while costs no more than the writes of that while. Only a file that
@@ -7,40 +8,40 @@
 
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use ports::journal::{Journal, JournalError};
 use redb::{Database, ReadableDatabase};
 
 mod file;
+mod queue;
 #[cfg(test)]
 mod tests;
 
 use file::{Change, DbFile, LINES, commit};
+use queue::Queue;
+
+/// How long a line that is written behind waits for company.
+const SOON: Duration = Duration::from_millis(200);
+/// And for the next try, when the journal cannot be written.
+const AGAIN: Duration = Duration::from_secs(10);
 
 /// A journal in a redb file.
-#[derive(Debug)]
 pub struct RedbJournal {
     file: DbFile,
     path: PathBuf,
     queue: Mutex<Queue>,
     committed: Condvar,
+    flush_after: OnceLock<Box<dyn Fn(Duration) + Send + Sync>>,
 }
 
-/// Group commit: one writer commits for all who wait.
-#[derive(Debug, Default)]
-struct Queue {
-    changes: Vec<Change>,
-    /// Number of the batch that is being collected.
-    batch: u64,
-    /// Batches before this one are done.
-    done: u64,
-    /// Somebody is committing.
-    busy: bool,
-    /// Failures of batches whose waiters may still ask.
-    failed: BTreeMap<u64, String>,
+impl std::fmt::Debug for RedbJournal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RedbJournal").field("path", &self.path).finish_non_exhaustive()
+    }
 }
 
 impl RedbJournal {
@@ -54,7 +55,8 @@ impl RedbJournal {
     }
 
     fn on(file: DbFile, path: &Path) -> Result<Self, JournalError> {
-        let journal = Self { file, path: path.to_owned(), queue: Mutex::default(), committed: Condvar::new() };
+        let (queue, committed, flush_after) = (Mutex::default(), Condvar::new(), OnceLock::new());
+        let journal = Self { file, path: path.to_owned(), queue, committed, flush_after };
         match journal.file.open() {
             Ok(()) => {}
             Err(e) if e.ends_the_daemon() => return Err(journal.error(e)),
@@ -73,31 +75,58 @@ impl RedbJournal {
         self.file.run(&op).map_err(|e| self.error(e))
     }
 
+    /// Has lines that are written behind come to disk: `arrange` is called when there are some, and sees to it that
+    /// [`Self::flush`] is called after that time, on a thread that may block. It must not block itself. Counts once; without it
+    /// they wait for the next write that somebody waits for, or for the end.
+    pub fn flush_by(&self, arrange: impl Fn(Duration) + Send + Sync + 'static) {
+        let _ = self.flush_after.set(Box::new(arrange));
+    }
+
+    /// Writes the lines behind. Blocks.
+    pub fn flush(&self) {
+        let mut queue = self.queue();
+        queue.arranged = false;
+        if !queue.has_soon() {
+            return;
+        }
+        drop(queue);
+        if let Err(error) = self.write(None) {
+            tracing::warn!(%error, "journal lines are not written yet, trying again");
+        }
+        let queue = self.queue();
+        if queue.has_soon() {
+            self.arrange(queue, AGAIN);
+        }
+    }
+
+    fn arrange(&self, mut queue: MutexGuard<'_, Queue>, after: Duration) {
+        let Some(flush_after) = self.flush_after.get() else { return };
+        if !std::mem::replace(&mut queue.arranged, true) {
+            drop(queue);
+            flush_after(after);
+        }
+    }
+
     /// Queues a change and returns when it is on disk: the first to come commits for all who came meanwhile.
-    fn write(&self, change: Change) -> Result<(), JournalError> {
+    fn write(&self, change: Option<Change>) -> Result<(), JournalError> {
         let mut queue = self.queue();
         let mine = queue.batch;
-        queue.changes.push(change);
+        if let Some(change) = change {
+            queue.push(change);
+        }
         while queue.done <= mine {
             if queue.busy {
                 queue = self.committed.wait(queue).unwrap_or_else(PoisonError::into_inner);
                 continue;
             }
             queue.busy = true;
-            let batch = queue.batch;
-            let changes = std::mem::take(&mut queue.changes);
-            queue.batch += 1;
+            let batch = queue.take();
             drop(queue);
             // Never unwinds: the writers who wait would wait for ever.
-            let outcome = self.file.run(&|db| commit(db, &changes));
+            let outcome = self.file.run(&|db| commit(db, &batch.changes));
             queue = self.queue();
             queue.busy = false;
-            queue.done = batch + 1;
-            if let Err(e) = outcome {
-                queue.failed.insert(batch, e.to_string());
-            }
-            // Whoever waited for a batch this old has long been answered.
-            queue.failed.retain(|b, _| b + 1000 > batch);
+            queue.settle(&batch, outcome.map_err(|e| e.to_string()));
             self.committed.notify_all();
         }
         match queue.failed.get(&mine) {
@@ -113,6 +142,9 @@ impl RedbJournal {
 
 impl Journal for RedbJournal {
     fn load(&self, key: &str) -> Result<Option<Vec<u8>>, JournalError> {
+        if let Some(value) = self.queue().soon(key) {
+            return Ok(value);
+        }
         self.read(|db| {
             let found = db.begin_read()?.open_table(LINES)?.get(key)?;
             Ok(found.map(|v| v.value().to_vec()))
@@ -120,24 +152,52 @@ impl Journal for RedbJournal {
     }
 
     fn save(&self, key: &str, value: &[u8]) -> Result<(), JournalError> {
-        self.write((key.to_owned(), Some(value.to_vec())))
+        self.write(Some((key.to_owned(), Some(value.to_vec()))))
     }
 
     fn remove(&self, key: &str) -> Result<(), JournalError> {
-        self.write((key.to_owned(), None))
+        self.write(Some((key.to_owned(), None)))
+    }
+
+    fn put_soon(&self, key: &str, value: Option<Vec<u8>>) {
+        let mut queue = self.queue();
+        if !queue.push_soon(key, value) {
+            tracing::warn!(key, "journal line is dropped: too many wait for the disk");
+            return;
+        }
+        self.arrange(queue, SOON);
     }
 
     fn keys(&self, prefix: &str) -> Result<Vec<String>, JournalError> {
-        self.read(|db| {
-            let mut out = Vec::new();
+        // First: what is written meanwhile is found in the file.
+        let soon = self.queue().soon_keys(prefix);
+        let mut keys: BTreeSet<String> = self.read(|db| {
+            let mut out = BTreeSet::new();
             for line in db.begin_read()?.open_table(LINES)?.range(prefix..)? {
                 let (key, _) = line?;
                 if !key.value().starts_with(prefix) {
                     break;
                 }
-                out.push(key.value().to_owned());
+                out.insert(key.value().to_owned());
             }
             Ok(out)
-        })
+        })?;
+        for (key, there) in soon {
+            if there {
+                keys.insert(key);
+            } else {
+                keys.remove(&key);
+            }
+        }
+        Ok(keys.into_iter().collect())
+    }
+}
+
+impl Drop for RedbJournal {
+    fn drop(&mut self) {
+        if self.queue().has_soon() {
+            // Nobody can be told any more; what fails is logged.
+            self.flush();
+        }
     }
 }

@@ -1,3 +1,4 @@
+mod behind;
 mod faulty;
 mod plain;
 mod trouble;

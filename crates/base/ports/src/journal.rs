@@ -8,8 +8,8 @@ pub struct JournalError {
     pub message: String,
 }
 
-/// A small durable map. All calls block (callers go through the kernel: `Ctx::blocking`); a write is on disk when it returns. Keys are
-/// `<table>/<id>`.
+/// A small durable map. All calls but [`Journal::put_soon`] block (callers go through the kernel: `Ctx::blocking`); a write is on disk
+/// when it returns. Keys are `<table>/<id>`.
 pub trait Journal: Send + Sync + 'static {
     /// The value of `key`, if there is one.
     ///
@@ -28,6 +28,11 @@ pub trait Journal: Send + Sync + 'static {
     /// # Errors
     /// The store cannot be written.
     fn remove(&self, key: &str) -> Result<(), JournalError>;
+
+    /// Replaces the value of `key`, or removes it, and returns at once: it is read back from now on, and on disk within a second.
+    /// For lines whose loss costs nothing much: what can be found out again, or is looked for anyway. A journal that cannot be
+    /// written keeps trying, and says so in the log.
+    fn put_soon(&self, key: &str, value: Option<Vec<u8>>);
 
     /// Keys that begin with `prefix`, in order.
     ///

@@ -228,13 +228,17 @@ impl Job {
         }
     }
 
-    /// Removes the journal line of a pod that is done.
-    pub(crate) async fn forget_record(&self) {
-        let (journal, uid) = (self.deps.journal.clone(), self.uid.clone());
-        let forgotten = self.effects.attempt(Class::Journal, move || Record::forget(&*journal, &uid)).await;
-        if let Err(error) = forgotten.map_err(|e| e.to_string()).and_then(|f| f.map_err(|e| e.to_string())) {
-            tracing::warn!(uid = %self.uid, error, "journal line is not removed");
+    /// As [`Job::save_record`], where a loss costs the pod its start time and nothing else.
+    pub(crate) fn save_record_soon(&mut self) {
+        match self.memo.record.save_soon(&*self.deps.journal, &self.uid) {
+            Ok(()) => self.memo.saved = true,
+            Err(e) => tracing::warn!(uid = %self.uid, error = %e, "journal line is not written"),
         }
+    }
+
+    /// Removes the journal line of a pod that is done.
+    pub(crate) fn forget_record(&self) {
+        Record::forget(&*self.deps.journal, &self.uid);
     }
 
     pub(crate) fn pod_log_dir(&self) -> PathBuf {

@@ -1,8 +1,11 @@
 //! What a worker remembers between steps, and the part of it that the journal keeps.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
+use contract::volume::MountedVolumes;
+use model::core::Pod;
 use model::runtime::{ContainerState, PodObservation};
 use model::{ContainerId, PodUid, Timestamp};
 use pod_plan::CrashBackoff;
@@ -28,6 +31,32 @@ pub(crate) struct Memo {
     pub(crate) ends: BTreeMap<ContainerId, Instant>,
     /// A manager died over an ask of the last step.
     pub(crate) lost: bool,
+    /// What the last good step made for the pod.
+    pub(crate) prepared: Option<Prepared>,
+}
+
+/// The step that follows a start at once need not make the pod's cgroup, folders and volumes once more. Later ones do: what
+/// somebody took away comes back.
+const PREPARED_FOR: Duration = Duration::from_secs(5);
+
+/// Cgroup, folders and volumes of a pod, as they were made.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Prepared {
+    pub(crate) at: Instant,
+    pub(crate) pod: Arc<Pod>,
+    pub(crate) cgroup_parent: String,
+    pub(crate) mounted: Arc<MountedVolumes>,
+}
+
+impl Prepared {
+    /// Whether they serve this version of the pod too, now.
+    pub(crate) fn serves(&self, pod: &Arc<Pod>, now: Instant) -> bool {
+        let same = || {
+            let (a, b) = (&self.pod.metadata, &pod.metadata);
+            self.pod.spec == pod.spec && a.labels == b.labels && a.annotations == b.annotations
+        };
+        now.duration_since(self.at) < PREPARED_FOR && (Arc::ptr_eq(&self.pod, pod) || same())
+    }
 }
 
 impl Memo {
@@ -83,9 +112,15 @@ impl Record {
         journal.save(&key(uid), &bytes)
     }
 
-    /// Removes the line of a pod that is done.
-    pub(crate) fn forget(journal: &dyn Journal, uid: &PodUid) -> Result<(), JournalError> {
-        journal.remove(&key(uid))
+    /// As [`Self::save`], when nothing depends on it. Does not block.
+    pub(crate) fn save_soon(&self, journal: &dyn Journal, uid: &PodUid) -> Result<(), serde_json::Error> {
+        journal.put_soon(&key(uid), Some(serde_json::to_vec(self)?));
+        Ok(())
+    }
+
+    /// Removes the line of a pod that is done. Does not block: one that comes back after a power cut is swept.
+    pub(crate) fn forget(journal: &dyn Journal, uid: &PodUid) {
+        journal.put_soon(&key(uid), None);
     }
 
     pub(crate) fn start_failed(&self, id: &ContainerId) -> bool {

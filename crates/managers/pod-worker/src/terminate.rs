@@ -90,8 +90,7 @@ impl Job {
             return Err(Failure::new(format!("error killing pod: {}", failures.join(", "))));
         }
         self.stop_sandboxes(observed.sandboxes.iter().map(|s| s.id.clone()).collect()).await?;
-        self.stage.set("its journal line to be removed");
-        self.forget_record().await;
+        self.forget_record();
         Ok(())
     }
 
@@ -112,8 +111,7 @@ impl Job {
         self.stage.set("its last status to be taken");
         let last = TerminatePod { pod: self.pod.clone() };
         self.ask(last).await.map_err(|e| Failure::new(format!("status manager: {e}")))?;
-        self.stage.set("its journal line to be removed");
-        self.forget_record().await;
+        self.forget_record();
         self.effects.hit("after clean up").await;
         Ok(())
     }

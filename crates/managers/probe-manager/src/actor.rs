@@ -21,7 +21,7 @@ use tokio::time::Instant;
 
 use crate::effects::{Job, ProbeTools, run};
 use crate::entry::{Entry, ProbeId};
-use crate::journal::{self, Kept, Writes};
+use crate::journal::{self, Kept};
 use crate::measure;
 use crate::{Config, Deps};
 
@@ -50,7 +50,6 @@ pub struct ProbeManager {
     serial: u64,
     dirty: BTreeSet<PodUid>,
     kept: Kept,
-    writes: Writes,
 }
 
 supervised!(ProbeManager);
@@ -97,7 +96,6 @@ impl ProbeManager {
             serial: 0,
             dirty: BTreeSet::new(),
             kept: Kept::new(),
-            writes: Writes::default(),
         }
     }
 

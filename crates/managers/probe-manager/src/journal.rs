@@ -12,51 +12,17 @@ const TABLE: &str = "probe/";
 /// Verdicts of an earlier life of the daemon.
 pub(crate) type Kept = BTreeMap<ContainerId, BTreeMap<ProbeKind, ProbeVerdict>>;
 
-/// Writes that wait for the one in flight. A later write to a key replaces an earlier one.
-#[derive(Default)]
-pub(crate) struct Writes {
-    pending: BTreeMap<String, Option<Vec<u8>>>,
-    writing: bool,
+/// Has the line of an instance hold these verdicts. A loss costs one probe's time after a crash of the daemon.
+pub(crate) fn save(journal: &dyn Journal, id: &ContainerId, verdicts: impl Iterator<Item = (ProbeKind, ProbeVerdict)>) {
+    journal.put_soon(&key(id), Some(encode(verdicts)));
 }
 
-impl Writes {
-    pub(crate) fn save(&mut self, id: &ContainerId, verdicts: impl Iterator<Item = (ProbeKind, ProbeVerdict)>) {
-        self.pending.insert(key(id), Some(encode(verdicts)));
-    }
-
-    pub(crate) fn remove(&mut self, id: &ContainerId) {
-        self.pending.insert(key(id), None);
-    }
-
-    /// The batch to write next, unless one is being written.
-    pub(crate) fn next_batch(&mut self) -> Option<BTreeMap<String, Option<Vec<u8>>>> {
-        if self.writing || self.pending.is_empty() {
-            return None;
-        }
-        self.writing = true;
-        Some(std::mem::take(&mut self.pending))
-    }
-
-    pub(crate) fn written(&mut self) {
-        self.writing = false;
-    }
+pub(crate) fn remove(journal: &dyn Journal, id: &ContainerId) {
+    journal.put_soon(&key(id), None);
 }
 
 fn key(id: &ContainerId) -> String {
     format!("{TABLE}{id}")
-}
-
-/// Blocks; gives the first failure after having tried all.
-pub(crate) fn write(journal: &dyn Journal, batch: BTreeMap<String, Option<Vec<u8>>>) -> Result<(), JournalError> {
-    let mut outcome = Ok(());
-    for (key, value) in batch {
-        let done = match value {
-            Some(value) => journal.save(&key, &value),
-            None => journal.remove(&key),
-        };
-        outcome = outcome.and(done);
-    }
-    outcome
 }
 
 /// Blocks. Text that is no verdict is left out.

@@ -50,6 +50,17 @@ impl Journal for MemoryJournal {
         self.change(|lines| drop(lines.remove(key)))
     }
 
+    /// On disk at once. What cannot be written is lost: nobody hears of it, as of the real one's.
+    fn put_soon(&self, key: &str, value: Option<Vec<u8>>) {
+        if *self.panics.lock().unwrap_or_else(PoisonError::into_inner) {
+            return;
+        }
+        let _lost = self.with(|lines| match value {
+            Some(value) => lines.insert(key.to_owned(), value),
+            None => lines.remove(key),
+        });
+    }
+
     fn keys(&self, prefix: &str) -> Result<Vec<String>, JournalError> {
         self.with(|lines| lines.keys().filter(|k| k.starts_with(prefix)).cloned().collect())
     }

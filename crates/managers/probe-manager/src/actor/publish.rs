@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use actor::{AsyncContext, Class, Ctx};
+use actor::{AsyncContext, Ctx};
 use model::{ContainerId, PodUid};
 
 use super::ProbeManager;
@@ -16,34 +16,21 @@ impl ProbeManager {
         let unclaimed: Vec<ContainerId> = self.kept.keys().filter(|id| !known.contains(id)).cloned().collect();
         for id in unclaimed {
             self.kept.remove(&id);
-            self.writes.remove(&id);
+            if let Some(journal) = &self.deps.journal {
+                journal::remove(&**journal, &id);
+            }
         }
         self.end_turn(ctx);
     }
 
-    /// Publishes what changed, writes the journal, sets the timer.
+    /// Publishes what changed, sets the timer.
     pub(super) fn end_turn(&mut self, ctx: &mut Ctx<Self>) {
         for uid in std::mem::take(&mut self.dirty) {
             if let Some(entry) = self.pods.get(&uid) {
                 self.view.post(uid, Arc::new(entry.row.clone()));
             }
         }
-        self.flush(ctx);
         self.set_timer(ctx);
-    }
-
-    pub(super) fn flush(&mut self, ctx: &mut Ctx<Self>) {
-        let Some(journal) = self.deps.journal.clone() else { return };
-        let Some(batch) = self.writes.next_batch() else { return };
-        let effects = ctx.effects();
-        let write = async move { effects.attempt(Class::Journal, move || journal::write(&*journal, batch)).await };
-        ctx.run(write, |this, written, ctx| {
-            if let Err(error) = written.map_err(|e| e.to_string()).and_then(|w| w.map_err(|e| e.to_string())) {
-                tracing::warn!(error, "probe verdicts cannot be kept over a restart");
-            }
-            this.writes.written();
-            this.flush(ctx);
-        });
     }
 
     pub(super) fn set_timer(&mut self, ctx: &mut Ctx<Self>) {
@@ -64,14 +51,12 @@ impl ProbeManager {
 
     /// Has the journal hold what the row has of an instance.
     pub(super) fn keep(&mut self, uid: &PodUid, container: &ContainerId) {
-        if self.deps.journal.is_none() {
-            return;
-        }
+        let Some(journal) = &self.deps.journal else { return };
         match self.pods.get(uid).filter(|e| e.row.verdicts.contains_key(container)) {
-            Some(entry) => self.writes.save(container, entry.verdicts(container)),
+            Some(entry) => journal::save(&**journal, container, entry.verdicts(container)),
             None => {
                 self.kept.remove(container);
-                self.writes.remove(container);
+                journal::remove(&**journal, container);
             }
         }
     }
