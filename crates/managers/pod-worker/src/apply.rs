@@ -37,7 +37,8 @@ impl Job {
         }
         self.kill_planned(plan, &observed).await?;
         let groups = mounted.supplemental_groups.clone();
-        let built = self.sandbox_config(plan.sandbox.attempt, cgroup_parent, &groups).await;
+        let creates = plan.create_sandbox.is_some() && !self.stop_asked();
+        let built = self.sandbox_config(plan.sandbox.attempt, creates, cgroup_parent, &groups).await;
         let Some((sandbox, sandbox_config)) = self.sandbox(plan, built, &status).await? else {
             return Ok(true);
         };
@@ -160,8 +161,6 @@ impl Job {
     ) -> Result<SandboxId, Failure> {
         self.check_stop()?;
         self.check_claims()?;
-        let dir = self.pod_log_dir();
-        self.on_host(move |fs| fs.create_dir(&dir, 0o755)).await.map_err(|e| self.sandbox_failed(&e))?;
         let runtime_handler = self.runtime_handler().await.map_err(|e| self.sandbox_failed(&e.to_string()))?;
         tracing::debug!(uid = %self.uid, attempt = create.attempt, "creating the sandbox");
         self.effects.hit("before RunPodSandbox").await;

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use container_config::{
-    ContainerInput, DnsInput, DnsSource, DnsWarning, EnvInput, HostsInput, ImageUser, MountInput, ResolvConf,
-    ResolvedVolume, SandboxInput, VolumeSource, claims, container_config, dns_config, environment, etc_hosts,
-    host_name, sandbox_config, sub_paths,
+    ContainerInput, DnsInput, DnsSource, DnsWarning, EnvInput, ImageUser, MountInput, ResolvConf, ResolvedVolume,
+    SandboxInput, VolumeSource, claims, container_config, dns_config, environment, sandbox_config, sub_paths,
 };
 use contract::image::EnsuredImage;
 use contract::volume::{MountedVolumes, PrepareSubPath};
@@ -16,12 +15,11 @@ use model::core::Container;
 use model::event::EventType;
 use model::runtime::PodObservation;
 
+use crate::files::{ContainerFiles, Written};
 use crate::job::{Job, text};
 
 /// Longest resolver file that is read.
 const RESOLV_CONF_MAX: u64 = 10 << 20;
-/// Longest hosts file that is read.
-const HOSTS_MAX: u64 = 10 << 20;
 
 /// Volumes of the pod as configurations need them, images included.
 #[derive(Clone, Debug, Default)]
@@ -54,7 +52,8 @@ impl PodVolumes {
 /// One container about to be created.
 pub(crate) struct NewContainer<'a> {
     pub(crate) container: &'a Container,
-    pub(crate) restart_count: u32,
+    /// Its restart count; `None`: the logs of earlier instances tell.
+    pub(crate) attempt: Option<u32>,
     pub(crate) image: &'a EnsuredImage,
     pub(crate) pod_ips: &'a [IpAddr],
     pub(crate) volumes: &'a PodVolumes,
@@ -64,10 +63,12 @@ pub(crate) struct NewContainer<'a> {
 }
 
 impl Job {
-    /// Configuration of the sandbox; the same one is sent again with every container.
+    /// Configuration of the sandbox; the same one is sent again with every container. With `creates`, the folder of its logs is
+    /// made.
     pub(crate) async fn sandbox_config(
         &self,
         attempt: u32,
+        creates: bool,
         cgroup_parent: &str,
         volume_groups: &[i64],
     ) -> Result<PodSandboxConfig, String> {
@@ -76,7 +77,7 @@ impl Job {
             return Err("hostUsers: false is not supported by this node yet".to_owned());
         }
         let config = &self.deps.config;
-        let source = self.dns_source().await?;
+        let source = self.dns_source(creates.then(|| self.pod_log_dir())).await?;
         let (dns, warnings) = dns_config(&DnsInput {
             pod,
             cluster_domain: &config.node.cluster_domain,
@@ -103,19 +104,27 @@ impl Job {
         .map_err(|e| e.to_string())
     }
 
-    async fn dns_source(&self) -> Result<DnsSource, String> {
-        let Some(path) = self.deps.config.resolv_conf.clone() else {
+    /// What the host says of DNS; makes the folder too, on the same way.
+    async fn dns_source(&self, log_dir: Option<PathBuf>) -> Result<DnsSource, String> {
+        let path = self.deps.config.resolv_conf.clone();
+        if path.is_none() && log_dir.is_none() {
+            return Ok(DnsSource::Disabled { node_ips: self.host_ips() });
+        }
+        let read = self.on_host(move |fs| {
+            log_dir.map_or(Ok(()), |dir| fs.create_dir(&dir, 0o755))?;
+            path.map(|path| Ok((fs.read_file(&path, RESOLV_CONF_MAX)?, path))).transpose()
+        });
+        let Some((bytes, path)) = read.await? else {
             return Ok(DnsSource::Disabled { node_ips: self.host_ips() });
         };
         let shown = path.display().to_string();
-        let bytes = self.on_host(move |fs| fs.read_file(&path, RESOLV_CONF_MAX)).await?;
         let conf = ResolvConf::parse(&String::from_utf8_lossy(&bytes)).map_err(|e| format!("{shown}: {e}"))?;
         Ok(DnsSource::File(conf))
     }
 
-    /// Configuration of a container, with the files that it mounts written. The text of a failure is the container's
-    /// waiting message.
-    pub(crate) async fn container_config(&self, new: &NewContainer<'_>) -> Result<ContainerConfig, String> {
+    /// Configuration of a container and its restart count, with the files that it mounts written. The text of a failure is the
+    /// container's waiting message.
+    pub(crate) async fn container_config(&self, new: &NewContainer<'_>) -> Result<(ContainerConfig, u32), String> {
         let (pod, config) = (&*self.pod, &self.deps.config);
         if let Some(claim) = claims::container_claims(pod, new.container).first() {
             return Err(no_driver(claim));
@@ -133,12 +142,8 @@ impl Job {
         })
         .map_err(|e| e.to_string())?;
         let prepared = self.prepare_sub_paths(new, &sub_paths(new.container, &env).map_err(|e| e.to_string())?).await?;
-        if container_config::mounts::mounts_etc_hosts(pod, new.container, !new.pod_ips.is_empty()) {
-            self.write_etc_hosts(new.pod_ips).await?;
-        }
-        let log_dir = self.container_log_dir(&new.container.name);
-        self.on_host(move |fs| fs.create_dir(&log_dir, 0o755)).await?;
-        let termination_log = self.termination_log(new).await;
+        let files = self.files_of(new);
+        let Written { restart_count, termination_log } = self.on_host(move |fs| files.write(fs)).await?;
         let target = match new.target {
             Some(name) => Some(target_id(new.observed, name)?),
             None => None,
@@ -157,7 +162,7 @@ impl Job {
                 recursive_read_only: self.recursive_read_only(new.observed),
                 userns: None,
             },
-            restart_count: new.restart_count,
+            restart_count,
             hash: pod_plan::hash::spec_hash(new.container),
             image_ref: &new.image.image_ref,
             image_user: &image_user,
@@ -168,6 +173,7 @@ impl Job {
             annotations: &BTreeMap::new(),
             resources: Some(cgroup_values::cri::container_resources(pod, new.container, &config.facts, &config.rules)),
         })
+        .map(|config| (config, restart_count))
         .map_err(|e| e.to_string())
     }
 
@@ -193,53 +199,21 @@ impl Job {
         Ok(out)
     }
 
-    async fn write_etc_hosts(&self, pod_ips: &[IpAddr]) -> Result<(), String> {
-        let pod = self.pod.clone();
-        let node = self.node();
-        let ips = pod_ips.to_vec();
-        self.on_host(move |fs| {
-            let node_hosts = if model::pod::is_host_network(&pod) {
-                fs.read_file(Path::new("/etc/hosts"), HOSTS_MAX)?
-            } else {
-                Vec::new()
-            };
-            // A host name that cannot be made has already failed the sandbox.
-            let Ok(host_name) = host_name(&pod, &node.cluster_domain) else { return Ok(()) };
-            let content = etc_hosts(&HostsInput {
-                pod: &pod,
-                pod_ips: &ips,
-                host_name: &host_name,
-                node_hosts: &String::from_utf8_lossy(&node_hosts),
-            });
-            let path = PathBuf::from(container_config::mounts::etc_hosts_path(&node.root_dir, &pod));
-            fs.write_file(&path, content.as_bytes(), 0o644)
-        })
-        .await
-    }
-
-    /// A fresh file for the termination message; a host that cannot make one costs only the message.
-    async fn termination_log(&self, new: &NewContainer<'_>) -> Option<String> {
-        let path = new.container.termination_message_path.as_deref().unwrap_or_default();
-        if path.is_empty() {
-            return None;
-        }
+    fn files_of(&self, new: &NewContainer<'_>) -> ContainerFiles {
+        let (pod, name) = (&*self.pod, &new.container.name);
         let root = &self.deps.config.node.root_dir;
-        let dir = PathBuf::from(container_config::mounts::container_dir(root, &self.pod, &new.container.name));
-        let salt = format!("{}/{}/{}", new.container.name, new.restart_count, self.seed);
-        let file = dir.join(format!("{:08x}", pod_plan::hash::fnv1a_32(salt.as_bytes())));
-        let shown = text(&file);
-        let made = self
-            .on_host(move |fs| {
-                fs.create_dir(&dir, 0o750)?;
-                fs.create_file(&file, 0o666)
-            })
-            .await;
-        match made {
-            Ok(()) => Some(shown),
-            Err(e) => {
-                tracing::warn!(uid = %self.uid, container = new.container.name, error = e, "no termination log");
-                None
-            }
+        let mounts_hosts = container_config::mounts::mounts_etc_hosts(pod, new.container, !new.pod_ips.is_empty());
+        let message_path = new.container.termination_message_path.as_deref().unwrap_or_default();
+        let salt = format!("{name}/{:?}/{}", new.attempt, self.seed);
+        ContainerFiles {
+            hosts: mounts_hosts.then(|| (self.pod.clone(), self.node(), new.pod_ips.to_vec())),
+            log_dir: self.container_log_dir(name),
+            attempt: new.attempt,
+            termination_log: (!message_path.is_empty()).then(|| {
+                let dir = PathBuf::from(container_config::mounts::container_dir(root, pod, name));
+                let file = format!("{:08x}", pod_plan::hash::fnv1a_32(salt.as_bytes()));
+                (dir, file)
+            }),
         }
     }
 }

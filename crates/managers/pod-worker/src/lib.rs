@@ -14,6 +14,7 @@ mod actor;
 mod apply;
 mod config;
 mod deps;
+mod files;
 mod hooks;
 mod job;
 mod kill;

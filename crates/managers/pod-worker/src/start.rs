@@ -122,21 +122,17 @@ impl Job {
         self.memo.pulls += self.clock.now().saturating_duration_since(began);
         let image = ensured?;
         self.check_image_volumes(container, context)?;
-        let restart_count = match attempt {
-            Some(n) => n,
-            None => self.restart_count_from_logs(&container.name).await,
-        };
         let target = ephemeral_target(&self.pod, kind, &container.name);
         let new = NewContainer {
             container,
-            restart_count,
+            attempt,
             image: &image,
             pod_ips: &context.pod_ips,
             volumes: &context.volumes,
             observed: &context.observed,
             target: target.as_deref(),
         };
-        let config = self.container_config(&new).await.map_err(|e| {
+        let (config, restart_count) = self.container_config(&new).await.map_err(|e| {
             self.failed(kind, container, format!("Error: {e}"));
             NotStarted::new("CreateContainerConfigError", e)
         })?;
@@ -204,25 +200,6 @@ impl Job {
 
     fn failed(&self, kind: ContainerKind, container: &Container, message: String) {
         self.container_event(EventType::Warning, "Failed", message, (kind, &container.name));
-    }
-
-    async fn restart_count_from_logs(&self, container: &str) -> u32 {
-        let dir = self.container_log_dir(container);
-        let listed = self
-            .on_host(move |fs| match fs.list_dir(&dir) {
-                Err(e) if e.is_not_found() => Ok(Vec::new()),
-                other => other,
-            })
-            .await;
-        match listed {
-            Ok(entries) => {
-                pod_plan::logs::next_restart_count(entries.iter().filter(|e| !e.is_dir).map(|e| e.name.as_str()))
-            }
-            Err(e) => {
-                tracing::warn!(uid = %self.uid, container, error = e, "log folder is not readable, counting from 0");
-                0
-            }
-        }
     }
 
     async fn run(&mut self, kind: ContainerKind, container: &Container, id: &ContainerId) -> Result<(), NotStarted> {

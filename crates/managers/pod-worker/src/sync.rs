@@ -16,6 +16,7 @@ use pod_plan::{Gates, PlanInput, PodPlan, ProbeResults};
 
 use crate::job::{Failure, Job, Retry};
 use crate::measure;
+use crate::memo::Prepared;
 use crate::status::probe_results;
 
 /// How a good sync ended.
@@ -34,6 +35,9 @@ impl Job {
     pub(crate) async fn sync(&mut self) -> Result<Synced, Failure> {
         let before = self.memo.reasons.clone();
         let outcome = self.sync_once().await;
+        if outcome.is_err() {
+            self.memo.prepared = None;
+        }
         if self.memo.reasons != before && !self.stop_asked() {
             let observed = self.observe(false).await.map_err(|e| Failure::new(e.to_string()))?;
             self.publish(self.generate(&observed, false)).await?;
@@ -72,9 +76,8 @@ impl Job {
         }
         self.check_network()?;
         self.check_stop()?;
-        let cgroup_parent = self.ensure_cgroup(&observed, &status).await?;
         self.hold_objects();
-        let mounted = self.prepare_volumes().await?;
+        let (cgroup_parent, mounted) = self.prepare(&observed, &status).await?;
         let probes = StartProbes { pod: self.pod.clone() };
         self.ask(probes).await.map_err(|e| Failure::new(format!("probe manager: {e}")))?;
         self.check_stop()?;
@@ -87,8 +90,8 @@ impl Job {
             return Ok(Synced::Acted);
         }
         if !self.memo.saved {
-            // The start time outlives the daemon; kept here, where nothing waits for it.
-            self.save_record().await;
+            // The start time outlives the daemon.
+            self.save_record_soon();
         }
         Ok(Synced::Settled)
     }
@@ -117,6 +120,28 @@ impl Job {
         let message = format!("network is not ready: {why}");
         self.event(EventType::Warning, "NetworkNotReady", message.clone());
         Err(Failure { message, retry: Retry::Network })
+    }
+
+    /// The pod's cgroup, objects, folders and volumes.
+    async fn prepare(
+        &mut self,
+        observed: &PodObservation,
+        status: &PodStatus,
+    ) -> Result<(String, Arc<MountedVolumes>), Failure> {
+        let has_cgroup = self.crew.board::<PodCgroupRow>().get(&self.uid).is_some();
+        let prepared = self.memo.prepared.as_ref().filter(|_| has_cgroup);
+        if let Some(p) = prepared.filter(|p| p.serves(&self.pod, self.clock.now())) {
+            return Ok((p.cgroup_parent.clone(), p.mounted.clone()));
+        }
+        let cgroup_parent = self.ensure_cgroup(observed, status).await?;
+        let mounted = self.prepare_volumes().await?;
+        self.memo.prepared = Some(Prepared {
+            at: self.clock.now(),
+            pod: self.pod.clone(),
+            cgroup_parent: cgroup_parent.clone(),
+            mounted: mounted.clone(),
+        });
+        Ok((cgroup_parent, mounted))
     }
 
     /// LIFE-OF-A-POD 6/12: the pod's cgroup. A pod that runs without one (per-pod cgroups newly enabled) is restarted
