@@ -196,7 +196,9 @@ impl CgroupFs for LinuxCgroups {
         if checked(path)?.as_os_str().is_empty() {
             return Err(refused(path));
         }
-        let dirs = self.dirs(path)?;
+        let mut dirs = self.dirs(path)?;
+        // What cannot be looked at is tried all the same, and says why.
+        dirs.retain(|dir| !matches!(dir.try_exists(), Ok(false)));
         kill::kill_all(&dirs)?;
         let mut first_error = None;
         for dir in dirs {
