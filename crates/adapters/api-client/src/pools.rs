@@ -9,8 +9,10 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http_body_util::Full;
+use hyper::rt::Executor;
 use hyper_util::client::legacy::Client;
-use hyper_util::rt::{TokioExecutor, TokioTimer};
+use hyper_util::rt::TokioTimer;
+use tokio::runtime::Handle;
 
 use crate::connect::Connector;
 
@@ -25,8 +27,22 @@ const PING_LIMIT: Duration = Duration::from_secs(15);
 const STREAM_WINDOW: u32 = 256 << 10;
 const CONNECTION_WINDOW: u32 = 4 << 20;
 
+/// Drives connections where the client was made, whoever asks first: they are shared.
+#[derive(Clone)]
+struct AtHome(Handle);
+
+impl<F> Executor<F> for AtHome
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    fn execute(&self, connection: F) {
+        self.0.spawn(connection);
+    }
+}
+
 pub(crate) struct Pools {
     connector: Connector,
+    home: AtHome,
     all: ArcSwap<Vec<Http>>,
     /// Follows that live on each.
     follows: Mutex<Vec<usize>>,
@@ -47,8 +63,9 @@ impl Drop for Place {
 
 impl Pools {
     pub(crate) fn new(connector: Connector) -> Arc<Self> {
-        let all = ArcSwap::from_pointee(vec![pool(&connector)]);
-        Arc::new(Self { connector, all, follows: Mutex::new(vec![0]) })
+        let home = AtHome(Handle::current());
+        let all = ArcSwap::from_pointee(vec![pool(&connector, &home)]);
+        Arc::new(Self { connector, home, all, follows: Mutex::new(vec![0]) })
     }
 
     /// The pool of a place; 0 is the one for requests.
@@ -63,7 +80,7 @@ impl Pools {
         let index = follows.iter().position(|n| *n < FOLLOWS).unwrap_or_else(|| {
             follows.push(0);
             let mut all = Vec::clone(&self.all.load());
-            all.push(pool(&self.connector));
+            all.push(pool(&self.connector, &self.home));
             self.all.store(Arc::new(all));
             follows.len() - 1
         });
@@ -75,12 +92,12 @@ impl Pools {
     pub(crate) fn exchange(&self) {
         // Locked, so that no place is made meanwhile.
         let follows = self.follows.lock().unwrap_or_else(PoisonError::into_inner);
-        self.all.store(Arc::new(follows.iter().map(|_| pool(&self.connector)).collect()));
+        self.all.store(Arc::new(follows.iter().map(|_| pool(&self.connector, &self.home)).collect()));
     }
 }
 
-fn pool(connector: &Connector) -> Http {
-    Client::builder(TokioExecutor::new())
+fn pool(connector: &Connector, home: &AtHome) -> Http {
+    Client::builder(home.clone())
         .pool_timer(TokioTimer::new())
         .timer(TokioTimer::new())
         .pool_idle_timeout(Duration::from_secs(90))

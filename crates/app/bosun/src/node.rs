@@ -14,7 +14,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Family, Group, Handler, Kernel, Managed, Place, Policy, Spec};
+use actor::{Family, Group, Handler, Kernel, Managed, Policy, Spec};
 use config_sources::folder::FolderWatch;
 use contract::pod_worker::{GrantStart, UpdatePod};
 use contract::{Answers, Crew, PodWorker, Role, Wiring};
@@ -93,11 +93,10 @@ pub struct Setup<'a, R: Role> {
     role: PhantomData<R>,
 }
 
-/// Who is restarted with whom, and where.
+/// Who is restarted with whom.
 struct Groups {
     core: Group,
     workers: Group,
-    worker_place: Place,
 }
 
 /// Lets an actor work off its queue and end.
@@ -130,10 +129,10 @@ impl Setup<'_, PodWorker> {
         A: Managed + Handler<UpdatePod> + Handler<GrantStart>,
     {
         let (kernel, wiring) = (self.kernel.clone(), self.wiring.clone());
-        let (group, place) = (self.groups.workers.clone(), self.groups.worker_place.clone());
+        let group = self.groups.workers.clone();
         let family = Family::new(move |uid: &PodUid| {
             let spec = Spec::new(format!("{}/{uid}", PodWorker::DECLARATION.actor));
-            let spec = spec.group(&group).place(place.clone()).mailbox(WORKER_MAILBOX);
+            let spec = spec.group(&group).mailbox(WORKER_MAILBOX);
             let (crew, uid, factory) = (wiring.member_crew::<PodWorker>(uid.as_str()), uid.clone(), factory.clone());
             kernel.spawn(spec, move |_generation| factory(crew.succeed(), uid.clone()))
         });
@@ -156,7 +155,6 @@ macro_rules! builder {
             settings: Settings,
             machine: Machine,
             ports: Ports,
-            worker_place: Place,
             wiring: Wiring,
             $($role_field: SetUp<contract::$role>,)*
         }
@@ -176,7 +174,6 @@ macro_rules! builder {
                 let groups = Groups {
                     core: kernel.group("core", Policy::default()),
                     workers: kernel.group("workers", crashes::workers_policy()),
-                    worker_place: self.worker_place,
                 };
                 crashes::record_set_aside(kernel, &self.wiring);
                 let intake = RefCell::default();
@@ -203,7 +200,6 @@ macro_rules! builder {
                     settings,
                     machine,
                     ports,
-                    worker_place: Place::Here,
                     wiring: Wiring::default(),
                     $($role_field: Box::new(managers::$role_field),)*
                 }
@@ -220,13 +216,6 @@ impl std::fmt::Debug for Builder {
 }
 
 impl Builder {
-    /// Where pod workers run; the thread of the managers unless set.
-    #[must_use]
-    pub fn worker_place(mut self, place: Place) -> Self {
-        self.worker_place = place;
-        self
-    }
-
     /// How the managers will be reached; nobody answers before [`Self::start`].
     #[must_use]
     pub fn wiring(&self) -> &Wiring {

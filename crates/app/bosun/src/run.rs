@@ -1,10 +1,11 @@
 //! `bosun run`: from flags to a running node, and back out.
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Arbiters, Kernel, KernelConfig, Place, Watchdog, run_system};
+use actor::{Class, Kernel, KernelConfig, Watchdog, run_system};
 use anyhow::{Context, Result, bail};
 use cri_client::{CriClient, Deadlines, Endpoint, Options};
 use host_linux::{LinuxCgroups, LinuxFs, LinuxInfo, LinuxMounts, SystemdCgroups};
@@ -19,17 +20,18 @@ use server::listener::Accepting;
 use crate::node::{Builder, Node, Ports};
 use crate::settings::{Certificates, Machine, Settings};
 
+use serving::Apart;
+
 mod address;
 mod cluster;
 mod host;
 mod http;
 mod iptables;
 mod logging;
+mod serving;
 mod systemd;
 mod tunables;
 
-/// Threads of the pool: connections and effects run there, actors on threads of their own.
-const POOL_THREADS: usize = 2;
 /// How long the runtime may take to answer at start-up before the daemon gives up (and systemd starts it again).
 const RUNTIME_PATIENCE: Duration = Duration::from_secs(60);
 /// How long the end waits for its own log line.
@@ -65,8 +67,10 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
         Ok(most) => tracing::debug!(most, "files that may be open"),
         Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
     }
-    let start = Start { settings, document, set_verbosity, watchdog };
-    let ended = run_system(POOL_THREADS, |arbiters| serve(start, arbiters, customise));
+    let apart = Apart::start()?;
+    let start = Start { settings, document, set_verbosity, watchdog, apart: apart.handle() };
+    let ended = run_system(|_| serve(start, customise));
+    apart.end();
     logging::flush();
     ended?
 }
@@ -168,10 +172,12 @@ struct Start {
     document: serde_json::Map<String, serde_json::Value>,
     set_verbosity: logging::SetVerbosity,
     watchdog: Option<Duration>,
+    /// Where callers are served and health is told, whatever the actors are at.
+    apart: tokio::runtime::Handle,
 }
 
-async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder) -> Builder) -> Result<ExitCode> {
-    let Start { mut settings, document, set_verbosity, watchdog } = start;
+async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Result<ExitCode> {
+    let Start { mut settings, document, set_verbosity, watchdog, apart } = start;
     let mut signals = systemd::Signals::listen()?;
     let link = cluster::link(&settings.flags, &settings.config)?;
     settings.certificates = Certificates {
@@ -184,9 +190,9 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
     let kernel = kernel();
     let accepting = Accepting::default();
     let checks = checks(&kernel, &accepting);
-    show_health(&settings.config.healthz, &checks);
+    show_health(&settings.config.healthz, &checks, &apart);
     host::make_dirs(&settings)?;
-    let journal = RedbJournal::open(&settings.root_dir.join("bosun/journal.redb"))?;
+    let journal = open_journal(&settings.root_dir, &kernel)?;
     let client = connect(&settings.config.runtime)?;
     let words = tokio::select! {
         words = handshake(&client) => words?,
@@ -196,25 +202,24 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
         }
     };
     let stats = host_linux::LinuxStats::new(&cgroups);
-    let cgroups = with_driver(cgroups, words.cgroup_driver, &mut settings);
+    let cgroups = with_driver(cgroups, words.cgroup_driver, &mut settings, &apart);
     let machine = Machine::read(&settings, &info, &*cgroups, &LinuxFs)?;
     let forgiving =
         settings.config.feature_gates.enabled("KubeletInUserNamespace") && host_linux::sysctl::in_user_namespace();
     tunables::settle(&settings.flags.sysctl_dir, settings.config.host.protect_kernel_defaults, forgiving)?;
     let socket = settings.flags.socket.clone();
-    let listener =
-        server::local::listen(&socket, accepting.clone()).with_context(|| format!("{}", socket.display()))?;
-    let ports = ports_to(&kernel, link.as_ref(), client, cgroups, stats, journal);
+    let listener = serving::on(&apart, async { server::local::listen(&socket, accepting.clone()) }).await;
+    let listener = listener.with_context(|| format!("{}", socket.display()))?;
+    let ports = ports_to(&kernel, link.as_ref(), client, cgroups, stats, journal.clone());
     if settings.faults {
         kernel.faults().enable();
     }
-    let workers: Place = arbiters.start();
-    let builder = customise(Node::builder(settings.clone(), machine, ports.clone()).worker_place(workers));
+    let builder = customise(Node::builder(settings.clone(), machine, ports.clone()));
     let crew = builder.wiring().crew();
     let (runtime, api, known) = (ports.runtime, ports.api, checks.clone());
     let parts = http::Parts { settings, kernel, crew, runtime, api, checks: known, accepting, document, set_verbosity };
     // Before any pod is touched: a port that is taken ends the daemon.
-    let servers = http::Servers::open(&parts).await?;
+    let servers = serving::on(&apart, http::Servers::open(&parts)).await?;
     let node = builder.start(&parts.kernel);
     if parts.settings.config.host.iptables_util_chains {
         for family in [Family::V4, Family::V6] {
@@ -222,13 +227,13 @@ async fn serve(start: Start, arbiters: Arbiters, customise: impl FnOnce(Builder)
         }
     }
     log_start(&parts.settings, &words);
-    let serving = servers.serve(listener, node.views(parts.settings.faults));
-    systemd::ready(checks, watchdog);
+    let serving = servers.serve(listener, node.views(parts.settings.faults), &apart);
+    systemd::ready(checks, watchdog, &apart);
     let code = until_the_end(&node, link, &mut signals).await;
     signals.stopping();
     node.stop().await;
     serving.end().await;
-    finish_writes(&parts.kernel);
+    finish_writes(&parts.kernel, journal);
     let _gone = std::fs::remove_file(&socket);
     Ok(code)
 }
@@ -240,7 +245,7 @@ fn ports_to(
     runtime: CriClient,
     cgroups: Arc<dyn CgroupFs>,
     stats: host_linux::LinuxStats,
-    journal: RedbJournal,
+    journal: Arc<RedbJournal>,
 ) -> Ports {
     let prober = Arc::new(net_prober::Prober::new());
     Ports {
@@ -253,7 +258,7 @@ fn ports_to(
         mounter: Arc::new(LinuxMounts),
         cgroups,
         stats: Arc::new(stats),
-        journal: Arc::new(journal),
+        journal,
         prober: prober.clone(),
         http: prober,
         fetch: Arc::new(url_fetch::UrlFetch::new(cluster::user_agent(), kernel.effects("http-source"))),
@@ -262,8 +267,26 @@ fn ports_to(
     }
 }
 
+/// The journal; lines that are written behind come to disk on the threads that the kernel has for it.
+fn open_journal(root_dir: &Path, kernel: &Kernel) -> Result<Arc<RedbJournal>> {
+    let journal = Arc::new(RedbJournal::open(&root_dir.join("bosun/journal.redb"))?);
+    let (effects, here) = (kernel.effects("journal"), tokio::runtime::Handle::current());
+    let of = Arc::downgrade(&journal);
+    journal.flush_by(move |after| {
+        let (effects, of) = (effects.clone(), of.clone());
+        here.spawn(async move {
+            tokio::time::sleep(after).await;
+            if let Some(journal) = of.upgrade() {
+                effects.start(Class::Journal, move || journal.flush());
+            }
+        });
+    });
+    Ok(journal)
+}
+
 /// What stopped actors began to write is written.
-fn finish_writes(kernel: &Kernel) {
+fn finish_writes(kernel: &Kernel, journal: Arc<RedbJournal>) {
+    kernel.effects("journal").start(Class::Journal, move || journal.flush());
     if !kernel.settle_blocking(LAST_WRITES) {
         tracing::warn!("the journal or the host's files hang; going all the same");
     }
@@ -275,18 +298,23 @@ fn log_start(settings: &Settings, words: &cri_client::Handshake) {
     tracing::info!(node = settings.node_name, runtime, version, manifests, "node is up");
 }
 
-fn show_health(config: &node_config::Healthz, checks: &Checks) {
+fn show_health(config: &node_config::Healthz, checks: &Checks, apart: &tokio::runtime::Handle) {
     if let Some(port) = config.port {
         let address = (config.bind_address, port).into();
-        tokio::spawn(server::healthz::serve(address, checks.clone()));
+        apart.spawn(server::healthz::serve(address, checks.clone()));
     }
 }
 
 /// The runtime's own driver wins over the configured one.
-fn with_driver(cgroups: LinuxCgroups, of_runtime: Option<CgroupDriver>, settings: &mut Settings) -> Arc<dyn CgroupFs> {
+fn with_driver(
+    cgroups: LinuxCgroups,
+    of_runtime: Option<CgroupDriver>,
+    settings: &mut Settings,
+    apart: &tokio::runtime::Handle,
+) -> Arc<dyn CgroupFs> {
     settings.cgroup_driver = of_runtime.unwrap_or(settings.cgroup_driver);
     match settings.cgroup_driver {
-        CgroupDriver::Systemd => Arc::new(SystemdCgroups::new(cgroups, tokio::runtime::Handle::current())),
+        CgroupDriver::Systemd => Arc::new(SystemdCgroups::new(cgroups, apart.clone())),
         CgroupDriver::Cgroupfs => Arc::new(cgroups),
     }
 }

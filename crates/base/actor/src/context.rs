@@ -1,5 +1,6 @@
 //! The context that actors run in.
 
+mod alarm;
 mod later;
 mod subject;
 mod work;

@@ -42,7 +42,7 @@
 //!   files) are taken in `started`: the factory runs while the crashed state still exists.
 //! - Nothing but flags in `stopping`, `stopped` and `Drop`. A second panic while a turn unwinds (from a `Drop` of a local)
 //!   ends the process; no kernel can catch that.
-//! - Each wake polls all futures of the actor: keep tens of them, not thousands.
+//! - Each wake looks at a flag of every future of the actor: keep hundreds of them, not many thousands.
 //! - Time from [`Ctx::clock`], randomness from [`Ctx::rng`]: then the same seed gives the same run in [`testing`].
 
 #![forbid(unsafe_code)]

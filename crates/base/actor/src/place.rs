@@ -3,14 +3,14 @@
 use actix::{Arbiter, ArbiterHandle, System};
 use std::future::Future;
 use std::io;
-use std::sync::{Arc, Mutex, Weak, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Builder;
 
 use crate::control::locked;
 
-/// Threads of the pool that may block (mounts, cgroup writes, file syncs) at the same moment.
-const MAX_BLOCKING_THREADS: usize = 32;
+/// Threads for what libraries find to be blocking (name look-ups of connections); the node's own work has [`crate::Class`]es.
+const MAX_BLOCKING_THREADS: usize = 8;
 /// How long blocked threads are waited for at the end.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -24,33 +24,25 @@ pub enum Place {
     On(ArbiterHandle),
 }
 
-/// Makes arbiter threads that share the runtime of [`run_system`].
-#[derive(Debug, Clone)]
-pub struct Arbiters(Arc<Shared>);
-
-#[derive(Debug)]
-struct Shared {
-    /// Weak: the last strong one must not fall inside of the runtime itself.
-    runtime: Weak<Runtime>,
-    started: Mutex<Vec<Arbiter>>,
-}
+/// Makes further threads for actors, each with a runtime of its own.
+#[derive(Debug, Clone, Default)]
+pub struct Arbiters(Arc<Mutex<Vec<Arbiter>>>);
 
 impl Arbiters {
-    /// A new thread for actors; it ends with [`run_system`].
+    /// A new thread for actors and what they spawn; it ends with [`run_system`].
     ///
     /// # Panics
-    /// Outside of the threads of [`run_system`] and its arbiters.
+    /// Outside of the threads of [`run_system`] and its arbiters, or when the kernel has no thread to give.
     pub fn start(&self) -> Place {
-        let runtime = self.0.runtime.upgrade().expect("arbiters are started while their system runs");
-        let arbiter = Arbiter::with_tokio_rt(move || runtime);
+        let arbiter = Arbiter::new();
         let place = Place::On(arbiter.handle());
-        locked(&self.0.started).push(arbiter);
+        locked(&self.0).push(arbiter);
         place
     }
 
     fn join(&self) {
         let (done, wait) = mpsc::channel();
-        let arbiters: Vec<_> = locked(&self.0.started).drain(..).collect();
+        let arbiters: Vec<_> = locked(&self.0).drain(..).collect();
         for arbiter in arbiters {
             arbiter.stop();
             let done = done.clone();
@@ -64,25 +56,20 @@ impl Arbiters {
     }
 }
 
-/// Runs `main` on an actix system over one shared tokio pool of `workers` threads: actors live on this thread and on
-/// those that [`Arbiters::start`] makes, connections and `tokio::spawn` on the pool, so that a blocked actor does not
-/// starve them. Returns when `main` does; actors are dropped, not drained: stop them first.
+/// Runs `main` on an actix system: actors, their connections and whatever they spawn share this one thread and its runtime,
+/// so that what they tell each other wakes no thread. What may take long without being theirs (a server's requests) belongs
+/// on a runtime of its own. Returns when `main` does; actors are dropped, not drained: stop them first.
 ///
 /// # Errors
 /// When the runtime cannot be built.
-pub fn run_system<F, Fut>(workers: usize, main: F) -> io::Result<Fut::Output>
+pub fn run_system<F, Fut>(main: F) -> io::Result<Fut::Output>
 where
     F: FnOnce(Arbiters) -> Fut,
     Fut: Future,
 {
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(workers.max(1))
-        .max_blocking_threads(MAX_BLOCKING_THREADS)
-        .thread_name("pool")
-        .enable_all()
-        .build()?;
+    let runtime = Builder::new_current_thread().max_blocking_threads(MAX_BLOCKING_THREADS).enable_all().build()?;
     let runtime = Arc::new(runtime);
-    let arbiters = Arbiters(Arc::new(Shared { runtime: Arc::downgrade(&runtime), started: Mutex::default() }));
+    let arbiters = Arbiters::default();
     let system = System::with_tokio_rt({
         let runtime = runtime.clone();
         move || runtime

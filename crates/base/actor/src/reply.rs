@@ -61,7 +61,7 @@ where
     }
 }
 
-/// An answer worked out on the tokio pool: survives the death of the actor and still reaches the asker. Its panic is
+/// An answer worked out by a task of its own: survives the death of the actor and still reaches the asker. Its panic is
 /// logged and counted, and the asker gets `Crashed`.
 pub struct Detached<R>(Pin<Box<dyn Future<Output = R> + Send>>);
 

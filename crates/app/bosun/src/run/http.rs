@@ -17,6 +17,7 @@ use server::listener::{Accepting, Listener};
 use server::local::Views;
 use streaming::Streams;
 use tokio::net::UnixListener;
+use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -83,17 +84,17 @@ impl Servers {
     }
 
     /// Serves on the open ports and the local socket.
-    pub(super) fn serve(self, local: Listener<UnixListener>, views: Views) -> Serving {
+    pub(super) fn serve(self, local: Listener<UnixListener>, views: Views, apart: &Handle) -> Serving {
         let (stop, stopped) = watch::channel(false);
         let end = || {
             let mut stopped = stopped.clone();
             async move { drop(stopped.wait_for(|ended| *ended).await) }
         };
         let mut tasks = JoinSet::new();
-        tasks.spawn(server::local::serve(local, views, self.local, end()));
+        tasks.spawn_on(server::local::serve(local, views, self.local, end()), apart);
         for (listening, router) in [(self.secure, self.offered), (self.read_only, self.harmless)] {
             if let Some(listening) = listening {
-                tasks.spawn(listening.serve(router, end()));
+                tasks.spawn_on(listening.serve(router, end()), apart);
             }
         }
         Serving { tasks, stop, streams: self.streams }

@@ -29,10 +29,10 @@ fn watchdog_of(usec: Option<&str>, pid: Option<&str>) -> Result<Option<Duration>
 }
 
 /// Ready now, and alive as long as every check passes.
-pub(super) fn ready(checks: Checks, watchdog: Option<Duration>) {
+pub(super) fn ready(checks: Checks, watchdog: Option<Duration>, apart: &tokio::runtime::Handle) {
     let _told = sd_notify::notify(&[sd_notify::NotifyState::Ready]);
     let Some(period) = watchdog else { return };
-    tokio::spawn(async move {
+    apart.spawn(async move {
         loop {
             tokio::time::sleep(period / 2).await;
             match checks.first_failure() {

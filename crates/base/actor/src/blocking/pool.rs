@@ -9,7 +9,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::panic::resume_unwind;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
@@ -66,6 +66,8 @@ struct State {
     threads: usize,
     /// Threads that wait for a job.
     idle: usize,
+    /// Threads outside that wait for calls to end.
+    settling: usize,
     /// Calls not back, by order of arrival.
     calls: BTreeMap<u64, Call>,
     next: u64,
@@ -222,7 +224,9 @@ impl Pool {
             if left.is_zero() {
                 return false;
             }
+            state.settling += 1;
             state = self.shared.ended.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+            state.settling -= 1;
         }
         true
     }
@@ -249,18 +253,26 @@ impl Shared {
     }
 
     fn close(&self, call: u64, took: Duration) {
-        let mut state = locked(&self.state);
+        self.closed(&mut locked(&self.state), call, took);
+    }
+
+    fn closed(&self, state: &mut State, call: u64, took: Duration) {
         state.calls.remove(&call);
         state.finished += 1;
         state.busy_ns += u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         state.last_end = Some(Instant::now());
-        self.ended.notify_all();
+        // A notification is a system call, whether anybody waits or not.
+        if state.settling > 0 {
+            self.ended.notify_all();
+        }
     }
 
     fn submit(self: &Arc<Self>, job: Job) {
         let mut state = locked(&self.state);
         state.jobs.push_back(job);
         if state.idle >= state.jobs.len() {
+            // Who is woken finds the lock free.
+            drop(state);
             self.work.notify_one();
             return;
         }
@@ -281,20 +293,23 @@ impl Shared {
 
     /// A thread's life.
     fn serve(&self) {
-        while let Some(job) = self.next_job() {
+        let mut state = locked(&self.state);
+        while let Some(job) = self.next_job(state) {
             let started = Instant::now();
+            let Job { call, work, _room: room } = job;
             // The work catches its own panics; what is left is a drop of its output that panics.
-            let dropped = guarded(job.work);
+            let dropped = guarded(work);
             if let Err(caught) = dropped {
                 tracing::error!(target: "actor", cause = %caught.cause, "dropping the output of blocking work panicked");
             }
-            self.close(job.call, started.elapsed());
+            drop(room);
+            state = locked(&self.state);
+            self.closed(&mut state, call, started.elapsed());
         }
     }
 
     /// `None` after a while without work: the thread is counted out.
-    fn next_job(&self) -> Option<Job> {
-        let mut state = locked(&self.state);
+    fn next_job<'a>(&'a self, mut state: MutexGuard<'a, State>) -> Option<Job> {
         let until = Instant::now() + IDLE;
         loop {
             if let Some(job) = state.jobs.pop_front() {

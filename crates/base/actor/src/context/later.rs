@@ -1,5 +1,6 @@
 //! Futures of an actor: timers, watches, effects. Each yields when the poll's budget is spent.
 
+use super::alarm::Alarm;
 use super::{Ctx, Managed};
 use crate::poison::Subject;
 use crate::watch;
@@ -20,12 +21,13 @@ fn must_rest<A: Managed>(ctx: &Ctx<A>) -> bool {
 pub(super) struct Fair<F> {
     label: &'static str,
     subject: Option<Subject>,
+    alarm: Alarm,
     fut: Pin<Box<F>>,
 }
 
 impl<F> Fair<F> {
     pub(super) fn new(label: &'static str, subject: Option<Subject>, fut: F) -> Self {
-        Fair { label, subject, fut: Box::pin(fut) }
+        Fair { label, subject, alarm: Alarm::new(), fut: Box::pin(fut) }
     }
 }
 
@@ -37,17 +39,21 @@ impl<A: Managed, F: ActorFuture<A, Output = ()>> ActorFuture<A> for Fair<F> {
             return Poll::Pending;
         }
         let this = self.get_mut();
-        let before = ctx.set_during(this.label);
-        let nobody = ctx.set_subject(this.subject.clone());
-        let started = std::time::Instant::now();
-        let poll = this.fut.as_mut().poll(actor, ctx, cx);
-        if poll.is_ready() {
-            ctx.spend();
-            ctx.record().note_turn(this.label, started.elapsed());
-        }
-        ctx.set_subject(nobody);
-        ctx.set_during(before);
-        poll
+        let fut = this.fut.as_mut();
+        let polled = this.alarm.answer(cx, |cx| {
+            let before = ctx.set_during(this.label);
+            let nobody = ctx.set_subject(this.subject.clone());
+            let started = std::time::Instant::now();
+            let poll = fut.poll(actor, ctx, cx);
+            if poll.is_ready() {
+                ctx.spend();
+                ctx.record().note_turn(this.label, started.elapsed());
+            }
+            ctx.set_subject(nobody);
+            ctx.set_during(before);
+            poll
+        });
+        polled.unwrap_or(Poll::Pending)
     }
 }
 
@@ -159,6 +165,7 @@ type Change<T> = LocalBoxFuture<'static, Option<(T, watch::Receiver<T>)>>;
 
 /// A call per value of a watch.
 pub(super) struct Changes<T, F> {
+    alarm: Alarm,
     next: Change<T>,
     call: F,
 }
@@ -169,7 +176,7 @@ impl<T: Clone + 'static, F> Changes<T, F> {
         F: FnMut(&mut A, T, &mut Ctx<A>),
     {
         rx.mark_changed();
-        Changes { next: change(rx), call }
+        Changes { alarm: Alarm::new(), next: change(rx), call }
     }
 }
 
@@ -190,8 +197,11 @@ impl<A: Managed, T: Clone + 'static, F: FnMut(&mut A, T, &mut Ctx<A>)> ActorFutu
     fn poll(self: Pin<&mut Self>, actor: &mut A, ctx: &mut Ctx<A>, cx: &mut Context<'_>) -> Poll<()> {
         let this = self.get_mut();
         while !must_rest(ctx) {
-            let Some((value, rx)) = ready!(this.next.as_mut().poll(cx)) else { return Poll::Ready(()) };
+            let next = this.next.as_mut();
+            let Some(polled) = this.alarm.answer(cx, |cx| next.poll(cx)) else { return Poll::Pending };
+            let Some((value, rx)) = ready!(polled) else { return Poll::Ready(()) };
             this.next = change(rx);
+            this.alarm.set();
             ctx.turn("watch", |ctx| (this.call)(actor, value, ctx));
         }
         Poll::Pending

@@ -1,4 +1,4 @@
-//! Real threads: the shared pool, arbiters, the watchdog. No sleeping: all waits are for events.
+//! Real threads: arbiters, the watchdog. No sleeping: all waits are for events.
 
 use crate::crew::{Add, Bomb, Explode, LONG, Log, Site, Worker};
 use actor::{
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 #[test]
 fn actors_on_several_threads_ask_each_other() {
-    let (here, there, again) = run_system(2, |arbiters| async move {
+    let (here, there, again) = run_system(|arbiters| async move {
         let kernel = Kernel::new(KernelConfig::default());
         let near = kernel.spawn(Spec::new("near"), Worker::factory(Bomb::None, &Log::default()));
         let far = kernel.spawn(Spec::new("far").place(arbiters.start()), Worker::factory(Bomb::None, &Log::default()));
@@ -27,7 +27,7 @@ fn actors_on_several_threads_ask_each_other() {
 
 #[test]
 fn an_actor_for_a_dead_thread_is_gone_at_once() {
-    run_system(1, |arbiters| async move {
+    run_system(|arbiters| async move {
         let kernel = Kernel::new(KernelConfig::default());
         let place = arbiters.start();
         let first = kernel.spawn(Spec::new("first").place(place.clone()), Worker::factory(Bomb::None, &Log::default()));
@@ -49,7 +49,7 @@ fn an_actor_for_a_dead_thread_is_gone_at_once() {
 #[test]
 fn every_message_that_was_taken_is_handled_whatever_races() {
     for round in 0..20 {
-        let (taken, handled) = run_system(2, |arbiters| async move {
+        let (taken, handled) = run_system(|arbiters| async move {
             let kernel = Kernel::new(KernelConfig::default());
             let log = Log::default();
             let spec = Spec::new("far").place(arbiters.start()).mailbox(16);
@@ -111,7 +111,7 @@ fn the_watchdog_reports_a_turn_that_blocks_its_thread() {
         }
     });
     let watchdog = Some(Watchdog { limit: Duration::from_millis(40), on_blocked });
-    run_system(1, |arbiters| async move {
+    run_system(|arbiters| async move {
         let kernel = Kernel::new(KernelConfig { watchdog, ..KernelConfig::default() });
         let (free, held) = mpsc::channel();
         let held = Arc::new(Mutex::new(held));
