@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// Why a message was not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum TellError {
     /// The bounded mailbox has no room; the message was not queued.
     #[error("mailbox is full")]
@@ -15,9 +16,11 @@ pub enum TellError {
     #[error("actor is gone")]
     Gone,
 }
+model::tolerant!(TellError, else TellError::Gone);
 
 /// Why a question has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, thiserror::Error, Serialize, Deserialize)]
+#[serde(remote = "Self")]
 pub enum AskError {
     /// The message never reached a turn: the actor is gone, or nobody is connected. Safe to ask again.
     #[error("not delivered")]
@@ -35,6 +38,8 @@ pub enum AskError {
         started: bool,
     },
 }
+// Whatever a newer peer says: that nothing is known of the effect is never wrong.
+model::tolerant!(AskError, else AskError::Crashed);
 
 /// An error with all its sources, joined by `": "`.
 pub fn chain(err: &dyn Error) -> String {

@@ -2,11 +2,11 @@
 //!
 //! A board is a table with one `watch` per key; a [`Value`] is the same for a single value. One role posts, anybody who
 //! declares it reads. Boards live in the wiring, outside of the actors: a restarted manager keeps its readers. Every change
-//! has a sequence number, so that a reader elsewhere can follow without loss: [`BoardReader::since`].
+//! has a number, so that a reader elsewhere can follow without loss, over restarts of the node too: [`BoardReader::since`].
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -43,23 +43,24 @@ impl<V> Clone for Row<V> {
     }
 }
 
-/// What happened on a board since a sequence number.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Since<K: Ord, V> {
-    /// The board no longer knows each change since then: all rows.
-    Snapshot {
-        /// Number of the last change that is in it.
-        seq: u64,
-        /// Rows by key; what is not in here is gone.
-        rows: BTreeMap<K, Row<V>>,
-    },
-    /// The keys that changed, once each, with the row as it is now; `None`: it is gone.
-    Changes {
-        /// Number of the last change that is in it.
-        seq: u64,
-        /// By key.
-        rows: BTreeMap<K, Option<Row<V>>>,
-    },
+/// How far a reader has come: which life of the board, and the number of the last change that it knows. The default has
+/// seen nothing. For the reader it has no content: it is handed back as it came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Cursor {
+    /// Drawn when the board was made, never 0: numbers of another life (the node was started again) mean nothing here.
+    epoch: u64,
+    seq: u64,
+}
+
+/// What happened on a board since a [`Cursor`], as data for a reader elsewhere. A list, as keys are not always text.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Since<K, V> {
+    /// Where to go on from.
+    pub cursor: Cursor,
+    /// The board does not know each change since then: these are all rows, and what is not among them is gone.
+    pub whole: bool,
+    /// The keys that changed, once each and in order, with the row as it is now; `None`: it is gone.
+    pub rows: Vec<(K, Option<Row<V>>)>,
 }
 
 /// The storage of a table.
@@ -70,6 +71,8 @@ pub struct Board<K, V> {
 struct Inner<K, V> {
     /// Shown in transcripts and logs.
     name: &'static str,
+    /// See [`Cursor`].
+    epoch: u64,
     slots: DashMap<K, Slot<V>>,
     log: Mutex<Log<K>>,
     version: watch::Sender<u64>,
@@ -132,7 +135,8 @@ impl<K: Key, V: Send + Sync + 'static> Board<K, V> {
     pub fn new(name: &'static str) -> Self {
         let log = Mutex::new(Log { seq: 0, changed: VecDeque::new(), sweep_at: 64 });
         let slots = DashMap::with_shard_amount(4);
-        Self { inner: Arc::new(Inner { name, slots, log, version: watch::channel(0).0, read: AtomicU64::new(0) }) }
+        let epoch = RandomState::new().build_hasher().finish().max(1);
+        Self { inner: Arc::new(Inner { name, epoch, slots, log, version: watch::channel(0).0, read: AtomicU64::new(0) }) }
     }
 
     /// The reading side.
@@ -222,12 +226,16 @@ impl<K: Key, V> Inner<K, V> {
         self.read.fetch_add(rows as u64, Ordering::Relaxed);
     }
 
-    fn since(&self, seq: u64) -> Since<K, V> {
+    fn since(&self, cursor: Cursor) -> Since<K, V> {
         let log = self.log();
-        let Some(keys) = log.since(seq) else { return Since::Snapshot { seq: log.seq, rows: self.rows() } };
+        let now = Cursor { epoch: self.epoch, seq: log.seq };
+        let Some(keys) = log.since(cursor.seq).filter(|_| cursor.epoch == self.epoch) else {
+            let rows = self.rows().into_iter().map(|(key, row)| (key, Some(row))).collect();
+            return Since { cursor: now, whole: true, rows };
+        };
         self.count(keys.len());
         let row = |key: &K| self.slots.get(key).and_then(|slot| slot.row());
-        Since::Changes { seq: log.seq, rows: keys.into_iter().map(|key| (key.clone(), row(key))).collect() }
+        Since { cursor: now, whole: false, rows: keys.into_iter().map(|key| (key.clone(), row(key))).collect() }
     }
 }
 
@@ -334,11 +342,11 @@ impl<K: Key, V: Send + Sync + 'static> BoardReader<K, V> {
         Some(changed)
     }
 
-    /// What happened after change `seq` (0: from the beginning), as one moment in time. Hand back the number that it holds
-    /// next time: nothing is lost in between.
+    /// What happened after `cursor`, as one moment in time. Hand back the cursor that it holds next time: nothing is lost in
+    /// between, not even when the board had another life meanwhile.
     #[must_use]
-    pub fn since(&self, seq: u64) -> Since<K, V> {
-        self.inner.since(seq)
+    pub fn since(&self, cursor: Cursor) -> Since<K, V> {
+        self.inner.since(cursor)
     }
 }
 

@@ -4,14 +4,20 @@ use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 
+use actor::{AskError, TellError};
 use cri_api::v1::{
     ContainerConfig, ContainerMetadata, LinuxPodSandboxConfig, Mount, PodSandboxConfig, PodSandboxMetadata,
 };
+use model::PodUid;
+use model::object::ObjectRef;
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::board::{Cursor, Since};
+use crate::objects::ObjectVersion;
+use crate::pod_worker::WorkerState;
 use crate::role::{Role, RoleMessage, Types};
 
 mod random;
@@ -89,6 +95,15 @@ macro_rules! each_role {
 }
 crate::for_each_role!(each_role);
 
+/// Shows what crosses a border beside what is declared: why there is no answer, and what a reader of a board elsewhere gets.
+fn show_others(types: &mut impl Types) {
+    types.meet::<AskError>("AskError");
+    types.meet::<TellError>("TellError");
+    types.meet::<Cursor>("Cursor");
+    types.meet::<Since<ObjectRef, ObjectVersion>>("Since of a key that is no text");
+    types.meet::<Since<PodUid, WorkerState>>("Since of rows with enums");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -101,6 +116,7 @@ proptest! {
         let mut check = Check { seed, met: 0 };
         show(&mut check);
         prop_assert_eq!(check.met, declared);
+        show_others(&mut check);
     }
 }
 
@@ -111,6 +127,7 @@ fn every_enum_of_every_declaration_takes_variants_that_it_does_not_have() {
     for seed in 0..32 {
         newest.seed = seed;
         show(&mut newest);
+        show_others(&mut newest);
     }
     assert!(newest.enums.len() > 12, "few enums were met: {:?}", newest.enums);
 }
@@ -184,8 +201,13 @@ fn what_is_not_known_is_read_as_what_does_no_harm() {
         unknown::<model::runtime::ContainerState>(),
         unknown::<model::event::EventType>(),
         unknown::<model::event::EventObject>(),
+        unknown::<AskError>(),
+        unknown::<TellError>(),
     ];
-    assert_eq!(read, ["Failed", "Relist", "Unknown", "Sync", "Syncing", "Unknown", "Unknown", "Warning", "Node"]);
+    assert_eq!(
+        read,
+        ["Failed", "Relist", "Unknown", "Sync", "Syncing", "Unknown", "Unknown", "Warning", "Node", "Crashed", "Gone"]
+    );
     let probes: crate::probe::PodProbes = serde_json::from_str(
         r#"{"verdicts": {"c": {"Liveness": "Success", "Mood": "Failure"}}, "probes": {"app": ["Mood", "Startup"]}}"#,
     )
