@@ -209,7 +209,10 @@ impl<T> Receiver<T> {
         if self.shared.senders.load(Ordering::Acquire) == 0 {
             return Poll::Ready(Err(Closed));
         }
-        readers.waiting.insert(self.id, cx.waker().clone());
+        let former = readers.waiting.insert(self.id, cx.waker().clone());
+        drop(readers);
+        // Outside of the lock: it may hold the last of something that reads here too.
+        drop(former);
         Poll::Pending
     }
 }

@@ -1,7 +1,11 @@
 //! The watch of the kernel, beside what tokio's promises.
 
 use actor::{testing, watch};
-use std::sync::{Arc, Mutex};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
 use tokio::task::spawn_local;
 
 #[test]
@@ -27,6 +31,26 @@ fn readers_are_woken_in_the_order_of_their_subscription() {
             assert_eq!(*log.lock().unwrap(), (0..50).collect::<Vec<_>>());
         }
     });
+}
+
+/// The waker of a task that moved on may be the last that keeps the task, with all its readers.
+#[test]
+fn a_replaced_waker_may_hold_a_reader_of_the_same_value() {
+    struct Holds(#[allow(dead_code, reason = "held, to be dropped")] watch::Receiver<u32>);
+    impl Wake for Holds {
+        fn wake(self: Arc<Self>) {}
+    }
+    let (done, wait) = mpsc::channel();
+    std::thread::spawn(move || {
+        let (tx, mut rx) = watch::channel(0);
+        let first = Waker::from(Arc::new(Holds(rx.clone())));
+        let mut changed = pin!(rx.changed());
+        assert!(changed.as_mut().poll(&mut Context::from_waker(&first)).is_pending());
+        drop(first);
+        assert!(changed.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
+        done.send(tx.receiver_count()).unwrap();
+    });
+    assert_eq!(wait.recv_timeout(Duration::from_secs(20)), Ok(1), "the reader in the waker is gone, and nothing hangs");
 }
 
 #[test]
