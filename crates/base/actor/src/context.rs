@@ -17,10 +17,12 @@ use crate::reference::ActorRef;
 use crate::turn::Turn;
 use actix::dev::{AsyncContextParts, ContextParts, Mailbox, channel::channel};
 use actix::{Actor, ActorContext, ActorState, Handler, Supervised};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 pub(crate) use later::Later;
+use subject::Parked;
 
 /// Messages and completed futures per poll: small, so that one flooded actor leaves its neighbours their turns.
 pub(crate) const POLL_BUDGET: u32 = 16;
@@ -56,8 +58,8 @@ pub struct Ctx<A: Managed> {
     during: &'static str,
     /// For whom, when it is for one.
     subject: Option<Subject>,
-    /// Tells that are set aside.
-    parked: usize,
+    /// Tells that are set aside, in the order in which they came.
+    parked: BTreeMap<u64, Parked<A>>,
     /// Futures for which the mailbox is shut.
     held: u32,
     pub(crate) next: Rebuild,
@@ -98,7 +100,7 @@ impl<A: Managed> Ctx<A> {
             budget: POLL_BUDGET,
             during: "",
             subject: None,
-            parked: 0,
+            parked: BTreeMap::new(),
             held: 0,
             next: Rebuild::Build,
         }
@@ -155,11 +157,11 @@ impl<A: Managed> Ctx<A> {
         // Fresh parts: a cancellation that the crashed poll asked for must not hit a future of the next generation.
         ctx.parts = fresh_parts();
         ctx.held = 0;
-        ctx.parked = 0;
         if ctx.next == Rebuild::Clear {
             return;
         }
         let old = std::mem::replace(actor, ctx.build());
+        ctx.await_all_parked();
         if let Err(caught) = guarded(move || drop(old)) {
             tracing::error!(target: "actor", cause = %caught.cause, at = caught.location.as_deref(),
                 "dropping the crashed state panicked too");
@@ -170,6 +172,11 @@ impl<A: Managed> Ctx<A> {
     pub(crate) fn build(&mut self) -> A {
         self.during = "constructor";
         (self.factory)(self.generation)
+    }
+
+    /// Tells that are set aside.
+    pub(crate) fn parked(&self) -> usize {
+        self.parked.len()
     }
 
     pub(crate) fn next_generation(&mut self) {

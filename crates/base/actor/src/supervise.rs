@@ -293,7 +293,7 @@ impl<A: Managed> Supervisee<A> {
 
     /// The end. Drops the actor outside of unwinding, and without the extra poll of `ContextFut::drop`.
     fn leave(&mut self) -> Poll<()> {
-        let lost = self.record.depth();
+        let lost = self.record.depth() + self.ctx().map_or(0, |ctx| ctx.parked());
         if lost > 0 {
             tracing::warn!(target: "actor", lost, "stopped with messages unhandled");
         }

@@ -7,9 +7,19 @@ use crate::poison::{SetAside, Subject};
 use crate::type_name::short;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
+use tokio::time::Instant;
 
 /// Tells that wait at one actor because their subject is set aside; further ones are dropped.
 const PARKED: usize = 64;
+
+/// A tell that waits. It belongs to the actor, not to one generation, as the mailbox does.
+pub(super) struct Parked<A: Managed> {
+    label: &'static str,
+    until: Instant,
+    work: Work<A>,
+}
+
+type Work<A> = Box<dyn FnOnce(&mut A, &mut Ctx<A>)>;
 
 impl<A: Managed> Ctx<A> {
     /// Does a part of a turn that is about one subject of many. When it crashed the actor twice it is skipped for a while,
@@ -50,15 +60,31 @@ impl<A: Managed> Ctx<A> {
         rest: Duration,
         f: impl FnOnce(&mut A, &mut Self) + 'static,
     ) -> bool {
-        if self.parked >= PARKED {
+        if self.parked.len() >= PARKED {
             return false;
         }
-        self.parked += 1;
-        self.later(label, rest, move |actor, ctx| {
-            ctx.parked = ctx.parked.saturating_sub(1);
-            f(actor, ctx);
-        });
+        let number = self.parked.last_key_value().map_or(0, |(last, _)| last + 1);
+        self.parked.insert(number, Parked { label, until: self.clock().now() + rest, work: Box::new(f) });
+        self.await_parked(number);
         true
+    }
+
+    /// Sets the timer of a tell that waits. One that is due is no longer among them when it crashes the actor.
+    fn await_parked(&mut self, number: u64) {
+        let Some(Parked { label, until, .. }) = self.parked.get(&number) else { return };
+        let (label, rest) = (*label, until.saturating_duration_since(self.clock().now()));
+        self.later(label, rest, move |actor, ctx| {
+            if let Some(parked) = ctx.parked.remove(&number) {
+                (parked.work)(actor, ctx);
+            }
+        });
+    }
+
+    /// Timers end with their generation: the next one waits on for what the one before had set aside.
+    pub(super) fn await_all_parked(&mut self) {
+        for number in self.parked.keys().copied().collect::<Vec<_>>() {
+            self.await_parked(number);
+        }
     }
 
     /// After a crash: what is set aside for it. An actor that is alone in its group's eyes backs off instead.
