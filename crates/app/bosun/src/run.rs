@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Class, Kernel, KernelConfig, Watchdog, run_system};
+use actor::{Class, Kernel, KernelConfig, Unhealthy, Watchdog, run_system};
 use anyhow::{Context, Result, bail};
 use cri_client::{CriClient, Deadlines, Endpoint, Options};
 use host_linux::{LinuxCgroups, LinuxFs, LinuxInfo, LinuxMounts, SystemdCgroups};
@@ -157,13 +157,18 @@ fn leave(code: i32, why: String) {
 
 /// What `/healthz` of the server and the service watchdog look at: nothing of the runtime and the API server, both of which may be late.
 fn checks(kernel: &Kernel, accepting: &Accepting) -> Checks {
-    let kernel = kernel.clone();
-    let alive = move || {
-        if kernel.is_healthy() { Ok(()) } else { Err("sync Loop took longer than expected".to_owned()) }
+    // Each failure is told by the check that it belongs to, with its own words.
+    let of = |blocking: bool| {
+        let kernel = kernel.clone();
+        move || match kernel.health() {
+            Err(why) if blocking == matches!(why, Unhealthy::StandsStill { .. }) => Err(why.to_string()),
+            _ => Ok(()),
+        }
     };
     let accepting = accepting.clone();
     // Whoever logs never waits for whoever reads the log.
-    Checks::default().with("log", || Ok(())).with("syncloop", alive).with("server", move || accepting.check())
+    let checks = Checks::default().with("log", || Ok(())).with("syncloop", of(false)).with("blocking", of(true));
+    checks.with("server", move || accepting.check())
 }
 
 /// What the node starts with.

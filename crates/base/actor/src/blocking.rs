@@ -1,7 +1,8 @@
 //! The door for work that blocks its thread: files, the journal, name look-ups.
 //!
 //! Each [`Class`] has threads of its own, made on demand and ended when idle, so that one class that hangs (a dead NFS server)
-//! cannot hold up another. In simulated time there are no threads: work runs in the poll that asks for it, in a fixed order.
+//! cannot hold up another. In simulated time there are no threads: work runs in the poll that asks for it, in a fixed order, and
+//! how long a call is out is told by the simulated clock.
 
 mod class;
 mod effects;
@@ -12,7 +13,8 @@ use crate::crash::Caught;
 use crate::record::Record;
 use pool::Pool;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use tokio::time::Instant;
 
 pub use class::Class;
 pub use effects::{Effects, WorkPanicked};
@@ -61,10 +63,12 @@ impl Blocking {
         }
     }
 
-    /// False while a class on which the whole node rests has had work for all of the patience and finished none of it.
-    pub(crate) fn is_healthy(&self) -> bool {
+    /// A class on which the whole node rests and which finishes nothing for longer than the patience, with the actor
+    /// whose call is out for longest.
+    pub(crate) fn stands_still(&self) -> Option<(Class, Arc<str>)> {
         let now = Instant::now();
-        self.0.pools.iter().all(|p| !p.class().is_vital() || p.progresses(now, self.0.patience))
+        let mut vital = self.0.pools.iter().filter(|p| p.class().is_vital());
+        vital.find_map(|p| Some((p.class(), p.stands_still(now, self.0.patience)?)))
     }
 
     /// What each class is at.

@@ -4,8 +4,7 @@ use crate::control::{Order, locked};
 use crate::record::Record;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -84,7 +83,8 @@ struct Inner {
     members: Mutex<BTreeMap<u64, Weak<Record>>>,
     children: Mutex<Vec<Weak<Inner>>>,
     on_fatal: Option<OnFatal>,
-    fatal: AtomicBool,
+    /// Who crashed last when it gave up.
+    fatal: OnceLock<Arc<str>>,
 }
 
 impl fmt::Debug for Group {
@@ -107,7 +107,7 @@ impl Group {
             members: Mutex::default(),
             children: Mutex::default(),
             on_fatal,
-            fatal: AtomicBool::new(false),
+            fatal: OnceLock::new(),
         }))
     }
 
@@ -155,8 +155,9 @@ impl Group {
         &self.0.policy
     }
 
-    pub(crate) fn failed(&self) -> bool {
-        self.0.fatal.load(Relaxed)
+    /// It has given up; who crashed last then.
+    pub(crate) fn failed(&self) -> Option<Arc<str>> {
+        self.0.fatal.get().cloned()
     }
 
     pub(crate) fn join(&self, record: &Arc<Record>) {
@@ -216,7 +217,7 @@ impl Group {
 
     /// Nothing below can be relied on any more. Of the root.
     pub(crate) fn give_up(&self, who: &str) {
-        if !self.0.fatal.swap(true, Relaxed)
+        if self.0.fatal.set(who.into()).is_ok()
             && let Some(tell) = &self.0.on_fatal
         {
             tell(who);

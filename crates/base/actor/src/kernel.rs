@@ -1,14 +1,15 @@
 //! The kernel: what all actors share.
 
-use crate::blocking::{Blocking, ClassInfo, Effects};
+use crate::blocking::{Blocking, Class, ClassInfo, Effects};
 use crate::clock::Clock;
+use crate::control::locked;
 use crate::crash;
 use crate::directory::Directory;
 use crate::faults::{FaultHandle, Faults};
 use crate::group::{Group, OnFatal, Policy};
 use crate::poison::{SetAside, Told};
 use crate::record::Record;
-use crate::watchdog::{self, Watchdog, Watched};
+use crate::watchdog::{self, Blocked, Watchdog, Watched};
 use arc_swap::ArcSwapOption;
 use std::fmt;
 use std::sync::Arc;
@@ -50,6 +51,28 @@ impl Default for KernelConfig {
             blocking_patience: None,
         }
     }
+}
+
+/// Why a kernel is not healthy.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unhealthy {
+    /// The budget of the root group is used up, or an actor could not be built again.
+    #[error("the supervisor has given up, {last} crashed last")]
+    GivenUp {
+        /// Actor or group.
+        last: Arc<str>,
+    },
+    /// A turn holds its thread for half of what the watchdog bears.
+    #[error("a turn of {} holds its thread for {} s ({})", .0.actor, .0.since.as_secs(), .0.message)]
+    Blocked(Blocked),
+    /// A class of blocking work on which the node rests finishes nothing.
+    #[error("blocking work of the class {} does not come back, first of all that of {actor}", class.name())]
+    StandsStill {
+        /// Which.
+        class: Class,
+        /// Whose call is out for longest.
+        actor: Arc<str>,
+    },
 }
 
 /// Runs actors. Cheap to clone.
@@ -130,10 +153,22 @@ impl Kernel {
         &self.0.clock
     }
 
-    /// False once the root group has given up or an actor was lost, while a turn has held its thread for half of what the
-    /// watchdog bears, and while the journal or the host's files finish nothing: what a service watchdog is fed on.
-    pub fn is_healthy(&self) -> bool {
-        !self.0.root.failed() && !self.0.watched.blocked.load(Relaxed) && self.0.watched.blocking.is_healthy()
+    /// Whether all is well enough to go on: what a service watchdog is fed on.
+    ///
+    /// # Errors
+    /// What is not, the worst first.
+    pub fn health(&self) -> Result<(), Unhealthy> {
+        if let Some(last) = self.0.root.failed() {
+            return Err(Unhealthy::GivenUp { last });
+        }
+        let watched = &self.0.watched;
+        if let Some(turn) = locked(&watched.blocked).clone() {
+            return Err(Unhealthy::Blocked(turn));
+        }
+        match watched.blocking.stands_still() {
+            Some((class, actor)) => Err(Unhealthy::StandsStill { class, actor }),
+            None => Ok(()),
+        }
     }
 
     /// What each class of blocking work is at.

@@ -94,7 +94,7 @@ pub use faults::{Action, FaultHandle, Faults, Rule, RuleError, When};
 pub use group::{Group, Policy, Strategy};
 pub use info::{ActorInfo, ActorPhase, TURN_BUCKETS_US};
 pub use inlet::{Inlet, Route};
-pub use kernel::{Kernel, KernelConfig};
+pub use kernel::{Kernel, KernelConfig, Unhealthy};
 pub use place::{Arbiters, Place, run_system};
 pub use poison::{SetAside, Subject};
 pub use reference::ActorRef;

@@ -6,8 +6,8 @@ use crate::directory::Directory;
 use crate::record::Record;
 use crate::type_name::short;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Weak};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 /// Rounds per limit: a turn is found blocked after `limit` to `limit * 9 / 8`.
@@ -46,8 +46,8 @@ pub(crate) struct Watched {
     pub(crate) blocking: Blocking,
     /// Rounds so far.
     pub(crate) tick: AtomicU64,
-    /// A turn has held its thread for half of the limit.
-    pub(crate) blocked: AtomicBool,
+    /// A turn that has held its thread for half of the limit.
+    pub(crate) blocked: Mutex<Option<Blocked>>,
 }
 
 impl Watched {
@@ -56,7 +56,7 @@ impl Watched {
             directory: Directory::new(blocking.clone()),
             blocking,
             tick: AtomicU64::new(0),
-            blocked: AtomicBool::new(false),
+            blocked: Mutex::default(),
         }
     }
 }
@@ -82,11 +82,13 @@ fn check(config: &Watchdog, watched: &Watched, reported: &mut Vec<(u64, u64)>) {
     let tick = watched.tick.fetch_add(1, Relaxed) + 1;
     let mut blocked = Vec::new();
     let mut fresh = Vec::new();
-    let mut slow = false;
+    let mut slow = None;
     watched.directory.each(|record| {
         let began = record.polling.load(Relaxed);
         let ticks = if began == 0 { 0 } else { tick.saturating_sub(began - 1) };
-        slow |= ticks > u64::from(ROUNDS / 2);
+        if ticks > u64::from(ROUNDS / 2) && slow.is_none() {
+            slow = Some(blocked_turn(config, record, ticks));
+        }
         if ticks > u64::from(ROUNDS) {
             blocked.push((record.id, began));
             if !reported.contains(&(record.id, began)) {
@@ -95,7 +97,7 @@ fn check(config: &Watchdog, watched: &Watched, reported: &mut Vec<(u64, u64)>) {
         }
     });
     watched.blocking.log_overdue();
-    watched.blocked.store(slow, Relaxed);
+    *locked(&watched.blocked) = slow;
     for turn in fresh {
         // First: whatever holds the turn may hold the log too.
         (config.on_blocked)(&turn);

@@ -94,9 +94,7 @@ impl NodeManager {
         let info = self.runtime_info.get();
         let now = ctx.clock().now();
         let mut not_ready = ready_errors(&self.observed.runtime.health(&info, now, Self::wall(ctx)));
-        if !ctx.kernel().is_healthy() {
-            not_ready.push("the supervisor has given up on a group of actors".to_owned());
-        }
+        not_ready.extend(ctx.kernel().health().err().map(|why| why.to_string()));
         self.conditions.pressure = self.pressure(host, now);
         Facts {
             addresses: host.slow.addresses.clone(),

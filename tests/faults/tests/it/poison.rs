@@ -106,7 +106,7 @@ fn beside(rules: &str) -> Times {
         node.fault(&rules.replace("UID", uid.as_str()));
         node.kernel.directory().kill(&format!("pod-worker/{uid}"));
         times = hour(&node).await;
-        assert!(node.kernel.is_healthy());
+        assert!(node.kernel.health().is_ok());
         let struck = node.kernel.faults().log().len();
         assert!(struck > 10, "{struck} crashes");
         assert_eq!(generation("image-manager"), 0, "the group was not restarted");

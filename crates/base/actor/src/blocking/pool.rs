@@ -10,8 +10,9 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::panic::resume_unwind;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::time::Instant;
 
 /// A thread without work ends after this.
 const IDLE: Duration = Duration::from_secs(5);
@@ -37,7 +38,7 @@ pub struct ClassInfo {
     pub busy_ns: u64,
     /// Age of the oldest call that is not back.
     pub oldest: Duration,
-    /// False: there has been work for all of the patience, and none of it came back.
+    /// False: a call is overdue, and none has come back since it became so.
     pub progresses: bool,
 }
 
@@ -106,6 +107,7 @@ impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         if let Some(call) = self.call {
             locked(&self.shared.state).calls.remove(&call);
+            self.shared.ended.notify_all();
         }
     }
 }
@@ -181,8 +183,10 @@ impl Pool {
         Some(out)
     }
 
-    pub(super) fn progresses(&self, now: Instant, patience: Duration) -> bool {
-        locked(&self.shared.state).progresses(now, patience)
+    /// Whose call is out for longest, while the class finishes nothing.
+    pub(super) fn stands_still(&self, now: Instant, patience: Duration) -> Option<Arc<str>> {
+        let state = locked(&self.shared.state);
+        Some(state.standing(now, patience).next()?.actor.name.clone())
     }
 
     pub(super) fn info(&self, now: Instant, patience: Duration) -> ClassInfo {
@@ -197,7 +201,7 @@ impl Pool {
             finished: state.finished,
             busy_ns: state.busy_ns,
             oldest: state.calls.values().next().map_or(Duration::ZERO, |c| now.saturating_duration_since(c.since)),
-            progresses: state.progresses(now, patience),
+            progresses: state.standing(now, patience).next().is_none(),
         }
     }
 
@@ -214,6 +218,9 @@ impl Pool {
             call.told = true;
             tracing::warn!(target: "actor", actor = %call.actor.name, class = self.class.name(), since = ?(now - call.since),
                 running = call.running, "a blocking call does not come back");
+        }
+        if !state.jobs.is_empty() {
+            self.shared.staff(state);
         }
     }
 
@@ -233,9 +240,11 @@ impl Pool {
 }
 
 impl State {
-    fn progresses(&self, now: Instant, patience: Duration) -> bool {
-        let recent = self.last_end.is_some_and(|at| now.saturating_duration_since(at) <= patience);
-        recent || self.overdue(now, patience).next().is_none()
+    /// Calls that are overdue and after which nothing has come back any more. One that hangs among others that do is its own
+    /// affair.
+    fn standing(&self, now: Instant, patience: Duration) -> impl Iterator<Item = &Call> {
+        let last = self.last_end;
+        self.overdue(now, patience).filter(move |c| last.is_none_or(|end| end < c.since + patience))
     }
 
     fn overdue(&self, now: Instant, patience: Duration) -> impl Iterator<Item = &Call> {
@@ -270,17 +279,26 @@ impl Shared {
     fn submit(self: &Arc<Self>, job: Job) {
         let mut state = locked(&self.state);
         state.jobs.push_back(job);
+        self.staff(state);
+    }
+
+    /// Sees to it that a thread gets to the jobs that wait.
+    fn staff(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         if state.idle >= state.jobs.len() {
             // Who is woken finds the lock free.
             drop(state);
             self.work.notify_one();
             return;
         }
+        if state.threads >= self.class.threads() {
+            // A job comes with its permit: one of the threads has ended its call, and is about to look for the next.
+            return;
+        }
         let shared = self.clone();
         let thread = std::thread::Builder::new().name(self.class.name().to_owned()).stack_size(STACK);
         match thread.spawn(move || shared.serve()) {
             Ok(_) => state.threads += 1,
-            // Another thread of the class gets to it.
+            // Another thread of the class gets to it, or the next look of the watchdog.
             Err(err) if state.threads > 0 => tracing::warn!(target: "actor", %err, "no further thread can be started"),
             Err(err) => {
                 tracing::error!(target: "actor", %err, class = self.class.name(), "no thread can be started");

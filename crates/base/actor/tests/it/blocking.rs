@@ -80,7 +80,7 @@ fn a_class_that_hangs_holds_up_no_other_and_paths_of_users_and_clients_make_nobo
             let hung = info(&kernel, class);
             assert!(hung.running < 40 && hung.running == hung.threads, "{hung:?}");
             assert!(!hung.progresses);
-            assert!(kernel.is_healthy(), "a dead file server is no reason to end the daemon");
+            assert!(kernel.health().is_ok(), "a dead file server is no reason to end the daemon");
             drop(release);
             until("all back", || info(&kernel, class).finished == 40).await;
         }
@@ -97,13 +97,15 @@ fn a_vital_class_that_finishes_nothing_makes_the_kernel_ill_until_it_does() {
             let asker = asker.clone();
             async move { asker.ask(Do(Class::Journal, work), LONG).await }
         });
-        until("ill", || !kernel.is_healthy()).await;
+        until("ill", || kernel.health().is_err()).await;
+        let why = kernel.health().unwrap_err().to_string();
+        assert_eq!(why, "blocking work of the class journal does not come back, first of all that of asker");
         let named = kernel.directory().get("asker").unwrap().overdue_calls;
         assert!(named.len() == 1 && named[0].starts_with("journal for "), "{named:?}");
         assert!(!kernel.settle_blocking(Duration::from_millis(20)), "it has not come back");
         drop(release);
         assert_eq!(asked.await.unwrap(), Ok(1));
-        until("well", || kernel.is_healthy()).await;
+        until("well", || kernel.health().is_ok()).await;
         assert!(kernel.directory().get("asker").unwrap().overdue_calls.is_empty());
         assert!(kernel.settle_blocking(Duration::from_secs(20)));
     });
@@ -137,6 +139,45 @@ fn threads_are_made_on_demand_and_end_when_idle() {
         assert_eq!(info(&kernel, Class::HostFiles).threads, 4);
         together.wait();
         until("idle threads are gone", || info(&kernel, Class::HostFiles).threads == 0).await;
+    });
+}
+
+#[test]
+fn a_class_never_has_more_threads_than_it_may() {
+    live(async |kernel| {
+        let effects = kernel.effects("many");
+        let mut most = 0;
+        for _ in 0..200 {
+            let calls = (0..20).map(|_| effects.blocking(Class::Computing, || ()));
+            futures::future::join_all(calls).await;
+            most = most.max(info(&kernel, Class::Computing).threads);
+        }
+        assert_eq!(most, 2);
+    });
+}
+
+/// The last call that is waited for may be one that is given up, not one that ends.
+#[test]
+fn whoever_waits_for_the_end_of_all_calls_is_told_of_one_that_is_given_up() {
+    live(async |kernel| {
+        let effects = kernel.effects("busy");
+        let release = fill(&effects, Class::Journal, 16);
+        let mut waiting = Box::pin(effects.blocking(Class::Journal, || ()));
+        assert!(futures::poll!(&mut waiting).is_pending());
+        drop(release);
+        until("the others are back", || info(&kernel, Class::Journal).finished == 16).await;
+        let settles = std::thread::spawn({
+            let kernel = kernel.clone();
+            move || {
+                let begin = Instant::now();
+                (kernel.settle_blocking(Duration::from_secs(30)), begin.elapsed())
+            }
+        });
+        // Time for the thread to begin to wait; were it later, there would be nothing to wait for.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        drop(waiting);
+        let (settled, took) = settles.join().unwrap();
+        assert!(settled && took < Duration::from_secs(15), "{settled} after {took:?}");
     });
 }
 
@@ -224,5 +265,26 @@ fn a_call_that_hangs_in_simulated_time_holds_its_key_and_nothing_else() {
         assert_eq!(one("a", false).await, None, "the key is held by the call that hangs");
         assert_eq!(one("b", false).await, Some("b"));
         assert_eq!(info(&kernel, Class::HostFiles).running + info(&kernel, Class::HostFiles).waiting, 1);
+    });
+}
+
+/// By the simulated clock, not by that of the machine.
+#[test]
+fn a_hung_journal_is_an_illness_after_its_patience_and_one_hung_call_among_others_is_none() {
+    testing::run(1, async |kernel| {
+        let (effects, patience) = (kernel.effects("files"), Duration::from_secs(60));
+        let hang = || effects.start(Class::Journal, || testing::hang());
+        hang();
+        tokio::time::sleep(patience).await;
+        assert_eq!(kernel.health(), Ok(()));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+        assert!(kernel.health().is_err());
+        effects.blocking(Class::Journal, || ()).await;
+        assert_eq!(kernel.health(), Ok(()), "it has come back");
+        tokio::time::sleep(patience * 60).await;
+        assert_eq!(kernel.health(), Ok(()), "the one that never will is its own affair");
+        hang();
+        tokio::time::sleep(patience * 2).await;
+        assert!(kernel.health().is_err());
     });
 }

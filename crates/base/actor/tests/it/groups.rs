@@ -145,12 +145,13 @@ fn gives_up_once_when_the_root_is_exhausted() {
         let group = kernel.group("g", budget(0));
         let (a, b) = (spawn(&kernel, "a", &group), spawn(&kernel, "b", &group));
         kill(&kernel, &a).await;
-        assert!(kernel.is_healthy());
+        assert!(kernel.health().is_ok());
         a.ask(Add(0), LONG).await.unwrap();
         a.kill();
         assert_eq!(a.ask(Add(0), LONG).await, Err(AskError::NotDelivered));
         a.stopped().await;
-        assert!(!kernel.is_healthy());
+        let why = kernel.health().unwrap_err().to_string();
+        assert_eq!(why, "the supervisor has given up, g crashed last");
         assert_eq!(
             b.ask(Add(3), LONG).await,
             Ok((1, 3)),

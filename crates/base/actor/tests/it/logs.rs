@@ -67,10 +67,10 @@ fn an_actor_that_its_supervisor_loses_makes_the_kernel_unhealthy() {
             let kernel = actor::Kernel::new(actor::KernelConfig { on_fatal, ..actor::KernelConfig::default() });
             let worker = kernel.spawn(Spec::new("worker"), Worker::factory(Bomb::None, &Log::default()));
             worker.ask(Add(1), LONG).await.unwrap();
-            assert!(kernel.is_healthy());
+            assert!(kernel.health().is_ok());
             assert!(worker.ask(Explode(Site::Handler), LONG).await.is_err());
             worker.stopped().await;
-            assert!(!kernel.is_healthy());
+            assert!(kernel.health().is_err());
         });
     });
     assert_eq!(told.lines(), ["worker"]);
