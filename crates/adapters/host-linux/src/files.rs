@@ -269,7 +269,7 @@ pub(crate) fn make_dirs(path: &Path, mode: u32) -> HostResult<()> {
     }
 }
 
-/// The components of a relative path; anything that could leave `base` is refused.
+/// All of a file; one that is longer than that is refused, not cut.
 fn read_whole(file: fs::File, path: &Path, max_bytes: u64) -> HostResult<Vec<u8>> {
     let mut content = Vec::new();
     file.take(max_bytes.saturating_add(1)).read_to_end(&mut content).at("read", path)?;
@@ -280,6 +280,7 @@ fn read_whole(file: fs::File, path: &Path, max_bytes: u64) -> HostResult<Vec<u8>
     Ok(content)
 }
 
+/// The components of a relative path; anything that could leave `base` is refused.
 fn checked_relative<'a>(base: &Path, relative: &'a Path) -> HostResult<Vec<&'a std::ffi::OsStr>> {
     let refuse = || HostError::new("open", base.join(relative), io::ErrorKind::InvalidInput);
     if relative.is_absolute() {
