@@ -136,7 +136,9 @@ impl<K: Key, V: Send + Sync + 'static> Board<K, V> {
         let log = Mutex::new(Log { seq: 0, changed: VecDeque::new(), sweep_at: 64 });
         let slots = DashMap::with_shard_amount(4);
         let epoch = RandomState::new().build_hasher().finish().max(1);
-        Self { inner: Arc::new(Inner { name, epoch, slots, log, version: watch::channel(0).0, read: AtomicU64::new(0) }) }
+        Self {
+            inner: Arc::new(Inner { name, epoch, slots, log, version: watch::channel(0).0, read: AtomicU64::new(0) }),
+        }
     }
 
     /// The reading side.

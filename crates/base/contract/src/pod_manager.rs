@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+use model::PodUid;
 use model::core::Pod;
 
 use crate::config_sources::Source;

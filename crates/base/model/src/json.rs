@@ -1,7 +1,7 @@
 //! JSON of API objects, read and written in one place.
 //!
 //! Whatever crate asks serde for a `Pod` gets a reader of its own, 0.6 MB of program each, and six of them once stood in the
-//! daemon. A [`Document`] is read and written by code that is compiled here, once per kind.
+//! daemon. Objects are read and written by code that is compiled here, once per kind.
 
 use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
@@ -13,14 +13,17 @@ use k8s_openapi::api::node::v1::RuntimeClass;
 use serde::de::DeserializeOwned;
 use serde_json::{Error, Value};
 
-/// Something that the API server sends or takes.
-pub trait Document: Sized {
+/// Something that the API server sends, or the part of it that is needed.
+pub trait FromJson: Sized {
     /// Reads one document.
     ///
     /// # Errors
     /// The text is no JSON, or a field has the wrong type; the error has line and column.
     fn from_json(text: &[u8]) -> Result<Self, Error>;
+}
 
+/// Something that the API server takes.
+pub trait ToJson {
     /// Writes it, without spaces.
     ///
     /// # Errors
@@ -28,13 +31,15 @@ pub trait Document: Sized {
     fn to_json(&self) -> Result<Vec<u8>, Error>;
 }
 
-macro_rules! documents {
+macro_rules! kinds {
     ($($kind:ty),* $(,)?) => {$(
-        impl Document for $kind {
+        impl FromJson for $kind {
             fn from_json(text: &[u8]) -> Result<Self, Error> {
                 read(text)
             }
+        }
 
+        impl ToJson for $kind {
             fn to_json(&self) -> Result<Vec<u8>, Error> {
                 serde_json::to_vec(self)
             }
@@ -42,7 +47,7 @@ macro_rules! documents {
     )*};
 }
 
-documents! {
+kinds! {
     CertificateSigningRequest, ConfigMap, Event, Lease, Node, Pod, PodStatus, PodTemplateSpec, RuntimeClass, Secret, Service,
     ServiceAccount, TokenRequest, Value,
 }
@@ -50,11 +55,15 @@ documents! {
 /// What `object` is as JSON, its fields in the order of the alphabet. Twice the work of writing it: not for busy paths.
 ///
 /// # Errors
-/// As [`Document::to_json`].
-pub fn value(object: &impl Document) -> Result<Value, Error> {
+/// As [`ToJson::to_json`].
+pub fn value(object: &impl ToJson) -> Result<Value, Error> {
     read(&object.to_json()?)
 }
 
-fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, Error> {
+/// Reads one document: for types of other crates that are [`FromJson`].
+///
+/// # Errors
+/// As [`FromJson::from_json`].
+pub fn read<T: DeserializeOwned>(text: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(text)
 }

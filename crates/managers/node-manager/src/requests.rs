@@ -5,7 +5,7 @@ use std::sync::Arc;
 use model::Timestamp;
 use model::core::Node;
 use model::event::NodeEvent;
-use model::json::Document;
+use model::json::ToJson;
 use node_status::{Facts, changed, event, initial, patch, reconciled, updated};
 use ports::api::{ApiError, ApiExt, ApiResult, ApiServer, Method, PatchKind, Request, Throttle};
 
@@ -64,7 +64,7 @@ impl NodeRequests {
         self.api.fetch(self.request(Method::Get, Some(&self.config.plan.name))).await
     }
 
-    async fn patch(&self, body: &impl Document) -> ApiResult<Node> {
+    async fn patch(&self, body: &impl ToJson) -> ApiResult<Node> {
         let request = self.request(Method::Patch(PatchKind::Strategic), Some(&self.config.plan.name));
         self.api.fetch(request.status().json(body)?).await
     }

@@ -2,7 +2,7 @@
 
 use contract::objects::Token;
 use model::core::{ConfigMap, Secret};
-use model::json::Document;
+use model::json::{FromJson, ToJson};
 use model::object::{ObjectKind, ObjectRef};
 use model::{PodUid, Timestamp};
 use serde::Serialize;

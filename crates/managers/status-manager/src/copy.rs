@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use model::core::{Pod, PodStatus};
+use model::json::{self, FromJson};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use model::pod;
 use serde::Deserialize;
@@ -34,6 +35,12 @@ struct Metadata {
     resource_version: Option<String>,
     deletion_timestamp: Option<Time>,
     finalizers: Option<Vec<String>>,
+}
+
+impl FromJson for Answer {
+    fn from_json(text: &[u8]) -> Result<Self, serde_json::Error> {
+        json::read(text)
+    }
 }
 
 impl From<Answer> for ApiCopy {

@@ -1,7 +1,7 @@
 //! Bytes to a typed pod: size, encoding, syntax, kind, types, unknown fields.
 
 use model::core::Pod;
-use model::json::{self, Document};
+use model::json::{self, FromJson};
 use serde_json::{Map, Value};
 
 use crate::error::{Fault, FieldError, MAX_MANIFEST_BYTES, ManifestError, Warning};

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use model::json::Document;
+use model::json::FromJson;
 use model::k8s_openapi::Metadata;
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use ports::api::{ApiError, ApiResult, Followed, Kind, Object};
@@ -124,7 +124,7 @@ fn object(kind: Kind, raw: &RawValue) -> Result<(Object, String), (ApiError, Str
 
 fn typed<K>(raw: &RawValue, wrap: fn(Arc<K>) -> Object) -> Result<(Object, String), (ApiError, String)>
 where
-    K: Clone + Document + Metadata<Ty = ObjectMeta>,
+    K: Clone + FromJson + Metadata<Ty = ObjectMeta>,
 {
     match K::from_json(raw.get().as_bytes()) {
         Ok(mut object) => {

@@ -26,8 +26,15 @@ pub enum Class {
 
 impl Class {
     /// All of them, in the order of their declaration.
-    pub const ALL: [Class; 7] =
-        [Class::Journal, Class::HostFiles, Class::UserPaths, Class::Manifests, Class::ServedFiles, Class::NameLookups, Class::Computing];
+    pub const ALL: [Class; 7] = [
+        Class::Journal,
+        Class::HostFiles,
+        Class::UserPaths,
+        Class::Manifests,
+        Class::ServedFiles,
+        Class::NameLookups,
+        Class::Computing,
+    ];
 
     /// As in metrics.
     pub fn name(self) -> &'static str {

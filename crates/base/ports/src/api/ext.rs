@@ -1,7 +1,7 @@
 //! Typed requests on top of the two methods of [`ApiServer`].
 
 use async_trait::async_trait;
-use model::json::Document;
+use model::json::{FromJson, ToJson};
 use model::k8s_openapi::{ListableResource, Metadata, Resource};
 
 use super::{ApiError, ApiResult, ApiServer, Method, PatchKind, Preconditions, Request, Throttle};
@@ -20,7 +20,7 @@ pub trait ApiExt: ApiServer {
     }
 
     /// Strategic merge patch of the `status` sub-resource; answers with the object after it, or what `T` decodes of it.
-    async fn patch_status<K: Object, T: DeserializeOwned>(
+    async fn patch_status<K: Object, T: FromJson>(
         &self,
         namespace: Option<&str>,
         name: &str,
@@ -45,7 +45,7 @@ pub trait ApiExt: ApiServer {
     }
 
     /// Sends a request and decodes the answer.
-    async fn fetch<T: Document>(&self, request: Request) -> ApiResult<T> {
+    async fn fetch<T: FromJson>(&self, request: Request) -> ApiResult<T> {
         let body = self.call(request).await?;
         T::from_json(&body).map_err(|e| ApiError::Garbage { message: e.to_string() })
     }
@@ -54,8 +54,8 @@ pub trait ApiExt: ApiServer {
 impl<T: ApiServer + ?Sized> ApiExt for T {}
 
 /// A kind of object that can be asked for.
-pub trait Object: Resource + ListableResource + Metadata + Document + Send + Sync {}
-impl<K: Resource + ListableResource + Metadata + Document + Send + Sync> Object for K {}
+pub trait Object: Resource + ListableResource + Metadata + FromJson + ToJson + Send + Sync {}
+impl<K: Resource + ListableResource + Metadata + FromJson + ToJson + Send + Sync> Object for K {}
 
 impl Request {
     /// A request to a collection, or to one object in it (`name`). `namespace` is `None` for cluster-wide kinds.
@@ -75,7 +75,7 @@ impl Request {
     ///
     /// # Errors
     /// The value is none that JSON can hold.
-    pub fn json(self, value: &impl Document) -> ApiResult<Self> {
+    pub fn json(self, value: &impl ToJson) -> ApiResult<Self> {
         let body = value.to_json();
         Ok(self.body(body.map_err(|e| ApiError::Garbage { message: format!("cannot be sent: {e}") })?))
     }

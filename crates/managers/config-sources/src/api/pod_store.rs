@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use model::PodUid;
 use model::core::Pod;
-use model::json::Document;
+use model::json::{FromJson, ToJson};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time};
 use model::pod;
 use ports::journal::{Journal, JournalError};

@@ -73,8 +73,14 @@ impl Iptables for Tables {
         match *how {
             "-S" => Ok(()),
             "-C" => rules.contains(&rule).then_some(()).ok_or_else(no),
-            "-I" => Ok(rules.insert(0, rule)),
-            "-A" => Ok(rules.push(rule)),
+            "-I" => {
+                rules.insert(0, rule);
+                Ok(())
+            }
+            "-A" => {
+                rules.push(rule);
+                Ok(())
+            }
             other => panic!("{other}"),
         }
     }
