@@ -204,7 +204,7 @@ impl Cluster {
         (self.options.say)("kube-controller-manager");
         let kubeconfig = self.kubeconfig("controllers", &user(&self.admin_files))?;
         let mut start = Command::new(&self.programs.controller_manager);
-        start.args(flags::controllers(&self.dir, &kubeconfig, &self.options, self.programs.minor()));
+        start.args(flags::controllers(&self.dir, &kubeconfig, &self.options, self.programs.controllers_minor()));
         self.launch(bed, Which::Controllers, &mut start)
     }
 

@@ -59,15 +59,29 @@ impl ControlPlane {
     /// Version of the API server, as it prints it: `v1.20.2`.
     #[must_use]
     pub fn version(&self) -> String {
-        let text = command::run(&self.apiserver.to_string_lossy(), ["--version"]).unwrap_or_default();
-        text.trim().trim_start_matches("Kubernetes ").to_owned()
+        version(&self.apiserver)
     }
 
     /// Minor version of the API server; 0 when it does not tell one.
     #[must_use]
     pub fn minor(&self) -> u32 {
-        self.version().split('.').nth(1).and_then(|m| m.parse().ok()).unwrap_or(0)
+        minor(&self.version())
     }
+
+    /// Minor version of the controllers, which may be another's.
+    #[must_use]
+    pub fn controllers_minor(&self) -> u32 {
+        minor(&version(&self.controller_manager))
+    }
+}
+
+fn version(program: &Path) -> String {
+    let text = command::run(&program.to_string_lossy(), ["--version"]).unwrap_or_default();
+    text.trim().trim_start_matches("Kubernetes ").to_owned()
+}
+
+fn minor(version: &str) -> u32 {
+    version.split('.').nth(1).and_then(|m| m.parse().ok()).unwrap_or(0)
 }
 
 fn path((variable, name): &(&str, &str)) -> PathBuf {

@@ -71,18 +71,13 @@ impl Iptables for Tables {
         }
         let rules = state.chains.get_mut(&place).ok_or_else(no)?;
         match *how {
-            "-S" => Ok(()),
-            "-C" => rules.contains(&rule).then_some(()).ok_or_else(no),
-            "-I" => {
-                rules.insert(0, rule);
-                Ok(())
-            }
-            "-A" => {
-                rules.push(rule);
-                Ok(())
-            }
+            "-S" => {}
+            "-C" => return rules.contains(&rule).then_some(()).ok_or_else(no),
+            "-I" => rules.insert(0, rule),
+            "-A" => rules.push(rule),
             other => panic!("{other}"),
         }
+        Ok(())
     }
 }
 
