@@ -41,6 +41,7 @@ impl PodManager {
         self.housekeeping.begin();
         ctx.fault_point("housekeeping");
         self.start_preemptors(ctx);
+        self.decide_left_undecided(ctx);
         let ready = self.all_sources_ready();
         let scope = self.scope();
         for chore in chores(&self.situation(&scope)) {
@@ -52,7 +53,6 @@ impl PodManager {
                 ctx.for_subject(uid.as_str(), |ctx| self.do_chore(chore, ctx));
             }
         }
-        self.decide_left_undecided(ctx);
         if ready {
             self.retain(&scope);
         }
