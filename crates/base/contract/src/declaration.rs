@@ -45,6 +45,8 @@ pub struct MessageDeclaration {
     pub deadline: Duration,
     /// What a caller does without one.
     pub unanswered: Unanswered,
+    /// It or its answer holds secrets.
+    pub secret: bool,
 }
 
 /// One table or value.

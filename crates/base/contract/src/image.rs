@@ -9,7 +9,7 @@ use model::core::{Pod, Secret};
 
 /// Make sure that an image is on the node, by the container's pull policy. Idempotent. Emits the pull events itself
 /// (Pulling, Pulled, Failed, BackOff, ErrImageNeverPull, InspectFailed). A pull goes on when the asker is gone.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct EnsureImage {
     /// Pod that wants it.
     pub pod: Arc<Pod>,
@@ -26,6 +26,20 @@ pub struct EnsureImage {
     pub runtime_handler: String,
     /// The pod's `imagePullSecrets` that could be read, in order.
     pub pull_secrets: Arc<[Arc<Secret>]>,
+}
+
+impl std::fmt::Debug for EnsureImage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.pull_secrets.iter().map(|s| s.metadata.name.as_deref().unwrap_or_default()).collect();
+        f.debug_struct("EnsureImage")
+            .field("pod", &model::pod::name(&self.pod))
+            .field("field_path", &self.field_path)
+            .field("image", &self.image)
+            .field("pull_policy", &self.pull_policy)
+            .field("runtime_handler", &self.runtime_handler)
+            .field("pull_secrets", &names)
+            .finish_non_exhaustive()
+    }
 }
 
 /// An image that is there.

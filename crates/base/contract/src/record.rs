@@ -1,4 +1,9 @@
 //! A transcript of what managers say to each other: every message, answer and post.
+//!
+//! Of what is declared as `kept secret` it holds a digest: enough to see whether two are the same. Specifications of pods stand
+//! in it as they are, with whatever their authors wrote into them.
+
+use sha2::{Digest, Sha256};
 
 /// One thing that was said.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,7 +14,7 @@ pub struct Entry {
     pub to: &'static str,
     /// Message or row.
     pub what: &'static str,
-    /// Content as JSON, or why there is no answer; `refused` for a post of a former generation.
+    /// Content as JSON, `secret, sha256 0123456789abcdef` where it is kept secret, or why there is no answer; `refused` for a post of a former generation.
     pub body: String,
 }
 
@@ -22,4 +27,11 @@ pub trait Recorder: Send + Sync + 'static {
 /// JSON of something that can always be written as JSON; a text that says why where it cannot.
 pub(crate) fn json<T: serde::Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_else(|e| format!("\"no JSON: {e}\""))
+}
+
+/// What can be told of a secret.
+pub(crate) fn digest<T: serde::Serialize + ?Sized>(value: &T) -> String {
+    let digest = Sha256::digest(json(value));
+    let start = digest.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+    format!("secret, sha256 {start:016x}")
 }

@@ -30,6 +30,8 @@ pub trait RoleMessage:
     const UNANSWERED: Unanswered;
     /// How long the answer may take, where the message itself does not say more.
     const DEADLINE: Duration;
+    /// It or its answer holds secrets.
+    const SECRET: bool;
 
     /// How long the answer to this very message may take.
     fn deadline(&self) -> Duration {
@@ -184,14 +186,14 @@ for_each_role!(places);
 ///
 /// - `answers`: its messages, each with the answer, how long that may take, and what a caller does without one
 ///   ([`crate::Unanswered`]); `for` names the field that says which pod it is for, `plus` adds time that the message itself
-///   asks for.
+///   asks for; `kept secret` says that it or its answer holds secrets, of which recorders get a digest.
 /// - `posts`: its tables (`Key => Row`) and single values (`value Row = initial`).
 /// - `asks`: the messages that it may send; `reads`: the rows and values that it may read.
 macro_rules! role {
     (
         $(#[doc = $doc:literal])*
         $role:ident in $place:ident $(, actor $actor:literal)? $(as $intake:ident)?;
-        answers { $($message:ident $(for $subject:ident)? => $answer:ty, within $deadline:expr, $unanswered:ident $(, plus $plus:expr)?;)* }
+        answers { $($message:ident $(for $subject:ident)? => $answer:ty, within $deadline:expr, $unanswered:ident $(, plus $plus:expr)? $(, kept $kept:ident)?;)* }
         posts { $(table $key:ty => $row:ident;)* $(value $value:ident = $initial:expr;)* }
         asks { $($asked:ty),* $(,)? }
         reads { $($read:ty),* $(,)? }
@@ -240,6 +242,7 @@ macro_rules! role {
                         answer: stringify!($answer),
                         deadline: $deadline,
                         unanswered: $crate::declaration::Unanswered::$unanswered,
+                        secret: role!(@kept $($kept)?),
                     }),*],
                     posts: &[
                         $($crate::declaration::RowDeclaration { name: stringify!($row), key: stringify!($key) },)*
@@ -280,6 +283,7 @@ macro_rules! role {
                     const NAME: &'static str = stringify!($message);
                     const UNANSWERED: $crate::declaration::Unanswered = $crate::declaration::Unanswered::$unanswered;
                     const DEADLINE: std::time::Duration = $deadline;
+                    const SECRET: bool = role!(@kept $($kept)?);
 
                     $(fn deadline(&self) -> std::time::Duration {
                         let plus: fn(&Self) -> std::time::Duration = $plus;
@@ -326,6 +330,8 @@ macro_rules! role {
             }
         };
     };
+    (@kept) => { false };
+    (@kept secret) => { true };
     (@intake) => { false };
     (@intake intake) => { true };
     (@named $what:ident by $role:ident) => {

@@ -64,8 +64,8 @@ role! {
         HoldObjects for pod => (), within Duration::from_secs(30), Repeat;
         ReleaseObjects for uid => (), within Duration::from_secs(30), Repeat;
         FetchConfigMap => Result<Arc<ConfigMap>, ObjectError>, within Duration::from_secs(10), Repeat;
-        FetchSecret => Result<Arc<Secret>, ObjectError>, within Duration::from_secs(10), Repeat;
-        FetchToken for pod => Result<Token, ObjectError>, within Duration::from_secs(40), Repeat;
+        FetchSecret => Result<Arc<Secret>, ObjectError>, within Duration::from_secs(10), Repeat, kept secret;
+        FetchToken for pod => Result<Token, ObjectError>, within Duration::from_secs(40), Repeat, kept secret;
         FetchServices => Result<Arc<Vec<Arc<Service>>>, ObjectError>, within Duration::from_secs(30), Repeat;
         FetchServiceAccount => Result<ServiceAccountFacts, ObjectError>, within Duration::from_secs(40), Repeat;
         FetchRuntimeClass => Result<String, ObjectError>, within Duration::from_secs(30), Repeat;
@@ -91,7 +91,7 @@ role! {
         RunPodSandbox for uid => Result<SandboxId, CallError>, within START, LookFirst;
         StopPodSandbox for uid => Result<(), CallError>, within STOP, Repeat;
         RemovePodSandbox for uid => Result<(), CallError>, within STOP, Repeat;
-        CreateContainer for uid => Result<ContainerId, CallError>, within START, LookFirst;
+        CreateContainer for uid => Result<ContainerId, CallError>, within START, LookFirst, kept secret;
         StartContainer for uid => Result<(), CallError>, within START, LookFirst;
         StopContainer for uid => Result<(), CallError>, within STOP, Repeat,
             plus |m| Duration::from_secs(u64::try_from(m.grace_s).unwrap_or(0));
@@ -181,7 +181,9 @@ role! {
 role! {
     /// Pulls, their order and back-off, credentials, pull records, image garbage.
     ImageManager in image_manager, actor "image-manager";
-    answers { EnsureImage for pod => Result<EnsuredImage, ImageFailure>, within Duration::from_secs(24 * 3600), Repeat; }
+    answers {
+        EnsureImage for pod => Result<EnsuredImage, ImageFailure>, within Duration::from_secs(24 * 3600), Repeat, kept secret;
+    }
     posts { value ImageView = ImageView::default(); }
     asks { FetchServiceAccount, FetchToken, RecordEvent }
     reads { Observed }

@@ -8,11 +8,12 @@ use std::time::Duration;
 use actor::{ActorRef, AskError, Family, Handler, Inlet, Managed, TellError};
 use arc_swap::ArcSwapOption;
 use model::PodUid;
+use serde::Serialize;
 
 use crate::board::{BoardReader, ValueReader};
 use crate::fence::Fence;
 use crate::pod_worker::{GrantStart, Retire, RetireWorker, UpdatePod, WorkerState};
-use crate::record::{Entry, Recorder, json};
+use crate::record::{Entry, Recorder, digest, json};
 use crate::role::{Answers, Endpoint, Role, RoleMessage, SingleValue, TableRow};
 use crate::roles::PodWorker;
 
@@ -179,11 +180,11 @@ impl Wiring {
     ) -> Result<M::Result, AskError> {
         let recorder = self.recorder();
         if let Some(recorder) = &recorder {
-            note(&***recorder, from, M::To::NAME, M::NAME, || json(&message));
+            note(&***recorder, from, M::To::NAME, M::NAME, || content::<M, _>(&message));
         }
         let answer = M::inlet(self.endpoint::<M::To>()).ask(message, deadline).await;
         if let Some(recorder) = &recorder {
-            let body = || answer.as_ref().map_or_else(|e| json(&e.to_string()), json);
+            let body = || answer.as_ref().map_or_else(|e| json(&e.to_string()), content::<M, _>);
             note(&***recorder, M::To::NAME, from, M::NAME, body);
         }
         answer
@@ -192,7 +193,7 @@ impl Wiring {
     /// Leaves a message in the name of a role, noted.
     pub(crate) fn leave<M: RoleMessage>(&self, from: &'static str, message: M) -> Result<(), TellError> {
         if let Some(recorder) = self.recorder() {
-            note(&**recorder, from, M::To::NAME, M::NAME, || json(&message));
+            note(&**recorder, from, M::To::NAME, M::NAME, || content::<M, _>(&message));
         }
         M::inlet(self.endpoint::<M::To>()).tell(message)
     }
@@ -200,6 +201,11 @@ impl Wiring {
     fn recorder(&self) -> Option<Arc<Box<dyn Recorder>>> {
         self.inner.recorder.load_full()
     }
+}
+
+/// A message or its answer, for the recorder.
+fn content<M: RoleMessage, T: Serialize>(said: &T) -> String {
+    if M::SECRET { digest(said) } else { json(said) }
 }
 
 fn note(

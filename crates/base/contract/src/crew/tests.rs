@@ -2,10 +2,12 @@ use std::sync::Mutex;
 
 use actor::testing;
 use model::PodUid;
+use model::core::Secret;
 use model::event::{EventObject, EventType, NodeEvent};
 
 use super::*;
 use crate::event::RecordEvent;
+use crate::objects::FetchSecret;
 use crate::pod_worker::{WorkerPhase, WorkerState};
 use crate::record::{Entry, Recorder, json};
 use crate::stats::{Cadvisor, Resource, StatsError, Summarise};
@@ -246,4 +248,60 @@ fn a_recorder_notes_everything_that_is_said_in_order() {
         r#"ImageManager -> : ImageView {"pulling":[],"queued":1}"#.to_owned(),
     ];
     assert_eq!(*lines.0.lock().unwrap(), want);
+}
+
+/// What says `sesame` to whoever asks.
+struct Store;
+impl actor::Actor for Store {
+    type Context = actor::Ctx<Self>;
+}
+actor::supervised!(Store);
+impl actor::Handler<FetchSecret> for Store {
+    type Result = actor::MessageResult<FetchSecret>;
+    fn handle(&mut self, _: FetchSecret, _: &mut actor::Ctx<Self>) -> Self::Result {
+        let words = [("password".to_owned(), "sesame".to_owned())].into();
+        actor::MessageResult(Ok(Arc::new(Secret { string_data: Some(words), ..Secret::default() })))
+    }
+}
+
+#[test]
+fn a_recorder_gets_a_digest_of_what_is_kept_secret() {
+    let lines = Lines::default();
+    let noted = lines.clone();
+    testing::run(1, |kernel| async move {
+        let wiring = Wiring::default();
+        wiring.inlet::<FetchSecret>().connect(&kernel.spawn(actor::Spec::new("object-store"), |_| Store));
+        wiring.record(noted);
+        for name in ["a", "a", "b"] {
+            let asked = FetchSecret { namespace: "ns".to_owned(), name: name.to_owned() };
+            let answer = wiring.call(asked).await.unwrap();
+            assert_eq!(answer.string_data.as_ref().unwrap()["password"], "sesame");
+        }
+    });
+    let lines = lines.0.lock().unwrap();
+    assert!(lines.iter().all(|l| l.contains(": FetchSecret secret, sha256 ") && !l.contains("sesame")), "{lines:#?}");
+    assert_eq!((lines.len(), &lines[0], &lines[1]), (6, &lines[2], &lines[3]), "the same has the same digest");
+    assert_ne!(lines[2], lines[4]);
+    assert_eq!(lines[3], lines[5]);
+}
+
+#[test]
+fn whatever_is_named_for_a_secret_is_kept_as_one() {
+    let messages = crate::DECLARATIONS.iter().flat_map(|d| d.answers);
+    for m in messages {
+        let named = ["Secret", "Token"].iter().any(|word| m.name.contains(word) || m.answer.contains(word));
+        assert!(m.secret || !named, "{}: declare it as `kept secret`", m.name);
+    }
+    let secret =
+        Secret { string_data: Some([("password".to_owned(), "sesame".to_owned())].into()), ..Secret::default() };
+    let ensure = crate::image::EnsureImage {
+        pod: Arc::default(),
+        field_path: String::new(),
+        image: "app:1".to_owned(),
+        pull_policy: "Always".to_owned(),
+        sandbox_config: Arc::default(),
+        runtime_handler: String::new(),
+        pull_secrets: [Arc::new(secret)].into(),
+    };
+    assert!(!format!("{ensure:?}").contains("sesame"));
 }
