@@ -1,8 +1,11 @@
 //! Some busy minutes of a node of a cluster, written down to the last word.
 
 use std::fmt::Write as _;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use contract::record::{Entry, Recorder};
 use fakes::runtime::{ExecReply, Program, Pull};
 use ports::api::Method;
 use ports::host::{FileKind, HostFs};
@@ -24,11 +27,14 @@ const RICH: &str = "
     lifecycle: {postStart: {exec: {command: [hi]}}, preStop: {exec: {command: [bye]}}}";
 
 /// Pods from all three sources come and go, the API server is away for a while, actors crash now and then, the daemon is
-/// killed once. The answer tells all that the node did: calls, requests, events, journal, disk, actors.
+/// killed once. The answer tells all that the node did: what its managers said to each other, calls, requests, events, journal,
+/// disk, actors.
 #[must_use]
 pub fn busy_minutes(seed: u64) -> String {
     actor::testing::run(seed, |kernel| async move {
+        let said = Said::default();
         let mut node = SimNode::start_in_cluster(&kernel);
+        node.wiring().record(said.clone());
         program(&node);
         kernel.faults().enable();
         node.fault("*: panic#p0.002; *: delay(3ms)#p0.01");
@@ -42,12 +48,32 @@ pub fn busy_minutes(seed: u64) -> String {
         node.api().calm();
         sleep(Duration::from_secs(20)).await;
         node.restart().await;
+        node.wiring().record(said.clone());
         node.world.web.put(POD_URL, "");
         node.delete("bound0");
         node.take("rich.yaml");
         sleep(Duration::from_secs(90)).await;
-        written_down(&node)
+        let said = std::mem::take(&mut *said.0.lock().unwrap_or_else(PoisonError::into_inner));
+        said + &written_down(&node)
     })
+}
+
+/// What managers said to each other, one line each: the begin of it, and of all that it was a number.
+#[derive(Clone, Default)]
+struct Said(Arc<Mutex<String>>);
+
+/// Characters of an entry that are written out.
+const SHOWN: usize = 200;
+
+impl Recorder for Said {
+    fn entry(&self, entry: &Entry) {
+        let Entry { from, to, what, body } = entry;
+        let mut hasher = DefaultHasher::new();
+        body.hash(&mut hasher);
+        let shown: String = body.chars().take(SHOWN).collect();
+        let line = format!("said {from} -> {to}: {what} {shown} ({:016x})", hasher.finish());
+        let _ = writeln!(self.0.lock().unwrap_or_else(PoisonError::into_inner), "{}", line.escape_debug());
+    }
 }
 
 fn program(node: &SimNode) {

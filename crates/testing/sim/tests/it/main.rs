@@ -23,8 +23,11 @@ fn twenty_seeds_give_the_same_transcripts_of_the_whole_node_in_two_processes() {
     }
     assert_eq!(one.len(), two.len());
     // All that there is in a node took part.
-    for word in ["call", "request", "event", "journal", "disk", "actor", "struck"] {
+    for word in ["said", "call", "request", "event", "journal", "disk", "actor", "struck"] {
         assert!(one.iter().filter(|l| l.starts_with(&format!("{word} "))).count() > 20, "{word}");
+    }
+    for what in ["StatusManager: SetPodStatus {", ": FetchSecret secret,", "RuntimeClient -> : Observed"] {
+        assert!(one.iter().any(|l| l.starts_with("said ") && l.contains(what)), "{what}");
     }
     for actor in ["api-source", "http-source", "status-syncer", "node-lease", "pod-worker/"] {
         assert!(one.iter().any(|l| l.starts_with(&format!("actor {actor}"))), "{actor}");
