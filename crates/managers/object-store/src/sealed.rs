@@ -57,15 +57,16 @@ impl SealedCache {
 
     /// Keeps a line from now on, or removes it. Written soon; a failure costs the line and is told.
     pub(crate) fn put(&self, line: String, content: Option<Vec<u8>>) {
-        let begin = {
-            let mut queue = self.inner.queue();
-            queue.lines.insert(line, content);
-            !std::mem::replace(&mut queue.writing, true)
-        };
-        if begin {
-            let inner = self.inner.clone();
-            self.inner.effects.start(Class::Journal, move || inner.write());
+        if let Some(writer) = self.queued(line, content) {
+            self.inner.effects.start(Class::Journal, move || writer.write());
         }
+    }
+
+    /// `None`: the writer at work will come to it.
+    fn queued(&self, line: String, content: Option<Vec<u8>>) -> Option<Writer> {
+        let mut queue = self.inner.queue();
+        queue.lines.insert(line, content);
+        (!std::mem::replace(&mut queue.writing, true)).then(|| Writer { inner: self.inner.clone(), holds: true })
     }
 
     /// Reads a line; `None` when there is none that this key opens.
@@ -82,13 +83,41 @@ impl SealedCache {
     }
 }
 
-/// A writer at work.
-struct Done<'a>(&'a Inner);
+/// The right to write, one at a time. However it ends, and be it before its work began, the next line finds nobody writing.
+struct Writer {
+    inner: Arc<Inner>,
+    /// False: it has given its right back, and another one may have it by now.
+    holds: bool,
+}
 
-impl Drop for Done<'_> {
+impl Drop for Writer {
     fn drop(&mut self) {
-        if std::thread::panicking() {
-            self.0.queue().writing = false;
+        if self.holds {
+            self.inner.queue().writing = false;
+        }
+    }
+}
+
+impl Writer {
+    /// Works the queue off. A write that panicked costs the lines it held, not the writers after it.
+    fn write(mut self) {
+        loop {
+            let lines = {
+                let mut queue = self.inner.queue();
+                if queue.lines.is_empty() {
+                    // Before the lock is let go: a line that comes later must find nobody writing.
+                    queue.writing = false;
+                    drop(queue);
+                    self.holds = false;
+                    return;
+                }
+                std::mem::take(&mut queue.lines)
+            };
+            for (line, content) in lines {
+                if let Err(error) = self.inner.write_line(&line, content) {
+                    tracing::warn!(line, error, "the sealed cache is not written");
+                }
+            }
         }
     }
 }
@@ -96,27 +125,6 @@ impl Drop for Done<'_> {
 impl Inner {
     fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Works the queue off. A write that panicked costs the lines it held, not the writers after it.
-    fn write(&self) {
-        let _done = Done(self);
-        loop {
-            let lines = {
-                let mut queue = self.queue();
-                if queue.lines.is_empty() {
-                    // Before the lock is let go: a line that comes later must find nobody writing.
-                    queue.writing = false;
-                    return;
-                }
-                std::mem::take(&mut queue.lines)
-            };
-            for (line, content) in lines {
-                if let Err(error) = self.write_line(&line, content) {
-                    tracing::warn!(line, error, "the sealed cache is not written");
-                }
-            }
-        }
     }
 
     fn write_line(&self, line: &str, content: Option<Vec<u8>>) -> Result<(), String> {

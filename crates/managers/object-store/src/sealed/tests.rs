@@ -106,3 +106,17 @@ async fn a_write_that_panicked_does_not_wedge_the_writers() {
     }
     assert_eq!(sealed.inner.read("object/b").unwrap(), b"two");
 }
+
+/// No thread could be started, or the runtime ended: the work is dropped as it is.
+#[test]
+fn a_write_that_never_began_does_not_wedge_the_writers() {
+    let place = Place::new();
+    let sealed = place.open();
+    drop(sealed.queued("object/a".to_owned(), Some(b"one".to_vec())).expect("nobody writes"));
+    let writer = sealed.queued("object/b".to_owned(), Some(b"two".to_vec())).expect("nobody writes");
+    assert!(sealed.queued("object/c".to_owned(), None).is_none(), "one at a time");
+    writer.write();
+    assert_eq!(sealed.inner.read("object/a").unwrap(), b"one", "the next one writes all that waits");
+    assert_eq!(sealed.inner.read("object/b").unwrap(), b"two");
+    assert!(sealed.queued("object/c".to_owned(), None).is_some());
+}
