@@ -149,7 +149,7 @@ const WORKER_MAILBOX: usize = 32;
 type SetUp<R> = Box<dyn FnOnce(&Setup<'_, R>)>;
 
 macro_rules! builder {
-    ($server:ident: $server_role:ident; $($role_field:ident: $role:ident),* $(,)?) => {
+    ($($other_field:ident: $other_role:ident),*; $($role_field:ident: $role:ident),* $(,)?) => {
         /// Collects replacements, then starts the crew.
         pub struct Builder {
             settings: Settings,
@@ -175,7 +175,7 @@ macro_rules! builder {
                     core: kernel.group("core", Policy::default()),
                     workers: kernel.group("workers", crashes::workers_policy()),
                 };
-                crashes::record_set_aside(kernel, &self.wiring);
+                crashes::record_set_aside(kernel, self.wiring.crew());
                 let intake = RefCell::default();
                 $((self.$role_field)(&Setup {
                     kernel,

@@ -35,7 +35,8 @@
 //!
 //! Whoever answers a manager's messages *is* that manager (the crate here, an operator's, a process elsewhere, a fake).
 //! Messages, answers, rows and errors are owned plain data that can cross a process border. Their enums are
-//! [`model::tolerant!`]: a newer peer may send a variant that is not known here.
+//! [`model::tolerant!`]: a newer peer may send a variant that is not known here. Of fields a reader passes over what it does not
+//! know, and one that a struct did not have at first is an `Option` or has `serde(default)`: an older peer does not send it.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -76,6 +77,6 @@ pub use role::{Answers, Asks, Endpoint, Reads, Role, RoleMessage, SingleValue, T
 pub use roles::{
     ApiSource, CertificateManager, CgroupManager, DECLARATIONS, EventRecorder, FolderSource, HttpSource, ImageManager,
     LogManager, NodeLease, NodeManager, ObjectStore, PodManager, PodWorker, ProbeManager, RuntimeClient, Server,
-    StatsManager, StatusManager, StatusSyncer, VolumeManager,
+    StatsManager, StatusManager, StatusSyncer, Supervisor, VolumeManager,
 };
 pub use wiring::Wiring;

@@ -142,13 +142,13 @@ pub trait Asks<M: RoleMessage>: Role {}
 )]
 pub trait Reads<T>: Role {}
 
-/// Calls `$then!` with all roles: the one without an actor, then those with one, bottom up (whoever is asked comes before the
+/// Calls `$then!` with all roles: those without an actor, then those with one, bottom up (whoever is asked comes before the
 /// asker).
 #[macro_export]
 macro_rules! for_each_role {
     ($then:path) => {
         $then! {
-            server: Server;
+            server: Server, supervisor: Supervisor;
             event_recorder: EventRecorder,
             object_store: ObjectStore,
             certificate_manager: CertificateManager,
@@ -173,11 +173,11 @@ macro_rules! for_each_role {
 }
 
 macro_rules! places {
-    ($other:ident: $other_role:ident; $($place:ident: $role:ident),* $(,)?) => {
+    ($($other:ident: $other_role:ident),*; $($place:ident: $role:ident),* $(,)?) => {
         /// Where the endpoint of a role stands in a wiring.
         #[allow(non_camel_case_types, reason = "names as `for_each_role` has them")]
         #[derive(Clone, Copy)]
-        pub(crate) enum Place { $($place,)* $other }
+        pub(crate) enum Place { $($place,)* $($other),* }
     };
 }
 for_each_role!(places);

@@ -297,11 +297,20 @@ role! {
     }
 }
 
+role! {
+    /// Tells of each pod that work for it was set aside, as it crashed an actor again.
+    Supervisor in supervisor;
+    answers {}
+    posts {}
+    asks { RecordEvent }
+    reads { DesiredPod }
+}
+
 macro_rules! declarations {
-    ($other_field:ident: $other:ident; $($field:ident: $role:ident),* $(,)?) => {
+    ($($other_field:ident: $other:ident),*; $($field:ident: $role:ident),* $(,)?) => {
         /// What is declared of each role, bottom up.
         pub const DECLARATIONS: &[Declaration] =
-            &[$(<$role as Role>::DECLARATION,)* <$other as Role>::DECLARATION];
+            &[$(<$role as Role>::DECLARATION,)* $(<$other as Role>::DECLARATION),*];
     };
 }
 for_each_role!(declarations);

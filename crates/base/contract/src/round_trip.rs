@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Debug;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use actor::{AskError, TellError};
 use cri_api::v1::{
@@ -22,7 +22,7 @@ use crate::role::{Role, RoleMessage, Types};
 
 mod random;
 
-use random::{Newer, Random};
+use random::{Newer, Random, Structs};
 
 /// Makes up content from the seed for each type that it meets.
 struct Check {
@@ -77,6 +77,37 @@ impl Types for Newest {
     }
 }
 
+/// Structs with the fields that they had when they first crossed a border, a line each: `Name: field field`.
+const FIRST: &str = include_str!("round_trip/fields.txt");
+
+/// Reads of each type what a peer of the first version sends.
+#[derive(Default)]
+struct Oldest {
+    seed: u64,
+    read: usize,
+}
+
+impl Types for Oldest {
+    fn meet_message<M: Letter>(&mut self) {
+        self.meet::<M>(M::NAME);
+    }
+
+    fn meet<T: Serialize + DeserializeOwned + Debug>(&mut self, name: &'static str) {
+        static STRUCTS: LazyLock<Structs> = LazyLock::new(|| {
+            let line = |line: &'static str| line.split_once(':').map(|(name, f)| (name, f.split_whitespace().collect()));
+            FIRST.lines().filter_map(line).collect()
+        });
+        let mut older = Random::older(self.seed, &STRUCTS);
+        if let Err(e) = T::deserialize(&mut older) {
+            let new = older.structs.iter().filter(|(name, _)| !STRUCTS.contains_key(*name));
+            let new: Vec<_> = new.map(|(name, fields)| format!("{name}: {}", fields.join(" "))).collect();
+            panic!("{name}: {e}. A field that a struct did not have at first is an Option or has `serde(default)`; a struct \
+                that is new has its line in round_trip/fields.txt: one of\n{}", new.join("\n"));
+        }
+        self.read += 1;
+    }
+}
+
 fn same<T: Serialize + DeserializeOwned + Debug>(name: &str, made: &T) {
     let text = serde_json::to_string(made).unwrap_or_else(|e| panic!("{name}: {e}: {made:?}"));
     let back: T = serde_json::from_str(&text).unwrap_or_else(|e| panic!("{name}: {e}: {text}"));
@@ -85,10 +116,10 @@ fn same<T: Serialize + DeserializeOwned + Debug>(name: &str, made: &T) {
 }
 
 macro_rules! each_role {
-    ($server:ident: $server_role:ident; $($place:ident: $role:ident),* $(,)?) => {
+    ($($other_place:ident: $other_role:ident),*; $($place:ident: $role:ident),* $(,)?) => {
         /// Shows every type of every role.
         fn show(types: &mut impl Types) {
-            <crate::$server_role as Role>::each_type(types);
+            $(<crate::$other_role as Role>::each_type(types);)*
             $(<crate::$role as Role>::each_type(types);)*
         }
     };
@@ -130,6 +161,18 @@ fn every_enum_of_every_declaration_takes_variants_that_it_does_not_have() {
         show_others(&mut newest);
     }
     assert!(newest.enums.len() > 12, "few enums were met: {:?}", newest.enums);
+}
+
+/// What an older peer cannot know, it does not send.
+#[test]
+fn no_field_that_came_later_is_asked_of_an_older_peer() {
+    let mut oldest = Oldest::default();
+    for seed in 0..32 {
+        oldest.seed = seed;
+        show(&mut oldest);
+        show_others(&mut oldest);
+    }
+    assert!(oldest.read > 32 * 100, "{}", oldest.read);
 }
 
 #[test]
@@ -206,7 +249,10 @@ fn what_is_not_known_is_read_as_what_does_no_harm() {
     ];
     assert_eq!(
         read,
-        ["Failed", "Relist", "Unknown", "Sync", "Syncing", "Unknown", "Unknown", "Warning", "Node", "Crashed", "Gone"]
+        [
+            "Failed", "Relist", "Unknown", "Sync", "Syncing", "Unknown", "Unknown", "Warning", "Unknown", "Crashed",
+            "Gone"
+        ]
     );
     let probes: crate::probe::PodProbes = serde_json::from_str(
         r#"{"verdicts": {"c": {"Liveness": "Success", "Mood": "Failure"}}, "probes": {"app": ["Mood", "Startup"]}}"#,

@@ -21,11 +21,11 @@ use crate::roles::PodWorker;
 const NOBODY: &str = "";
 
 macro_rules! endpoints {
-    ($other_field:ident: $other_role:ident; $($field:ident: $role:ident),* $(,)?) => {
+    ($($other_field:ident: $other_role:ident),*; $($field:ident: $role:ident),* $(,)?) => {
         fn endpoints(fence: impl Fn(&'static str) -> Fence) -> Vec<Box<dyn Endpoint>> {
             vec![
                 $(Box::new(<<$crate::$role as Role>::Endpoint>::new(fence(<$crate::$role as Role>::NAME))),)*
-                Box::new(<<$crate::$other_role as Role>::Endpoint>::new(fence(<$crate::$other_role as Role>::NAME))),
+                $(Box::new(<<$crate::$other_role as Role>::Endpoint>::new(fence(<$crate::$other_role as Role>::NAME))),)*
             ]
         }
     };

@@ -32,7 +32,7 @@ impl EventType {
 #[derive(Clone, PartialEq, Eq, Debug, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub enum EventObject {
-    /// The node itself. Also what an object is read as that is not known here: the event is told all the same.
+    /// The node itself.
     Node,
     /// A pod, or one of its containers when `field_path` is e.g. `spec.containers{app}`.
     Pod {
@@ -45,8 +45,10 @@ pub enum EventObject {
         /// Empty, or the container inside the pod.
         field_path: String,
     },
+    /// Something that only a newer peer knows: its events are filed nowhere, and counted.
+    Unknown,
 }
-crate::tolerant!(EventObject, else EventObject::Node);
+crate::tolerant!(EventObject, else EventObject::Unknown);
 
 /// One occurrence. Reason strings are the kubelet's (pod-lifecycle 11).
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

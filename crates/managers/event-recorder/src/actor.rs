@@ -56,7 +56,7 @@ impl Sink {
     fn push(&self, line: &EventEntry, pods: &BoardReader<PodUid, DesiredPod>) {
         let version = match &line.object {
             EventObject::Pod { uid, .. } => pods.get(uid).filter(|row| row.source == Source::Api),
-            EventObject::Node => None,
+            EventObject::Node | EventObject::Unknown => None,
         };
         let version = version.and_then(|row| row.pod.metadata.resource_version.clone());
         self.outbox.lock().push(line, version, |nanos| self.reporter.name(&line.object, nanos));
@@ -195,6 +195,11 @@ impl Handler<RecordEvent> for EventRecorder {
     type Result = ();
 
     fn handle(&mut self, RecordEvent { event }: RecordEvent, ctx: &mut Ctx<Self>) {
+        if event.object == EventObject::Unknown {
+            // Filed on anything else it would be told of the wrong one.
+            self.dropped += 1;
+            return self.publish();
+        }
         let now = Timestamp(ctx.clock().unix_nanos());
         match self.correlator.judge(&event, now) {
             Verdict::Show(line) => {
@@ -216,6 +221,7 @@ impl Handler<RecordEvent> for EventRecorder {
 fn log(line: &EventEntry) {
     let object = match &line.object {
         EventObject::Node => "node".to_owned(),
+        EventObject::Unknown => "unknown".to_owned(),
         EventObject::Pod { namespace, name, field_path, .. } if field_path.is_empty() => format!("{namespace}/{name}"),
         EventObject::Pod { namespace, name, field_path, .. } => format!("{namespace}/{name} {field_path}"),
     };

@@ -44,6 +44,17 @@ fn lines(wiring: &Wiring) -> Vec<String> {
 }
 
 #[test]
+fn what_is_about_something_unknown_is_counted_and_filed_nowhere() {
+    testing::run(1, |kernel| async move {
+        let (wiring, _recorder) = spawn(&kernel, 10);
+        emit(&wiring, NodeEvent { object: EventObject::Unknown, ..event("p", "Pulling", "a") });
+        emit(&wiring, event("p", "Created", "b"));
+        testing::settle().await;
+        assert_eq!((lines(&wiring), wiring.value::<EventView>().get().dropped), (vec!["Created b x1".to_owned()], 1));
+    });
+}
+
+#[test]
 fn emitted_events_are_listed_with_the_latest_last() {
     testing::run(1, |kernel| async move {
         let (wiring, _recorder) = spawn(&kernel, 10);

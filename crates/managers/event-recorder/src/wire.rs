@@ -35,7 +35,7 @@ impl Reporter {
     pub fn name(&self, object: &EventObject, nanos: i64) -> String {
         let name = match object {
             EventObject::Pod { name, .. } => name,
-            EventObject::Node => &self.node_name,
+            EventObject::Node | EventObject::Unknown => &self.node_name,
         };
         format!("{name}.{nanos:x}")
     }
@@ -81,6 +81,7 @@ impl Reporter {
                 put("kind", "Node");
                 put("name", &self.node_name);
             }
+            EventObject::Unknown => {}
             EventObject::Pod { namespace, name, uid, field_path } => {
                 put("kind", "Pod");
                 put("namespace", namespace);

@@ -493,7 +493,7 @@ fn strike(actor: &str) {
 
 /// A test per actor that is declared.
 macro_rules! each_actor {
-    ($server:ident: $server_role:ident; $($name:ident: $role:ident),* $(,)?) => {
+    ($($other:ident: $other_role:ident),*; $($name:ident: $role:ident),* $(,)?) => {
         $(mod $name {
             #[test]
             fn recovers_from_each_fault() {

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use actor::{Kernel, Policy, SetAside, Strategy};
-use contract::Wiring;
 use contract::event::RecordEvent;
 use contract::pod_manager::DesiredPod;
+use contract::{Crew, Supervisor};
 use model::PodUid;
 use model::event::{EventObject, EventType, NodeEvent};
 
@@ -18,8 +18,8 @@ pub(super) fn workers_policy() -> Policy {
 }
 
 /// Records an event on each pod because of which the kernel sets work aside.
-pub(super) fn record_set_aside(kernel: &Kernel, wiring: &Wiring) {
-    let (pods, wiring) = (wiring.board::<DesiredPod>(), wiring.clone());
+pub(super) fn record_set_aside(kernel: &Kernel, crew: Crew<Supervisor>) {
+    let pods = crew.board::<DesiredPod>();
     kernel.on_set_aside(move |aside: &SetAside| {
         let uid = PodUid::from(aside.subject.as_str());
         let Some(row) = pods.get(&uid) else { return };
@@ -38,6 +38,6 @@ pub(super) fn record_set_aside(kernel: &Kernel, wiring: &Wiring) {
             aside.cause
         );
         let event = NodeEvent { kind: EventType::Warning, reason: "SetAside".into(), message, object };
-        let _counted_by_the_kernel = wiring.tell(RecordEvent { event });
+        let _counted_by_the_kernel = crew.tell(RecordEvent { event });
     });
 }

@@ -105,6 +105,7 @@ pub(super) async fn pod(State(views): Shared, Path(name): Path<String>) -> Resul
 fn event_line(e: &EventEntry) -> EventLine {
     let object = match &e.object {
         EventObject::Node => "node".to_owned(),
+        EventObject::Unknown => "unknown".to_owned(),
         EventObject::Pod { namespace, name, field_path, .. } if field_path.is_empty() => {
             format!("pod/{namespace}/{name}")
         }

@@ -1,5 +1,7 @@
 //! Random content of whatever shape a type asks serde for, from a seed: no generator per type.
 
+use std::collections::BTreeMap;
+
 use serde::Deserializer;
 use serde::de::value::StrDeserializer;
 use serde::de::{
@@ -35,12 +37,28 @@ pub(super) struct Random {
     pub(super) enums: Vec<&'static str>,
     /// The enum of this number gets a variant that no version knows.
     newer: Option<(usize, Newer)>,
+    /// Structs have these fields only; `None`: all that they have.
+    fields: Option<&'static Structs>,
+    /// Structs met so far, with their fields.
+    pub(super) structs: BTreeMap<&'static str, &'static [&'static str]>,
 }
+
+/// Names of structs, each with fields. One that is not among them has none.
+pub(super) type Structs = BTreeMap<&'static str, Vec<&'static str>>;
 
 impl Random {
     pub(super) fn new(seed: u64) -> Self {
-        let mut random =
-            Random { state: seed, depth: 0, left: 1500, rare: 1, protobuf: false, enums: Vec::new(), newer: None };
+        let mut random = Random {
+            state: seed,
+            depth: 0,
+            left: 1500,
+            rare: 1,
+            protobuf: false,
+            enums: Vec::new(),
+            newer: None,
+            fields: None,
+            structs: BTreeMap::new(),
+        };
         random.rare = [1, 2, 3, 6, 12][random.index(5)];
         random
     }
@@ -48,6 +66,11 @@ impl Random {
     /// As [`Self::new`]; the enum that is met as number `at` has a variant that is not known here.
     pub(super) fn newer(seed: u64, at: usize, newer: Newer) -> Self {
         Random { newer: Some((at, newer)), ..Self::new(seed) }
+    }
+
+    /// As [`Self::new`], from a peer whose structs have only these fields.
+    pub(super) fn older(seed: u64, fields: &'static Structs) -> Self {
+        Random { fields: Some(fields), ..Self::new(seed) }
     }
 
     /// SplitMix64.
@@ -208,11 +231,17 @@ impl<'de> Deserializer<'de> for &mut Random {
 
     fn deserialize_struct<V: Visitor<'de>>(
         self,
-        _: &'static str,
+        name: &'static str,
         fields: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        self.deeper(|random| visitor.visit_map(Fields { random, left: fields, now: "" }))
+        self.structs.insert(name, fields);
+        let sent = |field: &&&str| {
+            let known = self.fields.filter(|_| !name.is_empty());
+            known.is_none_or(|known| known.get(name).is_some_and(|fields| fields.contains(*field)))
+        };
+        let left: Vec<_> = fields.iter().filter(sent).copied().collect();
+        self.deeper(|random| visitor.visit_map(Fields { random, left: &left, now: "" }))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -271,7 +300,7 @@ impl<'de> MapAccess<'de> for Items<'_> {
 /// Fields of a struct.
 struct Fields<'r> {
     random: &'r mut Random,
-    left: &'static [&'static str],
+    left: &'r [&'static str],
     now: &'static str,
 }
 
