@@ -1,8 +1,9 @@
 //! Is everything that we claim true? Every check and every test, from a fresh clone, in one go.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 
 use crate::workspace::{self, has};
 
@@ -74,6 +75,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         cargo(log, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
     });
     step("tests", "do the fast tests pass, layers and tidy among them?", &|log| fast_tests(log, args.fast));
+    step(
+        "doc",
+        "do the examples in the documentation do what they say, those that must not compile included?",
+        &|log| doctests(log),
+    );
     step("cgroups-rs", "is it so what docs/decisions/0018 says that cgroups-rs can and cannot do?", &|log| {
         let target = workspace::target_dir()?.join("cgroups-rs");
         let target = target.to_string_lossy();
@@ -124,6 +130,54 @@ fn fast_tests(log: &Log, fast: bool) -> anyhow::Result<Outcome> {
     cargo(log, &[["test", "--no-fail-fast", "--lib", "--bins", "--tests"].as_slice(), out.as_slice()].concat())
 }
 
+/// Examples in doc comments, which no other step runs. Of those crates alone that have some: each is a call of rustdoc.
+fn doctests(log: &Log) -> anyhow::Result<Outcome> {
+    let packages = with_examples()?;
+    let of: Vec<&str> = packages.iter().flat_map(|p| ["--package", p.as_str()]).collect();
+    cargo(log, &[&["test", "--doc", "--no-fail-fast"], of.as_slice()].concat())
+}
+
+/// Libraries of the workspace with an example that is compiled.
+fn with_examples() -> anyhow::Result<Vec<String>> {
+    let mut found = Vec::new();
+    for package in workspace::metadata()?.packages {
+        let Some(lib) = package.targets.iter().find(|t| t.is_lib()) else { continue };
+        if any_example(lib.src_path.parent().context("a library lies in a folder")?.as_std_path())? {
+            found.push(package.name.to_string());
+        }
+    }
+    Ok(found)
+}
+
+fn any_example(folder: &Path) -> anyhow::Result<bool> {
+    for entry in folder.read_dir().with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        let here = if path.is_dir() {
+            any_example(&path)?
+        } else {
+            path.extension().is_some_and(|e| e == "rs") && std::fs::read_to_string(&path)?.lines().any(begins_example)
+        };
+        if here {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Also what only ends one; what is `ignore` or text has words of its own.
+fn begins_example(line: &str) -> bool {
+    let doc = ["///", "//!"].iter().find_map(|sign| line.trim_start().strip_prefix(sign));
+    doc.and_then(|d| d.trim_start().strip_prefix("```")).is_some_and(|kind| {
+        kind.split(',').all(|k| {
+            k.is_empty() || k == "no_run" || k == "should_panic" || k.starts_with("compile_fail") || is_code(k)
+        })
+    })
+}
+
+fn is_code(kind: &str) -> bool {
+    kind == "rust" || (kind.starts_with('E') && kind[1..].chars().all(|c| c.is_ascii_digit()))
+}
+
 /// What went wrong, and last of all one line per step: the end of a log is what is read.
 fn summary(steps: &[Step]) -> anyhow::Result<()> {
     for step in steps.iter().filter(|s| matches!(s.outcome, Outcome::Failed(_))) {
@@ -165,6 +219,25 @@ mod tests {
         assert!(matches!(without_deny(false), Ok(Outcome::LeftOut(why)) if why.contains("cargo-deny")));
         let error = without_deny(true).err().expect("a failure").to_string();
         assert!(error.contains("cargo install --locked cargo-deny"), "{error}");
+    }
+
+    #[test]
+    fn the_crates_whose_examples_are_run_are_those_that_have_some() {
+        let found = with_examples().unwrap();
+        assert!(["contract", "actor", "model"].iter().all(|c| found.iter().any(|f| f == c)), "{found:?}");
+        assert!(!found.iter().any(|f| f == "pod-plan"), "{found:?}");
+        let rows = [
+            ("//! ```", true),
+            ("/// ```compile_fail,E0277", true),
+            ("    /// ```no_run", true),
+            ("//! ```ignore", false),
+            ("/// ```text", false),
+            ("/// a ``` b", false),
+            ("let x = \"```\";", false),
+        ];
+        for (line, want) in rows {
+            assert_eq!(begins_example(line), want, "{line}");
+        }
     }
 
     #[test]

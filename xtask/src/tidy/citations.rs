@@ -24,7 +24,8 @@ pub(super) fn check(tree: &Tree) -> Vec<String> {
             for (n, (line, words)) in prose.iter().enumerate() {
                 // A citation may go over the end of a line: its numbers then begin the next one.
                 let next = prose.get(n + 1).filter(|(l, _)| *l == line + 1).map_or("", |(_, w)| w);
-                let wrong = wrong(words, next, &books);
+                let mut wrong = wrong(words, next, &books);
+                wrong.extend(elsewhere(path, words, &tree.paths));
                 found.extend(wrong.into_iter().map(|what| format!("{path}:{line}: {what}")));
             }
         }
@@ -102,6 +103,17 @@ fn wrong(line: &str, next: &str, books: &Books<'_>) -> Vec<String> {
         found.push("a clone stands alone: cite docs/spec, as `pod-lifecycle 2.7`".to_owned());
     }
     found
+}
+
+/// Documents that are named in comments and are in no clone. A path counts from the root, or from a folder of ours.
+fn elsewhere(path: &str, line: &str, paths: &BTreeSet<String>) -> Vec<String> {
+    if path.ends_with(".md") {
+        return Vec::new(); // checked as paths
+    }
+    let words = line.split(|c: char| !(c.is_alphanumeric() || "/._-".contains(c)));
+    let named = words.map(|w| w.trim_end_matches('.')).filter(|w| w.ends_with(".md") && w.contains('/'));
+    let missing = named.filter(|w| !paths.contains(*w));
+    missing.map(|w| format!("`{w}`: a clone stands alone, and has no such document")).collect()
 }
 
 /// One citation: `rest` is what follows the name of the book.
@@ -227,6 +239,16 @@ mod tests {
             assert_eq!(found("crates/app/a/src/x.rs", text), Vec::<String>::new(), "{text}");
         }
         assert_eq!(found("docs/testing.md", "see `docs/spec/pod-lifecycle.md`"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_document_that_a_comment_names_is_in_the_tree() {
+        let paths = BTreeSet::from(["docs/testing.md".to_owned()]);
+        let of = |line| elsewhere("crates/app/a/src/x.rs", line, &paths).len();
+        assert_eq!(
+            [of("See docs/testing.md."), of("best (design/test-bed.md); they"), of("README.md or a.md")],
+            [0, 1, 0]
+        );
     }
 
     #[test]
