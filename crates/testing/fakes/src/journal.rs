@@ -11,6 +11,7 @@ pub struct MemoryJournal {
     lines: Mutex<BTreeMap<String, Vec<u8>>>,
     broken: Mutex<bool>,
     panics: Mutex<bool>,
+    hangs: Mutex<bool>,
 }
 
 impl MemoryJournal {
@@ -24,12 +25,20 @@ impl MemoryJournal {
         *self.panics.lock().unwrap_or_else(PoisonError::into_inner) = panics;
     }
 
+    /// From now on no call comes back (`true`), or all do; those that hang go on hanging. In simulated time only.
+    pub fn set_hangs(&self, hangs: bool) {
+        *self.hangs.lock().unwrap_or_else(PoisonError::into_inner) = hangs;
+    }
+
     fn change<T>(&self, f: impl FnOnce(&mut BTreeMap<String, Vec<u8>>) -> T) -> Result<T, JournalError> {
         assert!(!*self.panics.lock().unwrap_or_else(PoisonError::into_inner), "a write panics, by order");
         self.with(f)
     }
 
     fn with<T>(&self, f: impl FnOnce(&mut BTreeMap<String, Vec<u8>>) -> T) -> Result<T, JournalError> {
+        if *self.hangs.lock().unwrap_or_else(PoisonError::into_inner) {
+            actor::testing::hang();
+        }
         if *self.broken.lock().unwrap_or_else(PoisonError::into_inner) {
             return Err(JournalError { message: "no space left on device".to_owned() });
         }

@@ -1,5 +1,6 @@
 //! How a pod starts.
 
+use contract::node::NodeView;
 use fakes::runtime::{ExecReply, Fault, Mutation, Program};
 use sim::{LIMIT, SimNode};
 use tokio::time::sleep;
@@ -242,4 +243,25 @@ fn all_pods_together_may_have_the_processes_that_the_node_does_not_reserve() {
     assert_eq!(written(false, true), Some(32_768), "pid_max of the machine");
     assert_eq!(written(true, true), Some(31_268));
     assert_eq!(written(true, false), Some(32_768), "nothing is enforced");
+}
+
+#[test]
+fn a_journal_that_hangs_makes_the_node_not_ready_after_its_limit_with_its_cause() {
+    run(async |node| {
+        let ready = |n: &SimNode| n.wiring().value::<NodeView>().get().ready.clone();
+        node.until("the node is ready", LIMIT, |n| ready(n) == Some((true, String::new()))).await;
+        node.put("a.yaml", &simple("a", ""));
+        node.until("a is ready", LIMIT, |n| n.is_ready("a")).await;
+        node.world.journal.set_hangs(true);
+        node.put("b.yaml", &simple("b", ""));
+        tokio::time::sleep(secs(50)).await;
+        assert_eq!(ready(&node), Some((true, String::new())), "a minute is borne");
+        tokio::time::sleep(secs(30)).await;
+        let (is_ready, why) = ready(&node).unwrap();
+        assert!(!is_ready && why.contains("blocking work of the class journal does not come back"), "{is_ready} {why}");
+        node.world.journal.set_hangs(false);
+        node.put("c.yaml", &simple("c", ""));
+        node.until("the node is ready again", LIMIT, |n| ready(n) == Some((true, String::new()))).await;
+        node.until("c is ready", LIMIT, |n| n.is_ready("c")).await;
+    });
 }
