@@ -9,8 +9,8 @@
 //!     .start(&kernel);
 //! ```
 
-use std::cell::RefCell;
 use std::marker::PhantomData;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +18,7 @@ use actor::{Family, Group, Handler, Kernel, Managed, Policy, Spec};
 use config_sources::folder::FolderWatch;
 use contract::pod_worker::{GrantStart, UpdatePod};
 use contract::{Answers, Crew, PodWorker, Role, Wiring};
+use futures::FutureExt;
 use model::PodUid;
 use ports::api::ApiServer;
 use ports::fetch::Fetch;
@@ -35,6 +36,11 @@ use crate::settings::{Machine, Settings};
 
 mod crashes;
 mod managers;
+mod serving;
+
+use serving::{AllServing, Line, Serving};
+
+pub use serving::HANDOVER;
 
 /// What the managers reach the world outside through.
 #[derive(Clone)]
@@ -89,7 +95,7 @@ pub struct Setup<'a, R: Role> {
     pub ports: &'a Ports,
     wiring: &'a Wiring,
     groups: &'a Groups,
-    intake: &'a RefCell<Vec<Stop>>,
+    serving: &'a AllServing,
     role: PhantomData<R>,
 }
 
@@ -98,9 +104,6 @@ struct Groups {
     core: Group,
     workers: Group,
 }
-
-/// Lets an actor work off its queue and end.
-type Stop = Box<dyn Fn()>;
 
 impl<R: Role> std::fmt::Debug for Setup<'_, R> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -111,14 +114,18 @@ impl<R: Role> std::fmt::Debug for Setup<'_, R> {
 impl<R: Role> Setup<'_, R> {
     /// Spawns the actor of the role, supervised among the managers, and sends it every message of the role. `factory` is
     /// called again for each restart, with the capabilities of that generation: those of the one before end.
+    ///
+    /// Where the role is served already ([`Node::replace`]) the actor is built when the former one is gone: see there.
     pub fn spawn<A: Answers<R>>(&self, mut factory: impl FnMut(Crew<R>) -> A + Send + 'static) {
-        let crew = self.wiring.crew::<R>();
-        let spec = Spec::new(R::DECLARATION.actor).group(&self.groups.core).mailbox(MANAGER_MAILBOX);
-        let actor = self.kernel.spawn(spec, move |_generation| factory(crew.succeed()));
-        self.wiring.connect::<R, A>(&actor);
-        if R::DECLARATION.intake {
-            self.intake.borrow_mut().push(Box::new(move || actor.stop()));
+        let mut spec = Spec::new(R::DECLARATION.actor).group(&self.groups.core).mailbox(MANAGER_MAILBOX);
+        let before = self.serving.take(R::NAME).map(|former| former.end(R::NAME, None).shared());
+        if let Some(before) = before.clone() {
+            spec = spec.after(before);
         }
+        let mut line = Line::of(self.wiring, None);
+        let actor = self.kernel.spawn(spec, move |_generation| factory(line.next()));
+        self.wiring.connect::<R, A>(&actor);
+        self.serving.put(R::NAME, Serving::one(actor, before));
     }
 }
 
@@ -130,13 +137,24 @@ impl Setup<'_, PodWorker> {
     {
         let (kernel, wiring) = (self.kernel.clone(), self.wiring.clone());
         let group = self.groups.workers.clone();
+        let former = self.serving.take(PodWorker::NAME);
+        let pods = former.as_ref().map(Serving::members).unwrap_or_default();
         let family = Family::new(move |uid: &PodUid| {
-            let spec = Spec::new(format!("{}/{uid}", PodWorker::DECLARATION.actor));
-            let spec = spec.group(&group).mailbox(WORKER_MAILBOX);
-            let (crew, uid, factory) = (wiring.member_crew::<PodWorker>(uid.as_str()), uid.clone(), factory.clone());
-            kernel.spawn(spec, move |_generation| factory(crew.succeed(), uid.clone()))
+            let mut spec = Spec::new(format!("{}/{uid}", PodWorker::DECLARATION.actor));
+            spec = spec.group(&group).mailbox(WORKER_MAILBOX);
+            if let Some(former) = &former {
+                spec = spec.after(former.end(PodWorker::NAME, Some(uid)));
+            }
+            let mut line = Line::of(&wiring, Some(uid));
+            let (uid, factory) = (uid.clone(), factory.clone());
+            kernel.spawn(spec, move |_generation| factory(line.next(), uid.clone()))
         });
         self.wiring.connect_workers(&family);
+        // Workers act on their own: those of before are not left running until somebody writes to their pod.
+        for uid in pods {
+            family.member_or_new(&uid);
+        }
+        self.serving.put(PodWorker::NAME, Serving::family(family));
     }
 }
 
@@ -144,6 +162,9 @@ impl Setup<'_, PodWorker> {
 const MANAGER_MAILBOX: usize = 1024;
 /// Messages that may wait at one worker; updates coalesce in it, so few are enough.
 const WORKER_MAILBOX: usize = 32;
+
+/// How long the end waits for steps under way.
+const LAST_STEPS: Duration = Duration::from_secs(5);
 
 /// Sets up one role.
 type SetUp<R> = Box<dyn FnOnce(&Setup<'_, R>)>;
@@ -156,6 +177,7 @@ macro_rules! builder {
             machine: Machine,
             ports: Ports,
             wiring: Wiring,
+            when_up: Vec<Box<dyn FnOnce(&Node)>>,
             $($role_field: SetUp<contract::$role>,)*
         }
 
@@ -176,19 +198,20 @@ macro_rules! builder {
                     workers: kernel.group("workers", crashes::workers_policy()),
                 };
                 crashes::record_set_aside(kernel, self.wiring.crew());
-                let intake = RefCell::default();
-                $((self.$role_field)(&Setup {
-                    kernel,
-                    settings: &self.settings,
-                    machine: &self.machine,
-                    ports: &self.ports,
-                    wiring: &self.wiring,
-                    groups: &groups,
-                    intake: &intake,
-                    role: PhantomData,
-                });)*
-                let Builder { wiring, settings, .. } = self;
-                Node { kernel: kernel.clone(), wiring, settings, intake: intake.into_inner() }
+                let node = Node(Rc::new(Parts {
+                    kernel: kernel.clone(),
+                    wiring: self.wiring,
+                    settings: self.settings,
+                    machine: self.machine,
+                    ports: self.ports,
+                    groups,
+                    serving: AllServing::default(),
+                }));
+                $((self.$role_field)(&node.setup());)*
+                for told in self.when_up {
+                    told(&node);
+                }
+                node
             }
         }
 
@@ -201,6 +224,7 @@ macro_rules! builder {
                     machine,
                     ports,
                     wiring: Wiring::default(),
+                    when_up: Vec::new(),
                     $($role_field: Box::new(managers::$role_field),)*
                 }
             }
@@ -216,6 +240,13 @@ impl std::fmt::Debug for Builder {
 }
 
 impl Builder {
+    /// Called once the node is up, on the thread of its managers: for whoever will replace one later.
+    #[must_use]
+    pub fn when_up(mut self, told: impl FnOnce(&Node) + 'static) -> Self {
+        self.when_up.push(Box::new(told));
+        self
+    }
+
     /// How the managers will be reached; nobody answers before [`Self::start`].
     #[must_use]
     pub fn wiring(&self) -> &Wiring {
@@ -223,43 +254,70 @@ impl Builder {
     }
 }
 
-/// A running node.
-pub struct Node {
+/// A running node. A clone is the same node. It stays on the thread of its managers.
+#[derive(Clone)]
+pub struct Node(Rc<Parts>);
+
+struct Parts {
     kernel: Kernel,
-    /// How to reach the managers.
-    pub wiring: Wiring,
+    wiring: Wiring,
     settings: Settings,
-    intake: Vec<Stop>,
+    machine: Machine,
+    ports: Ports,
+    groups: Groups,
+    serving: AllServing,
 }
 
 impl std::fmt::Debug for Node {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Node({})", self.settings.node_name)
+        write!(f, "Node({})", self.0.settings.node_name)
     }
 }
 
 impl Node {
+    /// How to reach the managers.
+    #[must_use]
+    pub fn wiring(&self) -> &Wiring {
+        &self.0.wiring
+    }
+
     /// What the local server reads.
     #[must_use]
     pub fn views(&self, faults: bool) -> Views {
-        let views = Views::new(&self.wiring.crew(), self.kernel.clone(), self.settings.node_name.clone());
-        Views { faults, cluster: self.settings.flags.kubeconfig.is_some(), ..views }
+        let Parts { kernel, wiring, settings, .. } = &*self.0;
+        let views = Views::new(&wiring.crew(), kernel.clone(), settings.node_name.clone());
+        Views { faults, cluster: settings.flags.kubeconfig.is_some(), ..views }
+    }
+
+    fn setup<R: Role>(&self) -> Setup<'_, R> {
+        let Parts { kernel, wiring, settings, machine, ports, groups, serving } = &*self.0;
+        Setup { kernel, settings, machine, ports, wiring, groups, serving, role: PhantomData }
+    }
+
+    /// Gives a role to another actor while the node runs; `set_up` spawns it, as at the start. In this order: from now on
+    /// messages wait at the new actor; the old one handles what it was sent before, its posts count as before, and it ends;
+    /// then the right to post goes over, and the new one is built. Nothing that was answered is lost. What the old one had
+    /// begun and not answered by then is answered `Crashed`, and its caller does what the declaration says.
+    ///
+    /// An old actor that does not come to its end within [`HANDOVER`] loses its right to post all the same; that is logged.
+    pub fn replace<R: Role>(&self, set_up: impl FnOnce(&Setup<'_, R>)) {
+        tracing::info!(role = R::NAME, "another actor takes the place");
+        set_up(&self.setup());
     }
 
     /// Ends intake first, then gives steps under way a moment to reach a good place. Pods go on running.
     pub async fn stop(&self) {
-        for stop in &self.intake {
-            stop();
+        let Parts { kernel, groups, serving, .. } = &*self.0;
+        for intake in contract::DECLARATIONS.iter().filter(|d| d.intake) {
+            serving.stop(intake.role);
         }
+        // A call under way is an effect of its pod's worker, not a message.
+        let busy = || groups.workers.under_way() > 0 || kernel.directory().actors().iter().any(|a| a.mailbox_depth > 0);
         let settled = async {
-            loop {
-                let busy = self.kernel.directory().actors().iter().any(|a| a.mailbox_depth > 0);
-                if !busy {
-                    return;
-                }
+            while busy() {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        let _in_time = tokio::time::timeout(Duration::from_secs(5), settled).await.is_ok();
+        let _in_time = tokio::time::timeout(LAST_STEPS, settled).await.is_ok();
     }
 }

@@ -326,7 +326,7 @@ fn with_driver(
 
 /// Waits for a signal, or for credentials that can only be had by a new start.
 async fn until_the_end(node: &Node, link: Option<cluster::Link>, signals: &mut systemd::Signals) -> ExitCode {
-    let certificates = node.wiring.value();
+    let certificates = node.wiring().value();
     let spent = async {
         match link {
             Some(link) => link.keep_credentials(certificates).await,

@@ -45,6 +45,16 @@ where
         self.members.get(key).map(|m| m.clone())
     }
 
+    /// Keys of all members, in order.
+    pub fn keys(&self) -> Vec<K>
+    where
+        K: Ord,
+    {
+        let mut keys: Vec<K> = self.members.iter().map(|m| m.key().clone()).collect();
+        keys.sort();
+        keys
+    }
+
     /// The actor of `key`; made now when there is none.
     pub fn member_or_new(&self, key: &K) -> ActorRef<A> {
         if let Some(found) = self.member(key) {

@@ -4,6 +4,7 @@ use crate::control::{Order, locked};
 use crate::record::Record;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -138,6 +139,16 @@ impl Group {
         for member in members {
             member.until_gone().await;
         }
+    }
+
+    /// Effects of [`crate::Ctx::run`] under way and messages queued, at all members of now and of all groups below.
+    pub fn under_way(&self) -> u64 {
+        let mut sum = 0;
+        self.each(&mut |record| {
+            let queued = u64::try_from(record.depth()).unwrap_or(u64::MAX);
+            sum += record.count.under_way.load(Relaxed) + queued;
+        });
+        sum
     }
 
     /// Members first, then groups below, each in order of birth.

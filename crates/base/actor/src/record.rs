@@ -28,6 +28,24 @@ pub(crate) struct Counters {
     pub(crate) rejected_tells: AtomicU64,
     pub(crate) detached_panics: AtomicU64,
     pub(crate) set_aside: AtomicU64,
+    /// Effects of `Ctx::run` that are not over.
+    pub(crate) under_way: AtomicU64,
+}
+
+/// Counts an effect for as long as it lives.
+pub(crate) struct UnderWay(Arc<Record>);
+
+impl UnderWay {
+    pub(crate) fn new(record: &Arc<Record>) -> Self {
+        record.count.under_way.fetch_add(1, Relaxed);
+        UnderWay(record.clone())
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.count.under_way.fetch_sub(1, Relaxed);
+    }
 }
 
 #[derive(Debug)]

@@ -10,23 +10,32 @@ use crate::reference::ActorRef;
 use crate::supervise::Supervisee;
 use actix::Addr;
 use actix::dev::{Mailbox, channel::channel};
+use futures::future::BoxFuture;
+use std::fmt;
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Birth certificate of an actor.
-#[derive(Debug)]
 pub struct Spec {
     name: Arc<str>,
     group: Option<Group>,
     place: Place,
     mailbox: Option<usize>,
     stuck_after: Option<Duration>,
+    after: Option<BoxFuture<'static, ()>>,
+}
+
+impl fmt::Debug for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spec").field("name", &self.name).field("group", &self.group).finish_non_exhaustive()
+    }
 }
 
 impl Spec {
     /// An actor of that name, in the root group, on this thread.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Spec { name: name.into(), group: None, place: Place::Here, mailbox: None, stuck_after: None }
+        Spec { name: name.into(), group: None, place: Place::Here, mailbox: None, stuck_after: None, after: None }
     }
 
     /// Puts it under another group than the root.
@@ -56,6 +65,13 @@ impl Spec {
         self.stuck_after = Some(patience);
         self
     }
+
+    /// It is built when this is over; messages wait meanwhile.
+    #[must_use]
+    pub fn after(mut self, first: impl Future<Output = ()> + Send + 'static) -> Self {
+        self.after = Some(Box::pin(first));
+        self
+    }
 }
 
 impl Kernel {
@@ -76,11 +92,11 @@ impl Kernel {
         // Capacity 0 is "unbounded" to actix: the record's semaphore is the bound.
         let (tx, rx) = channel(0);
         let this = ActorRef::new(Addr::new(tx), record.clone());
-        let (kernel, address) = (self.clone(), this.clone());
+        let (kernel, address, after) = (self.clone(), this.clone(), spec.after);
         let birth = move || {
             let mailbox = Mailbox::new(rx);
             let ctx = Ctx::new(kernel, group, address, Box::new(factory));
-            Supervisee::new(ctx, mailbox, stuck_after)
+            Supervisee::new(ctx, mailbox, stuck_after, after)
         };
         match spec.place {
             Place::Here => {

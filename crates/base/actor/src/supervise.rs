@@ -12,13 +12,15 @@ use crate::record::Record;
 use crate::type_name::short;
 use actix::dev::{ContextFut, Mailbox};
 use actix::{ActorContext, ActorState};
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use tokio::time::{Instant, Sleep};
+use tokio::time::Instant;
 use tracing::Span;
 
 use stuck::Stuck;
@@ -37,7 +39,7 @@ enum Life<A: Managed> {
 enum Phase {
     Running,
     /// None: build at once, for tokio's timers are not finer than a millisecond.
-    Paused(Option<Pin<Box<Sleep>>>),
+    Paused(Option<BoxFuture<'static, ()>>),
 }
 
 /// The task of an actor.
@@ -59,13 +61,19 @@ pub(crate) struct Supervisee<A: Managed> {
 }
 
 impl<A: Managed> Supervisee<A> {
-    pub(crate) fn new(ctx: Ctx<A>, mailbox: Mailbox<A>, patience: Duration) -> Self {
+    /// The first generation is built after `first`.
+    pub(crate) fn new(
+        ctx: Ctx<A>,
+        mailbox: Mailbox<A>,
+        patience: Duration,
+        first: Option<BoxFuture<'static, ()>>,
+    ) -> Self {
         let record = ctx.record().clone();
         Supervisee {
             kernel: ctx.kernel().clone(),
             group: ctx.group().clone(),
             life: Life::Unborn(ctx, mailbox),
-            phase: Phase::Paused(None),
+            phase: Phase::Paused(first),
             span: span(&record, 0),
             record,
             fresh: true,
@@ -94,8 +102,8 @@ impl<A: Managed> Supervisee<A> {
             match &mut self.phase {
                 Phase::Paused(_) if drained => return self.leave(),
                 Phase::Paused(delay) => {
-                    if let Some(sleep) = delay {
-                        ready!(sleep.as_mut().poll(cx));
+                    if let Some(delay) = delay {
+                        ready!(delay.as_mut().poll(cx));
                     }
                     self.build();
                 }
@@ -250,7 +258,7 @@ impl<A: Managed> Supervisee<A> {
     /// Ends a generation; the next one is built after the delay.
     fn pause(&mut self, after: Duration) {
         self.stuck = None;
-        self.phase = Phase::Paused((!after.is_zero()).then(|| Box::pin(tokio::time::sleep(after))));
+        self.phase = Phase::Paused((!after.is_zero()).then(|| tokio::time::sleep(after).boxed()));
         self.record.set_phase(ActorPhase::Restarting);
         if let Life::Born(fut) = &mut self.life {
             // Now, not when the delay is over: askers of unfinished answers get to know.

@@ -1,13 +1,14 @@
 //! bosun with a ProbeManager of one's own, which runs no probe: every container that runs counts as healthy and ready.
 //!
-//! `docs/replace-a-manager.md` explains it. It is a member of the workspace, so that CI builds and tests it.
+//! `docs/replace-a-manager.md` explains it. It is a member of the workspace, so that CI builds and tests it; its manifest takes
+//! nothing from there, so that it builds anywhere.
 
 #![forbid(unsafe_code)]
 
 use std::process::ExitCode;
 
-use actor::{Actor, Ctx, Handler, supervised};
-use contract::probe::{RetainProbes, StartProbes, StopProbes};
+use bosun::actor::{Actor, Ctx, Handler, supervised};
+use bosun::contract::probe::{RetainProbes, StartProbes, StopProbes};
 
 /// Runs no probe at all. It posts no row, so nobody waits for a verdict.
 struct NoProbes;
@@ -42,17 +43,19 @@ fn main() -> ExitCode {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use contract::{ProbeManager, Wiring};
+    use bosun::actor::{Spec, testing};
+    use bosun::contract::probe::PodProbes;
+    use bosun::contract::{ProbeManager, Wiring};
 
     #[test]
     fn it_answers_whoever_asks_the_probe_manager() {
-        actor::testing::run(1, |kernel| async move {
+        testing::run(1, |kernel| async move {
             let wiring = Wiring::default();
-            let probes = kernel.spawn(actor::Spec::new("probe-manager"), |_generation| NoProbes);
+            let probes = kernel.spawn(Spec::new("probe-manager"), |_generation| NoProbes);
             wiring.connect::<ProbeManager, _>(&probes);
             let stop = StopProbes { uid: "u".into(), keep_readiness: false };
             assert_eq!(wiring.ask(stop).await, Ok(()));
-            assert!(wiring.board::<contract::probe::PodProbes>().snapshot().is_empty());
+            assert!(wiring.board::<PodProbes>().snapshot().is_empty());
         });
     }
 }

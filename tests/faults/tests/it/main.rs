@@ -19,6 +19,7 @@ mod restarts;
 mod runtime;
 mod start;
 mod stop;
+mod swap;
 mod tiers;
 mod volumes;
 

@@ -4,6 +4,7 @@ use super::later::{Changes, Fair, Held, Later, Ticks};
 use super::{Ctx, Managed};
 use crate::blocking::Class;
 use crate::faults::Action;
+use crate::record::UnderWay;
 use crate::watch;
 use actix::fut::ActorFuture;
 use actix::{Addr, AsyncContext, SpawnHandle};
@@ -100,6 +101,11 @@ impl<A: Managed> Ctx<A> {
         done: impl FnOnce(&mut A, F::Output, &mut Ctx<A>) + 'static,
     ) -> SpawnHandle {
         use actix::ActorFutureExt;
+        let counted = UnderWay::new(self.record());
+        let fut = async move {
+            let _until_its_end = counted;
+            fut.await
+        };
         let fut =
             actix::fut::wrap_future::<_, A>(fut).map(move |out, actor: &mut A, ctx: &mut Ctx<A>| done(actor, out, ctx));
         self.parts.spawn(Fair::new(self.label(), self.subject.clone(), fut))
