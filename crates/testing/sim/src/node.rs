@@ -108,7 +108,7 @@ impl SimNode {
     /// When the daemon does not run.
     #[must_use]
     pub fn wiring(&self) -> &Wiring {
-        self.life.as_ref().expect("the daemon runs").node.wiring()()
+        self.life.as_ref().expect("the daemon runs").node.wiring()
     }
 
     /// The daemon itself.
