@@ -5,8 +5,10 @@ use std::sync::Arc;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::drive::{self, ConnectionError};
+use crate::drive::drive;
+use crate::error::ConnectionError;
 use crate::headers::Headers;
+use crate::reader::Acceptor;
 use crate::shared::{COMMANDS, Command, End, Handle, Open, OpenError, Options};
 use crate::stream::Stream;
 
@@ -62,7 +64,7 @@ where
     T: AsyncRead + AsyncWrite + Send + 'static,
 {
     let (connection, commands) = new(options);
-    let driver = drive::drive(io, Arc::clone(&connection.handle.shared), commands, options.clone(), None);
+    let driver = drive(io, Arc::clone(&connection.handle.shared), commands, options.clone(), None);
     (connection, driver)
 }
 
@@ -77,8 +79,8 @@ where
     let (connection, commands) = new(options);
     let (accept, streams) = mpsc::channel(options.max_streams.max(1));
     let shared = Arc::clone(&connection.handle.shared);
-    let acceptor = drive::Acceptor { accept, commands: connection.handle.commands.downgrade() };
-    let driver = drive::drive(io, shared, commands, options.clone(), Some(acceptor));
+    let acceptor = Acceptor { accept, commands: connection.handle.commands.downgrade() };
+    let driver = drive(io, shared, commands, options.clone(), Some(acceptor));
     // The acceptor's weak hand does not keep the connection open, this strong one does while streams are awaited.
     let driver = async move {
         let held = connection;

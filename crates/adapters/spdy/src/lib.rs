@@ -11,13 +11,16 @@
 
 mod connection;
 mod drive;
+mod error;
 pub mod frame;
 pub mod headers;
+mod reader;
 mod shared;
 mod stream;
+mod writer;
 
 pub use connection::{Connection, Incoming, connect, serve};
-pub use drive::ConnectionError;
+pub use error::ConnectionError;
 pub use shared::{OpenError, Options};
 pub use stream::{Closed, Receiver, Sender, Stream, StreamError};
 
