@@ -7,10 +7,11 @@
 //! following a link that was put there since, also after a rotation, and only if it is a regular file.
 //! **Never** runs a task or thread of its own per reader: the connection's own task reads while it can send, and holds two
 //! chunks of 32 KiB at most that the client has not taken.
-//! **Read next** `route.rs`, then `reader.rs`, then `liveness.rs`.
+//! **Read next** `route.rs`, then `reader.rs`, then `file.rs` and `liveness.rs`.
 
 #![forbid(unsafe_code)]
 
+mod file;
 mod liveness;
 mod reader;
 mod route;

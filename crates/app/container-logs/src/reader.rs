@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use actor::{Class, Effects};
 use bytes::Bytes;
-use container_log::{Fed, LogOptions, Printer, TailScan, Wanted, quote};
-use log_files::{FolderChanges, FolderWatch, LogFile, resolve};
+use container_log::{Fed, LogOptions, Printer, Wanted};
+use log_files::{FolderChanges, FolderWatch, LogFile};
 use model::Timestamp;
-use ports::host::Links;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, sleep_until};
 
+use crate::file::{find, go_error, open_log, quoted, tail};
 use crate::liveness::Liveness;
 
 /// Most that is read at once, and about the most that one chunk of the answer holds.
@@ -27,13 +27,6 @@ const LOOK: Duration = Duration::from_secs(1);
 const PACE: Duration = Duration::from_millis(30);
 /// Bytes that may pass without any to show before others get their turn on this thread.
 const SILENT: usize = 256 * 1024;
-/// Bytes of a search for the last lines between two looks whether anybody still waits for it.
-const TAIL_SLICE: u64 = 4 * 1024 * 1024;
-const TAIL_BLOCK: u64 = 64 * 1024;
-/// Looks for a log that is missing, and the time between them. Between the steps of a rotation there is none for some
-/// milliseconds.
-const FINDS: u32 = 4;
-const FIND_PAUSE: Duration = Duration::from_millis(50);
 
 /// What is read.
 pub(crate) struct Log {
@@ -305,79 +298,4 @@ impl Drop for Reader {
             tracing::warn!(path = %self.path.display(), lines = skipped, "lines of a log are in no known format; left out");
         }
     }
-}
-
-/// Opens the log. One that is missing may be in the middle of its rotation: the runtime is about to make it.
-async fn find(named: &Path, effects: &Effects) -> Result<(PathBuf, LogFile), String> {
-    let mut tries = 1;
-    loop {
-        let path = named.to_owned();
-        match effects.blocking(Class::ServedFiles, move || open(&path)).await {
-            Err((e, _)) if e == io::ErrorKind::NotFound && tries < FINDS => {
-                tries += 1;
-                sleep(FIND_PAUSE).await;
-            }
-            other => return other.map_err(|(_, text)| text),
-        }
-    }
-}
-
-/// The path that a log really has, and the file; or why not, with the text for the client.
-fn open(named: &Path) -> Result<(PathBuf, LogFile), (io::ErrorKind, String)> {
-    let path = resolve(named).map_err(|e| {
-        let why = go_error("lstat", &e.at, &e.source);
-        (e.source.kind(), format!("failed to try resolving symlinks in path {}: {why}", quoted(named)))
-    })?;
-    let file = open_log(&path).map_err(|e| {
-        (e.kind(), format!("failed to open log file {}: {}", quoted(&path), go_error("open", &path, &e)))
-    })?;
-    Ok((path, file))
-}
-
-/// No link, which somebody could have put there since it was resolved, and nothing that would be waited for.
-fn open_log(path: &Path) -> io::Result<LogFile> {
-    LogFile::new(host_linux::open_regular(path, Links::Refuse)?)
-}
-
-/// Where the last lines begin.
-async fn tail(file: &LogFile, lines: u64, effects: &Effects) -> io::Result<u64> {
-    let mut scan = TailScan::new(file.size()?, lines);
-    loop {
-        if let Some(start) = scan.start() {
-            return Ok(start);
-        }
-        let file = file.clone();
-        // In slices: a client that left is noticed between them.
-        let search = move || {
-            let mut buffer = Vec::new();
-            let mut left = TAIL_SLICE;
-            while let Some(range) = scan.next_block(TAIL_BLOCK.min(left)).filter(|_| left > 0) {
-                buffer.resize(usize::try_from(range.end - range.start).unwrap_or(0), 0);
-                let mut read = 0;
-                while read < buffer.len() {
-                    match file.read(range.start + read as u64, &mut buffer[read..])? {
-                        0 => break,
-                        n => read += n,
-                    }
-                }
-                scan.scanned(range.start, &buffer[..read]);
-                left -= (range.end - range.start).min(left);
-            }
-            Ok::<_, io::Error>(scan)
-        };
-        scan = effects.blocking(Class::ServedFiles, search).await?;
-    }
-}
-
-fn quoted(path: &Path) -> String {
-    quote(path.as_os_str().as_encoded_bytes())
-}
-
-/// `open /path: no such file or directory`, as Go prints it.
-fn go_error(op: &str, path: &Path, e: &io::Error) -> String {
-    let text = e.to_string();
-    let text = text.split(" (os error").next().unwrap_or_default();
-    let mut chars = text.chars();
-    let lower: String = chars.next().into_iter().flat_map(char::to_lowercase).chain(chars).collect();
-    format!("{op} {}: {lower}", path.display())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::FutureExt;
 use log_files::FolderWatch;
 
-use super::rig::{Follower, Rig, line};
+use super::rig::{Follower, Rig, line, until};
 use crate::reader::{Log, Reader};
 
 fn big(lines: usize) -> String {
@@ -37,13 +37,16 @@ async fn no_more_is_read_than_the_client_takes() {
 async fn clients_that_do_not_read_cost_little() {
     let rig = Rig::new().await;
     rig.write(&big(8 * 1024 * 1024 / 230));
-    let rss = || procfs::process::Process::myself().unwrap().status().unwrap().vmrss.unwrap_or_default();
-    let before = rss();
+    let process = || procfs::process::Process::myself().unwrap();
+    let rss = || process().status().unwrap().vmrss.unwrap_or_default();
+    let read = || process().io().unwrap().rchar;
+    let (before, began) = (rss(), read());
     let mut clients = Vec::new();
     for _ in 0..40 {
         clients.push(rig.ask("").await);
     }
-    // Time to read ahead for who would.
+    // Each reader has read all that it may before its client takes any; and more, if it did not stop there.
+    until(|| read() - began >= 40 * 2 * 32 * 1024).await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     let kib = rss().saturating_sub(before);
     println!("{} KiB for each client that does not read (both ends of its connection)", kib / 40);
