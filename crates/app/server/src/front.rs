@@ -12,16 +12,17 @@ use axum::Router;
 mod accept;
 mod access;
 mod client_ca;
+mod connection_state;
 mod counts;
 mod error;
 mod lookups;
 mod places;
+mod response_body;
 mod reviews;
+mod serve;
 mod service;
 mod settings;
-mod talk;
 mod tls;
-mod tracked;
 mod wire;
 
 #[cfg(test)]
@@ -53,7 +54,7 @@ pub async fn open(front: Front) -> Result<Listening, ServeError> {
     };
     let tls = tls::ServerTls::new(&front.tls, front.certificates.clone(), ca.clone())?;
     let access = access::Access::new(&front, ca);
-    let transport = talk::Transport::Tls { tls: Arc::new(tls), access: Arc::new(access) };
+    let transport = serve::Transport::Tls { tls: Arc::new(tls), access: Arc::new(access) };
     accept::listen((front.address, front.port), "--port", transport, front.limits, front.accepting)
 }
 
@@ -63,7 +64,7 @@ pub async fn open(front: Front) -> Result<Listening, ServeError> {
 /// It cannot be opened.
 pub async fn open_read_only(settings: ReadOnly) -> Result<Listening, ServeError> {
     let at = (settings.address, settings.port);
-    accept::listen(at, "--read-only-port", talk::Transport::Plain, settings.limits, settings.accepting)
+    accept::listen(at, "--read-only-port", serve::Transport::Plain, settings.limits, settings.accepting)
 }
 
 /// Opens the port of the HTTPS server and serves on it until `stop` resolves, and then for [`Limits::grace`] what is under way.

@@ -172,7 +172,7 @@ pub async fn accept(listener: TcpListener, checks: Checks) {
             Ok((stream, _)) => {
                 let router = router.clone();
                 tokio::spawn(async move {
-                    let _in_time = tokio::time::timeout(CONNECTION_LIFE, talk(stream, router)).await;
+                    let _in_time = tokio::time::timeout(CONNECTION_LIFE, serve_connection(stream, router)).await;
                     drop(place);
                 });
             }
@@ -186,7 +186,7 @@ pub async fn accept(listener: TcpListener, checks: Checks) {
     }
 }
 
-async fn talk(stream: TcpStream, router: Router) {
+async fn serve_connection(stream: TcpStream, router: Router) {
     let served = hyper::server::conn::http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD)

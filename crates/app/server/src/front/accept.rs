@@ -14,9 +14,9 @@ use tokio::time::MissedTickBehavior;
 use super::counts::{Counts, add};
 use super::error::ServeError;
 use super::places::{Place, Places};
+use super::serve::{self, Transport};
 use super::service::Served;
 use super::settings::Limits;
-use super::talk::{self, Transport};
 use crate::listener::{Accepting, Listener};
 
 /// Connections that the kernel keeps until they are taken.
@@ -173,7 +173,7 @@ fn begin(socket: TcpStream, place: Place, transport: Transport, served: Arc<Serv
     let _ = socket.set_nodelay(true);
     tokio::spawn(async move {
         let counts = served.counts.clone();
-        if AssertUnwindSafe(talk::talk(socket, place, transport, served)).catch_unwind().await.is_err() {
+        if AssertUnwindSafe(serve::serve_connection(socket, place, transport, served)).catch_unwind().await.is_err() {
             add(&counts.panics);
         }
     });

@@ -16,10 +16,11 @@ use tokio::time::Instant;
 use tower::Service;
 
 use super::access::{Access, Denied, Shown};
+use super::connection_state::{ConnectionState, Phase};
 use super::counts::{Counts, add};
-use super::places::{Conn, Phase, Places};
+use super::places::Places;
+use super::response_body::{ResponseBody, Underway};
 use super::settings::Limits;
-use super::tracked::{Tracked, Underway};
 
 /// What all requests of a server share.
 pub(super) struct Served {
@@ -35,7 +36,7 @@ pub(super) struct Served {
 #[derive(Clone)]
 pub(super) struct Connection {
     pub(super) served: Arc<Served>,
-    pub(super) conn: Arc<Conn>,
+    pub(super) conn: Arc<ConnectionState>,
     pub(super) shown: Shown,
 }
 
@@ -58,7 +59,7 @@ impl Connection {
             // From here on the stream is its handler's; its place is free when it ends.
             self.conn.enter(Phase::Upgraded);
         }
-        Ok(response.map(|body| Body::new(Tracked::new(body, underway, ends))))
+        Ok(response.map(|body| Body::new(ResponseBody::new(body, underway, ends))))
     }
 
     async fn guarded(&self, request: Request<Incoming>) -> Response<Body> {

@@ -1,3 +1,6 @@
+use std::time::Duration;
+
+use super::super::connection_state::origin;
 use super::*;
 
 fn places(strangers: usize, connections: usize) -> Arc<Places> {

@@ -9,17 +9,17 @@ use hyper::body::{Frame, SizeHint};
 use node_access::Labels;
 use tokio::time::{Instant, Sleep};
 
-use super::places::Conn;
+use super::connection_state::ConnectionState;
 
 /// Counts a request as under way while it lives.
 pub(super) struct Underway {
-    conn: Arc<Conn>,
+    conn: Arc<ConnectionState>,
     labels: [&'static str; 4],
     began: Instant,
 }
 
 impl Underway {
-    pub(super) fn begin(conn: Arc<Conn>, labels: Labels, server: &'static str) -> Self {
+    pub(super) fn begin(conn: Arc<ConnectionState>, labels: Labels, server: &'static str) -> Self {
         conn.request_begins();
         let labels = [labels.method, labels.path, server, labels.long_running];
         metrics::http::REQUESTS.with_label_values(&labels).inc();
@@ -41,7 +41,7 @@ impl Drop for Underway {
 const PIECE: usize = 4 << 10;
 
 /// The body of an answer: the request is under way until it ends, it ends in time, and it comes in small pieces.
-pub(super) struct Tracked {
+pub(super) struct ResponseBody {
     body: Body,
     /// What is left of a piece that was too large.
     rest: Bytes,
@@ -49,13 +49,13 @@ pub(super) struct Tracked {
     ends: Pin<Box<Sleep>>,
 }
 
-impl Tracked {
+impl ResponseBody {
     pub(super) fn new(body: Body, underway: Underway, ends: Instant) -> Self {
         Self { body, rest: Bytes::new(), underway: Some(underway), ends: Box::pin(tokio::time::sleep_until(ends)) }
     }
 }
 
-impl HttpBody for Tracked {
+impl HttpBody for ResponseBody {
     type Data = Bytes;
     type Error = axum::Error;
 

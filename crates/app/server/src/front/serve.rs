@@ -11,13 +11,14 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
 use super::access::{Access, Shown};
+use super::connection_state::{ConnectionState, Phase};
 use super::counts::add;
-use super::places::{Conn, Phase, Place};
+use super::places::Place;
 use super::service::{Connection, Served};
 use super::tls::ServerTls;
 use super::wire::Wire;
 
-/// How connections of a server are talked with.
+/// How connections of a server are secured.
 #[derive(Clone)]
 pub(super) enum Transport {
     /// Plain HTTP, everybody may ask.
@@ -35,8 +36,8 @@ const SEND_BUFFER: usize = 64 << 10;
 /// Largest HTTP/1 buffer besides heads, bytes.
 const BUFFER: usize = 64 << 10;
 
-/// Talks until the other side leaves, the server stops, or the connection is ended.
-pub(super) async fn talk(socket: TcpStream, place: Place, transport: Transport, served: Arc<Served>) {
+/// Serves until the other side leaves, the server stops, or the connection is ended.
+pub(super) async fn serve_connection(socket: TcpStream, place: Place, transport: Transport, served: Arc<Served>) {
     let conn = place.conn.clone();
     let wire = Wire::new(socket, place);
     let connection = |shown| Connection { served: served.clone(), conn: conn.clone(), shown };
@@ -83,8 +84,8 @@ async fn http1(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, connect
     // Slow heads and idle connections are ended by the sweep.
     builder.header_read_timeout(None).max_buf_size(head.max(BUFFER)).max_header_size(head);
     let service = service_fn(move |request| connection.clone().answer(request));
-    let talk = builder.serve_connection(TokioIo::new(io), service).with_upgrades();
-    until_the_end(talk, |talk| talk.graceful_shutdown(), &conn).await;
+    let serving = builder.serve_connection(TokioIo::new(io), service).with_upgrades();
+    until_the_end(serving, |serving| serving.graceful_shutdown(), &conn).await;
 }
 
 async fn http2(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, connection: Connection, known: bool) {
@@ -100,22 +101,22 @@ async fn http2(io: impl AsyncRead + AsyncWrite + Unpin + Send + 'static, connect
         .initial_connection_window_size(WINDOW.1)
         .max_send_buf_size(SEND_BUFFER);
     let service = service_fn(move |request| connection.clone().answer(request));
-    let talk = builder.serve_connection(TokioIo::new(io), service);
-    until_the_end(talk, |talk| talk.graceful_shutdown(), &conn).await;
+    let serving = builder.serve_connection(TokioIo::new(io), service);
+    until_the_end(serving, |serving| serving.graceful_shutdown(), &conn).await;
 }
 
-/// Talks on; when the connection is asked to leave, it does so in good order.
-async fn until_the_end<T, E>(talk: T, graceful_shutdown: impl FnOnce(Pin<&mut T>), conn: &Conn)
+/// Serves on; when the connection is asked to leave, it does so in good order.
+async fn until_the_end<T, E>(serving: T, graceful_shutdown: impl FnOnce(Pin<&mut T>), conn: &ConnectionState)
 where
     T: Future<Output = Result<(), E>>,
     E: Display,
 {
-    let mut talk = pin!(talk);
+    let mut serving = pin!(serving);
     let ended = tokio::select! {
-        ended = talk.as_mut() => ended,
+        ended = serving.as_mut() => ended,
         () = conn.leave.notified() => {
-            graceful_shutdown(talk.as_mut());
-            talk.await
+            graceful_shutdown(serving.as_mut());
+            serving.await
         }
     };
     if let Err(error) = ended {

@@ -6,18 +6,18 @@ use super::*;
 use crate::front::Limits;
 use crate::front::places::Places;
 
-fn tracked(parts: Vec<Vec<u8>>, ends: Duration) -> Tracked {
+fn body_of(parts: Vec<Vec<u8>>, ends: Duration) -> ResponseBody {
     let places = Places::new(Limits::default(), Arc::default());
     let place = places.admit(([127, 0, 0, 1], 1).into()).unwrap();
     let underway = Underway::begin(place.conn.clone(), node_access::labels("GET", "/pods"), "test");
     let parts = parts.into_iter().map(Ok::<_, std::io::Error>);
-    Tracked::new(Body::from_stream(futures::stream::iter(parts)), underway, Instant::now() + ends)
+    ResponseBody::new(Body::from_stream(futures::stream::iter(parts)), underway, Instant::now() + ends)
 }
 
 #[tokio::test]
 async fn an_answer_comes_whole_and_in_small_pieces() {
     let parts = vec![vec![1; 10], vec![2; PIECE], vec![], vec![3; 3 * PIECE + 1], vec![4]];
-    let mut body = tracked(parts.clone(), Duration::from_secs(10));
+    let mut body = body_of(parts.clone(), Duration::from_secs(10));
     let mut got = Vec::new();
     while let Some(frame) = body.frame().await {
         let data = frame.unwrap().into_data().unwrap();
@@ -30,7 +30,7 @@ async fn an_answer_comes_whole_and_in_small_pieces() {
 
 #[tokio::test]
 async fn what_is_left_counts_for_the_length() {
-    let mut body = tracked(vec![], Duration::from_secs(10));
+    let mut body = body_of(vec![], Duration::from_secs(10));
     body.body = Body::from(vec![7; 2 * PIECE + 5]);
     assert_eq!(body.size_hint().exact(), Some(2 * PIECE as u64 + 5));
     let _first = body.frame().await.unwrap().unwrap();
@@ -40,7 +40,7 @@ async fn what_is_left_counts_for_the_length() {
 
 #[tokio::test(start_paused = true)]
 async fn an_answer_that_takes_too_long_fails() {
-    let mut body = tracked(vec![], Duration::from_secs(10));
+    let mut body = body_of(vec![], Duration::from_secs(10));
     body.body = Body::from_stream(futures::stream::pending::<Result<Bytes, std::io::Error>>());
     let began = Instant::now();
     assert!(body.frame().await.unwrap().is_err());
