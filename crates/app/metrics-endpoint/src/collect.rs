@@ -4,7 +4,7 @@ use metrics::Declared;
 use metrics::prometheus::proto::MetricFamily;
 
 use crate::deps::Deps;
-use crate::sheet::{Row, Sheet, declared};
+use crate::families::{Families, Row, declared};
 
 pub(crate) mod actors;
 mod blocking;
@@ -31,21 +31,21 @@ pub fn catalogue() -> Vec<Declared> {
 /// All families of `/metrics`, by name.
 pub(crate) async fn main(deps: &Deps) -> Vec<MetricFamily> {
     let usage = usage::read(deps).await;
-    let mut sheet = Sheet::default();
+    let mut families = Families::default();
     for table in TABLES {
-        sheet.open(table);
+        families.open(table);
     }
-    actors::fill(&mut sheet, &deps.kernel);
-    blocking::fill(&mut sheet, &deps.kernel);
-    pods::fill(&mut sheet, deps);
-    volumes::fill(&mut sheet, deps);
-    usage::fill(&mut sheet, &usage);
+    actors::fill(&mut families, &deps.kernel);
+    blocking::fill(&mut families, &deps.kernel);
+    pods::fill(&mut families, deps);
+    volumes::fill(&mut families, deps);
+    usage::fill(&mut families, &usage);
     let readings = process::Readings::now();
     startup(&readings);
-    process::fill(&mut sheet, &readings);
-    itself::fill(&mut sheet, deps, &catalogue());
+    process::fill(&mut families, &readings);
+    itself::fill(&mut families, deps, &catalogue());
     let mut all = metrics::MAIN.gather();
-    all.extend(sheet.close());
+    all.extend(families.close());
     all.sort_by(|a, b| a.name().cmp(b.name()));
     all
 }
@@ -62,11 +62,11 @@ fn startup(readings: &process::Readings) {
 
 /// All families of `/metrics/probes`, by name.
 pub(crate) fn probes() -> Vec<MetricFamily> {
-    let mut sheet = Sheet::default();
-    sheet.open(&[process::START_TIME]);
-    process::fill_start(&mut sheet, &process::Readings::now());
+    let mut families = Families::default();
+    families.open(&[process::START_TIME]);
+    process::fill_start(&mut families, &process::Readings::now());
     let mut all = metrics::PROBES.gather();
-    all.extend(sheet.close());
+    all.extend(families.close());
     all.sort_by(|a, b| a.name().cmp(b.name()));
     all
 }

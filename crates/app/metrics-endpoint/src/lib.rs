@@ -9,8 +9,8 @@
 mod collect;
 mod deps;
 mod encode;
+mod families;
 mod routes;
-mod sheet;
 
 use std::sync::Arc;
 

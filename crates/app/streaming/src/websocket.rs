@@ -1,7 +1,7 @@
 //! WebSocket (RFC 6455) as a stream of bytes: no message is ever held whole, however long a peer makes it.
 //!
 //! Handshake and heads of frames are tungstenite's, buffers are tokio-util's. Messages, which libraries hand out whole, are
-//! taken apart here (`docs/decisions/0010-websocket-in-pieces.md`).
+//! taken apart here (`docs/decisions/0010-websocket-in-fragments.md`).
 
 use std::collections::VecDeque;
 use std::io::{self, Cursor, ErrorKind};
@@ -26,9 +26,9 @@ use crate::refusal::{Refusal, refuse};
 
 /// Largest message that a peer may send: what API servers take, too.
 const MAX_MESSAGE: u64 = 32 << 20;
-/// Bytes that are read at once, and the longest piece.
+/// Bytes that are read at once, and the longest fragment.
 const READ: usize = 32 << 10;
-/// Pieces that are kept while nobody wants them.
+/// Fragments that are kept while nobody wants them.
 const KEPT: usize = 64;
 /// Longest payload of a control frame (RFC 6455, 5.5).
 const MAX_CONTROL: u64 = 125;
@@ -38,8 +38,8 @@ pub(crate) fn socket<T: AsyncRead + AsyncWrite>(io: T, role: Role) -> (Sink<T>, 
     let (read, write) = tokio::io::split(io);
     let pongs = Arc::new(Pongs::default());
     let incoming = Incoming { role, frame: None, in_message: false, first: true, length: 0, pongs: Arc::clone(&pongs) };
-    let pieces = FramedRead::with_capacity(read, incoming, READ).fuse();
-    (Sink { frames: FramedWrite::new(write, Outgoing(role)), pongs }, Source { pieces, kept: VecDeque::new() })
+    let fragments = FramedRead::with_capacity(read, incoming, READ).fuse();
+    (Sink { frames: FramedWrite::new(write, Outgoing(role)), pongs }, Source { fragments, kept: VecDeque::new() })
 }
 
 /// The newest ping that is not answered. Older ones need no answer of their own (RFC 6455, 5.5.3).
@@ -51,10 +51,10 @@ struct Pongs {
 
 /// A part of a message.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Piece {
+pub(crate) struct Fragment {
     /// The message begins with it.
     pub(crate) first: bool,
-    /// The message ends with it. Not told by a piece when the end comes as a frame without bytes.
+    /// The message ends with it. Not told by a fragment when the end comes as a frame without bytes.
     pub(crate) last: bool,
     /// Never empty.
     pub(crate) bytes: Bytes,
@@ -63,25 +63,25 @@ pub(crate) struct Piece {
 /// The half that receives.
 #[derive(Debug)]
 pub(crate) struct Source<T> {
-    pieces: Fuse<FramedRead<ReadHalf<T>, Incoming>>,
+    fragments: Fuse<FramedRead<ReadHalf<T>, Incoming>>,
     /// Came while nobody wanted it.
-    kept: VecDeque<Piece>,
+    kept: VecDeque<Fragment>,
 }
 
 impl<T: AsyncRead> Source<T> {
     /// The next bytes; `None` when the peer closed or broke off. Cancel-safe.
-    pub(crate) async fn next(&mut self) -> Option<Piece> {
+    pub(crate) async fn next(&mut self) -> Option<Fragment> {
         match self.kept.pop_front() {
-            Some(piece) => Some(piece),
-            None => self.pieces.next().await?.ok(),
+            Some(fragment) => Some(fragment),
+            None => self.fragments.next().await?.ok(),
         }
     }
 
     /// Returns when the peer has broken off, as far as this shows while few bytes wait to be read. Cancel-safe.
     pub(crate) async fn gone(&mut self) {
-        while self.kept.len() < KEPT && self.kept.iter().map(|piece| piece.bytes.len()).sum::<usize>() < READ {
-            match self.pieces.next().await {
-                Some(Ok(piece)) => self.kept.push_back(piece),
+        while self.kept.len() < KEPT && self.kept.iter().map(|fragment| fragment.bytes.len()).sum::<usize>() < READ {
+            match self.fragments.next().await {
+                Some(Ok(fragment)) => self.kept.push_back(fragment),
                 _ => return,
             }
         }
@@ -159,10 +159,10 @@ impl Incoming {
 }
 
 impl Decoder for Incoming {
-    type Item = Piece;
+    type Item = Fragment;
     type Error = io::Error;
 
-    fn decode(&mut self, buffer: &mut BytesMut) -> io::Result<Option<Piece>> {
+    fn decode(&mut self, buffer: &mut BytesMut) -> io::Result<Option<Fragment>> {
         loop {
             let Some(frame) = &mut self.frame else {
                 if self.head(buffer)? {
@@ -179,7 +179,7 @@ impl Decoder for Incoming {
                 (self.in_message, self.frame) = (!last, None);
             }
             if len > 0 {
-                return Ok(Some(Piece { first: std::mem::take(&mut self.first), last, bytes: bytes.freeze() }));
+                return Ok(Some(Fragment { first: std::mem::take(&mut self.first), last, bytes: bytes.freeze() }));
             }
             if !over {
                 return Ok(None);

@@ -34,12 +34,12 @@ pub(super) async fn file(name: &str, file: Served, meta: &Metadata, method: &Met
     };
     let whole = Part { start: 0, length: size };
     let (code, kind, pieces) = match parts.as_slice() {
-        [] => (StatusCode::OK, kind.to_owned(), vec![Piece::Of(whole)]),
-        [one] => (StatusCode::PARTIAL_CONTENT, kind.to_owned(), vec![Piece::Of(*one)]),
+        [] => (StatusCode::OK, kind.to_owned(), vec![BodyPart::File(whole)]),
+        [one] => (StatusCode::PARTIAL_CONTENT, kind.to_owned(), vec![BodyPart::File(*one)]),
         several => multipart(several, kind, size),
     };
-    let length: u64 = pieces.iter().map(Piece::length).sum();
-    let body = if method == Method::HEAD { Body::empty() } else { pieces_of(file, pieces) };
+    let length: u64 = pieces.iter().map(BodyPart::length).sum();
+    let body = if method == Method::HEAD { Body::empty() } else { body_of(file, pieces) };
     let mut response = (code, body).into_response();
     let h = response.headers_mut();
     h.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
@@ -84,21 +84,21 @@ async fn kind(name: &str, file: &Served) -> io::Result<&'static str> {
 }
 
 /// What a body is made of.
-enum Piece {
+enum BodyPart {
     Text(String),
-    Of(Part),
+    File(Part),
 }
 
-impl Piece {
+impl BodyPart {
     fn length(&self) -> u64 {
         match self {
             Self::Text(text) => u64::try_from(text.len()).unwrap_or(0),
-            Self::Of(part) => part.length,
+            Self::File(part) => part.length,
         }
     }
 }
 
-fn multipart(parts: &[Part], kind: &str, size: u64) -> (StatusCode, String, Vec<Piece>) {
+fn multipart(parts: &[Part], kind: &str, size: u64) -> (StatusCode, String, Vec<BodyPart>) {
     let boundary = format!(
         "{:016x}{size:016x}",
         parts.iter().fold(0x9e37_79b9_7f4a_7c15_u64, |h, p| h.rotate_left(9) ^ p.start ^ p.length)
@@ -107,23 +107,23 @@ fn multipart(parts: &[Part], kind: &str, size: u64) -> (StatusCode, String, Vec<
     for (i, part) in parts.iter().enumerate() {
         let start = if i == 0 { "" } else { "\r\n" };
         let range = part.content_range(size);
-        pieces.push(Piece::Text(format!(
+        pieces.push(BodyPart::Text(format!(
             "{start}--{boundary}\r\nContent-Range: {range}\r\nContent-Type: {kind}\r\n\r\n"
         )));
-        pieces.push(Piece::Of(*part));
+        pieces.push(BodyPart::File(*part));
     }
-    pieces.push(Piece::Text(format!("\r\n--{boundary}--\r\n")));
+    pieces.push(BodyPart::Text(format!("\r\n--{boundary}--\r\n")));
     (StatusCode::PARTIAL_CONTENT, format!("multipart/byteranges; boundary={boundary}"), pieces)
 }
 
 /// Read as the client takes it. A file that shrinks meanwhile breaks the connection off, as its length was promised.
-fn pieces_of(file: Served, pieces: Vec<Piece>) -> Body {
-    let next = |(file, mut pieces): (Served, VecDeque<Piece>)| async move {
+fn body_of(file: Served, pieces: Vec<BodyPart>) -> Body {
+    let next = |(file, mut pieces): (Served, VecDeque<BodyPart>)| async move {
         loop {
             let part = match pieces.pop_front() {
                 None => return Ok(None),
-                Some(Piece::Text(text)) => return Ok(Some((Bytes::from(text), (file, pieces)))),
-                Some(Piece::Of(part)) => part,
+                Some(BodyPart::Text(text)) => return Ok(Some((Bytes::from(text), (file, pieces)))),
+                Some(BodyPart::File(part)) => part,
             };
             if part.length == 0 {
                 continue;
@@ -133,7 +133,7 @@ fn pieces_of(file: Served, pieces: Vec<Piece>) -> Body {
             if read == 0 {
                 return Err(io::Error::from(io::ErrorKind::UnexpectedEof));
             }
-            pieces.push_front(Piece::Of(Part { start: part.start + read, length: part.length - read }));
+            pieces.push_front(BodyPart::File(Part { start: part.start + read, length: part.length - read }));
             return Ok(Some((Bytes::from(chunk), (file, pieces))));
         }
     };

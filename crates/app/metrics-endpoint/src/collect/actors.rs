@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use actor::{ActorInfo, ActorPhase, Kernel, Totals};
 use metrics::Kind::{Counter, Gauge};
 
-use crate::sheet::{Row, Sheet};
+use crate::families::{Families, Row};
 
 const WHO: &[&str] = &["actor", "group"];
 
@@ -47,26 +47,26 @@ struct Line {
     counts: Totals,
 }
 
-pub(crate) fn fill(sheet: &mut Sheet, kernel: &Kernel) {
+pub(crate) fn fill(families: &mut Families, kernel: &Kernel) {
     for ((actor, group), line) in &lines(kernel) {
         let who: &[&str] = &[actor, group];
         let c = &line.counts;
         for (state, n) in &line.states {
-            sheet.put("bosun_actors", &[actor, group, state], f64::from(*n));
+            families.put("bosun_actors", &[actor, group, state], f64::from(*n));
         }
-        sheet.put("bosun_actor_state", who, f64::from(line.worst));
-        sheet.put("bosun_actor_restarts_total", who, number(c.restarts));
-        sheet.put("bosun_actor_mailbox_depth", who, number(line.depth as u64));
-        sheet.put("bosun_actor_mailbox_capacity", who, number(line.capacity as u64));
-        sheet.put("bosun_actor_turns_total", who, number(c.turns));
-        sheet.put("bosun_actor_turn_seconds_total", who, seconds(c.turn_sum_ns));
-        sheet.put("bosun_actor_turn_seconds_max", who, seconds(line.turn_max_ns));
-        sheet.put("bosun_actor_wait_seconds_total", who, seconds(c.wait_sum_ns));
-        sheet.put("bosun_actor_expired_asks_total", who, number(c.expired_asks));
-        sheet.put("bosun_actor_overloaded_asks_total", who, number(c.overloaded_asks));
-        sheet.put("bosun_actor_rejected_tells_total", who, number(c.rejected_tells));
-        sheet.put("bosun_actor_detached_panics_total", who, number(c.detached_panics));
-        sheet.put("bosun_actor_dead_letters_total", who, number(c.set_aside));
+        families.put("bosun_actor_state", who, f64::from(line.worst));
+        families.put("bosun_actor_restarts_total", who, number(c.restarts));
+        families.put("bosun_actor_mailbox_depth", who, number(line.depth as u64));
+        families.put("bosun_actor_mailbox_capacity", who, number(line.capacity as u64));
+        families.put("bosun_actor_turns_total", who, number(c.turns));
+        families.put("bosun_actor_turn_seconds_total", who, seconds(c.turn_sum_ns));
+        families.put("bosun_actor_turn_seconds_max", who, seconds(line.turn_max_ns));
+        families.put("bosun_actor_wait_seconds_total", who, seconds(c.wait_sum_ns));
+        families.put("bosun_actor_expired_asks_total", who, number(c.expired_asks));
+        families.put("bosun_actor_overloaded_asks_total", who, number(c.overloaded_asks));
+        families.put("bosun_actor_rejected_tells_total", who, number(c.rejected_tells));
+        families.put("bosun_actor_detached_panics_total", who, number(c.detached_panics));
+        families.put("bosun_actor_dead_letters_total", who, number(c.set_aside));
     }
 }
 

@@ -4,7 +4,7 @@ use actor::Kernel;
 use metrics::Kind::{Counter, Gauge};
 
 use super::actors::{number, seconds};
-use crate::sheet::{Row, Sheet};
+use crate::families::{Families, Row};
 
 pub(crate) const TABLE: &[Row] = &[
     ("bosun_blocking_calls", Gauge, "Blocking calls that are not back, by what they are at.", &["class", "state"]),
@@ -15,15 +15,15 @@ pub(crate) const TABLE: &[Row] = &[
     ("bosun_blocking_threads", Gauge, "Threads that blocking calls have now.", &["class"]),
 ];
 
-pub(crate) fn fill(sheet: &mut Sheet, kernel: &Kernel) {
+pub(crate) fn fill(families: &mut Families, kernel: &Kernel) {
     for c in kernel.blocking_classes() {
         let class: &[&str] = &[c.class.name()];
-        sheet.put("bosun_blocking_calls", &[c.class.name(), "running"], number(c.running as u64));
-        sheet.put("bosun_blocking_calls", &[c.class.name(), "waiting"], number(c.waiting as u64));
-        sheet.put("bosun_blocking_calls_overdue", class, number(c.overdue as u64));
-        sheet.put("bosun_blocking_calls_total", class, number(c.finished));
-        sheet.put("bosun_blocking_seconds_total", class, seconds(c.busy_ns));
-        sheet.put("bosun_blocking_oldest_seconds", class, c.oldest.as_secs_f64());
-        sheet.put("bosun_blocking_threads", class, number(c.threads as u64));
+        families.put("bosun_blocking_calls", &[c.class.name(), "running"], number(c.running as u64));
+        families.put("bosun_blocking_calls", &[c.class.name(), "waiting"], number(c.waiting as u64));
+        families.put("bosun_blocking_calls_overdue", class, number(c.overdue as u64));
+        families.put("bosun_blocking_calls_total", class, number(c.finished));
+        families.put("bosun_blocking_seconds_total", class, seconds(c.busy_ns));
+        families.put("bosun_blocking_oldest_seconds", class, c.oldest.as_secs_f64());
+        families.put("bosun_blocking_threads", class, number(c.threads as u64));
     }
 }

@@ -7,7 +7,7 @@ use metrics::Declared;
 use metrics::Kind::{Counter, Gauge};
 
 use crate::deps::Deps;
-use crate::sheet::{Row, Sheet};
+use crate::families::{Families, Row};
 
 const BUILD: &[&str] = &[
     "major",
@@ -36,7 +36,7 @@ pub(crate) const TABLE: &[Row] = &[
     (SERVER_TTL, Gauge, "Seconds until the serving certificate ends; negative: it has, +Inf: there is none.", &[]),
 ];
 
-pub(crate) fn fill(sheet: &mut Sheet, deps: &Deps, catalogue: &[Declared]) {
+pub(crate) fn fill(families: &mut Families, deps: &Deps, catalogue: &[Declared]) {
     let b = &deps.build;
     let labels: [&str; 9] = [
         &b.major,
@@ -49,25 +49,25 @@ pub(crate) fn fill(sheet: &mut Sheet, deps: &Deps, catalogue: &[Declared]) {
         &b.compiler,
         &b.platform,
     ];
-    sheet.put("kubernetes_build_info", &labels, 1.0);
+    families.put("kubernetes_build_info", &labels, 1.0);
     for gate in deps.feature_gates.iter() {
-        sheet.put("kubernetes_feature_enabled", &[&gate.name, &gate.stage], f64::from(u8::from(gate.enabled)));
+        families.put("kubernetes_feature_enabled", &[&gate.name, &gate.stage], f64::from(u8::from(gate.enabled)));
     }
     let mut levels: BTreeMap<&str, u32> = BTreeMap::new();
     for family in catalogue {
         *levels.entry(metrics::stability(family.name).unwrap_or_default()).or_default() += 1;
     }
     for (level, n) in levels.into_iter().filter(|(level, _)| !level.is_empty()) {
-        sheet.put("registered_metrics_total", &[level, ""], f64::from(n));
+        families.put("registered_metrics_total", &[level, ""], f64::from(n));
     }
-    certificates(sheet, deps);
+    certificates(families, deps);
     let tasks = tokio::runtime::Handle::try_current().map_or(0, |h| h.metrics().num_alive_tasks());
     let actors = deps.kernel.directory().totals().values().map(|t| t.actors).sum::<u64>();
     #[allow(clippy::cast_precision_loss, reason = "numbers of metrics are doubles")]
-    sheet.put("go_goroutines", &[], tasks as f64 + actors as f64);
+    families.put("go_goroutines", &[], tasks as f64 + actors as f64);
 }
 
-fn certificates(sheet: &mut Sheet, deps: &Deps) {
+fn certificates(families: &mut Families, deps: &Deps) {
     let now = deps.kernel.clock().unix_nanos();
     let view = deps.certificates.get();
     let left = |pair: Option<&KeyPair>| {
@@ -78,9 +78,9 @@ fn certificates(sheet: &mut Sheet, deps: &Deps) {
         })
     };
     if deps.client_certificate_managed {
-        sheet.put(CLIENT_TTL, &[], left(view.client.as_deref()));
+        families.put(CLIENT_TTL, &[], left(view.client.as_deref()));
     }
     if deps.serving_certificate_managed {
-        sheet.put(SERVER_TTL, &[], left(view.serving.as_deref()));
+        families.put(SERVER_TTL, &[], left(view.serving.as_deref()));
     }
 }

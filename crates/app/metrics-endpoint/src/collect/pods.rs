@@ -8,7 +8,7 @@ use model::pod;
 use model::runtime::ContainerState;
 
 use crate::deps::Deps;
-use crate::sheet::{Row, Sheet};
+use crate::families::{Families, Row};
 
 pub(crate) const TABLE: &[Row] = &[
     ("kubelet_node_name", Gauge, "1; the name of the node is in the label.", &["node"]),
@@ -31,23 +31,23 @@ struct Counts {
     working: BTreeMap<(&'static str, &'static str, &'static str), u32>,
 }
 
-pub(crate) fn fill(sheet: &mut Sheet, deps: &Deps) {
-    sheet.put("kubelet_node_name", &[&deps.node_name], 1.0);
-    running(sheet, deps);
+pub(crate) fn fill(families: &mut Families, deps: &Deps) {
+    families.put("kubelet_node_name", &[&deps.node_name], 1.0);
+    running(families, deps);
     let counts = count(deps);
     for (which, label) in ["", "true"].into_iter().enumerate() {
-        sheet.put("kubelet_desired_pods", &[label], f64::from(counts.desired[which]));
-        sheet.put("kubelet_active_pods", &[label], f64::from(counts.active[which]));
+        families.put("kubelet_desired_pods", &[label], f64::from(counts.desired[which]));
+        families.put("kubelet_active_pods", &[label], f64::from(counts.active[which]));
     }
-    sheet.put("kubelet_mirror_pods", &[], f64::from(counts.mirrors));
+    families.put("kubelet_mirror_pods", &[], f64::from(counts.mirrors));
     #[allow(clippy::cast_precision_loss, reason = "numbers of metrics are doubles")]
-    sheet.put("kubelet_managed_ephemeral_containers", &[], counts.ephemeral as f64);
+    families.put("kubelet_managed_ephemeral_containers", &[], counts.ephemeral as f64);
     for ((config, lifecycle, is_static), n) in &counts.working {
-        sheet.put("kubelet_working_pods", &[config, lifecycle, is_static], f64::from(*n));
+        families.put("kubelet_working_pods", &[config, lifecycle, is_static], f64::from(*n));
     }
 }
 
-fn running(sheet: &mut Sheet, deps: &Deps) {
+fn running(families: &mut Families, deps: &Deps) {
     let mut pods = 0_u32;
     let mut states: BTreeMap<&str, u32> = BTreeMap::new();
     for row in deps.lookup.runtime.snapshot().values() {
@@ -62,9 +62,9 @@ fn running(sheet: &mut Sheet, deps: &Deps) {
             *states.entry(state).or_default() += 1;
         }
     }
-    sheet.put("kubelet_running_pods", &[], f64::from(pods));
+    families.put("kubelet_running_pods", &[], f64::from(pods));
     for (state, n) in states {
-        sheet.put("kubelet_running_containers", &[state], f64::from(n));
+        families.put("kubelet_running_containers", &[state], f64::from(n));
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use metrics::Kind::{Counter, Gauge};
 
-use crate::sheet::{Row, Sheet};
+use crate::families::{Families, Row};
 
 /// Also shown on `/metrics/probes`.
 pub(crate) const START_TIME: Row = ("process_start_time_seconds", Gauge, "Start of the process, in unix seconds.", &[]);
@@ -94,14 +94,14 @@ impl Readings {
     }
 }
 
-pub(crate) fn fill_start(sheet: &mut Sheet, readings: &Readings) {
+pub(crate) fn fill_start(families: &mut Families, readings: &Readings) {
     if let Some(start) = readings.start() {
-        sheet.put("process_start_time_seconds", &[], start);
+        families.put("process_start_time_seconds", &[], start);
     }
 }
 
-pub(crate) fn fill(sheet: &mut Sheet, r: &Readings) {
-    fill_start(sheet, r);
+pub(crate) fn fill(families: &mut Families, r: &Readings) {
+    fill_start(families, r);
     let network = r.network();
     let cpu = r.field(14).zip(r.field(15)).map(|(user, system)| (user + system) / TICKS_PER_SECOND);
     #[allow(clippy::cast_precision_loss, reason = "numbers of metrics are doubles")]
@@ -118,7 +118,7 @@ pub(crate) fn fill(sheet: &mut Sheet, r: &Readings) {
         ("go_threads", r.status("Threads")),
     ] {
         if let Some(value) = value {
-            sheet.put(name, &[], value);
+            families.put(name, &[], value);
         }
     }
 }

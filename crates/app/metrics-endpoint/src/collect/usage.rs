@@ -5,7 +5,7 @@ use std::time::Duration;
 use metrics::Kind::Gauge;
 
 use crate::deps::{Deps, Usage};
-use crate::sheet::{Row, Sheet};
+use crate::families::{Families, Row};
 
 const CLAIM: &[&str] = &["namespace", "persistentvolumeclaim"];
 const LOG: &str = "kubelet_container_log_filesystem_used_bytes";
@@ -31,7 +31,7 @@ pub(crate) async fn read(deps: &Deps) -> Usage {
     })
 }
 
-pub(crate) fn fill(sheet: &mut Sheet, usage: &Usage) {
+pub(crate) fn fill(families: &mut Families, usage: &Usage) {
     for claim in &usage.claims {
         let labels: &[&str] = &[&claim.namespace, &claim.claim];
         for (name, value) in [
@@ -43,12 +43,12 @@ pub(crate) fn fill(sheet: &mut Sheet, usage: &Usage) {
             ("kubelet_volume_stats_inodes_used", claim.inodes_used),
         ] {
             if let Some(value) = value {
-                sheet.put(name, labels, number(value));
+                families.put(name, labels, number(value));
             }
         }
     }
     for log in &usage.logs {
-        sheet.put(LOG, &[&log.uid, &log.namespace, &log.pod, &log.container], number(log.used_bytes));
+        families.put(LOG, &[&log.uid, &log.namespace, &log.pod, &log.container], number(log.used_bytes));
     }
 }
 

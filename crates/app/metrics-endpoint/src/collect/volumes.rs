@@ -7,14 +7,14 @@ use metrics::Kind::Gauge;
 use model::core::Volume;
 
 use crate::deps::Deps;
-use crate::sheet::{Row, Sheet};
+use crate::families::{Families, Row};
 
 const TOTAL: &str = "volume_manager_total_volumes";
 
 pub(crate) const TABLE: &[Row] =
     &[(TOTAL, Gauge, "Volumes that pods want, and volumes that are there.", &["plugin_name", "state"])];
 
-pub(crate) fn fill(sheet: &mut Sheet, deps: &Deps) {
+pub(crate) fn fill(families: &mut Families, deps: &Deps) {
     let mut counts: BTreeMap<(&str, &str), u32> = BTreeMap::new();
     for found in deps.lookup.all() {
         let Some(row) = deps.volumes.get(&found.uid) else { continue };
@@ -27,7 +27,7 @@ pub(crate) fn fill(sheet: &mut Sheet, deps: &Deps) {
         }
     }
     for ((plugin, state), n) in counts {
-        sheet.put(TOTAL, &[plugin, state], f64::from(n));
+        families.put(TOTAL, &[plugin, state], f64::from(n));
     }
 }
 

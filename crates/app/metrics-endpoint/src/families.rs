@@ -8,13 +8,13 @@ use metrics::{Declared, Kind};
 /// A family that is computed: name, kind, help, labels.
 pub(crate) type Row = (&'static str, Kind, &'static str, &'static [&'static str]);
 
-/// Families under way.
+/// Families that are being filled.
 #[derive(Default)]
-pub(crate) struct Sheet {
+pub(crate) struct Families {
     rows: BTreeMap<&'static str, (Row, Vec<Metric>)>,
 }
 
-impl Sheet {
+impl Families {
     /// Opens the families of `table`. Those that stay empty are absent.
     pub(crate) fn open(&mut self, table: &[Row]) {
         self.rows.extend(table.iter().map(|row| (row.0, (*row, Vec::new()))));
