@@ -47,7 +47,7 @@ fn a_static_pod_is_shown_by_a_mirror_that_comes_back_and_goes_with_the_file() {
         (new && p["status"]["phase"] == "Running").then(|| p.clone())
     });
     assert_ne!(identity(&changed), identity(&mirror));
-    node.bosun.take("fixed.yaml").expect("removed");
+    node.bosun.remove("fixed.yaml").expect("removed");
     wait_gone(&node, "fixed-bed");
     assert!(node.cluster.admin().list(PODS).expect("a list").is_empty());
 }

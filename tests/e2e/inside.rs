@@ -52,7 +52,7 @@ fn an_empty_dir_is_shared_between_containers_and_goes_with_the_pod() {
     assert_eq!(state(&pod, "terminated")["message"], "handed-over\n");
     let dir = node.bed.dir().join("node/pods").join(pod["metadata"]["uid"].as_str().expect("uid"));
     assert!(dir.exists(), "{} is there while the pod is", dir.display());
-    node.take("shares");
+    node.remove("shares");
     node.wait_gone("shares");
     testbed::wait_until("the pod's folder to go", crate::node::SOON, || {
         if dir.exists() { Err(dir.display().to_string()) } else { Ok(()) }
@@ -105,7 +105,7 @@ fn cgroups_hang_below_the_pod_and_its_class() {
     // All pods together may have as many processes as the machine can.
     let most = ["pid_max", "threads-max"].map(|name| number(&format!("/proc/sys/kernel/{name}")));
     assert_eq!(Some(number(&format!("{}/pids.max", kubepods("pids")))), most.into_iter().min());
-    node.take("bounded");
+    node.remove("bounded");
     node.wait_gone("bounded");
     testbed::wait_until("the pod's cgroup to go", crate::node::SOON, || {
         if std::path::Path::new(&dir).exists() { Err(dir.clone()) } else { Ok(()) }

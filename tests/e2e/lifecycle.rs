@@ -15,7 +15,7 @@ fn a_pod_from_the_folder_runs_and_goes_with_its_file() {
     assert_eq!(status["containerStatuses"][0]["ready"], true, "{status}");
     let ready = status["conditions"].as_array().into_iter().flatten().find(|c| c["type"] == "Ready");
     assert_eq!(ready.map(|c| &c["status"]), Some(&"True".into()), "{status}");
-    node.take("web");
+    node.remove("web");
     node.wait_gone("web");
     wait_until("the runtime to be empty", SOON, || {
         let left = node.runtime();

@@ -32,8 +32,8 @@ impl Node {
         self.bosun.put(&format!("{name}.yaml"), &pod(name, spec)).expect("written");
     }
 
-    pub(crate) fn take(&self, name: &str) {
-        self.bosun.take(&format!("{name}.yaml")).expect("removed");
+    pub(crate) fn remove(&self, name: &str) {
+        self.bosun.remove(&format!("{name}.yaml")).expect("removed");
     }
 
     /// A folder of the host that containers may mount to leave traces in.

@@ -65,7 +65,7 @@ fn a_sidecar_starts_before_and_stops_after_the_others() {
     node.put("escorted", &spec);
     node.wait_running("escorted");
     assert_eq!(node.wait_trace("three words", |t| t.len() >= 3), ["side", "one", "main"]);
-    node.take("escorted");
+    node.remove("escorted");
     node.wait_gone("escorted");
     assert_eq!(node.trace()[3..], ["main-ends", "side-ends"]);
 }
@@ -82,7 +82,7 @@ fn hooks_run_after_the_start_and_before_the_stop() {
     node.wait_running("hooked");
     let trace = node.wait_trace("both words", |t| t.len() >= 2);
     assert!(trace.contains(&"post-start".to_owned()) && trace.contains(&"main".to_owned()), "{trace:?}");
-    node.take("hooked");
+    node.remove("hooked");
     node.wait_gone("hooked");
     assert_eq!(node.trace()[2..], ["pre-stop", "main-ends"]);
 }
@@ -118,12 +118,12 @@ fn a_stop_is_graceful_for_those_who_listen_and_forced_for_the_deaf() {
     node.wait_running("deaf");
     node.wait_trace("the trap to be set", |t| !t.is_empty());
     let begin = Instant::now();
-    node.take("listens");
+    node.remove("listens");
     node.wait_gone("listens");
     assert!(begin.elapsed() < Duration::from_secs(18), "did not wait out the grace of 20 s: {:?}", begin.elapsed());
     assert_eq!(node.trace(), ["main", "main-ends"]);
     let begin = Instant::now();
-    node.take("deaf");
+    node.remove("deaf");
     node.wait_gone("deaf");
     let took = begin.elapsed();
     assert!(took > Duration::from_millis(1900) && took < Duration::from_secs(12), "grace of 2 s: {took:?}");

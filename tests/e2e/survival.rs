@@ -28,7 +28,7 @@ fn a_killed_daemon_finds_its_pods_again() {
     let count = |p: &serde_json::Value| p["status"]["containerStatuses"][0]["restartCount"].as_u64();
     node.wait("crash", "to be restarted", |p| (count(p) > Some(0)).then_some(()));
     node.bosun.kill();
-    node.take("c");
+    node.remove("c");
     node.bosun.start_again(&mut node.bed).expect("starts again");
     assert_eq!(same(&node, &["a", "b"]), before[..2], "same containers, no restarts");
     node.wait("crash", "to keep its count", |p| (count(p) > Some(0)).then_some(()));

@@ -51,7 +51,7 @@ fn termination_messages_that_are_pipes_hold_up_nobody() {
     }
     let began = Instant::now();
     healthy(&node, "after");
-    node.take("before");
+    node.remove("before");
     node.wait_gone("before");
     assert!(began.elapsed() < SOON, "{:?}", began.elapsed());
 
@@ -60,7 +60,7 @@ fn termination_messages_that_are_pipes_hold_up_nobody() {
     node.bosun.start_again(&mut node.bed).expect("starts again");
     healthy(&node, "again");
     for name in &names {
-        node.take(name);
+        node.remove(name);
     }
     wait_until("the pods to go", LONG, || {
         let pods = node.bosun.pods().map_err(|e| e.to_string())?;
@@ -69,6 +69,6 @@ fn termination_messages_that_are_pipes_hold_up_nobody() {
         if left == 0 { Ok(()) } else { Err(format!("{left} are left")) }
     })
     .unwrap_or_else(|e| panic!("{e}"));
-    node.take("after");
+    node.remove("after");
     node.wait_gone("after");
 }

@@ -225,7 +225,7 @@ impl GoldenBed {
         self.let_live(case, &name);
         let mirror = self.node.cluster.admin().get(&format!("/api/v1/namespaces/{NAMESPACE}/pods/{name}")).ok();
         let events = self.events_of(&name);
-        self.node.bosun.take(&file)?;
+        self.node.bosun.remove(&file)?;
         // Its mirror may never have been there.
         let gone = || match self.node.bosun.pod(own) {
             Ok(None) => Ok(()),

@@ -85,7 +85,7 @@ pub(super) fn followers(bosun: &Bosun, report: &mut Report) -> anyhow::Result<()
     );
     let grown = super::steady::rss(bosun)? - rss;
     report.add("logs: RSS grown by 100 followers", grown, Unit::MiB, None, String::new());
-    bosun.take("talks.yaml")?;
+    bosun.remove("talks.yaml")?;
     wait_gone(bosun, Duration::from_secs(60))
 }
 

@@ -62,7 +62,7 @@ fn panic(bosun: &Bosun, actor: &str, n: usize) -> anyhow::Result<Option<f64>> {
         }
     };
     bosun.clear_faults()?;
-    bosun.take("work.yaml")?;
+    bosun.remove("work.yaml")?;
     wait_until("the pod that made work to be gone", Duration::from_secs(30), || {
         let workers = bosun.pod(&format!("work-{n}")).map_err(|e| e.to_string())?;
         workers.map_or(Ok(()), |pod| Err(pod["status"].to_string()))

@@ -46,7 +46,7 @@ pub(super) fn single(bed: &TestBed, bosun: &Bosun, floor: &Floor, report: &mut R
         String::new(),
     );
     for n in 0..20 {
-        bosun.take(&format!("single-{n}.yaml"))?;
+        bosun.remove(&format!("single-{n}.yaml"))?;
     }
     wait_gone(bosun, Duration::from_secs(60))
 }

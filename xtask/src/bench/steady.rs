@@ -62,7 +62,7 @@ pub(super) fn exits(bed: &TestBed, bosun: &Bosun, report: &mut Report) -> anyhow
     report.add("exit of a container -> shown, p50", percentile(&took, 0.5), Unit::Ms, None, detail);
     report.add("exit of a container -> shown, p99", percentile(&took, 0.99), Unit::Ms, Some(100.0), String::new());
     for n in 0..PODS {
-        bosun.take(&format!("exit-{n}.yaml"))?;
+        bosun.remove(&format!("exit-{n}.yaml"))?;
     }
     wait_gone(bosun, Duration::from_secs(60))
 }

@@ -27,7 +27,7 @@ impl Bucket {
     }
 
     /// Takes a token, if it comes within `patience`; answers how long to wait for it.
-    pub(crate) fn take(&self, patience: Duration) -> Option<Duration> {
+    pub(crate) fn acquire(&self, patience: Duration) -> Option<Duration> {
         if self.rate.per_second <= 0.0 {
             return Some(Duration::ZERO);
         }
@@ -53,23 +53,23 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_burst_goes_at_once_and_the_rest_at_the_rate() {
         let bucket = Bucket::new(Rate { per_second: 10.0, burst: 3 });
-        let waits: Vec<_> = (0..5).map(|_| bucket.take(Duration::from_secs(9)).unwrap().as_millis()).collect();
+        let waits: Vec<_> = (0..5).map(|_| bucket.acquire(Duration::from_secs(9)).unwrap().as_millis()).collect();
         assert_eq!(waits, [0, 0, 0, 100, 200]);
         tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(bucket.take(Duration::ZERO), Some(Duration::ZERO));
+        assert_eq!(bucket.acquire(Duration::ZERO), Some(Duration::ZERO));
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_cannot_wait_takes_no_token() {
         let bucket = Bucket::new(Rate { per_second: 1.0, burst: 1 });
-        assert_eq!(bucket.take(Duration::ZERO), Some(Duration::ZERO));
-        assert_eq!(bucket.take(Duration::from_millis(500)), None);
-        assert_eq!(bucket.take(Duration::from_secs(1)), Some(Duration::from_secs(1)));
+        assert_eq!(bucket.acquire(Duration::ZERO), Some(Duration::ZERO));
+        assert_eq!(bucket.acquire(Duration::from_millis(500)), None);
+        assert_eq!(bucket.acquire(Duration::from_secs(1)), Some(Duration::from_secs(1)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn no_rate_is_no_limit() {
         let bucket = Bucket::new(Rate { per_second: 0.0, burst: 0 });
-        assert!((0..1000).all(|_| bucket.take(Duration::ZERO) == Some(Duration::ZERO)));
+        assert!((0..1000).all(|_| bucket.acquire(Duration::ZERO) == Some(Duration::ZERO)));
     }
 }

@@ -109,7 +109,7 @@ impl Transport {
             Throttle::Events => &self.events,
             Throttle::Unlimited => return,
         };
-        match bucket.take(deadline.saturating_duration_since(Instant::now())) {
+        match bucket.acquire(deadline.saturating_duration_since(Instant::now())) {
             Some(wait) if wait.is_zero() => {}
             Some(wait) => tokio::time::sleep(wait).await,
             // Its turn never comes: the caller's deadline ends this.

@@ -52,7 +52,7 @@ impl CredentialPlugin for ExecPlugins {
             .kill_on_drop(true)
             .spawn()
             .map_err(|e| failed(&e))?;
-        let out = match tokio::time::timeout(call.deadline, talk(&mut child, &call.stdin)).await {
+        let out = match tokio::time::timeout(call.deadline, exchange(&mut child, &call.stdin)).await {
             Ok(out) => out.map_err(|e| failed(&e))?,
             Err(_) => {
                 let _gone_by_itself: std::io::Result<()> = child.kill().await;
@@ -78,7 +78,7 @@ struct Said {
 }
 
 /// Feeds it and reads it at the same time, so that neither side waits for the other.
-async fn talk(child: &mut Child, stdin: &[u8]) -> std::io::Result<Said> {
+async fn exchange(child: &mut Child, stdin: &[u8]) -> std::io::Result<Said> {
     let (to, out, err) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let feed = async {
         if let Some(mut to) = to {

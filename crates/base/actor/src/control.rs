@@ -33,7 +33,7 @@ impl Control {
         self.wake();
     }
 
-    pub(crate) fn take(&self) -> Option<Order> {
+    pub(crate) fn take_order(&self) -> Option<Order> {
         if !self.pending.load(Ordering::Acquire) {
             return None;
         }

@@ -120,7 +120,7 @@ impl<A: Managed> Supervisee<A> {
     /// Does what was ordered from outside.
     fn obey(&mut self) {
         let running = matches!(self.phase, Phase::Running);
-        match self.record.control.take() {
+        match self.record.control.take_order() {
             Some(Order::Kill(cause)) if running => self.crashed(Caught::of(cause)),
             Some(Order::Restart(after)) if running => {
                 tracing::warn!(target: "actor", ?after, "restarts with its group");
@@ -275,7 +275,7 @@ impl<A: Managed> Supervisee<A> {
             self.span = span(&self.record, generation);
         }
         // An order given meanwhile (by the own group, say) is served by this restart.
-        let _ = self.record.control.take();
+        let _ = self.record.control.take_order();
     }
 
     /// The supervisor itself panicked: nobody is left to build the actor again, so the kernel is no longer healthy. Says so

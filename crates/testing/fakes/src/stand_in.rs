@@ -120,7 +120,7 @@ struct Scripted<M: RoleMessage> {
 
 impl<M: RoleMessage> Scripted<M> {
     /// `None`: it crashes over it.
-    fn take(&self, message: M) -> Option<BoxFuture<'static, M::Result>> {
+    fn answer(&self, message: M) -> Option<BoxFuture<'static, M::Result>> {
         let mut crashes = lock(&self.crashes);
         if let Some(at) = crashes.iter().position(|id| *id == TypeId::of::<M>()) {
             crashes.remove(at);
@@ -134,7 +134,7 @@ impl<M: RoleMessage> Scripted<M> {
 
 impl<M: RoleMessage> Route<M> for Scripted<M> {
     fn tell(&self, message: M) -> Result<(), TellError> {
-        if let Some(work) = self.take(message) {
+        if let Some(work) = self.answer(message) {
             // What takes time is done to its end though nobody waits.
             tokio::spawn(work);
         }
@@ -145,7 +145,7 @@ impl<M: RoleMessage> Route<M> for Scripted<M> {
         Box::pin(async move {
             // An actor has its turn after the asker's.
             tokio::task::yield_now().await;
-            let work = self.take(message).ok_or(AskError::Crashed)?;
+            let work = self.answer(message).ok_or(AskError::Crashed)?;
             tokio::time::timeout(deadline, work).await.map_err(|_| AskError::Timeout { started: true })
         })
     }

@@ -40,7 +40,7 @@ pub fn busy_minutes(seed: u64) -> String {
         node.fault("*: panic#p0.002; *: delay(3ms)#p0.01");
         come(&node).await;
         node.api().unplug();
-        node.take("plain3.yaml");
+        node.remove("plain3.yaml");
         if let Some(id) = node.running_id("plain1", "app") {
             node.world.runtime.exit(&id, 3);
         }
@@ -51,7 +51,7 @@ pub fn busy_minutes(seed: u64) -> String {
         node.wiring().record(said.clone());
         node.world.web.put(POD_URL, "");
         node.delete("bound0");
-        node.take("rich.yaml");
+        node.remove("rich.yaml");
         sleep(Duration::from_secs(90)).await;
         let said = std::mem::take(&mut *said.0.lock().unwrap_or_else(PoisonError::into_inner));
         said + &written_down(&node)

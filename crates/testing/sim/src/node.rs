@@ -137,7 +137,7 @@ impl SimNode {
     ///
     /// # Panics
     /// The file is not there.
-    pub fn take(&self, file: &str) {
+    pub fn remove(&self, file: &str) {
         let path = self.world.manifests().join(file);
         assert!(self.world.has(&path), "the manifest is there");
         self.world.files.remove_file(&path).expect("it can be removed");

@@ -184,11 +184,11 @@ impl Bosun {
         file("rename", &path, std::fs::rename(&hidden, &path))
     }
 
-    /// Takes a manifest out of the folder.
+    /// Removes a manifest from the folder.
     ///
     /// # Errors
     /// When it is not there.
-    pub fn take(&self, name: &str) -> Result<(), BedError> {
+    pub fn remove(&self, name: &str) -> Result<(), BedError> {
         let path = self.manifests().join(name);
         file("remove", &path, std::fs::remove_file(&path))
     }

@@ -87,7 +87,7 @@ fn a_pod_that_was_removed_meanwhile_is_stopped() {
         let ids = ten_pods(&node).await;
         let doomed = node.running_id("p3", "app").unwrap();
         node.kill().await;
-        node.take("p3.yaml");
+        node.remove("p3.yaml");
         sleep(secs(5)).await;
         node.boot();
         node.until("p3 is gone", LIMIT, |n| n.is_gone("p3")).await;
@@ -153,7 +153,7 @@ fn a_daemon_killed_while_it_stops_a_pod_goes_on_stopping_it() {
         node.world.runtime.program("app", &[Program::forever().on_term(OnTerm::Exit(secs(10), 0))]);
         node.put("web.yaml", &simple("web", ""));
         node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
-        node.take("web.yaml");
+        node.remove("web.yaml");
         node.until("stopping", secs(5), |n| n.count("StopContainer").is_empty() && n.steps("web").len() == 4).await;
         node.restart().await;
         node.until("web is gone", LIMIT, |n| n.is_gone("web") && n.running_ids().is_empty()).await;

@@ -151,7 +151,7 @@ fn a_manager_that_always_dies_over_one_thing_takes_nobody_with_it() {
             assert!(kernel.health().is_ok(), "{rule}: the root group gave up: {:#?}", kernel.faults().log().len());
             kernel.faults().clear();
             for i in 0..5 {
-                round.node.take(&format!("more{i}.yaml"));
+                round.node.remove(&format!("more{i}.yaml"));
             }
             round.converge().await;
             sleep(secs(60)).await;

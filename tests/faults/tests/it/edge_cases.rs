@@ -294,7 +294,7 @@ fn case_98_what_a_killed_daemon_left_of_a_removed_pod_is_collected() {
         node.world.runtime.program("app", &[Program::forever().output(&["hello"])]);
         node.put("web.yaml", &with_uid("web", &simple("web", "")));
         node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
-        node.take("web.yaml");
+        node.remove("web.yaml");
         node.until("its sandbox is stopped", LIMIT, |n| n.world.runtime.sandboxes().iter().all(|s| !s.ready)).await;
         node.kill().await;
         let folders = [

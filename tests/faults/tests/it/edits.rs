@@ -105,7 +105,7 @@ fn a_fixed_uid_that_is_removed_and_added_again_lives_a_second_life() {
         node.put("web.yaml", &fixed("app:1", ""));
         node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
         let id = node.running_id("web", "app").unwrap();
-        node.take("web.yaml");
+        node.remove("web.yaml");
         sleep(secs(1)).await;
         node.put("web.yaml", &fixed("app:1", ""));
         node.until("another container runs", LIMIT, |n| {
@@ -123,7 +123,7 @@ fn a_fixed_uid_that_is_gone_and_comes_back_later_runs_again() {
     run(async |node| {
         node.put("web.yaml", &fixed("app:1", ""));
         node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
-        node.take("web.yaml");
+        node.remove("web.yaml");
         node.until("web is gone", LIMIT, |n| n.is_gone("web")).await;
         node.put("web.yaml", &fixed("app:1", ""));
         node.until("web is ready again", LIMIT, |n| n.is_ready("web")).await;
@@ -144,7 +144,7 @@ fn two_uids_of_one_name_take_turns() {
         let (_, stopped) = span(&node, "StopPodSandbox", "/web-sim", 0);
         let (started, _) = span(&node, "RunPodSandbox", "/web-sim", 1);
         assert!(started >= stopped);
-        node.take("b.yaml");
+        node.remove("b.yaml");
         node.until("a is back", LIMIT, |n| {
             n.wiring()
                 .board::<contract::pod_worker::WorkerState>()

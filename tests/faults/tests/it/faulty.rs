@@ -2,7 +2,7 @@
 //!
 //! One case: arm one rule, let one pod start, one lose a container and one stop, and wait until everything is as it would be
 //! without the fault. What must hold afterwards is in [`Round::verdict`]. Points are those that actors pass in an undisturbed
-//! round, so a new point is in the matrix as soon as it is in the code.
+//! round: what takes a configMap, an orphan or an update of a pod is not struck here.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -218,7 +218,7 @@ impl Round {
         if let Some(id) = node.running_id(&self.name(1), "other") {
             node.world.runtime.exit(&id, 1);
         }
-        node.take(&format!("{}.yaml", self.name(2)));
+        node.remove(&format!("{}.yaml", self.name(2)));
         node.bind(&self.visitor(0), bound());
         node.delete(&self.visitor(2));
     }
@@ -430,7 +430,7 @@ const KINDS: [Kind; 3] = [
 
 /// How far the cases of one actor are.
 #[derive(Default)]
-struct Sheet {
+struct Progress {
     /// Cases of the present kind of runtime that are left.
     left: Option<Vec<Case>>,
     done: BTreeSet<Case>,
@@ -438,7 +438,7 @@ struct Sheet {
     times: Vec<(Duration, String)>,
 }
 
-impl Sheet {
+impl Progress {
     /// Goes through the cases on one node, up to the first failure.
     async fn go_on(&mut self, kernel: Kernel, actor: &str, (name, features, takes): Kind) {
         let mut round = Round::undisturbed_on(&kernel, features()).await;
@@ -475,20 +475,20 @@ fn cases(actor: &str, points: &BTreeSet<String>) -> Vec<Case> {
 /// All points of one actor, each with each action. After a failure the rest goes on with a fresh node.
 fn strike(actor: &str) {
     sim::log_to_stderr();
-    let mut sheet = Sheet::default();
+    let mut progress = Progress::default();
     for kind in KINDS {
-        sheet.left = None;
-        while sheet.left.as_ref().is_none_or(|left| !left.is_empty()) {
-            actor::testing::run(7, |kernel| sheet.go_on(kernel, actor, kind));
+        progress.left = None;
+        while progress.left.as_ref().is_none_or(|left| !left.is_empty()) {
+            actor::testing::run(7, |kernel| progress.go_on(kernel, actor, kind));
         }
     }
-    println!("{actor}: {} cases; the slowest to recover:", sheet.times.len());
-    sheet.times.sort();
-    for (took, rule) in sheet.times.iter().rev().take(5) {
+    println!("{actor}: {} cases; the slowest to recover:", progress.times.len());
+    progress.times.sort();
+    for (took, rule) in progress.times.iter().rev().take(5) {
         println!("  {took:.1?} {rule}");
     }
-    assert!(!sheet.done.is_empty(), "{actor} passes no fault point");
-    assert!(sheet.failures.is_empty(), "{}", sheet.failures);
+    assert!(!progress.done.is_empty(), "{actor} passes no fault point");
+    assert!(progress.failures.is_empty(), "{}", progress.failures);
 }
 
 /// A test per actor that is declared.

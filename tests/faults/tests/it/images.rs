@@ -67,7 +67,7 @@ fn a_pod_that_is_removed_while_its_image_is_pulled_is_gone_at_once_and_the_pull_
         node.world.runtime.registry("new:1", Pull::Succeeds(secs(100)));
         node.put("web.yaml", &of_image("web", "new:1"));
         node.until("the pull runs", secs(5), |n| n.world.runtime.count("PullImage") == 1).await;
-        node.take("web.yaml");
+        node.remove("web.yaml");
         node.until("web is gone", secs(20), |n| n.is_gone("web")).await;
         node.until("the image is there", secs(120), |n| n.world.runtime.has_image("new:1")).await;
         assert!(node.count("CreateContainer").is_empty());

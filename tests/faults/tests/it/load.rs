@@ -32,7 +32,7 @@ fn a_full_node_starts_survives_a_kill_of_the_daemon_and_stops() {
         node.until("it is rejected", LIMIT, |n| n.phase("one-more") == "Failed").await;
         assert_eq!(node.status("one-more").unwrap().reason.as_deref(), Some("UnexpectedAdmissionError"));
         for i in 0..110 {
-            node.take(&format!("p{i}.yaml"));
+            node.remove(&format!("p{i}.yaml"));
         }
         node.until("all are gone", LIMIT, |n| n.running_ids().is_empty() && n.is_gone("p0") && n.is_gone("p109")).await;
     });
@@ -44,7 +44,7 @@ fn stops_that_hang_hold_up_nobody_else() {
         pods(&node, 30).await;
         node.world.runtime.inject(Fault::hang("StopContainer").matching("p1"));
         for i in 0..30 {
-            node.take(&format!("p{i}.yaml"));
+            node.remove(&format!("p{i}.yaml"));
         }
         // p1 and p10 to p19 hang.
         node.until("the others are gone", secs(20), |n| n.running_ids().len() == 11).await;
@@ -158,7 +158,7 @@ fn a_flooded_worker_does_not_miss_that_its_pod_is_gone() {
             node.put("web.yaml", &labelled(n));
             sleep(std::time::Duration::from_millis(30)).await;
         }
-        node.take("web.yaml");
+        node.remove("web.yaml");
         node.until("web is gone", LIMIT, |n| n.is_gone("web") && n.running_ids().is_empty()).await;
     });
 }

@@ -76,7 +76,7 @@ fn a_pod_that_does_not_fit_is_rejected_and_says_why() {
         assert!(node.has_event("big", "UnexpectedAdmissionError"));
         sleep(secs(120)).await;
         assert_eq!(node.running_ids().len(), 1);
-        node.take("big.yaml");
+        node.remove("big.yaml");
         node.until("big is gone", LIMIT, |n| n.is_gone("big")).await;
     });
 }
@@ -147,7 +147,7 @@ fn a_uid_that_is_a_path_leads_nowhere() {
         sleep(secs(60)).await;
         for i in 0..5 {
             assert!(refused(&node, &format!("p{i}.yaml")).is_some(), "p{i} is not refused\n{}", node.picture());
-            node.take(&format!("p{i}.yaml"));
+            node.remove(&format!("p{i}.yaml"));
         }
         sleep(secs(120)).await;
         assert!(node.world.has(&outside.join("file")));

@@ -155,7 +155,7 @@ async fn work(node: &SimNode) {
     node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
     node.until("short is ready", LIMIT, |n| n.is_ready("short")).await;
     tokio::time::sleep(secs(30)).await;
-    node.take("short.yaml");
+    node.remove("short.yaml");
     node.until("short is gone", LIMIT, |n| n.is_gone("short")).await;
 }
 
@@ -220,7 +220,7 @@ fn a_pod_leaves_no_series_of_its_own_behind() {
         let of_a_pod = |s: &BTreeMap<String, String>| s.values().any(|v| v.contains(uid.as_str()) || v == "web-sim");
         let named: Vec<&String> = main.iter().filter(|(_, all)| all.iter().any(of_a_pod)).map(|(n, _)| n).collect();
         assert!(named.is_empty(), "series per pod on /metrics: {named:?}");
-        node.take("web.yaml");
+        node.remove("web.yaml");
         node.until("web is gone", LIMIT, |n| n.is_gone("web")).await;
         let probes = scrape(&node, "/metrics/probes").await;
         assert_eq!(of_web(&probes, "prober_probe_total"), 0, "{probes:?}");

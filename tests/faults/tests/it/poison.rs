@@ -59,7 +59,7 @@ async fn hour(node: &SimNode) -> Times {
     }
     for round in 0..HEALTHY {
         let p = name(round);
-        node.take(&format!("{p}.yaml"));
+        node.remove(&format!("{p}.yaml"));
         times.go = times.go.max(took(node, "an end", |n| n.is_gone(&p)).await);
         sleep(secs(30)).await;
     }

@@ -225,7 +225,7 @@ fn what_is_remembered_of_a_pod_does_not_grow_with_its_failures() {
         sleep(secs(7200)).await;
         assert!(node.instances("web", "app").last().unwrap().attempt > 20);
         assert!(line(&node) < early + 200, "{early} bytes became {}", line(&node));
-        node.take("web.yaml");
+        node.remove("web.yaml");
         node.until("web is gone", LIMIT, |n| n.is_gone("web")).await;
         assert!(node.world.journal.keys("worker/").unwrap().is_empty());
     });

@@ -160,7 +160,7 @@ fn a_stop_that_fails_is_tried_again_until_the_pod_is_gone() {
         let error = Fault::error("StopContainer", tonic::Code::Unknown, "busy").times(2);
         node.world.runtime.inject(error);
         node.world.runtime.inject(Fault::error("StopPodSandbox", tonic::Code::Unknown, "busy").times(1));
-        node.take("web.yaml");
+        node.remove("web.yaml");
         node.until("web is gone", secs(120), |n| n.is_gone("web")).await;
         assert!(node.running_ids().is_empty());
     });
@@ -173,7 +173,7 @@ fn a_daemon_that_starts_while_the_runtime_is_away_decides_nothing_until_it_is_th
         let doomed = node.running_id("p0", "app").unwrap();
         node.kill().await;
         node.world.runtime.down();
-        node.take("p0.yaml");
+        node.remove("p0.yaml");
         node.put("new.yaml", &simple("new", ""));
         node.boot();
         sleep(secs(100)).await;

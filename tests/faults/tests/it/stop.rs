@@ -37,7 +37,7 @@ fn a_removed_manifest_stops_its_pod_and_leaves_nothing_behind() {
         node.put("web.yaml", &simple("web", ""));
         node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
         assert!(!left_behind(&node).is_empty());
-        node.take("web.yaml");
+        node.remove("web.yaml");
         node.until("web is gone", LIMIT, |n| n.is_gone("web")).await;
         node.until("files and cgroups are gone", secs(180), |n| left_behind(n).is_empty()).await;
         let steps = node.steps("web");
@@ -56,7 +56,7 @@ fn the_pre_stop_hook_runs_first_and_its_time_is_taken_off_the_grace() {
   - {name: app, image: 'app:1', lifecycle: {preStop: {exec: {command: [bye]}}}}";
         node.put("web.yaml", &pod("web", spec));
         node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
-        node.take("web.yaml");
+        node.remove("web.yaml");
         node.until("web is gone", LIMIT, |n| n.is_gone("web")).await;
         let steps = node.steps("web");
         assert_eq!(steps[3..6], ["ExecSync app", "StopContainer app", "StopPodSandbox"], "{steps:?}");
@@ -74,7 +74,7 @@ fn a_pre_stop_hook_that_hangs_costs_no_more_than_the_grace() {
   - {name: app, image: 'app:1', lifecycle: {preStop: {exec: {command: [bye]}}}}";
         node.put("web.yaml", &pod("web", spec));
         node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
-        node.take("web.yaml");
+        node.remove("web.yaml");
         node.until("app is stopped", secs(14), |n| n.running_ids().is_empty()).await;
         assert_eq!(stop_timeouts(&node), [2]);
     });
@@ -87,7 +87,7 @@ fn a_process_that_ignores_the_signal_is_killed_after_the_grace() {
         let seen = follow(&node, "web");
         node.put("web.yaml", &simple("web", "\n  terminationGracePeriodSeconds: 8"));
         node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
-        node.take("web.yaml");
+        node.remove("web.yaml");
         node.until("app is stopped", secs(12), |n| n.running_ids().is_empty()).await;
         node.until("web is gone", LIMIT, |n| n.is_gone("web")).await;
         assert_eq!(seen.borrow().last().unwrap(), "Running app=ended 137");
@@ -109,7 +109,7 @@ fn sidecars_stop_after_the_containers_in_reverse_order() {
         node.put("web.yaml", &pod("web", spec));
         node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
         let before = node.steps("web").len();
-        node.take("web.yaml");
+        node.remove("web.yaml");
         node.until("web is gone", LIMIT, |n| n.is_gone("web")).await;
         let mut steps = node.steps("web").split_off(before);
         steps[..2].sort();
@@ -133,7 +133,7 @@ fn the_last_status_of_a_stopped_pod_tells_how_its_containers_ended() {
         let seen = follow(&node, "web");
         node.put("web.yaml", &simple("web", ""));
         node.until("web is ready", LIMIT, |n| n.is_ready("web")).await;
-        node.take("web.yaml");
+        node.remove("web.yaml");
         node.until("web is gone", LIMIT, |n| n.is_gone("web")).await;
         // A static pod never reaches a terminal phase by being stopped (pod-lifecycle 9.3).
         assert_eq!(seen.borrow().last().unwrap(), "Running app=ended 5");
@@ -147,7 +147,7 @@ fn a_pod_that_is_removed_while_it_starts_is_stopped_and_gone() {
             node.world.runtime.inject(fakes::runtime::Fault::delay("RunPodSandbox", secs(1)));
             node.put("web.yaml", &simple("web", ""));
             tokio::time::sleep(std::time::Duration::from_millis(wait_ms)).await;
-            node.take("web.yaml");
+            node.remove("web.yaml");
             node.until(what, LIMIT, |n| n.is_gone("web") && n.running_ids().is_empty()).await;
             node.until(what, secs(180), |n| left_behind(n).is_empty()).await;
         });
@@ -164,7 +164,7 @@ fn boards_forget_pods_that_are_gone() {
         }
         node.until("all are ready", LIMIT, |n| (0..5).all(|i| n.is_ready(&format!("p{i}")))).await;
         for i in 0..5 {
-            node.take(&format!("p{i}.yaml"));
+            node.remove(&format!("p{i}.yaml"));
         }
         node.until("all are gone", LIMIT, |n| (0..5).all(|i| n.is_gone(&format!("p{i}")))).await;
         tokio::time::sleep(secs(200)).await;

@@ -58,7 +58,7 @@ fn a_kind_of_volume_that_this_node_lacks_is_told_and_nothing_starts() {
         assert!(events.iter().any(|e| e.contains("share") && e.contains("nfs")), "{events:?}");
         sleep(secs(300)).await;
         assert!(node.count("RunPodSandbox").is_empty());
-        node.take("web.yaml");
+        node.remove("web.yaml");
         node.until("web is gone", LIMIT, |n| n.is_gone("web")).await;
     });
 }
@@ -95,7 +95,7 @@ fn a_pod_that_waits_for_its_volumes_is_removed_at_once() {
         node.put("web.yaml", &pod("web", spec));
         node.until("it waits", secs(10), |n| n.phase("web") == "Pending").await;
         sleep(secs(5)).await;
-        node.take("web.yaml");
+        node.remove("web.yaml");
         node.until("web is gone", secs(10), |n| n.is_gone("web")).await;
     });
 }

@@ -156,7 +156,7 @@ async fn drive_in(case: &Case, script: &Script, kernel: Kernel) -> Observed {
     let status = watch.status.clone();
     let events = watch.events.clone();
     watch.pass(&node, script.remove_after - script.looked_at).await;
-    node.take(&manifest);
+    node.remove(&manifest);
     watch.pass(&node, AFTER).await;
     let text = |p: &Path| p.to_string_lossy().into_owned();
     let settings = &node.world.settings;

@@ -52,7 +52,7 @@ pub(super) fn round_trips(bed: &TestBed, bosun: &Bosun, report: &mut Report) -> 
         compare("exec: a whole command", &ours, &theirs, report);
         anyhow::Ok(())
     })?;
-    bosun.take("echo.yaml")?;
+    bosun.remove("echo.yaml")?;
     wait_gone(bosun, Duration::from_secs(60))
 }
 

@@ -30,7 +30,7 @@ impl Inner {
         mutation: Option<Mutation>,
         effect: impl Future<Output = Result<T, Status>> + Send + 'static,
     ) -> Result<Response<T>, Status> {
-        let fault = lock(&self.faults).take(rpc, &subject);
+        let fault = lock(&self.faults).strike(rpc, &subject);
         let index = {
             let mut calls = lock(&self.calls);
             let at = Timestamp(self.now());

@@ -113,7 +113,7 @@ impl Faults {
         self.0.clear();
     }
 
-    pub(super) fn take(&mut self, rpc: &str, subject: &str) -> Option<FaultKind> {
+    pub(super) fn strike(&mut self, rpc: &str, subject: &str) -> Option<FaultKind> {
         self.0.iter_mut().find_map(|f| f.applies(rpc, subject))
     }
 }
