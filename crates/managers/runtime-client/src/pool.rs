@@ -1,11 +1,11 @@
-//! Reads on the pool: decoding a hundred statuses is not the actor thread's work.
+//! Reads in tasks of their own, beside the actor's turns.
 
 use std::future::Future;
 
 use ports::runtime::{RuntimeCode, RuntimeError, RuntimeResult};
 use tokio::task::JoinSet;
 
-/// Runs `read` on the pool. Dropping this cancels it; its panic is logged and becomes a failed read, so that what one pod
+/// Runs `read` in a task. Dropping this cancels it; its panic is logged and becomes a failed read, so that what one pod
 /// reports cannot crash the actor over and over.
 pub(crate) async fn on_pool<T: Send + 'static>(
     read: impl Future<Output = RuntimeResult<T>> + Send + 'static,

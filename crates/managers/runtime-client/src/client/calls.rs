@@ -1,4 +1,4 @@
-//! The calls. Each runs on the pool within its limit, outlives a crash of the actor, and makes the view inspect what it
+//! The calls. Each runs in a task of its own within its limit, outlives a crash of the actor, and makes the view inspect what it
 //! changed.
 
 use std::future::Future;
