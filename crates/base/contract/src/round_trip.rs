@@ -88,21 +88,25 @@ struct Oldest {
 }
 
 impl Types for Oldest {
-    fn meet_message<M: Letter>(&mut self) {
+    fn meet_message<M: RoleMessage>(&mut self) {
         self.meet::<M>(M::NAME);
     }
 
     fn meet<T: Serialize + DeserializeOwned + Debug>(&mut self, name: &'static str) {
         static STRUCTS: LazyLock<Structs> = LazyLock::new(|| {
-            let line = |line: &'static str| line.split_once(':').map(|(name, f)| (name, f.split_whitespace().collect()));
+            let line =
+                |line: &'static str| line.split_once(':').map(|(name, f)| (name, f.split_whitespace().collect()));
             FIRST.lines().filter_map(line).collect()
         });
         let mut older = Random::older(self.seed, &STRUCTS);
         if let Err(e) = T::deserialize(&mut older) {
             let new = older.structs.iter().filter(|(name, _)| !STRUCTS.contains_key(*name));
             let new: Vec<_> = new.map(|(name, fields)| format!("{name}: {}", fields.join(" "))).collect();
-            panic!("{name}: {e}. A field that a struct did not have at first is an Option or has `serde(default)`; a struct \
-                that is new has its line in round_trip/fields.txt: one of\n{}", new.join("\n"));
+            panic!(
+                "{name}: {e}. A field that a struct did not have at first is an Option or has `serde(default)`; a struct \
+                that is new has its line in round_trip/fields.txt: one of\n{}",
+                new.join("\n")
+            );
         }
         self.read += 1;
     }
