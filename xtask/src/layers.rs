@@ -89,6 +89,8 @@ struct Crate {
     /// Names of dev-dependencies.
     tests_use: BTreeSet<String>,
     workspace_lints: bool,
+    /// An example for operators that takes something from this workspace, which they do not have.
+    leans_on_workspace: bool,
     forbids_unsafe: bool,
 }
 
@@ -117,6 +119,7 @@ fn read(metadata: &Metadata) -> anyhow::Result<Vec<Crate>> {
         };
         let manifest = std::fs::read_to_string(&package.manifest_path)?;
         let lints = manifest.split("[lints]").nth(1).unwrap_or_default();
+        let is_example = package.manifest_path.as_str().contains("/docs/examples/");
         let roots = package
             .targets
             .iter()
@@ -130,7 +133,8 @@ fn read(metadata: &Metadata) -> anyhow::Result<Vec<Crate>> {
             folder: folder.to_owned(),
             uses: names(false),
             tests_use: names(true),
-            workspace_lints: lints.trim_start().starts_with("workspace = true"),
+            workspace_lints: is_example || lints.trim_start().starts_with("workspace = true"),
+            leans_on_workspace: is_example && manifest.contains("workspace = true"),
             forbids_unsafe: roots.into_iter().all(forbids),
         });
     }
@@ -194,6 +198,11 @@ fn form(c: &Crate) -> Vec<String> {
     let mut broken = Vec::new();
     if c.name != c.folder {
         broken.push(format!("{place}: lies in folder {}; package and folder have one name", c.folder));
+    }
+    if c.leans_on_workspace {
+        broken.push(format!(
+            "{place}: takes something from this workspace, which those who copy the example do not have"
+        ));
     }
     if !c.workspace_lints {
         broken.push(format!("{place}: Cargo.toml lacks `[lints] workspace = true`; one set of lints for all"));

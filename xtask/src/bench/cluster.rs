@@ -4,18 +4,18 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use serde_json::{Value, json};
-use testbed::{BosunOptions, ClusterNode, ClusterOptions, NodeOptions, Options, PAUSE_IMAGE, Seen, Watch, wait_until};
+use testbed::{BosunOptions, ClusterNode, ClusterOptions, NodeOptions, Options, Watch};
 
 use super::floor::{self, Floor};
 use super::pods::idle;
 use super::report::{Report, Unit, percentile};
 use super::steady;
+use watched::{PODS, gone, is_ready, moments, pod, ready, wait_for};
 
 mod calls;
 mod probes;
+mod watched;
 
-const PODS: &str = "/api/v1/namespaces/default/pods";
 /// Single pods, one after the other.
 const SINGLES: usize = 20;
 /// Requests in flight while many pods are created or deleted.
@@ -50,56 +50,6 @@ pub(super) fn rounds(pods: usize, program: std::path::PathBuf, report: &mut Repo
     let after = floor::measure(&node.bed, pods, HANDS).context("floor of many, again")?;
     over_script(pods, [took, removed], [&before, &after], report);
     Ok(())
-}
-
-fn pod(name: &str, node: &str) -> Value {
-    json!({
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
-        "spec": {
-            "nodeName": node, "terminationGracePeriodSeconds": 1, "automountServiceAccountToken": false,
-            "containers": [{"name": "main", "image": PAUSE_IMAGE, "imagePullPolicy": "IfNotPresent"}],
-        },
-    })
-}
-
-fn is_ready(object: &Value) -> bool {
-    let conditions = object["status"]["conditions"].as_array().into_iter().flatten();
-    conditions.into_iter().any(|c| c["type"] == "Ready" && c["status"] == "True")
-}
-
-/// First moment at which each pod looks as `good` says.
-fn moments(seen: &[Seen], good: impl Fn(&Seen) -> bool) -> BTreeMap<String, Instant> {
-    let mut out = BTreeMap::new();
-    for event in seen.iter().filter(|e| good(e)) {
-        let name = event.object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        out.entry(name).or_insert(event.at);
-    }
-    out
-}
-
-fn wait_for(watch: &Watch, what: &str, prefix: &str, count: usize, good: fn(&Seen) -> bool) -> anyhow::Result<()> {
-    wait_until(what, Duration::from_secs(180), || {
-        let there = watch.look(|seen| moments(seen, |e| is_named(e, prefix) && good(e)).len());
-        if there >= count {
-            return Ok(());
-        }
-        // The moment is noted when the word comes; looking often would only cost what the starts need.
-        idle(Duration::from_millis(if count > 30 { 250 } else { 20 }));
-        Err(format!("{there} of {count}"))
-    })?;
-    Ok(())
-}
-
-fn is_named(e: &Seen, prefix: &str) -> bool {
-    e.object["metadata"]["name"].as_str().is_some_and(|name| name.starts_with(prefix))
-}
-
-fn ready(e: &Seen) -> bool {
-    e.kind != "DELETED" && is_ready(&e.object)
-}
-
-fn gone(e: &Seen) -> bool {
-    e.kind == "DELETED"
 }
 
 /// POST -> Ready and delete -> gone of single pods, over the runtime's own calls.

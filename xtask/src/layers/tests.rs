@@ -10,6 +10,7 @@ fn krate(place: &str, uses: &[&str], tests_use: &[&str]) -> Crate {
         uses: names(uses),
         tests_use: names(tests_use),
         workspace_lints: true,
+        leans_on_workspace: false,
         forbids_unsafe: true,
     }
 }
@@ -98,6 +99,7 @@ fn form_is_checked() {
     let rows = [
         (Crate { folder: "probes".into(), ..good.clone() }, "one name"),
         (Crate { workspace_lints: false, ..good.clone() }, "one set of lints"),
+        (Crate { leans_on_workspace: true, ..good.clone() }, "takes something from this workspace"),
         (Crate { forbids_unsafe: false, ..good }, "forbid(unsafe_code)"),
     ];
     for (row, reason) in rows {

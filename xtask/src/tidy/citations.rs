@@ -112,7 +112,8 @@ fn elsewhere(path: &str, line: &str, paths: &BTreeSet<String>) -> Vec<String> {
     }
     let words = line.split(|c: char| !(c.is_alphanumeric() || "/._-".contains(c)));
     let named = words.map(|w| w.trim_end_matches('.')).filter(|w| w.ends_with(".md") && w.contains('/'));
-    let missing = named.filter(|w| !paths.contains(*w));
+    // A path that leaves the tree is refused for that.
+    let missing = named.filter(|w| !w.starts_with("../") && !paths.contains(*w));
     missing.map(|w| format!("`{w}`: a clone stands alone, and has no such document")).collect()
 }
 

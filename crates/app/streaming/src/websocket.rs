@@ -1,7 +1,7 @@
 //! WebSocket (RFC 6455) as a stream of bytes: no message is ever held whole, however long a peer makes it.
 //!
 //! Handshake and heads of frames are tungstenite's, buffers are tokio-util's. Messages, which libraries hand out whole, are
-//! taken apart here (`docs/decisions/0010-websocket-in-fragments.md`).
+//! taken apart here (`docs/decisions/0010-websocket-in-pieces.md`).
 
 use std::collections::VecDeque;
 use std::io::{self, Cursor, ErrorKind};

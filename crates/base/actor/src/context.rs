@@ -20,9 +20,9 @@ use actix::{Actor, ActorContext, ActorState, Handler, Supervised};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use tokio::time::Instant;
 
 pub(crate) use later::Later;
-use subject::Parked;
 
 /// Messages and completed futures per poll: small, so that one flooded actor leaves its neighbours their turns.
 pub(crate) const POLL_BUDGET: u32 = 16;
@@ -64,6 +64,15 @@ pub struct Ctx<A: Managed> {
     held: u32,
     pub(crate) next: Rebuild,
 }
+
+/// A tell that waits. It belongs to the actor, not to one generation, as the mailbox does.
+struct Parked<A: Managed> {
+    label: &'static str,
+    until: Instant,
+    work: Work<A>,
+}
+
+type Work<A> = Box<dyn FnOnce(&mut A, &mut Ctx<A>)>;
 
 impl<A: Managed> ActorContext for Ctx<A> {
     /// Stops for good after this turn; queued messages are not handled. See [`ActorRef::stop`] for the gentle way.

@@ -108,8 +108,10 @@ async fn come(node: &SimNode) {
     }
     let of_url = manifest("web", "\n  containers:\n  - {name: app, image: 'app:1'}");
     node.world.web.put(POD_URL, &of_url);
+    node.api().put_json("/api/v1/namespaces/default/secrets/keys", json!({ "data": { "pass": "aHVzaA==" } }));
     for i in 0..3 {
-        node.bind(&format!("bound{i}"), json!({ "containers": [{ "name": "app", "image": "app:1" }] }));
+        let pass = json!({ "name": "PASS", "valueFrom": { "secretKeyRef": { "name": "keys", "key": "pass" } } });
+        node.bind(&format!("bound{i}"), json!({ "containers": [{ "name": "app", "image": "app:1", "env": [pass] }] }));
     }
     let bound = |n: &SimNode| (0..3).all(|i| n.is_ready(&format!("bound{i}")));
     node.until("all are there", LIMIT, |n| n.is_ready("rich") && n.is_ready("web") && bound(n)).await;

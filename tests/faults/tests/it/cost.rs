@@ -9,8 +9,6 @@ use serde_json::json;
 use sim::{LIMIT, SimNode};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use crate::secs;
-
 /// An event and what it leads to are over by then.
 const WINDOW: Duration = Duration::from_millis(900);
 
@@ -27,7 +25,13 @@ async fn spent(node: &SimNode) -> [u64; 2] {
     [after[0] - before[0], after[1] - before[1]]
 }
 
-/// What each of some events costs on a node with so many pods, beyond what happens at the same time of another minute.
+/// Tries of each event, each with a pod of its own. What else happens by the clock (a pod's resync, an audit) falls into
+/// some of the windows only, so the least is what the event itself costs.
+const TRIES: usize = 8;
+/// Between the windows: no multiple of any period of the node.
+const APART: Duration = Duration::from_millis(61_700);
+
+/// What each of some events costs on a node with so many pods.
 fn costs(pods: usize) -> Vec<(&'static str, [u64; 2])> {
     let costs = Rc::new(RefCell::new(Vec::new()));
     let seen = costs.clone();
@@ -38,28 +42,31 @@ fn costs(pods: usize) -> Vec<(&'static str, [u64; 2])> {
             node.bind(&format!("p{n}"), json!({ "containers": [{ "name": "app", "image": "app:1" }] }));
         }
         node.until("all are ready", LIMIT, |node| (0..pods).all(|n| node.is_ready(&format!("p{n}")))).await;
-        let name = node.api_copy("p3").unwrap().metadata.name.unwrap();
-        let change = |edit: fn(&mut Pod)| node.api().change::<Pod>(Some("default"), &name, edit);
-        let exit = || assert!(node.world.runtime.exit(&node.running_id("p3", "app").unwrap(), 3));
-        let relabel = || change(|p| drop(p.metadata.labels.get_or_insert_default().insert("a".into(), "b".into())));
-        let gate = || change(|p| p.status.get_or_insert_default().nominated_node_name = Some("n2".into()));
-        let delete = || node.delete("p4");
-        let events: [(&'static str, &dyn Fn()); 4] = [
+        let change = |n: usize, edit: fn(&mut Pod)| {
+            let name = node.api_copy(&format!("p{n}")).unwrap().metadata.name.unwrap();
+            node.api().change::<Pod>(Some("default"), &name, edit);
+        };
+        let gate = |n| change(n, |p| p.status.get_or_insert_default().nominated_node_name = Some("n2".into()));
+        let relabel = |n| change(n, |p| drop(p.metadata.labels.get_or_insert_default().insert("a".into(), "b".into())));
+        let exit = |n| assert!(node.world.runtime.exit(&node.running_id(&format!("p{n}"), "app").unwrap(), 3));
+        let delete = |n| node.delete(&format!("p{n}"));
+        let events: [(&'static str, &dyn Fn(usize)); 4] = [
             ("a status that somebody else changes", &gate),
             ("a label", &relabel),
             ("a container that ends and is started again", &exit),
             ("a deletion", &delete),
         ];
-        let mut minute = Instant::now();
+        let mut at = Instant::now();
         for (what, event) in events {
-            minute += secs(60);
-            sleep_until(minute).await;
-            let idle = spent(&node).await;
-            minute += secs(60);
-            sleep_until(minute).await;
-            event();
-            let busy = spent(&node).await;
-            seen.borrow_mut().push((what, [0, 1].map(|n| busy[n].saturating_sub(idle[n]))));
+            let mut least = [u64::MAX; 2];
+            for n in 0..TRIES {
+                at += APART;
+                sleep_until(at).await;
+                event(n);
+                let spent = spent(&node).await;
+                least = [0, 1].map(|of| least[of].min(spent[of]));
+            }
+            seen.borrow_mut().push((what, least));
         }
     });
     costs.take()

@@ -10,7 +10,7 @@ use testbed::{ClusterNode, Watch, wait_until};
 
 use super::super::pods::idle;
 use super::super::report::{Report, Unit};
-use super::{PODS, gone, pod, ready, wait_for};
+use super::watched::{PODS, gone, pod, ready, wait_for};
 use crate::workspace;
 
 /// Pods that live and end while the calls are counted.

@@ -8,7 +8,7 @@ use testbed::{ClusterNode, Watch};
 use super::super::pods::idle;
 use super::super::report::Report;
 use super::super::steady;
-use super::{PODS, gone, pod, ready, wait_for};
+use super::watched::{PODS, gone, pod, ready, wait_for};
 
 /// Pods with one exec probe each, every second.
 const PROBED: usize = 30;

@@ -1,4 +1,4 @@
-//! Kernel parameters that a node wants (pod-lifecycle is silent about them; a kubelet's container manager has the same list).
+//! Kernel parameters that a node wants (a kubelet's container manager has the same list).
 
 use std::path::Path;
 

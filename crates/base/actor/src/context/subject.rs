@@ -1,6 +1,6 @@
 //! Work for one subject: whom a crash is blamed on, and what is set aside.
 
-use super::{Ctx, Managed};
+use super::{Ctx, Managed, Parked};
 use crate::faults::Action;
 use crate::group::Strategy;
 use crate::poison::{SetAside, Subject};
@@ -11,15 +11,6 @@ use tokio::time::Instant;
 
 /// Tells that wait at one actor because their subject is set aside; further ones are dropped.
 const PARKED: usize = 64;
-
-/// A tell that waits. It belongs to the actor, not to one generation, as the mailbox does.
-pub(super) struct Parked<A: Managed> {
-    label: &'static str,
-    until: Instant,
-    work: Work<A>,
-}
-
-type Work<A> = Box<dyn FnOnce(&mut A, &mut Ctx<A>)>;
 
 impl<A: Managed> Ctx<A> {
     /// Does a part of a turn that is about one subject of many. When it crashed the actor twice it is skipped for a while,

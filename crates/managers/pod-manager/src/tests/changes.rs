@@ -31,7 +31,7 @@ fn changes_touch_their_pods_only() {
         set(&bench, 7, &[plain("u1"), plain("u2"), plain("u3")]).await;
         bench.heard();
         assert_eq!(change(&bench, [7, 8], &[plain("u4"), relabelled("u2")], &["u1"]).await, Taken);
-        assert_eq!(bench.heard(), ["worker u1 kill None None", "hold u4", "worker u4 create", "worker u2 update"]);
+        assert_eq!(bench.heard(), ["hold u4", "worker u1 kill None None", "worker u4 create", "worker u2 update"]);
         assert_eq!(change(&bench, [7, 8], &[plain("u4"), relabelled("u2")], &["u1"]).await, Taken, "said twice");
         assert_eq!(change(&bench, [8, 8], &[], &[]).await, Taken, "asked");
         assert_eq!(change(&bench, [8, 9], &[relabelled("u2")], &[]).await, Taken, "nothing new");

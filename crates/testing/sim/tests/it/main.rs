@@ -29,6 +29,9 @@ fn twenty_seeds_give_the_same_transcripts_of_the_whole_node_in_two_processes() {
     for what in ["StatusManager: SetPodStatus {", ": FetchSecret secret,", "RuntimeClient -> : Observed"] {
         assert!(one.iter().any(|l| l.starts_with("said ") && l.contains(what)), "{what}");
     }
+    for secret in ["hush", "aHVzaA=="] {
+        assert!(!one.iter().any(|l| l.starts_with("said ") && l.contains(secret)), "{secret}");
+    }
     for actor in ["api-source", "http-source", "status-syncer", "node-lease", "pod-worker/"] {
         assert!(one.iter().any(|l| l.starts_with(&format!("actor {actor}"))), "{actor}");
     }
