@@ -7,6 +7,9 @@ use std::time::Duration;
 
 use contract::record::{Entry, Recorder};
 use fakes::runtime::{ExecReply, Program, Pull};
+use model::core::Secret;
+use model::k8s_openapi::ByteString;
+use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use ports::api::Method;
 use ports::host::{FileKind, HostFs};
 use ports::journal::Journal;
@@ -108,7 +111,10 @@ async fn come(node: &SimNode) {
     }
     let of_url = manifest("web", "\n  containers:\n  - {name: app, image: 'app:1'}");
     node.world.web.put(POD_URL, &of_url);
-    node.api().put_json("/api/v1/namespaces/default/secrets/keys", json!({ "data": { "pass": "aHVzaA==" } }));
+    let (name, namespace) = (Some("keys".to_owned()), Some("default".to_owned()));
+    let metadata = ObjectMeta { name, namespace, ..ObjectMeta::default() };
+    let data = Some([("pass".to_owned(), ByteString(b"hush".to_vec()))].into());
+    node.api().put(&Secret { metadata, data, ..Secret::default() });
     for i in 0..3 {
         let pass = json!({ "name": "PASS", "valueFrom": { "secretKeyRef": { "name": "keys", "key": "pass" } } });
         node.bind(&format!("bound{i}"), json!({ "containers": [{ "name": "app", "image": "app:1", "env": [pass] }] }));

@@ -76,5 +76,9 @@ fn costs(pods: usize) -> Vec<(&'static str, [u64; 2])> {
 fn an_event_costs_as_much_on_a_node_with_twice_the_pods() {
     let (few, many) = (costs(20), costs(40));
     assert!(few.iter().all(|(_, [rows, turns])| *rows > 0 && *turns > 0), "{few:?}");
-    assert_eq!(few, many);
+    for ((what, few), (_, many)) in few.iter().zip(&many) {
+        assert_eq!(few[0], many[0], "rows read: {what}");
+        // A timer of the crew may end in one window and not in another; a turn per pod would be twenty.
+        assert!(few[1].abs_diff(many[1]) <= 2, "turns: {what}: {few:?} {many:?}");
+    }
 }
