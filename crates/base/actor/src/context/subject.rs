@@ -7,7 +7,6 @@ use crate::poison::{SetAside, Subject};
 use crate::type_name::short;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use tokio::time::Instant;
 
 /// Tells that wait at one actor because their subject is set aside; further ones are dropped.
 const PARKED: usize = 64;
