@@ -37,6 +37,15 @@ fn refused(e: &io::Error) -> Response {
     }
 }
 
+/// What stands at a path below the roots, or the answer that there is nothing to serve.
+async fn look_up(effects: &Effects, roots: Roots, name: Vec<u8>) -> Result<Found, Response> {
+    match effects.attempt(Class::ServedFiles, move || find(&roots, &name)).await {
+        Ok(Ok(found)) => Ok(found),
+        Ok(Err(e)) => Err(refused(&e)),
+        Err(_) => Err(status_text(StatusCode::INTERNAL_SERVER_ERROR)),
+    }
+}
+
 /// Serves what stands behind `/logs`. `path`: as the request has it, with its escapes.
 pub(super) async fn serve(
     effects: &Effects,
@@ -49,11 +58,9 @@ pub(super) async fn serve(
     if decoded.ends_with(b"/index.html") {
         return moved("./");
     }
-    let name = decoded.clone();
-    let found = match effects.attempt(Class::ServedFiles, move || find(&roots, &name)).await {
-        Ok(Ok(found)) => found,
-        Ok(Err(e)) => return refused(&e),
-        Err(_) => return status_text(StatusCode::INTERNAL_SERVER_ERROR),
+    let found = match look_up(effects, roots, decoded.clone()).await {
+        Ok(found) => found,
+        Err(answer) => return answer,
     };
     let slash = decoded.last() == Some(&b'/');
     // Relative redirects, as Go makes them; the name keeps the escapes that it came with.
@@ -78,12 +85,10 @@ pub(super) async fn serve_file(
     method: &Method,
     headers: &HeaderMap,
 ) -> Response {
-    let name = path.to_owned();
-    match effects.attempt(Class::ServedFiles, move || find(&roots, name.as_bytes())).await {
-        Ok(Ok(Found::File(file, meta))) => body::file(path, Served::new(file, effects), &meta, method, headers).await,
-        Ok(Ok(Found::Folder(..) | Found::Page(..))) => error(StatusCode::NOT_FOUND, "404 page not found"),
-        Ok(Err(e)) => refused(&e),
-        Err(_) => status_text(StatusCode::INTERNAL_SERVER_ERROR),
+    match look_up(effects, roots, path.as_bytes().to_vec()).await {
+        Ok(Found::File(file, meta)) => body::file(path, Served::new(file, effects), &meta, method, headers).await,
+        Ok(Found::Folder(..) | Found::Page(..)) => error(StatusCode::NOT_FOUND, "404 page not found"),
+        Err(answer) => answer,
     }
 }
 
