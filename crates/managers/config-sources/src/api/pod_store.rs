@@ -69,8 +69,11 @@ impl StoredPods {
 
 /// Whether a pod need not be written again: of its status only what it goes on from counts, not every step of it.
 fn is_stored_alike(a: &Arc<Pod>, b: &Arc<Pod>) -> bool {
-    let metadata = |pod: &Pod| ObjectMeta { resource_version: None, ..pod.metadata.clone() };
-    Arc::ptr_eq(a, b) || (a.spec == b.spec && kept_status(a) == kept_status(b) && metadata(a) == metadata(b))
+    let same_metadata = || {
+        let resource_version = b.metadata.resource_version.clone();
+        ObjectMeta { resource_version, ..a.metadata.clone() } == b.metadata
+    };
+    Arc::ptr_eq(a, b) || (a.spec == b.spec && kept_status(a) == kept_status(b) && same_metadata())
 }
 
 /// Phase, start, and the word of the Ready condition.
