@@ -9,7 +9,7 @@ use tokio::runtime::Builder;
 
 use crate::control::locked;
 
-/// Threads for what libraries find to be blocking (name look-ups of connections); the node's own work has [`crate::Class`]es.
+/// Threads for what libraries find to be blocking (token files of the API client); the node's own work has [`crate::Class`]es.
 const MAX_BLOCKING_THREADS: usize = 8;
 /// How long blocked threads are waited for at the end.
 const FAREWELL: Duration = Duration::from_secs(2);

@@ -3,12 +3,9 @@
 //! Whatever crate asks serde for a `Pod` gets a reader of its own, 0.6 MB of program each, and six of them once stood in the
 //! daemon. Objects are read and written by code that is compiled here, once per kind.
 
-use k8s_openapi::api::authentication::v1::TokenRequest;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{
-    ConfigMap, Event, Node, Pod, PodStatus, PodTemplateSpec, Secret, Service, ServiceAccount,
-};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, Pod, Secret, Service, ServiceAccount};
 use k8s_openapi::api::node::v1::RuntimeClass;
 use serde::de::DeserializeOwned;
 use serde_json::{Error, Value};
@@ -48,8 +45,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    CertificateSigningRequest, ConfigMap, Event, Lease, Node, Pod, PodStatus, PodTemplateSpec, RuntimeClass, Secret, Service,
-    ServiceAccount, TokenRequest, Value,
+    CertificateSigningRequest, ConfigMap, Event, Lease, Node, Pod, RuntimeClass, Secret, Service, ServiceAccount, Value,
 }
 
 /// What `object` is as JSON, its fields in the order of the alphabet. Twice the work of writing it: not for busy paths.
