@@ -6,12 +6,13 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use hyper::Uri;
 use ports::runtime::{RuntimeCode, RuntimeError, RuntimeResult};
 use tokio::time::timeout;
-use tonic::transport::Channel;
 use tonic::{Response, Status};
 
-use crate::connect::{self, Connections, Connector};
+use crate::channel::Channel;
+use crate::connect::{self, Connections, Connector, Gate};
 use crate::deadline::Deadlines;
 use crate::stubs::containerd::events_client::EventsClient;
 use crate::stubs::cri::image_service_client::ImageServiceClient;
@@ -78,15 +79,21 @@ impl CriClient {
     }
 
     fn build(runtime: Connector, images: Option<Connector>, names: Names, deadlines: Deadlines, seed: u64) -> Self {
-        let (channel, made) = connect::channel(runtime, seed);
+        let gate = Gate::new(runtime, seed);
+        let made = gate.connections().clone();
+        let channel = Channel::new(gate);
         let image_channel = match images {
-            Some(connector) => connect::channel(connector, seed.wrapping_add(1)).0,
+            Some(connector) => Channel::new(Gate::new(connector, seed.wrapping_add(1))),
             None => channel.clone(),
         };
+        // A legal host name: some servers refuse a path there.
+        let origin = Uri::from_static("http://localhost");
         Self {
-            runtime: RuntimeServiceClient::new(channel.clone()).max_decoding_message_size(MAX_MESSAGE),
-            images: ImageServiceClient::new(image_channel).max_decoding_message_size(MAX_MESSAGE),
-            containerd: EventsClient::new(channel).max_decoding_message_size(MAX_MESSAGE),
+            runtime: RuntimeServiceClient::with_origin(channel.clone(), origin.clone())
+                .max_decoding_message_size(MAX_MESSAGE),
+            images: ImageServiceClient::with_origin(image_channel, origin.clone())
+                .max_decoding_message_size(MAX_MESSAGE),
+            containerd: EventsClient::with_origin(channel, origin).max_decoding_message_size(MAX_MESSAGE),
             deadlines,
             absent: Arc::new(Absent { made, calls: Mutex::default() }),
             names: Arc::new(names),

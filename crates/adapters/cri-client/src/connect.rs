@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
-use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::UnixStream;
 use tokio::time::{Instant, timeout};
-use tonic::transport::{Channel, Endpoint, Uri};
+
+use crate::socket::Socket;
 
 /// Back-off between attempts (interfaces 7.1).
 const BACKOFF_BASE: Duration = Duration::from_millis(100);
@@ -33,7 +32,7 @@ pub(crate) fn unix(path: PathBuf) -> Connector {
     Arc::new(move || {
         let path = path.clone();
         Box::pin(async move {
-            match UnixStream::connect(&path).await {
+            match Socket::connect(&path).await {
                 Ok(s) => Ok(Box::new(s) as Box<dyn Io>),
                 Err(e) => Err(io::Error::new(e.kind(), format!("dial unix {}: {e}", path.display()))),
             }
@@ -51,27 +50,24 @@ impl Connections {
     }
 }
 
-/// A channel over `connector` that connects on first use.
-pub(crate) fn channel(connector: Connector, seed: u64) -> (Channel, Connections) {
-    let made = Connections::default();
-    let gate = Arc::new(Gate { connector, made: made.clone(), state: Mutex::new(Backoff::new(seed)) });
-    let service = tower::service_fn(move |_: Uri| {
-        let gate = Arc::clone(&gate);
-        async move { gate.open().await.map(TokioIo::new) }
-    });
-    // The authority must be a legal host name; some servers refuse a path there.
-    let channel = Endpoint::from_static("http://localhost").connect_with_connector_lazy(service);
-    (channel, made)
-}
-
-struct Gate {
+/// The way to the runtime: one attempt after the other, each after its wait.
+pub(crate) struct Gate {
     connector: Connector,
     made: Connections,
     state: Mutex<Backoff>,
 }
 
 impl Gate {
-    async fn open(&self) -> io::Result<Box<dyn Io>> {
+    pub(crate) fn new(connector: Connector, seed: u64) -> Self {
+        Self { connector, made: Connections::default(), state: Mutex::new(Backoff::new(seed)) }
+    }
+
+    pub(crate) fn connections(&self) -> &Connections {
+        &self.made
+    }
+
+    /// A new connection. Fails at once, with what the last attempt said, while the wait after it is not over.
+    pub(crate) async fn open(&self) -> io::Result<Box<dyn Io>> {
         if let Some(refused) = self.state().refuse(Instant::now()) {
             return Err(refused);
         }

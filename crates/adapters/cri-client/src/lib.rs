@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod channel;
 mod client;
 mod connect;
 mod deadline;
@@ -12,6 +13,7 @@ mod endpoint;
 mod events;
 mod handshake;
 mod measure;
+mod socket;
 mod status;
 
 pub use client::{CriClient, Options};

@@ -44,15 +44,18 @@ pub fn raise_open_files() -> io::Result<u64> {
 
 /// A file of `/proc` as `procfs` parses it.
 pub(crate) fn parsed<T: procfs::FromRead>(file: &Path) -> HostResult<T> {
-    T::from_file(file).map_err(|e| {
-        let kind = match e {
-            procfs::ProcError::NotFound(_) => io::ErrorKind::NotFound,
-            procfs::ProcError::PermissionDenied(_) => io::ErrorKind::PermissionDenied,
-            procfs::ProcError::Io(e, _) => return HostError::new("read", file, e),
-            _ => io::ErrorKind::InvalidData,
-        };
-        HostError::new("read", file, kind)
-    })
+    T::from_file(file).map_err(|e| unread(file, e))
+}
+
+/// That a file of `/proc` could not be read or understood.
+fn unread(file: &Path, e: procfs::ProcError) -> HostError {
+    let kind = match e {
+        procfs::ProcError::NotFound(_) => io::ErrorKind::NotFound,
+        procfs::ProcError::PermissionDenied(_) => io::ErrorKind::PermissionDenied,
+        procfs::ProcError::Io(e, _) => return HostError::new("read", file, e),
+        _ => io::ErrorKind::InvalidData,
+    };
+    HostError::new("read", file, kind)
 }
 
 /// Names the operation and the path of a failed call.

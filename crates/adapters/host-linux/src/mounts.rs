@@ -3,9 +3,10 @@
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use ports::host::{HostError, HostResult, MemoryMount, MountEntry, Mounter};
+use ports::host::{HostError, HostResult, MemoryMount, Mounter};
+use procfs::process::{MountInfo, MountInfos};
 use rustix::fs::{AtFlags, CWD, FileType, OFlags, StatxAttributes, StatxFlags, fstat, statx};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
@@ -83,16 +84,18 @@ impl Mounter for LinuxMounts {
         }
     }
 
-    fn mounts(&self) -> HostResult<Vec<MountEntry>> {
-        Ok(mount_table(Path::new(PROC))?
-            .into_iter()
-            .map(|m| MountEntry {
-                mount_point: m.mount_point,
-                fs_type: m.fs_type,
-                source: m.mount_source.unwrap_or_default(),
-                root: m.root.into(),
-            })
-            .collect())
+    fn mounts_below(&self, dir: &Path) -> HostResult<Vec<PathBuf>> {
+        let path = Path::new(PROC).join("self/mountinfo");
+        let table = fs::read(&path).at("read", &path)?;
+        // A node has several mounts for each container, and this is asked for each pod: other lines are not taken apart.
+        let prefix = escaped(&dir.to_string_lossy());
+        let mut below = Vec::new();
+        for line in String::from_utf8_lossy(&table).lines().filter(|line| line.contains(&prefix)) {
+            let mut mount = MountInfo::from_line(line).map_err(|e| crate::unread(&path, e))?;
+            unescape(&mut mount);
+            below.extend(Some(mount.mount_point).filter(|at| at.starts_with(dir) && at != dir));
+        }
+        Ok(below)
     }
 }
 
@@ -116,20 +119,31 @@ fn make_target(target: &Path, dir: bool) -> HostResult<()> {
 }
 
 /// The mount table of this process, by its `/proc`.
-pub(crate) fn mount_table(proc: &Path) -> HostResult<Vec<procfs::process::MountInfo>> {
-    let mut table: procfs::process::MountInfos = crate::parsed(&proc.join("self/mountinfo"))?;
-    for mount in &mut table.0 {
-        if let Some(point) = mount.mount_point.to_str().filter(|p| p.contains('\\')) {
-            mount.mount_point = unescaped(point).into();
-        }
-        mount.root = unescaped(&mount.root);
-        mount.mount_source = mount.mount_source.take().map(|s| unescaped(&s));
-    }
+pub(crate) fn mount_table(proc: &Path) -> HostResult<Vec<MountInfo>> {
+    let mut table: MountInfos = crate::parsed(&proc.join("self/mountinfo"))?;
+    table.0.iter_mut().for_each(unescape);
     Ok(table.0)
 }
 
-/// Blanks and backslashes stand in the table as octal numbers, and `procfs` leaves them so.
-fn unescaped(text: &str) -> String {
-    // The backslash last: what it makes is no escape of its own.
-    text.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\")
+/// How blanks and backslashes stand in the table; `procfs` leaves them so.
+const ESCAPES: [(&str, &str); 4] = [("\\", "\\134"), (" ", "\\040"), ("\t", "\\011"), ("\n", "\\012")];
+
+fn escaped(text: &str) -> String {
+    // The backslash first: what it makes is not escaped again.
+    ESCAPES.iter().fold(text.to_owned(), |text, (plain, escape)| text.replace(plain, escape))
+}
+
+fn unescape(mount: &mut MountInfo) {
+    let plain = |text: &str| {
+        text.contains('\\')
+            .then(|| ESCAPES.iter().rev().fold(text.to_owned(), |text, (plain, escape)| text.replace(escape, plain)))
+    };
+    if let Some(point) = mount.mount_point.to_str().and_then(plain) {
+        mount.mount_point = point.into();
+    }
+    for part in std::iter::once(&mut mount.root).chain(&mut mount.mount_source) {
+        if let Some(text) = plain(part) {
+            *part = text;
+        }
+    }
 }

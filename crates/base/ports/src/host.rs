@@ -81,19 +81,6 @@ pub trait CgroupFs: Send + Sync + 'static {
     fn set_own_oom_score_adj(&self, value: i64) -> HostResult<()>;
 }
 
-/// One line of the mount table.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct MountEntry {
-    /// Where it is mounted.
-    pub mount_point: PathBuf,
-    /// `tmpfs`, `ext4`.
-    pub fs_type: String,
-    /// Device or name that was given.
-    pub source: String,
-    /// Path inside its file system that forms the root of the mount.
-    pub root: PathBuf,
-}
-
 /// What a memory-backed volume is made of.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum MemoryMount {
@@ -120,8 +107,8 @@ pub trait Mounter: Send + Sync + 'static {
     fn unmount(&self, target: &Path) -> HostResult<()>;
     /// Whether something is mounted on `path`.
     fn is_mount_point(&self, path: &Path) -> HostResult<bool>;
-    /// The mount table of this process, in order.
-    fn mounts(&self) -> HostResult<Vec<MountEntry>>;
+    /// Where in `dir`, itself left out, something is mounted, as the mount table says: nothing that is mounted is touched.
+    fn mounts_below(&self, dir: &Path) -> HostResult<Vec<PathBuf>>;
 }
 
 /// What a path is.

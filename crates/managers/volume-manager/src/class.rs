@@ -11,7 +11,7 @@ use ports::host::HostResult;
 use crate::deps::Deps;
 use crate::layout::PodLayout;
 use crate::spec::{self, Kind};
-use crate::tear_down;
+use crate::tear_down::{self, Whose};
 
 /// Setting up: a hostPath that is not checked is not touched.
 pub(crate) fn of_mount(pod: &Pod) -> Class {
@@ -28,10 +28,12 @@ pub(crate) fn of_sub_path(deps: &Deps, layout: &PodLayout, ask: &PrepareSubPath)
 
 /// Taking away. Only names and the mount table are read. When they cannot be, the work itself fails, for it begins with them.
 pub(crate) fn of_tear_down(deps: &Deps, layout: &PodLayout) -> Class {
-    // A volume's own mount is two levels down: kind, name.
-    let is_met = match tear_down::is_of_users(&*deps.fs, layout) {
-        Ok(false) => is_mounted_below(deps, &layout.volumes(), 3),
-        other => other,
+    let is_met = match tear_down::whose(&*deps.fs, layout) {
+        Ok(Whose::Nobodys) => Ok(false),
+        // A volume's own mount is two levels down: kind, name.
+        Ok(Whose::Ours) => is_mounted_below(deps, &layout.volumes(), 3),
+        Ok(Whose::Users) => Ok(true),
+        Err(e) => Err(e),
     };
     choose(is_met.unwrap_or(false))
 }
@@ -43,5 +45,5 @@ fn choose(may_meet_users: bool) -> Class {
 /// Whether something is mounted at least so many levels below a directory.
 fn is_mounted_below(deps: &Deps, dir: &Path, levels: usize) -> HostResult<bool> {
     let depth = |at: &Path| at.strip_prefix(dir).ok().map_or(0, |below| below.components().count());
-    Ok(deps.mounts.mounts()?.iter().any(|mount| depth(&mount.mount_point) >= levels))
+    Ok(deps.mounts.mounts_below(dir)?.iter().any(|point| depth(point) >= levels))
 }

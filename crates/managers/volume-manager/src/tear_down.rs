@@ -45,12 +45,27 @@ fn volumes(fs: &dyn HostFs, layout: &PodLayout) -> HostResult<Vec<(String, Strin
     Ok(found)
 }
 
-/// Whether there is the subPath of a volume that has no directory here (a hostPath), or a volume of a kind that is not made
-/// here.
-pub(crate) fn is_of_users(fs: &dyn HostFs, layout: &PodLayout) -> HostResult<bool> {
-    let volumes = volumes(fs, layout)?;
+/// Whose volumes are to be taken away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Whose {
+    /// There is none.
+    Nobodys,
+    /// All were made here.
+    Ours,
+    /// There is the subPath of a volume that has no directory here (a hostPath), or a volume of a kind that is not made here.
+    Users,
+}
+
+pub(crate) fn whose(fs: &dyn HostFs, layout: &PodLayout) -> HostResult<Whose> {
+    let (volumes, bound) = (volumes(fs, layout)?, dirs(fs, &layout.sub_paths())?);
     let is_foreign = |bound: &String| !volumes.iter().any(|(_, name)| name == bound);
-    Ok(volumes.iter().any(|(plugin, _)| !is_made_here(plugin)) || dirs(fs, &layout.sub_paths())?.iter().any(is_foreign))
+    Ok(if volumes.iter().any(|(plugin, _)| !is_made_here(plugin)) || bound.iter().any(is_foreign) {
+        Whose::Users
+    } else if volumes.is_empty() {
+        Whose::Nobodys
+    } else {
+        Whose::Ours
+    })
 }
 
 fn is_made_here(plugin: &str) -> bool {

@@ -122,13 +122,49 @@ fn object(kind: Kind, raw: &RawValue) -> Result<(Object, String), (ApiError, Str
     })
 }
 
+const MANAGED: &str = "\"managedFields\":";
+
+/// Empties `managedFields`: nobody here asks who wrote which field, and it is often larger than the rest. In JSON of the
+/// server the key can stand in a text only with its quotes escaped, so what is found is the key.
+fn unmanaged(json: &str) -> Cow<'_, str> {
+    let found = json.find(MANAGED).map(|at| at + MANAGED.len()).and_then(|from| Some((from, list_end(&json[from..])?)));
+    match found {
+        Some((from, length)) => Cow::Owned([&json[..from], "[]", &json[from + length..]].concat()),
+        None => Cow::Borrowed(json),
+    }
+}
+
+/// Where the list ends with which a text begins; `None`: it does not begin with one.
+fn list_end(text: &str) -> Option<usize> {
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = quoted,
+            b'"' => quoted = !quoted,
+            b'[' | b'{' if !quoted => depth += 1,
+            b']' | b'}' if !quoted => {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            b' ' | b'\n' | b'\r' | b'\t' => {}
+            // Anything else than a list.
+            _ if depth == 0 => return None,
+            _ => {}
+        }
+    }
+    None
+}
+
 fn typed<K>(raw: &RawValue, wrap: fn(Arc<K>) -> Object) -> Result<(Object, String), (ApiError, String)>
 where
     K: Clone + FromJson + Metadata<Ty = ObjectMeta>,
 {
-    match K::from_json(raw.get().as_bytes()) {
+    match K::from_json(unmanaged(raw.get()).as_bytes()) {
         Ok(mut object) => {
-            // Nobody here asks who wrote which field, and it is often larger than the rest.
+            // An empty list is left.
             object.metadata_mut().managed_fields = None;
             let version = object.metadata().resource_version.clone().unwrap_or_default();
             // Lists grow by doubling while they are read. A copy has room for what is in it and no more: a third less.
@@ -140,6 +176,30 @@ where
             let namespace = namespace.map(|n| format!("{n}/")).unwrap_or_default();
             let called = format!("{}{namespace}{}", K::KIND.to_lowercase() + " ", name.unwrap_or_default());
             Err((garbage(format!("{called}: {e}")), resource_version.unwrap_or_default()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unmanaged;
+
+    #[test]
+    fn managed_fields_are_emptied_and_nothing_else_is() {
+        let rows = [
+            (
+                r#"{"a":1,"managedFields":[{"f:b":{"x":"]}"}},{"y":"\"]"}],"z":2}"#,
+                r#"{"a":1,"managedFields":[],"z":2}"#,
+            ),
+            (r#"{"managedFields": [1], "z":[2]}"#, r#"{"managedFields":[], "z":[2]}"#),
+            (r#"{"managedFields":null,"z":[2]}"#, r#"{"managedFields":null,"z":[2]}"#),
+            (r#"{"text":"\"managedFields\":[1]"}"#, r#"{"text":"\"managedFields\":[1]"}"#),
+            (r#"{"managedFields":[1"#, r#"{"managedFields":[1"#),
+            (r#"{"managedFields":"x","z":[2]}"#, r#"{"managedFields":"x","z":[2]}"#),
+            (r#"{"z":[2]}"#, r#"{"z":[2]}"#),
+        ];
+        for (json, wanted) in rows {
+            assert_eq!(unmanaged(json), wanted, "{json}");
         }
     }
 }

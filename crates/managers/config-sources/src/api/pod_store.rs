@@ -25,6 +25,15 @@ pub(crate) struct StoredPods {
 /// A change of the store; `None` removes the pod.
 pub(crate) type Change = (PodUid, Option<Vec<u8>>);
 
+/// What must be written.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Changes {
+    /// Comes and goes, specs and metadata: on disk before the next batch.
+    pub(crate) at_once: Vec<Change>,
+    /// Only a status changed, which the server tells again: written behind.
+    pub(crate) behind: Vec<(PodUid, Vec<u8>)>,
+}
+
 impl StoredPods {
     /// From what was read.
     pub(crate) fn of(pods: &[Arc<Pod>]) -> Self {
@@ -37,25 +46,26 @@ impl StoredPods {
     }
 
     /// What must be written so that the store holds these pods and no others.
-    pub(crate) fn replace<'a>(&mut self, pods: impl Iterator<Item = &'a Arc<Pod>>) -> Vec<Change> {
+    pub(crate) fn replace<'a>(&mut self, pods: impl Iterator<Item = &'a Arc<Pod>>) -> Changes {
         let mut all: BTreeMap<PodUid, Option<Arc<Pod>>> = self.lines.keys().map(|uid| (uid.clone(), None)).collect();
         all.extend(pods.map(|pod| (pod::uid(pod), Some(pod.clone()))));
         self.change(&all)
     }
 
     /// What must be written after these pods changed. Mirrors are left out: their static pods have manifests.
-    pub(crate) fn change(&mut self, pods: &BTreeMap<PodUid, Option<Arc<Pod>>>) -> Vec<Change> {
-        let mut changes = Vec::new();
+    pub(crate) fn change(&mut self, pods: &BTreeMap<PodUid, Option<Arc<Pod>>>) -> Changes {
+        let mut changes = Changes::default();
         for (uid, pod) in pods {
             let Some(pod) = pod.as_ref().filter(|pod| !pod::is_mirror(pod)) else {
-                changes.extend(self.lines.remove(uid).map(|_| (uid.clone(), None)));
+                changes.at_once.extend(self.lines.remove(uid).map(|_| (uid.clone(), None)));
                 continue;
             };
             let before = self.lines.insert(uid.clone(), Some(pod.clone())).flatten();
-            if !before.is_some_and(|before| is_stored_alike(&before, pod))
-                && let Ok(bytes) = pod.to_json()
-            {
-                changes.push((uid.clone(), Some(bytes)));
+            let differs = before.map_or(Differs::Whole, |before| compare(&before, pod));
+            let Some(bytes) = (differs != Differs::No).then(|| pod.to_json().ok()).flatten() else { continue };
+            match differs {
+                Differs::Status => changes.behind.push((uid.clone(), bytes)),
+                _ => changes.at_once.push((uid.clone(), Some(bytes))),
             }
         }
         changes
@@ -67,13 +77,29 @@ impl StoredPods {
     }
 }
 
-/// Whether a pod need not be written again: of its status only what it goes on from counts, not every step of it.
-fn is_stored_alike(a: &Arc<Pod>, b: &Arc<Pod>) -> bool {
+/// What must be written anew of a pod.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Differs {
+    No,
+    Status,
+    Whole,
+}
+
+/// Of the status only what a pod goes on from counts, not every step of it.
+fn compare(a: &Arc<Pod>, b: &Arc<Pod>) -> Differs {
     let same_metadata = || {
         let resource_version = b.metadata.resource_version.clone();
         ObjectMeta { resource_version, ..a.metadata.clone() } == b.metadata
     };
-    Arc::ptr_eq(a, b) || (a.spec == b.spec && kept_status(a) == kept_status(b) && same_metadata())
+    if Arc::ptr_eq(a, b) {
+        Differs::No
+    } else if a.spec != b.spec || !same_metadata() {
+        Differs::Whole
+    } else if kept_status(a) != kept_status(b) {
+        Differs::Status
+    } else {
+        Differs::No
+    }
 }
 
 /// Phase, start, and the word of the Ready condition.
@@ -116,13 +142,18 @@ fn decode(bytes: &[u8], uid: &PodUid) -> Result<Pod, String> {
     if is_valid { Ok(stored) } else { Err("it is not the pod of its key".to_owned()) }
 }
 
+/// The line of a pod.
+pub(crate) fn key(uid: &PodUid) -> String {
+    format!("{TABLE}{uid}")
+}
+
 /// A change that is not written, and why.
 pub(crate) type Failed = (PodUid, String);
 
 /// Carries changes out. Blocks. Gives those that failed.
 pub(crate) fn write(journal: &dyn Journal, changes: Vec<Change>) -> Vec<Failed> {
     let one = |(uid, bytes): Change| {
-        let key = format!("{TABLE}{uid}");
+        let key = key(&uid);
         let done = match bytes {
             Some(bytes) => journal.save(&key, &bytes),
             None => journal.remove(&key),

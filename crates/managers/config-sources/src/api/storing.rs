@@ -107,6 +107,10 @@ impl ApiSource {
             Changes::All => self.store.lines.replace(self.set.pods()),
             Changes::Of(pods) => self.store.lines.change(&pods),
         };
+        for (uid, line) in changes.behind {
+            self.deps.journal.put_soon(&pod_store::key(&uid), Some(line));
+        }
+        let changes = changes.at_once;
         if changes.is_empty() {
             return;
         }

@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use ports::host::{HUGETLBFS_MAGIC, HostResult, MemoryMount, MountEntry, Mounter, TMPFS_MAGIC};
+use ports::host::{HUGETLBFS_MAGIC, HostResult, MemoryMount, Mounter, TMPFS_MAGIC};
 
-use super::tree::{EXT4_MAGIC, Errno, Found, Kind, Mounted};
+use super::tree::{EXT4_MAGIC, Errno, Found, Kind};
 use super::{MemFs, make_dirs};
 
 impl MemFs {
@@ -68,12 +68,8 @@ impl Mounter for MemFs {
         self.call("is mounted", path, false, |s| Ok(s.tree.mounted_on(path).is_some()))
     }
 
-    fn mounts(&self) -> HostResult<Vec<MountEntry>> {
-        let entry = |m: &Mounted| {
-            let kind = if m.is_memory() { "tmpfs" } else { "ext4" };
-            let (fs_type, source) = (kind.to_owned(), kind.to_owned());
-            MountEntry { mount_point: m.at.clone(), fs_type, source, root: PathBuf::from("/") }
-        };
-        Ok(self.state().tree.mounted.values().map(entry).collect())
+    fn mounts_below(&self, dir: &Path) -> HostResult<Vec<PathBuf>> {
+        let is_below = |at: &&PathBuf| at.starts_with(dir) && *at != dir;
+        Ok(self.state().tree.mounted.values().map(|m| &m.at).filter(is_below).cloned().collect())
     }
 }

@@ -1,0 +1,168 @@
+//! gRPC calls over one HTTP/2 connection, straight on `h2`.
+//!
+//! A call's headers and its message are queued together and leave in one write, and its answer is read by whoever asked:
+//! no task, no queue between them. The connection is made by the first call and again after it broke.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use h2::RecvStream;
+use h2::client::{self, ResponseFuture, SendRequest};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame};
+use hyper::header::{HeaderValue, USER_AGENT};
+use hyper::{Request, Response};
+use tokio::runtime::Handle;
+use tonic::codegen::Service;
+
+use crate::connect::Gate;
+
+/// What the peer may send unasked, of one call and of all: more than any answer, so that a call needs no round trip more.
+const STREAM_WINDOW: u32 = 2 << 20;
+const CONNECTION_WINDOW: u32 = 5 << 20;
+/// Headers of an answer that are larger than this are refused.
+const MAX_HEADERS: u32 = 16 << 10;
+const AGENT: HeaderValue = HeaderValue::from_static(concat!("bosun/", env!("CARGO_PKG_VERSION")));
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+/// A connection that is made when it is needed. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Channel(Arc<Shared>);
+
+struct Shared {
+    gate: Gate,
+    /// Where connections live, whoever makes them necessary.
+    home: Handle,
+    /// One attempt at a time.
+    connecting: tokio::sync::Mutex<()>,
+    open: Mutex<Option<Open>>,
+}
+
+/// The connection in use, and which one it is.
+#[derive(Clone)]
+struct Open {
+    number: u64,
+    sender: SendRequest<Bytes>,
+}
+
+impl Channel {
+    /// Connects on first use. Connections live on the tokio runtime in which this is called.
+    pub(crate) fn new(gate: Gate) -> Self {
+        let (home, open) = (Handle::current(), Mutex::default());
+        Self(Arc::new(Shared { gate, home, connecting: tokio::sync::Mutex::default(), open }))
+    }
+
+    /// Sends a call. A connection that takes none any more (the server is going) is replaced: nothing was sent on it.
+    async fn send(self, head: Request<()>, message: Bytes) -> Result<ResponseFuture, Error> {
+        let mut open = self.open().await?;
+        if let Ok(answer) = start(&mut open.sender, head.clone(), message.clone()) {
+            return Ok(answer);
+        }
+        self.0.forget(open.number);
+        start(&mut self.open().await?.sender, head, message).map_err(Error::from)
+    }
+
+    async fn open(&self) -> Result<Open, Error> {
+        if let Some(open) = self.0.current() {
+            return Ok(open);
+        }
+        let _turn = self.0.connecting.lock().await;
+        if let Some(open) = self.0.current() {
+            return Ok(open);
+        }
+        let shared = Arc::clone(&self.0);
+        // A task of its own: it lives where the channel does, and goes on when this caller gives up.
+        self.0.home.spawn(shared.connect()).await?
+    }
+}
+
+impl Shared {
+    async fn connect(self: Arc<Self>) -> Result<Open, Error> {
+        let io = self.gate.open().await?;
+        let (sender, connection) = client::Builder::new()
+            .initial_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(CONNECTION_WINDOW)
+            .max_header_list_size(MAX_HEADERS)
+            .enable_push(false)
+            .handshake::<_, Bytes>(io)
+            .await?;
+        let open = Open { number: self.gate.connections().count(), sender };
+        *self.lock() = Some(open.clone());
+        let (number, shared) = (open.number, Arc::downgrade(&self));
+        tokio::spawn(async move {
+            if let Err(e) = connection.await {
+                tracing::debug!(error = %e, "the connection to the runtime has ended");
+            }
+            if let Some(shared) = shared.upgrade() {
+                shared.forget(number);
+            }
+        });
+        Ok(open)
+    }
+
+    fn current(&self) -> Option<Open> {
+        self.lock().clone()
+    }
+
+    /// The next call makes another connection, unless somebody has done so.
+    fn forget(&self, number: u64) {
+        self.lock().take_if(|open| open.number == number);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Open>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Queues headers and message. `h2` sends them when the connection has room for one call more.
+fn start(sender: &mut SendRequest<Bytes>, head: Request<()>, message: Bytes) -> Result<ResponseFuture, h2::Error> {
+    let (answer, mut stream) = sender.send_request(head, false)?;
+    stream.send_data(message, true)?;
+    Ok(answer)
+}
+
+impl Service<Request<tonic::body::Body>> for Channel {
+    type Response = Response<Answer>;
+    type Error = Error;
+    type Future = BoxFuture<'static, Result<Self::Response, Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, call: Request<tonic::body::Body>) -> Self::Future {
+        let channel = self.clone();
+        Box::pin(async move {
+            let (mut head, message) = call.into_parts();
+            head.headers.insert(USER_AGENT, AGENT);
+            let message = message.collect().await?.to_bytes();
+            let answer = channel.send(Request::from_parts(head, ()), message).await?;
+            Ok(answer.await?.map(Answer))
+        })
+    }
+}
+
+/// The body of an answer: messages, then the status as trailers.
+pub(crate) struct Answer(RecvStream);
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = h2::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
+        if let Some(data) = ready!(self.0.poll_data(cx)) {
+            let freed = |data: Bytes| self.0.flow_control().release_capacity(data.len()).map(|()| Frame::data(data));
+            return Poll::Ready(Some(data.and_then(freed)));
+        }
+        let trailers = ready!(self.0.poll_trailers(cx))?;
+        Poll::Ready(trailers.map(|t| Ok(Frame::trailers(t))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_end_stream()
+    }
+}
