@@ -26,8 +26,9 @@ const CONTAINERD: &str = "containerd.services.events.v1.Events/Subscribe";
 /// stream, while a missing method is answered at once. This is how long we wait to be told.
 const REFUSAL: Duration = Duration::from_millis(250);
 
-/// Only what the CRI plugin owns, and only the topics that change a status.
-const FILTER: &str = r#"namespace==k8s.io,topic~="^/(tasks/(start|exit|delete)|containers/(create|delete))$""#;
+/// Only what the CRI plugin owns, and only the topics that change a status. `/tasks/exit` is none of them: the plugin stores
+/// the new status after it has deleted the task, and every command of an exec probe sends one.
+const FILTER: &str = r#"namespace==k8s.io,topic~="^/(tasks/(start|delete)|containers/(create|delete))$""#;
 
 type Events = Pin<Box<dyn Stream<Item = RuntimeResult<RuntimeEvent>> + Send>>;
 

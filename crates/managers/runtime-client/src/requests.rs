@@ -13,8 +13,8 @@ use crate::inspect::Scope;
 use crate::view::age;
 use crate::view::list::Listed;
 
-/// A status may follow its event later: containerd takes 30 to 100 ms after an exit, and 2 to 4 s on a busy machine. The
-/// next inspection comes after one step, then two more, three more ... for ten seconds in all.
+/// A status may follow its event later, on a busy machine by seconds. The next inspection comes after one step, then two more,
+/// three more ... for ten seconds in all.
 const EXPECT_STEP: Duration = Duration::from_millis(5);
 const EXPECT_TRIES: u32 = 63;
 /// Between failed inspections of one pod.
@@ -106,6 +106,11 @@ impl Request {
             self.carried.clear();
             self.scope = Scope::All;
         }
+    }
+
+    /// Whether an event had said more than there is to see.
+    pub(crate) fn is_unmet(&self, pod: Option<&PodObservation>) -> bool {
+        self.ids.iter().any(|(id, (expectation, _))| !expectation.met(id, pod))
     }
 
     /// Where an event had said more than there is to see: requests to inspect that again, and when.

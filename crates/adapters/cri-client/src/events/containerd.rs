@@ -4,7 +4,7 @@ use model::Timestamp;
 use ports::runtime::{RuntimeEvent, RuntimeEventKind};
 use prost::Message;
 
-use crate::stubs::containerd::{ContainerEvent, Envelope, TaskDelete, TaskExit, TaskStart};
+use crate::stubs::containerd::{ContainerEvent, Envelope, TaskDelete, TaskStart};
 
 /// Reads an event; `None` for those that are not about the first process of a container.
 pub(super) fn event(e: Envelope) -> Option<RuntimeEvent> {
@@ -14,11 +14,7 @@ pub(super) fn event(e: Envelope) -> Option<RuntimeEvent> {
         "/containers/create" => (RuntimeEventKind::Created, ContainerEvent::decode(&body[..]).ok()?.id, sent),
         "/containers/delete" => (RuntimeEventKind::Deleted, ContainerEvent::decode(&body[..]).ok()?.id, sent),
         "/tasks/start" => (RuntimeEventKind::Started, TaskStart::decode(&body[..]).ok()?.container_id, sent),
-        "/tasks/exit" => {
-            let exit = TaskExit::decode(&body[..]).ok().filter(|x| x.id == x.container_id)?;
-            (RuntimeEventKind::Stopped, exit.container_id, exit.exited_at.as_ref().map(nanos))
-        }
-        // The CRI plugin deletes the task before it stores the new status: nearer to what an inspection will show.
+        // The CRI plugin deletes the task of an ended container, and then stores the new status.
         "/tasks/delete" => {
             let gone = TaskDelete::decode(&body[..]).ok().filter(|x| x.id.is_empty() || x.id == x.container_id)?;
             (RuntimeEventKind::Stopped, gone.container_id, gone.exited_at.as_ref().map(nanos))

@@ -176,7 +176,13 @@ impl RuntimeClient {
         let pod = self.rows.get(uid).map(|row| row.pod.clone());
         for (wait, again) in request.unmet(pod.as_deref()) {
             let uid = uid.clone();
-            ctx.after(wait, move |this, ctx| this.request(&uid, again, ctx));
+            ctx.after(wait, move |this, ctx| {
+                // An inspection for another reason may have shown it meanwhile.
+                let known = this.rows.get(&uid).map(|row| row.pod.clone());
+                if again.is_unmet(known.as_deref()) {
+                    this.request(&uid, again, ctx);
+                }
+            });
         }
     }
 

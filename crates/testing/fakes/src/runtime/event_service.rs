@@ -13,7 +13,7 @@ use tonic::{Request, Response, Status, async_trait};
 use super::state::Change;
 use super::{Inner, lock};
 use crate::stubs::containerd::events_server::Events;
-use crate::stubs::containerd::{ContainerEvent, Envelope, SubscribeRequest, TaskDelete, TaskExit, TaskStart};
+use crate::stubs::containerd::{ContainerEvent, Envelope, SubscribeRequest, TaskDelete, TaskStart};
 
 pub(super) struct EventService(pub(super) Arc<Inner>);
 
@@ -58,13 +58,8 @@ fn envelopes(change: Change) -> Vec<Envelope> {
         }
         RuntimeEventKind::Stopped => {
             let exit_status = u32::try_from(change.exit_code).unwrap_or(255);
-            let exit =
-                TaskExit { container_id: container_id.clone(), id: change.id, pid: 1, exit_status, exited_at: at };
             let gone = TaskDelete { container_id, pid: 1, exit_status, exited_at: at, id: String::new() };
-            vec![
-                envelope("/tasks/exit", "TaskExit", exit.encode_to_vec()),
-                envelope("/tasks/delete", "TaskDelete", gone.encode_to_vec()),
-            ]
+            vec![envelope("/tasks/delete", "TaskDelete", gone.encode_to_vec())]
         }
     }
 }

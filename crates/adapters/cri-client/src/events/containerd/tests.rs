@@ -2,7 +2,7 @@ use ports::runtime::RuntimeEventKind::{Created, Deleted, Started, Stopped};
 use prost::Message;
 
 use super::event;
-use crate::stubs::containerd::{ContainerEvent, Envelope, TaskDelete, TaskExit, TaskStart};
+use crate::stubs::containerd::{ContainerEvent, Envelope, TaskDelete, TaskStart};
 
 fn envelope(topic: &str, body: &impl Message) -> Envelope {
     Envelope {
@@ -17,8 +17,6 @@ fn envelope(topic: &str, body: &impl Message) -> Envelope {
 fn each_topic_becomes_its_kind() {
     let at = Some(prost_types::Timestamp { seconds: 2, nanos: 0 });
     let id = || "c1".to_owned();
-    let exit =
-        |id: &str| TaskExit { container_id: "c1".to_owned(), id: id.to_owned(), exited_at: at, ..TaskExit::default() };
     let delete = |id: &str| TaskDelete {
         container_id: "c1".to_owned(),
         id: id.to_owned(),
@@ -29,8 +27,7 @@ fn each_topic_becomes_its_kind() {
         ("created", envelope("/containers/create", &ContainerEvent { id: id() }), Some((Created, 1_000_000_005))),
         ("deleted", envelope("/containers/delete", &ContainerEvent { id: id() }), Some((Deleted, 1_000_000_005))),
         ("started", envelope("/tasks/start", &TaskStart { container_id: id() }), Some((Started, 1_000_000_005))),
-        ("exited", envelope("/tasks/exit", &exit("c1")), Some((Stopped, 2_000_000_000))),
-        ("an exec exited", envelope("/tasks/exit", &exit("exec-1")), None),
+        ("exited, which no status shows yet", envelope("/tasks/exit", &delete("")), None),
         ("task deleted", envelope("/tasks/delete", &delete("")), Some((Stopped, 2_000_000_000))),
         ("an exec deleted", envelope("/tasks/delete", &delete("exec-1")), None),
         ("something else", envelope("/tasks/oom", &TaskStart { container_id: id() }), None),
