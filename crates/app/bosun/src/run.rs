@@ -69,7 +69,7 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
     }
     let apart = Apart::start()?;
     let start = Start { settings, document, set_verbosity, watchdog, apart: apart.handle() };
-    let ended = run_system(|_| serve(start, customise));
+    let ended = run_system(|| serve(start, customise));
     apart.end();
     logging::flush();
     ended?

@@ -85,9 +85,9 @@ fn across_threads(c: &mut Criterion) {
     let (hand_over, target) = std::sync::mpsc::channel();
     let (end, ended) = tokio::sync::oneshot::channel::<()>();
     let system = std::thread::spawn(move || {
-        actor::run_system(|arbiters| async move {
+        actor::run_system(|| async move {
             let kernel = Kernel::new(KernelConfig::default());
-            let spec = Spec::new("far").place(arbiters.start()).mailbox(2 * BATCH as usize);
+            let spec = Spec::new("far").mailbox(2 * BATCH as usize);
             hand_over.send(kernel.spawn(spec, |_| Target(0))).unwrap();
             let _ = ended.await;
         })

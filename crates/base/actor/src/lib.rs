@@ -80,8 +80,8 @@ pub mod watch;
 mod watchdog;
 
 pub use actix::{
-    Actor, ActorContext, ActorFutureExt, ActorState, ArbiterHandle, AsyncContext, Handler, Message, MessageResult,
-    Running, SpawnHandle, Supervised, WrapFuture,
+    Actor, ActorContext, ActorFutureExt, ActorState, AsyncContext, Handler, Message, MessageResult, Running,
+    SpawnHandle, Supervised, WrapFuture,
 };
 
 pub use blocking::{Class, ClassInfo, Effects, Serial, WorkPanicked};
@@ -95,7 +95,7 @@ pub use group::{Group, Policy, Strategy};
 pub use info::{ActorInfo, ActorPhase, TURN_BUCKETS_US};
 pub use inlet::{Inlet, Route};
 pub use kernel::{Kernel, KernelConfig, Unhealthy};
-pub use place::{Arbiters, Place, run_system};
+pub use place::run_system;
 pub use poison::{SetAside, Subject};
 pub use reference::ActorRef;
 pub use reply::{Deferred, Detached};

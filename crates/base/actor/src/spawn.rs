@@ -2,9 +2,7 @@
 
 use crate::context::{Ctx, Managed};
 use crate::group::Group;
-use crate::info::ActorPhase;
 use crate::kernel::Kernel;
-use crate::place::Place;
 use crate::record::Record;
 use crate::reference::ActorRef;
 use crate::supervise::Supervisee;
@@ -20,7 +18,6 @@ use std::time::Duration;
 pub struct Spec {
     name: Arc<str>,
     group: Option<Group>,
-    place: Place,
     mailbox: Option<usize>,
     stuck_after: Option<Duration>,
     after: Option<BoxFuture<'static, ()>>,
@@ -35,20 +32,13 @@ impl fmt::Debug for Spec {
 impl Spec {
     /// An actor of that name, in the root group, on this thread.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        Spec { name: name.into(), group: None, place: Place::Here, mailbox: None, stuck_after: None, after: None }
+        Spec { name: name.into(), group: None, mailbox: None, stuck_after: None, after: None }
     }
 
     /// Puts it under another group than the root.
     #[must_use]
     pub fn group(mut self, group: &Group) -> Self {
         self.group = Some(group.clone());
-        self
-    }
-
-    /// Puts it on another thread.
-    #[must_use]
-    pub fn place(mut self, place: Place) -> Self {
-        self.place = place;
         self
     }
 
@@ -80,7 +70,7 @@ impl Kernel {
     /// The actor lives until it is stopped.
     ///
     /// # Panics
-    /// With [`Place::Here`] outside of a `LocalSet`.
+    /// Outside of a `LocalSet`.
     pub fn spawn<A: Managed>(&self, spec: Spec, factory: impl FnMut(u64) -> A + Send + 'static) -> ActorRef<A> {
         let group = spec.group.unwrap_or_else(|| self.root().clone());
         let capacity = spec.mailbox.unwrap_or(self.config().mailbox).max(1);
@@ -91,29 +81,9 @@ impl Kernel {
         group.join(&record);
         // Capacity 0 is "unbounded" to actix: the record's semaphore is the bound.
         let (tx, rx) = channel(0);
-        let this = ActorRef::new(Addr::new(tx), record.clone());
-        let (kernel, address, after) = (self.clone(), this.clone(), spec.after);
-        let birth = move || {
-            let mailbox = Mailbox::new(rx);
-            let ctx = Ctx::new(kernel, group, address, Box::new(factory));
-            Supervisee::new(ctx, mailbox, stuck_after, after)
-        };
-        match spec.place {
-            Place::Here => {
-                tokio::task::spawn_local(birth());
-            }
-            Place::On(arbiter) => {
-                let sent = arbiter.spawn_fn(move || {
-                    tokio::task::spawn_local(birth());
-                });
-                if !sent {
-                    tracing::error!(target: "actor", actor = %record.name, "arbiter is gone, actor not started");
-                    self.directory().remove(id);
-                    record.set_phase(ActorPhase::Gone);
-                    self.root().give_up(&record.name);
-                }
-            }
-        }
+        let this = ActorRef::new(Addr::new(tx), record);
+        let ctx = Ctx::new(self.clone(), group, this.clone(), Box::new(factory));
+        tokio::task::spawn_local(Supervisee::new(ctx, Mailbox::new(rx), stuck_after, spec.after));
         this
     }
 }
