@@ -26,6 +26,10 @@ pub use serial::Serial;
 /// the kernel unhealthy. Longer than any disk takes that will answer at all.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A call that runs for this part of the patience (10 s) hangs: it gives its place in the class to the next one, where the
+/// class has further threads for that.
+const SOONER: u32 = 6;
+
 /// The pools of a kernel. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Blocking(Arc<Inner>);
@@ -40,8 +44,9 @@ struct Inner {
 impl Blocking {
     /// Without threads when `inline`.
     pub(crate) fn new(inline: bool, patience: Option<Duration>) -> Self {
-        let pools = Class::ALL.into_iter().map(Pool::new).collect();
-        Blocking(Arc::new(Inner { pools, inline, patience: patience.unwrap_or(PATIENCE) }))
+        let patience = patience.unwrap_or(PATIENCE);
+        let pools = Class::ALL.into_iter().map(|class| Pool::new(class, patience / SOONER)).collect();
+        Blocking(Arc::new(Inner { pools, inline, patience }))
     }
 
     fn pool(&self, class: Class) -> &Pool {

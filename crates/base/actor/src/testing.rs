@@ -59,20 +59,38 @@ where
     F: FnOnce(Kernel) -> Fut,
     Fut: Future,
 {
-    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime needs file handles only");
-    LocalSet::new().block_on(&runtime, async { f(Kernel::new(KernelConfig::default())).await })
+    run_real_with(KernelConfig::default(), f)
 }
 
-/// As [`until`] in [`run_real`]: at most 20 s of real time.
+/// As [`run_real`], with a configuration of your own.
+pub fn run_real_with<F, Fut>(config: KernelConfig, f: F) -> Fut::Output
+where
+    F: FnOnce(Kernel) -> Fut,
+    Fut: Future,
+{
+    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime needs file handles only");
+    LocalSet::new().block_on(&runtime, async { f(Kernel::new(config)).await })
+}
+
+/// As [`until`] on the real clock: at most 20 s of it.
 ///
 /// # Panics
 /// When it never is.
 pub async fn spin_until(what: &str, mut so: impl FnMut() -> bool) {
-    let started = std::time::Instant::now();
-    while !so() {
-        assert!(started.elapsed() < Duration::from_secs(20), "never: {what}");
-        tokio::task::yield_now().await;
-    }
+    poll_until(what, async || so()).await
+}
+
+/// As [`spin_until`], for what has to be asked for.
+///
+/// # Panics
+/// When it never is.
+pub async fn poll_until(what: &str, mut so: impl AsyncFnMut() -> bool) {
+    let wait = async {
+        while !so().await {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(20), wait).await.is_ok(), "never: {what}");
 }
 
 /// Whether blocking work runs in the middle of a poll, as it does in simulated time.

@@ -59,6 +59,15 @@ impl Class {
         }
     }
 
+    /// Calls that hang beyond those: each gives its place to the next one after a while, and keeps its thread.
+    pub(super) fn hanging(self) -> usize {
+        match self {
+            // Each pod has one call out at a time: with these, more pods than a node of the usual size (110) has may hang.
+            Class::UserPaths => 120,
+            _ => 0,
+        }
+    }
+
     /// Whether the node cannot go on without it.
     pub(super) fn is_vital(self) -> bool {
         matches!(self, Class::Journal | Class::HostFiles)

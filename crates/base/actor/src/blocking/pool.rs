@@ -47,6 +47,8 @@ pub struct ClassInfo {
 pub(super) struct Pool {
     class: Class,
     room: Arc<Semaphore>,
+    /// A call that runs for longer hangs.
+    hangs_after: Duration,
     shared: Arc<Shared>,
 }
 
@@ -67,6 +69,8 @@ struct State {
     threads: usize,
     /// Threads that wait for a job.
     idle: usize,
+    /// Calls that hang and have given their place away, the thread apart.
+    hanging: usize,
     /// Threads outside that wait for calls to end.
     settling: usize,
     /// Calls not back, by order of arrival.
@@ -81,14 +85,17 @@ struct State {
 struct Call {
     actor: Arc<Record>,
     since: Instant,
-    running: bool,
+    /// On its thread.
+    began: Option<Instant>,
+    /// It has no place any more.
+    hangs: bool,
     told: bool,
 }
 
 struct Job {
     call: u64,
     work: Box<dyn FnOnce() + Send>,
-    _room: OwnedSemaphorePermit,
+    room: OwnedSemaphorePermit,
 }
 
 impl fmt::Debug for Job {
@@ -137,9 +144,9 @@ pub(crate) fn hang() -> ! {
 }
 
 impl Pool {
-    pub(super) fn new(class: Class) -> Self {
+    pub(super) fn new(class: Class, hangs_after: Duration) -> Self {
         let shared = Shared { class, state: Mutex::default(), work: Condvar::new(), ended: Condvar::new() };
-        Pool { class, room: Arc::new(Semaphore::new(class.threads())), shared: Arc::new(shared) }
+        Pool { class, room: Arc::new(Semaphore::new(class.threads())), hangs_after, shared: Arc::new(shared) }
     }
 
     pub(super) fn class(&self) -> Class {
@@ -154,7 +161,7 @@ impl Pool {
     ) -> Result<R, Caught> {
         let call = self.shared.open(actor.clone());
         let mut waiting = Waiting { shared: &self.shared, call: Some(call) };
-        let room = self.room.clone().acquire_owned().await.expect("the semaphore of a class is never closed");
+        let room = self.place().await;
         waiting.call = None;
         let (tx, rx) = oneshot::channel();
         let name = actor.name.clone();
@@ -165,9 +172,47 @@ impl Pool {
                     at = caught.location.as_deref(), "blocking work panicked, and nobody waited for it any more");
             }
         };
-        self.shared.submit(Job { call, work: Box::new(work), _room: room });
+        self.shared.submit(Job { call, work: Box::new(work), room });
         let lost = |_| Err(Caught::of(format!("no thread can be started for {class}")));
         rx.await.unwrap_or_else(lost)
+    }
+
+    /// Waits for a place, which a call that hangs may have to give up.
+    async fn place(&self) -> OwnedSemaphorePermit {
+        if let Ok(room) = self.room.clone().try_acquire_owned() {
+            return room;
+        }
+        let mut place = std::pin::pin!(self.room.clone().acquire_owned());
+        loop {
+            let next = tokio::time::timeout_at(self.next_to_hang(), place.as_mut());
+            match next.await {
+                Ok(room) => return room.expect("the semaphore of a class is never closed"),
+                Err(_) => self.make_room(),
+            }
+        }
+    }
+
+    /// When there may be a call to take the place of.
+    fn next_to_hang(&self) -> Instant {
+        let state = locked(&self.shared.state);
+        let none = Instant::now() + self.hangs_after;
+        if state.hanging >= self.class.hanging() {
+            return none;
+        }
+        let began = state.calls.values().filter(|c| !c.hangs).filter_map(|c| c.began);
+        began.min().map_or(none, |at| at + self.hangs_after)
+    }
+
+    /// Takes its place from each call that hangs, as long as the class may have threads for them.
+    fn make_room(&self) {
+        let now = Instant::now();
+        let mut state = locked(&self.shared.state);
+        let left = self.class.hanging() - state.hanging;
+        let hangs = |c: &&mut Call| !c.hangs && c.began.is_some_and(|at| now >= at + self.hangs_after);
+        let places = state.calls.values_mut().filter(hangs).take(left).map(|c| c.hangs = true).count();
+        state.hanging += places;
+        drop(state);
+        self.room.add_permits(places);
     }
 
     /// Runs work here and now. `None`: it hangs, and stays among the calls that are not back.
@@ -191,7 +236,7 @@ impl Pool {
 
     pub(super) fn info(&self, now: Instant, patience: Duration) -> ClassInfo {
         let state = locked(&self.shared.state);
-        let running = state.calls.values().filter(|c| c.running).count();
+        let running = state.calls.values().filter(|c| c.began.is_some()).count();
         ClassInfo {
             class: self.class,
             threads: state.threads,
@@ -217,7 +262,7 @@ impl Pool {
         for call in state.calls.values_mut().filter(late) {
             call.told = true;
             tracing::warn!(target: "actor", actor = %call.actor.name, class = self.class.name(), since = ?(now - call.since),
-                running = call.running, "a blocking call does not come back");
+                running = call.began.is_some(), "a blocking call does not come back");
         }
         if !state.jobs.is_empty() {
             self.shared.staff(state);
@@ -257,15 +302,12 @@ impl Shared {
         let mut state = locked(&self.state);
         let call = state.next;
         state.next += 1;
-        state.calls.insert(call, Call { actor, since: Instant::now(), running: false, told: false });
+        state.calls.insert(call, Call { actor, since: Instant::now(), began: None, hangs: false, told: false });
         call
     }
 
     fn close(&self, call: u64, took: Duration) {
-        self.closed(&mut locked(&self.state), call, took);
-    }
-
-    fn closed(&self, state: &mut State, call: u64, took: Duration) {
+        let mut state = locked(&self.state);
         state.calls.remove(&call);
         state.finished += 1;
         state.busy_ns += u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
@@ -273,6 +315,15 @@ impl Shared {
         // A notification is a system call, whether anybody waits or not.
         if state.settling > 0 {
             self.ended.notify_all();
+        }
+    }
+
+    /// Gives the place of a call back, unless it was taken.
+    fn leave(&self, call: u64, room: OwnedSemaphorePermit) {
+        let mut state = locked(&self.state);
+        if state.calls.get(&call).is_some_and(|c| c.hangs) {
+            state.hanging -= 1;
+            room.forget();
         }
     }
 
@@ -290,7 +341,7 @@ impl Shared {
             self.work.notify_one();
             return;
         }
-        if state.threads >= self.class.threads() {
+        if state.threads >= self.class.threads() + state.hanging {
             // A job comes with its permit: one of the threads has ended its call, and is about to look for the next.
             return;
         }
@@ -314,15 +365,15 @@ impl Shared {
         let mut state = locked(&self.state);
         while let Some(job) = self.next_job(state) {
             let started = Instant::now();
-            let Job { call, work, _room: room } = job;
+            let Job { call, work, room } = job;
             // The work catches its own panics; what is left is a drop of its output that panics.
             let dropped = guarded(work);
             if let Err(caught) = dropped {
                 tracing::error!(target: "actor", cause = %caught.cause, "dropping the output of blocking work panicked");
             }
-            drop(room);
+            self.leave(call, room);
+            self.close(call, started.elapsed());
             state = locked(&self.state);
-            self.closed(&mut state, call, started.elapsed());
         }
     }
 
@@ -332,7 +383,7 @@ impl Shared {
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 if let Some(call) = state.calls.get_mut(&job.call) {
-                    call.running = true;
+                    call.began = Some(Instant::now());
                 }
                 return Some(job);
             }

@@ -1,13 +1,13 @@
 //! The door for blocking work: on threads as in life, inline as in simulated time.
 
 use crate::crew::LONG;
+use actor::testing::{self, run_real_with, spin_until};
 use actor::{Actor, ActorRef, AskError, Class, Ctx, Deferred, Effects, Handler, Kernel, KernelConfig, Serial, Spec};
-use actor::{message, supervised, testing};
-use std::future::Future;
+use actor::{message, supervised};
+use std::path::Path;
 use std::sync::{Arc, Barrier, Mutex, mpsc};
 use std::time::{Duration, Instant};
-use tokio::runtime::Builder;
-use tokio::task::{LocalSet, spawn_local};
+use tokio::task::spawn_local;
 
 /// Asks for blocking work; the work is what the message brings.
 struct Asker;
@@ -31,25 +31,13 @@ impl Handler<Do> for Asker {
     }
 }
 
-/// Real time and real threads, with little patience.
-fn live<F: Future>(f: impl FnOnce(Kernel) -> F) -> F::Output {
-    let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-    LocalSet::new().block_on(&runtime, async {
-        let patience = Some(Duration::from_millis(50));
-        f(Kernel::new(KernelConfig { blocking_patience: patience, ..KernelConfig::default() })).await
-    })
+/// Little patience with calls that do not come back.
+fn impatient() -> KernelConfig {
+    KernelConfig { blocking_patience: Some(Duration::from_millis(50)), ..KernelConfig::default() }
 }
 
 fn asker(kernel: &Kernel) -> ActorRef<Asker> {
     kernel.spawn(Spec::new("asker"), |_| Asker)
-}
-
-async fn until(what: &str, mut f: impl FnMut() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(20);
-    while !f() {
-        assert!(Instant::now() < limit, "{what} did not come true");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
 }
 
 /// Fills a class with calls that come back when the sender is dropped.
@@ -71,25 +59,43 @@ fn info(kernel: &Kernel, class: Class) -> actor::ClassInfo {
 
 #[test]
 fn a_class_that_hangs_holds_up_no_other_and_paths_of_users_and_clients_make_nobody_ill() {
-    live(async |kernel| {
+    run_real_with(impatient(), async |kernel| {
         let asker = asker(&kernel);
-        for class in [Class::UserPaths, Class::ServedFiles] {
-            let release = fill(&kernel.effects("volumes"), class, 40);
+        for (class, calls) in [(Class::UserPaths, 200), (Class::ServedFiles, 40)] {
+            let release = fill(&kernel.effects("volumes"), class, calls);
             assert_eq!(asker.ask(Do(Class::HostFiles, Box::new(|| 7)), LONG).await, Ok(7));
-            until("overdue", || info(&kernel, class).overdue == 40).await;
+            spin_until("overdue", || info(&kernel, class).overdue == calls).await;
             let hung = info(&kernel, class);
-            assert!(hung.running < 40 && hung.running == hung.threads, "{hung:?}");
+            assert!(hung.running < calls && hung.running == hung.threads, "{hung:?}");
             assert!(!hung.progresses);
             assert!(kernel.health().is_ok(), "a dead file server is no reason to end the daemon");
             drop(release);
-            until("all back", || info(&kernel, class).finished == 40).await;
+            spin_until("all back", || info(&kernel, class).finished == calls as u64).await;
+        }
+    });
+}
+
+#[test]
+fn a_path_that_hangs_gives_its_place_away_and_there_is_an_end_to_that() {
+    run_real_with(impatient(), async |kernel| {
+        let effects = kernel.effects("volumes");
+        for round in 1..=2 {
+            let release = fill(&effects, Class::UserPaths, 100);
+            assert_eq!(effects.blocking(Class::UserPaths, || 7).await, 7, "behind a hundred that hang");
+            let more = fill(&effects, Class::UserPaths, 100);
+            spin_until("all are used", || info(&kernel, Class::UserPaths).running == 128).await;
+            spin_until("more hang than may", || info(&kernel, Class::UserPaths).overdue == 200).await;
+            let hung = info(&kernel, Class::UserPaths);
+            assert_eq!((hung.running, hung.threads), (128, 128));
+            drop((release, more));
+            spin_until("all back", || info(&kernel, Class::UserPaths).finished == round * 201).await;
         }
     });
 }
 
 #[test]
 fn a_vital_class_that_finishes_nothing_makes_the_kernel_ill_until_it_does() {
-    live(async |kernel| {
+    run_real_with(impatient(), async |kernel| {
         let asker = asker(&kernel);
         let (release, held) = mpsc::channel::<()>();
         let work: Work = Box::new(move || held.recv().map_or(1, |()| 0));
@@ -97,7 +103,7 @@ fn a_vital_class_that_finishes_nothing_makes_the_kernel_ill_until_it_does() {
             let asker = asker.clone();
             async move { asker.ask(Do(Class::Journal, work), LONG).await }
         });
-        until("ill", || kernel.health().is_err()).await;
+        spin_until("ill", || kernel.health().is_err()).await;
         let why = kernel.health().unwrap_err().to_string();
         assert_eq!(why, "blocking work of the class journal does not come back, first of all that of asker");
         let named = kernel.directory().get("asker").unwrap().overdue_calls;
@@ -105,7 +111,7 @@ fn a_vital_class_that_finishes_nothing_makes_the_kernel_ill_until_it_does() {
         assert!(!kernel.settle_blocking(Duration::from_millis(20)), "it has not come back");
         drop(release);
         assert_eq!(asked.await.unwrap(), Ok(1));
-        until("well", || kernel.health().is_ok()).await;
+        spin_until("well", || kernel.health().is_ok()).await;
         assert!(kernel.directory().get("asker").unwrap().overdue_calls.is_empty());
         assert!(kernel.settle_blocking(Duration::from_secs(20)));
     });
@@ -113,7 +119,7 @@ fn a_vital_class_that_finishes_nothing_makes_the_kernel_ill_until_it_does() {
 
 #[test]
 fn a_panic_on_a_thread_is_the_askers_with_its_words_and_place() {
-    live(async |kernel| {
+    run_real_with(impatient(), async |kernel| {
         let asker = asker(&kernel);
         let work: Work = Box::new(|| panic!("no such block"));
         assert_eq!(asker.ask(Do(Class::HostFiles, work), LONG).await, Err(AskError::Crashed));
@@ -127,7 +133,7 @@ fn a_panic_on_a_thread_is_the_askers_with_its_words_and_place() {
 
 #[test]
 fn threads_are_made_on_demand_and_end_when_idle() {
-    live(async |kernel| {
+    run_real_with(impatient(), async |kernel| {
         assert_eq!(info(&kernel, Class::HostFiles).threads, 0);
         let together = Arc::new(Barrier::new(5));
         for _ in 0..4 {
@@ -138,13 +144,13 @@ fn threads_are_made_on_demand_and_end_when_idle() {
         }
         assert_eq!(info(&kernel, Class::HostFiles).threads, 4);
         together.wait();
-        until("idle threads are gone", || info(&kernel, Class::HostFiles).threads == 0).await;
+        spin_until("idle threads are gone", || info(&kernel, Class::HostFiles).threads == 0).await;
     });
 }
 
 #[test]
 fn a_class_never_has_more_threads_than_it_may() {
-    live(async |kernel| {
+    run_real_with(impatient(), async |kernel| {
         let effects = kernel.effects("many");
         let mut most = 0;
         for _ in 0..200 {
@@ -159,22 +165,26 @@ fn a_class_never_has_more_threads_than_it_may() {
 /// The last call that is waited for may be one that is given up, not one that ends.
 #[test]
 fn whoever_waits_for_the_end_of_all_calls_is_told_of_one_that_is_given_up() {
-    live(async |kernel| {
+    run_real_with(impatient(), async |kernel| {
         let effects = kernel.effects("busy");
         let release = fill(&effects, Class::Journal, 16);
         let mut waiting = Box::pin(effects.blocking(Class::Journal, || ()));
         assert!(futures::poll!(&mut waiting).is_pending());
         drop(release);
-        until("the others are back", || info(&kernel, Class::Journal).finished == 16).await;
+        spin_until("the others are back", || info(&kernel, Class::Journal).finished == 16).await;
+        let (told, thread) = mpsc::channel();
         let settles = std::thread::spawn({
             let kernel = kernel.clone();
             move || {
+                told.send(std::fs::read_link("/proc/thread-self").unwrap()).unwrap();
                 let begin = Instant::now();
                 (kernel.settle_blocking(Duration::from_secs(30)), begin.elapsed())
             }
         });
-        // Time for the thread to begin to wait; were it later, there would be nothing to wait for.
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        // The thread has begun to wait; were it later, there would be nothing to wait for.
+        let stat = Path::new("/proc").join(thread.recv().unwrap()).join("stat");
+        let waits = || std::fs::read_to_string(&stat).unwrap().contains(") S ");
+        spin_until("it waits", waits).await;
         drop(waiting);
         let (settled, took) = settles.join().unwrap();
         assert!(settled && took < Duration::from_secs(15), "{settled} after {took:?}");
@@ -183,7 +193,7 @@ fn whoever_waits_for_the_end_of_all_calls_is_told_of_one_that_is_given_up() {
 
 #[test]
 fn work_whose_asker_is_gone_before_a_thread_is_free_is_not_begun() {
-    live(async |kernel| {
+    run_real_with(impatient(), async |kernel| {
         let effects = kernel.effects("busy");
         let release = fill(&effects, Class::Computing, 2);
         let (told, begun) = mpsc::channel();
@@ -191,11 +201,11 @@ fn work_whose_asker_is_gone_before_a_thread_is_free_is_not_begun() {
             let effects = effects.clone();
             async move { effects.blocking(Class::Computing, move || told.send(())).await }
         });
-        until("waits", || info(&kernel, Class::Computing).waiting == 1).await;
+        spin_until("waits", || info(&kernel, Class::Computing).waiting == 1).await;
         waiting.abort();
         let _ = waiting.await;
         drop(release);
-        until("free", || info(&kernel, Class::Computing).finished == 2).await;
+        spin_until("free", || info(&kernel, Class::Computing).finished == 2).await;
         assert_eq!(begun.recv(), Err(mpsc::RecvError), "the work was dropped, not run");
         assert_eq!(info(&kernel, Class::Computing).waiting, 0);
     });
@@ -203,7 +213,7 @@ fn work_whose_asker_is_gone_before_a_thread_is_free_is_not_begun() {
 
 #[test]
 fn work_that_hangs_keeps_its_thread_when_its_asker_leaves() {
-    live(async |kernel| {
+    run_real_with(impatient(), async |kernel| {
         let effects = kernel.effects("log");
         let (release, hung) = mpsc::channel::<()>();
         let hung = Arc::new(Mutex::new(hung));
@@ -216,12 +226,12 @@ fn work_that_hangs_keeps_its_thread_when_its_asker_leaves() {
             (n, read)
         };
         for (n, asked) in (0..2).map(read) {
-            until("runs", || info(&kernel, Class::Computing).running > n).await;
+            spin_until("runs", || info(&kernel, Class::Computing).running > n).await;
             asked.abort();
             let _ = asked.await;
         }
         let (_, third) = read(2);
-        until("waits", || info(&kernel, Class::Computing).waiting == 1).await;
+        spin_until("waits", || info(&kernel, Class::Computing).waiting == 1).await;
         let now = info(&kernel, Class::Computing);
         assert_eq!((now.running, now.threads), (2, 2), "who leaves makes no room for another thread");
         drop(release);
