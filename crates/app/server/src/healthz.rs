@@ -71,26 +71,6 @@ impl Checks {
     }
 }
 
-/// Check `syncloop`: `since_last` is the age of the last iteration, `None` before the first one.
-///
-/// # Errors
-/// It is older than twice the sync frequency, and than five minutes.
-pub fn sync_loop(since_last: Option<Duration>, sync_frequency: Duration) -> Result<(), String> {
-    let limit = (sync_frequency * 2).max(Duration::from_secs(300));
-    match since_last {
-        Some(age) if age > limit => Err("sync Loop took longer than expected".to_owned()),
-        _ => Ok(()),
-    }
-}
-
-/// Check `log`: `since_last` is the age of the last flush.
-///
-/// # Errors
-/// Nothing was flushed for two minutes.
-pub fn log_flush(since_last: Duration) -> Result<(), String> {
-    if since_last >= Duration::from_secs(120) { Err("logging blocked".to_owned()) } else { Ok(()) }
-}
-
 /// `/healthz` and `/healthz/NAME`, for any server that shows health.
 pub fn router(checks: Checks) -> Router {
     Router::new().route("/healthz", get(all)).route("/healthz/{name}", get(one)).with_state(checks)

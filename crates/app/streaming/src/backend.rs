@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use axum::http::Uri;
+use resolver::Resolver;
 use thiserror::Error;
 use tokio::net::TcpStream;
 
@@ -11,6 +12,8 @@ use tokio::net::TcpStream;
 pub(crate) enum DialError {
     #[error("error dialing backend: the runtime's URL {0:?} cannot be used: {1}")]
     Url(String, &'static str),
+    #[error("error dialing backend: dial tcp: {0}")]
+    Name(String),
     #[error("error dialing backend: dial tcp {0}: {1}")]
     Connect(String, std::io::Error),
     #[error("error dialing backend: dial tcp {0}: i/o timeout")]
@@ -20,8 +23,9 @@ pub(crate) enum DialError {
 /// An address of the runtime's streaming server, valid for one stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Backend {
-    /// `host:port`.
-    pub(crate) address: String,
+    /// Name or address, without brackets.
+    host: String,
+    port: u16,
     /// Path and query, which hold the token.
     pub(crate) target: String,
 }
@@ -38,19 +42,27 @@ impl Backend {
         }
         let host = uri.host().filter(|h| !h.is_empty()).ok_or_else(|| bad("no host"))?;
         let target = uri.path_and_query().map_or("/", |p| p.as_str());
-        Ok(Self { address: format!("{host}:{}", uri.port_u16().unwrap_or(80)), target: target.to_owned() })
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        Ok(Self { host, port: uri.port_u16().unwrap_or(80), target: target.to_owned() })
     }
 
     pub(crate) async fn dial(&self, limit: Duration) -> Result<TcpStream, DialError> {
-        let connect = TcpStream::connect(self.address.as_str());
-        match tokio::time::timeout(limit, connect).await {
-            Ok(Ok(stream)) => {
-                // Keystrokes must not wait for each other; a failure costs latency only.
-                let _ = stream.set_nodelay(true);
-                Ok(stream)
-            }
-            Ok(Err(e)) => Err(DialError::Connect(self.address.clone(), e)),
-            Err(_) => Err(DialError::Timeout(self.address.clone())),
+        let connect = async {
+            let places = Resolver::new().places(&self.host, self.port).await.map_err(DialError::Name)?;
+            let stream = TcpStream::connect(&*places).await.map_err(|e| DialError::Connect(self.address(), e))?;
+            // Keystrokes must not wait for each other; a failure costs latency only.
+            let _ = stream.set_nodelay(true);
+            Ok(stream)
+        };
+        tokio::time::timeout(limit, connect).await.unwrap_or_else(|_| Err(DialError::Timeout(self.address())))
+    }
+
+    /// `host:port`.
+    pub(crate) fn address(&self) -> String {
+        if self.host.contains(':') {
+            format!("[{}]:{}", self.host, self.port)
+        } else {
+            format!("{}:{}", self.host, self.port)
         }
     }
 }
@@ -71,8 +83,8 @@ mod tests {
             ("", None),
         ] {
             let got = Backend::parse(url).ok();
-            let want = want.map(|(a, t)| Backend { address: a.to_owned(), target: t.to_owned() });
-            assert_eq!(got, want, "{url}");
+            let got = got.map(|b| (b.address(), b.target));
+            assert_eq!(got, want.map(|(a, t)| (a.to_owned(), t.to_owned())), "{url}");
         }
     }
 }

@@ -80,7 +80,7 @@ pub(crate) async fn connect(
     *request.uri_mut() = backend.target.parse().map_err(|_| "error dialing backend: not a path".to_owned())?;
     *request.headers_mut() = headers;
     if !request.headers().contains_key(header::HOST)
-        && let Ok(host) = HeaderValue::from_str(&backend.address)
+        && let Ok(host) = HeaderValue::from_str(&backend.address())
     {
         request.headers_mut().insert(header::HOST, host);
     }

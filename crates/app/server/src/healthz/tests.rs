@@ -45,19 +45,6 @@ async fn answers_as_the_book_says() {
 }
 
 #[test]
-fn a_loop_that_stands_and_a_log_that_blocks_are_told() {
-    let s = Duration::from_secs;
-    let stuck = Err("sync Loop took longer than expected".to_owned());
-    assert_eq!(sync_loop(None, s(60)), Ok(()));
-    assert_eq!(sync_loop(Some(s(300)), s(60)), Ok(()));
-    assert_eq!(sync_loop(Some(s(301)), s(60)), stuck);
-    assert_eq!(sync_loop(Some(s(301)), s(200)), Ok(()));
-    assert_eq!(sync_loop(Some(s(401)), s(200)), stuck);
-    assert_eq!(log_flush(s(119)), Ok(()));
-    assert_eq!(log_flush(s(120)), Err("logging blocked".to_owned()));
-}
-
-#[test]
 fn the_watchdog_is_told_the_first_failure() {
     let broken = Arc::new(AtomicBool::new(false));
     let seen = broken.clone();
