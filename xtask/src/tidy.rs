@@ -10,13 +10,14 @@ mod docs;
 mod edges;
 mod map;
 mod sizes;
+mod sleeps;
 mod tree;
 mod used;
 mod words;
 
 use tree::{Source, Tree};
 
-/// Checks sizes, banned words and charters of the code, and documents against the code: paths, names, citations of `docs/spec`,
+/// Checks sizes, banned words, sleeps of tests and charters of the code, and documents against the code: paths, names, citations of `docs/spec`,
 /// the stops of `docs/life-of-a-pod.md`, declared edges that nobody uses, and the tables of crates, dependencies and invariants in `ARCHITECTURE.md`.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
@@ -36,6 +37,7 @@ fn check(tree: &Tree) -> Vec<String> {
     let mut found = sizes::check(tree);
     for source in tree.rust() {
         found.extend(words::check(&source));
+        found.extend(sleeps::check(&source));
         found.extend(form(&source));
     }
     found.extend(docs::life_of_a_pod(tree));

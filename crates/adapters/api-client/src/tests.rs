@@ -111,16 +111,6 @@ async fn until(follow: &mut BoxStream<'static, Followed>, wanted: &str) -> Vec<S
     }
 }
 
-/// Waits until something is so.
-async fn becomes(what: &str, is: impl Fn() -> bool) {
-    let wait = async {
-        while !is() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    };
-    assert!(tokio::time::timeout(SOON, wait).await.is_ok(), "{what}");
-}
-
 /// Begins a follow and reads its first step.
 async fn followed(client: &ApiClient, selection: Selection, first: &str) -> BoxStream<'static, Followed> {
     let mut follow = client.follow(selection);

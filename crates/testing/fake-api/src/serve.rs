@@ -100,6 +100,12 @@ impl FakeApiServer {
         self.shared.with(|s| s.watches.clone())
     }
 
+    /// Bookmarks that told of time going on, of all watches.
+    #[must_use]
+    pub fn bookmarks(&self) -> u64 {
+        self.shared.with(|s| s.bookmarks)
+    }
+
     /// Watches that are open now.
     #[must_use]
     pub fn watches_open(&self) -> u64 {

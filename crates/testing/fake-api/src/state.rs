@@ -21,6 +21,7 @@ pub(crate) struct State {
     pub(crate) http: HttpTroubles,
     pub(crate) watch: WatchTrouble,
     pub(crate) watches: Vec<String>,
+    pub(crate) bookmarks: u64,
     pub(crate) open: u64,
     pub(crate) authorizations: Vec<Option<String>>,
     pub(crate) peers: Vec<Peer>,

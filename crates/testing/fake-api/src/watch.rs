@@ -194,6 +194,7 @@ impl Watch {
                 if self.bookmarks.is_some_and(|at| at <= Instant::now()) {
                     self.bookmarks = Some(Instant::now() + every);
                     self.ready.push_back(self.bookmark(None));
+                    self.shared.with(|s| s.bookmarks += 1);
                 }
             }
         }

@@ -1,12 +1,13 @@
 use std::time::{Duration, Instant};
 
+use actor::testing::spin_until;
 use fake_api::HttpTrouble;
 use fakes::api::{Matching, Trouble};
 use model::core::{Event, Node, Pod};
 use ports::api::{ApiError, ApiExt, ApiServer, Method, Preconditions, Request, Throttle};
 use serde_json::json;
 
-use super::{becomes, client, pair, pod, settings};
+use super::{client, pair, pod, settings};
 use crate::{ApiClient, Rate};
 
 fn get(path: &str) -> Request {
@@ -209,6 +210,7 @@ async fn the_server_may_live_below_a_path() {
     let below = ApiClient::new(&kubeconfig, settings()).unwrap();
     // "/apis" + "/api/v1/..." is no path that the server knows, but it is the path that arrives.
     let _ = below.call(get("/api/v1/nodes/n")).await;
-    becomes("the request arrives", || server.api().requests().iter().any(|r| r.path == "/apis/api/v1/nodes/n")).await;
+    spin_until("the request arrives", || server.api().requests().iter().any(|r| r.path == "/apis/api/v1/nodes/n"))
+        .await;
     drop(client(&server));
 }

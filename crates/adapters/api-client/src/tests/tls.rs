@@ -1,3 +1,4 @@
+use actor::testing::spin_until;
 use fake_api::{Authority, FakeApiServer, Issued, ServerTls};
 use fakes::FakeApi;
 use fakes::api::{Matching, Trouble};
@@ -6,7 +7,7 @@ use ports::api::{ApiError, ApiExt};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use super::{becomes, expect, followed, kubeconfig, pod, pods, settings};
+use super::{expect, followed, kubeconfig, pod, pods, settings};
 use crate::kubeconfig::{Kubeconfig, Trust};
 use crate::{ApiClient, Identity};
 
@@ -50,7 +51,7 @@ async fn many_watches_leave_room_for_requests() {
     }
     let next = futures::future::join_all(follows.iter_mut().map(super::step));
     let change = async {
-        becomes("all watches begin", || server.watches_open() == 150).await;
+        spin_until("all watches begin", || server.watches_open() == 150).await;
         assert!(client.get::<Pod>(Some("default"), "a").await.unwrap_err().is_not_found());
         server.api().put(&pod("a"));
     };
@@ -102,7 +103,7 @@ async fn a_new_certificate_is_used_without_dropping_what_is_under_way() {
         let client = client.clone();
         tokio::spawn(async move { client.get::<Pod>(Some("default"), "a").await })
     };
-    becomes("the slow request arrives", || !server.api().requests_of("GET", "pods/a").is_empty()).await;
+    spin_until("the slow request arrives", || !server.api().requests_of("GET", "pods/a").is_empty()).await;
 
     let next = authority.node("n1");
     client.set_identity(next.certificate.as_bytes(), next.key.as_bytes()).unwrap();

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use actor::testing::spin_until;
 use fake_api::{FakeApiServer, HttpTrouble};
 use fakes::FakeApi;
 use fakes::api::{Matching, Trouble};
@@ -7,7 +8,7 @@ use model::core::{ConfigMap, Pod};
 use ports::api::{ApiError, ApiServer, Followed, Object};
 use serde_json::json;
 
-use super::{becomes, client, expect, followed, kubeconfig, map, maps, pair, pod, pods, settings, short, step, until};
+use super::{client, expect, followed, kubeconfig, map, maps, pair, pod, pods, settings, short, step, until};
 use crate::ApiClient;
 
 const DEFAULT: Option<&str> = Some("default");
@@ -58,7 +59,7 @@ async fn a_watch_whose_time_is_over_is_resumed_without_a_list() {
     let client = ApiClient::new(&kubeconfig(&server), short).unwrap();
     let mut follow = followed(&client, pods(), "=").await;
     let next = tokio::spawn(async move { super::short(&step(&mut follow).await) });
-    becomes("watches follow each other", || server.watches_begun() >= 3).await;
+    spin_until("watches follow each other", || server.watches_begun() >= 3).await;
     server.api().put(&pod("a"));
     assert_eq!(next.await.unwrap(), "+a");
     assert_eq!(lists(&server), 1);
@@ -137,7 +138,7 @@ async fn a_half_closed_watch_is_noticed() {
     let mut follow = followed(&client, pods(), "=").await;
     server.watches(|w| w.silent = true);
     let next = tokio::spawn(async move { short(&step(&mut follow).await) });
-    becomes("it is taken up anew", || server.watches_begun() >= 2).await;
+    spin_until("it is taken up anew", || server.watches_begun() >= 2).await;
     server.api().put(&pod("a"));
     server.watches(|w| w.silent = false);
     assert_eq!(next.await.unwrap(), "+a");
@@ -153,16 +154,16 @@ async fn bookmarks_keep_a_silent_watch_alive_and_carry_the_version() {
     server.watches(|w| w.bookmark_every = Duration::from_millis(20));
     let mut follow = followed(&client, pods(), "=").await;
     let next = tokio::spawn(async move { short(&step(&mut follow).await) });
-    becomes("the watch begins", || server.watches_begun() == 1).await;
-    // Changes elsewhere; only bookmarks tell this watch that time went on.
-    for n in 0..50 {
+    spin_until("the watch begins", || server.watches_begun() == 1).await;
+    // Changes elsewhere; only bookmarks, 20 ms apart, tell this watch that time went on.
+    for n in 0..30 {
         server.api().put(&map("m", &n.to_string()));
-        tokio::time::sleep(Duration::from_millis(10)).await;
+        spin_until("a bookmark", || server.bookmarks() > n).await;
     }
     assert_eq!(server.watches_begun(), 1, "longer than the idle time, and still the first");
     let current = server.api().peek(fakes::api::Store::version);
     server.cut();
-    becomes("the watch is resumed", || server.watches_begun() == 2).await;
+    spin_until("the watch is resumed", || server.watches_begun() == 2).await;
     server.api().put(&pod("a"));
     assert_eq!(next.await.unwrap(), "+a");
     let from = server.watch_versions().pop().unwrap().parse::<u64>().unwrap();
@@ -272,7 +273,7 @@ async fn a_follow_that_is_dropped_ends_its_watch() {
     expect(&mut follow, &["+a"]).await;
     assert_eq!(server.watches_open(), 1);
     drop(follow);
-    becomes("the server sees its end", || {
+    spin_until("the server sees its end", || {
         api.store(|_| ());
         server.watches_open() == 0
     })

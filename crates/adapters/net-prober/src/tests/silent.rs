@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use actor::testing::spin_until;
 use futures::future::{join_all, select_all};
 use model::probe::ProbeOutcome;
 use ports::probe::{NetProber, NetTarget};
@@ -52,9 +53,7 @@ async fn names_that_nobody_answers_delay_no_probe_by_address() {
         }
     }));
     let by_address = async {
-        // The look-ups are under way.
-        tokio::time::sleep(SECOND / 4).await;
-        assert!(entries("/proc/self/fd") >= files + 160, "two questions for each of 80 probes");
+        spin_until("two questions for each of 80 probes", || entries("/proc/self/fd") >= files + 160).await;
         let begun = Instant::now();
         let all = (0..40).flat_map(|_| {
             [prober.probe(http("127.0.0.1", web.port), SECOND), prober.probe(tcp("127.0.0.1", port), SECOND)]

@@ -1,10 +1,11 @@
 //! Many followers at once.
 
+use actor::testing::spin_until;
 use actor::{Kernel, KernelConfig};
 use futures::future::join_all;
 use log_files::FolderWatch;
 
-use super::rig::{append, container, line, soon, until};
+use super::rig::{append, container, line, soon};
 use crate::liveness::Liveness;
 use crate::reader::{Log, Reader};
 
@@ -66,7 +67,7 @@ async fn a_thousand_followers_need_no_threads_and_little_memory() {
             expected[n] += &(text + "\n");
         }
         let all = 100 * expected.iter().map(String::len).sum::<usize>();
-        until(|| received.load(std::sync::atomic::Ordering::Relaxed) == all).await;
+        spin_until("all is received", || received.load(std::sync::atomic::Ordering::Relaxed) == all).await;
     }
     let during = threads_and_rss();
     assert_eq!(watch.load().0, 1, "one folder, however many follow it");

@@ -2,17 +2,18 @@
 
 use std::time::{Duration, Instant};
 
+use actor::testing::{self, spin_until};
 use cri_api::v1;
 use fakes::runtime::{Fault, samples};
 use log_files::FolderWatch;
 use model::runtime::ContainerState;
 use tonic::Code;
 
-use super::rig::{Follower, Rig, append, container, line, soon, until};
+use super::rig::{Follower, Rig, append, container, line, soon};
 
 /// Waits until somebody waits for the folder, so that what comes next comes as an event.
 async fn armed(rig: &Rig) {
-    until(|| rig.deps.watch.load().1 > 0).await;
+    spin_until("somebody waits", || rig.deps.watch.load().1 > 0).await;
 }
 
 #[tokio::test]
@@ -70,16 +71,20 @@ async fn a_container_that_ended_before_is_read_to_its_end() {
     assert_eq!(Follower::new(answer).into_whole().await, "one\n");
 }
 
-#[tokio::test]
-async fn without_events_the_file_is_looked_at_all_the_same() {
-    let rig = Rig::with(FolderWatch::blind()).await;
-    rig.write(&line("one"));
-    let mut follower = Follower::new(rig.ask("?follow=true").await);
-    follower.until("one\n").await;
-    // Long enough for the reader to have nothing left but to wait.
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    rig.write(&line("two"));
-    follower.until("two\n").await;
+#[test]
+fn without_events_the_file_is_looked_at_all_the_same() {
+    testing::run(1, async |kernel| {
+        let rig = Rig::on(&kernel, FolderWatch::blind()).await;
+        rig.write(&line("one"));
+        let mut follower = Follower::new(rig.ask_here("?follow=true", 1 << 16).await);
+        follower.until("one\n").await;
+        // The reader has nothing left but to wait.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        rig.write(&line("two"));
+        let written = tokio::time::Instant::now();
+        follower.until("two\n").await;
+        assert!(written.elapsed() <= Duration::from_secs(1), "{:?}", written.elapsed());
+    });
 }
 
 /// Rotation as runtime and LogManager do it: rename, new file, last lines to the old one, then to the new one.
@@ -176,7 +181,7 @@ async fn a_client_that_leaves_ends_its_reader() {
     follower.until("one\n").await;
     armed(&rig).await;
     drop(follower);
-    until(|| rig.deps.watch.load() == (0, 0)).await;
+    spin_until("nobody waits", || rig.deps.watch.load() == (0, 0)).await;
 }
 
 /// A running container of the fake runtime that the board does not show.

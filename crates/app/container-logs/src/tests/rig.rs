@@ -20,6 +20,7 @@ use fakes::FakeRuntime;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
 use log_files::FolderWatch;
 use model::core::Pod;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation};
@@ -64,9 +65,13 @@ impl Rig {
     }
 
     pub(super) async fn with(watch: FolderWatch) -> Self {
+        Self::on(&Kernel::new(KernelConfig::default()), watch).await
+    }
+
+    /// On a paused clock, too: then [`Rig::ask_here`] is the way to ask.
+    pub(super) async fn on(kernel: &Kernel, watch: FolderWatch) -> Self {
         let fake = FakeRuntime::default();
         let wiring = Wiring::default();
-        let kernel = Kernel::new(KernelConfig::default());
         let deps = Deps {
             lookup: PodLookup::of(&wiring),
             runtime: fake.client(),
@@ -119,22 +124,40 @@ impl Rig {
     }
 
     pub(super) async fn request(&self, method: &str, path: &str) -> hyper::Response<Incoming> {
-        let stream = TcpStream::connect(self.address).await.unwrap();
-        let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
-        tokio::spawn(connection);
-        let request = Request::builder().method(method).uri(path).header("host", "node").body(Body::empty()).unwrap();
-        sender.send_request(request).await.unwrap()
+        send(TcpStream::connect(self.address).await.unwrap(), method, path).await
     }
 
     /// Answer to a request for the log.
     pub(super) async fn ask(&self, query: &str) -> hyper::Response<Incoming> {
-        self.request("GET", &format!("/containerLogs/shop/web/app{query}")).await
+        self.request("GET", &path(query)).await
+    }
+
+    /// As [`Rig::ask`], through a pipe in memory that holds so many bytes.
+    pub(super) async fn ask_here(&self, query: &str, pipe: usize) -> hyper::Response<Incoming> {
+        let (here, there) = tokio::io::duplex(pipe);
+        let service = TowerToHyperService::new(router(self.deps.clone()));
+        tokio::spawn(hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(there), service));
+        send(here, "GET", &path(query)).await
     }
 
     /// Code and whole body.
     pub(super) async fn get(&self, query: &str) -> (u16, String) {
         whole(self.ask(query).await).await
     }
+}
+
+fn path(query: &str) -> String {
+    format!("/containerLogs/shop/web/app{query}")
+}
+
+async fn send<S>(stream: S, method: &str, path: &str) -> hyper::Response<Incoming>
+where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin + Send + 'static,
+{
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.unwrap();
+    tokio::spawn(connection);
+    let request = Request::builder().method(method).uri(path).header("host", "node").body(Body::empty()).unwrap();
+    sender.send_request(request).await.unwrap()
 }
 
 pub(super) fn append(file: &mut File, text: &str) {
@@ -145,16 +168,6 @@ pub(super) async fn whole(answer: hyper::Response<Incoming>) -> (u16, String) {
     let code = answer.status().as_u16();
     let body = soon(answer.into_body().collect()).await.unwrap().to_bytes();
     (code, String::from_utf8(body.to_vec()).unwrap())
-}
-
-/// Waits for what no event tells.
-pub(super) async fn until(done: impl Fn() -> bool) {
-    soon(async {
-        while !done() {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
-    })
-    .await;
 }
 
 pub(super) async fn soon<T>(future: impl Future<Output = T>) -> T {

@@ -1,6 +1,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::AtomicUsize;
 
+use actor::testing::poll_until;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use super::*;
@@ -111,15 +112,7 @@ async fn a_socket_that_is_broken_is_opened_anew_at_its_address() {
     assert_eq!(here().await.unwrap(), "here");
     other_end.shutdown(std::net::Shutdown::Both).unwrap();
     drop(other_end);
-    let again = async {
-        loop {
-            match here().await {
-                Ok(text) if text == "here" => return,
-                _ => tokio::time::sleep(Duration::from_millis(10)).await,
-            }
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(10), again).await.expect("it is served again");
+    poll_until("it is served again", async || here().await.is_ok_and(|text| text == "here")).await;
     served.await.unwrap();
     assert_eq!(opened.load(Ordering::SeqCst), 2, "refused once");
     assert_eq!(accepting.check(), Ok(()));

@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 use super::bed::{Bed, Client};
 use crate::front::{Front, Limits, ReadOnly, open_read_only};
 use crate::listener::Accepting;
+use actor::testing::spin_until;
 
 async fn ends(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Vec<u8> {
     let mut got = Vec::new();
@@ -35,23 +36,24 @@ async fn slow_handshakes_and_slow_heads_are_ended() {
     head.write_all(b"GET /pods HTTP/1.1\r\nHost:").await.unwrap();
     let mut drops = bed.tls(b"http/1.1", None).await.unwrap();
     let dripping = async {
-        // A byte now and then does not help.
-        for byte in b"GET /pods HTTP/1.1\r\nHost: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa".iter() {
-            if drops.write_all(&[*byte]).await.is_err() || drops.flush().await.is_err() {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
+        // A byte now and then does not help: one each 20 ms that the server has not ended it.
+        let (mut server, mut drops) = tokio::io::split(&mut drops);
+        let mut ended = std::pin::pin!(ends(&mut server));
+        drops.write_all(b"GET /pods HTTP/1.1\r\nHost: ").await.unwrap();
+        while tokio::time::timeout(Duration::from_millis(20), &mut ended).await.is_err() {
+            let _ended_meanwhile = drops.write_all(b"a").await.and(drops.flush().await);
         }
-        ends(&mut drops).await;
     };
     let began = Instant::now();
     tokio::join!(ends(&mut silent), ends(&mut begun), ends(&mut head), dripping);
     assert!(began.elapsed() < Duration::from_secs(5));
     assert_eq!(bed.counted().expired, 4);
-    // Who only rests between requests is not slow.
+    // Who only rests between requests is not slow, for longer than one that is has its time.
     let mut client = bed.h1(Some(&alice)).await;
     assert_eq!(client.get("/pods").await.0, 200);
-    tokio::time::sleep(Duration::from_millis(400)).await;
+    let mut slow = bed.tls(b"http/1.1", Some(&alice)).await.unwrap();
+    slow.write_all(b"GET /pods").await.unwrap();
+    ends(&mut slow).await;
     assert_eq!(client.get("/pods").await.0, 200);
 }
 
@@ -111,9 +113,7 @@ async fn ten_thousand_silent_connections_take_little_and_starve_nobody() {
     assert_eq!(before.get("/pods").await.0, 200);
     let resident = resident_kib();
     let held = flood(bed.address, many).await;
-    while bed.counted().accepted < many as u64 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    spin_until("all are accepted", || bed.counted().accepted >= many as u64).await;
     let grown = resident_kib().saturating_sub(resident);
     let began = Instant::now();
     assert_eq!(before.get("/pods").await.0, 200, "who was there is served");
@@ -164,9 +164,7 @@ async fn a_flood_evicts_itself_and_never_the_known() {
     let mut bob = bed.h1(None).await;
     assert_eq!(bob.token("/pods", "good-bob").await.0, 200);
     let held = flood(bed.address, 300).await;
-    while bed.counted().accepted < 313 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    spin_until("all are accepted", || bed.counted().accepted >= 313).await;
     for client in &mut known {
         assert_eq!(client.get("/pods").await.0, 200);
     }
@@ -196,9 +194,7 @@ async fn a_running_flood_keeps_nobody_out() {
             })
         })
         .collect();
-    while bed.counted().evicted < 100 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    spin_until("the flood is there", || bed.counted().evicted >= 100).await;
     let mut served = 0;
     for _ in 0..20 {
         if let Ok(stream) = bed.tls(b"h2", Some(&alice)).await {
