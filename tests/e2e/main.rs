@@ -18,6 +18,7 @@ mod logs;
 mod manifests;
 mod node;
 mod order;
+mod replaced;
 mod streams;
 mod survival;
 mod traps;

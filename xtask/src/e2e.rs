@@ -3,7 +3,7 @@
 use anyhow::bail;
 
 use crate::workspace::has;
-use crate::{setup, workspace};
+use crate::{outside, setup, workspace};
 
 /// Builds the daemon and runs `tests/e2e` against it. Needs root and what `cargo xtask setup` installs.
 ///
@@ -75,5 +75,9 @@ fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     let (program, newer) = (program.to_string_lossy(), newer.map(|p| p.to_string_lossy().into_owned()));
     let mut env = vec![("BOSUN_BIN", program.as_ref())];
     env.extend(newer.as_deref().map(|path| ("TESTBED_CONTAINERD", path)));
+    let runs_outside = package == "e2e" && args.filter.as_deref().is_none_or(|f| outside::TEST.contains(f));
+    let outside = runs_outside.then(|| outside::build(&|args| workspace::run("cargo", args))).transpose()?;
+    let outside = outside.map(|p| p.to_string_lossy().into_owned());
+    env.extend(outside.as_deref().map(|path| (outside::VARIABLE, path)));
     workspace::run_with("cargo", &command, &env)
 }

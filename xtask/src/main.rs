@@ -10,6 +10,7 @@ mod fuzz;
 mod golden;
 mod layers;
 mod map;
+mod outside;
 mod setup;
 mod test;
 mod tidy;

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
+use crate::outside;
 use crate::workspace::{self, has};
 
 mod failures;
@@ -80,6 +81,11 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         "do the examples in the documentation do what they say, those that must not compile included?",
         &|log| doctests(log),
     );
+    step("outside", "is the page on replacing a manager enough to build a node elsewhere?", &|log| {
+        let program = outside::build(&|args| log.run("cargo", args))?;
+        log.run(&program.to_string_lossy(), &["--version"])?;
+        Ok(Outcome::Passed)
+    });
     step("cgroups-rs", "is it so what docs/decisions/0018 says that cgroups-rs can and cannot do?", &|log| {
         let target = workspace::target_dir()?.join("cgroups-rs");
         let target = target.to_string_lossy();
