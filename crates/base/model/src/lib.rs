@@ -8,6 +8,7 @@
 
 pub mod cgroup;
 pub mod event;
+pub mod expansion;
 pub mod go_json;
 pub mod ids;
 pub mod json;

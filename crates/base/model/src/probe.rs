@@ -46,6 +46,44 @@ pub enum ProbeVerdict {
 }
 crate::tolerant!(ProbeVerdict, else ProbeVerdict::Unknown);
 
+/// Where a probe goes that goes over the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NetTarget {
+    /// GET a URL; redirects on the same host are followed.
+    Http {
+        /// `https` instead of `http`; certificates are not verified.
+        tls: bool,
+        /// Host name or address to connect to.
+        host: String,
+        /// Port.
+        port: u16,
+        /// Path with query; begins with `/`.
+        path: String,
+        /// Headers in order, `Host` left out. A name may stand more than once.
+        headers: Vec<(String, String)>,
+        /// Value of the `Host` header when it is not that of the URL.
+        host_header: Option<String>,
+    },
+    /// Open a connection and close it.
+    Tcp {
+        /// Host name or address.
+        host: String,
+        /// Port.
+        port: u16,
+    },
+    /// `grpc.health.v1.Health/Check`, in plain text.
+    Grpc {
+        /// Address.
+        host: String,
+        /// Port.
+        port: u16,
+        /// Service name, may be empty.
+        service: String,
+        /// `User-Agent` to send.
+        user_agent: String,
+    },
+}
+
 /// How one attempt ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ProbeOutcome {

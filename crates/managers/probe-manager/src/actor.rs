@@ -157,7 +157,6 @@ impl ProbeManager {
             container: container.clone(),
             target: target::aim(probe, spec, pod_ip, &self.config.user_agent),
             timeout,
-            user_agent: self.config.user_agent.clone(),
         };
         let tools = ProbeTools { crew: self.crew.clone(), net: self.deps.net.clone(), faults: ctx.faults() };
         let (id, serial) = (id.clone(), entry.serial);

@@ -8,7 +8,7 @@ use contract::Crew;
 use contract::runtime::{CallError, CallErrorKind, ExecSync};
 use model::probe::ProbeOutcome;
 use model::{ContainerId, PodUid};
-use ports::probe::{NetAttempt, NetProber, NetTarget};
+use ports::probe::{NetAttempt, NetProber};
 use probe_schedule::target::Target;
 use probe_schedule::words;
 
@@ -18,7 +18,6 @@ pub(crate) struct Job {
     pub(crate) container: ContainerId,
     pub(crate) target: Result<Target, String>,
     pub(crate) timeout: Duration,
-    pub(crate) user_agent: String,
 }
 
 /// What effects work with.
@@ -37,7 +36,10 @@ pub(crate) async fn run(tools: ProbeTools, job: Job) -> (ProbeOutcome, String) {
         last = match &job.target {
             Err(why) => return (ProbeOutcome::Error, why.clone()),
             Ok(Target::Exec { command }) => exec(&tools, &job, command).await,
-            Ok(other) => net(&tools, &job, other).await,
+            Ok(Target::Net(target)) => {
+                let NetAttempt { outcome, output } = tools.net.probe(target.clone(), job.timeout).await;
+                (outcome, words::clip(output.as_bytes()))
+            }
         };
         if last.0 != ProbeOutcome::Error {
             break;
@@ -79,27 +81,4 @@ fn rpc_text(e: &CallError) -> String {
         CallErrorKind::Failed => "Unknown",
     };
     format!("rpc error: code = {code} desc = {}", e.message)
-}
-
-async fn net(tools: &ProbeTools, job: &Job, target: &Target) -> (ProbeOutcome, String) {
-    let target = match target {
-        Target::Exec { .. } => return (ProbeOutcome::Error, "exec is not a network probe".to_owned()),
-        Target::Http(t) => NetTarget::Http {
-            tls: t.tls,
-            host: t.host.clone(),
-            port: t.port,
-            path: t.path.clone(),
-            headers: t.headers.clone(),
-            host_header: t.host_header.clone(),
-        },
-        Target::Tcp { host, port } => NetTarget::Tcp { host: host.clone(), port: *port },
-        Target::Grpc { host, port, service } => NetTarget::Grpc {
-            host: host.clone(),
-            port: *port,
-            service: service.clone(),
-            user_agent: job.user_agent.clone(),
-        },
-    };
-    let NetAttempt { outcome, output } = tools.net.probe(target, job.timeout).await;
-    (outcome, words::clip(output.as_bytes()))
 }

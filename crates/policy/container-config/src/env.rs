@@ -12,11 +12,12 @@ mod variables;
 use std::net::IpAddr;
 
 use model::core::{ConfigMap, Container, EnvFromSource, EnvVarSource, Pod, Secret, Service};
+use model::expansion::expand;
 use model::object::ObjectKind;
 use model::pod;
 
 pub use error::EnvError;
-pub use expand::{expand, expand_strings};
+pub use expand::expand_strings;
 pub use field::{FieldError, FieldInput, env_field, format_map, object_field};
 pub use objects::{LookupError, NoObjects, ObjectLookup, ObjectMap, referenced_files, referenced_objects};
 pub use resource::{ResourceError, container_resource, with_default_limits};

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use cri_api::v1::{ImageSpec, Mount, MountPropagation};
 use model::core::{Container, Pod, VolumeMount};
+use model::expansion::expand;
 use model::pod;
 
-use crate::env::{Environment, expand};
+use crate::env::Environment;
 use crate::security::mappings;
 use crate::{NodeSettings, UserNamespace};
 

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use model::core::{Container, HTTPGetAction, Probe};
+use model::expansion::expand;
 use model::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use model::probe::NetTarget;
 
 /// Where a probe goes.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -13,41 +15,8 @@ pub enum Target {
         /// Command with literal environment expanded.
         command: Vec<String>,
     },
-    /// GET a URL.
-    Http(HttpTarget),
-    /// Open a connection.
-    Tcp {
-        /// Host name or address.
-        host: String,
-        /// Port.
-        port: u16,
-    },
-    /// Ask the standard health service.
-    Grpc {
-        /// Address.
-        host: String,
-        /// Port.
-        port: u16,
-        /// Service name, may be empty.
-        service: String,
-    },
-}
-
-/// A GET.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct HttpTarget {
-    /// `https` (certificates are not verified) instead of `http`.
-    pub tls: bool,
-    /// Host name or address to connect to.
-    pub host: String,
-    /// Port.
-    pub port: u16,
-    /// Path with query, as given; begins with `/`.
-    pub path: String,
-    /// Headers in order, `Host` left out.
-    pub headers: Vec<(String, String)>,
-    /// Value of the `Host` header when the specification sets one.
-    pub host_header: Option<String>,
+    /// Ask it over the network.
+    Net(NetTarget),
 }
 
 /// Aims a probe at a container of a pod with this address. `user_agent` is `kube-probe/<major>.<minor>`.
@@ -57,19 +26,21 @@ pub struct HttpTarget {
 pub fn aim(probe: &Probe, container: &Container, pod_ip: &str, user_agent: &str) -> Result<Target, String> {
     if let Some(exec) = &probe.exec {
         let environment = environment(container);
-        let command = exec.command.iter().flatten().map(|word| expand(word, &environment)).collect();
+        let command = exec.command.iter().flatten().map(|word| expanded(word, &environment)).collect();
         return Ok(Target::Exec { command });
     }
     if let Some(get) = &probe.http_get {
-        return http(get, container, pod_ip, user_agent).map(Target::Http);
+        return http(get, container, pod_ip, user_agent).map(Target::Net);
     }
     if let Some(tcp) = &probe.tcp_socket {
         let port = port(&tcp.port, container)?;
-        return Ok(Target::Tcp { host: host(tcp.host.as_deref(), pod_ip), port });
+        return Ok(Target::Net(NetTarget::Tcp { host: host(tcp.host.as_deref(), pod_ip), port }));
     }
     if let Some(grpc) = &probe.grpc {
         let port = checked(i64::from(grpc.port))?;
-        return Ok(Target::Grpc { host: pod_ip.to_owned(), port, service: grpc.service.clone().unwrap_or_default() });
+        let service = grpc.service.clone().unwrap_or_default();
+        let user_agent = user_agent.to_owned();
+        return Ok(Target::Net(NetTarget::Grpc { host: pod_ip.to_owned(), port, service, user_agent }));
     }
     Err(format!("missing probe handler for {}", container.name))
 }
@@ -78,7 +49,7 @@ fn host(given: Option<&str>, pod_ip: &str) -> String {
     given.filter(|h| !h.is_empty()).unwrap_or(pod_ip).to_owned()
 }
 
-fn http(get: &HTTPGetAction, container: &Container, pod_ip: &str, user_agent: &str) -> Result<HttpTarget, String> {
+fn http(get: &HTTPGetAction, container: &Container, pod_ip: &str, user_agent: &str) -> Result<NetTarget, String> {
     let path = get.path.as_deref().unwrap_or_default();
     let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
     let mut headers: Vec<(String, String)> = Vec::new();
@@ -99,7 +70,7 @@ fn http(get: &HTTPGetAction, container: &Container, pod_ip: &str, user_agent: &s
     }
     // An empty Accept asks for none at all.
     headers.retain(|(n, v)| !(n.eq_ignore_ascii_case("accept") && v.is_empty()));
-    Ok(HttpTarget {
+    Ok(NetTarget::Http {
         tls: get.scheme.as_deref().is_some_and(|s| s.eq_ignore_ascii_case("https")),
         host: host(get.host.as_deref(), pod_ip),
         port: port(&get.port, container)?,
@@ -137,30 +108,7 @@ fn environment(container: &Container) -> BTreeMap<&str, &str> {
     container.env.iter().flatten().map(|e| (e.name.as_str(), e.value.as_deref().unwrap_or_default())).collect()
 }
 
-/// Replaces `$(NAME)` of known names; `$$` is a literal `$`, anything else stays as it is.
-fn expand(text: &str, environment: &BTreeMap<&str, &str>) -> String {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find('$') {
-        out.push_str(&rest[..at]);
-        rest = &rest[at + 1..];
-        if let Some(after) = rest.strip_prefix('$') {
-            out.push('$');
-            rest = after;
-        } else if let Some((name, after)) = rest.strip_prefix('(').and_then(|r| r.split_once(')')) {
-            match environment.get(name) {
-                Some(value) => out.push_str(value),
-                None => {
-                    out.push_str("$(");
-                    out.push_str(name);
-                    out.push(')');
-                }
-            }
-            rest = after;
-        } else {
-            out.push('$');
-        }
-    }
-    out.push_str(rest);
-    out
+fn expanded(text: &str, environment: &BTreeMap<&str, &str>) -> String {
+    let known = |name: &str| environment.get(name).map(|value| value.as_bytes().to_vec());
+    String::from_utf8_lossy(&expand(text, known)).into_owned()
 }

@@ -375,6 +375,25 @@ fn an_outcome_that_comes_after_the_stop_is_dropped() {
     });
 }
 
+/// A kubelet's worker ends after the probe that runs, and takes its result back.
+#[test]
+fn a_liveness_probe_that_runs_when_its_pod_begins_to_end_says_nothing() {
+    testing::run(1, |kernel| async move {
+        let bed = Bed::new(kernel);
+        let p = live_only("u1", Probe { failure_threshold: Some(1), ..every(10) });
+        bed.net.set_takes(Duration::from_millis(900));
+        bed.refuse(80, "late");
+        bed.runs(&p).await;
+        pass(100).await;
+        assert_eq!(bed.net_count(), 1, "it runs");
+        bed.stop(&p, true).await;
+        pass(5_000).await;
+        assert_eq!(bed.messages(), Vec::<String>::new());
+        assert_eq!(bed.verdict(&p, "c1", Liveness), None);
+        assert_eq!(bed.net_count(), 1);
+    });
+}
+
 #[test]
 fn housekeeping_stops_pods_that_are_gone() {
     testing::run(1, |kernel| async move {

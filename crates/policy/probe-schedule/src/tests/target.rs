@@ -1,8 +1,9 @@
-use crate::target::{HttpTarget, Target, aim, port};
+use crate::target::{Target, aim, port};
 use model::core::{
     Container, ContainerPort, EnvVar, ExecAction, GRPCAction, HTTPGetAction, HTTPHeader, Probe, TCPSocketAction,
 };
 use model::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use model::probe::NetTarget;
 
 const AGENT: &str = "kube-probe/1.36";
 
@@ -25,10 +26,21 @@ fn get(port: IntOrString) -> HTTPGetAction {
     HTTPGetAction { port, path: Some("/healthz?x=1".into()), ..HTTPGetAction::default() }
 }
 
-fn http(action: HTTPGetAction) -> HttpTarget {
+struct Get {
+    tls: bool,
+    host: String,
+    port: u16,
+    path: String,
+    headers: Vec<(String, String)>,
+    host_header: Option<String>,
+}
+
+fn http(action: HTTPGetAction) -> Get {
     let probe = Probe { http_get: Some(action), ..Probe::default() };
     match aim(&probe, &container(), "10.0.0.1", AGENT).unwrap() {
-        Target::Http(t) => t,
+        Target::Net(NetTarget::Http { tls, host, port, path, headers, host_header }) => {
+            Get { tls, host, port, path, headers, host_header }
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -70,7 +82,7 @@ fn http_headers() {
         let headers = headers.iter().map(|(n, v)| HTTPHeader { name: (*n).into(), value: (*v).into() }).collect();
         http(HTTPGetAction { http_headers: Some(headers), ..get(IntOrString::Int(80)) })
     };
-    let pairs = |t: &HttpTarget| t.headers.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>();
+    let pairs = |t: &Get| t.headers.iter().map(|(n, v)| format!("{n}={v}")).collect::<Vec<_>>();
     assert_eq!(pairs(&with(&[])), ["User-Agent=kube-probe/1.36", "Accept=*/*"]);
     assert_eq!(pairs(&with(&[("user-agent", "me"), ("Accept", "")])), ["user-agent=me"]);
     let t = with(&[("X", "1"), ("X", "2"), ("Host", "web.example")]);
@@ -93,12 +105,13 @@ fn tcp_and_grpc() {
         tcp_socket: Some(TCPSocketAction { host: host.map(str::to_owned), port: IntOrString::Int(5432) }),
         ..Probe::default()
     };
-    let to = |host: &str| Ok(Target::Tcp { host: host.into(), port: 5432 });
+    let to = |host: &str| Ok(Target::Net(NetTarget::Tcp { host: host.into(), port: 5432 }));
     assert_eq!(aim(&tcp(None), &container(), "10.0.0.1", AGENT), to("10.0.0.1"));
     assert_eq!(aim(&tcp(Some("db")), &container(), "10.0.0.1", AGENT), to("db"));
     let grpc = Probe { grpc: Some(GRPCAction { port: 9000, service: None }), ..Probe::default() };
-    let want = Target::Grpc { host: "10.0.0.1".into(), port: 9000, service: String::new() };
-    assert_eq!(aim(&grpc, &container(), "10.0.0.1", AGENT), Ok(want));
+    let want =
+        NetTarget::Grpc { host: "10.0.0.1".into(), port: 9000, service: String::new(), user_agent: AGENT.to_owned() };
+    assert_eq!(aim(&grpc, &container(), "10.0.0.1", AGENT), Ok(Target::Net(want)));
 }
 
 #[test]
