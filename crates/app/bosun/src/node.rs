@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Family, Group, Handler, Kernel, Managed, Policy, Spec};
-use config_sources::folder::FolderWatch;
 use contract::pod_worker::{GrantStart, UpdatePod};
 use contract::{Answers, Crew, PodWorker, Role, Wiring};
 use futures::FutureExt;
@@ -29,6 +28,7 @@ use ports::log::Compress;
 use ports::probe::NetProber;
 use ports::runtime::{ContainerRuntime, ImageService};
 use ports::stats::StatsSource;
+use ports::watch::FolderWatch;
 
 use server::local::Views;
 

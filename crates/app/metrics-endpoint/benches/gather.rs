@@ -112,18 +112,7 @@ fn node(kernel: &actor::Kernel) -> Deps {
         wiring.put(uid.clone(), row);
         let present = ["a", "b", "c"].map(str::to_owned).to_vec();
         wiring.put(uid.clone(), PodVolumes { present, error: None });
-        let worker = WorkerState {
-            phase: WorkerPhase::Syncing,
-            termination_requested: false,
-            started_terminating: false,
-            evicted: false,
-            deleted: false,
-            synced_at: Timestamp::ZERO,
-            error: None,
-            cause: String::new(),
-            pod: Some(pod),
-            kill: None,
-        };
+        let worker = WorkerState { pod: Some(pod), ..WorkerState::new(WorkerPhase::Syncing) };
         wiring.put(uid.clone(), worker);
         kernel.spawn(actor::Spec::new(format!("pod-worker/{uid}")).group(&group), |_| Idle);
     }

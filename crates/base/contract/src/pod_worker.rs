@@ -109,6 +109,26 @@ pub struct WorkerState {
     pub kill: Option<KillRequest>,
 }
 
+impl WorkerState {
+    /// A worker in this phase that has not synced yet; a phase of stopping was asked for.
+    #[must_use]
+    pub fn new(phase: WorkerPhase) -> Self {
+        let stops = phase >= WorkerPhase::Terminating;
+        Self {
+            phase,
+            termination_requested: stops,
+            started_terminating: stops,
+            evicted: false,
+            deleted: false,
+            synced_at: Timestamp::ZERO,
+            error: None,
+            cause: String::new(),
+            pod: None,
+            kill: None,
+        }
+    }
+}
+
 /// Answers [`RetireWorker`] for a family of workers in this process.
 pub(crate) struct Retire<A: Managed> {
     pub(crate) family: Arc<Family<PodUid, A>>,

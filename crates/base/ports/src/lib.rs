@@ -16,3 +16,4 @@ pub mod log;
 pub mod probe;
 pub mod runtime;
 pub mod stats;
+pub mod watch;

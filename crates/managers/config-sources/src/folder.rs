@@ -18,13 +18,14 @@ use contract::{Crew, FolderSource as Role};
 use futures::StreamExt;
 use model::event::{EventObject, EventType, NodeEvent};
 use ports::host::HostFs;
+use ports::watch::{Change, Changes, FolderWatch};
 
 mod manifests;
 mod read;
 mod report;
 mod watch;
 
-pub use watch::{Change, Changes, FolderWatch, InotifyWatch};
+pub use watch::InotifyWatch;
 
 use manifests::FolderContent;
 use read::{Found, Listing};

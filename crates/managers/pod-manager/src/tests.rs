@@ -13,13 +13,12 @@ use contract::node::{NodeOrigin, NodeView};
 use contract::objects::{HoldObjects, ReleaseObjects};
 use contract::pod_manager::{ChangePods, ChangesTaken, DesiredPod, SetPods};
 use contract::pod_worker::{GrantStart, UpdateKind, UpdatePod, WorkerPhase, WorkerState};
-use contract::runtime::RuntimeInfo;
 use contract::status::{SetPodStatus, StatusEntry};
 use contract::{PodWorker, RoleMessage, Wiring};
 use fakes::api::Matching;
-use fakes::{FakeApi, StandIn};
-use model::core::{Node, Pod};
-use model::{PodUid, Timestamp};
+use fakes::{FakeApi, StandIn, pod};
+use model::PodUid;
+use model::core::{Node, Pod, PodStatus};
 use pod_admission::NodeFacts;
 use ports::api::ApiError;
 
@@ -69,16 +68,11 @@ supervised!(Puppet);
 impl Puppet {
     fn post(&self) {
         let row = WorkerState {
-            phase: self.phase,
             termination_requested: self.stops,
             started_terminating: self.stops,
-            evicted: false,
             deleted: self.stops,
-            synced_at: Timestamp::ZERO,
-            error: None,
-            cause: String::new(),
             pod: self.pod.clone(),
-            kill: None,
+            ..WorkerState::new(self.phase)
         };
         self.board.post(self.uid.clone(), Arc::new(row));
     }
@@ -161,8 +155,7 @@ impl Bench {
         let words = Words::default();
         let wiring = Wiring::default();
         listen(&wiring, &words);
-        let info = RuntimeInfo { name: "fake".to_owned(), listed: true, network: Ok(()), ..RuntimeInfo::unknown() };
-        wiring.set(info);
+        wiring.set(fakes::well());
         wiring.connect_workers(&puppets(kernel, &wiring, &words, setup.stop_after));
         let api = FakeApi::new();
         let deps = Arc::new(Deps {
@@ -242,14 +235,6 @@ fn puppets(kernel: &Kernel, wiring: &Wiring, words: &Words, stop_after: Duration
     })
 }
 
-fn pod(uid: &str, json: serde_json::Value) -> Pod {
-    let mut pod: Pod = serde_json::from_value(json).unwrap();
-    pod.metadata.uid = Some(uid.to_owned());
-    pod.metadata.name.get_or_insert_with(|| uid.to_owned());
-    pod.metadata.namespace.get_or_insert_with(|| "default".to_owned());
-    pod
-}
-
 fn plain(uid: &str) -> Pod {
     pod(uid, serde_json::json!({ "spec": { "containers": [{ "name": "c" }] } }))
 }
@@ -261,14 +246,8 @@ fn asking(uid: &str, cpu: &str, priority: i32) -> Pod {
 }
 
 fn status_row(pod: &Pod, phase: &str) -> StatusEntry {
-    StatusEntry {
-        version: 1,
-        namespace: model::pod::namespace(pod).to_owned(),
-        name: model::pod::name(pod).to_owned(),
-        status: Arc::new(model::core::PodStatus { phase: Some(phase.to_owned()), ..Default::default() }),
-        finished: true,
-        changed_at: Timestamp(1),
-    }
+    let status = PodStatus { phase: Some(phase.to_owned()), ..PodStatus::default() };
+    StatusEntry { finished: true, ..fakes::status_entry(pod, status) }
 }
 
 fn unreachable() -> ApiError {

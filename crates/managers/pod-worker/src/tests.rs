@@ -7,20 +7,19 @@ use std::time::Duration;
 
 use actor::testing::run;
 use actor::{ActorRef, Kernel, Spec};
-use async_trait::async_trait;
 use cgroup_values::{HostFacts, LimitRules};
 use container_config::NodeSettings;
 use contract::Wiring;
 use contract::node::{NodeOrigin, NodeView};
-use contract::objects::ObjectError;
 use contract::pod_worker::{KillRequest, UpdateKind, UpdatePod, WorkerPhase, WorkerState};
-use contract::runtime::{Observed, RuntimeHandler, RuntimeInfo};
+use contract::runtime::{RuntimeHandler, RuntimeInfo};
 use contract::volume::{MountedVolume, MountedVolumes};
 use cri_api::v1::ContainerConfig;
-use model::core::{ConfigMap, Node, Pod, PodStatus, Secret, Service};
+use fakes::{FakeNet, Objects};
+use model::core::{Pod, PodStatus};
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
 use model::{PodUid, Timestamp};
-use ports::hook::{HTTP_TO_HTTPS, HookHttp, HookRequest};
+use serde_json::{Value, json};
 
 use crate::{Config, Deps, PodWorker};
 
@@ -43,14 +42,8 @@ struct World {
     statuses: Vec<PodStatus>,
     observed: Option<PodObservation>,
     created: Vec<Arc<ContainerConfig>>,
-    /// Requests of HTTP hooks.
-    hooks: Vec<HookRequest>,
     handlers_asked: Vec<String>,
     pull_secrets: Vec<Vec<String>>,
-    config_maps: BTreeMap<String, ConfigMap>,
-    secrets: BTreeMap<String, Secret>,
-    services: Option<Vec<Service>>,
-    held: Option<Arc<Pod>>,
     /// Failure of the next `RunPodSandbox`: code and text.
     sandbox_fails: Option<(String, String)>,
     volumes: MountedVolumes,
@@ -58,31 +51,14 @@ struct World {
     volumes_fail: Option<contract::volume::VolumeError>,
 }
 
-impl World {
-    /// Whether ObjectStore was told of a pod that names such an object.
-    fn holds(&self, name: &str) -> bool {
-        self.held.as_ref().is_some_and(|pod| serde_json::to_string(&pod.spec).unwrap().contains(&format!("\"{name}\"")))
-    }
-}
-
 type Shared = Arc<Mutex<World>>;
-
-/// Answers every hook, over plain HTTP only.
-struct PlainHttp(Shared);
-
-#[async_trait]
-impl HookHttp for PlainHttp {
-    async fn get(&self, request: HookRequest) -> Result<(), String> {
-        let secure = request.scheme == "https";
-        self.0.lock().unwrap().hooks.push(request);
-        if secure { Err(format!("Get \"https://...\": {HTTP_TO_HTTPS}")) } else { Ok(()) }
-    }
-}
 
 struct Bench {
     world: Shared,
     worker: ActorRef<PodWorker>,
     wiring: Wiring,
+    objects: Objects,
+    net: Arc<FakeNet>,
     _dir: tempfile::TempDir,
 }
 
@@ -95,7 +71,6 @@ impl Bench {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("root/pods").join(UID)).unwrap();
         let world = Shared::default();
-        world.lock().unwrap().services = Some(Vec::new());
         world.lock().unwrap().observed = Some(observed.clone());
         let wiring = Wiring::default();
         let managers = {
@@ -103,33 +78,33 @@ impl Bench {
             kernel.spawn(Spec::new("crew"), move |_| Crew { world: world.clone(), wiring: wiring.clone() })
         };
         crew::connect(&managers, &wiring);
+        let (objects, net) = (Objects::on(&wiring, "ns"), Arc::new(FakeNet::default()));
+        objects.put_class("kata", "kata-qemu");
+        net.speak_plain_http();
         if observed.is_alive() {
-            wiring.put(UID.into(), row(observed));
+            fakes::observe(&wiring, observed);
         }
         wiring.set(RuntimeInfo {
-            name: "fake".to_owned(),
-            listed: true,
-            network: Ok(()),
             handlers: vec![RuntimeHandler {
                 name: "kata-qemu".to_owned(),
                 recursive_read_only_mounts: true,
                 user_namespaces: false,
             }],
-            ..RuntimeInfo::unknown()
+            ..fakes::well()
         });
         let mut config = config(dir.path().to_path_buf());
         edit(&mut config);
         let deps = Arc::new(Deps {
             config: Arc::new(config),
             fs: Arc::new(fakes::LinuxFs),
-            http: Arc::new(PlainHttp(world.clone())),
+            http: net.clone(),
             journal: Arc::new(fakes::MemoryJournal::default()),
         });
         let crew = wiring.member_crew(UID);
         let worker = kernel.spawn(Spec::new("pod-worker/u1"), move |_| {
             PodWorker::new(crew.succeed(), PodUid::from(UID), deps.clone())
         });
-        Self { world, worker, wiring, _dir: dir }
+        Self { world, worker, wiring, objects, net, _dir: dir }
     }
 
     async fn tell(&self, pod: &Pod, kind: UpdateKind) {
@@ -180,12 +155,11 @@ impl Bench {
     }
 
     fn know_node(&self, addresses: &[&str], allocatable: &[(&str, &str)]) {
-        let addresses: Vec<_> =
-            addresses.iter().map(|a| serde_json::json!({ "type": "InternalIP", "address": a })).collect();
+        let addresses: Vec<_> = addresses.iter().map(|a| json!({ "type": "InternalIP", "address": a })).collect();
         let allocatable: BTreeMap<_, _> = allocatable.iter().copied().collect();
-        let json = serde_json::json!({ "status": { "addresses": addresses, "allocatable": allocatable } });
-        let node: Node = serde_json::from_value(json).unwrap();
-        self.wiring.set(NodeView { node: Some(Arc::new(node)), origin: NodeOrigin::Api, ..NodeView::default() });
+        let json = json!({ "status": { "addresses": addresses, "allocatable": allocatable } });
+        let node = Some(Arc::new(fakes::object(json)));
+        self.wiring.set(NodeView { node, origin: NodeOrigin::Api, ..NodeView::default() });
     }
 
     /// The worker's row.
@@ -201,10 +175,6 @@ impl Bench {
 /// Long enough for a few steps, too short for a retry.
 async fn let_work() {
     tokio::time::sleep(Duration::from_millis(500)).await;
-}
-
-fn row(pod: PodObservation) -> Observed {
-    Observed { pod: Arc::new(pod), observed_at: Timestamp(1) }
 }
 
 fn config(dir: PathBuf) -> Config {
@@ -240,24 +210,20 @@ fn config(dir: PathBuf) -> Config {
 }
 
 /// A pod of the API with one container `app` of these fields and this rest of the specification.
-fn pod(container: serde_json::Value, spec: serde_json::Value) -> Pod {
+fn pod(container: Value, spec: Value) -> Pod {
     let mut container = container;
     container["name"] = "app".into();
     container["image"] = "img".into();
     container["imagePullPolicy"] = "IfNotPresent".into();
     let mut spec = spec;
-    spec["containers"] = serde_json::json!([container]);
+    spec["containers"] = json!([container]);
     spec["dnsPolicy"] = "Default".into();
     if spec.get("enableServiceLinks").is_none() {
         spec["enableServiceLinks"] = true.into();
     }
-    let json = serde_json::json!({
-        "metadata": { "name": "web", "namespace": "ns", "uid": UID, "generation": 1,
-                      "annotations": { "kubernetes.io/config.source": "api" } },
-        "spec": spec,
-        "status": { "phase": "Pending" },
-    });
-    serde_json::from_value(json).unwrap()
+    let annotations = json!({ "kubernetes.io/config.source": "api" });
+    let metadata = json!({ "name": "web", "namespace": "ns", "generation": 1, "annotations": annotations });
+    fakes::pod(UID, json!({ "metadata": metadata, "spec": spec, "status": { "phase": "Pending" } }))
 }
 
 fn nothing() -> PodObservation {
@@ -293,8 +259,4 @@ fn left_running(pod: &Pod) -> PodObservation {
     let hash = pod_plan::hash::spec_hash(&model::pod::regular_containers(pod)[0]);
     out.containers.push(container("c1", hash));
     out
-}
-
-fn missing(kind: &str, name: &str) -> ObjectError {
-    ObjectError::NotFound(format!("{kind} {name:?} not found"))
 }

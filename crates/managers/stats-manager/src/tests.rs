@@ -13,12 +13,9 @@ use cgroup_values::PodTree;
 use contract::Wiring;
 use contract::cgroup::PodCgroupRow;
 use contract::config_sources::Source;
-use contract::pod_manager::DesiredPod;
-use contract::runtime::{Observed, RuntimeInfo};
 use contract::volume::PodVolumes;
 use fakes::FakeRuntime;
 use fakes::stats::{Cgroups, StatsTree, container, image_fs};
-use model::core::Pod;
 use model::node::CgroupDriver;
 use model::resources::QosClass;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
@@ -47,7 +44,7 @@ impl Bed {
         let runtime = FakeRuntime::default();
         runtime.set_image_fs(image_fs(&dir.path().display().to_string()));
         let wiring = Wiring::default();
-        wiring.set(RuntimeInfo { listed: true, ..RuntimeInfo::unknown() });
+        wiring.set(fakes::well());
         let source = tree.source();
         // Half a minute after the files' own times, as if read now.
         source.freeze(Timestamp::from_secs(1_800_000_000));
@@ -96,14 +93,14 @@ impl Bed {
 
     fn observe(&self, name: &str, containers: Vec<ContainerObservation>) {
         let uid = PodUid::from(format!("uid-{name}"));
-        let mut pod = PodObservation::empty(uid.clone(), "shop", name);
+        let mut pod = PodObservation::empty(uid, "shop", name);
         pod.sandboxes.push(SandboxObservation {
             created_at: Timestamp::from_secs(1_700_000_000),
             host_network: Some(false),
             ..SandboxObservation::new(format!("sandbox-{name}"), 0, true)
         });
         pod.containers = containers;
-        self.wiring.put(uid, Observed { pod: Arc::new(pod), observed_at: Timestamp(1) });
+        fakes::observe(&self.wiring, pod);
     }
 
     /// The pod as its source has it, with this specification.
@@ -111,10 +108,8 @@ impl Bed {
         let uid = format!("uid-{name}");
         let mut spec = spec.clone();
         spec["containers"] = json!([]);
-        let pod = json!({"metadata": {"name": name, "namespace": "shop", "uid": uid}, "spec": spec});
-        let pod: Pod = serde_json::from_value(pod).unwrap();
-        let row = DesiredPod::admitted(Arc::new(pod), Source::Api);
-        self.wiring.put(PodUid::from(uid), row);
+        let pod = fakes::pod(&uid, json!({"metadata": {"name": name, "namespace": "shop"}, "spec": spec}));
+        fakes::desire(&self.wiring, pod, Source::Api);
     }
 
     /// How often the runtime was asked for statistics.

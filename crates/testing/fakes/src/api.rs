@@ -12,6 +12,7 @@ use tokio::time::Instant;
 
 mod follow;
 mod patch;
+mod review;
 mod server;
 mod store;
 mod target;
@@ -53,6 +54,8 @@ struct State {
     cuts: u64,
     cut_with: ApiError,
     held: bool,
+    /// What a review lets everybody do.
+    allows: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -107,6 +110,7 @@ impl FakeApi {
             cuts: 0,
             cut_with: ApiError::Unreachable { message: "connection reset by peer".to_owned() },
             held: false,
+            allows: Vec::new(),
         };
         let (changed, _) = actor::watch::channel(0);
         Self { shared: Arc::new(Shared { state: Mutex::new(state), changed, began: Instant::now(), wall }) }
@@ -145,6 +149,9 @@ impl FakeApi {
         query: &[(String, String)],
         body: Value,
     ) -> Result<Value, ApiError> {
+        if let Some(review) = self.review(method, &body) {
+            return Ok(review);
+        }
         let now = self.now();
         self.store(|store| store.answer(&Ask { method, path, query, body, now }))
     }
@@ -216,7 +223,7 @@ impl FakeApi {
         self.shared.with(|s| s.lists.clone())
     }
 
-    async fn troubled(&self, request: &Request, body: Value) -> ApiResult<Bytes> {
+    async fn troubled(&self, request: &Request, mut body: Value) -> ApiResult<Bytes> {
         let trouble = self.shared.with(|s| s.troubles.next(request.method, &request.path));
         let lost = match trouble {
             Some(Trouble::Fail(error)) => return Err(error),
@@ -226,6 +233,11 @@ impl FakeApi {
                 None
             }
             Some(Trouble::Hang) => std::future::pending().await,
+            Some(Trouble::Garbage) => return Ok(Bytes::from_static(b"<html>")),
+            Some(Trouble::Unaware(group, field)) => {
+                body.pointer_mut(group).and_then(Value::as_object_mut).and_then(|group| group.remove(field));
+                None
+            }
             None => None,
         };
         let answer = self.answer(request.method, &request.path, &request.query, body)?;

@@ -10,10 +10,12 @@ use ports::host::{DirEntry, FileEnd, FileKind, FileStat, FsStat, HostError, Host
 use ports::log::Compress;
 use tokio::time::Instant;
 
+mod folder;
 mod mounts;
 mod stats;
 mod tree;
 
+pub use folder::Folder;
 pub use tree::Errno;
 use tree::{EXT4_MAGIC, Found, Kind, Res, Tree};
 

@@ -9,14 +9,18 @@ pub mod files;
 pub mod host;
 pub mod journal;
 pub mod net;
+mod objects;
+mod pods;
+mod rows;
 pub mod runtime;
 mod stand_in;
 pub mod stats;
+mod watch;
 pub mod web;
 
 pub use api::FakeApi;
 pub use credential::FakePlugin;
-pub use files::MemFs;
+pub use files::{Folder, MemFs};
 pub use host::{FakeCgroups, FakeMachine};
 /// Files of tests are real, in a temporary folder; so are cgroups' counters.
 pub use host_linux::{LinuxFs, LinuxStats};
@@ -29,8 +33,12 @@ pub fn gzip() -> log_files::Gzip {
 
 pub use journal::MemoryJournal;
 pub use net::FakeNet;
+pub use objects::Objects;
+pub use pods::{object, pod};
+pub use rows::{desire, observe, status_entry, well};
 pub use runtime::FakeRuntime;
 pub use stand_in::{Events, StandIn, start};
+pub use watch::FakeWatch;
 pub use web::FakeWeb;
 
 /// Generated server stubs.

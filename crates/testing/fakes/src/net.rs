@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use model::probe::ProbeOutcome;
-use ports::hook::{HookHttp, HookRequest};
+use ports::hook::{HTTP_TO_HTTPS, HookHttp, HookRequest};
 use ports::probe::{NetAttempt, NetProber, NetTarget};
 use tokio::time::Instant;
 
@@ -18,6 +18,7 @@ pub struct FakeNet(Mutex<Ports>);
 struct Ports {
     answers: BTreeMap<u16, NetAttempt>,
     all_are_open: bool,
+    plain_only: bool,
     takes: Duration,
     hooks: Vec<HookRequest>,
     probes: Vec<(Instant, NetTarget)>,
@@ -40,6 +41,12 @@ impl FakeNet {
         let mut ports = self.ports();
         ports.answers.clear();
         ports.all_are_open = true;
+    }
+
+    /// From now on every port takes hooks over plain HTTP only: who begins TLS is told so.
+    pub fn speak_plain_http(&self) {
+        self.open_all();
+        self.ports().plain_only = true;
     }
 
     /// How long a probe takes from now on; one that may not last so long fails.
@@ -102,7 +109,14 @@ impl NetProber for FakeNet {
 impl HookHttp for FakeNet {
     async fn get(&self, request: HookRequest) -> Result<(), String> {
         let attempt = self.attempt(request.port);
-        self.ports().hooks.push(request);
+        let plain_only = {
+            let mut ports = self.ports();
+            ports.hooks.push(request.clone());
+            ports.plain_only
+        };
+        if plain_only && request.scheme == "https" {
+            return Err(format!("Get \"https://...\": {HTTP_TO_HTTPS}"));
+        }
         match attempt.outcome {
             ProbeOutcome::Success | ProbeOutcome::Warning => Ok(()),
             ProbeOutcome::Failure | ProbeOutcome::Error => Err(attempt.output),

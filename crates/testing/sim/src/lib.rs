@@ -12,11 +12,9 @@ mod busy;
 mod leash;
 mod node;
 mod see;
-mod watch;
 mod world;
 
 pub use busy::busy_minutes;
 pub use node::{LIMIT, SimNode, log_to_stderr};
 pub use see::{Counts, Instance};
-pub use watch::SimWatch;
 pub use world::{DISK, NODE_NAME, POD_URL, World};

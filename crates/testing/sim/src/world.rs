@@ -11,7 +11,7 @@ use bosun::{Machine, Ports, Settings};
 use cgroup_values::HostFacts;
 use cri_client::{Connector, CriClient, Deadlines};
 use fakes::runtime::Features;
-use fakes::{FakeApi, FakeCgroups, FakeMachine, FakeNet, FakeRuntime, FakeWeb, MemFs, MemoryJournal};
+use fakes::{FakeApi, FakeCgroups, FakeMachine, FakeNet, FakeRuntime, FakeWatch, FakeWeb, MemFs, MemoryJournal};
 use model::Timestamp;
 use model::node::CgroupDriver;
 use model::quantity::Quantity;
@@ -21,7 +21,6 @@ use ports::api::ApiServer;
 use ports::host::HostFs;
 
 use crate::leash::{LeashedApi, Rope};
-use crate::watch::SimWatch;
 
 /// Name of the node; static pods carry it behind their names.
 pub const NODE_NAME: &str = "sim";
@@ -50,7 +49,7 @@ pub struct World {
     /// The API server; `None`: standalone.
     pub api: Option<FakeApi>,
     /// Watch of the manifest folder.
-    pub watch: Arc<SimWatch>,
+    pub watch: Arc<FakeWatch>,
     /// Settings of the next daemon.
     pub settings: Settings,
     /// The machine that it finds.
@@ -140,7 +139,7 @@ impl World {
             net: Arc::default(),
             web: Arc::default(),
             api: None,
-            watch: Arc::new(SimWatch::new(&files)),
+            watch: Arc::new(FakeWatch::new(&files)),
             settings,
             machine: machine(),
             files,

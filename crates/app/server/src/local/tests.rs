@@ -148,16 +148,10 @@ async fn a_pod_that_is_being_stopped_is_still_listed_as_terminating() {
     let pod = views.pods.get(&"u1".into()).unwrap().pod.clone();
     wiring.take_away::<DesiredPod>(&"u1".into());
     let row = |phase| contract::pod_worker::WorkerState {
-        phase,
-        termination_requested: true,
-        started_terminating: true,
-        evicted: false,
         deleted: true,
         synced_at: model::Timestamp::from_secs(1_700_000_000),
-        error: None,
-        cause: String::new(),
         pod: Some(pod.clone()),
-        kill: None,
+        ..contract::pod_worker::WorkerState::new(phase)
     };
     wiring.put("u1".into(), row(contract::pod_worker::WorkerPhase::Terminating));
     let (_, text) = call(&views, "GET", "/v1/pods", "").await;

@@ -24,18 +24,7 @@ fn volumes(name: &str) -> Arc<PodVolumes> {
 }
 
 pub(crate) fn worker_state() -> WorkerState {
-    WorkerState {
-        phase: WorkerPhase::Syncing,
-        termination_requested: false,
-        started_terminating: false,
-        evicted: false,
-        deleted: false,
-        synced_at: model::Timestamp::ZERO,
-        error: None,
-        cause: String::new(),
-        pod: None,
-        kill: None,
-    }
+    WorkerState::new(WorkerPhase::Syncing)
 }
 
 #[test]

@@ -8,7 +8,6 @@ use cgroup_values::{HostFacts, LimitRules, PodTree};
 use contract::Wiring;
 use contract::cgroup::PodCgroupRow;
 use contract::config_sources::Source;
-use contract::pod_manager::DesiredPod;
 use fakes::{Events, FakeCgroups};
 use model::core::Pod;
 use model::node::CgroupDriver;
@@ -20,11 +19,7 @@ use crate::{CgroupManager, Config, Deps, Serial};
 /// A pod with one container that requests so much cpu; empty: nothing.
 pub(super) fn pod(uid: &str, cpu: &str) -> Pod {
     let requests = if cpu.is_empty() { json!({}) } else { json!({"cpu": cpu}) };
-    serde_json::from_value(json!({
-        "metadata": {"name": uid, "namespace": "default", "uid": uid},
-        "spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]},
-    }))
-    .unwrap()
+    fakes::pod(uid, json!({"spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]}}))
 }
 
 pub(super) fn tree() -> Arc<FakeCgroups> {
@@ -70,8 +65,7 @@ impl Bench {
     }
 
     pub(super) fn desire(&self, pod: &Arc<Pod>) {
-        let row = DesiredPod::admitted(pod.clone(), Source::File);
-        self.wiring.put(model::pod::uid(pod), row);
+        fakes::desire(&self.wiring, pod.clone(), Source::File);
     }
 
     pub(super) fn rows(&self) -> Vec<String> {

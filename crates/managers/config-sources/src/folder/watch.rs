@@ -1,39 +1,12 @@
-//! The port that tells of changes in the folder, and inotify behind it.
+//! inotify behind the port that tells of changes in the folder.
 
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
-use std::pin::Pin;
 
-use futures::{Stream, StreamExt};
+use futures::StreamExt;
 use inotify::{Event, EventMask, Inotify, WatchMask};
-
-/// What happened to the watched path.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Change {
-    /// A file was made but perhaps not written yet.
-    Created(OsString),
-    /// A file was written, moved in, or its attributes changed.
-    Written(OsString),
-    /// A file was removed or moved away.
-    Gone(OsString),
-    /// Something changed that no name tells: list everything.
-    Everything,
-    /// The watched path itself is gone: watch anew.
-    PathGone,
-}
-
-/// Changes as they come; ends when the watch is lost.
-pub type Changes = Pin<Box<dyn Stream<Item = io::Result<Change>>>>;
-
-/// Watches a folder (not what is below it) or a single file.
-pub trait FolderWatch: Send + Sync {
-    /// Starts to watch. Changes from before are not told: list after this returned.
-    ///
-    /// # Errors
-    /// The path is missing, or the system has no watch to give.
-    fn start(&self, path: &Path) -> io::Result<Changes>;
-}
+use ports::watch::{Change, Changes, FolderWatch};
 
 /// inotify. Files are read when their writer closes them, so half-written ones are not seen.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,7 +28,7 @@ impl FolderWatch for InotifyWatch {
             | WatchMask::MOVE_SELF;
         inotify.watches().add(path, mask)?;
         let events = inotify.into_event_stream(vec![0_u8; BUFFER])?;
-        Ok(Box::pin(events.map(|event| event.map(change))))
+        Ok(events.map(|event| event.map(change)).boxed_local())
     }
 }
 

@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use futures::StreamExt;
+use ports::watch::{Change, Changes, FolderWatch};
 
-use crate::folder::{Change, FolderWatch, InotifyWatch};
+use crate::folder::InotifyWatch;
 
 /// The next change, or a failure after a generous while.
-async fn next(changes: &mut crate::folder::Changes) -> Change {
+async fn next(changes: &mut Changes) -> Change {
     let next = tokio::time::timeout(Duration::from_secs(10), changes.next());
     next.await.expect("a change in time").expect("the watch lives").expect("no error")
 }

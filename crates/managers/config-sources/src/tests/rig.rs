@@ -1,8 +1,6 @@
 //! A folder, a watch that tests drive, and a PodManager that remembers.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,15 +10,12 @@ use contract::config_sources::folder::FolderManifests;
 use contract::config_sources::{ManifestState, Source};
 use contract::pod_manager::{ChangePods, ChangesTaken, SetPods};
 use contract::{PodManager, Wiring};
-use fakes::{Events, StandIn};
-use futures::StreamExt;
+use fakes::{Events, FakeWatch, Folder, StandIn};
 use model::core::Pod;
 use model::event::NodeEvent;
 use model::{PodUid, pod};
-use tempfile::TempDir;
-use tokio::sync::mpsc;
+use ports::watch::Change;
 
-use crate::folder::{Change, Changes, FolderWatch};
 use crate::folder::{Config, Deps, FolderSource};
 
 /// A PodManager that keeps the sets it is given, and those that changes make of them.
@@ -112,31 +107,9 @@ impl Sets {
     }
 }
 
-/// Changes come from the test. Starting works while the path exists.
-#[derive(Default)]
-pub(super) struct FakeWatch {
-    tx: Mutex<Option<mpsc::Sender<io::Result<Change>>>>,
-    pub(super) starts: Mutex<u32>,
-    /// Errors to give first, the last one first.
-    pub(super) refusals: Mutex<Vec<io::ErrorKind>>,
-}
-
-impl FolderWatch for FakeWatch {
-    fn start(&self, path: &Path) -> io::Result<Changes> {
-        *self.starts.lock().unwrap() += 1;
-        if let Some(kind) = self.refusals.lock().unwrap().pop() {
-            return Err(kind.into());
-        }
-        path.metadata()?;
-        let (tx, mut rx) = mpsc::channel(64);
-        *self.tx.lock().unwrap() = Some(tx);
-        Ok(futures::stream::poll_fn(move |cx| rx.poll_recv(cx)).boxed_local())
-    }
-}
-
 /// Everything around one actor.
 pub(super) struct Rig {
-    pub(super) dir: TempDir,
+    pub(super) dir: Folder,
     pub(super) sets: Sets,
     events: Events,
     pub(super) watch: Arc<FakeWatch>,
@@ -150,12 +123,13 @@ pub(super) const PERIOD: Duration = Duration::from_secs(20);
 impl Rig {
     /// Nothing runs yet.
     pub(super) fn new(kernel: Kernel) -> Rig {
-        let wiring = Wiring::default();
+        let (wiring, dir) = (Wiring::default(), Folder::new("/etc/kubernetes/manifests"));
+        dir.dir("");
         Rig {
-            dir: tempfile::tempdir().unwrap(),
             sets: Sets::on(&wiring, Source::File),
             events: Events::on(&wiring),
-            watch: Arc::default(),
+            watch: Arc::new(FakeWatch::new(&dir.disk)),
+            dir,
             view: wiring.value(),
             wiring,
             kernel,
@@ -164,10 +138,8 @@ impl Rig {
 
     /// Starts the actor on a path inside the folder (empty: the folder itself).
     pub(super) fn start(&self, at: &str) -> ActorRef<FolderSource> {
-        let path = if at.is_empty() { self.dir.path().to_owned() } else { self.path(at) };
-        let config = Arc::new(Config { node_name: "Node-A".to_owned(), path, period: PERIOD });
-        let watch: Arc<dyn FolderWatch> = self.watch.clone();
-        let deps = Deps { fs: Arc::new(fakes::LinuxFs), watch };
+        let config = Arc::new(Config { node_name: "Node-A".to_owned(), path: self.dir.path(at), period: PERIOD });
+        let deps = Deps { fs: self.dir.fs(), watch: self.watch.clone() };
         fakes::start(&self.kernel, &self.wiring, move |crew| FolderSource::new(crew, config.clone(), deps.clone()))
     }
 
@@ -178,19 +150,14 @@ impl Rig {
         actor
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
     /// Writes a file; no event.
-    pub(super) fn write(&self, name: &str, text: impl AsRef<str>) {
-        std::fs::write(self.path(name), text.as_ref()).unwrap();
+    pub(super) fn write(&self, name: &str, text: impl AsRef<[u8]>) {
+        self.dir.write(name, text);
     }
 
     /// Tells of a change and lets everybody work.
     pub(super) async fn event(&self, change: Change) {
-        let tx = self.watch.tx.lock().unwrap().clone().expect("a watch");
-        tx.send(Ok(change)).await.unwrap();
+        self.watch.tell(change);
         self.work().await;
     }
 
@@ -234,7 +201,7 @@ impl Rig {
 
     /// The published state of a file.
     pub(super) fn state(&self, name: &str) -> Option<ManifestState> {
-        self.view.get().manifests.get(&*self.path(name).to_string_lossy()).cloned()
+        self.view.get().manifests.get(&*self.dir.path(name).to_string_lossy()).cloned()
     }
 
     pub(super) fn manifests(&self) -> BTreeMap<String, ManifestState> {

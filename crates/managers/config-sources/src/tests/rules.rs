@@ -1,10 +1,10 @@
 //! The rules of the folder (pod-lifecycle 1.5 and its edge cases, interfaces 11.1).
 
-use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
+use ports::watch::Change;
+
 use super::rig::{accepted, manifest, refused, with_rig};
-use crate::folder::Change;
 
 #[test]
 fn an_empty_folder_delivers_an_empty_set() {
@@ -23,7 +23,7 @@ fn a_missing_folder_delivers_an_empty_set_and_is_found_within_a_second_when_it_i
         assert_eq!(rig.set(), Vec::<String>::new());
         assert!(rig.view.get().delivered);
         assert!(rig.view.get().error.as_ref().is_some_and(|e| e.ends_with("later does not exist")));
-        std::fs::create_dir(rig.path("later")).unwrap();
+        rig.dir.dir("later");
         rig.write("later/a.yaml", manifest("a", "x:1"));
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         rig.work().await;
@@ -38,14 +38,14 @@ fn a_missing_folder_delivers_an_empty_set_and_is_found_within_a_second_when_it_i
 #[test]
 fn a_folder_that_is_taken_away_removes_its_pods() {
     with_rig(|rig| async move {
-        std::fs::create_dir(rig.path("d")).unwrap();
+        rig.dir.dir("d");
         rig.write("d/a.yaml", manifest("a", "x:1"));
         rig.begin("d").await;
         assert_eq!(rig.set().len(), 1);
-        std::fs::rename(rig.path("d"), rig.path("e")).unwrap();
+        rig.dir.rename("d", "e");
         rig.event(Change::PathGone).await;
         assert_eq!(rig.set(), Vec::<String>::new());
-        std::fs::rename(rig.path("e"), rig.path("d")).unwrap();
+        rig.dir.rename("e", "d");
         tokio::time::sleep(std::time::Duration::from_secs(1)).await;
         rig.work().await;
         assert_eq!(rig.set().len(), 1);
@@ -73,18 +73,17 @@ fn every_name_is_read_but_hidden_ones() {
 #[test]
 fn folders_are_skipped_links_are_followed_and_dead_links_are_told() {
     with_rig(|rig| async move {
-        let elsewhere = tempfile::tempdir().unwrap();
-        std::fs::write(elsewhere.path().join("real"), manifest("linked", "x:1")).unwrap();
-        std::fs::create_dir(rig.path("sub")).unwrap();
+        rig.write("/elsewhere/real", manifest("linked", "x:1"));
+        rig.dir.dir("sub");
         rig.write("sub/hidden.yaml", manifest("inner", "x:1"));
-        symlink(elsewhere.path().join("real"), rig.path("link.yaml")).unwrap();
-        symlink("/nonexistent", rig.path("dead.yaml")).unwrap();
+        rig.dir.link("/elsewhere/real", "link.yaml");
+        rig.dir.link("/nonexistent", "dead.yaml");
         rig.begin("").await;
         assert_eq!(rig.set(), ["default/linked-node-a x:1"]);
         assert_eq!(refused(rig.state("sub")).0, ["is a folder; folders in a folder are not searched"]);
         assert_eq!(refused(rig.state("dead.yaml")).0, ["is a link to a file that is not there"]);
         assert_eq!(rig.events().len(), 1, "the folder is no event: {:?}", rig.events());
-        symlink(elsewhere.path().join("real"), rig.path("other.yaml")).unwrap();
+        rig.dir.link("/elsewhere/real", "other.yaml");
         rig.event(Change::Created("other.yaml".into())).await;
         assert!(rig.state("other.yaml").is_some(), "a link is complete when it is made");
     });
@@ -98,11 +97,11 @@ fn a_written_a_moved_and_a_removed_file_change_the_set_at_once() {
         rig.written("a.yaml").await;
         assert_eq!(rig.set(), ["default/a-node-a x:1"]);
         assert_eq!(rig.state("a.yaml"), accepted("default/a-node-a"));
-        std::fs::rename(rig.path("a.yaml"), rig.path("b.yaml")).unwrap();
+        rig.dir.rename("a.yaml", "b.yaml");
         rig.gone("a.yaml").await;
         rig.written("b.yaml").await;
         assert_eq!(rig.set(), ["default/a-node-a x:1"]);
-        std::fs::remove_file(rig.path("b.yaml")).unwrap();
+        rig.dir.remove("b.yaml");
         rig.gone("b.yaml").await;
         assert_eq!(rig.set(), Vec::<String>::new());
         assert!(rig.manifests().is_empty());
@@ -132,7 +131,7 @@ fn changes_that_nobody_told_of_are_found_by_the_periodic_look() {
         rig.write("b.yaml", manifest("b", "x:1"));
         rig.next_look().await;
         assert_eq!(rig.set(), ["default/a-node-a x:2", "default/b-node-a x:1"]);
-        std::fs::remove_file(rig.path("a.yaml")).unwrap();
+        rig.dir.remove("a.yaml");
         rig.next_look().await;
         assert_eq!(rig.set(), ["default/b-node-a x:1"]);
     });
@@ -194,7 +193,7 @@ fn of_two_files_with_one_pod_the_later_name_counts_in_a_look_and_the_later_event
         assert_eq!(rig.set(), ["default/web-node-a x:3"]);
         rig.next_look().await;
         assert_eq!(rig.set(), ["default/web-node-a x:2"]);
-        std::fs::remove_file(rig.path("b.yaml")).unwrap();
+        rig.dir.remove("b.yaml");
         rig.gone("b.yaml").await;
         assert_eq!(rig.set(), ["default/web-node-a x:3"]);
         assert_eq!(rig.state("a.yaml"), accepted("default/web-node-a"));
@@ -233,14 +232,14 @@ fn a_touched_file_is_not_decoded_again_and_moves_nothing() {
 fn a_broken_watch_is_set_up_again_and_nothing_is_missed() {
     with_rig(|rig| async move {
         rig.begin("").await;
-        *rig.watch.refusals.lock().unwrap() = vec![std::io::ErrorKind::Other; 2];
+        rig.watch.refuse(&[std::io::ErrorKind::Other; 2]);
         rig.write("a.yaml", manifest("a", "x:1"));
         rig.event(Change::PathGone).await;
         assert_eq!(rig.set(), ["default/a-node-a x:1"], "a lost watch is a reason to look");
         rig.write("b.yaml", manifest("b", "x:1"));
         tokio::time::sleep(std::time::Duration::from_secs(1 + 2)).await;
         rig.work().await;
-        assert_eq!(*rig.watch.starts.lock().unwrap(), 4);
+        assert_eq!(rig.watch.starts(), 4);
         assert_eq!(rig.set().len(), 2, "the first success is a reason to look");
     });
 }

@@ -1,7 +1,8 @@
 //! A path that names one file.
 
+use ports::watch::Change;
+
 use super::rig::{accepted, manifest, refused, with_rig};
-use crate::folder::Change;
 
 #[test]
 fn a_single_file_is_read_and_followed() {
@@ -36,7 +37,7 @@ fn a_single_file_that_is_removed_removes_its_pod() {
     with_rig(|rig| async move {
         rig.write("pod.yaml", manifest("a", "x:1"));
         rig.begin("pod.yaml").await;
-        std::fs::remove_file(rig.path("pod.yaml")).unwrap();
+        rig.dir.remove("pod.yaml");
         rig.event(Change::PathGone).await;
         assert_eq!(rig.set(), Vec::<String>::new());
         rig.write("pod.yaml", manifest("b", "x:1"));

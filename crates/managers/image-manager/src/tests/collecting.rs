@@ -1,13 +1,12 @@
 //! Making room, in simulated time, on a disk that is full and stays so.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use actor::testing::run;
 use contract::runtime::Observed;
 use image_pull::gc::Thresholds;
+use model::PodUid;
 use model::runtime::PodObservation;
-use model::{PodUid, Timestamp};
 
 use super::rig::{Bench, Setup, id_of};
 
@@ -25,8 +24,7 @@ fn setup(gc: Thresholds) -> Setup {
 fn show(bench: &Bench, pod: &str, there: bool) {
     let uid = PodUid::from(format!("uid-{pod}").as_str());
     if there {
-        let pod = Arc::new(PodObservation::empty(uid.clone(), "default", pod));
-        bench.wiring.put(uid, Observed { pod, observed_at: Timestamp::ZERO });
+        fakes::observe(&bench.wiring, PodObservation::empty(uid, "default", pod));
     } else {
         bench.wiring.take_away::<Observed>(&uid);
     }

@@ -1,7 +1,6 @@
 //! Pull secrets, credentials of the node, and who may use what others pulled.
 
 use actor::testing::run;
-use ports::host::HostFs;
 use pull_credentials::verification::Policy;
 use serde_json::json;
 
@@ -72,7 +71,7 @@ fn the_nodes_own_credentials_come_after_the_pods() {
     run(4, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
         let config = json!({"auths": {"r.io": {"username": "node", "password": "p"}}});
-        bench.write("config.json", config.to_string().as_bytes());
+        bench.root.write("config.json", config.to_string());
         bench.private(IMAGE, "node");
         bench.ensure_with("p", IMAGE, "Always", &[pull_secret("s", "r.io", "pod")]).await.unwrap();
         assert_eq!(bench.tried(), ["pod", "node"]);
@@ -162,7 +161,7 @@ fn a_gate_that_is_off_leaves_no_files_and_says_less() {
         let text =
             "p spec.containers{app} Normal Pulled: Container image \"r.io/team/app:1\" already present on machine";
         assert_eq!(bench.events().await, [text]);
-        assert!(bench.files.stat("/kubelet".as_ref()).unwrap().is_none());
+        assert!(!bench.root.exists(""));
     });
 }
 
@@ -187,8 +186,8 @@ fn records_that_cannot_be_read_are_no_way_in() {
     run(11, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());
         bench.ensure("p", IMAGE, "IfNotPresent").await.unwrap();
-        for entry in bench.files.list_dir(&bench.folder("pulled")).unwrap() {
-            bench.write(&format!("image_manager/pulled/{}", entry.name), b"broken");
+        for name in bench.root.names("image_manager/pulled") {
+            bench.root.write(format!("image_manager/pulled/{name}"), "broken");
         }
         bench.private(IMAGE, "somebody");
         let failed = bench.ensure("p", IMAGE, "IfNotPresent").await;
@@ -203,7 +202,7 @@ fn a_pull_that_a_restart_cut_off_counts_as_pulled_here() {
         let intent = pull_credentials::records::PullIntent { image: IMAGE.into() };
         let bench = Bench::start(&kernel, Setup::default());
         bench.put(&[IMAGE]);
-        bench.write(&format!("image_manager/pulling/{name}"), intent.encode().as_ref());
+        bench.root.write(format!("image_manager/pulling/{name}"), intent.encode());
         bench.manager.kill();
         actor::testing::settle().await;
         assert!(bench.files("pulling").is_empty());

@@ -122,7 +122,7 @@ fn a_plugin_may_be_given_a_token_of_the_pods_account() {
         assert!(bench.plugin.calls().is_empty(), "a pod without an account");
         bench.ensure_as("p", "r.io/b:1", "sa").await.unwrap();
         assert!(bench.plugin.calls().is_empty(), "an account without the annotation");
-        bench.annotations.lock().unwrap().insert("role".into(), "reader".into());
+        bench.objects.annotate_accounts("role", "reader");
         bench.ensure_as("p", "r.io/c:1", "sa").await.unwrap();
         let (_, request) = bench.plugin.calls().remove(0);
         assert_eq!(request["serviceAccountToken"], "token-of-p-for-aud");
@@ -138,7 +138,7 @@ fn a_plugin_may_be_given_a_token_of_the_pods_account() {
 fn what_an_account_opened_is_open_to_that_account() {
     run(7, |kernel| async move {
         let bench = Bench::start(&kernel, setup(with_token()));
-        bench.annotations.lock().unwrap().insert("role".into(), "reader".into());
+        bench.objects.annotate_accounts("role", "reader");
         bench.plugin.answers(answer("plugin", "Global", None));
         bench.private(IMAGE, "plugin");
         bench.ensure_as("p", IMAGE, "sa").await.unwrap();

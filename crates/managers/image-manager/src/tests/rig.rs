@@ -1,22 +1,17 @@
 //! A runtime that pulls, a disk in memory, a plugin and an object store; and the manager between them.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{ActorRef, Kernel};
+use contract::Wiring;
 use contract::image::{EnsureImage, EnsuredImage, ImageFailure, ImageView};
-use contract::objects::{FetchServiceAccount, FetchToken, ServiceAccountFacts, Token};
-use contract::{ObjectStore, Wiring};
 use cri_api::v1;
 use fakes::runtime::{Code, FakeImage, Mutation, Pull};
-use fakes::{Events, FakePlugin, FakeRuntime, MemFs, StandIn};
+use fakes::{Events, FakePlugin, FakeRuntime, Folder, MemFs, Objects};
 use image_pull::gc::Thresholds;
-use model::Timestamp;
 use model::core::{Pod, Secret};
 use model::event::{EventObject, NodeEvent};
-use ports::host::HostFs;
 use pull_credentials::provider_config::Provider;
 use pull_credentials::verification::Policy;
 use serde_json::{Value, json};
@@ -31,13 +26,13 @@ const SECOND: Duration = Duration::from_secs(1);
 #[derive(Clone)]
 pub(super) struct Bench {
     pub(super) runtime: FakeRuntime,
-    pub(super) files: MemFs,
+    /// Root directory of the node.
+    pub(super) root: Folder,
     pub(super) wiring: Wiring,
     pub(super) manager: ActorRef<ImageManager>,
     events: Events,
     pub(super) plugin: Arc<FakePlugin>,
-    /// Annotations of all service accounts.
-    pub(super) annotations: Arc<Mutex<BTreeMap<String, String>>>,
+    pub(super) objects: Objects,
 }
 
 pub(super) struct Setup {
@@ -70,15 +65,7 @@ impl Bench {
         let (wiring, runtime, files) = (Wiring::default(), FakeRuntime::default(), MemFs::with_dirs(["/work"]));
         runtime.registry_has_all(Pull::Succeeds(SECOND));
         files.set_free(9 << 30);
-        let (plugin, annotations) = (Arc::new(FakePlugin::default()), Arc::<Mutex<BTreeMap<_, _>>>::default());
-        let (store, known) = (StandIn::<ObjectStore>::on(&wiring), annotations.clone());
-        store.answer(move |m: &FetchServiceAccount| {
-            Ok(ServiceAccountFacts { uid: format!("uid-{}", m.name), annotations: known.lock().unwrap().clone() })
-        });
-        store.answer(|m: &FetchToken| {
-            let text = format!("token-of-{}-for-{}", model::pod::name(&m.pod), m.audience);
-            Ok(Token { text, expires_at: Timestamp::ZERO, refresh_at: Timestamp::ZERO })
-        });
+        let (plugin, objects) = (Arc::new(FakePlugin::default()), Objects::on(&wiring, "default"));
         let deps = Arc::new(Deps {
             images: runtime.client(),
             slots: Slots::new(setup.serial, setup.parallel_max),
@@ -100,7 +87,7 @@ impl Bench {
         let events = Events::on(&wiring);
         let new = move |crew| ImageManager::new(crew, config.clone(), deps.clone());
         let manager = fakes::start(kernel, &wiring, new);
-        Self { runtime, files, wiring, manager, events, plugin, annotations }
+        Self { runtime, root: Folder::of(&files, ROOT), wiring, manager, events, plugin, objects }
     }
 
     /// Images that are there.
@@ -194,9 +181,7 @@ impl Bench {
         policy: &str,
         secrets: &[Arc<Secret>],
     ) -> Result<EnsuredImage, ImageFailure> {
-        let mut ask = request(pod, image, policy);
-        ask.pull_secrets = secrets.into();
-        self.wiring.ask(ask).await?
+        self.wiring.ask(EnsureImage { pull_secrets: secrets.into(), ..request(pod, image, policy) }).await?
     }
 
     /// As [`Bench::ensure`], for a pod of a service account.
@@ -208,24 +193,11 @@ impl Bench {
         self.wiring.ask(ask).await?
     }
 
-    /// Folder below `<root>/image_manager`.
-    pub(super) fn folder(&self, name: &str) -> PathBuf {
-        Path::new(ROOT).join("image_manager").join(name)
-    }
-
-    /// What is in the files of such a folder.
+    /// What is in the files of a folder below `<root>/image_manager`.
     pub(super) fn files(&self, folder: &str) -> Vec<Value> {
-        let dir = self.folder(folder);
-        let text = |name: &str| self.files.read_file(&dir.join(name), u64::MAX).unwrap();
-        let entries = self.files.list_dir(&dir).unwrap_or_default();
-        entries.iter().map(|e| serde_json::from_slice(&text(&e.name)).unwrap()).collect()
-    }
-
-    /// Writes a file below the root directory.
-    pub(super) fn write(&self, path: &str, text: &[u8]) {
-        let path = Path::new(ROOT).join(path);
-        self.files.create_dir(path.parent().unwrap(), 0o755).unwrap();
-        self.files.write_file(&path, text, 0o600).unwrap();
+        let dir = format!("image_manager/{folder}");
+        let content = |name: &String| serde_json::from_str(&self.root.read(format!("{dir}/{name}"))).unwrap();
+        self.root.names(&dir).iter().map(content).collect()
     }
 }
 
@@ -234,11 +206,8 @@ pub(super) fn id_of(image: &str) -> String {
 }
 
 pub(super) fn request(pod: &str, image: &str, policy: &str) -> EnsureImage {
-    let pod: Pod = serde_json::from_value(json!({
-        "metadata": {"name": pod, "namespace": "default", "uid": format!("uid-{pod}"), "annotations": {"note": "kept"}},
-        "spec": {"containers": []},
-    }))
-    .unwrap();
+    let metadata = json!({"name": pod, "annotations": {"note": "kept"}});
+    let pod = fakes::pod(&format!("uid-{pod}"), json!({"metadata": metadata, "spec": {"containers": []}}));
     let metadata = v1::PodSandboxMetadata { name: model::pod::name(&pod).into(), ..v1::PodSandboxMetadata::default() };
     EnsureImage {
         pod: Arc::new(pod),
@@ -258,11 +227,8 @@ pub(super) fn reason(answer: &Result<EnsuredImage, ImageFailure>) -> &str {
 /// A pull secret of namespace `default` with one user for one registry.
 pub(super) fn pull_secret(name: &str, registry: &str, user: &str) -> Arc<Secret> {
     let config = json!({"auths": {registry: {"username": user, "password": "p"}}}).to_string();
-    let mut secret: Secret = serde_json::from_value(json!({
-        "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}")},
-        "type": "kubernetes.io/dockerconfigjson",
-    }))
-    .unwrap();
+    let metadata = json!({"name": name, "namespace": "default", "uid": format!("uid-{name}")});
+    let mut secret: Secret = fakes::object(json!({"metadata": metadata, "type": "kubernetes.io/dockerconfigjson"}));
     let bytes = model::k8s_openapi::ByteString(config.into_bytes());
     secret.data = Some([(".dockerconfigjson".to_owned(), bytes)].into());
     Arc::new(secret)

@@ -9,7 +9,6 @@ use actor::testing::settle;
 pub(super) use actor::testing::until;
 use actor::{ActorRef, Kernel};
 use contract::Wiring;
-use contract::runtime::Observed;
 use cri_api::v1;
 use fakes::FakeRuntime;
 use fakes::runtime::samples;
@@ -84,8 +83,7 @@ impl Rig {
         self.rows.get_mut(name).unwrap().state = state;
         let mut pod = PodObservation::empty(PodUid::from("u"), "ns", "web");
         pod.containers = self.rows.values().cloned().collect();
-        let row = Observed { pod: Arc::new(pod), observed_at: Timestamp(1) };
-        self.wiring.put(PodUid::from("u"), row);
+        fakes::observe(&self.wiring, pod);
     }
 
     pub(super) fn start(&self, kernel: &Kernel, config: Config) -> ActorRef<LogManager> {

@@ -375,13 +375,13 @@ fn a_server_that_keeps_less_than_it_is_told_is_not_told_again() {
         rig.pass(secs(11)).await;
         assert_eq!(rig.patches(), 2, "somebody took it away: told again");
         rig.api.forget_requests();
-        let blind = rig.api.clone();
+        rig.api.lasting_trouble(Matching::any(), Trouble::Unaware("/status", "features"));
         rig.manager.as_ref().unwrap().stop();
         let mut node = Rig::new(&kernel);
-        node.api = blind.clone();
+        node.api = rig.api.clone();
         node.runtime_says(|i| i.supplemental_groups_policy = Some(true));
         forget();
-        node.start_manager_with(config(), Some(std::sync::Arc::new(Forgetful(blind))));
+        node.start_manager(config());
         node.pass(secs(100)).await;
         assert_eq!(node.patches(), 1);
         node.machine.change(|m| m.disk.as_mut().unwrap().available_bytes = 0);

@@ -6,7 +6,6 @@ use std::time::Duration;
 use actor::testing::settle;
 pub(super) use actor::testing::until;
 use actor::{ActorRef, Kernel};
-use async_trait::async_trait;
 use contract::node::{LeaseState, NodeView};
 use contract::runtime::{CallError, CallErrorKind, RuntimeInfo, SetPodNetworks};
 use contract::{RuntimeClient, Wiring};
@@ -27,27 +26,6 @@ pub(super) const NAME: &str = "n1";
 
 pub(super) fn secs(n: u64) -> Duration {
     Duration::from_secs(n)
-}
-
-/// An API server that does not know `status.features`.
-#[derive(Debug)]
-pub(super) struct Forgetful(pub FakeApi);
-
-#[async_trait]
-impl ApiServer for Forgetful {
-    async fn call(&self, mut request: ports::api::Request) -> ports::api::ApiResult<bytes::Bytes> {
-        if let Ok(mut body) = serde_json::from_slice::<serde_json::Value>(&request.body)
-            && let Some(status) = body.get_mut("status").and_then(|s| s.as_object_mut())
-        {
-            status.remove("features");
-            request.body = body.to_string().into();
-        }
-        self.0.call(request).await
-    }
-
-    fn follow(&self, selection: ports::api::Selection) -> futures::stream::BoxStream<'static, ports::api::Followed> {
-        self.0.follow(selection)
-    }
 }
 
 pub(super) fn amounts(list: &[(&str, &str)]) -> ResourceList {

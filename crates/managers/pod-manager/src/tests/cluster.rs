@@ -1,7 +1,7 @@
 //! Pods of the API: admission by the node, objects, deletion, what is left of earlier lives.
 
 use super::*;
-use contract::runtime::{Observed, Relist};
+use contract::runtime::Relist;
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use model::runtime::{PodObservation, SandboxObservation};
 
@@ -184,7 +184,7 @@ fn an_orphan_whose_kill_was_lost_is_told_again() {
         StandIn::on(&bench.wiring).answer(|_: &Relist| Ok(()));
         let mut pod = PodObservation::empty("u9".into(), "default", "stray");
         pod.sandboxes.push(SandboxObservation::new("s", 0, true));
-        bench.wiring.put("u9".into(), Observed { pod: Arc::new(pod), observed_at: Timestamp(1) });
+        fakes::observe(&bench.wiring, pod);
         kernel.faults().permit_drop::<UpdatePod>();
         kernel.faults().add_text("pod-worker: drop@turn:UpdatePod").unwrap();
         bench.set(Source::Api, &[]).await;
@@ -324,18 +324,7 @@ fn a_set_that_may_lack_pods_starts_its_own_and_stops_nobody() {
         let bench = Bench::start(&kernel, Setup::default());
         // A worker of a pod that the copy lacks: an earlier life left it.
         let stray = PodUid::from("u9");
-        let state = WorkerState {
-            phase: WorkerPhase::Syncing,
-            termination_requested: false,
-            started_terminating: false,
-            evicted: false,
-            deleted: false,
-            synced_at: Timestamp(1),
-            error: None,
-            cause: String::new(),
-            pod: None,
-            kill: None,
-        };
+        let state = WorkerState { synced_at: model::Timestamp(1), ..WorkerState::new(WorkerPhase::Syncing) };
         bench.wiring.put(stray, state);
         bench.set_provisional(Source::Api, &[plain("u1")]).await;
         tokio::time::sleep(Duration::from_secs(30)).await;

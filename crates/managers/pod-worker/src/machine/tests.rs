@@ -156,16 +156,10 @@ fn a_rebuilt_worker_goes_on_where_its_row_says() {
     for phase in [Waiting, Syncing, Terminating, Terminated, Finished] {
         let stopping = phase >= Terminating;
         let row = WorkerState {
-            phase,
-            termination_requested: stopping,
-            started_terminating: stopping,
-            evicted: false,
             deleted: stopping,
-            synced_at: model::Timestamp::ZERO,
-            error: None,
-            cause: String::new(),
             pod: Some(from_file()),
             kill: stopping.then(|| KillRequest { grace_s: Some(7), ..Default::default() }),
+            ..WorkerState::new(phase)
         };
         let m = Machine::recover(&row);
         assert_eq!(m.phase, phase);

@@ -1,7 +1,6 @@
 //! Pods that an earlier daemon left running (pod-lifecycle 8.5).
 
 use super::*;
-use serde_json::json;
 
 /// With a readiness probe, and the status that the API has of it: its container `c1` was ready, or not.
 fn probed(source: &str, known_ready: Option<bool>) -> Pod {

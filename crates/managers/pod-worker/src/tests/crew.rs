@@ -1,11 +1,10 @@
-//! All managers in one.
+//! All managers but the object store in one actor, which faults can strike.
 
 use super::*;
 use actor::{Actor, Ctx, Handler, supervised};
 use contract::cgroup::{CgroupError, EnsurePodCgroup, PodCgroup, RemovePodCgroup};
 use contract::event::RecordEvent;
 use contract::image::{EnsureImage, EnsuredImage, ImageFailure};
-use contract::objects::{FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServices, HoldObjects};
 use contract::probe::{PodProbes, StartProbes, StopProbes};
 use contract::runtime::{
     CallError, CallErrorKind, CreateContainer, ObservePod, RemoveContainer, RunPodSandbox, StartContainer,
@@ -42,15 +41,14 @@ impl Crew {
             let out = f(observed);
             (out, observed.clone())
         });
-        self.wiring.put(UID.into(), row(now));
+        fakes::observe(&self.wiring, now);
         out
     }
 
     fn post(&self, status: PodStatus, finished: bool) {
         let version = self.wiring.board::<StatusEntry>().get(&UID.into()).map_or(0, |e| e.version) + 1;
-        let (namespace, name, status) = ("ns".to_owned(), "web".to_owned(), Arc::new(status));
-        let entry = StatusEntry { version, namespace, name, status, finished, changed_at: Timestamp(1) };
-        self.wiring.put(UID.into(), entry);
+        let entry = fakes::status_entry(&pod(json!({}), json!({})), status);
+        self.wiring.put(UID.into(), StatusEntry { version, finished, ..entry });
     }
 }
 
@@ -94,23 +92,6 @@ answers! {
         let names = m.pull_secrets.iter().filter_map(|s| s.metadata.name.clone()).collect();
         crew.with(|w| w.pull_secrets.push(names));
         Ok(EnsuredImage { image_ref: "img".to_owned(), ..EnsuredImage::default() })
-    };
-    HoldObjects => (), |crew, m| crew.with(|w| w.held = Some(m.pod));
-    FetchConfigMap => Result<Arc<ConfigMap>, ObjectError>, |crew, m| crew.with(|w| {
-        assert!(w.holds(&m.name), "nothing is asked for that is not held");
-        w.config_maps.get(&m.name).cloned().map(Arc::new).ok_or_else(|| missing("configmap", &m.name))
-    });
-    FetchSecret => Result<Arc<Secret>, ObjectError>, |crew, m| crew.with(|w| {
-        assert!(w.holds(&m.name), "nothing is asked for that is not held");
-        w.secrets.get(&m.name).cloned().map(Arc::new).ok_or_else(|| missing("secret", &m.name))
-    });
-    FetchServices => Result<Arc<Vec<Arc<Service>>>, ObjectError>, |crew, _m| crew.with(|w| match &w.services {
-        Some(services) => Ok(Arc::new(services.iter().cloned().map(Arc::new).collect())),
-        None => Err(ObjectError::Failed("not yet".to_owned())),
-    });
-    FetchRuntimeClass => Result<String, ObjectError>, |_crew, m| match m.name.as_str() {
-        "kata" => Ok("kata-qemu".to_owned()),
-        name => Err(missing("runtimeclass.node.k8s.io", name)),
     };
     SetPodStatus => (), |crew, m| {
         let ready = m.status.conditions.iter().flatten().find(|c| c.type_ == "Ready");

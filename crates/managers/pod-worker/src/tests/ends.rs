@@ -2,7 +2,6 @@
 
 use super::*;
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use serde_json::json;
 
 fn condition(status: &PodStatus, type_: &str) -> Option<(String, String, String)> {
     let c = status.conditions.iter().flatten().find(|c| c.type_ == type_)?;

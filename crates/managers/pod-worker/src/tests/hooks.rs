@@ -1,9 +1,9 @@
 //! Lifecycle hooks over HTTP.
 
 use super::*;
-use serde_json::json;
+use ports::hook::HookRequest;
 
-fn with_post_start(get: serde_json::Value) -> Pod {
+fn with_post_start(get: Value) -> Pod {
     pod(json!({ "lifecycle": { "postStart": { "httpGet": get } } }), json!({}))
 }
 
@@ -21,7 +21,7 @@ fn a_hook_sends_the_headers_of_a_kubelet_unless_its_own_are_given() {
             let bench = Bench::start(&kernel, nothing());
             let get = json!({ "path": "/up", "port": 80, "httpHeaders": headers });
             bench.tell(&with_post_start(get), UpdateKind::Create).await;
-            let hooks = bench.see(|w| w.hooks.clone());
+            let hooks = bench.net.hooks();
             assert_eq!(hooks.len(), 1);
             assert_eq!(header(&hooks[0], "User-Agent"), Some(agent));
             assert_eq!(header(&hooks[0], "Accept"), Some(accept));
@@ -38,7 +38,7 @@ fn a_hook_over_https_that_gets_an_http_answer_goes_over_http_without_credentials
             let headers = json!([{ "name": "Authorization", "value": "Bearer t" }, { "name": "X", "value": "1" }]);
             let get = json!({ "scheme": "HTTPS", "path": "/up", "port": 8443, "host": host, "httpHeaders": headers });
             bench.tell(&with_post_start(get), UpdateKind::Create).await;
-            let hooks = bench.see(|w| w.hooks.clone());
+            let hooks = bench.net.hooks();
             let names = |r: &HookRequest| r.headers.iter().map(|(n, _)| n.clone()).collect::<Vec<_>>().join(" ");
             let asked: Vec<String> = hooks.iter().map(|r| format!("{} {}", r.scheme, names(r))).collect();
             assert_eq!(asked, ["https Authorization X User-Agent Accept", "http X User-Agent Accept"]);

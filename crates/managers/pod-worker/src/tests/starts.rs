@@ -1,17 +1,22 @@
 //! What a container is started with.
 
 use super::*;
-use serde_json::json;
+use model::core::Service;
 
-fn config_map(name: &str, value: &str) -> ConfigMap {
-    serde_json::from_value(json!({ "metadata": { "name": name }, "data": { "k": value, "K2": "two" } })).unwrap()
+fn config_map(value: &str) -> Value {
+    json!({ "k": value, "K2": "two" })
 }
 
-fn secret(name: &str) -> Secret {
-    serde_json::from_value(json!({ "metadata": { "name": name }, "data": { "p": "c2VzYW1l" } })).unwrap()
+fn secret() -> Value {
+    json!({ "p": "c2VzYW1l" })
 }
 
-fn from_config_map(name: &str) -> serde_json::Value {
+fn service(ns: &str, name: &str, ip: &str) -> Service {
+    let spec = json!({ "clusterIP": ip, "ports": [{ "port": 80 }] });
+    fakes::object(json!({ "metadata": { "name": name, "namespace": ns }, "spec": spec }))
+}
+
+fn from_config_map(name: &str) -> Value {
     json!({ "env": [{ "name": "A", "valueFrom": { "configMapKeyRef": { "name": name, "key": "k" } } }] })
 }
 
@@ -20,16 +25,10 @@ fn the_environment_comes_from_objects_services_and_the_node() {
     run(1, |kernel| async move {
         let bench = Bench::start(&kernel, nothing());
         bench.know_node(&["10.9.0.1", "fd00::9"], &[("cpu", "3"), ("memory", "1Gi")]);
-        bench.set(|w| {
-            w.config_maps.insert("app".into(), config_map("app", "one"));
-            w.secrets.insert("login".into(), secret("login"));
-            let service = |ns: &str, name: &str, ip: &str| {
-                serde_json::from_value(json!({ "metadata": { "name": name, "namespace": ns },
-                    "spec": { "clusterIP": ip, "ports": [{ "port": 80 }] } }))
-                .unwrap()
-            };
-            w.services = Some(vec![service("ns", "db", "10.0.0.5"), service("default", "kubernetes", "10.0.0.1")]);
-        });
+        bench.objects.put_map("app", config_map("one"));
+        bench.objects.put_secret("login", secret());
+        let services = [service("ns", "db", "10.0.0.5"), service("default", "kubernetes", "10.0.0.1")];
+        bench.objects.put_services(Some(&services));
         let field = |path: &str| json!({ "fieldRef": { "fieldPath": path } });
         let container = json!({
             "envFrom": [{ "prefix": "CM_", "configMapRef": { "name": "app" } }],
@@ -68,14 +67,8 @@ fn the_environment_comes_from_objects_services_and_the_node() {
 fn without_links_only_the_api_server_is_in_the_environment() {
     run(2, |kernel| async move {
         let bench = Bench::start(&kernel, nothing());
-        bench.set(|w| {
-            let service = |ns: &str, name: &str| {
-                serde_json::from_value(json!({ "metadata": { "name": name, "namespace": ns },
-                    "spec": { "clusterIP": "10.0.0.1", "ports": [{ "port": 80 }] } }))
-                .unwrap()
-            };
-            w.services = Some(vec![service("ns", "db"), service("default", "kubernetes")]);
-        });
+        let services = [("ns", "db"), ("default", "kubernetes")].map(|(ns, name)| service(ns, name, "10.0.0.1"));
+        bench.objects.put_services(Some(&services));
         bench.tell(&pod(json!({}), json!({ "enableServiceLinks": false })), UpdateKind::Create).await;
         let env = bench.env();
         assert!(env.contains_key("KUBERNETES_SERVICE_HOST"));
@@ -92,7 +85,7 @@ fn a_missing_object_is_told_in_the_words_of_the_api_and_tried_again() {
         assert_eq!(bench.waiting(), ("CreateContainerConfigError".to_owned(), text.to_owned()));
         assert_eq!(bench.events("Failed"), [format!("Error: {text}")]);
         assert!(bench.see(|w| w.created.is_empty()));
-        bench.set(|w| drop(w.config_maps.insert("nope".into(), config_map("nope", "late"))));
+        bench.objects.put_map("nope", config_map("late"));
         tokio::time::sleep(Duration::from_secs(16)).await;
         assert_eq!(bench.env()["A"], "late");
         assert_eq!(bench.last_status().phase.as_deref(), Some("Running"));
@@ -103,14 +96,12 @@ fn a_missing_object_is_told_in_the_words_of_the_api_and_tried_again() {
 fn a_missing_key_and_unread_services_have_their_own_words() {
     run(4, |kernel| async move {
         let bench = Bench::start(&kernel, nothing());
-        bench.set(|w| {
-            w.config_maps.insert("app".into(), ConfigMap::default());
-            w.services = None;
-        });
+        bench.objects.put_map("app", json!({}));
+        bench.objects.put_services(None);
         bench.tell(&pod(from_config_map("app"), json!({})), UpdateKind::Create).await;
         let text = "services have not yet been read at least once, cannot construct envvars";
         assert_eq!(bench.waiting(), ("CreateContainerConfigError".to_owned(), text.to_owned()));
-        bench.set(|w| w.services = Some(Vec::new()));
+        bench.objects.put_services(Some(&[]));
         tokio::time::sleep(Duration::from_secs(16)).await;
         assert_eq!(bench.waiting().1, "couldn't find key k in ConfigMap ns/app");
     });
@@ -134,9 +125,9 @@ fn objects_that_only_a_later_version_of_the_pod_names_are_held_too() {
         let bench = Bench::start(&kernel, nothing());
         let naming = |name: &str| pod(json!({}), json!({ "imagePullSecrets": [{ "name": name }] }));
         bench.tell(&naming("one"), UpdateKind::Create).await;
-        assert!(bench.see(|w| w.holds("one")));
+        assert!(bench.objects.holds("one"));
         bench.tell(&naming("two"), UpdateKind::Update).await;
-        assert!(bench.see(|w| w.holds("two")));
+        assert!(bench.objects.holds("two"));
     });
 }
 
@@ -144,7 +135,7 @@ fn objects_that_only_a_later_version_of_the_pod_names_are_held_too() {
 fn pull_secrets_go_with_the_pull_and_missing_ones_are_told_of_together() {
     run(6, |kernel| async move {
         let bench = Bench::start(&kernel, nothing());
-        bench.set(|w| drop(w.secrets.insert("good".into(), secret("good"))));
+        bench.objects.put_secret("good", secret());
         let names = json!([{ "name": "gone" }, { "name": "good" }, { "name": "" }, { "name": "lost" }]);
         bench.tell(&pod(json!({}), json!({ "imagePullSecrets": names })), UpdateKind::Create).await;
         assert!(bench.see(|w| !w.pull_secrets.is_empty() && w.pull_secrets.iter().all(|names| *names == ["good"])));

@@ -11,14 +11,10 @@ use contract::status::StatusEntry;
 use contract::{RuntimeClient, Wiring};
 use fakes::{Events, FakeNet, StandIn};
 use model::Timestamp;
-use model::core::{
-    Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStatus, ExecAction,
-    HTTPGetAction, Pod, PodSpec, PodStatus, Probe, TCPSocketAction,
-};
-use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use model::k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
+use model::core::{Container, ContainerStatus, Pod, PodStatus, Probe};
 use model::probe::{ProbeKind, ProbeOutcome, ProbeVerdict};
 use ports::journal::Journal;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::{Config, Deps, ProbeManager};
@@ -109,14 +105,7 @@ impl Bed {
             init_container_statuses: Some(init),
             ..PodStatus::default()
         };
-        let entry = StatusEntry {
-            version: *version,
-            namespace: "ns".into(),
-            name: "web".into(),
-            status: Arc::new(status),
-            finished: false,
-            changed_at: self.wall(),
-        };
+        let entry = StatusEntry { version: *version, changed_at: self.wall(), ..fakes::status_entry(pod, status) };
         self.wiring.put(model::pod::uid(pod), entry);
     }
 
@@ -150,39 +139,22 @@ pub(super) async fn pass(millis: u64) {
     tokio::time::sleep(Duration::from_millis(millis)).await;
 }
 
+fn status(name: &str, id: &str, started: bool, state: Value) -> ContainerStatus {
+    fakes::object(json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0,
+        "containerID": format!("containerd://{id}"), "started": started, "state": state}))
+}
+
 pub(super) fn running(name: &str, id: &str, since: Timestamp, started: bool) -> ContainerStatus {
-    let state = ContainerState {
-        running: Some(ContainerStateRunning { started_at: since.to_api() }),
-        ..ContainerState::default()
-    };
-    ContainerStatus {
-        name: name.into(),
-        container_id: Some(format!("containerd://{id}")),
-        started: Some(started),
-        state: Some(state),
-        ..ContainerStatus::default()
-    }
+    status(name, id, started, json!({"running": {"startedAt": since.to_api()}}))
 }
 
 pub(super) fn ended(name: &str, id: &str, exit_code: i32) -> ContainerStatus {
-    let state = ContainerState {
-        terminated: Some(ContainerStateTerminated { exit_code, ..ContainerStateTerminated::default() }),
-        ..ContainerState::default()
-    };
-    ContainerStatus { state: Some(state), ..running(name, id, Timestamp::ZERO, false) }
+    status(name, id, false, json!({"terminated": {"exitCode": exit_code}}))
 }
 
 pub(super) fn pod(uid: &str, containers: Vec<Container>) -> Arc<Pod> {
-    Arc::new(Pod {
-        metadata: ObjectMeta {
-            name: Some("web".into()),
-            namespace: Some("ns".into()),
-            uid: Some(uid.into()),
-            ..ObjectMeta::default()
-        },
-        spec: Some(PodSpec { containers, ..PodSpec::default() }),
-        status: None,
-    })
+    let metadata = json!({"name": "web", "namespace": "ns"});
+    Arc::new(fakes::pod(uid, json!({"metadata": metadata, "spec": {"containers": containers}})))
 }
 
 pub(super) fn container(name: &str) -> Container {
@@ -194,16 +166,13 @@ pub(super) fn every(period: i32) -> Probe {
 }
 
 pub(super) fn tcp(port: i32, probe: Probe) -> Option<Probe> {
-    let action = TCPSocketAction { host: None, port: IntOrString::Int(port) };
-    Some(Probe { tcp_socket: Some(action), ..probe })
+    Some(Probe { tcp_socket: fakes::object(json!({"port": port})), ..probe })
 }
 
 pub(super) fn http(port: i32, probe: Probe) -> Option<Probe> {
-    let action = HTTPGetAction { port: IntOrString::Int(port), path: Some("/".into()), ..HTTPGetAction::default() };
-    Some(Probe { http_get: Some(action), ..probe })
+    Some(Probe { http_get: fakes::object(json!({"port": port, "path": "/"})), ..probe })
 }
 
 pub(super) fn exec(command: &[&str], probe: Probe) -> Option<Probe> {
-    let command = command.iter().map(|w| (*w).to_owned()).collect();
-    Some(Probe { exec: Some(ExecAction { command: Some(command) }), ..probe })
+    Some(Probe { exec: fakes::object(json!({"command": command})), ..probe })
 }

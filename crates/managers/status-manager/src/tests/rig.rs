@@ -151,18 +151,7 @@ pub(super) fn with_rig<F: Future<Output = ()>>(test: impl FnOnce(Rig) -> F) {
 }
 
 pub(super) fn worker(phase: WorkerPhase, synced_at: Timestamp) -> WorkerState {
-    WorkerState {
-        phase,
-        termination_requested: phase > WorkerPhase::Syncing,
-        started_terminating: phase > WorkerPhase::Syncing,
-        evicted: false,
-        deleted: false,
-        synced_at,
-        error: None,
-        cause: String::new(),
-        pod: None,
-        kill: None,
-    }
+    WorkerState { synced_at, ..WorkerState::new(phase) }
 }
 
 /// A pod of one container on this node.

@@ -5,7 +5,7 @@ use contract::volume::PrepareSubPath;
 use model::PodUid;
 use serde_json::json;
 
-use super::rig::{Host, config, deps, pod};
+use super::rig::{config, deps, host, pod};
 use crate::class::{of_mount, of_sub_path, of_tear_down};
 use crate::layout::PodLayout;
 
@@ -35,10 +35,10 @@ fn what_is_left_of_a_pod_decides_by_its_names_and_mounts() {
         ("a volume that another node agent made", true, &[], "volumes/kubernetes.io~nfs/share"),
         ("nothing", false, &[], ""),
     ] {
-        let host = Host::default();
-        below.iter().for_each(|dir| host.dir(&format!("pods/u/{dir}")));
+        let host = host();
+        below.iter().for_each(|dir| host.dir(format!("pods/u/{dir}")));
         if !mounted.is_empty() {
-            host.mount(&format!("pods/u/{mounted}"), 1);
+            host.mount(format!("pods/u/{mounted}"), 1);
         }
         let layout = PodLayout::new(&config(&host).root_dir, &PodUid::from("u")).unwrap();
         assert_eq!(of_tear_down(&deps(&host), &layout), choose(of_users), "{what}");
@@ -47,7 +47,7 @@ fn what_is_left_of_a_pod_decides_by_its_names_and_mounts() {
 
 #[test]
 fn a_part_of_a_volume_made_here_is_the_nodes_unless_a_container_mounted_there() {
-    let host = Host::default();
+    let host = host();
     let layout = PodLayout::new(&config(&host).root_dir, &PodUid::from("u")).unwrap();
     let of = |volume_path| {
         let (container, volume, sub_path) = ("app".into(), "v".into(), "x".into());
@@ -55,7 +55,7 @@ fn a_part_of_a_volume_made_here_is_the_nodes_unless_a_container_mounted_there() 
         let ask = PrepareSubPath { uid, container, volume, volume_path, sub_path, mount_index: 0 };
         of_sub_path(&deps(&host), &layout, &ask)
     };
-    let own = || host.root("pods/u/volumes/kubernetes.io~empty-dir/v");
+    let own = || host.path("pods/u/volumes/kubernetes.io~empty-dir/v");
     host.mount("pods/u/volumes/kubernetes.io~empty-dir/v", 1);
     assert_eq!((of(own()), of("/nfs".into())), (Class::HostFiles, Class::UserPaths));
     host.mount("pods/u/volumes/kubernetes.io~empty-dir/v/fuse", 1);

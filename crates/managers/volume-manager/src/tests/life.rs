@@ -13,7 +13,7 @@ use model::PodUid;
 use model::core::Pod;
 use serde_json::json;
 
-use super::rig::{Bench, Host, paths, pod};
+use super::rig::{Bench, host, paths, pod};
 
 async fn mount(bench: &Bench, pod: &Arc<Pod>) -> Result<Arc<MountedVolumes>, VolumeError> {
     bench.wiring.ask(MountVolumes { pod: pod.clone() }).await?
@@ -38,14 +38,14 @@ fn empty_dir(uid: &str) -> Arc<Pod> {
 #[test]
 fn a_pod_lives_and_goes() {
     run(1, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         make(&bench, "u").await.unwrap();
         for dir in ["pods/u", "pods/u/volumes", "pods/u/plugins"] {
             assert_eq!(host.mode(dir), 0o750);
         }
         assert_eq!(bench.present("u"), Some(vec![]));
-        let dir = host.root("pods/u/volumes/kubernetes.io~empty-dir/v");
+        let dir = host.path("pods/u/volumes/kubernetes.io~empty-dir/v");
         assert_eq!(paths(&mount(&bench, &empty_dir("u")).await), [dir.to_string_lossy()]);
         assert_eq!(bench.present("u"), Some(vec!["v".to_owned()]));
         let sub = PrepareSubPath {
@@ -57,7 +57,7 @@ fn a_pod_lives_and_goes() {
             mount_index: 0,
         };
         let target = bench.wiring.ask(sub).await.unwrap().unwrap();
-        assert_eq!(target, host.root("pods/u/volume-subpaths/v/app/0"));
+        assert_eq!(target, host.path("pods/u/volume-subpaths/v/app/0"));
         unmount(&bench, "u").await.unwrap();
         assert_eq!(bench.present("u"), Some(vec![]));
         remove(&bench, "u").await.unwrap();
@@ -69,7 +69,7 @@ fn a_pod_lives_and_goes() {
 #[test]
 fn a_pod_without_volumes_touches_nothing() {
     run(2, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         assert!(mount(&bench, &pod("u", json!([]))).await.unwrap().volumes.is_empty());
         unmount(&bench, "u").await.unwrap();
@@ -80,9 +80,9 @@ fn a_pod_without_volumes_touches_nothing() {
 #[test]
 fn what_fails_is_tried_again_with_an_event_each_time_until_it_works() {
     run(3, |kernel| async move {
-        let host = Host::default();
-        host.file("h/file");
-        let path = host.root("h/late");
+        let host = host();
+        host.write("h/file", "content");
+        let path = host.path("h/late");
         let bench = Bench::start(&kernel, &host);
         let p = pod("u", json!([{"name": "s", "hostPath": {"path": path.to_str().unwrap(), "type": "Directory"}}]));
         let b = bench.clone();
@@ -102,9 +102,9 @@ fn what_fails_is_tried_again_with_an_event_each_time_until_it_works() {
 #[test]
 fn a_wait_ends_after_two_minutes_with_what_is_missing() {
     run(4, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
-        let path = host.root("none");
+        let path = host.path("none");
         let p = pod(
             "u",
             json!([
@@ -128,7 +128,7 @@ fn a_wait_ends_after_two_minutes_with_what_is_missing() {
 #[test]
 fn a_kind_that_nothing_here_serves_is_told_at_once() {
     run(5, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         let p = pod(
             "u",
@@ -147,7 +147,7 @@ fn a_kind_that_nothing_here_serves_is_told_at_once() {
 #[test]
 fn an_unmount_ends_a_wait_and_nothing_is_made_after_it() {
     run(6, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         host.fail("mkdir", "pods/u/volumes/kubernetes.io~empty-dir/v");
         let b = bench.clone();
@@ -155,7 +155,7 @@ fn an_unmount_ends_a_wait_and_nothing_is_made_after_it() {
         tokio::time::sleep(Duration::from_secs(3)).await;
         unmount(&bench, "u").await.unwrap();
         remove(&bench, "u").await.unwrap();
-        host.0.calm();
+        host.disk.calm();
         assert_eq!(waiting.await.unwrap().unwrap_err().message, "the pod no longer wants its volumes");
         assert!(!host.exists("pods/u"));
         assert!(mount(&bench, &empty_dir("u")).await.is_ok(), "a new pod of that name may want them again");
@@ -165,8 +165,8 @@ fn an_unmount_ends_a_wait_and_nothing_is_made_after_it() {
 #[test]
 fn what_was_there_before_is_shown_after_a_start() {
     run(7, |kernel| async move {
-        let host = Host::default();
-        host.file("pods/old/volumes/kubernetes.io~empty-dir/v/data");
+        let host = host();
+        host.write("pods/old/volumes/kubernetes.io~empty-dir/v/data", "content");
         host.dir("pods/bare");
         let bench = Bench::start(&kernel, &host);
         until("rows", || bench.present("old") == Some(vec!["v".to_owned()]) && bench.present("bare") == Some(vec![]))
@@ -184,8 +184,8 @@ fn what_was_there_before_is_shown_after_a_start() {
 #[test]
 fn a_removal_that_must_not_be_is_refused_and_told() {
     run(8, |kernel| async move {
-        let host = Host::default();
-        host.file("pods/u/volumes/kubernetes.io~empty-dir/v/precious");
+        let host = host();
+        host.write("pods/u/volumes/kubernetes.io~empty-dir/v/precious", "content");
         let bench = Bench::start(&kernel, &host);
         let e = remove(&bench, "u").await.unwrap_err();
         assert!(e.message.starts_with("volume \"v\" of kubernetes.io~empty-dir: rmdir"), "{e}");
@@ -199,7 +199,7 @@ fn a_removal_that_must_not_be_is_refused_and_told() {
 #[test]
 fn an_unmount_that_fails_names_what_is_left() {
     run(9, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         mount(&bench, &empty_dir("u")).await.unwrap();
         host.fail("remove", "pods/u/volumes/kubernetes.io~empty-dir/v");
@@ -213,7 +213,7 @@ fn an_unmount_that_fails_names_what_is_left() {
 fn a_root_directory_that_hangs_is_read_once_at_a_time() {
     run(10, |kernel| async move {
         kernel.faults().add_text("volume-manager: delay(2h)@rescan").unwrap();
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         tokio::time::sleep(Duration::from_secs(3600)).await;
         let runs = kernel.faults().log().iter().filter(|l| l.contains("rescan")).count();
@@ -239,13 +239,13 @@ fn a_panic_at_any_fault_point_costs_one_answer_at_most() {
     ] {
         run(10, |kernel| async move {
             kernel.faults().add_text(&format!("volume-manager: panic@{point}#1")).unwrap();
-            let host = Host::default();
+            let host = host();
             let bench = Bench::start(&kernel, &host);
             let sub = || PrepareSubPath {
                 uid: PodUid::from("u"),
                 container: "app".into(),
                 volume: "v".into(),
-                volume_path: host.root("pods/u/volumes/kubernetes.io~empty-dir/v"),
+                volume_path: host.path("pods/u/volumes/kubernetes.io~empty-dir/v"),
                 sub_path: "logs".into(),
                 mount_index: 0,
             };
@@ -272,13 +272,13 @@ fn a_panic_at_any_fault_point_costs_one_answer_at_most() {
 #[test]
 fn a_hung_call_holds_up_its_own_pod_only_and_a_successor_waits_for_it() {
     run_real(|kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         make(&bench, "other").await.unwrap();
-        host.0.trouble(&host.root("pods/stuck"), FileTrouble::Hang);
+        host.disk.trouble(&host.path("pods/stuck"), FileTrouble::Hang);
         let b = bench.clone();
         let hung = tokio::task::spawn_local(async move { mount(&b, &empty_dir("stuck")).await });
-        spin_until("hangs", || host.0.hanging() > 0).await;
+        spin_until("hangs", || host.disk.hanging() > 0).await;
         assert!(mount(&bench, &empty_dir("other")).await.is_ok());
         bench.manager.kill();
         assert_eq!(hung.await.unwrap().unwrap_err(), VolumeError::from(AskError::Crashed));
@@ -288,7 +288,7 @@ fn a_hung_call_holds_up_its_own_pod_only_and_a_successor_waits_for_it() {
             remove(&b, "stuck").await.unwrap();
         });
         assert!(unmount(&bench, "other").await.is_ok());
-        host.0.calm();
+        host.disk.calm();
         end.await.unwrap();
         assert!(!host.exists("pods/stuck"), "made by the old thread, then removed");
     });
@@ -297,14 +297,14 @@ fn a_hung_call_holds_up_its_own_pod_only_and_a_successor_waits_for_it() {
 #[test]
 fn hung_host_paths_of_more_pods_than_threads_hold_up_nobody_elses_volumes() {
     run_real(|kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         mount(&bench, &empty_dir("innocent")).await.unwrap();
         host.dir("nfs");
-        host.0.trouble(&host.root("nfs"), FileTrouble::Hang);
+        host.disk.trouble(&host.path("nfs"), FileTrouble::Hang);
         let hung: Vec<_> = (0..9)
             .map(|i| {
-                let path = host.root(&format!("nfs/{i}"));
+                let path = host.path(format!("nfs/{i}"));
                 let p = pod(
                     &format!("stuck{i}"),
                     json!([{"name": "s", "hostPath": {"path": path.to_str().unwrap(), "type": "Directory"}}]),
@@ -313,23 +313,23 @@ fn hung_host_paths_of_more_pods_than_threads_hold_up_nobody_elses_volumes() {
                 tokio::task::spawn_local(async move { mount(&b, &p).await })
             })
             .collect();
-        spin_until("all threads of users' paths hang", || host.0.hanging() == 8).await;
+        spin_until("all threads of users' paths hang", || host.disk.hanging() == 8).await;
         let sub = PrepareSubPath {
             uid: PodUid::from("innocent"),
             container: "app".into(),
             volume: "v".into(),
-            volume_path: host.root("pods/innocent/volumes/kubernetes.io~empty-dir/v"),
+            volume_path: host.path("pods/innocent/volumes/kubernetes.io~empty-dir/v"),
             sub_path: "logs".into(),
             mount_index: 0,
         };
         bench.wiring.ask(sub).await.unwrap().unwrap();
-        let untyped = pod("free", json!([{"name": "s", "hostPath": {"path": host.root("nfs/x").to_str().unwrap()}}]));
+        let untyped = pod("free", json!([{"name": "s", "hostPath": {"path": host.path("nfs/x").to_str().unwrap()}}]));
         assert!(mount(&bench, &untyped).await.is_ok(), "a path that is not checked is not touched");
         unmount(&bench, "innocent").await.unwrap();
         remove(&bench, "innocent").await.unwrap();
         assert!(!host.exists("pods/innocent"));
-        assert_eq!(host.0.hanging(), 8, "all the while");
-        host.0.calm();
+        assert_eq!(host.disk.hanging(), 8, "all the while");
+        host.disk.calm();
         for waits in hung {
             waits.abort();
         }
@@ -339,10 +339,10 @@ fn hung_host_paths_of_more_pods_than_threads_hold_up_nobody_elses_volumes() {
 #[test]
 fn pods_that_hang_do_not_end_the_rescans_of_the_others() {
     run(11, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         for i in 0..5 {
-            host.dir(&format!("pods/a-stuck{i}"));
-            host.0.trouble(&host.root(&format!("pods/a-stuck{i}")), FileTrouble::Hang);
+            host.dir(format!("pods/a-stuck{i}"));
+            host.disk.trouble(&host.path(format!("pods/a-stuck{i}")), FileTrouble::Hang);
         }
         host.dir("pods/later");
         let bench = Bench::start(&kernel, &host);
@@ -357,21 +357,21 @@ fn pods_that_hang_do_not_end_the_rescans_of_the_others() {
 #[test]
 fn volumes_that_cannot_be_listed_are_not_taken_for_gone() {
     run(12, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         mount(&bench, &empty_dir("u")).await.unwrap();
         for below in ["pods/u/volumes", "pods/u/volumes/kubernetes.io~empty-dir", "pods/u/volumeDevices"] {
             host.fail("readdir", below);
             tokio::time::sleep(Duration::from_secs(61)).await;
             assert_eq!(bench.present("u"), Some(vec!["v".to_owned()]), "what was known stays: {below}");
-            host.0.calm();
+            host.disk.calm();
         }
         host.fail("readdir", "pods/u/volumes");
         let e = unmount(&bench, "u").await.unwrap_err();
         assert!(e.message.starts_with("mounted volumes=[?]: readdir"), "{e}");
         assert!(remove(&bench, "u").await.is_err());
         assert!(host.exists("pods/u/volumes/kubernetes.io~empty-dir/v"));
-        host.0.calm();
+        host.disk.calm();
         unmount(&bench, "u").await.unwrap();
         assert_eq!(bench.present("u"), Some(vec![]));
     });

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use actor::testing::{run, settle};
 use contract::volume::{MountVolumes, MountedVolumes, UnmountVolumes, VolumeError};
+use fakes::Folder;
 use model::core::Pod;
 use model::{PodUid, Timestamp};
 use serde_json::{Value, json};
 
-use super::rig::{Bench, Host, pod, with_spec};
+use super::rig::{Bench, host, pod, with_spec};
 
 async fn mount(bench: &Bench, pod: &Arc<Pod>) -> Result<Arc<MountedVolumes>, VolumeError> {
     bench.wiring.ask(MountVolumes { pod: pod.clone() }).await?
@@ -29,14 +30,14 @@ fn token_pod() -> Arc<Pod> {
     pod("u", json!([{"name": "v", "projected": {"defaultMode": 0o644, "sources": sources}}]))
 }
 
-fn read(host: &Host, plugin: &str, uid: &str, file: &str) -> String {
-    host.read(&format!("pods/{uid}/volumes/kubernetes.io~{plugin}/v/{file}"))
+fn read(host: &Folder, plugin: &str, uid: &str, file: &str) -> String {
+    host.read(format!("pods/{uid}/volumes/kubernetes.io~{plugin}/v/{file}"))
 }
 
 #[test]
 fn a_changed_object_is_written_into_every_running_pod_that_uses_it() {
     run(1, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         bench.objects.put_map("cm", json!({"a": "1"}));
         bench.objects.put_map("other", json!({}));
@@ -58,7 +59,7 @@ fn a_changed_object_is_written_into_every_running_pod_that_uses_it() {
 #[test]
 fn a_pod_that_waits_for_an_object_starts_when_it_comes() {
     run(2, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         let waiting = mount_beside(&bench, &map_pod("u"));
         tokio::time::sleep(Duration::from_secs(40)).await;
@@ -78,7 +79,7 @@ fn a_pod_that_waits_for_an_object_starts_when_it_comes() {
 #[test]
 fn a_wait_for_an_object_ends_with_its_name() {
     run(3, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         let failed = mount(&bench, &map_pod("u")).await.unwrap_err();
         assert_eq!(
@@ -92,7 +93,7 @@ fn a_wait_for_an_object_ends_with_its_name() {
 #[test]
 fn an_object_that_goes_leaves_its_files_and_is_told_of() {
     run(4, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         bench.objects.put_map("cm", json!({"a": "1"}));
         mount(&bench, &map_pod("u")).await.unwrap();
@@ -118,7 +119,7 @@ fn an_object_that_goes_leaves_its_files_and_is_told_of() {
 #[test]
 fn a_running_pod_does_without_the_api_server() {
     run(5, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         bench.objects.put_map("cm", json!({"a": "1"}));
         mount(&bench, &map_pod("u")).await.unwrap();
@@ -135,7 +136,7 @@ fn a_running_pod_does_without_the_api_server() {
 #[test]
 fn a_token_is_replaced_when_it_is_due() {
     run(6, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         let now = Timestamp(kernel.clock().unix_nanos());
         bench.objects.put_token("first", now.plus(Duration::from_secs(2880)));
@@ -154,7 +155,7 @@ fn a_token_is_replaced_when_it_is_due() {
 #[test]
 fn a_token_that_cannot_be_renewed_is_asked_for_now_and_then() {
     run(7, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         let now = Timestamp(kernel.clock().unix_nanos());
         bench.objects.put_token("old", now);
@@ -169,7 +170,7 @@ fn a_token_that_cannot_be_renewed_is_asked_for_now_and_then() {
 #[test]
 fn new_labels_are_written_when_the_worker_shows_them() {
     run(8, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         let labelled = |labels: Value| {
             let items = json!([{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]);
@@ -193,7 +194,7 @@ fn new_labels_are_written_when_the_worker_shows_them() {
 #[test]
 fn a_manager_that_died_goes_on_following() {
     run(9, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         let now = Timestamp(kernel.clock().unix_nanos());
         bench.objects.put_map("cm", json!({"a": "1"}));
@@ -214,7 +215,7 @@ fn a_manager_that_died_goes_on_following() {
 #[test]
 fn a_pod_that_ended_is_followed_no_more() {
     run(10, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         bench.objects.put_map("cm", json!({"a": "1"}));
         mount(&bench, &map_pod("u")).await.unwrap();
@@ -231,7 +232,7 @@ fn a_pod_that_ended_is_followed_no_more() {
 #[test]
 fn secrets_are_followed_as_well() {
     run(11, |kernel| async move {
-        let host = Host::default();
+        let host = host();
         let bench = Bench::start(&kernel, &host);
         bench.objects.put_secret("s", json!({"k": "dQ=="}));
         let p = pod("u", json!([{"name": "v", "secret": {"secretName": "s", "defaultMode": 0o644}}]));

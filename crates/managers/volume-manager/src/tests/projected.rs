@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use fakes::Folder;
 use model::core::Pod;
 use ports::host::{DirEntry, FileKind, HostFs, Mounter, TMPFS_MAGIC};
 use projection::{Fetched, Missing, TokenSlot};
 use serde_json::{Value, json};
 
-use super::rig::{Host, config, content, deps, pod, with_spec};
+use super::rig::{config, content, deps, host, pod, with_spec};
 use crate::projected::Content;
 use crate::set_up::{Outcome, all};
 
@@ -31,7 +32,7 @@ fn with(fetched: Fetched, random: u32) -> Content {
     Content { fetched, random, ..content() }
 }
 
-fn set_up(host: &Host, pod: &Pod, fetched: Fetched, random: u32) -> Outcome {
+fn set_up(host: &Folder, pod: &Pod, fetched: Fetched, random: u32) -> Outcome {
     all(&deps(host), &config(host), pod, &with(fetched, random))
 }
 
@@ -42,14 +43,14 @@ fn map_pod(fields: Value) -> Arc<Pod> {
 }
 
 /// `name content` of what a container sees, links followed.
-fn seen(host: &Host, dir: &str) -> Vec<String> {
+fn seen(host: &Folder, dir: &str) -> Vec<String> {
     let mut out = Vec::new();
-    for DirEntry { name, .. } in host.0.list_dir(&host.root(dir)).unwrap() {
+    for DirEntry { name, .. } in host.disk.list_dir(&host.path(dir)).unwrap() {
         let below = format!("{dir}/{name}");
         if name.starts_with("..") {
             continue;
         }
-        if host.0.stat(&host.root(&below)).unwrap().unwrap().kind == FileKind::Dir {
+        if host.disk.stat(&host.path(&below)).unwrap().unwrap().kind == FileKind::Dir {
             out.extend(seen(host, &below).into_iter().map(|line| format!("{name}/{line}")));
         } else {
             out.push(format!("{name} {}", host.read(&below)));
@@ -60,19 +61,19 @@ fn seen(host: &Host, dir: &str) -> Vec<String> {
 
 #[test]
 fn a_config_map_is_files_behind_one_switch() {
-    let host = Host::default();
+    let host = host();
     let p = map_pod(
         json!({"defaultMode": 0o400, "items": [{"key": "a", "path": "d/a"}, {"key": "b", "path": "b", "mode": 0o640}]}),
     );
     let out = set_up(&host, &p, fetched(json!({"a": "1", "b": "2", "c": "3"})), 1);
     assert!(out.failed.is_empty() && out.stale.is_empty());
     let mounted = &out.done.volumes["v"];
-    assert_eq!((mounted.host_path.clone(), mounted.read_only, mounted.selinux_relabel), (host.root(MAP), true, true));
+    assert_eq!((mounted.host_path.clone(), mounted.read_only, mounted.selinux_relabel), (host.path(MAP), true, true));
     assert_eq!(seen(&host, MAP), ["b 2", "d/a 1"]);
-    let files = host.link_of(&format!("{MAP}/..data"));
+    let files = host.link_of(format!("{MAP}/..data"));
     assert_eq!(files, "..2026_11_20_09_08_37.0000000001");
-    assert_eq!(host.link_of(&format!("{MAP}/d")), "..data/d");
-    let modes = ["", "d", "d/a", "b"].map(|f| host.mode(&format!("{MAP}/{files}/{f}")));
+    assert_eq!(host.link_of(format!("{MAP}/d")), "..data/d");
+    let modes = ["", "d", "d/a", "b"].map(|f| host.mode(format!("{MAP}/{files}/{f}")));
     assert_eq!(modes, [0o755, 0o755, 0o400, 0o640]);
     assert!(host.exists("pods/u/plugins/kubernetes.io~empty-dir/wrapped_v/ready"));
     assert!(!host.is_mounted(MAP), "a configMap is on disk");
@@ -80,7 +81,7 @@ fn a_config_map_is_files_behind_one_switch() {
 
 #[test]
 fn what_may_be_secret_is_in_memory() {
-    let host = Host::default();
+    let host = host();
     for (plugin, source) in [
         ("secret", json!({"secret": {"secretName": "sec", "defaultMode": 0o644}})),
         ("projected", json!({"projected": {"defaultMode": 0o644, "sources": []}})),
@@ -91,13 +92,17 @@ fn what_may_be_secret_is_in_memory() {
         let out = set_up(&host, &pod("u", json!([volume])), fetched(json!({})), 1);
         assert!(out.failed.is_empty(), "{plugin}: {:?}", out.failed);
         let dir = format!("pods/u/volumes/kubernetes.io~{plugin}/v");
-        assert_eq!(host.tmpfs_size(&dir), Some(Some(8 << 30)), "{plugin}: no more than the node grants to pods");
+        assert_eq!(
+            host.disk.tmpfs_size(&host.path(&dir)),
+            Some(Some(8 << 30)),
+            "{plugin}: no more than the node grants to pods"
+        );
     }
 }
 
 #[test]
 fn the_group_reads_and_a_token_belongs_to_the_one_user() {
-    let host = Host::default();
+    let host = host();
     let sources = json!([
         {"secret": {"name": "sec", "items": [{"key": "user", "path": "s/user", "mode": 0o400}]}},
         {"serviceAccountToken": {"path": "tok", "expirationSeconds": 600, "audience": "me"}},
@@ -112,18 +117,18 @@ fn the_group_reads_and_a_token_belongs_to_the_one_user() {
     );
     let out = set_up(&host, &p, fetched(json!({})), 1);
     assert!(out.failed.is_empty());
-    let data = format!("{PROJECTED}/{}", host.link_of(&format!("{PROJECTED}/..data")));
+    let data = format!("{PROJECTED}/{}", host.link_of(format!("{PROJECTED}/..data")));
     for (file, mode) in [("", 0o2755), ("s", 0o2755), ("s/user", 0o440), ("tok", 0o640)] {
-        let stat = host.stat(&format!("{data}/{file}"));
+        let stat = host.stat(format!("{data}/{file}"));
         assert_eq!((stat.mode, stat.gid), (mode, 7), "{file}");
     }
-    let owners = ["tok", "s/user"].map(|file| host.stat(&format!("{data}/{file}")).uid);
+    let owners = ["tok", "s/user"].map(|file| host.stat(format!("{data}/{file}")).uid);
     assert_eq!(owners, [1000, 0]);
 }
 
 #[test]
 fn the_same_content_is_not_written_again_and_other_content_switches() {
-    let host = Host::default();
+    let host = host();
     let (p, data) = (map_pod(json!({})), format!("{MAP}/..data"));
     set_up(&host, &p, fetched(json!({"a": "1", "b": "2"})), 1);
     let before = host.link_of(&data);
@@ -131,45 +136,45 @@ fn the_same_content_is_not_written_again_and_other_content_switches() {
     assert_eq!(host.link_of(&data), before);
     set_up(&host, &p, fetched(json!({"a": "one", "c": "3"})), 3);
     assert_eq!(seen(&host, MAP), ["a one", "c 3"]);
-    assert!(!host.exists(&format!("{MAP}/{before}")));
+    assert!(!host.exists(format!("{MAP}/{before}")));
 }
 
 #[test]
 fn a_missing_object_leaves_nothing_behind_unless_it_is_optional() {
-    let host = Host::default();
+    let host = host();
     let out = set_up(&host, &map_pod(json!({"name": "nope"})), fetched(json!({})), 1);
     assert_eq!(out.failed[0].error, "configmap \"nope\" not found");
     assert!(!out.failed[0].hopeless);
     assert!(!host.exists("pods/u"));
     let out = set_up(&host, &map_pod(json!({"name": "nope", "optional": true})), fetched(json!({})), 1);
     assert!(out.failed.is_empty());
-    assert!(host.exists(&format!("{}/{}", MAP, "..data")), "an empty volume is a volume");
+    assert!(host.exists(format!("{}/{}", MAP, "..data")), "an empty volume is a volume");
 }
 
 #[test]
 fn what_is_in_place_stays_usable_when_it_cannot_be_brought_in_line() {
-    let host = Host::default();
+    let host = host();
     let p = map_pod(json!({"items": [{"key": "a", "path": "a"}]}));
     set_up(&host, &p, fetched(json!({"a": "1"})), 1);
     let out = set_up(&host, &p, fetched(json!({"b": "2"})), 2);
     assert!(out.failed.is_empty());
     assert_eq!(out.stale[0].error, "configmap references non-existent config key: a");
-    assert_eq!(out.done.volumes["v"].host_path, host.root(MAP));
-    host.fail("symlink", &format!("{MAP}/..data_tmp"));
+    assert_eq!(out.done.volumes["v"].host_path, host.path(MAP));
+    host.fail("symlink", format!("{MAP}/..data_tmp"));
     let out = set_up(&host, &p, fetched(json!({"a": "2"})), 3);
     assert_eq!((out.stale.len(), seen(&host, MAP)), (1, vec!["a 1".to_owned()]));
-    host.0.calm();
+    host.disk.calm();
     let out = set_up(&host, &p, fetched(json!({"a": "2"})), 4);
     assert_eq!((out.stale.len(), seen(&host, MAP)), (0, vec!["a 2".to_owned()]));
-    let entries = host.0.list_dir(&host.root(MAP)).unwrap();
+    let entries = host.disk.list_dir(&host.path(MAP)).unwrap();
     let left = entries.iter().filter(|e| e.name.starts_with("..2")).count();
     assert_eq!(left, 1, "what a failed try left is gone");
 }
 
 #[test]
 fn a_first_try_that_fails_half_way_leaves_nothing_behind() {
-    let host = Host::default();
-    host.fail("symlink", &format!("{SECRET}/..data_tmp"));
+    let host = host();
+    host.fail("symlink", format!("{SECRET}/..data_tmp"));
     let p = pod("u", json!([{"name": "v", "secret": {"secretName": "sec", "defaultMode": 0o644}}]));
     let out = set_up(&host, &p, fetched(json!({})), 1);
     assert_eq!((out.failed.len(), out.stale.len()), (1, 0));
@@ -179,11 +184,11 @@ fn a_first_try_that_fails_half_way_leaves_nothing_behind() {
 
 #[test]
 fn after_a_reboot_the_tmpfs_is_made_and_filled_again() {
-    let host = Host::default();
+    let host = host();
     let p = pod("u", json!([{"name": "v", "secret": {"secretName": "sec", "defaultMode": 0o644}}]));
     set_up(&host, &p, fetched(json!({})), 1);
     // The disk is as it was, the mount is gone with what was in it.
-    host.0.unmount(&host.root(SECRET)).unwrap();
+    host.disk.unmount(&host.path(SECRET)).unwrap();
     let out = set_up(&host, &p, fetched(json!({})), 2);
     assert!(out.failed.is_empty() && host.is_mounted(SECRET));
     assert_eq!(seen(&host, SECRET), ["pass p", "user u"]);
@@ -191,23 +196,23 @@ fn after_a_reboot_the_tmpfs_is_made_and_filled_again() {
 
 #[test]
 fn what_a_kubelet_left_is_taken_over() {
-    let host = Host::default();
+    let host = host();
     host.mount(SECRET, TMPFS_MAGIC);
-    host.file("pods/u/plugins/kubernetes.io~empty-dir/wrapped_v/ready");
+    host.write("pods/u/plugins/kubernetes.io~empty-dir/wrapped_v/ready", "content");
     let old = "..2026_01_02_03_04_05.1234567890";
-    host.write(&format!("{SECRET}/{old}/user"), "old");
-    host.link(old, &format!("{SECRET}/..data"));
-    host.link("..data/user", &format!("{SECRET}/user"));
+    host.write(format!("{SECRET}/{old}/user"), "old");
+    host.link(old, format!("{SECRET}/..data"));
+    host.link("..data/user", format!("{SECRET}/user"));
     let p = pod("u", json!([{"name": "v", "secret": {"secretName": "sec", "defaultMode": 0o644}}]));
     let out = set_up(&host, &p, fetched(json!({})), 1);
     assert!(out.failed.is_empty());
     assert_eq!(seen(&host, SECRET), ["pass p", "user u"]);
-    assert!(!host.exists(&format!("{SECRET}/{old}")));
+    assert!(!host.exists(format!("{SECRET}/{old}")));
 }
 
 #[test]
 fn mounts_inside_of_the_volume_find_their_directories() {
-    let host = Host::default();
+    let host = host();
     let p = with_spec(
         "u",
         json!({
@@ -218,13 +223,13 @@ fn mounts_inside_of_the_volume_find_their_directories() {
         }),
     );
     set_up(&host, &p, fetched(json!({"a": "1"})), 1);
-    assert_eq!(host.stat(&format!("{MAP}/cache")).kind, FileKind::Dir);
+    assert_eq!(host.stat(format!("{MAP}/cache")).kind, FileKind::Dir);
     assert_eq!(seen(&host, MAP), ["a 1"]);
 }
 
 #[test]
 fn downward_files_hold_what_variables_would() {
-    let host = Host::default();
+    let host = host();
     let resource = |name: &str, divisor: &str| json!({"path": "f", "resourceFieldRef": {"containerName": "app", "resource": name, "divisor": divisor}});
     let field = |path: &str| json!({"path": "f", "fieldRef": {"fieldPath": path}});
     let mut config = config(&host);

@@ -1,12 +1,13 @@
 //! Effects of setting up.
 
 use contract::volume::{MountedVolume, PrepareSubPath};
+use fakes::Folder;
 use fakes::files::{Errno, FileTrouble};
 use model::PodUid;
 use ports::host::{FileKind, HostFs, Mounter, TMPFS_MAGIC};
 use serde_json::json;
 
-use super::rig::{Host, all, config, deps, pod, with_spec};
+use super::rig::{all, config, deps, host, pod, with_spec};
 use crate::set_up::Failed;
 use crate::sub_path::prepare;
 
@@ -15,11 +16,11 @@ const MARKER: &str = "pods/u/plugins/kubernetes.io~empty-dir/v/ready";
 
 #[test]
 fn an_empty_dir_is_open_to_all_whatever_the_umask_and_set_up_once() {
-    let host = Host::default();
+    let host = host();
     let p = pod("u", json!([{"name": "v", "emptyDir": {}}]));
     for _ in 0..2 {
         let done = all(&deps(&host), &config(&host), &p).unwrap();
-        let expected = MountedVolume { host_path: host.root(DIR), read_only: false, selinux_relabel: true };
+        let expected = MountedVolume { host_path: host.path(DIR), read_only: false, selinux_relabel: true };
         assert_eq!(done.volumes["v"], expected);
     }
     assert_eq!(host.mode(DIR), 0o777);
@@ -28,11 +29,11 @@ fn an_empty_dir_is_open_to_all_whatever_the_umask_and_set_up_once() {
     }
     assert_eq!(host.mode("pods/u/plugins/kubernetes.io~empty-dir/v"), 0o750);
     assert!(host.exists(MARKER));
-    host.write(&format!("{DIR}/data"), "kept");
-    host.0.set_mode(&host.root(DIR), 0o700).unwrap();
+    host.write(format!("{DIR}/data"), "kept");
+    host.disk.set_mode(&host.path(DIR), 0o700).unwrap();
     all(&deps(&host), &config(&host), &p).unwrap();
     assert_eq!(host.mode(DIR), 0o700, "what the pod changed stays");
-    assert!(host.exists(&format!("{}/{}", DIR, "data")));
+    assert!(host.exists(format!("{}/{}", DIR, "data")));
     host.remove(DIR);
     all(&deps(&host), &config(&host), &p).unwrap();
     assert_eq!(host.mode(DIR), 0o777, "a volume that somebody removed is made again");
@@ -40,23 +41,23 @@ fn an_empty_dir_is_open_to_all_whatever_the_umask_and_set_up_once() {
 
 #[test]
 fn memory_is_mounted_once_and_again_after_a_reboot() {
-    let host = Host::default();
+    let host = host();
     let p = pod("u", json!([{"name": "v", "emptyDir": {"medium": "Memory", "sizeLimit": "1Mi"}}]));
     all(&deps(&host), &config(&host), &p).unwrap();
     assert!(host.is_mounted(DIR));
-    assert_eq!(host.tmpfs_size(DIR), Some(Some(1 << 20)));
+    assert_eq!(host.disk.tmpfs_size(&host.path(DIR)), Some(Some(1 << 20)));
     host.fail("mount", "");
     all(&deps(&host), &config(&host), &p).unwrap();
-    host.0.calm();
+    host.disk.calm();
     // A reboot takes the mount and leaves the directories.
-    host.0.unmount(&host.root(DIR)).unwrap();
+    host.disk.unmount(&host.path(DIR)).unwrap();
     all(&deps(&host), &config(&host), &p).unwrap();
     assert!(host.is_mounted(DIR));
 }
 
 #[test]
 fn a_mount_that_a_crash_left_without_marker_is_taken_over() {
-    let host = Host::default();
+    let host = host();
     host.mount(DIR, TMPFS_MAGIC);
     host.fail("mount", "");
     all(&deps(&host), &config(&host), &pod("u", json!([{"name": "v", "emptyDir": {"medium": "Memory"}}]))).unwrap();
@@ -76,10 +77,10 @@ fn a_mount_that_a_crash_left_without_marker_is_taken_over() {
 
 #[test]
 fn the_pods_group_gets_the_volume_and_what_is_in_it() {
-    let host = Host::default();
-    host.file(&format!("{DIR}/sub/file"));
-    host.link("file", &format!("{DIR}/sub/link"));
-    host.0.set_mode(&host.root(DIR).join("sub/file"), 0o400).unwrap();
+    let host = host();
+    host.write(format!("{DIR}/sub/file"), "content");
+    host.link("file", format!("{DIR}/sub/link"));
+    host.disk.set_mode(&host.path(DIR).join("sub/file"), 0o400).unwrap();
     let p = with_spec(
         "u",
         json!({
@@ -90,15 +91,15 @@ fn the_pods_group_gets_the_volume_and_what_is_in_it() {
     );
     all(&deps(&host), &config(&host), &p).unwrap();
     for (below, mode) in [("", 0o2777), ("sub", 0o2775), ("sub/file", 0o660)] {
-        let stat = host.stat(&format!("{DIR}/{below}"));
+        let stat = host.stat(format!("{DIR}/{below}"));
         assert_eq!((stat.gid, stat.mode), (2000, mode), "{below}");
     }
-    assert_eq!(host.stat(&format!("{DIR}/sub/link")).gid, 2000);
+    assert_eq!(host.stat(format!("{DIR}/sub/link")).gid, 2000);
 }
 
 #[test]
 fn a_group_that_cannot_be_given_is_no_failure() {
-    let host = Host::default();
+    let host = host();
     host.fail("chown", "");
     let p = with_spec(
         "u",
@@ -113,14 +114,14 @@ fn a_group_that_cannot_be_given_is_no_failure() {
 
 #[test]
 fn host_path_table() {
-    let host = Host::default();
+    let host = host();
     host.dir("h/dir");
-    host.file("h/file");
+    host.write("h/file", "content");
     host.link("dir", "h/link");
     host.link("nowhere", "h/dangling");
-    host.0.special(&host.root("h/sock"), FileKind::Socket);
-    host.0.special(&host.root("h/null"), FileKind::CharDevice);
-    let p = |name: &str| host.root(&format!("h/{name}")).to_string_lossy().into_owned();
+    host.disk.special(&host.path("h/sock"), FileKind::Socket);
+    host.disk.special(&host.path("h/null"), FileKind::CharDevice);
+    let p = |name: &str| host.path(format!("h/{name}")).to_string_lossy().into_owned();
     let not = |name: &str, what: &str| Some(format!("hostPath type check failed: {} is not a {what}", p(name)));
     for (path, check, error) in [
         (p("absent"), "", None),
@@ -162,9 +163,9 @@ fn host_path_table() {
 
 #[test]
 fn a_host_path_without_a_type_is_not_touched() {
-    let host = Host::default();
-    host.0.trouble(&host.root("h"), FileTrouble::Fail(Errno::Access));
-    let path = host.root("h/fuse");
+    let host = host();
+    host.disk.trouble(&host.path("h"), FileTrouble::Fail(Errno::Access));
+    let path = host.path("h/fuse");
     let volume = |check: &str| json!([{"name": "s", "hostPath": {"path": path.to_str().unwrap(), "type": check}}]);
     assert!(all(&deps(&host), &config(&host), &pod("u", volume(""))).is_ok());
     assert!(all(&deps(&host), &config(&host), &pod("u", volume("Directory"))).is_err());
@@ -172,7 +173,7 @@ fn a_host_path_without_a_type_is_not_touched() {
 
 #[test]
 fn other_kinds_are_refused_by_name_and_hold_up_none_of_the_rest() {
-    let host = Host::default();
+    let host = host();
     let p = pod(
         "u",
         json!([{"name": "cm", "nfs": {"server": "s", "path": "/"}}, {"name": "v", "emptyDir": {}}, {"name": "i", "image": {}}]),
@@ -185,7 +186,7 @@ fn other_kinds_are_refused_by_name_and_hold_up_none_of_the_rest() {
 
 #[test]
 fn names_that_lead_elsewhere_are_refused() {
-    let host = Host::default();
+    let host = host();
     for (uid, volume) in [("../../etc", "v"), ("..", "v"), ("", "v"), ("u", ".."), ("u", "a/b")] {
         let failed =
             all(&deps(&host), &config(&host), &pod(uid, json!([{"name": volume, "emptyDir": {}}]))).unwrap_err();
@@ -194,12 +195,12 @@ fn names_that_lead_elsewhere_are_refused() {
     assert!(!host.exists(""));
 }
 
-fn sub_path(host: &Host, path: &str) -> PrepareSubPath {
+fn sub_path(host: &Folder, path: &str) -> PrepareSubPath {
     PrepareSubPath {
         uid: PodUid::from("u"),
         container: "app".into(),
         volume: "v".into(),
-        volume_path: host.root(DIR),
+        volume_path: host.path(DIR),
         sub_path: path.into(),
         mount_index: 1,
     }
@@ -207,20 +208,20 @@ fn sub_path(host: &Host, path: &str) -> PrepareSubPath {
 
 #[test]
 fn a_missing_sub_path_gets_the_mode_of_its_volume_and_is_bound() {
-    let host = Host::default();
+    let host = host();
     host.dir(DIR);
-    host.0.set_mode(&host.root(DIR), 0o2770).unwrap();
+    host.disk.set_mode(&host.path(DIR), 0o2770).unwrap();
     let target = prepare(&deps(&host), &config(&host), &sub_path(&host, "a/b")).unwrap();
-    assert_eq!(target, host.root("pods/u/volume-subpaths/v/app/1"));
-    assert_eq!(host.mode(&format!("{DIR}/a/b")), 0o2770);
+    assert_eq!(target, host.path("pods/u/volume-subpaths/v/app/1"));
+    assert_eq!(host.mode(format!("{DIR}/a/b")), 0o2770);
     assert!(host.is_mounted("pods/u/volume-subpaths/v/app/1"));
-    assert_eq!(host.0.stat(&target).unwrap().unwrap().kind, FileKind::Dir);
+    assert_eq!(host.disk.stat(&target).unwrap().unwrap().kind, FileKind::Dir);
 }
 
 #[test]
 fn sub_path_refusals_tell_a_pod_nothing_about_the_host() {
-    let host = Host::default();
-    host.file(&format!("{DIR}/file"));
+    let host = host();
+    host.write(format!("{DIR}/file"), "content");
     assert!(prepare(&deps(&host), &config(&host), &sub_path(&host, "file")).is_ok());
     for (path, text) in [
         ("../x", "subPath \"../x\" must be relative and must not contain '..'"),

@@ -1,48 +1,49 @@
 //! Effects of taking away.
 
+use fakes::Folder;
 use model::PodUid;
 use ports::host::TMPFS_MAGIC;
 use serde_json::json;
 
-use super::rig::{Host, all, config, deps, pod};
+use super::rig::{all, config, deps, host, pod};
 use crate::layout::PodLayout;
 use crate::tear_down::{Proof, pod_dir, present, volumes_of};
 
-fn layout(host: &Host) -> PodLayout {
+fn layout(host: &Folder) -> PodLayout {
     PodLayout::new(&config(host).root_dir, &PodUid::from("u")).unwrap()
 }
 
-fn set_up(host: &Host) {
+fn set_up(host: &Folder) {
     let volumes = json!([{"name": "v", "emptyDir": {}}, {"name": "m", "emptyDir": {"medium": "Memory"}}]);
     all(&deps(host), &config(host), &pod("u", volumes)).unwrap();
-    host.file("pods/u/volumes/kubernetes.io~empty-dir/v/data");
-    host.file("pods/u/volumes/kubernetes.io~empty-dir/m/data");
+    host.write("pods/u/volumes/kubernetes.io~empty-dir/v/data", "content");
+    host.write("pods/u/volumes/kubernetes.io~empty-dir/m/data", "content");
 }
 
 #[test]
 fn volumes_go_with_their_content_and_their_markers() {
     for proof in [Proof::Ended, Proof::Marker] {
-        let host = Host::default();
+        let host = host();
         set_up(&host);
-        assert_eq!(present(&host.0, &layout(&host)).unwrap().unwrap(), ["m", "v"]);
+        assert_eq!(present(&host.disk, &layout(&host)).unwrap().unwrap(), ["m", "v"]);
         for _ in 0..2 {
             volumes_of(&deps(&host), &layout(&host), proof).unwrap();
         }
-        assert!(present(&host.0, &layout(&host)).unwrap().unwrap().is_empty());
+        assert!(present(&host.disk, &layout(&host)).unwrap().unwrap().is_empty());
         assert!(!host.is_mounted("pods/u/volumes/kubernetes.io~empty-dir/m"));
         for below in ["volumes/kubernetes.io~empty-dir/v", "plugins/kubernetes.io~empty-dir/v"] {
-            assert!(!host.exists(&format!("pods/u/{below}")), "{below}");
+            assert!(!host.exists(format!("pods/u/{below}")), "{below}");
         }
     }
 }
 
 #[test]
 fn binds_of_sub_paths_go_before_their_volumes() {
-    let host = Host::default();
+    let host = host();
     set_up(&host);
     host.dir("pods/u/volume-subpaths/v/app");
     for index in ["0", "1"] {
-        host.mount(&format!("pods/u/volume-subpaths/v/app/{index}"), 1);
+        host.mount(format!("pods/u/volume-subpaths/v/app/{index}"), 1);
     }
     host.write("pods/u/volume-subpaths/v/app/2", "");
     volumes_of(&deps(&host), &layout(&host), Proof::Ended).unwrap();
@@ -51,7 +52,7 @@ fn binds_of_sub_paths_go_before_their_volumes() {
 
 #[test]
 fn a_bind_that_cannot_be_undone_keeps_everything() {
-    let host = Host::default();
+    let host = host();
     set_up(&host);
     host.mount("pods/u/volume-subpaths/v/app/0", 1);
     host.fail("unmount", "pods/u/volume-subpaths");
@@ -66,20 +67,20 @@ fn content_without_proof_stays() {
         ("a kind of others", "kubernetes.io~nfs", true),
         ("with the marker of a wrapped kind", "kubernetes.io~secret", false),
     ] {
-        let host = Host::default();
-        host.file(&format!("pods/u/volumes/{kind}/v/precious"));
-        host.file("pods/u/plugins/kubernetes.io~empty-dir/wrapped_v/ready");
+        let host = host();
+        host.write(format!("pods/u/volumes/{kind}/v/precious"), "content");
+        host.write("pods/u/plugins/kubernetes.io~empty-dir/wrapped_v/ready", "content");
         let done = pod_dir(&deps(&host), &layout(&host));
         assert_eq!(done.is_err(), kept, "{what}: {done:?}");
-        assert_eq!(host.exists(&format!("pods/u/volumes/{kind}/v/precious")), kept, "{what}");
+        assert_eq!(host.exists(format!("pods/u/volumes/{kind}/v/precious")), kept, "{what}");
         assert_eq!(host.exists("pods/u"), kept, "{what}");
     }
 }
 
 #[test]
 fn an_ended_pods_own_content_needs_no_marker() {
-    let host = Host::default();
-    host.file("pods/u/volumes/kubernetes.io~empty-dir/v/data");
+    let host = host();
+    host.write("pods/u/volumes/kubernetes.io~empty-dir/v/data", "content");
     volumes_of(&deps(&host), &layout(&host), Proof::Ended).unwrap();
     assert!(!host.exists("pods/u/volumes/kubernetes.io~empty-dir/v"));
 }
@@ -93,43 +94,43 @@ fn foreign_mounts_are_never_touched() {
         ("kubernetes.io~nfs/memory", TMPFS_MAGIC),
     ] {
         for proof in [Proof::Ended, Proof::Marker] {
-            let host = Host::default();
+            let host = host();
             let below = format!("pods/u/volumes/{dir}");
             host.mount(&below, magic);
-            host.file(&format!("{below}/precious"));
-            host.file("pods/u/plugins/kubernetes.io~empty-dir/v/ready");
+            host.write(format!("{below}/precious"), "content");
+            host.write("pods/u/plugins/kubernetes.io~empty-dir/v/ready", "content");
             assert!(volumes_of(&deps(&host), &layout(&host), proof).is_err(), "{dir}");
             assert!(pod_dir(&deps(&host), &layout(&host)).is_err(), "{dir}");
-            assert!(host.is_mounted(&below) && host.exists(&format!("{}/{}", &below, "precious")), "{dir}");
+            assert!(host.is_mounted(&below) && host.exists(format!("{}/{}", &below, "precious")), "{dir}");
         }
     }
 }
 
 #[test]
 fn the_directory_of_an_unknown_pod_goes_with_what_the_node_keeps_there() {
-    let host = Host::default();
+    let host = host();
     set_up(&host);
-    host.file("pods/u/etc-hosts");
-    host.file("pods/u/containers/app/1a2b3c4d");
+    host.write("pods/u/etc-hosts", "content");
+    host.write("pods/u/containers/app/1a2b3c4d", "content");
     host.dir("pods/u/volumeDevices/kubernetes.io~csi");
     for _ in 0..2 {
         pod_dir(&deps(&host), &layout(&host)).unwrap();
     }
     assert!(!host.exists("pods/u") && host.exists("pods"));
-    assert_eq!(present(&host.0, &layout(&host)).unwrap(), None);
+    assert_eq!(present(&host.disk, &layout(&host)).unwrap(), None);
 }
 
 #[test]
 fn stray_files_and_mounts_keep_the_directory() {
     for stray in ["volumes/file", "volumes/kubernetes.io~nfs/file", "volumeDevices/kubernetes.io~csi/pv"] {
-        let host = Host::default();
-        host.file(&format!("pods/u/{stray}"));
-        host.file("pods/u/etc-hosts");
+        let host = host();
+        host.write(format!("pods/u/{stray}"), "content");
+        host.write("pods/u/etc-hosts", "content");
         assert!(pod_dir(&deps(&host), &layout(&host)).is_err(), "{stray}");
-        assert!(host.exists(&format!("{}/{}", "pods/u", stray)), "{stray}");
+        assert!(host.exists(format!("{}/{}", "pods/u", stray)), "{stray}");
         assert!(host.exists("pods/u/etc-hosts"), "{stray}: the rest waits too");
     }
-    let host = Host::default();
+    let host = host();
     host.mount("pods/u/containers/app", 1);
     assert!(pod_dir(&deps(&host), &layout(&host)).is_err());
     assert!(host.is_mounted("pods/u/containers/app"));

@@ -116,7 +116,8 @@ impl Follower {
                 tokio::time::sleep(ports::api::DEFAULT_DEADLINE).await;
                 return Err(ApiError::TimedOut { after: ports::api::DEFAULT_DEADLINE });
             }
-            None => {}
+            Some(Trouble::Garbage) => return Err(ApiError::Garbage { message: "expected value at line 1".to_owned() }),
+            Some(Trouble::Unaware(..)) | None => {}
         }
         let (objects, version, cuts) = self.api.shared.with(|s| {
             s.lists.push(self.selection.clone());

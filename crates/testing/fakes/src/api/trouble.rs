@@ -60,6 +60,10 @@ pub enum Trouble {
     Slow(Duration),
     /// It is never answered: the caller waits until its deadline.
     Hang,
+    /// It is answered with something that is no JSON, and not done.
+    Garbage,
+    /// It is done as by a server that does not know a field: one of the object at a JSON pointer (`/status`).
+    Unaware(&'static str, &'static str),
 }
 
 /// Trouble for some requests, a number of times.

@@ -2,12 +2,19 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
+use fakes::api::{Matching, Trouble};
+use ports::api::ApiError;
 use rcgen::ExtendedKeyUsagePurpose::{ClientAuth, ServerAuth};
 use serde_json::json;
 
-use super::bed::{Bed, Mood, front, oracle};
+use super::bed::{Bed, api, front};
 use super::pki::{Authority, Wanted};
 use crate::front::{Authz, Front, ServeError, open};
+
+/// What no second try can mend.
+fn refusal() -> Trouble {
+    Trouble::Fail(ApiError::status(400, "BadRequest", "no"))
+}
 
 /// All routes of interfaces 3.2, with their methods.
 const ROUTES: &[(&str, &str)] = &[
@@ -48,7 +55,7 @@ const ROUTES: &[(&str, &str)] = &[
 #[tokio::test]
 async fn nothing_is_reachable_without_leave() {
     let bed = Bed::new().await;
-    bed.oracle.allow(&[]);
+    bed.api.allow(&[]);
     let alice = bed.alice();
     for (mut nobody, mut alice) in
         [(bed.h1(None).await, bed.h1(Some(&alice)).await), (bed.h2(None).await, bed.h2(Some(&alice)).await)]
@@ -112,7 +119,7 @@ async fn the_authorizer_is_told_who_wants_what() {
     bed.h1(Some(&bed.alice())).await.get("/metrics/cadvisor").await;
     bed.h1(None).await.token("/stats/summary", "good-bob").await;
     let attributes = |subresource: &str| json!({ "verb": "get", "version": "v1", "resource": "nodes", "subresource": subresource, "name": "n1" });
-    let specs = bed.oracle.specs("SubjectAccessReview");
+    let specs = bed.api.reviews("SubjectAccessReview");
     let alice = json!({
         "resourceAttributes": attributes("metrics"), "user": "alice", "groups": ["ops", "system:authenticated"],
     });
@@ -120,14 +127,14 @@ async fn the_authorizer_is_told_who_wants_what() {
         "resourceAttributes": attributes("stats"), "user": "bob", "groups": ["tokens", "system:authenticated"],
     });
     assert_eq!(specs, [alice, bob]);
-    assert_eq!(bed.oracle.specs("TokenReview"), [json!({ "token": "good-bob" })]);
+    assert_eq!(bed.api.reviews("TokenReview"), [json!({ "token": "good-bob" })]);
 }
 
 #[tokio::test]
 async fn own_subresources_are_tried_first_and_proxy_after_them() {
     let bed = Bed::new().await;
     let mut client = bed.h1(Some(&bed.alice())).await;
-    bed.oracle.allow(&["get metrics"]);
+    bed.api.allow(&["get metrics"]);
     assert_eq!(client.get("/metrics/cadvisor").await, (200, "alice /metrics/cadvisor".to_owned()));
     let denied = "Forbidden (user=alice, verb=get, resource=nodes, subresource(s)=[pods proxy])\n";
     let answer = client.ask("GET", "/pods", &[]).await;
@@ -138,7 +145,7 @@ async fn own_subresources_are_tried_first_and_proxy_after_them() {
 
     let bed = Bed::new().await;
     let mut client = bed.h1(Some(&bed.alice())).await;
-    bed.oracle.allow(&["get proxy"]);
+    bed.api.allow(&["get proxy"]);
     for path in ["/healthz", "/pods", "/configz", "/containerLogs/ns/pod/c"] {
         assert_eq!(client.get(path).await.0, 200, "{path}");
     }
@@ -151,7 +158,7 @@ async fn own_subresources_are_tried_first_and_proxy_after_them() {
 #[tokio::test]
 async fn with_the_gate_off_there_is_one_subresource() {
     let bed = Bed::with(|front| front.fine_grained = false, Router::new()).await;
-    bed.oracle.allow(&["get pods"]);
+    bed.api.allow(&["get pods"]);
     let denied = "Forbidden (user=alice, verb=get, resource=nodes, subresource=proxy)".to_owned();
     assert_eq!(bed.h1(Some(&bed.alice())).await.get("/pods").await, (403, denied));
 }
@@ -159,13 +166,13 @@ async fn with_the_gate_off_there_is_one_subresource() {
 #[tokio::test]
 async fn answers_of_the_authorizer_are_kept() {
     let bed = Bed::new().await;
-    bed.oracle.allow(&["get metrics"]);
+    bed.api.allow(&["get metrics"]);
     let mut client = bed.h1(Some(&bed.alice())).await;
     for _ in 0..3 {
         assert_eq!(client.get("/metrics").await.0, 200);
         assert_eq!(client.get("/logs/").await.0, 403);
     }
-    assert_eq!(bed.oracle.specs("SubjectAccessReview").len(), 2);
+    assert_eq!(bed.api.reviews("SubjectAccessReview").len(), 2);
 }
 
 #[tokio::test]
@@ -176,30 +183,31 @@ async fn answers_end_with_their_time() {
         front.authn.cache_ttl = short;
     };
     let bed = Bed::with(settings, Router::new()).await;
-    bed.oracle.allow(&[]);
+    bed.api.allow(&[]);
     let mut client = bed.h1(None).await;
     assert_eq!(client.token("/logs/", "good-bob").await.0, 403);
-    bed.oracle.allow(&["*"]);
+    bed.api.allow(&["*"]);
     let changed = async {
         while client.token("/logs/", "good-bob").await.0 != 200 {
             tokio::task::yield_now().await;
         }
     };
     tokio::time::timeout(Duration::from_secs(10), changed).await.expect("the denial ends");
-    assert_eq!(bed.oracle.specs("SubjectAccessReview").len(), 2);
-    assert!(bed.oracle.specs("TokenReview").len() > 1);
+    assert_eq!(bed.api.reviews("SubjectAccessReview").len(), 2);
+    assert!(bed.api.reviews("TokenReview").len() > 1);
 }
 
 #[tokio::test]
 async fn an_authorizer_that_fails_is_500_and_asked_again() {
     let bed = Bed::new().await;
-    bed.oracle.moody(Mood::Unavailable);
+    bed.api.lasting_trouble(Matching::any(), refusal());
     let mut client = bed.h1(Some(&bed.alice())).await;
     let failed = "Authorization error (user=alice, verb=get, resource=nodes, subresource=pods)".to_owned();
     assert_eq!(client.get("/pods").await, (500, failed.clone()));
-    bed.oracle.moody(Mood::Garbage);
+    bed.api.calm();
+    bed.api.lasting_trouble(Matching::any(), Trouble::Garbage);
     assert_eq!(client.get("/pods").await, (500, failed));
-    bed.oracle.moody(Mood::Fine);
+    bed.api.calm();
     assert_eq!(client.get("/pods").await.0, 200);
     assert_eq!(bed.counted().authorizer_failures, 2);
 }
@@ -212,17 +220,18 @@ async fn a_token_of_nobody_is_asked_about_once() {
         assert_eq!(client.token("/pods", "nope").await, (401, "Unauthorized".to_owned()));
         assert_eq!(client.token("/pods", "good-bob").await, (200, "bob /pods".to_owned()));
     }
-    assert_eq!(bed.oracle.specs("TokenReview").len(), 2);
+    assert_eq!(bed.api.reviews("TokenReview").len(), 2);
 }
 
 #[tokio::test]
 async fn a_review_that_fails_for_a_while_is_tried_again() {
     let bed = Bed::new().await;
-    bed.oracle.fails.store(1, Ordering::SeqCst);
+    bed.api.fail("POST", "", 1, ApiError::status(503, "ServiceUnavailable", "later"));
     assert_eq!(bed.h1(None).await.token("/pods", "good-bob").await.0, 200);
-    assert_eq!(bed.oracle.specs("TokenReview").len(), 2);
-    for mood in [Mood::Unavailable, Mood::Garbage] {
-        bed.oracle.moody(mood);
+    assert_eq!(bed.api.reviews("TokenReview").len(), 2);
+    for trouble in [refusal(), Trouble::Garbage] {
+        bed.api.calm();
+        bed.api.lasting_trouble(Matching::any(), trouble);
         assert_eq!(bed.h1(None).await.token("/pods", "good-carol").await, (401, "Unauthorized".to_owned()));
     }
 }
@@ -230,7 +239,7 @@ async fn a_review_that_fails_for_a_while_is_tried_again() {
 #[tokio::test]
 async fn the_same_token_is_reviewed_once_at_a_time_and_one_that_is_never_answered_is_401() {
     let bed = Bed::with(|front| front.limits.review = Duration::from_millis(300), Router::new()).await;
-    bed.oracle.moody(Mood::Silent);
+    bed.api.lasting_trouble(Matching::any(), Trouble::Hang);
     let mut clients = Vec::new();
     for _ in 0..40 {
         clients.push(bed.h1(None).await);
@@ -239,7 +248,7 @@ async fn the_same_token_is_reviewed_once_at_a_time_and_one_that_is_never_answere
     for answer in futures::future::join_all(asked).await {
         assert_eq!(answer, (401, "Unauthorized".to_owned()));
     }
-    assert_eq!(bed.oracle.specs("TokenReview").len(), 1);
+    assert_eq!(bed.api.reviews("TokenReview").len(), 1);
 }
 
 #[tokio::test]
@@ -248,7 +257,7 @@ async fn a_flood_of_made_up_tokens_at_a_silent_webhook_piles_nothing_up() {
     let alice = bed.alice();
     let mut known = bed.h1(Some(&alice)).await;
     assert_eq!(known.get("/pods").await.0, 200);
-    bed.oracle.moody(Mood::Silent);
+    bed.api.lasting_trouble(Matching::any(), Trouble::Hang);
     let flood: Vec<_> = (0..200)
         .map(|n| {
             let stream = bed.tls(b"http/1.1", None);
@@ -269,7 +278,7 @@ async fn a_flood_of_made_up_tokens_at_a_silent_webhook_piles_nothing_up() {
     let busy = codes.iter().filter(|c| **c == Some(429)).count();
     assert!(busy >= 150, "{busy} of 200 were told to come again");
     assert_eq!(codes.iter().filter(|c| **c == Some(200)).count(), 0);
-    assert!(bed.oracle.specs("TokenReview").len() <= 16);
+    assert!(bed.api.reviews("TokenReview").len() <= 16);
 }
 
 #[tokio::test]
@@ -307,7 +316,7 @@ async fn a_token_among_websocket_protocols_counts_and_is_not_passed_on() {
 #[tokio::test]
 async fn the_router_sees_the_path_that_was_authorised() {
     let bed = Bed::new().await;
-    bed.oracle.allow(&["get metrics"]);
+    bed.api.allow(&["get metrics"]);
     let mut client = bed.h1(Some(&bed.alice())).await;
     assert_eq!(client.get("/%6detrics/%63advisor?a=%2e").await, (200, "alice /metrics/cadvisor".to_owned()));
     let tricks = [
@@ -337,7 +346,7 @@ async fn the_router_sees_the_path_that_was_authorised() {
 async fn settings_that_cannot_work_are_refused_at_the_start() {
     type Change = fn(&mut Front);
     let settled = |change: Change| async move {
-        let mut front = front(oracle(), contract::Wiring::default().value());
+        let mut front = front(&api(), contract::Wiring::default().value());
         change(&mut front);
         open(front).await.map(drop).map_err(|e| e.to_string())
     };
@@ -389,7 +398,7 @@ async fn standalone_anonymous_and_always_allow_let_everybody_in() {
 async fn a_port_in_use_is_an_error_that_names_flag_and_port() {
     let taken = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = taken.local_addr().unwrap().port();
-    let mut front = front(oracle(), contract::Wiring::default().value());
+    let mut front = front(&api(), contract::Wiring::default().value());
     front.port = port;
     let error = open(front).await.unwrap_err();
     assert_eq!(error.to_string(), format!("cannot listen on 127.0.0.1:{port} (--port)"));

@@ -1,24 +1,20 @@
 //! A server with everything around it: authorities, an API server that reviews, clients.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderMap, Request, Version};
-use bytes::Bytes;
 use contract::Wiring;
 use contract::board::ValueReader;
 use contract::certificates::{CertificateView, KeyPair};
-use futures::stream::BoxStream;
+use fakes::FakeApi;
 use http_body_util::BodyExt;
 use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use ports::api::{ApiError, ApiResult, ApiServer, Followed, Request as Asked, Selection};
-use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -31,80 +27,10 @@ use super::pki::{Authority, Issued, Wanted};
 use crate::front::{Authn, Authz, Caller, Counted, Counts, Front, Limits, Tls, open};
 use crate::listener::Accepting;
 
-/// How the API server behaves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mood {
-    Fine,
-    Silent,
-    Unavailable,
-    Garbage,
-}
-
-/// Reviews tokens (`good-NAME` is NAME's) and access (`VERB SUBRESOURCE` of a list).
-pub(super) struct Oracle {
-    pub(super) mood: Mutex<Mood>,
-    pub(super) allows: Mutex<Vec<String>>,
-    pub(super) asked: Mutex<Vec<Value>>,
-    /// So many requests fail with 503 first.
-    pub(super) fails: AtomicUsize,
-}
-
-impl Oracle {
-    pub(super) fn moody(&self, mood: Mood) {
-        *self.mood.lock().unwrap() = mood;
-    }
-
-    pub(super) fn allow(&self, what: &[&str]) {
-        *self.allows.lock().unwrap() = what.iter().map(|w| (*w).to_owned()).collect();
-    }
-
-    /// Specs of reviews of a kind.
-    pub(super) fn specs(&self, kind: &str) -> Vec<Value> {
-        let asked = self.asked.lock().unwrap();
-        asked.iter().filter(|a| a["kind"] == kind).map(|a| a["spec"].clone()).collect()
-    }
-
-    fn answer(&self, body: &Value) -> Value {
-        let spec = &body["spec"];
-        if body["kind"] == "TokenReview" {
-            let Some(name) = spec["token"].as_str().and_then(|t| t.strip_prefix("good-")) else {
-                return json!({ "status": { "authenticated": false, "error": "[invalid bearer token]" } });
-            };
-            return json!({ "status": { "authenticated": true, "user": { "username": name, "groups": ["tokens"] } } });
-        }
-        let wants = &spec["resourceAttributes"];
-        let wants = format!("{} {}", wants["verb"].as_str().unwrap(), wants["subresource"].as_str().unwrap());
-        let allows = self.allows.lock().unwrap();
-        json!({ "status": { "allowed": allows.iter().any(|a| *a == wants || a == "*") } })
-    }
-}
-
-#[async_trait]
-impl ApiServer for Oracle {
-    async fn call(&self, request: Asked) -> ApiResult<Bytes> {
-        let body: Value = serde_json::from_slice(&request.body).unwrap();
-        self.asked.lock().unwrap().push(body.clone());
-        if self.fails.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |n| n.checked_sub(1)).is_ok() {
-            return Err(ApiError::status(503, "ServiceUnavailable", "later"));
-        }
-        let mood = *self.mood.lock().unwrap();
-        match mood {
-            Mood::Fine => Ok(self.answer(&body).to_string().into()),
-            Mood::Silent => std::future::pending().await,
-            Mood::Unavailable => Err(ApiError::status(400, "BadRequest", "no")),
-            Mood::Garbage => Ok(Bytes::from_static(b"<html>")),
-        }
-    }
-
-    fn follow(&self, _selection: Selection) -> BoxStream<'static, Followed> {
-        Box::pin(futures::stream::pending())
-    }
-}
-
 pub(super) struct Bed {
     pub(super) address: SocketAddr,
     pub(super) counts: Arc<Counts>,
-    pub(super) oracle: Arc<Oracle>,
+    pub(super) api: FakeApi,
     pub(super) authority: Authority,
     pub(super) wiring: Wiring,
     pub(super) handled: Arc<AtomicUsize>,
@@ -122,7 +48,7 @@ pub(super) fn pair(issued: &Issued) -> Arc<KeyPair> {
     })
 }
 
-pub(super) fn front(oracle: Arc<Oracle>, certificates: ValueReader<CertificateView>) -> Front {
+pub(super) fn front(api: &FakeApi, certificates: ValueReader<CertificateView>) -> Front {
     Front {
         address: "127.0.0.1".parse().unwrap(),
         port: 0,
@@ -132,19 +58,17 @@ pub(super) fn front(oracle: Arc<Oracle>, certificates: ValueReader<CertificateVi
         authn: Authn { client_ca_file: None, webhook: true, cache_ttl: Duration::from_secs(120), anonymous: false },
         authz: Authz::Webhook { allowed_ttl: Duration::from_secs(300), denied_ttl: Duration::from_secs(30) },
         fine_grained: true,
-        api: Some(oracle),
+        api: Some(Arc::new(api.clone())),
         limits: Limits { look: Duration::from_millis(10), grace: Duration::from_secs(5), ..Limits::default() },
         accepting: Accepting::default(),
     }
 }
 
-pub(super) fn oracle() -> Arc<Oracle> {
-    Arc::new(Oracle {
-        mood: Mutex::new(Mood::Fine),
-        allows: Mutex::new(vec!["*".to_owned()]),
-        asked: Mutex::default(),
-        fails: AtomicUsize::new(0),
-    })
+/// An API server that lets everybody do everything.
+pub(super) fn api() -> FakeApi {
+    let api = FakeApi::new();
+    api.allow(&["*"]);
+    api
 }
 
 impl Bed {
@@ -161,8 +85,8 @@ impl Bed {
         let serving = Some(pair(&authority.server()));
         let wiring = Wiring::default();
         wiring.set(CertificateView { serving, ..CertificateView::default() });
-        let oracle = oracle();
-        let mut front = front(oracle.clone(), wiring.value());
+        let api = api();
+        let mut front = front(&api, wiring.value());
         front.authn.client_ca_file = Some(ca_file);
         change(&mut front);
         let handled = Arc::new(AtomicUsize::new(0));
@@ -178,7 +102,7 @@ impl Bed {
             // A bed that is dropped stops as well.
             let _ = stopped.await;
         }));
-        Self { address, counts, oracle, authority, wiring, handled, dir, stop: Some(stop), server }
+        Self { address, counts, api, authority, wiring, handled, dir, stop: Some(stop), server }
     }
 
     pub(super) fn counted(&self) -> Counted {

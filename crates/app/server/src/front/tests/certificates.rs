@@ -7,7 +7,7 @@ use contract::certificates::CertificateView;
 use tokio_rustls::rustls::version::{TLS12, TLS13};
 use tokio_rustls::rustls::{CipherSuite, ProtocolVersion};
 
-use super::bed::{Bed, Client, connect, front, oracle, pair};
+use super::bed::{Bed, Client, api, connect, front, pair};
 use super::pki::{Authority, Wanted};
 use crate::front::{ServeError, open};
 
@@ -111,10 +111,10 @@ async fn versions_and_suites_are_those_of_the_settings() {
     let stream = connect(bed.address, &bed.authority.pem, b"http/1.1", None, &[&TLS12, &TLS13]).await.unwrap();
     assert_eq!(stream.get_ref().1.protocol_version(), Some(ProtocolVersion::TLSv1_3));
 
-    let mut none = front(oracle(), Wiring::default().value());
+    let mut none = front(&api(), Wiring::default().value());
     none.tls.cipher_suites = vec!["TLS_RSA_WITH_AES_128_CBC_SHA".to_owned()];
     assert!(matches!(open(none).await, Err(ServeError::Tls(text)) if text.contains("TLS_RSA_WITH_AES_128_CBC_SHA")));
-    let mut none = front(oracle(), Wiring::default().value());
+    let mut none = front(&api(), Wiring::default().value());
     none.tls.curves = vec![25];
     assert!(matches!(open(none).await, Err(ServeError::Tls(_))));
 }

@@ -124,16 +124,11 @@ fn names_of_log_files_tell_their_owner() {
 fn content_goes_early_only_for_evicted_or_deleted_and_torn_down_pods() {
     let state = |evicted, deleted, phase| {
         Arc::new(WorkerState {
-            phase,
             termination_requested: true,
             started_terminating: true,
             evicted,
             deleted,
-            synced_at: Timestamp::ZERO,
-            error: None,
-            cause: String::new(),
-            pod: None,
-            kill: None,
+            ..WorkerState::new(phase)
         })
     };
     let none = BTreeSet::new();

@@ -1,28 +1,13 @@
 use super::*;
-use model::Timestamp;
-use model::core::Pod;
 
 fn worker(phase: WorkerPhase) -> Arc<WorkerState> {
     named_worker(phase, "u", "web")
 }
 
 fn named_worker(phase: WorkerPhase, uid: &str, name: &str) -> Arc<WorkerState> {
-    let mut pod = Pod::default();
-    pod.metadata.uid = Some(uid.into());
-    pod.metadata.name = Some(name.into());
-    pod.metadata.namespace = Some("default".into());
-    Arc::new(WorkerState {
-        phase,
-        termination_requested: phase >= WorkerPhase::Terminating,
-        started_terminating: phase >= WorkerPhase::Terminating,
-        evicted: false,
-        deleted: phase >= WorkerPhase::Terminating,
-        synced_at: Timestamp::ZERO,
-        error: None,
-        cause: String::new(),
-        pod: Some(Arc::new(pod)),
-        kill: None,
-    })
+    let pod = fakes::pod(uid, serde_json::json!({"metadata": {"name": name}}));
+    let deleted = phase >= WorkerPhase::Terminating;
+    Arc::new(WorkerState { deleted, pod: Some(Arc::new(pod)), ..WorkerState::new(phase) })
 }
 
 fn desired() -> DesiredFacts {

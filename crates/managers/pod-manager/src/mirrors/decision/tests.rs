@@ -85,16 +85,10 @@ fn a_pod_of_that_name_that_is_no_mirror_is_never_taken_for_one() {
 
 fn worker(uid: &str, phase: WorkerPhase, stops: bool) -> Arc<WorkerState> {
     Arc::new(WorkerState {
-        phase,
         termination_requested: stops,
         started_terminating: stops,
-        evicted: false,
-        deleted: false,
-        synced_at: model::Timestamp::ZERO,
-        error: None,
-        cause: String::new(),
         pod: Some(Arc::new(original(uid))),
-        kill: None,
+        ..WorkerState::new(phase)
     })
 }
 
