@@ -85,20 +85,14 @@ fn config_map_ref(name: &str) -> ObjectRef {
 }
 
 fn pod(uid: &str, config_map: &str) -> Arc<Pod> {
-    let json = serde_json::json!({
-        "metadata": { "name": uid, "namespace": "ns", "uid": uid },
-        "spec": { "containers": [{ "name": "c", "envFrom": [{ "configMapRef": { "name": config_map } }] }],
-                  "imagePullSecrets": [{ "name": "login" }], "serviceAccountName": "builder" },
-    });
-    Arc::new(serde_json::from_value(json).unwrap())
+    let container = serde_json::json!({ "name": "c", "envFrom": [{ "configMapRef": { "name": config_map } }] });
+    let spec = serde_json::json!({ "containers": [container], "imagePullSecrets": [{ "name": "login" }], "serviceAccountName": "builder" });
+    Arc::new(fakes::pod(uid, serde_json::json!({ "metadata": { "namespace": "ns" }, "spec": spec })))
 }
 
 fn config_map(name: &str, value: &str) -> ConfigMap {
-    let json = serde_json::json!({
-        "metadata": { "name": name, "namespace": "ns", "managedFields": [{ "manager": "kubectl" }] },
-        "data": { "k": value },
-    });
-    serde_json::from_value(json).unwrap()
+    let metadata = serde_json::json!({ "name": name, "namespace": "ns", "managedFields": [{ "manager": "kubectl" }] });
+    fakes::object(serde_json::json!({ "metadata": metadata, "data": { "k": value } }))
 }
 
 fn text(answer: Result<impl std::fmt::Debug, ObjectError>) -> String {

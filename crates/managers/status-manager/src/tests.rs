@@ -19,18 +19,16 @@ use serde_json::json;
 use crate::StatusManager;
 
 fn pod(uid: &str) -> Arc<Pod> {
-    let value = json!({"metadata": {"name": "p", "namespace": "ns", "uid": uid},
-        "spec": {"restartPolicy": "Always", "containers": [{"name": "app"}]}});
-    Arc::new(serde_json::from_value(value).unwrap())
+    let spec = json!({"restartPolicy": "Always", "containers": [{"name": "app"}]});
+    Arc::new(fakes::pod(uid, json!({"metadata": {"name": "p", "namespace": "ns"}, "spec": spec})))
 }
 
 fn status(ip: &str) -> PodStatus {
-    serde_json::from_value(json!({"phase": "Running", "podIP": ip,
+    fakes::object(json!({"phase": "Running", "podIP": ip,
         "conditions": [{"type": "Ready", "status": "False"}, {"type": "ContainersReady", "status": "False"}],
         "containerStatuses": [{"name": "app", "image": "i", "imageID": "", "restartCount": 0, "ready": false,
             "started": false, "containerID": "containerd://c1", "lastState": {},
             "state": {"running": {"startedAt": "2026-01-01T00:00:00Z"}}}]}))
-    .unwrap()
 }
 
 fn spawn(kernel: &Kernel) -> (Wiring, ActorRef<StatusManager>) {

@@ -25,12 +25,6 @@ pub use host::{FakeCgroups, FakeMachine};
 /// Files of tests are real, in a temporary folder; so are cgroups' counters.
 pub use host_linux::{LinuxFs, LinuxStats};
 
-/// What compresses rotated logs, on real files.
-#[must_use]
-pub fn gzip() -> log_files::Gzip {
-    log_files::Gzip::new(|log| host_linux::open_regular(log, ports::host::Links::Refuse))
-}
-
 pub use journal::MemoryJournal;
 pub use net::FakeNet;
 pub use objects::Objects;

@@ -1,9 +1,6 @@
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use contract::config_sources::Source;
-use contract::runtime::Observed;
-use contract::status::StatusEntry;
 use model::core::{Pod, PodStatus};
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
 use model::{PodUid, Timestamp};
@@ -64,19 +61,8 @@ async fn a_static_pod_has_the_status_that_the_node_keeps_and_the_empty_fields_of
     let status = manifest.status.take().unwrap();
     let uid = PodUid::from(recorded["metadata"]["uid"].as_str().unwrap());
     node.add(uid.as_str(), manifest, Source::File);
-    node.wiring.put(uid, entry(status));
+    node.wiring.put(uid, fakes::status_entry(&Pod::default(), status));
     assert_eq!(node.get("/pods").await.json()["items"][0], recorded);
-}
-
-fn entry(status: PodStatus) -> StatusEntry {
-    StatusEntry {
-        version: 1,
-        namespace: "ns".to_owned(),
-        name: "p".to_owned(),
-        status: Arc::new(status),
-        finished: false,
-        changed_at: Timestamp(0),
-    }
 }
 
 fn named(name: &str) -> Pod {
@@ -88,7 +74,7 @@ async fn a_pod_of_the_cluster_has_the_status_that_was_last_seen_there() {
     let node = Node::new();
     node.add("u", named("p"), Source::Api);
     let own = PodStatus { phase: Some("Running".to_owned()), ..PodStatus::default() };
-    node.wiring.put(PodUid::from("u"), entry(own));
+    node.wiring.put(PodUid::from("u"), fakes::status_entry(&named("p"), own));
     let item = node.get("/pods").await.json()["items"][0].clone();
     assert_eq!(item["status"], json!({}));
     assert_eq!(item["spec"]["containers"], json!([{"name": "c", "resources": {}}]));
@@ -106,12 +92,11 @@ fn container(name: &str, state: ContainerState) -> ContainerObservation {
 
 fn observe(node: &Node, name: &str, ready: bool, containers: Vec<ContainerObservation>) {
     let uid = PodUid::from(format!("uid-{name}"));
-    let mut observed = PodObservation::empty(uid.clone(), "gold", name);
+    let mut observed = PodObservation::empty(uid, "gold", name);
     observed.containers = containers;
     observed.sandboxes =
         vec![SandboxObservation { created_at: Timestamp(1), ..SandboxObservation::new("s", 0, ready) }];
-    let row = Observed { pod: Arc::new(observed), observed_at: Timestamp(1) };
-    node.wiring.put(uid, row);
+    fakes::observe(&node.wiring, observed);
 }
 
 /// Keys by path, and the kind of each value.

@@ -1,8 +1,6 @@
-use std::sync::Arc;
 use std::time::Duration;
 
 use contract::config_sources::Source;
-use contract::runtime::Observed;
 use cri_api::v1::{CreateContainerRequest, RunPodSandboxRequest, StartContainerRequest};
 use fakes::runtime::{ExecReply, samples};
 use model::runtime::{ContainerObservation, ContainerState, PodObservation};
@@ -36,8 +34,7 @@ async fn node() -> Node {
     node.add("uid-p", pod(value), Source::Api);
     let mut observed = PodObservation::empty(PodUid::from("uid-p"), "ns", "p");
     observed.containers = vec![instance(&id, &sandbox)];
-    let row = Observed { pod: Arc::new(observed), observed_at: Timestamp(1) };
-    node.wiring.put(PodUid::from("uid-p"), row);
+    fakes::observe(&node.wiring, observed);
     node
 }
 

@@ -10,7 +10,6 @@ use super::*;
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use http_body_util::BodyExt;
-use model::core::{Container, PodSpec};
 use tower::ServiceExt;
 
 /// A node that has nothing yet, and the wiring to play its crew with.
@@ -21,16 +20,9 @@ fn views() -> (Wiring, Views) {
 }
 
 fn post_pod(wiring: &Wiring, uid: &str, namespace: &str, name: &str) {
-    let mut pod = model::core::Pod::default();
-    pod.metadata.uid = Some(uid.into());
-    pod.metadata.name = Some(name.into());
-    pod.metadata.namespace = Some(namespace.into());
-    pod.spec = Some(PodSpec {
-        containers: vec![Container { name: "app".into(), ..Default::default() }],
-        ..Default::default()
-    });
-    let row = DesiredPod::admitted(Arc::new(pod), contract::config_sources::Source::File);
-    wiring.put(uid.into(), row);
+    let metadata = serde_json::json!({"name": name, "namespace": namespace});
+    let pod = fakes::pod(uid, serde_json::json!({"metadata": metadata, "spec": {"containers": [{"name": "app"}]}}));
+    fakes::desire(wiring, pod, contract::config_sources::Source::File);
 }
 
 async fn call(views: &Views, method: &str, path: &str, body: &str) -> (StatusCode, String) {

@@ -11,13 +11,10 @@ use cgroup_values::PodTree;
 use contract::Wiring;
 use contract::cgroup::PodCgroupRow;
 use contract::config_sources::Source;
-use contract::pod_manager::DesiredPod;
-use contract::runtime::{Observed, RuntimeInfo};
 use contract::volume::PodVolumes;
 use fakes::stats::{Cgroups, StatsTree, container, image_fs};
 use fakes::{FakeRuntime, LinuxStats};
 use http_body_util::BodyExt;
-use model::core::Pod;
 use model::node::CgroupDriver;
 use model::resources::QosClass;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
@@ -43,7 +40,7 @@ impl Scene {
         let (runtime, here) = (FakeRuntime::default(), dir.path().display().to_string());
         runtime.set_image_fs(image_fs(&here));
         let wiring = Wiring::default();
-        wiring.set(RuntimeInfo { listed: true, ..RuntimeInfo::unknown() });
+        wiring.set(fakes::well());
         let (source, now) = (tree.source(), Timestamp::from_secs(1_800_000_000));
         source.freeze(now);
         let client = runtime.client();
@@ -110,14 +107,12 @@ fn one_pod(tree: &StatsTree, wiring: &Wiring, names: &PodTree, n: u32) -> Vec<St
     let ids = pod.containers.iter().map(|c| c.id.to_string()).collect();
     tree.write(&format!("root/pods/{uid}/etc-hosts"), "127.0.0.1 localhost\n");
     tree.write(&format!("root/pods/{uid}/volumes/kubernetes.io~empty-dir/scratch/file"), "x");
-    let spec = json!({"metadata": {"name": name, "namespace": "shop", "uid": uid.as_str()},
-                      "spec": {"containers": [], "volumes": [{"name": "scratch", "emptyDir": {}}]}});
-    let desired: Pod = serde_json::from_value(spec).expect("a pod");
-    let row = DesiredPod::admitted(Arc::new(desired), Source::Api);
-    wiring.put(uid.clone(), row);
+    let spec = json!({"containers": [], "volumes": [{"name": "scratch", "emptyDir": {}}]});
+    let pod_json = json!({"metadata": {"name": name, "namespace": "shop"}, "spec": spec});
+    fakes::desire(wiring, fakes::pod(uid.as_str(), pod_json), Source::Api);
     wiring.put(uid.clone(), PodCgroupRow { path });
     wiring.put(uid.clone(), PodVolumes { present: vec!["scratch".into()], error: None });
-    wiring.put(uid, Observed { pod: Arc::new(pod), observed_at: Timestamp(1) });
+    fakes::observe(wiring, pod);
     ids
 }
 

@@ -1,6 +1,5 @@
 //! The client certificate.
 
-use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use actor::testing::settle;
@@ -47,7 +46,7 @@ fn files_are_laid_out_as_a_kubelet_does() {
         let name = Rig::request(&rig.bootstrap).await;
         settle().await;
         assert_eq!(rig.files(), ["kubelet-client-pending.json"]);
-        let mode = |path: &str| std::fs::metadata(rig.path(path)).unwrap().permissions().mode() & 0o777;
+        let mode = |path: &str| rig.dir.mode(path);
         assert_eq!(mode("kubelet-client-pending.json"), 0o600);
         rig.issue(&rig.bootstrap, &name, START_S, HOUR);
         let view = rig.until("certified", |v| v.client.is_some()).await;
@@ -55,10 +54,10 @@ fn files_are_laid_out_as_a_kubelet_does() {
         assert_eq!(files.len(), 2, "{files:?}");
         assert!(files[0].starts_with("kubelet-client-2026-01-01-00-0"), "{files:?}");
         assert_eq!(files[1], "kubelet-client-current.pem");
-        assert_eq!(std::fs::read_link(rig.path(&files[1])).unwrap(), rig.path(&files[0]));
+        assert_eq!(rig.dir.link_of(&files[1]), rig.dir.path(&files[0]).to_string_lossy());
         assert_eq!(mode(&files[0]), 0o600);
         let pair = view.client.clone().unwrap();
-        let text = std::fs::read_to_string(rig.path(&files[1])).unwrap();
+        let text = rig.dir.read(&files[1]);
         assert_eq!(text, format!("{}{}", pair.certificate_pem, pair.key_pem));
     });
 }

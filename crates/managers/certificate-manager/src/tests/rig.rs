@@ -1,6 +1,5 @@
 //! A manager, its folder, and the two controllers of the control plane that answer requests.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,14 +8,13 @@ use actor::{ActorRef, Kernel};
 use contract::Wiring;
 use contract::certificates::CertificateView;
 use contract::node::{NodeOrigin, NodeView};
-use fakes::{FakeApi, LinuxFs};
+use fakes::{FakeApi, Folder};
 use model::core::{Node, NodeAddress, NodeStatus};
 use model::k8s_openapi::ByteString;
 use model::k8s_openapi::api::certificates::v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestStatus,
 };
 use rcgen::{CertificateParams, CertificateSigningRequestParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
-use tempfile::TempDir;
 
 use crate::{CertificateManager, ClientSource, Config, Deps, ServingSource};
 
@@ -25,7 +23,8 @@ pub(super) const START_S: i64 = 1_767_225_600;
 pub(super) const HOUR: Duration = Duration::from_secs(3600);
 
 pub(super) struct Rig {
-    pub(super) dir: TempDir,
+    /// The certificates, on a disk in memory.
+    pub(super) dir: Folder,
     pub(super) api: FakeApi,
     pub(super) bootstrap: FakeApi,
     pub(super) wiring: Wiring,
@@ -44,7 +43,7 @@ where
         authority.distinguished_name.push(DnType::CommonName, "kubernetes");
         authority.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
         f(Rig {
-            dir: tempfile::tempdir().unwrap(),
+            dir: Folder::new("/pki"),
             api: FakeApi::new(),
             bootstrap: FakeApi::new(),
             wiring: Wiring::default(),
@@ -87,12 +86,11 @@ impl Rig {
             old.stopped().await;
             self.wiring.set(CertificateView::default());
         }
-        let cert_dir = self.dir.path().join("pki");
-        let config = Arc::new(Config { cert_dir, node_name: "n1".to_owned(), client, serving });
+        let config = Arc::new(Config { cert_dir: self.dir.path(""), node_name: "n1".to_owned(), client, serving });
         let deps = Deps {
             api: Arc::new(self.api.clone()),
             bootstrap_api: bootstrap.then(|| Arc::new(self.bootstrap.clone()) as Arc<dyn ports::api::ApiServer>),
-            fs: Arc::new(LinuxFs),
+            fs: self.dir.fs(),
         };
         let make = move |crew| CertificateManager::new(&crew, config.clone(), deps.clone());
         self.actor = Some(fakes::start(&self.kernel, &self.wiring, make));
@@ -103,15 +101,8 @@ impl Rig {
         self.wiring.value().get()
     }
 
-    pub(super) fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join("pki").join(name)
-    }
-
     pub(super) fn files(&self) -> Vec<String> {
-        let entries = std::fs::read_dir(self.dir.path().join("pki")).into_iter().flatten();
-        let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
+        self.dir.names("")
     }
 
     /// Requests that have no answer yet, oldest first.

@@ -1,6 +1,5 @@
 //! The serving certificate.
 
-use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
 use actor::testing::settle;
@@ -120,7 +119,7 @@ fn without_other_sources_the_node_signs_for_itself_and_keeps_that() {
         rig.start(ClientSource::Off, own()).await;
         let first = rig.until("made", |v| v.serving.is_some()).await.serving.clone().unwrap();
         assert_eq!(rig.files(), ["kubelet.crt", "kubelet.key"]);
-        let mode = |path: &str| std::fs::metadata(rig.path(path)).unwrap().permissions().mode() & 0o777;
+        let mode = |path: &str| rig.dir.mode(path);
         assert_eq!((mode("kubelet.crt"), mode("kubelet.key")), (0o644, 0o600));
         let facts = cert_rotation::certificate::read(&first.certificate_pem).unwrap();
         assert_eq!(facts.common_name, format!("machine@{START_S}"));
@@ -129,7 +128,7 @@ fn without_other_sources_the_node_signs_for_itself_and_keeps_that() {
         rig.start(ClientSource::Off, own()).await;
         let again = rig.until("read", |v| v.serving.is_some()).await.serving.clone().unwrap();
         assert_eq!(again, first);
-        std::fs::remove_file(rig.path("kubelet.key")).unwrap();
+        rig.dir.remove("kubelet.key");
         rig.start(ClientSource::Off, own()).await;
         let other = rig.until("made", |v| v.serving.is_some()).await.serving.clone().unwrap();
         assert_ne!(other, first);
@@ -139,23 +138,24 @@ fn without_other_sources_the_node_signs_for_itself_and_keeps_that() {
 #[test]
 fn configured_files_are_read_again_and_damaged_ones_do_no_harm() {
     rig(async |mut rig| {
-        let (cert, key) = (rig.dir.path().join("a.crt"), rig.dir.path().join("a.key"));
+        let (cert, key) = (rig.dir.path("a.crt"), rig.dir.path("a.key"));
+        let dir = rig.dir.clone();
         let write = |name: &str| {
             let (chain, secret) = crate::signing::self_signed(name, START_S).unwrap();
-            std::fs::write(&cert, &chain).unwrap();
-            std::fs::write(&key, &secret).unwrap();
+            dir.write(&cert, &chain);
+            dir.write(&key, &secret);
             secret
         };
         let first = write("one");
         let source = ServingSource::Files { certificate: cert.clone(), key: key.clone() };
         rig.start(ClientSource::Off, source).await;
         rig.until("read", |v| v.serving.as_ref().is_some_and(|s| s.key_pem == first)).await;
-        std::fs::write(&cert, "nothing").unwrap();
+        dir.write(&cert, "nothing");
         let view = rig.until("damaged", |v| v.error.is_some()).await;
         assert_eq!(view.serving.as_ref().unwrap().key_pem, first);
         let second = write("two");
         rig.until("read again", |v| v.error.is_none() && v.serving.as_ref().is_some_and(|s| s.key_pem == second)).await;
-        std::fs::write(&key, &first).unwrap();
+        dir.write(&key, &first);
         let view = rig.until("mixed", |v| v.error.is_some()).await;
         assert!(view.error.as_deref().unwrap().contains("the key does not belong to the certificate"), "{view:?}");
     });

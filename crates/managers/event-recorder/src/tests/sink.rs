@@ -10,7 +10,7 @@ use contract::event::EventView;
 use contract::pod_manager::DesiredPod;
 use fakes::FakeApi;
 use fakes::api::{Matching, Trouble};
-use model::core::{Event, Pod};
+use model::core::Event;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::{PodUid, pod};
 use ports::api::{ApiError, Throttle};
@@ -50,11 +50,8 @@ async fn pass(time: Duration) {
 fn events_are_stored_counted_and_carry_the_version_of_their_pod() {
     testing::run(1, |kernel| async move {
         let (wiring, api) = spawn(&kernel);
-        let mut known = Pod::default();
-        known.metadata.uid = Some("p".into());
-        known.metadata.resource_version = Some("77".into());
-        let row = DesiredPod::admitted(Arc::new(known), Source::Api);
-        wiring.put(PodUid::from("p"), row);
+        let known = fakes::pod("p", serde_json::json!({"metadata": {"resourceVersion": "77"}}));
+        fakes::desire(&wiring, known, Source::Api);
         emit(&wiring, event("p", "Pulling", "a"));
         emit(&wiring, event("q", "Pulling", "a"));
         let object = EventObject::Node;

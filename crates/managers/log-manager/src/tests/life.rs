@@ -74,10 +74,10 @@ fn what_a_broken_compression_left_is_cleared_away() {
         let mut rig = Rig::new().await;
         rig.container("app").await;
         let beside = |name: &str| rig.log("app").with_file_name(name);
-        std::fs::write(beside("0.log.20200101-000000"), "first").unwrap();
-        std::fs::write(beside("0.log.20200101-000000.tmp"), "half").unwrap();
-        std::fs::write(beside("0.log.20200101-000001"), "second").unwrap();
-        compress_beside(&beside("0.log.20200101-000001"));
+        rig.dir.write(beside("0.log.20200101-000000"), "first");
+        rig.dir.write(beside("0.log.20200101-000000.tmp"), "half");
+        rig.dir.write(beside("0.log.20200101-000001"), "second");
+        rig.dir.write(beside("0.log.20200101-000001.gz"), "second");
         rig.write("app", &long("now"));
         rig.start(&kernel, config());
         until("rotation", || rig.reopened() == 1 && rig.files("app").contains(&"0.log".to_owned())).await;
@@ -86,11 +86,6 @@ fn what_a_broken_compression_left_is_cleared_away() {
         assert_eq!(files.len(), 4, "{files:?}");
         assert_eq!(rig.everything("app"), format!("firstsecond{}", long("now")));
     });
-}
-
-fn compress_beside(path: &std::path::Path) {
-    use ports::log::Compress;
-    fakes::gzip().compress(path, &path.with_file_name("0.log.20200101-000001.gz")).unwrap();
 }
 
 #[test]
@@ -133,7 +128,7 @@ fn a_log_that_vanished_is_opened_anew() {
     run(7, |kernel| async move {
         let mut rig = Rig::new().await;
         rig.container("app").await;
-        std::fs::remove_file(rig.log("app")).unwrap();
+        rig.dir.remove(rig.log("app"));
         rig.start(&kernel, config());
         until("a new log", || rig.files("app") == ["0.log"]).await;
         round().await;

@@ -1,6 +1,4 @@
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
-use std::io::{Read, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,8 +8,8 @@ pub(super) use actor::testing::until;
 use actor::{ActorRef, Kernel};
 use contract::Wiring;
 use cri_api::v1;
-use fakes::FakeRuntime;
 use fakes::runtime::samples;
+use fakes::{FakeRuntime, Folder};
 use jiff::tz::TimeZone;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation};
 use model::{PodUid, Timestamp};
@@ -26,7 +24,7 @@ pub(super) fn config() -> Config {
 }
 
 pub(super) struct Rig {
-    dir: tempfile::TempDir,
+    pub(super) dir: Folder,
     pub(super) fake: FakeRuntime,
     client: Arc<dyn Runtime>,
     sandbox: String,
@@ -37,28 +35,21 @@ pub(super) struct Rig {
 
 impl Rig {
     pub(super) async fn new() -> Self {
-        let (dir, fake) = (tempfile::tempdir().unwrap(), FakeRuntime::default());
+        let (dir, fake) = (Folder::new("/logs"), FakeRuntime::default());
+        fake.write_files_to(&dir.disk);
         fake.add_images(&["app:1"]);
         let client = fake.client();
-        let log_directory = dir.path().to_str().unwrap().to_owned();
+        let log_directory = dir.path("").to_string_lossy().into_owned();
         let sandbox = v1::PodSandboxConfig { log_directory, ..samples::sandbox("web", 0) };
         let request = v1::RunPodSandboxRequest { config: Some(sandbox), runtime_handler: String::new() };
         let sandbox = client.run_pod_sandbox(request).await.unwrap().pod_sandbox_id;
-        Self {
-            dir,
-            fake,
-            client,
-            sandbox,
-            wiring: Wiring::default(),
-            rows: BTreeMap::new(),
-            compress: Arc::new(fakes::gzip()),
-        }
+        let compress = dir.fs();
+        Self { dir, fake, client, sandbox, wiring: Wiring::default(), rows: BTreeMap::new(), compress }
     }
 
     /// A running container with an empty log in a folder of its name.
     pub(super) async fn container(&mut self, name: &str) -> String {
-        std::fs::create_dir(self.dir.path().join(name)).unwrap();
-        std::fs::write(self.log(name), "").unwrap();
+        self.dir.write(self.log(name), "");
         let request = v1::CreateContainerRequest {
             pod_sandbox_id: self.sandbox.clone(),
             config: Some(samples::container("web", name, "app:1", 0)),
@@ -88,42 +79,34 @@ impl Rig {
 
     pub(super) fn start(&self, kernel: &Kernel, config: Config) -> ActorRef<LogManager> {
         let runtime: Arc<dyn ports::runtime::ContainerRuntime> = self.client.clone();
-        let deps = Arc::new(Deps {
-            runtime,
-            fs: Arc::new(fakes::LinuxFs),
-            compress: self.compress.clone(),
-            serial: Serial::default(),
-        });
+        let deps =
+            Arc::new(Deps { runtime, fs: self.dir.fs(), compress: self.compress.clone(), serial: Serial::default() });
         let config = Arc::new(config);
         fakes::start(kernel, &self.wiring, move |crew| LogManager::new(&crew, config.clone(), deps.clone()))
     }
 
     pub(super) fn log(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name).join("0.log")
+        self.dir.path(name).join("0.log")
+    }
+
+    pub(super) fn has_log(&self, name: &str) -> bool {
+        self.dir.exists(self.log(name))
     }
 
     pub(super) fn write(&self, name: &str, text: &str) {
         // As a runtime has it: without a file nothing is made.
-        OpenOptions::new().append(true).open(self.log(name)).unwrap().write_all(text.as_bytes()).unwrap();
+        assert!(self.has_log(name), "the container has a log");
+        self.dir.append(self.log(name), text);
     }
 
-    /// Text of one file, uncompressed.
+    /// Text of one file; what is "compressed" can be read.
     pub(super) fn text(&self, name: &str, file: &str) -> String {
-        let bytes = std::fs::read(self.dir.path().join(name).join(file)).unwrap();
-        let mut text = String::new();
-        if file.ends_with(".gz") {
-            flate2::read::GzDecoder::new(bytes.as_slice()).read_to_string(&mut text).unwrap();
-            return text;
-        }
-        String::from_utf8(bytes).unwrap()
+        self.dir.read(format!("{name}/{file}"))
     }
 
     /// Names of the files beside the log, and its own, sorted.
     pub(super) fn files(&self, name: &str) -> Vec<String> {
-        let entries = std::fs::read_dir(self.dir.path().join(name)).unwrap();
-        let mut names: Vec<String> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
-        names.sort();
-        names
+        self.dir.names(name)
     }
 
     /// All that was ever written and is still there, oldest first.

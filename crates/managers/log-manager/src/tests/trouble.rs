@@ -12,11 +12,11 @@ fn long(text: &str) -> String {
 }
 
 /// Writes half of it, then the disk is full.
-struct Full;
+struct Full(fakes::Folder);
 
 impl ports::log::Compress for Full {
     fn compress(&self, _: &std::path::Path, to: &std::path::Path) -> ports::host::HostResult<()> {
-        std::fs::write(to, "half").unwrap();
+        self.0.write(to, "half");
         Err(ports::host::HostError::new("compress", to, std::io::Error::from(std::io::ErrorKind::StorageFull)))
     }
 }
@@ -25,7 +25,7 @@ impl ports::log::Compress for Full {
 fn a_disk_without_room_for_compression_stops_no_rotation() {
     run(10, |kernel| async move {
         let mut rig = Rig::new().await;
-        rig.compress = std::sync::Arc::new(Full);
+        rig.compress = std::sync::Arc::new(Full(rig.dir.clone()));
         rig.container("app").await;
         rig.start(&kernel, config());
         let mut all = String::new();
@@ -33,14 +33,14 @@ fn a_disk_without_room_for_compression_stops_no_rotation() {
             rig.write("app", &long(&n.to_string()));
             all += &long(&n.to_string());
             round().await;
-            until("rotation", || rig.reopened() == n && rig.log("app").exists()).await;
+            until("rotation", || rig.reopened() == n && rig.has_log("app")).await;
         }
         assert_eq!(rig.everything("app"), all);
         assert_eq!(rig.files("app").len(), 4, "nothing half done: {:?}", rig.files("app"));
         for n in 4..=9 {
             rig.write("app", &long(&n.to_string()));
             round().await;
-            until("rotation", || rig.reopened() == n && rig.log("app").exists()).await;
+            until("rotation", || rig.reopened() == n && rig.has_log("app")).await;
         }
         assert_eq!(rig.files("app").len(), 5, "as many as are allowed");
     });
@@ -73,7 +73,7 @@ fn a_log_that_the_runtime_made_after_all_is_not_written_over() {
         let lost = FaultKind::ErrorAfter(Code::DeadlineExceeded, "lost".to_owned());
         rig.fake.inject(Fault::new("ReopenContainerLog", lost).times(1));
         rig.start(&kernel, config());
-        until("rotation", || rig.files("app").len() == 2 && rig.log("app").exists()).await;
+        until("rotation", || rig.files("app").len() == 2 && rig.has_log("app")).await;
         rig.write("app", "new");
         round().await;
         assert_eq!(rig.everything("app"), format!("{}new", long("old")));
@@ -96,7 +96,7 @@ fn a_runtime_that_hangs_holds_up_its_worker_alone() {
         for _ in 0..30 {
             round().await;
         }
-        until("the one that hung", || rig.files("stuck").len() == 2 && rig.log("stuck").exists()).await;
+        until("the one that hung", || rig.files("stuck").len() == 2 && rig.has_log("stuck")).await;
         assert_eq!(rig.everything("stuck"), long("text"));
     });
 }
@@ -108,7 +108,7 @@ fn the_rotated_file_of_this_second_is_not_written_over() {
         rig.container("app").await;
         rig.write("app", &long("one"));
         let manager = rig.start(&kernel, config());
-        until("rotation", || rig.files("app").len() == 2 && rig.log("app").exists()).await;
+        until("rotation", || rig.files("app").len() == 2 && rig.has_log("app")).await;
         rig.write("app", &long("two"));
         // Rebuilt within the same second, it looks at once.
         manager.kill();
@@ -117,7 +117,7 @@ fn the_rotated_file_of_this_second_is_not_written_over() {
         }
         assert_eq!(rig.everything("app"), [long("one"), long("two")].concat());
         tokio::time::sleep(INTERVAL).await;
-        until("rotation", || rig.reopened() == 2 && rig.log("app").exists()).await;
+        until("rotation", || rig.reopened() == 2 && rig.has_log("app")).await;
         assert_eq!(rig.everything("app"), [long("one"), long("two")].concat());
     });
 }
@@ -137,7 +137,7 @@ fn a_death_at_any_point_loses_nothing_and_leaves_no_log_without_its_file() {
             rig.start(&kernel, config());
             for n in 2..5 {
                 round().await;
-                until("a log", || rig.log("app").exists()).await;
+                until("a log", || rig.has_log("app")).await;
                 rig.write("app", &long(&n.to_string()));
             }
             round().await;

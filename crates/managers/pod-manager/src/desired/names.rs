@@ -74,10 +74,7 @@ mod tests {
     use super::*;
 
     fn pod(id: &str, name: &str) -> Pod {
-        let mut pod = Pod::default();
-        pod.metadata.uid = Some(id.to_owned());
-        pod.metadata.name = Some(name.to_owned());
-        pod
+        fakes::pod(id, serde_json::json!({"metadata": {"name": name, "namespace": ""}}))
     }
 
     #[test]

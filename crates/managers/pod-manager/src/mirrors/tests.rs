@@ -4,11 +4,8 @@ use model::pod::{CONFIG_HASH, CONFIG_MIRROR};
 const NAME: &str = "web-n1_default";
 
 fn pod(annotation: &str, hash: &str) -> Pod {
-    let mut pod = Pod::default();
-    pod.metadata.name = Some("web-n1".to_owned());
-    pod.metadata.namespace = Some("default".to_owned());
-    pod.metadata.annotations = Some([(annotation.to_owned(), hash.to_owned())].into());
-    pod
+    let metadata = serde_json::json!({"name": "web-n1", "annotations": {annotation: hash}});
+    fakes::pod("u", serde_json::json!({"metadata": metadata}))
 }
 
 fn mirror(hash: &str) -> Arc<Pod> {
@@ -16,10 +13,7 @@ fn mirror(hash: &str) -> Arc<Pod> {
 }
 
 fn node() -> Node {
-    let mut node = Node::default();
-    node.metadata.name = Some("n1".to_owned());
-    node.metadata.uid = Some("node-uid".to_owned());
-    node
+    fakes::object(serde_json::json!({"metadata": {"name": "n1", "uid": "node-uid"}}))
 }
 
 fn failure() -> Result<Written, ApiError> {

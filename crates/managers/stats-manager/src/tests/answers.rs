@@ -1,5 +1,4 @@
 use contract::runtime::Observed;
-use std::sync::Arc;
 
 use actor::testing::run;
 use contract::stats::{Cadvisor, Resource, Summarise};
@@ -104,11 +103,9 @@ fn a_pod_in_the_hosts_network_has_none_of_its_own() {
         let bed = Bed::new(Cgroups::V2);
         bed.pod("web", &["app"]);
         let uid = PodUid::from("uid-web");
-        let row = bed.wiring.board::<Observed>().get(&uid).unwrap();
-        let mut pod = (*row.pod).clone();
+        let mut pod = model::runtime::PodObservation::clone(&bed.wiring.board::<Observed>().get(&uid).unwrap().pod);
         pod.sandboxes[0].host_network = None;
-        let row = contract::runtime::Observed { pod: Arc::new(pod), observed_at: row.observed_at };
-        bed.wiring.put(uid, row);
+        fakes::observe(&bed.wiring, pod);
         bed.desire("web", &serde_json::json!({"hostNetwork": true}));
         bed.start(&kernel);
         assert!(bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap().pods[0].network.is_none());

@@ -6,11 +6,8 @@ const NOW: Timestamp = Timestamp::from_secs(1_000_000);
 const LATER: Timestamp = Timestamp::from_secs(1_000_060);
 
 fn pod(policy: &str) -> Pod {
-    serde_json::from_value(json!({
-        "metadata": {"name": "p", "namespace": "ns", "uid": "u1", "generation": 1},
-        "spec": {"restartPolicy": policy, "containers": [{"name": "app"}]}
-    }))
-    .unwrap()
+    let spec = json!({"restartPolicy": policy, "containers": [{"name": "app"}]});
+    fakes::pod("u1", json!({"metadata": {"name": "p", "namespace": "ns", "generation": 1}, "spec": spec}))
 }
 
 fn as_static(mut pod: Pod) -> Pod {
@@ -19,11 +16,10 @@ fn as_static(mut pod: Pod) -> Pod {
 }
 
 fn status(phase: &str, state: serde_json::Value) -> PodStatus {
-    serde_json::from_value(json!({"phase": phase,
+    fakes::object(json!({"phase": phase,
         "conditions": [{"type": "Ready", "status": "True"}, {"type": "ContainersReady", "status": "True"}],
         "containerStatuses": [{"name": "app", "image": "i", "imageID": "", "restartCount": 0, "ready": true,
             "started": true, "containerID": "containerd://c1", "state": state, "lastState": {}}]}))
-    .unwrap()
 }
 
 fn running() -> PodStatus {

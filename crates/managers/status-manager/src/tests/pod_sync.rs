@@ -14,14 +14,8 @@ use super::rig::{pod, status, worker};
 use crate::pod_sync::{PodRows, PodSync, Trouble, Urgency};
 
 fn entry(short: &str, version: u64) -> Arc<StatusEntry> {
-    Arc::new(StatusEntry {
-        version,
-        namespace: "ns".into(),
-        name: "p".into(),
-        status: Arc::new(status(short)),
-        finished: false,
-        changed_at: Timestamp(1),
-    })
+    let first = fakes::status_entry(&pod("p", serde_json::json!({})), status(short));
+    Arc::new(StatusEntry { version, ..first })
 }
 
 fn desired(short: &str, version: &str) -> DesiredPod {

@@ -156,12 +156,11 @@ pub(super) fn worker(phase: WorkerPhase, synced_at: Timestamp) -> WorkerState {
 
 /// A pod of one container on this node.
 pub(super) fn pod(name: &str, annotations: Value) -> Pod {
-    let value = json!({"metadata": {"name": name, "namespace": "ns", "annotations": annotations, "generation": 1},
+    fakes::object(json!({"metadata": {"name": name, "namespace": "ns", "annotations": annotations, "generation": 1},
         "spec": {"nodeName": "n1", "restartPolicy": "Always", "containers": [{"name": "app"}],
             "terminationGracePeriodSeconds": 30},
         "status": {"phase": "Pending", "qosClass": "BestEffort", "conditions": [
-            {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}});
-    serde_json::from_value(value).expect("a pod")
+            {"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}))
 }
 
 /// `Pending`, `Pending sandbox`, `Running`, `Ready`, or the end with an exit code: `Failed 3`, `Succeeded 0`.
@@ -176,12 +175,11 @@ pub(super) fn status(short: &str) -> PodStatus {
         _ => json!({"running": {"startedAt": "2026-01-01T00:00:00Z"}}),
     };
     let word = if ready { "True" } else { "False" };
-    let value = json!({"phase": phase, "qosClass": "BestEffort",
+    fakes::object(json!({"phase": phase, "qosClass": "BestEffort",
         "conditions": [{"type": "Ready", "status": word}, {"type": "ContainersReady", "status": word},
             {"type": "PodReadyToStartContainers", "status": sandbox}, {"type": "PodScheduled", "status": "True"}],
         "containerStatuses": [{"name": "app", "image": "i", "imageID": "sha256:1", "restartCount": 0, "ready": ready,
-            "started": ready, "containerID": "containerd://c1", "lastState": {}, "state": state}]});
-    serde_json::from_value(value).expect("a status")
+            "started": ready, "containerID": "containerd://c1", "lastState": {}, "state": state}]}))
 }
 
 pub(super) fn condition(status: &PodStatus, kind: &str) -> String {
@@ -201,22 +199,18 @@ async fn feed(api: FakeApi, wiring: Wiring) {
     let mut known: BTreeMap<String, Arc<Pod>> = BTreeMap::new();
     while let Some(step) = follow.next().await {
         match step {
-            Followed::All(all) => {
-                known = all.into_iter().filter_map(as_pod).map(|p| (pod::full_name(&p), p)).collect();
-            }
-            Followed::Applied(object) => drop(as_pod(object).and_then(|p| known.insert(pod::full_name(&p), p))),
-            Followed::Deleted(object) => drop(as_pod(object).and_then(|p| known.remove(&pod::full_name(&p)))),
+            Followed::All(all) => known = all.into_iter().map(named).collect(),
+            Followed::Applied(object) => known.extend([named(object)]),
+            Followed::Deleted(object) => drop(known.remove(&named(object).0)),
             Followed::Failed(_) => continue,
         }
         show(&known, &wiring);
     }
 }
 
-fn as_pod(object: Object) -> Option<Arc<Pod>> {
-    match object {
-        Object::Pod(pod) => Some(pod),
-        _ => None,
-    }
+fn named(object: Object) -> (String, Arc<Pod>) {
+    let Object::Pod(copy) = object else { panic!("a follower of pods sees {object:?}") };
+    (pod::full_name(&copy), copy)
 }
 
 fn show(known: &BTreeMap<String, Arc<Pod>>, wiring: &Wiring) {

@@ -185,8 +185,7 @@ fn a_static_pod_is_told_through_its_mirror_once_there_is_one() {
         let mut own = pod("s", json!({"kubernetes.io/config.source": "file"}));
         own.metadata.uid = Some("static-uid".into());
         let own = Arc::new(own);
-        let row = DesiredPod::admitted(own.clone(), Source::File);
-        rig.wiring.put(model::pod::uid(&own), row);
+        fakes::desire(&rig.wiring, own.clone(), Source::File);
         rig.worker(&own, WorkerPhase::Syncing);
         rig.set(&own, status("Ready")).await;
         tokio::time::sleep(Duration::from_secs(30)).await;

@@ -11,11 +11,9 @@ use tokio::time::Instant;
 use super::{FakeApi, Matching, Trouble};
 
 fn pod(name: &str, node: &str) -> Pod {
-    let value = json!({
-        "metadata": { "name": name, "namespace": "default" },
-        "spec": { "nodeName": node, "terminationGracePeriodSeconds": 30, "containers": [{ "name": "c", "image": "i" }] },
-    });
-    serde_json::from_value(value).unwrap()
+    let spec =
+        json!({ "nodeName": node, "terminationGracePeriodSeconds": 30, "containers": [{ "name": "c", "image": "i" }] });
+    crate::object(json!({ "metadata": { "name": name, "namespace": "default" }, "spec": spec }))
 }
 
 fn pods_of(node: &str) -> Selection {

@@ -4,15 +4,8 @@ use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 const NOW: Timestamp = Timestamp::from_secs(1_700_000_000);
 
 fn pod(id: &str, name: &str, image: &str) -> Arc<Pod> {
-    let mut p = Pod::default();
-    p.metadata.uid = Some(id.into());
-    p.metadata.name = Some(name.into());
-    p.metadata.namespace = Some("default".into());
-    p.spec = Some(model::core::PodSpec {
-        containers: vec![model::core::Container { name: "c".into(), image: Some(image.into()), ..Default::default() }],
-        ..Default::default()
-    });
-    Arc::new(p)
+    let spec = serde_json::json!({"containers": [{"name": "c", "image": image}]});
+    Arc::new(fakes::pod(id, serde_json::json!({"metadata": {"name": name}, "spec": spec})))
 }
 
 fn edit(p: &Arc<Pod>, f: impl FnOnce(&mut Pod)) -> Arc<Pod> {
