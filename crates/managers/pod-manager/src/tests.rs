@@ -218,6 +218,11 @@ impl Bench {
     }
 }
 
+/// Runs a test around a manager.
+fn with_bench(setup: Setup, test: impl AsyncFnOnce(Bench)) {
+    run(1, async |kernel| test(Bench::start(&kernel, setup)).await);
+}
+
 fn puppets(kernel: &Kernel, wiring: &Wiring, words: &Words, stop_after: Duration) -> Arc<Family<PodUid, Puppet>> {
     let (kernel, wiring, words) = (kernel.clone(), wiring.clone(), words.clone());
     Family::new(move |uid: &PodUid| {

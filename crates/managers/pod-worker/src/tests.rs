@@ -172,6 +172,11 @@ impl Bench {
     }
 }
 
+/// Runs a test around a worker of whose pod the runtime has nothing.
+fn with_bench(test: impl AsyncFnOnce(Bench)) {
+    run(1, async |kernel| test(Bench::start(&kernel, nothing())).await);
+}
+
 /// Long enough for a few steps, too short for a retry.
 async fn let_work() {
     tokio::time::sleep(Duration::from_millis(500)).await;

@@ -7,7 +7,7 @@ use contract::objects::{
     FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices, FetchToken, HoldObjects,
     ObjectError, ObjectVersion, ReleaseObjects, ServiceAccountFacts, Token,
 };
-use contract::{ObjectStore, Wiring};
+use contract::{ObjectStore, RoleMessage, Wiring};
 use model::core::{Pod, Service};
 use model::object::{ObjectKind, ObjectRef};
 use model::{PodUid, Timestamp};
@@ -21,12 +21,12 @@ use crate::{StandIn, object};
 #[derive(Clone, Debug)]
 pub struct Objects {
     state: Arc<Mutex<State>>,
-    namespace: Arc<str>,
     wiring: Wiring,
 }
 
 #[derive(Debug, Default)]
 struct State {
+    namespace: String,
     /// By kind and name, as messages call them: `configmap "x"`.
     objects: BTreeMap<String, Value>,
     annotations: BTreeMap<String, String>,
@@ -40,7 +40,8 @@ struct State {
 }
 
 impl State {
-    fn find<T: DeserializeOwned>(&mut self, kind: &str, name: &str) -> Result<T, ObjectError> {
+    fn find<T: DeserializeOwned>(&mut self, kind: &str, namespace: &str, name: &str) -> Result<T, ObjectError> {
+        assert!(kind == CLASS || *namespace == *self.namespace, "{kind} {name} is asked for in {namespace}");
         self.asked.push(format!("{kind} {name}"));
         self.away()?;
         let quoted = format!("{name:?}");
@@ -77,58 +78,49 @@ impl Objects {
     /// An empty store of a namespace, on this wiring. It has read that there are no services.
     #[must_use]
     pub fn on(wiring: &Wiring, namespace: &str) -> Self {
-        let objects = Self { state: Arc::default(), namespace: namespace.into(), wiring: wiring.clone() };
-        objects.put_services(Some(&[]));
-        let played = StandIn::<ObjectStore>::on(wiring);
-        let store = || objects.clone();
-        let own = store();
-        played.answer(move |m: &FetchConfigMap| own.find("configmap", &m.namespace, &m.name).map(Arc::new));
-        let own = store();
-        played.answer(move |m: &FetchSecret| own.find("secret", &m.namespace, &m.name).map(Arc::new));
-        let own = store();
-        played.answer(move |m: &FetchRuntimeClass| own.state().find(CLASS, &m.name));
-        let own = store();
-        played.answer(move |m: &FetchToken| own.state().token(m));
-        let own = store();
-        played.answer(move |m: &FetchServiceAccount| {
-            Ok(ServiceAccountFacts { uid: format!("uid-{}", m.name), annotations: own.state().annotations.clone() })
+        let state = State { namespace: namespace.to_owned(), services: Some(Arc::default()), ..State::default() };
+        let objects = Self { state: Arc::new(Mutex::new(state)), wiring: wiring.clone() };
+        objects.on_each(|s, m: &FetchConfigMap| s.find("configmap", &m.namespace, &m.name).map(Arc::new));
+        objects.on_each(|s, m: &FetchSecret| s.find("secret", &m.namespace, &m.name).map(Arc::new));
+        objects.on_each(|s, m: &FetchRuntimeClass| s.find(CLASS, "", &m.name));
+        objects.on_each(State::token);
+        objects.on_each(|s, m: &FetchServiceAccount| {
+            Ok(ServiceAccountFacts { uid: format!("uid-{}", m.name), annotations: s.annotations.clone() })
         });
-        let own = store();
-        played.answer(move |_: &FetchServices| {
-            own.state().services.clone().ok_or_else(|| ObjectError::Failed("not yet".to_owned()))
+        objects.on_each(|s, _: &FetchServices| {
+            s.services.clone().ok_or_else(|| ObjectError::Failed("not yet".to_owned()))
         });
-        let own = store();
-        played.answer(move |m: &HoldObjects| {
-            let mut state = own.state();
-            state.told_of_pods = true;
-            state.held.insert(model::pod::uid(&m.pod), m.pod.clone());
+        objects.on_each(|s, m: &HoldObjects| {
+            s.told_of_pods = true;
+            s.held.insert(model::pod::uid(&m.pod), m.pod.clone());
         });
-        let own = store();
-        played.answer(move |m: &ReleaseObjects| drop(own.state().held.remove(&m.uid)));
+        objects.on_each(|s, m: &ReleaseObjects| drop(s.held.remove(&m.uid)));
         objects
+    }
+
+    fn on_each<M>(&self, answer: fn(&mut State, &M) -> M::Result)
+    where
+        M: RoleMessage<To = ObjectStore, Result: Send>,
+    {
+        let own = self.clone();
+        StandIn::on(&self.wiring).answer(move |m| answer(&mut own.state(), m));
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn find<T: DeserializeOwned>(&self, kind: &str, namespace: &str, name: &str) -> Result<T, ObjectError> {
-        assert_eq!(namespace, &*self.namespace, "the store of another namespace is asked for {kind} {name}");
-        self.state().find(kind, name)
-    }
-
     fn show(&self, kind: ObjectKind, word: &str, name: &str, object: Option<Value>) {
-        let resource_version = {
-            let (mut state, key) = (self.state(), format!("{word} {name:?}"));
-            state.version += 1;
-            let version = object.as_ref().map(|_| state.version.to_string());
-            match object {
-                Some(object) => state.objects.insert(key, object),
-                None => state.objects.remove(&key),
-            };
-            version.unwrap_or_default()
+        let mut state = self.state();
+        let (key, version) = (format!("{word} {name:?}"), state.version + 1);
+        let resource_version = object.as_ref().map(|_| version.to_string()).unwrap_or_default();
+        match object {
+            Some(object) => state.objects.insert(key, object),
+            None => state.objects.remove(&key),
         };
-        let (namespace, name) = (self.namespace.to_string(), name.to_owned());
+        state.version = version;
+        let (namespace, name) = (state.namespace.clone(), name.to_owned());
+        drop(state);
         self.wiring.put(ObjectRef { kind, namespace, name }, ObjectVersion { resource_version });
     }
 

@@ -9,7 +9,7 @@ use contract::cgroup::{EnsurePodCgroup, PodCgroup, RemovePodCgroup, ThrottlePodC
 use model::PodUid;
 use model::core::Pod;
 
-use super::rig::{Bench, config, pod, shares, tree};
+use super::rig::{Bench, config, pod, shares, tree, with_bench};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -25,9 +25,7 @@ async fn remove(bench: &Bench, uid: &str) -> Result<(), String> {
 
 #[test]
 fn starts_by_making_and_limiting_the_tree() {
-    run(1, |kernel| async move {
-        let tree = tree();
-        let bench = Bench::start(&kernel, &tree, config());
+    with_bench(async |bench, tree| {
         until("tiers", || shares(&tree, "/kubepods/besteffort") == Some(2)).await;
         assert_eq!(shares(&tree, "/kubepods/burstable"), Some(2));
         let top = tree.values("/kubepods").unwrap();
@@ -40,9 +38,7 @@ fn starts_by_making_and_limiting_the_tree() {
 
 #[test]
 fn a_pod_gets_its_cgroup_once_and_the_tier_follows() {
-    run(2, |kernel| async move {
-        let tree = tree();
-        let bench = Bench::start(&kernel, &tree, config());
+    with_bench(async |bench, tree| {
         let (a, b) = (Arc::new(pod("a", "250m")), Arc::new(pod("b", "500m")));
         let path = "/kubepods/burstable/poda";
         assert_eq!(ensure(&bench, &a).await.unwrap(), PodCgroup { parent: path.into(), existed: false });
@@ -86,9 +82,7 @@ fn missing_controllers_are_named() {
 
 #[test]
 fn limits_that_cannot_be_written_do_not_hold_a_pod_back_but_a_missing_cgroup_does() {
-    run(5, |kernel| async move {
-        let tree = tree();
-        let bench = Bench::start(&kernel, &tree, config());
+    with_bench(async |bench, tree| {
         tree.fail("set", "poda", true);
         assert!(ensure(&bench, &Arc::new(pod("a", "1"))).await.is_ok());
         tree.fail("create", "podb", true);
@@ -151,9 +145,7 @@ fn orphans_are_listed_throttled_and_removed() {
 
 #[test]
 fn a_removal_that_fails_says_so_and_keeps_the_row() {
-    run(8, |kernel| async move {
-        let tree = tree();
-        let bench = Bench::start(&kernel, &tree, config());
+    with_bench(async |bench, tree| {
         ensure(&bench, &Arc::new(pod("a", "1"))).await.unwrap();
         tree.fail("remove", "burstable/poda", true);
         assert!(remove(&bench, "a").await.unwrap_err().starts_with("failed to remove the pod cgroup: remove"));
@@ -163,9 +155,7 @@ fn a_removal_that_fails_says_so_and_keeps_the_row() {
 
 #[test]
 fn a_killed_manager_knows_its_pods_again() {
-    run(9, |kernel| async move {
-        let tree = tree();
-        let bench = Bench::start(&kernel, &tree, config());
+    with_bench(async |bench, tree| {
         let (a, b) = (Arc::new(pod("a", "250m")), Arc::new(pod("b", "500m")));
         for p in [&a, &b] {
             bench.desire(p);

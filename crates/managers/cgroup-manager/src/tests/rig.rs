@@ -72,3 +72,11 @@ impl Bench {
         self.wiring.board::<PodCgroupRow>().snapshot().values().map(|r| r.path.clone()).collect()
     }
 }
+
+/// Runs a test around a manager and its cgroups.
+pub(super) fn with_bench(test: impl AsyncFnOnce(Bench, Arc<FakeCgroups>)) {
+    actor::testing::run(1, async |kernel| {
+        let tree = tree();
+        test(Bench::start(&kernel, &tree, config()), tree).await;
+    });
+}

@@ -8,7 +8,7 @@ use image_pull::gc::Thresholds;
 use model::PodUid;
 use model::runtime::PodObservation;
 
-use super::rig::{Bench, Setup, id_of};
+use super::rig::{Bench, Setup, id_of, with_bench};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -32,8 +32,7 @@ fn show(bench: &Bench, pod: &str, there: bool) {
 
 #[test]
 fn unused_images_go_when_the_disk_is_full_and_the_sandbox_image_stays() {
-    run(1, |kernel| async move {
-        let bench = Bench::start(&kernel, setup(always()));
+    with_bench(setup(always()), async |bench| {
         bench.put(&["r.io/a:1", "r.io/b:1", "registry.k8s.io/pause:3.10"]);
         tokio::time::sleep(MINUTE).await;
         let mut ids = ["r.io/a:1", "r.io/b:1"].map(id_of);
@@ -62,8 +61,7 @@ fn nothing_goes_while_there_is_room() {
 
 #[test]
 fn an_image_of_a_pod_stays_while_the_pod_does() {
-    run(3, |kernel| async move {
-        let bench = Bench::start(&kernel, setup(always()));
+    with_bench(setup(always()), async |bench| {
         tokio::time::sleep(MINUTE).await;
         bench.ensure("p", "r.io/a:1", "IfNotPresent").await.unwrap();
         show(&bench, "p", true);
@@ -92,8 +90,7 @@ fn an_image_that_was_just_pulled_waits_for_its_container() {
 
 #[test]
 fn room_is_looked_for_after_a_pull() {
-    run(5, |kernel| async move {
-        let bench = Bench::start(&kernel, setup(always()));
+    with_bench(setup(always()), async |bench| {
         tokio::time::sleep(290 * MINUTE / 60).await;
         bench.put(&["r.io/old:1"]);
         // First seen at 300 s, old enough at 420 s, and the next look of its own comes at 600 s.

@@ -4,14 +4,13 @@ use actor::testing::run;
 use pull_credentials::verification::Policy;
 use serde_json::json;
 
-use super::rig::{Bench, Setup, id_of, pull_secret, reason};
+use super::rig::{Bench, Setup, id_of, pull_secret, reason, with_bench};
 
 const IMAGE: &str = "r.io/team/app:1";
 
 #[test]
 fn pull_secrets_are_tried_in_order_until_one_works() {
-    run(1, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.private(IMAGE, "right");
         let secrets = [
             pull_secret("other", "q.io", "never"),
@@ -28,8 +27,7 @@ fn pull_secrets_are_tried_in_order_until_one_works() {
 
 #[test]
 fn a_pull_whose_credentials_all_fail_tells_of_each() {
-    run(2, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.private(IMAGE, "nobody");
         let secrets = [pull_secret("a", "r.io/team", "x"), pull_secret("b", "r.io", "y")];
         let denied = ["x", "y"].map(|user| {
@@ -52,8 +50,7 @@ fn a_pull_whose_credentials_all_fail_tells_of_each() {
 
 #[test]
 fn a_broken_pull_secret_fails_the_pull() {
-    run(3, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         let mut broken = (*pull_secret("s", "r.io", "u")).clone();
         let bytes = model::k8s_openapi::ByteString(b"not json".to_vec());
         broken.data.as_mut().unwrap().insert(".dockerconfigjson".into(), bytes);
@@ -68,8 +65,7 @@ fn a_broken_pull_secret_fails_the_pull() {
 
 #[test]
 fn the_nodes_own_credentials_come_after_the_pods() {
-    run(4, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         let config = json!({"auths": {"r.io": {"username": "node", "password": "p"}}});
         bench.root.write("config.json", config.to_string());
         bench.private(IMAGE, "node");
@@ -82,8 +78,7 @@ fn the_nodes_own_credentials_come_after_the_pods() {
 
 #[test]
 fn what_a_secret_opened_is_closed_to_pods_without_it() {
-    run(5, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.private(IMAGE, "u");
         let secret = pull_secret("s", "r.io", "u");
         bench.ensure_with("owner", IMAGE, "IfNotPresent", std::slice::from_ref(&secret)).await.unwrap();
@@ -104,8 +99,7 @@ fn what_a_secret_opened_is_closed_to_pods_without_it() {
 
 #[test]
 fn another_secret_with_the_same_password_is_let_in_and_remembered() {
-    run(6, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.private(IMAGE, "u");
         for name in ["first", "second"] {
             let secret = pull_secret(name, "r.io", "u");
@@ -121,8 +115,7 @@ fn another_secret_with_the_same_password_is_let_in_and_remembered() {
 
 #[test]
 fn nobody_joins_a_pull_that_somebody_elses_secret_opens() {
-    run(7, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup { serial: false, ..Setup::default() });
+    with_bench(Setup { serial: false, ..Setup::default() }, async |bench| {
         bench.private(IMAGE, "u");
         let secret = [pull_secret("s", "r.io", "u")];
         let (owner, stranger) = tokio::join!(
@@ -153,8 +146,7 @@ fn images_that_nobody_pulled_here_may_be_used_by_default() {
 
 #[test]
 fn a_gate_that_is_off_leaves_no_files_and_says_less() {
-    run(9, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup { verification: None, ..Setup::default() });
+    with_bench(Setup { verification: None, ..Setup::default() }, async |bench| {
         bench.ensure("p", IMAGE, "IfNotPresent").await.unwrap();
         bench.events().await;
         bench.ensure("p", IMAGE, "IfNotPresent").await.unwrap();
@@ -167,8 +159,7 @@ fn a_gate_that_is_off_leaves_no_files_and_says_less() {
 
 #[test]
 fn a_pull_leaves_a_record_and_no_intent() {
-    run(10, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         let pulling = bench.ensure_beside("p", "busybox");
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
         assert_eq!(bench.files("pulling")[0]["image"], "busybox");
@@ -183,8 +174,7 @@ fn a_pull_leaves_a_record_and_no_intent() {
 
 #[test]
 fn records_that_cannot_be_read_are_no_way_in() {
-    run(11, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.ensure("p", IMAGE, "IfNotPresent").await.unwrap();
         for name in bench.root.names("image_manager/pulled") {
             bench.root.write(format!("image_manager/pulled/{name}"), "broken");

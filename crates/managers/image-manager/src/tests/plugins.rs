@@ -6,7 +6,7 @@ use actor::testing::run;
 use pull_credentials::provider_config::{Provider, TokenAttributes};
 use serde_json::{Value, json};
 
-use super::rig::{Bench, Setup, pull_secret};
+use super::rig::{Bench, Setup, pull_secret, with_bench};
 
 const IMAGE: &str = "r.io/team/app:1";
 const V1: &str = "credentialprovider.kubelet.k8s.io/v1";
@@ -47,8 +47,7 @@ fn setup(provider: Provider) -> Setup {
 
 #[test]
 fn a_plugin_is_asked_once_for_its_images_and_its_answer_kept() {
-    run(1, |kernel| async move {
-        let bench = Bench::start(&kernel, setup(provider()));
+    with_bench(setup(provider()), async |bench| {
         bench.plugin.answers(answer("plugin", "Registry", None));
         bench.ensure("p", "docker.example.com/x:1", "Always").await.unwrap();
         assert!(bench.plugin.calls().is_empty(), "not one of its images");
@@ -66,8 +65,7 @@ fn a_plugin_is_asked_once_for_its_images_and_its_answer_kept() {
 
 #[test]
 fn pods_that_come_together_share_one_call() {
-    run(2, |kernel| async move {
-        let bench = Bench::start(&kernel, setup(provider()));
+    with_bench(setup(provider()), async |bench| {
         bench.plugin.answers(answer("plugin", "Image", Some("0s")));
         let (a, b) = tokio::join!(bench.ensure("a", IMAGE, "Always"), bench.ensure("b", IMAGE, "Always"));
         assert!(a.is_ok() && b.is_ok());
@@ -92,8 +90,7 @@ fn a_plugin_that_fails_leaves_the_pull_to_other_credentials() {
 
 #[test]
 fn credentials_of_plugins_come_last_and_open_an_image_to_all() {
-    run(4, |kernel| async move {
-        let bench = Bench::start(&kernel, setup(provider()));
+    with_bench(setup(provider()), async |bench| {
         bench.plugin.answers(answer("plugin", "Global", None));
         bench.private(IMAGE, "plugin");
         bench.ensure_with("p", IMAGE, "Always", &[pull_secret("s", "r.io", "pod")]).await.unwrap();
@@ -105,8 +102,7 @@ fn credentials_of_plugins_come_last_and_open_an_image_to_all() {
 
 #[test]
 fn an_image_that_is_open_to_all_bothers_no_plugin() {
-    run(5, |kernel| async move {
-        let bench = Bench::start(&kernel, setup(provider()));
+    with_bench(setup(provider()), async |bench| {
         bench.put(&[IMAGE]);
         bench.ensure("p", IMAGE, "IfNotPresent").await.unwrap();
         assert!(bench.plugin.calls().is_empty());
@@ -115,8 +111,7 @@ fn an_image_that_is_open_to_all_bothers_no_plugin() {
 
 #[test]
 fn a_plugin_may_be_given_a_token_of_the_pods_account() {
-    run(6, |kernel| async move {
-        let bench = Bench::start(&kernel, setup(with_token()));
+    with_bench(setup(with_token()), async |bench| {
         bench.plugin.answers(answer("plugin", "Global", None));
         bench.ensure("nameless", IMAGE, "IfNotPresent").await.unwrap();
         assert!(bench.plugin.calls().is_empty(), "a pod without an account");
@@ -136,8 +131,7 @@ fn a_plugin_may_be_given_a_token_of_the_pods_account() {
 
 #[test]
 fn what_an_account_opened_is_open_to_that_account() {
-    run(7, |kernel| async move {
-        let bench = Bench::start(&kernel, setup(with_token()));
+    with_bench(setup(with_token()), async |bench| {
         bench.objects.annotate_accounts("role", "reader");
         bench.plugin.answers(answer("plugin", "Global", None));
         bench.private(IMAGE, "plugin");

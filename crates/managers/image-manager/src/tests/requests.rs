@@ -6,14 +6,13 @@ use actor::testing::{run, settle};
 use contract::image::{EnsuredImage, ImageView};
 use fakes::runtime::{Code, FakeImage, Fault, Pull};
 
-use super::rig::{Bench, Setup, id_of, reason, request};
+use super::rig::{Bench, Setup, id_of, reason, request, with_bench};
 
 const SECOND: Duration = Duration::from_secs(1);
 
 #[test]
 fn an_image_that_is_there_is_used_without_a_pull() {
-    run(1, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         for (image, there) in [
             ("plain:1", FakeImage::new("plain:1")),
             ("numeric:1", FakeImage::new("numeric:1").uid(1000)),
@@ -36,8 +35,7 @@ fn an_image_that_is_there_is_used_without_a_pull() {
 
 #[test]
 fn an_absent_image_is_pulled_with_what_the_kubelet_sends() {
-    run(2, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.runtime.registry("numeric", Pull::Succeeds(Duration::from_millis(2345)));
         bench.runtime.registry_offers(FakeImage { size: 4242, ..FakeImage::new("numeric").uid(1000) });
         let got = bench.ensure("p", "numeric", "IfNotPresent").await.unwrap();
@@ -59,8 +57,7 @@ fn an_absent_image_is_pulled_with_what_the_kubelet_sends() {
 
 #[test]
 fn always_pulls_what_is_there() {
-    run(3, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.put(&["a:1"]);
         for _ in 0..2 {
             assert!(bench.ensure("p", "a:1", "Always").await.is_ok());
@@ -71,8 +68,7 @@ fn always_pulls_what_is_there() {
 
 #[test]
 fn failures_table() {
-    run(4, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.fails("unknown:1", Code::Unknown, "no match for platform");
         bench.fails("deadline:1", Code::DeadlineExceeded, "Deadline Exceeded");
         bench.fails("registry:1", Code::Unknown, "RegistryUnavailable: gone");
@@ -127,8 +123,7 @@ fn failures_table() {
 
 #[test]
 fn failed_pulls_back_off_per_pod_and_name_their_reason() {
-    run(5, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.fails("a:1", Code::NotFound, "no such thing");
         let pulls = || bench.pulls().len();
         assert_eq!(reason(&bench.ensure("p", "a:1", "IfNotPresent").await), "ErrImagePull");
@@ -180,8 +175,7 @@ fn serial_pulls_wait_in_line_and_parallel_ones_up_to_their_number() {
 
 #[test]
 fn over_the_rate_is_a_failure_that_backs_off() {
-    run(7, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup { qps: 1, burst: 2, serial: false, ..Setup::default() });
+    with_bench(Setup { qps: 1, burst: 2, serial: false, ..Setup::default() }, async |bench| {
         let jobs: Vec<_> = (0..3).map(|n| bench.ensure_beside("p", &format!("i{n}:1"))).collect();
         let mut failed = Vec::new();
         for (n, job) in jobs.into_iter().enumerate() {
@@ -197,8 +191,7 @@ fn over_the_rate_is_a_failure_that_backs_off() {
 
 #[test]
 fn pods_that_want_the_same_image_share_one_pull_and_its_failure() {
-    run(8, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup { serial: false, ..Setup::default() });
+    with_bench(Setup { serial: false, ..Setup::default() }, async |bench| {
         bench.fails("shared-errimagepull:1", Code::Unknown, "bad");
         for expected in ["ok", "ErrImagePull"] {
             let image = format!("shared-{expected}:1").to_lowercase();
@@ -220,8 +213,7 @@ fn pods_that_want_the_same_image_share_one_pull_and_its_failure() {
 
 #[test]
 fn a_pull_outlives_its_asker_and_its_manager() {
-    run(9, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.runtime.registry("big:1", Pull::Succeeds(100 * SECOND));
         let impatient = bench.wiring.inlet().ask(request("p", "big:1", "IfNotPresent"), 5 * SECOND).await;
         assert!(impatient.is_err());
@@ -240,8 +232,7 @@ fn a_pull_outlives_its_asker_and_its_manager() {
 
 #[test]
 fn a_hung_pull_holds_up_nobody_who_needs_no_pull() {
-    run(10, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.runtime.registry("hung:1", Pull::Hangs);
         let _hung = bench.ensure_beside("p", "hung:1");
         settle().await;

@@ -201,6 +201,11 @@ impl Bench {
     }
 }
 
+/// Runs a test around a manager.
+pub(super) fn with_bench(setup: Setup, test: impl AsyncFnOnce(Bench)) {
+    actor::testing::run(1, async |kernel| test(Bench::start(&kernel, setup)).await);
+}
+
 pub(super) fn id_of(image: &str) -> String {
     FakeImage::new(image).id
 }

@@ -54,8 +54,7 @@ fn strike(rule: &str, met: bool) {
 
 #[test]
 fn a_killed_manager_neither_registers_again_nor_forgets_its_node() {
-    run(42, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("registered", || rig.view().registered).await;
         rig.pass(secs(20)).await;
         rig.manager.as_ref().unwrap().kill();

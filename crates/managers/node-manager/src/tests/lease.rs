@@ -16,8 +16,7 @@ fn renewed(rig: &Rig) -> i128 {
 
 #[test]
 fn the_lease_belongs_to_the_node_and_is_renewed_four_times_in_its_life() {
-    run(31, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("a lease", || rig.stored_lease().is_some()).await;
         let lease = rig.stored_lease().unwrap();
         let owner = lease.metadata.owner_references.unwrap().remove(0);
@@ -40,8 +39,7 @@ fn the_lease_belongs_to_the_node_and_is_renewed_four_times_in_its_life() {
 
 #[test]
 fn the_lease_goes_on_while_the_status_does_not_and_the_runtime_is_down() {
-    run(32, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("a lease", || rig.stored_lease().is_some()).await;
         rig.api.lasting_trouble(Matching::of("PATCH", "/nodes"), Trouble::Hang);
         rig.runtime_says(|i| i.stale = true);
@@ -54,8 +52,7 @@ fn the_lease_goes_on_while_the_status_does_not_and_the_runtime_is_down() {
 
 #[test]
 fn a_lease_that_somebody_else_changed_is_read_again() {
-    run(33, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("a lease", || rig.stored_lease().is_some()).await;
         rig.pass(secs(15)).await;
         let reads = rig.api.requests_of("GET", "/leases").len();
@@ -72,8 +69,7 @@ fn a_lease_that_somebody_else_changed_is_read_again() {
 
 #[test]
 fn a_lease_that_is_gone_is_made_anew() {
-    run(34, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("a lease", || rig.stored_lease().is_some()).await;
         rig.api.vanish::<Lease>(Some("kube-node-lease"), NAME);
         rig.pass(secs(11)).await;
@@ -83,8 +79,7 @@ fn a_lease_that_is_gone_is_made_anew() {
 
 #[test]
 fn an_outage_is_retried_with_pauses_that_grow_and_ends_with_a_renewal() {
-    run(35, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("a lease", || rig.stored_lease().is_some()).await;
         rig.pass(secs(15)).await;
         rig.api.unplug();

@@ -12,8 +12,7 @@ const STEADY: [&str; 3] = ["NodeHasSufficientMemory", "NodeHasNoDiskPressure", "
 
 #[test]
 fn registers_once_with_a_complete_status_and_then_keeps_quiet() {
-    run(1, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("registered", || rig.view().registered).await;
         let view = rig.view();
         assert_eq!(view.origin, NodeOrigin::Api);
@@ -69,8 +68,7 @@ fn an_existing_node_is_reconciled_and_keeps_what_is_not_ours() {
 
 #[test]
 fn the_runtime_learns_the_networks_of_pods_once_and_again_when_they_change() {
-    run(14, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("registered", || rig.view().registered).await;
         rig.pass(secs(20)).await;
         assert!(rig.networks().is_empty(), "nobody has given any");
@@ -220,8 +218,7 @@ fn a_restarted_daemon_whose_runtime_is_truly_down_says_so_after_a_while() {
 
 #[test]
 fn a_runtime_that_goes_away_is_down_after_half_a_minute_and_back_at_once() {
-    run(8, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("registered", || rig.view().registered).await;
         rig.pass(secs(20)).await;
         rig.events();
@@ -245,8 +242,7 @@ fn a_runtime_that_goes_away_is_down_after_half_a_minute_and_back_at_once() {
 
 #[test]
 fn what_the_runtime_says_against_itself_is_told_at_once() {
-    run(9, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("registered", || rig.view().registered).await;
         let network =
             "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni";
@@ -267,8 +263,7 @@ fn what_the_runtime_says_against_itself_is_told_at_once() {
 
 #[test]
 fn a_runtime_that_stops_listing_is_told() {
-    run(10, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("registered", || rig.view().registered).await;
         tokio::time::sleep(secs(195)).await;
         let ready = rig.condition("Ready");
@@ -279,8 +274,7 @@ fn a_runtime_that_stops_listing_is_told() {
 
 #[test]
 fn pressure_shows_with_the_next_look_and_outlives_its_cause() {
-    run(11, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("registered", || rig.view().registered).await;
         rig.events();
         rig.machine.change(|m| m.memory.as_mut().unwrap().working_set_bytes = 8 << 30);
@@ -301,8 +295,7 @@ fn pressure_shows_with_the_next_look_and_outlives_its_cause() {
 
 #[test]
 fn a_reboot_is_told_once() {
-    run(13, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("registered", || rig.view().registered).await;
         rig.events();
         rig.machine.change(|m| m.identity.boot_id = "boot-2".into());
@@ -314,8 +307,7 @@ fn a_reboot_is_told_once() {
 
 #[test]
 fn images_appear_within_half_a_minute() {
-    run(14, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("registered", || rig.view().registered).await;
         let image = FakeImage { size: 7, ..FakeImage::new("a:1") };
         rig.runtime.add_image(image.clone());
@@ -328,8 +320,7 @@ fn images_appear_within_half_a_minute() {
 
 #[test]
 fn a_label_that_is_ours_comes_back_and_a_cordon_is_told() {
-    run(15, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("registered", || rig.view().registered).await;
         rig.events();
         rig.api.change::<model::core::Node>(None, NAME, |n| {
@@ -346,8 +337,7 @@ fn a_label_that_is_ours_comes_back_and_a_cordon_is_told() {
 
 #[test]
 fn readers_of_the_view_are_left_in_peace() {
-    run(16, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("registered", || rig.view().registered).await;
         rig.pass(secs(12)).await;
         let mut view = rig.wiring.value::<contract::node::NodeView>().subscribe();

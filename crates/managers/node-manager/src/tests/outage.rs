@@ -37,8 +37,7 @@ fn registration_goes_on_for_ever_with_pauses_that_grow() {
 
 #[test]
 fn a_node_that_was_away_tells_the_truth_once() {
-    run(22, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("registered", || rig.view().registered).await;
         rig.api.unplug();
         rig.pass(secs(3600)).await;
@@ -64,8 +63,7 @@ fn a_node_that_was_away_tells_the_truth_once() {
 
 #[test]
 fn a_status_is_tried_five_times_and_read_anew_after_the_first() {
-    run(23, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("registered", || rig.view().registered).await;
         rig.api.forget_requests();
         rig.api.fail("PATCH", "/status", 4, ApiError::status(409, "Conflict", "again"));
@@ -97,8 +95,7 @@ fn answers_that_are_lost_are_repeated_without_harm() {
 
 #[test]
 fn a_server_that_says_nothing_holds_nothing_up_for_long() {
-    run(25, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("registered", || rig.view().registered).await;
         rig.api.trouble(Matching::of("PATCH", "/status"), Trouble::Hang, 1);
         rig.machine.change(|m| m.disk.as_mut().unwrap().available_bytes = 0);
@@ -109,8 +106,7 @@ fn a_server_that_says_nothing_holds_nothing_up_for_long() {
 
 #[test]
 fn a_deleted_node_stays_deleted_until_the_daemon_begins_anew() {
-    run(26, |kernel| async move {
-        let rig = Rig::start(&kernel).await;
+    with_node(async |rig| {
         until("registered", || rig.view().registered).await;
         rig.api.vanish::<model::core::Node>(None, NAME);
         rig.pass(secs(700)).await;

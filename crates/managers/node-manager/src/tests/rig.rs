@@ -212,3 +212,8 @@ impl Rig {
         patches.iter().chain(&posts).filter(|r| r.failure.is_none() && not_ready(&r.body)).count()
     }
 }
+
+/// Runs a test around a whole node, with a runtime that is well.
+pub(super) fn with_node(test: impl AsyncFnOnce(Rig)) {
+    actor::testing::run(1, async |kernel| test(Rig::start(&kernel).await).await);
+}

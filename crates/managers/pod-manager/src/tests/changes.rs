@@ -26,8 +26,7 @@ fn relabelled(uid: &str) -> Pod {
 
 #[test]
 fn changes_touch_their_pods_only() {
-    run(41, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         set(&bench, 7, &[plain("u1"), plain("u2"), plain("u3")]).await;
         bench.heard();
         assert_eq!(change(&bench, [7, 8], &[plain("u4"), relabelled("u2")], &["u1"]).await, Taken);
@@ -43,8 +42,7 @@ fn changes_touch_their_pods_only() {
 
 #[test]
 fn a_manager_that_has_another_set_asks_for_the_whole() {
-    run(42, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         assert_eq!(change(&bench, [0, 0], &[], &[]).await, SetNeeded, "none");
         set(&bench, 7, &[plain("u1")]).await;
         assert_eq!(change(&bench, [6, 9], &[plain("u2")], &[]).await, SetNeeded, "another");

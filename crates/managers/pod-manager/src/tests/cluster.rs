@@ -17,8 +17,7 @@ fn deleting(mut pod: Pod) -> Pod {
 
 #[test]
 fn objects_are_held_before_the_worker_starts_and_let_go_when_it_is_through() {
-    run(1, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.set(Source::Api, &[plain("u1")]).await;
         assert_eq!(bench.heard(), ["hold u1", "worker u1 create"]);
         bench.set(Source::Api, &[deleting(plain("u1"))]).await;
@@ -56,8 +55,7 @@ fn what_a_worker_did_not_take_in_it_is_told_again() {
 
 #[test]
 fn a_removed_pod_is_stopped_with_its_own_grace() {
-    run(2, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.set(Source::Api, &[plain("u1")]).await;
         bench.heard();
         bench.set(Source::Api, &[]).await;
@@ -69,8 +67,7 @@ fn a_removed_pod_is_stopped_with_its_own_grace() {
 
 #[test]
 fn a_pod_that_the_node_does_not_suit_is_refused_after_a_second_look_at_the_node() {
-    run(3, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.know_node(&[]);
         bench.set(Source::Api, &[selecting("u1")]).await;
         assert_eq!(bench.rejection("u1").as_deref(), Some("NodeAffinity"));
@@ -87,8 +84,7 @@ fn a_pod_that_the_node_does_not_suit_is_refused_after_a_second_look_at_the_node(
 
 #[test]
 fn a_label_that_the_watch_has_not_shown_yet_is_found_by_the_second_look() {
-    run(4, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         let mut node = bench.know_node(&[]);
         node.metadata.labels = Some([("disk".to_owned(), "ssd".to_owned())].into());
         bench.api.put(&node);
@@ -100,8 +96,7 @@ fn a_label_that_the_watch_has_not_shown_yet_is_found_by_the_second_look() {
 
 #[test]
 fn an_api_server_that_is_away_leaves_the_first_look_in_force() {
-    run(5, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.know_node(&[]);
         bench.api.lasting_trouble(Matching::any(), fakes::api::Trouble::Fail(unreachable()));
         bench.set(Source::Api, &[selecting("u1"), plain("u2")]).await;
@@ -112,8 +107,7 @@ fn an_api_server_that_is_away_leaves_the_first_look_in_force() {
 
 #[test]
 fn a_pod_that_goes_while_the_node_is_read_is_not_started() {
-    run(6, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.know_node(&[]);
         bench.api.trouble(Matching::of("GET", "nodes"), fakes::api::Trouble::Slow(Duration::from_secs(20)), 1);
         bench.set(Source::Api, &[selecting("u1")]).await;
@@ -127,8 +121,7 @@ fn a_pod_that_goes_while_the_node_is_read_is_not_started() {
 
 #[test]
 fn a_rebuilt_manager_does_not_start_what_its_predecessor_had_not_decided_about() {
-    run(14, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.know_node(&[]);
         bench.api.lasting_trouble(Matching::of("GET", "nodes"), fakes::api::Trouble::Slow(Duration::from_secs(20)));
         bench.set(Source::Api, &[selecting("u1")]).await;
@@ -164,8 +157,7 @@ fn a_rebuilt_manager_goes_on_waiting_for_victims_and_tells_one_that_was_not_told
 
 #[test]
 fn a_refusal_that_the_status_board_does_not_have_is_told_again() {
-    run(16, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.set(Source::Api, &[asking("u1", "64", 0)]).await;
         let told = |words: Vec<String>| words.iter().filter(|word| word.starts_with("status u1 OutOfcpu")).count();
         assert_eq!(told(bench.heard()), 1);
@@ -198,8 +190,7 @@ fn an_orphan_whose_kill_was_lost_is_told_again() {
 
 #[test]
 fn a_critical_pod_starts_when_its_victims_are_gone() {
-    run(7, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.know_node(&[]);
         bench.set(Source::Api, &[asking("small", "1500m", 0), plain("bystander")]).await;
         bench.heard();
@@ -238,8 +229,7 @@ fn a_victim_that_does_not_go_delays_the_critical_pod_for_a_while_only() {
 
 #[test]
 fn a_refused_pod_that_is_deleted_gets_finished() {
-    run(9, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.set(Source::Api, &[asking("u1", "64", 0)]).await;
         assert_eq!(bench.rejection("u1").as_deref(), Some("OutOfcpu"));
         bench.heard();
@@ -250,8 +240,7 @@ fn a_refused_pod_that_is_deleted_gets_finished() {
 
 #[test]
 fn a_pod_that_came_to_its_end_here_does_not_run_again_though_the_api_says_it_runs() {
-    run(10, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         let mut running = plain("u1");
         running.status = Some(model::core::PodStatus { phase: Some("Running".into()), ..Default::default() });
         bench.wiring.put("u1".into(), status_row(&running, "Failed"));
@@ -265,8 +254,7 @@ fn a_pod_that_came_to_its_end_here_does_not_run_again_though_the_api_says_it_run
 
 #[test]
 fn a_status_that_comes_back_from_the_api_wakes_only_pods_with_gates() {
-    run(11, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         let gated = pod(
             "gated",
             serde_json::json!({ "spec": { "containers": [{ "name": "c" }],
@@ -285,8 +273,7 @@ fn a_status_that_comes_back_from_the_api_wakes_only_pods_with_gates() {
 
 #[test]
 fn pressure_and_shutdown_of_the_node_refuse_pods() {
-    run(12, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         bench.wiring.set(NodeView {
             origin: NodeOrigin::Host,
             pressure: vec!["DiskPressure".to_owned()],
@@ -302,8 +289,7 @@ fn pressure_and_shutdown_of_the_node_refuse_pods() {
 
 #[test]
 fn a_rebuilt_manager_goes_on_with_refusals_and_objects() {
-    run(13, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         let all = [asking("no", "64", 0), plain("yes")];
         bench.set(Source::Api, &all).await;
         bench.manager.kill();
@@ -320,8 +306,7 @@ fn a_rebuilt_manager_goes_on_with_refusals_and_objects() {
 
 #[test]
 fn a_set_that_may_lack_pods_starts_its_own_and_stops_nobody() {
-    run(31, |kernel| async move {
-        let bench = Bench::start(&kernel, Setup::default());
+    with_bench(Setup::default(), async |bench| {
         // A worker of a pod that the copy lacks: an earlier life left it.
         let stray = PodUid::from("u9");
         let state = WorkerState { synced_at: model::Timestamp(1), ..WorkerState::new(WorkerPhase::Syncing) };

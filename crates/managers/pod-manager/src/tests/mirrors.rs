@@ -28,8 +28,7 @@ async fn deliver(bench: &Bench) {
 
 #[test]
 fn a_static_pod_gets_a_mirror_that_its_row_shows() {
-    run(1, |kernel| async move {
-        let bench = Bench::start(&kernel, setup());
+    with_bench(setup(), async |bench| {
         bench.set(Source::File, &[static_pod("h1", "web-n1")]).await;
         assert_eq!(mirror(&bench, "web-n1"), None, "whether there is one already is not known yet");
         bench.set(Source::Api, &[]).await;
@@ -53,8 +52,7 @@ fn a_static_pod_gets_a_mirror_that_its_row_shows() {
 
 #[test]
 fn a_mirror_that_a_user_deletes_comes_again() {
-    run(2, |kernel| async move {
-        let bench = Bench::start(&kernel, setup());
+    with_bench(setup(), async |bench| {
         bench.know_node(&[]);
         bench.set(Source::Api, &[]).await;
         bench.set(Source::File, &[static_pod("h1", "web-n1")]).await;
@@ -75,8 +73,7 @@ fn a_mirror_that_a_user_deletes_comes_again() {
 
 #[test]
 fn a_changed_manifest_replaces_the_mirror_when_its_pod_runs() {
-    run(3, |kernel| async move {
-        let bench = Bench::start(&kernel, setup());
+    with_bench(setup(), async |bench| {
         bench.know_node(&[]);
         bench.set(Source::Api, &[]).await;
         bench.set(Source::File, &[static_pod("h1", "web-n1")]).await;
@@ -91,8 +88,7 @@ fn a_changed_manifest_replaces_the_mirror_when_its_pod_runs() {
 
 #[test]
 fn an_orphaned_mirror_goes_after_its_pod() {
-    run(4, |kernel| async move {
-        let bench = Bench::start(&kernel, setup());
+    with_bench(setup(), async |bench| {
         bench.know_node(&[]);
         bench.set(Source::Api, &[]).await;
         bench.set(Source::File, &[static_pod("h1", "web-n1")]).await;
@@ -105,8 +101,7 @@ fn an_orphaned_mirror_goes_after_its_pod() {
 
 #[test]
 fn nothing_is_an_orphan_before_all_sources_have_spoken() {
-    run(5, |kernel| async move {
-        let bench = Bench::start(&kernel, setup());
+    with_bench(setup(), async |bench| {
         let node = bench.know_node(&[]);
         let old = crate::mirrors::mirror_pod(&stamped(), &node).unwrap();
         bench.api.put(&old);
@@ -126,8 +121,7 @@ fn stamped() -> Pod {
 
 #[test]
 fn an_api_server_that_is_away_delays_the_mirror_and_nothing_else() {
-    run(6, |kernel| async move {
-        let bench = Bench::start(&kernel, setup());
+    with_bench(setup(), async |bench| {
         bench.know_node(&[]);
         bench.set(Source::Api, &[]).await;
         bench.api.lasting_trouble(Matching::any(), fakes::api::Trouble::Fail(unreachable()));
@@ -144,8 +138,7 @@ fn an_api_server_that_is_away_delays_the_mirror_and_nothing_else() {
 
 #[test]
 fn a_mirror_that_exists_already_is_taken_for_ours_if_it_is() {
-    run(7, |kernel| async move {
-        let bench = Bench::start(&kernel, setup());
+    with_bench(setup(), async |bench| {
         let node = bench.know_node(&[]);
         let ours = bench.api.put(&crate::mirrors::mirror_pod(&static_pod("h1", "web-n1"), &node).unwrap());
         let foreign = bench.api.put(&pod(
@@ -165,8 +158,7 @@ fn a_mirror_that_exists_already_is_taken_for_ours_if_it_is() {
 
 #[test]
 fn a_rebuilt_manager_still_knows_the_mirrors() {
-    run(8, |kernel| async move {
-        let bench = Bench::start(&kernel, setup());
+    with_bench(setup(), async |bench| {
         bench.know_node(&[]);
         bench.set(Source::Api, &[]).await;
         bench.set(Source::File, &[static_pod("h1", "web-n1")]).await;

@@ -51,8 +51,7 @@ fn a_pod_that_the_node_stops_says_why() {
 
 #[test]
 fn a_gate_that_somebody_else_opens_makes_the_pod_ready() {
-    run(3, |kernel| async move {
-        let bench = Bench::start(&kernel, nothing());
+    with_bench(async |bench| {
         let mut pod = pod(json!({}), json!({ "readinessGates": [{ "conditionType": "example.com/lb" }] }));
         bench.tell(&pod, UpdateKind::Create).await;
         let shut = condition(&bench.last_status(), "Ready").unwrap();
@@ -67,8 +66,7 @@ fn a_gate_that_somebody_else_opens_makes_the_pod_ready() {
 
 #[test]
 fn a_pod_past_its_deadline_is_stopped_and_failed() {
-    run(4, |kernel| async move {
-        let bench = Bench::start(&kernel, nothing());
+    with_bench(async |bench| {
         bench.tell(&pod(json!({}), json!({ "activeDeadlineSeconds": 30 })), UpdateKind::Create).await;
         tokio::time::sleep(Duration::from_secs(29)).await;
         assert_eq!(bench.phase(), WorkerPhase::Syncing);

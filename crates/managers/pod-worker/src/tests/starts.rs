@@ -22,8 +22,7 @@ fn from_config_map(name: &str) -> Value {
 
 #[test]
 fn the_environment_comes_from_objects_services_and_the_node() {
-    run(1, |kernel| async move {
-        let bench = Bench::start(&kernel, nothing());
+    with_bench(async |bench| {
         bench.know_node(&["10.9.0.1", "fd00::9"], &[("cpu", "3"), ("memory", "1Gi")]);
         bench.objects.put_map("app", config_map("one"));
         bench.objects.put_secret("login", secret());
@@ -65,8 +64,7 @@ fn the_environment_comes_from_objects_services_and_the_node() {
 
 #[test]
 fn without_links_only_the_api_server_is_in_the_environment() {
-    run(2, |kernel| async move {
-        let bench = Bench::start(&kernel, nothing());
+    with_bench(async |bench| {
         let services = [("ns", "db"), ("default", "kubernetes")].map(|(ns, name)| service(ns, name, "10.0.0.1"));
         bench.objects.put_services(Some(&services));
         bench.tell(&pod(json!({}), json!({ "enableServiceLinks": false })), UpdateKind::Create).await;
@@ -78,8 +76,7 @@ fn without_links_only_the_api_server_is_in_the_environment() {
 
 #[test]
 fn a_missing_object_is_told_in_the_words_of_the_api_and_tried_again() {
-    run(3, |kernel| async move {
-        let bench = Bench::start(&kernel, nothing());
+    with_bench(async |bench| {
         bench.tell(&pod(from_config_map("nope"), json!({})), UpdateKind::Create).await;
         let text = "configmap \"nope\" not found";
         assert_eq!(bench.waiting(), ("CreateContainerConfigError".to_owned(), text.to_owned()));
@@ -94,8 +91,7 @@ fn a_missing_object_is_told_in_the_words_of_the_api_and_tried_again() {
 
 #[test]
 fn a_missing_key_and_unread_services_have_their_own_words() {
-    run(4, |kernel| async move {
-        let bench = Bench::start(&kernel, nothing());
+    with_bench(async |bench| {
         bench.objects.put_map("app", json!({}));
         bench.objects.put_services(None);
         bench.tell(&pod(from_config_map("app"), json!({})), UpdateKind::Create).await;
@@ -109,8 +105,7 @@ fn a_missing_key_and_unread_services_have_their_own_words() {
 
 #[test]
 fn an_optional_object_that_is_missing_is_left_out() {
-    run(5, |kernel| async move {
-        let bench = Bench::start(&kernel, nothing());
+    with_bench(async |bench| {
         let reference = json!({ "name": "nope", "key": "k", "optional": true });
         let container = json!({ "env": [{ "name": "A", "valueFrom": { "configMapKeyRef": reference } }],
             "envFrom": [{ "secretRef": { "name": "nope", "optional": true } }] });
@@ -121,8 +116,7 @@ fn an_optional_object_that_is_missing_is_left_out() {
 
 #[test]
 fn objects_that_only_a_later_version_of_the_pod_names_are_held_too() {
-    run(41, |kernel| async move {
-        let bench = Bench::start(&kernel, nothing());
+    with_bench(async |bench| {
         let naming = |name: &str| pod(json!({}), json!({ "imagePullSecrets": [{ "name": name }] }));
         bench.tell(&naming("one"), UpdateKind::Create).await;
         assert!(bench.objects.holds("one"));
@@ -133,8 +127,7 @@ fn objects_that_only_a_later_version_of_the_pod_names_are_held_too() {
 
 #[test]
 fn pull_secrets_go_with_the_pull_and_missing_ones_are_told_of_together() {
-    run(6, |kernel| async move {
-        let bench = Bench::start(&kernel, nothing());
+    with_bench(async |bench| {
         bench.objects.put_secret("good", secret());
         let names = json!([{ "name": "gone" }, { "name": "good" }, { "name": "" }, { "name": "lost" }]);
         bench.tell(&pod(json!({}), json!({ "imagePullSecrets": names })), UpdateKind::Create).await;
@@ -148,8 +141,7 @@ fn pull_secrets_go_with_the_pull_and_missing_ones_are_told_of_together() {
 
 #[test]
 fn a_runtime_class_chooses_the_handler_of_the_sandbox() {
-    run(7, |kernel| async move {
-        let bench = Bench::start(&kernel, nothing());
+    with_bench(async |bench| {
         bench.tell(&pod(json!({}), json!({ "runtimeClassName": "kata" })), UpdateKind::Create).await;
         assert_eq!(bench.see(|w| w.handlers_asked.clone()), ["kata-qemu"]);
     });
@@ -157,8 +149,7 @@ fn a_runtime_class_chooses_the_handler_of_the_sandbox() {
 
 #[test]
 fn a_runtime_class_that_does_not_exist_fails_the_sandbox() {
-    run(8, |kernel| async move {
-        let bench = Bench::start(&kernel, nothing());
+    with_bench(async |bench| {
         bench.tell(&pod(json!({}), json!({ "runtimeClassName": "nope" })), UpdateKind::Create).await;
         let text = "Failed to create pod sandbox: runtimeclass.node.k8s.io \"nope\" not found";
         assert_eq!(bench.events("FailedCreatePodSandBox"), [text]);
@@ -168,8 +159,7 @@ fn a_runtime_class_that_does_not_exist_fails_the_sandbox() {
 
 #[test]
 fn a_failed_sandbox_is_told_with_the_code_of_the_runtime() {
-    run(9, |kernel| async move {
-        let bench = Bench::start(&kernel, nothing());
+    with_bench(async |bench| {
         bench.set(|w| w.sandbox_fails = Some(("Unknown".to_owned(), "failed to setup network".to_owned())));
         bench.tell(&pod(json!({}), json!({})), UpdateKind::Create).await;
         let text = "Failed to create pod sandbox: rpc error: code = Unknown desc = failed to setup network";
@@ -180,8 +170,7 @@ fn a_failed_sandbox_is_told_with_the_code_of_the_runtime() {
 #[test]
 fn a_pod_that_was_promised_devices_does_not_start_without_them() {
     let promised = json!({ "resourceClaims": [{ "name": "gpu", "resourceClaimName": "web-gpu" }] });
-    run(10, |kernel| async move {
-        let bench = Bench::start(&kernel, nothing());
+    with_bench(async |bench| {
         bench.tell(&pod(json!({}), promised), UpdateKind::Create).await;
         let text =
             "Failed to prepare dynamic resources: ResourceClaim web-gpu: this node prepares no dynamic resources";

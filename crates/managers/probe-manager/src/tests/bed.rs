@@ -135,6 +135,11 @@ impl Bed {
     }
 }
 
+/// Runs a test around a manager of a daemon that has run for a day.
+pub(super) fn with_bed(test: impl AsyncFnOnce(Bed)) {
+    actor::testing::run(1, async |kernel| test(Bed::new(kernel)).await);
+}
+
 pub(super) async fn pass(millis: u64) {
     tokio::time::sleep(Duration::from_millis(millis)).await;
 }

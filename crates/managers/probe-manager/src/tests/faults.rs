@@ -6,7 +6,7 @@ use model::probe::ProbeKind::{Liveness, Readiness};
 use model::probe::ProbeVerdict::{Failure, Success};
 use std::sync::Arc;
 
-use super::bed::{Bed, container, every, http, pass, pod, running, tcp};
+use super::bed::{Bed, container, every, http, pass, pod, running, tcp, with_bed};
 
 fn both(uid: &str) -> Arc<Pod> {
     pod(
@@ -17,8 +17,7 @@ fn both(uid: &str) -> Arc<Pod> {
 
 #[test]
 fn a_killed_manager_comes_back_with_its_verdicts() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let p = both("u1");
         bed.runs(&p).await;
         pass(100).await;
@@ -42,8 +41,7 @@ fn a_killed_manager_comes_back_with_its_verdicts() {
 
 #[test]
 fn a_probe_on_hold_stays_on_hold_over_a_restart() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let p = both("u1");
         bed.refuse(81, "refused");
         bed.runs(&p).await;
@@ -59,8 +57,7 @@ fn a_probe_on_hold_stays_on_hold_over_a_restart() {
 
 #[test]
 fn a_stopped_pod_does_not_come_back_with_a_restart() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let p = both("u1");
         bed.runs(&p).await;
         pass(100).await;
@@ -75,8 +72,7 @@ fn a_stopped_pod_does_not_come_back_with_a_restart() {
 
 #[test]
 fn a_probe_that_ended_does_not_come_back_with_a_restart() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let p = both("u1");
         bed.runs(&p).await;
         pass(100).await;

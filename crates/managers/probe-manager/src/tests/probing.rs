@@ -14,7 +14,7 @@ use model::probe::ProbeVerdict::{Failure, Success, Unknown};
 use ports::journal::Journal;
 use ports::probe::NetTarget;
 
-use super::bed::{Bed, config, container, ended, every, exec, exit, http, pass, pod, running, tcp};
+use super::bed::{Bed, config, container, ended, every, exec, exit, http, pass, pod, running, tcp, with_bed};
 
 /// The pod of the golden cases `probes` and `static-probes`.
 fn golden() -> Arc<Pod> {
@@ -35,8 +35,7 @@ fn live_only(uid: &str, probe: Probe) -> Arc<Pod> {
 
 #[test]
 fn golden_probes_run_as_a_kubelet_ran_them() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let p = golden();
         bed.start(&p).await;
         let row = bed.row(&p).unwrap();
@@ -81,8 +80,7 @@ fn golden_probes_run_as_a_kubelet_ran_them() {
 
 #[test]
 fn golden_readiness_fails_tells_each_failure() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let mut c = container("app");
         c.readiness_probe = exec(&["sh", "-c", "echo not yet; exit 1"], every(1));
         let p = pod("u1", vec![c]);
@@ -98,8 +96,7 @@ fn golden_readiness_fails_tells_each_failure() {
 
 #[test]
 fn liveness_fails_at_its_threshold_and_rests_until_the_next_instance() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let p = live_only("u1", every(2));
         bed.refuse(80, "refused");
         bed.runs(&p).await;
@@ -120,8 +117,7 @@ fn liveness_fails_at_its_threshold_and_rests_until_the_next_instance() {
 
 #[test]
 fn readiness_is_probed_as_soon_as_the_status_shows_the_container() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let p = ready_only("u1", 10);
         bed.start(&p).await;
         pass(3_000).await;
@@ -138,8 +134,7 @@ fn readiness_is_probed_as_soon_as_the_status_shows_the_container() {
 
 #[test]
 fn a_container_that_needs_a_moment_is_looked_at_again_soon() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let p = ready_only("u1", 10);
         bed.start(&p).await;
         bed.refuse(80, "not listening");
@@ -157,8 +152,7 @@ fn a_container_that_needs_a_moment_is_looked_at_again_soon() {
 
 #[test]
 fn a_container_that_stays_unready_is_probed_once_per_period() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let p = ready_only("u1", 10);
         bed.start(&p).await;
         bed.refuse(80, "never");
@@ -170,8 +164,7 @@ fn a_container_that_stays_unready_is_probed_once_per_period() {
 
 #[test]
 fn a_ready_container_is_not_probed_for_every_status() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let p = ready_only("u1", 10);
         let since = bed.wall();
         bed.show(&p, vec![running("m", "c1", since, true)]);
@@ -187,8 +180,7 @@ fn a_ready_container_is_not_probed_for_every_status() {
 
 #[test]
 fn an_error_is_tried_three_times_and_counts_as_nothing() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let p = pod(
             "u1",
             vec![Container {
@@ -213,8 +205,7 @@ fn an_error_is_tried_three_times_and_counts_as_nothing() {
 
 #[test]
 fn an_exec_that_times_out_is_a_failure() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let probe = Probe { failure_threshold: Some(1), ..every(10) };
         let p = pod("u1", vec![Container { liveness_probe: exec(&["sleep", "9"], probe), ..container("m") }]);
         let slow = CallError::new(CallErrorKind::Timeout, "deadline");
@@ -229,8 +220,7 @@ fn an_exec_that_times_out_is_a_failure() {
 
 #[test]
 fn a_warning_is_told_and_counts_as_success() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let p = ready_only("u1", 10);
         bed.net.answer(80, ProbeOutcome::Warning, "moved");
         bed.runs(&p).await;
@@ -244,8 +234,7 @@ fn a_warning_is_told_and_counts_as_success() {
 
 #[test]
 fn a_bad_port_is_an_error_without_a_connection() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let p = pod("u1", vec![Container { readiness_probe: http(0, every(10)), ..container("m") }]);
         bed.runs(&p).await;
         pass(100).await;
@@ -256,8 +245,7 @@ fn a_bad_port_is_an_error_without_a_connection() {
 
 #[test]
 fn a_container_that_ends_for_good_takes_its_probe_along() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let spec = |policy: &str| PodSpec {
             containers: vec![Container { readiness_probe: http(80, every(1)), ..container("m") }],
             restart_policy: Some(policy.into()),
@@ -283,8 +271,7 @@ fn a_container_that_ends_for_good_takes_its_probe_along() {
 
 #[test]
 fn a_terminating_pod_keeps_readiness_and_its_sidecars_probes() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let all = |c: Container| Container {
             readiness_probe: http(80, every(1)),
             liveness_probe: tcp(81, every(1)),
@@ -319,8 +306,7 @@ fn a_terminating_pod_keeps_readiness_and_its_sidecars_probes() {
 
 #[test]
 fn a_pod_that_is_being_deleted_from_the_start_has_readiness_only() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let mut p = (*golden()).clone();
         p.metadata.deletion_timestamp = bed.wall().to_api().map(|t: Time| t);
         let p = Arc::new(p);
@@ -333,8 +319,7 @@ fn a_pod_that_is_being_deleted_from_the_start_has_readiness_only() {
 
 #[test]
 fn starting_twice_changes_nothing() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let p = ready_only("u1", 10);
         bed.show(&p, vec![running("m", "c1", bed.wall(), true)]);
         for _ in 0..5 {
@@ -347,8 +332,7 @@ fn starting_twice_changes_nothing() {
 
 #[test]
 fn a_pod_without_probes_has_no_row() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let p = pod("u1", vec![container("m")]);
         bed.start(&p).await;
         assert!(bed.row(&p).is_none());
@@ -357,8 +341,7 @@ fn a_pod_without_probes_has_no_row() {
 
 #[test]
 fn an_outcome_that_comes_after_the_stop_is_dropped() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let p = ready_only("u1", 10);
         bed.net.set_takes(Duration::from_millis(900));
         bed.refuse(80, "late");
@@ -396,8 +379,7 @@ fn a_liveness_probe_that_runs_when_its_pod_begins_to_end_says_nothing() {
 
 #[test]
 fn housekeeping_stops_pods_that_are_gone() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let (a, b) = (ready_only("u1", 1), ready_only("u2", 1));
         for p in [&a, &b] {
             bed.runs(p).await;
@@ -448,8 +430,7 @@ fn a_queued_probe_leaves_the_queue_with_its_pod() {
 
 #[test]
 fn a_slow_probe_holds_up_nobody_and_does_not_pile_up() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let slow = live_only("u1", Probe { timeout_seconds: Some(30), ..every(1) });
         bed.net.set_takes(Duration::from_millis(9_500));
         bed.runs(&slow).await;
@@ -541,8 +522,7 @@ fn verdicts_that_no_container_claims_are_forgotten() {
 
 #[test]
 fn a_startup_probe_begins_undecided() {
-    testing::run(1, |kernel| async move {
-        let bed = Bed::new(kernel);
+    with_bed(async |bed| {
         let p = pod(
             "u1",
             vec![Container {

@@ -13,7 +13,7 @@ use model::PodUid;
 use model::core::Pod;
 use serde_json::json;
 
-use super::rig::{Bench, host, paths, pod};
+use super::rig::{Bench, host, paths, pod, with_bench};
 
 async fn mount(bench: &Bench, pod: &Arc<Pod>) -> Result<Arc<MountedVolumes>, VolumeError> {
     bench.wiring.ask(MountVolumes { pod: pod.clone() }).await?
@@ -37,9 +37,7 @@ fn empty_dir(uid: &str) -> Arc<Pod> {
 
 #[test]
 fn a_pod_lives_and_goes() {
-    run(1, |kernel| async move {
-        let host = host();
-        let bench = Bench::start(&kernel, &host);
+    with_bench(async |bench, host| {
         make(&bench, "u").await.unwrap();
         for dir in ["pods/u", "pods/u/volumes", "pods/u/plugins"] {
             assert_eq!(host.mode(dir), 0o750);
@@ -68,9 +66,7 @@ fn a_pod_lives_and_goes() {
 
 #[test]
 fn a_pod_without_volumes_touches_nothing() {
-    run(2, |kernel| async move {
-        let host = host();
-        let bench = Bench::start(&kernel, &host);
+    with_bench(async |bench, host| {
         assert!(mount(&bench, &pod("u", json!([]))).await.unwrap().volumes.is_empty());
         unmount(&bench, "u").await.unwrap();
         assert!(!host.exists(""));
@@ -101,9 +97,7 @@ fn what_fails_is_tried_again_with_an_event_each_time_until_it_works() {
 
 #[test]
 fn a_wait_ends_after_two_minutes_with_what_is_missing() {
-    run(4, |kernel| async move {
-        let host = host();
-        let bench = Bench::start(&kernel, &host);
+    with_bench(async |bench, host| {
         let path = host.path("none");
         let p = pod(
             "u",
@@ -127,9 +121,7 @@ fn a_wait_ends_after_two_minutes_with_what_is_missing() {
 
 #[test]
 fn a_kind_that_nothing_here_serves_is_told_at_once() {
-    run(5, |kernel| async move {
-        let host = host();
-        let bench = Bench::start(&kernel, &host);
+    with_bench(async |bench, _| {
         let p = pod(
             "u",
             json!([{"name": "c", "nfs": {"server": "s", "path": "/"}}, {"name": "d", "emptyDir": {"medium": "Tape"}}]),
@@ -146,9 +138,7 @@ fn a_kind_that_nothing_here_serves_is_told_at_once() {
 
 #[test]
 fn an_unmount_ends_a_wait_and_nothing_is_made_after_it() {
-    run(6, |kernel| async move {
-        let host = host();
-        let bench = Bench::start(&kernel, &host);
+    with_bench(async |bench, host| {
         host.fail("mkdir", "pods/u/volumes/kubernetes.io~empty-dir/v");
         let b = bench.clone();
         let waiting = tokio::task::spawn_local(async move { mount(&b, &empty_dir("u")).await });
@@ -198,9 +188,7 @@ fn a_removal_that_must_not_be_is_refused_and_told() {
 
 #[test]
 fn an_unmount_that_fails_names_what_is_left() {
-    run(9, |kernel| async move {
-        let host = host();
-        let bench = Bench::start(&kernel, &host);
+    with_bench(async |bench, host| {
         mount(&bench, &empty_dir("u")).await.unwrap();
         host.fail("remove", "pods/u/volumes/kubernetes.io~empty-dir/v");
         let e = unmount(&bench, "u").await.unwrap_err();
@@ -356,9 +344,7 @@ fn pods_that_hang_do_not_end_the_rescans_of_the_others() {
 
 #[test]
 fn volumes_that_cannot_be_listed_are_not_taken_for_gone() {
-    run(12, |kernel| async move {
-        let host = host();
-        let bench = Bench::start(&kernel, &host);
+    with_bench(async |bench, host| {
         mount(&bench, &empty_dir("u")).await.unwrap();
         for below in ["pods/u/volumes", "pods/u/volumes/kubernetes.io~empty-dir", "pods/u/volumeDevices"] {
             host.fail("readdir", below);

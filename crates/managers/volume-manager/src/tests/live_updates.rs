@@ -10,7 +10,7 @@ use model::core::Pod;
 use model::{PodUid, Timestamp};
 use serde_json::{Value, json};
 
-use super::rig::{Bench, host, pod, with_spec};
+use super::rig::{Bench, host, pod, with_bench, with_spec};
 
 async fn mount(bench: &Bench, pod: &Arc<Pod>) -> Result<Arc<MountedVolumes>, VolumeError> {
     bench.wiring.ask(MountVolumes { pod: pod.clone() }).await?
@@ -36,9 +36,7 @@ fn read(host: &Folder, plugin: &str, uid: &str, file: &str) -> String {
 
 #[test]
 fn a_changed_object_is_written_into_every_running_pod_that_uses_it() {
-    run(1, |kernel| async move {
-        let host = host();
-        let bench = Bench::start(&kernel, &host);
+    with_bench(async |bench, host| {
         bench.objects.put_map("cm", json!({"a": "1"}));
         bench.objects.put_map("other", json!({}));
         for uid in ["u", "w"] {
@@ -58,9 +56,7 @@ fn a_changed_object_is_written_into_every_running_pod_that_uses_it() {
 
 #[test]
 fn a_pod_that_waits_for_an_object_starts_when_it_comes() {
-    run(2, |kernel| async move {
-        let host = host();
-        let bench = Bench::start(&kernel, &host);
+    with_bench(async |bench, host| {
         let waiting = mount_beside(&bench, &map_pod("u"));
         tokio::time::sleep(Duration::from_secs(40)).await;
         let text = "Warning FailedMount: MountVolume.SetUp failed for volume \"v\" : configmap \"cm\" not found";
@@ -78,9 +74,7 @@ fn a_pod_that_waits_for_an_object_starts_when_it_comes() {
 
 #[test]
 fn a_wait_for_an_object_ends_with_its_name() {
-    run(3, |kernel| async move {
-        let host = host();
-        let bench = Bench::start(&kernel, &host);
+    with_bench(async |bench, _| {
         let failed = mount(&bench, &map_pod("u")).await.unwrap_err();
         assert_eq!(
             failed.message,
@@ -92,9 +86,7 @@ fn a_wait_for_an_object_ends_with_its_name() {
 
 #[test]
 fn an_object_that_goes_leaves_its_files_and_is_told_of() {
-    run(4, |kernel| async move {
-        let host = host();
-        let bench = Bench::start(&kernel, &host);
+    with_bench(async |bench, host| {
         bench.objects.put_map("cm", json!({"a": "1"}));
         mount(&bench, &map_pod("u")).await.unwrap();
         bench.objects.remove_map("cm");
@@ -118,9 +110,7 @@ fn an_object_that_goes_leaves_its_files_and_is_told_of() {
 
 #[test]
 fn a_running_pod_does_without_the_api_server() {
-    run(5, |kernel| async move {
-        let host = host();
-        let bench = Bench::start(&kernel, &host);
+    with_bench(async |bench, host| {
         bench.objects.put_map("cm", json!({"a": "1"}));
         mount(&bench, &map_pod("u")).await.unwrap();
         bench.objects.go_away(Some("failed to sync configmap cache: timed out waiting for the condition"));
@@ -169,9 +159,7 @@ fn a_token_that_cannot_be_renewed_is_asked_for_now_and_then() {
 
 #[test]
 fn new_labels_are_written_when_the_worker_shows_them() {
-    run(8, |kernel| async move {
-        let host = host();
-        let bench = Bench::start(&kernel, &host);
+    with_bench(async |bench, host| {
         let labelled = |labels: Value| {
             let items = json!([{"path": "labels", "fieldRef": {"fieldPath": "metadata.labels"}}]);
             let mut p = Pod::clone(&with_spec(
@@ -214,9 +202,7 @@ fn a_manager_that_died_goes_on_following() {
 
 #[test]
 fn a_pod_that_ended_is_followed_no_more() {
-    run(10, |kernel| async move {
-        let host = host();
-        let bench = Bench::start(&kernel, &host);
+    with_bench(async |bench, host| {
         bench.objects.put_map("cm", json!({"a": "1"}));
         mount(&bench, &map_pod("u")).await.unwrap();
         let unmount = UnmountVolumes { uid: PodUid::from("u") };
@@ -231,9 +217,7 @@ fn a_pod_that_ended_is_followed_no_more() {
 
 #[test]
 fn secrets_are_followed_as_well() {
-    run(11, |kernel| async move {
-        let host = host();
-        let bench = Bench::start(&kernel, &host);
+    with_bench(async |bench, host| {
         bench.objects.put_secret("s", json!({"k": "dQ=="}));
         let p = pod("u", json!([{"name": "v", "secret": {"secretName": "s", "defaultMode": 0o644}}]));
         mount(&bench, &p).await.unwrap();

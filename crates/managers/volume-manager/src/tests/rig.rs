@@ -83,6 +83,14 @@ impl Bench {
     }
 }
 
+/// Runs a test around a manager and its disk.
+pub(super) fn with_bench(test: impl AsyncFnOnce(Bench, Folder)) {
+    actor::testing::run(1, async |kernel| {
+        let host = host();
+        test(Bench::start(&kernel, &host), host).await;
+    });
+}
+
 pub(super) fn paths(m: &Result<Arc<MountedVolumes>, VolumeError>) -> Vec<String> {
     let volumes = &m.as_ref().unwrap().volumes;
     volumes.values().map(|v| v.host_path.to_string_lossy().into_owned()).collect()
