@@ -7,7 +7,7 @@ use crate::crash::Killed;
 use crate::record::Record;
 use crate::seed;
 use std::any::{Any, TypeId};
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -32,7 +32,8 @@ struct Inner {
 #[derive(Default)]
 struct Plan {
     rules: Vec<Armed>,
-    declared: BTreeMap<String, BTreeSet<String>>,
+    /// By actor and point: how often it was passed.
+    passed: BTreeMap<String, BTreeMap<String, u64>>,
     log: Vec<String>,
     droppable: HashSet<TypeId>,
     twins: HashMap<TypeId, Twin>,
@@ -102,8 +103,13 @@ impl Faults {
 
     /// All (actor, point) pairs that were passed while enabled.
     pub fn declared(&self) -> Vec<(String, String)> {
+        self.passages().into_iter().map(|(actor, point, _)| (actor, point)).collect()
+    }
+
+    /// All (actor, point) pairs that were passed while enabled, and how often.
+    pub fn passages(&self) -> Vec<(String, String, u64)> {
         let plan = locked(&self.0.plan);
-        plan.declared.iter().flat_map(|(a, ps)| ps.iter().map(move |p| (a.clone(), p.clone()))).collect()
+        plan.passed.iter().flat_map(|(a, ps)| ps.iter().map(move |(p, n)| (a.clone(), p.clone(), *n))).collect()
     }
 
     /// What was struck, in order: `actor: action@point`.
@@ -131,8 +137,11 @@ impl Faults {
 
     pub(crate) fn decide(&self, actor: &str, point: &str) -> Option<Action> {
         let mut plan = locked(&self.0.plan);
-        if !plan.declared.get(actor).is_some_and(|points| points.contains(point)) {
-            plan.declared.entry(actor.to_owned()).or_default().insert(point.to_owned());
+        match plan.passed.get_mut(actor).and_then(|points| points.get_mut(point)) {
+            Some(count) => *count += 1,
+            None => {
+                plan.passed.entry(actor.to_owned()).or_default().insert(point.to_owned(), 1);
+            }
         }
         drop(plan);
         self.decide_at(actor, point)

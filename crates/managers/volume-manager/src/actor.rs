@@ -33,6 +33,11 @@ pub struct VolumeManager {
     timers: BTreeMap<PodUid, SpawnHandle>,
 }
 
+/// Names of the fault points before and after a piece of work, for those who look for them in the source.
+const fn fault_points(before: &'static str, after: &'static str) -> [&'static str; 2] {
+    [before, after]
+}
+
 impl Actor for VolumeManager {
     type Context = Ctx<Self>;
 
@@ -69,19 +74,19 @@ impl VolumeManager {
         self.disarm(uid, ctx);
     }
 
-    /// One piece of work on a pod, between two fault points: on a thread of the host's files, unless `class` says that it may
+    /// One piece of work on a pod, between two [`fault_points`]: on a thread of the host's files, unless `class` says that it may
     /// meet a path of users there.
     fn work<R: Send + 'static>(
         &self,
         uid: &PodUid,
-        points: [&'static str; 2],
+        [before, after]: [&'static str; 2],
         effects: Effects,
         class: impl FnOnce(&Tools, &PodLayout) -> Class + Send + 'static,
         work: impl FnOnce(&Tools, &PodLayout) -> Result<R, VolumeError> + Send + 'static,
     ) -> Deferred<Self, Result<R, VolumeError>> {
         let (tools, uid) = (self.tools.clone(), uid.clone());
         Deferred::new(async move {
-            effects.hit(points[0]).await;
+            effects.hit(before).await;
             let layout = PodLayout::new(&tools.config.root_dir, &uid)?;
             let serial = tools.deps.serial.clone();
             let (on, of, at) = (tools.clone(), uid.clone(), layout.clone());
@@ -98,7 +103,7 @@ impl VolumeManager {
                 Ok(out) => out,
                 Err((class, work)) => serial.run(&uid, &effects, class, work).await,
             };
-            effects.hit(points[1]).await;
+            effects.hit(after).await;
             out
         })
     }
@@ -190,7 +195,7 @@ impl Handler<MakePodDirs> for VolumeManager {
 
     fn handle(&mut self, MakePodDirs { uid }: MakePodDirs, ctx: &mut Ctx<Self>) -> Self::Result {
         let class = |_: &Tools, _: &PodLayout| Class::HostFiles;
-        self.work(&uid, ["make-dirs", "made-dirs"], ctx.effects(), class, |tools, layout| {
+        self.work(&uid, fault_points("make-dirs", "made-dirs"), ctx.effects(), class, |tools, layout| {
             set_up::pod_dirs(&tools.deps, layout)
         })
     }
@@ -221,7 +226,7 @@ impl Handler<PrepareSubPath> for VolumeManager {
         let request = self.tools.deps.desired.get(&ask.uid).map(|d| d.request);
         let (uid, of) = (ask.uid.clone(), ask.clone());
         let class = move |tools: &Tools, layout: &PodLayout| class::of_sub_path(&tools.deps, layout, &of);
-        self.work(&uid, ["sub-path", "sub-path-done"], ctx.effects(), class, move |tools, _| {
+        self.work(&uid, fault_points("sub-path", "sub-path-done"), ctx.effects(), class, move |tools, _| {
             if request.is_some_and(|r| !r.is_live()) {
                 return Err(mount::cancelled());
             }
@@ -236,7 +241,7 @@ impl Handler<UnmountVolumes> for VolumeManager {
     fn handle(&mut self, UnmountVolumes { uid }: UnmountVolumes, ctx: &mut Ctx<Self>) -> Self::Result {
         self.cancel(&uid, ctx);
         let class = |tools: &Tools, layout: &PodLayout| class::of_tear_down(&tools.deps, layout);
-        self.work(&uid, ["unmount", "unmounted"], ctx.effects(), class, |tools, layout| {
+        self.work(&uid, fault_points("unmount", "unmounted"), ctx.effects(), class, |tools, layout| {
             tear_down::volumes_of(&tools.deps, layout, Proof::Ended).map_err(|e| {
                 let left = tear_down::present(&*tools.deps.fs, layout).ok().flatten();
                 let left = left.map_or_else(|| "?".to_owned(), |names| names.join(" "));
@@ -252,7 +257,7 @@ impl Handler<RemovePodDir> for VolumeManager {
     fn handle(&mut self, RemovePodDir { uid }: RemovePodDir, ctx: &mut Ctx<Self>) -> Self::Result {
         self.cancel(&uid, ctx);
         let class = |tools: &Tools, layout: &PodLayout| class::of_tear_down(&tools.deps, layout);
-        self.work(&uid, ["remove-dir", "removed-dir"], ctx.effects(), class, |tools, layout| {
+        self.work(&uid, fault_points("remove-dir", "removed-dir"), ctx.effects(), class, |tools, layout| {
             tear_down::pod_dir(&tools.deps, layout).map_err(VolumeError::new)
         })
     }

@@ -345,6 +345,20 @@ impl FakeRuntime {
         lock(&self.inner.state).containers.values().cloned().collect()
     }
 
+    /// Looks at all sandboxes and containers, by id, without a copy of them.
+    pub fn peek<T>(
+        &self,
+        look: impl FnOnce(&BTreeMap<String, FakeSandbox>, &BTreeMap<String, FakeContainer>) -> T,
+    ) -> T {
+        let state = lock(&self.inner.state);
+        look(&state.sandboxes, &state.containers)
+    }
+
+    /// Looks at every call so far, in order of arrival, without a copy of them.
+    pub fn peek_calls<T>(&self, look: impl FnOnce(&[Call]) -> T) -> T {
+        look(&lock(&self.inner.calls))
+    }
+
     /// The newest container of this name in a pod of this name.
     #[must_use]
     pub fn container(&self, pod: &str, name: &str) -> Option<FakeContainer> {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use contract::pod_worker::{WorkerPhase, WorkerState};
 use contract::status::StatusEntry;
-use fakes::runtime::Mutation;
+use fakes::runtime::{FakeContainer, Mutation};
 use model::core::{ContainerState, ContainerStatus, PodStatus};
 use model::{PodUid, pod};
 use tonic::Code;
@@ -126,7 +126,7 @@ impl SimNode {
     #[must_use]
     pub fn is_gone(&self, name: &str) -> bool {
         let name = full(name);
-        let in_runtime = self.world.runtime.sandboxes().iter().any(|s| s.pod() == name);
+        let in_runtime = self.world.runtime.peek(|sandboxes, _| sandboxes.values().any(|s| s.pod() == name));
         let has_status = self.wiring().board::<StatusEntry>().snapshot().values().any(|row| row.name == name);
         let has_worker = self
             .wiring()
@@ -141,14 +141,18 @@ impl SimNode {
     #[must_use]
     pub fn instances(&self, name: &str, container: &str) -> Vec<Instance> {
         let name = full(name);
-        let sandboxes: BTreeMap<String, String> =
-            self.world.runtime.sandboxes().iter().map(|s| (s.id.clone(), s.pod().to_owned())).collect();
-        let of_pod = |sandbox: &str| sandboxes.get(sandbox) == Some(&name);
-        let all = self.world.runtime.containers();
-        all.iter()
-            .filter(|c| c.name() == container && of_pod(&c.sandbox))
-            .map(|c| Instance { id: c.id.clone(), attempt: c.attempt(), running: c.running(), exit_code: c.exit_code })
-            .collect()
+        self.world.runtime.peek(|sandboxes, containers| {
+            let of_pod = |c: &&FakeContainer| {
+                c.name() == container && sandboxes.get(&c.sandbox).is_some_and(|s| s.pod() == name)
+            };
+            let running = |c: &FakeContainer| Instance {
+                id: c.id.clone(),
+                attempt: c.attempt(),
+                running: c.running(),
+                exit_code: c.exit_code,
+            };
+            containers.values().filter(of_pod).map(running).collect()
+        })
     }
 
     /// Id of the running instance of a container.
@@ -160,16 +164,19 @@ impl SimNode {
     /// Ids of all running containers.
     #[must_use]
     pub fn running_ids(&self) -> Vec<String> {
-        self.world.runtime.containers().iter().filter(|c| c.running()).map(|c| c.id.clone()).collect()
+        let running = |c: &&FakeContainer| c.running();
+        self.world.runtime.peek(|_, all| all.values().filter(running).map(|c| c.id.clone()).collect())
     }
 
     /// Good answers of one RPC so far, by subject.
     #[must_use]
     pub fn count(&self, rpc: &str) -> Counts {
         let mut out = Counts::new();
-        for call in self.world.runtime.calls().iter().filter(|c| c.rpc == rpc && c.code == Some(Code::Ok)) {
-            *out.entry(call.subject.clone()).or_default() += 1;
-        }
+        self.world.runtime.peek_calls(|calls| {
+            for call in calls.iter().filter(|c| c.rpc == rpc && c.code == Some(Code::Ok)) {
+                *out.entry(call.subject.clone()).or_default() += 1;
+            }
+        });
         out
     }
 

@@ -48,7 +48,8 @@ impl When {
 ///
 /// - `ACTOR`: a name, which stands also for all names below it (`pod-worker` for `pod-worker/uid`), or a pattern with `*`.
 /// - `ACTION`: `panic`, `kill`, `stall(30s)`, `delay(10ms)`, `drop`, `duplicate`.
-/// - `POINT`: part of a point's name; points are `started`, `turn:Message`, and those that actors declare. None: any.
+/// - `POINT`: part of a point's name, or `=` and the whole of it; points are `started`, `turn:Message`, and those that actors
+///   declare. None: any.
 /// - `WHEN`: `2` the second passage, `%3` each third, `p0.1` each with probability 0.1. None: each.
 ///
 /// `pod-worker/*: panic@before StartContainer#2`
@@ -56,7 +57,7 @@ impl When {
 pub struct Rule {
     /// Name, parent name or pattern.
     pub actor: String,
-    /// Part of a point's name; empty for any.
+    /// Part of a point's name, or `=` and the whole of it; empty for any.
     pub point: String,
     /// Which passages.
     pub when: When,
@@ -79,7 +80,11 @@ impl Rule {
         } else {
             actor.strip_prefix(self.actor.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        named && point.contains(self.point.as_str())
+        named
+            && match self.point.strip_prefix('=') {
+                Some(whole) => point == whole,
+                None => point.contains(self.point.as_str()),
+            }
     }
 }
 

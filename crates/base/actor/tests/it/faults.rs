@@ -68,6 +68,7 @@ fn rules_survive_printing() {
         "pod-worker/*: panic@before StartContainer#2",
         "pod-worker: stall(30s)@turn:UpdatePod#1",
         "*: kill",
+        "a: kill@=mount#1",
         "a: delay(1500us)@x#%3",
         "a: drop@turn:Kick#p0.25",
         "a: duplicate@turn:Kick",
@@ -118,6 +119,19 @@ fn panics_at_the_nth_turn_only() {
         assert_eq!(log.count("add 2"), 0, "struck before the turn");
         assert_eq!(kernel.faults().log(), ["worker: panic@turn:Add"]);
         assert!(worker.info().last_cause.unwrap().starts_with("panic: injected at turn:Add, in Add"));
+    });
+}
+
+#[test]
+fn a_point_that_is_named_as_a_whole_is_no_other() {
+    testing::run(1, |kernel| async move {
+        let (worker, _) = worker(&kernel, "worker");
+        kernel.faults().add_text("worker: panic@=turn:Ad; worker: panic@=turn:Add#2").unwrap();
+        assert_eq!(worker.ask(Add(1), LONG).await, Ok((0, 1)));
+        assert_eq!(worker.ask(Add(2), LONG).await, Err(AskError::Crashed));
+        assert_eq!(kernel.faults().log(), ["worker: panic@turn:Add"]);
+        let passages = kernel.faults().passages();
+        assert!(passages.contains(&("worker".to_owned(), "turn:Add".to_owned(), 2)), "{passages:?}");
     });
 }
 

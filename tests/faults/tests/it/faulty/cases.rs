@@ -1,0 +1,87 @@
+//! What is struck: points of actors, each with each action, at their first passage and at later ones.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use actor::Kernel;
+use fakes::runtime::Features;
+
+pub(super) const ACTIONS: [&str; 3] = ["panic", "kill", STALL];
+/// Long enough to outlast the deadlines of book-keeping asks and the patience with a stuck actor.
+pub(super) const STALL: &str = "stall(40s)";
+/// Passages beside the first that are struck too, where a round has so many.
+pub(super) const LATER: [u32; 4] = [2, 3, 4, 5];
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Case {
+    pub(super) actor: String,
+    pub(super) point: String,
+    pub(super) action: &'static str,
+    /// Which passage of the point.
+    pub(super) nth: u32,
+}
+
+impl Case {
+    pub(super) fn rule(&self) -> String {
+        format!("{}: {}@={}#{}", self.actor, self.action, self.point, self.nth)
+    }
+}
+
+/// How often points were passed, by actor (workers count as one) and point.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Passages(pub(super) BTreeMap<String, BTreeMap<String, u64>>);
+
+impl Passages {
+    /// Up to now.
+    pub(super) fn of(kernel: &Kernel) -> Self {
+        let mut out = Self::default();
+        for (actor, point, count) in kernel.faults().passages() {
+            let actor = actor.split('/').next().unwrap_or_default().to_owned();
+            *out.0.entry(actor).or_default().entry(point).or_default() += count;
+        }
+        out
+    }
+
+    fn count(&self, actor: &str, point: &str) -> u64 {
+        self.0.get(actor).and_then(|points| points.get(point)).copied().unwrap_or_default()
+    }
+
+    /// Those after `before`.
+    pub(super) fn since(mut self, before: &Self) -> Self {
+        for (actor, points) in &mut self.0 {
+            points.iter_mut().for_each(|(point, count)| *count -= before.count(actor, point));
+        }
+        self
+    }
+
+    /// Of two rounds: what each of them has.
+    pub(super) fn join(&mut self, other: &Self) {
+        if self.0.is_empty() {
+            self.0.clone_from(&other.0);
+            return;
+        }
+        for (actor, points) in &mut self.0 {
+            points.iter_mut().for_each(|(point, count)| *count = other.count(actor, point).min(*count));
+        }
+    }
+}
+
+/// The runtimes that the cases are shared out to, by how they tell of changes, and the cases that each gets at most. The last
+/// one gets what is left.
+pub(super) type Kind = (&'static str, fn() -> Features, fn(&Case) -> bool);
+pub(super) const KINDS: [Kind; 3] = [
+    ("CRI events", Features::containerd_2, |c| c.action == "kill" || [2, 3, 5].contains(&c.nth)),
+    ("no events", Features::without_events, |c| c.action == STALL || c.nth == 4),
+    ("containerd's events", Features::containerd_1_6, |_| true),
+];
+
+/// The cases of one actor: `points` are those that it has passed so far, and how often in each undisturbed round.
+pub(super) fn cases(actor: &str, points: &BTreeSet<String>, passages: &Passages) -> Vec<Case> {
+    let case = |p: &String, action, nth| Case { actor: actor.to_owned(), point: p.clone(), action, nth };
+    let first = points.iter().flat_map(|p| ACTIONS.map(|a| case(p, a, 1)));
+    let reached = |p: &String, nth: &u32| u64::from(*nth) <= passages.count(actor, p);
+    let later =
+        points.iter().flat_map(|p| LATER.into_iter().filter(|n| reached(p, n)).map(|nth| case(p, "panic", nth)));
+    // To replay single cases: the text of a rule, or a part of it.
+    let only = std::env::var("FAULT").unwrap_or_default();
+    first.chain(later).filter(|c| c.rule().contains(&only)).collect()
+}

@@ -1,0 +1,249 @@
+//! What happens around the pods in a round: objects change, strangers appear, a log grows, images lie about, others ask.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use contract::Wiring;
+use contract::objects::{FetchServiceAccount, ObjectError};
+use contract::stats::{Cadvisor, Resource, Summarise};
+use fakes::api::{Matching, Trouble};
+use fakes::runtime::{Call, Fault, Mutation, samples};
+use model::core::{ConfigMap, Node, Secret};
+use ports::host::HostFs;
+use ports::journal::Journal;
+use serde_json::json;
+use sim::{DISK, NODE_NAME, SimNode, World};
+use tonic::Code;
+
+use super::cast::TALKS;
+use crate::secs;
+
+/// The log of a container is rotated beyond this, in bytes.
+const LOG_SIZE: u64 = 4096;
+/// An image that nobody has used for so long goes.
+const IMAGE_AGE: Duration = Duration::from_secs(20);
+/// Rounds until an unused image must be gone: it is seen in one collection and taken in the next, a minute apart.
+const IMAGE_ROUNDS: usize = 5;
+
+/// How often the test asks for what it must be told.
+const ATTEMPTS: u32 = 5;
+
+/// A pod that no worker knows, with something mounted that the node cannot unmount: it keeps its cgroup, without processor.
+const LEFT: &str = "left-behind";
+
+fn pods() -> PathBuf {
+    Path::new(DISK).join("root/pods")
+}
+
+fn cgroup_of(uid: &str) -> String {
+    format!("/kubepods/besteffort/pod{uid}")
+}
+
+/// The world before the daemon starts.
+pub(super) fn prepare(world: &mut World) {
+    let logs = &mut world.settings.config.container_logs;
+    (logs.max_size, logs.monitor_interval) = (Some(LOG_SIZE), secs(5));
+    world.settings.config.images.maximum_gc_age = Some(IMAGE_AGE);
+    let class = json!({ "metadata": { "name": "special" }, "handler": "special" });
+    let api = world.api.as_ref().expect("the node is one of a cluster");
+    api.put_json("/apis/node.k8s.io/v1/runtimeclasses/special", class);
+    api.put(&secret("late", 0));
+    let disk = pods().join(LEFT).join("volumes/kubernetes.io~csi/disk");
+    world.files.create_dir(&disk, 0o755).expect("the disk takes a folder");
+    world.files.mount(&disk);
+}
+
+fn secret(name: &str, k: usize) -> Secret {
+    let data = json!({ "pass": model::k8s_openapi::ByteString(format!("pass{k}").into_bytes()) });
+    let object = json!({ "metadata": { "name": name, "namespace": "default" }, "data": data });
+    serde_json::from_value(object).expect("a secret")
+}
+
+/// The objects that pods have in their volumes are those of round `k` from now on.
+pub(super) fn change_objects(node: &SimNode, k: usize) {
+    let metadata = json!({ "name": "settings", "namespace": "default" });
+    let settings = json!({ "metadata": metadata, "data": { "round": format!("round{k}") } });
+    node.api().put(&serde_json::from_value::<ConfigMap>(settings).expect("a config map"));
+    node.api().put(&secret("keys", k));
+}
+
+/// Whether the volumes of a pod hold the objects of round `k`, and a token.
+pub(super) fn has_objects(node: &SimNode, name: &str, k: usize) -> Result<(), String> {
+    let uid = node.uid(name).ok_or_else(|| format!("{name} is not desired"))?;
+    let volumes = pods().join(uid.as_str()).join("volumes");
+    let read = |path: &str| {
+        let content = node.world.files.read_file(&volumes.join(path), u64::MAX);
+        content.map(|c| String::from_utf8_lossy(&c).into_owned()).map_err(|e| format!("{name}: {}", actor::chain(&e)))
+    };
+    for (path, wanted) in [
+        ("kubernetes.io~configmap/settings/round", format!("round{k}")),
+        ("kubernetes.io~secret/keys/pass", format!("pass{k}")),
+    ] {
+        let found = read(path)?;
+        if found != wanted {
+            return Err(format!("{name}: {path} holds {found}, not {wanted}"));
+        }
+    }
+    let token = read("kubernetes.io~projected/token/token")?;
+    if token.starts_with("token.default.default.") { Ok(()) } else { Err(format!("{name}: its token is {token:?}")) }
+}
+
+fn stranger(k: usize) -> String {
+    format!("stranger{k}")
+}
+
+/// A pod appears in the runtime that nobody wants, with a folder and a cgroup.
+pub(super) fn add_stranger(node: &SimNode, k: usize) {
+    let name = stranger(k);
+    let uid = format!("uid-{name}");
+    let folder = pods().join(&uid).join("volumes/kubernetes.io~empty-dir/v");
+    node.world.files.create_dir(&folder, 0o755).expect("the disk takes a folder");
+    node.world.cgroups.put(&cgroup_of(&uid));
+    let runtime = node.world.runtime.client();
+    tokio::task::spawn_local(async move {
+        let config = Some(samples::sandbox(&name, 0));
+        let request = cri_api::v1::RunPodSandboxRequest { config, ..Default::default() };
+        // The runtime may be in trouble, see `chaos.rs`.
+        while runtime.run_pod_sandbox(request.clone()).await.is_err() {
+            tokio::time::sleep(secs(1)).await;
+        }
+    });
+}
+
+/// Whether the stranger of round `k` has come, and nothing of it is left.
+pub(super) fn stranger_is_gone(node: &SimNode, k: usize) -> Result<(), String> {
+    let name = stranger(k);
+    let uid = format!("uid-{name}");
+    let runtime = &node.world.runtime;
+    let subject = format!("ns/{name}");
+    let made = |calls: &[Call]| calls.iter().any(|c| c.rpc == "RunPodSandbox" && c.subject == subject);
+    if !runtime.peek_calls(made) {
+        return Err(format!("{name} has not come yet"));
+    }
+    if runtime.peek(|sandboxes, _| sandboxes.values().any(|s| s.pod() == name)) {
+        return Err(format!("the sandbox of {name} is there"));
+    }
+    if node.world.cgroups.paths().contains(&cgroup_of(&uid)) {
+        return Err(format!("the cgroup of {name} is there"));
+    }
+    if node.world.has(&pods().join(&uid)) { Err(format!("the folder of {name} is there")) } else { Ok(()) }
+}
+
+/// The cgroup of what cannot be unmounted. A manager that has not seen the volume yet takes it away: here it comes back.
+pub(super) fn leave_behind(node: &SimNode) {
+    node.world.cgroups.put(&cgroup_of(LEFT));
+}
+
+/// Whether what cannot be unmounted is untouched, and has no processor.
+pub(super) fn is_left_behind(node: &SimNode) -> Result<(), String> {
+    if !node.world.has(&pods().join(LEFT).join("volumes/kubernetes.io~csi/disk")) {
+        return Err(format!("the volume of {LEFT} is gone"));
+    }
+    match node.world.cgroups.values(&cgroup_of(LEFT)) {
+        Some(values) if values.cpu_shares != Some(2) => Err(format!("{LEFT} has processor time: {values:?}")),
+        _ => Ok(()),
+    }
+}
+
+fn log_that_grows(node: &SimNode) -> Option<PathBuf> {
+    let id = node.running_id(TALKS, "app")?;
+    node.world.runtime.peek(|_, containers| containers.get(&id).map(|c| PathBuf::from(&c.log_path)))
+}
+
+/// A container says more than its log may hold, and the runtime does not open the log anew at the first time.
+pub(super) fn grow_log(node: &SimNode) {
+    let log = log_that_grows(node).expect("the resident runs");
+    let line = [b'x'; 5000];
+    node.world.files.append(&log, &line).expect("a log can be written");
+    node.world.runtime.inject(Fault::error("ReopenContainerLog", Code::Unknown, "not now").times(1));
+}
+
+/// Whether the log is as small as it may be.
+pub(super) fn log_is_rotated(node: &SimNode) -> Result<(), String> {
+    let log = log_that_grows(node).ok_or_else(|| format!("{TALKS} does not run"))?;
+    let size = node.world.files.stat(&log).ok().flatten().map(|facts| facts.size);
+    if size.is_some_and(|size| size <= LOG_SIZE) { Ok(()) } else { Err(format!("the log has a size of {size:?}")) }
+}
+
+/// An image that nobody uses.
+pub(super) fn add_image(node: &SimNode, k: usize) {
+    node.world.runtime.add_images(&[format!("unused:{k}").as_str()]);
+}
+
+/// Whether the unused image of some rounds ago is gone.
+pub(super) fn image_is_collected(node: &SimNode, k: usize) -> Result<(), String> {
+    let Some(old) = k.checked_sub(IMAGE_ROUNDS).map(|k| format!("unused:{k}")) else { return Ok(()) };
+    if node.world.runtime.has_image(&old) { Err(format!("the image {old} is there")) } else { Ok(()) }
+}
+
+/// The API server takes its time over a pod's status: until it has it, the status is in the journal.
+pub(super) fn delay_status(node: &SimNode, name: &str) {
+    let status = Matching::of("PATCH", format!("{name}-{NODE_NAME}/status"));
+    node.api().trouble(status, Trouble::Slow(secs(3)), 1);
+}
+
+/// Whether no status waits for the API server.
+pub(super) fn no_status_waits(node: &SimNode) -> Result<(), String> {
+    // One that is broken, see `chaos.rs`, tells nothing.
+    let lines = node.world.journal.keys("status/").unwrap_or_default();
+    if lines.is_empty() { Ok(()) } else { Err(format!("the journal has {lines:?}")) }
+}
+
+fn networks(k: usize) -> String {
+    format!("10.{}.0.0/24", k % 250)
+}
+
+/// The cluster gives the node's pods another network.
+pub(super) fn change_networks(node: &SimNode, k: usize) {
+    node.api().change::<Node>(None, NODE_NAME, |node| {
+        let cidr = networks(k);
+        let spec = node.spec.get_or_insert_default();
+        (spec.pod_cidrs, spec.pod_cidr) = (Some(vec![cidr.clone()]), Some(cidr));
+    });
+}
+
+/// Whether the runtime knows the network.
+pub(super) fn networks_are_told(node: &SimNode, k: usize) -> Result<(), String> {
+    let wanted = networks(k);
+    let cidr = |call: &Call| match &call.mutation {
+        Some(Mutation::UpdateRuntimeConfig(r)) => {
+            Some(r.runtime_config.as_ref()?.network_config.as_ref()?.pod_cidr.clone())
+        }
+        _ => None,
+    };
+    let told = node.world.runtime.peek_calls(|calls| calls.iter().rev().find_map(cidr));
+    if told.as_ref() == Some(&wanted) {
+        Ok(())
+    } else {
+        Err(format!("the runtime knows the network {told:?}, not {wanted}"))
+    }
+}
+
+/// What others ask, in whose place the test stands: those who scrape (that this world has no statistics is an answer as well),
+/// and a pull with the token of an account.
+async fn ask(wiring: &Wiring) -> Result<(), String> {
+    let summary = wiring.ask(Summarise { only_cpu_and_memory: false }).await.map(drop);
+    let cadvisor = wiring.ask(Cadvisor).await.map(drop);
+    let resource = wiring.ask(Resource).await.map(drop);
+    summary.and(cadvisor).and(resource).map_err(|e| format!("StatsManager does not answer: {e}"))?;
+    let account = FetchServiceAccount { namespace: "default".to_owned(), name: "default".to_owned() };
+    wiring.call(account).await.map(drop).map_err(|e: ObjectError| format!("ObjectStore does not answer: {e}"))
+}
+
+/// Asks beside the round. An answer that is lost is no matter: whoever asks does it again, see [`answers`].
+pub(super) fn ask_beside(node: &SimNode) {
+    let wiring = node.wiring().clone();
+    tokio::task::spawn_local(async move {
+        for _ in 0..ATTEMPTS {
+            if ask(&wiring).await.is_ok() {
+                return;
+            }
+            tokio::time::sleep(secs(1)).await;
+        }
+    });
+}
+
+/// Whether who asks is answered.
+pub(super) async fn answers(node: &SimNode) -> Result<(), String> {
+    ask(node.wiring()).await
+}
