@@ -31,6 +31,8 @@ impl<A: Managed> AsyncContext<A> for Ctx<A> {
     }
 
     fn cancel_future(&mut self, handle: SpawnHandle) -> bool {
+        // actix polls what else is due before it takes the future away: nothing more runs in this poll.
+        self.budget = 0;
         self.parts.cancel_future(handle)
     }
 }

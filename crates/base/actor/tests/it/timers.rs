@@ -111,6 +111,25 @@ fn cancels_a_timer() {
 }
 
 #[test]
+fn of_timers_that_are_due_at_once_the_first_can_cancel_another() {
+    testing::run(1, |kernel| async move {
+        let log = Log::default();
+        let inner = log.clone();
+        host(&kernel, move |host, ctx| {
+            let (first, second, third) = (inner.clone(), inner.clone(), inner.clone());
+            ctx.after(SECOND, move |host: &mut Host, ctx| {
+                first.add("first");
+                ctx.cancel_future(host.handle.unwrap());
+            });
+            host.handle = Some(ctx.after(SECOND, move |_, _| second.add("second")));
+            ctx.after(SECOND, move |_, _| third.add("third"));
+        });
+        tokio::time::sleep(60 * SECOND).await;
+        assert_eq!(log.lines(), ["first", "third"]);
+    });
+}
+
+#[test]
 fn a_cancellation_of_the_crashed_turn_does_not_hit_the_next_generation() {
     testing::run(1, |kernel| async move {
         let log = Log::default();
