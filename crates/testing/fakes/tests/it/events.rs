@@ -52,8 +52,7 @@ async fn containerds_own_events_are_next_and_carry_ids_only() {
     let (tier, seen) = told(Features::containerd_1_6()).await;
     assert_eq!(tier, EventTier::Containerd);
     let kinds: Vec<_> = seen.iter().map(|s| (s.0, s.1)).collect();
-    let stopped = (Stopped, 'c');
-    let want = [(Created, '5'), (Started, '5'), (Created, 'c'), (Started, 'c'), stopped, stopped, (Deleted, 'c')];
+    let want = [(Created, '5'), (Started, '5'), (Created, 'c'), (Started, 'c'), (Stopped, 'c'), (Deleted, 'c')];
     assert_eq!(kinds, want);
     assert!(seen.iter().all(|s| s.2.is_none() && s.3 == 0));
 }
