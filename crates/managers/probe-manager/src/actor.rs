@@ -16,7 +16,7 @@ use model::event::{EventObject, EventType, NodeEvent};
 use model::pod::{self, ContainerKind};
 use model::probe::{ProbeOutcome, ProbeVerdict};
 use model::{ContainerId, PodUid, Timestamp};
-use probe_schedule::{Change, Next, Schedule, Seen, Times, target, words};
+use probe_schedule::{Change, Next, Schedule, Seen, Times, target, told, words};
 use tokio::time::Instant;
 
 use crate::effects::{Job, ProbeTools, run};
@@ -126,7 +126,10 @@ impl ProbeManager {
             (Some(status), Some((container, _))) => Some(Seen::of(&entry.pod, container, &status.status)),
             _ => None,
         };
-        let kept = seen.as_ref().and_then(|s| self.kept.get(&s.container.as_ref()?.id)?.get(&id.kind)).copied();
+        let kept = seen.as_ref().and_then(|s| s.container.as_ref()).and_then(|c| {
+            let written = self.kept.get(&c.id).and_then(|kinds| kinds.get(&id.kind)).copied();
+            written.or_else(|| told(&entry.pod, &id.container, &c.id, id.kind))
+        });
         let Some(worker) = entry.workers.get_mut(&(id.container.clone(), id.kind)) else { return };
         let times = Times { now: Self::wall(ctx), daemon_started: self.config.daemon_started, kept };
         let tick = worker.tick(seen.as_ref(), times);

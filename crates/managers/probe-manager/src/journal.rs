@@ -12,7 +12,8 @@ const TABLE: &str = "probe/";
 /// Verdicts of an earlier life of the daemon.
 pub(crate) type Kept = BTreeMap<ContainerId, BTreeMap<ProbeKind, ProbeVerdict>>;
 
-/// Has the line of an instance hold these verdicts. A loss costs one probe's time after a crash of the daemon.
+/// Has the line of an instance hold these verdicts. What is lost by a crash of the daemon is
+/// what the API server was told ([`probe_schedule::told`]), or costs one probe's time.
 pub(crate) fn save(journal: &dyn Journal, id: &ContainerId, verdicts: impl Iterator<Item = (ProbeKind, ProbeVerdict)>) {
     journal.put_soon(&key(id), Some(encode(verdicts)));
 }

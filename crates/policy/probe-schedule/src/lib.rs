@@ -15,7 +15,7 @@ pub mod words;
 mod worker;
 
 pub use schedule::Schedule;
-pub use seen::{Life, Seen, SeenContainer};
+pub use seen::{Life, Seen, SeenContainer, told};
 pub use settings::{Settings, probes_of};
 pub use worker::{Change, Idle, Next, Tick, Times, Worker};
 

@@ -1,6 +1,7 @@
 //! What a probe's worker sees of its container: a view of the status that the node last published.
 
 use model::core::{Container, ContainerStatus, Pod, PodStatus};
+use model::probe::{ProbeKind, ProbeVerdict};
 use model::{ContainerId, Timestamp, pod, restart};
 
 /// State of the container.
@@ -44,8 +45,7 @@ impl Seen {
     /// Picks the container out of a status.
     #[must_use]
     pub fn of(pod: &Pod, container: &Container, status: &PodStatus) -> Self {
-        let statuses = status.container_statuses.iter().chain(&status.init_container_statuses).flatten();
-        let found = statuses.into_iter().find(|s| s.name == container.name);
+        let found = status_of(status, &container.name);
         Self {
             over: pod::is_terminal_phase(status.phase.as_deref()),
             container: found.and_then(|s| seen_container(pod, container, s)),
@@ -53,9 +53,31 @@ impl Seen {
     }
 }
 
-fn seen_container(pod: &Pod, container: &Container, status: &ContainerStatus) -> Option<SeenContainer> {
+/// What the API server has been told of an instance: an earlier daemon may have been killed before its verdict was on disk, and
+/// a pod that was ready stays so until a probe says otherwise. A probe that had not succeeded says nothing: it begins anew.
+#[must_use]
+pub fn told(pod: &Pod, name: &str, instance: &ContainerId, kind: ProbeKind) -> Option<ProbeVerdict> {
+    let status = status_of(pod.status.as_ref()?, name).filter(|s| bare_id(s) == Some(instance.as_str()))?;
+    let has_succeeded = match kind {
+        ProbeKind::Startup => status.started == Some(true),
+        ProbeKind::Readiness => status.ready,
+        ProbeKind::Liveness => false,
+    };
+    has_succeeded.then_some(ProbeVerdict::Success)
+}
+
+fn status_of<'a>(status: &'a PodStatus, name: &str) -> Option<&'a ContainerStatus> {
+    status.container_statuses.iter().chain(&status.init_container_statuses).flatten().find(|s| s.name == name)
+}
+
+/// The id without the runtime's name; `None`: there is no instance yet.
+fn bare_id(status: &ContainerStatus) -> Option<&str> {
     let full = status.container_id.as_deref().filter(|id| !id.is_empty())?;
-    let id = full.split_once("://").map_or(full, |(_, id)| id);
+    Some(full.split_once("://").map_or(full, |(_, id)| id))
+}
+
+fn seen_container(pod: &Pod, container: &Container, status: &ContainerStatus) -> Option<SeenContainer> {
+    let id = bare_id(status)?;
     let state = status.state.as_ref();
     let life = if let Some(running) = state.and_then(|s| s.running.as_ref()) {
         Life::Running { since: running.started_at.as_ref().map_or(Timestamp::ZERO, Timestamp::from_api) }

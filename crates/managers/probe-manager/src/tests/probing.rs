@@ -6,7 +6,7 @@ use actor::testing;
 use contract::probe::RetainProbes;
 use contract::runtime::{CallError, CallErrorKind, ExecSync};
 use fakes::MemoryJournal;
-use model::core::{Container, Pod, PodSpec, Probe};
+use model::core::{Container, ContainerStatus, Pod, PodSpec, PodStatus, Probe};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use model::probe::ProbeKind::{Liveness, Readiness, Startup};
 use model::probe::ProbeOutcome;
@@ -504,6 +504,25 @@ fn verdicts_outlive_the_daemon() {
         }
     });
     assert!(journal.keys("").unwrap().is_empty(), "a stopped pod leaves nothing behind");
+}
+
+#[test]
+fn a_verdict_that_did_not_reach_the_disk_is_taken_from_what_the_api_server_was_told() {
+    testing::run(1, |kernel| async move {
+        let now = model::Timestamp(kernel.clock().unix_nanos());
+        let bed = Bed::with(kernel, crate::Config::new(now), Some(Arc::new(MemoryJournal::default())));
+        bed.net.set_takes(Duration::from_secs(9));
+        for (uid, id, verdict) in [("u1", "c1", Success), ("u2", "c2", Failure)] {
+            let mut p = Pod::clone(&ready_only(uid, 1));
+            let told = ContainerStatus { ready: true, ..running("m", "c1", now, true) };
+            p.status = Some(PodStatus { container_statuses: Some(vec![told]), ..PodStatus::default() });
+            let p = Arc::new(p);
+            bed.start(&p).await;
+            bed.show(&p, vec![running("m", id, now, true)]);
+            pass(500).await;
+            assert_eq!(bed.verdict(&p, id, Readiness), Some(verdict), "{uid}: another instance begins anew");
+        }
+    });
 }
 
 #[test]
