@@ -39,6 +39,7 @@ fn form(node: &Value, minor: u32) -> Value {
         }
     }
     let status = &mut node["status"];
+    relate_memory(status);
     if status["images"].as_array().is_some_and(|i| !i.is_empty()) {
         let good =
             status["images"].as_array().into_iter().flatten().all(|i| i["names"].is_array() && i["sizeBytes"].is_u64());
@@ -53,6 +54,16 @@ fn form(node: &Value, minor: u32) -> Value {
         }
     }
     node
+}
+
+/// How much is kept back of the memory counts, not how much the machine has.
+fn relate_memory(status: &mut Value) {
+    let kib = |value: &Value| value.as_str()?.strip_suffix("Ki")?.parse::<i64>().ok();
+    let [capacity, allocatable] = ["capacity", "allocatable"].map(|list| kib(&status[list]["memory"]));
+    if let (Some(capacity), Some(allocatable)) = (capacity, allocatable) {
+        status["capacity"]["memory"] = json!("<set>");
+        status["allocatable"]["memory"] = json!(format!("{}Ki less", capacity - allocatable));
+    }
 }
 
 /// Everything that differs, one line each.

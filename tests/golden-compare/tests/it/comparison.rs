@@ -167,13 +167,17 @@ fn the_node_object_counts_but_for_facts_of_the_machine() {
     other["status"]["nodeInfo"]["bootID"] = json!("another");
     other["status"]["capacity"]["ephemeral-storage"] = json!("1Ki");
     other["status"]["addresses"][0]["address"] = json!("192.0.2.1");
+    other["status"]["capacity"]["memory"] = json!("202400Ki");
+    other["status"]["allocatable"]["memory"] = json!("100000Ki");
     assert_eq!(node_object::differences(&node, &other, 36), Vec::<String>::new());
     other["status"]["conditions"][3]["reason"] = json!("Fine");
+    other["status"]["allocatable"]["memory"] = json!("100001Ki");
     other["metadata"]["labels"]["more"] = json!("x");
     assert_eq!(
         node_object::differences(&node, &other, 36),
         [
             "node.metadata.labels.more: recorded null, ours \"x\"",
+            "node.status.allocatable.memory: recorded \"102400Ki less\", ours \"102399Ki less\"",
             "node.status.conditions[3].reason: recorded \"KubeletReady\", ours \"Fine\"",
         ]
     );
