@@ -61,13 +61,13 @@ fn info(kernel: &Kernel, class: Class) -> actor::ClassInfo {
 fn a_class_that_hangs_holds_up_no_other_and_paths_of_users_and_clients_make_nobody_ill() {
     run_real_with(impatient(), async |kernel| {
         let asker = asker(&kernel);
-        for (class, calls) in [(Class::UserPaths, 200), (Class::ServedFiles, 40)] {
+        for (class, calls, places) in [(Class::UserPaths, 200, 128), (Class::ServedFiles, 40, 16)] {
             let release = fill(&kernel.effects("volumes"), class, calls);
             assert_eq!(asker.ask(Do(Class::HostFiles, Box::new(|| 7)), LONG).await, Ok(7));
+            spin_until("all places are taken", || info(&kernel, class).running == places).await;
             spin_until("overdue", || info(&kernel, class).overdue == calls).await;
             let hung = info(&kernel, class);
-            assert!(hung.running < calls && hung.running == hung.threads, "{hung:?}");
-            assert!(!hung.progresses);
+            assert!(hung.running == places && hung.threads == places && !hung.progresses, "{hung:?}");
             assert!(kernel.health().is_ok(), "a dead file server is no reason to end the daemon");
             drop(release);
             spin_until("all back", || info(&kernel, class).finished == calls as u64).await;
