@@ -10,7 +10,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use h2::RecvStream;
-use h2::client::{self, ResponseFuture, SendRequest};
+use h2::client::{self, SendRequest};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
 use hyper::header::{HeaderValue, USER_AGENT};
@@ -56,23 +56,14 @@ impl Channel {
         Self(Arc::new(Shared { gate, home, connecting: tokio::sync::Mutex::default(), open }))
     }
 
-    /// Sends a call. A connection that takes none any more (the server is going) is replaced: nothing was sent on it.
-    async fn send(self, head: Request<()>, message: Bytes) -> Result<ResponseFuture, Error> {
-        let mut open = self.open().await?;
-        if let Ok(answer) = start(&mut open.sender, head.clone(), message.clone()) {
-            return Ok(answer);
-        }
-        self.0.forget(open.number);
-        start(&mut self.open().await?.sender, head, message).map_err(Error::from)
-    }
-
-    async fn open(&self) -> Result<Open, Error> {
-        if let Some(open) = self.0.current() {
-            return Ok(open);
+    /// The way into the connection in use, or into a new one.
+    async fn sender(&self) -> Result<SendRequest<Bytes>, Error> {
+        if let Some(sender) = self.0.in_use().await {
+            return Ok(sender);
         }
         let _turn = self.0.connecting.lock().await;
-        if let Some(open) = self.0.current() {
-            return Ok(open);
+        if let Some(sender) = self.0.in_use().await {
+            return Ok(sender);
         }
         let shared = Arc::clone(&self.0);
         // A task of its own: it lives where the channel does, and goes on when this caller gives up.
@@ -81,7 +72,7 @@ impl Channel {
 }
 
 impl Shared {
-    async fn connect(self: Arc<Self>) -> Result<Open, Error> {
+    async fn connect(self: Arc<Self>) -> Result<SendRequest<Bytes>, Error> {
         let io = self.gate.open().await?;
         let (sender, connection) = client::Builder::new()
             .initial_window_size(STREAM_WINDOW)
@@ -90,9 +81,8 @@ impl Shared {
             .enable_push(false)
             .handshake::<_, Bytes>(io)
             .await?;
-        let open = Open { number: self.gate.connections().count(), sender };
-        *self.lock() = Some(open.clone());
-        let (number, shared) = (open.number, Arc::downgrade(&self));
+        let (number, shared) = (self.gate.connections().count(), Arc::downgrade(&self));
+        *self.lock() = Some(Open { number, sender: sender.clone() });
         tokio::spawn(async move {
             if let Err(e) = connection.await {
                 tracing::debug!(error = %e, "the connection to the runtime has ended");
@@ -101,11 +91,17 @@ impl Shared {
                 shared.forget(number);
             }
         });
-        Ok(open)
+        Ok(sender)
     }
 
-    fn current(&self) -> Option<Open> {
-        self.lock().clone()
+    /// A connection that takes no calls any more (the server is going) is not in use.
+    async fn in_use(&self) -> Option<SendRequest<Bytes>> {
+        let Open { number, sender } = self.lock().clone()?;
+        let ready = sender.ready().await.ok();
+        if ready.is_none() {
+            self.forget(number);
+        }
+        ready
     }
 
     /// The next call makes another connection, unless somebody has done so.
@@ -116,13 +112,6 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, Option<Open>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Queues headers and message. `h2` sends them when the connection has room for one call more.
-fn start(sender: &mut SendRequest<Bytes>, head: Request<()>, message: Bytes) -> Result<ResponseFuture, h2::Error> {
-    let (answer, mut stream) = sender.send_request(head, false)?;
-    stream.send_data(message, true)?;
-    Ok(answer)
 }
 
 impl Service<Request<tonic::body::Body>> for Channel {
@@ -140,7 +129,10 @@ impl Service<Request<tonic::body::Body>> for Channel {
             let (mut head, message) = call.into_parts();
             head.headers.insert(USER_AGENT, AGENT);
             let message = message.collect().await?.to_bytes();
-            let answer = channel.send(Request::from_parts(head, ()), message).await?;
+            let mut sender = channel.sender().await?;
+            // Both are queued, and sent when the connection has room for one call more.
+            let (answer, mut stream) = sender.send_request(Request::from_parts(head, ()), false)?;
+            stream.send_data(message, true)?;
             Ok(answer.await?.map(Answer))
         })
     }

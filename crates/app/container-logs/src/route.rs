@@ -102,8 +102,7 @@ fn body(deps: Arc<Deps>, asked: Asked) -> impl futures::Stream<Item = Result<Byt
 }
 
 async fn open(deps: &Deps, asked: Asked) -> Result<Reader, String> {
-    let id = asked.full_id.split_once("://").map_or(asked.full_id.as_str(), |(_, id)| id);
-    let id = ContainerId::from(id);
+    let id = ContainerId::from(model::ids::bare_id(&asked.full_id));
     let path = log_path(deps, &asked.found, &id).await;
     let path = path.ok_or_else(|| format!("unable to retrieve container logs for {}", asked.full_id))?;
     let follow = asked.options.follow.then(|| {

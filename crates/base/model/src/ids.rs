@@ -62,3 +62,9 @@ id! {
     /// Id that the runtime gave a pod sandbox.
     SandboxId
 }
+
+/// The id of a container without the name of its runtime: a status has `containerd://ID`.
+#[must_use]
+pub fn bare_id(full: &str) -> &str {
+    full.split_once("://").map_or(full, |(_, bare)| bare)
+}

@@ -56,8 +56,8 @@ struct Steps {
     timer: Option<SpawnHandle>,
     /// What the step under way waits for.
     stage: Stage,
-    /// Fires when a step that ends the pod takes too long; with when that step began.
-    slow_end: Option<(Instant, SpawnHandle)>,
+    /// Fires when a step that ends the pod takes too long.
+    slow_end: Option<SpawnHandle>,
 }
 
 /// What the worker's board row says of its steps.
@@ -204,7 +204,7 @@ impl PodWorker {
             let took = ctx.clock().now().saturating_duration_since(began).as_secs_f64();
             metrics::pods::WORKER_DURATION.with_label_values(&[operation]).observe(took);
             act.steps.running = false;
-            if let Some((_, slow_end)) = act.steps.slow_end.take() {
+            if let Some(slow_end) = act.steps.slow_end.take() {
                 ctx.cancel_future(slow_end);
             }
             act.memo = memo;
@@ -257,11 +257,7 @@ impl PodWorker {
 
     /// A step that ends the pod and does not end itself says what it waits for: in the log and on the board.
     fn watch_end(&mut self, since: Instant, wait: Duration, ctx: &mut Ctx<Self>) {
-        let timer = ctx.after(wait, move |act, ctx| {
-            // A timer that is cancelled in the moment in which it ends runs all the same: the step is over then.
-            if act.steps.slow_end.as_ref().is_none_or(|(of, _)| *of != since) {
-                return;
-            }
+        self.steps.slow_end = Some(ctx.after(wait, move |act, ctx| {
             let waited_s = ctx.clock().now().duration_since(since).as_secs();
             let stage = act.steps.stage.get();
             let pod = act.machine.pod.as_deref().map(model::pod::describe);
@@ -269,8 +265,7 @@ impl PodWorker {
             act.shown.error = Some(format!("waits for {stage}"));
             act.post();
             act.watch_end(since, SLOW_END_AGAIN, ctx);
-        });
-        self.steps.slow_end = Some((since, timer));
+        }));
     }
 
     fn next_step_after(&mut self, wait: Duration, cause: &'static str, ctx: &mut Ctx<Self>) {

@@ -126,11 +126,12 @@ impl ProbeManager {
             (Some(status), Some((container, _))) => Some(Seen::of(&entry.pod, container, &status.status)),
             _ => None,
         };
-        let kept = seen.as_ref().and_then(|s| s.container.as_ref()).and_then(|c| {
-            let written = self.kept.get(&c.id).and_then(|kinds| kinds.get(&id.kind)).copied();
-            written.or_else(|| told(&entry.pod, &id.container, &c.id, id.kind))
-        });
         let Some(worker) = entry.workers.get_mut(&(id.container.clone(), id.kind)) else { return };
+        let instance = seen.as_ref().and_then(|s| s.container.as_ref()).map(|c| &c.id);
+        let kept = instance.filter(|new| worker.container() != Some(new)).and_then(|new| {
+            let written = self.kept.get(new).and_then(|kinds| kinds.get(&id.kind)).copied();
+            written.or_else(|| told(&entry.pod, &id.container, new, id.kind))
+        });
         let times = Times { now: Self::wall(ctx), daemon_started: self.config.daemon_started, kept };
         let tick = worker.tick(seen.as_ref(), times);
         let container = worker.container().cloned();

@@ -81,8 +81,7 @@ pub(crate) fn is_waiting(status: &ContainerStatus) -> bool {
 
 /// The runtime's id of a container without the `<runtime>://` prefix; empty when there is none.
 pub(crate) fn bare_id(status: &ContainerStatus) -> &str {
-    let id = status.container_id.as_deref().unwrap_or_default();
-    id.split_once("://").map_or(id, |(_, bare)| bare)
+    model::ids::bare_id(status.container_id.as_deref().unwrap_or_default())
 }
 
 /// Cut to seconds. 0 stays the epoch: a container that never started shows that as its start.

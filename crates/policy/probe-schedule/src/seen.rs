@@ -1,6 +1,7 @@
 //! What a probe's worker sees of its container: a view of the status that the node last published.
 
 use model::core::{Container, ContainerStatus, Pod, PodStatus};
+use model::ids::bare_id;
 use model::probe::{ProbeKind, ProbeVerdict};
 use model::{ContainerId, Timestamp, pod, restart};
 
@@ -57,7 +58,7 @@ impl Seen {
 /// a pod that was ready stays so until a probe says otherwise. A probe that had not succeeded says nothing: it begins anew.
 #[must_use]
 pub fn told(pod: &Pod, name: &str, instance: &ContainerId, kind: ProbeKind) -> Option<ProbeVerdict> {
-    let status = status_of(pod.status.as_ref()?, name).filter(|s| bare_id(s) == Some(instance.as_str()))?;
+    let status = status_of(pod.status.as_ref()?, name).filter(|s| instance_of(s) == Some(instance.as_str()))?;
     let has_succeeded = match kind {
         ProbeKind::Startup => status.started == Some(true),
         ProbeKind::Readiness => status.ready,
@@ -70,14 +71,13 @@ fn status_of<'a>(status: &'a PodStatus, name: &str) -> Option<&'a ContainerStatu
     status.container_statuses.iter().chain(&status.init_container_statuses).flatten().find(|s| s.name == name)
 }
 
-/// The id without the runtime's name; `None`: there is no instance yet.
-fn bare_id(status: &ContainerStatus) -> Option<&str> {
-    let full = status.container_id.as_deref().filter(|id| !id.is_empty())?;
-    Some(full.split_once("://").map_or(full, |(_, id)| id))
+/// The id of the instance; `None`: there is none yet.
+fn instance_of(status: &ContainerStatus) -> Option<&str> {
+    status.container_id.as_deref().map(bare_id).filter(|id| !id.is_empty())
 }
 
 fn seen_container(pod: &Pod, container: &Container, status: &ContainerStatus) -> Option<SeenContainer> {
-    let id = bare_id(status)?;
+    let id = instance_of(status)?;
     let state = status.state.as_ref();
     let life = if let Some(running) = state.and_then(|s| s.running.as_ref()) {
         Life::Running { since: running.started_at.as_ref().map_or(Timestamp::ZERO, Timestamp::from_api) }
