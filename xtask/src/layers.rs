@@ -31,7 +31,11 @@ pub(crate) fn run(_args: &Args) -> anyhow::Result<()> {
 
 /// Layers that a layer may use (normal and build dependencies). `base` has a table of its own.
 const MAY_USE: &[(&str, &[&str], &str)] = &[
-    ("policy", &[], "decisions are pure: plain data in, plain data out (only base/model and base/cri-api)"),
+    (
+        "policy",
+        &[],
+        "decisions are pure: plain data in, plain data out (only base/model, base/cri-api and base/csi-api)",
+    ),
     ("managers", &["base", "policy"], "managers meet only through base/contract, so that each can be replaced"),
     ("adapters", &["base"], "adapters implement ports and know no manager's logic"),
     ("app", &["base", "policy", "managers", "adapters", "app"], "app wires everything, and nothing below knows it"),
@@ -44,8 +48,9 @@ const MAY_USE: &[(&str, &[&str], &str)] = &[
 const BASE: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("cri-api", &[]),
+    ("csi-api", &[]),
     ("actor", &["model"]),
-    ("ports", &["model", "cri-api"]),
+    ("ports", &["model", "cri-api", "csi-api"]),
     ("contract", &["actor", "model", "cri-api"]),
     ("metrics", &[]),
     ("resolver", &[]),
@@ -174,7 +179,8 @@ fn inside(c: &Crate, used: &str, used_layer: &str) -> Option<String> {
     }
     if used_layer == "base" && from == "policy" {
         let reason = MAY_USE[0].2;
-        return (!["model", "cri-api"].contains(&used)).then(|| format!("policy/{name} -> base/{used}: {reason}"));
+        return (!["model", "cri-api", "csi-api"].contains(&used))
+            .then(|| format!("policy/{name} -> base/{used}: {reason}"));
     }
     let Some((_, allowed, reason)) = MAY_USE.iter().find(|(layer, ..)| layer == from) else {
         return Some(format!("{name}: unknown layer {from}"));

@@ -158,6 +158,7 @@ macro_rules! for_each_role {
             status_manager: StatusManager,
             status_syncer: StatusSyncer,
             cgroup_manager: CgroupManager,
+            plugin_manager: PluginManager,
             volume_manager: VolumeManager,
             image_manager: ImageManager,
             probe_manager: ProbeManager,

@@ -23,6 +23,7 @@ use crate::objects::{
     FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices, FetchToken, HoldObjects,
     ObjectError, ObjectVersion, ReleaseObjects, ServiceAccountFacts, Token,
 };
+use crate::plugin::{CsiDriver, PluginSocket};
 use crate::pod_manager::{ChangePods, ChangesTaken, DesiredPod, SetPods};
 use crate::pod_worker::{GrantStart, RetireWorker, UpdatePod, WorkerState};
 use crate::probe::{PodProbes, RetainProbes, StartProbes, StopProbes};
@@ -161,6 +162,18 @@ role! {
     posts { table PodUid => PodCgroupRow; }
     asks { RecordEvent }
     reads { DesiredPod }
+}
+
+role! {
+    /// Plugins that register themselves, CSI drivers among them, and what the API server is told of these.
+    PluginManager in plugin_manager, actor "plugin-manager";
+    answers {}
+    posts {
+        table String => CsiDriver;
+        table String => PluginSocket;
+    }
+    asks {}
+    reads {}
 }
 
 role! {

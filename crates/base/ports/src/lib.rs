@@ -7,7 +7,9 @@
 
 pub mod api;
 pub mod credential;
+pub mod csi;
 pub mod fetch;
+pub mod grpc;
 pub mod hook;
 pub mod host;
 pub mod iptables;

@@ -13,7 +13,8 @@ use model::{PodUid, Timestamp};
 
 mod error;
 
-pub use error::{RuntimeCode, RuntimeError};
+pub use crate::grpc::Code as RuntimeCode;
+pub use error::RuntimeError;
 
 /// Result of one call.
 pub type RuntimeResult<T> = Result<T, RuntimeError>;

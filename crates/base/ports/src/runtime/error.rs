@@ -2,57 +2,7 @@
 
 use std::fmt;
 
-/// gRPC status codes other than OK.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash)]
-#[allow(missing_docs)]
-pub enum RuntimeCode {
-    Cancelled,
-    Unknown,
-    InvalidArgument,
-    /// Our deadline ran out, or the runtime's.
-    DeadlineExceeded,
-    /// No such container, sandbox or image.
-    NotFound,
-    AlreadyExists,
-    PermissionDenied,
-    /// Also: an answer larger than 16 MiB, too many streaming tokens.
-    ResourceExhausted,
-    FailedPrecondition,
-    Aborted,
-    OutOfRange,
-    /// The runtime does not know this call.
-    Unimplemented,
-    Internal,
-    /// Not connected.
-    Unavailable,
-    DataLoss,
-    Unauthenticated,
-}
-
-impl RuntimeCode {
-    /// Name as gRPC libraries print it.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Cancelled => "Canceled",
-            Self::Unknown => "Unknown",
-            Self::InvalidArgument => "InvalidArgument",
-            Self::DeadlineExceeded => "DeadlineExceeded",
-            Self::NotFound => "NotFound",
-            Self::AlreadyExists => "AlreadyExists",
-            Self::PermissionDenied => "PermissionDenied",
-            Self::ResourceExhausted => "ResourceExhausted",
-            Self::FailedPrecondition => "FailedPrecondition",
-            Self::Aborted => "Aborted",
-            Self::OutOfRange => "OutOfRange",
-            Self::Unimplemented => "Unimplemented",
-            Self::Internal => "Internal",
-            Self::Unavailable => "Unavailable",
-            Self::DataLoss => "DataLoss",
-            Self::Unauthenticated => "Unauthenticated",
-        }
-    }
-}
+use crate::grpc::Code as RuntimeCode;
 
 /// A failed call. Displays the runtime's own words only: they go into events and statuses verbatim.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -91,7 +41,7 @@ impl RuntimeError {
     /// As a Go client prints it (`rpc error: code = NotFound desc = ...`), for texts that a kubelet writes in that form.
     #[must_use]
     pub fn go_text(&self) -> String {
-        format!("rpc error: code = {} desc = {}", self.code.as_str(), self.message)
+        self.code.go_text(&self.message)
     }
 }
 
@@ -105,7 +55,8 @@ impl std::error::Error for RuntimeError {}
 
 #[cfg(test)]
 mod tests {
-    use super::{RuntimeCode, RuntimeError};
+    use super::RuntimeError;
+    use crate::runtime::RuntimeCode;
 
     #[test]
     fn shows_the_description_alone_and_the_go_form_on_demand() {

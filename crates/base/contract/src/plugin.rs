@@ -1,0 +1,45 @@
+//! PluginManager: plugins that register themselves in the folder `plugins_registry`, and what each is registered as.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use model::Timestamp;
+
+/// A CSI driver that is registered: volumes of it can be used. The board's key is its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CsiDriver {
+    /// The unix socket of its Node service, which calls go to.
+    pub endpoint: PathBuf,
+    /// Versions of CSI that it offers.
+    pub versions: Vec<String>,
+    /// Since when.
+    pub registered_at: Timestamp,
+    /// Another one with each registration of a driver of this name: a driver that was started anew.
+    pub generation: u64,
+    /// The driver's own name of this node.
+    pub node_id: String,
+    /// How many volumes of it the node may have; `None`: no limit is known.
+    pub max_volumes: Option<i32>,
+    /// Where the node is, as the driver sees it: label to value.
+    pub topology: BTreeMap<String, String>,
+    /// Why the latest look at it failed, if it did. The driver stays registered.
+    pub error: Option<String>,
+}
+
+/// A socket in the folder `plugins_registry`. The board's key is its path.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PluginSocket {
+    /// When this socket was first seen; one that is made anew is another one.
+    pub seen_at: Timestamp,
+    /// Type, as the plugin says: `CSIPlugin`, `DevicePlugin`, `DRAPlugin`; empty while it has not said.
+    pub kind: String,
+    /// Name, as the plugin says.
+    pub name: String,
+    /// Since when it is registered; `None`: it is not.
+    pub registered_at: Option<Timestamp>,
+    /// Tries that failed, since it was seen or registered last.
+    pub failures: u32,
+    /// Why the latest try failed, if it did.
+    pub error: Option<String>,
+}
