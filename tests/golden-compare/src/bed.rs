@@ -109,11 +109,7 @@ impl GoldenBed {
         let admin = node.cluster.admin();
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         admin.create("/api/v1/namespaces", &namespace)?;
-        let account = format!("/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default");
-        let root = format!("/api/v1/namespaces/{NAMESPACE}/configmaps/kube-root-ca.crt");
-        testbed::wait_until("the namespace's account and root certificate", Duration::from_secs(30), || {
-            admin.get(&account).and_then(|_| admin.get(&root)).map(drop).map_err(|e| e.to_string())
-        })?;
+        node.cluster.await_namespace(NAMESPACE)?;
         let pods = admin.watch(&format!("/api/v1/namespaces/{NAMESPACE}/pods"))?;
         let events = admin.watch(&format!("/api/v1/namespaces/{NAMESPACE}/events"))?;
         Ok(GoldenBed { node, recorder, pods, events, folder })

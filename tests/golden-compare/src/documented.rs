@@ -16,6 +16,8 @@ pub struct Row {
     pub why: String,
     /// It does not show each time: the reason begins with "at times".
     pub at_times: bool,
+    /// Minor version of the API servers that can hold it: the reason begins with "from 1.27 on".
+    pub since: u32,
 }
 
 impl Row {
@@ -44,6 +46,12 @@ pub fn matches(pattern: &str, text: &str) -> bool {
     rest.ends_with(last)
 }
 
+/// Reads `from 1.27 on, `: the minor version, and what follows.
+fn since(why: &str) -> Option<(u32, &str)> {
+    let (minor, rest) = why.strip_prefix("from 1.")?.split_once(" on")?;
+    Some((minor.parse().ok()?, rest.trim_start_matches([',', ':', ' '])))
+}
+
 /// The rows of the text of `docs/compat.md`, or what is wrong with one.
 pub fn rows(text: &str) -> Result<Vec<Row>, String> {
     let Some((_, section)) = text.split_once(SECTION) else { return Err(format!("no section {SECTION:?}")) };
@@ -57,8 +65,9 @@ pub fn rows(text: &str) -> Result<Vec<Row>, String> {
         if why.is_empty() || difference.len() < 3 {
             return Err(format!("a row without difference or reason: {line}"));
         }
-        let at_times = why.starts_with("at times");
-        out.push(Row { cases, difference: unquoted(difference), why: why.to_owned(), at_times });
+        let (since, rest) = since(why).unwrap_or((0, why));
+        let at_times = rest.starts_with("at times");
+        out.push(Row { cases, difference: unquoted(difference), why: why.to_owned(), at_times, since });
     }
     Ok(out)
 }

@@ -27,7 +27,6 @@ pub fn generate(input: &StatusInput<'_>) -> PodStatus {
     let base = input.base.unwrap_or(api);
 
     let lists = container_statuses(input, base);
-    let figures = resources::of_pod(input.pod);
     let some = |list: Vec<_>| (!list.is_empty()).then_some(list);
     let mut status = PodStatus {
         qos_class: Some(pod_resources::qos_class(input.pod).as_str().to_owned()),
@@ -37,14 +36,15 @@ pub fn generate(input: &StatusInput<'_>) -> PodStatus {
         init_container_statuses: some(lists.init),
         container_statuses: some(lists.regular),
         ephemeral_container_statuses: some(lists.ephemeral),
-        resources: Some(figures.in_force),
-        allocated_resources: figures.allocated,
         ..PodStatus::default()
     };
     ips::apply(input, base, &mut status);
     decide_phase(input, base, api, &mut status);
     probes::apply(input, base, &mut status);
     conditions::apply(input, base, &mut status);
+    let figures = resources::of_pod(input.pod, status.phase.as_deref() != Some(pod_phase::PENDING));
+    status.resources = Some(figures.in_force);
+    status.allocated_resources = figures.allocated;
     status
 }
 

@@ -21,9 +21,23 @@ pub(crate) struct Figures {
     pub(crate) allocated: Option<ApiList>,
 }
 
-/// Sums of the pod.
-pub(crate) fn of_pod(pod: &Pod) -> Figures {
-    figures(&resources::pod_requests(pod), &resources::pod_limits(pod), &resources::pod_requests(pod))
+/// Sums of the pod (KEP-5419). Once it has run, of cpu and memory what its cgroup held: no limit unless every container has
+/// one, and no request for the smallest shares.
+pub(crate) fn of_pod(pod: &Pod, has_run: bool) -> Figures {
+    let allocated = resources::pod_requests(pod);
+    let (mut requests, mut limits) = (allocated.clone(), resources::pod_limits(pod));
+    if has_run {
+        requests.retain(|name, q| match name.as_str() {
+            CPU => shares(q.milli_value()) > MIN_SHARES || resources::pod_level_request(pod, CPU).is_some(),
+            MEMORY => true,
+            other => resources::pod_level_request(pod, other).is_some(),
+        });
+        limits.retain(|name, _| match name.as_str() {
+            CPU | MEMORY => resources::every_container_limits(pod, name),
+            other => resources::pod_level_limit(pod, other).is_some(),
+        });
+    }
+    figures(&requests, &limits, &allocated)
 }
 
 /// What was allocated, corrected by what the runtime says is in force while the container runs.

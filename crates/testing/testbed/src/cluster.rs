@@ -140,12 +140,9 @@ impl Cluster {
             })?;
         }
         self.start_controllers(bed)?;
-        let admin = self.admin.clone();
-        let there = || {
-            admin.get("/api/v1/namespaces/default/serviceaccounts/default").map_err(|e| e.to_string())?;
-            admin.get("/api/v1/namespaces/default/services/kubernetes").map_err(|e| e.to_string())
-        };
-        wait_until("the default service account", START, there).map(drop).map_err(|e| self.with_log(e, "controllers"))
+        let there = || self.admin.get("/api/v1/namespaces/default/services/kubernetes").map_err(|e| e.to_string());
+        wait_until("the service of the API server", START, there).map_err(|e| self.with_log(e, "apiserver"))?;
+        self.await_namespace("default").map_err(|e| self.with_log(e, "controllers"))
     }
 
     fn launch(&mut self, bed: &mut TestBed, which: Which, command: &mut Command) -> Result<(), BedError> {
@@ -194,6 +191,29 @@ impl Cluster {
         };
         wait_until("kube-apiserver to be ready", START, || ready(&mut self.apiserver))
             .map_err(|e| self.with_log(e, "apiserver"))
+    }
+
+    /// Waits until pods can start in a namespace: until its account is there, and every configMap that the server puts into a
+    /// pod's token volume. Servers of some distributions name one there that a controller of theirs makes: it is made, with empty keys.
+    ///
+    /// # Errors
+    /// When the controllers do not make the rest, or the server refuses a pod.
+    pub fn await_namespace(&self, namespace: &str) -> Result<(), BedError> {
+        let path = format!("/api/v1/namespaces/{namespace}");
+        let account = format!("{path}/serviceaccounts/default");
+        wait_until(&account, START, || self.admin.get(&account).map(drop).map_err(|e| e.to_string()))?;
+        let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "trial"},
+            "spec": {"containers": [{"name": "c", "image": "i"}]}});
+        let pod = self.admin.create(&format!("{path}/pods?dryRun=All"), &pod)?;
+        for map in bootstrap::config_maps_of(&pod).filter(|m| m["metadata"]["name"] != bootstrap::ROOT_CERTIFICATE) {
+            let answer = self.admin.request("POST", &format!("{path}/configmaps"), Some(&map))?;
+            if !answer.good() && answer.code != 409 {
+                let from = format!("kube-apiserver (POST {path}/configmaps)");
+                return Err(BedError::Answer { from, detail: format!("{}: {}", answer.code, answer.body) });
+            }
+        }
+        let root = format!("{path}/configmaps/{}", bootstrap::ROOT_CERTIFICATE);
+        wait_until(&root, START, || self.admin.get(&root).map(drop).map_err(|e| e.to_string()))
     }
 
     /// Starts the controllers (again); does not wait.

@@ -229,9 +229,15 @@ fn the_documents_rows_can_be_read_and_name_cases_that_exist() {
             assert!(known.contains(case) || case == golden_compare::bed::NODE_CASE, "no case {case}: {row:?}");
         }
     }
-    assert!(golden_compare::documented::rows("nothing").is_err());
+    let newer = format!(
+        "{}\n| a | b | c |\n|---|---|---|\n| x | `y z` | from 1.27 on: at times: so |\n",
+        golden_compare::documented::SECTION
+    );
+    let newer = rows(&newer).unwrap().remove(0);
+    assert!(newer.since == 27 && newer.at_times, "{newer:?}");
+    assert!(rows("nothing").is_err());
     let damaged = format!("{}\n| a | b | c |\n|---|---|---|\n| x | `y z` |  |\n", golden_compare::documented::SECTION);
-    assert!(golden_compare::documented::rows(&damaged).is_err());
+    assert!(rows(&damaged).is_err());
 }
 
 fn outcome(case: &str, differences: &[&str]) -> Outcome {
@@ -246,6 +252,7 @@ fn a_report_is_good_when_every_difference_is_listed_and_every_row_shows() {
         difference: difference.to_owned(),
         why: "so".to_owned(),
         at_times: false,
+        since: 0,
     };
     let good = Report { outcomes: vec![outcome("a", &["x: 1"])], rows: vec![row(&["a"], "x*")], complete: true };
     assert!(good.is_good(), "{}", good.table());

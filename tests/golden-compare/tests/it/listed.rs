@@ -59,6 +59,12 @@ pub(crate) const LISTED: &[Listed] = &[
         row: ARTEFACT,
     },
     Listed {
+        cases: &["burstable"],
+        begins: "status.resources.limits: recorded {\"memory\":\"128Mi\"}",
+        ends: "ours null",
+        row: ARTEFACT,
+    },
+    Listed {
         cases: &["hooks"],
         begins: "recorded RemoveContainer app#",
         ends: "after StopPodSandbox sandbox#0",

@@ -55,3 +55,46 @@ fn a_container_that_does_not_exist_has_no_resources_but_the_pod_has() {
     assert_eq!(serde_json::to_value(status.resources).unwrap(), json!({"requests": {"cpu": "250m"}}));
     assert_eq!(serde_json::to_value(status.allocated_resources).unwrap(), json!({"cpu": "250m"}));
 }
+
+#[test]
+fn of_a_pod_that_has_run_what_its_cgroup_held_shows() {
+    let both = json!({"cpu": "250m", "memory": "64Mi", "ephemeral-storage": "1Gi"});
+    let limited = json!({"requests": both, "limits": both});
+    let pod_level = json!({"requests": {"cpu": "2m"}, "limits": {"memory": "1Gi"}});
+    let plain = json!({"cpu": "250m", "memory": "64Mi"});
+    let rows = [
+        ("nothing asked for", json!({}), json!([{}]), json!({}), json!({})),
+        (
+            "all limited",
+            json!({}),
+            json!([limited]),
+            json!({"requests": both, "limits": both}),
+            json!({"requests": plain, "limits": plain}),
+        ),
+        (
+            "one is not limited",
+            json!({}),
+            json!([limited, {}]),
+            json!({"requests": both, "limits": both}),
+            json!({"requests": plain}),
+        ),
+        (
+            "the smallest shares",
+            json!({}),
+            json!([{"requests": {"cpu": "1m"}}]),
+            json!({"requests": {"cpu": "1m"}}),
+            json!({}),
+        ),
+        ("the pod as a whole", pod_level.clone(), json!([{}]), pod_level.clone(), pod_level),
+    ];
+    for (name, whole, containers, idle, running) in rows {
+        let containers: Vec<_> = (0..)
+            .zip(containers.as_array().unwrap())
+            .map(|(i, r)| json!({"name": format!("c{i}"), "resources": r}))
+            .collect();
+        let p = pod(json!({"resources": whole, "containers": containers}));
+        let shown = |has_run| serde_json::to_value(of_pod(&p, has_run).in_force).unwrap();
+        assert_eq!(shown(false), idle, "{name}: pending");
+        assert_eq!(shown(true), running, "{name}: has run");
+    }
+}
