@@ -100,7 +100,8 @@ fn run_get_describe_and_delete_a_pod() {
     assert_eq!(events(&text), [normal("Pulled"), normal("Created"), normal("Started")], "{text}");
 
     let said = kubectl(&node, &["delete", "pod", "web", "--timeout=60s"]);
-    assert_eq!(said.trim(), "pod \"web\" deleted");
+    // A newer kubectl says the namespace and the architecture as well, here and below.
+    assert!(said.starts_with("pod \"web\" deleted"), "{said}");
     let gone = node.cluster.kubectl(&["get", "pod", "web"]).expect_err("gone").to_string();
     assert!(gone.contains("NotFound"), "{gone}");
 }
@@ -164,7 +165,7 @@ fn nodes_are_shown_and_described() {
         ("KERNEL-VERSION", info("kernelVersion")),
         ("CONTAINER-RUNTIME", info("containerRuntimeVersion")),
     ] {
-        assert_eq!(shown[column], value, "{shown:?}");
+        assert!(shown[column].starts_with(&value) && !value.is_empty(), "{shown:?}");
     }
     let described = || {
         let text = kubectl(&node, &["describe", "node", "bed"]);
