@@ -38,7 +38,9 @@ impl Job {
         self.stage.set("its probes to stop");
         self.stop_probes(false).await?;
         self.stage.set("the runtime to tell how containers ended");
-        let after = self.observe(true).await.map_err(|e| Failure::new(format!("error reading final status: {e}")))?;
+        // What was alive has been stopped by calls, and their answers brought a look at all of the pod.
+        let force = !observed.is_alive();
+        let after = self.observe(force).await.map_err(|e| Failure::new(format!("error reading final status: {e}")))?;
         crate::measure::ends(&self.pod, &after, &mut self.memo.alive);
         if after.any_running() {
             return Err(Failure::new("detected running containers after a successful KillPod, CRI violation"));

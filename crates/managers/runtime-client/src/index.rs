@@ -70,6 +70,11 @@ impl Index {
         }
     }
 
+    /// Known to exist no more.
+    pub(crate) fn is_gone(&self, id: &str) -> bool {
+        self.0.get(id).is_some_and(|e| e.gone.is_some())
+    }
+
     pub(crate) fn uid(&self, id: &str) -> Option<&PodUid> {
         self.0.get(id).map(|e| &e.uid)
     }
@@ -101,7 +106,7 @@ pub(crate) struct At<'a> {
 
 impl Ids for At<'_> {
     fn is_gone(&self, id: &str) -> bool {
-        self.index.0.get(id).is_some_and(|e| e.gone.is_some())
+        self.index.is_gone(id)
     }
 
     fn is_newer(&self, id: &str) -> bool {

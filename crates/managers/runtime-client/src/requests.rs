@@ -1,6 +1,6 @@
 //! Which inspections of a pod are asked for: one runs at a time, what is asked for meanwhile is joined into the next. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use contract::runtime::CallError;
@@ -135,6 +135,8 @@ pub(crate) struct PodRequests {
     waiting: Vec<Reply>,
     /// Own calls under way that start something.
     pub(crate) starting: u32,
+    /// What own calls under way stop or remove for good: their answers tell that it is done.
+    pub(crate) ending: BTreeSet<String>,
     failures: u32,
     /// Waits before it is inspected again.
     resting: bool,
@@ -149,7 +151,7 @@ impl PodRequests {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.is_settled() && self.waiting.is_empty() && self.starting == 0
+        self.is_settled() && self.waiting.is_empty() && self.starting == 0 && self.ending.is_empty()
     }
 
     pub(crate) fn add(&mut self, request: Request) {
@@ -172,9 +174,15 @@ impl PodRequests {
         self.resting = false;
     }
 
-    /// The request to be worked on now, if there is one and none is under way.
-    pub(crate) fn begin(&mut self) -> Option<Request> {
+    /// The request to be worked on now, if there is one and none is under way. What of it `is_known` meanwhile is left out.
+    pub(crate) fn begin(&mut self, is_known: impl Fn(&str, Expectation) -> bool) -> Option<Request> {
         if self.running || self.resting || self.pending.is_empty() {
+            return None;
+        }
+        self.pending.ids.retain(|id, (expectation, _)| !is_known(id, *expectation));
+        if self.pending.is_empty() {
+            // All that those who wait asked for is known.
+            self.waiting.drain(..).for_each(|reply| drop(reply.send(Ok(()))));
             return None;
         }
         self.running = true;

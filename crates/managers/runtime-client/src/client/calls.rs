@@ -28,6 +28,8 @@ pub(super) struct Touched {
     what: Target,
     /// It was a call that starts something.
     start: bool,
+    /// What it was to end.
+    end: Option<String>,
 }
 
 message!(Touched => ());
@@ -36,8 +38,16 @@ message!(Touched => ());
 enum Target {
     Pod,
     Sandbox(String),
-    Container(String, Option<SandboxId>),
+    /// It is started next: that tells more than a look now.
+    Created(String, SandboxId),
+    Started(String),
+    Stopped(String),
+    StoppedSandbox(String),
+    Removed(String),
 }
+
+/// A container that was created and not started, and of which nobody asked, is looked at after this time.
+const CREATED_FOR: Duration = Duration::from_secs(1);
 
 impl Handler<Touched> for RuntimeClient {
     type Result = ();
@@ -49,6 +59,9 @@ impl Handler<Touched> for RuntimeClient {
         if m.start {
             requests.starting = requests.starting.saturating_sub(1);
         }
+        if let Some(id) = &m.end {
+            requests.ending.remove(id);
+        }
         let request = match m.what {
             Target::Pod => Request::all(),
             Target::Sandbox(id) => {
@@ -56,16 +69,29 @@ impl Handler<Touched> for RuntimeClient {
                 self.index.own(&id);
                 Request::id(&id, Expectation::Anything)
             }
-            Target::Container(id, sandbox) => {
-                if let Some(sandbox) = sandbox {
-                    self.index.learn_container(&id, &m.uid, &sandbox, seq);
-                }
+            Target::Created(id, sandbox) => {
+                self.index.learn_container(&id, &m.uid, &sandbox, seq);
                 self.index.own(&id);
-                // Not seen since this actor was rebuilt: the id alone does not tell the sandbox.
-                if self.index.uid(&id).is_some() { Request::id(&id, Expectation::Anything) } else { Request::all() }
+                return self.request_later(m.uid, Request::id(&id, Expectation::Anything), CREATED_FOR, ctx);
             }
+            Target::Started(id) => {
+                self.index.own(&id);
+                self.about(&id, Expectation::Anything)
+            }
+            Target::Stopped(id) => self.about(&id, Expectation::Stopped),
+            Target::StoppedSandbox(id) if self.has_stopped(&m.uid, &id) => return,
+            Target::StoppedSandbox(_) => Request::all(),
+            Target::Removed(id) => return self.removed(&m.uid, id, ctx),
         };
         self.request(&m.uid, request, ctx);
+    }
+}
+
+impl RuntimeClient {
+    /// A look at a container, or at all of its pod.
+    fn about(&self, id: &str, expectation: Expectation) -> Request {
+        // Not seen since this actor was rebuilt: the id alone does not tell the sandbox.
+        if self.index.uid(id).is_some() { Request::id(id, expectation) } else { Request::all() }
     }
 }
 
@@ -118,7 +144,32 @@ impl RuntimeClient {
         if start {
             self.requests.entry(uid.clone()).or_default().starting += 1;
         }
-        let note = Some(Touched { uid: uid.clone(), what: Target::Pod, start });
+        self.run_call(ctx, Touched { uid, what: Target::Pod, start, end: None }, class, call, what)
+    }
+
+    /// As [`Self::call`], of what is gone or dead after it: what events tell of that meanwhile is no news.
+    fn end(
+        &mut self,
+        ctx: &mut Ctx<Self>,
+        (uid, id): (PodUid, String),
+        call: impl Future<Output = RuntimeResult<()>> + Send + 'static,
+        what: fn(String) -> Target,
+    ) -> Answer<()> {
+        self.requests.entry(uid.clone()).or_default().ending.insert(id.clone());
+        let note = Touched { uid, what: Target::Pod, start: false, end: Some(id.clone()) };
+        self.run_call(ctx, note, Class::Stop, call, move |()| what(id))
+    }
+
+    fn run_call<T: Send + 'static>(
+        &mut self,
+        ctx: &mut Ctx<Self>,
+        note: Touched,
+        class: Class,
+        call: impl Future<Output = RuntimeResult<T>> + Send + 'static,
+        what: impl FnOnce(&T) -> Target + Send + 'static,
+    ) -> Answer<T> {
+        let uid = note.uid.clone();
+        let note = Some(note);
         let touch = Touch { this: ctx.this(), note };
         let (limits, faults) = (self.deps.limits.clone(), ctx.faults());
         Detached::new(async move {
@@ -169,7 +220,7 @@ impl Handler<StopPodSandbox> for RuntimeClient {
         let runtime = self.deps.runtime.clone();
         let request = v1::StopPodSandboxRequest { pod_sandbox_id: m.sandbox.to_string() };
         let call = async move { or_gone(runtime.stop_pod_sandbox(request).await) };
-        self.call(ctx, m.uid, Class::Stop, call, |()| Target::Pod)
+        self.end(ctx, (m.uid, m.sandbox.to_string()), call, Target::StoppedSandbox)
     }
 }
 
@@ -180,7 +231,7 @@ impl Handler<RemovePodSandbox> for RuntimeClient {
         let runtime = self.deps.runtime.clone();
         let request = v1::RemovePodSandboxRequest { pod_sandbox_id: m.sandbox.to_string() };
         let call = async move { or_gone(runtime.remove_pod_sandbox(request).await) };
-        self.call(ctx, m.uid, Class::Stop, call, |()| Target::Pod)
+        self.end(ctx, (m.uid, m.sandbox.to_string()), call, Target::Removed)
     }
 }
 
@@ -198,7 +249,7 @@ impl Handler<CreateContainer> for RuntimeClient {
             };
             Ok(ContainerId::from(runtime.create_container(request).await?.container_id))
         };
-        self.call(ctx, m.uid, Class::Container, call, |id| Target::Container(id.to_string(), Some(sandbox)))
+        self.call(ctx, m.uid, Class::Container, call, |id| Target::Created(id.to_string(), sandbox))
     }
 }
 
@@ -208,7 +259,7 @@ impl Handler<StartContainer> for RuntimeClient {
     fn handle(&mut self, m: StartContainer, ctx: &mut Ctx<Self>) -> Self::Result {
         let runtime = self.deps.runtime.clone();
         let container_id = m.container.to_string();
-        let target = Target::Container(container_id.clone(), None);
+        let target = Target::Started(container_id.clone());
         let call = async move { runtime.start_container(v1::StartContainerRequest { container_id }).await };
         self.call(ctx, m.uid, Class::Container, call, |()| target)
     }
@@ -220,7 +271,7 @@ impl Handler<StopContainer> for RuntimeClient {
     fn handle(&mut self, m: StopContainer, ctx: &mut Ctx<Self>) -> Self::Result {
         let runtime = self.deps.runtime.clone();
         let container_id = m.container.to_string();
-        let target = Target::Container(container_id.clone(), None);
+        let target = Target::Stopped(container_id.clone());
         let request = v1::StopContainerRequest { container_id, timeout: m.grace_s };
         let call = async move { or_gone(runtime.stop_container(request).await) };
         self.call(ctx, m.uid, Class::Stop, call, |()| target)
@@ -232,11 +283,9 @@ impl Handler<RemoveContainer> for RuntimeClient {
 
     fn handle(&mut self, m: RemoveContainer, ctx: &mut Ctx<Self>) -> Self::Result {
         let runtime = self.deps.runtime.clone();
-        let container_id = m.container.to_string();
-        let target = Target::Container(container_id.clone(), None);
-        let request = v1::RemoveContainerRequest { container_id };
+        let request = v1::RemoveContainerRequest { container_id: m.container.to_string() };
         let call = async move { or_gone(runtime.remove_container(request).await) };
-        self.call(ctx, m.uid, Class::Stop, call, |()| target)
+        self.end(ctx, (m.uid, m.container.to_string()), call, Target::Removed)
     }
 }
 

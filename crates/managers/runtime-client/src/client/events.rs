@@ -132,9 +132,18 @@ impl RuntimeClient {
             return self.unknown_id(event.id, ctx);
         };
         let expectation = expectation(event.kind);
-        let starting = self.requests.get(&uid).is_some_and(|r| r.starting > 0);
-        if expectation < Expectation::Stopped && (starting || self.index.is_own(&event.id)) {
-            // Our own call; its answer brings the inspection, or has brought it.
+        let requests = self.requests.get(&uid);
+        let starting = requests.is_some_and(|r| r.starting > 0);
+        let ending = requests.is_some_and(|r| r.ending.contains(&event.id)) || self.index.is_gone(&event.id);
+        // Our own call; its answer brings the inspection, or has brought it.
+        if expectation < Expectation::Stopped {
+            if starting || self.index.is_own(&event.id) {
+                return;
+            }
+        } else if ending {
+            if let Some(requests) = self.requests.get_mut(&uid) {
+                requests.touched = seq;
+            }
             return;
         }
         let known = self.rows.get(&uid).map(|row| row.pod.clone());

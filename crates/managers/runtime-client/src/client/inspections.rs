@@ -1,6 +1,8 @@
 //! Inspecting pods, and what their rows become by it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actor::{Ctx, Deferred, Handler};
 use contract::runtime::{CallError, CallErrorKind, ObservePod, Observed};
@@ -14,7 +16,8 @@ use super::RuntimeClient;
 use crate::error::call_error;
 use crate::inspect::{Files, Inspection, Scope, inspect};
 use crate::pool::on_pool;
-use crate::requests::{PodRequests, Request};
+use crate::requests::{Expectation, PodRequests, Request};
+use crate::subscription::is_no_news;
 use crate::view::{Inspected, merge};
 
 /// An inspection under way: the count and time at which it began.
@@ -29,6 +32,12 @@ impl RuntimeClient {
     pub(super) fn request(&mut self, uid: &PodUid, request: Request, ctx: &mut Ctx<Self>) {
         self.requests.entry(uid.clone()).or_default().add(request);
         self.inspect(uid, ctx);
+    }
+
+    /// Has a pod inspected after this time, or with the next request, or when somebody asks about it.
+    pub(super) fn request_later(&mut self, uid: PodUid, request: Request, after: Duration, ctx: &mut Ctx<Self>) {
+        self.requests.entry(uid.clone()).or_default().add(request);
+        ctx.after(after, move |this, ctx| this.inspect(&uid, ctx));
     }
 
     /// Inspects at once everything that waits for its next try.
@@ -49,7 +58,9 @@ impl RuntimeClient {
     /// Starts an inspection when one is asked for and none is under way.
     fn inspect(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) {
         let (mut seq, mut at) = (self.next_seq(), Self::now(ctx));
-        let Some(request) = self.requests.get_mut(uid).and_then(PodRequests::begin) else { return };
+        let Some(requests) = self.requests.get_mut(uid) else { return };
+        let known = self.rows.get(uid).map(|row| &*row.pod);
+        let Some(request) = requests.begin(|id, expected| is_no_news(expected, id, known)) else { return };
         if let Scope::Listed(_, list_seq, list_at) = &request.scope {
             (seq, at) = (*list_seq, *list_at);
         }
@@ -117,9 +128,7 @@ impl RuntimeClient {
         }
         self.settled(uid, answer.is_err(), ctx);
         self.inspect(uid, ctx);
-        if self.requests.get(uid).is_some_and(PodRequests::is_idle) && !self.rows.contains_key(uid) {
-            self.requests.remove(uid);
-        }
+        self.drop_idle(uid);
     }
 
     /// LIFE-OF-A-POD 12/12: merges what was inspected into the row, which wakes the pod's worker; returns whether that
@@ -160,6 +169,34 @@ impl RuntimeClient {
             }
         }
         true
+    }
+
+    /// A call removed a container, or a sandbox with what was in it: there is nothing left to look at.
+    pub(super) fn removed(&mut self, uid: &PodUid, id: String, ctx: &Ctx<Self>) {
+        let row = self.rows.get(uid).map(|row| row.pod.clone());
+        let inside = row.iter().flat_map(|pod| &pod.containers).filter(|c| c.sandbox.as_str() == id);
+        let mut gone: BTreeSet<String> = inside.map(|c| c.id.to_string()).collect();
+        gone.insert(id);
+        let (seq, at) = (self.next_seq(), Self::now(ctx));
+        if row.is_some() {
+            self.merge(uid, Inspected { gone, ..Inspected::default() }, seq, at);
+        }
+        self.drop_idle(uid);
+    }
+
+    /// Whether the row shows that nothing in a sandbox runs any more.
+    pub(super) fn has_stopped(&self, uid: &PodUid, sandbox: &str) -> bool {
+        let pod = self.rows.get(uid).map(|row| &*row.pod);
+        let inside = |pod: &PodObservation| {
+            pod.containers.iter().all(|c| c.sandbox.as_str() != sandbox || c.state == ContainerState::Exited)
+        };
+        is_no_news(Expectation::Stopped, sandbox, pod) && pod.is_some_and(inside)
+    }
+
+    fn drop_idle(&mut self, uid: &PodUid) {
+        if self.requests.get(uid).is_some_and(PodRequests::is_idle) && !self.rows.contains_key(uid) {
+            self.requests.remove(uid);
+        }
     }
 
     fn diverged(&mut self, uid: &PodUid) {

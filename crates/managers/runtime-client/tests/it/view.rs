@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use contract::runtime::{Observed, Relist, RuntimeInfo};
+use contract::runtime::{Observed, Relist, RemoveContainer, RemovePodSandbox, RuntimeInfo, StopPodSandbox};
 use cri_api::v1;
 use fakes::runtime::{Fault, Features, Program, samples};
 use model::PodUid;
@@ -140,9 +140,45 @@ fn one_pod_start_costs_one_read_per_call() {
             r.run("web").await;
             r.observe("web", false).await.unwrap();
             let reads = r.fake.count("PodSandboxStatus") + r.fake.count("ContainerStatus");
-            assert!(reads <= 3 && r.fake.count("ListContainers") == 0, "{tier:?}: {reads}");
+            assert!(reads <= 2 && r.fake.count("ListContainers") == 0, "{tier:?}: {reads}");
         });
     }
+}
+
+#[test]
+fn one_pod_end_costs_one_look_at_its_container_and_one_at_all_of_it() {
+    for (tier, features) in tiers() {
+        rig(features, |r| async move {
+            let (sandbox, app) = r.run("web").await;
+            r.observe("web", false).await.unwrap();
+            r.fake.forget_calls();
+            r.stop("web", &app, 1).await.unwrap();
+            r.wiring.call(StopPodSandbox { uid: uid("web"), sandbox: sandbox.clone() }).await.unwrap();
+            let seen = r.observe("web", false).await.unwrap();
+            assert!(!seen.is_alive() && seen.containers[0].state == ContainerState::Exited, "{tier:?}");
+            r.wiring.call(RemoveContainer { uid: uid("web"), container: app }).await.unwrap();
+            r.wiring.call(StopPodSandbox { uid: uid("web"), sandbox: sandbox.clone() }).await.unwrap();
+            r.wiring.call(RemovePodSandbox { uid: uid("web"), sandbox }).await.unwrap();
+            assert_eq!(r.row("web"), None);
+            sleep(ms(400)).await;
+            let count = |call: &str| r.fake.count(call);
+            let lists = count("ListContainers") + count("ListPodSandbox");
+            let reads = [count("ContainerStatus"), count("PodSandboxStatus"), lists];
+            assert!(reads[0] <= 2 && reads[1] <= 1, "{tier:?}: {reads:?}");
+            assert_eq!(r.info().divergences, 0, "{tier:?}");
+        });
+    }
+}
+
+#[test]
+fn a_container_that_is_created_and_not_started_is_looked_at_a_moment_later() {
+    rig(Features::without_events(), |r| async move {
+        let sandbox = r.sandbox("web", 0).await.unwrap();
+        r.observe("web", false).await.unwrap();
+        r.create("web", &sandbox, "app", 0).await.unwrap();
+        let took = r.until("web", ContainerState::Created).await;
+        assert!(took <= secs(1), "{took:?}");
+    });
 }
 
 #[test]
