@@ -64,8 +64,7 @@ fn read(journal: &dyn Journal, key: &str) -> Option<Arc<StatusEntry>> {
     }
 }
 
-/// Writes the line of a pod. Blocks.
-pub(crate) fn save(journal: &dyn Journal, uid: &PodUid, entry: &StatusEntry) -> Result<(), JournalError> {
+fn line(entry: &StatusEntry) -> Result<Vec<u8>, JournalError> {
     let line = Line {
         version: entry.version,
         namespace: entry.namespace.clone(),
@@ -74,11 +73,19 @@ pub(crate) fn save(journal: &dyn Journal, uid: &PodUid, entry: &StatusEntry) -> 
         changed_ns: entry.changed_at.0,
         status: (*entry.status).clone(),
     };
-    let bytes = serde_json::to_vec(&line).map_err(|e| JournalError { message: e.to_string() })?;
-    journal.save(&key(uid), &bytes)
+    serde_json::to_vec(&line).map_err(|e| JournalError { message: e.to_string() })
 }
 
-/// Removes the line of a pod. Blocks.
-pub(crate) fn forget(journal: &dyn Journal, uid: &PodUid) -> Result<(), JournalError> {
-    journal.remove(&key(uid))
+/// Writes the lines of pods, all of them or none. Blocks.
+pub(crate) fn save_all(journal: &dyn Journal, entries: &[(PodUid, Arc<StatusEntry>)]) -> Result<(), JournalError> {
+    let Some(((last, entry), others)) = entries.split_last() else { return Ok(()) };
+    for (uid, entry) in others {
+        journal.put_soon(&key(uid), Some(line(entry)?));
+    }
+    journal.save(&key(last), &line(entry)?)
+}
+
+/// Removes the line of a pod, soon. Does not block.
+pub(crate) fn forget(journal: &dyn Journal, uid: &PodUid) {
+    journal.put_soon(&key(uid), None);
 }

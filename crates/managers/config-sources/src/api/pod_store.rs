@@ -28,10 +28,10 @@ pub(crate) type Change = (PodUid, Option<Vec<u8>>);
 /// What must be written.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Changes {
-    /// Comes and goes, specs and metadata: on disk before the next batch.
+    /// Pods that came, specs and metadata: on disk before the next batch.
     pub(crate) at_once: Vec<Change>,
-    /// Only a status changed, which the server tells again: written behind.
-    pub(crate) behind: Vec<(PodUid, Vec<u8>)>,
+    /// What the server tells again: only a status changed, or the pod has gone. Written behind.
+    pub(crate) behind: Vec<Change>,
 }
 
 impl StoredPods {
@@ -57,14 +57,14 @@ impl StoredPods {
         let mut changes = Changes::default();
         for (uid, pod) in pods {
             let Some(pod) = pod.as_ref().filter(|pod| !pod::is_mirror(pod)) else {
-                changes.at_once.extend(self.lines.remove(uid).map(|_| (uid.clone(), None)));
+                changes.behind.extend(self.lines.remove(uid).map(|_| (uid.clone(), None)));
                 continue;
             };
             let before = self.lines.insert(uid.clone(), Some(pod.clone())).flatten();
             let differs = before.map_or(Differs::Whole, |before| compare(&before, pod));
             let Some(bytes) = (differs != Differs::No).then(|| pod.to_json().ok()).flatten() else { continue };
             match differs {
-                Differs::Status => changes.behind.push((uid.clone(), bytes)),
+                Differs::Status => changes.behind.push((uid.clone(), Some(bytes))),
                 _ => changes.at_once.push((uid.clone(), Some(bytes))),
             }
         }
@@ -150,17 +150,18 @@ pub(crate) fn key(uid: &PodUid) -> String {
 /// A change that is not written, and why.
 pub(crate) type Failed = (PodUid, String);
 
-/// Carries changes out. Blocks. Gives those that failed.
-pub(crate) fn write(journal: &dyn Journal, changes: Vec<Change>) -> Vec<Failed> {
-    let one = |(uid, bytes): Change| {
-        let key = key(&uid);
-        let done = match bytes {
-            Some(bytes) => journal.save(&key, &bytes),
-            None => journal.remove(&key),
-        };
-        done.err().map(|error| (uid, error.to_string()))
+/// Carries changes out, in one commit of the journal: it takes along what was put there before. Blocks. Gives those that failed.
+pub(crate) fn write(journal: &dyn Journal, mut changes: Vec<Change>) -> Vec<Failed> {
+    let Some((uid, bytes)) = changes.pop() else { return Vec::new() };
+    for (uid, bytes) in &changes {
+        journal.put_soon(&key(uid), bytes.clone());
+    }
+    let done = match &bytes {
+        Some(bytes) => journal.save(&key(&uid), bytes),
+        None => journal.remove(&key(&uid)),
     };
-    changes.into_iter().filter_map(one).collect()
+    changes.push((uid, bytes));
+    done.err().map(|error| all_failed(&changes, &error.to_string())).unwrap_or_default()
 }
 
 /// None of `changes` counts as written: how many were is not known.

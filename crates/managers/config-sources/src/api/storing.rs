@@ -12,8 +12,6 @@ use super::set::Changes;
 use super::{ApiSource, RETRY};
 use crate::handover::hand_over;
 
-/// Writes to the store that go on at once: the journal makes one commit of those that come together.
-const WRITERS: usize = 4;
 /// That the server answers is written down this often.
 const NOTE_CONTACT: Duration = Duration::from_secs(60);
 
@@ -108,7 +106,7 @@ impl ApiSource {
             Changes::Of(pods) => self.store.lines.change(&pods),
         };
         for (uid, line) in changes.behind {
-            self.deps.journal.put_soon(&pod_store::key(&uid), Some(line));
+            self.deps.journal.put_soon(&pod_store::key(&uid), line);
         }
         let changes = changes.at_once;
         if changes.is_empty() {
@@ -118,15 +116,10 @@ impl ApiSource {
         let (journal, effects) = (self.deps.journal.clone(), ctx.effects());
         let work = async move {
             effects.hit("store").await;
-            let shares = changes.chunks(changes.len().div_ceil(WRITERS)).map(|share| {
-                let (journal, work, effects) = (journal.clone(), share.to_vec(), effects.clone());
-                // A write that panicked is not a write.
-                async move {
-                    let written = effects.attempt(Class::Journal, move || pod_store::write(&*journal, work)).await;
-                    written.unwrap_or_else(|e| pod_store::all_failed(share, &e.to_string()))
-                }
-            });
-            futures::future::join_all(shares).await.concat()
+            let all = changes.clone();
+            // A write that panicked is not a write.
+            let written = effects.attempt(Class::Journal, move || pod_store::write(&*journal, changes)).await;
+            written.unwrap_or_else(|e| pod_store::all_failed(&all, &e.to_string()))
         };
         ctx.run(work, |act: &mut Self, failed, ctx| {
             act.store.writing = false;

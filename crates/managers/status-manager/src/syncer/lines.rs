@@ -66,17 +66,24 @@ pub(super) async fn write(
 ) -> Vec<Unwritten> {
     effects.hit("journal").await;
     let copy = batch.clone();
-    let write = move || {
-        let one = |(uid, change): (PodUid, LineChange)| {
-            let done = match &change {
-                LineChange::Save(entry) => journal::save(&*journal, &uid, entry),
-                LineChange::Remove => journal::forget(&*journal, &uid),
-            };
-            done.err().map(|error| (uid, change, error.to_string()))
-        };
-        batch.into_iter().filter_map(one).collect()
-    };
+    let write = move || write_all(&*journal, batch);
     // A write that panicked is not a write.
     let all = |e: WorkPanicked| copy.into_iter().map(|(uid, change)| (uid, change, e.to_string())).collect();
     effects.attempt(Class::Journal, write).await.unwrap_or_else(all)
+}
+
+/// In one commit at most: that of the last save, which takes along what was put before. A line whose removal is lost tells of a
+/// status that the API server has.
+fn write_all(journal: &dyn Journal, batch: BTreeMap<PodUid, LineChange>) -> Vec<Unwritten> {
+    let mut saves = Vec::new();
+    for (uid, change) in batch {
+        match change {
+            LineChange::Save(entry) => saves.push((uid, entry)),
+            LineChange::Remove => journal::forget(journal, &uid),
+        }
+    }
+    match journal::save_all(journal, &saves) {
+        Ok(()) => Vec::new(),
+        Err(e) => saves.into_iter().map(|(uid, entry)| (uid, LineChange::Save(entry), e.to_string())).collect(),
+    }
 }
