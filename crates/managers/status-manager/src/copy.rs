@@ -1,6 +1,5 @@
 //! What is known of a pod in the API.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 use model::core::{Pod, PodStatus};
@@ -70,15 +69,13 @@ impl ApiCopy {
         pod::is_terminal(&self.pod)
     }
 
+    /// Whether both are the same object at the same time.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        self.uid == other.uid && self.version.is_some() && self.version == other.version
+    }
+
     /// Whether this is newer than another copy of the same object.
     pub(crate) fn is_newer_than(&self, other: &Self) -> bool {
         self.uid == other.uid && self.version > other.version
-    }
-
-    /// Of the status, to compare it later without keeping it. Not stable across builds.
-    pub(crate) fn fingerprint(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        serde_json::to_string(&self.pod.status).unwrap_or_default().hash(&mut hasher);
-        hasher.finish()
     }
 }

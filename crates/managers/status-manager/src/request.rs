@@ -63,15 +63,17 @@ pub(crate) struct Difference {
 
 /// Compares the API's copy with the kept status.
 pub(crate) fn difference(entry: &StatusEntry, copy: &ApiCopy, may_run: bool, times: Option<&KnownTimes>) -> Difference {
-    let api = &copy.status();
+    let nothing = PodStatus::default();
+    let api = copy.pod.status.as_ref().unwrap_or(&nothing);
     let mut kept = (*entry.status).clone();
     if let Some(times) = times {
         times.apply(&mut kept);
     }
     // A condition that is forced by the end of the pod changes when this version was made: the same on each attempt.
-    let merged = for_api(api, &kept, may_run, entry.changed_at);
     let ends = |s: &PodStatus| model::pod::is_terminal_phase(s.phase.as_deref());
-    Difference { patch: status_patch(api, &merged), phase_held_back: ends(&kept) && !ends(&merged) }
+    let has_ended = ends(&kept);
+    let merged = for_api(api, kept, may_run, entry.changed_at);
+    Difference { patch: status_patch(api, &merged), phase_held_back: has_ended && !ends(&merged) }
 }
 
 /// Whether the object of a pod of the API may be deleted (pod-lifecycle 9.8): it is to go, it shows its end, and its

@@ -16,16 +16,17 @@ mod tests;
 /// Merges the kept status over the API's: foreign conditions and claim statuses stay the API's; a terminal phase, and
 /// the DisruptionTarget that explains it, wait until no container can be running.
 #[must_use]
-pub fn for_api(api: &PodStatus, kept: &PodStatus, may_have_running: bool, now: Timestamp) -> PodStatus {
-    let mut merged = kept.clone();
-    let ends = !is_terminal_phase(api.phase.as_deref()) && is_terminal_phase(kept.phase.as_deref());
+pub fn for_api(api: &PodStatus, kept: PodStatus, may_have_running: bool, now: Timestamp) -> PodStatus {
+    let mut merged = kept;
+    let ends = !is_terminal_phase(api.phase.as_deref()) && is_terminal_phase(merged.phase.as_deref());
+    let kept = merged.conditions.take();
     let foreign = |c: &&PodCondition| !is_owned_condition(&c.type_);
     let foreign: Vec<_> = api.conditions.iter().flatten().filter(foreign).cloned().collect();
     merged.conditions = (!foreign.is_empty()).then_some(foreign);
-    for condition in kept.conditions.iter().flatten() {
+    for condition in kept.into_iter().flatten() {
         let target = condition.type_ == ty::DISRUPTION_TARGET && ends && !may_have_running;
         if is_owned_condition(&condition.type_) || target {
-            put(&mut merged, condition.clone());
+            put(&mut merged, condition);
         }
     }
     merged.resource_claim_statuses.clone_from(&api.resource_claim_statuses);

@@ -1,7 +1,7 @@
 //! How a status takes the place of an older one (pod-lifecycle 9.6): what may not change, how it is brought into form,
 //! and whether it says anything new.
 
-use model::core::{ContainerState, ContainerStatus, Pod, PodCondition, PodStatus};
+use model::core::{ContainerState, ContainerStatus, Pod, PodStatus};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use model::{Timestamp, pod, restart};
 
@@ -115,20 +115,24 @@ fn cut_time(time: &mut Option<Time>) {
 /// times do not count.
 #[must_use]
 pub fn same_for_node(a: &PodStatus, b: &PodStatus) -> bool {
-    let view = |status: &PodStatus| PodStatus {
-        conditions: None,
-        resource_claim_statuses: None,
-        extended_resource_claim_status: None,
-        ..status.clone()
-    };
-    own_conditions(a) == own_conditions(b) && view(a) == view(b)
+    macro_rules! same {
+        ($($field:ident)*) => {{
+            // No field is forgotten.
+            let PodStatus { conditions: _, resource_claim_statuses: _, extended_resource_claim_status: _, $($field),* } = a;
+            true $(&& *$field == b.$field)*
+        }};
+    }
+    let fields = same!(allocated_resources container_statuses ephemeral_container_statuses host_ip host_ips
+        init_container_statuses message node_allocatable_resource_claim_statuses nominated_node_name observed_generation phase
+        pod_ip pod_ips qos_class reason resize resources start_time);
+    fields && own_conditions(a) == own_conditions(b)
 }
 
-fn own_conditions(status: &PodStatus) -> Vec<PodCondition> {
+/// Conditions in which the node has a say, without their times, in the order of their types.
+fn own_conditions(status: &PodStatus) -> Vec<impl PartialEq> {
     let own = status.conditions.iter().flatten();
     let own = own.filter(|c| is_owned_condition(&c.type_) || is_shared_condition(&c.type_));
-    let mut own: Vec<PodCondition> =
-        own.map(|c| PodCondition { last_probe_time: None, last_transition_time: None, ..c.clone() }).collect();
-    own.sort_by(|a, b| a.type_.cmp(&b.type_));
+    let mut own: Vec<_> = own.map(|c| (&c.type_, &c.status, &c.reason, &c.message, c.observed_generation)).collect();
+    own.sort_by_key(|(type_, ..)| *type_);
     own
 }

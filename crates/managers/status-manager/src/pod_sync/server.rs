@@ -1,7 +1,10 @@
 //! What the API server has of one pod's status, by its answers; and whether the object is still there.
 
-use pod_status::merge::KnownTimes;
+use std::sync::Arc;
 use std::time::Duration;
+
+use model::core::Pod;
+use pod_status::merge::KnownTimes;
 use tokio::time::Instant;
 
 use super::attempts::RETRY_MAX;
@@ -21,8 +24,8 @@ pub(crate) struct ServerState {
     pub(crate) phase_held_back: bool,
     /// Its answer, while the board has not caught up with it, and when it came.
     pub(crate) answer: Option<(ApiCopy, Instant)>,
-    /// Fingerprint of what it made of the last status it took: it may write some values in its own way.
-    pub(crate) fingerprint: Option<u64>,
+    /// The pod with what it made of the last status it took: it may write some values in its own way.
+    taken: Option<Arc<Pod>>,
     pub(crate) times: Option<KnownTimes>,
     /// Version of the status, and of the API's copy, that were compared last and need nothing.
     pub(crate) compared: Option<(u64, Option<u64>)>,
@@ -32,9 +35,14 @@ impl ServerState {
     pub(super) fn accept(&mut self, accepted: Accepted, now: Instant) {
         self.version = Some(accepted.version);
         self.phase_held_back = accepted.phase_held_back;
-        self.fingerprint = Some(accepted.copy.fingerprint());
+        self.taken = Some(accepted.copy.pod.clone());
         self.times = Some(accepted.times);
         self.answer = Some((accepted.copy, now));
+    }
+
+    /// Whether a copy has the status as the server wrote it when it took it.
+    pub(super) fn is_as_taken(&self, copy: &ApiCopy) -> bool {
+        self.taken.as_ref().is_some_and(|taken| taken.status == copy.pod.status)
     }
 
     /// The newest copy of the pod in the API.
@@ -48,7 +56,15 @@ impl ServerState {
 
     /// Forgets an answer that the board has caught up with, or should have long ago.
     pub(crate) fn drop_old_answer(&mut self, rows: &PodRows, now: Instant) {
+        if self.answer.is_none() {
+            return;
+        }
         let on_board = rows.api_copy();
+        let caught_up = on_board.as_ref().filter(|b| self.answer.as_ref().is_some_and(|(a, _)| a.is_same_as(b)));
+        if let Some(copy) = caught_up {
+            // One of the two is enough.
+            self.taken = Some(copy.pod.clone());
+        }
         self.answer.take_if(|(answer, at)| {
             let overtaken = on_board.as_ref().is_none_or(|b| !answer.is_newer_than(b));
             // A copy without a version never catches up.

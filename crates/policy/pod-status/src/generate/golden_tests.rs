@@ -168,7 +168,7 @@ fn may_run_no_more(recorded: &PodStatus) -> bool {
 fn written(case: &Case, status: PodStatus, held: Option<&PodStatus>, recorded: &PodStatus) -> (PodStatus, PodStatus) {
     let status = store::settle(&case.pod, status, held, case.now);
     let ended = may_run_no_more(recorded);
-    let mut written = merge::for_api(case.pod.status.as_ref().unwrap(), &status, !ended, case.now);
+    let mut written = merge::for_api(case.pod.status.as_ref().unwrap(), status.clone(), !ended, case.now);
     if ended && recorded.pod_ip.is_none() && !pod::is_host_network(&case.pod) {
         // A kubelet may forget the address while it tears a pod down (a race); we keep it.
         (written.pod_ip, written.pod_ips) = (None, None);

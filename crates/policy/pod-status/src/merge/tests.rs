@@ -17,7 +17,7 @@ fn kept(phase: &str) -> PodStatus {
 
 #[test]
 fn edge_83_foreign_conditions_and_claims_stay_the_apis() {
-    let merged = for_api(&api(), &kept("Running"), true, NOW);
+    let merged = for_api(&api(), kept("Running"), true, NOW);
     assert_eq!(show_condition(&merged, "x/y"), "True");
     assert_eq!(merged.resource_claim_statuses, api().resource_claim_statuses);
     assert_eq!(merged.nominated_node_name.as_deref(), Some("n"));
@@ -26,7 +26,7 @@ fn edge_83_foreign_conditions_and_claims_stay_the_apis() {
 
 #[test]
 fn edges_79_89_91_a_terminal_phase_and_its_cause_wait_for_the_last_container() {
-    let held = for_api(&api(), &kept("Failed"), true, NOW);
+    let held = for_api(&api(), kept("Failed"), true, NOW);
     assert_eq!(
         (held.phase.as_deref(), held.reason.as_deref(), held.message.as_deref()),
         (Some("Running"), Some("ApiReason"), None)
@@ -34,7 +34,7 @@ fn edges_79_89_91_a_terminal_phase_and_its_cause_wait_for_the_last_container() {
     assert_eq!(show_condition(&held, "DisruptionTarget"), "absent");
     assert_eq!(held.pod_ip.as_deref(), Some("10.0.0.7"), "the rest is written");
 
-    let free = for_api(&api(), &kept("Failed"), false, NOW);
+    let free = for_api(&api(), kept("Failed"), false, NOW);
     assert_eq!((free.phase.as_deref(), free.reason.as_deref()), (Some("Failed"), Some("Evicted")));
     assert_eq!(show_condition(&free, "DisruptionTarget"), "True");
     assert_eq!(show_condition(&free, "Ready"), "False PodFailed");
@@ -44,7 +44,7 @@ fn edges_79_89_91_a_terminal_phase_and_its_cause_wait_for_the_last_container() {
 
 #[test]
 fn disruption_target_is_not_written_without_an_end() {
-    assert_eq!(show_condition(&for_api(&api(), &kept("Running"), false, NOW), "DisruptionTarget"), "absent");
+    assert_eq!(show_condition(&for_api(&api(), kept("Running"), false, NOW), "DisruptionTarget"), "absent");
 }
 
 #[test]
@@ -52,10 +52,10 @@ fn a_pod_that_is_terminal_in_the_api_already_keeps_its_target() {
     let mut ended = api();
     ended.phase = Some("Failed".into());
     ended.conditions.as_mut().unwrap().push(crate::conditions::verdict("DisruptionTarget", true, "Api", ""));
-    let merged = for_api(&ended, &kept("Failed"), true, NOW);
+    let merged = for_api(&ended, kept("Failed"), true, NOW);
     assert_eq!(merged.phase.as_deref(), Some("Failed"));
     assert_eq!(show_condition(&merged, "DisruptionTarget"), "True Api");
-    let succeeded = for_api(&ended, &kept("Succeeded"), false, NOW);
+    let succeeded = for_api(&ended, kept("Succeeded"), false, NOW);
     assert_eq!(show_condition(&succeeded, "Ready"), "False PodCompleted");
 }
 

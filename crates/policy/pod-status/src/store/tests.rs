@@ -1,4 +1,4 @@
-use model::core::ContainerStateTerminated;
+use model::core::{ContainerStateTerminated, PodCondition};
 use serde_json::json;
 
 use super::*;
