@@ -79,7 +79,7 @@ pub(super) fn page(kind: Kind, body: &[u8], objects: &mut Vec<Object>, broken: &
     let items = list.items.unwrap_or_default();
     objects.reserve_exact(items.len());
     for item in items {
-        match object(kind, item) {
+        match object(kind, item.get()) {
             Ok((object, _)) => objects.push(object),
             Err((error, _)) => broken.push(error),
         }
@@ -89,28 +89,46 @@ pub(super) fn page(kind: Kind, body: &[u8], objects: &mut Vec<Object>, broken: &
 
 /// Reads a line of a watch.
 pub(super) fn line(kind: Kind, text: &[u8]) -> ApiResult<Change> {
+    if let Some((step, json)) = split(text).and_then(|(what, json)| Some((step(what)?, json)))
+        && let Ok((object, version)) = object(kind, json)
+    {
+        return Ok(Change::Step(step(object), version));
+    }
     let line: Line<'_> = serde_json::from_slice(text).map_err(|e| garbage(e.to_string()))?;
-    let step: fn(Object) -> Followed = match &*line.r#type {
-        "ADDED" | "MODIFIED" => Followed::Applied,
-        "DELETED" => Followed::Deleted,
-        "BOOKMARK" => {
+    let step = match (step(&line.r#type), &*line.r#type) {
+        (Some(step), _) => step,
+        (None, "BOOKMARK") => {
             let named: Named = serde_json::from_str(line.object.get()).map_err(|e| garbage(e.to_string()))?;
             return Ok(Change::Bookmark(named.metadata.resource_version.unwrap_or_default()));
         }
-        "ERROR" => {
+        (None, "ERROR") => {
             let status: Status = serde_json::from_str(line.object.get()).map_err(|e| garbage(e.to_string()))?;
             return Ok(Change::Failed(status.into_error(StatusCode::INTERNAL_SERVER_ERROR, None)));
         }
-        other => return Err(garbage(format!("a watch event of type {other:?}"))),
+        (None, other) => return Err(garbage(format!("a watch event of type {other:?}"))),
     };
-    Ok(match object(kind, line.object) {
+    Ok(match object(kind, line.object.get()) {
         Ok((object, version)) => Change::Step(step(object), version),
         Err((error, version)) => Change::Step(Followed::Failed(error), version),
     })
 }
 
+fn step(what: &str) -> Option<fn(Object) -> Followed> {
+    match what {
+        "ADDED" | "MODIFIED" => Some(Followed::Applied),
+        "DELETED" => Some(Followed::Deleted),
+        _ => None,
+    }
+}
+
+/// Type and object of a line in the form that the API server gives it: the object is found without a look at all of it.
+fn split(text: &[u8]) -> Option<(&str, &str)> {
+    let text = std::str::from_utf8(text).ok()?.trim_ascii_end();
+    text.strip_prefix("{\"type\":\"")?.strip_suffix('}')?.split_once("\",\"object\":")
+}
+
 /// An object and its version; a failure names the object and keeps the version.
-fn object(kind: Kind, raw: &RawValue) -> Result<(Object, String), (ApiError, String)> {
+fn object(kind: Kind, raw: &str) -> Result<(Object, String), (ApiError, String)> {
     Ok(match kind {
         Kind::Pod => typed(raw, Object::Pod)?,
         Kind::Node => typed(raw, Object::Node)?,
@@ -158,11 +176,11 @@ fn list_end(text: &str) -> Option<usize> {
     None
 }
 
-fn typed<K>(raw: &RawValue, wrap: fn(Arc<K>) -> Object) -> Result<(Object, String), (ApiError, String)>
+fn typed<K>(raw: &str, wrap: fn(Arc<K>) -> Object) -> Result<(Object, String), (ApiError, String)>
 where
     K: Clone + FromJson + Metadata<Ty = ObjectMeta>,
 {
-    match K::from_json(unmanaged(raw.get()).as_bytes()) {
+    match K::from_json(unmanaged(raw).as_bytes()) {
         Ok(mut object) => {
             // An empty list is left.
             object.metadata_mut().managed_fields = None;
@@ -172,7 +190,7 @@ where
         }
         Err(e) => {
             let Name { name, namespace, resource_version } =
-                serde_json::from_str::<Named>(raw.get()).unwrap_or_default().metadata;
+                serde_json::from_str::<Named>(raw).unwrap_or_default().metadata;
             let namespace = namespace.map(|n| format!("{n}/")).unwrap_or_default();
             let called = format!("{}{namespace}{}", K::KIND.to_lowercase() + " ", name.unwrap_or_default());
             Err((garbage(format!("{called}: {e}")), resource_version.unwrap_or_default()))
@@ -182,7 +200,21 @@ where
 
 #[cfg(test)]
 mod tests {
-    use super::unmanaged;
+    use super::{split, unmanaged};
+
+    #[test]
+    fn a_line_is_split_in_the_servers_form_only() {
+        let rows = [
+            (r#"{"type":"ADDED","object":{"a":"\",\"object\":1"}}"#, Some(("ADDED", r#"{"a":"\",\"object\":1"}"#))),
+            ("{\"type\":\"ADDED\",\"object\":{}}\r", Some(("ADDED", "{}"))),
+            (r#"{"object":{},"type":"ADDED"}"#, None),
+            (r#"{"type": "ADDED", "object": {}}"#, None),
+            (r#"{"type":"ADDED","object":{}"#, Some(("ADDED", "{"))),
+        ];
+        for (line, wanted) in rows {
+            assert_eq!(split(line.as_bytes()), wanted, "{line}");
+        }
+    }
 
     #[test]
     fn managed_fields_are_emptied_and_nothing_else_is() {
