@@ -27,7 +27,7 @@ pub(super) fn read(from: &Roots, path: &str, depth: Depth, at: Timestamp) -> Opt
         }
     }
     if let Some(dir) = &memory {
-        reading.memory = usage(dir);
+        reading.memory = usage(dir, depth);
     }
     if depth == Depth::Full {
         if let Some(dir) = &accounting {
@@ -50,7 +50,7 @@ pub(super) fn read(from: &Roots, path: &str, depth: Depth, at: Timestamp) -> Opt
     Some(reading)
 }
 
-fn usage(dir: &Dir) -> MemoryReading {
+fn usage(dir: &Dir, depth: Depth) -> MemoryReading {
     let mut m = MemoryReading { usage: dir.number("memory.usage_in_bytes"), ..MemoryReading::default() };
     for (key, value) in parse::pairs(&dir.text("memory.stat").unwrap_or_default()) {
         let to = match key {
@@ -70,7 +70,10 @@ fn usage(dir: &Dir) -> MemoryReading {
     }
     let limited = |file| dir.bound(file).filter(|n| *n < UNLIMITED);
     m.limit = limited("memory.limit_in_bytes");
-    m.raw_swap_limit = limited("memory.memsw.limit_in_bytes");
+    // Without the one the other says nothing of swap.
+    if m.limit.is_some() || depth == Depth::Full {
+        m.raw_swap_limit = limited("memory.memsw.limit_in_bytes");
+    }
     // The file limits both together.
     m.swap_limit = m.raw_swap_limit.zip(m.limit).map(|(both, memory)| both.saturating_sub(memory));
     m

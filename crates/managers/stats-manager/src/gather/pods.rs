@@ -95,16 +95,16 @@ pub(super) fn in_host_network(sources: &Sources, of: &PodObservation, sandbox: &
     })
 }
 
-/// Interfaces as any process of the pod sees them: the sandbox's, else a container's.
+/// Interfaces as any process of the pod sees them: a container's, which is known already, else the sandbox's.
 pub(super) fn network(
     source: &dyn StatsSource,
     pod: Option<&str>,
     sandbox: &SandboxObservation,
     containers: &[ContainerReadings],
 ) -> Option<Vec<InterfaceReading>> {
-    let of_sandbox = pod.and_then(|pod| source.any_process(&source.container_cgroup(pod, sandbox.id.as_str())?));
-    let of_container = || containers.iter().find_map(|c| c.cgroup.as_ref()?.1.tasks.one);
-    source.network(Some(of_sandbox.or_else(of_container)?))
+    let of_container = containers.iter().find_map(|c| c.cgroup.as_ref()?.1.tasks.one);
+    let of_sandbox = || source.any_process(&source.container_cgroup(pod?, sandbox.id.as_str())?);
+    source.network(Some(of_container.or_else(of_sandbox)?))
 }
 
 fn log_dir(sources: &Sources, of: &PodObservation) -> Option<PathBuf> {
