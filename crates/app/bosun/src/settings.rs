@@ -104,6 +104,13 @@ impl Machine {
         })
     }
 
+    /// Processors, of the capacity.
+    #[must_use]
+    pub fn cores(&self) -> u32 {
+        let milli = self.capacity.get(model::resources::CPU).map_or(0, |q| q.milli_value());
+        u32::try_from(milli / 1000).unwrap_or(0)
+    }
+
     /// What the limits of all pods together are made of: the capacity that the Node tells, and processes.
     #[must_use]
     pub fn cgroup_capacity(&self) -> ResourceList {

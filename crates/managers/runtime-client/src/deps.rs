@@ -52,9 +52,9 @@ pub struct Deps {
 }
 
 impl Deps {
-    /// With default limits and periods.
+    /// With default periods.
     #[must_use]
-    pub fn new(runtime: Arc<dyn ContainerRuntime>, fs: Arc<dyn HostFs>) -> Self {
-        Self { runtime, fs, limits: Arc::default(), config: Config::default() }
+    pub fn new(runtime: Arc<dyn ContainerRuntime>, fs: Arc<dyn HostFs>, limits: CallLimits) -> Self {
+        Self { runtime, fs, limits: Arc::new(limits), config: Config::default() }
     }
 }

@@ -46,7 +46,8 @@ pub(super) fn event_recorder(setup: &Setup<'_, EventRecorder>) {
 }
 
 pub(super) fn runtime_client(setup: &Setup<'_, RuntimeClient>) {
-    let deps = runtime_client::Deps::new(setup.ports.runtime.clone(), setup.ports.fs.clone());
+    let limits = runtime_client::CallLimits::for_cores(setup.machine.cores());
+    let deps = runtime_client::Deps::new(setup.ports.runtime.clone(), setup.ports.fs.clone(), limits);
     setup.spawn(move |crew| runtime_client::RuntimeClient::new(&crew, deps.clone()));
 }
 

@@ -26,6 +26,19 @@ async fn as_many_calls_run_as_there_are_permits() {
     assert!(lock(limits.start.turns.as_ref().unwrap()).is_empty());
 }
 
+#[test]
+fn limits_grow_with_the_machine_up_to_some_bound() {
+    let permits = |cores| {
+        let limits = CallLimits::for_cores(cores);
+        [&limits.sandbox, &limits.start, &limits.stop, &limits.exec].map(|l| l.permits.available_permits())
+    };
+    for (cores, expected) in
+        [(0, [5, 5, 8, 16]), (2, [5, 5, 8, 16]), (3, [7, 7, 12, 24]), (16, [40, 40, 64, 128]), (192, [40, 40, 64, 128])]
+    {
+        assert_eq!(permits(cores), expected, "{cores}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_pod_starts_one_thing_at_a_time() {
     let limits = CallLimits::default();

@@ -16,7 +16,7 @@ use fakes::FakeRuntime;
 use fakes::runtime::{Features, samples};
 use model::runtime::{ContainerState, PodObservation};
 use model::{ContainerId, PodUid, SandboxId};
-use runtime_client::{Deps, RuntimeClient};
+use runtime_client::{CallLimits, Deps, RuntimeClient};
 use tokio::time::{Instant, sleep};
 
 mod calls;
@@ -47,7 +47,7 @@ impl Rig {
     fn new(kernel: Kernel, fake: FakeRuntime) -> Self {
         let wiring = Wiring::default();
         let client: Arc<dyn ports::runtime::ContainerRuntime> = fake.client();
-        let deps = Deps::new(client, Arc::new(fakes::LinuxFs));
+        let deps = Deps::new(client, Arc::new(fakes::LinuxFs), CallLimits::default());
         let actor = fakes::start(&kernel, &wiring, move |crew| RuntimeClient::new(&crew, deps.clone()));
         Self { kernel, fake, actor, wiring }
     }
