@@ -200,7 +200,8 @@ impl PodWorker {
         then: fn(&mut Self, T, &mut Ctx<Self>),
     ) {
         let (operation, began) = (self.operation(), ctx.clock().now());
-        ctx.run(step, move |act, (outcome, memo), ctx| {
+        // A step is large: it is moved once.
+        ctx.run(Box::pin(step), move |act, (outcome, memo), ctx| {
             let took = ctx.clock().now().saturating_duration_since(began).as_secs_f64();
             metrics::pods::WORKER_DURATION.with_label_values(&[operation]).observe(took);
             act.steps.running = false;
