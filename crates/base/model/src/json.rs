@@ -5,8 +5,11 @@
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use k8s_openapi::api::coordination::v1::Lease;
-use k8s_openapi::api::core::v1::{ConfigMap, Event, Node, Pod, Secret, Service, ServiceAccount};
+use k8s_openapi::api::core::v1::{
+    ConfigMap, Event, Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount,
+};
 use k8s_openapi::api::node::v1::RuntimeClass;
+use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 use serde::de::DeserializeOwned;
 use serde_json::{Error, Value};
 
@@ -45,7 +48,8 @@ macro_rules! kinds {
 }
 
 kinds! {
-    CertificateSigningRequest, ConfigMap, Event, Lease, Node, Pod, RuntimeClass, Secret, Service, ServiceAccount, Value,
+    CSIDriver, CertificateSigningRequest, ConfigMap, Event, Lease, Node, PersistentVolume, PersistentVolumeClaim, Pod,
+    RuntimeClass, Secret, Service, ServiceAccount, Value, VolumeAttachment,
 }
 
 /// What `object` is as JSON, its fields in the order of the alphabet. Twice the work of writing it: not for busy paths.

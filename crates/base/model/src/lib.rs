@@ -13,6 +13,7 @@ pub mod go_json;
 pub mod ids;
 pub mod json;
 pub mod node;
+pub mod node_selector;
 pub mod object;
 pub mod pod;
 pub mod probe;
