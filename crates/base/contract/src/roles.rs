@@ -36,6 +36,7 @@ use crate::stats::{Cadvisor, Resource, StatsError, Summarise};
 use crate::status::{RetainPodStatuses, SetPodStatus, StatusEntry, TerminatePod};
 use crate::volume::{
     MakePodDirs, MountVolumes, MountedVolumes, PodVolumes, PrepareSubPath, RemovePodDir, UnmountVolumes, VolumeError,
+    VolumesInUse,
 };
 
 /// Longest that a call on the way to a running container may queue and run.
@@ -126,7 +127,7 @@ role! {
     answers {}
     posts { value NodeView = NodeView::default(); }
     asks { SetPodNetworks, RecordEvent }
-    reads { RuntimeInfo, LeaseState }
+    reads { RuntimeInfo, LeaseState, VolumesInUse }
 }
 
 role! {
@@ -186,9 +187,12 @@ role! {
         UnmountVolumes for uid => Result<(), VolumeError>, within Duration::from_secs(150), Repeat;
         RemovePodDir for uid => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
     }
-    posts { table PodUid => PodVolumes; }
+    posts {
+        table PodUid => PodVolumes;
+        value VolumesInUse = VolumesInUse::default();
+    }
     asks { FetchConfigMap, FetchSecret, FetchToken, RecordEvent }
-    reads { ObjectVersion }
+    reads { ObjectVersion, NodeView, CsiDriver }
 }
 
 role! {

@@ -1,7 +1,7 @@
 //! VolumeManager: volumes wanted and volumes present, pod directories.
 
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -104,4 +104,11 @@ pub struct PodVolumes {
     pub present: Vec<String>,
     /// Last failure, if the newest attempt failed.
     pub error: Option<String>,
+}
+
+/// What the Node must say that it uses (`volumesInUse`): the attach controller detaches nothing of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumesInUse {
+    /// Names of attachable volumes that a pod here wants, or that are or may be there. `None`: nobody has looked yet.
+    pub names: Option<BTreeSet<String>>,
 }

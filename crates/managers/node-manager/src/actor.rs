@@ -7,6 +7,7 @@ use actor::{Actor, Ctx, supervised};
 use contract::board::{ValuePoster, ValueReader};
 use contract::node::{LeaseState, NodeView};
 use contract::runtime::RuntimeInfo;
+use contract::volume::VolumesInUse;
 use contract::{Crew, NodeManager as Role};
 use futures::StreamExt;
 use futures::stream::BoxStream;
@@ -33,6 +34,7 @@ pub struct NodeManager {
     view: ValuePoster<NodeView>,
     lease: ValueReader<LeaseState>,
     pub(crate) runtime_info: ValueReader<RuntimeInfo>,
+    pub(crate) volumes: ValueReader<VolumesInUse>,
     pub(crate) config: Arc<Config>,
     pub(crate) deps: Arc<Deps>,
     pub(crate) started: Option<Instant>,
@@ -78,6 +80,7 @@ impl Actor for NodeManager {
         }
         ctx.watch(self.runtime_info.subscribe(), |act, info, ctx| act.on_runtime(&info, ctx));
         ctx.watch(self.lease.subscribe(), |act, _, _| act.publish());
+        ctx.watch(self.volumes.subscribe(), |act, volumes, ctx| act.on_volumes(&volumes, ctx));
         self.tick(ctx);
     }
 }
@@ -93,6 +96,7 @@ impl NodeManager {
             view: published,
             lease: crew.value(),
             runtime_info: crew.value(),
+            volumes: crew.value(),
             crew,
             started: None,
             node: KnownNode::from_view(&view),
@@ -163,6 +167,15 @@ impl NodeManager {
             if self.observed.runtime.is_away() {
                 ctx.after(AWAY, Self::sync);
             }
+            self.sync(ctx);
+        }
+    }
+
+    /// A pod that waits for its volume waits for this report; without one, nothing is to be told.
+    fn on_volumes(&mut self, volumes: &VolumesInUse, ctx: &mut Ctx<Self>) {
+        let told =
+            self.node.api.as_ref().and_then(|n| n.status.as_ref()?.volumes_in_use.as_deref()).unwrap_or_default();
+        if volumes.names.as_ref().is_some_and(|names| !names.iter().eq(told)) {
             self.sync(ctx);
         }
     }

@@ -112,6 +112,7 @@ impl NodeManager {
             images: host.slow.images.clone(),
             runtime_handlers: health::version(&info).map(|_| info.handlers.iter().map(health::handler).collect()),
             supplemental_groups_policy: info.supplemental_groups_policy,
+            volumes_in_use: self.volumes.get().names.as_ref().map(|names| names.iter().cloned().collect()),
             pressures: self.conditions.pressure.clone(),
             not_ready,
         }

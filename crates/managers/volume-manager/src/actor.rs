@@ -13,10 +13,13 @@ use model::{PodUid, Timestamp, pod};
 use crate::deps::{Config, Deps, Tools};
 use crate::desired::{MountRequest, Mounted};
 use crate::layout::PodLayout;
-use crate::mount::{self, Answer, Attempt, TaskContext};
+use crate::mount::{self, Answer, Attempt};
 use crate::refresh::{self, Occasion};
+use crate::task::{TaskContext, cancelled};
 use crate::tear_down::{self, Proof};
 use crate::{board, class, fetch, set_up, spec, sub_path};
+
+mod drivers;
 
 /// How often the directories are looked at without an occasion.
 const RESCAN: Duration = Duration::from_secs(60);
@@ -29,6 +32,10 @@ pub struct VolumeManager {
     refreshing: BTreeSet<PodUid>,
     /// The root directory is being read.
     rescanning: bool,
+    /// Volumes of drivers are being looked for, and somebody asked for another look meanwhile.
+    sweeping: Option<bool>,
+    /// Volumes that are being unstaged.
+    unstaging: BTreeSet<String>,
     /// When to look at a pod's volumes without an occasion: a token ends, or a try failed.
     timers: BTreeMap<PodUid, SpawnHandle>,
 }
@@ -53,12 +60,29 @@ impl VolumeManager {
     /// A fresh instance; what is there is read from the root directory when it starts.
     #[must_use]
     pub fn new(crew: Crew<contract::VolumeManager>, config: Arc<Config>, deps: Arc<Deps>) -> Self {
-        let tools = Tools { config, deps, rows: crew.poster(), versions: crew.board(), crew };
-        Self { tools, refreshing: BTreeSet::new(), rescanning: false, timers: BTreeMap::new() }
+        let tools = Tools {
+            config,
+            deps,
+            rows: crew.poster(),
+            versions: crew.board(),
+            drivers: crew.board(),
+            node: crew.value(),
+            in_use: crew.publisher(),
+            crew,
+        };
+        Self {
+            tools,
+            refreshing: BTreeSet::new(),
+            rescanning: false,
+            sweeping: None,
+            unstaging: BTreeSet::new(),
+            timers: BTreeMap::new(),
+        }
     }
 
     /// Brings the board in line with the root directory, which is read once at a time: when it hangs, reads must not gather.
     fn rescan(&mut self, ctx: &mut Ctx<Self>) {
+        self.sweep(ctx);
         if !std::mem::replace(&mut self.rescanning, true) {
             ctx.run(board::known(self.tools.clone(), ctx.effects()), |act: &mut Self, uids, ctx| {
                 act.rescanning = false;
@@ -71,41 +95,21 @@ impl VolumeManager {
     /// The pod's volumes are to go: tries under way end without making anything.
     fn cancel(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) {
         self.tools.deps.desired.cancel(uid);
+        self.tools.deps.persistent.unwant(uid);
         self.disarm(uid, ctx);
     }
 
-    /// One piece of work on a pod, between two [`fault_points`]: on a thread of the host's files, unless `class` says that it may
-    /// meet a path of users there.
+    /// One piece of work on a pod, see [`piece`].
     fn work<R: Send + 'static>(
         &self,
         uid: &PodUid,
-        [before, after]: [&'static str; 2],
+        points: [&'static str; 2],
         effects: Effects,
         class: impl FnOnce(&Tools, &PodLayout) -> Class + Send + 'static,
         work: impl FnOnce(&Tools, &PodLayout) -> Result<R, VolumeError> + Send + 'static,
     ) -> Deferred<Self, Result<R, VolumeError>> {
         let (tools, uid) = (self.tools.clone(), uid.clone());
-        Deferred::new(async move {
-            effects.hit(before).await;
-            let layout = PodLayout::new(&tools.config.root_dir, &uid)?;
-            let serial = tools.deps.serial.clone();
-            let (on, of, at) = (tools.clone(), uid.clone(), layout.clone());
-            let work = move || {
-                let out = work(&on, &at);
-                board::post(&on, &of, out.as_ref().err().map(|e| e.message.clone()));
-                out
-            };
-            let first = move || match class(&tools, &layout) {
-                Class::HostFiles => Ok(work()),
-                other => Err((other, work)),
-            };
-            let out = match serial.run(&uid, &effects, Class::HostFiles, first).await {
-                Ok(out) => out,
-                Err((class, work)) => serial.run(&uid, &effects, class, work).await,
-            };
-            effects.hit(after).await;
-            out
-        })
+        Deferred::new(async move { piece(&tools, &uid, points, &effects, class, work).await })
     }
 
     /// Follows the objects of all pods, also of those that a former generation set up.
@@ -186,6 +190,37 @@ impl VolumeManager {
     }
 }
 
+/// One piece of work on a pod, between two [`fault_points`]: on a thread of the host's files, unless `class` says that it may
+/// meet a path of users there.
+async fn piece<R: Send + 'static>(
+    tools: &Tools,
+    uid: &PodUid,
+    [before, after]: [&'static str; 2],
+    effects: &Effects,
+    class: impl FnOnce(&Tools, &PodLayout) -> Class + Send + 'static,
+    work: impl FnOnce(&Tools, &PodLayout) -> Result<R, VolumeError> + Send + 'static,
+) -> Result<R, VolumeError> {
+    effects.hit(before).await;
+    let layout = PodLayout::new(&tools.config.root_dir, uid)?;
+    let serial = tools.deps.serial.clone();
+    let (on, of, at, held) = (tools.clone(), uid.clone(), layout.clone(), tools.clone());
+    let work = move || {
+        let out = work(&on, &at);
+        board::post(&on, &of, out.as_ref().err().map(|e| e.message.clone()));
+        out
+    };
+    let first = move || match class(&held, &layout) {
+        Class::HostFiles => Ok(work()),
+        other => Err((other, work)),
+    };
+    let out = match serial.run(uid, effects, Class::HostFiles, first).await {
+        Ok(out) => out,
+        Err((class, work)) => serial.run(uid, effects, class, work).await,
+    };
+    effects.hit(after).await;
+    out
+}
+
 fn task_context(ctx: &mut Ctx<VolumeManager>) -> TaskContext {
     TaskContext { clock: ctx.clock().clone(), effects: ctx.effects(), random: ctx.rng().u32(..) }
 }
@@ -228,7 +263,7 @@ impl Handler<PrepareSubPath> for VolumeManager {
         let class = move |tools: &Tools, layout: &PodLayout| class::of_sub_path(&tools.deps, layout, &of);
         self.work(&uid, fault_points("sub-path", "sub-path-done"), ctx.effects(), class, move |tools, _| {
             if request.is_some_and(|r| !r.is_live()) {
-                return Err(mount::cancelled());
+                return Err(cancelled());
             }
             sub_path::prepare(&tools.deps, &tools.config, &ask)
         })
@@ -239,15 +274,14 @@ impl Handler<UnmountVolumes> for VolumeManager {
     type Result = Deferred<Self, Result<(), VolumeError>>;
 
     fn handle(&mut self, UnmountVolumes { uid }: UnmountVolumes, ctx: &mut Ctx<Self>) -> Self::Result {
-        self.cancel(&uid, ctx);
-        let class = |tools: &Tools, layout: &PodLayout| class::of_tear_down(&tools.deps, layout);
-        self.work(&uid, fault_points("unmount", "unmounted"), ctx.effects(), class, |tools, layout| {
+        let step = |tools: &Tools, layout: &PodLayout| {
             tear_down::volumes_of(&tools.deps, layout, Proof::Ended).map_err(|e| {
                 let left = tear_down::present(&*tools.deps.fs, layout).ok().flatten();
                 let left = left.map_or_else(|| "?".to_owned(), |names| names.join(" "));
                 VolumeError::new(format!("mounted volumes=[{left}]: {e}"))
             })
-        })
+        };
+        self.release(uid, fault_points("unmount", "unmounted"), step, ctx)
     }
 }
 
@@ -255,10 +289,8 @@ impl Handler<RemovePodDir> for VolumeManager {
     type Result = Deferred<Self, Result<(), VolumeError>>;
 
     fn handle(&mut self, RemovePodDir { uid }: RemovePodDir, ctx: &mut Ctx<Self>) -> Self::Result {
-        self.cancel(&uid, ctx);
-        let class = |tools: &Tools, layout: &PodLayout| class::of_tear_down(&tools.deps, layout);
-        self.work(&uid, fault_points("remove-dir", "removed-dir"), ctx.effects(), class, |tools, layout| {
-            tear_down::pod_dir(&tools.deps, layout).map_err(VolumeError::new)
-        })
+        let step =
+            |tools: &Tools, layout: &PodLayout| tear_down::pod_dir(&tools.deps, layout).map_err(VolumeError::new);
+        self.release(uid, fault_points("remove-dir", "removed-dir"), step, ctx)
     }
 }

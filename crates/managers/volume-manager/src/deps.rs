@@ -5,15 +5,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use contract::Crew;
-use contract::board::{BoardPoster, BoardReader};
+use contract::board::{BoardPoster, BoardReader, ValuePoster, ValueReader};
+use contract::node::NodeView;
 use contract::objects::ObjectVersion;
-use contract::volume::PodVolumes;
+use contract::plugin::CsiDriver;
+use contract::volume::{PodVolumes, VolumesInUse};
 use model::PodUid;
 use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 use model::object::ObjectRef;
+use ports::api::ApiServer;
+use ports::csi::CsiNode;
 use ports::host::{HostFs, Mounter};
 
 use crate::desired::DesiredVolumes;
+use crate::registry::Volumes;
 
 /// Order among the effects on one pod; made once for the life of the node.
 pub type Serial = ::actor::Serial<model::PodUid>;
@@ -25,6 +30,10 @@ pub struct Config {
     pub root_dir: PathBuf,
     /// Memory that pods may use together, in bytes: the ceiling of a tmpfs. Not positive: none.
     pub memory_allocatable_bytes: i64,
+    /// Name of the node.
+    pub node_name: String,
+    /// `enableControllerAttachDetach`: volumes are attached by a controller of the cluster.
+    pub controller_attach_detach: bool,
     /// Allocatable resources of the node: stand in for absent limits in downwardAPI files.
     pub allocatable: BTreeMap<String, ApiQuantity>,
 }
@@ -40,6 +49,12 @@ pub struct Deps {
     pub serial: Serial,
     /// Pods whose volumes are to be in place, made once for the life of the node.
     pub desired: DesiredVolumes,
+    /// Volumes that outlive pods, made once for the life of the node.
+    pub persistent: Volumes,
+    /// The API server; `None`: standalone.
+    pub api: Option<Arc<dyn ApiServer>>,
+    /// CSI drivers; `None`: nobody here speaks to them.
+    pub csi: Option<Arc<dyn CsiNode>>,
 }
 
 impl std::fmt::Debug for Deps {
@@ -58,4 +73,20 @@ pub(crate) struct Tools {
     pub(crate) rows: BoardPoster<PodUid, PodVolumes>,
     /// Versions of configMaps and secrets.
     pub(crate) versions: BoardReader<ObjectRef, ObjectVersion>,
+    /// CSI drivers that are registered.
+    pub(crate) drivers: BoardReader<String, CsiDriver>,
+    /// The Node, with what is attached to it.
+    pub(crate) node: ValueReader<NodeView>,
+    /// What the Node must say that it uses.
+    pub(crate) in_use: ValuePoster<VolumesInUse>,
+}
+
+impl Tools {
+    /// Tells the Node of the volumes that must stay attached, when they changed.
+    pub(crate) fn post_in_use(&self) {
+        let now = VolumesInUse { names: self.deps.persistent.in_use() };
+        if *self.in_use.get() != now {
+            self.in_use.publish(now);
+        }
+    }
 }

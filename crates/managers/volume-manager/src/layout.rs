@@ -15,6 +15,10 @@ pub(crate) const SECRET: &str = "kubernetes.io~secret";
 pub(crate) const PROJECTED: &str = "kubernetes.io~projected";
 /// Directory name of downwardAPI volumes.
 pub(crate) const DOWNWARD_API: &str = "kubernetes.io~downward-api";
+/// Directory name of volumes of CSI drivers.
+pub(crate) const CSI: &str = "kubernetes.io~csi";
+/// Directory name of directories of this node that were set aside.
+pub(crate) const LOCAL_VOLUME: &str = "kubernetes.io~local-volume";
 /// The kinds that are kept inside of an emptyDir.
 pub(crate) const WRAPPED: [&str; 4] = [CONFIG_MAP, SECRET, PROJECTED, DOWNWARD_API];
 
@@ -83,7 +87,7 @@ pub(crate) fn pods(root: &Path) -> PathBuf {
 }
 
 /// A name that is one path component and nothing else.
-fn plain(name: &str) -> Result<&str, VolumeError> {
+pub(crate) fn plain(name: &str) -> Result<&str, VolumeError> {
     let fine = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']) && name.len() <= 255;
     if fine { Ok(name) } else { Err(VolumeError::new(format!("{name:?} cannot be the name of a directory"))) }
 }

@@ -3,32 +3,28 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Clock, Effects};
 use contract::volume::{MountedVolumes, VolumeError};
 use metrics::actors::Phase;
 use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::{PodUid, Timestamp, pod};
+use tokio::time::Instant;
 
 use crate::board;
 use crate::class;
 use crate::deps::Tools;
 use crate::desired::{MountRequest, ObjectVersions};
+use crate::failed::{Failed, Told};
 use crate::fetch;
+use crate::persistent;
 use crate::projected::Content;
 use crate::refresh::FIRST_PAUSE;
-use crate::set_up::{self, Failed, Outcome};
+use crate::set_up::{self, Outcome};
+use crate::spec;
+use crate::task::{TaskContext, cancelled};
 
 /// How long a pod waits for its volumes before its worker hears of it.
 const WAIT: Duration = Duration::from_secs(123);
-
-/// Time, effects and randomness for work that runs while the actor goes on.
-#[derive(Debug)]
-pub(crate) struct TaskContext {
-    pub clock: Clock,
-    pub effects: Effects,
-    pub random: u32,
-}
 
 /// One try on all volumes of a pod.
 #[derive(Debug)]
@@ -61,8 +57,9 @@ pub(crate) async fn attempt(
     let needs = fetch::needs(&pod);
     // Before the fetch: what changes meanwhile is seen to be newer.
     let versions = fetch::versions(&tools.versions, fetch::refs(&pod, &needs));
-    let (fetched, due) = fetch::all(&tools.crew, &pod, &needs).await;
-    let content = Content { fetched, now: Timestamp(task.clock.unix_nanos()), random: task.random };
+    let persistent = persistent::mount_all(tools, &pod, request, task);
+    let ((fetched, due), persistent) = futures::join!(fetch::all(&tools.crew, &pod, &needs), persistent);
+    let content = Content { fetched, persistent, now: Timestamp(task.clock.unix_nanos()), random: task.random };
     let (held, request, of) = (tools.clone(), request.clone(), pod.clone());
     let out = tools.deps.serial.run(uid, &task.effects, class::of_mount(&pod), move || {
         // Asked again inside of the pod's turn: an unmount may have come first.
@@ -74,6 +71,28 @@ pub(crate) async fn attempt(
         })
     });
     out.await.map(|outcome| Attempt { pod, outcome, versions, due })
+}
+
+/// As [`attempt`]. A driver that does not answer is not waited for beyond the end of the wait: what it was asked for is asked for
+/// again with the next request.
+async fn attempt_before(
+    tools: &Tools,
+    pod: &Pod,
+    request: &MountRequest,
+    task: &TaskContext,
+    end: Instant,
+) -> Result<Option<Attempt>, VolumeError> {
+    let uid = pod::uid(pod);
+    if !spec::has_persistent(pod) {
+        return Ok(attempt(tools, &uid, request, task).await);
+    }
+    // Not dropped before it is told what it was at.
+    let mut tried = std::pin::pin!(attempt(tools, &uid, request, task));
+    tokio::select! {
+        biased;
+        out = &mut tried => Ok(out),
+        () = task.clock.sleep(end.saturating_duration_since(task.clock.now())) => Err(too_late(tools, pod, task)),
+    }
 }
 
 /// Answer of a MountVolumes.
@@ -90,7 +109,10 @@ pub(crate) async fn mount(
     let mut pause = FIRST_PAUSE;
     loop {
         task.effects.hit("mount").await;
-        let out = attempt(&tools, &pod::uid(&pod), &request, &task).await;
+        let out = match attempt_before(&tools, &pod, &request, &task, began + WAIT).await {
+            Ok(out) => out,
+            Err(e) => return (Err(e), None),
+        };
         task.effects.hit("mounted").await;
         task.random = task.random.wrapping_add(1);
         let Some(attempt) = out else { return (Err(cancelled()), None) };
@@ -111,6 +133,7 @@ pub(crate) async fn mount(
             () = task.clock.sleep(pause) => pause *= 2,
             // What was missing may have come.
             () = objects_changed(&tools, &attempt.versions) => {}
+            () = node_changed(&tools), if failed.iter().any(Failed::is_unattached) => {}
         }
     }
 }
@@ -126,6 +149,26 @@ async fn objects_changed(tools: &Tools, used: &ObjectVersions) {
     }
 }
 
+/// Waits until the Node says something else: that a volume is attached.
+async fn node_changed(tools: &Tools) {
+    let mut node = tools.node.subscribe();
+    node.borrow_and_update();
+    if node.changed().await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
+/// The wait ends while a driver is still at work.
+fn too_late(tools: &Tools, pod: &Pod, task: &TaskContext) -> VolumeError {
+    let names = spec::used_volumes(pod).into_iter().filter(|(_, kind)| *kind == spec::Kind::Persistent);
+    let names = names.map(|(v, _)| v.name.as_str()).collect::<Vec<_>>().join(" ");
+    let cause = persistent::describe(tools, &pod::uid(pod), task);
+    let cause = cause.unwrap_or_else(|| "timed out waiting for the condition".to_owned());
+    let message = format!("unmounted volumes=[{names}], unattached volumes=[], failed to process volumes=[]: {cause}");
+    // No try has told of this.
+    VolumeError::new(message)
+}
+
 fn describe(failed: &[Failed]) -> String {
     failed.iter().map(|f| f.error.as_str()).collect::<Vec<_>>().join("; ")
 }
@@ -133,26 +176,24 @@ fn describe(failed: &[Failed]) -> String {
 fn not_mounted(all: &[Failed], unprocessed: &[Failed], cause: &str) -> VolumeError {
     let names = |list: &[Failed]| list.iter().map(|f| f.volume.as_str()).collect::<Vec<_>>().join(" ");
     let message = format!(
-        "unmounted volumes=[{}], unattached volumes=[], failed to process volumes=[{}]: {cause}",
+        "unmounted volumes=[{}], unattached volumes=[{}], failed to process volumes=[{}]: {cause}",
         names(all),
+        names(&all.iter().filter(|f| f.is_unattached()).cloned().collect::<Vec<_>>()),
         names(unprocessed)
     );
-    VolumeError { message, late: unprocessed.is_empty() }
-}
-
-/// What a request hears whose pod was unmounted meanwhile.
-pub(crate) fn cancelled() -> VolumeError {
-    VolumeError::new("the pod no longer wants its volumes")
+    // Who waits for a controller was told nothing so far.
+    VolumeError { message, late: unprocessed.is_empty() && !all.iter().any(Failed::is_unattached) }
 }
 
 /// Tells users of a volume that is not in place.
 pub(crate) fn emit_failed_mount(tools: &Tools, pod: &Pod, failed: &Failed) {
+    let Told::Event { step, name } = &failed.told else { return };
     let object = EventObject::Pod {
         namespace: pod::namespace(pod).to_owned(),
         name: pod::name(pod).to_owned(),
         uid: pod::uid(pod),
         field_path: String::new(),
     };
-    let message = format!("MountVolume.SetUp failed for volume \"{}\" : {}", failed.volume, failed.error);
+    let message = format!("MountVolume.{step} failed for volume \"{name}\" : {}", failed.error);
     tools.crew.emit(NodeEvent { kind: EventType::Warning, reason: "FailedMount".into(), message, object });
 }

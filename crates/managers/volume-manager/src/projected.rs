@@ -15,6 +15,7 @@ use crate::deps::{Config, Deps};
 use crate::empty_dir::{Wrapper, make_wrapper};
 use crate::layout::{PodLayout, marker};
 use crate::ownership::{Grant, give_to_group};
+use crate::placed::Outcomes;
 use crate::spec::{self, Medium};
 use crate::tear_down::{self, Proof};
 
@@ -34,6 +35,8 @@ const FILE_MAX_BYTES: u64 = 16 << 20;
 pub(crate) struct Content {
     /// What was fetched for the pod.
     pub fetched: Fetched,
+    /// What became of its persistent volumes.
+    pub persistent: Outcomes,
     /// Names the new directories.
     pub now: Timestamp,
     /// Tells directories of the same second apart.

@@ -1,27 +1,19 @@
 //! Setting volumes up. Every function blocks and may be repeated.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use actor::chain;
 use contract::volume::{MountedVolume, MountedVolumes, VolumeError};
 use model::core::{Pod, Volume};
-use ports::host::{FileKind, HostError, HostFs};
 
 use crate::deps::{Config, Deps};
 use crate::empty_dir;
+use crate::failed::Failed;
+use crate::host_path;
 use crate::layout::{EMPTY_DIR, PRIVATE, PodLayout};
 use crate::measure::counted;
 use crate::projected::{self, Content, Trouble};
 use crate::spec::{self, Kind, Medium};
-
-/// A volume that is not in place.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Failed {
-    pub volume: String,
-    pub error: String,
-    /// Another try cannot help.
-    pub hopeless: bool,
-}
 
 /// The directories that a pod has before anything else.
 pub(crate) fn pod_dirs(deps: &Deps, layout: &PodLayout) -> Result<(), VolumeError> {
@@ -47,6 +39,17 @@ pub(crate) fn all(deps: &Deps, config: &Config, pod: &Pod, content: &Content) ->
     let mut out = Outcome::default();
     for (volume, kind) in spec::used_volumes(pod) {
         let name = || volume.name.clone();
+        if kind == Kind::Persistent {
+            match content.persistent.get(&volume.name).cloned() {
+                Some(Ok(placed)) => {
+                    out.done.supplemental_groups.extend(placed.group);
+                    out.done.volumes.insert(name(), placed.mounted);
+                }
+                Some(Err(failed)) => out.failed.push(failed),
+                None => out.failed.push(Failed::own(&volume.name, "it was not looked at".to_owned(), false)),
+            }
+            continue;
+        }
         let plugin = plugin(&kind);
         match counted("volume_mount", plugin, || one((deps, config), pod, volume, &kind, content)) {
             Ok(Some(mounted)) => {
@@ -55,14 +58,16 @@ pub(crate) fn all(deps: &Deps, config: &Config, pod: &Pod, content: &Content) ->
             Ok(None) => {}
             Err(Trouble::Absent(error)) => {
                 let hopeless = matches!(kind, Kind::Unsupported(_) | Kind::EmptyDir(Medium::Refused(_)));
-                out.failed.push(Failed { volume: name(), error, hopeless });
+                out.failed.push(Failed::own(&volume.name, error, hopeless));
             }
             Err(Trouble::Stale(path, error)) => {
                 out.done.volumes.insert(name(), holding_objects(path));
-                out.stale.push(Failed { volume: name(), error, hopeless: false });
+                out.stale.push(Failed::own(&volume.name, error, false));
             }
         }
     }
+    out.done.supplemental_groups.sort_unstable();
+    out.done.supplemental_groups.dedup();
     out
 }
 
@@ -72,7 +77,7 @@ fn plugin(kind: &Kind) -> Option<&'static str> {
         Kind::EmptyDir(_) => Some(EMPTY_DIR),
         Kind::HostPath { .. } => Some("kubernetes.io~host-path"),
         Kind::Projected { plugin, .. } => Some(plugin),
-        Kind::Image | Kind::Unsupported(_) => None,
+        Kind::Image | Kind::Persistent | Kind::Unsupported(_) => None,
     }
 }
 
@@ -89,12 +94,12 @@ fn one(
     content: &Content,
 ) -> Result<Option<MountedVolume>, Trouble> {
     match kind {
-        Kind::Image => Ok(None),
+        Kind::Image | Kind::Persistent => Ok(None),
         Kind::Unsupported(name) => {
             Err(Trouble::Absent(format!("volume {:?}: {name} volumes are not supported", volume.name)))
         }
         Kind::HostPath { path, check } => {
-            host_path(&*deps.fs, path, check).map_err(Trouble::Absent)?;
+            host_path::check(&*deps.fs, path, check).map_err(Trouble::Absent)?;
             Ok(Some(MountedVolume { host_path: path.into(), read_only: false, selinux_relabel: false }))
         }
         Kind::EmptyDir(medium) => {
@@ -106,29 +111,4 @@ fn one(
             Ok(Some(holding_objects(path)))
         }
     }
-}
-
-/// node-and-resources 6.8.
-fn host_path(fs: &dyn HostFs, path: &str, check: &str) -> Result<(), String> {
-    if path.split('/').any(|part| part == "..") {
-        return Err(format!("invalid HostPath `{path}`: must not contain '..'"));
-    }
-    if check.is_empty() {
-        // Nothing is asked of it: the path is not touched, for whoever mounts it may not be able to.
-        return Ok(());
-    }
-    let at = Path::new(path);
-    let found = |e: HostError| chain(&e);
-    let kind = fs.stat(at).map_err(found)?.map(|s| s.kind);
-    let (fits, what) = match check {
-        "DirectoryOrCreate" if kind.is_none() => return fs.create_dir(at, 0o755).map_err(found),
-        "FileOrCreate" if kind.is_none() => return fs.create_file(at, 0o644).map_err(found),
-        "DirectoryOrCreate" | "Directory" => (FileKind::Dir, "directory"),
-        "FileOrCreate" | "File" => (FileKind::File, "file"),
-        "Socket" => (FileKind::Socket, "socket file"),
-        "CharDevice" => (FileKind::CharDevice, "character device"),
-        "BlockDevice" => (FileKind::BlockDevice, "block device"),
-        other => return Err(format!("{other} is an invalid volume type")),
-    };
-    if kind == Some(fits) { Ok(()) } else { Err(format!("hostPath type check failed: {path} is not a {what}")) }
 }

@@ -30,6 +30,8 @@ pub(crate) enum Kind {
     },
     /// The image manager pulls it, the runtime mounts it.
     Image,
+    /// A claim stands for it, or a CSI driver makes it.
+    Persistent,
     /// Nothing here can set it up; the API's name of the kind.
     Unsupported(&'static str),
 }
@@ -69,6 +71,9 @@ fn kind(pod: &Pod, v: &Volume) -> Kind {
     if v.image.is_some() {
         return Kind::Image;
     }
+    if v.persistent_volume_claim.is_some() || v.ephemeral.is_some() || v.csi.is_some() {
+        return Kind::Persistent;
+    }
     for (there, plugin, medium) in [
         (v.config_map.is_some(), CONFIG_MAP, Medium::Disk),
         (v.secret.is_some(), SECRET, Medium::Memory),
@@ -85,9 +90,6 @@ fn kind(pod: &Pod, v: &Volume) -> Kind {
 
 fn other_kind(v: &Volume) -> Option<&'static str> {
     let kinds = [
-        (v.persistent_volume_claim.is_some(), "persistentVolumeClaim"),
-        (v.ephemeral.is_some(), "ephemeral"),
-        (v.csi.is_some(), "csi"),
         (v.nfs.is_some(), "nfs"),
         (v.iscsi.is_some(), "iscsi"),
         (v.fc.is_some(), "fc"),
@@ -170,4 +172,9 @@ pub(crate) fn tmpfs_size(pod: &Pod, volume: &Volume, allocatable_bytes: i64) -> 
 pub(crate) fn fs_group(pod: &Pod) -> Option<u32> {
     let group = pod.spec.as_ref()?.security_context.as_ref()?.fs_group?;
     u32::try_from(group).ok()
+}
+
+/// Whether some container uses a volume that outlives the pod, or that a driver makes.
+pub(crate) fn has_persistent(pod: &Pod) -> bool {
+    used_volumes(pod).iter().any(|(_, kind)| *kind == Kind::Persistent)
 }

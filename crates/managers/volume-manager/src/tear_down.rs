@@ -6,7 +6,7 @@ use actor::chain;
 use ports::host::{DirEntry, FileKind, HUGETLBFS_MAGIC, HostError, HostFs, HostResult, TMPFS_MAGIC};
 
 use crate::deps::Deps;
-use crate::layout::{EMPTY_DIR, PodLayout, WRAPPED, marker};
+use crate::layout::{CSI, EMPTY_DIR, LOCAL_VOLUME, PodLayout, WRAPPED, marker};
 use crate::measure::counted;
 
 /// How it is known that content below `volumes` may be deleted.
@@ -72,16 +72,21 @@ fn is_made_here(plugin: &str) -> bool {
     plugin == EMPTY_DIR || WRAPPED.contains(&plugin)
 }
 
-/// Tears every volume of the pod down. The first failure is the answer, the others are tried all the same.
-pub(crate) fn volumes_of(deps: &Deps, layout: &PodLayout, proof: Proof) -> Result<(), String> {
+/// Tears every volume of the pod down but those of CSI drivers, whose names are the answer: their drivers must be asked, and nothing
+/// of them is touched here. The first failure is the answer, the others are tried all the same.
+pub(crate) fn volumes_of(deps: &Deps, layout: &PodLayout, proof: Proof) -> Result<Vec<String>, String> {
     // Binds inside of volumes first: they would keep what they bind.
     sub_paths(deps, layout).map_err(|e| chain(&e))?;
-    let mut result = Ok(());
+    let (mut result, mut of_drivers) = (Ok(()), Vec::new());
     for (plugin, name) in volumes(&*deps.fs, layout).map_err(|e| chain(&e))? {
+        if plugin == CSI {
+            of_drivers.push(name);
+            continue;
+        }
         let done = counted("volume_unmount", Some(&plugin), || one(deps, layout, (&plugin, &name), proof));
         result = result.and(done.map_err(|e| format!("volume {name:?} of {plugin}: {e}")));
     }
-    result
+    result.map(|()| of_drivers)
 }
 
 /// Tears one volume down, by its kind's directory and its name.
@@ -91,9 +96,13 @@ pub(crate) fn one(deps: &Deps, layout: &PodLayout, volume: (&str, &str), proof: 
     let failed = |e: HostError| chain(&e);
     let dir = layout.volume(plugin, name).map_err(|e| e.message)?;
     let mounted = mounts.is_mount_point(&dir).map_err(failed)?;
+    if plugin == LOCAL_VOLUME {
+        // A bind of a directory that is not ours: nothing in it is touched.
+        mounts.unmount(&dir).map_err(failed)?;
+        return fs.remove_empty_dir(&dir).map_err(failed);
+    }
     if !is_made_here(plugin) {
-        let inner = mounts.is_mount_point(&dir.join("mount")).map_err(failed)?;
-        if mounted || inner {
+        if mounted {
             return Err("is mounted, and this node cannot unmount volumes of that kind".to_owned());
         }
         return fs.remove_empty_dir(&dir).map_err(failed);
@@ -154,14 +163,17 @@ fn entries(fs: &dyn HostFs, path: &Path) -> HostResult<Vec<DirEntry>> {
 }
 
 /// Removes the directory of a pod that nobody knows: volumes with their proof, then empty directories below `volumes`, then
-/// what the node itself keeps beside them.
-pub(crate) fn pod_dir(deps: &Deps, layout: &PodLayout) -> Result<(), String> {
+/// what the node itself keeps beside them. While there are volumes of CSI drivers, whose names are the answer, the rest waits.
+pub(crate) fn pod_dir(deps: &Deps, layout: &PodLayout) -> Result<Vec<String>, String> {
     let fs = &*deps.fs;
     let failed = |e: HostError| chain(&e);
     if fs.stat_link(layout.dir()).map_err(failed)?.is_none() {
-        return Ok(());
+        return Ok(Vec::new());
     }
-    volumes_of(deps, layout, Proof::Marker)?;
+    let of_drivers = volumes_of(deps, layout, Proof::Marker)?;
+    if !of_drivers.is_empty() {
+        return Ok(of_drivers);
+    }
     for kept in [layout.volumes(), layout.block_devices()] {
         for plugin in dirs(fs, &kept).map_err(failed)? {
             fs.remove_empty_dir(&kept.join(plugin)).map_err(failed)?;
@@ -171,5 +183,6 @@ pub(crate) fn pod_dir(deps: &Deps, layout: &PodLayout) -> Result<(), String> {
     for entry in fs.list_dir(layout.dir()).map_err(failed)? {
         fs.remove_tree(&layout.dir().join(entry.name)).map_err(failed)?;
     }
-    fs.remove_empty_dir(layout.dir()).map_err(failed)
+    fs.remove_empty_dir(layout.dir()).map_err(failed)?;
+    Ok(Vec::new())
 }

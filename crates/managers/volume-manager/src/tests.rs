@@ -1,4 +1,7 @@
+mod claims;
 mod class;
+mod cluster;
+mod csi;
 mod life;
 mod live_updates;
 mod projected;
@@ -6,3 +9,4 @@ mod rig;
 mod set_up;
 mod tables;
 mod tear_down;
+mod undone;

@@ -100,6 +100,8 @@ pub struct Facts {
     pub runtime_handlers: Option<Vec<NodeRuntimeHandler>>,
     /// Of the runtime's features; `None`: it tells of none.
     pub supplemental_groups_policy: Option<bool>,
+    /// Volumes that must stay attached, sorted; `None`: not known yet, and what the Node says stays.
+    pub volumes_in_use: Option<Vec<String>>,
     /// What runs short.
     pub pressures: Vec<Pressure>,
     /// Why the node is not ready, in order; empty: it is.

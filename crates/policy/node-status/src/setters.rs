@@ -43,6 +43,9 @@ pub fn updated(plan: &Plan, old: &Node, facts: &Facts, now: Timestamp) -> (Node,
     }
     status.declared_features = plan.declared_features.clone().filter(|f| !f.is_empty());
     conditions::set(plan, status, facts, now, &mut events);
+    if let Some(names) = &facts.volumes_in_use {
+        status.volumes_in_use = Some(names.clone()).filter(|n| !n.is_empty());
+    }
     (node, events)
 }
 

@@ -2,44 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use model::PodUid;
 use model::core::Pod;
 use model::k8s_openapi::api::storage::v1::CSIDriver;
 use model::pod;
-use sha2::{Digest, Sha256};
 
 use crate::source::{Csi, Resolved};
 
 /// Key of the service account's tokens in a volume context, or in secrets.
 pub const TOKENS: &str = "csi.storage.k8s.io/serviceAccount.tokens";
-
-fn hex(parts: &[&str]) -> String {
-    use std::fmt::Write as _;
-    let mut hash = Sha256::new();
-    parts.iter().for_each(|p| hash.update(p.as_bytes()));
-    hash.finalize().iter().fold(String::new(), |mut out, byte| {
-        let _infallible = write!(out, "{byte:02x}");
-        out
-    })
-}
-
-/// Name of the directory of a volume below that of its driver.
-#[must_use]
-pub fn handle_hash(handle: &str) -> String {
-    hex(&[handle])
-}
-
-/// What a driver calls a volume that stands in a pod.
-#[must_use]
-pub fn inline_handle(uid: &PodUid, volume: &str) -> String {
-    format!("csi-{}", hex(&[uid.as_str(), volume]))
-}
-
-/// Name of the VolumeAttachment of a volume on a node.
-#[must_use]
-pub fn attachment_name(handle: &str, driver: &str, node: &str) -> String {
-    format!("csi-{}", hex(&[handle, driver, node]))
-}
 
 /// `access_mode` of a CSI capability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

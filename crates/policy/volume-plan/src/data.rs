@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::csi::attachment_name;
+use crate::names::attachment_name;
 use crate::source::{Csi, Resolved};
 
 /// Most bytes of such a file.

@@ -12,6 +12,7 @@ pub mod backoff;
 pub mod claim;
 pub mod csi;
 pub mod data;
+pub mod names;
 pub mod source;
 pub mod state;
 

@@ -6,7 +6,7 @@ use model::core::{CSIPersistentVolumeSource, PersistentVolume, PersistentVolumeS
 use model::{PodUid, quantity::Quantity};
 
 use crate::claim::Mode;
-use crate::csi::inline_handle;
+use crate::names::{inline_handle, unique_name};
 
 /// A volume that outlives pods, or that a driver makes for one pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,12 +75,6 @@ impl Csi {
     pub fn unique_name(&self) -> String {
         unique_name(&self.driver, &self.handle)
     }
-}
-
-/// As [`Csi::unique_name`].
-#[must_use]
-pub fn unique_name(driver: &str, handle: &str) -> String {
-    format!("kubernetes.io/csi/{driver}^{handle}")
 }
 
 /// The volume that a PersistentVolume is.

@@ -151,6 +151,8 @@ pub(super) fn volume_manager(setup: &Setup<'_, VolumeManager>) {
     let config = Arc::new(volume_manager::Config {
         root_dir: setup.settings.root_dir.clone(),
         memory_allocatable_bytes: memory,
+        node_name: setup.settings.node_name.clone(),
+        controller_attach_detach: setup.settings.config.node.enable_controller_attach_detach,
         allocatable: setup.machine.allocatable.iter().map(|(k, q)| (k.clone(), q.to_api())).collect(),
     });
     let deps = Arc::new(volume_manager::Deps {
@@ -158,6 +160,9 @@ pub(super) fn volume_manager(setup: &Setup<'_, VolumeManager>) {
         mounts: setup.ports.mounter.clone(),
         serial: volume_manager::Serial::default(),
         desired: volume_manager::DesiredVolumes::default(),
+        persistent: volume_manager::Volumes::default(),
+        api: setup.ports.api.clone(),
+        csi: None,
     });
     setup.spawn(move |crew| volume_manager::VolumeManager::new(crew, config.clone(), deps.clone()));
 }

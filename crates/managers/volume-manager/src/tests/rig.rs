@@ -10,9 +10,10 @@ use model::PodUid;
 use model::core::Pod;
 use serde_json::{Value, json};
 
+use crate::failed::Failed;
 use crate::projected::Content;
-use crate::set_up::{self, Failed};
-use crate::{Config, Deps, DesiredVolumes, Serial, VolumeManager};
+use crate::set_up;
+use crate::{Config, Deps, DesiredVolumes, Serial, VolumeManager, Volumes};
 
 /// Root directory of the node on an empty disk.
 pub(super) fn host() -> Folder {
@@ -20,15 +21,30 @@ pub(super) fn host() -> Folder {
 }
 
 pub(super) fn config(host: &Folder) -> Config {
-    Config { root_dir: host.path(""), memory_allocatable_bytes: 8 << 30, ..Config::default() }
+    Config {
+        root_dir: host.path(""),
+        memory_allocatable_bytes: 8 << 30,
+        node_name: "n1".to_owned(),
+        controller_attach_detach: true,
+        ..Config::default()
+    }
 }
 
 pub(super) fn deps(host: &Folder) -> Deps {
-    Deps { fs: host.fs(), mounts: host.fs(), serial: Serial::default(), desired: DesiredVolumes::default() }
+    Deps {
+        fs: host.fs(),
+        mounts: host.fs(),
+        serial: Serial::default(),
+        desired: DesiredVolumes::default(),
+        persistent: Volumes::default(),
+        api: None,
+        csi: None,
+    }
 }
 
 pub(super) fn content() -> Content {
-    Content { fetched: projection::Fetched::default(), now: model::Timestamp::from_secs(1_795_165_717), random: 1 }
+    let (fetched, persistent) = (projection::Fetched::default(), crate::placed::Outcomes::new());
+    Content { fetched, persistent, now: model::Timestamp::from_secs(1_795_165_717), random: 1 }
 }
 
 /// Sets up volumes that hold no objects.
@@ -59,9 +75,13 @@ pub(super) struct Bench {
 
 impl Bench {
     pub(super) fn start(kernel: &Kernel, host: &Folder) -> Self {
+        Self::with(kernel, config(host), deps(host))
+    }
+
+    pub(super) fn with(kernel: &Kernel, config: Config, deps: Deps) -> Self {
         let wiring = Wiring::default();
         let (events, objects) = (Events::on(&wiring), Objects::on(&wiring, "default"));
-        let (config, deps) = (Arc::new(config(host)), Arc::new(deps(host)));
+        let (config, deps) = (Arc::new(config), Arc::new(deps));
         let new = move |crew| VolumeManager::new(crew, config.clone(), deps.clone());
         let manager = fakes::start(kernel, &wiring, new);
         Self { wiring, manager, events, objects }

@@ -8,7 +8,7 @@ use ports::host::{FileKind, HostFs, Mounter, TMPFS_MAGIC};
 use serde_json::json;
 
 use super::rig::{all, config, deps, host, pod, with_spec};
-use crate::set_up::Failed;
+use crate::failed::Failed;
 use crate::sub_path::prepare;
 
 const DIR: &str = "pods/u/volumes/kubernetes.io~empty-dir/v";
@@ -148,7 +148,7 @@ fn host_path_table() {
     ] {
         let volume = json!([{"name": "s", "hostPath": {"path": path, "type": check}}]);
         let got = all(&deps(&host), &config(&host), &pod("u", volume));
-        let expected = error.map(|error| vec![Failed { volume: "s".into(), error, hopeless: false }]);
+        let expected = error.map(|error| vec![Failed::own("s", error, false)]);
         if let Ok(done) = &got {
             let mounted = MountedVolume { host_path: path.clone().into(), read_only: false, selinux_relabel: false };
             assert_eq!(done.volumes["s"], mounted, "{path}");
@@ -180,7 +180,7 @@ fn other_kinds_are_refused_by_name_and_hold_up_none_of_the_rest() {
     );
     let failed = all(&deps(&host), &config(&host), &p).unwrap_err();
     let error = "volume \"cm\": nfs volumes are not supported".to_owned();
-    assert_eq!(failed, [Failed { volume: "cm".into(), error, hopeless: true }]);
+    assert_eq!(failed, [Failed::own("cm", error, true)]);
     assert!(host.exists(MARKER));
 }
 

@@ -63,7 +63,7 @@ fn kind_table() {
         (json!({"secret": {"secretName": "s"}}), json!({}), projected("kubernetes.io~secret", Medium::Memory)),
         (json!({"downwardAPI": {}}), json!({}), projected("kubernetes.io~downward-api", Medium::Memory)),
         (json!({"projected": {}}), json!({}), projected("kubernetes.io~projected", Medium::Memory)),
-        (json!({"csi": {"driver": "d"}}), json!({}), Kind::Unsupported("csi")),
+        (json!({"csi": {"driver": "d"}}), json!({}), Kind::Persistent),
         (json!({"nfs": {"server": "s", "path": "/"}}), json!({}), Kind::Unsupported("nfs")),
     ] {
         let mut volume = source.clone();

@@ -9,10 +9,11 @@ use super::{persistent, pod};
 use crate::attach::{Attachment, by_attachment, by_node};
 use crate::backoff::Backoff;
 use crate::csi::{
-    AccessMode, DriverRules, GroupPolicy, access_mode, attachment_name, check_lifecycle, driver_rules, gives_to_group,
-    is_for_one_pod, publish_context,
+    AccessMode, DriverRules, GroupPolicy, access_mode, check_lifecycle, driver_rules, gives_to_group, is_for_one_pod,
+    publish_context,
 };
 use crate::data;
+use crate::names::attachment_name;
 use crate::source::{Csi, Resolved, Source, of_persistent_volume};
 use crate::state::{ErrorClass, Mount, after_failure};
 

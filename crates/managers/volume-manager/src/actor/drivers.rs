@@ -1,0 +1,84 @@
+//! What the actor has to do with volumes of drivers: they go when no pod has them any more.
+
+use actor::{Ctx, Deferred};
+use contract::volume::VolumeError;
+use model::PodUid;
+
+use super::{VolumeManager, piece, task_context};
+use crate::class;
+use crate::deps::Tools;
+use crate::layout::PodLayout;
+use crate::persistent::{self, Idle};
+
+impl VolumeManager {
+    /// Looks which volumes of drivers are there, and unstages those that nobody has.
+    pub(super) fn sweep(&mut self, ctx: &mut Ctx<Self>) {
+        if self.sweeping.is_some() {
+            self.sweeping = Some(true);
+            return;
+        }
+        self.sweeping = Some(false);
+        let (tools, task) = (self.tools.clone(), task_context(ctx));
+        let look = async move { persistent::sweep(&tools, &task).await };
+        ctx.run(look, |act: &mut Self, found, ctx| {
+            let again = act.sweeping.take() == Some(true);
+            found.idle.into_iter().for_each(|idle| act.unstage(idle, ctx));
+            if let Some(wait) = found.wait {
+                ctx.after(wait, Self::sweep);
+            }
+            if again {
+                act.sweep(ctx);
+            }
+        });
+    }
+
+    fn unstage(&mut self, idle: Idle, ctx: &mut Ctx<Self>) {
+        if !self.unstaging.insert(idle.name.clone()) {
+            return;
+        }
+        let (tools, task, name) = (self.tools.clone(), task_context(ctx), idle.name.clone());
+        let work = async move { persistent::undo(&tools, &task, &idle).await };
+        ctx.run(work, move |act: &mut Self, (), ctx| {
+            act.unstaging.remove(&name);
+            act.sweep(ctx);
+        });
+    }
+
+    /// Takes away what a pod has. `step` answers with the volumes that drivers must be asked to take; it is done again after that.
+    pub(super) fn release(
+        &mut self,
+        uid: PodUid,
+        points: [&'static str; 2],
+        step: fn(&Tools, &PodLayout) -> Result<Vec<String>, VolumeError>,
+        ctx: &mut Ctx<Self>,
+    ) -> Deferred<Self, Result<(), VolumeError>> {
+        self.cancel(&uid, ctx);
+        let (tools, task) = (self.tools.clone(), task_context(ctx));
+        let work = async move {
+            let class = |tools: &Tools, layout: &PodLayout| class::of_tear_down(&tools.deps, layout);
+            let first = piece(&tools, &uid, points, &task.effects, class, step).await;
+            let names = match first {
+                Ok(names) if !names.is_empty() => names,
+                other => return (other.map(drop), false),
+            };
+            let layout = match PodLayout::new(&tools.config.root_dir, &uid) {
+                Ok(layout) => layout,
+                Err(e) => return (Err(e), false),
+            };
+            let taken = persistent::unmount(&tools, &uid, &layout, &names, &task).await;
+            let done = piece(&tools, &uid, points, &task.effects, class, move |tools, layout| {
+                let named = |e: String| format!("mounted volumes=[{}]: {e}", names.join(" "));
+                taken.map_err(|e| VolumeError::new(named(e)))?;
+                let left = step(tools, layout)?;
+                if left.is_empty() { Ok(()) } else { Err(VolumeError::new(named("they came back".to_owned()))) }
+            });
+            (done.await, true)
+        };
+        Deferred::then(work, |this: &mut Self, (done, swept), ctx| {
+            if swept {
+                this.sweep(ctx);
+            }
+            done
+        })
+    }
+}

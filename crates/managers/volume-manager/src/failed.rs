@@ -1,0 +1,61 @@
+//! A volume that is not in place, and how that is told.
+
+/// A volume that is not in place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Failed {
+    /// Its name in the pod.
+    pub volume: String,
+    pub error: String,
+    /// Another try cannot help.
+    pub hopeless: bool,
+    /// How users hear of it.
+    pub told: Told,
+}
+
+/// How users hear of a failure.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Told {
+    /// An event that names the step and the volume.
+    Event {
+        /// In a kubelet's words.
+        step: &'static str,
+        /// Of the volume's directory.
+        name: String,
+    },
+    /// By the end of the wait alone: it waits for the controller that attaches it.
+    Unattached,
+    /// By the end of the wait alone.
+    Wait,
+}
+
+impl Failed {
+    /// A volume of the pod alone.
+    pub(crate) fn own(volume: &str, error: String, hopeless: bool) -> Self {
+        Self { hopeless, ..Self::at("SetUp", volume, volume, error) }
+    }
+
+    /// A step failed on the volume of this name.
+    pub(crate) fn at(step: &'static str, volume: &str, name: &str, error: String) -> Self {
+        let told = Told::Event { step, name: name.to_owned() };
+        Self { volume: volume.to_owned(), error, hopeless: false, told }
+    }
+
+    /// It is not known which volume it is, or the pod may not have it: the wait for it ends, and its worker begins another one.
+    pub(crate) fn unresolved(volume: &str, error: String) -> Self {
+        Self { volume: volume.to_owned(), error, hopeless: true, told: Told::Wait }
+    }
+
+    /// It is not attached yet.
+    pub(crate) fn unattached(volume: &str, error: String) -> Self {
+        Self { volume: volume.to_owned(), error, hopeless: false, told: Told::Unattached }
+    }
+
+    /// It failed with this, which was told, and may not be tried again yet.
+    pub(crate) fn backing_off(volume: &str, error: String) -> Self {
+        Self { volume: volume.to_owned(), error, hopeless: false, told: Told::Wait }
+    }
+
+    pub(crate) fn is_unattached(&self) -> bool {
+        self.told == Told::Unattached
+    }
+}

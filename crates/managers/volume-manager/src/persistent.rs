@@ -1,0 +1,64 @@
+//! Volumes that outlive pods, and those that a CSI driver makes for one (node-and-resources 6.2, 6.3, 6.13).
+//!
+//! What is *present* is on the disk: a `vol_data.json` is written, and synced, before a driver is called, and removed after it
+//! undid what it had done. So whatever has such a file may be there, whoever made it, and is undone by the same file after any
+//! death; a kubelet does the same, with the same files. What is *wanted* is in [`Volumes`], with what this process saw of the
+//! drivers' answers. One operation at a time per volume; a driver that hangs holds up its own volumes.
+
+mod calls;
+mod files;
+mod job;
+mod local;
+mod mount;
+mod resolve;
+mod sweep;
+mod unmount;
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use model::core::{Pod, Volume};
+use model::pod;
+use volume_plan::source::Source;
+
+use crate::deps::Tools;
+use crate::desired::MountRequest;
+use crate::failed::Failed;
+use crate::placed::{Outcomes, Placed};
+use crate::spec::{self, Kind};
+use crate::task::TaskContext;
+use job::Job;
+
+pub(crate) use sweep::{Idle, sweep, undo};
+pub(crate) use unmount::{describe, unmount};
+
+/// One try on all persistent volumes that a pod uses. For a pod without, nothing.
+pub(crate) async fn mount_all(tools: &Tools, pod: &Arc<Pod>, request: &MountRequest, task: &TaskContext) -> Outcomes {
+    let wanted = spec::used_volumes(pod).into_iter().filter(|(_, kind)| *kind == Kind::Persistent);
+    let tries = wanted.map(|(volume, _)| async {
+        let job = Job { tools, pod, request, task, volume: &volume.name };
+        (volume.name.clone(), one(&job, volume).await)
+    });
+    join_all(tries).await.into_iter().collect()
+}
+
+async fn one(job: &Job<'_>, volume: &Volume) -> Result<Placed, Failed> {
+    let (volumes, uid) = (&job.tools.deps.persistent, pod::uid(job.pod));
+    let wanted = match resolve::resolve(job.tools, job.pod, volume).await {
+        Ok(wanted) => wanted,
+        // What is in place stays so, whatever became of the claim.
+        Err(error) => return volumes.placed(&uid, job.volume).ok_or_else(|| Failed::unresolved(job.volume, error)),
+    };
+    let name = &wanted.volume.name;
+    if let Some(why) = wanted.elsewhere {
+        return Err(job.failed("NodeAffinity check", name, why));
+    }
+    let placed = match &wanted.volume.source {
+        Source::Csi(csi) => mount::mount(job, &wanted.volume, csi).await,
+        _ => local::place(job, &wanted.volume).await,
+    };
+    if let Ok(placed) = &placed {
+        volumes.note_placed(&uid, job.volume, placed.clone());
+    }
+    placed
+}

@@ -1,0 +1,181 @@
+//! Calls to CSI drivers, and what they are told.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use actor::AskError;
+use contract::objects::FetchToken;
+use csi_api::v1::volume_capability::access_mode::Mode;
+use csi_api::v1::volume_capability::{AccessMode as Access, AccessType, MountVolume};
+use csi_api::v1::{VolumeCapability, node_service_capability};
+use model::core::{Pod, Secret};
+use model::k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
+use ports::api::ApiExt;
+use ports::csi::{CsiError, CsiNode, CsiOutcome, CsiResult, DEADLINE};
+use serde_json::json;
+use volume_plan::attach::{Attachment, by_attachment};
+use volume_plan::csi::{self, DriverRules, access_mode};
+use volume_plan::names::attachment_name;
+use volume_plan::source::{Csi, Resolved};
+use volume_plan::state::ErrorClass;
+
+use super::resolve::api;
+use crate::deps::Tools;
+use crate::registry::{Part, Volumes};
+use crate::task::TaskContext;
+
+/// A driver that is registered, and what it can do.
+pub(crate) struct Driver<'a> {
+    tools: &'a Tools,
+    task: &'a TaskContext,
+    csi: Arc<dyn CsiNode>,
+    name: String,
+    endpoint: PathBuf,
+    can: BTreeSet<i32>,
+}
+
+/// What a driver can do beyond the least.
+pub(crate) type Ability = node_service_capability::rpc::Type;
+
+/// Why a driver was of no help, and what that says of the volume.
+#[derive(Debug)]
+pub(crate) struct CallFailed {
+    pub class: ErrorClass,
+    pub text: String,
+}
+
+impl CallFailed {
+    /// The driver was not called.
+    pub(crate) fn before(text: impl Into<String>) -> Self {
+        Self { class: ErrorClass::Transient, text: text.into() }
+    }
+
+    /// Nobody knows what is there.
+    pub(crate) fn uncertain(text: impl Into<String>) -> Self {
+        Self { class: ErrorClass::Uncertain, text: text.into() }
+    }
+}
+
+impl From<CsiError> for CallFailed {
+    fn from(e: CsiError) -> Self {
+        let class = match e.outcome() {
+            CsiOutcome::Final => ErrorClass::Final,
+            CsiOutcome::Transient => ErrorClass::Transient,
+            CsiOutcome::Uncertain => ErrorClass::Uncertain,
+        };
+        Self { class, text: e.to_string() }
+    }
+}
+
+impl<'a> Driver<'a> {
+    /// Looks a driver up and asks what it can do.
+    pub(crate) async fn find(tools: &'a Tools, task: &'a TaskContext, name: &str) -> Result<Self, CallFailed> {
+        let (Some(row), Some(csi)) = (tools.drivers.get(&name.to_owned()), tools.deps.csi.clone()) else {
+            return Err(CsiError::NotRegistered(name.to_owned()).into());
+        };
+        let endpoint = row.endpoint.clone();
+        let mut driver = Self { tools, task, csi, name: name.to_owned(), endpoint, can: BTreeSet::new() };
+        let asked = driver.csi.get_capabilities(&driver.endpoint, DEADLINE).await;
+        // What it can do was only asked for.
+        let answer = asked.map_err(|e| CallFailed::before(e.to_string()))?;
+        driver.can = answer
+            .capabilities
+            .into_iter()
+            .filter_map(|c| c.r#type.map(|node_service_capability::Type::Rpc(rpc)| rpc.r#type))
+            .collect();
+        Ok(driver)
+    }
+
+    pub(crate) fn can(&self, ability: Ability) -> bool {
+        self.can.contains(&i32::from(ability))
+    }
+
+    /// One call, when a place for it is free.
+    pub(crate) async fn call<T, F>(
+        &self,
+        (volume, part, name): (&str, &Part, &'static str),
+        call: impl FnOnce(Arc<dyn CsiNode>, PathBuf) -> F,
+    ) -> Result<T, CallFailed>
+    where
+        F: Future<Output = CsiResult<T>>,
+    {
+        let volumes: &Volumes = &self.tools.deps.persistent;
+        let place = volumes.driver(&self.name).acquire_owned().await;
+        let _place = place.map_err(|_| CallFailed::before("the node ends"))?;
+        let _doing = volumes.doing(volume, part, name, self.task.clock.now());
+        call(self.csi.clone(), self.endpoint.clone()).await.map_err(CallFailed::from)
+    }
+
+    /// How the volume is to be used. `group`: told to drivers that give volumes to groups themselves.
+    pub(crate) fn capability(&self, volume: &Resolved, csi: &Csi, group: Option<u32>) -> VolumeCapability {
+        let mode = match access_mode(&volume.access_modes, self.can(Ability::SingleNodeMultiWriter)) {
+            csi::AccessMode::SingleNodeWriter => Mode::SingleNodeWriter,
+            csi::AccessMode::SingleNodeMultiWriter => Mode::SingleNodeMultiWriter,
+            csi::AccessMode::SingleNodeSingleWriter => Mode::SingleNodeSingleWriter,
+            csi::AccessMode::MultiNodeReaderOnly => Mode::MultiNodeReaderOnly,
+            csi::AccessMode::MultiNodeMultiWriter => Mode::MultiNodeMultiWriter,
+        };
+        let mount = MountVolume {
+            fs_type: csi.fs_type.clone(),
+            mount_flags: volume.mount_options.clone(),
+            volume_mount_group: group.map(|g| g.to_string()).unwrap_or_default(),
+        };
+        VolumeCapability {
+            access_mode: Some(Access { mode: mode.into() }),
+            access_type: Some(AccessType::Mount(mount)),
+        }
+    }
+}
+
+/// What the API server says of a driver.
+pub(crate) async fn rules(tools: &Tools, driver: &str) -> Result<DriverRules, String> {
+    match api(tools)?.get::<CSIDriver>(None, driver).await {
+        Ok(found) => Ok(csi::driver_rules(Some(&found))),
+        Err(e) if e.is_not_found() => Ok(csi::driver_rules(None)),
+        Err(e) => Err(format!("CSIDriver {driver} cannot be fetched: {e}")),
+    }
+}
+
+/// What the API server says of the attachment of a volume to this node.
+pub(crate) async fn attachment(tools: &Tools, csi: &Csi) -> Result<Attachment, String> {
+    let name = attachment_name(&csi.handle, &csi.driver, &tools.config.node_name);
+    match api(tools)?.get::<VolumeAttachment>(None, &name).await {
+        Ok(found) => Ok(by_attachment(Some(&found))),
+        Err(e) if e.is_not_found() => Ok(by_attachment(None)),
+        Err(e) => Err(format!("VolumeAttachment {name} cannot be fetched: {e}")),
+    }
+}
+
+/// Content of a secret for a driver.
+pub(crate) async fn secret(
+    tools: &Tools,
+    of: Option<&(String, String)>,
+) -> Result<BTreeMap<String, String>, CallFailed> {
+    let Some((namespace, name)) = of else { return Ok(BTreeMap::new()) };
+    let failed = |e: String| CallFailed::before(format!("fetching secret {namespace}/{name} failed: {e}"));
+    let found = api(tools).map_err(&failed)?.get::<Secret>(Some(namespace), name).await;
+    let data = found.map_err(|e| failed(e.to_string()))?.data.unwrap_or_default();
+    Ok(data.into_iter().map(|(k, v)| (k, String::from_utf8_lossy(&v.0).into_owned())).collect())
+}
+
+/// Tokens of the pod's service account, as drivers read them; `None`: the driver wants none.
+pub(crate) async fn tokens(tools: &Tools, pod: &Arc<Pod>, rules: &DriverRules) -> Result<Option<String>, CallFailed> {
+    if rules.tokens.is_empty() {
+        return Ok(None);
+    }
+    let mut out = serde_json::Map::new();
+    for (audience, seconds) in &rules.tokens {
+        let expiration_s = seconds.unwrap_or(3600);
+        let ask = FetchToken { pod: pod.clone(), audience: audience.clone(), expiration_s };
+        let token = match tools.crew.ask(ask).await {
+            Ok(Ok(token)) => token,
+            Ok(Err(e)) => return Err(CallFailed::before(e.to_string())),
+            Err(e @ AskError::NotDelivered) => return Err(CallFailed::before(format!("no object store: {e}"))),
+            Err(e) => return Err(CallFailed::before(format!("object store: {e}"))),
+        };
+        let until = token.expires_at.to_api();
+        out.insert(audience.clone(), json!({ "token": token.text, "expirationTimestamp": until }));
+    }
+    Ok(Some(serde_json::Value::Object(out).to_string()))
+}

@@ -1,0 +1,290 @@
+//! One try to get one volume of a driver to one pod: attached, staged, published, given to its group.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use actor::Class;
+use contract::volume::MountedVolume;
+use csi_api::v1::{NodePublishVolumeRequest, NodeStageVolumeRequest};
+use model::{PodUid, pod};
+use volume_plan::attach::{Attachment, by_node};
+use volume_plan::csi::{
+    DriverRules, GroupPolicy as DriverGroups, TOKENS, check_lifecycle, gives_to_group, is_for_one_pod, publish_context,
+};
+use volume_plan::data;
+use volume_plan::source::{Csi, Resolved};
+use volume_plan::state::Mount;
+
+use super::calls::{self, Ability, CallFailed, Driver};
+use super::files::{self, VolumeDir};
+use super::job::Job;
+use crate::failed::Failed;
+use crate::layout::PodLayout;
+use crate::ownership::{GroupPolicy, give_volume};
+use crate::placed::Placed;
+use crate::registry::{Part, Volumes};
+use crate::spec;
+use crate::task::cancelled;
+
+/// A volume of a driver, with all that a try needs to know of it.
+struct Try<'a> {
+    job: &'a Job<'a>,
+    volume: &'a Resolved,
+    csi: &'a Csi,
+    name: String,
+    uid: PodUid,
+    rules: DriverRules,
+    /// What the controller that attached it tells the driver.
+    attached: BTreeMap<String, String>,
+}
+
+/// Gets the volume to the pod, as far as it can be now.
+pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved, csi: &Csi) -> Result<Placed, Failed> {
+    let rules = calls::rules(job.tools, &csi.driver).await;
+    let (name, uid) = (csi.unique_name(), pod::uid(job.pod));
+    let volumes = &job.tools.deps.persistent;
+    let rules = match rules {
+        Ok(rules) => rules,
+        // What is in place stays so while nobody can be asked.
+        Err(e) => return volumes.placed(&uid, job.volume).ok_or_else(|| job.failed("SetUp", &volume.name, e)),
+    };
+    check_lifecycle(csi, &rules).map_err(|e| job.failed("SetUp", &volume.name, e))?;
+    if !job.request.is_live() {
+        return Err(job.failed("SetUp", &volume.name, cancelled().message));
+    }
+    let attaches = rules.attach_required && !csi.is_inline;
+    // From here on the end of the pod takes the wish back.
+    volumes.want(&name, &uid, attaches);
+    job.tools.post_in_use();
+    let is_there = volumes.mount(&name, &Some(uid.clone())) == Mount::Present;
+    let attached = if attaches && (!is_there || rules.republish) {
+        match attached(job, volume, csi, &name).await {
+            Ok(attached) => attached,
+            Err(failed) => return volumes.placed(&uid, job.volume).ok_or(failed),
+        }
+    } else {
+        BTreeMap::new()
+    };
+    Try { job, volume, csi, name, uid, rules, attached }.run().await
+}
+
+/// Whether the volume is attached here, and what its driver is told of that.
+async fn attached(job: &Job<'_>, volume: &Resolved, csi: &Csi, name: &str) -> Result<BTreeMap<String, String>, Failed> {
+    if !job.tools.config.controller_attach_detach {
+        let why =
+            "it has to be attached, and this node does not attach volumes itself (enableControllerAttachDetach: false)";
+        return Err(job.failed("WaitForAttach", &volume.name, why));
+    }
+    let waits = |why: String| Failed::unattached(job.volume, why);
+    by_node(job.tools.node.get().node.as_deref(), name).map_err(waits)?;
+    match calls::attachment(job.tools, csi).await {
+        Ok(Attachment::Done(told)) => Ok(told),
+        Ok(Attachment::Waits(why)) => Err(waits(why)),
+        Ok(Attachment::Failed(why) | Attachment::Exhausted(why)) | Err(why) => {
+            Err(job.failed("WaitForAttach", &volume.name, why))
+        }
+    }
+}
+
+impl Try<'_> {
+    fn volumes(&self) -> &Volumes {
+        &self.job.tools.deps.persistent
+    }
+
+    async fn run(&self) -> Result<Placed, Failed> {
+        let (tools, task, part) = (self.job.tools, self.job.task, Some(self.uid.clone()));
+        let layout = PodLayout::new(&tools.config.root_dir, &self.uid);
+        let layout = layout.map_err(|e| self.job.failed("SetUp", &self.volume.name, e.message))?;
+        let there = VolumeDir::publish(&layout, &self.volume.name);
+        let there = there.map_err(|e| self.job.failed("SetUp", &self.volume.name, e))?;
+        let placed = Placed {
+            mounted: MountedVolume {
+                host_path: there.target.clone(),
+                read_only: self.volume.read_only,
+                selinux_relabel: true,
+            },
+            group: self.volume.group,
+        };
+        let turn = self.volumes().turn(&self.name);
+        let _turn = turn.lock().await;
+        if !self.job.request.is_live() {
+            return Err(self.job.failed("SetUp", &self.volume.name, cancelled().message));
+        }
+        let before = self.volumes().mount(&self.name, &part);
+        if before == Mount::Present && !self.rules.republish {
+            return Ok(placed);
+        }
+        if let Some((_, error)) = self.volumes().wait(&self.name, &part, task.clock.now()) {
+            // What is there stays in use while a new word to the driver waits.
+            return if before == Mount::Present {
+                Ok(placed)
+            } else {
+                Err(Failed::backing_off(self.job.volume, error))
+            };
+        }
+        match self.steps(&there, &part).await {
+            Ok(()) => {
+                self.volumes().succeeded(&self.name, &part);
+                Ok(placed)
+            }
+            Err((step, error)) => {
+                self.volumes().failed(&self.name, &part, task.clock.now(), &error);
+                if before == Mount::Present {
+                    tracing::warn!(volume = self.name, error, "the driver could not be told of the volume anew");
+                    return Ok(placed);
+                }
+                Err(self.job.failed(step, &self.volume.name, error))
+            }
+        }
+    }
+
+    async fn steps(&self, there: &VolumeDir, part: &Part) -> Result<(), (&'static str, String)> {
+        self.check_others().await.map_err(|e| ("SetUp", e))?;
+        let driver = Driver::find(self.job.tools, self.job.task, &self.csi.driver).await;
+        let driver = driver.map_err(|e| ("SetUp", e.text))?;
+        let staging =
+            if self.csi.is_inline { None } else { self.stage(&driver).await.map_err(|e| ("MountDevice", e))? };
+        self.publish(&driver, there, part, staging).await.map_err(|e| ("SetUp", e))
+    }
+
+    /// A volume for one pod must not be with another one here.
+    async fn check_others(&self) -> Result<(), String> {
+        if !is_for_one_pod(self.volume) {
+            return Ok(());
+        }
+        let (fs, root) = (self.job.tools.deps.fs.clone(), self.job.tools.config.root_dir.clone());
+        let found = self.blocking(move || files::found(&*fs, &root)).await?;
+        let key = (self.csi.driver.clone(), self.csi.handle.clone());
+        if found.published.get(&key).is_some_and(|pods| pods.iter().any(|uid| *uid != self.uid)) {
+            let why = "volume uses the ReadWriteOncePod access mode and is already in use by another pod";
+            return Err(why.to_owned());
+        }
+        Ok(())
+    }
+
+    async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
+        self.job.task.effects.blocking(Class::UserPaths, work).await
+    }
+
+    /// The pod's group, where the driver itself gives volumes to groups.
+    fn told_group(&self, driver: &Driver<'_>) -> Option<u32> {
+        spec::fs_group(self.job.pod).filter(|_| driver.can(Ability::VolumeMountGroup))
+    }
+
+    /// Writes down what is to be done, and counts it as perhaps done from now on.
+    async fn intend(&self, dir: &VolumeDir, part: &Part, content: Vec<u8>, with_target: bool) -> Result<(), String> {
+        let (fs, at) = (self.job.tools.deps.fs.clone(), dir.clone());
+        let found = self.blocking(move || at.intend(&*fs, &content, with_target)).await?;
+        self.volumes().intend(&self.name, part, found);
+        Ok(())
+    }
+
+    /// What follows from a failed call: what the driver refused is taken back, what may be under way is not forgotten.
+    async fn settle(&self, dir: &VolumeDir, part: &Part, before: Mount, error: &CallFailed) {
+        let mut after = self.volumes().after_failure(&self.name, part, before, error.class);
+        if after == Mount::Absent {
+            let (deps, at) = (self.job.tools.deps.clone(), dir.clone());
+            if let Err(e) = self.blocking(move || at.remove(&deps)).await {
+                tracing::warn!(volume = self.name, error = e, "what the driver refused cannot be cleared away");
+                after = Mount::Uncertain;
+            }
+        }
+        self.volumes().note(&self.name, part, after);
+    }
+
+    /// Stages the volume for all pods. Answers where, when the driver stages at all.
+    async fn stage(&self, driver: &Driver<'_>) -> Result<Option<String>, String> {
+        let part = None;
+        let dir = VolumeDir::stage(&self.job.tools.config.root_dir, &self.csi.driver, &self.csi.handle)?;
+        let stages = driver.can(Ability::StageUnstageVolume);
+        let path = dir.target.to_string_lossy().into_owned();
+        let before = self.volumes().mount(&self.name, &part);
+        if before == Mount::Present {
+            return Ok(stages.then_some(path));
+        }
+        let secrets = calls::secret(self.job.tools, self.csi.stage_secret.as_ref()).await.map_err(|e| e.text)?;
+        self.intend(&dir, &part, data::of_stage(self.csi), true).await?;
+        if stages {
+            let request = NodeStageVolumeRequest {
+                volume_id: self.csi.handle.clone(),
+                publish_context: self.attached.clone(),
+                staging_target_path: path.clone(),
+                volume_capability: Some(driver.capability(self.volume, self.csi, self.told_group(driver))),
+                secrets,
+                volume_context: self.csi.attributes.clone(),
+            };
+            self.job.task.effects.hit("before stage").await;
+            let call = |csi: Arc<dyn ports::csi::CsiNode>, at: std::path::PathBuf| async move {
+                csi.stage(&at, request, ports::csi::DEADLINE).await
+            };
+            let done = driver.call((&self.name, &part, "NodeStageVolume"), call).await;
+            self.job.task.effects.hit("after stage").await;
+            if let Err(e) = done {
+                self.settle(&dir, &part, before, &e).await;
+                return Err(e.text);
+            }
+        }
+        self.volumes().note(&self.name, &part, Mount::Present);
+        Ok(stages.then_some(path))
+    }
+
+    async fn publish(
+        &self,
+        driver: &Driver<'_>,
+        dir: &VolumeDir,
+        part: &Part,
+        staging: Option<String>,
+    ) -> Result<(), String> {
+        let tools = self.job.tools;
+        let before = self.volumes().mount(&self.name, part);
+        let mut secrets = calls::secret(tools, self.csi.publish_secret.as_ref()).await.map_err(|e| e.text)?;
+        let mut tokens = calls::tokens(tools, self.job.pod, &self.rules).await.map_err(|e| e.text)?;
+        if self.rules.tokens_in_secrets {
+            secrets.extend(tokens.take().map(|t| (TOKENS.to_owned(), t)));
+        }
+        let content = data::of_publish(self.volume, self.csi, &tools.config.node_name);
+        self.intend(dir, part, content, false).await?;
+        let request = NodePublishVolumeRequest {
+            volume_id: self.csi.handle.clone(),
+            publish_context: self.attached.clone(),
+            staging_target_path: staging.unwrap_or_default(),
+            target_path: dir.target.to_string_lossy().into_owned(),
+            volume_capability: Some(driver.capability(self.volume, self.csi, self.told_group(driver))),
+            readonly: self.volume.read_only,
+            secrets,
+            volume_context: publish_context(self.csi, &self.rules, self.job.pod, tokens),
+        };
+        self.job.task.effects.hit("before publish").await;
+        let call = |csi: Arc<dyn ports::csi::CsiNode>, at: std::path::PathBuf| async move {
+            csi.publish(&at, request, ports::csi::DEADLINE).await
+        };
+        let done = driver.call((&self.name, part, "NodePublishVolume"), call).await;
+        self.job.task.effects.hit("after publish").await;
+        let done = match done {
+            Ok(()) if before != Mount::Present => self.give_to_group(driver, dir).await,
+            other => other,
+        };
+        if let Err(e) = done {
+            self.settle(dir, part, before, &e).await;
+            return Err(e.text);
+        }
+        self.volumes().note(&self.name, part, Mount::Present);
+        Ok(())
+    }
+
+    /// Gives the volume to the pod's group, unless the driver does that, or nobody shall.
+    async fn give_to_group(&self, driver: &Driver<'_>, dir: &VolumeDir) -> Result<(), CallFailed> {
+        let Some(gid) = spec::fs_group(self.job.pod) else { return Ok(()) };
+        let policy: DriverGroups = self.rules.group_policy;
+        if driver.can(Ability::VolumeMountGroup) || !gives_to_group(self.volume, self.csi, policy) {
+            return Ok(());
+        }
+        let (fs, at, policy) = (self.job.tools.deps.fs.clone(), dir.target.clone(), GroupPolicy::of(self.job.pod));
+        let request = self.job.request.clone();
+        self.blocking(move || give_volume(&*fs, &at, gid, policy, &|| request.is_live())).await;
+        if self.job.request.is_live() {
+            return Ok(());
+        }
+        Err(CallFailed::uncertain(cancelled().message))
+    }
+}

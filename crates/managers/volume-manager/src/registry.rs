@@ -1,0 +1,225 @@
+//! What is wanted of each volume, and what this process knows of it. Outlives the actor; a new process begins with what the disk
+//! shows.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use model::PodUid;
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use volume_plan::backoff::Backoff;
+use volume_plan::state::{ErrorClass, Mount, after_failure};
+
+use crate::placed::Placed;
+
+/// Calls to one driver at a time. Those of other drivers do not wait for them.
+const CALLS_PER_DRIVER: usize = 16;
+
+/// Persistent volumes of the node. Make it once, outside of the actor.
+#[derive(Clone, Debug, Default)]
+pub struct Volumes(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    volumes: BTreeMap<String, Entry>,
+    drivers: BTreeMap<String, Arc<Semaphore>>,
+    placed: BTreeMap<(PodUid, String), Placed>,
+    /// The disk was looked at.
+    is_read: bool,
+    began: Option<Instant>,
+}
+
+/// What an operation is on: the volume for one pod, or (without a pod) for the node.
+pub(crate) type Part = Option<PodUid>;
+
+#[derive(Debug, Default)]
+struct Entry {
+    turn: Arc<tokio::sync::Mutex<()>>,
+    /// It needs a controller to attach it; `None`: nobody knows here.
+    is_attachable: Option<bool>,
+    wanted: BTreeSet<PodUid>,
+    is_on_disk: bool,
+    parts: BTreeMap<Part, Known>,
+}
+
+/// What is known of a part.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    mount: Mount,
+    /// A former process made it, or may have: what a driver refuses now says nothing of that.
+    is_found: bool,
+    backoff: Backoff,
+    /// The call that is under way, and since when.
+    doing: Option<(&'static str, Instant)>,
+    error: Option<String>,
+}
+
+/// A call is under way until this goes.
+pub(crate) struct Doing<'a>(&'a Volumes, String, Part);
+
+impl Drop for Doing<'_> {
+    fn drop(&mut self) {
+        self.0.part(&self.1, &self.2, |k| k.doing = None);
+    }
+}
+
+impl Volumes {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn entry<T>(&self, name: &str, f: impl FnOnce(&mut Entry) -> T) -> T {
+        f(self.state().volumes.entry(name.to_owned()).or_default())
+    }
+
+    fn part<T>(&self, name: &str, part: &Part, f: impl FnOnce(&mut Known) -> T) -> T {
+        self.entry(name, |e| f(e.parts.entry(part.clone()).or_default()))
+    }
+
+    fn since_start(&self, now: Instant) -> Duration {
+        now.saturating_duration_since(*self.state().began.get_or_insert(now))
+    }
+
+    /// A pod wants a volume from now on.
+    pub(crate) fn want(&self, name: &str, uid: &PodUid, is_attachable: bool) {
+        self.entry(name, |e| {
+            e.wanted.insert(uid.clone());
+            e.is_attachable = Some(is_attachable);
+        });
+    }
+
+    /// A pod wants none of its volumes any more.
+    pub(crate) fn unwant(&self, uid: &PodUid) {
+        let mut state = self.state();
+        for entry in state.volumes.values_mut() {
+            entry.wanted.remove(uid);
+        }
+        state.placed.retain(|(of, _), _| of != uid);
+    }
+
+    /// Whether some pod wants it.
+    pub(crate) fn is_wanted(&self, name: &str) -> bool {
+        self.entry(name, |e| !e.wanted.is_empty())
+    }
+
+    /// Whose turn it is with a volume.
+    pub(crate) fn turn(&self, name: &str) -> Arc<tokio::sync::Mutex<()>> {
+        self.entry(name, |e| e.turn.clone())
+    }
+
+    /// Places for calls to a driver.
+    pub(crate) fn driver(&self, name: &str) -> Arc<Semaphore> {
+        let fresh = || Arc::new(Semaphore::new(CALLS_PER_DRIVER));
+        self.state().drivers.entry(name.to_owned()).or_insert_with(fresh).clone()
+    }
+
+    pub(crate) fn mount(&self, name: &str, part: &Part) -> Mount {
+        self.part(name, part, |k| k.mount)
+    }
+
+    /// Something is about to be done to a part, of which there was a file on the disk already (`found`) or not.
+    pub(crate) fn intend(&self, name: &str, part: &Part, found: bool) {
+        self.entry(name, |e| {
+            e.is_on_disk = true;
+            let known = e.parts.entry(part.clone()).or_default();
+            if known.mount == Mount::Absent {
+                (known.mount, known.is_found) = (Mount::Uncertain, found);
+            }
+        });
+    }
+
+    /// What an error of the driver makes of a part that was so before it was called.
+    pub(crate) fn after_failure(&self, name: &str, part: &Part, before: Mount, error: ErrorClass) -> Mount {
+        self.part(name, part, |k| after_failure(if k.is_found { Mount::Uncertain } else { before }, error, k.is_found))
+    }
+
+    /// Notes how far a part is.
+    pub(crate) fn note(&self, name: &str, part: &Part, mount: Mount) {
+        self.entry(name, |e| {
+            e.is_on_disk |= mount != Mount::Absent;
+            let known = e.parts.entry(part.clone()).or_default();
+            known.mount = mount;
+            known.is_found &= mount == Mount::Uncertain;
+        });
+    }
+
+    /// A call is under way.
+    pub(crate) fn doing(&self, name: &str, part: &Part, call: &'static str, now: Instant) -> Doing<'_> {
+        self.part(name, part, |k| k.doing = Some((call, now)));
+        Doing(self, name.to_owned(), part.clone())
+    }
+
+    /// How long until a part may be tried again, and why its last try failed.
+    pub(crate) fn wait(&self, name: &str, part: &Part, now: Instant) -> Option<(Duration, String)> {
+        let now = self.since_start(now);
+        self.part(name, part, |k| {
+            let wait = k.backoff.wait(now);
+            (!wait.is_zero()).then(|| (wait, k.error.clone().unwrap_or_default()))
+        })
+    }
+
+    /// A try on a part failed.
+    pub(crate) fn failed(&self, name: &str, part: &Part, now: Instant, error: &str) {
+        let now = self.since_start(now);
+        self.part(name, part, |k| {
+            k.backoff.failed(now);
+            k.error = Some(error.to_owned());
+        });
+    }
+
+    /// A try on a part was good.
+    pub(crate) fn succeeded(&self, name: &str, part: &Part) {
+        self.part(name, part, |k| {
+            k.backoff.reset();
+            k.error = None;
+        });
+    }
+
+    pub(crate) fn placed(&self, uid: &PodUid, volume: &str) -> Option<Placed> {
+        self.state().placed.get(&(uid.clone(), volume.to_owned())).cloned()
+    }
+
+    pub(crate) fn note_placed(&self, uid: &PodUid, volume: &str, placed: Placed) {
+        self.state().placed.insert((uid.clone(), volume.to_owned()), placed);
+    }
+
+    /// What is on the disk, as it was just read: what is neither there nor wanted nor under way is forgotten.
+    pub(crate) fn note_disk(&self, there: &BTreeSet<String>) {
+        let mut state = self.state();
+        state.is_read = true;
+        for name in there {
+            state.volumes.entry(name.clone()).or_default().is_on_disk = true;
+        }
+        state.volumes.retain(|name, e| {
+            e.is_on_disk = there.contains(name);
+            let wanted = &e.wanted;
+            e.parts.retain(|part, k| {
+                part.as_ref().is_none_or(|uid| wanted.contains(uid)) || k.mount != Mount::Absent || k.doing.is_some()
+            });
+            e.is_on_disk || !e.wanted.is_empty() || Arc::strong_count(&e.turn) > 1
+        });
+    }
+
+    /// Names of volumes that must stay attached; `None` before the disk was looked at.
+    pub(crate) fn in_use(&self) -> Option<BTreeSet<String>> {
+        let state = self.state();
+        let held = |e: &Entry| e.is_attachable != Some(false) && (e.is_on_disk || !e.wanted.is_empty());
+        let names = state.volumes.iter().filter(|(_, e)| held(e)).map(|(name, _)| name.clone());
+        state.is_read.then(|| names.collect())
+    }
+
+    /// What the volumes of a pod wait for: calls that are under way.
+    pub(crate) fn calls_of(&self, uid: &PodUid, now: Instant) -> Vec<String> {
+        let state = self.state();
+        let of = state.volumes.iter().filter(|(_, e)| e.wanted.contains(uid));
+        let calls = of.flat_map(|(name, e)| {
+            let doing = e.parts.values().filter_map(|k| k.doing);
+            doing.map(move |(call, since)| {
+                let seconds = now.saturating_duration_since(since).as_secs();
+                format!("{call} of {name} is under way for {seconds}s")
+            })
+        });
+        calls.collect()
+    }
+}

@@ -1,0 +1,270 @@
+//! Volumes behind claims, from the first wish to the last call.
+
+use csi_api::v1::node_service_capability::rpc::Type as Ability;
+use csi_api::v1::volume_capability::AccessType;
+use ports::grpc::Code;
+use serde_json::{Value, json};
+
+use super::cluster::{DRIVER, pod_of, pod_with, secs, spawn, with_cluster};
+use super::csi::Lie;
+
+const NAME: &str = "kubernetes.io/csi/d.example^h-a";
+
+#[test]
+fn a_volume_is_staged_once_published_per_pod_and_goes_with_the_last() {
+    with_cluster(async |c| {
+        c.claim("a", json!({ "mountOptions": ["noatime"] }));
+        let (one, two) = (pod_with("u1", &["a"]), pod_with("u2", &["a"]));
+        let mounted = c.mount(&one).await.unwrap();
+        let target = "pods/u1/volumes/kubernetes.io~csi/pv-a";
+        assert_eq!(mounted.volumes["v-a"].host_path, c.host.path(format!("{target}/mount")));
+        assert_eq!(c.csi.calls(), ["stage h-a", "publish h-a"]);
+        let stage = c.csi.last_stage();
+        assert_eq!(c.host.path(c.stage_dir("h-a")).join("globalmount").to_str().unwrap(), stage.staging_target_path);
+        let capability = stage.volume_capability.unwrap();
+        let Some(AccessType::Mount(mount)) = capability.access_type else { panic!("no mount") };
+        assert_eq!((mount.fs_type.as_str(), mount.mount_flags), ("ext4", vec!["noatime".to_owned()]));
+        assert_eq!(capability.access_mode.unwrap().mode, 1);
+        assert!(c.host.read(format!("{target}/vol_data.json")).contains("\"specVolID\":\"pv-a\""));
+        assert!(c.host.read(format!("{}/vol_data.json", c.stage_dir("h-a"))).contains("\"volumeHandle\":\"h-a\""));
+        c.mount(&one).await.unwrap();
+        assert_eq!(c.csi.calls(), [""; 0], "what is there is not asked for again");
+        c.mount(&two).await.unwrap();
+        assert_eq!(c.csi.calls(), ["publish h-a"]);
+        assert_eq!(c.in_use(), Some(vec![]), "it needs no attachment");
+        c.unmount("u1").await.unwrap();
+        secs(1).await;
+        assert_eq!(c.csi.calls(), ["unpublish h-a"]);
+        c.unmount("u2").await.unwrap();
+        secs(1).await;
+        assert_eq!(c.csi.calls(), ["unpublish h-a", "unstage h-a"]);
+        assert!(c.is_clean() && c.csi.is_idle());
+        assert_eq!(c.csi.wrong(), [""; 0]);
+    });
+}
+
+#[test]
+fn a_volume_that_must_be_attached_waits_for_node_and_controller() {
+    with_cluster(async |c| {
+        c.driver(json!({}));
+        c.claim("a", json!({}));
+        let pod = pod_with("u1", &["a"]);
+        let waiting = spawn(&c, &pod);
+        secs(3).await;
+        assert_eq!(c.in_use(), Some(vec!["h-a".to_owned()]), "the Node is told of the wish");
+        assert_eq!((c.csi.calls(), c.bench.told()), (vec![], vec![]));
+        c.node(&[NAME], &[]);
+        secs(3).await;
+        c.attachment("h-a", json!({ "attached": true, "attachmentMetadata": { "path": "/dev/x" } }));
+        assert_eq!(c.csi.calls(), [""; 0], "not attached by the Node's status");
+        c.node(&[NAME], &[NAME]);
+        let begun = tokio::time::Instant::now();
+        waiting.await.unwrap().unwrap();
+        assert!(begun.elapsed().as_millis() < 100, "the Node's news ends the pause: {:?}", begun.elapsed());
+        assert_eq!(c.csi.last_stage().publish_context["path"], "/dev/x");
+        assert_eq!(c.csi.last_publish().publish_context["path"], "/dev/x");
+        c.csi.calls();
+        c.csi.lie("unstage", &[Lie::Refuse(Code::Internal)]);
+        c.unmount("u1").await.unwrap();
+        secs(0).await;
+        assert_eq!(c.in_use(), Some(vec!["h-a".to_owned()]), "not before it is unstaged");
+        secs(2).await;
+        assert_eq!(c.csi.calls(), ["unpublish h-a", "unstage h-a", "unstage h-a"]);
+        assert_eq!(c.in_use(), Some(vec![]));
+    });
+}
+
+#[test]
+fn the_end_of_a_wait_names_what_is_not_attached() {
+    with_cluster(async |c| {
+        c.driver(json!({}));
+        c.claim("a", json!({}));
+        let e = c.mount(&pod_with("u1", &["a"])).await.unwrap_err();
+        let cause = format!("volume {NAME} is not yet in node's status");
+        let text = format!("unmounted volumes=[v-a], unattached volumes=[v-a], failed to process volumes=[]: {cause}");
+        assert_eq!((e.message, e.late), (text, false));
+        c.node(&[NAME], &[NAME]);
+        c.attachment("h-a", json!({ "attached": false, "attachError": { "message": "no such disk" } }));
+        let e = c.mount(&pod_with("u1", &["a"])).await.unwrap_err();
+        assert!(e.message.ends_with("no such disk"), "{e}");
+        let event = "Warning FailedMount: MountVolume.WaitForAttach failed for volume \"pv-a\" : no such disk";
+        assert!(c.bench.told().iter().any(|line| line == event));
+        assert_eq!(c.csi.calls(), [""; 0]);
+    });
+}
+
+#[test]
+fn claims_that_cannot_be_used_are_told_with_their_reason_and_no_driver_is_called() {
+    with_cluster(async |c| {
+        c.claim("nfs", json!({ "csi": null, "nfs": { "server": "s", "path": "/" } }));
+        c.claim("block", json!({ "volumeMode": "Block" }));
+        c.claim(
+            "elsewhere",
+            json!({ "nodeAffinity": { "required": { "nodeSelectorTerms": [
+            { "matchExpressions": [{ "key": "zone", "operator": "In", "values": ["a"] }] },
+        ] } } }),
+        );
+        let inline = |driver: &str| json!({ "name": "v", "csi": { "driver": driver } });
+        let claim = |name: &str| json!({ "name": "v", "persistentVolumeClaim": { "claimName": name } });
+        for (volume, part) in [
+            (claim("none"), "error processing PVC default/none: failed to fetch PVC from API server: "),
+            (claim("nfs"), "nfs volumes are not supported"),
+            (claim("block"), "volume v has volumeMode Block, but is specified in volumeMounts"),
+            (claim("elsewhere"), "no matching NodeSelectorTerms"),
+            (inline(DRIVER), "volume mode \"Ephemeral\" not supported by driver d.example"),
+        ] {
+            let e = c.mount(&pod_of("u1", vec![volume], json!({}))).await.unwrap_err();
+            assert!(e.message.contains(part), "{e}");
+            c.unmount("u1").await.unwrap();
+        }
+        c.claim_of("gone.example", "lost", json!({}));
+        c.driver(json!({ "attachRequired": false }));
+        let path = "/apis/storage.k8s.io/v1/csidrivers/gone.example";
+        c.api.put_json(path, json!({ "metadata": { "name": "gone.example" }, "spec": { "attachRequired": false } }));
+        let e = c.mount(&pod_with("u1", &["lost"])).await.unwrap_err();
+        assert!(e.message.contains("driver name gone.example not found in the list of registered CSI drivers"), "{e}");
+        assert_eq!(c.csi.calls(), [""; 0]);
+        assert!(!c.host.exists("plugins"));
+    });
+}
+
+#[test]
+fn a_driver_that_hangs_holds_up_its_own_pods_only_and_they_say_so() {
+    with_cluster(async |c| {
+        c.claim("a", json!({}));
+        c.claim("b", json!({}));
+        let other = "/apis/storage.k8s.io/v1/csidrivers/other.example";
+        c.api.put_json(other, json!({ "metadata": { "name": "other.example" }, "spec": { "attachRequired": false } }));
+        c.claim_of("other.example", "c", json!({}));
+        c.csi.lie("stage", &[Lie::Hang]);
+        let waiting = spawn(&c, &pod_with("u1", &["a"]));
+        secs(1).await;
+        for (uid, claim) in [("u2", "b"), ("u3", "c")] {
+            c.mount(&pod_with(uid, &[claim])).await.unwrap();
+            c.unmount(uid).await.unwrap();
+        }
+        let e = waiting.await.unwrap().unwrap_err();
+        let wanted = format!("NodeStageVolume of {NAME} is under way for 123s");
+        assert!(e.message.ends_with(&wanted), "{e}");
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        c.unmount("u1").await.unwrap();
+        secs(1).await;
+        assert!(c.is_clean() && c.csi.is_idle());
+    });
+}
+
+#[test]
+fn a_volume_for_one_pod_is_with_one_pod() {
+    with_cluster(async |c| {
+        c.claim("a", json!({ "accessModes": ["ReadWriteOncePod"] }));
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        let waiting = spawn(&c, &pod_with("u2", &["a"]));
+        secs(5).await;
+        let told = c.bench.told();
+        let why = "volume uses the ReadWriteOncePod access mode and is already in use by another pod";
+        assert_eq!(told[0], format!("Warning FailedMount: MountVolume.SetUp failed for volume \"pv-a\" : {why}"));
+        c.unmount("u1").await.unwrap();
+        waiting.await.unwrap().unwrap();
+        assert_eq!(c.csi.wrong(), [""; 0]);
+    });
+}
+
+#[test]
+fn one_claim_under_two_names_is_published_once() {
+    with_cluster(async |c| {
+        c.claim("a", json!({}));
+        let volume = |name: &str| json!({ "name": name, "persistentVolumeClaim": { "claimName": "a" } });
+        let mounted = c.mount(&pod_of("u1", vec![volume("x"), volume("y")], json!({}))).await.unwrap();
+        assert_eq!(mounted.volumes["x"], mounted.volumes["y"]);
+        assert_eq!(c.csi.calls(), ["stage h-a", "publish h-a"]);
+    });
+}
+
+#[test]
+fn a_driver_is_told_of_pod_group_secrets_and_tokens() {
+    with_cluster(async |c| {
+        c.driver(json!({
+            "attachRequired": false, "podInfoOnMount": true, "volumeLifecycleModes": ["Persistent", "Ephemeral"],
+            "tokenRequests": [{ "audience": "vault", "expirationSeconds": 700 }], "requiresRepublish": true,
+        }));
+        c.csi.can(&[Ability::StageUnstageVolume, Ability::VolumeMountGroup, Ability::SingleNodeMultiWriter]);
+        let secret = |name: &str, value: &str| {
+            let data = json!({ "key": model::k8s_openapi::ByteString(value.as_bytes().to_vec()) });
+            let path = format!("/api/v1/namespaces/default/secrets/{name}");
+            c.api.put_json(&path, json!({ "metadata": { "name": name, "namespace": "default" }, "data": data }));
+        };
+        secret("s1", "one");
+        let reference = json!({ "namespace": "default", "name": "s1" });
+        let csi = json!({ "driver": DRIVER, "volumeHandle": "h-a", "nodeStageSecretRef": reference, "nodePublishSecretRef": reference });
+        c.claim("a", json!({ "csi": csi }));
+        let volume = json!({ "name": "v", "persistentVolumeClaim": { "claimName": "a", "readOnly": true } });
+        let pod = pod_of("u1", vec![volume], json!({ "fsGroup": 4711 }));
+        let mounted = c.mount(&pod).await.unwrap();
+        assert!(mounted.volumes["v"].read_only);
+        let (stage, publish) = (c.csi.last_stage(), c.csi.last_publish());
+        assert_eq!((stage.secrets["key"].as_str(), publish.secrets["key"].as_str()), ("one", "one"));
+        let Some(AccessType::Mount(mount)) = publish.volume_capability.as_ref().unwrap().access_type.clone() else {
+            panic!()
+        };
+        assert_eq!((mount.volume_mount_group.as_str(), publish.readonly), ("4711", true));
+        assert_eq!(publish.volume_capability.unwrap().access_mode.unwrap().mode, 7);
+        assert_eq!(publish.volume_context["csi.storage.k8s.io/pod.uid"], "u1");
+        let tokens: Value =
+            serde_json::from_str(&publish.volume_context["csi.storage.k8s.io/serviceAccount.tokens"]).unwrap();
+        assert!(tokens["vault"]["token"].as_str().unwrap().ends_with("-for-vault"), "{tokens}");
+        c.csi.calls();
+        c.csi.lie("publish", &[Lie::Refuse(Code::Internal)]);
+        c.mount(&pod).await.unwrap();
+        assert_eq!(c.csi.calls(), ["publish h-a"], "published anew, and a refusal takes nothing away");
+        assert!(c.host.is_mounted("pods/u1/volumes/kubernetes.io~csi/pv-a/mount"));
+    });
+}
+
+#[test]
+fn a_volume_of_a_driver_in_a_pod_is_neither_attached_nor_staged() {
+    with_cluster(async |c| {
+        c.driver(json!({ "volumeLifecycleModes": ["Ephemeral"] }));
+        let volume = json!({ "name": "v", "csi": { "driver": DRIVER, "volumeAttributes": { "k": "v" } } });
+        let pod = pod_of("u1", vec![volume], json!({}));
+        c.mount(&pod).await.unwrap();
+        let publish = c.csi.last_publish();
+        assert!(publish.volume_id.starts_with("csi-") && publish.staging_target_path.is_empty());
+        assert!(c.host.read("pods/u1/volumes/kubernetes.io~csi/v/vol_data.json").contains("\"Ephemeral\""));
+        c.unmount("u1").await.unwrap();
+        let calls: Vec<String> = c.csi.calls().iter().map(|l| l.split(' ').next().unwrap().to_owned()).collect();
+        assert_eq!(calls, ["publish", "unpublish"]);
+        assert!(c.is_clean());
+    });
+}
+
+#[test]
+fn a_volume_is_given_to_the_group_unless_its_root_shows_that_it_was() {
+    with_cluster(async |c| {
+        c.claim("a", json!({}));
+        let volume = || json!({ "name": "v", "persistentVolumeClaim": { "claimName": "a" } });
+        c.mount(&pod_of("u1", vec![volume()], json!({ "fsGroup": 7 }))).await.unwrap();
+        let file = "pods/u1/volumes/kubernetes.io~csi/pv-a/mount/data";
+        assert_eq!((c.host.stat(file).gid, c.host.mode(file)), (7, 0o664));
+    });
+}
+
+#[test]
+fn paths_of_this_node_are_bound_and_let_go_with_all_that_is_in_them() {
+    with_cluster(async |c| {
+        c.host.write("disk/file", "of the user");
+        let path = c.host.path("disk");
+        let path = path.to_str().unwrap();
+        c.claim("l", json!({ "csi": null, "local": { "path": path } }));
+        c.claim("h", json!({ "csi": null, "hostPath": { "path": path, "type": "Directory" } }));
+        let mounted = c.mount(&pod_with("u1", &["l", "h"])).await.unwrap();
+        let bound = "pods/u1/volumes/kubernetes.io~local-volume/pv-l";
+        assert_eq!(mounted.volumes["v-l"].host_path, c.host.path(bound));
+        assert_eq!(mounted.volumes["v-h"].host_path, c.host.path("disk"));
+        assert!(c.host.is_mounted(bound));
+        c.unmount("u1").await.unwrap();
+        assert!(!c.host.exists(bound) && c.host.read("disk/file") == "of the user");
+        c.claim("gone", json!({ "csi": null, "local": { "path": "/nowhere" } }));
+        let e = c.mount(&pod_with("u1", &["gone"])).await.unwrap_err();
+        assert!(e.message.ends_with("path \"/nowhere\" does not exist"), "{e}");
+    });
+}

@@ -1,0 +1,38 @@
+//! Names that are made of others: of directories, attachments, volumes (node-and-resources 6.13).
+
+use model::PodUid;
+use sha2::{Digest, Sha256};
+
+fn hex(parts: &[&str]) -> String {
+    use std::fmt::Write as _;
+    let mut hash = Sha256::new();
+    parts.iter().for_each(|p| hash.update(p.as_bytes()));
+    hash.finalize().iter().fold(String::new(), |mut out, byte| {
+        let _infallible = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+/// Name of the directory of a volume below that of its driver.
+#[must_use]
+pub fn handle_hash(handle: &str) -> String {
+    hex(&[handle])
+}
+
+/// What a driver calls a volume that stands in a pod.
+#[must_use]
+pub fn inline_handle(uid: &PodUid, volume: &str) -> String {
+    format!("csi-{}", hex(&[uid.as_str(), volume]))
+}
+
+/// Name of the VolumeAttachment of a volume on a node.
+#[must_use]
+pub fn attachment_name(handle: &str, driver: &str, node: &str) -> String {
+    format!("csi-{}", hex(&[handle, driver, node]))
+}
+
+/// Name by which the API server and the attach controller know a volume.
+#[must_use]
+pub fn unique_name(driver: &str, handle: &str) -> String {
+    format!("kubernetes.io/csi/{driver}^{handle}")
+}
