@@ -161,8 +161,10 @@ impl CgroupFs for LinuxCgroups {
         let below = checked(path)?;
         match &self.hierarchy {
             Hierarchy::V1(mounts) => {
-                for (controller, mount) in mounts {
-                    create::v1(controller, mount, &below)?;
+                let cpusets = mounts.get("cpuset").map(PathBuf::as_path);
+                for mount in self.mounts() {
+                    let make = if cpusets == Some(mount) { create::cpuset } else { create::v1 };
+                    make(mount, &below)?;
                 }
                 Ok(())
             }
@@ -197,8 +199,8 @@ impl CgroupFs for LinuxCgroups {
             return Err(refused(path));
         }
         let mut dirs = self.dirs(path)?;
-        // What cannot be looked at is tried all the same, and says why.
-        dirs.retain(|dir| !matches!(dir.try_exists(), Ok(false)));
+        // Most are empty by now. The rest says why it is not.
+        dirs.retain(|dir| !kill::is_removed(dir));
         kill::kill_all(&dirs)?;
         let mut first_error = None;
         for dir in dirs {

@@ -24,18 +24,21 @@ fn make_dir(dir: &Path) -> HostResult<()> {
     }
 }
 
-/// Makes a cgroup in the hierarchy of one controller, and what is above it.
-pub(super) fn v1(controller: &str, mount: &Path, below: &Path) -> HostResult<()> {
+/// Makes a cgroup in one hierarchy, and what is above it.
+pub(super) fn v1(mount: &Path, below: &Path) -> HostResult<()> {
+    // What is above is there but for the first time.
+    fs::create_dir_all(mount.join(below)).at("mkdir", &mount.join(below))
+}
+
+/// As [`v1`] in the hierarchy of cpusets: a new one is empty, and no process can live in it.
+pub(super) fn cpuset(mount: &Path, below: &Path) -> HostResult<()> {
     let mut dir = mount.to_owned();
     for part in below.components() {
         let parent = dir.clone();
         dir.push(part);
         make_dir(&dir)?;
-        if controller == "cpuset" {
-            // A new cpuset is empty, and no process can live in it.
-            inherit(&parent, &dir, "cpuset.cpus")?;
-            inherit(&parent, &dir, "cpuset.mems")?;
-        }
+        inherit(&parent, &dir, "cpuset.cpus")?;
+        inherit(&parent, &dir, "cpuset.mems")?;
     }
     Ok(())
 }

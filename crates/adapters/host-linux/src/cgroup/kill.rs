@@ -53,13 +53,16 @@ fn collect_pids(dir: &Path, pids: &mut BTreeSet<i32>) -> HostResult<()> {
     Ok(())
 }
 
+/// Removes a cgroup directory that has neither processes nor directories in it; whether it is gone.
+pub(super) fn is_removed(dir: &Path) -> bool {
+    fs::remove_dir(dir).map_or_else(|e| is_gone(&e), |()| true)
+}
+
 /// Removes a cgroup directory and those below. Only directories: the kernel's files go with them.
 pub(super) fn remove_dirs(dir: &Path) -> HostResult<()> {
     // Most have nothing below: one call instead of a list first.
-    match fs::remove_dir(dir) {
-        Ok(()) => return Ok(()),
-        Err(e) if is_gone(&e) => return Ok(()),
-        Err(_) => {}
+    if is_removed(dir) {
+        return Ok(());
     }
     for child in child_names(dir)? {
         remove_dirs(&dir.join(child))?;
