@@ -114,7 +114,7 @@ impl Fence {
         }
     }
 
-    /// Posts that were refused as their token was not the newest.
+    /// Posts that were refused as another token was the newest.
     #[must_use]
     pub fn refused(&self) -> u64 {
         self.0.refused.load(Ordering::Relaxed)
@@ -128,7 +128,8 @@ impl FenceToken {
         self.fence.0.newest.read().unwrap_or_else(PoisonError::into_inner).of(self.member.as_ref()) == Some(self.epoch)
     }
 
-    /// Does `post` if this token passes; else counts, notes and tells the refusal. Answers whether it was done.
+    /// Does `post` if this token passes; else notes the refusal, and counts and tells it where another has the place now. Answers
+    /// whether it was done.
     pub(crate) fn pass(&self, what: &'static str, post: impl FnOnce(&Fence)) -> bool {
         let inner = &self.fence.0;
         let newest = inner.newest.read().unwrap_or_else(PoisonError::into_inner);
@@ -136,14 +137,15 @@ impl FenceToken {
             post(&self.fence);
             return true;
         }
-        inner.refused.fetch_add(1, Ordering::Relaxed);
         self.fence.record(what, || "refused".to_owned());
-        tracing::warn!(
-            role = inner.role,
-            member = self.member.as_deref(),
-            what,
-            "a post of a former generation is refused"
-        );
+        let member = self.member.as_deref();
+        if newest.of(self.member.as_ref()).is_some() {
+            inner.refused.fetch_add(1, Ordering::Relaxed);
+            tracing::warn!(role = inner.role, member, what, "a post of a former generation is refused");
+        } else {
+            // Of a member that has done its work, such as the worker of a pod that is gone: its last words.
+            tracing::debug!(role = inner.role, member, what, "a post after the end is refused");
+        }
         false
     }
 
