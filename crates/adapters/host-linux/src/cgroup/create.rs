@@ -27,7 +27,8 @@ fn make_dir(dir: &Path) -> HostResult<()> {
 /// Makes a cgroup in one hierarchy, and what is above it.
 pub(super) fn v1(mount: &Path, below: &Path) -> HostResult<()> {
     // What is above is there but for the first time.
-    fs::create_dir_all(mount.join(below)).at("mkdir", &mount.join(below))
+    let dir = mount.join(below);
+    fs::create_dir_all(&dir).at("mkdir", &dir)
 }
 
 /// As [`v1`] in the hierarchy of cpusets: a new one is empty, and no process can live in it.
