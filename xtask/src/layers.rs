@@ -52,6 +52,7 @@ const BASE: &[(&str, &[&str])] = &[
     ("actor", &["model"]),
     ("ports", &["model", "cri-api", "csi-api"]),
     ("contract", &["actor", "model", "cri-api"]),
+    ("grpc", &["ports"]),
     ("metrics", &[]),
     ("resolver", &[]),
     ("tls", &[]),
@@ -62,7 +63,7 @@ const OUTSIDE: &[(&[&str], &[&str], &str)] = &[
     (&["actix", "actix-rt"], &["actor"], "only the kernel knows actix; everybody else uses its Ctx and refs"),
     (
         &["tonic", "tonic-prost", "rustix", "nix", "libc", "procfs", "cgroups-rs", "zbus", "kube", "reqwest"],
-        &["adapters", "testing", "tests", "xtask"],
+        &["adapters", "grpc", "testing", "tests", "xtask"],
         "only adapters touch the outside world; managers go through base/ports",
     ),
     (
@@ -72,13 +73,13 @@ const OUTSIDE: &[(&[&str], &[&str], &str)] = &[
     ),
     (
         &["hyper", "hyper-util", "axum"],
-        &["adapters", "app", "testing", "tests", "xtask"],
+        &["adapters", "grpc", "app", "testing", "tests", "xtask"],
         "only adapters and the server speak HTTP",
     ),
     (&["anyhow"], &["app", "tests", "xtask"], "libraries have error types that callers can tell apart"),
     (
         &["tokio", "futures", "async-trait", "tracing", "fastrand"],
-        &["actor", "contract", "ports", "resolver", "managers", "adapters", "app", "testing", "tests", "xtask"],
+        &["actor", "contract", "grpc", "ports", "resolver", "managers", "adapters", "app", "testing", "tests", "xtask"],
         "model and policy are plain data and pure functions: no I/O, no waiting, no randomness, no logging",
     ),
 ];

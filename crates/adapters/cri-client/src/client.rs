@@ -6,13 +6,12 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use grpc::{Channel, Connections, Connector, Gate};
 use hyper::Uri;
 use ports::runtime::{RuntimeCode, RuntimeError, RuntimeResult};
 use tokio::time::timeout;
 use tonic::{Response, Status};
 
-use crate::channel::Channel;
-use crate::connect::{self, Connections, Connector, Gate};
 use crate::deadline::Deadlines;
 use crate::stubs::containerd::events_client::EventsClient;
 use crate::stubs::cri::image_service_client::ImageServiceClient;
@@ -62,7 +61,7 @@ impl CriClient {
                 tracing::warn!(endpoint = %endpoint, "{text}");
             }
         }
-        let socket = |e: &Endpoint| connect::unix(Path::new(e.path()).to_path_buf());
+        let socket = |e: &Endpoint| grpc::unix(Path::new(e.path()).to_path_buf());
         let names = Names {
             runtime: options.runtime.to_string(),
             images: options.images.as_ref().unwrap_or(&options.runtime).to_string(),

@@ -5,21 +5,18 @@
 
 #![forbid(unsafe_code)]
 
-mod channel;
 mod client;
-mod connect;
 mod deadline;
 mod endpoint;
 mod events;
 mod handshake;
 mod measure;
-mod socket;
 mod status;
 
 pub use client::{CriClient, Options};
-pub use connect::{Connector, Io};
 pub use deadline::Deadlines;
 pub use endpoint::{Endpoint, EndpointError};
+pub use grpc::{Connector, Io};
 pub use handshake::{Handshake, HandshakeError};
 
 /// Largest message that is accepted.

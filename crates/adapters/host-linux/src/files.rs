@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use model::Timestamp;
 use ports::host::{DirEntry, FileEnd, FileKind, FileStat, FsStat, HostError, HostFs, HostResult, Links};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, Uid};
 use rustix::io::Errno;
@@ -174,6 +175,7 @@ fn stat_of(read: io::Result<fs::Metadata>, path: &Path) -> HostResult<Option<Fil
         dev: m.dev(),
         ino: m.ino(),
         links: m.nlink(),
+        modified: Timestamp(m.mtime().saturating_mul(1_000_000_000).saturating_add(m.mtime_nsec())),
     }))
 }
 

@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{
     ConfigMap, Event, Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount,
 };
 use k8s_openapi::api::node::v1::RuntimeClass;
-use k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
+use k8s_openapi::api::storage::v1::{CSIDriver, CSINode, VolumeAttachment};
 use serde::de::DeserializeOwned;
 use serde_json::{Error, Value};
 
@@ -48,7 +48,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    CSIDriver, CertificateSigningRequest, ConfigMap, Event, Lease, Node, PersistentVolume, PersistentVolumeClaim, Pod,
+    CSIDriver, CSINode, CertificateSigningRequest, ConfigMap, Event, Lease, Node, PersistentVolume, PersistentVolumeClaim, Pod,
     RuntimeClass, Secret, Service, ServiceAccount, Value, VolumeAttachment,
 }
 

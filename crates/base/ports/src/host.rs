@@ -8,6 +8,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use model::Timestamp;
 use model::resources::CgroupValues;
 
 /// What went wrong on the host, with what, where.
@@ -149,6 +150,8 @@ pub struct FileStat {
     pub ino: u64,
     /// Names it has.
     pub links: u64,
+    /// When its content was written last; of a socket or a device, when it was made.
+    pub modified: Timestamp,
 }
 
 /// One entry of a directory.

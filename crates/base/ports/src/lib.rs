@@ -15,6 +15,7 @@ pub mod host;
 pub mod iptables;
 pub mod journal;
 pub mod log;
+pub mod plugin;
 pub mod probe;
 pub mod runtime;
 pub mod stats;

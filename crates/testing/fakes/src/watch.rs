@@ -1,7 +1,8 @@
 //! Changes of a folder as the test makes them.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt as _;
@@ -21,7 +22,8 @@ pub struct FakeWatch {
 
 #[derive(Debug, Default)]
 struct State {
-    line: Option<mpsc::UnboundedSender<io::Result<Change>>>,
+    /// By the path that is watched.
+    lines: BTreeMap<PathBuf, mpsc::UnboundedSender<io::Result<Change>>>,
     starts: u32,
     refusals: Vec<io::ErrorKind>,
 }
@@ -47,10 +49,10 @@ impl FakeWatch {
         self.tell(Change::Gone(file.into()));
     }
 
-    /// Something changed.
+    /// Something changed: told to all who watch something.
     pub fn tell(&self, change: Change) {
-        if let Some(line) = &self.state().line {
-            line.unbounded_send(Ok(change)).unwrap_or_default();
+        for line in self.state().lines.values() {
+            line.unbounded_send(Ok(change.clone())).unwrap_or_default();
         }
     }
 
@@ -77,7 +79,7 @@ impl FolderWatch for FakeWatch {
             return Err(io::ErrorKind::NotFound.into());
         }
         let (line, changes) = mpsc::unbounded();
-        state.line = Some(line);
+        state.lines.insert(path.to_owned(), line);
         Ok(changes.boxed_local())
     }
 }

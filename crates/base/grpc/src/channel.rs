@@ -31,7 +31,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// A connection that is made when it is needed. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Channel(Arc<Shared>);
+pub struct Channel(Arc<Shared>);
 
 struct Shared {
     gate: Gate,
@@ -40,6 +40,12 @@ struct Shared {
     /// One attempt at a time.
     connecting: tokio::sync::Mutex<()>,
     open: Mutex<Option<Open>>,
+}
+
+impl std::fmt::Debug for Channel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("grpc::Channel")
+    }
 }
 
 /// The connection in use, and which one it is.
@@ -51,7 +57,11 @@ struct Open {
 
 impl Channel {
     /// Connects on first use. Connections live on the tokio runtime in which this is called.
-    pub(crate) fn new(gate: Gate) -> Self {
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn new(gate: Gate) -> Self {
         let (home, open) = (Handle::current(), Mutex::default());
         Self(Arc::new(Shared { gate, home, connecting: tokio::sync::Mutex::default(), open }))
     }
@@ -85,7 +95,7 @@ impl Shared {
         *self.lock() = Some(Open { number, sender: sender.clone() });
         tokio::spawn(async move {
             if let Err(e) = connection.await {
-                tracing::debug!(error = %e, "the connection to the runtime has ended");
+                tracing::debug!(error = %e, "a gRPC connection has ended");
             }
             if let Some(shared) = shared.upgrade() {
                 shared.forget(number);
@@ -139,7 +149,8 @@ impl Service<Request<tonic::body::Body>> for Channel {
 }
 
 /// The body of an answer: messages, then the status as trailers.
-pub(crate) struct Answer(RecvStream);
+#[derive(Debug)]
+pub struct Answer(RecvStream);
 
 impl Body for Answer {
     type Data = Bytes;

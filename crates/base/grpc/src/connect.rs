@@ -1,4 +1,4 @@
-//! Connections that fail fast while the runtime is away, and come back by themselves.
+//! Connections that fail fast while the server is away, and come back by themselves.
 
 use std::io;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(3);
 /// An attempt gets this long before it counts as failed.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A byte stream to the runtime.
+/// A byte stream to a server.
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Io for T {}
 
@@ -28,7 +28,8 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> Io for T {}
 pub type Connector = Arc<dyn Fn() -> BoxFuture<'static, io::Result<Box<dyn Io>>> + Send + Sync>;
 
 /// A connector for a unix socket.
-pub(crate) fn unix(path: PathBuf) -> Connector {
+#[must_use]
+pub fn unix(path: PathBuf) -> Connector {
     Arc::new(move || {
         let path = path.clone();
         Box::pin(async move {
@@ -40,29 +41,41 @@ pub(crate) fn unix(path: PathBuf) -> Connector {
     })
 }
 
-/// Counts connections that were made; a new one may lead to another version of the runtime.
+/// Counts connections that were made; a new one may lead to another version of the server.
 #[derive(Clone, Default, Debug)]
-pub(crate) struct Connections(Arc<AtomicU64>);
+pub struct Connections(Arc<AtomicU64>);
 
 impl Connections {
-    pub(crate) fn count(&self) -> u64 {
+    /// Connections so far.
+    #[must_use]
+    pub fn count(&self) -> u64 {
         self.0.load(Ordering::Acquire)
     }
 }
 
-/// The way to the runtime: one attempt after the other, each after its wait.
-pub(crate) struct Gate {
+/// The way to a server: one attempt after the other, each after its wait.
+pub struct Gate {
     connector: Connector,
     made: Connections,
     state: Mutex<Backoff>,
 }
 
+impl std::fmt::Debug for Gate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Gate({:?})", self.made)
+    }
+}
+
 impl Gate {
-    pub(crate) fn new(connector: Connector, seed: u64) -> Self {
+    /// A way by `connector`; `seed` is that of the jitter in the back-off.
+    #[must_use]
+    pub fn new(connector: Connector, seed: u64) -> Self {
         Self { connector, made: Connections::default(), state: Mutex::new(Backoff::new(seed)) }
     }
 
-    pub(crate) fn connections(&self) -> &Connections {
+    /// Those that were made through it.
+    #[must_use]
+    pub fn connections(&self) -> &Connections {
         &self.made
     }
 
@@ -73,7 +86,7 @@ impl Gate {
         }
         let result = match timeout(CONNECT_TIMEOUT, (self.connector)()).await {
             Ok(r) => r,
-            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no answer from the runtime's socket within 5 s")),
+            Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "no answer from the socket within 5 s")),
         };
         match &result {
             Ok(_) => {
