@@ -7,6 +7,7 @@ mod identity;
 mod mirror;
 mod node;
 mod objects;
+mod plugins;
 mod pods;
 mod register;
 mod transcript;

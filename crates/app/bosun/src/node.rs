@@ -20,11 +20,13 @@ use contract::{Answers, Crew, PodWorker, Role, Wiring};
 use futures::FutureExt;
 use model::PodUid;
 use ports::api::ApiServer;
+use ports::csi::CsiNode;
 use ports::fetch::Fetch;
 use ports::hook::HookHttp;
 use ports::host::{CgroupFs, HostFs, Mounter, NodeHost};
 use ports::journal::Journal;
 use ports::log::Compress;
+use ports::plugin::PluginRegistration;
 use ports::probe::NetProber;
 use ports::runtime::{ContainerRuntime, ImageService};
 use ports::stats::StatsSource;
@@ -71,6 +73,10 @@ pub struct Ports {
     pub http: Arc<dyn HookHttp>,
     /// Documents by their URL (`staticPodURL`).
     pub fetch: Arc<dyn Fetch>,
+    /// Plugins that register themselves.
+    pub plugins: Arc<dyn PluginRegistration>,
+    /// CSI drivers.
+    pub csi: Arc<dyn CsiNode>,
     /// The API server; `None`: standalone.
     pub api: Option<Arc<dyn ApiServer>>,
     /// The API server with the bootstrap token, while there is no client certificate.

@@ -253,6 +253,7 @@ fn ports_to(
     journal: Arc<RedbJournal>,
 ) -> Ports {
     let prober = Arc::new(net_prober::Prober::new());
+    let plugins = Arc::new(csi_client::CsiClient::new());
     Ports {
         runtime: Arc::new(runtime.clone()),
         images: Arc::new(runtime),
@@ -267,6 +268,8 @@ fn ports_to(
         prober: prober.clone(),
         http: prober,
         fetch: Arc::new(url_fetch::UrlFetch::new(cluster::user_agent(), kernel.effects("http-source"))),
+        plugins: plugins.clone(),
+        csi: plugins,
         api: cluster.map(|l| l.api.clone()),
         bootstrap_api: cluster.and_then(|l| l.bootstrap.clone()),
     }

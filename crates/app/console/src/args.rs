@@ -45,6 +45,8 @@ pub enum Get {
     Events(OutputArg),
     /// The files of the manifest folder, accepted and refused.
     Manifests(OutputArg),
+    /// Plugins that register themselves: CSI drivers, and what stands in a plugin's way.
+    Plugins(OutputArg),
     /// The node: runtime, API server, lease, conditions, capacity, certificates.
     Node(OutputArg),
 }

@@ -15,6 +15,7 @@ use crate::show::{Output, print, structured, table};
 use crate::target;
 
 mod node;
+mod plugins;
 
 pub(crate) async fn run(socket: &Path, what: Get) -> Result<()> {
     match what {
@@ -23,6 +24,7 @@ pub(crate) async fn run(socket: &Path, what: Get) -> Result<()> {
         Get::Actors(o) => actors(socket, o.output).await,
         Get::Events(o) => events(socket, o.output).await,
         Get::Manifests(o) => manifests(socket, o.output).await,
+        Get::Plugins(o) => plugins::show(socket, o.output).await,
         Get::Node(o) => node::show(socket, o.output).await,
     }
 }

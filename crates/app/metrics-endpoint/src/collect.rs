@@ -9,14 +9,23 @@ use crate::families::{Families, Row, declared};
 pub(crate) mod actors;
 mod blocking;
 pub(crate) mod itself;
+mod plugins;
 pub(crate) mod pods;
 pub(crate) mod process;
 pub(crate) mod usage;
 pub(crate) mod volumes;
 
 /// Tables of `/metrics`.
-const TABLES: &[&[Row]] =
-    &[actors::TABLE, blocking::TABLE, itself::TABLE, pods::TABLE, process::TABLE, usage::TABLE, volumes::TABLE];
+const TABLES: &[&[Row]] = &[
+    actors::TABLE,
+    blocking::TABLE,
+    itself::TABLE,
+    plugins::TABLE,
+    pods::TABLE,
+    process::TABLE,
+    usage::TABLE,
+    volumes::TABLE,
+];
 
 /// Every family that `/metrics` may show, by name.
 #[must_use]
@@ -38,6 +47,7 @@ pub(crate) async fn main(deps: &Deps) -> Vec<MetricFamily> {
     actors::fill(&mut families, &deps.kernel);
     blocking::fill(&mut families, &deps.kernel);
     pods::fill(&mut families, deps);
+    plugins::fill(&mut families, deps);
     volumes::fill(&mut families, deps);
     usage::fill(&mut families, &usage);
     let readings = process::Readings::now();

@@ -7,6 +7,7 @@ use actor::Kernel;
 use contract::board::{BoardReader, ValueReader};
 use contract::certificates::CertificateView;
 use contract::lookup::PodLookup;
+use contract::plugin::PluginSocket;
 use contract::pod_worker::WorkerState;
 use contract::volume::PodVolumes;
 use futures::future::BoxFuture;
@@ -23,6 +24,8 @@ pub struct Deps {
     pub workers: BoardReader<PodUid, WorkerState>,
     /// Volumes.
     pub volumes: BoardReader<PodUid, PodVolumes>,
+    /// Plugins that register themselves.
+    pub plugins: BoardReader<String, PluginSocket>,
     /// Certificates.
     pub certificates: ValueReader<CertificateView>,
     /// The node keeps its client certificate itself (`rotateCertificates` or bootstrap): its life is told.

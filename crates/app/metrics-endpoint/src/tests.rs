@@ -38,6 +38,7 @@ fn node(kernel: &Kernel) -> Deps {
         lookup: PodLookup::of(&wiring),
         workers: wiring.board(),
         volumes: wiring.board(),
+        plugins: wiring.board(),
         certificates: wiring.value(),
         client_certificate_managed: true,
         serving_certificate_managed: true,

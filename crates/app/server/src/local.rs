@@ -16,8 +16,8 @@ mod routes;
 mod views;
 
 pub use answer::{
-    Actors, ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PodDetail, PodItems, Refused, Registration,
-    WorkerLine,
+    Actors, ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PluginLine, PodDetail, PodItems, Refused,
+    Registration, WorkerLine,
 };
 pub use views::Views;
 
@@ -28,6 +28,7 @@ pub fn router(views: Views) -> Router {
         .route("/v1/pods/{name}", get(routes::pod))
         .route("/v1/actors", get(routes::actors))
         .route("/v1/manifests", get(routes::manifests))
+        .route("/v1/plugins", get(routes::plugins))
         .route("/v1/events", get(routes::events))
         .route("/v1/node", get(routes::node))
         .route("/v1/faults", post(routes::add_fault).get(routes::faults).delete(routes::clear_faults))

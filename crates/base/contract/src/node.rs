@@ -1,8 +1,10 @@
-//! NodeManager: the Node object of this machine. Asked by nobody; everybody reads its view.
+//! NodeManager: the Node object of this machine. Everybody reads its view; PluginManager has words of drivers put onto it.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use actor::AskError;
 use model::Timestamp;
 use model::core::Node;
 
@@ -50,6 +52,39 @@ impl NodeView {
         }
         self.node.as_ref().and_then(|n| n.metadata.uid.as_deref())
     }
+}
+
+/// Why the Node does not say what it was to.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[error("{message}")]
+pub struct NodeError {
+    /// Text for people: what the driver is told after a prefix.
+    pub message: String,
+}
+
+impl From<AskError> for NodeError {
+    fn from(e: AskError) -> Self {
+        Self { message: format!("node manager: {e}") }
+    }
+}
+
+/// Note on the Node how a CSI driver calls it, and label it with the driver's topology. A label that is there with another
+/// value is a failure. Idempotent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SetCsiNodeId {
+    /// Name of the driver.
+    pub driver: String,
+    /// The driver's name of this node.
+    pub node_id: String,
+    /// Labels.
+    pub topology: BTreeMap<String, String>,
+}
+
+/// The Node no longer says how this driver calls it. Labels stay. Idempotent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ClearCsiNodeId {
+    /// Name of the driver.
+    pub driver: String,
 }
 
 /// How renewal of the node's lease goes.

@@ -30,15 +30,23 @@ pub struct CsiDriver {
 /// A socket in the folder `plugins_registry`. The board's key is its path.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PluginSocket {
-    /// When this socket was first seen; one that is made anew is another one.
-    pub seen_at: Timestamp,
+    /// When the socket was made; one that is made anew at this path is another one.
+    pub made_at: Timestamp,
+    /// Its inode.
+    pub inode: u64,
     /// Type, as the plugin says: `CSIPlugin`, `DevicePlugin`, `DRAPlugin`; empty while it has not said.
     pub kind: String,
     /// Name, as the plugin says.
     pub name: String,
+    /// Versions, as the plugin says.
+    pub versions: Vec<String>,
+    /// The API server may have been told of it: that is taken back when it goes.
+    pub told_of: bool,
     /// Since when it is registered; `None`: it is not.
     pub registered_at: Option<Timestamp>,
-    /// Tries that failed, since it was seen or registered last.
+    /// It was told that it is registered, or did not take it.
+    pub told: bool,
+    /// Tries that failed, one after the other.
     pub failures: u32,
     /// Why the latest try failed, if it did.
     pub error: Option<String>,

@@ -18,7 +18,7 @@ use crate::config_sources::http::UrlManifests;
 use crate::declaration::Declaration;
 use crate::event::{EventView, RecordEvent};
 use crate::image::{EnsureImage, EnsuredImage, ImageFailure, ImageView};
-use crate::node::{LeaseState, NodeView};
+use crate::node::{ClearCsiNodeId, LeaseState, NodeError, NodeView, SetCsiNodeId};
 use crate::objects::{
     FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices, FetchToken, HoldObjects,
     ObjectError, ObjectVersion, ReleaseObjects, ServiceAccountFacts, Token,
@@ -124,7 +124,10 @@ role! {
 role! {
     /// The Node object: what the machine has, how it is, whether it may take pods.
     NodeManager in node_manager, actor "node-manager";
-    answers {}
+    answers {
+        SetCsiNodeId => Result<(), NodeError>, within Duration::from_secs(60), Repeat;
+        ClearCsiNodeId => Result<(), NodeError>, within Duration::from_secs(60), Repeat;
+    }
     posts { value NodeView = NodeView::default(); }
     asks { SetPodNetworks, RecordEvent }
     reads { RuntimeInfo, LeaseState, VolumesInUse }
@@ -173,8 +176,8 @@ role! {
         table String => CsiDriver;
         table String => PluginSocket;
     }
-    asks {}
-    reads {}
+    asks { SetCsiNodeId, ClearCsiNodeId }
+    reads { NodeView }
 }
 
 role! {
@@ -310,7 +313,7 @@ role! {
     asks { Summarise, Resource, Cadvisor }
     reads {
         DesiredPod, WorkerState, StatusEntry, Observed, RuntimeInfo, FolderManifests, UrlManifests, ApiSourceView, EventView,
-        NodeView, CertificateView, PodVolumes,
+        NodeView, CertificateView, PodVolumes, CsiDriver, PluginSocket,
     }
 }
 

@@ -45,6 +45,8 @@ pub struct NodeManager {
     pub(crate) conditions: Conditions,
     pub(crate) passes: Passes,
     pub(crate) networks: PodNetworks,
+    /// One change for drivers at a time.
+    pub(crate) turn: Arc<tokio::sync::Mutex<()>>,
 }
 
 impl std::fmt::Debug for NodeManager {
@@ -106,6 +108,7 @@ impl NodeManager {
             conditions: Conditions::from_view(&view),
             passes: Passes::default(),
             networks: PodNetworks::default(),
+            turn: Arc::default(),
             config,
             deps,
         }

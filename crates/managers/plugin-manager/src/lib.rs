@@ -1,10 +1,28 @@
-//! PluginManager: plugins that register themselves in the folder `plugins_registry`.
+//! PluginManager: plugins that register themselves by a socket in the folder `plugins_registry`.
 //!
-//! **Owns** the boards of registered CSI drivers and of the sockets in that folder. It does not look at the folder yet: no
-//! plugin is registered, and both boards are empty.
+//! **Owns** what each socket there is registered as, the boards of sockets and of CSI drivers, and the CSINode object.
+//! **Asks** plugins and drivers through their ports, NodeManager to put a driver's words onto the Node; reads NodeManager's
+//! view, as a CSINode belongs to its Node.
+//! **Never** writes the Node, calls a driver for a volume, or waits for one plugin with another.
+//! **Lost on restart** is nothing of what is registered: the board has it, the folder says what is there. A daemon that starts
+//! asks every plugin anew.
+//! **Read next** `world.rs` (what is done about a socket), `check.rs` (what may be registered), then `actor.rs`, `register.rs`;
+//! `csi_node.rs` has the object.
 
 #![forbid(unsafe_code)]
 
 mod actor;
+mod check;
+mod csi_node;
+mod deps;
+mod register;
+mod requests;
+mod scan;
+mod watches;
+mod world;
+
+#[cfg(test)]
+mod tests;
 
 pub use crate::actor::PluginManager;
+pub use crate::deps::{Config, Deps};

@@ -9,6 +9,7 @@
 pub mod address;
 mod change;
 mod conditions;
+pub mod csi;
 mod facts;
 pub mod lease;
 mod patch;

@@ -1,4 +1,5 @@
 mod address;
+mod csi;
 mod golden;
 mod pressure;
 mod registration;

@@ -11,7 +11,9 @@ use bosun::{Machine, Ports, Settings};
 use cgroup_values::HostFacts;
 use cri_client::{Connector, CriClient, Deadlines};
 use fakes::runtime::Features;
-use fakes::{FakeApi, FakeCgroups, FakeMachine, FakeNet, FakeRuntime, FakeWatch, FakeWeb, MemFs, MemoryJournal};
+use fakes::{
+    FakeApi, FakeCgroups, FakeMachine, FakeNet, FakePlugins, FakeRuntime, FakeWatch, FakeWeb, MemFs, MemoryJournal,
+};
 use model::Timestamp;
 use model::node::CgroupDriver;
 use model::quantity::Quantity;
@@ -44,6 +46,8 @@ pub struct World {
     pub host: Arc<FakeMachine>,
     /// The network that probes and hooks see.
     pub net: Arc<FakeNet>,
+    /// Plugins and CSI drivers.
+    pub plugins: Arc<FakePlugins>,
     /// What is at URLs.
     pub web: Arc<FakeWeb>,
     /// The API server; `None`: standalone.
@@ -137,6 +141,7 @@ impl World {
             cgroups: Arc::default(),
             host: Arc::default(),
             net: Arc::default(),
+            plugins: Arc::default(),
             web: Arc::default(),
             api: None,
             watch: Arc::new(FakeWatch::new(&files)),
@@ -186,6 +191,8 @@ impl World {
             http: self.net.clone(),
             api: self.api.clone().map(|api| Arc::new(LeashedApi::new(api, rope)) as Arc<dyn ApiServer>),
             bootstrap_api: None,
+            plugins: self.plugins.clone(),
+            csi: self.plugins.clone(),
             fetch: self.web.clone(),
         }
     }

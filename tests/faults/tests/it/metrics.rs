@@ -95,6 +95,7 @@ fn deps(node: &SimNode) -> Deps {
         lookup: contract::lookup::PodLookup::of(wiring),
         workers: wiring.board(),
         volumes: wiring.board(),
+        plugins: wiring.board(),
         certificates: wiring.value(),
         client_certificate_managed: true,
         serving_certificate_managed: true,

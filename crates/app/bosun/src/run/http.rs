@@ -212,6 +212,7 @@ fn metrics(parts: &Parts) -> metrics_endpoint::Deps {
         lookup: PodLookup::new(&parts.crew),
         workers: crew.board(),
         volumes: crew.board(),
+        plugins: crew.board(),
         certificates: crew.value(),
         client_certificate_managed: config.api.rotate_certificates && parts.api.is_some(),
         serving_certificate_managed: config.server.tls.bootstrap && parts.api.is_some(),

@@ -79,6 +79,37 @@ pub struct Refused {
     pub keeps_old: bool,
 }
 
+/// `GET /v1/plugins`: one plugin that registers itself. Times are nanoseconds since the epoch.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PluginLine {
+    /// Its socket in the folder `plugins_registry`.
+    pub socket: String,
+    /// Name, as it says; empty while it has not said.
+    pub name: String,
+    /// Type, as it says.
+    pub kind: String,
+    /// Versions, as it says.
+    pub versions: Vec<String>,
+    /// Since when it is registered; absent: it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub registered_ns: Option<i64>,
+    /// Tries that failed, one after the other.
+    pub failures: u32,
+    /// Why the latest try failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// Of a CSI driver that is registered: the socket of its Node service.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<String>,
+    /// Of a CSI driver: its own name of this node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node_id: Option<String>,
+    /// Of a CSI driver: most volumes of this node; absent: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_volumes: Option<i32>,
+}
+
 /// `GET /v1/actors`: the kernel's own lines, as JSON.
 pub type Actors = Vec<serde_json::Value>;
 

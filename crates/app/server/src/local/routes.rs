@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Response};
 use contract::config_sources::ManifestState;
 use contract::event::EventEntry;
 use contract::node::NodeOrigin;
+use contract::plugin::PluginSocket;
 use contract::pod_worker::WorkerPhase;
 use model::PodUid;
 use model::core::Pod;
@@ -16,7 +17,8 @@ use model::event::EventObject;
 use model::runtime::EventTier;
 
 use super::answer::{
-    ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PodDetail, PodItems, Refused, Registration, WorkerLine,
+    ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PluginLine, PodDetail, PodItems, Refused, Registration,
+    WorkerLine,
 };
 use super::views::Views;
 
@@ -127,6 +129,26 @@ pub(super) async fn events(State(views): Shared) -> Json<Vec<EventLine>> {
 
 pub(super) async fn actors(State(views): Shared) -> Response {
     Json(views.kernel.directory().actors()).into_response()
+}
+
+pub(super) async fn plugins(State(views): Shared) -> Json<Vec<PluginLine>> {
+    let drivers = views.drivers.snapshot();
+    let line = |(socket, row): (String, Arc<PluginSocket>)| {
+        let driver = drivers.get(&row.name).filter(|_| row.registered_at.is_some());
+        PluginLine {
+            socket,
+            name: row.name.clone(),
+            kind: row.kind.clone(),
+            versions: row.versions.clone(),
+            registered_ns: row.registered_at.map(|at| at.0),
+            failures: row.failures,
+            error: row.error.clone().or_else(|| driver.and_then(|d| d.error.clone())),
+            endpoint: driver.map(|d| d.endpoint.display().to_string()),
+            node_id: driver.map(|d| d.node_id.clone()),
+            max_volumes: driver.and_then(|d| d.max_volumes),
+        }
+    };
+    Json(views.plugins.snapshot().into_iter().map(line).collect())
 }
 
 pub(super) async fn manifests(State(views): Shared) -> Json<Manifests> {

@@ -8,6 +8,7 @@ use contract::config_sources::folder::FolderManifests;
 use contract::config_sources::http::UrlManifests;
 use contract::event::EventView;
 use contract::node::NodeView;
+use contract::plugin::{CsiDriver, PluginSocket};
 use contract::pod_manager::DesiredPod;
 use contract::pod_worker::WorkerState;
 use contract::runtime::{Observed, RuntimeInfo};
@@ -46,6 +47,10 @@ pub struct Views {
     pub node: ValueReader<NodeView>,
     /// The pods of the API server.
     pub api: ValueReader<ApiSourceView>,
+    /// Plugins that register themselves.
+    pub plugins: BoardReader<String, PluginSocket>,
+    /// CSI drivers.
+    pub drivers: BoardReader<String, CsiDriver>,
     /// Client and serving certificate.
     pub certificates: ValueReader<CertificateView>,
 }
@@ -69,6 +74,8 @@ impl Views {
             cluster: false,
             node: crew.value(),
             api: crew.value(),
+            plugins: crew.board(),
+            drivers: crew.board(),
             certificates: crew.value(),
         }
     }

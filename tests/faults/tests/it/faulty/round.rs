@@ -143,6 +143,7 @@ impl Round {
         world::grow_log(node);
         world::add_image(node, self.k);
         world::change_networks(node, self.k);
+        world::change_plugins(node, self.k);
         world::ask_beside(node);
     }
 

@@ -56,7 +56,7 @@ pub(super) fn residents_are_fine(n: &SimNode) -> Result<(), String> {
 type Check = fn(&Round) -> Result<(), String>;
 
 /// What must hold after a round. Last what takes longest: a copy of the API server is read as JSON.
-const CHECKS: [Check; 12] = [
+const CHECKS: [Check; 13] = [
     Round::all_are_ready,
     Round::containers_are_changed,
     Round::old_ones_are_gone,
@@ -65,6 +65,7 @@ const CHECKS: [Check; 12] = [
     |r| world::log_is_rotated(&r.node),
     |r| world::image_is_collected(&r.node, r.k),
     |r| world::networks_are_told(&r.node, r.k),
+    |r| world::plugins_are_registered(&r.node, r.k),
     |r| world::no_status_waits(&r.node),
     Round::objects_are_mounted,
     Round::workers_are_fine,

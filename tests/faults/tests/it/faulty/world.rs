@@ -1,15 +1,19 @@
 //! What happens around the pods in a round: objects change, strangers appear, a log grows, images lie about, others ask.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use contract::Wiring;
 use contract::objects::{FetchServiceAccount, ObjectError};
+use contract::plugin::{CsiDriver, PluginSocket};
 use contract::stats::{Cadvisor, Resource, Summarise};
+use fakes::FakeDriver;
 use fakes::api::{Matching, Trouble};
 use fakes::runtime::{Call, Fault, Mutation, samples};
 use model::core::{ConfigMap, Node, Secret};
-use ports::host::HostFs;
+use model::k8s_openapi::api::storage::v1::CSINode;
+use ports::host::{FileKind, HostFs};
 use ports::journal::Journal;
 use serde_json::json;
 use sim::{DISK, NODE_NAME, SimNode, World};
@@ -187,6 +191,66 @@ pub(super) fn no_status_waits(node: &SimNode) -> Result<(), String> {
     // One that is broken, see `chaos.rs`, tells nothing.
     let lines = node.world.journal.keys("status/").unwrap_or_default();
     if lines.is_empty() { Ok(()) } else { Err(format!("the journal has {lines:?}")) }
+}
+
+/// The driver that is made anew in every round.
+const RESIDENT: &str = "resident.example";
+
+fn plugin_socket(name: &str) -> PathBuf {
+    Path::new(DISK).join("root/plugins_registry").join(format!("{name}-reg.sock"))
+}
+
+fn passing(k: usize) -> String {
+    format!("passing{k}.example")
+}
+
+fn plugin_comes(node: &SimNode, name: &str) {
+    let socket = plugin_socket(name);
+    let folder = socket.parent().expect("a socket has a folder");
+    node.world.files.create_dir(folder, 0o750).expect("the disk takes a folder");
+    if node.world.has(&socket) {
+        node.world.files.remove_file(&socket).expect("the disk gives a socket back");
+    }
+    node.world.plugins.serve(&socket, FakeDriver::driver(name));
+    node.world.files.special(&socket, FileKind::Socket);
+    node.world.watch.written(name);
+}
+
+/// A CSI driver comes, one is made anew, the one of the last round goes.
+pub(super) fn change_plugins(node: &SimNode, k: usize) {
+    plugin_comes(node, RESIDENT);
+    plugin_comes(node, &passing(k));
+    let old = plugin_socket(&passing(k - 1));
+    if node.world.has(&old) {
+        node.world.files.remove_file(&old).expect("the disk gives a socket back");
+        node.world.plugins.end(&old);
+        node.world.watch.gone("old");
+    }
+}
+
+/// Whether drivers are registered, told so, and said of on the Node and the CSINode, and no others.
+pub(super) fn plugins_are_registered(node: &SimNode, k: usize) -> Result<(), String> {
+    let wanted = BTreeSet::from([RESIDENT.to_owned(), passing(k)]);
+    let rows: BTreeSet<String> = node.wiring().board::<CsiDriver>().snapshot().into_keys().collect();
+    let object = node.api().read::<CSINode>(None, NODE_NAME);
+    let entries: BTreeSet<String> = object.into_iter().flat_map(|o| o.spec.drivers).map(|d| d.name).collect();
+    let annotations = node.api().read::<Node>(None, NODE_NAME).and_then(|n| n.metadata.annotations).unwrap_or_default();
+    let ids = annotations.get("csi.volume.kubernetes.io/nodeid").map_or("{}", String::as_str);
+    let ids: std::collections::BTreeMap<String, String> = serde_json::from_str(ids).map_err(|e| e.to_string())?;
+    let ids: BTreeSet<String> = ids.into_keys().collect();
+    for (what, found) in [("rows", rows), ("the CSINode", entries), ("the Node", ids)] {
+        if found != wanted {
+            return Err(format!("{what}: drivers {found:?}, not {wanted:?}"));
+        }
+    }
+    for name in wanted {
+        let told = node.world.plugins.told(&plugin_socket(&name));
+        let is_there = node.wiring().board::<PluginSocket>().get(&plugin_socket(&name).display().to_string());
+        if is_there.is_none_or(|row| row.registered_at.is_none()) || told.last().is_none_or(|t| !t.plugin_registered) {
+            return Err(format!("{name} was not told that it is registered: {told:?}"));
+        }
+    }
+    Ok(())
 }
 
 fn networks(k: usize) -> String {

@@ -1,0 +1,3 @@
+mod life;
+mod rig;
+mod trouble;
