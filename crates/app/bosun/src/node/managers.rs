@@ -162,7 +162,7 @@ pub(super) fn volume_manager(setup: &Setup<'_, VolumeManager>) {
         desired: volume_manager::DesiredVolumes::default(),
         persistent: volume_manager::Volumes::default(),
         api: setup.ports.api.clone(),
-        csi: None,
+        csi: Some(setup.ports.csi.clone()),
     });
     setup.spawn(move |crew| volume_manager::VolumeManager::new(crew, config.clone(), deps.clone()));
 }
