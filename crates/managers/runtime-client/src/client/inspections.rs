@@ -60,7 +60,11 @@ impl RuntimeClient {
         let (mut seq, mut at) = (self.next_seq(), Self::now(ctx));
         let Some(requests) = self.requests.get_mut(uid) else { return };
         let known = self.rows.get(uid).map(|row| &*row.pod);
-        let Some(request) = requests.begin(|id, expected| is_no_news(expected, id, known)) else { return };
+        let Some(request) = requests.begin(|id, expected| is_no_news(expected, id, known)) else {
+            // Where all that was asked for is known by now, a relist that waits for this pod goes on.
+            self.settled(uid, false, ctx);
+            return self.drop_idle(uid);
+        };
         if let Scope::Listed(_, list_seq, list_at) = &request.scope {
             (seq, at) = (*list_seq, *list_at);
         }
