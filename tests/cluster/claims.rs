@@ -1,0 +1,139 @@
+//! A pod with a claim, a CSI driver, and an attacher, which the test plays.
+
+use std::path::{Path, PathBuf};
+
+use csi_driver::{Config, Driver};
+use serde_json::{Value, json};
+use testbed::{ClusterNode, wait_until};
+
+use crate::node::{LASTS, SOON, create, delete, make, pod, shell, start, wait_gone, wait_running};
+
+const DRIVER: &str = "dir.csi.bosun.test";
+const STORAGE: &str = "/apis/storage.k8s.io/v1";
+const UNIQUE: &str = "kubernetes.io/csi/dir.csi.bosun.test^vol-1";
+
+fn driver(node: &ClusterNode, runtime: &tokio::runtime::Runtime) -> (Driver, PathBuf) {
+    let root = node.bed.dir().join("node");
+    let folder = root.join("plugins").join(DRIVER);
+    let config = Config {
+        folder: folder.clone(),
+        registry: Some(root.join("plugins_registry")),
+        node_id: "bed-id".to_owned(),
+        ..Config::default()
+    };
+    let driver = runtime.block_on(async { Driver::start(config) }).expect("a driver");
+    let told = runtime.block_on(async { tokio::time::timeout(SOON, driver.registered()).await });
+    told.expect("word").expect("registered");
+    (driver, folder)
+}
+
+/// A claim that is bound to a volume of the driver.
+fn claim(node: &ClusterNode) {
+    let admin = node.cluster.admin();
+    let room = json!({"storage": "1Gi"});
+    let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": room}, "storageClassName": "", "volumeName": "pv-1"});
+    make(
+        node,
+        "persistentvolumeclaims",
+        &json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec}),
+    );
+    let path = "/api/v1/namespaces/default/persistentvolumeclaims/data";
+    let uid = admin.get(path).expect("a claim")["metadata"]["uid"].clone();
+    let volume = json!({
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv-1"},
+        "spec": {
+            "capacity": room, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
+            "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data", "uid": uid},
+            "csi": {"driver": DRIVER, "volumeHandle": "vol-1", "volumeAttributes": {"kind": "dir", "colour": "blue"}},
+        },
+    });
+    admin.create("/api/v1/persistentvolumes", &volume).expect("a volume");
+    let bound = json!({"status": {"phase": "Bound", "accessModes": ["ReadWriteOnce"], "capacity": room}});
+    admin.patch(&format!("{path}/status"), &bound).expect("bound");
+}
+
+/// What the attach-detach controller and the driver's attacher do.
+fn attach(node: &ClusterNode) {
+    let admin = node.cluster.admin();
+    let told = json!({"status": {"volumesAttached": [{"name": UNIQUE, "devicePath": ""}]}});
+    admin.patch("/api/v1/nodes/bed/status", &told).expect("told on the Node");
+    // sha256 of volume handle, driver and node.
+    let name = "csi-".to_owned() + &sha256(&format!("vol-1{DRIVER}bed"));
+    let attachment = json!({
+        "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": name},
+        "spec": {"attacher": DRIVER, "nodeName": "bed", "source": {"persistentVolumeName": "pv-1"}},
+    });
+    admin.create(&format!("{STORAGE}/volumeattachments"), &attachment).expect("an attachment");
+    let done = json!({"status": {"attached": true, "attachmentMetadata": {"disk": "sdx"}}});
+    admin.patch(&format!("{STORAGE}/volumeattachments/{name}/status"), &done).expect("attached");
+}
+
+fn sha256(text: &str) -> String {
+    let script = format!("printf %s '{text}' | sha256sum | cut -d' ' -f1");
+    let out = std::process::Command::new("sh").args(["-c", &script]).output().expect("sha256sum");
+    String::from_utf8_lossy(&out.stdout).trim().to_owned()
+}
+
+fn in_use(node: &ClusterNode) -> Value {
+    node.node().map(|n| n["status"]["volumesInUse"].clone()).unwrap_or_default()
+}
+
+/// Calls about the volume that the driver noted: name, request, code.
+fn calls(folder: &Path) -> Vec<(String, Value, String)> {
+    let text = std::fs::read_to_string(folder.join("log.jsonl")).expect("the driver's log");
+    let lines = text.lines().map(|l| serde_json::from_str::<Value>(l).expect("a line of JSON"));
+    let word = |v: &Value| v.as_str().unwrap_or_default().to_owned();
+    let about = lines.filter(|l| l["request"]["volume_id"] == "vol-1");
+    about.map(|l| (word(&l["call"]), l["request"].clone(), word(&l["code"]))).collect()
+}
+
+#[test]
+fn a_claims_volume_is_attached_staged_published_kept_over_a_kill_and_taken_back() {
+    let mut node = start();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let rules = json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER},
+        "spec": {"attachRequired": true, "podInfoOnMount": true}});
+    node.cluster.admin().create(&format!("{STORAGE}/csidrivers"), &rules).expect("a CSIDriver");
+    let (driver, folder) = driver(&node, &runtime);
+    claim(&node);
+    let script = format!("echo hello > /data/word; {LASTS}");
+    let container = shell("main", &script, json!({"volumeMounts": [{"name": "d", "mountPath": "/data"}]}));
+    let volumes = json!([{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]);
+    create(&node, &pod("claims", json!({"containers": [container], "volumes": volumes})));
+
+    let told = || if in_use(&node) == json!([UNIQUE]) { Ok(()) } else { Err(in_use(&node).to_string()) };
+    wait_until("the volume to be in use", SOON, told).expect("volumesInUse");
+    assert!(calls(&folder).is_empty(), "a driver is not called before its volume is attached");
+    attach(&node);
+    let running = wait_running(&node, "claims");
+    let word = folder.join("volumes/vol-1/data/word");
+    let written = || std::fs::read_to_string(&word).map_err(|e| e.to_string());
+    assert_eq!(wait_until("the word", SOON, written).expect("the word"), "hello\n");
+    let made = calls(&folder);
+    let names: Vec<_> = made.iter().map(|(call, _, code)| format!("{call} {code}")).collect();
+    assert_eq!(names, ["NodeStageVolume Ok", "NodePublishVolume Ok"]);
+    assert_eq!(made[0].1["publish_context"], json!({"disk": "sdx"}));
+    let context = &made[1].1["volume_context"];
+    assert_eq!((&context["colour"], &context["csi.storage.k8s.io/pod.name"]), (&json!("blue"), &json!("claims")));
+
+    node.bosun.kill();
+    node.start_again().expect("starts again");
+    node.wait_ready(SOON).expect("ready");
+    let after = wait_running(&node, "claims");
+    let container = |pod: &Value| pod["status"]["containerStatuses"][0]["containerID"].clone();
+    assert_eq!(container(&after), container(&running), "no restart");
+    delete(&node, "claims");
+    wait_gone(&node, "claims");
+    let unstaged = || {
+        let ended: Vec<_> = calls(&folder).into_iter().map(|(call, _, code)| format!("{call} {code}")).collect();
+        let undone = ["NodeUnpublishVolume Ok".to_owned(), "NodeUnstageVolume Ok".to_owned()];
+        if ended.ends_with(&undone) && in_use(&node).as_array().is_none_or(Vec::is_empty) {
+            Ok(())
+        } else {
+            Err(format!("{ended:?}, {}", in_use(&node)))
+        }
+    };
+    wait_until("the volume to be taken back", SOON, unstaged).unwrap_or_else(|e| panic!("{e}\n{}", node.bosun.log()));
+    assert_eq!(written().as_deref(), Ok("hello\n"), "what users wrote stays");
+    drop(driver);
+}
