@@ -48,7 +48,7 @@ impl Socket {
 pub struct PluginManager {
     pub(crate) crew: Crew<Role>,
     pub(crate) drivers: BoardPoster<String, CsiDriver>,
-    rows: BoardPoster<String, PluginSocket>,
+    pub(crate) rows: BoardPoster<String, PluginSocket>,
     pub(crate) node: ValueReader<NodeView>,
     pub(crate) config: Arc<Config>,
     pub(crate) deps: Arc<Deps>,
@@ -77,6 +77,7 @@ impl Actor for PluginManager {
         self.tell_all(ctx);
         self.look(ctx);
         ctx.every(LOOK, Self::look);
+        self.forget_absent_later(ctx);
         ctx.watch(self.node.subscribe(), |act, view, ctx| {
             if !act.initialized && view.api_uid().is_some() {
                 act.initialize(BACKOFF_FIRST, ctx);

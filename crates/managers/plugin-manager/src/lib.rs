@@ -11,6 +11,7 @@
 
 #![forbid(unsafe_code)]
 
+mod absent;
 mod actor;
 mod check;
 mod csi_node;

@@ -25,7 +25,7 @@ const NOTIFY_DEADLINE: Duration = Duration::from_secs(5);
 const INITIALIZE_MOST: Duration = Duration::from_secs(60);
 
 impl PluginManager {
-    fn requests(&self) -> Option<Requests> {
+    pub(crate) fn requests(&self) -> Option<Requests> {
         let api = self.deps.api.clone()?;
         Some(Requests { api, node_name: self.config.node_name.clone(), node: self.node.clone() })
     }

@@ -43,6 +43,15 @@ impl Requests {
         done.map_err(|e| format!("error uninstalling CSI driver from CSINode object {e}"))
     }
 
+    /// Drivers that the object names.
+    pub(crate) async fn named(&self) -> ApiResult<Vec<String>> {
+        match self.api.get::<CSINode>(None, &self.node_name).await {
+            Ok(found) => Ok(found.spec.drivers.into_iter().map(|d| d.name).collect()),
+            Err(e) if e.is_not_found() => Ok(Vec::new()),
+            Err(e) => Err(e),
+        }
+    }
+
     /// `None` of `change`: nothing is to be written. `create`: an object that is missing is made first.
     async fn change(&self, change: impl Fn(&CSINode) -> Option<CSINode>, create: bool) -> ApiResult<()> {
         let mut pause = FIRST_PAUSE;

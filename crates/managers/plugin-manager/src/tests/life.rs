@@ -6,7 +6,10 @@ use csi_api::v1;
 use fakes::FakeDriver;
 use ports::host::FileKind;
 
-use super::rig::{Rig, secs};
+use model::k8s_openapi::api::storage::v1::CSINode;
+use serde_json::json;
+
+use super::rig::{NODE, Rig, secs};
 
 fn driver(name: &str) -> FakeDriver {
     let topology = v1::Topology { segments: [("zone".to_owned(), "z".to_owned())].into() };
@@ -49,6 +52,24 @@ fn a_driver_that_goes_is_forgotten_everywhere() {
         assert_eq!(rig.csi_node(), Some(vec!["b.example".to_owned()]));
         assert_eq!(rig.node.asked::<ClearCsiNodeId>(), [ClearCsiNodeId { driver: "a.example".to_owned() }]);
         assert!(rig.driver("b.example").is_some());
+    });
+}
+
+#[test]
+fn a_driver_that_went_while_no_daemon_was_there_has_five_minutes_to_come_back() {
+    run(4, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        let entry = |name: &str| json!({ "name": name, "nodeID": "x", "topologyKeys": null });
+        let object =
+            json!({ "metadata": { "name": NODE }, "spec": { "drivers": [entry("a.example"), entry("gone.example")] } });
+        rig.api.put(&serde_json::from_value::<CSINode>(object).unwrap());
+        rig.start_manager(true);
+        rig.comes("a-reg.sock", driver("a.example"));
+        secs(295).await;
+        assert_eq!(rig.csi_node().map(|names| names.len()), Some(2));
+        secs(10).await;
+        assert_eq!(rig.csi_node(), Some(vec!["a.example".to_owned()]));
+        assert_eq!(rig.node.asked::<ClearCsiNodeId>(), [ClearCsiNodeId { driver: "gone.example".to_owned() }]);
     });
 }
 
