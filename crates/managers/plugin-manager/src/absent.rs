@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use actor::Ctx;
-use contract::node::ClearCsiNodeId;
-
 use crate::actor::PluginManager;
+use crate::register::take_back;
 use crate::world::Phase;
+use actor::Ctx;
 
 /// Drivers have this long to come back after the start, of the machine perhaps. A kubelet waits for ever.
 const COME_BACK: Duration = Duration::from_secs(5 * 60);
@@ -33,8 +32,7 @@ impl PluginManager {
             let here: BTreeSet<String> = rows.snapshot().values().map(|row| row.name.clone()).collect();
             for driver in named.into_iter().filter(|name| !here.contains(name)) {
                 tracing::info!(driver, "the driver has not come back, it is forgotten");
-                requests.uninstall(&driver).await?;
-                crew.call(ClearCsiNodeId { driver }).await.map_err(|e| e.to_string())?;
+                take_back(&requests, &crew, &effects, driver).await?;
             }
             Ok(())
         };

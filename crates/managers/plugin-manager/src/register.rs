@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::Ctx;
+use actor::{Ctx, Effects};
 use contract::node::{ClearCsiNodeId, SetCsiNodeId};
 use contract::plugin::{CsiDriver, PluginSocket};
+use contract::{Crew, PluginManager as Role};
 use csi_api::registration::{PluginInfo, RegistrationStatus};
 use model::Timestamp;
 use ports::csi;
@@ -235,10 +236,7 @@ impl PluginManager {
             effects.hit("leave").await;
             let Some(requests) = requests else { return Ok(()) };
             let _mine = turn.lock().await;
-            requests.uninstall(&name).await?;
-            effects.hit("leave, CSINode done").await;
-            let cleared = crew.call(ClearCsiNodeId { driver: name }).await;
-            cleared.map_err(|e| format!("error removing CSI driver node info from Node object {e}"))
+            take_back(&requests, &crew, &effects, name).await
         };
         let of = path.to_owned();
         let work = ctx.run(work, move |act: &mut Self, done, ctx| match done {
@@ -270,6 +268,19 @@ impl PluginManager {
         (socket.phase, socket.work) = (Phase::Due, None);
         self.take(path, ctx);
     }
+}
+
+/// What the API server was told of a driver goes. The caller has the turn.
+pub(crate) async fn take_back(
+    requests: &Requests,
+    crew: &Crew<Role>,
+    effects: &Effects,
+    driver: String,
+) -> Result<(), String> {
+    requests.uninstall(&driver).await?;
+    effects.hit("leave, CSINode done").await;
+    let cleared = crew.call(ClearCsiNodeId { driver }).await;
+    cleared.map_err(|e| format!("error removing CSI driver node info from Node object {e}"))
 }
 
 /// As a kubelet says it of a plugin that it could not register.
