@@ -1,31 +1,16 @@
 //! A pod with a claim, a CSI driver, and an attacher, which the test plays.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use csi_driver::{Config, Driver};
+use csi_driver::Config;
 use serde_json::{Value, json};
 use testbed::{ClusterNode, wait_until};
 
 use crate::node::{LASTS, SOON, create, delete, make, pod, shell, start, wait_gone, wait_running};
+use crate::plugins::{self, DRIVER};
 
-const DRIVER: &str = "dir.csi.bosun.test";
 const STORAGE: &str = "/apis/storage.k8s.io/v1";
 const UNIQUE: &str = "kubernetes.io/csi/dir.csi.bosun.test^vol-1";
-
-fn driver(node: &ClusterNode, runtime: &tokio::runtime::Runtime) -> (Driver, PathBuf) {
-    let root = node.bed.dir().join("node");
-    let folder = root.join("plugins").join(DRIVER);
-    let config = Config {
-        folder: folder.clone(),
-        registry: Some(root.join("plugins_registry")),
-        node_id: "bed-id".to_owned(),
-        ..Config::default()
-    };
-    let driver = runtime.block_on(async { Driver::start(config) }).expect("a driver");
-    let told = runtime.block_on(async { tokio::time::timeout(SOON, driver.registered()).await });
-    told.expect("word").expect("registered");
-    (driver, folder)
-}
 
 /// A claim that is bound to a volume of the driver.
 fn claim(node: &ClusterNode) {
@@ -94,7 +79,8 @@ fn a_claims_volume_is_attached_staged_published_kept_over_a_kill_and_taken_back(
     let rules = json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER},
         "spec": {"attachRequired": true, "podInfoOnMount": true}});
     node.cluster.admin().create(&format!("{STORAGE}/csidrivers"), &rules).expect("a CSIDriver");
-    let (driver, folder) = driver(&node, &runtime);
+    let driver = plugins::driver(&node, &runtime, Config::default());
+    let folder = plugins::folder(&node);
     claim(&node);
     let script = format!("echo hello > /data/word; {LASTS}");
     let container = shell("main", &script, json!({"volumeMounts": [{"name": "d", "mountPath": "/data"}]}));

@@ -1,13 +1,31 @@
 //! A CSI driver registers itself at a node of a real control plane, and goes.
 
+use std::path::PathBuf;
+
 use csi_driver::{Config, Driver};
 use serde_json::{Value, json};
-use testbed::wait_until;
+use testbed::{ClusterNode, wait_until};
 
 use crate::node::{SOON, start};
 
 const CSI_NODE: &str = "/apis/storage.k8s.io/v1/csinodes/bed";
-const NAME: &str = "dir.csi.bosun.test";
+/// Name of the driver.
+pub(crate) const DRIVER: &str = "dir.csi.bosun.test";
+
+/// Where the driver has its volumes and its log.
+pub(crate) fn folder(node: &ClusterNode) -> PathBuf {
+    node.bed.dir().join("node/plugins").join(DRIVER)
+}
+
+/// A driver that is registered at the node.
+pub(crate) fn driver(node: &ClusterNode, runtime: &tokio::runtime::Runtime, config: Config) -> Driver {
+    let registry = Some(node.bed.dir().join("node/plugins_registry"));
+    let config = Config { folder: folder(node), registry, node_id: "bed-id".to_owned(), ..config };
+    let driver = runtime.block_on(async { Driver::start(config) }).expect("a driver");
+    let told = runtime.block_on(async { tokio::time::timeout(SOON, driver.registered()).await });
+    told.expect("word").expect("registered");
+    driver
+}
 
 #[test]
 fn a_driver_is_told_of_on_the_node_and_its_csinode_until_it_goes() {
@@ -23,26 +41,18 @@ fn a_driver_is_told_of_on_the_node_and_its_csinode_until_it_goes() {
     assert!(migrated.as_str().is_some_and(|m| m.contains("kubernetes.io/aws-ebs")), "{object}");
 
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let root = node.bed.dir().join("node");
     let config = Config {
-        folder: root.join("plugins").join(NAME),
-        registry: Some(root.join("plugins_registry")),
-        node_id: "bed-id".to_owned(),
         max_volumes: 5,
         topology: [("topology.csi.bosun.test/zone".to_owned(), "z1".to_owned())].into(),
         ..Config::default()
     };
-    let driver = runtime.block_on(async { Driver::start(config) }).expect("a driver");
-    runtime
-        .block_on(async { tokio::time::timeout(SOON, driver.registered()).await })
-        .expect("word")
-        .expect("registered");
-    let wanted = json!([{ "name": NAME, "nodeID": "bed-id", "topologyKeys": ["topology.csi.bosun.test/zone"],
+    let driver = driver(&node, &runtime, config);
+    let wanted = json!([{ "name": DRIVER, "nodeID": "bed-id", "topologyKeys": ["topology.csi.bosun.test/zone"],
         "allocatable": { "count": 5 } }]);
     assert_eq!(csi_node()["spec"]["drivers"], wanted);
     let object = node.node().expect("a node");
     let ids = &object["metadata"]["annotations"]["csi.volume.kubernetes.io/nodeid"];
-    assert_eq!(ids, &json!(format!("{{\"{NAME}\":\"bed-id\"}}")), "{object}");
+    assert_eq!(ids, &json!(format!("{{\"{DRIVER}\":\"bed-id\"}}")), "{object}");
     assert_eq!(object["metadata"]["labels"]["topology.csi.bosun.test/zone"], "z1", "{object}");
 
     drop(driver);
