@@ -4,9 +4,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use csi_api::registration::RegistrationStatus;
-use csi_api::v1;
+use csi_api::{CsiOutcome, v1};
 use csi_driver::{Config, Driver, Effect, Rule};
-use ports::csi::{CsiError, CsiNode, CsiOutcome};
+use ports::csi::{CsiError, CsiNode};
 use ports::grpc::Code;
 use ports::plugin::PluginRegistration;
 

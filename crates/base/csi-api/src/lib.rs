@@ -1,7 +1,7 @@
 //! The messages of CSI v1 (services Identity and Node) and of plugin registration v1 as plain data, made from
 //! `proto/csi/v1/csi.proto` and `proto/pluginregistration/v1/api.proto`.
 //!
-//! Messages only: who speaks gRPC (adapters, drivers of tests) makes its own stubs over these types. Maps are ordered. Requests
+//! Messages, and what is to be believed of a call that failed: who speaks gRPC (adapters, drivers of tests) makes its own stubs over these types. Maps are ordered. Requests
 //! that can hold secrets are printed without what they keep secret.
 
 #![forbid(unsafe_code)]
@@ -24,6 +24,17 @@ pub mod registration {
 
 /// Key of a volume context below which the tokens of a pod's service account stand.
 pub const TOKENS: &str = "csi.storage.k8s.io/serviceAccount.tokens";
+
+/// What a failed call leaves behind.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CsiOutcome {
+    /// The driver refused: nothing of this call is under way, nor of one before. What it was to make may be removed.
+    Final,
+    /// No call was made: all is as it was before.
+    Transient,
+    /// The call, or one before it, may be under way or done: the volume counts as possibly there and has to be undone later.
+    Uncertain,
+}
 
 /// Keys without their values.
 struct Keys<'a>(&'a BTreeMap<String, String>);

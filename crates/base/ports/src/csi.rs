@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use csi_api::v1;
+use csi_api::{CsiOutcome, v1};
 
 use crate::grpc::Code;
 
@@ -54,17 +54,6 @@ pub trait CsiNode: Send + Sync + 'static {
         request: v1::NodeExpandVolumeRequest,
         deadline: Duration,
     ) -> CsiResult<v1::NodeExpandVolumeResponse>;
-}
-
-/// What a failed call leaves behind.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum CsiOutcome {
-    /// The driver refused: nothing of this call is under way, nor of one before. What it was to make may be removed.
-    Final,
-    /// No call was made: all is as it was before.
-    Transient,
-    /// The call, or one before it, may be under way or done: the volume counts as possibly there and has to be undone later.
-    Uncertain,
 }
 
 /// Why a volume cannot be expanded, where the code tells (node-and-resources 6.13, Expansion).

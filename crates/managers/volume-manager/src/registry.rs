@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use csi_api::CsiOutcome;
 use model::PodUid;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use volume_plan::backoff::Backoff;
-use volume_plan::state::{ErrorClass, Mount, after_failure};
+use volume_plan::state::{Mount, after_failure};
 
 use crate::placed::Placed;
 
@@ -130,7 +131,7 @@ impl Volumes {
     }
 
     /// What an error of the driver makes of a part that was so before it was called.
-    pub(crate) fn after_failure(&self, name: &str, part: &Part, before: Mount, error: ErrorClass) -> Mount {
+    pub(crate) fn after_failure(&self, name: &str, part: &Part, before: Mount, error: CsiOutcome) -> Mount {
         self.part(name, part, |k| after_failure(if k.is_found { Mount::Uncertain } else { before }, error, k.is_found))
     }
 

@@ -2,35 +2,23 @@
 
 use std::collections::BTreeMap;
 
+use csi_api::TOKENS;
+use csi_api::v1::volume_capability::access_mode::Mode;
 use model::core::Pod;
 use model::k8s_openapi::api::storage::v1::CSIDriver;
 use model::pod;
 
 use crate::source::{Csi, Resolved};
 
-/// Key of the service account's tokens in a volume context, or in secrets.
-pub const TOKENS: &str = "csi.storage.k8s.io/serviceAccount.tokens";
-
-/// `access_mode` of a CSI capability.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "named after the modes of CSI")]
-pub enum AccessMode {
-    SingleNodeWriter,
-    SingleNodeMultiWriter,
-    SingleNodeSingleWriter,
-    MultiNodeReaderOnly,
-    MultiNodeMultiWriter,
-}
-
 /// The mode that the driver is told: that of the first access mode. `tells_writers`: it has `SINGLE_NODE_MULTI_WRITER`.
 #[must_use]
-pub fn access_mode(access_modes: &[String], tells_writers: bool) -> AccessMode {
+pub fn access_mode(access_modes: &[String], tells_writers: bool) -> Mode {
     match (access_modes.first().map(String::as_str), tells_writers) {
-        (Some("ReadOnlyMany"), _) => AccessMode::MultiNodeReaderOnly,
-        (Some("ReadWriteMany"), _) => AccessMode::MultiNodeMultiWriter,
-        (Some("ReadWriteOncePod"), true) => AccessMode::SingleNodeSingleWriter,
-        (_, true) => AccessMode::SingleNodeMultiWriter,
-        (_, false) => AccessMode::SingleNodeWriter,
+        (Some("ReadOnlyMany"), _) => Mode::MultiNodeReaderOnly,
+        (Some("ReadWriteMany"), _) => Mode::MultiNodeMultiWriter,
+        (Some("ReadWriteOncePod"), true) => Mode::SingleNodeSingleWriter,
+        (_, true) => Mode::SingleNodeMultiWriter,
+        (_, false) => Mode::SingleNodeWriter,
     }
 }
 

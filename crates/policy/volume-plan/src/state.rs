@@ -1,5 +1,7 @@
 //! What a node knows of a mount, and what an answer changes in it (node-and-resources 10.1).
 
+use csi_api::CsiOutcome;
+
 /// What is known of a volume that a driver staged or published.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mount {
@@ -12,25 +14,14 @@ pub enum Mount {
     Present,
 }
 
-/// What an error of a call to set up says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ErrorClass {
-    /// The driver refused: nothing was done.
-    Final,
-    /// The call may still be at work, or was done.
-    Uncertain,
-    /// The driver was not called.
-    Transient,
-}
-
 /// The state after a call to set up failed. `found`: the mount was found at the start of the daemon, made by a former one.
 #[must_use]
-pub const fn after_failure(before: Mount, error: ErrorClass, found: bool) -> Mount {
+pub const fn after_failure(before: Mount, error: CsiOutcome, found: bool) -> Mount {
     match (before, error) {
         (Mount::Present, _) => Mount::Present,
-        (Mount::Absent, ErrorClass::Uncertain) => Mount::Uncertain,
+        (Mount::Absent, CsiOutcome::Uncertain) => Mount::Uncertain,
         (Mount::Absent, _) => Mount::Absent,
-        (Mount::Uncertain, ErrorClass::Final) if !found => Mount::Absent,
+        (Mount::Uncertain, CsiOutcome::Final) if !found => Mount::Absent,
         (Mount::Uncertain, _) => Mount::Uncertain,
     }
 }

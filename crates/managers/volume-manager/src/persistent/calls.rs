@@ -6,19 +6,18 @@ use std::sync::Arc;
 
 use actor::AskError;
 use contract::objects::FetchToken;
-use csi_api::v1::volume_capability::access_mode::Mode;
+use csi_api::CsiOutcome;
 use csi_api::v1::volume_capability::{AccessMode as Access, AccessType, MountVolume};
 use csi_api::v1::{VolumeCapability, node_service_capability};
 use model::core::{Pod, Secret};
 use model::k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 use ports::api::ApiExt;
-use ports::csi::{CsiError, CsiNode, CsiOutcome, CsiResult, DEADLINE};
+use ports::csi::{CsiError, CsiNode, CsiResult, DEADLINE};
 use serde_json::json;
 use volume_plan::attach::{Attachment, by_attachment};
 use volume_plan::csi::{self, DriverRules, access_mode};
 use volume_plan::names::attachment_name;
 use volume_plan::source::{Csi, Resolved};
-use volume_plan::state::ErrorClass;
 
 use super::resolve::api;
 use crate::deps::Tools;
@@ -41,30 +40,25 @@ pub(crate) type Ability = node_service_capability::rpc::Type;
 /// Why a driver was of no help, and what that says of the volume.
 #[derive(Debug)]
 pub(crate) struct CallFailed {
-    pub class: ErrorClass,
+    pub class: CsiOutcome,
     pub text: String,
 }
 
 impl CallFailed {
     /// The driver was not called.
     pub(crate) fn before(text: impl Into<String>) -> Self {
-        Self { class: ErrorClass::Transient, text: text.into() }
+        Self { class: CsiOutcome::Transient, text: text.into() }
     }
 
     /// Nobody knows what is there.
     pub(crate) fn uncertain(text: impl Into<String>) -> Self {
-        Self { class: ErrorClass::Uncertain, text: text.into() }
+        Self { class: CsiOutcome::Uncertain, text: text.into() }
     }
 }
 
 impl From<CsiError> for CallFailed {
     fn from(e: CsiError) -> Self {
-        let class = match e.outcome() {
-            CsiOutcome::Final => ErrorClass::Final,
-            CsiOutcome::Transient => ErrorClass::Transient,
-            CsiOutcome::Uncertain => ErrorClass::Uncertain,
-        };
-        Self { class, text: e.to_string() }
+        Self { class: e.outcome(), text: e.to_string() }
     }
 }
 
@@ -109,13 +103,7 @@ impl<'a> Driver<'a> {
 
     /// How the volume is to be used. `group`: told to drivers that give volumes to groups themselves.
     pub(crate) fn capability(&self, volume: &Resolved, csi: &Csi, group: Option<u32>) -> VolumeCapability {
-        let mode = match access_mode(&volume.access_modes, self.can(Ability::SingleNodeMultiWriter)) {
-            csi::AccessMode::SingleNodeWriter => Mode::SingleNodeWriter,
-            csi::AccessMode::SingleNodeMultiWriter => Mode::SingleNodeMultiWriter,
-            csi::AccessMode::SingleNodeSingleWriter => Mode::SingleNodeSingleWriter,
-            csi::AccessMode::MultiNodeReaderOnly => Mode::MultiNodeReaderOnly,
-            csi::AccessMode::MultiNodeMultiWriter => Mode::MultiNodeMultiWriter,
-        };
+        let mode = access_mode(&volume.access_modes, self.can(Ability::SingleNodeMultiWriter));
         let mount = MountVolume {
             fs_type: csi.fs_type.clone(),
             mount_flags: volume.mount_options.clone(),

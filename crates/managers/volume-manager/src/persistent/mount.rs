@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use actor::Class;
 use contract::volume::MountedVolume;
+use csi_api::TOKENS;
 use csi_api::v1::{NodePublishVolumeRequest, NodeStageVolumeRequest};
 use model::{PodUid, pod};
 use volume_plan::attach::{Attachment, by_node};
 use volume_plan::csi::{
-    DriverRules, GroupPolicy as DriverGroups, TOKENS, check_lifecycle, gives_to_group, is_for_one_pod, publish_context,
+    DriverRules, GroupPolicy as DriverGroups, check_lifecycle, gives_to_group, is_for_one_pod, publish_context,
 };
 use volume_plan::data;
 use volume_plan::source::{Csi, Resolved};

@@ -9,13 +9,15 @@ use super::{persistent, pod};
 use crate::attach::{Attachment, by_attachment, by_node};
 use crate::backoff::Backoff;
 use crate::csi::{
-    AccessMode, DriverRules, GroupPolicy, access_mode, check_lifecycle, driver_rules, gives_to_group, is_for_one_pod,
+    DriverRules, GroupPolicy, access_mode, check_lifecycle, driver_rules, gives_to_group, is_for_one_pod,
     publish_context,
 };
 use crate::data;
 use crate::names::attachment_name;
 use crate::source::{Csi, Resolved, Source, of_persistent_volume};
-use crate::state::{ErrorClass, Mount, after_failure};
+use crate::state::{Mount, after_failure};
+use csi_api::CsiOutcome;
+use csi_api::v1::volume_capability::access_mode::Mode;
 
 fn volume(fs_type: &str, mode: &str, read_only: bool) -> (Resolved, Csi) {
     let csi = json!({ "driver": "d", "volumeHandle": "h1", "fsType": fs_type, "volumeAttributes": { "a": "1" } });
@@ -32,7 +34,7 @@ fn rules(spec: Value) -> DriverRules {
 
 #[test]
 fn access_modes_are_those_of_csi() {
-    use AccessMode::{
+    use Mode::{
         MultiNodeMultiWriter, MultiNodeReaderOnly, SingleNodeMultiWriter, SingleNodeSingleWriter, SingleNodeWriter,
     };
     for (mode, old, new) in [
@@ -175,7 +177,7 @@ fn a_volume_is_attached_when_node_and_attachment_say_so() {
 
 #[test]
 fn an_uncertain_mount_is_not_forgotten() {
-    use ErrorClass::{Final, Transient, Uncertain};
+    use CsiOutcome::{Final, Transient, Uncertain};
     for (before, error, want) in [
         (Mount::Absent, Final, Mount::Absent),
         (Mount::Absent, Uncertain, Mount::Uncertain),
