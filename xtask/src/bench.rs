@@ -30,7 +30,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 110)]
     pods: usize,
     /// Rounds with only this in their name: start, many, memory, cpu, exit, face, panic, adopt.
-    #[arg(long)]
+    #[arg(long, conflicts_with = "cluster")]
     only: Option<String>,
     /// Measures a node of a real cluster instead (etcd, kube-apiserver; `cargo xtask setup --cluster` brings them).
     #[arg(long)]

@@ -8,16 +8,15 @@ use testbed::{BosunOptions, ClusterNode, ClusterOptions, NodeOptions, Options, W
 
 use super::floor::{self, Floor};
 use super::pods::idle;
-use super::report::{Report, Unit, percentile};
+use super::report::{Report, Unit};
 use super::steady;
 use watched::{PODS, gone, is_ready, moments, pod, ready, wait_for};
 
 mod calls;
 mod probes;
+mod singles;
 mod watched;
 
-/// Single pods, one after the other.
-const SINGLES: usize = 20;
 /// Requests in flight while many pods are created or deleted.
 const HANDS: usize = 8;
 /// An idle node is listened to for this long.
@@ -32,12 +31,12 @@ pub(super) fn rounds(pods: usize, program: std::path::PathBuf, report: &mut Repo
         ..NodeOptions::default()
     })?;
     node.wait_ready(Duration::from_secs(60))?;
-    let single = floor::measure(&node.bed, SINGLES, 1).context("floor of one pod")?;
+    let single = floor::measure(&node.bed, singles::COUNT, 1).context("floor of one pod")?;
     let before = floor::measure(&node.bed, pods, HANDS).context("floor of many")?;
     idle(Duration::from_secs(5));
     report.add("RSS, no pods", steady::rss(&node.bosun)?, Unit::MiB, Some(15.0), String::new());
     let watch = node.cluster.admin().watch(PODS)?;
-    singles(&node, &watch, &single, report).context("round of single pods")?;
+    singles::rounds(&node, &watch, &single, report).context("round of single pods")?;
     calls::per_life(&node, &watch, report).context("round of system calls")?;
     probes::exec(&node, &watch, report).context("round of probes")?;
     let took = many(&node, &watch, pods, report).context("round of many pods")?;
@@ -49,60 +48,6 @@ pub(super) fn rounds(pods: usize, program: std::path::PathBuf, report: &mut Repo
     let removed = remove(&node, &watch, pods, report).context("removal")?;
     let after = floor::measure(&node.bed, pods, HANDS).context("floor of many, again")?;
     over_script(pods, [took, removed], [&before, &after], report);
-    Ok(())
-}
-
-/// POST -> Ready and delete -> gone of single pods, over the runtime's own calls.
-fn singles(node: &ClusterNode, watch: &Watch, floor: &Floor, report: &mut Report) -> anyhow::Result<()> {
-    let admin = node.cluster.admin();
-    let (mut posted, mut deleted) = (BTreeMap::new(), BTreeMap::new());
-    for n in 0..SINGLES {
-        let name = format!("single-{n}");
-        posted.insert(name.clone(), Instant::now());
-        admin.create(PODS, &pod(&name, node.name()))?;
-        wait_for(watch, &format!("{name} to be ready"), "single-", n + 1, ready)?;
-        idle(Duration::from_millis(300));
-    }
-    for n in 0..SINGLES {
-        let name = format!("single-{n}");
-        deleted.insert(name.clone(), Instant::now());
-        admin.delete(&format!("{PODS}/{name}"))?;
-        wait_for(watch, &format!("{name} to be gone"), "single-", n + 1, gone)?;
-        idle(Duration::from_millis(100));
-    }
-    let seen = watch.seen();
-    let took = |from: &BTreeMap<String, Instant>, to: &BTreeMap<String, Instant>| -> Vec<f64> {
-        from.iter().filter_map(|(n, a)| Some(to.get(n)?.duration_since(*a).as_secs_f64() * 1e3)).collect()
-    };
-    let starts = took(&posted, &moments(&seen, ready));
-    let each: Vec<f64> = floor.each.iter().map(|d| d.as_secs_f64() * 1e3).collect();
-    let least = percentile(&each, 0.5);
-    let p50 = percentile(&starts, 0.5);
-    let detail = format!("POST -> Ready p50 {p50:.0} ms, p99 {:.0} ms; floor {least:.0} ms", percentile(&starts, 0.99));
-    report.add("one pod POST -> Ready, over its CRI calls", p50 / least, Unit::Ratio, Some(1.12), detail);
-    let ends = took(&deleted, &moments(&seen, gone));
-    report.add("one pod deleted -> gone, p50", percentile(&ends, 0.5), Unit::Ms, None, String::new());
-    idle(Duration::from_secs(2));
-    requests_per_life(node, report)
-}
-
-/// Requests that the daemon made for the single pods, from the server's own audit log.
-fn requests_per_life(node: &ClusterNode, report: &mut Report) -> anyhow::Result<()> {
-    let mut kinds: BTreeMap<String, usize> = BTreeMap::new();
-    for r in node.cluster.requests_by(&node.user())? {
-        let about = |name: &str| name.starts_with("single-");
-        // The name of an event begins with the pod's; a new one is only known by its resource.
-        if about(&r.object.1) || (r.resource == "events" && r.verb == "create") {
-            *kinds.entry(format!("{} {}", r.verb, r.resource)).or_default() += 1;
-        }
-    }
-    let each = |(k, n): (&String, &usize)| format!("{k} {:.1}", *n as f64 / SINGLES as f64);
-    let detail = kinds.iter().map(each).collect::<Vec<_>>().join(", ");
-    let events: usize = kinds.iter().filter(|(k, _)| k.ends_with(" events")).map(|(_, n)| n).sum();
-    let all: usize = kinds.values().sum();
-    let per = |n: usize| n as f64 / SINGLES as f64;
-    report.add("API requests per pod life, without events", per(all - events), Unit::Count, Some(6.0), detail);
-    report.add("API requests per pod life, with events", per(all), Unit::Count, None, String::new());
     Ok(())
 }
 
@@ -127,13 +72,13 @@ fn names(count: usize) -> Vec<String> {
 
 fn many(node: &ClusterNode, watch: &Watch, count: usize, report: &mut Report) -> anyhow::Result<f64> {
     let admin = node.cluster.admin();
-    let (begin, before) = (Instant::now(), steady::used(&node.bosun)?);
+    let (begin, before, others) = (Instant::now(), steady::used(&node.bosun)?, Others::now(node));
     by_many_hands(&names(count), |name| Ok(admin.create(PODS, &pod(name, node.name())).map(drop)?))?;
     let created = begin.elapsed().as_secs_f64();
     wait_for(watch, "all pods to be ready", "many-", count, ready)?;
     let last = moments(&watch.seen(), ready).into_values().max().unwrap_or(begin);
     let took = last.duration_since(begin).as_secs_f64();
-    let detail = format!("all created after {created:.2} s");
+    let detail = format!("all created after {created:.2} s; {}", others.since(node));
     report.add(&format!("{count} pods created, all Ready"), took, Unit::Seconds, None, detail);
     spent(node, before, &format!("processor time of {count} starts"), 0.8, report)?;
     Ok(took)
@@ -141,14 +86,39 @@ fn many(node: &ClusterNode, watch: &Watch, count: usize, report: &mut Report) ->
 
 fn remove(node: &ClusterNode, watch: &Watch, count: usize, report: &mut Report) -> anyhow::Result<f64> {
     let admin = node.cluster.admin();
-    let (begin, before) = (Instant::now(), steady::used(&node.bosun)?);
+    let (begin, before, others) = (Instant::now(), steady::used(&node.bosun)?, Others::now(node));
     by_many_hands(&names(count), |name| Ok(admin.delete(&format!("{PODS}/{name}")).map(drop)?))?;
     wait_for(watch, "all pods to be gone", "many-", count, gone)?;
     let last = moments(&watch.seen(), gone).into_values().max().unwrap_or(begin);
     let took = last.duration_since(begin).as_secs_f64();
-    report.add(&format!("{count} pods deleted, all gone"), took, Unit::Seconds, None, String::new());
+    report.add(&format!("{count} pods deleted, all gone"), took, Unit::Seconds, None, others.since(node));
     spent(node, before, &format!("processor time of {count} deletions"), 0.6, report)?;
     Ok(took)
+}
+
+/// Processor time, in seconds, of who works on the same cores: it is what the script's round did not have beside it.
+struct Others {
+    containerd: f64,
+    control_plane: f64,
+    bench: f64,
+}
+
+impl Others {
+    fn now(node: &ClusterNode) -> Self {
+        let of = |pid: Option<u32>| pid.and_then(testbed::usage).map_or(0.0, |u| u.cpu.as_secs_f64());
+        Self {
+            containerd: of(node.bed.containerd_pid()),
+            control_plane: node.cluster.cpu().as_secs_f64(),
+            bench: of(Some(std::process::id())),
+        }
+    }
+
+    fn since(&self, node: &ClusterNode) -> String {
+        let now = Self::now(node);
+        let [containerd, plane, bench] =
+            [now.containerd - self.containerd, now.control_plane - self.control_plane, now.bench - self.bench];
+        format!("processor time beside it: containerd {containerd:.2}, control plane {plane:.2}, bench {bench:.2} s")
+    }
 }
 
 /// What the daemon used since `before`, with what it does right after the last pod.

@@ -261,6 +261,14 @@ impl Cluster {
         self.start_all(bed)
     }
 
+    /// Processor time of the control plane's programs since their starts.
+    #[must_use]
+    pub fn cpu(&self) -> Duration {
+        let parts = [&self.etcd, &self.apiserver, &self.controllers];
+        let processes = parts.into_iter().filter_map(|part| part.child.as_ref());
+        processes.filter_map(|child| crate::usage(child.id())).map(|u| u.cpu).sum()
+    }
+
     /// A client with all rights.
     #[must_use]
     pub fn admin(&self) -> &Access {
