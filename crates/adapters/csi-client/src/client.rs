@@ -10,13 +10,23 @@ use grpc::{Channel, Gate};
 use hyper::Uri;
 use ports::grpc::Code;
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 use tonic::{Response, Status};
 
-/// Calls that one socket has at a time; others wait, and their deadline runs.
-const CALLS: usize = 32;
+/// Calls that one socket has at a time; others wait, and their deadline runs. The one limit on calls to a driver: it holds for
+/// whoever calls. A kubelet has none. Each call costs a connection, and a call that hangs keeps its own for up to 2 min: this
+/// bounds what a hung driver costs, while a node that starts with its 110 pods keeps any driver busy.
+pub(crate) const CALLS: usize = 32;
 /// Largest answer that is accepted.
 pub(crate) const MAX_MESSAGE: usize = 4 << 20;
+
+/// A call that failed.
+pub(crate) enum Failure {
+    /// It was not made: all places of the socket were taken until the deadline.
+    NoPlace,
+    /// It was answered so, or not in time.
+    Status(Code, String),
+}
 
 /// Calls to the sockets of drivers and plugins. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -38,21 +48,29 @@ impl CsiClient {
         socket: &Path,
         deadline: Duration,
         call: impl FnOnce(Channel, Uri) -> F,
-    ) -> Result<T, (Code, String)> {
-        let place = self.place(socket);
+    ) -> Result<T, Failure> {
+        let (place, end) = (self.place(socket), Instant::now() + deadline);
         let work = async {
             // Never closed.
-            let _mine = place.acquire().await;
+            let mine = timeout_at(end, place.acquire()).await;
+            // A place that comes with the deadline is none: those who had it ran into the same one.
+            if mine.is_err() || Instant::now() >= end {
+                return Err(Failure::NoPlace);
+            }
             // A legal host name: some servers refuse a path there. The seed is that of a back-off that one call does not have.
-            call(Channel::new(Gate::new(grpc::unix(socket.to_owned()), 0)), Uri::from_static("http://localhost")).await
+            let gate = Gate::new(grpc::unix(socket.to_owned()), 0);
+            let answer = timeout_at(end, call(Channel::new(gate), Uri::from_static("http://localhost"))).await;
+            let late = |_| Failure::Status(Code::DeadlineExceeded, "context deadline exceeded".to_owned());
+            let refused = |status: Status| {
+                let (code, message) = grpc::read(&status);
+                Failure::Status(code, message)
+            };
+            answer.map_err(late)?.map(Response::into_inner).map_err(refused)
         };
-        let answer = timeout(deadline, work).await;
+        let answer = work.await;
         drop(place);
         self.places().retain(|_, place| Arc::strong_count(place) > 1);
-        match answer {
-            Err(_) => Err((Code::DeadlineExceeded, "context deadline exceeded".to_owned())),
-            Ok(answer) => answer.map(Response::into_inner).map_err(|status| grpc::read(&status)),
-        }
+        answer
     }
 
     fn place(&self, socket: &Path) -> Arc<Semaphore> {

@@ -8,7 +8,7 @@ use csi_api::v1;
 use ports::csi::{CsiError, CsiNode, CsiResult};
 
 use crate::CsiClient;
-use crate::client::MAX_MESSAGE;
+use crate::client::{CALLS, Failure, MAX_MESSAGE};
 use crate::stubs::csi::node_client::NodeClient;
 
 /// One call of the Node service.
@@ -19,8 +19,17 @@ macro_rules! call {
             let node = NodeClient::with_origin(channel, origin);
             node.max_decoding_message_size(MAX_MESSAGE).$method(request).await
         });
-        call.await.map_err(|(code, message)| CsiError::Status { code, message })
+        call.await.map_err(CsiError::from)
     }};
+}
+
+impl From<Failure> for CsiError {
+    fn from(e: Failure) -> Self {
+        match e {
+            Failure::NoPlace => Self::Busy(format!("{CALLS} calls to the driver are under way already")),
+            Failure::Status(code, message) => Self::Status { code, message },
+        }
+    }
 }
 
 #[async_trait]

@@ -79,6 +79,9 @@ pub enum CsiError {
     /// An answer that breaks the protocol, such as an empty node ID or a negative number: no gRPC error.
     #[error("{0}")]
     Nonsense(String),
+    /// The driver was not called: too many calls to it were under way until the deadline.
+    #[error("{0}")]
+    Busy(String),
     /// There is no such driver on this node, at the moment.
     #[error("driver name {0} not found in the list of registered CSI drivers")]
     NotRegistered(String),
@@ -96,7 +99,7 @@ impl CsiError {
     pub fn code(&self) -> Option<Code> {
         match self {
             Self::Status { code, .. } => Some(*code),
-            Self::Nonsense(_) | Self::NotRegistered(_) => None,
+            Self::Nonsense(_) | Self::Busy(_) | Self::NotRegistered(_) => None,
         }
     }
 
@@ -104,7 +107,7 @@ impl CsiError {
     #[must_use]
     pub fn outcome(&self) -> CsiOutcome {
         match self {
-            Self::NotRegistered(_) => CsiOutcome::Transient,
+            Self::Busy(_) | Self::NotRegistered(_) => CsiOutcome::Transient,
             Self::Nonsense(_) => CsiOutcome::Uncertain,
             Self::Status { code, .. } => match code {
                 Code::Cancelled
@@ -160,7 +163,9 @@ mod tests {
             assert_eq!((e.code(), e.outcome(), e.expand_refusal()), (Some(code), outcome, refusal), "{code:?}");
         }
         assert_eq!(CsiError::Nonsense(String::new()).outcome(), Uncertain);
-        assert_eq!(CsiError::NotRegistered(String::new()).outcome(), CsiOutcome::Transient);
+        for not_called in [CsiError::NotRegistered(String::new()), CsiError::Busy(String::new())] {
+            assert_eq!(not_called.outcome(), CsiOutcome::Transient);
+        }
     }
 
     #[test]
