@@ -45,6 +45,15 @@ pub enum EventObject {
         /// Empty, or the container inside the pod.
         field_path: String,
     },
+    /// A PersistentVolumeClaim.
+    Claim {
+        /// Namespace of the claim.
+        namespace: String,
+        /// Name of the claim.
+        name: String,
+        /// UID of the claim.
+        uid: String,
+    },
     /// Something that only a newer peer knows: its events are filed nowhere, and counted.
     Unknown,
 }

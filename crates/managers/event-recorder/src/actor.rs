@@ -56,7 +56,7 @@ impl Sink {
     fn push(&self, line: &EventEntry, pods: &BoardReader<PodUid, DesiredPod>) {
         let version = match &line.object {
             EventObject::Pod { uid, .. } => pods.get(uid).filter(|row| row.source == Source::Api),
-            EventObject::Node | EventObject::Unknown => None,
+            EventObject::Node | EventObject::Claim { .. } | EventObject::Unknown => None,
         };
         let version = version.and_then(|row| row.pod.metadata.resource_version.clone());
         self.outbox.lock().push(line, version, |nanos| self.reporter.name(&line.object, nanos));
@@ -222,6 +222,7 @@ fn log(line: &EventEntry) {
     let object = match &line.object {
         EventObject::Node => "node".to_owned(),
         EventObject::Unknown => "unknown".to_owned(),
+        EventObject::Claim { namespace, name, .. } => format!("claim {namespace}/{name}"),
         EventObject::Pod { namespace, name, field_path, .. } if field_path.is_empty() => format!("{namespace}/{name}"),
         EventObject::Pod { namespace, name, field_path, .. } => format!("{namespace}/{name} {field_path}"),
     };

@@ -157,7 +157,7 @@ fn without_container(object: &EventObject) -> EventObject {
             uid: uid.clone(),
             field_path: String::new(),
         },
-        EventObject::Node | EventObject::Unknown => object.clone(),
+        EventObject::Node | EventObject::Claim { .. } | EventObject::Unknown => object.clone(),
     }
 }
 

@@ -25,7 +25,9 @@ impl Reporter {
     #[must_use]
     pub fn namespace<'a>(&self, object: &'a EventObject) -> &'a str {
         match object {
-            EventObject::Pod { namespace, .. } if !namespace.is_empty() => namespace,
+            EventObject::Pod { namespace, .. } | EventObject::Claim { namespace, .. } if !namespace.is_empty() => {
+                namespace
+            }
             _ => NODE_NAMESPACE,
         }
     }
@@ -34,7 +36,7 @@ impl Reporter {
     #[must_use]
     pub fn name(&self, object: &EventObject, nanos: i64) -> String {
         let name = match object {
-            EventObject::Pod { name, .. } => name,
+            EventObject::Pod { name, .. } | EventObject::Claim { name, .. } => name,
             EventObject::Node | EventObject::Unknown => &self.node_name,
         };
         format!("{name}.{nanos:x}")
@@ -82,6 +84,12 @@ impl Reporter {
                 put("name", &self.node_name);
             }
             EventObject::Unknown => {}
+            EventObject::Claim { namespace, name, uid } => {
+                put("kind", "PersistentVolumeClaim");
+                put("namespace", namespace);
+                put("name", name);
+                put("uid", uid);
+            }
             EventObject::Pod { namespace, name, uid, field_path } => {
                 put("kind", "Pod");
                 put("namespace", namespace);

@@ -15,7 +15,7 @@ use crate::desired::{MountRequest, Mounted};
 use crate::layout::PodLayout;
 use crate::mount::{self, Answer, Attempt};
 use crate::refresh::{self, Occasion};
-use crate::task::{TaskContext, cancelled};
+use crate::task::{TaskContext, cancelled, fault_points};
 use crate::tear_down::{self, Proof};
 use crate::{board, class, fetch, set_up, spec, sub_path};
 
@@ -36,13 +36,10 @@ pub struct VolumeManager {
     sweeping: Option<bool>,
     /// Volumes that are being unstaged.
     unstaging: BTreeSet<String>,
+    /// Volumes that grow, or wait to be tried again.
+    growing: BTreeSet<String>,
     /// When to look at a pod's volumes without an occasion: a token ends, or a try failed.
     timers: BTreeMap<PodUid, SpawnHandle>,
-}
-
-/// Names of the fault points before and after a piece of work, for those who look for them in the source.
-const fn fault_points(before: &'static str, after: &'static str) -> [&'static str; 2] {
-    [before, after]
 }
 
 impl Actor for VolumeManager {
@@ -50,7 +47,10 @@ impl Actor for VolumeManager {
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
         self.rescan(ctx);
-        ctx.every(RESCAN, |act, ctx| act.rescan(ctx));
+        ctx.every(RESCAN, |act, ctx| {
+            act.rescan(ctx);
+            act.look_for_growth(ctx);
+        });
         self.follow_objects(ctx);
     }
 }
@@ -76,6 +76,7 @@ impl VolumeManager {
             rescanning: false,
             sweeping: None,
             unstaging: BTreeSet::new(),
+            growing: BTreeSet::new(),
             timers: BTreeMap::new(),
         }
     }

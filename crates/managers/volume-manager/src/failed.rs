@@ -1,5 +1,8 @@
 //! A volume that is not in place, and how that is told.
 
+/// The step in which a volume that its controller made larger grows here.
+pub(crate) const GROW: &str = "Setup failed while expanding volume";
+
 /// A volume that is not in place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Failed {
@@ -17,7 +20,7 @@ pub(crate) struct Failed {
 pub(crate) enum Told {
     /// An event that names the step and the volume.
     Event {
-        /// In a kubelet's words.
+        /// In a kubelet's words; what failed in it is put behind, but for [`GROW`].
         step: &'static str,
         /// Of the volume's directory.
         name: String,

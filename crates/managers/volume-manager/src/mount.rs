@@ -14,7 +14,7 @@ use crate::board;
 use crate::class;
 use crate::deps::Tools;
 use crate::desired::{MountRequest, ObjectVersions};
-use crate::failed::{Failed, Told};
+use crate::failed::{Failed, GROW, Told};
 use crate::fetch;
 use crate::persistent;
 use crate::projected::Content;
@@ -194,6 +194,7 @@ pub(crate) fn emit_failed_mount(tools: &Tools, pod: &Pod, failed: &Failed) {
         uid: pod::uid(pod),
         field_path: String::new(),
     };
-    let message = format!("MountVolume.{step} failed for volume \"{name}\" : {}", failed.error);
+    let what = if *step == GROW { "" } else { " failed" };
+    let message = format!("MountVolume.{step}{what} for volume \"{name}\" : {}", failed.error);
     tools.crew.emit(NodeEvent { kind: EventType::Warning, reason: "FailedMount".into(), message, object });
 }

@@ -7,6 +7,7 @@
 
 mod calls;
 mod files;
+mod grow;
 mod job;
 mod local;
 mod mount;
@@ -29,6 +30,7 @@ use crate::spec::{self, Kind};
 use crate::task::TaskContext;
 use job::Job;
 
+pub(crate) use grow::{Outgrown, grow, outgrown};
 pub(crate) use sweep::{Idle, sweep, undo};
 pub(crate) use unmount::{describe, unmount};
 
@@ -44,6 +46,10 @@ pub(crate) async fn mount_all(tools: &Tools, pod: &Arc<Pod>, request: &MountRequ
 
 async fn one(job: &Job<'_>, volume: &Volume) -> Result<Placed, Failed> {
     let (volumes, uid) = (&job.tools.deps.persistent, pod::uid(job.pod));
+    // What is in place costs nothing at a step: neither the API server nor the driver is asked.
+    if let Some(placed) = volumes.placed(&uid, job.volume).filter(|placed| !placed.republish) {
+        return Ok(placed);
+    }
     let wanted = match resolve::resolve(job.tools, job.pod, volume).await {
         Ok(wanted) => wanted,
         // What is in place stays so, whatever became of the claim.
@@ -58,7 +64,7 @@ async fn one(job: &Job<'_>, volume: &Volume) -> Result<Placed, Failed> {
         _ => local::place(job, &wanted.volume).await,
     };
     if let Ok(placed) = &placed {
-        volumes.note_placed(&uid, job.volume, placed.clone());
+        volumes.note_placed(&uid, job.volume, placed.clone(), || job.request.is_live());
     }
     placed
 }

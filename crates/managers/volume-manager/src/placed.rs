@@ -1,8 +1,10 @@
 //! Persistent volumes that a pod can use.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use contract::volume::MountedVolume;
+use volume_plan::source::Resolved;
 
 use crate::failed::Failed;
 
@@ -12,6 +14,10 @@ pub(crate) struct Placed {
     pub mounted: MountedVolume,
     /// A group that it adds to every container.
     pub group: Option<i64>,
+    /// Its driver wants to be told of it at each step of the pod (`requiresRepublish`).
+    pub republish: bool,
+    /// What it is.
+    pub of: Arc<Resolved>,
 }
 
 /// Each persistent volume of a pod by its name in the pod.

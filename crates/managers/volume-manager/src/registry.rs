@@ -7,15 +7,12 @@ use std::time::Duration;
 
 use csi_api::CsiOutcome;
 use model::PodUid;
-use tokio::sync::Semaphore;
+use model::quantity::Quantity;
 use tokio::time::Instant;
 use volume_plan::backoff::Backoff;
 use volume_plan::state::{Mount, after_failure};
 
 use crate::placed::Placed;
-
-/// Calls to one driver at a time. Those of other drivers do not wait for them.
-const CALLS_PER_DRIVER: usize = 16;
 
 /// Persistent volumes of the node. Make it once, outside of the actor.
 #[derive(Clone, Debug, Default)]
@@ -24,7 +21,6 @@ pub struct Volumes(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     volumes: BTreeMap<String, Entry>,
-    drivers: BTreeMap<String, Arc<Semaphore>>,
     placed: BTreeMap<(PodUid, String), Placed>,
     /// The disk was looked at.
     is_read: bool,
@@ -42,6 +38,19 @@ struct Entry {
     wanted: BTreeSet<PodUid>,
     is_on_disk: bool,
     parts: BTreeMap<Part, Known>,
+    size: Size,
+}
+
+/// What is known of a volume's size.
+#[derive(Debug, Default)]
+struct Size {
+    /// That it has here; zero: nobody knows.
+    here: Quantity,
+    /// The driver lets it not grow while it is in use.
+    stays: bool,
+    /// An attempt to let it grow failed.
+    has_failed: bool,
+    backoff: Backoff,
 }
 
 /// What is known of a part.
@@ -107,12 +116,6 @@ impl Volumes {
     /// Whose turn it is with a volume.
     pub(crate) fn turn(&self, name: &str) -> Arc<tokio::sync::Mutex<()>> {
         self.entry(name, |e| e.turn.clone())
-    }
-
-    /// Places for calls to a driver.
-    pub(crate) fn driver(&self, name: &str) -> Arc<Semaphore> {
-        let fresh = || Arc::new(Semaphore::new(CALLS_PER_DRIVER));
-        self.state().drivers.entry(name.to_owned()).or_insert_with(fresh).clone()
     }
 
     pub(crate) fn mount(&self, name: &str, part: &Part) -> Mount {
@@ -181,8 +184,61 @@ impl Volumes {
         self.state().placed.get(&(uid.clone(), volume.to_owned())).cloned()
     }
 
-    pub(crate) fn note_placed(&self, uid: &PodUid, volume: &str, placed: Placed) {
-        self.state().placed.insert((uid.clone(), volume.to_owned()), placed);
+    /// A volume of a pod is in place, unless the pod took its wish back meanwhile (`is_live`).
+    pub(crate) fn note_placed(&self, uid: &PodUid, volume: &str, placed: Placed, is_live: impl FnOnce() -> bool) {
+        let mut state = self.state();
+        // Asked with the lock held: the wish is taken back first, then what is noted here.
+        if is_live() {
+            state.placed.insert((uid.clone(), volume.to_owned()), placed);
+        }
+    }
+
+    /// Every volume that is in place, with its pod.
+    pub(crate) fn all_placed(&self) -> Vec<(PodUid, Placed)> {
+        self.state().placed.iter().map(|((uid, _), placed)| (uid.clone(), placed.clone())).collect()
+    }
+
+    /// The size of a volume that may grow while it is in use.
+    pub(crate) fn growing_size(&self, name: &str) -> Option<Quantity> {
+        self.entry(name, |e| (!e.size.stays && !e.size.here.is_zero()).then_some(e.size.here))
+    }
+
+    /// What the claim says of the size, where nothing is known here.
+    pub(crate) fn learn_size(&self, name: &str, size: Quantity) {
+        self.entry(name, |e| {
+            if e.size.here.is_zero() {
+                e.size.here = size;
+            }
+        });
+    }
+
+    /// A volume has this size from now on.
+    pub(crate) fn grew(&self, name: &str, size: Quantity) {
+        self.entry(name, |e| e.size = Size { here: size, stays: e.size.stays, ..Size::default() });
+    }
+
+    /// Whether an attempt to let it grow failed since it last grew.
+    pub(crate) fn growth_has_failed(&self, name: &str) -> bool {
+        self.entry(name, |e| e.size.has_failed)
+    }
+
+    /// The driver was asked to let it grow, and did not.
+    pub(crate) fn note_growth_failure(&self, name: &str) {
+        self.entry(name, |e| e.size.has_failed = true);
+    }
+
+    /// The driver lets it not grow while it is in use.
+    pub(crate) fn note_stays(&self, name: &str) {
+        self.entry(name, |e| e.size.stays = true);
+    }
+
+    /// An attempt to let it grow while it is in use failed: how long until the next.
+    pub(crate) fn growth_failed(&self, name: &str, now: Instant) -> Duration {
+        let now = self.since_start(now);
+        self.entry(name, |e| {
+            e.size.backoff.failed(now);
+            e.size.backoff.wait(now)
+        })
     }
 
     /// What is on the disk, as it was just read: what is neither there nor wanted nor under way is forgotten.

@@ -2,6 +2,7 @@ mod claims;
 mod class;
 mod cluster;
 mod csi;
+mod growth;
 mod life;
 mod live_updates;
 mod projected;

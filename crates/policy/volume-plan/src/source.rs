@@ -25,8 +25,21 @@ pub struct Resolved {
     pub read_only: bool,
     /// A group that every container of the pod gets (`pv.beta.kubernetes.io/gid`).
     pub group: Option<i64>,
-    /// Size by the PersistentVolume in bytes.
-    pub capacity_bytes: Option<i64>,
+    /// Size by the PersistentVolume; zero: it says none.
+    pub size: Quantity,
+    /// The claim that it is bound to; `None`: it stands in a pod, or nobody looked.
+    pub claim: Option<Claim>,
+}
+
+/// The claim that a volume is bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Claim {
+    /// Namespace.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+    /// Size that the claim says it has; zero: it says none.
+    pub size: Quantity,
 }
 
 /// What a volume is made of.
@@ -77,7 +90,7 @@ impl Csi {
     }
 }
 
-/// The volume that a PersistentVolume is.
+/// The volume that a PersistentVolume is; who looked at its claim adds that.
 ///
 /// # Errors
 /// This node cannot have it, with the reason.
@@ -105,13 +118,17 @@ pub fn of_persistent_volume(volume: &PersistentVolume, read_only: bool) -> Resul
         mode,
         read_only,
         group: annotation("pv.beta.kubernetes.io/gid").and_then(|g| g.parse().ok()).filter(|g| *g >= 0),
-        capacity_bytes: spec
-            .capacity
-            .as_ref()
-            .and_then(|c| Quantity::try_from(c.get("storage")?).ok())
-            .map(Quantity::value),
+        size: size(volume),
+        claim: None,
         name,
     })
+}
+
+/// Size that a PersistentVolume says; zero: it says none.
+#[must_use]
+pub fn size(volume: &PersistentVolume) -> Quantity {
+    let capacity = volume.spec.as_ref().and_then(|s| s.capacity.as_ref());
+    capacity.and_then(|c| Quantity::try_from(c.get("storage")?).ok()).unwrap_or(Quantity::ZERO)
 }
 
 fn source(spec: &PersistentVolumeSpec, mode: Mode) -> Result<Source, String> {
@@ -205,6 +222,7 @@ pub fn of_inline(uid: &PodUid, namespace: &str, volume: &Volume) -> Option<Resol
         mode: Mode::Filesystem,
         read_only: csi.read_only.unwrap_or(false),
         group: None,
-        capacity_bytes: None,
+        size: Quantity::ZERO,
+        claim: None,
     })
 }

@@ -2,6 +2,7 @@
 
 mod claims;
 mod drivers;
+mod growth;
 mod sources;
 
 use model::core::{PersistentVolume, Pod};

@@ -214,7 +214,7 @@ impl SimNode {
         let view = self.wiring().value::<contract::event::EventView>().get();
         let of_pod = |o: &model::event::EventObject| match o {
             model::event::EventObject::Pod { name: n, .. } => *n == name,
-            model::event::EventObject::Node | model::event::EventObject::Unknown => false,
+            _ => false,
         };
         view.entries.iter().filter(|e| of_pod(&e.object)).map(|e| format!("{}: {}", e.reason, e.message)).collect()
     }

@@ -108,6 +108,7 @@ fn event_line(e: &EventEntry) -> EventLine {
     let object = match &e.object {
         EventObject::Node => "node".to_owned(),
         EventObject::Unknown => "unknown".to_owned(),
+        EventObject::Claim { namespace, name, .. } => format!("claim/{namespace}/{name}"),
         EventObject::Pod { namespace, name, field_path, .. } if field_path.is_empty() => {
             format!("pod/{namespace}/{name}")
         }

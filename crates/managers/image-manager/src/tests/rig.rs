@@ -162,7 +162,7 @@ impl Bench {
         let line = |e: NodeEvent| {
             let about = match e.object {
                 EventObject::Pod { name, field_path, .. } => format!("{name} {field_path}"),
-                EventObject::Node | EventObject::Unknown => "node".to_owned(),
+                EventObject::Node | EventObject::Claim { .. } | EventObject::Unknown => "node".to_owned(),
             };
             format!("{about} {} {}: {}", e.kind.as_str(), e.reason, e.message)
         };

@@ -8,7 +8,7 @@ use super::{VolumeManager, piece, task_context};
 use crate::class;
 use crate::deps::Tools;
 use crate::layout::PodLayout;
-use crate::persistent::{self, Idle};
+use crate::persistent::{self, Idle, Outgrown};
 
 impl VolumeManager {
     /// Looks which volumes of drivers are there, and unstages those that nobody has.
@@ -41,6 +41,28 @@ impl VolumeManager {
         ctx.run(work, move |act: &mut Self, (), ctx| {
             act.unstaging.remove(&name);
             act.sweep(ctx);
+        });
+    }
+
+    /// Looks which volumes in use became larger at the API server, and lets them grow.
+    pub(super) fn look_for_growth(&mut self, ctx: &mut Ctx<Self>) {
+        let tools = self.tools.clone();
+        let look = async move { persistent::outgrown(&tools).await };
+        ctx.run(look, |act: &mut Self, found, ctx| found.into_iter().for_each(|of| act.grow(of, ctx)));
+    }
+
+    fn grow(&mut self, of: Outgrown, ctx: &mut Ctx<Self>) {
+        if !self.growing.insert(of.name.clone()) {
+            return;
+        }
+        let (tools, task, on) = (self.tools.clone(), task_context(ctx), of.clone());
+        let work = async move { persistent::grow(&tools, &task, &on).await };
+        ctx.run(work, move |act: &mut Self, again, ctx| match again {
+            None => drop(act.growing.remove(&of.name)),
+            Some(wait) => drop(ctx.after(wait, move |act, ctx| {
+                act.growing.remove(&of.name);
+                act.grow(of, ctx);
+            })),
         });
     }
 

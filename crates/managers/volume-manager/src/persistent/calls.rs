@@ -8,7 +8,10 @@ use actor::AskError;
 use contract::objects::FetchToken;
 use csi_api::CsiOutcome;
 use csi_api::v1::volume_capability::{AccessMode as Access, AccessType, MountVolume};
-use csi_api::v1::{VolumeCapability, node_service_capability};
+use csi_api::v1::{
+    NodeExpandVolumeRequest, NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest,
+    NodeUnstageVolumeRequest, VolumeCapability, node_service_capability,
+};
 use model::core::{Pod, Secret};
 use model::k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
 use ports::api::ApiExt;
@@ -21,15 +24,26 @@ use volume_plan::source::{Csi, Resolved};
 
 use super::resolve::api;
 use crate::deps::Tools;
-use crate::registry::{Part, Volumes};
-use crate::task::TaskContext;
+use crate::registry::Part;
+use crate::task::{TaskContext, fault_points};
+
+/// What a call is on: the name of a volume, and its part.
+pub(crate) type On<'a> = (&'a str, &'a Part);
+
+/// A call that changes something: its name, and the fault points before and after it.
+struct Verb(&'static str, [&'static str; 2]);
+
+const STAGE: Verb = Verb("NodeStageVolume", fault_points("before stage", "after stage"));
+const UNSTAGE: Verb = Verb("NodeUnstageVolume", fault_points("before unstage", "after unstage"));
+const PUBLISH: Verb = Verb("NodePublishVolume", fault_points("before publish", "after publish"));
+const EXPAND: Verb = Verb("NodeExpandVolume", fault_points("before expand", "after expand"));
+const UNPUBLISH: Verb = Verb("NodeUnpublishVolume", fault_points("before unpublish", "after unpublish"));
 
 /// A driver that is registered, and what it can do.
 pub(crate) struct Driver<'a> {
     tools: &'a Tools,
     task: &'a TaskContext,
     csi: Arc<dyn CsiNode>,
-    name: String,
     endpoint: PathBuf,
     can: BTreeSet<i32>,
 }
@@ -69,7 +83,7 @@ impl<'a> Driver<'a> {
             return Err(CsiError::NotRegistered(name.to_owned()).into());
         };
         let endpoint = row.endpoint.clone();
-        let mut driver = Self { tools, task, csi, name: name.to_owned(), endpoint, can: BTreeSet::new() };
+        let mut driver = Self { tools, task, csi, endpoint, can: BTreeSet::new() };
         let asked = driver.csi.get_capabilities(&driver.endpoint, DEADLINE).await;
         // What it can do was only asked for.
         let answer = asked.map_err(|e| CallFailed::before(e.to_string()))?;
@@ -85,20 +99,39 @@ impl<'a> Driver<'a> {
         self.can.contains(&i32::from(ability))
     }
 
-    /// One call, when a place for it is free.
-    pub(crate) async fn call<T, F>(
+    pub(crate) async fn stage(&self, on: On<'_>, request: NodeStageVolumeRequest) -> Result<(), CallFailed> {
+        Ok(self.call(on, &STAGE, self.csi.stage(&self.endpoint, request, DEADLINE)).await?)
+    }
+
+    pub(crate) async fn unstage(&self, on: On<'_>, request: NodeUnstageVolumeRequest) -> Result<(), CallFailed> {
+        Ok(self.call(on, &UNSTAGE, self.csi.unstage(&self.endpoint, request, DEADLINE)).await?)
+    }
+
+    pub(crate) async fn publish(&self, on: On<'_>, request: NodePublishVolumeRequest) -> Result<(), CallFailed> {
+        Ok(self.call(on, &PUBLISH, self.csi.publish(&self.endpoint, request, DEADLINE)).await?)
+    }
+
+    pub(crate) async fn unpublish(&self, on: On<'_>, request: NodeUnpublishVolumeRequest) -> Result<(), CallFailed> {
+        Ok(self.call(on, &UNPUBLISH, self.csi.unpublish(&self.endpoint, request, DEADLINE)).await?)
+    }
+
+    pub(crate) async fn expand(&self, on: On<'_>, request: NodeExpandVolumeRequest) -> CsiResult<()> {
+        self.call(on, &EXPAND, self.csi.expand(&self.endpoint, request, DEADLINE)).await.map(drop)
+    }
+
+    /// One call, which counts as under way meanwhile, between its fault points.
+    async fn call<T>(
         &self,
-        (volume, part, name): (&str, &Part, &'static str),
-        call: impl FnOnce(Arc<dyn CsiNode>, PathBuf) -> F,
-    ) -> Result<T, CallFailed>
-    where
-        F: Future<Output = CsiResult<T>>,
-    {
-        let volumes: &Volumes = &self.tools.deps.persistent;
-        let place = volumes.driver(&self.name).acquire_owned().await;
-        let _place = place.map_err(|_| CallFailed::before("the node ends"))?;
-        let _doing = volumes.doing(volume, part, name, self.task.clock.now());
-        call(self.csi.clone(), self.endpoint.clone()).await.map_err(CallFailed::from)
+        (volume, part): On<'_>,
+        Verb(name, [before, after]): &Verb,
+        call: impl Future<Output = CsiResult<T>>,
+    ) -> CsiResult<T> {
+        self.task.effects.hit(before).await;
+        let doing = self.tools.deps.persistent.doing(volume, part, name, self.task.clock.now());
+        let answer = call.await;
+        drop(doing);
+        self.task.effects.hit(after).await;
+        answer
     }
 
     /// How the volume is to be used. `group`: told to drivers that give volumes to groups themselves.

@@ -1,6 +1,7 @@
 //! Volumes that are paths of this node.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use actor::{Class, chain};
 use contract::volume::MountedVolume;
@@ -40,7 +41,7 @@ pub(crate) async fn place(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
     let placed = job.tools.deps.serial.run(&uid, &job.task.effects, Class::UserPaths, work).await;
     let (host_path, selinux_relabel) = placed.map_err(|e: String| job.failed("SetUp", &volume.name, e))?;
     let mounted = MountedVolume { host_path, read_only: volume.read_only, selinux_relabel };
-    Ok(Placed { mounted, group: volume.group })
+    Ok(Placed { mounted, group: volume.group, republish: false, of: Arc::new(volume.clone()) })
 }
 
 /// Binds a directory that was set aside into the pod's folder.

@@ -18,8 +18,9 @@ use volume_plan::state::Mount;
 
 use super::calls::{self, Ability, CallFailed, Driver};
 use super::files::{self, VolumeDir};
+use super::grow::Step;
 use super::job::Job;
-use crate::failed::Failed;
+use crate::failed::{Failed, GROW};
 use crate::layout::PodLayout;
 use crate::ownership::{GroupPolicy, give_volume};
 use crate::placed::Placed;
@@ -105,6 +106,8 @@ impl Try<'_> {
                 selinux_relabel: true,
             },
             group: self.volume.group,
+            republish: self.rules.republish,
+            of: Arc::new(self.volume.clone()),
         };
         let turn = self.volumes().turn(&self.name);
         let _turn = turn.lock().await;
@@ -145,7 +148,14 @@ impl Try<'_> {
         let driver = driver.map_err(|e| ("SetUp", e.text))?;
         let staging =
             if self.csi.is_inline { None } else { self.stage(&driver).await.map_err(|e| ("MountDevice", e))? };
-        self.publish(&driver, there, part, staging).await.map_err(|e| ("SetUp", e))
+        self.publish(&driver, there, part, staging).await.map_err(|e| ("SetUp", e))?;
+        let Job { tools, task, pod, .. } = *self.job;
+        let grown = Step { tools, task, pod, volume: self.volume, at: &there.target }.at_mount().await;
+        grown.map_err(|e| {
+            // It is published, and not to be used yet.
+            self.volumes().note(&self.name, part, Mount::Uncertain);
+            (GROW, e)
+        })
     }
 
     /// A volume for one pod must not be with another one here.
@@ -214,13 +224,7 @@ impl Try<'_> {
                 secrets,
                 volume_context: self.csi.attributes.clone(),
             };
-            self.job.task.effects.hit("before stage").await;
-            let call = |csi: Arc<dyn ports::csi::CsiNode>, at: std::path::PathBuf| async move {
-                csi.stage(&at, request, ports::csi::DEADLINE).await
-            };
-            let done = driver.call((&self.name, &part, "NodeStageVolume"), call).await;
-            self.job.task.effects.hit("after stage").await;
-            if let Err(e) = done {
+            if let Err(e) = driver.stage((&self.name, &part), request).await {
                 self.settle(&dir, &part, before, &e).await;
                 return Err(e.text);
             }
@@ -255,13 +259,7 @@ impl Try<'_> {
             secrets,
             volume_context: publish_context(self.csi, &self.rules, self.job.pod, tokens),
         };
-        self.job.task.effects.hit("before publish").await;
-        let call = |csi: Arc<dyn ports::csi::CsiNode>, at: std::path::PathBuf| async move {
-            csi.publish(&at, request, ports::csi::DEADLINE).await
-        };
-        let done = driver.call((&self.name, part, "NodePublishVolume"), call).await;
-        self.job.task.effects.hit("after publish").await;
-        let done = match done {
+        let done = match driver.publish((&self.name, part), request).await {
             Ok(()) if before != Mount::Present => self.give_to_group(driver, dir).await,
             other => other,
         };

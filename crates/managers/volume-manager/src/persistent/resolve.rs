@@ -8,7 +8,8 @@ use ports::api::{ApiExt, ApiServer};
 use volume_plan::claim::{
     ClaimName, Mode, check_affinity, check_bound, check_use, claim_name, not_processed, volume_name,
 };
-use volume_plan::source::{Resolved, of_inline, of_persistent_volume};
+use volume_plan::growth;
+use volume_plan::source::{Claim, Resolved, of_inline, of_persistent_volume};
 
 use crate::deps::Tools;
 
@@ -59,6 +60,8 @@ async fn bound(
     let volume: PersistentVolume =
         api.get(None, &name).await.map_err(|e| failed(&format!("failed to fetch PV {name} from API server: {e}")))?;
     check_bound(&found, &volume).map_err(|e| failed(&e))?;
-    let resolved = of_persistent_volume(&volume, claim.read_only).map_err(|e| failed(&e))?;
+    let mut resolved = of_persistent_volume(&volume, claim.read_only).map_err(|e| failed(&e))?;
+    let (namespace, name) = (namespace.to_owned(), claim.name.clone());
+    resolved.claim = Some(Claim { namespace, name, size: growth::size(&found) });
     Ok((resolved, volume))
 }

@@ -1,12 +1,10 @@
 //! Volumes that are staged and that no pod has any more: they are unstaged, whoever staged them.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use actor::Class;
 use csi_api::v1::NodeUnstageVolumeRequest;
-use ports::csi::CsiNode;
 use volume_plan::names::unique_name;
 use volume_plan::state::Mount;
 
@@ -97,13 +95,7 @@ async fn unstage(tools: &Tools, task: &TaskContext, idle: &Idle) -> Result<(), S
     if driver.can(Ability::StageUnstageVolume) {
         let staging_target_path = idle.dir.target.to_string_lossy().into_owned();
         let request = NodeUnstageVolumeRequest { volume_id: idle.handle.clone(), staging_target_path };
-        task.effects.hit("before unstage").await;
-        let call = |csi: Arc<dyn CsiNode>, at: std::path::PathBuf| async move {
-            csi.unstage(&at, request, ports::csi::DEADLINE).await
-        };
-        let done = driver.call((&idle.name, &part, "NodeUnstageVolume"), call).await;
-        task.effects.hit("after unstage").await;
-        done.map_err(|e| e.text)?;
+        driver.unstage((&idle.name, &part), request).await.map_err(|e| e.text)?;
     }
     let (deps, dir) = (tools.deps.clone(), idle.dir.clone());
     task.effects.blocking(Class::UserPaths, move || dir.remove(&deps)).await?;

@@ -1,12 +1,9 @@
 //! Taking volumes of drivers from a pod.
 
-use std::sync::Arc;
-
 use actor::Class;
 use csi_api::v1::NodeUnpublishVolumeRequest;
 use futures::future::join_all;
 use model::PodUid;
-use ports::csi::CsiNode;
 use volume_plan::names::unique_name;
 use volume_plan::state::Mount;
 
@@ -52,13 +49,7 @@ async fn one(tools: &Tools, uid: &PodUid, layout: &PodLayout, name: &str, task: 
     let driver = Driver::find(tools, task, &data.driver).await.map_err(|e: CallFailed| e.text)?;
     let target_path = dir.target.to_string_lossy().into_owned();
     let request = NodeUnpublishVolumeRequest { volume_id: data.handle, target_path };
-    task.effects.hit("before unpublish").await;
-    let call = |csi: Arc<dyn CsiNode>, at: std::path::PathBuf| async move {
-        csi.unpublish(&at, request, ports::csi::DEADLINE).await
-    };
-    let done = driver.call((&volume, &part, "NodeUnpublishVolume"), call).await;
-    task.effects.hit("after unpublish").await;
-    done.map_err(|e| e.text)?;
+    driver.unpublish((&volume, &part), request).await.map_err(|e| e.text)?;
     let deps = tools.deps.clone();
     blocking(Box::new(move || dir.remove(&deps))).await?;
     volumes.note(&volume, &part, Mount::Absent);

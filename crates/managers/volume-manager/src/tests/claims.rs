@@ -44,6 +44,31 @@ fn a_volume_is_staged_once_published_per_pod_and_goes_with_the_last() {
 }
 
 #[test]
+fn a_volume_that_is_in_place_costs_no_call_at_a_step() {
+    with_cluster(async |c| {
+        c.driver(json!({}));
+        c.claim("a", json!({}));
+        c.claim("l", json!({ "csi": null, "hostPath": { "path": c.host.path("").to_str() } }));
+        c.node(&[NAME], &[NAME]);
+        c.attachment("h-a", json!({ "attached": true }));
+        let pod = pod_with("u1", &["a", "l"]);
+        let first = c.mount(&pod).await.unwrap();
+        assert!(c.api.requests().len() >= 6, "claims, volumes, driver, attachment: {:?}", c.api.requests());
+        assert!(c.csi.asked() > 0);
+        c.api.forget_requests();
+        c.csi.calls();
+        for _ in 0..10 {
+            assert_eq!(c.mount(&pod).await.unwrap(), first);
+        }
+        assert_eq!((c.api.requests().len(), c.csi.asked(), c.csi.calls()), (0, 0, vec![]));
+        // What a pod gave back is asked for anew.
+        c.unmount("u1").await.unwrap();
+        c.mount(&pod).await.unwrap();
+        assert!(c.api.requests().len() >= 6);
+    });
+}
+
+#[test]
 fn a_volume_that_must_be_attached_waits_for_node_and_controller() {
     with_cluster(async |c| {
         c.driver(json!({}));

@@ -30,6 +30,8 @@ pub(super) enum Lie {
 #[derive(Debug, Default)]
 struct State {
     calls: Vec<String>,
+    /// How often it was asked what it can do.
+    asked: usize,
     lies: BTreeMap<&'static str, Vec<Lie>>,
     abilities: Vec<Ability>,
     /// (driver, volume) that are staged, and where.
@@ -39,6 +41,7 @@ struct State {
     wrong: Vec<String>,
     last_publish: Option<v1::NodePublishVolumeRequest>,
     last_stage: Option<v1::NodeStageVolumeRequest>,
+    last_expand: Option<v1::NodeExpandVolumeRequest>,
 }
 
 #[derive(Clone, Debug)]
@@ -73,6 +76,11 @@ impl FakeCsi {
         std::mem::take(&mut self.state().calls)
     }
 
+    /// How often it was asked what it can do, since the last look.
+    pub(super) fn asked(&self) -> usize {
+        std::mem::take(&mut self.state().asked)
+    }
+
     pub(super) fn wrong(&self) -> Vec<String> {
         self.state().wrong.clone()
     }
@@ -83,6 +91,10 @@ impl FakeCsi {
 
     pub(super) fn last_stage(&self) -> v1::NodeStageVolumeRequest {
         self.state().last_stage.clone().expect("something was staged")
+    }
+
+    pub(super) fn last_expand(&self) -> v1::NodeExpandVolumeRequest {
+        self.state().last_expand.clone().expect("something was to grow")
     }
 
     /// Nothing is staged or published.
@@ -128,7 +140,9 @@ impl CsiNode for FakeCsi {
 
     async fn get_capabilities(&self, _: &Path, _: Duration) -> CsiResult<v1::NodeGetCapabilitiesResponse> {
         let of = |a: &Ability| NodeServiceCapability { r#type: Some(Type::Rpc(Rpc { r#type: i32::from(*a) })) };
-        let capabilities = self.state().abilities.iter().map(of).collect();
+        let mut state = self.state();
+        state.asked += 1;
+        let capabilities = state.abilities.iter().map(of).collect();
         Ok(v1::NodeGetCapabilitiesResponse { capabilities })
     }
 
@@ -192,9 +206,12 @@ impl CsiNode for FakeCsi {
     async fn expand(
         &self,
         _: &Path,
-        _: v1::NodeExpandVolumeRequest,
+        request: v1::NodeExpandVolumeRequest,
         _: Duration,
     ) -> CsiResult<v1::NodeExpandVolumeResponse> {
-        Err(CsiError::status(Code::Unimplemented, "not asked here"))
+        let id = request.volume_id.clone();
+        let capacity_bytes = request.capacity_range.map_or(0, |range| range.required_bytes);
+        self.state().last_expand = Some(request);
+        self.call("expand", &id, |_, _| ()).await.map(|()| v1::NodeExpandVolumeResponse { capacity_bytes })
     }
 }

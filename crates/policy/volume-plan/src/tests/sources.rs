@@ -25,7 +25,7 @@ fn a_volume_of_a_driver_is_told_with_all_its_fields() {
         (found.name.as_str(), found.mode, found.read_only, found.group),
         ("pv1", Mode::Filesystem, false, Some(4711))
     );
-    assert_eq!((found.capacity_bytes, found.mount_options), (Some(1 << 30), vec!["noatime".to_owned()]));
+    assert_eq!((found.size.value(), found.mount_options), (1 << 30, vec!["noatime".to_owned()]));
     let annotated = json!({ "volume.beta.kubernetes.io/mount-options": "ro, soft", "pv.beta.kubernetes.io/gid": "-1" });
     let found = of_persistent_volume(&persistent(spec, annotated), true).unwrap();
     assert_eq!(

@@ -23,6 +23,8 @@ const NOT_PASSED: &[(&str, &str, &str)] = &[
     ("volume-manager", "after publish", OF_DRIVERS),
     ("volume-manager", "before unpublish", OF_DRIVERS),
     ("volume-manager", "after unpublish", OF_DRIVERS),
+    ("volume-manager", "before expand", OF_DRIVERS),
+    ("volume-manager", "after expand", OF_DRIVERS),
     ("volume-manager", "before unstage", OF_DRIVERS),
     ("volume-manager", "after unstage", OF_DRIVERS),
     ("pod-worker", "turn:RetireWorker", "the route to the workers answers it, no worker has a turn"),
