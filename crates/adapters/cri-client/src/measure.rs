@@ -36,11 +36,10 @@ fn phase(operation: &str) -> Option<Phase> {
 
 /// As [`counted`], for the call that starts a pod.
 pub(crate) async fn sandbox<T>(
-    config: Option<&PodSandboxConfig>,
+    own_users: bool,
     handler: &str,
     call: impl Future<Output = RuntimeResult<T>>,
 ) -> RuntimeResult<T> {
-    let own_users = config.is_some_and(has_own_users);
     pods::STARTED.inc();
     if own_users {
         pods::STARTED_USER_NAMESPACED.inc();
@@ -58,8 +57,10 @@ pub(crate) async fn sandbox<T>(
     answer
 }
 
-fn has_own_users(config: &PodSandboxConfig) -> bool {
-    let options = config.linux.as_ref().and_then(|l| l.security_context.as_ref()?.namespace_options.as_ref());
+/// Whether a pod has a user namespace of its own.
+pub(crate) fn has_own_users(config: Option<&PodSandboxConfig>) -> bool {
+    let linux = config.and_then(|c| c.linux.as_ref());
+    let options = linux.and_then(|l| l.security_context.as_ref()?.namespace_options.as_ref());
     let users = options.and_then(|n| n.userns_options.as_ref());
     users.is_some_and(|u| u.mode == NamespaceMode::Pod as i32)
 }

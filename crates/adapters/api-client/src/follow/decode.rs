@@ -145,7 +145,9 @@ const MANAGED: &str = "\"managedFields\":";
 /// Empties `managedFields`: nobody here asks who wrote which field, and it is often larger than the rest. In JSON of the
 /// server the key can stand in a text only with its quotes escaped, so what is found is the key.
 fn unmanaged(json: &str) -> Cow<'_, str> {
-    let found = json.find(MANAGED).map(|at| at + MANAGED.len()).and_then(|from| Some((from, list_end(&json[from..])?)));
+    let found = memchr::memmem::find(json.as_bytes(), MANAGED.as_bytes())
+        .map(|at| at + MANAGED.len())
+        .and_then(|from| Some((from, list_end(&json[from..])?)));
     match found {
         Some((from, length)) => Cow::Owned([&json[..from], "[]", &json[from + length..]].concat()),
         None => Cow::Borrowed(json),

@@ -28,7 +28,7 @@ impl Lines {
     /// The next line without its end; `None` after the last. Nothing is lost when the future is dropped.
     pub(super) async fn next(&mut self) -> ApiResult<Option<Bytes>> {
         loop {
-            if let Some(at) = self.rest.iter().position(|b| *b == b'\n') {
+            if let Some(at) = memchr::memchr(b'\n', &self.rest) {
                 let tail = self.rest.split_to(at + 1).slice(..at);
                 let line = if self.part.is_empty() { tail } else { self.completed(&tail) };
                 if line.iter().all(u8::is_ascii_whitespace) {

@@ -6,7 +6,7 @@ use ports::runtime::{ContainerRuntime, EventStream, RuntimeCode, RuntimeError, R
 
 use super::{CriClient, call, check};
 use crate::events;
-use crate::measure::{counted, sandbox};
+use crate::measure::{counted, has_own_users, sandbox};
 
 #[async_trait]
 impl ContainerRuntime for CriClient {
@@ -39,7 +39,7 @@ impl ContainerRuntime for CriClient {
     }
 
     async fn run_pod_sandbox(&self, request: v1::RunPodSandboxRequest) -> RuntimeResult<v1::RunPodSandboxResponse> {
-        let (config, handler) = (request.config.clone(), request.runtime_handler.clone());
+        let (own_users, handler) = (has_own_users(request.config.as_ref()), request.runtime_handler.clone());
         let call = async {
             let name =
                 request.config.as_ref().and_then(|c| c.metadata.as_ref()).map(|m| m.name.clone()).unwrap_or_default();
@@ -47,7 +47,7 @@ impl ContainerRuntime for CriClient {
             check::sandbox_id(&answer.pod_sandbox_id, &name)?;
             Ok(answer)
         };
-        sandbox(config.as_ref(), &handler, call).await
+        sandbox(own_users, &handler, call).await
     }
 
     async fn stop_pod_sandbox(&self, request: v1::StopPodSandboxRequest) -> RuntimeResult<()> {
