@@ -2,7 +2,6 @@
 
 mod away;
 mod bed;
-mod beside;
 mod claims;
 mod face;
 mod identity;

@@ -47,6 +47,8 @@ pub enum Get {
     Manifests(OutputArg),
     /// Plugins that register themselves: CSI drivers, and what stands in a plugin's way.
     Plugins(OutputArg),
+    /// Volumes of pods and of CSI drivers: how far each is, and what holds it up.
+    Volumes(OutputArg),
     /// The node: runtime, API server, lease, conditions, capacity, certificates.
     Node(OutputArg),
 }

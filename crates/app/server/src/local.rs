@@ -17,7 +17,7 @@ mod views;
 
 pub use answer::{
     Actors, ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PluginLine, PodDetail, PodItems, Refused,
-    Registration, WorkerLine,
+    Registration, VolumeLine, WorkerLine,
 };
 pub use views::Views;
 
@@ -29,6 +29,7 @@ pub fn router(views: Views) -> Router {
         .route("/v1/actors", get(routes::actors))
         .route("/v1/manifests", get(routes::manifests))
         .route("/v1/plugins", get(routes::plugins))
+        .route("/v1/volumes", get(routes::volumes))
         .route("/v1/events", get(routes::events))
         .route("/v1/node", get(routes::node))
         .route("/v1/faults", post(routes::add_fault).get(routes::faults).delete(routes::clear_faults))

@@ -35,8 +35,8 @@ use crate::runtime::{
 use crate::stats::{Cadvisor, Resource, StatsError, Summarise};
 use crate::status::{RetainPodStatuses, SetPodStatus, StatusEntry, TerminatePod};
 use crate::volume::{
-    MakePodDirs, MountVolumes, MountedVolumes, PodVolumes, PrepareSubPath, RemovePodDir, UnmountVolumes, VolumeError,
-    VolumesInUse,
+    ListVolumes, MakePodDirs, MountVolumes, MountedVolumes, PodVolumes, PrepareSubPath, RemovePodDir, UnmountVolumes,
+    VolumeError, VolumeRow, VolumesInUse,
 };
 
 /// Longest that a call on the way to a running container may queue and run.
@@ -189,6 +189,7 @@ role! {
         PrepareSubPath for uid => Result<PathBuf, VolumeError>, within Duration::from_secs(120), Repeat;
         UnmountVolumes for uid => Result<(), VolumeError>, within Duration::from_secs(150), Repeat;
         RemovePodDir for uid => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
+        ListVolumes => Arc<Vec<VolumeRow>>, within Duration::from_secs(10), Repeat;
     }
     posts {
         table PodUid => PodVolumes;
@@ -310,7 +311,7 @@ role! {
     Server in server;
     answers {}
     posts {}
-    asks { Summarise, Resource, Cadvisor }
+    asks { Summarise, Resource, Cadvisor, ListVolumes }
     reads {
         DesiredPod, WorkerState, StatusEntry, Observed, RuntimeInfo, FolderManifests, UrlManifests, ApiSourceView, EventView,
         NodeView, CertificateView, PodVolumes, CsiDriver, PluginSocket,

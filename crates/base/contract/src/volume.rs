@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use actor::AskError;
-use model::PodUid;
 use model::core::Pod;
+use model::{PodUid, Timestamp};
 
 /// Why volumes are not as wanted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -75,6 +75,66 @@ pub struct UnmountVolumes {
 pub struct RemovePodDir {
     /// Pod.
     pub uid: PodUid,
+}
+
+/// What is known of volumes: those that pods want, and those of CSI drivers that are, or may be, on this node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListVolumes;
+
+/// How far a volume is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(remote = "Self")]
+pub enum VolumeStage {
+    /// Nothing of it is here yet. Also what a stage is read as that is not known here.
+    #[default]
+    Waiting,
+    /// It may be here: a call is under way, or nobody knows what became of one.
+    Uncertain,
+    /// Its driver made it ready on this node; this pod does not have it.
+    Staged,
+    /// The pod has it.
+    Mounted,
+    /// No pod wants it any more: it is being taken away.
+    Leaving,
+    /// What is on the disk does not say which volume it is.
+    Unreadable,
+}
+model::tolerant!(VolumeStage, else VolumeStage::Waiting);
+
+/// One volume of one pod, or one of a driver that no pod has.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumeRow {
+    /// The pod; `None`: no pod has it.
+    pub pod: Option<PodUid>,
+    /// Name in the pod, as far as it is known.
+    pub volume: String,
+    /// `csi`, `local`, `hostPath`, `emptyDir`, ...; empty: not known yet.
+    pub kind: String,
+    /// CSI driver; empty: none, or not known yet.
+    pub driver: String,
+    /// What the driver calls it.
+    pub handle: String,
+    /// Claim that it is bound to, in the pod's namespace; empty: none.
+    pub claim: String,
+    /// Where it is on this node.
+    pub path: Option<PathBuf>,
+    /// How far it is.
+    pub stage: VolumeStage,
+    /// Since when, where that was seen.
+    pub since: Option<Timestamp>,
+    /// Why the latest try on it failed, if it did.
+    pub error: Option<String>,
+    /// The call to its driver that is under way.
+    pub call: Option<VolumeCall>,
+}
+
+/// A call to a driver that is under way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumeCall {
+    /// `NodeStageVolume`, ...
+    pub name: String,
+    /// Since when.
+    pub since: Timestamp,
 }
 
 /// One volume, ready to be mounted into containers.

@@ -20,6 +20,7 @@ use crate::tear_down::{self, Proof};
 use crate::{board, class, fetch, set_up, spec, sub_path};
 
 mod drivers;
+mod list;
 
 /// How often the directories are looked at without an occasion.
 const RESCAN: Duration = Duration::from_secs(60);
@@ -46,6 +47,7 @@ impl Actor for VolumeManager {
     type Context = Ctx<Self>;
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
+        self.tools.deps.persistent.set_clock(ctx.clock().clone());
         self.rescan(ctx);
         ctx.every(RESCAN, |act, ctx| {
             act.rescan(ctx);

@@ -95,6 +95,11 @@ impl DesiredVolumes {
         }
     }
 
+    /// Every pod that is to have volumes, and whether all were in place once.
+    pub(crate) fn all(&self) -> Vec<(Arc<Pod>, bool)> {
+        self.pods().values().map(|d| (d.pod.clone(), d.mounted.is_some())).collect()
+    }
+
     /// Pods whose volumes are in place, and what went into them.
     pub(crate) fn mounted(&self) -> Vec<(PodUid, ObjectVersions)> {
         let pods = self.pods();

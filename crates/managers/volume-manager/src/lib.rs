@@ -40,6 +40,7 @@ mod spec;
 mod sub_path;
 mod task;
 mod tear_down;
+mod unreadable;
 
 #[cfg(test)]
 mod tests;

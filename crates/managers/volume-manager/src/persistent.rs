@@ -39,7 +39,12 @@ pub(crate) async fn mount_all(tools: &Tools, pod: &Arc<Pod>, request: &MountRequ
     let wanted = spec::used_volumes(pod).into_iter().filter(|(_, kind)| *kind == Kind::Persistent);
     let tries = wanted.map(|(volume, _)| async {
         let job = Job { tools, pod, request, task, volume: &volume.name };
-        (volume.name.clone(), one(&job, volume).await)
+        let out = one(&job, volume).await;
+        if let Err(failed) = &out {
+            let volumes = &tools.deps.persistent;
+            volumes.note_error(&pod::uid(pod), &volume.name, &failed.error, || request.is_live());
+        }
+        (volume.name.clone(), out)
     });
     join_all(tries).await.into_iter().collect()
 }

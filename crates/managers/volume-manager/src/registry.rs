@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use actor::Clock;
 use csi_api::CsiOutcome;
 use model::PodUid;
 use model::quantity::Quantity;
@@ -13,6 +14,9 @@ use volume_plan::backoff::Backoff;
 use volume_plan::state::{Mount, after_failure};
 
 use crate::placed::Placed;
+use crate::unreadable::Unreadable;
+
+mod rows;
 
 /// Persistent volumes of the node. Make it once, outside of the actor.
 #[derive(Clone, Debug, Default)]
@@ -22,6 +26,12 @@ pub struct Volumes(Arc<Mutex<State>>);
 struct State {
     volumes: BTreeMap<String, Entry>,
     placed: BTreeMap<(PodUid, String), Placed>,
+    /// Why a volume of a pod is not in place.
+    errors: BTreeMap<(PodUid, String), String>,
+    /// What is on the disk and does not say which volume it is.
+    unreadable: Vec<Unreadable>,
+    /// Set by the first actor.
+    clock: Option<Clock>,
     /// The disk was looked at.
     is_read: bool,
     began: Option<Instant>,
@@ -35,7 +45,8 @@ struct Entry {
     turn: Arc<tokio::sync::Mutex<()>>,
     /// It needs a controller to attach it; `None`: nobody knows here.
     is_attachable: Option<bool>,
-    wanted: BTreeSet<PodUid>,
+    /// Pods that want it, with its names there.
+    wanted: BTreeMap<PodUid, BTreeSet<String>>,
     is_on_disk: bool,
     parts: BTreeMap<Part, Known>,
     size: Size,
@@ -57,6 +68,8 @@ struct Size {
 #[derive(Clone, Debug, Default)]
 struct Known {
     mount: Mount,
+    /// Since when it is so.
+    since: Option<Instant>,
     /// A former process made it, or may have: what a driver refuses now says nothing of that.
     is_found: bool,
     backoff: Backoff,
@@ -92,9 +105,9 @@ impl Volumes {
     }
 
     /// A pod wants a volume from now on.
-    pub(crate) fn want(&self, name: &str, uid: &PodUid, is_attachable: bool) {
+    pub(crate) fn want(&self, name: &str, uid: &PodUid, volume: &str, is_attachable: bool) {
         self.entry(name, |e| {
-            e.wanted.insert(uid.clone());
+            e.wanted.entry(uid.clone()).or_default().insert(volume.to_owned());
             e.is_attachable = Some(is_attachable);
         });
     }
@@ -106,6 +119,7 @@ impl Volumes {
             entry.wanted.remove(uid);
         }
         state.placed.retain(|(of, _), _| of != uid);
+        state.errors.retain(|(of, _), _| of != uid);
     }
 
     /// Whether some pod wants it.
@@ -124,11 +138,12 @@ impl Volumes {
 
     /// Something is about to be done to a part, of which there was a file on the disk already (`found`) or not.
     pub(crate) fn intend(&self, name: &str, part: &Part, found: bool) {
+        let now = self.now();
         self.entry(name, |e| {
             e.is_on_disk = true;
             let known = e.parts.entry(part.clone()).or_default();
             if known.mount == Mount::Absent {
-                (known.mount, known.is_found) = (Mount::Uncertain, found);
+                (known.mount, known.since, known.is_found) = (Mount::Uncertain, now, found);
             }
         });
     }
@@ -140,10 +155,13 @@ impl Volumes {
 
     /// Notes how far a part is.
     pub(crate) fn note(&self, name: &str, part: &Part, mount: Mount) {
+        let now = self.now();
         self.entry(name, |e| {
             e.is_on_disk |= mount != Mount::Absent;
             let known = e.parts.entry(part.clone()).or_default();
-            known.mount = mount;
+            if known.mount != mount {
+                (known.mount, known.since) = (mount, now);
+            }
             known.is_found &= mount == Mount::Uncertain;
         });
     }
@@ -189,7 +207,16 @@ impl Volumes {
         let mut state = self.state();
         // Asked with the lock held: the wish is taken back first, then what is noted here.
         if is_live() {
+            state.errors.remove(&(uid.clone(), volume.to_owned()));
             state.placed.insert((uid.clone(), volume.to_owned()), placed);
+        }
+    }
+
+    /// A volume of a pod is not in place, unless the pod took its wish back meanwhile (`is_live`).
+    pub(crate) fn note_error(&self, uid: &PodUid, volume: &str, error: &str, is_live: impl FnOnce() -> bool) {
+        let mut state = self.state();
+        if is_live() {
+            state.errors.insert((uid.clone(), volume.to_owned()), error.to_owned());
         }
     }
 
@@ -241,6 +268,20 @@ impl Volumes {
         })
     }
 
+    /// What was just found on the disk and does not say which volume it is.
+    pub(crate) fn note_unreadable(&self, found: &[Unreadable]) {
+        self.state().unreadable = found.to_vec();
+    }
+
+    /// The clock that the times of later changes are read from.
+    pub(crate) fn set_clock(&self, clock: Clock) {
+        self.state().clock = Some(clock);
+    }
+
+    fn now(&self) -> Option<Instant> {
+        self.state().clock.as_ref().map(Clock::now)
+    }
+
     /// What is on the disk, as it was just read: what is neither there nor wanted nor under way is forgotten.
     pub(crate) fn note_disk(&self, there: &BTreeSet<String>) {
         let mut state = self.state();
@@ -252,7 +293,9 @@ impl Volumes {
             e.is_on_disk = there.contains(name);
             let wanted = &e.wanted;
             e.parts.retain(|part, k| {
-                part.as_ref().is_none_or(|uid| wanted.contains(uid)) || k.mount != Mount::Absent || k.doing.is_some()
+                part.as_ref().is_none_or(|uid| wanted.contains_key(uid))
+                    || k.mount != Mount::Absent
+                    || k.doing.is_some()
             });
             e.is_on_disk || !e.wanted.is_empty() || Arc::strong_count(&e.turn) > 1
         });
@@ -269,7 +312,7 @@ impl Volumes {
     /// What the volumes of a pod wait for: calls that are under way.
     pub(crate) fn calls_of(&self, uid: &PodUid, now: Instant) -> Vec<String> {
         let state = self.state();
-        let of = state.volumes.iter().filter(|(_, e)| e.wanted.contains(uid));
+        let of = state.volumes.iter().filter(|(_, e)| e.wanted.contains_key(uid));
         let calls = of.flat_map(|(name, e)| {
             let doing = e.parts.values().filter_map(|k| k.doing);
             doing.map(move |(call, since)| {

@@ -4,6 +4,7 @@ mod cluster;
 mod csi;
 mod growth;
 mod life;
+mod list;
 mod live_updates;
 mod projected;
 mod rig;

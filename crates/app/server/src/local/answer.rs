@@ -110,6 +110,44 @@ pub struct PluginLine {
     pub max_volumes: Option<i32>,
 }
 
+/// `GET /v1/volumes`: one volume of a pod, or one of a CSI driver that no pod has. Times are nanoseconds since the epoch.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VolumeLine {
+    /// `<namespace>/<name>`, or the UID of a pod that is not known; empty: no pod has it.
+    pub pod: String,
+    /// Name in the pod, as far as it is known.
+    pub volume: String,
+    /// `csi`, `local`, `hostPath`, `emptyDir`, ...; empty: not known yet.
+    pub kind: String,
+    /// CSI driver.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub driver: String,
+    /// What the driver calls it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub handle: String,
+    /// Claim that it is bound to.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub claim: String,
+    /// Where it is on this node.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+    /// `Waiting`, `Uncertain`, `Staged`, `Mounted`, `Leaving`, `Unreadable`.
+    pub stage: String,
+    /// Since when, where that was seen.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since_ns: Option<i64>,
+    /// Why the latest try failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// The call to the driver that is under way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<String>,
+    /// Since when that is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call_since_ns: Option<i64>,
+}
+
 /// `GET /v1/actors`: the kernel's own lines, as JSON.
 pub type Actors = Vec<serde_json::Value>;
 

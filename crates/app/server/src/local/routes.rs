@@ -11,6 +11,7 @@ use contract::event::EventEntry;
 use contract::node::NodeOrigin;
 use contract::plugin::PluginSocket;
 use contract::pod_worker::WorkerPhase;
+use contract::volume::{ListVolumes, VolumeRow};
 use model::PodUid;
 use model::core::Pod;
 use model::event::EventObject;
@@ -18,7 +19,7 @@ use model::runtime::EventTier;
 
 use super::answer::{
     ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PluginLine, PodDetail, PodItems, Refused, Registration,
-    WorkerLine,
+    VolumeLine, WorkerLine,
 };
 use super::views::Views;
 
@@ -150,6 +151,32 @@ pub(super) async fn plugins(State(views): Shared) -> Json<Vec<PluginLine>> {
         }
     };
     Json(views.plugins.snapshot().into_iter().map(line).collect())
+}
+
+pub(super) async fn volumes(State(views): Shared) -> Result<Json<Vec<VolumeLine>>, Refusal> {
+    let rows = views.crew.ask(ListVolumes).await;
+    let rows = rows.map_err(|e| refuse(StatusCode::SERVICE_UNAVAILABLE, format!("volume manager: {e}")))?;
+    let named = |uid: &PodUid| match views.pods.get(uid) {
+        Some(row) => format!("{}/{}", model::pod::namespace(&row.pod), model::pod::name(&row.pod)),
+        None => uid.to_string(),
+    };
+    let line = |row: &VolumeRow| VolumeLine {
+        pod: row.pod.as_ref().map(named).unwrap_or_default(),
+        volume: row.volume.clone(),
+        kind: row.kind.clone(),
+        driver: row.driver.clone(),
+        handle: row.handle.clone(),
+        claim: row.claim.clone(),
+        path: row.path.as_ref().map(|p| p.display().to_string()),
+        stage: format!("{:?}", row.stage),
+        since_ns: row.since.map(|at| at.0),
+        error: row.error.clone(),
+        call: row.call.as_ref().map(|c| c.name.clone()),
+        call_since_ns: row.call.as_ref().map(|c| c.since.0),
+    };
+    let mut lines: Vec<VolumeLine> = rows.iter().map(line).collect();
+    lines.sort_by(|a, b| (&a.pod, &a.volume, &a.handle).cmp(&(&b.pod, &b.volume, &b.handle)));
+    Ok(Json(lines))
 }
 
 pub(super) async fn manifests(State(views): Shared) -> Json<Manifests> {

@@ -25,6 +25,8 @@ pub struct Views {
     pub faults: bool,
     /// Name of the node.
     pub node_name: String,
+    /// Asks managers.
+    pub crew: Crew<Server>,
     /// Desired pods.
     pub pods: BoardReader<PodUid, DesiredPod>,
     /// Workers.
@@ -63,6 +65,7 @@ impl Views {
             kernel,
             faults: false,
             node_name,
+            crew: crew.clone(),
             pods: crew.board(),
             workers: crew.board(),
             status: crew.board(),

@@ -11,6 +11,7 @@ use volume_plan::names::handle_hash;
 
 use crate::deps::Deps;
 use crate::layout::{CSI, PRIVATE, PodLayout, plain, pods};
+use crate::unreadable::Unreadable;
 
 /// Names beside those of drivers, of layouts that are not made here.
 const NO_DRIVERS: [&str; 2] = ["pv", "volumeDevices"];
@@ -97,6 +98,8 @@ pub(crate) struct Found {
     pub staged: BTreeMap<(String, String), VolumeDir>,
     /// By driver and handle: pods that it is published to.
     pub published: BTreeMap<(String, String), BTreeSet<PodUid>>,
+    /// Directories that do not say which volume they are of.
+    pub unreadable: Vec<Unreadable>,
 }
 
 /// Names in a directory; none where there is none.
@@ -113,8 +116,8 @@ pub(crate) fn published_to(fs: &dyn HostFs, layout: &PodLayout) -> Result<Vec<St
     dirs(fs, &layout.volumes().join(CSI))
 }
 
-/// Everything that drivers staged or published, or may have. What cannot be read makes the whole answer fail: on less than all,
-/// nothing may be taken away.
+/// Everything that drivers staged or published, or may have. A directory that cannot be listed makes the whole answer fail: on
+/// less than all, nothing may be taken away.
 pub(crate) fn found(fs: &dyn HostFs, root: &Path) -> Result<Found, String> {
     let mut found = Found::default();
     for driver in dirs(fs, &staged(root))?.into_iter().filter(|d| !NO_DRIVERS.contains(&d.as_str())) {
@@ -124,7 +127,7 @@ pub(crate) fn found(fs: &dyn HostFs, root: &Path) -> Result<Found, String> {
             match volume.data(fs) {
                 Ok(Some(data)) => drop(found.staged.insert((data.driver, data.handle), volume)),
                 Ok(None) => {}
-                Err(e) => tracing::warn!(path = %volume.dir.display(), error = e, "a staged volume is left alone"),
+                Err(error) => found.unreadable.push(Unreadable { path: volume.dir, published: None, error }),
             }
         }
     }
@@ -132,8 +135,16 @@ pub(crate) fn found(fs: &dyn HostFs, root: &Path) -> Result<Found, String> {
         let uid = PodUid::from(pod);
         let Ok(layout) = PodLayout::new(root, &uid) else { continue };
         for name in published_to(fs, &layout)? {
-            if let Some(data) = VolumeDir::publish(&layout, &name)?.data(fs)? {
-                found.published.entry((data.driver, data.handle)).or_default().insert(uid.clone());
+            let volume = VolumeDir::publish(&layout, &name)?;
+            match volume.data(fs) {
+                Ok(Some(data)) => {
+                    found.published.entry((data.driver, data.handle)).or_default().insert(uid.clone());
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    let published = Some((uid.clone(), name));
+                    found.unreadable.push(Unreadable { path: volume.dir, published, error });
+                }
             }
         }
     }

@@ -56,7 +56,7 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved, csi: &Csi) -> Result
     }
     let attaches = rules.attach_required && !csi.is_inline;
     // From here on the end of the pod takes the wish back.
-    volumes.want(&name, &uid, attaches);
+    volumes.want(&name, &uid, job.volume, attaches);
     job.tools.post_in_use();
     let is_there = volumes.mount(&name, &Some(uid.clone())) == Mount::Present;
     let attached = if attaches && (!is_there || rules.republish) {
@@ -150,12 +150,11 @@ impl Try<'_> {
             if self.csi.is_inline { None } else { self.stage(&driver).await.map_err(|e| ("MountDevice", e))? };
         self.publish(&driver, there, part, staging).await.map_err(|e| ("SetUp", e))?;
         let Job { tools, task, pod, .. } = *self.job;
-        let grown = Step { tools, task, pod, volume: self.volume, at: &there.target }.at_mount().await;
-        grown.map_err(|e| {
-            // It is published, and not to be used yet.
-            self.volumes().note(&self.name, part, Mount::Uncertain);
-            (GROW, e)
-        })
+        let step = Step { tools, task, pod, volume: self.volume, at: &there.target };
+        step.at_mount().await.map_err(|e| (GROW, e))?;
+        // Not before: what was not let grow is not to be used.
+        self.volumes().note(&self.name, part, Mount::Present);
+        Ok(())
     }
 
     /// A volume for one pod must not be with another one here.
@@ -166,7 +165,11 @@ impl Try<'_> {
         let (fs, root) = (self.job.tools.deps.fs.clone(), self.job.tools.config.root_dir.clone());
         let found = self.blocking(move || files::found(&*fs, &root)).await?;
         let key = (self.csi.driver.clone(), self.csi.handle.clone());
-        if found.published.get(&key).is_some_and(|pods| pods.iter().any(|uid| *uid != self.uid)) {
+        let readable = found.published.get(&key).into_iter().flatten();
+        // A directory has the name of its volume, whatever can be read in it.
+        let unread = found.unreadable.iter().filter_map(|u| u.published.as_ref());
+        let mut others = readable.chain(unread.filter(|(_, name)| *name == self.volume.name).map(|(uid, _)| uid));
+        if others.any(|uid| *uid != self.uid) {
             let why = "volume uses the ReadWriteOncePod access mode and is already in use by another pod";
             return Err(why.to_owned());
         }
@@ -267,7 +270,6 @@ impl Try<'_> {
             self.settle(dir, part, before, &e).await;
             return Err(e.text);
         }
-        self.volumes().note(&self.name, part, Mount::Present);
         Ok(())
     }
 

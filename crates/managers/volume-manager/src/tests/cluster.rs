@@ -59,6 +59,11 @@ impl Cluster {
         bench
     }
 
+    /// What the daemon's clock shows.
+    pub(super) fn now_ns(&self) -> i64 {
+        self.kernel.clock().unix_nanos()
+    }
+
     /// As `kill -9` and a start: all that was in memory is gone.
     pub(super) async fn restart(&mut self) {
         self.bench.manager.stop();

@@ -189,3 +189,24 @@ fn what_is_read_only_does_not_grow() {
         assert_eq!(c.csi.calls(), ["stage h-a", "publish h-a"]);
     });
 }
+
+#[test]
+fn a_crash_before_or_after_the_driver_grew_a_volume_costs_nothing() {
+    for rule in ["panic@before expand#1", "panic@after expand#1", "kill@before expand#1", "kill@after expand#1"] {
+        actor::testing::run(1, async |kernel| {
+            let c = Cluster::start(&kernel);
+            able(&c);
+            claim(&c, "2Gi", &pending());
+            kernel.faults().enable();
+            kernel.faults().add_text(&format!("volume-manager: {rule}")).unwrap();
+            let pod = pod_with("u1", &["a"]);
+            let mut tries = 0;
+            while c.mount(&pod).await.is_err() {
+                tries += 1;
+                assert!(tries < 3, "{rule}");
+            }
+            assert_eq!(kernel.faults().log().len(), 1, "{rule} did not strike");
+            assert_eq!(status(&c)["capacity"], json!({ "storage": "2Gi" }), "{rule}");
+        });
+    }
+}

@@ -23,6 +23,7 @@ const NOT_PASSED: &[(&str, &str, &str)] = &[
     ("volume-manager", "after publish", OF_DRIVERS),
     ("volume-manager", "before unpublish", OF_DRIVERS),
     ("volume-manager", "after unpublish", OF_DRIVERS),
+    ("volume-manager", "turn:ListVolumes", "people ask it, and nobody does here: asked by the crate's own tests"),
     ("volume-manager", "before expand", OF_DRIVERS),
     ("volume-manager", "after expand", OF_DRIVERS),
     ("volume-manager", "before unstage", OF_DRIVERS),
