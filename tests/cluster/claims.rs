@@ -53,7 +53,7 @@ fn attach(node: &ClusterNode) {
     admin.patch(&format!("{STORAGE}/volumeattachments/{name}/status"), &done).expect("attached");
 }
 
-fn sha256(text: &str) -> String {
+pub(crate) fn sha256(text: &str) -> String {
     let script = format!("printf %s '{text}' | sha256sum | cut -d' ' -f1");
     let out = std::process::Command::new("sh").args(["-c", &script]).output().expect("sha256sum");
     String::from_utf8_lossy(&out.stdout).trim().to_owned()

@@ -2,6 +2,7 @@
 
 mod away;
 mod bed;
+mod beside;
 mod claims;
 mod face;
 mod identity;

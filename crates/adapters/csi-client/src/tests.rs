@@ -35,7 +35,7 @@ async fn a_driver_says_what_it_is_and_hears_what_became_of_it() {
     let folder = tempfile::tempdir().unwrap();
     let driver = Driver::start(config(folder.path())).unwrap();
     let client = CsiClient::new();
-    let registration = folder.path().join("dir.csi.bosun.test-reg.sock");
+    let registration = folder.path().join("dir.csi.bosun.test@reg.sock");
     let info = PluginRegistration::get_info(&client, &registration, LIMIT).await.unwrap();
     assert_eq!((info.r#type.as_str(), info.endpoint.as_str()), ("CSIPlugin", driver.socket().to_str().unwrap()));
     let status = RegistrationStatus { plugin_registered: false, error: "why".to_owned() };

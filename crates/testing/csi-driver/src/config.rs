@@ -13,10 +13,10 @@ pub struct Config {
     pub name: String,
     /// Its own name of the node.
     pub node_id: String,
-    /// Folder of the driver: its socket `csi.sock`, its volumes, `log.jsonl`, and `control.json` with faults
+    /// Folder of the driver: its socket `csi@node.sock`, its volumes, `log.jsonl`, and `control.json` with faults
     /// (a list of [`crate::Rule`]), which is read before each call.
     pub folder: PathBuf,
-    /// `plugins_registry`, where it makes `<name>-reg.sock`; `None`: it does not register.
+    /// `plugins_registry`, where it makes `<name>@reg.sock`; `None`: it does not register.
     pub registry: Option<PathBuf>,
     /// Type that it registers as.
     pub kind: String,

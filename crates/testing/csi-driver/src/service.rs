@@ -68,11 +68,14 @@ fn listen(socket: &Path) -> io::Result<UnixListenerStream> {
 impl Driver {
     /// Serves from now on, and registers itself when it has a registry.
     ///
+    /// A client in Go sends the path of a socket as `:authority`, its slashes as `%2F`. That is none unless they stand before
+    /// an `@`, and h2 refuses a request with none: hence the names of the sockets.
+    ///
     /// # Errors
     /// Its folder or a socket cannot be made.
     pub fn start(config: Config) -> io::Result<Self> {
         std::fs::create_dir_all(&config.folder)?;
-        let socket = config.folder.join("csi.sock");
+        let socket = config.folder.join("csi@node.sock");
         let inner = Arc::new(Inner {
             faults: Faults::new(config.folder.join("control.json")),
             journal: Journal::open(&config.folder.join("log.jsonl"))?,
@@ -87,7 +90,7 @@ impl Driver {
         let mut serving = vec![tokio::spawn(csi.serve_with_incoming(listen(&socket)?))];
         let mut sockets = vec![socket];
         if let Some(registry) = &inner.config.registry {
-            let socket = registry.join(format!("{}-reg.sock", inner.config.name));
+            let socket = registry.join(format!("{}@reg.sock", inner.config.name));
             let server = Server::builder().add_service(RegistrationServer::from_arc(inner.clone()));
             serving.push(tokio::spawn(server.serve_with_incoming(listen(&socket)?)));
             sockets.push(socket);

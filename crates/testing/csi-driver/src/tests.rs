@@ -12,7 +12,7 @@ fn config(folder: &Path) -> Config {
 async fn it_serves_on_both_its_sockets_and_takes_them_away() {
     let folder = tempfile::tempdir().unwrap();
     let driver = Driver::start(config(folder.path())).unwrap();
-    let registration = folder.path().join("dir.csi.bosun.test-reg.sock");
+    let registration = folder.path().join("dir.csi.bosun.test@reg.sock");
     assert!(driver.socket().exists() && registration.exists());
     let socket = driver.socket().to_owned();
     drop(driver);

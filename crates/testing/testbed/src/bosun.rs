@@ -1,6 +1,6 @@
 //! The daemon under test: `bosun run` on the bed's manifest folder, and its command line.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::time::Duration;
 
@@ -101,6 +101,20 @@ impl Bosun {
         }
         start.args(&self.options.flags);
         start.envs(self.options.env.iter().map(|(name, value)| (name, value)));
+        self.child = Some(bed.spawn_logged(&mut start, &self.log_path())?);
+        Ok(())
+    }
+
+    /// Starts a Go kubelet in its place, on the same folders and with the same configuration, and does not wait. `kill` and
+    /// `log` are about it then, until the daemon is started again.
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn launch_kubelet(&mut self, bed: &mut TestBed, program: &Path) -> Result<(), BedError> {
+        let mut start = Command::new(program);
+        start.arg("--config").arg(self.dir.join("kubelet.yaml")).arg("--root-dir").arg(self.dir.join("node"));
+        start.args(["--hostname-override", &self.options.hostname, "--node-ip", &bed.node_ip(), "--v=2"]);
+        start.args(&self.options.flags);
         self.child = Some(bed.spawn_logged(&mut start, &self.log_path())?);
         Ok(())
     }
