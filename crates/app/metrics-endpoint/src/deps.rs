@@ -104,6 +104,7 @@ pub struct ClaimUsage {
     pub inodes: Option<u64>,
     pub inodes_free: Option<u64>,
     pub inodes_used: Option<u64>,
+    pub abnormal: Option<bool>,
 }
 
 /// A container's logs.

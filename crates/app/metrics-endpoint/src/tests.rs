@@ -60,6 +60,7 @@ fn usage() -> Usage {
         inodes: Some(3),
         inodes_free: Some(2),
         inodes_used: Some(1),
+        abnormal: Some(true),
     };
     let log = LogUsage {
         uid: "u1".into(),

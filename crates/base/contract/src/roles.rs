@@ -232,8 +232,8 @@ role! {
         Cadvisor => Result<Arc<str>, StatsError>, within STATISTICS, Repeat;
     }
     posts {}
-    asks {}
-    reads { Observed, RuntimeInfo, DesiredPod, PodCgroupRow, PodVolumes }
+    asks { ListVolumes, RecordEvent }
+    reads { Observed, RuntimeInfo, DesiredPod, PodCgroupRow, PodVolumes, CsiDriver }
 }
 
 role! {

@@ -15,7 +15,7 @@ mod wire;
 pub use node::{NodeStats, RlimitStats, RuntimeStats};
 pub use readings::{
     ContainerStats, CpuStats, FsStats, InterfaceStats, IoStats, MemoryStats, NetworkStats, ProcessStats, PsiData,
-    PsiStats, PvcReference, SwapStats, VolumeStats,
+    PsiStats, PvcReference, SwapStats, VolumeHealthStats, VolumeStats,
 };
 
 /// The whole answer.

@@ -2,25 +2,33 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Actor, Class, Ctx, Deferred, Handler, supervised};
 use contract::Crew;
+use contract::plugin::CsiDriver;
 use contract::pod_manager::DesiredPod;
 use contract::stats::{Cadvisor, Resource, StatsError, Summarise};
-use contract::volume::PodVolumes;
+use contract::volume::{ListVolumes, PodVolumes, VolumeRow};
+use model::core::Pod;
+use model::event::{EventObject, EventType, NodeEvent};
 use model::stats::Summary;
-use model::{PodUid, Timestamp};
+use model::{PodUid, Timestamp, pod};
+use node_stats::MeasuredVolume;
 use tokio::time::Instant;
 
 use crate::config::{Config, Deps};
 use crate::gather::{self, Cache, Sources, Volumes};
+use crate::persistent::{self, Driver, Lane, Persistent, Told};
 use crate::slot::{Answer, Outcome, Slot, wait};
 use crate::volumes::{Due, measure};
 
 /// Results of processor, memory and disks are shared by whoever asks within this time.
 const FRESH: Duration = Duration::from_secs(1);
+/// Volumes that outlive pods are listed at most this often.
+const LIST_PAUSE: Duration = Duration::from_secs(10);
 /// Those of `/metrics/cadvisor`, whose samples carry their time (interfaces 5.4: 10 to 15 s).
 const FRESH_CADVISOR: Duration = Duration::from_secs(10);
 
@@ -38,6 +46,12 @@ pub struct StatsManager {
     /// When a pod's volumes may be measured again.
     next_measurement: BTreeMap<PodUid, Instant>,
     measuring: bool,
+    /// Volumes that outlive pods.
+    persistent: Persistent,
+    /// What was told of them, by pod.
+    told: Arc<BTreeMap<PodUid, Vec<MeasuredVolume>>>,
+    /// When they may be listed again.
+    next_list: Option<Instant>,
 }
 
 impl Actor for StatsManager {
@@ -60,6 +74,9 @@ impl StatsManager {
             volumes: Volumes::default(),
             next_measurement: BTreeMap::new(),
             measuring: false,
+            persistent: Persistent::default(),
+            told: Arc::default(),
+            next_list: None,
         }
     }
 
@@ -70,6 +87,7 @@ impl StatsManager {
             deps: self.deps.clone(),
             cache: self.cache.clone(),
             volumes: self.volumes.clone(),
+            told: self.told.clone(),
             effects: ctx.effects(),
         }
     }
@@ -155,6 +173,74 @@ impl StatsManager {
             Arc::make_mut(&mut act.volumes).extend(measured);
         });
     }
+
+    /// Asks about volumes that outlive pods, in the background: the answer under way does without.
+    fn list_volumes(&mut self, ctx: &mut Ctx<Self>) {
+        let Some(period) = self.config.volume_period else { return };
+        let (now, pods) = (ctx.clock().now(), self.crew.board::<DesiredPod>());
+        let is_early = self.next_list.is_some_and(|at| at > now);
+        if self.persistent.listing || is_early || !pods.snapshot().values().any(|row| may_outlive(&row.pod)) {
+            return;
+        }
+        (self.persistent.listing, self.next_list) = (true, Some(now + LIST_PAUSE.min(period)));
+        let crew = self.crew.clone();
+        ctx.run(async move { crew.ask(ListVolumes).await }, |act: &mut Self, rows, ctx| {
+            act.persistent.listing = false;
+            match rows {
+                Ok(rows) => act.ask_about(&rows, ctx),
+                Err(e) => tracing::debug!(error = %e, "volumes are not listed: what was told last is shown"),
+            }
+        });
+    }
+
+    fn ask_about(&mut self, rows: &[VolumeRow], ctx: &mut Ctx<Self>) {
+        let Some(period) = self.config.volume_period else { return };
+        let (now, pods) = (ctx.clock().now(), self.crew.board::<DesiredPod>());
+        let namespace = |uid: &PodUid| pods.get(uid).map(|row| pod::namespace(&row.pod).to_owned());
+        // Between one and two periods, so that volumes do not stay in step.
+        let due = self.persistent.due(rows, namespace, now, || period.mul_f64(1.0 + ctx.rng().f64()));
+        self.told = Arc::new(self.persistent.by_pod());
+        for (lane, due) in due {
+            let (clock, effects) = (ctx.clock().clone(), ctx.effects());
+            let work: Pin<Box<dyn Future<Output = Vec<Told>> + Send>> = match &lane {
+                Lane::Local => Box::pin(persistent::look(self.deps.source.clone(), effects, clock, due)),
+                Lane::Driver(name) => {
+                    let (row, csi) = (self.crew.board::<CsiDriver>().get(name), self.deps.csi.clone());
+                    let (Some(row), Some(csi)) = (row, csi) else {
+                        self.persistent.done(&lane, []);
+                        continue;
+                    };
+                    let (name, endpoint, health) = (name.clone(), row.endpoint.clone(), self.config.volume_health);
+                    let driver = Driver { name, csi, endpoint, health, clock };
+                    Box::pin(async move { persistent::ask(&driver, due).await })
+                }
+            };
+            ctx.run(work, move |act: &mut Self, told, _| {
+                told.iter().for_each(|one| act.tell_trouble(one));
+                act.persistent.done(&lane, told);
+                act.told = Arc::new(act.persistent.by_pod());
+            });
+        }
+    }
+
+    /// Tells users of a volume that its driver finds something wrong with.
+    fn tell_trouble(&self, Told { key: (uid, volume), trouble, .. }: &Told) {
+        let (Some(trouble), Some(row)) = (trouble, self.crew.board::<DesiredPod>().get(uid)) else { return };
+        let object = EventObject::Pod {
+            namespace: pod::namespace(&row.pod).to_owned(),
+            name: pod::name(&row.pod).to_owned(),
+            uid: uid.clone(),
+            field_path: String::new(),
+        };
+        let (kind, message) = (EventType::Warning, format!("Volume {volume}: {trouble}"));
+        self.crew.emit(NodeEvent { kind, reason: "VolumeConditionAbnormal".into(), message, object });
+    }
+}
+
+/// Whether a volume of the pod may be one that outlives pods, or that a driver makes.
+fn may_outlive(pod: &Pod) -> bool {
+    let mut volumes = pod.spec.iter().flat_map(|s| s.volumes.iter().flatten());
+    volumes.any(|v| v.persistent_volume_claim.is_some() || v.ephemeral.is_some() || v.csi.is_some())
 }
 
 fn panicked(e: &tokio::task::JoinError) -> StatsError {
@@ -170,6 +256,7 @@ impl Handler<Summarise> for StatsManager {
             return Deferred::new(self.get(|act| &mut act.cpu_and_memory, FRESH, gather::cpu_and_memory, ctx));
         }
         self.measure_volumes(ctx);
+        self.list_volumes(ctx);
         Deferred::new(self.get(|act| &mut act.full, FRESH, gather::full, ctx))
     }
 }

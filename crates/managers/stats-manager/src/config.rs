@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cgroup_values::PodTree;
+use ports::csi::CsiNode;
 use ports::runtime::{ContainerRuntime, ImageService};
 use ports::stats::StatsSource;
 
@@ -27,6 +28,8 @@ pub struct Config {
     pub system_cgroup: String,
     /// `volumeStatsAggPeriod`; `None` (zero or negative there): volumes are not measured.
     pub volume_period: Option<Duration>,
+    /// Gate `CSIVolumeHealth`: what drivers say of the health of their volumes is told.
+    pub volume_health: bool,
 }
 
 /// What StatsManager works with.
@@ -38,6 +41,8 @@ pub struct Deps {
     pub runtime: Arc<dyn ContainerRuntime>,
     /// CRI image service.
     pub images: Arc<dyn ImageService>,
+    /// CSI drivers; `None`: nobody here speaks to them.
+    pub csi: Option<Arc<dyn CsiNode>>,
 }
 
 impl std::fmt::Debug for Deps {

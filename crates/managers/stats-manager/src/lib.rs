@@ -13,6 +13,7 @@
 mod actor;
 mod config;
 mod gather;
+mod persistent;
 mod slot;
 mod volumes;
 

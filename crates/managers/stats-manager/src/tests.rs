@@ -2,6 +2,7 @@
 
 mod answers;
 mod failures;
+mod persistent;
 mod sharing;
 mod volumes;
 
@@ -49,7 +50,7 @@ impl Bed {
         // Half a minute after the files' own times, as if read now.
         source.freeze(Timestamp::from_secs(1_800_000_000));
         let client = runtime.client();
-        let deps = Deps { source: Arc::new(source), runtime: client.clone(), images: client };
+        let deps = Deps { source: Arc::new(source), runtime: client.clone(), images: client, csi: None };
         let config = Config {
             node_name: "n1".into(),
             root_dir: dir.path().join("root"),
@@ -59,6 +60,7 @@ impl Bed {
             runtime_cgroup: String::new(),
             system_cgroup: String::new(),
             volume_period: Some(Duration::from_secs(60)),
+            volume_health: true,
         };
         std::fs::create_dir_all(&config.root_dir).unwrap();
         Self { dir, tree, runtime, deps, config, wiring }

@@ -46,7 +46,10 @@ pub(crate) fn measure(source: &dyn StatsSource, root: &Path, due: &Due, now: Tim
             inodes: inodes.map(|f| f.inodes),
             inodes_used: Some(used.inodes),
         };
-        Some(MeasuredVolume { stats: VolumeStats { fs: stats, name: volume.name.clone(), pvc_ref: None }, is_local })
+        Some(MeasuredVolume {
+            stats: VolumeStats { fs: stats, name: volume.name.clone(), ..VolumeStats::default() },
+            is_local,
+        })
     });
     measured.collect()
 }

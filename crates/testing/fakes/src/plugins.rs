@@ -21,6 +21,8 @@ pub struct FakeDriver {
     pub node: v1::NodeGetInfoResponse,
     /// What its driver can do.
     pub capabilities: Vec<v1::node_service_capability::rpc::Type>,
+    /// What its driver says of each volume.
+    pub stats: v1::NodeGetVolumeStatsResponse,
 }
 
 impl FakeDriver {
@@ -34,7 +36,7 @@ impl FakeDriver {
             supported_versions: vec!["1.0.0".to_owned()],
         };
         let node = v1::NodeGetInfoResponse { node_id: format!("id-of-{name}"), ..Default::default() };
-        Self { info, node, capabilities: Vec::new() }
+        Self { info, node, ..Self::default() }
     }
 }
 
@@ -184,7 +186,7 @@ impl CsiNode for FakePlugins {
         _: v1::NodeGetVolumeStatsRequest,
         deadline: Duration,
     ) -> CsiResult<v1::NodeGetVolumeStatsResponse> {
-        self.csi(driver, "NodeGetVolumeStats", deadline, |_| v1::NodeGetVolumeStatsResponse::default()).await
+        self.csi(driver, "NodeGetVolumeStats", deadline, |served| served.stats.clone()).await
     }
 
     async fn expand(

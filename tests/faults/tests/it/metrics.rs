@@ -89,6 +89,7 @@ fn deps(node: &SimNode) -> Deps {
         inodes: Some(3),
         inodes_free: Some(2),
         inodes_used: Some(1),
+        abnormal: None,
     };
     Deps {
         kernel: node.kernel.clone(),

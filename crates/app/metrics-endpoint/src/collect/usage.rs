@@ -17,6 +17,12 @@ pub(crate) const TABLE: &[Row] = &[
     ("kubelet_volume_stats_inodes", Gauge, "Inodes of the claim's volume.", CLAIM),
     ("kubelet_volume_stats_inodes_free", Gauge, "Free inodes of the claim's volume.", CLAIM),
     ("kubelet_volume_stats_inodes_used", Gauge, "Used inodes of the claim's volume.", CLAIM),
+    (
+        "kubelet_volume_stats_health_status_abnormal",
+        Gauge,
+        "1: the claim's volume is not well, as its driver says.",
+        CLAIM,
+    ),
     (LOG, Gauge, "Bytes that the container's logs take.", &["uid", "namespace", "pod", "container"]),
 ];
 
@@ -41,6 +47,7 @@ pub(crate) fn fill(families: &mut Families, usage: &Usage) {
             ("kubelet_volume_stats_inodes", claim.inodes),
             ("kubelet_volume_stats_inodes_free", claim.inodes_free),
             ("kubelet_volume_stats_inodes_used", claim.inodes_used),
+            ("kubelet_volume_stats_health_status_abnormal", claim.abnormal.map(u64::from)),
         ] {
             if let Some(value) = value {
                 families.put(name, labels, number(value));

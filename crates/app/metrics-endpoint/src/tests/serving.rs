@@ -43,6 +43,7 @@ fn every_computed_family_is_there_when_there_is_something_to_tell() {
             "kubelet_working_pods{config=\"runtime_only\",lifecycle=\"terminated\",static=\"unknown\"} 0",
             "volume_manager_total_volumes{plugin_name=\"kubernetes.io/empty-dir\",state=\"actual_state_of_world\"} 1",
             "volume_manager_total_volumes{plugin_name=\"kubernetes.io/empty-dir\",state=\"desired_state_of_world\"} 2",
+            "kubelet_volume_stats_health_status_abnormal{namespace=\"shop\",persistentvolumeclaim=\"data\"} 1",
             "kubelet_volume_stats_used_bytes{namespace=\"shop\",persistentvolumeclaim=\"data\"} 4",
             "kubelet_container_log_filesystem_used_bytes{container=\"app\",namespace=\"shop\",pod=\"web\",uid=\"u1\"} 7",
             "kubelet_certificate_manager_client_ttl_seconds 3600",

@@ -44,7 +44,7 @@ impl Scene {
         let (source, now) = (tree.source(), Timestamp::from_secs(1_800_000_000));
         source.freeze(now);
         let client = runtime.client();
-        let deps = Deps { source: Arc::new(source.clone()), runtime: client.clone(), images: client };
+        let deps = Deps { source: Arc::new(source.clone()), runtime: client.clone(), images: client, csi: None };
         let names = PodTree::new("/", CgroupDriver::Cgroupfs);
         for path in [names.kubepods(), names.tier(QosClass::Burstable), names.tier(QosClass::BestEffort)] {
             tree.cgroup(&path, 50, &[]);
@@ -63,6 +63,7 @@ impl Scene {
             runtime_cgroup: String::new(),
             system_cgroup: String::new(),
             volume_period: Some(Duration::from_secs(3600)),
+            volume_health: false,
         });
         let deps = Arc::new(deps);
         let served = crate::Deps { crew: wiring.crew(), effects: kernel.effects("stats-endpoint") };

@@ -206,6 +206,16 @@ pub struct VolumeStats {
     /// Claim behind it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pvc_ref: Option<PvcReference>,
+    /// What its driver says of its health.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub volume_health_stats: Option<VolumeHealthStats>,
+}
+
+/// Health of a volume.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct VolumeHealthStats {
+    /// Something is wrong with it.
+    pub abnormal: bool,
 }
 
 /// Which claim.

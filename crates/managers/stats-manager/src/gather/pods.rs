@@ -1,14 +1,16 @@
 //! Readings of pods, and of the cgroups of the system. Whatever is gone meanwhile is left out.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use contract::cgroup::PodCgroupRow;
 use contract::pod_manager::DesiredPod;
 use contract::runtime::Observed;
+use model::PodUid;
 use model::reading::{CgroupReading, Depth, InterfaceReading};
 use model::runtime::{PodObservation, SandboxObservation};
 use model::stats::PodReference;
-use node_stats::{Chosen, ContainerReadings, PodReadings, SystemReading, choose};
+use node_stats::{Chosen, ContainerReadings, MeasuredVolume, PodReadings, SystemReading, choose};
 use ports::stats::StatsSource;
 
 use super::paths::{pod_dir, single_name};
@@ -72,7 +74,16 @@ fn pod(sources: &Sources, of: &PodObservation, chosen: &Chosen<'_>, depth: Depth
         hosts_file: hosts_file
             .then(|| source.file(&pod_dir(&sources.config.root_dir, of.uid.as_str()).join("etc-hosts")))
             .flatten(),
-        volumes: sources.volumes.get(&of.uid).cloned().unwrap_or_default(),
+        volumes: volumes(sources, &of.uid),
+    }
+}
+
+/// Volumes of a pod as they were measured, or told of, last.
+fn volumes(sources: &Sources, uid: &PodUid) -> Arc<[MeasuredVolume]> {
+    let measured = sources.volumes.get(uid).cloned().unwrap_or_default();
+    match sources.told.get(uid) {
+        None => measured,
+        Some(told) => measured.iter().chain(told).cloned().collect(),
     }
 }
 

@@ -70,5 +70,7 @@ pub(crate) struct Sources {
     pub(crate) deps: Arc<Deps>,
     pub(crate) cache: Cache,
     pub(crate) volumes: Volumes,
+    /// Volumes that outlive pods.
+    pub(crate) told: Arc<BTreeMap<PodUid, Vec<MeasuredVolume>>>,
     pub(crate) effects: Effects,
 }

@@ -113,7 +113,7 @@ fn systems_are_told_without_network_and_disks() {
 
 fn volume(name: &str, bytes: u64, is_local: bool) -> MeasuredVolume {
     let fs = FsStats { used_bytes: Some(bytes), inodes_used: Some(1), ..FsStats::default() };
-    MeasuredVolume { stats: VolumeStats { fs, name: name.into(), pvc_ref: None }, is_local }
+    MeasuredVolume { stats: VolumeStats { fs, name: name.into(), ..VolumeStats::default() }, is_local }
 }
 
 #[test]

@@ -17,11 +17,13 @@ pub(in crate::node) fn stats_manager(setup: &Setup<'_, StatsManager>) {
         runtime_cgroup: setup.settings.flags.runtime_cgroups.clone().unwrap_or_default(),
         system_cgroup: String::new(),
         volume_period: config.pods.volume_stats_agg_period,
+        volume_health: config.feature_gates.enabled("CSIVolumeHealth"),
     });
     let deps = Arc::new(stats_manager::Deps {
         source: setup.ports.stats.clone(),
         runtime: setup.ports.runtime.clone(),
         images: setup.ports.images.clone(),
+        csi: Some(setup.ports.csi.clone()),
     });
     setup.spawn(move |crew| stats_manager::StatsManager::new(crew, config.clone(), deps.clone()));
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use contract::stats::Summarise;
 use contract::{Crew, Server};
 use metrics_endpoint::{ClaimUsage, LogUsage, Usage, UsageSource};
-use model::stats::{FsStats, PodStats, Summary};
+use model::stats::{PodStats, Summary, VolumeStats};
 use tokio::sync::Mutex;
 
 /// A scrape that comes sooner gets what the last one got: a kubelet's volumes are measured as often.
@@ -41,14 +41,15 @@ fn usage(summary: &Summary) -> Usage {
     for volume in summary.pods.iter().flat_map(|pod| &pod.volumes) {
         if let Some(claim) = &volume.pvc_ref {
             let key = (claim.namespace.clone(), claim.name.clone());
-            claims.entry(key.clone()).or_insert_with(|| of_claim(key, &volume.fs));
+            claims.entry(key.clone()).or_insert_with(|| of_claim(key, volume));
         }
     }
     let logs = summary.pods.iter().flat_map(of_logs);
     Usage { claims: claims.into_values().collect(), logs: logs.collect() }
 }
 
-fn of_claim((namespace, claim): (String, String), fs: &FsStats) -> ClaimUsage {
+fn of_claim((namespace, claim): (String, String), volume: &VolumeStats) -> ClaimUsage {
+    let fs = &volume.fs;
     ClaimUsage {
         namespace,
         claim,
@@ -58,6 +59,7 @@ fn of_claim((namespace, claim): (String, String), fs: &FsStats) -> ClaimUsage {
         inodes: fs.inodes,
         inodes_free: fs.inodes_free,
         inodes_used: fs.inodes_used,
+        abnormal: volume.volume_health_stats.map(|h| h.abnormal),
     }
 }
 

@@ -1,0 +1,128 @@
+//! Volumes that outlive pods: what drivers tell of them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::testing::{run, settle};
+use contract::plugin::CsiDriver;
+use contract::stats::Summarise;
+use contract::volume::{ListVolumes, VolumeRow, VolumeStage};
+use csi_api::v1::node_service_capability::rpc::Type;
+use csi_api::v1::{NodeGetVolumeStatsResponse, VolumeCondition, VolumeUsage};
+use fakes::stats::Cgroups;
+use fakes::{Events, FakeDriver, FakePlugins, PluginTrouble, StandIn};
+use model::stats::{Summary, VolumeStats};
+use model::{PodUid, Timestamp};
+use serde_json::json;
+
+use super::Bed;
+
+fn socket(driver: &str) -> String {
+    format!("/plugins/{driver}/csi.sock")
+}
+
+/// A pod with a volume of each of two drivers and a local one, and who plays the drivers.
+fn with_claims() -> (Bed, Arc<FakePlugins>, Events) {
+    let mut bed = Bed::new(Cgroups::V2);
+    let plugins = Arc::new(FakePlugins::default());
+    bed.deps.csi = Some(plugins.clone());
+    bed.pod("web", &["app"]);
+    let claim = |name: &str| json!({ "name": name, "persistentVolumeClaim": { "claimName": format!("c-{name}") } });
+    bed.desire("web", &json!({ "volumes": [claim("a"), claim("b"), claim("l")] }));
+    let usage = |unit, total, used, available| VolumeUsage { unit, total, used, available };
+    for driver in ["one.example", "two.example"] {
+        let capabilities = vec![Type::GetVolumeStats, Type::VolumeCondition];
+        let stats = NodeGetVolumeStatsResponse {
+            usage: vec![usage(1, 100, 60, 40), usage(2, 10, 6, 4)],
+            volume_condition: Some(VolumeCondition { abnormal: true, message: "lost a disk".to_owned() }),
+        };
+        plugins.serve(Path::new(&socket(driver)), FakeDriver { capabilities, stats, ..FakeDriver::driver(driver) });
+        let row = CsiDriver {
+            endpoint: socket(driver).into(),
+            versions: Vec::new(),
+            registered_at: Timestamp(1),
+            generation: 1,
+            node_id: "n".to_owned(),
+            max_volumes: None,
+            topology: std::collections::BTreeMap::new(),
+            error: None,
+        };
+        bed.wiring.put(driver.to_owned(), row);
+    }
+    let local = bed.config.root_dir.clone();
+    let line = move |volume: &str, kind: &str, driver: &str| VolumeRow {
+        pod: Some(PodUid::from("uid-web")),
+        volume: volume.to_owned(),
+        kind: kind.to_owned(),
+        driver: driver.to_owned(),
+        handle: format!("h-{volume}"),
+        claim: format!("c-{volume}"),
+        path: Some(local.clone()),
+        stage: VolumeStage::Mounted,
+        ..VolumeRow::default()
+    };
+    let rows = vec![line("a", "csi", "one.example"), line("b", "csi", "two.example"), line("l", "local", "")];
+    let rows = Arc::new(rows);
+    StandIn::<contract::VolumeManager>::on(&bed.wiring).answer(move |_: &ListVolumes| rows.clone());
+    let events = Events::on(&bed.wiring);
+    (bed, plugins, events)
+}
+
+async fn next(bed: &Bed, pause: u64) -> Arc<Summary> {
+    tokio::time::sleep(Duration::from_secs(pause)).await;
+    for _ in 0..5 {
+        settle().await;
+    }
+    bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap()
+}
+
+fn volumes(summary: &Summary) -> Vec<&VolumeStats> {
+    summary.pods[0].volumes.iter().collect()
+}
+
+#[test]
+fn drivers_tell_of_their_volumes_once_per_period_and_of_their_health() {
+    run(1, |kernel| async move {
+        let (bed, plugins, events) = with_claims();
+        bed.start(&kernel);
+        assert_eq!(volumes(&*next(&bed, 0).await).len(), 0, "the first answer does not wait");
+        let second = next(&bed, 2).await;
+        let told = volumes(&second);
+        assert_eq!(told.iter().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["a", "b", "l"]);
+        let a = told[0];
+        assert_eq!((a.fs.capacity_bytes, a.fs.used_bytes, a.fs.available_bytes), (Some(100), Some(60), Some(40)));
+        assert_eq!((a.fs.inodes, a.fs.inodes_used, a.fs.inodes_free), (Some(10), Some(6), Some(4)));
+        let claim = a.pvc_ref.as_ref().unwrap();
+        assert_eq!((claim.namespace.as_str(), claim.name.as_str()), ("shop", "c-a"));
+        assert!(a.volume_health_stats.unwrap().abnormal);
+        let l = told[2];
+        assert!(l.fs.capacity_bytes.unwrap() > 0 && l.volume_health_stats.is_none() && l.pvc_ref.is_some());
+        assert!(events.lines().contains(&"Warning VolumeConditionAbnormal: Volume a: lost a disk".to_owned()));
+        let at = socket("one.example");
+        for _ in 0..20 {
+            next(&bed, 2).await;
+        }
+        assert_eq!(plugins.calls(Path::new(&at), "NodeGetVolumeStats"), 1, "once per period");
+        next(&bed, 100).await;
+        next(&bed, 2).await;
+        assert_eq!(plugins.calls(Path::new(&at), "NodeGetVolumeStats"), 2);
+    });
+}
+
+#[test]
+fn a_driver_that_hangs_holds_up_no_answer_and_no_other_driver() {
+    run(1, |kernel| async move {
+        let (bed, plugins, _events) = with_claims();
+        plugins.trouble(Path::new(&socket("one.example")), "NodeGetVolumeStats", Some(PluginTrouble::Hang));
+        bed.start(&kernel);
+        next(&bed, 0).await;
+        let began = tokio::time::Instant::now();
+        let second = next(&bed, 2).await;
+        assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+        assert_eq!(volumes(&second).iter().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["b", "l"]);
+        plugins.trouble(Path::new(&socket("one.example")), "NodeGetVolumeStats", None);
+        next(&bed, 200).await;
+        assert_eq!(volumes(&*next(&bed, 2).await).len(), 3, "it is asked again");
+    });
+}
