@@ -1,6 +1,11 @@
-//! Counts operations on volumes (interfaces 5.1).
+//! Counts operations on volumes and calls to drivers (interfaces 5.1).
 
-use metrics::volumes::{STORAGE_OPERATION, VOLUME_OPERATION};
+use metrics::Stopwatch;
+use metrics::volumes::{CSI_OPERATION, STORAGE_OPERATION, VOLUME_OPERATION};
+use ports::csi::CsiResult;
+
+/// A volume that a pod wants is mounted.
+pub(crate) const MOUNT: &str = "volume_mount";
 
 /// Runs an operation on a volume whose kind has this directory name.
 pub(crate) fn counted<T, E>(
@@ -8,15 +13,43 @@ pub(crate) fn counted<T, E>(
     plugin: Option<&str>,
     work: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, E> {
-    let watch = metrics::Stopwatch::start();
+    let watch = Stopwatch::start();
     let result = work();
     if let Some(plugin) = plugin {
-        let (plugin, seconds) = (plugin.replacen('~', "/", 1), watch.seconds());
-        let status = if result.is_ok() { "success" } else { "fail-unknown" };
-        STORAGE_OPERATION.with_label_values(&["false", operation, status, &plugin]).observe(seconds);
-        if result.is_ok() {
-            VOLUME_OPERATION.with_label_values(&[operation, &plugin]).observe(seconds);
-        }
+        count(operation, &plugin.replacen('~', "/", 1), &watch, result.is_ok());
     }
     result
+}
+
+/// Runs an operation on a volume of a driver.
+pub(crate) async fn counted_of<T, E>(
+    operation: &str,
+    driver: &str,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
+    let watch = Stopwatch::start();
+    let result = work.await;
+    count(operation, &format!("kubernetes.io/csi:{driver}"), &watch, result.is_ok());
+    result
+}
+
+fn count(operation: &str, plugin: &str, watch: &Stopwatch, is_ok: bool) {
+    let (status, seconds) = (if is_ok { "success" } else { "fail-unknown" }, watch.seconds());
+    STORAGE_OPERATION.with_label_values(&["false", operation, status, plugin]).observe(seconds);
+    if is_ok && operation == MOUNT {
+        VOLUME_OPERATION.with_label_values(&["overall_volume_mount", plugin]).observe(seconds);
+    }
+}
+
+/// Runs a call to a driver.
+pub(crate) async fn call<T>(driver: &str, method: &str, work: impl Future<Output = CsiResult<T>>) -> CsiResult<T> {
+    let watch = Stopwatch::start();
+    let answer = work.await;
+    let code = match &answer {
+        Ok(_) => "OK",
+        Err(e) => e.code().map_or("unknown-non-grpc", ports::grpc::Code::as_str),
+    };
+    let method = format!("/csi.v1.Node/{method}");
+    CSI_OPERATION.with_label_values(&[driver, code, &method, "false"]).observe(watch.seconds());
+    answer
 }

@@ -11,7 +11,7 @@ use crate::empty_dir;
 use crate::failed::Failed;
 use crate::host_path;
 use crate::layout::{EMPTY_DIR, PRIVATE, PodLayout};
-use crate::measure::counted;
+use crate::measure::{MOUNT, counted};
 use crate::projected::{self, Content, Trouble};
 use crate::spec::{self, Kind, Medium};
 
@@ -51,7 +51,7 @@ pub(crate) fn all(deps: &Deps, config: &Config, pod: &Pod, content: &Content) ->
             continue;
         }
         let plugin = plugin(&kind);
-        match counted("volume_mount", plugin, || one((deps, config), pod, volume, &kind, content)) {
+        match counted(MOUNT, plugin, || one((deps, config), pod, volume, &kind, content)) {
             Ok(Some(mounted)) => {
                 out.done.volumes.insert(name(), mounted);
             }

@@ -24,6 +24,7 @@ use volume_plan::source::{Csi, Resolved};
 
 use super::resolve::api;
 use crate::deps::Tools;
+use crate::measure;
 use crate::registry::Part;
 use crate::task::{TaskContext, fault_points};
 
@@ -44,6 +45,7 @@ pub(crate) struct Driver<'a> {
     tools: &'a Tools,
     task: &'a TaskContext,
     csi: Arc<dyn CsiNode>,
+    name: String,
     endpoint: PathBuf,
     can: BTreeSet<i32>,
 }
@@ -83,8 +85,9 @@ impl<'a> Driver<'a> {
             return Err(CsiError::NotRegistered(name.to_owned()).into());
         };
         let endpoint = row.endpoint.clone();
-        let mut driver = Self { tools, task, csi, endpoint, can: BTreeSet::new() };
-        let asked = driver.csi.get_capabilities(&driver.endpoint, DEADLINE).await;
+        let mut driver = Self { tools, task, csi, name: name.to_owned(), endpoint, can: BTreeSet::new() };
+        let call = driver.csi.get_capabilities(&driver.endpoint, DEADLINE);
+        let asked = measure::call(name, "NodeGetCapabilities", call).await;
         // What it can do was only asked for.
         let answer = asked.map_err(|e| CallFailed::before(e.to_string()))?;
         driver.can = answer
@@ -128,7 +131,7 @@ impl<'a> Driver<'a> {
     ) -> CsiResult<T> {
         self.task.effects.hit(before).await;
         let doing = self.tools.deps.persistent.doing(volume, part, name, self.task.clock.now());
-        let answer = call.await;
+        let answer = measure::call(&self.name, name, call).await;
         drop(doing);
         self.task.effects.hit(after).await;
         answer

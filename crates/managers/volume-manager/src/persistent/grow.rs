@@ -22,6 +22,7 @@ use super::calls::{self, Ability, Driver};
 use super::files::VolumeDir;
 use super::resolve::api;
 use crate::deps::Tools;
+use crate::measure::counted_of;
 use crate::placed::Placed;
 use crate::registry::Volumes;
 use crate::task::TaskContext;
@@ -80,7 +81,8 @@ pub(crate) async fn grow(tools: &Tools, task: &TaskContext, of: &Outgrown) -> Op
         return None;
     }
     let step = Step { tools, task, pod: &pod, volume: &of.placed.of, at: &of.placed.mounted.host_path };
-    let Err(error) = step.in_use(of.to).await else { return None };
+    let (Source::Csi(csi), work) = (&of.placed.of.source, step.in_use(of.to)) else { return None };
+    let Err(error) = counted_of("volume_fs_resize", &csi.driver, work).await else { return None };
     let message = format!("NodeExpandVolume.NodeExpandVolume failed for volume {:?} : {error}", of.placed.of.name);
     step.tell_pod(EventType::Warning, "VolumeResizeFailed", &message);
     Some(volumes.growth_failed(&of.name, task.clock.now()))

@@ -22,6 +22,7 @@ use super::grow::Step;
 use super::job::Job;
 use crate::failed::{Failed, GROW};
 use crate::layout::PodLayout;
+use crate::measure::{MOUNT, counted_of};
 use crate::ownership::{GroupPolicy, give_volume};
 use crate::placed::Placed;
 use crate::registry::{Part, Volumes};
@@ -126,7 +127,7 @@ impl Try<'_> {
                 Err(Failed::backing_off(self.job.volume, error))
             };
         }
-        match self.steps(&there, &part).await {
+        match counted_of(MOUNT, &self.csi.driver, self.steps(&there, &part)).await {
             Ok(()) => {
                 self.volumes().succeeded(&self.name, &part);
                 Ok(placed)

@@ -16,6 +16,7 @@ use super::calls::{Ability, Driver};
 use super::files::{self, Found, VolumeDir};
 use super::resolve::api;
 use crate::deps::Tools;
+use crate::measure::counted_of;
 use crate::task::TaskContext;
 use crate::unreadable::Unreadable;
 
@@ -118,7 +119,7 @@ pub(crate) async fn undo(tools: &Tools, task: &TaskContext, idle: &Idle) {
             if volumes.is_wanted(&idle.name) || is_used || !found.staged.contains_key(&key) {
                 return;
             }
-            unstage(tools, task, idle).await
+            counted_of("unmount_device", &idle.driver, unstage(tools, task, idle)).await
         }
         Err(e) => Err(e),
     };

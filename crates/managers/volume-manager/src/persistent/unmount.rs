@@ -4,13 +4,15 @@ use actor::Class;
 use csi_api::v1::NodeUnpublishVolumeRequest;
 use futures::future::join_all;
 use model::PodUid;
+use volume_plan::data::VolumeData;
 use volume_plan::names::unique_name;
 use volume_plan::state::Mount;
 
-use super::calls::{CallFailed, Driver};
+use super::calls::{CallFailed, Driver, On};
 use super::files::VolumeDir;
 use crate::deps::Tools;
 use crate::layout::PodLayout;
+use crate::measure::counted_of;
 use crate::task::TaskContext;
 
 /// Unpublishes these volumes of a pod, all at once. What is in them is never touched.
@@ -46,14 +48,21 @@ async fn one(tools: &Tools, uid: &PodUid, layout: &PodLayout, name: &str, task: 
     let turn = volumes.turn(&volume);
     let _turn = turn.lock().await;
     volumes.note(&volume, &part, Mount::Uncertain);
-    let driver = Driver::find(tools, task, &data.driver).await.map_err(|e: CallFailed| e.text)?;
-    let target_path = dir.target.to_string_lossy().into_owned();
-    let request = NodeUnpublishVolumeRequest { volume_id: data.handle, target_path };
-    driver.unpublish((&volume, &part), request).await.map_err(|e| e.text)?;
-    let deps = tools.deps.clone();
-    blocking(Box::new(move || dir.remove(&deps))).await?;
+    let driver = data.driver.clone();
+    let work = take(tools, task, &data, &dir, (&volume, &part));
+    counted_of("volume_unmount", &driver, work).await?;
     volumes.note(&volume, &part, Mount::Absent);
     Ok(())
+}
+
+/// Has the driver take the volume, and removes the directory.
+async fn take(tools: &Tools, task: &TaskContext, data: &VolumeData, dir: &VolumeDir, on: On<'_>) -> Result<(), String> {
+    let driver = Driver::find(tools, task, &data.driver).await.map_err(|e: CallFailed| e.text)?;
+    let target_path = dir.target.to_string_lossy().into_owned();
+    let request = NodeUnpublishVolumeRequest { volume_id: data.handle.clone(), target_path };
+    driver.unpublish(on, request).await.map_err(|e| e.text)?;
+    let (deps, dir) = (tools.deps.clone(), dir.clone());
+    task.effects.blocking(Class::UserPaths, move || dir.remove(&deps)).await
 }
 
 /// What the volumes of a pod wait for now, for those who ask too long.

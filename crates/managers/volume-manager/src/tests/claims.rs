@@ -293,3 +293,34 @@ fn paths_of_this_node_are_bound_and_let_go_with_all_that_is_in_them() {
         assert!(e.message.ends_with("path \"/nowhere\" does not exist"), "{e}");
     });
 }
+
+#[test]
+fn calls_and_operations_are_counted_as_a_kubelet_does() {
+    use metrics::volumes::{CSI_OPERATION, STORAGE_OPERATION, VOLUME_OPERATION};
+    // Of a driver that no other test of this process has.
+    const OWN: &str = "other.example";
+    with_cluster(async |c| {
+        let path = format!("/apis/storage.k8s.io/v1/csidrivers/{OWN}");
+        c.api.put_json(&path, json!({ "metadata": { "name": OWN }, "spec": { "attachRequired": false } }));
+        c.claim_of(OWN, "a", json!({}));
+        let call = |method: &str, code: &str| {
+            let method = format!("/csi.v1.Node/{method}");
+            CSI_OPERATION.with_label_values(&[OWN, code, &method, "false"]).get_sample_count()
+        };
+        let plugin = format!("kubernetes.io/csi:{OWN}");
+        let operation = |name: &str, status: &str| {
+            STORAGE_OPERATION.with_label_values(&["false", name, status, &plugin]).get_sample_count()
+        };
+        let before = (call("NodeStageVolume", "OK"), operation("volume_mount", "success"));
+        c.csi.lie("stage", &[Lie::Refuse(Code::Internal)]);
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        assert_eq!(call("NodeStageVolume", "OK"), before.0 + 1);
+        assert_eq!(operation("volume_mount", "success"), before.1 + 1);
+        assert!(call("NodeStageVolume", "Internal") > 0 && operation("volume_mount", "fail-unknown") > 0);
+        assert!(call("NodeGetCapabilities", "OK") > 0);
+        assert!(VOLUME_OPERATION.with_label_values(&["overall_volume_mount", &plugin]).get_sample_count() > 0);
+        c.unmount("u1").await.unwrap();
+        secs(1).await;
+        assert!(operation("volume_unmount", "success") > 0 && operation("unmount_device", "success") > 0);
+    });
+}
