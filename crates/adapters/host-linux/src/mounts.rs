@@ -14,6 +14,9 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
 use crate::At;
 use crate::files::{make_dirs, open_beneath};
 
+mod devices;
+mod programs;
+
 #[cfg(test)]
 mod tests;
 
@@ -96,6 +99,26 @@ impl Mounter for LinuxMounts {
             below.extend(Some(mount.mount_point).filter(|at| at.starts_with(dir) && at != dir));
         }
         Ok(below)
+    }
+
+    fn bind_device(&self, device: &Path, target: &Path) -> HostResult<()> {
+        devices::bind(self, device, target)
+    }
+
+    fn hold_device(&self, target: &Path) -> HostResult<()> {
+        devices::hold(target)
+    }
+
+    fn release_device(&self, target: &Path) -> HostResult<()> {
+        devices::release(target)
+    }
+
+    fn mount_device(&self, device: &Path, target: &Path, fs_type: &str, options: &[String]) -> HostResult<()> {
+        make_dirs(target, 0o750)?;
+        if self.is_mount_point(target)? {
+            return Ok(());
+        }
+        devices::mount(device, target, fs_type, options)
     }
 }
 

@@ -148,11 +148,23 @@ pub struct MountedVolume {
     pub selinux_relabel: bool,
 }
 
+/// One raw volume, ready to be given to containers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MappedDevice {
+    /// Path on the host: a link to the device.
+    pub host_path: PathBuf,
+    /// Containers may only read it.
+    pub read_only: bool,
+}
+
 /// All volumes of a pod, by volume name. Image volumes are not in here: the image manager pulls them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountedVolumes {
     /// By volume name.
     pub volumes: BTreeMap<String, MountedVolume>,
+    /// Raw volumes (`volumeMode: Block`), by volume name.
+    #[serde(default)]
+    pub devices: BTreeMap<String, MappedDevice>,
     /// Groups that volumes add to every container.
     pub supplemental_groups: Vec<i64>,
 }

@@ -110,6 +110,18 @@ pub trait Mounter: Send + Sync + 'static {
     fn is_mount_point(&self, path: &Path) -> HostResult<bool>;
     /// Where in `dir`, itself left out, something is mounted, as the mount table says: nothing that is mounted is touched.
     fn mounts_below(&self, dir: &Path) -> HostResult<Vec<PathBuf>>;
+    /// Binds the block device that `device` leads to (links followed) on the file `target`, which is made 0640 with its missing
+    /// parents 0750. Bound there already: success; another device there: it is replaced.
+    fn bind_device(&self, device: &Path, target: &Path) -> HostResult<()>;
+    /// Keeps the device that is bound on `target` open by a loop device over it, so that the kernel gives its number to no other
+    /// one. Lasts beyond this process. Repeatable.
+    fn hold_device(&self, target: &Path) -> HostResult<()>;
+    /// Undoes [`hold_device`](Self::hold_device), whoever did that. Not held or absent is success.
+    fn release_device(&self, target: &Path) -> HostResult<()>;
+    /// Mounts the file system of a block device on a directory (made 0750 where it is missing), with the options of `mount -o`.
+    /// A blank device is formatted first, one with a file system is checked, neither with the option `ro`. Data that is no file
+    /// system (partitions) is never overwritten. Mounted already: success. Waits as long as the programs of the host take.
+    fn mount_device(&self, device: &Path, target: &Path, fs_type: &str, options: &[String]) -> HostResult<()>;
 }
 
 /// What a path is.

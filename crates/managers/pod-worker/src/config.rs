@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use container_config::{
-    ContainerInput, DnsInput, DnsSource, DnsWarning, EnvInput, ImageUser, MountInput, ResolvConf, ResolvedVolume,
+    ContainerInput, DnsInput, DnsSource, DnsWarning, EnvInput, ImageUser, MountInput, RawVolume, ResolvConf, ResolvedVolume,
     SandboxInput, VolumeSource, claims, container_config, dns_config, environment, sandbox_config, sub_paths,
 };
 use contract::image::EnsuredImage;
-use contract::volume::{MountedVolumes, PrepareSubPath};
+use contract::volume::{MappedDevice, MountedVolumes, PrepareSubPath};
 use cri_api::v1::{ContainerConfig, ImageSpec, PodSandboxConfig};
 use model::core::Container;
 use model::event::EventType;
@@ -46,6 +46,11 @@ impl PodVolumes {
             }
         }
         out
+    }
+
+    fn raw(&self) -> BTreeMap<String, RawVolume> {
+        let raw = |d: &MappedDevice| RawVolume { host_path: text(&d.host_path), read_only: d.read_only };
+        self.mounted.devices.iter().map(|(name, d)| (name.clone(), raw(d))).collect()
     }
 }
 
@@ -168,6 +173,7 @@ impl Job {
             image_user: &image_user,
             volume_groups: &new.volumes.mounted.supplemental_groups,
             target: target.as_deref(),
+            raw_volumes: &new.volumes.raw(),
             devices: Vec::new(),
             cdi_devices: Vec::new(),
             annotations: &BTreeMap::new(),

@@ -7,6 +7,7 @@ use cri_api::v1::{
     LinuxContainerResources,
 };
 
+use crate::devices::{RawVolume, volume_devices};
 use crate::env::{Environment, expand_strings};
 use crate::mounts::{MountInput, mounts};
 use crate::security::{ContextInput, ImageUser, container_context};
@@ -29,7 +30,9 @@ pub struct ContainerInput<'a> {
     pub volume_groups: &'a [i64],
     /// Container id whose process namespace an ephemeral container joins.
     pub target: Option<&'a str>,
-    /// Devices of plugins and raw block volumes.
+    /// Raw volumes of the pod, by name.
+    pub raw_volumes: &'a BTreeMap<String, RawVolume>,
+    /// Devices of plugins.
     pub devices: Vec<Device>,
     /// CDI names of devices.
     pub cdi_devices: Vec<String>,
@@ -59,6 +62,7 @@ pub fn container_config(input: &ContainerInput<'_>) -> Result<ContainerConfig, C
         target: input.target,
     })?;
     let mounts = mounts(&input.mounts)?;
+    let raw = volume_devices(container, input.raw_volumes)?;
     Ok(ContainerConfig {
         metadata: Some(ContainerMetadata { name: container.name.clone(), attempt: input.restart_count }),
         image: Some(ImageSpec {
@@ -71,7 +75,7 @@ pub fn container_config(input: &ContainerInput<'_>) -> Result<ContainerConfig, C
         working_dir: container.working_dir.clone().unwrap_or_default(),
         envs: envs(env),
         mounts,
-        devices: input.devices.clone(),
+        devices: input.devices.iter().cloned().chain(raw).collect(),
         cdi_devices: input.cdi_devices.iter().map(|name| CdiDevice { name: name.clone() }).collect(),
         labels: names::container_labels(pod, container),
         annotations: names::container_annotations(pod, container, input.restart_count, input.hash, input.annotations),

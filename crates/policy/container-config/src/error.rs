@@ -1,5 +1,6 @@
 //! Why a config cannot be made.
 
+use crate::devices::DeviceError;
 use crate::env::EnvError;
 use crate::hostname::HostNameError;
 use crate::mounts::MountError;
@@ -15,6 +16,9 @@ pub enum ConfigError {
     /// Host name of the pod.
     #[error(transparent)]
     HostName(#[from] HostNameError),
+    /// Raw volumes of the container.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
     /// Mounts of the container.
     #[error(transparent)]
     Mount(#[from] MountError),

@@ -125,6 +125,7 @@ fn container(case: &Case, recorded: &ContainerConfig) -> ContainerConfig {
         image_user: &image_user(spec.image.as_deref().unwrap_or_default()),
         volume_groups: &[],
         target: None,
+        raw_volumes: &BTreeMap::new(),
         devices: Vec::new(),
         cdi_devices: Vec::new(),
         annotations: &BTreeMap::new(),

@@ -12,6 +12,7 @@
 
 pub mod claims;
 pub mod container;
+pub mod devices;
 pub mod dns;
 pub mod env;
 pub mod error;
@@ -30,6 +31,7 @@ mod fixture;
 mod golden;
 
 pub use container::{ContainerInput, container_config};
+pub use devices::{RawVolume, volume_devices};
 pub use dns::{DnsInput, DnsSource, DnsWarning, ResolvConf, dns_config};
 pub use env::{EnvInput, Environment, LookupError, NoObjects, ObjectLookup, ObjectMap, environment};
 pub use error::ConfigError;

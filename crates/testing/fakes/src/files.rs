@@ -1,6 +1,6 @@
 //! A file system in memory: links, modes, owners; and what disks do to those who rely on them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -47,6 +47,12 @@ struct State {
     hanging: usize,
     /// What is left of the disk, in bytes; `None`: as much as the files leave.
     free: Option<u64>,
+    /// Which device is bound where.
+    bound: BTreeMap<PathBuf, u64>,
+    /// Where loop devices hold one open.
+    held: BTreeSet<PathBuf>,
+    /// File systems of devices.
+    formats: BTreeMap<PathBuf, String>,
 }
 
 /// The file system; a clone is the same one.

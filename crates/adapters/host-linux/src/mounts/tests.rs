@@ -127,3 +127,85 @@ fn a_tree_with_a_mount_inside_keeps_the_mount_and_what_is_in_it() {
     LinuxFs.remove_tree(&root).unwrap();
     assert!(!root.exists() && source.join("precious").exists());
 }
+
+/// A disk of 16 MiB, which goes at the end.
+struct Disk(PathBuf);
+
+impl Disk {
+    fn in_place(place: &Place) -> Self {
+        let image = place.dir.path().join("image");
+        fs::File::create(&image).unwrap().set_len(16 << 20).unwrap();
+        let out = std::process::Command::new("losetup").args(["-f", "--show"]).arg(image).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        Self(String::from_utf8(out.stdout).unwrap().trim().into())
+    }
+}
+
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = std::process::Command::new("losetup").arg("-d").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_device_is_bound_and_held_open_until_it_is_released() {
+    let Some(place) = Place::new() else { return };
+    let disk = Disk::in_place(&place);
+    let (link, target) = (place.dir.path().join("link"), place.target("maps/pod 1"));
+    std::os::unix::fs::symlink(&disk.0, &link).unwrap();
+    for _ in 0..2 {
+        LinuxMounts.bind_device(&link, &target).unwrap();
+        LinuxMounts.hold_device(&target).unwrap();
+    }
+    let number = |path: &Path| rustix::fs::stat(path).unwrap().st_rdev;
+    assert_eq!(number(&target), number(&disk.0));
+    assert_eq!(devices::loops_over(&target).unwrap().len(), 1, "one loop device holds it");
+    assert!(LinuxMounts.unmount(&target).is_err(), "it is open");
+    for _ in 0..2 {
+        LinuxMounts.release_device(&target).unwrap();
+    }
+    LinuxMounts.unmount(&target).unwrap();
+    assert!(fs::read(&target).unwrap().is_empty(), "what is left is the file that was made for it");
+    LinuxMounts.release_device(&place.dir.path().join("absent")).unwrap();
+    let other = Disk::in_place(&place);
+    LinuxMounts.bind_device(&disk.0, &target).unwrap();
+    LinuxMounts.hold_device(&target).unwrap();
+    LinuxMounts.bind_device(&other.0, &target).unwrap();
+    assert_eq!(number(&target), number(&other.0), "another device takes its place");
+    assert!(LinuxMounts.bind_device(&place.dir.path().join("image"), &target).is_err(), "a file is no device");
+}
+
+#[test]
+fn a_blank_disk_is_formatted_and_one_with_content_never() {
+    let Some(place) = Place::new() else { return };
+    let disk = Disk::in_place(&place);
+    let target = place.target("mounted");
+    let mount = |options: &[&str]| {
+        let options: Vec<String> = options.iter().map(|o| (*o).to_owned()).collect();
+        LinuxMounts.mount_device(&disk.0, &target, "ext4", &options)
+    };
+    let e = mount(&["ro"]).unwrap_err();
+    assert!(e.source.to_string().contains("unformatted"), "{e:?}");
+    for _ in 0..2 {
+        mount(&["noatime"]).unwrap();
+    }
+    fs::write(target.join("word"), "kept").unwrap();
+    let table = mount_table(Path::new(PROC)).unwrap();
+    let mine: Vec<_> = table.iter().filter(|m| m.mount_point == target).collect();
+    assert_eq!(mine.len(), 1, "mounted once");
+    assert!(mine[0].fs_type == "ext4" && mine[0].mount_options.contains_key("noatime"), "{:?}", mine[0]);
+    LinuxMounts.unmount(&target).unwrap();
+    mount(&[]).unwrap();
+    assert_eq!(fs::read_to_string(target.join("word")).unwrap(), "kept");
+    LinuxMounts.unmount(&target).unwrap();
+    // A table of partitions: it is not formatted, so the mount fails.
+    let mut head = vec![0_u8; 2 << 20];
+    head[446 + 4] = 0x83;
+    head[446 + 8..446 + 12].copy_from_slice(&2048_u32.to_le_bytes());
+    head[446 + 12..446 + 16].copy_from_slice(&2048_u32.to_le_bytes());
+    head[510..512].copy_from_slice(&[0x55, 0xaa]);
+    fs::OpenOptions::new().write(true).open(&disk.0).and_then(|mut d| io::Write::write_all(&mut d, &head)).unwrap();
+    assert!(mount(&[]).is_err());
+    let e = LinuxMounts.mount_device(&disk.0, &target, "../sh", &[]).unwrap_err();
+    assert!(e.source.to_string().contains("no type of a file system"), "{e:?}");
+}

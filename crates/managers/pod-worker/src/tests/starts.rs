@@ -244,7 +244,7 @@ fn variables_come_from_files_that_earlier_containers_wrote() {
         std::fs::write(dir.path().join("host"), "K='of the host'\n").unwrap();
         std::os::unix::fs::symlink("../host", dir.path().join("v/link")).unwrap();
         let place = MountedVolume { host_path: dir.path().join("v"), read_only: false, selinux_relabel: false };
-        let volumes = MountedVolumes { volumes: [("v".to_owned(), place)].into(), supplemental_groups: Vec::new() };
+        let volumes = MountedVolumes { volumes: [("v".to_owned(), place)].into(), ..MountedVolumes::default() };
         for (path, want) in [
             ("env", Ok("from a file")),
             ("none", Err("environment variable key \"K\" not found in file \"none\" of volume \"v\"")),

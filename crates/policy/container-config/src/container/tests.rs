@@ -28,6 +28,7 @@ fn made(fields: Value) -> Result<ContainerConfig, ConfigError> {
         image_user: &ImageUser::default(),
         volume_groups: &[],
         target: None,
+        raw_volumes: &BTreeMap::new(),
         devices: vec![Device { host_path: "/dev/x".to_owned(), ..Default::default() }],
         cdi_devices: vec!["vendor.com/gpu=0".to_owned()],
         annotations: &BTreeMap::from([("plugin".to_owned(), "1".to_owned())]),

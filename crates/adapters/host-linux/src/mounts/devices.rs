@@ -1,0 +1,179 @@
+//! Block devices: bound to files, kept open by loop devices, with their file systems.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use ports::host::{HostError, HostResult, Mounter};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
+use rustix::mount::mount_bind;
+
+use super::{LinuxMounts, make_target, programs};
+use crate::At;
+
+const LOOPS: &str = "/sys/block";
+/// Exit code of `blkid`: nothing is known of what is on the device.
+const BLANK: i32 = 2;
+/// Exit code of `fsck`: errors are left that a person must look at.
+const UNCORRECTED: i32 = 4;
+/// What is on a disk with partitions, in the words of an operator; no `mkfs` has this name.
+const PARTITIONS: &str = "unknown data, probably partitions";
+
+pub(super) fn bind(mounts: &LinuxMounts, device: &Path, target: &Path) -> HostResult<()> {
+    let source = openat(CWD, device, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at("open", device)?;
+    let wanted = fstat(&source).at("stat", device)?;
+    if FileType::from_raw_mode(wanted.st_mode) != FileType::BlockDevice {
+        return Err(HostError::new("bind mount", device, io::Error::other("not a block device")));
+    }
+    make_target(target, false)?;
+    if mounts.is_mount_point(target)? {
+        let there = rustix::fs::stat(target).at("stat", target)?;
+        if FileType::from_raw_mode(there.st_mode) == FileType::BlockDevice && there.st_rdev == wanted.st_rdev {
+            return Ok(());
+        }
+        release(target)?;
+        mounts.unmount(target)?;
+    }
+    // The descriptor, not the path: what was looked at is what gets mounted.
+    mount_bind(format!("/proc/self/fd/{}", source.as_raw_fd()), target).at("bind mount", target)
+}
+
+pub(super) fn hold(target: &Path) -> HostResult<()> {
+    if !loops_over(target)?.is_empty() {
+        return Ok(());
+    }
+    programs::done("losetup", &[OsStr::new("-f"), target.as_os_str()], target)
+}
+
+pub(super) fn release(target: &Path) -> HostResult<()> {
+    for device in loops_over(target)? {
+        programs::done("losetup", &[OsStr::new("-d"), device.as_os_str()], target)?;
+    }
+    Ok(())
+}
+
+/// Loop devices whose file is at this path.
+pub(super) fn loops_over(target: &Path) -> HostResult<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(LOOPS).at("readdir", LOOPS)? {
+        let name = entry.at("readdir", LOOPS)?.file_name();
+        if !name.as_encoded_bytes().starts_with(b"loop") {
+            continue;
+        }
+        // One without a file has no such entry; one that goes at this moment is none.
+        let Ok(file) = fs::read_to_string(Path::new(LOOPS).join(&name).join("loop/backing_file")) else { continue };
+        if Path::new(backing_file(&file)) == target {
+            found.push(Path::new("/dev").join(name));
+        }
+    }
+    Ok(found)
+}
+
+/// The path in the kernel's words, which say of a file without a name that it is deleted.
+fn backing_file(text: &str) -> &str {
+    let path = text.strip_suffix('\n').unwrap_or(text);
+    path.strip_suffix(" (deleted)").unwrap_or(path)
+}
+
+pub(super) fn mount(device: &Path, target: &Path, fs_type: &str, options: &[String]) -> HostResult<()> {
+    let fs_type = if fs_type.is_empty() { "ext4" } else { fs_type };
+    if !fs_type.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(&b)) {
+        let why = format!("{fs_type:?} is no type of a file system");
+        return Err(HostError::new("mount", device, io::Error::other(why)));
+    }
+    let read_only = options.iter().any(|o| o == "ro");
+    match format_of(device)? {
+        None if read_only => {
+            let why = "cannot mount an unformatted disk read-only";
+            return Err(HostError::new("mount", device, io::Error::other(why)));
+        }
+        None => format(device, fs_type)?,
+        Some(_) if read_only => {}
+        Some(found) => {
+            if found != fs_type {
+                tracing::warn!(device = %device.display(), fs_type, found, "the disk has another file system than it should");
+            }
+            check(device)?;
+        }
+    }
+    let options = options.iter().map(String::as_str).chain(["defaults"]).collect::<Vec<_>>().join(",");
+    let words = ["-t", fs_type, "-o", &options].map(OsStr::new);
+    programs::done("mount", &[&words[..], &[device.as_os_str(), target.as_os_str()]].concat(), target)
+}
+
+/// What is on a device; `None`: nothing.
+fn format_of(device: &Path) -> HostResult<Option<String>> {
+    let words = ["-p", "-s", "TYPE", "-s", "PTTYPE", "-o", "export"].map(OsStr::new);
+    let out = programs::run("blkid", &[&words[..], &[device.as_os_str()]].concat()).at("blkid", device)?;
+    match out.status.code() {
+        Some(0) => Ok(format_in(&String::from_utf8_lossy(&out.stdout))),
+        Some(BLANK) => Ok(None),
+        _ => Err(programs::failed("blkid", device, &out)),
+    }
+}
+
+/// What `blkid` says. A table of partitions counts before all else: what is behind it must not be formatted.
+fn format_in(text: &str) -> Option<String> {
+    let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+    if value("PTTYPE").is_some_and(|t| !t.is_empty()) {
+        return Some(PARTITIONS.to_owned());
+    }
+    value("TYPE").filter(|t| !t.is_empty()).map(str::to_owned)
+}
+
+fn format(device: &Path, fs_type: &str) -> HostResult<()> {
+    let program = format!("mkfs.{fs_type}");
+    let words: &[&str] = match fs_type {
+        "ext3" | "ext4" => &["-F", "-m0"],
+        "xfs" => &["-f"],
+        _ => &[],
+    };
+    let arguments: Vec<&OsStr> = words.iter().map(OsStr::new).chain([device.as_os_str()]).collect();
+    let out = programs::run(&program, &arguments).at("mkfs", device)?;
+    if out.status.success() { Ok(()) } else { Err(programs::failed("mkfs", device, &out)) }
+}
+
+/// Repairs what can be repaired without a person. Only what cannot be is an error: a program that is missing or fails otherwise
+/// says nothing against the mount.
+fn check(device: &Path) -> HostResult<()> {
+    match programs::run("fsck", &[OsStr::new("-a"), device.as_os_str()]) {
+        Ok(out) if out.status.code() == Some(UNCORRECTED) => Err(programs::failed("fsck", device, &out)),
+        Ok(out) if !out.status.success() => {
+            tracing::info!(device = %device.display(), status = %out.status, words = programs::words(&out), "fsck");
+            Ok(())
+        }
+        Ok(_) => Ok(()),
+        Err(error) => {
+            tracing::warn!(device = %device.display(), %error, "fsck cannot be run: the disk is mounted as it is");
+            Ok(())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{PARTITIONS, backing_file, format_in};
+
+    #[test]
+    fn what_blkid_says_decides_whether_a_disk_is_blank() {
+        for (text, want) in [
+            ("", None),
+            ("DEVNAME=/dev/x\n", None),
+            ("DEVNAME=/dev/x\nTYPE=ext4\n", Some("ext4")),
+            ("TYPE=\n", None),
+            ("DEVNAME=/dev/x\nPTTYPE=gpt\n", Some(PARTITIONS)),
+            ("TYPE=vfat\nPTTYPE=dos\n", Some(PARTITIONS)),
+        ] {
+            assert_eq!(format_in(text).as_deref(), want, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_file_of_a_loop_device_is_its_path_alone() {
+        for text in ["/a b/dev\n", "/a b/dev (deleted)\n", "/a b/dev"] {
+            assert_eq!(backing_file(text), "/a b/dev");
+        }
+    }
+}
