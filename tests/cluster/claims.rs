@@ -12,11 +12,11 @@ use crate::plugins::{self, DRIVER};
 const STORAGE: &str = "/apis/storage.k8s.io/v1";
 const UNIQUE: &str = "kubernetes.io/csi/dir.csi.bosun.test^vol-1";
 
-/// A claim that is bound to a volume of the driver.
-fn claim(node: &ClusterNode) {
+/// A claim that is bound to a volume of the driver, of this `volumeMode`.
+fn claim(node: &ClusterNode, mode: &str) {
     let admin = node.cluster.admin();
     let room = json!({"storage": "1Gi"});
-    let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": room}, "storageClassName": "", "volumeName": "pv-1"});
+    let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": room}, "storageClassName": "", "volumeMode": mode, "volumeName": "pv-1"});
     make(
         node,
         "persistentvolumeclaims",
@@ -27,7 +27,7 @@ fn claim(node: &ClusterNode) {
     let volume = json!({
         "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv-1"},
         "spec": {
-            "capacity": room, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain",
+            "capacity": room, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain", "volumeMode": mode,
             "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data", "uid": uid},
             "csi": {"driver": DRIVER, "volumeHandle": "vol-1", "volumeAttributes": {"kind": "dir", "colour": "blue"}},
         },
@@ -72,16 +72,50 @@ fn calls(folder: &Path) -> Vec<(String, Value, String)> {
     about.map(|l| (word(&l["call"]), l["request"].clone(), word(&l["code"]))).collect()
 }
 
+fn rules(node: &ClusterNode, attach: bool) {
+    let rules = json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER},
+        "spec": {"attachRequired": attach, "podInfoOnMount": true}});
+    node.cluster.admin().create(&format!("{STORAGE}/csidrivers"), &rules).expect("a CSIDriver");
+}
+
+/// The daemon is killed and started again; the pod's container is not.
+fn stays_over_a_kill(node: &mut ClusterNode, name: &str, before: &Value) {
+    node.bosun.kill();
+    node.start_again().expect("starts again");
+    node.wait_ready(SOON).expect("ready");
+    let after = wait_running(node, name);
+    let container = |pod: &Value| pod["status"]["containerStatuses"][0]["containerID"].clone();
+    assert_eq!(container(&after), container(before), "no restart");
+}
+
+fn wait_undone(node: &ClusterNode, folder: &Path) {
+    let unstaged = || {
+        let ended: Vec<_> = calls(folder).into_iter().map(|(call, _, code)| format!("{call} {code}")).collect();
+        let undone = ["NodeUnpublishVolume Ok".to_owned(), "NodeUnstageVolume Ok".to_owned()];
+        if ended.ends_with(&undone) && in_use(node).as_array().is_none_or(Vec::is_empty) {
+            Ok(())
+        } else {
+            Err(format!("{ended:?}, {}", in_use(node)))
+        }
+    };
+    wait_until("the volume to be taken back", SOON, unstaged).unwrap_or_else(|e| panic!("{e}\n{}", node.bosun.log()));
+}
+
+/// Files behind loop devices that are below a folder.
+fn looped(below: &Path) -> Vec<String> {
+    let devices = std::fs::read_dir("/sys/block").expect("block devices").flatten();
+    let files = devices.filter_map(|d| std::fs::read_to_string(d.path().join("loop/backing_file")).ok());
+    files.map(|f| f.trim().to_owned()).filter(|f| Path::new(f).starts_with(below)).collect()
+}
+
 #[test]
 fn a_claims_volume_is_attached_staged_published_kept_over_a_kill_and_taken_back() {
     let mut node = start();
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let rules = json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER},
-        "spec": {"attachRequired": true, "podInfoOnMount": true}});
-    node.cluster.admin().create(&format!("{STORAGE}/csidrivers"), &rules).expect("a CSIDriver");
+    rules(&node, true);
     let driver = plugins::driver(&node, &runtime, Config::default());
     let folder = plugins::folder(&node);
-    claim(&node);
+    claim(&node, "Filesystem");
     let script = format!("echo hello > /data/word; {LASTS}");
     let container = shell("main", &script, json!({"volumeMounts": [{"name": "d", "mountPath": "/data"}]}));
     let volumes = json!([{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]);
@@ -102,24 +136,50 @@ fn a_claims_volume_is_attached_staged_published_kept_over_a_kill_and_taken_back(
     let context = &made[1].1["volume_context"];
     assert_eq!((&context["colour"], &context["csi.storage.k8s.io/pod.name"]), (&json!("blue"), &json!("claims")));
 
-    node.bosun.kill();
-    node.start_again().expect("starts again");
-    node.wait_ready(SOON).expect("ready");
-    let after = wait_running(&node, "claims");
-    let container = |pod: &Value| pod["status"]["containerStatuses"][0]["containerID"].clone();
-    assert_eq!(container(&after), container(&running), "no restart");
+    stays_over_a_kill(&mut node, "claims", &running);
     delete(&node, "claims");
     wait_gone(&node, "claims");
-    let unstaged = || {
-        let ended: Vec<_> = calls(&folder).into_iter().map(|(call, _, code)| format!("{call} {code}")).collect();
-        let undone = ["NodeUnpublishVolume Ok".to_owned(), "NodeUnstageVolume Ok".to_owned()];
-        if ended.ends_with(&undone) && in_use(&node).as_array().is_none_or(Vec::is_empty) {
-            Ok(())
-        } else {
-            Err(format!("{ended:?}, {}", in_use(&node)))
-        }
-    };
-    wait_until("the volume to be taken back", SOON, unstaged).unwrap_or_else(|e| panic!("{e}\n{}", node.bosun.log()));
+    wait_undone(&node, &folder);
     assert_eq!(written().as_deref(), Ok("hello\n"), "what users wrote stays");
+    drop(driver);
+}
+
+#[test]
+fn a_raw_volume_is_a_device_of_the_container_held_open_over_a_kill_and_taken_back() {
+    let mut node = start();
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    rules(&node, false);
+    let driver = plugins::driver(&node, &runtime, Config::default());
+    let folder = plugins::folder(&node);
+    claim(&node, "Block");
+    let script = format!("echo hello > /dev/raw; sync; {LASTS}");
+    let container = shell("main", &script, json!({"volumeDevices": [{"name": "d", "devicePath": "/dev/raw"}]}));
+    let volumes = json!([{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]);
+    create(&node, &pod("raw", json!({"containers": [container], "volumes": volumes})));
+
+    let running = wait_running(&node, "raw");
+    let image = folder.join("volumes/vol-1/image");
+    let written = || match std::fs::read(&image) {
+        Ok(bytes) if bytes.starts_with(b"hello\n") => Ok(()),
+        other => Err(format!("{:?}", other.map(|bytes| bytes[..8.min(bytes.len())].to_vec()))),
+    };
+    wait_until("the word to be on the disk", SOON, written).expect("the word");
+    let made = calls(&folder);
+    let names: Vec<_> = made.iter().map(|(call, _, code)| format!("{call} {code}")).collect();
+    assert_eq!(names, ["NodeStageVolume Ok", "NodePublishVolume Ok"]);
+    assert!(made.iter().all(|(_, request, _)| request["volume_capability"]["block"].is_object()), "{made:?}");
+    let maps = node.bed.dir().join("node/plugins/kubernetes.io/csi/volumeDevices");
+    let uid = running["metadata"]["uid"].as_str().expect("a UID");
+    let held = || looped(&maps);
+    assert_eq!(held(), [maps.join("pv-1/dev").join(uid).display().to_string()], "it is held open");
+
+    stays_over_a_kill(&mut node, "raw", &running);
+    assert_eq!(held().len(), 1, "once");
+    delete(&node, "raw");
+    wait_gone(&node, "raw");
+    wait_undone(&node, &folder);
+    assert_eq!((held(), looped(&folder)), (vec![], vec![]));
+    assert!(!maps.join("pv-1").exists() && !maps.join("staging/pv-1").exists(), "nothing is left of it");
+    assert_eq!(written(), Ok(()), "what users wrote stays");
     drop(driver);
 }

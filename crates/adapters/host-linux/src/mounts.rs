@@ -102,7 +102,9 @@ impl Mounter for LinuxMounts {
     }
 
     fn bind_device(&self, device: &Path, target: &Path) -> HostResult<()> {
-        devices::bind(self, device, target)
+        let device = devices::look_up(device)?;
+        make_target(target, false)?;
+        devices::bind(self, &device, target)
     }
 
     fn hold_device(&self, target: &Path) -> HostResult<()> {

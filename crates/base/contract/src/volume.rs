@@ -18,13 +18,19 @@ pub struct VolumeError {
     /// It only took too long; each try has been told of by an event of its own (pod-lifecycle 3.1 step 10).
     #[serde(default)]
     pub late: bool,
+    /// The node has no place for another attached volume: the pod is to be refused, for [`ATTACH_LIMIT`].
+    #[serde(default)]
+    pub refused: bool,
 }
+
+/// Why a pod is refused whose volume finds no place on the node (node-and-resources 6.2).
+pub const ATTACH_LIMIT: &str = "VolumeAttachmentLimitExceeded";
 
 impl VolumeError {
     /// A failure that is told of.
     #[must_use]
     pub fn new(message: impl Into<String>) -> Self {
-        Self { message: message.into(), late: false }
+        Self { message: message.into(), late: false, refused: false }
     }
 }
 

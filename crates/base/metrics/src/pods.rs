@@ -71,7 +71,7 @@ families! { MAIN;
 /// Label `reason` of [`ADMISSION_REJECTIONS`]: a closed set, so that no extended resource makes a series.
 #[must_use]
 pub fn rejection_reason(reason: &str) -> &str {
-    const KNOWN: [&str; 20] = [
+    const KNOWN: [&str; 21] = [
         "AppArmor",
         "Evicted",
         "InvalidNodeInfo",
@@ -92,6 +92,7 @@ pub fn rejection_reason(reason: &str) -> &str {
         "Taint",
         "TopologyAffinityError",
         "UnexpectedAdmissionError",
+        "VolumeAttachmentLimitExceeded",
     ];
     if KNOWN.contains(&reason) { reason } else { "Other" }
 }

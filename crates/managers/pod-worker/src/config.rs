@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use container_config::{
-    ContainerInput, DnsInput, DnsSource, DnsWarning, EnvInput, ImageUser, MountInput, RawVolume, ResolvConf, ResolvedVolume,
-    SandboxInput, VolumeSource, claims, container_config, dns_config, environment, sandbox_config, sub_paths,
+    ContainerInput, DnsInput, DnsSource, DnsWarning, EnvInput, ImageUser, MountInput, RawVolume, ResolvConf,
+    ResolvedVolume, SandboxInput, VolumeSource, claims, container_config, dns_config, environment, sandbox_config,
+    sub_paths,
 };
 use contract::image::EnsuredImage;
 use contract::volume::{MappedDevice, MountedVolumes, PrepareSubPath};

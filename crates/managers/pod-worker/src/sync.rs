@@ -7,7 +7,8 @@ use contract::cgroup::{EnsurePodCgroup, PodCgroupRow};
 use contract::probe::{PodProbes, StartProbes};
 use contract::runtime::RuntimeInfo;
 use contract::status::StatusEntry;
-use contract::volume::{MakePodDirs, MountVolumes, MountedVolumes};
+use contract::volume::{ATTACH_LIMIT, MakePodDirs, MountVolumes, MountedVolumes};
+use metrics::pods;
 use model::ContainerId;
 use model::core::PodStatus;
 use model::event::EventType;
@@ -29,6 +30,9 @@ pub(crate) enum Synced {
     /// The pod has run to its end.
     Terminal,
 }
+
+/// The pod cannot have what it needs on this node; why.
+struct Refused(String);
 
 impl Job {
     /// One sync. When it changed why containers wait, that is shown at once and not only by the next one.
@@ -77,7 +81,10 @@ impl Job {
         self.check_network()?;
         self.check_stop()?;
         self.hold_objects();
-        let (cgroup_parent, mounted) = self.prepare(&observed, &status).await?;
+        let (cgroup_parent, mounted) = match self.prepare(&observed, &status).await? {
+            Ok(prepared) => prepared,
+            Err(refused) => return self.refuse(&refused).await,
+        };
         let probes = StartProbes { pod: self.pod.clone() };
         self.ask(probes).await.map_err(|e| Failure::new(format!("probe manager: {e}")))?;
         self.check_stop()?;
@@ -127,21 +134,24 @@ impl Job {
         &mut self,
         observed: &PodObservation,
         status: &PodStatus,
-    ) -> Result<(String, Arc<MountedVolumes>), Failure> {
+    ) -> Result<Result<(String, Arc<MountedVolumes>), Refused>, Failure> {
         let has_cgroup = self.crew.board::<PodCgroupRow>().get(&self.uid).is_some();
         let prepared = self.memo.prepared.as_ref().filter(|_| has_cgroup);
         if let Some(p) = prepared.filter(|p| p.serves(&self.pod, self.clock.now())) {
-            return Ok((p.cgroup_parent.clone(), p.mounted.clone()));
+            return Ok(Ok((p.cgroup_parent.clone(), p.mounted.clone())));
         }
         let cgroup_parent = self.ensure_cgroup(observed, status).await?;
-        let mounted = self.prepare_volumes().await?;
+        let mounted = match self.prepare_volumes().await? {
+            Ok(mounted) => mounted,
+            Err(refused) => return Ok(Err(refused)),
+        };
         self.memo.prepared = Some(Prepared {
             at: self.clock.now(),
             pod: self.pod.clone(),
             cgroup_parent: cgroup_parent.clone(),
             mounted: mounted.clone(),
         });
-        Ok((cgroup_parent, mounted))
+        Ok(Ok((cgroup_parent, mounted)))
     }
 
     /// LIFE-OF-A-POD 6/12: the pod's cgroup. A pod that runs without one (per-pod cgroups newly enabled) is restarted
@@ -164,7 +174,7 @@ impl Job {
     }
 
     /// LIFE-OF-A-POD 7/12: directories and volumes.
-    async fn prepare_volumes(&self) -> Result<Arc<MountedVolumes>, Failure> {
+    async fn prepare_volumes(&self) -> Result<Result<Arc<MountedVolumes>, Refused>, Failure> {
         self.call(MakePodDirs { uid: self.uid.clone() }).await.map_err(|e| {
             let message = format!("error making pod data directories: {e}");
             self.event(EventType::Warning, "Failed", message.clone());
@@ -180,6 +190,10 @@ impl Job {
                 return Err(Failure { message: "stopped while waiting for volumes".to_owned(), retry: Retry::Now });
             }
         };
+        let answer = match answer {
+            Err(e) if e.refused => return Ok(Err(Refused(e.message))),
+            other => other.map(Ok),
+        };
         answer.map_err(|e| {
             let message = format!("Unable to attach or mount volumes: {e}");
             if !e.late {
@@ -187,6 +201,14 @@ impl Job {
             }
             Failure::new(message)
         })
+    }
+
+    /// The pod cannot have its volumes on this node: it ends here, and its owner makes another one elsewhere.
+    async fn refuse(&self, Refused(message): &Refused) -> Result<Synced, Failure> {
+        self.event(EventType::Warning, ATTACH_LIMIT, message.as_str());
+        pods::ADMISSION_REJECTIONS.with_label_values(&[pods::rejection_reason(ATTACH_LIMIT)]).inc();
+        self.publish(pod_status::patch::rejected(&self.pod, ATTACH_LIMIT, message)).await?;
+        Ok(Synced::Terminal)
     }
 
     /// LIFE-OF-A-POD 8/12: what to start and what to stop.

@@ -2,6 +2,8 @@
 
 /// The step in which a volume that its controller made larger grows here.
 pub(crate) const GROW: &str = "Setup failed while expanding volume";
+/// The step in which it is found that a volume cannot be had on this node.
+pub(crate) const NODE_AFFINITY: &str = "NodeAffinity check";
 
 /// A volume that is not in place.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -20,6 +22,8 @@ pub(crate) struct Failed {
 pub(crate) enum Told {
     /// An event that names the step and the volume.
     Event {
+        /// The volume is a raw one.
+        of_device: bool,
         /// In a kubelet's words; what failed in it is put behind, but for [`GROW`].
         step: &'static str,
         /// Of the volume's directory.
@@ -39,8 +43,16 @@ impl Failed {
 
     /// A step failed on the volume of this name.
     pub(crate) fn at(step: &'static str, volume: &str, name: &str, error: String) -> Self {
-        let told = Told::Event { step, name: name.to_owned() };
+        let told = Told::Event { of_device: false, step, name: name.to_owned() };
         Self { volume: volume.to_owned(), error, hopeless: false, told }
+    }
+
+    /// What failed was done to a raw volume.
+    pub(crate) fn of_device(mut self) -> Self {
+        if let Told::Event { of_device, .. } = &mut self.told {
+            *of_device = true;
+        }
+        self
     }
 
     /// It is not known which volume it is, or the pod may not have it: the wait for it ends, and its worker begins another one.

@@ -28,6 +28,8 @@ pub(crate) const PRIVATE: u32 = 0o750;
 /// Paths of one pod. Made only of names that cannot lead elsewhere.
 #[derive(Clone, Debug)]
 pub(crate) struct PodLayout {
+    root: PathBuf,
+    uid: PodUid,
     pod: PathBuf,
 }
 
@@ -35,7 +37,16 @@ impl PodLayout {
     /// # Errors
     /// The UID is no plain name.
     pub(crate) fn new(root: &Path, uid: &PodUid) -> Result<Self, VolumeError> {
-        Ok(Self { pod: pods(root).join(plain(uid.as_str())?) })
+        Ok(Self { root: root.to_owned(), uid: uid.clone(), pod: pods(root).join(plain(uid.as_str())?) })
+    }
+
+    /// Root directory of the node.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    pub(crate) fn uid(&self) -> &str {
+        self.uid.as_str()
     }
 
     pub(crate) fn dir(&self) -> &Path {

@@ -1,6 +1,7 @@
 //! VolumeManager: volumes of pods, and the directories that pods have on this node.
 //!
-//! **Owns** `<root>/pods/<uid>` (layout of node-and-resources 6.1), `<root>/plugins/kubernetes.io/csi`, and every mount below them.
+//! **Owns** `<root>/pods/<uid>` (layout of node-and-resources 6.1), `<root>/plugins/kubernetes.io/csi`, what local volumes have
+//! below `<root>/plugins`, and every mount and loop device there.
 //! **Asks** ObjectStore for what volumes hold, and follows its board; the API server for claims and what they are bound to; CSI drivers that
 //! PluginManager posts. Reads from the Node what is attached, posts what must stay so ([`contract::volume::VolumesInUse`]), tells EventRecorder.
 //! **Never** crosses a mount point while it deletes, and never deletes what it cannot prove to be its own: content goes only
@@ -12,8 +13,9 @@
 //! **Read next** `spec.rs` (which volumes, what kind), `set_up.rs`, `projected.rs` (volumes of API objects),
 //! `tear_down.rs`, then `mount.rs`, `refresh.rs` (running pods), `persistent.rs` (claims and drivers) and `actor.rs`.
 //!
-//! Kinds so far: emptyDir (all media), hostPath, configMap, secret, downwardAPI, projected; CSI volumes with a file system, hostPath
-//! and local directories behind claims; CSI volumes that stand in pods. Other kinds are refused by name.
+//! Kinds so far: emptyDir (all media), hostPath, configMap, secret, downwardAPI, projected; CSI volumes with a file system and raw
+//! ones, hostPath, local directories and disks behind claims; CSI volumes that stand in pods, and kinds that CSI drivers took over.
+//! Other kinds are refused by name.
 
 #![forbid(unsafe_code)]
 
@@ -22,6 +24,7 @@ mod board;
 mod class;
 mod deps;
 mod desired;
+mod device_map;
 mod empty_dir;
 mod failed;
 mod fetch;

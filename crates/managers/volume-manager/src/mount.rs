@@ -14,7 +14,7 @@ use crate::board;
 use crate::class;
 use crate::deps::Tools;
 use crate::desired::{MountRequest, ObjectVersions};
-use crate::failed::{Failed, GROW, Told};
+use crate::failed::{Failed, GROW, NODE_AFFINITY, Told};
 use crate::fetch;
 use crate::persistent;
 use crate::projected::Content;
@@ -25,6 +25,8 @@ use crate::task::{TaskContext, cancelled};
 
 /// How long a pod waits for its volumes before its worker hears of it.
 const WAIT: Duration = Duration::from_secs(123);
+/// What a pod is told for which the node has no place.
+const NODE_FULL: &str = "Node has reached its volume attachment limit, rejecting pod.";
 
 /// One try on all volumes of a pod.
 #[derive(Debug)]
@@ -127,7 +129,12 @@ pub(crate) async fn mount(
         }
         failed.iter().for_each(|f| emit_failed_mount(&tools, &pod, f));
         if task.clock.now().saturating_duration_since(began) + pause > WAIT {
-            return (Err(not_mounted(failed, &[], &describe(failed))), None);
+            let mut error = not_mounted(failed, &[], &describe(failed));
+            if persistent::is_node_full(&tools, &pod, failed).await {
+                error.message = format!("{NODE_FULL} {}", error.message);
+                error.refused = true;
+            }
+            return (Err(error), None);
         }
         tokio::select! {
             () = task.clock.sleep(pause) => pause *= 2,
@@ -182,19 +189,26 @@ fn not_mounted(all: &[Failed], unprocessed: &[Failed], cause: &str) -> VolumeErr
         names(unprocessed)
     );
     // Who waits for a controller was told nothing so far.
-    VolumeError { message, late: unprocessed.is_empty() && !all.iter().any(Failed::is_unattached) }
+    let late = unprocessed.is_empty() && !all.iter().any(Failed::is_unattached);
+    VolumeError { late, ..VolumeError::new(message) }
 }
 
 /// Tells users of a volume that is not in place.
 pub(crate) fn emit_failed_mount(tools: &Tools, pod: &Pod, failed: &Failed) {
-    let Told::Event { step, name } = &failed.told else { return };
+    let Told::Event { of_device, step, name } = &failed.told else { return };
     let object = EventObject::Pod {
         namespace: pod::namespace(pod).to_owned(),
         name: pod::name(pod).to_owned(),
         uid: pod::uid(pod),
         field_path: String::new(),
     };
-    let what = if *step == GROW { "" } else { " failed" };
-    let message = format!("MountVolume.{step}{what} for volume \"{name}\" : {}", failed.error);
-    tools.crew.emit(NodeEvent { kind: EventType::Warning, reason: "FailedMount".into(), message, object });
+    let (step, reason) = match (of_device, *step) {
+        (false, GROW) => (format!("MountVolume.{GROW}"), "FailedMount"),
+        (false, step) => (format!("MountVolume.{step} failed"), "FailedMount"),
+        (true, GROW) => ("MapVolume.MarkVolumeAsMounted failed while expanding volume".to_owned(), "FailedMapVolume"),
+        (true, NODE_AFFINITY) => (format!("MapVolume.{NODE_AFFINITY} failed"), "FailedMount"),
+        (true, step) => (format!("MapVolume.{step} failed"), "FailedMapVolume"),
+    };
+    let message = format!("{step} for volume \"{name}\" : {}", failed.error);
+    tools.crew.emit(NodeEvent { kind: EventType::Warning, reason: reason.into(), message, object });
 }

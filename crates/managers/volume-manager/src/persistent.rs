@@ -11,6 +11,7 @@ mod grow;
 mod job;
 mod local;
 mod mount;
+mod place;
 mod resolve;
 mod sweep;
 mod unmount;
@@ -20,11 +21,13 @@ use std::sync::Arc;
 use futures::future::join_all;
 use model::core::{Pod, Volume};
 use model::pod;
+use volume_plan::attach::Attachment;
+use volume_plan::claim::Mode;
 use volume_plan::source::Source;
 
 use crate::deps::Tools;
 use crate::desired::MountRequest;
-use crate::failed::Failed;
+use crate::failed::{Failed, NODE_AFFINITY};
 use crate::placed::{Outcomes, Placed};
 use crate::spec::{self, Kind};
 use crate::task::TaskContext;
@@ -49,6 +52,20 @@ pub(crate) async fn mount_all(tools: &Tools, pod: &Arc<Pod>, request: &MountRequ
     join_all(tries).await.into_iter().collect()
 }
 
+/// Whether one of these volumes is not attached because the node has no place for another one, as its driver says.
+pub(crate) async fn is_node_full(tools: &Tools, pod: &Arc<Pod>, failed: &[Failed]) -> bool {
+    let waits = |volume: &Volume| failed.iter().any(|f| f.is_unattached() && f.volume == volume.name);
+    for (volume, _) in spec::used_volumes(pod).into_iter().filter(|(volume, _)| waits(volume)) {
+        // What cannot be asked for now says nothing: the pod waits on.
+        let Ok(wanted) = resolve::resolve(tools, pod, volume).await else { continue };
+        let Source::Csi(csi) = &wanted.volume.source else { continue };
+        if matches!(calls::attachment(tools, csi).await, Ok(Attachment::Exhausted(_))) {
+            return true;
+        }
+    }
+    false
+}
+
 async fn one(job: &Job<'_>, volume: &Volume) -> Result<Placed, Failed> {
     let (volumes, uid) = (&job.tools.deps.persistent, pod::uid(job.pod));
     // What is in place costs nothing at a step: neither the API server nor the driver is asked.
@@ -60,14 +77,13 @@ async fn one(job: &Job<'_>, volume: &Volume) -> Result<Placed, Failed> {
         // What is in place stays so, whatever became of the claim.
         Err(error) => return volumes.placed(&uid, job.volume).ok_or_else(|| Failed::unresolved(job.volume, error)),
     };
-    let name = &wanted.volume.name;
-    if let Some(why) = wanted.elsewhere {
-        return Err(job.failed("NodeAffinity check", name, why));
-    }
-    let placed = match &wanted.volume.source {
-        Source::Csi(csi) => mount::mount(job, &wanted.volume, csi).await,
-        _ => local::place(job, &wanted.volume).await,
+    let wanted_here = wanted.elsewhere.map_or(Ok(()), |why| Err(job.failed(NODE_AFFINITY, &wanted.volume.name, why)));
+    let placed = match (wanted_here, &wanted.volume.source) {
+        (Err(failed), _) => Err(failed),
+        (Ok(()), Source::Csi(csi)) => mount::mount(job, &wanted.volume, csi).await,
+        (Ok(()), _) => local::place(job, &wanted.volume).await,
     };
+    let placed = if wanted.volume.mode == Mode::Block { placed.map_err(Failed::of_device) } else { placed };
     if let Ok(placed) = &placed {
         volumes.note_placed(&uid, job.volume, placed.clone(), || job.request.is_live());
     }

@@ -11,6 +11,7 @@ use model::PodUid;
 use model::quantity::Quantity;
 use tokio::time::Instant;
 use volume_plan::backoff::Backoff;
+use volume_plan::names::is_attachable;
 use volume_plan::state::{Mount, after_failure};
 
 use crate::placed::Placed;
@@ -125,6 +126,11 @@ impl Volumes {
     /// Whether some pod wants it.
     pub(crate) fn is_wanted(&self, name: &str) -> bool {
         self.entry(name, |e| !e.wanted.is_empty())
+    }
+
+    /// Whether this pod wants it.
+    pub(crate) fn is_wanted_by(&self, name: &str, uid: &PodUid) -> bool {
+        self.entry(name, |e| e.wanted.contains_key(uid))
     }
 
     /// Whose turn it is with a volume.
@@ -305,7 +311,8 @@ impl Volumes {
     pub(crate) fn in_use(&self) -> Option<BTreeSet<String>> {
         let state = self.state();
         let held = |e: &Entry| e.is_attachable != Some(false) && (e.is_on_disk || !e.wanted.is_empty());
-        let names = state.volumes.iter().filter(|(_, e)| held(e)).map(|(name, _)| name.clone());
+        let names =
+            state.volumes.iter().filter(|(name, e)| is_attachable(name) && held(e)).map(|(name, _)| name.clone());
         state.is_read.then(|| names.collect())
     }
 

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use actor::chain;
-use contract::volume::{MountedVolume, MountedVolumes, VolumeError};
+use contract::volume::{MappedDevice, MountedVolume, MountedVolumes, VolumeError};
 use model::core::{Pod, Volume};
+use volume_plan::claim::Mode;
 
 use crate::deps::{Config, Deps};
 use crate::empty_dir;
@@ -12,6 +13,7 @@ use crate::failed::Failed;
 use crate::host_path;
 use crate::layout::{EMPTY_DIR, PRIVATE, PodLayout};
 use crate::measure::{MOUNT, counted};
+use crate::placed::Placed;
 use crate::projected::{self, Content, Trouble};
 use crate::spec::{self, Kind, Medium};
 
@@ -43,7 +45,7 @@ pub(crate) fn all(deps: &Deps, config: &Config, pod: &Pod, content: &Content) ->
             match content.persistent.get(&volume.name).cloned() {
                 Some(Ok(placed)) => {
                     out.done.supplemental_groups.extend(placed.group);
-                    out.done.volumes.insert(name(), placed.mounted);
+                    place(&mut out.done, name(), placed);
                 }
                 Some(Err(failed)) => out.failed.push(failed),
                 None => out.failed.push(Failed::own(&volume.name, "it was not looked at".to_owned(), false)),
@@ -69,6 +71,17 @@ pub(crate) fn all(deps: &Deps, config: &Config, pod: &Pod, content: &Content) ->
     out.done.supplemental_groups.sort_unstable();
     out.done.supplemental_groups.dedup();
     out
+}
+
+fn place(done: &mut MountedVolumes, name: String, placed: Placed) {
+    let Placed { mounted, of, .. } = placed;
+    match of.mode {
+        Mode::Filesystem => drop(done.volumes.insert(name, mounted)),
+        Mode::Block => {
+            let device = MappedDevice { host_path: mounted.host_path, read_only: mounted.read_only };
+            done.devices.insert(name, device);
+        }
+    }
 }
 
 /// Directory name of the kind; `None`: nothing is mounted for it here.

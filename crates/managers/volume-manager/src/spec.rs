@@ -6,6 +6,7 @@ use model::core::{Pod, Volume};
 use model::pod;
 use model::quantity::Quantity;
 use model::resources::{self, HUGEPAGES_PREFIX, MEMORY, ResourceList};
+use volume_plan::migration;
 
 use crate::layout::{CONFIG_MAP, DOWNWARD_API, PROJECTED, SECRET};
 
@@ -30,7 +31,7 @@ pub(crate) enum Kind {
     },
     /// The image manager pulls it, the runtime mounts it.
     Image,
-    /// A claim stands for it, or a CSI driver makes it.
+    /// A claim stands for it, or it is one of a CSI driver.
     Persistent,
     /// Nothing here can set it up; the API's name of the kind.
     Unsupported(&'static str),
@@ -71,7 +72,8 @@ fn kind(pod: &Pod, v: &Volume) -> Kind {
     if v.image.is_some() {
         return Kind::Image;
     }
-    if v.persistent_volume_claim.is_some() || v.ephemeral.is_some() || v.csi.is_some() {
+    let is_claimed = v.persistent_volume_claim.is_some() || v.ephemeral.is_some();
+    if is_claimed || v.csi.is_some() || migration::is_migrated(v) {
         return Kind::Persistent;
     }
     for (there, plugin, medium) in [
@@ -95,21 +97,14 @@ fn other_kind(v: &Volume) -> Option<&'static str> {
         (v.fc.is_some(), "fc"),
         (v.flex_volume.is_some(), "flexVolume"),
         (v.git_repo.is_some(), "gitRepo"),
-        (v.aws_elastic_block_store.is_some(), "awsElasticBlockStore"),
-        (v.azure_disk.is_some(), "azureDisk"),
-        (v.azure_file.is_some(), "azureFile"),
         (v.cephfs.is_some(), "cephfs"),
-        (v.cinder.is_some(), "cinder"),
         (v.flocker.is_some(), "flocker"),
-        (v.gce_persistent_disk.is_some(), "gcePersistentDisk"),
         (v.glusterfs.is_some(), "glusterfs"),
         (v.photon_persistent_disk.is_some(), "photonPersistentDisk"),
-        (v.portworx_volume.is_some(), "portworxVolume"),
         (v.quobyte.is_some(), "quobyte"),
         (v.rbd.is_some(), "rbd"),
         (v.scale_io.is_some(), "scaleIO"),
         (v.storageos.is_some(), "storageos"),
-        (v.vsphere_volume.is_some(), "vsphereVolume"),
     ];
     kinds.into_iter().find(|(there, _)| *there).map(|(_, name)| name)
 }

@@ -6,6 +6,7 @@ use actor::chain;
 use ports::host::{DirEntry, FileKind, HUGETLBFS_MAGIC, HostError, HostFs, HostResult, TMPFS_MAGIC};
 
 use crate::deps::Deps;
+use crate::device_map::{DeviceMap, remove_target};
 use crate::layout::{CSI, EMPTY_DIR, LOCAL_VOLUME, PodLayout, WRAPPED, marker};
 use crate::measure::counted;
 
@@ -26,10 +27,8 @@ pub(crate) fn present(fs: &dyn HostFs, layout: &PodLayout) -> HostResult<Option<
     if fs.stat_link(layout.dir())?.is_none_or(|s| s.kind != FileKind::Dir) {
         return Ok(None);
     }
-    let mut names: Vec<String> = volumes(fs, layout)?.into_iter().map(|(_, name)| name).collect();
-    for plugin in dirs(fs, &layout.block_devices())? {
-        names.extend(entries(fs, &layout.block_devices().join(plugin))?.into_iter().map(|e| e.name));
-    }
+    let all = volumes(fs, layout)?.into_iter().chain(devices(fs, layout)?);
+    let mut names: Vec<String> = all.map(|(_, name)| name).collect();
     names.sort();
     names.dedup();
     Ok(Some(names))
@@ -45,6 +44,16 @@ fn volumes(fs: &dyn HostFs, layout: &PodLayout) -> HostResult<Vec<(String, Strin
     Ok(found)
 }
 
+/// (plugin, volume) of every raw volume that the pod has, or may have.
+fn devices(fs: &dyn HostFs, layout: &PodLayout) -> HostResult<Vec<(String, String)>> {
+    let mut found = Vec::new();
+    for plugin in dirs(fs, &layout.block_devices())? {
+        let names = entries(fs, &layout.block_devices().join(&plugin))?;
+        found.extend(names.into_iter().map(|e| (plugin.clone(), e.name)));
+    }
+    Ok(found)
+}
+
 /// Whose volumes are to be taken away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Whose {
@@ -52,12 +61,15 @@ pub(crate) enum Whose {
     Nobodys,
     /// All were made here.
     Ours,
-    /// There is the subPath of a volume that has no directory here (a hostPath), or a volume of a kind that is not made here.
+    /// There is the subPath of a volume that has no directory here (a hostPath), a volume of a kind that is not made here, or a device.
     Users,
 }
 
 pub(crate) fn whose(fs: &dyn HostFs, layout: &PodLayout) -> HostResult<Whose> {
     let (volumes, bound) = (volumes(fs, layout)?, dirs(fs, &layout.sub_paths())?);
+    if !devices(fs, layout)?.is_empty() {
+        return Ok(Whose::Users);
+    }
     let is_foreign = |bound: &String| !volumes.iter().any(|(_, name)| name == bound);
     Ok(if volumes.iter().any(|(plugin, _)| !is_made_here(plugin)) || bound.iter().any(is_foreign) {
         Whose::Users
@@ -72,19 +84,44 @@ fn is_made_here(plugin: &str) -> bool {
     plugin == EMPTY_DIR || WRAPPED.contains(&plugin)
 }
 
-/// Tears every volume of the pod down but those of CSI drivers, whose names are the answer: their drivers must be asked, and nothing
+/// A volume that its CSI driver must be asked to take, by the name of its directory or link.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum OfDriver {
+    /// With a file system.
+    Files(String),
+    /// A raw one.
+    Device(String),
+}
+
+impl OfDriver {
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Files(name) | Self::Device(name) => name,
+        }
+    }
+}
+
+/// Tears every volume of the pod down but those of CSI drivers, which are the answer: their drivers must be asked, and nothing
 /// of them is touched here. The first failure is the answer, the others are tried all the same.
-pub(crate) fn volumes_of(deps: &Deps, layout: &PodLayout, proof: Proof) -> Result<Vec<String>, String> {
+pub(crate) fn volumes_of(deps: &Deps, layout: &PodLayout, proof: Proof) -> Result<Vec<OfDriver>, String> {
     // Binds inside of volumes first: they would keep what they bind.
     sub_paths(deps, layout).map_err(|e| chain(&e))?;
     let (mut result, mut of_drivers) = (Ok(()), Vec::new());
     for (plugin, name) in volumes(&*deps.fs, layout).map_err(|e| chain(&e))? {
         if plugin == CSI {
-            of_drivers.push(name);
+            of_drivers.push(OfDriver::Files(name));
             continue;
         }
         let done = counted("volume_unmount", Some(&plugin), || one(deps, layout, (&plugin, &name), proof));
         result = result.and(done.map_err(|e| format!("volume {name:?} of {plugin}: {e}")));
+    }
+    for (plugin, name) in devices(&*deps.fs, layout).map_err(|e| chain(&e))? {
+        if plugin == CSI {
+            of_drivers.push(OfDriver::Device(name));
+            continue;
+        }
+        let done = counted("unmap_volume", Some(&plugin), || device(deps, layout, (&plugin, &name)));
+        result = result.and(done.map_err(|e| format!("device {name:?} of {plugin}: {e}")));
     }
     result.map(|()| of_drivers)
 }
@@ -122,6 +159,16 @@ pub(crate) fn one(deps: &Deps, layout: &PodLayout, volume: (&str, &str), proof: 
     fs.remove_tree(&marker_dir).map_err(failed)
 }
 
+/// Takes a raw volume from the pod.
+fn device(deps: &Deps, layout: &PodLayout, (plugin, name): (&str, &str)) -> Result<(), String> {
+    if plugin != LOCAL_VOLUME {
+        return Err("this node cannot unmap volumes of that kind".to_owned());
+    }
+    let map = DeviceMap::new(layout, plugin, name).map_err(|e| e.message)?;
+    let taken = map.unmap(deps).and_then(|()| map.remove_shared_dir(&*deps.fs)).and_then(|()| map.forget(&*deps.fs));
+    taken.map_err(|e| chain(&e))
+}
+
 fn sub_paths(deps: &Deps, layout: &PodLayout) -> Result<(), HostError> {
     let (fs, root) = (&*deps.fs, layout.sub_paths());
     for volume in dirs(fs, &root)? {
@@ -140,16 +187,6 @@ fn sub_paths(deps: &Deps, layout: &PodLayout) -> Result<(), HostError> {
     fs.remove_empty_dir(&root)
 }
 
-/// A bind target is an empty directory or an empty file; anything else was not made here.
-fn remove_target(fs: &dyn HostFs, path: &Path) -> Result<(), HostError> {
-    match fs.stat_link(path)? {
-        None => Ok(()),
-        Some(s) if s.kind == FileKind::Dir => fs.remove_empty_dir(path),
-        Some(s) if s.kind == FileKind::File && s.size == 0 => fs.remove_file(path),
-        Some(_) => Err(HostError::new("remove", path, std::io::ErrorKind::DirectoryNotEmpty)),
-    }
-}
-
 fn dirs(fs: &dyn HostFs, path: &Path) -> HostResult<Vec<String>> {
     Ok(entries(fs, path)?.into_iter().filter(|e| e.is_dir).map(|e| e.name).collect())
 }
@@ -163,8 +200,8 @@ fn entries(fs: &dyn HostFs, path: &Path) -> HostResult<Vec<DirEntry>> {
 }
 
 /// Removes the directory of a pod that nobody knows: volumes with their proof, then empty directories below `volumes`, then
-/// what the node itself keeps beside them. While there are volumes of CSI drivers, whose names are the answer, the rest waits.
-pub(crate) fn pod_dir(deps: &Deps, layout: &PodLayout) -> Result<Vec<String>, String> {
+/// what the node itself keeps beside them. While there are volumes of CSI drivers, which are the answer, the rest waits.
+pub(crate) fn pod_dir(deps: &Deps, layout: &PodLayout) -> Result<Vec<OfDriver>, String> {
     let fs = &*deps.fs;
     let failed = |e: HostError| chain(&e);
     if fs.stat_link(layout.dir()).map_err(failed)?.is_none() {

@@ -2,6 +2,8 @@ mod claims;
 mod class;
 mod cluster;
 mod csi;
+mod devices;
+mod disks;
 mod growth;
 mod life;
 mod list;

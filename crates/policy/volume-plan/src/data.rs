@@ -41,6 +41,19 @@ pub fn of_publish(volume: &Resolved, csi: &Csi, node: &str) -> Vec<u8> {
     ]))
 }
 
+/// File of a raw volume, for the node and for all pods.
+#[must_use]
+pub fn of_device(volume: &Resolved, csi: &Csi, node: &str) -> Vec<u8> {
+    let attachment = attachment_name(&csi.handle, &csi.driver, node);
+    file(BTreeMap::from([
+        ("specVolID", volume.name.as_str()),
+        ("volumeHandle", &csi.handle),
+        ("driverName", &csi.driver),
+        ("nodeName", node),
+        ("attachmentID", &attachment),
+    ]))
+}
+
 fn file(fields: BTreeMap<&str, &str>) -> Vec<u8> {
     let fields: serde_json::Map<_, _> = fields.into_iter().map(|(k, v)| (k.to_owned(), v.into())).collect();
     format!("{}\n", serde_json::Value::Object(fields)).into_bytes()

@@ -36,3 +36,17 @@ pub fn attachment_name(handle: &str, driver: &str, node: &str) -> String {
 pub fn unique_name(driver: &str, handle: &str) -> String {
     format!("kubernetes.io/csi/{driver}^{handle}")
 }
+
+/// Name of a directory of this node that was set aside, or of its disk.
+#[must_use]
+pub fn local_name(volume: &str) -> String {
+    format!("{LOCAL}{volume}")
+}
+
+/// Whether a controller of the cluster may have to attach the volume of this name first.
+#[must_use]
+pub fn is_attachable(name: &str) -> bool {
+    !name.starts_with(LOCAL)
+}
+
+const LOCAL: &str = "kubernetes.io/local-volume/";

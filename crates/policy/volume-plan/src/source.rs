@@ -1,94 +1,12 @@
 //! What a PersistentVolume, or a volume of a driver in a pod, is made of.
 
-use std::collections::BTreeMap;
-
 use model::core::{CSIPersistentVolumeSource, PersistentVolume, PersistentVolumeSpec, SecretReference, Volume};
 use model::{PodUid, quantity::Quantity};
 
 use crate::claim::Mode;
-use crate::names::{inline_handle, unique_name};
-
-/// A volume that outlives pods, or that a driver makes for one pod.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resolved {
-    /// Name of its directory: of the PersistentVolume, else of the pod's volume.
-    pub name: String,
-    /// What it is made of.
-    pub source: Source,
-    /// `accessModes` of the PersistentVolume.
-    pub access_modes: Vec<String>,
-    /// `mountOptions` of the PersistentVolume.
-    pub mount_options: Vec<String>,
-    /// Directories or a device.
-    pub mode: Mode,
-    /// The pod wants it read-only.
-    pub read_only: bool,
-    /// A group that every container of the pod gets (`pv.beta.kubernetes.io/gid`).
-    pub group: Option<i64>,
-    /// Size by the PersistentVolume; zero: it says none.
-    pub size: Quantity,
-    /// The claim that it is bound to; `None`: it stands in a pod, or nobody looked.
-    pub claim: Option<Claim>,
-}
-
-/// The claim that a volume is bound to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Claim {
-    /// Namespace.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-    /// Size that the claim says it has; zero: it says none.
-    pub size: Quantity,
-}
-
-/// What a volume is made of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Source {
-    /// A driver has it.
-    Csi(Csi),
-    /// A path of the host.
-    HostPath {
-        /// As written.
-        path: String,
-        /// `type`, may be empty.
-        check: String,
-    },
-    /// A directory of the host that was set aside, bound into the pod's folder.
-    Local {
-        /// The directory.
-        path: String,
-    },
-}
-
-/// A volume of a CSI driver.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Csi {
-    /// Name of the driver.
-    pub driver: String,
-    /// What the driver calls the volume.
-    pub handle: String,
-    /// File system; empty: the driver knows.
-    pub fs_type: String,
-    /// `volumeAttributes`.
-    pub attributes: BTreeMap<String, String>,
-    /// Secret of NodeStageVolume, as (namespace, name).
-    pub stage_secret: Option<(String, String)>,
-    /// Secret of NodePublishVolume.
-    pub publish_secret: Option<(String, String)>,
-    /// Secret of NodeExpandVolume.
-    pub expand_secret: Option<(String, String)>,
-    /// It stands in the pod itself and lives as long as it.
-    pub is_inline: bool,
-}
-
-impl Csi {
-    /// Name by which the API server and the attach controller know the volume.
-    #[must_use]
-    pub fn unique_name(&self) -> String {
-        unique_name(&self.driver, &self.handle)
-    }
-}
+use crate::migration;
+use crate::names::inline_handle;
+pub use crate::volume::{Claim, Csi, Resolved, Source};
 
 /// The volume that a PersistentVolume is; who looked at its claim adds that.
 ///
@@ -107,13 +25,17 @@ pub fn of_persistent_volume(volume: &PersistentVolume, read_only: bool) -> Resul
         Some(options) => options.split(',').map(|o| o.trim().to_owned()).filter(|o| !o.is_empty()).collect(),
         None => spec.mount_options.clone().unwrap_or_default(),
     };
-    let source = source(spec, mode).map_err(|why| format!("PersistentVolume {name:?}: {why}"))?;
+    let named = |why: String| format!("PersistentVolume {name:?}: {why}");
+    let (source, access_modes) = match migration::of_persistent(volume) {
+        Some(found) => found.map(|(csi, modes)| (Source::Csi(csi), modes)).map_err(named)?,
+        None => (source(spec, mode).map_err(named)?, spec.access_modes.clone().unwrap_or_default()),
+    };
     if !mount_options.is_empty() && matches!(source, Source::HostPath { .. }) {
         return Err("mount options are not supported for this volume type".to_owned());
     }
     Ok(Resolved {
         source,
-        access_modes: spec.access_modes.clone().unwrap_or_default(),
+        access_modes,
         mount_options,
         mode,
         read_only,
@@ -132,27 +54,22 @@ pub fn size(volume: &PersistentVolume) -> Quantity {
 }
 
 fn source(spec: &PersistentVolumeSpec, mode: Mode) -> Result<Source, String> {
-    let only_files = |source: Source| match mode {
-        Mode::Filesystem => Ok(source),
-        Mode::Block => Err("volumeMode Block is supported for volumes of CSI drivers only".to_owned()),
-    };
     if let Some(csi) = &spec.csi {
         return Ok(Source::Csi(of_driver(csi)));
     }
     if let Some(host) = &spec.host_path {
         let check = host.type_.clone().unwrap_or_default();
-        return only_files(Source::HostPath { path: host.path.clone(), check });
+        return match mode {
+            Mode::Filesystem => Ok(Source::HostPath { path: host.path.clone(), check }),
+            Mode::Block => Err("no volume plugin matched: hostPath volumes cannot be had as devices".to_owned()),
+        };
     }
     if let Some(local) = &spec.local {
-        return only_files(Source::Local { path: local.path.clone() });
+        let fs_type = local.fs_type.clone().unwrap_or_else(|| "ext4".to_owned());
+        return Ok(Source::Local { path: local.path.clone(), fs_type });
     }
     Err(match other_kind(spec) {
-        Some((kind, Some(driver))) => {
-            format!(
-                "{kind} volumes belong to the driver {driver}, and this node does not translate them: use a PersistentVolume of that driver"
-            )
-        }
-        Some((kind, None)) => format!("no volume plugin matched: {kind} volumes are not supported"),
+        Some(kind) => format!("no volume plugin matched: {kind} volumes are not supported"),
         None => "no volume plugin matched: it has no source".to_owned(),
     })
 }
@@ -174,30 +91,23 @@ fn of_driver(csi: &CSIPersistentVolumeSource) -> Csi {
     }
 }
 
-/// Kinds that are set up nowhere here, with the driver that took them over, where one did.
-fn other_kind(s: &PersistentVolumeSpec) -> Option<(&'static str, Option<&'static str>)> {
+/// Kinds that are set up nowhere here.
+fn other_kind(s: &PersistentVolumeSpec) -> Option<&'static str> {
     let kinds = [
-        (s.aws_elastic_block_store.is_some(), "awsElasticBlockStore", Some("ebs.csi.aws.com")),
-        (s.azure_disk.is_some(), "azureDisk", Some("disk.csi.azure.com")),
-        (s.azure_file.is_some(), "azureFile", Some("file.csi.azure.com")),
-        (s.cinder.is_some(), "cinder", Some("cinder.csi.openstack.org")),
-        (s.gce_persistent_disk.is_some(), "gcePersistentDisk", Some("pd.csi.storage.gke.io")),
-        (s.portworx_volume.is_some(), "portworxVolume", Some("pxd.portworx.com")),
-        (s.vsphere_volume.is_some(), "vsphereVolume", Some("csi.vsphere.vmware.com")),
-        (s.nfs.is_some(), "nfs", None),
-        (s.iscsi.is_some(), "iscsi", None),
-        (s.fc.is_some(), "fc", None),
-        (s.flex_volume.is_some(), "flexVolume", None),
-        (s.cephfs.is_some(), "cephfs", None),
-        (s.flocker.is_some(), "flocker", None),
-        (s.glusterfs.is_some(), "glusterfs", None),
-        (s.photon_persistent_disk.is_some(), "photonPersistentDisk", None),
-        (s.quobyte.is_some(), "quobyte", None),
-        (s.rbd.is_some(), "rbd", None),
-        (s.scale_io.is_some(), "scaleIO", None),
-        (s.storageos.is_some(), "storageos", None),
+        (s.nfs.is_some(), "nfs"),
+        (s.iscsi.is_some(), "iscsi"),
+        (s.fc.is_some(), "fc"),
+        (s.flex_volume.is_some(), "flexVolume"),
+        (s.cephfs.is_some(), "cephfs"),
+        (s.flocker.is_some(), "flocker"),
+        (s.glusterfs.is_some(), "glusterfs"),
+        (s.photon_persistent_disk.is_some(), "photonPersistentDisk"),
+        (s.quobyte.is_some(), "quobyte"),
+        (s.rbd.is_some(), "rbd"),
+        (s.scale_io.is_some(), "scaleIO"),
+        (s.storageos.is_some(), "storageos"),
     ];
-    kinds.into_iter().find(|(there, ..)| *there).map(|(_, kind, driver)| (kind, driver))
+    kinds.into_iter().find(|(there, _)| *there).map(|(_, kind)| kind)
 }
 
 /// The volume that stands in the pod itself as one of a driver; `None`: it is of another kind.

@@ -3,6 +3,7 @@
 mod claims;
 mod drivers;
 mod growth;
+mod migrated;
 mod sources;
 
 use model::core::{PersistentVolume, Pod};

@@ -3,14 +3,14 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use ports::host::{HostError, HostResult, Mounter};
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::mount::mount_bind;
 
-use super::{LinuxMounts, make_target, programs};
+use super::programs;
 use crate::At;
 
 const LOOPS: &str = "/sys/block";
@@ -21,23 +21,33 @@ const UNCORRECTED: i32 = 4;
 /// What is on a disk with partitions, in the words of an operator; no `mkfs` has this name.
 const PARTITIONS: &str = "unknown data, probably partitions";
 
-pub(super) fn bind(mounts: &LinuxMounts, device: &Path, target: &Path) -> HostResult<()> {
-    let source = openat(CWD, device, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at("open", device)?;
-    let wanted = fstat(&source).at("stat", device)?;
-    if FileType::from_raw_mode(wanted.st_mode) != FileType::BlockDevice {
-        return Err(HostError::new("bind mount", device, io::Error::other("not a block device")));
+/// A block device that a path leads to, links followed. It is not opened itself.
+pub(super) struct Device {
+    node: OwnedFd,
+    number: u64,
+}
+
+pub(super) fn look_up(path: &Path) -> HostResult<Device> {
+    let node = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).at("open", path)?;
+    let found = fstat(&node).at("stat", path)?;
+    if FileType::from_raw_mode(found.st_mode) != FileType::BlockDevice {
+        return Err(HostError::new("bind mount", path, io::Error::other("not a block device")));
     }
-    make_target(target, false)?;
+    Ok(Device { node, number: found.st_rdev })
+}
+
+/// Binds a device on a file that is there.
+pub(super) fn bind(mounts: &impl Mounter, device: &Device, target: &Path) -> HostResult<()> {
     if mounts.is_mount_point(target)? {
         let there = rustix::fs::stat(target).at("stat", target)?;
-        if FileType::from_raw_mode(there.st_mode) == FileType::BlockDevice && there.st_rdev == wanted.st_rdev {
+        if FileType::from_raw_mode(there.st_mode) == FileType::BlockDevice && there.st_rdev == device.number {
             return Ok(());
         }
         release(target)?;
         mounts.unmount(target)?;
     }
     // The descriptor, not the path: what was looked at is what gets mounted.
-    mount_bind(format!("/proc/self/fd/{}", source.as_raw_fd()), target).at("bind mount", target)
+    mount_bind(format!("/proc/self/fd/{}", device.node.as_raw_fd()), target).at("bind mount", target)
 }
 
 pub(super) fn hold(target: &Path) -> HostResult<()> {

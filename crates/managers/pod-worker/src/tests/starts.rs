@@ -1,5 +1,7 @@
 //! What a container is started with.
 
+use contract::volume::VolumeError;
+
 use super::*;
 use model::core::Service;
 
@@ -216,6 +218,21 @@ fn all_containers_are_restarted_only_where_the_gate_is_on() {
     }
 }
 
+#[test]
+fn a_pod_whose_volume_finds_no_place_on_the_node_is_refused() {
+    run(15, move |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        let full = VolumeError { refused: true, ..VolumeError::new("Node has reached its volume attachment limit") };
+        bench.set(|w| w.volumes_fail = Some(full));
+        bench.tell(&pod(json!({}), json!({})), UpdateKind::Create).await;
+        let status = bench.last_status();
+        let told = (status.phase.as_deref(), status.reason.as_deref());
+        assert_eq!(told, (Some("Failed"), Some("VolumeAttachmentLimitExceeded")), "{status:?}");
+        assert_eq!(bench.events("VolumeAttachmentLimitExceeded"), ["Node has reached its volume attachment limit"]);
+        assert_eq!((bench.events("FailedMount").len(), bench.see(|w| w.created.len())), (0, 0));
+    });
+}
+
 /// Each try has been told of by VolumeManager.
 #[test]
 fn volumes_that_only_took_too_long_make_no_event_of_their_own() {
@@ -223,7 +240,7 @@ fn volumes_that_only_took_too_long_make_no_event_of_their_own() {
         run(13, move |kernel| async move {
             let bench = Bench::start(&kernel, nothing());
             let message = "unmounted volumes=[s]".to_owned();
-            bench.set(|w| w.volumes_fail = Some(contract::volume::VolumeError { message, late }));
+            bench.set(|w| w.volumes_fail = Some(VolumeError { late, ..VolumeError::new(message) }));
             bench.tell(&pod(json!({}), json!({})), UpdateKind::Create).await;
             let told = ["Unable to attach or mount volumes: unmounted volumes=[s]"];
             assert_eq!(bench.events("FailedMount"), if late { &[][..] } else { &told[..] });

@@ -9,6 +9,7 @@ use crate::class;
 use crate::deps::Tools;
 use crate::layout::PodLayout;
 use crate::persistent::{self, Idle, Outgrown};
+use crate::tear_down::OfDriver;
 
 impl VolumeManager {
     /// Looks which volumes of drivers are there, and unstages those that nobody has.
@@ -71,7 +72,7 @@ impl VolumeManager {
         &mut self,
         uid: PodUid,
         points: [&'static str; 2],
-        step: fn(&Tools, &PodLayout) -> Result<Vec<String>, VolumeError>,
+        step: fn(&Tools, &PodLayout) -> Result<Vec<OfDriver>, VolumeError>,
         ctx: &mut Ctx<Self>,
     ) -> Deferred<Self, Result<(), VolumeError>> {
         self.cancel(&uid, ctx);
@@ -79,17 +80,18 @@ impl VolumeManager {
         let work = async move {
             let class = |tools: &Tools, layout: &PodLayout| class::of_tear_down(&tools.deps, layout);
             let first = piece(&tools, &uid, points, &task.effects, class, step).await;
-            let names = match first {
-                Ok(names) if !names.is_empty() => names,
+            let volumes = match first {
+                Ok(volumes) if !volumes.is_empty() => volumes,
                 other => return (other.map(drop), false),
             };
             let layout = match PodLayout::new(&tools.config.root_dir, &uid) {
                 Ok(layout) => layout,
                 Err(e) => return (Err(e), false),
             };
-            let taken = persistent::unmount(&tools, &uid, &layout, &names, &task).await;
+            let taken = persistent::unmount(&tools, &uid, &layout, &volumes, &task).await;
             let done = piece(&tools, &uid, points, &task.effects, class, move |tools, layout| {
-                let named = |e: String| format!("mounted volumes=[{}]: {e}", names.join(" "));
+                let names = volumes.iter().map(OfDriver::name).collect::<Vec<_>>().join(" ");
+                let named = |e: String| format!("mounted volumes=[{names}]: {e}");
                 taken.map_err(|e| VolumeError::new(named(e)))?;
                 let left = step(tools, layout)?;
                 if left.is_empty() { Ok(()) } else { Err(VolumeError::new(named("they came back".to_owned()))) }

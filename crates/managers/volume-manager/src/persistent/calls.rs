@@ -7,7 +7,7 @@ use std::sync::Arc;
 use actor::AskError;
 use contract::objects::FetchToken;
 use csi_api::CsiOutcome;
-use csi_api::v1::volume_capability::{AccessMode as Access, AccessType, MountVolume};
+use csi_api::v1::volume_capability::{AccessMode as Access, AccessType, BlockVolume, MountVolume};
 use csi_api::v1::{
     NodeExpandVolumeRequest, NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest,
     NodeUnstageVolumeRequest, VolumeCapability, node_service_capability,
@@ -18,6 +18,7 @@ use ports::api::ApiExt;
 use ports::csi::{CsiError, CsiNode, CsiResult, DEADLINE};
 use serde_json::json;
 use volume_plan::attach::{Attachment, by_attachment};
+use volume_plan::claim::Mode;
 use volume_plan::csi::{self, DriverRules, access_mode};
 use volume_plan::names::attachment_name;
 use volume_plan::source::{Csi, Resolved};
@@ -145,10 +146,11 @@ impl<'a> Driver<'a> {
             mount_flags: volume.mount_options.clone(),
             volume_mount_group: group.map(|g| g.to_string()).unwrap_or_default(),
         };
-        VolumeCapability {
-            access_mode: Some(Access { mode: mode.into() }),
-            access_type: Some(AccessType::Mount(mount)),
-        }
+        let access_type = match volume.mode {
+            Mode::Filesystem => AccessType::Mount(mount),
+            Mode::Block => AccessType::Block(BlockVolume {}),
+        };
+        VolumeCapability { access_mode: Some(Access { mode: mode.into() }), access_type: Some(access_type) }
     }
 }
 

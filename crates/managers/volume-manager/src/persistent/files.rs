@@ -5,17 +5,25 @@ use std::path::{Path, PathBuf};
 
 use actor::chain;
 use model::PodUid;
-use ports::host::{HostFs, HostResult};
+use ports::host::{DirEntry, HostFs, HostResult};
+use volume_plan::claim::Mode;
 use volume_plan::data::{self, MAX_BYTES, VolumeData};
 use volume_plan::names::handle_hash;
+use volume_plan::source::{Csi, Resolved};
 
 use crate::deps::Deps;
-use crate::layout::{CSI, PRIVATE, PodLayout, plain, pods};
+use crate::device_map::{CSI_DEVICES, DeviceMap};
+use crate::layout::{CSI, LOCAL_VOLUME, PRIVATE, PodLayout, plain, pods};
 use crate::unreadable::Unreadable;
 
 /// Names beside those of drivers, of layouts that are not made here.
 const NO_DRIVERS: [&str; 2] = ["pv", "volumeDevices"];
+/// Where disks of local volumes are mounted, below the root directory.
+const DISKS: &str = "plugins/kubernetes.io/local-volume/mounts";
 const DATA: &str = "vol_data.json";
+/// Directories among those of raw volumes.
+const STAGED: &str = "staging";
+const PUBLISHED: &str = "publish";
 
 /// The directory of one volume, with its file and the directory that the driver is given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -23,6 +31,10 @@ pub(crate) struct VolumeDir {
     dir: PathBuf,
     /// What the driver is given.
     pub target: PathBuf,
+    /// That is there before the driver is called; else it makes it itself.
+    makes_target: bool,
+    /// Directories of a raw volume that go before the file, and the one that goes after all.
+    of_device: Option<([PathBuf; 2], PathBuf)>,
 }
 
 fn staged(root: &Path) -> PathBuf {
@@ -31,22 +43,38 @@ fn staged(root: &Path) -> PathBuf {
 
 impl VolumeDir {
     /// Where a volume is staged for all pods.
-    pub(crate) fn stage(root: &Path, driver: &str, handle: &str) -> Result<Self, String> {
+    pub(crate) fn staged(root: &Path, volume: &Resolved, csi: &Csi) -> Result<Self, String> {
+        match volume.mode {
+            Mode::Filesystem => Self::stage(root, &csi.driver, &csi.handle),
+            Mode::Block => Self::device(root, &volume.name),
+        }
+    }
+
+    fn stage(root: &Path, driver: &str, handle: &str) -> Result<Self, String> {
         let driver = plain(driver).map_err(|e| e.message)?;
         let dir = staged(root).join(driver).join(handle_hash(handle));
-        Ok(Self { target: dir.join("globalmount"), dir })
+        Ok(Self { target: dir.join("globalmount"), makes_target: true, dir, of_device: None })
+    }
+
+    /// Where a raw volume is staged for all pods, by the name of the PersistentVolume.
+    pub(crate) fn device(root: &Path, name: &str) -> Result<Self, String> {
+        let (all, name) = (root.join(CSI_DEVICES), plain(name).map_err(|e| e.message)?);
+        let own = all.join(name);
+        let of_device = Some(([all.join(PUBLISHED).join(name), own.join("dev")], own.clone()));
+        Ok(Self { dir: own.join("data"), target: all.join(STAGED).join(name), makes_target: true, of_device })
     }
 
     /// Where a volume is published to a pod.
     pub(crate) fn publish(layout: &PodLayout, name: &str) -> Result<Self, String> {
-        let dir = layout.volume(CSI, name).map_err(|e| e.message)?;
-        Ok(Self { target: dir.join("mount"), dir })
+        // The name of a volume that stands in a pod may be a path; a kubelet writes it so.
+        let dir = layout.volume(CSI, &name.replace('/', "~")).map_err(|e| e.message)?;
+        Ok(Self { target: dir.join("mount"), makes_target: false, dir, of_device: None })
     }
 
     /// Makes the directory and the file, which stays from now on whatever happens. Answers whether it was there before.
-    pub(crate) fn intend(&self, fs: &dyn HostFs, content: &[u8], with_target: bool) -> Result<bool, String> {
+    pub(crate) fn intend(&self, fs: &dyn HostFs, content: &[u8]) -> Result<bool, String> {
         let done: HostResult<bool> = (|| {
-            fs.create_dir(if with_target { &self.target } else { &self.dir }, PRIVATE)?;
+            fs.create_dir(&self.dir, PRIVATE)?;
             let file = self.dir.join(DATA);
             let before = match fs.read_file(&file, MAX_BYTES) {
                 Ok(before) => Some(before),
@@ -56,6 +84,9 @@ impl VolumeDir {
             if before.as_deref() != Some(content) {
                 fs.write_file_synced(&file, content, 0o644)?;
                 fs.sync_dir(&self.dir)?;
+            }
+            if self.makes_target {
+                fs.create_dir(&self.target, PRIVATE)?;
             }
             Ok(before.is_some())
         })();
@@ -71,6 +102,15 @@ impl VolumeDir {
         }
     }
 
+    /// As [`VolumeDir::remove`], of a volume that was unstaged. What drivers leave where they staged a raw volume goes as well: no
+    /// pod ever saw it.
+    pub(crate) fn remove_staged(&self, deps: &Deps) -> Result<(), String> {
+        if self.of_device.is_some() {
+            deps.fs.remove_tree(&self.target).map_err(|e| chain(&e))?;
+        }
+        self.remove(deps)
+    }
+
     /// Takes the directory away, after the driver undid what it had done. Nothing that is mounted or holds anything goes.
     pub(crate) fn remove(&self, deps: &Deps) -> Result<(), String> {
         let done: HostResult<bool> = (|| {
@@ -78,9 +118,13 @@ impl VolumeDir {
                 return Ok(false);
             }
             deps.fs.remove_empty_dir(&self.target)?;
+            for dir in self.of_device.iter().flat_map(|(before, _)| before) {
+                deps.fs.remove_empty_dir(dir)?;
+            }
             // The file last: until then it says what is still to be undone.
             deps.fs.remove_file(&self.dir.join(DATA))?;
             deps.fs.remove_empty_dir(&self.dir)?;
+            self.of_device.iter().try_for_each(|(_, above)| deps.fs.remove_empty_dir(above))?;
             Ok(true)
         })();
         match done {
@@ -100,12 +144,44 @@ pub(crate) struct Found {
     pub published: BTreeMap<(String, String), BTreeSet<PodUid>>,
     /// Directories that do not say which volume they are of.
     pub unreadable: Vec<Unreadable>,
+    /// Raw volumes that are published to a pod which has no link to them: somebody was killed at the end of it.
+    pub strays: Vec<Stray>,
+    /// Disks that are mounted for local volumes, by name of the PersistentVolume, and whether a pod has one.
+    pub disks: BTreeMap<String, bool>,
 }
 
-/// Names in a directory; none where there is none.
+/// A raw volume that was left in the middle of being taken from a pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stray {
+    pub key: (String, String),
+    /// Name of the PersistentVolume.
+    pub name: String,
+    pub pod: PodUid,
+}
+
+/// What a driver is given to publish a raw volume to a pod.
+pub(crate) fn device_target(layout: &PodLayout, name: &str) -> Result<PathBuf, String> {
+    let name = plain(name).map_err(|e| e.message)?;
+    Ok(layout.root().join(CSI_DEVICES).join(PUBLISHED).join(name).join(layout.uid()))
+}
+
+/// Where the disk of a local volume is mounted for all pods.
+pub(crate) fn disk_dir(root: &Path, name: &str) -> Result<PathBuf, String> {
+    Ok(root.join(DISKS).join(plain(name).map_err(|e| e.message)?))
+}
+
+/// Names of directories in a directory; none where there is none.
 fn dirs(fs: &dyn HostFs, path: &Path) -> Result<Vec<String>, String> {
+    Ok(entries(fs, path)?.into_iter().filter(|e| e.is_dir).map(|e| e.name).collect())
+}
+
+fn names(fs: &dyn HostFs, path: &Path) -> Result<Vec<String>, String> {
+    Ok(entries(fs, path)?.into_iter().map(|e| e.name).collect())
+}
+
+fn entries(fs: &dyn HostFs, path: &Path) -> Result<Vec<DirEntry>, String> {
     match fs.list_dir(path) {
-        Ok(entries) => Ok(entries.into_iter().filter(|e| e.is_dir).map(|e| e.name).collect()),
+        Ok(entries) => Ok(entries),
         Err(e) if e.is_not_found() => Ok(Vec::new()),
         Err(e) => Err(chain(&e)),
     }
@@ -123,14 +199,14 @@ pub(crate) fn found(fs: &dyn HostFs, root: &Path) -> Result<Found, String> {
     for driver in dirs(fs, &staged(root))?.into_iter().filter(|d| !NO_DRIVERS.contains(&d.as_str())) {
         for hash in dirs(fs, &staged(root).join(&driver))? {
             let dir = staged(root).join(&driver).join(hash);
-            let volume = VolumeDir { target: dir.join("globalmount"), dir };
-            match volume.data(fs) {
-                Ok(Some(data)) => drop(found.staged.insert((data.driver, data.handle), volume)),
-                Ok(None) => {}
-                Err(error) => found.unreadable.push(Unreadable { path: volume.dir, published: None, error }),
+            let volume = VolumeDir { target: dir.join("globalmount"), makes_target: true, dir, of_device: None };
+            if let Some(data) = data_of(fs, &volume, &mut found) {
+                found.staged.insert((data.driver, data.handle), volume);
             }
         }
     }
+    let devices = devices(fs, root, &mut found)?;
+    found.disks = dirs(fs, &root.join(DISKS))?.into_iter().map(|name| (name, false)).collect();
     for pod in dirs(fs, &pods(root))? {
         let uid = PodUid::from(pod);
         let Ok(layout) = PodLayout::new(root, &uid) else { continue };
@@ -147,6 +223,46 @@ pub(crate) fn found(fs: &dyn HostFs, root: &Path) -> Result<Found, String> {
                 }
             }
         }
+        for name in names(fs, &layout.block_devices().join(CSI))? {
+            if let Some(key) = devices.get(&name) {
+                found.published.entry(key.clone()).or_default().insert(uid.clone());
+            }
+        }
+        for name in dirs(fs, &layout.volumes().join(LOCAL_VOLUME))? {
+            found.disks.entry(name).and_modify(|has| *has = true);
+        }
     }
     Ok(found)
+}
+
+/// What a staged volume is; `None`: it cannot be told, and the volume is left alone.
+fn data_of(fs: &dyn HostFs, volume: &VolumeDir, found: &mut Found) -> Option<VolumeData> {
+    volume.data(fs).unwrap_or_else(|error| {
+        found.unreadable.push(Unreadable { path: volume.dir.clone(), published: None, error });
+        None
+    })
+}
+
+/// Raw volumes by the names of their PersistentVolumes.
+fn devices(fs: &dyn HostFs, root: &Path, found: &mut Found) -> Result<BTreeMap<String, (String, String)>, String> {
+    let (all, mut devices) = (root.join(CSI_DEVICES), BTreeMap::new());
+    for name in dirs(fs, &all)?.into_iter().filter(|name| name != STAGED && name != PUBLISHED) {
+        let volume = VolumeDir::device(root, &name)?;
+        let Some(data) = data_of(fs, &volume, found) else { continue };
+        let key = (data.driver, data.handle);
+        found.staged.insert(key.clone(), volume);
+        let bound = names(fs, &all.join(&name).join("dev"))?;
+        let uids: BTreeSet<String> = bound.into_iter().chain(names(fs, &all.join(PUBLISHED).join(&name))?).collect();
+        for uid in uids {
+            let pod = PodUid::from(uid);
+            let Ok(layout) = PodLayout::new(root, &pod) else { continue };
+            let map = DeviceMap::new(&layout, CSI, &name).map_err(|e| e.message)?;
+            if !map.is_there(fs).map_err(|e| chain(&e))? {
+                found.strays.push(Stray { key: key.clone(), name: name.clone(), pod: pod.clone() });
+            }
+            found.published.entry(key.clone()).or_default().insert(pod);
+        }
+        devices.insert(name, key);
+    }
+    Ok(devices)
 }

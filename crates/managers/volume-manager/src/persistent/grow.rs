@@ -20,8 +20,10 @@ use volume_plan::state::Mount;
 
 use super::calls::{self, Ability, Driver};
 use super::files::VolumeDir;
+use super::place::Place;
 use super::resolve::api;
 use crate::deps::Tools;
+use crate::layout::PodLayout;
 use crate::measure::counted_of;
 use crate::placed::Placed;
 use crate::registry::Volumes;
@@ -80,7 +82,9 @@ pub(crate) async fn grow(tools: &Tools, task: &TaskContext, of: &Outgrown) -> Op
     if volumes.mount(&of.name, &Some(of.uid.clone())) != Mount::Present {
         return None;
     }
-    let step = Step { tools, task, pod: &pod, volume: &of.placed.of, at: &of.placed.mounted.host_path };
+    let layout = PodLayout::new(&tools.config.root_dir, &of.uid).ok()?;
+    let place = Place::of(&layout, &of.placed.of).ok()?;
+    let step = Step { tools, task, pod: &pod, volume: &of.placed.of, at: place.target() };
     let (Source::Csi(csi), work) = (&of.placed.of.source, step.in_use(of.to)) else { return None };
     let Err(error) = counted_of("volume_fs_resize", &csi.driver, work).await else { return None };
     let message = format!("NodeExpandVolume.NodeExpandVolume failed for volume {:?} : {error}", of.placed.of.name);
@@ -218,7 +222,7 @@ impl Step<'_> {
             let (namespace, name) = csi.expand_secret.clone().unwrap_or_default();
             other(format!("expander.NodeExpand failed to get NodeExpandSecretRef {namespace}/{name}: {}", e.text))
         })?;
-        let staged = VolumeDir::stage(&tools.config.root_dir, &csi.driver, &csi.handle).map_err(other)?;
+        let staged = VolumeDir::staged(&tools.config.root_dir, self.volume, csi).map_err(other)?;
         let request = NodeExpandVolumeRequest {
             volume_id: csi.handle.clone(),
             volume_path: self.at.to_string_lossy().into_owned(),

@@ -1,6 +1,6 @@
 //! Volumes that are paths of this node.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use actor::{Class, chain};
@@ -8,11 +8,15 @@ use contract::volume::MountedVolume;
 use model::core::Pod;
 use model::pod;
 use ports::host::FileKind;
+use volume_plan::claim::Mode;
+use volume_plan::names::local_name;
 use volume_plan::source::{Resolved, Source};
 
+use super::files::disk_dir;
 use super::job::Job;
 use crate::deps::Tools;
 use crate::desired::MountRequest;
+use crate::device_map::DeviceMap;
 use crate::failed::Failed;
 use crate::host_path;
 use crate::layout::{LOCAL_VOLUME, PodLayout};
@@ -21,51 +25,112 @@ use crate::placed::Placed;
 use crate::spec;
 use crate::task::cancelled;
 
+/// A step that failed, and why.
+type Step<T> = Result<T, (&'static str, String)>;
+
 /// Makes a path of this node usable.
 pub(crate) async fn place(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Failed> {
     let (tools, pod, of, request) = (job.tools.clone(), job.pod.clone(), volume.clone(), job.request.clone());
+    let (uid, name, volumes) = (pod::uid(job.pod), local_name(&volume.name), &job.tools.deps.persistent);
+    let is_local = matches!(volume.source, Source::Local { .. });
+    if is_local {
+        // From here on the end of the pod takes the wish back, and its disk stays mounted until then.
+        volumes.want(&name, &uid, job.volume, false);
+    }
+    let turn = volumes.turn(&name);
+    let _turn = if is_local { Some(turn.lock().await) } else { None };
     let work = move || {
         if !request.is_live() {
-            return Err(cancelled().message);
+            return Err(("SetUp", cancelled().message));
         }
         match &of.source {
             Source::HostPath { path, check } => {
-                host_path::check(&*tools.deps.fs, path, check)?;
-                Ok((path.into(), false))
+                host_path::check(&*tools.deps.fs, path, check).map_err(|e| ("SetUp", e))?;
+                Ok((path.into(), None, false))
             }
-            Source::Local { path } => local(&tools, &pod, &of, path, &request).map(|path| (path, true)),
-            Source::Csi(_) => Err("volumes of drivers are no paths".to_owned()),
+            Source::Local { path, fs_type } => {
+                let (at, mapped) = local(&tools, &pod, &of, (path, fs_type), &request)?;
+                Ok((at, mapped, of.mode == Mode::Filesystem))
+            }
+            Source::Csi(_) => Err(("SetUp", "volumes of drivers are no paths".to_owned())),
         }
     };
-    let uid = pod::uid(job.pod);
-    let placed = job.tools.deps.serial.run(&uid, &job.task.effects, Class::UserPaths, work).await;
-    let (host_path, selinux_relabel) = placed.map_err(|e: String| job.failed("SetUp", &volume.name, e))?;
+    let placed: Step<(PathBuf, Option<DeviceMap>, bool)> =
+        job.tools.deps.serial.run(&uid, &job.task.effects, Class::UserPaths, work).await;
+    let (host_path, mapped, selinux_relabel) = placed.map_err(|(step, e)| job.failed(step, &volume.name, e))?;
+    if let Some(map) = mapped {
+        job.tell_mapped(&volume.name, &map);
+    }
     let mounted = MountedVolume { host_path, read_only: volume.read_only, selinux_relabel };
     Ok(Placed { mounted, group: volume.group, republish: false, of: Arc::new(volume.clone()) })
 }
 
-/// Binds a directory that was set aside into the pod's folder.
+/// A directory that was set aside is bound into the pod's folder, a disk is mounted for all pods first, or mapped. Answers with the
+/// path for containers, and with the map when it is new.
 fn local(
     tools: &Tools,
     pod: &Pod,
     volume: &Resolved,
-    path: &str,
+    (path, fs_type): (&str, &str),
     request: &MountRequest,
-) -> Result<std::path::PathBuf, String> {
-    let (fs, mounts) = (&*tools.deps.fs, &*tools.deps.mounts);
+) -> Step<(PathBuf, Option<DeviceMap>)> {
     let source = Path::new(path);
+    let set_up = |e: String| ("SetUp", e);
     if !source.is_absolute() || path.split('/').any(|part| part == "..") {
-        return Err(format!("invalid path {path:?} of a local volume: must be absolute and without '..'"));
+        return Err(set_up(format!("invalid path {path:?} of a local volume: must be absolute and without '..'")));
     }
-    match fs.stat(source).map_err(|e| chain(&e))?.map(|s| s.kind) {
-        Some(FileKind::Dir) => {}
-        None => return Err(format!("path {path:?} does not exist")),
-        Some(FileKind::BlockDevice) => {
-            return Err(format!("path {path:?} is a block device: this node mounts directories only"));
+    let found = tools.deps.fs.stat(source).map_err(|e| set_up(chain(&e)))?.map(|s| s.kind);
+    let layout = PodLayout::new(&tools.config.root_dir, &pod::uid(pod)).map_err(|e| set_up(e.message))?;
+    match (found, volume.mode) {
+        (None, _) => Err(set_up(format!("path {path:?} does not exist"))),
+        (Some(_), Mode::Block) => map(tools, &layout, volume, source).map_err(|e| ("MapBlockVolume", e)),
+        (Some(FileKind::Dir), _) => Ok((bind(tools, pod, &layout, volume, source, request).map_err(set_up)?, None)),
+        (Some(FileKind::BlockDevice), _) => {
+            let disk = mount_disk(tools, volume, source, fs_type).map_err(|e| ("MountDevice", e))?;
+            Ok((bind(tools, pod, &layout, volume, &disk, request).map_err(set_up)?, None))
         }
-        Some(_) => return Err("only directory and block device are supported".to_owned()),
+        _ => Err(set_up("only directory and block device are supported".to_owned())),
     }
-    let layout = PodLayout::new(&tools.config.root_dir, &pod::uid(pod)).map_err(|e| e.message)?;
+}
+
+fn map(
+    tools: &Tools,
+    layout: &PodLayout,
+    volume: &Resolved,
+    device: &Path,
+) -> Result<(PathBuf, Option<DeviceMap>), String> {
+    let map = DeviceMap::new(layout, LOCAL_VOLUME, &volume.name).map_err(|e| e.message)?;
+    let was_there = map.intend(&*tools.deps.fs, device).map_err(|e| chain(&e))?;
+    map.map(&tools.deps, device).map_err(|e| chain(&e))?;
+    Ok((map.link.clone(), (!was_there).then_some(map)))
+}
+
+/// Mounts a disk for all pods. The first of them says whether it may be written to.
+fn mount_disk(tools: &Tools, volume: &Resolved, device: &Path, fs_type: &str) -> Result<PathBuf, String> {
+    let target = disk_dir(&tools.config.root_dir, &volume.name)?;
+    let read_only = volume.read_only.then(|| "ro".to_owned());
+    let options: Vec<String> = volume.mount_options.iter().cloned().chain(read_only).collect();
+    let mounted = tools.deps.mounts.mount_device(device, &target, fs_type, &options);
+    mounted.map_err(|e| {
+        let why = chain(&e);
+        if let Err(e) = tools.deps.fs.remove_empty_dir(&target) {
+            tracing::warn!(error = chain(&e), "the mount point of a disk that was not mounted stays");
+        }
+        let device = device.display();
+        format!("local: failed to mount device {device} at {} (fstype: {fs_type}), error {why}", target.display())
+    })?;
+    Ok(target)
+}
+
+fn bind(
+    tools: &Tools,
+    pod: &Pod,
+    layout: &PodLayout,
+    volume: &Resolved,
+    source: &Path,
+    request: &MountRequest,
+) -> Result<PathBuf, String> {
+    let (fs, mounts) = (&*tools.deps.fs, &*tools.deps.mounts);
     let target = layout.volume(LOCAL_VOLUME, &volume.name).map_err(|e| e.message)?;
     if mounts.is_mount_point(&target).map_err(|e| chain(&e))? {
         return Ok(target);

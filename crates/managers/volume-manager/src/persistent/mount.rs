@@ -9,6 +9,7 @@ use csi_api::TOKENS;
 use csi_api::v1::{NodePublishVolumeRequest, NodeStageVolumeRequest};
 use model::{PodUid, pod};
 use volume_plan::attach::{Attachment, by_node};
+use volume_plan::claim::Mode;
 use volume_plan::csi::{
     DriverRules, GroupPolicy as DriverGroups, check_lifecycle, gives_to_group, is_for_one_pod, publish_context,
 };
@@ -20,6 +21,7 @@ use super::calls::{self, Ability, CallFailed, Driver};
 use super::files::{self, VolumeDir};
 use super::grow::Step;
 use super::job::Job;
+use super::place::Place;
 use crate::failed::{Failed, GROW};
 use crate::layout::PodLayout;
 use crate::measure::{MOUNT, counted_of};
@@ -39,6 +41,19 @@ struct Try<'a> {
     rules: DriverRules,
     /// What the controller that attached it tells the driver.
     attached: BTreeMap<String, String>,
+}
+
+/// Names of steps.
+#[derive(Clone, Copy)]
+struct Steps {
+    /// All of them.
+    operation: &'static str,
+    /// Looking what is there, and for the driver.
+    first: &'static str,
+    stage: &'static str,
+    publish: &'static str,
+    /// Making what is published usable for containers.
+    usable: &'static str,
 }
 
 /// Gets the volume to the pod, as far as it can be now.
@@ -98,11 +113,11 @@ impl Try<'_> {
         let (tools, task, part) = (self.job.tools, self.job.task, Some(self.uid.clone()));
         let layout = PodLayout::new(&tools.config.root_dir, &self.uid);
         let layout = layout.map_err(|e| self.job.failed("SetUp", &self.volume.name, e.message))?;
-        let there = VolumeDir::publish(&layout, &self.volume.name);
+        let there = Place::of(&layout, self.volume);
         let there = there.map_err(|e| self.job.failed("SetUp", &self.volume.name, e))?;
         let placed = Placed {
             mounted: MountedVolume {
-                host_path: there.target.clone(),
+                host_path: there.host_path().to_owned(),
                 read_only: self.volume.read_only,
                 selinux_relabel: true,
             },
@@ -127,7 +142,7 @@ impl Try<'_> {
                 Err(Failed::backing_off(self.job.volume, error))
             };
         }
-        match counted_of(MOUNT, &self.csi.driver, self.steps(&there, &part)).await {
+        match counted_of(self.words().operation, &self.csi.driver, self.steps(&there, &part)).await {
             Ok(()) => {
                 self.volumes().succeeded(&self.name, &part);
                 Ok(placed)
@@ -143,19 +158,33 @@ impl Try<'_> {
         }
     }
 
-    async fn steps(&self, there: &VolumeDir, part: &Part) -> Result<(), (&'static str, String)> {
-        self.check_others().await.map_err(|e| ("SetUp", e))?;
+    async fn steps(&self, there: &Place, part: &Part) -> Result<(), (&'static str, String)> {
+        let Steps { first, stage, .. } = self.words();
+        self.check_others().await.map_err(|e| (first, e))?;
         let driver = Driver::find(self.job.tools, self.job.task, &self.csi.driver).await;
-        let driver = driver.map_err(|e| ("SetUp", e.text))?;
-        let staging =
-            if self.csi.is_inline { None } else { self.stage(&driver).await.map_err(|e| ("MountDevice", e))? };
-        self.publish(&driver, there, part, staging).await.map_err(|e| ("SetUp", e))?;
+        let driver = driver.map_err(|e| (first, e.text))?;
+        let staging = if self.csi.is_inline { None } else { self.stage(&driver).await.map_err(|e| (stage, e))? };
+        self.publish(&driver, there, part, staging).await?;
         let Job { tools, task, pod, .. } = *self.job;
-        let step = Step { tools, task, pod, volume: self.volume, at: &there.target };
+        let step = Step { tools, task, pod, volume: self.volume, at: there.target() };
         step.at_mount().await.map_err(|e| (GROW, e))?;
         // Not before: what was not let grow is not to be used.
         self.volumes().note(&self.name, part, Mount::Present);
         Ok(())
+    }
+
+    /// What a kubelet calls the steps.
+    fn words(&self) -> Steps {
+        match self.volume.mode {
+            Mode::Filesystem => {
+                let (first, stage) = ("SetUp", "MountDevice");
+                Steps { operation: MOUNT, first, stage, publish: first, usable: first }
+            }
+            Mode::Block => {
+                let (first, usable) = ("SetUpDevice", "MapBlockVolume");
+                Steps { operation: "map_volume", first, stage: first, publish: "MapPodDevice", usable }
+            }
+        }
     }
 
     /// A volume for one pod must not be with another one here.
@@ -187,18 +216,18 @@ impl Try<'_> {
     }
 
     /// Writes down what is to be done, and counts it as perhaps done from now on.
-    async fn intend(&self, dir: &VolumeDir, part: &Part, content: Vec<u8>, with_target: bool) -> Result<(), String> {
-        let (fs, at) = (self.job.tools.deps.fs.clone(), dir.clone());
-        let found = self.blocking(move || at.intend(&*fs, &content, with_target)).await?;
+    async fn intend(&self, place: &Place, part: &Part, content: Vec<u8>) -> Result<(), String> {
+        let (deps, at) = (self.job.tools.deps.clone(), place.clone());
+        let found = self.blocking(move || at.intend(&deps, &content)).await?;
         self.volumes().intend(&self.name, part, found);
         Ok(())
     }
 
     /// What follows from a failed call: what the driver refused is taken back, what may be under way is not forgotten.
-    async fn settle(&self, dir: &VolumeDir, part: &Part, before: Mount, error: &CallFailed) {
+    async fn settle(&self, place: &Place, part: &Part, before: Mount, error: &CallFailed) {
         let mut after = self.volumes().after_failure(&self.name, part, before, error.class);
         if after == Mount::Absent {
-            let (deps, at) = (self.job.tools.deps.clone(), dir.clone());
+            let (deps, at) = (self.job.tools.deps.clone(), place.clone());
             if let Err(e) = self.blocking(move || at.remove(&deps)).await {
                 tracing::warn!(volume = self.name, error = e, "what the driver refused cannot be cleared away");
                 after = Mount::Uncertain;
@@ -210,78 +239,114 @@ impl Try<'_> {
     /// Stages the volume for all pods. Answers where, when the driver stages at all.
     async fn stage(&self, driver: &Driver<'_>) -> Result<Option<String>, String> {
         let part = None;
-        let dir = VolumeDir::stage(&self.job.tools.config.root_dir, &self.csi.driver, &self.csi.handle)?;
+        let config = &self.job.tools.config;
+        let dir = VolumeDir::staged(&config.root_dir, self.volume, self.csi)?;
+        let content = match self.volume.mode {
+            Mode::Filesystem => data::of_stage(self.csi),
+            Mode::Block => data::of_device(self.volume, self.csi, &config.node_name),
+        };
         let stages = driver.can(Ability::StageUnstageVolume);
         let path = dir.target.to_string_lossy().into_owned();
-        let before = self.volumes().mount(&self.name, &part);
+        // A raw volume is published with the path in any case.
+        let told = (stages || self.volume.mode == Mode::Block).then(|| path.clone());
+        let (place, before) = (Place::Files(dir), self.volumes().mount(&self.name, &part));
         if before == Mount::Present {
-            return Ok(stages.then_some(path));
+            return Ok(told);
         }
         let secrets = calls::secret(self.job.tools, self.csi.stage_secret.as_ref()).await.map_err(|e| e.text)?;
-        self.intend(&dir, &part, data::of_stage(self.csi), true).await?;
+        self.intend(&place, &part, content).await?;
         if stages {
             let request = NodeStageVolumeRequest {
                 volume_id: self.csi.handle.clone(),
                 publish_context: self.attached.clone(),
-                staging_target_path: path.clone(),
+                staging_target_path: path,
                 volume_capability: Some(driver.capability(self.volume, self.csi, self.told_group(driver))),
                 secrets,
                 volume_context: self.csi.attributes.clone(),
             };
             if let Err(e) = driver.stage((&self.name, &part), request).await {
-                self.settle(&dir, &part, before, &e).await;
+                self.settle(&place, &part, before, &e).await;
                 return Err(e.text);
             }
         }
         self.volumes().note(&self.name, &part, Mount::Present);
-        Ok(stages.then_some(path))
+        Ok(told)
     }
 
     async fn publish(
         &self,
         driver: &Driver<'_>,
-        dir: &VolumeDir,
+        place: &Place,
         part: &Part,
         staging: Option<String>,
-    ) -> Result<(), String> {
+    ) -> Result<(), (&'static str, String)> {
+        let (words, before) = (self.words(), self.volumes().mount(&self.name, part));
+        let request = self.publish_request(driver, place, staging).await.map_err(|e| (words.publish, e.text))?;
+        let content = data::of_publish(self.volume, self.csi, &self.job.tools.config.node_name);
+        self.intend(place, part, content).await.map_err(|e| (words.publish, e))?;
+        let done = match driver.publish((&self.name, part), request).await {
+            Ok(()) if before == Mount::Present => Ok(()),
+            Ok(()) => self.make_usable(driver, place).await.map_err(|e| (words.usable, e)),
+            Err(e) => Err((words.publish, e)),
+        };
+        if let Err((step, e)) = done {
+            self.settle(place, part, before, &e).await;
+            return Err((step, e.text));
+        }
+        Ok(())
+    }
+
+    async fn publish_request(
+        &self,
+        driver: &Driver<'_>,
+        place: &Place,
+        staging: Option<String>,
+    ) -> Result<NodePublishVolumeRequest, CallFailed> {
         let tools = self.job.tools;
-        let before = self.volumes().mount(&self.name, part);
-        let mut secrets = calls::secret(tools, self.csi.publish_secret.as_ref()).await.map_err(|e| e.text)?;
-        let mut tokens = calls::tokens(tools, self.job.pod, &self.rules).await.map_err(|e| e.text)?;
+        let mut secrets = calls::secret(tools, self.csi.publish_secret.as_ref()).await?;
+        let mut tokens = match self.volume.mode {
+            Mode::Filesystem => calls::tokens(tools, self.job.pod, &self.rules).await?,
+            // As in a kubelet.
+            Mode::Block => None,
+        };
         if self.rules.tokens_in_secrets {
             secrets.extend(tokens.take().map(|t| (TOKENS.to_owned(), t)));
         }
-        let content = data::of_publish(self.volume, self.csi, &tools.config.node_name);
-        self.intend(dir, part, content, false).await?;
-        let request = NodePublishVolumeRequest {
+        Ok(NodePublishVolumeRequest {
             volume_id: self.csi.handle.clone(),
             publish_context: self.attached.clone(),
             staging_target_path: staging.unwrap_or_default(),
-            target_path: dir.target.to_string_lossy().into_owned(),
+            target_path: place.target().to_string_lossy().into_owned(),
             volume_capability: Some(driver.capability(self.volume, self.csi, self.told_group(driver))),
             readonly: self.volume.read_only,
             secrets,
             volume_context: publish_context(self.csi, &self.rules, self.job.pod, tokens),
-        };
-        let done = match driver.publish((&self.name, part), request).await {
-            Ok(()) if before != Mount::Present => self.give_to_group(driver, dir).await,
-            other => other,
-        };
-        if let Err(e) = done {
-            self.settle(dir, part, before, &e).await;
-            return Err(e.text);
+        })
+    }
+
+    /// What is left to do after a driver published a volume: one with a file system is given to the pod's group, a raw one is
+    /// bound, and held open.
+    async fn make_usable(&self, driver: &Driver<'_>, place: &Place) -> Result<(), CallFailed> {
+        if self.volume.mode == Mode::Filesystem {
+            return self.give_to_group(driver, place).await;
+        }
+        let (deps, at) = (self.job.tools.deps.clone(), place.clone());
+        self.blocking(move || at.map(&deps)).await.map_err(CallFailed::uncertain)?;
+        if let Place::Device(_, map) = place {
+            self.job.tell_mapped(&self.volume.name, map);
         }
         Ok(())
     }
 
     /// Gives the volume to the pod's group, unless the driver does that, or nobody shall.
-    async fn give_to_group(&self, driver: &Driver<'_>, dir: &VolumeDir) -> Result<(), CallFailed> {
+    async fn give_to_group(&self, driver: &Driver<'_>, place: &Place) -> Result<(), CallFailed> {
         let Some(gid) = spec::fs_group(self.job.pod) else { return Ok(()) };
         let policy: DriverGroups = self.rules.group_policy;
         if driver.can(Ability::VolumeMountGroup) || !gives_to_group(self.volume, self.csi, policy) {
             return Ok(());
         }
-        let (fs, at, policy) = (self.job.tools.deps.fs.clone(), dir.target.clone(), GroupPolicy::of(self.job.pod));
+        let (fs, at, policy) =
+            (self.job.tools.deps.fs.clone(), place.target().to_owned(), GroupPolicy::of(self.job.pod));
         let request = self.job.request.clone();
         self.blocking(move || give_volume(&*fs, &at, gid, policy, &|| request.is_live())).await;
         if self.job.request.is_live() {

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use model::core::{PersistentVolume, PersistentVolumeClaim, Pod, Volume};
 use model::pod;
 use ports::api::{ApiExt, ApiServer};
-use volume_plan::claim::{
-    ClaimName, Mode, check_affinity, check_bound, check_use, claim_name, not_processed, volume_name,
-};
+use volume_plan::claim::{ClaimName, check_affinity, check_bound, check_use, claim_name, not_processed, volume_name};
 use volume_plan::growth;
+use volume_plan::migration;
 use volume_plan::source::{Claim, Resolved, of_inline, of_persistent_volume};
 
 use crate::deps::Tools;
@@ -30,14 +29,15 @@ pub(crate) async fn resolve(tools: &Tools, pod: &Arc<Pod>, volume: &Volume) -> R
     if let Some(volume) = of_inline(&pod::uid(pod), namespace, volume) {
         return Ok(Wanted { volume, elsewhere: None });
     }
+    if let Some(migrated) = migration::of_volume(namespace, volume) {
+        let volume = migrated.map_err(|e| format!("failed to translate in-tree pv to CSI: {e}"))?;
+        return Ok(Wanted { volume, elsewhere: None });
+    }
     let Some(claim) = claim_name(pod, volume) else {
         return Err(format!("volume {:?} has no claim", volume.name));
     };
     let (resolved, found) = bound(tools, pod, namespace, &claim).await?;
     check_use(pod, &volume.name, resolved.mode)?;
-    if resolved.mode == Mode::Block {
-        return Err(format!("volume {:?}: volumeMode Block is not supported by this node yet", volume.name));
-    }
     let node = tools.node.get();
     let labels = node.node.as_ref().and_then(|n| n.metadata.labels.clone()).unwrap_or_default();
     let elsewhere = check_affinity(&found, &tools.config.node_name, &labels).err();

@@ -1,21 +1,23 @@
-//! Volumes that are staged and that no pod has any more: they are unstaged, whoever staged them.
+//! What is there of volumes that no pod has any more: it is taken away, whoever made it.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use actor::Class;
+use actor::{Class, chain};
 use csi_api::v1::NodeUnstageVolumeRequest;
 use model::PodUid;
 use model::core::PersistentVolume;
 use ports::api::ApiExt;
-use volume_plan::names::unique_name;
+use volume_plan::names::{local_name, unique_name};
 use volume_plan::source::{Source, of_persistent_volume};
 use volume_plan::state::Mount;
 
 use super::calls::{Ability, Driver};
-use super::files::{self, Found, VolumeDir};
+use super::files::{self, Found, Stray, VolumeDir};
 use super::resolve::api;
+use super::unmount::unmap_stray;
 use crate::deps::Tools;
+use crate::layout::PodLayout;
 use crate::measure::counted_of;
 use crate::task::TaskContext;
 use crate::unreadable::Unreadable;
@@ -23,19 +25,28 @@ use crate::unreadable::Unreadable;
 /// What a look at the disk found.
 #[derive(Debug, Default)]
 pub(crate) struct Sweep {
-    /// Staged volumes that nobody has: name, driver, handle and place.
+    /// What nobody has.
     pub idle: Vec<Idle>,
     /// Until the next one may be tried again.
     pub wait: Option<Duration>,
 }
 
-/// A staged volume that nobody has.
+/// A volume that nobody has.
 #[derive(Clone, Debug)]
 pub(crate) struct Idle {
     pub name: String,
-    driver: String,
-    handle: String,
-    dir: VolumeDir,
+    what: What,
+}
+
+/// What is left of it.
+#[derive(Clone, Debug)]
+enum What {
+    /// A driver staged it, by driver and handle.
+    Staged((String, String), VolumeDir),
+    /// A driver published it to a pod.
+    Published(Stray),
+    /// The disk of a local volume is mounted, by the name of the PersistentVolume.
+    Disk(String),
 }
 
 async fn look(tools: &Tools, task: &TaskContext) -> Result<Found, String> {
@@ -88,61 +99,106 @@ pub(crate) async fn sweep(tools: &Tools, task: &TaskContext) -> Sweep {
     volumes.note_unreadable(&found.unreadable);
     let Some(concealed) = concealed(tools, &found).await else { return Sweep::default() };
     let name = |(driver, handle): &(String, String)| unique_name(driver, handle);
-    let there: BTreeSet<String> =
-        found.staged.keys().chain(found.published.keys()).chain(&concealed).map(name).collect();
+    let of_drivers = found.staged.keys().chain(found.published.keys()).chain(&concealed).map(name);
+    let there: BTreeSet<String> = of_drivers.chain(found.disks.keys().map(|disk| local_name(disk))).collect();
     volumes.note_disk(&there);
     tools.post_in_use();
+    let strays = found.strays.iter().filter(|s| !volumes.is_wanted_by(&name(&s.key), &s.pod));
+    let strays = strays.map(|s| (Idle { name: name(&s.key), what: What::Published(s.clone()) }, Some(s.pod.clone())));
+    let idle = |name: &String| !volumes.is_wanted(name);
+    let is_used = |key: &(String, String)| found.published.contains_key(key) || concealed.contains(key);
+    let staged = found.staged.iter().filter(|(key, _)| idle(&name(key)) && !is_used(key));
+    let staged =
+        staged.map(|(key, dir)| (Idle { name: name(key), what: What::Staged(key.clone(), dir.clone()) }, None));
+    let disks = found.disks.iter().filter(|(disk, is_used)| !**is_used && idle(&local_name(disk)));
+    let disks = disks.map(|(disk, _)| (Idle { name: local_name(disk), what: What::Disk(disk.clone()) }, None));
     let mut out = Sweep::default();
-    for (key, dir) in found.staged {
-        let name = name(&key);
-        if found.published.contains_key(&key) || concealed.contains(&key) || volumes.is_wanted(&name) {
-            continue;
-        }
-        match volumes.wait(&name, &None, task.clock.now()) {
+    for (idle, part) in strays.chain(staged).chain(disks) {
+        match volumes.wait(&idle.name, &part, task.clock.now()) {
             Some((wait, _)) => out.wait = Some(out.wait.map_or(wait, |w| w.min(wait))),
-            None => out.idle.push(Idle { name, driver: key.0, handle: key.1, dir }),
+            None => out.idle.push(idle),
         }
     }
     out
 }
 
-/// Unstages a volume, unless somebody has come to have it.
+/// Takes a volume away, unless somebody has come to have it.
 pub(crate) async fn undo(tools: &Tools, task: &TaskContext, idle: &Idle) {
     let volumes = &tools.deps.persistent;
-    let turn = volumes.turn(&idle.name);
-    let _turn = turn.lock().await;
-    let done = match look(tools, task).await {
-        Ok(found) => {
-            let key = (idle.driver.clone(), idle.handle.clone());
-            let Some(concealed) = concealed(tools, &found).await else { return };
-            let is_used = found.published.contains_key(&key) || concealed.contains(&key);
-            if volumes.is_wanted(&idle.name) || is_used || !found.staged.contains_key(&key) {
-                return;
-            }
-            counted_of("unmount_device", &idle.driver, unstage(tools, task, idle)).await
-        }
-        Err(e) => Err(e),
+    let part = match &idle.what {
+        // It takes the volume's turn itself.
+        What::Published(stray) => Some(stray.pod.clone()),
+        What::Staged(..) | What::Disk(_) => None,
+    };
+    let done = match &idle.what {
+        What::Published(stray) => unpublish(tools, task, stray).await,
+        What::Staged(key, dir) => unused(tools, task, idle, key, dir).await,
+        What::Disk(disk) => unmount_disk(tools, task, disk).await,
     };
     match done {
-        Ok(()) => volumes.succeeded(&idle.name, &None),
+        Ok(()) => volumes.succeeded(&idle.name, &part),
         Err(error) => {
             tracing::warn!(volume = idle.name, error, "UnmountDevice failed, trying again");
-            volumes.failed(&idle.name, &None, task.clock.now(), &error);
+            volumes.failed(&idle.name, &part, task.clock.now(), &error);
         }
     }
 }
 
-async fn unstage(tools: &Tools, task: &TaskContext, idle: &Idle) -> Result<(), String> {
-    let (volumes, part) = (&tools.deps.persistent, None);
-    volumes.note(&idle.name, &part, Mount::Uncertain);
-    let driver = Driver::find(tools, task, &idle.driver).await.map_err(|e| e.text)?;
-    if driver.can(Ability::StageUnstageVolume) {
-        let staging_target_path = idle.dir.target.to_string_lossy().into_owned();
-        let request = NodeUnstageVolumeRequest { volume_id: idle.handle.clone(), staging_target_path };
-        driver.unstage((&idle.name, &part), request).await.map_err(|e| e.text)?;
+async fn unpublish(tools: &Tools, task: &TaskContext, stray: &Stray) -> Result<(), String> {
+    let layout = PodLayout::new(&tools.config.root_dir, &stray.pod).map_err(|e| e.message)?;
+    unmap_stray(tools, &stray.pod, &layout, &stray.name, task).await
+}
+
+async fn unused(
+    tools: &Tools,
+    task: &TaskContext,
+    idle: &Idle,
+    key: &(String, String),
+    dir: &VolumeDir,
+) -> Result<(), String> {
+    let volumes = &tools.deps.persistent;
+    let turn = volumes.turn(&idle.name);
+    let _turn = turn.lock().await;
+    let found = look(tools, task).await?;
+    let Some(concealed) = concealed(tools, &found).await else { return Ok(()) };
+    let is_used = found.published.contains_key(key) || concealed.contains(key);
+    if volumes.is_wanted(&idle.name) || is_used || !found.staged.contains_key(key) {
+        return Ok(());
     }
-    let (deps, dir) = (tools.deps.clone(), idle.dir.clone());
-    task.effects.blocking(Class::UserPaths, move || dir.remove(&deps)).await?;
-    volumes.note(&idle.name, &part, Mount::Absent);
+    counted_of("unmount_device", &key.0, unstage(tools, task, &idle.name, key, dir)).await
+}
+
+async fn unmount_disk(tools: &Tools, task: &TaskContext, disk: &str) -> Result<(), String> {
+    let (volumes, name) = (&tools.deps.persistent, local_name(disk));
+    let turn = volumes.turn(&name);
+    let _turn = turn.lock().await;
+    if volumes.is_wanted(&name) || look(tools, task).await?.disks.get(disk) != Some(&false) {
+        return Ok(());
+    }
+    let (deps, at) = (tools.deps.clone(), files::disk_dir(&tools.config.root_dir, disk)?);
+    let work = move || deps.mounts.unmount(&at).and_then(|()| deps.fs.remove_empty_dir(&at)).map_err(|e| chain(&e));
+    task.effects.blocking(Class::UserPaths, work).await
+}
+
+async fn unstage(
+    tools: &Tools,
+    task: &TaskContext,
+    name: &str,
+    (driver, handle): &(String, String),
+    dir: &VolumeDir,
+) -> Result<(), String> {
+    let (volumes, part) = (&tools.deps.persistent, None);
+    // What a former process staged is found to be so, too, when the driver refuses now.
+    volumes.intend(name, &part, true);
+    volumes.note(name, &part, Mount::Uncertain);
+    let driver = Driver::find(tools, task, driver).await.map_err(|e| e.text)?;
+    if driver.can(Ability::StageUnstageVolume) {
+        let staging_target_path = dir.target.to_string_lossy().into_owned();
+        let request = NodeUnstageVolumeRequest { volume_id: handle.clone(), staging_target_path };
+        driver.unstage((name, &part), request).await.map_err(|e| e.text)?;
+    }
+    let (deps, dir) = (tools.deps.clone(), dir.clone());
+    task.effects.blocking(Class::UserPaths, move || dir.remove_staged(&deps)).await?;
+    volumes.note(name, &part, Mount::Absent);
     Ok(())
 }

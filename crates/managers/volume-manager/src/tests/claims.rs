@@ -119,6 +119,22 @@ fn the_end_of_a_wait_names_what_is_not_attached() {
 }
 
 #[test]
+fn a_pod_is_refused_when_the_node_has_no_place_for_its_volume() {
+    with_cluster(async |c| {
+        c.driver(json!({}));
+        c.claim("a", json!({}));
+        let error = |code: i32| json!({ "attached": false, "attachError": { "errorCode": code, "message": "full" } });
+        for (code, refused) in [(13, false), (8, true)] {
+            c.attachment("h-a", error(code));
+            let e = c.mount(&pod_with("u1", &["a"])).await.unwrap_err();
+            assert_eq!(e.refused, refused, "{code}: {e}");
+            let words = "Node has reached its volume attachment limit, rejecting pod. unmounted volumes=[v-a], ";
+            assert_eq!(e.message.starts_with(words), refused, "{e}");
+        }
+    });
+}
+
+#[test]
 fn claims_that_cannot_be_used_are_told_with_their_reason_and_no_driver_is_called() {
     with_cluster(async |c| {
         c.claim("nfs", json!({ "csi": null, "nfs": { "server": "s", "path": "/" } }));

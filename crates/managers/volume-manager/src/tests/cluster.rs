@@ -43,7 +43,7 @@ impl Cluster {
         deps.api = Some(Arc::new(api.clone()));
         deps.csi = Some(Arc::new(csi.clone()));
         let bench = Bench::with(kernel, config(host), deps);
-        for name in [DRIVER, "other.example"] {
+        for name in [DRIVER, "other.example", "disk.csi.azure.com"] {
             let row = CsiDriver {
                 endpoint: format!("/plugins/{name}/csi.sock").into(),
                 versions: vec!["1.0.0".to_owned()],
@@ -142,8 +142,18 @@ impl Cluster {
     pub(super) fn is_clean(&self) -> bool {
         let staged = self.host.names(format!("plugins/kubernetes.io/csi/{DRIVER}"));
         let pods = self.host.names("pods");
-        let published = pods.iter().map(|p| self.host.names(format!("pods/{p}/volumes/kubernetes.io~csi")).len());
-        staged.is_empty() && published.sum::<usize>() == 0
+        let of = |p: &String, dir: &str| self.host.names(format!("pods/{p}/{dir}/kubernetes.io~csi")).len();
+        let published = pods.iter().map(|p| of(p, "volumes") + of(p, "volumeDevices")).sum::<usize>();
+        staged.is_empty() && published == 0 && self.devices().is_empty()
+    }
+
+    /// What is left of raw volumes below the drivers' directory, and what is held open.
+    pub(super) fn devices(&self) -> Vec<String> {
+        let all = "plugins/kubernetes.io/csi/volumeDevices";
+        let own = self.host.names(all).into_iter().filter(|name| name != "staging" && name != "publish");
+        let shared = ["staging", "publish"].into_iter().flat_map(|dir| self.host.names(format!("{all}/{dir}")));
+        let held = self.host.disk.held_devices().into_iter().map(|path| path.display().to_string());
+        own.chain(shared).chain(held).collect()
     }
 
     pub(super) fn stage_dir(&self, handle: &str) -> String {
@@ -170,6 +180,15 @@ pub(super) fn pod_of(uid: &str, volumes: Vec<Value>, security: Value) -> Arc<Pod
     let mounts: Vec<Value> = volumes.iter().map(|v| json!({ "name": v["name"], "mountPath": "/m" })).collect();
     let containers = json!([{ "name": "app", "volumeMounts": mounts }]);
     with_spec(uid, json!({ "volumes": volumes, "securityContext": security, "containers": containers }))
+}
+
+/// A pod whose one container has these claims as devices.
+pub(super) fn pod_with_devices(uid: &str, claims: &[&str]) -> Arc<Pod> {
+    let volume = |c: &&str| json!({ "name": format!("v-{c}"), "persistentVolumeClaim": { "claimName": c } });
+    let device = |c: &&str| json!({ "name": format!("v-{c}"), "devicePath": format!("/dev/{c}") });
+    let devices: Vec<Value> = claims.iter().map(device).collect();
+    let containers = json!([{ "name": "app", "volumeDevices": devices }]);
+    with_spec(uid, json!({ "volumes": claims.iter().map(volume).collect::<Vec<_>>(), "containers": containers }))
 }
 
 /// A mount that goes on while the test does.

@@ -8,11 +8,12 @@ use std::time::Duration;
 use async_trait::async_trait;
 use csi_api::v1::node_service_capability::rpc::Type as Ability;
 use csi_api::v1::node_service_capability::{Rpc, Type};
+use csi_api::v1::volume_capability::AccessType;
 use csi_api::v1::{self, NodeServiceCapability};
 use fakes::MemFs;
 use ports::csi::{CsiError, CsiNode, CsiResult};
 use ports::grpc::Code;
-use ports::host::{HostFs, Mounter, TMPFS_MAGIC};
+use ports::host::{FileKind, HostFs, Mounter, TMPFS_MAGIC};
 
 /// What a driver does instead of its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +125,10 @@ impl FakeCsi {
     }
 }
 
+fn is_raw(capability: Option<&v1::VolumeCapability>) -> bool {
+    matches!(capability.and_then(|c| c.access_type.as_ref()), Some(AccessType::Block(_)))
+}
+
 /// As tmpfs: what is in it goes with the mount, and comes to nobody else.
 fn mount(disk: &MemFs, path: &str) {
     disk.create_dir(Path::new(path), 0o755).unwrap();
@@ -149,8 +154,14 @@ impl CsiNode for FakeCsi {
     async fn stage(&self, driver: &Path, request: v1::NodeStageVolumeRequest, _: Duration) -> CsiResult<()> {
         let (id, at) = (request.volume_id.clone(), request.staging_target_path.clone());
         self.state().last_stage = Some(request);
+        let raw = self.state().last_stage.as_ref().is_some_and(|r| is_raw(r.volume_capability.as_ref()));
         self.call("stage", &id.clone(), |state, disk| {
-            mount(disk, &at);
+            if raw {
+                // As drivers do that note something there.
+                disk.write_file(&Path::new(&at).join("note"), b"", 0o644).unwrap();
+            } else {
+                mount(disk, &at);
+            }
             state.staged.insert((driver.to_owned(), id), at);
         })
         .await
@@ -172,13 +183,23 @@ impl CsiNode for FakeCsi {
     async fn publish(&self, driver: &Path, request: v1::NodePublishVolumeRequest, _: Duration) -> CsiResult<()> {
         let (id, at, from) =
             (request.volume_id.clone(), request.target_path.clone(), request.staging_target_path.clone());
+        let raw = is_raw(request.volume_capability.as_ref());
         self.state().last_publish = Some(request);
         self.call("publish", &id.clone(), |state, disk| {
-            if !from.is_empty() && !state.staged.contains_key(&(driver.to_owned(), id.clone())) {
+            if state.abilities.contains(&Ability::StageUnstageVolume)
+                && !from.is_empty()
+                && !state.staged.contains_key(&(driver.to_owned(), id.clone()))
+            {
                 state.wrong.push(format!("publish of {id}, which is not staged"));
             }
-            mount(disk, &at);
-            disk.write_file(&Path::new(&at).join("data"), b"of the user", 0o644).unwrap();
+            if raw {
+                if disk.stat_link(Path::new(&at)).unwrap().is_none() {
+                    disk.special(Path::new(&at), FileKind::BlockDevice);
+                }
+            } else {
+                mount(disk, &at);
+                disk.write_file(&Path::new(&at).join("data"), b"of the user", 0o644).unwrap();
+            }
             state.published.insert((driver.to_owned(), id, at));
         })
         .await
@@ -187,8 +208,18 @@ impl CsiNode for FakeCsi {
     async fn unpublish(&self, driver: &Path, request: v1::NodeUnpublishVolumeRequest, _: Duration) -> CsiResult<()> {
         let (id, at) = (request.volume_id.clone(), request.target_path);
         self.call("unpublish", &id.clone(), |state, disk| {
-            disk.unmount(Path::new(&at)).unwrap();
-            disk.remove_empty_dir(Path::new(&at)).unwrap();
+            let at_path = Path::new(&at);
+            let mut parts = at_path.iter().rev().map(|part| part.to_str().unwrap());
+            let (uid, name) = (parts.next().unwrap(), parts.next().unwrap());
+            if disk.held_devices().iter().any(|held| held.ends_with(format!("{name}/dev/{uid}"))) {
+                state.wrong.push(format!("unpublish of {id}, which is held open"));
+            }
+            disk.unmount(at_path).unwrap();
+            if disk.stat_link(at_path).unwrap().is_some_and(|s| s.kind == FileKind::BlockDevice) {
+                disk.remove_file(at_path).unwrap();
+            } else {
+                disk.remove_empty_dir(at_path).unwrap();
+            }
             state.published.remove(&(driver.to_owned(), id, at));
         })
         .await

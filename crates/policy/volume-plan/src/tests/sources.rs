@@ -39,12 +39,10 @@ fn what_this_node_cannot_have_is_refused_by_name() {
     for (spec, part) in [
         (json!({ "nfs": { "server": "s", "path": "/" } }), "no volume plugin matched: nfs volumes are not supported"),
         (json!({ "flexVolume": { "driver": "x" } }), "no volume plugin matched: flexVolume volumes are not supported"),
-        (json!({ "awsElasticBlockStore": { "volumeID": "v" } }), "belong to the driver ebs.csi.aws.com"),
-        (json!({ "vsphereVolume": { "volumePath": "v" } }), "belong to the driver csi.vsphere.vmware.com"),
         (json!({}), "it has no source"),
         (
-            json!({ "local": { "path": "/x" }, "volumeMode": "Block" }),
-            "volumeMode Block is supported for volumes of CSI drivers only",
+            json!({ "hostPath": { "path": "/x" }, "volumeMode": "Block" }),
+            "no volume plugin matched: hostPath volumes cannot be had as devices",
         ),
         (
             json!({ "hostPath": { "path": "/x" }, "mountOptions": ["ro"] }),
@@ -54,8 +52,10 @@ fn what_this_node_cannot_have_is_refused_by_name() {
         let e = of_persistent_volume(&persistent(spec, json!({})), false).unwrap_err();
         assert!(e.contains(part), "{e}");
     }
-    let local = of_persistent_volume(&persistent(json!({ "local": { "path": "/x" } }), json!({})), false).unwrap();
-    assert_eq!(local.source, Source::Local { path: "/x".into() });
+    for (local, fs_type) in [(json!({ "path": "/x" }), "ext4"), (json!({ "path": "/x", "fsType": "xfs" }), "xfs")] {
+        let found = of_persistent_volume(&persistent(json!({ "local": local }), json!({})), false).unwrap();
+        assert_eq!(found.source, Source::Local { path: "/x".into(), fs_type: fs_type.into() });
+    }
 }
 
 #[test]

@@ -82,7 +82,9 @@ impl Mounter for MemFs {
     }
 
     fn unmount(&self, target: &Path) -> HostResult<()> {
-        self.call("unmount", target, true, |s| if s.held.contains(target) { Err(Errno::Busy) } else { s.tree.unmount(target) })
+        self.call("unmount", target, true, |s| {
+            if s.held.contains(target) { Err(Errno::Busy) } else { s.tree.unmount(target) }
+        })
     }
 
     fn is_mount_point(&self, path: &Path) -> HostResult<bool> {
