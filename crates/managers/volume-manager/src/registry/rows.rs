@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use contract::volume::{VolumeCall, VolumeRow, VolumeStage};
 use model::{PodUid, Timestamp};
 use tokio::time::Instant;
+use volume_plan::claim::Mode;
+use volume_plan::names::is_attachable;
 use volume_plan::source::Source;
 use volume_plan::state::Mount;
 
@@ -31,7 +33,8 @@ impl Volumes {
         let Some(clock) = &state.clock else { return Vec::new() };
         let times = Times { now: clock.now(), wall_ns: clock.unix_nanos() };
         let mut rows = Vec::new();
-        for (name, entry) in &state.volumes {
+        // Local volumes have nothing of a driver to tell: they follow with all others.
+        for (name, entry) in state.volumes.iter().filter(|(name, _)| is_attachable(name)) {
             of_entry(&mut rows, &state, &times, name, entry);
         }
         let told: BTreeSet<_> = rows.iter().filter_map(|r| Some((r.pod.clone()?, r.volume.clone()))).collect();
@@ -68,7 +71,8 @@ fn described((uid, volume): &(PodUid, String), placed: Option<&Placed>) -> Volum
     }
     .to_owned();
     row.claim = placed.of.claim.as_ref().map(|c| c.name.clone()).unwrap_or_default();
-    row.path = Some(placed.mounted.host_path.clone());
+    // What is at the link of a raw volume has no file system: there is nothing to be measured.
+    row.path = (placed.of.mode == Mode::Filesystem).then(|| placed.mounted.host_path.clone());
     row
 }
 

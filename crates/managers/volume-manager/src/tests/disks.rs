@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use contract::volume::MappedDevice;
+use contract::volume::{ListVolumes, MappedDevice};
 use ports::host::FileKind;
 use serde_json::{Value, json};
 
@@ -33,6 +33,10 @@ fn a_disk_is_formatted_mounted_once_for_all_pods_and_unmounted_after_the_last() 
             let mounted = c.mount(&pod_with(uid, &["a"])).await.unwrap();
             assert_eq!(mounted.volumes["v-a"].host_path, c.host.path(bound(uid)));
         }
+        let rows = c.bench.wiring.ask(ListVolumes).await.unwrap();
+        let shown: Vec<_> = rows.iter().map(|row| (row.kind.as_str(), row.path.clone())).collect();
+        let wanted = ["u1", "u2"].map(|uid| ("local", Some(c.host.path(bound(uid)))));
+        assert_eq!(shown, wanted);
         assert_eq!(c.host.disk.format_of(Path::new(DISK)).as_deref(), Some("xfs"));
         assert!(c.host.is_mounted(MOUNTED));
         assert_eq!(c.in_use(), Some(vec![]), "nobody attaches it");
@@ -76,6 +80,9 @@ fn a_disk_is_given_to_a_pod_as_it_is() {
         let bound = c.host.path("plugins/kubernetes.io~local-volume/volumeDevices/pv-a/u1");
         assert_eq!(c.host.disk.held_devices(), [bound]);
         assert_eq!(c.bench.told().len(), 2);
+        let rows = c.bench.wiring.ask(ListVolumes).await.unwrap();
+        let shown: Vec<_> = rows.iter().map(|row| (row.kind.as_str(), row.path.is_some())).collect();
+        assert_eq!(shown, [("local", false)], "there is no file system to be measured");
         c.restart().await;
         c.mount(&pod_with_devices("u1", &["a"])).await.unwrap();
         assert_eq!(c.bench.told(), [""; 0], "it was mapped");
