@@ -10,26 +10,30 @@ use crate::node::{LASTS, SOON, create, delete, make, pod, shell, start, wait_gon
 use crate::plugins::{self, DRIVER};
 
 const STORAGE: &str = "/apis/storage.k8s.io/v1";
-const UNIQUE: &str = "kubernetes.io/csi/dir.csi.bosun.test^vol-1";
 
-/// A claim that is bound to a volume of the driver, of this `volumeMode`.
-fn claim(node: &ClusterNode, mode: &str) {
+/// A volume of the driver, as the Node names it.
+fn unique(n: usize) -> String {
+    format!("kubernetes.io/csi/{DRIVER}^vol-{n}")
+}
+
+/// A claim `data-N` that is bound to a volume `vol-N` of the driver, of this `volumeMode`.
+pub(crate) fn claim(node: &ClusterNode, n: usize, mode: &str) {
     let admin = node.cluster.admin();
     let room = json!({"storage": "1Gi"});
-    let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": room}, "storageClassName": "", "volumeMode": mode, "volumeName": "pv-1"});
+    let spec = json!({"accessModes": ["ReadWriteOnce"], "resources": {"requests": room}, "storageClassName": "", "volumeMode": mode, "volumeName": format!("pv-{n}")});
     make(
         node,
         "persistentvolumeclaims",
-        &json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec}),
+        &json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": format!("data-{n}")}, "spec": spec}),
     );
-    let path = "/api/v1/namespaces/default/persistentvolumeclaims/data";
-    let uid = admin.get(path).expect("a claim")["metadata"]["uid"].clone();
+    let path = format!("/api/v1/namespaces/default/persistentvolumeclaims/data-{n}");
+    let uid = admin.get(&path).expect("a claim")["metadata"]["uid"].clone();
     let volume = json!({
-        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "pv-1"},
+        "apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": format!("pv-{n}")},
         "spec": {
             "capacity": room, "accessModes": ["ReadWriteOnce"], "persistentVolumeReclaimPolicy": "Retain", "volumeMode": mode,
-            "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": "data", "uid": uid},
-            "csi": {"driver": DRIVER, "volumeHandle": "vol-1", "volumeAttributes": {"kind": "dir", "colour": "blue"}},
+            "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": format!("data-{n}"), "uid": uid},
+            "csi": {"driver": DRIVER, "volumeHandle": format!("vol-{n}"), "volumeAttributes": {"kind": "dir", "colour": "blue"}},
         },
     });
     admin.create("/api/v1/persistentvolumes", &volume).expect("a volume");
@@ -37,20 +41,23 @@ fn claim(node: &ClusterNode, mode: &str) {
     admin.patch(&format!("{path}/status"), &bound).expect("bound");
 }
 
-/// What the attach-detach controller and the driver's attacher do.
-fn attach(node: &ClusterNode) {
+/// What the attach-detach controller and the driver's attacher do for these volumes.
+pub(crate) fn attach(node: &ClusterNode, volumes: &[usize]) {
     let admin = node.cluster.admin();
-    let told = json!({"status": {"volumesAttached": [{"name": UNIQUE, "devicePath": ""}]}});
+    let attached: Vec<Value> = volumes.iter().map(|n| json!({"name": unique(*n), "devicePath": ""})).collect();
+    let told = json!({"status": {"volumesAttached": attached}});
     admin.patch("/api/v1/nodes/bed/status", &told).expect("told on the Node");
-    // sha256 of volume handle, driver and node.
-    let name = "csi-".to_owned() + &sha256(&format!("vol-1{DRIVER}bed"));
-    let attachment = json!({
-        "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": name},
-        "spec": {"attacher": DRIVER, "nodeName": "bed", "source": {"persistentVolumeName": "pv-1"}},
-    });
-    admin.create(&format!("{STORAGE}/volumeattachments"), &attachment).expect("an attachment");
-    let done = json!({"status": {"attached": true, "attachmentMetadata": {"disk": "sdx"}}});
-    admin.patch(&format!("{STORAGE}/volumeattachments/{name}/status"), &done).expect("attached");
+    for n in volumes {
+        // sha256 of volume handle, driver and node.
+        let name = "csi-".to_owned() + &sha256(&format!("vol-{n}{DRIVER}bed"));
+        let attachment = json!({
+            "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": name},
+            "spec": {"attacher": DRIVER, "nodeName": "bed", "source": {"persistentVolumeName": format!("pv-{n}")}},
+        });
+        admin.create(&format!("{STORAGE}/volumeattachments"), &attachment).expect("an attachment");
+        let done = json!({"status": {"attached": true, "attachmentMetadata": {"disk": "sdx"}}});
+        admin.patch(&format!("{STORAGE}/volumeattachments/{name}/status"), &done).expect("attached");
+    }
 }
 
 pub(crate) fn sha256(text: &str) -> String {
@@ -59,11 +66,11 @@ pub(crate) fn sha256(text: &str) -> String {
     String::from_utf8_lossy(&out.stdout).trim().to_owned()
 }
 
-fn in_use(node: &ClusterNode) -> Value {
+pub(crate) fn in_use(node: &ClusterNode) -> Value {
     node.node().map(|n| n["status"]["volumesInUse"].clone()).unwrap_or_default()
 }
 
-/// Calls about the volume that the driver noted: name, request, code.
+/// Calls about the first volume that the driver noted: name, request, code.
 fn calls(folder: &Path) -> Vec<(String, Value, String)> {
     let text = std::fs::read_to_string(folder.join("log.jsonl")).expect("the driver's log");
     let lines = text.lines().map(|l| serde_json::from_str::<Value>(l).expect("a line of JSON"));
@@ -72,7 +79,7 @@ fn calls(folder: &Path) -> Vec<(String, Value, String)> {
     about.map(|l| (word(&l["call"]), l["request"].clone(), word(&l["code"]))).collect()
 }
 
-fn rules(node: &ClusterNode, attach: bool) {
+pub(crate) fn rules(node: &ClusterNode, attach: bool) {
     let rules = json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": DRIVER},
         "spec": {"attachRequired": attach, "podInfoOnMount": true}});
     node.cluster.admin().create(&format!("{STORAGE}/csidrivers"), &rules).expect("a CSIDriver");
@@ -115,16 +122,16 @@ fn a_claims_volume_is_attached_staged_published_kept_over_a_kill_and_taken_back(
     rules(&node, true);
     let driver = plugins::driver(&node, &runtime, Config::default());
     let folder = plugins::folder(&node);
-    claim(&node, "Filesystem");
+    claim(&node, 1, "Filesystem");
     let script = format!("echo hello > /data/word; {LASTS}");
     let container = shell("main", &script, json!({"volumeMounts": [{"name": "d", "mountPath": "/data"}]}));
-    let volumes = json!([{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let volumes = json!([{"name": "d", "persistentVolumeClaim": {"claimName": "data-1"}}]);
     create(&node, &pod("claims", json!({"containers": [container], "volumes": volumes})));
 
-    let told = || if in_use(&node) == json!([UNIQUE]) { Ok(()) } else { Err(in_use(&node).to_string()) };
+    let told = || if in_use(&node) == json!([unique(1)]) { Ok(()) } else { Err(in_use(&node).to_string()) };
     wait_until("the volume to be in use", SOON, told).expect("volumesInUse");
     assert!(calls(&folder).is_empty(), "a driver is not called before its volume is attached");
-    attach(&node);
+    attach(&node, &[1]);
     let running = wait_running(&node, "claims");
     let word = folder.join("volumes/vol-1/data/word");
     let written = || std::fs::read_to_string(&word).map_err(|e| e.to_string());
@@ -151,10 +158,10 @@ fn a_raw_volume_is_a_device_of_the_container_held_open_over_a_kill_and_taken_bac
     rules(&node, false);
     let driver = plugins::driver(&node, &runtime, Config::default());
     let folder = plugins::folder(&node);
-    claim(&node, "Block");
+    claim(&node, 1, "Block");
     let script = format!("echo hello > /dev/raw; sync; {LASTS}");
     let container = shell("main", &script, json!({"volumeDevices": [{"name": "d", "devicePath": "/dev/raw"}]}));
-    let volumes = json!([{"name": "d", "persistentVolumeClaim": {"claimName": "data"}}]);
+    let volumes = json!([{"name": "d", "persistentVolumeClaim": {"claimName": "data-1"}}]);
     create(&node, &pod("raw", json!({"containers": [container], "volumes": volumes})));
 
     let running = wait_running(&node, "raw");

@@ -6,6 +6,7 @@ mod beside;
 mod claims;
 mod face;
 mod identity;
+mod kills;
 mod mirror;
 mod node;
 mod objects;

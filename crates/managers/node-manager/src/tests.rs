@@ -3,3 +3,4 @@ mod lease;
 mod life;
 mod outage;
 mod rig;
+mod volumes;

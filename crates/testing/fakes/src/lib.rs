@@ -5,6 +5,7 @@
 
 pub mod api;
 mod credential;
+mod csi_volumes;
 pub mod files;
 pub mod host;
 pub mod journal;
@@ -21,6 +22,7 @@ pub mod web;
 
 pub use api::FakeApi;
 pub use credential::FakePlugin;
+pub use csi_volumes::{FakeVolumes, VolumeCall};
 pub use files::{Folder, MemFs};
 pub use host::{FakeCgroups, FakeMachine};
 /// Files of tests are real, in a temporary folder; so are cgroups' counters.

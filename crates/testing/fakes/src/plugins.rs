@@ -12,6 +12,11 @@ use ports::csi::{CsiError, CsiNode, CsiResult};
 use ports::grpc::Code;
 use ports::plugin::{PluginError, PluginRegistration};
 
+use crate::{FakeVolumes, MemFs, VolumeCall};
+
+/// How long a driver takes over a volume that it has done its work on: as over a socket, not at once.
+const ANSWER: Duration = Duration::from_millis(5);
+
 /// What serves at one socket: a registration, a driver, or both.
 #[derive(Clone, Debug, Default)]
 pub struct FakeDriver {
@@ -55,6 +60,7 @@ struct State {
     trouble: BTreeMap<(PathBuf, &'static str), PluginTrouble>,
     told: BTreeMap<PathBuf, Vec<RegistrationStatus>>,
     calls: Vec<(PathBuf, &'static str)>,
+    volumes: FakeVolumes,
 }
 
 /// All plugins of a node.
@@ -62,6 +68,12 @@ struct State {
 pub struct FakePlugins(Mutex<State>);
 
 impl FakePlugins {
+    /// Drivers whose volumes are on this disk.
+    #[must_use]
+    pub fn on(disk: &MemFs) -> Self {
+        Self(Mutex::new(State { volumes: FakeVolumes::on(disk), ..State::default() }))
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -97,6 +109,11 @@ impl FakePlugins {
         self.state().calls.iter().filter(|(at, name)| at == socket && *name == call).count()
     }
 
+    /// Looks at what drivers have done.
+    pub fn volumes<T>(&self, look: impl FnOnce(&FakeVolumes) -> T) -> T {
+        look(&self.state().volumes)
+    }
+
     async fn call<T>(
         &self,
         socket: &Path,
@@ -129,6 +146,13 @@ impl FakePlugins {
         answer: impl FnOnce(&FakeDriver) -> T,
     ) -> CsiResult<T> {
         self.call(socket, name, deadline, answer).await.map_err(|(code, message)| CsiError::Status { code, message })
+    }
+
+    async fn volume(&self, socket: &Path, name: &'static str, deadline: Duration, work: VolumeCall) -> CsiResult<()> {
+        self.csi(socket, name, deadline, |_| ()).await?;
+        self.state().volumes.carry_out(socket, &work);
+        tokio::time::sleep(ANSWER).await;
+        Ok(())
     }
 }
 
@@ -164,20 +188,25 @@ impl CsiNode for FakePlugins {
         self.csi(driver, "NodeGetCapabilities", deadline, answer).await
     }
 
-    async fn stage(&self, driver: &Path, _: v1::NodeStageVolumeRequest, deadline: Duration) -> CsiResult<()> {
-        self.csi(driver, "NodeStageVolume", deadline, |_| ()).await
+    async fn stage(&self, driver: &Path, request: v1::NodeStageVolumeRequest, deadline: Duration) -> CsiResult<()> {
+        self.volume(driver, "NodeStageVolume", deadline, VolumeCall::Stage(request)).await
     }
 
-    async fn unstage(&self, driver: &Path, _: v1::NodeUnstageVolumeRequest, deadline: Duration) -> CsiResult<()> {
-        self.csi(driver, "NodeUnstageVolume", deadline, |_| ()).await
+    async fn unstage(&self, driver: &Path, request: v1::NodeUnstageVolumeRequest, deadline: Duration) -> CsiResult<()> {
+        self.volume(driver, "NodeUnstageVolume", deadline, VolumeCall::Unstage(request)).await
     }
 
-    async fn publish(&self, driver: &Path, _: v1::NodePublishVolumeRequest, deadline: Duration) -> CsiResult<()> {
-        self.csi(driver, "NodePublishVolume", deadline, |_| ()).await
+    async fn publish(&self, driver: &Path, request: v1::NodePublishVolumeRequest, deadline: Duration) -> CsiResult<()> {
+        self.volume(driver, "NodePublishVolume", deadline, VolumeCall::Publish(request)).await
     }
 
-    async fn unpublish(&self, driver: &Path, _: v1::NodeUnpublishVolumeRequest, deadline: Duration) -> CsiResult<()> {
-        self.csi(driver, "NodeUnpublishVolume", deadline, |_| ()).await
+    async fn unpublish(
+        &self,
+        driver: &Path,
+        request: v1::NodeUnpublishVolumeRequest,
+        deadline: Duration,
+    ) -> CsiResult<()> {
+        self.volume(driver, "NodeUnpublishVolume", deadline, VolumeCall::Unpublish(request)).await
     }
 
     async fn get_volume_stats(
@@ -196,6 +225,7 @@ impl CsiNode for FakePlugins {
         deadline: Duration,
     ) -> CsiResult<v1::NodeExpandVolumeResponse> {
         let capacity_bytes = request.capacity_range.map_or(0, |range| range.required_bytes);
-        self.csi(driver, "NodeExpandVolume", deadline, |_| v1::NodeExpandVolumeResponse { capacity_bytes }).await
+        self.volume(driver, "NodeExpandVolume", deadline, VolumeCall::Expand(request)).await?;
+        Ok(v1::NodeExpandVolumeResponse { capacity_bytes })
     }
 }

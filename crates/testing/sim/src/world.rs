@@ -141,7 +141,7 @@ impl World {
             cgroups: Arc::default(),
             host: Arc::default(),
             net: Arc::default(),
-            plugins: Arc::default(),
+            plugins: Arc::new(FakePlugins::on(&files)),
             web: Arc::default(),
             api: None,
             watch: Arc::new(FakeWatch::new(&files)),

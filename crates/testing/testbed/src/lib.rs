@@ -39,7 +39,7 @@ pub use error::BedError;
 pub use images::{BASH_IMAGE, BUSYBOX_IMAGES, Image, PAUSE_IMAGE};
 pub use machine::{Problem, REQUIRED, Requirement, missing};
 pub use pod::{http_get, identity, state};
-pub use process::{Usage, usage};
+pub use process::{Usage, let_pass, usage};
 pub use registry::{Login, Registry};
 
 /// Asks `probe` every few milliseconds until it answers or `limit` has passed.

@@ -125,7 +125,12 @@ pub(crate) fn wait_gone(processes: &BTreeSet<ProcessId>, limit: Duration) -> boo
 }
 
 /// One step of a wait.
-#[allow(clippy::disallowed_methods, reason = "test support: waits for other processes in real time, no arbiter here")]
 pub(crate) fn pause() {
-    std::thread::sleep(Duration::from_millis(10));
+    let_pass(Duration::from_millis(10));
+}
+
+/// Lets time pass, for a test that strikes at any moment whatsoever: nothing may be taken to have happened meanwhile.
+#[allow(clippy::disallowed_methods, reason = "test support: waits for other processes in real time, no arbiter here")]
+pub fn let_pass(time: Duration) {
+    std::thread::sleep(time);
 }

@@ -5,6 +5,7 @@
 mod adoption;
 mod chaos;
 mod cost;
+mod drivers;
 mod edge_cases;
 mod edits;
 mod evict;

@@ -208,4 +208,48 @@ fn a_blank_disk_is_formatted_and_one_with_content_never() {
     assert!(mount(&[]).is_err());
     let e = LinuxMounts.mount_device(&disk.0, &target, "../sh", &[]).unwrap_err();
     assert!(e.source.to_string().contains("no type of a file system"), "{e:?}");
+
+/// A container that exchanges a directory for a link out of its volume all the time, while the node binds what is there: whatever
+/// the node answers, nothing outside is ever bound and nothing is made there. `SUB_PATH_FLIPS` says how many exchanges.
+#[test]
+fn a_writer_that_flips_links_never_leads_out_of_the_volume() {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    let Some(place) = Place::new() else { return };
+    let wanted: u64 = std::env::var("SUB_PATH_FLIPS").map_or(3000, |n| n.parse().unwrap());
+    let (base, outside, target) = (place.target("vol"), place.target("outside"), place.target("sub/0"));
+    for dir in [base.join("a/deep"), outside.join("deep")] {
+        std::fs::create_dir_all(&dir).unwrap();
+    }
+    std::fs::write(outside.join("deep/secret"), "").unwrap();
+    std::fs::write(base.join("a/deep/own"), "").unwrap();
+    std::os::unix::fs::symlink(&outside, base.join("b")).unwrap();
+    let flips = AtomicU64::new(0);
+    let (mut bound, mut refused) = (0, 0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (a, b) = (base.join("a"), base.join("b"));
+            while flips.load(Ordering::Relaxed) < wanted {
+                renameat_with(CWD, &a, CWD, &b, RenameFlags::EXCHANGE).unwrap();
+                flips.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        while flips.load(Ordering::Relaxed) < wanted {
+            match LinuxMounts.bind_within(&base, Path::new("a/deep"), &target) {
+                Ok(()) => {
+                    bound += 1;
+                    assert!(target.join("own").exists() && !target.join("secret").exists(), "bound from outside");
+                    LinuxMounts.unmount(&target).unwrap();
+                }
+                Err(_) => refused += 1,
+            }
+            // What is made for a path that is missing.
+            let _raced = LinuxFs.create_dir_within(&base, Path::new("a/made/here"), 0o755);
+            assert!(!outside.join("made").exists(), "made outside");
+        }
+    });
+    println!("{} flips, {bound} bound, {refused} refused", flips.load(Ordering::Relaxed));
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1, "nothing was made outside");
+    assert!(outside.join("deep/secret").exists());
 }

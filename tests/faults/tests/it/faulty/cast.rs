@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{pod, simple};
+use crate::{drivers, pod, simple};
 
 /// The pods of the folder that are there all the time: name, manifest.
 pub(super) fn residents() -> Vec<(String, String)> {
@@ -80,6 +80,8 @@ pub(super) fn guest(name: &str) -> String {
 pub(super) const BOUND: &str = "bound";
 pub(super) const OBJECTS: &str = "objects";
 pub(super) const OF_URL: &str = "web";
+/// The claim of a resident.
+pub(super) const KEPT: &str = "kept";
 /// The resident whose log grows.
 pub(super) const TALKS: &str = "onhost";
 /// Residents whose worker rightly has an error all the time.
@@ -97,14 +99,15 @@ pub(super) fn bound() -> Value {
     json!({ "containers": [{ "name": "app", "image": "app:1" }] })
 }
 
-/// Spec of a pod with objects of the API server in its volumes, see [`super::objects`].
-pub(super) fn with_objects() -> Value {
+/// Spec of a pod with objects of the API server in its volumes, see [`super::world::has_objects`], and a claim.
+pub(super) fn with_volumes(claim: &str) -> Value {
     let token = json!({ "serviceAccountToken": { "path": "token", "expirationSeconds": 3600 } });
     json!({
         "volumes": [
             { "name": "settings", "configMap": { "name": "settings", "defaultMode": 0o644 } },
             { "name": "keys", "secret": { "secretName": "keys", "defaultMode": 0o644 } },
             { "name": "token", "projected": { "sources": [token], "defaultMode": 0o644 } },
+            drivers::volume(claim),
         ],
         "containers": [{
             "name": "app",
@@ -113,14 +116,15 @@ pub(super) fn with_objects() -> Value {
                 { "name": "settings", "mountPath": "/settings" },
                 { "name": "keys", "mountPath": "/keys" },
                 { "name": "token", "mountPath": "/token" },
+                { "name": "disk", "mountPath": "/disk" },
             ],
         }],
     })
 }
 
 /// A visitor: of a runtime class, with such volumes, and an environment that is made of objects too.
-pub(super) fn visitor() -> Value {
-    let mut spec = with_objects();
+pub(super) fn visitor(claim: &str) -> Value {
+    let mut spec = with_volumes(claim);
     spec["runtimeClassName"] = "special".into();
     spec["containers"][0]["envFrom"] =
         json!([{ "configMapRef": { "name": "settings" } }, { "secretRef": { "name": "keys" } }]);

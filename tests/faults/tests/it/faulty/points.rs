@@ -17,20 +17,8 @@ const NOT_PASSED: &[(&str, &str, &str)] = &[
     ("certificate-manager", "after create", ROTATED),
     ("certificate-manager", "before store", ROTATED),
     ("certificate-manager", "read serving files", "the node of the rounds has no serving certificate"),
-    ("volume-manager", "before stage", OF_DRIVERS),
-    ("volume-manager", "after stage", OF_DRIVERS),
-    ("volume-manager", "before publish", OF_DRIVERS),
-    ("volume-manager", "after publish", OF_DRIVERS),
-    ("volume-manager", "before unpublish", OF_DRIVERS),
-    ("volume-manager", "after unpublish", OF_DRIVERS),
-    ("volume-manager", "turn:ListVolumes", "people ask it, and nobody does here: asked by the crate's own tests"),
-    ("volume-manager", "before expand", OF_DRIVERS),
-    ("volume-manager", "after expand", OF_DRIVERS),
-    ("volume-manager", "before unstage", OF_DRIVERS),
-    ("volume-manager", "after unstage", OF_DRIVERS),
     ("pod-worker", "turn:RetireWorker", "the route to the workers answers it, no worker has a turn"),
 ];
-const OF_DRIVERS: &str = "no CSI driver here: struck by the crate's own tests, in src/tests/undone.rs";
 const ROTATED: &str = "nobody signs certificates here: struck by the crate's own tests, in src/tests/faults.rs";
 
 /// The crate of an actor below `crates/managers`.

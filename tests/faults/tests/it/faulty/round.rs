@@ -74,10 +74,12 @@ impl Round {
             node.put(&format!("{name}.yaml"), &text);
         }
         node.bind(cast::BOUND, cast::bound());
-        node.bind(cast::OBJECTS, cast::with_objects());
+        world::change_plugins(node, 1);
+        node.bind(cast::OBJECTS, cast::with_volumes(cast::KEPT));
         for k in 0..2 {
             node.put(&format!("guest{k}.yaml"), &cast::guest(&format!("guest{k}")));
-            node.bind(&format!("visitor{k}"), cast::visitor());
+            world::change_claims(node, k);
+            node.bind(&format!("visitor{k}"), cast::visitor(&world::claim_of(k)));
             let critical = format!("critical{k}");
             node.bind(&critical, cast::critical(k));
             node.until("the critical one is there", LIMIT, |n| n.is_ready(&critical)).await;
@@ -130,7 +132,8 @@ impl Round {
             node.world.runtime.exit(&id, 1);
         }
         node.remove(&format!("{}.yaml", self.guest(2)));
-        node.bind(&self.visitor(0), cast::visitor());
+        world::change_claims(node, self.k);
+        node.bind(&self.visitor(0), cast::visitor(&world::claim_of(self.k)));
         world::delay_status(node, &self.visitor(0));
         self.change_visitor();
         node.delete(&self.visitor(2));

@@ -56,7 +56,7 @@ pub(super) fn residents_are_fine(n: &SimNode) -> Result<(), String> {
 type Check = fn(&Round) -> Result<(), String>;
 
 /// What must hold after a round. Last what takes longest: a copy of the API server is read as JSON.
-const CHECKS: [Check; 13] = [
+const CHECKS: [Check; 14] = [
     Round::all_are_ready,
     Round::containers_are_changed,
     Round::old_ones_are_gone,
@@ -66,6 +66,7 @@ const CHECKS: [Check; 13] = [
     |r| world::image_is_collected(&r.node, r.k),
     |r| world::networks_are_told(&r.node, r.k),
     |r| world::plugins_are_registered(&r.node, r.k),
+    |r| world::volumes_are_as_wanted(&r.node, r.k),
     |r| world::no_status_waits(&r.node),
     Round::objects_are_mounted,
     Round::workers_are_fine,

@@ -8,18 +8,18 @@ use contract::Wiring;
 use contract::objects::{FetchServiceAccount, ObjectError};
 use contract::plugin::{CsiDriver, PluginSocket};
 use contract::stats::{Cadvisor, Resource, Summarise};
-use fakes::FakeDriver;
 use fakes::api::{Matching, Trouble};
 use fakes::runtime::{Call, Fault, Mutation, samples};
 use model::core::{ConfigMap, Node, Secret};
 use model::k8s_openapi::api::storage::v1::CSINode;
-use ports::host::{FileKind, HostFs};
+use ports::host::HostFs;
 use ports::journal::Journal;
 use serde_json::json;
 use sim::{DISK, NODE_NAME, SimNode, World};
 use tonic::Code;
 
-use super::cast::TALKS;
+use super::cast::{KEPT, TALKS};
+use crate::drivers::{self, DRIVER};
 use crate::secs;
 
 /// The log of a container is rotated beyond this, in bytes.
@@ -52,6 +52,8 @@ pub(super) fn prepare(world: &mut World) {
     let api = world.api.as_ref().expect("the node is one of a cluster");
     api.put_json("/apis/node.k8s.io/v1/runtimeclasses/special", class);
     api.put(&secret("late", 0));
+    drivers::announce(api);
+    drivers::claim(api, KEPT);
     let disk = pods().join(LEFT).join("volumes/kubernetes.io~csi/disk");
     world.files.create_dir(&disk, 0o755).expect("the disk takes a folder");
     world.files.mount(&disk);
@@ -193,34 +195,32 @@ pub(super) fn no_status_waits(node: &SimNode) -> Result<(), String> {
     if lines.is_empty() { Ok(()) } else { Err(format!("the journal has {lines:?}")) }
 }
 
-/// The driver that is made anew in every round.
-const RESIDENT: &str = "resident.example";
-
-fn plugin_socket(name: &str) -> PathBuf {
-    Path::new(DISK).join("root/plugins_registry").join(format!("{name}-reg.sock"))
-}
-
 fn passing(k: usize) -> String {
     format!("passing{k}.example")
 }
 
-fn plugin_comes(node: &SimNode, name: &str) {
-    let socket = plugin_socket(name);
-    let folder = socket.parent().expect("a socket has a folder");
-    node.world.files.create_dir(folder, 0o750).expect("the disk takes a folder");
-    if node.world.has(&socket) {
-        node.world.files.remove_file(&socket).expect("the disk gives a socket back");
-    }
-    node.world.plugins.serve(&socket, FakeDriver::driver(name));
-    node.world.files.special(&socket, FileKind::Socket);
-    node.world.watch.written(name);
+/// The claim of a visitor of round `k`.
+pub(super) fn claim_of(k: usize) -> String {
+    format!("disk{k}")
+}
+
+/// A claim for the next visitor. The volumes of it, of the visitors before and of the resident are attached after a moment.
+pub(super) fn change_claims(node: &SimNode, k: usize) {
+    drivers::claim(node.api(), &claim_of(k));
+    let visitors = (k.saturating_sub(2)..=k).map(claim_of);
+    drivers::attach(node, &visitors.chain([KEPT.to_owned()]).collect::<Vec<_>>());
+}
+
+/// Whether the volumes are there that residents and visitors have, and no others.
+pub(super) fn volumes_are_as_wanted(node: &SimNode, k: usize) -> Result<(), String> {
+    drivers::volumes_are(node, &[KEPT.to_owned(), claim_of(k - 1), claim_of(k)])
 }
 
 /// A CSI driver comes, one is made anew, the one of the last round goes.
 pub(super) fn change_plugins(node: &SimNode, k: usize) {
-    plugin_comes(node, RESIDENT);
-    plugin_comes(node, &passing(k));
-    let old = plugin_socket(&passing(k - 1));
+    drivers::comes(node, DRIVER);
+    drivers::comes(node, &passing(k));
+    let old = drivers::socket(&passing(k - 1));
     if node.world.has(&old) {
         node.world.files.remove_file(&old).expect("the disk gives a socket back");
         node.world.plugins.end(&old);
@@ -230,7 +230,7 @@ pub(super) fn change_plugins(node: &SimNode, k: usize) {
 
 /// Whether drivers are registered, told so, and said of on the Node and the CSINode, and no others.
 pub(super) fn plugins_are_registered(node: &SimNode, k: usize) -> Result<(), String> {
-    let wanted = BTreeSet::from([RESIDENT.to_owned(), passing(k)]);
+    let wanted = BTreeSet::from([DRIVER.to_owned(), passing(k)]);
     let rows: BTreeSet<String> = node.wiring().board::<CsiDriver>().snapshot().into_keys().collect();
     let object = node.api().read::<CSINode>(None, NODE_NAME);
     let entries: BTreeSet<String> = object.into_iter().flat_map(|o| o.spec.drivers).map(|d| d.name).collect();
@@ -244,8 +244,8 @@ pub(super) fn plugins_are_registered(node: &SimNode, k: usize) -> Result<(), Str
         }
     }
     for name in wanted {
-        let told = node.world.plugins.told(&plugin_socket(&name));
-        let is_there = node.wiring().board::<PluginSocket>().get(&plugin_socket(&name).display().to_string());
+        let told = node.world.plugins.told(&drivers::socket(&name));
+        let is_there = node.wiring().board::<PluginSocket>().get(&drivers::socket(&name).display().to_string());
         if is_there.is_none_or(|row| row.registered_at.is_none()) || told.last().is_none_or(|t| !t.plugin_registered) {
             return Err(format!("{name} was not told that it is registered: {told:?}"));
         }
