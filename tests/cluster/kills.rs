@@ -134,11 +134,11 @@ fn a_daemon_that_is_killed_again_and_again_leaves_no_volume_behind_and_none_empt
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
     let driver = plugins::driver(&node, &runtime, Config::default());
     let (folder, root) = (plugins::folder(&node), node.bed.dir().join("node"));
-    claims::announce(&node);
+    claims::rules(&node, true);
     let all: Vec<usize> = (0..VOLUMES).collect();
     let data = |at: usize, file: &str| folder.join(format!("volumes/vol-{at}/data/{file}"));
     for at in &all {
-        claims::claim(&node, *at);
+        claims::claim(&node, *at, "Filesystem");
         for file in FILES {
             let path = data(*at, file);
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder of a user");

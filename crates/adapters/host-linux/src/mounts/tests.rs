@@ -208,6 +208,7 @@ fn a_blank_disk_is_formatted_and_one_with_content_never() {
     assert!(mount(&[]).is_err());
     let e = LinuxMounts.mount_device(&disk.0, &target, "../sh", &[]).unwrap_err();
     assert!(e.source.to_string().contains("no type of a file system"), "{e:?}");
+}
 
 /// A container that exchanges a directory for a link out of its volume all the time, while the node binds what is there: whatever
 /// the node answers, nothing outside is ever bound and nothing is made there. `SUB_PATH_FLIPS` says how many exchanges.

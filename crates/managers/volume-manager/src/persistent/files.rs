@@ -113,6 +113,7 @@ impl VolumeDir {
 
     /// Takes the directory away, after the driver undid what it had done. Nothing that is mounted or holds anything goes.
     pub(crate) fn remove(&self, deps: &Deps) -> Result<(), String> {
+        let left = names(&*deps.fs, &self.dir)?;
         let done: HostResult<bool> = (|| {
             if deps.mounts.is_mount_point(&self.target)? || deps.mounts.is_mount_point(&self.dir)? {
                 return Ok(false);
@@ -120,6 +121,9 @@ impl VolumeDir {
             deps.fs.remove_empty_dir(&self.target)?;
             for dir in self.of_device.iter().flat_map(|(before, _)| before) {
                 deps.fs.remove_empty_dir(dir)?;
+            }
+            for name in left.iter().filter(|name| is_cut_off(name)) {
+                deps.fs.remove_file(&self.dir.join(name))?;
             }
             // The file last: until then it says what is still to be undone.
             deps.fs.remove_file(&self.dir.join(DATA))?;
@@ -185,6 +189,17 @@ fn entries(fs: &dyn HostFs, path: &Path) -> Result<Vec<DirEntry>, String> {
         Err(e) if e.is_not_found() => Ok(Vec::new()),
         Err(e) => Err(chain(&e)),
     }
+}
+
+/// What was written in place of the file by a daemon that died over it, see [`HostFs::write_file`].
+fn is_cut_off(name: &str) -> bool {
+    name.strip_prefix('.').and_then(|n| n.strip_prefix(DATA)).is_some_and(|rest| rest.ends_with(".tmp"))
+}
+
+/// Names of directories in a directory.
+fn dirs(fs: &dyn HostFs, path: &Path) -> Result<Vec<String>, String> {
+    let entries = entries(fs, path).map_err(|e| chain(&e))?;
+    Ok(entries.into_iter().filter(|e| e.is_dir).map(|e| e.name).collect())
 }
 
 /// Volumes of one pod that drivers published, or may have.

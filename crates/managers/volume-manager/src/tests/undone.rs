@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use csi_api::v1::node_service_capability::rpc::Type as Ability;
 use ports::grpc::Code;
 use serde_json::json;
 
@@ -94,6 +95,28 @@ fn what_was_staged_for_a_pod_that_never_came_is_unstaged_by_the_next_daemon() {
         secs(1).await;
         assert_eq!(c.csi.calls(), ["stage h-a", "unstage h-a"]);
         assert!(c.is_clean() && c.csi.is_idle());
+    });
+}
+
+/// A daemon that dies while it writes down what it is about to do leaves the file that was to take the place of the other one.
+#[test]
+fn what_a_death_over_a_write_left_goes_with_the_volume() {
+    with_cluster(async |c| {
+        c.claim("a", json!({}));
+        let places = ["pods/u1/volumes/kubernetes.io~csi/pv-a".to_owned(), c.stage_dir("h-a")];
+        let left = |place: &String| c.host.write(format!("{place}/.vol_data.json.4711.0.tmp"), "{");
+        left(&places[0]);
+        c.remove("u1").await.unwrap();
+        assert!(c.is_clean(), "nothing had been asked of the driver yet");
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        places.iter().for_each(left);
+        c.unmount("u1").await.unwrap();
+        secs(1).await;
+        assert!(c.is_clean() && c.csi.is_idle());
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        c.host.write(format!("{}/.vol_data.json", places[0]), "of somebody else");
+        assert!(c.unmount("u1").await.is_err(), "what is not ours stays");
+        assert!(c.host.exists(format!("{}/.vol_data.json", places[0])));
     });
 }
 
@@ -194,12 +217,13 @@ fn whatever_is_lost_on_the_way_nothing_stays_behind() {
 
 #[test]
 fn a_crash_at_any_point_leaves_nothing_behind_either() {
-    for point in ["stage", "publish", "unpublish", "unstage"] {
+    for point in ["stage", "publish", "expand", "unpublish", "unstage"] {
         for side in ["before", "after"] {
             for action in ["panic", "kill"] {
                 actor::testing::run(1, async |kernel| {
                     let c = Cluster::start(&kernel);
-                    c.claim("a", json!({}));
+                    c.csi.can(&[Ability::StageUnstageVolume, Ability::ExpandVolume]);
+                    c.claim("a", json!({ "capacity": { "storage": "2Gi" } }));
                     kernel.faults().enable();
                     let rule = format!("volume-manager: {action}@{side} {point}#1");
                     kernel.faults().add_text(&rule).unwrap();
@@ -210,6 +234,7 @@ fn a_crash_at_any_point_leaves_nothing_behind_either() {
                         assert!(tries < 3, "{rule}");
                     }
                     assert!(c.host.is_mounted("pods/u1/volumes/kubernetes.io~csi/pv-a/mount"), "{rule}");
+                    assert!(c.csi.calls().contains(&"expand h-a".to_owned()), "{rule}: it has not grown");
                     while c.unmount("u1").await.is_err() {
                         tries += 1;
                         assert!(tries < 3, "{rule}");
