@@ -12,6 +12,8 @@ use ports::plugin::PluginRegistration;
 
 use crate::CsiClient;
 
+mod nonsense;
+
 const LIMIT: Duration = Duration::from_secs(20);
 
 fn config(folder: &Path) -> Config {
