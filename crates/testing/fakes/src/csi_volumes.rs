@@ -116,7 +116,8 @@ impl FakeVolumes {
                 let at = Path::new(&r.target_path);
                 self.check_held(&r.volume_id, at);
                 self.unmount(&r.volume_id, &r.target_path);
-                let is_device = self.disk.stat_link(at).expect("a look").is_some_and(|s| s.kind == FileKind::BlockDevice);
+                let is_device =
+                    self.disk.stat_link(at).expect("a look").is_some_and(|s| s.kind == FileKind::BlockDevice);
                 let gone = if is_device { self.disk.remove_file(at) } else { self.disk.remove_empty_dir(at) };
                 gone.expect("a place that can be taken away");
                 self.published.remove(&(key, r.target_path.clone()));

@@ -196,12 +196,6 @@ fn is_cut_off(name: &str) -> bool {
     name.strip_prefix('.').and_then(|n| n.strip_prefix(DATA)).is_some_and(|rest| rest.ends_with(".tmp"))
 }
 
-/// Names of directories in a directory.
-fn dirs(fs: &dyn HostFs, path: &Path) -> Result<Vec<String>, String> {
-    let entries = entries(fs, path).map_err(|e| chain(&e))?;
-    Ok(entries.into_iter().filter(|e| e.is_dir).map(|e| e.name).collect())
-}
-
 /// Volumes of one pod that drivers published, or may have.
 pub(crate) fn published_to(fs: &dyn HostFs, layout: &PodLayout) -> Result<Vec<String>, String> {
     dirs(fs, &layout.volumes().join(CSI))

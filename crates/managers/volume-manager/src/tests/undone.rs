@@ -154,11 +154,12 @@ fn a_mount_of_somebody_else_among_the_volumes_of_drivers_stays_with_all_that_is_
 }
 
 /// Many lives of a daemon with a driver that lies: in the end nothing is left, and nothing was done out of order. How many
-/// says `LYING_DRIVER_RUNS`.
+/// says `LYING_DRIVER_RUNS`, from which seed on `LYING_DRIVER_SEED`; each takes some files of the process (`ulimit -n`).
 #[test]
 fn whatever_is_lost_on_the_way_nothing_stays_behind() {
-    let runs = std::env::var("LYING_DRIVER_RUNS").map_or(100, |n| n.parse().expect("a number of runs"));
-    for seed in 0..runs {
+    let number = |name: &str, or: u64| std::env::var(name).map_or(or, |n| n.parse().expect("a number"));
+    let (first, runs) = (number("LYING_DRIVER_SEED", 0), number("LYING_DRIVER_RUNS", 100));
+    for seed in first..first + runs {
         actor::testing::run(seed, async |kernel| {
             let mut c = Cluster::start(&kernel);
             let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
