@@ -3,6 +3,8 @@
 //! The recording in `tests/golden/csi` is a kubelet's: each case's calls with all their fields, its events about volumes, and
 //! the CSINode. With a kubelet at hand (`KUBELET=PATH`) the ignored tests make it anew, and change over from one to the other.
 
+#![cfg_attr(not(feature = "kubelet"), allow(dead_code, reason = "what only the tests with a Go kubelet use"))]
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -14,6 +16,7 @@ use crate::node::{SOON, create, delete, make, start, wait_gone, wait_running};
 use cases::{Case, DRIVER, PLAIN, Until};
 
 mod cases;
+#[cfg(feature = "kubelet")]
 mod change_over;
 mod normal;
 
@@ -314,8 +317,8 @@ fn drivers_and_users_see_what_they_see_of_a_kubelet() {
     assert!(differences.is_empty(), "not as a kubelet:\n{}", differences.join("\n"));
 }
 
+#[cfg(feature = "kubelet")]
 #[test]
-#[ignore = "records a Go kubelet: KUBELET=PATH"]
 fn record_a_kubelet() {
     let _tunables = Tunables::keep();
     let (seen, _) = observe(Agent::Kubelet);

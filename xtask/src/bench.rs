@@ -17,19 +17,20 @@ mod pods;
 mod report;
 mod starts;
 mod steady;
+mod volumes;
 
 use pods::idle;
 use report::{Report, Unit};
 
 /// Measures the figures of the README in a test bed: starts, 110 pods, memory, processor, exits, panics, adoption.
 ///
-/// The CRI floor (the same calls issued by a script) is measured first, in the same bed. Takes about four minutes.
+/// The CRI floor (the same calls issued by a script) is measured first, in the same bed. Takes about seven minutes.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// How many pods the big rounds have.
     #[arg(long, default_value_t = 110)]
     pods: usize,
-    /// Rounds with only this in their name: start, many, memory, cpu, exit, face, panic, adopt.
+    /// Rounds with only this in their name: start, many, memory, cpu, exit, face, volumes, panic, adopt.
     #[arg(long, conflicts_with = "cluster")]
     only: Option<String>,
     /// Measures a node of a real cluster instead (etcd, kube-apiserver; `cargo xtask setup --cluster` brings them).
@@ -97,6 +98,9 @@ fn rounds(args: &Args, bed: &mut TestBed, program: std::path::PathBuf, report: &
     }
     if args.wants("face") {
         face::rounds(bed, &bosun, report).context("round face")?;
+    }
+    if args.wants("volumes") {
+        volumes::rounds(bed, &mut bosun, args.pods, report).context("round volumes")?;
     }
     let needs_many = ["many", "memory", "cpu", "face", "panic", "adopt"].iter().any(|r| args.wants(r));
     if needs_many {

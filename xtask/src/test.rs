@@ -73,7 +73,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         deny(&|| advisories(log, args.require_advisories))
     });
     step("clippy", "does any lint object?", &|log| {
-        cargo(log, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+        cargo(log, &["clippy", "--workspace", "--all-targets", "--features", "cluster/kubelet", "--", "-D", "warnings"])
     });
     step("tests", "do the fast tests pass, layers and tidy among them?", &|log| fast_tests(log, args.fast));
     step(

@@ -56,12 +56,17 @@ pub(crate) fn build_bosun(release: bool) -> anyhow::Result<PathBuf> {
     if let Some(given) = std::env::var_os("BOSUN_BIN") {
         return Ok(given.into());
     }
-    let mut args = vec!["build", "--package", "bosun", "--bin", "bosun"];
+    build("bosun", release)
+}
+
+/// Builds the program of a package that is called like it.
+pub(crate) fn build(name: &str, release: bool) -> anyhow::Result<PathBuf> {
+    let mut args = vec!["build", "--package", name, "--bin", name];
     if release {
         args.push("--release");
     }
     run("cargo", &args)?;
-    Ok(target_dir()?.join(if release { "release" } else { "debug" }).join("bosun"))
+    Ok(target_dir()?.join(if release { "release" } else { "debug" }).join(name))
 }
 
 /// Whether a program is on the path.

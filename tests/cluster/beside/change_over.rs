@@ -67,7 +67,6 @@ impl Site {
 }
 
 #[test]
-#[ignore = "changes over from a Go kubelet and back: KUBELET=PATH"]
 fn twenty_pods_with_claims_do_not_notice_who_serves_them() {
     let _tunables = Tunables::keep();
     let mut site = Site::start(Agent::Kubelet);

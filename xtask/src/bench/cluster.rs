@@ -15,6 +15,7 @@ use watched::{PODS, gone, is_ready, moments, pod, ready, wait_for};
 mod calls;
 mod probes;
 mod singles;
+mod volumes;
 mod watched;
 
 /// Requests in flight while many pods are created or deleted.
@@ -39,6 +40,7 @@ pub(super) fn rounds(pods: usize, program: std::path::PathBuf, report: &mut Repo
     singles::rounds(&node, &watch, &single, report).context("round of single pods")?;
     calls::per_life(&node, &watch, report).context("round of system calls")?;
     probes::exec(&node, &watch, report).context("round of probes")?;
+    volumes::rounds(&node, &watch, report).context("round of volumes")?;
     let took = many(&node, &watch, pods, report).context("round of many pods")?;
     idle(Duration::from_secs(10));
     report.add(&format!("RSS, {} pods", pods), steady::rss(&node.bosun)?, Unit::MiB, Some(24.0), String::new());

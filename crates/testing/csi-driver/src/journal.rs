@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use prost::Message;
 use prost_reflect::{DescriptorPool, DynamicMessage, SerializeOptions};
@@ -36,13 +37,15 @@ impl Journal {
             .map_err(|e| Status::internal(e.to_string()))
     }
 
-    /// Notes a call and how it ended.
-    pub(crate) fn note(&self, call: &str, request: Value, outcome: Result<(), &Status>) {
+    /// Notes a call, how it ended, and how long it took.
+    pub(crate) fn note(&self, call: &str, request: Value, took: Duration, outcome: Result<(), &Status>) {
         let (code, message) = match outcome {
             Ok(()) => ("Ok".to_owned(), String::new()),
             Err(status) => (format!("{:?}", status.code()), status.message().to_owned()),
         };
-        let line = json!({ "call": call, "request": request, "code": code, "message": message });
+        let line = json!({
+            "call": call, "request": request, "code": code, "message": message, "ms": took.as_secs_f64() * 1e3,
+        });
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         if let Err(e) = file.write_all(format!("{line}\n").as_bytes()) {
             eprintln!("the log of calls cannot be written: {e}");

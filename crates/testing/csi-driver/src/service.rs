@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use csi_api::registration::{InfoRequest, PluginInfo, RegistrationStatus, RegistrationStatusResponse};
 use csi_api::v1;
@@ -142,8 +143,9 @@ impl Inner {
         };
         let request = request.into_inner();
         let fields = self.journal.fields(&format!("{package}.{message}"), &journal::bytes(&request))?;
+        let began = Instant::now();
         let answer = self.faults.around(name, work(request)).await;
-        self.journal.note(name, fields, answer.as_ref().map(drop));
+        self.journal.note(name, fields, began.elapsed(), answer.as_ref().map(drop));
         answer.map(Response::new)
     }
 

@@ -48,8 +48,10 @@ struct Try<'a> {
 struct Steps {
     /// All of them.
     operation: &'static str,
-    /// Looking what is there, and for the driver.
+    /// Looking what is there.
     first: &'static str,
+    /// Looking for the driver, and how a kubelet says that there is none.
+    find: (&'static str, &'static str),
     stage: &'static str,
     publish: &'static str,
     /// Making what is published usable for containers.
@@ -159,10 +161,10 @@ impl Try<'_> {
     }
 
     async fn steps(&self, there: &Place, part: &Part) -> Result<(), (&'static str, String)> {
-        let Steps { first, stage, .. } = self.words();
+        let Steps { first, stage, find, .. } = self.words();
         self.check_others().await.map_err(|e| (first, e))?;
         let driver = Driver::find(self.job.tools, self.job.task, &self.csi.driver).await;
-        let driver = driver.map_err(|e| (first, e.text))?;
+        let driver = driver.map_err(|e| (find.0, format!("kubernetes.io/csi: {}: {}", find.1, e.text)))?;
         let staging = if self.csi.is_inline { None } else { self.stage(&driver).await.map_err(|e| (stage, e))? };
         self.publish(&driver, there, part, staging).await?;
         let Job { tools, task, pod, .. } = *self.job;
@@ -178,11 +180,17 @@ impl Try<'_> {
         match self.volume.mode {
             Mode::Filesystem => {
                 let (first, stage) = ("SetUp", "MountDevice");
-                Steps { operation: MOUNT, first, stage, publish: first, usable: first }
+                let find = if self.csi.is_inline {
+                    (first, "mounter.SetUpAt failed to get CSI client")
+                } else {
+                    (stage, "attacher.MountDevice failed to create newCsiDriverClient")
+                };
+                Steps { operation: MOUNT, first, find, stage, publish: first, usable: first }
             }
             Mode::Block => {
                 let (first, usable) = ("SetUpDevice", "MapBlockVolume");
-                Steps { operation: "map_volume", first, stage: first, publish: "MapPodDevice", usable }
+                let find = (first, "blockMapper.SetUpDevice failed to get CSI client");
+                Steps { operation: "map_volume", first, find, stage: first, publish: "MapPodDevice", usable }
             }
         }
     }
