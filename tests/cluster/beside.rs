@@ -8,19 +8,19 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use csi_driver::{Config, Driver};
+use csi_driver::Config;
 use serde_json::{Value, json};
-use testbed::{ClusterNode, wait_until};
+use testbed::{BosunOptions, ClusterNode, NodeOptions, wait_until};
 
-use crate::node::{SOON, create, delete, make, start, wait_gone, wait_running};
-use cases::{Case, DRIVER, PLAIN, Until};
+use crate::node::{SOON, create, delete, kubectl, make, start_with, wait_gone};
+use crate::site::{Claim, STORAGE, Site};
+use cases::{Case, Until};
 
 mod cases;
 #[cfg(feature = "kubelet")]
 mod change_over;
-mod normal;
+pub(crate) mod normal;
 
-const STORAGE: &str = "/apis/storage.k8s.io/v1";
 const RECORDING: &str = "tests/golden/csi/kubelet-1.36.2.json";
 
 /// Who serves the node.
@@ -30,124 +30,47 @@ enum Agent {
     Kubelet,
 }
 
-/// A node with both drivers.
-struct Site {
-    node: ClusterNode,
-    drivers: Vec<(&'static str, Driver)>,
-    runtime: tokio::runtime::Runtime,
+/// A node with both drivers, in the hands of an agent.
+fn site(agent: Agent) -> Site {
+    let config = json!({"volumeStatsAggPeriod": "2s"});
+    let bosun = BosunOptions { config, ..BosunOptions::default() };
+    let mut node = start_with(NodeOptions { bosun, ..NodeOptions::default() });
+    if agent == Agent::Kubelet {
+        kubelet(&mut node);
+    }
+    let topology = [("topology.csi.bosun.test/zone".to_owned(), "z1".to_owned())].into();
+    Site::on(node, &Config { max_volumes: 7, topology, ..Config::default() })
 }
 
 impl Site {
-    fn start(agent: Agent) -> Self {
-        let mut node = start();
-        let rules = [
-            (DRIVER, json!({"attachRequired": true, "podInfoOnMount": true, "fsGroupPolicy": "File"})),
-            (
-                PLAIN,
-                json!({"attachRequired": false, "podInfoOnMount": true, "fsGroupPolicy": "None",
-                    "volumeLifecycleModes": ["Persistent", "Ephemeral"],
-                    "tokenRequests": [{"audience": "vault", "expirationSeconds": 3600}]}),
-            ),
-        ];
-        for (name, spec) in rules {
-            let object = json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": name}, "spec": spec});
-            node.cluster.admin().create(&format!("{STORAGE}/csidrivers"), &object).expect("a CSIDriver");
-        }
-        if agent == Agent::Kubelet {
-            kubelet(&mut node);
-        }
-        let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-        let mut site = Site { node, drivers: Vec::new(), runtime };
-        site.drivers = [DRIVER, PLAIN].map(|name| (name, site.driver(name))).into();
-        site
-    }
-
-    fn root(&self) -> PathBuf {
-        self.node.bed.dir().join("node")
-    }
-
-    fn folder(&self, driver: &str) -> PathBuf {
-        self.root().join("plugins").join(driver)
-    }
-
-    fn driver(&self, name: &str) -> Driver {
-        let config = Config {
-            name: name.to_owned(),
-            folder: self.folder(name),
-            registry: Some(self.root().join("plugins_registry")),
-            node_id: "bed-id".to_owned(),
-            max_volumes: 7,
-            topology: [("topology.csi.bosun.test/zone".to_owned(), "z1".to_owned())].into(),
-            ..Config::default()
-        };
-        let driver = self.runtime.block_on(async { Driver::start(config) }).expect("a driver");
-        let told = self.runtime.block_on(async { tokio::time::timeout(2 * SOON, driver.registered()).await });
-        told.unwrap_or_else(|_| panic!("{name} was not registered\n{}", self.node.bosun.log())).expect("registered");
-        driver
-    }
-
-    /// Calls about volumes that the drivers noted, oldest first per driver.
-    fn calls(&self) -> Vec<Value> {
-        let mut calls = Vec::new();
-        for (driver, _) in &self.drivers {
-            let text = std::fs::read_to_string(self.folder(driver).join("log.jsonl")).expect("the driver's log");
-            let lines = text.lines().map(|l| serde_json::from_str::<Value>(l).expect("a line of JSON"));
-            calls.extend(lines.filter(|l| l["request"]["volume_id"].is_string() && l["call"] != "NodeGetVolumeStats"));
-        }
-        calls
-    }
-
-    /// What the attach-detach controller and the driver's attacher do for each volume that is told to be in use.
-    fn attach(&self) {
-        let admin = self.node.cluster.admin();
-        let node = self.node.node().expect("a Node");
-        let in_use = node["status"]["volumesInUse"].as_array().cloned().unwrap_or_default();
-        let attached = node["status"]["volumesAttached"].as_array().cloned().unwrap_or_default();
-        let missing: Vec<_> = in_use.iter().filter(|v| attached.iter().all(|a| a["name"] != **v)).collect();
-        if missing.is_empty() {
-            return;
-        }
-        let all: Vec<Value> = in_use.iter().map(|v| json!({"name": v, "devicePath": ""})).collect();
-        for unique in missing {
-            let (driver, handle) = unique
-                .as_str()
-                .and_then(|u| u.strip_prefix("kubernetes.io/csi/")?.split_once('^'))
-                .expect("a CSI volume");
-            let name = format!("csi-{}", crate::claims::sha256(&format!("{handle}{driver}bed")));
-            let object = json!({
-                "apiVersion": "storage.k8s.io/v1", "kind": "VolumeAttachment", "metadata": {"name": name},
-                "spec": {"attacher": driver, "nodeName": "bed", "source": {"persistentVolumeName": handle.replacen("vol", "pv", 1)}},
-            });
-            admin.create(&format!("{STORAGE}/volumeattachments"), &object).expect("an attachment");
-            let done = json!({"status": {"attached": true, "attachmentMetadata": {"disk": "sdx"}}});
-            admin.patch(&format!("{STORAGE}/volumeattachments/{name}/status"), &done).expect("attached");
-        }
-        admin
-            .patch("/api/v1/nodes/bed/status", &json!({"status": {"volumesAttached": all}}))
-            .expect("told on the Node");
-    }
-
     /// Makes what a case needs, waits as it says, takes it away; what was seen.
     fn run(&self, case: &Case) -> Value {
         for (driver, _) in &self.drivers {
-            let rules = serde_json::to_vec(&case.faults).expect("rules");
-            std::fs::write(self.folder(driver).join("control.json"), rules).expect("the faults");
+            self.trouble(driver, &case.faults);
         }
         self.make_objects(case);
         let names: Vec<String> =
             case.pods.iter().map(|p| p["metadata"]["name"].as_str().unwrap_or_default().to_owned()).collect();
         for (pod, name) in case.pods.iter().zip(&names) {
             create(&self.node, pod);
-            self.wait(case.until, name);
+            self.wait(case, name);
         }
         let events: BTreeSet<String> = names.iter().flat_map(|name| self.events(name)).collect();
         for name in &names {
             delete(&self.node, name);
             wait_gone(&self.node, name);
         }
-        let calls = self.taken_back();
+        self.taken_back();
+        let mut calls = self.calls();
+        let mut asked = false;
+        // One reading, where that is the point of the case: when there is one depends on time.
+        calls.retain(|call| {
+            !is_reading(call)
+                || case.until == Until::Measured && is_about(call, case) && !std::mem::replace(&mut asked, true)
+        });
+        let claims: Vec<Value> = case.claims.iter().map(|claim| self.told(claim)).collect();
         let uids = &normal::Words::of(&self.root());
-        json!({"calls": normal::calls(&calls, uids), "events": events})
+        json!({"calls": normal::calls(&calls, uids), "events": events, "claims": claims})
     }
 
     fn make_objects(&self, case: &Case) {
@@ -159,38 +82,22 @@ impl Site {
                 make(&self.node, "secrets", &object);
             }
         }
-        for claim in &case.claims {
-            let (object, mut volume) = claim.objects();
-            make(&self.node, "persistentvolumeclaims", &object);
-            if !claim.bound {
-                continue;
-            }
-            let path = format!("/api/v1/namespaces/default/persistentvolumeclaims/{}", claim.name);
-            volume["spec"]["claimRef"]["uid"] = admin.get(&path).expect("a claim")["metadata"]["uid"].clone();
-            admin.create("/api/v1/persistentvolumes", &volume).expect("a volume");
-            let bound =
-                json!({"status": {"phase": "Bound", "accessModes": [claim.mode], "capacity": {"storage": "1Gi"}}});
-            admin.patch(&format!("{path}/status"), &bound).expect("bound");
-        }
+        case.claims.iter().for_each(|claim| self.claim(claim));
     }
 
-    fn wait(&self, until: Until, name: &str) {
-        match until {
-            Until::Ready => {
-                let ready = || {
-                    self.attach();
-                    let pod =
-                        self.node.cluster.admin().get(&format!("{}/{name}", crate::node::PODS)).unwrap_or_default();
-                    let ready = crate::node::condition(&pod, "Ready")["status"] == "True";
-                    if ready {
-                        Ok(())
-                    } else {
-                        Err(format!("{:#}\n{:?}", pod["status"]["conditions"], self.events(name)))
-                    }
+    fn wait(&self, case: &Case, name: &str) {
+        match case.until {
+            Until::Ready => drop(self.ready(name)),
+            Until::Measured => {
+                self.ready(name);
+                let is_asked = |call: &Value| is_reading(call) && is_about(call, case);
+                let asked = || {
+                    // bosun asks drivers for what somebody reads.
+                    kubectl(&self.node, &["get", "--raw", "/api/v1/nodes/bed/proxy/stats/summary"]);
+                    self.calls().iter().any(is_asked).then_some(()).ok_or_else(|| "not asked".to_owned())
                 };
-                wait_until(&format!("{name} to be ready"), 3 * SOON, ready)
+                wait_until("the figures to be asked for", 3 * SOON, asked)
                     .unwrap_or_else(|e| panic!("{e}\n{}", self.node.bosun.log()));
-                wait_running(&self.node, name);
             }
             Until::Event(reason) => {
                 let told = || {
@@ -202,6 +109,13 @@ impl Site {
                     .unwrap_or_else(|e| panic!("{e}\n{}", self.node.bosun.log()));
             }
         }
+    }
+
+    /// What a claim says of its size.
+    fn told(&self, claim: &Claim) -> Value {
+        let status = self.node.cluster.admin().get(&claim.path()).expect("a claim")["status"].clone();
+        let conditions = status["conditions"].as_array().into_iter().flatten().map(|c| c["type"].clone());
+        json!({"capacity": status["capacity"], "conditions": conditions.collect::<Vec<_>>()})
     }
 
     /// Events about volumes of a pod.
@@ -217,11 +131,12 @@ impl Site {
             .collect()
     }
 
-    /// Waits until all that was made is undone; the calls up to then.
-    fn taken_back(&self) -> Vec<Value> {
+    /// Waits until all that was made is undone.
+    fn taken_back(&self) {
         let settled = || {
             // Calls stand by driver: the newest of one may stand before older ones of the other.
-            let calls = self.calls();
+            let mut calls = self.calls();
+            calls.retain(|call| !is_reading(call));
             let undone = |call: &Value| {
                 let id = &call["request"]["volume_id"];
                 let last = calls.iter().rfind(|c| c["request"]["volume_id"] == *id).unwrap_or(call);
@@ -233,7 +148,6 @@ impl Site {
         };
         wait_until("volumes to be taken back", 2 * SOON, settled)
             .unwrap_or_else(|e| panic!("{e}\n{}", self.node.bosun.log()));
-        self.calls()
     }
 
     /// The CSINode without what differs from run to run.
@@ -241,6 +155,15 @@ impl Site {
         let object = self.node.cluster.admin().get(&format!("{STORAGE}/csinodes/bed")).expect("a CSINode");
         json!({"annotations": object["metadata"]["annotations"], "spec": object["spec"]})
     }
+}
+
+/// Whether a driver was asked for figures only.
+fn is_reading(call: &Value) -> bool {
+    call["call"] == "NodeGetVolumeStats"
+}
+
+fn is_about(call: &Value, case: &Case) -> bool {
+    normal::is_of(call, &normal::handles(case))
 }
 
 fn word(value: &Value) -> &str {
@@ -284,7 +207,7 @@ impl Drop for Tunables {
 
 /// Goes through all cases; what was seen, and the minor version of the API server.
 fn observe(agent: Agent) -> (Value, u32) {
-    let site = Site::start(agent);
+    let site = site(agent);
     let mut seen = serde_json::Map::new();
     let mut done = 0;
     for case in cases::all() {
@@ -295,7 +218,7 @@ fn observe(agent: Agent) -> (Value, u32) {
         let calls = of_case["calls"].as_array_mut().expect("calls");
         calls.retain(|c| normal::is_of(c, &handles));
         done += calls.len();
-        seen.insert(case.name.to_owned(), of_case);
+        seen.insert(case.name.clone(), of_case);
     }
     assert!(done > 0, "no call was seen");
     seen.insert("csinode".to_owned(), site.csi_node());

@@ -11,9 +11,8 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 use testbed::{ClusterNode, wait_until};
 
-use crate::claims;
-use crate::node::{LASTS, PODS, SOON, create, delete, pod, shell, start, wait_gone, wait_running};
-use crate::plugins;
+use crate::node::{PODS, SOON, create, delete, start, wait_gone, wait_running};
+use crate::site::{Claim, DRIVER, Site, claimed, user_that};
 
 const VOLUMES: usize = 3;
 const CALLS: [&str; 4] = ["NodeStageVolume", "NodePublishVolume", "NodeUnpublishVolume", "NodeUnstageVolume"];
@@ -25,7 +24,7 @@ fn number(variable: &str, default: u64) -> u64 {
 }
 
 /// From now on calls take their time, and one kind of call is done and answered with an error some times.
-fn trouble(folder: &Path, random: &mut Rng) {
+fn trouble(site: &Site, random: &mut Rng) {
     let slow = |call: &str, random: &mut Rng| Rule {
         call: call.to_owned(),
         times: None,
@@ -38,9 +37,7 @@ fn trouble(folder: &Path, random: &mut Rng) {
         effect: Effect::Lost(if random.bool() { 4 } else { 14 }),
     };
     let rules: Vec<Rule> = std::iter::once(lost).chain(CALLS.map(|call| slow(call, random))).collect();
-    let text = serde_json::to_vec(&rules).expect("rules are JSON");
-    let (new, path) = (folder.join("control.new"), folder.join("control.json"));
-    fs::write(&new, text).and_then(|()| fs::rename(&new, &path)).expect("rules can be written");
+    site.trouble(DRIVER, &rules);
 }
 
 /// The pod that has each volume, and its number.
@@ -57,10 +54,8 @@ impl Cast {
         }
         self.made += 1;
         let name = format!("user-{at}-{}", self.made);
-        let script = format!("echo {name} >> /data/words; {LASTS}");
-        let container = shell("main", &script, json!({"volumeMounts": [{"name": "d", "mountPath": "/data"}]}));
-        let volumes = json!([{"name": "d", "persistentVolumeClaim": {"claimName": format!("data-{at}")}}]);
-        create(node, &pod(&name, json!({"containers": [container], "volumes": volumes})));
+        let script = format!("echo {name} >> /data/words;");
+        create(node, &user_that(&name, &claimed(&at.to_string()), &script, &json!({})));
         self.pods[at] = Some(name);
     }
 }
@@ -76,7 +71,7 @@ fn mounts(folder: &Path) -> Vec<String> {
 /// Directories that are left of volumes of drivers.
 fn directories(root: &Path) -> Vec<String> {
     let list = |at: &Path| fs::read_dir(at).into_iter().flatten().flatten().map(|e| e.path()).collect::<Vec<_>>();
-    let staged = list(&root.join("plugins/kubernetes.io/csi").join(plugins::DRIVER));
+    let staged = list(&root.join("plugins/kubernetes.io/csi").join(DRIVER));
     let published = list(&root.join("pods")).into_iter().flat_map(|p| list(&p.join("volumes/kubernetes.io~csi")));
     staged.into_iter().chain(published).map(|p| p.display().to_string()).collect()
 }
@@ -130,54 +125,52 @@ fn ledgers(folder: &Path) -> BTreeMap<String, Ledger> {
 fn a_daemon_that_is_killed_again_and_again_leaves_no_volume_behind_and_none_empty() {
     let (kills, seed) = (number("CLAIM_KILLS", 5), number("CLAIM_KILLS_SEED", 1));
     let mut random = Rng::with_seed(seed);
-    let mut node = start();
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let driver = plugins::driver(&node, &runtime, Config::default());
-    let (folder, root) = (plugins::folder(&node), node.bed.dir().join("node"));
-    claims::rules(&node, true);
+    let mut site = Site::on(start(), &Config::default());
+    let (folder, root) = (site.folder(DRIVER), site.root());
     let all: Vec<usize> = (0..VOLUMES).collect();
+    let claims: Vec<Claim> = all.iter().map(|at| Claim::of(&at.to_string(), DRIVER)).collect();
     let data = |at: usize, file: &str| folder.join(format!("volumes/vol-{at}/data/{file}"));
     for at in &all {
-        claims::claim(&node, *at, "Filesystem");
+        site.claim(&claims[*at]);
         for file in FILES {
             let path = data(*at, file);
             fs::create_dir_all(path.parent().expect("a folder")).expect("a folder of a user");
             fs::write(&path, format!("{file} of {at}")).expect("a file of a user");
         }
     }
-    claims::attach(&node, &all);
+    site.attach_these(&claims.iter().map(Claim::unique).collect::<Vec<_>>());
 
     let mut cast = Cast { pods: vec![None; VOLUMES], made: 0 };
-    all.iter().for_each(|at| cast.stir(&node, *at));
+    all.iter().for_each(|at| cast.stir(&site.node, *at));
     let begun = Instant::now();
     for _ in 0..kills {
-        trouble(&folder, &mut random);
-        cast.stir(&node, random.usize(0..VOLUMES));
+        trouble(&site, &mut random);
+        cast.stir(&site.node, random.usize(0..VOLUMES));
         testbed::let_pass(Duration::from_millis(random.u64(0..2500)));
-        node.bosun.kill();
-        node.start_again().unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+        site.node.bosun.kill();
+        site.node.start_again().unwrap_or_else(|e| panic!("seed {seed}: {e}"));
     }
     println!("{kills} kills in {:?}, seed {seed}, {} pods", begun.elapsed(), cast.made);
-    fs::write(folder.join("control.json"), "[]").expect("rules can be written");
+    site.trouble(DRIVER, &[]);
     // Whoever is left gets its volume, and all go.
     let left: Vec<String> = cast.pods.iter().flatten().cloned().collect();
-    left.iter().for_each(|name| drop(wait_running(&node, name)));
+    left.iter().for_each(|name| drop(wait_running(&site.node, name)));
     for name in &left {
         let at: usize = name.split('-').nth(1).and_then(|n| n.parse().ok()).expect("a volume");
         let words = || fs::read_to_string(data(at, "words")).map_err(|e| e.to_string());
         let has = || words().and_then(|w| if w.lines().any(|l| l == name) { Ok(()) } else { Err(w) });
         wait_until("the pod's word", SOON, has).unwrap_or_else(|e| panic!("{name}: {e}"));
-        delete(&node, name);
+        delete(&site.node, name);
     }
-    let pods = node.cluster.admin().list(PODS).expect("pods");
-    pods.iter().filter_map(|p| p["metadata"]["name"].as_str()).for_each(|name| wait_gone(&node, name));
+    let pods = site.node.cluster.admin().list(PODS).expect("pods");
+    pods.iter().filter_map(|p| p["metadata"]["name"].as_str()).for_each(|name| wait_gone(&site.node, name));
     let clean = || {
-        let left = (mounts(&root), directories(&root), claims::in_use(&node));
-        let none = left.0.is_empty() && left.1.is_empty() && left.2.as_array().is_none_or(Vec::is_empty);
+        let left = (mounts(&root), directories(&root), site.in_use());
+        let none = left.0.is_empty() && left.1.is_empty() && left.2.is_empty();
         if none { Ok(()) } else { Err(format!("{left:?}")) }
     };
     wait_until("nothing of any volume to be left", 3 * SOON, clean)
-        .unwrap_or_else(|e| panic!("seed {seed}: {e}\n{}", node.bosun.log()));
+        .unwrap_or_else(|e| panic!("seed {seed}: {e}\n{}", site.node.bosun.log()));
     for (id, ledger) in ledgers(&folder) {
         println!("{id}: {:?}", ledger.counts);
         assert!(ledger.wrong.is_empty(), "seed {seed}, {id}: {:#?}", ledger.wrong);
@@ -186,5 +179,4 @@ fn a_daemon_that_is_killed_again_and_again_leaves_no_volume_behind_and_none_empt
     for (at, file) in all.iter().flat_map(|at| FILES.map(|file| (*at, file))) {
         assert_eq!(fs::read_to_string(data(at, file)).unwrap_or_default(), format!("{file} of {at}"), "seed {seed}");
     }
-    drop(driver);
 }

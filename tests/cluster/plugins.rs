@@ -1,32 +1,13 @@
 //! A CSI driver registers itself at a node of a real control plane, and goes.
 
-use std::path::PathBuf;
-
 use csi_driver::{Config, Driver};
 use serde_json::{Value, json};
-use testbed::{ClusterNode, wait_until};
+use testbed::wait_until;
 
 use crate::node::{SOON, start};
+use crate::site::DRIVER;
 
 const CSI_NODE: &str = "/apis/storage.k8s.io/v1/csinodes/bed";
-/// Name of the driver.
-pub(crate) const DRIVER: &str = "dir.csi.bosun.test";
-
-/// Where the driver has its volumes and its log.
-pub(crate) fn folder(node: &ClusterNode) -> PathBuf {
-    node.bed.dir().join("node/plugins").join(DRIVER)
-}
-
-/// A driver that is registered at the node.
-pub(crate) fn driver(node: &ClusterNode, runtime: &tokio::runtime::Runtime, config: Config) -> Driver {
-    let registry = Some(node.bed.dir().join("node/plugins_registry"));
-    let config = Config { folder: folder(node), registry, node_id: "bed-id".to_owned(), ..config };
-    let driver = runtime.block_on(async { Driver::start(config) }).expect("a driver");
-    let told = runtime.block_on(async { tokio::time::timeout(SOON, driver.registered()).await });
-    told.expect("word").expect("registered");
-    driver
-}
-
 #[test]
 fn a_driver_is_told_of_on_the_node_and_its_csinode_until_it_goes() {
     let node = start();
@@ -46,7 +27,12 @@ fn a_driver_is_told_of_on_the_node_and_its_csinode_until_it_goes() {
         topology: [("topology.csi.bosun.test/zone".to_owned(), "z1".to_owned())].into(),
         ..Config::default()
     };
-    let driver = driver(&node, &runtime, config);
+    let (folder, registry) =
+        (node.bed.dir().join("node/plugins").join(DRIVER), node.bed.dir().join("node/plugins_registry"));
+    let config = Config { folder, registry: Some(registry), node_id: "bed-id".to_owned(), ..config };
+    let driver = runtime.block_on(async { Driver::start(config) }).expect("a driver");
+    let told = runtime.block_on(async { tokio::time::timeout(SOON, driver.registered()).await });
+    told.expect("word").expect("registered");
     let wanted = json!([{ "name": DRIVER, "nodeID": "bed-id", "topologyKeys": ["topology.csi.bosun.test/zone"],
         "allocatable": { "count": 5 } }]);
     assert_eq!(csi_node()["spec"]["drivers"], wanted);

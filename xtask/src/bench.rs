@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Context;
 use testbed::{Bosun, BosunOptions, Options, TestBed};
 
-use crate::{setup, workspace};
+use crate::{order, setup, workspace};
 
 mod calls;
 mod cluster;
@@ -21,6 +21,8 @@ mod volumes;
 
 use pods::idle;
 use report::{Report, Unit};
+
+const FUNCTIONS: &str = "functions of the linker's list that the program lacks";
 
 /// Measures the figures of the README in a test bed: starts, 110 pods, memory, processor, exits, panics, adoption.
 ///
@@ -60,14 +62,17 @@ impl Args {
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     setup::check()?;
     let program = workspace::build_bosun(!args.debug)?;
+    let mut report = Report::default();
+    if let Some((missing, all)) = (!args.debug).then(|| order::missing(&program)).transpose()?.flatten() {
+        let told = format!("of {all}; `cargo xtask order` makes the list anew");
+        report.add(FUNCTIONS, missing as f64, Unit::Count, Some(all as f64 / 20.0), told);
+    }
     if args.cluster {
-        let mut report = Report::default();
         let done = cluster::rounds(args.pods, program, &mut report);
         args.print(&report);
         return done;
     }
     let mut bed = TestBed::start(Options { say: |s| eprintln!("  {s}"), ..Options::default() })?;
-    let mut report = Report::default();
     let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
     let load = load.split_whitespace().next().unwrap_or("?").to_owned();
     eprintln!("  load average {load}: times say little on a busy machine");

@@ -8,8 +8,10 @@ mod demo;
 mod e2e;
 mod fuzz;
 mod golden;
+mod guest;
 mod layers;
 mod map;
+mod order;
 mod outside;
 mod setup;
 mod test;
@@ -39,16 +41,18 @@ enum Command {
     E2e(e2e::Args),
     Fuzz(fuzz::Args),
     Golden(golden::Args),
+    Guest(guest::Args),
     Bed(bed::Args),
     Bench(bench::Args),
     Layers(layers::Args),
     Map(map::Args),
+    Order(order::Args),
     Tidy(tidy::Args),
 }
 
 fn main() -> ExitCode {
     match run(Cli::parse().command) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -56,8 +60,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> anyhow::Result<()> {
-    match command {
+fn run(command: Command) -> anyhow::Result<ExitCode> {
+    let done = match command {
+        // What it runs has an exit code of its own.
+        Command::Guest(args) => return guest::run(&args),
         Command::Setup(args) => setup::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Demo(args) => demo::run(&args),
@@ -68,6 +74,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Bench(args) => bench::run(&args),
         Command::Layers(args) => layers::run(&args),
         Command::Map(args) => map::run(&args),
+        Command::Order(args) => order::run(&args),
         Command::Tidy(args) => tidy::run(&args),
-    }
+    };
+    done.map(|()| ExitCode::SUCCESS)
 }

@@ -127,12 +127,12 @@ fn advisories(log: &Log, required: bool) -> anyhow::Result<Outcome> {
 /// All of the workspace in one call, as features of dependencies depend on what is built together: what later steps need is
 /// built by it, once.
 fn fast_tests(log: &Log, fast: bool) -> anyhow::Result<Outcome> {
-    let without: &[&str] = if fast { &["--exclude", "e2e", "--exclude", "cluster"] } else { &[] };
+    let without: &[&str] = if fast { &["--exclude", "e2e", "--exclude", "cluster", "--exclude", "guest"] } else { &[] };
     if has("cargo-nextest") {
         return cargo(log, &[&["nextest", "run", "--no-fail-fast", "--workspace"], without].concat());
     }
     // Nobody else leaves them out.
-    let out = ["--workspace", "--exclude", "e2e", "--exclude", "cluster"];
+    let out = ["--workspace", "--exclude", "e2e", "--exclude", "cluster", "--exclude", "guest"];
     cargo(log, &[["test", "--no-fail-fast", "--lib", "--bins", "--tests"].as_slice(), out.as_slice()].concat())
 }
 

@@ -3,12 +3,8 @@
 use csi_driver::{Effect, Rule};
 use serde_json::{Value, json};
 
-use crate::node::{LASTS, pod, shell};
+use crate::site::{Claim, DRIVER, PLAIN, claimed, lay, raw_user, user};
 
-/// Rules of this driver: volumes are attached, pods are named to it.
-pub(super) const DRIVER: &str = "dir.csi.bosun.test";
-/// No attachment, inline volumes, tokens, its own way with groups.
-pub(super) const PLAIN: &str = "plain.csi.bosun.test";
 /// A driver that nobody runs.
 const ABSENT: &str = "absent.csi.bosun.test";
 
@@ -17,13 +13,15 @@ const ABSENT: &str = "absent.csi.bosun.test";
 pub(super) enum Until {
     /// All pods are ready.
     Ready,
+    /// All pods are ready, and the driver was asked for the figures of the volume.
+    Measured,
     /// An event of this reason is there about each pod.
     Event(&'static str),
 }
 
 /// One case.
 pub(super) struct Case {
-    pub(super) name: &'static str,
+    pub(super) name: String,
     /// Claims with their volumes; each is bound by hand.
     pub(super) claims: Vec<Claim>,
     pub(super) secrets: Vec<&'static str>,
@@ -32,61 +30,8 @@ pub(super) struct Case {
     pub(super) until: Until,
 }
 
-/// A claim, and its volume unless it stays unbound.
-pub(super) struct Claim {
-    pub(super) name: &'static str,
-    pub(super) mode: &'static str,
-    /// Laid over the volume's source.
-    pub(super) source: Value,
-    /// Laid over the volume's specification.
-    pub(super) volume: Value,
-    pub(super) bound: bool,
-}
-
-impl Claim {
-    fn of(name: &'static str, driver: &str) -> Self {
-        let source =
-            json!({"driver": driver, "volumeHandle": format!("vol-{name}"), "volumeAttributes": {"kind": "dir"}});
-        Self { name, mode: "ReadWriteOnce", source, volume: json!({}), bound: true }
-    }
-
-    /// As `kubectl create` wants it, and its volume.
-    pub(super) fn objects(&self) -> (Value, Value) {
-        let room = json!({"storage": "1Gi"});
-        let mut spec = json!({"accessModes": [self.mode], "resources": {"requests": room}, "storageClassName": ""});
-        spec["volumeName"] = if self.bound { json!(format!("pv-{}", self.name)) } else { Value::Null };
-        let claim =
-            json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": self.name}, "spec": spec});
-        let mut spec = json!({"capacity": room, "accessModes": [self.mode], "persistentVolumeReclaimPolicy": "Retain",
-            "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": self.name}, "csi": self.source});
-        lay(&mut spec, &self.volume);
-        let name = format!("pv-{}", self.name);
-        (claim, json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": spec}))
-    }
-}
-
-fn lay(over: &mut Value, fields: &Value) {
-    if let (Some(own), Some(more)) = (over.as_object_mut(), fields.as_object()) {
-        own.extend(more.clone());
-    }
-}
-
-/// A pod that mounts one volume.
-fn user(name: &str, volume: &Value, more: &Value) -> Value {
-    let container = shell("main", LASTS, json!({"volumeMounts": [{"name": "d", "mountPath": "/data"}]}));
-    let mut volume = volume.clone();
-    volume["name"] = json!("d");
-    let mut spec = json!({"containers": [container], "volumes": [volume], "automountServiceAccountToken": false});
-    lay(&mut spec, more);
-    pod(name, spec)
-}
-
-fn claimed(claim: &str) -> Value {
-    json!({"persistentVolumeClaim": {"claimName": claim}})
-}
-
-fn case(name: &'static str, claims: Vec<Claim>, pods: Vec<Value>) -> Case {
-    Case { name, claims, secrets: Vec::new(), pods, faults: Vec::new(), until: Until::Ready }
+fn case(name: &str, claims: Vec<Claim>, pods: Vec<Value>) -> Case {
+    Case { name: name.to_owned(), claims, secrets: Vec::new(), pods, faults: Vec::new(), until: Until::Ready }
 }
 
 fn fails_once(call: &str, code: i32) -> Rule {
@@ -110,6 +55,20 @@ pub(super) fn all() -> Vec<Case> {
     let inline = json!({"csi": {"driver": PLAIN, "volumeAttributes": {"kind": "dir", "colour": "red"}, "nodePublishSecretRef": {"name": "publish"}}});
     let mut read = claimed("read");
     read["persistentVolumeClaim"]["readOnly"] = json!(true);
+    let room = json!({"storage": "64Mi"});
+    let grown = Claim {
+        size: "32Mi",
+        spec: json!({"resources": {"requests": room}}),
+        status: json!({"conditions": [{"type": "FileSystemResizePending", "status": "True"}],
+            "allocatedResources": room, "allocatedResourceStatuses": {"storage": "NodeResizePending"}}),
+        volume: json!({"capacity": room}),
+        ..Claim::of("grown", PLAIN)
+    };
+    let raw = |name, driver| Claim { kind: "Block", ..Claim::of(name, driver) };
+    let mut grown_raw = raw("grown-raw", PLAIN);
+    (grown_raw.size, grown_raw.spec, grown_raw.volume) = (grown.size, grown.spec.clone(), grown.volume.clone());
+    grown_raw.status = grown.status.clone();
+    grown_raw.source["volumeAttributes"]["size"] = json!("33554432");
     let shared = Claim { mode: "ReadWriteMany", ..Claim::of("shared", DRIVER) };
     vec![
         Case {
@@ -124,6 +83,17 @@ pub(super) fn all() -> Vec<Case> {
             vec![user("shared-a", &claimed("shared"), &json!({})), user("shared-b", &claimed("shared"), &json!({}))],
         ),
         Case { secrets: vec!["publish"], ..case("inline", vec![], vec![user("inline", &inline, &json!({}))]) },
+        case("raw", vec![raw("raw", DRIVER)], vec![raw_user("raw", &claimed("raw"), "")]),
+        Case {
+            faults: vec![fails_once("NodePublishVolume", INTERNAL)],
+            ..case("raw-fails", vec![raw("raw-late", PLAIN)], vec![raw_user("raw-fails", &claimed("raw-late"), "")])
+        },
+        case("grown", vec![grown], vec![user("grown", &claimed("grown"), &json!({}))]),
+        case("grown-raw", vec![grown_raw], vec![raw_user("grown-raw", &claimed("grown-raw"), "")]),
+        Case {
+            until: Until::Measured,
+            ..case("measured", vec![Claim::of("seen", DRIVER)], vec![user("measured", &claimed("seen"), &json!({}))])
+        },
         Case {
             faults: vec![fails_once("NodeStageVolume", INTERNAL)],
             ..case(
@@ -165,8 +135,7 @@ pub(super) fn all() -> Vec<Case> {
 
 /// A pod with a claim of its own, of one driver or the other.
 pub(super) fn one_of_twenty(n: u32) -> Case {
-    // Names live as long as the process of the test.
-    let name: &'static str = Box::leak(format!("moved-{n}").into_boxed_str());
-    let claim = Claim::of(name, if n.is_multiple_of(2) { DRIVER } else { PLAIN });
-    case(name, vec![claim], vec![user(name, &claimed(name), &json!({}))])
+    let name = format!("moved-{n}");
+    let claim = Claim::of(&name, if n.is_multiple_of(2) { DRIVER } else { PLAIN });
+    case(&name, vec![claim], vec![user(&name, &claimed(&name), &json!({}))])
 }

@@ -6,8 +6,9 @@ use std::time::Duration;
 use serde_json::Value;
 use testbed::wait_until;
 
-use super::{Agent, Site, Tunables, cases, kubelet, normal};
+use super::{Agent, Tunables, cases, kubelet, normal, site};
 use crate::node::{SOON, create, delete, wait_gone};
+use crate::site::Site;
 
 /// Longer than several rounds of a kubelet.
 const ROUNDS: Duration = Duration::from_secs(10);
@@ -57,9 +58,7 @@ impl Site {
             Agent::Bosun => self.node.start_again().expect("bosun"),
         }
         for (name, driver) in &self.drivers {
-            let told = self.runtime.block_on(async { tokio::time::timeout(2 * SOON, driver.registered()).await });
-            told.unwrap_or_else(|_| panic!("{name} was not registered\n{}", self.node.bosun.log()))
-                .expect("registered");
+            self.wait_registered(name, driver);
         }
         self.runtime.block_on(async { tokio::time::sleep(ROUNDS).await });
         eprintln!("calls about volumes after the change: {}", self.calls().len());
@@ -69,7 +68,7 @@ impl Site {
 #[test]
 fn twenty_pods_with_claims_do_not_notice_who_serves_them() {
     let _tunables = Tunables::keep();
-    let mut site = Site::start(Agent::Kubelet);
+    let mut site = site(Agent::Kubelet);
     let claims: Vec<_> = (0..20).map(cases::one_of_twenty).collect();
     let mut names = Vec::new();
     for case in &claims {
@@ -78,7 +77,7 @@ fn twenty_pods_with_claims_do_not_notice_who_serves_them() {
         create(&site.node, &case.pods[0]);
     }
     for name in &names {
-        site.wait(cases::Until::Ready, name);
+        site.ready(name);
     }
     let before = site.held(&names);
     assert_eq!(before.mounts.len(), 20, "{:?}", before.mounts);

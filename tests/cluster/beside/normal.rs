@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use super::cases::Case;
 
 /// Words that stand for what is new in each run.
-pub(super) struct Words {
+pub(crate) struct Words {
     root: String,
 }
 
 impl Words {
-    pub(super) fn of(root: &Path) -> Self {
+    pub(crate) fn of(root: &Path) -> Self {
         Self { root: root.display().to_string() }
     }
 
-    pub(super) fn text(&self, text: &str) -> String {
+    pub(crate) fn text(&self, text: &str) -> String {
         let text = text.replace(&self.root, "<root>");
         let mut out = String::with_capacity(text.len());
         let mut rest = text.as_str();

@@ -40,7 +40,6 @@ pub(super) fn rounds(pods: usize, program: std::path::PathBuf, report: &mut Repo
     singles::rounds(&node, &watch, &single, report).context("round of single pods")?;
     calls::per_life(&node, &watch, report).context("round of system calls")?;
     probes::exec(&node, &watch, report).context("round of probes")?;
-    volumes::rounds(&node, &watch, report).context("round of volumes")?;
     let took = many(&node, &watch, pods, report).context("round of many pods")?;
     idle(Duration::from_secs(10));
     report.add(&format!("RSS, {} pods", pods), steady::rss(&node.bosun)?, Unit::MiB, Some(24.0), String::new());
@@ -49,6 +48,7 @@ pub(super) fn rounds(pods: usize, program: std::path::PathBuf, report: &mut Repo
     again(&mut node, &watch, report).context("restart of the daemon")?;
     let removed = remove(&node, &watch, pods, report).context("removal")?;
     let after = floor::measure(&node.bed, pods, HANDS).context("floor of many, again")?;
+    volumes::rounds(&node, &watch, report).context("round of volumes")?;
     over_script(pods, [took, removed], [&before, &after], report);
     Ok(())
 }

@@ -104,6 +104,9 @@ fn path(selection: &Selection) -> String {
         Kind::Secret => ("/api/v1", "secrets"),
         Kind::RuntimeClass => ("/apis/node.k8s.io/v1", "runtimeclasses"),
         Kind::CertificateSigningRequest => ("/apis/certificates.k8s.io/v1", "certificatesigningrequests"),
+        Kind::ClusterTrustBundle => ("/apis/certificates.k8s.io/v1beta1", "clustertrustbundles"),
+        Kind::ClusterTrustBundleAlpha => ("/apis/certificates.k8s.io/v1alpha1", "clustertrustbundles"),
+        Kind::PodCertificateRequest => ("/apis/certificates.k8s.io/v1beta1", "podcertificaterequests"),
     };
     match &selection.namespace {
         Some(namespace) => format!("{root}/namespaces/{namespace}/{resource}"),

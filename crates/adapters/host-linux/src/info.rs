@@ -48,6 +48,14 @@ impl LinuxInfo {
         fs::read_to_string(self.sys.join("devices/system/cpu").join(which)).map(|t| cpu_list(&t)).unwrap_or_default()
     }
 
+    fn text_if_there(&self, path: &str) -> HostResult<Option<String>> {
+        let file = self.root.join(path);
+        match fs::read_to_string(&file) {
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            text => text.at("read", &file).map(Some),
+        }
+    }
+
     fn number(&self, below_proc: &str) -> HostResult<u64> {
         let file = self.proc.join(below_proc);
         let text = fs::read_to_string(&file).at("read", &file)?;
@@ -103,6 +111,19 @@ impl HostInfo for LinuxInfo {
 
     fn hostname(&self) -> String {
         rustix::system::uname().nodename().to_string_lossy().into_owned()
+    }
+
+    fn selinux_contexts(&self) -> HostResult<Option<String>> {
+        if !self.sys.join("fs/selinux/enforce").exists() {
+            return Ok(None);
+        }
+        if let Some(text) = self.text_if_there("usr/share/containers/selinux/contexts")? {
+            return Ok(Some(text));
+        }
+        let config = self.text_if_there("etc/selinux/config")?.unwrap_or_default();
+        let policy = config.lines().find_map(|line| line.trim().strip_prefix("SELINUXTYPE=")).unwrap_or("targeted");
+        let text = self.text_if_there(&format!("etc/selinux/{}/contexts/lxc_contexts", policy.trim()))?;
+        Ok(Some(text.unwrap_or_default()))
     }
 
     fn thermal_throttle_paths(&self) -> Vec<PathBuf> {

@@ -1,6 +1,6 @@
 //! The Linux host behind the ports: cgroups, mounts, files, facts of the machine.
 //!
-//! The only crate that may hold unsafe code (it needs none so far). Every call blocks; managers run them on the blocking
+//! The only crate that may hold unsafe code (`quotas/kernel.rs`, and none else). Every call blocks; managers run them on the blocking
 //! pool. Nothing is cached: each answer is what the kernel says now.
 
 pub mod cgroup;
@@ -8,6 +8,7 @@ pub mod files;
 pub mod info;
 pub mod iptables;
 pub mod mounts;
+pub mod quotas;
 pub mod stats;
 pub mod sysctl;
 
@@ -16,6 +17,7 @@ pub use files::{LinuxFs, open_file_or_folder, open_regular};
 pub use info::LinuxInfo;
 pub use iptables::IptablesProgram;
 pub use mounts::LinuxMounts;
+pub use quotas::LinuxQuotas;
 pub use stats::LinuxStats;
 
 use std::io;

@@ -1,11 +1,13 @@
 //! Mounts.
 
+use std::ffi::OsStr;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use ports::host::{HostError, HostResult, MemoryMount, Mounter};
+use ports::host::{HostError, HostResult, MemoryMount, MountLine, Mounter, ProgramEnd};
 use procfs::process::{MountInfo, MountInfos};
 use rustix::fs::{AtFlags, CWD, FileType, OFlags, StatxAttributes, StatxFlags, fstat, statx};
 use rustix::io::Errno;
@@ -13,16 +15,16 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
 
 use crate::At;
 use crate::files::{make_dirs, open_beneath};
+use programs::MAX_STACKED;
 
 mod devices;
 mod programs;
+mod shares;
 
 #[cfg(test)]
 mod tests;
 
 const PROC: &str = "/proc";
-/// More mounts on one directory than anybody makes by design.
-const MAX_STACKED: usize = 32;
 
 /// The mounts that this process sees.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,6 +78,34 @@ impl Mounter for LinuxMounts {
         Err(HostError::new("unmount", target, io::ErrorKind::ResourceBusy))
     }
 
+    fn mount_share(&self, share: (&str, &str), options: &[String], target: &Path) -> HostResult<()> {
+        shares::Programs::default().mount(share, options, target, || has_share(share.0, target))
+    }
+
+    fn unmount_share(&self, kind: &str, target: &Path) -> HostResult<()> {
+        shares::Programs::default().unmount(target, || has_share(kind, target))
+    }
+
+    fn run_program(&self, program: &'static str, arguments: &[String], limit: Duration) -> HostResult<ProgramEnd> {
+        let out = programs::run_within(limit, OsStr::new(program), arguments).at("run", program)?;
+        Ok(ProgramEnd { code: out.status.code(), words: String::from_utf8_lossy(&out.stdout).into_owned() })
+    }
+
+    fn write_attribute(&self, path: &Path, text: &str) -> HostResult<()> {
+        // No `create`: what the kernel does not have is not made.
+        let mut file = fs::OpenOptions::new().write(true).open(path).at("open", path)?;
+        file.write_all(text.as_bytes()).at("write", path)
+    }
+
+    fn mount_table(&self) -> HostResult<Vec<MountLine>> {
+        let line = |m: MountInfo| MountLine {
+            at: m.mount_point,
+            source: m.mount_source.unwrap_or_default(),
+            device: m.majmin,
+        };
+        Ok(mount_table(Path::new(PROC))?.into_iter().map(line).collect())
+    }
+
     fn is_mount_point(&self, path: &Path) -> HostResult<bool> {
         match statx(CWD, path, AtFlags::SYMLINK_NOFOLLOW | AtFlags::NO_AUTOMOUNT, StatxFlags::TYPE) {
             Ok(s) if s.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) => {
@@ -121,6 +151,19 @@ impl Mounter for LinuxMounts {
             return Ok(());
         }
         devices::mount(device, target, fs_type, options)
+    }
+}
+
+/// Whether a share is mounted there, by the table alone: nothing asks its server.
+fn has_share(kind: &str, target: &Path) -> HostResult<bool> {
+    let table = mount_table(Path::new(PROC))?;
+    match table.iter().rfind(|m| m.mount_point == target) {
+        None => Ok(false),
+        Some(m) if m.fs_type.starts_with(kind) => Ok(true),
+        Some(m) => {
+            let other = format!("{} is mounted on it, which this node did not mount", m.fs_type);
+            Err(HostError::new("look at", target, io::Error::new(io::ErrorKind::AlreadyExists, other)))
+        }
     }
 }
 

@@ -23,7 +23,7 @@ use ports::api::ApiServer;
 use ports::csi::CsiNode;
 use ports::fetch::Fetch;
 use ports::hook::HookHttp;
-use ports::host::{CgroupFs, HostFs, Mounter, NodeHost};
+use ports::host::{CgroupFs, HostFs, Mounter, NodeHost, ProjectQuotas};
 use ports::journal::Journal;
 use ports::log::Compress;
 use ports::plugin::PluginRegistration;
@@ -61,6 +61,8 @@ pub struct Ports {
     pub host: Arc<dyn NodeHost>,
     /// Mounts.
     pub mounter: Arc<dyn Mounter>,
+    /// What file systems count by project.
+    pub quotas: Arc<dyn ProjectQuotas>,
     /// Cgroups.
     pub cgroups: Arc<dyn CgroupFs>,
     /// Counters of the kernel.

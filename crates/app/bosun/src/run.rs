@@ -8,7 +8,7 @@ use std::time::Duration;
 use actor::{Class, Kernel, KernelConfig, Unhealthy, Watchdog, run_system};
 use anyhow::{Context, Result, bail};
 use cri_client::{CriClient, Deadlines, Endpoint, Options};
-use host_linux::{LinuxCgroups, LinuxFs, LinuxInfo, LinuxMounts, SystemdCgroups};
+use host_linux::{LinuxCgroups, LinuxFs, LinuxInfo, LinuxMounts, LinuxQuotas, SystemdCgroups};
 use journal::RedbJournal;
 use model::node::CgroupDriver;
 use node_config::{Configured, Flags, NodeConfig};
@@ -262,6 +262,7 @@ fn ports_to(
         compress: Arc::new(log_files::Gzip::new(|log| host_linux::open_regular(log, Links::Refuse))),
         host: Arc::new(LinuxInfo::new()),
         mounter: Arc::new(LinuxMounts),
+        quotas: Arc::new(LinuxQuotas::new("/etc")),
         cgroups,
         stats: Arc::new(stats),
         journal,

@@ -12,6 +12,7 @@ use model::resources::{CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, MEMORY, Resourc
 use node_config::{Eviction, Flags, NodeAllocatable, NodeConfig, PodLimits, Pods};
 use ports::host::{CgroupFs, CgroupVersion, HostFs, HostInfo, HostResult};
 use pull_credentials::provider_config::Provider;
+use volume_manager::{SeLinux, files_context};
 
 /// Everything that does not change while the node runs.
 #[derive(Clone, Debug)]
@@ -60,8 +61,8 @@ pub struct Machine {
     pub allocatable: ResourceList,
     /// Masked in containers.
     pub thermal_throttle_paths: Vec<String>,
-    /// SELinux is on.
-    pub selinux: bool,
+    /// What the policy of SELinux says of containers; `None`: it is off.
+    pub selinux: Option<String>,
 }
 
 impl Machine {
@@ -100,7 +101,7 @@ impl Machine {
             pid_capacity: info.pid_capacity()?,
             allocatable,
             thermal_throttle_paths: paths.iter().map(|p| p.to_string_lossy().into_owned()).collect(),
-            selinux: fs.stat(std::path::Path::new("/sys/fs/selinux/enforce")).is_ok_and(|s| s.is_some()),
+            selinux: info.selinux_contexts()?,
         })
     }
 
@@ -183,11 +184,18 @@ pub fn node_settings(settings: &Settings, machine: &Machine) -> container_config
         pod_logs_dir: text(&settings.config.pods.logs_dir),
         cluster_domain: settings.config.dns.cluster_domain.clone(),
         seccomp_default: settings.config.pods.seccomp_default,
-        selinux: machine.selinux,
+        selinux: machine.selinux.is_some(),
         thermal_throttle_paths: machine.thermal_throttle_paths.clone(),
         host_ips: settings.node_ips.clone(),
         allocatable: machine.allocatable.iter().map(|(k, q)| (k.clone(), q.to_api())).collect(),
     }
+}
+
+/// SELinux as far as volumes are mounted with its contexts; `None`: none is.
+#[must_use]
+pub fn selinux(settings: &Settings, machine: &Machine) -> Option<SeLinux> {
+    let files = files_context(machine.selinux.as_deref()?)?;
+    Some(SeLinux { files, every_mode: settings.config.feature_gates.enabled("SELinuxMount") })
 }
 
 /// Labels that a kubelet gives its node; selectors of static pods are checked against them.

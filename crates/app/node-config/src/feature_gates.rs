@@ -14,6 +14,9 @@ pub use gate::{Gate, Stage};
 
 /// Gates whose value changes what bosun does; all others are accepted and have no effect yet.
 const HONOURED: &[&str] = &[
+    "CSIVolumeHealth",
+    "ClusterTrustBundle",
+    "ClusterTrustBundleProjection",
     "ComponentFlagz",
     "ComponentStatusz",
     "ContainerCheckpoint",
@@ -26,11 +29,15 @@ const HONOURED: &[&str] = &[
     "LoggingAlphaOptions",
     "NodeDeclaredFeatures",
     "NodeLogQuery",
+    "PodCertificateRequest",
     "PodLogsQuerySplitStreams",
     "ReloadKubeletClientCAFile",
     "RestartAllContainersOnContainerExits",
     "RotateKubeletServerCertificate",
+    "SELinuxMount",
 ];
+/// Gates that need another one: of those that change what bosun does.
+const NEEDS: &[(&str, &str)] = &[("ClusterTrustBundleProjection", "ClusterTrustBundle")];
 /// Groups of gates.
 const GROUPS: &[&str] = &["AllAlpha", "AllBeta"];
 
@@ -91,6 +98,14 @@ impl FeatureGates {
         };
         self.set.insert(name.to_owned(), on);
         result
+    }
+
+    /// Gates that are on without one that they need.
+    pub(crate) fn unfounded(&self) -> impl Iterator<Item = ConfigError> {
+        NEEDS.iter().filter(|(gate, needed)| self.enabled(gate) && !self.enabled(needed)).map(|(gate, needed)| {
+            let reason = format!("{gate} is enabled, but depends on features that are disabled: [{needed}]");
+            ConfigError::new(format!("featureGates.{gate}"), reason)
+        })
     }
 }
 

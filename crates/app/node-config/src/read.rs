@@ -69,6 +69,7 @@ fn gates(r: &mut Reader<'_>, c: &mut NodeConfig) {
             Err(error) => r.findings.error(error),
         }
     }
+    c.feature_gates.unfounded().for_each(|error| r.findings.error(error));
 }
 
 fn sources(r: &mut Reader<'_>, s: &mut PodSources) {

@@ -1,4 +1,4 @@
-//! ObjectStore: configMaps, secrets, tokens and services that pods of this node use. Asks nobody.
+//! ObjectStore: configMaps, secrets, tokens, certificates, trust anchors and services that pods of this node use.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use actor::AskError;
 use model::core::Pod;
+use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use model::{PodUid, Timestamp};
 
 /// Follow everything that this pod references, until it is released. Idempotent, latest wins.
@@ -46,6 +47,30 @@ pub struct FetchToken {
     pub audience: String,
     /// Life in seconds.
     pub expiration_s: i64,
+}
+/// Trust anchors as PEM, of one ClusterTrustBundle or of those of a signer, each once. A kubelet waits for the first list of
+/// the server, up to 10 s.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FetchTrustAnchors {
+    /// Name of the bundle.
+    pub name: Option<String>,
+    /// Signer, where there is no name.
+    pub signer_name: Option<String>,
+    /// Which bundles of the signer; `None`: none of them.
+    pub label_selector: Option<LabelSelector>,
+    /// Nothing that fits is no failure: the answer is empty then.
+    pub optional: bool,
+}
+/// The certificate that a `podCertificate` source of a projected volume stands for, as soon as it is issued. It is asked for when
+/// the pod is held, and renewed in time; the board tells of both.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct FetchPodCertificate {
+    /// Pod.
+    pub pod: Arc<Pod>,
+    /// Name of the volume.
+    pub volume: String,
+    /// Place of the source in the volume.
+    pub index: usize,
 }
 /// Services of one namespace and `default/kubernetes`, for environment variables.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -112,6 +137,21 @@ pub struct Token {
 impl std::fmt::Debug for Token {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Token").field("text", &"<secret>").field("expires_at", &self.expires_at).finish()
+    }
+}
+
+/// A certificate of a pod, with its key.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PodCertificate {
+    /// Private key, PKCS#8 as PEM.
+    pub key_pem: Arc<str>,
+    /// Certificates, the pod's own first, as PEM.
+    pub chain_pem: Arc<str>,
+}
+
+impl std::fmt::Debug for PodCertificate {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PodCertificate").field("key_pem", &"<secret>").field("chain_pem", &self.chain_pem).finish()
     }
 }
 

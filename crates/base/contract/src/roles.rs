@@ -20,8 +20,9 @@ use crate::event::{EventView, RecordEvent};
 use crate::image::{EnsureImage, EnsuredImage, ImageFailure, ImageView};
 use crate::node::{ClearCsiNodeId, LeaseState, NodeError, NodeView, SetCsiNodeId};
 use crate::objects::{
-    FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices, FetchToken, HoldObjects,
-    ObjectError, ObjectVersion, ReleaseObjects, ServiceAccountFacts, Token,
+    FetchConfigMap, FetchPodCertificate, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices,
+    FetchToken, FetchTrustAnchors, HoldObjects, ObjectError, ObjectVersion, PodCertificate, ReleaseObjects,
+    ServiceAccountFacts, Token,
 };
 use crate::plugin::{CsiDriver, PluginSocket};
 use crate::pod_manager::{ChangePods, ChangesTaken, DesiredPod, SetPods};
@@ -68,13 +69,15 @@ role! {
         FetchConfigMap => Result<Arc<ConfigMap>, ObjectError>, within Duration::from_secs(10), Repeat;
         FetchSecret => Result<Arc<Secret>, ObjectError>, within Duration::from_secs(10), Repeat, kept secret;
         FetchToken for pod => Result<Token, ObjectError>, within Duration::from_secs(40), Repeat, kept secret;
+        FetchPodCertificate for pod => Result<PodCertificate, ObjectError>, within Duration::from_secs(30), Repeat, kept secret;
+        FetchTrustAnchors => Result<Arc<str>, ObjectError>, within Duration::from_secs(30), Repeat;
         FetchServices => Result<Arc<Vec<Arc<Service>>>, ObjectError>, within Duration::from_secs(30), Repeat;
         FetchServiceAccount => Result<ServiceAccountFacts, ObjectError>, within Duration::from_secs(40), Repeat;
         FetchRuntimeClass => Result<String, ObjectError>, within Duration::from_secs(30), Repeat;
     }
     posts { table ObjectRef => ObjectVersion; }
-    asks {}
-    reads {}
+    asks { RecordEvent }
+    reads { NodeView }
 }
 
 role! {
@@ -195,7 +198,7 @@ role! {
         table PodUid => PodVolumes;
         value VolumesInUse = VolumesInUse::default();
     }
-    asks { FetchConfigMap, FetchSecret, FetchToken, RecordEvent }
+    asks { FetchConfigMap, FetchSecret, FetchToken, FetchPodCertificate, FetchTrustAnchors, RecordEvent }
     reads { ObjectVersion, NodeView, CsiDriver }
 }
 

@@ -116,7 +116,7 @@ pub struct VolumeRow {
     pub volume: String,
     /// `csi`, `local`, `hostPath`, `emptyDir`, ...; empty: not known yet.
     pub kind: String,
-    /// CSI driver; empty: none, or not known yet.
+    /// CSI driver, or the server of an NFS volume; empty: none, or not known yet.
     pub driver: String,
     /// What the driver calls it.
     pub handle: String,

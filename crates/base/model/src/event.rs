@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::PodUid;
 
 /// Severity of an event; the API knows exactly these two.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub enum EventType {
     /// Expected.
@@ -29,7 +29,7 @@ impl EventType {
 }
 
 /// What an event is about.
-#[derive(Clone, PartialEq, Eq, Debug, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(remote = "Self")]
 pub enum EventObject {
     /// The node itself.

@@ -4,6 +4,7 @@
 //! daemon. Objects are read and written by code that is compiled here, once per kind.
 
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use k8s_openapi::api::certificates::{v1alpha1, v1beta1};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{
     ConfigMap, Event, Node, PersistentVolume, PersistentVolumeClaim, Pod, Secret, Service, ServiceAccount,
@@ -49,7 +50,8 @@ macro_rules! kinds {
 
 kinds! {
     CSIDriver, CSINode, CertificateSigningRequest, ConfigMap, Event, Lease, Node, PersistentVolume, PersistentVolumeClaim, Pod,
-    RuntimeClass, Secret, Service, ServiceAccount, Value, VolumeAttachment,
+    RuntimeClass, Secret, Service, ServiceAccount, Value, VolumeAttachment, v1alpha1::ClusterTrustBundle,
+    v1beta1::ClusterTrustBundle, v1beta1::PodCertificateRequest,
 }
 
 /// What `object` is as JSON, its fields in the order of the alphabet. Twice the work of writing it: not for busy paths.

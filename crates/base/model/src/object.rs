@@ -1,6 +1,8 @@
-//! ConfigMaps and Secrets that pods refer to.
+//! Objects that pods refer to.
 
 use serde::{Deserialize, Serialize};
+
+use crate::PodUid;
 
 /// Kind of a referenced object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -10,6 +12,10 @@ pub enum ObjectKind {
     ConfigMap,
     /// `Secret`.
     Secret,
+    /// `ClusterTrustBundle`, see [`ObjectRef::trust_bundles`].
+    ClusterTrustBundle,
+    /// What a `podCertificate` source of a volume stands for, see [`ObjectRef::pod_certificate`].
+    PodCertificate,
     /// Of a newer peer: nobody here fetches or follows it.
     Unknown,
 }
@@ -22,6 +28,8 @@ impl ObjectKind {
         match self {
             Self::ConfigMap => "ConfigMap",
             Self::Secret => "Secret",
+            Self::ClusterTrustBundle => "ClusterTrustBundle",
+            Self::PodCertificate => "PodCertificate",
             Self::Unknown => "Object",
         }
     }
@@ -32,6 +40,8 @@ impl ObjectKind {
         match self {
             Self::ConfigMap => "configmap",
             Self::Secret => "secret",
+            Self::ClusterTrustBundle => "clustertrustbundle",
+            Self::PodCertificate => "podcertificate",
             Self::Unknown => "object",
         }
     }
@@ -42,6 +52,8 @@ impl ObjectKind {
         match self {
             Self::ConfigMap => "configMap",
             Self::Secret => "secret",
+            Self::ClusterTrustBundle => "clusterTrustBundle",
+            Self::PodCertificate => "podCertificate",
             Self::Unknown => "object",
         }
     }
@@ -52,8 +64,23 @@ impl ObjectKind {
 pub struct ObjectRef {
     /// Kind.
     pub kind: ObjectKind,
-    /// Namespace, always that of the pod.
+    /// Namespace, that of the pod; empty for what belongs to the cluster.
     pub namespace: String,
     /// Name.
     pub name: String,
+}
+
+impl ObjectRef {
+    /// All ClusterTrustBundles together: a selector may take any of them, so a pod that uses one holds them all.
+    #[must_use]
+    pub const fn trust_bundles() -> Self {
+        Self { kind: ObjectKind::ClusterTrustBundle, namespace: String::new(), name: String::new() }
+    }
+
+    /// The certificate that one source of a projected volume stands for. The API has no object of it: it exists on this node.
+    #[must_use]
+    pub fn pod_certificate(namespace: &str, uid: &PodUid, volume: &str, index: usize) -> Self {
+        let name = format!("{uid}/{volume}/{index}");
+        Self { kind: ObjectKind::PodCertificate, namespace: namespace.to_owned(), name }
+    }
 }

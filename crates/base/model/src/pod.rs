@@ -100,6 +100,13 @@ pub fn describe(pod: &Pod) -> String {
     format!("{}_{}({})", name(pod), namespace(pod), pod.metadata.uid.as_deref().unwrap_or_default())
 }
 
+/// Notes on a pod which source it came from and when this node first saw it, whatever it says itself.
+pub fn stamp(pod: &mut Pod, source: &str, seen: &str) {
+    let annotations = pod.metadata.annotations.get_or_insert_default();
+    annotations.insert(CONFIG_SOURCE.to_owned(), source.to_owned());
+    annotations.insert(CONFIG_SEEN.to_owned(), seen.to_owned());
+}
+
 /// Value of an annotation.
 #[must_use]
 pub fn annotation<'a>(pod: &'a Pod, key: &str) -> Option<&'a str> {

@@ -11,6 +11,10 @@ use bytes::Bytes;
 use futures::stream::BoxStream;
 use model::core::{ConfigMap, Node, Pod, Secret, Service};
 use model::k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use model::k8s_openapi::api::certificates::v1alpha1;
+use model::k8s_openapi::api::certificates::v1beta1::{
+    ClusterTrustBundle, ClusterTrustBundleSpec, PodCertificateRequest,
+};
 use model::k8s_openapi::api::node::v1::RuntimeClass;
 
 mod error;
@@ -60,6 +64,10 @@ pub enum Kind {
     Secret,
     RuntimeClass,
     CertificateSigningRequest,
+    ClusterTrustBundle,
+    /// Of `v1alpha1`, for servers that have no newer version; its objects are those of `v1beta1`.
+    ClusterTrustBundleAlpha,
+    PodCertificateRequest,
 }
 
 /// One object of a followed kind.
@@ -73,6 +81,18 @@ pub enum Object {
     Secret(Arc<Secret>),
     RuntimeClass(Arc<RuntimeClass>),
     CertificateSigningRequest(Arc<CertificateSigningRequest>),
+    ClusterTrustBundle(Arc<ClusterTrustBundle>),
+    PodCertificateRequest(Arc<PodCertificateRequest>),
+}
+
+impl Object {
+    /// A bundle of `v1alpha1`, whose fields are those of `v1beta1`.
+    #[must_use]
+    pub fn of_alpha_bundle(bundle: Arc<v1alpha1::ClusterTrustBundle>) -> Self {
+        let v1alpha1::ClusterTrustBundle { metadata, spec } = Arc::unwrap_or_clone(bundle);
+        let spec = ClusterTrustBundleSpec { signer_name: spec.signer_name, trust_bundle: spec.trust_bundle };
+        Self::ClusterTrustBundle(Arc::new(ClusterTrustBundle { metadata, spec }))
+    }
 }
 
 /// A step of a followed selection.

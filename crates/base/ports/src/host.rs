@@ -7,8 +7,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use model::Timestamp;
+use model::reading::DiskUse;
 use model::resources::CgroupValues;
 
 /// What went wrong on the host, with what, where.
@@ -97,7 +99,27 @@ pub enum MemoryMount {
     },
 }
 
-/// Mounts.
+/// How a program of the host ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ProgramEnd {
+    /// Its exit code; `None`: a signal ended it.
+    pub code: Option<i32>,
+    /// What it said in both its streams, the first 64 KiB.
+    pub words: String,
+}
+
+/// A line of the mount table.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct MountLine {
+    /// Mount point.
+    pub at: PathBuf,
+    /// What is mounted, by the name that it was mounted by.
+    pub source: String,
+    /// Number of the device (`MAJOR:MINOR`): mounts of one file system have the same.
+    pub device: String,
+}
+
+/// Mounts, and what the host has to reach disks.
 pub trait Mounter: Send + Sync + 'static {
     /// Mounts memory on an existing directory; tmpfs gets `noswap` where the kernel has it.
     fn mount_memory(&self, target: &Path, what: &MemoryMount) -> HostResult<()>;
@@ -106,6 +128,21 @@ pub trait Mounter: Send + Sync + 'static {
     fn bind_within(&self, base: &Path, relative: &Path, target: &Path) -> HostResult<()>;
     /// Unmounts what is mounted on `target`, as often as needed. Not mounted or absent is success.
     fn unmount(&self, target: &Path) -> HostResult<()>;
+    /// Mounts what a server shares (`mount -t KIND -o OPTIONS SOURCE`) on a directory, which is made 0750 where it is missing, by the
+    /// host's program. Mounted already: success. After a failure nothing is mounted there, and the empty directory is gone; an
+    /// error of the operation `mount` is what the program said. A server that does not answer is waited for three minutes.
+    fn mount_share(&self, share: (&str, &str), options: &[String], target: &Path) -> HostResult<()>;
+    /// Unmounts a share of this kind by the host's program, by force when that takes more than a minute. Its server is waited
+    /// for two minutes at most. Not mounted is success, something else mounted there an error. An error of the operation `umount` is
+    /// what the program said.
+    fn unmount_share(&self, kind: &str, target: &Path) -> HostResult<()>;
+    /// Runs a program of the host that knows about disks, for at most `limit`. Its exit code is the caller's to judge. One that the
+    /// host lacks is `NotFound`, one that was killed over the limit `TimedOut`.
+    fn run_program(&self, program: &'static str, arguments: &[String], limit: Duration) -> HostResult<ProgramEnd>;
+    /// Writes into a file of the kernel's, below `/sys`, that is there.
+    fn write_attribute(&self, path: &Path, text: &str) -> HostResult<()>;
+    /// The mount table, in its order: nothing that is mounted is touched.
+    fn mount_table(&self) -> HostResult<Vec<MountLine>>;
     /// Whether something is mounted on `path`.
     fn is_mount_point(&self, path: &Path) -> HostResult<bool>;
     /// Where in `dir`, itself left out, something is mounted, as the mount table says: nothing that is mounted is touched.
@@ -220,7 +257,8 @@ pub trait HostFs: Send + Sync + 'static {
     fn create_dir(&self, path: &Path, mode: u32) -> HostResult<()>;
     /// Makes `base/relative` and its missing parents with `mode`, never leaving `base` through a symlink.
     fn create_dir_within(&self, base: &Path, relative: &Path, mode: u32) -> HostResult<()>;
-    /// Replaces the file in one step (new file beside it, then rename), so that readers see the old or the new content.
+    /// Replaces the file in one step (new file beside it, then rename), so that readers see the old or the new content. Who dies
+    /// over it may leave the new file, `.NAME.….tmp`, with at most 32 characters of the name.
     fn write_file(&self, path: &Path, content: &[u8], mode: u32) -> HostResult<()>;
     /// As [`write_file`](Self::write_file), and a loss of power after it leaves the new content; one during it the old or the
     /// new. Waits for the disk.
@@ -264,6 +302,17 @@ pub trait HostFs: Send + Sync + 'static {
     fn stat_fs(&self, path: &Path) -> HostResult<FsStat>;
 }
 
+/// Project quotas: a file system counts what is below a directory, so that nobody has to walk it. They limit nothing here.
+pub trait ProjectQuotas: Send + Sync + 'static {
+    /// Gives an empty directory a project of its own, and answers whether it has one now: not where its file system counts none, or
+    /// where the directory has content already. Repeatable.
+    fn assign(&self, dir: &Path) -> HostResult<bool>;
+    /// Takes the directory's project back, before the directory itself goes. It has none, or is not there: success.
+    fn release(&self, dir: &Path) -> HostResult<()>;
+    /// What is below the directory, itself included, by the project that it was given; `None`: it has none.
+    fn usage(&self, dir: &Path) -> Option<DiskUse>;
+}
+
 /// Facts about the machine.
 pub trait HostInfo: Send + Sync + 'static {
     /// Logical processors that are online.
@@ -282,6 +331,8 @@ pub trait HostInfo: Send + Sync + 'static {
     fn kernel_version(&self) -> String;
     /// Host name of the machine.
     fn hostname(&self) -> String;
+    /// What the policy of SELinux says of containers and their files (`lxc_contexts`), may be empty; `None`: SELinux is off.
+    fn selinux_contexts(&self) -> HostResult<Option<String>>;
     /// `/sys/devices/system/cpu/cpuN/thermal_throttle` for each possible processor that has one.
     fn thermal_throttle_paths(&self) -> Vec<PathBuf>;
 }

@@ -195,6 +195,7 @@ impl ApiSource {
         ctx.fault_point("steps");
         let mut view = (*self.view.get()).clone();
         let mut changed = false;
+        let now = Timestamp(ctx.clock().unix_nanos());
         for step in steps {
             if self.is_doubtful(&step, view.pods, ctx) {
                 view.error = Some(DOUBT.to_owned());
@@ -210,7 +211,7 @@ impl ApiSource {
                 }
                 (self.has_set, view.synced, view.from_store, self.store.loaded) = (true, true, false, None);
             }
-            let changes = self.set.apply(step);
+            let changes = self.set.apply(step, now);
             changed |= !changes.is_nothing();
             self.note(&changes);
         }

@@ -1,6 +1,8 @@
 //! Which events are alike, and which are too many. Pure: time comes in.
 
-use std::collections::BTreeSet;
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher as _, Hash};
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use contract::event::EventEntry;
@@ -25,14 +27,21 @@ pub(crate) const REMEMBERED: usize = 4096;
 /// What an aggregated line begins with; tools look for it.
 const COMBINED: &str = "(combined from similar events): ";
 
-/// What the events of one line of the list have in common.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(crate) struct LineKey {
-    kind: EventType,
-    reason: String,
-    object: EventObject,
-    /// `None`: an aggregated line, whatever the text.
-    message: Option<String>,
+/// What the events of one line of the list have in common: kind, reason, object and, unless the line is an aggregated one,
+/// text. Kept as a fingerprint under keys of this process, as thousands are remembered and nobody can make two alike.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct LineKey(u64, u64);
+
+impl LineKey {
+    fn of(what: &impl Hash) -> Self {
+        static KEYS: LazyLock<[RandomState; 2]> = LazyLock::new(Default::default);
+        let [one, other] = KEYS.each_ref().map(|key| key.hash_one(what));
+        Self(one, other)
+    }
+
+    fn line(kind: EventType, reason: &str, object: &EventObject, message: Option<&str>) -> Self {
+        Self::of(&(kind, reason, object, message))
+    }
 }
 
 /// What is done with an event.
@@ -46,7 +55,7 @@ pub enum Verdict {
 
 #[derive(Debug, Default)]
 struct Similar {
-    messages: BTreeSet<String>,
+    messages: Vec<LineKey>,
     last: Timestamp,
 }
 
@@ -68,7 +77,7 @@ struct Credit {
 pub struct Correlator {
     similar: Recent<LineKey, Similar>,
     counted: Recent<LineKey, Counted>,
-    credits: Recent<EventObject, Credit>,
+    credits: Recent<LineKey, Credit>,
 }
 
 impl Default for Correlator {
@@ -95,7 +104,7 @@ impl Correlator {
         let counted = self.counted.touch(&key, || Counted { count: 0, first: now });
         counted.count = counted.count.saturating_add(1);
         let (count, first) = (counted.count, counted.first);
-        if !self.spend(without_container(&event.object), now) {
+        if !self.spend(&event.object, now) {
             return Verdict::Drop;
         }
         let (reason, object) = (event.reason.to_string(), event.object.clone());
@@ -105,28 +114,27 @@ impl Correlator {
     /// The line that the event belongs to, and its text.
     fn aggregate(&mut self, event: &NodeEvent, now: Timestamp) -> (LineKey, String) {
         // Containers of one pod are one object here, as in the Go client.
-        let group = LineKey {
-            kind: event.kind,
-            reason: event.reason.to_string(),
-            object: without_container(&event.object),
-            message: None,
-        };
+        let group = LineKey::line(event.kind, &event.reason, &without_container(&event.object), None);
         let similar = self.similar.touch(&group, Similar::default);
         if now.nanos_since(similar.last) > nanos(SIMILAR_WINDOW) {
             similar.messages.clear();
         }
         similar.last = now;
-        if similar.messages.len() < SIMILAR_MAX || similar.messages.contains(&event.message) {
-            similar.messages.insert(event.message.clone());
-            let message = Some(event.message.clone());
-            return (LineKey { object: event.object.clone(), message, ..group }, event.message.clone());
+        let text = LineKey::of(&event.message);
+        let told = similar.messages.contains(&text);
+        if !told && similar.messages.len() >= SIMILAR_MAX {
+            return (group, format!("{COMBINED}{}", event.message));
         }
-        (group, format!("{COMBINED}{}", event.message))
+        if !told {
+            similar.messages.push(text);
+        }
+        let key = LineKey::line(event.kind, &event.reason, &event.object, Some(&event.message));
+        (key, event.message.clone())
     }
 
-    fn spend(&mut self, object: EventObject, now: Timestamp) -> bool {
+    fn spend(&mut self, object: &EventObject, now: Timestamp) -> bool {
         let (cost, full) = (nanos(REFILL), nanos(REFILL) * BURST);
-        let credit = self.credits.touch(&object, || Credit { saved: full, at: now });
+        let credit = self.credits.touch(&LineKey::of(&without_container(object)), || Credit { saved: full, at: now });
         // A wall clock that was set back earns nothing.
         let earned = now.nanos_since(credit.at).max(0);
         credit.saved = credit.saved.saturating_add(earned).min(full);
@@ -141,11 +149,10 @@ impl Correlator {
 
 /// The key of a line that is shown.
 pub(crate) fn key_of(line: &EventEntry) -> LineKey {
-    let (kind, reason) = (line.kind, line.reason.clone());
     if line.message.starts_with(COMBINED) {
-        return LineKey { kind, reason, object: without_container(&line.object), message: None };
+        return LineKey::line(line.kind, &line.reason, &without_container(&line.object), None);
     }
-    LineKey { kind, reason, object: line.object.clone(), message: Some(line.message.clone()) }
+    LineKey::line(line.kind, &line.reason, &line.object, Some(&line.message))
 }
 
 /// The object without the container inside it.

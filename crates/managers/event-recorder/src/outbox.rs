@@ -15,6 +15,8 @@ mod tests;
 
 /// Events that wait at most; more are dropped.
 const ROOM: usize = 1000;
+/// Room that is kept while nothing waits.
+const BURST_ROOM: usize = 16;
 /// Tries per event.
 const TRIES: u32 = 12;
 
@@ -134,6 +136,10 @@ impl Queue {
             Next::Go => {
                 if let Some(done) = self.waiting.pop_front() {
                     *self.names.touch(&done.key, String::new) = done.name;
+                }
+                if self.waiting.is_empty() {
+                    // The room of a burst is not kept.
+                    self.waiting.shrink_to(BURST_ROOM);
                 }
             }
             Next::Again => head.known = false,

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use actor::{Actor, AsyncContext, Ctx, Deferred, Handler, SpawnHandle, supervised};
 use contract::Crew;
-use contract::board::BoardPoster;
+use contract::board::{BoardPoster, ValueReader};
+use contract::node::NodeView;
 use contract::objects::{
     FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices, FetchToken, HoldObjects,
     ObjectError, ObjectVersion, ReleaseObjects, ServiceAccountFacts, Token,
@@ -14,7 +15,9 @@ use model::core::{ConfigMap, Pod, Secret, Service};
 use model::object::{ObjectKind, ObjectRef};
 use model::{PodUid, Timestamp};
 
+use crate::bundles::Bundles;
 use crate::cache::Content;
+use crate::certificates::Certificates;
 use crate::deps::{Config, Deps, Strategy};
 use crate::fetch::{self, STANDALONE_TOKEN, is_away, no_client};
 use crate::follow::Target;
@@ -22,6 +25,8 @@ use crate::holds::{Holds, wanted};
 use crate::lists::Lists;
 use crate::tokens::{self, MAX_JITTER_NS, TokenKey, Tokens};
 
+mod bundles;
+mod certificates;
 mod follow;
 mod restore;
 
@@ -39,10 +44,14 @@ struct Follow {
 pub struct ObjectStore {
     config: Arc<Config>,
     deps: Arc<Deps>,
+    crew: Crew<contract::ObjectStore>,
     versions: BoardPoster<ObjectRef, ObjectVersion>,
+    node: ValueReader<NodeView>,
     holds: Holds,
     follows: BTreeMap<ObjectRef, Follow>,
     lists: Lists,
+    bundles: Bundles,
+    certificates: Certificates,
     tokens: Tokens,
     /// Services and classes are about to be written down.
     lists_due: bool,
@@ -64,6 +73,7 @@ impl Actor for ObjectStore {
         for object in self.deps.cache.objects.snapshot().into_keys().filter(|o| !self.holds.contains(o)) {
             self.forget(&object);
         }
+        self.resume_certificates(ctx);
         if self.deps.api.is_some() {
             self.follow(Target::Services, ctx);
         } else {
@@ -81,9 +91,13 @@ impl ObjectStore {
             config,
             deps,
             versions: crew.poster(),
+            node: crew.value(),
+            crew,
             holds: Holds::default(),
             follows: BTreeMap::new(),
             lists: Lists::default(),
+            bundles: Bundles::default(),
+            certificates: Certificates::default(),
             tokens: Tokens::default(),
             lists_due: false,
             swept: false,
@@ -107,6 +121,12 @@ impl ObjectStore {
             }
             return;
         }
+        match object.kind {
+            ObjectKind::ClusterTrustBundle => return self.gain_bundles(ctx),
+            // Which pod it is for is not known here.
+            ObjectKind::PodCertificate => return,
+            ObjectKind::ConfigMap | ObjectKind::Secret | ObjectKind::Unknown => {}
+        }
         if self.config.strategy != Strategy::Watch || self.deps.api.is_none() {
             return;
         }
@@ -119,12 +139,18 @@ impl ObjectStore {
     }
 
     fn lose(&mut self, object: ObjectRef, ctx: &mut Ctx<Self>) {
+        if object.kind == ObjectKind::PodCertificate {
+            return self.drop_certificate(&object, ctx);
+        }
         let Some(follow) = self.follows.get_mut(&object) else { return self.forget(&object) };
         let later = object.clone();
         follow.leaves = Some(ctx.after(self.config.linger, move |act, ctx| {
             let gone = act.follows.remove(&later);
             if let Some(handle) = gone.and_then(|f| f.under_way) {
                 ctx.cancel_future(handle);
+            }
+            if later.kind == ObjectKind::ClusterTrustBundle {
+                act.bundles = Bundles::default();
             }
             act.forget(&later);
         }));
@@ -170,6 +196,7 @@ impl Handler<HoldObjects> for ObjectStore {
         let (uid, objects) = (model::pod::uid(&pod), wanted(&pod));
         self.deps.cache.holds.put(uid.clone(), objects.clone());
         self.hold(&uid, objects, ctx);
+        self.hold_certificates(&pod, ctx);
     }
 }
 

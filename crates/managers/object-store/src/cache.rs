@@ -8,6 +8,7 @@ use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use model::object::ObjectRef;
 use model::{PodUid, Timestamp};
 
+use crate::certificates::Record;
 use crate::sealed::SealedCache;
 
 /// Which objects pods hold, and what the API server last said of each object.
@@ -15,6 +16,8 @@ use crate::sealed::SealedCache;
 pub struct ObjectCache {
     pub(crate) holds: Table<PodUid, BTreeSet<ObjectRef>>,
     pub(crate) objects: Table<ObjectRef, CachedObject>,
+    /// Never written anywhere: another daemon asks for new ones.
+    pub(crate) certificates: Table<ObjectRef, Record>,
     pub(crate) sealed: Option<SealedCache>,
 }
 
@@ -57,6 +60,10 @@ impl<K: Ord + Clone, V: Clone> Table<K, V> {
 
     pub(crate) fn remove(&self, key: &K) {
         self.rows().remove(key);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows().is_empty()
     }
 
     pub(crate) fn snapshot(&self) -> BTreeMap<K, V> {

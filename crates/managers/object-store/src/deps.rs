@@ -33,6 +33,12 @@ pub struct Config {
     /// How long one about a configMap or secret does. A kubelet waits 1 s and then tells of a failure, also where many pods
     /// that come at once only make the server slow.
     pub first_object: Duration,
+    /// Gate `ClusterTrustBundleProjection`: pods may have trust anchors of the cluster.
+    pub trust_bundles: bool,
+    /// Gate `PodCertificateRequest`: pods may have certificates.
+    pub pod_certificates: bool,
+    /// Name of the node.
+    pub node_name: String,
 }
 
 impl Default for Config {
@@ -43,6 +49,9 @@ impl Default for Config {
             cache_life: Duration::from_secs(60),
             first_answer: Duration::from_secs(1),
             first_object: Duration::from_secs(5),
+            trust_bundles: false,
+            pod_certificates: false,
+            node_name: String::new(),
         }
     }
 }

@@ -92,7 +92,7 @@ impl Lookup {
         match kind {
             ObjectKind::ConfigMap => self.api.get::<ConfigMap>(Some(namespace), name).await.map(Content::config_map),
             ObjectKind::Secret => self.api.get::<Secret>(Some(namespace), name).await.map(Content::secret),
-            ObjectKind::Unknown => {
+            ObjectKind::ClusterTrustBundle | ObjectKind::PodCertificate | ObjectKind::Unknown => {
                 Err(ApiError::Garbage { message: format!("{namespace}/{name} is of a kind that is not known here") })
             }
         }

@@ -10,20 +10,35 @@ use crate::cache::Content;
 pub(crate) enum Target {
     /// One object that pods name.
     Object(ObjectRef),
+    /// ClusterTrustBundles, as this kind.
+    TrustBundles(Kind),
+    /// Requests for certificates of pods of this node.
+    CertificateRequests,
     /// Services that have an address.
     Services,
     /// Runtime classes.
     RuntimeClasses,
 }
 
+impl Target {
+    /// What pods hold it by; `None`: it is followed whoever is here.
+    pub(crate) fn held_as(&self) -> Option<ObjectRef> {
+        match self {
+            Self::Object(object) => Some(object.clone()),
+            Self::TrustBundles(_) => Some(ObjectRef::trust_bundles()),
+            Self::CertificateRequests | Self::Services | Self::RuntimeClasses => None,
+        }
+    }
+}
+
 /// What is listed and watched for a target; `None`: a kind that is not known here.
-pub(crate) fn selection(target: &Target, all_services: bool) -> Option<Selection> {
+pub(crate) fn selection(target: &Target, all_services: bool, node_name: &str) -> Option<Selection> {
     Some(match target {
         Target::Object(object) => Selection {
             kind: match object.kind {
                 ObjectKind::ConfigMap => Kind::ConfigMap,
                 ObjectKind::Secret => Kind::Secret,
-                ObjectKind::Unknown => return None,
+                ObjectKind::ClusterTrustBundle | ObjectKind::PodCertificate | ObjectKind::Unknown => return None,
             },
             namespace: Some(object.namespace.clone()),
             field_selector: format!("metadata.name={}", object.name),
@@ -32,10 +47,18 @@ pub(crate) fn selection(target: &Target, all_services: bool) -> Option<Selection
             let with_address = if all_services { "" } else { "spec.clusterIP!=None" };
             Selection { kind: Kind::Service, namespace: None, field_selector: with_address.to_owned() }
         }
-        Target::RuntimeClasses => {
-            Selection { kind: Kind::RuntimeClass, namespace: None, field_selector: String::new() }
-        }
+        // The API server shows a node nothing but its own.
+        Target::CertificateRequests => Selection {
+            field_selector: format!("spec.nodeName={node_name}"),
+            ..everything(Kind::PodCertificateRequest)
+        },
+        Target::TrustBundles(kind) => everything(*kind),
+        Target::RuntimeClasses => everything(Kind::RuntimeClass),
     })
+}
+
+const fn everything(kind: Kind) -> Selection {
+    Selection { kind, namespace: None, field_selector: String::new() }
 }
 
 /// What a step says of one object; `None`: nothing.

@@ -48,7 +48,7 @@ impl Content {
         match kind {
             ObjectKind::ConfigMap => ConfigMap::from_json(bytes).ok().map(Self::config_map),
             ObjectKind::Secret => Secret::from_json(bytes).ok().map(Self::secret),
-            ObjectKind::Unknown => None,
+            ObjectKind::ClusterTrustBundle | ObjectKind::PodCertificate | ObjectKind::Unknown => None,
         }
     }
 }

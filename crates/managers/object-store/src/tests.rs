@@ -19,6 +19,8 @@ use ports::api::{ApiError, ApiServer};
 
 use crate::{Config, Deps, ObjectCache, ObjectStore, Strategy};
 
+mod bundles;
+mod certificates;
 mod sealed;
 
 struct Store {

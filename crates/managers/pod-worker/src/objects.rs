@@ -53,7 +53,8 @@ impl Job {
                     let found = self.secret(&name).await.map_err(lookup);
                     out.secrets.insert(name, found.map(Arc::unwrap_or_clone));
                 }
-                ObjectKind::Unknown => {}
+                // No variable is made of them.
+                ObjectKind::ClusterTrustBundle | ObjectKind::PodCertificate | ObjectKind::Unknown => {}
             }
         }
         out

@@ -72,6 +72,9 @@ pub(crate) fn merge(old: &PodObservation, inspected: Inspected, ids: &impl Ids) 
         return None;
     }
     next.normalise();
+    // Kept for as long as the pod is; a first push makes room for four.
+    next.sandboxes.shrink_to_fit();
+    next.containers.shrink_to_fit();
     next.ips = ips::of(&next, &old.ips);
     Some(next)
 }

@@ -165,7 +165,7 @@ impl StatsManager {
         self.measuring = true;
         let (deps, config, at) = (self.deps.clone(), self.config.clone(), Timestamp(ctx.clock().unix_nanos()));
         let work = move || {
-            let measured = due.iter().map(|d| (d.uid.clone(), measure(&*deps.source, &config.root_dir, d, at)));
+            let measured = due.iter().map(|d| (d.uid.clone(), measure(&deps, &config.root_dir, d, at)));
             measured.collect::<Vec<_>>()
         };
         ctx.blocking(Class::UserPaths, work, |act: &mut Self, measured, _| {
@@ -203,7 +203,9 @@ impl StatsManager {
         for (lane, due) in due {
             let (clock, effects) = (ctx.clock().clone(), ctx.effects());
             let work: Pin<Box<dyn Future<Output = Vec<Told>> + Send>> = match &lane {
-                Lane::Local => Box::pin(persistent::look(self.deps.source.clone(), effects, clock, due)),
+                Lane::Local | Lane::Server(_) => {
+                    Box::pin(persistent::look(self.deps.source.clone(), effects, clock, due))
+                }
                 Lane::Driver(name) => {
                     let (row, csi) = (self.crew.board::<CsiDriver>().get(name), self.deps.csi.clone());
                     let (Some(row), Some(csi)) = (row, csi) else {
@@ -240,7 +242,10 @@ impl StatsManager {
 /// Whether a volume of the pod may be one that outlives pods, or that a driver makes.
 fn may_outlive(pod: &Pod) -> bool {
     let mut volumes = pod.spec.iter().flat_map(|s| s.volumes.iter().flatten());
-    volumes.any(|v| v.persistent_volume_claim.is_some() || v.ephemeral.is_some() || v.csi.is_some())
+    volumes.any(|v| {
+        let is_remote = v.csi.is_some() || v.nfs.is_some() || v.iscsi.is_some() || v.fc.is_some();
+        v.persistent_volume_claim.is_some() || v.ephemeral.is_some() || is_remote
+    })
 }
 
 fn panicked(e: &tokio::task::JoinError) -> StatsError {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cgroup_values::PodTree;
 use ports::csi::CsiNode;
+use ports::host::ProjectQuotas;
 use ports::runtime::{ContainerRuntime, ImageService};
 use ports::stats::StatsSource;
 
@@ -41,6 +42,8 @@ pub struct Deps {
     pub runtime: Arc<dyn ContainerRuntime>,
     /// CRI image service.
     pub images: Arc<dyn ImageService>,
+    /// Gate `LocalStorageCapacityIsolationFSQuotaMonitoring`: what file systems count is not walked; `None`: it is off.
+    pub quotas: Option<Arc<dyn ProjectQuotas>>,
     /// CSI drivers; `None`: nobody here speaks to them.
     pub csi: Option<Arc<dyn CsiNode>>,
 }

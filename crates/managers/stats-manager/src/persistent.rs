@@ -23,6 +23,8 @@ use tokio::time::Instant;
 pub(crate) enum Lane {
     /// The file system that it is.
     Local,
+    /// The file systems that this server shares: one that does not answer holds up its own.
+    Server(String),
     /// Its driver.
     Driver(String),
 }
@@ -70,13 +72,14 @@ impl Persistent {
         let mut here = BTreeSet::new();
         let mut due: BTreeMap<Lane, Vec<Due>> = BTreeMap::new();
         for row in rows.iter().filter(|r| r.stage == VolumeStage::Mounted) {
-            let lane = match row.kind.as_str() {
-                "csi" => Lane::Driver(row.driver.clone()),
-                "local" => Lane::Local,
-                _ => continue,
-            };
             let (Some(uid), Some(path)) = (&row.pod, &row.path) else { continue };
             let key = (uid.clone(), row.volume.clone());
+            let lane = match row.kind.as_str() {
+                "csi" => Lane::Driver(row.driver.clone()),
+                "local" | "iscsi" | "fc" => Lane::Local,
+                "nfs" => Lane::Server(row.driver.clone()),
+                _ => continue,
+            };
             here.insert(key.clone());
             if self.busy.contains(&lane) || self.next.get(&key).is_some_and(|at| *at > now) {
                 continue;

@@ -50,7 +50,7 @@ impl Bed {
         // Half a minute after the files' own times, as if read now.
         source.freeze(Timestamp::from_secs(1_800_000_000));
         let client = runtime.client();
-        let deps = Deps { source: Arc::new(source), runtime: client.clone(), images: client, csi: None };
+        let deps = Deps { source: Arc::new(source), runtime: client.clone(), images: client, quotas: None, csi: None };
         let config = Config {
             node_name: "n1".into(),
             root_dir: dir.path().join("root"),

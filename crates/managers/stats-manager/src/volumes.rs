@@ -1,4 +1,4 @@
-//! What volumes take: a walk over every file, so it is done at most once per period and pod, and never while an asker waits.
+//! What volumes take: a walk over every file where no file system counts them, so it is done at most once per period and pod, and never while an asker waits.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,8 +8,8 @@ use model::Timestamp;
 use model::core::{Pod, Volume};
 use model::stats::{FsStats, VolumeStats};
 use node_stats::MeasuredVolume;
-use ports::stats::StatsSource;
 
+use crate::config::Deps;
 use crate::gather::{pod_dir, single_name};
 
 /// A volume with more files than this is not measured: the walk would take seconds.
@@ -25,7 +25,7 @@ pub(crate) struct Due {
 }
 
 /// Measures the volumes of one pod. Blocks.
-pub(crate) fn measure(source: &dyn StatsSource, root: &Path, due: &Due, now: Timestamp) -> Arc<[MeasuredVolume]> {
+pub(crate) fn measure(deps: &Deps, root: &Path, due: &Due, now: Timestamp) -> Arc<[MeasuredVolume]> {
     if !single_name(due.uid.as_str()) {
         return Arc::default();
     }
@@ -35,7 +35,9 @@ pub(crate) fn measure(source: &dyn StatsSource, root: &Path, due: &Due, now: Tim
     let measured = present.filter_map(|volume| {
         let (plugin, is_local) = kind(volume)?;
         let path = dir.join(plugin).join(&volume.name);
-        let (used, fs) = (source.tree(&path, MOST_FILES)?, source.fs(&path).ok()?);
+        let counted = || deps.quotas.as_ref().filter(|_| volume.empty_dir.is_some())?.usage(&path);
+        let used = counted().or_else(|| deps.source.tree(&path, MOST_FILES))?;
+        let fs = deps.source.fs(&path).ok()?;
         let inodes = (fs.inodes > 0).then_some(fs);
         let stats = FsStats {
             time: now,

@@ -95,11 +95,11 @@ impl VolumeManager {
         }
     }
 
-    /// The pod's volumes are to go: tries under way end without making anything.
-    fn cancel(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) {
-        self.tools.deps.desired.cancel(uid);
-        self.tools.deps.persistent.unwant(uid);
+    /// The pod's volumes are to go: tries under way end without making anything. Answers whether it wanted any that outlive it.
+    fn cancel(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) -> bool {
         self.disarm(uid, ctx);
+        self.tools.deps.desired.cancel(uid);
+        self.tools.deps.persistent.unwant(uid)
     }
 
     /// One piece of work on a pod, see [`piece`].

@@ -22,7 +22,8 @@ pub(crate) fn of_mount(pod: &Pod) -> Class {
 /// Binding a part of a volume. One that was made here is on the node's own disk, and no link leads out of it; but a container
 /// may have mounted something in it.
 pub(crate) fn of_sub_path(deps: &Deps, layout: &PodLayout, ask: &PrepareSubPath) -> Class {
-    let is_own = ask.volume_path.starts_with(layout.volumes());
+    let kind = ask.volume_path.strip_prefix(layout.volumes()).ok().and_then(|path| path.iter().next()?.to_str());
+    let is_own = kind.is_some_and(tear_down::is_made_here);
     choose(!is_own || is_mounted_below(deps, &ask.volume_path, 1).unwrap_or(true))
 }
 

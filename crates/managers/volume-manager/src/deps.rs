@@ -15,7 +15,8 @@ use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantit
 use model::object::ObjectRef;
 use ports::api::ApiServer;
 use ports::csi::CsiNode;
-use ports::host::{HostFs, Mounter};
+use ports::host::{HostFs, Mounter, ProjectQuotas};
+use volume_plan::selinux::SeLinux;
 
 use crate::desired::DesiredVolumes;
 use crate::registry::Volumes;
@@ -34,6 +35,8 @@ pub struct Config {
     pub node_name: String,
     /// `enableControllerAttachDetach`: volumes are attached by a controller of the cluster.
     pub controller_attach_detach: bool,
+    /// SELinux; `None`: it is off.
+    pub selinux: Option<SeLinux>,
     /// Allocatable resources of the node: stand in for absent limits in downwardAPI files.
     pub allocatable: BTreeMap<String, ApiQuantity>,
 }
@@ -45,6 +48,8 @@ pub struct Deps {
     pub fs: Arc<dyn HostFs>,
     /// Mounts.
     pub mounts: Arc<dyn Mounter>,
+    /// Gate `LocalStorageCapacityIsolationFSQuotaMonitoring`: file systems count what emptyDirs take; `None`: it is off.
+    pub quotas: Option<Arc<dyn ProjectQuotas>>,
     /// Order among the effects on one pod.
     pub serial: Serial,
     /// Pods whose volumes are to be in place, made once for the life of the node.

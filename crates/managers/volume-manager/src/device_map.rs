@@ -36,6 +36,11 @@ impl DeviceMap {
         Ok(Self { link: layout.block_devices().join(plugin).join(name), bound: all.join(layout.uid()) })
     }
 
+    /// The same with another directory for all pods that have the device.
+    pub(crate) fn bound_in(self, layout: &PodLayout, dir: &Path) -> Self {
+        Self { bound: dir.join(layout.uid()), ..self }
+    }
+
     /// From now on the pod has the device, or may have it. Answers whether it was so before.
     pub(crate) fn intend(&self, fs: &dyn HostFs, device: &Path) -> HostResult<bool> {
         let [_, dir] = self.dirs();

@@ -32,6 +32,12 @@ pub(crate) fn set_up(
     let size_bytes = spec::tmpfs_size(pod, volume, config.memory_allocatable_bytes);
     let wrapper = Wrapper { dir: &dir, marker_dir: &marker_dir, fs_group: spec::fs_group(pod), size_bytes };
     make_wrapper(deps, &wrapper, medium).map_err(|e| chain(&e))?;
+    if let (Some(quotas), Medium::Disk, true) = (&deps.quotas, medium, spec::has_own_users(pod))
+        && let Err(e) = quotas.assign(&dir)
+    {
+        // Without it the directory is walked, as on any other file system.
+        tracing::warn!(logger = "volume-manager", pod = %pod::uid(pod), volume = volume.name, err = chain(&e), "no project quota");
+    }
     Ok(dir)
 }
 

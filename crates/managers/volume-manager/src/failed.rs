@@ -5,6 +5,9 @@ pub(crate) const GROW: &str = "Setup failed while expanding volume";
 /// The step in which it is found that a volume cannot be had on this node.
 pub(crate) const NODE_AFFINITY: &str = "NodeAffinity check";
 
+/// The step in which a node would attach a volume itself.
+pub(crate) const ATTACH: &str = "AttachVolume.Attach";
+
 /// A volume that is not in place.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Failed {

@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use actor::AskError;
 use contract::board::BoardReader;
-use contract::objects::{FetchConfigMap, FetchSecret, FetchToken, ObjectError, ObjectVersion, Token};
+use contract::objects::{
+    FetchConfigMap, FetchPodCertificate, FetchSecret, FetchToken, FetchTrustAnchors, ObjectError, ObjectVersion, Token,
+};
 use contract::{Asks, Crew, RoleMessage, VolumeManager};
 use futures::future::join_all;
 use model::Timestamp;
 use model::core::Pod;
 use model::object::{ObjectKind, ObjectRef};
 use model::pod;
-use projection::{Fetched, Missing, Needs, TokenSlot};
+use projection::{Credential, Fetched, Missing, Needs, TokenSlot};
 
 use crate::desired::ObjectVersions;
 use crate::spec;
@@ -29,7 +31,12 @@ pub(crate) fn needs(pod: &Pod) -> Needs {
 pub(crate) fn refs(pod: &Pod, needs: &Needs) -> Vec<ObjectRef> {
     let of = |kind, name: &String| ObjectRef { kind, namespace: pod::namespace(pod).to_owned(), name: name.clone() };
     let maps = needs.config_maps.iter().map(|n| of(ObjectKind::ConfigMap, n));
-    maps.chain(needs.secrets.iter().map(|n| of(ObjectKind::Secret, n))).collect()
+    let bundles = (!needs.trust_anchors.is_empty()).then(ObjectRef::trust_bundles);
+    let secrets = needs.secrets.iter().map(|n| of(ObjectKind::Secret, n));
+    let (namespace, uid) = (pod::namespace(pod), pod::uid(pod));
+    let certificates =
+        needs.certificates.iter().map(|slot| ObjectRef::pod_certificate(namespace, &uid, &slot.volume, slot.index));
+    maps.chain(secrets).chain(bundles).chain(certificates).collect()
 }
 
 /// Versions that the store knows now.
@@ -57,13 +64,29 @@ pub(crate) async fn all(crew: &Crew<VolumeManager>, pod: &Arc<Pod>, needs: &Need
         let ask = FetchToken { pod: pod.clone(), audience, expiration_s };
         (slot.clone(), ask_for(crew, ask).await)
     }));
-    let (maps, secrets, tokens) = futures::join!(maps, secrets, tokens);
+    let anchors = join_all(needs.trust_anchors.iter().map(|(slot, source)| async {
+        let ask = FetchTrustAnchors {
+            name: source.name.clone(),
+            signer_name: source.signer_name.clone(),
+            label_selector: source.label_selector.clone(),
+            optional: source.optional == Some(true),
+        };
+        (slot.clone(), ask_for(crew, ask).await)
+    }));
+    let certificates = join_all(needs.certificates.iter().map(|slot| async {
+        let ask = FetchPodCertificate { pod: pod.clone(), volume: slot.volume.clone(), index: slot.index };
+        let found = ask_for(crew, ask).await;
+        (slot.clone(), found.map(|c| Credential { key_pem: c.key_pem, chain_pem: c.chain_pem }))
+    }));
+    let (maps, secrets, tokens, anchors, certificates) = futures::join!(maps, secrets, tokens, anchors, certificates);
     let due = tokens.iter().filter_map(|(_, t): &(_, Result<Token, _>)| Some(t.as_ref().ok()?.refresh_at)).min();
     let text = |t: Result<Token, Missing>| t.map(|t| t.text);
     let fetched = Fetched {
         config_maps: maps.into_iter().collect(),
         secrets: secrets.into_iter().collect(),
         tokens: tokens.into_iter().map(|(slot, t)| (slot, text(t))).collect(),
+        trust_anchors: anchors.into_iter().collect(),
+        certificates: certificates.into_iter().collect(),
     };
     (fetched, due)
 }

@@ -19,6 +19,8 @@ pub(crate) const DOWNWARD_API: &str = "kubernetes.io~downward-api";
 pub(crate) const CSI: &str = "kubernetes.io~csi";
 /// Directory name of directories of this node that were set aside.
 pub(crate) const LOCAL_VOLUME: &str = "kubernetes.io~local-volume";
+/// Directory name of directories that servers share.
+pub(crate) const NFS: &str = "kubernetes.io~nfs";
 /// The kinds that are kept inside of an emptyDir.
 pub(crate) const WRAPPED: [&str; 4] = [CONFIG_MAP, SECRET, PROJECTED, DOWNWARD_API];
 

@@ -14,8 +14,8 @@
 //! `tear_down.rs`, then `mount.rs`, `refresh.rs` (running pods), `persistent.rs` (claims and drivers) and `actor.rs`.
 //!
 //! Kinds so far: emptyDir (all media), hostPath, configMap, secret, downwardAPI, projected; CSI volumes with a file system and raw
-//! ones, hostPath, local directories and disks behind claims; CSI volumes that stand in pods, and kinds that CSI drivers took over.
-//! Other kinds are refused by name.
+//! ones, hostPath, local directories and disks behind claims; CSI volumes that stand in pods, and kinds that CSI drivers took over;
+//! NFS, iSCSI and Fibre Channel. Other kinds are refused by name.
 
 #![forbid(unsafe_code)]
 
@@ -30,6 +30,8 @@ mod failed;
 mod fetch;
 mod host_path;
 mod layout;
+mod listing;
+mod lun_dir;
 mod measure;
 mod mount;
 mod ownership;
@@ -52,3 +54,4 @@ pub use crate::actor::VolumeManager;
 pub use crate::deps::{Config, Deps, Serial};
 pub use crate::desired::DesiredVolumes;
 pub use crate::registry::Volumes;
+pub use volume_plan::selinux::{SeLinux, files_context};

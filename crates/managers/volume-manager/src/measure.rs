@@ -27,9 +27,18 @@ pub(crate) async fn counted_of<T, E>(
     driver: &str,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
+    counted_as(operation, &format!("kubernetes.io/csi:{driver}"), work).await
+}
+
+/// Runs an operation on a volume of a kind.
+pub(crate) async fn counted_as<T, E>(
+    operation: &str,
+    kind: &str,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, E> {
     let watch = Stopwatch::start();
     let result = work.await;
-    count(operation, &format!("kubernetes.io/csi:{driver}"), &watch, result.is_ok());
+    count(operation, kind, &watch, result.is_ok());
     result
 }
 

@@ -14,7 +14,7 @@ use crate::board;
 use crate::class;
 use crate::deps::Tools;
 use crate::desired::{MountRequest, ObjectVersions};
-use crate::failed::{Failed, GROW, NODE_AFFINITY, Told};
+use crate::failed::{ATTACH, Failed, GROW, NODE_AFFINITY, Told};
 use crate::fetch;
 use crate::persistent;
 use crate::projected::Content;
@@ -203,6 +203,7 @@ pub(crate) fn emit_failed_mount(tools: &Tools, pod: &Pod, failed: &Failed) {
         field_path: String::new(),
     };
     let (step, reason) = match (of_device, *step) {
+        (_, ATTACH) => (format!("{ATTACH} failed"), "FailedAttachVolume"),
         (false, GROW) => (format!("MountVolume.{GROW}"), "FailedMount"),
         (false, step) => (format!("MountVolume.{step} failed"), "FailedMount"),
         (true, GROW) => ("MapVolume.MarkVolumeAsMounted failed while expanding volume".to_owned(), "FailedMapVolume"),

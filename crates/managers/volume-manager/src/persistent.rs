@@ -10,9 +10,13 @@ mod files;
 mod grow;
 mod job;
 mod local;
+mod lun;
 mod mount;
 mod place;
 mod resolve;
+mod selinux;
+mod share;
+mod steps;
 mod sweep;
 mod unmount;
 
@@ -81,7 +85,14 @@ async fn one(job: &Job<'_>, volume: &Volume) -> Result<Placed, Failed> {
     let placed = match (wanted_here, &wanted.volume.source) {
         (Err(failed), _) => Err(failed),
         (Ok(()), Source::Csi(csi)) => mount::mount(job, &wanted.volume, csi).await,
-        (Ok(()), _) => local::place(job, &wanted.volume).await,
+        (Ok(()), of) => {
+            selinux::wanted(job, &wanted.volume, "", false)?;
+            match of {
+                Source::Lun(lun) => lun::mount(job, &wanted.volume, lun).await,
+                Source::Nfs { .. } => share::mount(job, &wanted.volume).await,
+                _ => local::place(job, &wanted.volume).await,
+            }
+        }
     };
     let placed = if wanted.volume.mode == Mode::Block { placed.map_err(Failed::of_device) } else { placed };
     if let Ok(placed) = &placed {

@@ -11,13 +11,17 @@ use model::PodUid;
 use model::quantity::Quantity;
 use tokio::time::Instant;
 use volume_plan::backoff::Backoff;
+use volume_plan::lun::attach_name_of;
 use volume_plan::names::is_attachable;
 use volume_plan::state::{Mount, after_failure};
 
 use crate::placed::Placed;
 use crate::unreadable::Unreadable;
 
+mod labels;
 mod rows;
+
+pub(crate) use labels::Labelled;
 
 /// Persistent volumes of the node. Make it once, outside of the actor.
 #[derive(Clone, Debug, Default)]
@@ -46,8 +50,12 @@ struct Entry {
     turn: Arc<tokio::sync::Mutex<()>>,
     /// It needs a controller to attach it; `None`: nobody knows here.
     is_attachable: Option<bool>,
+    /// Name by which a controller attaches it, where that is another one.
+    attach_name: Option<String>,
     /// Pods that want it, with its names there.
     wanted: BTreeMap<PodUid, BTreeSet<String>>,
+    /// SELinux labels that they want it with, where it can have one.
+    labels: BTreeMap<PodUid, String>,
     is_on_disk: bool,
     parts: BTreeMap<Part, Known>,
     size: Size,
@@ -113,14 +121,22 @@ impl Volumes {
         });
     }
 
-    /// A pod wants none of its volumes any more.
-    pub(crate) fn unwant(&self, uid: &PodUid) {
+    /// A controller attaches a volume by another name.
+    pub(crate) fn is_attached_as(&self, name: &str, attach_name: &str) {
+        self.entry(name, |e| e.attach_name = Some(attach_name.to_owned()));
+    }
+
+    /// A pod wants none of its volumes any more. Answers whether it wanted some.
+    pub(crate) fn unwant(&self, uid: &PodUid) -> bool {
         let mut state = self.state();
+        let mut wanted = false;
         for entry in state.volumes.values_mut() {
-            entry.wanted.remove(uid);
+            wanted |= entry.wanted.remove(uid).is_some();
+            entry.labels.remove(uid);
         }
         state.placed.retain(|(of, _), _| of != uid);
         state.errors.retain(|(of, _), _| of != uid);
+        wanted
     }
 
     /// Whether some pod wants it.
@@ -289,9 +305,10 @@ impl Volumes {
     }
 
     /// What is on the disk, as it was just read: what is neither there nor wanted nor under way is forgotten.
-    pub(crate) fn note_disk(&self, there: &BTreeSet<String>) {
+    /// Answers whether this was the first time.
+    pub(crate) fn note_disk(&self, there: &BTreeSet<String>) -> bool {
         let mut state = self.state();
-        state.is_read = true;
+        let is_first = !std::mem::replace(&mut state.is_read, true);
         for name in there {
             state.volumes.entry(name.clone()).or_default().is_on_disk = true;
         }
@@ -305,14 +322,17 @@ impl Volumes {
             });
             e.is_on_disk || !e.wanted.is_empty() || Arc::strong_count(&e.turn) > 1
         });
+        is_first
     }
 
     /// Names of volumes that must stay attached; `None` before the disk was looked at.
     pub(crate) fn in_use(&self) -> Option<BTreeSet<String>> {
         let state = self.state();
         let held = |e: &Entry| e.is_attachable != Some(false) && (e.is_on_disk || !e.wanted.is_empty());
-        let names =
-            state.volumes.iter().filter(|(name, e)| is_attachable(name) && held(e)).map(|(name, _)| name.clone());
+        let told = |name: &String, e: &Entry| {
+            e.attach_name.clone().or_else(|| attach_name_of(name)).unwrap_or_else(|| name.clone())
+        };
+        let names = state.volumes.iter().filter(|(name, e)| is_attachable(name) && held(e)).map(|(n, e)| told(n, e));
         state.is_read.then(|| names.collect())
     }
 

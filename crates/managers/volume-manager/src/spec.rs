@@ -31,7 +31,7 @@ pub(crate) enum Kind {
     },
     /// The image manager pulls it, the runtime mounts it.
     Image,
-    /// A claim stands for it, or it is one of a CSI driver.
+    /// A claim stands for it, it is one of a CSI driver or of a server, or a disk that is reached over a network.
     Persistent,
     /// Nothing here can set it up; the API's name of the kind.
     Unsupported(&'static str),
@@ -73,7 +73,8 @@ fn kind(pod: &Pod, v: &Volume) -> Kind {
         return Kind::Image;
     }
     let is_claimed = v.persistent_volume_claim.is_some() || v.ephemeral.is_some();
-    if is_claimed || v.csi.is_some() || migration::is_migrated(v) {
+    let is_remote = v.csi.is_some() || v.nfs.is_some() || v.iscsi.is_some() || v.fc.is_some();
+    if is_claimed || is_remote || migration::is_migrated(v) {
         return Kind::Persistent;
     }
     for (there, plugin, medium) in [
@@ -92,9 +93,6 @@ fn kind(pod: &Pod, v: &Volume) -> Kind {
 
 fn other_kind(v: &Volume) -> Option<&'static str> {
     let kinds = [
-        (v.nfs.is_some(), "nfs"),
-        (v.iscsi.is_some(), "iscsi"),
-        (v.fc.is_some(), "fc"),
         (v.flex_volume.is_some(), "flexVolume"),
         (v.git_repo.is_some(), "gitRepo"),
         (v.cephfs.is_some(), "cephfs"),
@@ -167,6 +165,11 @@ pub(crate) fn tmpfs_size(pod: &Pod, volume: &Volume, allocatable_bytes: i64) -> 
 pub(crate) fn fs_group(pod: &Pod) -> Option<u32> {
     let group = pod.spec.as_ref()?.security_context.as_ref()?.fs_group?;
     u32::try_from(group).ok()
+}
+
+/// `hostUsers: false`. Whoever is root in the host's user namespace can take files out of their project.
+pub(crate) fn has_own_users(pod: &Pod) -> bool {
+    pod.spec.as_ref().is_some_and(|s| s.host_users == Some(false))
 }
 
 /// Whether some container uses a volume that outlives the pod, or that a driver makes.

@@ -1,13 +1,13 @@
 //! Taking volumes and pod directories away. Every function blocks and may be repeated.
 
-use std::path::Path;
-
 use actor::chain;
-use ports::host::{DirEntry, FileKind, HUGETLBFS_MAGIC, HostError, HostFs, HostResult, TMPFS_MAGIC};
+use ports::host::{FileKind, HUGETLBFS_MAGIC, HostError, HostFs, HostResult, TMPFS_MAGIC};
 
 use crate::deps::Deps;
 use crate::device_map::{DeviceMap, remove_target};
-use crate::layout::{CSI, EMPTY_DIR, LOCAL_VOLUME, PodLayout, WRAPPED, marker};
+use crate::layout::{CSI, EMPTY_DIR, LOCAL_VOLUME, NFS, PodLayout, WRAPPED, marker};
+use crate::listing::{dirs, entries};
+use crate::lun_dir::{self, transport};
 use crate::measure::counted;
 
 /// How it is known that content below `volumes` may be deleted.
@@ -80,7 +80,8 @@ pub(crate) fn whose(fs: &dyn HostFs, layout: &PodLayout) -> HostResult<Whose> {
     })
 }
 
-fn is_made_here(plugin: &str) -> bool {
+/// Whether volumes of this kind's directory hold what this node made, on its own disk or in memory.
+pub(crate) fn is_made_here(plugin: &str) -> bool {
     plugin == EMPTY_DIR || WRAPPED.contains(&plugin)
 }
 
@@ -132,8 +133,14 @@ pub(crate) fn one(deps: &Deps, layout: &PodLayout, volume: (&str, &str), proof: 
     let (fs, mounts) = (&*deps.fs, &*deps.mounts);
     let failed = |e: HostError| chain(&e);
     let dir = layout.volume(plugin, name).map_err(|e| e.message)?;
+    if plugin == NFS {
+        // Before anything looks at it: its server may not answer. What the program said is a kubelet's own text.
+        let said = |e: HostError| if e.op == "umount" { e.source.to_string() } else { chain(&e) };
+        mounts.unmount_share("nfs", &dir).map_err(said)?;
+        return fs.remove_empty_dir(&dir).map_err(failed);
+    }
     let mounted = mounts.is_mount_point(&dir).map_err(failed)?;
-    if plugin == LOCAL_VOLUME {
+    if plugin == LOCAL_VOLUME || transport(plugin).is_some() {
         // A bind of a directory that is not ours: nothing in it is touched.
         mounts.unmount(&dir).map_err(failed)?;
         return fs.remove_empty_dir(&dir).map_err(failed);
@@ -153,6 +160,11 @@ pub(crate) fn one(deps: &Deps, layout: &PodLayout, volume: (&str, &str), proof: 
     }
     let marker_dir = layout.marker_dir(plugin, name).map_err(|e| e.message)?;
     let ours = proof == Proof::Ended || fs.stat_link(&marker(&marker_dir)).map_err(failed)?.is_some();
+    if let (Some(quotas), EMPTY_DIR) = (&deps.quotas, plugin)
+        && let Err(e) = quotas.release(&dir)
+    {
+        tracing::warn!(logger = "volume-manager", dir = %dir.display(), err = chain(&e), "its project is still named");
+    }
     let removed = if ours { fs.remove_tree(&dir) } else { fs.remove_empty_dir(&dir) };
     removed.map_err(failed)?;
     // The marker last: until the content is gone it proves that the content may go.
@@ -161,10 +173,16 @@ pub(crate) fn one(deps: &Deps, layout: &PodLayout, volume: (&str, &str), proof: 
 
 /// Takes a raw volume from the pod.
 fn device(deps: &Deps, layout: &PodLayout, (plugin, name): (&str, &str)) -> Result<(), String> {
+    let map = DeviceMap::new(layout, plugin, name).map_err(|e| e.message)?;
+    if let Some(transport) = transport(plugin) {
+        // The name in the pod does not say which disk it is: the pod has none of this kind any more.
+        let all = lun_dir::bound_for(&*deps.fs, layout, transport)?;
+        let taken = all.into_iter().try_for_each(|dir| map.clone().bound_in(layout, &dir).unmap(deps));
+        return taken.and_then(|()| map.forget(&*deps.fs)).map_err(|e| chain(&e));
+    }
     if plugin != LOCAL_VOLUME {
         return Err("this node cannot unmap volumes of that kind".to_owned());
     }
-    let map = DeviceMap::new(layout, plugin, name).map_err(|e| e.message)?;
     let taken = map.unmap(deps).and_then(|()| map.remove_shared_dir(&*deps.fs)).and_then(|()| map.forget(&*deps.fs));
     taken.map_err(|e| chain(&e))
 }
@@ -185,18 +203,6 @@ fn sub_paths(deps: &Deps, layout: &PodLayout) -> Result<(), HostError> {
         fs.remove_empty_dir(&volume)?;
     }
     fs.remove_empty_dir(&root)
-}
-
-fn dirs(fs: &dyn HostFs, path: &Path) -> HostResult<Vec<String>> {
-    Ok(entries(fs, path)?.into_iter().filter(|e| e.is_dir).map(|e| e.name).collect())
-}
-
-/// What is in a directory; nothing when it is not there. One that cannot be read is not empty.
-fn entries(fs: &dyn HostFs, path: &Path) -> HostResult<Vec<DirEntry>> {
-    match fs.list_dir(path) {
-        Err(e) if e.is_not_found() => Ok(Vec::new()),
-        other => other,
-    }
 }
 
 /// Removes the directory of a pod that nobody knows: volumes with their proof, then empty directories below `volumes`, then

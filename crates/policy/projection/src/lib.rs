@@ -7,21 +7,24 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod anchors;
 pub mod atomic;
 mod needs;
 mod nested;
 mod owner;
 mod path;
 mod payload;
+mod pem;
 pub mod references;
 
-pub use needs::{Fetched, Missing, Needs, TokenSlot, needs};
+pub use needs::{Credential, Fetched, Missing, Needs, SourceSlot, TokenSlot, needs};
 pub use nested::nested_mount_points;
 pub use owner::fs_user;
 pub use path::{PathError, clean};
 pub use payload::{
     Allocatable, DownwardApi, Payload, PayloadInput, ProjectedFile, config_map_files, payload, secret_files,
 };
+pub use pem::clean_chain;
 pub use references::references;
 
 #[cfg(test)]

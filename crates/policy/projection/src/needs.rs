@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::core::{ConfigMap, Secret, ServiceAccountTokenProjection, Volume};
+use model::core::{ClusterTrustBundleProjection, ConfigMap, Secret, ServiceAccountTokenProjection, Volume};
 
 /// Life of a token when the projection names none, in seconds.
 const DEFAULT_EXPIRATION_S: i64 = 3600;
@@ -28,8 +28,17 @@ impl TokenSlot {
     }
 }
 
-/// Names of objects in the pod's namespace, and tokens.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+/// One source of a projected volume.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct SourceSlot {
+    /// Name of the volume.
+    pub volume: String,
+    /// Place in its list of sources.
+    pub index: usize,
+}
+
+/// Names of objects in the pod's namespace, tokens, and what single sources ask for.
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Needs {
     /// ConfigMaps.
     pub config_maps: BTreeSet<String>,
@@ -37,6 +46,10 @@ pub struct Needs {
     pub secrets: BTreeSet<String>,
     /// Tokens.
     pub tokens: BTreeSet<TokenSlot>,
+    /// Trust anchors.
+    pub trust_anchors: BTreeMap<SourceSlot, ClusterTrustBundleProjection>,
+    /// Certificates of the pod.
+    pub certificates: BTreeSet<SourceSlot>,
 }
 
 impl Needs {
@@ -45,12 +58,16 @@ impl Needs {
         self.config_maps.extend(other.config_maps);
         self.secrets.extend(other.secrets);
         self.tokens.extend(other.tokens);
+        self.trust_anchors.extend(other.trust_anchors);
+        self.certificates.extend(other.certificates);
     }
 
     /// Nothing is to be fetched.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.config_maps.is_empty() && self.secrets.is_empty() && self.tokens.is_empty()
+        let Self { config_maps, secrets, tokens, trust_anchors, certificates } = self;
+        let of_api = config_maps.is_empty() && secrets.is_empty() && tokens.is_empty();
+        of_api && trust_anchors.is_empty() && certificates.is_empty()
     }
 }
 
@@ -60,10 +77,13 @@ pub fn needs(volume: &Volume) -> Needs {
     let mut out = Needs::default();
     out.config_maps.extend(volume.config_map.iter().map(|v| v.name.clone()));
     out.secrets.extend(volume.secret.iter().filter_map(|v| v.secret_name.clone()));
-    for source in volume.projected.iter().flat_map(|p| p.sources.iter().flatten()) {
+    for (index, source) in volume.projected.iter().flat_map(|p| p.sources.iter().flatten()).enumerate() {
+        let slot = || SourceSlot { volume: volume.name.clone(), index };
         out.config_maps.extend(source.config_map.iter().map(|v| v.name.clone()));
         out.secrets.extend(source.secret.iter().map(|v| v.name.clone()));
         out.tokens.extend(source.service_account_token.iter().map(TokenSlot::of));
+        out.trust_anchors.extend(source.cluster_trust_bundle.iter().map(|b| (slot(), b.clone())));
+        out.certificates.extend(source.pod_certificate.iter().map(|_| slot()));
     }
     out
 }
@@ -87,12 +107,27 @@ pub struct Fetched {
     pub secrets: BTreeMap<String, Result<Arc<Secret>, Missing>>,
     /// Tokens.
     pub tokens: BTreeMap<TokenSlot, Result<String, Missing>>,
+    /// Trust anchors, as PEM.
+    pub trust_anchors: BTreeMap<SourceSlot, Result<Arc<str>, Missing>>,
+    /// Certificates of the pod, with their keys.
+    pub certificates: BTreeMap<SourceSlot, Result<Credential, Missing>>,
 }
 
-// Secrets and tokens stay out of logs.
+/// A certificate of a pod, with its key.
+#[derive(Clone)]
+pub struct Credential {
+    /// Private key, as PEM.
+    pub key_pem: Arc<str>,
+    /// Certificates, the pod's own first, as PEM.
+    pub chain_pem: Arc<str>,
+}
+
+// Secrets, tokens and keys stay out of logs.
 impl std::fmt::Debug for Fetched {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let (maps, secrets) = (self.config_maps.keys(), self.secrets.keys());
-        write!(f, "Fetched {{ configMaps: {maps:?}, secrets: {secrets:?}, tokens: {:?} }}", self.tokens.keys())
+        let (tokens, anchors, certificates) = (self.tokens.keys(), self.trust_anchors.keys(), self.certificates.keys());
+        write!(f, "Fetched {{ configMaps: {maps:?}, secrets: {secrets:?}, tokens: {tokens:?}, ")?;
+        write!(f, "anchors: {anchors:?}, certificates: {certificates:?} }}")
     }
 }

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use model::core::{
-    ConfigMap, DownwardAPIVolumeFile, KeyToPath, Pod, ProjectedVolumeSource, ResourceFieldSelector, Secret,
-    ServiceAccountTokenProjection, Volume, VolumeProjection,
+    ConfigMap, DownwardAPIVolumeFile, KeyToPath, Pod, PodCertificateProjection, ProjectedVolumeSource,
+    ResourceFieldSelector, Secret, ServiceAccountTokenProjection, Volume, VolumeProjection,
 };
 use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 
-use crate::needs::{Fetched, Missing, TokenSlot};
+use crate::needs::{Credential, Fetched, Missing, SourceSlot, TokenSlot};
 use crate::path::clean;
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ pub fn payload(volume: &Volume, input: &PayloadInput<'_>) -> Result<Payload, Str
     } else if let Some(v) = &volume.downward_api {
         downward_files(v.items.as_deref().unwrap_or_default(), mode_of(v.default_mode)?, input)
     } else if let Some(v) = &volume.projected {
-        projected_files(v, input)
+        projected_files(&volume.name, v, input)
     } else {
         Ok(Payload::new())
     }
@@ -198,12 +198,13 @@ fn downward_files(items: &[DownwardAPIVolumeFile], mode: u32, input: &PayloadInp
 }
 
 /// Sources in order: a later one takes the path of an earlier one.
-fn projected_files(v: &ProjectedVolumeSource, input: &PayloadInput<'_>) -> Result<Payload, String> {
+fn projected_files(volume: &str, v: &ProjectedVolumeSource, input: &PayloadInput<'_>) -> Result<Payload, String> {
     let mode = mode_of(v.default_mode)?;
     let mut out = Payload::new();
     let mut errors = Vec::new();
-    for source in v.sources.iter().flatten() {
-        match source_files(source, mode, input) {
+    for (index, source) in v.sources.iter().flatten().enumerate() {
+        let slot = SourceSlot { volume: volume.to_owned(), index };
+        match source_files(&slot, source, mode, input) {
             Ok(files) => out.extend(files),
             Err(e) => errors.push(e),
         }
@@ -211,7 +212,12 @@ fn projected_files(v: &ProjectedVolumeSource, input: &PayloadInput<'_>) -> Resul
     aggregate(errors).map_or(Ok(out), Err)
 }
 
-fn source_files(source: &VolumeProjection, mode: u32, input: &PayloadInput<'_>) -> Result<Payload, String> {
+fn source_files(
+    slot: &SourceSlot,
+    source: &VolumeProjection,
+    mode: u32,
+    input: &PayloadInput<'_>,
+) -> Result<Payload, String> {
     if let Some(s) = &source.secret {
         let may_lack = s.optional == Some(true);
         let secret = secret(input, &s.name, may_lack)?;
@@ -224,11 +230,12 @@ fn source_files(source: &VolumeProjection, mode: u32, input: &PayloadInput<'_>) 
         downward_files(s.items.as_deref().unwrap_or_default(), mode, input)
     } else if let Some(s) = &source.service_account_token {
         token_file(s, mode, input)
-    } else if source.cluster_trust_bundle.is_some() {
-        // The gate ClusterTrustBundleProjection is off, and a kubelet says this then.
-        Err("ClusterTrustBundle projection is not supported in static kubelet mode".to_owned())
-    } else if source.pod_certificate.is_some() {
-        Err("podCertificate projection is not supported".to_owned())
+    } else if let Some(s) = &source.cluster_trust_bundle {
+        let anchors = input.fetched.trust_anchors.get(slot).ok_or("the trust anchors were not fetched")?;
+        let anchors = anchors.as_ref().map_err(|e| e.text.clone())?;
+        Ok(Payload::from([(s.path.clone(), private(anchors.as_bytes(), mode, input))]))
+    } else if let Some(s) = &source.pod_certificate {
+        certificate_files(slot, s, mode, input)
     } else {
         Ok(Payload::new())
     }
@@ -237,10 +244,30 @@ fn source_files(source: &VolumeProjection, mode: u32, input: &PayloadInput<'_>) 
 fn token_file(s: &ServiceAccountTokenProjection, mode: u32, input: &PayloadInput<'_>) -> Result<Payload, String> {
     let token = input.fetched.tokens.get(&TokenSlot::of(s)).ok_or("the token was not fetched")?;
     let token = token.as_ref().map_err(|e| e.text.clone())?;
-    // Private where somebody in particular is to read it; the group is let in with the rest of the volume.
+    Ok(Payload::from([(s.path.clone(), private(token.as_bytes(), mode, input))]))
+}
+
+fn certificate_files(
+    slot: &SourceSlot,
+    s: &PodCertificateProjection,
+    mode: u32,
+    input: &PayloadInput<'_>,
+) -> Result<Payload, String> {
+    let credential = input.fetched.certificates.get(slot).ok_or("the certificate was not fetched")?;
+    let Credential { key_pem, chain_pem } = credential.as_ref().map_err(|e| e.text.clone())?;
+    let files = [
+        (&s.credential_bundle_path, format!("{key_pem}{chain_pem}")),
+        (&s.key_path, key_pem.to_string()),
+        (&s.certificate_chain_path, chain_pem.to_string()),
+    ];
+    let wanted = files.into_iter().filter_map(|(path, text)| Some((path.clone().filter(|p| !p.is_empty())?, text)));
+    Ok(wanted.map(|(path, text)| (path, private(text.as_bytes(), mode, input))).collect())
+}
+
+/// A file that is private where somebody in particular is to read it; the group is let in with the rest of the volume.
+fn private(data: &[u8], mode: u32, input: &PayloadInput<'_>) -> ProjectedFile {
     let mode = if input.fs_user.is_some() || input.fs_group.is_some() { 0o600 } else { mode };
-    let file = ProjectedFile { data: token.clone().into_bytes(), mode, owner: input.fs_user };
-    Ok(Payload::from([(s.path.clone(), file)]))
+    ProjectedFile { data: data.to_vec(), mode, owner: input.fs_user }
 }
 
 /// Several failures in one text: each once, in brackets when there is more than one.

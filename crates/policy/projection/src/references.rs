@@ -1,4 +1,4 @@
-//! Which objects of its namespace a pod needs (node-and-resources 6.9, last paragraph).
+//! Which objects of its namespace and of the cluster a pod needs (node-and-resources 6.9, last paragraph).
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use model::object::{ObjectKind, ObjectRef};
 use model::pod;
 
 /// Every object that the pod names, sorted, each once: ConfigMaps and Secrets of `env`, `envFrom`, volumes and projections,
-/// `imagePullSecrets` and secrets of drivers. Objects that may be absent
+/// `imagePullSecrets` and secrets of drivers, the ClusterTrustBundles, and the certificates of the pod. Objects that may be absent
 /// (`optional`) are in, since they are watched too. Volumes count whether or not a container uses them, as for a kubelet.
 #[must_use]
 pub fn references(pod: &Pod) -> Vec<ObjectRef> {
@@ -17,7 +17,11 @@ pub fn references(pod: &Pod) -> Vec<ObjectRef> {
     }
     let namespace = pod::namespace(pod);
     let of = |(kind, name): (ObjectKind, String)| ObjectRef { kind, namespace: namespace.to_owned(), name };
-    found.0.into_iter().map(of).collect()
+    let bundles = found.trust_bundles.then(ObjectRef::trust_bundles);
+    let certificates =
+        found.certificates.iter().map(|(v, i)| ObjectRef::pod_certificate(namespace, &pod::uid(pod), v, *i));
+    let certificates: BTreeSet<ObjectRef> = certificates.collect();
+    found.named.into_iter().map(of).chain(bundles).chain(certificates).collect()
 }
 
 /// The service account whose tokens the pod carries; `default` when it names none.
@@ -32,12 +36,17 @@ fn sources(volume: &Volume) -> impl Iterator<Item = &VolumeProjection> {
 }
 
 #[derive(Default)]
-struct Found(BTreeSet<(ObjectKind, String)>);
+struct Found {
+    named: BTreeSet<(ObjectKind, String)>,
+    trust_bundles: bool,
+    /// Volume, and place among its sources.
+    certificates: Vec<(String, usize)>,
+}
 
 impl Found {
     fn add(&mut self, kind: ObjectKind, name: &str) {
         if !name.is_empty() {
-            self.0.insert((kind, name.to_owned()));
+            self.named.insert((kind, name.to_owned()));
         }
     }
 
@@ -75,9 +84,11 @@ impl Found {
     fn volume(&mut self, volume: &Volume) {
         self.add(ObjectKind::ConfigMap, volume.config_map.as_ref().map_or("", |v| &v.name));
         self.secret(volume.secret.as_ref().and_then(|v| v.secret_name.as_deref()));
-        for source in sources(volume) {
+        for (index, source) in sources(volume).enumerate() {
+            self.certificates.extend(source.pod_certificate.iter().map(|_| (volume.name.clone(), index)));
             self.add(ObjectKind::ConfigMap, source.config_map.as_ref().map_or("", |r| &r.name));
             self.secret(source.secret.as_ref().map(|r| r.name.as_str()));
+            self.trust_bundles |= source.cluster_trust_bundle.is_some();
         }
     }
 

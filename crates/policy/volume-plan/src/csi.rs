@@ -41,6 +41,8 @@ pub struct DriverRules {
     pub republish: bool,
     /// (audience, seconds) of tokens that the driver is given.
     pub tokens: Vec<(String, Option<i64>)>,
+    /// Volumes can be mounted with an SELinux context (`seLinuxMount`).
+    pub selinux_mount: bool,
     /// They stand among the secrets, not in the volume's context.
     pub tokens_in_secrets: bool,
     /// It may have volumes that outlive pods.
@@ -70,6 +72,7 @@ pub fn driver_rules(found: Option<&CSIDriver>) -> DriverRules {
             group_policy: GroupPolicy::ReadWriteOnceWithFsType,
             republish: false,
             tokens: Vec::new(),
+            selinux_mount: false,
             tokens_in_secrets: false,
             is_persistent: true,
             is_ephemeral: false,
@@ -87,6 +90,7 @@ pub fn driver_rules(found: Option<&CSIDriver>) -> DriverRules {
         },
         republish: spec.requires_republish.unwrap_or(false),
         tokens: spec.token_requests.iter().flatten().map(|t| (t.audience.clone(), t.expiration_seconds)).collect(),
+        selinux_mount: spec.se_linux_mount.unwrap_or(false),
         tokens_in_secrets: spec.service_account_token_in_secrets.unwrap_or(false),
         is_persistent: modes.is_empty() || has("Persistent"),
         is_ephemeral: has("Ephemeral"),

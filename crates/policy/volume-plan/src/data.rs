@@ -9,6 +9,7 @@ use crate::source::{Csi, Resolved};
 
 /// Most bytes of such a file.
 pub const MAX_BYTES: u64 = 1 << 20;
+const CONTEXT: &str = "seLinuxMountContext";
 
 /// What the file names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,26 +20,35 @@ pub struct VolumeData {
     pub handle: String,
     /// It stands in a pod and was never staged.
     pub is_inline: bool,
+    /// The SELinux context that it is mounted with; empty: none.
+    pub context: String,
 }
 
-/// File beside the directory where a volume is staged.
+/// File beside the directory where a volume is staged. `context`: of SELinux, as in [`VolumeData`].
 #[must_use]
-pub fn of_stage(csi: &Csi) -> Vec<u8> {
-    file(BTreeMap::from([("volumeHandle", csi.handle.as_str()), ("driverName", csi.driver.as_str())]))
+pub fn of_stage(csi: &Csi, context: &str) -> Vec<u8> {
+    let fields = BTreeMap::from([("volumeHandle", csi.handle.as_str()), ("driverName", csi.driver.as_str())]);
+    file(with_context(fields, context))
 }
 
-/// File beside the directory where a volume is published to a pod.
+/// File beside the directory where a volume is published to a pod. `context`: of SELinux, as in [`VolumeData`].
 #[must_use]
-pub fn of_publish(volume: &Resolved, csi: &Csi, node: &str) -> Vec<u8> {
+pub fn of_publish(volume: &Resolved, csi: &Csi, node: &str, context: &str) -> Vec<u8> {
     let attachment = attachment_name(&csi.handle, &csi.driver, node);
-    file(BTreeMap::from([
+    let fields = BTreeMap::from([
         ("specVolID", volume.name.as_str()),
         ("volumeHandle", &csi.handle),
         ("driverName", &csi.driver),
         ("nodeName", node),
         ("attachmentID", &attachment),
         ("volumeLifecycleMode", if csi.is_inline { "Ephemeral" } else { "Persistent" }),
-    ]))
+    ]);
+    file(with_context(fields, context))
+}
+
+fn with_context<'a>(mut fields: BTreeMap<&'a str, &'a str>, context: &'a str) -> BTreeMap<&'a str, &'a str> {
+    fields.extend((!context.is_empty()).then_some((CONTEXT, context)));
+    fields
 }
 
 /// File of a raw volume, for the node and for all pods.
@@ -71,5 +81,6 @@ pub fn read(text: &[u8]) -> Result<VolumeData, String> {
         _ => Err(format!("vol_data.json has no {name}")),
     };
     let is_inline = fields["volumeLifecycleMode"] == "Ephemeral";
-    Ok(VolumeData { driver: field("driverName")?, handle: field("volumeHandle")?, is_inline })
+    let context = fields[CONTEXT].as_str().unwrap_or_default().to_owned();
+    Ok(VolumeData { driver: field("driverName")?, handle: field("volumeHandle")?, is_inline, context })
 }

@@ -43,10 +43,26 @@ pub fn local_name(volume: &str) -> String {
     format!("{LOCAL}{volume}")
 }
 
+/// Name of what a server shares with a pod.
+#[must_use]
+pub fn share_name(uid: &PodUid, volume: &str) -> String {
+    format!("{NFS}{uid}-{volume}")
+}
+
+/// The API's name of the kind that a volume of this name is of.
+#[must_use]
+pub fn kind(name: &str) -> &'static str {
+    let kinds = [(LOCAL, "local"), (NFS, "nfs"), (ISCSI, "iscsi"), (FC, "fc")];
+    kinds.into_iter().find(|(prefix, _)| name.starts_with(prefix)).map_or("csi", |(_, kind)| kind)
+}
+
 /// Whether a controller of the cluster may have to attach the volume of this name first.
 #[must_use]
 pub fn is_attachable(name: &str) -> bool {
-    !name.starts_with(LOCAL)
+    !matches!(kind(name), "local" | "nfs")
 }
 
 const LOCAL: &str = "kubernetes.io/local-volume/";
+const NFS: &str = "kubernetes.io/nfs/";
+const ISCSI: &str = "kubernetes.io/iscsi/";
+const FC: &str = "kubernetes.io/fc/";

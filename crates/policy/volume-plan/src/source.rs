@@ -4,6 +4,9 @@ use model::core::{CSIPersistentVolumeSource, PersistentVolume, PersistentVolumeS
 use model::{PodUid, quantity::Quantity};
 
 use crate::claim::Mode;
+use crate::fc::Fc;
+use crate::iscsi::Iscsi;
+use crate::lun::Lun;
 use crate::migration;
 use crate::names::inline_handle;
 pub use crate::volume::{Claim, Csi, Resolved, Source};
@@ -28,7 +31,7 @@ pub fn of_persistent_volume(volume: &PersistentVolume, read_only: bool) -> Resul
     let named = |why: String| format!("PersistentVolume {name:?}: {why}");
     let (source, access_modes) = match migration::of_persistent(volume) {
         Some(found) => found.map(|(csi, modes)| (Source::Csi(csi), modes)).map_err(named)?,
-        None => (source(spec, mode).map_err(named)?, spec.access_modes.clone().unwrap_or_default()),
+        None => (source(&name, spec, mode).map_err(named)?, spec.access_modes.clone().unwrap_or_default()),
     };
     if !mount_options.is_empty() && matches!(source, Source::HostPath { .. }) {
         return Err("mount options are not supported for this volume type".to_owned());
@@ -53,7 +56,7 @@ pub fn size(volume: &PersistentVolume) -> Quantity {
     capacity.and_then(|c| Quantity::try_from(c.get("storage")?).ok()).unwrap_or(Quantity::ZERO)
 }
 
-fn source(spec: &PersistentVolumeSpec, mode: Mode) -> Result<Source, String> {
+fn source(name: &str, spec: &PersistentVolumeSpec, mode: Mode) -> Result<Source, String> {
     if let Some(csi) = &spec.csi {
         return Ok(Source::Csi(of_driver(csi)));
     }
@@ -67,6 +70,19 @@ fn source(spec: &PersistentVolumeSpec, mode: Mode) -> Result<Source, String> {
     if let Some(local) = &spec.local {
         let fs_type = local.fs_type.clone().unwrap_or_else(|| "ext4".to_owned());
         return Ok(Source::Local { path: local.path.clone(), fs_type });
+    }
+    if let Some(iscsi) = &spec.iscsi {
+        return Ok(Source::Lun(Lun::Iscsi(Iscsi::new(name, iscsi))));
+    }
+    if let Some(fc) = &spec.fc {
+        return Ok(Source::Lun(Lun::Fc(Fc::new(fc)?)));
+    }
+    if let Some(nfs) = &spec.nfs {
+        let source = Source::Nfs { server: nfs.server.clone(), path: nfs.path.clone() };
+        return match mode {
+            Mode::Filesystem => Ok(source),
+            Mode::Block => Err("no volume plugin matched: nfs volumes cannot be had as devices".to_owned()),
+        };
     }
     Err(match other_kind(spec) {
         Some(kind) => format!("no volume plugin matched: {kind} volumes are not supported"),
@@ -94,9 +110,6 @@ fn of_driver(csi: &CSIPersistentVolumeSource) -> Csi {
 /// Kinds that are set up nowhere here.
 fn other_kind(s: &PersistentVolumeSpec) -> Option<&'static str> {
     let kinds = [
-        (s.nfs.is_some(), "nfs"),
-        (s.iscsi.is_some(), "iscsi"),
-        (s.fc.is_some(), "fc"),
         (s.flex_volume.is_some(), "flexVolume"),
         (s.cephfs.is_some(), "cephfs"),
         (s.flocker.is_some(), "flocker"),
@@ -110,29 +123,42 @@ fn other_kind(s: &PersistentVolumeSpec) -> Option<&'static str> {
     kinds.into_iter().find(|(there, _)| *there).map(|(_, kind)| kind)
 }
 
-/// The volume that stands in the pod itself as one of a driver; `None`: it is of another kind.
-#[must_use]
-pub fn of_inline(uid: &PodUid, namespace: &str, volume: &Volume) -> Option<Resolved> {
-    let csi = volume.csi.as_ref()?;
-    let source = Source::Csi(Csi {
-        driver: csi.driver.clone(),
-        handle: inline_handle(uid, &volume.name),
-        fs_type: csi.fs_type.clone().unwrap_or_default(),
-        attributes: csi.volume_attributes.clone().unwrap_or_default(),
-        stage_secret: None,
-        publish_secret: csi.node_publish_secret_ref.as_ref().map(|r| (namespace.to_owned(), r.name.clone())),
-        expand_secret: None,
-        is_inline: true,
-    });
-    Some(Resolved {
+/// The volume that stands in the pod itself as one of a driver, a server or a disk; `None`: it is of another kind.
+///
+/// # Errors
+/// This node cannot have it, with the reason.
+pub fn of_inline(uid: &PodUid, namespace: &str, volume: &Volume) -> Option<Result<Resolved, String>> {
+    let (source, read_only) = match (&volume.csi, &volume.nfs, &volume.iscsi, &volume.fc) {
+        (Some(csi), ..) => {
+            let source = Csi {
+                driver: csi.driver.clone(),
+                handle: inline_handle(uid, &volume.name),
+                fs_type: csi.fs_type.clone().unwrap_or_default(),
+                attributes: csi.volume_attributes.clone().unwrap_or_default(),
+                stage_secret: None,
+                publish_secret: csi.node_publish_secret_ref.as_ref().map(|r| (namespace.to_owned(), r.name.clone())),
+                expand_secret: None,
+                is_inline: true,
+            };
+            (Source::Csi(source), csi.read_only)
+        }
+        (_, Some(nfs), ..) => (Source::Nfs { server: nfs.server.clone(), path: nfs.path.clone() }, nfs.read_only),
+        (.., Some(iscsi), _) => (Source::Lun(Lun::Iscsi(Iscsi::of_volume(&volume.name, iscsi))), iscsi.read_only),
+        (.., Some(fc)) => match Fc::new(fc) {
+            Ok(disk) => (Source::Lun(Lun::Fc(disk)), fc.read_only),
+            Err(e) => return Some(Err(e)),
+        },
+        _ => return None,
+    };
+    Some(Ok(Resolved {
         name: volume.name.clone(),
         source,
         access_modes: Vec::new(),
         mount_options: Vec::new(),
         mode: Mode::Filesystem,
-        read_only: csi.read_only.unwrap_or(false),
+        read_only: read_only.unwrap_or(false),
         group: None,
         size: Quantity::ZERO,
         claim: None,
-    })
+    }))
 }

@@ -3,7 +3,9 @@
 mod claims;
 mod drivers;
 mod growth;
+mod luns;
 mod migrated;
+mod selinux;
 mod sources;
 
 use model::core::{PersistentVolume, Pod};

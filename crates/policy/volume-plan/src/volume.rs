@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use model::quantity::Quantity;
 
 use crate::claim::Mode;
+use crate::lun::Lun;
 use crate::names::unique_name;
 
 /// A volume that outlives pods, or that a driver makes for one pod.
@@ -30,6 +31,17 @@ pub struct Resolved {
     pub claim: Option<Claim>,
 }
 
+impl Resolved {
+    /// Name by which the API server knows the volume; `None`: it is no driver's.
+    #[must_use]
+    pub fn unique_name(&self) -> Option<String> {
+        match &self.source {
+            Source::Csi(csi) => Some(csi.unique_name()),
+            _ => None,
+        }
+    }
+}
+
 /// The claim that a volume is bound to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Claim {
@@ -53,6 +65,15 @@ pub enum Source {
         /// `type`, may be empty.
         check: String,
     },
+    /// A directory that a server shares by NFS.
+    Nfs {
+        /// Name or address.
+        server: String,
+        /// On the server.
+        path: String,
+    },
+    /// A disk that the host reaches over a network.
+    Lun(Lun),
     /// A directory or a disk of the host that was set aside.
     Local {
         /// The directory, or the device.

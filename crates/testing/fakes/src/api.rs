@@ -1,6 +1,7 @@
 //! An API server in memory: resource versions, watches, conflicts, preconditions, graceful deletion, patches as a real one
 //! applies them; and trouble on request. It does not check schemas, permissions or that a namespace exists.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -56,6 +57,8 @@ struct State {
     held: bool,
     /// What a review lets everybody do.
     allows: Vec<String>,
+    /// Resources that discovery tells of, by group and version.
+    discovered: BTreeMap<String, Vec<String>>,
 }
 
 #[derive(Debug)]
@@ -111,6 +114,7 @@ impl FakeApi {
             cut_with: ApiError::Unreachable { message: "connection reset by peer".to_owned() },
             held: false,
             allows: Vec::new(),
+            discovered: BTreeMap::new(),
         };
         let (changed, _) = actor::watch::channel(0);
         Self { shared: Arc::new(Shared { state: Mutex::new(state), changed, began: Instant::now(), wall }) }
@@ -149,11 +153,24 @@ impl FakeApi {
         query: &[(String, String)],
         body: Value,
     ) -> Result<Value, ApiError> {
-        if let Some(review) = self.review(method, &body) {
-            return Ok(review);
+        if let Some(answer) = self.review(method, &body).or_else(|| self.discovery(method, path)) {
+            return Ok(answer);
         }
         let now = self.now();
         self.store(|store| store.answer(&Ask { method, path, query, body, now }))
+    }
+
+    /// Discovery tells of one more resource. Objects of others can be had all the same.
+    pub fn discover(&self, group_version: &str, resource: &str) {
+        let of = |s: &mut State| s.discovered.entry(group_version.to_owned()).or_default().push(resource.to_owned());
+        self.shared.with(of);
+    }
+
+    fn discovery(&self, method: Method, path: &str) -> Option<Value> {
+        let group_version = path.strip_prefix("/apis/").filter(|_| method == Method::Get)?;
+        let names = self.shared.with(|s| s.discovered.get(group_version).cloned())?;
+        let resources: Vec<Value> = names.iter().map(|name| serde_json::json!({ "name": name })).collect();
+        Some(serde_json::json!({ "kind": "APIResourceList", "groupVersion": group_version, "resources": resources }))
     }
 
     /// Trouble for the next `times` requests that match. Lists of followers match as `GET` of the collection.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::Timestamp;
-use ports::host::{DirEntry, FileEnd, FileKind, FileStat, FsStat, HostError, HostFs, HostResult, Links};
+use ports::host::{DirEntry, FileEnd, FileKind, FileStat, FsStat, HostError, HostFs, HostResult, Links, ProgramEnd};
 use ports::log::Compress;
 use tokio::time::Instant;
 
@@ -40,11 +40,28 @@ pub enum FileTrouble {
     Hang,
 }
 
+/// What programs of the host do, and files of the kernel's that are written to.
+type Program = Arc<dyn Fn(&MemFs, &str) -> ProgramEnd + Send + Sync>;
+
+#[derive(Default)]
+struct Programs {
+    double: Option<Program>,
+    calls: Vec<String>,
+}
+
+impl std::fmt::Debug for Programs {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.calls.fmt(f)
+    }
+}
+
 #[derive(Debug, Default)]
 struct State {
     tree: Tree,
     troubles: BTreeMap<PathBuf, FileTrouble>,
     hanging: usize,
+    /// Where shares of servers are mounted, with their sources and options.
+    shares: BTreeMap<PathBuf, (String, Vec<String>)>,
     /// What is left of the disk, in bytes; `None`: as much as the files leave.
     free: Option<u64>,
     /// Which device is bound where.
@@ -53,6 +70,9 @@ struct State {
     held: BTreeSet<PathBuf>,
     /// File systems of devices.
     formats: BTreeMap<PathBuf, String>,
+    /// What is mounted where, of what was mounted by its device, and of binds of that.
+    sources: BTreeMap<PathBuf, String>,
+    programs: Programs,
 }
 
 /// The file system; a clone is the same one.

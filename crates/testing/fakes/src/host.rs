@@ -7,8 +7,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ports::host::{Addresses, FsStat, HostError, HostResult, Identity, MemoryUse, NodeHost};
 
 mod cgroups;
+mod quotas;
 
 pub use cgroups::FakeCgroups;
+pub use quotas::FakeQuotas;
 
 fn lock<T>(m: &Mutex<T>) -> MutexGuard<'_, T> {
     m.lock().unwrap_or_else(PoisonError::into_inner)

@@ -24,7 +24,7 @@ pub use api::FakeApi;
 pub use credential::FakePlugin;
 pub use csi_volumes::{FakeVolumes, VolumeCall};
 pub use files::{Folder, MemFs};
-pub use host::{FakeCgroups, FakeMachine};
+pub use host::{FakeCgroups, FakeMachine, FakeQuotas};
 /// Files of tests are real, in a temporary folder; so are cgroups' counters.
 pub use host_linux::{LinuxFs, LinuxStats};
 

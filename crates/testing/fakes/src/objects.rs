@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use contract::objects::{
-    FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices, FetchToken, HoldObjects,
-    ObjectError, ObjectVersion, ReleaseObjects, ServiceAccountFacts, Token,
+    FetchConfigMap, FetchPodCertificate, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices,
+    FetchToken, FetchTrustAnchors, HoldObjects, ObjectError, ObjectVersion, PodCertificate, ReleaseObjects,
+    ServiceAccountFacts, Token,
 };
 use contract::{ObjectStore, RoleMessage, Wiring};
 use model::core::{Pod, Service};
@@ -31,6 +32,8 @@ struct State {
     objects: BTreeMap<String, Value>,
     annotations: BTreeMap<String, String>,
     token: Option<Token>,
+    anchors: Option<Arc<str>>,
+    certificate: Option<PodCertificate>,
     services: Option<Arc<Vec<Arc<Service>>>>,
     held: BTreeMap<PodUid, Arc<Pod>>,
     told_of_pods: bool,
@@ -70,6 +73,13 @@ impl State {
         let (expires_at, refresh_at) = (Timestamp::ZERO, Timestamp::ZERO);
         Ok(self.token.clone().unwrap_or_else(|| Token { text: text(), expires_at, refresh_at }))
     }
+
+    fn anchors(&mut self, m: &FetchTrustAnchors) -> Result<Arc<str>, ObjectError> {
+        let name = m.name.as_deref().or(m.signer_name.as_deref()).unwrap_or_default();
+        self.asked.push(format!("anchors {name}"));
+        self.away()?;
+        self.anchors.clone().ok_or_else(|| ObjectError::NotFound(format!("clustertrustbundle {name:?} not found")))
+    }
 }
 
 const CLASS: &str = "runtimeclass.node.k8s.io";
@@ -84,6 +94,11 @@ impl Objects {
         objects.on_each(|s, m: &FetchSecret| s.find("secret", &m.namespace, &m.name).map(Arc::new));
         objects.on_each(|s, m: &FetchRuntimeClass| s.find(CLASS, "", &m.name));
         objects.on_each(State::token);
+        objects.on_each(State::anchors);
+        objects.on_each(|s, _: &FetchPodCertificate| {
+            let missing = || ObjectError::Failed("credential bundle is not issued yet".to_owned());
+            s.certificate.clone().ok_or_else(missing)
+        });
         objects.on_each(|s, m: &FetchServiceAccount| {
             Ok(ServiceAccountFacts { uid: format!("uid-{}", m.name), annotations: s.annotations.clone() })
         });
@@ -144,6 +159,26 @@ impl Objects {
     /// A runtime class.
     pub fn put_class(&self, name: &str, handler: &str) {
         self.state().objects.insert(format!("{CLASS} {name:?}"), handler.into());
+    }
+
+    /// Trust anchors of every bundle from now on.
+    pub fn put_anchors(&self, pem: &str) {
+        let mut state = self.state();
+        (state.anchors, state.version) = (Some(pem.into()), state.version + 1);
+        let version = ObjectVersion { resource_version: state.version.to_string() };
+        drop(state);
+        self.wiring.put(ObjectRef::trust_bundles(), version);
+    }
+
+    /// The certificate of a source of a pod's volume is issued, or another one.
+    pub fn put_certificate(&self, pod: &Pod, volume: &str, index: usize, chain_pem: &str) {
+        let mut state = self.state();
+        let pair = PodCertificate { key_pem: "KEY\n".into(), chain_pem: chain_pem.into() };
+        (state.certificate, state.version) = (Some(pair), state.version + 1);
+        let version = ObjectVersion { resource_version: state.version.to_string() };
+        let (namespace, uid) = (state.namespace.clone(), model::pod::uid(pod));
+        drop(state);
+        self.wiring.put(ObjectRef::pod_certificate(&namespace, &uid, volume, index), version);
     }
 
     /// Every token from now on; before, each is `token-of-POD-for-AUDIENCE` and due at once.

@@ -184,6 +184,7 @@ impl World {
             compress: Arc::new(self.files.clone()),
             host: self.host.clone(),
             mounter: Arc::new(self.files.clone()),
+            quotas: Arc::new(fakes::FakeQuotas::default()),
             cgroups: self.cgroups.clone(),
             stats: Arc::new(self.files.clone()),
             journal: self.journal.clone(),
@@ -218,6 +219,6 @@ fn machine() -> Machine {
         capacity,
         pid_capacity: 32_768,
         thermal_throttle_paths: Vec::new(),
-        selinux: false,
+        selinux: None,
     }
 }

@@ -14,6 +14,10 @@ use crate::error::file;
 use crate::process::{self, ProcessId};
 use crate::{BedError, network};
 
+mod guests;
+
+pub(crate) use guests::{GUEST_PREFIX, own_guest, remove_guest, sweep_guests};
+
 /// Every bed's folder starts with this.
 pub(crate) const PREFIX: &str = "bosun-bed-";
 
@@ -247,6 +251,7 @@ fn watch_signals() {
         for bed in beds {
             bed.remove();
         }
+        guests::remove_all();
         std::process::exit(code);
     };
     std::thread::spawn(move || {

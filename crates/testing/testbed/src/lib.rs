@@ -4,6 +4,8 @@
 //! parts, registries on loopback, a daemon under test, and the removal of all of it.
 //! Never: touches a system containerd, another bed, or a process that this bed did not start.
 //!
+//! A [`Guest`] is a machine of its own, with another kernel, for what the one around it cannot show.
+//!
 //! Everything that a bed leaves on the machine is named in its `bed.json`, so that the next start can remove what
 //! a killed owner left behind ([`sweep_orphans`]).
 
@@ -18,6 +20,7 @@ mod command;
 mod config;
 mod cri;
 mod error;
+mod guest;
 mod images;
 mod machine;
 mod network;
@@ -36,6 +39,7 @@ pub use cluster::{
 pub use cluster_node::{ClusterNode, Identity, NodeOptions};
 pub use cri::Cri;
 pub use error::BedError;
+pub use guest::{GUEST_PACKAGES, Guest, GuestDisk, GuestImage, GuestOptions, Ran};
 pub use images::{BASH_IMAGE, BUSYBOX_IMAGES, Image, PAUSE_IMAGE};
 pub use machine::{Problem, REQUIRED, Requirement, missing};
 pub use pod::{http_get, identity, state};

@@ -78,6 +78,12 @@ fn parents() -> BTreeMap<i32, i32> {
     pids.filter_map(|pid| Some((pid, stat(pid)?.ppid))).collect()
 }
 
+/// The process that `parent` started, once there is one.
+pub(crate) fn only_child(parent: u32) -> Option<ProcessId> {
+    let parent = i32::try_from(parent).ok()?;
+    parents().into_iter().find(|(_, its)| *its == parent).and_then(|(pid, _)| ProcessId::of(pid))
+}
+
 /// The given processes and everything below them.
 pub(crate) fn with_descendants(roots: &BTreeSet<i32>) -> BTreeSet<ProcessId> {
     let parents = parents();

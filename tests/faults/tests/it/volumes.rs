@@ -48,7 +48,7 @@ fn a_kind_of_volume_that_this_node_lacks_is_told_and_nothing_starts() {
     run(async |node| {
         let spec = "
   volumes:
-  - {name: share, nfs: {server: nfs.example, path: /}}
+  - {name: share, flexVolume: {driver: example.com/x}}
   containers:
   - {name: app, image: 'app:1', volumeMounts: [{name: share, mountPath: /share}]}";
         node.put("web.yaml", &pod("web", spec));
@@ -56,7 +56,7 @@ fn a_kind_of_volume_that_this_node_lacks_is_told_and_nothing_starts() {
         assert_eq!(node.phase("web"), "Pending");
         assert_eq!(node.state("web", "app"), "waiting:ContainerCreating");
         let events = node.events("web");
-        assert!(events.iter().any(|e| e.contains("share") && e.contains("nfs")), "{events:?}");
+        assert!(events.iter().any(|e| e.contains("share") && e.contains("flexVolume")), "{events:?}");
         sleep(secs(300)).await;
         assert!(node.count("RunPodSandbox").is_empty());
         node.remove("web.yaml");

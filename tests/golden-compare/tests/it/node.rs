@@ -118,7 +118,7 @@ fn machine() -> Machine {
         pid_capacity: 32_768,
         allocatable,
         thermal_throttle_paths: Vec::new(),
-        selinux: false,
+        selinux: None,
     }
 }
 

@@ -15,7 +15,7 @@ use super::watched::{PODS, gone, moments, pod, ready, wait_for};
 pub(super) const COUNT: usize = 20;
 
 /// From POST to Ready, in the order of time. Three of them are the runtime's.
-const STEPS: [&str; 8] = [
+pub(super) const STEPS: [&str; 8] = [
     "POST -> seen on a watch",
     "-> RunPodSandbox",
     "RunPodSandbox",
@@ -26,10 +26,19 @@ const STEPS: [&str; 8] = [
     "-> Ready on a watch",
 ];
 
+/// Milliseconds of each.
+pub(super) type Steps = [f64; STEPS.len()];
+
 /// When a pod was posted, by both clocks: the watch notes the one, containerd's log the other.
-struct Posted {
+pub(super) struct Posted {
     at: Instant,
     unix: f64,
+}
+
+impl Posted {
+    pub(super) fn now() -> Self {
+        Self { at: Instant::now(), unix: now() }
+    }
 }
 
 /// POST -> Ready and delete -> gone of single pods, over the runtime's own calls.
@@ -38,7 +47,7 @@ pub(super) fn rounds(node: &ClusterNode, watch: &Watch, floor: &Floor, report: &
     let (mut posted, mut deleted) = (BTreeMap::new(), BTreeMap::new());
     for n in 0..COUNT {
         let name = format!("single-{n}");
-        posted.insert(name.clone(), Posted { at: Instant::now(), unix: now() });
+        posted.insert(name.clone(), Posted::now());
         admin.create(PODS, &pod(&name, node.name()))?;
         wait_for(watch, &format!("{name} to be ready"), "single-", n + 1, ready)?;
         idle(Duration::from_millis(300));
@@ -51,7 +60,7 @@ pub(super) fn rounds(node: &ClusterNode, watch: &Watch, floor: &Floor, report: &
         idle(Duration::from_millis(100));
     }
     let seen = watch.seen();
-    let starts = steps(node, &posted, [&moments(&seen, |e| e.kind == "ADDED"), &moments(&seen, ready)])?;
+    let starts = steps(node, &posted, watch)?;
     starts_over_floor(&starts, floor, report);
     let ends = moments(&seen, gone);
     let ends: Vec<f64> = deleted.iter().filter_map(|(n, at)| Some(ms(ends.get(n)?.duration_since(*at)))).collect();
@@ -61,23 +70,25 @@ pub(super) fn rounds(node: &ClusterNode, watch: &Watch, floor: &Floor, report: &
 }
 
 /// Milliseconds of each of [`STEPS`], pod by pod.
-fn steps(
+pub(super) fn steps(
     node: &ClusterNode,
     posted: &BTreeMap<String, Posted>,
-    watched: [&BTreeMap<String, Instant>; 2],
-) -> anyhow::Result<Vec<[f64; STEPS.len()]>> {
+    watch: &Watch,
+) -> anyhow::Result<Vec<Steps>> {
+    let seen = watch.seen();
+    let watched = [moments(&seen, |e| e.kind == "ADDED"), moments(&seen, ready)];
     let log = std::fs::read_to_string(node.bed.dir().join("containerd.log")).context("containerd's log")?;
     let calls = calls::read(&log);
     let of_pod = |(name, posted): (&String, &Posted)| {
         let moment =
             |of: &BTreeMap<String, Instant>| Some(posted.unix + of.get(name)?.duration_since(posted.at).as_secs_f64());
-        of_start(posted.unix, moment(watched[0])?, calls.get(name)?, moment(watched[1])?)
+        of_start(posted.unix, moment(&watched[0])?, calls.get(name)?, moment(&watched[1])?)
     };
     let each = posted.iter().map(|p| of_pod(p).with_context(|| format!("no calls of {} in containerd's log", p.0)));
     each.collect()
 }
 
-fn of_start(posted: f64, added: f64, calls: &Calls, ready: f64) -> Option<[f64; STEPS.len()]> {
+fn of_start(posted: f64, added: f64, calls: &Calls, ready: f64) -> Option<Steps> {
     let (run, create, start) = (calls.sandbox?, calls.create?, calls.start?);
     let moments = [posted, added, run.0, run.1, create.0, create.1, start.0, start.1, ready];
     let mut steps = [0.0; STEPS.len()];
@@ -85,16 +96,23 @@ fn of_start(posted: f64, added: f64, calls: &Calls, ready: f64) -> Option<[f64; 
     Some(steps)
 }
 
-fn starts_over_floor(starts: &[[f64; STEPS.len()]], floor: &Floor, report: &mut Report) {
+fn starts_over_floor(starts: &[Steps], floor: &Floor, report: &mut Report) {
     let all: Vec<f64> = starts.iter().map(|s| s.iter().sum()).collect();
     let least = percentile(&floor.each.iter().map(|d| ms(*d)).collect::<Vec<_>>(), 0.5);
     let p50 = percentile(&all, 0.5);
     let detail = format!("POST -> Ready p50 {p50:.0} ms, p99 {:.0} ms; floor {least:.0} ms", percentile(&all, 0.99));
     report.add("one pod POST -> Ready, over its CRI calls", p50 / least, Unit::Ratio, Some(1.12), detail);
-    for (n, step) in STEPS.iter().enumerate() {
-        let each: Vec<f64> = starts.iter().filter_map(|s| s.get(n).copied()).collect();
-        report.add(&format!("  of it {step}, p50"), percentile(&each, 0.5), Unit::Ms, None, String::new());
+    for (step, p50) in STEPS.iter().zip(medians(starts)) {
+        report.add(&format!("  of it {step}, p50"), p50, Unit::Ms, None, String::new());
     }
+}
+
+/// The p50 of each step.
+pub(super) fn medians(starts: &[Steps]) -> Steps {
+    std::array::from_fn(|n| {
+        let each: Vec<f64> = starts.iter().filter_map(|s| s.get(n).copied()).collect();
+        percentile(&each, 0.5)
+    })
 }
 
 fn ms(time: Duration) -> f64 {

@@ -1,7 +1,8 @@
 //! What volumes add to the start of a pod.
 
+use std::collections::BTreeMap;
 use std::process::{Child, Command};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -9,12 +10,14 @@ use testbed::{ClusterNode, Watch, wait_until};
 
 use super::super::pods::idle;
 use super::super::report::{Report, Unit, percentile};
-use super::watched::{PODS, gone, moments, pod, ready, wait_for};
+use super::singles::{self, Posted, STEPS, Steps};
+use super::watched::{PODS, gone, pod, ready, wait_for};
 use crate::workspace;
 
 /// Pods of each kind, in turns, so that other work on the machine weighs on all.
 const COUNT: usize = 20;
 const DRIVER: &str = "dir.csi.bosun.test";
+const PREFIXES: [&str; 3] = ["bare-", "small-", "claimed-"];
 const SPACE: &str = "/api/v1/namespaces/default";
 
 pub(super) fn rounds(node: &ClusterNode, watch: &Watch, report: &mut Report) -> anyhow::Result<()> {
@@ -26,36 +29,48 @@ pub(super) fn rounds(node: &ClusterNode, watch: &Watch, report: &mut Report) -> 
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": {"key": name}});
         admin.create(&format!("{SPACE}/configmaps"), &object)?;
     }
-    let (mut bare, mut small, mut claimed) = (Vec::new(), Vec::new(), Vec::new());
+    let mut posted = [(); 3].map(|()| BTreeMap::new());
     for n in 0..COUNT {
         claim(node, n)?;
-        bare.push(start(node, watch, n, &pod(&format!("bare-{n}"), node.name()), "bare-")?);
-        small.push(start(node, watch, n, &with_small(&format!("small-{n}"), node.name()), "small-")?);
-        claimed.push(start(node, watch, n, &with_claim(n, node.name()), "claimed-")?);
+        let pods = [pod(&format!("bare-{n}"), node.name()), with_small(n, node.name()), with_claim(n, node.name())];
+        for ((prefix, pod), posted) in PREFIXES.iter().zip(pods).zip(&mut posted) {
+            posted.insert(format!("{prefix}{n}"), start(node, watch, n, &pod, prefix)?);
+        }
     }
+    let steps: Result<Vec<_>, _> = posted.iter().map(|p| singles::steps(node, p, watch)).collect();
     let calls = percentile(&driver.calls()?, 0.5);
-    for prefix in ["bare-", "small-", "claimed-"] {
+    for prefix in PREFIXES {
         (0..COUNT).try_for_each(|n| admin.delete(&format!("{PODS}/{prefix}{n}")).map(drop))?;
         wait_for(watch, "pods of this round to be gone", prefix, COUNT, gone)?;
     }
-    let [bare, small, claimed] = [bare, small, claimed].map(|all| percentile(&all, 0.5));
-    let detail = format!("POST -> Ready p50 {small:.1} ms, without volumes {bare:.1} ms");
+    let [bare, small, claimed] = steps?.try_into().map_err(|_| anyhow::anyhow!("three kinds of pods"))?;
     let what = "token, two configMaps and an emptyDir, added to a start";
-    report.add(what, small - bare, Unit::Ms, Some(5.0), detail);
-    let detail = format!("POST -> Ready p50 {claimed:.1} ms, of it in the driver {calls:.1} ms");
+    report.add(what, whole(&small) - whole(&bare), Unit::Ms, Some(5.0), longer(&small, &bare));
     let what = "a claim of a driver, added to a start over the driver's calls";
-    report.add(what, claimed - bare - calls, Unit::Ms, Some(10.0), detail);
+    let detail = format!("{}; in the driver {calls:.1} ms", longer(&claimed, &bare));
+    report.add(what, whole(&claimed) - whole(&bare) - calls, Unit::Ms, Some(10.0), detail);
     Ok(())
 }
 
-/// POST -> Ready in ms.
-fn start(node: &ClusterNode, watch: &Watch, n: usize, pod: &Value, prefix: &str) -> anyhow::Result<f64> {
-    let begin = Instant::now();
+/// POST -> Ready, p50 in ms.
+fn whole(starts: &[Steps]) -> f64 {
+    percentile(&starts.iter().map(|s| s.iter().sum()).collect::<Vec<_>>(), 0.5)
+}
+
+/// By how much which step takes longer.
+fn longer(with: &[Steps], bare: &[Steps]) -> String {
+    let each = STEPS.iter().zip(singles::medians(with)).zip(singles::medians(bare));
+    let parts = each.filter(|((_, w), b)| w - b > 0.2).map(|((step, w), b)| format!("{step} {:.1}", w - b));
+    format!("of {:.1} ms; {}", whole(with), parts.collect::<Vec<_>>().join(", "))
+}
+
+/// Starts the pod and waits until it is Ready.
+fn start(node: &ClusterNode, watch: &Watch, n: usize, pod: &Value, prefix: &str) -> anyhow::Result<Posted> {
+    let posted = Posted::now();
     node.cluster.admin().create(PODS, pod)?;
     wait_for(watch, &format!("{prefix}{n} to be ready"), prefix, n + 1, ready)?;
-    let at = moments(&watch.seen(), ready).remove(&format!("{prefix}{n}")).context("the pod was not seen")?;
     idle(Duration::from_millis(200));
-    Ok(at.duration_since(begin).as_secs_f64() * 1e3)
+    Ok(posted)
 }
 
 fn with(mut pod: Value, volumes: &Value) -> Value {
@@ -68,12 +83,12 @@ fn with(mut pod: Value, volumes: &Value) -> Value {
     pod
 }
 
-fn with_small(name: &str, node: &str) -> Value {
+fn with_small(n: usize, node: &str) -> Value {
     let volumes = json!([
         {"name": "one", "configMap": {"name": "one"}}, {"name": "two", "configMap": {"name": "two"}},
         {"name": "room", "emptyDir": {}},
     ]);
-    let mut pod = with(pod(name, node), &volumes);
+    let mut pod = with(pod(&format!("small-{n}"), node), &volumes);
     pod["spec"]["automountServiceAccountToken"] = json!(true);
     pod
 }
@@ -133,7 +148,7 @@ impl Driver {
     /// How long it worked on each volume until a pod had it, in ms.
     fn calls(&self) -> anyhow::Result<Vec<f64>> {
         let log = std::fs::read_to_string(self.folder.join("log.jsonl")).context("the driver's log")?;
-        let mut took = std::collections::BTreeMap::<String, f64>::new();
+        let mut took = BTreeMap::<String, f64>::new();
         for line in log.lines() {
             let line: Value = serde_json::from_str(line)?;
             if ["NodeStageVolume", "NodePublishVolume"].iter().any(|call| line["call"] == *call) {

@@ -137,6 +137,9 @@ fn object(kind: Kind, raw: &str) -> Result<(Object, String), (ApiError, String)>
         Kind::Secret => typed(raw, Object::Secret)?,
         Kind::RuntimeClass => typed(raw, Object::RuntimeClass)?,
         Kind::CertificateSigningRequest => typed(raw, Object::CertificateSigningRequest)?,
+        Kind::ClusterTrustBundle => typed(raw, Object::ClusterTrustBundle)?,
+        Kind::ClusterTrustBundleAlpha => typed(raw, Object::of_alpha_bundle)?,
+        Kind::PodCertificateRequest => typed(raw, Object::PodCertificateRequest)?,
     })
 }
 

@@ -144,3 +144,24 @@ fn cpu_lists() {
         assert_eq!(cpu_list(text), cpus, "{text:?}");
     }
 }
+
+#[test]
+fn the_policy_of_selinux_is_where_the_host_has_it() {
+    let (tmp, info) = machine();
+    let write = |path: &str, text: &str| {
+        let file = tmp.path().join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    };
+    write("etc/selinux/targeted/contexts/lxc_contexts", "of targeted");
+    assert_eq!(info.selinux_contexts().unwrap(), None, "it is off");
+    write("sys/fs/selinux/enforce", "1");
+    let is = |text: &str| assert_eq!(info.selinux_contexts().unwrap().as_deref(), Some(text));
+    is("of targeted");
+    write("etc/selinux/config", "# which\nSELINUX=enforcing\nSELINUXTYPE=mls\n");
+    is("");
+    write("etc/selinux/mls/contexts/lxc_contexts", "of mls");
+    is("of mls");
+    write("usr/share/containers/selinux/contexts", "of containers");
+    is("of containers");
+}

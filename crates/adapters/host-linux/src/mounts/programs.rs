@@ -1,22 +1,106 @@
-//! Programs of the host that know about disks. The daemon's `PATH` says where they are.
+//! Programs of the host that know about disks and shares. The daemon's `PATH` says where they are.
 
 use std::ffi::OsStr;
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use ports::host::{HostError, HostResult};
+use rustix::fs::{MemfdFlags, memfd_create};
+use rustix::process::{Pid, Signal, kill_process_group};
 
+/// More mounts on one directory than anybody makes by design.
+pub(super) const MAX_STACKED: usize = 32;
 /// What is kept of a program's complaint, in bytes.
 const MAX_WORDS: usize = 1000;
+/// What is kept of all that a program says, in bytes.
+const MAX_OUTPUT: usize = 64 << 10;
+/// Between the first two looks whether a program has ended; doubles up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(50);
+/// How long the end of a program that was killed is waited for.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+/// Most programs that were killed and hang in the kernel all the same; with so many no other one is begun.
+const MAX_STUCK: usize = 64;
 
-/// Runs a program to its end, for `path`. Its exit code is the caller's to judge.
+/// Programs that were killed and had not ended when they were looked at last.
+static STUCK: Mutex<Vec<Child>> = Mutex::new(Vec::new());
+
+/// Runs a program to its end. Its exit code is the caller's to judge.
 ///
 /// # Errors
 /// It cannot be started; `NotFound`: the host has none.
 pub(super) fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> io::Result<Output> {
+    command(OsStr::new(program), arguments).output()
+}
+
+/// As [`run`], for programs that ask servers: after `limit` it is killed, with all that it started. The answer has all its words in
+/// `stdout`.
+///
+/// # Errors
+/// As [`run`]; `TimedOut`: it was killed.
+pub(super) fn run_within<S: AsRef<OsStr>>(limit: Duration, program: &OsStr, arguments: &[S]) -> io::Result<Output> {
+    bury()?;
+    // A file, no pipe: what it leaves running in the background may hold that open.
+    let said = File::from(memfd_create("words", MemfdFlags::CLOEXEC)?);
+    let mut command = command(program, arguments);
+    let mut child = command.stdout(said.try_clone()?).stderr(said.try_clone()?).process_group(0).spawn()?;
+    if let Some(status) = ends_within(&mut child, limit)? {
+        let mut stdout = vec![0; MAX_OUTPUT];
+        let length = said.read_at(&mut stdout, 0)?;
+        stdout.truncate(length);
+        return Ok(Output { status, stdout, stderr: Vec::new() });
+    }
+    let killed = kill_process_group(Pid::from_child(&child), Signal::KILL);
+    if ends_within(&mut child, LAST_WORDS)?.is_none() {
+        STUCK.lock().unwrap_or_else(PoisonError::into_inner).push(child);
+    }
+    killed?;
+    let text = format!("{} has not ended within {} s and was killed", program.display(), limit.as_secs_f64());
+    Err(io::Error::new(io::ErrorKind::TimedOut, text))
+}
+
+fn command<S: AsRef<OsStr>>(program: &OsStr, arguments: &[S]) -> Command {
+    let mut command = Command::new(program);
     // The words that are looked for are not translated ones.
-    Command::new(program).args(arguments).env("LC_ALL", "C").stdin(Stdio::null()).output()
+    command.args(arguments).env("LC_ALL", "C").stdin(Stdio::null());
+    command
+}
+
+/// Takes note of programs that have ended at last.
+fn bury() -> io::Result<()> {
+    let mut stuck = STUCK.lock().unwrap_or_else(PoisonError::into_inner);
+    stuck.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
+    if stuck.len() < MAX_STUCK {
+        return Ok(());
+    }
+    let text =
+        format!("{} programs of this node were killed and hang in the kernel: no other one is begun", stuck.len());
+    Err(io::Error::other(text))
+}
+
+/// How a program ended; `None`: not yet.
+fn ends_within(child: &mut Child, limit: Duration) -> io::Result<Option<ExitStatus>> {
+    let (begun, mut wait) = (Instant::now(), FIRST_PAUSE);
+    loop {
+        let ended = child.try_wait()?;
+        if ended.is_some() || begun.elapsed() >= limit {
+            return Ok(ended);
+        }
+        pause(wait);
+        wait = (wait * 2).min(LONGEST_PAUSE);
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "on a blocking thread, never on an arbiter")]
+fn pause(wait: Duration) {
+    thread::sleep(wait);
 }
 
 /// As [`run`], for programs that fail with any code but 0.
@@ -34,4 +118,50 @@ pub(super) fn failed(program: &'static str, path: &Path, out: &Output) -> HostEr
 pub(super) fn words(out: &Output) -> String {
     let both = [out.stdout.as_slice(), out.stderr.as_slice()].concat();
     String::from_utf8_lossy(&both[..both.len().min(MAX_WORDS)]).trim().to_owned()
+}
+
+/// As Go's library says it, whose words stand in events.
+pub(super) fn ended(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (None, Some(signal)) => format!("signal: {signal}"),
+        (None, None) => status.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell(limit: Duration, text: &str) -> io::Result<Output> {
+        run_within(limit, OsStr::new("sh"), &["-c", text])
+    }
+
+    #[test]
+    fn a_program_is_heard_to_its_end_whatever_it_leaves_running() {
+        let begun = Instant::now();
+        let out = shell(Duration::from_secs(20), "echo one; echo two >&2; sleep 30 & exit 3").unwrap();
+        assert_eq!((words(&out).as_str(), ended(out.status).as_str()), ("one\ntwo", "exit status 3"));
+        assert!(begun.elapsed() < Duration::from_secs(20));
+        let much = shell(Duration::from_secs(20), "head -c 300000 /dev/zero").unwrap();
+        assert_eq!((much.stdout.len(), much.status.success()), (MAX_OUTPUT, true));
+    }
+
+    #[test]
+    fn a_program_that_takes_too_long_is_killed_with_its_children() {
+        let tmp = tempfile::tempdir().unwrap();
+        let pid = tmp.path().join("pid");
+        let text = format!("sleep 300 & echo $! > {}; wait", pid.display());
+        let e = shell(Duration::from_millis(500), &text).unwrap_err();
+        assert_eq!(e.kind(), io::ErrorKind::TimedOut);
+        assert_eq!(e.to_string(), "sh has not ended within 0.5 s and was killed");
+        let pid = std::fs::read_to_string(pid).unwrap();
+        let state = |pid: &str| std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).ok();
+        let is_gone = |stat: Option<String>| stat.is_none_or(|stat| stat.contains(") Z "));
+        let begun = Instant::now();
+        while !is_gone(state(&pid)) {
+            assert!(begun.elapsed() < Duration::from_secs(20), "the child lives on");
+            thread::yield_now();
+        }
+    }
 }

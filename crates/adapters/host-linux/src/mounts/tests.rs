@@ -254,3 +254,24 @@ fn a_writer_that_flips_links_never_leads_out_of_the_volume() {
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1, "nothing was made outside");
     assert!(outside.join("deep/secret").exists());
 }
+
+#[test]
+fn programs_run_for_others_and_kernel_files_are_written_in_place() {
+    let run = |program, words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|w| (*w).to_owned()).collect();
+        LinuxMounts.run_program(program, &words, std::time::Duration::from_secs(20))
+    };
+    let end = run("sh", &["-c", "echo said; exit 21"]).unwrap();
+    assert_eq!((end.code, end.words.as_str()), (Some(21), "said\n"));
+    assert_eq!(run("sh", &["-c", "kill -9 $$"]).unwrap().code, None);
+    assert!(run("no-such-program-of-any-host", &[]).unwrap_err().is_not_found());
+    let tmp = tempfile::tempdir().unwrap();
+    let file = tmp.path().join("scan");
+    assert!(LinuxMounts.write_attribute(&file, "1").unwrap_err().is_not_found(), "none is made");
+    fs::write(&file, "").unwrap();
+    LinuxMounts.write_attribute(&file, "0 0 3").unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap(), "0 0 3");
+    let table = LinuxMounts.mount_table().unwrap();
+    let proc = table.iter().find(|line| line.at == Path::new("/proc")).unwrap();
+    assert!(proc.device.starts_with("0:") && !proc.source.is_empty());
+}

@@ -12,9 +12,10 @@ use contract::{
     VolumeManager,
 };
 use model::Timestamp;
+use ports::host::ProjectQuotas;
 
 use super::Setup;
-use crate::settings::{Settings, container_gc, limit_rules, node_labels, reservations};
+use crate::settings::{Settings, container_gc, limit_rules, node_labels, reservations, selinux};
 
 mod cluster;
 mod images;
@@ -153,11 +154,13 @@ pub(super) fn volume_manager(setup: &Setup<'_, VolumeManager>) {
         memory_allocatable_bytes: memory,
         node_name: setup.settings.node_name.clone(),
         controller_attach_detach: setup.settings.config.node.enable_controller_attach_detach,
+        selinux: selinux(setup.settings, setup.machine),
         allocatable: setup.machine.allocatable.iter().map(|(k, q)| (k.clone(), q.to_api())).collect(),
     });
     let deps = Arc::new(volume_manager::Deps {
         fs: setup.ports.fs.clone(),
         mounts: setup.ports.mounter.clone(),
+        quotas: quotas(setup),
         serial: volume_manager::Serial::default(),
         desired: volume_manager::DesiredVolumes::default(),
         persistent: volume_manager::Volumes::default(),
@@ -165,4 +168,10 @@ pub(super) fn volume_manager(setup: &Setup<'_, VolumeManager>) {
         csi: Some(setup.ports.csi.clone()),
     });
     setup.spawn(move |crew| volume_manager::VolumeManager::new(crew, config.clone(), deps.clone()));
+}
+
+/// What counts emptyDirs, if anything is to.
+fn quotas<R: contract::Role>(setup: &Setup<'_, R>) -> Option<Arc<dyn ProjectQuotas>> {
+    let gate = "LocalStorageCapacityIsolationFSQuotaMonitoring";
+    setup.settings.config.feature_gates.enabled(gate).then(|| setup.ports.quotas.clone())
 }

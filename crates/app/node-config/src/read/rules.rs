@@ -173,6 +173,11 @@ pub(super) fn without_effect(c: &NodeConfig, findings: &mut Findings) {
             findings.warn(field, format!("not implemented yet: {instead}"));
         }
     }
+    if !c.node.enable_controller_attach_detach {
+        let reason =
+            "pods wait for ever for volumes that must be attached: a node attaches none itself, a kubelet neither";
+        findings.warn("enableControllerAttachDetach", reason);
+    }
 }
 
 /// How many CPUs a list such as `0-1,4` names.

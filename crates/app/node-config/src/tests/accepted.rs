@@ -223,6 +223,10 @@ fn what_is_odd_is_said_and_does_not_stop_the_node() {
             "memorySwap.swapBehaviour: unknown field, ignored; did you mean swapBehavior?",
         ),
         ("authentication: {anonymus: {}}", "authentication.anonymus: unknown field, ignored; did you mean anonymous?"),
+        (
+            "enableControllerAttachDetach: false",
+            "enableControllerAttachDetach: pods wait for ever for volumes that must be attached: a node attaches none itself, a kubelet neither",
+        ),
         ("tlsMinVersion: VersionTLS11", "tlsMinVersion: not implemented yet: nothing older than TLS 1.2 is spoken"),
         (
             "enableContentionProfiling: true",

@@ -57,6 +57,17 @@ fn a_gate_that_changes_nothing_here_is_answered_honestly() {
 }
 
 #[test]
+fn a_gate_that_needs_another_is_refused_without_it() {
+    let refused = read("featureGates: {ClusterTrustBundleProjection: true}").unwrap_err();
+    let refused: Vec<String> = refused.iter().map(ToString::to_string).collect();
+    let text =
+        "ClusterTrustBundleProjection is enabled, but depends on features that are disabled: [ClusterTrustBundle]";
+    assert!(refused.len() == 1 && refused[0].contains(text), "{refused:?}");
+    let both = "featureGates: {ClusterTrustBundleProjection: true, ClusterTrustBundle: true}";
+    assert!(warnings(both).is_empty() && good(both).feature_gates.enabled("ClusterTrustBundleProjection"));
+}
+
+#[test]
 fn a_locked_a_removed_or_a_misspelled_gate_is_refused() {
     let mut gates = FeatureGates::default();
     let mut refuse = |name: &str, on| gates.set(name, on).unwrap_err().to_string();

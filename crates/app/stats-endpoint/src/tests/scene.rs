@@ -44,7 +44,8 @@ impl Scene {
         let (source, now) = (tree.source(), Timestamp::from_secs(1_800_000_000));
         source.freeze(now);
         let client = runtime.client();
-        let deps = Deps { source: Arc::new(source.clone()), runtime: client.clone(), images: client, csi: None };
+        let deps =
+            Deps { source: Arc::new(source.clone()), runtime: client.clone(), images: client, quotas: None, csi: None };
         let names = PodTree::new("/", CgroupDriver::Cgroupfs);
         for path in [names.kubepods(), names.tier(QosClass::Burstable), names.tier(QosClass::BestEffort)] {
             tree.cgroup(&path, 50, &[]);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use actor::Ctx;
 use contract::config_sources::ApiSourceView;
+use model::Timestamp;
 use model::core::Node;
 use ports::api::{ApiExt, Followed};
 
@@ -26,7 +27,7 @@ impl ApiSource {
             Followed::All(_) | Followed::Applied(_) | Followed::Deleted(_) => {
                 if std::mem::take(&mut self.server.doubted) && !matches!(step, Followed::All(_)) {
                     // It has pods again: its empty list counts, and then this.
-                    let all = self.set.apply(Followed::All(Vec::new()));
+                    let all = self.set.apply(Followed::All(Vec::new()), Timestamp(ctx.clock().unix_nanos()));
                     self.note(&all);
                 }
                 false

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use contract::config_sources::Source;
 use model::core::Pod;
-use model::{PodUid, pod};
+use model::{PodUid, Timestamp, pod};
 use ports::api::{Followed, Object};
 
 /// By namespace and name, as the API server keeps them: a new pod of a name takes the place of the old one.
@@ -47,17 +48,21 @@ fn key(pod: &Pod) -> (String, String) {
 }
 
 impl PodSet {
-    /// Applies one step of the watch; gives what may have changed.
-    pub(crate) fn apply(&mut self, step: Followed) -> Changes {
+    /// Applies one step of the watch; gives what may have changed. Pods are stamped here, where nobody else has them yet, so
+    /// that PodManager keeps them without a copy.
+    pub(crate) fn apply(&mut self, step: Followed, now: Timestamp) -> Changes {
         let mut changed = BTreeMap::new();
         match step {
             Followed::All(all) => {
-                self.pods = all.into_iter().filter_map(as_pod).map(|p| (key(&p), slim(p))).collect();
+                let all = all.into_iter().filter_map(as_pod);
+                self.pods = all.map(|p| (key(&p), p)).map(|(k, p)| (k.clone(), self.own(&k, p, now))).collect();
                 return Changes::All;
             }
             Followed::Applied(object) => {
-                if let Some(pod) = as_pod(object).map(slim) {
-                    let before = self.pods.insert(key(&pod), pod.clone());
+                if let Some(pod) = as_pod(object) {
+                    let key = key(&pod);
+                    let pod = self.own(&key, pod, now);
+                    let before = self.pods.insert(key, pod.clone());
                     changed.extend(before.map(|p| (pod::uid(&p), None)));
                     changed.insert(pod::uid(&pod), Some(pod));
                 }
@@ -78,8 +83,19 @@ impl PodSet {
     }
 
     /// Replaces all by what the store kept.
-    pub(crate) fn restore(&mut self, pods: Vec<Arc<Pod>>) {
-        self.pods = pods.into_iter().map(|p| (key(&p), p)).collect();
+    pub(crate) fn restore(&mut self, pods: Vec<Arc<Pod>>, now: Timestamp) {
+        self.pods = BTreeMap::new();
+        self.pods = pods.into_iter().map(|p| (key(&p), p)).map(|(k, p)| (k.clone(), self.own(&k, p, now))).collect();
+    }
+
+    /// With the source's stamp, and without what no node needs: who wrote which field is often half of a pod.
+    fn own(&self, key: &(String, String), mut pod: Arc<Pod>, now: Timestamp) -> Arc<Pod> {
+        let before = self.pods.get(key).filter(|b| b.metadata.uid == pod.metadata.uid);
+        let seen = before.and_then(|b| pod::annotation(b, pod::CONFIG_SEEN));
+        let own = Arc::make_mut(&mut pod);
+        own.metadata.managed_fields = None;
+        pod::stamp(own, Source::Api.as_str(), seen.unwrap_or(&now.rfc3339_nano()));
+        pod
     }
 
     pub(crate) fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {
@@ -98,10 +114,30 @@ fn as_pod(object: Object) -> Option<Arc<Pod>> {
     }
 }
 
-/// Without what no node needs: who wrote which field is often half of a pod.
-fn slim(mut pod: Arc<Pod>) -> Arc<Pod> {
-    if pod.metadata.managed_fields.is_some() {
-        Arc::make_mut(&mut pod).metadata.managed_fields = None;
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn pods_are_stamped_once_whatever_they_say_and_keep_the_time_of_their_first_sight() {
+        let (first, later) = (Timestamp::from_secs(1), Timestamp::from_secs(2));
+        let said = json!({pod::CONFIG_SOURCE: "file", pod::CONFIG_SEEN: "never", "theirs": "kept"});
+        let given = |uid: &str| {
+            let pod = fakes::pod(uid, json!({"metadata": {"name": "a", "annotations": said}}));
+            Followed::Applied(Object::Pod(Arc::new(pod)))
+        };
+        let mut set = PodSet::default();
+        let mut seen_after = |step, now| {
+            set.apply(step, now);
+            let pod = set.pods().next().cloned().expect("a pod");
+            assert_eq!(pod::annotation(&pod, pod::CONFIG_SOURCE), Some("api"));
+            assert_eq!(pod::annotation(&pod, "theirs"), Some("kept"));
+            pod::annotation(&pod, pod::CONFIG_SEEN).map(str::to_owned)
+        };
+        assert_eq!(seen_after(given("u1"), first), Some(first.rfc3339_nano()));
+        assert_eq!(seen_after(given("u1"), later), Some(first.rfc3339_nano()));
+        assert_eq!(seen_after(given("u2"), later), Some(later.rfc3339_nano()), "another pod of that name");
     }
-    pod
 }

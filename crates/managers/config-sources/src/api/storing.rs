@@ -84,7 +84,7 @@ impl ApiSource {
         }
         tracing::warn!(pods = pods.len(), wait = ?self.config.wait,
             "the API server has not answered: going on with the pods that it last gave");
-        self.set.restore(pods);
+        self.set.restore(pods, now);
         self.given.changes = Changes::All;
         self.has_set = true;
         self.publish(ApiSourceView {

@@ -245,8 +245,10 @@ fn without_the_server_the_stored_pods_go_on_and_its_return_is_honoured() {
         tokio::time::sleep(Duration::from_secs(2)).await;
         assert_eq!(rig.set(), names(&["a", "b"]));
         assert_eq!(*rig.view.get(), ApiSourceView { synced: false, from_store: true, pods: 2, error: None });
-        let stored = &rig.last()[0];
-        assert_eq!(**stored, a, "spec, metadata and status");
+        let mut stored = Pod::clone(&rig.last()[0]);
+        let stamp = stored.metadata.annotations.take().unwrap_or_default();
+        assert_eq!(stamp[model::pod::CONFIG_SOURCE], "api");
+        assert_eq!(stored, a, "spec, metadata and status");
 
         rig.api.vanish::<Pod>(Some("ns"), "a");
         rig.put("c", json!({}));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use actor::Ctx;
+use actor::{Ctx, SpawnHandle};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use model::Timestamp;
@@ -20,7 +20,8 @@ const REOPEN: Duration = Duration::from_secs(1);
 impl ObjectStore {
     /// Starts following, from the first list.
     pub(super) fn follow(&mut self, target: Target, ctx: &mut Ctx<Self>) {
-        if let (Some(api), Some(selection)) = (&self.deps.api, selection(&target, self.lists.all_services)) {
+        let selection = selection(&target, self.lists.all_services, &self.config.node_name);
+        if let (Some(api), Some(selection)) = (&self.deps.api, selection) {
             let stream = api.follow(selection);
             self.pump(target, stream, ctx);
         }
@@ -42,20 +43,21 @@ impl ObjectStore {
                 None => act.reopen(target, ctx),
             })
         };
-        if let Target::Object(object) = &target
-            && let Some(follow) = self.follows.get_mut(object)
-        {
-            follow.under_way = Some(next);
-        }
+        self.under_way(&target, next);
     }
 
     fn reopen(&mut self, target: Target, ctx: &mut Ctx<Self>) {
         tracing::warn!(?target, "the watch ended, it is opened again");
         let again = target.clone();
         let handle = ctx.after(REOPEN, move |act, ctx| act.follow(again, ctx));
-        if let Target::Object(object) = &target
-            && let Some(follow) = self.follows.get_mut(object)
-        {
+        self.under_way(&target, handle);
+    }
+
+    /// What is to be cancelled when nobody holds the target any more.
+    fn under_way(&mut self, target: &Target, handle: SpawnHandle) {
+        if *target == Target::CertificateRequests {
+            self.certificates.following = Some(handle);
+        } else if let Some(follow) = target.held_as().and_then(|held| self.follows.get_mut(&held)) {
             follow.under_way = Some(handle);
         }
     }
@@ -64,11 +66,22 @@ impl ObjectStore {
     fn apply(&mut self, target: &Target, step: Followed, ctx: &mut Ctx<Self>) -> bool {
         if let Followed::Failed(error) = &step {
             tracing::info!(?target, %error, "the API server does not answer for a followed selection");
+            if let Target::TrustBundles(_) = target {
+                self.bundles.not_listed();
+            }
             self.restore(target, error, ctx);
             return true;
         }
         match target {
             Target::Object(object) => return self.apply_object(object, step, Timestamp(ctx.clock().unix_nanos())),
+            Target::TrustBundles(_) => {
+                self.apply_bundles(step);
+                return true;
+            }
+            Target::CertificateRequests => {
+                self.apply_requests(step, ctx);
+                return true;
+            }
             Target::Services => {
                 self.lists.apply_services(step);
                 self.sweep_later(ctx);

@@ -45,7 +45,8 @@ impl ObjectStore {
                     }
                 });
             }
-            Target::Services | Target::RuntimeClasses => {}
+            // Files of an earlier try stay in their volumes.
+            Target::TrustBundles(_) | Target::CertificateRequests | Target::Services | Target::RuntimeClasses => {}
         }
     }
 

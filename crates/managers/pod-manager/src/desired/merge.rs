@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use model::core::Pod;
-use model::pod::{CONFIG_MIRROR, CONFIG_SEEN, CONFIG_SOURCE, full_name, uid};
+use model::pod::{CONFIG_MIRROR, CONFIG_SEEN, CONFIG_SOURCE, annotation, full_name, stamp, uid};
 use model::{PodUid, Timestamp};
 
 /// One change of the desired set. Order of delivery: remove, add, update, delete, reconcile; so that "same name, new UID"
@@ -76,15 +76,12 @@ pub(crate) fn merge(
 }
 
 /// How one pod of a source differs from the one that was `known`: `None`, not at all.
-pub(crate) fn compare_one(source: &str, known: Option<&Arc<Pod>>, pod: &Pod, now: Timestamp) -> Option<Change> {
+pub(crate) fn compare_one(source: &str, known: Option<&Arc<Pod>>, pod: &Arc<Pod>, now: Timestamp) -> Option<Change> {
     let Some(old) = known else {
-        return Some(Change::Add(Arc::new(stamp(pod, source, &now.rfc3339_nano()))));
+        return Some(Change::Add(stamped(pod, source, None, now)));
     };
     let difference = compare(old, pod);
-    let next = || {
-        let seen = model::pod::annotation(old, CONFIG_SEEN).unwrap_or_default();
-        Arc::new(stamp(pod, source, seen))
-    };
+    let next = || stamped(pod, source, annotation(old, CONFIG_SEEN), now);
     match difference {
         Difference::None => None,
         Difference::Status => Some(Change::Reconcile(next())),
@@ -151,12 +148,16 @@ fn foreign_annotations(pod: &Pod) -> impl Iterator<Item = (&String, &String)> {
     pod.metadata.annotations.iter().flatten().filter(move |(key, _)| !local.contains(&key.as_str()))
 }
 
-fn stamp(pod: &Pod, source: &str, seen: &str) -> Pod {
-    let mut pod = pod.clone();
-    let annotations = pod.metadata.annotations.get_or_insert_default();
-    annotations.insert(CONFIG_SOURCE.to_owned(), source.to_owned());
-    annotations.insert(CONFIG_SEEN.to_owned(), seen.to_owned());
-    pod
+/// A source that stamps its pods itself shares them; what others give is copied.
+fn stamped(pod: &Arc<Pod>, source: &str, first_seen: Option<&str>, now: Timestamp) -> Arc<Pod> {
+    let own = annotation(pod, CONFIG_SEEN).filter(|_| annotation(pod, CONFIG_SOURCE) == Some(source));
+    let own = own.filter(|seen| Timestamp::parse_rfc3339(seen).is_some());
+    if own.is_some() && (first_seen.is_none() || own == first_seen) {
+        return pod.clone();
+    }
+    let mut pod = Pod::clone(pod);
+    stamp(&mut pod, source, first_seen.unwrap_or(&now.rfc3339_nano()));
+    Arc::new(pod)
 }
 
 #[cfg(test)]

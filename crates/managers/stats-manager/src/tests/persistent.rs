@@ -62,7 +62,12 @@ fn with_claims() -> (Bed, Arc<FakePlugins>, Events) {
         stage: VolumeStage::Mounted,
         ..VolumeRow::default()
     };
-    let rows = vec![line("a", "csi", "one.example"), line("b", "csi", "two.example"), line("l", "local", "")];
+    let rows = vec![
+        line("a", "csi", "one.example"),
+        line("b", "csi", "two.example"),
+        line("l", "local", ""),
+        line("s", "nfs", "srv"),
+    ];
     let rows = Arc::new(rows);
     StandIn::<contract::VolumeManager>::on(&bed.wiring).answer(move |_: &ListVolumes| rows.clone());
     let events = Events::on(&bed.wiring);
@@ -89,7 +94,7 @@ fn drivers_tell_of_their_volumes_once_per_period_and_of_their_health() {
         assert_eq!(volumes(&*next(&bed, 0).await).len(), 0, "the first answer does not wait");
         let second = next(&bed, 2).await;
         let told = volumes(&second);
-        assert_eq!(told.iter().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["a", "b", "l"]);
+        assert_eq!(told.iter().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["a", "b", "l", "s"]);
         let a = told[0];
         assert_eq!((a.fs.capacity_bytes, a.fs.used_bytes, a.fs.available_bytes), (Some(100), Some(60), Some(40)));
         assert_eq!((a.fs.inodes, a.fs.inodes_used, a.fs.inodes_free), (Some(10), Some(6), Some(4)));
@@ -120,9 +125,9 @@ fn a_driver_that_hangs_holds_up_no_answer_and_no_other_driver() {
         let began = tokio::time::Instant::now();
         let second = next(&bed, 2).await;
         assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
-        assert_eq!(volumes(&second).iter().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["b", "l"]);
+        assert_eq!(volumes(&second).iter().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["b", "l", "s"]);
         plugins.trouble(Path::new(&socket("one.example")), "NodeGetVolumeStats", None);
         next(&bed, 200).await;
-        assert_eq!(volumes(&*next(&bed, 2).await).len(), 3, "it is asked again");
+        assert_eq!(volumes(&*next(&bed, 2).await).len(), 4, "it is asked again");
     });
 }

@@ -1,8 +1,11 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use actor::testing::{run, settle};
 use contract::stats::Summarise;
+use fakes::FakeQuotas;
 use fakes::stats::Cgroups;
+use model::reading::DiskUse;
 use model::stats::{PodStats, Summary};
 use serde_json::json;
 
@@ -76,5 +79,26 @@ fn without_a_period_volumes_are_not_measured() {
         bed.start(&kernel);
         bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap();
         assert_eq!(names(&*next(&bed, 200).await), Vec::<&str>::new());
+    });
+}
+
+#[test]
+fn what_a_file_system_counts_is_not_walked() {
+    run(1, |kernel| async move {
+        let mut bed = with_volumes(Some(Duration::from_secs(60)));
+        let quotas = Arc::new(FakeQuotas::default());
+        let volumes = bed.config.root_dir.join("pods/uid-web/volumes");
+        let counted = DiskUse { bytes: 12_345, inodes: 77 };
+        for dir in ["kubernetes.io~empty-dir/scratch", "kubernetes.io~configmap/config"] {
+            quotas.write(&volumes.join(dir), counted);
+        }
+        bed.deps.quotas = Some(quotas);
+        bed.start(&kernel);
+        bed.wiring.call(Summarise { only_cpu_and_memory: false }).await.unwrap();
+        let summary = next(&bed, 2).await;
+        let taken = |n: usize| (summary.pods[0].volumes[n].fs.used_bytes, summary.pods[0].volumes[n].fs.inodes_used);
+        assert_eq!(taken(0), (Some(12_345), Some(77)));
+        assert_eq!(taken(1).1, Some(2), "a directory without a project is walked");
+        assert_eq!(taken(2).1, Some(2), "a project of an emptyDir is ours, another's may count anything");
     });
 }

@@ -75,14 +75,14 @@ impl VolumeManager {
         step: fn(&Tools, &PodLayout) -> Result<Vec<OfDriver>, VolumeError>,
         ctx: &mut Ctx<Self>,
     ) -> Deferred<Self, Result<(), VolumeError>> {
-        self.cancel(&uid, ctx);
+        let had_some = self.cancel(&uid, ctx);
         let (tools, task) = (self.tools.clone(), task_context(ctx));
         let work = async move {
             let class = |tools: &Tools, layout: &PodLayout| class::of_tear_down(&tools.deps, layout);
             let first = piece(&tools, &uid, points, &task.effects, class, step).await;
             let volumes = match first {
                 Ok(volumes) if !volumes.is_empty() => volumes,
-                other => return (other.map(drop), false),
+                other => return (other.map(drop), had_some),
             };
             let layout = match PodLayout::new(&tools.config.root_dir, &uid) {
                 Ok(layout) => layout,

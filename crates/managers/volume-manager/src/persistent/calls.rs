@@ -21,6 +21,7 @@ use volume_plan::attach::{Attachment, by_attachment};
 use volume_plan::claim::Mode;
 use volume_plan::csi::{self, DriverRules, access_mode};
 use volume_plan::names::attachment_name;
+use volume_plan::selinux::with_context;
 use volume_plan::source::{Csi, Resolved};
 
 use super::resolve::api;
@@ -138,12 +139,19 @@ impl<'a> Driver<'a> {
         answer
     }
 
-    /// How the volume is to be used. `group`: told to drivers that give volumes to groups themselves.
-    pub(crate) fn capability(&self, volume: &Resolved, csi: &Csi, group: Option<u32>) -> VolumeCapability {
+    /// How the volume is to be used. `context`: of SELinux, may be empty. `group`: told to drivers that give volumes to groups
+    /// themselves.
+    pub(crate) fn capability(
+        &self,
+        volume: &Resolved,
+        csi: &Csi,
+        context: &str,
+        group: Option<u32>,
+    ) -> VolumeCapability {
         let mode = access_mode(&volume.access_modes, self.can(Ability::SingleNodeMultiWriter));
         let mount = MountVolume {
             fs_type: csi.fs_type.clone(),
-            mount_flags: volume.mount_options.clone(),
+            mount_flags: with_context(&volume.mount_options, context),
             volume_mount_group: group.map(|g| g.to_string()).unwrap_or_default(),
         };
         let access_type = match volume.mode {

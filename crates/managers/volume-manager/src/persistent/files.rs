@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use actor::chain;
 use model::PodUid;
-use ports::host::{DirEntry, HostFs, HostResult};
+use ports::host::{HostFs, HostResult};
 use volume_plan::claim::Mode;
 use volume_plan::data::{self, MAX_BYTES, VolumeData};
 use volume_plan::names::handle_hash;
@@ -14,6 +14,7 @@ use volume_plan::source::{Csi, Resolved};
 use crate::deps::Deps;
 use crate::device_map::{CSI_DEVICES, DeviceMap};
 use crate::layout::{CSI, LOCAL_VOLUME, PRIVATE, PodLayout, plain, pods};
+use crate::listing;
 use crate::unreadable::Unreadable;
 
 /// Names beside those of drivers, of layouts that are not made here.
@@ -148,10 +149,22 @@ pub(crate) struct Found {
     pub published: BTreeMap<(String, String), BTreeSet<PodUid>>,
     /// Directories that do not say which volume they are of.
     pub unreadable: Vec<Unreadable>,
+    /// Directories for volumes that were staged or unstaged, in which nothing says so (yet, or any more): somebody was killed at it.
+    pub cut_off: Vec<VolumeDir>,
     /// Raw volumes that are published to a pod which has no link to them: somebody was killed at the end of it.
     pub strays: Vec<Stray>,
     /// Disks that are mounted for local volumes, by name of the PersistentVolume, and whether a pod has one.
     pub disks: BTreeMap<String, bool>,
+}
+
+impl Found {
+    /// Pods that have a volume of this name, or may.
+    pub(crate) fn users<'a>(&'a self, csi: &Csi, name: &'a str) -> impl Iterator<Item = &'a PodUid> {
+        let readable = self.published.get(&(csi.driver.clone(), csi.handle.clone())).into_iter().flatten();
+        // A directory has the name of its volume, whatever can be read in it.
+        let unread = self.unreadable.iter().filter_map(|u| u.published.as_ref());
+        readable.chain(unread.filter(move |(_, of)| of == name).map(|(uid, _)| uid))
+    }
 }
 
 /// A raw volume that was left in the middle of being taken from a pod.
@@ -176,19 +189,11 @@ pub(crate) fn disk_dir(root: &Path, name: &str) -> Result<PathBuf, String> {
 
 /// Names of directories in a directory; none where there is none.
 fn dirs(fs: &dyn HostFs, path: &Path) -> Result<Vec<String>, String> {
-    Ok(entries(fs, path)?.into_iter().filter(|e| e.is_dir).map(|e| e.name).collect())
+    listing::dirs(fs, path).map_err(|e| chain(&e))
 }
 
 fn names(fs: &dyn HostFs, path: &Path) -> Result<Vec<String>, String> {
-    Ok(entries(fs, path)?.into_iter().map(|e| e.name).collect())
-}
-
-fn entries(fs: &dyn HostFs, path: &Path) -> Result<Vec<DirEntry>, String> {
-    match fs.list_dir(path) {
-        Ok(entries) => Ok(entries),
-        Err(e) if e.is_not_found() => Ok(Vec::new()),
-        Err(e) => Err(chain(&e)),
-    }
+    listing::names(fs, path).map_err(|e| chain(&e))
 }
 
 /// What was written in place of the file by a daemon that died over it, see [`HostFs::write_file`].
@@ -244,12 +249,17 @@ pub(crate) fn found(fs: &dyn HostFs, root: &Path) -> Result<Found, String> {
     Ok(found)
 }
 
-/// What a staged volume is; `None`: it cannot be told, and the volume is left alone.
+/// What a staged volume is; `None`: it cannot be told, or nothing was staged yet.
 fn data_of(fs: &dyn HostFs, volume: &VolumeDir, found: &mut Found) -> Option<VolumeData> {
-    volume.data(fs).unwrap_or_else(|error| {
-        found.unreadable.push(Unreadable { path: volume.dir.clone(), published: None, error });
-        None
-    })
+    let data = volume.data(fs);
+    match &data {
+        Ok(Some(_)) => {}
+        Ok(None) => found.cut_off.push(volume.clone()),
+        Err(error) => {
+            found.unreadable.push(Unreadable { path: volume.dir.clone(), published: None, error: error.clone() });
+        }
+    }
+    data.ok().flatten()
 }
 
 /// Raw volumes by the names of their PersistentVolumes.

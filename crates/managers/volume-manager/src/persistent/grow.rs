@@ -228,7 +228,7 @@ impl Step<'_> {
             volume_path: self.at.to_string_lossy().into_owned(),
             capacity_range: Some(CapacityRange { required_bytes: to.value(), limit_bytes: 0 }),
             staging_target_path: staged.target.to_string_lossy().into_owned(),
-            volume_capability: Some(driver.capability(self.volume, csi, None)),
+            volume_capability: Some(driver.capability(self.volume, csi, "", None)),
             secrets,
         };
         let part = Some(pod::uid(self.pod));

@@ -52,7 +52,9 @@ pub(crate) async fn place(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
                 let (at, mapped) = local(&tools, &pod, &of, (path, fs_type), &request)?;
                 Ok((at, mapped, of.mode == Mode::Filesystem))
             }
-            Source::Csi(_) => Err(("SetUp", "volumes of drivers are no paths".to_owned())),
+            Source::Csi(_) | Source::Nfs { .. } | Source::Lun(_) => {
+                Err(("SetUp", "it is no path of this node".to_owned()))
+            }
         }
     };
     let placed: Step<(PathBuf, Option<DeviceMap>, bool)> =
@@ -61,6 +63,7 @@ pub(crate) async fn place(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
     if let Some(map) = mapped {
         job.tell_mapped(&volume.name, &map);
     }
+    let selinux_relabel = selinux_relabel && !volume.read_only;
     let mounted = MountedVolume { host_path, read_only: volume.read_only, selinux_relabel };
     Ok(Placed { mounted, group: volume.group, republish: false, of: Arc::new(volume.clone()) })
 }
@@ -81,13 +84,14 @@ fn local(
     }
     let found = tools.deps.fs.stat(source).map_err(|e| set_up(chain(&e)))?.map(|s| s.kind);
     let layout = PodLayout::new(&tools.config.root_dir, &pod::uid(pod)).map_err(|e| set_up(e.message))?;
+    let at = || layout.volume(LOCAL_VOLUME, &volume.name).map_err(|e| set_up(e.message));
     match (found, volume.mode) {
         (None, _) => Err(set_up(format!("path {path:?} does not exist"))),
         (Some(_), Mode::Block) => map(tools, &layout, volume, source).map_err(|e| ("MapBlockVolume", e)),
-        (Some(FileKind::Dir), _) => Ok((bind(tools, pod, &layout, volume, source, request).map_err(set_up)?, None)),
+        (Some(FileKind::Dir), _) => Ok((bind(tools, pod, &at()?, volume, source, request).map_err(set_up)?, None)),
         (Some(FileKind::BlockDevice), _) => {
             let disk = mount_disk(tools, volume, source, fs_type).map_err(|e| ("MountDevice", e))?;
-            Ok((bind(tools, pod, &layout, volume, &disk, request).map_err(set_up)?, None))
+            Ok((bind(tools, pod, &at()?, volume, &disk, request).map_err(set_up)?, None))
         }
         _ => Err(set_up("only directory and block device are supported".to_owned())),
     }
@@ -122,22 +126,22 @@ fn mount_disk(tools: &Tools, volume: &Resolved, device: &Path, fs_type: &str) ->
     Ok(target)
 }
 
-fn bind(
+/// Binds a directory of this node, or of a disk, into the pod's folder, and gives it to the pod's group.
+pub(super) fn bind(
     tools: &Tools,
     pod: &Pod,
-    layout: &PodLayout,
+    target: &Path,
     volume: &Resolved,
     source: &Path,
     request: &MountRequest,
 ) -> Result<PathBuf, String> {
     let (fs, mounts) = (&*tools.deps.fs, &*tools.deps.mounts);
-    let target = layout.volume(LOCAL_VOLUME, &volume.name).map_err(|e| e.message)?;
-    if mounts.is_mount_point(&target).map_err(|e| chain(&e))? {
-        return Ok(target);
+    if mounts.is_mount_point(target).map_err(|e| chain(&e))? {
+        return Ok(target.to_owned());
     }
-    mounts.bind_within(source, Path::new("."), &target).map_err(|e| chain(&e))?;
+    mounts.bind_within(source, Path::new("."), target).map_err(|e| chain(&e))?;
     if let (Some(gid), false) = (spec::fs_group(pod), volume.read_only) {
-        give_volume(fs, &target, gid, GroupPolicy::of(pod), &|| request.is_live());
+        give_volume(fs, target, gid, GroupPolicy::of(pod), &|| request.is_live());
     }
-    Ok(target)
+    Ok(target.to_owned())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use actor::Class;
 use contract::volume::MountedVolume;
 use csi_api::TOKENS;
-use csi_api::v1::{NodePublishVolumeRequest, NodeStageVolumeRequest};
+use csi_api::v1::{NodePublishVolumeRequest, NodeStageVolumeRequest, VolumeCapability};
 use model::{PodUid, pod};
 use volume_plan::attach::{Attachment, by_node};
 use volume_plan::claim::Mode;
@@ -22,9 +22,11 @@ use super::files::{self, VolumeDir};
 use super::grow::Step;
 use super::job::Job;
 use super::place::Place;
-use crate::failed::{Failed, GROW};
+use super::selinux;
+use super::steps::{Steps, words};
+use crate::failed::{ATTACH, Failed, GROW};
 use crate::layout::PodLayout;
-use crate::measure::{MOUNT, counted_of};
+use crate::measure::counted_of;
 use crate::ownership::{GroupPolicy, give_volume};
 use crate::placed::Placed;
 use crate::registry::{Part, Volumes};
@@ -41,21 +43,8 @@ struct Try<'a> {
     rules: DriverRules,
     /// What the controller that attached it tells the driver.
     attached: BTreeMap<String, String>,
-}
-
-/// Names of steps.
-#[derive(Clone, Copy)]
-struct Steps {
-    /// All of them.
-    operation: &'static str,
-    /// Looking what is there.
-    first: &'static str,
-    /// Looking for the driver, and how a kubelet says that there is none.
-    find: (&'static str, &'static str),
-    stage: &'static str,
-    publish: &'static str,
-    /// Making what is published usable for containers.
-    usable: &'static str,
+    /// The SELinux context that it is mounted with; empty: none.
+    context: String,
 }
 
 /// Gets the volume to the pod, as far as it can be now.
@@ -73,6 +62,7 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved, csi: &Csi) -> Result
         return Err(job.failed("SetUp", &volume.name, cancelled().message));
     }
     let attaches = rules.attach_required && !csi.is_inline;
+    let context = selinux::wanted(job, volume, &format!("kubernetes.io/csi/{}", csi.driver), rules.selinux_mount)?;
     // From here on the end of the pod takes the wish back.
     volumes.want(&name, &uid, job.volume, attaches);
     job.tools.post_in_use();
@@ -85,15 +75,15 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved, csi: &Csi) -> Result
     } else {
         BTreeMap::new()
     };
-    Try { job, volume, csi, name, uid, rules, attached }.run().await
+    Try { job, volume, csi, name, uid, rules, attached, context }.run().await
 }
 
 /// Whether the volume is attached here, and what its driver is told of that.
 async fn attached(job: &Job<'_>, volume: &Resolved, csi: &Csi, name: &str) -> Result<BTreeMap<String, String>, Failed> {
     if !job.tools.config.controller_attach_detach {
-        let why =
-            "it has to be attached, and this node does not attach volumes itself (enableControllerAttachDetach: false)";
-        return Err(job.failed("WaitForAttach", &volume.name, why));
+        // A kubelet's own words: it does not attach volumes of drivers either.
+        let why = "attaching volumes from the kubelet is not supported";
+        return Err(job.failed(ATTACH, &volume.name, why));
     }
     let waits = |why: String| Failed::unattached(job.volume, why);
     by_node(job.tools.node.get().node.as_deref(), name).map_err(waits)?;
@@ -111,27 +101,19 @@ impl Try<'_> {
         &self.job.tools.deps.persistent
     }
 
-    async fn run(&self) -> Result<Placed, Failed> {
+    async fn run(mut self) -> Result<Placed, Failed> {
         let (tools, task, part) = (self.job.tools, self.job.task, Some(self.uid.clone()));
         let layout = PodLayout::new(&tools.config.root_dir, &self.uid);
         let layout = layout.map_err(|e| self.job.failed("SetUp", &self.volume.name, e.message))?;
         let there = Place::of(&layout, self.volume);
         let there = there.map_err(|e| self.job.failed("SetUp", &self.volume.name, e))?;
-        let placed = Placed {
-            mounted: MountedVolume {
-                host_path: there.host_path().to_owned(),
-                read_only: self.volume.read_only,
-                selinux_relabel: true,
-            },
-            group: self.volume.group,
-            republish: self.rules.republish,
-            of: Arc::new(self.volume.clone()),
-        };
         let turn = self.volumes().turn(&self.name);
         let _turn = turn.lock().await;
         if !self.job.request.is_live() {
             return Err(self.job.failed("SetUp", &self.volume.name, cancelled().message));
         }
+        self.context = selinux::agreed(self.job, self.volume, (&self.name, self.csi), &self.context).await?;
+        let placed = self.placed(&there);
         let before = self.volumes().mount(&self.name, &part);
         if before == Mount::Present && !self.rules.republish {
             return Ok(placed);
@@ -144,7 +126,13 @@ impl Try<'_> {
                 Err(Failed::backing_off(self.job.volume, error))
             };
         }
-        match counted_of(self.words().operation, &self.csi.driver, self.steps(&there, &part)).await {
+        match counted_of(
+            words(self.volume.mode, self.csi.is_inline).operation,
+            &self.csi.driver,
+            self.steps(&there, &part),
+        )
+        .await
+        {
             Ok(()) => {
                 self.volumes().succeeded(&self.name, &part);
                 Ok(placed)
@@ -160,8 +148,22 @@ impl Try<'_> {
         }
     }
 
+    fn placed(&self, there: &Place) -> Placed {
+        let read_only = self.volume.read_only;
+        Placed {
+            mounted: MountedVolume {
+                host_path: there.host_path().to_owned(),
+                read_only,
+                selinux_relabel: self.context.is_empty() && !read_only,
+            },
+            group: self.volume.group,
+            republish: self.rules.republish,
+            of: Arc::new(self.volume.clone()),
+        }
+    }
+
     async fn steps(&self, there: &Place, part: &Part) -> Result<(), (&'static str, String)> {
-        let Steps { first, stage, find, .. } = self.words();
+        let Steps { first, stage, find, .. } = words(self.volume.mode, self.csi.is_inline);
         self.check_others().await.map_err(|e| (first, e))?;
         let driver = Driver::find(self.job.tools, self.job.task, &self.csi.driver).await;
         let driver = driver.map_err(|e| (find.0, format!("kubernetes.io/csi: {}: {}", find.1, e.text)))?;
@@ -175,26 +177,6 @@ impl Try<'_> {
         Ok(())
     }
 
-    /// What a kubelet calls the steps.
-    fn words(&self) -> Steps {
-        match self.volume.mode {
-            Mode::Filesystem => {
-                let (first, stage) = ("SetUp", "MountDevice");
-                let find = if self.csi.is_inline {
-                    (first, "mounter.SetUpAt failed to get CSI client")
-                } else {
-                    (stage, "attacher.MountDevice failed to create newCsiDriverClient")
-                };
-                Steps { operation: MOUNT, first, find, stage, publish: first, usable: first }
-            }
-            Mode::Block => {
-                let (first, usable) = ("SetUpDevice", "MapBlockVolume");
-                let find = (first, "blockMapper.SetUpDevice failed to get CSI client");
-                Steps { operation: "map_volume", first, find, stage: first, publish: "MapPodDevice", usable }
-            }
-        }
-    }
-
     /// A volume for one pod must not be with another one here.
     async fn check_others(&self) -> Result<(), String> {
         if !is_for_one_pod(self.volume) {
@@ -202,12 +184,7 @@ impl Try<'_> {
         }
         let (fs, root) = (self.job.tools.deps.fs.clone(), self.job.tools.config.root_dir.clone());
         let found = self.blocking(move || files::found(&*fs, &root)).await?;
-        let key = (self.csi.driver.clone(), self.csi.handle.clone());
-        let readable = found.published.get(&key).into_iter().flatten();
-        // A directory has the name of its volume, whatever can be read in it.
-        let unread = found.unreadable.iter().filter_map(|u| u.published.as_ref());
-        let mut others = readable.chain(unread.filter(|(_, name)| *name == self.volume.name).map(|(uid, _)| uid));
-        if others.any(|uid| *uid != self.uid) {
+        if found.users(self.csi, &self.volume.name).any(|uid| *uid != self.uid) {
             let why = "volume uses the ReadWriteOncePod access mode and is already in use by another pod";
             return Err(why.to_owned());
         }
@@ -216,6 +193,10 @@ impl Try<'_> {
 
     async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         self.job.task.effects.blocking(Class::UserPaths, work).await
+    }
+
+    fn capability(&self, driver: &Driver<'_>) -> VolumeCapability {
+        driver.capability(self.volume, self.csi, &self.context, self.told_group(driver))
     }
 
     /// The pod's group, where the driver itself gives volumes to groups.
@@ -250,7 +231,7 @@ impl Try<'_> {
         let config = &self.job.tools.config;
         let dir = VolumeDir::staged(&config.root_dir, self.volume, self.csi)?;
         let content = match self.volume.mode {
-            Mode::Filesystem => data::of_stage(self.csi),
+            Mode::Filesystem => data::of_stage(self.csi, &self.context),
             Mode::Block => data::of_device(self.volume, self.csi, &config.node_name),
         };
         let stages = driver.can(Ability::StageUnstageVolume);
@@ -268,7 +249,7 @@ impl Try<'_> {
                 volume_id: self.csi.handle.clone(),
                 publish_context: self.attached.clone(),
                 staging_target_path: path,
-                volume_capability: Some(driver.capability(self.volume, self.csi, self.told_group(driver))),
+                volume_capability: Some(self.capability(driver)),
                 secrets,
                 volume_context: self.csi.attributes.clone(),
             };
@@ -288,9 +269,9 @@ impl Try<'_> {
         part: &Part,
         staging: Option<String>,
     ) -> Result<(), (&'static str, String)> {
-        let (words, before) = (self.words(), self.volumes().mount(&self.name, part));
+        let (words, before) = (words(self.volume.mode, self.csi.is_inline), self.volumes().mount(&self.name, part));
         let request = self.publish_request(driver, place, staging).await.map_err(|e| (words.publish, e.text))?;
-        let content = data::of_publish(self.volume, self.csi, &self.job.tools.config.node_name);
+        let content = data::of_publish(self.volume, self.csi, &self.job.tools.config.node_name, &self.context);
         self.intend(place, part, content).await.map_err(|e| (words.publish, e))?;
         let done = match driver.publish((&self.name, part), request).await {
             Ok(()) if before == Mount::Present => Ok(()),
@@ -325,7 +306,7 @@ impl Try<'_> {
             publish_context: self.attached.clone(),
             staging_target_path: staging.unwrap_or_default(),
             target_path: place.target().to_string_lossy().into_owned(),
-            volume_capability: Some(driver.capability(self.volume, self.csi, self.told_group(driver))),
+            volume_capability: Some(self.capability(driver)),
             readonly: self.volume.read_only,
             secrets,
             volume_context: publish_context(self.csi, &self.rules, self.job.pod, tokens),

@@ -26,8 +26,8 @@ pub(crate) fn api(tools: &Tools) -> Result<&Arc<dyn ApiServer>, String> {
 
 pub(crate) async fn resolve(tools: &Tools, pod: &Arc<Pod>, volume: &Volume) -> Result<Wanted, String> {
     let namespace = pod::namespace(pod);
-    if let Some(volume) = of_inline(&pod::uid(pod), namespace, volume) {
-        return Ok(Wanted { volume, elsewhere: None });
+    if let Some(found) = of_inline(&pod::uid(pod), namespace, volume) {
+        return Ok(Wanted { volume: found?, elsewhere: None });
     }
     if let Some(migrated) = migration::of_volume(namespace, volume) {
         let volume = migrated.map_err(|e| format!("failed to translate in-tree pv to CSI: {e}"))?;

@@ -14,10 +14,12 @@ use volume_plan::state::Mount;
 
 use super::calls::{Ability, Driver};
 use super::files::{self, Found, Stray, VolumeDir};
+use super::lun;
 use super::resolve::api;
 use super::unmount::unmap_stray;
 use crate::deps::Tools;
 use crate::layout::PodLayout;
+use crate::lun_dir::{self, FoundLun, LunDir};
 use crate::measure::counted_of;
 use crate::task::TaskContext;
 use crate::unreadable::Unreadable;
@@ -47,11 +49,18 @@ enum What {
     Published(Stray),
     /// The disk of a local volume is mounted, by the name of the PersistentVolume.
     Disk(String),
+    /// The host reaches a disk over a network.
+    Lun(LunDir),
 }
 
-async fn look(tools: &Tools, task: &TaskContext) -> Result<Found, String> {
+pub(super) async fn look(tools: &Tools, task: &TaskContext) -> Result<Found, String> {
     let (fs, root) = (tools.deps.fs.clone(), tools.config.root_dir.clone());
     task.effects.blocking(Class::HostFiles, move || files::found(&*fs, &root)).await
+}
+
+async fn look_for_luns(tools: &Tools, task: &TaskContext) -> Result<Vec<FoundLun>, String> {
+    let (deps, root) = (tools.deps.clone(), tools.config.root_dir.clone());
+    task.effects.blocking(Class::HostFiles, move || lun_dir::found(&deps, &root)).await.map_err(|e| chain(&e))
 }
 
 /// Volumes that pods may have by directories that do not say so, as the API server tells them by the directories' names;
@@ -88,10 +97,10 @@ async fn volume_called(tools: &Tools, uid: &PodUid, name: &str) -> Result<Option
 
 /// Looks what drivers have done here. What that changes of the volumes in use is posted.
 pub(crate) async fn sweep(tools: &Tools, task: &TaskContext) -> Sweep {
-    let found = match look(tools, task).await {
-        Ok(found) => found,
-        Err(e) => {
-            tracing::warn!(error = e, "volumes of drivers cannot be listed: none is unstaged");
+    let (found, luns) = match (look(tools, task).await, look_for_luns(tools, task).await) {
+        (Ok(found), Ok(luns)) => (found, luns),
+        (Err(e), _) | (_, Err(e)) => {
+            tracing::warn!(error = e, "volumes cannot be listed: none is unstaged or unmounted");
             return Sweep::default();
         }
     };
@@ -100,8 +109,11 @@ pub(crate) async fn sweep(tools: &Tools, task: &TaskContext) -> Sweep {
     let Some(concealed) = concealed(tools, &found).await else { return Sweep::default() };
     let name = |(driver, handle): &(String, String)| unique_name(driver, handle);
     let of_drivers = found.staged.keys().chain(found.published.keys()).chain(&concealed).map(name);
-    let there: BTreeSet<String> = of_drivers.chain(found.disks.keys().map(|disk| local_name(disk))).collect();
-    volumes.note_disk(&there);
+    let of_luns = luns.iter().map(|found| found.dir.key());
+    let there = of_drivers.chain(found.disks.keys().map(|disk| local_name(disk))).chain(of_luns).collect();
+    if volumes.note_disk(&there) {
+        remove_cut_off(tools, task, found.cut_off.clone()).await;
+    }
     tools.post_in_use();
     let strays = found.strays.iter().filter(|s| !volumes.is_wanted_by(&name(&s.key), &s.pod));
     let strays = strays.map(|s| (Idle { name: name(&s.key), what: What::Published(s.clone()) }, Some(s.pod.clone())));
@@ -112,8 +124,10 @@ pub(crate) async fn sweep(tools: &Tools, task: &TaskContext) -> Sweep {
         staged.map(|(key, dir)| (Idle { name: name(key), what: What::Staged(key.clone(), dir.clone()) }, None));
     let disks = found.disks.iter().filter(|(disk, is_used)| !**is_used && idle(&local_name(disk)));
     let disks = disks.map(|(disk, _)| (Idle { name: local_name(disk), what: What::Disk(disk.clone()) }, None));
+    let luns = luns.into_iter().filter(|found| !found.is_used && idle(&found.dir.key()));
+    let luns = luns.map(|found| (Idle { name: found.dir.key(), what: What::Lun(found.dir) }, None));
     let mut out = Sweep::default();
-    for (idle, part) in strays.chain(staged).chain(disks) {
+    for (idle, part) in strays.chain(staged).chain(disks).chain(luns) {
         match volumes.wait(&idle.name, &part, task.clock.now()) {
             Some((wait, _)) => out.wait = Some(out.wait.map_or(wait, |w| w.min(wait))),
             None => out.idle.push(idle),
@@ -122,18 +136,33 @@ pub(crate) async fn sweep(tools: &Tools, task: &TaskContext) -> Sweep {
     out
 }
 
+/// Takes away what a daemon left that was killed before the first word of a volume was on the disk, or after the last was gone.
+/// Once in a process, for in its life such a directory is one that is being made.
+async fn remove_cut_off(tools: &Tools, task: &TaskContext, dirs: Vec<VolumeDir>) {
+    let deps = tools.deps.clone();
+    let work = move || {
+        for dir in dirs {
+            if let Err(error) = dir.remove(&deps) {
+                tracing::warn!(error, "a directory without a volume stays");
+            }
+        }
+    };
+    task.effects.blocking(Class::HostFiles, work).await;
+}
+
 /// Takes a volume away, unless somebody has come to have it.
 pub(crate) async fn undo(tools: &Tools, task: &TaskContext, idle: &Idle) {
     let volumes = &tools.deps.persistent;
     let part = match &idle.what {
         // It takes the volume's turn itself.
         What::Published(stray) => Some(stray.pod.clone()),
-        What::Staged(..) | What::Disk(_) => None,
+        What::Staged(..) | What::Disk(_) | What::Lun(_) => None,
     };
     let done = match &idle.what {
         What::Published(stray) => unpublish(tools, task, stray).await,
         What::Staged(key, dir) => unused(tools, task, idle, key, dir).await,
         What::Disk(disk) => unmount_disk(tools, task, disk).await,
+        What::Lun(dir) => lun::undo(tools, task, dir).await,
     };
     match done {
         Ok(()) => volumes.succeeded(&idle.name, &part),
@@ -180,7 +209,8 @@ async fn unmount_disk(tools: &Tools, task: &TaskContext, disk: &str) -> Result<(
     task.effects.blocking(Class::UserPaths, work).await
 }
 
-async fn unstage(
+/// Has the driver take back what it staged. Only in the volume's turn, while no pod has it.
+pub(super) async fn unstage(
     tools: &Tools,
     task: &TaskContext,
     name: &str,

@@ -6,7 +6,7 @@ use contract::volume::{VolumeCall, VolumeRow, VolumeStage};
 use model::{PodUid, Timestamp};
 use tokio::time::Instant;
 use volume_plan::claim::Mode;
-use volume_plan::names::is_attachable;
+use volume_plan::names::kind;
 use volume_plan::source::Source;
 use volume_plan::state::Mount;
 
@@ -33,8 +33,8 @@ impl Volumes {
         let Some(clock) = &state.clock else { return Vec::new() };
         let times = Times { now: clock.now(), wall_ns: clock.unix_nanos() };
         let mut rows = Vec::new();
-        // Local volumes have nothing of a driver to tell: they follow with all others.
-        for (name, entry) in state.volumes.iter().filter(|(name, _)| is_attachable(name)) {
+        // Of local volumes no call is ever under way: they follow with all others.
+        for (name, entry) in state.volumes.iter().filter(|(name, _)| kind(name) != "local") {
             of_entry(&mut rows, &state, &times, name, entry);
         }
         let told: BTreeSet<_> = rows.iter().filter_map(|r| Some((r.pod.clone()?, r.volume.clone()))).collect();
@@ -64,12 +64,14 @@ impl Volumes {
 fn described((uid, volume): &(PodUid, String), placed: Option<&Placed>) -> VolumeRow {
     let mut row = VolumeRow { pod: Some(uid.clone()), volume: volume.clone(), ..VolumeRow::default() };
     let Some(placed) = placed else { return row };
-    row.kind = match &placed.of.source {
-        Source::Csi(_) => "csi",
-        Source::HostPath { .. } => "hostPath",
-        Source::Local { .. } => "local",
-    }
-    .to_owned();
+    let (kind, server) = match &placed.of.source {
+        Source::Csi(_) => ("csi", ""),
+        Source::HostPath { .. } => ("hostPath", ""),
+        Source::Local { .. } => ("local", ""),
+        Source::Lun(lun) => (lun.transport().kind(), ""),
+        Source::Nfs { server, .. } => ("nfs", server.as_str()),
+    };
+    (row.kind, row.driver) = (kind.to_owned(), server.to_owned());
     row.claim = placed.of.claim.as_ref().map(|c| c.name.clone()).unwrap_or_default();
     // What is at the link of a raw volume has no file system: there is nothing to be measured.
     row.path = (placed.of.mode == Mode::Filesystem).then(|| placed.mounted.host_path.clone());
@@ -77,8 +79,12 @@ fn described((uid, volume): &(PodUid, String), placed: Option<&Placed>) -> Volum
 }
 
 fn of_entry(rows: &mut Vec<VolumeRow>, state: &State, times: &Times, name: &str, entry: &Entry) {
-    let (driver, handle) =
-        name.strip_prefix("kubernetes.io/csi/").and_then(|rest| rest.split_once('^')).unwrap_or_default();
+    let (driver, handle) = match kind(name) {
+        "csi" => name.strip_prefix("kubernetes.io/csi/").and_then(|rest| rest.split_once('^')).unwrap_or_default(),
+        "nfs" => ("", ""),
+        // The disk, by the name of its directory.
+        _ => ("", name.splitn(3, '/').last().unwrap_or_default()),
+    };
     let device = entry.parts.get(&None).cloned().unwrap_or_default();
     let row = |known: &Known, wanted: bool| {
         let stage = match (known.mount, device.mount) {
@@ -90,7 +96,7 @@ fn of_entry(rows: &mut Vec<VolumeRow>, state: &State, times: &Times, name: &str,
         let since = if known.mount == Mount::Absent { device.since } else { known.since };
         let call = known.doing.or(device.doing).map(|(name, at)| (name.to_owned(), times.of(at)));
         VolumeRow {
-            kind: "csi".to_owned(),
+            kind: kind(name).to_owned(),
             driver: driver.to_owned(),
             handle: handle.to_owned(),
             stage: if wanted { stage } else { VolumeStage::Leaving },
@@ -104,8 +110,9 @@ fn of_entry(rows: &mut Vec<VolumeRow>, state: &State, times: &Times, name: &str,
         let known = entry.parts.get(&Some(uid.clone())).cloned().unwrap_or_default();
         for volume in names {
             let key = (uid.clone(), volume.clone());
-            let VolumeRow { pod, volume, claim, path, .. } = described(&key, state.placed.get(&key));
+            let VolumeRow { pod, volume, claim, path, driver: server, .. } = described(&key, state.placed.get(&key));
             let mut row = VolumeRow { pod, volume, claim, path, ..row(&known, true) };
+            row.driver = if server.is_empty() { row.driver } else { server };
             row.error = row.error.or_else(|| state.errors.get(&key).cloned());
             rows.push(row);
         }

@@ -5,7 +5,7 @@ use csi_api::v1::volume_capability::AccessType;
 use ports::grpc::Code;
 use serde_json::{Value, json};
 
-use super::cluster::{DRIVER, pod_of, pod_with, secs, spawn, with_cluster};
+use super::cluster::{DRIVER, pod_of, pod_with, secs, spawn, with_cluster, with_settings};
 use super::csi::Lie;
 
 const NAME: &str = "kubernetes.io/csi/d.example^h-a";
@@ -119,6 +119,26 @@ fn the_end_of_a_wait_names_what_is_not_attached() {
 }
 
 #[test]
+fn a_node_that_is_to_attach_volumes_itself_attaches_none() {
+    with_settings(
+        |settings| settings.controller_attach_detach = false,
+        async |c| {
+            c.driver(json!({}));
+            c.claim("a", json!({}));
+            c.node(&[NAME], &[NAME]);
+            c.attachment("h-a", json!({ "attached": true }));
+            let e = c.mount(&pod_with("u1", &["a"])).await.unwrap_err();
+            let why = "attaching volumes from the kubelet is not supported";
+            assert!(e.message.ends_with(why) && e.late, "{e}");
+            let event = format!("Warning FailedAttachVolume: AttachVolume.Attach failed for volume \"pv-a\" : {why}");
+            assert!(c.bench.told().iter().all(|line| *line == event));
+            c.driver(json!({ "attachRequired": false }));
+            assert!(c.mount(&pod_with("u1", &["a"])).await.is_ok(), "what needs no attachment is mounted");
+        },
+    );
+}
+
+#[test]
 fn a_pod_is_refused_when_the_node_has_no_place_for_its_volume() {
     with_cluster(async |c| {
         c.driver(json!({}));
@@ -137,7 +157,7 @@ fn a_pod_is_refused_when_the_node_has_no_place_for_its_volume() {
 #[test]
 fn claims_that_cannot_be_used_are_told_with_their_reason_and_no_driver_is_called() {
     with_cluster(async |c| {
-        c.claim("nfs", json!({ "csi": null, "nfs": { "server": "s", "path": "/" } }));
+        c.claim("gluster", json!({ "csi": null, "glusterfs": { "endpoints": "e", "path": "/" } }));
         c.claim("block", json!({ "volumeMode": "Block" }));
         c.claim(
             "elsewhere",
@@ -149,7 +169,7 @@ fn claims_that_cannot_be_used_are_told_with_their_reason_and_no_driver_is_called
         let claim = |name: &str| json!({ "name": "v", "persistentVolumeClaim": { "claimName": name } });
         for (volume, part) in [
             (claim("none"), "error processing PVC default/none: failed to fetch PVC from API server: "),
-            (claim("nfs"), "nfs volumes are not supported"),
+            (claim("gluster"), "glusterfs volumes are not supported"),
             (claim("block"), "volume v has volumeMode Block, but is specified in volumeMounts"),
             (claim("elsewhere"), "no matching NodeSelectorTerms"),
             (inline(DRIVER), "volume mode \"Ephemeral\" not supported by driver d.example"),

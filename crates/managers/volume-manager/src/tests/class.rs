@@ -32,7 +32,7 @@ fn what_is_left_of_a_pod_decides_by_its_names_and_mounts() {
         ("with a mount of a container's", true, &[], "volumes/kubernetes.io~empty-dir/v/fuse"),
         ("a subPath of one", false, &["volumes/kubernetes.io~secret/s"], "volume-subpaths/s/app/0"),
         ("a subPath of a hostPath", true, &["volumes/kubernetes.io~secret/s"], "volume-subpaths/h/app/0"),
-        ("a volume that another node agent made", true, &[], "volumes/kubernetes.io~nfs/share"),
+        ("a share of a server", true, &[], "volumes/kubernetes.io~nfs/share"),
         ("nothing", false, &[], ""),
     ] {
         let host = host();
@@ -58,6 +58,10 @@ fn a_part_of_a_volume_made_here_is_the_nodes_unless_a_container_mounted_there() 
     let own = || host.path("pods/u/volumes/kubernetes.io~empty-dir/v");
     host.mount("pods/u/volumes/kubernetes.io~empty-dir/v", 1);
     assert_eq!((of(own()), of("/nfs".into())), (Class::HostFiles, Class::UserPaths));
+    for of_others in ["kubernetes.io~nfs/v", "kubernetes.io~csi/v/mount"] {
+        let path = host.path(format!("pods/u/volumes/{of_others}"));
+        assert_eq!(of(path), Class::UserPaths, "{of_others}: its server may not answer");
+    }
     host.mount("pods/u/volumes/kubernetes.io~empty-dir/v/fuse", 1);
     assert_eq!(of(own()), Class::UserPaths);
 }

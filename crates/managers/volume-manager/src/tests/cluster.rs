@@ -14,6 +14,9 @@ use serde_json::{Value, json};
 use volume_plan::names::{attachment_name, handle_hash};
 
 use super::csi::FakeCsi;
+use crate::{Config, SeLinux};
+
+use super::mortal::Mortal;
 use super::rig::{Bench, config, deps, host, with_spec};
 
 pub(super) const DRIVER: &str = "d.example";
@@ -25,24 +28,41 @@ pub(super) struct Cluster {
     pub(super) csi: FakeCsi,
     pub(super) bench: Bench,
     kernel: Kernel,
+    settings: Config,
 }
 
 impl Cluster {
     /// A node with one driver whose volumes need no attachment.
     pub(super) fn start(kernel: &Kernel) -> Self {
+        Self::start_with(kernel, |_| {})
+    }
+
+    fn start_with(kernel: &Kernel, change: impl FnOnce(&mut Config)) -> Self {
         let host = host();
+        let mut settings = config(&host);
+        change(&mut settings);
         let (api, csi) = (FakeApi::new(), FakeCsi::on(&host.disk));
-        let bench = Self::daemon(kernel, &host, &api, &csi);
-        let cluster = Self { host, api, csi, bench, kernel: kernel.clone() };
+        let bench = Self::daemon(kernel, &host, &api, &csi, settings.clone(), None);
+        let cluster = Self { host, api, csi, bench, kernel: kernel.clone(), settings };
         cluster.driver(json!({ "attachRequired": false }));
         cluster
     }
 
-    fn daemon(kernel: &Kernel, host: &Folder, api: &FakeApi, csi: &FakeCsi) -> Bench {
+    fn daemon(
+        kernel: &Kernel,
+        host: &Folder,
+        api: &FakeApi,
+        csi: &FakeCsi,
+        settings: Config,
+        mortal: Option<Mortal>,
+    ) -> Bench {
         let mut deps = deps(host);
+        if let Some(mortal) = mortal {
+            (deps.fs, deps.mounts) = (Arc::new(mortal.clone()), Arc::new(mortal));
+        }
         deps.api = Some(Arc::new(api.clone()));
         deps.csi = Some(Arc::new(csi.clone()));
-        let bench = Bench::with(kernel, config(host), deps);
+        let bench = Bench::with(kernel, settings, deps);
         for name in [DRIVER, "other.example", "disk.csi.azure.com"] {
             let row = CsiDriver {
                 endpoint: format!("/plugins/{name}/csi.sock").into(),
@@ -66,9 +86,14 @@ impl Cluster {
 
     /// As `kill -9` and a start: all that was in memory is gone.
     pub(super) async fn restart(&mut self) {
+        self.restart_as(None).await;
+    }
+
+    /// The same; `mortal`: through which the new daemon sees the disk.
+    pub(super) async fn restart_as(&mut self, mortal: Option<Mortal>) {
         self.bench.manager.stop();
         self.bench.manager.stopped().await;
-        self.bench = Self::daemon(&self.kernel, &self.host, &self.api, &self.csi);
+        self.bench = Self::daemon(&self.kernel, &self.host, &self.api, &self.csi, self.settings.clone(), mortal);
     }
 
     /// What the API server says of the driver.
@@ -164,6 +189,17 @@ impl Cluster {
 /// Runs a test around a node of a cluster.
 pub(super) fn with_cluster(test: impl AsyncFnOnce(Cluster)) {
     actor::testing::run(1, async |kernel| test(Cluster::start(&kernel)).await);
+}
+
+/// The same with SELinux.
+pub(super) fn with_selinux(every_mode: bool, test: impl AsyncFnOnce(Cluster)) {
+    let selinux = SeLinux { files: "system_u:object_r:container_file_t:s0".to_owned(), every_mode };
+    with_settings(|settings| settings.selinux = Some(selinux), test);
+}
+
+/// The same with other settings.
+pub(super) fn with_settings(change: impl FnOnce(&mut Config), test: impl AsyncFnOnce(Cluster)) {
+    actor::testing::run(1, async |kernel| test(Cluster::start_with(&kernel, change)).await);
 }
 
 pub(super) async fn secs(n: u64) {

@@ -120,12 +120,12 @@ fn a_file_among_the_links_of_devices_is_nobodys_to_remove() {
 #[test]
 fn what_a_kubelet_of_another_kind_mapped_is_not_touched() {
     with_cluster(async |c| {
-        c.host.dir("pods/u1/volumeDevices/kubernetes.io~iscsi");
-        c.host.link("/dev/sdy", "pods/u1/volumeDevices/kubernetes.io~iscsi/pv-i");
+        c.host.dir("pods/u1/volumeDevices/kubernetes.io~rbd");
+        c.host.link("/dev/sdy", "pods/u1/volumeDevices/kubernetes.io~rbd/pv-i");
         let e = c.unmount("u1").await.unwrap_err();
         assert!(e.message.contains("cannot unmap volumes of that kind"), "{e}");
         assert!(c.remove("u1").await.is_err());
-        assert_eq!(c.host.link_of("pods/u1/volumeDevices/kubernetes.io~iscsi/pv-i"), "/dev/sdy");
+        assert_eq!(c.host.link_of("pods/u1/volumeDevices/kubernetes.io~rbd/pv-i"), "/dev/sdy");
     });
 }
 

@@ -124,14 +124,14 @@ fn a_kind_that_nothing_here_serves_is_told_at_once() {
     with_bench(async |bench, _| {
         let p = pod(
             "u",
-            json!([{"name": "c", "nfs": {"server": "s", "path": "/"}}, {"name": "d", "emptyDir": {"medium": "Tape"}}]),
+            json!([{"name": "c", "glusterfs": {"endpoints": "e", "path": "/"}}, {"name": "d", "emptyDir": {"medium": "Tape"}}]),
         );
         let asked = bench.wiring.inlet().ask(MountVolumes { pod: p }, Duration::from_millis(400)).await.unwrap();
         let failed = asked.unwrap_err();
         assert!(!failed.late);
         assert_eq!(
             failed.message,
-            "unmounted volumes=[c d], unattached volumes=[], failed to process volumes=[c d]: volume \"c\": nfs volumes are not supported; unknown storage medium \"Tape\""
+            "unmounted volumes=[c d], unattached volumes=[], failed to process volumes=[c d]: volume \"c\": glusterfs volumes are not supported; unknown storage medium \"Tape\""
         );
     });
 }

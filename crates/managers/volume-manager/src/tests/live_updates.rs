@@ -109,6 +109,45 @@ fn an_object_that_goes_leaves_its_files_and_is_told_of() {
 }
 
 #[test]
+fn changed_trust_bundles_are_written_into_running_pods() {
+    with_bench(async |bench, host| {
+        let sources = json!([{"clusterTrustBundle": {"signerName": "s", "labelSelector": {}, "path": "ca/root.pem"}}]);
+        let pod = pod("u", json!([{"name": "v", "projected": {"defaultMode": 0o644, "sources": sources}}]));
+        let waiting = mount_beside(&bench, &pod);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        assert!(bench.told().iter().all(|line| line.ends_with("clustertrustbundle \"s\" not found")));
+        bench.objects.put_anchors("one");
+        settle().await;
+        assert!(waiting.is_finished(), "not only at the next try");
+        assert_eq!(read(&host, "projected", "u", "ca/root.pem"), "one");
+        bench.objects.put_anchors("two");
+        settle().await;
+        assert_eq!(read(&host, "projected", "u", "ca/root.pem"), "two");
+    });
+}
+
+#[test]
+fn a_certificate_is_written_when_it_is_issued_and_when_it_is_renewed() {
+    with_bench(async |bench, host| {
+        let source = json!({"signerName": "s", "keyType": "ED25519", "credentialBundlePath": "me.pem"});
+        let projected = json!({"defaultMode": 0o644, "sources": [{"podCertificate": source}]});
+        let pod = pod("u", json!([{"name": "v", "projected": projected}]));
+        let waiting = mount_beside(&bench, &pod);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let text =
+            "Warning FailedMount: MountVolume.SetUp failed for volume \"v\" : credential bundle is not issued yet";
+        assert_eq!(bench.told(), [text, text]);
+        bench.objects.put_certificate(&pod, "v", 0, "ONE\n");
+        settle().await;
+        assert!(waiting.is_finished(), "not only at the next try");
+        assert_eq!(read(&host, "projected", "u", "me.pem"), "KEY\nONE\n");
+        bench.objects.put_certificate(&pod, "v", 0, "TWO\n");
+        settle().await;
+        assert_eq!(read(&host, "projected", "u", "me.pem"), "KEY\nTWO\n");
+    });
+}
+
+#[test]
 fn a_running_pod_does_without_the_api_server() {
     with_bench(async |bench, host| {
         bench.objects.put_map("cm", json!({"a": "1"}));

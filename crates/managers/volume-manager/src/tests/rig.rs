@@ -34,6 +34,7 @@ pub(super) fn deps(host: &Folder) -> Deps {
     Deps {
         fs: host.fs(),
         mounts: host.fs(),
+        quotas: None,
         serial: Serial::default(),
         desired: DesiredVolumes::default(),
         persistent: Volumes::default(),

@@ -176,10 +176,10 @@ fn other_kinds_are_refused_by_name_and_hold_up_none_of_the_rest() {
     let host = host();
     let p = pod(
         "u",
-        json!([{"name": "cm", "nfs": {"server": "s", "path": "/"}}, {"name": "v", "emptyDir": {}}, {"name": "i", "image": {}}]),
+        json!([{"name": "cm", "glusterfs": {"endpoints": "e", "path": "/"}}, {"name": "v", "emptyDir": {}}, {"name": "i", "image": {}}]),
     );
     let failed = all(&deps(&host), &config(&host), &p).unwrap_err();
-    let error = "volume \"cm\": nfs volumes are not supported".to_owned();
+    let error = "volume \"cm\": glusterfs volumes are not supported".to_owned();
     assert_eq!(failed, [Failed::own("cm", error, true)]);
     assert!(host.exists(MARKER));
 }

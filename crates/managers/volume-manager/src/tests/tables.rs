@@ -65,8 +65,8 @@ fn kind_table() {
         (json!({"projected": {}}), json!({}), projected("kubernetes.io~projected", Medium::Memory)),
         (json!({"csi": {"driver": "d"}}), json!({}), Kind::Persistent),
         (json!({"cinder": {"volumeID": "c"}}), json!({}), Kind::Persistent),
+        (json!({"nfs": {"server": "s", "path": "/"}}), json!({}), Kind::Persistent),
         (json!({"cephfs": {"monitors": []}}), json!({}), Kind::Unsupported("cephfs")),
-        (json!({"nfs": {"server": "s", "path": "/"}}), json!({}), Kind::Unsupported("nfs")),
     ] {
         let mut volume = source.clone();
         volume["name"] = json!("v");

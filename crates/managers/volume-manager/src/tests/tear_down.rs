@@ -89,7 +89,8 @@ fn an_ended_pods_own_content_needs_no_marker() {
 fn foreign_mounts_are_never_touched() {
     for (dir, magic) in [
         ("kubernetes.io~empty-dir/v", 0xef53),
-        ("kubernetes.io~nfs/share", 0x6969),
+        ("kubernetes.io~glusterfs/share", 0x6573_5546),
+        ("kubernetes.io~nfs/disk", 0xef53),
         ("kubernetes.io~nfs/memory", TMPFS_MAGIC),
     ] {
         for proof in [Proof::Ended, Proof::Marker] {

@@ -7,14 +7,15 @@ use model::core::Pod;
 use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use serde_json::{Value, json};
 
-use super::{DownwardApi, Payload, PayloadInput, payload};
+use super::{DownwardApi, Payload, PayloadInput, ProjectedFile, payload};
 use crate::fixture::{volume, with_spec};
-use crate::needs::{Fetched, Missing, TokenSlot, needs};
+use crate::needs::{Credential, Fetched, Missing, SourceSlot, TokenSlot, needs};
 
 fn fetched() -> Fetched {
     let map = json!({"data": {"a": "1", "b.txt": "two\n", "bad-key": "x"}, "binaryData": {"bin": "AAEC"}});
     let secret = json!({"data": {"user": "dQ==", "pass": "cA=="}});
     let gone = |kind: &str| Missing { not_found: true, text: format!("{kind} \"nope\" not found") };
+    let slot = |index| SourceSlot { volume: "v".to_owned(), index };
     let away = || Missing { not_found: false, text: "failed to sync configmap cache: timed out".to_owned() };
     Fetched {
         config_maps: BTreeMap::from([
@@ -33,6 +34,14 @@ fn fetched() -> Fetched {
                 TokenSlot { audience: "bad".into(), expiration_s: 3600 },
                 Err(Missing { not_found: false, text: "failed to fetch token: no".into() }),
             ),
+        ]),
+        trust_anchors: BTreeMap::from([
+            (slot(0), Err(Missing { not_found: false, text: "no anchors".into() })),
+            (slot(1), Ok("ROOT".into())),
+        ]),
+        certificates: BTreeMap::from([
+            (slot(0), Err(Missing { not_found: false, text: "no certificate".into() })),
+            (slot(2), Ok(Credential { key_pem: "KEY\n".into(), chain_pem: "CHAIN\n".into() })),
         ]),
     }
 }
@@ -193,16 +202,8 @@ fn failures_of_projections_are_told_together_and_each_once() {
         ("one", json!([nope]), "configmap \"nope\" not found"),
         ("twice the same", json!([nope, nope]), "configmap \"nope\" not found"),
         ("two", json!([nope, token]), "[configmap \"nope\" not found, failed to fetch token: no]"),
-        (
-            "trust",
-            json!([{"clusterTrustBundle": {"name": "b", "path": "p"}}]),
-            "ClusterTrustBundle projection is not supported in static kubelet mode",
-        ),
-        (
-            "certificate",
-            json!([{"podCertificate": {"keyType": "ED25519", "signerName": "s"}}]),
-            "podCertificate projection is not supported",
-        ),
+        ("trust", json!([{"clusterTrustBundle": {"name": "b", "path": "p"}}]), "no anchors"),
+        ("certificate", json!([{"podCertificate": {"keyType": "ED25519", "signerName": "s"}}]), "no certificate"),
     ] {
         assert_eq!(shown(sources(list)), [expected], "{name}");
     }
@@ -213,8 +214,11 @@ fn failures_of_projections_are_told_together_and_each_once() {
 }
 
 #[test]
-fn tokens_are_private_where_somebody_is_meant() {
+fn tokens_and_anchors_are_private_where_somebody_is_meant() {
     let pod = with_spec(json!({}));
+    let anchors = json!({"projected": {"defaultMode": 0o644, "sources": [
+        {"downwardAPI": {}}, {"clusterTrustBundle": {"path": "ca/root.pem"}},
+    ]}});
     for (name, owners, mode, owner) in [
         ("for all", Owners(None, None), 0o644, None),
         ("for a user", Owners(Some(7), None), 0o600, Some(7)),
@@ -223,8 +227,32 @@ fn tokens_are_private_where_somebody_is_meant() {
     ] {
         let files = made_for(&pod, golden(), &owners).unwrap();
         assert_eq!((files["tok"].mode, files["tok"].owner), (mode, owner), "{name}");
-        assert_eq!((files["user"].mode, files["user"].owner), (0o644, None), "{name}: only tokens");
+        assert_eq!((files["user"].mode, files["user"].owner), (0o644, None), "{name}: only they");
+        let file = made_for(&pod, anchors.clone(), &owners).unwrap().remove("ca/root.pem").unwrap();
+        assert_eq!((file.mode, file.owner, file.data), (mode, owner, b"ROOT".to_vec()), "{name}");
     }
+}
+
+#[test]
+fn a_certificate_has_the_files_that_are_named() {
+    let pod = with_spec(json!({}));
+    let files = |paths: Value| {
+        let mut source = json!({"keyType": "ED25519", "signerName": "s"});
+        source.as_object_mut().unwrap().extend(paths.as_object().unwrap().clone());
+        let sources = json!([{"downwardAPI": {}}, {"downwardAPI": {}}, {"podCertificate": source}]);
+        let volume = json!({"projected": {"defaultMode": 0o644, "sources": sources}});
+        let made = made_for(&pod, volume, &Owners(Some(7), None)).unwrap();
+        let line = |(path, f): (&String, &ProjectedFile)| {
+            format!("{path} {:o} {:?} {}", f.mode, f.owner, String::from_utf8_lossy(&f.data))
+        };
+        made.iter().map(line).collect::<Vec<_>>()
+    };
+    assert_eq!(files(json!({"credentialBundlePath": "b.pem"})), ["b.pem 600 Some(7) KEY\nCHAIN\n"]);
+    assert_eq!(
+        files(json!({"keyPath": "k.pem", "certificateChainPath": "c.pem"})),
+        ["c.pem 600 Some(7) CHAIN\n", "k.pem 600 Some(7) KEY\n"]
+    );
+    assert_eq!(files(json!({"keyPath": ""})), Vec::<String>::new());
 }
 
 #[test]
@@ -235,6 +263,14 @@ fn a_volume_needs_what_its_payload_reads() {
     assert_eq!(n.tokens.into_iter().collect::<Vec<_>>(), [TokenSlot { audience: "me".into(), expiration_s: 600 }]);
     let n = needs(&volume(json!({"projected": {"sources": [{"serviceAccountToken": {"path": "t"}}]}})));
     assert_eq!(n.tokens.into_iter().collect::<Vec<_>>(), [TokenSlot { audience: String::new(), expiration_s: 3600 }]);
+    let n = needs(&volume(json!({"projected": {"sources": [{}, {"clusterTrustBundle": {"path": "t", "name": "b"}}]}})));
+    let anchors: Vec<_> = n.trust_anchors.iter().map(|(slot, b)| (slot.index, b.name.as_deref())).collect();
+    assert_eq!(anchors, [(1, Some("b"))]);
+    assert!(!n.is_empty());
+    let n =
+        needs(&volume(json!({"projected": {"sources": [{"podCertificate": {"keyType": "k", "signerName": "s"}}]}})));
+    assert_eq!(n.certificates.iter().map(|slot| slot.index).collect::<Vec<_>>(), [0]);
+    assert!(!n.is_empty());
     assert!(needs(&volume(json!({"downwardAPI": {"items": []}}))).is_empty());
 }
 

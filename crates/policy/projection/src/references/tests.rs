@@ -53,6 +53,16 @@ fn every_place_that_names_an_object_is_seen() {
         ("configMap volume", volume(json!({"configMap": {"name": "a"}})), vec!["ConfigMap ns/a"]),
         ("secret volume", volume(json!({"secret": {"secretName": "b"}})), vec!["Secret ns/b"]),
         ("projected", volume(projected), vec!["ConfigMap ns/a", "Secret ns/b"]),
+        (
+            "trust bundles",
+            volume(json!({"projected": {"sources": [{"clusterTrustBundle": {"path": "p", "name": "x"}}]}})),
+            vec!["ClusterTrustBundle /"],
+        ),
+        (
+            "certificates",
+            volume(json!({"projected": {"sources": [{}, {"podCertificate": {"keyType": "k", "signerName": "s"}}]}})),
+            vec!["PodCertificate ns//v/1"],
+        ),
         ("csi", volume(json!({"csi": {"driver": "d", "nodePublishSecretRef": {"name": "b"}}})), vec!["Secret ns/b"]),
         ("azureFile", volume(json!({"azureFile": {"secretName": "b", "shareName": "s"}})), vec!["Secret ns/b"]),
         (

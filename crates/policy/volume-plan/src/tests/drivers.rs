@@ -23,8 +23,13 @@ fn volume(fs_type: &str, mode: &str, read_only: bool) -> (Resolved, Csi) {
     let csi = json!({ "driver": "d", "volumeHandle": "h1", "fsType": fs_type, "volumeAttributes": { "a": "1" } });
     let spec = json!({ "csi": csi, "accessModes": [mode] });
     let found = of_persistent_volume(&persistent(spec, json!({})), read_only).unwrap();
-    let Source::Csi(csi) = found.source.clone() else { panic!("{found:?}") };
+    let csi = csi_of(&found);
     (found, csi)
+}
+
+fn csi_of(volume: &Resolved) -> Csi {
+    let Source::Csi(csi) = volume.source.clone() else { panic!("{volume:?}") };
+    csi
 }
 
 fn rules(spec: Value) -> DriverRules {
@@ -58,8 +63,9 @@ fn a_driver_without_an_object_has_the_defaults_but_no_volumes_in_pods() {
     let all = rules(json!({
         "attachRequired": false, "podInfoOnMount": true, "fsGroupPolicy": "File", "requiresRepublish": true,
         "tokenRequests": [{ "audience": "a", "expirationSeconds": 600 }], "volumeLifecycleModes": ["Ephemeral"],
-        "serviceAccountTokenInSecrets": true,
+        "serviceAccountTokenInSecrets": true, "seLinuxMount": true,
     }));
+    assert!(all.selinux_mount && !none.selinux_mount);
     assert_eq!((all.attach_required, all.pod_info, all.republish, all.tokens_in_secrets), (false, true, true, true));
     assert_eq!((all.group_policy, all.tokens.as_slice()), (GroupPolicy::File, &[("a".to_owned(), Some(600))][..]));
     let (_, csi) = volume("", "ReadWriteOnce", false);
@@ -111,19 +117,28 @@ fn the_driver_is_told_of_the_pod_when_it_wants_to_be() {
 #[test]
 fn files_are_those_of_a_kubelet_and_can_be_read_again() {
     let (volume, csi) = volume("", "ReadWriteOnce", false);
-    assert_eq!(String::from_utf8(data::of_stage(&csi)).unwrap(), "{\"driverName\":\"d\",\"volumeHandle\":\"h1\"}\n");
+    assert_eq!(
+        String::from_utf8(data::of_stage(&csi, "")).unwrap(),
+        "{\"driverName\":\"d\",\"volumeHandle\":\"h1\"}\n"
+    );
     // printf h1dn1 | sha256sum
     let attachment = "csi-366daf1c53e66e8da79774464eed1518e1572b633ff322788603d1c95665bb37";
     assert_eq!(attachment_name("h1", "d", "n1"), attachment);
     let text = format!(
         "{{\"attachmentID\":{attachment:?},\"driverName\":\"d\",\"nodeName\":\"n1\",\"specVolID\":\"pv1\",\"volumeHandle\":\"h1\",\"volumeLifecycleMode\":\"Persistent\"}}\n"
     );
-    let file = data::of_publish(&volume, &csi, "n1");
+    let file = data::of_publish(&volume, &csi, "n1", "");
     assert_eq!(String::from_utf8(file.clone()).unwrap(), text);
     let read = data::read(&file).unwrap();
     assert_eq!((read.driver.as_str(), read.handle.as_str(), read.is_inline), ("d", "h1", false));
     let inline = Csi { is_inline: true, ..csi };
-    assert!(data::read(&data::of_publish(&volume, &inline, "n1")).unwrap().is_inline);
+    assert!(data::read(&data::of_publish(&volume, &inline, "n1", "")).unwrap().is_inline);
+    let context = "system_u:object_r:container_file_t:s0:c1,c2";
+    for file in [data::of_stage(&csi_of(&volume), context), data::of_publish(&volume, &csi_of(&volume), "n1", context)]
+    {
+        assert!(String::from_utf8_lossy(&file).contains(&format!("\"seLinuxMountContext\":{context:?}")));
+        assert_eq!(data::read(&file).unwrap().context, context);
+    }
     for bad in [
         "",
         "{",

@@ -4,6 +4,7 @@ use serde_json::json;
 
 use super::persistent;
 use crate::claim::Mode;
+use crate::share::share;
 use crate::source::{Csi, Source, of_inline, of_persistent_volume};
 
 #[test]
@@ -37,7 +38,10 @@ fn a_volume_of_a_driver_is_told_with_all_its_fields() {
 #[test]
 fn what_this_node_cannot_have_is_refused_by_name() {
     for (spec, part) in [
-        (json!({ "nfs": { "server": "s", "path": "/" } }), "no volume plugin matched: nfs volumes are not supported"),
+        (
+            json!({ "nfs": { "server": "s", "path": "/" }, "volumeMode": "Block" }),
+            "no volume plugin matched: nfs volumes cannot be had as devices",
+        ),
         (json!({ "flexVolume": { "driver": "x" } }), "no volume plugin matched: flexVolume volumes are not supported"),
         (json!({}), "it has no source"),
         (
@@ -62,11 +66,42 @@ fn what_this_node_cannot_have_is_refused_by_name() {
 fn a_volume_that_stands_in_a_pod_has_a_handle_of_its_own() {
     let csi = json!({ "driver": "d", "readOnly": true, "nodePublishSecretRef": { "name": "s" } });
     let volume: Volume = serde_json::from_value(json!({ "name": "v", "csi": csi })).unwrap();
-    let found = of_inline(&PodUid::from("u1"), "shop", &volume).unwrap();
+    let found = of_inline(&PodUid::from("u1"), "shop", &volume).unwrap().unwrap();
     let Source::Csi(Csi { handle, publish_secret, is_inline, .. }) = &found.source else { panic!("{found:?}") };
     // printf u1v | sha256sum
     assert_eq!(handle, "csi-3df5ffc60026e8207ea59c1564beebc5d9845fde03ed041b10fa368ddd17875f");
     assert_eq!((publish_secret.clone(), *is_inline, found.read_only), (Some(("shop".into(), "s".into())), true, true));
     let other: Volume = serde_json::from_value(json!({ "name": "v", "emptyDir": {} })).unwrap();
     assert_eq!(of_inline(&PodUid::from("u1"), "shop", &other), None);
+}
+
+#[test]
+fn a_share_is_mounted_with_the_options_of_its_volume_each_once_and_sorted() {
+    let words = |found: &crate::source::Resolved| share(found).map(|s| (s.kind, s.source, s.options.join(",")));
+    let nfs = |server: &str| json!({ "server": server, "path": "/exports/a", "readOnly": true });
+    for (server, options, read_only, source, wanted) in [
+        (
+            "srv.example",
+            json!(["soft", "nfsvers=4.1", "soft", ""]),
+            false,
+            "srv.example:/exports/a",
+            "nfsvers=4.1,soft",
+        ),
+        ("10.0.0.1", json!(["hard"]), true, "10.0.0.1:/exports/a", "hard,ro"),
+        ("fd00::1", json!([]), false, "[fd00::1]:/exports/a", ""),
+    ] {
+        let volume = persistent(json!({ "nfs": nfs(server), "mountOptions": options }), json!({}));
+        let found = of_persistent_volume(&volume, read_only).unwrap();
+        assert_eq!(
+            words(&found),
+            Some(("nfs", source.to_owned(), wanted.to_owned())),
+            "of the claim, not of the volume"
+        );
+    }
+    let volume: Volume = serde_json::from_value(json!({ "name": "v", "nfs": nfs("srv") })).unwrap();
+    let found = of_inline(&PodUid::from("u1"), "shop", &volume).unwrap().unwrap();
+    assert_eq!(words(&found), Some(("nfs", "srv:/exports/a".to_owned(), "ro".to_owned())));
+    assert!(found.read_only);
+    let local = of_persistent_volume(&persistent(json!({ "local": { "path": "/x" } }), json!({})), false).unwrap();
+    assert_eq!(share(&local), None);
 }

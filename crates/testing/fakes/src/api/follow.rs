@@ -27,6 +27,9 @@ pub fn collection(kind: Kind) -> (&'static str, &'static str) {
         Kind::Secret => ("v1", "secrets"),
         Kind::RuntimeClass => ("node.k8s.io/v1", "runtimeclasses"),
         Kind::CertificateSigningRequest => ("certificates.k8s.io/v1", "certificatesigningrequests"),
+        Kind::ClusterTrustBundle => ("certificates.k8s.io/v1beta1", "clustertrustbundles"),
+        Kind::ClusterTrustBundleAlpha => ("certificates.k8s.io/v1alpha1", "clustertrustbundles"),
+        Kind::PodCertificateRequest => ("certificates.k8s.io/v1beta1", "podcertificaterequests"),
     }
 }
 
@@ -174,5 +177,8 @@ fn decode(kind: Kind, object: &Value) -> Result<Object, ApiError> {
         Kind::Secret => Object::Secret(typed(object)?),
         Kind::RuntimeClass => Object::RuntimeClass(typed(object)?),
         Kind::CertificateSigningRequest => Object::CertificateSigningRequest(typed(object)?),
+        Kind::ClusterTrustBundle => Object::ClusterTrustBundle(typed(object)?),
+        Kind::ClusterTrustBundleAlpha => Object::of_alpha_bundle(typed(object)?),
+        Kind::PodCertificateRequest => Object::PodCertificateRequest(typed(object)?),
     })
 }

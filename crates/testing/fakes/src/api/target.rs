@@ -50,12 +50,14 @@ impl Target {
     #[must_use]
     pub fn kind(&self) -> String {
         let known = match self.resource.as_str() {
+            "clustertrustbundles" => "ClusterTrustBundle",
             "configmaps" => "ConfigMap",
             "csidrivers" => "CSIDriver",
             "csinodes" => "CSINode",
             "certificatesigningrequests" => "CertificateSigningRequest",
             "persistentvolumeclaims" => "PersistentVolumeClaim",
             "persistentvolumes" => "PersistentVolume",
+            "podcertificaterequests" => "PodCertificateRequest",
             "runtimeclasses" => "RuntimeClass",
             "serviceaccounts" => "ServiceAccount",
             "tokenreviews" => "TokenReview",

@@ -1,11 +1,18 @@
 //! Mounts: a directory with something mounted on it is on another device.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
 
-use ports::host::{FileKind, HUGETLBFS_MAGIC, HostResult, MemoryMount, Mounter, TMPFS_MAGIC};
+use ports::host::{
+    FileKind, HUGETLBFS_MAGIC, HostError, HostResult, MemoryMount, MountLine, Mounter, ProgramEnd, TMPFS_MAGIC,
+};
 
 use super::tree::{EXT4_MAGIC, Errno, Found, Kind, Res};
 use super::{MemFs, State, make_dirs};
+
+/// What `statfs` says of NFS.
+const NFS_MAGIC: i64 = 0x6969;
 
 impl MemFs {
     /// Mounts a disk on a directory.
@@ -24,11 +31,39 @@ impl MemFs {
         self.state().tree.mount(dir, magic, None).expect("a mount point is there");
     }
 
+    /// Source and options of the share that is mounted here.
+    #[must_use]
+    pub fn share_on(&self, dir: &Path) -> Option<(String, Vec<String>)> {
+        self.state().shares.get(dir).cloned()
+    }
+
     /// Most bytes of the tmpfs that is mounted here; `None`: none is mounted, `Some(None)`: it has no limit.
     #[must_use]
     pub fn tmpfs_size(&self, dir: &Path) -> Option<Option<u64>> {
         let state = self.state();
         state.tree.mounted_on(dir).filter(|(_, m)| m.magic == TMPFS_MAGIC).map(|(_, m)| m.size_bytes)
+    }
+
+    /// From now on this plays the programs of the host. It is told each call as one line, and `write PATH TEXT` when a file of the
+    /// kernel's is written to.
+    pub fn play_programs(&self, double: impl Fn(&Self, &str) -> ProgramEnd + Send + Sync + 'static) {
+        self.state().programs.double = Some(Arc::new(double));
+    }
+
+    /// Calls of programs, and writes to files of the kernel's, since the last look.
+    #[must_use]
+    pub fn program_calls(&self) -> Vec<String> {
+        std::mem::take(&mut self.state().programs.calls)
+    }
+
+    fn program(&self, line: String) -> Option<ProgramEnd> {
+        let double = {
+            let mut state = self.state();
+            state.programs.calls.push(line.clone());
+            state.programs.double.clone()
+        };
+        // Without the lock: it may change what there is.
+        double.map(|double| double(self, &line))
     }
 
     /// Paths at which loop devices hold a device open.
@@ -77,13 +112,63 @@ impl Mounter for MemFs {
                     s.tree.add(parent, name, Kind::File(Vec::new()), 0o640)?;
                 }
             }
-            s.tree.mount(target, EXT4_MAGIC, None)
+            s.tree.mount(target, EXT4_MAGIC, None)?;
+            let of = s.sources.iter().find(|(at, _)| base.starts_with(at)).map(|(_, source)| source.clone());
+            s.sources.extend(of.map(|source| (target.to_owned(), source)));
+            Ok(())
         })
     }
 
     fn unmount(&self, target: &Path) -> HostResult<()> {
         self.call("unmount", target, true, |s| {
-            if s.held.contains(target) { Err(Errno::Busy) } else { s.tree.unmount(target) }
+            if s.held.contains(target) {
+                return Err(Errno::Busy);
+            }
+            s.sources.remove(target);
+            s.tree.unmount(target)
+        })
+    }
+
+    fn run_program(&self, program: &'static str, arguments: &[String], _: Duration) -> HostResult<ProgramEnd> {
+        let end = self.program(format!("{program} {}", arguments.join(" ")));
+        end.ok_or_else(|| HostError::new("run", program, Errno::NoEnt))
+    }
+
+    fn write_attribute(&self, path: &Path, text: &str) -> HostResult<()> {
+        self.call("write", path, true, |s| s.tree.get(path, true).map(drop))?;
+        self.program(format!("write {} {text}", path.display()));
+        Ok(())
+    }
+
+    fn mount_table(&self) -> HostResult<Vec<MountLine>> {
+        let state = self.state();
+        let line = |(number, mounted): (&u64, &super::tree::Mounted)| {
+            let source = state.sources.get(&mounted.at).cloned();
+            let device = source.clone().unwrap_or_else(|| format!("0:{number}"));
+            MountLine { at: mounted.at.clone(), source: source.unwrap_or_else(|| "none".to_owned()), device }
+        };
+        Ok(state.tree.mounted.iter().map(line).collect())
+    }
+
+    fn mount_share(&self, (_, source): (&str, &str), options: &[String], target: &Path) -> HostResult<()> {
+        self.call("mount", target, true, |s| {
+            if s.tree.mounted_on(target).is_none() {
+                make_dirs(&mut s.tree, target, 0o750)?;
+                s.tree.mount(target, NFS_MAGIC, None)?;
+                s.shares.insert(target.to_owned(), (source.to_owned(), options.to_vec()));
+            }
+            Ok(())
+        })
+    }
+
+    fn unmount_share(&self, _: &str, target: &Path) -> HostResult<()> {
+        self.call("umount", target, true, |s| match s.tree.mounted_on(target).map(|(_, m)| m.magic) {
+            None => Ok(()),
+            Some(NFS_MAGIC) => {
+                s.shares.remove(target);
+                s.tree.unmount(target)
+            }
+            Some(_) => Err(Errno::Exist),
         })
     }
 
@@ -139,7 +224,9 @@ impl Mounter for MemFs {
                 return Err(Errno::Inval);
             }
             s.formats.entry(device.to_owned()).or_insert_with(|| fs_type.to_owned());
-            s.tree.mount(target, EXT4_MAGIC, None)
+            s.tree.mount(target, EXT4_MAGIC, None)?;
+            s.sources.insert(target.to_owned(), device.display().to_string());
+            Ok(())
         })
     }
 }

@@ -17,7 +17,14 @@ pub(in crate::node) fn object_store(setup: &Setup<'_, ObjectStore>) {
         ChangeDetection::Cache => object_store::Strategy::Cache,
         ChangeDetection::Watch => object_store::Strategy::Watch,
     };
-    let config = Arc::new(object_store::Config { strategy, ..object_store::Config::default() });
+    let gates = &setup.settings.config.feature_gates;
+    let config = Arc::new(object_store::Config {
+        strategy,
+        trust_bundles: gates.enabled("ClusterTrustBundleProjection"),
+        pod_certificates: gates.enabled("PodCertificateRequest"),
+        node_name: setup.settings.node_name.clone(),
+        ..object_store::Config::default()
+    });
     let deps = Arc::new(object_store::Deps { api: setup.ports.api.clone(), cache: object_cache(setup) });
     setup.spawn(move |crew| object_store::ObjectStore::new(crew, config.clone(), deps.clone()));
 }

@@ -122,3 +122,24 @@ fn additions_are_sorted_by_creation_time() {
     let (late, early) = (at(&pod("u1", "a", "x"), 20), at(&pod("u2", "b", "x"), 10));
     assert_eq!(kinds(&merge("api", &BTreeMap::new(), vec![late, early], NOW)), ["add u2", "add u1"]);
 }
+
+#[test]
+fn a_pod_that_its_source_stamped_is_shared_and_no_others_stamp_is_believed() {
+    let stamped = |source: &str, seen: &str, image: &str| edit(&pod("u1", "a", image), |p| stamp(p, source, seen));
+    let id = PodUid::from("u1");
+    let (first, later) = (NOW.rfc3339_nano(), NOW.plus(std::time::Duration::from_secs(9)).rfc3339_nano());
+    let seen = |p: &Arc<Pod>| annotation(p, CONFIG_SEEN).map(str::to_owned);
+
+    let own = stamped("api", &first, "x");
+    let old = merge("api", &BTreeMap::new(), vec![own.clone()], NOW).next;
+    assert!(Arc::ptr_eq(&old[&id], &own));
+    let changed = stamped("api", &first, "y");
+    assert!(Arc::ptr_eq(&merge("api", &old, vec![changed.clone()], NOW).next[&id], &changed));
+
+    let restarted = merge("api", &old, vec![stamped("api", &later, "y")], NOW).next;
+    assert_eq!(seen(&restarted[&id]), Some(first.clone()), "first seen stays");
+    for foreign in [stamped("file", &later, "x"), stamped("api", "never", "x")] {
+        let p = &merge("api", &BTreeMap::new(), vec![foreign], NOW).next[&id];
+        assert_eq!((annotation(p, CONFIG_SOURCE), seen(p)), (Some("api"), Some(first.clone())));
+    }
+}

@@ -1,0 +1,229 @@
+//! Disks that the host reaches over a network: iSCSI, Fibre Channel. One try to get one to one pod, and taking it from the host when
+//! no pod has it any more.
+//!
+//! The directory of a disk (`lun_dir.rs`) is made before the host is asked for the disk and goes after all else: what has one is
+//! undone after any death, whoever made it.
+
+mod fc;
+mod host;
+mod iscsi;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use actor::chain;
+use contract::volume::MountedVolume;
+use model::{PodUid, pod};
+use volume_plan::attach::by_node;
+use volume_plan::claim::Mode;
+use volume_plan::fc::Id;
+use volume_plan::lun::{Lun, Transport};
+use volume_plan::source::Resolved;
+use volume_plan::state::Mount;
+
+use super::job::Job;
+use super::local;
+use crate::deps::Tools;
+use crate::device_map::DeviceMap;
+use crate::failed::Failed;
+use crate::layout::PodLayout;
+use crate::lun_dir::{FoundLun, LunDir};
+use crate::measure::{MOUNT, counted_as};
+use crate::placed::Placed;
+use crate::registry::Volumes;
+use crate::task::{TaskContext, cancelled};
+use host::Host;
+
+/// A step that failed, and why.
+type Step<T> = Result<T, (&'static str, String)>;
+
+const ATTACH: &str = "WaitForAttach";
+const MOUNT_DEVICE: &str = "MountDevice";
+const SET_UP: &str = "SetUp";
+const MAP: &str = "MapBlockVolume";
+
+/// Gets the disk to the pod, as far as it can be now.
+pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved, lun: &Lun) -> Result<Placed, Failed> {
+    let (tools, uid) = (job.tools, pod::uid(job.pod));
+    let (volumes, config) = (&tools.deps.persistent, &tools.config);
+    let (key, attach_name) = (lun.key(), lun.attach_name());
+    let failed = |step, e: String| job.failed(step, &volume.name, e);
+    if !job.request.is_live() {
+        return Err(failed(SET_UP, cancelled().message));
+    }
+    // From here on the end of the pod takes the wish back.
+    volumes.want(&key, &uid, job.volume, true);
+    volumes.is_attached_as(&key, &attach_name);
+    tools.post_in_use();
+    // To attach one is nothing but a word of the controller that it is for this node.
+    if config.controller_attach_detach && tools.deps.api.is_some() {
+        let told = by_node(tools.node.get().node.as_deref(), &attach_name);
+        told.map_err(|why| Failed::unattached(job.volume, why))?;
+    }
+    let dir = LunDir::new(&config.root_dir, lun, volume.mode).map_err(|e| failed(ATTACH, e))?;
+    let turn = volumes.turn(&key);
+    let _turn = turn.lock().await;
+    if !job.request.is_live() {
+        return Err(failed(SET_UP, cancelled().message));
+    }
+    let part = Some(uid.clone());
+    if let Some((_, error)) = volumes.wait(&key, &part, job.task.clock.now()) {
+        return Err(Failed::backing_off(job.volume, error));
+    }
+    let kind = format!("kubernetes.io/{}", lun.transport().kind());
+    let operation = if volume.mode == Mode::Block { "map_volume" } else { MOUNT };
+    let host = Host { tools, task: job.task, key: &key };
+    let work = Try { job, volume, lun, dir, uid, host };
+    match counted_as(operation, &kind, work.run()).await {
+        Ok(host_path) => {
+            volumes.succeeded(&key, &part);
+            volumes.note(&key, &part, Mount::Present);
+            let read_only = volume.read_only;
+            let mounted = MountedVolume { host_path, read_only, selinux_relabel: !read_only };
+            Ok(Placed { mounted, group: volume.group, republish: false, of: Arc::new(volume.clone()) })
+        }
+        Err((step, error)) => {
+            volumes.failed(&key, &part, job.task.clock.now(), &error);
+            Err(failed(step, error))
+        }
+    }
+}
+
+/// A disk, with all that a try needs to know of it.
+struct Try<'a> {
+    job: &'a Job<'a>,
+    volume: &'a Resolved,
+    lun: &'a Lun,
+    dir: LunDir,
+    uid: PodUid,
+    host: Host<'a>,
+}
+
+impl Try<'_> {
+    fn volumes(&self) -> &Volumes {
+        &self.job.tools.deps.persistent
+    }
+
+    async fn run(&self) -> Step<PathBuf> {
+        let layout = PodLayout::new(&self.job.tools.config.root_dir, &self.uid).map_err(|e| (SET_UP, e.message))?;
+        match self.volume.mode {
+            Mode::Filesystem => {
+                self.mount_for_all().await?;
+                self.bind(&layout).await.map_err(|e| (SET_UP, e))
+            }
+            Mode::Block => {
+                let device = self.attach().await?.ok_or((ATTACH, "it is mounted".to_owned()))?;
+                self.map(layout, device).await.map_err(|e| (MAP, e))
+            }
+        }
+    }
+
+    /// Has the host reach the disk. Answers with the path of its device; `None`: it is mounted already.
+    async fn attach(&self) -> Step<Option<String>> {
+        let (dir, file) = (
+            self.dir.clone(),
+            match self.lun {
+                Lun::Iscsi(disk) => Some(disk.file(&self.volume.name)),
+                Lun::Fc(_) => None,
+            },
+        );
+        let made = self.host.look(move |deps| dir.intend(deps, file.as_deref())).await;
+        let (found, is_mounted) = made.map_err(|e| (ATTACH, e))?;
+        self.volumes().intend(self.host.key, &None, found);
+        if is_mounted {
+            return Ok(None);
+        }
+        let device = match self.lun {
+            Lun::Iscsi(disk) => iscsi::attach(&self.host, self.job.pod, disk).await,
+            Lun::Fc(disk) => fc::attach(&self.host, disk).await,
+        };
+        device.map(Some).map_err(|e| (ATTACH, e))
+    }
+
+    /// Mounts the disk for all pods. The first of them says whether it may be written to.
+    async fn mount_for_all(&self) -> Step<()> {
+        if let Some(device) = self.attach().await? {
+            let read_only = self.volume.read_only.then(|| "ro".to_owned());
+            let options: Vec<String> = self.volume.mount_options.iter().cloned().chain(read_only).collect();
+            let (at, fs_type) = (self.dir.path.clone(), self.lun.fs_type().to_owned());
+            let work = move |deps: &crate::Deps| {
+                let mounted = deps.mounts.mount_device(Path::new(&device), &at, &fs_type, &options);
+                mounted.map_err(|e| chain(&e))
+            };
+            let _doing = self.host.doing("mount");
+            self.host.look(work).await.map_err(|e| (MOUNT_DEVICE, e))?;
+        }
+        self.volumes().note(self.host.key, &None, Mount::Present);
+        Ok(())
+    }
+
+    /// Binds what is mounted for all pods into the pod's folder.
+    async fn bind(&self, layout: &PodLayout) -> Result<PathBuf, String> {
+        let target = layout.volume(self.lun.transport().plugin(), &self.volume.name).map_err(|e| e.message)?;
+        self.volumes().intend(self.host.key, &Some(self.uid.clone()), false);
+        let (tools, pod, volume) = (self.job.tools.clone(), self.job.pod.clone(), self.volume.clone());
+        let (source, request) = (self.dir.path.clone(), self.job.request.clone());
+        let work = move |_: &crate::Deps| {
+            if !request.is_live() {
+                return Err(cancelled().message);
+            }
+            local::bind(&tools, &pod, &target, &volume, &source, &request)
+        };
+        self.host.of_pod(&self.uid, work).await
+    }
+
+    /// Binds the device for the pod, and holds it open.
+    async fn map(&self, layout: PodLayout, device: String) -> Result<PathBuf, String> {
+        let plugin = self.lun.transport().plugin();
+        let map = DeviceMap::new(&layout, plugin, &self.volume.name).map_err(|e| e.message)?;
+        let map = map.bound_in(&layout, &self.dir.path);
+        let (of, request) = (map.clone(), self.job.request.clone());
+        let work = move |deps: &crate::Deps| {
+            if !request.is_live() {
+                return Err(cancelled().message);
+            }
+            let was_there = of.intend(&*deps.fs, Path::new(&device)).map_err(|e| chain(&e))?;
+            of.map(deps, Path::new(&device)).map_err(|e| chain(&e))?;
+            Ok(was_there)
+        };
+        if !self.host.of_pod(&self.uid, work).await? {
+            self.job.tell_mapped(&self.volume.name, &map);
+        }
+        self.volumes().note(self.host.key, &None, Mount::Present);
+        Ok(map.link)
+    }
+}
+
+/// Takes a disk from the host, unless somebody has come to have it.
+pub(crate) async fn undo(tools: &Tools, task: &TaskContext, dir: &LunDir) -> Result<(), String> {
+    let (volumes, key) = (&tools.deps.persistent, dir.key());
+    let turn = volumes.turn(&key);
+    let _turn = turn.lock().await;
+    let host = Host { tools, task, key: &key };
+    let all = host.found().await?;
+    if volumes.is_wanted(&key) || !all.iter().any(|found| found.dir == *dir && !found.is_used) {
+        return Ok(());
+    }
+    let kind = format!("kubernetes.io/{}", dir.transport.kind());
+    counted_as("unmount_device", &kind, take(&host, dir, &all)).await
+}
+
+async fn take(host: &Host<'_>, dir: &LunDir, all: &[FoundLun]) -> Result<(), String> {
+    let volumes = &host.tools.deps.persistent;
+    volumes.intend(host.key, &None, true);
+    volumes.note(host.key, &None, Mount::Uncertain);
+    let doing = host.doing("unmount");
+    let source = host.unmount(&dir.path).await?;
+    drop(doing);
+    // The same disk, mounted and raw at once.
+    let is_left = all.iter().any(|found| found.dir != *dir && found.dir.key() == dir.key());
+    match dir.transport {
+        Transport::Iscsi => iscsi::detach(host, dir, is_left).await?,
+        Transport::Fc if is_left => {}
+        Transport::Fc => fc::detach(host, Id::of_dir(dir.name()), source).await?,
+    }
+    let gone = dir.clone();
+    host.look(move |deps| gone.remove(deps)).await?;
+    volumes.note(host.key, &None, Mount::Absent);
+    Ok(())
+}

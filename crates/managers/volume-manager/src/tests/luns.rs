@@ -1,0 +1,467 @@
+//! Disks that the host reaches over a network, with programs and a kernel that the test plays.
+
+use std::path::{Path, PathBuf};
+
+use contract::volume::{ListVolumes, MappedDevice};
+use fakes::MemFs;
+use ports::host::{FileKind, HostFs, ProgramEnd};
+use serde_json::{Value, json};
+
+use super::cluster::{Cluster, pod_of, pod_with, pod_with_devices, secs, with_cluster};
+
+const IQN: &str = "iqn.2001-04.com.example:disks";
+const NAME: &str = "kubernetes.io/iscsi/10.0.0.1:iqn.2001-04.com.example:disks:3";
+const DIR: &str = "plugins/kubernetes.io/iscsi/iface-default/10.0.0.1:3260-iqn.2001-04.com.example:disks-lun-3";
+const RAW: &str =
+    "plugins/kubernetes.io/iscsi/volumeDevices/iface-default/10.0.0.1:3260-iqn.2001-04.com.example:disks-lun-3";
+const OF_POD: &str = "pods/u1/volumes/kubernetes.io~iscsi/pv-a";
+const FC_DIR: &str = "plugins/kubernetes.io/fc/5006-5007-lun-0";
+const FC_NAME: &str = "kubernetes.io/fc/[5006 5007]:0";
+
+fn end(code: i32, words: &str) -> ProgramEnd {
+    ProgramEnd { code: Some(code), words: words.to_owned() }
+}
+
+/// What follows a word in a call.
+fn after<'a>(line: &'a str, word: &str) -> Option<&'a str> {
+    let mut words = line.split(' ');
+    words.find(|w| *w == word)?;
+    words.next()
+}
+
+fn dir(fs: &MemFs, path: &str) {
+    fs.create_dir(Path::new(path), 0o755).unwrap();
+}
+
+fn file(fs: &MemFs, path: &str, text: &str) {
+    dir(fs, Path::new(path).parent().unwrap().to_str().unwrap());
+    fs.write_file(Path::new(path), text.as_bytes(), 0o644).unwrap();
+}
+
+/// A disk appears.
+fn disk(fs: &MemFs, name: &str, link: &str) {
+    dir(fs, Path::new(link).parent().unwrap().to_str().unwrap());
+    file(fs, &format!("/sys/block/{name}/device/delete"), "");
+    let device = format!("/dev/{name}");
+    if fs.stat_link(Path::new(&device)).unwrap().is_none() {
+        fs.special(Path::new(&device), FileKind::BlockDevice);
+        fs.symlink(Path::new(&device), Path::new(link)).unwrap();
+    }
+}
+
+fn session_dir(adapter: &str) -> String {
+    format!("/sys/class/iscsi_host/host{adapter}/device/session{adapter}")
+}
+
+/// What `iscsiadm` and the kernel do with a target whose portals are 10.0.0.1, 10.0.0.2, ...; sessions by these are on host1, host2.
+fn target(fs: &MemFs, line: &str) -> ProgramEnd {
+    if line.ends_with("iface -I default -o show") {
+        return end(0, "iface.iscsi_ifacename = default\niface.transport_name = tcp\n");
+    }
+    let adapter = |portal: &str| portal.trim_end_matches(":3260").rsplit('.').next().unwrap().to_owned();
+    if line.contains("--login") {
+        let n = adapter(after(line, "-p").unwrap());
+        let session = session_dir(&n);
+        file(fs, &format!("{session}/iscsi_session/session{n}/targetname"), &format!("{IQN}\n"));
+        let connection = format!("{session}/connection{n}:0/iscsi_connection/connection{n}:0");
+        for (name, text) in [("address", format!("10.0.0.{n}\n")), ("port", "3260\n".to_owned())] {
+            file(fs, &format!("{connection}/{name}"), &text);
+            file(fs, &format!("{connection}/persistent_{name}"), &text);
+        }
+        file(fs, &format!("/sys/class/scsi_host/host{n}/scan"), "");
+    }
+    if line.contains("--logout") {
+        let session = PathBuf::from(session_dir(&adapter(after(line, "-p").unwrap())));
+        let was_there = fs.stat_link(&session).unwrap().is_some();
+        fs.remove_tree(&session).unwrap();
+        return end(if was_there { 0 } else { 21 }, "");
+    }
+    if let Some(rest) = line.strip_prefix("write /sys/class/scsi_host/host") {
+        let (n, lun) = (rest.split('/').next().unwrap(), rest.rsplit(' ').next().unwrap());
+        let name = format!("sd{n}{lun}");
+        disk(fs, &name, &format!("/dev/disk/by-path/ip-10.0.0.{n}:3260-iscsi-{IQN}-lun-{lun}"));
+        dir(fs, &format!("{}/target{n}:0:0/{n}:0:0:{lun}/block/{name}", session_dir(n)));
+    }
+    deleted(fs, line);
+    end(0, "")
+}
+
+/// The kernel lets a disk go.
+fn deleted(fs: &MemFs, line: &str) {
+    let Some(name) = line.strip_prefix("write /sys/block/").and_then(|rest| rest.strip_suffix("/device/delete 1"))
+    else {
+        return;
+    };
+    for links in ["/dev/disk/by-path", "/dev/disk/by-id"] {
+        for link in fs.list_dir(Path::new(links)).unwrap_or_default() {
+            let link = Path::new(links).join(link.name);
+            if fs.read_link(&link).unwrap() == Path::new("/dev").join(name) {
+                fs.remove_file(&link).unwrap();
+            }
+        }
+    }
+    fs.remove_file(&Path::new("/dev").join(name)).unwrap();
+    fs.remove_tree(&Path::new("/sys/block").join(name)).unwrap();
+}
+
+/// A node that the disk is attached to.
+fn attached(c: &Cluster, name: &str) {
+    c.node(&[name], &[name]);
+}
+
+fn iscsi(c: &Cluster, claim: &str, more: Value, spec: Value) {
+    let mut iscsi = json!({ "targetPortal": "10.0.0.1", "iqn": IQN, "lun": 3, "fsType": "xfs" });
+    iscsi.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    let mut spec = spec;
+    (spec["csi"], spec["iscsi"]) = (Value::Null, iscsi);
+    c.claim(claim, spec);
+}
+
+fn has(calls: &[String], words: &str) -> usize {
+    calls.iter().filter(|line| line.contains(words)).count()
+}
+
+#[test]
+fn a_disk_is_attached_once_for_all_pods_and_its_session_ends_after_the_last() {
+    with_cluster(async |mut c| {
+        c.host.disk.play_programs(target);
+        iscsi(&c, "a", json!({}), json!({ "mountOptions": ["noatime"] }));
+        attached(&c, NAME);
+        let volume = json!({ "name": "v-a", "persistentVolumeClaim": { "claimName": "a" } });
+        let mounted = c.mount(&pod_of("u1", vec![volume], json!({ "fsGroup": 7 }))).await.unwrap();
+        assert_eq!(mounted.volumes["v-a"].host_path, c.host.path(OF_POD));
+        assert!(mounted.volumes["v-a"].selinux_relabel);
+        assert_eq!(c.host.stat(OF_POD).gid, 7);
+        let calls = c.host.disk.program_calls();
+        let (discovery, node) =
+            ("iscsiadm -m discoverydb -t sendtargets -p 10.0.0.1:3260 -I default", "iscsiadm -m node -p 10.0.0.1:3260");
+        let wanted = [
+            "iscsiadm -m iface -I default -o show".to_owned(),
+            format!("{discovery} -o new"),
+            format!("{discovery} --discover"),
+            format!("{node} -T {IQN} -I default -o update -n node.session.scan -v manual"),
+            format!("{node} -T {IQN} -I default --login"),
+            format!("{node} -T {IQN} -o update -n node.startup -v manual"),
+            "write /sys/class/scsi_host/host1/scan 0 0 3".to_owned(),
+        ];
+        assert_eq!(calls, wanted);
+        let link = format!("/dev/disk/by-path/ip-10.0.0.1:3260-iscsi-{IQN}-lun-3");
+        assert_eq!(c.host.disk.format_of(Path::new(&link)).as_deref(), Some("xfs"));
+        assert!(c.host.is_mounted(DIR) && c.host.is_mounted(OF_POD));
+        c.mount(&pod_with("u2", &["a"])).await.unwrap();
+        let rows = c.bench.wiring.ask(ListVolumes).await.unwrap();
+        assert!(rows.iter().all(|row| row.kind == "iscsi" && row.error.is_none()), "{rows:?}");
+        assert_eq!(rows.len(), 2);
+        assert_eq!(c.in_use(), Some(vec![NAME.to_owned()]));
+        c.restart().await;
+        attached(&c, NAME);
+        secs(70).await;
+        let found = NAME.replace("10.0.0.1:", "10.0.0.1:3260:");
+        assert_eq!(c.in_use(), Some(vec![found]), "as a kubelet finds it");
+        c.mount(&pod_with("u2", &["a"])).await.unwrap();
+        assert_eq!(c.in_use(), Some(vec![NAME.to_owned()]));
+        c.unmount("u1").await.unwrap();
+        secs(70).await;
+        assert!(c.host.is_mounted(DIR) && !c.host.exists(OF_POD), "another pod has it");
+        assert_eq!(c.host.disk.program_calls(), [""; 0], "a disk that is mounted is not asked for");
+        c.unmount("u2").await.unwrap();
+        secs(70).await;
+        assert!(!c.host.exists("plugins/kubernetes.io/iscsi/iface-default"));
+        let wanted = [
+            "blockdev --flushbufs /dev/sd13".to_owned(),
+            "write /sys/block/sd13/device/delete 1".to_owned(),
+            format!("{node} -T {IQN} --logout -I default"),
+            format!("{node} -T {IQN} -o delete -I default"),
+        ];
+        assert_eq!(c.host.disk.program_calls(), wanted);
+        assert_eq!(c.in_use(), Some(vec![]));
+    });
+}
+
+#[test]
+fn a_disk_is_waited_for_until_the_controller_has_said_that_it_is_for_this_node() {
+    with_cluster(async |c| {
+        c.host.disk.play_programs(target);
+        iscsi(&c, "a", json!({}), json!({}));
+        let waits = super::cluster::spawn(&c, &pod_with("u1", &["a"]));
+        secs(5).await;
+        assert_eq!((c.in_use(), c.host.disk.program_calls()), (Some(vec![NAME.to_owned()]), Vec::new()));
+        attached(&c, NAME);
+        waits.await.unwrap().unwrap();
+        assert!(c.host.is_mounted(OF_POD));
+    });
+}
+
+#[test]
+fn two_disks_of_a_target_share_a_session_until_the_last_goes() {
+    with_cluster(async |c| {
+        c.host.disk.play_programs(target);
+        iscsi(&c, "a", json!({}), json!({}));
+        iscsi(&c, "b", json!({ "lun": 4 }), json!({}));
+        let other = NAME.replace(":3", ":4");
+        c.node(&[NAME, &other], &[NAME, &other]);
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        c.mount(&pod_with("u2", &["b"])).await.unwrap();
+        assert_eq!(has(&c.host.disk.program_calls(), "--login"), 1);
+        c.unmount("u1").await.unwrap();
+        secs(70).await;
+        let calls = c.host.disk.program_calls();
+        assert_eq!((has(&calls, "/sd13/device/delete 1"), has(&calls, "--logout")), (1, 0));
+        assert!(!c.host.exists(DIR) && c.host.exists(DIR.replace("lun-3", "lun-4")));
+        c.unmount("u2").await.unwrap();
+        secs(70).await;
+        assert_eq!(has(&c.host.disk.program_calls(), "--logout"), 1);
+    });
+}
+
+#[test]
+fn several_portals_make_one_device_and_one_that_does_not_answer_is_done_without() {
+    with_cluster(async |c| {
+        let with_paths = |fs: &MemFs, line: &str| {
+            if line.contains("10.0.0.3:3260 -I default --discover") {
+                return end(4, "iscsiadm: connection timed out");
+            }
+            let out = target(fs, line);
+            if line.starts_with("write /sys/class/scsi_host/host2/scan") {
+                dir(fs, "/sys/block/dm-0/slaves/sd13");
+                dir(fs, "/sys/block/dm-0/slaves/sd23");
+                fs.special(Path::new("/dev/dm-0"), FileKind::BlockDevice);
+            }
+            if line == "multipath -f /dev/dm-0" {
+                fs.remove_tree(Path::new("/sys/block/dm-0")).unwrap();
+            }
+            out
+        };
+        c.host.disk.play_programs(with_paths);
+        iscsi(&c, "a", json!({ "portals": ["10.0.0.2", "10.0.0.3"] }), json!({}));
+        attached(&c, NAME);
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        assert_eq!(c.host.disk.format_of(Path::new("/dev/dm-0")).as_deref(), Some("xfs"));
+        assert_eq!(
+            has(&c.host.disk.program_calls(), "10.0.0.3:3260 -I default --discover"),
+            2,
+            "two of three are enough"
+        );
+        c.unmount("u1").await.unwrap();
+        secs(70).await;
+        let calls = c.host.disk.program_calls();
+        let (flush, delete) = ("multipath -f /dev/dm-0", "/device/delete 1");
+        assert_eq!((has(&calls, flush), has(&calls, delete), has(&calls, "--logout")), (1, 2, 3));
+        assert!(!c.host.exists(DIR));
+    });
+}
+
+#[test]
+fn what_the_program_says_is_told_and_its_passwords_are_not() {
+    with_cluster(async |c| {
+        let refuses = |fs: &MemFs, line: &str| match line {
+            _ if line.contains("--login") => end(24, "iscsiadm: Could not login"),
+            _ => target(fs, line),
+        };
+        let chap = json!({ "chapAuthSession": true, "secretRef": { "name": "chap" } });
+        iscsi(&c, "a", chap, json!({}));
+        let secret = json!({
+            "metadata": { "name": "chap", "namespace": "default" },
+            "data": { "node.session.auth.username": "bWU=", "node.session.auth.password": "aHVzaA==" },
+        });
+        c.api.put_json("/api/v1/namespaces/default/secrets/chap", secret);
+        attached(&c, NAME);
+        let waits = super::cluster::spawn(&c, &pod_with("u1", &["a"]));
+        secs(1).await;
+        let missing = "Warning FailedMount: MountVolume.WaitForAttach failed for volume \"pv-a\" : could not read iface default: \
+                       this node has no iscsiadm: it is in the package open-iscsi or iscsi-initiator-utils";
+        assert_eq!(c.bench.told()[0], missing);
+        c.host.disk.play_programs(refuses);
+        secs(3).await;
+        let told = c.bench.told();
+        let failed = "Warning FailedMount: MountVolume.WaitForAttach failed for volume \"pv-a\" : failed to get any path for iscsi \
+                      disk, last err seen:\niscsi: failed to attach disk to portal 10.0.0.1:3260: iscsiadm: Could not login (exit \
+                      status 24)";
+        assert!(told.iter().any(|line| line == failed), "{told:?}");
+        assert!(told.iter().all(|line| !line.contains("hush")), "{told:?}");
+        let calls = c.host.disk.program_calls();
+        assert!(has(&calls, "-n node.session.auth.password -v hush") > 0, "{calls:?}");
+        assert!(has(&calls, "-I default -T iqn.2001-04.com.example:disks -o delete") > 0, "{calls:?}");
+        c.host.disk.play_programs(target);
+        waits.await.unwrap().unwrap();
+        assert!(c.host.is_mounted(OF_POD));
+    });
+}
+
+#[test]
+fn a_login_that_was_under_way_when_the_daemon_died_is_undone() {
+    with_cluster(async |mut c| {
+        let without_disk = |fs: &MemFs, line: &str| match line {
+            _ if line.starts_with("write /sys/class/scsi_host") => end(0, ""),
+            _ => target(fs, line),
+        };
+        c.host.disk.play_programs(without_disk);
+        iscsi(&c, "a", json!({}), json!({}));
+        attached(&c, NAME);
+        let waits = super::cluster::spawn(&c, &pod_with("u1", &["a"]));
+        secs(10).await;
+        assert!(c.host.exists(DIR) && !c.host.is_mounted(DIR));
+        let json: Value =
+            serde_json::from_slice(&c.host.disk.read_file(&c.host.path(DIR).join("iscsi.json"), 9999).unwrap())
+                .unwrap();
+        assert_eq!((json["VolName"].as_str(), json["Lun"].as_str()), (Some("pv-a"), Some("3")));
+        c.restart().await;
+        waits.await.unwrap().unwrap_err();
+        secs(70).await;
+        let calls = c.host.disk.program_calls();
+        assert_eq!((has(&calls, "--login"), has(&calls, "--logout")), (1, 1));
+        assert!(!c.host.exists(DIR));
+    });
+}
+
+#[test]
+fn a_raw_disk_is_bound_for_each_pod_and_let_go_after_the_last() {
+    with_cluster(async |mut c| {
+        c.host.disk.play_programs(target);
+        iscsi(&c, "a", json!({}), json!({ "volumeMode": "Block" }));
+        attached(&c, NAME);
+        let mounted = c.mount(&pod_with_devices("u1", &["a"])).await.unwrap();
+        let link = c.host.path("pods/u1/volumeDevices/kubernetes.io~iscsi/pv-a");
+        assert_eq!(mounted.devices["v-a"], MappedDevice { host_path: link.clone(), read_only: false });
+        assert_eq!(c.host.link_of(&link), format!("/dev/disk/by-path/ip-10.0.0.1:3260-iscsi-{IQN}-lun-3"));
+        assert_eq!(c.host.disk.held_devices(), [c.host.path(RAW).join("u1")]);
+        assert_eq!(c.bench.told().len(), 2, "it is told where it is mapped");
+        c.restart().await;
+        secs(70).await;
+        assert_eq!(c.host.disk.held_devices().len(), 1, "a pod has it");
+        c.remove("u1").await.unwrap();
+        assert!(!c.host.exists("pods/u1") && c.host.disk.held_devices().is_empty());
+        secs(70).await;
+        let calls = c.host.disk.program_calls();
+        assert_eq!((has(&calls, "/device/delete 1"), has(&calls, "--logout")), (1, 1));
+        assert!(!c.host.exists(RAW));
+    });
+}
+
+/// What a kubelet mounted for a pod is the pod's, and goes with it.
+#[test]
+fn a_disk_that_a_kubelet_mounted_is_taken_over() {
+    with_cluster(async |c| {
+        c.host.disk.play_programs(target);
+        target(&c.host.disk, "--login -p 10.0.0.1:3260");
+        target(&c.host.disk, "write /sys/class/scsi_host/host1/scan 0 0 3");
+        let link = format!("/dev/disk/by-path/ip-10.0.0.1:3260-iscsi-{IQN}-lun-3");
+        let (deps, at) = (c.host.fs(), c.host.path(DIR));
+        ports::host::Mounter::mount_device(&*deps, Path::new(&link), &at, "xfs", &[]).unwrap();
+        ports::host::Mounter::bind_within(&*deps, &at, Path::new("."), &c.host.path(OF_POD)).unwrap();
+        iscsi(&c, "a", json!({}), json!({}));
+        attached(&c, NAME);
+        secs(70).await;
+        assert!(c.host.is_mounted(OF_POD) && c.host.is_mounted(DIR));
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        assert_eq!(c.host.disk.program_calls(), [""; 0]);
+        c.unmount("u1").await.unwrap();
+        secs(70).await;
+        let calls = c.host.disk.program_calls();
+        assert_eq!(has(&calls, "--logout -I default"), 1, "there is no file: its directory says which disk it is");
+        assert!(!c.host.exists(DIR) && !c.host.exists(OF_POD));
+    });
+}
+
+fn fc(fs: &MemFs, line: &str) -> ProgramEnd {
+    if line.starts_with("write /sys/class/scsi_host/host9/scan - - -") {
+        for (name, port) in [("sdb", "5006"), ("sdc", "5007")] {
+            disk(fs, name, &format!("/dev/disk/by-path/pci-0000:41:00.0-fc-0x{port}-lun-0"));
+        }
+    }
+    deleted(fs, line);
+    end(0, "")
+}
+
+#[test]
+fn a_disk_by_fibre_channel_is_found_by_a_scan_and_deleted_after_the_last_pod() {
+    with_cluster(async |mut c| {
+        c.host.disk.play_programs(fc);
+        file(&c.host.disk, "/sys/class/scsi_host/host9/scan", "");
+        let fc = json!({ "targetWWNs": ["5006", "5007"], "lun": 0 });
+        c.claim("a", json!({ "csi": null, "fc": fc }));
+        attached(&c, FC_NAME);
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        assert_eq!(c.host.disk.program_calls(), ["write /sys/class/scsi_host/host9/scan - - -"]);
+        let of_pod = "pods/u1/volumes/kubernetes.io~fc/pv-a";
+        assert!(c.host.is_mounted(FC_DIR) && c.host.is_mounted(of_pod));
+        c.restart().await;
+        secs(70).await;
+        assert_eq!(c.in_use(), Some(vec![FC_NAME.to_owned()]));
+        assert!(c.host.is_mounted(FC_DIR));
+        c.unmount("u1").await.unwrap();
+        secs(70).await;
+        let wanted = ["blockdev --flushbufs /dev/sdc", "write /sys/block/sdc/device/delete 1"];
+        assert_eq!(c.host.disk.program_calls(), wanted);
+        assert!(!c.host.exists(FC_DIR) && !c.host.exists(of_pod));
+    });
+}
+
+#[test]
+fn a_multipath_device_in_use_keeps_its_disk_until_it_can_be_flushed() {
+    with_cluster(async |c| {
+        file(&c.host.disk, "/sys/class/scsi_host/host9/scan", "");
+        for (name, port) in [("sdb", "5006"), ("sdc", "5007")] {
+            disk(&c.host.disk, name, &format!("/dev/disk/by-path/pci-0000:41:00.0-fc-0x{port}-lun-0"));
+            dir(&c.host.disk, &format!("/sys/block/dm-1/slaves/{name}"));
+        }
+        c.host.disk.special(Path::new("/dev/dm-1"), FileKind::BlockDevice);
+        c.host.disk.play_programs(|fs, line| match line {
+            "multipath -f /dev/dm-1" => end(1, "map in use"),
+            _ => fc(fs, line),
+        });
+        let volume = json!({ "name": "v", "fc": { "targetWWNs": ["5006", "5007"], "lun": 0, "fsType": "ext4" } });
+        attached(&c, FC_NAME);
+        c.mount(&pod_of("u1", vec![volume], json!({}))).await.unwrap();
+        assert_eq!(c.host.disk.program_calls(), [""; 0], "it was there");
+        c.unmount("u1").await.unwrap();
+        secs(20).await;
+        assert!(c.host.exists(FC_DIR) && !c.host.is_mounted(FC_DIR), "it is not forgotten");
+        assert_eq!(has(&c.host.disk.program_calls(), "delete"), 0);
+        c.host.disk.play_programs(fc);
+        secs(130).await;
+        let calls = c.host.disk.program_calls();
+        assert_eq!((has(&calls, "multipath -f /dev/dm-1") > 0, has(&calls, "/device/delete 1")), (true, 2));
+        assert!(!c.host.exists(FC_DIR));
+    });
+}
+
+#[test]
+fn a_death_before_a_disk_is_attached_or_detached_is_made_good() {
+    let points = ["panic@attach#1", "kill@attach#1", "panic@detach#1", "kill@detach#1"];
+    for (rule, is_fc) in points.iter().flat_map(|rule| [(rule, false), (rule, true)]) {
+        actor::testing::run(1, async |kernel| {
+            let c = Cluster::start(&kernel);
+            if is_fc {
+                c.host.disk.play_programs(fc);
+                file(&c.host.disk, "/sys/class/scsi_host/host9/scan", "");
+                c.claim("a", json!({ "csi": null, "fc": { "targetWWNs": ["5006", "5007"], "lun": 0 } }));
+                attached(&c, FC_NAME);
+            } else {
+                c.host.disk.play_programs(target);
+                iscsi(&c, "a", json!({}), json!({}));
+                attached(&c, NAME);
+            }
+            kernel.faults().enable();
+            kernel.faults().add_text(&format!("volume-manager: {rule}")).unwrap();
+            let pod = pod_with("u1", &["a"]);
+            let mut tries = 0;
+            while c.mount(&pod).await.is_err() {
+                tries += 1;
+                assert!(tries < 3, "{rule}");
+            }
+            let at = if is_fc { FC_DIR } else { DIR };
+            assert!(c.host.is_mounted(at), "{rule}");
+            while c.unmount("u1").await.is_err() {
+                tries += 1;
+                assert!(tries < 3, "{rule}");
+            }
+            secs(70).await;
+            assert_eq!(kernel.faults().log().len(), 1, "{rule} did not strike");
+            assert!(!c.host.exists(at), "{rule}");
+            let calls = c.host.disk.program_calls();
+            assert_eq!(has(&calls, "/device/delete 1"), 1, "{rule}: {calls:?}");
+            assert_eq!(has(&calls, "--login"), has(&calls, "--logout"), "{rule}: {calls:?}");
+        });
+    }
+}

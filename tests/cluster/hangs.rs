@@ -1,0 +1,103 @@
+//! A driver that does not answer.
+
+use std::time::{Duration, Instant};
+
+use csi_driver::{Config, Effect, Rule};
+use serde_json::{Value, json};
+use testbed::wait_until;
+
+use crate::node::{PODS, SOON, create, delete, lasting, start, state, wait_gone, wait_running};
+use crate::site::{Claim, DRIVER, PLAIN, Site, claimed, user};
+
+const SHOWN: &str = include_str!("hangs/volumes.txt");
+
+fn hang(call: &str) -> Rule {
+    Rule { call: call.to_owned(), times: None, effect: Effect::Hang }
+}
+
+/// How long these take to come and to go, one after the other: a pod without a claim, and one with a claim of the other driver.
+fn others(site: &Site, round: &str) -> Duration {
+    let begun = Instant::now();
+    let (plain, fine) = (format!("plain-{round}"), format!("fine-{round}"));
+    create(&site.node, &lasting(&plain));
+    wait_running(&site.node, &plain);
+    create(&site.node, &user(&fine, &claimed("fine"), &json!({})));
+    site.ready(&fine);
+    for name in [&plain, &fine] {
+        delete(&site.node, name);
+        wait_gone(&site.node, name);
+    }
+    begun.elapsed()
+}
+
+/// `bosun get volumes` without what differs from run to run: rows in order, words for times, UIDs and folders.
+fn shown(site: &Site) -> String {
+    let words = crate::beside::normal::Words::of(&site.root());
+    let cli = |output: &str| site.node.bosun.cli(&["get", "volumes", "-o", output]).expect("it answers");
+    let table = cli("wide");
+    let age = |word: &str| word.strip_suffix('s').is_some_and(|n| n.parse::<u32>().is_ok());
+    let line = |line: &str| {
+        let word = |w: &str| {
+            if age(w.trim_matches(['(', ')'])) { w.replace(|c: char| c.is_ascii_digit(), "") } else { words.text(w) }
+        };
+        line.split_whitespace().map(word).collect::<Vec<_>>().join(" ")
+    };
+    let mut lines: Vec<String> = table.lines().map(line).collect();
+    lines[1..].sort();
+    let mut rows: Vec<Value> = serde_json::from_str(&cli("json")).expect("JSON");
+    for row in &mut rows {
+        for (key, value) in row.as_object_mut().into_iter().flatten() {
+            match value {
+                Value::Number(_) if key.ends_with("Ns") => *value = json!("<time>"),
+                Value::String(text) => *text = words.text(text),
+                _ => {}
+            }
+        }
+    }
+    rows.sort_by_key(|row| row["volume"].to_string() + &row["handle"].to_string());
+    let rows = serde_json::to_string_pretty(&rows).expect("JSON");
+    format!("$ bosun get volumes -o wide\n{}\n$ bosun get volumes -o json\n{rows}\n", lines.join("\n"))
+}
+
+#[test]
+fn a_driver_that_hangs_holds_up_its_own_pods_and_nobody_else() {
+    let mut site = Site::on(start(), &Config::default());
+    for (claim, driver) in [("held", PLAIN), ("stuck", PLAIN), ("fine", DRIVER)] {
+        site.claim(&Claim::of(claim, driver));
+    }
+    create(&site.node, &user("held", &claimed("held"), &json!({})));
+    site.ready("held");
+    let usual = others(&site, "before");
+
+    site.trouble(PLAIN, &[hang("NodeStageVolume"), hang("NodeUnpublishVolume")]);
+    create(&site.node, &user("stuck", &claimed("stuck"), &json!({})));
+    delete(&site.node, "held");
+    let told = || {
+        let shown = shown(&site);
+        let both = ["NodeStageVolume (s)", "NodeUnpublishVolume (s)"].iter().all(|call| shown.contains(call));
+        if both { Ok(shown) } else { Err(shown) }
+    };
+    let seen =
+        wait_until("the calls to be named", SOON, told).unwrap_or_else(|e| panic!("{e}\n{}", site.node.bosun.log()));
+    assert_eq!(seen, SHOWN, "hangs/volumes.txt is what it should be");
+
+    let now = others(&site, "beside");
+    println!("two pods come and go in {usual:?}, beside a driver that hangs in {now:?}");
+    assert!(now < 2 * usual + Duration::from_secs(1), "{usual:?} before, {now:?} beside a driver that hangs");
+    let pod = |name: &str| site.node.cluster.admin().get(&format!("{PODS}/{name}")).expect("a pod");
+    assert_eq!(state(&pod("stuck"), "waiting")["reason"], "ContainerCreating");
+    // Nothing of it is in the pod yet, so it goes; what is in a pod stays with it.
+    delete(&site.node, "stuck");
+    wait_gone(&site.node, "stuck");
+    assert!(pod("held")["metadata"]["deletionTimestamp"].is_string());
+
+    site.trouble(PLAIN, &[]);
+    site.restart_drivers(&Config::default());
+    wait_gone(&site.node, "held");
+    let undone = || {
+        let ends = ["held", "stuck"].map(|claim| site.calls_about(claim).last().cloned().unwrap_or_default());
+        let good = ends.iter().all(|call| call["call"] == "NodeUnstageVolume" && call["code"] == "Ok");
+        if good { Ok(()) } else { Err(format!("{ends:?}")) }
+    };
+    wait_until("both to be unstaged", 2 * SOON, undone).unwrap_or_else(|e| panic!("{e}\n{}", site.node.bosun.log()));
+}

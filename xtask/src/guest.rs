@@ -1,0 +1,148 @@
+//! Does it hold on a machine with cgroup v2, on its disks and after its power was cut? Runs a Linux of its own.
+
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use testbed::{Guest, GuestOptions};
+
+use crate::workspace;
+
+mod image;
+mod test;
+
+use image::bring;
+
+/// Longer than anybody waits.
+const WHOLE_DAY: Duration = Duration::from_secs(24 * 3600);
+
+/// Starts a machine of its own inside of this one (user-mode-linux) and a shell in it; it ends with the shell.
+///
+/// The guest is a Linux 6.1 with cgroup v2, its own memory, mounts and disk, containerd, nfsd, xfs, dm-flakey and more, for what this
+/// machine cannot show or must not suffer. The first call builds its disk image into /var/cache/bosun-testbed/guest (2 minutes,
+/// 2 GB, Debian packages by this machine's own apt configuration); later starts take some seconds. Whatever is written goes to a
+/// layer that is gone with the guest. Needs root.
+///
+/// In the guest: `svc containerd` and `svc bosun` start the services (`--node` does), `svc kill NAME` kills one; manifests go
+/// to /etc/kubernetes/manifests, the configuration is /etc/kubernetes/kubelet.json, logs are in /var/log; /programs is this
+/// machine's target/debug. It has one processor and is slow: starting a process takes 70 ms, a pod 5 to 16 s.
+///
+/// Examples: `cargo xtask guest --node`; `cargo xtask guest run -- cat /sys/fs/cgroup/cgroup.controllers`;
+/// `cargo xtask guest test power`.
+#[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
+    #[command(flatten)]
+    machine: Machine,
+}
+
+#[derive(clap::Subcommand)]
+enum What {
+    /// Runs a command in a fresh guest: prints what it prints, and ends with its exit code.
+    ///
+    /// Several words are a program and its arguments; a single one is a script for bash.
+    Run {
+        #[command(flatten)]
+        machine: Machine,
+        /// The command.
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<String>,
+    },
+    /// Runs `tests/guest`: each test in a guest of its own.
+    Test(test::Args),
+    /// Only builds the image, if it is not there.
+    Image {
+        /// Builds it anew.
+        #[arg(long)]
+        again: bool,
+    },
+}
+
+#[derive(clap::Args)]
+struct Machine {
+    /// Memory of the guest in MiB.
+    #[arg(long, default_value_t = 1024)]
+    memory: u32,
+    /// Builds the daemon; starts containerd and it before anything else.
+    #[arg(long)]
+    node: bool,
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.what {
+        None => shell(&args.machine).map(|()| ExitCode::SUCCESS),
+        Some(What::Run { machine, command }) => command_in_guest(machine, command),
+        Some(What::Test(args)) => test::run(args).map(|()| ExitCode::SUCCESS),
+        Some(What::Image { again }) => bring(*again).map(|()| ExitCode::SUCCESS),
+    }
+}
+
+/// Steps go to the other stream than what the command prints.
+fn say(step: &str) {
+    eprintln!("  {step}");
+}
+
+fn boot(machine: &Machine, shell: bool) -> anyhow::Result<Guest> {
+    bring(false)?;
+    let built = machine.node.then(|| workspace::build_bosun(false)).transpose()?;
+    let folder = built.as_deref().and_then(std::path::Path::parent).map(std::path::Path::to_owned);
+    let programs = folder.map_or_else(|| workspace::target_dir().map(|t| t.join("debug")), Ok)?;
+    let guest =
+        Guest::boot(GuestOptions { memory_mib: machine.memory, programs, shell, say, ..GuestOptions::default() })?;
+    if machine.node {
+        say("containerd and bosun");
+        guest.sh("svc containerd; svc bosun")?;
+    }
+    Ok(guest)
+}
+
+fn shell(machine: &Machine) -> anyhow::Result<()> {
+    // The guest turns the terminal to raw, and is gone before it could turn it back.
+    let before = stty(&["-g"])?;
+    let ended = boot(machine, true).and_then(|guest| Ok(guest.wait_shell()?));
+    stty(&[before.trim()])?;
+    ended
+}
+
+/// Reads or sets the modes of this process's terminal.
+fn stty(args: &[&str]) -> anyhow::Result<String> {
+    let output = Command::new("stty").args(args).stdin(Stdio::inherit()).output().context("cannot start stty")?;
+    if !output.status.success() {
+        bail!(
+            "a shell needs a terminal (`guest run -- COMMAND` does not): {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn command_in_guest(machine: &Machine, command: &[String]) -> anyhow::Result<ExitCode> {
+    let guest = boot(machine, false)?;
+    let script = match command {
+        [script] => script.clone(),
+        words => words.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(" "),
+    };
+    let ran = guest.run_shown(&script, WHOLE_DAY, &mut |text| print!("{text}"))?;
+    match u8::try_from(ran.code) {
+        Ok(code) => Ok(ExitCode::from(code)),
+        Err(_) => bail!("the command ended with {}", ran.code),
+    }
+}
+
+/// As one word of a shell.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_stay_words() {
+        assert_eq!(quoted("a b"), "'a b'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+}
