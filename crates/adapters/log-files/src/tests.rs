@@ -64,6 +64,26 @@ async fn nothing_stays_when_the_readers_left() {
     assert!(told(&mut again).await);
 }
 
+#[test]
+fn of_readers_that_leave_at_a_time_one_is_the_last() {
+    let dir = tempfile::tempdir().unwrap();
+    let watch = FolderWatch::new();
+    for _ in 0..2000 {
+        let readers = [(); 2].map(|()| watch.subscribe(dir.path()));
+        let together = std::sync::Barrier::new(readers.len());
+        std::thread::scope(|scope| {
+            for reader in readers {
+                scope.spawn(|| {
+                    let reader = reader;
+                    together.wait();
+                    drop(reader);
+                });
+            }
+        });
+        assert_eq!(watch.load(), (0, 0));
+    }
+}
+
 #[tokio::test]
 async fn a_folder_that_is_not_there_is_waited_for_in_vain_only() {
     let dir = tempfile::tempdir().unwrap();

@@ -39,6 +39,8 @@ struct State {
 #[derive(Debug)]
 struct Folder {
     changes: watch::Sender<u64>,
+    /// Counted under the lock: of two that leave at a time, one is the last.
+    followers: usize,
     /// The watch that waits for the next event.
     armed: Option<WatchDescriptor>,
 }
@@ -80,8 +82,10 @@ impl FolderWatch {
     #[must_use]
     pub fn subscribe(&self, folder: &Path) -> FolderChanges {
         let mut state = lock(&self.inner.state);
-        let new = || Folder { changes: watch::channel(0).0, armed: None };
-        let changes = state.folders.entry(folder.to_owned()).or_insert_with(new).changes.subscribe();
+        let new = || Folder { changes: watch::channel(0).0, followers: 0, armed: None };
+        let followed = state.folders.entry(folder.to_owned()).or_insert_with(new);
+        followed.followers += 1;
+        let changes = followed.changes.subscribe();
         FolderChanges { inner: self.inner.clone(), path: folder.to_owned(), changes }
     }
 
@@ -152,8 +156,9 @@ impl Drop for FolderChanges {
     fn drop(&mut self) {
         let mut state = lock(&self.inner.state);
         let State { watches, folders, armed, .. } = &mut *state;
-        // This receiver still counts.
-        if folders.get(&self.path).is_none_or(|f| f.changes.receiver_count() > 1) {
+        let Some(folder) = folders.get_mut(&self.path) else { return };
+        folder.followers -= 1;
+        if folder.followers > 0 {
             return;
         }
         let Some(id) = folders.remove(&self.path).and_then(|f| f.armed) else { return };
