@@ -25,6 +25,7 @@ use ports::fetch::Fetch;
 use ports::hook::HookHttp;
 use ports::host::{CgroupFs, HostFs, Mounter, NodeHost, ProjectQuotas};
 use ports::journal::Journal;
+use ports::kernel_log::KernelLog;
 use ports::log::Compress;
 use ports::plugin::PluginRegistration;
 use ports::probe::NetProber;
@@ -57,6 +58,8 @@ pub struct Ports {
     pub watch: Arc<dyn FolderWatch>,
     /// Compression of rotated logs.
     pub compress: Arc<dyn Compress>,
+    /// What the kernel says.
+    pub kernel_log: Arc<dyn KernelLog>,
     /// What the Node object says of the machine.
     pub host: Arc<dyn NodeHost>,
     /// Mounts.

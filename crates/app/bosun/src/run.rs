@@ -260,6 +260,7 @@ fn ports_to(
         fs: Arc::new(LinuxFs),
         watch: Arc::new(config_sources::folder::InotifyWatch),
         compress: Arc::new(log_files::Gzip::new(|log| host_linux::open_regular(log, Links::Refuse))),
+        kernel_log: Arc::new(host_linux::KernelMessages),
         host: Arc::new(LinuxInfo::new()),
         mounter: Arc::new(LinuxMounts),
         quotas: Arc::new(LinuxQuotas::new("/etc")),

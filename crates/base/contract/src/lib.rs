@@ -77,7 +77,7 @@ pub use fence::{Fence, FenceToken};
 pub use role::{Answers, Asks, Endpoint, Reads, Role, RoleMessage, SingleValue, TableRow};
 pub use roles::{
     ApiSource, CertificateManager, CgroupManager, DECLARATIONS, EventRecorder, FolderSource, HttpSource, ImageManager,
-    LogManager, NodeLease, NodeManager, ObjectStore, PluginManager, PodManager, PodWorker, ProbeManager, RuntimeClient,
-    Server, StatsManager, StatusManager, StatusSyncer, Supervisor, VolumeManager,
+    LogManager, NodeLease, NodeManager, ObjectStore, OomWatcher, PluginManager, PodManager, PodWorker, ProbeManager,
+    RuntimeClient, Server, StatsManager, StatusManager, StatusSyncer, Supervisor, VolumeManager,
 };
 pub use wiring::Wiring;

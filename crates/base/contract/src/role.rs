@@ -164,6 +164,7 @@ macro_rules! for_each_role {
             probe_manager: ProbeManager,
             stats_manager: StatsManager,
             log_manager: LogManager,
+            oom_watcher: OomWatcher,
             pod_worker: PodWorker,
             pod_manager: PodManager,
             api_source: ApiSource,

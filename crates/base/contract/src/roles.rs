@@ -249,6 +249,15 @@ role! {
 }
 
 role! {
+    /// Tells when the machine itself ran out of memory.
+    OomWatcher in oom_watcher, actor "oom-watcher";
+    answers {}
+    posts {}
+    asks { RecordEvent }
+    reads {}
+}
+
+role! {
     /// One actor per pod UID: where the pod is in its life, and what brings it on.
     PodWorker in pod_worker, actor "pod-worker";
     answers {

@@ -14,6 +14,7 @@ pub mod hook;
 pub mod host;
 pub mod iptables;
 pub mod journal;
+pub mod kernel_log;
 pub mod log;
 pub mod plugin;
 pub mod probe;

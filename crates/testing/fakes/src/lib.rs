@@ -9,6 +9,7 @@ mod csi_volumes;
 pub mod files;
 pub mod host;
 pub mod journal;
+mod kernel_log;
 pub mod net;
 mod objects;
 mod plugins;
@@ -29,6 +30,7 @@ pub use host::{FakeCgroups, FakeMachine, FakeQuotas};
 pub use host_linux::{LinuxFs, LinuxStats};
 
 pub use journal::MemoryJournal;
+pub use kernel_log::FakeKernelLog;
 pub use net::FakeNet;
 pub use objects::Objects;
 pub use plugins::{FakeDriver, FakePlugins, PluginTrouble};

@@ -12,7 +12,8 @@ use cgroup_values::HostFacts;
 use cri_client::{Connector, CriClient, Deadlines};
 use fakes::runtime::Features;
 use fakes::{
-    FakeApi, FakeCgroups, FakeMachine, FakeNet, FakePlugins, FakeRuntime, FakeWatch, FakeWeb, MemFs, MemoryJournal,
+    FakeApi, FakeCgroups, FakeKernelLog, FakeMachine, FakeNet, FakePlugins, FakeRuntime, FakeWatch, FakeWeb, MemFs,
+    MemoryJournal,
 };
 use model::Timestamp;
 use model::node::CgroupDriver;
@@ -54,6 +55,8 @@ pub struct World {
     pub api: Option<FakeApi>,
     /// Watch of the manifest folder.
     pub watch: Arc<FakeWatch>,
+    /// What the kernel says.
+    pub kernel_log: Arc<FakeKernelLog>,
     /// Settings of the next daemon.
     pub settings: Settings,
     /// The machine that it finds.
@@ -145,6 +148,7 @@ impl World {
             web: Arc::default(),
             api: None,
             watch: Arc::new(FakeWatch::new(&files)),
+            kernel_log: Arc::default(),
             settings,
             machine: machine(),
             files,
@@ -182,6 +186,7 @@ impl World {
             fs: Arc::new(self.files.clone()),
             watch: self.watch.clone(),
             compress: Arc::new(self.files.clone()),
+            kernel_log: self.kernel_log.clone(),
             host: self.host.clone(),
             mounter: Arc::new(self.files.clone()),
             quotas: Arc::new(fakes::FakeQuotas::default()),

@@ -20,6 +20,7 @@ use crate::settings::{Settings, container_gc, limit_rules, node_labels, reservat
 mod cluster;
 mod images;
 mod logs;
+mod oom;
 mod plugins;
 mod stats;
 mod workers;
@@ -27,6 +28,7 @@ mod workers;
 pub(super) use cluster::{api_source, certificate_manager, node_lease, node_manager, object_store, status_syncer};
 pub(super) use images::image_manager;
 pub(super) use logs::log_manager;
+pub(super) use oom::oom_watcher;
 pub(super) use plugins::plugin_manager;
 pub(super) use stats::stats_manager;
 pub(super) use workers::pod_worker;

@@ -144,6 +144,7 @@ impl Round {
         world::leave_behind(node);
         world::add_stranger(node, self.k);
         world::grow_log(node);
+        world::run_out_of_memory(node, self.k);
         world::add_image(node, self.k);
         world::change_networks(node, self.k);
         world::change_plugins(node, self.k);

@@ -171,6 +171,21 @@ pub(super) fn log_is_rotated(node: &SimNode) -> Result<(), String> {
     if size.is_some_and(|size| size <= LOG_SIZE) { Ok(()) } else { Err(format!("the log has a size of {size:?}")) }
 }
 
+/// The machine runs out of memory, and the kernel kills a process.
+pub(super) fn run_out_of_memory(node: &SimNode, k: usize) {
+    let end = format!("Out of memory: Killed process {k} (hog) total-vm:7kB");
+    node.world.kernel_log.say(&["hog invoked oom-killer: gfp_mask=0xcc0, order=0", &end]);
+}
+
+/// Whether all that the kernel said of it was told.
+pub(super) fn kills_are_told(node: &SimNode) -> Result<(), String> {
+    let line = node.world.journal.load("oom/told").map_err(|e| e.to_string())?;
+    let line = String::from_utf8(line.unwrap_or_default()).map_err(|e| e.to_string())?;
+    let last = node.world.kernel_log.lines().checked_sub(1).map(|last| last.to_string());
+    let told = line.rsplit_once(' ').map(|(_, number)| number.to_owned());
+    if told == last { Ok(()) } else { Err(format!("the kernel's log was told up to {told:?}, it has {last:?}")) }
+}
+
 /// An image that nobody uses.
 pub(super) fn add_image(node: &SimNode, k: usize) {
     node.world.runtime.add_images(&[format!("unused:{k}").as_str()]);
