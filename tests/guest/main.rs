@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod flaky;
+mod nfs;
 mod node;
 mod pods;
 mod power;

@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use testbed::{BUSYBOX_IMAGES, Guest, GuestOptions, wait_until};
+use testbed::{BUSYBOX_IMAGES, Guest, GuestOptions, let_pass, wait_until};
 
 /// A pod start takes 5 to 16 s, and other guests may run beside this one.
 pub(crate) const SOON: Duration = Duration::from_secs(150);
+
+/// Between two looks.
+const LOOKS: Duration = Duration::from_millis(700);
 
 /// Where the node keeps its pods.
 pub(crate) const PODS: &str = "/var/lib/kubelet/pods";
@@ -54,8 +57,10 @@ impl Node {
         ran.map_or_else(|e| e.to_string(), |r| r.output)
     }
 
-    pub(crate) fn wait<T>(&self, what: &str, good: impl FnMut() -> Result<T, String>) -> T {
-        wait_until(what, SOON, good).unwrap_or_else(|e| panic!("{e}\n{}", self.log()))
+    pub(crate) fn wait<T>(&self, what: &str, mut good: impl FnMut() -> Result<T, String>) -> T {
+        // Each look takes the guest's only processor from those who are waited for.
+        let look = || good().inspect_err(|_| let_pass(LOOKS));
+        wait_until(what, SOON, look).unwrap_or_else(|e| panic!("{e}\n{}", self.log()))
     }
 
     /// `GET /v1/WHAT` on the daemon's socket.

@@ -7,14 +7,29 @@ use std::time::Instant;
 use anyhow::{Context, bail};
 use testbed::{
     BASH_IMAGE, BUSYBOX_IMAGES, GUEST_PACKAGES, Guest, GuestDisk, GuestImage, GuestOptions, Image, PAUSE_IMAGE,
+    REQUIRED,
 };
 
 use crate::{setup, workspace};
 
 /// Counts up with whatever makes another image of the same packages.
-const FORMAT: u32 = 1;
-const PACKAGES: &str = "containerd,runc,containernetworking-plugins,iptables,conntrack,iproute2,kmod,procps,curl,ca-certificates,dmsetup,\
-    e2fsprogs,xfsprogs,quota,nfs-kernel-server,nfs-common,strace,socat";
+const FORMAT: u32 = 2;
+/// Beside those of a bed, so that one can be made in there, too.
+const PACKAGES: [&str; 13] = [
+    "kmod",
+    "udev",
+    "procps",
+    "curl",
+    "ca-certificates",
+    "dmsetup",
+    "e2fsprogs",
+    "xfsprogs",
+    "quota",
+    "nfs-kernel-server",
+    "nfs-common",
+    "open-iscsi",
+    "strace",
+];
 /// Sparse.
 const SIZE: &str = "4G";
 /// The rest of the first process comes through the shared folder, so that it can change without another image.
@@ -71,15 +86,21 @@ fn made_of() -> anyhow::Result<(String, String)> {
     let codename = release.lines().find_map(|l| l.strip_prefix("VERSION_CODENAME="));
     let codename = codename.context("/etc/os-release has no VERSION_CODENAME")?.to_owned();
     let kernel = output("dpkg-query", &["--show", "--showformat=${Version}", "user-mode-linux"])?;
-    let made_of = format!("{FORMAT} {codename} {kernel} {PACKAGES}");
+    let made_of = format!("{FORMAT} {codename} {kernel} {}", packages());
     Ok((codename, made_of))
+}
+
+/// Separated by commas.
+fn packages() -> String {
+    let of_beds = REQUIRED.iter().map(|r| r.package);
+    of_beds.chain(PACKAGES).collect::<Vec<_>>().join(",")
 }
 
 fn root(root: &Path, codename: &str) -> anyhow::Result<()> {
     let target = root.to_string_lossy().into_owned();
     let mirror = mirror(codename)?;
     eprintln!("  step     debootstrap {codename} (about a minute)");
-    let include = format!("--include={PACKAGES}");
+    let include = format!("--include={}", packages());
     quiet("debootstrap", &["--foreign", "--variant=minbase", &include, codename, &target, &mirror])?;
     // Debian's own way to forbid that packages start what they bring.
     script(&root.join("usr/sbin/policy-rc.d"), "#!/bin/sh\nexit 101\n")?;
