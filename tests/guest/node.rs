@@ -36,6 +36,16 @@ impl Node {
         self.wait("bosun to answer", || self.ask("actors").map(drop));
     }
 
+    /// Lays fields over the daemon's configuration, which is on the disk when this returns.
+    pub(crate) fn configure(&self, fields: &Value) {
+        let path = "/etc/kubernetes/kubelet.json";
+        let mut all: Value = serde_json::from_str(&self.sh(&format!("cat {path}"))).expect("JSON");
+        let fields = fields.as_object().expect("an object").clone();
+        all.as_object_mut().expect("an object").extend(fields);
+        self.guest.put(path, &all.to_string()).unwrap_or_else(|e| panic!("{e}"));
+        self.sh(&format!("sync {path} /etc/kubernetes"));
+    }
+
     /// `kill -9` of the daemon alone, and another one.
     pub(crate) fn restart_bosun(&self) {
         self.sh("svc kill bosun; svc bosun");
