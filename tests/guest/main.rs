@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod flaky;
+mod iscsi;
 mod nfs;
 mod node;
 mod pods;
