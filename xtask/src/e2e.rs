@@ -1,11 +1,15 @@
 //! Does bosun run pods on a real containerd, with real images, registries, kills and restarts?
 
-use anyhow::bail;
-
-use crate::workspace::has;
 use crate::{outside, setup, workspace};
 
+mod in_guest;
+mod runtime;
+
+use runtime::{Runtime, check_nextest};
+
 /// Builds the daemon and runs `tests/e2e` against it. Needs root and what `cargo xtask setup` installs.
+///
+/// With `--guest`, each test runs in a machine of its own with cgroup v2 (see `cargo xtask guest`), but for those that cannot.
 ///
 /// `e2e cluster` runs `tests/cluster` instead: bosun as the node of a real control plane, which it brings first.
 ///
@@ -18,6 +22,9 @@ pub(crate) struct Args {
     suite: Option<Suite>,
     #[command(flatten)]
     runtime: Runtime,
+    /// Runs each test in a guest of its own, on cgroup v2.
+    #[arg(long, conflicts_with = "newer")]
+    guest: bool,
 }
 
 #[derive(clap::Subcommand)]
@@ -26,26 +33,9 @@ enum Suite {
     Cluster(Runtime),
 }
 
-#[derive(clap::Args)]
-struct Runtime {
-    /// Runs only tests whose name holds this.
-    filter: Option<String>,
-    /// Tests the release build.
-    #[arg(long)]
-    release: bool,
-    /// Runs what `cargo xtask test` has built, without building the daemon and its tests once more by themselves.
-    #[arg(long, conflicts_with = "release")]
-    built: bool,
-    /// Runs on the containerd that `cargo xtask setup --newer` brought: the tier with a CRI event stream.
-    #[arg(long)]
-    newer: bool,
-    /// How many tests run at a time; each has a containerd of its own.
-    #[arg(long, default_value_t = 3)]
-    jobs: usize,
-}
-
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     match &args.suite {
+        None if args.guest => in_guest::run(&args.runtime),
         None => tests("e2e", &args.runtime),
         Some(Suite::Cluster(runtime)) => cluster(runtime),
     }
@@ -60,9 +50,7 @@ fn cluster(runtime: &Runtime) -> anyhow::Result<()> {
 }
 
 fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
-    if !has("cargo-nextest") {
-        bail!("the end-to-end tests need a process each: `cargo install --locked cargo-nextest`");
-    }
+    check_nextest()?;
     setup::check()?;
     let program = if args.built { workspace::built_bosun()? } else { workspace::build_bosun(args.release)? };
     let jobs = args.jobs.max(1).to_string();

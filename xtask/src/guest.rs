@@ -1,26 +1,26 @@
 //! Does it hold on a machine with cgroup v2, on its disks and after its power was cut? Runs a Linux of its own.
 
 use std::process::{Command, ExitCode, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use testbed::{Guest, GuestOptions};
 
 use crate::workspace;
 
+mod carry;
 mod image;
+mod script;
 mod test;
 
-use image::bring;
-
-/// Longer than anybody waits.
-const WHOLE_DAY: Duration = Duration::from_secs(24 * 3600);
+pub(crate) use carry::PATIENCE;
+pub(crate) use image::bring;
+use script::{quoted, shown};
 
 /// Starts a machine of its own inside of this one (user-mode-linux) and a shell in it; it ends with the shell.
 ///
 /// The guest is a Linux 6.1 with cgroup v2, its own memory, mounts and disk, containerd, nfsd, xfs, dm-flakey and more, for what this
-/// machine cannot show or must not suffer. The first call builds its disk image into /var/cache/bosun-testbed/guest (2 minutes,
-/// 2 GB, Debian packages by this machine's own apt configuration); later starts take some seconds. Whatever is written goes to a
+/// machine cannot show or must not suffer. The first call builds its disk image into /var/cache/bosun-testbed/guest (2 to 4 minutes,
+/// 1 GB, Debian packages by this machine's own apt configuration); later starts take some seconds. Whatever is written goes to a
 /// layer that is gone with the guest. Needs root.
 ///
 /// In the guest: `svc containerd` and `svc bosun` start the services (`--node` does), `svc kill NAME` kills one; manifests go
@@ -52,6 +52,9 @@ enum What {
     },
     /// Runs `tests/guest`: each test in a guest of its own.
     Test(test::Args),
+    /// Runs a test program of this workspace in a fresh guest; a list of its tests is made here.
+    #[command(hide = true)]
+    Carry(carry::Args),
     /// Only builds the image, if it is not there.
     Image {
         /// Builds it anew.
@@ -74,6 +77,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     match &args.what {
         None => shell(&args.machine).map(|()| ExitCode::SUCCESS),
         Some(What::Run { machine, command }) => command_in_guest(machine, command),
+        Some(What::Carry(args)) => carry::run(args),
         Some(What::Test(args)) => test::run(args).map(|()| ExitCode::SUCCESS),
         Some(What::Image { again }) => bring(*again).map(|()| ExitCode::SUCCESS),
     }
@@ -124,25 +128,5 @@ fn command_in_guest(machine: &Machine, command: &[String]) -> anyhow::Result<Exi
         [script] => script.clone(),
         words => words.iter().map(|w| quoted(w)).collect::<Vec<_>>().join(" "),
     };
-    let ran = guest.run_shown(&script, WHOLE_DAY, &mut |text| print!("{text}"))?;
-    match u8::try_from(ran.code) {
-        Ok(code) => Ok(ExitCode::from(code)),
-        Err(_) => bail!("the command ended with {}", ran.code),
-    }
-}
-
-/// As one word of a shell.
-fn quoted(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_stay_words() {
-        assert_eq!(quoted("a b"), "'a b'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-    }
+    shown(&guest, &script)
 }

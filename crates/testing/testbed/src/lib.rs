@@ -46,7 +46,14 @@ pub use pod::{http_get, identity, state};
 pub use process::{Usage, let_pass, usage};
 pub use registry::{Login, Registry};
 
-/// Asks `probe` every few milliseconds until it answers or `limit` has passed.
+/// How many times as long as usual a slow machine may take for everything (`TESTBED_PATIENCE`).
+#[must_use]
+pub fn patience() -> u32 {
+    let given = std::env::var("TESTBED_PATIENCE").ok();
+    given.and_then(|times| times.parse().ok()).unwrap_or(1).max(1)
+}
+
+/// Asks `probe` every few milliseconds until it answers or `limit`, times [`patience`], has passed.
 ///
 /// # Errors
 /// [`BedError::Timeout`] with `what` and the last detail that `probe` gave.
@@ -55,7 +62,7 @@ pub fn wait_until<T>(
     limit: std::time::Duration,
     mut probe: impl FnMut() -> Result<T, String>,
 ) -> Result<T, BedError> {
-    let start = std::time::Instant::now();
+    let (start, limit) = (std::time::Instant::now(), limit.saturating_mul(patience()));
     loop {
         match probe() {
             Ok(value) => return Ok(value),

@@ -1,0 +1,65 @@
+//! The same tests in guests: real cgroup v2 under every pod.
+
+use anyhow::Context;
+
+use super::runtime::{Runtime, check_nextest};
+use crate::{guest, outside, workspace};
+
+/// Everything takes so many times as long there, on a machine that does something else as well.
+const PATIENCE: &str = "8";
+
+/// Tests that cannot run in a guest, by the beginning of their names, and why.
+const NOT_THERE: &[(&str, &str)] =
+    &[(outside::TEST, "runs another program than the daemon, which is built for it alone")];
+
+/// Runs the tests that can be run in a guest.
+///
+/// # Errors
+/// One fails, or something could not be built.
+pub(super) fn run(args: &Runtime) -> anyhow::Result<()> {
+    check_nextest()?;
+    guest::bring(false)?;
+    let program = if args.built { workspace::built_bosun()? } else { workspace::build_bosun(args.release)? };
+    for (name, why) in NOT_THERE {
+        eprintln!("  not run  {name}: {why}");
+    }
+    let own = std::env::current_exe().context("this program's path")?;
+    let runner = format!("{} guest carry", own.display());
+    let jobs = args.jobs.clamp(1, 2).to_string();
+    let filter = filter();
+    let mut command = vec!["nextest", "run", "--profile", "guest", "--ignore-default-filter", "--no-fail-fast"];
+    command.extend(["--test-threads", &jobs, "--filterset", &filter]);
+    command.extend(if args.built { ["--workspace"].as_slice() } else { ["--package", "e2e", "--tests"].as_slice() });
+    command.extend(args.filter.as_deref());
+    let program = program.to_string_lossy();
+    let variable = runner_variable();
+    let env = [("BOSUN_BIN", program.as_ref()), (guest::PATIENCE, PATIENCE), (&variable, &runner)];
+    workspace::run_with("cargo", &command, &env)
+}
+
+/// What nextest is to run.
+fn filter() -> String {
+    let but: String = NOT_THERE.iter().map(|(name, _)| format!(" - test(/^{name}/)")).collect();
+    format!("package(e2e){but}")
+}
+
+/// By which cargo, and nextest with it, know what runs their programs.
+fn runner_variable() -> String {
+    format!("CARGO_TARGET_{}_UNKNOWN_LINUX_GNU_RUNNER", std::env::consts::ARCH.to_uppercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_a_test_that_there_is() {
+        let folder = workspace::root().join("tests/e2e");
+        for (name, why) in NOT_THERE {
+            let (module, test) = name.split_once("::").unwrap();
+            let text = std::fs::read_to_string(folder.join(format!("{module}.rs"))).unwrap();
+            assert!(text.contains(&format!("fn {test}")), "{name}");
+            assert!(!why.is_empty());
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! How end-to-end tests are run.
+
+use anyhow::bail;
+
+use crate::workspace::has;
+
+#[derive(clap::Args)]
+pub(super) struct Runtime {
+    /// Runs only tests whose name holds this.
+    pub(super) filter: Option<String>,
+    /// Tests the release build.
+    #[arg(long)]
+    pub(super) release: bool,
+    /// Runs what `cargo xtask test` has built, without building the daemon and its tests once more by themselves.
+    #[arg(long, conflicts_with = "release")]
+    pub(super) built: bool,
+    /// Runs on the containerd that `cargo xtask setup --newer` brought: the tier with a CRI event stream.
+    #[arg(long)]
+    pub(super) newer: bool,
+    /// How many tests run at a time; each has a containerd of its own.
+    #[arg(long, default_value_t = 3)]
+    pub(super) jobs: usize,
+}
+
+/// Each test needs a process of its own.
+///
+/// # Errors
+/// There is no nextest.
+pub(super) fn check_nextest() -> anyhow::Result<()> {
+    if !has("cargo-nextest") {
+        bail!("the end-to-end tests need a process each: `cargo install --locked cargo-nextest`");
+    }
+    Ok(())
+}
