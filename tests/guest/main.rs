@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod cgroups;
 mod flaky;
 mod iscsi;
 mod nfs;
