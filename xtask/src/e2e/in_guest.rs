@@ -9,8 +9,17 @@ use crate::{guest, outside, workspace};
 const PATIENCE: &str = "8";
 
 /// Tests that cannot run in a guest, by the beginning of their names, and why.
-const NOT_THERE: &[(&str, &str)] =
-    &[(outside::TEST, "runs another program than the daemon, which is built for it alone")];
+const NOT_THERE: &[(&str, &str)] = &[
+    (outside::TEST, "runs another program than the daemon, which is built for it alone"),
+    (
+        "streams::exec_through_the_daemon_costs_little_more_than_the_streaming_server_itself",
+        "compares times of milliseconds, which say nothing on a processor that is shared with this machine",
+    ),
+    (
+        "hostile::hostile_callers_get_nothing_and_cost_nothing",
+        "counts callers in seconds and bytes of the daemon under 10000 connections; nothing of it is about cgroups",
+    ),
+];
 
 /// Runs the tests that can be run in a guest.
 ///
