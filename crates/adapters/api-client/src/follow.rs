@@ -107,6 +107,7 @@ fn path(selection: &Selection) -> String {
         Kind::ClusterTrustBundle => ("/apis/certificates.k8s.io/v1beta1", "clustertrustbundles"),
         Kind::ClusterTrustBundleAlpha => ("/apis/certificates.k8s.io/v1alpha1", "clustertrustbundles"),
         Kind::PodCertificateRequest => ("/apis/certificates.k8s.io/v1beta1", "podcertificaterequests"),
+        Kind::CsiDriver => ("/apis/storage.k8s.io/v1", "csidrivers"),
     };
     match &selection.namespace {
         Some(namespace) => format!("{root}/namespaces/{namespace}/{resource}"),

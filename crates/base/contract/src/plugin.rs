@@ -4,7 +4,29 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use actor::AskError;
 use model::Timestamp;
+
+/// Ask a CSI driver again what it says of this node, and tell the API server (the CSINode). Idempotent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RefreshCsiDriver {
+    /// Name of the driver.
+    pub driver: String,
+}
+
+/// Why the API server does not have what a driver says of this node.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
+#[error("{message}")]
+pub struct RefreshError {
+    /// Text for people.
+    pub message: String,
+}
+
+impl From<AskError> for RefreshError {
+    fn from(e: AskError) -> Self {
+        Self { message: format!("plugin manager: {e}") }
+    }
+}
 
 /// A CSI driver that is registered: volumes of it can be used. The board's key is its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

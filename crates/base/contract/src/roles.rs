@@ -24,7 +24,7 @@ use crate::objects::{
     FetchToken, FetchTrustAnchors, HoldObjects, ObjectError, ObjectVersion, PodCertificate, ReleaseObjects,
     ServiceAccountFacts, Token,
 };
-use crate::plugin::{CsiDriver, PluginSocket};
+use crate::plugin::{CsiDriver, PluginSocket, RefreshCsiDriver, RefreshError};
 use crate::pod_manager::{ChangePods, ChangesTaken, DesiredPod, SetPods};
 use crate::pod_worker::{GrantStart, RetireWorker, UpdatePod, WorkerState};
 use crate::probe::{PodProbes, RetainProbes, StartProbes, StopProbes};
@@ -174,7 +174,7 @@ role! {
 role! {
     /// Plugins that register themselves, CSI drivers among them, and what the API server is told of these.
     PluginManager in plugin_manager, actor "plugin-manager";
-    answers {}
+    answers { RefreshCsiDriver => Result<(), RefreshError>, within Duration::from_secs(150), Repeat; }
     posts {
         table String => CsiDriver;
         table String => PluginSocket;
@@ -198,7 +198,9 @@ role! {
         table PodUid => PodVolumes;
         value VolumesInUse = VolumesInUse::default();
     }
-    asks { FetchConfigMap, FetchSecret, FetchToken, FetchPodCertificate, FetchTrustAnchors, RecordEvent }
+    asks {
+        FetchConfigMap, FetchSecret, FetchToken, FetchPodCertificate, FetchTrustAnchors, RefreshCsiDriver, RecordEvent,
+    }
     reads { ObjectVersion, NodeView, CsiDriver }
 }
 

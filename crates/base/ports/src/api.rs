@@ -16,6 +16,7 @@ use model::k8s_openapi::api::certificates::v1beta1::{
     ClusterTrustBundle, ClusterTrustBundleSpec, PodCertificateRequest,
 };
 use model::k8s_openapi::api::node::v1::RuntimeClass;
+use model::k8s_openapi::api::storage::v1::CSIDriver;
 
 mod error;
 mod ext;
@@ -68,6 +69,7 @@ pub enum Kind {
     /// Of `v1alpha1`, for servers that have no newer version; its objects are those of `v1beta1`.
     ClusterTrustBundleAlpha,
     PodCertificateRequest,
+    CsiDriver,
 }
 
 /// One object of a followed kind.
@@ -83,6 +85,7 @@ pub enum Object {
     CertificateSigningRequest(Arc<CertificateSigningRequest>),
     ClusterTrustBundle(Arc<ClusterTrustBundle>),
     PodCertificateRequest(Arc<PodCertificateRequest>),
+    CsiDriver(Arc<CSIDriver>),
 }
 
 impl Object {

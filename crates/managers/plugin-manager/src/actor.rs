@@ -13,6 +13,7 @@ use contract::{Crew, PluginManager as Role};
 
 use crate::check::{self, Version};
 use crate::deps::{Config, Deps};
+use crate::refresh::Refreshes;
 use crate::scan::{self, Found};
 use crate::world::{Phase, SocketId, Step, step};
 
@@ -68,6 +69,8 @@ pub struct PluginManager {
     pub(crate) initializing: bool,
     /// The highest generation that a driver was given.
     pub(crate) generation: u64,
+    /// What drivers are asked again.
+    pub(crate) refreshes: Refreshes,
 }
 
 impl Actor for PluginManager {
@@ -78,6 +81,7 @@ impl Actor for PluginManager {
         self.look(ctx);
         ctx.every(LOOK, Self::look);
         self.forget_absent_later(ctx);
+        self.keep_refreshing(ctx);
         ctx.watch(self.node.subscribe(), |act, view, ctx| {
             if !act.initialized && view.api_uid().is_some() {
                 act.initialize(BACKOFF_FIRST, ctx);
@@ -113,6 +117,7 @@ impl PluginManager {
             initialized: false,
             initializing: false,
             generation: 0,
+            refreshes: Refreshes::default(),
         }
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use csi_api::v1::NodeGetInfoResponse;
 use model::k8s_openapi::api::storage::v1::{CSINode, CSINodeDriver, CSINodeSpec, VolumeNodeResources};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 
@@ -28,6 +29,15 @@ pub(crate) struct DriverInfo {
 }
 
 impl DriverInfo {
+    pub(crate) fn new(driver: &str, said: NodeGetInfoResponse) -> Self {
+        Self {
+            name: driver.to_owned(),
+            max_volumes: limit(driver, said.max_volumes_per_node),
+            topology: said.accessible_topology.map(|t| t.segments).unwrap_or_default(),
+            node_id: said.node_id,
+        }
+    }
+
     fn entry(&self) -> CSINodeDriver {
         let keys: Vec<String> = self.topology.keys().cloned().collect();
         CSINodeDriver {

@@ -1,13 +1,14 @@
 //! PluginManager: plugins that register themselves by a socket in the folder `plugins_registry`.
 //!
 //! **Owns** what each socket there is registered as, the boards of sockets and of CSI drivers, and the CSINode object.
+//! **Answers** VolumeManager, which has a driver asked again for what it says of this node.
 //! **Asks** plugins and drivers through their ports, NodeManager to put a driver's words onto the Node; reads NodeManager's
-//! view, as a CSINode belongs to its Node.
+//! view, as a CSINode belongs to its Node, and follows the CSIDriver objects.
 //! **Never** writes the Node, calls a driver for a volume, or waits for one plugin with another.
 //! **Lost on restart** is nothing of what is registered: the board has it, the folder says what is there. A daemon that starts
 //! asks every plugin anew.
 //! **Read next** `world.rs` (what is done about a socket), `check.rs` (what may be registered), then `actor.rs`, `register.rs`;
-//! `csi_node.rs` has the object.
+//! `csi_node.rs` has the object, `refresh.rs` what drivers are asked again.
 
 #![forbid(unsafe_code)]
 
@@ -16,6 +17,7 @@ mod actor;
 mod check;
 mod csi_node;
 mod deps;
+mod refresh;
 mod register;
 mod requests;
 mod scan;

@@ -15,7 +15,7 @@ use ports::plugin::PluginError;
 
 use crate::actor::{PluginManager, Socket, backoff};
 use crate::check::{self, Accepted};
-use crate::csi_node::{DriverInfo, limit};
+use crate::csi_node::DriverInfo;
 use crate::requests::Requests;
 use crate::world::Phase;
 
@@ -145,12 +145,7 @@ impl PluginManager {
         let work = async move {
             effects.hit("install").await;
             let said = deps.csi.get_info(&endpoint, csi::DEADLINE).await.map_err(|e| e.to_string())?;
-            let info = DriverInfo {
-                max_volumes: limit(&name, said.max_volumes_per_node),
-                topology: said.accessible_topology.map(|t| t.segments).unwrap_or_default(),
-                node_id: said.node_id,
-                name: name.clone(),
-            };
+            let info = DriverInfo::new(&name, said);
             let _mine = turn.lock().await;
             let (node_id, topology) = (info.node_id.clone(), info.topology.clone());
             let told = crew.call(SetCsiNodeId { driver: name, node_id, topology }).await;
@@ -196,6 +191,7 @@ impl PluginManager {
         // First the socket: a successor that finds it registered tells it, and takes it back when it goes.
         self.tell(path, ctx);
         self.drivers.post(accepted.name, Arc::new(driver));
+        self.keep_refreshing(ctx);
         self.take(path, ctx);
     }
 
@@ -231,6 +227,7 @@ impl PluginManager {
         Self::give_up(socket, ctx);
         let (name, failures) = (socket.row.name.clone(), socket.row.failures);
         self.drivers.remove(&name);
+        self.keep_refreshing(ctx);
         let (requests, crew, turn, effects) = (self.requests(), self.crew.clone(), self.turn.clone(), ctx.effects());
         let work = async move {
             effects.hit("leave").await;

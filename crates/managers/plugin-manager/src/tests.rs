@@ -1,3 +1,4 @@
 mod life;
+mod refresh;
 mod rig;
 mod trouble;

@@ -130,7 +130,7 @@ pub(crate) async fn mount(
         failed.iter().for_each(|f| emit_failed_mount(&tools, &pod, f));
         if task.clock.now().saturating_duration_since(began) + pause > WAIT {
             let mut error = not_mounted(failed, &[], &describe(failed));
-            if persistent::is_node_full(&tools, &pod, failed).await {
+            if persistent::is_node_full(&tools, &pod, failed, &task).await {
                 error.message = format!("{NODE_FULL} {}", error.message);
                 error.refused = true;
             }

@@ -56,14 +56,19 @@ pub(crate) async fn mount_all(tools: &Tools, pod: &Arc<Pod>, request: &MountRequ
     join_all(tries).await.into_iter().collect()
 }
 
-/// Whether one of these volumes is not attached because the node has no place for another one, as its driver says.
-pub(crate) async fn is_node_full(tools: &Tools, pod: &Arc<Pod>, failed: &[Failed]) -> bool {
+/// Whether one of these volumes is not attached because the node has no place for another one, as its driver says. Only of drivers
+/// that may be asked again how many places there are: it is asked, so that the scheduler knows.
+pub(crate) async fn is_node_full(tools: &Tools, pod: &Arc<Pod>, failed: &[Failed], task: &TaskContext) -> bool {
     let waits = |volume: &Volume| failed.iter().any(|f| f.is_unattached() && f.volume == volume.name);
     for (volume, _) in spec::used_volumes(pod).into_iter().filter(|(volume, _)| waits(volume)) {
         // What cannot be asked for now says nothing: the pod waits on.
         let Ok(wanted) = resolve::resolve(tools, pod, volume).await else { continue };
         let Source::Csi(csi) = &wanted.volume.source else { continue };
+        if !calls::rules(tools, &csi.driver).await.is_ok_and(|rules| rules.update_period.is_some()) {
+            continue;
+        }
         if matches!(calls::attachment(tools, csi).await, Ok(Attachment::Exhausted(_))) {
+            calls::refresh(tools, task, &csi.driver).await;
             return true;
         }
     }

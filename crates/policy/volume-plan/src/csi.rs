@@ -1,6 +1,7 @@
 //! What a CSI driver is told (node-and-resources 6.13).
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use csi_api::TOKENS;
 use csi_api::v1::volume_capability::access_mode::Mode;
@@ -9,6 +10,9 @@ use model::k8s_openapi::api::storage::v1::CSIDriver;
 use model::pod;
 
 use crate::source::{Csi, Resolved};
+
+/// The API server takes no shorter period.
+const SHORTEST_PERIOD: Duration = Duration::from_secs(10);
 
 /// The mode that the driver is told: that of the first access mode. `tells_writers`: it has `SINGLE_NODE_MULTI_WRITER`.
 #[must_use]
@@ -49,6 +53,8 @@ pub struct DriverRules {
     pub is_persistent: bool,
     /// It may have volumes that stand in pods.
     pub is_ephemeral: bool,
+    /// As [`update_period`] says.
+    pub update_period: Option<Duration>,
 }
 
 /// `fsGroupPolicy`.
@@ -76,6 +82,7 @@ pub fn driver_rules(found: Option<&CSIDriver>) -> DriverRules {
             tokens_in_secrets: false,
             is_persistent: true,
             is_ephemeral: false,
+            update_period: None,
         };
     };
     let modes = spec.volume_lifecycle_modes.as_deref().unwrap_or_default();
@@ -94,7 +101,15 @@ pub fn driver_rules(found: Option<&CSIDriver>) -> DriverRules {
         tokens_in_secrets: spec.service_account_token_in_secrets.unwrap_or(false),
         is_persistent: modes.is_empty() || has("Persistent"),
         is_ephemeral: has("Ephemeral"),
+        update_period: found.and_then(update_period),
     }
+}
+
+/// How often the driver is asked again how many volumes this node may have (`nodeAllocatableUpdatePeriodSeconds`); `None`: never.
+#[must_use]
+pub fn update_period(of: &CSIDriver) -> Option<Duration> {
+    let seconds = u64::try_from(of.spec.node_allocatable_update_period_seconds?).ok().filter(|s| *s > 0)?;
+    Some(Duration::from_secs(seconds).max(SHORTEST_PERIOD))
 }
 
 /// Whether the driver may have a volume of this kind.

@@ -38,7 +38,7 @@ pub(crate) fn comes(node: &SimNode, name: &str) {
 
 /// Volumes of the driver are attached before they are used.
 pub(crate) fn announce(api: &FakeApi) {
-    let spec = json!({ "attachRequired": true, "podInfoOnMount": true });
+    let spec = json!({ "attachRequired": true, "podInfoOnMount": true, "nodeAllocatableUpdatePeriodSeconds": 30 });
     let object = json!({ "metadata": { "name": DRIVER }, "spec": spec });
     api.put_json(&format!("/apis/storage.k8s.io/v1/csidrivers/{DRIVER}"), object);
 }

@@ -140,6 +140,7 @@ fn object(kind: Kind, raw: &str) -> Result<(Object, String), (ApiError, String)>
         Kind::ClusterTrustBundle => typed(raw, Object::ClusterTrustBundle)?,
         Kind::ClusterTrustBundleAlpha => typed(raw, Object::of_alpha_bundle)?,
         Kind::PodCertificateRequest => typed(raw, Object::PodCertificateRequest)?,
+        Kind::CsiDriver => typed(raw, Object::CsiDriver)?,
     })
 }
 

@@ -111,6 +111,18 @@ impl Rig {
         Some(object.spec.drivers.into_iter().map(|d| d.name).collect())
     }
 
+    /// What the API server says of a driver.
+    pub(super) fn announce(&self, name: &str, spec: serde_json::Value) {
+        let object = serde_json::json!({ "metadata": { "name": name }, "spec": spec });
+        self.api.put_json(&format!("/apis/storage.k8s.io/v1/csidrivers/{name}"), object);
+    }
+
+    /// How many volumes of a driver the node may have, as the CSINode says.
+    pub(super) fn limit(&self, name: &str) -> Option<i32> {
+        let object = self.api.read::<CSINode>(None, NODE)?;
+        object.spec.drivers.into_iter().find(|d| d.name == name)?.allocatable?.count
+    }
+
     /// What the plugin was told: registered, or why not.
     pub(super) fn told(&self, name: &str) -> Vec<Result<(), String>> {
         let told = self.plugins.told(&self.path(name)).into_iter();

@@ -3,9 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actor::AskError;
 use contract::objects::FetchToken;
+use contract::plugin::RefreshCsiDriver;
 use csi_api::CsiOutcome;
 use csi_api::v1::volume_capability::{AccessMode as Access, AccessType, BlockVolume, MountVolume};
 use csi_api::v1::{
@@ -41,6 +43,9 @@ const UNSTAGE: Verb = Verb("NodeUnstageVolume", fault_points("before unstage", "
 const PUBLISH: Verb = Verb("NodePublishVolume", fault_points("before publish", "after publish"));
 const EXPAND: Verb = Verb("NodeExpandVolume", fault_points("before expand", "after expand"));
 const UNPUBLISH: Verb = Verb("NodeUnpublishVolume", fault_points("before unpublish", "after unpublish"));
+
+/// How long the refusal of a pod waits for a driver that is asked again.
+const REFRESH: Duration = Duration::from_secs(15);
 
 /// A driver that is registered, and what it can do.
 pub(crate) struct Driver<'a> {
@@ -178,6 +183,19 @@ pub(crate) async fn attachment(tools: &Tools, csi: &Csi) -> Result<Attachment, S
         Ok(found) => Ok(by_attachment(Some(&found))),
         Err(e) if e.is_not_found() => Ok(by_attachment(None)),
         Err(e) => Err(format!("VolumeAttachment {name} cannot be fetched: {e}")),
+    }
+}
+
+/// Has a driver say again how many volumes the node may have. Who waits for it may not wait for long: it goes on all the same.
+pub(crate) async fn refresh(tools: &Tools, task: &TaskContext, driver: &str) {
+    let ask = tools.crew.call(RefreshCsiDriver { driver: driver.to_owned() });
+    let failed = tokio::select! {
+        biased;
+        done = ask => done.err().map(|e| e.message),
+        () = task.clock.sleep(REFRESH) => Some("it takes its time".to_owned()),
+    };
+    if let Some(error) = failed {
+        tracing::warn!(driver, error, "the API server does not hear yet how many volumes the node may have");
     }
 }
 

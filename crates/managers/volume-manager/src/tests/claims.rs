@@ -1,7 +1,10 @@
 //! Volumes behind claims, from the first wish to the last call.
 
+use contract::PluginManager;
+use contract::plugin::{RefreshCsiDriver, RefreshError};
 use csi_api::v1::node_service_capability::rpc::Type as Ability;
 use csi_api::v1::volume_capability::AccessType;
+use fakes::StandIn;
 use ports::grpc::Code;
 use serde_json::{Value, json};
 
@@ -141,16 +144,24 @@ fn a_node_that_is_to_attach_volumes_itself_attaches_none() {
 #[test]
 fn a_pod_is_refused_when_the_node_has_no_place_for_its_volume() {
     with_cluster(async |c| {
-        c.driver(json!({}));
+        let plugins = StandIn::<PluginManager>::on(&c.bench.wiring);
+        plugins.answer(|_: &RefreshCsiDriver| Err(RefreshError { message: "no".to_owned() }));
         c.claim("a", json!({}));
         let error = |code: i32| json!({ "attached": false, "attachError": { "errorCode": code, "message": "full" } });
-        for (code, refused) in [(13, false), (8, true)] {
+        let period = json!({ "nodeAllocatableUpdatePeriodSeconds": 60 });
+        for (rules, code, refused) in [(&period, 13, false), (&json!({}), 8, false), (&period, 8, true)] {
+            c.driver(rules.clone());
             c.attachment("h-a", error(code));
             let e = c.mount(&pod_with("u1", &["a"])).await.unwrap_err();
-            assert_eq!(e.refused, refused, "{code}: {e}");
+            assert_eq!(e.refused, refused, "{rules} {code}: {e}");
             let words = "Node has reached its volume attachment limit, rejecting pod. unmounted volumes=[v-a], ";
             assert_eq!(e.message.starts_with(words), refused, "{e}");
+            let asked = plugins.asked::<RefreshCsiDriver>();
+            assert_eq!(asked.len(), usize::from(refused), "the driver says again how many places there are: {code}");
         }
+        plugins.answer_later(|_: &RefreshCsiDriver| std::future::pending());
+        let e = c.mount(&pod_with("u2", &["a"])).await.unwrap_err();
+        assert!(e.refused, "a driver that does not answer: {e}");
     });
 }
 

@@ -79,6 +79,14 @@ fn a_driver_without_an_object_has_the_defaults_but_no_volumes_in_pods() {
 }
 
 #[test]
+fn a_driver_is_asked_again_as_often_as_its_object_says_and_never_more_often_than_every_ten_seconds() {
+    let of = |seconds: Value| rules(json!({ "nodeAllocatableUpdatePeriodSeconds": seconds })).update_period;
+    let found = [json!(null), json!(0), json!(-1), json!(3), json!(10), json!(600)].map(of);
+    let wanted = [None, None, None, Some(10), Some(10), Some(600)].map(|s: Option<u64>| s.map(Duration::from_secs));
+    assert_eq!((found, driver_rules(None).update_period), (wanted, None));
+}
+
+#[test]
 fn a_volume_is_given_to_the_group_as_its_driver_says() {
     let all = [GroupPolicy::None, GroupPolicy::File, GroupPolicy::ReadWriteOnceWithFsType];
     for ((fs, mode, read_only), want) in [

@@ -30,6 +30,7 @@ pub fn collection(kind: Kind) -> (&'static str, &'static str) {
         Kind::ClusterTrustBundle => ("certificates.k8s.io/v1beta1", "clustertrustbundles"),
         Kind::ClusterTrustBundleAlpha => ("certificates.k8s.io/v1alpha1", "clustertrustbundles"),
         Kind::PodCertificateRequest => ("certificates.k8s.io/v1beta1", "podcertificaterequests"),
+        Kind::CsiDriver => ("storage.k8s.io/v1", "csidrivers"),
     }
 }
 
@@ -180,5 +181,6 @@ fn decode(kind: Kind, object: &Value) -> Result<Object, ApiError> {
         Kind::ClusterTrustBundle => Object::ClusterTrustBundle(typed(object)?),
         Kind::ClusterTrustBundleAlpha => Object::of_alpha_bundle(typed(object)?),
         Kind::PodCertificateRequest => Object::PodCertificateRequest(typed(object)?),
+        Kind::CsiDriver => Object::CsiDriver(typed(object)?),
     })
 }

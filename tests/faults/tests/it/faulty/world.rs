@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use contract::Wiring;
 use contract::objects::{FetchServiceAccount, ObjectError};
-use contract::plugin::{CsiDriver, PluginSocket};
+use contract::plugin::{CsiDriver, PluginSocket, RefreshCsiDriver, RefreshError};
 use contract::stats::{Cadvisor, Resource, Summarise};
 use fakes::api::{Matching, Trouble};
 use fakes::runtime::{Call, Fault, Mutation, samples};
@@ -299,12 +299,14 @@ pub(super) fn networks_are_told(node: &SimNode, k: usize) -> Result<(), String> 
 }
 
 /// What others ask, in whose place the test stands: those who scrape (that this world has no statistics is an answer as well),
-/// and a pull with the token of an account.
+/// a pull with the token of an account, and the refusal of a pod for which the node has no place.
 async fn ask(wiring: &Wiring) -> Result<(), String> {
     let summary = wiring.ask(Summarise { only_cpu_and_memory: false }).await.map(drop);
     let cadvisor = wiring.ask(Cadvisor).await.map(drop);
     let resource = wiring.ask(Resource).await.map(drop);
     summary.and(cadvisor).and(resource).map_err(|e| format!("StatsManager does not answer: {e}"))?;
+    let refreshed = wiring.call(RefreshCsiDriver { driver: DRIVER.to_owned() }).await;
+    refreshed.map_err(|e: RefreshError| format!("PluginManager does not answer: {e}"))?;
     let account = FetchServiceAccount { namespace: "default".to_owned(), name: "default".to_owned() };
     wiring.call(account).await.map(drop).map_err(|e: ObjectError| format!("ObjectStore does not answer: {e}"))
 }
