@@ -9,7 +9,7 @@ use axum::http::Request;
 use contract::Wiring;
 use contract::lookup::PodLookup;
 use contract::pod_worker::{WorkerPhase, WorkerState};
-use contract::volume::PodVolumes;
+use contract::volume::{VolumeRow, VolumeStage};
 use criterion::{Criterion, criterion_group, criterion_main};
 use http_body_util::BodyExt;
 use metrics_endpoint::{BuildInfo, Deps, FeatureGate, router};
@@ -110,18 +110,27 @@ fn node(kernel: &actor::Kernel) -> Deps {
         wiring.put(uid.clone(), row);
         let row = contract::runtime::Observed { pod: Arc::new(observed(&uid)), observed_at: Timestamp::ZERO };
         wiring.put(uid.clone(), row);
-        let present = ["a", "b", "c"].map(str::to_owned).to_vec();
-        wiring.put(uid.clone(), PodVolumes { present, error: None });
         let worker = WorkerState { pod: Some(pod), ..WorkerState::new(WorkerPhase::Syncing) };
         wiring.put(uid.clone(), worker);
         kernel.spawn(actor::Spec::new(format!("pod-worker/{uid}")).group(&group), |_| Idle);
     }
+    let (kind, stage) = ("emptyDir".to_owned(), VolumeStage::Mounted);
+    let row = |n: usize| VolumeRow {
+        pod: Some(PodUid::from(format!("pod-{}", n / 3))),
+        kind: kind.clone(),
+        stage,
+        ..VolumeRow::default()
+    };
+    let rows: Arc<Vec<VolumeRow>> = Arc::new((0..330).map(row).collect());
     let gate = |n: usize| FeatureGate { name: format!("Gate{n}"), stage: "BETA".into(), enabled: true };
     Deps {
         kernel: kernel.clone(),
         lookup: PodLookup::of(&wiring),
         workers: wiring.board(),
-        volumes: wiring.board(),
+        volumes: Arc::new(move || {
+            let rows = rows.clone();
+            Box::pin(async move { Some(rows) })
+        }),
         plugins: wiring.board(),
         certificates: wiring.value(),
         client_certificate_managed: true,

@@ -39,7 +39,7 @@ pub fn catalogue() -> Vec<Declared> {
 
 /// All families of `/metrics`, by name.
 pub(crate) async fn main(deps: &Deps) -> Vec<MetricFamily> {
-    let usage = usage::read(deps).await;
+    let (usage, volumes) = futures::join!(usage::read(deps), volumes::read(deps));
     let mut families = Families::default();
     for table in TABLES {
         families.open(table);
@@ -48,7 +48,9 @@ pub(crate) async fn main(deps: &Deps) -> Vec<MetricFamily> {
     blocking::fill(&mut families, &deps.kernel);
     pods::fill(&mut families, deps);
     plugins::fill(&mut families, deps);
-    volumes::fill(&mut families, deps);
+    if let Some(rows) = &volumes {
+        volumes::fill(&mut families, rows);
+    }
     usage::fill(&mut families, &usage);
     let readings = process::Readings::now();
     startup(&readings);

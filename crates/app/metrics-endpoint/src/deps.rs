@@ -9,7 +9,7 @@ use contract::certificates::CertificateView;
 use contract::lookup::PodLookup;
 use contract::plugin::PluginSocket;
 use contract::pod_worker::WorkerState;
-use contract::volume::PodVolumes;
+use contract::volume::VolumeRow;
 use futures::future::BoxFuture;
 use model::PodUid;
 
@@ -23,7 +23,7 @@ pub struct Deps {
     /// Workers.
     pub workers: BoardReader<PodUid, WorkerState>,
     /// Volumes.
-    pub volumes: BoardReader<PodUid, PodVolumes>,
+    pub volumes: VolumeSource,
     /// Plugins that register themselves.
     pub plugins: BoardReader<String, PluginSocket>,
     /// Certificates.
@@ -52,6 +52,10 @@ impl fmt::Debug for Deps {
 
 /// Runs all health checks: name, and whether it was good.
 pub type HealthChecks = Arc<dyn Fn() -> Vec<(String, bool)> + Send + Sync>;
+/// All volumes that are known.
+pub type VolumeRows = Arc<Vec<VolumeRow>>;
+/// Asks for all volumes; `None`: there is no answer.
+pub type VolumeSource = Arc<dyn Fn() -> BoxFuture<'static, Option<VolumeRows>> + Send + Sync>;
 /// Reads usage, from what was measured last if that is fresh enough.
 pub type UsageSource = Arc<dyn Fn() -> BoxFuture<'static, Usage> + Send + Sync>;
 

@@ -1,8 +1,8 @@
 //! `/metrics`, `/metrics/probes` and `/metrics/slis`: what the node counted, and what can be read off it now.
 //!
 //! Owns the forms in which metrics leave the node (text, OpenMetrics, protobuf; interfaces 5) and the families that
-//! are computed at a scrape. Never keeps a number between scrapes, asks no actor anything, and knows nothing of
-//! authentication. `/metrics/resource` and `/metrics/cadvisor` are another crate's (`stats-endpoint`).
+//! are computed at a scrape. Never keeps a number between scrapes, asks nobody but by the functions of its [`Deps`], and knows nothing
+//! of authentication. `/metrics/resource` and `/metrics/cadvisor` are another crate's (`stats-endpoint`).
 
 #![forbid(unsafe_code)]
 
@@ -15,7 +15,9 @@ mod routes;
 use std::sync::Arc;
 
 pub use collect::catalogue;
-pub use deps::{BuildInfo, ClaimUsage, Deps, FeatureGate, HealthChecks, LogUsage, Usage, UsageSource};
+pub use deps::{
+    BuildInfo, ClaimUsage, Deps, FeatureGate, HealthChecks, LogUsage, Usage, UsageSource, VolumeRows, VolumeSource,
+};
 
 /// GET `/metrics`, `/metrics/probes`, `/metrics/slis` (DELETE there forgets).
 pub fn router(deps: Deps) -> axum::Router {

@@ -9,7 +9,7 @@ use actor::Kernel;
 use contract::Wiring;
 use contract::certificates::{CertificateView, KeyPair};
 use contract::lookup::PodLookup;
-use contract::volume::PodVolumes;
+use contract::volume::{VolumeRow, VolumeStage};
 use futures::FutureExt;
 use model::core::{Pod, PodSpec, Volume};
 use model::{PodUid, Timestamp};
@@ -26,7 +26,6 @@ fn node(kernel: &Kernel) -> Deps {
     let source = contract::config_sources::Source::Api;
     let row = contract::pod_manager::DesiredPod::admitted(pod, source);
     wiring.put(uid.clone(), row);
-    wiring.put(uid.clone(), PodVolumes { present: vec!["a".into()], error: None });
     wiring.put(uid.clone(), observed(&uid));
     let not_after = Timestamp(kernel.clock().unix_nanos() + 3_600_000_000_000);
     let pair =
@@ -37,7 +36,7 @@ fn node(kernel: &Kernel) -> Deps {
         kernel: kernel.clone(),
         lookup: PodLookup::of(&wiring),
         workers: wiring.board(),
-        volumes: wiring.board(),
+        volumes: Arc::new(|| async { Some(Arc::new(volumes())) }.boxed()),
         plugins: wiring.board(),
         certificates: wiring.value(),
         client_certificate_managed: true,
@@ -48,6 +47,24 @@ fn node(kernel: &Kernel) -> Deps {
         health_checks: Arc::new(|| vec![("ping".into(), true), ("syncloop".into(), false)]),
         usage: Some(Arc::new(|| async { usage() }.boxed())),
     }
+}
+
+/// Two emptyDirs, one of which is there; what nobody knows yet; and one volume for each state of a driver's.
+fn volumes() -> Vec<VolumeRow> {
+    use VolumeStage::{Leaving, Mounted, Staged, Uncertain, Unreadable, Waiting};
+    let of = |kind: &str, driver: &str, stage| VolumeRow {
+        pod: Some(PodUid::from("u1")),
+        kind: kind.into(),
+        driver: driver.into(),
+        stage,
+        ..VolumeRow::default()
+    };
+    let own = [("emptyDir", "", Mounted), ("emptyDir", "", Waiting), ("", "", Waiting), ("nfs", "server", Mounted)];
+    let of_driver =
+        [Mounted, Mounted, Staged, Uncertain, Waiting, Leaving, Unreadable].map(|s| ("csi", "d.example", s));
+    let mut rows: Vec<VolumeRow> = own.into_iter().chain(of_driver).map(|(k, d, s)| of(k, d, s)).collect();
+    rows.push(VolumeRow { pod: None, ..of("csi", "d.example", Staged) });
+    rows
 }
 
 fn usage() -> Usage {

@@ -328,7 +328,7 @@ role! {
     asks { Summarise, Resource, Cadvisor, ListVolumes }
     reads {
         DesiredPod, WorkerState, StatusEntry, Observed, RuntimeInfo, FolderManifests, UrlManifests, ApiSourceView, EventView,
-        NodeView, CertificateView, PodVolumes, CsiDriver, PluginSocket,
+        NodeView, CertificateView, CsiDriver, PluginSocket,
     }
 }
 

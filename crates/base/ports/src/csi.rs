@@ -87,6 +87,15 @@ pub enum CsiError {
     NotRegistered(String),
 }
 
+/// The gRPC code of an answer, as metrics name it; `None`: a failure without one.
+#[must_use]
+pub fn grpc_code<T>(answer: &CsiResult<T>) -> Option<&'static str> {
+    match answer {
+        Ok(_) => Some("OK"),
+        Err(e) => e.code().map(Code::as_str),
+    }
+}
+
 impl CsiError {
     /// A gRPC status.
     #[must_use]

@@ -11,11 +11,12 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use model::k8s_openapi::api::storage::v1::CSIDriver;
 use ports::api::{Followed, Kind, Object, Selection};
-use ports::csi::{CsiError, DEADLINE};
+use ports::csi::CsiError;
 use volume_plan::csi::update_period;
 
 use crate::actor::PluginManager;
 use crate::csi_node::DriverInfo;
+use crate::register::node_info;
 
 /// A stream that ended against its promise is opened again after this.
 const REOPEN: Duration = Duration::from_secs(1);
@@ -132,7 +133,7 @@ impl PluginManager {
             let unknown = || CsiError::NotRegistered(name.clone()).to_string();
             let requests = requests.ok_or("error getting kube client")?;
             let row = drivers.get(&name).ok_or_else(unknown)?;
-            let said = deps.csi.get_info(&row.endpoint, DEADLINE).await;
+            let said = node_info(&*deps.csi, &name, &row.endpoint).await;
             let said = said.map_err(|e| format!("failed to get NodeGetInfo from driver {name:?}: {e}"))?;
             let info = DriverInfo::new(&name, said);
             let _mine = turn.lock().await;

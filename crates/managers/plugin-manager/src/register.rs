@@ -9,8 +9,11 @@ use contract::node::{ClearCsiNodeId, SetCsiNodeId};
 use contract::plugin::{CsiDriver, PluginSocket};
 use contract::{Crew, PluginManager as Role};
 use csi_api::registration::{PluginInfo, RegistrationStatus};
+use csi_api::v1::NodeGetInfoResponse;
+use metrics::Stopwatch;
+use metrics::volumes::observe_call;
 use model::Timestamp;
-use ports::csi;
+use ports::csi::{CsiNode, CsiResult, DEADLINE, grpc_code};
 use ports::plugin::PluginError;
 
 use crate::actor::{PluginManager, Socket, backoff};
@@ -144,7 +147,7 @@ impl PluginManager {
         let (name, endpoint) = (accepted.name.clone(), accepted.endpoint.clone());
         let work = async move {
             effects.hit("install").await;
-            let said = deps.csi.get_info(&endpoint, csi::DEADLINE).await.map_err(|e| e.to_string())?;
+            let said = node_info(&*deps.csi, &name, &endpoint).await.map_err(|e| e.to_string())?;
             let info = DriverInfo::new(&name, said);
             let _mine = turn.lock().await;
             let (node_id, topology) = (info.node_id.clone(), info.topology.clone());
@@ -278,6 +281,14 @@ pub(crate) async fn take_back(
     effects.hit("leave, CSINode done").await;
     let cleared = crew.call(ClearCsiNodeId { driver }).await;
     cleared.map_err(|e| format!("error removing CSI driver node info from Node object {e}"))
+}
+
+/// Asks a driver about this node.
+pub(crate) async fn node_info(csi: &dyn CsiNode, driver: &str, endpoint: &Path) -> CsiResult<NodeGetInfoResponse> {
+    let watch = Stopwatch::start();
+    let said = csi.get_info(endpoint, DEADLINE).await;
+    observe_call(driver, "NodeGetInfo", grpc_code(&said), false, &watch);
+    said
 }
 
 /// As a kubelet says it of a plugin that it could not register.

@@ -10,10 +10,12 @@ use actor::{Class, Clock, Effects};
 use contract::volume::{VolumeRow, VolumeStage};
 use csi_api::v1::node_service_capability::{Type, rpc};
 use csi_api::v1::{NodeGetVolumeStatsRequest, VolumeUsage, volume_usage::Unit};
+use metrics::Stopwatch;
+use metrics::volumes::{COLLECTION, observe_call};
 use model::stats::{FsStats, PvcReference, VolumeHealthStats, VolumeStats};
 use model::{PodUid, Timestamp};
 use node_stats::MeasuredVolume;
-use ports::csi::{CsiError, CsiNode, STATS_DEADLINE};
+use ports::csi::{CsiError, CsiNode, STATS_DEADLINE, grpc_code};
 use ports::grpc::Code;
 use ports::stats::StatsSource;
 use tokio::time::Instant;
@@ -127,7 +129,10 @@ pub(crate) struct Driver {
 /// Asks a driver about these volumes, one after the other. When it does not answer in time, the rest waits for the next look.
 pub(crate) async fn ask(driver: &Driver, due: Vec<Due>) -> Vec<Told> {
     let Driver { name, csi, endpoint, health, clock } = driver;
-    let can = match csi.get_capabilities(endpoint, STATS_DEADLINE).await {
+    let watch = Stopwatch::start();
+    let answer = csi.get_capabilities(endpoint, STATS_DEADLINE).await;
+    observe_call(name, "NodeGetCapabilities", grpc_code(&answer), false, &watch);
+    let can = match answer {
         Ok(answer) => answer.capabilities,
         Err(e) => {
             tracing::debug!(driver = name, error = %e, "what the driver can do is not known: no statistics of its volumes");
@@ -145,7 +150,11 @@ pub(crate) async fn ask(driver: &Driver, due: Vec<Due>) -> Vec<Told> {
     for Due { key, handle, path, claim } in due {
         let volume_path = path.to_string_lossy().into_owned();
         let request = NodeGetVolumeStatsRequest { volume_id: handle, volume_path, ..Default::default() };
-        let answer = match csi.get_volume_stats(endpoint, request, STATS_DEADLINE).await {
+        let watch = Stopwatch::start();
+        let answer = csi.get_volume_stats(endpoint, request, STATS_DEADLINE).await;
+        observe_call(name, "NodeGetVolumeStats", grpc_code(&answer), false, &watch);
+        COLLECTION.with_label_values(&[name]).observe(watch.seconds());
+        let answer = match answer {
             Ok(answer) => answer,
             Err(e) => {
                 tracing::debug!(driver = name, volume = key.1, error = %e, "no statistics of a volume");
@@ -190,7 +199,10 @@ fn usage(all: &[VolumeUsage], time: Timestamp) -> FsStats {
 pub(crate) async fn look(source: Arc<dyn StatsSource>, effects: Effects, clock: Clock, due: Vec<Due>) -> Vec<Told> {
     let work = move || {
         let one = |Due { key, path, claim, .. }: Due| {
-            let fs = source.fs(&path).ok()?;
+            let watch = Stopwatch::start();
+            let fs = source.fs(&path);
+            COLLECTION.with_label_values(&["statfs"]).observe(watch.seconds());
+            let fs = fs.ok()?;
             let fs = FsStats {
                 time: Timestamp(clock.unix_nanos()),
                 available_bytes: Some(fs.available_bytes),

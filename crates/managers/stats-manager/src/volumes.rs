@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use metrics::Stopwatch;
+use metrics::volumes::COLLECTION;
 use model::PodUid;
 use model::Timestamp;
 use model::core::{Pod, Volume};
@@ -35,8 +37,12 @@ pub(crate) fn measure(deps: &Deps, root: &Path, due: &Due, now: Timestamp) -> Ar
     let measured = present.filter_map(|volume| {
         let (plugin, is_local) = kind(volume)?;
         let path = dir.join(plugin).join(&volume.name);
-        let counted = || deps.quotas.as_ref().filter(|_| volume.empty_dir.is_some())?.usage(&path);
-        let used = counted().or_else(|| deps.source.tree(&path, MOST_FILES))?;
+        let watch = Stopwatch::start();
+        let counted = deps.quotas.as_ref().filter(|_| volume.empty_dir.is_some()).and_then(|q| q.usage(&path));
+        let source = if counted.is_some() { "fsquota" } else { "du" };
+        let used = counted.or_else(|| deps.source.tree(&path, MOST_FILES));
+        COLLECTION.with_label_values(&[source]).observe(watch.seconds());
+        let used = used?;
         let fs = deps.source.fs(&path).ok()?;
         let inodes = (fs.inodes > 0).then_some(fs);
         let stats = FsStats {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use actor::{Class, Effects};
 use contract::volume::PodVolumes;
 use futures::{StreamExt, stream};
+use metrics::volumes::RECONSTRUCTED;
 use model::PodUid;
 
 use crate::deps::Tools;
@@ -52,6 +53,7 @@ pub(crate) async fn known(tools: Tools, effects: Effects) -> BTreeSet<PodUid> {
 /// Brings the rows of these pods in line with their directories. Pods that others are at are left out: their rows are brought
 /// in line when that ends, and a call that hangs holds up its own pod only.
 pub(crate) async fn rescan(tools: Tools, effects: Effects, uids: BTreeSet<PodUid>) {
+    let is_first = tools.deps.persistent.is_first_look();
     let (tools, effects) = (&tools, &effects);
     let serial = &tools.deps.serial;
     let one = |uid: PodUid| async move {
@@ -59,6 +61,10 @@ pub(crate) async fn rescan(tools: Tools, effects: Effects, uids: BTreeSet<PodUid
         let update = move || {
             let error = tools.rows.get(&of).and_then(|row| row.error.clone());
             post(&tools, &of, error);
+            if is_first {
+                let found = tools.rows.get(&of).map_or(0, |row| row.present.len());
+                RECONSTRUCTED.inc_by(u64::try_from(found).unwrap_or(u64::MAX));
+            }
         };
         // In turn with other work on the pod: a row never tells of the past.
         serial.run(&uid, effects, Class::HostFiles, update).await;

@@ -1,8 +1,8 @@
 //! Counts operations on volumes and calls to drivers (interfaces 5.1).
 
 use metrics::Stopwatch;
-use metrics::volumes::{CSI_OPERATION, STORAGE_OPERATION, VOLUME_OPERATION};
-use ports::csi::CsiResult;
+use metrics::volumes::{STORAGE_OPERATION, VOLUME_OPERATION, bool_label, observe_call};
+use ports::csi::{CsiResult, grpc_code};
 
 /// A volume that a pod wants is mounted.
 pub(crate) const MOUNT: &str = "volume_mount";
@@ -21,13 +21,16 @@ pub(crate) fn counted<T, E>(
     result
 }
 
-/// Runs an operation on a volume of a driver.
+/// Runs an operation on a volume of a driver. `is_migrated`: it is written as one of an in-tree kind.
 pub(crate) async fn counted_of<T, E>(
     operation: &str,
-    driver: &str,
+    (driver, is_migrated): (&str, bool),
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
-    counted_as(operation, &format!("kubernetes.io/csi:{driver}"), work).await
+    let watch = Stopwatch::start();
+    let result = work.await;
+    note(operation, &format!("kubernetes.io/csi:{driver}"), is_migrated, &watch, result.is_ok());
+    result
 }
 
 /// Runs an operation on a volume of a kind.
@@ -43,22 +46,25 @@ pub(crate) async fn counted_as<T, E>(
 }
 
 fn count(operation: &str, plugin: &str, watch: &Stopwatch, is_ok: bool) {
+    note(operation, plugin, false, watch, is_ok);
+}
+
+fn note(operation: &str, plugin: &str, is_migrated: bool, watch: &Stopwatch, is_ok: bool) {
     let (status, seconds) = (if is_ok { "success" } else { "fail-unknown" }, watch.seconds());
-    STORAGE_OPERATION.with_label_values(&["false", operation, status, plugin]).observe(seconds);
+    STORAGE_OPERATION.with_label_values(&[bool_label(is_migrated), operation, status, plugin]).observe(seconds);
     if is_ok && operation == MOUNT {
         VOLUME_OPERATION.with_label_values(&["overall_volume_mount", plugin]).observe(seconds);
     }
 }
 
 /// Runs a call to a driver.
-pub(crate) async fn call<T>(driver: &str, method: &str, work: impl Future<Output = CsiResult<T>>) -> CsiResult<T> {
+pub(crate) async fn call<T>(
+    (driver, is_migrated): (&str, bool),
+    method: &str,
+    work: impl Future<Output = CsiResult<T>>,
+) -> CsiResult<T> {
     let watch = Stopwatch::start();
     let answer = work.await;
-    let code = match &answer {
-        Ok(_) => "OK",
-        Err(e) => e.code().map_or("unknown-non-grpc", ports::grpc::Code::as_str),
-    };
-    let method = format!("/csi.v1.Node/{method}");
-    CSI_OPERATION.with_label_values(&[driver, code, &method, "false"]).observe(watch.seconds());
+    observe_call(driver, method, grpc_code(&answer), is_migrated, &watch);
     answer
 }

@@ -39,6 +39,8 @@ struct State {
     clock: Option<Clock>,
     /// The disk was looked at.
     is_read: bool,
+    /// The folders of pods were looked at.
+    has_looked: bool,
     began: Option<Instant>,
 }
 
@@ -302,6 +304,11 @@ impl Volumes {
 
     fn now(&self) -> Option<Instant> {
         self.state().clock.as_ref().map(Clock::now)
+    }
+
+    /// Whether the folders of pods are looked at for the first time in this process.
+    pub(crate) fn is_first_look(&self) -> bool {
+        !std::mem::replace(&mut self.state().has_looked, true)
     }
 
     /// What is on the disk, as it was just read: what is neither there nor wanted nor under way is forgotten.

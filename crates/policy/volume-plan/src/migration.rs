@@ -52,6 +52,7 @@ impl Known {
             publish_secret: None,
             expand_secret: None,
             is_inline: false,
+            is_migrated: true,
         }
     }
 }

@@ -104,6 +104,7 @@ fn of_driver(csi: &CSIPersistentVolumeSource) -> Csi {
         publish_secret: secret(&csi.node_publish_secret_ref),
         expand_secret: secret(&csi.node_expand_secret_ref),
         is_inline: false,
+        is_migrated: false,
     }
 }
 
@@ -139,6 +140,7 @@ pub fn of_inline(uid: &PodUid, namespace: &str, volume: &Volume) -> Option<Resul
                 publish_secret: csi.node_publish_secret_ref.as_ref().map(|r| (namespace.to_owned(), r.name.clone())),
                 expand_secret: None,
                 is_inline: true,
+                is_migrated: false,
             };
             (Source::Csi(source), csi.read_only)
         }

@@ -102,6 +102,8 @@ pub struct Csi {
     pub expand_secret: Option<(String, String)>,
     /// It stands in the pod itself and lives as long as it.
     pub is_inline: bool,
+    /// It is written as one of an in-tree kind that the driver took over.
+    pub is_migrated: bool,
 }
 
 impl Csi {

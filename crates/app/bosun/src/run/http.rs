@@ -211,7 +211,7 @@ fn metrics(parts: &Parts) -> metrics_endpoint::Deps {
         kernel: parts.kernel.clone(),
         lookup: PodLookup::new(&parts.crew),
         workers: crew.board(),
-        volumes: crew.board(),
+        volumes: usage::volumes(crew.clone()),
         plugins: crew.board(),
         certificates: crew.value(),
         client_certificate_managed: config.api.rotate_certificates && parts.api.is_some(),

@@ -1,4 +1,5 @@
 use std::io::Read;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
@@ -43,6 +44,9 @@ fn every_computed_family_is_there_when_there_is_something_to_tell() {
             "kubelet_working_pods{config=\"runtime_only\",lifecycle=\"terminated\",static=\"unknown\"} 0",
             "volume_manager_total_volumes{plugin_name=\"kubernetes.io/empty-dir\",state=\"actual_state_of_world\"} 1",
             "volume_manager_total_volumes{plugin_name=\"kubernetes.io/empty-dir\",state=\"desired_state_of_world\"} 2",
+            "volume_manager_total_volumes{plugin_name=\"kubernetes.io/csi:d.example\",state=\"actual_state_of_world\"} 2",
+            "volume_manager_total_volumes{plugin_name=\"kubernetes.io/csi:d.example\",state=\"desired_state_of_world\"} 5",
+            "volume_manager_total_volumes{plugin_name=\"kubernetes.io/nfs\",state=\"actual_state_of_world\"} 1",
             "kubelet_volume_stats_health_status_abnormal{namespace=\"shop\",persistentvolumeclaim=\"data\"} 1",
             "kubelet_volume_stats_used_bytes{namespace=\"shop\",persistentvolumeclaim=\"data\"} 4",
             "kubelet_container_log_filesystem_used_bytes{container=\"app\",namespace=\"shop\",pod=\"web\",uid=\"u1\"} 7",
@@ -69,10 +73,14 @@ fn what_is_not_managed_or_not_known_is_absent_and_not_zero() {
         deps.client_certificate_managed = false;
         deps.serving_certificate_managed = false;
         deps.usage = None;
+        deps.volumes = Arc::new(|| Box::pin(std::future::pending()));
         let text = text(&deps, "/metrics").await;
-        for name in
-            ["kubelet_certificate_manager_client_ttl", "kubelet_certificate_manager_server_ttl", "kubelet_volume_stats"]
-        {
+        for name in [
+            "kubelet_certificate_manager_client_ttl",
+            "kubelet_certificate_manager_server_ttl",
+            "kubelet_volume_stats",
+            "volume_manager_total_volumes",
+        ] {
             assert!(!text.contains(name), "{name}");
         }
     });

@@ -4,6 +4,7 @@ use actor::Kernel;
 use actor::testing::{run, until};
 use contract::plugin::{RefreshCsiDriver, RefreshError};
 use fakes::{FakeDriver, PluginTrouble};
+use metrics::volumes::CSI_OPERATION;
 use model::k8s_openapi::api::storage::v1::CSIDriver;
 use ports::grpc::Code;
 use serde_json::{Value, json};
@@ -107,7 +108,13 @@ fn who_needs_it_now_is_answered_when_the_api_server_has_it() {
         let trouble = PluginTrouble::Fail(Code::Internal, "no".to_owned());
         rig.plugins.trouble(&rig.path(SOCKET), "NodeGetInfo", Some(trouble));
         let why = "failed to get NodeGetInfo from driver \"a.example\": rpc error: code = Internal desc = no";
+        let count = |code: &str| {
+            CSI_OPERATION.with_label_values(&[NAME, code, "/csi.v1.Node/NodeGetInfo", "false"]).get_sample_count()
+        };
+        let before = (count("OK"), count("Internal"));
         assert_eq!(refresh(&rig).await.unwrap_err().message, why);
+        assert!(before.0 >= 3);
+        assert_eq!(count("Internal"), before.1 + 1);
         let row = rig.driver(NAME).unwrap();
         assert_eq!((row.error.as_deref(), row.max_volumes), (Some(why), None), "it stays registered");
         rig.plugins.trouble(&rig.path(SOCKET), "NodeGetInfo", None);

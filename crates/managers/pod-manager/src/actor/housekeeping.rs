@@ -32,6 +32,7 @@ impl PodManager {
 
     /// A period is over: what was not done yet is tried again.
     pub(super) fn repeat_housekeeping(&mut self, ctx: &mut Ctx<Self>) {
+        self.housekeeping.tell_orphans();
         self.housekeeping.attention.touch_open();
         self.run_housekeeping(ctx);
     }
@@ -160,7 +161,7 @@ impl PodManager {
         let crew = self.tools.crew.clone();
         let job = chore.clone();
         ctx.run(async move { housekeeping::run(&crew, &job).await }, move |act, outcome, _ctx| {
-            act.housekeeping.end_chore(&chore);
+            act.housekeeping.end_chore(&chore, outcome.is_ok());
             match outcome {
                 Ok(Done::Nothing) => {}
                 Ok(Done::StartKillingOrphan(uid)) => act.kill_orphan(&uid),

@@ -12,6 +12,7 @@ use csi_api::v1::node_service_capability::rpc::Type;
 use csi_api::v1::{NodeGetVolumeStatsResponse, VolumeCondition, VolumeUsage};
 use fakes::stats::Cgroups;
 use fakes::{Events, FakeDriver, FakePlugins, PluginTrouble, StandIn};
+use metrics::volumes::COLLECTION;
 use model::stats::{Summary, VolumeStats};
 use model::{PodUid, Timestamp};
 use serde_json::json;
@@ -109,6 +110,8 @@ fn drivers_tell_of_their_volumes_once_per_period_and_of_their_health() {
             next(&bed, 2).await;
         }
         assert_eq!(plugins.calls(Path::new(&at), "NodeGetVolumeStats"), 1, "once per period");
+        let took = |source: &str| COLLECTION.with_label_values(&[source]).get_sample_count();
+        assert!(took("one.example") > 0 && took("statfs") > 0);
         next(&bed, 100).await;
         next(&bed, 2).await;
         assert_eq!(plugins.calls(Path::new(&at), "NodeGetVolumeStats"), 2);

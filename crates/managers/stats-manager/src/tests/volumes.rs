@@ -55,6 +55,7 @@ fn volumes_are_measured_after_the_first_answer_and_then_once_per_period() {
         assert_eq!(names(&first), Vec::<&str>::new(), "the first answer does not wait for them");
         let second = next(&bed, 2).await;
         assert_eq!(names(&second), ["scratch", "memory", "config", "secret", "token"]);
+        assert!(metrics::volumes::COLLECTION.with_label_values(&["du"]).get_sample_count() >= 5);
         let scratch = &second.pods[0].volumes[0];
         assert_eq!(scratch.fs.inodes_used, Some(2));
         assert!(scratch.fs.used_bytes.unwrap() >= 20_000 && scratch.fs.capacity_bytes.unwrap() > 0);

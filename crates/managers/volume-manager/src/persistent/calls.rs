@@ -55,6 +55,7 @@ pub(crate) struct Driver<'a> {
     name: String,
     endpoint: PathBuf,
     can: BTreeSet<i32>,
+    is_migrated: bool,
 }
 
 /// What a driver can do beyond the least.
@@ -86,15 +87,28 @@ impl From<CsiError> for CallFailed {
 }
 
 impl<'a> Driver<'a> {
-    /// Looks a driver up and asks what it can do.
+    /// Looks the driver of a volume up and asks what it can do.
+    pub(crate) async fn of(tools: &'a Tools, task: &'a TaskContext, csi: &Csi) -> Result<Self, CallFailed> {
+        Self::look_up(tools, task, (&csi.driver, csi.is_migrated)).await
+    }
+
+    /// The same by its name alone.
     pub(crate) async fn find(tools: &'a Tools, task: &'a TaskContext, name: &str) -> Result<Self, CallFailed> {
+        Self::look_up(tools, task, (name, false)).await
+    }
+
+    async fn look_up(
+        tools: &'a Tools,
+        task: &'a TaskContext,
+        (name, is_migrated): (&str, bool),
+    ) -> Result<Self, CallFailed> {
         let (Some(row), Some(csi)) = (tools.drivers.get(&name.to_owned()), tools.deps.csi.clone()) else {
             return Err(CsiError::NotRegistered(name.to_owned()).into());
         };
         let endpoint = row.endpoint.clone();
-        let mut driver = Self { tools, task, csi, name: name.to_owned(), endpoint, can: BTreeSet::new() };
+        let mut driver = Self { tools, task, csi, name: name.to_owned(), endpoint, can: BTreeSet::new(), is_migrated };
         let call = driver.csi.get_capabilities(&driver.endpoint, DEADLINE);
-        let asked = measure::call(name, "NodeGetCapabilities", call).await;
+        let asked = measure::call((name, is_migrated), "NodeGetCapabilities", call).await;
         // What it can do was only asked for.
         let answer = asked.map_err(|e| CallFailed::before(e.to_string()))?;
         driver.can = answer
@@ -138,7 +152,7 @@ impl<'a> Driver<'a> {
     ) -> CsiResult<T> {
         self.task.effects.hit(before).await;
         let doing = self.tools.deps.persistent.doing(volume, part, name, self.task.clock.now());
-        let answer = measure::call(&self.name, name, call).await;
+        let answer = measure::call((&self.name, self.is_migrated), name, call).await;
         drop(doing);
         self.task.effects.hit(after).await;
         answer

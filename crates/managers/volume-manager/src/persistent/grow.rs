@@ -86,7 +86,7 @@ pub(crate) async fn grow(tools: &Tools, task: &TaskContext, of: &Outgrown) -> Op
     let place = Place::of(&layout, &of.placed.of).ok()?;
     let step = Step { tools, task, pod: &pod, volume: &of.placed.of, at: place.target() };
     let (Source::Csi(csi), work) = (&of.placed.of.source, step.in_use(of.to)) else { return None };
-    let Err(error) = counted_of("volume_fs_resize", &csi.driver, work).await else { return None };
+    let Err(error) = counted_of("volume_fs_resize", (&csi.driver, csi.is_migrated), work).await else { return None };
     let message = format!("NodeExpandVolume.NodeExpandVolume failed for volume {:?} : {error}", of.placed.of.name);
     step.tell_pod(EventType::Warning, "VolumeResizeFailed", &message);
     Some(volumes.growth_failed(&of.name, task.clock.now()))
@@ -211,7 +211,7 @@ impl Step<'_> {
             return Err((Refusal::Absent, CsiError::NotRegistered(csi.driver.clone()).to_string()));
         }
         let other = |text: String| (Refusal::Other, text);
-        let driver = Driver::find(tools, self.task, &csi.driver).await.map_err(|e| {
+        let driver = Driver::of(tools, self.task, csi).await.map_err(|e| {
             other(format!("Expander.NodeExpand failed to check if node supports expansion : {}", e.text))
         })?;
         if !driver.can(Ability::ExpandVolume) {

@@ -128,7 +128,7 @@ impl Try<'_> {
         }
         match counted_of(
             words(self.volume.mode, self.csi.is_inline).operation,
-            &self.csi.driver,
+            (&self.csi.driver, self.csi.is_migrated),
             self.steps(&there, &part),
         )
         .await
@@ -165,7 +165,7 @@ impl Try<'_> {
     async fn steps(&self, there: &Place, part: &Part) -> Result<(), (&'static str, String)> {
         let Steps { first, stage, find, .. } = words(self.volume.mode, self.csi.is_inline);
         self.check_others().await.map_err(|e| (first, e))?;
-        let driver = Driver::find(self.job.tools, self.job.task, &self.csi.driver).await;
+        let driver = Driver::of(self.job.tools, self.job.task, self.csi).await;
         let driver = driver.map_err(|e| (find.0, format!("kubernetes.io/csi: {}: {}", find.1, e.text)))?;
         let staging = if self.csi.is_inline { None } else { self.stage(&driver).await.map_err(|e| (stage, e))? };
         self.publish(&driver, there, part, staging).await?;

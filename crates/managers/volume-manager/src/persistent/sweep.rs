@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use actor::{Class, chain};
 use csi_api::v1::NodeUnstageVolumeRequest;
+use metrics::volumes::RECONSTRUCTED_ERRORS;
 use model::PodUid;
 use model::core::PersistentVolume;
 use ports::api::ApiExt;
@@ -112,6 +113,8 @@ pub(crate) async fn sweep(tools: &Tools, task: &TaskContext) -> Sweep {
     let of_luns = luns.iter().map(|found| found.dir.key());
     let there = of_drivers.chain(found.disks.keys().map(|disk| local_name(disk))).chain(of_luns).collect();
     if volumes.note_disk(&there) {
+        let unread = found.unreadable.iter().filter(|u| u.published.is_some()).count();
+        RECONSTRUCTED_ERRORS.inc_by(u64::try_from(unread).unwrap_or(u64::MAX));
         remove_cut_off(tools, task, found.cut_off.clone()).await;
     }
     tools.post_in_use();
@@ -194,7 +197,7 @@ async fn unused(
     if volumes.is_wanted(&idle.name) || is_used || !found.staged.contains_key(key) {
         return Ok(());
     }
-    counted_of("unmount_device", &key.0, unstage(tools, task, &idle.name, key, dir)).await
+    counted_of("unmount_device", (&key.0, false), unstage(tools, task, &idle.name, key, dir)).await
 }
 
 async fn unmount_disk(tools: &Tools, task: &TaskContext, disk: &str) -> Result<(), String> {

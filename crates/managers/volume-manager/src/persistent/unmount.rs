@@ -3,6 +3,7 @@
 use actor::Class;
 use csi_api::v1::NodeUnpublishVolumeRequest;
 use futures::future::join_all;
+use metrics::volumes::{FORCE_CLEANED, FORCE_CLEANED_ERRORS};
 use model::PodUid;
 use volume_plan::data::VolumeData;
 use volume_plan::names::unique_name;
@@ -79,7 +80,12 @@ async fn one(tools: &Tools, uid: &PodUid, of: Result<Taken, String>, task: &Task
     let Taken { file, place, is_stray } = of?;
     let fs = tools.deps.fs.clone();
     let blocking = |work: Box<dyn FnOnce() -> Result<(), String> + Send>| task.effects.blocking(Class::UserPaths, work);
-    let Some(data) = task.effects.blocking(Class::UserPaths, move || file.data(&*fs)).await? else {
+    let said = task.effects.blocking(Class::UserPaths, move || file.data(&*fs)).await;
+    if said.is_err() {
+        FORCE_CLEANED.inc();
+        FORCE_CLEANED_ERRORS.inc();
+    }
+    let Some(data) = said? else {
         // Nothing was ever asked of the driver; what is mounted there all the same is somebody else's.
         let deps = tools.deps.clone();
         return blocking(Box::new(move || place.remove(&deps))).await;
@@ -101,7 +107,7 @@ async fn one(tools: &Tools, uid: &PodUid, of: Result<Taken, String>, task: &Task
     let driver = data.driver.clone();
     let operation = if matches!(place, Place::Files(_)) { "volume_unmount" } else { "unmap_volume" };
     let work = take(tools, task, &data, &place, (&volume, &part));
-    counted_of(operation, &driver, work).await?;
+    counted_of(operation, (&driver, false), work).await?;
     volumes.note(&volume, &part, Mount::Absent);
     Ok(())
 }

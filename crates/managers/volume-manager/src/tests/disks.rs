@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use contract::volume::{ListVolumes, MappedDevice};
+use metrics::volumes::{CSI_OPERATION, STORAGE_OPERATION};
 use ports::host::FileKind;
 use serde_json::{Value, json};
 
@@ -143,6 +144,19 @@ fn a_volume_of_a_kind_that_a_driver_took_over_goes_to_the_driver() {
         assert!(c.host.read(format!("{dir}/vol_data.json")).contains("\"specVolID\":\"/subscriptions/s/d\""));
         c.unmount("u1").await.unwrap();
         secs(1).await;
+        let counted = |method: &str, is_migrated: &str| {
+            let method = format!("/csi.v1.Node/{method}");
+            CSI_OPERATION.with_label_values(&[driver, "OK", &method, is_migrated]).get_sample_count() > 0
+        };
+        for (method, is_migrated) in
+            [("NodeStageVolume", true), ("NodePublishVolume", true), ("NodeUnpublishVolume", false)]
+        {
+            let found = ["true", "false"].map(|label| counted(method, label));
+            assert_eq!(found, [is_migrated, !is_migrated], "{method}");
+        }
+        let plugin = format!("kubernetes.io/csi:{driver}");
+        let mounts = STORAGE_OPERATION.with_label_values(&["true", "volume_mount", "success", &plugin]);
+        assert_eq!(mounts.get_sample_count(), 1);
         let calls = ["stage", "publish", "unpublish", "unstage"].map(|call| format!("{call} /subscriptions/s/d"));
         assert_eq!(c.csi.calls(), calls);
         assert!(c.csi.is_idle() && c.host.names(format!("plugins/kubernetes.io/csi/{driver}")).is_empty());

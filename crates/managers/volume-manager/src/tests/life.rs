@@ -9,6 +9,7 @@ use contract::volume::{
     MakePodDirs, MountVolumes, MountedVolumes, PrepareSubPath, RemovePodDir, UnmountVolumes, VolumeError,
 };
 use fakes::files::FileTrouble;
+use metrics::volumes::RECONSTRUCTED;
 use model::PodUid;
 use model::core::Pod;
 use serde_json::json;
@@ -158,6 +159,7 @@ fn what_was_there_before_is_shown_after_a_start() {
         let host = host();
         host.write("pods/old/volumes/kubernetes.io~empty-dir/v/data", "content");
         host.dir("pods/bare");
+        let before = RECONSTRUCTED.get();
         let bench = Bench::start(&kernel, &host);
         until("rows", || bench.present("old") == Some(vec!["v".to_owned()]) && bench.present("bare") == Some(vec![]))
             .await;
@@ -165,6 +167,7 @@ fn what_was_there_before_is_shown_after_a_start() {
         bench.manager.kill();
         until("row goes", || bench.present("bare").is_none()).await;
         assert_eq!(bench.manager.info().generation, 1);
+        assert_eq!(RECONSTRUCTED.get(), before + 1, "counted once in a process");
         host.remove("pods/old");
         tokio::time::sleep(Duration::from_secs(61)).await;
         until("and each minute", || bench.present("old").is_none()).await;

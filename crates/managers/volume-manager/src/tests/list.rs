@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use contract::volume::{ListVolumes, VolumeRow, VolumeStage};
+use metrics::volumes::{FORCE_CLEANED, FORCE_CLEANED_ERRORS, RECONSTRUCTED, RECONSTRUCTED_ERRORS};
 use model::core::PersistentVolume;
 use ports::grpc::Code;
 use serde_json::json;
@@ -62,6 +63,22 @@ fn each_volume_is_told_with_how_far_it_is_and_what_holds_it_up() {
 }
 
 #[test]
+fn what_a_start_finds_is_counted_with_what_of_it_cannot_be_read() {
+    actor::testing::run(1, async |kernel| {
+        let mut c = Cluster::start(&kernel);
+        for claim in ["a", "b"] {
+            c.claim(claim, json!({}));
+            c.mount(&pod_with(&format!("u-{claim}"), &[claim])).await.unwrap();
+        }
+        c.host.write("pods/u-a/volumes/kubernetes.io~csi/pv-a/vol_data.json", "{");
+        let before = (RECONSTRUCTED.get(), RECONSTRUCTED_ERRORS.get());
+        c.restart().await;
+        secs(100).await;
+        assert_eq!((RECONSTRUCTED.get(), RECONSTRUCTED_ERRORS.get()), (before.0 + 2, before.1 + 1));
+    });
+}
+
+#[test]
 fn a_volume_that_cannot_be_read_stays_and_stops_nobody_else() {
     with_cluster(async |c| {
         c.claim("a", json!({}));
@@ -72,7 +89,9 @@ fn a_volume_that_cannot_be_read_stays_and_stops_nobody_else() {
         }
         c.host.write("pods/u1/volumes/kubernetes.io~csi/pv-a/vol_data.json", "{");
         c.csi.calls();
+        let before = (FORCE_CLEANED.get(), FORCE_CLEANED_ERRORS.get());
         c.unmount("u1").await.unwrap_err();
+        assert_eq!((FORCE_CLEANED.get(), FORCE_CLEANED_ERRORS.get()), (before.0 + 1, before.1 + 1));
         c.unmount("u2").await.unwrap();
         secs(100).await;
         assert_eq!(c.csi.calls(), ["unpublish h-b", "unstage h-b"], "what the directory is of is told by its name");

@@ -1,17 +1,26 @@
-//! What `/metrics` tells of disks that pods use: from statistics, measured anew at most once a minute.
+//! What `/metrics` tells of disks that pods use: from statistics, measured anew at most once a minute; and which volumes there are.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use contract::stats::Summarise;
+use contract::volume::ListVolumes;
 use contract::{Crew, Server};
-use metrics_endpoint::{ClaimUsage, LogUsage, Usage, UsageSource};
+use metrics_endpoint::{ClaimUsage, LogUsage, Usage, UsageSource, VolumeSource};
 use model::stats::{PodStats, Summary, VolumeStats};
 use tokio::sync::Mutex;
 
 /// A scrape that comes sooner gets what the last one got: a kubelet's volumes are measured as often.
 const FRESH: Duration = Duration::from_secs(60);
+
+/// Asks VolumeManager which volumes there are.
+pub(super) fn volumes(crew: Crew<Server>) -> VolumeSource {
+    Arc::new(move || {
+        let crew = crew.clone();
+        Box::pin(async move { crew.ask(ListVolumes).await.ok() })
+    })
+}
 
 /// Reads usage through StatsManager. When that has no answer, what was known before is told again.
 pub(super) fn source(crew: Crew<Server>) -> UsageSource {
