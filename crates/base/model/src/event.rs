@@ -53,6 +53,9 @@ pub enum EventObject {
         name: String,
         /// UID of the claim.
         uid: String,
+        /// Version of the claim as this node knew it; empty: unknown.
+        #[serde(default)]
+        resource_version: String,
     },
     /// Something that only a newer peer knows: its events are filed nowhere, and counted.
     Unknown,

@@ -55,10 +55,13 @@ impl std::fmt::Debug for Sink {
 impl Sink {
     fn push(&self, line: &EventEntry, pods: &BoardReader<PodUid, DesiredPod>) {
         let version = match &line.object {
-            EventObject::Pod { uid, .. } => pods.get(uid).filter(|row| row.source == Source::Api),
-            EventObject::Node | EventObject::Claim { .. } | EventObject::Unknown => None,
+            EventObject::Pod { uid, .. } => {
+                let row = pods.get(uid).filter(|row| row.source == Source::Api);
+                row.and_then(|row| row.pod.metadata.resource_version.clone())
+            }
+            EventObject::Claim { resource_version, .. } => Some(resource_version.clone()),
+            EventObject::Node | EventObject::Unknown => None,
         };
-        let version = version.and_then(|row| row.pod.metadata.resource_version.clone());
         self.outbox.lock().push(line, version, |nanos| self.reporter.name(&line.object, nanos));
     }
 

@@ -40,6 +40,10 @@ impl LineKey {
     }
 
     fn line(kind: EventType, reason: &str, object: &EventObject, message: Option<&str>) -> Self {
+        // A claim of another version is the same claim.
+        if let EventObject::Claim { namespace, name, uid, .. } = object {
+            return Self::of(&(kind, reason, namespace, name, uid, message));
+        }
         Self::of(&(kind, reason, object, message))
     }
 }
@@ -155,7 +159,7 @@ pub(crate) fn key_of(line: &EventEntry) -> LineKey {
     LineKey::line(line.kind, &line.reason, &line.object, Some(&line.message))
 }
 
-/// The object without the container inside it.
+/// The object without the container inside it, and without its version.
 fn without_container(object: &EventObject) -> EventObject {
     match object {
         EventObject::Pod { namespace, name, uid, .. } => EventObject::Pod {
@@ -164,7 +168,13 @@ fn without_container(object: &EventObject) -> EventObject {
             uid: uid.clone(),
             field_path: String::new(),
         },
-        EventObject::Node | EventObject::Claim { .. } | EventObject::Unknown => object.clone(),
+        EventObject::Claim { namespace, name, uid, .. } => EventObject::Claim {
+            namespace: namespace.clone(),
+            name: name.clone(),
+            uid: uid.clone(),
+            resource_version: String::new(),
+        },
+        EventObject::Node | EventObject::Unknown => object.clone(),
     }
 }
 

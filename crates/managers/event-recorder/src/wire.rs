@@ -42,7 +42,7 @@ impl Reporter {
         format!("{name}.{nanos:x}")
     }
 
-    /// The whole event. `resource_version`: of the pod as this node knew it; static pods have none.
+    /// The whole event. `resource_version`: of the object as this node knew it; static pods have none.
     #[must_use]
     pub fn event(&self, name: &str, line: &EventEntry, resource_version: Option<&str>) -> Value {
         json!({
@@ -84,11 +84,12 @@ impl Reporter {
                 put("name", &self.node_name);
             }
             EventObject::Unknown => {}
-            EventObject::Claim { namespace, name, uid } => {
+            EventObject::Claim { namespace, name, uid, .. } => {
                 put("kind", "PersistentVolumeClaim");
                 put("namespace", namespace);
                 put("name", name);
                 put("uid", uid);
+                put("resourceVersion", resource_version.unwrap_or_default());
             }
             EventObject::Pod { namespace, name, uid, field_path } => {
                 put("kind", "Pod");

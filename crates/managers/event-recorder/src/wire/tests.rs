@@ -55,6 +55,19 @@ fn involved_objects() {
             "ns",
         ),
         (
+            "a claim",
+            EventObject::Claim {
+                namespace: "ns".into(),
+                name: "data".into(),
+                uid: "u2".into(),
+                resource_version: "9".into(),
+            },
+            Some("9"),
+            json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "namespace": "ns", "name": "data",
+            "uid": "u2", "resourceVersion": "9"}),
+            "ns",
+        ),
+        (
             "the node, without a UID",
             EventObject::Node,
             None,

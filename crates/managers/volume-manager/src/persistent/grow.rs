@@ -261,6 +261,7 @@ impl Step<'_> {
             namespace: of.namespace.unwrap_or_default(),
             name: of.name.unwrap_or_default(),
             uid: of.uid.unwrap_or_default(),
+            resource_version: of.resource_version.unwrap_or_default(),
         };
         self.tools.crew.emit(NodeEvent { kind, reason: reason.into(), message: message.to_owned(), object });
     }
