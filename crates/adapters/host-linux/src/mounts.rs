@@ -98,12 +98,9 @@ impl Mounter for LinuxMounts {
     }
 
     fn mount_table(&self) -> HostResult<Vec<MountLine>> {
-        let line = |m: MountInfo| MountLine {
-            at: m.mount_point,
-            source: m.mount_source.unwrap_or_default(),
-            device: m.majmin,
-        };
-        Ok(mount_table(Path::new(PROC))?.into_iter().map(line).collect())
+        let path = Path::new(PROC).join("self/mountinfo");
+        let text = fs::read(&path).at("read", &path)?;
+        Ok(String::from_utf8_lossy(&text).lines().filter_map(line).collect())
     }
 
     fn is_mount_point(&self, path: &Path) -> HostResult<bool> {
@@ -186,6 +183,19 @@ fn make_target(target: &Path, dir: bool) -> HostResult<()> {
     }
 }
 
+/// A line of the mount table. Not by `procfs`, which tears options apart that have commas in them.
+fn line(text: &str) -> Option<MountLine> {
+    let (mount, fs) = text.split_once(" - ")?;
+    let (mut mount, mut fs) = (mount.split(' '), fs.split(' '));
+    Some(MountLine {
+        device: mount.nth(2)?.to_owned(),
+        at: unescaped(mount.nth(1)?).into(),
+        fs_type: fs.next()?.to_owned(),
+        source: unescaped(fs.next()?),
+        options: fs.next().unwrap_or_default().to_owned(),
+    })
+}
+
 /// The mount table of this process, by its `/proc`.
 pub(crate) fn mount_table(proc: &Path) -> HostResult<Vec<MountInfo>> {
     let mut table: MountInfos = crate::parsed(&proc.join("self/mountinfo"))?;
@@ -201,11 +211,12 @@ fn escaped(text: &str) -> String {
     ESCAPES.iter().fold(text.to_owned(), |text, (plain, escape)| text.replace(plain, escape))
 }
 
+fn unescaped(text: &str) -> String {
+    ESCAPES.iter().rev().fold(text.to_owned(), |text, (plain, escape)| text.replace(escape, plain))
+}
+
 fn unescape(mount: &mut MountInfo) {
-    let plain = |text: &str| {
-        text.contains('\\')
-            .then(|| ESCAPES.iter().rev().fold(text.to_owned(), |text, (plain, escape)| text.replace(escape, plain)))
-    };
+    let plain = |text: &str| text.contains('\\').then(|| unescaped(text));
     if let Some(point) = mount.mount_point.to_str().and_then(plain) {
         mount.mount_point = point.into();
     }

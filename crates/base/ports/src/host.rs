@@ -117,6 +117,10 @@ pub struct MountLine {
     pub source: String,
     /// Number of the device (`MAJOR:MINOR`): mounts of one file system have the same.
     pub device: String,
+    /// What the file system is: `ext4`, ...
+    pub fs_type: String,
+    /// Options of the file system, with commas between them. One that has commas itself stands in quotation marks.
+    pub options: String,
 }
 
 /// Mounts, and what the host has to reach disks.

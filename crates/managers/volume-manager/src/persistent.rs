@@ -13,6 +13,7 @@ mod local;
 mod lun;
 mod mount;
 mod place;
+mod resize;
 mod resolve;
 mod selinux;
 mod share;

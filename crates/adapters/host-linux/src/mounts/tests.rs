@@ -14,6 +14,20 @@ fn paths_of_the_table_are_what_they_are() {
     assert_eq!((mount.root.as_str(), mount.mount_source.as_deref()), ("/a b", Some("my disk")));
 }
 
+#[test]
+fn a_line_of_the_table_keeps_options_with_commas_in_them() {
+    let text = "36 35 98:0 / /mnt/x\\134y rw,noatime shared:1 - ext4 /dev/my\\040disk rw,context=\"u:r:t:s0:c1,c2\",x";
+    let wanted = MountLine {
+        at: "/mnt/x\\y".into(),
+        source: "/dev/my disk".to_owned(),
+        device: "98:0".to_owned(),
+        fs_type: "ext4".to_owned(),
+        options: "rw,context=\"u:r:t:s0:c1,c2\",x".to_owned(),
+    };
+    assert_eq!(line(text), Some(wanted));
+    assert_eq!((line(""), line("36 35 98:0 / - ext4 d rw")), (None, None));
+}
+
 /// A folder for mounts, or `None` where this process may not mount. What is mounted goes at the end.
 struct Place {
     dir: tempfile::TempDir,
@@ -273,5 +287,5 @@ fn programs_run_for_others_and_kernel_files_are_written_in_place() {
     assert_eq!(fs::read_to_string(&file).unwrap(), "0 0 3");
     let table = LinuxMounts.mount_table().unwrap();
     let proc = table.iter().find(|line| line.at == Path::new("/proc")).unwrap();
-    assert!(proc.device.starts_with("0:") && !proc.source.is_empty());
+    assert!(proc.device.starts_with("0:") && !proc.source.is_empty() && proc.fs_type == "proc");
 }

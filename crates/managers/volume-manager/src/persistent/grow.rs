@@ -15,12 +15,14 @@ use ports::api::{ApiExt, Throttle};
 use ports::csi::{CsiError, ExpandRefusal};
 use serde_json::Value;
 use volume_plan::growth::{self, Ask, End, Growth, Refusal, growth};
+use volume_plan::names::local_name;
 use volume_plan::source::{self, Claim, Csi, Resolved, Source};
 use volume_plan::state::Mount;
 
 use super::calls::{self, Ability, Driver};
 use super::files::VolumeDir;
 use super::place::Place;
+use super::resize;
 use super::resolve::api;
 use crate::deps::Tools;
 use crate::layout::PodLayout;
@@ -112,8 +114,7 @@ impl Step<'_> {
     /// # Errors
     /// The pod is not to have it yet.
     pub(crate) async fn at_mount(&self) -> Result<(), String> {
-        let (Source::Csi(csi), Some(known)) = (&self.volume.source, &self.volume.claim) else { return Ok(()) };
-        let name = csi.unique_name();
+        let (Some(name), Some(known)) = (self.name(), &self.volume.claim) else { return Ok(()) };
         if known.size >= self.volume.size {
             self.volumes().learn_size(&name, known.size);
             return Ok(());
@@ -127,7 +128,7 @@ impl Step<'_> {
             );
             self.tell(&claim, EventType::Warning, "FileSystemResizeFailed", &message);
         } else if size < self.volume.size {
-            self.expand(csi, claim, self.volume.size).await?;
+            self.expand(&name, claim, self.volume.size).await?;
         }
         self.volumes().learn_size(&name, size);
         Ok(())
@@ -136,7 +137,16 @@ impl Step<'_> {
     async fn in_use(&self, to: Quantity) -> Result<(), String> {
         let Some((csi, known)) = growing(self.volume) else { return Ok(()) };
         let claim = self.claim(known).await?;
-        self.expand(csi, claim, to).await
+        self.expand(&csi.unique_name(), claim, to).await
+    }
+
+    /// Name of a volume that can grow here; `None`: it cannot.
+    fn name(&self) -> Option<String> {
+        match &self.volume.source {
+            Source::Csi(csi) => Some(csi.unique_name()),
+            Source::Local { .. } => Some(local_name(&self.volume.name)),
+            Source::HostPath { .. } | Source::Nfs { .. } | Source::Lun(_) => None,
+        }
     }
 
     async fn claim(&self, of: &Claim) -> Result<PersistentVolumeClaim, String> {
@@ -144,25 +154,24 @@ impl Step<'_> {
         found.map_err(|e| format!("mountVolume.NodeExpandVolume get PVC failed : {e}"))
     }
 
-    async fn expand(&self, csi: &Csi, claim: PersistentVolumeClaim, to: Quantity) -> Result<(), String> {
-        let name = csi.unique_name();
-        let reached = match growth(&claim, to, self.volumes().growth_has_failed(&name)) {
+    async fn expand(&self, name: &str, claim: PersistentVolumeClaim, to: Quantity) -> Result<(), String> {
+        let reached = match growth(&claim, to, self.volumes().growth_has_failed(name)) {
             Growth::Reached(size) => Some(size),
             Growth::NotNow => None,
-            Growth::Ask(ask) => self.ask(csi, claim, &ask).await?,
+            Growth::Ask(ask) => self.ask(name, claim, &ask).await?,
         };
         if let Some(size) = reached {
-            self.volumes().grew(&name, size);
+            self.volumes().grew(name, size);
         }
         Ok(())
     }
 
-    /// Asks the driver, and tells the claim. Answers with the size that the volume counts as having, when that changed.
-    async fn ask(&self, csi: &Csi, mut claim: PersistentVolumeClaim, ask: &Ask) -> Result<Option<Quantity>, String> {
+    /// Asks the driver, or the host's program, and tells the claim. Answers with the size that the volume counts as having, when that changed.
+    async fn ask(&self, unique: &str, mut claim: PersistentVolumeClaim, ask: &Ask) -> Result<Option<Quantity>, String> {
         if let Some(patch) = ask.begun(&claim) {
             claim = self.patch(&claim, &patch).await?;
         }
-        let (refusal, error) = match self.call(csi, ask.to).await {
+        let (refusal, error) = match self.call(ask.to).await {
             Err(refused) => refused,
             Ok(()) => {
                 let (name, node) = (&self.volume.name, &self.tools.config.node_name);
@@ -175,9 +184,9 @@ impl Step<'_> {
                 return Ok(Some(ask.to));
             }
         };
-        let (name, after) = (csi.unique_name(), ask.after(refusal));
+        let (name, after) = (unique, ask.after(refusal));
         if let Some(told) = after.told {
-            self.volumes().note_growth_failure(&name);
+            self.volumes().note_growth_failure(name);
             let now = Timestamp(self.task.clock.unix_nanos());
             if let Some(patch) = growth::failed(&claim, told, &error, now)
                 && let Err(e) = self.patch(&claim, &patch).await
@@ -189,7 +198,7 @@ impl Step<'_> {
             End::Reached => Ok(Some(ask.to)),
             End::NotInUse { reached } => {
                 tracing::warn!(volume = name, error, "a volume does not grow while it is in use");
-                self.volumes().note_stays(&name);
+                self.volumes().note_stays(name);
                 Ok(reached.then_some(ask.to))
             }
             End::Failed => Err(error),
@@ -205,7 +214,15 @@ impl Step<'_> {
         done.map_err(|e| format!("patchPVCStatus failed to patch PVC {name:?}: {e}"))
     }
 
-    async fn call(&self, csi: &Csi, to: Quantity) -> Result<(), (Refusal, String)> {
+    async fn call(&self, to: Quantity) -> Result<(), (Refusal, String)> {
+        match &self.volume.source {
+            Source::Csi(csi) => self.driver(csi, to).await,
+            Source::Local { path, .. } => resize::whole(self, path).await.map_err(|e| (Refusal::Other, e)),
+            Source::HostPath { .. } | Source::Nfs { .. } | Source::Lun(_) => Ok(()),
+        }
+    }
+
+    async fn driver(&self, csi: &Csi, to: Quantity) -> Result<(), (Refusal, String)> {
         let tools = self.tools;
         if tools.drivers.get(&csi.driver).is_none() {
             return Err((Refusal::Absent, CsiError::NotRegistered(csi.driver.clone()).to_string()));

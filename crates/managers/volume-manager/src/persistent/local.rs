@@ -13,11 +13,12 @@ use volume_plan::names::local_name;
 use volume_plan::source::{Resolved, Source};
 
 use super::files::disk_dir;
+use super::grow;
 use super::job::Job;
 use crate::deps::Tools;
 use crate::desired::MountRequest;
 use crate::device_map::DeviceMap;
-use crate::failed::Failed;
+use crate::failed::{Failed, GROW};
 use crate::host_path;
 use crate::layout::{LOCAL_VOLUME, PodLayout};
 use crate::ownership::{GroupPolicy, give_volume};
@@ -27,6 +28,23 @@ use crate::task::cancelled;
 
 /// A step that failed, and why.
 type Step<T> = Result<T, (&'static str, String)>;
+
+/// A path that is usable.
+struct Local {
+    /// For containers.
+    at: PathBuf,
+    /// What a raw volume is had by, when that is new.
+    mapped: Option<DeviceMap>,
+    /// Where its disk is mounted for all pods.
+    disk: Option<PathBuf>,
+    is_labelled: bool,
+}
+
+impl Local {
+    fn files(at: PathBuf, disk: Option<PathBuf>) -> Self {
+        Self { at, mapped: None, disk, is_labelled: true }
+    }
+}
 
 /// Makes a path of this node usable.
 pub(crate) async fn place(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Failed> {
@@ -46,37 +64,37 @@ pub(crate) async fn place(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
         match &of.source {
             Source::HostPath { path, check } => {
                 host_path::check(&*tools.deps.fs, path, check).map_err(|e| ("SetUp", e))?;
-                Ok((path.into(), None, false))
+                Ok(Local { at: path.into(), mapped: None, disk: None, is_labelled: false })
             }
-            Source::Local { path, fs_type } => {
-                let (at, mapped) = local(&tools, &pod, &of, (path, fs_type), &request)?;
-                Ok((at, mapped, of.mode == Mode::Filesystem))
-            }
+            Source::Local { path, fs_type } => local(&tools, &pod, &of, (path, fs_type), &request),
             Source::Csi(_) | Source::Nfs { .. } | Source::Lun(_) => {
                 Err(("SetUp", "it is no path of this node".to_owned()))
             }
         }
     };
-    let placed: Step<(PathBuf, Option<DeviceMap>, bool)> =
-        job.tools.deps.serial.run(&uid, &job.task.effects, Class::UserPaths, work).await;
-    let (host_path, mapped, selinux_relabel) = placed.map_err(|(step, e)| job.failed(step, &volume.name, e))?;
-    if let Some(map) = mapped {
+    let placed: Step<Local> = job.tools.deps.serial.run(&uid, &job.task.effects, Class::UserPaths, work).await;
+    let placed = placed.map_err(|(step, e)| job.failed(step, &volume.name, e))?;
+    if let Some(map) = placed.mapped {
         job.tell_mapped(&volume.name, &map);
     }
-    let selinux_relabel = selinux_relabel && !volume.read_only;
-    let mounted = MountedVolume { host_path, read_only: volume.read_only, selinux_relabel };
+    if let Some(disk) = &placed.disk {
+        let Job { tools, task, pod, .. } = *job;
+        let step = grow::Step { tools, task, pod, volume, at: disk };
+        step.at_mount().await.map_err(|e| job.failed(GROW, &volume.name, e))?;
+    }
+    let selinux_relabel = placed.is_labelled && !volume.read_only;
+    let mounted = MountedVolume { host_path: placed.at, read_only: volume.read_only, selinux_relabel };
     Ok(Placed { mounted, group: volume.group, republish: false, of: Arc::new(volume.clone()) })
 }
 
-/// A directory that was set aside is bound into the pod's folder, a disk is mounted for all pods first, or mapped. Answers with the
-/// path for containers, and with the map when it is new.
+/// A directory that was set aside is bound into the pod's folder, a disk is mounted for all pods first, or mapped.
 fn local(
     tools: &Tools,
     pod: &Pod,
     volume: &Resolved,
     (path, fs_type): (&str, &str),
     request: &MountRequest,
-) -> Step<(PathBuf, Option<DeviceMap>)> {
+) -> Step<Local> {
     let source = Path::new(path);
     let set_up = |e: String| ("SetUp", e);
     if !source.is_absolute() || path.split('/').any(|part| part == "..") {
@@ -87,11 +105,16 @@ fn local(
     let at = || layout.volume(LOCAL_VOLUME, &volume.name).map_err(|e| set_up(e.message));
     match (found, volume.mode) {
         (None, _) => Err(set_up(format!("path {path:?} does not exist"))),
-        (Some(_), Mode::Block) => map(tools, &layout, volume, source).map_err(|e| ("MapBlockVolume", e)),
-        (Some(FileKind::Dir), _) => Ok((bind(tools, pod, &at()?, volume, source, request).map_err(set_up)?, None)),
+        (Some(_), Mode::Block) => {
+            let (at, mapped) = map(tools, &layout, volume, source).map_err(|e| ("MapBlockVolume", e))?;
+            Ok(Local { at, mapped, disk: None, is_labelled: false })
+        }
+        (Some(FileKind::Dir), _) => {
+            Ok(Local::files(bind(tools, pod, &at()?, volume, source, request).map_err(set_up)?, None))
+        }
         (Some(FileKind::BlockDevice), _) => {
             let disk = mount_disk(tools, volume, source, fs_type).map_err(|e| ("MountDevice", e))?;
-            Ok((bind(tools, pod, &at()?, volume, &disk, request).map_err(set_up)?, None))
+            Ok(Local::files(bind(tools, pod, &at()?, volume, &disk, request).map_err(set_up)?, Some(disk)))
         }
         _ => Err(set_up("only directory and block device are supported".to_owned())),
     }

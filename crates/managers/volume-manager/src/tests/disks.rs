@@ -1,10 +1,13 @@
 //! Local volumes on disks of the node, and volumes of kinds that drivers took over.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use contract::volume::{ListVolumes, MappedDevice};
 use metrics::volumes::{CSI_OPERATION, STORAGE_OPERATION};
-use ports::host::FileKind;
+use model::core::PersistentVolumeClaim;
+use model::event::EventObject;
+use ports::host::{FileKind, ProgramEnd};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, pod_of, pod_with, pod_with_devices, secs, with_cluster};
@@ -50,6 +53,34 @@ fn a_disk_is_formatted_mounted_once_for_all_pods_and_unmounted_after_the_last() 
         c.unmount("u2").await.unwrap();
         secs(70).await;
         assert!(!c.host.exists(MOUNTED) && !c.host.exists(bound("u2")));
+    });
+}
+
+#[test]
+fn a_disk_that_became_larger_grows_at_the_next_mount() {
+    with_cluster(async |c| {
+        disk(&c);
+        local(&c, json!({ "capacity": { "storage": "2Gi" } }));
+        let tries = AtomicUsize::new(0);
+        c.host.disk.play_programs(move |_, _| {
+            let is_first = tries.fetch_add(1, Ordering::Relaxed) == 0;
+            ProgramEnd { code: Some(i32::from(is_first)), words: "no room".to_owned() }
+        });
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        let call = format!("xfs_growfs -d {}", c.host.path(MOUNTED).display());
+        assert_eq!(c.host.disk.program_calls(), [call.clone(), call]);
+        let versions = c.bench.events.all().into_iter().filter_map(|event| match event.object {
+            EventObject::Claim { resource_version, .. } => Some(resource_version),
+            _ => None,
+        });
+        assert!(versions.collect::<Vec<_>>().iter().all(|version| !version.is_empty()));
+        let done = "Normal FileSystemResizeSuccessful: MountVolume.NodeExpandVolume succeeded for volume \"pv-a\" n1";
+        let failed = "Warning FailedMount: MountVolume.Setup failed while expanding volume for volume \"pv-a\" : resize of device /dev/sdx failed: exit status 1. xfs_growfs output: no room";
+        assert_eq!(c.bench.told(), [failed, done, done], "of the pod, and of pod and claim");
+        let claim: PersistentVolumeClaim = c.api.read(Some("default"), "a").unwrap();
+        assert_eq!(claim.status.unwrap().capacity.unwrap()["storage"].0, "2Gi");
+        c.mount(&pod_with("u2", &["a"])).await.unwrap();
+        assert_eq!(c.host.disk.program_calls(), [""; 0], "it has grown");
     });
 }
 

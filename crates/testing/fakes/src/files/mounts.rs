@@ -145,7 +145,10 @@ impl Mounter for MemFs {
         let line = |(number, mounted): (&u64, &super::tree::Mounted)| {
             let source = state.sources.get(&mounted.at).cloned();
             let device = source.clone().unwrap_or_else(|| format!("0:{number}"));
-            MountLine { at: mounted.at.clone(), source: source.unwrap_or_else(|| "none".to_owned()), device }
+            let fs_type = source.as_ref().and_then(|s| state.formats.get(Path::new(s))).cloned().unwrap_or_default();
+            let options = source.as_ref().and_then(|s| state.options.get(s)).cloned().unwrap_or_default();
+            let source = source.unwrap_or_else(|| "none".to_owned());
+            MountLine { at: mounted.at.clone(), source, device, fs_type, options }
         };
         Ok(state.tree.mounted.iter().map(line).collect())
     }
@@ -226,6 +229,7 @@ impl Mounter for MemFs {
             s.formats.entry(device.to_owned()).or_insert_with(|| fs_type.to_owned());
             s.tree.mount(target, EXT4_MAGIC, None)?;
             s.sources.insert(target.to_owned(), device.display().to_string());
+            s.options.insert(device.display().to_string(), options.join(","));
             Ok(())
         })
     }
