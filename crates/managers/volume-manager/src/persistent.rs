@@ -91,10 +91,10 @@ async fn one(job: &Job<'_>, volume: &Volume) -> Result<Placed, Failed> {
     let placed = match (wanted_here, &wanted.volume.source) {
         (Err(failed), _) => Err(failed),
         (Ok(()), Source::Csi(csi)) => mount::mount(job, &wanted.volume, csi).await,
+        (Ok(()), Source::Lun(lun)) => lun::mount(job, &wanted.volume, lun).await,
         (Ok(()), of) => {
             selinux::wanted(job, &wanted.volume, "", false)?;
             match of {
-                Source::Lun(lun) => lun::mount(job, &wanted.volume, lun).await,
                 Source::Nfs { .. } => share::mount(job, &wanted.volume).await,
                 _ => local::place(job, &wanted.volume).await,
             }

@@ -110,6 +110,23 @@ pub fn mismatch(unique_name: &str) -> String {
     )
 }
 
+/// The context among the options of a file system that is mounted; empty: there is none.
+#[must_use]
+pub fn mounted_context(options: &str) -> String {
+    let options = format!(",{options}");
+    let Some((_, text)) = options.split_once(",context=") else { return String::new() };
+    let context = match text.strip_prefix('"') {
+        Some(quoted) => quoted.split('"').next(),
+        None => text.split(',').next(),
+    };
+    context.unwrap_or_default().to_owned()
+}
+
+/// Whether it stands in a pod. A PersistentVolume has an access mode.
 fn is_inline(volume: &Resolved) -> bool {
-    matches!(&volume.source, Source::Csi(csi) if csi.is_inline)
+    match &volume.source {
+        Source::Csi(csi) => csi.is_inline,
+        Source::Lun(_) => volume.access_modes.is_empty(),
+        Source::HostPath { .. } | Source::Nfs { .. } | Source::Local { .. } => false,
+    }
 }

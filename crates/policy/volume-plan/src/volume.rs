@@ -32,11 +32,13 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// Name by which the API server knows the volume; `None`: it is no driver's.
+    /// Name by which the API server knows the volume of a driver, or this process a disk that is reached over a network; `None`:
+    /// it is neither.
     #[must_use]
     pub fn unique_name(&self) -> Option<String> {
         match &self.source {
             Source::Csi(csi) => Some(csi.unique_name()),
+            Source::Lun(lun) => Some(lun.key()),
             _ => None,
         }
     }

@@ -18,11 +18,12 @@ use volume_plan::attach::by_node;
 use volume_plan::claim::Mode;
 use volume_plan::fc::Id;
 use volume_plan::lun::{Lun, Transport};
+use volume_plan::selinux::{mismatch, mounted_context, with_context};
 use volume_plan::source::Resolved;
 use volume_plan::state::Mount;
 
 use super::job::Job;
-use super::local;
+use super::{local, selinux};
 use crate::deps::Tools;
 use crate::device_map::DeviceMap;
 use crate::failed::Failed;
@@ -51,6 +52,8 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved, lun: &Lun) -> Result
     if !job.request.is_live() {
         return Err(failed(SET_UP, cancelled().message));
     }
+    let kind = format!("kubernetes.io/{}", lun.transport().kind());
+    let context = selinux::wanted(job, volume, &kind, volume.mode == Mode::Filesystem)?;
     // From here on the end of the pod takes the wish back.
     volumes.want(&key, &uid, job.volume, true);
     volumes.is_attached_as(&key, &attach_name);
@@ -70,16 +73,15 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved, lun: &Lun) -> Result
     if let Some((_, error)) = volumes.wait(&key, &part, job.task.clock.now()) {
         return Err(Failed::backing_off(job.volume, error));
     }
-    let kind = format!("kubernetes.io/{}", lun.transport().kind());
     let operation = if volume.mode == Mode::Block { "map_volume" } else { MOUNT };
     let host = Host { tools, task: job.task, key: &key };
-    let work = Try { job, volume, lun, dir, uid, host };
+    let work = Try { job, volume, lun, dir, uid, host, context };
     match counted_as(operation, &kind, work.run()).await {
-        Ok(host_path) => {
+        Ok((host_path, context)) => {
             volumes.succeeded(&key, &part);
             volumes.note(&key, &part, Mount::Present);
             let read_only = volume.read_only;
-            let mounted = MountedVolume { host_path, read_only, selinux_relabel: !read_only };
+            let mounted = MountedVolume { host_path, read_only, selinux_relabel: !read_only && context.is_empty() };
             Ok(Placed { mounted, group: volume.group, republish: false, of: Arc::new(volume.clone()) })
         }
         Err((step, error)) => {
@@ -97,6 +99,8 @@ struct Try<'a> {
     dir: LunDir,
     uid: PodUid,
     host: Host<'a>,
+    /// The SELinux context that the pod wants it to be mounted with; empty: none.
+    context: String,
 }
 
 impl Try<'_> {
@@ -104,18 +108,43 @@ impl Try<'_> {
         &self.job.tools.deps.persistent
     }
 
-    async fn run(&self) -> Step<PathBuf> {
+    /// Answers with the path for containers, and the context that the disk is mounted with.
+    async fn run(&self) -> Step<(PathBuf, String)> {
         let layout = PodLayout::new(&self.job.tools.config.root_dir, &self.uid).map_err(|e| (SET_UP, e.message))?;
         match self.volume.mode {
             Mode::Filesystem => {
-                self.mount_for_all().await?;
-                self.bind(&layout).await.map_err(|e| (SET_UP, e))
+                let context = self.agreed(&layout).await?;
+                self.mount_for_all(&context).await?;
+                Ok((self.bind(&layout).await.map_err(|e| (SET_UP, e))?, context))
             }
             Mode::Block => {
                 let device = self.attach().await?.ok_or((ATTACH, "it is mounted".to_owned()))?;
-                self.map(layout, device).await.map_err(|e| (MAP, e))
+                Ok((self.map(layout, device).await.map_err(|e| (MAP, e))?, String::new()))
             }
         }
+    }
+
+    /// The context that the disk is mounted with for this pod: what the pod wants, or what it runs with already. A disk that is
+    /// mounted with another one and that nobody has is unmounted first.
+    async fn agreed(&self, layout: &PodLayout) -> Step<String> {
+        let failed = |e: String| (MOUNT_DEVICE, e);
+        if self.job.tools.config.selinux.is_none() {
+            return Ok(String::new());
+        }
+        let own = layout.volume(self.lun.transport().plugin(), &self.volume.name).map_err(|e| failed(e.message))?;
+        let (at, wanted) = (self.dir.path.clone(), self.context.clone());
+        let table = self.host.look(|deps| deps.mounts.mount_table().map_err(|e| chain(&e))).await.map_err(failed)?;
+        let Some(mounted) = table.iter().rfind(|line| line.at == at) else { return Ok(wanted) };
+        let has = mounted_context(&mounted.options);
+        if has == wanted || table.iter().any(|line| line.at == own) {
+            return Ok(has);
+        }
+        if table.iter().any(|line| line.device == mounted.device && line.at != at) {
+            self.volumes().unlabel(self.host.key, &self.uid);
+            return Err(failed(mismatch(self.host.key)));
+        }
+        self.host.unmount(&at).await.map_err(failed)?;
+        Ok(wanted)
     }
 
     /// Has the host reach the disk. Answers with the path of its device; `None`: it is mounted already.
@@ -141,10 +170,11 @@ impl Try<'_> {
     }
 
     /// Mounts the disk for all pods. The first of them says whether it may be written to.
-    async fn mount_for_all(&self) -> Step<()> {
+    async fn mount_for_all(&self, context: &str) -> Step<()> {
         if let Some(device) = self.attach().await? {
             let read_only = self.volume.read_only.then(|| "ro".to_owned());
             let options: Vec<String> = self.volume.mount_options.iter().cloned().chain(read_only).collect();
+            let options = with_context(&options, context);
             let (at, fs_type) = (self.dir.path.clone(), self.lun.fs_type().to_owned());
             let work = move |deps: &crate::Deps| {
                 let mounted = deps.mounts.mount_device(Path::new(&device), &at, &fs_type, &options);

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use contract::volume::{ListVolumes, MappedDevice};
 use fakes::MemFs;
-use ports::host::{FileKind, HostFs, ProgramEnd};
+use ports::host::{FileKind, HostFs, Mounter, ProgramEnd};
 use serde_json::{Value, json};
 
-use super::cluster::{Cluster, pod_of, pod_with, pod_with_devices, secs, with_cluster};
+use super::cluster::{Cluster, pod_of, pod_with, pod_with_devices, secs, with_cluster, with_selinux};
 
 const IQN: &str = "iqn.2001-04.com.example:disks";
 const NAME: &str = "kubernetes.io/iscsi/10.0.0.1:iqn.2001-04.com.example:disks:3";
@@ -464,4 +464,49 @@ fn a_death_before_a_disk_is_attached_or_detached_is_made_good() {
             assert_eq!(has(&calls, "--login"), has(&calls, "--logout"), "{rule}: {calls:?}");
         });
     }
+}
+
+#[test]
+fn a_disk_is_mounted_with_the_label_of_its_pod_and_anew_for_one_with_another() {
+    with_selinux(false, async |mut c| {
+        c.host.disk.play_programs(target);
+        iscsi(&c, "a", json!({}), json!({ "accessModes": ["ReadWriteOncePod"], "mountOptions": ["noatime"] }));
+        attached(&c, NAME);
+        let volume = json!({ "name": "v-a", "persistentVolumeClaim": { "claimName": "a" } });
+        let pod =
+            |uid: &str, level: &str| pod_of(uid, vec![volume.clone()], json!({ "seLinuxOptions": { "level": level } }));
+        let options = |c: &Cluster| {
+            let table = c.host.disk.mount_table().unwrap();
+            table.into_iter().find(|line| line.at == c.host.path(DIR)).map(|line| line.options)
+        };
+        let with = |level: &str| Some(format!("noatime,context=\"system_u:object_r:container_file_t:{level}\""));
+        let mounted = c.mount(&pod("u1", "s0:c1,c2")).await.unwrap();
+        assert!(!mounted.volumes["v-a"].selinux_relabel, "the runtime need not look at each file");
+        assert_eq!(options(&c), with("s0:c1,c2"));
+        let e = c.mount(&pod("u2", "s0:c3,c4")).await.unwrap_err();
+        assert!(e.message.contains("conflicting SELinux labels of volume pv-a"), "{e}");
+        c.unmount("u2").await.unwrap();
+        c.restart().await;
+        attached(&c, NAME);
+        let e = c.mount(&pod("u2", "s0:c3,c4")).await.unwrap_err();
+        assert!(e.message.contains("waiting for unmount of volume"), "a daemon that has not seen the other pod: {e}");
+        c.unmount("u2").await.unwrap();
+        c.unmount("u1").await.unwrap();
+        c.mount(&pod("u2", "s0:c3,c4")).await.unwrap();
+        assert_eq!(options(&c), with("s0:c3,c4"));
+        c.restart().await;
+        attached(&c, NAME);
+        let mounted = c.mount(&pod("u2", "s0:c5,c6")).await.unwrap();
+        assert!(!mounted.volumes["v-a"].selinux_relabel);
+        assert_eq!(options(&c), with("s0:c3,c4"), "what a pod runs with stays");
+    });
+    with_selinux(false, async |c| {
+        c.host.disk.play_programs(target);
+        iscsi(&c, "a", json!({}), json!({ "accessModes": ["ReadWriteOnce"] }));
+        attached(&c, NAME);
+        let volume = json!({ "name": "v-a", "persistentVolumeClaim": { "claimName": "a" } });
+        let options = json!({ "seLinuxOptions": { "level": "s0:c1,c2" } });
+        let mounted = c.mount(&pod_of("u1", vec![volume], options)).await.unwrap();
+        assert!(mounted.volumes["v-a"].selinux_relabel, "volumes for one node are not mounted with labels");
+    });
 }

@@ -2,7 +2,7 @@ use model::core::Pod;
 use serde_json::{Value, json};
 
 use super::{persistent, pod};
-use crate::selinux::{SeLinux, access_mode, conflict, files_context, mismatch, with_context};
+use crate::selinux::{SeLinux, access_mode, conflict, files_context, mismatch, mounted_context, with_context};
 use crate::source::{Resolved, of_inline, of_persistent_volume};
 
 const FILES: &str = "system_u:object_r:container_file_t:s0";
@@ -94,4 +94,17 @@ fn the_words_are_those_of_a_kubelet() {
     assert_eq!(conflict(&volume(&[]), "a", "b"), "conflicting SELinux labels of volume pv1: \"a\" and \"b\"");
     let text = "waiting for unmount of volume \"n\", because it is already mounted to a different pod with a different SELinux label";
     assert_eq!(mismatch("n"), text);
+}
+
+#[test]
+fn the_context_of_a_mount_is_read_as_the_kernel_writes_it() {
+    for (options, wanted) in [
+        ("rw,seclabel", ""),
+        ("context=u:r:t:s0,rw", "u:r:t:s0"),
+        ("rw,context=\"u:r:t:s0:c1,c2,c3\",stripe=4", "u:r:t:s0:c1,c2,c3"),
+        ("rw,fscontext=u:r:t:s0", ""),
+        ("rw,context=\"u:r:t:s0:c1", "u:r:t:s0:c1"),
+    ] {
+        assert_eq!(mounted_context(options), wanted, "{options}");
+    }
 }
