@@ -160,6 +160,22 @@ fn all(fs: &dyn HostFs, root: &Path, transport: Transport, mode: Mode) -> HostRe
     Ok(found)
 }
 
+/// Removes directories of interfaces without a disk: a daemon was killed before it made the one of a disk, or after that was gone.
+pub(crate) fn remove_cut_off(deps: &Deps, root: &Path) -> HostResult<()> {
+    let fs = &*deps.fs;
+    for transport in Transport::ALL.into_iter().filter(|t| t.has_interfaces()) {
+        for mode in [Mode::Filesystem, Mode::Block] {
+            let base = base(root, transport, mode);
+            for interface in dirs(fs, &base)?.into_iter().filter(|name| name != DEVICES) {
+                if names(fs, &base.join(&interface))?.is_empty() {
+                    fs.remove_empty_dir(&base.join(&interface))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Disks that the host has for pods, or may have. What cannot be listed makes the whole answer fail: on less than all, nothing may
 /// be taken away.
 pub(crate) fn found(deps: &Deps, root: &Path) -> HostResult<Vec<FoundLun>> {

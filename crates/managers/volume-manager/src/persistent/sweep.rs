@@ -142,12 +142,15 @@ pub(crate) async fn sweep(tools: &Tools, task: &TaskContext) -> Sweep {
 /// Takes away what a daemon left that was killed before the first word of a volume was on the disk, or after the last was gone.
 /// Once in a process, for in its life such a directory is one that is being made.
 async fn remove_cut_off(tools: &Tools, task: &TaskContext, dirs: Vec<VolumeDir>) {
-    let deps = tools.deps.clone();
+    let (deps, root) = (tools.deps.clone(), tools.config.root_dir.clone());
     let work = move || {
         for dir in dirs {
             if let Err(error) = dir.remove(&deps) {
                 tracing::warn!(error, "a directory without a volume stays");
             }
+        }
+        if let Err(error) = lun_dir::remove_cut_off(&deps, &root) {
+            tracing::warn!(error = chain(&error), "a directory without a disk stays");
         }
     };
     task.effects.blocking(Class::HostFiles, work).await;

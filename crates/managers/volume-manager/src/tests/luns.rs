@@ -1,6 +1,9 @@
 //! Disks that the host reaches over a network, with programs and a kernel that the test plays.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use contract::volume::{ListVolumes, MappedDevice};
 use fakes::MemFs;
@@ -8,6 +11,7 @@ use ports::host::{FileKind, HostFs, Mounter, ProgramEnd};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, pod_of, pod_with, pod_with_devices, secs, with_cluster, with_selinux};
+use super::mortal::Mortal;
 
 const IQN: &str = "iqn.2001-04.com.example:disks";
 const NAME: &str = "kubernetes.io/iscsi/10.0.0.1:iqn.2001-04.com.example:disks:3";
@@ -509,4 +513,84 @@ fn a_disk_is_mounted_with_the_label_of_its_pod_and_anew_for_one_with_another() {
         let mounted = c.mount(&pod_of("u1", vec![volume], options)).await.unwrap();
         assert!(mounted.volumes["v-a"].selinux_relabel, "volumes for one node are not mounted with labels");
     });
+}
+
+/// Pseudo-random numbers below `n`.
+fn random(seed: u64) -> impl FnMut(u64) -> u64 + Send {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    move |n| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % n
+    }
+}
+
+/// Many lives of a daemon on a host whose `iscsiadm` refuses, or does and says that it did not; some die over a change of the disk.
+/// In the end nothing is left. How many says `LYING_DRIVER_RUNS`, from which seed on `LYING_DRIVER_SEED`.
+#[test]
+fn whatever_programs_say_nothing_of_a_disk_stays_behind() {
+    let number = |name: &str, or: u64| std::env::var(name).map_or(or, |n| n.parse().expect("a number"));
+    let (first, runs) = (number("LYING_DRIVER_SEED", 0), number("LYING_DRIVER_RUNS", 100));
+    let names = [3, 4].map(|lun| NAME.replace(":3", &format!(":{lun}")));
+    let names = [names[0].as_str(), names[1].as_str()];
+    for seed in first..first + runs {
+        actor::testing::run(seed, async |kernel| {
+            let mut c = Cluster::start(&kernel);
+            let (mut next, lies) = (random(seed), Mutex::new(random(!seed)));
+            let trouble = Arc::new(AtomicBool::new(true));
+            let lying = trouble.clone();
+            c.host.disk.play_programs(move |fs, line| {
+                let what = if lying.load(Ordering::Relaxed) { lies.lock().unwrap()(6) } else { 5 };
+                match what {
+                    0 if line.starts_with("iscsiadm") => end(1, "no"),
+                    1 if line.starts_with("iscsiadm") => {
+                        let _ = target(fs, line);
+                        end(1, "lost")
+                    }
+                    _ => target(fs, line),
+                }
+            });
+            iscsi(&c, "a", json!({}), json!({}));
+            iscsi(&c, "b", json!({ "lun": 4 }), json!({ "volumeMode": "Block" }));
+            c.node(&names, &names);
+            let pods = [pod_with("u1", &["a"]), pod_with("u2", &["a"]), pod_with_devices("u3", &["b"])];
+            for _ in 0..6 {
+                let tasks: Vec<_> = pods.iter().map(|p| super::cluster::spawn(&c, p)).collect();
+                tokio::time::sleep(Duration::from_millis(next(40_000))).await;
+                let death = match next(4) {
+                    0 => Some(None),
+                    1 => Some(Some(Mortal::after(&c.host.disk, usize::try_from(next(30)).unwrap()))),
+                    _ => None,
+                };
+                if let Some(mortal) = death {
+                    tasks.iter().for_each(tokio::task::JoinHandle::abort);
+                    c.restart_as(mortal).await;
+                    c.node(&names, &names);
+                }
+                let (uid, going) = (format!("u{}", 1 + next(3)), c.clone());
+                let unmount = tokio::task::spawn_local(async move { going.unmount(&uid).await.is_ok() });
+                tokio::time::sleep(Duration::from_millis(next(10_000))).await;
+                unmount.abort();
+            }
+            trouble.store(false, Ordering::Relaxed);
+            c.restart().await;
+            c.node(&names, &names);
+            for uid in ["u1", "u2", "u3"] {
+                c.remove(uid).await.unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+            }
+            secs(400).await;
+            let left: Vec<_> = c.host.disk.mount_table().unwrap().into_iter().map(|line| line.at).collect();
+            assert!(left.is_empty(), "seed {seed}: {left:?}");
+            for dir in
+                ["plugins/kubernetes.io/iscsi/iface-default", "plugins/kubernetes.io/iscsi/volumeDevices/iface-default"]
+            {
+                assert!(!c.host.exists(dir), "seed {seed}: {:?}", c.host.names(dir));
+            }
+            assert!(c.host.disk.held_devices().is_empty(), "seed {seed}");
+            let session = c.host.disk.stat_link(Path::new(&session_dir("1"))).unwrap();
+            assert!(session.is_none(), "seed {seed}: a session that nobody has");
+            assert_eq!(c.in_use(), Some(vec![]), "seed {seed}");
+        });
+    }
 }
