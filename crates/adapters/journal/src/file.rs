@@ -132,6 +132,8 @@ impl DbFile {
         let mut outcome = first;
         for mend in [Mend::Reopen, Mend::Check] {
             match &outcome {
+                // The first opening of all is no failure.
+                Err(_) if mend == Mend::Reopen && opened == 0 => {}
                 Err(fault) if mend == Mend::Reopen || fault.is_doubtful() => {
                     tracing::warn!(path = %self.path.display(), error = %fault, ?mend, "journal failed, opening it anew");
                 }

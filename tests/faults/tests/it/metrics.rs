@@ -91,11 +91,15 @@ fn deps(node: &SimNode) -> Deps {
         inodes_used: Some(1),
         abnormal: None,
     };
+    let crew = wiring.crew::<contract::Server>();
     Deps {
         kernel: node.kernel.clone(),
         lookup: contract::lookup::PodLookup::of(wiring),
         workers: wiring.board(),
-        volumes: wiring.board(),
+        volumes: Arc::new(move || {
+            let crew = crew.clone();
+            Box::pin(async move { crew.ask(contract::volume::ListVolumes).await.ok() })
+        }),
         plugins: wiring.board(),
         certificates: wiring.value(),
         client_certificate_managed: true,
