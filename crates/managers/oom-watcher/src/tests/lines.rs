@@ -8,9 +8,12 @@ fn kills(lines: &[&str]) -> Vec<(String, i32, String)> {
 
 const BEGIN: &str = "stress invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=1000";
 
+/// Name, lines, and of each kill: process, its id, whose limit it was.
+type Case = (&'static str, &'static [&'static str], &'static [(&'static str, i32, &'static str)]);
+
 #[test]
 fn each_kernels_words_are_understood() {
-    let cases: &[(&str, &[&str], &[(&str, i32, &str)])] = &[
+    let cases: &[Case] = &[
         (
             "6.1, a cgroup's limit",
             &[
