@@ -13,7 +13,7 @@ use contract::{Crew, PluginManager as Role};
 
 use crate::check::{self, Version};
 use crate::deps::{Config, Deps};
-use crate::refresh::Refreshes;
+use crate::periods::Refreshes;
 use crate::scan::{self, Found};
 use crate::world::{Phase, SocketId, Step, step};
 

@@ -17,6 +17,7 @@ mod actor;
 mod check;
 mod csi_node;
 mod deps;
+mod periods;
 mod refresh;
 mod register;
 mod requests;

@@ -1,68 +1,23 @@
 //! What a driver says of this node is asked for again: from time to time, where its CSIDriver object wants that, and when somebody
 //! needs it now (node-and-resources 6.13).
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{AsyncContext, Ctx, Deferred, Handler, SpawnHandle};
+use actor::{AsyncContext, Ctx, Deferred, Handler};
 use contract::plugin::{RefreshCsiDriver, RefreshError};
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use model::k8s_openapi::api::storage::v1::CSIDriver;
-use ports::api::{Followed, Kind, Object, Selection};
+use ports::api::{Followed, Kind, Selection};
 use ports::csi::CsiError;
-use volume_plan::csi::update_period;
 
 use crate::actor::PluginManager;
 use crate::csi_node::DriverInfo;
+use crate::periods::Refreshes;
 use crate::register::node_info;
 
 /// A stream that ended against its promise is opened again after this.
 const REOPEN: Duration = Duration::from_secs(1);
-
-/// When drivers are asked again. By name.
-#[derive(Debug, Default)]
-pub(crate) struct Refreshes {
-    /// The CSIDriver objects are followed: from the first driver on.
-    following: bool,
-    /// What these say.
-    periods: BTreeMap<String, Duration>,
-    timers: BTreeMap<String, (Duration, SpawnHandle)>,
-    /// Those that are being asked because it was time.
-    under_way: BTreeSet<String>,
-}
-
-impl Refreshes {
-    /// What a step says of the objects.
-    fn apply(&mut self, step: Followed) {
-        match step {
-            Followed::All(objects) => {
-                self.periods.clear();
-                objects.into_iter().filter_map(driver).for_each(|d| self.note(&d));
-            }
-            Followed::Applied(object) => driver(object).iter().for_each(|d| self.note(d)),
-            Followed::Deleted(object) => {
-                if let Some(name) = driver(object).and_then(|d| d.metadata.name.clone()) {
-                    self.periods.remove(&name);
-                }
-            }
-            Followed::Failed(error) => tracing::debug!(%error, "the CSIDriver objects cannot be followed"),
-        }
-    }
-
-    fn note(&mut self, of: &CSIDriver) {
-        let name = of.metadata.name.clone().unwrap_or_default();
-        match update_period(of) {
-            Some(period) => self.periods.insert(name, period),
-            None => self.periods.remove(&name),
-        };
-    }
-}
-
-fn driver(object: Object) -> Option<Arc<CSIDriver>> {
-    if let Object::CsiDriver(found) = object { Some(found) } else { None }
-}
 
 /// What came of a try: of which registration, and what the driver said.
 type Refreshed = Result<(u64, DriverInfo), String>;

@@ -217,7 +217,11 @@ impl Step<'_> {
     async fn call(&self, to: Quantity) -> Result<(), (Refusal, String)> {
         match &self.volume.source {
             Source::Csi(csi) => self.driver(csi, to).await,
-            Source::Local { path, .. } => resize::whole(self, path).await.map_err(|e| (Refusal::Other, e)),
+            Source::Local { path, .. } => {
+                let mounts = self.tools.deps.mounts.clone();
+                let grown = resize::whole(mounts, &self.task.effects, self.at.to_owned(), path.clone());
+                grown.await.map_err(|e| (Refusal::Other, e))
+            }
             Source::HostPath { .. } | Source::Nfs { .. } | Source::Lun(_) => Ok(()),
         }
     }

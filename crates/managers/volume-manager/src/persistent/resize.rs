@@ -1,12 +1,11 @@
 //! A file system on a disk of this node takes all the room that the disk has got (node-and-resources 6.13, Expansion).
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Class, chain};
-use ports::host::ProgramEnd;
-
-use super::grow::Step;
+use actor::{Class, Effects, chain};
+use ports::host::{Mounter, ProgramEnd};
 
 /// How long a program may take.
 const LIMIT: Duration = Duration::from_secs(180);
@@ -22,21 +21,25 @@ fn program(fs_type: &str, device: &str, at: &Path) -> Option<(&'static str, Vec<
     })
 }
 
-/// Lets the file system grow that is mounted from this device.
+/// Lets the file system grow that is mounted at `at` from this device.
 ///
 /// # Errors
 /// The program's words, or there is none for this file system, in a kubelet's words.
-pub(super) async fn whole(of: &Step<'_>, device: &str) -> Result<(), String> {
-    let (deps, at, device) = (of.tools.deps.clone(), of.at.to_owned(), device.to_owned());
+pub(super) async fn whole(
+    mounts: Arc<dyn Mounter>,
+    effects: &Effects,
+    at: PathBuf,
+    device: String,
+) -> Result<(), String> {
     let work = move || {
-        let table = deps.mounts.mount_table().map_err(|e| chain(&e))?;
+        let table = mounts.mount_table().map_err(|e| chain(&e))?;
         let fs_type = table.into_iter().rfind(|line| line.at == at).map(|line| line.fs_type).unwrap_or_default();
         let (program, arguments) = program(&fs_type, &device, &at).ok_or_else(|| {
             let at = at.display();
             format!("ResizeFS.Resize - resize of format {fs_type} is not supported for device {device} mounted at {at}")
         })?;
         let failed = |why: String| format!("resize of device {device} failed: {why}");
-        match deps.mounts.run_program(program, &arguments, LIMIT) {
+        match mounts.run_program(program, &arguments, LIMIT) {
             Ok(ProgramEnd { code: Some(0), .. }) => Ok(()),
             Ok(ProgramEnd { code, words }) => {
                 let code = code.map_or("a signal ended it".to_owned(), |code| format!("exit status {code}"));
@@ -46,7 +49,7 @@ pub(super) async fn whole(of: &Step<'_>, device: &str) -> Result<(), String> {
             Err(e) => Err(failed(chain(&e))),
         }
     };
-    of.task.effects.blocking(Class::UserPaths, work).await
+    effects.blocking(Class::UserPaths, work).await
 }
 
 #[cfg(test)]
