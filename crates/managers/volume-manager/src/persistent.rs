@@ -17,6 +17,7 @@ mod resize;
 mod resolve;
 mod selinux;
 mod share;
+mod staged;
 mod steps;
 mod sweep;
 mod unmount;

@@ -11,7 +11,7 @@ use volume_plan::source::{Csi, Resolved};
 
 use super::files::VolumeDir;
 use super::job::Job;
-use super::sweep;
+use super::staged;
 use crate::failed::Failed;
 use crate::registry::Labelled;
 
@@ -75,7 +75,7 @@ pub(crate) async fn agreed(
             return Ok(wanted.to_owned());
         }
     };
-    let found = sweep::look(tools, task).await.map_err(failed)?;
+    let found = staged::look(tools, task).await.map_err(failed)?;
     if found.users(csi, &volume.name).any(|user| *user == uid) {
         // What a pod runs with stays.
         return Ok(staged);
@@ -85,6 +85,6 @@ pub(crate) async fn agreed(
         return Err(failed(mismatch(name)));
     }
     let key = (csi.driver.clone(), csi.handle.clone());
-    sweep::unstage(tools, task, name, &key, &dir).await.map_err(failed)?;
+    staged::unstage(tools, task, name, &key, &dir).await.map_err(failed)?;
     Ok(wanted.to_owned())
 }

@@ -4,19 +4,17 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use actor::{Class, chain};
-use csi_api::v1::NodeUnstageVolumeRequest;
 use metrics::volumes::RECONSTRUCTED_ERRORS;
 use model::PodUid;
 use model::core::PersistentVolume;
 use ports::api::ApiExt;
 use volume_plan::names::{local_name, unique_name};
 use volume_plan::source::{Source, of_persistent_volume};
-use volume_plan::state::Mount;
 
-use super::calls::{Ability, Driver};
 use super::files::{self, Found, Stray, VolumeDir};
 use super::lun;
 use super::resolve::api;
+use super::staged::{look, unstage};
 use super::unmount::unmap_stray;
 use crate::deps::Tools;
 use crate::layout::PodLayout;
@@ -52,11 +50,6 @@ enum What {
     Disk(String),
     /// The host reaches a disk over a network.
     Lun(LunDir),
-}
-
-pub(super) async fn look(tools: &Tools, task: &TaskContext) -> Result<Found, String> {
-    let (fs, root) = (tools.deps.fs.clone(), tools.config.root_dir.clone());
-    task.effects.blocking(Class::HostFiles, move || files::found(&*fs, &root)).await
 }
 
 async fn look_for_luns(tools: &Tools, task: &TaskContext) -> Result<Vec<FoundLun>, String> {
@@ -213,28 +206,4 @@ async fn unmount_disk(tools: &Tools, task: &TaskContext, disk: &str) -> Result<(
     let (deps, at) = (tools.deps.clone(), files::disk_dir(&tools.config.root_dir, disk)?);
     let work = move || deps.mounts.unmount(&at).and_then(|()| deps.fs.remove_empty_dir(&at)).map_err(|e| chain(&e));
     task.effects.blocking(Class::UserPaths, work).await
-}
-
-/// Has the driver take back what it staged. Only in the volume's turn, while no pod has it.
-pub(super) async fn unstage(
-    tools: &Tools,
-    task: &TaskContext,
-    name: &str,
-    (driver, handle): &(String, String),
-    dir: &VolumeDir,
-) -> Result<(), String> {
-    let (volumes, part) = (&tools.deps.persistent, None);
-    // What a former process staged is found to be so, too, when the driver refuses now.
-    volumes.intend(name, &part, true);
-    volumes.note(name, &part, Mount::Uncertain);
-    let driver = Driver::find(tools, task, driver).await.map_err(|e| e.text)?;
-    if driver.can(Ability::StageUnstageVolume) {
-        let staging_target_path = dir.target.to_string_lossy().into_owned();
-        let request = NodeUnstageVolumeRequest { volume_id: handle.clone(), staging_target_path };
-        driver.unstage((name, &part), request).await.map_err(|e| e.text)?;
-    }
-    let (deps, dir) = (tools.deps.clone(), dir.clone());
-    task.effects.blocking(Class::UserPaths, move || dir.remove_staged(&deps)).await?;
-    volumes.note(name, &part, Mount::Absent);
-    Ok(())
 }
