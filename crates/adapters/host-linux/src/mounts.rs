@@ -97,6 +97,14 @@ impl Mounter for LinuxMounts {
         file.write_all(text.as_bytes()).at("write", path)
     }
 
+    fn is_held(&self, device: &Path) -> HostResult<bool> {
+        match devices::open_alone(device) {
+            Ok(_) | Err(Errno::NOENT | Errno::NXIO | Errno::NODEV | Errno::NOMEDIUM) => Ok(false),
+            Err(Errno::BUSY) => Ok(true),
+            Err(e) => Err(HostError::new("open", device, e)),
+        }
+    }
+
     fn mount_table(&self) -> HostResult<Vec<MountLine>> {
         let path = Path::new(PROC).join("self/mountinfo");
         let text = fs::read(&path).at("read", &path)?;

@@ -99,8 +99,10 @@ impl ProjectQuotas for LinuxQuotas {
         if let Ok(fd) = open_dir(dir)
             && kernel::project(&fd).is_ok_and(|now| now == id)
         {
-            // A kubelet sets a limit that nobody reaches.
-            kernel::clear_limits(&fd, id).at("clear limits of", dir)?;
+            // A kubelet sets a limit that nobody reaches: one that stays does no harm, the line of a directory that is gone does.
+            if let Err(error) = kernel::clear_limits(&fd, id) {
+                tracing::warn!(dir = %dir.display(), %error, "limits of a directory's project stay");
+            }
         }
         files.write(&table)
     }
@@ -155,8 +157,13 @@ impl Files<'_> {
 impl Locked {
     fn text(&self) -> HostResult<String> {
         let mut text = String::new();
-        (&self.file).take(MOST_BYTES).read_to_string(&mut text).at("read", &self.path)?;
-        Ok(text)
+        let read = (&self.file).take(MOST_BYTES + 1).read_to_string(&mut text).at("read", &self.path)?;
+        if u64::try_from(read).is_ok_and(|read| read <= MOST_BYTES) {
+            return Ok(text);
+        }
+        // What is cut off here would be lost with the next write.
+        let why = format!("it is larger than {MOST_BYTES} bytes");
+        Err(HostError::new("read", &self.path, io::Error::new(io::ErrorKind::FileTooLarge, why)))
     }
 
     /// A new file with the old one's mode takes its place, so that readers see the old or the new text.

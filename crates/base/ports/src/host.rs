@@ -145,6 +145,9 @@ pub trait Mounter: Send + Sync + 'static {
     fn run_program(&self, program: &'static str, arguments: &[String], limit: Duration) -> HostResult<ProgramEnd>;
     /// Writes into a file of the kernel's, below `/sys`, that is there.
     fn write_attribute(&self, path: &Path, text: &str) -> HostResult<()>;
+    /// Whether somebody has the block device that a path leads to for himself: it is mounted, or a part of a RAID, of a volume group,
+    /// of a multipath device, or swapped to. So is a disk with partitions of which one is. What is not there is had by nobody.
+    fn is_held(&self, device: &Path) -> HostResult<bool>;
     /// The mount table, in its order: nothing that is mounted is touched.
     fn mount_table(&self) -> HostResult<Vec<MountLine>>;
     /// Whether something is mounted on `path`.
@@ -161,7 +164,8 @@ pub trait Mounter: Send + Sync + 'static {
     fn release_device(&self, target: &Path) -> HostResult<()>;
     /// Mounts the file system of a block device on a directory (made 0750 where it is missing), with the options of `mount -o`.
     /// A blank device is formatted first, one with a file system is checked, neither with the option `ro`. Data that is no file
-    /// system (partitions) is never overwritten. Mounted already: success. Waits as long as the programs of the host take.
+    /// system (partitions) is never overwritten, nor is what cannot be read. Mounted already: success. A repair or a format may take
+    /// an hour.
     fn mount_device(&self, device: &Path, target: &Path, fs_type: &str, options: &[String]) -> HostResult<()>;
 }
 

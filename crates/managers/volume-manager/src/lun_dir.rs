@@ -1,7 +1,7 @@
 //! Directories of disks that the host reaches over a network: where each is mounted, or bound, for all pods. Every function blocks.
 //!
-//! The directory is there before the host is asked for the disk and goes last, so it says what may have to be undone; that of an
-//! iSCSI disk has a file with what for. A kubelet has the same directories.
+//! The directory is there before the host is asked for the disk and goes last, so it says what may have to be undone; a file
+//! in it says which disk: that of an iSCSI disk always, that of another one while it is raw or being taken away. A kubelet has the same directories.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,6 @@ use crate::deps::Deps;
 use crate::layout::{PRIVATE, PodLayout, plain};
 use crate::listing::{dirs, names};
 
-const FILE: &str = "iscsi.json";
 const MAX_BYTES: u64 = 1 << 20;
 /// Directory of raw volumes among those of a kind.
 const DEVICES: &str = "volumeDevices";
@@ -90,11 +89,8 @@ impl LunDir {
             if self.mode == Mode::Filesystem && deps.mounts.is_mount_point(&self.path)? {
                 return Ok((was_there, true));
             }
-            let at = self.path.join(FILE);
-            if let Some(content) = file
-                && self.file(fs)?.as_deref() != Some(content)
-            {
-                fs.write_file_synced(&at, content, 0o644)?;
+            if let Some(content) = file {
+                self.write(fs, content)?;
             }
             fs.sync_dir(&self.path)?;
             Ok((was_there, false))
@@ -102,13 +98,29 @@ impl LunDir {
         done.map_err(|e| chain(&e))
     }
 
+    /// Writes the file, unless it says so already.
+    pub(crate) fn write(&self, fs: &dyn HostFs, content: &[u8]) -> HostResult<()> {
+        if self.file(fs)?.as_deref() == Some(content) {
+            return Ok(());
+        }
+        fs.write_file_synced(&self.path.join(self.transport.file()), content, 0o644)
+    }
+
     /// The file; `None`: there is none, or something is mounted over it.
     pub(crate) fn file(&self, fs: &dyn HostFs) -> HostResult<Option<Vec<u8>>> {
-        match fs.read_file(&self.path.join(FILE), MAX_BYTES) {
+        match fs.read_file(&self.path.join(self.transport.file()), MAX_BYTES) {
             Ok(text) => Ok(Some(text)),
             Err(e) if e.is_not_found() => Ok(None),
             Err(e) => Err(e),
         }
+    }
+
+    /// Whether this is the name of the file, or of what was written in place of it by a daemon that died over it, see
+    /// [`HostFs::write_file`].
+    fn is_file(&self, name: &str) -> bool {
+        let file = self.transport.file();
+        let rest = name.strip_prefix('.').and_then(|n| n.strip_prefix(file));
+        name == file || rest.is_some_and(|rest| rest.ends_with(".tmp"))
     }
 
     /// Takes the directory away, after all else was undone. Nothing that is mounted or holds anything goes.
@@ -118,7 +130,7 @@ impl LunDir {
             if deps.mounts.is_mount_point(&self.path)? {
                 return Ok(false);
             }
-            for name in names(fs, &self.path)?.iter().filter(|name| is_file(name)) {
+            for name in names(fs, &self.path)?.iter().filter(|name| self.is_file(name)) {
                 fs.remove_file(&self.path.join(name))?;
             }
             fs.remove_empty_dir(&self.path)?;
@@ -135,12 +147,6 @@ impl LunDir {
             Err(e) => Err(chain(&e)),
         }
     }
-}
-
-/// The file, or what was written in place of it by a daemon that died over it, see [`HostFs::write_file`].
-fn is_file(name: &str) -> bool {
-    let rest = name.strip_prefix('.').and_then(|n| n.strip_prefix(FILE));
-    name == FILE || rest.is_some_and(|rest| rest.ends_with(".tmp"))
 }
 
 /// Directories of disks of a kind.
@@ -191,7 +197,7 @@ pub(crate) fn found(deps: &Deps, root: &Path) -> HostResult<Vec<FoundLun>> {
     let table = deps.mounts.mount_table()?;
     let is_used = |dir: &LunDir| {
         if dir.mode == Mode::Block {
-            return Ok(names(&*deps.fs, &dir.path)?.iter().any(|name| !is_file(name)));
+            return Ok(names(&*deps.fs, &dir.path)?.iter().any(|name| !dir.is_file(name)));
         }
         // A pod has a bind of it, or a container one of a part of it.
         let own = table.iter().rfind(|line| line.at == dir.path);

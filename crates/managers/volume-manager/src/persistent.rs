@@ -12,6 +12,7 @@ mod job;
 mod local;
 mod lun;
 mod mount;
+mod one_pod;
 mod place;
 mod resize;
 mod resolve;

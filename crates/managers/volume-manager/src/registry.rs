@@ -116,11 +116,22 @@ impl Volumes {
     }
 
     /// A pod wants a volume from now on.
-    pub(crate) fn want(&self, name: &str, uid: &PodUid, volume: &str, is_attachable: bool) {
-        self.entry(name, |e| {
-            e.wanted.entry(uid.clone()).or_default().insert(volume.to_owned());
-            e.is_attachable = Some(is_attachable);
-        });
+    pub(crate) fn want(
+        &self,
+        name: &str,
+        (uid, volume): (&PodUid, &str),
+        is_attachable: bool,
+        is_live: impl FnOnce() -> bool,
+    ) -> bool {
+        let mut state = self.state();
+        // As in `note_placed`.
+        let is_live = is_live();
+        if is_live {
+            let entry = state.volumes.entry(name.to_owned()).or_default();
+            entry.wanted.entry(uid.clone()).or_default().insert(volume.to_owned());
+            entry.is_attachable = Some(is_attachable);
+        }
+        is_live
     }
 
     /// A controller attaches a volume by another name.

@@ -26,10 +26,10 @@ pub fn access_mode(access_modes: &[String], tells_writers: bool) -> Mode {
     }
 }
 
-/// Whether one pod at a time may have the volume.
+/// Whether one pod at a time may have the volume: that is the only mode it has.
 #[must_use]
 pub fn is_for_one_pod(volume: &Resolved) -> bool {
-    volume.access_modes.iter().any(|m| m == "ReadWriteOncePod")
+    volume.access_modes == ["ReadWriteOncePod"]
 }
 
 /// What the CSIDriver object says of a driver. Without one, the API's defaults.

@@ -58,7 +58,7 @@ fn plain(wwid: &str) -> String {
 }
 
 impl Id {
-    /// What the name of its directory says.
+    /// What the name of its directory says, to tell people: identifiers may hold a `-` themselves.
     #[must_use]
     pub fn of_dir(name: &str) -> Option<Self> {
         let all = |text: &str| text.split('-').map(str::to_owned).collect();

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use model::core::{ISCSIPersistentVolumeSource, ISCSIVolumeSource, SecretReference};
 
+use crate::names::as_argument;
+
 /// Exit code of `iscsiadm`: no such session.
 pub const NO_SESSION: i32 = 2;
 /// Exit code of `iscsiadm`: there is one already.
@@ -141,6 +143,27 @@ impl Iscsi {
                 target_portal: of.target_portal,
             },
         )
+    }
+
+    /// Refuses what would mean something else to `iscsiadm` than it says.
+    ///
+    /// # Errors
+    /// Which field, and why.
+    pub fn checked(self) -> Result<Self, String> {
+        let fields = [
+            ("iscsi.iqn", &self.iqn),
+            ("iscsi.iscsiInterface", &self.init_iface),
+            ("iscsi.initiatorName", &self.initiator),
+        ];
+        let portals = self.portals.iter().map(|portal| ("iscsi.targetPortal", portal));
+        fields.into_iter().chain(portals).try_for_each(|(what, text)| as_argument(what, text))?;
+        if self.init_iface.contains('/') {
+            return Err(format!(
+                "iscsi.iscsiInterface {:?} has a '/' in it: it is the name of a file",
+                self.init_iface
+            ));
+        }
+        Ok(self)
     }
 
     /// Names of the directories of the disk, one in the other, below those of its kind.
@@ -334,8 +357,14 @@ impl Config {
             calls.push(arguments(&[&node[..], &["--logout"], &iface].concat()));
             calls.push(arguments(&[&node[..], &["-o", "delete"], &iface].concat()));
         }
-        let own = self.iface.iter().filter(|_| self.owns_iface);
-        calls.extend(own.map(|iface| arguments(&["-m", "iface", "-I", iface, "-o", "delete"])));
+        calls.extend(self.delete_iface());
         calls
+    }
+
+    /// The call that takes away the interface that was made for the disk; `None`: none was.
+    #[must_use]
+    pub fn delete_iface(&self) -> Option<Arguments> {
+        let own = self.iface.as_ref().filter(|_| self.owns_iface)?;
+        Some(arguments(&["-m", "iface", "-I", own, "-o", "delete"]))
     }
 }

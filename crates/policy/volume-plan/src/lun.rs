@@ -34,6 +34,15 @@ impl Transport {
         }
     }
 
+    /// Name of the file in a disk's directory that says which disk it is.
+    #[must_use]
+    pub const fn file(self) -> &'static str {
+        match self {
+            Self::Iscsi => "iscsi.json",
+            Self::Fc => "links",
+        }
+    }
+
     /// How many directories lie between that of the kind and what is in that of a disk: the interface, or none.
     #[must_use]
     pub const fn has_interfaces(self) -> bool {

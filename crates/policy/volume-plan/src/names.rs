@@ -66,3 +66,15 @@ const LOCAL: &str = "kubernetes.io/local-volume/";
 const NFS: &str = "kubernetes.io/nfs/";
 const ISCSI: &str = "kubernetes.io/iscsi/";
 const FC: &str = "kubernetes.io/fc/";
+
+/// That a text can be an argument of a program of the host, or a line of its files, and means nothing else there. `what`: the field.
+///
+/// # Errors
+/// It cannot.
+pub fn as_argument(what: &str, text: &str) -> Result<(), String> {
+    let refused = |why: &str| Err(format!("{what} {text:?} {why}"));
+    if text.starts_with('-') {
+        return refused("begins with a dash: a program would take it for an option");
+    }
+    if text.chars().any(char::is_control) { refused("has a control character in it") } else { Ok(()) }
+}

@@ -1,6 +1,8 @@
 //! What a PersistentVolume, or a volume of a driver in a pod, is made of.
 
-use model::core::{CSIPersistentVolumeSource, PersistentVolume, PersistentVolumeSpec, SecretReference, Volume};
+use model::core::{
+    CSIPersistentVolumeSource, NFSVolumeSource, PersistentVolume, PersistentVolumeSpec, SecretReference, Volume,
+};
 use model::{PodUid, quantity::Quantity};
 
 use crate::claim::Mode;
@@ -8,7 +10,7 @@ use crate::fc::Fc;
 use crate::iscsi::Iscsi;
 use crate::lun::Lun;
 use crate::migration;
-use crate::names::inline_handle;
+use crate::names::{as_argument, inline_handle};
 pub use crate::volume::{Claim, Csi, Resolved, Source};
 
 /// The volume that a PersistentVolume is; who looked at its claim adds that.
@@ -72,15 +74,14 @@ fn source(name: &str, spec: &PersistentVolumeSpec, mode: Mode) -> Result<Source,
         return Ok(Source::Local { path: local.path.clone(), fs_type });
     }
     if let Some(iscsi) = &spec.iscsi {
-        return Ok(Source::Lun(Lun::Iscsi(Iscsi::new(name, iscsi))));
+        return Ok(Source::Lun(Lun::Iscsi(Iscsi::new(name, iscsi).checked()?)));
     }
     if let Some(fc) = &spec.fc {
         return Ok(Source::Lun(Lun::Fc(Fc::new(fc)?)));
     }
     if let Some(nfs) = &spec.nfs {
-        let source = Source::Nfs { server: nfs.server.clone(), path: nfs.path.clone() };
         return match mode {
-            Mode::Filesystem => Ok(source),
+            Mode::Filesystem => of_nfs(nfs),
             Mode::Block => Err("no volume plugin matched: nfs volumes cannot be had as devices".to_owned()),
         };
     }
@@ -88,6 +89,11 @@ fn source(name: &str, spec: &PersistentVolumeSpec, mode: Mode) -> Result<Source,
         Some(kind) => format!("no volume plugin matched: {kind} volumes are not supported"),
         None => "no volume plugin matched: it has no source".to_owned(),
     })
+}
+
+fn of_nfs(nfs: &NFSVolumeSource) -> Result<Source, String> {
+    as_argument("nfs.server", &nfs.server)?;
+    Ok(Source::Nfs { server: nfs.server.clone(), path: nfs.path.clone() })
 }
 
 fn of_driver(csi: &CSIPersistentVolumeSource) -> Csi {
@@ -142,17 +148,17 @@ pub fn of_inline(uid: &PodUid, namespace: &str, volume: &Volume) -> Option<Resul
                 is_inline: true,
                 is_migrated: false,
             };
-            (Source::Csi(source), csi.read_only)
+            (Ok(Source::Csi(source)), csi.read_only)
         }
-        (_, Some(nfs), ..) => (Source::Nfs { server: nfs.server.clone(), path: nfs.path.clone() }, nfs.read_only),
-        (.., Some(iscsi), _) => (Source::Lun(Lun::Iscsi(Iscsi::of_volume(&volume.name, iscsi))), iscsi.read_only),
-        (.., Some(fc)) => match Fc::new(fc) {
-            Ok(disk) => (Source::Lun(Lun::Fc(disk)), fc.read_only),
-            Err(e) => return Some(Err(e)),
-        },
+        (_, Some(nfs), ..) => (of_nfs(nfs), nfs.read_only),
+        (.., Some(iscsi), _) => {
+            let disk = Iscsi::of_volume(&volume.name, iscsi).checked();
+            (disk.map(|disk| Source::Lun(Lun::Iscsi(disk))), iscsi.read_only)
+        }
+        (.., Some(fc)) => (Fc::new(fc).map(|disk| Source::Lun(Lun::Fc(disk))), fc.read_only),
         _ => return None,
     };
-    Some(Ok(Resolved {
+    Some(source.map(|source| Resolved {
         name: volume.name.clone(),
         source,
         access_modes: Vec::new(),

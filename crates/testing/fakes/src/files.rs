@@ -68,6 +68,8 @@ struct State {
     bound: BTreeMap<PathBuf, u64>,
     /// Where loop devices hold one open.
     held: BTreeSet<PathBuf>,
+    /// Devices that somebody else has for himself.
+    alone: BTreeSet<PathBuf>,
     /// File systems of devices.
     formats: BTreeMap<PathBuf, String>,
     /// What is mounted where, of what was mounted by its device, and of binds of that.

@@ -32,19 +32,11 @@ const MAX_STUCK: usize = 64;
 /// Programs that were killed and had not ended when they were looked at last.
 static STUCK: Mutex<Vec<Child>> = Mutex::new(Vec::new());
 
-/// Runs a program to its end. Its exit code is the caller's to judge.
+/// Runs a program to its end; its exit code is the caller's to judge. After `limit` it is killed, with all that it started. The
+/// answer has all its words in `stdout`.
 ///
 /// # Errors
-/// It cannot be started; `NotFound`: the host has none.
-pub(super) fn run<S: AsRef<OsStr>>(program: &str, arguments: &[S]) -> io::Result<Output> {
-    command(OsStr::new(program), arguments).output()
-}
-
-/// As [`run`], for programs that ask servers: after `limit` it is killed, with all that it started. The answer has all its words in
-/// `stdout`.
-///
-/// # Errors
-/// As [`run`]; `TimedOut`: it was killed.
+/// It cannot be started; `NotFound`: the host has none; `TimedOut`: it was killed.
 pub(super) fn run_within<S: AsRef<OsStr>>(limit: Duration, program: &OsStr, arguments: &[S]) -> io::Result<Output> {
     bury()?;
     // A file, no pipe: what it leaves running in the background may hold that open.
@@ -103,9 +95,14 @@ fn pause(wait: Duration) {
     thread::sleep(wait);
 }
 
-/// As [`run`], for programs that fail with any code but 0.
-pub(super) fn done<S: AsRef<OsStr>>(program: &'static str, arguments: &[S], path: &Path) -> HostResult<()> {
-    let out = run(program, arguments).map_err(|e| HostError::new(program, path, e))?;
+/// As [`run_within`], for programs that fail with any code but 0.
+pub(super) fn done<S: AsRef<OsStr>>(
+    program: &'static str,
+    limit: Duration,
+    arguments: &[S],
+    path: &Path,
+) -> HostResult<()> {
+    let out = run_within(limit, OsStr::new(program), arguments).map_err(|e| HostError::new(program, path, e))?;
     if out.status.success() { Ok(()) } else { Err(failed(program, path, &out)) }
 }
 

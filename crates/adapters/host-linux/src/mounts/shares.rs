@@ -58,11 +58,14 @@ impl Programs<'_> {
         if !options.is_empty() {
             arguments.extend([OsStr::new("-o"), OsStr::new(&options)]);
         }
-        arguments.extend([OsStr::new(source), target.as_os_str()]);
-        let why = match run_within(self.mount_limit, self.mount, &arguments) {
-            Ok(out) if out.status.success() => return Ok(()),
+        let what = [OsStr::new(source), target.as_os_str()];
+        // A source may begin with a dash.
+        let call = [&arguments[..], &[OsStr::new("--")], &what].concat();
+        let why = match run_within(self.mount_limit, self.mount, &call) {
+            Ok(out) if out.status.success() && is_mounted()? => return Ok(()),
+            Ok(out) if out.status.success() => io::Error::other(format!("nothing is mounted: {}", words(&out))),
             Ok(out) => {
-                let said = arguments.iter().map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" ");
+                let said = arguments.iter().chain(&what).map(|a| a.to_string_lossy()).collect::<Vec<_>>().join(" ");
                 let (name, missing) = (self.mount.display(), self.missing_helper(kind));
                 let (status, words) = (ended(out.status), words(&out));
                 io::Error::other(format!(
@@ -155,11 +158,16 @@ mod tests {
         let target = tmp.path().join("volumes/kubernetes.io~nfs/v");
         let words = tmp.path().join("words");
         let options = ["ro".to_owned(), "soft".to_owned()];
-        for (options, wanted) in [(&options[..], "-t nfs -o ro,soft srv:/a"), (&[], "-t nfs srv:/a")] {
+        for (options, wanted) in [(&options[..], "-t nfs -o ro,soft -- srv:/a"), (&[], "-t nfs -- srv:/a")] {
             let mounts = program(tmp.path(), &format!("echo \"$@\" > {}", words.display()));
-            programs(&mounts, &[]).mount(("nfs", "srv:/a"), options, &target, || Ok(false)).unwrap();
+            let looks = Cell::new(0);
+            let is_mounted = || Ok(looks.replace(looks.get() + 1) > 0);
+            programs(&mounts, &[]).mount(("nfs", "srv:/a"), options, &target, is_mounted).unwrap();
             assert_eq!(fs::read_to_string(&words).unwrap(), format!("{wanted} {}\n", target.display()));
         }
+        let lies = program(tmp.path(), "echo 'mount.nfs is asleep'");
+        let e = programs(&lies, &[]).mount(("nfs", "srv:/a"), &[], &target, || Ok(false)).unwrap_err();
+        assert_eq!(e.source.to_string(), "nothing is mounted: mount.nfs is asleep");
         let nowhere = tmp.path().join("none");
         let e = programs(&nowhere, &[]).mount(("nfs", "srv:/a"), &[], &target, || Ok(false)).unwrap_err();
         assert!(e.is_not_found());

@@ -162,6 +162,24 @@ impl Drop for Disk {
 }
 
 #[test]
+fn a_device_that_somebody_has_for_himself_is_held_and_never_formatted() {
+    let Some(place) = Place::new() else { return };
+    let disk = Disk::in_place(&place);
+    assert!(!LinuxMounts.is_held(&disk.0).unwrap());
+    assert!(!LinuxMounts.is_held(Path::new("/dev/no-such-disk")).unwrap());
+    let (target, other) = (place.target("disk"), place.target("other"));
+    let alone = devices::open_alone(&disk.0).unwrap();
+    assert!(LinuxMounts.is_held(&disk.0).unwrap());
+    let e = LinuxMounts.mount_device(&disk.0, &other, "ext4", &[]).unwrap_err();
+    assert_eq!(e.source.to_string(), "it is not formatted: somebody else on this node has it");
+    drop(alone);
+    LinuxMounts.mount_device(&disk.0, &target, "ext4", &[]).unwrap();
+    assert!(LinuxMounts.is_held(&disk.0).unwrap(), "it is mounted");
+    LinuxMounts.unmount(&target).unwrap();
+    assert!(!LinuxMounts.is_held(&disk.0).unwrap());
+}
+
+#[test]
 fn a_device_is_bound_and_held_open_until_it_is_released() {
     let Some(place) = Place::new() else { return };
     let disk = Disk::in_place(&place);

@@ -10,7 +10,7 @@ use crate::deps::Tools;
 use crate::desired::MountRequest;
 use crate::device_map::DeviceMap;
 use crate::failed::Failed;
-use crate::task::TaskContext;
+use crate::task::{TaskContext, cancelled};
 
 /// One volume for one pod.
 pub(crate) struct Job<'a> {
@@ -25,6 +25,16 @@ pub(crate) struct Job<'a> {
 impl Job<'_> {
     pub(crate) fn failed(&self, step: &'static str, name: &str, error: impl Into<String>) -> Failed {
         Failed::at(step, self.volume, name, error.into())
+    }
+
+    /// From now on the pod has a wish for the volume (`name`), which its end takes back. `of`: name of the PersistentVolume.
+    ///
+    /// # Errors
+    /// The pod took back its wish for all of its volumes.
+    pub(crate) fn want(&self, name: &str, of: &str, is_attachable: bool) -> Result<(), Failed> {
+        let (volumes, of_pod) = (&self.tools.deps.persistent, (&pod::uid(self.pod), self.volume));
+        let wanted = volumes.want(name, of_pod, is_attachable, || self.request.is_live());
+        wanted.then_some(()).ok_or_else(|| self.failed("SetUp", of, cancelled().message))
     }
 
     /// Tells that a raw volume is mapped, as a kubelet does: once by the directory of all pods that have it, once by the pod's own.

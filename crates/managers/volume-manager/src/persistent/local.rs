@@ -15,6 +15,7 @@ use volume_plan::source::{Resolved, Source};
 use super::files::disk_dir;
 use super::grow;
 use super::job::Job;
+use super::one_pod::only_pod;
 use crate::deps::Tools;
 use crate::desired::MountRequest;
 use crate::device_map::DeviceMap;
@@ -52,11 +53,14 @@ pub(crate) async fn place(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
     let (uid, name, volumes) = (pod::uid(job.pod), local_name(&volume.name), &job.tools.deps.persistent);
     let is_local = matches!(volume.source, Source::Local { .. });
     if is_local {
-        // From here on the end of the pod takes the wish back, and its disk stays mounted until then.
-        volumes.want(&name, &uid, job.volume, false);
+        // Its disk stays mounted until the end of the pod.
+        job.want(&name, &volume.name, false)?;
     }
     let turn = volumes.turn(&name);
     let _turn = if is_local { Some(turn.lock().await) } else { None };
+    if is_local {
+        only_pod(job, volume, LOCAL_VOLUME).await.map_err(|e| job.failed("MountDevice", &volume.name, e))?;
+    }
     let work = move || {
         if !request.is_live() {
             return Err(("SetUp", cancelled().message));

@@ -16,13 +16,13 @@ use contract::volume::MountedVolume;
 use model::{PodUid, pod};
 use volume_plan::attach::by_node;
 use volume_plan::claim::Mode;
-use volume_plan::fc::Id;
 use volume_plan::lun::{Lun, Transport};
 use volume_plan::selinux::{mismatch, mounted_context, with_context};
 use volume_plan::source::Resolved;
 use volume_plan::state::Mount;
 
 use super::job::Job;
+use super::one_pod::only_pod;
 use super::{local, selinux};
 use crate::deps::Tools;
 use crate::device_map::DeviceMap;
@@ -54,8 +54,7 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved, lun: &Lun) -> Result
     }
     let kind = format!("kubernetes.io/{}", lun.transport().kind());
     let context = selinux::wanted(job, volume, &kind, volume.mode == Mode::Filesystem)?;
-    // From here on the end of the pod takes the wish back.
-    volumes.want(&key, &uid, job.volume, true);
+    job.want(&key, &volume.name, true)?;
     volumes.is_attached_as(&key, &attach_name);
     tools.post_in_use();
     // To attach one is nothing but a word of the controller that it is for this node.
@@ -114,14 +113,20 @@ impl Try<'_> {
         match self.volume.mode {
             Mode::Filesystem => {
                 let context = self.agreed(&layout).await?;
+                self.only_pod().await.map_err(|e| (MOUNT_DEVICE, e))?;
                 self.mount_for_all(&context).await?;
                 Ok((self.bind(&layout).await.map_err(|e| (SET_UP, e))?, context))
             }
             Mode::Block => {
+                self.only_pod().await.map_err(|e| (MAP, e))?;
                 let device = self.attach().await?.ok_or((ATTACH, "it is mounted".to_owned()))?;
                 Ok((self.map(layout, device).await.map_err(|e| (MAP, e))?, String::new()))
             }
         }
+    }
+
+    async fn only_pod(&self) -> Result<(), String> {
+        only_pod(self.job, self.volume, self.lun.transport().plugin()).await
     }
 
     /// The context that the disk is mounted with for this pod: what the pod wants, or what it runs with already. A disk that is
@@ -164,7 +169,7 @@ impl Try<'_> {
         }
         let device = match self.lun {
             Lun::Iscsi(disk) => iscsi::attach(&self.host, self.job.pod, disk).await,
-            Lun::Fc(disk) => fc::attach(&self.host, disk).await,
+            Lun::Fc(disk) => fc::attach(&self.host, disk, &self.dir).await,
         };
         device.map(Some).map_err(|e| (ATTACH, e))
     }
@@ -250,7 +255,7 @@ async fn take(host: &Host<'_>, dir: &LunDir, all: &[FoundLun]) -> Result<(), Str
     match dir.transport {
         Transport::Iscsi => iscsi::detach(host, dir, is_left).await?,
         Transport::Fc if is_left => {}
-        Transport::Fc => fc::detach(host, Id::of_dir(dir.name()), source).await?,
+        Transport::Fc => fc::detach(host, dir, source).await?,
     }
     let gone = dir.clone();
     host.look(move |deps| gone.remove(deps)).await?;

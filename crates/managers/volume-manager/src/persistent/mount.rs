@@ -21,6 +21,7 @@ use super::calls::{self, Ability, CallFailed, Driver};
 use super::files::{self, VolumeDir};
 use super::grow::Step;
 use super::job::Job;
+use super::one_pod::IN_USE;
 use super::place::Place;
 use super::selinux;
 use super::steps::{Steps, words};
@@ -63,8 +64,7 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved, csi: &Csi) -> Result
     }
     let attaches = rules.attach_required && !csi.is_inline;
     let context = selinux::wanted(job, volume, &format!("kubernetes.io/csi/{}", csi.driver), rules.selinux_mount)?;
-    // From here on the end of the pod takes the wish back.
-    volumes.want(&name, &uid, job.volume, attaches);
+    job.want(&name, &volume.name, attaches)?;
     job.tools.post_in_use();
     let is_there = volumes.mount(&name, &Some(uid.clone())) == Mount::Present;
     let attached = if attaches && (!is_there || rules.republish) {
@@ -184,11 +184,8 @@ impl Try<'_> {
         }
         let (fs, root) = (self.job.tools.deps.fs.clone(), self.job.tools.config.root_dir.clone());
         let found = self.blocking(move || files::found(&*fs, &root)).await?;
-        if found.users(self.csi, &self.volume.name).any(|uid| *uid != self.uid) {
-            let why = "volume uses the ReadWriteOncePod access mode and is already in use by another pod";
-            return Err(why.to_owned());
-        }
-        Ok(())
+        let is_used = found.users(self.csi, &self.volume.name).any(|uid| *uid != self.uid);
+        if is_used { Err(IN_USE.to_owned()) } else { Ok(()) }
     }
 
     async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {

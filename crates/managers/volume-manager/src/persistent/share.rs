@@ -28,8 +28,7 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
     let target = layout.volume(NFS, &volume.name).map_err(|e| failed(e.message))?;
     let (volumes, clock) = (&tools.deps.persistent, &job.task.clock);
     let (name, part) = (share_name(&uid, &volume.name), Some(uid.clone()));
-    // From here on the end of the pod takes the wish back.
-    volumes.want(&name, &uid, job.volume, false);
+    job.want(&name, &volume.name, false)?;
     let turn = volumes.turn(&name);
     let _turn = turn.lock().await;
     if let Some((_, error)) = volumes.wait(&name, &part, clock.now()) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use contract::volume::{ListVolumes, MappedDevice};
 use fakes::MemFs;
+use fakes::files::{Errno, FileTrouble};
 use ports::host::{FileKind, HostFs, Mounter, ProgramEnd};
 use serde_json::{Value, json};
 
@@ -106,6 +107,10 @@ fn deleted(fs: &MemFs, line: &str) {
     }
     fs.remove_file(&Path::new("/dev").join(name)).unwrap();
     fs.remove_tree(&Path::new("/sys/block").join(name)).unwrap();
+    let number = name.trim_start_matches("sd");
+    if let Some((n, lun)) = number.split_at_checked(1).filter(|(n, _)| n.chars().all(char::is_numeric)) {
+        fs.remove_tree(Path::new(&format!("{}/target{n}:0:0/{n}:0:0:{lun}", session_dir(n)))).unwrap();
+    }
 }
 
 /// A node that the disk is attached to.
@@ -427,6 +432,138 @@ fn a_multipath_device_in_use_keeps_its_disk_until_it_can_be_flushed() {
         let calls = c.host.disk.program_calls();
         assert_eq!((has(&calls, "multipath -f /dev/dm-1") > 0, has(&calls, "/device/delete 1")), (true, 2));
         assert!(!c.host.exists(FC_DIR));
+    });
+}
+
+/// The disk that the node itself runs from, named by a pod.
+#[test]
+fn a_disk_that_somebody_else_has_is_not_taken_from_the_kernel() {
+    with_cluster(async |mut c| {
+        disk(&c.host.disk, "sda", "/dev/disk/by-id/scsi-3600");
+        c.host.disk.hold_alone(Path::new("/dev/sda"));
+        c.host
+            .disk
+            .trouble(&c.host.path("plugins/kubernetes.io/fc/3600"), FileTrouble::FailCalls("mount", Errno::Busy));
+        c.host.disk.play_programs(fc);
+        let volume = json!({ "name": "v", "fc": { "wwids": ["3600"] } });
+        let name = "kubernetes.io/fc/[3600]";
+        c.node(&[name], &[name]);
+        let waits = super::cluster::spawn(&c, &pod_of("u1", vec![volume], json!({})));
+        secs(10).await;
+        c.unmount("u1").await.unwrap();
+        waits.await.unwrap().unwrap_err();
+        secs(130).await;
+        c.restart().await;
+        secs(130).await;
+        assert!(!c.host.exists("plugins/kubernetes.io/fc/3600"));
+        assert_eq!(has(&c.host.disk.program_calls(), "delete"), 0);
+        assert!(c.host.disk.stat_link(Path::new("/dev/sda")).unwrap().is_some());
+    });
+}
+
+#[test]
+fn a_disk_that_is_still_mounted_elsewhere_is_kept_and_not_forgotten() {
+    with_cluster(async |c| {
+        c.host.disk.play_programs(fc);
+        file(&c.host.disk, "/sys/class/scsi_host/host9/scan", "");
+        c.claim("a", json!({ "csi": null, "fc": { "targetWWNs": ["5006", "5007"], "lun": 0 } }));
+        attached(&c, FC_NAME);
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        // In a mount namespace that this node does not see.
+        c.host.disk.hold_alone(Path::new("/dev/sdc"));
+        c.unmount("u1").await.unwrap();
+        secs(20).await;
+        assert!(c.host.exists(FC_DIR) && c.in_use() == Some(vec![FC_NAME.to_owned()]));
+        let rows = c.bench.wiring.ask(ListVolumes).await.unwrap();
+        assert!(rows.iter().any(|row| row.error.as_ref().is_some_and(|e| e.contains("/dev/sdc"))), "{rows:?}");
+        assert_eq!(has(&c.host.disk.program_calls(), "delete"), 0);
+        c.host.disk.let_go(Path::new("/dev/sdc"));
+        secs(130).await;
+        assert!(!c.host.exists(FC_DIR));
+        assert_eq!(has(&c.host.disk.program_calls(), "write /sys/block/sdc/device/delete 1"), 1);
+    });
+}
+
+/// A session of the host's own, with disks that no pod has.
+#[test]
+fn a_session_of_somebody_else_does_not_end_with_a_pod() {
+    with_cluster(async |c| {
+        c.host.disk.play_programs(target);
+        target(&c.host.disk, "--login -p 10.0.0.1:3260");
+        target(&c.host.disk, "write /sys/class/scsi_host/host1/scan 0 0 7");
+        iscsi(&c, "a", json!({}), json!({}));
+        attached(&c, NAME);
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        c.unmount("u1").await.unwrap();
+        secs(70).await;
+        let calls = c.host.disk.program_calls();
+        assert_eq!((has(&calls, "/sd13/device/delete 1"), has(&calls, "--login"), has(&calls, "--logout")), (1, 0, 0));
+        assert!(!c.host.exists(DIR) && c.host.disk.stat_link(Path::new("/dev/sd17")).unwrap().is_some());
+    });
+}
+
+#[test]
+fn a_session_that_the_interface_of_a_disk_before_began_ends_with_the_last_disk() {
+    with_cluster(async |c| {
+        // A session is ended by the interface that began it, or by nobody's name.
+        let by_iface = |fs: &MemFs, line: &str| match line {
+            _ if line.contains("--logout -I default") => end(21, ""),
+            _ => target(fs, line),
+        };
+        c.host.disk.play_programs(by_iface);
+        let other = NAME.replace(":3", ":4");
+        iscsi(&c, "a", json!({ "initiatorName": "iqn.2001-04.com.example:pod" }), json!({}));
+        iscsi(&c, "b", json!({ "lun": 4 }), json!({}));
+        c.node(&[NAME, &other], &[NAME, &other]);
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        c.mount(&pod_with("u2", &["b"])).await.unwrap();
+        c.unmount("u1").await.unwrap();
+        secs(70).await;
+        let calls = c.host.disk.program_calls();
+        let own = "iscsiadm -m iface -I 10.0.0.1:3260:pv-a -o delete";
+        assert_eq!((has(&calls, "--login"), has(&calls, "--logout"), has(&calls, own)), (1, 0, 1), "{calls:?}");
+        c.unmount("u2").await.unwrap();
+        secs(70).await;
+        let calls = c.host.disk.program_calls();
+        assert_eq!(calls.iter().filter(|line| line.ends_with("--logout")).count(), 1, "{calls:?}");
+        assert!(c.host.disk.stat_link(Path::new(&session_dir("1"))).unwrap().is_none());
+    });
+}
+
+#[test]
+fn a_disk_or_a_directory_for_one_pod_is_not_for_two() {
+    with_cluster(async |mut c| {
+        c.host.disk.play_programs(target);
+        let one = json!({ "accessModes": ["ReadWriteOncePod"] });
+        iscsi(&c, "a", json!({}), one.clone());
+        iscsi(&c, "b", json!({ "lun": 4 }), json!({ "accessModes": ["ReadWriteOncePod"], "volumeMode": "Block" }));
+        let other = NAME.replace(":3", ":4");
+        dir(&c.host.disk, "/srv/disk");
+        let mut local = one;
+        (local["csi"], local["local"]) = (Value::Null, json!({ "path": "/srv/disk" }));
+        c.claim("l", local);
+        c.node(&[NAME, &other], &[NAME, &other]);
+        for (i, claim) in ["a", "b", "l"].into_iter().enumerate() {
+            let mut waits = 0;
+            let (first, second) = (format!("u{i}"), format!("v{i}"));
+            let pod = |uid: &str| match claim {
+                "b" => pod_with_devices(uid, &[claim]),
+                _ => pod_with(uid, &[claim]),
+            };
+            c.mount(&pod(&first)).await.unwrap();
+            c.restart().await;
+            c.node(&[NAME, &other], &[NAME, &other]);
+            let e = c.mount(&pod(&second)).await.unwrap_err();
+            assert!(e.message.contains("ReadWriteOncePod access mode and is already in use by another pod"), "{e}");
+            c.mount(&pod(&first)).await.unwrap();
+            c.remove(&first).await.unwrap();
+            assert!(!c.host.exists(format!("pods/{first}")));
+            // The back-off of a volume is two minutes at most.
+            while let Err(e) = c.mount(&pod(&second)).await {
+                waits += 1;
+                assert!(waits < 3, "{claim}: {e}");
+            }
+        }
     });
 }
 

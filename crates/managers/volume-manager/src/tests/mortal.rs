@@ -81,6 +81,7 @@ impl Mounter for Mortal {
         live is_mount_point(path: &Path) -> bool;
         live mounts_below(path: &Path) -> Vec<PathBuf>;
         change bind_device(path: &Path, target: &Path) -> ();
+        live is_held(path: &Path) -> bool;
         change hold_device(path: &Path) -> ();
         change release_device(path: &Path) -> ();
         change mount_device(path: &Path, target: &Path, fs_type: &str, options: &[String]) -> ();

@@ -1,6 +1,6 @@
 use model::PodUid;
 use model::core::Volume;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::persistent;
 use crate::claim::Mode;
@@ -104,4 +104,29 @@ fn a_share_is_mounted_with_the_options_of_its_volume_each_once_and_sorted() {
     assert!(found.read_only);
     let local = of_persistent_volume(&persistent(json!({ "local": { "path": "/x" } }), json!({})), false).unwrap();
     assert_eq!(share(&local), None);
+}
+
+#[test]
+fn what_a_program_would_take_for_something_else_is_refused_by_name() {
+    let iscsi = |more: Value| {
+        let mut of = json!({ "targetPortal": "10.0.0.1", "iqn": "iqn.2001-04.com.example:disks", "lun": 0 });
+        of.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({ "iscsi": of })
+    };
+    for (source, why) in [
+        (json!({ "nfs": { "server": "-o", "path": "/a" } }), "nfs.server \"-o\" begins with a dash"),
+        (json!({ "nfs": { "server": "a\nb", "path": "/a" } }), "nfs.server \"a\\nb\" has a control character"),
+        (iscsi(json!({ "iqn": "-x" })), "iscsi.iqn \"-x\" begins with a dash"),
+        (iscsi(json!({ "portals": ["10.0.0.2", "-p"] })), "iscsi.targetPortal \"-p:3260\" begins with a dash"),
+        (iscsi(json!({ "iscsiInterface": "../x" })), "iscsi.iscsiInterface \"../x\" has a '/'"),
+        (iscsi(json!({ "initiatorName": "a\nb" })), "iscsi.initiatorName \"a\\nb\" has a control character"),
+    ] {
+        let e = of_persistent_volume(&persistent(source.clone(), json!({})), false).unwrap_err();
+        assert!(e.contains(why), "{source}: {e}");
+        let mut volume = source;
+        volume["name"] = "v".into();
+        let volume: Volume = serde_json::from_value(volume).unwrap();
+        let e = of_inline(&"u1".into(), "shop", &volume).unwrap().unwrap_err();
+        assert!(e.starts_with(why), "{e}");
+    }
 }

@@ -56,6 +56,16 @@ impl MemFs {
         std::mem::take(&mut self.state().programs.calls)
     }
 
+    /// Somebody who is not this node has a device for himself.
+    pub fn hold_alone(&self, device: &Path) {
+        self.state().alone.insert(device.to_owned());
+    }
+
+    /// Undoes [`MemFs::hold_alone`].
+    pub fn let_go(&self, device: &Path) {
+        self.state().alone.remove(device);
+    }
+
     fn program(&self, line: String) -> Option<ProgramEnd> {
         let double = {
             let mut state = self.state();
@@ -138,6 +148,14 @@ impl Mounter for MemFs {
         self.call("write", path, true, |s| s.tree.get(path, true).map(drop))?;
         self.program(format!("write {} {text}", path.display()));
         Ok(())
+    }
+
+    fn is_held(&self, device: &Path) -> HostResult<bool> {
+        self.call("open", device, false, |s| {
+            let Ok(ino) = s.tree.get(device, true) else { return Ok(false) };
+            let is_it = |path: &Path| s.tree.get(path, true).is_ok_and(|other| other == ino);
+            Ok(s.alone.iter().any(|path| is_it(path)) || s.sources.values().any(|source| is_it(Path::new(source))))
+        })
     }
 
     fn mount_table(&self) -> HostResult<Vec<MountLine>> {

@@ -85,13 +85,28 @@ impl Host<'_> {
         self.look(move |deps| deps.mounts.write_attribute(Path::new(&path), &text)).await.map_err(|e| chain(&e))
     }
 
-    /// Takes disks (`sda`) from the kernel, and what has them as its paths first.
-    pub(super) async fn delete(&self, disks: Vec<String>, multipath: Option<String>) -> Result<(), String> {
-        if let Some(dm) = multipath {
-            let path = format!("/dev/{dm}");
-            let end = self.run("multipath", vec!["-f".to_owned(), path.clone()]).await?;
-            if end.code != Some(0) {
-                return Err(format!("failed to flush multipath device {path}: {}", said(&end)));
+    /// Has a multipath device let go of its paths.
+    pub(super) async fn flush(&self, multipath: Option<String>) -> Result<(), String> {
+        let Some(dm) = multipath else { return Ok(()) };
+        let path = format!("/dev/{dm}");
+        let end = self.run("multipath", vec!["-f".to_owned(), path.clone()]).await?;
+        if end.code == Some(0) {
+            return Ok(());
+        }
+        Err(format!("failed to flush multipath device {path}: {}", said(&end)))
+    }
+
+    /// Takes disks (`sda`) from the kernel.
+    ///
+    /// # Errors
+    /// Somebody has one of them for himself: what is mounted elsewhere, or part of a RAID, is never taken away. Nor is it told to be
+    /// free, as it may be what this node had mounted.
+    pub(super) async fn delete(&self, disks: Vec<String>) -> Result<(), String> {
+        for disk in &disks {
+            let path = format!("/dev/{disk}");
+            let at = path.clone();
+            if self.look(move |deps| deps.mounts.is_held(Path::new(&at))).await.map_err(|e| chain(&e))? {
+                return Err(format!("{path} is not taken from the kernel: somebody else on this node has it"));
             }
         }
         for disk in disks {

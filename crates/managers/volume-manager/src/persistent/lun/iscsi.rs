@@ -104,7 +104,11 @@ async fn secret(host: &Host<'_>, pod: &Arc<Pod>, disk: &Iscsi) -> Result<BTreeMa
     let of = disk.secret.as_ref().filter(|_| disk.chap_discovery || disk.chap_session);
     let of =
         of.map(|(namespace, name)| (namespace.clone().unwrap_or_else(|| pod::namespace(pod).to_owned()), name.clone()));
-    calls::secret(host.tools, of.as_ref()).await.map_err(|e| e.text)
+    let secret = calls::secret(host.tools, of.as_ref()).await.map_err(|e| e.text)?;
+    match secret.iter().find(|(_, value)| value.chars().any(char::is_control)) {
+        Some((key, _)) => Err(format!("the value of {key} in the secret has a control character in it")),
+        None => Ok(secret),
+    }
 }
 
 /// Has the disk reached by one portal. Answers with the link to its device.
@@ -235,17 +239,36 @@ pub(super) async fn detach(host: &Host<'_>, dir: &LunDir, is_left: bool) -> Resu
     if is_left {
         return Ok(());
     }
-    // A logout may help where the kernel keeps a disk.
-    if let Err(error) = delete(host, &config).await {
-        tracing::warn!(target = config.iqn, lun = config.lun, error, "devices of the disk are left");
-    }
     let turn = host.tools.deps.persistent.turn(&format!("iscsi-target/{}", config.iqn));
     let _turn = turn.lock().await;
+    delete(host, &config).await?;
     host.task.effects.hit("detach").await;
     let all = host.found().await?;
     if all.iter().any(|found| found.dir != *dir && config.shares_session(found.dir.name())) {
+        if let Some(delete) = config.delete_iface() {
+            // It stays while a session has it.
+            host.run(PROGRAM, delete).await?;
+        }
         return Ok(());
     }
+    let iqn = config.iqn.clone();
+    let disks = host.look(move |deps| disks(&*deps.fs, &iqn)).await?;
+    if let Some((lun, disk)) = disks.iter().find(|(lun, _)| *lun != config.lun) {
+        // Of a session of this node's own, only disks of pods are scanned for.
+        tracing::warn!(target = config.iqn, lun, disk, "the sessions stay: they have a disk that is no pod's");
+        return Ok(());
+    }
+    log_out(host, &config).await?;
+    let (iqn, portals) = (config.iqn.clone(), config.portals.clone());
+    let left = host.look(move |deps| sessions(&*deps.fs, &iqn)).await.map_err(|e| chain(&e))?;
+    if left.iter().any(|session| session.portals.iter().any(|p| portals.contains(p))) {
+        // Another disk's own interface began it, which has gone before.
+        log_out(host, &Config { iface: None, owns_iface: false, ..config }).await?;
+    }
+    Ok(())
+}
+
+async fn log_out(host: &Host<'_>, config: &Config) -> Result<(), String> {
     for call in config.logout() {
         let end = host.run(PROGRAM, call).await?;
         if !is(&end, &[NO_SESSION, NO_OBJECTS]) {
@@ -255,26 +278,41 @@ pub(super) async fn detach(host: &Host<'_>, dir: &LunDir, is_left: bool) -> Resu
     Ok(())
 }
 
+/// Disks (`sda`) of a target that the kernel has, with their numbers.
+fn disks(fs: &dyn HostFs, iqn: &str) -> Result<Vec<(i32, String)>, String> {
+    let mut found = Vec::new();
+    for Session { path, .. } in sessions(fs, iqn).map_err(|e| chain(&e))? {
+        for target in named(fs, &path, "target").map_err(|e| chain(&e))? {
+            let at = path.join(&target);
+            for unit in named(fs, &at, target.trim_start_matches("target")).map_err(|e| chain(&e))? {
+                let Some(lun) = unit.rsplit(':').next().and_then(|lun| lun.parse().ok()) else { continue };
+                for disk in named(fs, &at.join(&unit).join("block"), "").map_err(|e| chain(&e))? {
+                    found.push((lun, disk));
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
 /// Takes the devices of a disk from the kernel.
 async fn delete(host: &Host<'_>, config: &Config) -> Result<(), String> {
     let (iqn, lun) = (config.iqn.clone(), config.lun);
     let work = move |deps: &Deps| {
-        let (fs, mut disks, mut multipaths) = (&*deps.fs, Vec::new(), Vec::new());
-        for Session { adapter, path, .. } in sessions(fs, &iqn).map_err(|e| chain(&e))? {
-            let number = adapter.trim_start_matches("host");
-            let block = path.join(format!("target{number}:0:0/{number}:0:0:{lun}/block"));
-            for disk in named(fs, &block, "").map_err(|e| chain(&e))? {
-                multipaths.extend(multipath_of(fs, &disk)?.filter(|m| !multipaths.contains(m)));
-                disks.push(disk);
-            }
+        let (fs, mut multipaths) = (&*deps.fs, Vec::new());
+        let of_lun = disks(fs, &iqn)?.into_iter().filter(|(number, _)| *number == lun);
+        let disks: Vec<String> = of_lun.map(|(_, disk)| disk).collect();
+        for disk in &disks {
+            multipaths.extend(multipath_of(fs, disk)?.filter(|m| !multipaths.contains(m)));
         }
         Ok::<_, String>((disks, multipaths))
     };
     let (disks, multipaths) = host.look(work).await?;
     for device in multipaths {
-        if let Err(error) = host.delete(Vec::new(), Some(device)).await {
-            tracing::warn!(error, "its paths are taken away all the same");
+        if let Err(error) = host.flush(Some(device)).await {
+            // Its paths are held by it, then.
+            tracing::warn!(error, "a multipath device stays");
         }
     }
-    host.delete(disks, None).await
+    host.delete(disks).await
 }
