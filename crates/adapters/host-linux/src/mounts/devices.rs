@@ -133,7 +133,8 @@ pub(super) fn mount(device: &Path, target: &Path, fs_type: &str, options: &[Stri
 fn format_of(device: &Path) -> HostResult<Option<String>> {
     let words = ["-p", "-s", "TYPE", "-s", "PTTYPE", "-o", "export"].map(OsStr::new);
     let arguments = [&words[..], &[device.as_os_str()]].concat();
-    let out = programs::run_within(LOOK_LIMIT, OsStr::new("blkid"), &arguments).at("blkid", device)?;
+    let out = programs::run_within(LOOK_LIMIT, &device.to_string_lossy(), OsStr::new("blkid"), &arguments)
+        .at("blkid", device)?;
     match out.status.code() {
         Some(0) => Ok(format_in(&String::from_utf8_lossy(&out.stdout))),
         Some(BLANK) => Ok(None),
@@ -186,14 +187,20 @@ fn format(device: &Path, fs_type: &str) -> HostResult<()> {
         _ => &[],
     };
     let arguments: Vec<&OsStr> = words.iter().map(OsStr::new).chain([device.as_os_str()]).collect();
-    let out = programs::run_within(REPAIR_LIMIT, OsStr::new(&program), &arguments).at("mkfs", device)?;
+    let out = programs::run_within(REPAIR_LIMIT, &device.to_string_lossy(), OsStr::new(&program), &arguments)
+        .at("mkfs", device)?;
     if out.status.success() { Ok(()) } else { Err(programs::failed("mkfs", device, &out)) }
 }
 
 /// Repairs what can be repaired without a person. Only what cannot be is an error: a program that is missing or fails otherwise
 /// says nothing against the mount.
 fn check(device: &Path) -> HostResult<()> {
-    match programs::run_within(REPAIR_LIMIT, OsStr::new("fsck"), &[OsStr::new("-a"), device.as_os_str()]) {
+    match programs::run_within(
+        REPAIR_LIMIT,
+        &device.to_string_lossy(),
+        OsStr::new("fsck"),
+        &[OsStr::new("-a"), device.as_os_str()],
+    ) {
         Ok(out) if out.status.code() == Some(UNCORRECTED) => Err(programs::failed("fsck", device, &out)),
         Ok(out) if !out.status.success() => {
             tracing::info!(device = %device.display(), status = %out.status, words = programs::words(&out), "fsck");

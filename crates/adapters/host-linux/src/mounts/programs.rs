@@ -26,19 +26,27 @@ const FIRST_PAUSE: Duration = Duration::from_millis(1);
 const LONGEST_PAUSE: Duration = Duration::from_millis(50);
 /// How long the end of a program that was killed is waited for.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-/// Most programs that were killed and hang in the kernel all the same; with so many no other one is begun.
-const MAX_STUCK: usize = 64;
+/// Most programs about one thing (a disk, a server) that were killed and hang in the kernel all the same; with so many no other one
+/// about it is begun.
+const MAX_STUCK: usize = 8;
+/// The same, about all things.
+const MAX_STUCK_IN_ALL: usize = 256;
 
-/// Programs that were killed and had not ended when they were looked at last.
-static STUCK: Mutex<Vec<Child>> = Mutex::new(Vec::new());
+/// Programs that were killed and had not ended when they were looked at last, with what they are about.
+static STUCK: Mutex<Vec<(String, Child)>> = Mutex::new(Vec::new());
 
 /// Runs a program to its end; its exit code is the caller's to judge. After `limit` it is killed, with all that it started. The
-/// answer has all its words in `stdout`.
+/// answer has all its words in `stdout`. `about`: the disk or server that may not answer.
 ///
 /// # Errors
 /// It cannot be started; `NotFound`: the host has none; `TimedOut`: it was killed.
-pub(super) fn run_within<S: AsRef<OsStr>>(limit: Duration, program: &OsStr, arguments: &[S]) -> io::Result<Output> {
-    bury()?;
+pub(super) fn run_within<S: AsRef<OsStr>>(
+    limit: Duration,
+    about: &str,
+    program: &OsStr,
+    arguments: &[S],
+) -> io::Result<Output> {
+    bury(about)?;
     // A file, no pipe: what it leaves running in the background may hold that open.
     let said = File::from(memfd_create("words", MemfdFlags::CLOEXEC)?);
     let mut command = command(program, arguments);
@@ -51,7 +59,7 @@ pub(super) fn run_within<S: AsRef<OsStr>>(limit: Duration, program: &OsStr, argu
     }
     let killed = kill_process_group(Pid::from_child(&child), Signal::KILL);
     if ends_within(&mut child, LAST_WORDS)?.is_none() {
-        STUCK.lock().unwrap_or_else(PoisonError::into_inner).push(child);
+        STUCK.lock().unwrap_or_else(PoisonError::into_inner).push((about.to_owned(), child));
     }
     killed?;
     let text = format!("{} has not ended within {} s and was killed", program.display(), limit.as_secs_f64());
@@ -65,16 +73,18 @@ fn command<S: AsRef<OsStr>>(program: &OsStr, arguments: &[S]) -> Command {
     command
 }
 
-/// Takes note of programs that have ended at last.
-fn bury() -> io::Result<()> {
+/// Takes note of programs that have ended at last. Refuses another one about what too many hang over.
+fn bury(about: &str) -> io::Result<()> {
     let mut stuck = STUCK.lock().unwrap_or_else(PoisonError::into_inner);
-    stuck.retain_mut(|child| matches!(child.try_wait(), Ok(None)));
-    if stuck.len() < MAX_STUCK {
-        return Ok(());
-    }
-    let text =
-        format!("{} programs of this node were killed and hang in the kernel: no other one is begun", stuck.len());
-    Err(io::Error::other(text))
+    stuck.retain_mut(|(_, child)| matches!(child.try_wait(), Ok(None)));
+    let (all, of_it) = (stuck.len(), stuck.iter().filter(|(other, _)| other == about).count());
+    drop(stuck);
+    let text = match () {
+        () if of_it >= MAX_STUCK => format!("{of_it} programs about {about} were killed and hang in the kernel"),
+        () if all >= MAX_STUCK_IN_ALL => format!("{all} programs of this node were killed and hang in the kernel"),
+        () => return Ok(()),
+    };
+    Err(io::Error::other(text + ": no other one is begun"))
 }
 
 /// How a program ended; `None`: not yet.
@@ -102,7 +112,8 @@ pub(super) fn done<S: AsRef<OsStr>>(
     arguments: &[S],
     path: &Path,
 ) -> HostResult<()> {
-    let out = run_within(limit, OsStr::new(program), arguments).map_err(|e| HostError::new(program, path, e))?;
+    let out = run_within(limit, &path.to_string_lossy(), OsStr::new(program), arguments)
+        .map_err(|e| HostError::new(program, path, e))?;
     if out.status.success() { Ok(()) } else { Err(failed(program, path, &out)) }
 }
 
@@ -131,7 +142,7 @@ mod tests {
     use super::*;
 
     fn shell(limit: Duration, text: &str) -> io::Result<Output> {
-        run_within(limit, OsStr::new("sh"), &["-c", text])
+        run_within(limit, "a test", OsStr::new("sh"), &["-c", text])
     }
 
     #[test]
@@ -142,6 +153,20 @@ mod tests {
         assert!(begun.elapsed() < Duration::from_secs(20));
         let much = shell(Duration::from_secs(20), "head -c 300000 /dev/zero").unwrap();
         assert_eq!((much.stdout.len(), much.status.success()), (MAX_OUTPUT, true));
+    }
+
+    #[test]
+    fn programs_that_hang_over_one_thing_hold_up_no_other() {
+        let sleeper = || Command::new("sleep").arg("100").spawn().unwrap();
+        STUCK.lock().unwrap().extend((0..MAX_STUCK).map(|_| ("srv".to_owned(), sleeper())));
+        let e = run_within(LAST_WORDS, "srv", OsStr::new("true"), &[""; 0]).unwrap_err();
+        assert_eq!(e.to_string(), "8 programs about srv were killed and hang in the kernel: no other one is begun");
+        run_within(Duration::from_secs(20), "other", OsStr::new("true"), &[""; 0]).unwrap();
+        for (_, child) in STUCK.lock().unwrap().iter_mut() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+        run_within(Duration::from_secs(20), "srv", OsStr::new("true"), &[""; 0]).unwrap();
     }
 
     #[test]

@@ -61,7 +61,7 @@ impl Programs<'_> {
         let what = [OsStr::new(source), target.as_os_str()];
         // A source may begin with a dash.
         let call = [&arguments[..], &[OsStr::new("--")], &what].concat();
-        let why = match run_within(self.mount_limit, self.mount, &call) {
+        let why = match run_within(self.mount_limit, server(source), self.mount, &call) {
             Ok(out) if out.status.success() && is_mounted()? => return Ok(()),
             Ok(out) if out.status.success() => io::Error::other(format!("nothing is mounted: {}", words(&out))),
             Ok(out) => {
@@ -107,9 +107,10 @@ impl Programs<'_> {
     }
 
     fn unmount_once(&self, target: &Path, is_mounted: impl Fn() -> HostResult<bool>) -> HostResult<()> {
-        let out = match run_within(self.unmount_limit, self.umount, &[target]) {
+        let about = target.to_string_lossy();
+        let out = match run_within(self.unmount_limit, &about, self.umount, &[target]) {
             Err(e) if e.kind() == io::ErrorKind::TimedOut => {
-                run_within(self.unmount_limit, self.umount, &[OsStr::new("-f"), target.as_os_str()])
+                run_within(self.unmount_limit, &about, self.umount, &[OsStr::new("-f"), target.as_os_str()])
             }
             other => other,
         };
@@ -121,6 +122,11 @@ impl Programs<'_> {
         let text = format!("unmount failed: {status}\nUnmounting arguments: {name}\nOutput: {}", words(&out));
         Err(HostError::new("umount", target, io::Error::other(text)))
     }
+}
+
+/// The server of what is shared.
+fn server(source: &str) -> &str {
+    source.rsplit_once(":/").map_or(source, |(server, _)| server)
 }
 
 #[cfg(test)]
