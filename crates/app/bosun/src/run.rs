@@ -206,7 +206,7 @@ async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Resu
             return Ok(ExitCode::SUCCESS);
         }
     };
-    let stats = host_linux::LinuxStats::new(&cgroups);
+    let (stats, alarm) = (host_linux::LinuxStats::new(&cgroups), host_linux::KernelMemoryAlarm::new(&cgroups));
     let cgroups = with_driver(cgroups, words.cgroup_driver, &mut settings, &apart);
     let machine = Machine::read(&settings, &info, &*cgroups, &LinuxFs)?;
     let forgiving =
@@ -215,7 +215,7 @@ async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Resu
     let socket = settings.flags.socket.clone();
     let listener = serving::on(&apart, async { server::local::listen(&socket, accepting.clone()) }).await;
     let listener = listener.with_context(|| format!("{}", socket.display()))?;
-    let ports = ports_to(&kernel, link.as_ref(), client, cgroups, stats, journal.clone());
+    let ports = ports_to(&kernel, link.as_ref(), client, cgroups, stats, alarm, journal.clone());
     if settings.faults {
         kernel.faults().enable();
     }
@@ -250,6 +250,7 @@ fn ports_to(
     runtime: CriClient,
     cgroups: Arc<dyn CgroupFs>,
     stats: host_linux::LinuxStats,
+    alarm: host_linux::KernelMemoryAlarm,
     journal: Arc<RedbJournal>,
 ) -> Ports {
     let prober = Arc::new(net_prober::Prober::new());
@@ -261,6 +262,7 @@ fn ports_to(
         watch: Arc::new(config_sources::folder::InotifyWatch),
         compress: Arc::new(log_files::Gzip::new(|log| host_linux::open_regular(log, Links::Refuse))),
         kernel_log: Arc::new(host_linux::KernelMessages),
+        memory_alarm: Arc::new(alarm),
         host: Arc::new(LinuxInfo::new()),
         mounter: Arc::new(LinuxMounts),
         quotas: Arc::new(LinuxQuotas::new("/etc")),

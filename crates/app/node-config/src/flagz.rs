@@ -40,6 +40,7 @@ const DEFAULTS: &[(&str, &str)] = &[
     ("event-qps", "50"),
     ("event-storage-age-limit", "default=0"),
     ("event-storage-event-limit", "default=0"),
+    ("eviction-early-looks", "true"),
     ("eviction-pressure-transition-period", "5m0s"),
     ("fail-cgroupv1", "true"),
     ("fail-swap-on", "true"),

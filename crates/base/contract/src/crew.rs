@@ -1,5 +1,6 @@
 //! What a member of the crew may do.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
 use std::marker::PhantomData;
@@ -139,7 +140,12 @@ impl<R: Role> Crew<R> {
 impl<R: Asks<RecordEvent>> Crew<R> {
     /// Records an event; never waits. A lost event is counted by the kernel and is no error for the caller.
     pub fn emit(&self, event: NodeEvent) {
-        let _counted_by_the_kernel = self.tell(RecordEvent { event });
+        self.emit_annotated(event, BTreeMap::new());
+    }
+
+    /// As [`Self::emit`], with annotations for programs.
+    pub fn emit_annotated(&self, event: NodeEvent, annotations: BTreeMap<String, String>) {
+        let _counted_by_the_kernel = self.tell(RecordEvent { event, annotations });
     }
 }
 

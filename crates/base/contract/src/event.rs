@@ -1,7 +1,7 @@
 //! EventRecorder: aggregation and spam filter of Events.
 
 use serde::{Deserialize, Serialize};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use model::Timestamp;
@@ -12,6 +12,15 @@ use model::event::{EventObject, EventType, NodeEvent};
 pub struct RecordEvent {
     /// What happened.
     pub event: NodeEvent,
+    /// Annotations of the event, for programs. Of events that are alike the first one's stand.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+}
+
+impl From<NodeEvent> for RecordEvent {
+    fn from(event: NodeEvent) -> Self {
+        Self { event, annotations: BTreeMap::new() }
+    }
 }
 
 /// One line of the event list: occurrences that are alike are counted together.
@@ -31,6 +40,9 @@ pub struct EventEntry {
     pub first: Timestamp,
     /// Latest occurrence.
     pub last: Timestamp,
+    /// Annotations, for programs.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// Recent events, oldest first, bounded.

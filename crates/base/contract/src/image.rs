@@ -53,6 +53,11 @@ pub struct EnsuredImage {
     pub username: String,
 }
 
+/// Remove images that nobody uses, whatever room there is (node-and-resources 4.1): a disk runs short. Pinned ones and those
+/// that are younger than `imageMinimumGCAge` stay. Answers how many bytes that freed by the runtime's figures. Idempotent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemoveUnusedImages;
+
 /// Why it is not: becomes the container's Waiting reason and message.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{message}")]

@@ -52,6 +52,7 @@ pub mod config_sources;
 mod crew;
 mod declaration;
 pub mod event;
+pub mod eviction;
 mod fence;
 pub mod image;
 pub mod lookup;
@@ -76,8 +77,9 @@ pub use declaration::{Declaration, Edge, MessageDeclaration, Named, RowDeclarati
 pub use fence::{Fence, FenceToken};
 pub use role::{Answers, Asks, Endpoint, Reads, Role, RoleMessage, SingleValue, TableRow};
 pub use roles::{
-    ApiSource, CertificateManager, CgroupManager, DECLARATIONS, EventRecorder, FolderSource, HttpSource, ImageManager,
-    LogManager, NodeLease, NodeManager, ObjectStore, OomWatcher, PluginManager, PodManager, PodWorker, ProbeManager,
-    RuntimeClient, Server, StatsManager, StatusManager, StatusSyncer, Supervisor, VolumeManager,
+    ApiSource, CertificateManager, CgroupManager, DECLARATIONS, EventRecorder, EvictionManager, FolderSource,
+    HttpSource, ImageManager, LogManager, NodeLease, NodeManager, ObjectStore, OomWatcher, PluginManager, PodManager,
+    PodWorker, ProbeManager, RuntimeClient, Server, StatsManager, StatusManager, StatusSyncer, Supervisor,
+    VolumeManager,
 };
 pub use wiring::Wiring;

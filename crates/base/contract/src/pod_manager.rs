@@ -7,6 +7,7 @@ use model::PodUid;
 use model::core::Pod;
 
 use crate::config_sources::Source;
+use crate::pod_worker::KillRequest;
 
 /// The complete set of one source (SET semantics: what is missing is removed). Idempotent. An empty set counts as "seen".
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -45,6 +46,19 @@ pub enum ChangesTaken {
     SetNeeded,
 }
 model::tolerant!(ChangesTaken, else ChangesTaken::SetNeeded);
+/// End a pod before its time: the node has no room for it, or shuts down. It stays desired, and does not start again.
+/// Idempotent. Answers whether the pod has a worker and that was told; one that dies over it must be told again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KillPod {
+    /// Pod.
+    pub uid: PodUid,
+    /// How, and what its status says.
+    pub request: KillRequest,
+}
+/// Remove dead containers and sandboxes, those of ended pods that still exist included: a disk runs short. Answered when that
+/// is done; what cannot be removed is logged. Idempotent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RemoveDeadContainers;
 /// One row of the board of desired pods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DesiredPod {

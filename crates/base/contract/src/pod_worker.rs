@@ -51,6 +51,9 @@ pub struct KillRequest {
     pub deleted: bool,
     /// Phase reason and message (status becomes Failed).
     pub reason: Option<(String, String)>,
+    /// The pod went over a limit of its own: the status says so without `DisruptionTarget`.
+    #[serde(default)]
+    pub own_fault: bool,
 }
 
 /// Static pods of one full name take turns: PodManager grants the slot (pod-lifecycle 2.4).

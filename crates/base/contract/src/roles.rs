@@ -17,7 +17,8 @@ use crate::config_sources::folder::FolderManifests;
 use crate::config_sources::http::UrlManifests;
 use crate::declaration::Declaration;
 use crate::event::{EventView, RecordEvent};
-use crate::image::{EnsureImage, EnsuredImage, ImageFailure, ImageView};
+use crate::eviction::NodePressure;
+use crate::image::{EnsureImage, EnsuredImage, ImageFailure, ImageView, RemoveUnusedImages};
 use crate::node::{ClearCsiNodeId, LeaseState, NodeError, NodeView, SetCsiNodeId};
 use crate::objects::{
     FetchConfigMap, FetchPodCertificate, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices,
@@ -25,7 +26,7 @@ use crate::objects::{
     ServiceAccountFacts, Token,
 };
 use crate::plugin::{CsiDriver, PluginSocket, RefreshCsiDriver, RefreshError};
-use crate::pod_manager::{ChangePods, ChangesTaken, DesiredPod, SetPods};
+use crate::pod_manager::{ChangePods, ChangesTaken, DesiredPod, KillPod, RemoveDeadContainers, SetPods};
 use crate::pod_worker::{GrantStart, RetireWorker, UpdatePod, WorkerState};
 use crate::probe::{PodProbes, RetainProbes, StartProbes, StopProbes};
 use crate::role::Role;
@@ -133,7 +134,7 @@ role! {
     }
     posts { value NodeView = NodeView::default(); }
     asks { SetPodNetworks, RecordEvent }
-    reads { RuntimeInfo, LeaseState, VolumesInUse }
+    reads { RuntimeInfo, LeaseState, VolumesInUse, NodePressure }
 }
 
 role! {
@@ -209,6 +210,7 @@ role! {
     ImageManager in image_manager, actor "image-manager";
     answers {
         EnsureImage for pod => Result<EnsuredImage, ImageFailure>, within Duration::from_secs(24 * 3600), Repeat, kept secret;
+        RemoveUnusedImages => Result<u64, ImageFailure>, within Duration::from_secs(600), Repeat;
     }
     posts { value ImageView = ImageView::default(); }
     asks { FetchServiceAccount, FetchToken, RecordEvent }
@@ -283,6 +285,8 @@ role! {
     answers {
         SetPods => (), within Duration::from_secs(5), Repeat;
         ChangePods => ChangesTaken, within Duration::from_secs(5), Repeat;
+        KillPod for uid => bool, within Duration::from_secs(30), Repeat;
+        RemoveDeadContainers => (), within Duration::from_secs(600), Repeat;
     }
     posts { table PodUid => DesiredPod; }
     asks {
@@ -290,7 +294,16 @@ role! {
         SetPodStatus, RetainPodStatuses, RetainProbes, RemovePodDir, RemovePodCgroup, ThrottlePodCgroup, HoldObjects,
         ReleaseObjects, RecordEvent,
     }
-    reads { WorkerState, Observed, RuntimeInfo, PodVolumes, PodCgroupRow, StatusEntry, NodeView }
+    reads { WorkerState, Observed, RuntimeInfo, PodVolumes, PodCgroupRow, StatusEntry, NodeView, NodePressure }
+}
+
+role! {
+    /// Which resources of the node run short, and which pods go because of it.
+    EvictionManager in eviction_manager, actor "eviction-manager";
+    answers {}
+    posts { value NodePressure = NodePressure::default(); }
+    asks { Summarise, KillPod, RemoveDeadContainers, RemoveUnusedImages, RecordEvent }
+    reads { DesiredPod, WorkerState }
 }
 
 role! {

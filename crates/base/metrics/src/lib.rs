@@ -20,6 +20,7 @@ pub mod auth;
 pub mod certificates;
 pub mod cgroups;
 pub mod credentials;
+pub mod eviction;
 pub mod http;
 pub mod images;
 pub mod lifecycle;
@@ -47,6 +48,7 @@ pub fn declare() {
     certificates::declare();
     cgroups::declare();
     credentials::declare();
+    eviction::declare();
     http::declare();
     images::declare();
     lifecycle::declare();

@@ -197,7 +197,7 @@ supervised!(EventRecorder);
 impl Handler<RecordEvent> for EventRecorder {
     type Result = ();
 
-    fn handle(&mut self, RecordEvent { event }: RecordEvent, ctx: &mut Ctx<Self>) {
+    fn handle(&mut self, RecordEvent { event, annotations }: RecordEvent, ctx: &mut Ctx<Self>) {
         if event.object == EventObject::Unknown {
             // Filed on anything else it would be told of the wrong one.
             self.dropped += 1;
@@ -206,6 +206,7 @@ impl Handler<RecordEvent> for EventRecorder {
         let now = Timestamp(ctx.clock().unix_nanos());
         match self.correlator.judge(&event, now) {
             Verdict::Show(line) => {
+                let line = EventEntry { annotations, ..line };
                 ctx.fault_point("judged");
                 log(&line);
                 if let Some(sink) = &self.sink {

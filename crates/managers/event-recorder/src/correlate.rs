@@ -1,5 +1,6 @@
 //! Which events are alike, and which are too many. Pure: time comes in.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hash};
 use std::sync::LazyLock;
@@ -112,7 +113,16 @@ impl Correlator {
             return Verdict::Drop;
         }
         let (reason, object) = (event.reason.to_string(), event.object.clone());
-        Verdict::Show(EventEntry { kind: event.kind, reason, message, object, count, first, last: now })
+        Verdict::Show(EventEntry {
+            kind: event.kind,
+            reason,
+            message,
+            object,
+            count,
+            first,
+            last: now,
+            annotations: BTreeMap::new(),
+        })
     }
 
     /// The line that the event belongs to, and its text.

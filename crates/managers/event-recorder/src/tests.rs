@@ -19,7 +19,7 @@ fn spawn(kernel: &Kernel, lines: usize) -> (Wiring, ActorRef<EventRecorder>) {
 }
 
 fn emit(wiring: &Wiring, event: NodeEvent) {
-    wiring.tell(RecordEvent { event }).unwrap();
+    wiring.tell(RecordEvent::from(event)).unwrap();
 }
 
 fn event(pod: &str, reason: &'static str, message: &str) -> NodeEvent {
@@ -87,7 +87,7 @@ fn a_flood_is_cut_counted_and_lets_one_through_after_five_minutes() {
     testing::run(1, |kernel| async move {
         let (wiring, _recorder) = spawn(&kernel, 10);
         for _ in 0..30 {
-            wiring.ask(RecordEvent { event: event("p", "Unhealthy", "x") }).await.unwrap();
+            wiring.ask(RecordEvent::from(event("p", "Unhealthy", "x"))).await.unwrap();
         }
         assert_eq!(
             (lines(&wiring), wiring.value::<EventView>().get().dropped),
@@ -138,7 +138,7 @@ fn a_crash_at_each_fault_point_costs_at_most_the_event_under_work() {
     for (point, kept) in [("judged", 1), ("published", 2)] {
         testing::run(1, |kernel| async move {
             let (wiring, _recorder) = spawn(&kernel, 10);
-            let send = |pod: &'static str| wiring.ask(RecordEvent { event: event(pod, "Started", pod) });
+            let send = |pod: &'static str| wiring.ask(RecordEvent::from(event(pod, "Started", pod)));
             send("p1").await.unwrap();
             kernel.faults().enable();
             kernel.faults().add_text(&format!("event-recorder: panic@{point}#1")).unwrap();

@@ -45,10 +45,14 @@ impl Reporter {
     /// The whole event. `resource_version`: of the object as this node knew it; static pods have none.
     #[must_use]
     pub fn event(&self, name: &str, line: &EventEntry, resource_version: Option<&str>) -> Value {
+        let mut metadata = json!({ "name": name, "namespace": self.namespace(&line.object) });
+        if !line.annotations.is_empty() {
+            metadata["annotations"] = json!(line.annotations);
+        }
         json!({
             "apiVersion": "v1",
             "kind": "Event",
-            "metadata": { "name": name, "namespace": self.namespace(&line.object) },
+            "metadata": metadata,
             "involvedObject": self.involved(&line.object, resource_version),
             "reason": line.reason,
             "message": line.message,

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, Ctx, Detached, Handler, MessageResult, supervised};
+use actor::{Actor, Ctx, Deferred, Detached, Handler, MessageResult, supervised};
 use contract::Crew;
-use contract::image::{EnsureImage, EnsuredImage, ImageFailure};
+use contract::image::{EnsureImage, EnsuredImage, ImageFailure, RemoveUnusedImages};
 use contract::runtime::Observed;
 use image_pull::Limiter;
 use model::Timestamp;
@@ -71,12 +71,15 @@ impl ImageManager {
     fn collect(&mut self, ctx: &mut Ctx<Self>) {
         let shown = self.crew.board::<Observed>().snapshot();
         if let Some(order) = self.collector.begin(|uid| shown.contains_key(uid), now(ctx)) {
-            ctx.run(gc::pass(self.tools(ctx), order), |act: &mut Self, passed, _| act.collected(passed));
+            ctx.run(gc::pass(self.tools(ctx), order), |act: &mut Self, passed, ctx| act.collected(passed, ctx));
         }
     }
 
-    fn collected(&mut self, Passed { memory, listed, error }: Passed) {
+    fn collected(&mut self, Passed { memory, listed, error }: Passed, ctx: &mut Ctx<Self>) {
         let failed_before = self.collector.end(memory, listed, error.is_some());
+        if self.collector.is_wanted() {
+            self.collect(ctx);
+        }
         let Some(error) = error else { return };
         tracing::warn!(error, "image garbage collection failed");
         // Once is no news: a node that has just started knows too little.
@@ -132,5 +135,21 @@ impl Handler<NoteImage> for ImageManager {
         if pulled && !self.config.gc.is_off() && self.collector.due_soon() {
             ctx.after(GC_AFTER_PULL, |act, ctx| act.collect(ctx));
         }
+    }
+}
+
+impl Handler<RemoveUnusedImages> for ImageManager {
+    type Result = Deferred<Self, Result<u64, ImageFailure>>;
+
+    fn handle(&mut self, _: RemoveUnusedImages, ctx: &mut Ctx<Self>) -> Self::Result {
+        let freed = self.collector.want_all();
+        self.collect(ctx);
+        let failure = |message| ImageFailure { reason: "FreeDiskSpaceFailed".to_owned(), message };
+        Deferred::new(async move {
+            match freed.await {
+                Ok(outcome) => outcome.map_err(failure),
+                Err(_) => Err(failure("the pass over images was given up".to_owned())),
+            }
+        })
     }
 }

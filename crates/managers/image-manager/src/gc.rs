@@ -11,6 +11,7 @@ use image_pull::gc::{self, Listed, Memory, Thresholds};
 use model::event::{EventObject, EventType, NodeEvent};
 use model::{PodUid, Timestamp};
 use ports::runtime::RuntimeError;
+use tokio::sync::oneshot;
 
 use crate::deps::Tools;
 
@@ -32,6 +33,8 @@ pub(crate) struct Collector {
     soon: bool,
     /// The last pass failed.
     failed: bool,
+    /// A disk runs short: who waits for everything to go that nobody uses.
+    all_wanted: Vec<oneshot::Sender<Result<u64, String>>>,
 }
 
 /// What one pass starts from.
@@ -42,6 +45,8 @@ pub(crate) struct Order {
     watching_since: Timestamp,
     /// Images that pods asked for and may be about to use.
     asked_for: BTreeSet<String>,
+    /// Everything goes that nobody uses; these are told.
+    pub all_wanted: Vec<oneshot::Sender<Result<u64, String>>>,
 }
 
 impl Collector {
@@ -58,7 +63,20 @@ impl Collector {
             first: !self.listed,
             watching_since: self.watching_since,
             asked_for: self.asked_for.keys().cloned().collect(),
+            all_wanted: std::mem::take(&mut self.all_wanted),
         })
+    }
+
+    /// Everything that nobody uses is to go, with the next pass. Gives what that freed.
+    pub(crate) fn want_all(&mut self) -> oneshot::Receiver<Result<u64, String>> {
+        let (told, freed) = oneshot::channel();
+        self.all_wanted.push(told);
+        freed
+    }
+
+    /// Whether a pass must follow at once.
+    pub(crate) fn is_wanted(&self) -> bool {
+        !self.all_wanted.is_empty()
     }
 
     /// A pass is over; returns whether the one before had failed.
@@ -93,7 +111,12 @@ pub(crate) struct Passed {
 /// One pass.
 pub(crate) async fn pass(tools: Tools, order: Order) -> Passed {
     let mut pass = Pass { tools, order };
-    let error = pass.run().await.err();
+    let outcome = pass.run().await;
+    for waits in std::mem::take(&mut pass.order.all_wanted) {
+        // Who does not wait any more asks again.
+        waits.send(outcome.clone()).unwrap_or_default();
+    }
+    let error = outcome.err();
     Passed { memory: pass.order.memory, listed: !pass.order.first, error }
 }
 
@@ -103,7 +126,8 @@ struct Pass {
 }
 
 impl Pass {
-    async fn run(&mut self) -> Result<(), String> {
+    /// Bytes that went.
+    async fn run(&mut self) -> Result<u64, String> {
         self.tools.effects.hit("collect").await;
         let (began, t) = (self.tools.now(), self.tools.config.gc);
         let listed = self.list().await.map_err(|e| e.go_text())?;
@@ -138,10 +162,13 @@ impl Pass {
         used
     }
 
-    async fn make_room(&mut self, t: &Thresholds, now: Timestamp) -> Result<(), String> {
-        let Some((capacity, available)) = self.disk().await? else { return Ok(()) };
+    async fn make_room(&mut self, t: &Thresholds, now: Timestamp) -> Result<u64, String> {
+        if !self.order.all_wanted.is_empty() {
+            return Ok(self.free(u64::MAX, t, now).await);
+        }
+        let Some((capacity, available)) = self.disk().await? else { return Ok(0) };
         let wanted = match gc::amount_to_free(capacity, available, t) {
-            Ok(None) => return Ok(()),
+            Ok(None) => return Ok(0),
             Ok(Some(wanted)) => wanted,
             Err(e) => {
                 self.emit("InvalidDiskCapacity", e.to_string());
@@ -149,21 +176,27 @@ impl Pass {
             }
         };
         tracing::info!(capacity, available, wanted, "disk usage of images is over the threshold");
-        let mut freed = 0;
-        for (id, size) in gc::candidates(&self.order.memory, t, now) {
-            if freed >= wanted {
-                break;
-            }
-            if self.remove(&id, "space").await {
-                freed += size;
-            }
-        }
+        let freed = self.free(wanted, t, now).await;
         if freed < wanted {
             let text = gc::not_enough(wanted, freed);
             self.emit("FreeDiskSpaceFailed", text.clone());
             return Err(text);
         }
-        Ok(())
+        Ok(freed)
+    }
+
+    /// Removes what nobody uses until so many bytes went. Answers how many did.
+    async fn free(&mut self, wanted: u64, t: &Thresholds, now: Timestamp) -> u64 {
+        let mut freed: u64 = 0;
+        for (id, size) in gc::candidates(&self.order.memory, t, now) {
+            if freed >= wanted {
+                break;
+            }
+            if self.remove(&id, "space").await {
+                freed = freed.saturating_add(size);
+            }
+        }
+        freed
     }
 
     /// Size and room of the file system that holds images; `None` where the runtime does not say where that is.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use actor::{Actor, Ctx, supervised};
 use contract::board::{ValuePoster, ValueReader};
+use contract::eviction::NodePressure;
 use contract::node::{LeaseState, NodeView};
 use contract::runtime::RuntimeInfo;
 use contract::volume::VolumesInUse;
@@ -35,6 +36,7 @@ pub struct NodeManager {
     lease: ValueReader<LeaseState>,
     pub(crate) runtime_info: ValueReader<RuntimeInfo>,
     pub(crate) volumes: ValueReader<VolumesInUse>,
+    pub(crate) pressure: ValueReader<NodePressure>,
     pub(crate) config: Arc<Config>,
     pub(crate) deps: Arc<Deps>,
     pub(crate) started: Option<Instant>,
@@ -82,6 +84,7 @@ impl Actor for NodeManager {
         }
         ctx.watch(self.runtime_info.subscribe(), |act, info, ctx| act.on_runtime(&info, ctx));
         ctx.watch(self.lease.subscribe(), |act, _, _| act.publish());
+        ctx.watch(self.pressure.subscribe(), |act, pressure, ctx| act.on_pressure(&pressure, ctx));
         ctx.watch(self.volumes.subscribe(), |act, volumes, ctx| act.on_volumes(&volumes, ctx));
         self.tick(ctx);
     }
@@ -99,6 +102,7 @@ impl NodeManager {
             lease: crew.value(),
             runtime_info: crew.value(),
             volumes: crew.value(),
+            pressure: crew.value(),
             crew,
             started: None,
             node: KnownNode::from_view(&view),
@@ -170,6 +174,13 @@ impl NodeManager {
             if self.observed.runtime.is_away() {
                 ctx.after(AWAY, Self::sync);
             }
+            self.sync(ctx);
+        }
+    }
+
+    /// Schedulers must know soon: no more pods come to a node that evicts.
+    fn on_pressure(&mut self, pressure: &NodePressure, ctx: &mut Ctx<Self>) {
+        if !pressure.conditions.iter().eq(self.conditions.pressure.iter().map(|p| p.as_str())) {
             self.sync(ctx);
         }
     }

@@ -1,12 +1,10 @@
 //! What NodeManager is given.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
 use model::resources::ResourceList;
 use node_status::Plan;
-use node_status::pressure::Threshold;
 use ports::api::ApiServer;
 use ports::host::NodeHost;
 use ports::runtime::ImageService;
@@ -32,12 +30,6 @@ pub struct Config {
     pub report_every: Duration,
     /// `nodeLeaseDurationSeconds`; bounds how long one request may take.
     pub lease_duration: Duration,
-    /// Hard and soft eviction thresholds.
-    pub thresholds: Vec<Threshold>,
-    /// `evictionPressureTransitionPeriod`.
-    pub pressure_transition: Duration,
-    /// `--root-dir`: its file system is `nodefs`.
-    pub root_dir: PathBuf,
 }
 
 impl Config {
@@ -54,7 +46,7 @@ pub struct Deps {
     pub api: Option<Arc<dyn ApiServer>>,
     /// The machine.
     pub host: Arc<dyn NodeHost>,
-    /// Images, for the Node's list of them and for their file system.
+    /// Images, for the Node's list of them.
     pub images: Arc<dyn ImageService>,
 }
 

@@ -1,16 +1,13 @@
 //! What the Node tells of the host, observed once.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use actor::{Class, Effects};
 use cri_api::v1;
-use model::node::Pressure;
 use node_status::Image;
 use node_status::address::{HostAddresses, choose};
-use node_status::pressure::{Observed, Signal, Signals};
-use ports::host::{FsStat, HostResult, Identity, NodeHost};
+use ports::host::{Identity, NodeHost};
 use ports::runtime::ImageService;
 
 use crate::config::{Config, Deps};
@@ -20,8 +17,6 @@ use crate::config::{Config, Deps};
 pub(crate) struct SlowFacts {
     /// Images, or `None` when they cannot be listed.
     pub images: Option<Vec<Image>>,
-    /// Where the runtime keeps them.
-    pub image_dir: Option<PathBuf>,
     /// Addresses, or why there are none.
     pub addresses: Option<Result<Vec<IpAddr>, String>>,
 }
@@ -30,7 +25,6 @@ pub(crate) struct SlowFacts {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Observation {
     pub identity: Identity,
-    pub signals: Signals,
     pub slow: SlowFacts,
 }
 
@@ -47,15 +41,13 @@ pub(crate) async fn observe(
             let (host, config) = (deps.host.clone(), config.clone());
             SlowFacts {
                 images: images(&*deps.images).await,
-                image_dir: image_dir(&*deps.images).await,
                 addresses: Some(effects.blocking(Class::NameLookups, move || addresses(&*host, &config)).await),
             }
         }
     };
-    let (host, image_dir) = (deps.host.clone(), slow.image_dir.clone());
-    let read = move || (host.identity(), signals(&*host, &config, image_dir));
-    let (identity, signals) = effects.blocking(Class::HostFiles, read).await;
-    Observation { identity, signals, slow }
+    let host = deps.host.clone();
+    let identity = effects.blocking(Class::HostFiles, move || host.identity()).await;
+    Observation { identity, slow }
 }
 
 async fn images(service: &dyn ImageService) -> Option<Vec<Image>> {
@@ -69,12 +61,6 @@ async fn images(service: &dyn ImageService) -> Option<Vec<Image>> {
     }
 }
 
-async fn image_dir(service: &dyn ImageService) -> Option<PathBuf> {
-    let info = service.image_fs_info().await.ok()?;
-    let id = info.image_filesystems.into_iter().next()?.fs_id?;
-    (!id.mountpoint.is_empty()).then(|| id.mountpoint.into())
-}
-
 fn addresses(host: &dyn NodeHost, config: &Config) -> Result<Vec<IpAddr>, String> {
     let plan = &config.plan;
     let given = plan.node_ips.iter().any(|ip| !ip.is_unspecified()) || plan.hostname.parse::<IpAddr>().is_ok();
@@ -82,56 +68,4 @@ fn addresses(host: &dyn NodeHost, config: &Config) -> Result<Vec<IpAddr>, String
     let found =
         HostAddresses { interfaces: found.interfaces, resolved: found.resolved, default_route: found.default_route };
     choose(&plan.node_ips, &plan.hostname, &found)
-}
-
-/// Every signal that a threshold needs. What cannot be read is left out, and says so.
-fn signals(host: &dyn NodeHost, config: &Config, image_dir: Option<PathBuf>) -> Signals {
-    let mut signals = Signals::new();
-    let needs = |kind: Pressure| config.thresholds.iter().any(|t| t.signal.pressure() == kind);
-    if needs(Pressure::Memory)
-        && let Some(m) = read("memory", host.memory_use())
-    {
-        let available = m.total_bytes.saturating_sub(m.working_set_bytes);
-        signals.insert(Signal::MemoryAvailable, observed(available, m.total_bytes));
-    }
-    if needs(Pressure::Disk) {
-        let node = read("root folder", host.disk(&config.root_dir));
-        let image = image_dir.and_then(|dir| read("image file system", host.disk(&dir)));
-        let disks = [
-            (node, Signal::NodefsAvailable, Signal::NodefsInodesFree),
-            (image, Signal::ImagefsAvailable, Signal::ImagefsInodesFree),
-        ];
-        for (disk, bytes, inodes) in disks {
-            disk_signals(disk, bytes, inodes, &mut signals);
-        }
-    }
-    if needs(Pressure::Pid)
-        && let Some((running, most)) = read("processes", host.processes())
-    {
-        signals.insert(Signal::PidAvailable, observed(most.saturating_sub(running), most));
-    }
-    signals
-}
-
-fn disk_signals(disk: Option<FsStat>, bytes: Signal, inodes: Signal, signals: &mut Signals) {
-    let Some(disk) = disk else { return };
-    signals.insert(bytes, observed(disk.available_bytes, disk.total_bytes));
-    if disk.total_inodes > 0 {
-        signals.insert(inodes, observed(disk.free_inodes, disk.total_inodes));
-    }
-}
-
-fn observed(available: u64, capacity: u64) -> Observed {
-    let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
-    Observed { available: signed(available), capacity: signed(capacity) }
-}
-
-fn read<T>(what: &str, result: HostResult<T>) -> Option<T> {
-    match result {
-        Ok(value) => Some(value),
-        Err(e) => {
-            tracing::warn!(what, error = %actor::chain(&e), "cannot be observed: its eviction thresholds are passed over");
-            None
-        }
-    }
 }

@@ -6,7 +6,6 @@ use std::time::Duration;
 use contract::node::{NodeOrigin, NodeView};
 use model::core::Node;
 use model::node::Pressure;
-use node_status::pressure::Pressures;
 use node_status::{Reporting, without_devices};
 use tokio::time::Instant;
 
@@ -137,7 +136,6 @@ impl Reports {
 #[derive(Debug, Default)]
 pub(crate) struct Observed {
     pub runtime: Runtime,
-    pub pressures: Pressures,
     /// The host's state, and when its slow part was read.
     pub host: Option<(Observation, Instant)>,
 }

@@ -95,7 +95,7 @@ impl NodeManager {
         let now = ctx.clock().now();
         let mut not_ready = ready_errors(&self.observed.runtime.health(&info, now, Self::wall(ctx)));
         not_ready.extend(ctx.kernel().health().err().map(|why| why.to_string()));
-        self.conditions.pressure = self.pressure(host, now);
+        self.conditions.pressure = self.pressure.get().conditions.iter().filter_map(|p| Pressure::parse(p)).collect();
         Facts {
             addresses: host.slow.addresses.clone(),
             machine: Some(Machine {
@@ -116,12 +116,6 @@ impl NodeManager {
             pressures: self.conditions.pressure.clone(),
             not_ready,
         }
-    }
-
-    fn pressure(&mut self, host: &Observation, now: Instant) -> Vec<Pressure> {
-        let since = self.since_start(now);
-        let config = &self.config;
-        self.observed.pressures.observe(&config.thresholds, &host.signals, since, config.pressure_transition)
     }
 
     fn since_start(&self, now: Instant) -> Duration {

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use actor::{Actor, Ctx, Handler, MessageResult, supervised};
+use actor::{Actor, Ctx, Deferred, Handler, MessageResult, supervised};
 use contract::Crew;
 use contract::config_sources::Source;
-use contract::pod_manager::{ChangePods, ChangesTaken, DesiredPod, SetPods};
+use contract::pod_manager::{ChangePods, ChangesTaken, DesiredPod, KillPod, RemoveDeadContainers, SetPods};
 use contract::pod_worker::UpdateKind;
 use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
@@ -280,5 +280,23 @@ impl Handler<ChangePods> for PodManager {
             self.change_pods(change, ctx);
         }
         MessageResult(answer.unwrap_or(ChangesTaken::Taken))
+    }
+}
+
+impl Handler<KillPod> for PodManager {
+    type Result = bool;
+
+    fn handle(&mut self, KillPod { uid, request }: KillPod, ctx: &mut Ctx<Self>) -> bool {
+        ctx.fault_point("kill");
+        self.workers.kill_early(&uid, self.desired.pod(&uid).cloned(), request)
+    }
+}
+
+impl Handler<RemoveDeadContainers> for PodManager {
+    type Result = Deferred<Self, ()>;
+
+    // Beside a usual round: what both remove is removed once.
+    fn handle(&mut self, _: RemoveDeadContainers, ctx: &mut Ctx<Self>) -> Self::Result {
+        Deferred::new(self.garbage_round(true, ctx).run())
     }
 }

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use contract::node::{NodeOrigin, NodeView};
+use contract::eviction::NodePressure;
+use contract::node::NodeView;
 use model::core::{Container, Node, Pod};
 use model::restart::restarts_after_exit;
 use model::runtime::{ContainerState, PodObservation};
@@ -128,7 +129,7 @@ pub(crate) fn sort_for_admission(changes: &mut [Change], is_alive: impl Fn(&PodU
 
 /// The node as admission shall see it: what this machine knows of itself first, then what its Node object adds (labels,
 /// taints, resources that others put there).
-pub(crate) fn facts(own: &NodeFacts, view: &NodeView, fresh: Option<&Node>) -> NodeFacts {
+pub(crate) fn facts(own: &NodeFacts, view: &NodeView, pressure: &NodePressure, fresh: Option<&Node>) -> NodeFacts {
     let mut out = own.clone();
     if let Some(node) = fresh.or(view.node.as_deref()) {
         let of_object = NodeFacts::from_node(node);
@@ -147,10 +148,7 @@ pub(crate) fn facts(own: &NodeFacts, view: &NodeView, fresh: Option<&Node>) -> N
         }
         out.declared_features = of_object.declared_features.or(out.declared_features);
     }
-    if view.origin != NodeOrigin::Unknown {
-        out.pressures =
-            Pressure::ALL.into_iter().filter(|p| view.pressure.iter().any(|held| held == p.as_str())).collect();
-    }
+    out.pressures = pressure.conditions.iter().filter_map(|held| Pressure::parse(held)).collect();
     out.shutting_down |= view.shutting_down;
     out
 }

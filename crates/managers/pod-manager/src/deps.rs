@@ -8,6 +8,7 @@ use std::time::Duration;
 use contract::Crew;
 use contract::board::{BoardPoster, BoardReader, ValueReader};
 use contract::config_sources::Source;
+use contract::eviction::NodePressure;
 use contract::node::NodeView;
 use contract::pod_manager::DesiredPod;
 use contract::pod_worker::WorkerState;
@@ -69,6 +70,7 @@ pub(crate) struct Tools {
     pub(crate) runtime: ValueReader<RuntimeInfo>,
     pub(crate) statuses: BoardReader<PodUid, StatusEntry>,
     pub(crate) node: ValueReader<NodeView>,
+    pub(crate) pressure: ValueReader<NodePressure>,
 }
 
 impl Tools {
@@ -82,6 +84,7 @@ impl Tools {
             runtime: crew.value(),
             statuses: crew.board(),
             node: crew.value(),
+            pressure: crew.value(),
             crew,
         }
     }

@@ -120,6 +120,7 @@ impl Handler<GrantStart> for Puppet {
 }
 
 struct Bench {
+    kernel: Kernel,
     api: FakeApi,
     words: Words,
     wiring: Wiring,
@@ -174,7 +175,8 @@ impl Bench {
         });
         let new = move |crew| PodManager::new(crew, config.clone(), deps.clone());
         let manager = fakes::start(kernel, &wiring, new);
-        Self { api, words, workers: wiring.board(), pods: wiring.board(), wiring, manager }
+        let kernel = kernel.clone();
+        Self { kernel, api, words, workers: wiring.board(), pods: wiring.board(), wiring, manager }
     }
 
     async fn set(&self, source: Source, pods: &[Pod]) {

@@ -87,6 +87,17 @@ impl Workers {
         self.update(uid, pod, UpdateKind::Kill(request));
     }
 
+    /// Ends a pod before its time. Answers whether it has a worker, and the worker was told.
+    pub(crate) fn kill_early(&mut self, uid: &PodUid, pod: Option<Arc<Pod>>, request: KillRequest) -> bool {
+        let update = UpdatePod { uid: uid.clone(), pod, kind: UpdateKind::Kill(request) };
+        self.has(uid)
+            && self
+                .crew
+                .tell(update)
+                .inspect_err(|e| tracing::warn!(%uid, error = %e, "worker did not take the order to end the pod"))
+                .is_ok()
+    }
+
     /// Lets a static pod start: its full name is free.
     pub(crate) fn grant_start(&mut self, uid: &PodUid) {
         if self.has(uid)

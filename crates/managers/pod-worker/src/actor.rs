@@ -165,7 +165,7 @@ impl PodWorker {
         }
         let mut job = self.job(ctx);
         let grace = self.machine.grace_s.unwrap_or(1);
-        let reason = self.machine.kill.reason.clone();
+        let kill = self.machine.kill.clone();
         if stopping {
             let given = if step == Step::CleanUp { 0 } else { u64::try_from(grace).unwrap_or(0) };
             self.watch_end(ctx.clock().now(), Duration::from_secs(given) + SLOW_END, ctx);
@@ -176,7 +176,7 @@ impl PodWorker {
             Step::Terminate => {
                 self.run_step(
                     ctx,
-                    async move { (job.terminate(grace, reason).await, job.into_memo()) },
+                    async move { (job.terminate(grace, &kill).await, job.into_memo()) },
                     Self::terminated,
                 );
             }
@@ -188,7 +188,7 @@ impl PodWorker {
                 );
             }
             Step::CleanUp => {
-                self.run_step(ctx, async move { (job.clean_up(reason).await, job.into_memo()) }, Self::cleaned)
+                self.run_step(ctx, async move { (job.clean_up(&kill).await, job.into_memo()) }, Self::cleaned)
             }
         }
     }

@@ -153,6 +153,7 @@ impl Machine {
             };
             if request.reason.is_some() {
                 self.kill.reason.clone_from(&request.reason);
+                self.kill.own_fault = request.own_fault;
             }
         }
     }

@@ -1,6 +1,7 @@
 //! SyncTerminatingPod, SyncTerminatingRuntimePod, SyncTerminatedPod (pod-lifecycle 3.2 to 3.4).
 
 use contract::cgroup::RemovePodCgroup;
+use contract::pod_worker::KillRequest;
 use contract::probe::StopProbes;
 use contract::runtime::StopContainer;
 use contract::status::TerminatePod;
@@ -16,7 +17,7 @@ use crate::job::{Failure, Job};
 
 impl Job {
     /// Stops the pod's containers and fixes its final status.
-    pub(crate) async fn terminate(&mut self, grace_s: i64, reason: Option<(String, String)>) -> Result<(), Failure> {
+    pub(crate) async fn terminate(&mut self, grace_s: i64, kill: &KillRequest) -> Result<(), Failure> {
         self.stage.set("the runtime to tell what runs");
         self.effects.hit("before terminate").await;
         // Nothing is started any more, so nothing waits: the status tells how containers really ended.
@@ -26,7 +27,7 @@ impl Job {
             self.event(EventType::Warning, "FailedSync", message.clone());
             Failure::new(message)
         })?;
-        let status = self.ended(self.generate(&observed, false), &reason);
+        let status = self.ended(self.generate(&observed, false), kill);
         self.stage.set("its status to be taken");
         self.publish(status).await?;
         self.stage.set("its probes to stop");
@@ -45,16 +46,17 @@ impl Job {
         if after.any_running() {
             return Err(Failure::new("detected running containers after a successful KillPod, CRI violation"));
         }
-        let status = self.ended(self.generate(&with_ips(&after, &observed), true), &reason);
+        let status = self.ended(self.generate(&with_ips(&after, &observed), true), kill);
         self.stage.set("its status to be taken");
         self.publish(status).await?;
         self.effects.hit("after terminate").await;
         Ok(())
     }
 
-    fn ended(&self, mut status: PodStatus, reason: &Option<(String, String)>) -> PodStatus {
-        let Some((reason, message)) = reason else { return status };
+    fn ended(&self, mut status: PodStatus, kill: &KillRequest) -> PodStatus {
+        let Some((reason, message)) = &kill.reason else { return status };
         let why = match reason.as_str() {
+            "Evicted" if kill.own_fault => Some(Disruption::OverLocalStorage(message.clone())),
             "Evicted" => Some(Disruption::Evicted(message.clone())),
             "Preempting" => Some(Disruption::Preempted),
             "Terminated" => Some(Disruption::NodeShutdown),
@@ -97,11 +99,11 @@ impl Job {
     }
 
     /// Containers are gone: volumes, cgroup, last word on the status.
-    pub(crate) async fn clean_up(&mut self, reason: Option<(String, String)>) -> Result<(), Failure> {
+    pub(crate) async fn clean_up(&mut self, kill: &KillRequest) -> Result<(), Failure> {
         self.stage.set("the runtime to tell how containers ended");
         self.effects.hit("before clean up").await;
         let observed = self.observe(false).await.map_err(|e| Failure::new(e.to_string()))?;
-        let status = self.ended(self.generate(&observed, true), &reason);
+        let status = self.ended(self.generate(&observed, true), kill);
         self.stage.set("its status to be taken");
         self.publish(status).await?;
         self.stage.set("its volumes to be unmounted");

@@ -1,8 +1,8 @@
-//! The Node object of this machine, its status and its lease, as pure functions (node-and-resources 3, 8;
+//! The Node object of this machine, its status and its lease, as pure functions (node-and-resources 8;
 //! interfaces 8.9, 9.3).
 //!
 //! Owns what a new Node looks like, what is reconciled on one that exists, how status follows from facts, what counts as a
-//! change, the patch that carries it, when it is due, and pressure from signals. Never reads a host or a clock.
+//! change, the patch that carries it, and when it is due. Never reads a host or a clock.
 
 #![forbid(unsafe_code)]
 
@@ -13,7 +13,6 @@ pub mod csi;
 mod facts;
 pub mod lease;
 mod patch;
-pub mod pressure;
 mod ready;
 mod register;
 mod report;

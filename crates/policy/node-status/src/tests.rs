@@ -1,7 +1,6 @@
 mod address;
 mod csi;
 mod golden;
-mod pressure;
 mod registration;
 mod reporting;
 mod status;

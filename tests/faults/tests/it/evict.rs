@@ -10,7 +10,7 @@ use crate::{run, secs, simple};
 
 async fn kill(node: &SimNode, grace_s: Option<i64>, evicted: bool) {
     let reason = Some(("Evicted".to_owned(), "The node was low on resource: memory. ".to_owned()));
-    let request = KillRequest { grace_s, evicted, deleted: false, reason };
+    let request = KillRequest { grace_s, evicted, reason, ..KillRequest::default() };
     let uid = node.uid("web").unwrap();
     let pod = node.wiring().board::<DesiredPod>().get(&uid).map(|row| row.pod.clone());
     let update = UpdatePod { uid, pod, kind: UpdateKind::Kill(request) };

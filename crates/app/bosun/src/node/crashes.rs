@@ -38,6 +38,6 @@ pub(super) fn record_set_aside(kernel: &Kernel, crew: Crew<Supervisor>) {
             aside.cause
         );
         let event = NodeEvent { kind: EventType::Warning, reason: "SetAside".into(), message, object };
-        let _counted_by_the_kernel = crew.tell(RecordEvent { event });
+        let _counted_by_the_kernel = crew.tell(RecordEvent::from(event));
     });
 }

@@ -18,6 +18,7 @@ use super::Setup;
 use crate::settings::{Settings, container_gc, limit_rules, node_labels, reservations, selinux};
 
 mod cluster;
+mod eviction;
 mod images;
 mod logs;
 mod oom;
@@ -26,6 +27,7 @@ mod stats;
 mod workers;
 
 pub(super) use cluster::{api_source, certificate_manager, node_lease, node_manager, object_store, status_syncer};
+pub(super) use eviction::eviction_manager;
 pub(super) use images::image_manager;
 pub(super) use logs::log_manager;
 pub(super) use oom::oom_watcher;

@@ -88,6 +88,8 @@ pub struct Eviction {
     pub pressure_transition_period: Duration,
     /// `evictionMaxPodGracePeriod`: longest grace period at soft evictions; 0: the pod's own.
     pub max_pod_grace_period: Duration,
+    /// `kernelMemcgNotification`: the kernel of cgroup v1 tells when memory crosses a threshold.
+    pub memcg_notification: bool,
 }
 
 impl Default for Eviction {
@@ -99,6 +101,7 @@ impl Default for Eviction {
             minimum_reclaim: BTreeMap::new(),
             pressure_transition_period: Duration::from_secs(300),
             max_pod_grace_period: Duration::ZERO,
+            memcg_notification: false,
         }
     }
 }

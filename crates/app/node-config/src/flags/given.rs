@@ -69,6 +69,8 @@ pub struct Flags {
     pub pod_store_max_age: Duration,
     /// `--object-cache` (bosun only): configMaps and secrets of pods here are kept, sealed, for the same case.
     pub object_cache: bool,
+    /// `--eviction-early-looks` (bosun only): looks for pressure sooner than every ten seconds when memory falls fast.
+    pub eviction_early_looks: bool,
     /// `--log` (bosun only): log filter; wins over `-v`.
     pub log: Option<String>,
 
@@ -132,6 +134,7 @@ impl Default for Flags {
             pod_store_after_boot: AfterBoot::Safe,
             pod_store_max_age: Duration::from_secs(300),
             object_cache: true,
+            eviction_early_looks: true,
             log: None,
             overrides: Vec::new(),
             given: Vec::new(),

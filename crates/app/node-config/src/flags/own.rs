@@ -39,6 +39,7 @@ pub(super) enum Own {
     PodStoreAfterBoot,
     PodStoreMaxAge,
     ObjectCache,
+    EvictionEarlyLooks,
     Log,
 }
 
@@ -107,6 +108,7 @@ pub(super) fn set(flags: &mut Flags, which: Own, text: &str) -> Result<(), Strin
         Own::SysctlDir => flags.sysctl_dir = PathBuf::from(text),
         Own::PodStoreMaxAge => flags.pod_store_max_age = go_duration::parse(text).map_err(|e| e.to_string())?,
         Own::ObjectCache => flags.object_cache = values::bool(text)?,
+        Own::EvictionEarlyLooks => flags.eviction_early_looks = values::bool(text)?,
         Own::Log => flags.log = Some(text.to_owned()),
     }
     Ok(())

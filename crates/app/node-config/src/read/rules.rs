@@ -12,8 +12,6 @@ use crate::go_duration;
 
 pub(super) mod unused;
 
-const NO_EVICTION: &str = "bosun evicts no pod";
-
 /// Node allocatable needs cgroups to be enforced on. `given`: the file names what to enforce; the default gives way to
 /// `cgroupsPerQOS: false` only when the file says so, as for a kubelet.
 pub(super) fn enforcement(c: &NodeConfig, given: bool, findings: &mut Findings) {
@@ -144,13 +142,8 @@ fn shutdown(raw: &Raw<'_>, findings: &mut Findings) {
 pub(super) fn without_effect(c: &NodeConfig, findings: &mut Findings) {
     let default = NodeConfig::default();
     let plain = |e: &Enforce| *e == Enforce::Pods;
-    let hard = "counts for allocatable and conditions of the node, and bosun evicts no pod";
-    let soft = "counts for conditions of the node, and bosun evicts no pod";
+    containerfs(c, findings);
     let idle = [
-        ("evictionHard", !c.eviction.hard.is_empty() && c.eviction.hard != default.eviction.hard, hard),
-        ("evictionSoft", !c.eviction.soft.is_empty(), soft),
-        ("evictionMinimumReclaim", !c.eviction.minimum_reclaim.is_empty(), NO_EVICTION),
-        ("evictionMaxPodGracePeriod", !c.eviction.max_pod_grace_period.is_zero(), NO_EVICTION),
         (
             "contentType",
             !["application/json", default.api.content_type.as_str()].contains(&c.api.content_type.as_str()),
@@ -177,6 +170,17 @@ pub(super) fn without_effect(c: &NodeConfig, findings: &mut Findings) {
         let reason =
             "pods wait for ever for volumes that must be attached: a node attaches none itself, a kubelet neither";
         findings.warn("enableControllerAttachDetach", reason);
+    }
+}
+
+/// Thresholds of the disk of writable layers follow from which disk that is (node-and-resources 3.3).
+fn containerfs(c: &NodeConfig, findings: &mut Findings) {
+    let (hard, soft) = (c.eviction.hard.keys(), c.eviction.soft.keys());
+    let given = hard.map(|signal| ("evictionHard", signal)).chain(soft.map(|signal| ("evictionSoft", signal)));
+    for (field, signal) in given.filter(|(_, signal)| signal.starts_with("containerfs.")) {
+        let reason =
+            "has no effect: the threshold of nodefs or imagefs holds, whichever disk the runtime's layers are on";
+        findings.warn(&format!("{field}.{signal}"), reason);
     }
 }
 

@@ -34,6 +34,7 @@ pub(super) fn eviction(r: &mut Reader<'_>, c: &mut NodeConfig) {
     e.hard = thresholds(r, "evictionHard");
     e.minimum_reclaim = thresholds(r, "evictionMinimumReclaim");
     r.bool("mergeDefaultEvictionSettings");
+    set(&mut e.memcg_notification, r.bool("kernelMemcgNotification"));
     soft(r, e);
     set(&mut e.pressure_transition_period, r.some_duration("evictionPressureTransitionPeriod"));
     let grace = r.count("evictionMaxPodGracePeriod", 0);

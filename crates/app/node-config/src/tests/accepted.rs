@@ -233,8 +233,8 @@ fn what_is_odd_is_said_and_does_not_stop_the_node() {
             "enableContentionProfiling: not implemented yet: there is no profile of contended locks",
         ),
         (
-            "evictionHard: {memory.available: 200Mi}",
-            "evictionHard: not implemented yet: counts for allocatable and conditions of the node, and bosun evicts no pod",
+            "evictionHard: {containerfs.available: 200Mi}",
+            "evictionHard.containerfs.available: has no effect: the threshold of nodefs or imagefs holds, whichever disk the runtime's layers are on",
         ),
         ("cpuManagerPolicy: static", "cpuManagerPolicy: not implemented yet: all containers share all CPUs and memory"),
         (

@@ -15,6 +15,7 @@ fn shown(line: &[&str]) -> BTreeMap<&'static str, String> {
 const MORE: &[&str] = &[
     "container-logs-dir",
     "enable-faults",
+    "eviction-early-looks",
     "log",
     // Its build registered the text options only.
     "log-json-info-buffer-size",

@@ -203,7 +203,7 @@ fn a_recorder_notes_everything_that_is_said_in_order() {
             message: "done".to_owned(),
             object: EventObject::Node,
         };
-        assert_eq!(volume_manager.tell(RecordEvent { event }), Err(TellError::Gone), "nobody is connected");
+        assert_eq!(volume_manager.tell(RecordEvent::from(event)), Err(TellError::Gone), "nobody is connected");
         volume_manager.poster().post(uid(), volumes("data"));
         volume_manager.poster::<PodVolumes>().remove(&uid());
         let _next = volume_manager.succeed();

@@ -11,7 +11,16 @@ fn line(pod: &str, count: u32) -> EventEntry {
         field_path: String::new(),
     };
     let (reason, message, at) = ("Started".to_owned(), "m".to_owned(), Timestamp(i64::from(count)));
-    EventEntry { kind: EventType::Normal, reason, message, object, count, first: Timestamp(7), last: at }
+    EventEntry {
+        kind: EventType::Normal,
+        reason,
+        message,
+        object,
+        count,
+        first: Timestamp(7),
+        last: at,
+        annotations: [].into(),
+    }
 }
 
 fn push(queue: &mut Queue, pod: &str, count: u32) {

@@ -6,7 +6,7 @@ use super::*;
 fn line(object: EventObject) -> EventEntry {
     let (first, last) = (Timestamp::from_secs(1_767_225_600), Timestamp::from_secs(1_767_225_660));
     let (reason, message) = ("Pulled".to_owned(), "m".to_owned());
-    EventEntry { kind: EventType::Normal, reason, message, object, count: 3, first, last }
+    EventEntry { kind: EventType::Normal, reason, message, object, count: 3, first, last, annotations: [].into() }
 }
 
 fn pod(field_path: &str) -> EventObject {
@@ -33,6 +33,14 @@ fn an_event_of_a_container_as_the_api_stores_it() {
             "firstTimestamp": "2026-01-01T00:00:00Z", "lastTimestamp": "2026-01-01T00:01:00Z", "eventTime": null,
             "reportingComponent": "kubelet", "reportingInstance": "n1"})
     );
+}
+
+#[test]
+fn annotations_are_stored_where_there_are_any() {
+    let annotated = EventEntry { annotations: [("starved_resource".into(), "memory".into())].into(), ..line(pod("")) };
+    let got = reporter().event("web.1", &annotated, None);
+    assert_eq!(got["metadata"]["annotations"], json!({ "starved_resource": "memory" }));
+    assert_eq!(reporter().event("web.1", &line(pod("")), None)["metadata"].get("annotations"), None);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use actor::testing::run;
+use contract::image::RemoveUnusedImages;
 use contract::runtime::Observed;
 use image_pull::gc::Thresholds;
 use model::PodUid;
@@ -112,5 +113,22 @@ fn images_unused_for_too_long_go_without_need() {
         assert!(bench.removed().is_empty());
         tokio::time::sleep(10 * MINUTE).await;
         assert_eq!(bench.removed(), [id_of("r.io/a:1")]);
+    });
+}
+
+#[test]
+fn everything_goes_that_nobody_uses_when_a_disk_runs_short_whatever_room_there_is() {
+    run(3, |kernel| async move {
+        let bench = Bench::start(&kernel, setup(Thresholds { high_percent: 100, ..always() }));
+        bench.put(&["r.io/a:1", "r.io/b:1", "registry.k8s.io/pause:3.10"]);
+        bench.ensure("p", "r.io/used:1", "IfNotPresent").await.unwrap();
+        let (one, other) = tokio::join!(bench.wiring.ask(RemoveUnusedImages), bench.wiring.ask(RemoveUnusedImages));
+        let (one, other) = (one.unwrap().unwrap(), other.unwrap().unwrap());
+        assert!(one > 0 && other == 0, "what went goes once: {one} {other}");
+        let mut ids = ["r.io/a:1", "r.io/b:1"].map(id_of);
+        ids.sort();
+        assert_eq!(bench.removed(), ids);
+        let of_node = |events: Vec<String>| events.iter().any(|event| event.starts_with("node"));
+        assert!(!of_node(bench.events().await), "that there was no more is no failure");
     });
 }

@@ -36,7 +36,7 @@ fn strike(rule: &str, met: bool) {
         let rig = Rig::start(&kernel).await;
         rig.pass(secs(40)).await;
         // Something to report, twice.
-        rig.machine.change(|m| m.disk.as_mut().unwrap().available_bytes = 0);
+        rig.presses(&["DiskPressure"]);
         rig.pass(secs(40)).await;
         rig.machine.change(|m| m.identity.boot_id = "boot-2".into());
         rig.pass(secs(40)).await;

@@ -67,7 +67,7 @@ fn a_status_is_tried_five_times_and_read_anew_after_the_first() {
         until("registered", || rig.view().registered).await;
         rig.api.forget_requests();
         rig.api.fail("PATCH", "/status", 4, ApiError::status(409, "Conflict", "again"));
-        rig.machine.change(|m| m.disk.as_mut().unwrap().available_bytes = 0);
+        rig.presses(&["DiskPressure"]);
         rig.pass(secs(11)).await;
         assert_eq!(rig.patches(), 5);
         assert_eq!(rig.api.requests_of("GET", "/nodes/n1").len(), 4);
@@ -86,7 +86,7 @@ fn answers_that_are_lost_are_repeated_without_harm() {
         rig.start_manager(config());
         until("registered", || rig.view().registered).await;
         rig.api.trouble(Matching::of("PATCH", "/status"), lost(), 1);
-        rig.machine.change(|m| m.disk.as_mut().unwrap().available_bytes = 0);
+        rig.presses(&["DiskPressure"]);
         rig.pass(secs(11)).await;
         assert_eq!(rig.condition("DiskPressure").status, "True");
         assert_eq!(rig.view().error, None);
@@ -98,7 +98,7 @@ fn a_server_that_says_nothing_holds_nothing_up_for_long() {
     with_node(async |rig| {
         until("registered", || rig.view().registered).await;
         rig.api.trouble(Matching::of("PATCH", "/status"), Trouble::Hang, 1);
-        rig.machine.change(|m| m.disk.as_mut().unwrap().available_bytes = 0);
+        rig.presses(&["DiskPressure"]);
         rig.pass(secs(22)).await;
         assert_eq!(rig.condition("DiskPressure").status, "True");
     });

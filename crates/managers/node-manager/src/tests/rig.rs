@@ -6,6 +6,7 @@ use std::time::Duration;
 use actor::testing::settle;
 pub(super) use actor::testing::until;
 use actor::{ActorRef, Kernel};
+use contract::eviction::NodePressure;
 use contract::node::{LeaseState, NodeView};
 use contract::runtime::{CallError, CallErrorKind, RuntimeInfo, SetPodNetworks};
 use contract::{RuntimeClient, Wiring};
@@ -17,7 +18,6 @@ use model::k8s_openapi::jiff;
 use model::quantity::Quantity;
 use model::resources::ResourceList;
 use node_status::Plan;
-use node_status::pressure::{Amount, Signal, Threshold};
 use ports::api::ApiServer;
 
 use crate::{Config, Deps, LeaseConfig, LeaseDeps, NodeLease, NodeManager};
@@ -55,12 +55,6 @@ pub(super) fn config() -> Config {
         update_every: secs(10),
         report_every: secs(300),
         lease_duration: secs(40),
-        thresholds: vec![
-            Threshold { signal: Signal::MemoryAvailable, below: Amount::Absolute(100 << 20), min_reclaim: None },
-            Threshold { signal: Signal::NodefsAvailable, below: Amount::percent(10.0), min_reclaim: None },
-        ],
-        pressure_transition: secs(300),
-        root_dir: "/var/lib/kubelet".into(),
     }
 }
 
@@ -146,6 +140,11 @@ impl Rig {
         let mut info = well(self.wall());
         edit(&mut info);
         self.wiring.set(info);
+    }
+
+    /// What runs short, by EvictionManager's word.
+    pub(super) fn presses(&self, conditions: &[&str]) {
+        self.wiring.set(NodePressure { conditions: conditions.iter().map(|&c| c.to_owned()).collect() });
     }
 
     /// Lets time pass; the runtime goes on listing its pods, as it is.

@@ -58,7 +58,7 @@ impl PodManager {
         }
         let view = self.tools.node.get();
         let may_read = fresh.is_none() && view.api_uid().is_some();
-        let facts = facts(&self.tools.deps.facts, &view, fresh.as_ref());
+        let facts = facts(&self.tools.deps.facts, &view, &self.tools.pressure.get(), fresh.as_ref());
         let others = self.desired.iter().filter(|(other, _)| **other != uid);
         let active: Vec<&Pod> =
             others.filter(|(other, pod)| self.is_active(other, pod)).map(|(_, pod)| &**pod).collect();

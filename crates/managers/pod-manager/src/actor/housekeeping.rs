@@ -263,13 +263,17 @@ impl PodManager {
         if !self.garbage.begin() {
             return;
         }
-        let round = garbage::Round {
+        ctx.run(self.garbage_round(false, ctx).run(), |act, (), _ctx| act.garbage.end());
+    }
+
+    pub(super) fn garbage_round(&self, thorough: bool, ctx: &Ctx<Self>) -> garbage::Round {
+        garbage::Round {
             tools: self.tools.clone(),
             desired: self.desired.uids().collect(),
             sources_ready: self.all_sources_ready(),
+            thorough,
             now: Timestamp(ctx.clock().unix_nanos()),
             effects: ctx.effects(),
-        };
-        ctx.run(round.run(), |act, (), _ctx| act.garbage.end());
+        }
     }
 }

@@ -61,6 +61,12 @@ pub(crate) fn content_removable(
     }
 }
 
+/// Whether all that the runtime has of a pod may go when a disk runs short: its containers have ended for good, whoever still
+/// wants to know of it.
+pub(crate) fn runtime_removable(uid: &PodUid, workers: &BTreeMap<PodUid, Arc<WorkerState>>) -> bool {
+    workers.get(uid).is_some_and(|w| w.phase >= WorkerPhase::Terminated)
+}
+
 /// Plans one round. `removable` answers [`content_removable`]; it must say no for every pod while sources are not ready.
 pub(crate) fn plan(
     pods: &BTreeMap<PodUid, Arc<Observed>>,

@@ -11,7 +11,7 @@ use model::runtime::ContainerState;
 use model::{PodUid, Timestamp};
 use ports::host::{HostFs, HostResult, remove_log_files};
 
-use super::plan::{DeadContainer, GcPlan, content_removable, log_dir_uid, plan, symlink_container};
+use super::plan::{DeadContainer, GcPlan, content_removable, log_dir_uid, plan, runtime_removable, symlink_container};
 use crate::deps::Tools;
 
 /// Journal lines of pod workers.
@@ -24,6 +24,8 @@ pub(crate) struct Round {
     pub(crate) tools: Arc<Tools>,
     pub(crate) desired: BTreeSet<PodUid>,
     pub(crate) sources_ready: bool,
+    /// A disk runs short: what ended pods left goes, too.
+    pub(crate) thorough: bool,
     pub(crate) now: Timestamp,
     pub(crate) effects: Effects,
 }
@@ -35,7 +37,9 @@ impl Round {
         if self.tools.runtime.get().stale {
             return;
         }
-        let removable = |uid: &PodUid| self.sources_ready && content_removable(uid, &workers, &self.desired);
+        let is_over = |uid: &PodUid| self.thorough && runtime_removable(uid, &workers);
+        let removable =
+            |uid: &PodUid| (self.sources_ready && content_removable(uid, &workers, &self.desired)) || is_over(uid);
         let plan = plan(&pods, removable, self.tools.config.gc, self.now);
         self.remove(plan).await;
         if self.sources_ready {

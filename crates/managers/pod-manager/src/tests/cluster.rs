@@ -1,9 +1,12 @@
 //! Pods of the API: admission by the node, objects, deletion, what is left of earlier lives.
 
 use super::*;
-use contract::runtime::Relist;
+use contract::eviction::NodePressure;
+use contract::pod_manager::{KillPod, RemoveDeadContainers};
+use contract::pod_worker::KillRequest;
+use contract::runtime::{Relist, RemoveContainer};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
-use model::runtime::{PodObservation, SandboxObservation};
+use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
 
 fn selecting(uid: &str) -> Pod {
     let json = serde_json::json!({ "spec": { "nodeSelector": { "disk": "ssd" }, "containers": [{ "name": "c" }] } });
@@ -274,13 +277,10 @@ fn a_status_that_comes_back_from_the_api_wakes_only_pods_with_gates() {
 #[test]
 fn pressure_and_shutdown_of_the_node_refuse_pods() {
     with_bench(Setup::default(), async |bench| {
-        bench.wiring.set(NodeView {
-            origin: NodeOrigin::Host,
-            pressure: vec!["DiskPressure".to_owned()],
-            ..NodeView::default()
-        });
+        bench.wiring.set(NodePressure { conditions: vec!["DiskPressure".to_owned()] });
         bench.set(Source::Api, &[plain("u1")]).await;
         assert_eq!(bench.rejection("u1").as_deref(), Some("Evicted"));
+        bench.wiring.set(NodePressure::default());
         bench.wiring.set(NodeView { origin: NodeOrigin::Host, shutting_down: true, ..NodeView::default() });
         bench.set(Source::Api, &[plain("u1"), plain("u2")]).await;
         assert_eq!(bench.rejection("u2").as_deref(), Some("NodeShutdown"));
@@ -320,5 +320,52 @@ fn a_set_that_may_lack_pods_starts_its_own_and_stops_nobody() {
         tokio::time::sleep(Duration::from_secs(5)).await;
         let heard = bench.heard();
         assert!(heard.iter().any(|w| w.contains("u9")), "now it is known to be nobody's: {heard:?}");
+    });
+}
+
+#[test]
+fn a_pod_ends_early_by_order_and_does_not_come_again() {
+    with_bench(Setup::default(), async |bench| {
+        bench.set(Source::Api, &[plain("u1")]).await;
+        bench.heard();
+        let request =
+            KillRequest { grace_s: Some(7), reason: Some(("Evicted".into(), "m".into())), ..KillRequest::default() };
+        let kill = |uid: &str| KillPod { uid: uid.into(), request: request.clone() };
+        assert!(bench.wiring.ask(kill("u1")).await.unwrap());
+        assert!(!bench.wiring.ask(kill("stranger")).await.unwrap(), "nobody works for it");
+        assert_eq!(bench.heard(), ["worker u1 kill Some(7) Some(\"Evicted\")"]);
+        assert!(bench.wiring.ask(kill("u1")).await.unwrap(), "again is no harm");
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        assert_eq!(bench.phase("u1"), Some(WorkerPhase::Finished));
+        assert!(!bench.heard().iter().any(|word| word.contains("create")));
+    });
+}
+
+#[test]
+fn when_a_disk_runs_short_containers_of_ended_pods_go_too() {
+    with_bench(Setup::default(), async |bench| {
+        let runtime_client = fakes::StandIn::on(&bench.wiring);
+        runtime_client.answer(|_: &RemoveContainer| Ok(()));
+        bench.set(Source::Api, &[plain("ended"), plain("runs")]).await;
+        for uid in ["ended", "runs"] {
+            let dead = |n: i64| {
+                let dead = ContainerObservation::new(format!("{uid}-{n}"), "app", "s", ContainerState::Exited);
+                ContainerObservation { created_at: model::Timestamp(n), ..dead }
+            };
+            let containers = vec![dead(2), dead(1)];
+            fakes::observe(
+                &bench.wiring,
+                PodObservation { containers, ..PodObservation::empty(uid.into(), "default", uid) },
+            );
+        }
+        bench.wiring.put("ended".into(), WorkerState::new(WorkerPhase::Finished));
+        bench.kernel.faults().add_text("pod-manager: panic@turn:RemoveDeadContainers#1").unwrap();
+        bench.kernel.faults().enable();
+        assert!(bench.wiring.ask(RemoveDeadContainers).await.is_err(), "whoever asks is told, and asks again");
+        bench.wiring.ask(RemoveDeadContainers).await.unwrap();
+        let mut gone: Vec<_> =
+            runtime_client.asked::<RemoveContainer>().into_iter().map(|m| m.container.to_string()).collect();
+        gone.sort();
+        assert_eq!(gone, ["ended-1", "ended-2", "runs-1"], "of one that runs the newest stays");
     });
 }

@@ -50,6 +50,22 @@ fn a_pod_that_the_node_stops_says_why() {
 }
 
 #[test]
+fn a_pod_over_a_limit_of_its_own_is_evicted_and_not_disrupted() {
+    with_bench(async |bench| {
+        let pod = pod(json!({}), json!({}));
+        bench.tell(&pod, UpdateKind::Create).await;
+        let reason = Some(("Evicted".to_owned(), "too much".to_owned()));
+        let request = KillRequest { evicted: true, grace_s: Some(1), own_fault: true, reason, deleted: false };
+        bench.tell(&pod, UpdateKind::Kill(request)).await;
+        assert_eq!(bench.phase(), WorkerPhase::Finished);
+        let status = bench.last_status();
+        let told = (status.phase.as_deref(), status.reason.as_deref(), status.message.as_deref());
+        assert_eq!(told, (Some("Failed"), Some("Evicted"), Some("too much")));
+        assert_eq!(condition(&status, "DisruptionTarget"), None);
+    });
+}
+
+#[test]
 fn a_gate_that_somebody_else_opens_makes_the_pod_ready() {
     with_bench(async |bench| {
         let mut pod = pod(json!({}), json!({ "readinessGates": [{ "conditionType": "example.com/lb" }] }));

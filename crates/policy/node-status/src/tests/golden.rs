@@ -3,8 +3,6 @@
 use super::*;
 use model::k8s_openapi::jiff;
 
-use crate::pressure::{Amount, Signal, Threshold, reserved};
-
 const NODE: &str = include_str!("../../../../../tests/golden/kubelet-1.36.2/_node/node.json");
 const LEASE: &str = include_str!("../../../../../tests/golden/kubelet-1.36.2/_node/lease.json");
 
@@ -34,11 +32,6 @@ fn golden_plan() -> Plan {
 }
 
 fn golden_facts() -> Facts {
-    let hard = [
-        Threshold { signal: Signal::MemoryAvailable, below: Amount::Absolute(100 << 20), min_reclaim: None },
-        Threshold { signal: Signal::NodefsAvailable, below: Amount::percent(1.0), min_reclaim: None },
-        Threshold { signal: Signal::ImagefsAvailable, below: Amount::percent(1.0), min_reclaim: None },
-    ];
     let capacity = amounts(&[
         ("cpu", "2"),
         ("memory", "24684092Ki"),
@@ -47,7 +40,8 @@ fn golden_facts() -> Facts {
         ("hugepages-1Gi", "0"),
         ("hugepages-2Mi", "0"),
     ]);
-    let aside = reserved(&hard, &capacity);
+    // evictionHard of that node: 100Mi of memory, one percent of the disk.
+    let aside = amounts(&[("memory", "100Mi"), ("ephemeral-storage", "2705531679")]);
     let left = |(k, q): (&String, &Quantity)| (k.clone(), q.minus(aside.get(k).copied().unwrap_or_default()));
     let allocatable = capacity.iter().map(left).collect();
     let image = |size_bytes: u64, tags: &[&str]| Image {

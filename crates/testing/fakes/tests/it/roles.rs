@@ -60,7 +60,7 @@ fn events_are_kept_until_they_are_taken() {
         let events = Events::on(&wiring);
         let (kind, message, object) = (EventType::Warning, "no".to_owned(), EventObject::Node);
         let event = NodeEvent { kind, reason: "Failed".into(), message, object };
-        wiring.tell(contract::event::RecordEvent { event: event.clone() }).unwrap();
+        wiring.tell(contract::event::RecordEvent::from(event.clone())).unwrap();
         settle().await;
         assert_eq!(events.lines(), ["Warning Failed: no"]);
         assert_eq!(events.taken(), [event]);

@@ -5,8 +5,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use contract::Wiring;
+use contract::image::{ImageFailure, RemoveUnusedImages};
 use contract::objects::{FetchServiceAccount, ObjectError};
 use contract::plugin::{CsiDriver, PluginSocket, RefreshCsiDriver, RefreshError};
+use contract::pod_manager::KillPod;
+use contract::pod_worker::KillRequest;
 use contract::stats::{Cadvisor, Resource, Summarise};
 use fakes::api::{Matching, Trouble};
 use fakes::runtime::{Call, Fault, Mutation, samples};
@@ -308,6 +311,12 @@ async fn ask(wiring: &Wiring) -> Result<(), String> {
     summary.and(cadvisor).and(resource).map_err(|e| format!("StatsManager does not answer: {e}"))?;
     let refreshed = wiring.call(RefreshCsiDriver { driver: DRIVER.to_owned() }).await;
     refreshed.map_err(|e: RefreshError| format!("PluginManager does not answer: {e}"))?;
+    let stranger = KillPod { uid: "nobody".into(), request: KillRequest::default() };
+    let here = wiring.ask(stranger).await.map_err(|e| format!("PodManager does not answer: {e}"))?;
+    if here {
+        return Err("PodManager ends a pod that is not here".to_owned());
+    }
+    wiring.call(RemoveUnusedImages).await.map_err(|e: ImageFailure| format!("ImageManager does not answer: {e}"))?;
     let account = FetchServiceAccount { namespace: "default".to_owned(), name: "default".to_owned() };
     wiring.call(account).await.map(drop).map_err(|e: ObjectError| format!("ObjectStore does not answer: {e}"))
 }

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use contract::{ApiSource, CertificateManager, NodeLease, NodeManager, ObjectStore, StatusSyncer};
 use model::node::go_architecture;
 use node_config::feature_gates::FeatureGates;
-use node_config::{ChangeDetection, Eviction, KUBERNETES_VERSION, Threshold};
+use node_config::{ChangeDetection, KUBERNETES_VERSION};
 use node_status::Plan;
-use node_status::pressure::{self, Amount, Signal};
 
 use crate::node::Setup;
 
@@ -105,9 +104,6 @@ pub(in crate::node) fn node_manager(setup: &Setup<'_, NodeManager>) {
         update_every: config.node.status_update_frequency,
         report_every: config.node.status_report_frequency,
         lease_duration: config.node.lease_duration,
-        thresholds: thresholds(&config.eviction),
-        pressure_transition: config.eviction.pressure_transition_period,
-        root_dir: setup.settings.root_dir.clone(),
     });
     let deps = Arc::new(node_manager::Deps {
         api: setup.ports.api.clone(),
@@ -155,23 +151,4 @@ fn declared(gates: &FeatureGates) -> Option<Vec<String>> {
     gates
         .enabled("NodeDeclaredFeatures")
         .then(|| BUILT.iter().filter(|gate| on(gate)).map(|gate| (*gate).to_owned()).collect())
-}
-
-fn thresholds(eviction: &Eviction) -> Vec<pressure::Threshold> {
-    let amount = |t: &Threshold| match t {
-        Threshold::Amount(q) => Amount::Absolute(q.value()),
-        #[allow(clippy::cast_possible_truncation, reason = "a kubelet keeps shares in single precision")]
-        Threshold::Percent(share) => Amount::percent(*share as f32),
-    };
-    let hard = eviction.hard.iter();
-    let all = hard.chain(eviction.soft.iter().map(|(signal, soft)| (signal, &soft.threshold)));
-    let minimum = |signal: &str| eviction.minimum_reclaim.get(signal).map(&amount);
-    all.filter_map(|(signal, threshold)| {
-        Some(pressure::Threshold {
-            signal: Signal::parse(signal)?,
-            below: amount(threshold),
-            min_reclaim: minimum(signal),
-        })
-    })
-    .collect()
 }

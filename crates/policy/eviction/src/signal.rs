@@ -1,13 +1,13 @@
-//! Pressure from signals and thresholds (node-and-resources 3.1, 3.4).
+//! What may run short, and how much of it is too little (node-and-resources 3.1).
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use model::node::Pressure;
 use model::quantity::Quantity;
-use model::resources::{EPHEMERAL_STORAGE, MEMORY, ResourceList};
+use model::resources::{EPHEMERAL_STORAGE, MEMORY};
 
-/// What a threshold is set on.
+/// What a threshold is set on. The order is the one in which they are looked after: memory first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "named after the signals")]
 pub enum Signal {
@@ -34,6 +34,38 @@ const NAMES: [(Signal, &str); 9] = [
     (Signal::PidAvailable, "pid.available"),
 ];
 
+/// What a signal is short of, in the words of events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "named after the resources")]
+pub enum Resource {
+    Memory,
+    EphemeralStorage,
+    Inodes,
+    Pids,
+}
+
+impl Resource {
+    /// The word for it.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Resource::Memory => MEMORY,
+            Resource::EphemeralStorage => EPHEMERAL_STORAGE,
+            Resource::Inodes => "inodes",
+            Resource::Pids => "pids",
+        }
+    }
+
+    /// An observed amount of it, as it prints.
+    #[must_use]
+    pub const fn quantity(self, amount: i64) -> Quantity {
+        match self {
+            Resource::Memory | Resource::EphemeralStorage => Quantity::from_bytes(amount),
+            Resource::Inodes | Resource::Pids => Quantity::from_units(amount),
+        }
+    }
+}
+
 impl Signal {
     /// From its name in the configuration.
     #[must_use]
@@ -56,13 +88,26 @@ impl Signal {
             _ => Pressure::Disk,
         }
     }
+
+    /// What it is short of.
+    #[must_use]
+    pub const fn resource(self) -> Resource {
+        match self {
+            Signal::MemoryAvailable | Signal::AllocatableMemoryAvailable => Resource::Memory,
+            Signal::NodefsAvailable | Signal::ImagefsAvailable | Signal::ContainerfsAvailable => {
+                Resource::EphemeralStorage
+            }
+            Signal::NodefsInodesFree | Signal::ImagefsInodesFree | Signal::ContainerfsInodesFree => Resource::Inodes,
+            Signal::PidAvailable => Resource::Pids,
+        }
+    }
 }
 
 /// How much of a signal is too little.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Amount {
     /// So many bytes, inodes or processes.
-    Absolute(i64),
+    Absolute(Quantity),
     /// This share of the capacity, 0 to 1. A kubelet keeps it in single precision, and so does this.
     Share(f32),
 }
@@ -74,18 +119,24 @@ impl Amount {
         Amount::Share(percent / 100.0)
     }
 
-    /// The amount at a capacity, in its unit.
+    /// The amount at a capacity, as it prints.
     #[must_use]
     #[allow(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "as the kubelet computes it")]
-    pub fn at(self, capacity: i64) -> i64 {
+    pub fn quantity(self, capacity: i64) -> Quantity {
         match self {
-            Amount::Absolute(n) => n,
-            Amount::Share(share) => (capacity as f64 * f64::from(share)) as i64,
+            Amount::Absolute(amount) => amount,
+            Amount::Share(share) => Quantity::from_bytes((capacity as f64 * f64::from(share)) as i64),
         }
+    }
+
+    /// The amount at a capacity, in its unit.
+    #[must_use]
+    pub fn at(self, capacity: i64) -> i64 {
+        self.quantity(capacity).value()
     }
 }
 
-/// A threshold: hard or soft makes no difference to the condition, which does not wait for a grace period.
+/// A threshold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Threshold {
     /// What it is set on.
@@ -94,6 +145,16 @@ pub struct Threshold {
     pub below: Amount,
     /// Once there is pressure, it lasts until so much more is available.
     pub min_reclaim: Option<Amount>,
+    /// For how long it must be crossed before a pod goes; none: a hard one. The condition does not wait for it.
+    pub grace: Duration,
+}
+
+impl Threshold {
+    /// Whether pods go at once, with a grace period of one second.
+    #[must_use]
+    pub const fn is_hard(&self) -> bool {
+        self.grace.is_zero()
+    }
 }
 
 /// One observed signal.
@@ -116,46 +177,16 @@ pub fn is_met(threshold: &Threshold, seen: &Signals, reclaim: bool) -> bool {
     o.available < threshold.below.at(o.capacity).saturating_add(extra)
 }
 
-/// Remembers pressure, so that a condition does not flap. Instants are time since any fixed start.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Pressures {
-    met: BTreeSet<Signal>,
-    seen: BTreeMap<Pressure, Duration>,
-}
-
-impl Pressures {
-    /// Takes in what was observed and tells what runs short: crossed thresholds at once, relieved ones for the
-    /// `transition` period (`evictionPressureTransitionPeriod`) afterwards.
-    pub fn observe(
-        &mut self,
-        thresholds: &[Threshold],
-        seen: &Signals,
-        now: Duration,
-        transition: Duration,
-    ) -> Vec<Pressure> {
-        let holds = |t: &&Threshold| is_met(t, seen, false) || (self.met.contains(&t.signal) && is_met(t, seen, true));
-        let met: BTreeSet<Signal> = thresholds.iter().filter(holds).map(|t| t.signal).collect();
-        for signal in &met {
-            self.seen.insert(signal.pressure(), now);
-        }
-        self.met = met;
-        self.seen.retain(|_, at| *at == now || now.saturating_sub(*at) < transition);
-        self.seen.keys().copied().collect()
-    }
-}
-
-/// What hard thresholds set aside before pods get anything (node-and-resources 1.11): `memory.available` and
-/// `nodefs.available` only.
+/// Where all pods together have a limit on memory, what is left below that limit has the hard threshold of the machine's
+/// memory (`enforceNodeAllocatable: [pods]`).
 #[must_use]
-pub fn reserved(hard: &[Threshold], capacity: &ResourceList) -> ResourceList {
-    let of = |t: &Threshold| {
-        let name = match t.signal {
-            Signal::MemoryAvailable => MEMORY,
-            Signal::NodefsAvailable => EPHEMERAL_STORAGE,
-            _ => return None,
-        };
-        let all = capacity.get(name)?.value();
-        Some((name.to_owned(), Quantity::from_bytes(t.below.at(all))))
-    };
-    hard.iter().filter_map(of).collect()
+pub fn with_allocatable(mut thresholds: Vec<Threshold>) -> Vec<Threshold> {
+    let of_machine = |t: &&Threshold| t.signal == Signal::MemoryAvailable && t.is_hard();
+    let of_pods: Vec<Threshold> = thresholds
+        .iter()
+        .filter(of_machine)
+        .map(|t| Threshold { signal: Signal::AllocatableMemoryAvailable, ..*t })
+        .collect();
+    thresholds.extend(of_pods);
+    thresholds
 }

@@ -1,0 +1,321 @@
+//! The actor: looks, and brings about what follows.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::{Actor, Ctx, supervised};
+use contract::board::{BoardReader, ValuePoster};
+use contract::eviction::NodePressure;
+use contract::pod_worker::{WorkerPhase, WorkerState};
+use contract::stats::{StatsError, Summarise};
+use contract::{Crew, EvictionManager as Role};
+use eviction::{Layout, Ledger, SHORTEST, Signals, Threshold, next_look};
+use model::event::{EventObject, EventType, NodeEvent};
+use model::node::Pressure;
+use model::stats::Summary;
+use model::{PodUid, pod};
+use tokio::time::{Instant, timeout};
+
+use crate::config::{Config, Deps};
+use crate::evict::{self, Order};
+use crate::notifications::Notifications;
+use crate::observe::{Look, Places, look};
+use crate::reclaim;
+
+/// A look at the machine that takes longer is given up: the next one is due soon.
+const LOOK_LIMIT: Duration = Duration::from_secs(10);
+/// What pods use of their own limits is asked for at most so often: their volumes are measured once a minute.
+const LOCAL_PERIOD: Duration = Duration::from_secs(10);
+/// How long a pass waits for pods that it ended to be gone, once they have stopped.
+const CLEANED_LIMIT: Duration = Duration::from_secs(30);
+/// How often it looks whether they are.
+const CLEANED_PERIOD: Duration = Duration::from_millis(200);
+
+/// The actor.
+#[derive(Debug)]
+pub struct EvictionManager {
+    pub(crate) crew: Crew<Role>,
+    pub(crate) config: Arc<Config>,
+    pub(crate) deps: Arc<Deps>,
+    pressure: ValuePoster<NodePressure>,
+    workers: BoardReader<PodUid, WorkerState>,
+    /// With those that follow from the disks of this machine.
+    pub(crate) thresholds: Vec<Threshold>,
+    places: Option<Places>,
+    ledger: Ledger,
+    started: Option<Instant>,
+    last: Option<(Instant, Signals)>,
+    /// When pods' own limits were compared last.
+    limits_at: Option<Instant>,
+    pub(crate) notifications: Notifications,
+    pass: Pass,
+}
+
+/// Where the pass under way is.
+#[derive(Debug, Default)]
+struct Pass {
+    running: bool,
+    /// Somebody wants another look meanwhile.
+    again: bool,
+    /// Number of the timer that counts: an older one is passed over.
+    timer: u64,
+}
+
+impl Actor for EvictionManager {
+    type Context = Ctx<Self>;
+
+    fn started(&mut self, ctx: &mut Ctx<Self>) {
+        self.started = Some(ctx.clock().now());
+        let before = self.pressure.get();
+        let held = before.conditions.iter().filter_map(|name| Pressure::parse(name));
+        self.ledger.recover(held, Duration::ZERO);
+        if self.config.thresholds.is_empty() && !self.config.local_storage {
+            tracing::info!("no eviction thresholds and no limits on local storage: no pod is evicted");
+            return;
+        }
+        self.listen(ctx);
+        self.look(ctx);
+    }
+}
+supervised!(EvictionManager);
+
+impl EvictionManager {
+    /// A fresh instance; it looks when it starts.
+    #[must_use]
+    pub fn new(crew: Crew<Role>, config: Arc<Config>, deps: Arc<Deps>) -> Self {
+        Self {
+            pressure: crew.publisher(),
+            workers: crew.board(),
+            crew,
+            thresholds: config.thresholds.clone(),
+            config,
+            deps,
+            places: None,
+            ledger: Ledger::default(),
+            started: None,
+            last: None,
+            limits_at: None,
+            notifications: Notifications::default(),
+            pass: Pass::default(),
+        }
+    }
+
+    /// A pass begins, unless one is under way; then another one follows it.
+    fn look(&mut self, ctx: &mut Ctx<Self>) {
+        if std::mem::replace(&mut self.pass.running, true) {
+            self.pass.again = true;
+            return;
+        }
+        let (deps, config, places, effects) =
+            (self.deps.clone(), self.config.clone(), self.places.clone(), ctx.effects());
+        let work = async move { timeout(LOOK_LIMIT, look(deps, config, places, &effects)).await.ok() };
+        ctx.run(work, |act: &mut Self, seen, ctx| match seen {
+            Some(seen) => act.on_look(seen, ctx),
+            None => {
+                tracing::warn!("the machine does not answer: nobody knows what runs short");
+                act.done(eviction::LONGEST, ctx);
+            }
+        });
+    }
+
+    /// The kernel said that memory runs short.
+    pub(crate) fn look_soon(&mut self, ctx: &mut Ctx<Self>) {
+        let ago = self.last.as_ref().map(|(at, _)| ctx.clock().now().saturating_duration_since(*at));
+        match ago.and_then(|ago| SHORTEST.checked_sub(ago)).filter(|left| !left.is_zero()) {
+            Some(left) if !self.pass.running => self.look_in(left, ctx),
+            _ => self.look(ctx),
+        }
+    }
+
+    fn look_in(&mut self, pause: Duration, ctx: &mut Ctx<Self>) {
+        self.pass.timer += 1;
+        let timer = self.pass.timer;
+        ctx.after(pause, move |act, ctx| {
+            if act.pass.timer == timer {
+                act.look(ctx);
+            }
+        });
+    }
+
+    /// The pass is over.
+    fn done(&mut self, pause: Duration, ctx: &mut Ctx<Self>) {
+        self.pass.running = false;
+        let pause = if std::mem::take(&mut self.pass.again) { SHORTEST } else { pause };
+        self.look_in(pause, ctx);
+    }
+
+    fn on_look(&mut self, seen: Look, ctx: &mut Ctx<Self>) {
+        ctx.fault_point("looked");
+        if self.places != seen.places {
+            self.places.clone_from(&seen.places);
+            self.thresholds = eviction::for_layout(&self.config.thresholds, self.layout());
+        }
+        self.set_notifications(&seen, ctx);
+        let (now, transition) = (ctx.clock().now(), self.config.pressure_transition);
+        let since = self.started.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
+        let verdict = self.ledger.observe(&self.thresholds, &seen.signals, since, transition);
+        self.publish(&verdict.pressures);
+        let pause = self.next_look(&seen.signals, now);
+        self.last = Some((now, seen.signals.clone()));
+        let pods = evict::active(&self.crew);
+        if verdict.due.is_empty() && !self.limits_are_due(&pods, now) {
+            return self.done(pause, ctx);
+        }
+        let (crew, effects) = (self.crew.clone(), ctx.effects());
+        let work = async move {
+            effects.hit("measure").await;
+            crew.call(Summarise { only_cpu_and_memory: false }).await
+        };
+        ctx.run(work, move |act: &mut Self, summary, ctx| {
+            act.on_measured(summary, verdict.due, seen.signals, pause, ctx)
+        });
+    }
+
+    /// When to look again if nothing happens.
+    fn next_look(&self, seen: &Signals, now: Instant) -> Duration {
+        let before = self.last.as_ref().map(|(at, seen)| (now.saturating_duration_since(*at), seen));
+        next_look(&self.thresholds, before.filter(|_| self.config.early_looks), seen)
+    }
+
+    /// Whether some pod's own limits are to be compared with what it uses.
+    fn limits_are_due(&self, pods: &[Arc<model::core::Pod>], now: Instant) -> bool {
+        let is_early = self.limits_at.is_some_and(|at| now.saturating_duration_since(at) < LOCAL_PERIOD);
+        self.config.local_storage && !is_early && pods.iter().any(|pod| eviction::has_local_limit(pod))
+    }
+
+    fn layout(&self) -> Layout {
+        self.places.as_ref().map_or(Layout::Single, |places| places.layout)
+    }
+
+    fn publish(&self, pressures: &[Pressure]) {
+        let conditions: Vec<String> = pressures.iter().map(|p| p.as_str().to_owned()).collect();
+        if self.pressure.get().conditions != conditions {
+            tracing::warn!(?conditions, "pressure on the node");
+            self.pressure.publish(NodePressure { conditions });
+        }
+    }
+
+    fn on_measured(
+        &mut self,
+        summary: Result<Arc<Summary>, StatsError>,
+        due: Vec<Threshold>,
+        seen: Signals,
+        pause: Duration,
+        ctx: &mut Ctx<Self>,
+    ) {
+        let summary = match summary {
+            Ok(summary) => summary,
+            Err(e) => {
+                tracing::warn!(error = %e, "what pods use is not known: none is evicted");
+                return self.done(pause, ctx);
+            }
+        };
+        let now = ctx.clock().now();
+        self.limits_at = Some(now);
+        let pods = evict::active(&self.crew);
+        if self.config.local_storage && self.places.is_some() {
+            let orders = evict::over_limits(&pods, &summary, self.layout());
+            if !orders.is_empty() {
+                return self.evict_all(orders, ctx);
+            }
+        }
+        let Some(threshold) = due.first().copied() else { return self.done(pause, ctx) };
+        let resource = threshold.signal.resource().as_str();
+        let message = format!("Attempting to reclaim {resource}");
+        let (kind, object) = (EventType::Warning, EventObject::Node);
+        self.crew.emit(NodeEvent { kind, reason: "EvictionThresholdMet".into(), message, object });
+        let steps = eviction::reclaim(threshold.signal, self.layout());
+        if steps.is_empty() {
+            return self.evict_one(&summary, &due, &seen, now, ctx);
+        }
+        let (crew, effects) = (self.crew.clone(), ctx.effects());
+        let (deps, config, places) = (self.deps.clone(), self.config.clone(), self.places.clone());
+        let work = async move {
+            reclaim::run(&crew, steps, &effects).await;
+            timeout(LOOK_LIMIT, look(deps, config, places, &effects)).await.ok()
+        };
+        ctx.run(work, move |act: &mut Self, after, ctx| match after {
+            Some(after) if eviction::is_relieved(&act.thresholds, &after.signals) => {
+                tracing::info!(resource, "enough was tidied up: no pod has to go");
+                act.done(pause, ctx);
+            }
+            _ => act.evict_one(&summary, &due, &seen, now, ctx),
+        });
+    }
+
+    /// One pod goes: the first that somebody can end.
+    fn evict_one(
+        &mut self,
+        summary: &Summary,
+        due: &[Threshold],
+        seen: &Signals,
+        seen_at: Instant,
+        ctx: &mut Ctx<Self>,
+    ) {
+        let pods = evict::active(&self.crew);
+        let orders = evict::for_threshold(&pods, summary, self.layout(), due, seen, self.config.max_pod_grace);
+        let age = ctx.clock().now().saturating_duration_since(seen_at).as_secs_f64();
+        for threshold in due.iter().filter(|_| !orders.is_empty()) {
+            metrics::eviction::STATS_AGE.with_label_values(&[threshold.signal.as_str()]).observe(age);
+        }
+        let (crew, effects) = (self.crew.clone(), ctx.effects());
+        let work = async move {
+            for order in orders {
+                effects.hit("evict").await;
+                if evict::give(&crew, &order).await {
+                    return vec![order];
+                }
+            }
+            Vec::new()
+        };
+        ctx.run(work, Self::on_evicted);
+    }
+
+    /// All of them go.
+    fn evict_all(&mut self, orders: Vec<Order>, ctx: &mut Ctx<Self>) {
+        let (crew, effects) = (self.crew.clone(), ctx.effects());
+        let work = async move {
+            let mut given = Vec::new();
+            for order in orders {
+                effects.hit("evict").await;
+                if evict::give(&crew, &order).await {
+                    given.push(order);
+                }
+            }
+            given
+        };
+        ctx.run(work, Self::on_evicted);
+    }
+
+    fn on_evicted(&mut self, given: Vec<Order>, ctx: &mut Ctx<Self>) {
+        if given.is_empty() {
+            tracing::warn!("no pod could be evicted");
+            return self.done(eviction::LONGEST, ctx);
+        }
+        let now = ctx.clock().now();
+        let stopped_by = now + given.iter().map(Order::stop_limit).max().unwrap_or_default();
+        self.await_gone(given, stopped_by, stopped_by + CLEANED_LIMIT, ctx);
+    }
+
+    /// Waits for pods that were ended; then looks at once.
+    fn await_gone(&mut self, mut late: Vec<Order>, stopped_by: Instant, gone_by: Instant, ctx: &mut Ctx<Self>) {
+        let now = ctx.clock().now();
+        let phase = |order: &Order| self.workers.get(&pod::uid(&order.pod)).map(|worker| worker.phase);
+        late.retain(|order| phase(order).is_some_and(|phase| phase < WorkerPhase::Finished));
+        if late.is_empty() || now >= gone_by {
+            for order in &late {
+                tracing::warn!(pod = %pod::describe(&order.pod), "an evicted pod is not gone yet: the next pass does not wait for it");
+            }
+            return self.done(SHORTEST, ctx);
+        }
+        let told_by = if now >= stopped_by {
+            let running = late.iter().filter(|order| phase(order).is_some_and(|phase| phase < WorkerPhase::Terminated));
+            running.for_each(|order| evict::tell_late(&self.crew, &order.pod));
+            // Once.
+            gone_by
+        } else {
+            stopped_by
+        };
+        ctx.after(CLEANED_PERIOD, move |act, ctx| act.await_gone(late, told_by, gone_by, ctx));
+    }
+}

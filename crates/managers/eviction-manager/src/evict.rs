@@ -1,0 +1,148 @@
+//! Ending one pod: what is said of it, and the order to its worker.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use contract::pod_manager::{DesiredPod, KillPod};
+use contract::pod_worker::{KillRequest, WorkerPhase, WorkerState};
+use contract::{Crew, EvictionManager as Role};
+use eviction::{Candidate, Layout, Signals, Threshold, told};
+use model::core::Pod;
+use model::event::{EventObject, EventType, NodeEvent};
+use model::stats::{PodStats, Summary};
+use model::{PodUid, pod};
+
+/// What status and event say.
+pub(crate) const REASON: &str = "Evicted";
+/// A worker that takes longer than this, or one and a half times the grace period, to stop its pod is told of.
+const STOP_LIMIT: Duration = Duration::from_secs(10);
+
+/// The end of one pod.
+#[derive(Clone, Debug)]
+pub(crate) struct Order {
+    pub(crate) pod: Arc<Pod>,
+    pub(crate) grace_s: i64,
+    pub(crate) message: String,
+    pub(crate) annotations: BTreeMap<String, String>,
+    /// What it is counted as.
+    pub(crate) signal: &'static str,
+    /// It went over a limit of its own.
+    pub(crate) own_fault: bool,
+}
+
+impl Order {
+    /// How long its worker may take to stop it.
+    pub(crate) fn stop_limit(&self) -> Duration {
+        let grace = Duration::from_secs(u64::try_from(self.grace_s).unwrap_or(0));
+        grace.mul_f64(1.5).max(STOP_LIMIT)
+    }
+}
+
+/// Pods that may have to go: they have a worker that has not ended them, and nobody evicts them already.
+pub(crate) fn active(crew: &Crew<Role>) -> Vec<Arc<Pod>> {
+    let (pods, workers) = (crew.board::<DesiredPod>(), crew.board::<WorkerState>());
+    let may_go = |uid: &PodUid| workers.get(uid).is_some_and(|w| w.phase < WorkerPhase::Terminated && !w.evicted);
+    pods.snapshot().into_iter().filter(|(uid, _)| may_go(uid)).map(|(_, row)| row.pod.clone()).collect()
+}
+
+/// Numbers of pods by UID.
+pub(crate) fn by_uid(summary: &Summary) -> BTreeMap<&str, &PodStats> {
+    summary.pods.iter().map(|stats| (stats.pod_ref.uid.as_str(), stats)).collect()
+}
+
+/// Pods that use more of the disk than they allow themselves; all of them go.
+pub(crate) fn over_limits(pods: &[Arc<Pod>], summary: &Summary, layout: Layout) -> Vec<Order> {
+    let stats = by_uid(summary);
+    let order = |pod: &Arc<Pod>| {
+        let overrun = eviction::local_overrun(pod, stats.get(pod::uid(pod).as_str())?, layout)?;
+        Some(Order {
+            pod: pod.clone(),
+            grace_s: 1,
+            message: overrun.message,
+            annotations: BTreeMap::new(),
+            signal: overrun.signal,
+            own_fault: true,
+        })
+    };
+    pods.iter().filter_map(order).filter(|order| may_evict(&order.pod)).collect()
+}
+
+/// What must go for a threshold, in the order in which it goes; only one does.
+pub(crate) fn for_threshold(
+    pods: &[Arc<Pod>],
+    summary: &Summary,
+    layout: Layout,
+    due: &[Threshold],
+    seen: &Signals,
+    max_grace: Duration,
+) -> Vec<Order> {
+    let Some(threshold) = due.first() else { return Vec::new() };
+    let stats = by_uid(summary);
+    let mut candidates: Vec<_> =
+        pods.iter().map(|pod| Candidate { pod, stats: stats.get(pod::uid(pod).as_str()).copied() }).collect();
+    eviction::rank(threshold.signal, layout, &mut candidates);
+    let order = |candidate: Candidate<'_>| {
+        let told = told(threshold.signal.resource(), candidate.pod, candidate.stats, due, seen);
+        Order {
+            pod: Arc::new(candidate.pod.clone()),
+            grace_s: eviction::grace_seconds(threshold, candidate.pod, max_grace),
+            message: told.message,
+            annotations: told.annotations,
+            signal: threshold.signal.as_str(),
+            own_fault: false,
+        }
+    };
+    candidates.into_iter().filter(|candidate| may_evict(candidate.pod)).map(order).collect()
+}
+
+fn may_evict(pod: &Pod) -> bool {
+    let may = !pod::is_critical(pod);
+    if !may {
+        tracing::error!(pod = %pod::describe(pod), "a critical pod is not evicted");
+    }
+    may
+}
+
+/// Gives the order. `false`: there is nobody to take it; the next one goes in its stead.
+pub(crate) async fn give(crew: &Crew<Role>, order: &Order) -> bool {
+    let uid = pod::uid(&order.pod);
+    let object = object(&order.pod);
+    let event = NodeEvent { kind: EventType::Warning, reason: REASON.into(), message: order.message.clone(), object };
+    crew.emit_annotated(event, order.annotations.clone());
+    let request = KillRequest {
+        grace_s: Some(order.grace_s),
+        evicted: true,
+        reason: Some((REASON.to_owned(), order.message.clone())),
+        own_fault: order.own_fault,
+        ..KillRequest::default()
+    };
+    match crew.ask(KillPod { uid, request }).await {
+        Ok(true) => {
+            tracing::warn!(pod = %pod::describe(&order.pod), message = order.message, "pod evicted");
+            metrics::eviction::EVICTIONS.with_label_values(&[order.signal]).inc();
+            true
+        }
+        Ok(false) => false,
+        Err(e) => {
+            tracing::warn!(pod = %pod::describe(&order.pod), error = %e, "the pod is not evicted");
+            false
+        }
+    }
+}
+
+/// Tells that a worker takes too long.
+pub(crate) fn tell_late(crew: &Crew<Role>, pod: &Pod) {
+    let message = "Container runtime did not kill the pod within specified grace period.".to_owned();
+    let (kind, object) = (EventType::Warning, object(pod));
+    crew.emit(NodeEvent { kind, reason: "ExceededGracePeriod".into(), message, object });
+}
+
+fn object(pod: &Pod) -> EventObject {
+    EventObject::Pod {
+        namespace: pod::namespace(pod).to_owned(),
+        name: pod::name(pod).to_owned(),
+        uid: pod::uid(pod),
+        field_path: String::new(),
+    }
+}

@@ -1,0 +1,163 @@
+//! One look at what may run short. Cheap: a handful of files; pods are not measured.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::{Class, Effects};
+use cri_api::v1;
+use eviction::{Layout, Observed, Signal, Signals, Threshold};
+use model::node::Pressure;
+use model::reading::Depth;
+use ports::host::{FsStat, HostResult};
+
+use crate::config::{Config, Deps};
+
+/// Longest that the runtime may take to say where it keeps images.
+const RUNTIME_DEADLINE: Duration = Duration::from_secs(5);
+
+/// Where the runtime keeps what is on disk. Found once, as in a kubelet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Places {
+    pub(crate) images: PathBuf,
+    pub(crate) layers: PathBuf,
+    pub(crate) layout: Layout,
+}
+
+/// What was seen.
+#[derive(Clone, Debug)]
+pub(crate) struct Look {
+    pub(crate) signals: Signals,
+    /// `None`: not found out yet.
+    pub(crate) places: Option<Places>,
+    /// Page cache that counts as available, of the machine and of all pods: the kernel's notifications of v1 count it as used.
+    pub(crate) cache: Option<u64>,
+    pub(crate) pods_cache: Option<u64>,
+}
+
+/// Looks at every signal that a threshold needs. What cannot be read is left out, and says so.
+pub(crate) async fn look(deps: Arc<Deps>, config: Arc<Config>, places: Option<Places>, effects: &Effects) -> Look {
+    effects.hit("look").await;
+    let needs_disks = needs(&config.thresholds, Pressure::Disk) || config.local_storage;
+    let places = match places {
+        None if needs_disks => find_places(&deps, &config, effects).await,
+        known => known,
+    };
+    effects.blocking(Class::HostFiles, move || read_all(&deps, &config, places)).await
+}
+
+fn needs(thresholds: &[Threshold], kind: Pressure) -> bool {
+    thresholds.iter().any(|t| t.signal.pressure() == kind)
+}
+
+async fn find_places(deps: &Arc<Deps>, config: &Arc<Config>, effects: &Effects) -> Option<Places> {
+    let info = match tokio::time::timeout(RUNTIME_DEADLINE, deps.images.image_fs_info()).await {
+        Ok(Ok(info)) => info,
+        Ok(Err(e)) => {
+            unknown(&e.go_text());
+            return None;
+        }
+        Err(_) => {
+            unknown("the runtime does not answer");
+            return None;
+        }
+    };
+    let (deps, config) = (deps.clone(), config.clone());
+    let found = effects.blocking(Class::HostFiles, move || places(&deps, &config, &info)).await;
+    found.inspect_err(|why| unknown(why)).ok()
+}
+
+fn unknown(why: &str) {
+    tracing::debug!(error = why, "where the runtime keeps images is not known yet: their disk is passed over");
+}
+
+fn places(deps: &Deps, config: &Config, info: &v1::ImageFsInfoResponse) -> Result<Places, String> {
+    let point = |all: &[v1::FilesystemUsage]| {
+        let id = all.first().and_then(|fs| fs.fs_id.as_ref());
+        id.map(|id| PathBuf::from(&id.mountpoint)).filter(|path| path.is_absolute())
+    };
+    let images = point(&info.image_filesystems).ok_or("the runtime names no folder of images")?;
+    let layers = point(&info.container_filesystems).unwrap_or_else(|| images.clone());
+    let device = |path: &PathBuf| match deps.fs.stat(path) {
+        Ok(Some(stat)) => Ok(stat.dev),
+        Ok(None) => Err(format!("{} is not there", path.display())),
+        Err(e) => Err(actor::chain(&e)),
+    };
+    let (of_root, of_images, of_layers) = (device(&config.root_dir)?, device(&images)?, device(&layers)?);
+    Ok(Places { layout: Layout::new(of_images != of_root, of_layers != of_images), images, layers })
+}
+
+fn read_all(deps: &Deps, config: &Config, places: Option<Places>) -> Look {
+    let mut signals = Signals::new();
+    let (mut cache, mut pods_cache) = (None, None);
+    if needs(&config.thresholds, Pressure::Memory) {
+        cache = machine_memory(deps, &mut signals);
+        pods_cache = pods_memory(deps, config, &mut signals);
+    }
+    if needs(&config.thresholds, Pressure::Disk) {
+        disks(deps, config, places.as_ref(), &mut signals);
+    }
+    if needs(&config.thresholds, Pressure::Pid)
+        && let Some((running, most)) = read("processes", deps.host.processes())
+    {
+        signals.insert(Signal::PidAvailable, observed(most.saturating_sub(running), most));
+    }
+    Look { signals, places, cache, pods_cache }
+}
+
+/// As `/stats/summary` has it: by the root cgroup, where it says so.
+fn machine_memory(deps: &Deps, signals: &mut Signals) -> Option<u64> {
+    let told = read("memory", deps.host.memory_use())?;
+    let of_root = deps.stats.cgroup("/", Depth::Usage).map(|root| root.memory);
+    let counted = of_root.and_then(|m| Some((m.usage?, m.working_set()?)));
+    let working_set = counted.map_or(told.working_set_bytes, |(_, working_set)| working_set);
+    let available = told.total_bytes.saturating_sub(working_set);
+    signals.insert(Signal::MemoryAvailable, observed(available, available.saturating_add(working_set)));
+    counted.map(|(usage, working_set)| usage.saturating_sub(working_set))
+}
+
+/// What pods may still take below the limit that they have together; no signal without a limit.
+fn pods_memory(deps: &Deps, config: &Config, signals: &mut Signals) -> Option<u64> {
+    let memory = deps.stats.cgroup(config.pods_cgroup.as_deref()?, Depth::Usage)?.memory;
+    let (limit, working_set) = (memory.limit?, memory.working_set()?);
+    let available = limit.saturating_sub(working_set);
+    signals.insert(Signal::AllocatableMemoryAvailable, observed(available, available.saturating_add(working_set)));
+    Some(memory.usage?.saturating_sub(working_set))
+}
+
+fn disks(deps: &Deps, config: &Config, places: Option<&Places>, signals: &mut Signals) {
+    let node = read("root folder", deps.host.disk(&config.root_dir));
+    disk_signals(node, Signal::NodefsAvailable, Signal::NodefsInodesFree, signals);
+    let Some(places) = places else { return };
+    let images = read("file system of images", deps.host.disk(&places.images));
+    disk_signals(images, Signal::ImagefsAvailable, Signal::ImagefsInodesFree, signals);
+    let layers = if places.layers == places.images {
+        images
+    } else {
+        read("file system of layers", deps.host.disk(&places.layers))
+    };
+    disk_signals(layers, Signal::ContainerfsAvailable, Signal::ContainerfsInodesFree, signals);
+}
+
+fn disk_signals(disk: Option<FsStat>, bytes: Signal, inodes: Signal, signals: &mut Signals) {
+    let Some(disk) = disk else { return };
+    signals.insert(bytes, observed(disk.available_bytes, disk.total_bytes));
+    if disk.total_inodes > 0 {
+        signals.insert(inodes, observed(disk.free_inodes, disk.total_inodes));
+    }
+}
+
+fn observed(available: u64, capacity: u64) -> Observed {
+    let signed = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    Observed { available: signed(available), capacity: signed(capacity) }
+}
+
+fn read<T>(what: &str, result: HostResult<T>) -> Option<T> {
+    match result {
+        Ok(value) => Some(value),
+        Err(e) => {
+            tracing::warn!(what, error = %actor::chain(&e), "cannot be observed: its eviction thresholds are passed over");
+            None
+        }
+    }
+}

@@ -1,0 +1,57 @@
+use actor::testing::run;
+use std::time::Duration;
+
+use super::rig::{GI, Rig, config, secs, threshold};
+use crate::Config;
+
+fn memory() -> Config {
+    config(&[threshold("memory.available", "1Gi", secs(0))])
+}
+
+#[test]
+fn a_stall_is_followed_by_a_look_at_once() {
+    run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.run_pod("a", 0, 10);
+        rig.start(memory());
+        rig.pass(secs(2)).await;
+        rig.memory_available(0);
+        rig.pass(secs(2)).await;
+        assert!(rig.killed().is_empty(), "nobody has looked yet");
+        rig.alarm.stall();
+        rig.pass(Duration::from_millis(1)).await;
+        assert_eq!(rig.killed(), ["a"]);
+    });
+}
+
+#[test]
+fn memory_that_falls_fast_is_looked_at_sooner() {
+    for (early, expected) in [(true, 1), (false, 0)] {
+        run(1, move |kernel| async move {
+            let rig = Rig::new(&kernel);
+            rig.run_pod("a", 0, 10);
+            rig.start(Config { early_looks: early, ..memory() });
+            rig.pass(secs(1)).await;
+            rig.memory_available(2 * GI);
+            // The look at 10 s saw 5 Gi go; by then a Gi is left, and so the next one is a second later.
+            rig.pass(Duration::from_millis(9500)).await;
+            rig.memory_available(0);
+            rig.pass(secs(2)).await;
+            assert_eq!(rig.killed().len(), expected);
+        });
+    }
+}
+
+#[test]
+fn without_the_kernels_word_it_looks_every_ten_seconds() {
+    run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.alarm.refuse();
+        rig.run_pod("a", 0, 10);
+        rig.start(Config { memcg_notification: true, ..memory() });
+        rig.pass(secs(1)).await;
+        rig.memory_available(0);
+        rig.pass(secs(10)).await;
+        assert_eq!(rig.killed(), ["a"]);
+    });
+}

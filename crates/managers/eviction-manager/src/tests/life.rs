@@ -1,0 +1,192 @@
+use actor::testing::{run, settle};
+use contract::pod_worker::{WorkerPhase, WorkerState};
+use contract::stats::StatsError;
+use eviction::Threshold;
+use model::PodUid;
+use serde_json::json;
+
+use super::rig::{GI, Rig, config, secs, threshold};
+
+fn memory() -> Vec<Threshold> {
+    vec![threshold("memory.available", "1Gi", secs(0))]
+}
+
+#[test]
+fn a_quiet_node_measures_nobody_and_evicts_nobody() {
+    run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.run_pod("a", 0, 4000);
+        rig.start(config(&memory()));
+        rig.memory_available(GI);
+        rig.pass(secs(600)).await;
+        assert_eq!((rig.measured(), rig.killed()), (0, vec![]));
+        assert!(rig.conditions().is_empty() && rig.events.lines().is_empty());
+    });
+}
+
+#[test]
+fn the_worst_pod_goes_alone_with_a_second_to_end_and_the_condition_stays_a_while() {
+    run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        for (uid, priority, uses) in [("small", 0, 10), ("big", 0, 500), ("dear", 1000, 5000)] {
+            rig.run_pod(uid, priority, uses);
+        }
+        let critical = json!({ "spec": { "priority": 2_000_000_000, "containers": [{ "name": "app" }] } });
+        rig.run("critical", critical);
+        rig.said.lock().unwrap().obedient = false;
+        rig.start(config(&memory()));
+        rig.memory_available(GI - 1);
+        rig.pass(secs(5)).await;
+        assert_eq!(rig.conditions(), ["MemoryPressure"]);
+        let kills = rig.kills();
+        assert_eq!(rig.killed(), ["big"], "one at a time");
+        let (request, text) = (
+            &kills[0].request,
+            "The node was low on resource: memory. Threshold quantity: 1Gi, \
+            available: 1073741823. Container app was using 500Mi, request is 0, has larger consumption of memory. ",
+        );
+        assert_eq!(
+            (request.grace_s, request.evicted, request.own_fault, request.deleted),
+            (Some(1), true, false, false)
+        );
+        assert_eq!(request.reason, Some(("Evicted".to_owned(), text.to_owned())));
+        let told = [
+            "Warning EvictionThresholdMet: Attempting to reclaim memory".to_owned(),
+            format!("Warning Evicted: {text}"),
+        ];
+        assert_eq!(rig.events.lines(), told);
+        assert_eq!(rig.reclaims(), (0, 0), "nothing can be tidied up in memory");
+        rig.memory_available(2 * GI);
+        rig.wiring.put(PodUid::from("big"), WorkerState::new(WorkerPhase::Finished));
+        rig.pass(secs(299)).await;
+        assert_eq!(rig.conditions(), ["MemoryPressure"]);
+        rig.pass(secs(20)).await;
+        assert!(rig.conditions().is_empty());
+        assert_eq!(rig.killed().len(), 1);
+    });
+}
+
+#[test]
+fn as_long_as_it_is_short_one_after_the_other_goes_and_never_a_critical_one() {
+    run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        for (uid, priority, uses) in [("a", 0, 10), ("b", 0, 500), ("c", 5, 5000)] {
+            rig.run_pod(uid, priority, uses);
+        }
+        rig.run("static", json!({ "metadata": { "annotations": { "kubernetes.io/config.source": "file" } }, "spec": { "containers": [] } }));
+        rig.start(config(&memory()));
+        rig.memory_available(0);
+        rig.pass(secs(15)).await;
+        assert_eq!(rig.killed(), ["b", "a", "c"], "the next goes as soon as the one before is gone");
+        rig.pass(secs(60)).await;
+        assert_eq!(rig.killed().len(), 3);
+    });
+}
+
+#[test]
+fn a_worker_that_hangs_is_told_of_and_not_waited_for_for_ever() {
+    run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.run_pod("hangs", 0, 900);
+        rig.run_pod("other", 0, 100);
+        rig.said.lock().unwrap().obedient = false;
+        rig.start(config(&memory()));
+        rig.memory_available(0);
+        rig.pass(secs(5)).await;
+        assert_eq!((rig.killed().len(), rig.events.lines().len()), (1, 2));
+        rig.pass(secs(6)).await;
+        let late = "Warning ExceededGracePeriod: Container runtime did not kill the pod within specified grace period.";
+        assert!(rig.events.lines().contains(&late.to_owned()), "{:?}", rig.events.lines());
+        assert_eq!(rig.killed().len(), 1);
+        rig.pass(secs(31)).await;
+        assert_eq!(rig.killed(), ["hangs", "other"]);
+        assert_eq!(rig.events.lines().iter().filter(|l| **l == late).count(), 1);
+    });
+}
+
+#[test]
+fn a_soft_threshold_waits_for_its_grace_and_gives_the_pod_time() {
+    run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.run_pod("a", 0, 10);
+        rig.start(config(&[threshold("memory.available", "1Gi", secs(90))]));
+        rig.memory_available(0);
+        rig.pass(secs(85)).await;
+        assert_eq!((rig.conditions(), rig.killed()), (vec!["MemoryPressure".to_owned()], vec![]));
+        rig.pass(secs(30)).await;
+        assert_eq!(
+            rig.kills()[0].request.grace_s,
+            Some(40),
+            "its own, as it is shorter than evictionMaxPodGracePeriod"
+        );
+    });
+}
+
+#[test]
+fn a_disk_is_tidied_up_first_and_that_may_be_enough() {
+    for (reclaimed, times, killed) in [(Some(50 * GI), 1, 0), (None, 2, 1)] {
+        run(1, move |kernel| async move {
+            let rig = Rig::new(&kernel);
+            rig.run_pod("a", 0, 10);
+            rig.said.lock().unwrap().reclaimed = reclaimed;
+            rig.start(config(&[threshold("nodefs.available", "20Gi", secs(0))]));
+            rig.machine.change(|m| m.disk.as_mut().unwrap().available_bytes = 10 * GI);
+            rig.pass(secs(1)).await;
+            assert_eq!((rig.reclaims(), rig.killed().len()), ((times, times), killed), "again after the pod");
+            assert_eq!(rig.conditions(), ["DiskPressure"]);
+            assert_eq!(rig.events.lines()[0], "Warning EvictionThresholdMet: Attempting to reclaim ephemeral-storage");
+        });
+    }
+}
+
+#[test]
+fn who_is_not_there_to_be_ended_is_passed_over_and_so_is_a_failure_to_measure() {
+    run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.run_pod("gone", 0, 900);
+        rig.run_pod("here", 0, 100);
+        rig.said.lock().unwrap().away.push("gone".to_owned());
+        rig.said.lock().unwrap().failure = Some(StatsError { message: "no numbers".to_owned() });
+        rig.start(config(&memory()));
+        rig.memory_available(0);
+        rig.pass(secs(25)).await;
+        assert!(rig.killed().is_empty(), "nobody goes by guess");
+        assert_eq!(rig.conditions(), ["MemoryPressure"]);
+        rig.said.lock().unwrap().failure = None;
+        rig.pass(secs(10)).await;
+        assert_eq!(rig.killed()[..2], ["gone", "here"]);
+    });
+}
+
+#[test]
+fn a_rebuilt_manager_goes_on_with_conditions_and_leaves_ending_pods_alone() {
+    run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.run_pod("a", 0, 10);
+        rig.said.lock().unwrap().obedient = false;
+        let manager = rig.start(config(&memory()));
+        rig.memory_available(0);
+        rig.pass(secs(11)).await;
+        assert_eq!(rig.killed(), ["a"]);
+        rig.memory_available(4 * GI);
+        manager.kill();
+        settle().await;
+        rig.pass(secs(60)).await;
+        assert_eq!(rig.conditions(), ["MemoryPressure"]);
+        rig.pass(secs(300)).await;
+        assert!(rig.conditions().is_empty());
+        assert_eq!(rig.killed(), ["a"]);
+    });
+}
+
+#[test]
+fn without_thresholds_and_limits_there_is_nothing_to_do() {
+    run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        let nothing = crate::Config { local_storage: false, ..config(&[]) };
+        rig.start(nothing);
+        rig.memory_available(0);
+        rig.pass(secs(100)).await;
+        assert_eq!(rig.runtime.count("ImageFsInfo"), 0);
+    });
+}

@@ -1,0 +1,153 @@
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Candidate, Layout, grace_seconds, rank};
+
+fn named(name: &str, priority: i32, requests: &Value) -> Pod {
+    serde_json::from_value(json!({
+        "metadata": { "name": name },
+        "spec": {
+            "priority": priority,
+            "containers": [{ "name": "app", "resources": { "requests": requests } }],
+            "volumes": [
+                { "name": "tmp", "emptyDir": {} }, { "name": "mem", "emptyDir": { "medium": "Memory" } },
+                { "name": "conf", "configMap": {} }, { "name": "sec", "secret": {} },
+            ],
+        },
+    }))
+    .unwrap()
+}
+
+fn names(signal: &str, layout: Layout, pods: &[(Pod, Option<PodStats>)]) -> String {
+    let mut all: Vec<_> = pods.iter().map(|(pod, stats)| Candidate { pod, stats: stats.as_ref() }).collect();
+    rank(Signal::parse(signal).unwrap(), layout, &mut all);
+    all.iter().map(|c| model::pod::name(c.pod)).collect::<Vec<_>>().join(" ")
+}
+
+fn memory(mi: i64) -> Option<PodStats> {
+    Some(stats(json!({ "memory": { "workingSetBytes": mi * MI } })))
+}
+
+#[test]
+fn memory_goes_by_request_then_priority_then_excess() {
+    let requests = json!({ "memory": "100Mi" });
+    let pods = [
+        (named("within", 0, &requests), memory(100)),
+        (named("over-high", 1000, &requests), memory(101)),
+        (named("over-little", 0, &requests), memory(110)),
+        (named("over-much", 0, &requests), memory(300)),
+        (named("no-request", 0, &json!({})), memory(150)),
+        (named("unknown-high", 9, &requests), None),
+        (named("unknown", 0, &requests), None),
+        (named("within-low", -5, &requests), memory(1)),
+    ];
+    let expected = "unknown unknown-high over-much no-request over-little over-high within-low within";
+    assert_eq!(names("memory.available", Layout::Single, &pods), expected);
+    assert_eq!(names("allocatableMemory.available", Layout::Single, &pods), expected);
+}
+
+#[test]
+fn processes_go_by_priority_then_number() {
+    let with = |n: u64| Some(stats(json!({ "process_stats": { "process_count": n } })));
+    let none = json!({});
+    let pods = [
+        (named("many-high", 5, &none), with(1000)),
+        (named("few", 0, &none), with(1)),
+        (named("some", 0, &none), with(7)),
+        (named("unknown", 0, &none), None),
+    ];
+    assert_eq!(names("pid.available", Layout::Single, &pods), "unknown some few many-high");
+}
+
+fn on_disk(layer: i64, logs: i64, tmp: i64) -> Option<PodStats> {
+    let fs = |mi: i64| json!({ "usedBytes": mi * MI, "inodesUsed": mi });
+    let volume = |name: &str, mi: i64| json!({ "name": name, "usedBytes": mi * MI, "inodesUsed": mi });
+    Some(stats(json!({
+        "containers": [{ "name": "app", "rootfs": fs(layer), "logs": fs(logs) }],
+        "volume": [volume("tmp", tmp), volume("mem", 5000), volume("sec", 5000), volume("conf", 1)],
+    })))
+}
+
+#[test]
+fn what_counts_on_a_disk_depends_on_what_is_on_it() {
+    let none = json!({});
+    let pods = [
+        (named("layer", 0, &none), on_disk(30, 1, 1)),
+        (named("logs", 0, &none), on_disk(1, 20, 1)),
+        (named("volume", 0, &none), on_disk(2, 1, 10)),
+    ];
+    let table = [
+        ("nodefs.available", Layout::Single, "layer logs volume"),
+        ("imagefs.available", Layout::Single, "layer logs volume"),
+        ("containerfs.inodesFree", Layout::Single, "layer logs volume"),
+        ("nodefs.available", Layout::ImagesApart, "logs volume layer"),
+        ("imagefs.available", Layout::ImagesApart, "layer volume logs"),
+        ("containerfs.available", Layout::ImagesApart, "layer volume logs"),
+        ("nodefs.available", Layout::LayersApartFromImages, "layer logs volume"),
+        ("containerfs.available", Layout::LayersApartFromImages, "layer logs volume"),
+        // Nobody has an image: all are alike and stay as they came.
+        ("imagefs.available", Layout::LayersApartFromImages, "layer logs volume"),
+        ("imagefs.inodesFree", Layout::LayersApartFromImages, "layer logs volume"),
+    ];
+    for (signal, layout, expected) in table {
+        assert_eq!(names(signal, layout, &pods), expected, "{signal} {layout:?}");
+    }
+}
+
+#[test]
+fn inodes_are_above_any_request_and_compared_less_the_request_of_bytes() {
+    let requests = json!({ "ephemeral-storage": "25" });
+    let pods =
+        [(named("asks", 0, &requests), on_disk(30, 0, 0)), (named("asks-nothing", 0, &json!({})), on_disk(10, 0, 0))];
+    assert_eq!(names("nodefs.inodesFree", Layout::Single, &pods), "asks-nothing asks");
+    assert_eq!(names("nodefs.available", Layout::Single, &pods), "asks asks-nothing");
+}
+
+#[test]
+fn grace_is_a_second_or_what_both_allow() {
+    let hard = threshold(Signal::MemoryAvailable, amount("1Gi"), None);
+    let soft = Threshold { grace: Duration::from_secs(9), ..hard };
+    let with = |own: Option<i64>| pod(json!({ "terminationGracePeriodSeconds": own, "containers": [] }));
+    let table = [
+        (hard, Some(30), 60, 1),
+        (soft, Some(30), 60, 30),
+        (soft, Some(90), 60, 60),
+        (soft, None, 60, 60),
+        (soft, Some(30), 0, 0),
+    ];
+    for (threshold, own, most, expected) in table {
+        assert_eq!(grace_seconds(&threshold, &with(own), Duration::from_secs(most)), expected, "{own:?} {most}");
+    }
+}
+
+proptest! {
+    /// Whatever the order in which pods come, they go in the same one (up to those that are alike), and none is lost.
+    #[test]
+    fn the_order_is_total(mut pods in proptest::collection::vec((-2_i32..3, 0_i64..4, proptest::option::of(0_i64..6)), 0..12), signal in 0_usize..9) {
+        let signals = ["memory.available", "allocatableMemory.available", "nodefs.available", "nodefs.inodesFree",
+            "imagefs.available", "imagefs.inodesFree", "containerfs.available", "containerfs.inodesFree", "pid.available"];
+        let ranked = |pods: &[(i32, i64, Option<i64>)]| {
+            let all: Vec<_> = pods.iter().map(|(priority, request, usage)| {
+                let requests = json!({ "memory": format!("{request}Mi"), "ephemeral-storage": format!("{request}Mi") });
+                let stats = usage.map(|mi| stats(json!({
+                    "memory": { "workingSetBytes": mi * MI }, "process_stats": { "process_count": mi },
+                    "containers": [{ "name": "app", "rootfs": { "usedBytes": mi * MI, "inodesUsed": mi } }],
+                })));
+                (named(&format!("{priority}/{request}/{usage:?}"), *priority, &requests), stats)
+            }).collect();
+            let mut candidates: Vec<_> = all.iter().map(|(pod, stats)| Candidate { pod, stats: stats.as_ref() }).collect();
+            rank(Signal::parse(signals[signal]).unwrap(), Layout::Single, &mut candidates);
+            let excess = |c: &Candidate<'_>| {
+                let spec = c.pod.spec.as_ref().unwrap();
+                (c.stats.is_some(), spec.priority)
+            };
+            (candidates.len(), candidates.iter().map(excess).collect::<Vec<_>>())
+        };
+        let first = ranked(&pods);
+        prop_assert_eq!(first.0, pods.len());
+        pods.reverse();
+        prop_assert_eq!(first, ranked(&pods));
+    }
+}
