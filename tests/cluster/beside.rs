@@ -25,9 +25,18 @@ const RECORDING: &str = "tests/golden/csi/kubelet-1.36.2.json";
 
 /// Who serves the node.
 #[derive(Clone, Copy, PartialEq)]
-enum Agent {
+pub(crate) enum Agent {
     Bosun,
     Kubelet,
+}
+
+impl Agent {
+    /// Takes the node over, on which bosun runs.
+    pub(crate) fn serve(self, node: &mut ClusterNode) {
+        if self == Agent::Kubelet {
+            kubelet(node);
+        }
+    }
 }
 
 /// A node with both drivers, in the hands of an agent.
@@ -35,9 +44,7 @@ fn site(agent: Agent) -> Site {
     let config = json!({"volumeStatsAggPeriod": "2s"});
     let bosun = BosunOptions { config, ..BosunOptions::default() };
     let mut node = start_with(NodeOptions { bosun, ..NodeOptions::default() });
-    if agent == Agent::Kubelet {
-        kubelet(&mut node);
-    }
+    agent.serve(&mut node);
     let topology = [("topology.csi.bosun.test/zone".to_owned(), "z1".to_owned())].into();
     Site::on(node, &Config { max_volumes: 7, topology, ..Config::default() })
 }
@@ -178,10 +185,10 @@ fn kubelet(node: &mut ClusterNode) {
 }
 
 /// Parameters that a kubelet sets on the machine: as they were when this is dropped.
-struct Tunables(Vec<(PathBuf, String)>);
+pub(crate) struct Tunables(Vec<(PathBuf, String)>);
 
 impl Tunables {
-    fn keep() -> Self {
+    pub(crate) fn keep() -> Self {
         let names = [
             "vm/overcommit_memory",
             "vm/panic_on_oom",

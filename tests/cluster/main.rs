@@ -4,6 +4,7 @@ mod away;
 mod bed;
 mod beside;
 mod claims;
+mod evicts;
 mod face;
 mod grows;
 mod hangs;
