@@ -8,6 +8,7 @@
 mod cgroups;
 mod flaky;
 mod iscsi;
+mod memory;
 mod nfs;
 mod node;
 mod pods;

@@ -9,7 +9,7 @@ use contract::eviction::NodePressure;
 use contract::pod_worker::{WorkerPhase, WorkerState};
 use contract::stats::{StatsError, Summarise};
 use contract::{Crew, EvictionManager as Role};
-use eviction::{Layout, Ledger, SHORTEST, Signals, Threshold, next_look};
+use eviction::{Layout, Ledger, Resource, SHORTEST, Signals, Threshold, next_look};
 use model::event::{EventObject, EventType, NodeEvent};
 use model::node::Pressure;
 use model::stats::Summary;
@@ -47,6 +47,10 @@ pub struct EvictionManager {
     last: Option<(Instant, Signals)>,
     /// When pods' own limits were compared last.
     limits_at: Option<Instant>,
+    /// Pause between two looks while nothing falls.
+    pub(crate) longest: Duration,
+    /// Nobody could be evicted: until then the kernel's alarms change nothing.
+    deaf_until: Option<Instant>,
     pub(crate) notifications: Notifications,
     pass: Pass,
 }
@@ -95,6 +99,8 @@ impl EvictionManager {
             started: None,
             last: None,
             limits_at: None,
+            longest: eviction::LONGEST,
+            deaf_until: None,
             notifications: Notifications::default(),
             pass: Pass::default(),
         }
@@ -120,7 +126,11 @@ impl EvictionManager {
 
     /// The kernel said that memory runs short.
     pub(crate) fn look_soon(&mut self, ctx: &mut Ctx<Self>) {
-        let ago = self.last.as_ref().map(|(at, _)| ctx.clock().now().saturating_duration_since(*at));
+        let now = ctx.clock().now();
+        if self.deaf_until.is_some_and(|until| now < until) {
+            return;
+        }
+        let ago = self.last.as_ref().map(|(at, _)| now.saturating_duration_since(*at));
         match ago.and_then(|ago| SHORTEST.checked_sub(ago)).filter(|left| !left.is_zero()) {
             Some(left) if !self.pass.running => self.look_in(left, ctx),
             _ => self.look(ctx),
@@ -157,30 +167,32 @@ impl EvictionManager {
         self.publish(&verdict.pressures);
         let pause = self.next_look(&seen.signals, now);
         self.last = Some((now, seen.signals.clone()));
-        let pods = evict::active(&self.crew);
-        if verdict.due.is_empty() && !self.limits_are_due(&pods, now) {
+        let limits = self.limits_are_due(now);
+        if verdict.due.is_empty() && !limits {
             return self.done(pause, ctx);
         }
+        let of_memory = verdict.due.first().is_some_and(|t| t.signal.resource() == Resource::Memory);
         let (crew, effects) = (self.crew.clone(), ctx.effects());
         let work = async move {
             effects.hit("measure").await;
-            crew.call(Summarise { only_cpu_and_memory: false }).await
+            measure(&crew, limits, of_memory).await
         };
-        ctx.run(work, move |act: &mut Self, summary, ctx| {
-            act.on_measured(summary, verdict.due, seen.signals, pause, ctx)
+        ctx.run(work, move |act: &mut Self, measured, ctx| {
+            act.on_measured(measured, verdict.due, seen.signals, pause, ctx);
         });
     }
 
     /// When to look again if nothing happens.
     fn next_look(&self, seen: &Signals, now: Instant) -> Duration {
         let before = self.last.as_ref().map(|(at, seen)| (now.saturating_duration_since(*at), seen));
-        next_look(&self.thresholds, before.filter(|_| self.config.early_looks), seen)
+        next_look(&self.thresholds, before.filter(|_| self.config.early_looks), seen, self.longest)
     }
 
     /// Whether some pod's own limits are to be compared with what it uses.
-    fn limits_are_due(&self, pods: &[Arc<model::core::Pod>], now: Instant) -> bool {
+    fn limits_are_due(&self, now: Instant) -> bool {
         let is_early = self.limits_at.is_some_and(|at| now.saturating_duration_since(at) < LOCAL_PERIOD);
-        self.config.local_storage && !is_early && pods.iter().any(|pod| eviction::has_local_limit(pod))
+        let is_limited = || evict::active(&self.crew).iter().any(|pod| eviction::has_local_limit(pod));
+        self.config.local_storage && !is_early && is_limited()
     }
 
     fn layout(&self) -> Layout {
@@ -190,31 +202,30 @@ impl EvictionManager {
     fn publish(&self, pressures: &[Pressure]) {
         let conditions: Vec<String> = pressures.iter().map(|p| p.as_str().to_owned()).collect();
         if self.pressure.get().conditions != conditions {
-            tracing::warn!(?conditions, "pressure on the node");
+            tracing::info!(?conditions, "the node's pressure conditions");
             self.pressure.publish(NodePressure { conditions });
         }
     }
 
     fn on_measured(
         &mut self,
-        summary: Result<Arc<Summary>, StatsError>,
+        measured: Result<Measured, StatsError>,
         due: Vec<Threshold>,
         seen: Signals,
         pause: Duration,
         ctx: &mut Ctx<Self>,
     ) {
-        let summary = match summary {
-            Ok(summary) => summary,
+        let Measured { summary, disks } = match measured {
+            Ok(measured) => measured,
             Err(e) => {
                 tracing::warn!(error = %e, "what pods use is not known: none is evicted");
                 return self.done(pause, ctx);
             }
         };
         let now = ctx.clock().now();
-        self.limits_at = Some(now);
-        let pods = evict::active(&self.crew);
-        if self.config.local_storage && self.places.is_some() {
-            let orders = evict::over_limits(&pods, &summary, self.layout());
+        if disks && self.config.local_storage && self.places.is_some() {
+            self.limits_at = Some(now);
+            let orders = evict::over_limits(&evict::active(&self.crew), &summary, self.layout());
             if !orders.is_empty() {
                 return self.evict_all(orders, ctx);
             }
@@ -289,7 +300,8 @@ impl EvictionManager {
 
     fn on_evicted(&mut self, given: Vec<Order>, ctx: &mut Ctx<Self>) {
         if given.is_empty() {
-            tracing::warn!("no pod could be evicted");
+            tracing::warn!("something runs short and no pod could be evicted");
+            self.deaf_until = Some(ctx.clock().now() + eviction::LONGEST);
             return self.done(eviction::LONGEST, ctx);
         }
         let now = ctx.clock().now();
@@ -317,5 +329,28 @@ impl EvictionManager {
             stopped_by
         };
         ctx.after(CLEANED_PERIOD, move |act, ctx| act.await_gone(late, told_by, gone_by, ctx));
+    }
+}
+
+/// What pods use.
+struct Measured {
+    summary: Arc<Summary>,
+    /// Disks, too.
+    disks: bool,
+}
+
+/// Measures pods. When memory is short processor and memory are enough, which takes the kernel's files alone: a runtime that
+/// is short of memory itself may not answer.
+async fn measure(crew: &Crew<Role>, limits: bool, of_memory: bool) -> Result<Measured, StatsError> {
+    let ask = async |only_cpu_and_memory: bool| {
+        let summary = crew.call(Summarise { only_cpu_and_memory }).await?;
+        Ok(Measured { summary, disks: !only_cpu_and_memory })
+    };
+    match ask(of_memory && !limits).await {
+        Err(e) if of_memory && limits => {
+            tracing::warn!(error = %e, "limits on local storage are not compared while memory is short");
+            ask(true).await
+        }
+        answer => answer,
     }
 }

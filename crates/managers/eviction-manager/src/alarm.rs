@@ -19,7 +19,10 @@ impl EvictionManager {
         }
         match self.deps.alarm.stalls() {
             Ok(alarms) => Self::await_stall(alarms, ctx),
-            Err(error) => tracing::info!(%error, "this kernel does not tell when tasks wait for memory"),
+            Err(error) => {
+                tracing::info!(%error, "this kernel does not tell when tasks wait for memory: it is looked at every second");
+                self.longest = eviction::UNWARNED;
+            }
         }
     }
 
@@ -30,7 +33,10 @@ impl EvictionManager {
                 act.look_soon(ctx);
                 Self::await_stall(alarms, ctx);
             }
-            Err(error) => tracing::warn!(%error, "the kernel tells no more when tasks wait for memory"),
+            Err(error) => {
+                tracing::warn!(%error, "the kernel tells no more when tasks wait for memory: it is looked at every second");
+                act.longest = eviction::UNWARNED;
+            }
         });
     }
 

@@ -65,7 +65,7 @@ pub(crate) fn over_limits(pods: &[Arc<Pod>], summary: &Summary, layout: Layout) 
             own_fault: true,
         })
     };
-    pods.iter().filter_map(order).filter(|order| may_evict(&order.pod)).collect()
+    pods.iter().filter(|pod| !pod::is_critical(pod)).filter_map(order).collect()
 }
 
 /// What must go for a threshold, in the order in which it goes; only one does.
@@ -84,24 +84,16 @@ pub(crate) fn for_threshold(
     eviction::rank(threshold.signal, layout, &mut candidates);
     let order = |candidate: Candidate<'_>| {
         let told = told(threshold.signal.resource(), candidate.pod, candidate.stats, due, seen);
-        Order {
-            pod: Arc::new(candidate.pod.clone()),
+        Some(Order {
+            pod: pods.iter().find(|pod| std::ptr::eq(&***pod, candidate.pod))?.clone(),
             grace_s: eviction::grace_seconds(threshold, candidate.pod, max_grace),
             message: told.message,
             annotations: told.annotations,
             signal: threshold.signal.as_str(),
             own_fault: false,
-        }
+        })
     };
-    candidates.into_iter().filter(|candidate| may_evict(candidate.pod)).map(order).collect()
-}
-
-fn may_evict(pod: &Pod) -> bool {
-    let may = !pod::is_critical(pod);
-    if !may {
-        tracing::error!(pod = %pod::describe(pod), "a critical pod is not evicted");
-    }
-    may
+    candidates.into_iter().filter(|candidate| !pod::is_critical(candidate.pod)).filter_map(order).collect()
 }
 
 /// Gives the order. `false`: there is nobody to take it; the next one goes in its stead.

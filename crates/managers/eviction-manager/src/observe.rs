@@ -14,7 +14,7 @@ use ports::host::{FsStat, HostResult};
 use crate::config::{Config, Deps};
 
 /// Longest that the runtime may take to say where it keeps images.
-const RUNTIME_DEADLINE: Duration = Duration::from_secs(5);
+const RUNTIME_DEADLINE: Duration = Duration::from_secs(2);
 
 /// Where the runtime keeps what is on disk. Found once, as in a kubelet.
 #[derive(Clone, Debug, PartialEq, Eq)]

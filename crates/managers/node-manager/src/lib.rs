@@ -5,7 +5,7 @@
 //! **Answers** PluginManager: what a CSI driver calls the node is put onto the Node, with the labels of its topology.
 //! **Never** changes taints, foreign labels or the spec of a Node that exists, and never writes `Ready=False` because the
 //! daemon itself has just begun: it waits for the runtime's word first.
-//! **Lost on restart** is when the status was reported last (one report too many) and for how long pressure lasts.
+//! **Lost on restart** is when the status was reported last (one report too many).
 //! **Read next** `actor.rs`, then `state.rs`, `sync.rs`, `requests.rs`, `lease.rs`; what the Node says is decided in `policy/node-status`.
 
 #![forbid(unsafe_code)]

@@ -17,7 +17,7 @@ pub use layout::{Layout, Reclaim, for_layout, reclaim};
 pub use ledger::{Ledger, Verdict, is_relieved};
 pub use local::{Overrun, has_local_limit, local_overrun};
 pub use message::{Told, told};
-pub use pace::{LONGEST, SHORTEST, next_look};
+pub use pace::{LONGEST, SHORTEST, UNWARNED, next_look};
 pub use rank::{Candidate, grace_seconds, rank};
 pub use signal::{Amount, Observed, Resource, Signal, Signals, Threshold, is_met, with_allocatable};
 

@@ -6,14 +6,21 @@ use crate::signal::{Resource, Signals, Threshold};
 
 /// Pause between two looks while nothing is about to run short.
 pub const LONGEST: Duration = Duration::from_secs(10);
+/// The same on a machine whose kernel does not tell when tasks wait for memory.
+pub const UNWARNED: Duration = Duration::from_secs(1);
 /// Shortest pause between two looks.
 pub const SHORTEST: Duration = Duration::from_millis(100);
 
 /// Pause after a look: half of the time after which memory will have fallen to a threshold, at the rate at which it fell
-/// since the look before (`before`: how long ago that was, and what it saw).
+/// since the look before (`before`: how long ago that was, and what it saw); `longest` at most.
 #[must_use]
-pub fn next_look(thresholds: &[Threshold], before: Option<(Duration, &Signals)>, seen: &Signals) -> Duration {
-    let Some((ago, before)) = before else { return LONGEST };
+pub fn next_look(
+    thresholds: &[Threshold],
+    before: Option<(Duration, &Signals)>,
+    seen: &Signals,
+    longest: Duration,
+) -> Duration {
+    let Some((ago, before)) = before else { return longest };
     let of_memory = thresholds.iter().filter(|t| t.signal.resource() == Resource::Memory);
     let pauses = of_memory.filter_map(|t| {
         let (then, now) = (before.get(&t.signal)?, seen.get(&t.signal)?);
@@ -22,7 +29,7 @@ pub fn next_look(thresholds: &[Threshold], before: Option<(Duration, &Signals)>,
         let (fell, left) = (u64::try_from(fell).ok()?, u64::try_from(left).ok()?);
         (fell > 0 && left > 0).then(|| pause(ago, fell, left))
     });
-    pauses.min().unwrap_or(LONGEST).clamp(SHORTEST, LONGEST)
+    pauses.min().unwrap_or(longest).clamp(SHORTEST, longest)
 }
 
 #[allow(clippy::cast_precision_loss, reason = "a pause need not be exact")]

@@ -245,7 +245,7 @@ pub(super) const FLAGS: &[Flag] = &[
     own("pod-store-wait", Duration, Own::PodStoreWait, Bosun, "after a start, wait this long for the API server first [5s]"),
     own("pod-store-after-boot", Text, Own::PodStoreAfterBoot, Bosun, "which of them start after a boot: safe, all, none [safe]"),
     own("pod-store-max-age", Duration, Own::PodStoreMaxAge, Bosun, "safe: none when the server was last heard longer ago [5m]"),
-    own("eviction-early-looks", Switch, Own::EvictionEarlyLooks, Bosun, "look for pressure sooner than every 10s when memory falls fast or tasks wait for it [true]"),
+    own("eviction-early-looks", Switch, Own::EvictionEarlyLooks, Bosun, "look for memory pressure sooner than every 10s when it comes fast [true]"),
     own("object-cache", Switch, Own::ObjectCache, Bosun, "keep configMaps and secrets of pods here, sealed, for that time [true]"),
     own("log", Text, Own::Log, Bosun, "log filter such as info,pod_worker=debug; wins over -v; also BOSUN_LOG"),
     own("enable-faults", Switch, Own::EnableFaults, Bosun, "let `bosun fault` inject faults, for tests [false]"),

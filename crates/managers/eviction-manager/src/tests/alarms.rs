@@ -43,15 +43,19 @@ fn memory_that_falls_fast_is_looked_at_sooner() {
 }
 
 #[test]
-fn without_the_kernels_word_it_looks_every_ten_seconds() {
-    run(1, |kernel| async move {
-        let rig = Rig::new(&kernel);
-        rig.alarm.refuse();
-        rig.run_pod("a", 0, 10);
-        rig.start(Config { memcg_notification: true, ..memory() });
-        rig.pass(secs(1)).await;
-        rig.memory_available(0);
-        rig.pass(secs(10)).await;
-        assert_eq!(rig.killed(), ["a"]);
-    });
+fn without_the_kernels_word_it_looks_every_second_or_as_a_kubelet() {
+    for (early, memcg, expected) in [(true, false, 1), (true, true, 1), (false, true, 0)] {
+        run(1, move |kernel| async move {
+            let rig = Rig::new(&kernel);
+            rig.alarm.refuse();
+            rig.run_pod("a", 0, 10);
+            rig.start(Config { early_looks: early, memcg_notification: memcg, ..memory() });
+            rig.pass(Duration::from_millis(100)).await;
+            rig.memory_available(0);
+            rig.pass(Duration::from_millis(1200)).await;
+            assert_eq!(rig.killed().len(), expected, "{early} {memcg}");
+            rig.pass(secs(10)).await;
+            assert_eq!(rig.killed(), ["a"]);
+        });
+    }
 }

@@ -159,6 +159,37 @@ fn who_is_not_there_to_be_ended_is_passed_over_and_so_is_a_failure_to_measure() 
 }
 
 #[test]
+fn short_of_memory_it_does_without_the_runtime() {
+    run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.run_pod("a", 0, 10);
+        rig.said.lock().unwrap().full_fails = true;
+        rig.start(config(&memory()));
+        rig.memory_available(0);
+        rig.pass(secs(1)).await;
+        assert_eq!(rig.killed(), ["a"]);
+        let volume = json!([{ "name": "tmp", "emptyDir": { "sizeLimit": "1Mi" } }]);
+        rig.run("limited", json!({ "spec": { "containers": [{ "name": "app" }], "volumes": volume } }));
+        rig.pass(secs(11)).await;
+        assert_eq!(rig.killed(), ["a", "limited"], "also where somebody's disk was to be looked at");
+    });
+}
+
+#[test]
+fn alarms_change_nothing_while_nobody_can_be_evicted() {
+    run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.start(config(&memory()));
+        rig.memory_available(0);
+        for _ in 0..45 {
+            rig.pass(std::time::Duration::from_millis(200)).await;
+            rig.alarm.stall();
+        }
+        assert_eq!(rig.measured(), 1);
+    });
+}
+
+#[test]
 fn a_rebuilt_manager_goes_on_with_conditions_and_leaves_ending_pods_alone() {
     run(1, |kernel| async move {
         let rig = Rig::new(&kernel);

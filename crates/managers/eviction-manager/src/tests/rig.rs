@@ -51,6 +51,8 @@ pub(super) fn config(thresholds: &[Threshold]) -> Config {
 pub(super) struct Said {
     pub pods: BTreeMap<String, PodStats>,
     pub failure: Option<StatsError>,
+    /// What needs the runtime fails.
+    pub full_fails: bool,
     /// What tidying up brings the disk to.
     pub reclaimed: Option<u64>,
     /// Who is not there to be ended.
@@ -76,7 +78,7 @@ pub(super) struct Rig {
 impl Rig {
     pub(super) fn new(kernel: &Kernel) -> Self {
         let wiring = Wiring::default();
-        let said = Said { pods: BTreeMap::new(), failure: None, reclaimed: None, away: Vec::new(), obedient: true };
+        let said = Said { pods: BTreeMap::new(), failure: None, full_fails: false, reclaimed: None, away: Vec::new(), obedient: true };
         let rig = Self {
             kernel: kernel.clone(),
             events: Events::on(&wiring),
@@ -97,8 +99,11 @@ impl Rig {
 
     fn answer(&self) {
         let said = self.said.clone();
-        self.stats.answer(move |_: &Summarise| {
+        self.stats.answer(move |ask: &Summarise| {
             let said = said.lock().unwrap();
+            if said.full_fails && !ask.only_cpu_and_memory {
+                return Err(StatsError { message: "the runtime does not answer".to_owned() });
+            }
             let pods = said.pods.values().cloned().collect();
             said.failure.clone().map_or_else(|| Ok(Arc::new(Summary { pods, ..Summary::default() })), Err)
         });

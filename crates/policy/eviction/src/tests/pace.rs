@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use super::*;
-use crate::{LONGEST, SHORTEST, next_look};
+use crate::{LONGEST, SHORTEST, UNWARNED, next_look};
 
 #[test]
 fn the_faster_memory_goes_the_sooner_is_the_next_look() {
@@ -24,8 +24,10 @@ fn the_faster_memory_goes_the_sooner_is_the_next_look() {
     ];
     for (what, before, now, expected) in table {
         let before = before.as_ref().map(|(ago, seen)| (*ago, seen));
-        assert_eq!(next_look(&all, before, &now), expected, "{what}");
+        assert_eq!(next_look(&all, before, &now, LONGEST), expected, "{what}");
     }
     let disk = |gi: i64| seen(Signal::NodefsAvailable, gi * GI, 64 * GI);
-    assert_eq!(next_look(&all, Some((s(1), &disk(9))), &disk(2)), LONGEST, "a disk is not gone in a second");
+    assert_eq!(next_look(&all, Some((s(1), &disk(9))), &disk(2), LONGEST), LONGEST, "a disk is not gone in a second");
+    assert_eq!(next_look(&all, None, &at(2), UNWARNED), UNWARNED);
+    assert_eq!(next_look(&all, Some((s(10), &at(21))), &at(11), UNWARNED), UNWARNED, "no later than usual");
 }
