@@ -18,7 +18,7 @@ fn node() -> Node {
     }
     node.configure(&json!({
         "evictionHard": {"memory.available": format!("{THRESHOLD}Mi")}, "evictionPressureTransitionPeriod": "1s",
-        "authentication": {"webhook": {"enabled": false}}, "authorization": {"mode": "AlwaysAllow"},
+        "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}}, "authorization": {"mode": "AlwaysAllow"},
     }));
     node.sh(&format!("mkdir -p {FOLDER}; setsid /share/fake-api {FOLDER} > /var/log/fake-api.log 2>&1 < /dev/null &"));
     let url = node.wait("the API server", || match node.sh(&format!("cat {FOLDER}/url 2> /dev/null || true")) {
@@ -44,6 +44,7 @@ fn create(node: &Node, name: &str, container: Value) {
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}")},
         "spec": {
             "nodeName": "guest", "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "automountServiceAccountToken": false,
+            "enableServiceLinks": false, "dnsPolicy": "Default",
             "containers": [container],
             "volumes": [{"name": "host", "hostPath": {"path": "/"}}],
         },
@@ -96,7 +97,10 @@ fn burst(node: &Node, mib_per_second: u32) {
     });
     let message = evicted["status"]["message"].as_str().unwrap_or_default().to_owned();
     let left = left(&message).unwrap_or_else(|| panic!("{message}"));
-    println!("{mib_per_second} MiB/s: evicted with {} MiB left of a threshold of {THRESHOLD} MiB: {message}", left >> 20);
+    println!(
+        "{mib_per_second} MiB/s: evicted with {} MiB left of a threshold of {THRESHOLD} MiB: {message}",
+        left >> 20
+    );
     assert_eq!(oom_kills(node), before, "the kernel killed nobody");
     for innocent in innocents {
         let name = innocent["metadata"]["name"].as_str().expect("a name");
@@ -113,7 +117,11 @@ fn who_takes_all_memory_goes_before_the_kernel_kills_anybody_however_fast_it_is(
     let node = node();
     let sleeps = json!(["sleep", "100000"]);
     create(&node, "calm", json!({"command": sleeps, "resources": {"requests": {"memory": "32Mi"}}}));
-    create(&node, "dear", json!({"command": sleeps, "resources": {"requests": {"memory": "32Mi"}, "limits": {"memory": "32Mi"}}}));
+    create(
+        &node,
+        "dear",
+        json!({"command": sleeps, "resources": {"requests": {"memory": "32Mi"}, "limits": {"memory": "32Mi"}}}),
+    );
     ["calm", "dear"].map(|name| wait_running(&node, name));
     for pace in [50, 200, 1000] {
         burst(&node, pace);
