@@ -3,11 +3,14 @@
 //! The only crate that may hold unsafe code (`quotas/kernel.rs`, and none else). Every call blocks; managers run them on the blocking
 //! pool. Nothing is cached: each answer is what the kernel says now.
 
+#[cfg(test)]
+mod bus_daemon;
 pub mod cgroup;
 pub mod files;
 pub mod info;
 pub mod iptables;
 mod kernel_log;
+mod logind;
 pub mod mounts;
 pub mod quotas;
 pub mod stats;
@@ -18,6 +21,7 @@ pub use files::{LinuxFs, open_file_or_folder, open_regular};
 pub use info::LinuxInfo;
 pub use iptables::IptablesProgram;
 pub use kernel_log::KernelMessages;
+pub use logind::SystemdLogind;
 pub use mounts::LinuxMounts;
 pub use quotas::LinuxQuotas;
 pub use stats::LinuxStats;

@@ -65,6 +65,7 @@ pub mod record;
 #[cfg(test)]
 mod round_trip;
 pub mod runtime;
+pub mod shutdown;
 pub mod stats;
 pub mod status;
 pub mod volume;
@@ -78,6 +79,6 @@ pub use role::{Answers, Asks, Endpoint, Reads, Role, RoleMessage, SingleValue, T
 pub use roles::{
     ApiSource, CertificateManager, CgroupManager, DECLARATIONS, EventRecorder, FolderSource, HttpSource, ImageManager,
     LogManager, NodeLease, NodeManager, ObjectStore, OomWatcher, PluginManager, PodManager, PodWorker, ProbeManager,
-    RuntimeClient, Server, StatsManager, StatusManager, StatusSyncer, Supervisor, VolumeManager,
+    RuntimeClient, Server, ShutdownManager, StatsManager, StatusManager, StatusSyncer, Supervisor, VolumeManager,
 };
 pub use wiring::Wiring;

@@ -7,6 +7,7 @@ use model::PodUid;
 use model::core::Pod;
 
 use crate::config_sources::Source;
+use crate::pod_worker::KillRequest;
 
 /// The complete set of one source (SET semantics: what is missing is removed). Idempotent. An empty set counts as "seen".
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -45,6 +46,14 @@ pub enum ChangesTaken {
     SetNeeded,
 }
 model::tolerant!(ChangesTaken, else ChangesTaken::SetNeeded);
+/// Stop a pod: its worker is told. The answer is whether the pod has a worker. Idempotent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KillPod {
+    /// Pod.
+    pub uid: PodUid,
+    /// How, and why.
+    pub request: KillRequest,
+}
 /// One row of the board of desired pods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DesiredPod {

@@ -167,6 +167,7 @@ macro_rules! for_each_role {
             oom_watcher: OomWatcher,
             pod_worker: PodWorker,
             pod_manager: PodManager,
+            shutdown_manager: ShutdownManager,
             api_source: ApiSource,
             http_source: HttpSource,
             folder_source: FolderSource,

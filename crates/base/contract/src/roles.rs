@@ -25,7 +25,7 @@ use crate::objects::{
     ServiceAccountFacts, Token,
 };
 use crate::plugin::{CsiDriver, PluginSocket, RefreshCsiDriver, RefreshError};
-use crate::pod_manager::{ChangePods, ChangesTaken, DesiredPod, SetPods};
+use crate::pod_manager::{ChangePods, ChangesTaken, DesiredPod, KillPod, SetPods};
 use crate::pod_worker::{GrantStart, RetireWorker, UpdatePod, WorkerState};
 use crate::probe::{PodProbes, RetainProbes, StartProbes, StopProbes};
 use crate::role::Role;
@@ -33,6 +33,7 @@ use crate::runtime::{
     CallError, CreateContainer, ExecOutcome, ExecSync, ObservePod, Observed, Relist, RemoveContainer, RemovePodSandbox,
     RunPodSandbox, RuntimeInfo, SetPodNetworks, StartContainer, StopContainer, StopPodSandbox,
 };
+use crate::shutdown::Shutdown;
 use crate::stats::{Cadvisor, Resource, StatsError, Summarise};
 use crate::status::{RetainPodStatuses, SetPodStatus, StatusEntry, TerminatePod};
 use crate::volume::{
@@ -133,7 +134,7 @@ role! {
     }
     posts { value NodeView = NodeView::default(); }
     asks { SetPodNetworks, RecordEvent }
-    reads { RuntimeInfo, LeaseState, VolumesInUse }
+    reads { RuntimeInfo, LeaseState, VolumesInUse, Shutdown }
 }
 
 role! {
@@ -283,6 +284,7 @@ role! {
     answers {
         SetPods => (), within Duration::from_secs(5), Repeat;
         ChangePods => ChangesTaken, within Duration::from_secs(5), Repeat;
+        KillPod for uid => bool, within Duration::from_secs(30), Repeat;
     }
     posts { table PodUid => DesiredPod; }
     asks {
@@ -291,6 +293,15 @@ role! {
         ReleaseObjects, RecordEvent,
     }
     reads { WorkerState, Observed, RuntimeInfo, PodVolumes, PodCgroupRow, StatusEntry, NodeView }
+}
+
+role! {
+    /// Ends pods in their order before the machine goes down.
+    ShutdownManager in shutdown_manager, actor "shutdown-manager";
+    answers {}
+    posts { value Shutdown = Shutdown::default(); }
+    asks { KillPod, RecordEvent }
+    reads { DesiredPod, WorkerState }
 }
 
 role! {

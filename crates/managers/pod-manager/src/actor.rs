@@ -7,7 +7,7 @@ use std::sync::Arc;
 use actor::{Actor, Ctx, Handler, MessageResult, supervised};
 use contract::Crew;
 use contract::config_sources::Source;
-use contract::pod_manager::{ChangePods, ChangesTaken, DesiredPod, SetPods};
+use contract::pod_manager::{ChangePods, ChangesTaken, DesiredPod, KillPod, SetPods};
 use contract::pod_worker::UpdateKind;
 use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
@@ -280,5 +280,15 @@ impl Handler<ChangePods> for PodManager {
             self.change_pods(change, ctx);
         }
         MessageResult(answer.unwrap_or(ChangesTaken::Taken))
+    }
+}
+
+impl Handler<KillPod> for PodManager {
+    type Result = bool;
+
+    fn handle(&mut self, KillPod { uid, request }: KillPod, _: &mut Ctx<Self>) -> bool {
+        let pod = self.desired.pod(&uid).cloned();
+        self.workers.update(&uid, pod, UpdateKind::Kill(request));
+        self.workers.has(&uid)
     }
 }
