@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use futures::{StreamExt as _, stream};
 use ports::logind::{DelayLock, Logind, ShutdownNews};
 use tokio::runtime::Handle;
-use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::mpsc::{Sender, channel};
 use zbus::{Connection, MatchRule, MessageStream, OwnedFd, OwnedVariant, connection};
 
 #[cfg(test)]
@@ -25,6 +25,8 @@ const MANAGER: &str = "org.freedesktop.login1.Manager";
 const LOCK: [&str; 4] = ["shutdown", "kubelet", "Kubelet needs time to handle node shutdown", "delay"];
 
 const SIGHUP: i32 = 1;
+/// News that may wait until somebody reads them.
+const WAITING: usize = 16;
 
 /// The login manager of this machine. One connection for all calls, made at the first and anew after it broke.
 #[derive(Clone, Debug)]
@@ -92,24 +94,27 @@ impl Logind for SystemdLogind {
     async fn follow(&self) -> io::Result<ShutdownNews> {
         let subscribe = |bus: Arc<Bus>| async move {
             let connection = bus.connection().await?;
-            // By its sender: on the system's bus everybody may say such words.
-            let rule = MatchRule::builder().msg_type(zbus::message::Type::Signal).sender(SERVICE);
-            let rule = rule.and_then(|rule| rule.path(PATH)?.interface(MANAGER)?.member("PrepareForShutdown"));
-            let rule = rule.and_then(zbus::match_rule::Builder::build).map_err(words)?;
+            let rule = rule().map_err(words)?;
             let signals = MessageStream::for_match_rule(rule, &connection, None).await.map_err(words)?;
             let now = bus.property("PreparingForShutdown").await?;
             Ok((bool::try_from(now).map_err(io::Error::other)?, signals))
         };
         let (now, signals) = self.on_bus(subscribe).await?;
-        let (to, mut from) = unbounded_channel();
-        to.send(Ok(now)).map_err(io::Error::other)?;
+        let (to, mut from) = channel(WAITING);
+        to.send(Ok(now)).await.map_err(io::Error::other)?;
         self.runtime.spawn(pass_on(self.bus.clone(), signals, to));
         Ok(stream::poll_fn(move |cx| from.poll_recv(cx)).boxed_local())
     }
 }
 
+/// By its sender: on the system's bus everybody may say such words.
+fn rule() -> zbus::Result<MatchRule<'static>> {
+    let rule = MatchRule::builder().msg_type(zbus::message::Type::Signal).sender(SERVICE);
+    rule.path(PATH).interface(MANAGER).member("PrepareForShutdown").build()
+}
+
 /// Passes on what logind says, for as long as somebody listens and the connection holds.
-async fn pass_on(bus: Arc<Bus>, mut signals: MessageStream, to: UnboundedSender<io::Result<bool>>) {
+async fn pass_on(bus: Arc<Bus>, mut signals: MessageStream, to: Sender<io::Result<bool>>) {
     loop {
         let signal = tokio::select! {
             () = to.closed() => return,
@@ -130,7 +135,7 @@ async fn pass_on(bus: Arc<Bus>, mut signals: MessageStream, to: UnboundedSender<
         if ended {
             bus.forget();
         }
-        if to.send(news).is_err() || ended {
+        if to.send(news).await.is_err() || ended {
             return;
         }
     }

@@ -27,6 +27,7 @@ use ports::host::{CgroupFs, HostFs, Mounter, NodeHost, ProjectQuotas};
 use ports::journal::Journal;
 use ports::kernel_log::KernelLog;
 use ports::log::Compress;
+use ports::logind::Logind;
 use ports::plugin::PluginRegistration;
 use ports::probe::NetProber;
 use ports::runtime::{ContainerRuntime, ImageService};
@@ -60,6 +61,8 @@ pub struct Ports {
     pub compress: Arc<dyn Compress>,
     /// What the kernel says.
     pub kernel_log: Arc<dyn KernelLog>,
+    /// Who shuts the machine down.
+    pub logind: Arc<dyn Logind>,
     /// What the Node object says of the machine.
     pub host: Arc<dyn NodeHost>,
     /// Mounts.

@@ -10,6 +10,7 @@ pub mod files;
 pub mod host;
 pub mod journal;
 mod kernel_log;
+mod logind;
 pub mod net;
 mod objects;
 mod plugins;
@@ -31,6 +32,7 @@ pub use host_linux::{LinuxFs, LinuxStats};
 
 pub use journal::MemoryJournal;
 pub use kernel_log::FakeKernelLog;
+pub use logind::FakeLogind;
 pub use net::FakeNet;
 pub use objects::Objects;
 pub use plugins::{FakeDriver, FakePlugins, PluginTrouble};

@@ -12,8 +12,8 @@ use cgroup_values::HostFacts;
 use cri_client::{Connector, CriClient, Deadlines};
 use fakes::runtime::Features;
 use fakes::{
-    FakeApi, FakeCgroups, FakeKernelLog, FakeMachine, FakeNet, FakePlugins, FakeRuntime, FakeWatch, FakeWeb, MemFs,
-    MemoryJournal,
+    FakeApi, FakeCgroups, FakeKernelLog, FakeLogind, FakeMachine, FakeNet, FakePlugins, FakeRuntime, FakeWatch,
+    FakeWeb, MemFs, MemoryJournal,
 };
 use model::Timestamp;
 use model::node::CgroupDriver;
@@ -57,6 +57,8 @@ pub struct World {
     pub watch: Arc<FakeWatch>,
     /// What the kernel says.
     pub kernel_log: Arc<FakeKernelLog>,
+    /// Who shuts the machine down.
+    pub logind: FakeLogind,
     /// Settings of the next daemon.
     pub settings: Settings,
     /// The machine that it finds.
@@ -149,6 +151,7 @@ impl World {
             api: None,
             watch: Arc::new(FakeWatch::new(&files)),
             kernel_log: Arc::default(),
+            logind: FakeLogind::default(),
             settings,
             machine: machine(),
             files,
@@ -187,6 +190,7 @@ impl World {
             watch: self.watch.clone(),
             compress: Arc::new(self.files.clone()),
             kernel_log: self.kernel_log.clone(),
+            logind: Arc::new(self.logind.clone()),
             host: self.host.clone(),
             mounter: Arc::new(self.files.clone()),
             quotas: Arc::new(fakes::FakeQuotas::default()),

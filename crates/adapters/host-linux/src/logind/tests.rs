@@ -156,7 +156,7 @@ fn a_shutdown_is_told_by_logind_alone() {
     let mut late = bed.runtime.block_on(bed.logind.follow()).unwrap();
     assert!(bed.next(&mut late).unwrap());
     let refused = bed.runtime.block_on(bed.logind.hold_back()).unwrap_err();
-    assert_eq!(refused.to_string(), "The operation is already running");
+    assert!(refused.to_string().ends_with("The operation is already running"), "{refused}");
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod images;
 mod logs;
 mod oom;
 mod plugins;
+mod shutdown;
 mod stats;
 mod workers;
 
@@ -30,6 +31,7 @@ pub(super) use images::image_manager;
 pub(super) use logs::log_manager;
 pub(super) use oom::oom_watcher;
 pub(super) use plugins::plugin_manager;
+pub(super) use shutdown::shutdown_manager;
 pub(super) use stats::stats_manager;
 pub(super) use workers::pod_worker;
 
