@@ -1,6 +1,8 @@
 //! Pods of the API: admission by the node, objects, deletion, what is left of earlier lives.
 
 use super::*;
+use contract::pod_manager::KillPod;
+use contract::pod_worker::KillRequest;
 use contract::runtime::Relist;
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use model::runtime::{PodObservation, SandboxObservation};
@@ -284,6 +286,21 @@ fn pressure_and_shutdown_of_the_node_refuse_pods() {
         bench.wiring.set(NodeView { origin: NodeOrigin::Host, shutting_down: true, ..NodeView::default() });
         bench.set(Source::Api, &[plain("u1"), plain("u2")]).await;
         assert_eq!(bench.rejection("u2").as_deref(), Some("NodeShutdown"));
+    });
+}
+
+#[test]
+fn a_pod_is_stopped_by_order_if_it_has_a_worker() {
+    with_bench(Setup::default(), async |bench| {
+        bench.set(Source::Api, &[plain("u1")]).await;
+        bench.heard();
+        let kill = |uid: &str| {
+            let request = KillRequest { grace_s: Some(3), ..KillRequest::default() };
+            bench.wiring.ask(KillPod { uid: uid.into(), request })
+        };
+        assert_eq!((kill("u1").await, kill("nobody").await), (Ok(true), Ok(false)));
+        settle().await;
+        assert_eq!(bench.heard(), ["worker u1 kill Some(3) None"]);
     });
 }
 
