@@ -15,8 +15,7 @@ use model::event::{EventObject, EventType, NodeEvent};
 use model::{PodUid, Timestamp};
 use node_shutdown::{BEGINS, CANCELLED, EVENT, MESSAGE, REASON, Step, grace_s, group_of, next_step};
 
-use crate::deps::{Config, Deps};
-use crate::session::PAUSE;
+use crate::deps::{Config, Deps, PAUSE};
 use crate::times::{self, Times};
 
 /// Pause before a pod is told again that nobody was found to tell.

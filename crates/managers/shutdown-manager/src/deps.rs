@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use node_shutdown::Group;
 use ports::host::HostFs;
 use ports::logind::{DelayLock, Logind};
+
+/// Pause after a loss of logind, as a kubelet has it; doubled up to a ceiling while nobody answers.
+pub(crate) const PAUSE: Duration = Duration::from_secs(1);
 
 /// What is configured.
 #[derive(Clone, Debug)]

@@ -11,10 +11,9 @@ use node_shutdown::{DROP_IN_NAME, drop_in, needed_delay};
 use ports::logind::ShutdownNews;
 
 use crate::actor::ShutdownManager;
-use crate::deps::{Config, Deps};
+use crate::deps::{Config, Deps, PAUSE};
 
-/// Pause after a loss of what was there, as a kubelet has it; doubled up to the ceiling while nobody answers.
-pub(crate) const PAUSE: Duration = Duration::from_secs(1);
+/// Longest pause before logind is looked for again.
 const PAUSE_MAX: Duration = Duration::from_secs(60);
 /// logind reads its configuration in its own time: how often it is asked, and how long after the first time; doubled each time.
 const LOOKS: u32 = 5;
