@@ -20,6 +20,8 @@ use crate::times::{self, Times};
 
 /// Pause before a pod is told again that nobody was found to tell.
 const TELL_AGAIN: Duration = Duration::from_secs(1);
+/// A daemon that comes up in the middle of a shutdown has no lock, and knows its pods only after a while.
+const LATE: Duration = Duration::from_secs(5);
 
 /// The actor.
 #[derive(Debug)]
@@ -42,6 +44,8 @@ pub struct ShutdownManager {
     unwritten: Option<Times>,
     /// Something is being written down.
     writing: bool,
+    /// Pods are not known yet: see [`LATE`].
+    late: bool,
 }
 
 supervised!(ShutdownManager);
@@ -88,6 +92,7 @@ impl ShutdownManager {
             finishing: false,
             unwritten: None,
             writing: false,
+            late: false,
         }
     }
 
@@ -148,6 +153,13 @@ impl ShutdownManager {
             let started_at = Self::wall(ctx);
             self.publish(|now| *now = Shutdown { shutting_down: true, started_at, ..Shutdown::default() });
             self.note(Times { start: started_at, end: Timestamp::ZERO }, ctx);
+            if !self.deps.hold.is_held() {
+                self.late = true;
+                ctx.after(LATE, |act, ctx| {
+                    act.late = false;
+                    act.advance(ctx);
+                });
+            }
         }
         self.advance(ctx);
     }
@@ -161,7 +173,7 @@ impl ShutdownManager {
         tracing::info!("the machine stays up");
         self.emit(CANCELLED);
         self.publish(|now| *now = Shutdown::default());
-        (self.told, self.timer, self.finishing) = (BTreeSet::new(), None, false);
+        (self.told, self.timer, self.finishing, self.late) = (BTreeSet::new(), None, false, false);
         if !before.released {
             self.note(Times { start: before.started_at, end: Self::wall(ctx) }, ctx);
         }
@@ -184,11 +196,16 @@ impl ShutdownManager {
     /// when they are gone or their time is over.
     fn advance(&mut self, ctx: &mut Ctx<Self>) {
         let mut now = (*self.board.get()).clone();
-        if !now.shutting_down || now.released || self.finishing {
+        if !now.shutting_down || self.late {
             return;
         }
         let wall = Self::wall(ctx);
         let pods = self.active();
+        if now.released || self.finishing {
+            // The machine does not wait for those that come now; they have what is left.
+            pods.iter().for_each(|pod| self.tell(pod, ctx));
+            return;
+        }
         let wait = loop {
             if !now.group_since.is_set() {
                 now.group_since = wall;

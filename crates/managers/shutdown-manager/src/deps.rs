@@ -53,6 +53,11 @@ impl Hold {
         drop(before);
     }
 
+    /// Whether there is one.
+    pub(crate) fn is_held(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// Lets the machine go down.
     pub(crate) fn release(&self) {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();

@@ -65,7 +65,15 @@ fn a_daemon_that_comes_up_in_the_middle_of_a_shutdown_takes_part() {
         rig.pod("usual", 0, 30);
         rig.logind.say(true);
         rig.start();
+        tokio::time::sleep(secs(2)).await;
+        rig.pod("critical", 2_000_000_000, 30);
         until("told", || rig.told() == told(&[("usual", 20)])).await;
+        rig.worker("usual", WorkerPhase::Finished);
+        until("the critical one too", || rig.told().len() == 2).await;
+        rig.worker("critical", WorkerPhase::Finished);
+        until("released", || rig.board().released).await;
+        rig.pod("later", 0, 30);
+        until("also one that is known later", || rig.told().len() == 3).await;
         // No lock is to be had any more; nobody fails over that.
         assert_eq!((rig.logind.taken(), rig.board().error.clone()), (0, None));
         rig.logind.say(false);
