@@ -3,11 +3,14 @@
 //! The only crate that may hold unsafe code (`quotas/kernel.rs`, and none else). Every call blocks; managers run them on the blocking
 //! pool. Nothing is cached: each answer is what the kernel says now.
 
+#[cfg(test)]
+mod bus_daemon;
 pub mod cgroup;
 pub mod files;
 pub mod info;
 pub mod iptables;
 mod kernel_log;
+mod logind;
 mod memory_alarm;
 pub mod mounts;
 pub mod quotas;
@@ -19,6 +22,7 @@ pub use files::{LinuxFs, open_file_or_folder, open_regular};
 pub use info::LinuxInfo;
 pub use iptables::IptablesProgram;
 pub use kernel_log::KernelMessages;
+pub use logind::SystemdLogind;
 pub use memory_alarm::KernelMemoryAlarm;
 pub use mounts::LinuxMounts;
 pub use quotas::LinuxQuotas;

@@ -27,6 +27,7 @@ use ports::host::{CgroupFs, HostFs, Mounter, NodeHost, ProjectQuotas};
 use ports::journal::Journal;
 use ports::kernel_log::KernelLog;
 use ports::log::Compress;
+use ports::logind::Logind;
 use ports::memory_alarm::MemoryAlarm;
 use ports::plugin::PluginRegistration;
 use ports::probe::NetProber;
@@ -63,6 +64,8 @@ pub struct Ports {
     pub kernel_log: Arc<dyn KernelLog>,
     /// What it says of memory.
     pub memory_alarm: Arc<dyn MemoryAlarm>,
+    /// Who shuts the machine down.
+    pub logind: Arc<dyn Logind>,
     /// What the Node object says of the machine.
     pub host: Arc<dyn NodeHost>,
     /// Mounts.

@@ -8,7 +8,7 @@ use std::time::Duration;
 use actor::{Class, Kernel, KernelConfig, Unhealthy, Watchdog, run_system};
 use anyhow::{Context, Result, bail};
 use cri_client::{CriClient, Deadlines, Endpoint, Options};
-use host_linux::{LinuxCgroups, LinuxFs, LinuxInfo, LinuxMounts, LinuxQuotas, SystemdCgroups};
+use host_linux::{LinuxCgroups, LinuxFs, LinuxInfo, LinuxMounts, LinuxQuotas, SystemdCgroups, SystemdLogind};
 use journal::RedbJournal;
 use model::node::CgroupDriver;
 use node_config::{Configured, Flags, NodeConfig};
@@ -215,7 +215,7 @@ async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Resu
     let socket = settings.flags.socket.clone();
     let listener = serving::on(&apart, async { server::local::listen(&socket, accepting.clone()) }).await;
     let listener = listener.with_context(|| format!("{}", socket.display()))?;
-    let ports = ports_to(&kernel, link.as_ref(), client, cgroups, stats, alarm, journal.clone());
+    let ports = ports_to(&kernel, link.as_ref(), client, (cgroups, stats, alarm), journal.clone(), &apart);
     if settings.faults {
         kernel.faults().enable();
     }
@@ -243,15 +243,17 @@ async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Resu
     Ok(code)
 }
 
+/// Over the cgroup tree of this machine.
+type Counters = (Arc<dyn CgroupFs>, host_linux::LinuxStats, host_linux::KernelMemoryAlarm);
+
 /// The world as it is.
 fn ports_to(
     kernel: &Kernel,
     cluster: Option<&cluster::Link>,
     runtime: CriClient,
-    cgroups: Arc<dyn CgroupFs>,
-    stats: host_linux::LinuxStats,
-    alarm: host_linux::KernelMemoryAlarm,
+    (cgroups, stats, alarm): Counters,
     journal: Arc<RedbJournal>,
+    apart: &tokio::runtime::Handle,
 ) -> Ports {
     let prober = Arc::new(net_prober::Prober::new());
     let plugins = Arc::new(csi_client::CsiClient::new());
@@ -263,6 +265,7 @@ fn ports_to(
         compress: Arc::new(log_files::Gzip::new(|log| host_linux::open_regular(log, Links::Refuse))),
         kernel_log: Arc::new(host_linux::KernelMessages),
         memory_alarm: Arc::new(alarm),
+        logind: Arc::new(SystemdLogind::new(apart.clone())),
         host: Arc::new(LinuxInfo::new()),
         mounter: Arc::new(LinuxMounts),
         quotas: Arc::new(LinuxQuotas::new("/etc")),

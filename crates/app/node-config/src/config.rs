@@ -10,6 +10,7 @@ mod logging;
 mod node;
 mod pods;
 mod server;
+mod shutdown;
 
 pub use cgroups::{Cgroups, Enforce, NodeAllocatable, PodLimits, Reserved};
 pub use eviction::{Eviction, SoftThreshold, Threshold};
@@ -19,6 +20,7 @@ pub use logging::{FileVerbosity, LogFormat, Logging};
 pub use node::{ApiAccess, ChangeDetection, NodeObject};
 pub use pods::{ContainerLogs, Dns, PodSources, Pods};
 pub use server::{Authentication, Authorization, AuthorizationMode, Healthz, Server, ServerTls, TlsVersion};
+pub use shutdown::{NodeShutdown, ShutdownPeriod};
 
 /// The node's configuration. Names follow the fields of KubeletConfiguration; units are in the types. [`Default`] gives the
 /// defaults of a kubelet 1.36 with an empty configuration file.
@@ -55,6 +57,8 @@ pub struct NodeConfig {
     /// `evictionHard`, `evictionSoft` and what belongs to them. The hard thresholds of memory and disk count for node
     /// allocatable.
     pub eviction: Eviction,
+    /// What pods have before the machine goes down.
+    pub shutdown: NodeShutdown,
     /// The log of this daemon.
     pub logging: Logging,
     /// Feature gates, with what the file sets.

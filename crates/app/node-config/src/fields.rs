@@ -12,7 +12,6 @@ const fn part(name: &'static str, kind: Kind, default: &'static str) -> Field {
 }
 
 const NO_PINNING: &str = "all containers share all CPUs and memory";
-const NO_SHUTDOWN: &str = "pods are not stopped before the node shuts down";
 const NO_EFFECT: &str = "no effect with a CRI runtime";
 
 /// Top-level fields without a use.
@@ -46,9 +45,6 @@ pub(crate) const UNUSED: &[Field] = &[
     ),
     field("iptablesMasqueradeBit", Kind::Int(0, 31), "14", NO_EFFECT),
     field("iptablesDropBit", Kind::Int(0, 31), "15", NO_EFFECT),
-    field("shutdownGracePeriod", Kind::Duration, "\"0s\"", NO_SHUTDOWN),
-    field("shutdownGracePeriodCriticalPods", Kind::Duration, "\"0s\"", NO_SHUTDOWN),
-    field("shutdownGracePeriodByPodPriority", Kind::ObjectList, "", NO_SHUTDOWN),
     field(
         "volumePluginDir",
         Kind::Text,

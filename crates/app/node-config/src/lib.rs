@@ -29,8 +29,8 @@ mod tests;
 pub use config::{
     ApiAccess, Authentication, Authorization, AuthorizationMode, Cgroups, ChangeDetection, ContainerLogs, Dns, Enforce,
     Eviction, FileVerbosity, Healthz, Host, Images, LogFormat, Logging, NodeAllocatable, NodeConfig, NodeObject,
-    PodLimits, PodSources, Pods, PullVerification, Reserved, Runtime, Server, ServerTls, SoftThreshold, Threshold,
-    TlsVersion,
+    NodeShutdown, PodLimits, PodSources, Pods, PullVerification, Reserved, Runtime, Server, ServerTls, ShutdownPeriod,
+    SoftThreshold, Threshold, TlsVersion,
 };
 pub use configz::configz;
 pub use error::{ConfigError, ConfigErrors, Warning};

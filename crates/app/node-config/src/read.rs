@@ -4,6 +4,7 @@ mod cluster;
 mod logging;
 mod rules;
 mod server;
+mod shutdown;
 mod storage;
 
 pub(crate) use storage::default_thresholds;
@@ -54,6 +55,7 @@ pub(crate) fn read(fields: Map<String, Value>, warnings: Vec<Warning>) -> Result
     volumes(&mut r, &mut config.pods);
     storage::eviction(&mut r, &mut config);
     storage::images(&mut r, &mut config);
+    shutdown::shutdown(&mut r, &mut config);
     daemon(&mut r, &mut config);
     logging::logging(&mut r, &mut config);
     r.finish(UNUSED);

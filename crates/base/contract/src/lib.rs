@@ -66,6 +66,7 @@ pub mod record;
 #[cfg(test)]
 mod round_trip;
 pub mod runtime;
+pub mod shutdown;
 pub mod stats;
 pub mod status;
 pub mod volume;
@@ -79,7 +80,7 @@ pub use role::{Answers, Asks, Endpoint, Reads, Role, RoleMessage, SingleValue, T
 pub use roles::{
     ApiSource, CertificateManager, CgroupManager, DECLARATIONS, EventRecorder, EvictionManager, FolderSource,
     HttpSource, ImageManager, LogManager, NodeLease, NodeManager, ObjectStore, OomWatcher, PluginManager, PodManager,
-    PodWorker, ProbeManager, RuntimeClient, Server, StatsManager, StatusManager, StatusSyncer, Supervisor,
-    VolumeManager,
+    PodWorker, ProbeManager, RuntimeClient, Server, ShutdownManager, StatsManager, StatusManager, StatusSyncer,
+    Supervisor, VolumeManager,
 };
 pub use wiring::Wiring;

@@ -168,6 +168,7 @@ macro_rules! for_each_role {
             pod_worker: PodWorker,
             pod_manager: PodManager,
             eviction_manager: EvictionManager,
+            shutdown_manager: ShutdownManager,
             api_source: ApiSource,
             http_source: HttpSource,
             folder_source: FolderSource,

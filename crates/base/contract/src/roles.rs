@@ -34,6 +34,7 @@ use crate::runtime::{
     CallError, CreateContainer, ExecOutcome, ExecSync, ObservePod, Observed, Relist, RemoveContainer, RemovePodSandbox,
     RunPodSandbox, RuntimeInfo, SetPodNetworks, StartContainer, StopContainer, StopPodSandbox,
 };
+use crate::shutdown::Shutdown;
 use crate::stats::{Cadvisor, Resource, StatsError, Summarise};
 use crate::status::{RetainPodStatuses, SetPodStatus, StatusEntry, TerminatePod};
 use crate::volume::{
@@ -134,7 +135,7 @@ role! {
     }
     posts { value NodeView = NodeView::default(); }
     asks { SetPodNetworks, RecordEvent }
-    reads { RuntimeInfo, LeaseState, VolumesInUse, NodePressure }
+    reads { RuntimeInfo, LeaseState, VolumesInUse, NodePressure, Shutdown }
 }
 
 role! {
@@ -303,6 +304,15 @@ role! {
     answers {}
     posts { value NodePressure = NodePressure::default(); }
     asks { Summarise, KillPod, RemoveDeadContainers, RemoveUnusedImages, RecordEvent }
+    reads { DesiredPod, WorkerState }
+}
+
+role! {
+    /// Ends pods in their order before the machine goes down.
+    ShutdownManager in shutdown_manager, actor "shutdown-manager";
+    answers {}
+    posts { value Shutdown = Shutdown::default(); }
+    asks { KillPod, RecordEvent }
     reads { DesiredPod, WorkerState }
 }
 

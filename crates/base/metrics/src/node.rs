@@ -1,4 +1,4 @@
-//! The start of the node, in seconds by part.
+//! The start of the node, in seconds by part, and when the machine went down.
 
 use crate::family::gauge;
 
@@ -17,4 +17,10 @@ families! { MAIN;
     /// From there to Ready.
     POST_REGISTRATION: Gauge = gauge(
         "kubelet_node_startup_post_registration_duration_seconds", "From registration to a ready node, in seconds.");
+    /// When the machine began to go down last; 0: never.
+    SHUTDOWN_START: Gauge = gauge(
+        "kubelet_graceful_shutdown_start_time_seconds", "Begin of the latest shutdown of the machine, in Unix seconds.");
+    /// When all pods had had their time for it; 0: not yet.
+    SHUTDOWN_END: Gauge = gauge(
+        "kubelet_graceful_shutdown_end_time_seconds", "End of the latest shutdown's time for pods, in Unix seconds.");
 }

@@ -16,6 +16,7 @@ pub mod iptables;
 pub mod journal;
 pub mod kernel_log;
 pub mod log;
+pub mod logind;
 pub mod memory_alarm;
 pub mod plugin;
 pub mod probe;

@@ -8,6 +8,7 @@ use contract::board::{ValuePoster, ValueReader};
 use contract::eviction::NodePressure;
 use contract::node::{LeaseState, NodeView};
 use contract::runtime::RuntimeInfo;
+use contract::shutdown::Shutdown;
 use contract::volume::VolumesInUse;
 use contract::{Crew, NodeManager as Role};
 use futures::StreamExt;
@@ -37,6 +38,9 @@ pub struct NodeManager {
     pub(crate) runtime_info: ValueReader<RuntimeInfo>,
     pub(crate) volumes: ValueReader<VolumesInUse>,
     pub(crate) pressure: ValueReader<NodePressure>,
+    pub(crate) shutdown: ValueReader<Shutdown>,
+    /// The latest pass that was asked for took this into account.
+    going_down: bool,
     pub(crate) config: Arc<Config>,
     pub(crate) deps: Arc<Deps>,
     pub(crate) started: Option<Instant>,
@@ -86,6 +90,7 @@ impl Actor for NodeManager {
         ctx.watch(self.lease.subscribe(), |act, _, _| act.publish());
         ctx.watch(self.pressure.subscribe(), |act, pressure, ctx| act.on_pressure(&pressure, ctx));
         ctx.watch(self.volumes.subscribe(), |act, volumes, ctx| act.on_volumes(&volumes, ctx));
+        ctx.watch(self.shutdown.subscribe(), |act, _, ctx| act.on_shutdown(ctx));
         self.tick(ctx);
     }
 }
@@ -103,6 +108,8 @@ impl NodeManager {
             runtime_info: crew.value(),
             volumes: crew.value(),
             pressure: crew.value(),
+            shutdown: crew.value(),
+            going_down: false,
             crew,
             started: None,
             node: KnownNode::from_view(&view),
@@ -194,6 +201,15 @@ impl NodeManager {
         }
     }
 
+    /// The machine goes down, or stays up after all: pods are refused or taken from now on, and the API server is told at once.
+    fn on_shutdown(&mut self, ctx: &mut Ctx<Self>) {
+        let going_down = self.shutdown.get().shutting_down;
+        if std::mem::replace(&mut self.going_down, going_down) != going_down {
+            self.publish();
+            self.sync(ctx);
+        }
+    }
+
     pub(crate) fn emit(&self, events: impl IntoIterator<Item = NodeEvent>) {
         for event in events {
             self.crew.emit(event);
@@ -210,7 +226,7 @@ impl NodeManager {
             registered: self.registration.done,
             ready: self.conditions.ready.clone(),
             pressure: self.conditions.pressure.iter().map(|p| p.as_str().to_owned()).collect(),
-            shutting_down: false,
+            shutting_down: self.shutdown.get().shutting_down,
             lease_renewed_at: before.lease_renewed_at,
             error: error.or_else(|| lease.error.as_ref().map(|e| format!("lease: {e}"))),
         };

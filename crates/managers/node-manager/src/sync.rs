@@ -24,6 +24,8 @@ const SLOW_PERIOD: Duration = Duration::from_secs(30);
 const FIRST_WORD: Duration = Duration::from_secs(2);
 /// How long it leaves `Ready=True` on a Node that has it while its own parts still come up.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// Why the node is not ready while the machine goes down.
+const SHUTTING_DOWN: &str = "node is shutting down";
 /// Between passes while it waits.
 const AGAIN: Duration = Duration::from_millis(200);
 
@@ -94,6 +96,9 @@ impl NodeManager {
         let info = self.runtime_info.get();
         let now = ctx.clock().now();
         let mut not_ready = ready_errors(&self.observed.runtime.health(&info, now, Self::wall(ctx)));
+        if self.shutdown.get().shutting_down {
+            not_ready.push(SHUTTING_DOWN.to_owned());
+        }
         not_ready.extend(ctx.kernel().health().err().map(|why| why.to_string()));
         self.conditions.pressure = self.pressure.get().conditions.iter().filter_map(|p| Pressure::parse(p)).collect();
         Facts {

@@ -10,6 +10,7 @@ pub mod files;
 pub mod host;
 pub mod journal;
 mod kernel_log;
+mod logind;
 mod memory_alarm;
 pub mod net;
 mod objects;
@@ -32,6 +33,7 @@ pub use host_linux::{LinuxFs, LinuxStats};
 
 pub use journal::MemoryJournal;
 pub use kernel_log::FakeKernelLog;
+pub use logind::FakeLogind;
 pub use memory_alarm::FakeMemoryAlarm;
 pub use net::FakeNet;
 pub use objects::Objects;

@@ -12,8 +12,8 @@ use cgroup_values::HostFacts;
 use cri_client::{Connector, CriClient, Deadlines};
 use fakes::runtime::Features;
 use fakes::{
-    FakeApi, FakeCgroups, FakeKernelLog, FakeMachine, FakeMemoryAlarm, FakeNet, FakePlugins, FakeRuntime, FakeWatch,
-    FakeWeb, MemFs, MemoryJournal,
+    FakeApi, FakeCgroups, FakeKernelLog, FakeLogind, FakeMachine, FakeMemoryAlarm, FakeNet, FakePlugins, FakeRuntime,
+    FakeWatch, FakeWeb, MemFs, MemoryJournal,
 };
 use model::Timestamp;
 use model::node::CgroupDriver;
@@ -59,6 +59,8 @@ pub struct World {
     pub kernel_log: Arc<FakeKernelLog>,
     /// What the kernel says of memory.
     pub memory_alarm: Arc<FakeMemoryAlarm>,
+    /// Who shuts the machine down.
+    pub logind: FakeLogind,
     /// Settings of the next daemon.
     pub settings: Settings,
     /// The machine that it finds.
@@ -152,6 +154,7 @@ impl World {
             watch: Arc::new(FakeWatch::new(&files)),
             kernel_log: Arc::default(),
             memory_alarm: Arc::default(),
+            logind: FakeLogind::default(),
             settings,
             machine: machine(),
             files,
@@ -191,6 +194,7 @@ impl World {
             compress: Arc::new(self.files.clone()),
             kernel_log: self.kernel_log.clone(),
             memory_alarm: self.memory_alarm.clone(),
+            logind: Arc::new(self.logind.clone()),
             host: self.host.clone(),
             mounter: Arc::new(self.files.clone()),
             quotas: Arc::new(fakes::FakeQuotas::default()),

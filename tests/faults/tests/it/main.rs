@@ -18,6 +18,7 @@ mod poison;
 mod probes;
 mod restarts;
 mod runtime;
+mod shutdown;
 mod start;
 mod stop;
 mod swap;

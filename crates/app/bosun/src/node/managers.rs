@@ -23,6 +23,7 @@ mod images;
 mod logs;
 mod oom;
 mod plugins;
+mod shutdown;
 mod stats;
 mod workers;
 
@@ -32,6 +33,7 @@ pub(super) use images::image_manager;
 pub(super) use logs::log_manager;
 pub(super) use oom::oom_watcher;
 pub(super) use plugins::plugin_manager;
+pub(super) use shutdown::shutdown_manager;
 pub(super) use stats::stats_manager;
 pub(super) use workers::pod_worker;
 

@@ -55,7 +55,6 @@ pub(super) fn enforcement(c: &NodeConfig, given: bool, findings: &mut Findings) 
 pub(super) fn across_raw_fields(fields: &Map<String, Value>, findings: &mut Findings) {
     let raw = Raw(fields);
     image_gc(&raw, findings);
-    shutdown(&raw, findings);
     if let Some(Value::Object(soft)) = fields.get("evictionSoft") {
         let periods = fields.get("evictionSoftGracePeriod").and_then(Value::as_object);
         for signal in soft.keys().filter(|s| periods.is_none_or(|p| !p.contains_key(*s))) {
@@ -120,21 +119,6 @@ fn image_gc(raw: &Raw<'_>, findings: &mut Findings) {
     {
         let error = ConfigError::new("imageMaximumGCAge", "must be more than imageMinimumGCAge");
         findings.error(error.value(&Value::from(go_duration::format(most))));
-    }
-}
-
-fn shutdown(raw: &Raw<'_>, findings: &mut Findings) {
-    const TOTAL: &str = "shutdownGracePeriod";
-    const CRITICAL: &str = "shutdownGracePeriodCriticalPods";
-    const BY_PRIORITY: &str = "shutdownGracePeriodByPodPriority";
-    if let (Some(total), Some(critical)) = (raw.duration(TOTAL, "0s"), raw.duration(CRITICAL, "0s"))
-        && critical > total
-    {
-        let error = ConfigError::new(CRITICAL, format!("must not be more than {TOTAL}"));
-        findings.error(error.value(&Value::from(go_duration::format(critical))));
-    }
-    if raw.given(BY_PRIORITY) && (raw.given(TOTAL) || raw.given(CRITICAL)) {
-        findings.error(ConfigError::new(BY_PRIORITY, format!("cannot be set together with {TOTAL} or {CRITICAL}")));
     }
 }
 

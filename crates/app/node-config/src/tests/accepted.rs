@@ -44,6 +44,13 @@ fn each_field_is_read_into_its_place() {
                 && c.sources.static_pod_url_headers.len() == 2
                 && c.sources.http_check_frequency.as_secs() == 5
         }),
+        ("shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s", |c| {
+            (c.shutdown.grace_period.as_secs(), c.shutdown.critical.as_secs()) == (30, 10)
+        }),
+        ("shutdownGracePeriodByPodPriority: [{priority: -7, shutdownGracePeriodSeconds: 60}, {priority: 1000}]", |c| {
+            let list: Vec<_> = c.shutdown.by_priority.iter().map(|p| (p.priority, p.period_s)).collect();
+            list == [(-7, 60), (1000, 0)]
+        }),
         ("syncFrequency: 5s", |c| c.pods.sync_frequency == Duration::from_secs(5)),
         ("podLogsDir: /log", |c| c.pods.logs_dir.as_path() == Path::new("/log")),
         ("containerRuntimeEndpoint: unix:///x.sock", |c| {

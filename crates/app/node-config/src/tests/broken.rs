@@ -169,6 +169,14 @@ const BROKEN: &[(&str, &str)] = &[
     ("enableSystemLogQuery: true\nenableSystemLogHandler: false", "enableSystemLogQuery"),
     ("showHiddenMetricsForVersion: '1.30'", "showHiddenMetricsForVersion"),
     ("shutdownGracePeriod: 500ms", "shutdownGracePeriod"),
+    (
+        "shutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: -1}]",
+        "shutdownGracePeriodByPodPriority[0].shutdownGracePeriodSeconds",
+    ),
+    (
+        "shutdownGracePeriodByPodPriority: [{priority: 1}]\nfeatureGates: {GracefulNodeShutdownBasedOnPodPriority: false}",
+        "shutdownGracePeriodByPodPriority",
+    ),
     ("shutdownGracePeriod: 30s\nfeatureGates: {GracefulNodeShutdown: false}", "shutdownGracePeriod"),
     ("reservedMemory: [{numaNode: 0}]", "reservedMemory[0]"),
     ("reservedMemory: [{numaNode: 0, limits: {cpu: 1}}]", "reservedMemory[0].limits.cpu"),

@@ -78,7 +78,14 @@ pub(super) struct Rig {
 impl Rig {
     pub(super) fn new(kernel: &Kernel) -> Self {
         let wiring = Wiring::default();
-        let said = Said { pods: BTreeMap::new(), failure: None, full_fails: false, reclaimed: None, away: Vec::new(), obedient: true };
+        let said = Said {
+            pods: BTreeMap::new(),
+            failure: None,
+            full_fails: false,
+            reclaimed: None,
+            away: Vec::new(),
+            obedient: true,
+        };
         let rig = Self {
             kernel: kernel.clone(),
             events: Events::on(&wiring),

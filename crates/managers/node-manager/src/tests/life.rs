@@ -1,7 +1,10 @@
 //! A node on good days.
 
+use std::time::Duration;
+
 use actor::testing::{run, settle};
 use contract::node::NodeOrigin;
+use contract::shutdown::Shutdown;
 use fakes::api::{Matching, Trouble};
 use fakes::runtime::FakeImage;
 use model::core::{NodeSpec, Taint};
@@ -84,6 +87,31 @@ fn the_runtime_learns_the_networks_of_pods_once_and_again_when_they_change() {
         give(&["10.244.2.0/24"]);
         rig.pass(secs(30)).await;
         assert_eq!(rig.networks(), [both, both, "10.244.2.0/24"]);
+    });
+}
+
+#[test]
+fn a_machine_that_goes_down_is_told_at_once_and_so_is_one_that_stays_up_after_all() {
+    with_node(async |rig| {
+        until("ready", || rig.view().registered && rig.ready() == "True").await;
+        rig.events();
+        for (shutting_down, ready) in [(true, "False"), (false, "True")] {
+            rig.wiring.set(Shutdown { shutting_down, ..Shutdown::default() });
+            rig.pass(Duration::from_millis(100)).await;
+            assert_eq!((rig.view().shutting_down, rig.ready().as_str()), (shutting_down, ready));
+        }
+        assert_eq!(rig.events(), ["NodeNotReady", "NodeReady"]);
+        rig.wiring.set(Shutdown { shutting_down: true, ..Shutdown::default() });
+        rig.pass(secs(1)).await;
+        let condition = rig.condition("Ready");
+        assert_eq!(condition.reason.as_deref(), Some("KubeletNotReady"));
+        assert_eq!(condition.message.as_deref(), Some("node is shutting down"));
+        // A successor says the same.
+        rig.events();
+        rig.manager.as_ref().unwrap().kill();
+        rig.pass(secs(20)).await;
+        assert_eq!((rig.ready().as_str(), rig.view().shutting_down), ("False", true));
+        assert!(!rig.events().contains(&"NodeReady".to_owned()));
     });
 }
 

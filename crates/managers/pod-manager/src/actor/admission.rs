@@ -58,7 +58,12 @@ impl PodManager {
         }
         let view = self.tools.node.get();
         let may_read = fresh.is_none() && view.api_uid().is_some();
-        let facts = facts(&self.tools.deps.facts, &view, &self.tools.pressure.get(), fresh.as_ref());
+        let mut facts = facts(&self.tools.deps.facts, &view, &self.tools.pressure.get(), fresh.as_ref());
+        if self.tools.observed.get(&uid).is_some_and(|row| row.pod.is_alive()) {
+            // One that runs already, since an earlier daemon, is stopped in its turn, and evicted if it must be.
+            facts.shutting_down = false;
+            facts.pressures.clear();
+        }
         let others = self.desired.iter().filter(|(other, _)| **other != uid);
         let active: Vec<&Pod> =
             others.filter(|(other, pod)| self.is_active(other, pod)).map(|(_, pod)| &**pod).collect();

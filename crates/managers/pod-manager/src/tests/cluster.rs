@@ -280,9 +280,18 @@ fn pressure_and_shutdown_of_the_node_refuse_pods() {
         bench.wiring.set(NodePressure { conditions: vec!["DiskPressure".to_owned()] });
         bench.set(Source::Api, &[plain("u1")]).await;
         assert_eq!(bench.rejection("u1").as_deref(), Some("Evicted"));
+        let running = ContainerObservation::new("c1", "app", "s", ContainerState::Running);
+        let of_u3 = PodObservation { containers: vec![running], ..PodObservation::empty("u3".into(), "default", "u3") };
+        fakes::observe(&bench.wiring, of_u3);
+        bench.set(Source::Api, &[plain("u1"), plain("u3")]).await;
+        assert_eq!(
+            bench.rejection("u3"),
+            None,
+            "it runs since an earlier daemon: whether it goes is decided elsewhere"
+        );
         bench.wiring.set(NodePressure::default());
         bench.wiring.set(NodeView { origin: NodeOrigin::Host, shutting_down: true, ..NodeView::default() });
-        bench.set(Source::Api, &[plain("u1"), plain("u2")]).await;
+        bench.set(Source::Api, &[plain("u1"), plain("u2"), plain("u3")]).await;
         assert_eq!(bench.rejection("u2").as_deref(), Some("NodeShutdown"));
     });
 }

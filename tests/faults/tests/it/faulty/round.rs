@@ -47,10 +47,12 @@ impl Round {
         let now = Timestamp(kernel.clock().unix_nanos());
         let mut world = World::with_runtime(FakeRuntime::at(features, now)).joined();
         world::prepare(&mut world);
+        world.settings.config.shutdown.grace_period = secs(30);
         let mut node = SimNode::down(world, kernel);
         node.world.web.put(POD_URL, &simple(cast::OF_URL, ""));
         world::change_objects(&node, 1);
         world::leave_behind(&node);
+        world::lose_logind(&node);
         node.boot();
         node.world.runtime.add_images(&["app:1", "app:2", "tool:1"]);
         node.world.runtime.program("quick", &[Program::exits(secs(1), 0)]);
@@ -145,6 +147,7 @@ impl Round {
         world::add_stranger(node, self.k);
         world::grow_log(node);
         world::run_out_of_memory(node, self.k);
+        world::lose_logind(node);
         world::add_image(node, self.k);
         world::change_networks(node, self.k);
         world::change_plugins(node, self.k);

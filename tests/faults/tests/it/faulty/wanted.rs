@@ -56,7 +56,7 @@ pub(super) fn residents_are_fine(n: &SimNode) -> Result<(), String> {
 type Check = fn(&Round) -> Result<(), String>;
 
 /// What must hold after a round. Last what takes longest: a copy of the API server is read as JSON.
-const CHECKS: [Check; 15] = [
+const CHECKS: [Check; 16] = [
     Round::all_are_ready,
     Round::containers_are_changed,
     Round::old_ones_are_gone,
@@ -64,6 +64,7 @@ const CHECKS: [Check; 15] = [
     |r| world::is_left_behind(&r.node),
     |r| world::log_is_rotated(&r.node),
     |r| world::kills_are_told(&r.node),
+    |r| world::shutdowns_are_held_back(&r.node),
     |r| world::image_is_collected(&r.node, r.k),
     |r| world::networks_are_told(&r.node, r.k),
     |r| world::plugins_are_registered(&r.node, r.k),

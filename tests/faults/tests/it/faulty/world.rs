@@ -10,6 +10,7 @@ use contract::objects::{FetchServiceAccount, ObjectError};
 use contract::plugin::{CsiDriver, PluginSocket, RefreshCsiDriver, RefreshError};
 use contract::pod_manager::KillPod;
 use contract::pod_worker::KillRequest;
+use contract::shutdown::Shutdown;
 use contract::stats::{Cadvisor, Resource, Summarise};
 use fakes::api::{Matching, Trouble};
 use fakes::runtime::{Call, Fault, Mutation, samples};
@@ -188,6 +189,21 @@ pub(super) fn kills_are_told(node: &SimNode) -> Result<(), String> {
     let last = node.world.kernel_log.lines().checked_sub(1).map(|last| last.to_string());
     let told = line.rsplit_once(' ').map(|(_, number)| number.to_owned());
     if told == last { Ok(()) } else { Err(format!("the kernel's log was told up to {told:?}, it has {last:?}")) }
+}
+
+/// The way to logind goes and comes again, and its delay is too short once more.
+pub(super) fn lose_logind(node: &SimNode) {
+    node.world.logind.grant(secs(5), secs(30));
+    node.world.logind.set_away(true);
+    node.world.logind.set_away(false);
+}
+
+/// Whether one lock is held, after the latest loss.
+pub(super) fn shutdowns_are_held_back(node: &SimNode) -> Result<(), String> {
+    let (held, error) = (node.world.logind.held(), node.wiring().value::<Shutdown>().get().error.clone());
+    let granted = node.world.logind.granted();
+    let well = held == 1 && error.is_none() && granted == secs(30);
+    if well { Ok(()) } else { Err(format!("{held} locks are held, {granted:?} are granted, {error:?}")) }
 }
 
 /// An image that nobody uses.

@@ -5,7 +5,6 @@ use serde_json::{Map, Value};
 use crate::error::ConfigError;
 use crate::feature_gates::FeatureGates;
 use crate::findings::Findings;
-use crate::go_duration;
 
 /// The minor release before the one that this daemon stands for.
 const PREVIOUS: &str = "1.35";
@@ -27,15 +26,6 @@ pub(in crate::read) fn check(fields: &Map<String, Value>, gates: &FeatureGates, 
     }
     if word("showHiddenMetricsForVersion").is_some_and(|w| w != PREVIOUS) {
         refuse("showHiddenMetricsForVersion", "is not the release before this one", PREVIOUS);
-    }
-    for name in ["shutdownGracePeriod", "shutdownGracePeriodCriticalPods"] {
-        let Some(period) = word(name).and_then(|w| go_duration::parse(w).ok()) else { continue };
-        if !period.is_zero() && period.as_secs() < 1 {
-            refuse(name, "is too short", "0, or 1s and more");
-        }
-        if !period.is_zero() && !gates.enabled("GracefulNodeShutdown") {
-            refuse(name, "needs the feature gate GracefulNodeShutdown, which is switched off", "0s");
-        }
     }
     reserved_memory(fields, findings);
     endpoint(fields, findings);

@@ -1,13 +1,12 @@
 //! A private message bus with a service manager on it that keeps units in memory. Never a real systemd.
 
 use std::collections::BTreeSet;
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use zbus::{Connection, DBusError, ObjectServer, OwnedObjectPath, OwnedVariant, Variant, interface};
 
 use super::Property;
+use crate::bus_daemon::BusDaemon;
 
 type Properties = Vec<(String, OwnedVariant)>;
 
@@ -122,28 +121,20 @@ impl Manager {
     }
 }
 
-/// `dbus-daemon` on a socket in a folder of its own; ended when dropped.
+/// A private bus with the service manager on it.
 pub(super) struct PrivateBus {
     pub(super) runtime: tokio::runtime::Runtime,
     pub(super) address: String,
-    daemon: Child,
-    dir: tempfile::TempDir,
+    daemon: BusDaemon,
     state: Arc<Mutex<State>>,
     service: Option<Connection>,
 }
 
 impl PrivateBus {
     pub(super) fn start() -> Self {
-        let dir = tempfile::tempdir().unwrap();
-        let address = format!("unix:path={}/bus", dir.path().display());
-        let config = format!(
-            "<busconfig><type>custom</type><listen>{address}</listen><auth>EXTERNAL</auth><policy context='default'>\
-             <allow send_destination='*'/><allow receive_sender='*'/><allow own='*'/></policy></busconfig>"
-        );
-        std::fs::write(dir.path().join("bus.conf"), config).unwrap();
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
-        let daemon = daemon(&dir);
-        let mut bus = Self { runtime, address, daemon, dir, state: Arc::default(), service: None };
+        let daemon = BusDaemon::start();
+        let mut bus = Self { runtime, address: daemon.address(), daemon, state: Arc::default(), service: None };
         bus.serve();
         bus
     }
@@ -160,37 +151,11 @@ impl PrivateBus {
     /// Ends the bus and starts another one at the same address; the manager forgets its units.
     pub(super) fn restart(&mut self) {
         self.service = None;
-        self.end();
-        self.state.lock().unwrap().units.clear();
-        self.daemon = daemon(&self.dir);
+        self.daemon.restart(|| self.state.lock().unwrap().units.clear());
         self.serve();
-    }
-
-    fn end(&mut self) {
-        self.daemon.kill().unwrap();
-        self.daemon.wait().unwrap();
-        let _socket = std::fs::remove_file(self.dir.path().join("bus"));
     }
 
     pub(super) fn calls(&self) -> Vec<String> {
         std::mem::take(&mut self.state.lock().unwrap().calls)
     }
-}
-
-impl Drop for PrivateBus {
-    fn drop(&mut self) {
-        self.end();
-    }
-}
-
-fn daemon(dir: &tempfile::TempDir) -> Child {
-    let config = format!("--config-file={}", dir.path().join("bus.conf").display());
-    let mut command = Command::new("dbus-daemon");
-    command.args([&*config, "--nofork", "--nopidfile", "--print-address"]).stdout(Stdio::piped());
-    let mut child = command.spawn().expect("dbus-daemon is installed (`cargo xtask setup`)");
-    // It listens once it has said where.
-    let mut line = String::new();
-    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    assert!(line.starts_with("unix:"), "{line}");
-    child
 }
