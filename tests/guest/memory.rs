@@ -122,7 +122,9 @@ fn who_takes_all_memory_goes_before_the_kernel_kills_anybody_however_fast_it_is(
         "dear",
         json!({"command": sleeps, "resources": {"requests": {"memory": "32Mi"}, "limits": {"memory": "32Mi"}}}),
     );
-    ["calm", "dear"].map(|name| wait_running(&node, name));
+    for name in ["calm", "dear"] {
+        wait_running(&node, name);
+    }
     for pace in [50, 200, 1000] {
         burst(&node, pace);
     }

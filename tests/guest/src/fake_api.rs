@@ -1,6 +1,8 @@
 //! An API server in memory for a daemon in a guest: `fake-api FOLDER` serves the pods of the JSON files in the folder, those that come
 //! later as well, and writes the address into its file `url`.
 
+#![forbid(unsafe_code)]
+
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;

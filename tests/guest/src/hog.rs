@@ -1,5 +1,7 @@
 //! Takes memory: `hog MIB_PER_SECOND`, until it is ended.
 
+#![forbid(unsafe_code)]
+
 use std::time::{Duration, Instant};
 
 const MIB: usize = 1 << 20;
@@ -15,6 +17,6 @@ fn main() {
             piece.iter_mut().step_by(PAGE).for_each(|byte| *byte = 1);
             held.push(piece);
         }
-        std::thread::sleep(Duration::from_millis(5));
+        testbed::let_pass(Duration::from_millis(5));
     }
 }

@@ -164,7 +164,7 @@ fn containerfs(c: &NodeConfig, findings: &mut Findings) {
     for (field, signal) in given.filter(|(_, signal)| signal.starts_with("containerfs.")) {
         let reason =
             "has no effect: the threshold of nodefs or imagefs holds, whichever disk the runtime's layers are on";
-        findings.warn(&format!("{field}.{signal}"), reason);
+        findings.warn(format!("{field}.{signal}"), reason);
     }
 }
 

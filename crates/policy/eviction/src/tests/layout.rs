@@ -32,21 +32,24 @@ fn containerfs_has_the_thresholds_of_the_disk_that_it_is_on() {
     assert_eq!(for_layout(&given, Layout::LayersApartFromImages), of_root);
 }
 
+/// A signal, and what is done about it in each layout.
+type Row = (&'static str, &'static [Reclaim], &'static [Reclaim], &'static [Reclaim]);
+
 #[test]
 fn what_is_tidied_up_before_a_pod_goes() {
     use Layout::{ImagesApart, LayersApartFromImages, Single};
     use Reclaim::{DeadContainers, UnusedImages};
-    let both: &[Reclaim] = &[DeadContainers, UnusedImages];
-    let table: [(&str, &[Reclaim], &[Reclaim], &[Reclaim]); 9] = [
+    const BOTH: &[Reclaim] = &[DeadContainers, UnusedImages];
+    let table: [Row; 9] = [
         ("memory.available", &[], &[], &[]),
         ("allocatableMemory.available", &[], &[], &[]),
         ("pid.available", &[], &[], &[]),
-        ("nodefs.available", both, &[], &[DeadContainers]),
-        ("nodefs.inodesFree", both, &[], &[DeadContainers]),
-        ("imagefs.available", both, both, &[UnusedImages]),
-        ("imagefs.inodesFree", both, both, &[UnusedImages]),
-        ("containerfs.available", both, both, &[DeadContainers]),
-        ("containerfs.inodesFree", both, both, &[DeadContainers]),
+        ("nodefs.available", BOTH, &[], &[DeadContainers]),
+        ("nodefs.inodesFree", BOTH, &[], &[DeadContainers]),
+        ("imagefs.available", BOTH, BOTH, &[UnusedImages]),
+        ("imagefs.inodesFree", BOTH, BOTH, &[UnusedImages]),
+        ("containerfs.available", BOTH, BOTH, &[DeadContainers]),
+        ("containerfs.inodesFree", BOTH, BOTH, &[DeadContainers]),
     ];
     for (name, single, apart, split) in table {
         let signal = Signal::parse(name).unwrap();
