@@ -3,8 +3,6 @@
 //! The only crate that may hold unsafe code (`quotas/kernel.rs`, and none else). Every call blocks; managers run them on the blocking
 //! pool. Nothing is cached: each answer is what the kernel says now.
 
-#[cfg(test)]
-mod bus_daemon;
 pub mod cgroup;
 pub mod files;
 pub mod info;

@@ -22,8 +22,8 @@ use crate::{Config, Deps, Hold, ShutdownManager};
 mod life;
 mod trouble;
 
-const BEGUN: &str = "Normal NodeShutdown: Shutdown manager detected shutdown event";
-const CANCELLED: &str = "Normal NodeShutdown: Shutdown manager detected shutdown cancellation";
+const BEGUN: &str = "Normal Shutdown: Shutdown manager detected shutdown event";
+const CANCELLED: &str = "Normal Shutdown: Shutdown manager detected shutdown cancellation";
 const STATE: &str = "/root/graceful_node_shutdown_state";
 const DROP_IN: &str = "/etc/logind.conf.d/99-kubelet.conf";
 

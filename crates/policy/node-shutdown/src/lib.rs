@@ -19,7 +19,7 @@ pub const REASON: &str = "Terminated";
 /// `status.message` of such a pod.
 pub const MESSAGE: &str = "Pod was terminated in response to imminent node shutdown.";
 /// Reason of the node's event.
-pub const EVENT: &str = "NodeShutdown";
+pub const EVENT: &str = "Shutdown";
 /// Message of the event with which it begins.
 pub const BEGINS: &str = "Shutdown manager detected shutdown event";
 /// Message of the event when the machine stays up after all.

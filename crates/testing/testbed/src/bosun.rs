@@ -115,6 +115,7 @@ impl Bosun {
         start.arg("--config").arg(self.dir.join("kubelet.yaml")).arg("--root-dir").arg(self.dir.join("node"));
         start.args(["--hostname-override", &self.options.hostname, "--node-ip", &bed.node_ip(), "--v=2"]);
         start.args(&self.options.flags);
+        start.envs(self.options.env.iter().map(|(name, value)| (name, value)));
         self.child = Some(bed.spawn_logged(&mut start, &self.log_path())?);
         Ok(())
     }

@@ -13,6 +13,7 @@
 
 mod bed;
 mod bosun;
+mod bus;
 mod cleanup;
 mod cluster;
 mod cluster_node;
@@ -31,6 +32,7 @@ mod socket;
 
 pub use bed::{Options, TestBed};
 pub use bosun::{Bosun, BosunOptions};
+pub use bus::BusDaemon;
 pub use cleanup::{remove_bed, sweep_orphans};
 pub use cluster::{
     Access, Answer, Authority, CONTROL_PLANE, Cluster, ClusterOptions, ControlPlane, ETCD, KeyPairFiles, Request, Seen,

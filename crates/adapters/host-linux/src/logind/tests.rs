@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use zbus::interface;
 
 use super::*;
-use crate::bus_daemon::BusDaemon;
+use testbed::BusDaemon;
 
 #[derive(Default)]
 struct State {

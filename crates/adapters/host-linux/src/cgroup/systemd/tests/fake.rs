@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use zbus::{Connection, DBusError, ObjectServer, OwnedObjectPath, OwnedVariant, Variant, interface};
 
 use super::Property;
-use crate::bus_daemon::BusDaemon;
+use testbed::BusDaemon;
 
 type Properties = Vec<(String, OwnedVariant)>;
 
