@@ -3,7 +3,7 @@
 use std::path::Path;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../proto");
+    let root = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../../../proto");
     for part in ["csi", "pluginregistration"] {
         println!("cargo:rerun-if-changed={}", root.join(part).display());
     }

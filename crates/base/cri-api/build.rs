@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../proto");
+    let root = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../../../proto");
     println!("cargo:rerun-if-changed={}", root.join("cri").display());
     let descriptors = protox::compile(["cri/v1/api.proto"], [&root])?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);

@@ -7,7 +7,7 @@ const SECRET: [&str; 3] =
     [".csi.v1.NodeStageVolumeRequest", ".csi.v1.NodePublishVolumeRequest", ".csi.v1.NodeExpandVolumeRequest"];
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../proto");
+    let root = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?).join("../../../proto");
     for part in ["csi", "pluginregistration"] {
         println!("cargo:rerun-if-changed={}", root.join(part).display());
     }

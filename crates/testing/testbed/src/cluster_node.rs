@@ -257,9 +257,6 @@ fn configuration(bed: &TestBed, cluster: &Cluster, name: &str, identity: Identit
         "rotateCertificates": true,
         "serverTLSBootstrap": identity == Identity::Bootstrap,
         "registerNode": true,
-        // How full the machine's disks are is no matter of a test.
-        "evictionHard": {"memory.available": "50Mi", "nodefs.available": "1%", "nodefs.inodesFree": "1%", "imagefs.available": "1%"},
-        "imageGCHighThresholdPercent": 100,
     });
     if identity == Identity::Certificate {
         // As an installer does that gives nodes their certificates.

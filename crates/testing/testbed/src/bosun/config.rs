@@ -30,6 +30,19 @@ pub(super) fn sysctls(dir: &Path) -> Result<(), BedError> {
     Ok(())
 }
 
+/// `evictionHard` under which nothing is ever short: how full the machine's disk and memory are is no matter of a test. A node
+/// that is short removes unused images, and a bed cannot pull its own again.
+fn never_short() -> Value {
+    let signals = [
+        "memory.available",
+        "nodefs.available",
+        "nodefs.inodesFree",
+        "imagefs.available",
+        "imagefs.inodesFree",
+    ];
+    signals.iter().map(|signal| ((*signal).to_owned(), json!("0%"))).collect()
+}
+
 /// The KubeletConfiguration of the daemon under test. `extra` fields are laid over the bed's own.
 pub(super) fn kubelet(bed: &TestBed, extra: &Value) -> String {
     let (dir, cgroup_root, socket) = (bed.dir(), bed.cgroup_root(), bed.socket());
@@ -50,7 +63,7 @@ pub(super) fn kubelet(bed: &TestBed, extra: &Value) -> String {
         "address": bed.node_ip(),
         "authentication": {"anonymous": {"enabled": true}, "webhook": {"enabled": false}},
         "authorization": {"mode": "AlwaysAllow"},
-        // How full the machine's disk is is no matter of a test.
+        "evictionHard": never_short(),
         "imageGCHighThresholdPercent": 100,
         // File name and line of resolv.conf are the host's business; pods of the bed need no names.
         "resolvConf": dir.join("resolv.conf"),
