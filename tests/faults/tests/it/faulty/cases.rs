@@ -5,11 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use actor::Kernel;
 use fakes::runtime::Features;
 
-pub(super) const ACTIONS: [&str; 3] = ["panic", "kill", STALL];
+/// Each with the passage of a point that it strikes, where an undisturbed round has so many; else the first.
+pub(super) const ACTIONS: [(&str, u32); 3] = [("panic", 1), ("kill", 2), (STALL, 1)];
 /// Long enough to outlast the deadlines of book-keeping asks and the patience with a stuck actor.
 pub(super) const STALL: &str = "stall(40s)";
-/// Passages beside the first that are struck too, where a round has so many.
-pub(super) const LATER: [u32; 4] = [2, 3, 4, 5];
+/// Further passages that a panic strikes too, where an undisturbed round has so many; with `FAULT_DEPTH=all` these.
+const LATER: u32 = 3;
+const ALL_LATER: [u32; 4] = [2, 3, 4, 5];
+/// An actor with fewer points is struck on one kind of runtime: a node costs more than its cases.
+pub(super) const FEW: usize = 5;
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Case {
@@ -41,7 +45,7 @@ impl Passages {
         out
     }
 
-    fn count(&self, actor: &str, point: &str) -> u64 {
+    pub(super) fn count(&self, actor: &str, point: &str) -> u64 {
         self.0.get(actor).and_then(|points| points.get(point)).copied().unwrap_or_default()
     }
 
@@ -77,11 +81,14 @@ pub(super) const KINDS: [Kind; 3] = [
 /// The cases of one actor: `points` are those that it has passed so far, and how often in each undisturbed round.
 pub(super) fn cases(actor: &str, points: &BTreeSet<String>, passages: &Passages) -> Vec<Case> {
     let case = |p: &String, action, nth| Case { actor: actor.to_owned(), point: p.clone(), action, nth };
-    let first = points.iter().flat_map(|p| ACTIONS.map(|a| case(p, a, 1)));
-    let reached = |p: &String, nth: &u32| u64::from(*nth) <= passages.count(actor, p);
-    let later =
-        points.iter().flat_map(|p| LATER.into_iter().filter(|n| reached(p, n)).map(|nth| case(p, "panic", nth)));
+    let reached = |p: &String, nth: u32| u64::from(nth) <= passages.count(actor, p);
+    let deep = std::env::var("FAULT_DEPTH").is_ok_and(|depth| depth == "all");
+    let of_point = |p: &String| {
+        let actions = ACTIONS.map(|(action, nth)| case(p, action, if reached(p, nth) { nth } else { 1 }));
+        let later = ALL_LATER.into_iter().filter(|n| deep || *n == LATER).filter(|n| reached(p, *n));
+        actions.into_iter().chain(later.map(|nth| case(p, "panic", nth))).collect::<Vec<_>>()
+    };
     // To replay single cases: the text of a rule, or a part of it.
     let only = std::env::var("FAULT").unwrap_or_default();
-    first.chain(later).filter(|c| c.rule().contains(&only)).collect()
+    points.iter().flat_map(of_point).filter(|c| c.rule().contains(&only)).collect()
 }
