@@ -147,6 +147,10 @@ impl StatsSource for LinuxStats {
         disk::room(path)
     }
 
+    fn device_size(&self, path: &Path) -> HostResult<u64> {
+        disk::device_size(path, &self.sys)
+    }
+
     fn files_in(&self, dir: &Path) -> Option<DiskUse> {
         tree::files_in(dir)
     }

@@ -122,8 +122,10 @@ pub struct VolumeRow {
     pub handle: String,
     /// Claim that it is bound to, in the pod's namespace; empty: none.
     pub claim: String,
-    /// Where it is on this node.
+    /// Where it is on this node: its directory, or what its device is bound on.
     pub path: Option<PathBuf>,
+    /// A device without a file system (`volumeMode: Block`).
+    pub raw: bool,
     /// How far it is.
     pub stage: VolumeStage,
     /// Since when, where that was seen.

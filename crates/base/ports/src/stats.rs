@@ -25,6 +25,11 @@ pub trait StatsSource: Send + Sync + 'static {
     fn network(&self, process: Option<u32>) -> Option<Vec<InterfaceReading>>;
     /// The file system that holds a path.
     fn fs(&self, path: &Path) -> HostResult<FsReading>;
+    /// Bytes of a block device, without opening it.
+    ///
+    /// # Errors
+    /// It is not there, or no block device.
+    fn device_size(&self, path: &Path) -> HostResult<u64>;
     /// Regular files right in a directory; `None` when there is no such directory.
     fn files_in(&self, dir: &Path) -> Option<DiskUse>;
     /// One file; `None` when there is none.

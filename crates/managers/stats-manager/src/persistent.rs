@@ -6,17 +6,19 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Class, Clock, Effects};
+use actor::{Class, Clock, Effects, chain};
 use contract::volume::{VolumeRow, VolumeStage};
 use csi_api::v1::node_service_capability::{Type, rpc};
 use csi_api::v1::{NodeGetVolumeStatsRequest, VolumeUsage, volume_usage::Unit};
 use metrics::Stopwatch;
 use metrics::volumes::{COLLECTION, observe_call};
+use model::reading::FsReading;
 use model::stats::{FsStats, PvcReference, VolumeHealthStats, VolumeStats};
 use model::{PodUid, Timestamp};
 use node_stats::MeasuredVolume;
 use ports::csi::{CsiError, CsiNode, STATS_DEADLINE, grpc_code};
 use ports::grpc::Code;
+use ports::host::HostError;
 use ports::stats::StatsSource;
 use tokio::time::Instant;
 
@@ -40,6 +42,8 @@ pub(crate) struct Due {
     pub(crate) key: Key,
     handle: String,
     path: PathBuf,
+    /// A device: nothing is known of it but its size.
+    raw: bool,
     claim: Option<PvcReference>,
 }
 
@@ -89,7 +93,7 @@ impl Persistent {
             self.next.insert(key.clone(), now + pause());
             let claim = namespace(uid).filter(|_| !row.claim.is_empty());
             let claim = claim.map(|namespace| PvcReference { name: row.claim.clone(), namespace });
-            let one = Due { key, handle: row.handle.clone(), path: path.clone(), claim };
+            let one = Due { key, handle: row.handle.clone(), path: path.clone(), raw: row.raw, claim };
             due.entry(lane).or_default().push(one);
         }
         self.next.retain(|key, _| here.contains(key));
@@ -147,7 +151,7 @@ pub(crate) async fn ask(driver: &Driver, due: Vec<Due>) -> Vec<Told> {
     }
     let tells_health = *health && has(rpc::Type::VolumeCondition);
     let mut told = Vec::new();
-    for Due { key, handle, path, claim } in due {
+    for Due { key, handle, path, claim, .. } in due {
         let volume_path = path.to_string_lossy().into_owned();
         let request = NodeGetVolumeStatsRequest { volume_id: handle, volume_path, ..Default::default() };
         let watch = Stopwatch::start();
@@ -195,27 +199,49 @@ fn usage(all: &[VolumeUsage], time: Timestamp) -> FsStats {
     }
 }
 
-/// Asks the file systems of local volumes.
+/// Asks the file systems of local volumes, and the kernel for the sizes of their devices.
 pub(crate) async fn look(source: Arc<dyn StatsSource>, effects: Effects, clock: Clock, due: Vec<Due>) -> Vec<Told> {
     let work = move || {
-        let one = |Due { key, path, claim, .. }: Due| {
-            let watch = Stopwatch::start();
-            let fs = source.fs(&path);
-            COLLECTION.with_label_values(&["statfs"]).observe(watch.seconds());
-            let fs = fs.ok()?;
-            let fs = FsStats {
-                time: Timestamp(clock.unix_nanos()),
-                available_bytes: Some(fs.available_bytes),
-                capacity_bytes: Some(fs.total_bytes),
-                used_bytes: Some(fs.total_bytes.saturating_sub(fs.free_bytes)),
-                inodes_free: Some(fs.inodes_free),
-                inodes: Some(fs.inodes),
-                inodes_used: Some(fs.inodes.saturating_sub(fs.inodes_free)),
+        let one = |Due { key, path, raw, claim, .. }: Due| {
+            let (watch, time) = (Stopwatch::start(), Timestamp(clock.unix_nanos()));
+            let (method, fs) = if raw {
+                ("block", source.device_size(&path).map(|size| device(size, time)))
+            } else {
+                ("statfs", source.fs(&path).map(|fs| file_system(&fs, time)))
             };
+            COLLECTION.with_label_values(&[method]).observe(watch.seconds());
+            let inspect = |e: &HostError| tracing::debug!(volume = key.1, error = chain(e), "no statistics of a volume");
+            let fs = fs.inspect_err(inspect).ok()?;
             let stats = VolumeStats { fs, name: key.1.clone(), pvc_ref: claim, volume_health_stats: None };
             Some(Told { key, volume: MeasuredVolume { stats, is_local: false }, trouble: None })
         };
         due.into_iter().filter_map(one).collect()
     };
     effects.blocking(Class::UserPaths, work).await
+}
+
+fn file_system(fs: &FsReading, time: Timestamp) -> FsStats {
+    FsStats {
+        time,
+        available_bytes: Some(fs.available_bytes),
+        capacity_bytes: Some(fs.total_bytes),
+        used_bytes: Some(fs.total_bytes.saturating_sub(fs.free_bytes)),
+        inodes_free: Some(fs.inodes_free),
+        inodes: Some(fs.inodes),
+        inodes_used: Some(fs.inodes.saturating_sub(fs.inodes_free)),
+    }
+}
+
+/// As in a kubelet, what is not known of a device is 0.
+fn device(size: u64, time: Timestamp) -> FsStats {
+    let none = Some(0);
+    FsStats {
+        time,
+        available_bytes: none,
+        capacity_bytes: Some(size),
+        used_bytes: none,
+        inodes_free: none,
+        inodes: none,
+        inodes_used: none,
+    }
 }

@@ -36,6 +36,11 @@ impl DeviceMap {
         Ok(Self { link: layout.block_devices().join(plugin).join(name), bound: all.join(layout.uid()) })
     }
 
+    /// What the device is bound on.
+    pub(crate) fn bound(&self) -> &Path {
+        &self.bound
+    }
+
     /// The same with another directory for all pods that have the device.
     pub(crate) fn bound_in(self, layout: &PodLayout, dir: &Path) -> Self {
         Self { bound: dir.join(layout.uid()), ..self }

@@ -1,6 +1,7 @@
 //! Persistent volumes that a pod can use.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use contract::volume::MountedVolume;
@@ -12,6 +13,8 @@ use crate::failed::Failed;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Placed {
     pub mounted: MountedVolume,
+    /// What a raw volume is bound on.
+    pub bound: Option<PathBuf>,
     /// A group that it adds to every container.
     pub group: Option<i64>,
     /// Its driver wants to be told of it at each step of the pod (`requiresRepublish`).

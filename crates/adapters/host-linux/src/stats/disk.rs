@@ -1,10 +1,11 @@
 //! Disks that are mounted.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::Path;
 
 use model::reading::{DiskTraffic, FsReading, MountedDisk};
-use ports::host::HostResult;
+use ports::host::{HostError, HostResult};
 use procfs::{DiskStat, DiskStats};
 
 use super::parse;
@@ -13,6 +14,9 @@ use crate::mounts::mount_table;
 
 /// Read-only images: full by nature.
 const IMAGES: [&str; 3] = ["squashfs", "iso9660", "erofs"];
+
+/// The unit of `/sys/dev/block/*/size`, whatever the disk's own is.
+const SECTOR: u64 = 512;
 
 /// Block devices that are mounted, each once.
 pub(super) fn mounted(proc: &Path) -> Vec<MountedDisk> {
@@ -45,6 +49,19 @@ pub(super) fn room(path: &Path) -> HostResult<FsReading> {
         inodes: s.f_files.into(),
         inodes_free: s.f_ffree.into(),
     })
+}
+
+/// Bytes of a block device, as the kernel shows them: to open a device may wait for the disk.
+pub(super) fn device_size(path: &Path, sys: &Path) -> HostResult<u64> {
+    let stat = rustix::fs::stat(path).at("stat", path)?;
+    if !rustix::fs::FileType::from_raw_mode(stat.st_mode).is_block_device() {
+        return Err(HostError::new("stat", path, io::Error::other("is no block device")));
+    }
+    let number = format!("{}:{}", rustix::fs::major(stat.st_rdev), rustix::fs::minor(stat.st_rdev));
+    let file = sys.join("dev/block").join(number).join("size");
+    let text = std::fs::read_to_string(&file).at("read", &file)?;
+    let sectors: u64 = text.trim().parse().map_err(|e| HostError::new("read", &file, io::Error::other(e)))?;
+    Ok(sectors.saturating_mul(SECTOR))
 }
 
 fn traffic(d: &DiskStat) -> DiskTraffic {

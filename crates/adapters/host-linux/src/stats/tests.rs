@@ -181,6 +181,28 @@ fn garbage_in_files_is_absent() {
 }
 
 #[test]
+fn a_device_has_the_size_that_the_kernel_shows() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = LinuxStats::v1_in(dir.path());
+    write(dir.path(), "file", "");
+    let error = source.device_size(&dir.path().join("file")).unwrap_err();
+    assert!(error.source.to_string().contains("no block device"), "{error}");
+    assert_eq!(source.device_size(&dir.path().join("gone")).unwrap_err().kind(), std::io::ErrorKind::NotFound);
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: needs root to make a device");
+        return;
+    }
+    let (device, number) = (dir.path().join("device"), rustix::fs::makedev(240, 7));
+    let made = rustix::fs::mknodat(rustix::fs::CWD, &device, rustix::fs::FileType::BlockDevice, 0o600.into(), number);
+    made.unwrap();
+    assert!(source.device_size(&device).is_err(), "a device that no driver has");
+    write(dir.path(), "sys/dev/block/240:7/size", "2048\n");
+    assert_eq!(source.device_size(&device).unwrap(), 1024 * 1024);
+    write(dir.path(), "sys/dev/block/240:7/size", "many\n");
+    assert!(source.device_size(&device).is_err());
+}
+
+#[test]
 fn a_container_is_found_under_the_name_that_its_runtime_gives() {
     let dir = tempfile::tempdir().unwrap();
     for name in ["pod1/abc", "pod2/cri-containerd-abc.scope", "pod3/crio-abc.scope", "pod4/docker-abc.scope"] {

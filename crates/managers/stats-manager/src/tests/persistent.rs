@@ -68,6 +68,8 @@ fn with_claims() -> (Bed, Arc<FakePlugins>, Events) {
         line("b", "csi", "two.example"),
         line("l", "local", ""),
         line("s", "nfs", "srv"),
+        VolumeRow { raw: true, ..line("d", "csi", "one.example") },
+        VolumeRow { raw: true, path: Some("/dev/gone".into()), ..line("g", "iscsi", "") },
     ];
     let rows = Arc::new(rows);
     StandIn::<contract::VolumeManager>::on(&bed.wiring).answer(move |_: &ListVolumes| rows.clone());
@@ -95,26 +97,26 @@ fn drivers_tell_of_their_volumes_once_per_period_and_of_their_health() {
         assert_eq!(volumes(&*next(&bed, 0).await).len(), 0, "the first answer does not wait");
         let second = next(&bed, 2).await;
         let told = volumes(&second);
-        assert_eq!(told.iter().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["a", "b", "l", "s"]);
+        assert_eq!(told.iter().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["a", "b", "d", "l", "s"]);
         let a = told[0];
         assert_eq!((a.fs.capacity_bytes, a.fs.used_bytes, a.fs.available_bytes), (Some(100), Some(60), Some(40)));
         assert_eq!((a.fs.inodes, a.fs.inodes_used, a.fs.inodes_free), (Some(10), Some(6), Some(4)));
         let claim = a.pvc_ref.as_ref().unwrap();
         assert_eq!((claim.namespace.as_str(), claim.name.as_str()), ("shop", "c-a"));
         assert!(a.volume_health_stats.unwrap().abnormal);
-        let l = told[2];
+        let l = told[3];
         assert!(l.fs.capacity_bytes.unwrap() > 0 && l.volume_health_stats.is_none() && l.pvc_ref.is_some());
         assert!(events.lines().contains(&"Warning VolumeConditionAbnormal: Volume a: lost a disk".to_owned()));
         let at = socket("one.example");
         for _ in 0..20 {
             next(&bed, 2).await;
         }
-        assert_eq!(plugins.calls(Path::new(&at), "NodeGetVolumeStats"), 1, "once per period");
+        assert_eq!(plugins.calls(Path::new(&at), "NodeGetVolumeStats"), 2, "once per period");
         let took = |source: &str| COLLECTION.with_label_values(&[source]).get_sample_count();
-        assert!(took("one.example") > 0 && took("statfs") > 0);
+        assert!(took("one.example") > 0 && took("statfs") > 0 && took("block") > 0);
         next(&bed, 100).await;
         next(&bed, 2).await;
-        assert_eq!(plugins.calls(Path::new(&at), "NodeGetVolumeStats"), 2);
+        assert_eq!(plugins.calls(Path::new(&at), "NodeGetVolumeStats"), 4);
     });
 }
 
@@ -131,6 +133,6 @@ fn a_driver_that_hangs_holds_up_no_answer_and_no_other_driver() {
         assert_eq!(volumes(&second).iter().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["b", "l", "s"]);
         plugins.trouble(Path::new(&socket("one.example")), "NodeGetVolumeStats", None);
         next(&bed, 200).await;
-        assert_eq!(volumes(&*next(&bed, 2).await).len(), 4, "it is asked again");
+        assert_eq!(volumes(&*next(&bed, 2).await).len(), 5, "it is asked again");
     });
 }

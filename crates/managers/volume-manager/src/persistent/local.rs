@@ -36,6 +36,8 @@ struct Local {
     at: PathBuf,
     /// What a raw volume is had by, when that is new.
     mapped: Option<DeviceMap>,
+    /// What a raw volume is bound on.
+    bound: Option<PathBuf>,
     /// Where its disk is mounted for all pods.
     disk: Option<PathBuf>,
     is_labelled: bool,
@@ -43,7 +45,7 @@ struct Local {
 
 impl Local {
     fn files(at: PathBuf, disk: Option<PathBuf>) -> Self {
-        Self { at, mapped: None, disk, is_labelled: true }
+        Self { at, mapped: None, bound: None, disk, is_labelled: true }
     }
 }
 
@@ -68,7 +70,7 @@ pub(crate) async fn place(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
         match &of.source {
             Source::HostPath { path, check } => {
                 host_path::check(&*tools.deps.fs, path, check).map_err(|e| ("SetUp", e))?;
-                Ok(Local { at: path.into(), mapped: None, disk: None, is_labelled: false })
+                Ok(Local { is_labelled: false, ..Local::files(path.into(), None) })
             }
             Source::Local { path, fs_type } => local(&tools, &pod, &of, (path, fs_type), &request),
             Source::Csi(_) | Source::Nfs { .. } | Source::Lun(_) => {
@@ -88,7 +90,7 @@ pub(crate) async fn place(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
     }
     let selinux_relabel = placed.is_labelled && !volume.read_only;
     let mounted = MountedVolume { host_path: placed.at, read_only: volume.read_only, selinux_relabel };
-    Ok(Placed { mounted, group: volume.group, republish: false, of: Arc::new(volume.clone()) })
+    Ok(Placed { mounted, bound: placed.bound, group: volume.group, republish: false, of: Arc::new(volume.clone()) })
 }
 
 /// A directory that was set aside is bound into the pod's folder, a disk is mounted for all pods first, or mapped.
@@ -110,8 +112,7 @@ fn local(
     match (found, volume.mode) {
         (None, _) => Err(set_up(format!("path {path:?} does not exist"))),
         (Some(_), Mode::Block) => {
-            let (at, mapped) = map(tools, &layout, volume, source).map_err(|e| ("MapBlockVolume", e))?;
-            Ok(Local { at, mapped, disk: None, is_labelled: false })
+            map(tools, &layout, volume, source).map_err(|e| ("MapBlockVolume", e))
         }
         (Some(FileKind::Dir), _) => {
             Ok(Local::files(bind(tools, pod, &at()?, volume, source, request).map_err(set_up)?, None))
@@ -124,16 +125,12 @@ fn local(
     }
 }
 
-fn map(
-    tools: &Tools,
-    layout: &PodLayout,
-    volume: &Resolved,
-    device: &Path,
-) -> Result<(PathBuf, Option<DeviceMap>), String> {
+fn map(tools: &Tools, layout: &PodLayout, volume: &Resolved, device: &Path) -> Result<Local, String> {
     let map = DeviceMap::new(layout, LOCAL_VOLUME, &volume.name).map_err(|e| e.message)?;
     let was_there = map.intend(&*tools.deps.fs, device).map_err(|e| chain(&e))?;
     map.map(&tools.deps, device).map_err(|e| chain(&e))?;
-    Ok((map.link.clone(), (!was_there).then_some(map)))
+    let (at, bound) = (map.link.clone(), Some(map.bound().to_owned()));
+    Ok(Local { at, bound, mapped: (!was_there).then_some(map), disk: None, is_labelled: false })
 }
 
 /// Mounts a disk for all pods. The first of them says whether it may be written to.

@@ -74,6 +74,7 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved, lun: &Lun) -> Result
     }
     let operation = if volume.mode == Mode::Block { "map_volume" } else { MOUNT };
     let host = Host { tools, task: job.task, key: &key };
+    let bound = (volume.mode == Mode::Block).then(|| dir.path.join(uid.as_str()));
     let work = Try { job, volume, lun, dir, uid, host, context };
     match counted_as(operation, &kind, work.run()).await {
         Ok((host_path, context)) => {
@@ -81,7 +82,7 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved, lun: &Lun) -> Result
             volumes.note(&key, &part, Mount::Present);
             let read_only = volume.read_only;
             let mounted = MountedVolume { host_path, read_only, selinux_relabel: !read_only && context.is_empty() };
-            Ok(Placed { mounted, group: volume.group, republish: false, of: Arc::new(volume.clone()) })
+            Ok(Placed { mounted, bound, group: volume.group, republish: false, of: Arc::new(volume.clone()) })
         }
         Err((step, error)) => {
             volumes.failed(&key, &part, job.task.clock.now(), &error);

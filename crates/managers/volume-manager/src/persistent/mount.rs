@@ -156,6 +156,7 @@ impl Try<'_> {
                 read_only,
                 selinux_relabel: self.context.is_empty() && !read_only,
             },
+            bound: there.bound().map(ToOwned::to_owned),
             group: self.volume.group,
             republish: self.rules.republish,
             of: Arc::new(self.volume.clone()),

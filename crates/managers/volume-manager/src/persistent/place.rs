@@ -50,6 +50,14 @@ impl Place {
         }
     }
 
+    /// What a raw one is bound on.
+    pub(crate) fn bound(&self) -> Option<&Path> {
+        match self {
+            Self::Files(_) => None,
+            Self::Device(_, map) => Some(map.bound()),
+        }
+    }
+
     /// Says on the disk that the pod may have the volume from now on. `content`: of the file. Answers whether it was said before.
     pub(crate) fn intend(&self, deps: &Deps, content: &[u8]) -> Result<bool, String> {
         match self {

@@ -51,7 +51,7 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
     volumes.succeeded(&name, &part);
     volumes.note(&name, &part, Mount::Present);
     let mounted = MountedVolume { host_path: target, read_only: volume.read_only, selinux_relabel: false };
-    Ok(Placed { mounted, group: volume.group, republish: false, of: Arc::new(volume.clone()) })
+    Ok(Placed { mounted, bound: None, group: volume.group, republish: false, of: Arc::new(volume.clone()) })
 }
 
 fn place(deps: &Deps, share: &Share, target: &Path) -> Result<(), String> {

@@ -73,8 +73,8 @@ fn described((uid, volume): &(PodUid, String), placed: Option<&Placed>) -> Volum
     };
     (row.kind, row.driver) = (kind.to_owned(), server.to_owned());
     row.claim = placed.of.claim.as_ref().map(|c| c.name.clone()).unwrap_or_default();
-    // What is at the link of a raw volume has no file system: there is nothing to be measured.
-    row.path = (placed.of.mode == Mode::Filesystem).then(|| placed.mounted.host_path.clone());
+    row.raw = placed.of.mode == Mode::Block;
+    row.path = Some(placed.bound.as_ref().unwrap_or(&placed.mounted.host_path).clone());
     row
 }
 
@@ -110,8 +110,8 @@ fn of_entry(rows: &mut Vec<VolumeRow>, state: &State, times: &Times, name: &str,
         let known = entry.parts.get(&Some(uid.clone())).cloned().unwrap_or_default();
         for volume in names {
             let key = (uid.clone(), volume.clone());
-            let VolumeRow { pod, volume, claim, path, driver: server, .. } = described(&key, state.placed.get(&key));
-            let mut row = VolumeRow { pod, volume, claim, path, ..row(&known, true) };
+            let VolumeRow { pod, volume, claim, path, raw, driver: server, .. } = described(&key, state.placed.get(&key));
+            let mut row = VolumeRow { pod, volume, claim, path, raw, ..row(&known, true) };
             row.driver = if server.is_empty() { row.driver } else { server };
             row.error = row.error.or_else(|| state.errors.get(&key).cloned());
             rows.push(row);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use contract::volume::MappedDevice;
+use contract::volume::{ListVolumes, MappedDevice};
 use csi_api::v1::node_service_capability::rpc::Type as Ability;
 use csi_api::v1::volume_capability::AccessType;
 use ports::grpc::Code;
@@ -45,6 +45,9 @@ fn a_raw_volume_is_staged_published_held_open_and_taken_back() {
         assert!(data.contains("\"specVolID\":\"pv-a\"") && !data.contains("volumeLifecycleMode"), "{data}");
         assert_eq!(c.host.link_of(LINK), at("publish/pv-a/u1"));
         assert_eq!(c.host.disk.held_devices(), [c.host.path(format!("{ALL}/pv-a/dev/u1"))]);
+        let rows = c.bench.wiring.ask(ListVolumes).await.unwrap();
+        let row = rows.iter().map(|row| (row.raw, row.path.clone())).collect::<Vec<_>>();
+        assert_eq!(row, [(true, Some(c.host.path(format!("{ALL}/pv-a/dev/u1"))))], "what a kubelet asks the driver about");
         let told = c.bench.told();
         let words = "Normal SuccessfulMountVolume: MapVolume.MapPodDevice succeeded for volume \"pv-a\"";
         let dirs =

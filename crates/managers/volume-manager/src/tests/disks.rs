@@ -110,11 +110,11 @@ fn a_disk_is_given_to_a_pod_as_it_is() {
         assert_eq!(mounted.devices["v-a"], MappedDevice { host_path: link.clone(), read_only: false });
         assert_eq!(c.host.link_of(&link), DISK);
         let bound = c.host.path("plugins/kubernetes.io~local-volume/volumeDevices/pv-a/u1");
-        assert_eq!(c.host.disk.held_devices(), [bound]);
+        assert_eq!(c.host.disk.held_devices(), std::slice::from_ref(&bound));
         assert_eq!(c.bench.told().len(), 2);
         let rows = c.bench.wiring.ask(ListVolumes).await.unwrap();
-        let shown: Vec<_> = rows.iter().map(|row| (row.kind.as_str(), row.path.is_some())).collect();
-        assert_eq!(shown, [("local", false)], "there is no file system to be measured");
+        let shown: Vec<_> = rows.iter().map(|row| (row.kind.as_str(), row.raw, row.path.clone())).collect();
+        assert_eq!(shown, [("local", true, Some(bound))]);
         c.restart().await;
         c.mount(&pod_with_devices("u1", &["a"])).await.unwrap();
         assert_eq!(c.bench.told(), [""; 0], "it was mapped");

@@ -59,6 +59,11 @@ impl StatsSource for MemFs {
         })
     }
 
+    fn device_size(&self, path: &Path) -> HostResult<u64> {
+        let found = self.stat(path)?.filter(|stat| stat.kind == FileKind::BlockDevice);
+        found.map(|stat| stat.size).ok_or_else(|| HostError::new("stat", path, io::ErrorKind::NotFound))
+    }
+
     fn files_in(&self, dir: &Path) -> Option<DiskUse> {
         let entries = self.list_dir(dir).ok()?;
         let stats = entries.iter().filter_map(|e| self.stat_link(&dir.join(&e.name)).ok().flatten());
