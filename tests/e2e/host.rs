@@ -1,8 +1,11 @@
-//! What the daemon sets up on the host itself: iptables chains in a network of their own, kernel parameters in a folder.
+//! What the daemon sets up on the host itself: iptables chains in a network of their own, kernel parameters in a folder, limits of
+//! cgroups for other daemons.
 
 use std::path::PathBuf;
 use std::process::Command;
 
+use host_linux::LinuxCgroups;
+use ports::host::CgroupFs;
 use serde_json::json;
 use testbed::{Bosun, BosunOptions, Options, TestBed, wait_until};
 
@@ -109,4 +112,35 @@ fn kernel_parameters_are_set_or_with_protection_only_looked_at() {
     let refused = refused.to_string();
     assert!(refused.contains("invalid kernel flag: kernel/panic, expected value: 10, actual value: 5"), "{refused}");
     assert_eq!(read("kernel/panic"), "5");
+}
+
+/// What a file of a cgroup holds, in the hierarchy of a controller of v1 or in that of v2.
+fn cgroup_value(path: &str, (controller, v1): (&str, &str), v2: &str) -> Option<String> {
+    let files = [format!("/sys/fs/cgroup/{controller}{path}/{v1}"), format!("/sys/fs/cgroup{path}/{v2}")];
+    files.iter().find_map(|file| std::fs::read_to_string(file).ok()).map(|text| text.trim().to_owned())
+}
+
+#[test]
+fn daemons_of_the_system_get_what_is_set_aside_for_them_in_a_cgroup_that_must_be_there() {
+    let mut bed = TestBed::start(Options::default()).expect("a bed");
+    let name = format!("{}/system", bed.cgroup_root());
+    let config = json!({
+        "enforceNodeAllocatable": ["system-reserved"], "systemReservedCgroup": name,
+        "systemReserved": {"memory": "64Mi", "cpu": "250m", "pid": "50"},
+    });
+    let Err(refused) = Bosun::start(&mut bed, BosunOptions { config: config.clone(), ..BosunOptions::default() }) else {
+        panic!("a node starts whose system has no cgroup")
+    };
+    let words = format!("enforceNodeAllocatable: the cgroup \"{name}\" of System Reserved");
+    assert!(refused.to_string().contains(&words), "{refused}");
+    let cgroups = LinuxCgroups::detect().expect("cgroups");
+    cgroups.create(&name).expect("a cgroup");
+    let _bosun = Bosun::start(&mut bed, BosunOptions { config, ..BosunOptions::default() }).expect("bosun starts");
+    let limit = || cgroup_value(&name, ("memory", "memory.limit_in_bytes"), "memory.max");
+    let pids = || cgroup_value(&name, ("pids", "pids.max"), "pids.max");
+    wait_until("the cgroup to be limited", SOON, || match (limit(), pids()) {
+        (Some(memory), Some(pids)) if memory == (64 << 20).to_string() && pids == "50" => Ok(()),
+        found => Err(format!("{found:?}")),
+    })
+    .unwrap_or_else(|e| panic!("{e}"));
 }

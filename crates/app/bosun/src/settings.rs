@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
+use cgroup_manager::ReservedCgroup;
 use cgroup_values::tree::PID;
-use cgroup_values::{HostFacts, LimitRules};
+use cgroup_values::{CgroupName, HostFacts, LimitRules};
 use model::node::CgroupDriver;
 use model::quantity::Quantity;
 use model::resources::{CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, MEMORY, ResourceList};
-use node_config::{Eviction, Flags, NodeAllocatable, NodeConfig, PodLimits, Pods};
+use node_config::{Enforce, Eviction, Flags, NodeAllocatable, NodeConfig, PodLimits, Pods};
 use ports::host::{CgroupFs, CgroupVersion, HostFs, HostInfo, HostResult};
 use pull_credentials::provider_config::Provider;
 use volume_manager::{SeLinux, files_context};
@@ -161,6 +162,28 @@ pub fn reservations(allocatable: &NodeAllocatable) -> cgroup_values::tree::Reser
         kube: allocatable.kube_reserved.clone(),
         eviction_hard: ResourceList::new(),
     }
+}
+
+/// Cgroups of the operator's that are limited to what is set aside for those in them (`enforceNodeAllocatable`).
+#[must_use]
+pub fn reserved_cgroups(allocatable: &NodeAllocatable, driver: CgroupDriver) -> Vec<ReservedCgroup> {
+    let (system, kube) = (&allocatable.system_reserved, &allocatable.kube_reserved);
+    let (of_system, of_kube) = (&allocatable.system_reserved_cgroup, &allocatable.kube_reserved_cgroup);
+    let all = [
+        (Enforce::SystemReserved, "System Reserved", of_system, system, false),
+        (Enforce::KubeReserved, "Kube Reserved", of_kube, kube, false),
+        (Enforce::SystemReservedCompressible, "System Reserved Compressible", of_system, system, true),
+        (Enforce::KubeReservedCompressible, "Kube Reserved Compressible", of_kube, kube, true),
+    ];
+    let wanted = all.into_iter().filter(|(enforce, ..)| allocatable.enforce.contains(enforce));
+    wanted
+        .map(|(_, what, name, reserved, compressible)| ReservedCgroup {
+            what,
+            name: name.clone(),
+            path: CgroupName::from_config(name, driver).path(driver),
+            values: cgroup_values::tree::reserved_values(reserved, compressible),
+        })
+        .collect()
 }
 
 /// The operator's rules for resource numbers.

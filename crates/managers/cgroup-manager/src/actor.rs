@@ -1,5 +1,6 @@
 //! The actor: keeps the tree as pods come and go.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -13,6 +14,7 @@ use model::{PodUid, pod};
 use ports::host::{CgroupFs, CgroupVersion};
 
 use crate::config::Config;
+use crate::effects::Enforced;
 use crate::state::State;
 use crate::{Serial, effects};
 
@@ -48,8 +50,8 @@ pub struct CgroupManager {
     state: State,
     /// The tiers are made.
     ready: bool,
-    /// `kubepods` is limited; `None`: not tried yet.
-    enforced: Option<bool>,
+    /// What is limited, by what was told of it.
+    enforced: BTreeSet<String>,
 }
 
 impl Actor for CgroupManager {
@@ -75,20 +77,20 @@ impl CgroupManager {
     #[must_use]
     pub fn new(crew: Crew<contract::CgroupManager>, config: Arc<Config>, deps: Arc<Deps>) -> Self {
         let (rows, pods) = (crew.poster(), crew.board());
-        Self { config, deps, crew, rows, pods, state: State::default(), ready: false, enforced: None }
+        Self { config, deps, crew, rows, pods, state: State::default(), ready: false, enforced: BTreeSet::new() }
     }
 
     /// Makes what is missing above the pods, limits it, and takes over what the tree shows.
     fn refresh(&mut self, ctx: &mut Ctx<Self>) {
         let (deps, config, effects) = (self.deps.clone(), self.config.clone(), ctx.effects());
-        let enforce = self.enforced != Some(true);
+        let done = self.enforced.clone();
         self.state.scan_begins();
         let work = async move {
             effects.hit("set-up").await;
             let out = effects
                 .blocking(Class::HostFiles, move || {
                     effects::set_up(&*deps.cgroups, &config)?;
-                    let enforced = enforce.then(|| effects::enforce_allocatable(&*deps.cgroups, &config));
+                    let enforced = effects::enforce(&*deps.cgroups, &config, &done);
                     Ok((enforced, effects::scan(&*deps.cgroups, &config)?))
                 })
                 .await;
@@ -98,33 +100,29 @@ impl CgroupManager {
         ctx.run(work, |act: &mut Self, out: Result<_, CgroupError>, ctx| match out {
             Ok((enforced, found)) => {
                 act.ready = true;
-                if let Some(result) = enforced {
-                    act.note_enforced(result, ctx);
-                }
+                enforced.into_iter().for_each(|result| act.note_enforced(result, ctx));
                 act.take_over(found, ctx);
             }
             Err(e) => tracing::error!(error = %e, "the QoS cgroups are not in place; next try in a minute"),
         });
     }
 
-    fn note_enforced(&mut self, result: Result<(), CgroupError>, ctx: &mut Ctx<Self>) {
-        let event = match &result {
-            // A rebuilt actor writes the same limits again: no news.
-            Ok(()) if ctx.generation() > 0 => None,
-            Ok(()) => Some((
-                EventType::Normal,
-                "NodeAllocatableEnforced",
-                "Updated Node Allocatable limit across pods".into(),
-            )),
-            Err(e) => Some((EventType::Warning, "FailedNodeAllocatableEnforcement", e.message.clone())),
+    fn note_enforced(&mut self, result: Enforced, ctx: &mut Ctx<Self>) {
+        let (kind, reason, message) = match result {
+            Ok(told) => {
+                self.enforced.insert(told.clone());
+                // A rebuilt actor writes the same limits again: no news.
+                if ctx.generation() > 0 {
+                    return;
+                }
+                (EventType::Normal, "NodeAllocatableEnforced", told)
+            }
+            Err(e) => (EventType::Warning, "FailedNodeAllocatableEnforcement", e.message),
         };
-        self.enforced = Some(result.is_ok());
-        if let Some((kind, reason, message)) = event {
-            self.crew.emit(NodeEvent { kind, reason: reason.into(), message, object: EventObject::Node });
-        }
+        self.crew.emit(NodeEvent { kind, reason: reason.into(), message, object: EventObject::Node });
     }
 
-    fn take_over(&mut self, found: std::collections::BTreeMap<PodUid, String>, ctx: &mut Ctx<Self>) {
+    fn take_over(&mut self, found: BTreeMap<PodUid, String>, ctx: &mut Ctx<Self>) {
         let difference = self.state.refresh(found);
         for uid in difference.vanished {
             self.rows.remove(&uid);

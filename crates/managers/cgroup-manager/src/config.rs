@@ -2,7 +2,7 @@
 
 use cgroup_values::tree::Reservations;
 use cgroup_values::{HostFacts, LimitRules, PodTree};
-use model::resources::ResourceList;
+use model::resources::{CgroupValues, ResourceList};
 
 /// Settings.
 #[derive(Clone, Debug)]
@@ -21,6 +21,21 @@ pub struct Config {
     pub reserved: Reservations,
     /// `enforceNodeAllocatable` names `pods`.
     pub enforce_pods: bool,
+    /// Cgroups that are limited to what is set aside for those in them.
+    pub reserved_cgroups: Vec<ReservedCgroup>,
     /// `oomScoreAdj` of the daemon; `None` leaves it as it is.
     pub oom_score_adj: Option<i64>,
+}
+
+/// A cgroup that the operator made, for daemons of the system or of Kubernetes. It is never made here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReservedCgroup {
+    /// `System Reserved`, `Kube Reserved Compressible`, ...
+    pub what: &'static str,
+    /// As the operator wrote it.
+    pub name: String,
+    /// Path of the cgroup, as the driver spells it.
+    pub path: String,
+    /// What they may take.
+    pub values: CgroupValues,
 }

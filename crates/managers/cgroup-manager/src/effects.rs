@@ -1,6 +1,6 @@
 //! What is done to the tree. Every function blocks and may be repeated.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use contract::cgroup::{CgroupError, PodCgroup};
 use model::PodUid;
@@ -11,7 +11,7 @@ use ports::host::{CgroupFs, CgroupVersion, HostError};
 
 use cgroup_values::tree;
 
-use crate::config::Config;
+use crate::config::{Config, ReservedCgroup};
 
 const CLASSES: [QosClass; 3] = [QosClass::Guaranteed, QosClass::Burstable, QosClass::BestEffort];
 
@@ -46,13 +46,48 @@ pub(crate) fn set_up(cgroups: &dyn CgroupFs, config: &Config) -> Result<(), Cgro
     Ok(())
 }
 
+/// Limits what is to be limited once, as far as `done` does not have it yet; answers what is done by now, or why not.
+pub(crate) fn enforce(cgroups: &dyn CgroupFs, config: &Config, done: &BTreeSet<String>) -> Vec<Enforced> {
+    let pods = ("Updated Node Allocatable limit across pods".to_owned(), None);
+    let reserved = config.reserved_cgroups.iter().map(|r| {
+        let kind = r.what.trim_end_matches(" Compressible").to_lowercase();
+        (format!("Updated limits on {kind} cgroup {}", r.name), Some(r))
+    });
+    std::iter::once(pods)
+        .chain(reserved)
+        .filter(|(told, _)| !done.contains(told))
+        .map(|(told, reserved)| {
+            let out = match reserved {
+                None => enforce_allocatable(cgroups, config),
+                Some(reserved) => enforce_reserved(cgroups, reserved),
+            };
+            out.map(|()| told)
+        })
+        .collect()
+}
+
+/// What is told of a cgroup that was limited.
+pub(crate) type Enforced = Result<String, CgroupError>;
+
 /// Limits all pods together to what the node grants them.
-pub(crate) fn enforce_allocatable(cgroups: &dyn CgroupFs, config: &Config) -> Result<(), CgroupError> {
+fn enforce_allocatable(cgroups: &dyn CgroupFs, config: &Config) -> Result<(), CgroupError> {
     let values = tree::kubepods_values(&config.capacity, &config.reserved, config.enforce_pods);
     let path = config.tree.kubepods();
     counted("update", || cgroups.set(&path, &values)).map_err(|e| CgroupError {
         message: format!("Failed to update Node Allocatable Limits \"{path}\": {}", actor::chain(&e)),
     })
+}
+
+/// Limits the cgroup of those for whom something is set aside.
+fn enforce_reserved(cgroups: &dyn CgroupFs, reserved: &ReservedCgroup) -> Result<(), CgroupError> {
+    let ReservedCgroup { what, name, path, values } = reserved;
+    let failed = |why: String| CgroupError { message: format!("Failed to enforce {what} Cgroup Limits on \"{name}\": {why}") };
+    match cgroups.exists(path) {
+        Ok(true) => {}
+        Ok(false) => return Err(failed(format!("cgroup {path} does not exist, or lacks a controller"))),
+        Err(e) => return Err(failed(actor::chain(&e))),
+    }
+    counted("update", || cgroups.set(path, values)).map_err(|e| failed(actor::chain(&e)))
 }
 
 /// Writes the tiers' values.

@@ -17,6 +17,6 @@ mod state;
 mod tests;
 
 pub use crate::actor::{CgroupManager, Deps};
-pub use crate::config::Config;
+pub use crate::config::{Config, ReservedCgroup};
 /// Order among the effects on one pod; made once for the life of the node.
 pub type Serial = ::actor::Serial<model::PodUid>;

@@ -15,6 +15,18 @@ impl CgroupName {
         Self(cgroup_root.split('/').filter(|c| !c.is_empty()).map(str::to_owned).collect())
     }
 
+    /// From a configured name of a cgroup that the operator made (`systemReservedCgroup`), in the spelling of the driver: a path,
+    /// or the name of a slice, with or without the slices that it is in.
+    #[must_use]
+    pub fn from_config(name: &str, driver: CgroupDriver) -> Self {
+        if driver == CgroupDriver::Cgroupfs {
+            return Self::from_root(name);
+        }
+        let slice = name.rsplit('/').next().unwrap_or_default();
+        let stem = slice.strip_suffix(".slice").unwrap_or(slice);
+        Self(stem.split('-').filter(|c| !c.is_empty()).map(|c| c.replace('_', "-")).collect())
+    }
+
     /// This name with one component more.
     #[must_use]
     pub fn child(&self, component: &str) -> Self {

@@ -12,9 +12,10 @@ use model::resources::{CgroupValues, QosClass, ResourceList};
 use serde_json::{Value, json};
 
 use crate::cri::{container_resources, sandbox_overhead, sandbox_resources, swap_bytes};
-use crate::names::PodTree;
+use crate::names::{CgroupName, PodTree};
 use crate::tree::{
-    HUGETLB_UNLIMITED, Reservations, allocatable, kubepods_values, orphan_values, pod_values, tier_values,
+    HUGETLB_UNLIMITED, Reservations, allocatable, kubepods_values, orphan_values, pod_values, reserved_values,
+    tier_values,
 };
 use crate::{HostFacts, LimitRules, cpu, oom};
 
@@ -441,6 +442,34 @@ fn allocatable_and_the_kubepods_limit_differ_by_the_eviction_threshold_and_huge_
     assert_eq!((whole.memory_limit_bytes, whole.cpu_shares), (Some(16 * GI), Some(4096)));
     let too_much = Reservations { system: list(&[("memory", "64Gi")]), ..Reservations::default() };
     assert_eq!(allocatable(&capacity, &too_much)["memory"], Quantity::ZERO);
+}
+
+#[test]
+fn those_for_whom_something_is_set_aside_get_that_and_no_more() {
+    let reserved = list(&[("cpu", "500m"), ("memory", "1Gi"), ("pid", "200"), ("hugepages-2Mi", "4Mi")]);
+    let all = reserved_values(&reserved, false);
+    assert_eq!((all.cpu_shares, all.memory_limit_bytes, all.pids_max), (Some(512), Some(GI), Some(200)));
+    assert_eq!(all.hugetlb_bytes, BTreeMap::from([(2 << 20, 4 << 20)]));
+    let compressible = reserved_values(&reserved, true);
+    assert_eq!(compressible, CgroupValues { cpu_shares: Some(512), ..CgroupValues::default() });
+    assert_eq!(reserved_values(&ResourceList::new(), false), CgroupValues::default());
+}
+
+#[test]
+fn a_configured_cgroup_is_named_as_its_driver_does() {
+    use CgroupDriver::{Cgroupfs, Systemd};
+    for (name, driver, path) in [
+        ("/system", Cgroupfs, "/system"),
+        ("system/daemons/", Cgroupfs, "/system/daemons"),
+        ("/", Cgroupfs, "/"),
+        ("system.slice", Systemd, "/system.slice"),
+        ("/system.slice", Systemd, "/system.slice"),
+        ("/podruntime.slice/podruntime-kubelet.slice", Systemd, "/podruntime.slice/podruntime-kubelet.slice"),
+        ("podruntime-kubelet.slice", Systemd, "/podruntime.slice/podruntime-kubelet.slice"),
+        ("my_daemons", Systemd, "/my_daemons.slice"),
+    ] {
+        assert_eq!(CgroupName::from_config(name, driver).path(driver), path, "{name} {driver:?}");
+    }
 }
 
 #[test]

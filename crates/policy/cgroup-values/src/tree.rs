@@ -91,6 +91,24 @@ pub fn kubepods_values(capacity: &ResourceList, reserved: &Reservations, enforce
     }
 }
 
+/// Values of the cgroup of those for whom `reserved` is set aside. `compressible`: of the processor alone.
+#[must_use]
+pub fn reserved_values(reserved: &ResourceList, compressible: bool) -> CgroupValues {
+    let cpu_shares = reserved.get(CPU).map(|q| cpu::shares(q.milli_value()));
+    if compressible {
+        return CgroupValues { cpu_shares, ..CgroupValues::default() };
+    }
+    CgroupValues {
+        cpu_shares,
+        memory_limit_bytes: reserved.get(MEMORY).map(|q| q.value()),
+        pids_max: reserved.get(PID).map(|q| q.value()),
+        hugetlb_bytes: page_sizes_in(reserved)
+            .filter_map(|(k, size)| Some((size, unsigned(*reserved.get(k)?))))
+            .collect(),
+        ..CgroupValues::default()
+    }
+}
+
 /// What pods may use: capacity less reservations and hard eviction thresholds, and no memory that is huge pages.
 #[must_use]
 pub fn allocatable(capacity: &ResourceList, reserved: &Reservations) -> ResourceList {

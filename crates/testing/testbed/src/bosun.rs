@@ -75,13 +75,20 @@ impl Bosun {
     /// As [`Bosun::start`].
     pub fn start_again(&mut self, bed: &mut TestBed) -> Result<(), BedError> {
         self.launch(bed)?;
-        wait_until("bosun to answer on its socket", Duration::from_secs(20), || {
+        let ended = wait_until("bosun to answer on its socket", Duration::from_secs(20), || {
             if let Some(Ok(Some(status))) = self.child.as_mut().map(Child::try_wait) {
-                return Err(format!("it ended with {status}"));
+                return Ok(Some(status));
             }
-            self.get("actors").map(drop).map_err(|e| e.to_string())
-        })
-        .map_err(|e| self.with_log(e))
+            self.get("actors").map(|_| None).map_err(|e| e.to_string())
+        });
+        match ended {
+            Ok(None) => Ok(()),
+            Ok(Some(status)) => {
+                let command = format!("{} run", self.options.program.display());
+                Err(BedError::Command { command, output: format!("{status}\n{}", self.log()) })
+            }
+            Err(e) => Err(self.with_log(e)),
+        }
     }
 
     /// Starts the daemon and does not wait.

@@ -15,7 +15,7 @@ use model::Timestamp;
 use ports::host::ProjectQuotas;
 
 use super::Setup;
-use crate::settings::{Settings, container_gc, limit_rules, node_labels, reservations, selinux};
+use crate::settings::{Settings, container_gc, limit_rules, node_labels, reservations, reserved_cgroups, selinux};
 
 mod cluster;
 mod eviction;
@@ -83,6 +83,7 @@ pub(super) fn cgroup_manager(setup: &Setup<'_, CgroupManager>) {
         capacity: setup.machine.cgroup_capacity(),
         reserved: reservations(&setup.settings.config.allocatable),
         enforce_pods: setup.settings.config.allocatable.enforce.contains(&node_config::Enforce::Pods),
+        reserved_cgroups: reserved_cgroups(&setup.settings.config.allocatable, setup.settings.cgroup_driver),
         oom_score_adj: Some(i64::from(setup.settings.config.cgroups.oom_score_adj)),
     });
     let deps = Arc::new(cgroup_manager::Deps {

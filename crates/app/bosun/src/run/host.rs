@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use model::node::SwapBehavior;
 use ports::host::{CgroupFs, CgroupVersion, HostInfo};
 
-use crate::settings::Settings;
+use crate::settings::{Settings, reserved_cgroups};
 
 /// Waits for `--lock-file`; it is let go when the process ends.
 pub(super) fn lock(path: &std::path::Path) -> Result<std::fs::File> {
@@ -40,6 +40,22 @@ pub(super) fn check(settings: &Settings, cgroups: &dyn CgroupFs, info: &dyn Host
     let missing = cgroups.missing_controllers();
     if config.cgroups.per_qos && !missing.is_empty() {
         bail!("cgroup controllers are not mounted: {}", missing.join(", "));
+    }
+    Ok(())
+}
+
+/// Refuses to start without the cgroups that are to be limited: nobody but the operator makes them.
+pub(super) fn check_reserved(settings: &Settings, cgroups: &dyn CgroupFs) -> Result<()> {
+    for reserved in reserved_cgroups(&settings.config.allocatable, settings.cgroup_driver) {
+        if !cgroups.exists(&reserved.path)? {
+            bail!(
+                "enforceNodeAllocatable: the cgroup {:?} of {} ({} for this cgroup driver) does not exist, or lacks a controller: \
+                 make it before the node starts, or leave this out of enforceNodeAllocatable",
+                reserved.name,
+                reserved.what,
+                reserved.path
+            );
+        }
     }
     Ok(())
 }

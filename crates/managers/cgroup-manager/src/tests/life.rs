@@ -8,6 +8,7 @@ use actor::testing::{run, run_real, spin_until, until};
 use contract::cgroup::{EnsurePodCgroup, PodCgroup, RemovePodCgroup, ThrottlePodCgroup};
 use model::PodUid;
 use model::core::Pod;
+use model::resources::CgroupValues;
 
 use super::rig::{Bench, config, pod, shares, tree, with_bench};
 
@@ -118,6 +119,38 @@ fn kubepods_that_cannot_be_limited_is_told_each_minute_until_it_can() {
         assert!(bench.events.lines()[2].starts_with("Normal NodeAllocatableEnforced"));
         tokio::time::sleep(3 * MINUTE).await;
         assert_eq!(count(), 3, "no news after that");
+    });
+}
+
+#[test]
+fn reserved_cgroups_are_limited_once_each_and_never_made() {
+    run(8, |kernel| async move {
+        let tree = tree();
+        tree.put("/system");
+        let reserved = |what, name: &str, memory| crate::ReservedCgroup {
+            what,
+            name: name.to_owned(),
+            path: name.to_owned(),
+            values: CgroupValues { memory_limit_bytes: memory, cpu_shares: Some(512), ..CgroupValues::default() },
+        };
+        let system = reserved("System Reserved", "/system", Some(1 << 30));
+        let kube = reserved("Kube Reserved Compressible", "/kube", None);
+        let config = crate::Config { reserved_cgroups: vec![system.clone(), kube.clone()], ..config() };
+        let bench = Bench::start(&kernel, &tree, config);
+        until("all are told of", || bench.events.lines().len() == 3).await;
+        let failure = "Warning FailedNodeAllocatableEnforcement: Failed to enforce Kube Reserved Compressible Cgroup Limits on \
+                       \"/kube\": cgroup /kube does not exist, or lacks a controller";
+        let lines = bench.events.lines();
+        assert!(lines.contains(&failure.to_owned()), "{lines:?}");
+        let done = "Normal NodeAllocatableEnforced: Updated limits on system reserved cgroup /system";
+        assert!(lines.contains(&done.to_owned()), "{lines:?}");
+        assert_eq!(tree.values("/system"), Some(system.values));
+        assert!(!tree.paths().contains(&"/kube".to_owned()));
+        tree.put("/kube");
+        tokio::time::sleep(2 * MINUTE).await;
+        assert_eq!(tree.values("/kube"), Some(kube.values));
+        let done = "Normal NodeAllocatableEnforced: Updated limits on kube reserved cgroup /kube";
+        assert_eq!(bench.events.lines()[3..], [done]);
     });
 }
 

@@ -43,6 +43,7 @@ pub(super) fn config() -> Config {
             ..Reservations::default()
         },
         enforce_pods: true,
+        reserved_cgroups: Vec::new(),
         oom_score_adj: Some(-999),
     }
 }
