@@ -121,12 +121,13 @@ fn cgroup_value(path: &str, (controller, v1): (&str, &str), v2: &str) -> Option<
 }
 
 #[test]
-fn daemons_of_the_system_get_what_is_set_aside_for_them_in_a_cgroup_that_must_be_there() {
+fn daemons_of_the_system_get_what_is_set_aside_for_them_and_the_node_goes_where_it_is_told() {
     let mut bed = TestBed::start(Options::default()).expect("a bed");
     let name = format!("{}/system", bed.cgroup_root());
     let config = json!({
         "enforceNodeAllocatable": ["system-reserved"], "systemReservedCgroup": name,
         "systemReserved": {"memory": "64Mi", "cpu": "250m", "pid": "50"},
+        "kubeletCgroups": format!("{}/daemon", bed.cgroup_root()),
     });
     let Err(refused) = Bosun::start(&mut bed, BosunOptions { config: config.clone(), ..BosunOptions::default() }) else {
         panic!("a node starts whose system has no cgroup")
@@ -135,12 +136,20 @@ fn daemons_of_the_system_get_what_is_set_aside_for_them_in_a_cgroup_that_must_be
     assert!(refused.to_string().contains(&words), "{refused}");
     let cgroups = LinuxCgroups::detect().expect("cgroups");
     cgroups.create(&name).expect("a cgroup");
-    let _bosun = Bosun::start(&mut bed, BosunOptions { config, ..BosunOptions::default() }).expect("bosun starts");
+    let bosun = Bosun::start(&mut bed, BosunOptions { config, ..BosunOptions::default() }).expect("bosun starts");
     let limit = || cgroup_value(&name, ("memory", "memory.limit_in_bytes"), "memory.max");
     let pids = || cgroup_value(&name, ("pids", "pids.max"), "pids.max");
     wait_until("the cgroup to be limited", SOON, || match (limit(), pids()) {
         (Some(memory), Some(pids)) if memory == (64 << 20).to_string() && pids == "50" => Ok(()),
         found => Err(format!("{found:?}")),
+    })
+    .unwrap_or_else(|e| panic!("{e}"));
+    let own = format!("/proc/{}/cgroup", bosun.pid().expect("it runs"));
+    let line = format!(":{}/daemon", bed.cgroup_root());
+    wait_until("the daemon to be in its own cgroup", SOON, || {
+        let all = std::fs::read_to_string(&own).map_err(|e| e.to_string())?;
+        let here = all.lines().filter(|l| l.ends_with(&line)).count();
+        if here > 0 && (here == 1 || here > 5) { Ok(()) } else { Err(all) }
     })
     .unwrap_or_else(|e| panic!("{e}"));
 }

@@ -232,11 +232,27 @@ impl CgroupFs for LinuxCgroups {
         text.trim().parse().map_err(|_| HostError::new("parse", file, io::ErrorKind::InvalidData))
     }
 
+    fn join(&self, path: &str) -> HostResult<()> {
+        self.create(path)?;
+        let below = checked(path)?;
+        let dirs: BTreeSet<PathBuf> = match &self.hierarchy {
+            Hierarchy::V1(mounts) => {
+                mounts.iter().filter(|(name, _)| *name != SYSTEMD).map(|(_, mount)| mount.join(&below)).collect()
+            }
+            Hierarchy::V2(root) => BTreeSet::from([root.join(&below)]),
+        };
+        let pid = std::process::id().to_string();
+        dirs.iter().map(|dir| dir.join("cgroup.procs")).try_for_each(|file| fs::write(&file, &pid).at("write", &file))
+    }
+
     fn set_own_oom_score_adj(&self, value: i64) -> HostResult<()> {
         let file = self.proc.join("self/oom_score_adj");
         fs::write(&file, value.to_string()).at("write", &file)
     }
 }
+
+/// The hierarchy in which systemd keeps its units.
+const SYSTEMD: &str = "systemd";
 
 /// Mount points of the v1 hierarchies by controller; a named one counts by its name.
 fn v1_mounts() -> HostResult<BTreeMap<String, PathBuf>> {

@@ -152,6 +152,7 @@ fn cgroups(r: &mut Reader<'_>, c: &mut NodeConfig) {
         let error = ConfigError::new("cgroupRoot", "must be an absolute path in the cgroup tree");
         r.findings.error(error.value(&Value::from(c.cgroups.root.as_str())));
     }
+    set(&mut c.cgroups.own, r.some_text("kubeletCgroups"));
     set(&mut c.cgroups.per_qos, r.bool("cgroupsPerQOS"));
     set(&mut c.allocatable.system_reserved, r.amounts("systemReserved", RESERVABLE));
     set(&mut c.allocatable.kube_reserved, r.amounts("kubeReserved", RESERVABLE));

@@ -80,6 +80,8 @@ pub trait CgroupFs: Send + Sync + 'static {
     fn children(&self, path: &str) -> HostResult<Vec<String>>;
     /// Memory in use in bytes, children included.
     fn memory_usage_bytes(&self, path: &str) -> HostResult<u64>;
+    /// Puts this very process into a cgroup, which is made when it is not there. Its place in systemd's own tree stays as it is.
+    fn join(&self, path: &str) -> HostResult<()>;
     /// Sets `oom_score_adj` of this very process. Needs `CAP_SYS_RESOURCE` to lower it.
     fn set_own_oom_score_adj(&self, value: i64) -> HostResult<()>;
 }

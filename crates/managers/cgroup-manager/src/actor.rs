@@ -21,8 +21,8 @@ use crate::{Serial, effects};
 /// How often the tiers are written and the tree is read without an occasion; also the pause between tries to limit
 /// `kubepods`.
 const REFRESH: Duration = Duration::from_secs(60);
-/// How often the own `oom_score_adj` is set.
-const OWN_OOM: Duration = Duration::from_secs(300);
+/// How often the daemon sees to its own cgroup and `oom_score_adj`.
+const OWN: Duration = Duration::from_secs(300);
 
 /// What CgroupManager works with.
 #[derive(Clone)]
@@ -62,8 +62,8 @@ impl Actor for CgroupManager {
             CgroupVersion::V1 => 1,
             CgroupVersion::V2 => 2,
         });
-        self.set_own_oom_score(ctx);
-        ctx.every(OWN_OOM, |act, ctx| act.set_own_oom_score(ctx));
+        self.see_to_itself(ctx);
+        ctx.every(OWN, |act, ctx| act.see_to_itself(ctx));
         if self.config.enabled {
             self.refresh(ctx);
             ctx.every(REFRESH, |act, ctx| act.refresh(ctx));
@@ -162,20 +162,22 @@ impl CgroupManager {
         });
     }
 
-    fn set_own_oom_score(&mut self, ctx: &mut Ctx<Self>) {
-        let Some(value) = self.config.oom_score_adj else { return };
-        let deps = self.deps.clone();
+    fn see_to_itself(&mut self, ctx: &mut Ctx<Self>) {
+        let (deps, config) = (self.deps.clone(), self.config.clone());
         let first = ctx.generation() == 0;
-        ctx.blocking(
-            Class::HostFiles,
-            move || deps.cgroups.set_own_oom_score_adj(value),
-            move |_: &mut Self, out, _| {
-                // Without CAP_SYS_RESOURCE it cannot be lowered; the daemon runs all the same.
-                if let (Err(e), true) = (out, first) {
-                    tracing::warn!(value, error = %actor::chain(&e), "own oom_score_adj is not as wanted");
+        let work = move || {
+            let joined = config.own_cgroup.as_ref().map_or(Ok(()), |path| deps.cgroups.join(path));
+            let score = config.oom_score_adj.map_or(Ok(()), |value| deps.cgroups.set_own_oom_score_adj(value));
+            [("kubeletCgroups", joined), ("oomScoreAdj", score)]
+        };
+        ctx.blocking(Class::HostFiles, work, move |_: &mut Self, out, _| {
+            // Without CAP_SYS_RESOURCE a score cannot be lowered; the daemon runs all the same.
+            for (what, out) in out.into_iter().filter(|_| first) {
+                if let Err(e) = out {
+                    tracing::warn!(setting = what, error = %actor::chain(&e), "the daemon itself is not as wanted");
                 }
-            },
-        );
+            }
+        });
     }
 }
 

@@ -23,6 +23,8 @@ pub struct Config {
     pub enforce_pods: bool,
     /// Cgroups that are limited to what is set aside for those in them.
     pub reserved_cgroups: Vec<ReservedCgroup>,
+    /// Cgroup that the daemon puts itself into (`kubeletCgroups`); `None`: it stays where it was started.
+    pub own_cgroup: Option<String>,
     /// `oomScoreAdj` of the daemon; `None` leaves it as it is.
     pub oom_score_adj: Option<i64>,
 }

@@ -82,6 +82,10 @@ impl CgroupFs for SystemdCgroups {
         self.files.memory_usage_bytes(path)
     }
 
+    fn join(&self, path: &str) -> HostResult<()> {
+        self.files.join(path)
+    }
+
     fn set_own_oom_score_adj(&self, value: i64) -> HostResult<()> {
         self.files.set_own_oom_score_adj(value)
     }

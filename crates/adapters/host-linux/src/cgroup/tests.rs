@@ -216,6 +216,26 @@ fn v1_creation_fills_an_empty_cpuset_from_its_parent() {
     assert_eq!(cgroups.missing_controllers(), ["cpu", "cpuacct"]);
 }
 
+#[test]
+fn the_process_itself_joins_a_cgroup_in_all_hierarchies_but_that_of_systemd() {
+    let own = std::process::id().to_string();
+    let tmp = tempfile::tempdir().unwrap();
+    let mounts = ["cpu", "memory", SYSTEMD].map(|name| (name, tmp.path().join(name)));
+    for (_, mount) in &mounts {
+        fs::create_dir_all(mount).unwrap();
+    }
+    let pairs: Vec<(&str, &Path)> = mounts.iter().map(|(name, mount)| (*name, mount.as_path())).collect();
+    LinuxCgroups::v1_at(&pairs, tmp.path()).join("/daemons").unwrap();
+    for controller in ["cpu", "memory"] {
+        assert_eq!(read(&tmp.path().join(controller).join("daemons"), "cgroup.procs"), own);
+    }
+    assert!(!tmp.path().join("systemd/daemons/cgroup.procs").exists());
+    let (tmp, v2) = v2_tree();
+    v2.join("/daemons/kubelet").unwrap();
+    assert_eq!(read(&tmp.path().join("cgroup/daemons/kubelet"), "cgroup.procs"), own);
+    assert!(v2.join("/../elsewhere").is_err());
+}
+
 /// The real v1 tree of this machine under a name of our own, or `None` where it cannot be used.
 fn real_v1() -> Option<(LinuxCgroups, String)> {
     let cgroups = LinuxCgroups::detect().ok()?;

@@ -84,6 +84,7 @@ pub(super) fn cgroup_manager(setup: &Setup<'_, CgroupManager>) {
         reserved: reservations(&setup.settings.config.allocatable),
         enforce_pods: setup.settings.config.allocatable.enforce.contains(&node_config::Enforce::Pods),
         reserved_cgroups: reserved_cgroups(&setup.settings.config.allocatable, setup.settings.cgroup_driver),
+        own_cgroup: Some(setup.settings.config.cgroups.own.clone()).filter(|path| !path.is_empty()),
         oom_score_adj: Some(i64::from(setup.settings.config.cgroups.oom_score_adj)),
     });
     let deps = Arc::new(cgroup_manager::Deps {

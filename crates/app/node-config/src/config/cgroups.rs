@@ -37,6 +37,8 @@ pub struct Cgroups {
     pub fail_swap_on: bool,
     /// Refuse to start on cgroup v1.
     pub fail_cgroup_v1: bool,
+    /// Cgroup that this daemon puts itself into; empty: it stays where it was started.
+    pub own: String,
     /// `oom_score_adj` of this daemon.
     pub oom_score_adj: i32,
 }
@@ -49,6 +51,7 @@ impl Default for Cgroups {
             per_qos: true,
             fail_swap_on: true,
             fail_cgroup_v1: true,
+            own: String::new(),
             oom_score_adj: -999,
         }
     }

@@ -64,6 +64,7 @@ fn each_field_is_read_into_its_place() {
         ("runtimeRequestTimeout: 10s", |c| c.runtime.runtime_request_timeout == Duration::from_secs(10)),
         ("cgroupDriver: systemd", |c| c.cgroups.driver == CgroupDriver::Systemd),
         ("cgroupRoot: /a/b", |c| c.cgroups.root == "/a/b"),
+        ("kubeletCgroups: /daemons/kubelet", |c| c.cgroups.own == "/daemons/kubelet"),
         ("cgroupsPerQOS: false\nenforceNodeAllocatable: []", |c| {
             !c.cgroups.per_qos && c.allocatable.enforce.is_empty()
         }),

@@ -270,6 +270,21 @@ fn without_cgroups_per_qos_nothing_is_touched() {
 }
 
 #[test]
+fn the_daemon_goes_where_it_is_told_and_again_when_it_was_taken_away() {
+    run(14, |kernel| async move {
+        let tree = tree();
+        tree.fail("join", "/daemons", true);
+        let bench = Bench::start(&kernel, &tree, crate::Config { own_cgroup: Some("/daemons".to_owned()), ..config() });
+        assert!(ensure(&bench, &Arc::new(pod("a", ""))).await.is_ok(), "pods do not wait for that");
+        until("own oom score", || tree.own_oom_score_adj() == Some(-999)).await;
+        tree.fail("join", "/daemons", false);
+        tokio::time::sleep(6 * MINUTE).await;
+        assert_eq!(tree.joined().as_deref(), Some("/daemons"));
+        assert!(tree.paths().contains(&"/daemons".to_owned()));
+    });
+}
+
+#[test]
 fn an_own_score_that_cannot_be_set_is_no_reason_to_stop() {
     run(13, |kernel| async move {
         let tree = tree();

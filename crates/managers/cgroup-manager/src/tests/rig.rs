@@ -44,6 +44,7 @@ pub(super) fn config() -> Config {
         },
         enforce_pods: true,
         reserved_cgroups: Vec::new(),
+        own_cgroup: None,
         oom_score_adj: Some(-999),
     }
 }

@@ -21,6 +21,7 @@ struct Tree {
     groups: BTreeMap<String, CgroupValues>,
     no_root: bool,
     own_oom_score_adj: Option<i64>,
+    joined: Option<String>,
     /// `operation path`, in order.
     calls: Vec<String>,
     failing: BTreeSet<(&'static str, String)>,
@@ -50,6 +51,12 @@ impl FakeCgroups {
         lock(&self.tree).no_root = !there;
     }
 
+    /// Where this process is, once it was put somewhere.
+    #[must_use]
+    pub fn joined(&self) -> Option<String> {
+        lock(&self.tree).joined.clone()
+    }
+
     /// `oom_score_adj` of this process, once it was set.
     #[must_use]
     pub fn own_oom_score_adj(&self) -> Option<i64> {
@@ -62,7 +69,7 @@ impl FakeCgroups {
         lock(&self.tree).calls.clone()
     }
 
-    /// From now on an operation (`controllers`, `exists`, `create`, `set`, `remove`, `children`, `oom_score_adj`) fails for paths
+    /// From now on an operation (`controllers`, `exists`, `create`, `set`, `remove`, `children`, `join`, `oom_score_adj`) fails for paths
     /// with `part` in them, or does no longer.
     pub fn fail(&self, operation: &'static str, part: &str, on: bool) {
         let failing = &mut lock(&self.tree).failing;
@@ -153,6 +160,11 @@ impl CgroupFs for FakeCgroups {
 
     fn memory_usage_bytes(&self, _path: &str) -> HostResult<u64> {
         Ok(0)
+    }
+
+    fn join(&self, path: &str) -> HostResult<()> {
+        self.call("join", path)?.joined = Some(path.to_owned());
+        self.create(path)
     }
 
     fn set_own_oom_score_adj(&self, value: i64) -> HostResult<()> {

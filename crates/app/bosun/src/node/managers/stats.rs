@@ -13,7 +13,7 @@ pub(in crate::node) fn stats_manager(setup: &Setup<'_, StatsManager>) {
         root_dir: setup.settings.root_dir.clone(),
         pod_logs_dir: config.pods.logs_dir.clone(),
         tree: config.cgroups.per_qos.then(|| tree(setup.settings)),
-        kubelet_cgroup: String::new(),
+        kubelet_cgroup: config.cgroups.own.clone(),
         runtime_cgroup: setup.settings.flags.runtime_cgroups.clone().unwrap_or_default(),
         system_cgroup: String::new(),
         volume_period: config.pods.volume_stats_agg_period,
