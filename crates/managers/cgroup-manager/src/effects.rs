@@ -81,7 +81,8 @@ fn enforce_allocatable(cgroups: &dyn CgroupFs, config: &Config) -> Result<(), Cg
 /// Limits the cgroup of those for whom something is set aside.
 fn enforce_reserved(cgroups: &dyn CgroupFs, reserved: &ReservedCgroup) -> Result<(), CgroupError> {
     let ReservedCgroup { what, name, path, values } = reserved;
-    let failed = |why: String| CgroupError { message: format!("Failed to enforce {what} Cgroup Limits on \"{name}\": {why}") };
+    let failed =
+        |why: String| CgroupError { message: format!("Failed to enforce {what} Cgroup Limits on \"{name}\": {why}") };
     match cgroups.exists(path) {
         Ok(true) => {}
         Ok(false) => return Err(failed(format!("cgroup {path} does not exist, or lacks a controller"))),

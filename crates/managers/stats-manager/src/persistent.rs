@@ -210,7 +210,8 @@ pub(crate) async fn look(source: Arc<dyn StatsSource>, effects: Effects, clock: 
                 ("statfs", source.fs(&path).map(|fs| file_system(&fs, time)))
             };
             COLLECTION.with_label_values(&[method]).observe(watch.seconds());
-            let inspect = |e: &HostError| tracing::debug!(volume = key.1, error = chain(e), "no statistics of a volume");
+            let inspect =
+                |e: &HostError| tracing::debug!(volume = key.1, error = chain(e), "no statistics of a volume");
             let fs = fs.inspect_err(inspect).ok()?;
             let stats = VolumeStats { fs, name: key.1.clone(), pvc_ref: claim, volume_health_stats: None };
             Some(Told { key, volume: MeasuredVolume { stats, is_local: false }, trouble: None })

@@ -111,9 +111,7 @@ fn local(
     let at = || layout.volume(LOCAL_VOLUME, &volume.name).map_err(|e| set_up(e.message));
     match (found, volume.mode) {
         (None, _) => Err(set_up(format!("path {path:?} does not exist"))),
-        (Some(_), Mode::Block) => {
-            map(tools, &layout, volume, source).map_err(|e| ("MapBlockVolume", e))
-        }
+        (Some(_), Mode::Block) => map(tools, &layout, volume, source).map_err(|e| ("MapBlockVolume", e)),
         (Some(FileKind::Dir), _) => {
             Ok(Local::files(bind(tools, pod, &at()?, volume, source, request).map_err(set_up)?, None))
         }

@@ -110,7 +110,8 @@ fn of_entry(rows: &mut Vec<VolumeRow>, state: &State, times: &Times, name: &str,
         let known = entry.parts.get(&Some(uid.clone())).cloned().unwrap_or_default();
         for volume in names {
             let key = (uid.clone(), volume.clone());
-            let VolumeRow { pod, volume, claim, path, raw, driver: server, .. } = described(&key, state.placed.get(&key));
+            let VolumeRow { pod, volume, claim, path, raw, driver: server, .. } =
+                described(&key, state.placed.get(&key));
             let mut row = VolumeRow { pod, volume, claim, path, raw, ..row(&known, true) };
             row.driver = if server.is_empty() { row.driver } else { server };
             row.error = row.error.or_else(|| state.errors.get(&key).cloned());

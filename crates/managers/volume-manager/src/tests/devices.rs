@@ -47,7 +47,11 @@ fn a_raw_volume_is_staged_published_held_open_and_taken_back() {
         assert_eq!(c.host.disk.held_devices(), [c.host.path(format!("{ALL}/pv-a/dev/u1"))]);
         let rows = c.bench.wiring.ask(ListVolumes).await.unwrap();
         let row = rows.iter().map(|row| (row.raw, row.path.clone())).collect::<Vec<_>>();
-        assert_eq!(row, [(true, Some(c.host.path(format!("{ALL}/pv-a/dev/u1"))))], "what a kubelet asks the driver about");
+        assert_eq!(
+            row,
+            [(true, Some(c.host.path(format!("{ALL}/pv-a/dev/u1"))))],
+            "what a kubelet asks the driver about"
+        );
         let told = c.bench.told();
         let words = "Normal SuccessfulMountVolume: MapVolume.MapPodDevice succeeded for volume \"pv-a\"";
         let dirs =
