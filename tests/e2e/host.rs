@@ -129,7 +129,8 @@ fn daemons_of_the_system_get_what_is_set_aside_for_them_and_the_node_goes_where_
         "systemReserved": {"memory": "64Mi", "cpu": "250m", "pid": "50"},
         "kubeletCgroups": format!("{}/daemon", bed.cgroup_root()),
     });
-    let Err(refused) = Bosun::start(&mut bed, BosunOptions { config: config.clone(), ..BosunOptions::default() }) else {
+    let Err(refused) = Bosun::start(&mut bed, BosunOptions { config: config.clone(), ..BosunOptions::default() })
+    else {
         panic!("a node starts whose system has no cgroup")
     };
     let words = format!("enforceNodeAllocatable: the cgroup \"{name}\" of System Reserved");
