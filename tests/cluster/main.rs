@@ -3,6 +3,7 @@
 mod away;
 mod bed;
 mod beside;
+mod certificates_in_pods;
 mod claims;
 mod evicts;
 mod face;

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use actor::Serial;
 use model::core::{ConfigMap, Secret};
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use model::object::ObjectRef;
@@ -18,6 +19,8 @@ pub struct ObjectCache {
     pub(crate) objects: Table<ObjectRef, CachedObject>,
     /// Never written anywhere: another daemon asks for new ones.
     pub(crate) certificates: Table<ObjectRef, Record>,
+    /// The way of keys that take long to make, one behind the other: a former generation may still make one.
+    pub(crate) slow_keys: Serial<()>,
     pub(crate) sealed: Option<SealedCache>,
 }
 

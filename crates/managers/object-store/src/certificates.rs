@@ -14,8 +14,6 @@ use model::object::ObjectRef;
 use model::{PodUid, Timestamp};
 use projection::references::service_account;
 
-use crate::keys;
-
 mod under_way;
 
 pub(crate) use self::under_way::Certificates;
@@ -26,8 +24,6 @@ const ABANDONED: Duration = Duration::from_secs(10 * 60);
 const OVERDUE: Duration = Duration::from_secs(10 * 60);
 /// Renewals of many pods are spread over this.
 pub(crate) const JITTER: Duration = Duration::from_secs(5 * 60);
-/// Reason of a certificate whose key cannot be made here.
-const UNSUPPORTED: &str = "UnsupportedKeyType";
 /// What a kubelet says where the gate is off.
 pub(crate) const NO_GATE: &str = "unimplemented";
 
@@ -189,14 +185,9 @@ fn end(request: &PodCertificateRequest) -> Option<End<'_>> {
 }
 
 impl Record {
-    /// One that nothing was done for yet. Answers what users are told when nothing ever will be.
-    pub(crate) fn new(wanted: Wanted) -> (Self, Option<NodeEvent>) {
-        let mut record = Self { wanted: Arc::new(wanted), state: State::Initial };
-        let Some(why) = keys::unsupported(&record.wanted.key_type) else { return (record, None) };
-        record.state = State::Refused("permanently failed", UNSUPPORTED.to_owned(), why.clone());
-        let event = record
-            .event("Failed", format!("no PodCertificateRequest is made, reason={UNSUPPORTED:?}, message={why:?}"));
-        (record, Some(event))
+    /// One that nothing was done for yet.
+    pub(crate) fn new(wanted: Wanted) -> Self {
+        Self { wanted: Arc::new(wanted), state: State::Initial }
     }
 
     /// What a volume is given, or why it is not.

@@ -1,59 +1,106 @@
-//! Keys of pods' certificates, with the request that proves that we have them.
+//! Keys of pods' certificates, with the request that proves that we have them: an empty PKCS#10 request, signed with the
+//! hash that Go takes for the key (SHA-256 for RSA and P-256, SHA-384 for P-384, SHA-512 for P-521).
 
-use rcgen::{
-    CertificateParams, DistinguishedName, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519,
-};
+use actor::{Class, Effects, Serial};
+use p521::ecdsa::signature::Signer;
+use p521::ecdsa::{DerSignature, SigningKey};
+use p521::elliptic_curve::Generate;
+use p521::elliptic_curve::common::getrandom::SysRng;
+use p521::pkcs8::{EncodePrivateKey, EncodePublicKey, LineEnding};
+use rcgen::{CertificateParams, DistinguishedName, KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384};
+use ring::rand::{SecureRandom, SystemRandom};
+use yasna::models::ObjectIdentifier;
 
-/// Why no key of this type is made here; `None`: it is, or nobody knows it.
-pub(crate) fn unsupported(key_type: &str) -> Option<String> {
-    let is_known = matches!(key_type, "RSA3072" | "RSA4096" | "ECDSAP521");
-    let instead = "this node makes keys of the types ECDSAP256, ECDSAP384 and ED25519";
-    is_known.then(|| format!("key type {key_type:?} is not supported: {instead}"))
-}
+/// A private key as PKCS#8 PEM, and a PKCS#10 request (DER) that was signed with it.
+pub(crate) type KeyAndProof = (String, Vec<u8>);
 
-/// A new key as PKCS#8 PEM, and an empty PKCS#10 request (DER) signed with it. A few hundred microseconds at most.
+/// An Ed25519 key in PKCS#8 (RFC 8410, section 7) up to its 32 bytes.
+const ED25519_PKCS8: [u8; 16] =
+    [0x30, 0x2e, 0x02, 0x01, 0x00, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x04, 0x22, 0x04, 0x20];
+const ECDSA_WITH_SHA512: [u64; 7] = [1, 2, 840, 10045, 4, 3, 4];
+
+/// A new key of this type. One that takes long is made on a thread of its own, and one such key at a time: many pods that
+/// come at once leave the second computing thread, and a processor, to others.
 ///
 /// # Errors
-/// The key type is none that the cryptography library here makes, or it has no randomness.
-pub(crate) fn generate(key_type: &str) -> Result<(String, Vec<u8>), String> {
-    let algorithm = match key_type {
-        "ECDSAP256" => &PKCS_ECDSA_P256_SHA256,
-        "ECDSAP384" => &PKCS_ECDSA_P384_SHA384,
-        "ED25519" => &PKCS_ED25519,
-        other => {
-            let why = unsupported(other).unwrap_or_else(|| format!("unknown key type {other:?}"));
-            return Err(format!("while generating keypair: {why}"));
-        }
+/// Nobody knows the key type, or there is no randomness.
+pub(crate) async fn make(key_type: &str, effects: &Effects, one_by_one: &Serial<()>) -> Result<KeyAndProof, String> {
+    let bits = match key_type {
+        "RSA3072" => 3072,
+        "RSA4096" => 4096,
+        quick => return named(generate(quick)),
     };
-    let key = KeyPair::generate_for(algorithm).map_err(|e| format!("while generating keypair: {e}"))?;
+    named(one_by_one.run(&(), effects, Class::Computing, move || rsa_key(bits)).await)
+}
+
+fn named(made: Result<KeyAndProof, String>) -> Result<KeyAndProof, String> {
+    made.map_err(|e| format!("while generating keypair: {e}"))
+}
+
+/// A few milliseconds at most.
+fn generate(key_type: &str) -> Result<KeyAndProof, String> {
+    match key_type {
+        "ECDSAP256" => {
+            KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|e| e.to_string()).and_then(|k| proven(&k))
+        }
+        "ECDSAP384" => {
+            KeyPair::generate_for(&PKCS_ECDSA_P384_SHA384).map_err(|e| e.to_string()).and_then(|k| proven(&k))
+        }
+        "ECDSAP521" => p521_key(),
+        "ED25519" => ed25519_key(),
+        other => Err(format!("unknown key type {other:?}")),
+    }
+}
+
+/// The request of a key that ring signs with.
+fn proven(key: &KeyPair) -> Result<KeyAndProof, String> {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
-    let request = params.serialize_request(&key).map_err(|e| format!("while generating stub PKCS#10 request: {e}"))?;
+    let request = params.serialize_request(key).map_err(|e| format!("the stub PKCS#10 request: {e}"))?;
     Ok((key.serialize_pem(), request.der().to_vec()))
 }
 
-#[cfg(test)]
-mod tests {
-    use super::generate;
-
-    #[test]
-    fn keys_of_three_types_are_made() {
-        for key_type in ["ECDSAP256", "ECDSAP384", "ED25519"] {
-            let (key, request) = generate(key_type).unwrap();
-            assert!(key.starts_with("-----BEGIN PRIVATE KEY-----\n"), "{key_type}");
-            let again = rcgen::KeyPair::from_pem(&key).unwrap();
-            let public = rcgen::PublicKeyData::der_bytes(&again).to_vec();
-            assert!(request.windows(public.len()).any(|w| w == public), "{key_type}: the request is for this key");
-            assert_ne!(generate(key_type).unwrap().0, key, "{key_type}: each has its own");
-        }
-    }
-
-    #[test]
-    fn other_types_are_refused_with_a_reason() {
-        for key_type in ["RSA3072", "RSA4096", "ECDSAP521"] {
-            let text = generate(key_type).unwrap_err();
-            assert!(text.contains(key_type) && text.contains("ECDSAP256"), "{text}");
-        }
-        assert_eq!(generate("DSA").unwrap_err(), "while generating keypair: unknown key type \"DSA\"");
-    }
+/// ring cannot make RSA keys, only sign with them. Half a second for 3072 bits, two for 4096; by chance several times that.
+fn rsa_key(bits: usize) -> Result<KeyAndProof, String> {
+    let key = rsa::PrivateKey::new(&mut SysRng, bits).map_err(|e| format!("RSA {bits}: {e}"))?;
+    let der = key.to_pkcs8_der().map_err(|e| format!("RSA {bits} as PKCS#8: {e}"))?;
+    proven(&KeyPair::try_from(der.as_bytes()).map_err(|e| format!("RSA {bits}: {e}"))?)
 }
+
+/// As Go writes it. What ring makes has the public key beside the private one (PKCS#8 version 2), and OpenSSL 3.0 cannot
+/// read that.
+fn ed25519_key() -> Result<KeyAndProof, String> {
+    let mut der = [0; 48];
+    let (head, seed) = der.split_at_mut(ED25519_PKCS8.len());
+    head.copy_from_slice(&ED25519_PKCS8);
+    SystemRandom::new().fill(seed).map_err(|_| "Ed25519: no randomness".to_owned())?;
+    proven(&KeyPair::try_from(&der[..]).map_err(|e| format!("Ed25519: {e}"))?)
+}
+
+/// ring does not know the curve at all, so the request is written here.
+fn p521_key() -> Result<KeyAndProof, String> {
+    let key = SigningKey::try_generate().map_err(|e| format!("P-521: {e}"))?;
+    let pem = key.to_pkcs8_pem(LineEnding::LF).map_err(|e| format!("P-521 as PKCS#8: {e}"))?;
+    let public = key.verifying_key().to_public_key_der().map_err(|e| format!("the public key of P-521: {e}"))?;
+    let info = yasna::construct_der(|writer| {
+        writer.write_sequence(|writer| {
+            writer.next().write_u8(0);
+            writer.next().write_sequence(|_no_name| {});
+            writer.next().write_der(public.as_bytes());
+            writer.next().write_tagged_implicit(yasna::Tag::context(0), |w| w.write_set_of(|_no_attributes| {}));
+        });
+    });
+    let signature: DerSignature = key.try_sign(&info).map_err(|e| format!("the stub PKCS#10 request: {e}"))?;
+    let request = yasna::construct_der(|writer| {
+        writer.write_sequence(|writer| {
+            writer.next().write_der(&info);
+            let algorithm = ObjectIdentifier::from_slice(&ECDSA_WITH_SHA512);
+            writer.next().write_sequence(|writer| writer.next().write_oid(&algorithm));
+            writer.next().write_bitvec_bytes(signature.as_bytes(), signature.as_bytes().len() * 8);
+        });
+    });
+    Ok((pem.to_string(), request))
+}
+
+#[cfg(test)]
+mod tests;

@@ -180,6 +180,7 @@ impl Cluster {
         (self.options.say)("kube-apiserver");
         let mut start = Command::new(&self.programs.apiserver);
         start.args(flags::apiserver(&self.dir, &self.address, self.etcd_ports.0, self.programs.minor()));
+        start.args(&self.options.apiserver_flags);
         self.launch(bed, Which::ApiServer, &mut start)?;
         let admin = self.admin.clone();
         let ready = |part: &mut Part| {

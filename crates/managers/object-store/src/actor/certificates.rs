@@ -18,7 +18,7 @@ use ports::api::{ApiExt, ApiServer, Followed, Object};
 use super::{ObjectStore, now};
 use crate::certificates::{Asked, JITTER, NO_GATE, Next, Record, Wanted, request, wanted};
 use crate::follow::Target;
-use crate::keys;
+use crate::keys::{self, KeyAndProof};
 
 /// First pause after a request that could not be made; doubled for each further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -33,9 +33,7 @@ impl ObjectStore {
         }
         for (object, wanted) in wanted(pod) {
             if self.deps.cache.certificates.get(&object).is_none() {
-                let (record, said) = Record::new(wanted);
-                self.deps.cache.certificates.put(object.clone(), record);
-                said.into_iter().for_each(|event| self.crew.emit(event));
+                self.deps.cache.certificates.put(object.clone(), Record::new(wanted));
                 self.drive(&object, ctx);
             }
         }
@@ -52,8 +50,11 @@ impl ObjectStore {
     pub(super) fn drop_certificate(&mut self, object: &ObjectRef, ctx: &mut Ctx<Self>) {
         self.deps.cache.certificates.remove(object);
         self.versions.remove(object);
-        if let Some(look) = self.certificates.under_way.remove(object).and_then(|u| u.look) {
-            ctx.cancel_future(look);
+        if let Some(under_way) = self.certificates.under_way.remove(object) {
+            // A key that waits to be made is not made any more.
+            under_way.look.into_iter().chain(under_way.asking).for_each(|handle| {
+                ctx.cancel_future(handle);
+            });
         }
         if self.deps.cache.certificates.is_empty() {
             if let Some(following) = self.certificates.following.take() {
@@ -107,16 +108,19 @@ impl ObjectStore {
     fn ask_for_certificate(&mut self, object: &ObjectRef, ctx: &mut Ctx<Self>) {
         let Some(api) = self.deps.api.clone() else { return };
         let Some(record) = self.deps.cache.certificates.get(object) else { return };
-        let under_way = self.certificates.under_way.entry(object.clone()).or_default();
-        if std::mem::replace(&mut under_way.is_asking, true) {
+        if self.certificates.under_way.get(object).is_some_and(|u| u.asking.is_some()) {
             return;
         }
         let (node, of) = (self.node.get(), object.clone());
         let name = self.config.node_name.clone();
-        let asked = async move { ask(&*api, &record.wanted, &node, &name).await };
-        ctx.run(asked, move |act: &mut Self, asked, ctx| {
+        let (effects, slow_keys) = (ctx.effects(), self.deps.cache.slow_keys.clone());
+        let asked = async move {
+            let made = keys::make(&record.wanted.key_type, &effects, &slow_keys);
+            ask(&*api, &record.wanted, (&name, &node), made).await
+        };
+        let asking = ctx.run(asked, move |act: &mut Self, asked, ctx| {
             let Some(under_way) = act.certificates.under_way.get_mut(&of) else { return };
-            under_way.is_asking = false;
+            under_way.asking = None;
             match asked {
                 Ok((key_pem, name, created_at)) => {
                     under_way.failures = 0;
@@ -135,6 +139,7 @@ impl ObjectStore {
                 }
             }
         });
+        self.certificates.under_way.entry(object.clone()).or_default().asking = Some(asking);
     }
 
     /// A step of the requests of this node.
@@ -194,19 +199,20 @@ fn wait(now: Timestamp, then: Timestamp) -> Duration {
     Duration::from_nanos(u64::try_from(then.nanos_since(now)).unwrap_or(0)).max(Duration::from_millis(1))
 }
 
-/// Asks the API server for one certificate. Answers with its key, the name of the request and when it was made.
+/// Asks the API server for one certificate, with a key that is made when all else is known. Answers with the key, the name of
+/// the request and when it was made.
 async fn ask(
     api: &dyn ApiServer,
     wanted: &Wanted,
-    node: &NodeView,
-    node_name: &str,
+    (node_name, node): (&str, &NodeView),
+    key: impl Future<Output = Result<KeyAndProof, String>>,
 ) -> Result<(Arc<str>, String, Option<Timestamp>), String> {
     let account: ServiceAccount = api
         .get(Some(&wanted.namespace), &wanted.account)
         .await
         .map_err(|e| format!("while fetching service account: {e}"))?;
     let node_uid = node.api_uid().ok_or("while getting node object from local cache: it is not there yet")?;
-    let (key_pem, pkcs10) = keys::generate(&wanted.key_type)?;
+    let (key_pem, pkcs10) = key.await?;
     let account_uid = account.metadata.uid.unwrap_or_default();
     let new = request(wanted, (node_name, node_uid), &account_uid, pkcs10);
     let made: PodCertificateRequest =

@@ -30,7 +30,7 @@ fn pod(source: Value) -> Pod {
 }
 
 fn record() -> Record {
-    Record::new(wanted(&pod(json!({}))).into_values().next().unwrap()).0
+    Record::new(wanted(&pod(json!({}))).into_values().next().unwrap())
 }
 
 fn seen(status: Value) -> PodCertificateRequest {
@@ -144,15 +144,6 @@ fn what_is_late_is_told_of_once() {
     assert_eq!((record.word(at(30 * MINUTE + 1)), record.next(at(30 * MINUTE + 1), true)), ("expired", Next::Nothing));
     assert_eq!(reasons(&mut record, 90 * MINUTE), Vec::<String>::new());
     assert!(record.answer().is_ok(), "the old one is better than none");
-}
-
-#[test]
-fn a_key_that_cannot_be_made_is_told_of_and_not_asked_for() {
-    let (record, said) = Record::new(wanted(&pod(json!({"keyType": "RSA3072"}))).into_values().next().unwrap());
-    let said = said.unwrap();
-    assert_eq!(&*said.reason, "Failed");
-    assert!(said.message.contains("UnsupportedKeyType") && said.message.contains("RSA3072"), "{}", said.message);
-    assert_eq!((record.next(at(0), false), record.word(at(0))), (Next::Nothing, "failed"));
 }
 
 #[test]

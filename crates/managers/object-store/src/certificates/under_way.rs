@@ -23,7 +23,7 @@ pub(crate) struct UnderWay {
     /// The wait for the next look.
     pub(crate) look: Option<SpawnHandle>,
     /// A request is being made.
-    pub(crate) is_asking: bool,
+    pub(crate) asking: Option<SpawnHandle>,
     /// Requests that could not be made, one after the other.
     pub(crate) failures: u32,
 }

@@ -33,13 +33,8 @@ pub(super) fn sysctls(dir: &Path) -> Result<(), BedError> {
 /// `evictionHard` under which nothing is ever short: how full the machine's disk and memory are is no matter of a test. A node
 /// that is short removes unused images, and a bed cannot pull its own again.
 fn never_short() -> Value {
-    let signals = [
-        "memory.available",
-        "nodefs.available",
-        "nodefs.inodesFree",
-        "imagefs.available",
-        "imagefs.inodesFree",
-    ];
+    let signals =
+        ["memory.available", "nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree"];
     signals.iter().map(|signal| ((*signal).to_owned(), json!("0%"))).collect()
 }
 

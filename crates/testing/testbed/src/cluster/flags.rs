@@ -9,6 +9,8 @@ pub struct ClusterOptions {
     pub signing_seconds: u32,
     /// Runs the controller that watches over nodes (conditions, taints, eviction).
     pub node_lifecycle: bool,
+    /// Further flags of the API server.
+    pub apiserver_flags: Vec<String>,
     /// Called with one line per step.
     pub say: fn(&str),
 }
@@ -16,7 +18,7 @@ pub struct ClusterOptions {
 impl Default for ClusterOptions {
     fn default() -> Self {
         let signing_seconds = 365 * 24 * 3600;
-        ClusterOptions { signing_seconds, node_lifecycle: true, say: |_| {} }
+        ClusterOptions { signing_seconds, node_lifecycle: true, apiserver_flags: Vec::new(), say: |_| {} }
     }
 }
 
