@@ -8,12 +8,16 @@ use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use redb::{Builder, Database, DatabaseError, ReadableDatabase, TableDefinition};
+use rustix::fs::Advice;
 
 pub(crate) const LINES: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("lines");
 /// Page cache; the journal is small and rarely read.
 const CACHE_BYTES: usize = 256 << 10;
 /// Pause between two attempts at a file that cannot be opened.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
+/// For this long after an I/O error a file that cannot be right is not taken for damaged: pages that were not written, and a file
+/// system that has lost some, show what is not on the disk.
+const DOUBT: Duration = Duration::from_secs(60);
 /// Damaged files that are kept. Later ones are removed: the first tell most, and a disk that damages one after the other
 /// must not be filled with them.
 const KEPT: usize = 10;
@@ -30,6 +34,9 @@ pub(crate) enum Fault {
     /// Nothing is known about the file but that it cannot be reached now.
     #[error("{0}")]
     Io(String),
+    /// What it holds cannot be right, and the disk has failed a moment ago.
+    #[error("{0}; not taken for damaged so soon after an error of the disk")]
+    Unsure(String),
     /// Its folder is not there.
     #[error("{0}")]
     NoFolder(String),
@@ -81,6 +88,8 @@ pub(crate) struct DbFile {
     opener: Opener,
     /// A file that could not be opened is tried again after this long; calls until then fail at once.
     pause: Duration,
+    /// As [`DOUBT`].
+    doubt: Duration,
     state: RwLock<State>,
 }
 
@@ -89,6 +98,8 @@ struct State {
     db: Option<Database>,
     /// Why and when it could not be opened last.
     failed: Option<(String, Instant)>,
+    /// When the disk failed last.
+    troubled: Option<Instant>,
     /// Counts openings, so that of many calls that failed together one opens anew.
     opened: u64,
 }
@@ -110,11 +121,11 @@ enum Mend {
 impl DbFile {
     pub(crate) fn new(path: &Path) -> Self {
         let opener = |path: &Path| Builder::new().set_cache_size(CACHE_BYTES).create(path);
-        Self::with_opener(path, Box::new(opener), TRY_AGAIN)
+        Self::with_opener(path, Box::new(opener), TRY_AGAIN, DOUBT)
     }
 
-    pub(crate) fn with_opener(path: &Path, opener: Opener, pause: Duration) -> Self {
-        Self { path: path.to_owned(), opener, pause, state: RwLock::default() }
+    pub(crate) fn with_opener(path: &Path, opener: Opener, pause: Duration, doubt: Duration) -> Self {
+        Self { path: path.to_owned(), opener, pause, doubt, state: RwLock::default() }
     }
 
     /// Opens it, and writes to it once.
@@ -139,7 +150,8 @@ impl DbFile {
                 }
                 _ => break,
             }
-            match self.reopen(opened, mend) {
+            let disk_failed = opened > 0 && matches!(outcome, Err(Fault::Io(_)));
+            match self.reopen(opened, mend, disk_failed) {
                 Ok(()) => (opened, outcome) = self.attempt(op),
                 Err(fault) => outcome = Err(fault),
             }
@@ -157,8 +169,8 @@ impl DbFile {
         (state.opened, outcome)
     }
 
-    /// Opens the file anew unless somebody else did since opening number `opened`.
-    fn reopen(&self, opened: u64, mend: Mend) -> Result<(), Fault> {
+    /// Opens the file anew unless somebody else did since opening number `opened`, which `disk_failed` under.
+    fn reopen(&self, opened: u64, mend: Mend, disk_failed: bool) -> Result<(), Fault> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if state.opened != opened && state.db.is_some() {
             return Ok(());
@@ -175,19 +187,38 @@ impl DbFile {
             drop(old);
             Ok(())
         });
-        match self.open_now(mend) {
+        if disk_failed {
+            state.troubled = Some(Instant::now());
+        }
+        let in_doubt = state.troubled.is_some_and(|when| when.elapsed() < self.doubt);
+        if in_doubt {
+            self.forget_pages();
+        }
+        match self.open_now(mend, in_doubt) {
             Ok(db) => {
-                *state = State { db: Some(db), failed: None, opened: state.opened + 1 };
+                *state = State { db: Some(db), failed: None, troubled: state.troubled, opened: state.opened + 1 };
                 Ok(())
             }
             Err(fault) => {
+                if matches!(fault, Fault::Io(_)) {
+                    state.troubled = Some(Instant::now());
+                }
                 state.failed = Some((fault.to_string(), Instant::now()));
                 Err(fault)
             }
         }
     }
 
-    fn open_now(&self, mend: Mend) -> Result<Database, Fault> {
+    /// What is in memory of the file may never have come to disk: the next reader is to see the disk.
+    fn forget_pages(&self) {
+        let forgotten =
+            File::open(&self.path).and_then(|file| Ok(rustix::fs::fadvise(file, 0, None, Advice::DontNeed)?));
+        if let Err(error) = forgotten {
+            tracing::debug!(path = %self.path.display(), %error, "pages of the journal stay in memory");
+        }
+    }
+
+    fn open_now(&self, mend: Mend, in_doubt: bool) -> Result<Database, Fault> {
         self.clear_unfinished();
         let fresh = !self.path.exists();
         let mut opened = self.open_once();
@@ -207,6 +238,7 @@ impl DbFile {
             }
         }
         match opened {
+            Err(fault) if in_doubt && fault.is_doubtful() => Err(Fault::Unsure(fault.to_string())),
             // One panic proves nothing about the file: it is opened again with the next mend.
             Err(fault) if matches!(fault, Fault::Damaged(_)) || mend == Mend::Check && fault.is_doubtful() => {
                 self.set_aside(&fault).map_err(|e| Fault::Io(format!("damaged and cannot be set aside: {e}")))?;

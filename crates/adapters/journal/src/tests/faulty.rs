@@ -22,6 +22,8 @@ pub(super) enum Mode {
     Eio,
     /// Writes and growth return ENOSPC.
     Full,
+    /// Of a file that is opened, what is read behind its head is not what was written.
+    Garbles,
     /// Opens and writes return EROFS.
     ReadOnly,
     /// This many writes panic, then all is well.
@@ -36,6 +38,8 @@ struct Inner {
     opens: u32,
     /// Pause of its journals between attempts to open it.
     pause: Duration,
+    /// How long they doubt what they read after an error.
+    doubt: Duration,
     watched: Option<PathBuf>,
     pictures: Vec<Vec<u8>>,
 }
@@ -58,6 +62,13 @@ impl Disk {
         disk
     }
 
+    /// What its journals read after an error is in doubt for ever.
+    pub(super) fn doubted() -> Self {
+        let disk = Self::default();
+        disk.inner().doubt = Duration::from_secs(3600);
+        disk
+    }
+
     pub(super) fn set(&self, mode: Mode) {
         self.inner().mode = mode;
     }
@@ -77,10 +88,14 @@ impl Disk {
             disk.inner().opens += 1;
             disk.check(true, true)?;
             let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
-            Builder::new().create_with_backend(Backend { file: FileBackend::new(file)?, disk: disk.clone() })
+            let garbled = disk.inner().mode == Mode::Garbles && file.metadata()?.len() > 0;
+            Builder::new().create_with_backend(Backend { file: FileBackend::new(file)?, disk: disk.clone(), garbled })
         });
-        let pause = self.inner().pause;
-        RedbJournal::on(DbFile::with_opener(path, opener, pause), path)
+        let (pause, doubt) = {
+            let inner = self.inner();
+            (inner.pause, inner.doubt)
+        };
+        RedbJournal::on(DbFile::with_opener(path, opener, pause, doubt), path)
     }
 
     fn check(&self, writes: bool, opens: bool) -> io::Result<()> {
@@ -132,6 +147,7 @@ impl Inner {
 struct Backend {
     file: FileBackend,
     disk: Disk,
+    garbled: bool,
 }
 
 impl StorageBackend for Backend {
@@ -142,7 +158,11 @@ impl StorageBackend for Backend {
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         self.disk.check(false, false)?;
-        self.file.read(offset, out)
+        self.file.read(offset, out)?;
+        if self.garbled && offset > 0 {
+            out.fill(b'?');
+        }
+        Ok(())
     }
 
     fn set_len(&self, len: u64) -> io::Result<()> {

@@ -52,6 +52,25 @@ fn a_short_fault_costs_no_write_at_all() {
 }
 
 #[test]
+fn what_is_read_after_an_error_of_the_disk_is_doubted_for_a_while() {
+    for doubted in [true, false] {
+        let dir = tempfile::tempdir().unwrap();
+        let (disk, path) = (if doubted { Disk::doubted() } else { Disk::default() }, dir.path().join("journal.redb"));
+        let j = disk.journal(&path);
+        j.save("worker/a", b"1").unwrap();
+        disk.set(Mode::Eio);
+        j.save("worker/b", b"2").unwrap_err();
+        disk.set(Mode::Garbles);
+        let saved = j.save("worker/b", b"2");
+        assert_eq!(saved.is_err(), doubted, "{saved:?}");
+        assert_eq!(names(dir.path()).len(), if doubted { 1 } else { 2 }, "{:?}", names(dir.path()));
+        disk.set(Mode::Works);
+        j.save("worker/b", b"3").unwrap();
+        assert_eq!(j.keys("").unwrap().len(), if doubted { 2 } else { 1 }, "nothing is lost to a doubt");
+    }
+}
+
+#[test]
 fn a_failing_disk_is_opened_once_per_pause_not_once_per_write() {
     let dir = tempfile::tempdir().unwrap();
     let (disk, path) = (Disk::patient(), dir.path().join("journal.redb"));
