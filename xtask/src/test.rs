@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use crate::outside;
 use crate::workspace::{self, has};
+use crate::{outside, setup};
 
 mod failures;
 mod log;
@@ -127,6 +127,10 @@ fn advisories(log: &Log, required: bool) -> anyhow::Result<Outcome> {
 /// All of the workspace in one call, as features of dependencies depend on what is built together: what later steps need is
 /// built by it, once.
 fn fast_tests(log: &Log, fast: bool) -> anyhow::Result<Outcome> {
+    // It judges the keys that pods get.
+    if !has("openssl") && !fast {
+        setup::install(&["openssl"])?;
+    }
     let without: &[&str] = if fast { &["--exclude", "e2e", "--exclude", "cluster", "--exclude", "guest"] } else { &[] };
     if has("cargo-nextest") {
         return cargo(log, &[&["nextest", "run", "--no-fail-fast", "--workspace"], without].concat());

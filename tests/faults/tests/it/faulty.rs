@@ -34,7 +34,7 @@ struct Progress {
 impl Progress {
     /// Goes through the cases on one node, up to the first failure.
     async fn go_on(&mut self, kernel: Kernel, actor: &str, (name, features, takes): Kind) {
-        let mut round = Round::undisturbed_on(&kernel, features()).await;
+        let mut round = Round::out_of_step(&kernel, features()).await;
         let mut left = self.left.take().unwrap_or_else(|| {
             let points: BTreeSet<String> =
                 Passages::of(&kernel).0.remove(actor).into_iter().flat_map(BTreeMap::into_keys).collect();
@@ -87,7 +87,10 @@ fn strike(actor: &str) {
     assert!(!progress.done.is_empty(), "{actor} passes no fault point");
     let pairs: BTreeSet<(&str, &str)> = progress.done.iter().map(|c| (c.point.as_str(), c.action)).collect();
     let all = std::env::var_os("FAULT").is_none();
-    assert!(!all || pairs.len() == progress.points.len() * ACTIONS.len(), "cases of {actor} that no kind of runtime takes");
+    assert!(
+        !all || pairs.len() == progress.points.len() * ACTIONS.len(),
+        "cases of {actor} that no kind of runtime takes"
+    );
     assert!(progress.failures.is_empty(), "{}", progress.failures);
     assert_eq!(progress.struck, progress.done.len(), "cases of {actor} that did not strike");
 }
