@@ -22,6 +22,9 @@ pub(crate) use self::under_way::Certificates;
 const ABANDONED: Duration = Duration::from_secs(10 * 60);
 /// A certificate that is not renewed this long after its time is overdue.
 const OVERDUE: Duration = Duration::from_secs(10 * 60);
+/// No certificate is renewed sooner after it was issued, whatever times it has: where this node's clock goes before the
+/// signer's, its time may have come already, as that of the next one, and so on. A kubelet looks every one to two minutes.
+const PAUSE: Duration = Duration::from_secs(60);
 /// Renewals of many pods are spread over this.
 pub(crate) const JITTER: Duration = Duration::from_secs(5 * 60);
 /// What a kubelet says where the gate is off.
@@ -109,8 +112,10 @@ pub(crate) struct Asked {
 }
 
 impl Asked {
-    pub(crate) fn new(key_pem: Arc<str>, name: String, created_at: Timestamp, jitter: Duration) -> Self {
-        Self { key_pem, name, abandon_at: created_at.plus(ABANDONED).plus(jitter) }
+    /// `asked_at`: by this node's clock. By the server's, where that goes behind, it would be taken for deleted before it could
+    /// be seen, and the next one as well.
+    pub(crate) fn new(key_pem: Arc<str>, name: String, asked_at: Timestamp, jitter: Duration) -> Self {
+        Self { key_pem, name, abandon_at: asked_at.plus(ABANDONED).plus(jitter) }
     }
 }
 
@@ -240,7 +245,12 @@ impl Record {
     }
 
     /// The request that is waited for, as it is now. Answers what users are told.
-    pub(crate) fn see(&mut self, request: &PodCertificateRequest, jitter: Duration) -> Option<NodeEvent> {
+    pub(crate) fn see(
+        &mut self,
+        request: &PodCertificateRequest,
+        now: Timestamp,
+        jitter: Duration,
+    ) -> Option<NodeEvent> {
         let asked = self.asked()?.clone();
         match end(request)? {
             End::Refused(kind, how, reason, message) => {
@@ -255,7 +265,7 @@ impl Record {
                 self.state = State::Issued(Issued {
                     pair,
                     name: asked.name,
-                    refresh_at: refresh_at.plus(jitter),
+                    refresh_at: refresh_at.plus(jitter).max(now.plus(PAUSE)),
                     not_after,
                     told_overdue: false,
                     told_expired: false,

@@ -10,6 +10,8 @@ use crate::names::as_argument;
 
 /// Exit code of `iscsiadm`: no such session.
 pub const NO_SESSION: i32 = 2;
+/// Exit code of `iscsiadm` that shows an interface: there is none of this name.
+pub const NO_IFACE: i32 = 6;
 /// Exit code of `iscsiadm`: there is one already.
 pub const EXISTS: i32 = 15;
 /// Exit code of `iscsiadm`: no such record, target, session or portal.
@@ -83,6 +85,10 @@ pub enum Failure {
 
 fn with_port(portal: &str) -> String {
     if portal.contains(':') { portal.to_owned() } else { format!("{portal}:{PORT}") }
+}
+
+fn show(iface: &str) -> Arguments {
+    arguments(&["-m", "iface", "-I", iface, "-o", "show"])
 }
 
 fn arguments(words: &[&str]) -> Arguments {
@@ -235,7 +241,7 @@ impl Iscsi {
     /// The call that shows the interface that is configured.
     #[must_use]
     pub fn show_iface(&self) -> Arguments {
-        arguments(&["-m", "iface", "-I", &self.init_iface, "-o", "show"])
+        show(&self.init_iface)
     }
 
     /// Calls that make an interface for the initiator name, which has all else of the one that was shown: the first makes it, where
@@ -359,6 +365,18 @@ impl Config {
         }
         calls.extend(self.delete_iface());
         calls
+    }
+
+    /// The call that shows the interface, [`NO_IFACE`] when it is gone; `None`: nobody knows it.
+    #[must_use]
+    pub fn show_iface(&self) -> Option<Arguments> {
+        self.iface.as_deref().map(show)
+    }
+
+    /// The same where nobody knows the interface: sessions end by whichever they were begun.
+    #[must_use]
+    pub fn by_any_iface(self) -> Self {
+        Self { iface: None, owns_iface: false, ..self }
     }
 
     /// The call that takes away the interface that was made for the disk; `None`: none was.

@@ -39,10 +39,14 @@ impl ObjectStore {
         }
     }
 
-    /// Goes on with what a former generation knew.
+    /// Goes on with what a former generation knew. One that died while it let a pod go may have left a key that nobody has.
     pub(super) fn resume_certificates(&mut self, ctx: &mut Ctx<Self>) {
         for object in self.deps.cache.certificates.snapshot().into_keys() {
-            self.drive(&object, ctx);
+            if self.holds.contains(&object) {
+                self.drive(&object, ctx);
+            } else {
+                self.drop_certificate(&object, ctx);
+            }
         }
     }
 
@@ -75,7 +79,7 @@ impl ObjectStore {
         let jitter = self.jitter(ctx);
         let request = record.asked().map(|a| (object.namespace.clone(), a.name.clone()));
         let request = request.and_then(|key| self.certificates.requests.get(&key).cloned());
-        let seen = request.as_ref().and_then(|r| record.see(r, jitter));
+        let seen = request.as_ref().and_then(|r| record.see(r, at, jitter));
         let said = record.pass(at, request.is_some());
         seen.into_iter().chain(said).for_each(|event| self.crew.emit(event));
         let next = record.next(at, record.asked().is_some() && request.is_some());
@@ -122,9 +126,9 @@ impl ObjectStore {
             let Some(under_way) = act.certificates.under_way.get_mut(&of) else { return };
             under_way.asking = None;
             match asked {
-                Ok((key_pem, name, created_at)) => {
+                Ok((key_pem, name)) => {
                     under_way.failures = 0;
-                    let asked = Asked::new(key_pem, name, created_at.unwrap_or_else(|| now(ctx)), act.jitter(ctx));
+                    let asked = Asked::new(key_pem, name, now(ctx), act.jitter(ctx));
                     if let Some(mut record) = act.deps.cache.certificates.get(&of) {
                         record.ask(asked);
                         act.deps.cache.certificates.put(of.clone(), record);
@@ -199,14 +203,14 @@ fn wait(now: Timestamp, then: Timestamp) -> Duration {
     Duration::from_nanos(u64::try_from(then.nanos_since(now)).unwrap_or(0)).max(Duration::from_millis(1))
 }
 
-/// Asks the API server for one certificate, with a key that is made when all else is known. Answers with the key, the name of
-/// the request and when it was made.
+/// Asks the API server for one certificate, with a key that is made when all else is known. Answers with the key and the name of
+/// the request.
 async fn ask(
     api: &dyn ApiServer,
     wanted: &Wanted,
     (node_name, node): (&str, &NodeView),
     key: impl Future<Output = Result<KeyAndProof, String>>,
-) -> Result<(Arc<str>, String, Option<Timestamp>), String> {
+) -> Result<(Arc<str>, String), String> {
     let account: ServiceAccount = api
         .get(Some(&wanted.namespace), &wanted.account)
         .await
@@ -217,8 +221,7 @@ async fn ask(
     let new = request(wanted, (node_name, node_uid), &account_uid, pkcs10);
     let made: PodCertificateRequest =
         api.create(Some(&wanted.namespace), &new).await.map_err(|e| format!("while creating on API: {e}"))?;
-    let created_at = made.metadata.creation_timestamp.as_ref().map(Timestamp::from_api);
-    Ok((key_pem.into(), made.metadata.name.unwrap_or_default(), created_at))
+    Ok((key_pem.into(), made.metadata.name.unwrap_or_default()))
 }
 
 impl Handler<FetchPodCertificate> for ObjectStore {

@@ -77,10 +77,10 @@ fn a_certificate_is_asked_for_issued_and_renewed() {
     record.ask(asked("req-1", 0));
     assert_eq!(record.next(at(1), false), past(10 * MINUTE + 7), "it may have been deleted");
     assert_eq!(record.next(at(1), true), Next::Nothing, "it is waited for");
-    assert_eq!(record.see(&seen(json!({})), Duration::ZERO), None);
+    assert_eq!(record.see(&seen(json!({})), at(1), Duration::ZERO), None);
     assert_eq!(record.word(at(1)), "not_yet_issued");
     let jitter = Duration::from_secs(3);
-    assert_eq!(record.see(&issued("1970-01-01T01:00:00Z", "1970-01-01T02:00:00Z"), jitter), None);
+    assert_eq!(record.see(&issued("1970-01-01T01:00:00Z", "1970-01-01T02:00:00Z"), at(1), jitter), None);
     let pair = record.answer().unwrap();
     assert_eq!(&*pair.key_pem, "key of req-1");
     assert_eq!(&*pair.chain_pem, "-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n");
@@ -90,7 +90,7 @@ fn a_certificate_is_asked_for_issued_and_renewed() {
     record.ask(asked("req-2", 60 * MINUTE + 4));
     assert_eq!(record.asked().unwrap().name, "req-2");
     assert_eq!(&*record.answer().unwrap().key_pem, "key of req-1", "until the new one is there");
-    assert_eq!(record.see(&issued("1970-01-01T03:00:00Z", "1970-01-01T04:00:00Z"), jitter), None);
+    assert_eq!(record.see(&issued("1970-01-01T03:00:00Z", "1970-01-01T04:00:00Z"), at(60 * MINUTE + 5), jitter), None);
     assert_eq!((&*record.answer().unwrap().key_pem, record.version().as_str()), ("key of req-2", "req-2"));
     assert!(record.asked().is_none());
 }
@@ -104,7 +104,7 @@ fn what_is_refused_stays_so() {
     for (kind, word, verb, how) in rows {
         let mut record = record();
         record.ask(asked("req-1", 0));
-        let said = record.see(&seen(json!({"conditions": condition(kind)})), Duration::ZERO).unwrap();
+        let said = record.see(&seen(json!({"conditions": condition(kind)})), at(1), Duration::ZERO).unwrap();
         let why = "reason=\"Why\", message=\"because \\\"so\\\"\"";
         assert_eq!((&*said.reason, said.message), (kind, format!("PodCertificateRequest ns/req-1 {verb}, {why}")));
         let text = format!("PodCertificateRequest was {how}: reason=\"Why\" message=\"because \\\"so\\\"\"");
@@ -130,7 +130,7 @@ fn a_request_that_nobody_shows_is_made_anew() {
 fn what_is_late_is_told_of_once() {
     let mut record = record();
     record.ask(asked("req-1", 0));
-    record.see(&issued("1970-01-01T00:10:00Z", "1970-01-01T00:30:00Z"), Duration::ZERO);
+    record.see(&issued("1970-01-01T00:10:00Z", "1970-01-01T00:30:00Z"), at(1), Duration::ZERO);
     record.ask(asked("req-2", 10 * MINUTE));
     let reasons = |record: &mut Record, now: i64| -> Vec<String> {
         record.pass(at(now), true).iter().map(|e| e.reason.to_string()).collect()
@@ -150,6 +150,6 @@ fn what_is_late_is_told_of_once() {
 fn keys_stay_out_of_logs() {
     let mut record = record();
     record.ask(asked("req-1", 0));
-    record.see(&issued("1970-01-01T00:10:00Z", "1970-01-01T00:30:00Z"), Duration::ZERO);
+    record.see(&issued("1970-01-01T00:10:00Z", "1970-01-01T00:30:00Z"), at(1), Duration::ZERO);
     assert!(!format!("{record:?} {:?}", record.answer()).contains("key of"));
 }

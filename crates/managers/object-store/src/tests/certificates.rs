@@ -123,6 +123,57 @@ fn a_pod_that_is_here_is_got_its_certificate_and_a_new_one_in_time() {
     });
 }
 
+/// Of a server whose clock is behind, every request is old and every certificate due when they come.
+#[test]
+fn a_clock_that_goes_before_the_servers_makes_no_storm_of_requests() {
+    run(1, |kernel| async move {
+        let wall = i128::from(kernel.clock().unix_nanos()) - i128::from(3600 * 1_000_000_000_u64);
+        let api = FakeApi::at(model::k8s_openapi::jiff::Timestamp::from_nanosecond(wall).unwrap());
+        let bench = start(&kernel, &api, true);
+        // In a storm time would stand still, and a sleep never end.
+        let look = async || {
+            for _ in 0..2000 {
+                tokio::task::yield_now().await;
+            }
+            requests(&api).len()
+        };
+        let pod = pod("u1", "ED25519");
+        bench.store.hold(&pod).await;
+        assert_eq!(look().await, 1, "it is waited for");
+        settle().await;
+        for made in 2..5 {
+            end(&api, "Issued", 3600);
+            assert_eq!(look().await, made - 1);
+            tokio::time::sleep(Duration::from_secs(55)).await;
+            assert_eq!(requests(&api).len(), made - 1, "not at once");
+            tokio::time::sleep(Duration::from_secs(6 * 60)).await;
+            assert_eq!(requests(&api).len(), made);
+        }
+    });
+}
+
+/// What an actor leaves that dies while it lets a pod go.
+#[test]
+fn the_key_of_a_pod_that_is_gone_goes_with_the_next_actor() {
+    run(1, |kernel| async move {
+        let api = same_clock(&kernel);
+        let bench = start(&kernel, &api, true);
+        let pod = pod("u1", "ED25519");
+        bench.store.hold(&pod).await;
+        settle().await;
+        end(&api, "Issued", 24 * 3600);
+        settle().await;
+        assert!(bench.certificate(&pod).await.is_ok());
+        bench.cache.holds.remove(&"u1".into());
+        bench.store.actor.kill();
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(bench.cache.certificates.is_empty() && bench.version("u1").is_none());
+        bench.store.release(&pod).await;
+        tokio::time::sleep(Duration::from_secs(48 * 3600)).await;
+        assert_eq!(requests(&api).len(), 1, "nor is it renewed");
+    });
+}
+
 #[test]
 fn a_refusal_is_for_good_and_told_of() {
     run(1, |kernel| async move {

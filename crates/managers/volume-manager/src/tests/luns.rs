@@ -530,6 +530,49 @@ fn a_session_that_the_interface_of_a_disk_before_began_ends_with_the_last_disk()
     });
 }
 
+/// As `target`, where `iscsiadm` refuses whatever names an interface that is not there, as it does (`usr/idbm.c`).
+fn with_interfaces(fs: &MemFs, line: &str) -> ProgramEnd {
+    let Some(name) = after(line, "-I").filter(|name| *name != "default") else { return target(fs, line) };
+    let (is_of_iface, at) = (line.contains("-m iface"), format!("/etc/iscsi/ifaces/{name}"));
+    match line.rsplit(' ').next() {
+        Some("new") if is_of_iface => file(fs, &at, ""),
+        _ if fs.stat_link(Path::new(&at)).unwrap().is_some() => {}
+        Some("show") if is_of_iface => return end(6, "iscsiadm: Could not read iface"),
+        _ => return end(if is_of_iface { 7 } else { 3 }, "iscsiadm: Could not read iface info"),
+    }
+    if is_of_iface && line.ends_with("-o delete") {
+        fs.remove_file(Path::new(&at)).unwrap();
+    }
+    target(fs, line)
+}
+
+#[test]
+fn a_disk_whose_own_interface_is_gone_is_let_go() {
+    for is_refused in [true, false] {
+        with_cluster(async |c| {
+            c.host.disk.play_programs(move |fs, line| {
+                let is_login = is_refused && line.contains("--login");
+                if is_login { end(24, "iscsiadm: Could not login") } else { with_interfaces(fs, line) }
+            });
+            iscsi(&c, "a", json!({ "initiatorName": "iqn.2001-04.com.example:pod" }), json!({}));
+            attached(&c, NAME);
+            let waits = super::cluster::spawn(&c, &pod_with("u1", &["a"]));
+            secs(5).await;
+            let iface = PathBuf::from("/etc/iscsi/ifaces/10.0.0.1:3260:pv-a");
+            // A login that was refused took it away.
+            assert_eq!(c.host.disk.stat_link(&iface).unwrap().is_none(), is_refused);
+            c.unmount("u1").await.unwrap();
+            assert_eq!(waits.await.unwrap().is_err(), is_refused);
+            // As a daemon leaves it that dies before the directory is removed.
+            c.host.disk.remove_file(&iface).unwrap();
+            secs(400).await;
+            assert!(!c.host.exists("plugins/kubernetes.io/iscsi/iface-10.0.0.1:3260:pv-a"), "refused: {is_refused}");
+            assert!(c.host.disk.stat_link(Path::new(&session_dir("1"))).unwrap().is_none());
+            assert_eq!(c.in_use(), Some(vec![]));
+        });
+    }
+}
+
 #[test]
 fn a_disk_or_a_directory_for_one_pod_is_not_for_two() {
     with_cluster(async |mut c| {

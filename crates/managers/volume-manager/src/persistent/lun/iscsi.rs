@@ -8,7 +8,7 @@ use actor::chain;
 use model::core::Pod;
 use model::pod;
 use ports::host::{HostFs, HostResult, ProgramEnd};
-use volume_plan::iscsi::{self, Arguments, Config, EXISTS, Failure, Iscsi, NO_OBJECTS, NO_SESSION, Step};
+use volume_plan::iscsi::{self, Arguments, Config, EXISTS, Failure, Iscsi, NO_IFACE, NO_OBJECTS, NO_SESSION, Step};
 
 use super::host::{Host, attribute, disk_of, links, multipath_of, named, said};
 use crate::deps::Deps;
@@ -263,19 +263,35 @@ pub(super) async fn detach(host: &Host<'_>, dir: &LunDir, is_left: bool) -> Resu
     let left = host.look(move |deps| sessions(&*deps.fs, &iqn)).await.map_err(|e| chain(&e))?;
     if left.iter().any(|session| session.portals.iter().any(|p| portals.contains(p))) {
         // Another disk's own interface began it, which has gone before.
-        log_out(host, &Config { iface: None, owns_iface: false, ..config }).await?;
+        log_out(host, &config.by_any_iface()).await?;
     }
     Ok(())
 }
 
+/// Ends the sessions. By an interface that is gone nothing can be asked for, not even what is not there: a login that failed took
+/// it away, or a detachment that did not come to its end.
 async fn log_out(host: &Host<'_>, config: &Config) -> Result<(), String> {
+    let Some(mut refused) = refusal(host, config).await? else { return Ok(()) };
+    if let Some(show) = config.show_iface()
+        && host.run(PROGRAM, show).await?.code == Some(NO_IFACE)
+    {
+        match refusal(host, &config.clone().by_any_iface()).await? {
+            None => return Ok(()),
+            Some(end) => refused = end,
+        }
+    }
+    Err(format!("iscsi: failed to detach disk: {}", said(&refused)))
+}
+
+/// Makes the calls that end the sessions. Answers with the first that failed.
+async fn refusal(host: &Host<'_>, config: &Config) -> Result<Option<ProgramEnd>, String> {
     for call in config.logout() {
         let end = host.run(PROGRAM, call).await?;
         if !is(&end, &[NO_SESSION, NO_OBJECTS]) {
-            return Err(format!("iscsi: failed to detach disk: {}", said(&end)));
+            return Ok(Some(end));
         }
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Disks (`sda`) of a target that the kernel has, with their numbers.
