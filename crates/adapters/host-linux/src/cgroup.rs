@@ -219,6 +219,20 @@ impl CgroupFs for LinuxCgroups {
         Ok(names.into_iter().collect())
     }
 
+    fn get(&self, path: &str) -> HostResult<CgroupValues> {
+        let read = |controller: &str, file: &str| -> HostResult<Option<String>> {
+            let Some(dir) = self.dir_of(controller, path)? else { return Ok(None) };
+            let file = dir.join(file);
+            match fs::read_to_string(&file) {
+                Ok(text) => Ok(Some(text)),
+                // The cgroup is there without this controller.
+                Err(e) if e.kind() == io::ErrorKind::NotFound && dir.exists() => Ok(None),
+                Err(e) => Err(HostError::new("read", file, e)),
+            }
+        };
+        values::parse(self.version(), read)
+    }
+
     fn memory_usage_bytes(&self, path: &str) -> HostResult<u64> {
         let file = match self.hierarchy {
             Hierarchy::V1(_) => "memory.usage_in_bytes",

@@ -38,7 +38,8 @@ pub(crate) fn list(items: impl Iterator<Item = Value> + Send + 'static) -> Body 
 }
 
 fn pod(lookup: &PodLookup, found: &FoundPod) -> Value {
-    let source = found.pod();
+    // As the API has it, also where a resize is not granted.
+    let source = found.desired.wanted.as_deref().unwrap_or(found.pod());
     let is_static = found.desired.source != Source::Api;
     let status = is_static.then(|| lookup.status.get(&found.uid)).flatten();
     match status {

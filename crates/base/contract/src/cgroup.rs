@@ -1,11 +1,13 @@
 //! CgroupManager: QoS tiers and pod cgroups.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actor::AskError;
 use model::PodUid;
 use model::core::Pod;
+use model::resources::CgroupValues;
 
 /// Why a cgroup is not as wanted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
@@ -39,6 +41,31 @@ pub struct RemovePodCgroup {
 pub struct ThrottlePodCgroup {
     /// Pod.
     pub uid: PodUid,
+}
+
+/// Tell which limits the pod's cgroup has, and what is used in it. Idempotent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ReadPodCgroup {
+    /// Pod.
+    pub pod: Arc<Pod>,
+}
+/// Answer of [`ReadPodCgroup`].
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct PodCgroupUse {
+    /// CPU and memory limits in force; empty where pods have no cgroups.
+    pub values: CgroupValues,
+    /// Memory in use in bytes, where it can be read.
+    pub memory_bytes: Option<u64>,
+    /// As `memory_bytes`, by name of the cgroup below: that of a container has its id in it.
+    pub children: BTreeMap<String, u64>,
+}
+/// Write limits of the pod's cgroup, as part of a resize. Idempotent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ResizePodCgroup {
+    /// Pod.
+    pub pod: Arc<Pod>,
+    /// What is set is written, the rest stays.
+    pub values: CgroupValues,
 }
 
 /// Answer of [`EnsurePodCgroup`].

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 use model::PodUid;
+use model::allocation::PendingResize;
 use model::core::Pod;
 
 use crate::config_sources::Source;
@@ -62,8 +63,14 @@ pub struct RemoveDeadContainers;
 /// One row of the board of desired pods.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DesiredPod {
-    /// The pod, stamped with source and first-seen time.
+    /// The pod, stamped with source and first-seen time; of what can be resized it has what was granted.
     pub pod: Arc<Pod>,
+    /// The pod as its source has it, where not all of it is granted.
+    #[serde(default)]
+    pub wanted: Option<Arc<Pod>>,
+    /// Why it is not granted, once that is decided.
+    #[serde(default)]
+    pub pending: Option<PendingResize>,
     /// Where it comes from.
     pub source: Source,
     /// Admission has not decided about it, or it waits for others to make room: it must not start.
@@ -79,6 +86,6 @@ impl DesiredPod {
     /// A pod that was admitted and has no mirror.
     #[must_use]
     pub fn admitted(pod: Arc<Pod>, source: Source) -> Self {
-        Self { pod, source, undecided: false, rejected: None, mirror: None }
+        Self { pod, wanted: None, pending: None, source, undecided: false, rejected: None, mirror: None }
     }
 }

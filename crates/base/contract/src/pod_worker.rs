@@ -8,6 +8,7 @@ use std::time::Duration;
 use actor::{AskError, Family, Managed, Route, TellError};
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use model::allocation::{PendingResize, ResizeInProgress};
 use model::core::Pod;
 use model::{PodUid, Timestamp};
 
@@ -23,6 +24,9 @@ pub struct UpdatePod {
     pub pod: Option<Arc<Pod>>,
     /// Why.
     pub kind: UpdateKind,
+    /// A resize of the pod that is not granted; `pod` has what is.
+    #[serde(default)]
+    pub pending: Option<PendingResize>,
 }
 
 /// Why a worker is updated (pod-lifecycle 2.2).
@@ -110,6 +114,12 @@ pub struct WorkerState {
     pub pod: Option<Arc<Pod>>,
     /// The kill that was asked for, merged. A rebuilt worker goes on with it.
     pub kill: Option<KillRequest>,
+    /// A resize that is not granted.
+    #[serde(default)]
+    pub pending: Option<PendingResize>,
+    /// A resize that was granted and is not carried out yet.
+    #[serde(default)]
+    pub resizing: Option<ResizeInProgress>,
 }
 
 impl WorkerState {
@@ -128,6 +138,8 @@ impl WorkerState {
             cause: String::new(),
             pod: None,
             kill: None,
+            pending: None,
+            resizing: None,
         }
     }
 }

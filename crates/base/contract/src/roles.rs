@@ -11,7 +11,10 @@ use model::stats::Summary;
 use model::{ContainerId, PodUid, SandboxId};
 
 use crate::certificates::CertificateView;
-use crate::cgroup::{CgroupError, EnsurePodCgroup, PodCgroup, PodCgroupRow, RemovePodCgroup, ThrottlePodCgroup};
+use crate::cgroup::{
+    CgroupError, EnsurePodCgroup, PodCgroup, PodCgroupRow, PodCgroupUse, ReadPodCgroup, RemovePodCgroup,
+    ResizePodCgroup, ThrottlePodCgroup,
+};
 use crate::config_sources::ApiSourceView;
 use crate::config_sources::folder::FolderManifests;
 use crate::config_sources::http::UrlManifests;
@@ -33,6 +36,7 @@ use crate::role::Role;
 use crate::runtime::{
     CallError, CreateContainer, ExecOutcome, ExecSync, ObservePod, Observed, Relist, RemoveContainer, RemovePodSandbox,
     RunPodSandbox, RuntimeInfo, SetPodNetworks, StartContainer, StopContainer, StopPodSandbox,
+    UpdateContainerResources, UpdatePodSandboxResources,
 };
 use crate::shutdown::Shutdown;
 use crate::stats::{Cadvisor, Resource, StatsError, Summarise};
@@ -103,6 +107,8 @@ role! {
         StopContainer for uid => Result<(), CallError>, within STOP, Repeat,
             plus |m| Duration::from_secs(u64::try_from(m.grace_s).unwrap_or(0));
         RemoveContainer for uid => Result<(), CallError>, within STOP, Repeat;
+        UpdateContainerResources for uid => Result<(), CallError>, within STOP, Repeat;
+        UpdatePodSandboxResources for uid => Result<(), CallError>, within STOP, Repeat;
         ExecSync for uid => Result<ExecOutcome, CallError>, within STOP, GiveUp,
             plus |m| if m.timeout.is_zero() { EXEC_WITHOUT_LIMIT } else { m.timeout };
         ObservePod for uid => Result<Arc<PodObservation>, CallError>, within OBSERVE, Repeat;
@@ -167,6 +173,8 @@ role! {
         EnsurePodCgroup for pod => Result<PodCgroup, CgroupError>, within Duration::from_secs(120), Repeat;
         RemovePodCgroup for uid => Result<(), CgroupError>, within Duration::from_secs(120), Repeat;
         ThrottlePodCgroup for uid => Result<(), CgroupError>, within Duration::from_secs(120), Repeat;
+        ReadPodCgroup for pod => Result<PodCgroupUse, CgroupError>, within Duration::from_secs(120), Repeat;
+        ResizePodCgroup for pod => Result<(), CgroupError>, within Duration::from_secs(120), Repeat;
     }
     posts { table PodUid => PodCgroupRow; }
     asks { RecordEvent }
@@ -273,6 +281,7 @@ role! {
     posts { table PodUid => WorkerState; }
     asks {
         RunPodSandbox, StopPodSandbox, CreateContainer, StartContainer, StopContainer, RemoveContainer,
+        UpdateContainerResources, UpdatePodSandboxResources, ReadPodCgroup, ResizePodCgroup,
         ExecSync, ObservePod, EnsureImage, MakePodDirs, MountVolumes, PrepareSubPath, UnmountVolumes, EnsurePodCgroup,
         RemovePodCgroup, StartProbes, StopProbes, SetPodStatus, TerminatePod, HoldObjects, FetchConfigMap, FetchSecret,
         FetchServices, FetchRuntimeClass, RecordEvent,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::AskError;
-use cri_api::v1::{ContainerConfig, PodSandboxConfig};
+use cri_api::v1::{ContainerConfig, LinuxContainerResources, PodSandboxConfig};
 use model::runtime::{EventTier, PodObservation};
 use model::{ContainerId, PodUid, SandboxId, Timestamp};
 
@@ -139,6 +139,31 @@ pub struct RemoveContainer {
     pub uid: PodUid,
     /// Container.
     pub container: ContainerId,
+}
+/// Change the resources of a running container. Idempotent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UpdateContainerResources {
+    /// Pod that it belongs to.
+    pub uid: PodUid,
+    /// Container.
+    pub container: ContainerId,
+    /// All of them, changed or not.
+    #[serde(with = "crate::wire")]
+    pub resources: Arc<LinuxContainerResources>,
+}
+/// Tell the runtime what the pod as a whole has now. Idempotent; a runtime that does not have the call answers with success.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct UpdatePodSandboxResources {
+    /// Pod that it belongs to.
+    pub uid: PodUid,
+    /// Sandbox.
+    pub sandbox: SandboxId,
+    /// What the runtime itself needs for the pod.
+    #[serde(with = "crate::wire")]
+    pub overhead: Arc<LinuxContainerResources>,
+    /// What its containers have together.
+    #[serde(with = "crate::wire")]
+    pub resources: Arc<LinuxContainerResources>,
 }
 /// Run a command in a container and wait for it.
 #[derive(Clone, Debug, Serialize, Deserialize)]

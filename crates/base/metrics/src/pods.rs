@@ -7,6 +7,21 @@ families! { MAIN;
     /// Pods of the runtime that nobody wants, found and ended.
     ORPHANED_RUNTIME_PODS: IntCounter = counter(
         "kubelet_orphaned_runtime_pods_total", "Pods of the runtime that no source wants, found and ended.");
+    /// Milliseconds that carrying out a resize took. Label: success.
+    RESIZE_DURATION: HistogramVec = histograms(
+        "kubelet_pod_resize_duration_milliseconds", "Duration in milliseconds to actuate a pod resize.", &["success"],
+        buckets::RESIZE);
+    /// Changes that were asked for of resources of containers. Labels: resource, requirement (requests, limits), operation.
+    REQUESTED_RESIZES: IntCounterVec = counters(
+        "kubelet_container_requested_resizes_total", "Requested resizes of containers, each resource by itself.",
+        &["resource", "requirement", "operation"]);
+    /// Resizes that cannot be had. Label: reason_detail.
+    INFEASIBLE_RESIZES: IntCounterVec = counters(
+        "kubelet_pod_infeasible_resizes_total", "Resizes that cannot be had on this node.", &["reason_detail"]);
+    /// Resizes that were granted after a wait. Label: retry_trigger.
+    DEFERRED_ACCEPTED_RESIZES: IntCounterVec = counters(
+        "kubelet_pod_deferred_accepted_resizes_total", "Resizes that were granted after they had been deferred.",
+        &["retry_trigger"]);
     /// Pods made anew under the UID of a terminated one. Label: static (`true` or empty).
     RESTARTED: IntCounterVec = counters(
         "kubelet_restarted_pods_total", "Pods that came again with the UID of one that was ending.", &["static"]);

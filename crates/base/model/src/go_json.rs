@@ -23,6 +23,14 @@ pub fn push_string(out: &mut String, text: &str) {
     out.push('"');
 }
 
+/// A quoted string.
+#[must_use]
+pub fn quoted(text: &str) -> String {
+    let mut out = String::new();
+    push_string(&mut out, text);
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::push_string;

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
 
+pub mod allocation;
 pub mod cgroup;
 pub mod event;
 pub mod expansion;

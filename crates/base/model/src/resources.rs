@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
+use serde::{Deserialize, Serialize};
 
 use crate::core::{Container, Pod, ResourceRequirements};
 use crate::pod;
@@ -27,7 +28,7 @@ pub const HUGEPAGES_PREFIX: &str = "hugepages-";
 pub type ResourceList = BTreeMap<String, Quantity>;
 
 /// Limits of one cgroup, the same words for v1 and v2. `None` and absent keys leave what is there alone.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub struct CgroupValues {
     /// CPU shares in v1 terms, 2 to 262144; v2 gets the weight that they stand for.
     pub cpu_shares: Option<u64>,
@@ -267,11 +268,11 @@ fn aggregate(pod: &Pod, of: fn(&Container) -> ResourceList) -> ResourceList {
     running
 }
 
-fn requests_of(r: Option<&ResourceRequirements>) -> ResourceList {
+pub(crate) fn requests_of(r: Option<&ResourceRequirements>) -> ResourceList {
     list(r.and_then(|r| r.requests.as_ref()))
 }
 
-fn limits_of(r: Option<&ResourceRequirements>) -> ResourceList {
+pub(crate) fn limits_of(r: Option<&ResourceRequirements>) -> ResourceList {
     list(r.and_then(|r| r.limits.as_ref()))
 }
 

@@ -74,6 +74,8 @@ pub trait CgroupFs: Send + Sync + 'static {
     fn create(&self, path: &str) -> HostResult<()>;
     /// Writes the values that are set. Tries all of them; the first failure is the answer.
     fn set(&self, path: &str, values: &CgroupValues) -> HostResult<()>;
+    /// CPU and memory limits that are in force; the rest is left out. What the host has no controller for is left out too.
+    fn get(&self, path: &str) -> HostResult<CgroupValues>;
     /// Kills every process below (up to five passes), then removes the cgroup and its children. Absent is success.
     fn remove(&self, path: &str) -> HostResult<()>;
     /// Names of the child cgroups, sorted; none when the cgroup is absent.

@@ -7,7 +7,10 @@ use std::time::Duration;
 use actor::{Actor, Class, Ctx, Deferred, Handler, supervised};
 use contract::Crew;
 use contract::board::{BoardPoster, BoardReader};
-use contract::cgroup::{CgroupError, EnsurePodCgroup, PodCgroup, PodCgroupRow, RemovePodCgroup, ThrottlePodCgroup};
+use contract::cgroup::{
+    CgroupError, EnsurePodCgroup, PodCgroup, PodCgroupRow, PodCgroupUse, ReadPodCgroup, RemovePodCgroup,
+    ResizePodCgroup, ThrottlePodCgroup,
+};
 use contract::pod_manager::DesiredPod;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::{PodUid, pod};
@@ -245,6 +248,40 @@ impl Handler<RemovePodCgroup> for CgroupManager {
                 act.rows.remove(&uid);
                 act.write_tiers(false, ctx);
             }
+            out
+        })
+    }
+}
+
+impl Handler<ReadPodCgroup> for CgroupManager {
+    type Result = Deferred<Self, Result<PodCgroupUse, CgroupError>>;
+
+    fn handle(&mut self, ReadPodCgroup { pod }: ReadPodCgroup, ctx: &mut Ctx<Self>) -> Self::Result {
+        if !self.config.enabled {
+            return Deferred::ready(Ok(PodCgroupUse::default()));
+        }
+        let (deps, config, effects) = (self.deps.clone(), self.config.clone(), ctx.effects());
+        Deferred::new(async move {
+            effects.hit("read").await;
+            effects.blocking(Class::HostFiles, move || effects::read(&*deps.cgroups, &config, &pod)).await
+        })
+    }
+}
+
+impl Handler<ResizePodCgroup> for CgroupManager {
+    type Result = Deferred<Self, Result<(), CgroupError>>;
+
+    fn handle(&mut self, ResizePodCgroup { pod, values }: ResizePodCgroup, ctx: &mut Ctx<Self>) -> Self::Result {
+        if !self.config.enabled {
+            return Deferred::ready(Ok(()));
+        }
+        let (deps, config, effects) = (self.deps.clone(), self.config.clone(), ctx.effects());
+        Deferred::new(async move {
+            effects.hit("resize").await;
+            let (serial, uid) = (deps.serial.clone(), pod::uid(&pod));
+            let write = move || effects::resize(&*deps.cgroups, &config, &pod, &values);
+            let out = serial.run(&uid, &effects, Class::HostFiles, write).await;
+            effects.hit("resized").await;
             out
         })
     }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use contract::cgroup::{CgroupError, PodCgroup};
+use contract::cgroup::{CgroupError, PodCgroup, PodCgroupUse};
 use model::PodUid;
 use model::core::Pod;
 use model::pod;
@@ -129,6 +129,29 @@ pub(crate) fn remove(cgroups: &dyn CgroupFs, config: &Config, uid: &PodUid) -> R
         );
     }
     result
+}
+
+/// What limits the pod's cgroup has, and what is used in it and in the cgroups below.
+pub(crate) fn read(cgroups: &dyn CgroupFs, config: &Config, pod: &Pod) -> Result<PodCgroupUse, CgroupError> {
+    let path = config.tree.pod(resources::qos_class(pod), &pod::uid(pod));
+    let values = cgroups.get(&path).map_err(|e| failed("failed to read the pod cgroup", &e))?;
+    let names = cgroups.children(&path).map_err(|e| failed("failed to list the cgroups of the pod", &e))?;
+    let used = |path: &str| cgroups.memory_usage_bytes(path).ok();
+    // A container may end meanwhile.
+    let children = names.into_iter().filter_map(|name| Some((used(&format!("{path}/{name}"))?, name)));
+    let children = children.map(|(bytes, name)| (name, bytes)).collect();
+    Ok(PodCgroupUse { values, memory_bytes: used(&path), children })
+}
+
+/// Writes limits of the pod's cgroup.
+pub(crate) fn resize(
+    cgroups: &dyn CgroupFs,
+    config: &Config,
+    pod: &Pod,
+    values: &CgroupValues,
+) -> Result<(), CgroupError> {
+    let path = config.tree.pod(resources::qos_class(pod), &pod::uid(pod));
+    counted("update", || cgroups.set(&path, values)).map_err(|e| failed("failed to resize the pod cgroup", &e))
 }
 
 /// Cuts the pod's cpu to the least.

@@ -25,6 +25,7 @@ mod admission;
 mod housekeeping;
 mod mirrors;
 mod objects;
+mod resize;
 
 /// The actor.
 #[derive(Debug)]
@@ -40,6 +41,7 @@ pub struct PodManager {
     objects_held: BTreeSet<PodUid>,
     housekeeping: Housekeeping,
     garbage: GarbageCollection,
+    saving: resize::Saving,
 }
 
 impl Actor for PodManager {
@@ -47,15 +49,13 @@ impl Actor for PodManager {
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
         self.recover();
+        self.load_allocations(ctx);
+        ctx.every(resize::RETRY, |act, ctx| act.retry_resizes("periodic_retry", ctx));
         let (housekeeping, gc) = (self.tools.config.housekeeping, self.tools.config.gc_period);
         ctx.every(housekeeping, |act, ctx| act.repeat_housekeeping(ctx));
         ctx.every(gc, |act, ctx| act.audit(ctx));
         ctx.watch(self.tools.runtime.subscribe(), |act, _info, ctx| {
-            if act.tools.runtime_is_known() {
-                for set in act.desired.postponed() {
-                    act.set_pods(set, ctx);
-                }
-            }
+            act.take_postponed(ctx);
         });
         ctx.watch(self.tools.workers.changes(), |act, _version, ctx| act.schedule_housekeeping(ctx));
         if self.tools.deps.api.is_some() {
@@ -79,6 +79,21 @@ impl PodManager {
             objects_held: BTreeSet::new(),
             housekeeping: Housekeeping::default(),
             garbage: GarbageCollection::default(),
+            saving: resize::Saving::default(),
+        }
+    }
+
+    /// Nothing can be decided before it is known what runs already and whether there is a network (pod-lifecycle 1.2), and what
+    /// pods were granted.
+    fn is_ready_for_pods(&self) -> bool {
+        self.tools.runtime_is_known() && self.saving.loaded.is_some()
+    }
+
+    fn take_postponed(&mut self, ctx: &mut Ctx<Self>) {
+        if self.is_ready_for_pods() {
+            for set in self.desired.postponed() {
+                self.set_pods(set, ctx);
+            }
         }
     }
 
@@ -86,8 +101,13 @@ impl PodManager {
     /// they deliver again, so nothing unknown is touched before.
     fn recover(&mut self) {
         let rows = self.tools.rows.snapshot();
-        self.desired.recover(rows.values().map(|row| (row.source, row.pod.clone())));
+        let told = |row: &DesiredPod| row.wanted.as_ref().unwrap_or(&row.pod).clone();
+        self.desired.recover(rows.values().map(|row| (row.source, told(row))));
         for (uid, row) in rows {
+            if row.wanted.is_some() {
+                let what = self.tools.config.resizable;
+                self.desired.allocations.recover(uid.clone(), &row.pod, row.pending.clone(), what);
+            }
             if let Some(rejection) = &row.rejected {
                 self.admission.reject(uid.clone(), rejection.clone());
             } else if row.undecided {
@@ -142,7 +162,9 @@ impl PodManager {
         }
         let observed = &self.tools.observed;
         sort_for_admission(&mut changes, |uid| observed.get(uid).is_some_and(|row| row.pod.is_alive()));
+        let trigger = trigger(&changes);
         for change in changes {
+            self.hold_back(&change, &before);
             let uid = model::pod::uid(change.pod());
             self.housekeeping.attention.touch(&uid);
             if !ctx.for_subject(uid.as_str(), |ctx| self.apply(source, change, ctx)) {
@@ -151,6 +173,7 @@ impl PodManager {
             }
         }
         ctx.fault_point("merged");
+        self.retry_resizes(trigger, ctx);
         // At once: new static pods wait for the grant of their name.
         self.run_housekeeping(ctx);
     }
@@ -173,6 +196,8 @@ impl PodManager {
             Change::Remove(pod) => {
                 let uid = model::pod::uid(&pod);
                 self.tools.rows.remove(&uid);
+                self.desired.allocations.forget(&uid);
+                self.save_allocations_soon(ctx);
                 self.admission.forget(&uid);
                 self.workers.withdraw_restart(&uid);
                 if self.all_sources_ready() {
@@ -189,6 +214,8 @@ impl PodManager {
     fn add(&mut self, source: Source, pod: Arc<Pod>, ctx: &mut Ctx<Self>) {
         let uid = model::pod::uid(&pod);
         self.desired.arrive(&pod);
+        self.recall_allocation(&pod);
+        let pod = self.desired.pod(&uid).cloned().unwrap_or(pod);
         if self.workers.row(&uid).is_some_and(|w| w.termination_requested) {
             let is_static = if model::pod::is_static(&pod) { "true" } else { "" };
             metrics::pods::RESTARTED.with_label_values(&[is_static]).inc();
@@ -208,7 +235,9 @@ impl PodManager {
         #[allow(clippy::cast_precision_loss, reason = "numbers of metrics are doubles")]
         metrics::pods::CONTAINERS_PER_POD.observe(model::pod::regular_containers(pod).len() as f64);
         let pod = self.with_final_status(pod.clone());
-        self.workers.start(&uid, Some(pod), UpdateKind::Create);
+        let pending = self.desired.pending(&uid);
+        self.workers.start_with(&uid, Some(pod), pending, UpdateKind::Create);
+        self.save_allocations_soon(ctx);
     }
 
     /// A pod of the API that came to its end here does not run again, also when the API does not know it yet.
@@ -248,7 +277,28 @@ impl PodManager {
         let uid = model::pod::uid(pod);
         let (undecided, rejected) = (self.admission.is_pending(&uid), self.admission.rejection(&uid).cloned());
         let mirror = self.mirrors.of(pod).filter(|_| source != Source::Api).cloned();
-        self.tools.rows.post(uid, Arc::new(DesiredPod { pod: pod.clone(), source, undecided, rejected, mirror }));
+        let held = self.desired.allocations.get(&uid);
+        let row = DesiredPod {
+            pod: held.map_or(pod, |held| &held.acts_on).clone(),
+            wanted: held.and_then(|_| self.desired.wanted(&uid).cloned()),
+            pending: held.and_then(|held| held.pending.clone()),
+            source,
+            undecided,
+            rejected,
+            mirror,
+        };
+        self.tools.rows.post(uid, Arc::new(row));
+    }
+}
+
+/// What metrics call the occasion on which resizes are tried again.
+fn trigger(changes: &[Change]) -> &'static str {
+    if changes.iter().any(|c| matches!(c, Change::Remove(_))) {
+        "pods_removed"
+    } else if changes.iter().any(|c| matches!(c, Change::Add(_))) {
+        "pods_added"
+    } else {
+        "pod_updated"
     }
 }
 
@@ -262,10 +312,9 @@ impl Handler<SetPods> for PodManager {
         if set.source == Source::Unknown {
             // Two sources that are not known here would take each other's pods away.
             tracing::error!(pods = set.pods.len(), "pods of a source that is not known here are not taken");
-        } else if self.tools.runtime_is_known() {
+        } else if self.is_ready_for_pods() {
             self.set_pods(set, ctx);
         } else {
-            // What runs already and whether there is a network is not known yet: nothing can be decided (pod-lifecycle 1.2).
             self.desired.postpone(set);
         }
     }

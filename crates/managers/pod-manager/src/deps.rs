@@ -15,6 +15,7 @@ use contract::pod_worker::WorkerState;
 use contract::runtime::{Observed, RuntimeInfo};
 use contract::status::StatusEntry;
 use model::PodUid;
+use model::allocation::Resizable;
 use pod_admission::NodeFacts;
 use ports::api::ApiServer;
 use ports::host::HostFs;
@@ -33,6 +34,10 @@ pub struct Config {
     pub gc_period: Duration,
     /// Limits of the garbage collection.
     pub gc: GcPolicy,
+    /// Folder of the node's state: what pods are granted is kept there.
+    pub root_dir: PathBuf,
+    /// What can be resized in place, by the feature gates.
+    pub resizable: Resizable,
     /// Folder of pod logs.
     pub pod_logs_dir: PathBuf,
     /// Folder of the legacy log links.

@@ -7,8 +7,11 @@ use std::sync::Arc;
 
 use contract::config_sources::Source;
 use contract::pod_manager::{ChangePods, ChangesTaken, SetPods};
+use model::allocation::{Allocation, PendingResize, Resizable};
 use model::core::Pod;
 use model::{PodUid, Timestamp};
+
+use crate::allocation::{Allocations, Stage};
 
 mod merge;
 mod names;
@@ -29,6 +32,8 @@ pub(crate) struct DesiredPods {
     early: BTreeMap<Source, SetPods>,
     /// Pods by name, in the order in which they came: static pods of one name run in it.
     names: Names,
+    /// Pods that ask for more than they are granted, or for less.
+    pub(crate) allocations: Allocations,
 }
 
 /// What a word of a source changes.
@@ -120,17 +125,50 @@ impl DesiredPods {
         };
     }
 
+    /// A pod as it shall run: of what can be resized it has what is granted.
     pub(crate) fn pod(&self, uid: &PodUid) -> Option<&Arc<Pod>> {
         self.find(uid).map(|(_, pod)| pod)
     }
 
-    /// A pod and where it comes from.
+    /// As [`Self::pod`], and where it comes from.
     pub(crate) fn find(&self, uid: &PodUid) -> Option<(Source, &Arc<Pod>)> {
+        let (source, pod) = self.as_told(uid)?;
+        Some((source, self.allocations.get(uid).map_or(pod, |held| &held.acts_on)))
+    }
+
+    /// A pod as its source has it.
+    pub(crate) fn wanted(&self, uid: &PodUid) -> Option<&Arc<Pod>> {
+        self.as_told(uid).map(|(_, pod)| pod)
+    }
+
+    fn as_told(&self, uid: &PodUid) -> Option<(Source, &Arc<Pod>)> {
         self.sets.iter().find_map(|(source, pods)| Some((*source, pods.get(uid)?)))
     }
 
+    /// Why a resize of the pod is not granted.
+    pub(crate) fn pending(&self, uid: &PodUid) -> Option<PendingResize> {
+        self.allocations.get(uid)?.pending.clone()
+    }
+
+    /// The pod was granted this.
+    pub(crate) fn hold(&mut self, uid: &PodUid, allocation: Arc<Allocation>, what: Resizable) {
+        if let Some(pod) = self.wanted(uid).cloned() {
+            self.allocations.hold(&pod, allocation, what);
+        }
+    }
+
+    /// Pods as they shall run.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&PodUid, &Arc<Pod>)> {
-        self.sets.values().flatten()
+        let acts_on = |(uid, pod)| (uid, self.allocations.get(uid).map_or(pod, |held| &held.acts_on));
+        self.sets.values().flatten().map(acts_on)
+    }
+
+    /// Pods with what they have a claim on: what is being granted counts already.
+    pub(crate) fn claims(&self) -> impl Iterator<Item = (&PodUid, &Arc<Pod>)> {
+        self.iter().map(|(uid, pod)| match self.allocations.get(uid).map(|held| &held.stage) {
+            Some(Stage::Granting(claimed, _)) => (uid, claimed),
+            _ => (uid, pod),
+        })
     }
 
     pub(crate) fn uids(&self) -> impl Iterator<Item = PodUid> {

@@ -14,6 +14,7 @@
 
 mod actor;
 mod admission;
+mod allocation;
 mod deps;
 mod desired;
 mod garbage;

@@ -16,8 +16,9 @@ use contract::pod_worker::{GrantStart, UpdateKind, UpdatePod, WorkerPhase, Worke
 use contract::status::{SetPodStatus, StatusEntry};
 use contract::{PodWorker, RoleMessage, Wiring};
 use fakes::api::Matching;
-use fakes::{FakeApi, StandIn, pod};
+use fakes::{FakeApi, MemFs, StandIn, pod};
 use model::PodUid;
+use model::allocation::{PendingResize, Resizable};
 use model::core::{Node, Pod, PodStatus};
 use pod_admission::NodeFacts;
 use ports::api::ApiError;
@@ -27,6 +28,7 @@ use crate::{Config, Deps, PodManager};
 mod changes;
 mod cluster;
 mod mirrors;
+mod resize;
 
 /// What was said to others, in order.
 type Words = Arc<Mutex<Vec<String>>>;
@@ -57,6 +59,7 @@ struct Puppet {
     stop_after: Duration,
     phase: WorkerPhase,
     pod: Option<Arc<Pod>>,
+    pending: Option<PendingResize>,
     stops: bool,
 }
 
@@ -72,6 +75,7 @@ impl Puppet {
             started_terminating: self.stops,
             deleted: self.stops,
             pod: self.pod.clone(),
+            pending: self.pending.clone(),
             ..WorkerState::new(self.phase)
         };
         self.board.post(self.uid.clone(), Arc::new(row));
@@ -90,6 +94,7 @@ impl Handler<UpdatePod> for Puppet {
         self.words.lock().unwrap().push(format!("worker {} {kind}", self.uid));
         if let Some(pod) = m.pod {
             self.pod = Some(pod);
+            self.pending = m.pending;
         }
         let pod = self.pod.as_deref().cloned().unwrap_or_default();
         let terminal = model::pod::is_terminal(&pod);
@@ -122,6 +127,7 @@ impl Handler<GrantStart> for Puppet {
 struct Bench {
     kernel: Kernel,
     api: FakeApi,
+    disk: MemFs,
     words: Words,
     wiring: Wiring,
     workers: BoardReader<PodUid, WorkerState>,
@@ -153,6 +159,11 @@ impl Default for Setup {
 
 impl Bench {
     fn start(kernel: &Kernel, setup: Setup) -> Self {
+        Self::start_on(kernel, setup, MemFs::with_dirs(["/r"]))
+    }
+
+    /// With these files of an earlier daemon.
+    fn start_on(kernel: &Kernel, setup: Setup, disk: MemFs) -> Self {
         let words = Words::default();
         let wiring = Wiring::default();
         listen(&wiring, &words);
@@ -162,7 +173,7 @@ impl Bench {
         let deps = Arc::new(Deps {
             facts: setup.facts,
             api: Some(Arc::new(api.clone())),
-            fs: Arc::new(fakes::LinuxFs),
+            fs: Arc::new(disk.clone()),
             journal: Arc::new(fakes::MemoryJournal::default()),
         });
         let config = Arc::new(Config {
@@ -170,13 +181,15 @@ impl Bench {
             housekeeping: Duration::from_secs(2),
             gc_period: Duration::from_secs(100_000),
             gc: crate::GcPolicy::default(),
+            root_dir: "/r".into(),
+            resizable: Resizable::default(),
             pod_logs_dir: "/nowhere/pods".into(),
             container_logs_dir: "/nowhere/containers".into(),
         });
         let new = move |crew| PodManager::new(crew, config.clone(), deps.clone());
         let manager = fakes::start(kernel, &wiring, new);
         let kernel = kernel.clone();
-        Self { kernel, api, words, workers: wiring.board(), pods: wiring.board(), wiring, manager }
+        Self { kernel, api, disk, words, workers: wiring.board(), pods: wiring.board(), wiring, manager }
     }
 
     async fn set(&self, source: Source, pods: &[Pod]) {
@@ -237,6 +250,7 @@ fn puppets(kernel: &Kernel, wiring: &Wiring, words: &Words, stop_after: Duration
             stop_after,
             phase: WorkerPhase::Waiting,
             pod: None,
+            pending: None,
             stops: false,
         })
     })

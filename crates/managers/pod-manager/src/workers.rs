@@ -7,6 +7,7 @@ use contract::Crew;
 use contract::board::BoardReader;
 use contract::pod_worker::{GrantStart, KillRequest, RetireWorker, UpdateKind, UpdatePod, WorkerPhase, WorkerState};
 use model::PodUid;
+use model::allocation::PendingResize;
 use model::core::Pod;
 use pod_admission::{PREEMPTED, PREEMPTING};
 
@@ -51,8 +52,19 @@ impl Workers {
 
     /// LIFE-OF-A-POD 4/12: one worker per UID; updates coalesce there.
     pub(crate) fn start(&mut self, uid: &PodUid, pod: Option<Arc<Pod>>, kind: UpdateKind) {
+        self.start_with(uid, pod, None, kind);
+    }
+
+    /// As [`Self::start`]; `pending`: a resize that is not granted.
+    pub(crate) fn start_with(
+        &mut self,
+        uid: &PodUid,
+        pod: Option<Arc<Pod>>,
+        pending: Option<PendingResize>,
+        kind: UpdateKind,
+    ) {
         self.made.insert(uid.clone());
-        self.update(uid, pod, kind);
+        self.update_with(uid, pod, pending, kind);
     }
 
     /// Whether a UID has a worker. One that an earlier generation made may have come on the board only after this one read it.
@@ -66,10 +78,21 @@ impl Workers {
     /// Sends an update to the worker of a pod, if there is one. What it refuses or dies over is sent again by housekeeping, until
     /// its row shows it.
     pub(crate) fn update(&mut self, uid: &PodUid, pod: Option<Arc<Pod>>, kind: UpdateKind) {
+        self.update_with(uid, pod, None, kind);
+    }
+
+    /// As [`Self::update`]; `pending`: a resize that is not granted.
+    pub(crate) fn update_with(
+        &mut self,
+        uid: &PodUid,
+        pod: Option<Arc<Pod>>,
+        pending: Option<PendingResize>,
+        kind: UpdateKind,
+    ) {
         if !self.has(uid) {
             return;
         }
-        if let Err(e) = self.crew.tell(UpdatePod { uid: uid.clone(), pod, kind }) {
+        if let Err(e) = self.crew.tell(UpdatePod { uid: uid.clone(), pod, kind, pending }) {
             tracing::warn!(%uid, error = %e, "worker did not take the update, will be told again");
         }
     }
@@ -89,7 +112,7 @@ impl Workers {
 
     /// Ends a pod before its time. Answers whether it has a worker, and the worker was told.
     pub(crate) fn kill_early(&mut self, uid: &PodUid, pod: Option<Arc<Pod>>, request: KillRequest) -> bool {
-        let update = UpdatePod { uid: uid.clone(), pod, kind: UpdateKind::Kill(request) };
+        let update = UpdatePod { uid: uid.clone(), pod, kind: UpdateKind::Kill(request), pending: None };
         self.has(uid)
             && self
                 .crew

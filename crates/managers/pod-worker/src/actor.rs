@@ -246,6 +246,7 @@ impl PodWorker {
             deps: self.deps.clone(),
             uid: self.uid.clone(),
             pod,
+            pending: self.machine.pending.clone(),
             memo: self.memo.clone(),
             signal: self.signal.subscribe(),
             effects: ctx.effects(),
@@ -292,6 +293,8 @@ impl PodWorker {
             cause: self.shown.cause.clone(),
             pod: m.pod.clone(),
             kill: m.termination_requested.then(|| m.kill.clone()),
+            pending: m.pending.clone(),
+            resizing: self.memo.resize.clone(),
         };
         self.row.post(self.uid.clone(), Arc::new(row));
     }

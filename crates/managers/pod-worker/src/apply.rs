@@ -43,6 +43,7 @@ impl Job {
             return Ok(true);
         };
         if plan.starts().next().is_none() {
+            self.resize(&plan.resize, &sandbox).await?;
             return Ok(true);
         }
         let fresh = if plan.create_sandbox.is_some() {
@@ -229,6 +230,7 @@ impl Job {
                 }
             }
         }
+        failures.extend(self.resize(&plan.resize, &context.sandbox).await.err());
         for start in &plan.regular {
             self.check_stop()?;
             failures.extend(self.start(start, context).await.err());

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use cgroup_values::{HostFacts, LimitRules};
 use container_config::NodeSettings;
+use model::allocation::Resizable;
 use ports::hook::HookHttp;
 use ports::host::HostFs;
 use ports::journal::Journal;
@@ -31,6 +32,8 @@ pub struct Config {
     pub crash_backoff_max: Duration,
     /// The gate RestartAllContainersOnContainerExits.
     pub restart_all_containers: bool,
+    /// What can be resized in place, by the feature gates.
+    pub resizable: Resizable,
     /// Dead instances to keep per container, at least 1.
     pub dead_per_container: usize,
 }

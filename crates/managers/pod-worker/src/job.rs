@@ -9,6 +9,7 @@ use std::time::Duration;
 use actor::{AskError, Class, Clock, Effects, watch};
 use contract::runtime::{CallError, CallErrorKind, ObservePod};
 use contract::{Asks, Crew, PodWorker, RoleMessage, Unanswered};
+use model::allocation::PendingResize;
 use model::core::{Container, Pod};
 use model::event::{EventObject, EventType, NodeEvent};
 use model::pod::ContainerKind;
@@ -67,6 +68,8 @@ pub(crate) struct Job {
     pub(crate) deps: Arc<Deps>,
     pub(crate) uid: PodUid,
     pub(crate) pod: Arc<Pod>,
+    /// A resize of it that is not granted.
+    pub(crate) pending: Option<PendingResize>,
     pub(crate) memo: Memo,
     pub(crate) signal: watch::Receiver<Signal>,
     pub(crate) effects: Effects,

@@ -23,6 +23,7 @@ mod measure;
 mod memo;
 mod node;
 mod objects;
+mod resize;
 mod start;
 mod status;
 mod sync;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use contract::pod_worker::{KillRequest, UpdateKind, UpdatePod, WorkerPhase, WorkerState};
+use model::allocation::PendingResize;
 use model::core::Pod;
 use pod_plan::grace::pod_grace;
 
@@ -13,6 +14,8 @@ pub struct Machine {
     pub phase: WorkerPhase,
     /// Newest specification; `None`: only the runtime knows the pod.
     pub pod: Option<Arc<Pod>>,
+    /// A resize that is not granted.
+    pub pending: Option<PendingResize>,
     /// Every kill asked for so far, merged.
     pub kill: KillRequest,
     /// Stopping was asked for.
@@ -56,6 +59,7 @@ impl Default for Machine {
         Self {
             phase: WorkerPhase::Waiting,
             pod: None,
+            pending: None,
             kill: KillRequest::default(),
             termination_requested: false,
             started_terminating: false,
@@ -72,6 +76,7 @@ impl Machine {
         let mut m = Self {
             phase: row.phase,
             pod: row.pod.clone(),
+            pending: row.pending.clone(),
             kill: row.kill.clone().unwrap_or_default(),
             termination_requested: row.termination_requested,
             started_terminating: row.started_terminating,
@@ -96,10 +101,11 @@ impl Machine {
             return Reaction::Nothing;
         }
         let first = self.is_new();
-        let same = msg.pod.is_some() && msg.pod == self.pod;
+        let same = msg.pod.is_some() && msg.pod == self.pod && msg.pending == self.pending;
         if let Some(pod) = msg.pod {
             self.granted |= !model::pod::is_static(&pod);
             self.pod = Some(pod);
+            self.pending = msg.pending;
         }
         if first && !alive && self.is_terminal() {
             // Nothing of it is left in the runtime: only the final clean-up remains.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use contract::volume::MountedVolumes;
+use model::allocation::{Amounts, ResizeInProgress};
 use model::core::Pod;
 use model::runtime::{ContainerState, PodObservation};
 use model::{ContainerId, PodUid, Timestamp};
@@ -31,6 +32,10 @@ pub(crate) struct Memo {
     pub(crate) ends: BTreeMap<ContainerId, Instant>,
     /// A manager died over an ask of the last step.
     pub(crate) lost: bool,
+    /// The pod as the last step knew it.
+    pub(crate) acted_on: Option<Arc<Pod>>,
+    /// A resize that is granted and not carried out yet.
+    pub(crate) resize: Option<ResizeInProgress>,
     /// What the last good step made for the pod.
     pub(crate) prepared: Option<Prepared>,
 }
@@ -82,6 +87,21 @@ pub struct Record {
     pub backoff: CrashBackoff,
     /// Created containers whose start failed: they are replaced, not started again.
     pub failed_starts: BTreeSet<String>,
+    /// Running containers that have not all yet of what a resize granted them, by name.
+    #[serde(default)]
+    pub actuated: BTreeMap<String, Actuated>,
+    /// As `actuated`, of `spec.resources`.
+    #[serde(default)]
+    pub actuated_pod: Option<Amounts>,
+}
+
+/// What the runtime was told last of a container.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Actuated {
+    /// Id of the instance.
+    pub id: String,
+    /// Its CPU and memory.
+    pub amounts: Amounts,
 }
 
 fn key(uid: &PodUid) -> String {
@@ -121,6 +141,11 @@ impl Record {
     /// Removes the line of a pod that is done. Does not block: one that comes back after a power cut is swept.
     pub(crate) fn forget(journal: &dyn Journal, uid: &PodUid) {
         journal.put_soon(&key(uid), None);
+    }
+
+    /// Whether a resize is not carried out yet.
+    pub(crate) fn is_resizing(&self) -> bool {
+        !self.actuated.is_empty() || self.actuated_pod.is_some()
     }
 
     pub(crate) fn start_failed(&self, id: &ContainerId) -> bool {

@@ -10,7 +10,7 @@ use model::core::PodStatus;
 use model::probe::{ProbeKind, ProbeVerdict};
 use model::runtime::PodObservation;
 use pod_plan::ProbeResults;
-use pod_status::{ContainerVerdicts, ProbeFacts, StatusInput};
+use pod_status::{ContainerVerdicts, ProbeFacts, ResizeFacts, StatusInput};
 
 use crate::job::{Failure, Job};
 
@@ -69,6 +69,11 @@ impl Job {
             host_ips: &host_ips,
             runtime_name: &info.name,
             recursive_read_only: self.recursive_read_only(observed),
+            resize: &ResizeFacts {
+                pending: self.pending.clone(),
+                in_progress: self.memo.resize.clone(),
+                actuated: self.memo.record.actuated.iter().map(|(name, a)| (name.clone(), a.amounts)).collect(),
+            },
         });
         if status.start_time.is_none() && self.memo.record.started_ns > 0 {
             status.start_time = self.memo.record.started_at().to_api();

@@ -62,6 +62,7 @@ impl Job {
         if self.memo.record.started_ns == 0 {
             self.memo.record.started_ns = self.now().0;
         }
+        self.note_resize(&observed).await;
         let status = self.generate(&observed, false);
         let terminal = model::pod::is_terminal_phase(status.phase.as_deref());
         if terminal && status.reason.as_deref() == Some(pod_status::reasons::DEADLINE_EXCEEDED) {
@@ -230,10 +231,14 @@ impl Job {
             backoff: &self.memo.record.backoff,
             ended_for: &self.memo.ended_for(self.clock.now()),
             resumable: &resumable,
-            resize_restart: &BTreeSet::new(),
+            actuated: &self.memo.record.actuated.iter().map(|(name, a)| (name.clone(), a.amounts)).collect(),
+            actuated_pod: self.memo.record.actuated_pod,
             now: self.now(),
             restarting_all,
-            gates: Gates { restart_all_containers: self.deps.config.restart_all_containers },
+            gates: Gates {
+                restart_all_containers: self.deps.config.restart_all_containers,
+                resizable: self.deps.config.resizable,
+            },
         })
     }
 }

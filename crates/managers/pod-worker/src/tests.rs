@@ -16,6 +16,7 @@ use contract::runtime::{RuntimeHandler, RuntimeInfo};
 use contract::volume::{MountedVolume, MountedVolumes};
 use cri_api::v1::ContainerConfig;
 use fakes::{FakeNet, Objects};
+use model::allocation::PendingResize;
 use model::core::{Pod, PodStatus};
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
 use model::{PodUid, Timestamp};
@@ -27,6 +28,7 @@ mod adopted;
 mod crew;
 mod ends;
 mod hooks;
+mod resize;
 mod starts;
 
 use crew::Crew;
@@ -47,6 +49,10 @@ struct World {
     /// Failure of the next `RunPodSandbox`: code and text.
     sandbox_fails: Option<(String, String)>,
     volumes: MountedVolumes,
+    /// The pod's cgroup.
+    cgroup: contract::cgroup::PodCgroupUse,
+    /// Failure of the next `UpdateContainerResources`.
+    update_fails: Option<String>,
     /// Failure of every `MountVolumes`.
     volumes_fail: Option<contract::volume::VolumeError>,
 }
@@ -108,7 +114,13 @@ impl Bench {
     }
 
     async fn tell(&self, pod: &Pod, kind: UpdateKind) {
-        self.worker.ask(UpdatePod { uid: UID.into(), pod: Some(Arc::new(pod.clone())), kind }, ASK).await.unwrap();
+        self.tell_pending(pod, kind, None).await;
+    }
+
+    /// As `tell`; with a resize that is not granted.
+    async fn tell_pending(&self, pod: &Pod, kind: UpdateKind, pending: Option<PendingResize>) {
+        let update = UpdatePod { uid: UID.into(), pod: Some(Arc::new(pod.clone())), kind, pending };
+        self.worker.ask(update, ASK).await.unwrap();
         let_work().await;
     }
 
@@ -210,6 +222,7 @@ fn config(dir: PathBuf) -> Config {
         sync_frequency: Duration::from_secs(60),
         crash_backoff_max: Duration::from_secs(300),
         restart_all_containers: true,
+        resizable: model::allocation::Resizable::default(),
         dead_per_container: 1,
     }
 }

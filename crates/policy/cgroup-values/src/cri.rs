@@ -6,7 +6,7 @@ use model::core::{Container, Pod};
 use model::node::SwapBehavior;
 use model::pod;
 use model::quantity::Quantity;
-use model::resources::{self, CPU, HUGEPAGES_PREFIX, MEMORY, QosClass};
+use model::resources::{self, CPU, CgroupValues, HUGEPAGES_PREFIX, MEMORY, QosClass};
 
 use crate::{HostFacts, LimitRules, cpu, oom, tree};
 
@@ -51,6 +51,24 @@ pub fn sandbox_overhead(pod: &Pod, node: &HostFacts, rules: &LimitRules) -> Linu
     let cpu = overhead.get(CPU).copied().unwrap_or_default();
     let amounts = Amounts { cpu_request: Some(cpu), cpu_limit: Some(cpu), memory_limit: overhead.get(MEMORY).copied() };
     linux_resources(&amounts, node, rules)
+}
+
+/// What the containers have together where the pod's cgroup has these values: as the sandbox is told in a resize.
+#[must_use]
+pub fn resized_sandbox(pod: &Pod, values: &CgroupValues, rules: &LimitRules) -> LinuxContainerResources {
+    let overhead = resources::overhead(pod);
+    let cpu = overhead.get(CPU).map(|q| q.milli_value());
+    let signed = |n: Option<u64>| n.map_or(0, |n| i64::try_from(n).unwrap_or(i64::MAX));
+    let less = |n: i64, taken: Option<i64>| if n > 0 { n.saturating_sub(taken.unwrap_or(0)).max(0) } else { n };
+    let shares = cpu.map(|milli| signed(Some(cpu::shares(milli))));
+    let quota = cpu.map(|milli| cpu::quota_us(milli, rules.cpu_period_us));
+    LinuxContainerResources {
+        cpu_shares: less(signed(values.cpu_shares), shares),
+        cpu_quota: less(values.cpu_quota_us.unwrap_or(0), quota),
+        cpu_period: signed(values.cpu_period_us),
+        memory_limit_in_bytes: less(values.memory_limit_bytes.unwrap_or(0), overhead.get(MEMORY).map(|q| q.value())),
+        ..LinuxContainerResources::default()
+    }
 }
 
 struct Amounts {

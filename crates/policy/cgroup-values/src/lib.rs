@@ -9,6 +9,7 @@ pub mod cpu;
 pub mod cri;
 pub mod names;
 pub mod oom;
+pub mod resize;
 pub mod tree;
 
 #[cfg(test)]

@@ -41,6 +41,8 @@ pub struct NodeFacts {
     pub apparmor: bool,
     /// Gate PodLevelResources.
     pub pod_level_resources: bool,
+    /// Containers may use swap (`memorySwap.swapBehavior: LimitedSwap`, on cgroup v2).
+    pub limited_swap: bool,
     /// The machine is going down.
     pub shutting_down: bool,
 }
@@ -61,6 +63,7 @@ impl Default for NodeFacts {
             declared_features: None,
             apparmor: true,
             pod_level_resources: true,
+            limited_swap: false,
             shutting_down: false,
         }
     }

@@ -15,12 +15,14 @@ mod predicates;
 mod preempt;
 mod pressure;
 mod rejection;
+mod resize;
 mod sysctl;
 mod taints;
 
 pub use crate::facts::{NodeFacts, RuntimeHandler};
 pub use crate::features::user_namespaces_refused;
 pub use crate::rejection::Rejection;
+pub use crate::resize::{Candidate, ResizeVerdict, decide_resize, operations, order};
 pub use crate::taints::tolerates;
 pub use model::node::Pressure;
 

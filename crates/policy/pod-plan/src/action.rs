@@ -6,6 +6,7 @@ use model::pod::ContainerKind;
 use model::{ContainerId, SandboxId, Timestamp};
 
 use crate::backoff::Hold;
+use crate::resize::Resize;
 use crate::sandbox::{SandboxChange, SandboxDecision};
 
 /// What to do with one pod. Fields stand in the order of execution (pod-lifecycle 4.6).
@@ -36,8 +37,8 @@ pub struct PodPlan {
     pub keep: usize,
     /// Whether initialisation is complete, so that regular containers were considered.
     pub initialised: bool,
-    /// A resize restart is among the kills: pod-level resources need an update.
-    pub update_resources: bool,
+    /// What running containers and the pod's cgroup are to be told; after the init containers, before the regular ones.
+    pub resize: Resize,
     /// What the plan waits for, for logs and `why`.
     pub waits: Vec<Wait>,
 }
@@ -57,7 +58,7 @@ impl PodPlan {
             regular: Vec::new(),
             keep: 0,
             initialised: false,
-            update_resources: false,
+            resize: Resize::default(),
             waits: Vec::new(),
         }
     }
@@ -77,6 +78,7 @@ impl PodPlan {
             && self.reset.is_empty()
             && self.prune_init.is_empty()
             && self.create_sandbox.is_none()
+            && self.resize.is_none()
             && self.starts().all(|s| s.hold.is_some())
     }
 
@@ -111,6 +113,9 @@ impl PodPlan {
                     out.push(format!("hold {} for {}: {}", s.name, crate::backoff::go_duration(h.delay), s.cause))
                 }
             }
+        }
+        for (what, list) in [("memory", &self.resize.memory), ("cpu", &self.resize.cpu)] {
+            out.extend(list.iter().map(|r| format!("resize {} of {}", what, r.name)));
         }
         out.extend(self.waits.iter().map(ToString::to_string));
         out

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use model::allocation::Amounts;
 use model::core::Container;
 use model::pod::{self, ContainerKind, RestartPolicy};
 use model::probe::ProbeVerdict;
@@ -15,6 +16,7 @@ use crate::backoff::crash_key;
 use crate::hash::definition_changed;
 use crate::init::init_plan;
 use crate::input::PlanInput;
+use crate::resize::Resize;
 use crate::restart::{Verdict, effective_policy, should_be_restarted, verdict};
 use crate::sandbox::{SandboxChange, sandbox_decision};
 
@@ -141,7 +143,7 @@ fn plan_in_sandbox(input: &PlanInput<'_>, out: &mut PodPlan) {
     let init = init_plan(input);
     out.initialised = init.initialised;
     out.waits = init.waits;
-    out.update_resources = init.resized;
+    out.resize = init.resize;
     if let Some(name) = init.failed {
         out.kill_pod = Some(kill_pod(input, Cause::InitFailed { name }));
         out.ephemeral.clear();
@@ -167,7 +169,10 @@ fn plan_in_sandbox(input: &PlanInput<'_>, out: &mut PodPlan) {
         // The kill of the pod covers them.
         out.kill.clear();
         out.waits.clear();
+        out.resize = Resize::default();
+        return;
     }
+    out.resize.pod_level = input.actuated_pod.is_some_and(|actuated| actuated != Amounts::of_pod_level(input.pod));
 }
 
 fn judge_regular(input: &PlanInput<'_>, index: usize, c: &Container, out: &mut PodPlan) {
@@ -198,8 +203,7 @@ fn judge_regular(input: &PlanInput<'_>, index: usize, c: &Container, out: &mut P
         ("failed liveness probe", KillReason::LivenessProbe)
     } else if failed(&input.probes.startup) {
         ("failed startup probe", KillReason::StartupProbe)
-    } else if input.resize_restart.contains(&c.name) {
-        out.update_resources = true;
+    } else if out.resize.judge(input, c, running) {
         ("resize requires restart", KillReason::Resize)
     } else {
         out.keep += 1;

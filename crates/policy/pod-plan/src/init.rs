@@ -8,6 +8,7 @@ use model::runtime::{ContainerObservation, ContainerState};
 use crate::action::{Cause, ContainerKill, KillReason, Wait};
 use crate::hash::definition_changed;
 use crate::input::PlanInput;
+use crate::resize::Resize;
 use crate::restart::{failed_init_restarts, init_failed};
 
 /// What the walk found.
@@ -21,8 +22,8 @@ pub(crate) struct InitPlan {
     pub(crate) failed: Option<String>,
     /// Regular containers may be considered.
     pub(crate) initialised: bool,
-    /// A resize restart is among the kills.
-    pub(crate) resized: bool,
+    /// What running ones are to be told.
+    pub(crate) resize: Resize,
     /// What is waited for.
     pub(crate) waits: Vec<Wait>,
 }
@@ -112,7 +113,13 @@ pub(crate) fn init_plan(input: &PlanInput<'_>) -> InitPlan {
 fn judge_init(input: &PlanInput<'_>, at: Step<'_>, instance: &ContainerObservation, out: &mut InitPlan) {
     match instance.state {
         ContainerState::Created => out.start.push((at.index, Cause::NotStarted)),
-        ContainerState::Running => out.waits.push(Wait::InitRunning(at.container.name.clone())),
+        ContainerState::Running => {
+            if input.gates.resizable.init_containers {
+                // The API lets none of them have a policy that starts it anew.
+                out.resize.judge(input, at.container, instance);
+            }
+            out.waits.push(Wait::InitRunning(at.container.name.clone()));
+        }
         ContainerState::Exited if !init_failed(instance) => out.done(at),
         ContainerState::Exited => {
             if failed_init_restarts(input.pod, at.container, instance, input.gates) {
@@ -176,8 +183,7 @@ fn judge_running_sidecar(input: &PlanInput<'_>, at: Step<'_>, instance: &Contain
             Some(ProbeVerdict::Success | ProbeVerdict::Unknown) => {}
         }
     }
-    if input.resize_restart.contains(name.as_str()) {
-        out.resized = true;
+    if out.resize.judge(input, at.container, instance) {
         out.kill_and_start(at, instance, KillReason::Resize, format!("Init container {name} resize requires restart"));
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use model::allocation::{Amounts, Resizable};
 use model::core::Pod;
 use model::probe::ProbeVerdict;
 use model::runtime::PodObservation;
@@ -26,11 +27,13 @@ pub struct ProbeResults {
 pub struct Gates {
     /// `RestartAllContainersOnContainerExits` (KEP-5532), on by default since 1.36.
     pub restart_all_containers: bool,
+    /// What can be resized in place.
+    pub resizable: Resizable,
 }
 
 impl Default for Gates {
     fn default() -> Self {
-        Self { restart_all_containers: true }
+        Self { restart_all_containers: true, resizable: Resizable::default() }
     }
 }
 
@@ -52,8 +55,10 @@ pub struct PlanInput<'a> {
     /// Containers in state created whose start nobody has tried (a worker died between create and start): they are
     /// started as they are, instead of being replaced with a restart count one higher.
     pub resumable: &'a BTreeSet<ContainerId>,
-    /// Names of running containers whose pending resize needs a restart (pod-lifecycle 4.3).
-    pub resize_restart: &'a BTreeSet<String>,
+    /// What the runtime was told last of running containers, by name; of those that are not named: all that they shall have.
+    pub actuated: &'a BTreeMap<String, Amounts>,
+    /// As `actuated`, of `spec.resources`.
+    pub actuated_pod: Option<Amounts>,
     /// The status says `AllContainersRestarting`: what was begun is brought to its end, also when the container that asked for
     /// it is gone already.
     pub restarting_all: bool,

@@ -5,8 +5,7 @@
 //! Everything observable comes in through [`PlanInput`]; the caller carries a [`PodPlan`] out in the order in which its
 //! fields stand. Behaviour: pod-lifecycle 4, 5.1, 5.2, 6, 8.6.
 //!
-//! Not modelled: in-place resize without a restart; a resize that needs a restart is decided elsewhere and handed in as
-//! [`PlanInput::resize_restart`].
+//! Whether a resize is granted is decided elsewhere: the pod that comes in has what was granted to it.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]
@@ -20,6 +19,7 @@ mod init;
 mod input;
 pub mod kill_order;
 pub mod logs;
+pub mod resize;
 pub mod restart;
 pub mod sandbox;
 
@@ -29,6 +29,7 @@ pub use action::{
 pub use backoff::{CrashBackoff, Hold, ImageBackoff};
 pub use decide::plan;
 pub use input::{Gates, PlanInput, ProbeResults};
+pub use resize::{ContainerResize, Resize};
 pub use sandbox::{SandboxChange, SandboxDecision};
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ mod kill;
 mod names;
 mod properties;
 mod regular;
+mod resize;
 mod restart_all;
 mod sandbox;
 mod world;

@@ -51,6 +51,9 @@ pub(crate) fn apply(input: &StatusInput<'_>, base: &PodStatus, status: &mut PodS
     let api = input.pod.status.as_ref().and_then(|s| s.conditions.as_deref()).unwrap_or_default();
     let mut list: Vec<PodCondition> =
         api.iter().filter(|c| !is_owned_condition(&c.type_) && !is_shared_condition(&c.type_)).cloned().collect();
+    if !pod::is_terminal_phase(status.phase.as_deref()) {
+        list.extend(resize_conditions(input, base));
+    }
     list.extend(find(base, ty::DISRUPTION_TARGET).cloned());
 
     let statuses = all_statuses(status);
@@ -72,6 +75,30 @@ pub(crate) fn apply(input: &StatusInput<'_>, base: &PodStatus, status: &mut PodS
         list.push(condition);
     }
     status.conditions = Some(list);
+}
+
+/// How far resizes are. Unlike other conditions these change with their reason, and are of the generation that asked.
+fn resize_conditions(input: &StatusInput<'_>, base: &PodStatus) -> impl Iterator<Item = PodCondition> {
+    let now = input.now.to_api();
+    let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let condition = |type_: &str, reason: &str, message: &str, generation: i64| {
+        let before = find(base, type_).filter(|c| c.reason.as_deref().unwrap_or_default() == reason);
+        PodCondition {
+            reason: some(reason),
+            message: some(message),
+            observed_generation: Some(generation).filter(|g| *g > 0),
+            last_transition_time: before.and_then(|c| c.last_transition_time.clone()).or_else(|| now.clone()),
+            last_probe_time: before.and_then(|c| c.last_probe_time.clone()).or_else(|| now.clone()),
+            ..verdict(type_, true, "", "")
+        }
+    };
+    let pending = input.resize.pending.as_ref();
+    let pending = pending.map(|p| condition(ty::RESIZE_PENDING, p.reason(), &p.message, p.generation));
+    let in_progress = input.resize.in_progress.as_ref().map(|p| {
+        let reason = if p.error.is_some() { "Error" } else { "" };
+        condition(ty::RESIZE_IN_PROGRESS, reason, p.error.as_deref().unwrap_or_default(), p.generation)
+    });
+    pending.into_iter().chain(in_progress)
 }
 
 /// Init statuses, then regular ones.

@@ -201,7 +201,7 @@ impl<'a> Maker<'a> {
         }
         status.state = Some(self.state_of(newest, base));
         status.last_state = Some(self.last_state(container, newest, base));
-        let figures = resources::of_container(container, newest);
+        let figures = resources::of_container(container, newest, self.input.resize.actuated.get(&container.name));
         status.resources = Some(figures.in_force);
         status.allocated_resources = figures.allocated;
         status.user = newest.user.as_ref().map(|(uid, gid, groups)| ContainerUser {

@@ -42,7 +42,8 @@ pub fn generate(input: &StatusInput<'_>) -> PodStatus {
     decide_phase(input, base, api, &mut status);
     probes::apply(input, base, &mut status);
     conditions::apply(input, base, &mut status);
-    let figures = resources::of_pod(input.pod, status.phase.as_deref() != Some(pod_phase::PENDING));
+    let figures =
+        resources::of_pod(input.pod, &input.resize.actuated, status.phase.as_deref() != Some(pod_phase::PENDING));
     status.resources = Some(figures.in_force);
     status.allocated_resources = figures.allocated;
     status

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 
+use model::allocation::{Amounts, PendingResize, ResizeInProgress};
 use model::core::{Pod, PodStatus};
 use model::probe::ProbeVerdict;
 use model::runtime::PodObservation;
@@ -33,6 +34,19 @@ pub struct StatusInput<'a> {
     pub runtime_name: &'a str,
     /// The runtime handler of this pod supports recursive read-only mounts (KEP-3857).
     pub recursive_read_only: bool,
+    /// How far resizes of it are.
+    pub resize: &'a ResizeFacts,
+}
+
+/// What is known of resizes of one pod (KEP-1287).
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ResizeFacts {
+    /// One that is not granted.
+    pub pending: Option<PendingResize>,
+    /// One that is granted and not carried out yet.
+    pub in_progress: Option<ResizeInProgress>,
+    /// What the runtime was told last of running containers, where that is not all that they shall have.
+    pub actuated: BTreeMap<String, Amounts>,
 }
 
 /// Why a container is not running, as its waiting state shows it.

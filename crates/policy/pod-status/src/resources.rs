@@ -1,7 +1,9 @@
 //! Resources as the status shows them: of the pod, and of each container (1.33 and later).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use model::allocation::Amounts;
 use model::core::{Container, Pod, ResourceRequirements};
 use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity as ApiQuantity;
 use model::quantity::Quantity;
@@ -23,9 +25,10 @@ pub(crate) struct Figures {
 
 /// Sums of the pod (KEP-5419). Once it has run, of cpu and memory what its cgroup held: no limit unless every container has
 /// one, and no request for the smallest shares.
-pub(crate) fn of_pod(pod: &Pod, has_run: bool) -> Figures {
+pub(crate) fn of_pod(pod: &Pod, actuated: &BTreeMap<String, Amounts>, has_run: bool) -> Figures {
     let allocated = resources::pod_requests(pod);
-    let (mut requests, mut limits) = (allocated.clone(), resources::pod_limits(pod));
+    let pod = &*in_force(pod, actuated);
+    let (mut requests, mut limits) = (resources::pod_requests(pod), resources::pod_limits(pod));
     if has_run {
         requests.retain(|name, q| match name.as_str() {
             CPU => shares(q.milli_value()) > MIN_SHARES || resources::pod_level_request(pod, CPU).is_some(),
@@ -40,14 +43,33 @@ pub(crate) fn of_pod(pod: &Pod, has_run: bool) -> Figures {
     figures(&requests, &limits, &allocated)
 }
 
-/// What was allocated, corrected by what the runtime says is in force while the container runs.
-pub(crate) fn of_container(container: &Container, seen: &ContainerObservation) -> Figures {
+/// The pod with what its containers have in place of what they shall have.
+fn in_force<'a>(pod: &'a Pod, actuated: &BTreeMap<String, Amounts>) -> Cow<'a, Pod> {
+    let mut pod = Cow::Borrowed(pod);
+    if !actuated.is_empty()
+        && let Some(spec) = &mut pod.to_mut().spec
+    {
+        for c in spec.init_containers.iter_mut().flatten().chain(&mut spec.containers) {
+            if let Some(amounts) = actuated.get(&c.name) {
+                *c = amounts.on(std::mem::take(c));
+            }
+        }
+    }
+    pod
+}
+
+/// What was allocated, corrected by what is in force while the container runs: by the runtime's word, else by what it was told
+/// last, where that is not all that was allocated.
+pub(crate) fn of_container(container: &Container, seen: &ContainerObservation, actuated: Option<&Amounts>) -> Figures {
     let allocated = resources::requests(container);
     let (mut requests, mut limits) = (allocated.clone(), resources::limits(container));
-    if seen.state == ContainerState::Running
-        && let Some(actual) = &seen.resources
-    {
-        correct(&mut requests, &mut limits, actual);
+    if seen.state == ContainerState::Running {
+        if let Some(amounts) = actuated {
+            amounts.put(&mut requests, &mut limits);
+        }
+        if let Some(actual) = &seen.resources {
+            correct(&mut requests, &mut limits, actual);
+        }
     }
     figures(&requests, &limits, &allocated)
 }

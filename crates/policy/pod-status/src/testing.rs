@@ -191,6 +191,7 @@ pub(crate) struct Case {
     pub(crate) probes: ProbeFacts,
     pub(crate) is_terminal: bool,
     pub(crate) restart_all: bool,
+    pub(crate) resize: crate::ResizeFacts,
     pub(crate) now: Timestamp,
     pub(crate) host_ips: Vec<IpAddr>,
 }
@@ -205,6 +206,7 @@ impl Case {
             probes: ProbeFacts::default(),
             is_terminal: false,
             restart_all: true,
+            resize: crate::ResizeFacts::default(),
             now: NOW,
             host_ips: vec!["192.0.2.1".parse().unwrap()],
         }
@@ -256,6 +258,7 @@ impl Case {
             host_ips: &self.host_ips,
             runtime_name: "containerd",
             recursive_read_only: false,
+            resize: &self.resize,
         }
     }
 

@@ -78,6 +78,10 @@ impl CgroupFs for SystemdCgroups {
         self.files.children(path)
     }
 
+    fn get(&self, path: &str) -> HostResult<CgroupValues> {
+        self.files.get(path)
+    }
+
     fn memory_usage_bytes(&self, path: &str) -> HostResult<u64> {
         self.files.memory_usage_bytes(path)
     }

@@ -1,8 +1,8 @@
 //! Which file gets which text.
 
-use model::cgroup::{cpu_weight, page_size_name};
+use model::cgroup::{cpu_weight, page_size_name, shares_of_weight};
 use model::resources::CgroupValues;
-use ports::host::CgroupVersion;
+use ports::host::{CgroupVersion, HostResult};
 
 /// Files of one controller with the text to write, in order.
 type Writes = Vec<(String, String)>;
@@ -56,4 +56,72 @@ fn pids(v: &CgroupValues) -> Writes {
 
 fn or_max(n: i64) -> String {
     if n < 0 { "max".to_owned() } else { n.to_string() }
+}
+
+/// From here on a limit of v1 limits nothing: the kernel shows the largest number of whole pages.
+const UNLIMITED: i64 = 1 << 62;
+
+/// CPU and memory limits in force. `read` gives the text of a controller's file, `None` where there is none.
+pub(super) fn parse(
+    version: CgroupVersion,
+    read: impl Fn(&str, &str) -> HostResult<Option<String>>,
+) -> HostResult<CgroupValues> {
+    let number = |text: Option<String>| text.and_then(|t| t.trim().parse::<i64>().ok());
+    let limit = |text: Option<String>| {
+        let text = text?;
+        if text.trim() == "max" { Some(-1) } else { text.trim().parse().ok() }
+    };
+    let memory = |n: i64| if n >= UNLIMITED { -1 } else { n };
+    Ok(match version {
+        CgroupVersion::V1 => CgroupValues {
+            cpu_shares: number(read("cpu", "cpu.shares")?).and_then(|n| u64::try_from(n).ok()),
+            cpu_quota_us: number(read("cpu", "cpu.cfs_quota_us")?),
+            cpu_period_us: number(read("cpu", "cpu.cfs_period_us")?).and_then(|n| u64::try_from(n).ok()),
+            memory_limit_bytes: number(read("memory", "memory.limit_in_bytes")?).map(memory),
+            ..CgroupValues::default()
+        },
+        CgroupVersion::V2 => {
+            let weight = number(read("cpu", "cpu.weight")?).and_then(|n| u64::try_from(n).ok());
+            let max = read("cpu", "cpu.max")?.unwrap_or_default();
+            let mut words = max.split_whitespace().map(str::to_owned);
+            CgroupValues {
+                cpu_shares: weight.map(shares_of_weight),
+                cpu_quota_us: limit(words.next()),
+                cpu_period_us: number(words.next()).and_then(|n| u64::try_from(n).ok()),
+                memory_limit_bytes: limit(read("memory", "memory.max")?).map(memory),
+                ..CgroupValues::default()
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn parsed(version: CgroupVersion, files: &[(&str, &str)]) -> [Option<i64>; 4] {
+        let files: BTreeMap<&str, &str> = files.iter().copied().collect();
+        let v = parse(version, |_, file| Ok(files.get(file).map(|t| format!("{t}\n")))).unwrap();
+        let signed = |n: Option<u64>| n.map(|n| i64::try_from(n).unwrap());
+        [signed(v.cpu_shares), v.cpu_quota_us, signed(v.cpu_period_us), v.memory_limit_bytes]
+    }
+
+    #[test]
+    fn limits_are_read_as_the_kernel_shows_them() {
+        let v1 = [("cpu.shares", "512"), ("cpu.cfs_quota_us", "-1"), ("cpu.cfs_period_us", "100000")];
+        let unlimited = ("memory.limit_in_bytes", "9223372036854771712");
+        assert_eq!(
+            parsed(CgroupVersion::V1, &[&v1[..], &[unlimited]].concat()),
+            [Some(512), Some(-1), Some(100_000), Some(-1)]
+        );
+        let v2 = [("cpu.weight", "20"), ("cpu.max", "50000 100000"), ("memory.max", "4096")];
+        let [shares, rest @ ..] = parsed(CgroupVersion::V2, &v2);
+        assert_eq!(cpu_weight(shares.unwrap().try_into().unwrap()), 20);
+        assert_eq!(rest, [Some(50_000), Some(100_000), Some(4096)]);
+        let max = [("cpu.max", "max 100000"), ("memory.max", "max")];
+        assert_eq!(parsed(CgroupVersion::V2, &max), [None, Some(-1), Some(100_000), Some(-1)]);
+        assert_eq!(parsed(CgroupVersion::V2, &[]), [None; 4]);
+    }
 }

@@ -108,6 +108,8 @@ pub(super) fn pod_manager(setup: &Setup<'_, PodManager>) {
         apparmor: apparmor.is_ok_and(|text| text.starts_with(b"Y")),
         allocatable: setup.machine.allocatable.clone(),
         labels: node_labels(setup.settings),
+        limited_swap: setup.settings.config.limits.swap_behavior == model::node::SwapBehavior::LimitedSwap
+            && setup.machine.facts.cgroup_v2,
         unsafe_sysctls: setup.settings.config.pods.allowed_unsafe_sysctls.clone(),
         ..pod_admission::NodeFacts::default()
     };
@@ -120,6 +122,8 @@ pub(super) fn pod_manager(setup: &Setup<'_, PodManager>) {
         housekeeping: Duration::from_secs(2),
         gc_period: Duration::from_secs(60),
         gc: container_gc(&setup.settings.flags),
+        root_dir: setup.settings.root_dir.clone(),
+        resizable: resizable(setup.settings),
         pod_logs_dir: setup.settings.config.pods.logs_dir.clone(),
         container_logs_dir: setup.settings.container_logs_dir.clone(),
     });
@@ -130,6 +134,15 @@ pub(super) fn pod_manager(setup: &Setup<'_, PodManager>) {
         journal: setup.ports.journal.clone(),
     });
     setup.spawn(move |crew| pod_manager::PodManager::new(crew, config.clone(), deps.clone()));
+}
+
+/// What can be resized in place.
+fn resizable(settings: &Settings) -> model::allocation::Resizable {
+    let gates = &settings.config.feature_gates;
+    model::allocation::Resizable {
+        pod_level: gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
+        init_containers: gates.enabled("InPlacePodVerticalScalingInitContainers"),
+    }
 }
 
 pub(super) fn http_source(setup: &Setup<'_, HttpSource>) {

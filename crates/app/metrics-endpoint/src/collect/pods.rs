@@ -18,6 +18,8 @@ pub(crate) const TABLE: &[Row] = &[
     ("kubelet_active_pods", Gauge, "Pods that may run and have not ended.", &["static"]),
     ("kubelet_mirror_pods", Gauge, "Mirror pods of static pods, as the API server tells.", &[]),
     ("kubelet_working_pods", Gauge, "Pods in work, by why and how far.", &["config", "lifecycle", "static"]),
+    ("kubelet_pod_pending_resizes", Gauge, "Resizes of pods that wait or cannot be had.", &["reason"]),
+    ("kubelet_pod_in_progress_resizes", Gauge, "Resizes of pods that are being carried out.", &[]),
     ("kubelet_managed_ephemeral_containers", Gauge, "Ephemeral containers in pods of this node.", &[]),
 ];
 
@@ -28,6 +30,8 @@ struct Counts {
     active: [u32; 2],
     mirrors: u32,
     ephemeral: usize,
+    pending_resizes: BTreeMap<&'static str, u32>,
+    resizing: u32,
     working: BTreeMap<(&'static str, &'static str, &'static str), u32>,
 }
 
@@ -42,6 +46,10 @@ pub(crate) fn fill(families: &mut Families, deps: &Deps) {
     families.put("kubelet_mirror_pods", &[], f64::from(counts.mirrors));
     #[allow(clippy::cast_precision_loss, reason = "numbers of metrics are doubles")]
     families.put("kubelet_managed_ephemeral_containers", &[], counts.ephemeral as f64);
+    for (reason, n) in &counts.pending_resizes {
+        families.put("kubelet_pod_pending_resizes", &[reason], f64::from(*n));
+    }
+    families.put("kubelet_pod_in_progress_resizes", &[], f64::from(counts.resizing));
     for ((config, lifecycle, is_static), n) in &counts.working {
         families.put("kubelet_working_pods", &[config, lifecycle, is_static], f64::from(*n));
     }
@@ -88,6 +96,11 @@ fn count(deps: &Deps) -> Counts {
         if worker.phase == WorkerPhase::Finished {
             continue;
         }
+        if let Some(pending) = &worker.pending {
+            let reason = if pending.infeasible { "infeasible" } else { "deferred" };
+            *counts.pending_resizes.entry(reason).or_default() += 1;
+        }
+        counts.resizing += u32::from(worker.resizing.is_some());
         let wanted = desired.binary_search_by(|f| f.uid.cmp(&uid)).is_ok();
         *counts.working.entry(kind(&worker, wanted)).or_default() += 1;
     }

@@ -64,7 +64,7 @@ impl PodManager {
             facts.shutting_down = false;
             facts.pressures.clear();
         }
-        let others = self.desired.iter().filter(|(other, _)| **other != uid);
+        let others = self.desired.claims().filter(|(other, _)| **other != uid);
         let active: Vec<&Pod> =
             others.filter(|(other, pod)| self.is_active(other, pod)).map(|(_, pod)| &**pod).collect();
         let watch = metrics::Stopwatch::start();
@@ -114,8 +114,16 @@ impl PodManager {
 
     /// Stops the victims; the pod starts when they are gone, or when that takes too long.
     fn preempt(&mut self, uid: PodUid, victims: Vec<PodUid>, ctx: &mut Ctx<Self>) {
+        let wait = self.stop_victims(&victims);
+        let until = Timestamp(ctx.clock().unix_nanos()).plus(wait);
+        self.admission.wait(uid, Pending::Preempting { victims: victims.into_iter().collect(), until });
+        ctx.after(wait, |act, ctx| act.run_housekeeping(ctx));
+    }
+
+    /// Stops pods for the sake of a critical one. Answers how long that may take.
+    pub(super) fn stop_victims(&mut self, victims: &[PodUid]) -> Duration {
         let mut wait = MIN_WAIT;
-        for victim in &victims {
+        for victim in victims {
             self.housekeeping.attention.touch(victim);
             let Some(pod) = self.desired.pod(victim).cloned() else { continue };
             self.emit(&pod, EventType::Warning, PREEMPTING, PREEMPTED.to_owned());
@@ -125,9 +133,7 @@ impl PodManager {
             wait = wait.max(Duration::from_secs(grace).mul_f64(1.5));
             self.workers.preempt(victim, Some(pod));
         }
-        let until = Timestamp(ctx.clock().unix_nanos()).plus(wait);
-        self.admission.wait(uid, Pending::Preempting { victims: victims.into_iter().collect(), until });
-        ctx.after(wait, |act, ctx| act.run_housekeeping(ctx));
+        wait
     }
 
     /// Starts pods whose victims are gone.
@@ -157,7 +163,7 @@ impl PodManager {
     }
 
     /// Has a worker (which may be too new to be on the board), or will have one, and may still run.
-    fn is_active(&self, uid: &PodUid, pod: &Pod) -> bool {
+    pub(super) fn is_active(&self, uid: &PodUid, pod: &Pod) -> bool {
         let has_worker = self.workers.made().contains(uid) || self.admission.is_preempting(uid);
         let may_run = has_worker && !self.admission.is_rejected(uid) && !self.workers.has_stopped(uid);
         may_run && !self.is_over(uid, pod)

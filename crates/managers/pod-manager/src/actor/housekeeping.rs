@@ -43,6 +43,7 @@ impl PodManager {
         ctx.fault_point("housekeeping");
         self.start_preemptors(ctx);
         self.decide_left_undecided(ctx);
+        self.retry_resizes("pod_terminated", ctx);
         let ready = self.all_sources_ready();
         let scope = self.scope();
         for chore in chores(&self.situation(&scope)) {
@@ -104,7 +105,7 @@ impl PodManager {
         scope: &Scope,
         workers: &BTreeMap<PodUid, Arc<WorkerState>>,
     ) -> BTreeMap<PodUid, DesiredFacts> {
-        let acts_on = |uid: &PodUid| workers.get(uid).and_then(|w| w.pod.as_ref());
+        let acts_on = |uid: &PodUid| workers.get(uid).and_then(|w| Some((w.pod.as_ref()?, &w.pending)));
         let facts = |uid: &PodUid, pod: &Arc<Pod>| DesiredFacts {
             full_name: model::pod::full_name(pod),
             is_static: model::pod::is_static(pod),
@@ -113,7 +114,8 @@ impl PodManager {
             terminal: model::pod::is_terminal(pod),
             deleting: pod.metadata.deletion_timestamp.is_some(),
             restart_requested: self.workers.is_restart_requested(uid),
-            changed: acts_on(uid).is_some_and(|known| !is_acted_on(known, pod)),
+            changed: acts_on(uid)
+                .is_some_and(|(known, pending)| !is_acted_on(known, pod) || *pending != self.desired.pending(uid)),
             preempted: self.admission.is_victim(uid),
             told: self.is_rejection_told(uid),
         };
@@ -130,8 +132,8 @@ impl PodManager {
             Chore::RetireWorker(uid) => self.retire_worker(uid, ctx),
             Chore::KillWorker(uid) => self.workers.kill_removed(uid, None),
             Chore::UpdateWorker(uid) => {
-                let pod = self.desired.pod(uid).cloned();
-                self.workers.update(uid, pod, UpdateKind::Update);
+                let (pod, pending) = (self.desired.pod(uid).cloned(), self.desired.pending(uid));
+                self.workers.update_with(uid, pod, pending, UpdateKind::Update);
             }
             Chore::PreemptWorker(uid) => self.workers.preempt(uid, self.desired.pod(uid).cloned()),
             Chore::CreateWorker(uid) => {

@@ -22,7 +22,7 @@ fn from_file() -> Arc<Pod> {
 }
 
 fn create(p: &Arc<Pod>) -> UpdatePod {
-    UpdatePod { uid: "u".into(), pod: Some(p.clone()), kind: UpdateKind::Create }
+    UpdatePod { uid: "u".into(), pod: Some(p.clone()), kind: UpdateKind::Create, pending: None }
 }
 
 fn kill(grace_s: Option<i64>) -> UpdatePod {
@@ -30,6 +30,7 @@ fn kill(grace_s: Option<i64>) -> UpdatePod {
         uid: "u".into(),
         pod: None,
         kind: UpdateKind::Kill(KillRequest { grace_s, deleted: true, ..Default::default() }),
+        pending: None,
     }
 }
 
@@ -77,8 +78,16 @@ fn every_cause_of_termination_is_seen() {
     let deleting = pod(|p| p.metadata.deletion_timestamp = Some(Time(Default::default())));
     let failed = pod(|p| p.status = Some(PodStatus { phase: Some("Failed".into()), ..Default::default() }));
     let table = [
-        ("deletion timestamp", UpdatePod { uid: "u".into(), pod: Some(deleting), kind: UpdateKind::Update }, true),
-        ("terminal phase", UpdatePod { uid: "u".into(), pod: Some(failed), kind: UpdateKind::Update }, false),
+        (
+            "deletion timestamp",
+            UpdatePod { uid: "u".into(), pod: Some(deleting), kind: UpdateKind::Update, pending: None },
+            true,
+        ),
+        (
+            "terminal phase",
+            UpdatePod { uid: "u".into(), pod: Some(failed), kind: UpdateKind::Update, pending: None },
+            false,
+        ),
         ("kill", kill(None), true),
     ];
     for (what, msg, deleted) in table {
@@ -93,7 +102,7 @@ fn an_update_never_brings_a_stopping_pod_back() {
     let mut m = syncing();
     m.update(kill(None), true);
     assert_eq!(m.update(create(&api()), true), Reaction::Nothing);
-    m.update(UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Update }, true);
+    m.update(UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Update, pending: None }, true);
     assert_eq!(m.phase, Terminating);
 }
 
@@ -145,10 +154,13 @@ fn a_kill_while_volumes_are_removed_changes_nothing_but_is_remembered() {
 fn an_equal_update_is_no_reason_for_a_step() {
     let mut m = syncing();
     assert_eq!(
-        m.update(UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Update }, true),
+        m.update(UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Update, pending: None }, true),
         Reaction::Nothing
     );
-    assert_eq!(m.update(UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Sync }, true), Reaction::Step);
+    assert_eq!(
+        m.update(UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Sync, pending: None }, true),
+        Reaction::Step
+    );
 }
 
 #[test]

@@ -2,13 +2,15 @@
 
 use super::*;
 use actor::{Actor, Ctx, Handler, supervised};
-use contract::cgroup::{CgroupError, EnsurePodCgroup, PodCgroup, RemovePodCgroup};
+use contract::cgroup::{
+    CgroupError, EnsurePodCgroup, PodCgroup, PodCgroupUse, ReadPodCgroup, RemovePodCgroup, ResizePodCgroup,
+};
 use contract::event::RecordEvent;
 use contract::image::{EnsureImage, EnsuredImage, ImageFailure};
 use contract::probe::{PodProbes, StartProbes, StopProbes};
 use contract::runtime::{
     CallError, CallErrorKind, CreateContainer, ObservePod, RemoveContainer, RunPodSandbox, StartContainer,
-    StopContainer, StopPodSandbox,
+    StopContainer, StopPodSandbox, UpdateContainerResources, UpdatePodSandboxResources,
 };
 use contract::status::{SetPodStatus, StatusEntry, TerminatePod};
 use contract::volume::{MakePodDirs, MountVolumes, UnmountVolumes, VolumeError};
@@ -75,6 +77,36 @@ answers! {
     };
     RemovePodCgroup => Result<(), CgroupError>, |crew, _m| {
         crew.say("cgroup removed");
+        Ok(())
+    };
+    ReadPodCgroup => Result<PodCgroupUse, CgroupError>, |crew, _m| Ok(crew.with(|w| w.cgroup.clone()));
+    ResizePodCgroup => Result<(), CgroupError>, |crew, m| {
+        let v = m.values;
+        crew.say(format!("cgroup {:?} {:?} {:?}", v.memory_limit_bytes, v.cpu_quota_us, v.cpu_shares));
+        crew.with(|w| {
+            let now = &mut w.cgroup.values;
+            now.memory_limit_bytes = v.memory_limit_bytes.or(now.memory_limit_bytes);
+            now.cpu_quota_us = v.cpu_quota_us.or(now.cpu_quota_us);
+            now.cpu_shares = v.cpu_shares.or(now.cpu_shares);
+        });
+        Ok(())
+    };
+    UpdatePodSandboxResources => Result<(), CallError>, |crew, m| {
+        crew.say(format!("sandbox {} {} {}", m.resources.memory_limit_in_bytes, m.resources.cpu_quota, m.resources.cpu_shares));
+        Ok(())
+    };
+    UpdateContainerResources => Result<(), CallError>, |crew, m| {
+        if let Some(message) = crew.with(|w| w.update_fails.take()) {
+            return Err(CallError::new(CallErrorKind::Failed, message));
+        }
+        let r = &m.resources;
+        crew.say(format!("{} {} {} {}", m.container, r.memory_limit_in_bytes, r.cpu_quota, r.cpu_shares));
+        crew.happens(|o| o.containers[0].resources = Some(model::runtime::RuntimeResources {
+            cpu_shares: r.cpu_shares,
+            cpu_quota_us: r.cpu_quota,
+            cpu_period_us: r.cpu_period,
+            memory_limit_bytes: r.memory_limit_in_bytes,
+        }));
         Ok(())
     };
     MakePodDirs => Result<(), VolumeError>, |_crew, _m| Ok(());

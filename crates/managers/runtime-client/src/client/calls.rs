@@ -7,7 +7,7 @@ use std::time::Duration;
 use actor::{ActorRef, Ctx, Detached, Handler, message};
 use contract::runtime::{
     CallError, CreateContainer, ExecOutcome, ExecSync, RemoveContainer, RemovePodSandbox, RunPodSandbox,
-    StartContainer, StopContainer, StopPodSandbox,
+    StartContainer, StopContainer, StopPodSandbox, UpdateContainerResources, UpdatePodSandboxResources,
 };
 use cri_api::v1;
 use model::{ContainerId, PodUid, SandboxId};
@@ -210,6 +210,44 @@ impl Handler<RunPodSandbox> for RuntimeClient {
             Ok(SandboxId::from(runtime.run_pod_sandbox(request).await?.pod_sandbox_id))
         };
         self.call(ctx, m.uid, Class::Sandbox, call, |id| Target::Sandbox(id.to_string()))
+    }
+}
+
+impl Handler<UpdateContainerResources> for RuntimeClient {
+    type Result = Answer<()>;
+
+    fn handle(&mut self, m: UpdateContainerResources, ctx: &mut Ctx<Self>) -> Self::Result {
+        let runtime = self.deps.runtime.clone();
+        let note = Touched { uid: m.uid, what: Target::Pod, start: false, end: None };
+        let id = m.container.to_string();
+        let request = v1::UpdateContainerResourcesRequest {
+            container_id: id.clone(),
+            linux: Some((*m.resources).clone()),
+            ..v1::UpdateContainerResourcesRequest::default()
+        };
+        let call = async move { runtime.update_container_resources(request).await };
+        self.run_call(ctx, note, Class::Container, call, |()| Target::Pod)
+    }
+}
+
+impl Handler<UpdatePodSandboxResources> for RuntimeClient {
+    type Result = Answer<()>;
+
+    fn handle(&mut self, m: UpdatePodSandboxResources, ctx: &mut Ctx<Self>) -> Self::Result {
+        let runtime = self.deps.runtime.clone();
+        let note = Touched { uid: m.uid, what: Target::Pod, start: false, end: None };
+        let request = v1::UpdatePodSandboxResourcesRequest {
+            pod_sandbox_id: m.sandbox.to_string(),
+            overhead: Some((*m.overhead).clone()),
+            resources: Some((*m.resources).clone()),
+        };
+        let call = async move {
+            match runtime.update_pod_sandbox_resources(request).await {
+                Err(e) if e.is_unimplemented() => Ok(()),
+                other => other,
+            }
+        };
+        self.run_call(ctx, note, Class::Container, call, |()| Target::Pod)
     }
 }
 

@@ -166,9 +166,7 @@ fn running_sidecars_4_4() {
         ),
         (
             "resize requires restart",
-            last_sidecar("Always").running("s").running("m").then(|w| {
-                w.resize_restart.insert("s".into());
-            }),
+            last_sidecar("Always").running("s").running("m").then(|w| w.shrink("s", true)),
             "kill s-0 'Init container s resize requires restart'; start s@1; keep 1",
         ),
         (

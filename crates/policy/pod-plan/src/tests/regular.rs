@@ -76,9 +76,7 @@ fn a_regular_container_that_runs_4_3_c() {
             w.probes.startup.insert("m-0".into(), r);
         }
     };
-    let resize = |w: &mut World| {
-        w.resize_restart.insert("m".into());
-    };
+    let resize = |w: &mut World| w.shrink("m", true);
     check(vec![
         ("nothing to say", up("Always"), "keep 1"),
         (
@@ -160,7 +158,7 @@ fn a_regular_container_that_runs_4_3_c() {
             "keep 1",
         ),
     ]);
-    assert!(up("Never").then(resize).plan().update_resources);
+    assert!(up("Never").then(resize).plan().resize.restarts);
 }
 
 #[test]

@@ -4,8 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use model::allocation::Amounts;
 use model::core::{
-    Container, ContainerRestartRule, ContainerRestartRuleOnExitCodes, EphemeralContainer, Pod, PodSpec, Probe,
+    Container, ContainerResizePolicy, ContainerRestartRule, ContainerRestartRuleOnExitCodes, EphemeralContainer, Pod,
+    PodSpec, Probe,
 };
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use model::pod::ContainerKind;
@@ -27,7 +29,8 @@ pub(super) struct World {
     pub(super) backoff: CrashBackoff,
     pub(super) ended_for: BTreeMap<ContainerId, Duration>,
     pub(super) resumable: BTreeSet<ContainerId>,
-    pub(super) resize_restart: BTreeSet<String>,
+    pub(super) actuated: BTreeMap<String, Amounts>,
+    pub(super) actuated_pod: Option<Amounts>,
     pub(super) now: Timestamp,
     pub(super) restarting_all: bool,
     pub(super) gates: Gates,
@@ -62,7 +65,8 @@ impl World {
             backoff: CrashBackoff::default(),
             ended_for: BTreeMap::new(),
             resumable: BTreeSet::new(),
-            resize_restart: BTreeSet::new(),
+            actuated: BTreeMap::new(),
+            actuated_pod: None,
             now: Timestamp::from_secs(START),
             restarting_all: false,
             gates: Gates::default(),
@@ -115,6 +119,21 @@ impl World {
             c.restart_policy = Some(policy.into());
             c.restart_policy_rules = Some(rules);
         })
+    }
+
+    /// Resized to nothing from 10 bytes of memory; `restarts`: not without starting it anew.
+    pub(super) fn shrink(&mut self, name: &str, restarts: bool) {
+        self.resized(name, Amounts { memory_limit_bytes: 10, ..Amounts::default() }, restarts);
+    }
+
+    /// The runtime was told these amounts last. The policy is about memory.
+    pub(super) fn resized(&mut self, name: &str, actuated: Amounts, restarts: bool) {
+        self.actuated.insert(name.to_owned(), actuated);
+        let spec = self.spec();
+        let all = spec.init_containers.iter_mut().flatten().chain(&mut spec.containers);
+        let policy = if restarts { "RestartContainer" } else { "NotRequired" };
+        all.into_iter().find(|c| c.name == name).unwrap().resize_policy =
+            Some(vec![ContainerResizePolicy { resource_name: "memory".to_owned(), restart_policy: policy.to_owned() }]);
     }
 
     pub(super) fn then(mut self, change: impl FnOnce(&mut Self)) -> Self {
@@ -200,7 +219,8 @@ impl World {
             backoff: &self.backoff,
             ended_for: &self.ended_for,
             resumable: &self.resumable,
-            resize_restart: &self.resize_restart,
+            actuated: &self.actuated,
+            actuated_pod: self.actuated_pod,
             now: self.now,
             restarting_all: self.restarting_all,
             gates: self.gates,

@@ -9,7 +9,7 @@ fn shown(resources: Value, state: &str, actual: Option<RuntimeResources>) -> Val
     let mut seen = Seen::sandbox().with(&format!("app {state} 20 a")).0.containers.remove(0);
     seen.resources = actual;
     let container = &model::pod::regular_containers(&p)[0];
-    serde_json::to_value(of_container(container, &seen).in_force).unwrap()
+    serde_json::to_value(of_container(container, &seen, None).in_force).unwrap()
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn of_a_pod_that_has_run_what_its_cgroup_held_shows() {
             .map(|(i, r)| json!({"name": format!("c{i}"), "resources": r}))
             .collect();
         let p = pod(json!({"resources": whole, "containers": containers}));
-        let shown = |has_run| serde_json::to_value(of_pod(&p, has_run).in_force).unwrap();
+        let shown = |has_run| serde_json::to_value(of_pod(&p, &BTreeMap::new(), has_run).in_force).unwrap();
         assert_eq!(shown(false), idle, "{name}: pending");
         assert_eq!(shown(true), running, "{name}: has run");
     }

@@ -25,6 +25,7 @@ struct Tree {
     /// `operation path`, in order.
     calls: Vec<String>,
     failing: BTreeSet<(&'static str, String)>,
+    usage: BTreeMap<String, u64>,
     hanging: Option<String>,
 }
 
@@ -69,7 +70,12 @@ impl FakeCgroups {
         lock(&self.tree).calls.clone()
     }
 
-    /// From now on an operation (`controllers`, `exists`, `create`, `set`, `remove`, `children`, `join`, `oom_score_adj`) fails for paths
+    /// From now on a cgroup uses this much memory.
+    pub fn use_memory(&self, path: &str, bytes: u64) {
+        lock(&self.tree).usage.insert(path.to_owned(), bytes);
+    }
+
+    /// From now on an operation (`controllers`, `exists`, `create`, `set`, `get`, `remove`, `children`, `join`, `oom_score_adj`) fails for paths
     /// with `part` in them, or does no longer.
     pub fn fail(&self, operation: &'static str, part: &str, on: bool) {
         let failing = &mut lock(&self.tree).failing;
@@ -145,6 +151,11 @@ impl CgroupFs for FakeCgroups {
         }
     }
 
+    fn get(&self, path: &str) -> HostResult<CgroupValues> {
+        let group = self.call("get", path)?.groups.get(path).cloned();
+        group.ok_or_else(|| HostError::new("get", path, io::ErrorKind::NotFound))
+    }
+
     fn remove(&self, path: &str) -> HostResult<()> {
         let below = format!("{path}/");
         self.call("remove", path)?.groups.retain(|p, _| p != path && !p.starts_with(&below));
@@ -158,8 +169,8 @@ impl CgroupFs for FakeCgroups {
         Ok(below.filter(|rest| !rest.contains('/')).map(str::to_owned).collect())
     }
 
-    fn memory_usage_bytes(&self, _path: &str) -> HostResult<u64> {
-        Ok(0)
+    fn memory_usage_bytes(&self, path: &str) -> HostResult<u64> {
+        Ok(lock(&self.tree).usage.get(path).copied().unwrap_or(0))
     }
 
     fn join(&self, path: &str) -> HostResult<()> {

@@ -25,6 +25,7 @@ fn deps(setup: &Setup<'_, Role>) -> Deps {
         sync_frequency: settings.config.pods.sync_frequency,
         crash_backoff_max: settings.config.pods.max_container_restart_period,
         restart_all_containers: settings.config.feature_gates.enabled("RestartAllContainersOnContainerExits"),
+        resizable: super::resizable(settings),
         dead_per_container: 1,
     };
     Deps { config: Arc::new(config), fs: ports.fs.clone(), http: ports.http.clone(), journal: ports.journal.clone() }

@@ -1,0 +1,284 @@
+//! Resizes of pods that run (node-and-resources 1.12): which are granted, and writing down what is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actor::{Class, Ctx};
+use contract::pod_worker::UpdateKind;
+use metrics::pods;
+use model::allocation::{Allocation, PendingResize, asks_the_same, summary};
+use model::core::Pod;
+use model::event::EventType;
+use model::{PodUid, Timestamp};
+use pod_admission::{Candidate, ResizeVerdict, decide_resize, operations, order};
+
+use super::PodManager;
+use crate::admission::facts;
+use crate::allocation::Stage;
+use crate::allocation::checkpoint::{self, Entries};
+use crate::desired::Change;
+
+/// How often resizes that wait are tried without an occasion.
+pub(super) const RETRY: Duration = Duration::from_secs(3 * 60);
+/// New pods are written down together after this time; one that is lost with the daemon is admitted anew by the next one.
+const SAVE_AFTER: Duration = Duration::from_secs(5);
+
+/// How far the files are.
+#[derive(Debug, Default)]
+pub(super) struct Saving {
+    /// What was granted before this generation of the actor; `None`: not read yet.
+    pub(super) loaded: Option<Entries>,
+    running: bool,
+    again: bool,
+    scheduled: bool,
+}
+
+impl PodManager {
+    pub(super) fn load_allocations(&self, ctx: &mut Ctx<Self>) {
+        let (deps, dir) = (self.tools.deps.clone(), self.tools.config.root_dir.clone());
+        let read = move || checkpoint::load(&*deps.fs, &dir);
+        let effects = ctx.effects();
+        let load = async move { effects.attempt(Class::HostFiles, read).await };
+        ctx.run(load, |act, entries, ctx| {
+            act.saving.loaded = Some(entries.unwrap_or_else(|e| {
+                tracing::error!(error = %e, "what pods were granted is not read; what they ask for now is admitted anew");
+                Entries::new()
+            }));
+            act.take_postponed(ctx);
+        });
+    }
+
+    /// A pod goes on with what it was granted in an earlier life of the daemon.
+    pub(super) fn recall_allocation(&mut self, pod: &Arc<Pod>) {
+        let uid = model::pod::uid(pod);
+        let known = self.saving.loaded.as_mut().and_then(|entries| entries.remove(&uid));
+        if let Some(allocation) = known.filter(|_| !model::pod::is_static(pod)) {
+            self.desired.hold(&uid, Arc::new(allocation), self.tools.config.resizable);
+        }
+    }
+
+    /// What a pod that runs asks for anew is not its own before it is granted.
+    pub(super) fn hold_back(&mut self, change: &Change, before: &BTreeMap<PodUid, Arc<Pod>>) {
+        let (Change::Update(pod) | Change::Delete(pod) | Change::Reconcile(pod)) = change else { return };
+        let what = self.tools.config.resizable;
+        let uid = model::pod::uid(pod);
+        let Some(old) = before.get(&uid).filter(|_| !model::pod::is_static(pod)) else { return };
+        for operation in operations(old, pod, what) {
+            pods::REQUESTED_RESIZES.with_label_values(&operation).inc();
+        }
+        if self.desired.allocations.get(&uid).is_some() {
+            self.desired.allocations.refresh(old, pod, what);
+            if self.desired.allocations.get(&uid).is_none() {
+                self.tell_worker(&uid);
+            }
+        } else if self.workers.has(&uid) && !asks_the_same(old, pod, what) {
+            self.desired.hold(&uid, Arc::new(Allocation::of(old, what)), what);
+        }
+    }
+
+    /// Decides about resizes that may be granted now. `trigger`: the occasion, as metrics name it.
+    pub(super) fn retry_resizes(&mut self, trigger: &'static str, ctx: &mut Ctx<Self>) {
+        if self.desired.allocations.is_empty() || !self.all_sources_ready() {
+            return;
+        }
+        let mut waiting: Vec<_> = Vec::new();
+        for (uid, held) in self.desired.allocations.iter() {
+            let stops = self.workers.row(uid).is_none_or(|w| w.termination_requested);
+            let waits = matches!(held.stage, Stage::New | Stage::Deferred | Stage::Preempting);
+            if let (true, false, Some(pod)) = (waits, stops, self.desired.wanted(uid)) {
+                let since = held.pending.as_ref().map(|p| p.since);
+                waiting.push((order(&Candidate { pod, allocated: &held.acts_on, since }), uid.clone()));
+            }
+        }
+        waiting.sort();
+        for (_, uid) in waiting {
+            ctx.for_subject(uid.as_str(), |ctx| self.decide_about_resize(&uid, trigger, ctx));
+        }
+    }
+
+    fn decide_about_resize(&mut self, uid: &PodUid, trigger: &'static str, ctx: &mut Ctx<Self>) {
+        let Some(held) = self.desired.allocations.get(uid).cloned() else { return };
+        let Some(pod) = self.desired.wanted(uid).cloned() else { return };
+        let view = self.tools.node.get();
+        let facts = facts(&self.tools.deps.facts, &view, &self.tools.pressure.get(), None);
+        let others = self.desired.claims().filter(|(other, _)| *other != uid);
+        let active: Vec<&Pod> = others.filter(|(other, p)| self.is_active(other, p)).map(|(_, p)| &**p).collect();
+        match decide_resize(&pod, &held.acts_on, active.into_iter(), &facts) {
+            ResizeVerdict::Grant => {
+                let waited = held.pending.is_some_and(|p| !p.infeasible).then_some(trigger);
+                self.set_stage(uid, Stage::Granting(pod, waited));
+                self.save_allocations(ctx);
+            }
+            ResizeVerdict::Defer { message } => {
+                self.set_stage(uid, Stage::Deferred);
+                self.set_pending(uid, &pod, (false, message), ctx);
+            }
+            ResizeVerdict::Preempt { victims } if held.stage != Stage::Preempting => {
+                let names = victims.len();
+                self.stop_victims(&victims);
+                self.set_stage(uid, Stage::Preempting);
+                self.set_pending(uid, &pod, (false, format!("{names} pods make room for this critical one")), ctx);
+            }
+            ResizeVerdict::Preempt { .. } => {}
+            ResizeVerdict::Infeasible { message, detail } => {
+                pods::INFEASIBLE_RESIZES.with_label_values(&[detail]).inc();
+                self.set_stage(uid, Stage::Infeasible);
+                self.set_pending(uid, &pod, (true, message), ctx);
+            }
+        }
+    }
+
+    fn set_stage(&mut self, uid: &PodUid, stage: Stage) {
+        if let Some(held) = self.desired.allocations.get_mut(uid) {
+            held.stage = stage;
+        }
+    }
+
+    /// Shows why a resize waits; what is new of it is told by an event.
+    fn set_pending(&mut self, uid: &PodUid, pod: &Pod, (infeasible, message): (bool, String), ctx: &mut Ctx<Self>) {
+        let Some(held) = self.desired.allocations.get_mut(uid) else { return };
+        let generation = pod.metadata.generation.unwrap_or(0);
+        let before = held.pending.take();
+        let same_reason = before.as_ref().filter(|b| b.infeasible == infeasible);
+        let since = same_reason.map_or_else(|| Timestamp(ctx.clock().unix_nanos()), |b| b.since);
+        let is_news = same_reason.is_none_or(|b| b.generation != generation);
+        let pending = PendingResize { infeasible, message, generation, since };
+        held.pending = Some(pending.clone());
+        if before.as_ref() != Some(&pending) {
+            self.tell_worker(uid);
+        }
+        if is_news {
+            let reason = if infeasible { "ResizeInfeasible" } else { "ResizeDeferred" };
+            let text = format!("Pod resize {}: {}", pending.reason(), summary(pod, generation, &pending.message));
+            self.emit(pod, EventType::Warning, reason, text);
+        }
+    }
+
+    /// Shows the pod on the board, and its worker what is new.
+    fn tell_worker(&mut self, uid: &PodUid) {
+        let Some((source, pod)) = self.desired.find(uid).map(|(source, pod)| (source, pod.clone())) else { return };
+        self.post(source, &pod);
+        let pending = self.desired.pending(uid);
+        self.workers.update_with(uid, Some(pod), pending, UpdateKind::Update);
+    }
+
+    /// Pods came or went: what they have is written down a moment later.
+    pub(super) fn save_allocations_soon(&mut self, ctx: &mut Ctx<Self>) {
+        if !std::mem::replace(&mut self.saving.scheduled, true) {
+            ctx.after(SAVE_AFTER, |act, ctx| act.save_allocations(ctx));
+        }
+    }
+
+    /// Writes down what pods are granted. What is being granted counts from then on.
+    fn save_allocations(&mut self, ctx: &mut Ctx<Self>) {
+        if std::mem::replace(&mut self.saving.running, true) {
+            self.saving.again = true;
+            return;
+        }
+        self.saving.scheduled = false;
+        let what = self.tools.config.resizable;
+        let mut granting: Vec<(PodUid, Arc<Allocation>, Option<&'static str>)> = Vec::new();
+        let mut allocated = Entries::new();
+        for (uid, pod) in self.desired.iter() {
+            if !self.workers.made().contains(uid) || self.admission.is_rejected(uid) {
+                continue;
+            }
+            let entry = match self.desired.allocations.get(uid) {
+                Some(held) => match &held.stage {
+                    Stage::Granting(pod, waited) => {
+                        let allocation = Arc::new(Allocation::of(pod, what));
+                        granting.push((uid.clone(), allocation.clone(), *waited));
+                        Allocation::clone(&allocation)
+                    }
+                    _ => Allocation::clone(&held.allocation),
+                },
+                None => Allocation::of(pod, what),
+            };
+            allocated.insert(uid.clone(), entry);
+        }
+        let actuated = self.actuated(&allocated, &granting);
+        let (deps, dir) = (self.tools.deps.clone(), self.tools.config.root_dir.clone());
+        let effects = ctx.effects();
+        let write = async move {
+            effects.hit("save-allocations").await;
+            let save = move || checkpoint::save(&*deps.fs, &dir, allocated, actuated);
+            let saved = effects.attempt(Class::HostFiles, save).await;
+            effects.hit("saved-allocations").await;
+            saved.map_err(|e| e.to_string()).and_then(|saved| saved.map_err(|e| actor::chain(&e)))
+        };
+        ctx.run(write, move |act, saved, ctx| act.allocations_saved(granting, saved, ctx));
+    }
+
+    /// What containers have: all that is granted, but for pods with a resize under way.
+    fn actuated(
+        &mut self,
+        allocated: &Entries,
+        granting: &[(PodUid, Arc<Allocation>, Option<&'static str>)],
+    ) -> Entries {
+        let mut out = allocated.clone();
+        let workers = &self.workers;
+        let resizes = |uid: &PodUid| workers.row(uid).is_some_and(|w| w.resizing.is_some());
+        for (uid, had) in self.desired.allocations.actuating(resizes) {
+            out.entry(uid.clone()).and_modify(|entry| *entry = Allocation::clone(had));
+        }
+        for (uid, ..) in granting {
+            if let Some(held) = self.desired.allocations.get(uid) {
+                out.insert(uid.clone(), Allocation::clone(&held.allocation));
+            }
+        }
+        out
+    }
+
+    fn allocations_saved(
+        &mut self,
+        granting: Vec<(PodUid, Arc<Allocation>, Option<&'static str>)>,
+        saved: Result<(), String>,
+        ctx: &mut Ctx<Self>,
+    ) {
+        self.saving.running = false;
+        if let Err(error) = &saved {
+            let dir = self.tools.config.root_dir.display();
+            tracing::error!(%dir, error, "what pods are granted is not written down: resizes wait until it can be");
+        }
+        for (uid, allocation, waited) in granting {
+            if saved.is_ok() {
+                self.granted(&uid, allocation, waited, ctx);
+            } else if self.desired.allocations.get(&uid).is_some_and(|h| matches!(h.stage, Stage::Granting(..))) {
+                self.set_stage(&uid, Stage::New);
+            }
+        }
+        if std::mem::take(&mut self.saving.again) {
+            self.save_allocations(ctx);
+        }
+    }
+
+    /// The resize is the pod's own now.
+    fn granted(
+        &mut self,
+        uid: &PodUid,
+        allocation: Arc<Allocation>,
+        waited: Option<&'static str>,
+        ctx: &mut Ctx<Self>,
+    ) {
+        let what = self.tools.config.resizable;
+        let Some(held) = self.desired.allocations.get_mut(uid) else { return };
+        held.pending = None;
+        let had = held.allocation.clone();
+        self.desired.allocations.begin_actuation(uid.clone(), had);
+        self.desired.hold(uid, allocation, what);
+        if let Some(trigger) = waited {
+            pods::DEFERRED_ACCEPTED_RESIZES.with_label_values(&[trigger]).inc();
+        }
+        if let Some(pod) = self.desired.pod(uid).cloned() {
+            let generation = pod.metadata.generation.unwrap_or(0);
+            let text = format!("Pod resize started: {}", summary(&pod, generation, ""));
+            self.emit(&pod, EventType::Normal, "ResizeStarted", text);
+        }
+        self.tell_worker(uid);
+        // It may have asked for something else meanwhile; and another may have room by what this one gave up.
+        self.retry_resizes("pod_resized", ctx);
+        // The other file follows when the containers have it.
+        self.save_allocations_soon(ctx);
+    }
+}

@@ -1,0 +1,94 @@
+//! The files `allocated_pods_state` and `actuated_pods_state` in the form of a kubelet, so that either can go on after the other.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use model::PodUid;
+use model::allocation::Allocation;
+use ports::host::{HostError, HostFs, HostResult};
+use serde::{Deserialize, Serialize};
+
+/// What pods were granted.
+const ALLOCATED: &str = "allocated_pods_state";
+/// What the runtime was told last. Written for a kubelet that takes over; bosun's workers have their own, more exact record.
+const ACTUATED: &str = "actuated_pods_state";
+/// Longest file that is read.
+const MAX_BYTES: u64 = 64 << 20;
+
+/// What pods have.
+pub(crate) type Entries = BTreeMap<PodUid, Allocation>;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct File {
+    /// JSON in a string.
+    data: String,
+    /// Of `data`, see [`checksum`].
+    checksum: u64,
+}
+
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Data {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    entries: Option<Entries>,
+}
+
+/// A kubelet's checksum of a text: FNV-1a with 32 bits over what Go prints of it with its type.
+fn checksum(data: &str) -> u64 {
+    pod_plan::hash::fnv1a_32(format!("(string){data}").as_bytes()).into()
+}
+
+/// The text of a file.
+fn print(entries: Entries) -> Result<Vec<u8>, serde_json::Error> {
+    let data = serde_json::to_string(&Data { entries: Some(entries).filter(|e| !e.is_empty()) })?;
+    serde_json::to_vec(&File { checksum: checksum(&data), data })
+}
+
+fn parse(bytes: &[u8]) -> Result<Entries, String> {
+    let file: File = serde_json::from_slice(bytes).map_err(|e| e.to_string())?;
+    let expected = checksum(&file.data);
+    if file.checksum != expected {
+        return Err(format!("checksum is {}, its data has {expected}", file.checksum));
+    }
+    let data: Data = serde_json::from_str(&file.data).map_err(|e| format!("data: {e}"))?;
+    Ok(data.entries.unwrap_or_default())
+}
+
+/// Reads what pods were granted before this daemon began. A file that cannot be understood is set aside: what pods ask for now is
+/// then admitted anew.
+pub(crate) fn load(fs: &dyn HostFs, dir: &Path) -> Entries {
+    let path = dir.join(ALLOCATED);
+    let read = fs.read_file(&path, MAX_BYTES);
+    let why = match read.as_deref().map(parse) {
+        Ok(Ok(entries)) => return entries,
+        Err(e) if e.is_not_found() => return Entries::new(),
+        Ok(Err(e)) => e,
+        Err(e) => actor::chain(e),
+    };
+    let aside = PathBuf::from(format!("{}.damaged", path.display()));
+    let kept = fs.rename(&path, &aside);
+    tracing::error!(
+        path = %path.display(),
+        error = why,
+        set_aside = kept.is_ok(),
+        "what pods were granted cannot be read (expected: a checkpoint as this daemon or a kubelet writes it); \
+         what they ask for now is admitted anew"
+    );
+    Entries::new()
+}
+
+/// Writes both files; when this returns, they outlive a power cut.
+pub(crate) fn save(fs: &dyn HostFs, dir: &Path, allocated: Entries, actuated: Entries) -> HostResult<()> {
+    // The older truth first: who finds one of them only carries out a resize once more.
+    for (name, entries) in [(ACTUATED, actuated), (ALLOCATED, allocated)] {
+        let path = dir.join(name);
+        let bytes = print(entries).map_err(|e| HostError::new("print", &path, std::io::Error::other(e)))?;
+        if fs.read_file(&path, MAX_BYTES).is_ok_and(|known| known == bytes) {
+            continue;
+        }
+        fs.write_file_synced(&path, &bytes, 0o600)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
