@@ -149,7 +149,7 @@ pub struct UpdateContainerResources {
     pub container: ContainerId,
     /// All of them, changed or not.
     #[serde(with = "crate::wire")]
-    pub resources: Arc<LinuxContainerResources>,
+    pub linux: Arc<LinuxContainerResources>,
 }
 /// Tell the runtime what the pod as a whole has now. Idempotent; a runtime that does not have the call answers with success.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -160,10 +160,10 @@ pub struct UpdatePodSandboxResources {
     pub sandbox: SandboxId,
     /// What the runtime itself needs for the pod.
     #[serde(with = "crate::wire")]
-    pub overhead: Arc<LinuxContainerResources>,
+    pub linux_overhead: Arc<LinuxContainerResources>,
     /// What its containers have together.
     #[serde(with = "crate::wire")]
-    pub resources: Arc<LinuxContainerResources>,
+    pub linux: Arc<LinuxContainerResources>,
 }
 /// Run a command in a container and wait for it.
 #[derive(Clone, Debug, Serialize, Deserialize)]

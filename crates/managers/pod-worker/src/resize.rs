@@ -90,6 +90,11 @@ impl Job {
         row.and_then(|r| of(&r.status)).or_else(|| of(self.pod.status.as_ref()?))
     }
 
+    /// What went wrong with a resize last.
+    pub(crate) fn resize_error(&self) -> Option<String> {
+        self.memo.resize.as_ref()?.error.clone()
+    }
+
     /// Carries a resize out. What fails stops it; a later step goes on.
     pub(crate) async fn resize(&mut self, plan: &Resize, sandbox: &SandboxId) -> Result<(), Failure> {
         if plan.is_none() {
@@ -167,8 +172,8 @@ impl Job {
         let ask = UpdatePodSandboxResources {
             uid: self.uid.clone(),
             sandbox: sandbox.clone(),
-            overhead: Arc::new(cri::sandbox_overhead(&self.pod, &config.facts, &config.rules)),
-            resources: Arc::new(cri::resized_sandbox(&self.pod, values, &config.rules)),
+            linux_overhead: Arc::new(cri::sandbox_overhead(&self.pod, &config.facts, &config.rules)),
+            linux: Arc::new(cri::resized_sandbox(&self.pod, values, &config.rules)),
         };
         self.call(ask).await.map_err(|e| e.go_text())
     }
@@ -194,7 +199,7 @@ impl Job {
         let resources = cri::container_resources(&self.pod, &container, &config.facts, &config.rules);
         self.effects.hit("before UpdateContainerResources").await;
         let (uid, id) = (self.uid.clone(), one.id.clone());
-        let ask = UpdateContainerResources { uid, container: id, resources: Arc::new(resources) };
+        let ask = UpdateContainerResources { uid, container: id, linux: Arc::new(resources) };
         self.call(ask).await.map_err(|e| e.go_text())?;
         self.effects.hit("after UpdateContainerResources").await;
         if next == one.wanted {

@@ -152,6 +152,8 @@ impl Job {
             self.failed(kind, container, format!("Error: {e}"));
             NotStarted::new("CreateContainerError", e.to_string())
         })?;
+        // It has all that is granted.
+        self.memo.record.actuated.remove(&container.name);
         self.container_event(EventType::Normal, "Created", "Container created", (kind, &container.name));
         Ok((id, restart_count))
     }

@@ -35,14 +35,14 @@ pub(crate) enum Synced {
 struct Refused(String);
 
 impl Job {
-    /// One sync. When it changed why containers wait, that is shown at once and not only by the next one.
+    /// One sync. When it changed why containers wait, or a resize does, that is shown at once and not only by the next one.
     pub(crate) async fn sync(&mut self) -> Result<Synced, Failure> {
-        let before = self.memo.reasons.clone();
+        let before = (self.memo.reasons.clone(), self.resize_error());
         let outcome = self.sync_once().await;
         if outcome.is_err() {
             self.memo.prepared = None;
         }
-        if self.memo.reasons != before && !self.stop_asked() {
+        if before != (self.memo.reasons.clone(), self.resize_error()) && !self.stop_asked() {
             let observed = self.observe(false).await.map_err(|e| Failure::new(e.to_string()))?;
             self.publish(self.generate(&observed, false)).await?;
         }

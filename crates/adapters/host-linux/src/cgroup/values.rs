@@ -118,7 +118,7 @@ mod tests {
         );
         let v2 = [("cpu.weight", "20"), ("cpu.max", "50000 100000"), ("memory.max", "4096")];
         let [shares, rest @ ..] = parsed(CgroupVersion::V2, &v2);
-        assert_eq!(cpu_weight(shares.unwrap().try_into().unwrap()), 20);
+        assert_eq!(shares, i64::try_from(shares_of_weight(20)).ok());
         assert_eq!(rest, [Some(50_000), Some(100_000), Some(4096)]);
         let max = [("cpu.max", "max 100000"), ("memory.max", "max")];
         assert_eq!(parsed(CgroupVersion::V2, &max), [None, Some(-1), Some(100_000), Some(-1)]);

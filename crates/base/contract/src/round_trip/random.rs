@@ -21,6 +21,8 @@ const NANO_TIMES: &[&str] = &["2026-01-02T03:04:05Z", "2026-01-02T03:04:05.06700
 const MICRO_TIMES: &[&str] = &["2026-01-02T03:04:05.000006Z"];
 /// Each is also a protobuf message of any type with a message as field 1 and text as field 2, so of all CRI configurations.
 const BASE64: &[&str] = &["", "CgASAA=="];
+/// A protobuf message with a number as field 1: resources of a container.
+const RESOURCES: &[&str] = &["", "CAE="];
 /// Below this depth everything optional is absent.
 const DEPTH: u32 = 14;
 
@@ -31,8 +33,8 @@ pub(super) struct Random {
     left: u32,
     /// One of so many optional values is there.
     rare: u64,
-    /// The field that is made now holds protobuf.
-    protobuf: bool,
+    /// The field that is made now holds protobuf: one of these.
+    protobuf: Option<&'static [&'static str]>,
     /// Enums met so far, by name.
     pub(super) enums: Vec<&'static str>,
     /// The enum of this number gets a variant that no version knows.
@@ -53,7 +55,7 @@ impl Random {
             depth: 0,
             left: 1500,
             rare: 1,
-            protobuf: false,
+            protobuf: None,
             enums: Vec::new(),
             newer: None,
             fields: None,
@@ -160,7 +162,8 @@ impl<'de> Deserializer<'de> for &mut Random {
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
         let wanted = wanted(&visitor);
         let words = match wanted.as_str() {
-            _ if self.protobuf || wanted.contains("base64") => BASE64,
+            _ if self.protobuf.is_some() => self.protobuf.unwrap_or_default(),
+            _ if wanted.contains("base64") => BASE64,
             "a timestamp string" => NANO_TIMES,
             "IP address" => &["10.1.2.3", "fd00::1"],
             _ => WORDS,
@@ -318,9 +321,13 @@ impl<'de> MapAccess<'de> for Fields<'_> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
-        self.random.protobuf = ["config", "sandbox_config"].contains(&self.now);
+        self.random.protobuf = match self.now {
+            "config" | "sandbox_config" => Some(BASE64),
+            "linux" | "linux_overhead" => Some(RESOURCES),
+            _ => None,
+        };
         let value = seed.deserialize(&mut *self.random);
-        self.random.protobuf = false;
+        self.random.protobuf = None;
         value
     }
 }

@@ -92,14 +92,14 @@ answers! {
         Ok(())
     };
     UpdatePodSandboxResources => Result<(), CallError>, |crew, m| {
-        crew.say(format!("sandbox {} {} {}", m.resources.memory_limit_in_bytes, m.resources.cpu_quota, m.resources.cpu_shares));
+        crew.say(format!("sandbox {} {} {}", m.linux.memory_limit_in_bytes, m.linux.cpu_quota, m.linux.cpu_shares));
         Ok(())
     };
     UpdateContainerResources => Result<(), CallError>, |crew, m| {
         if let Some(message) = crew.with(|w| w.update_fails.take()) {
             return Err(CallError::new(CallErrorKind::Failed, message));
         }
-        let r = &m.resources;
+        let r = &m.linux;
         crew.say(format!("{} {} {} {}", m.container, r.memory_limit_in_bytes, r.cpu_quota, r.cpu_shares));
         crew.happens(|o| o.containers[0].resources = Some(model::runtime::RuntimeResources {
             cpu_shares: r.cpu_shares,

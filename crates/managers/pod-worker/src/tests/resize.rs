@@ -85,7 +85,7 @@ fn a_policy_starts_the_container_anew_and_its_pod_follows() {
         bench.tell(&sized("1", "2Gi", "RestartContainer", 2), UpdateKind::Update).await;
         let two = 2 * GI;
         let expected = [
-            "StopContainer 30",
+            "StopContainer 2",
             &format!("sandbox {two} 100000 1024"),
             &format!("cgroup Some({two}) None None"),
             "CreateContainer",

@@ -222,7 +222,7 @@ impl Handler<UpdateContainerResources> for RuntimeClient {
         let id = m.container.to_string();
         let request = v1::UpdateContainerResourcesRequest {
             container_id: id.clone(),
-            linux: Some((*m.resources).clone()),
+            linux: Some((*m.linux).clone()),
             ..v1::UpdateContainerResourcesRequest::default()
         };
         let call = async move { runtime.update_container_resources(request).await };
@@ -238,8 +238,8 @@ impl Handler<UpdatePodSandboxResources> for RuntimeClient {
         let note = Touched { uid: m.uid, what: Target::Pod, start: false, end: None };
         let request = v1::UpdatePodSandboxResourcesRequest {
             pod_sandbox_id: m.sandbox.to_string(),
-            overhead: Some((*m.overhead).clone()),
-            resources: Some((*m.resources).clone()),
+            overhead: Some((*m.linux_overhead).clone()),
+            resources: Some((*m.linux).clone()),
         };
         let call = async move {
             match runtime.update_pod_sandbox_resources(request).await {
