@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use actor::{Actor, Ctx, Deferred, Handler, MessageResult, supervised};
 use contract::Crew;
@@ -14,6 +15,7 @@ use model::event::{EventObject, EventType, NodeEvent};
 use model::{PodUid, Timestamp};
 
 use crate::admission::{Admission, Pending, sort_for_admission};
+use crate::allocation::Saving;
 use crate::deps::{Config, Deps, Tools};
 use crate::desired::{Change, DesiredPods, News};
 use crate::garbage::GarbageCollection;
@@ -26,6 +28,9 @@ mod housekeeping;
 mod mirrors;
 mod objects;
 mod resize;
+
+/// How often resizes that wait are tried without an occasion.
+const RETRY_RESIZES: Duration = Duration::from_secs(3 * 60);
 
 /// The actor.
 #[derive(Debug)]
@@ -41,7 +46,7 @@ pub struct PodManager {
     objects_held: BTreeSet<PodUid>,
     housekeeping: Housekeeping,
     garbage: GarbageCollection,
-    saving: resize::Saving,
+    saving: Saving,
 }
 
 impl Actor for PodManager {
@@ -50,7 +55,7 @@ impl Actor for PodManager {
     fn started(&mut self, ctx: &mut Ctx<Self>) {
         self.recover();
         self.load_allocations(ctx);
-        ctx.every(resize::RETRY, |act, ctx| act.retry_resizes("periodic_retry", ctx));
+        ctx.every(RETRY_RESIZES, |act, ctx| act.retry_resizes("periodic_retry", ctx));
         let (housekeeping, gc) = (self.tools.config.housekeeping, self.tools.config.gc_period);
         ctx.every(housekeeping, |act, ctx| act.repeat_housekeeping(ctx));
         ctx.every(gc, |act, ctx| act.audit(ctx));
@@ -79,7 +84,7 @@ impl PodManager {
             objects_held: BTreeSet::new(),
             housekeeping: Housekeeping::default(),
             garbage: GarbageCollection::default(),
-            saving: resize::Saving::default(),
+            saving: Saving::default(),
         }
     }
 

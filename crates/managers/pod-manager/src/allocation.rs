@@ -9,6 +9,8 @@ use model::core::Pod;
 
 pub(crate) mod checkpoint;
 
+use checkpoint::Entries;
+
 /// A pod that asks for something else than it was granted.
 #[derive(Clone, Debug)]
 pub(crate) struct Held {
@@ -112,4 +114,14 @@ impl Allocations {
         self.actuating.retain(|uid, _| resizes(uid));
         &self.actuating
     }
+}
+
+/// How far the files are.
+#[derive(Debug, Default)]
+pub(crate) struct Saving {
+    /// What was granted before this generation of the actor; `None`: not read yet.
+    pub(crate) loaded: Option<Entries>,
+    pub(crate) running: bool,
+    pub(crate) again: bool,
+    pub(crate) scheduled: bool,
 }

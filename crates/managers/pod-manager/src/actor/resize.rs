@@ -19,20 +19,8 @@ use crate::allocation::Stage;
 use crate::allocation::checkpoint::{self, Entries};
 use crate::desired::Change;
 
-/// How often resizes that wait are tried without an occasion.
-pub(super) const RETRY: Duration = Duration::from_secs(3 * 60);
 /// New pods are written down together after this time; one that is lost with the daemon is admitted anew by the next one.
 const SAVE_AFTER: Duration = Duration::from_secs(5);
-
-/// How far the files are.
-#[derive(Debug, Default)]
-pub(super) struct Saving {
-    /// What was granted before this generation of the actor; `None`: not read yet.
-    pub(super) loaded: Option<Entries>,
-    running: bool,
-    again: bool,
-    scheduled: bool,
-}
 
 impl PodManager {
     pub(super) fn load_allocations(&self, ctx: &mut Ctx<Self>) {

@@ -92,7 +92,7 @@ fn a_wish_that_is_taken_back_waits_no_more() {
     });
 }
 
-/// node-and-resources edge 25.
+/// Order of 1.12.
 #[test]
 fn what_takes_nothing_comes_first() {
     with_bench(Setup::default(), async |bench| {
@@ -126,7 +126,7 @@ fn a_manager_that_is_rebuilt_knows_what_is_granted() {
     });
 }
 
-/// node-and-resources edge 28: what changed while no daemon ran is not the pod's own.
+/// What changed while no daemon ran is not the pod's own.
 #[test]
 fn a_daemon_goes_on_with_what_pods_were_granted() {
     run(1, async |kernel| {

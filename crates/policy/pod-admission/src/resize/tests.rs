@@ -55,7 +55,7 @@ fn memory_of_a_container_that_may_swap_is_not_changed_without_a_restart() {
     }
 }
 
-/// node-and-resources edge 25 and the rows of 1.12.
+/// node-and-resources 1.12.
 #[test]
 fn who_is_tried_first() {
     let guaranteed =

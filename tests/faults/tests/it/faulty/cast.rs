@@ -96,7 +96,12 @@ pub(super) fn comes_and_goes(pod: &str) -> bool {
 
 /// Spec of a pod of the API server.
 pub(super) fn bound() -> Value {
-    json!({ "containers": [{ "name": "app", "image": "app:1" }] })
+    json!({ "containers": [{ "name": "app", "image": "app:1", "resources": { "limits": { "memory": size(0) } } }] })
+}
+
+/// How much memory [`BOUND`] may have in this round.
+pub(super) fn size(k: usize) -> String {
+    format!("{}Mi", 64 * (1 + k % 3))
 }
 
 /// Spec of a pod with objects of the API server in its volumes, see [`super::world::has_objects`], and a claim.

@@ -152,6 +152,7 @@ impl Round {
         node.bind(&self.visitor(0), cast::visitor(&world::claim_of(self.k)));
         world::delay_status(node, &self.visitor(0));
         self.change_visitor();
+        self.resize_resident();
         node.delete(&self.visitor(2));
         node.bind(&self.refused(0), cast::refused());
         node.delete(&self.refused(1));
@@ -175,6 +176,17 @@ impl Round {
             let spec = pod.spec.as_mut().expect("a pod of the API server has a spec");
             spec.containers[0].image = Some("app:2".to_owned());
             spec.ephemeral_containers = serde_json::from_value(cast::ephemeral()).expect("containers");
+        });
+    }
+
+    /// A resident gets another size in place.
+    fn resize_resident(&self) {
+        let name = format!("{}-{NODE_NAME}", cast::BOUND);
+        let size = cast::size(self.k);
+        self.node.api().change::<Pod>(Some("default"), &name, |pod| {
+            let spec = pod.spec.as_mut().expect("a pod of the API server has a spec");
+            let resources = serde_json::json!({ "limits": { "memory": size } });
+            spec.containers[0].resources = serde_json::from_value(resources).expect("resources");
         });
     }
 

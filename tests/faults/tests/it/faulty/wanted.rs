@@ -56,8 +56,9 @@ pub(super) fn residents_are_fine(n: &SimNode) -> Result<(), String> {
 type Check = fn(&Round) -> Result<(), String>;
 
 /// What must hold after a round. Last what takes longest: a copy of the API server is read as JSON.
-const CHECKS: [Check; 16] = [
+const CHECKS: [Check; 17] = [
     Round::all_are_ready,
+    Round::resident_is_resized,
     Round::containers_are_changed,
     Round::old_ones_are_gone,
     |r| world::stranger_is_gone(&r.node, r.k),
@@ -129,6 +130,26 @@ impl Round {
         if image.ends_with("/app:2") { Ok(()) } else { Err(format!("{changed} runs the image {image}")) }
     }
 
+    /// Runtime, cgroup, file and status agree on the size; the container was not started anew (see [`Self::residents_running`]).
+    fn resident_is_resized(&self) -> Result<(), String> {
+        let size: model::quantity::Quantity = cast::size(self.k).parse().map_err(|e| format!("{e}"))?;
+        let id = self.node.running_id(cast::BOUND, "app").unwrap_or_default();
+        let told = self.node.world.runtime.peek(|_, containers| containers.get(&id)?.resources.clone());
+        if told.as_ref().map(|r| r.memory_limit_in_bytes) != Some(size.value()) {
+            return Err(format!("the runtime has {told:?} of {}, not {size}", cast::BOUND));
+        }
+        let status = self.node.container_status(cast::BOUND, "app").unwrap_or_default();
+        let shown = serde_json::to_value(&status.resources).unwrap_or_default();
+        if shown["limits"]["memory"] != cast::size(self.k) {
+            return Err(format!("the status shows {shown} of {}", cast::BOUND));
+        }
+        let conditions = self.node.status(cast::BOUND).and_then(|s| s.conditions.clone()).unwrap_or_default();
+        match conditions.iter().find(|c| c.type_.starts_with("PodResize")) {
+            Some(c) => Err(format!("{} of {} is told: {:?} {:?}", c.type_, cast::BOUND, c.reason, c.message)),
+            None => Ok(()),
+        }
+    }
+
     fn objects_are_mounted(&self) -> Result<(), String> {
         let names = [cast::OBJECTS, &self.visitor(0), &self.visitor(1)];
         names.iter().try_for_each(|name| world::has_objects(&self.node, name, self.k))
@@ -178,7 +199,8 @@ impl Round {
         self.settled()?;
         self.undisturbed_residents()?;
         self.nothing_was_made_twice()?;
-        let expected = ["PullImage", "ExecSync", "ReopenContainerLog"];
+        // The last one: not every runtime has it.
+        let expected = ["PullImage", "ExecSync", "ReopenContainerLog", "UpdatePodSandboxResources"];
         let refused: Vec<String> = self.node.world.runtime.peek_calls(|calls| {
             let mutations = calls.iter().filter(|c| c.mutation.is_some() && !expected.contains(&c.rpc));
             let refused = mutations.filter(|c| c.code.is_some_and(|code| code != Code::Ok));

@@ -146,7 +146,12 @@ fn plan(setup: &Setup<'_, NodeManager>) -> Plan {
 
 /// What schedulers may count on, with the gate NodeDeclaredFeatures. Only what is built here is declared.
 fn declared(gates: &FeatureGates) -> Option<Vec<String>> {
-    const BUILT: [&str; 1] = ["RestartAllContainersOnContainerExits"];
+    const BUILT: [&str; 4] = [
+        "ExtendWebSocketsToKubelet",
+        "InPlacePodLevelResourcesVerticalScaling",
+        "InPlacePodVerticalScalingInitContainers",
+        "RestartAllContainersOnContainerExits",
+    ];
     let on = |gate: &&str| gates.enabled(gate);
     gates
         .enabled("NodeDeclaredFeatures")
