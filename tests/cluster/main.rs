@@ -19,6 +19,7 @@ mod objects;
 mod plugins;
 mod pods;
 mod register;
+mod resizes;
 mod shuts_down;
 mod site;
 mod transcript;

@@ -169,7 +169,7 @@ impl PodManager {
         sort_for_admission(&mut changes, |uid| observed.get(uid).is_some_and(|row| row.pod.is_alive()));
         let trigger = trigger(&changes);
         for change in changes {
-            self.hold_back(&change, &before);
+            self.hold_back(&change, &before, ctx);
             let uid = model::pod::uid(change.pod());
             self.housekeeping.attention.touch(&uid);
             if !ctx.for_subject(uid.as_str(), |ctx| self.apply(source, change, ctx)) {

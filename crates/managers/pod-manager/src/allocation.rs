@@ -109,6 +109,11 @@ impl Allocations {
         self.actuating.entry(uid).or_insert(had);
     }
 
+    /// Whether the containers of some pod have what it was granted by now.
+    pub(crate) fn is_actuated(&self, resizes: impl Fn(&PodUid) -> bool) -> bool {
+        self.actuating.keys().any(|uid| !resizes(uid))
+    }
+
     /// What containers may still have, of pods for which `resizes` says that they have not all.
     pub(crate) fn actuating(&mut self, resizes: impl Fn(&PodUid) -> bool) -> &BTreeMap<PodUid, Arc<Allocation>> {
         self.actuating.retain(|uid, _| resizes(uid));

@@ -213,9 +213,10 @@ impl Job {
         out
     }
 
-    /// Ephemeral, init, regular: in this order, each list in spec order.
+    /// Ephemeral, init, regular: in this order, each list in spec order. What starts needs room in the pod's cgroup: that comes first.
     async fn start_all(&mut self, plan: &PodPlan, context: &StartContext) -> Result<(), Failure> {
         let mut failures: Vec<Failure> = Vec::new();
+        failures.extend(self.resize(&plan.resize, &context.sandbox).await.err());
         for start in &plan.ephemeral {
             self.check_stop()?;
             failures.extend(self.start(start, context).await.err());
@@ -230,7 +231,6 @@ impl Job {
                 }
             }
         }
-        failures.extend(self.resize(&plan.resize, &context.sandbox).await.err());
         for start in &plan.regular {
             self.check_stop()?;
             failures.extend(self.start(start, context).await.err());

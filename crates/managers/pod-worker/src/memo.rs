@@ -90,9 +90,9 @@ pub struct Record {
     /// Running containers that have not all yet of what a resize granted them, by name.
     #[serde(default)]
     pub actuated: BTreeMap<String, Actuated>,
-    /// As `actuated`, of `spec.resources`.
+    /// The pod's cgroup may not have yet what a resize granted.
     #[serde(default)]
-    pub actuated_pod: Option<Amounts>,
+    pub cgroup_behind: bool,
 }
 
 /// What the runtime was told last of a container.
@@ -145,7 +145,7 @@ impl Record {
 
     /// Whether a resize is not carried out yet.
     pub(crate) fn is_resizing(&self) -> bool {
-        !self.actuated.is_empty() || self.actuated_pod.is_some()
+        !self.actuated.is_empty() || self.cgroup_behind
     }
 
     pub(crate) fn start_failed(&self, id: &ContainerId) -> bool {

@@ -32,11 +32,10 @@ impl Job {
         let before = self.memo.acted_on.replace(self.pod.clone());
         let other = before.as_ref().filter(|b| !Arc::ptr_eq(b, &self.pod) && !asks_the_same(b, &self.pod, what));
         let actuated = self.actuated_now(before.as_deref(), other.map(|b| &**b), observed);
-        let level = other.map(|b| Amounts::of_pod_level(b)).or(self.memo.record.actuated_pod);
-        let level = self.memo.record.actuated_pod.or(level).filter(|l| *l != Amounts::of_pod_level(&self.pod));
-        if (&actuated, level) != (&self.memo.record.actuated, self.memo.record.actuated_pod) {
+        let cgroup_behind = self.memo.record.cgroup_behind || other.is_some() || !actuated.is_empty();
+        if (&actuated, cgroup_behind) != (&self.memo.record.actuated, self.memo.record.cgroup_behind) {
             self.memo.record.actuated = actuated;
-            self.memo.record.actuated_pod = level;
+            self.memo.record.cgroup_behind = cgroup_behind;
             self.save_record().await;
         }
         let was = self.memo.resize.take().or_else(|| self.told_resize().filter(|_| before.is_none()));
@@ -124,7 +123,7 @@ impl Job {
         let wanted = tree::pod_values(&self.pod, &config.facts, &config.rules);
         limits_too_low(plan, &used, &wanted)?;
         let mut now = used.values;
-        let pod = plan.restarts || plan.pod_level;
+        let pod = plan.restarts || plan.pod;
         for step in steps(&now, &wanted, pod || !plan.memory.is_empty(), pod || !plan.cpu.is_empty()) {
             match step {
                 Step::Pod(values) => now = self.resize_pod(sandbox, now, values).await?,
@@ -136,7 +135,7 @@ impl Job {
                 }
             }
         }
-        self.memo.record.actuated_pod = None;
+        self.memo.record.cgroup_behind = false;
         self.save_record_soon();
         Ok(())
     }

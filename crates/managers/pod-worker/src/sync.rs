@@ -232,7 +232,7 @@ impl Job {
             ended_for: &self.memo.ended_for(self.clock.now()),
             resumable: &resumable,
             actuated: &self.memo.record.actuated.iter().map(|(name, a)| (name.clone(), a.amounts)).collect(),
-            actuated_pod: self.memo.record.actuated_pod,
+            pod_resized: self.memo.record.cgroup_behind,
             now: self.now(),
             restarting_all,
             gates: Gates {

@@ -26,6 +26,8 @@ pub struct PodPlan {
     pub prune_init: Vec<ContainerId>,
     /// The sandbox to create.
     pub create_sandbox: Option<CreateSandbox>,
+    /// What running containers and the pod's cgroup are to be told; before anything starts.
+    pub resize: Resize,
     /// Ephemeral containers to start; errors do not stop the others.
     pub ephemeral: Vec<ContainerStart>,
     /// Init containers and sidecars to start, in spec order. A failed init container aborts the sync, a failed sidecar
@@ -37,8 +39,6 @@ pub struct PodPlan {
     pub keep: usize,
     /// Whether initialisation is complete, so that regular containers were considered.
     pub initialised: bool,
-    /// What running containers and the pod's cgroup are to be told; after the init containers, before the regular ones.
-    pub resize: Resize,
     /// What the plan waits for, for logs and `why`.
     pub waits: Vec<Wait>,
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use model::allocation::Amounts;
 use model::core::Container;
 use model::pod::{self, ContainerKind, RestartPolicy};
 use model::probe::ProbeVerdict;
@@ -143,7 +142,7 @@ fn plan_in_sandbox(input: &PlanInput<'_>, out: &mut PodPlan) {
     let init = init_plan(input);
     out.initialised = init.initialised;
     out.waits = init.waits;
-    out.resize = init.resize;
+    out.resize = Resize { pod: input.pod_resized, ..init.resize };
     if let Some(name) = init.failed {
         out.kill_pod = Some(kill_pod(input, Cause::InitFailed { name }));
         out.ephemeral.clear();
@@ -172,7 +171,6 @@ fn plan_in_sandbox(input: &PlanInput<'_>, out: &mut PodPlan) {
         out.resize = Resize::default();
         return;
     }
-    out.resize.pod_level = input.actuated_pod.is_some_and(|actuated| actuated != Amounts::of_pod_level(input.pod));
 }
 
 fn judge_regular(input: &PlanInput<'_>, index: usize, c: &Container, out: &mut PodPlan) {

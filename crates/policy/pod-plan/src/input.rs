@@ -57,8 +57,8 @@ pub struct PlanInput<'a> {
     pub resumable: &'a BTreeSet<ContainerId>,
     /// What the runtime was told last of running containers, by name; of those that are not named: all that they shall have.
     pub actuated: &'a BTreeMap<String, Amounts>,
-    /// As `actuated`, of `spec.resources`.
-    pub actuated_pod: Option<Amounts>,
+    /// The pod was granted other resources, and its cgroup may not have them yet.
+    pub pod_resized: bool,
     /// The status says `AllContainersRestarting`: what was begun is brought to its end, also when the container that asked for
     /// it is gone already.
     pub restarting_all: bool,

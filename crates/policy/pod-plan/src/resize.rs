@@ -17,8 +17,8 @@ pub struct Resize {
     pub cpu: Vec<ContainerResize>,
     /// A container is started anew for it, and the pod's cgroup follows.
     pub restarts: bool,
-    /// `spec.resources` of the pod changed.
-    pub pod_level: bool,
+    /// The pod's cgroup follows, whoever of its containers runs: those that start must have room in it.
+    pub pod: bool,
 }
 
 /// One container to tell the runtime of.
@@ -38,7 +38,7 @@ impl Resize {
     /// Nothing is to be changed.
     #[must_use]
     pub fn is_none(&self) -> bool {
-        self.memory.is_empty() && self.cpu.is_empty() && !self.restarts && !self.pod_level
+        self.memory.is_empty() && self.cpu.is_empty() && !self.restarts && !self.pod
     }
 
     /// Decides about a container that runs. Answers whether it must be started anew (`resizePolicy`).

@@ -44,6 +44,7 @@ impl PodManager {
         self.start_preemptors(ctx);
         self.decide_left_undecided(ctx);
         self.retry_resizes("pod_terminated", ctx);
+        self.note_actuated(ctx);
         let ready = self.all_sources_ready();
         let scope = self.scope();
         for chore in chores(&self.situation(&scope)) {

@@ -20,7 +20,7 @@ use crate::allocation::checkpoint::{self, Entries};
 use crate::desired::Change;
 
 /// New pods are written down together after this time; one that is lost with the daemon is admitted anew by the next one.
-const SAVE_AFTER: Duration = Duration::from_secs(5);
+const SAVE_AFTER: Duration = Duration::from_secs(1);
 
 impl PodManager {
     pub(super) fn load_allocations(&self, ctx: &mut Ctx<Self>) {
@@ -47,7 +47,7 @@ impl PodManager {
     }
 
     /// What a pod that runs asks for anew is not its own before it is granted.
-    pub(super) fn hold_back(&mut self, change: &Change, before: &BTreeMap<PodUid, Arc<Pod>>) {
+    pub(super) fn hold_back(&mut self, change: &Change, before: &BTreeMap<PodUid, Arc<Pod>>, ctx: &mut Ctx<Self>) {
         let (Change::Update(pod) | Change::Delete(pod) | Change::Reconcile(pod)) = change else { return };
         let what = self.tools.config.resizable;
         let uid = model::pod::uid(pod);
@@ -62,6 +62,8 @@ impl PodManager {
             }
         } else if self.workers.has(&uid) && !asks_the_same(old, pod, what) {
             self.desired.hold(&uid, Arc::new(Allocation::of(old, what)), what);
+            // The next daemon finds the new wish at the API server, and must know that it is not granted.
+            self.save_allocations(ctx);
         }
     }
 
@@ -158,6 +160,14 @@ impl PodManager {
         }
     }
 
+    /// The other file follows when containers have what they were granted.
+    pub(super) fn note_actuated(&mut self, ctx: &mut Ctx<Self>) {
+        let workers = &self.workers;
+        if self.desired.allocations.is_actuated(|uid| workers.row(uid).is_some_and(|w| w.resizing.is_some())) {
+            self.save_allocations_soon(ctx);
+        }
+    }
+
     /// Writes down what pods are granted. What is being granted counts from then on.
     fn save_allocations(&mut self, ctx: &mut Ctx<Self>) {
         if std::mem::replace(&mut self.saving.running, true) {
@@ -251,6 +261,10 @@ impl PodManager {
     ) {
         let what = self.tools.config.resizable;
         let Some(held) = self.desired.allocations.get_mut(uid) else { return };
+        if !matches!(&held.stage, Stage::Granting(pod, _) if allocation.agrees(pod, what)) {
+            // It asks for something else meanwhile and has no claim on this any more; nor is it written down for long.
+            return self.save_allocations_soon(ctx);
+        }
         held.pending = None;
         let had = held.allocation.clone();
         self.desired.allocations.begin_actuation(uid.clone(), had);
@@ -264,9 +278,7 @@ impl PodManager {
             self.emit(&pod, EventType::Normal, "ResizeStarted", text);
         }
         self.tell_worker(uid);
-        // It may have asked for something else meanwhile; and another may have room by what this one gave up.
+        // Another one may have room by what this one gave up.
         self.retry_resizes("pod_resized", ctx);
-        // The other file follows when the containers have it.
-        self.save_allocations_soon(ctx);
     }
 }

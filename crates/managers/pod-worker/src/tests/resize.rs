@@ -178,3 +178,27 @@ fn a_resize_that_waits_is_shown() {
         assert_eq!((condition(&bench, "PodResizePending"), told(&bench)), (None, Vec::new()));
     });
 }
+
+/// The next start finds room in the pod's cgroup.
+#[test]
+fn the_pod_grows_while_its_container_is_down() {
+    with_bench(async |bench| {
+        running(&bench, "NotRequired").await;
+        bench.set(|w| {
+            let c = &mut w.observed.as_mut().unwrap().containers[0];
+            c.state = ContainerState::Exited;
+            c.exit_code = 1;
+            c.finished_at = Timestamp::from_secs(25);
+        });
+        bench.tell(&sized("1", "2Gi", "NotRequired", 2), UpdateKind::Update).await;
+        let two = 2 * GI;
+        let expected = [
+            &format!("sandbox {two} 100000 1024"),
+            &format!("cgroup Some({two}) None None"),
+            "CreateContainer",
+            "StartContainer",
+        ];
+        assert_eq!(told(&bench), expected);
+        assert_eq!(bench.events("ResizeCompleted").len(), 1);
+    });
+}

@@ -63,7 +63,7 @@ fn what_does_not_run_has_its_size_from_its_next_start() {
 fn a_pod_that_goes_is_not_resized() {
     let mut w = World::new("Never").regular("a").sidecar("s").sandbox(true).running("s").exited("a", 0);
     w.shrink("s", false);
-    w.actuated_pod = Some(Amounts { cpu_limit_milli: 1, ..NOTHING });
+    w.pod_resized = true;
     let plan = w.plan();
     assert!(plan.kill_pod.is_some() && plan.resize.is_none());
 }
@@ -78,11 +78,9 @@ fn init_containers_are_resized_while_they_run_by_a_gate() {
 }
 
 #[test]
-fn resources_of_the_pod_are_compared_as_a_whole() {
-    let mut w = app();
-    w.actuated_pod = Some(NOTHING);
-    assert!(w.plan().resize.is_none());
-    w.actuated_pod = Some(Amounts { cpu_limit_milli: 1, ..NOTHING });
+fn the_cgroup_follows_also_where_nothing_runs() {
+    let mut w = World::new("Always").init("i").regular("a").sandbox(true).exited("i", 1);
+    w.pod_resized = true;
     let plan = w.plan();
-    assert!(plan.resize.pod_level && plan.resize.cpu.is_empty());
+    assert!(plan.resize.pod && plan.resize.cpu.is_empty() && !plan.is_quiet());
 }

@@ -1,0 +1,191 @@
+//! Pods get other resources while they run (KEP-1287): API server, runtime and kernel agree, nobody is started anew who need not
+//! be. `RESIZES` says how often, `RESIZES_SEED` by which chance.
+
+use std::path::Path;
+
+use fastrand::Rng;
+use serde_json::{Value, json};
+use testbed::{ClusterNode, ControlPlane, identity, wait_until};
+
+use crate::node::{LASTS, PODS, SOON, condition, crash, create, pod, shell, start, wait, wait_reasons, wait_running};
+
+/// `None` where the server has no subresource for it, which is told.
+fn node() -> Option<ClusterNode> {
+    let minor = ControlPlane::find().unwrap_or_else(|e| panic!("{e}")).minor();
+    if minor < 33 {
+        eprintln!("left out: pods of an API server of 1.{minor} cannot be resized, those of 1.33 can");
+        return None;
+    }
+    Some(start())
+}
+
+fn sized(name: &str, cpu: u64, memory: u64, policy: &str) -> Value {
+    let policy = json!([{"resourceName": "memory", "restartPolicy": policy}]);
+    shell(name, LASTS, json!({"resources": amounts(cpu, memory), "resizePolicy": policy}))
+}
+
+/// Requests are half of the limits.
+fn amounts(cpu: u64, memory: u64) -> Value {
+    let list = |cpu: u64, memory: u64| json!({"cpu": format!("{cpu}m"), "memory": format!("{memory}Mi")});
+    json!({"requests": list(cpu / 2, memory / 2), "limits": list(cpu, memory)})
+}
+
+fn resize(node: &ClusterNode, pod: &str, container: &str, amounts: &Value) {
+    let spec = json!({"spec": {"containers": [{"name": container, "resources": amounts}]}});
+    node.cluster.admin().patch(&format!("{PODS}/{pod}/resize"), &spec).unwrap_or_else(|e| panic!("{e}"));
+}
+
+fn status<'a>(pod: &'a Value, container: &str) -> &'a Value {
+    let all = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
+    all.into_iter().find(|c| c["name"] == container).unwrap_or(&Value::Null)
+}
+
+/// Waits until the status shows these resources and no resize is under way.
+fn wait_sized(node: &ClusterNode, name: &str, container: &str, amounts: &Value) -> Value {
+    wait(node, name, &format!("{container} to have {amounts}"), |pod| {
+        let of = status(pod, container);
+        let quiet = condition(pod, "PodResizeInProgress").is_null() && condition(pod, "PodResizePending").is_null();
+        let same = of["resources"] == *amounts && of["allocatedResources"] == amounts["requests"];
+        (quiet && same).then(|| pod.clone())
+    })
+}
+
+/// A number of the pod's cgroup (`None`), or of a container's.
+fn kernel(node: &ClusterNode, pod: &Value, container: Option<&str>, (v1, v2): (&str, &str)) -> i64 {
+    let is_v1 = Path::new("/sys/fs/cgroup/memory").exists();
+    let (tree, file) = if is_v1 { v1.split_once('/').expect("a tree") } else { ("", v2) };
+    let uid = pod["metadata"]["uid"].as_str().expect("a UID");
+    let class = if pod["status"]["qosClass"] == "Burstable" { "/burstable" } else { "" };
+    let mut dir = format!("/sys/fs/cgroup/{tree}{}/kubepods{class}/pod{uid}", node.bed.cgroup_root());
+    if let Some(name) = container {
+        let id = status(pod, name)["containerID"].as_str().unwrap_or_default();
+        dir = format!("{dir}/{}", id.trim_start_matches("containerd://"));
+    }
+    let text = std::fs::read_to_string(format!("{dir}/{file}")).unwrap_or_else(|e| panic!("{dir}/{file}: {e}"));
+    text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{dir}/{file}: {text:?}"))
+}
+
+const MEMORY: (&str, &str) = ("memory/memory.limit_in_bytes", "memory.max");
+const QUOTA: (&str, &str) = ("cpu/cpu.cfs_quota_us", "cpu.max");
+
+fn restarts(pod: &Value, container: &str) -> i64 {
+    status(pod, container)["restartCount"].as_i64().unwrap_or(-1)
+}
+
+#[test]
+fn containers_are_resized_in_place_or_started_anew_as_they_wish() {
+    let Some(node) = node() else { return };
+    let spec =
+        json!({"containers": [sized("stays", 200, 64, "NotRequired"), sized("anew", 200, 64, "RestartContainer")]});
+    create(&node, &pod("two", spec));
+    let before = wait_running(&node, "two");
+    let larger = amounts(400, 128);
+    resize(&node, "two", "stays", &larger);
+    let now = wait_sized(&node, "two", "stays", &larger);
+    assert_eq!(identity(&now), identity(&before), "the same containers");
+    let own = [MEMORY, QUOTA].map(|file| kernel(&node, &now, Some("stays"), file));
+    assert_eq!(own, [128 << 20, 40_000]);
+    let whole = [MEMORY, QUOTA].map(|file| kernel(&node, &now, None, file));
+    assert_eq!(whole, [192 << 20, 60_000]);
+    wait_reasons(&node, "two", &["ResizeStarted", "ResizeCompleted"]);
+
+    // The processor in place, memory not.
+    resize(&node, "two", "anew", &amounts(300, 64));
+    let now = wait_sized(&node, "two", "anew", &amounts(300, 64));
+    assert_eq!(restarts(&now, "anew"), 0);
+    resize(&node, "two", "anew", &amounts(300, 96));
+    let now = wait_sized(&node, "two", "anew", &amounts(300, 96));
+    assert_eq!((restarts(&now, "anew"), restarts(&now, "stays")), (1, 0));
+    assert_eq!(kernel(&node, &now, Some("anew"), MEMORY), 96 << 20);
+    assert_eq!(kernel(&node, &now, None, MEMORY), 224 << 20);
+
+    // Less than is in use is refused, and the container lives.
+    let tiny = json!({"requests": {"cpu": "100m", "memory": "64Ki"}, "limits": {"cpu": "400m", "memory": "64Ki"}});
+    resize(&node, "two", "stays", &tiny);
+    let now = wait(&node, "two", "the resize to fail", |p| {
+        let told = condition(p, "PodResizeInProgress");
+        (told["reason"] == "Error").then(|| (p.clone(), told["message"].as_str().unwrap_or_default().to_owned()))
+    });
+    assert!(now.1.starts_with("cannot decrease memory limits: "), "{}", now.1);
+    assert_eq!(kernel(&node, &now.0, Some("stays"), MEMORY), 128 << 20);
+    resize(&node, "two", "stays", &amounts(200, 64));
+    let now = wait_sized(&node, "two", "stays", &amounts(200, 64));
+    assert_eq!((kernel(&node, &now, None, MEMORY), restarts(&now, "stays")), (160 << 20, 0));
+}
+
+#[test]
+fn what_does_not_fit_waits_also_over_a_death_of_the_daemon() {
+    let Some(mut node) = node() else { return };
+    let all = node.cluster.admin().get("/api/v1/nodes/bed").expect("the node");
+    let room: u64 = all["status"]["allocatable"]["cpu"].as_str().and_then(|n| n.parse().ok()).expect("whole cores");
+    let of = |share: u64| json!({"requests": {"cpu": format!("{}m", room * share * 10), "memory": "16Mi"}});
+    for (name, share) in [("big", 60), ("small", 20)] {
+        let main = shell("main", LASTS, json!({"resources": of(share)}));
+        create(&node, &pod(name, json!({"containers": [main]})));
+        wait_running(&node, name);
+    }
+    resize(&node, "small", "main", &of(60));
+    let waits = |pod: &Value| {
+        let told = condition(pod, "PodResizePending");
+        (told["reason"] == "Deferred" && told["message"].as_str().is_some_and(|m| m.contains("cpu")))
+            .then(|| pod.clone())
+    };
+    let before = wait(&node, "small", "the resize to wait", waits);
+    wait_reasons(&node, "small", &["ResizeDeferred"]);
+    node.bosun.kill();
+    node.start_again().unwrap_or_else(|e| panic!("{e}"));
+    node.wait_ready(SOON).unwrap_or_else(|e| panic!("{e}"));
+    let after = wait(&node, "small", "the resize to wait still", waits);
+    assert_eq!(status(&after, "main")["allocatedResources"], of(20)["requests"], "what it was granted before");
+    assert_eq!(identity(&after), identity(&before));
+    node.cluster.admin().delete(&format!("{PODS}/big")).expect("deleted");
+    let now = wait_sized(&node, "small", "main", &of(60));
+    assert_eq!(identity(&now), identity(&before), "in place");
+}
+
+fn number(variable: &str, default: u64) -> u64 {
+    std::env::var(variable).map_or(default, |n| n.parse().expect("a number"))
+}
+
+/// Containers crash and the daemon dies meanwhile: at the end cgroups, specification, allocation and status agree.
+#[test]
+fn at_the_end_all_agree_whatever_happens() {
+    let Some(mut node) = node() else { return };
+    let (count, seed) = (number("RESIZES", 10), number("RESIZES_SEED", 1));
+    let mut random = Rng::with_seed(seed);
+    let pods: Vec<String> = (0..3.max(count.min(20) / 4)).map(|i| format!("p{i}")).collect();
+    for name in &pods {
+        create(&node, &pod(name, json!({"containers": [sized("main", 100, 64, "NotRequired")]})));
+    }
+    let mut wanted: Vec<Value> = pods.iter().map(|_| amounts(100, 64)).collect();
+    let mut crashes: Vec<i64> = pods.iter().map(|_| 0).collect();
+    pods.iter().for_each(|name| drop(wait_running(&node, name)));
+    for turn in 0..count {
+        let at = random.usize(0..pods.len());
+        wanted[at] = amounts(random.u64(2..20) * 10, random.u64(16..64) * 2);
+        resize(&node, &pods[at], "main", &wanted[at]);
+        if turn % 7 == 3 && crashes[at] == 0 {
+            let of = wait_running(&node, &pods[at]);
+            crash(&node, &of);
+            crashes[at] += 1;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(random.u64(0..300)));
+        if turn % 10 == 5 {
+            node.bosun.kill();
+            node.start_again().unwrap_or_else(|e| panic!("{e}"));
+        }
+    }
+    for (at, name) in pods.iter().enumerate() {
+        let now = wait_sized(&node, name, "main", &wanted[at]);
+        let expected =
+            wanted[at]["limits"]["memory"].as_str().and_then(|m| m.trim_end_matches("Mi").parse::<i64>().ok());
+        let agree = || {
+            let now = node.cluster.admin().get(&format!("{PODS}/{name}")).map_err(|e| e.to_string())?;
+            let has = [Some("main"), None].map(|of| kernel(&node, &now, of, MEMORY) >> 20);
+            let restarted = restarts(&now, "main");
+            let good = has.map(Some) == [expected; 2] && restarted == crashes[at];
+            if good { Ok(()) } else { Err(format!("{has:?} MiB, restarted {restarted} times")) }
+        };
+        wait_until(&format!("{name} to be of one mind"), SOON, agree).unwrap_or_else(|e| panic!("{e}\n{now}"));
+    }
+}
