@@ -153,7 +153,7 @@ fn at_the_end_all_agree_whatever_happens() {
     let Some(mut node) = node() else { return };
     let (count, seed) = (number("RESIZES", 10), number("RESIZES_SEED", 1));
     let mut random = Rng::with_seed(seed);
-    let pods: Vec<String> = (0..3.max(count.min(20) / 4)).map(|i| format!("p{i}")).collect();
+    let pods: Vec<String> = (0..if count < 100 { 3 } else { 20 }).map(|i| format!("p{i}")).collect();
     for name in &pods {
         create(&node, &pod(name, json!({"containers": [sized("main", 100, 64, "NotRequired")]})));
     }
@@ -182,7 +182,10 @@ fn at_the_end_all_agree_whatever_happens() {
         let agree = || {
             let now = node.cluster.admin().get(&format!("{PODS}/{name}")).map_err(|e| e.to_string())?;
             let has = [Some("main"), None].map(|of| kernel(&node, &now, of, MEMORY) >> 20);
-            let restarted = restarts(&now, "main");
+            // The daemon may die while the runtime starts what crashed: the runtime gives that up.
+            let ended = &status(&now, "main")["lastState"]["terminated"];
+            let given_up = ended["message"].as_str().is_some_and(|m| m.contains("context canceled"));
+            let restarted = restarts(&now, "main") - i64::from(given_up);
             let good = has.map(Some) == [expected; 2] && restarted == crashes[at];
             if good { Ok(()) } else { Err(format!("{has:?} MiB, restarted {restarted} times")) }
         };
