@@ -140,8 +140,8 @@ impl Job {
         if let Some(p) = prepared.filter(|p| p.serves(&self.pod, self.clock.now())) {
             return Ok(Ok((p.cgroup_parent.clone(), p.mounted.clone())));
         }
-        let cgroup_parent = self.ensure_cgroup(observed, status).await?;
-        let mounted = match self.prepare_volumes().await? {
+        let (cgroup_parent, volumes) = self.cgroup_and_volumes(observed, status).await?;
+        let mounted = match volumes? {
             Ok(mounted) => mounted,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -152,6 +152,16 @@ impl Job {
             mounted: mounted.clone(),
         });
         Ok(Ok((cgroup_parent, mounted)))
+    }
+
+    /// Neither needs the other. Without the cgroup nobody waits for the volumes, and what is said is why there is none.
+    async fn cgroup_and_volumes(
+        &self,
+        observed: &PodObservation,
+        status: &PodStatus,
+    ) -> Result<(String, Result<Result<Arc<MountedVolumes>, Refused>, Failure>), Failure> {
+        let volumes = async { Ok(self.prepare_volumes().await) };
+        futures::future::try_join(self.ensure_cgroup(observed, status), volumes).await
     }
 
     /// LIFE-OF-A-POD 6/12: the pod's cgroup. A pod that runs without one (per-pod cgroups newly enabled) is restarted
