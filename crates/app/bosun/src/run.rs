@@ -30,6 +30,7 @@ mod iptables;
 mod logging;
 mod serving;
 mod systemd;
+mod traces;
 mod tunables;
 
 /// How long the runtime may take to answer at start-up before the daemon gives up (and systemd starts it again).
@@ -68,6 +69,7 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
         Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
     }
     let apart = Apart::start()?;
+    traces::start(settings.config.tracing.as_ref(), &settings.node_name, &apart.handle());
     let start = Start { settings, document, set_verbosity, watchdog, apart: apart.handle() };
     let ended = run_system(|| serve(start, customise));
     apart.end();

@@ -1,0 +1,160 @@
+//! A piece of work with its beginning, its end and its parent.
+
+use std::borrow::Cow;
+use std::future::Future;
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use crate::{Context, Queue, within};
+
+/// How a span stands to its children.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// Work of this process.
+    Internal,
+    /// A request that was answered here.
+    Server,
+    /// A request to somebody else.
+    Client,
+}
+
+/// Value of an attribute.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Value {
+    /// A text.
+    Text(String),
+    /// A number.
+    Int(i64),
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(number: i64) -> Self {
+        Self::Int(number)
+    }
+}
+
+/// A span that has ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Finished {
+    /// Itself.
+    pub context: Context,
+    /// The span that it is a part of; `None`: its trace begins with it.
+    pub parent: Option<NonZeroU64>,
+    /// The parent is in another process.
+    pub is_remote: bool,
+    /// What was done.
+    pub name: Cow<'static, str>,
+    /// How it stands to its children.
+    pub kind: Kind,
+    /// Nanoseconds since 1970.
+    pub began_ns: u64,
+    /// Nanoseconds since 1970, not before it began.
+    pub ended_ns: u64,
+    /// More about it.
+    pub attributes: Vec<(&'static str, Value)>,
+    /// Why it failed, when it did.
+    pub error: Option<String>,
+}
+
+/// A span that has not ended yet: it ends when it is dropped. One that is not recorded has a context at most.
+#[derive(Debug)]
+#[must_use = "it ends when it is dropped"]
+pub struct Span {
+    context: Option<Context>,
+    open: Option<Box<Open>>,
+}
+
+#[derive(Debug)]
+struct Open {
+    span: Finished,
+    since: Instant,
+    queue: Arc<Queue>,
+}
+
+impl Span {
+    /// No span.
+    pub const fn none() -> Self {
+        Self { context: None, open: None }
+    }
+
+    pub(crate) const fn unrecorded(context: Context) -> Self {
+        Self { context: Some(context), open: None }
+    }
+
+    pub(crate) fn recorded(
+        context: Context,
+        parent: Option<(NonZeroU64, bool)>,
+        name: Cow<'static, str>,
+        kind: Kind,
+        queue: Arc<Queue>,
+    ) -> Self {
+        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let began_ns = u64::try_from(began.as_nanos()).unwrap_or(u64::MAX);
+        let (parent, is_remote) = (parent.map(|p| p.0), parent.is_some_and(|p| p.1));
+        let span = Finished {
+            context,
+            parent,
+            is_remote,
+            name,
+            kind,
+            began_ns,
+            ended_ns: began_ns,
+            attributes: Vec::new(),
+            error: None,
+        };
+        Self { context: Some(context), open: Some(Box::new(Open { span, since: Instant::now(), queue })) }
+    }
+
+    /// For its children.
+    #[must_use]
+    pub fn context(&self) -> Option<Context> {
+        self.context
+    }
+
+    /// Somebody will see it.
+    #[must_use]
+    pub fn is_recorded(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Tells more about it. `value` is not asked for when nobody will see it.
+    pub fn set<V: Into<Value>>(&mut self, key: &'static str, value: impl FnOnce() -> V) {
+        if let Some(open) = &mut self.open {
+            open.span.attributes.push((key, value().into()));
+        }
+    }
+
+    /// The work failed, and why.
+    pub fn fail(&mut self, why: impl FnOnce() -> String) {
+        if let Some(open) = &mut self.open {
+            open.span.error = Some(why());
+        }
+    }
+
+    /// Runs work that is a part of this.
+    pub fn run<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
+        within(self.context, work)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let took = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        self.span.ended_ns = self.span.began_ns.saturating_add(took);
+        let empty = Finished { name: Cow::Borrowed(""), attributes: Vec::new(), error: None, ..self.span };
+        self.queue.put(std::mem::replace(&mut self.span, empty));
+    }
+}
