@@ -21,4 +21,4 @@ pub use current::{Entered, current, enter, within};
 pub use queue::{Limits, Queue};
 pub use sampler::Sampler;
 pub use span::{Finished, Kind, Span, Value};
-pub use tracer::{child, install, is_on, root, span};
+pub use tracer::{child, install, is_on, root, span, whole};

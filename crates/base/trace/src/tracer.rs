@@ -48,6 +48,12 @@ pub fn root(name: impl FnOnce() -> Cow<'static, str>, kind: Kind, remote: Option
     tracer.span(name(), kind, remote.map(|c| (c, true)))
 }
 
+/// Runs work with which a trace begins here.
+pub fn whole<F: Future>(name: &'static str, work: F) -> impl Future<Output = F::Output> + use<F> {
+    let span = root(|| name.into(), Kind::Internal, None);
+    async move { span.run(work).await }
+}
+
 impl Tracer {
     /// `parent`, and whether it is in another process.
     fn span(&self, name: Cow<'static, str>, kind: Kind, parent: Option<(Context, bool)>) -> Span {
