@@ -5,7 +5,7 @@ use std::future::{Future, poll_fn};
 use std::marker::PhantomData;
 use std::pin::pin;
 
-use crate::Context;
+use crate::context::Context;
 
 thread_local! {
     static CURRENT: Cell<Option<Context>> = const { Cell::new(None) };

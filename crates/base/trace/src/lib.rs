@@ -11,6 +11,7 @@
 
 mod context;
 mod current;
+mod finished;
 mod queue;
 mod sampler;
 mod span;
@@ -18,7 +19,8 @@ mod tracer;
 
 pub use context::Context;
 pub use current::{Entered, current, enter, within};
+pub use finished::{Finished, Kind, Value};
 pub use queue::{Limits, Queue};
 pub use sampler::Sampler;
-pub use span::{Finished, Kind, Span, Value};
+pub use span::Span;
 pub use tracer::{child, install, is_on, root, span, whole};

@@ -8,7 +8,7 @@ use metrics::trace::{LOST_FULL, SPANS_LOST};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use crate::Finished;
+use crate::finished::Finished;
 
 /// How much waits, and how much goes at once (the defaults of OpenTelemetry's batch span processor, which a kubelet keeps).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU128;
 
-use crate::Context;
+use crate::context::Context;
 
 /// Whether a trace is recorded: as its parent is; one that begins here, by its id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,7 +4,12 @@ use std::borrow::Cow;
 use std::num::{NonZeroU64, NonZeroU128};
 use std::sync::{Arc, OnceLock};
 
-use crate::{Context, Kind, Queue, Sampler, Span, current};
+use crate::context::Context;
+use crate::current::current;
+use crate::finished::Kind;
+use crate::queue::Queue;
+use crate::sampler::Sampler;
+use crate::span::Span;
 
 static TRACER: OnceLock<Tracer> = OnceLock::new();
 

@@ -23,7 +23,7 @@ use crate::fetch::{self, no_client};
 use crate::follow::Target;
 use crate::holds::{Holds, wanted};
 use crate::lists::Lists;
-use crate::tokens::Tokens;
+use crate::tokens::{Awaited, Tokens};
 
 mod bundles;
 mod certificates;
@@ -55,7 +55,7 @@ pub struct ObjectStore {
     certificates: Certificates,
     tokens: Tokens,
     /// Requests for tokens that are under way, and who waits for them.
-    awaited_tokens: tokens::Awaited,
+    awaited_tokens: Awaited,
     /// Services and classes are about to be written down.
     lists_due: bool,
     /// Lines that nobody claims are about to be removed, or are.
@@ -102,7 +102,7 @@ impl ObjectStore {
             bundles: Bundles::default(),
             certificates: Certificates::default(),
             tokens: Tokens::default(),
-            awaited_tokens: tokens::Awaited::default(),
+            awaited_tokens: Awaited::default(),
             lists_due: false,
             swept: false,
         }

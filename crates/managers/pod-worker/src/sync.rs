@@ -34,6 +34,15 @@ pub(crate) enum Synced {
 /// The pod cannot have what it needs on this node; why.
 struct Refused(String);
 
+/// Volumes are not there: what follows for the step, and what is told of it.
+struct Unmounted {
+    failure: Failure,
+    event: Option<(&'static str, String)>,
+}
+
+/// Volumes that are there, or that cannot be.
+type Volumes = Result<Arc<MountedVolumes>, Refused>;
+
 impl Job {
     /// One sync. When it changed why containers wait, that is shown at once and not only by the next one.
     pub(crate) async fn sync(&mut self) -> Result<Synced, Failure> {
@@ -141,7 +150,7 @@ impl Job {
             return Ok(Ok((p.cgroup_parent.clone(), p.mounted.clone())));
         }
         let (cgroup_parent, volumes) = self.cgroup_and_volumes(observed, status).await?;
-        let mounted = match volumes? {
+        let mounted = match volumes {
             Ok(mounted) => mounted,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -154,14 +163,21 @@ impl Job {
         Ok(Ok((cgroup_parent, mounted)))
     }
 
-    /// Neither needs the other. Without the cgroup nobody waits for the volumes, and what is said is why there is none.
+    /// Neither needs the other. Without the cgroup nobody waits for the volumes, and what is told is why there is none.
     async fn cgroup_and_volumes(
         &self,
         observed: &PodObservation,
         status: &PodStatus,
-    ) -> Result<(String, Result<Result<Arc<MountedVolumes>, Refused>, Failure>), Failure> {
+    ) -> Result<(String, Volumes), Failure> {
         let volumes = async { Ok(self.prepare_volumes().await) };
-        futures::future::try_join(self.ensure_cgroup(observed, status), volumes).await
+        let (cgroup_parent, volumes) = futures::future::try_join(self.ensure_cgroup(observed, status), volumes).await?;
+        let volumes = volumes.map_err(|Unmounted { failure, event }| {
+            if let Some((reason, message)) = event {
+                self.event(EventType::Warning, reason, message);
+            }
+            failure
+        })?;
+        Ok((cgroup_parent, volumes))
     }
 
     /// LIFE-OF-A-POD 6/12: the pod's cgroup. A pod that runs without one (per-pod cgroups newly enabled) is restarted
@@ -184,11 +200,10 @@ impl Job {
     }
 
     /// LIFE-OF-A-POD 7/12: directories and volumes.
-    async fn prepare_volumes(&self) -> Result<Result<Arc<MountedVolumes>, Refused>, Failure> {
+    async fn prepare_volumes(&self) -> Result<Volumes, Unmounted> {
         self.call(MakePodDirs { uid: self.uid.clone() }).await.map_err(|e| {
             let message = format!("error making pod data directories: {e}");
-            self.event(EventType::Warning, "Failed", message.clone());
-            Failure::new(message)
+            Unmounted { failure: Failure::new(message.clone()), event: Some(("Failed", message)) }
         })?;
         self.effects.hit("before MountVolumes").await;
         let mut signal = self.signal.clone();
@@ -197,7 +212,8 @@ impl Job {
             biased;
             answer = asked => answer,
             _ = signal.wait_for(|s| s.stop) => {
-                return Err(Failure { message: "stopped while waiting for volumes".to_owned(), retry: Retry::Now });
+                let failure = Failure { message: "stopped while waiting for volumes".to_owned(), retry: Retry::Now };
+                return Err(Unmounted { failure, event: None });
             }
         };
         let answer = match answer {
@@ -206,10 +222,8 @@ impl Job {
         };
         answer.map_err(|e| {
             let message = format!("Unable to attach or mount volumes: {e}");
-            if !e.late {
-                self.event(EventType::Warning, "FailedMount", message.clone());
-            }
-            Failure::new(message)
+            let event = (!e.late).then(|| ("FailedMount", message.clone()));
+            Unmounted { failure: Failure::new(message), event }
         })
     }
 

@@ -47,6 +47,8 @@ struct World {
     /// Failure of the next `RunPodSandbox`: code and text.
     sandbox_fails: Option<(String, String)>,
     volumes: MountedVolumes,
+    /// Failure of every `EnsurePodCgroup`.
+    cgroup_fails: Option<contract::cgroup::CgroupError>,
     /// Failure of every `MountVolumes`.
     volumes_fail: Option<contract::volume::VolumeError>,
 }

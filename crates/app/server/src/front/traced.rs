@@ -25,3 +25,34 @@ pub(super) fn end(mut span: Span, status: StatusCode) {
         span.fail(|| status.to_string());
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use trace::{Limits, Queue, Sampler, Value};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn the_trace_of_a_known_caller_goes_on_and_another_one_s_does_not() {
+        let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+        let request = |path: &str| {
+            let request = Request::builder().uri(path).header("traceparent", parent);
+            request.body(Body::empty()).unwrap()
+        };
+        assert_eq!(begin(&request("/pods"), true).context(), None, "nothing is traced");
+        let queue = Arc::new(Queue::new(Limits { batch: 1, ..Limits::default() }));
+        assert!(trace::install(Sampler::per_million(0), queue.clone()), "one test to a process (nextest)");
+        let strange = begin(&request("/pods"), false);
+        assert_ne!(strange.context().map(|c| c.trace), Context::parse(parent).map(|c| c.trace));
+        assert!(!strange.is_recorded(), "a stranger does not decide what is recorded");
+        end(begin(&request("/containerLogs/ns/pod/c"), true), StatusCode::BAD_GATEWAY);
+        let spans = queue.batch().await;
+        let [span] = &spans[..] else { panic!("{spans:?}") };
+        assert_eq!((&*span.name, span.is_remote, span.kind), ("/containerLogs", true, Kind::Server));
+        assert_eq!(span.parent, Context::parse(parent).map(|c| c.span));
+        assert!(span.attributes.contains(&("http.response.status_code", Value::Int(502))), "{span:?}");
+        assert_eq!(span.error.as_deref(), Some("502 Bad Gateway"));
+    }
+}

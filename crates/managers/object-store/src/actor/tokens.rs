@@ -1,6 +1,5 @@
 //! Tokens of pods: one request for each at a time, and the first one before anybody asks.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actor::{Ctx, Deferred, Handler};
@@ -13,9 +12,6 @@ use tokio::sync::oneshot;
 use super::{ObjectStore, now};
 use crate::fetch::{STANDALONE_TOKEN, is_away};
 use crate::tokens::{self, MAX_JITTER_NS, TokenKey};
-
-/// Who waits for which token. Its keys are the requests under way.
-pub(super) type Awaited = BTreeMap<TokenKey, Vec<oneshot::Sender<Result<Token, ObjectError>>>>;
 
 impl ObjectStore {
     /// Asks for the tokens of a pod that is about to start, while its worker makes cgroup and folders: the request takes
