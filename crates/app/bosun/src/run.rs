@@ -69,7 +69,6 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
         Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
     }
     let apart = Apart::start()?;
-    traces::start(settings.config.tracing.as_ref(), &settings.node_name, &apart.handle());
     let start = Start { settings, document, set_verbosity, watchdog, apart: apart.handle() };
     let ended = run_system(|| serve(start, customise));
     apart.end();
@@ -195,6 +194,7 @@ async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Resu
     let cgroups = LinuxCgroups::detect()?;
     host::check(&settings, &cgroups, &info)?;
     let kernel = kernel();
+    traces::start(settings.config.tracing.as_ref(), &settings.node_name, kernel.clock().clone(), &apart);
     let accepting = Accepting::default();
     let checks = checks(&kernel, &accepting);
     show_health(&settings.config.healthz, &checks, &apart);

@@ -22,5 +22,5 @@ pub use current::{Entered, current, enter, within};
 pub use finished::{Finished, Kind, Value};
 pub use queue::{Limits, Queue};
 pub use sampler::Sampler;
-pub use span::Span;
+pub use span::{Clock, Span};
 pub use tracer::{child, install, is_on, root, span, whole};

@@ -4,7 +4,6 @@ use std::borrow::Cow;
 use std::future::Future;
 use std::num::NonZeroU64;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use crate::context::Context;
 use crate::current::within;
@@ -19,11 +18,19 @@ pub struct Span {
     open: Option<Box<Open>>,
 }
 
-#[derive(Debug)]
+/// Wall time in nanoseconds since 1970.
+pub type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
+
 struct Open {
     span: Finished,
-    since: Instant,
     queue: Arc<Queue>,
+    clock: Clock,
+}
+
+impl std::fmt::Debug for Open {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.span.fmt(f)
+    }
 }
 
 impl Span {
@@ -36,20 +43,18 @@ impl Span {
         Self { context: Some(context), open: None }
     }
 
+    /// `parent`, and whether it is in another process.
     pub(crate) fn recorded(
         context: Context,
         parent: Option<(NonZeroU64, bool)>,
-        name: Cow<'static, str>,
-        kind: Kind,
-        queue: Arc<Queue>,
+        (name, kind): (Cow<'static, str>, Kind),
+        (queue, clock): (Arc<Queue>, Clock),
     ) -> Self {
-        let began = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let began_ns = u64::try_from(began.as_nanos()).unwrap_or(u64::MAX);
-        let (parent, is_remote) = (parent.map(|p| p.0), parent.is_some_and(|p| p.1));
+        let began_ns = u64::try_from(clock()).unwrap_or_default();
         let span = Finished {
             context,
-            parent,
-            is_remote,
+            parent: parent.map(|p| p.0),
+            is_remote: parent.is_some_and(|p| p.1),
             name,
             kind,
             began_ns,
@@ -57,7 +62,7 @@ impl Span {
             attributes: Vec::new(),
             error: None,
         };
-        Self { context: Some(context), open: Some(Box::new(Open { span, since: Instant::now(), queue })) }
+        Self { context: Some(context), open: Some(Box::new(Open { span, queue, clock })) }
     }
 
     /// For its children.
@@ -94,8 +99,8 @@ impl Span {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let took = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.span.ended_ns = self.span.began_ns.saturating_add(took);
+        // The clock may have been set back meanwhile.
+        self.span.ended_ns = self.span.began_ns.max(u64::try_from((self.clock)()).unwrap_or_default());
         let empty = Finished { name: Cow::Borrowed(""), attributes: Vec::new(), error: None, ..self.span };
         self.queue.put(std::mem::replace(&mut self.span, empty));
     }

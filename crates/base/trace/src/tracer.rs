@@ -9,19 +9,19 @@ use crate::current::current;
 use crate::finished::Kind;
 use crate::queue::Queue;
 use crate::sampler::Sampler;
-use crate::span::Span;
+use crate::span::{Clock, Span};
 
 static TRACER: OnceLock<Tracer> = OnceLock::new();
 
-#[derive(Debug)]
-pub(crate) struct Tracer {
+struct Tracer {
     sampler: Sampler,
     queue: Arc<Queue>,
+    clock: Clock,
 }
 
 /// Traces from now on; what ends goes to `queue`. The first one of a process wins; whether this is it.
-pub fn install(sampler: Sampler, queue: Arc<Queue>) -> bool {
-    TRACER.set(Tracer { sampler, queue }).is_ok()
+pub fn install(sampler: Sampler, queue: Arc<Queue>, clock: Clock) -> bool {
+    TRACER.set(Tracer { sampler, queue, clock }).is_ok()
 }
 
 /// Whether there is anything to do for traces.
@@ -68,7 +68,8 @@ impl Tracer {
         if !sampled {
             return Span::unrecorded(context);
         }
-        Span::recorded(context, parent.map(|(p, remote)| (p.span, remote)), name, kind, self.queue.clone())
+        let parent = parent.map(|(p, remote)| (p.span, remote));
+        Span::recorded(context, parent, (name, kind), (self.queue.clone(), self.clock.clone()))
     }
 }
 

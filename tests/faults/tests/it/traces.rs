@@ -13,7 +13,10 @@ use crate::{run, secs, simple};
 /// Traces so many of a million. Each test is a process of its own.
 fn traced(rate: u32) -> Arc<Queue> {
     let queue = Arc::new(Queue::new(Limits { queue: 100_000, batch: 100_000, gather: secs(1) }));
-    assert!(trace::install(Sampler::per_million(rate), queue.clone()), "one test to a process (nextest)");
+    assert!(
+        trace::install(Sampler::per_million(rate), queue.clone(), Arc::new(|| 1)),
+        "one test to a process (nextest)"
+    );
     queue
 }
 

@@ -13,7 +13,7 @@ async fn a_request_is_a_span_of_which_the_server_is_told() {
     assert_eq!(server.traceparents(), [None], "nobody is told of traces that there are not");
 
     let queue = Arc::new(Queue::new(Limits { batch: 2, ..Limits::default() }));
-    assert!(trace::install(Sampler::per_million(0), queue.clone()), "one test to a process (nextest)");
+    assert!(trace::install(Sampler::per_million(0), queue.clone(), Arc::new(|| 1)), "one test to a process (nextest)");
     let parent = Context::parse("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
     let get = client.get::<Pod>(Some("default"), "a");
     trace::within(parent, get).await.unwrap_err();

@@ -85,7 +85,10 @@ const SOON: Patience = Patience {
 fn traced(endpoint: Endpoint, queue: usize) -> JoinHandle<()> {
     let limits = Limits { queue, batch: 4, gather: Duration::from_millis(10) };
     let queue = Arc::new(Queue::new(limits));
-    assert!(trace::install(Sampler::per_million(1_000_000), queue.clone()), "one test to a process (nextest)");
+    assert!(
+        trace::install(Sampler::per_million(1_000_000), queue.clone(), Arc::new(|| 1)),
+        "one test to a process (nextest)"
+    );
     let resource = vec![("service.name", "kubelet".to_owned()), ("host.name", "n1".to_owned())];
     tokio::spawn(run(queue, Options { endpoint, resource, patience: SOON }))
 }

@@ -11,10 +11,11 @@ use trace::{Limits, Queue, Sampler};
 const SERVICE: &str = "kubelet";
 
 /// Traces from now on, if that was asked for. Sent from `apart`: no actor waits while spans are encoded.
-pub(super) fn start(tracing: Option<&Tracing>, node_name: &str, apart: &Handle) {
+pub(super) fn start(tracing: Option<&Tracing>, node_name: &str, clock: actor::Clock, apart: &Handle) {
     let Some(tracing) = tracing else { return };
     let queue = Arc::new(Queue::new(Limits::default()));
-    if !trace::install(Sampler::per_million(tracing.sampling_rate_per_million), queue.clone()) {
+    let sampler = Sampler::per_million(tracing.sampling_rate_per_million);
+    if !trace::install(sampler, queue.clone(), Arc::new(move || clock.unix_nanos())) {
         return;
     }
     tracing::info!(endpoint = %tracing.endpoint, rate = tracing.sampling_rate_per_million, "traces are sent");

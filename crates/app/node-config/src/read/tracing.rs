@@ -1,4 +1,4 @@
-//! `tracing`: where spans go (`k8s.io/component-base/tracing`, `doc/naming.md` of gRPC).
+//! `tracing`: where spans go (`k8s.io/component-base/tracing`, and gRPC's rules of names).
 
 use std::path::PathBuf;
 

@@ -43,7 +43,10 @@ mod tests {
         };
         assert_eq!(begin(&request("/pods"), true).context(), None, "nothing is traced");
         let queue = Arc::new(Queue::new(Limits { batch: 1, ..Limits::default() }));
-        assert!(trace::install(Sampler::per_million(0), queue.clone()), "one test to a process (nextest)");
+        assert!(
+            trace::install(Sampler::per_million(0), queue.clone(), Arc::new(|| 1)),
+            "one test to a process (nextest)"
+        );
         let strange = begin(&request("/pods"), false);
         assert_ne!(strange.context().map(|c| c.trace), Context::parse(parent).map(|c| c.trace));
         assert!(!strange.is_recorded(), "a stranger does not decide what is recorded");

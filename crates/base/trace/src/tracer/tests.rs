@@ -1,3 +1,4 @@
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use metrics::trace::{LOST_FULL, SPANS_LOST};
@@ -6,7 +7,9 @@ use super::*;
 use crate::{Limits, enter, within};
 
 fn tracer(rate: u32, limits: Limits) -> Tracer {
-    Tracer { sampler: Sampler::per_million(rate), queue: Arc::new(Queue::new(limits)) }
+    let ticks = AtomicI64::new(1);
+    let clock = Arc::new(move || ticks.fetch_add(1, Ordering::Relaxed));
+    Tracer { sampler: Sampler::per_million(rate), queue: Arc::new(Queue::new(limits)), clock }
 }
 
 #[tokio::test(start_paused = true)]
@@ -25,7 +28,8 @@ async fn a_span_tells_of_itself_when_it_ends() {
     assert_eq!((child.parent, parent.parent), (Some(parent.context.span), None));
     assert_eq!(child.context.trace, parent.context.trace);
     assert_eq!((&child.attributes[..], child.error.as_deref()), (&[("key", 7.into())][..], Some("why")));
-    assert!(parent.began_ns <= child.began_ns && child.ended_ns <= parent.ended_ns);
+    let times = [parent.began_ns, child.began_ns, child.ended_ns, parent.ended_ns];
+    assert_eq!(times, [1, 2, 3, 4]);
 }
 
 #[test]
