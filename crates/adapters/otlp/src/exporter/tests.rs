@@ -25,7 +25,7 @@ type Answer = Result<ExportTraceServiceResponse, Status>;
 
 /// Tells of each request, and answers as it was told before, or that all is well.
 struct Collector {
-    came: mpsc::UnboundedSender<ExportTraceServiceRequest>,
+    came: mpsc::Sender<ExportTraceServiceRequest>,
     answers: Mutex<Vec<Answer>>,
 }
 
@@ -35,22 +35,20 @@ impl TraceService for Collector {
         &self,
         request: Request<ExportTraceServiceRequest>,
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
-        self.came.send(request.into_inner()).expect("the test listens");
+        self.came.try_send(request.into_inner()).expect("the test listens");
         let answer = self.answers.lock().unwrap().pop();
         answer.unwrap_or_else(|| Ok(ExportTraceServiceResponse::default())).map(Response::new)
     }
 }
 
 struct Listening {
-    came: mpsc::UnboundedReceiver<ExportTraceServiceRequest>,
+    came: mpsc::Receiver<ExportTraceServiceRequest>,
     task: JoinHandle<()>,
 }
 
 impl Listening {
-    fn service(
-        answers: Vec<Answer>,
-    ) -> (TraceServiceServer<Collector>, mpsc::UnboundedReceiver<ExportTraceServiceRequest>) {
-        let (tx, came) = mpsc::unbounded_channel();
+    fn service(answers: Vec<Answer>) -> (TraceServiceServer<Collector>, mpsc::Receiver<ExportTraceServiceRequest>) {
+        let (tx, came) = mpsc::channel(100);
         let answers = Mutex::new(answers.into_iter().rev().collect());
         (TraceServiceServer::new(Collector { came: tx, answers }), came)
     }

@@ -3,19 +3,13 @@
 use std::path::PathBuf;
 
 /// Where spans go, and how many of them (`tracing`).
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Tracing {
     /// `tracing.endpoint`: the collector, OTLP over gRPC without TLS.
     pub endpoint: TracingEndpoint,
     /// `tracing.samplingRatePerMillion`: of a million traces that begin here so many are recorded. Others are when their
     /// parent is.
     pub sampling_rate_per_million: u32,
-}
-
-impl Default for Tracing {
-    fn default() -> Self {
-        Self { endpoint: TracingEndpoint::default(), sampling_rate_per_million: 0 }
-    }
 }
 
 /// A name that gRPC knows.
