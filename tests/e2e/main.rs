@@ -21,4 +21,5 @@ mod order;
 mod replaced;
 mod streams;
 mod survival;
+mod tracing;
 mod traps;

@@ -32,8 +32,9 @@ pub(crate) struct Args {
     /// How many pods the big rounds have.
     #[arg(long, default_value_t = 110)]
     pods: usize,
-    /// Rounds with only this in their name: start, many, memory, cpu, exit, face, volumes, panic, adopt.
-    #[arg(long, conflicts_with = "cluster")]
+    /// Rounds with only this in their name: start, many, memory, cpu, exit, face, volumes, panic, adopt. With `--cluster`:
+    /// `volumes` alone.
+    #[arg(long)]
     only: Option<String>,
     /// Measures a node of a real cluster instead (etcd, kube-apiserver; `cargo xtask setup --cluster` brings them).
     #[arg(long)]
@@ -68,7 +69,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         report.add(FUNCTIONS, missing as f64, Unit::Count, Some(all as f64 / 20.0), told);
     }
     if args.cluster {
-        let done = cluster::rounds(args.pods, program, &mut report);
+        let done = cluster::rounds(args.pods, args.only.as_deref() == Some("volumes"), program, &mut report);
         args.print(&report);
         return done;
     }

@@ -49,13 +49,14 @@ const BASE: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("cri-api", &[]),
     ("csi-api", &[]),
-    ("actor", &["model"]),
+    ("actor", &["model", "trace"]),
     ("ports", &["model", "cri-api", "csi-api"]),
-    ("contract", &["actor", "model", "cri-api"]),
-    ("grpc", &["ports"]),
+    ("contract", &["actor", "model", "cri-api", "trace"]),
+    ("grpc", &["ports", "trace"]),
     ("metrics", &[]),
     ("resolver", &[]),
     ("tls", &[]),
+    ("trace", &["metrics"]),
 ];
 
 /// Packages from outside, and who may use them: layers, or single crates.
@@ -79,7 +80,10 @@ const OUTSIDE: &[(&[&str], &[&str], &str)] = &[
     (&["anyhow"], &["app", "tests", "xtask"], "libraries have error types that callers can tell apart"),
     (
         &["tokio", "futures", "async-trait", "tracing", "fastrand"],
-        &["actor", "contract", "grpc", "ports", "resolver", "managers", "adapters", "app", "testing", "tests", "xtask"],
+        &[
+            "actor", "contract", "grpc", "ports", "resolver", "trace", "managers", "adapters", "app", "testing",
+            "tests", "xtask",
+        ],
         "model and policy are plain data and pure functions: no I/O, no waiting, no randomness, no logging",
     ),
 ];

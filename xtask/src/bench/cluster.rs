@@ -23,7 +23,12 @@ const HANDS: usize = 8;
 /// An idle node is listened to for this long.
 const QUIET: Duration = Duration::from_secs(60);
 
-pub(super) fn rounds(pods: usize, program: std::path::PathBuf, report: &mut Report) -> anyhow::Result<()> {
+pub(super) fn rounds(
+    pods: usize,
+    volumes_only: bool,
+    program: std::path::PathBuf,
+    report: &mut Report,
+) -> anyhow::Result<()> {
     let bosun = BosunOptions { program, log: "warn".into(), ..BosunOptions::default() };
     let mut node = ClusterNode::start(NodeOptions {
         bed: Options { say: |s| eprintln!("  {s}"), ..Options::default() },
@@ -32,6 +37,10 @@ pub(super) fn rounds(pods: usize, program: std::path::PathBuf, report: &mut Repo
         ..NodeOptions::default()
     })?;
     node.wait_ready(Duration::from_secs(60))?;
+    if volumes_only {
+        let watch = node.cluster.admin().watch(PODS)?;
+        return volumes::rounds(&node, &watch, report).context("round of volumes");
+    }
     let single = floor::measure(&node.bed, singles::COUNT, 1).context("floor of one pod")?;
     let before = floor::measure(&node.bed, pods, HANDS).context("floor of many")?;
     idle(Duration::from_secs(5));

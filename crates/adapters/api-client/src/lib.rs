@@ -17,6 +17,7 @@ mod pools;
 mod settings;
 mod throttle;
 mod tls;
+mod traced;
 mod transport;
 mod url;
 

@@ -18,6 +18,7 @@ mod calls;
 mod counts;
 mod credentials;
 mod tls;
+mod traces;
 mod watches;
 
 /// Long enough for a loaded machine; nothing that works waits so long.

@@ -22,6 +22,7 @@ use crate::pools::Pools;
 use crate::settings::Settings;
 use crate::throttle::Bucket;
 use crate::tls::{self, Shown};
+use crate::traced::Traced;
 use crate::{measure, url};
 
 /// Answers larger than this are refused.
@@ -125,16 +126,18 @@ impl Transport {
     /// Sends one request over a pool and answers with the head of a 2xx answer.
     async fn send(&self, request: &Request, pool: usize) -> Result<Response<Incoming>, Lost> {
         let began = Instant::now();
-        let answer = self.send_once(request, pool).await;
+        let mut traced = Traced::begin(measure::verb(request.method));
+        let answer = self.send_once(request, pool, &mut traced).await;
         let code = match &answer {
             Ok(answer) => answer.status().as_str().to_owned(),
             Err(lost) => measure::code(&lost.error),
         };
+        traced.end(&code, answer.as_ref().err().map(|lost| &lost.error));
         measure::tried(self.host(), measure::verb(request.method), &code, began.elapsed());
         answer
     }
 
-    async fn send_once(&self, request: &Request, pool: usize) -> Result<Response<Incoming>, Lost> {
+    async fn send_once(&self, request: &Request, pool: usize, traced: &mut Traced) -> Result<Response<Incoming>, Lost> {
         let (method, content) = match request.method {
             Method::Get => (hyper::Method::GET, None),
             Method::Post => (hyper::Method::POST, Some("application/json")),
@@ -163,6 +166,7 @@ impl Transport {
         if let Some(header) = carried.header {
             headers.insert(AUTHORIZATION, header);
         }
+        traced.tell(&mut built);
         let answer = self.pools.get(pool).request(built).await.map_err(|e| {
             let error = error::unreachable(&e);
             Lost { broke: !e.is_connect() && !error::is_alert(&error), error }

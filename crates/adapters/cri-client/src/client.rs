@@ -80,19 +80,20 @@ impl CriClient {
     fn build(runtime: Connector, images: Option<Connector>, names: Names, deadlines: Deadlines, seed: u64) -> Self {
         let gate = Gate::new(runtime, seed);
         let made = gate.connections().clone();
-        let channel = Channel::new(gate);
+        let untraced = Channel::new(gate);
+        let channel = untraced.traced();
         let image_channel = match images {
-            Some(connector) => Channel::new(Gate::new(connector, seed.wrapping_add(1))),
+            Some(connector) => Channel::new(Gate::new(connector, seed.wrapping_add(1))).traced(),
             None => channel.clone(),
         };
         // A legal host name: some servers refuse a path there.
         let origin = Uri::from_static("http://localhost");
         Self {
-            runtime: RuntimeServiceClient::with_origin(channel.clone(), origin.clone())
-                .max_decoding_message_size(MAX_MESSAGE),
+            runtime: RuntimeServiceClient::with_origin(channel, origin.clone()).max_decoding_message_size(MAX_MESSAGE),
             images: ImageServiceClient::with_origin(image_channel, origin.clone())
                 .max_decoding_message_size(MAX_MESSAGE),
-            containerd: EventsClient::with_origin(channel, origin).max_decoding_message_size(MAX_MESSAGE),
+            // One stream for the life of a connection, which is nobody's request.
+            containerd: EventsClient::with_origin(untraced, origin).max_decoding_message_size(MAX_MESSAGE),
             deadlines,
             absent: Arc::new(Absent { made, calls: Mutex::default() }),
             names: Arc::new(names),

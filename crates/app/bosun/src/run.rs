@@ -30,6 +30,7 @@ mod iptables;
 mod logging;
 mod serving;
 mod systemd;
+mod traces;
 mod tunables;
 
 /// How long the runtime may take to answer at start-up before the daemon gives up (and systemd starts it again).
@@ -193,6 +194,7 @@ async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Resu
     let cgroups = LinuxCgroups::detect()?;
     host::check(&settings, &cgroups, &info)?;
     let kernel = kernel();
+    traces::start(settings.config.tracing.as_ref(), &settings.node_name, kernel.clock().clone(), &apart);
     let accepting = Accepting::default();
     let checks = checks(&kernel, &accepting);
     show_health(&settings.config.healthz, &checks, &apart);

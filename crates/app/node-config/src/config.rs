@@ -11,6 +11,7 @@ mod node;
 mod pods;
 mod server;
 mod shutdown;
+mod tracing;
 
 pub use cgroups::{Cgroups, Enforce, NodeAllocatable, PodLimits, Reserved};
 pub use eviction::{Eviction, SoftThreshold, Threshold};
@@ -21,6 +22,7 @@ pub use node::{ApiAccess, ChangeDetection, NodeObject};
 pub use pods::{ContainerLogs, Dns, PodSources, Pods};
 pub use server::{Authentication, Authorization, AuthorizationMode, Healthz, Server, ServerTls, TlsVersion};
 pub use shutdown::{NodeShutdown, ShutdownPeriod};
+pub use tracing::{Tracing, TracingEndpoint};
 
 /// The node's configuration. Names follow the fields of KubeletConfiguration; units are in the types. [`Default`] gives the
 /// defaults of a kubelet 1.36 with an empty configuration file.
@@ -61,6 +63,8 @@ pub struct NodeConfig {
     pub shutdown: NodeShutdown,
     /// The log of this daemon.
     pub logging: Logging,
+    /// Spans of this daemon; `None`: there are none.
+    pub tracing: Option<Tracing>,
     /// Feature gates, with what the file sets.
     pub feature_gates: FeatureGates,
 }

@@ -6,11 +6,6 @@ const fn field(name: &'static str, kind: Kind, default: &'static str, instead: &
     Field { name, kind, default, instead }
 }
 
-/// A part of a field that is answered as a whole.
-const fn part(name: &'static str, kind: Kind, default: &'static str) -> Field {
-    field(name, kind, default, "")
-}
-
 const NO_PINNING: &str = "all containers share all CPUs and memory";
 const NO_EFFECT: &str = "no effect with a CRI runtime";
 
@@ -50,8 +45,4 @@ pub(crate) const UNUSED: &[Field] = &[
         "\"/usr/libexec/kubernetes/kubelet-plugins/volume/exec/\"",
         "there are no volume plugins",
     ),
-    field("tracing", Kind::Object(TRACING), "", "no traces are sent"),
 ];
-
-const TRACING: &[Field] =
-    &[part("endpoint", Kind::Text, ""), part("samplingRatePerMillion", Kind::Int(0, 1_000_000), "")];

@@ -30,7 +30,7 @@ pub use config::{
     ApiAccess, Authentication, Authorization, AuthorizationMode, Cgroups, ChangeDetection, ContainerLogs, Dns, Enforce,
     Eviction, FileVerbosity, Healthz, Host, Images, LogFormat, Logging, NodeAllocatable, NodeConfig, NodeObject,
     NodeShutdown, PodLimits, PodSources, Pods, PullVerification, Reserved, Runtime, Server, ServerTls, ShutdownPeriod,
-    SoftThreshold, Threshold, TlsVersion,
+    SoftThreshold, Threshold, TlsVersion, Tracing, TracingEndpoint,
 };
 pub use configz::configz;
 pub use error::{ConfigError, ConfigErrors, Warning};

@@ -6,6 +6,7 @@ mod rules;
 mod server;
 mod shutdown;
 mod storage;
+mod tracing;
 
 pub(crate) use storage::default_thresholds;
 
@@ -58,6 +59,7 @@ pub(crate) fn read(fields: Map<String, Value>, warnings: Vec<Warning>) -> Result
     shutdown::shutdown(&mut r, &mut config);
     daemon(&mut r, &mut config);
     logging::logging(&mut r, &mut config);
+    tracing::tracing(&mut r, &mut config);
     r.finish(UNUSED);
     rules::without_effect(&config, &mut findings);
     if findings.errors.is_empty() { Ok((config, findings.warnings)) } else { Err(findings) }

@@ -197,7 +197,6 @@ pub(crate) enum Kind {
     ObjectList,
     /// Text by name.
     TextMap,
-    Object(&'static [Field]),
 }
 
 impl Kind {
@@ -226,11 +225,6 @@ impl Kind {
                     findings.text(&format!("{path}.{key}"), v);
                 }
             }
-            Kind::Object(fields) => {
-                if let Some(object) = findings.object(path, value).cloned() {
-                    Reader::new(path, object, findings).finish(fields);
-                }
-            }
         }
         findings.errors.len() == before
     }
@@ -247,9 +241,6 @@ fn is_default(field: &Field, value: &Value) -> bool {
     };
     if empty {
         return true;
-    }
-    if let (Kind::Object(fields), Value::Object(object)) = (&field.kind, value) {
-        return object.iter().all(|(k, v)| fields.iter().find(|f| f.name == k).is_none_or(|f| is_default(f, v)));
     }
     let Ok(default) = serde_json::from_str::<Value>(field.default) else { return false };
     if let (Kind::Duration, Some(a), Some(b)) = (&field.kind, value.as_str(), default.as_str()) {

@@ -23,6 +23,7 @@ mod serve;
 mod service;
 mod settings;
 mod tls;
+mod traced;
 mod wire;
 
 #[cfg(test)]

@@ -82,6 +82,8 @@ struct Parcel<M: Mail> {
     slot: Slot,
     queued: std::time::Instant,
     origin: Span,
+    /// The trace that an ask is a part of.
+    trace: Option<trace::Context>,
 }
 
 /// Option: `EnvelopeProxy::handle` takes `&mut self`, the parcel is opened once.
@@ -95,7 +97,8 @@ where
     // A span costs two look-ups in the subscriber, so callers are followed at trace level only.
     let origin = if tracing::enabled!(tracing::Level::TRACE) { Span::current() } else { Span::none() };
     let queued = std::time::Instant::now();
-    Turn::new(Sealed(Some(Parcel { message, answer, slot, queued, origin })))
+    let trace = answer.as_ref().and_then(|_| trace::current());
+    Turn::new(Sealed(Some(Parcel { message, answer, slot, queued, origin, trace })))
 }
 
 impl<A, M> EnvelopeProxy<A> for Sealed<M>
@@ -104,7 +107,7 @@ where
     M: Mail,
 {
     fn handle(&mut self, actor: &mut A, ctx: &mut Ctx<A>) {
-        let Some(Parcel { message, answer, slot, queued, origin }) = self.0.take() else { return };
+        let Some(Parcel { message, answer, slot, queued, origin, trace }) = self.0.take() else { return };
         ctx.spend();
         drop(slot);
         let started = std::time::Instant::now();
@@ -128,6 +131,7 @@ where
         }
         let before = ctx.set_during(type_name::<M>());
         let nobody = ctx.set_subject(subject);
+        let entered = trace::enter(trace);
         if ctx.faults().on() {
             intercept(message, tx, actor, ctx);
         } else if origin.is_none() {
@@ -137,6 +141,7 @@ where
             span.follows_from(&origin);
             span.in_scope(|| deliver(message, tx, actor, ctx));
         }
+        drop(entered);
         ctx.set_subject(nobody);
         ctx.set_during(before);
         ctx.record().note_turn(type_name::<M>(), started.elapsed());

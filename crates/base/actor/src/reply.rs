@@ -3,11 +3,12 @@
 use crate::context::{Ctx, Managed};
 use crate::unattended::caught;
 use actix::dev::MessageResponse;
-use actix::fut::LocalBoxActorFuture;
+use actix::fut::{ActorFuture, LocalBoxActorFuture};
 use actix::{Actor, ActorFutureExt, AsyncContext, Message};
 use futures::FutureExt;
 use std::future::Future;
 use std::pin::Pin;
+use std::task::{Context, Poll};
 use tokio::sync::oneshot;
 
 /// An answer that the actor works out asynchronously, its mailbox open meanwhile: check the state again after each await.
@@ -55,9 +56,25 @@ where
         match self.0 {
             Due::Now(result) => answer(result),
             Due::Later(fut) => {
-                ctx.spawn(fut.map(move |result, _, _| answer(result)));
+                let traced = Traced { context: trace::current(), fut };
+                ctx.spawn(traced.map(move |result, _, _| answer(result)));
             }
         }
+    }
+}
+
+/// Work on an answer is a part of the trace of its ask.
+struct Traced<A: Actor, R> {
+    context: Option<trace::Context>,
+    fut: LocalBoxActorFuture<A, R>,
+}
+
+impl<A: Actor, R> ActorFuture<A> for Traced<A, R> {
+    type Output = R;
+
+    fn poll(mut self: Pin<&mut Self>, actor: &mut A, ctx: &mut A::Context, cx: &mut Context<'_>) -> Poll<R> {
+        let _entered = trace::enter(self.context);
+        self.fut.as_mut().poll(actor, ctx, cx)
     }
 }
 
@@ -79,7 +96,7 @@ where
 {
     fn handle(self, ctx: &mut Ctx<A>, tx: Option<oneshot::Sender<M::Result>>) {
         let work = caught(ctx.record().clone(), ctx.during(), self.0);
-        tokio::spawn(work.map(move |result| {
+        tokio::spawn(trace::within(trace::current(), work).map(move |result| {
             if let (Some(tx), Some(result)) = (tx, result) {
                 let _ = tx.send(result);
             }

@@ -182,7 +182,11 @@ impl Wiring {
         if let Some(recorder) = &recorder {
             note(&***recorder, from, M::To::NAME, M::NAME, || content::<M, _>(&message));
         }
-        let answer = M::inlet(self.endpoint::<M::To>()).ask(message, deadline).await;
+        let mut span = trace::child(M::NAME);
+        let answer = span.run(M::inlet(self.endpoint::<M::To>()).ask(message, deadline)).await;
+        if let Err(e) = &answer {
+            span.fail(|| e.to_string());
+        }
         if let Some(recorder) = &recorder {
             let body = || answer.as_ref().map_or_else(|e| json(&e.to_string()), content::<M, _>);
             note(&***recorder, M::To::NAME, from, M::NAME, body);

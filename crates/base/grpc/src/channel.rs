@@ -19,6 +19,7 @@ use tokio::runtime::Handle;
 use tonic::codegen::Service;
 
 use crate::connect::Gate;
+use crate::traced::Traced;
 
 /// What the peer may send unasked, of one call and of all: more than any answer, so that a call needs no round trip more.
 const STREAM_WINDOW: u32 = 2 << 20;
@@ -31,7 +32,10 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// A connection that is made when it is needed. Clones share it.
 #[derive(Clone)]
-pub struct Channel(Arc<Shared>);
+pub struct Channel {
+    shared: Arc<Shared>,
+    is_traced: bool,
+}
 
 struct Shared {
     gate: Gate,
@@ -63,21 +67,40 @@ impl Channel {
     #[must_use]
     pub fn new(gate: Gate) -> Self {
         let (home, open) = (Handle::current(), Mutex::default());
-        Self(Arc::new(Shared { gate, home, connecting: tokio::sync::Mutex::default(), open }))
+        let shared = Shared { gate, home, connecting: tokio::sync::Mutex::default(), open };
+        Self { shared: Arc::new(shared), is_traced: false }
+    }
+
+    /// The same connection, by which each call is a span and tells the server of it.
+    #[must_use]
+    pub fn traced(&self) -> Self {
+        Self { is_traced: true, ..self.clone() }
+    }
+
+    async fn send(&self, call: Request<tonic::body::Body>, traced: &Traced) -> Result<Response<RecvStream>, Error> {
+        let (mut head, message) = call.into_parts();
+        head.headers.insert(USER_AGENT, AGENT);
+        traced.tell(&mut head.headers);
+        let message = message.collect().await?.to_bytes();
+        let mut sender = self.sender().await?;
+        // Both are queued, and sent when the connection has room for one call more.
+        let (answer, mut stream) = sender.send_request(Request::from_parts(head, ()), false)?;
+        stream.send_data(message, true)?;
+        Ok(answer.await?)
     }
 
     /// The way into the connection in use, or into a new one.
     async fn sender(&self) -> Result<SendRequest<Bytes>, Error> {
-        if let Some(sender) = self.0.in_use().await {
+        if let Some(sender) = self.shared.in_use().await {
             return Ok(sender);
         }
-        let _turn = self.0.connecting.lock().await;
-        if let Some(sender) = self.0.in_use().await {
+        let _turn = self.shared.connecting.lock().await;
+        if let Some(sender) = self.shared.in_use().await {
             return Ok(sender);
         }
-        let shared = Arc::clone(&self.0);
+        let shared = Arc::clone(&self.shared);
         // A task of its own: it lives where the channel does, and goes on when this caller gives up.
-        self.0.home.spawn(shared.connect()).await?
+        self.shared.home.spawn(shared.connect()).await?
     }
 }
 
@@ -135,37 +158,48 @@ impl Service<Request<tonic::body::Body>> for Channel {
 
     fn call(&mut self, call: Request<tonic::body::Body>) -> Self::Future {
         let channel = self.clone();
+        let mut traced = if self.is_traced { Traced::begin(call.uri().path()) } else { Traced::none() };
         Box::pin(async move {
-            let (mut head, message) = call.into_parts();
-            head.headers.insert(USER_AGENT, AGENT);
-            let message = message.collect().await?.to_bytes();
-            let mut sender = channel.sender().await?;
-            // Both are queued, and sent when the connection has room for one call more.
-            let (answer, mut stream) = sender.send_request(Request::from_parts(head, ()), false)?;
-            stream.send_data(message, true)?;
-            Ok(answer.await?.map(Answer))
+            let answer = channel.send(call, &traced).await;
+            match answer {
+                Ok(answer) => {
+                    traced.note(answer.headers());
+                    Ok(answer.map(|stream| Answer { stream, traced }))
+                }
+                Err(e) => {
+                    traced.fail(&*e);
+                    Err(e)
+                }
+            }
         })
     }
 }
 
 /// The body of an answer: messages, then the status as trailers.
 #[derive(Debug)]
-pub struct Answer(RecvStream);
+pub struct Answer {
+    stream: RecvStream,
+    traced: Traced,
+}
 
 impl Body for Answer {
     type Data = Bytes;
     type Error = h2::Error;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, h2::Error>>> {
-        if let Some(data) = ready!(self.0.poll_data(cx)) {
-            let freed = |data: Bytes| self.0.flow_control().release_capacity(data.len()).map(|()| Frame::data(data));
+        if let Some(data) = ready!(self.stream.poll_data(cx)) {
+            let freed =
+                |data: Bytes| self.stream.flow_control().release_capacity(data.len()).map(|()| Frame::data(data));
             return Poll::Ready(Some(data.and_then(freed)));
         }
-        let trailers = ready!(self.0.poll_trailers(cx))?;
+        let trailers = ready!(self.stream.poll_trailers(cx))?;
+        if let Some(trailers) = &trailers {
+            self.traced.note(trailers);
+        }
         Poll::Ready(trailers.map(|t| Ok(Frame::trailers(t))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.0.is_end_stream()
+        self.stream.is_end_stream()
     }
 }

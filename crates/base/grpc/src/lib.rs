@@ -10,6 +10,7 @@ mod channel;
 mod connect;
 mod socket;
 mod status;
+mod traced;
 
 pub use channel::{Answer, Channel};
 pub use connect::{Connections, Connector, Gate, Io, unix};

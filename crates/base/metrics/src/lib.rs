@@ -33,6 +33,7 @@ pub mod rest_client;
 pub mod runtime;
 pub mod slis;
 mod stopwatch;
+pub mod trace;
 pub mod volumes;
 
 pub use stopwatch::Stopwatch;
@@ -60,6 +61,7 @@ pub fn declare() {
     rest_client::declare();
     runtime::declare();
     slis::declare();
+    trace::declare();
     volumes::declare();
 }
 

@@ -71,7 +71,8 @@ impl ImageManager {
     fn collect(&mut self, ctx: &mut Ctx<Self>) {
         let shown = self.crew.board::<Observed>().snapshot();
         if let Some(order) = self.collector.begin(|uid| shown.contains_key(uid), now(ctx)) {
-            ctx.run(gc::pass(self.tools(ctx), order), |act: &mut Self, passed, ctx| act.collected(passed, ctx));
+            let pass = trace::whole("Images/GarbageCollect", gc::pass(self.tools(ctx), order));
+            ctx.run(pass, |act: &mut Self, passed, ctx| act.collected(passed, ctx));
         }
     }
 

@@ -8,10 +8,10 @@ use contract::Crew;
 use contract::board::{BoardPoster, ValueReader};
 use contract::node::NodeView;
 use contract::objects::{
-    FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices, FetchToken, HoldObjects,
-    ObjectError, ObjectVersion, ReleaseObjects, ServiceAccountFacts, Token,
+    FetchConfigMap, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices, HoldObjects, ObjectError,
+    ObjectVersion, ReleaseObjects, ServiceAccountFacts,
 };
-use model::core::{ConfigMap, Pod, Secret, Service};
+use model::core::{ConfigMap, Secret, Service};
 use model::object::{ObjectKind, ObjectRef};
 use model::{PodUid, Timestamp};
 
@@ -19,16 +19,17 @@ use crate::bundles::Bundles;
 use crate::cache::Content;
 use crate::certificates::Certificates;
 use crate::deps::{Config, Deps, Strategy};
-use crate::fetch::{self, STANDALONE_TOKEN, is_away, no_client};
+use crate::fetch::{self, no_client};
 use crate::follow::Target;
 use crate::holds::{Holds, wanted};
 use crate::lists::Lists;
-use crate::tokens::{self, MAX_JITTER_NS, TokenKey, Tokens};
+use crate::tokens::{Awaited, Tokens};
 
 mod bundles;
 mod certificates;
 mod follow;
 mod restore;
+mod tokens;
 
 /// One followed object.
 #[derive(Debug, Default)]
@@ -53,6 +54,8 @@ pub struct ObjectStore {
     bundles: Bundles,
     certificates: Certificates,
     tokens: Tokens,
+    /// Requests for tokens that are under way, and who waits for them.
+    awaited_tokens: Awaited,
     /// Services and classes are about to be written down.
     lists_due: bool,
     /// Lines that nobody claims are about to be removed, or are.
@@ -99,6 +102,7 @@ impl ObjectStore {
             bundles: Bundles::default(),
             certificates: Certificates::default(),
             tokens: Tokens::default(),
+            awaited_tokens: Awaited::default(),
             lists_due: false,
             swept: false,
         }
@@ -194,9 +198,13 @@ impl Handler<HoldObjects> for ObjectStore {
 
     fn handle(&mut self, HoldObjects { pod }: HoldObjects, ctx: &mut Ctx<Self>) {
         let (uid, objects) = (model::pod::uid(&pod), wanted(&pod));
+        let is_new = self.deps.cache.holds.get(&uid).is_none();
         self.deps.cache.holds.put(uid.clone(), objects.clone());
         self.hold(&uid, objects, ctx);
         self.hold_certificates(&pod, ctx);
+        if is_new {
+            self.expect_tokens(&pod, ctx);
+        }
     }
 }
 
@@ -239,50 +247,6 @@ impl Handler<FetchSecret> for ObjectStore {
             }
         })
     }
-}
-
-impl Handler<FetchToken> for ObjectStore {
-    type Result = Deferred<Self, Result<Token, ObjectError>>;
-
-    fn handle(&mut self, msg: FetchToken, ctx: &mut Ctx<Self>) -> Self::Result {
-        let key = token_key(&msg.pod, msg.audience, msg.expiration_s);
-        if let Some(token) = self.tokens.fresh(&key, now(ctx)) {
-            return Deferred::ready(Ok(token));
-        }
-        let Some(api) = self.deps.api.clone() else {
-            return Deferred::ready(self.tokens.instead(&key, STANDALONE_TOKEN, now(ctx)));
-        };
-        let jitter = ctx.rng().i64(0..=MAX_JITTER_NS);
-        let asked = key.clone();
-        let cache = self.deps.cache.clone();
-        let answer = async move {
-            match tokens::request(&*api, &msg.pod, &asked, jitter).await {
-                Ok(token) => Ok(token),
-                Err(e) if is_away(&e) => Err((e, cache.restore_token(&asked).await)),
-                Err(e) => Err((e, None)),
-            }
-        };
-        Deferred::then(answer, move |this: &mut Self, answer, ctx| match answer {
-            Ok(token) => {
-                // A pod that was released meanwhile is not remembered.
-                if this.deps.cache.holds.get(&key.uid).is_some() {
-                    this.deps.cache.persist_token(&key, &token);
-                    this.tokens.put(key, token.clone());
-                }
-                Ok(token)
-            }
-            Err((why, kept)) => {
-                let instead = this.tokens.instead(&key, &why.to_string(), now(ctx));
-                let kept = kept.map(|t| Token { refresh_at: now(ctx).plus(tokens::RETRY), ..t });
-                instead.or_else(|e| kept.ok_or(e))
-            }
-        })
-    }
-}
-
-fn token_key(pod: &Pod, audience: String, expiration_s: i64) -> TokenKey {
-    let account = projection::references::service_account(pod).to_owned();
-    TokenKey { uid: model::pod::uid(pod), account, audience, expiration_s }
 }
 
 impl Handler<FetchServices> for ObjectStore {

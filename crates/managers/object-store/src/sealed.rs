@@ -128,13 +128,18 @@ impl Inner {
     }
 
     fn write_line(&self, line: &str, content: Option<Vec<u8>>) -> Result<(), String> {
-        let Some(content) = content else { return self.journal.remove(line).map_err(|e| e.to_string()) };
+        // Not waited for: a start of a pod would have the disk flushed for each line, beside the runtime that does the same.
+        let Some(content) = content else {
+            self.journal.put_soon(line, None);
+            return Ok(());
+        };
         // After each start of the daemon everything is said again.
         if self.read(line).is_some_and(|kept| kept == content) {
             return Ok(());
         }
         let sealed = self.seal(line, content)?;
-        self.journal.save(line, &sealed).map_err(|e| e.to_string())
+        self.journal.put_soon(line, Some(sealed));
+        Ok(())
     }
 
     fn read(&self, line: &str) -> Option<Vec<u8>> {

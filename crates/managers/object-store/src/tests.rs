@@ -22,6 +22,7 @@ use crate::{Config, Deps, ObjectCache, ObjectStore, Strategy};
 mod bundles;
 mod certificates;
 mod sealed;
+mod tokens;
 
 struct Store {
     api: FakeApi,
@@ -286,45 +287,6 @@ fn a_cached_answer_ages_and_outlives_a_failure() {
         assert_eq!(store.config_map("app").await.unwrap(), "one", "the server is away");
         api.calm();
         assert_eq!(store.config_map("app").await.unwrap(), "two");
-    });
-}
-
-#[test]
-fn a_token_is_kept_renewed_and_forgotten_with_its_pod() {
-    run(10, |kernel| async move {
-        let api = FakeApi::at(
-            model::k8s_openapi::jiff::Timestamp::from_nanosecond(i128::from(kernel.clock().unix_nanos())).unwrap(),
-        );
-        let pod = api.put(&*pod("u1", "app"));
-        api.put(
-            &serde_json::from_value::<ServiceAccount>(serde_json::json!({
-            "metadata": { "name": "builder", "namespace": "ns", "annotations": { "role": "x" } } }))
-            .unwrap(),
-        );
-        let pod = Arc::new(pod);
-        let store = Store::start(&kernel, &api, Strategy::Watch);
-        store.hold(&pod).await;
-        let first = store.token(&pod).await.unwrap();
-        assert_eq!(store.token(&pod).await.unwrap(), first);
-        let asked = api.requests_of("POST", "/api/v1/namespaces/ns/serviceaccounts/builder/token");
-        assert_eq!(asked.len(), 1);
-        assert_eq!(asked[0].body["spec"]["boundObjectRef"]["uid"], model::pod::uid(&pod).as_str());
-        assert_eq!(asked[0].body["spec"]["expirationSeconds"], 3607);
-        tokio::time::sleep(Duration::from_secs(2900)).await;
-        api.unplug();
-        let old = store.token(&pod).await.unwrap();
-        assert_eq!(old.text, first.text, "the old one while it is valid");
-        assert!(old.refresh_at > first.refresh_at, "whoever wrote it down is not sent round in a circle");
-        tokio::time::sleep(Duration::from_secs(800)).await;
-        let text = text(store.token(&pod).await);
-        assert!(text.contains("expired and refresh failed"), "{text}");
-        api.calm();
-        let second = store.token(&pod).await.unwrap();
-        assert_ne!(second.text, first.text);
-        store.release(&pod).await;
-        store.token(&pod).await.unwrap();
-        store.token(&pod).await.unwrap();
-        assert_eq!(api.requests_of("POST", "token").len(), 6, "nothing is remembered of a pod that was released");
     });
 }
 

@@ -8,6 +8,7 @@ use model::core::Pod;
 use model::k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use model::{PodUid, Timestamp};
 use ports::api::{ApiError, ApiExt, ApiServer, Method, Request};
+use tokio::sync::oneshot;
 
 /// No token is used for longer than this, however long it is good.
 const MAX_AGE: Duration = Duration::from_secs(24 * 3600);
@@ -24,6 +25,9 @@ pub(crate) struct TokenKey {
     pub(crate) audience: String,
     pub(crate) expiration_s: i64,
 }
+
+/// Who waits for which token. Its keys are the requests under way.
+pub(crate) type Awaited = BTreeMap<TokenKey, Vec<oneshot::Sender<Result<Token, ObjectError>>>>;
 
 /// Tokens that were handed out.
 #[derive(Debug, Default)]

@@ -11,6 +11,7 @@ use contract::probe::PodProbes;
 use contract::runtime::Observed;
 use model::{PodUid, Timestamp};
 use tokio::time::Instant;
+use trace::Span;
 
 use crate::deps::Deps;
 use crate::job::{AskRetries, Failure, Job, Signal, Stage};
@@ -18,6 +19,7 @@ use crate::machine::{Machine, Reaction, Step};
 use crate::measure;
 use crate::memo::{Memo, Record};
 use crate::terminate::synthetic_pod;
+use crate::traced;
 
 mod outcome;
 
@@ -170,12 +172,14 @@ impl PodWorker {
             let given = if step == Step::CleanUp { 0 } else { u64::try_from(grace).unwrap_or(0) };
             self.watch_end(ctx.clock().now(), Duration::from_secs(given) + SLOW_END, ctx);
         }
+        let span = traced::begin(step, self.machine.pod.as_deref(), self.operation());
         match step {
             Step::Rest => {}
-            Step::Sync => self.run_step(ctx, async move { (job.sync().await, job.into_memo()) }, Self::synced),
+            Step::Sync => self.run_step(ctx, span, async move { (job.sync().await, job.into_memo()) }, Self::synced),
             Step::Terminate => {
                 self.run_step(
                     ctx,
+                    span,
                     async move { (job.terminate(grace, &kill).await, job.into_memo()) },
                     Self::terminated,
                 );
@@ -183,12 +187,13 @@ impl PodWorker {
             Step::TerminateOrphan => {
                 self.run_step(
                     ctx,
+                    span,
                     async move { (job.terminate_orphan(grace).await, job.into_memo()) },
                     Self::terminated,
                 );
             }
             Step::CleanUp => {
-                self.run_step(ctx, async move { (job.clean_up(&kill).await, job.into_memo()) }, Self::cleaned)
+                self.run_step(ctx, span, async move { (job.clean_up(&kill).await, job.into_memo()) }, Self::cleaned)
             }
         }
     }
@@ -196,12 +201,13 @@ impl PodWorker {
     fn run_step<T: 'static>(
         &mut self,
         ctx: &mut Ctx<Self>,
+        span: Span,
         step: impl Future<Output = (Result<T, Failure>, Memo)> + 'static,
         then: fn(&mut Self, T, &mut Ctx<Self>),
     ) {
         let (operation, began) = (self.operation(), ctx.clock().now());
         // A step is large: it is moved once.
-        ctx.run(Box::pin(step), move |act, (outcome, memo), ctx| {
+        ctx.run(traced::run(span, Box::pin(step)), move |act, (outcome, memo), ctx| {
             let took = ctx.clock().now().saturating_duration_since(began).as_secs_f64();
             metrics::pods::WORKER_DURATION.with_label_values(&[operation]).observe(took);
             act.steps.running = false;

@@ -28,6 +28,7 @@ mod start;
 mod status;
 mod sync;
 mod terminate;
+mod traced;
 
 #[cfg(test)]
 mod tests;

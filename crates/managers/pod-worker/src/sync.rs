@@ -34,6 +34,15 @@ pub(crate) enum Synced {
 /// The pod cannot have what it needs on this node; why.
 struct Refused(String);
 
+/// Volumes are not there: what follows for the step, and what is told of it.
+struct Unmounted {
+    failure: Failure,
+    event: Option<(&'static str, String)>,
+}
+
+/// Volumes that are there, or that cannot be.
+type Volumes = Result<Arc<MountedVolumes>, Refused>;
+
 impl Job {
     /// One sync. When it changed why containers wait, or a resize does, that is shown at once and not only by the next one.
     pub(crate) async fn sync(&mut self) -> Result<Synced, Failure> {
@@ -141,8 +150,8 @@ impl Job {
         if let Some(p) = prepared.filter(|p| p.serves(&self.pod, self.clock.now())) {
             return Ok(Ok((p.cgroup_parent.clone(), p.mounted.clone())));
         }
-        let cgroup_parent = self.ensure_cgroup(observed, status).await?;
-        let mounted = match self.prepare_volumes().await? {
+        let (cgroup_parent, volumes) = self.cgroup_and_volumes(observed, status).await?;
+        let mounted = match volumes {
             Ok(mounted) => mounted,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -153,6 +162,23 @@ impl Job {
             mounted: mounted.clone(),
         });
         Ok(Ok((cgroup_parent, mounted)))
+    }
+
+    /// Neither needs the other. Without the cgroup nobody waits for the volumes, and what is told is why there is none.
+    async fn cgroup_and_volumes(
+        &self,
+        observed: &PodObservation,
+        status: &PodStatus,
+    ) -> Result<(String, Volumes), Failure> {
+        let volumes = async { Ok(self.prepare_volumes().await) };
+        let (cgroup_parent, volumes) = futures::future::try_join(self.ensure_cgroup(observed, status), volumes).await?;
+        let volumes = volumes.map_err(|Unmounted { failure, event }| {
+            if let Some((reason, message)) = event {
+                self.event(EventType::Warning, reason, message);
+            }
+            failure
+        })?;
+        Ok((cgroup_parent, volumes))
     }
 
     /// LIFE-OF-A-POD 6/12: the pod's cgroup. A pod that runs without one (per-pod cgroups newly enabled) is restarted
@@ -175,11 +201,10 @@ impl Job {
     }
 
     /// LIFE-OF-A-POD 7/12: directories and volumes.
-    async fn prepare_volumes(&self) -> Result<Result<Arc<MountedVolumes>, Refused>, Failure> {
+    async fn prepare_volumes(&self) -> Result<Volumes, Unmounted> {
         self.call(MakePodDirs { uid: self.uid.clone() }).await.map_err(|e| {
             let message = format!("error making pod data directories: {e}");
-            self.event(EventType::Warning, "Failed", message.clone());
-            Failure::new(message)
+            Unmounted { failure: Failure::new(message.clone()), event: Some(("Failed", message)) }
         })?;
         self.effects.hit("before MountVolumes").await;
         let mut signal = self.signal.clone();
@@ -188,7 +213,8 @@ impl Job {
             biased;
             answer = asked => answer,
             _ = signal.wait_for(|s| s.stop) => {
-                return Err(Failure { message: "stopped while waiting for volumes".to_owned(), retry: Retry::Now });
+                let failure = Failure { message: "stopped while waiting for volumes".to_owned(), retry: Retry::Now };
+                return Err(Unmounted { failure, event: None });
             }
         };
         let answer = match answer {
@@ -197,10 +223,8 @@ impl Job {
         };
         answer.map_err(|e| {
             let message = format!("Unable to attach or mount volumes: {e}");
-            if !e.late {
-                self.event(EventType::Warning, "FailedMount", message.clone());
-            }
-            Failure::new(message)
+            let event = (!e.late).then(|| ("FailedMount", message.clone()));
+            Unmounted { failure: Failure::new(message), event }
         })
     }
 

@@ -53,6 +53,8 @@ struct World {
     cgroup: contract::cgroup::PodCgroupUse,
     /// Failure of the next `UpdateContainerResources`.
     update_fails: Option<String>,
+    /// Failure of every `EnsurePodCgroup`.
+    cgroup_fails: Option<contract::cgroup::CgroupError>,
     /// Failure of every `MountVolumes`.
     volumes_fail: Option<contract::volume::VolumeError>,
 }

@@ -17,7 +17,7 @@ mod payload;
 mod pem;
 pub mod references;
 
-pub use needs::{Credential, Fetched, Missing, Needs, SourceSlot, TokenSlot, needs};
+pub use needs::{Credential, Fetched, Missing, Needs, SourceSlot, TokenSlot, needs, tokens};
 pub use nested::nested_mount_points;
 pub use owner::fs_user;
 pub use path::{PathError, clean};

@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use model::core::{ClusterTrustBundleProjection, ConfigMap, Secret, ServiceAccountTokenProjection, Volume};
+use model::core::{ClusterTrustBundleProjection, ConfigMap, Pod, Secret, ServiceAccountTokenProjection, Volume};
+use model::pod;
 
 /// Life of a token when the projection names none, in seconds.
 const DEFAULT_EXPIRATION_S: i64 = 3600;
@@ -86,6 +87,17 @@ pub fn needs(volume: &Volume) -> Needs {
         out.certificates.extend(source.pod_certificate.iter().map(|_| slot()));
     }
     out
+}
+
+/// Tokens in volumes that some container of the pod mounts: what it will ask for when it starts. The tokens that drivers are
+/// handed are not among them.
+#[must_use]
+pub fn tokens(pod: &Pod) -> BTreeSet<TokenSlot> {
+    let ephemeral: Vec<_> = pod::ephemeral_containers(pod).map(|(c, _)| c).collect();
+    let containers = pod::init_containers(pod).iter().chain(pod::regular_containers(pod)).chain(&ephemeral);
+    let mounted: BTreeSet<&str> = containers.flat_map(|c| c.volume_mounts.iter().flatten().map(|m| &*m.name)).collect();
+    let volumes = pod.spec.iter().flat_map(|s| s.volumes.iter().flatten());
+    volumes.filter(|v| mounted.contains(&*v.name)).flat_map(|v| needs(v).tokens).collect()
 }
 
 /// An object that was not to be had.

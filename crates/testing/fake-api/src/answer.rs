@@ -26,7 +26,11 @@ pub(crate) async fn answer(shared: Arc<Shared>, request: Request<Incoming>) -> R
     let path = request.uri().path().to_owned();
     let query = Query::parse(request.uri().query().unwrap_or_default()).into_pairs();
     let header = request.headers().get(AUTHORIZATION).and_then(|v| v.to_str().ok()).map(str::to_owned);
-    shared.with(|s| s.authorizations.push(header));
+    let traceparent = request.headers().get("traceparent").and_then(|v| v.to_str().ok()).map(str::to_owned);
+    shared.with(|s| {
+        s.authorizations.push(header);
+        s.traceparents.push(traceparent);
+    });
     let Some(method) = method(&request) else {
         return Ok(failure(&ApiError::status(405, "MethodNotAllowed", "unknown method or content type")));
     };

@@ -118,6 +118,12 @@ impl FakeApiServer {
         self.shared.with(|s| s.authorizations.clone())
     }
 
+    /// `traceparent` headers of all requests, in order.
+    #[must_use]
+    pub fn traceparents(&self) -> Vec<Option<String>> {
+        self.shared.with(|s| s.traceparents.clone())
+    }
+
     /// All connections that were accepted, in order.
     #[must_use]
     pub fn peers(&self) -> Vec<Peer> {

@@ -24,6 +24,7 @@ pub(crate) struct State {
     pub(crate) bookmarks: u64,
     pub(crate) open: u64,
     pub(crate) authorizations: Vec<Option<String>>,
+    pub(crate) traceparents: Vec<Option<String>>,
     pub(crate) peers: Vec<Peer>,
 }
 

@@ -21,6 +21,9 @@ pub struct Options {
     pub containerd: PathBuf,
     /// Folders searched before `PATH` for shim and runc, when they belong to another containerd than Debian's.
     pub path: Option<PathBuf>,
+    /// Where containerd sends its spans (OTLP over gRPC), as `http://host:port`; `None`: nowhere. Debian's 1.6 has no part
+    /// for this, 2.x has.
+    pub collector: Option<String>,
     /// Leaves everything running when the bed is dropped.
     pub keep: bool,
     /// Called with one line per step.
@@ -32,7 +35,7 @@ impl Default for Options {
         let containerd =
             std::env::var_os("TESTBED_CONTAINERD").map_or_else(|| "/usr/bin/containerd".into(), PathBuf::from);
         let path = containerd.parent().filter(|p| *p != Path::new("/usr/bin")).map(Path::to_owned);
-        Options { parent: std::env::temp_dir(), containerd, path, keep: false, say: |_| {} }
+        Options { parent: std::env::temp_dir(), containerd, path, collector: None, keep: false, say: |_| {} }
     }
 }
 
@@ -84,7 +87,8 @@ impl TestBed {
         cleanup::create_cgroups(&self.remains.cgroup_root)?;
         self.write("cni/10-bed.conflist", &config::cni(&self.dir, &self.network))?;
         self.write("resolv.conf", "nameserver 127.0.0.1\n")?;
-        let text = config::containerd(&self.dir, PAUSE_IMAGE, self.snapshotter());
+        let is_traced = self.options.collector.is_some();
+        let text = config::containerd(&self.dir, PAUSE_IMAGE, self.snapshotter(), is_traced);
         self.write("containerd.toml", &text)?;
         say(&format!("containerd in {}", self.dir.display()));
         self.start_containerd()?;
@@ -174,6 +178,11 @@ impl TestBed {
             path.push(":");
             path.push(rest);
             start.env("PATH", path);
+        }
+        if let Some(collector) = &self.options.collector {
+            start.env("OTEL_EXPORTER_OTLP_ENDPOINT", collector).env("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
+            // Milliseconds: a test waits for it.
+            start.env("OTEL_BSP_SCHEDULE_DELAY", "500");
         }
         let log = self.dir.join("containerd.log");
         let child = self.spawn_logged(&mut start, &log)?;

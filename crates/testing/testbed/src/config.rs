@@ -5,8 +5,12 @@ use std::path::Path;
 use crate::machine;
 use crate::network::Network;
 
+/// What sends spans.
+const UNTRACED: &str = r#", "io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp""#;
+
 /// containerd's configuration (version 2, read by 1.6 and 1.7 alike). Of the pod network it knows only the folder of [`cni`].
-pub(crate) fn containerd(dir: &Path, pause_image: &str, snapshotter: &str) -> String {
+pub(crate) fn containerd(dir: &Path, pause_image: &str, snapshotter: &str, is_traced: bool) -> String {
+    let tracing = if is_traced { "" } else { UNTRACED };
     let dir = dir.display();
     let restrict = !machine::may_lower_oom_score();
     format!(
@@ -14,7 +18,7 @@ pub(crate) fn containerd(dir: &Path, pause_image: &str, snapshotter: &str) -> St
 root = "{dir}/root"
 state = "{dir}/state"
 disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs", "io.containerd.snapshotter.v1.devmapper",
-  "io.containerd.snapshotter.v1.zfs", "io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp"]
+  "io.containerd.snapshotter.v1.zfs"{tracing}]
 [grpc]
   address = "{dir}/containerd.sock"
 [ttrpc]

@@ -23,6 +23,7 @@ mod start;
 mod stop;
 mod swap;
 mod tiers;
+mod traces;
 mod volumes;
 
 use std::cell::RefCell;

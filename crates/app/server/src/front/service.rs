@@ -21,6 +21,7 @@ use super::counts::{Counts, add};
 use super::places::Places;
 use super::response_body::{ResponseBody, Underway};
 use super::settings::Limits;
+use super::traced;
 
 /// What all requests of a server share.
 pub(super) struct Served {
@@ -80,11 +81,14 @@ impl Connection {
         request.extensions_mut().insert(ConnectInfo(self.conn.peer));
         let most = self.served.limits.body_bytes;
         let request = request.map(|body| Body::new(Limited::new(body, most)));
+        let span = traced::begin(&request, self.served.access.is_some());
         let mut router = self.served.router.clone();
-        match router.call(request).await {
+        let response = match span.run(router.call(request)).await {
             Ok(response) => response,
             Err(never) => match never {},
-        }
+        };
+        traced::end(span, response.status());
+        response
     }
 
     /// Lets a request through, with the path that was authorised, or answers it.

@@ -266,7 +266,8 @@ impl PodManager {
         if !self.garbage.begin() {
             return;
         }
-        ctx.run(self.garbage_round(false, ctx).run(), |act, (), _ctx| act.garbage.end());
+        let round = trace::whole("Containers/GarbageCollect", self.garbage_round(false, ctx).run());
+        ctx.run(round, |act, (), _ctx| act.garbage.end());
     }
 
     pub(super) fn garbage_round(&self, thorough: bool, ctx: &Ctx<Self>) -> garbage::Round {

@@ -72,8 +72,9 @@ macro_rules! answers {
 
 answers! {
     RecordEvent => (), |crew, m| crew.say(format!("event {} {}", m.event.reason, m.event.message));
-    EnsurePodCgroup => Result<PodCgroup, CgroupError>, |_crew, _m| {
-        Ok(PodCgroup { parent: "/pods".to_owned(), existed: true })
+    EnsurePodCgroup => Result<PodCgroup, CgroupError>, |crew, _m| {
+        let made = PodCgroup { parent: "/pods".to_owned(), existed: true };
+        crew.with(|w| w.cgroup_fails.clone().map_or(Ok(made), Err))
     };
     RemovePodCgroup => Result<(), CgroupError>, |crew, _m| {
         crew.say("cgroup removed");

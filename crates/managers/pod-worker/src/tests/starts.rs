@@ -233,6 +233,20 @@ fn a_pod_whose_volume_finds_no_place_on_the_node_is_refused() {
     });
 }
 
+#[test]
+fn a_pod_without_a_cgroup_is_told_of_that_whatever_its_volumes_are() {
+    run(16, move |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        bench.set(|w| {
+            w.cgroup_fails = Some(contract::cgroup::CgroupError { message: "no room".to_owned() });
+            w.volumes_fail = Some(VolumeError::new("unmounted volumes=[s]"));
+        });
+        bench.tell(&pod(json!({}), json!({})), UpdateKind::Create).await;
+        assert_eq!(bench.events("FailedCreatePodContainer"), ["unable to ensure pod container exists: no room"]);
+        assert_eq!((bench.events("FailedMount").len(), bench.see(|w| w.created.len())), (0, 0));
+    });
+}
+
 /// Each try has been told of by VolumeManager.
 #[test]
 fn volumes_that_only_took_too_long_make_no_event_of_their_own() {

@@ -16,6 +16,8 @@ use tokio::net::UnixListener;
 use tokio::sync::mpsc;
 use tokio_stream::StreamExt;
 use tokio_stream::wrappers::{ReceiverStream, UnixListenerStream};
+use tonic::Request;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::Server;
 use tonic::transport::server::Connected;
 
@@ -38,6 +40,12 @@ impl Inner {
 }
 
 impl FakeRuntime {
+    /// The `traceparent` of each call that had one, in the order of the calls.
+    #[must_use]
+    pub fn traceparents(&self) -> Vec<String> {
+        super::lock(&self.inner.traceparents).clone()
+    }
+
     /// Breaks every connection; new ones are taken. State stays.
     pub fn disconnect(&self) {
         self.inner.cut_connections();
@@ -98,12 +106,19 @@ async fn serve<S>(inner: Arc<Inner>, incoming: impl Stream<Item = io::Result<Lin
 where
     S: AsyncRead + AsyncWrite + Connected + Send + Unpin + 'static,
 {
+    let notes = Arc::clone(&inner);
+    let noting = move |request: Request<()>| {
+        let told = request.metadata().get("traceparent").and_then(|t| t.to_str().ok());
+        super::lock(&notes.traceparents).extend(told.map(str::to_owned));
+        Ok(request)
+    };
     let runtime = RuntimeServiceServer::new(RuntimeApi(Arc::clone(&inner)));
     let images = ImageServiceServer::new(ImageApi(Arc::clone(&inner)));
     let events = EventsServer::new(EventService(inner));
+    let runtime = runtime.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(usize::MAX);
     let server = Server::builder()
-        .add_service(runtime.max_decoding_message_size(MAX_MESSAGE).max_encoding_message_size(usize::MAX))
-        .add_service(images.max_decoding_message_size(MAX_MESSAGE))
+        .add_service(InterceptedService::new(runtime, noting.clone()))
+        .add_service(InterceptedService::new(images.max_decoding_message_size(MAX_MESSAGE), noting))
         .add_service(events);
     // Ends with the incoming stream; connection errors are the point of the thing.
     let _ = server.serve_with_incoming(incoming).await;

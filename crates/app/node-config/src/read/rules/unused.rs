@@ -28,7 +28,6 @@ pub(in crate::read) fn check(fields: &Map<String, Value>, gates: &FeatureGates, 
         refuse("showHiddenMetricsForVersion", "is not the release before this one", PREVIOUS);
     }
     reserved_memory(fields, findings);
-    endpoint(fields, findings);
 }
 
 /// Only memory and huge pages, each once per NUMA node, more than 0.
@@ -56,16 +55,5 @@ fn reserved_memory(fields: &Map<String, Value>, findings: &mut Findings) {
                 findings.error(ConfigError::new(at, "must be more than 0").value(value));
             }
         }
-    }
-}
-
-/// gRPC knows these forms only.
-fn endpoint(fields: &Map<String, Value>, findings: &mut Findings) {
-    let Some(text) = fields.get("tracing").and_then(|t| t.get("endpoint")).and_then(Value::as_str) else { return };
-    let scheme = text.split_once(':').map(|(scheme, rest)| (scheme, rest.starts_with("//")));
-    let known = ["dns", "unix", "unix-abstract"];
-    if scheme.is_some_and(|(scheme, slashes)| slashes && !known.contains(&scheme)) {
-        let error = ConfigError::new("tracing.endpoint", "has a scheme that gRPC does not know");
-        findings.error(error.value(&Value::from(text)).allowed("host:port, dns:, unix:, unix-abstract:"));
     }
 }
