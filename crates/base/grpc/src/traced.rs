@@ -2,12 +2,10 @@
 
 use hyper::HeaderMap;
 use hyper::header::{HeaderName, HeaderValue};
-use tonic::Code;
+use tonic::{Code, Status};
 use trace::{Kind, Span};
 
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-const STATUS: &str = "grpc-status";
-const MESSAGE: &str = "grpc-message";
 
 /// The span of a call, until its answer has been read or is not wanted any more.
 #[derive(Debug)]
@@ -40,12 +38,11 @@ impl Traced {
         if !self.0.is_recorded() {
             return;
         }
-        let Some(status) = headers.get(STATUS) else { return };
-        let code = Code::from_bytes(status.as_bytes());
-        self.0.set("rpc.response.status_code", || name(code));
-        if code != Code::Ok {
-            let said = headers.get(MESSAGE).and_then(|m| m.to_str().ok()).unwrap_or_default();
-            self.0.fail(|| said.to_owned());
+        // Its words are percent-encoded on the wire.
+        let Some(status) = Status::from_header_map(headers) else { return };
+        self.0.set("rpc.response.status_code", || name(status.code()));
+        if status.code() != Code::Ok {
+            self.0.fail(|| status.message().to_owned());
         }
     }
 
