@@ -2,6 +2,7 @@
 //! be. `RESIZES` says how often, `RESIZES_SEED` by which chance.
 
 use std::path::Path;
+use std::time::Duration;
 
 use fastrand::Rng;
 use serde_json::{Value, json};
@@ -169,7 +170,9 @@ fn at_the_end_all_agree_whatever_happens() {
             crash(&node, &of);
             crashes[at] += 1;
         }
-        std::thread::sleep(std::time::Duration::from_millis(random.u64(0..300)));
+        // A moment: what is waited for does not come.
+        let moment = Duration::from_millis(random.u64(0..300));
+        let _ = wait_until("nothing", moment, || Err::<(), _>(String::new()));
         if turn % 10 == 5 {
             node.bosun.kill();
             node.start_again().unwrap_or_else(|e| panic!("{e}"));

@@ -169,7 +169,6 @@ fn plan_in_sandbox(input: &PlanInput<'_>, out: &mut PodPlan) {
         out.kill.clear();
         out.waits.clear();
         out.resize = Resize::default();
-        return;
     }
 }
 
