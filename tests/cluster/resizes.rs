@@ -10,6 +10,8 @@ use testbed::{ClusterNode, ControlPlane, identity, wait_until};
 
 use crate::node::{LASTS, PODS, SOON, condition, crash, create, pod, shell, start, wait, wait_reasons, wait_running};
 
+mod beside;
+
 /// `None` where the server has no subresource for it, which is told.
 fn node() -> Option<ClusterNode> {
     let minor = ControlPlane::find().unwrap_or_else(|e| panic!("{e}")).minor();

@@ -9,7 +9,7 @@ use model::pod;
 use model::quantity::Quantity;
 use model::resources::{self, CPU, MEMORY, QosClass};
 
-use crate::{NodeFacts, Verdict, decide};
+use crate::{NodeFacts, Rejection, Verdict, decide};
 
 /// What becomes of a resize.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +18,8 @@ pub enum ResizeVerdict {
     Grant,
     /// It gets it when there is room.
     Defer {
-        /// Why not now.
-        message: String,
+        /// Why not now: what admission of a new pod would say.
+        why: Rejection,
     },
     /// It cannot have it here at all.
     Infeasible {
@@ -49,7 +49,7 @@ pub fn decide_resize<'a>(
     }
     match decide(pod, others, node) {
         Verdict::Admit => ResizeVerdict::Grant,
-        Verdict::Reject(why) => ResizeVerdict::Defer { message: why.message },
+        Verdict::Reject(why) => ResizeVerdict::Defer { why },
         Verdict::Preempt { victims } => ResizeVerdict::Preempt { victims },
     }
 }

@@ -74,12 +74,16 @@ pub(crate) fn of_container(container: &Container, seen: &ContainerObservation, a
     figures(&requests, &limits, &allocated)
 }
 
-/// Puts actual values in place of those that differ. An equal value keeps its text; a value that the runtime does not
+/// Puts actual values in place of those that differ. A container that names no limits, or no requests, shows none: what it has
+/// is its pod's. An equal value keeps its text; a value that the runtime does not
 /// give stays as it was allocated.
 fn correct(requests: &mut ResourceList, limits: &mut ResourceList, actual: &RuntimeResources) {
     let asked = requests.get(CPU).map_or(0, |q| q.milli_value());
-    if actual.cpu_shares > 0 && actual.cpu_shares != shares(asked) {
+    if !requests.is_empty() && actual.cpu_shares > 0 && actual.cpu_shares != shares(asked) {
         requests.insert(CPU.to_owned(), Quantity::from_millis(milli_of_shares(actual.cpu_shares)));
+    }
+    if limits.is_empty() {
+        return;
     }
     if actual.cpu_quota_us > 0 && actual.cpu_period_us > 0 {
         let limited = limits.get(CPU).map_or(0, |q| q.milli_value());

@@ -11,7 +11,7 @@ use model::allocation::{Allocation, PendingResize, asks_the_same, summary};
 use model::core::Pod;
 use model::event::EventType;
 use model::{PodUid, Timestamp};
-use pod_admission::{Candidate, ResizeVerdict, decide_resize, operations, order};
+use pod_admission::{Candidate, PREEMPTING, ResizeVerdict, decide_resize, operations, order};
 
 use super::PodManager;
 use crate::admission::facts;
@@ -19,6 +19,8 @@ use crate::allocation::Stage;
 use crate::allocation::checkpoint::{self, Entries};
 use crate::desired::Change;
 
+/// A resize that cannot be had.
+const INFEASIBLE: &str = "Infeasible";
 /// New pods are written down together after this time; one that is lost with the daemon is admitted anew by the next one.
 const SAVE_AFTER: Duration = Duration::from_secs(1);
 
@@ -100,21 +102,21 @@ impl PodManager {
                 self.set_stage(uid, Stage::Granting(pod, waited));
                 self.save_allocations(ctx);
             }
-            ResizeVerdict::Defer { message } => {
+            ResizeVerdict::Defer { why } => {
                 self.set_stage(uid, Stage::Deferred);
-                self.set_pending(uid, &pod, (false, message), ctx);
+                self.set_pending(uid, &pod, (&why.reason, why.message), ctx);
             }
             ResizeVerdict::Preempt { victims } if held.stage != Stage::Preempting => {
                 let names = victims.len();
                 self.stop_victims(&victims);
                 self.set_stage(uid, Stage::Preempting);
-                self.set_pending(uid, &pod, (false, format!("{names} pods make room for this critical one")), ctx);
+                self.set_pending(uid, &pod, (PREEMPTING, format!("{names} pods make room for this critical one")), ctx);
             }
             ResizeVerdict::Preempt { .. } => {}
             ResizeVerdict::Infeasible { message, detail } => {
                 pods::INFEASIBLE_RESIZES.with_label_values(&[detail]).inc();
                 self.set_stage(uid, Stage::Infeasible);
-                self.set_pending(uid, &pod, (true, message), ctx);
+                self.set_pending(uid, &pod, (INFEASIBLE, message), ctx);
             }
         }
     }
@@ -125,8 +127,9 @@ impl PodManager {
         }
     }
 
-    /// Shows why a resize waits; what is new of it is told by an event.
-    fn set_pending(&mut self, uid: &PodUid, pod: &Pod, (infeasible, message): (bool, String), ctx: &mut Ctx<Self>) {
+    /// Shows why a resize waits; what is new of it is told by an event, with the word of admission.
+    fn set_pending(&mut self, uid: &PodUid, pod: &Pod, (word, message): (&str, String), ctx: &mut Ctx<Self>) {
+        let infeasible = word == INFEASIBLE;
         let Some(held) = self.desired.allocations.get_mut(uid) else { return };
         let generation = pod.metadata.generation.unwrap_or(0);
         let before = held.pending.take();
@@ -140,7 +143,7 @@ impl PodManager {
         }
         if is_news {
             let reason = if infeasible { "ResizeInfeasible" } else { "ResizeDeferred" };
-            let text = format!("Pod resize {}: {}", pending.reason(), summary(pod, generation, &pending.message));
+            let text = format!("Pod resize {word}: {}", summary(pod, generation, &pending.message));
             self.emit(pod, EventType::Warning, reason, text);
         }
     }

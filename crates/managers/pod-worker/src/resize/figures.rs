@@ -38,9 +38,11 @@ pub(super) fn limits_too_low(plan: &Resize, used: &PodCgroupUse, wanted: &Cgroup
     if plan.memory.is_empty() && !plan.restarts {
         return Ok(());
     }
-    let mut errors = Vec::new();
+    let mut errors = containers_too_low(plan, used);
     let now = used.values.memory_limit_bytes.filter(|n| *n >= 0);
-    if let Some(limit) = wanted.memory_limit_bytes.filter(|limit| now.is_none_or(|now| *limit < now)) {
+    // As a kubelet: the pod is only spoken of where no container is to blame.
+    let limit = wanted.memory_limit_bytes.filter(|limit| errors.is_empty() && now.is_none_or(|now| *limit < now));
+    if let Some(limit) = limit {
         match used.memory_bytes {
             None => errors.push("missing pod memory usage".to_owned()),
             Some(bytes) if bytes >= u64::try_from(limit).unwrap_or(0) => {
@@ -49,6 +51,15 @@ pub(super) fn limits_too_low(plan: &Resize, used: &PodCgroupUse, wanted: &Cgroup
             Some(_) => {}
         }
     }
+    match &*errors {
+        [] => Ok(()),
+        [one] => Err(format!("cannot decrease memory limits: {one}")),
+        several => Err(format!("cannot decrease memory limits: [{}]", several.join(", "))),
+    }
+}
+
+fn containers_too_low(plan: &Resize, used: &PodCgroupUse) -> Vec<String> {
+    let mut errors = Vec::new();
     for one in &plan.memory {
         let (from, to) = (one.actuated.memory_limit_bytes, one.wanted.memory_limit_bytes);
         if to == 0 || (from != 0 && to >= from) {
@@ -62,11 +73,7 @@ pub(super) fn limits_too_low(plan: &Resize, used: &PodCgroupUse, wanted: &Cgroup
             ));
         }
     }
-    match &*errors {
-        [] => Ok(()),
-        [one] => Err(format!("cannot decrease memory limits: {one}")),
-        several => Err(format!("cannot decrease memory limits: [{}]", several.join(", "))),
-    }
+    errors
 }
 
 #[cfg(test)]

@@ -30,8 +30,9 @@ fn what_fits_beside_the_others_is_granted_and_the_rest_waits() {
     let others = [plain("o", 600)];
     let verdict = |cpu| decide_resize(&plain("p", cpu), &plain("p", 100), others.iter(), &node(1000));
     assert_eq!(verdict(400), ResizeVerdict::Grant);
-    let message = "Node didn't have enough resource: cpu, requested: 401, used: 600, capacity: 1000".to_owned();
-    assert_eq!(verdict(401), ResizeVerdict::Defer { message });
+    let message = "Node didn't have enough resource: cpu, requested: 401, used: 600, capacity: 1000";
+    let ResizeVerdict::Defer { why } = verdict(401) else { panic!("{:?}", verdict(401)) };
+    assert_eq!((&*why.reason, &*why.message), ("OutOfcpu", message));
 }
 
 #[test]
