@@ -75,10 +75,15 @@ fn events(node: &ClusterNode, name: &str, most: &str) -> Vec<Value> {
     all
 }
 
-/// A text without numbers of bytes in use and of processors.
+/// A text without numbers of processors, and without what is in use: a kubelet speaks of the pod, of the container or of both, as
+/// it has read them.
 fn without_measures(text: &str, most: &str) -> String {
+    let in_use = "cannot decrease memory limits: ";
     let mut out = text.replace(most, "MOST");
-    for mark in ["current usage (", "requested: ", "used: ", "capacity: "] {
+    if let Some(at) = out.find(in_use) {
+        out.truncate(at + in_use.len());
+    }
+    for mark in ["requested: ", "used: ", "capacity: "] {
         let parts: Vec<&str> = out.split(mark).collect();
         let rest =
             parts[1..].iter().map(|part| format!("{mark}N{}", part.trim_start_matches(|c: char| c.is_ascii_digit())));

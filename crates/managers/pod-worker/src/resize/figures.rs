@@ -38,11 +38,9 @@ pub(super) fn limits_too_low(plan: &Resize, used: &PodCgroupUse, wanted: &Cgroup
     if plan.memory.is_empty() && !plan.restarts {
         return Ok(());
     }
-    let mut errors = containers_too_low(plan, used);
+    let mut errors = Vec::new();
     let now = used.values.memory_limit_bytes.filter(|n| *n >= 0);
-    // As a kubelet: the pod is only spoken of where no container is to blame.
-    let limit = wanted.memory_limit_bytes.filter(|limit| errors.is_empty() && now.is_none_or(|now| *limit < now));
-    if let Some(limit) = limit {
+    if let Some(limit) = wanted.memory_limit_bytes.filter(|limit| now.is_none_or(|now| *limit < now)) {
         match used.memory_bytes {
             None => errors.push("missing pod memory usage".to_owned()),
             Some(bytes) if bytes >= u64::try_from(limit).unwrap_or(0) => {
@@ -51,15 +49,6 @@ pub(super) fn limits_too_low(plan: &Resize, used: &PodCgroupUse, wanted: &Cgroup
             Some(_) => {}
         }
     }
-    match &*errors {
-        [] => Ok(()),
-        [one] => Err(format!("cannot decrease memory limits: {one}")),
-        several => Err(format!("cannot decrease memory limits: [{}]", several.join(", "))),
-    }
-}
-
-fn containers_too_low(plan: &Resize, used: &PodCgroupUse) -> Vec<String> {
-    let mut errors = Vec::new();
     for one in &plan.memory {
         let (from, to) = (one.actuated.memory_limit_bytes, one.wanted.memory_limit_bytes);
         if to == 0 || (from != 0 && to >= from) {
@@ -73,7 +62,11 @@ fn containers_too_low(plan: &Resize, used: &PodCgroupUse) -> Vec<String> {
             ));
         }
     }
-    errors
+    match &*errors {
+        [] => Ok(()),
+        [one] => Err(format!("cannot decrease memory limits: {one}")),
+        several => Err(format!("cannot decrease memory limits: [{}]", several.join(", "))),
+    }
 }
 
 #[cfg(test)]
