@@ -62,12 +62,13 @@ impl Job {
         let lives = |o: &&ContainerObservation| matches!(o.state, ContainerState::Running | ContainerState::Created);
         let running = |c: &Container| observed.container(&c.name).filter(lives);
         let known = |c: &Container, o: &ContainerObservation| {
-            let recorded = self.memo.record.actuated.get(&c.name).filter(|a| a.id == o.id.as_str());
-            recorded.map(|a| a.amounts).or_else(|| match before {
-                Some(_) => other.and_then(|b| Some(Amounts::of(b, &model::pod::find_container(b, &c.name)?.1))),
-                // An earlier daemon or worker may have died over a resize.
-                None => amounts_in_force(&self.pod, c, o, &self.deps.config),
-            })
+            let recorded = self.memo.record.actuated.get(&c.name).filter(|a| a.id == o.id.as_str()).map(|a| a.amounts);
+            if before.is_none() {
+                // An earlier daemon or worker may have died over a resize, and its last lines with it: the runtime knows better.
+                return amounts_in_force(&self.pod, c, o, recorded, &self.deps.config).or(recorded);
+            }
+            let was = || Some(Amounts::of(other?, &model::pod::find_container(other?, &c.name)?.1));
+            recorded.or_else(was)
         };
         let all = self.deps.config.resizable.containers(&self.pod);
         all.filter_map(|c| {

@@ -75,7 +75,23 @@ impl Bench {
         Self::start_with(kernel, observed, |_| ())
     }
 
+    /// With a line of an earlier daemon in the journal.
+    fn start_with_record(kernel: &Kernel, observed: PodObservation, record: &crate::memo::Record) -> Self {
+        let journal = fakes::MemoryJournal::default();
+        record.save(&journal, &UID.into()).unwrap();
+        Self::start_on(kernel, observed, journal, |_| ())
+    }
+
     fn start_with(kernel: &Kernel, observed: PodObservation, edit: impl FnOnce(&mut Config)) -> Self {
+        Self::start_on(kernel, observed, fakes::MemoryJournal::default(), edit)
+    }
+
+    fn start_on(
+        kernel: &Kernel,
+        observed: PodObservation,
+        journal: fakes::MemoryJournal,
+        edit: impl FnOnce(&mut Config),
+    ) -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::create_dir_all(dir.path().join("root/pods").join(UID)).unwrap();
         let world = Shared::default();
@@ -106,7 +122,7 @@ impl Bench {
             config: Arc::new(config),
             fs: Arc::new(fakes::LinuxFs),
             http: net.clone(),
-            journal: Arc::new(fakes::MemoryJournal::default()),
+            journal: Arc::new(journal),
         });
         let crew = wiring.member_crew(UID);
         let worker = kernel.spawn(Spec::new("pod-worker/u1"), move |_| {

@@ -10,17 +10,19 @@ use pod_plan::Resize;
 
 use crate::deps::Config;
 
-/// What a container has by the runtime's word, where that is not what it shall have. Requests that the runtime does not show count
-/// as met.
+/// What a container has by the runtime's word, where that is not what it shall have. A request of memory, which the runtime does
+/// not show, is as it was recorded, or counts as met.
 pub(super) fn amounts_in_force(
     pod: &Pod,
     c: &Container,
     seen: &ContainerObservation,
+    recorded: Option<Amounts>,
     config: &Config,
 ) -> Option<Amounts> {
     let actual = seen.resources.as_ref()?;
     let wanted = cri::container_resources(pod, c, &config.facts, &config.rules);
     let mut out = Amounts::of(pod, c);
+    out.memory_request_bytes = recorded.map_or(out.memory_request_bytes, |r| r.memory_request_bytes);
     if actual.cpu_shares > 0 && actual.cpu_shares != wanted.cpu_shares {
         out.cpu_request_milli = actual.cpu_shares.saturating_mul(1000).saturating_add(1023) / 1024;
     }

@@ -202,3 +202,30 @@ fn the_pod_grows_while_its_container_is_down() {
         assert_eq!(bench.events("ResizeCompleted").len(), 1);
     });
 }
+
+/// A line of the journal that says more than the runtime has: a later one was lost with the daemon.
+#[test]
+fn the_runtime_knows_better_than_an_old_line() {
+    run(1, async |kernel| {
+        let now = sized("1", "1Gi", "NotRequired", 3);
+        let mut observed = left_running(&now);
+        observed.containers[0].resources = Some(model::runtime::RuntimeResources {
+            cpu_shares: 512,
+            cpu_quota_us: 50_000,
+            cpu_period_us: 100_000,
+            memory_limit_bytes: GI,
+        });
+        let amounts = model::allocation::Amounts {
+            cpu_request_milli: 1000,
+            cpu_limit_milli: 1000,
+            memory_request_bytes: GI,
+            memory_limit_bytes: GI / 2,
+        };
+        let actuated = crate::memo::Actuated { id: "c1".to_owned(), amounts };
+        let record = crate::memo::Record { actuated: [("app".to_owned(), actuated)].into(), ..Default::default() };
+        let bench = Bench::start_with_record(&kernel, observed, &record);
+        bench.tell(&now, UpdateKind::Create).await;
+        let of_container: Vec<String> = told(&bench).into_iter().filter(|l| l.starts_with("c1")).collect();
+        assert_eq!(of_container, [format!("c1 {GI} 100000 1024")]);
+    });
+}
