@@ -179,6 +179,7 @@ impl PodManager {
         }
         ctx.fault_point("merged");
         self.retry_resizes(trigger, ctx);
+        self.repeat_grants(ctx);
         // At once: new static pods wait for the grant of their name.
         self.run_housekeeping(ctx);
     }

@@ -9,7 +9,7 @@ use model::core::Pod;
 
 pub(crate) mod checkpoint;
 
-use checkpoint::Entries;
+use checkpoint::Before;
 
 /// A pod that asks for something else than it was granted.
 #[derive(Clone, Debug)]
@@ -99,6 +99,11 @@ impl Allocations {
         }
     }
 
+    /// Whether something is granted that is not written down.
+    pub(crate) fn is_granting(&self) -> bool {
+        self.held.values().any(|held| matches!(held.stage, Stage::Granting(..)))
+    }
+
     pub(crate) fn forget(&mut self, uid: &PodUid) {
         self.held.remove(uid);
         self.actuating.remove(uid);
@@ -125,7 +130,7 @@ impl Allocations {
 #[derive(Debug, Default)]
 pub(crate) struct Saving {
     /// What was granted before this generation of the actor; `None`: not read yet.
-    pub(crate) loaded: Option<Entries>,
+    pub(crate) loaded: Option<Before>,
     pub(crate) running: bool,
     pub(crate) again: bool,
     pub(crate) scheduled: bool,

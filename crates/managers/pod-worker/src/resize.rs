@@ -23,7 +23,7 @@ use crate::memo::Actuated;
 
 mod figures;
 
-use figures::{amounts_in_force, limits_too_low};
+use figures::{amounts_in_force, is_in_force, limits_too_low};
 
 impl Job {
     /// Compares what the pod shall have with what its running containers were told last.
@@ -67,7 +67,11 @@ impl Job {
                 // An earlier daemon or worker may have died over a resize, and its last lines with it: the runtime knows better.
                 return amounts_in_force(&self.pod, c, o, recorded, &self.deps.config).or(recorded);
             }
-            let was = || Some(Amounts::of(other?, &model::pod::find_container(other?, &c.name)?.1));
+            let was = || {
+                let was = Amounts::of(other?, &model::pod::find_container(other?, &c.name)?.1);
+                let is_done = is_in_force(&self.pod, c, o, was, &self.deps.config);
+                (!is_done).then_some(was)
+            };
             recorded.or_else(was)
         };
         let all = self.deps.config.resizable.containers(&self.pod);

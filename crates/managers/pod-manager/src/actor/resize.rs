@@ -7,7 +7,7 @@ use std::time::Duration;
 use actor::{Class, Ctx};
 use contract::pod_worker::UpdateKind;
 use metrics::pods;
-use model::allocation::{Allocation, PendingResize, asks_the_same, summary};
+use model::allocation::{Allocation, Amounts, PendingResize, asks_the_same, summary};
 use model::core::Pod;
 use model::event::EventType;
 use model::{PodUid, Timestamp};
@@ -16,7 +16,7 @@ use pod_admission::{Candidate, PREEMPTING, ResizeVerdict, decide_resize, operati
 use super::PodManager;
 use crate::admission::facts;
 use crate::allocation::Stage;
-use crate::allocation::checkpoint::{self, Entries};
+use crate::allocation::checkpoint::{self, Before, Entries};
 use crate::desired::Change;
 
 /// A resize that cannot be had.
@@ -25,6 +25,13 @@ const INFEASIBLE: &str = "Infeasible";
 const SAVE_AFTER: Duration = Duration::from_secs(1);
 
 impl PodManager {
+    /// Grants once more what an earlier daemon granted, as it is written down again.
+    pub(super) fn repeat_grants(&mut self, ctx: &mut Ctx<Self>) {
+        if self.desired.allocations.is_granting() && !self.saving.running {
+            self.save_allocations(ctx);
+        }
+    }
+
     pub(super) fn load_allocations(&self, ctx: &mut Ctx<Self>) {
         let (deps, dir) = (self.tools.deps.clone(), self.tools.config.root_dir.clone());
         let read = move || checkpoint::load(&*deps.fs, &dir);
@@ -33,7 +40,7 @@ impl PodManager {
         ctx.run(load, |act, entries, ctx| {
             act.saving.loaded = Some(entries.unwrap_or_else(|e| {
                 tracing::error!(error = %e, "what pods were granted is not read; what they ask for now is admitted anew");
-                Entries::new()
+                Before::default()
             }));
             act.take_postponed(ctx);
         });
@@ -42,9 +49,18 @@ impl PodManager {
     /// A pod goes on with what it was granted in an earlier life of the daemon.
     pub(super) fn recall_allocation(&mut self, pod: &Arc<Pod>) {
         let uid = model::pod::uid(pod);
-        let known = self.saving.loaded.as_mut().and_then(|entries| entries.remove(&uid));
-        if let Some(allocation) = known.filter(|_| !model::pod::is_static(pod)) {
-            self.desired.hold(&uid, Arc::new(allocation), self.tools.config.resizable);
+        let Some(before) = self.saving.loaded.as_mut().filter(|_| !model::pod::is_static(pod)) else { return };
+        let (allocated, actuated) = (before.allocated.remove(&uid), before.actuated.remove(&uid));
+        let Some(allocated) = allocated else { return };
+        let what = self.tools.config.resizable;
+        let granted = allocated.overlay(pod, what);
+        match actuated.filter(|had| has_less_or_more(&had.overlay(pod, what), &granted, what)) {
+            // It died between the grant and its end: granted once more, the worker hears of a resize.
+            Some(had) => {
+                self.desired.hold(&uid, Arc::new(had), what);
+                self.set_stage(&uid, Stage::Granting(granted, None));
+            }
+            None => self.desired.hold(&uid, Arc::new(allocated), what),
         }
     }
 
@@ -284,4 +300,11 @@ impl PodManager {
         // Another one may have room by what this one gave up.
         self.retry_resizes("pod_resized", ctx);
     }
+}
+
+/// Whether containers have other CPU or memory in one than in the other. A limit of the pod counts for those that have none: a
+/// kubelet writes it down as theirs.
+fn has_less_or_more(a: &Pod, b: &Pod, what: model::allocation::Resizable) -> bool {
+    let of = |pod: &Pod| -> Vec<Amounts> { what.containers(pod).map(|c| Amounts::of(pod, c)).collect() };
+    of(a) != of(b) || Amounts::of_pod_level(a) != Amounts::of_pod_level(b)
 }

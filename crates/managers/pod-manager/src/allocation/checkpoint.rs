@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 
 /// What pods were granted.
 const ALLOCATED: &str = "allocated_pods_state";
-/// What the runtime was told last. Written for a kubelet that takes over; bosun's workers have their own, more exact record.
+/// What the runtime was told last, by pod. Workers have a more exact record; this one says whose resize was under way when a
+/// daemon died, and serves a kubelet that takes over.
 const ACTUATED: &str = "actuated_pods_state";
 /// Longest file that is read.
 const MAX_BYTES: u64 = 64 << 20;
@@ -53,11 +54,21 @@ fn parse(bytes: &[u8]) -> Result<Entries, String> {
     Ok(data.entries.unwrap_or_default())
 }
 
-/// Reads what pods were granted before this daemon began. A file that cannot be understood is set aside: what pods ask for now is
-/// then admitted anew.
-pub(crate) fn load(fs: &dyn HostFs, dir: &Path) -> Entries {
-    let path = dir.join(ALLOCATED);
-    let read = fs.read_file(&path, MAX_BYTES);
+/// Reads what pods were granted before this daemon began, and what their containers had. A file that cannot be understood is set
+/// aside: what pods ask for now is then admitted anew, and their containers count as having it.
+pub(crate) fn load(fs: &dyn HostFs, dir: &Path) -> Before {
+    Before { allocated: read(fs, &dir.join(ALLOCATED)), actuated: read(fs, &dir.join(ACTUATED)) }
+}
+
+/// See [`load`].
+#[derive(Debug, Default)]
+pub(crate) struct Before {
+    pub(crate) allocated: Entries,
+    pub(crate) actuated: Entries,
+}
+
+fn read(fs: &dyn HostFs, path: &Path) -> Entries {
+    let read = fs.read_file(path, MAX_BYTES);
     let why = match read.as_deref().map(parse) {
         Ok(Ok(entries)) => return entries,
         Err(e) if e.is_not_found() => return Entries::new(),
@@ -65,13 +76,13 @@ pub(crate) fn load(fs: &dyn HostFs, dir: &Path) -> Entries {
         Err(e) => actor::chain(e),
     };
     let aside = PathBuf::from(format!("{}.damaged", path.display()));
-    let kept = fs.rename(&path, &aside);
+    let kept = fs.rename(path, &aside);
     tracing::error!(
         path = %path.display(),
         error = why,
         set_aside = kept.is_ok(),
-        "what pods were granted cannot be read (expected: a checkpoint as this daemon or a kubelet writes it); \
-         what they ask for now is admitted anew"
+        "what pods have cannot be read (expected: a checkpoint as this daemon or a kubelet writes it); what they ask for now \
+         is admitted anew"
     );
     Entries::new()
 }

@@ -176,3 +176,26 @@ fn a_critical_pod_makes_others_end_for_its_growth() {
         assert_eq!(events(&bench), ["Preempting", "ResizeDeferred", "ResizeStarted"]);
     });
 }
+
+/// The daemon dies when the grant is written down and the worker knows nothing of it yet.
+#[test]
+fn a_grant_that_nobody_heard_of_is_repeated() {
+    run(1, async |kernel| {
+        let bench = Bench::start(&kernel, Setup::default());
+        bench.set(Source::Api, &[sized("u1", "500m", 0, 1)]).await;
+        bench.set(Source::Api, &[sized("u1", "1500m", 0, 2)]).await;
+        let actuated = file(&bench, "/r/actuated_pods_state");
+        assert_eq!(actuated["entries"]["u1"]["ContainerResources"]["c"]["requests"]["cpu"], "500m", "not yet");
+        let next = Bench::start_on(&kernel, Setup::default(), bench.disk.clone());
+        next.set(Source::Api, &[sized("u1", "1500m", 0, 2), asking("u2", "1", 0)]).await;
+        assert_eq!(has(&next, "u1"), "1500m");
+        assert_eq!(next.rejection("u2"), Some("OutOfcpu".to_owned()), "the room is taken");
+        let words = next.heard();
+        let of_worker: Vec<&String> = words.iter().filter(|w| w.starts_with("worker u1")).collect();
+        assert_eq!(of_worker, ["worker u1 create", "worker u1 update"], "the worker sees a resize");
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        let last = Bench::start_on(&kernel, Setup::default(), next.disk.clone());
+        last.set(Source::Api, &[sized("u1", "1500m", 0, 2)]).await;
+        assert_eq!(events(&last), Vec::<String>::new(), "it has come to its end");
+    });
+}

@@ -35,6 +35,21 @@ pub(super) fn amounts_in_force(
     Some(out)
 }
 
+/// Whether the runtime shows all that the container shall have, and showed something else when it had what it `was` granted: a
+/// resize that was carried out before the daemon could write that down.
+pub(super) fn is_in_force(
+    pod: &Pod,
+    c: &Container,
+    seen: &ContainerObservation,
+    was: Amounts,
+    config: &Config,
+) -> bool {
+    let wanted = Amounts { memory_request_bytes: 0, ..Amounts::of(pod, c) };
+    let visible = |amounts: Amounts| Amounts { memory_request_bytes: 0, ..amounts };
+    let now = amounts_in_force(pod, c, seen, None, config).map(visible);
+    now == Some(wanted) && visible(was) != wanted
+}
+
 /// Refuses limits of memory that are in use already: the kernel would end somebody.
 pub(super) fn limits_too_low(plan: &Resize, used: &PodCgroupUse, wanted: &CgroupValues) -> Result<(), String> {
     if plan.memory.is_empty() && !plan.restarts {
