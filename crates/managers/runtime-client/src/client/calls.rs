@@ -218,15 +218,13 @@ impl Handler<UpdateContainerResources> for RuntimeClient {
 
     fn handle(&mut self, m: UpdateContainerResources, ctx: &mut Ctx<Self>) -> Self::Result {
         let runtime = self.deps.runtime.clone();
-        let note = Touched { uid: m.uid, what: Target::Pod, start: false, end: None };
-        let id = m.container.to_string();
         let request = v1::UpdateContainerResourcesRequest {
-            container_id: id.clone(),
+            container_id: m.container.to_string(),
             linux: Some((*m.linux).clone()),
             ..v1::UpdateContainerResourcesRequest::default()
         };
         let call = async move { runtime.update_container_resources(request).await };
-        self.run_call(ctx, note, Class::Container, call, |()| Target::Pod)
+        self.call(ctx, m.uid, Class::Container, call, |()| Target::Pod)
     }
 }
 
@@ -235,7 +233,6 @@ impl Handler<UpdatePodSandboxResources> for RuntimeClient {
 
     fn handle(&mut self, m: UpdatePodSandboxResources, ctx: &mut Ctx<Self>) -> Self::Result {
         let runtime = self.deps.runtime.clone();
-        let note = Touched { uid: m.uid, what: Target::Pod, start: false, end: None };
         let request = v1::UpdatePodSandboxResourcesRequest {
             pod_sandbox_id: m.sandbox.to_string(),
             overhead: Some((*m.linux_overhead).clone()),
@@ -247,7 +244,7 @@ impl Handler<UpdatePodSandboxResources> for RuntimeClient {
                 other => other,
             }
         };
-        self.run_call(ctx, note, Class::Container, call, |()| Target::Pod)
+        self.call(ctx, m.uid, Class::Container, call, |()| Target::Pod)
     }
 }
 

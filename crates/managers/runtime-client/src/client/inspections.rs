@@ -110,8 +110,8 @@ impl RuntimeClient {
         let answer = match result {
             Ok(inspected) => {
                 let changed = self.merge(uid, inspected, seq, at);
-                // An event that came meanwhile may have told just that.
-                let told = self.requests.get(uid).is_some_and(|r| r.touched > seq);
+                // An event that came meanwhile may have told just that, and a call of ours that is under way will.
+                let told = self.requests.get(uid).is_some_and(|r| r.touched > seq || r.starting > 0);
                 if changed && request.audit && !told {
                     self.diverged(uid);
                 }
