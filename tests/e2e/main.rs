@@ -23,3 +23,4 @@ mod streams;
 mod survival;
 mod tracing;
 mod traps;
+mod users;

@@ -89,7 +89,7 @@ impl Node {
     }
 
     /// A connection of its own to the runtime; must be made inside of [`block`].
-    fn cri(&self) -> Cri {
+    pub(crate) fn cri(&self) -> Cri {
         Cri::new(&self.bed.socket(), self.bed.cgroup_root(), &self.bed.dir().join("logs"))
     }
 

@@ -298,7 +298,7 @@ fn pods(r: &mut Reader<'_>, c: &mut NodeConfig) {
                 let error = ConfigError::new("userNamespaces.idsPerPod", "is not a multiple of 65536");
                 inner.findings.error(error.value(&Value::from(ids)).allowed("a multiple of 65536"));
             }
-            c.pods.user_namespace_ids_per_pod = ids.unsigned_abs();
+            set(&mut c.pods.user_namespace_ids_per_pod, u32::try_from(ids).ok());
         }
         inner.finish(&[]);
     }

@@ -8,6 +8,7 @@ use model::core::{ConfigMap, Secret, Service};
 use model::object::ObjectRef;
 use model::runtime::PodObservation;
 use model::stats::Summary;
+use model::userns::UserNamespace;
 use model::{ContainerId, PodUid, SandboxId};
 
 use crate::certificates::CertificateView;
@@ -42,8 +43,8 @@ use crate::shutdown::Shutdown;
 use crate::stats::{Cadvisor, Resource, StatsError, Summarise};
 use crate::status::{RetainPodStatuses, SetPodStatus, StatusEntry, TerminatePod};
 use crate::volume::{
-    ListVolumes, MakePodDirs, MountVolumes, MountedVolumes, PodVolumes, PrepareSubPath, RemovePodDir, UnmountVolumes,
-    VolumeError, VolumeRow, VolumesInUse,
+    AssignUserNamespace, ListVolumes, MakePodDirs, MountVolumes, MountedVolumes, PodVolumes, PrepareSubPath, RemovePodDir,
+    UnmountVolumes, VolumeError, VolumeRow, VolumesInUse,
 };
 
 /// Longest that a call on the way to a running container may queue and run.
@@ -198,6 +199,7 @@ role! {
     VolumeManager in volume_manager, actor "volume-manager";
     answers {
         MakePodDirs for uid => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
+        AssignUserNamespace for uid => Result<UserNamespace, VolumeError>, within Duration::from_secs(120), Repeat;
         MountVolumes for pod => Result<Arc<MountedVolumes>, VolumeError>, within Duration::from_secs(150), Repeat;
         PrepareSubPath for uid => Result<PathBuf, VolumeError>, within Duration::from_secs(120), Repeat;
         UnmountVolumes for uid => Result<(), VolumeError>, within Duration::from_secs(150), Repeat;
@@ -282,8 +284,8 @@ role! {
     asks {
         RunPodSandbox, StopPodSandbox, CreateContainer, StartContainer, StopContainer, RemoveContainer,
         UpdateContainerResources, UpdatePodSandboxResources, ReadPodCgroup, ResizePodCgroup,
-        ExecSync, ObservePod, EnsureImage, MakePodDirs, MountVolumes, PrepareSubPath, UnmountVolumes, EnsurePodCgroup,
-        RemovePodCgroup, StartProbes, StopProbes, SetPodStatus, TerminatePod, HoldObjects, FetchConfigMap, FetchSecret,
+        ExecSync, ObservePod, EnsureImage, MakePodDirs, AssignUserNamespace, MountVolumes, PrepareSubPath,
+        UnmountVolumes, EnsurePodCgroup, RemovePodCgroup, StartProbes, StopProbes, SetPodStatus, TerminatePod, HoldObjects, FetchConfigMap, FetchSecret,
         FetchServices, FetchRuntimeClass, RecordEvent,
     }
     reads { Observed, RuntimeInfo, PodProbes, StatusEntry, NodeView, PodCgroupRow }

@@ -46,6 +46,13 @@ pub struct MakePodDirs {
     /// Pod.
     pub uid: PodUid,
 }
+/// The ids of the host that stand for the users of this pod (`hostUsers: false`): those that it has already, else some that
+/// no other pod has. They are kept until [`UnmountVolumes`]. Idempotent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct AssignUserNamespace {
+    /// Pod.
+    pub uid: PodUid,
+}
 /// Set up every volume that a container of this pod uses, and wait for it. Idempotent: also refreshes volumes whose
 /// content changes, and answers at once when all is in place.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -69,7 +76,7 @@ pub struct PrepareSubPath {
     /// Index of the volumeMount in the container.
     pub mount_index: usize,
 }
-/// Tear every volume of the pod down and wait for it. Idempotent.
+/// Tear every volume of the pod down and wait for it, and take its users back. Idempotent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UnmountVolumes {
     /// Pod.

@@ -28,6 +28,7 @@ pub mod strategic_merge;
 pub mod time;
 pub mod tolerant;
 pub mod url;
+pub mod userns;
 
 pub use ids::{ContainerId, PodUid, SandboxId};
 pub use k8s_openapi;

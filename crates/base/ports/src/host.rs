@@ -127,7 +127,7 @@ pub struct MountLine {
     pub options: String,
 }
 
-/// Mounts, and what the host has to reach disks.
+/// Mounts, and the programs of the host: what it has to reach disks, and what knows its users.
 pub trait Mounter: Send + Sync + 'static {
     /// Mounts memory on an existing directory; tmpfs gets `noswap` where the kernel has it.
     fn mount_memory(&self, target: &Path, what: &MemoryMount) -> HostResult<()>;
@@ -144,7 +144,7 @@ pub trait Mounter: Send + Sync + 'static {
     /// for two minutes at most. Not mounted is success, something else mounted there an error. An error of the operation `umount` is
     /// what the program said.
     fn unmount_share(&self, kind: &str, target: &Path) -> HostResult<()>;
-    /// Runs a program of the host that knows about disks, for at most `limit`. Its exit code is the caller's to judge. One that the
+    /// Runs a program of the host, for at most `limit`. Its exit code is the caller's to judge. One that the
     /// host lacks is `NotFound`, one that was killed over the limit `TimedOut`.
     fn run_program(&self, program: &'static str, arguments: &[String], limit: Duration) -> HostResult<ProgramEnd>;
     /// Writes into a file of the kernel's, below `/sys`, that is there.

@@ -143,9 +143,6 @@ pub(crate) fn facts(own: &NodeFacts, view: &NodeView, pressure: &NodePressure, f
         }
         out.kernel = own.kernel.or(of_object.kernel);
         out.supplemental_groups_policy |= of_object.supplemental_groups_policy;
-        if !of_object.runtime_handlers.is_empty() {
-            out.runtime_handlers = of_object.runtime_handlers;
-        }
         out.declared_features = of_object.declared_features.or(out.declared_features);
     }
     out.pressures = pressure.conditions.iter().filter_map(|held| Pressure::parse(held)).collect();

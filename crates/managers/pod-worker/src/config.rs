@@ -10,11 +10,13 @@ use container_config::{
     sub_paths,
 };
 use contract::image::EnsuredImage;
-use contract::volume::{MappedDevice, MountedVolumes, PrepareSubPath};
+use contract::runtime::{RuntimeHandler, RuntimeInfo};
+use contract::volume::{AssignUserNamespace, MappedDevice, MountedVolumes, PrepareSubPath};
 use cri_api::v1::{ContainerConfig, ImageSpec, PodSandboxConfig};
 use model::core::Container;
 use model::event::EventType;
 use model::runtime::PodObservation;
+use model::userns::{UserNamespace, has_own_users};
 
 use crate::files::{ContainerFiles, Written};
 use crate::job::{Job, text};
@@ -63,6 +65,8 @@ pub(crate) struct NewContainer<'a> {
     pub(crate) image: &'a EnsuredImage,
     pub(crate) pod_ips: &'a [IpAddr],
     pub(crate) volumes: &'a PodVolumes,
+    /// Users of the pod's sandbox, where these are its own.
+    pub(crate) userns: Option<UserNamespace>,
     pub(crate) observed: &'a PodObservation,
     /// Container that an ephemeral one targets.
     pub(crate) target: Option<&'a str>,
@@ -79,9 +83,7 @@ impl Job {
         volume_groups: &[i64],
     ) -> Result<PodSandboxConfig, String> {
         let pod = &self.pod;
-        if pod.spec.as_ref().is_some_and(|s| s.host_users == Some(false)) {
-            return Err("hostUsers: false is not supported by this node yet".to_owned());
-        }
+        let userns = self.user_namespace(creates).await?;
         let config = &self.deps.config;
         let source = self.dns_source(creates.then(|| self.pod_log_dir())).await?;
         let (dns, warnings) = dns_config(&DnsInput {
@@ -104,10 +106,22 @@ impl Job {
             cgroup_parent: cgroup_parent.to_owned(),
             resources: Some(cgroup_values::cri::sandbox_resources(pod, &config.facts, &config.rules)),
             overhead: Some(cgroup_values::cri::sandbox_overhead(pod, &config.facts, &config.rules)),
-            userns: None,
+            userns,
             volume_groups,
         })
         .map_err(|e| e.to_string())
+    }
+
+    /// Users of the pod's own, if it is to have such.
+    async fn user_namespace(&self, creates: bool) -> Result<Option<UserNamespace>, String> {
+        if !has_own_users(&self.pod) {
+            return Ok(None);
+        }
+        if creates {
+            let handler = self.runtime_handler().await.map_err(|e| e.to_string())?;
+            user_namespaces_offered(&self.crew.value::<RuntimeInfo>().get().handlers, &handler)?;
+        }
+        self.call(AssignUserNamespace { uid: self.uid.clone() }).await.map(Some).map_err(|e| e.to_string())
     }
 
     /// What the host says of DNS; makes the folder too, on the same way.
@@ -166,7 +180,7 @@ impl Job {
                 has_pod_ip: !new.pod_ips.is_empty(),
                 termination_log: termination_log.as_deref(),
                 recursive_read_only: self.recursive_read_only(new.observed),
-                userns: None,
+                userns: new.userns,
             },
             restart_count,
             hash: pod_plan::hash::spec_hash(new.container),
@@ -233,4 +247,44 @@ pub(crate) fn no_driver(claim: &str) -> String {
 fn target_id(observed: &PodObservation, name: &str) -> Result<String, String> {
     let found = observed.container(name).map(|c| c.id.to_string());
     found.ok_or_else(|| format!("unable to find target container {name}"))
+}
+
+/// Whether this handler of the runtime (empty: the default one) runs pods with users of their own. A runtime that names no handlers
+/// has none that does.
+fn user_namespaces_offered(handlers: &[RuntimeHandler], handler: &str) -> Result<(), String> {
+    let known = handlers.iter().find(|h| h.name == handler);
+    if known.is_some_and(|h| h.user_namespaces) {
+        return Ok(());
+    }
+    let who = if handler.is_empty() { "runtime".to_owned() } else { format!("RuntimeClass handler {handler:?}") };
+    let unknown = if known.is_none() && !handlers.is_empty() { format!(": the handler {handler:?} is not known") } else { String::new() };
+    Err(format!("can't set `spec.hostUsers: false`, {who} does not support user namespaces{unknown}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_users_need_a_handler_that_can() {
+        let handler = |name: &str, user_namespaces| RuntimeHandler {
+            name: name.to_owned(),
+            recursive_read_only_mounts: false,
+            user_namespaces,
+        };
+        let some = [handler("", false), handler("crun", true), handler("kata", false)];
+        let not = |who: &str| Err(format!("can't set `spec.hostUsers: false`, {who} does not support user namespaces"));
+        for (handlers, name, expected) in [
+            (&some[..], "crun", Ok(())),
+            (&some, "", not("runtime")),
+            (&some, "kata", not("RuntimeClass handler \"kata\"")),
+            (&[handler("", true)], "", Ok(())),
+            (&[], "", not("runtime")),
+            (&[], "crun", not("RuntimeClass handler \"crun\"")),
+        ] {
+            assert_eq!(user_namespaces_offered(handlers, name), expected, "{name:?} of {handlers:?}");
+        }
+        let unknown = user_namespaces_offered(&some, "runsc").unwrap_err();
+        assert!(unknown.ends_with("does not support user namespaces: the handler \"runsc\" is not known"), "{unknown}");
+    }
 }

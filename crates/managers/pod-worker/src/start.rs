@@ -129,6 +129,7 @@ impl Job {
             image: &image,
             pod_ips: &context.pod_ips,
             volumes: &context.volumes,
+            userns: container_config::user_namespace(&context.sandbox_config),
             observed: &context.observed,
             target: target.as_deref(),
         };

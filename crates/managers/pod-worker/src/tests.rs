@@ -12,7 +12,7 @@ use container_config::NodeSettings;
 use contract::Wiring;
 use contract::node::{NodeOrigin, NodeView};
 use contract::pod_worker::{KillRequest, UpdateKind, UpdatePod, WorkerPhase, WorkerState};
-use contract::runtime::{RuntimeHandler, RuntimeInfo};
+use contract::runtime::{RunPodSandbox, RuntimeHandler, RuntimeInfo};
 use contract::volume::{MountedVolume, MountedVolumes};
 use cri_api::v1::ContainerConfig;
 use fakes::{FakeNet, Objects};
@@ -44,7 +44,8 @@ struct World {
     statuses: Vec<PodStatus>,
     observed: Option<PodObservation>,
     created: Vec<Arc<ContainerConfig>>,
-    handlers_asked: Vec<String>,
+    /// Sandboxes that were asked for.
+    sandboxes: Vec<RunPodSandbox>,
     pull_secrets: Vec<Vec<String>>,
     /// Failure of the next `RunPodSandbox`: code and text.
     sandbox_fails: Option<(String, String)>,
@@ -68,6 +69,15 @@ struct Bench {
     objects: Objects,
     net: Arc<FakeNet>,
     _dir: tempfile::TempDir,
+}
+
+fn with_handlers(handlers: &[(&str, bool)]) -> RuntimeInfo {
+    let handler = |(name, user_namespaces): &(&str, bool)| RuntimeHandler {
+        name: (*name).to_owned(),
+        recursive_read_only_mounts: true,
+        user_namespaces: *user_namespaces,
+    };
+    RuntimeInfo { handlers: handlers.iter().map(handler).collect(), ..fakes::well() }
 }
 
 impl Bench {
@@ -108,14 +118,7 @@ impl Bench {
         if observed.is_alive() {
             fakes::observe(&wiring, observed);
         }
-        wiring.set(RuntimeInfo {
-            handlers: vec![RuntimeHandler {
-                name: "kata-qemu".to_owned(),
-                recursive_read_only_mounts: true,
-                user_namespaces: false,
-            }],
-            ..fakes::well()
-        });
+        wiring.set(with_handlers(&[("kata-qemu", false)]));
         let mut config = config(dir.path().to_path_buf());
         edit(&mut config);
         let deps = Arc::new(Deps {
@@ -150,6 +153,11 @@ impl Bench {
     /// Changes what the managers know.
     fn set(&self, f: impl FnOnce(&mut World)) {
         f(&mut self.world.lock().unwrap());
+    }
+
+    /// Handlers that the runtime says it has, and whether pods with users of their own run under them.
+    fn handlers(&self, handlers: &[(&str, bool)]) {
+        self.wiring.set(with_handlers(handlers));
     }
 
     fn see<T>(&self, f: impl FnOnce(&World) -> T) -> T {

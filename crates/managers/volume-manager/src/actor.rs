@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use actor::{Actor, AsyncContext, Class, Ctx, Deferred, Effects, Handler, SpawnHandle, supervised};
 use contract::Crew;
-use contract::volume::{MakePodDirs, MountVolumes, PrepareSubPath, RemovePodDir, UnmountVolumes, VolumeError};
+use contract::volume::{
+    AssignUserNamespace, MakePodDirs, MountVolumes, PrepareSubPath, RemovePodDir, UnmountVolumes, VolumeError,
+};
+use model::userns::UserNamespace;
 use model::{PodUid, Timestamp, pod};
 
 use crate::deps::{Config, Deps, Tools};
@@ -16,8 +19,8 @@ use crate::layout::PodLayout;
 use crate::mount::{self, Answer, Attempt};
 use crate::refresh::{self, Occasion};
 use crate::task::{TaskContext, cancelled, fault_points};
-use crate::tear_down::{self, Proof};
-use crate::{board, class, fetch, set_up, spec, sub_path};
+use crate::tear_down::{self, OfDriver, Proof};
+use crate::{board, class, fetch, set_up, spec, sub_path, user_ids};
 
 mod drivers;
 mod list;
@@ -239,6 +242,21 @@ impl Handler<MakePodDirs> for VolumeManager {
     }
 }
 
+impl Handler<AssignUserNamespace> for VolumeManager {
+    type Result = Deferred<Self, Result<UserNamespace, VolumeError>>;
+
+    fn handle(&mut self, AssignUserNamespace { uid }: AssignUserNamespace, ctx: &mut Ctx<Self>) -> Self::Result {
+        // Which ids there are may be a question to another machine.
+        let class = |tools: &Tools, _: &PodLayout| {
+            if tools.deps.user_ids.knows_range() { Class::HostFiles } else { Class::UserPaths }
+        };
+        let random = ctx.rng().u32(..);
+        self.work(&uid, fault_points("assign-ids", "assigned-ids"), ctx.effects(), class, move |tools, layout| {
+            user_ids::assign(tools, layout, random)
+        })
+    }
+}
+
 impl Handler<MountVolumes> for VolumeManager {
     type Result = Deferred<Self, Answer>;
 
@@ -278,11 +296,12 @@ impl Handler<UnmountVolumes> for VolumeManager {
 
     fn handle(&mut self, UnmountVolumes { uid }: UnmountVolumes, ctx: &mut Ctx<Self>) -> Self::Result {
         let step = |tools: &Tools, layout: &PodLayout| {
-            tear_down::volumes_of(&tools.deps, layout, Proof::Ended).map_err(|e| {
+            let left = tear_down::volumes_of(&tools.deps, layout, Proof::Ended).map_err(|e| {
                 let left = tear_down::present(&*tools.deps.fs, layout).ok().flatten();
                 let left = left.map_or_else(|| "?".to_owned(), |names| names.join(" "));
                 VolumeError::new(format!("mounted volumes=[{left}]: {e}"))
-            })
+            })?;
+            freed(tools, layout, left)
         };
         self.release(uid, fault_points("unmount", "unmounted"), step, ctx)
     }
@@ -292,8 +311,18 @@ impl Handler<RemovePodDir> for VolumeManager {
     type Result = Deferred<Self, Result<(), VolumeError>>;
 
     fn handle(&mut self, RemovePodDir { uid }: RemovePodDir, ctx: &mut Ctx<Self>) -> Self::Result {
-        let step =
-            |tools: &Tools, layout: &PodLayout| tear_down::pod_dir(&tools.deps, layout).map_err(VolumeError::new);
+        let step = |tools: &Tools, layout: &PodLayout| {
+            let left = tear_down::pod_dir(&tools.deps, layout).map_err(VolumeError::new)?;
+            freed(tools, layout, left)
+        };
         self.release(uid, fault_points("remove-dir", "removed-dir"), step, ctx)
     }
+}
+
+/// Once no driver has to take anything, nobody needs the pod's ids any more.
+fn freed(tools: &Tools, layout: &PodLayout, left: Vec<OfDriver>) -> Result<Vec<OfDriver>, VolumeError> {
+    if left.is_empty() {
+        user_ids::release(&tools.deps, layout).map_err(VolumeError::new)?;
+    }
+    Ok(left)
 }

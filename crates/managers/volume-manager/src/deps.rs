@@ -20,6 +20,7 @@ use volume_plan::selinux::SeLinux;
 
 use crate::desired::DesiredVolumes;
 use crate::registry::Volumes;
+use crate::user_ids::UserIds;
 
 /// Order among the effects on one pod; made once for the life of the node.
 pub type Serial = ::actor::Serial<model::PodUid>;
@@ -37,6 +38,10 @@ pub struct Config {
     pub controller_attach_detach: bool,
     /// SELinux; `None`: it is off.
     pub selinux: Option<SeLinux>,
+    /// `userNamespaces.idsPerPod`: ids of a pod with `hostUsers: false`.
+    pub ids_per_pod: u32,
+    /// `maxPods`: so many pods must find ids.
+    pub max_pods: u32,
     /// Allocatable resources of the node: stand in for absent limits in downwardAPI files.
     pub allocatable: BTreeMap<String, ApiQuantity>,
 }
@@ -56,6 +61,8 @@ pub struct Deps {
     pub desired: DesiredVolumes,
     /// Volumes that outlive pods, made once for the life of the node.
     pub persistent: Volumes,
+    /// Ids that pods have, made once for the life of the node.
+    pub user_ids: UserIds,
     /// The API server; `None`: standalone.
     pub api: Option<Arc<dyn ApiServer>>,
     /// CSI drivers; `None`: nobody here speaks to them.

@@ -7,6 +7,7 @@ use actor::chain;
 use contract::volume::VolumeError;
 use model::core::{Pod, Volume};
 use model::pod;
+use model::userns::has_own_users;
 use ports::host::{FileKind, HostError, MemoryMount, TMPFS_MAGIC};
 
 use crate::deps::{Config, Deps};
@@ -32,7 +33,8 @@ pub(crate) fn set_up(
     let size_bytes = spec::tmpfs_size(pod, volume, config.memory_allocatable_bytes);
     let wrapper = Wrapper { dir: &dir, marker_dir: &marker_dir, fs_group: spec::fs_group(pod), size_bytes };
     make_wrapper(deps, &wrapper, medium).map_err(|e| chain(&e))?;
-    if let (Some(quotas), Medium::Disk, true) = (&deps.quotas, medium, spec::has_own_users(pod))
+    // Who is root among the host's users can take files out of their project.
+    if let (Some(quotas), Medium::Disk, true) = (&deps.quotas, medium, has_own_users(pod))
         && let Err(e) = quotas.assign(&dir)
     {
         // Without it the directory is walked, as on any other file system.

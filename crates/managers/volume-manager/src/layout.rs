@@ -63,6 +63,11 @@ impl PodLayout {
         self.pod.join("plugins")
     }
 
+    /// Which ids the pod's users are (`hostUsers: false`).
+    pub(crate) fn user_namespace(&self) -> PathBuf {
+        user_namespace(&self.pod)
+    }
+
     pub(crate) fn sub_paths(&self) -> PathBuf {
         self.pod.join("volume-subpaths")
     }
@@ -92,6 +97,11 @@ impl PodLayout {
 /// The marker itself, in its directory.
 pub(crate) fn marker(dir: &Path) -> PathBuf {
     dir.join("ready")
+}
+
+/// The file beside a pod's volumes that says which ids its users are.
+pub(crate) fn user_namespace(pod: &Path) -> PathBuf {
+    pod.join("userns")
 }
 
 /// Directory of all pods.

@@ -46,6 +46,7 @@ mod sub_path;
 mod task;
 mod tear_down;
 mod unreadable;
+mod user_ids;
 
 #[cfg(test)]
 mod tests;
@@ -54,4 +55,5 @@ pub use crate::actor::VolumeManager;
 pub use crate::deps::{Config, Deps, Serial};
 pub use crate::desired::DesiredVolumes;
 pub use crate::registry::Volumes;
+pub use crate::user_ids::UserIds;
 pub use volume_plan::selinux::{SeLinux, files_context};

@@ -167,11 +167,6 @@ pub(crate) fn fs_group(pod: &Pod) -> Option<u32> {
     u32::try_from(group).ok()
 }
 
-/// `hostUsers: false`. Whoever is root in the host's user namespace can take files out of their project.
-pub(crate) fn has_own_users(pod: &Pod) -> bool {
-    pod.spec.as_ref().is_some_and(|s| s.host_users == Some(false))
-}
-
 /// Whether some container uses a volume that outlives the pod, or that a driver makes.
 pub(crate) fn has_persistent(pod: &Pod) -> bool {
     used_volumes(pod).iter().any(|(_, kind)| *kind == Kind::Persistent)

@@ -20,3 +20,4 @@ mod shares;
 mod tables;
 mod tear_down;
 mod undone;
+mod user_ids;

@@ -39,7 +39,7 @@ pub use hostname::{HostName, host_name};
 pub use hosts::{HostsInput, etc_hosts};
 pub use mounts::{MountInput, ResolvedVolume, VolumeSource, sub_paths};
 pub use sandbox::{SandboxInput, sandbox_config};
-pub use security::ImageUser;
+pub use security::{ImageUser, user_namespace};
 
 /// What is the same for every pod of a node.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,13 +60,4 @@ pub struct NodeSettings {
     pub host_ips: Vec<std::net::IpAddr>,
     /// Allocatable resources of the node; stand in for absent limits in the downward API.
     pub allocatable: std::collections::BTreeMap<String, model::k8s_openapi::apimachinery::pkg::api::resource::Quantity>,
-}
-
-/// Id mappings of a pod in a user namespace of its own (`hostUsers: false`); the same range for users and groups.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct UserNamespace {
-    /// First id on the host.
-    pub host_id: u32,
-    /// Number of ids, a multiple of 65536.
-    pub length: u32,
 }

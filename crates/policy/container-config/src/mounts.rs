@@ -6,10 +6,11 @@ use cri_api::v1::{ImageSpec, Mount, MountPropagation};
 use model::core::{Container, Pod, VolumeMount};
 use model::expansion::expand;
 use model::pod;
+use model::userns::UserNamespace;
 
+use crate::NodeSettings;
 use crate::env::Environment;
 use crate::security::mappings;
-use crate::{NodeSettings, UserNamespace};
 
 /// Where the managed hosts file is mounted.
 const ETC_HOSTS: &str = "/etc/hosts";

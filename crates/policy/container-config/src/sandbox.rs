@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use cri_api::v1::{DnsConfig, LinuxContainerResources, LinuxPodSandboxConfig, PodSandboxConfig, PodSandboxMetadata};
 use model::core::Pod;
 use model::pod;
+use model::userns::UserNamespace;
 
 use crate::hostname::kernel_host_name;
-use crate::{ConfigError, NodeSettings, UserNamespace, names, ports, security};
+use crate::{ConfigError, NodeSettings, names, ports, security};
 
 /// Context of [`sandbox_config`].
 #[derive(Clone, Debug)]

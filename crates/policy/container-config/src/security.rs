@@ -10,12 +10,13 @@ use cri_api::v1::{
 };
 use model::core::{Container, Pod, PodSecurityContext, SELinuxOptions, SecurityContext};
 use model::pod;
+use model::userns::UserNamespace;
 
-use crate::{NodeSettings, UserNamespace};
+use crate::NodeSettings;
 
 pub use error::SecurityError;
 pub(crate) use namespaces::mappings;
-pub use namespaces::namespace_options;
+pub use namespaces::{namespace_options, user_namespace};
 use profile::pod_context;
 
 /// User of an image, as the runtime's `ImageStatus` has it.

@@ -7,13 +7,6 @@ use model::node::Pressure;
 use model::quantity::Quantity;
 use model::resources::ResourceList;
 
-/// What a handler of the runtime can do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RuntimeHandler {
-    /// Pods with `hostUsers: false`.
-    pub user_namespaces: bool,
-}
-
 /// The node as admission sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeFacts {
@@ -33,8 +26,6 @@ pub struct NodeFacts {
     pub kernel: Option<(u32, u32)>,
     /// `status.features.supplementalGroupsPolicy`.
     pub supplemental_groups_policy: bool,
-    /// `status.runtimeHandlers` by name.
-    pub runtime_handlers: BTreeMap<String, RuntimeHandler>,
     /// `status.declaredFeatures`; absent: the gate is off and nothing is checked.
     pub declared_features: Option<Vec<String>>,
     /// AppArmor is on in the kernel.
@@ -59,7 +50,6 @@ impl Default for NodeFacts {
             unsafe_sysctls: Vec::new(),
             kernel: None,
             supplemental_groups_policy: false,
-            runtime_handlers: BTreeMap::new(),
             declared_features: None,
             apparmor: true,
             pod_level_resources: true,
@@ -78,10 +68,6 @@ impl NodeFacts {
         let allocatable = status.and_then(|s| s.allocatable.as_ref()).into_iter().flatten();
         let conditions = || status.and_then(|s| s.conditions.as_ref()).into_iter().flatten();
         let true_of = |p: Pressure| conditions().any(|c| c.type_ == p.as_str() && c.status == "True");
-        let handlers = status.and_then(|s| s.runtime_handlers.as_ref()).into_iter().flatten().map(|h| {
-            let user_namespaces = h.features.as_ref().and_then(|f| f.user_namespaces).unwrap_or(false);
-            (h.name.clone().unwrap_or_default(), RuntimeHandler { user_namespaces })
-        });
         Self {
             name: node.metadata.name.clone().unwrap_or_default(),
             labels: node.metadata.labels.clone().unwrap_or_default(),
@@ -93,7 +79,6 @@ impl NodeFacts {
                 .and_then(|s| s.features.as_ref())
                 .and_then(|f| f.supplemental_groups_policy)
                 .unwrap_or(false),
-            runtime_handlers: handlers.collect(),
             declared_features: status.and_then(|s| s.declared_features.clone()),
             ..Self::default()
         }

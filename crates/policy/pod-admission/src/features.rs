@@ -83,12 +83,3 @@ fn needed(pod: &Pod) -> Vec<&'static str> {
     .filter_map(|(feature, needed)| needed.then_some(feature))
     .collect()
 }
-
-/// Why a pod with `hostUsers: false` cannot start under this handler (empty: the default one). This is no admission
-/// handler: the pod's sync fails with the text and is tried again.
-#[must_use]
-pub fn user_namespaces_refused(pod: &Pod, handler: &str, node: &NodeFacts) -> Option<&'static str> {
-    let wanted = pod.spec.as_ref().is_some_and(|s| s.host_users == Some(false));
-    let offered = node.runtime_handlers.get(handler).is_some_and(|h| h.user_namespaces);
-    (wanted && !offered).then_some("can't set `spec.hostUsers: false`, runtime does not support user namespaces")
-}

@@ -19,8 +19,7 @@ mod resize;
 mod sysctl;
 mod taints;
 
-pub use crate::facts::{NodeFacts, RuntimeHandler};
-pub use crate::features::user_namespaces_refused;
+pub use crate::facts::NodeFacts;
 pub use crate::rejection::Rejection;
 pub use crate::resize::{Candidate, ResizeVerdict, decide_resize, operations, order};
 pub use crate::taints::tolerates;

@@ -7,6 +7,7 @@ mod luns;
 mod migrated;
 mod selinux;
 mod sources;
+mod userns;
 
 use model::core::{PersistentVolume, Pod};
 use serde_json::{Value, json};

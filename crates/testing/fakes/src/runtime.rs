@@ -56,6 +56,8 @@ pub struct Features {
     pub resources_in_status: bool,
     /// `UpdatePodSandboxResources`.
     pub sandbox_resize: bool,
+    /// Its handlers, the default one and `special`, run pods with users of their own. A runtime that cannot names none.
+    pub user_namespaces: bool,
 }
 
 impl Features {
@@ -68,6 +70,7 @@ impl Features {
             cgroup_driver: None,
             resources_in_status: false,
             sandbox_resize: false,
+            user_namespaces: false,
         }
     }
 
@@ -80,6 +83,7 @@ impl Features {
             cgroup_driver: Some(cri_api::v1::CgroupDriver::Cgroupfs),
             resources_in_status: true,
             sandbox_resize: false,
+            user_namespaces: false,
         }
     }
 

@@ -49,7 +49,7 @@ pub struct Pods {
     /// Patterns of unsafe sysctls that pods may set.
     pub allowed_unsafe_sysctls: Vec<String>,
     /// Ids in the user namespace of a pod.
-    pub user_namespace_ids_per_pod: u64,
+    pub user_namespace_ids_per_pod: u32,
     /// `volumeStatsAggPeriod`: longest age of a volume's usage in `/stats/summary`; `None` (negative): not measured.
     pub volume_stats_agg_period: Option<Duration>,
 }

@@ -125,7 +125,6 @@ fn image_gc(raw: &Raw<'_>, findings: &mut Findings) {
 /// Fields that are read and that no part of bosun acts on yet.
 pub(super) fn without_effect(c: &NodeConfig, findings: &mut Findings) {
     let default = NodeConfig::default();
-    let plain = |e: &Enforce| *e == Enforce::Pods;
     containerfs(c, findings);
     let idle = [
         (
@@ -134,16 +133,6 @@ pub(super) fn without_effect(c: &NodeConfig, findings: &mut Findings) {
             "requests to the API server are JSON",
         ),
         ("tlsMinVersion", c.server.tls.min_version < TlsVersion::Tls12, "nothing older than TLS 1.2 is spoken"),
-        (
-            "userNamespaces.idsPerPod",
-            c.pods.user_namespace_ids_per_pod != default.pods.user_namespace_ids_per_pod,
-            "pods with hostUsers: false do not start",
-        ),
-        (
-            "enforceNodeAllocatable",
-            !c.allocatable.enforce.iter().all(plain),
-            "only the limit on all pods together is enforced",
-        ),
     ];
     for (field, set, instead) in idle {
         if set {

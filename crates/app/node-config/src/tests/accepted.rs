@@ -246,10 +246,6 @@ fn what_is_odd_is_said_and_does_not_stop_the_node() {
         ),
         ("cpuManagerPolicy: static", "cpuManagerPolicy: not implemented yet: all containers share all CPUs and memory"),
         (
-            "enforceNodeAllocatable: [pods, kube-reserved]\nkubeReservedCgroup: /k",
-            "enforceNodeAllocatable: not implemented yet: only the limit on all pods together is enforced",
-        ),
-        (
             "reservedSystemCPUs: 0-1",
             "reservedSystemCPUs: as many CPUs are set aside; not implemented yet: containers are not kept off these very ones",
         ),

@@ -13,8 +13,9 @@ use contract::runtime::{
     StopContainer, StopPodSandbox, UpdateContainerResources, UpdatePodSandboxResources,
 };
 use contract::status::{SetPodStatus, StatusEntry, TerminatePod};
-use contract::volume::{MakePodDirs, MountVolumes, UnmountVolumes, VolumeError};
+use contract::volume::{AssignUserNamespace, MakePodDirs, MountVolumes, UnmountVolumes, VolumeError};
 use model::probe::ProbeKind;
+use model::userns::UserNamespace;
 use model::{ContainerId, SandboxId};
 
 pub(super) struct Crew {
@@ -111,6 +112,9 @@ answers! {
         Ok(())
     };
     MakePodDirs => Result<(), VolumeError>, |_crew, _m| Ok(());
+    AssignUserNamespace => Result<UserNamespace, VolumeError>, |_crew, _m| {
+        Ok(UserNamespace { host_id: 131_072, length: 65_536 })
+    };
     MountVolumes => Result<Arc<MountedVolumes>, VolumeError>, |crew, _m| {
         crew.with(|w| match w.volumes_fail.clone() {
             Some(e) => Err(e),
@@ -157,7 +161,7 @@ answers! {
         Ok(Arc::new(crew.with(|w| w.observed.clone().unwrap_or_else(nothing))))
     };
     RunPodSandbox => Result<SandboxId, CallError>, |crew, m| {
-        crew.with(|w| w.handlers_asked.push(m.runtime_handler.clone()));
+        crew.with(|w| w.sandboxes.push(m.clone()));
         if let Some((code, message)) = crew.with(|w| w.sandbox_fails.take()) {
             return Err(CallError { kind: CallErrorKind::Failed, message, code });
         }

@@ -4,6 +4,7 @@ use contract::volume::VolumeError;
 
 use super::*;
 use model::core::Service;
+use model::userns::UserNamespace;
 
 fn config_map(value: &str) -> Value {
     json!({ "k": value, "K2": "two" })
@@ -145,8 +146,46 @@ fn pull_secrets_go_with_the_pull_and_missing_ones_are_told_of_together() {
 fn a_runtime_class_chooses_the_handler_of_the_sandbox() {
     with_bench(async |bench| {
         bench.tell(&pod(json!({}), json!({ "runtimeClassName": "kata" })), UpdateKind::Create).await;
-        assert_eq!(bench.see(|w| w.handlers_asked.clone()), ["kata-qemu"]);
+        assert_eq!(bench.see(|w| w.sandboxes[0].runtime_handler.clone()), "kata-qemu");
     });
+}
+
+#[test]
+fn users_of_a_pods_own_are_those_that_the_volume_manager_gives_in_sandbox_and_container() {
+    with_bench(async |bench| {
+        bench.handlers(&[("", true), ("kata-qemu", false)]);
+        bench.tell(&pod(json!({}), json!({ "hostUsers": false, "securityContext": {} })), UpdateKind::Create).await;
+        let given = Some(UserNamespace { host_id: 131_072, length: 65_536 });
+        assert_eq!(bench.see(|w| container_config::user_namespace(&w.sandboxes[0].config)), given);
+        bench.see(|w| {
+            let options = &w.created[0].linux.as_ref().unwrap().security_context.as_ref().unwrap().namespace_options;
+            let users = options.as_ref().unwrap().userns_options.as_ref().unwrap();
+            assert_eq!((users.uids[0].host_id, users.uids == users.gids), (131_072, true));
+            let mapped = |m: &cri_api::v1::Mount| m.uid_mappings == users.uids && m.gid_mappings == users.gids;
+            assert!(!w.created[0].mounts.is_empty() && w.created[0].mounts.iter().all(mapped), "{:?}", w.created[0].mounts);
+        });
+    });
+}
+
+#[test]
+fn a_runtime_that_cannot_give_a_pod_users_of_its_own_is_not_asked_to() {
+    for (class, handlers, who) in [
+        (json!({}), &[][..], "runtime"),
+        (json!({}), &[("", false)], "runtime"),
+        (json!({ "runtimeClassName": "kata" }), &[("", true), ("kata-qemu", false)], "RuntimeClass handler \"kata-qemu\""),
+    ] {
+        with_bench(async |bench| {
+            bench.handlers(handlers);
+            let mut spec = class;
+            spec["hostUsers"] = false.into();
+            bench.tell(&pod(json!({}), spec), UpdateKind::Create).await;
+            let text = format!(
+                "Failed to create pod sandbox: can't set `spec.hostUsers: false`, {who} does not support user namespaces"
+            );
+            assert_eq!(bench.events("FailedCreatePodSandBox"), [text]);
+            assert!(bench.see(|w| w.sandboxes.is_empty()));
+        });
+    }
 }
 
 #[test]
@@ -155,7 +194,7 @@ fn a_runtime_class_that_does_not_exist_fails_the_sandbox() {
         bench.tell(&pod(json!({}), json!({ "runtimeClassName": "nope" })), UpdateKind::Create).await;
         let text = "Failed to create pod sandbox: runtimeclass.node.k8s.io \"nope\" not found";
         assert_eq!(bench.events("FailedCreatePodSandBox"), [text]);
-        assert!(bench.see(|w| w.handlers_asked.is_empty()));
+        assert!(bench.see(|w| w.sandboxes.is_empty()));
     });
 }
 
@@ -177,7 +216,7 @@ fn a_pod_that_was_promised_devices_does_not_start_without_them() {
         let text =
             "Failed to prepare dynamic resources: ResourceClaim web-gpu: this node prepares no dynamic resources";
         assert_eq!(bench.events("FailedPrepareDynamicResources"), [text]);
-        assert!(bench.see(|w| w.handlers_asked.is_empty()), "no sandbox is asked for");
+        assert!(bench.see(|w| w.sandboxes.is_empty()), "no sandbox is asked for");
         assert_eq!(bench.last_status().phase.as_deref(), Some("Pending"));
     });
 }

@@ -1,10 +1,10 @@
 //! Which namespaces a pod shares with whom.
 
-use cri_api::v1::{IdMapping, NamespaceMode, NamespaceOption, UserNamespace as CriUserNamespace};
+use cri_api::v1::{IdMapping, NamespaceMode, NamespaceOption, PodSandboxConfig, UserNamespace as CriUserNamespace};
 use model::core::Pod;
 use model::pod;
+use model::userns::UserNamespace;
 
-use crate::UserNamespace;
 
 /// The mappings of a pod in the CRI's form: one range, the same for users and groups.
 pub(crate) fn mappings(userns: Option<UserNamespace>) -> Vec<IdMapping> {
@@ -40,4 +40,12 @@ pub fn namespace_options(pod: &Pod, userns: Option<UserNamespace>, target: Optio
             gids: mappings(userns),
         }),
     }
+}
+
+/// The users of the pod in this sandbox; `None`: the host's.
+#[must_use]
+pub fn user_namespace(sandbox: &PodSandboxConfig) -> Option<UserNamespace> {
+    let context = sandbox.linux.as_ref()?.security_context.as_ref()?;
+    let range = context.namespace_options.as_ref()?.userns_options.as_ref()?.uids.first()?;
+    Some(UserNamespace { host_id: range.host_id, length: range.length })
 }

@@ -2,8 +2,7 @@
 
 use super::*;
 use model::core::{
-    AppArmorProfile, ContainerRestartRule, Node, NodeCondition, NodeFeatures, NodeRuntimeHandler,
-    NodeRuntimeHandlerFeatures, NodeSpec, NodeStatus, PodStatus, SecurityContext, Taint, Toleration,
+    AppArmorProfile, ContainerRestartRule, Node, NodeCondition, NodeFeatures, NodeSpec, NodeStatus, PodStatus, SecurityContext, Taint, Toleration,
 };
 
 fn edited(edit: impl FnOnce(&mut NodeFacts)) -> NodeFacts {
@@ -193,21 +192,6 @@ fn what_the_machine_lacks_refuses_the_pod() {
 }
 
 #[test]
-fn own_users_need_a_handler_that_can() {
-    let facts = edited(|n| {
-        n.runtime_handlers = [
-            (String::new(), RuntimeHandler { user_namespaces: false }),
-            ("crun".to_owned(), RuntimeHandler { user_namespaces: true }),
-        ]
-        .into();
-    });
-    let own = pod(|p| spec(p).host_users = Some(false));
-    assert!(user_namespaces_refused(&own, "", &facts).is_some());
-    assert!(user_namespaces_refused(&own, "crun", &facts).is_none());
-    assert!(user_namespaces_refused(&pod(|_| ()), "", &facts).is_none());
-}
-
-#[test]
 fn earlier_handlers_speak_first() {
     let facts = edited(|n| {
         n.pressures = vec![Pressure::Disk];
@@ -220,10 +204,6 @@ fn earlier_handlers_speak_first() {
 
 #[test]
 fn facts_come_from_the_node_object() {
-    let handler = NodeRuntimeHandler {
-        name: Some(String::new()),
-        features: Some(NodeRuntimeHandlerFeatures { user_namespaces: Some(true), ..Default::default() }),
-    };
     let condition =
         |kind: &str, status: &str| NodeCondition { type_: kind.into(), status: status.into(), ..Default::default() };
     let taint = Taint { key: "k".into(), effect: "NoExecute".into(), ..Default::default() };
@@ -238,7 +218,6 @@ fn facts_come_from_the_node_object() {
                 condition("Ready", "True"),
             ]),
             features: Some(NodeFeatures { supplemental_groups_policy: Some(true) }),
-            runtime_handlers: Some(vec![handler]),
             declared_features: Some(vec!["A".into()]),
             node_info: Some(model::core::NodeSystemInfo { kernel_version: "4.14.0-1".into(), ..Default::default() }),
             ..Default::default()
@@ -256,7 +235,6 @@ fn facts_come_from_the_node_object() {
         pressures: vec![Pressure::Memory, Pressure::Pid],
         kernel: Some((4, 14)),
         supplemental_groups_policy: true,
-        runtime_handlers: [(String::new(), RuntimeHandler { user_namespaces: true })].into(),
         declared_features: Some(vec!["A".into()]),
         ..NodeFacts::default()
     };

@@ -57,7 +57,13 @@ impl Inner {
             condition("RuntimeReady", script.runtime_ready, "RuntimeNotReady", "runtime is not ready"),
             condition("NetworkReady", script.network_ready, "NetworkPluginNotReady", "cni plugin not initialized"),
         ];
-        v1::StatusResponse { status: Some(v1::RuntimeStatus { conditions }), ..Default::default() }
+        let handler = |name: &str| v1::RuntimeHandler {
+            name: name.to_owned(),
+            features: Some(v1::RuntimeHandlerFeatures { user_namespaces: true, ..Default::default() }),
+        };
+        let handlers = if script.features.user_namespaces { vec![handler(""), handler("special")] } else { Vec::new() };
+        let status = Some(v1::RuntimeStatus { conditions });
+        v1::StatusResponse { status, runtime_handlers: handlers, ..Default::default() }
     }
 
     fn sandbox_status(&self, id: &str) -> Result<v1::PodSandboxStatusResponse, Status> {

@@ -104,10 +104,12 @@ pub(super) fn size(k: usize) -> String {
     format!("{}Mi", 64 * (1 + k % 3))
 }
 
-/// Spec of a pod with objects of the API server in its volumes, see [`super::world::has_objects`], and a claim.
+/// Spec of a pod with users of its own, objects of the API server in its volumes, see [`super::world::has_objects`], and a claim.
 pub(super) fn with_volumes(claim: &str) -> Value {
     let token = json!({ "serviceAccountToken": { "path": "token", "expirationSeconds": 3600 } });
     json!({
+        "hostUsers": false,
+        "securityContext": {},
         "volumes": [
             { "name": "settings", "configMap": { "name": "settings", "defaultMode": 0o644 } },
             { "name": "keys", "secret": { "secretName": "keys", "defaultMode": 0o644 } },

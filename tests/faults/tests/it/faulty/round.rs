@@ -48,6 +48,7 @@ pub(crate) struct Round {
 
 impl Round {
     async fn new(kernel: &Kernel, features: Features) -> Self {
+        let features = Features { user_namespaces: true, ..features };
         let now = Timestamp(kernel.clock().unix_nanos());
         let mut world = World::with_runtime(FakeRuntime::at(features, now)).joined();
         world::prepare(&mut world);

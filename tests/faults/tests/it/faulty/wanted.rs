@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use contract::pod_worker::WorkerState;
 use fakes::runtime::FakeContainer;
 use model::core::PodStatus;
+use model::userns::UserNamespace;
 use sim::SimNode;
 use tonic::Code;
 
@@ -56,7 +57,7 @@ pub(super) fn residents_are_fine(n: &SimNode) -> Result<(), String> {
 type Check = fn(&Round) -> Result<(), String>;
 
 /// What must hold after a round. Last what takes longest: a copy of the API server is read as JSON.
-const CHECKS: [Check; 17] = [
+const CHECKS: [Check; 18] = [
     Round::all_are_ready,
     Round::resident_is_resized,
     Round::containers_are_changed,
@@ -72,6 +73,7 @@ const CHECKS: [Check; 17] = [
     |r| world::volumes_are_as_wanted(&r.node, r.k),
     |r| world::no_status_waits(&r.node),
     Round::objects_are_mounted,
+    Round::users_are_apart,
     Round::workers_are_fine,
     Round::api_server_knows,
 ];
@@ -153,6 +155,19 @@ impl Round {
     fn objects_are_mounted(&self) -> Result<(), String> {
         let names = [cast::OBJECTS, &self.visitor(0), &self.visitor(1)];
         names.iter().try_for_each(|name| world::has_objects(&self.node, name, self.k))
+    }
+
+    /// No id is one of two pods, and the pods' files say what the runtime was told.
+    fn users_are_apart(&self) -> Result<(), String> {
+        let mut taken: Vec<UserNamespace> = Vec::new();
+        for name in [cast::OBJECTS, &self.visitor(0), &self.visitor(1)] {
+            let ids = world::ids_of(&self.node, name)?;
+            if taken.iter().any(|other| other.overlaps(&ids)) {
+                return Err(format!("{name} has {ids:?}, which others have: {taken:?}"));
+            }
+            taken.push(ids);
+        }
+        Ok(())
     }
 
     fn workers_are_fine(&self) -> Result<(), String> {

@@ -98,6 +98,19 @@ pub(super) fn has_objects(node: &SimNode, name: &str, k: usize) -> Result<(), St
     if token.starts_with("token.default.default.") { Ok(()) } else { Err(format!("{name}: its token is {token:?}")) }
 }
 
+/// Ids of a pod with users of its own: those of its living sandbox, which its file has too.
+pub(super) fn ids_of(node: &SimNode, name: &str) -> Result<UserNamespace, String> {
+    let uid = node.uid(name).ok_or_else(|| format!("{name} is not desired"))?;
+    let path = pods().join(uid.as_str()).join("userns");
+    let file = node.world.files.read_file(&path, u64::MAX).map_err(|e| format!("{name}: {}", actor::chain(&e)))?;
+    let told = node.world.runtime.peek(|sandboxes, _| {
+        let living = sandboxes.values().find(|s| s.pod() == name && s.ready)?;
+        container_config::user_namespace(&living.config)
+    });
+    let ids = told.ok_or_else(|| format!("{name} has no sandbox with users of its own"))?;
+    if file == volume_plan::userns::file(&ids) { Ok(ids) } else { Err(format!("{name} has {ids:?}, and another file")) }
+}
+
 fn stranger(k: usize) -> String {
     format!("stranger{k}")
 }
