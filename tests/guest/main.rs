@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod cgroups;
+mod disk;
 mod flaky;
+mod forks;
 mod iscsi;
 mod memory;
 mod nfs;
@@ -14,3 +16,5 @@ mod node;
 mod pods;
 mod power;
 mod quota;
+mod served;
+mod swap;

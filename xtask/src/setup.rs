@@ -32,7 +32,7 @@ impl Args {
     }
 }
 
-pub(crate) use apt::install;
+pub(crate) use apt::{archive, codename, install};
 pub(crate) use control_plane::check as check_cluster;
 pub(crate) use newer::containerd as newer_containerd;
 

@@ -82,9 +82,7 @@ fn install() -> anyhow::Result<()> {
 /// Codename of the machine's Debian, which the guest shares so that programs built here run there; and all that the image is
 /// made of.
 fn made_of() -> anyhow::Result<(String, String)> {
-    let release = std::fs::read_to_string("/etc/os-release").context("/etc/os-release")?;
-    let codename = release.lines().find_map(|l| l.strip_prefix("VERSION_CODENAME="));
-    let codename = codename.context("/etc/os-release has no VERSION_CODENAME")?.to_owned();
+    let codename = setup::codename()?;
     let kernel = output("dpkg-query", &["--show", "--showformat=${Version}", "user-mode-linux"])?;
     let made_of = format!("{FORMAT} {codename} {kernel} {}", packages());
     Ok((codename, made_of))
@@ -98,7 +96,7 @@ fn packages() -> String {
 
 fn root(root: &Path, codename: &str) -> anyhow::Result<()> {
     let target = root.to_string_lossy().into_owned();
-    let mirror = mirror(codename)?;
+    let mirror = setup::archive(codename)?;
     eprintln!("  step     debootstrap {codename} (about a minute)");
     let include = format!("--include={}", packages());
     quiet("debootstrap", &["--foreign", "--variant=minbase", &include, codename, &target, &mirror])?;
@@ -122,16 +120,6 @@ fn root(root: &Path, codename: &str) -> anyhow::Result<()> {
     std::fs::write(root.join("etc/resolv.conf"), "nameserver 127.0.0.1\n")?;
     remove(&root.join("var/cache/apt/archives"))?;
     archives(&root.join("images"))
-}
-
-/// The archive that this machine's apt has for the release.
-fn mirror(codename: &str) -> anyhow::Result<String> {
-    let targets = output(
-        "apt-get",
-        &["indextargets", "--format", "$(REPO_URI) $(RELEASE) $(COMPONENT)", "Identifier: Packages"],
-    )?;
-    let main = targets.lines().find_map(|l| l.strip_suffix(&format!(" {codename} main")));
-    main.map(str::to_owned).with_context(|| format!("apt of this machine knows no archive with {codename} main"))
 }
 
 fn archives(dir: &Path) -> anyhow::Result<()> {

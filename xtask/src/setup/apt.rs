@@ -36,3 +36,19 @@ fn apt(args: &[&str]) -> anyhow::Result<()> {
     }
     Ok(())
 }
+
+/// Codename of the machine's Debian.
+pub(crate) fn codename() -> anyhow::Result<String> {
+    let release = std::fs::read_to_string("/etc/os-release").context("/etc/os-release")?;
+    let codename = release.lines().find_map(|l| l.strip_prefix("VERSION_CODENAME="));
+    codename.map(str::to_owned).context("/etc/os-release has no VERSION_CODENAME")
+}
+
+/// The archive that this machine's apt has for its release.
+pub(crate) fn archive(codename: &str) -> anyhow::Result<String> {
+    let format = "$(REPO_URI) $(RELEASE) $(COMPONENT)";
+    let output = Command::new("apt-get").args(["indextargets", "--format", format, "Identifier: Packages"]).output()?;
+    let targets = String::from_utf8_lossy(&output.stdout);
+    let main = targets.lines().find_map(|l| l.strip_suffix(&format!(" {codename} main")));
+    main.map(str::to_owned).with_context(|| format!("apt of this machine knows no archive with {codename} main"))
+}

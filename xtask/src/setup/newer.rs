@@ -38,8 +38,8 @@ pub(super) fn bring() -> anyhow::Result<()> {
         let target = root.to_string_lossy();
         let script = "/usr/share/debootstrap/scripts/sid";
         let options = ["--variant=minbase", "--include=containerd,runc", SUITE, &target];
-        let mirror = "http://deb.debian.org/debian";
-        workspace::run("debootstrap", &[options.as_slice(), [mirror, script].as_slice()].concat())?;
+        let mirror = super::apt::archive(&super::apt::codename()?)?;
+        workspace::run("debootstrap", &[options.as_slice(), [mirror.as_str(), script].as_slice()].concat())?;
     }
     let libraries = root.join(format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH));
     let loader = std::fs::read_dir(&libraries)?.flatten().map(|e| e.path());

@@ -16,6 +16,7 @@ use fakes::api::{Matching, Trouble};
 use fakes::runtime::{Call, Fault, Mutation, samples};
 use model::core::{ConfigMap, Node, Secret};
 use model::k8s_openapi::api::storage::v1::CSINode;
+use model::userns::UserNamespace;
 use ports::host::HostFs;
 use ports::journal::Journal;
 use serde_json::json;
