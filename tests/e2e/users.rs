@@ -38,7 +38,10 @@ fn first_id(node: &Node, pod: &Value) -> u64 {
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let file: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(file["uidMappings"], file["gidMappings"], "{text}");
-    assert_eq!((&file["uidMappings"][0]["containerId"], &file["uidMappings"][0]["length"]), (&0.into(), &65_536.into()));
+    assert_eq!(
+        (&file["uidMappings"][0]["containerId"], &file["uidMappings"][0]["length"]),
+        (&0.into(), &65_536.into())
+    );
     file["uidMappings"][0]["hostId"].as_u64().expect("a number")
 }
 
@@ -89,7 +92,8 @@ fn the_root_of_a_pod_is_nobody_on_the_host() {
     std::fs::write(work(&node, &pods[0]).join("end"), "").expect("written");
     let count = |p: &Value| p["status"]["containerStatuses"][0]["restartCount"].as_u64();
     let again = node.wait("one", "to be started anew", |p| (count(p) > Some(0)).then(|| p.clone()));
-    let map = again["status"]["containerStatuses"][0]["lastState"]["terminated"]["message"].as_str().unwrap_or_default();
+    let map =
+        again["status"]["containerStatuses"][0]["lastState"]["terminated"]["message"].as_str().unwrap_or_default();
     let map: Vec<&str> = map.split_whitespace().collect();
     assert_eq!(map, ["0", &ids[0].to_string(), "65536"]);
     assert_eq!(first_id(&node, &again), ids[0]);

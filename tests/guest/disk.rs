@@ -26,7 +26,10 @@ fn on_small_disks(disks: usize) -> Node {
     let (nodefs, imagefs) = (format!("{THRESHOLD}Mi"), format!("{THRESHOLD}Mi"));
     let thresholds = json!({"nodefs.available": nodefs, "imagefs.available": imagefs});
     // Nobody cuts a log off before the disk is short.
-    serve(&node, &json!({"evictionHard": thresholds, "evictionPressureTransitionPeriod": "1s", "containerLogMaxSize": "1Gi"}));
+    serve(
+        &node,
+        &json!({"evictionHard": thresholds, "evictionPressureTransitionPeriod": "1s", "containerLogMaxSize": "1Gi"}),
+    );
     create(&node, "calm", json!({"command": ["sleep", "100000"]}), json!({}));
     wait_running(&node, "calm");
     node
@@ -67,7 +70,8 @@ fn on_one_disk_volumes_logs_and_layers_end_the_pod_that_wrote_them() {
     fills(&node, "volume", &write_to("/work/file"), "/mnt/small1");
     assert!(!images(&node).contains(BASH_IMAGE), "images that nobody uses went first: {}", images(&node));
     fills(&node, "layer", &write_to("/file"), "/mnt/small1");
-    let lines = format!("line=$(printf %04000d 7); for n in $(seq {}); do echo $line; done; exec sleep 100000", FILLS * 256);
+    let lines =
+        format!("line=$(printf %04000d 7); for n in $(seq {}); do echo $line; done; exec sleep 100000", FILLS * 256);
     fills(&node, "log", &lines, "/mnt/small1");
 }
 

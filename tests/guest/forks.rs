@@ -42,7 +42,10 @@ fn fork_bombs_have_so_many_processes_and_no_more_and_go_like_other_pods() {
     let begun = std::time::Instant::now();
     node.put("calm", &format!("  containers:\n{}", shell("main", "exec sleep 100000", "")));
     node.wait_running("calm");
-    println!("{bombs} bombs with up to {most} processes each; another pod started in {:.1} s", begun.elapsed().as_secs_f64());
+    println!(
+        "{bombs} bombs with up to {most} processes each; another pod started in {:.1} s",
+        begun.elapsed().as_secs_f64()
+    );
     for name in &names {
         node.remove(name);
     }

@@ -30,7 +30,8 @@ fn value(node: &Node, pod: &Value, file: &str) -> String {
 }
 
 /// Takes more than its limit of 40 MiB, and then waits: a file in memory, which counts and can be swapped.
-const TAKES: &str = "mkdir /m; dd if=/dev/zero of=/dev/shm/f bs=1M count=56 && echo done > /dev/termination-log; exec sleep 100000";
+const TAKES: &str =
+    "mkdir /m; dd if=/dev/zero of=/dev/shm/f bs=1M count=56 && echo done > /dev/termination-log; exec sleep 100000";
 
 #[test]
 fn with_limited_swap_a_burstable_container_swaps_its_part_and_others_nothing() {

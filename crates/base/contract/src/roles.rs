@@ -43,8 +43,8 @@ use crate::shutdown::Shutdown;
 use crate::stats::{Cadvisor, Resource, StatsError, Summarise};
 use crate::status::{RetainPodStatuses, SetPodStatus, StatusEntry, TerminatePod};
 use crate::volume::{
-    AssignUserNamespace, ListVolumes, MakePodDirs, MountVolumes, MountedVolumes, PodVolumes, PrepareSubPath, RemovePodDir,
-    UnmountVolumes, VolumeError, VolumeRow, VolumesInUse,
+    AssignUserNamespace, ListVolumes, MakePodDirs, MountVolumes, MountedVolumes, PodVolumes, PrepareSubPath,
+    RemovePodDir, UnmountVolumes, VolumeError, VolumeRow, VolumesInUse,
 };
 
 /// Longest that a call on the way to a running container may queue and run.

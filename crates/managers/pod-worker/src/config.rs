@@ -257,7 +257,11 @@ fn user_namespaces_offered(handlers: &[RuntimeHandler], handler: &str) -> Result
         return Ok(());
     }
     let who = if handler.is_empty() { "runtime".to_owned() } else { format!("RuntimeClass handler {handler:?}") };
-    let unknown = if known.is_none() && !handlers.is_empty() { format!(": the handler {handler:?} is not known") } else { String::new() };
+    let unknown = if known.is_none() && !handlers.is_empty() {
+        format!(": the handler {handler:?} is not known")
+    } else {
+        String::new()
+    };
     Err(format!("can't set `spec.hostUsers: false`, {who} does not support user namespaces{unknown}"))
 }
 

@@ -102,7 +102,8 @@ pub(crate) fn assign(tools: &Tools, layout: &PodLayout, random: u32) -> Result<U
         Some(ids) => ids,
         None => {
             // Files may have gone, or been mended, since they were read.
-            let read = read_all(&*deps.fs, config).map_err(|e| VolumeError::new(format!("user namespace: {}", chain(&e))))?;
+            let read =
+                read_all(&*deps.fs, config).map_err(|e| VolumeError::new(format!("user namespace: {}", chain(&e))))?;
             state.holders.insert(read).assign(&uid, &range, random).map_err(VolumeError::new)?
         }
     };

@@ -103,7 +103,10 @@ impl Holders {
         let held = match parse(file) {
             Err(why) => Held::Unknown(why),
             Ok(ids) => match self.known().find(|(other, held)| *other != uid && held.overlaps(&ids)) {
-                Some((other, _)) => Held::Taken(ids, format!("range picked for pod {uid:?} already taken by {other:?}")),
+                Some((other, _)) => {
+                    let (uid, other) = (uid.as_str(), other.as_str());
+                    Held::Taken(ids, format!("range picked for pod {uid:?} already taken by {other:?}"))
+                }
                 None => Held::Own(ids),
             },
         };
@@ -136,7 +139,10 @@ impl Holders {
         let failed = |why: String| format!("create user namespace: {why}");
         for (other, held) in &self.0 {
             if let Held::Unknown(why) = held {
-                return Err(failed(format!("which ids pod {other:?} has is not known ({why}), so none can be given out")));
+                let other = other.as_str();
+                return Err(failed(format!(
+                    "which ids pod {other:?} has is not known ({why}), so none can be given out"
+                )));
             }
         }
         let used: BTreeSet<u32> = self.known().flat_map(|(_, ids)| range.touched(ids)).collect();

@@ -162,7 +162,11 @@ fn users_of_a_pods_own_are_those_that_the_volume_manager_gives_in_sandbox_and_co
             let users = options.as_ref().unwrap().userns_options.as_ref().unwrap();
             assert_eq!((users.uids[0].host_id, users.uids == users.gids), (131_072, true));
             let mapped = |m: &cri_api::v1::Mount| m.uid_mappings == users.uids && m.gid_mappings == users.gids;
-            assert!(!w.created[0].mounts.is_empty() && w.created[0].mounts.iter().all(mapped), "{:?}", w.created[0].mounts);
+            assert!(
+                !w.created[0].mounts.is_empty() && w.created[0].mounts.iter().all(mapped),
+                "{:?}",
+                w.created[0].mounts
+            );
         });
     });
 }
@@ -172,7 +176,11 @@ fn a_runtime_that_cannot_give_a_pod_users_of_its_own_is_not_asked_to() {
     for (class, handlers, who) in [
         (json!({}), &[][..], "runtime"),
         (json!({}), &[("", false)], "runtime"),
-        (json!({ "runtimeClassName": "kata" }), &[("", true), ("kata-qemu", false)], "RuntimeClass handler \"kata-qemu\""),
+        (
+            json!({ "runtimeClassName": "kata" }),
+            &[("", true), ("kata-qemu", false)],
+            "RuntimeClass handler \"kata-qemu\"",
+        ),
     ] {
         with_bench(async |bench| {
             bench.handlers(handlers);

@@ -1,10 +1,8 @@
 //! Ids for the users of pods, with the host's programs and the pods' files.
 
-use std::path::Path;
-
 use contract::volume::{AssignUserNamespace, MakePodDirs, RemovePodDir, UnmountVolumes, VolumeError};
 use fakes::Folder;
-use fakes::files::FileTrouble;
+use fakes::files::{Errno, FileTrouble};
 use model::PodUid;
 use model::userns::UserNamespace;
 use ports::host::{HostFs, ProgramEnd};
@@ -130,7 +128,7 @@ fn a_file_that_cannot_be_used_holds_up_new_pods_alone_until_it_is_mended() {
 fn no_pod_has_ids_that_are_not_written_down() {
     with_bench(async |bench, host| {
         bench.wiring.ask(MakePodDirs { uid: PodUid::from("u1") }).await.unwrap().unwrap();
-        host.disk.trouble(&host.path("pods/u1/userns"), FileTrouble::ReadOnly(Errno::NoSpc));
+        host.disk.trouble(&host.path("pods/u1/userns"), FileTrouble::FailWrites(Errno::NoSpc));
         let e = assign(&bench, "u1").await.unwrap_err().message;
         assert!(e.starts_with("create user namespace: "), "{e}");
         host.disk.calm();

@@ -5,7 +5,6 @@ use model::core::Pod;
 use model::pod;
 use model::userns::UserNamespace;
 
-
 /// The mappings of a pod in the CRI's form: one range, the same for users and groups.
 pub(crate) fn mappings(userns: Option<UserNamespace>) -> Vec<IdMapping> {
     userns.map(|u| IdMapping { host_id: u.host_id, container_id: 0, length: u.length }).into_iter().collect()

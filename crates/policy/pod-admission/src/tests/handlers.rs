@@ -2,7 +2,8 @@
 
 use super::*;
 use model::core::{
-    AppArmorProfile, ContainerRestartRule, Node, NodeCondition, NodeFeatures, NodeSpec, NodeStatus, PodStatus, SecurityContext, Taint, Toleration,
+    AppArmorProfile, ContainerRestartRule, Node, NodeCondition, NodeFeatures, NodeSpec, NodeStatus, PodStatus,
+    SecurityContext, Taint, Toleration,
 };
 
 fn edited(edit: impl FnOnce(&mut NodeFacts)) -> NodeFacts {

@@ -12,6 +12,7 @@ use contract::pod_manager::KillPod;
 use contract::pod_worker::KillRequest;
 use contract::shutdown::Shutdown;
 use contract::stats::{Cadvisor, Resource, Summarise};
+use cri_api::v1::PodSandboxMetadata;
 use fakes::api::{Matching, Trouble};
 use fakes::runtime::{Call, Fault, Mutation, samples};
 use model::core::{ConfigMap, Node, Secret};
@@ -105,7 +106,8 @@ pub(super) fn ids_of(node: &SimNode, name: &str) -> Result<UserNamespace, String
     let path = pods().join(uid.as_str()).join("userns");
     let file = node.world.files.read_file(&path, u64::MAX).map_err(|e| format!("{name}: {}", actor::chain(&e)))?;
     let told = node.world.runtime.peek(|sandboxes, _| {
-        let living = sandboxes.values().find(|s| s.pod() == name && s.ready)?;
+        let is_its = |m: &PodSandboxMetadata| m.uid == uid.as_str();
+        let living = sandboxes.values().find(|s| s.ready && s.config.metadata.as_ref().is_some_and(is_its))?;
         container_config::user_namespace(&living.config)
     });
     let ids = told.ok_or_else(|| format!("{name} has no sandbox with users of its own"))?;
