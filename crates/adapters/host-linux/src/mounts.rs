@@ -15,9 +15,11 @@ use rustix::mount::{MountFlags, UnmountFlags, mount, mount_bind, unmount};
 
 use crate::At;
 use crate::files::{make_dirs, open_beneath};
+use paths::real;
 use programs::MAX_STACKED;
 
 mod devices;
+mod paths;
 mod programs;
 mod shares;
 
@@ -108,10 +110,17 @@ impl Mounter for LinuxMounts {
         }
     }
 
-    fn mount_table(&self) -> HostResult<Vec<MountLine>> {
+    fn mount_table(&self, root: &Path) -> HostResult<Vec<MountLine>> {
         let path = Path::new(PROC).join("self/mountinfo");
-        let text = fs::read(&path).at("read", &path)?;
-        Ok(String::from_utf8_lossy(&text).lines().filter_map(line).collect())
+        let (text, real) = (fs::read(&path).at("read", &path)?, root.canonicalize());
+        let real = real.unwrap_or_else(|_| root.to_owned());
+        let mut lines: Vec<_> = String::from_utf8_lossy(&text).lines().filter_map(line).collect();
+        for line in &mut lines {
+            if let Ok(below) = line.at.strip_prefix(&real) {
+                line.at = root.join(below);
+            }
+        }
+        Ok(lines)
     }
 
     fn is_mount_point(&self, path: &Path) -> HostResult<bool> {
@@ -121,20 +130,24 @@ impl Mounter for LinuxMounts {
             }
             Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
             // A dead network mount answers with errors of its own; the table still lists it. So does an old kernel.
-            _ => Ok(mount_table(Path::new(PROC))?.iter().any(|m| m.mount_point == path)),
+            _ => {
+                let path = real(path);
+                Ok(mount_table(Path::new(PROC))?.iter().any(|m| m.mount_point == path))
+            }
         }
     }
 
     fn mounts_below(&self, dir: &Path) -> HostResult<Vec<PathBuf>> {
         let path = Path::new(PROC).join("self/mountinfo");
-        let table = fs::read(&path).at("read", &path)?;
+        let (table, real) = (fs::read(&path).at("read", &path)?, real(dir));
         // A node has several mounts for each container, and this is asked for each pod: other lines are not taken apart.
-        let prefix = escaped(&dir.to_string_lossy());
+        let prefix = escaped(&real.to_string_lossy());
         let mut below = Vec::new();
         for line in String::from_utf8_lossy(&table).lines().filter(|line| line.contains(&prefix)) {
             let mut mount = MountInfo::from_line(line).map_err(|e| crate::unread(&path, e))?;
             unescape(&mut mount);
-            below.extend(Some(mount.mount_point).filter(|at| at.starts_with(dir) && at != dir));
+            let part = mount.mount_point.strip_prefix(&real).ok();
+            below.extend(part.filter(|part| !part.as_os_str().is_empty()).map(|part| dir.join(part)));
         }
         Ok(below)
     }
@@ -164,8 +177,8 @@ impl Mounter for LinuxMounts {
 
 /// Whether a share is mounted there, by the table alone: nothing asks its server.
 fn has_share(kind: &str, target: &Path) -> HostResult<bool> {
-    let table = mount_table(Path::new(PROC))?;
-    match table.iter().rfind(|m| m.mount_point == target) {
+    let (table, at) = (mount_table(Path::new(PROC))?, real(target));
+    match table.iter().rfind(|m| m.mount_point == at) {
         None => Ok(false),
         Some(m) if m.fs_type.starts_with(kind) => Ok(true),
         Some(m) => {

@@ -152,8 +152,9 @@ pub trait Mounter: Send + Sync + 'static {
     /// Whether somebody has the block device that a path leads to for himself: it is mounted, or a part of a RAID, of a volume group,
     /// of a multipath device, or swapped to. So is a disk with partitions of which one is. What is not there is had by nobody.
     fn is_held(&self, device: &Path) -> HostResult<bool>;
-    /// The mount table, in its order: nothing that is mounted is touched.
-    fn mount_table(&self) -> HostResult<Vec<MountLine>>;
+    /// The mount table, in its order: nothing that is mounted is touched. What is mounted below `root` is told by paths that begin
+    /// with `root`, also where links lead there.
+    fn mount_table(&self, root: &Path) -> HostResult<Vec<MountLine>>;
     /// Whether something is mounted on `path`.
     fn is_mount_point(&self, path: &Path) -> HostResult<bool>;
     /// Where in `dir`, itself left out, something is mounted, as the mount table says: nothing that is mounted is touched.

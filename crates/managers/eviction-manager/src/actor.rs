@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Actor, Ctx, supervised};
+use actor::{Actor, Clock, Ctx, supervised};
 use contract::board::{BoardReader, ValuePoster};
 use contract::eviction::NodePressure;
 use contract::pod_worker::{WorkerPhase, WorkerState};
@@ -17,7 +17,7 @@ use model::{PodUid, pod};
 use tokio::time::{Instant, timeout};
 
 use crate::config::{Config, Deps};
-use crate::evict::{self, Order};
+use crate::evict::{self, Order, Unanswered};
 use crate::notifications::Notifications;
 use crate::observe::{Look, Places, look};
 use crate::reclaim;
@@ -26,6 +26,12 @@ use crate::reclaim;
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
 /// What pods use of their own limits is asked for at most so often: their volumes are measured once a minute.
 const LOCAL_PERIOD: Duration = Duration::from_secs(10);
+/// While memory is short, limits of pods' own are compared only when they were not for so long.
+const LATE_LIMITS: Duration = Duration::from_secs(60);
+/// How long a pass waits for volumes that were never measured.
+const MEASURED_LIMIT: Duration = Duration::from_secs(20);
+/// How often it looks whether they are.
+const MEASURED_PERIOD: Duration = Duration::from_secs(1);
 /// How long a pass waits for pods that it ended to be gone, once they have stopped.
 const CLEANED_LIMIT: Duration = Duration::from_secs(30);
 /// How often it looks whether they are.
@@ -78,7 +84,13 @@ impl Actor for EvictionManager {
             return;
         }
         self.listen(ctx);
-        self.look(ctx);
+        let ending = evict::ending(&self.crew);
+        if ending.is_empty() {
+            return self.look(ctx);
+        }
+        // What they have may be all that is missing.
+        self.pass.running = true;
+        self.await_orders(ending, ctx);
     }
 }
 supervised!(EvictionManager);
@@ -171,11 +183,18 @@ impl EvictionManager {
         if verdict.due.is_empty() && !limits {
             return self.done(pause, ctx);
         }
-        let of_memory = verdict.due.first().is_some_and(|t| t.signal.resource() == Resource::Memory);
-        let (crew, effects) = (self.crew.clone(), ctx.effects());
+        let due = verdict.due.first().map(|t| t.signal.resource());
+        let compared = self.limits_at.or(self.started);
+        let is_late = compared.is_none_or(|at| now.saturating_duration_since(at) > LATE_LIMITS);
+        if limits && is_late {
+            // Not again with each look when that takes long.
+            self.limits_at = Some(now);
+        }
+        let limits = limits && (is_late || due != Some(Resource::Memory));
+        let (crew, effects, clock) = (self.crew.clone(), ctx.effects(), ctx.clock().clone());
         let work = async move {
             effects.hit("measure").await;
-            measure(&crew, limits, of_memory).await
+            measure(&crew, &clock, limits, due).await
         };
         ctx.run(work, move |act: &mut Self, measured, ctx| {
             act.on_measured(measured, verdict.due, seen.signals, pause, ctx);
@@ -273,8 +292,11 @@ impl EvictionManager {
         let work = async move {
             for order in orders {
                 effects.hit("evict").await;
-                if evict::give(&crew, &order).await {
-                    return vec![order];
+                match evict::give(&crew, &order).await {
+                    Ok(true) => return vec![order],
+                    Ok(false) => {}
+                    // It may go all the same: no other one goes before the next look.
+                    Err(Unanswered) => break,
                 }
             }
             Vec::new()
@@ -289,8 +311,10 @@ impl EvictionManager {
             let mut given = Vec::new();
             for order in orders {
                 effects.hit("evict").await;
-                if evict::give(&crew, &order).await {
-                    given.push(order);
+                match evict::give(&crew, &order).await {
+                    Ok(true) => given.push(order),
+                    Ok(false) => {}
+                    Err(Unanswered) => break,
                 }
             }
             given
@@ -304,6 +328,10 @@ impl EvictionManager {
             self.deaf_until = Some(ctx.clock().now() + eviction::LONGEST);
             return self.done(eviction::LONGEST, ctx);
         }
+        self.await_orders(given, ctx);
+    }
+
+    fn await_orders(&mut self, given: Vec<Order>, ctx: &mut Ctx<Self>) {
         let now = ctx.clock().now();
         let stopped_by = now + given.iter().map(Order::stop_limit).max().unwrap_or_default();
         self.await_gone(given, stopped_by, stopped_by + CLEANED_LIMIT, ctx);
@@ -340,17 +368,31 @@ struct Measured {
 }
 
 /// Measures pods. When memory is short processor and memory are enough, which takes the kernel's files alone: a runtime that
-/// is short of memory itself may not answer.
-async fn measure(crew: &Crew<Role>, limits: bool, of_memory: bool) -> Result<Measured, StatsError> {
+/// is short of memory itself may not answer. When a disk is, it waits for pods whose volumes were never measured: they would
+/// count as empty.
+async fn measure(
+    crew: &Crew<Role>,
+    clock: &Clock,
+    limits: bool,
+    due: Option<Resource>,
+) -> Result<Measured, StatsError> {
     let ask = async |only_cpu_and_memory: bool| {
         let summary = crew.call(Summarise { only_cpu_and_memory }).await?;
         Ok(Measured { summary, disks: !only_cpu_and_memory })
     };
-    match ask(of_memory && !limits).await {
-        Err(e) if of_memory && limits => {
-            tracing::warn!(error = %e, "limits on local storage are not compared while memory is short");
-            ask(true).await
+    let of_memory = due == Some(Resource::Memory);
+    let of_disk = matches!(due, Some(Resource::EphemeralStorage | Resource::Inodes));
+    let until = clock.now() + MEASURED_LIMIT;
+    loop {
+        match ask(of_memory && !limits).await {
+            Err(e) if of_memory && limits => {
+                tracing::warn!(error = %e, "limits on local storage are not compared while memory is short");
+                return ask(true).await;
+            }
+            Ok(measured) if of_disk && evict::is_unmeasured(crew, &measured.summary) && clock.now() < until => {
+                clock.sleep(MEASURED_PERIOD).await;
+            }
+            answer => return answer,
         }
-        answer => answer,
     }
 }

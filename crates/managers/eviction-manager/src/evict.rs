@@ -46,9 +46,39 @@ pub(crate) fn active(crew: &Crew<Role>) -> Vec<Arc<Pod>> {
     pods.snapshot().into_iter().filter(|(uid, _)| may_go(uid)).map(|(_, row)| row.pod.clone()).collect()
 }
 
+/// Pods that are being evicted and are not gone yet, by the order of a former instance or of an admission.
+pub(crate) fn ending(crew: &Crew<Role>) -> Vec<Order> {
+    let ends = |row: &WorkerState| row.evicted && row.phase < WorkerPhase::Finished;
+    let desired = crew.board::<DesiredPod>();
+    let order = |(uid, row): (PodUid, Arc<WorkerState>)| {
+        let kill = row.kill.clone().unwrap_or_default();
+        let (_, message) = kill.reason.unwrap_or_default();
+        Some(Order {
+            pod: row.pod.clone().or_else(|| Some(desired.get(&uid)?.pod.clone()))?,
+            grace_s: kill.grace_s.unwrap_or_default(),
+            message,
+            annotations: BTreeMap::new(),
+            signal: "",
+            own_fault: kill.own_fault,
+        })
+    };
+    let rows = crew.board::<WorkerState>().snapshot();
+    rows.into_iter().filter(|(_, row)| ends(row)).filter_map(order).collect()
+}
+
 /// Numbers of pods by UID.
 pub(crate) fn by_uid(summary: &Summary) -> BTreeMap<&str, &PodStats> {
     summary.pods.iter().map(|stats| (stats.pod_ref.uid.as_str(), stats)).collect()
+}
+
+/// Whether some pod that may go has a volume of its own on disk that was not measured yet.
+pub(crate) fn is_unmeasured(crew: &Crew<Role>, summary: &Summary) -> bool {
+    let stats = by_uid(summary);
+    let pods = active(crew);
+    let may_go = pods.iter().filter(|pod| !pod::is_critical(pod));
+    may_go
+        .filter_map(|pod| Some((pod, stats.get(pod::uid(pod).as_str())?)))
+        .any(|(pod, s)| eviction::is_unmeasured(pod, s))
 }
 
 /// Pods that use more of the disk than they allow themselves; all of them go.
@@ -96,8 +126,11 @@ pub(crate) fn for_threshold(
     candidates.into_iter().filter(|candidate| !pod::is_critical(candidate.pod)).filter_map(order).collect()
 }
 
+/// Nobody knows whether the order was taken.
+pub(crate) struct Unanswered;
+
 /// Gives the order. `false`: there is nobody to take it; the next one goes in its stead.
-pub(crate) async fn give(crew: &Crew<Role>, order: &Order) -> bool {
+pub(crate) async fn give(crew: &Crew<Role>, order: &Order) -> Result<bool, Unanswered> {
     let uid = pod::uid(&order.pod);
     let object = object(&order.pod);
     let event = NodeEvent { kind: EventType::Warning, reason: REASON.into(), message: order.message.clone(), object };
@@ -113,12 +146,12 @@ pub(crate) async fn give(crew: &Crew<Role>, order: &Order) -> bool {
         Ok(true) => {
             tracing::warn!(pod = %pod::describe(&order.pod), message = order.message, "pod evicted");
             metrics::eviction::EVICTIONS.with_label_values(&[order.signal]).inc();
-            true
+            Ok(true)
         }
-        Ok(false) => false,
+        Ok(false) => Ok(false),
         Err(e) => {
             tracing::warn!(pod = %pod::describe(&order.pod), error = %e, "the pod is not evicted");
-            false
+            Err(Unanswered)
         }
     }
 }

@@ -112,6 +112,14 @@ impl Job {
         self.stage.set("its cgroup to be removed");
         let remove = RemovePodCgroup { uid: self.uid.clone() };
         self.call(remove).await.map_err(|e| Failure::new(e.to_string()))?;
+        if kill.evicted {
+            // Their layers and logs may be what the node is short of.
+            for c in &observed.containers {
+                if let Err(e) = self.remove_instance(&c.id, &c.log_path).await {
+                    tracing::warn!(uid = %self.uid, container = %c.id, error = e, "a container of an evicted pod is not removed");
+                }
+            }
+        }
         self.stage.set("its last status to be taken");
         let last = TerminatePod { pod: self.pod.clone() };
         self.ask(last).await.map_err(|e| Failure::new(format!("status manager: {e}")))?;

@@ -215,7 +215,7 @@ impl ShutdownManager {
                 self.tell(pod, ctx);
             }
             let active = pods.iter().filter(|pod| pod.group == now.group).count();
-            let since = Duration::from_nanos(u64::try_from(wall.nanos_since(now.group_since)).unwrap_or(0));
+            let since = self.deps.turn.lasts(now.group_since, ctx.clock().now());
             match next_step(&self.config.groups, now.group, active, since) {
                 Step::Wait(left) => break Some(left),
                 Step::Done => break None,

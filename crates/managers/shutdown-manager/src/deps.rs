@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use model::Timestamp;
 use node_shutdown::Group;
 use ports::host::HostFs;
 use ports::logind::{DelayLock, Logind};
+use tokio::time::Instant;
 
 /// Pause after a loss of logind, as a kubelet has it; doubled up to a ceiling while nobody answers.
 pub(crate) const PAUSE: Duration = Duration::from_secs(1);
@@ -33,6 +35,8 @@ pub struct Deps {
     pub fs: Arc<dyn HostFs>,
     /// The lock.
     pub hold: Hold,
+    /// The group that has its turn.
+    pub turn: Turn,
 }
 
 impl std::fmt::Debug for Deps {
@@ -62,5 +66,24 @@ impl Hold {
     pub(crate) fn release(&self) {
         let held = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(held);
+    }
+}
+
+/// When the group that has its turn got it, by a clock that nobody sets. Made outside of the actor and given to each of its
+/// generations.
+#[derive(Clone, Debug, Default)]
+pub struct Turn(Arc<Mutex<Option<(Timestamp, Instant)>>>);
+
+impl Turn {
+    /// For how long the group has had its turn that is told to have it since then.
+    pub(crate) fn lasts(&self, told_since: Timestamp, now: Instant) -> Duration {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match *known {
+            Some((of, since)) if of == told_since => now.saturating_duration_since(since),
+            _ => {
+                *known = Some((told_since, now));
+                Duration::ZERO
+            }
+        }
     }
 }

@@ -19,4 +19,4 @@ mod times;
 mod tests;
 
 pub use crate::actor::ShutdownManager;
-pub use crate::deps::{Config, Deps, Hold};
+pub use crate::deps::{Config, Deps, Hold, Turn};

@@ -12,12 +12,12 @@ use contract::pod_worker::{KillRequest, WorkerPhase, WorkerState};
 use contract::shutdown::Shutdown;
 use contract::{PodManager, Wiring};
 use fakes::{Events, FakeLogind, MemFs, StandIn};
-use model::PodUid;
+use model::{PodUid, Timestamp};
 use node_shutdown::Group;
 use ports::host::HostFs as _;
 use serde_json::json;
 
-use crate::{Config, Deps, Hold, ShutdownManager};
+use crate::{Config, Deps, Hold, ShutdownManager, Turn};
 
 mod life;
 mod trouble;
@@ -42,6 +42,7 @@ struct Rig {
     logind: FakeLogind,
     files: MemFs,
     hold: Hold,
+    turn: Turn,
     events: Events,
     pods: StandIn<PodManager>,
     groups: Vec<Group>,
@@ -57,8 +58,8 @@ impl Rig {
         logind.grant(secs(30), secs(30));
         let files = MemFs::default();
         files.create_dir(Path::new("/root"), 0o750).unwrap();
-        let (kernel, hold, groups) = (kernel.clone(), Hold::default(), usual());
-        Self { kernel, wiring, logind, files, hold, events, pods, groups }
+        let (kernel, hold, turn, groups) = (kernel.clone(), Hold::default(), Turn::default(), usual());
+        Self { kernel, wiring, logind, files, hold, turn, events, pods, groups }
     }
 
     fn start(&self) -> ActorRef<ShutdownManager> {
@@ -69,7 +70,7 @@ impl Rig {
             tells_times: true,
         });
         let (logind, fs) = (Arc::new(self.logind.clone()), Arc::new(self.files.clone()));
-        let deps = Arc::new(Deps { logind, fs, hold: self.hold.clone() });
+        let deps = Arc::new(Deps { logind, fs, hold: self.hold.clone(), turn: self.turn.clone() });
         fakes::start(&self.kernel, &self.wiring, move |crew| ShutdownManager::new(crew, config.clone(), deps.clone()))
     }
 
@@ -123,4 +124,18 @@ async fn rest() {
 
 fn told(list: &[(&str, i64)]) -> Vec<(String, i64)> {
     list.iter().map(|(uid, grace)| ((*uid).to_owned(), *grace)).collect()
+}
+
+#[test]
+fn the_turn_of_a_group_lasts_by_a_clock_that_nobody_sets() {
+    let (turn, begun) = (Turn::default(), tokio::time::Instant::now());
+    let since = Timestamp::from_secs(1_000);
+    for (of, after, lasts) in [(since, 0, 0), (since, 7, 7), (since, 30, 30)] {
+        assert_eq!(turn.lasts(of, begun + secs(after)), secs(lasts));
+    }
+    // Another group, which is told to have begun before the first one: somebody set the clock.
+    let next = Timestamp::from_secs(10);
+    for (after, lasts) in [(31, 0), (33, 2)] {
+        assert_eq!(turn.lasts(next, begun + secs(after)), secs(lasts));
+    }
 }

@@ -1,6 +1,6 @@
 //! The actor: who asks gets a result that is fresh enough, and shares its gathering with whoever asks meanwhile.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -45,7 +45,8 @@ pub struct StatsManager {
     volumes: Volumes,
     /// When a pod's volumes may be measured again.
     next_measurement: BTreeMap<PodUid, Instant>,
-    measuring: bool,
+    /// Pods whose volumes are being measured.
+    measuring: BTreeSet<PodUid>,
     /// Volumes that outlive pods.
     persistent: Persistent,
     /// What was told of them, by pod.
@@ -73,7 +74,7 @@ impl StatsManager {
             cadvisor: Slot::default(),
             volumes: Volumes::default(),
             next_measurement: BTreeMap::new(),
-            measuring: false,
+            measuring: BTreeSet::new(),
             persistent: Persistent::default(),
             told: Arc::default(),
             next_list: None,
@@ -135,13 +136,11 @@ impl StatsManager {
     /// Measures volumes of pods that are due, in the background: the answer under way does without.
     fn measure_volumes(&mut self, ctx: &mut Ctx<Self>) {
         let Some(period) = self.config.volume_period else { return };
-        if self.measuring {
-            return;
-        }
         let now = ctx.clock().now();
         let (pods, mounted) = (self.crew.board::<DesiredPod>(), self.crew.board::<PodVolumes>().snapshot());
         self.next_measurement.retain(|uid, _| mounted.contains_key(uid));
-        let is_due = |uid: &PodUid| self.next_measurement.get(uid).is_none_or(|at| *at <= now);
+        let is_due =
+            |uid: &PodUid| !self.measuring.contains(uid) && self.next_measurement.get(uid).is_none_or(|at| *at <= now);
         let due: Vec<Due> = mounted
             .iter()
             .filter(|(uid, row)| !row.present.is_empty() && is_due(uid))
@@ -154,23 +153,23 @@ impl StatsManager {
         if self.volumes.keys().any(|uid| !kept(uid)) {
             Arc::make_mut(&mut self.volumes).retain(|uid, _| kept(uid));
         }
-        if due.is_empty() {
-            return;
-        }
-        for Due { uid, .. } in &due {
+        for due in due {
             // Between one and two periods, so that pods do not stay in step.
             let pause = period.mul_f64(1.0 + ctx.rng().f64());
-            self.next_measurement.insert(uid.clone(), now + pause);
+            self.next_measurement.insert(due.uid.clone(), now + pause);
+            self.measure_pod(due, ctx);
         }
-        self.measuring = true;
+    }
+
+    /// Each pod by itself: what one of them has mounted in a volume may hang.
+    fn measure_pod(&mut self, due: Due, ctx: &mut Ctx<Self>) {
+        let uid = due.uid.clone();
+        self.measuring.insert(uid.clone());
         let (deps, config, at) = (self.deps.clone(), self.config.clone(), Timestamp(ctx.clock().unix_nanos()));
-        let work = move || {
-            let measured = due.iter().map(|d| (d.uid.clone(), measure(&deps, &config.root_dir, d, at)));
-            measured.collect::<Vec<_>>()
-        };
-        ctx.blocking(Class::UserPaths, work, |act: &mut Self, measured, _| {
-            act.measuring = false;
-            Arc::make_mut(&mut act.volumes).extend(measured);
+        let work = move || measure(&deps, &config.root_dir, &due, at);
+        ctx.blocking(Class::UserPaths, work, move |act: &mut Self, measured, _| {
+            act.measuring.remove(&uid);
+            Arc::make_mut(&mut act.volumes).insert(uid, measured);
         });
     }
 

@@ -14,7 +14,7 @@ use node_stats::MeasuredVolume;
 use crate::config::Deps;
 use crate::gather::{pod_dir, single_name};
 
-/// A volume with more files than this is not measured: the walk would take seconds.
+/// No more files of a volume than these are counted: the walk would take seconds.
 const MOST_FILES: u64 = 500_000;
 
 /// A pod that is due.

@@ -16,10 +16,10 @@ use model::{PodUid, Timestamp, pod};
 use crate::deps::{Config, Deps, Tools};
 use crate::desired::{MountRequest, Mounted};
 use crate::layout::PodLayout;
-use crate::mount::{self, Answer, Attempt};
+use crate::mount::{self, Answer, Attempt, Ended, Late};
 use crate::refresh::{self, Occasion};
 use crate::task::{TaskContext, cancelled, fault_points};
-use crate::tear_down::{self, OfDriver, Proof};
+use crate::tear_down::{self, Left, Proof};
 use crate::{board, class, fetch, set_up, spec, sub_path, user_ids};
 
 mod drivers;
@@ -42,6 +42,8 @@ pub struct VolumeManager {
     unstaging: BTreeSet<String>,
     /// Volumes that grow, or wait to be tried again.
     growing: BTreeSet<String>,
+    /// Pods of which a try goes on that nobody waits for.
+    late: BTreeSet<PodUid>,
     /// When to look at a pod's volumes without an occasion: a token ends, or a try failed.
     timers: BTreeMap<PodUid, SpawnHandle>,
 }
@@ -82,6 +84,7 @@ impl VolumeManager {
             sweeping: None,
             unstaging: BTreeSet::new(),
             growing: BTreeSet::new(),
+            late: BTreeSet::new(),
             timers: BTreeMap::new(),
         }
     }
@@ -162,7 +165,8 @@ impl VolumeManager {
         let uid = pod::uid(pod);
         let failures: BTreeMap<_, _> = attempt.troubles().map(|f| (f.volume.clone(), f.error.clone())).collect();
         let before = self.tools.deps.desired.get(&uid).and_then(|d| d.mounted);
-        if before.is_none() && failures.is_empty() && fetch::needs(pod).is_empty() {
+        let is_republished = self.tools.deps.persistent.is_republished(&uid);
+        if before.is_none() && failures.is_empty() && fetch::needs(pod).is_empty() && !is_republished {
             return;
         }
         let (report, pause) = refresh::after(before.as_ref(), &failures, occasion);
@@ -170,7 +174,8 @@ impl VolumeManager {
             attempt.troubles().for_each(|f| mount::emit_failed_mount(&self.tools, pod, f));
         }
         let retry = (!failures.is_empty()).then_some(pause);
-        let mounted = Mounted { versions: versions.clone(), reported: failures, pause };
+        let republished = is_republished.then(|| Arc::new(attempt.outcome.done.clone()));
+        let mounted = Mounted { versions: versions.clone(), reported: failures, pause, republished };
         if !self.tools.deps.desired.note_mounted(&uid, request, mounted) {
             return;
         }
@@ -187,6 +192,20 @@ impl VolumeManager {
         if fetch::versions(&self.tools.versions, versions.keys().cloned()) != *versions {
             self.refresh(uid, ctx);
         }
+    }
+
+    /// A try that nobody waits for any more comes to its end: what it began would else be begun again and again. One more of the
+    /// same pod waits behind it and has begun nothing.
+    fn go_on(&mut self, uid: PodUid, request: MountRequest, late: Late, ctx: &mut Ctx<Self>) {
+        if !self.late.insert(uid.clone()) {
+            return;
+        }
+        ctx.run(late, move |act: &mut Self, attempt, ctx| {
+            act.late.remove(&uid);
+            if let Some(attempt) = attempt.filter(|a| a.outcome.failed.is_empty()) {
+                act.note(&request, &attempt, Occasion::Asked, ctx);
+            }
+        });
     }
 
     fn disarm(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) {
@@ -252,7 +271,8 @@ impl Handler<AssignUserNamespace> for VolumeManager {
         };
         let random = ctx.rng().u32(..);
         self.work(&uid, fault_points("assign-ids", "assigned-ids"), ctx.effects(), class, move |tools, layout| {
-            user_ids::assign(tools, layout, random)
+            let (deps, rules) = (&tools.deps, tools.config.ids);
+            user_ids::assign(&deps.user_ids, (&*deps.fs, &*deps.mounts), rules, layout, random)
         })
     }
 }
@@ -264,11 +284,22 @@ impl Handler<MountVolumes> for VolumeManager {
         if spec::used_volumes(&pod).is_empty() {
             return Deferred::ready(Ok(Arc::default()));
         }
+        let uid = pod::uid(&pod);
+        let mounted = self.tools.deps.desired.get(&uid).and_then(|d| d.mounted);
+        let placed = mounted.and_then(|mounted| mounted.republished_for(&pod));
         let request = self.tools.deps.desired.request(&pod);
-        let work = mount::mount(self.tools.clone(), pod, request.clone(), task_context(ctx));
-        Deferred::then(work, move |this: &mut Self, (answer, attempt), ctx| {
+        match placed {
+            // A driver is being told of them.
+            Some(placed) if self.late.contains(&uid) => return Deferred::ready(Ok(placed)),
+            _ => {}
+        }
+        let work = mount::mount(self.tools.clone(), pod, request.clone(), placed, task_context(ctx));
+        Deferred::then(work, move |this: &mut Self, Ended { answer, attempt, late }, ctx| {
             if let Some(attempt) = attempt {
                 this.note(&request, &attempt, Occasion::Asked, ctx);
+            }
+            if let Some(late) = late {
+                this.go_on(uid, request, late, ctx);
             }
             answer
         })
@@ -296,11 +327,14 @@ impl Handler<UnmountVolumes> for VolumeManager {
 
     fn handle(&mut self, UnmountVolumes { uid }: UnmountVolumes, ctx: &mut Ctx<Self>) -> Self::Result {
         let step = |tools: &Tools, layout: &PodLayout| {
-            let left = tear_down::volumes_of(&tools.deps, layout, Proof::Ended).map_err(|e| {
-                let left = tear_down::present(&*tools.deps.fs, layout).ok().flatten();
-                let left = left.map_or_else(|| "?".to_owned(), |names| names.join(" "));
-                VolumeError::new(format!("mounted volumes=[{left}]: {e}"))
-            })?;
+            let still = |e: String| {
+                let names = tear_down::present(&*tools.deps.fs, layout).ok().flatten();
+                let names = names.map_or_else(|| "?".to_owned(), |names| names.join(" "));
+                format!("mounted volumes=[{names}]: {e}")
+            };
+            let mut left =
+                tear_down::volumes_of(&tools.deps, layout, Proof::Ended).map_err(|e| VolumeError::new(still(e)))?;
+            left.failed = left.failed.map(still);
             freed(tools, layout, left)
         };
         self.release(uid, fault_points("unmount", "unmounted"), step, ctx)
@@ -319,10 +353,14 @@ impl Handler<RemovePodDir> for VolumeManager {
     }
 }
 
-/// Once no driver has to take anything, nobody needs the pod's ids any more.
-fn freed(tools: &Tools, layout: &PodLayout, left: Vec<OfDriver>) -> Result<Vec<OfDriver>, VolumeError> {
-    if left.is_empty() {
-        user_ids::release(&tools.deps, layout).map_err(VolumeError::new)?;
+/// Once nothing is left, nobody needs the pod's ids any more. What drivers are to take goes first, whatever else failed.
+fn freed(tools: &Tools, layout: &PodLayout, mut left: Left) -> Result<Left, VolumeError> {
+    if !left.of_drivers.is_empty() {
+        return Ok(left);
     }
+    if let Some(e) = left.failed.take() {
+        return Err(VolumeError::new(e));
+    }
+    user_ids::release(&tools.deps.user_ids, &*tools.deps.fs, layout).map_err(VolumeError::new)?;
     Ok(left)
 }

@@ -20,7 +20,7 @@ use volume_plan::selinux::SeLinux;
 
 use crate::desired::DesiredVolumes;
 use crate::registry::Volumes;
-use crate::user_ids::UserIds;
+use crate::user_ids::{IdRules, UserIds};
 
 /// Order among the effects on one pod; made once for the life of the node.
 pub type Serial = ::actor::Serial<model::PodUid>;
@@ -38,10 +38,8 @@ pub struct Config {
     pub controller_attach_detach: bool,
     /// SELinux; `None`: it is off.
     pub selinux: Option<SeLinux>,
-    /// `userNamespaces.idsPerPod`: ids of a pod with `hostUsers: false`.
-    pub ids_per_pod: u32,
-    /// `maxPods`: so many pods must find ids.
-    pub max_pods: u32,
+    /// Ids of pods with `hostUsers: false`.
+    pub ids: IdRules,
     /// Allocatable resources of the node: stand in for absent limits in downwardAPI files.
     pub allocatable: BTreeMap<String, ApiQuantity>,
 }

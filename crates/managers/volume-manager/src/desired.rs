@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use contract::volume::MountedVolumes;
 use model::PodUid;
 use model::core::Pod;
 use model::object::ObjectRef;
+
+use crate::spec::{self, Kind};
 
 /// Pods whose volumes are to be in place. Make it once, outside of the actor.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +37,18 @@ pub(crate) struct Mounted {
     pub reported: BTreeMap<String, String>,
     /// Pause before the next try after a failure.
     pub pause: Duration,
+    /// All of it, where some driver is told of its volume again and again.
+    pub republished: Option<Arc<MountedVolumes>>,
+}
+
+impl Mounted {
+    /// What is in place, if that is all that the pod uses now.
+    pub(crate) fn republished_for(&self, pod: &Pod) -> Option<Arc<MountedVolumes>> {
+        let placed = self.republished.as_ref()?;
+        let has = |name: &String| placed.volumes.contains_key(name) || placed.devices.contains_key(name);
+        let all = spec::used_volumes(pod).iter().all(|(v, kind)| *kind == Kind::Image || has(&v.name));
+        all.then(|| placed.clone())
+    }
 }
 
 /// One request of a pod for its volumes, from its first MountVolumes to its UnmountVolumes.

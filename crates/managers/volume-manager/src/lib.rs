@@ -55,5 +55,5 @@ pub use crate::actor::VolumeManager;
 pub use crate::deps::{Config, Deps, Serial};
 pub use crate::desired::DesiredVolumes;
 pub use crate::registry::Volumes;
-pub use crate::user_ids::UserIds;
+pub use crate::user_ids::{IdRules, UserIds};
 pub use volume_plan::selinux::{SeLinux, files_context};

@@ -194,7 +194,7 @@ pub(crate) fn found(deps: &Deps, root: &Path) -> HostResult<Vec<FoundLun>> {
     if dirs.is_empty() {
         return Ok(Vec::new());
     }
-    let table = deps.mounts.mount_table()?;
+    let table = deps.mounts.mount_table(root)?;
     let is_used = |dir: &LunDir| {
         if dir.mode == Mode::Block {
             return Ok(names(&*deps.fs, &dir.path)?.iter().any(|name| !dir.is_file(name)));

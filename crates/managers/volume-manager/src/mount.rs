@@ -1,5 +1,6 @@
 //! Getting a pod's volumes into place: one try, and tries until it is done. Effects: they know nothing of the actor.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -25,6 +26,8 @@ use crate::task::{TaskContext, cancelled};
 
 /// How long a pod waits for its volumes before its worker hears of it.
 const WAIT: Duration = Duration::from_secs(123);
+/// How long a pod that has all its volumes waits for drivers that are only told of them again.
+const REPUBLISH_WAIT: Duration = Duration::from_secs(2);
 /// What a pod is told for which the node has no place.
 const NODE_FULL: &str = "Node has reached its volume attachment limit, rejecting pod.";
 
@@ -75,57 +78,81 @@ pub(crate) async fn attempt(
     out.await.map(|outcome| Attempt { pod, outcome, versions, due })
 }
 
-/// As [`attempt`]. A driver that does not answer is not waited for beyond the end of the wait: what it was asked for is asked for
-/// again with the next request.
+/// A try that is not over yet.
+pub(crate) type Late = Pin<Box<dyn Future<Output = Option<Attempt>>>>;
+
+/// As [`attempt`]. Drivers and disks may take longer than anybody waits: then the answer is the rest of the try.
 async fn attempt_before(
     tools: &Tools,
     pod: &Pod,
     request: &MountRequest,
     task: &TaskContext,
     end: Instant,
-) -> Result<Option<Attempt>, VolumeError> {
+) -> Result<Option<Attempt>, Late> {
     let uid = pod::uid(pod);
     if !spec::has_persistent(pod) {
         return Ok(attempt(tools, &uid, request, task).await);
     }
-    // Not dropped before it is told what it was at.
-    let mut tried = std::pin::pin!(attempt(tools, &uid, request, task));
+    let (held, of, on) = (tools.clone(), request.clone(), task.clone());
+    let mut tried: Late = Box::pin(async move { attempt(&held, &uid, &of, &on).await });
     tokio::select! {
         biased;
         out = &mut tried => Ok(out),
-        () = task.clock.sleep(end.saturating_duration_since(task.clock.now())) => Err(too_late(tools, pod, task)),
+        () = task.clock.sleep(end.saturating_duration_since(task.clock.now())) => Err(tried),
     }
 }
 
 /// Answer of a MountVolumes.
 pub(crate) type Answer = Result<Arc<MountedVolumes>, VolumeError>;
 
-/// Tries until all volumes are in place, one cannot be had, time is up, or the request is cancelled.
+/// How a MountVolumes ended.
+pub(crate) struct Ended {
+    pub(crate) answer: Answer,
+    /// The try that brought all into place.
+    pub(crate) attempt: Option<Attempt>,
+    /// A try that goes on.
+    pub(crate) late: Option<Late>,
+}
+
+impl From<VolumeError> for Ended {
+    fn from(e: VolumeError) -> Self {
+        Self { answer: Err(e), attempt: None, late: None }
+    }
+}
+
+/// Tries until all volumes are in place, one cannot be had, time is up, or the request is cancelled. `placed`: all are, and some
+/// driver is to be told of them again.
 pub(crate) async fn mount(
     tools: Tools,
     pod: Arc<Pod>,
     request: MountRequest,
+    placed: Option<Arc<MountedVolumes>>,
     mut task: TaskContext,
-) -> (Answer, Option<Attempt>) {
+) -> Ended {
+    let wait = if placed.is_some() { REPUBLISH_WAIT } else { WAIT };
     let began = task.clock.now();
     let mut pause = FIRST_PAUSE;
     loop {
         task.effects.hit("mount").await;
-        let out = match attempt_before(&tools, &pod, &request, &task, began + WAIT).await {
+        let out = match attempt_before(&tools, &pod, &request, &task, began + wait).await {
             Ok(out) => out,
-            Err(e) => return (Err(e), None),
+            Err(late) => {
+                let answer = placed.ok_or_else(|| too_late(&tools, &pod, &task));
+                return Ended { answer, attempt: None, late: Some(late) };
+            }
         };
         task.effects.hit("mounted").await;
         task.random = task.random.wrapping_add(1);
-        let Some(attempt) = out else { return (Err(cancelled()), None) };
+        let Some(attempt) = out else { return cancelled().into() };
         let failed = &attempt.outcome.failed;
         if failed.is_empty() {
             Phase::Volumes.took(task.clock.now().saturating_duration_since(began));
-            return (Ok(Arc::new(attempt.outcome.done.clone())), Some(attempt));
+            let answer = Ok(Arc::new(attempt.outcome.done.clone()));
+            return Ended { answer, attempt: Some(attempt), late: None };
         }
         let hopeless: Vec<Failed> = failed.iter().filter(|f| f.hopeless).cloned().collect();
         if !hopeless.is_empty() {
-            return (Err(not_mounted(failed, &hopeless, &describe(&hopeless))), None);
+            return not_mounted(failed, &hopeless, &describe(&hopeless)).into();
         }
         failed.iter().for_each(|f| emit_failed_mount(&tools, &pod, f));
         if task.clock.now().saturating_duration_since(began) + pause > WAIT {
@@ -134,7 +161,7 @@ pub(crate) async fn mount(
                 error.message = format!("{NODE_FULL} {}", error.message);
                 error.refused = true;
             }
-            return (Err(error), None);
+            return error.into();
         }
         tokio::select! {
             () = task.clock.sleep(pause) => pause *= 2,

@@ -152,6 +152,16 @@ impl Volumes {
         wanted
     }
 
+    /// All that a pod had is gone from its folder.
+    pub(crate) fn taken_from(&self, uid: &PodUid) {
+        for entry in self.state().volumes.values_mut().filter(|e| !e.wanted.contains_key(uid)) {
+            let part = Some(uid.clone());
+            if entry.parts.get(&part).is_some_and(|k| k.doing.is_none()) {
+                entry.parts.remove(&part);
+            }
+        }
+    }
+
     /// Whether some pod wants it.
     pub(crate) fn is_wanted(&self, name: &str) -> bool {
         self.entry(name, |e| !e.wanted.is_empty())
@@ -255,6 +265,12 @@ impl Volumes {
         }
     }
 
+    /// Whether a driver is told of some volume of the pod again and again.
+    pub(crate) fn is_republished(&self, uid: &PodUid) -> bool {
+        let of_pod = (uid.clone(), String::new())..;
+        self.state().placed.range(of_pod).take_while(|((of, _), _)| of == uid).any(|(_, placed)| placed.republish)
+    }
+
     /// Every volume that is in place, with its pod.
     pub(crate) fn all_placed(&self) -> Vec<(PodUid, Placed)> {
         self.state().placed.iter().map(|((uid, _), placed)| (uid.clone(), placed.clone())).collect()
@@ -346,7 +362,9 @@ impl Volumes {
     /// Names of volumes that must stay attached; `None` before the disk was looked at.
     pub(crate) fn in_use(&self) -> Option<BTreeSet<String>> {
         let state = self.state();
-        let held = |e: &Entry| e.is_attachable != Some(false) && (e.is_on_disk || !e.wanted.is_empty());
+        // Work on it may be under way for a pod that wants it no more.
+        let is_here = |e: &Entry| e.is_on_disk || !e.wanted.is_empty() || Arc::strong_count(&e.turn) > 1;
+        let held = |e: &Entry| e.is_attachable != Some(false) && is_here(e);
         let told = |name: &String, e: &Entry| {
             e.attach_name.clone().or_else(|| attach_name_of(name)).unwrap_or_else(|| name.clone())
         };

@@ -1,5 +1,8 @@
 //! Taking volumes and pod directories away. Every function blocks and may be repeated.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use actor::chain;
 use ports::host::{FileKind, HUGETLBFS_MAGIC, HostError, HostFs, HostResult, TMPFS_MAGIC};
 
@@ -102,29 +105,55 @@ impl OfDriver {
     }
 }
 
-/// Tears every volume of the pod down but those of CSI drivers, which are the answer: their drivers must be asked, and nothing
-/// of them is touched here. The first failure is the answer, the others are tried all the same.
-pub(crate) fn volumes_of(deps: &Deps, layout: &PodLayout, proof: Proof) -> Result<Vec<OfDriver>, String> {
+/// What a tear-down left to others.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    /// Volumes of CSI drivers: their drivers must be asked, and nothing of them was touched.
+    pub(crate) of_drivers: Vec<OfDriver>,
+    /// Why something else is still there: the first failure.
+    pub(crate) failed: Option<String>,
+}
+
+impl Left {
+    /// # Errors
+    /// Something is still there.
+    #[cfg(test)]
+    pub(crate) fn all_gone(self) -> Result<Vec<OfDriver>, String> {
+        self.failed.map_or(Ok(self.of_drivers), Err)
+    }
+
+    fn note(&mut self, done: Result<(), String>) {
+        if let (Err(e), None) = (done, &self.failed) {
+            self.failed = Some(e);
+        }
+    }
+}
+
+/// Tears every volume of the pod down but those of CSI drivers. One that fails does not hold up the others.
+pub(crate) fn volumes_of(deps: &Deps, layout: &PodLayout, proof: Proof) -> Result<Left, String> {
+    let mut left = Left::default();
     // Binds inside of volumes first: they would keep what they bind.
-    sub_paths(deps, layout).map_err(|e| chain(&e))?;
-    let (mut result, mut of_drivers) = (Ok(()), Vec::new());
+    let bound = sub_paths(deps, layout, &mut left).map_err(|e| chain(&e))?;
     for (plugin, name) in volumes(&*deps.fs, layout).map_err(|e| chain(&e))? {
+        if bound.contains(&name) {
+            continue;
+        }
         if plugin == CSI {
-            of_drivers.push(OfDriver::Files(name));
+            left.of_drivers.push(OfDriver::Files(name));
             continue;
         }
         let done = counted("volume_unmount", Some(&plugin), || one(deps, layout, (&plugin, &name), proof));
-        result = result.and(done.map_err(|e| format!("volume {name:?} of {plugin}: {e}")));
+        left.note(done.map_err(|e| format!("volume {name:?} of {plugin}: {e}")));
     }
     for (plugin, name) in devices(&*deps.fs, layout).map_err(|e| chain(&e))? {
         if plugin == CSI {
-            of_drivers.push(OfDriver::Device(name));
+            left.of_drivers.push(OfDriver::Device(name));
             continue;
         }
         let done = counted("unmap_volume", Some(&plugin), || device(deps, layout, (&plugin, &name)));
-        result = result.and(done.map_err(|e| format!("device {name:?} of {plugin}: {e}")));
+        left.note(done.map_err(|e| format!("device {name:?} of {plugin}: {e}")));
     }
-    result.map(|()| of_drivers)
+    Ok(left)
 }
 
 /// Tears one volume down, by its kind's directory and its name.
@@ -187,35 +216,47 @@ fn device(deps: &Deps, layout: &PodLayout, (plugin, name): (&str, &str)) -> Resu
     taken.map_err(|e| chain(&e))
 }
 
-fn sub_paths(deps: &Deps, layout: &PodLayout) -> Result<(), HostError> {
+/// Takes binds out of volumes away. Answers with the volumes that still have one, by the names of their directories.
+fn sub_paths(deps: &Deps, layout: &PodLayout, left: &mut Left) -> HostResult<BTreeSet<String>> {
     let (fs, root) = (&*deps.fs, layout.sub_paths());
+    let mut kept = BTreeSet::new();
     for volume in dirs(fs, &root)? {
-        let volume = root.join(volume);
-        for container in dirs(fs, &volume)? {
-            let container = volume.join(container);
-            for target in fs.list_dir(&container)? {
-                let path = container.join(&target.name);
-                deps.mounts.unmount(&path)?;
-                remove_target(fs, &path)?;
-            }
-            fs.remove_empty_dir(&container)?;
+        if let Err(e) = sub_paths_of(deps, &root.join(&volume)) {
+            left.note(Err(chain(&e)));
+            kept.insert(volume);
         }
-        fs.remove_empty_dir(&volume)?;
     }
-    fs.remove_empty_dir(&root)
+    if kept.is_empty() {
+        fs.remove_empty_dir(&root)?;
+    }
+    Ok(kept)
+}
+
+fn sub_paths_of(deps: &Deps, volume: &Path) -> HostResult<()> {
+    let fs = &*deps.fs;
+    for container in dirs(fs, volume)? {
+        let container = volume.join(container);
+        for target in fs.list_dir(&container)? {
+            let path = container.join(&target.name);
+            deps.mounts.unmount(&path)?;
+            remove_target(fs, &path)?;
+        }
+        fs.remove_empty_dir(&container)?;
+    }
+    fs.remove_empty_dir(volume)
 }
 
 /// Removes the directory of a pod that nobody knows: volumes with their proof, then empty directories below `volumes`, then
 /// what the node itself keeps beside them. While there are volumes of CSI drivers, which are the answer, the rest waits.
-pub(crate) fn pod_dir(deps: &Deps, layout: &PodLayout) -> Result<Vec<OfDriver>, String> {
+pub(crate) fn pod_dir(deps: &Deps, layout: &PodLayout) -> Result<Left, String> {
     let fs = &*deps.fs;
     let failed = |e: HostError| chain(&e);
     if fs.stat_link(layout.dir()).map_err(failed)?.is_none() {
-        return Ok(Vec::new());
+        return Ok(Left::default());
     }
-    let of_drivers = volumes_of(deps, layout, Proof::Marker)?;
-    if !of_drivers.is_empty() {
-        return Ok(of_drivers);
+    let left = volumes_of(deps, layout, Proof::Marker)?;
+    if left.failed.is_some() || !left.of_drivers.is_empty() {
+        return Ok(left);
     }
     for kept in [layout.volumes(), layout.block_devices()] {
         for plugin in dirs(fs, &kept).map_err(failed)? {
@@ -227,5 +268,5 @@ pub(crate) fn pod_dir(deps: &Deps, layout: &PodLayout) -> Result<Vec<OfDriver>, 
         fs.remove_tree(&layout.dir().join(entry.name)).map_err(failed)?;
     }
     fs.remove_empty_dir(layout.dir()).map_err(failed)?;
-    Ok(Vec::new())
+    Ok(Left::default())
 }

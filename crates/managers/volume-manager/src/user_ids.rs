@@ -1,6 +1,7 @@
 //! Which ids of the host the users of pods are: given out here, kept in the pods' directories in a kubelet's format.
 //! Every function blocks and may be repeated.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +12,6 @@ use model::userns::UserNamespace;
 use ports::host::{HostError, HostFs, HostResult, Mounter, ProgramEnd};
 use volume_plan::userns::{self, Holders, IdRange, OWNER};
 
-use crate::deps::{Config, Deps, Tools};
 use crate::layout::{self, PodLayout};
 use crate::listing::dirs;
 
@@ -21,6 +21,15 @@ const LOOK_UP: Duration = Duration::from_secs(10);
 const FILE_MAX: u64 = 64 << 10;
 /// Mode of a pod's file.
 const MODE: u32 = 0o600;
+
+/// How many ids pods have.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IdRules {
+    /// `userNamespaces.idsPerPod`: ids of a pod with `hostUsers: false`.
+    pub per_pod: u32,
+    /// `maxPods`: so many pods must find ids.
+    pub max_pods: u32,
+}
 
 /// Ids that pods have. Make it once, outside of the actor.
 #[derive(Clone, Debug, Default)]
@@ -45,15 +54,15 @@ impl UserIds {
     }
 
     /// Ids for pods. What the host says is kept; a failure is not: the next pod asks again.
-    fn range(&self, mounts: &dyn Mounter, config: &Config) -> Result<IdRange, String> {
+    fn range(&self, mounts: &dyn Mounter, rules: IdRules) -> Result<IdRange, String> {
         if let Some(range) = self.state().range {
             return Ok(range);
         }
         let ids = match subordinate(mounts)? {
             Some(said) => userns::parse_ids(&said)?,
-            None => userns::default_ids(config.ids_per_pod),
+            None => userns::default_ids(rules.per_pod),
         };
-        let range = IdRange::new(ids, config.ids_per_pod, config.max_pods)?;
+        let range = IdRange::new(ids, rules.per_pod, rules.max_pods)?;
         self.state().range = Some(range);
         Ok(range)
     }
@@ -91,28 +100,33 @@ fn run(mounts: &dyn Mounter, program: &'static str, arguments: &[&str]) -> Resul
 }
 
 /// The pod's ids, written down before anybody has them.
-pub(crate) fn assign(tools: &Tools, layout: &PodLayout, random: u32) -> Result<UserNamespace, VolumeError> {
-    let (deps, config) = (&tools.deps, &tools.config);
+pub(crate) fn assign(
+    ids: &UserIds,
+    (fs, mounts): (&dyn HostFs, &dyn Mounter),
+    rules: IdRules,
+    layout: &PodLayout,
+    random: u32,
+) -> Result<UserNamespace, VolumeError> {
     let uid = PodUid::from(layout.uid());
-    let range = deps.user_ids.range(&*deps.mounts, config).map_err(VolumeError::new)?;
+    let range = ids.range(mounts, rules).map_err(VolumeError::new)?;
     // Held over the write: who reads the files anew meanwhile would not find this pod's.
-    let mut state = deps.user_ids.state();
+    let mut state = ids.state();
     let known = state.holders.as_mut().and_then(|holders| holders.assign(&uid, &range, random).ok());
-    let ids = match known {
-        Some(ids) => ids,
+    let own = match known {
+        Some(own) => own,
         None => {
             // Files may have gone, or been mended, since they were read.
-            let read =
-                read_all(&*deps.fs, config).map_err(|e| VolumeError::new(format!("user namespace: {}", chain(&e))))?;
+            let read = read_all(fs, layout.root());
+            let read = read.map_err(|e| VolumeError::new(format!("user namespace: {}", chain(&e))))?;
             state.holders.insert(read).assign(&uid, &range, random).map_err(VolumeError::new)?
         }
     };
-    keep(&*deps.fs, layout, &ids).map_err(|e| {
+    keep(fs, layout, &own).map_err(|e| {
         // Whatever of it reached the disk is read before anything else is given out.
         state.holders = None;
         VolumeError::new(format!("create user namespace: {}", chain(&e)))
     })?;
-    Ok(ids)
+    Ok(own)
 }
 
 fn keep(fs: &dyn HostFs, layout: &PodLayout, ids: &UserNamespace) -> HostResult<()> {
@@ -124,9 +138,9 @@ fn keep(fs: &dyn HostFs, layout: &PodLayout, ids: &UserNamespace) -> HostResult<
     fs.sync_dir(layout.dir())
 }
 
-fn read_all(fs: &dyn HostFs, config: &Config) -> HostResult<Holders> {
+fn read_all(fs: &dyn HostFs, root: &Path) -> HostResult<Holders> {
     let mut found = Holders::default();
-    let pods = layout::pods(&config.root_dir);
+    let pods = layout::pods(root);
     for uid in dirs(fs, &pods)? {
         match fs.read_file(&layout::user_namespace(&pods.join(&uid)), FILE_MAX) {
             Ok(file) => found.read(&PodUid::from(uid.as_str()), &file),
@@ -138,14 +152,14 @@ fn read_all(fs: &dyn HostFs, config: &Config) -> HostResult<Holders> {
 }
 
 /// The pod has ended: its ids are free.
-pub(crate) fn release(deps: &Deps, layout: &PodLayout) -> Result<(), String> {
+pub(crate) fn release(ids: &UserIds, fs: &dyn HostFs, layout: &PodLayout) -> Result<(), String> {
     let uid = PodUid::from(layout.uid());
-    let mut state = deps.user_ids.state();
+    let mut state = ids.state();
     if state.holders.as_ref().is_some_and(|holders| !holders.has(&uid)) {
         return Ok(());
     }
     let gone = |e: HostError| if e.is_not_found() { Ok(()) } else { Err(chain(&e)) };
-    deps.fs.remove_file(&layout.user_namespace()).or_else(gone)?;
+    fs.remove_file(&layout.user_namespace()).or_else(gone)?;
     if let Some(holders) = &mut state.holders {
         holders.release(&uid);
     }

@@ -15,7 +15,7 @@ mod signal;
 
 pub use layout::{Layout, Reclaim, for_layout, reclaim};
 pub use ledger::{Ledger, Verdict, is_relieved};
-pub use local::{Overrun, has_local_limit, local_overrun};
+pub use local::{Overrun, has_local_limit, is_unmeasured, local_overrun};
 pub use message::{Told, told};
 pub use pace::{LONGEST, SHORTEST, UNWARNED, next_look};
 pub use rank::{Candidate, grace_seconds, rank};

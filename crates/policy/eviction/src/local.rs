@@ -31,6 +31,21 @@ pub fn local_overrun(pod: &Pod, stats: &PodStats, layout: Layout) -> Option<Over
     empty_dir(pod, stats).or_else(|| whole_pod(pod, stats)).or_else(|| container(pod, stats, layout))
 }
 
+/// Whether it is not known what some emptyDir on disk takes that a container of this pod uses.
+#[must_use]
+pub fn is_unmeasured(pod: &Pod, stats: &PodStats) -> bool {
+    let on_disk = |volume: &core::Volume| {
+        volume.empty_dir.as_ref().is_some_and(|e| e.medium.as_deref().unwrap_or_default().is_empty())
+    };
+    let is_used = |name: &str| {
+        let mut mounts = pod::regular_containers(pod).iter().flat_map(|c| c.volume_mounts.iter().flatten());
+        mounts.any(|mount| mount.name == name)
+    };
+    let is_known = |name: &str| stats.volumes.iter().any(|measured| measured.name == name);
+    let mut volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());
+    !stats.containers.is_empty() && volumes.any(|v| on_disk(v) && is_used(&v.name) && !is_known(&v.name))
+}
+
 /// Limits of emptyDir volumes that are limits.
 fn size_limits(pod: &Pod) -> impl Iterator<Item = (&core::Volume, Quantity)> {
     let volumes = pod.spec.iter().flat_map(|spec| spec.volumes.iter().flatten());

@@ -12,6 +12,7 @@ use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, open, openat};
 use rustix::io::Errno;
 use rustix::mount::mount_bind;
 
+use super::paths::real;
 use super::programs;
 use crate::At;
 
@@ -82,7 +83,7 @@ pub(super) fn release(target: &Path) -> HostResult<()> {
 
 /// Loop devices whose file is at this path.
 pub(super) fn loops_over(target: &Path) -> HostResult<Vec<PathBuf>> {
-    let mut found = Vec::new();
+    let (mut found, target) = (Vec::new(), real(target));
     for entry in fs::read_dir(LOOPS).at("readdir", LOOPS)? {
         let name = entry.at("readdir", LOOPS)?.file_name();
         if !name.as_encoded_bytes().starts_with(b"loop") {
@@ -90,7 +91,7 @@ pub(super) fn loops_over(target: &Path) -> HostResult<Vec<PathBuf>> {
         }
         // One without a file has no such entry; one that goes at this moment is none.
         let Ok(file) = fs::read_to_string(Path::new(LOOPS).join(&name).join("loop/backing_file")) else { continue };
-        if Path::new(backing_file(&file)) == target {
+        if Path::new(backing_file(&file)) == target.as_path() {
             found.push(Path::new("/dev").join(name));
         }
     }

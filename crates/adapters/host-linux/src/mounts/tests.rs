@@ -180,6 +180,29 @@ fn a_device_that_somebody_has_for_himself_is_held_and_never_formatted() {
 }
 
 #[test]
+fn a_root_folder_that_a_link_leads_to_is_the_root_folder() {
+    let Some(place) = Place::new() else { return };
+    let disk = Disk::in_place(&place);
+    let link = place.dir.path().join("root");
+    std::os::unix::fs::symlink(place.target("real"), &link).unwrap();
+    let (held, mounted) = (link.join("maps/held"), link.join("volumes/memory"));
+    fs::create_dir_all(place.target("real")).unwrap();
+    fs::create_dir_all(&mounted).unwrap();
+    LinuxMounts.bind_device(&disk.0, &held).unwrap();
+    LinuxMounts.hold_device(&held).unwrap();
+    assert_eq!(devices::loops_over(&held).unwrap().len(), 1);
+    LinuxMounts.mount_memory(&mounted, &MemoryMount::Tmpfs { size_bytes: Some(1 << 20) }).unwrap();
+    let table = LinuxMounts.mount_table(&link).unwrap();
+    let named = |path: &Path| table.iter().any(|line| line.at == path);
+    assert!(named(&held) && named(&mounted) && named(Path::new("/proc")), "{table:?}");
+    assert_eq!(LinuxMounts.mounts_below(&link.join("volumes")).unwrap(), std::slice::from_ref(&mounted));
+    assert!(has_share("tmpfs", &mounted).unwrap());
+    LinuxMounts.release_device(&held).unwrap();
+    LinuxMounts.unmount(&held).unwrap();
+    LinuxMounts.unmount(&mounted).unwrap();
+}
+
+#[test]
 fn a_device_is_bound_and_held_open_until_it_is_released() {
     let Some(place) = Place::new() else { return };
     let disk = Disk::in_place(&place);
@@ -303,7 +326,7 @@ fn programs_run_for_others_and_kernel_files_are_written_in_place() {
     fs::write(&file, "").unwrap();
     LinuxMounts.write_attribute(&file, "0 0 3").unwrap();
     assert_eq!(fs::read_to_string(&file).unwrap(), "0 0 3");
-    let table = LinuxMounts.mount_table().unwrap();
+    let table = LinuxMounts.mount_table(Path::new("/")).unwrap();
     let proc = table.iter().find(|line| line.at == Path::new("/proc")).unwrap();
     assert!(proc.device.starts_with("0:") && !proc.source.is_empty() && proc.fs_type == "proc");
 }

@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
 /// A block of `st_blocks`.
 const BLOCK: u64 = 512;
 /// Deepest nesting that is followed: each level holds an open directory.
-const DEEPEST: usize = 200;
+const DEEPEST: usize = 1000;
 
 pub(super) fn files_in(dir: &Path) -> Option<DiskUse> {
     let mut sum = DiskUse::default();
@@ -32,15 +32,15 @@ pub(super) fn file(path: &Path) -> Option<DiskUse> {
     Some(DiskUse { bytes: m.blocks().saturating_mul(BLOCK), inodes: 1 })
 }
 
-/// Walks with open directories, so that nobody can lead it elsewhere by swapping one for a link.
+/// Walks with open directories, so that nobody can lead it elsewhere by swapping one for a link. Beyond so many entries, and below
+/// [`DEEPEST`], nothing is counted: the answer is the least that it may be.
 pub(super) fn tree(dir: &Path, max_entries: u64) -> Option<DiskUse> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
     let root = rustix::fs::openat(CWD, dir, flags, Mode::empty()).ok()?;
     let top = rustix::fs::fstat(&root).ok()?;
-    let mut walk =
-        Walk { device: top.st_dev, sum: use_of(&top), linked: BTreeSet::new(), left: max_entries, too_much: false };
+    let mut walk = Walk { device: top.st_dev, sum: use_of(&top), linked: BTreeSet::new(), left: max_entries };
     walk.below(root, 0);
-    (!walk.too_much).then_some(walk.sum)
+    Some(walk.sum)
 }
 
 struct Walk {
@@ -49,23 +49,18 @@ struct Walk {
     /// Files with several names that were counted.
     linked: BTreeSet<u64>,
     left: u64,
-    too_much: bool,
 }
 
 impl Walk {
     fn below(&mut self, dir: OwnedFd, depth: usize) {
         let Ok(mut entries) = rustix::fs::Dir::new(dir) else { return };
-        if depth > DEEPEST {
-            self.too_much = true;
-        }
         while let Some(entry) = entries.read() {
             let Ok(entry) = entry else { return };
             let name = entry.file_name();
             if name.to_bytes() == b"." || name.to_bytes() == b".." {
                 continue;
             }
-            if self.left == 0 || self.too_much {
-                self.too_much = true;
+            if self.left == 0 {
                 return;
             }
             self.left -= 1;
@@ -79,7 +74,7 @@ impl Walk {
                 continue;
             }
             self.sum = self.sum.plus(use_of(&stat));
-            if is_dir {
+            if is_dir && depth < DEEPEST {
                 let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
                 if let Ok(child) = rustix::fs::openat(fd, name, flags, Mode::empty()) {
                     self.below(child, depth + 1);

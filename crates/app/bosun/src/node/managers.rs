@@ -176,8 +176,10 @@ pub(super) fn volume_manager(setup: &Setup<'_, VolumeManager>) {
         node_name: setup.settings.node_name.clone(),
         controller_attach_detach: setup.settings.config.node.enable_controller_attach_detach,
         selinux: selinux(setup.settings, setup.machine),
-        ids_per_pod: setup.settings.config.pods.user_namespace_ids_per_pod,
-        max_pods: setup.settings.config.pods.max_pods,
+        ids: volume_manager::IdRules {
+            per_pod: setup.settings.config.pods.user_namespace_ids_per_pod,
+            max_pods: setup.settings.config.pods.max_pods,
+        },
         allocatable: setup.machine.allocatable.iter().map(|(k, q)| (k.clone(), q.to_api())).collect(),
     });
     let deps = Arc::new(volume_manager::Deps {

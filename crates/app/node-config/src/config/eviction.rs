@@ -32,7 +32,7 @@ pub(crate) const LINUX: [(&str, &str); 5] = [
 pub enum Threshold {
     /// Below this amount.
     Amount(Quantity),
-    /// Below this share of the capacity, percent (more than 0, less than 100).
+    /// Below this share of the capacity, percent (more than 0, less than 100; of a minimum reclaim also 100).
     Percent(f64),
 }
 
@@ -66,6 +66,16 @@ impl Threshold {
     }
 }
 
+/// As [`Threshold::parse`], of `evictionMinimumReclaim`: nothing more than the threshold may be freed (`0Mi`), and all (`100%`).
+pub(crate) fn parse_reclaim(text: &str) -> Result<Option<Threshold>, &'static str> {
+    match Threshold::parse(text) {
+        Ok(None) if text.starts_with("100") => Ok(Some(Threshold::Percent(100.0))),
+        Ok(None) => Err("is no percentage of more than 0%"),
+        Err(_) if text.parse().is_ok_and(|amount: Quantity| amount.is_zero()) => Ok(None),
+        parsed => parsed,
+    }
+}
+
 /// A threshold that must be crossed for a while.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SoftThreshold {
@@ -86,7 +96,7 @@ pub struct Eviction {
     pub minimum_reclaim: BTreeMap<String, Threshold>,
     /// `evictionPressureTransitionPeriod`: how long a condition outlives its pressure.
     pub pressure_transition_period: Duration,
-    /// `evictionMaxPodGracePeriod`: longest grace period at soft evictions; 0: the pod's own.
+    /// `evictionMaxPodGracePeriod`: longest grace period at soft evictions; 0: one second.
     pub max_pod_grace_period: Duration,
     /// `kernelMemcgNotification`: the kernel of cgroup v1 tells when memory crosses a threshold.
     pub memcg_notification: bool,

@@ -9,7 +9,7 @@ use crate::reader::{Reader, set};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::config::eviction::{LINUX, SIGNALS};
+use crate::config::eviction::{LINUX, SIGNALS, parse_reclaim};
 
 /// The hard thresholds of a file that names none, and those that `mergeDefaultEvictionSettings` adds: only a `--config`
 /// file gets them (interfaces 1.1 step 4).
@@ -31,8 +31,8 @@ pub(crate) fn default_thresholds(fields: &mut Map<String, Value>) {
 
 pub(super) fn eviction(r: &mut Reader<'_>, c: &mut NodeConfig) {
     let e = &mut c.eviction;
-    e.hard = thresholds(r, "evictionHard");
-    e.minimum_reclaim = thresholds(r, "evictionMinimumReclaim");
+    e.hard = thresholds(r, "evictionHard", Threshold::parse);
+    e.minimum_reclaim = thresholds(r, "evictionMinimumReclaim", parse_reclaim);
     r.bool("mergeDefaultEvictionSettings");
     set(&mut e.memcg_notification, r.bool("kernelMemcgNotification"));
     soft(r, e);
@@ -41,12 +41,16 @@ pub(super) fn eviction(r: &mut Reader<'_>, c: &mut NodeConfig) {
     set(&mut e.max_pod_grace_period, grace.map(|n| Duration::from_secs(n.into())));
 }
 
-fn thresholds(r: &mut Reader<'_>, name: &'static str) -> BTreeMap<String, Threshold> {
+/// What the text of a threshold stands for; `None`: nothing.
+type Parse = fn(&str) -> Result<Option<Threshold>, &'static str>;
+
+fn thresholds(r: &mut Reader<'_>, name: &'static str, parse: Parse) -> BTreeMap<String, Threshold> {
     let fields = r.object(name).unwrap_or_default();
-    fields.iter().filter_map(|(signal, v)| Some((signal.clone(), threshold(r.findings, name, signal, v)?))).collect()
+    let of = |(signal, v): (&String, &Value)| Some((signal.clone(), threshold(r.findings, (name, signal), v, parse)?));
+    fields.iter().filter_map(of).collect()
 }
 
-fn threshold(findings: &mut Findings, name: &str, signal: &str, value: &Value) -> Option<Threshold> {
+fn threshold(findings: &mut Findings, (name, signal): (&str, &str), value: &Value, parse: Parse) -> Option<Threshold> {
     let at = format!("{name}.{signal}");
     if !SIGNALS.contains(&signal) {
         let error = ConfigError::new(at, "is no eviction signal").value(value);
@@ -54,7 +58,7 @@ fn threshold(findings: &mut Findings, name: &str, signal: &str, value: &Value) -
         return None;
     }
     let text = findings.text(&at, value)?;
-    match Threshold::parse(&text) {
+    match parse(&text) {
         Ok(found) => found,
         Err(reason) => {
             let error = ConfigError::new(at, reason).value(value);
@@ -65,7 +69,7 @@ fn threshold(findings: &mut Findings, name: &str, signal: &str, value: &Value) -
 }
 
 fn soft(r: &mut Reader<'_>, e: &mut Eviction) {
-    let thresholds = thresholds(r, "evictionSoft");
+    let thresholds = thresholds(r, "evictionSoft", Threshold::parse);
     let mut graces = BTreeMap::new();
     for (signal, value) in &r.object("evictionSoftGracePeriod").unwrap_or_default() {
         let at = format!("evictionSoftGracePeriod.{signal}");

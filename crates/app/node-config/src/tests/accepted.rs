@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::*;
-use crate::{AuthorizationMode, ChangeDetection, Enforce, LogFormat, PullVerification, TlsVersion};
+use crate::{AuthorizationMode, ChangeDetection, Enforce, LogFormat, PullVerification, Threshold, TlsVersion};
 
 #[test]
 fn an_empty_configuration_is_the_default() {
@@ -106,6 +106,12 @@ fn each_field_is_read_into_its_place() {
             c.pods.allowed_unsafe_sysctls.len() == 3
         }),
         ("userNamespaces: {idsPerPod: 131072}", |c| c.pods.user_namespace_ids_per_pod == 131_072),
+        ("evictionMinimumReclaim: {memory.available: 0Mi, nodefs.available: 500Mi, imagefs.available: 100%}", |c| {
+            let all = &c.eviction.minimum_reclaim;
+            all.len() == 2
+                && all["imagefs.available"] == Threshold::Percent(100.0)
+                && all.contains_key("nodefs.available")
+        }),
         ("containerLogMaxSize: 1Mi\ncontainerLogMaxFiles: 3", |c| {
             c.container_logs.max_size == Some(1 << 20) && c.container_logs.max_files == 3
         }),

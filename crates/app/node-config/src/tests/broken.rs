@@ -230,6 +230,8 @@ const BROKEN: &[(&str, &str)] = &[
     ("evictionHard: {memory.available: '0'}", "evictionHard.memory.available"),
     ("evictionSoftGracePeriod: {memory.available: 10}", "evictionSoftGracePeriod.memory.available"),
     ("evictionMinimumReclaim: {disk: 1Gi}", "evictionMinimumReclaim.disk"),
+    ("evictionMinimumReclaim: {memory.available: -1Mi}", "evictionMinimumReclaim.memory.available"),
+    ("evictionMinimumReclaim: {memory.available: 0%}", "evictionMinimumReclaim.memory.available"),
     ("imageMinimumGCAge: -1s", "imageMinimumGCAge"),
     ("imagePullCredentialsVerificationPolicy: Always", "imagePullCredentialsVerificationPolicy"),
     (

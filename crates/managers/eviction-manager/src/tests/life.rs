@@ -211,6 +211,54 @@ fn a_rebuilt_manager_goes_on_with_conditions_and_leaves_ending_pods_alone() {
 }
 
 #[test]
+fn a_rebuilt_manager_ends_no_second_pod_while_the_first_one_ends() {
+    run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.run_pod("a", 0, 20);
+        rig.run_pod("b", 0, 10);
+        rig.said.lock().unwrap().obedient = false;
+        let manager = rig.start(config(&memory()));
+        rig.memory_available(0);
+        rig.pass(secs(11)).await;
+        assert_eq!(rig.killed(), ["a"]);
+        manager.kill();
+        settle().await;
+        rig.pass(secs(20)).await;
+        assert_eq!(rig.killed(), ["a"], "its end may be all that is needed");
+        rig.wiring.put("a".into(), WorkerState { evicted: true, ..WorkerState::new(WorkerPhase::Finished) });
+        rig.memory_available(4 * GI);
+        rig.pass(secs(60)).await;
+        assert_eq!(rig.killed(), ["a"]);
+    });
+}
+
+#[test]
+fn a_disk_that_is_short_waits_for_volumes_that_were_never_measured() {
+    run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.run_pod("small", 0, 10);
+        let spec = json!({ "volumes": [{ "name": "data", "emptyDir": {} }],
+            "containers": [{ "name": "app", "volumeMounts": [{ "name": "data", "mountPath": "/d" }] }] });
+        rig.run("large", json!({ "spec": spec }));
+        let measured = |volumes: serde_json::Value| json!({ "containers": [{ "name": "app", "startTime": "2026-01-01T00:00:00Z" }], "volume": volumes });
+        rig.measure("large", measured(json!([])));
+        rig.measure(
+            "small",
+            json!({ "containers": [{ "name": "app", "startTime": "2026-01-01T00:00:00Z",
+            "rootfs": { "time": "2026-01-01T00:00:00Z", "usedBytes": 200 << 20 } }] }),
+        );
+        rig.start(config(&[threshold("nodefs.available", "20Gi", secs(0))]));
+        rig.machine.change(|m| m.disk.as_mut().unwrap().available_bytes = 10 * GI);
+        rig.pass(secs(15)).await;
+        assert_eq!(rig.killed(), [""; 0], "the large one counts as empty so far");
+        let fs = json!({ "name": "data", "time": "2026-01-01T00:00:00Z", "usedBytes": 80 * GI });
+        rig.measure("large", measured(json!([fs])));
+        rig.pass(secs(5)).await;
+        assert_eq!(rig.killed()[0], "large");
+    });
+}
+
+#[test]
 fn without_thresholds_and_limits_there_is_nothing_to_do() {
     run(1, |kernel| async move {
         let rig = Rig::new(&kernel);

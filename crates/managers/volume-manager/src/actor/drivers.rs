@@ -9,7 +9,7 @@ use crate::class;
 use crate::deps::Tools;
 use crate::layout::PodLayout;
 use crate::persistent::{self, Idle, Outgrown};
-use crate::tear_down::OfDriver;
+use crate::tear_down::{Left, OfDriver};
 
 impl VolumeManager {
     /// Looks which volumes of drivers are there, and unstages those that nobody has.
@@ -72,18 +72,21 @@ impl VolumeManager {
         &mut self,
         uid: PodUid,
         points: [&'static str; 2],
-        step: fn(&Tools, &PodLayout) -> Result<Vec<OfDriver>, VolumeError>,
+        step: fn(&Tools, &PodLayout) -> Result<Left, VolumeError>,
         ctx: &mut Ctx<Self>,
     ) -> Deferred<Self, Result<(), VolumeError>> {
         let had_some = self.cancel(&uid, ctx);
-        let (tools, task) = (self.tools.clone(), task_context(ctx));
+        let (tools, task, of) = (self.tools.clone(), task_context(ctx), uid.clone());
         let work = async move {
             let class = |tools: &Tools, layout: &PodLayout| class::of_tear_down(&tools.deps, layout);
-            let first = piece(&tools, &uid, points, &task.effects, class, step).await;
-            let volumes = match first {
-                Ok(volumes) if !volumes.is_empty() => volumes,
-                other => return (other.map(drop), had_some),
-            };
+            let Left { of_drivers: volumes, failed } =
+                match piece(&tools, &uid, points, &task.effects, class, step).await {
+                    Ok(left) => left,
+                    Err(e) => return (Err(e), had_some),
+                };
+            if volumes.is_empty() {
+                return (Ok(()), had_some);
+            }
             let layout = match PodLayout::new(&tools.config.root_dir, &uid) {
                 Ok(layout) => layout,
                 Err(e) => return (Err(e), false),
@@ -91,14 +94,23 @@ impl VolumeManager {
             let taken = persistent::unmount(&tools, &uid, &layout, &volumes, &task).await;
             let done = piece(&tools, &uid, points, &task.effects, class, move |tools, layout| {
                 let names = volumes.iter().map(OfDriver::name).collect::<Vec<_>>().join(" ");
-                let named = |e: String| format!("mounted volumes=[{names}]: {e}");
-                taken.map_err(|e| VolumeError::new(named(e)))?;
+                let named = |e: String| VolumeError::new(format!("mounted volumes=[{names}]: {e}"));
+                match (taken, failed) {
+                    (Err(e), Some(other)) => return Err(named(format!("{e}; {other}"))),
+                    (Err(e), None) => return Err(named(e)),
+                    // The next try begins with what failed.
+                    (Ok(()), Some(e)) => return Err(VolumeError::new(e)),
+                    (Ok(()), None) => {}
+                }
                 let left = step(tools, layout)?;
-                if left.is_empty() { Ok(()) } else { Err(VolumeError::new(named("they came back".to_owned()))) }
+                if left.of_drivers.is_empty() { Ok(()) } else { Err(named("they came back".to_owned())) }
             });
             (done.await, true)
         };
-        Deferred::then(work, |this: &mut Self, (done, swept), ctx| {
+        Deferred::then(work, move |this: &mut Self, (done, swept), ctx| {
+            if done.is_ok() {
+                this.tools.deps.persistent.taken_from(&of);
+            }
             if swept {
                 this.sweep(ctx);
             }

@@ -219,7 +219,8 @@ impl Step<'_> {
             Source::Csi(csi) => self.driver(csi, to).await,
             Source::Local { path, .. } => {
                 let mounts = self.tools.deps.mounts.clone();
-                let grown = resize::whole(mounts, &self.task.effects, self.at.to_owned(), path.clone());
+                let at = (self.tools.config.root_dir.clone(), self.at.to_owned());
+                let grown = resize::whole(mounts, &self.task.effects, at, path.clone());
                 grown.await.map_err(|e| (Refusal::Other, e))
             }
             Source::HostPath { .. } | Source::Nfs { .. } | Source::Lun(_) => Ok(()),

@@ -139,7 +139,9 @@ impl Try<'_> {
         }
         let own = layout.volume(self.lun.transport().plugin(), &self.volume.name).map_err(|e| failed(e.message))?;
         let (at, wanted) = (self.dir.path.clone(), self.context.clone());
-        let table = self.host.look(|deps| deps.mounts.mount_table().map_err(|e| chain(&e))).await.map_err(failed)?;
+        let root = self.job.tools.config.root_dir.clone();
+        let table = self.host.look(move |deps| deps.mounts.mount_table(&root).map_err(|e| chain(&e))).await;
+        let table = table.map_err(failed)?;
         let Some(mounted) = table.iter().rfind(|line| line.at == at) else { return Ok(wanted) };
         let has = mounted_context(&mounted.options);
         if has == wanted || table.iter().any(|line| line.at == own) {

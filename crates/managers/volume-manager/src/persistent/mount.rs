@@ -205,7 +205,16 @@ impl Try<'_> {
     /// Writes down what is to be done, and counts it as perhaps done from now on.
     async fn intend(&self, place: &Place, part: &Part, content: Vec<u8>) -> Result<(), String> {
         let (deps, at) = (self.job.tools.deps.clone(), place.clone());
-        let found = self.blocking(move || at.intend(&deps, &content)).await?;
+        let request = self.job.request.clone();
+        let found = self.blocking(move || {
+            let found = at.intend(&deps, &content)?;
+            if request.is_live() {
+                return Ok(found);
+            }
+            // Who took the wish back may have looked before there was anything.
+            if found { Err(cancelled().message) } else { at.remove(&deps).and(Err(cancelled().message)) }
+        });
+        let found = found.await?;
         self.volumes().intend(&self.name, part, found);
         Ok(())
     }

@@ -28,11 +28,11 @@ fn program(fs_type: &str, device: &str, at: &Path) -> Option<(&'static str, Vec<
 pub(super) async fn whole(
     mounts: Arc<dyn Mounter>,
     effects: &Effects,
-    at: PathBuf,
+    (root, at): (PathBuf, PathBuf),
     device: String,
 ) -> Result<(), String> {
     let work = move || {
-        let table = mounts.mount_table().map_err(|e| chain(&e))?;
+        let table = mounts.mount_table(&root).map_err(|e| chain(&e))?;
         let fs_type = table.into_iter().rfind(|line| line.at == at).map(|line| line.fs_type).unwrap_or_default();
         let (program, arguments) = program(&fs_type, &device, &at).ok_or_else(|| {
             let at = at.display();

@@ -57,10 +57,10 @@ async fn look_for_luns(tools: &Tools, task: &TaskContext) -> Result<Vec<FoundLun
     task.effects.blocking(Class::HostFiles, move || lun_dir::found(&deps, &root)).await.map_err(|e| chain(&e))
 }
 
-/// Volumes that pods may have by directories that do not say so, as the API server tells them by the directories' names;
-/// `None`: it does not, so it may be any.
-async fn concealed(tools: &Tools, found: &Found) -> Option<BTreeSet<(String, String)>> {
-    let mut out = BTreeSet::new();
+/// Volumes that pods may have by directories that do not say so, as the API server tells them by the directories' names, and
+/// whether these are all: else it may be any.
+async fn concealed(tools: &Tools, found: &Found) -> (BTreeSet<(String, String)>, bool) {
+    let (mut out, mut are_all) = (BTreeSet::new(), true);
     for Unreadable { path, published, error } in &found.unreadable {
         tracing::warn!(path = %path.display(), error, "a volume of a driver is left alone: what it is cannot be read");
         let Some((uid, name)) = published else { continue };
@@ -68,11 +68,11 @@ async fn concealed(tools: &Tools, found: &Found) -> Option<BTreeSet<(String, Str
             Ok(volume) => out.extend(volume),
             Err(e) => {
                 tracing::warn!(path = %path.display(), error = e, "it may be any volume: none is unstaged");
-                return None;
+                are_all = false;
             }
         }
     }
-    Some(out)
+    (out, are_all)
 }
 
 /// Driver and handle of the volume whose directory in a pod has this name; `None`: one that is never staged.
@@ -100,7 +100,7 @@ pub(crate) async fn sweep(tools: &Tools, task: &TaskContext) -> Sweep {
     };
     let volumes = &tools.deps.persistent;
     volumes.note_unreadable(&found.unreadable);
-    let Some(concealed) = concealed(tools, &found).await else { return Sweep::default() };
+    let (concealed, are_all) = concealed(tools, &found).await;
     let name = |(driver, handle): &(String, String)| unique_name(driver, handle);
     let of_drivers = found.staged.keys().chain(found.published.keys()).chain(&concealed).map(name);
     let of_luns = luns.iter().map(|found| found.dir.key());
@@ -110,7 +110,11 @@ pub(crate) async fn sweep(tools: &Tools, task: &TaskContext) -> Sweep {
         RECONSTRUCTED_ERRORS.inc_by(u64::try_from(unread).unwrap_or(u64::MAX));
         remove_cut_off(tools, task, found.cut_off.clone()).await;
     }
+    // New volumes wait for this, whatever cannot be read.
     tools.post_in_use();
+    if !are_all {
+        return Sweep::default();
+    }
     let strays = found.strays.iter().filter(|s| !volumes.is_wanted_by(&name(&s.key), &s.pod));
     let strays = strays.map(|s| (Idle { name: name(&s.key), what: What::Published(s.clone()) }, Some(s.pod.clone())));
     let idle = |name: &String| !volumes.is_wanted(name);
@@ -188,7 +192,7 @@ async fn unused(
     let turn = volumes.turn(&idle.name);
     let _turn = turn.lock().await;
     let found = look(tools, task).await?;
-    let Some(concealed) = concealed(tools, &found).await else { return Ok(()) };
+    let (concealed, true) = concealed(tools, &found).await else { return Ok(()) };
     let is_used = found.published.contains_key(key) || concealed.contains(key);
     if volumes.is_wanted(&idle.name) || is_used || !found.staged.contains_key(key) {
         return Ok(());

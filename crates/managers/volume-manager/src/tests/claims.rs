@@ -5,6 +5,7 @@ use contract::plugin::{RefreshCsiDriver, RefreshError};
 use csi_api::v1::node_service_capability::rpc::Type as Ability;
 use csi_api::v1::volume_capability::AccessType;
 use fakes::StandIn;
+use fakes::files::{Errno, FileTrouble};
 use ports::grpc::Code;
 use serde_json::{Value, json};
 
@@ -222,6 +223,60 @@ fn a_driver_that_hangs_holds_up_its_own_pods_only_and_they_say_so() {
         c.unmount("u1").await.unwrap();
         secs(1).await;
         assert!(c.is_clean() && c.csi.is_idle());
+    });
+}
+
+#[test]
+fn what_takes_longer_than_anybody_waits_is_done_all_the_same_and_once() {
+    with_cluster(async |c| {
+        c.claim("a", json!({}));
+        // Each within its own limit, both together not.
+        c.csi.lie("stage", &[Lie::Slow(100)]);
+        c.csi.lie("publish", &[Lie::Slow(100)]);
+        for _ in 0..2 {
+            let late = c.mount(&pod_with("u1", &["a"])).await;
+            if let Err(e) = &late {
+                assert!(e.message.contains("is under way for"), "{e}");
+            }
+        }
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        let calls = c.csi.calls();
+        assert_eq!(calls.iter().filter(|call| call.starts_with("stage ")).count(), 1, "{calls:?}");
+        assert_eq!(calls.iter().filter(|call| call.starts_with("publish ")).count(), 1, "{calls:?}");
+        c.unmount("u1").await.unwrap();
+        secs(1).await;
+        assert!(c.is_clean() && c.csi.is_idle());
+    });
+}
+
+#[test]
+fn another_volume_that_cannot_go_holds_up_no_volume_of_a_driver() {
+    with_cluster(async |c| {
+        c.claim("a", json!({}));
+        let claim = json!({ "name": "v-a", "persistentVolumeClaim": { "claimName": "a" } });
+        let pod = pod_of("u1", vec![claim, json!({ "name": "own", "emptyDir": {} })], json!({}));
+        c.mount(&pod).await.unwrap();
+        let own = c.host.path("pods/u1/volumes/kubernetes.io~empty-dir/own");
+        c.host.disk.trouble(&own, FileTrouble::FailWrites(Errno::Busy));
+        let e = c.unmount("u1").await.unwrap_err().message;
+        assert!(e.contains("\"own\" of kubernetes.io~empty-dir"), "{e}");
+        secs(1).await;
+        assert!(c.csi.is_idle(), "the driver took its volume");
+        c.host.disk.calm();
+        c.unmount("u1").await.unwrap();
+    });
+}
+
+#[test]
+fn a_file_that_cannot_be_read_holds_back_no_new_volume() {
+    with_cluster(async |c| {
+        c.host.write("pods/gone/volumes/kubernetes.io~csi/lost/vol_data.json", "{");
+        let mut c = c;
+        c.restart().await;
+        secs(1).await;
+        c.claim("a", json!({}));
+        assert_eq!(c.in_use(), Some(Vec::new()));
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
     });
 }
 

@@ -26,8 +26,10 @@ pub(super) enum Lie {
     Late(Code),
     /// Nothing, and says that it was done.
     Pretend,
-    /// It never answers, after its work.
+    /// It does not answer, after its work, until whoever asked gives up.
     Hang,
+    /// Its work, and an answer only after so many seconds.
+    Slow(u64),
 }
 
 #[derive(Debug, Default)]
@@ -122,7 +124,7 @@ impl FakeCsi {
             let lie = (!lies.is_empty()).then(|| lies.remove(0));
             let times = match lie {
                 Some(Lie::Refuse(_) | Lie::Pretend | Lie::Late(_)) => 0,
-                None | Some(Lie::LoseReply(_) | Lie::Hang) => 1,
+                None | Some(Lie::LoseReply(_) | Lie::Hang | Lie::Slow(_)) => 1,
                 Some(Lie::Twice(_)) => 2,
             };
             (0..times).for_each(|_| state.volumes.carry_out(driver, &call));
@@ -138,7 +140,14 @@ impl FakeCsi {
             Some(Lie::Refuse(code) | Lie::LoseReply(code) | Lie::Twice(code) | Lie::Late(code)) => {
                 Err(CsiError::status(code, "because"))
             }
-            Some(Lie::Hang) => std::future::pending().await,
+            Some(Lie::Hang) => {
+                tokio::time::sleep(Duration::from_secs(150)).await;
+                Err(CsiError::status(Code::DeadlineExceeded, "context deadline exceeded"))
+            }
+            Some(Lie::Slow(seconds)) => {
+                tokio::time::sleep(Duration::from_secs(seconds)).await;
+                Ok(())
+            }
         }
     }
 }

@@ -660,7 +660,7 @@ fn a_disk_is_mounted_with_the_label_of_its_pod_and_anew_for_one_with_another() {
         let pod =
             |uid: &str, level: &str| pod_of(uid, vec![volume.clone()], json!({ "seLinuxOptions": { "level": level } }));
         let options = |c: &Cluster| {
-            let table = c.host.disk.mount_table().unwrap();
+            let table = c.host.disk.mount_table(&c.host.path("")).unwrap();
             table.into_iter().find(|line| line.at == c.host.path(DIR)).map(|line| line.options)
         };
         let with = |level: &str| Some(format!("noatime,context=\"system_u:object_r:container_file_t:{level}\""));
@@ -760,7 +760,8 @@ fn whatever_programs_say_nothing_of_a_disk_stays_behind() {
                 c.remove(uid).await.unwrap_or_else(|e| panic!("seed {seed}: {e}"));
             }
             secs(400).await;
-            let left: Vec<_> = c.host.disk.mount_table().unwrap().into_iter().map(|line| line.at).collect();
+            let left: Vec<_> =
+                c.host.disk.mount_table(&c.host.path("")).unwrap().into_iter().map(|line| line.at).collect();
             assert!(left.is_empty(), "seed {seed}: {left:?}");
             for dir in
                 ["plugins/kubernetes.io/iscsi/iface-default", "plugins/kubernetes.io/iscsi/volumeDevices/iface-default"]

@@ -97,9 +97,9 @@ impl Mounter for Mortal {
         self.disk.run_program(program, arguments, limit)
     }
 
-    fn mount_table(&self) -> HostResult<Vec<MountLine>> {
+    fn mount_table(&self, root: &Path) -> HostResult<Vec<MountLine>> {
         self.live(Path::new("/proc/self/mountinfo"))?;
-        self.disk.mount_table()
+        self.disk.mount_table(root)
     }
 
     fn unmount_share(&self, kind: &str, target: &Path) -> HostResult<()> {

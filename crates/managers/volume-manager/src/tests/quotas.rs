@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::rig::{all, config, deps, host, pod};
 use crate::Deps;
 use crate::layout::PodLayout;
-use crate::tear_down::{Proof, volumes_of};
+use crate::tear_down::{Left, Proof, volumes_of};
 
 fn volumes() -> Value {
     json!([{"name": "disk", "emptyDir": {}}, {"name": "memory", "emptyDir": {"medium": "Memory"}}, {"name": "host", "hostPath": {"path": "/"}}])
@@ -31,7 +31,7 @@ fn an_empty_dir_on_disk_is_counted_when_its_pod_has_users_of_its_own_until_it_go
     let dir = host.path("pods/u1/volumes/kubernetes.io~empty-dir/disk");
     assert_eq!(quotas.dirs(), std::slice::from_ref(&dir));
     let layout = PodLayout::new(&config.root_dir, &"u1".into()).unwrap();
-    volumes_of(&deps, &layout, Proof::Ended).unwrap();
+    volumes_of(&deps, &layout, Proof::Ended).and_then(Left::all_gone).unwrap();
     assert!(quotas.dirs().is_empty());
 }
 
@@ -44,6 +44,6 @@ fn a_volume_that_cannot_be_counted_is_a_volume_all_the_same_and_goes() {
     quotas.set_broken(true);
     all(&deps, &config, &own("u1")).unwrap();
     let layout = PodLayout::new(&config.root_dir, &"u1".into()).unwrap();
-    volumes_of(&deps, &layout, Proof::Ended).unwrap();
+    volumes_of(&deps, &layout, Proof::Ended).and_then(Left::all_gone).unwrap();
     assert!(!host.exists("pods/u1/volumes/kubernetes.io~empty-dir/disk"));
 }

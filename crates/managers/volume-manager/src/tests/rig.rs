@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::failed::Failed;
 use crate::projected::Content;
 use crate::set_up;
-use crate::{Config, Deps, DesiredVolumes, Serial, UserIds, VolumeManager, Volumes};
+use crate::{Config, Deps, DesiredVolumes, IdRules, Serial, UserIds, VolumeManager, Volumes};
 
 /// Root directory of the node on an empty disk.
 pub(super) fn host() -> Folder {
@@ -26,8 +26,7 @@ pub(super) fn config(host: &Folder) -> Config {
         memory_allocatable_bytes: 8 << 30,
         node_name: "n1".to_owned(),
         controller_attach_detach: true,
-        ids_per_pod: 65_536,
-        max_pods: 110,
+        ids: IdRules { per_pod: 65_536, max_pods: 110 },
         ..Config::default()
     }
 }

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::rig::{all, config, deps, host, pod};
 use crate::layout::PodLayout;
-use crate::tear_down::{Proof, pod_dir, present, volumes_of};
+use crate::tear_down::{Left, Proof, pod_dir, present, volumes_of};
 
 fn layout(host: &Folder) -> PodLayout {
     PodLayout::new(&config(host).root_dir, &PodUid::from("u")).unwrap()
@@ -27,7 +27,7 @@ fn volumes_go_with_their_content_and_their_markers() {
         set_up(&host);
         assert_eq!(present(&host.disk, &layout(&host)).unwrap().unwrap(), ["m", "v"]);
         for _ in 0..2 {
-            volumes_of(&deps(&host), &layout(&host), proof).unwrap();
+            volumes_of(&deps(&host), &layout(&host), proof).and_then(Left::all_gone).unwrap();
         }
         assert!(present(&host.disk, &layout(&host)).unwrap().unwrap().is_empty());
         assert!(!host.is_mounted("pods/u/volumes/kubernetes.io~empty-dir/m"));
@@ -46,7 +46,7 @@ fn binds_of_sub_paths_go_before_their_volumes() {
         host.mount(format!("pods/u/volume-subpaths/v/app/{index}"), 1);
     }
     host.write("pods/u/volume-subpaths/v/app/2", "");
-    volumes_of(&deps(&host), &layout(&host), Proof::Ended).unwrap();
+    volumes_of(&deps(&host), &layout(&host), Proof::Ended).and_then(Left::all_gone).unwrap();
     assert!(!host.exists("pods/u/volume-subpaths"));
 }
 
@@ -56,7 +56,7 @@ fn a_bind_that_cannot_be_undone_keeps_everything() {
     set_up(&host);
     host.mount("pods/u/volume-subpaths/v/app/0", 1);
     host.fail("unmount", "pods/u/volume-subpaths");
-    assert!(volumes_of(&deps(&host), &layout(&host), Proof::Ended).is_err());
+    assert!(volumes_of(&deps(&host), &layout(&host), Proof::Ended).and_then(Left::all_gone).is_err());
     assert!(host.exists("pods/u/volumes/kubernetes.io~empty-dir/v/data"));
 }
 
@@ -70,7 +70,7 @@ fn content_without_proof_stays() {
         let host = host();
         host.write(format!("pods/u/volumes/{kind}/v/precious"), "content");
         host.write("pods/u/plugins/kubernetes.io~empty-dir/wrapped_v/ready", "content");
-        let done = pod_dir(&deps(&host), &layout(&host));
+        let done = pod_dir(&deps(&host), &layout(&host)).and_then(Left::all_gone);
         assert_eq!(done.is_err(), kept, "{what}: {done:?}");
         assert_eq!(host.exists(format!("pods/u/volumes/{kind}/v/precious")), kept, "{what}");
         assert_eq!(host.exists("pods/u"), kept, "{what}");
@@ -81,7 +81,7 @@ fn content_without_proof_stays() {
 fn an_ended_pods_own_content_needs_no_marker() {
     let host = host();
     host.write("pods/u/volumes/kubernetes.io~empty-dir/v/data", "content");
-    volumes_of(&deps(&host), &layout(&host), Proof::Ended).unwrap();
+    volumes_of(&deps(&host), &layout(&host), Proof::Ended).and_then(Left::all_gone).unwrap();
     assert!(!host.exists("pods/u/volumes/kubernetes.io~empty-dir/v"));
 }
 
@@ -99,8 +99,8 @@ fn foreign_mounts_are_never_touched() {
             host.mount(&below, magic);
             host.write(format!("{below}/precious"), "content");
             host.write("pods/u/plugins/kubernetes.io~empty-dir/v/ready", "content");
-            assert!(volumes_of(&deps(&host), &layout(&host), proof).is_err(), "{dir}");
-            assert!(pod_dir(&deps(&host), &layout(&host)).is_err(), "{dir}");
+            assert!(volumes_of(&deps(&host), &layout(&host), proof).and_then(Left::all_gone).is_err(), "{dir}");
+            assert!(pod_dir(&deps(&host), &layout(&host)).and_then(Left::all_gone).is_err(), "{dir}");
             assert!(host.is_mounted(&below) && host.exists(format!("{}/{}", &below, "precious")), "{dir}");
         }
     }
@@ -114,7 +114,7 @@ fn the_directory_of_an_unknown_pod_goes_with_what_the_node_keeps_there() {
     host.write("pods/u/containers/app/1a2b3c4d", "content");
     host.dir("pods/u/volumeDevices/kubernetes.io~csi");
     for _ in 0..2 {
-        pod_dir(&deps(&host), &layout(&host)).unwrap();
+        pod_dir(&deps(&host), &layout(&host)).and_then(Left::all_gone).unwrap();
     }
     assert!(!host.exists("pods/u") && host.exists("pods"));
     assert_eq!(present(&host.disk, &layout(&host)).unwrap(), None);
@@ -127,12 +127,15 @@ fn stray_files_and_mounts_keep_the_directory() {
         host.write(format!("pods/u/{stray}"), "content");
         host.write("pods/u/etc-hosts", "content");
         // What stands among the devices of drivers is theirs to take, as far as is known here.
-        assert!(pod_dir(&deps(&host), &layout(&host)).map_or(true, |left| !left.is_empty()), "{stray}");
+        assert!(
+            pod_dir(&deps(&host), &layout(&host)).and_then(Left::all_gone).map_or(true, |left| !left.is_empty()),
+            "{stray}"
+        );
         assert!(host.exists(format!("{}/{}", "pods/u", stray)), "{stray}");
         assert!(host.exists("pods/u/etc-hosts"), "{stray}: the rest waits too");
     }
     let host = host();
     host.mount("pods/u/containers/app", 1);
-    assert!(pod_dir(&deps(&host), &layout(&host)).is_err());
+    assert!(pod_dir(&deps(&host), &layout(&host)).and_then(Left::all_gone).is_err());
     assert!(host.is_mounted("pods/u/containers/app"));
 }

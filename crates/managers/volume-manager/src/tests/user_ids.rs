@@ -9,7 +9,7 @@ use ports::host::{HostFs, ProgramEnd};
 use volume_plan::userns::file;
 
 use super::rig::{Bench, config, deps, host, with_bench};
-use crate::Config;
+use crate::{Config, IdRules};
 
 const BLOCK: u32 = 65_536;
 
@@ -62,7 +62,7 @@ fn a_pod_keeps_its_ids_over_deaths_until_it_has_ended() {
 fn with_room_for_one_pod_ids_come_free_when_it_ends_or_is_gone_from_the_disk() {
     actor::testing::run(1, async |kernel| {
         let host = host();
-        let config = Config { ids_per_pod: 1 << 31, max_pods: 1, ..config(&host) };
+        let config = Config { ids: IdRules { per_pod: 1 << 31, max_pods: 1 }, ..config(&host) };
         let bench = Bench::with(&kernel, config, deps(&host));
         let only = assign(&bench, "u1").await.unwrap();
         let full = "create user namespace: could not find an empty slot to allocate a user namespace";

@@ -158,7 +158,7 @@ impl Mounter for MemFs {
         })
     }
 
-    fn mount_table(&self) -> HostResult<Vec<MountLine>> {
+    fn mount_table(&self, _root: &Path) -> HostResult<Vec<MountLine>> {
         let state = self.state();
         let line = |(number, mounted): (&u64, &super::tree::Mounted)| {
             let source = state.sources.get(&mounted.at).cloned();

@@ -23,6 +23,7 @@ pub(in crate::node) fn shutdown_manager(setup: &Setup<'_, ShutdownManager>) {
         logind: setup.ports.logind.clone(),
         fs: setup.ports.fs.clone(),
         hold: shutdown_manager::Hold::default(),
+        turn: shutdown_manager::Turn::default(),
     });
     setup.spawn(move |crew| shutdown_manager::ShutdownManager::new(crew, config.clone(), deps.clone()));
 }

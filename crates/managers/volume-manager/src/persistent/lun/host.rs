@@ -68,9 +68,9 @@ impl Host<'_> {
 
     /// Unmounts what is mounted for all pods. Answers what that was.
     pub(super) async fn unmount(&self, at: &Path) -> Result<Option<String>, String> {
-        let at = at.to_owned();
+        let (at, root) = (at.to_owned(), self.tools.config.root_dir.clone());
         let work = move |deps: &Deps| -> HostResult<Option<String>> {
-            let table = deps.mounts.mount_table()?;
+            let table = deps.mounts.mount_table(&root)?;
             let source = table.into_iter().rfind(|line| line.at == at).map(|line| line.source);
             if source.is_some() {
                 deps.mounts.unmount(&at)?;

@@ -239,9 +239,10 @@ pub(super) async fn detach(host: &Host<'_>, dir: &LunDir, is_left: bool) -> Resu
     if is_left {
         return Ok(());
     }
+    // A disk that is dead may take minutes: others of its target do not wait for that.
+    delete(host, &config).await?;
     let turn = host.tools.deps.persistent.turn(&format!("iscsi-target/{}", config.iqn));
     let _turn = turn.lock().await;
-    delete(host, &config).await?;
     host.task.effects.hit("detach").await;
     let all = host.found().await?;
     if all.iter().any(|found| found.dir != *dir && config.shares_session(found.dir.name())) {
