@@ -29,9 +29,9 @@ fn value(node: &Node, pod: &Value, file: &str) -> String {
     node.sh(&format!("cat $(find /sys/fs/cgroup/kubepods -type d -name {id})/{file}")).trim().to_owned()
 }
 
-/// Takes more than its limit of 40 MiB, and then waits: a file in memory, which counts and can be swapped.
+/// Takes a little more than its limit of 40 MiB, and then waits: a file in memory, which counts and can be swapped.
 const TAKES: &str =
-    "mkdir /m; dd if=/dev/zero of=/dev/shm/f bs=1M count=56 && echo done > /dev/termination-log; exec sleep 100000";
+    "mkdir /m; dd if=/dev/zero of=/dev/shm/f bs=1M count=44 && echo done > /dev/termination-log; exec sleep 100000";
 
 #[test]
 fn with_limited_swap_a_burstable_container_swaps_its_part_and_others_nothing() {
@@ -65,5 +65,7 @@ fn without_swap_of_its_own_a_container_dies_over_its_limit_beside_free_swap() {
         if end.is_object() { Ok(end) } else { Err(pod["status"].to_string()) }
     });
     assert_eq!(ended["reason"], "OOMKilled", "{ended}");
-    assert_eq!(node.sh("awk 'NR > 1 { print $4 }' /proc/swaps").trim(), "0", "nothing was swapped");
+    // The machine's own processes may swap.
+    let used: u64 = node.sh("awk 'NR > 1 { print $4 }' /proc/swaps").trim().parse().expect("a number");
+    assert!(used < 2048, "{used} KiB were swapped");
 }

@@ -27,6 +27,9 @@ pub struct UpdatePod {
     /// A resize of the pod that is not granted; `pod` has what is.
     #[serde(default)]
     pub pending: Option<PendingResize>,
+    /// A resize that was granted may not have been carried out: containers and cgroup are looked at.
+    #[serde(default)]
+    pub is_behind: bool,
 }
 
 /// Why a worker is updated (pod-lifecycle 2.2).

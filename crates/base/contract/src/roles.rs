@@ -44,7 +44,7 @@ use crate::stats::{Cadvisor, Resource, StatsError, Summarise};
 use crate::status::{RetainPodStatuses, SetPodStatus, StatusEntry, TerminatePod};
 use crate::volume::{
     AssignUserNamespace, ListVolumes, MakePodDirs, MountVolumes, MountedVolumes, PodVolumes, PrepareSubPath,
-    RemovePodDir, UnmountVolumes, VolumeError, VolumeRow, VolumesInUse,
+    ReleaseUserNamespace, RemovePodDir, UnmountVolumes, VolumeError, VolumeRow, VolumesInUse,
 };
 
 /// Longest that a call on the way to a running container may queue and run.
@@ -203,6 +203,7 @@ role! {
         MountVolumes for pod => Result<Arc<MountedVolumes>, VolumeError>, within Duration::from_secs(150), Repeat;
         PrepareSubPath for uid => Result<PathBuf, VolumeError>, within Duration::from_secs(120), Repeat;
         UnmountVolumes for uid => Result<(), VolumeError>, within Duration::from_secs(150), Repeat;
+        ReleaseUserNamespace for uid => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
         RemovePodDir for uid => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
         ListVolumes => Arc<Vec<VolumeRow>>, within Duration::from_secs(10), Repeat;
     }
@@ -285,7 +286,7 @@ role! {
         RunPodSandbox, StopPodSandbox, CreateContainer, StartContainer, StopContainer, RemoveContainer,
         UpdateContainerResources, UpdatePodSandboxResources, ReadPodCgroup, ResizePodCgroup,
         ExecSync, ObservePod, EnsureImage, MakePodDirs, AssignUserNamespace, MountVolumes, PrepareSubPath,
-        UnmountVolumes, EnsurePodCgroup, RemovePodCgroup, StartProbes, StopProbes, SetPodStatus, TerminatePod, HoldObjects, FetchConfigMap, FetchSecret,
+        UnmountVolumes, ReleaseUserNamespace, EnsurePodCgroup, RemovePodCgroup, StartProbes, StopProbes, SetPodStatus, TerminatePod, HoldObjects, FetchConfigMap, FetchSecret,
         FetchServices, FetchRuntimeClass, RecordEvent,
     }
     reads { Observed, RuntimeInfo, PodProbes, StatusEntry, NodeView, PodCgroupRow }

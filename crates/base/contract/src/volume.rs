@@ -47,7 +47,7 @@ pub struct MakePodDirs {
     pub uid: PodUid,
 }
 /// The ids of the host that stand for the users of this pod (`hostUsers: false`): those that it has already, else some that
-/// no other pod has. They are kept until [`UnmountVolumes`]. Idempotent.
+/// no other pod has. They are kept until [`ReleaseUserNamespace`] or [`RemovePodDir`]. Idempotent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct AssignUserNamespace {
     /// Pod.
@@ -76,7 +76,13 @@ pub struct PrepareSubPath {
     /// Index of the volumeMount in the container.
     pub mount_index: usize,
 }
-/// Tear every volume of the pod down and wait for it, and take its users back. Idempotent.
+/// No process of the pod is left: its ids may be given to another one. Idempotent.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ReleaseUserNamespace {
+    /// Pod.
+    pub uid: PodUid,
+}
+/// Tear every volume of the pod down and wait for it. Idempotent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct UnmountVolumes {
     /// Pod.

@@ -168,8 +168,11 @@ impl PodManager {
         let observed = &self.tools.observed;
         sort_for_admission(&mut changes, |uid| observed.get(uid).is_some_and(|row| row.pod.is_alive()));
         let trigger = trigger(&changes);
+        // None of them is decided about beside what others of them only wish for.
+        for change in &changes {
+            self.hold_back(change, &before, ctx);
+        }
         for change in changes {
-            self.hold_back(&change, &before, ctx);
             let uid = model::pod::uid(change.pod());
             self.housekeeping.attention.touch(&uid);
             if !ctx.for_subject(uid.as_str(), |ctx| self.apply(source, change, ctx)) {

@@ -20,11 +20,14 @@ pub(crate) struct Workers {
     made: BTreeSet<PodUid>,
     /// Pods that came again while their worker was stopping the pod: they get another worker when it is done.
     restart_requested: BTreeSet<PodUid>,
+    /// Pods with a resize that an earlier daemon granted and may not have carried out; their workers do not know yet.
+    pub(crate) behind: BTreeSet<PodUid>,
 }
 
 impl Workers {
     pub(crate) fn new(crew: Crew<contract::PodManager>) -> Self {
-        Self { rows: crew.board(), crew, made: BTreeSet::new(), restart_requested: BTreeSet::new() }
+        let (made, restart_requested, behind) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+        Self { rows: crew.board(), crew, made, restart_requested, behind }
     }
 
     /// Takes over workers that an earlier generation of the actor made.
@@ -92,9 +95,15 @@ impl Workers {
         if !self.has(uid) {
             return;
         }
-        if let Err(e) = self.crew.tell(UpdatePod { uid: uid.clone(), pod, kind, pending }) {
+        let is_behind = kind == UpdateKind::Create && self.behind.remove(uid);
+        if let Err(e) = self.crew.tell(UpdatePod { uid: uid.clone(), pod, kind, pending, is_behind }) {
             tracing::warn!(%uid, error = %e, "worker did not take the update, will be told again");
         }
+    }
+
+    /// Whether containers may not have yet what the pod was granted. A worker that has not been heard of yet does not know.
+    pub(crate) fn resizes(&self, uid: &PodUid) -> bool {
+        self.rows.get(uid).is_none_or(|row| row.resizing.is_some())
     }
 
     /// The pod is gone from its source.
@@ -112,7 +121,8 @@ impl Workers {
 
     /// Ends a pod before its time. Answers whether it has a worker, and the worker was told.
     pub(crate) fn kill_early(&mut self, uid: &PodUid, pod: Option<Arc<Pod>>, request: KillRequest) -> bool {
-        let update = UpdatePod { uid: uid.clone(), pod, kind: UpdateKind::Kill(request), pending: None };
+        let update =
+            UpdatePod { uid: uid.clone(), pod, kind: UpdateKind::Kill(request), pending: None, is_behind: false };
         self.has(uid)
             && self
                 .crew

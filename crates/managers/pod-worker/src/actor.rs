@@ -9,6 +9,8 @@ use contract::board::BoardPoster;
 use contract::pod_worker::{GrantStart, UpdatePod, WorkerPhase, WorkerState};
 use contract::probe::PodProbes;
 use contract::runtime::Observed;
+use model::allocation::{ResizeInProgress, asks_the_same};
+use model::core::Pod;
 use model::{PodUid, Timestamp};
 use tokio::time::Instant;
 use trace::Span;
@@ -300,9 +302,19 @@ impl PodWorker {
             pod: m.pod.clone(),
             kill: m.termination_requested.then(|| m.kill.clone()),
             pending: m.pending.clone(),
-            resizing: self.memo.resize.clone(),
+            resizing: self.memo.resize.clone().or_else(|| self.is_to_resize()),
         };
         self.row.post(self.uid.clone(), Arc::new(row));
+    }
+
+    /// What was granted since the last step looked.
+    fn is_to_resize(&self) -> Option<ResizeInProgress> {
+        let pod = self.machine.pod.as_ref()?;
+        let what = self.deps.config.resizable;
+        let is_other = |old: &Arc<Pod>| !Arc::ptr_eq(old, pod) && !asks_the_same(old, pod, what);
+        let generation = pod.metadata.generation.unwrap_or(0);
+        (self.memo.is_behind || self.memo.acted_on.as_ref().is_some_and(is_other))
+            .then_some(ResizeInProgress { generation, error: None })
     }
 
     fn react(&mut self, reaction: Reaction, cause: &str, ctx: &mut Ctx<Self>) {
@@ -324,6 +336,7 @@ impl Handler<UpdatePod> for PodWorker {
 
     fn handle(&mut self, msg: UpdatePod, ctx: &mut Ctx<Self>) {
         let alive = self.crew.board::<Observed>().get(&self.uid).is_some_and(|row| row.pod.is_alive());
+        self.memo.is_behind |= msg.is_behind;
         let reaction = self.machine.update(msg, alive);
         ctx.fault_point("updated");
         self.react(reaction, UPDATED, ctx);

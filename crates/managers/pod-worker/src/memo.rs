@@ -34,6 +34,8 @@ pub(crate) struct Memo {
     pub(crate) lost: bool,
     /// The pod as the last step knew it.
     pub(crate) acted_on: Option<Arc<Pod>>,
+    /// A resize may not have been carried out that an earlier daemon granted.
+    pub(crate) is_behind: bool,
     /// A resize that is granted and not carried out yet.
     pub(crate) resize: Option<ResizeInProgress>,
     /// What the last good step made for the pod.

@@ -32,7 +32,8 @@ impl Job {
         let before = self.memo.acted_on.replace(self.pod.clone());
         let other = before.as_ref().filter(|b| !Arc::ptr_eq(b, &self.pod) && !asks_the_same(b, &self.pod, what));
         let actuated = self.actuated_now(before.as_deref(), other.map(|b| &**b), observed);
-        let cgroup_behind = self.memo.record.cgroup_behind || other.is_some() || !actuated.is_empty();
+        let is_behind = std::mem::take(&mut self.memo.is_behind) || other.is_some() || !actuated.is_empty();
+        let cgroup_behind = self.memo.record.cgroup_behind || is_behind;
         if (&actuated, cgroup_behind) != (&self.memo.record.actuated, self.memo.record.cgroup_behind) {
             self.memo.record.actuated = actuated;
             self.memo.record.cgroup_behind = cgroup_behind;

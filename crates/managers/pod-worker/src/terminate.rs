@@ -5,11 +5,12 @@ use contract::pod_worker::KillRequest;
 use contract::probe::StopProbes;
 use contract::runtime::StopContainer;
 use contract::status::TerminatePod;
-use contract::volume::UnmountVolumes;
+use contract::volume::{ReleaseUserNamespace, UnmountVolumes};
 use futures::future::join_all;
 use model::core::{Pod, PodStatus};
 use model::event::EventType;
 use model::runtime::{ContainerState, PodObservation};
+use model::userns::has_own_users;
 use pod_plan::grace::stop_seconds;
 use pod_status::patch::Disruption;
 
@@ -112,6 +113,11 @@ impl Job {
         self.stage.set("its cgroup to be removed");
         let remove = RemovePodCgroup { uid: self.uid.clone() };
         self.call(remove).await.map_err(|e| Failure::new(e.to_string()))?;
+        if has_own_users(&self.pod) {
+            self.stage.set("its users to be taken back");
+            let release = ReleaseUserNamespace { uid: self.uid.clone() };
+            self.call(release).await.map_err(|e| Failure::new(e.to_string()))?;
+        }
         if kill.evicted {
             // Their layers and logs may be what the node is short of.
             for c in &observed.containers {

@@ -140,7 +140,7 @@ impl Bench {
 
     /// As `tell`; with a resize that is not granted.
     async fn tell_pending(&self, pod: &Pod, kind: UpdateKind, pending: Option<PendingResize>) {
-        let update = UpdatePod { uid: UID.into(), pod: Some(Arc::new(pod.clone())), kind, pending };
+        let update = UpdatePod { uid: UID.into(), pod: Some(Arc::new(pod.clone())), kind, pending, is_behind: false };
         self.worker.ask(update, ASK).await.unwrap();
         let_work().await;
     }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use actor::{Actor, AsyncContext, Class, Ctx, Deferred, Effects, Handler, SpawnHandle, supervised};
 use contract::Crew;
 use contract::volume::{
-    AssignUserNamespace, MakePodDirs, MountVolumes, PrepareSubPath, RemovePodDir, UnmountVolumes, VolumeError,
+    AssignUserNamespace, MakePodDirs, MountVolumes, PrepareSubPath, ReleaseUserNamespace, RemovePodDir, UnmountVolumes,
+    VolumeError,
 };
 use model::userns::UserNamespace;
 use model::{PodUid, Timestamp, pod};
@@ -277,6 +278,15 @@ impl Handler<AssignUserNamespace> for VolumeManager {
     }
 }
 
+impl Handler<ReleaseUserNamespace> for VolumeManager {
+    type Result = Deferred<Self, Result<(), VolumeError>>;
+
+    fn handle(&mut self, ReleaseUserNamespace { uid }: ReleaseUserNamespace, ctx: &mut Ctx<Self>) -> Self::Result {
+        let class = |_: &Tools, _: &PodLayout| Class::HostFiles;
+        self.work(&uid, fault_points("free-ids", "freed-ids"), ctx.effects(), class, free_ids)
+    }
+}
+
 impl Handler<MountVolumes> for VolumeManager {
     type Result = Deferred<Self, Answer>;
 
@@ -335,7 +345,7 @@ impl Handler<UnmountVolumes> for VolumeManager {
             let mut left =
                 tear_down::volumes_of(&tools.deps, layout, Proof::Ended).map_err(|e| VolumeError::new(still(e)))?;
             left.failed = left.failed.map(still);
-            freed(tools, layout, left)
+            first_drivers(left)
         };
         self.release(uid, fault_points("unmount", "unmounted"), step, ctx)
     }
@@ -347,20 +357,24 @@ impl Handler<RemovePodDir> for VolumeManager {
     fn handle(&mut self, RemovePodDir { uid }: RemovePodDir, ctx: &mut Ctx<Self>) -> Self::Result {
         let step = |tools: &Tools, layout: &PodLayout| {
             let left = tear_down::pod_dir(&tools.deps, layout).map_err(VolumeError::new)?;
-            freed(tools, layout, left)
+            let left = first_drivers(left)?;
+            if left.of_drivers.is_empty() {
+                free_ids(tools, layout)?;
+            }
+            Ok(left)
         };
         self.release(uid, fault_points("remove-dir", "removed-dir"), step, ctx)
     }
 }
 
-/// Once nothing is left, nobody needs the pod's ids any more. What drivers are to take goes first, whatever else failed.
-fn freed(tools: &Tools, layout: &PodLayout, mut left: Left) -> Result<Left, VolumeError> {
-    if !left.of_drivers.is_empty() {
-        return Ok(left);
+/// What drivers are to take goes first, whatever else failed.
+fn first_drivers(mut left: Left) -> Result<Left, VolumeError> {
+    match left.failed.take_if(|_| left.of_drivers.is_empty()) {
+        Some(e) => Err(VolumeError::new(e)),
+        None => Ok(left),
     }
-    if let Some(e) = left.failed.take() {
-        return Err(VolumeError::new(e));
-    }
-    user_ids::release(&tools.deps.user_ids, &*tools.deps.fs, layout).map_err(VolumeError::new)?;
-    Ok(left)
+}
+
+fn free_ids(tools: &Tools, layout: &PodLayout) -> Result<(), VolumeError> {
+    user_ids::release(&tools.deps.user_ids, &*tools.deps.fs, layout).map_err(VolumeError::new)
 }

@@ -13,7 +13,7 @@ async fn kill(node: &SimNode, grace_s: Option<i64>, evicted: bool) {
     let request = KillRequest { grace_s, evicted, reason, ..KillRequest::default() };
     let uid = node.uid("web").unwrap();
     let pod = node.wiring().board::<DesiredPod>().get(&uid).map(|row| row.pod.clone());
-    let update = UpdatePod { uid, pod, kind: UpdateKind::Kill(request), pending: None };
+    let update = UpdatePod { uid, pod, kind: UpdateKind::Kill(request), pending: None, is_behind: false };
     node.wiring().ask(update).await.unwrap();
 }
 

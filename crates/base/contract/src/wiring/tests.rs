@@ -120,7 +120,7 @@ fn family(kernel: Kernel, wiring: &Wiring, log: &Log) -> Arc<Family<PodUid, Work
 }
 
 fn update(uid: &str, kind: UpdateKind) -> UpdatePod {
-    UpdatePod { uid: uid.into(), pod: None, kind, pending: None }
+    UpdatePod { uid: uid.into(), pod: None, kind, pending: None, is_behind: false }
 }
 
 #[test]

@@ -23,6 +23,9 @@ use crate::desired::Change;
 const INFEASIBLE: &str = "Infeasible";
 /// New pods are written down together after this time; one that is lost with the daemon is admitted anew by the next one.
 const SAVE_AFTER: Duration = Duration::from_secs(1);
+/// How long files that cannot be read are tried again, and how often: a disk that answers with an error may be there again.
+const READ_LIMIT: Duration = Duration::from_secs(60);
+const READ_PAUSE: Duration = Duration::from_secs(2);
 
 impl PodManager {
     /// Grants once more what an earlier daemon granted, as it is written down again.
@@ -34,14 +37,30 @@ impl PodManager {
 
     pub(super) fn load_allocations(&self, ctx: &mut Ctx<Self>) {
         let (deps, dir) = (self.tools.deps.clone(), self.tools.config.root_dir.clone());
-        let read = move || checkpoint::load(&*deps.fs, &dir);
-        let effects = ctx.effects();
-        let load = async move { effects.attempt(Class::HostFiles, read).await };
-        ctx.run(load, |act, entries, ctx| {
-            act.saving.loaded = Some(entries.unwrap_or_else(|e| {
-                tracing::error!(error = %e, "what pods were granted is not read; what they ask for now is admitted anew");
-                Before::default()
-            }));
+        let (effects, clock) = (ctx.effects(), ctx.clock().clone());
+        let load = async move {
+            let until = clock.now() + READ_LIMIT;
+            loop {
+                let (deps, dir) = (deps.clone(), dir.clone());
+                let read = move || checkpoint::load(&*deps.fs, &dir);
+                let read = effects.attempt(Class::HostFiles, read).await.map_err(|e| e.to_string());
+                let error = match read.and_then(|read| read.map_err(|e| actor::chain(&e))) {
+                    Ok(before) => return before,
+                    Err(error) => error,
+                };
+                if clock.now() >= until {
+                    tracing::error!(
+                        error,
+                        "what pods were granted is not read; what they ask for now is admitted anew"
+                    );
+                    return Before::default();
+                }
+                tracing::warn!(error, "what pods were granted is not read yet: pods wait");
+                clock.sleep(READ_PAUSE).await;
+            }
+        };
+        ctx.run(load, |act, before, ctx| {
+            act.saving.loaded = Some(before);
             act.take_postponed(ctx);
         });
     }
@@ -54,13 +73,11 @@ impl PodManager {
         let Some(allocated) = allocated else { return };
         let what = self.tools.config.resizable;
         let granted = allocated.overlay(pod, what);
-        match actuated.filter(|had| has_less_or_more(&had.overlay(pod, what), &granted, what)) {
-            // It died between the grant and its end: granted once more, the worker hears of a resize.
-            Some(had) => {
-                self.desired.hold(&uid, Arc::new(had), what);
-                self.set_stage(&uid, Stage::Granting(granted, None));
-            }
-            None => self.desired.hold(&uid, Arc::new(allocated), what),
+        self.desired.hold(&uid, Arc::new(allocated), what);
+        // It died between the grant and its end: the worker looks what its containers have.
+        if let Some(had) = actuated.filter(|had| has_less_or_more(&had.overlay(&granted, what), &granted, what)) {
+            self.desired.allocations.begin_actuation(uid.clone(), Arc::new(had));
+            self.workers.behind.insert(uid);
         }
     }
 
@@ -182,7 +199,7 @@ impl PodManager {
     /// The other file follows when containers have what they were granted.
     pub(super) fn note_actuated(&mut self, ctx: &mut Ctx<Self>) {
         let workers = &self.workers;
-        if self.desired.allocations.is_actuated(|uid| workers.row(uid).is_some_and(|w| w.resizing.is_some())) {
+        if self.desired.allocations.is_actuated(|uid| workers.resizes(uid)) {
             self.save_allocations_soon(ctx);
         }
     }
@@ -196,9 +213,13 @@ impl PodManager {
         self.saving.scheduled = false;
         let what = self.tools.config.resizable;
         let mut granting: Vec<(PodUid, Arc<Allocation>, Option<&'static str>)> = Vec::new();
-        let mut allocated = Entries::new();
+        // Those of pods that have not been told of since this daemon began stay until all have been.
+        let unheard = (!self.all_sources_ready()).then_some(self.saving.loaded.as_ref()).flatten();
+        let mut allocated = unheard.map(|before| before.allocated.clone()).unwrap_or_default();
+        let had: Entries = unheard.map(|before| before.actuated.clone()).unwrap_or_default();
         for (uid, pod) in self.desired.iter() {
-            if !self.workers.made().contains(uid) || self.admission.is_rejected(uid) {
+            let is_held = self.desired.allocations.get(uid).is_some();
+            if !(is_held || self.workers.made().contains(uid)) || self.admission.is_rejected(uid) {
                 continue;
             }
             let entry = match self.desired.allocations.get(uid) {
@@ -214,7 +235,8 @@ impl PodManager {
             };
             allocated.insert(uid.clone(), entry);
         }
-        let actuated = self.actuated(&allocated, &granting);
+        let mut actuated = self.actuated(&allocated, &granting);
+        actuated.extend(had);
         let (deps, dir) = (self.tools.deps.clone(), self.tools.config.root_dir.clone());
         let effects = ctx.effects();
         let write = async move {
@@ -235,7 +257,7 @@ impl PodManager {
     ) -> Entries {
         let mut out = allocated.clone();
         let workers = &self.workers;
-        let resizes = |uid: &PodUid| workers.row(uid).is_some_and(|w| w.resizing.is_some());
+        let resizes = |uid: &PodUid| workers.resizes(uid);
         for (uid, had) in self.desired.allocations.actuating(resizes) {
             out.entry(uid.clone()).and_modify(|entry| *entry = Allocation::clone(had));
         }

@@ -56,8 +56,11 @@ fn parse(bytes: &[u8]) -> Result<Entries, String> {
 
 /// Reads what pods were granted before this daemon began, and what their containers had. A file that cannot be understood is set
 /// aside: what pods ask for now is then admitted anew, and their containers count as having it.
-pub(crate) fn load(fs: &dyn HostFs, dir: &Path) -> Before {
-    Before { allocated: read(fs, &dir.join(ALLOCATED)), actuated: read(fs, &dir.join(ACTUATED)) }
+///
+/// # Errors
+/// A file cannot be read: nobody knows what is in it.
+pub(crate) fn load(fs: &dyn HostFs, dir: &Path) -> HostResult<Before> {
+    Ok(Before { allocated: read(fs, &dir.join(ALLOCATED))?, actuated: read(fs, &dir.join(ACTUATED))? })
 }
 
 /// See [`load`].
@@ -67,13 +70,14 @@ pub(crate) struct Before {
     pub(crate) actuated: Entries,
 }
 
-fn read(fs: &dyn HostFs, path: &Path) -> Entries {
-    let read = fs.read_file(path, MAX_BYTES);
-    let why = match read.as_deref().map(parse) {
-        Ok(Ok(entries)) => return entries,
-        Err(e) if e.is_not_found() => return Entries::new(),
-        Ok(Err(e)) => e,
-        Err(e) => actor::chain(e),
+fn read(fs: &dyn HostFs, path: &Path) -> HostResult<Entries> {
+    let bytes = match fs.read_file(path, MAX_BYTES) {
+        Err(e) if e.is_not_found() => return Ok(Entries::new()),
+        read => read?,
+    };
+    let why = match parse(&bytes) {
+        Ok(entries) => return Ok(entries),
+        Err(why) => why,
     };
     let aside = PathBuf::from(format!("{}.damaged", path.display()));
     let kept = fs.rename(path, &aside);
@@ -84,7 +88,7 @@ fn read(fs: &dyn HostFs, path: &Path) -> Entries {
         "what pods have cannot be read (expected: a checkpoint as this daemon or a kubelet writes it); what they ask for now \
          is admitted anew"
     );
-    Entries::new()
+    Ok(Entries::new())
 }
 
 /// Writes both files; when this returns, they outlive a power cut.

@@ -22,7 +22,7 @@ fn from_file() -> Arc<Pod> {
 }
 
 fn create(p: &Arc<Pod>) -> UpdatePod {
-    UpdatePod { uid: "u".into(), pod: Some(p.clone()), kind: UpdateKind::Create, pending: None }
+    UpdatePod { uid: "u".into(), pod: Some(p.clone()), kind: UpdateKind::Create, pending: None, is_behind: false }
 }
 
 fn kill(grace_s: Option<i64>) -> UpdatePod {
@@ -31,6 +31,7 @@ fn kill(grace_s: Option<i64>) -> UpdatePod {
         pod: None,
         kind: UpdateKind::Kill(KillRequest { grace_s, deleted: true, ..Default::default() }),
         pending: None,
+        is_behind: false,
     }
 }
 
@@ -80,12 +81,18 @@ fn every_cause_of_termination_is_seen() {
     let table = [
         (
             "deletion timestamp",
-            UpdatePod { uid: "u".into(), pod: Some(deleting), kind: UpdateKind::Update, pending: None },
+            UpdatePod {
+                uid: "u".into(),
+                pod: Some(deleting),
+                kind: UpdateKind::Update,
+                pending: None,
+                is_behind: false,
+            },
             true,
         ),
         (
             "terminal phase",
-            UpdatePod { uid: "u".into(), pod: Some(failed), kind: UpdateKind::Update, pending: None },
+            UpdatePod { uid: "u".into(), pod: Some(failed), kind: UpdateKind::Update, pending: None, is_behind: false },
             false,
         ),
         ("kill", kill(None), true),
@@ -102,7 +109,10 @@ fn an_update_never_brings_a_stopping_pod_back() {
     let mut m = syncing();
     m.update(kill(None), true);
     assert_eq!(m.update(create(&api()), true), Reaction::Nothing);
-    m.update(UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Update, pending: None }, true);
+    m.update(
+        UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Update, pending: None, is_behind: false },
+        true,
+    );
     assert_eq!(m.phase, Terminating);
 }
 
@@ -154,11 +164,17 @@ fn a_kill_while_volumes_are_removed_changes_nothing_but_is_remembered() {
 fn an_equal_update_is_no_reason_for_a_step() {
     let mut m = syncing();
     assert_eq!(
-        m.update(UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Update, pending: None }, true),
+        m.update(
+            UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Update, pending: None, is_behind: false },
+            true
+        ),
         Reaction::Nothing
     );
     assert_eq!(
-        m.update(UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Sync, pending: None }, true),
+        m.update(
+            UpdatePod { uid: "u".into(), pod: Some(api()), kind: UpdateKind::Sync, pending: None, is_behind: false },
+            true
+        ),
         Reaction::Step
     );
 }

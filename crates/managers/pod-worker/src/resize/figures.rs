@@ -52,7 +52,7 @@ pub(super) fn is_in_force(
 
 /// Refuses limits of memory that are in use already: the kernel would end somebody.
 pub(super) fn limits_too_low(plan: &Resize, used: &PodCgroupUse, wanted: &CgroupValues) -> Result<(), String> {
-    if plan.memory.is_empty() && !plan.restarts {
+    if plan.memory.is_empty() && !plan.restarts && !plan.pod {
         return Ok(());
     }
     let mut errors = Vec::new();

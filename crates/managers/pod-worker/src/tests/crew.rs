@@ -13,7 +13,9 @@ use contract::runtime::{
     StopContainer, StopPodSandbox, UpdateContainerResources, UpdatePodSandboxResources,
 };
 use contract::status::{SetPodStatus, StatusEntry, TerminatePod};
-use contract::volume::{AssignUserNamespace, MakePodDirs, MountVolumes, UnmountVolumes, VolumeError};
+use contract::volume::{
+    AssignUserNamespace, MakePodDirs, MountVolumes, ReleaseUserNamespace, UnmountVolumes, VolumeError,
+};
 use model::probe::ProbeKind;
 use model::userns::UserNamespace;
 use model::{ContainerId, SandboxId};
@@ -115,6 +117,7 @@ answers! {
     AssignUserNamespace => Result<UserNamespace, VolumeError>, |_crew, _m| {
         Ok(UserNamespace { host_id: 131_072, length: 65_536 })
     };
+    ReleaseUserNamespace => Result<(), VolumeError>, |_crew, _m| Ok(());
     MountVolumes => Result<Arc<MountedVolumes>, VolumeError>, |crew, _m| {
         crew.with(|w| match w.volumes_fail.clone() {
             Some(e) => Err(e),

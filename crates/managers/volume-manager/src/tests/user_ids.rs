@@ -1,6 +1,8 @@
 //! Ids for the users of pods, with the host's programs and the pods' files.
 
-use contract::volume::{AssignUserNamespace, MakePodDirs, RemovePodDir, UnmountVolumes, VolumeError};
+use contract::volume::{
+    AssignUserNamespace, MakePodDirs, ReleaseUserNamespace, RemovePodDir, UnmountVolumes, VolumeError,
+};
 use fakes::Folder;
 use fakes::files::{Errno, FileTrouble};
 use model::PodUid;
@@ -18,8 +20,11 @@ async fn assign(bench: &Bench, uid: &str) -> Result<UserNamespace, VolumeError> 
     bench.wiring.ask(AssignUserNamespace { uid: PodUid::from(uid) }).await?
 }
 
-async fn unmount(bench: &Bench, uid: &str) {
+/// As a worker ends its pod.
+async fn end(bench: &Bench, host: &Folder, uid: &str) {
     bench.wiring.ask(UnmountVolumes { uid: PodUid::from(uid) }).await.unwrap().unwrap();
+    assert!(host.exists(format!("pods/{uid}/userns")), "its processes may be left");
+    bench.wiring.ask(ReleaseUserNamespace { uid: PodUid::from(uid) }).await.unwrap().unwrap();
 }
 
 /// A host with these answers to `getent` and both calls of `getsubids`.
@@ -51,7 +56,7 @@ fn a_pod_keeps_its_ids_over_deaths_until_it_has_ended() {
         // Another daemon.
         let bench = Bench::start(&kernel, &host);
         assert_eq!((assign(&bench, "u1").await, assign(&bench, "u2").await), (Ok(first), Ok(second)));
-        unmount(&bench, "u1").await;
+        end(&bench, &host, "u1").await;
         assert!(!host.exists("pods/u1/userns") && host.exists("pods/u2/userns"));
         bench.wiring.ask(RemovePodDir { uid: PodUid::from("u2") }).await.unwrap().unwrap();
         assert!(!host.exists("pods/u2"));
@@ -67,7 +72,7 @@ fn with_room_for_one_pod_ids_come_free_when_it_ends_or_is_gone_from_the_disk() {
         let only = assign(&bench, "u1").await.unwrap();
         let full = "create user namespace: could not find an empty slot to allocate a user namespace";
         assert_eq!(assign(&bench, "u2").await.unwrap_err().message, full);
-        unmount(&bench, "u1").await;
+        end(&bench, &host, "u1").await;
         assert_eq!(assign(&bench, "u2").await, Ok(only));
         // Somebody else removed it.
         host.disk.remove_file(&host.path("pods/u2/userns")).unwrap();

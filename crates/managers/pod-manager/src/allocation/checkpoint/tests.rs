@@ -19,7 +19,7 @@ fn files(content: &str) -> MemFs {
 
 #[test]
 fn a_file_of_a_kubelet_is_read_and_written_as_it_was() {
-    let entries = load(&files(OF_A_KUBELET), Path::new("/r")).allocated;
+    let entries = load(&files(OF_A_KUBELET), Path::new("/r")).unwrap().allocated;
     let cpu = serde_json::to_value(&entries[&PodUid::from("u1")].containers["c"]).unwrap();
     assert_eq!(cpu["requests"], json!({"cpu": "250m"}));
     assert_eq!(String::from_utf8(print(entries).unwrap()).unwrap(), OF_A_KUBELET);
@@ -30,20 +30,20 @@ fn what_cannot_be_understood_is_set_aside() {
     let broken = OF_A_KUBELET.replace("250m", "251m");
     for content in [&*broken, "", "[]", r#"{"data":"x","checksum":0}"#] {
         let fs = files(content);
-        assert!(load(&fs, Path::new("/r")).allocated.is_empty(), "{content}");
+        assert!(load(&fs, Path::new("/r")).unwrap().allocated.is_empty(), "{content}");
         assert_eq!(fs.read_file(Path::new("/r/allocated_pods_state.damaged"), 1 << 20).unwrap(), content.as_bytes());
         assert!(fs.stat(Path::new("/r/allocated_pods_state")).unwrap().is_none());
     }
     let none = MemFs::default();
-    assert!(load(&none, Path::new("/r")).allocated.is_empty());
+    assert!(load(&none, Path::new("/r")).unwrap().allocated.is_empty());
 }
 
 #[test]
 fn what_was_saved_is_read_again_and_written_only_when_it_changes() {
     let fs = files(OF_A_KUBELET);
-    let entries = load(&fs, Path::new("/r")).allocated;
+    let entries = load(&fs, Path::new("/r")).unwrap().allocated;
     save(&fs, Path::new("/r"), entries.clone(), Entries::new()).unwrap();
-    assert_eq!(load(&fs, Path::new("/r")).allocated, entries);
+    assert_eq!(load(&fs, Path::new("/r")).unwrap().allocated, entries);
     let nothing = fs.read_file(Path::new("/r/actuated_pods_state"), 1 << 20).unwrap();
     assert_eq!(nothing, br#"{"data":"{}","checksum":694314937}"#, "as a kubelet writes an empty one");
 }
