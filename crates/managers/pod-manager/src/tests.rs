@@ -86,6 +86,7 @@ impl Handler<UpdatePod> for Puppet {
     type Result = ();
     fn handle(&mut self, m: UpdatePod, ctx: &mut Ctx<Self>) {
         let kind = match &m.kind {
+            UpdateKind::Create if m.is_behind => "create behind".to_owned(),
             UpdateKind::Create => "create".to_owned(),
             UpdateKind::Update => "update".to_owned(),
             UpdateKind::Sync => "sync".to_owned(),

@@ -192,7 +192,7 @@ fn a_grant_that_nobody_heard_of_is_repeated() {
         assert_eq!(next.rejection("u2"), Some("OutOfcpu".to_owned()), "the room is taken");
         let words = next.heard();
         let of_worker: Vec<&String> = words.iter().filter(|w| w.starts_with("worker u1")).collect();
-        assert_eq!(of_worker, ["worker u1 create", "worker u1 update"], "the worker sees a resize");
+        assert_eq!(of_worker, ["worker u1 create behind"], "the worker sees a resize");
         tokio::time::sleep(Duration::from_secs(5)).await;
         let last = Bench::start_on(&kernel, Setup::default(), next.disk.clone());
         last.set(Source::Api, &[sized("u1", "1500m", 0, 2)]).await;

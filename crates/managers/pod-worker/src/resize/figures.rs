@@ -52,14 +52,16 @@ pub(super) fn is_in_force(
 
 /// Refuses limits of memory that are in use already: the kernel would end somebody.
 pub(super) fn limits_too_low(plan: &Resize, used: &PodCgroupUse, wanted: &CgroupValues) -> Result<(), String> {
-    if plan.memory.is_empty() && !plan.restarts && !plan.pod {
+    let of_running = !plan.memory.is_empty() || plan.restarts;
+    if !of_running && !plan.pod {
         return Ok(());
     }
     let mut errors = Vec::new();
     let now = used.values.memory_limit_bytes.filter(|n| *n >= 0);
     if let Some(limit) = wanted.memory_limit_bytes.filter(|limit| now.is_none_or(|now| *limit < now)) {
         match used.memory_bytes {
-            None => errors.push("missing pod memory usage".to_owned()),
+            None if of_running => errors.push("missing pod memory usage".to_owned()),
+            None => {}
             Some(bytes) if bytes >= u64::try_from(limit).unwrap_or(0) => {
                 errors.push(format!("attempting to set pod memory limit ({limit}) below current usage ({bytes})"))
             }

@@ -43,4 +43,10 @@ fn a_limit_below_what_is_used_is_refused() {
     let grows = || vec![shrink("a", 100, 200)];
     assert_eq!(check(grows(), Some(200), &used(100, Some(999), &[("a", 999)])), "");
     assert_eq!(check(Vec::new(), Some(100), &used(200, Some(999), &[])), "", "memory does not change");
+    // One that does not run gave memory up: those that run may have it.
+    let plan = Resize { pod: true, ..Resize::default() };
+    let wanted = CgroupValues { memory_limit_bytes: Some(100), ..CgroupValues::default() };
+    assert!(limits_too_low(&plan, &used(200, Some(150), &[]), &wanted).is_err());
+    assert!(limits_too_low(&plan, &used(200, Some(99), &[]), &wanted).is_ok());
+    assert!(limits_too_low(&plan, &used(100, Some(150), &[]), &wanted).is_ok(), "it has no more already");
 }
