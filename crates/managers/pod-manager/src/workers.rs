@@ -95,7 +95,11 @@ impl Workers {
         if !self.has(uid) {
             return;
         }
-        let is_behind = kind == UpdateKind::Create && self.behind.remove(uid);
+        if self.rows.get(uid).is_some() {
+            self.behind.remove(uid);
+        }
+        // Every word may be lost and is said again.
+        let is_behind = kind == UpdateKind::Create && self.behind.contains(uid);
         if let Err(e) = self.crew.tell(UpdatePod { uid: uid.clone(), pod, kind, pending, is_behind }) {
             tracing::warn!(%uid, error = %e, "worker did not take the update, will be told again");
         }
@@ -156,6 +160,7 @@ impl Workers {
     }
 
     pub(crate) fn withdraw_restart(&mut self, uid: &PodUid) {
+        self.behind.remove(uid);
         self.restart_requested.remove(uid);
     }
 

@@ -118,7 +118,8 @@ impl PodWorker {
         let effects = ctx.effects();
         let read = async move { effects.attempt(Class::Journal, move || Record::load(&*journal, &uid)).await };
         ctx.run(read, move |act, record, ctx| {
-            let record = record.ok().flatten();
+            let lost = |error: &_| tracing::warn!(uid = %act.uid, %error, "the journal's line is not read: back-off begins anew");
+            let record = record.inspect_err(lost).ok().flatten();
             act.memo.saved = record.is_some();
             let mut backoff = pod_plan::CrashBackoff::new(max);
             if let Some(old) = record {

@@ -16,7 +16,7 @@ use pod_admission::{Candidate, PREEMPTING, ResizeVerdict, decide_resize, operati
 use super::PodManager;
 use crate::admission::facts;
 use crate::allocation::Stage;
-use crate::allocation::checkpoint::{self, Before, Entries};
+use crate::allocation::checkpoint::{self, Entries};
 use crate::desired::Change;
 
 /// A resize that cannot be had.
@@ -26,6 +26,8 @@ const SAVE_AFTER: Duration = Duration::from_secs(1);
 /// How long files that cannot be read are tried again, and how often: a disk that answers with an error may be there again.
 const READ_LIMIT: Duration = Duration::from_secs(60);
 const READ_PAUSE: Duration = Duration::from_secs(2);
+/// When what could not be written down is tried again.
+const WRITE_PAUSE: Duration = Duration::from_secs(10);
 
 impl PodManager {
     /// Grants once more what an earlier daemon granted, as it is written down again.
@@ -40,8 +42,9 @@ impl PodManager {
         let (effects, clock) = (ctx.effects(), ctx.clock().clone());
         let load = async move {
             let until = clock.now() + READ_LIMIT;
+            let again = || (deps.clone(), dir.clone());
             loop {
-                let (deps, dir) = (deps.clone(), dir.clone());
+                let (deps, dir) = again();
                 let read = move || checkpoint::load(&*deps.fs, &dir);
                 let read = effects.attempt(Class::HostFiles, read).await.map_err(|e| e.to_string());
                 let error = match read.and_then(|read| read.map_err(|e| actor::chain(&e))) {
@@ -49,11 +52,10 @@ impl PodManager {
                     Err(error) => error,
                 };
                 if clock.now() >= until {
-                    tracing::error!(
-                        error,
-                        "what pods were granted is not read; what they ask for now is admitted anew"
-                    );
-                    return Before::default();
+                    tracing::error!(error, "what pods were granted is not read; what they ask for is admitted anew");
+                    let (deps, dir) = again();
+                    let kept = move || checkpoint::keep_unread(&*deps.fs, &dir);
+                    return effects.attempt(Class::HostFiles, kept).await.unwrap_or_default();
                 }
                 tracing::warn!(error, "what pods were granted is not read yet: pods wait");
                 clock.sleep(READ_PAUSE).await;
@@ -279,6 +281,7 @@ impl PodManager {
         if let Err(error) = &saved {
             let dir = self.tools.config.root_dir.display();
             tracing::error!(%dir, error, "what pods are granted is not written down: resizes wait until it can be");
+            self.save_again(ctx);
         }
         for (uid, allocation, waited) in granting {
             if saved.is_ok() {
@@ -289,6 +292,16 @@ impl PodManager {
         }
         if std::mem::take(&mut self.saving.again) {
             self.save_allocations(ctx);
+        }
+    }
+
+    /// Also what is not granted has to be known to the next daemon, or it takes a pod's wish for what the pod has.
+    fn save_again(&mut self, ctx: &mut Ctx<Self>) {
+        if !std::mem::replace(&mut self.saving.scheduled, true) {
+            ctx.after(WRITE_PAUSE, |act, ctx| {
+                act.retry_resizes("periodic_retry", ctx);
+                act.save_allocations(ctx);
+            });
         }
     }
 

@@ -79,16 +79,33 @@ fn read(fs: &dyn HostFs, path: &Path) -> HostResult<Entries> {
         Ok(entries) => return Ok(entries),
         Err(why) => why,
     };
-    let aside = PathBuf::from(format!("{}.damaged", path.display()));
-    let kept = fs.rename(path, &aside);
+    let set_aside = set_aside(fs, path);
     tracing::error!(
         path = %path.display(),
         error = why,
-        set_aside = kept.is_ok(),
+        set_aside,
         "what pods have cannot be read (expected: a checkpoint as this daemon or a kubelet writes it); what they ask for now \
          is admitted anew"
     );
     Ok(Entries::new())
+}
+
+/// Whether the file lies beside its place now.
+fn set_aside(fs: &dyn HostFs, path: &Path) -> bool {
+    fs.rename(path, &PathBuf::from(format!("{}.damaged", path.display()))).is_ok()
+}
+
+/// Files that still cannot be read are set aside, so that the next words do not replace them; others count.
+pub(crate) fn keep_unread(fs: &dyn HostFs, dir: &Path) -> Before {
+    let of = |name| {
+        let path = dir.join(name);
+        read(fs, &path).unwrap_or_else(|error| {
+            let set_aside = set_aside(fs, &path);
+            tracing::error!(path = %path.display(), error = actor::chain(&error), set_aside, "not read");
+            Entries::new()
+        })
+    };
+    Before { allocated: of(ALLOCATED), actuated: of(ACTUATED) }
 }
 
 /// Writes both files; when this returns, they outlive a power cut.

@@ -161,6 +161,26 @@ fn nothing_is_granted_that_cannot_be_written_down() {
     });
 }
 
+/// The next daemon must not take it for what the pod has.
+#[test]
+fn a_wish_that_nobody_could_write_down_is_written_when_the_disk_can() {
+    run(1, async |kernel| {
+        let bench = Bench::start(&kernel, Setup::default());
+        let (before, other) = (sized("u1", "500m", 0, 1), asking("u2", "1", 0));
+        bench.set(Source::Api, &[before, other.clone()]).await;
+        bench.disk.trouble(Path::new("/r"), fakes::files::FileTrouble::FailWrites(fakes::files::Errno::NoSpc));
+        bench.set(Source::Api, &[sized("u1", "1500m", 0, 2), other.clone()]).await;
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        bench.disk.calm_at(Path::new("/r"));
+        tokio::time::sleep(Duration::from_secs(11)).await;
+        let entries = file(&bench, "/r/allocated_pods_state");
+        assert_eq!(entries["entries"]["u1"]["ContainerResources"]["c"]["requests"]["cpu"], "500m");
+        let next = Bench::start_on(&kernel, Setup::default(), bench.disk.clone());
+        next.set(Source::Api, &[sized("u1", "1500m", 0, 2), other]).await;
+        assert_eq!(has(&next, "u1"), "500m");
+    });
+}
+
 #[test]
 fn a_critical_pod_makes_others_end_for_its_growth() {
     with_bench(Setup::default(), async |bench| {

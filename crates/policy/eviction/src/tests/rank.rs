@@ -122,32 +122,82 @@ fn grace_is_a_second_or_what_both_allow() {
     }
 }
 
-proptest! {
-    /// Whatever the order in which pods come, they go in the same one (up to those that are alike), and none is lost.
-    #[test]
-    fn the_order_is_total(mut pods in proptest::collection::vec((-2_i32..3, 0_i64..4, proptest::option::of(0_i64..6)), 0..12), signal in 0_usize..9) {
-        let signals = ["memory.available", "allocatableMemory.available", "nodefs.available", "nodefs.inodesFree",
-            "imagefs.available", "imagefs.inodesFree", "containerfs.available", "containerfs.inodesFree", "pid.available"];
-        let ranked = |pods: &[(i32, i64, Option<i64>)]| {
-            let all: Vec<_> = pods.iter().map(|(priority, request, usage)| {
-                let requests = json!({ "memory": format!("{request}Mi"), "ephemeral-storage": format!("{request}Mi") });
-                let stats = usage.map(|mi| stats(json!({
-                    "memory": { "workingSetBytes": mi * MI }, "process_stats": { "process_count": mi },
-                    "containers": [{ "name": "app", "rootfs": { "usedBytes": mi * MI, "inodesUsed": mi } }],
-                })));
-                (named(&format!("{priority}/{request}/{usage:?}"), *priority, &requests), stats)
-            }).collect();
-            let mut candidates: Vec<_> = all.iter().map(|(pod, stats)| Candidate { pod, stats: stats.as_ref() }).collect();
-            rank(Signal::parse(signals[signal]).unwrap(), Layout::Single, &mut candidates);
-            let excess = |c: &Candidate<'_>| {
-                let spec = c.pod.spec.as_ref().unwrap();
-                (c.stats.is_some(), spec.priority)
-            };
-            (candidates.len(), candidates.iter().map(excess).collect::<Vec<_>>())
+/// A pod as a property test draws it: amounts in MiB, `usage` of all kinds alike.
+#[derive(Clone, Debug)]
+struct Drawn {
+    priority: i32,
+    request: i64,
+    usage: Option<i64>,
+}
+
+const SIGNALS: [&str; 9] = [
+    "memory.available",
+    "allocatableMemory.available",
+    "nodefs.available",
+    "nodefs.inodesFree",
+    "imagefs.available",
+    "imagefs.inodesFree",
+    "containerfs.available",
+    "containerfs.inodesFree",
+    "pid.available",
+];
+
+impl Drawn {
+    fn pod(&self, number: usize) -> (Pod, Option<PodStats>) {
+        let request = format!("{}Mi", self.request);
+        let requests = json!({ "memory": request, "ephemeral-storage": request });
+        let stats = self.usage.map(|mi| {
+            let fs = json!({ "usedBytes": mi * MI, "inodesUsed": mi });
+            stats(json!({
+                "memory": { "workingSetBytes": mi * MI }, "process_stats": { "process_count": mi },
+                "containers": [{ "name": "app", "rootfs": fs, "logs": fs }],
+            }))
+        });
+        (named(&number.to_string(), self.priority, &requests), stats)
+    }
+
+    /// What it is compared by, in words of 3.5: does it use more than it asked for; priority; how much more.
+    fn key(&self, signal: &str, layout: Layout) -> (u8, i32, bool, i64) {
+        let of_disk = !signal.contains("emory") && !signal.starts_with("pid");
+        let parts = match layout {
+            _ if !of_disk => 1,
+            // Layers and logs lie there.
+            Layout::Single => 2,
+            // One of the two.
+            Layout::ImagesApart => 1,
+            // With the layers lie logs and all the rest, with the images nothing of a pod.
+            Layout::LayersApartFromImages => if signal.starts_with("imagefs") { 0 } else { 2 },
         };
-        let first = ranked(&pods);
-        prop_assert_eq!(first.0, pods.len());
-        pods.reverse();
-        prop_assert_eq!(first, ranked(&pods));
+        let unit = if of_disk && signal.ends_with("inodesFree") || signal.starts_with("pid") { 1 } else { MI };
+        let Some(usage) = self.usage.map(|u| u * parts * unit) else { return (0, self.priority, false, 0) };
+        let request = self.request * MI;
+        let (compared, subtracted) = match signal {
+            "pid.available" => return (0, self.priority, true, -usage),
+            s if s.ends_with("inodesFree") => (0, request),
+            _ => (request, request),
+        };
+        (if usage > compared { 1 } else { 2 }, self.priority, true, subtracted - usage)
+    }
+}
+
+fn drawn() -> impl Strategy<Value = Drawn> {
+    (-2_i32..3, 0_i64..4, proptest::option::of(0_i64..6))
+        .prop_map(|(priority, request, usage)| Drawn { priority, request, usage })
+}
+
+proptest! {
+    /// Whatever the order in which pods come, they go in the order of what they are compared by; those that are alike go as they
+    /// came; none is lost.
+    #[test]
+    fn the_order_is_total_and_stable(
+        pods in proptest::collection::vec(drawn(), 0..12).prop_shuffle(),
+        signal in proptest::sample::select(SIGNALS.as_slice()),
+        layout in proptest::sample::select([Layout::Single, Layout::ImagesApart, Layout::LayersApartFromImages].as_slice()),
+    ) {
+        let all: Vec<_> = pods.iter().enumerate().map(|(number, drawn)| drawn.pod(number)).collect();
+        let mut expected: Vec<_> = pods.iter().enumerate().map(|(n, drawn)| (drawn.key(signal, layout), n)).collect();
+        expected.sort();
+        let expected: Vec<String> = expected.iter().map(|(_, number)| number.to_string()).collect();
+        prop_assert_eq!(names(signal, layout, &all), expected.join(" "));
     }
 }

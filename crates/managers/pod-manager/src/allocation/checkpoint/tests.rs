@@ -1,4 +1,5 @@
 use fakes::MemFs;
+use fakes::files::{Errno, FileTrouble};
 use serde_json::json;
 
 use super::*;
@@ -46,4 +47,21 @@ fn what_was_saved_is_read_again_and_written_only_when_it_changes() {
     assert_eq!(load(&fs, Path::new("/r")).unwrap().allocated, entries);
     let nothing = fs.read_file(Path::new("/r/actuated_pods_state"), 1 << 20).unwrap();
     assert_eq!(nothing, br#"{"data":"{}","checksum":694314937}"#, "as a kubelet writes an empty one");
+}
+
+/// The disk answers with errors for longer than anybody waits: what is in the file is not lost with the next words.
+#[test]
+fn what_is_never_read_is_set_aside() {
+    let fs = files(OF_A_KUBELET);
+    let (dir, allocated) = (Path::new("/r"), Path::new("/r/allocated_pods_state"));
+    fs.trouble(allocated, FileTrouble::FailCalls("open", Errno::Io));
+    assert!(load(&fs, dir).is_err());
+    let before = keep_unread(&fs, dir);
+    assert!(before.allocated.is_empty() && before.actuated.is_empty());
+    fs.calm_at(allocated);
+    assert!(fs.stat(allocated).unwrap().is_none());
+    let kept = fs.read_file(Path::new("/r/allocated_pods_state.damaged"), 1 << 20).unwrap();
+    assert_eq!(String::from_utf8(kept).unwrap(), OF_A_KUBELET);
+    save(&fs, dir, before.allocated, before.actuated).unwrap();
+    assert!(load(&fs, dir).unwrap().allocated.is_empty());
 }
