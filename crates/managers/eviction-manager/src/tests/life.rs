@@ -66,6 +66,7 @@ fn the_worst_pod_goes_alone_with_a_second_to_end_and_the_condition_stays_a_while
     });
 }
 
+/// Edge 49.
 #[test]
 fn as_long_as_it_is_short_one_after_the_other_goes_and_never_a_critical_one() {
     run(1, |kernel| async move {
@@ -122,6 +123,7 @@ fn a_soft_threshold_waits_for_its_grace_and_gives_the_pod_time() {
     });
 }
 
+/// Edge 50.
 #[test]
 fn a_disk_is_tidied_up_first_and_that_may_be_enough() {
     for (reclaimed, times, killed) in [(Some(50 * GI), 1, 0), (None, 2, 1)] {
@@ -210,6 +212,7 @@ fn a_rebuilt_manager_goes_on_with_conditions_and_leaves_ending_pods_alone() {
     });
 }
 
+/// Edge 58.
 #[test]
 fn a_rebuilt_manager_ends_no_second_pod_while_the_first_one_ends() {
     run(1, |kernel| async move {

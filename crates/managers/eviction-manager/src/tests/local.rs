@@ -11,6 +11,7 @@ fn using(mi: u64) -> Value {
     json!({ "containers": [], "volume": [{ "name": "tmp", "time": "2026-01-01T00:00:00Z", "usedBytes": mi << 20 }] })
 }
 
+/// Edge 52.
 #[test]
 fn all_pods_over_their_own_limits_go_in_one_pass_as_their_own_fault() {
     run(1, |kernel| async move {

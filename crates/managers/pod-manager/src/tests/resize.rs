@@ -56,6 +56,7 @@ fn what_fits_is_granted_and_written_down_before_the_worker_hears_of_it() {
     });
 }
 
+/// Edge 24.
 #[test]
 fn a_resize_waits_until_another_pod_has_gone() {
     with_bench(Setup::default(), async |bench| {
@@ -127,6 +128,7 @@ fn a_manager_that_is_rebuilt_knows_what_is_granted() {
 }
 
 /// What changed while no daemon ran is not the pod's own.
+/// Edge 28.
 #[test]
 fn a_daemon_goes_on_with_what_pods_were_granted() {
     run(1, async |kernel| {

@@ -78,6 +78,7 @@ fn what_grows_grows_in_the_pod_first_and_what_shrinks_in_the_container() {
     });
 }
 
+/// Edge 27.
 #[test]
 fn a_policy_starts_the_container_anew_and_its_pod_follows() {
     with_bench(async |bench| {

@@ -2,6 +2,7 @@
 
 use super::*;
 
+/// Edge 119.
 #[test]
 fn groups_end_in_the_order_of_their_priority_and_then_the_machine_may_go() {
     run(1, |kernel| async move {
@@ -76,6 +77,7 @@ fn a_group_whose_time_is_over_is_not_waited_for() {
     });
 }
 
+/// Edge 120.
 #[test]
 fn a_shutdown_that_is_cancelled_leaves_later_groups_alone_and_the_next_one_is_held_back_again() {
     run(4, |kernel| async move {

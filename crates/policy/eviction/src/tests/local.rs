@@ -23,6 +23,7 @@ fn used(volume: (&str, i64), pod_mi: i64, container: (i64, i64)) -> PodStats {
     }))
 }
 
+/// Edge 54.
 #[test]
 fn the_first_limit_that_is_crossed_is_told() {
     let tmp = "Usage of EmptyDir volume \"tmp\" exceeds the limit \"1Mi\". ";

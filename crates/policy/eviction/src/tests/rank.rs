@@ -30,6 +30,7 @@ fn memory(mi: i64) -> Option<PodStats> {
     Some(stats(json!({ "memory": { "workingSetBytes": mi * MI } })))
 }
 
+/// Edge 48.
 #[test]
 fn memory_goes_by_request_then_priority_then_excess() {
     let requests = json!({ "memory": "100Mi" });
@@ -48,6 +49,7 @@ fn memory_goes_by_request_then_priority_then_excess() {
     assert_eq!(names("allocatableMemory.available", Layout::Single, &pods), expected);
 }
 
+/// Edge 59.
 #[test]
 fn processes_go_by_priority_then_number() {
     let with = |n: u64| Some(stats(json!({ "process_stats": { "process_count": n } })));
@@ -105,6 +107,7 @@ fn inodes_are_above_any_request_and_compared_less_the_request_of_bytes() {
     assert_eq!(names("nodefs.available", Layout::Single, &pods), "asks asks-nothing");
 }
 
+/// Edge 51.
 #[test]
 fn grace_is_a_second_or_what_both_allow() {
     let hard = threshold(Signal::MemoryAvailable, amount("1Gi"), None);
@@ -166,7 +169,13 @@ impl Drawn {
             // One of the two.
             Layout::ImagesApart => 1,
             // With the layers lie logs and all the rest, with the images nothing of a pod.
-            Layout::LayersApartFromImages => if signal.starts_with("imagefs") { 0 } else { 2 },
+            Layout::LayersApartFromImages => {
+                if signal.starts_with("imagefs") {
+                    0
+                } else {
+                    2
+                }
+            }
         };
         let unit = if of_disk && signal.ends_with("inodesFree") || signal.starts_with("pid") { 1 } else { MI };
         let Some(usage) = self.usage.map(|u| u * parts * unit) else { return (0, self.priority, false, 0) };
@@ -181,8 +190,11 @@ impl Drawn {
 }
 
 fn drawn() -> impl Strategy<Value = Drawn> {
-    (-2_i32..3, 0_i64..4, proptest::option::of(0_i64..6))
-        .prop_map(|(priority, request, usage)| Drawn { priority, request, usage })
+    (-2_i32..3, 0_i64..4, proptest::option::of(0_i64..6)).prop_map(|(priority, request, usage)| Drawn {
+        priority,
+        request,
+        usage,
+    })
 }
 
 proptest! {

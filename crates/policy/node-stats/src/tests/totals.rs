@@ -116,6 +116,7 @@ fn volume(name: &str, bytes: u64, is_local: bool) -> MeasuredVolume {
     MeasuredVolume { stats: VolumeStats { fs, name: name.into(), ..VolumeStats::default() }, is_local }
 }
 
+/// Edge 53: what a secret holds, or memory, is not among them.
 #[test]
 fn ephemeral_storage_is_layers_logs_files_and_local_volumes() {
     let use_of = |bytes, inodes| Some(DiskUse { bytes, inodes });

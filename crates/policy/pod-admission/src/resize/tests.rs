@@ -25,6 +25,7 @@ fn node(cpu_milli: i64) -> NodeFacts {
     NodeFacts { allocatable: all.map(|(n, q)| (n.to_owned(), q)).into(), ..NodeFacts::default() }
 }
 
+/// Edge 23: also what the node could never hold.
 #[test]
 fn what_fits_beside_the_others_is_granted_and_the_rest_waits() {
     let others = [plain("o", 600)];
@@ -57,6 +58,7 @@ fn memory_of_a_container_that_may_swap_is_not_changed_without_a_restart() {
 }
 
 /// node-and-resources 1.12.
+/// Edge 25.
 #[test]
 fn who_is_tried_first() {
     let guaranteed =

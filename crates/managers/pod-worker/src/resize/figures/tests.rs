@@ -21,6 +21,7 @@ fn used(limit: i64, pod: Option<u64>, children: &[(&str, u64)]) -> PodCgroupUse 
     }
 }
 
+/// Edge 26.
 #[test]
 fn a_limit_below_what_is_used_is_refused() {
     let check = |list: Vec<ContainerResize>, wanted: Option<i64>, used: &PodCgroupUse| {
