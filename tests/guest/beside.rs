@@ -48,5 +48,7 @@ fn serve_kubelet(node: &Node, config: &Value) {
     node.sh(
         "set -e; { cat /proc/cpuinfo; echo 'cpu MHz : 2000.000'; } | grep -v '^$' > /run/cpuinfo; mount --bind /run/cpuinfo /proc/cpuinfo",
     );
-    node.sh(&format!("svc containerd; KUBE_FEATURE_WatchListClient=false svc kubelet --kubeconfig={KUBECONFIG}"));
+    // It ends where no runtime answers.
+    node.sh("svc containerd; until ctr version > /dev/null 2>&1; do sleep 1; done");
+    node.sh(&format!("KUBE_FEATURE_WatchListClient=false svc kubelet --kubeconfig={KUBECONFIG}"));
 }

@@ -49,11 +49,15 @@ pub(crate) fn create(node: &Node, name: &str, container: Value, spec: Value) {
     let mut container = container;
     container["name"] = json!("main");
     container["image"] = json!(BUSYBOX_IMAGES[0]);
+    // As an API server fills in.
+    container["imagePullPolicy"] = json!("IfNotPresent");
+    container["terminationMessagePath"] = json!("/dev/termination-log");
+    container["terminationMessagePolicy"] = json!("File");
     let mut pod = json!({
         "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "namespace": "default", "uid": format!("uid-{name}")},
         "spec": {
             "nodeName": "guest", "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "automountServiceAccountToken": false,
-            "enableServiceLinks": false, "dnsPolicy": "Default", "containers": [container],
+            "enableServiceLinks": false, "dnsPolicy": "Default", "securityContext": {}, "containers": [container],
         },
     });
     let fields = pod["spec"].as_object_mut().expect("an object");

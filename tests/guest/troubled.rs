@@ -53,7 +53,8 @@ fn is_told(node: &Node, name: &str) {
     println!("{name}: {message}");
     assert_eq!(status["reason"], "Evicted", "{status}");
     assert!(message.starts_with("The node was low on resource: ephemeral-storage. "), "{status}");
-    assert_eq!(status["containerStatuses"][0]["state"]["terminated"]["exitCode"], 3, "its own end: {status}");
+    let exit = &status["containerStatuses"][0]["state"]["terminated"]["exitCode"];
+    assert_eq!(exit, 3, "its own end: {status}\n{}", node.log());
 }
 
 /// The daemon that was started last is still the one.
@@ -79,8 +80,10 @@ fn an_eviction_comes_to_its_end_on_a_disk_that_is_full_and_on_one_that_fails() {
     let node = node();
     let calm = wait_running(&node, "calm");
     begin(&node, "full");
-    node.sh(&format!("dd if=/dev/zero of={DISK}/ballast bs=64k 2> /dev/null || true; sync"));
-    assert_eq!(node.sh(&format!("stat -f -c %a {DISK}")).trim(), "0", "not a block is left");
+    // What the file system holds back for its own is given free by and by.
+    node.sh(&format!("for n in 1 2 3; do cat /dev/zero >> {DISK}/ballast 2> /dev/null || true; sync; done"));
+    let left: u64 = node.sh(&format!("stat -f -c %a {DISK}")).trim().parse().expect("a number");
+    assert!(left < 8, "{left} blocks are left");
     is_told(&node, "full");
     lives(&node);
     node.sh(&format!("rm {DISK}/ballast"));
