@@ -103,7 +103,8 @@ fn with_two_disks_each_one_has_its_own_victims() {
 
 #[test]
 fn files_without_content_end_the_pod_that_made_them() {
-    let thresholds = json!({"nodefs.inodesFree": LEAST_INODES.to_string(), "imagefs.inodesFree": LEAST_INODES.to_string()});
+    let thresholds =
+        json!({"nodefs.inodesFree": LEAST_INODES.to_string(), "imagefs.inodesFree": LEAST_INODES.to_string()});
     let node = on_disks(1, &format!("-N {INODES}"), &thresholds);
     let script = format!("cd /work; for n in $(seq {INODES}); do : > $n || break; done; exec sleep 100000");
     exhausts(&node, "files", &script, "inodes");

@@ -146,7 +146,10 @@ fn order(agent: Agent) -> Value {
     });
     let before = oom_kills(&node);
     // The first two bring less than is missing, with all that goes with a pod; the third one more than that.
-    node.sh(&format!("setsid /share/hog until {} > /run/hog.out 2>&1 < /dev/null & echo $! > /run/hog.pid", SHORT - 255));
+    node.sh(&format!(
+        "setsid /share/hog until {} > /run/hog.out 2>&1 < /dev/null & echo $! > /run/hog.pid",
+        SHORT - 255
+    ));
     let gone = ["much", "less", "dearer"];
     let mut seen: Vec<(String, &str)> = gone.iter().map(|name| (chosen_at(&node, name), *name)).collect();
     seen.sort();

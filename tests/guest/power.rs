@@ -168,11 +168,14 @@ const DISKS: [(&str, &str); 2] = [("stays", "/dev/loop6"), ("comes", "/dev/loop7
 fn with_claims(node: &Node, cut: u64) {
     serve_api(node, &json!({}));
     for (name, device) in DISKS {
-        node.sh(&format!("set -e; truncate -s 64M /srv/{name}.img; sync /srv/{name}.img /srv; losetup {device} /srv/{name}.img"));
+        node.sh(&format!(
+            "set -e; truncate -s 64M /srv/{name}.img; sync /srv/{name}.img /srv; losetup {device} /srv/{name}.img"
+        ));
         create_claim(node, name, device);
     }
     for (claim, name) in [("stays", "stays".to_owned()), ("comes", format!("comes-{cut}"))] {
-        let script = "[ -e /disk/first ] || date +%s%N > /disk/first; echo started >> /disk/starts; sync; exec sleep 100000";
+        let script =
+            "[ -e /disk/first ] || date +%s%N > /disk/first; echo started >> /disk/starts; sync; exec sleep 100000";
         let (container, spec) = with_claim(claim, script);
         create(node, &name, container, spec);
     }

@@ -50,7 +50,12 @@ fn lasting(node: &Node, name: &str, priority: i32, grace: u32, lasts: u32) {
     let mounts = json!([{"name": "told", "mountPath": "/told"}]);
     let container = json!({"command": ["sh", "-c", script], "volumeMounts": mounts});
     let volumes = json!([{"name": "told", "hostPath": {"path": "/run", "type": "Directory"}}]);
-    create(node, name, container, json!({"priority": priority, "terminationGracePeriodSeconds": grace, "volumes": volumes}));
+    create(
+        node,
+        name,
+        container,
+        json!({"priority": priority, "terminationGracePeriodSeconds": grace, "volumes": volumes}),
+    );
 }
 
 /// One pod at the end of the machine.
@@ -71,7 +76,8 @@ fn go_down(node: &Node, names: &[&str]) -> BTreeMap<String, End> {
     busctl(node, "call PowerOff b false");
     node.wait("the node to say so", || {
         let told = get(node, "nodes/guest")?["status"]["conditions"].clone();
-        let is_it = |c: &Value| c["type"] == "Ready" && c["status"] == "False" && c["message"] == "node is shutting down";
+        let is_it =
+            |c: &Value| c["type"] == "Ready" && c["status"] == "False" && c["message"] == "node is shutting down";
         if told.as_array().is_some_and(|all| all.iter().any(is_it)) { Ok(()) } else { Err(told.to_string()) }
     });
     let text = node.wait("the machine to go", || {

@@ -38,11 +38,20 @@ fn begin(node: &Node, name: &str) {
     let script = format!("trap 'sleep 30; exit 3' TERM; {fills}; while :; do sleep 0.5; done");
     let mounts = json!([{"name": "work", "mountPath": "/work"}]);
     let container = json!({"command": ["sh", "-c", script], "volumeMounts": mounts});
-    create(node, name, container, json!({"volumes": [{"name": "work", "emptyDir": {}}], "terminationGracePeriodSeconds": 90}));
+    create(
+        node,
+        name,
+        container,
+        json!({"volumes": [{"name": "work", "emptyDir": {}}], "terminationGracePeriodSeconds": 90}),
+    );
     node.wait(&format!("{name} to be chosen"), || {
         let events = get(node, "namespaces/default/events")?;
         let is_it = |e: &Value| e["involvedObject"]["name"] == name && e["reason"] == "Evicted";
-        if events["items"].as_array().is_some_and(|all| all.iter().any(is_it)) { Ok(()) } else { Err(events.to_string()) }
+        if events["items"].as_array().is_some_and(|all| all.iter().any(is_it)) {
+            Ok(())
+        } else {
+            Err(events.to_string())
+        }
     });
 }
 
@@ -98,7 +107,7 @@ fn an_eviction_comes_to_its_end_on_a_disk_that_is_full_and_on_one_that_fails() {
     heals(&node, &calm, "after-fails");
     for gone in ["full", "fails"] {
         node.wait("what the pod wrote to be gone", || {
-            let left = node.sh(&format!("ls -d /var/lib/kubelet/pods/uid-{gone} 2> /dev/null || true"));
+            let left = node.sh(&format!("ls -d /var/lib/kubelet/pods/uid-{gone}/volumes/*/work 2> /dev/null || true"));
             if left.is_empty() { Ok(()) } else { Err(left) }
         });
     }

@@ -63,7 +63,11 @@ mod tests {
         let mut unseen = Unseen::default();
         for (n, (missed, lost, back)) in looks.into_iter().enumerate() {
             let told = unseen.observe(missed.iter().map(|what| (*what, "why".to_owned())).collect());
-            assert_eq!((told.lost.into_keys().collect::<Vec<_>>(), told.back), (lost.to_vec(), back.to_vec()), "look {n}");
+            assert_eq!(
+                (told.lost.into_keys().collect::<Vec<_>>(), told.back),
+                (lost.to_vec(), back.to_vec()),
+                "look {n}"
+            );
         }
     }
 }
