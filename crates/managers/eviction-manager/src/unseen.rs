@@ -22,8 +22,8 @@ pub(crate) struct News {
 impl Unseen {
     /// After a look that missed this.
     pub(crate) fn observe(&mut self, missed: Missed) -> News {
-        let again = |what: &&'static str| self.last.contains_key(*what) && !self.told.contains_key(*what);
-        let lost: Missed = missed.keys().copied().filter(|what| again(&what)).map(|w| (w, missed[w].clone())).collect();
+        let is_news = |what: &str| self.last.contains_key(what) && !self.told.contains_key(what);
+        let lost: Missed = missed.iter().filter(|(what, _)| is_news(what)).map(|(w, why)| (*w, why.clone())).collect();
         let back: Vec<_> = self.told.keys().copied().filter(|what| !missed.contains_key(what)).collect();
         self.told.retain(|what, _| missed.contains_key(what));
         self.told.extend(lost.clone());

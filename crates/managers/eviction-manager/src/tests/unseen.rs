@@ -22,7 +22,7 @@ fn each_threshold_that_nothing_is_known_for_has_its_reason() {
         let no_cgroup = ("memory of all pods", "there is no cgroup /kubepods".to_owned());
         let (seen, missed) = look(&signals);
         assert!(seen.contains(&Signal::MemoryAvailable) && seen.contains(&Signal::ImagefsAvailable), "{seen:?}");
-        assert_eq!(missed, [no_cgroup.clone()]);
+        assert_eq!(missed, [no_cgroup]);
         assert_eq!(look(&signals[..1]).1, [], "nobody asks for the memory of all pods");
         rig.machine.change(|m| (m.memory, m.disk) = (None, None));
         let (seen, missed) = look(&signals);
