@@ -1,6 +1,6 @@
 //! A node short of disk: what is tidied up, who goes, and that it comes back. On one disk, and with images and layers on their own.
 
-use serde_json::json;
+use serde_json::{Value, json};
 use testbed::BASH_IMAGE;
 
 use crate::node::Node;
@@ -10,21 +10,28 @@ use crate::served::{create, serve, wait_condition, wait_evicted, wait_running};
 const THRESHOLD: u64 = 100;
 /// What a pod takes until it goes, in MiB.
 const FILLS: u64 = 200;
+/// Inodes of a disk with few, and those below which pods go.
+const INODES: u64 = 16_000;
+const LEAST_INODES: u64 = 4_000;
 
 /// Small disks for what the node keeps; the last one for what the runtime keeps.
 fn on_small_disks(disks: usize) -> Node {
+    let (nodefs, imagefs) = (format!("{THRESHOLD}Mi"), format!("{THRESHOLD}Mi"));
+    on_disks(disks, "", &json!({"nodefs.available": nodefs, "imagefs.available": imagefs}))
+}
+
+/// Formatted with such words of `mkfs.ext4`; pods go below such thresholds.
+fn on_disks(disks: usize, format: &str, thresholds: &Value) -> Node {
     let node = Node::without_services();
     node.sh(&format!(
         "set -e; modprobe loop
-         for n in $(seq {disks}); do truncate -s 320M /var/small$n.img; mkfs.ext4 -q /var/small$n.img; mkdir -p /mnt/small$n
+         for n in $(seq {disks}); do truncate -s 320M /var/small$n.img; mkfs.ext4 -q {format} /var/small$n.img; mkdir -p /mnt/small$n
            mount -o loop /var/small$n.img /mnt/small$n; done
          mkdir -p /mnt/small1/kubelet /mnt/small1/pods /var/lib/kubelet /var/log/pods /mnt/small{disks}/containerd
          cp -a /var/lib/containerd/. /mnt/small{disks}/containerd
          mount --bind /mnt/small1/kubelet /var/lib/kubelet; mount --bind /mnt/small1/pods /var/log/pods
          mount --bind /mnt/small{disks}/containerd /var/lib/containerd"
     ));
-    let (nodefs, imagefs) = (format!("{THRESHOLD}Mi"), format!("{THRESHOLD}Mi"));
-    let thresholds = json!({"nodefs.available": nodefs, "imagefs.available": imagefs});
     // Nobody cuts a log off before the disk is short.
     serve(
         &node,
@@ -37,6 +44,20 @@ fn on_small_disks(disks: usize) -> Node {
 
 /// One that takes disk goes, with the resource in the message, and nobody else; then there is room again.
 fn fills(node: &Node, name: &str, script: &str, disk: &str) {
+    exhausts(node, name, script, "ephemeral-storage");
+    wait_room(node, disk, "'%a %S'", 150.0);
+}
+
+/// Waits until a figure of the disk (blocks and their size, or inodes) is large again.
+fn wait_room(node: &Node, disk: &str, figure: &str, least: f64) {
+    node.wait("room to be there", || {
+        let free = node.sh(&format!("stat -f -c {figure} {disk} | awk '{{ print NF == 2 ? $1 * $2 / 1048576 : $1 }}'"));
+        let free: f64 = free.trim().parse().map_err(|_| free.clone())?;
+        if free > least { Ok(()) } else { Err(format!("{free} of {disk}")) }
+    });
+}
+
+fn exhausts(node: &Node, name: &str, script: &str, resource: &str) {
     let calm = wait_running(node, "calm");
     let volume = json!({"volumes": [{"name": "work", "emptyDir": {}}]});
     let mounts = json!([{"name": "work", "mountPath": "/work"}]);
@@ -44,13 +65,9 @@ fn fills(node: &Node, name: &str, script: &str, disk: &str) {
     create(node, name, container, volume);
     let message = wait_evicted(node, name);
     println!("{name}: {message}");
-    assert!(message.starts_with("The node was low on resource: ephemeral-storage. Threshold quantity: "), "{message}");
+    let begins = format!("The node was low on resource: {resource}. Threshold quantity: ");
+    assert!(message.starts_with(&begins), "{message}");
     wait_condition(node, "DiskPressure", "False");
-    node.wait("room to be there", || {
-        let free = node.sh(&format!("stat -f -c '%a %S' {disk} | awk '{{ print $1 * $2 / 1048576 }}'"));
-        let free: f64 = free.trim().parse().map_err(|_| free.clone())?;
-        if free > 150.0 { Ok(()) } else { Err(format!("{free} MiB of {disk}")) }
-    });
     assert_eq!(testbed::identity(&wait_running(node, "calm")), testbed::identity(&calm), "the other one runs on");
 }
 
@@ -82,4 +99,14 @@ fn with_two_disks_each_one_has_its_own_victims() {
     assert!(images(&node).contains(BASH_IMAGE), "no image is on the disk that was short: {}", images(&node));
     fills(&node, "layer", &write_to("/file"), "/mnt/small2");
     assert!(!images(&node).contains(BASH_IMAGE), "images that nobody uses went first: {}", images(&node));
+}
+
+#[test]
+fn files_without_content_end_the_pod_that_made_them() {
+    let thresholds =
+        json!({"nodefs.inodesFree": LEAST_INODES.to_string(), "imagefs.inodesFree": LEAST_INODES.to_string()});
+    let node = on_disks(1, &format!("-N {INODES}"), &thresholds);
+    let script = format!("cd /work; for n in $(seq {INODES}); do : > $n || break; done; exec sleep 100000");
+    exhausts(&node, "files", &script, "inodes");
+    wait_room(&node, "/mnt/small1", "%d", LEAST_INODES as f64);
 }

@@ -5,7 +5,9 @@
 
 #![forbid(unsafe_code)]
 
+mod beside;
 mod cgroups;
+mod claims;
 mod disk;
 mod flaky;
 mod forks;
@@ -17,4 +19,7 @@ mod pods;
 mod power;
 mod quota;
 mod served;
+mod shutdown;
 mod swap;
+mod told;
+mod troubled;

@@ -27,7 +27,13 @@ impl Node {
     }
 
     pub(crate) fn without_services() -> Self {
-        Node { guest: Guest::boot(GuestOptions::default()).unwrap_or_else(|e| panic!("{e}")) }
+        Node::with_memory(GuestOptions::default().memory_mib)
+    }
+
+    /// One without services, with so much memory.
+    pub(crate) fn with_memory(memory_mib: u32) -> Self {
+        let options = GuestOptions { memory_mib, ..GuestOptions::default() };
+        Node { guest: Guest::boot(options).unwrap_or_else(|e| panic!("{e}")) }
     }
 
     /// Starts containerd and bosun, and waits for bosun.
@@ -58,12 +64,19 @@ impl Node {
         self.up();
     }
 
+    /// Copies a program of ours to `/share` in the guest.
+    pub(crate) fn bring(&self, program: &str) -> String {
+        let name = program.rsplit_once('/').map_or(program, |(_, name)| name);
+        std::fs::copy(program, self.guest.share_dir().join(name)).unwrap_or_else(|e| panic!("{program}: {e}"));
+        format!("/share/{name}")
+    }
+
     pub(crate) fn sh(&self, script: &str) -> String {
         self.guest.sh(script).unwrap_or_else(|e| panic!("{e}\n{}", self.log()))
     }
 
     pub(crate) fn log(&self) -> String {
-        let ran = self.guest.run("tail -n 40 /var/log/bosun.log", Duration::from_secs(20));
+        let ran = self.guest.run("tail -n 40 /var/log/bosun.log /var/log/kubelet.log 2>&1", Duration::from_secs(20));
         ran.map_or_else(|e| e.to_string(), |r| r.output)
     }
 

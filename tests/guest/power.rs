@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use testbed::let_pass;
 
+use crate::claims::{create_claim, mounts, with_claim};
 use crate::node::{Node, PODS, shell, uid};
+use crate::served::{create, serve_api, start, wait_running};
 
 /// Pods that stay.
 const STAYS: [&str; 2] = ["stays-a", "stays-b"];
@@ -156,5 +158,68 @@ fn after_a_power_cut_all_is_as_it_was_nothing_is_here_twice_and_counts_and_back_
              all is checked after {:.0?}; {crashed} restarts of the one that crashes",
             off.elapsed()
         );
+    }
+}
+
+/// Disks of the node, one per claim. The administrator's part after each start.
+const DISKS: [(&str, &str); 2] = [("stays", "/dev/loop6"), ("comes", "/dev/loop7")];
+
+/// API server, disks and claims, the pod that stays and the one that is here for this cut; then the services.
+fn with_claims(node: &Node, cut: u64) {
+    serve_api(node, &json!({}));
+    for (name, device) in DISKS {
+        node.sh(&format!(
+            "set -e; truncate -s 64M /srv/{name}.img; sync /srv/{name}.img /srv; losetup {device} /srv/{name}.img"
+        ));
+        create_claim(node, name, device);
+    }
+    for (claim, name) in [("stays", "stays".to_owned()), ("comes", format!("comes-{cut}"))] {
+        let script =
+            "[ -e /disk/first ] || date +%s%N > /disk/first; echo started >> /disk/starts; sync; exec sleep 100000";
+        let (container, spec) = with_claim(claim, script);
+        create(node, &name, container, spec);
+    }
+    start(node);
+}
+
+#[test]
+fn after_a_power_cut_claims_are_mounted_once_for_their_pods_and_what_was_synced_is_there() {
+    let (cuts, seed) = (number("GUEST_CUTS", 2), number("GUEST_CUTS_SEED", 1));
+    let mut rng = fastrand::Rng::with_seed(seed);
+    let mut node = Node::without_services();
+    with_claims(&node, 0);
+    let mut first = None;
+    for cut in 0..=cuts {
+        let comes = format!("comes-{cut}");
+        let [stays, _] = ["stays", comes.as_str()].map(|name| wait_running(&node, name));
+        for (name, device) in DISKS {
+            let pod = if name == "stays" { "uid-stays".to_owned() } else { format!("uid-{comes}") };
+            let volume = format!("{PODS}/{pod}/volumes/kubernetes.io~local-volume/{name}");
+            node.wait("the pod's script", || {
+                let starts = node.sh(&format!("cat {volume}/starts 2> /dev/null || true")).lines().count() as u64;
+                if starts == cut + 1 { Ok(()) } else { Err(format!("{starts} starts with {name} after {cut} cuts")) }
+            });
+            let mut at = mounts(&node, device);
+            at.sort();
+            let shared = format!("/var/lib/kubelet/plugins/kubernetes.io/local-volume/mounts/{name}");
+            assert_eq!(at, [shared, volume.clone()], "after {cut} cuts");
+            if name == "stays" {
+                let now = node.sh(&format!("cat {volume}/first"));
+                assert_eq!(first.get_or_insert_with(|| now.clone()), &now, "what was synced is there");
+            }
+        }
+        node.wait("what is left of pods that went to be gone", || {
+            let all = node.sh(&format!("ls {PODS}"));
+            if all == format!("uid-{comes}\nuid-stays\n") { Ok(()) } else { Err(all) }
+        });
+        assert_eq!(node.sh("ls /var/lib/kubelet/bosun/ | grep -c damaged || true").trim(), "0", "the journal is whole");
+        println!("after {cut} cuts (seed {seed}): {} restarts of the pod that stays", restarts(&stays));
+        if cut < cuts {
+            // The one that came goes while the power does; the next one has its disk.
+            crate::served::delete(&node, &comes);
+            let_pass(Duration::from_millis(rng.u64(..3_000)));
+            node.guest.power_on().unwrap_or_else(|e| panic!("{e}"));
+            with_claims(&node, cut + 1);
+        }
     }
 }

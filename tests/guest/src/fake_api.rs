@@ -1,5 +1,5 @@
 //! An API server in memory for a daemon in a guest: `fake-api FOLDER` serves the pods of the JSON files in the folder, those that come
-//! later as well, and writes the address into its file `url`.
+//! later as well, and writes the address into its file `url`. A file `*.object` has any object and its path.
 
 #![forbid(unsafe_code)]
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use fake_api::FakeApiServer;
 use fakes::FakeApi;
 use model::core::{ConfigMap, Pod, ServiceAccount};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Between two looks at the folder.
 const LOOKS: Duration = Duration::from_millis(300);
@@ -36,6 +36,12 @@ async fn serve(folder: &Path) {
             if path.extension().is_some_and(|e| e == "json") && known.insert(path.clone()) {
                 let text = std::fs::read_to_string(&path).expect("read");
                 api.put(&serde_json::from_str::<Pod>(&text).expect("a pod"));
+            }
+            if path.extension().is_some_and(|e| e == "object") && known.insert(path.clone()) {
+                let text = std::fs::read_to_string(&path).expect("read");
+                let mut entry: Value = serde_json::from_str(&text).expect("JSON");
+                let object = entry["object"].take();
+                api.put_json(entry["path"].as_str().expect("a path"), object);
             }
         }
         tokio::time::sleep(LOOKS).await;

@@ -15,7 +15,7 @@ use crate::{setup, workspace};
 /// Counts up with whatever makes another image of the same packages.
 const FORMAT: u32 = 2;
 /// Beside those of a bed, so that one can be made in there, too.
-const PACKAGES: [&str; 13] = [
+const PACKAGES: [&str; 15] = [
     "kmod",
     "udev",
     "procps",
@@ -29,6 +29,9 @@ const PACKAGES: [&str; 13] = [
     "nfs-common",
     "open-iscsi",
     "strace",
+    // Its login manager alone: nothing here runs as systemd.
+    "systemd",
+    "dbus",
 ];
 /// Sparse.
 const SIZE: &str = "4G";

@@ -142,4 +142,38 @@ mod tests {
         child.wait().expect("sh ends");
         assert!(matches!(told, Ok(Some(Ok(())))), "{told:?}");
     }
+
+    /// A process that may have 4 MiB and writes files waits for memory all the time. Its own cgroup of v2 tells of it alone,
+    /// where there is one beside those of v1.
+    #[tokio::test]
+    async fn a_process_that_waits_for_memory_is_told_of() {
+        let (v1, unified) = (Path::new("/sys/fs/cgroup/memory"), Path::new("/sys/fs/cgroup/unified"));
+        if !v1.join("memory.limit_in_bytes").exists() || !unified.join("memory.pressure").exists() {
+            return; // a kernel that measures no stalls, or a machine with v2 alone
+        }
+        let name = format!("bosun-stalls-{}", std::process::id());
+        let own = [v1, unified].map(|root| Own(root.join(&name)));
+        for own in &own {
+            std::fs::create_dir(&own.0).expect("an own cgroup");
+        }
+        std::fs::write(own[0].0.join("memory.limit_in_bytes"), "4M").expect("a limit");
+        let alarm = KernelMemoryAlarm { pressure: own[1].0.join("memory.pressure"), memory: None };
+        let mut told = alarm.stalls().expect("this kernel tells");
+        let quiet = tokio::time::timeout(Duration::from_millis(700), told.next()).await;
+        assert!(quiet.is_err(), "nobody waits");
+        let file = std::env::temp_dir().join(&name);
+        let [limited, watched] = own.each_ref().map(|own| own.0.join("cgroup.procs"));
+        let script = format!(
+            "echo $$ > {}; echo $$ > {}; for n in 1 2 3 4 5 6; do head -c 67108864 /dev/zero > {}; done",
+            limited.display(),
+            watched.display(),
+            file.display()
+        );
+        let mut child = Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).spawn().expect("sh runs");
+        let heard = tokio::time::timeout(Duration::from_secs(30), told.next()).await;
+        let ended = child.wait().expect("sh ends");
+        std::fs::remove_file(file).expect("the file");
+        assert!(matches!(heard, Ok(Some(Ok(())))), "{heard:?}");
+        assert!(ended.success(), "{ended}");
+    }
 }

@@ -21,6 +21,7 @@ use crate::evict::{self, Order, Unanswered};
 use crate::notifications::Notifications;
 use crate::observe::{Look, Places, look};
 use crate::reclaim;
+use crate::unseen::Unseen;
 
 /// A look at the machine that takes longer is given up: the next one is due soon.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
@@ -48,6 +49,7 @@ pub struct EvictionManager {
     /// With those that follow from the disks of this machine.
     pub(crate) thresholds: Vec<Threshold>,
     places: Option<Places>,
+    unseen: Unseen,
     ledger: Ledger,
     started: Option<Instant>,
     last: Option<(Instant, Signals)>,
@@ -107,6 +109,7 @@ impl EvictionManager {
             config,
             deps,
             places: None,
+            unseen: Unseen::default(),
             ledger: Ledger::default(),
             started: None,
             last: None,
@@ -172,6 +175,7 @@ impl EvictionManager {
             self.places.clone_from(&seen.places);
             self.thresholds = eviction::for_layout(&self.config.thresholds, self.layout());
         }
+        self.unseen.observe(seen.missed.clone()).tell();
         self.set_notifications(&seen, ctx);
         let (now, transition) = (ctx.clock().now(), self.config.pressure_transition);
         let since = self.started.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));

@@ -20,6 +20,7 @@ mod evict;
 mod notifications;
 mod observe;
 mod reclaim;
+mod unseen;
 
 #[cfg(test)]
 mod tests;

@@ -78,6 +78,7 @@ mod tests {
             places: None,
             cache,
             pods_cache: Some(7),
+            missed: std::collections::BTreeMap::new(),
         };
         let table = [
             (Signal::MemoryAvailable, Some(50), Some("/k"), Some(("/".to_owned(), 950))),

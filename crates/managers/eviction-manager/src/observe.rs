@@ -12,7 +12,10 @@ use model::reading::Depth;
 use ports::host::{FsStat, HostResult};
 
 use crate::config::{Config, Deps};
+use crate::unseen::Missed;
 
+/// Name of what is not known as long as the runtime does not say where it keeps images.
+const PLACE: &str = "where the runtime keeps images";
 /// Longest that the runtime may take to say where it keeps images.
 const RUNTIME_DEADLINE: Duration = Duration::from_secs(2);
 
@@ -33,42 +36,36 @@ pub(crate) struct Look {
     /// Page cache that counts as available, of the machine and of all pods: the kernel's notifications of v1 count it as used.
     pub(crate) cache: Option<u64>,
     pub(crate) pods_cache: Option<u64>,
+    /// What could not be seen.
+    pub(crate) missed: Missed,
 }
 
-/// Looks at every signal that a threshold needs. What cannot be read is left out, and says so.
+/// Looks at every signal that a threshold needs. What cannot be read is left out.
 pub(crate) async fn look(deps: Arc<Deps>, config: Arc<Config>, places: Option<Places>, effects: &Effects) -> Look {
     effects.hit("look").await;
     let needs_disks = needs(&config.thresholds, Pressure::Disk) || config.local_storage;
+    let mut missed = Missed::new();
     let places = match places {
-        None if needs_disks => find_places(&deps, &config, effects).await,
+        None if needs_disks => {
+            let found = find_places(&deps, &config, effects).await;
+            found.map_err(|why| missed.insert(PLACE, why)).ok()
+        }
         known => known,
     };
-    effects.blocking(Class::HostFiles, move || read_all(&deps, &config, places)).await
+    effects.blocking(Class::HostFiles, move || read_all(&deps, &config, places, missed)).await
 }
 
 fn needs(thresholds: &[Threshold], kind: Pressure) -> bool {
     thresholds.iter().any(|t| t.signal.pressure() == kind)
 }
 
-async fn find_places(deps: &Arc<Deps>, config: &Arc<Config>, effects: &Effects) -> Option<Places> {
+async fn find_places(deps: &Arc<Deps>, config: &Arc<Config>, effects: &Effects) -> Result<Places, String> {
     let info = match tokio::time::timeout(RUNTIME_DEADLINE, deps.images.image_fs_info()).await {
-        Ok(Ok(info)) => info,
-        Ok(Err(e)) => {
-            unknown(&e.go_text());
-            return None;
-        }
-        Err(_) => {
-            unknown("the runtime does not answer");
-            return None;
-        }
+        Ok(answer) => answer.map_err(|e| e.go_text())?,
+        Err(_) => return Err("the runtime does not answer".to_owned()),
     };
     let (deps, config) = (deps.clone(), config.clone());
-    let found = effects.blocking(Class::HostFiles, move || places(&deps, &config, &info)).await;
-    found.inspect_err(|why| unknown(why)).ok()
-}
-
-fn unknown(why: &str) {
-    tracing::debug!(error = why, "where the runtime keeps images is not known yet: their disk is passed over");
+    effects.blocking(Class::HostFiles, move || places(&deps, &config, &info)).await
 }
 
 fn places(deps: &Deps, config: &Config, info: &v1::ImageFsInfoResponse) -> Result<Places, String> {
@@ -87,27 +84,34 @@ fn places(deps: &Deps, config: &Config, info: &v1::ImageFsInfoResponse) -> Resul
     Ok(Places { layout: Layout::new(of_images != of_root, of_layers != of_images), images, layers })
 }
 
-fn read_all(deps: &Deps, config: &Config, places: Option<Places>) -> Look {
+pub(crate) fn read_all(deps: &Deps, config: &Config, places: Option<Places>, mut missed: Missed) -> Look {
     let mut signals = Signals::new();
     let (mut cache, mut pods_cache) = (None, None);
     if needs(&config.thresholds, Pressure::Memory) {
-        cache = machine_memory(deps, &mut signals);
-        pods_cache = pods_memory(deps, config, &mut signals);
+        cache = machine_memory(deps, &mut signals, &mut missed);
+        let allocatable = config.thresholds.iter().any(|t| t.signal == Signal::AllocatableMemoryAvailable);
+        if let Some(cgroup) = config.pods_cgroup.as_deref().filter(|_| allocatable) {
+            let read = pods_memory(deps, cgroup, &mut signals);
+            pods_cache = read.unwrap_or_else(|why| {
+                missed.insert("memory of all pods", why);
+                None
+            });
+        }
     }
     if needs(&config.thresholds, Pressure::Disk) {
-        disks(deps, config, places.as_ref(), &mut signals);
+        disks(deps, config, places.as_ref(), &mut signals, &mut missed);
     }
     if needs(&config.thresholds, Pressure::Pid)
-        && let Some((running, most)) = read("processes", deps.host.processes())
+        && let Some((running, most)) = read("processes", deps.host.processes(), &mut missed)
     {
         signals.insert(Signal::PidAvailable, observed(most.saturating_sub(running), most));
     }
-    Look { signals, places, cache, pods_cache }
+    Look { signals, places, cache, pods_cache, missed }
 }
 
 /// As `/stats/summary` has it: by the root cgroup, where it says so.
-fn machine_memory(deps: &Deps, signals: &mut Signals) -> Option<u64> {
-    let told = read("memory", deps.host.memory_use())?;
+fn machine_memory(deps: &Deps, signals: &mut Signals, missed: &mut Missed) -> Option<u64> {
+    let told = read("memory", deps.host.memory_use(), missed)?;
     let of_root = deps.stats.cgroup("/", Depth::Usage).map(|root| root.memory);
     let counted = of_root.and_then(|m| Some((m.usage?, m.working_set()?)));
     let working_set = counted.map_or(told.working_set_bytes, |(_, working_set)| working_set);
@@ -117,24 +121,26 @@ fn machine_memory(deps: &Deps, signals: &mut Signals) -> Option<u64> {
 }
 
 /// What pods may still take below the limit that they have together; no signal without a limit.
-fn pods_memory(deps: &Deps, config: &Config, signals: &mut Signals) -> Option<u64> {
-    let memory = deps.stats.cgroup(config.pods_cgroup.as_deref()?, Depth::Usage)?.memory;
-    let (limit, working_set) = (memory.limit?, memory.working_set()?);
-    let available = limit.saturating_sub(working_set);
-    signals.insert(Signal::AllocatableMemoryAvailable, observed(available, available.saturating_add(working_set)));
-    Some(memory.usage?.saturating_sub(working_set))
+fn pods_memory(deps: &Deps, cgroup: &str, signals: &mut Signals) -> Result<Option<u64>, String> {
+    let reading = deps.stats.cgroup(cgroup, Depth::Usage).ok_or_else(|| format!("there is no cgroup {cgroup}"))?;
+    let memory = reading.memory;
+    let used = memory.working_set().ok_or_else(|| format!("cgroup {cgroup} does not tell what it uses"))?;
+    let Some(limit) = memory.limit else { return Ok(None) };
+    let available = limit.saturating_sub(used);
+    signals.insert(Signal::AllocatableMemoryAvailable, observed(available, available.saturating_add(used)));
+    Ok(memory.usage.map(|usage| usage.saturating_sub(used)))
 }
 
-fn disks(deps: &Deps, config: &Config, places: Option<&Places>, signals: &mut Signals) {
-    let node = read("root folder", deps.host.disk(&config.root_dir));
+fn disks(deps: &Deps, config: &Config, places: Option<&Places>, signals: &mut Signals, missed: &mut Missed) {
+    let node = read("root folder", deps.host.disk(&config.root_dir), missed);
     disk_signals(node, Signal::NodefsAvailable, Signal::NodefsInodesFree, signals);
     let Some(places) = places else { return };
-    let images = read("file system of images", deps.host.disk(&places.images));
+    let images = read("file system of images", deps.host.disk(&places.images), missed);
     disk_signals(images, Signal::ImagefsAvailable, Signal::ImagefsInodesFree, signals);
     let layers = if places.layers == places.images {
         images
     } else {
-        read("file system of layers", deps.host.disk(&places.layers))
+        read("file system of layers", deps.host.disk(&places.layers), missed)
     };
     disk_signals(layers, Signal::ContainerfsAvailable, Signal::ContainerfsInodesFree, signals);
 }
@@ -152,12 +158,6 @@ fn observed(available: u64, capacity: u64) -> Observed {
     Observed { available: signed(available), capacity: signed(capacity) }
 }
 
-fn read<T>(what: &str, result: HostResult<T>) -> Option<T> {
-    match result {
-        Ok(value) => Some(value),
-        Err(e) => {
-            tracing::warn!(what, error = %actor::chain(&e), "cannot be observed: its eviction thresholds are passed over");
-            None
-        }
-    }
+fn read<T>(what: &'static str, result: HostResult<T>, missed: &mut Missed) -> Option<T> {
+    result.map_err(|e| missed.insert(what, actor::chain(&e))).ok()
 }

@@ -5,3 +5,4 @@ mod faults;
 mod life;
 mod local;
 mod rig;
+mod unseen;

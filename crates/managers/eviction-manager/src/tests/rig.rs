@@ -135,16 +135,20 @@ impl Rig {
     }
 
     pub(super) fn start(&self, config: Config) -> ActorRef<EvictionManager> {
-        let deps = Arc::new(Deps {
+        let deps = Arc::new(self.deps());
+        let config = Arc::new(config);
+        let new = move |crew| EvictionManager::new(crew, config.clone(), deps.clone());
+        fakes::start(&self.kernel, &self.wiring, new)
+    }
+
+    pub(super) fn deps(&self) -> Deps {
+        Deps {
             host: self.machine.clone(),
             fs: Arc::new(self.files.clone()),
             stats: Arc::new(self.files.clone()),
             images: self.runtime.client(),
             alarm: self.alarm.clone(),
-        });
-        let config = Arc::new(config);
-        let new = move |crew| EvictionManager::new(crew, config.clone(), deps.clone());
-        fakes::start(&self.kernel, &self.wiring, new)
+        }
     }
 
     /// A pod that runs here, with what it uses of memory and requests.

@@ -49,14 +49,15 @@ pub(crate) struct GcPlan {
     pub(crate) sandboxes: Vec<(PodUid, SandboxId)>,
 }
 
-/// Whether everything of a pod may go: evicted, or deleted and torn down, or unknown to the workers (pod-lifecycle 2.7).
+/// Whether everything of a pod may go: evicted or deleted, and torn down, or unknown to the workers (pod-lifecycle 2.7; a kubelet
+/// does not wait for an evicted pod to be torn down, and may lose how its containers ended).
 pub(crate) fn content_removable(
     uid: &PodUid,
     workers: &BTreeMap<PodUid, Arc<WorkerState>>,
     desired: &BTreeSet<PodUid>,
 ) -> bool {
     match workers.get(uid) {
-        Some(w) => w.evicted || (w.deleted && w.phase >= WorkerPhase::Terminated),
+        Some(w) => (w.evicted || w.deleted) && w.phase >= WorkerPhase::Terminated,
         None => !desired.contains(uid),
     }
 }

@@ -121,7 +121,7 @@ fn names_of_log_files_tell_their_owner() {
 }
 
 #[test]
-fn content_goes_early_only_for_evicted_or_deleted_and_torn_down_pods() {
+fn content_goes_early_only_for_evicted_or_deleted_pods_that_are_torn_down() {
     let state = |evicted, deleted, phase| {
         Arc::new(WorkerState {
             termination_requested: true,
@@ -133,7 +133,8 @@ fn content_goes_early_only_for_evicted_or_deleted_and_torn_down_pods() {
     };
     let none = BTreeSet::new();
     let table = [
-        ("evicted", state(true, false, WorkerPhase::Terminating), true),
+        ("evicted, its end is not told yet", state(true, false, WorkerPhase::Terminating), false),
+        ("evicted and torn down", state(true, false, WorkerPhase::Terminated), true),
         ("deleted, still stopping", state(false, true, WorkerPhase::Terminating), false),
         ("deleted and torn down", state(false, true, WorkerPhase::Terminated), true),
         ("finished but still wanted", state(false, false, WorkerPhase::Finished), false),
