@@ -16,5 +16,6 @@ mod node;
 mod pods;
 mod power;
 mod quota;
+mod resize;
 mod served;
 mod swap;

@@ -27,7 +27,13 @@ impl Node {
     }
 
     pub(crate) fn without_services() -> Self {
-        Node { guest: Guest::boot(GuestOptions::default()).unwrap_or_else(|e| panic!("{e}")) }
+        Node::with_memory(GuestOptions::default().memory_mib)
+    }
+
+    /// One without services, with so much memory.
+    pub(crate) fn with_memory(memory_mib: u32) -> Self {
+        let options = GuestOptions { memory_mib, ..GuestOptions::default() };
+        Node { guest: Guest::boot(options).unwrap_or_else(|e| panic!("{e}")) }
     }
 
     /// Starts containerd and bosun, and waits for bosun.

@@ -5,7 +5,8 @@ use testbed::BUSYBOX_IMAGES;
 
 use crate::node::Node;
 
-const FOLDER: &str = "/run/api";
+/// Where the API server finds pods and tells its address.
+pub(crate) const FOLDER: &str = "/run/api";
 const KUBECONFIG: &str = "/etc/kubernetes/api.conf";
 
 /// Starts API server, containerd and daemon in a guest without services, the daemon with these fields of its configuration.
@@ -24,6 +25,12 @@ pub(crate) fn serve(node: &Node, config: &Value) {
     });
     node.guest.put(KUBECONFIG, &config.to_string()).expect("written");
     node.sh(&format!("svc containerd; svc bosun --kubeconfig={KUBECONFIG}"));
+    node.wait("bosun to answer", || node.ask("actors").map(drop));
+}
+
+/// `kill -9` of the daemon alone, and another one.
+pub(crate) fn restart(node: &Node) {
+    node.sh(&format!("svc kill bosun; svc bosun --kubeconfig={KUBECONFIG}"));
     node.wait("bosun to answer", || node.ask("actors").map(drop));
 }
 
