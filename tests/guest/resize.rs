@@ -178,7 +178,7 @@ fn storm(node: &Node, cast: &mut [Member], room: Room, random: &mut Rng, count: 
         let wish = cast[at].wishes.next(room, random);
         refused += u64::from(wish.fate != Fate::Granted);
         cast[at].resize(node);
-        if turn % 6 == 3 {
+        if turn % 10 == 3 {
             let other = random.usize(0..cast.len());
             cast[other].crash(node);
         }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use serde_json::{Value, json};
 use testbed::{
-    BosunOptions, ClusterNode, Fate, NodeOptions, Options, Room, Tally, Wish, Wishes, granted, let_pass, notes,
-    wait_until,
+    BosunOptions, ClusterNode, ClusterOptions, ControlPlane, Fate, NodeOptions, Options, Room, Tally, Wish, Wishes,
+    granted, let_pass, notes, wait_until,
 };
 
 use super::{MEMORY, QUOTA, SHARES, can_resize, is_v1, kernel_now, number, resize, restarts, status};
@@ -124,7 +124,13 @@ fn start() -> ClusterNode {
         "featureGates": {"KubeletCrashLoopBackOffMax": true}, "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
     });
     let bosun = BosunOptions { config, ..BosunOptions::default() };
-    start_with(NodeOptions { bed: Options { notes: true, ..Options::default() }, bosun, ..NodeOptions::default() })
+    // From 1.36 on the server refuses itself what no node can have: here it shall be the node.
+    let refuses = ControlPlane::find().unwrap_or_else(|e| panic!("{e}")).minor() >= 36;
+    let flag = "--disable-admission-plugins=PodResizeValidator".to_owned();
+    let cluster =
+        ClusterOptions { apiserver_flags: refuses.then_some(flag).into_iter().collect(), ..ClusterOptions::default() };
+    let bed = Options { notes: true, ..Options::default() };
+    start_with(NodeOptions { bed, cluster, bosun, ..NodeOptions::default() })
 }
 
 /// Containers crash and the daemon dies meanwhile: at the end cgroups, specification, allocation and status agree, and no container

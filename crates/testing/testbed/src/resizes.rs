@@ -115,7 +115,7 @@ impl Wishes {
     /// A pod's, with the first one, which it is created with. Memory or processor, or neither, ends the container, by its number.
     #[must_use]
     pub fn of(number: usize, room: Room, random: &mut Rng) -> Self {
-        let restarts = [number % 4 == 1, number % 4 == 3];
+        let restarts = [number % 8 == 1, number % 8 == 3];
         let mut out = Wishes { restarts, crashes: 0, all: Vec::new() };
         out.add(Fate::Granted, room, random);
         out
