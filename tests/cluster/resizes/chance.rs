@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 use serde_json::{Value, json};
 use testbed::{
-    BosunOptions, ClusterNode, ClusterOptions, ControlPlane, Fate, NodeOptions, Options, Room, Tally, Wish, Wishes,
-    granted, let_pass, notes, wait_until,
+    BosunOptions, ClusterNode, Fate, NodeOptions, Options, Room, Tally, Wish, Wishes, granted, let_pass, notes,
+    wait_until,
 };
 
 use super::{MEMORY, QUOTA, SHARES, can_resize, is_v1, kernel_now, number, resize, restarts, status};
@@ -41,10 +41,10 @@ impl Member {
         self.wishes.crashes += 1;
     }
 
-    /// What came last waits, or is refused, and the container has what it was granted before.
-    fn check_refused(&self, node: &ClusterNode, reason: &str) {
-        wait(node, &self.name, &format!("to be {reason}"), |pod| {
-            (condition(pod, "PodResizePending")["reason"] == reason).then_some(())
+    /// What came last waits, and the container has what it was granted before.
+    fn check_waits(&self, node: &ClusterNode) {
+        wait(node, &self.name, "to wait", |pod| {
+            (condition(pod, "PodResizePending")["reason"] == "Deferred").then_some(())
         });
         self.check(node, |shown| self.wishes.granted(shown).ok_or_else(|| format!("{shown} was never to be had")));
     }
@@ -124,13 +124,8 @@ fn start() -> ClusterNode {
         "featureGates": {"KubeletCrashLoopBackOffMax": true}, "crashLoopBackOff": {"maxContainerRestartPeriod": "1s"},
     });
     let bosun = BosunOptions { config, ..BosunOptions::default() };
-    // From 1.36 on the server refuses itself what no node can have: here it shall be the node.
-    let refuses = ControlPlane::find().unwrap_or_else(|e| panic!("{e}")).minor() >= 36;
-    let flag = "--disable-admission-plugins=PodResizeValidator".to_owned();
-    let cluster =
-        ClusterOptions { apiserver_flags: refuses.then_some(flag).into_iter().collect(), ..ClusterOptions::default() };
     let bed = Options { notes: true, ..Options::default() };
-    start_with(NodeOptions { bed, cluster, bosun, ..NodeOptions::default() })
+    start_with(NodeOptions { bed, bosun, ..NodeOptions::default() })
 }
 
 /// Containers crash and the daemon dies meanwhile: at the end cgroups, specification, allocation and status agree, and no container
@@ -148,11 +143,11 @@ fn at_the_end_all_agree_whatever_happens() {
     let mut cast: Vec<Member> =
         (0..usize::try_from(pods).expect("it fits")).map(|i| member(&node, i, room, &mut random)).collect();
     cast.iter().for_each(|m| drop(wait_running(&node, &m.name)));
-    let (mut kills, mut refused, begun) = (0_u64, 0_u64, Instant::now());
+    let (mut kills, mut waiting, begun) = (0_u64, 0_u64, Instant::now());
     for turn in 0..count {
         let at = random.usize(0..cast.len());
         let wish = cast[at].wishes.next(room, &mut random);
-        refused += u64::from(wish.fate != Fate::Granted);
+        waiting += u64::from(wish.fate != Fate::Granted);
         cast[at].resize(&node);
         if turn % 4 == 3 {
             let other = random.usize(0..cast.len());
@@ -167,11 +162,10 @@ fn at_the_end_all_agree_whatever_happens() {
     }
     let resized = begun.elapsed();
     for member in &mut cast {
-        match member.wishes.last().fate {
-            Fate::Granted => continue,
-            Fate::Waits => member.check_refused(&node, "Deferred"),
-            Fate::Refused => member.check_refused(&node, "Infeasible"),
+        if member.wishes.last().fate == Fate::Granted {
+            continue;
         }
+        member.check_waits(&node);
         member.wishes.next_granted(room, &mut random);
         member.resize(&node);
     }
@@ -184,7 +178,7 @@ fn at_the_end_all_agree_whatever_happens() {
     }
     let crashes: u64 = cast.iter().map(|m| m.wishes.crashes).sum();
     println!(
-        "{count} resizes of {pods} pods, seed {seed}, {refused} of them not to be had; {kills} kills, {crashes} crashes; {all}; \
+        "{count} resizes of {pods} pods, seed {seed}, {waiting} of them had to wait; {kills} kills, {crashes} crashes; {all}; \
          {resized:.0?}, all agreed after {:.0?}",
         begun.elapsed(),
     );

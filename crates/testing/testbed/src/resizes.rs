@@ -12,10 +12,8 @@ pub use notes::{Note, failed_starts, granted, notes, write_noting_runc};
 pub enum Fate {
     /// It can be had at once.
     Granted,
-    /// It needs what others have: `Deferred`.
+    /// It needs what others have: `Deferred`. So is what no node can have, unless the API server refuses it.
     Waits,
-    /// It needs more than the node has: `Infeasible`.
-    Refused,
 }
 
 /// Resources that are asked for one container. No two wishes of a pod have the same limit of anything.
@@ -123,11 +121,7 @@ impl Wishes {
 
     /// Another wish.
     pub fn next(&mut self, room: Room, random: &mut Rng) -> Wish {
-        let fate = match random.u32(0..10) {
-            0 => Fate::Waits,
-            1 => Fate::Refused,
-            _ => Fate::Granted,
-        };
+        let fate = if random.u32(0..6) == 0 { Fate::Waits } else { Fate::Granted };
         self.add(fate, room, random)
     }
 
@@ -144,9 +138,9 @@ impl Wishes {
             memory_request: random.i64(4..=room.memory_each.min(32)),
             memory_limit: self.fresh(|w| w.memory_limit, 33..512, random),
         };
-        if fate != Fate::Granted {
-            wish.cpu_request = room.cpu + if fate == Fate::Refused { 1000 } else { 0 };
-            wish.cpu_limit += wish.cpu_request + 1000;
+        if fate == Fate::Waits {
+            wish.cpu_request = room.cpu;
+            wish.cpu_limit += room.cpu + 1000;
         }
         self.all.push(wish);
         wish
