@@ -2,24 +2,26 @@
 //! be. `RESIZES` says how often, `RESIZES_SEED` by which chance.
 
 use std::path::Path;
-use std::time::Duration;
 
-use fastrand::Rng;
 use serde_json::{Value, json};
-use testbed::{ClusterNode, ControlPlane, identity, wait_until};
+use testbed::{ClusterNode, ControlPlane, identity};
 
-use crate::node::{LASTS, PODS, SOON, condition, crash, create, pod, shell, start, wait, wait_reasons, wait_running};
+use crate::node::{LASTS, PODS, SOON, condition, create, pod, shell, start, wait, wait_reasons, wait_running};
 
 mod beside;
+mod chance;
 
-/// `None` where the server has no subresource for it, which is told.
-fn node() -> Option<ClusterNode> {
+/// Whether the server has a subresource for it; that it has not is told.
+fn can_resize() -> bool {
     let minor = ControlPlane::find().unwrap_or_else(|e| panic!("{e}")).minor();
     if minor < 33 {
         eprintln!("left out: pods of an API server of 1.{minor} cannot be resized, those of 1.33 can");
-        return None;
     }
-    Some(start())
+    minor >= 33
+}
+
+fn node() -> Option<ClusterNode> {
+    can_resize().then(start)
 }
 
 fn sized(name: &str, cpu: u64, memory: u64, policy: &str) -> Value {
@@ -53,10 +55,18 @@ fn wait_sized(node: &ClusterNode, name: &str, container: &str, amounts: &Value) 
     })
 }
 
+fn is_v1() -> bool {
+    Path::new("/sys/fs/cgroup/memory").exists()
+}
+
 /// A number of the pod's cgroup (`None`), or of a container's.
-fn kernel(node: &ClusterNode, pod: &Value, container: Option<&str>, (v1, v2): (&str, &str)) -> i64 {
-    let is_v1 = Path::new("/sys/fs/cgroup/memory").exists();
-    let (tree, file) = if is_v1 { v1.split_once('/').expect("a tree") } else { ("", v2) };
+fn kernel(node: &ClusterNode, pod: &Value, container: Option<&str>, file: (&str, &str)) -> i64 {
+    kernel_now(node, pod, container, file).unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// As [`kernel`]; the container may be gone.
+fn kernel_now(node: &ClusterNode, pod: &Value, container: Option<&str>, (v1, v2): (&str, &str)) -> Result<i64, String> {
+    let (tree, file) = if is_v1() { v1.split_once('/').expect("a tree") } else { ("", v2) };
     let uid = pod["metadata"]["uid"].as_str().expect("a UID");
     let class = if pod["status"]["qosClass"] == "Burstable" { "/burstable" } else { "" };
     let mut dir = format!("/sys/fs/cgroup/{tree}{}/kubepods{class}/pod{uid}", node.bed.cgroup_root());
@@ -64,12 +74,14 @@ fn kernel(node: &ClusterNode, pod: &Value, container: Option<&str>, (v1, v2): (&
         let id = status(pod, name)["containerID"].as_str().unwrap_or_default();
         dir = format!("{dir}/{}", id.trim_start_matches("containerd://"));
     }
-    let text = std::fs::read_to_string(format!("{dir}/{file}")).unwrap_or_else(|e| panic!("{dir}/{file}: {e}"));
-    text.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or_else(|| panic!("{dir}/{file}: {text:?}"))
+    let text = std::fs::read_to_string(format!("{dir}/{file}")).map_err(|e| format!("{dir}/{file}: {e}"))?;
+    let first = text.split_whitespace().next().and_then(|n| n.parse().ok());
+    first.ok_or_else(|| format!("{dir}/{file}: {text:?}"))
 }
 
 const MEMORY: (&str, &str) = ("memory/memory.limit_in_bytes", "memory.max");
 const QUOTA: (&str, &str) = ("cpu/cpu.cfs_quota_us", "cpu.max");
+const SHARES: (&str, &str) = ("cpu/cpu.shares", "cpu.weight");
 
 fn restarts(pod: &Value, container: &str) -> i64 {
     status(pod, container)["restartCount"].as_i64().unwrap_or(-1)
@@ -148,52 +160,4 @@ fn what_does_not_fit_waits_also_over_a_death_of_the_daemon() {
 
 fn number(variable: &str, default: u64) -> u64 {
     std::env::var(variable).map_or(default, |n| n.parse().expect("a number"))
-}
-
-/// Containers crash and the daemon dies meanwhile: at the end cgroups, specification, allocation and status agree.
-#[test]
-fn at_the_end_all_agree_whatever_happens() {
-    let Some(mut node) = node() else { return };
-    let (count, seed) = (number("RESIZES", 10), number("RESIZES_SEED", 1));
-    let mut random = Rng::with_seed(seed);
-    let pods: Vec<String> = (0..if count < 100 { 3 } else { 20 }).map(|i| format!("p{i}")).collect();
-    for name in &pods {
-        create(&node, &pod(name, json!({"containers": [sized("main", 100, 64, "NotRequired")]})));
-    }
-    let mut wanted: Vec<Value> = pods.iter().map(|_| amounts(100, 64)).collect();
-    let mut crashes: Vec<i64> = pods.iter().map(|_| 0).collect();
-    pods.iter().for_each(|name| drop(wait_running(&node, name)));
-    for turn in 0..count {
-        let at = random.usize(0..pods.len());
-        wanted[at] = amounts(random.u64(2..20) * 10, random.u64(16..64) * 2);
-        resize(&node, &pods[at], "main", &wanted[at]);
-        if turn % 7 == 3 && crashes[at] == 0 {
-            let of = wait_running(&node, &pods[at]);
-            crash(&node, &of);
-            crashes[at] += 1;
-        }
-        // A moment: what is waited for does not come.
-        let moment = Duration::from_millis(random.u64(0..300));
-        let _ = wait_until("nothing", moment, || Err::<(), _>(String::new()));
-        if turn % 10 == 5 {
-            node.bosun.kill();
-            node.start_again().unwrap_or_else(|e| panic!("{e}"));
-        }
-    }
-    for (at, name) in pods.iter().enumerate() {
-        let now = wait_sized(&node, name, "main", &wanted[at]);
-        let expected =
-            wanted[at]["limits"]["memory"].as_str().and_then(|m| m.trim_end_matches("Mi").parse::<i64>().ok());
-        let agree = || {
-            let now = node.cluster.admin().get(&format!("{PODS}/{name}")).map_err(|e| e.to_string())?;
-            let has = [Some("main"), None].map(|of| kernel(&node, &now, of, MEMORY) >> 20);
-            // The daemon may die while the runtime starts what crashed: the runtime gives that up.
-            let ended = &status(&now, "main")["lastState"]["terminated"];
-            let given_up = ended["message"].as_str().is_some_and(|m| m.contains("context canceled"));
-            let restarted = restarts(&now, "main") - i64::from(given_up);
-            let good = has.map(Some) == [expected; 2] && restarted == crashes[at];
-            if good { Ok(()) } else { Err(format!("{has:?} MiB, restarted {restarted} times")) }
-        };
-        wait_until(&format!("{name} to be of one mind"), SOON, agree).unwrap_or_else(|e| panic!("{e}\n{now}"));
-    }
 }

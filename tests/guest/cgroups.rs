@@ -49,7 +49,12 @@ fn expect(values: &Values, rows: &[Row<'_>]) {
     }
 }
 
-fn number(node: &Node, script: &str) -> u64 {
+/// Who goes first when the machine has no memory left, as the kernel has it of the first process of a group.
+fn score(node: &Node, group: &str) -> i64 {
+    number(node, &format!("read -r pid < /sys/fs/cgroup/kubepods/{group}/cgroup.procs; cat /proc/$pid/oom_score_adj"))
+}
+
+fn number<T: std::str::FromStr>(node: &Node, script: &str) -> T {
     let text = node.sh(script);
     text.trim().parse().unwrap_or_else(|_| panic!("{script}: {text}"))
 }
@@ -75,9 +80,12 @@ fn tiers_pods_and_containers_have_a_kubelets_values_and_leave_no_group() {
     let a = idle("a", "{requests: {cpu: 100m, memory: 32Mi}, limits: {cpu: 300m, memory: 64Mi}}");
     node.put("part", &format!("  containers:\n{a}{}", idle("b", "{requests: {cpu: 50m, memory: 16Mi}}")));
     node.put("none", &format!("  containers:\n{}", idle("main", "{}")));
-    let [full, part, none] = ["full", "part", "none"].map(|name| node.wait_running(name));
-    let memory = number(&node, "awk '/^MemTotal:/ { print $2 * 1024 }' /proc/meminfo");
-    let most = number(&node, "sort -n /proc/sys/kernel/pid_max /proc/sys/kernel/threads-max | head -n 1").to_string();
+    let critical = "  priorityClassName: system-node-critical\n  priority: 2000001000\n";
+    node.put("dear", &format!("{critical}  containers:\n{}", idle("main", "{}")));
+    let [full, part, none, dear] = ["full", "part", "none", "dear"].map(|name| node.wait_running(name));
+    let memory: i64 = number(&node, "awk '/^MemTotal:/ { print $2 * 1024 }' /proc/meminfo");
+    let most: u64 = number(&node, "sort -n /proc/sys/kernel/pid_max /proc/sys/kernel/threads-max | head -n 1");
+    let most = most.to_string();
     let all = memory.to_string();
     let of = |tier: &str, pod: &Value| format!("{tier}pod{}", uid(pod));
     let in_pod = |tier: &str, pod: &Value, name: &str| format!("{}/{}", of(tier, pod), container(pod, name));
@@ -98,12 +106,31 @@ fn tiers_pods_and_containers_have_a_kubelets_values_and_leave_no_group() {
         if weight.as_deref() == Some("6") { Ok(()) } else { Err(format!("{weight:?}")) }
     });
     expect(&values(&node), &rows);
+    let scores = || {
+        let container = |tier: &str, pod: &Value, name: &str| score(&node, &in_pod(tier, pod, name));
+        [
+            number(&node, "cat /proc/$(cat /run/bosun.pid)/oom_score_adj"),
+            container("", &full, "main"),
+            container("burstable/", &part, "a"),
+            container("burstable/", &part, "b"),
+            container("besteffort/", &none, "main"),
+            container("besteffort/", &dear, "main"),
+        ]
+    };
+    // Whose request is the larger part of the machine's memory is killed later.
+    let of_request = |mib: i64| 1000 - (1000 * (mib << 20)) / memory;
+    let expected = [-999, -997, of_request(32), of_request(16), 1000, -997];
+    assert_eq!(scores(), expected, "oom_score_adj of the daemon and of containers");
     node.restart_bosun();
-    for (name, before) in [("full", &full), ("part", &part), ("none", &none)] {
+    node.wait("the new daemon to have its score", || {
+        let now = scores();
+        if now == expected { Ok(()) } else { Err(format!("{now:?}")) }
+    });
+    for (name, before) in [("full", &full), ("part", &part), ("none", &none), ("dear", &dear)] {
         assert_eq!(testbed::identity(&node.wait_running(name)), testbed::identity(before), "{name} runs on");
     }
     expect(&values(&node), &rows);
-    for name in ["full", "part", "none"] {
+    for name in ["full", "part", "none", "dear"] {
         node.remove(name);
     }
     node.wait("all groups but the tiers to go", || {
@@ -201,26 +228,34 @@ fn what_is_told_of_a_pod_is_what_the_kernel_counts() {
     let volume = &told["volume"][0];
     assert_eq!(volume["name"], "work", "{told}");
     assert!(volume["usedBytes"].as_u64() >= Some(3_072_000), "{volume}");
-    let total = number(&node, "awk '/^MemTotal:/ { print $2 * 1024 }' /proc/meminfo");
+    let total: u64 = number(&node, "awk '/^MemTotal:/ { print $2 * 1024 }' /proc/meminfo");
     let node_memory = &summary["node"]["memory"];
     let known = node_memory["availableBytes"].as_u64().zip(node_memory["workingSetBytes"].as_u64());
     assert_eq!(known.map(|(a, w)| a + w), Some(total), "{node_memory}");
 }
 
+/// The shell itself takes little: it goes on if only the greedy one dies.
+fn eats() -> String {
+    let script = "echo begun; dd if=/dev/zero of=/dev/null bs=100M count=1; echo survived; exec sleep 100000";
+    let limits = "    resources: {limits: {memory: 32Mi}}\n";
+    format!("  restartPolicy: Never\n  containers:\n{}", shell("main", script, limits))
+}
+
+fn log_of(node: &Node, pod: &Value) -> String {
+    node.sh(&format!("cat /var/log/pods/*_{}/main/0.log", uid(pod)))
+}
+
 #[test]
 fn a_container_that_takes_too_much_dies_as_a_whole_and_it_is_told_why() {
     let node = Node::start();
-    // The shell itself takes little: it would go on if only the greedy one died.
-    let script = "echo begun; dd if=/dev/zero of=/dev/null bs=100M count=1; echo survived; exec sleep 100000";
-    let limits = "    resources: {limits: {memory: 32Mi}}\n";
-    node.put("eats", &format!("  restartPolicy: Never\n  containers:\n{}", shell("main", script, limits)));
+    node.put("eats", &eats());
     let pod = node.wait("the pod to fail", || {
         let pod = node.pod("eats")?.ok_or("no such pod")?;
         if pod["status"]["phase"] == "Failed" { Ok(pod) } else { Err(pod["status"].to_string()) }
     });
     let end = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
     assert_eq!((&end["reason"], &end["exitCode"]), (&"OOMKilled".into(), &137.into()), "{pod}");
-    let log = node.sh(&format!("cat /var/log/pods/*_{}/main/0.log", uid(&pod)));
+    let log = log_of(&node, &pod);
     assert!(log.contains("begun") && !log.contains("survived"), "{log}");
     node.remove("eats");
     node.wait_gone("eats");
@@ -228,4 +263,42 @@ fn a_container_that_takes_too_much_dies_as_a_whole_and_it_is_told_why() {
         let left = node.sh(&format!("ls -d /sys/fs/cgroup/kubepods/burstable/pod{} 2> /dev/null || true", uid(&pod)));
         if left.is_empty() { Ok(()) } else { Err(left) }
     });
+}
+
+/// Takes all memory of the machine by processes of nobody, whom the kernel kills before anybody else; prints the id of the first one that
+/// it killed, as it says. One alone cannot: each page is a mapping of this machine, which has a limit of them.
+const RUNS_OUT: &str = r"exec 2> /dev/null
+(echo 1000 > /proc/self/oom_score_adj
+ for n in 1 2 3 4 5 6 7 8; do dd if=/dev/zero bs=150M count=1 status=none | sleep 300 & done; wait) &
+until dmesg | grep -q 'Out of memory: Killed process'; do sleep 1; done
+pkill -9 -x dd
+dmesg | sed -n 's/.*Out of memory: Killed process \([0-9]*\) (dd).*/\1/p' | head -n 1";
+
+#[test]
+fn only_the_greedy_process_dies_where_that_is_wished_and_a_machine_without_memory_is_told_of() {
+    let node = Node::without_services();
+    // Nobody is evicted: the kernel has to act.
+    node.configure(&json!({"singleProcessOOMKill": true, "evictionHard": {"memory.available": "0%"}}));
+    node.up();
+    node.put("eats", &eats());
+    let pod = node.wait_running("eats");
+    node.wait("the shell to go on", || {
+        let log = log_of(&node, &pod);
+        if log.contains("survived") { Ok(()) } else { Err(log) }
+    });
+    let group = format!("/sys/fs/cgroup/kubepods/burstable/pod{}/{}", uid(&pod), container(&pod, "main"));
+    assert_eq!(node.sh(&format!("cat {group}/memory.oom.group")).trim(), "0");
+    let kills: u64 = number(&node, &format!("awk '/^oom_kill / {{ print $2 }}' {group}/memory.events"));
+    assert_eq!(kills, 1, "the kernel killed the greedy one");
+    assert_eq!(testbed::identity(&node.wait_running("eats")), testbed::identity(&pod), "the container goes on");
+    let told = || node.ask("events").expect("events").to_string();
+    assert!(!told().contains("SystemOOM"), "that a container met its limit is no matter of the machine: {}", told());
+
+    let victim: u64 = number(&node, RUNS_OUT);
+    let message = format!("System OOM encountered, victim process: dd, pid: {victim}");
+    node.wait("the event of the machine", || {
+        let told = told();
+        if told.contains("SystemOOM") && told.contains(&message) { Ok(()) } else { Err(told) }
+    });
+    assert_eq!(testbed::identity(&node.wait_running("eats")), testbed::identity(&pod), "the pod goes on");
 }

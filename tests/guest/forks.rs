@@ -22,7 +22,8 @@ fn count(node: &Node, pod: &Value, file: &str) -> u64 {
 #[test]
 fn fork_bombs_have_so_many_processes_and_no_more_and_go_like_other_pods() {
     let bombs: usize = std::env::var("GUEST_BOMBS").map_or(3, |n| n.parse().expect("a number"));
-    let node = Node::without_services();
+    let more = 40 * u32::try_from(bombs.saturating_sub(3)).expect("it fits");
+    let node = Node::with_memory(1024 + more);
     node.configure(&json!({"podPidsLimit": LIMIT}));
     node.up();
     let bomb = format!("  containers:\n{}", shell("main", BOMB, ""));

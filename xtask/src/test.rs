@@ -16,7 +16,11 @@ use log::Log;
 /// Clusters at a time: each is a control plane, a containerd and a daemon.
 const CLUSTERS: &str = "2";
 
-/// Runs everything: format, lints, fast tests (layers and tidy among them), then the slow ones on a real containerd.
+/// Power cuts of the guest.
+const CUTS: &str = "1";
+
+/// Runs everything: format, lints, fast tests (layers and tidy among them), then the slow ones on a real containerd. Of the
+/// tests in guests it runs a selection, and says what it left out.
 ///
 /// Goes on after a failed step, so that one run shows all that is wrong, and ends with what failed and a summary. All output
 /// of a step is kept in `target/xtask-test/STEP.log`.
@@ -94,6 +98,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     step("e2e", "does it run pods on a real containerd?", &|log| slow(log, &[&["setup"], &["e2e", "--built"]]));
     step("cluster", "does it serve a real control plane?", &|log| {
         slow(log, &[&["e2e", "cluster", "--built", "--jobs", CLUSTERS]])
+    });
+    step("guest", "does it hold on cgroup v2, on a kernel of its own, after a power cut?", &|log| {
+        slow(log, &[&["guest", "test", "--selection", "--built", "--cuts", CUTS]])
     });
     step("fuzz", "does a minute of fuzzing per target find anything?", &|log| slow(log, &[&["fuzz"]]));
     summary(&steps)

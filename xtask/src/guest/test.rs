@@ -1,14 +1,22 @@
 //! The tests in guests.
 
-use anyhow::bail;
+use std::process::Command;
+
+use anyhow::{Context, bail};
 
 use crate::workspace::{self, has};
+
+/// What `cargo xtask test` runs of them: parts of names. All together must take at most 8 minutes, image left out.
+const SELECTION: [&str; 4] = ["cgroups::", "pods::", "power::", "resize::"];
 
 /// Runs only tests whose name holds a word, or all.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Runs only tests whose name holds this.
     filter: Option<String>,
+    /// Runs what `cargo xtask test` runs: those that prove most in some minutes.
+    #[arg(long, conflicts_with = "filter")]
+    selection: bool,
     /// Tests the release build.
     #[arg(long)]
     release: bool,
@@ -30,12 +38,53 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
     super::bring(false)?;
     let program = if args.built { workspace::built_bosun()? } else { workspace::build_bosun(args.release)? };
     let (program, cuts, jobs) = (program.to_string_lossy(), args.cuts.to_string(), args.jobs.max(1).to_string());
+    let of: &[&str] =
+        if args.built { &["--workspace", "--filterset", "package(guest)"] } else { &["--package", "guest", "--tests"] };
     let mut command = vec!["nextest", "run", "--ignore-default-filter", "--no-fail-fast", "--test-threads", &jobs];
-    command.extend(if args.built {
-        ["--workspace", "--filterset", "package(guest)"]
-    } else {
-        ["--package", "guest", "--tests"]
-    });
+    command.extend(of);
     command.extend(args.filter.as_deref());
+    if args.selection {
+        tell_left_out(of)?;
+        command.extend(SELECTION);
+    }
     workspace::run_with("cargo", &command, &[("BOSUN_BIN", program.as_ref()), ("GUEST_CUTS", &cuts)])
+}
+
+/// Who reads that all passed must know of what was not run.
+fn tell_left_out(of: &[&str]) -> anyhow::Result<()> {
+    let mut list = Command::new("cargo");
+    list.args(["nextest", "list", "--ignore-default-filter", "--message-format", "oneline"]).args(of);
+    let output = list.current_dir(workspace::root()).output().context("cannot start cargo nextest")?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    if !output.status.success() {
+        bail!("the tests cannot be listed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    println!("left out; `cargo xtask guest test NAME` runs them:");
+    left_out(&text).iter().for_each(|name| println!("  {name}"));
+    Ok(())
+}
+
+/// Of lines with a program and a name: names of what is not selected.
+fn left_out(list: &str) -> Vec<&str> {
+    let names = list.lines().filter_map(|line| line.split_whitespace().nth(1));
+    names.filter(|name| !SELECTION.iter().any(|part| name.contains(part))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_selected_is_told() {
+        let list = "guest::guest cgroups::a\nguest::guest disk::b\nguest::guest resize::c\n";
+        assert_eq!(left_out(list), ["disk::b"]);
+    }
+
+    #[test]
+    fn each_part_of_the_selection_is_a_file_of_tests() {
+        for part in SELECTION {
+            let file = workspace::root().join("tests/guest").join(part.replace("::", ".rs"));
+            assert!(file.is_file(), "{}", file.display());
+        }
+    }
 }

@@ -80,6 +80,7 @@ impl Actor for PodWorker {
     fn started(&mut self, ctx: &mut Ctx<Self>) {
         if let Some(row) = self.row.get(&self.uid) {
             self.machine = Machine::recover(&row);
+            self.memo.is_behind = row.resizing.is_some();
             self.shown.synced_at = row.synced_at;
         }
         self.load_record(ctx);
@@ -217,7 +218,10 @@ impl PodWorker {
             if let Some(slow_end) = act.steps.slow_end.take() {
                 ctx.cancel_future(slow_end);
             }
+            let is_behind = act.memo.is_behind;
             act.memo = memo;
+            // A first step that failed has not looked at it.
+            act.memo.is_behind |= is_behind && act.memo.acted_on.is_none();
             act.shown.synced_at = Timestamp(ctx.clock().unix_nanos());
             match outcome {
                 Ok(value) => {
@@ -318,6 +322,14 @@ impl PodWorker {
             .then_some(ResizeInProgress { generation, error: None })
     }
 
+    /// Something was granted before the first step: no step has seen what the pod had before, and where no container runs nobody
+    /// else knows that the pod's cgroup does not follow it yet.
+    fn is_granted_early(&self, before: Option<&Pod>) -> bool {
+        let what = self.deps.config.resizable;
+        let now = self.machine.pod.as_deref();
+        self.memo.acted_on.is_none() && before.zip(now).is_some_and(|(before, now)| !asks_the_same(before, now, what))
+    }
+
     fn react(&mut self, reaction: Reaction, cause: &str, ctx: &mut Ctx<Self>) {
         self.post();
         match reaction {
@@ -338,7 +350,9 @@ impl Handler<UpdatePod> for PodWorker {
     fn handle(&mut self, msg: UpdatePod, ctx: &mut Ctx<Self>) {
         let alive = self.crew.board::<Observed>().get(&self.uid).is_some_and(|row| row.pod.is_alive());
         self.memo.is_behind |= msg.is_behind;
+        let before = self.machine.pod.clone();
         let reaction = self.machine.update(msg, alive);
+        self.memo.is_behind |= self.is_granted_early(before.as_deref());
         ctx.fault_point("updated");
         self.react(reaction, UPDATED, ctx);
     }

@@ -1,5 +1,6 @@
 //! One bed: a folder, a containerd, a bridge, images, and the processes started in it.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -10,6 +11,7 @@ use crate::cleanup::{self, Remains};
 use crate::error::file;
 use crate::network::Network;
 use crate::process::ProcessId;
+use crate::resizes::{failed_starts, write_noting_runc};
 use crate::{BASH_IMAGE, BUSYBOX_IMAGES, BedError, Image, PAUSE_IMAGE, command, config, cri, machine, wait_until};
 
 /// How a bed is made.
@@ -24,6 +26,8 @@ pub struct Options {
     /// Where containerd sends its spans (OTLP over gRPC), as `http://host:port`; `None`: nowhere. Debian's 1.6 has no part
     /// for this, 2.x has.
     pub collector: Option<String>,
+    /// Notes with what containers start, and what their pods were granted then ([`TestBed::notes_dir`]).
+    pub notes: bool,
     /// Leaves everything running when the bed is dropped.
     pub keep: bool,
     /// Called with one line per step.
@@ -35,7 +39,15 @@ impl Default for Options {
         let containerd =
             std::env::var_os("TESTBED_CONTAINERD").map_or_else(|| "/usr/bin/containerd".into(), PathBuf::from);
         let path = containerd.parent().filter(|p| *p != Path::new("/usr/bin")).map(Path::to_owned);
-        Options { parent: std::env::temp_dir(), containerd, path, collector: None, keep: false, say: |_| {} }
+        Options {
+            parent: std::env::temp_dir(),
+            containerd,
+            path,
+            collector: None,
+            notes: false,
+            keep: false,
+            say: |_| {},
+        }
     }
 }
 
@@ -89,6 +101,7 @@ impl TestBed {
         self.write("resolv.conf", "nameserver 127.0.0.1\n")?;
         let is_traced = self.options.collector.is_some();
         let text = config::containerd(&self.dir, PAUSE_IMAGE, self.snapshotter(), is_traced);
+        let text = if self.options.notes { text + &self.noting_runc()? } else { text };
         self.write("containerd.toml", &text)?;
         say(&format!("containerd in {}", self.dir.display()));
         self.start_containerd()?;
@@ -98,6 +111,20 @@ impl TestBed {
         let (first, rest) = (BUSYBOX_IMAGES[0], &BUSYBOX_IMAGES[1..]);
         self.import(&rest.iter().fold(Image::busybox(first)?, |image, name| image.also(name)))?;
         self.import(&Image::bash(BASH_IMAGE)?)
+    }
+
+    /// A runc that notes what it is told; the line of containerd's configuration that names it, which ends with runc's options.
+    fn noting_runc(&self) -> Result<String, BedError> {
+        let (at, notes) = (self.dir.join("noting-runc"), self.notes_dir());
+        file("create", &notes, std::fs::create_dir_all(&notes))?;
+        write_noting_runc(&at, &notes, &self.dir.join("node/allocated_pods_state"))?;
+        Ok(format!("        BinaryName = \"{}\"\n", at.display()))
+    }
+
+    /// Where notes are kept ([`Options::notes`]); [`crate::notes`] reads them.
+    #[must_use]
+    pub fn notes_dir(&self) -> PathBuf {
+        self.dir.join("notes")
     }
 
     /// The bed's folder; everything of it lies below.
@@ -250,6 +277,12 @@ impl TestBed {
         }
         let _ = std::fs::remove_dir_all(&probe);
         if mounted { "overlayfs" } else { "native" }
+    }
+
+    /// By the name of their pod: starts of containers that containerd gave up so far.
+    #[must_use]
+    pub fn failed_starts(&self) -> BTreeMap<String, u64> {
+        failed_starts(&std::fs::read_to_string(self.dir.join("containerd.log")).unwrap_or_default())
     }
 
     /// The last lines of containerd's log.

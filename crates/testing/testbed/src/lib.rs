@@ -28,6 +28,7 @@ mod network;
 mod pod;
 mod process;
 mod registry;
+mod resizes;
 mod socket;
 
 pub use bed::{Options, TestBed};
@@ -47,6 +48,7 @@ pub use machine::{Problem, REQUIRED, Requirement, missing};
 pub use pod::{http_get, identity, state};
 pub use process::{Usage, let_pass, usage};
 pub use registry::{Login, Registry};
+pub use resizes::{Fate, Note, Room, Tally, Wish, Wishes, failed_starts, granted, notes, write_noting_runc};
 
 /// How many times as long as usual a slow machine may take for everything (`TESTBED_PATIENCE`).
 #[must_use]

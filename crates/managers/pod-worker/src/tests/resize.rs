@@ -167,6 +167,29 @@ fn a_resize_that_an_earlier_daemon_left_is_carried_out() {
     });
 }
 
+/// The container is dead, so the runtime cannot tell: with the pod's cgroup as it was, none could start again on cgroup v1.
+#[test]
+fn a_grant_that_comes_before_the_first_step_reaches_the_pods_cgroup_though_no_container_runs() {
+    run(1, async |kernel| {
+        let [before, now] = ["1Gi", "2Gi"].map(|memory| sized("1", memory, "NotRequired", 2));
+        let mut observed = left_running(&before);
+        observed.containers[0].state = ContainerState::Exited;
+        let bench = Bench::start(&kernel, observed);
+        bench.set(|w| w.cgroup.values.memory_limit_bytes = Some(GI));
+        let ask = |pod: &Pod, kind| {
+            let update =
+                UpdatePod { uid: UID.into(), pod: Some(Arc::new(pod.clone())), kind, pending: None, is_behind: false };
+            bench.worker.ask(update, ASK)
+        };
+        let both = futures::join!(ask(&before, UpdateKind::Create), ask(&now, UpdateKind::Update));
+        assert!(both.0.is_ok() && both.1.is_ok());
+        let_work().await;
+        let told = told(&bench);
+        let limit = format!("cgroup Some({})", 2 * GI);
+        assert!(told.iter().any(|word| word.starts_with(&limit)), "{told:?}");
+    });
+}
+
 #[test]
 fn a_resize_that_waits_is_shown() {
     with_bench(async |bench| {
