@@ -140,9 +140,9 @@ fn an_unstage_that_hangs_holds_up_its_own_volume_and_nobody_else() {
     site.trouble(PLAIN, &[]);
     site.restart_drivers(&Config::default());
     site.ready("second");
-    let ended: Vec<String> = site.calls_about("held").iter().map(|c| format!("{} {}", c["call"], c["code"])).collect();
-    let last = ended.iter().rposition(|c| c.contains("NodeUnstageVolume")).unwrap_or(ended.len());
-    assert!(ended[last + 1..].iter().any(|c| c.contains("NodeStageVolume")), "staged anew after it: {ended:?}");
+    // Nobody knows what became of the call that hung.
+    let stages = site.calls_about("held").iter().filter(|c| c["call"] == "NodeStageVolume").count();
+    assert_eq!(stages, 2, "it is staged anew");
     for name in ["second", "next"] {
         delete(&site.node, name);
         wait_gone(&site.node, name);
@@ -189,9 +189,9 @@ fn a_driver_whose_places_are_all_taken_holds_up_its_own_pods_and_nobody_else() {
             last.is_some_and(|c| c["call"] != "NodeUnstageVolume" || c["code"] != "Ok")
         };
         let open: Vec<_> = names.iter().filter(open).collect();
-        if open.is_empty() { Ok(()) } else { Err(format!("{open:?}")) }
+        let staged = site.root().join("plugins/kubernetes.io/csi").join(PLAIN);
+        let left = std::fs::read_dir(staged).map_or(0, Iterator::count);
+        if open.is_empty() && left == 0 { Ok(()) } else { Err(format!("{open:?}, {left} directories of a stage")) }
     };
     wait_until("all to be taken back", 3 * SOON, undone).unwrap_or_else(|e| panic!("{e}\n{}", site.node.bosun.log()));
-    let left = std::fs::read_dir(site.root().join("plugins/kubernetes.io/csi").join(PLAIN)).map_or(0, Iterator::count);
-    assert_eq!(left, 0, "no directory of a stage is left");
 }

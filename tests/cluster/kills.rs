@@ -152,7 +152,7 @@ fn a_daemon_that_is_killed_again_and_again_leaves_no_volume_behind_and_none_empt
     for kill in 1..=kills {
         trouble(&site, &mut random);
         cast.stir(&site.node, random.usize(0..VOLUMES));
-        testbed::let_pass(Duration::from_millis(random.u64(0..2500)));
+        testbed::let_pass(Duration::from_millis(random.u64(0..2500)) * testbed::patience());
         site.node.bosun.kill();
         if kill == kills {
             // What hangs from now on would hang until its deadline.
