@@ -80,7 +80,11 @@ impl Site {
             self.wait(case, name, case.last.filter(|_| at + 1 == names.len()).unwrap_or(case.until));
         }
         let events: BTreeSet<String> = names.iter().flat_map(|name| self.events(name)).collect();
-        for name in &names {
+        for (at, name) in names.iter().enumerate() {
+            if at > 0 && case.last.is_some() {
+                // What it waited for was with the one before.
+                self.ready(name);
+            }
             delete(&self.node, name);
             wait_gone(&self.node, name);
         }
