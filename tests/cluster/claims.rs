@@ -6,7 +6,7 @@ use csi_driver::Config;
 use serde_json::{Value, json};
 use testbed::{ClusterNode, wait_until};
 
-use crate::node::{SOON, create, delete, start, wait_gone, wait_running};
+use crate::node::{SOON, create, delete, start, wait_gone, wait_output, wait_running};
 use crate::site::{Claim, DRIVER, PLAIN, Site, claimed, raw_user, user_that};
 
 /// Names and ends of calls.
@@ -36,7 +36,7 @@ fn wait_undone(site: &Site, claim: &str) {
 }
 
 /// Files behind loop devices that are below a folder.
-fn looped(below: &Path) -> Vec<String> {
+pub(crate) fn looped(below: &Path) -> Vec<String> {
     let devices = std::fs::read_dir("/sys/block").expect("block devices").flatten();
     let files = devices.filter_map(|d| std::fs::read_to_string(d.path().join("loop/backing_file")).ok());
     files.map(|f| f.trim().to_owned()).filter(|f| Path::new(f).starts_with(below)).collect()
@@ -104,4 +104,41 @@ fn a_raw_volume_is_a_device_of_the_container_held_open_over_a_kill_and_taken_bac
     };
     wait_until("nothing to be left of it", SOON, none).expect("nothing is left of it");
     assert_eq!(written(), Ok(()), "what users wrote stays");
+}
+
+#[test]
+fn a_file_system_on_a_driver_s_device_is_mounted_as_the_claim_says_kept_over_a_kill_and_taken_back() {
+    let mut site = Site::on(start(), &Config::default());
+    let folder = site.folder(DRIVER);
+    let mut claim = Claim::of("disk", DRIVER);
+    claim.source["fsType"] = json!("ext4");
+    claim.source["volumeAttributes"] = json!({"kind": "ext4", "size": "33554432"});
+    claim.volume = json!({"mountOptions": ["noatime", "nodiratime"]});
+    site.claim(&claim);
+    let script = "grep ' /data ' /proc/mounts; stat -c '%g %a' /data; echo hello > /data/word; sync; echo end;";
+    let group = json!({"securityContext": {"fsGroup": 4321}});
+    create(&site.node, &user_that("disk", &claimed("disk"), script, &group));
+
+    let running = site.ready("disk");
+    let text = wait_output(&site.node, &running, "its mount", |text| text.contains("end"));
+    let mount = text.lines().next().unwrap_or_default();
+    assert!(mount.contains(" /data ext4 ") && mount.contains("noatime"), "{text}");
+    assert!(text.contains("4321 2775"), "the driver's CSIDriver says File:\n{text}");
+    let made = site.calls_about("disk");
+    assert_eq!(ends(&made), ["NodeStageVolume Ok", "NodePublishVolume Ok"]);
+    let flags = json!({"fs_type": "ext4", "mount_flags": ["noatime", "nodiratime"]});
+    for call in &made {
+        let mount = &call["request"]["volume_capability"]["mount"];
+        assert_eq!((&mount["fs_type"], &mount["mount_flags"]), (&flags["fs_type"], &flags["mount_flags"]), "{call}");
+    }
+    assert_eq!(looped(&folder).len(), 1, "one device");
+
+    stays_over_a_kill(&mut site.node, "disk", &running);
+    delete(&site.node, "disk");
+    wait_gone(&site.node, "disk");
+    wait_undone(&site, "disk");
+    assert_eq!(looped(&folder), Vec::<String>::new(), "no device is left");
+    let image = folder.join("volumes/vol-disk/image").display().to_string();
+    let read = std::process::Command::new("debugfs").args(["-R", "cat /word", &image]).output().expect("debugfs");
+    assert_eq!(String::from_utf8_lossy(&read.stdout), "hello\n", "what users wrote stays");
 }

@@ -101,3 +101,97 @@ fn a_driver_that_hangs_holds_up_its_own_pods_and_nobody_else() {
     };
     wait_until("both to be unstaged", 2 * SOON, undone).unwrap_or_else(|e| panic!("{e}\n{}", site.node.bosun.log()));
 }
+
+/// Calls that a driver gets at a time.
+const PLACES: usize = 32;
+
+/// Rows of `bosun get volumes` about claims that begin so, each with the call that is under way.
+fn under_way(site: &Site, call: &str) -> usize {
+    let text = site.node.bosun.cli(&["get", "volumes", "-o", "json"]).expect("it answers");
+    let rows: Vec<Value> = serde_json::from_str(&text).expect("JSON");
+    rows.iter().filter(|row| row.to_string().contains(call)).count()
+}
+
+#[test]
+fn an_unstage_that_hangs_holds_up_its_own_volume_and_nobody_else() {
+    let mut site = Site::on(start(), &Config::default());
+    for (claim, driver) in [("held", PLAIN), ("next", PLAIN), ("fine", DRIVER)] {
+        site.claim(&Claim::of(claim, driver));
+    }
+    create(&site.node, &user("first", &claimed("held"), &json!({})));
+    site.ready("first");
+    let usual = others(&site, "before");
+    site.trouble(PLAIN, &[hang("NodeUnstageVolume")]);
+    delete(&site.node, "first");
+    // Nothing of it is in the pod any more.
+    wait_gone(&site.node, "first");
+    let told = || if under_way(&site, "NodeUnstageVolume") == 1 { Ok(()) } else { Err(shown(&site)) };
+    wait_until("the call to be named", SOON, told).unwrap_or_else(|e| panic!("{e}\n{}", site.node.bosun.log()));
+    // Who wants the same volume waits, who wants another one of the driver does not.
+    create(&site.node, &user("second", &claimed("held"), &json!({})));
+    create(&site.node, &user("next", &claimed("next"), &json!({})));
+    site.ready("next");
+    let now = others(&site, "beside");
+    println!("two pods come and go in {usual:?}, beside an unstage that hangs in {now:?}");
+    assert!(now < 2 * usual + Duration::from_secs(1), "{usual:?} before, {now:?} beside an unstage that hangs");
+    let second = site.node.cluster.admin().get(&format!("{PODS}/second")).expect("a pod");
+    assert_eq!(state(&second, "waiting")["reason"], "ContainerCreating");
+
+    site.trouble(PLAIN, &[]);
+    site.restart_drivers(&Config::default());
+    site.ready("second");
+    // Nobody knows what became of the call that hung.
+    let stages = site.calls_about("held").iter().filter(|c| c["call"] == "NodeStageVolume").count();
+    assert_eq!(stages, 2, "it is staged anew");
+    for name in ["second", "next"] {
+        delete(&site.node, name);
+        wait_gone(&site.node, name);
+    }
+}
+
+#[test]
+fn a_driver_whose_places_are_all_taken_holds_up_its_own_pods_and_nobody_else() {
+    let mut site = Site::on(start(), &Config::default());
+    let names: Vec<String> = (0..PLACES + 2).map(|n| format!("full-{n}")).collect();
+    names.iter().for_each(|name| site.claim(&Claim::of(name, PLAIN)));
+    for (claim, driver) in [("held", PLAIN), ("fine", DRIVER)] {
+        site.claim(&Claim::of(claim, driver));
+    }
+    create(&site.node, &user("held", &claimed("held"), &json!({})));
+    site.ready("held");
+    let usual = others(&site, "before");
+    site.trouble(PLAIN, &[hang("NodeStageVolume")]);
+    for name in &names {
+        create(&site.node, &user(name, &claimed(name), &json!({})));
+    }
+    let all = || match under_way(&site, "NodeStageVolume") {
+        all if all == names.len() => Ok(()),
+        some => Err(format!("{some} of {}", names.len())),
+    };
+    wait_until("all to be told", SOON, all).unwrap_or_else(|e| panic!("{e}\n{}", site.node.bosun.log()));
+    let now = others(&site, "beside");
+    println!("two pods come and go in {usual:?}, beside a driver with {} calls in {now:?}", names.len());
+    assert!(now < 2 * usual + Duration::from_secs(1), "{usual:?} before, {now:?} beside a driver that is full");
+    // What is not in a pod yet holds no pod; what is waits for a place.
+    names.iter().for_each(|name| delete(&site.node, name));
+    names.iter().for_each(|name| wait_gone(&site.node, name));
+    delete(&site.node, "held");
+
+    site.trouble(PLAIN, &[]);
+    site.restart_drivers(&Config::default());
+    wait_gone(&site.node, "held");
+    let undone = || {
+        let calls = site.calls();
+        let open = |name: &&String| {
+            let id = json!(format!("vol-{name}"));
+            let last = calls.iter().rfind(|c| c["request"]["volume_id"] == id);
+            // One that found no place was never asked for.
+            last.is_some_and(|c| c["call"] != "NodeUnstageVolume" || c["code"] != "Ok")
+        };
+        let open: Vec<_> = names.iter().filter(open).collect();
+        let staged = site.root().join("plugins/kubernetes.io/csi").join(PLAIN);
+        let left = std::fs::read_dir(staged).map_or(0, Iterator::count);
+        if open.is_empty() && left == 0 { Ok(()) } else { Err(format!("{open:?}, {left} directories of a stage")) }
+    };
+    wait_until("all to be taken back", 3 * SOON, undone).unwrap_or_else(|e| panic!("{e}\n{}", site.node.bosun.log()));
+}

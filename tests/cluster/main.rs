@@ -11,6 +11,7 @@ mod grows;
 mod hangs;
 mod identity;
 mod kills;
+mod local;
 mod logind;
 mod many;
 mod mirror;

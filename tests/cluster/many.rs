@@ -1,7 +1,8 @@
-//! A volume with very many files, beside other pods: they start and go as fast as ever while its files are given to a group, and
-//! while a directory with as many is removed. `MANY_FILES` says how many.
+//! A volume with very many files, a chain of directories deeper than any path, pipes and devices, beside other pods: they start and
+//! go as fast as ever while its files are given to a group, and while a directory with as much is removed. `MANY_FILES` says how many
+//! files.
 
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -23,6 +24,47 @@ fn fill(dir: &Path, files: usize) {
         }
         std::fs::File::create(at.join(format!("f{n}"))).expect("a file");
     }
+}
+
+/// Directories, one in the other: no path is as long.
+const DEEP: usize = 10_000;
+/// What of it is made at a time.
+const AT_ONCE: usize = 1000;
+
+/// A chain of directories below `dir`.
+fn dig(dir: &Path) {
+    let (top, next) = (dir.join("d"), dir.join("next"));
+    let chain = |at: &Path| (1..AT_ONCE).fold(at.to_owned(), |path, _| path.join("d"));
+    for _ in 0..DEEP / AT_ONCE {
+        let bottom = chain(&next);
+        std::fs::create_dir_all(&bottom).expect("a chain of folders");
+        if top.exists() {
+            std::fs::rename(&top, bottom.join("d")).expect("it becomes longer");
+        }
+        std::fs::rename(&next, &top).expect("it is in its place");
+    }
+}
+
+/// Files that nobody may open: who opens the pipe waits for ever.
+fn set_traps(dir: &Path) {
+    for (name, words) in [("pipe", &["p"] as &[&str]), ("null", &["c", "1", "3"]), ("disk", &["b", "7", "200"])] {
+        let made = std::process::Command::new("mknod").arg(dir.join(name)).args(words).status().expect("mknod");
+        assert!(made.success(), "{name}");
+    }
+}
+
+/// Kinds and groups of what [`set_traps`] made.
+fn traps(dir: &Path) -> Vec<(bool, u32)> {
+    let found = ["pipe", "null", "disk"].map(|name| std::fs::symlink_metadata(dir.join(name)).expect("it is there"));
+    let is =
+        [found[0].file_type().is_fifo(), found[1].file_type().is_char_device(), found[2].file_type().is_block_device()];
+    is.into_iter().zip(found.iter().map(MetadataExt::gid)).collect()
+}
+
+/// How many directories are in each other from here on.
+fn depth(dir: &Path) -> usize {
+    let out = std::process::Command::new("find").arg(dir.join("d")).args(["-printf", "."]).output().expect("find");
+    out.stdout.len()
 }
 
 /// How long three pods take to come and to go, one after the other.
@@ -47,6 +89,8 @@ fn a_volume_with_very_many_files_holds_up_no_other_pod() {
     site.claim(&many);
     let data = site.folder(DRIVER).join("volumes/vol-many/data");
     fill(&data, files);
+    dig(&data);
+    set_traps(&data);
     let usual = others(&site, "before");
 
     let more = json!({"securityContext": {"fsGroup": GROUP}});
@@ -75,18 +119,27 @@ fn a_volume_with_very_many_files_holds_up_no_other_pod() {
     assert!([0, files / 2, files - 1].into_iter().all(|n| group(n) == GROUP), "each file is the group's");
 
     let pod_dir = site.root().join("pods").join(uid.as_str().expect("a UID"));
-    fill(&pod_dir.join("volumes/kubernetes.io~empty-dir/scratch"), files);
+    assert_eq!(traps(&data), [(true, GROUP); 3], "what is no file is the group's as well");
+    let scratch = pod_dir.join("volumes/kubernetes.io~empty-dir/scratch");
+    fill(&scratch, files);
+    dig(&scratch);
+    set_traps(&scratch);
     let begun = Instant::now();
     delete(&site.node, "owner");
     let removed = others(&site, "removed");
     let gone = || if pod_dir.exists() { Err(pod_dir.display().to_string()) } else { Ok(()) };
     wait_until("its folder to go", limit, gone).expect("it goes");
     println!(
-        "{files} files: their pod ran after {took:.1?} and was gone after {:.1?}; three other pods came and went in {usual:.2?} before, \
+        "{files} files, {DEEP} directories in each other: their pod ran after {took:.1?} and was gone after {:.1?}; three other pods came and went in {usual:.2?} before, \
          {given:.2?} beside its start, {removed:.2?} beside its end",
         begun.elapsed()
     );
     let most = 2 * usual + Duration::from_secs(1);
     assert!(given < most && removed < most, "{usual:?} before, {given:?} and {removed:?} beside it");
-    assert_eq!(std::fs::read_dir(&data).expect("the volume").count(), files.div_ceil(IN_ONE), "the volume's own stay");
+    let own = files.div_ceil(IN_ONE) + traps(&data).len() + 1;
+    assert_eq!(std::fs::read_dir(&data).expect("the volume").count(), own, "the volume's own stay");
+    assert_eq!(depth(&data), DEEP, "whole");
+    // Too deep for whoever takes the bed away.
+    let removed = std::process::Command::new("rm").arg("-rf").arg(data.join("d")).status().expect("rm");
+    assert!(removed.success());
 }

@@ -1,6 +1,8 @@
 //! A node of a cluster with CSI drivers, claims of their volumes, and an attacher, which the test plays.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use csi_driver::{Config, Driver, Rule};
 use serde_json::{Value, json};
@@ -19,6 +21,8 @@ pub(crate) struct Site {
     pub(crate) node: ClusterNode,
     pub(crate) drivers: Vec<(&'static str, Driver)>,
     pub(crate) runtime: tokio::runtime::Runtime,
+    /// Why volumes cannot be attached, by their names at the Node.
+    unattachable: Mutex<BTreeMap<String, &'static str>>,
 }
 
 impl Site {
@@ -33,13 +37,23 @@ impl Site {
                     "tokenRequests": [{"audience": "vault", "expirationSeconds": 3600}]}),
             ),
         ];
-        for (name, spec) in rules {
-            let object = json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": name}, "spec": spec});
-            node.cluster.admin().create(&format!("{STORAGE}/csidrivers"), &object).expect("a CSIDriver");
-        }
-        let mut site = Site { node, drivers: Vec::new(), runtime: runtime() };
+        let mut site = Site { node, drivers: Vec::new(), runtime: runtime(), unattachable: Mutex::default() };
+        rules.iter().for_each(|(name, spec)| site.announce(name, spec));
         site.start_drivers(config);
         site
+    }
+
+    fn announce(&self, driver: &str, spec: &Value) {
+        let object =
+            json!({"apiVersion": "storage.k8s.io/v1", "kind": "CSIDriver", "metadata": {"name": driver}, "spec": spec});
+        self.node.cluster.admin().create(&format!("{STORAGE}/csidrivers"), &object).expect("a CSIDriver");
+    }
+
+    /// One driver more, of which the API server says this.
+    pub(crate) fn add(&mut self, name: &'static str, spec: &Value, config: &Config) {
+        self.announce(name, spec);
+        let driver = self.driver(name, config);
+        self.drivers.push((name, driver));
     }
 
     fn start_drivers(&mut self, config: &Config) {
@@ -62,14 +76,25 @@ impl Site {
         self.root().join("plugins").join(driver)
     }
 
-    fn driver(&self, name: &str, config: &Config) -> Driver {
-        let config = Config {
+    /// A driver's settings, as far as they follow from its name.
+    fn settings(&self, name: &str, config: &Config) -> Config {
+        Config {
             name: name.to_owned(),
             folder: self.folder(name),
             registry: Some(self.root().join("plugins_registry")),
             node_id: "bed-id".to_owned(),
             ..config.clone()
-        };
+        }
+    }
+
+    /// A driver ends, for the caller to run it by these settings.
+    pub(crate) fn release(&mut self, name: &str) -> Config {
+        self.drivers.retain(|(of, _)| *of != name);
+        self.settings(name, &Config::default())
+    }
+
+    fn driver(&self, name: &str, config: &Config) -> Driver {
+        let config = self.settings(name, config);
         let driver = self.runtime.block_on(async { Driver::start(config) }).expect("a driver");
         self.wait_registered(name, &driver);
         driver
@@ -142,7 +167,12 @@ impl Site {
                 "spec": {"attacher": driver, "nodeName": "bed", "source": {"persistentVolumeName": handle.replacen("vol", "pv", 1)}},
             });
             admin.create(&format!("{STORAGE}/volumeattachments"), &object).expect("an attachment");
-            let done = json!({"status": {"attached": true, "attachmentMetadata": {"disk": "sdx"}}});
+            let error = self.unattachable.lock().expect("no panic").get(unique).copied();
+            let done = match error {
+                None => json!({"attached": true, "attachmentMetadata": {"disk": "sdx"}}),
+                Some(message) => json!({"attached": false, "attachError": {"message": message}}),
+            };
+            let done = json!({"status": done});
             admin.patch(&format!("{STORAGE}/volumeattachments/{name}/status"), &done).expect("attached");
         }
         admin
@@ -158,12 +188,19 @@ impl Site {
         if !claim.bound {
             return;
         }
+        if let Some(message) = claim.attach_error {
+            self.unattachable.lock().expect("no panic").insert(claim.unique(), message);
+        }
         let path = claim.path();
         volume["spec"]["claimRef"]["uid"] = admin.get(&path).expect("a claim")["metadata"]["uid"].clone();
         admin.create("/api/v1/persistentvolumes", &volume).expect("a volume");
         let mut status = json!({"phase": "Bound", "accessModes": [claim.mode], "capacity": {"storage": claim.size}});
         lay(&mut status, &claim.status);
         admin.patch(&format!("{path}/status"), &json!({"status": status})).expect("bound");
+        if claim.leaves {
+            // It stays for its finalizers: nobody here takes these away.
+            admin.delete(&path).expect("it is to go");
+        }
     }
 
     /// Waits until a pod is ready; whatever it wants is attached.
@@ -181,6 +218,7 @@ impl Site {
 }
 
 /// A claim, and its volume unless it stays unbound.
+#[derive(Clone)]
 pub(crate) struct Claim {
     pub(crate) name: String,
     /// `accessModes`.
@@ -197,6 +235,12 @@ pub(crate) struct Claim {
     /// Laid over the volume's specification.
     pub(crate) volume: Value,
     pub(crate) bound: bool,
+    /// Name and UID of the pod that it is made for.
+    pub(crate) owner: Option<(String, Value)>,
+    /// Why its volume cannot be attached.
+    pub(crate) attach_error: Option<&'static str>,
+    /// It is being deleted.
+    pub(crate) leaves: bool,
 }
 
 impl Claim {
@@ -213,6 +257,9 @@ impl Claim {
             source,
             volume: json!({}),
             bound: true,
+            owner: None,
+            attach_error: None,
+            leaves: false,
         }
     }
 
@@ -230,8 +277,12 @@ impl Claim {
             "persistentVolumeReclaimPolicy": "Retain", "storageClassName": spec["storageClassName"],
             "claimRef": {"kind": "PersistentVolumeClaim", "namespace": "default", "name": self.name}, "csi": self.source});
         lay(&mut volume, &self.volume);
-        let claim =
+        let mut claim =
             json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": self.name}, "spec": spec});
+        if let Some((pod, uid)) = &self.owner {
+            claim["metadata"]["ownerReferences"] = json!([{"apiVersion": "v1", "kind": "Pod", "name": pod, "uid": uid,
+                "controller": true, "blockOwnerDeletion": true}]);
+        }
         (claim, json!({"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": name}, "spec": volume}))
     }
 

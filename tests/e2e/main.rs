@@ -24,3 +24,4 @@ mod survival;
 mod tracing;
 mod traps;
 mod users;
+mod volumes;

@@ -56,7 +56,8 @@ fn owners(node: &Node) -> BTreeMap<u64, usize> {
     found
 }
 
-fn is_new(node: &Node) -> bool {
+/// Whether the runtime is a containerd 2.x.
+pub(crate) fn is_new(node: &Node) -> bool {
     let version = block(async { node.cri().version().await }).expect("a version").runtime_version;
     !version.trim_start_matches('v').starts_with("1.")
 }

@@ -3,6 +3,7 @@
 use csi_driver::{Effect, Rule};
 use serde_json::{Value, json};
 
+use super::{AGAIN, MIGRATED};
 use crate::site::{Claim, DRIVER, PLAIN, claimed, lay, raw_user, user};
 
 /// A driver that nobody runs.
@@ -15,6 +16,8 @@ pub(super) enum Until {
     Ready,
     /// All pods are ready, and the driver was asked for the figures of the volume.
     Measured,
+    /// All pods are ready, and the driver was told of the volume once more.
+    Republished,
     /// An event of this reason is there about each pod.
     Event(&'static str),
 }
@@ -28,10 +31,27 @@ pub(super) struct Case {
     pub(super) pods: Vec<Value>,
     pub(super) faults: Vec<Rule>,
     pub(super) until: Until,
+    /// Of the last pod, where that is another one.
+    pub(super) last: Option<Until>,
+    /// First minor version of an API server that knows what the case has.
+    pub(super) since: u32,
+}
+
+impl Case {
+    /// Whether the claims are made for the pod alone, after it.
+    pub(super) fn owns_claims(&self) -> bool {
+        self.pods.iter().any(|p| p["spec"]["volumes"][0]["ephemeral"].is_object())
+    }
 }
 
 fn case(name: &str, claims: Vec<Claim>, pods: Vec<Value>) -> Case {
-    Case { name: name.to_owned(), claims, secrets: Vec::new(), pods, faults: Vec::new(), until: Until::Ready }
+    let (secrets, faults) = (Vec::new(), Vec::new());
+    Case { name: name.to_owned(), claims, secrets, pods, faults, until: Until::Ready, last: None, since: 0 }
+}
+
+/// A case of one pod with one claim, both of this name.
+fn lone(name: &str, claim: Claim) -> Case {
+    case(name, vec![claim], vec![user(name, &claimed(name), &json!({}))])
 }
 
 fn fails_once(call: &str, code: i32) -> Rule {
@@ -44,6 +64,60 @@ const DEADLINE: i32 = 4;
 
 /// All cases, in the order in which they run.
 pub(super) fn all() -> Vec<Case> {
+    let mut all = plain();
+    all.extend(odd());
+    all
+}
+
+/// What a driver refuses, what nobody may have, and volumes that come another way.
+fn odd() -> Vec<Case> {
+    let fails = |until: Until, case: Case| Case { until, ..case };
+    let no_mount = Until::Event("FailedMount");
+    let one_pod = Claim { mode: "ReadWriteOncePod", ..Claim::of("one-pod", DRIVER) };
+    let template = json!({"spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "", "resources": {"requests": {"storage": "1Gi"}}}});
+    let ephemeral = json!({"ephemeral": {"volumeClaimTemplate": template}});
+    let migrated = json!({"csi": null, "awsElasticBlockStore": {"volumeID": "vol-migrated", "fsType": "ext4"}});
+    vec![
+        Case { until: Until::Republished, since: 35, ..lone("republished", Claim::of("republished", AGAIN)) },
+        Case {
+            last: Some(no_mount),
+            since: 22,
+            ..case(
+                "one-pod",
+                vec![one_pod],
+                ["one-pod-a", "one-pod-b"].map(|name| user(name, &claimed("one-pod"), &json!({}))).into(),
+            )
+        },
+        Case {
+            since: 21,
+            ..case(
+                "ephemeral",
+                // Named by the pod and its volume.
+                vec![Claim::of("ephemeral-d", PLAIN)],
+                vec![user("ephemeral", &ephemeral, &json!({}))],
+            )
+        },
+        fails(
+            no_mount,
+            lone("unattachable", Claim { attach_error: Some("no such disk"), ..Claim::of("unattachable", DRIVER) }),
+        ),
+        Case {
+            faults: vec![fails_once("NodeUnpublishVolume", INTERNAL)],
+            ..lone("unpublish-fails", Claim::of("unpublish-fails", DRIVER))
+        },
+        Case {
+            faults: vec![fails_once("NodeUnstageVolume", DEADLINE)],
+            ..lone("unstage-fails", Claim::of("unstage-fails", DRIVER))
+        },
+        // Protected by its finalizer as long as a pod has it: whoever comes still gets it.
+        lone("leaving", Claim { leaves: true, ..Claim::of("leaving", PLAIN) }),
+        fails(no_mount, lone("wrong-mode", Claim { kind: "Block", ..Claim::of("wrong-mode", PLAIN) })),
+        lone("migrated", Claim { volume: migrated, ..Claim::of("migrated", MIGRATED) }),
+    ]
+}
+
+/// What most pods have, and the first errors that people meet.
+fn plain() -> Vec<Case> {
     let secret = |name: &str| json!({"name": name, "namespace": "default"});
     let mut whole = Claim::of("whole", DRIVER);
     lay(
@@ -133,9 +207,17 @@ pub(super) fn all() -> Vec<Case> {
     ]
 }
 
-/// A pod with a claim of its own, of one driver or the other.
+/// A pod with a claim of its own, of one driver or the other, one of five as a device.
 pub(super) fn one_of_twenty(n: u32) -> Case {
     let name = format!("moved-{n}");
     let claim = Claim::of(&name, if n.is_multiple_of(2) { DRIVER } else { PLAIN });
+    if is_raw(n) {
+        let claim = Claim { kind: "Block", ..claim };
+        return case(&name, vec![claim], vec![raw_user(&name, &claimed(&name), "")]);
+    }
     case(&name, vec![claim], vec![user(&name, &claimed(&name), &json!({}))])
+}
+
+pub(super) const fn is_raw(n: u32) -> bool {
+    n % 5 == 4
 }

@@ -7,11 +7,15 @@ use serde_json::Value;
 use testbed::wait_until;
 
 use super::{Agent, Tunables, cases, kubelet, normal, site};
+use crate::claims::looped;
 use crate::node::{SOON, create, delete, wait_gone};
 use crate::site::Site;
 
 /// Longer than several rounds of a kubelet.
 const ROUNDS: Duration = Duration::from_secs(10);
+
+/// Where raw volumes are, below the root directory.
+const DEVICES: &str = "plugins/kubernetes.io/csi/volumeDevices";
 
 /// What nobody may touch: containers, and the mounts of the volumes.
 #[derive(Debug, PartialEq)]
@@ -19,6 +23,8 @@ struct Held {
     containers: BTreeMap<String, Value>,
     /// With their ids: one that was made anew has another.
     mounts: Vec<String>,
+    /// Raw volumes that are held open.
+    devices: Vec<String>,
     /// Calls that take something away.
     undone: Vec<String>,
 }
@@ -32,10 +38,14 @@ impl Site {
         };
         let table = std::fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let root = self.root().display().to_string();
-        let ours = table.lines().filter(|l| l.contains(&root) && l.contains("kubernetes.io~csi"));
+        let of_volumes = |line: &str| ["kubernetes.io~csi", DEVICES].iter().any(|dir| line.contains(dir));
+        let ours = table.lines().filter(|l| l.contains(&root) && of_volumes(l));
+        let mut devices = looped(&self.root().join(DEVICES));
+        devices.sort();
         Held {
             containers: pods.iter().map(container).collect(),
             mounts: ours.map(str::to_owned).collect(),
+            devices,
             undone: normal::short(&self.calls()).into_iter().filter(|c| c.contains("NodeUn")).collect(),
         }
     }
@@ -72,7 +82,7 @@ fn twenty_pods_with_claims_do_not_notice_who_serves_them() {
     let claims: Vec<_> = (0..20).map(cases::one_of_twenty).collect();
     let mut names = Vec::new();
     for case in &claims {
-        site.make_objects(case);
+        site.make_objects(case, None);
         names.push(case.pods[0]["metadata"]["name"].as_str().unwrap_or_default().to_owned());
         create(&site.node, &case.pods[0]);
     }
@@ -80,7 +90,9 @@ fn twenty_pods_with_claims_do_not_notice_who_serves_them() {
         site.ready(name);
     }
     let before = site.held(&names);
-    assert_eq!(before.mounts.len(), 20, "{:?}", before.mounts);
+    let raw = (0..20).filter(|n| cases::is_raw(*n)).count();
+    let files = before.mounts.iter().filter(|m| !m.contains(DEVICES)).count();
+    assert_eq!((files, before.devices.len()), (20 - raw, raw), "{before:?}");
 
     site.change_to(Agent::Bosun);
     site.assert_held(&names, &before, "after a kubelet came bosun");
@@ -95,8 +107,8 @@ fn twenty_pods_with_claims_do_not_notice_who_serves_them() {
     }
     site.taken_back();
     let left = || {
-        let mounts = site.held(&[]).mounts;
-        if mounts.is_empty() { Ok(()) } else { Err(mounts.join("\n")) }
+        let held = site.held(&[]);
+        if held.mounts.is_empty() && held.devices.is_empty() { Ok(()) } else { Err(format!("{held:?}")) }
     };
-    wait_until("no mount to be left", SOON, left).expect("all is unmounted");
+    wait_until("no mount to be left", SOON, left).expect("all is unmounted and let go");
 }

@@ -3,9 +3,11 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use actor::AskError;
 use model::Timestamp;
+use model::k8s_openapi::api::storage::v1::CSIDriver;
 
 /// Ask a CSI driver again what it says of this node, and tell the API server (the CSINode). Idempotent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +31,7 @@ impl From<AskError> for RefreshError {
 }
 
 /// A CSI driver that is registered: volumes of it can be used. The board's key is its name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CsiDriver {
     /// The unix socket of its Node service, which calls go to.
     pub endpoint: PathBuf,
@@ -45,6 +47,8 @@ pub struct CsiDriver {
     pub max_volumes: Option<i32>,
     /// Where the node is, as the driver sees it: label to value.
     pub topology: BTreeMap<String, String>,
+    /// What the API server says of it, as it was last heard; `None`: it has no such object, or nothing was heard yet.
+    pub object: Option<Arc<CSIDriver>>,
     /// Why the latest look at it failed, if it did. The driver stays registered.
     pub error: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! How often drivers want to be asked again, as their CSIDriver objects say.
+//! What the CSIDriver objects say: how often drivers want to be asked again, and what else their users read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,8 +14,8 @@ use volume_plan::csi::update_period;
 pub(crate) struct Refreshes {
     /// The CSIDriver objects are followed: from the first driver on.
     pub(crate) following: bool,
-    /// What these say.
-    pub(crate) periods: BTreeMap<String, Duration>,
+    /// By name of the driver.
+    pub(crate) objects: BTreeMap<String, Arc<CSIDriver>>,
     /// Of drivers that are registered, with the period that they were made for.
     pub(crate) timers: BTreeMap<String, (Duration, SpawnHandle)>,
     /// Those that are being asked because it was time.
@@ -27,26 +27,26 @@ impl Refreshes {
     pub(crate) fn apply(&mut self, step: Followed) {
         match step {
             Followed::All(objects) => {
-                self.periods.clear();
-                objects.into_iter().filter_map(driver).for_each(|d| self.note(&d));
+                self.objects = objects.into_iter().filter_map(driver).map(|d| (name(&d), d)).collect();
             }
-            Followed::Applied(object) => driver(object).iter().for_each(|d| self.note(d)),
+            Followed::Applied(object) => self.objects.extend(driver(object).map(|d| (name(&d), d))),
             Followed::Deleted(object) => {
-                if let Some(name) = driver(object).and_then(|d| d.metadata.name.clone()) {
-                    self.periods.remove(&name);
+                if let Some(gone) = driver(object) {
+                    self.objects.remove(&name(&gone));
                 }
             }
             Followed::Failed(error) => tracing::debug!(%error, "the CSIDriver objects cannot be followed"),
         }
     }
 
-    fn note(&mut self, of: &CSIDriver) {
-        let name = of.metadata.name.clone().unwrap_or_default();
-        match update_period(of) {
-            Some(period) => self.periods.insert(name, period),
-            None => self.periods.remove(&name),
-        };
+    /// How often each driver wants to be asked again.
+    pub(crate) fn periods(&self) -> BTreeMap<String, Duration> {
+        self.objects.iter().filter_map(|(name, of)| Some((name.clone(), update_period(of)?))).collect()
     }
+}
+
+fn name(of: &CSIDriver) -> String {
+    of.metadata.name.clone().unwrap_or_default()
 }
 
 fn driver(object: Object) -> Option<Arc<CSIDriver>> {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{AsyncContext, Ctx, Deferred, Handler};
-use contract::plugin::{RefreshCsiDriver, RefreshError};
+use contract::plugin::{CsiDriver, RefreshCsiDriver, RefreshError};
 use futures::StreamExt;
 use futures::stream::BoxStream;
 use ports::api::{Followed, Kind, Selection};
@@ -29,7 +29,7 @@ impl PluginManager {
         if !registered.is_empty() && !std::mem::replace(&mut self.refreshes.following, true) {
             self.follow_objects(ctx);
         }
-        let Refreshes { periods, timers, .. } = &mut self.refreshes;
+        let (periods, Refreshes { timers, .. }) = (self.refreshes.periods(), &mut self.refreshes);
         timers.retain(|name, (period, timer)| {
             let stays = registered.contains_key(name) && periods.get(name) == Some(period);
             if !stays {
@@ -37,11 +37,10 @@ impl PluginManager {
             }
             stays
         });
-        for (name, period) in periods.iter().filter(|(name, _)| registered.contains_key(*name)) {
-            timers.entry(name.clone()).or_insert_with(|| {
-                let of = name.clone();
-                (*period, ctx.every(*period, move |act, ctx| act.refresh_in_time(&of, ctx)))
-            });
+        for (name, period) in periods.into_iter().filter(|(name, _)| registered.contains_key(name)) {
+            timers
+                .entry(name.clone())
+                .or_insert_with(|| (period, ctx.every(period, move |act, ctx| act.refresh_in_time(&name, ctx))));
         }
     }
 
@@ -55,6 +54,7 @@ impl PluginManager {
         ctx.run(async move { (steps.next().await, steps) }, |act: &mut Self, (step, steps), ctx| match step {
             Some(step) => {
                 act.refreshes.apply(step);
+                act.show_objects();
                 act.keep_refreshing(ctx);
                 Self::pump(steps, ctx);
             }
@@ -63,6 +63,16 @@ impl PluginManager {
                 ctx.after(REOPEN, Self::follow_objects);
             }
         });
+    }
+
+    /// Shows the objects of drivers that are registered to who uses these.
+    fn show_objects(&self) {
+        for (name, row) in self.drivers.snapshot() {
+            let object = self.refreshes.objects.get(&name).cloned();
+            if row.object != object {
+                self.drivers.post(name, Arc::new(CsiDriver { object, ..(*row).clone() }));
+            }
+        }
     }
 
     fn refresh_in_time(&mut self, name: &str, ctx: &mut Ctx<Self>) {

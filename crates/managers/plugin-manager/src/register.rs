@@ -184,6 +184,7 @@ impl PluginManager {
             node_id: info.node_id,
             max_volumes: info.max_volumes,
             topology: info.topology,
+            object: self.refreshes.objects.get(&accepted.name).cloned(),
             error: None,
         };
         if let Some(socket) = self.sockets.get_mut(path) {

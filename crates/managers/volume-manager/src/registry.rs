@@ -18,9 +18,11 @@ use volume_plan::state::{Mount, after_failure};
 use crate::placed::Placed;
 use crate::unreadable::Unreadable;
 
+mod abilities;
 mod labels;
 mod rows;
 
+pub(crate) use abilities::Abilities;
 pub(crate) use labels::Labelled;
 
 /// Persistent volumes of the node. Make it once, outside of the actor.
@@ -35,6 +37,8 @@ struct State {
     errors: BTreeMap<(PodUid, String), String>,
     /// What is on the disk and does not say which volume it is.
     unreadable: Vec<Unreadable>,
+    /// What drivers can do, by their names.
+    abilities: BTreeMap<String, abilities::Said>,
     /// Set by the first actor.
     clock: Option<Clock>,
     /// The disk was looked at.

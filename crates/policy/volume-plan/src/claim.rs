@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use model::core::{Container, PersistentVolume, PersistentVolumeClaim, Pod, Volume};
 use model::{node_selector, pod};
 
+/// The API server keeps what has this finalizer while a pod uses it.
+const PROTECTION: &str = "kubernetes.io/pvc-protection";
+
 /// The claim that a volume of a pod names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClaimName {
@@ -34,7 +37,9 @@ pub fn claim_name(pod: &Pod, volume: &Volume) -> Option<ClaimName> {
 /// The pod may not have it (now).
 pub fn volume_name(pod: &Pod, claim: &ClaimName, found: &PersistentVolumeClaim) -> Result<String, String> {
     let unusable = |why: &str| Err(not_processed(pod, claim, why));
-    if found.metadata.deletion_timestamp.is_some() {
+    // One that is protected stays as long as a pod has it: a daemon that was started anew must not take it from those that run.
+    let is_protected = found.metadata.finalizers.iter().flatten().any(|f| f == PROTECTION);
+    if found.metadata.deletion_timestamp.is_some() && !is_protected {
         return unusable("PVC is being deleted");
     }
     if found.status.as_ref().and_then(|s| s.phase.as_deref()) != Some("Bound") {

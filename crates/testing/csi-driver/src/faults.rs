@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::watch;
 use tonic::{Code, Status};
 
 /// Trouble for some calls.
@@ -32,9 +33,9 @@ pub enum Effect {
     Lost(i32),
     /// It is done and answered after so many milliseconds.
     SlowMs(u64),
-    /// The program ends before it is done.
+    /// The driver ends before it is done, see [`crate::Driver::dies`].
     Exit,
-    /// The program ends after it is done.
+    /// The driver ends after it is done.
     ExitAfter,
 }
 
@@ -43,11 +44,13 @@ pub enum Effect {
 pub(crate) struct Faults {
     control: PathBuf,
     state: Mutex<(Vec<u8>, Vec<Rule>)>,
+    /// The driver is to end.
+    pub(crate) dies: watch::Sender<bool>,
 }
 
 impl Faults {
     pub(crate) fn new(control: PathBuf) -> Self {
-        Self { control, state: Mutex::default() }
+        Self { control, state: Mutex::default(), dies: watch::Sender::new(false) }
     }
 
     /// What happens to this call. A control file that changed counts anew.
@@ -79,7 +82,7 @@ impl Faults {
         let told = |code: i32| Status::new(Code::from(code), format!("{call}: told to"));
         match self.next(call)? {
             None => work.await,
-            Some(Effect::Hang) => std::future::pending().await,
+            Some(Effect::Hang) => never().await,
             Some(Effect::Code(code)) => Err(told(code)),
             Some(Effect::Lost(code)) => work.await.and_then(|_| Err(told(code))),
             Some(Effect::SlowMs(ms)) => {
@@ -87,11 +90,21 @@ impl Faults {
                 tokio::time::sleep(Duration::from_millis(ms)).await;
                 answer
             }
-            Some(Effect::Exit) => std::process::exit(1),
+            Some(Effect::Exit) => self.die().await,
             Some(Effect::ExitAfter) => {
                 let _done = work.await;
-                std::process::exit(1)
+                self.die().await
             }
         }
     }
+
+    /// Whoever runs the driver ends it, with all that it is at.
+    async fn die<T>(&self) -> Result<T, Status> {
+        self.dies.send_replace(true);
+        never().await
+    }
+}
+
+async fn never<T>() -> Result<T, Status> {
+    std::future::pending().await
 }

@@ -9,6 +9,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1).ok_or("usage: csi-driver CONFIG.json")?;
     let config: Config = serde_json::from_slice(&std::fs::read(&path)?)?;
     let driver = Driver::start(config)?;
-    driver.ended().await;
-    Ok(())
+    driver.dies().await;
+    // As when it is killed: its sockets stay.
+    std::process::exit(1);
 }

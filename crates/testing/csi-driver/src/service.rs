@@ -120,11 +120,10 @@ impl Driver {
         self.inner.told.send_replace(None);
     }
 
-    /// Waits until a server of it ends, which it does not by itself.
-    pub async fn ended(mut self) {
-        for serving in std::mem::take(&mut self.serving) {
-            let _ended = serving.await;
-        }
+    /// Waits until a rule says that it ends. Whoever waits ends what runs it: a program, or a runtime of its own.
+    pub async fn dies(&self) {
+        let mut dies = self.inner.faults.dies.subscribe();
+        let _sender_is_ours = dies.wait_for(|dies| *dies).await;
     }
 }
 

@@ -63,8 +63,11 @@ fn a_driver_is_asked_as_often_as_its_object_says_while_it_says_so() {
         rig.announce(NAME, period(10));
         secs(11).await;
         assert_eq!(asked(&rig), 6);
+        let shown = || rig.driver(NAME).unwrap().object.as_ref().map(|o| o.spec.node_allocatable_update_period_seconds);
+        assert_eq!(shown(), Some(Some(10)), "who uses the driver reads what its object says");
         rig.api.vanish::<CSIDriver>(None, NAME);
         secs(200).await;
+        assert_eq!(shown(), None);
         assert_eq!(asked(&rig), 6, "without an object nobody asks");
         assert_eq!(rig.driver(NAME).unwrap().error, None);
     });

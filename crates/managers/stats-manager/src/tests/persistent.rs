@@ -47,6 +47,7 @@ fn with_claims() -> (Bed, Arc<FakePlugins>, Events) {
             node_id: "n".to_owned(),
             max_volumes: None,
             topology: std::collections::BTreeMap::new(),
+            object: None,
             error: None,
         };
         bed.wiring.put(driver.to_owned(), row);

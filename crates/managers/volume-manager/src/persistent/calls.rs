@@ -1,7 +1,7 @@
 //! Calls to CSI drivers, and what they are told.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use contract::plugin::RefreshCsiDriver;
 use csi_api::CsiOutcome;
 use csi_api::v1::volume_capability::{AccessMode as Access, AccessType, BlockVolume, MountVolume};
 use csi_api::v1::{
-    NodeExpandVolumeRequest, NodePublishVolumeRequest, NodeStageVolumeRequest, NodeUnpublishVolumeRequest,
-    NodeUnstageVolumeRequest, VolumeCapability, node_service_capability,
+    NodeExpandVolumeRequest, NodePublishVolumeRequest, NodeServiceCapability, NodeStageVolumeRequest,
+    NodeUnpublishVolumeRequest, NodeUnstageVolumeRequest, VolumeCapability, node_service_capability,
 };
 use model::core::{Pod, Secret};
 use model::k8s_openapi::api::storage::v1::{CSIDriver, VolumeAttachment};
@@ -29,7 +29,7 @@ use volume_plan::source::{Csi, Resolved};
 use super::resolve::api;
 use crate::deps::Tools;
 use crate::measure;
-use crate::registry::Part;
+use crate::registry::{Abilities, Part};
 use crate::task::{TaskContext, fault_points};
 
 /// What a call is on: the name of a volume, and its part.
@@ -54,7 +54,7 @@ pub(crate) struct Driver<'a> {
     csi: Arc<dyn CsiNode>,
     name: String,
     endpoint: PathBuf,
-    can: BTreeSet<i32>,
+    can: Abilities,
     is_migrated: bool,
 }
 
@@ -105,18 +105,16 @@ impl<'a> Driver<'a> {
         let (Some(row), Some(csi)) = (tools.drivers.get(&name.to_owned()), tools.deps.csi.clone()) else {
             return Err(CsiError::NotRegistered(name.to_owned()).into());
         };
-        let endpoint = row.endpoint.clone();
-        let mut driver = Self { tools, task, csi, name: name.to_owned(), endpoint, can: BTreeSet::new(), is_migrated };
-        let call = driver.csi.get_capabilities(&driver.endpoint, DEADLINE);
-        let asked = measure::call((name, is_migrated), "NodeGetCapabilities", call).await;
-        // What it can do was only asked for.
-        let answer = asked.map_err(|e| CallFailed::before(e.to_string()))?;
-        driver.can = answer
-            .capabilities
-            .into_iter()
-            .filter_map(|c| c.r#type.map(|node_service_capability::Type::Rpc(rpc)| rpc.r#type))
-            .collect();
-        Ok(driver)
+        let volumes = &tools.deps.persistent;
+        let can = match volumes.abilities(name, &row) {
+            Some(can) => can,
+            None => {
+                let can = ask(&*csi, &row.endpoint, (name, is_migrated)).await?;
+                volumes.note_abilities(name, &row, &can);
+                can
+            }
+        };
+        Ok(Self { tools, task, csi, name: name.to_owned(), endpoint: row.endpoint.clone(), can, is_migrated })
     }
 
     pub(crate) fn can(&self, ability: Ability) -> bool {
@@ -154,6 +152,9 @@ impl<'a> Driver<'a> {
         let doing = self.tools.deps.persistent.doing(volume, part, name, self.task.clock.now());
         let answer = measure::call((&self.name, self.is_migrated), name, call).await;
         drop(doing);
+        if answer.is_err() {
+            self.tools.deps.persistent.forget_abilities(&self.name);
+        }
         self.task.effects.hit(after).await;
         answer
     }
@@ -181,8 +182,20 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// What the API server says of a driver.
+/// Asks a driver what it can do.
+async fn ask(csi: &dyn CsiNode, endpoint: &Path, driver: (&str, bool)) -> Result<Abilities, CallFailed> {
+    let asked = measure::call(driver, "NodeGetCapabilities", csi.get_capabilities(endpoint, DEADLINE)).await;
+    // The volume is as it was.
+    let answer = asked.map_err(|e| CallFailed::before(e.to_string()))?;
+    let code = |c: NodeServiceCapability| c.r#type.map(|node_service_capability::Type::Rpc(rpc)| rpc.r#type);
+    Ok(Arc::new(answer.capabilities.into_iter().filter_map(code).collect()))
+}
+
+/// What the API server says of a driver. PluginManager follows that; what it has not heard is asked for.
 pub(crate) async fn rules(tools: &Tools, driver: &str) -> Result<DriverRules, String> {
+    if let Some(known) = tools.drivers.get(&driver.to_owned()).and_then(|row| row.object.clone()) {
+        return Ok(csi::driver_rules(Some(&known)));
+    }
     match api(tools)?.get::<CSIDriver>(None, driver).await {
         Ok(found) => Ok(csi::driver_rules(Some(&found))),
         Err(e) if e.is_not_found() => Ok(csi::driver_rules(None)),

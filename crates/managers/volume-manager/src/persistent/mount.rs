@@ -5,14 +5,11 @@ use std::sync::Arc;
 
 use actor::Class;
 use contract::volume::MountedVolume;
-use csi_api::TOKENS;
-use csi_api::v1::{NodePublishVolumeRequest, NodeStageVolumeRequest, VolumeCapability};
+use csi_api::v1::{NodeStageVolumeRequest, VolumeCapability};
 use model::{PodUid, pod};
 use volume_plan::attach::{Attachment, by_node};
 use volume_plan::claim::Mode;
-use volume_plan::csi::{
-    DriverRules, GroupPolicy as DriverGroups, check_lifecycle, gives_to_group, is_for_one_pod, publish_context,
-};
+use volume_plan::csi::{DriverRules, check_lifecycle, is_for_one_pod};
 use volume_plan::data;
 use volume_plan::source::{Csi, Resolved};
 use volume_plan::state::Mount;
@@ -28,11 +25,12 @@ use super::steps::{Steps, words};
 use crate::failed::{ATTACH, Failed, GROW};
 use crate::layout::PodLayout;
 use crate::measure::counted_of;
-use crate::ownership::{GroupPolicy, give_volume};
 use crate::placed::Placed;
 use crate::registry::{Part, Volumes};
 use crate::spec;
 use crate::task::cancelled;
+
+mod publish;
 
 /// A volume of a driver, with all that a try needs to know of it.
 struct Try<'a> {
@@ -168,8 +166,10 @@ impl Try<'_> {
         self.check_others().await.map_err(|e| (first, e))?;
         let driver = Driver::of(self.job.tools, self.job.task, self.csi).await;
         let driver = driver.map_err(|e| (find.0, format!("kubernetes.io/csi: {}: {}", find.1, e.text)))?;
-        let staging = if self.csi.is_inline { None } else { self.stage(&driver).await.map_err(|e| (stage, e))? };
-        self.publish(&driver, there, part, staging).await?;
+        // What the driver is told when it publishes is asked for while it stages. What it may publish is not written down before:
+        // a pod whose volume is being staged has nothing yet, and may go.
+        let (staged, told) = futures::join!(self.stage(&driver), self.told());
+        self.publish(&driver, (there, part), staged.map_err(|e| (stage, e))?, told).await?;
         let Job { tools, task, pod, .. } = *self.job;
         let step = Step { tools, task, pod, volume: self.volume, at: there.target() };
         step.at_mount().await.map_err(|e| (GROW, e))?;
@@ -234,6 +234,9 @@ impl Try<'_> {
 
     /// Stages the volume for all pods. Answers where, when the driver stages at all.
     async fn stage(&self, driver: &Driver<'_>) -> Result<Option<String>, String> {
+        if self.csi.is_inline {
+            return Ok(None);
+        }
         let part = None;
         let config = &self.job.tools.config;
         let dir = VolumeDir::staged(&config.root_dir, self.volume, self.csi)?;
@@ -267,87 +270,5 @@ impl Try<'_> {
         }
         self.volumes().note(&self.name, &part, Mount::Present);
         Ok(told)
-    }
-
-    async fn publish(
-        &self,
-        driver: &Driver<'_>,
-        place: &Place,
-        part: &Part,
-        staging: Option<String>,
-    ) -> Result<(), (&'static str, String)> {
-        let (words, before) = (words(self.volume.mode, self.csi.is_inline), self.volumes().mount(&self.name, part));
-        let request = self.publish_request(driver, place, staging).await.map_err(|e| (words.publish, e.text))?;
-        let content = data::of_publish(self.volume, self.csi, &self.job.tools.config.node_name, &self.context);
-        self.intend(place, part, content).await.map_err(|e| (words.publish, e))?;
-        let done = match driver.publish((&self.name, part), request).await {
-            Ok(()) if before == Mount::Present => Ok(()),
-            Ok(()) => self.make_usable(driver, place).await.map_err(|e| (words.usable, e)),
-            Err(e) => Err((words.publish, e)),
-        };
-        if let Err((step, e)) = done {
-            self.settle(place, part, before, &e).await;
-            return Err((step, e.text));
-        }
-        Ok(())
-    }
-
-    async fn publish_request(
-        &self,
-        driver: &Driver<'_>,
-        place: &Place,
-        staging: Option<String>,
-    ) -> Result<NodePublishVolumeRequest, CallFailed> {
-        let tools = self.job.tools;
-        let mut secrets = calls::secret(tools, self.csi.publish_secret.as_ref()).await?;
-        let mut tokens = match self.volume.mode {
-            Mode::Filesystem => calls::tokens(tools, self.job.pod, &self.rules).await?,
-            // As in a kubelet.
-            Mode::Block => None,
-        };
-        if self.rules.tokens_in_secrets {
-            secrets.extend(tokens.take().map(|t| (TOKENS.to_owned(), t)));
-        }
-        Ok(NodePublishVolumeRequest {
-            volume_id: self.csi.handle.clone(),
-            publish_context: self.attached.clone(),
-            staging_target_path: staging.unwrap_or_default(),
-            target_path: place.target().to_string_lossy().into_owned(),
-            volume_capability: Some(self.capability(driver)),
-            readonly: self.volume.read_only,
-            secrets,
-            volume_context: publish_context(self.csi, &self.rules, self.job.pod, tokens),
-        })
-    }
-
-    /// What is left to do after a driver published a volume: one with a file system is given to the pod's group, a raw one is
-    /// bound, and held open.
-    async fn make_usable(&self, driver: &Driver<'_>, place: &Place) -> Result<(), CallFailed> {
-        if self.volume.mode == Mode::Filesystem {
-            return self.give_to_group(driver, place).await;
-        }
-        let (deps, at) = (self.job.tools.deps.clone(), place.clone());
-        self.blocking(move || at.map(&deps)).await.map_err(CallFailed::uncertain)?;
-        if let Place::Device(_, map) = place {
-            self.job.tell_mapped(&self.volume.name, map);
-        }
-        Ok(())
-    }
-
-    /// Gives the volume to the pod's group, unless the driver does that, or nobody shall.
-    async fn give_to_group(&self, driver: &Driver<'_>, place: &Place) -> Result<(), CallFailed> {
-        let Some(gid) = spec::fs_group(self.job.pod) else { return Ok(()) };
-        let policy: DriverGroups = self.rules.group_policy;
-        if driver.can(Ability::VolumeMountGroup) || !gives_to_group(self.volume, self.csi, policy) {
-            return Ok(());
-        }
-        let (fs, at, policy) =
-            (self.job.tools.deps.fs.clone(), place.target().to_owned(), GroupPolicy::of(self.job.pod));
-        let request = self.job.request.clone();
-        self.blocking(move || give_volume(&*fs, &at, gid, policy, &|| request.is_live())).await;
-        if self.job.request.is_live() {
-            return Ok(());
-        }
-        Err(CallFailed::uncertain(cancelled().message))
     }
 }

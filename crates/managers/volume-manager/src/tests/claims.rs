@@ -1,7 +1,7 @@
 //! Volumes behind claims, from the first wish to the last call.
 
 use contract::PluginManager;
-use contract::plugin::{RefreshCsiDriver, RefreshError};
+use contract::plugin::{CsiDriver, RefreshCsiDriver, RefreshError};
 use csi_api::v1::node_service_capability::rpc::Type as Ability;
 use csi_api::v1::volume_capability::AccessType;
 use fakes::StandIn;
@@ -9,7 +9,7 @@ use fakes::files::{Errno, FileTrouble};
 use ports::grpc::Code;
 use serde_json::{Value, json};
 
-use super::cluster::{DRIVER, pod_of, pod_with, secs, spawn, with_cluster, with_settings};
+use super::cluster::{DRIVER, pod_of, pod_with, registered, secs, spawn, with_cluster, with_settings};
 use super::csi::Lie;
 
 const NAME: &str = "kubernetes.io/csi/d.example^h-a";
@@ -69,6 +69,43 @@ fn a_volume_that_is_in_place_costs_no_call_at_a_step() {
         c.unmount("u1").await.unwrap();
         c.mount(&pod).await.unwrap();
         assert!(c.api.requests().len() >= 6);
+    });
+}
+
+#[test]
+fn a_driver_is_asked_what_it_can_do_once_and_again_when_it_may_be_another_one() {
+    with_cluster(async |c| {
+        ["a", "b", "c"].iter().for_each(|name| c.claim(name, json!({})));
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        assert_eq!(c.csi.asked(), 1);
+        c.mount(&pod_with("u2", &["b"])).await.unwrap();
+        assert_eq!(c.csi.asked(), 0);
+        // It may have been started anew without a word.
+        c.csi.lie("stage", &[Lie::Refuse(Code::Unavailable)]);
+        c.mount(&pod_with("u3", &["c"])).await.unwrap();
+        assert_eq!(c.csi.asked(), 1, "by the second try");
+        // Another one is registered, which does not stage.
+        c.csi.calls();
+        c.csi.can(&[Ability::VolumeMountGroup]);
+        c.bench.wiring.put(DRIVER.to_owned(), registered(DRIVER, 2));
+        c.unmount("u3").await.unwrap();
+        secs(1).await;
+        assert_eq!((c.csi.asked(), c.csi.calls()), (1, vec!["unpublish h-c".to_owned()]));
+    });
+}
+
+#[test]
+fn what_plugin_manager_heard_of_a_driver_is_not_asked_for() {
+    with_cluster(async |c| {
+        c.claim("a", json!({}));
+        let object =
+            json!({ "metadata": { "name": DRIVER }, "spec": { "attachRequired": false, "podInfoOnMount": true } });
+        let object = Some(serde_json::from_value(object).unwrap());
+        c.bench.wiring.put(DRIVER.to_owned(), CsiDriver { object, ..registered(DRIVER, 1) });
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        assert_eq!(c.csi.last_publish().volume_context["csi.storage.k8s.io/pod.uid"], "u1");
+        let asked = c.api.requests();
+        assert!(!asked.is_empty() && asked.iter().all(|r| !r.path.contains("csidrivers")), "{asked:?}");
     });
 }
 

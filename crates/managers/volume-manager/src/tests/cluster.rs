@@ -64,17 +64,7 @@ impl Cluster {
         deps.csi = Some(Arc::new(csi.clone()));
         let bench = Bench::with(kernel, settings, deps);
         for name in [DRIVER, "other.example", "disk.csi.azure.com"] {
-            let row = CsiDriver {
-                endpoint: format!("/plugins/{name}/csi.sock").into(),
-                versions: vec!["1.0.0".to_owned()],
-                registered_at: Timestamp(1),
-                generation: 1,
-                node_id: "n1".to_owned(),
-                max_volumes: None,
-                topology: std::collections::BTreeMap::new(),
-                error: None,
-            };
-            bench.wiring.put(name.to_owned(), row);
+            bench.wiring.put(name.to_owned(), registered(name, 1));
         }
         bench
     }
@@ -183,6 +173,21 @@ impl Cluster {
 
     pub(super) fn stage_dir(&self, handle: &str) -> String {
         format!("plugins/kubernetes.io/csi/{DRIVER}/{}", handle_hash(handle))
+    }
+}
+
+/// The row of a driver that is registered, for so many times.
+pub(super) fn registered(name: &str, generation: u64) -> CsiDriver {
+    CsiDriver {
+        endpoint: format!("/plugins/{name}/csi.sock").into(),
+        versions: vec!["1.0.0".to_owned()],
+        registered_at: Timestamp(1),
+        generation,
+        node_id: "n1".to_owned(),
+        max_volumes: None,
+        topology: std::collections::BTreeMap::new(),
+        object: None,
+        error: None,
     }
 }
 

@@ -31,10 +31,13 @@ fn a_claim_must_be_bound_and_not_going() {
     let others = json!([{ "apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "u0", "controller": true }]);
     let loose = json!([{ "apiVersion": "v1", "kind": "Pod", "name": "web", "uid": "u1" }]);
     let gone = json!({ "deletionTimestamp": "2026-01-01T00:00:00Z" });
+    let protected =
+        json!({ "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["kubernetes.io/pvc-protection"] });
     let not_owner = "PVC shop/c was not created for pod shop/web (pod is not owner)";
     for (found, is_ephemeral, want) in [
         (claim(json!({}), "Bound", "pv1"), false, Ok("pv1")),
         (claim(gone, "Bound", "pv1"), false, Err("error processing PVC shop/c: PVC is being deleted")),
+        (claim(protected, "Bound", "pv1"), false, Ok("pv1")),
         (claim(json!({}), "Pending", "pv1"), false, Err("error processing PVC shop/c: PVC is not bound")),
         (claim(json!({}), "Bound", ""), false, Err("error processing PVC shop/c: PVC has empty pvc.Spec.VolumeName")),
         (claim(json!({ "ownerReferences": own }), "Bound", "pv1"), true, Ok("pv1")),
