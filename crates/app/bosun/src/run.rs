@@ -211,6 +211,7 @@ async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Resu
     let (stats, alarm) = (host_linux::LinuxStats::new(&cgroups), host_linux::KernelMemoryAlarm::new(&cgroups));
     let cgroups = with_driver(cgroups, words.cgroup_driver, &mut settings, &apart);
     host::check_reserved(&settings, &*cgroups)?;
+    host::warn_of_memory_qos(&settings, &*cgroups, &info);
     let machine = Machine::read(&settings, &info, &*cgroups, &LinuxFs)?;
     let forgiving =
         settings.config.feature_gates.enabled("KubeletInUserNamespace") && host_linux::sysctl::in_user_namespace();

@@ -32,6 +32,7 @@ const HONOURED: &[&str] = &[
     "KubeletInUserNamespace",
     "LocalStorageCapacityIsolationFSQuotaMonitoring",
     "LoggingAlphaOptions",
+    "MemoryQoS",
     "NodeDeclaredFeatures",
     "NodeLogQuery",
     "PodCertificateRequest",

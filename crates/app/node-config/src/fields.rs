@@ -29,8 +29,6 @@ pub(crate) const UNUSED: &[Field] = &[
     field("topologyManagerPolicyOptions", Kind::TextMap, "", NO_PINNING),
     field("qosReserved", Kind::TextMap, "", "no memory is set aside for a QoS class"),
     field("maxOpenFiles", Kind::Int(0, i64::MAX), "1000000", "the limit of the service manager holds (LimitNOFILE)"),
-    field("memoryThrottlingFactor", Kind::Fraction, "0.9", "memory.high is not set"),
-    field("memoryReservationPolicy", Kind::Word(&["None", "TieredReservation"]), "\"None\"", "memory is not reserved"),
     field(
         "hairpinMode",
         Kind::Word(&["hairpin-veth", "none", "promiscuous-bridge"]),

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod logging;
+mod memory;
 mod rules;
 mod server;
 mod shutdown;
@@ -46,6 +47,7 @@ pub(crate) fn read(fields: Map<String, Value>, warnings: Vec<Warning>) -> Result
     runtime(&mut r, &mut config.runtime);
     cgroups(&mut r, &mut config);
     processes(&mut r, &mut config);
+    memory::qos(&mut r, &mut config);
     network(&mut r, &mut config.dns);
     images(&mut r, &mut config.images);
     pods(&mut r, &mut config);

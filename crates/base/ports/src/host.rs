@@ -334,6 +334,8 @@ pub trait HostInfo: Send + Sync + 'static {
     fn memory_total_bytes(&self) -> HostResult<u64>;
     /// Swap of all devices in bytes.
     fn swap_total_bytes(&self) -> HostResult<u64>;
+    /// Page size of the kernel in bytes.
+    fn page_bytes(&self) -> u64;
     /// Huge pages of the machine: size in bytes to number of pages, ascending.
     fn huge_pages(&self) -> HostResult<BTreeMap<u64, u64>>;
     /// Most processes and threads that there can be: the lesser of `pid_max` and `threads-max`.

@@ -149,11 +149,16 @@ impl CgroupManager {
     fn write_tiers(&mut self, force: bool, ctx: &mut Ctx<Self>) {
         let pods = &self.pods;
         self.state.learn(|uid| pods.get(uid).map(|d| d.pod.clone()));
-        let Some(values) = self.state.tiers_to_write(&self.config.facts, force) else { return };
+        let Some(tiers) = self.state.tiers_to_write(&self.config.facts, &self.config.rules, force) else { return };
+        if self.config.rules.memory_qos.is_some() {
+            let (guaranteed, burstable) = tiers.kept();
+            metrics::memory_qos::MIN_BYTES.set(guaranteed);
+            metrics::memory_qos::LOW_BYTES.set(burstable);
+        }
         let (deps, config, effects) = (self.deps.clone(), self.config.clone(), ctx.effects());
         let work = async move {
             effects.hit("write-tiers").await;
-            effects.blocking(Class::HostFiles, move || effects::write_tiers(&*deps.cgroups, &config, &values)).await
+            effects.blocking(Class::HostFiles, move || effects::write_tiers(&*deps.cgroups, &config, &tiers)).await
         };
         ctx.run(work, |act: &mut Self, out, ctx| {
             if let Err(e) = &out {

@@ -9,6 +9,7 @@ use model::pod;
 use model::resources::{self, CgroupValues, QosClass};
 use ports::host::{CgroupFs, CgroupVersion, HostError};
 
+use cgroup_values::tiers::Tiers;
 use cgroup_values::tree;
 
 use crate::config::{Config, ReservedCgroup};
@@ -91,15 +92,16 @@ fn enforce_reserved(cgroups: &dyn CgroupFs, reserved: &ReservedCgroup) -> Result
     counted("update", || cgroups.set(path, values)).map_err(|e| failed(actor::chain(&e)))
 }
 
-/// Writes the tiers' values.
-pub(crate) fn write_tiers(
-    cgroups: &dyn CgroupFs,
-    config: &Config,
-    values: &(CgroupValues, CgroupValues),
-) -> Result<(), CgroupError> {
-    let burstable = counted("update", || cgroups.set(&config.tree.tier(QosClass::Burstable), &values.0));
-    let best_effort = counted("update", || cgroups.set(&config.tree.tier(QosClass::BestEffort), &values.1));
-    burstable.and(best_effort).map_err(|e| failed("failed to update the QoS tiers", &e))
+/// Writes the tiers' values. Tries all of them; the first failure is the answer.
+pub(crate) fn write_tiers(cgroups: &dyn CgroupFs, config: &Config, tiers: &Tiers) -> Result<(), CgroupError> {
+    let all = [
+        (QosClass::Guaranteed, &tiers.kubepods),
+        (QosClass::Burstable, &tiers.burstable),
+        (QosClass::BestEffort, &tiers.best_effort),
+    ];
+    let written = all.map(|(class, values)| counted("update", || cgroups.set(&config.tree.tier(class), values)));
+    let all: Result<(), HostError> = written.into_iter().fold(Ok(()), Result::and);
+    all.map_err(|e| failed("failed to update the QoS tiers", &e))
 }
 
 /// Makes sure that the pod's cgroup exists.

@@ -1,3 +1,4 @@
 mod life;
+mod memory_qos;
 mod rig;
 mod tables;

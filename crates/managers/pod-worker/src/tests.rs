@@ -236,10 +236,7 @@ fn config(dir: PathBuf) -> Config {
         },
         facts: HostFacts {
             memory_capacity_bytes: 8 << 30,
-            swap_total_bytes: 0,
-            swap_controller: false,
-            cgroup_v2: false,
-            page_sizes: Vec::new(),
+            ..HostFacts::default()
         },
         rules: LimitRules::standard(),
         cluster_dns: Vec::new(),

@@ -1,21 +1,25 @@
 //! From a pod's requests and limits to the numbers and names that cgroups and the CRI take.
 //!
-//! Owns every formula of node-and-resources 1.2, 1.4 to 1.8, 1.10, 1.11, 1.14. Never reads the host: facts and rules
+//! Owns every formula of node-and-resources 1.2, 1.4 to 1.11, 1.14. Never reads the host: facts and rules
 //! come in as arguments. Nothing here can fail.
 
 #![forbid(unsafe_code)]
 
 pub mod cpu;
 pub mod cri;
+pub mod memory_qos;
 pub mod names;
 pub mod oom;
 pub mod resize;
+pub mod tiers;
 pub mod tree;
 
 #[cfg(test)]
 mod tests;
 
 use model::node::SwapBehavior;
+
+pub use memory_qos::MemoryQos;
 pub use names::{CgroupName, PodTree};
 
 /// What the formulas need to know of the host.
@@ -23,6 +27,10 @@ pub use names::{CgroupName, PodTree};
 pub struct HostFacts {
     /// Memory of the machine in bytes.
     pub memory_capacity_bytes: i64,
+    /// Memory that is not set aside (`systemReserved`, `kubeReserved`), in bytes; eviction thresholds are not taken off.
+    pub memory_allocatable_bytes: i64,
+    /// Page size of the kernel in bytes.
+    pub page_bytes: i64,
     /// Swap of the machine in bytes.
     pub swap_total_bytes: i64,
     /// Whether cgroups can limit swap (`memory.swap.max`, `memory.memsw.limit_in_bytes`).
@@ -34,7 +42,7 @@ pub struct HostFacts {
 }
 
 /// The operator's rules for limits.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct LimitRules {
     /// `cpuCFSQuota`: enforce CPU limits. Without it pod cgroups get quota -1 and the CRI gets neither quota nor period.
     pub cpu_quota: bool,
@@ -46,6 +54,8 @@ pub struct LimitRules {
     pub single_process_oom_kill: bool,
     /// `memorySwap.swapBehavior`.
     pub swap: SwapBehavior,
+    /// The gate MemoryQoS, on cgroup v2.
+    pub memory_qos: Option<MemoryQos>,
 }
 
 impl LimitRules {
@@ -58,6 +68,7 @@ impl LimitRules {
             pod_pids_max: None,
             single_process_oom_kill: false,
             swap: SwapBehavior::NoSwap,
+            memory_qos: None,
         }
     }
 }

@@ -223,10 +223,7 @@ fn machine() -> Machine {
     Machine {
         facts: HostFacts {
             memory_capacity_bytes: memory,
-            swap_total_bytes: 0,
-            swap_controller: false,
-            cgroup_v2: false,
-            page_sizes: Vec::new(),
+            ..HostFacts::default()
         },
         allocatable: capacity.clone(),
         capacity,

@@ -141,6 +141,13 @@ fn properties(version: CgroupVersion, v: &CgroupValues) -> Vec<Property> {
     if let Some(bytes) = v.memory_limit_bytes {
         add(if version == CgroupVersion::V1 { "MemoryLimit" } else { "MemoryMax" }, unlimited(bytes));
     }
+    // The unified hierarchy alone has these.
+    let kept = [("MemoryMin", v.memory_min_bytes), ("MemoryLow", v.memory_low_bytes)];
+    for (name, bytes) in kept.into_iter().filter(|_| version == CgroupVersion::V2) {
+        if let Some(bytes) = bytes {
+            add(name, unlimited(bytes));
+        }
+    }
     if let Some(pids) = v.pids_max {
         add("TasksMax", unlimited(pids));
     }

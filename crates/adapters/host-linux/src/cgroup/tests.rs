@@ -32,6 +32,7 @@ fn values() -> CgroupValues {
         memory_limit_bytes: Some(1 << 30),
         pids_max: Some(100),
         hugetlb_bytes: BTreeMap::from([(2 << 20, 0), (1 << 30, 1 << 30)]),
+        ..CgroupValues::default()
     }
 }
 
@@ -96,6 +97,23 @@ fn v2_values_are_written_in_the_unified_words() {
     cgroups.set("/p", &open).unwrap();
     assert_eq!(["cpu.max", "memory.max", "pids.max"].map(|f| read(&dir, f)), ["max", "max", "max"]);
     assert_eq!(read(&dir, "cpu.weight"), "39", "what is not given stays");
+}
+
+#[test]
+fn memory_is_kept_in_the_unified_hierarchy_alone() {
+    let kept = |min, low| CgroupValues { memory_min_bytes: min, memory_low_bytes: low, ..CgroupValues::default() };
+    let (tmp, cgroups) = v2_tree();
+    let dir = tmp.path().join("cgroup/p");
+    write(&dir, &[("memory.min", "4096"), ("memory.low", "4096")]);
+    cgroups.set("/p", &kept(Some(0), None)).unwrap();
+    assert_eq!(["memory.min", "memory.low"].map(|f| read(&dir, f)), ["0", "4096"]);
+    cgroups.set("/p", &kept(None, Some(1 << 20))).unwrap();
+    assert_eq!(["memory.min", "memory.low"].map(|f| read(&dir, f)), ["0", "1048576"]);
+    let v1 = LinuxCgroups::v1_at(&[("memory", tmp.path())], tmp.path());
+    let dir = tmp.path().join("p");
+    fs::create_dir(&dir).unwrap();
+    v1.set("/p", &kept(Some(1), Some(1))).unwrap();
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 0, "nothing is written");
 }
 
 #[test]

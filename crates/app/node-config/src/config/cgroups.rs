@@ -85,7 +85,7 @@ impl Default for NodeAllocatable {
 }
 
 /// How resource numbers of pods become limits.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct PodLimits {
     /// Whether CPU limits become CFS quotas.
     pub cpu_cfs_quota: bool,
@@ -97,6 +97,17 @@ pub struct PodLimits {
     pub single_process_oom_kill: Option<bool>,
     /// What pods may do with swap.
     pub swap_behavior: SwapBehavior,
+    /// What the kernel keeps for pods, and when it slows them down; `None`: the gate MemoryQoS is off.
+    pub memory_qos: Option<MemoryQos>,
+}
+
+/// Settings of the gate MemoryQoS.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct MemoryQos {
+    /// How much of what is above its request a container may take before it is slowed down.
+    pub throttling_factor: f64,
+    /// Requests are kept (`memoryReservationPolicy: TieredReservation`).
+    pub tiered_reservation: bool,
 }
 
 impl Default for PodLimits {
@@ -107,6 +118,7 @@ impl Default for PodLimits {
             pod_pids_limit: None,
             single_process_oom_kill: None,
             swap_behavior: SwapBehavior::NoSwap,
+            memory_qos: None,
         }
     }
 }

@@ -3,7 +3,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::*;
-use crate::{AuthorizationMode, ChangeDetection, Enforce, LogFormat, PullVerification, Threshold, TlsVersion};
+use crate::{
+    AuthorizationMode, ChangeDetection, Enforce, LogFormat, MemoryQos, PullVerification, Threshold, TlsVersion,
+};
 
 #[test]
 fn an_empty_configuration_is_the_default() {
@@ -85,6 +87,14 @@ fn each_field_is_read_into_its_place() {
         ("failSwapOn: false\nmemorySwap: {swapBehavior: LimitedSwap}", |c| {
             !c.cgroups.fail_swap_on && c.limits.swap_behavior == SwapBehavior::LimitedSwap
         }),
+        ("memoryThrottlingFactor: 0.5", |c| c.limits.memory_qos.is_none()),
+        ("featureGates: {MemoryQoS: true}", |c| {
+            c.limits.memory_qos == Some(MemoryQos { throttling_factor: 0.9, tiered_reservation: false })
+        }),
+        (
+            "featureGates: {MemoryQoS: true}\nmemoryThrottlingFactor: 1\nmemoryReservationPolicy: TieredReservation",
+            |c| c.limits.memory_qos == Some(MemoryQos { throttling_factor: 1.0, tiered_reservation: true }),
+        ),
         ("protectKernelDefaults: true", |c| c.host.protect_kernel_defaults && c.host.iptables_util_chains),
         ("makeIPTablesUtilChains: false", |c| !c.host.protect_kernel_defaults && !c.host.iptables_util_chains),
         ("failCgroupV1: false", |c| !c.cgroups.fail_cgroup_v1),

@@ -142,6 +142,8 @@ impl CgroupFs for FakeCgroups {
                 group.cpu_quota_us = values.cpu_quota_us.or(group.cpu_quota_us);
                 group.cpu_period_us = values.cpu_period_us.or(group.cpu_period_us);
                 group.memory_limit_bytes = values.memory_limit_bytes.or(group.memory_limit_bytes);
+                group.memory_min_bytes = values.memory_min_bytes.or(group.memory_min_bytes);
+                group.memory_low_bytes = values.memory_low_bytes.or(group.memory_low_bytes);
                 group.pids_max = values.pids_max.or(group.pids_max);
                 group.hugetlb_bytes.extend(&values.hugetlb_bytes);
                 Ok(())

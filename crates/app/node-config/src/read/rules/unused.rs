@@ -17,9 +17,6 @@ pub(in crate::read) fn check(fields: &Map<String, Value>, gates: &FeatureGates, 
         let error = fields.get(name).map_or(error.clone(), |v| error.value(v));
         findings.error(if allowed.is_empty() { error } else { error.allowed(allowed) });
     };
-    if word("memoryReservationPolicy").is_some_and(|w| w == "TieredReservation") && !gates.enabled("MemoryQoS") {
-        refuse("memoryReservationPolicy", "needs the feature gate MemoryQoS, which is off by default", "None");
-    }
     let reserves = fields.get("qosReserved").and_then(Value::as_object).is_some_and(|m| !m.is_empty());
     if reserves && !gates.enabled("QOSReserved") {
         refuse("qosReserved", "needs the feature gate QOSReserved, which is off by default", "");
