@@ -13,7 +13,6 @@ const NO_EFFECT: &str = "no effect with a CRI runtime";
 pub(crate) const UNUSED: &[Field] = &[
     field("enableContentionProfiling", Kind::Bool, "false", "there is no profile of contended locks"),
     field("showHiddenMetricsForVersion", Kind::Text, "", "no metric is hidden"),
-    field("systemCgroups", Kind::Text, "", "no process is moved"),
     field("reservedMemory", Kind::ObjectList, "", NO_PINNING),
     field("cpuManagerPolicy", Kind::Word(&["none", "static"]), "\"none\"", NO_PINNING),
     field("cpuManagerPolicyOptions", Kind::TextMap, "", NO_PINNING),

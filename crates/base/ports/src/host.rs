@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::Timestamp;
+use model::cgroup::Process;
 use model::reading::DiskUse;
 use model::resources::CgroupValues;
 
@@ -84,6 +85,10 @@ pub trait CgroupFs: Send + Sync + 'static {
     fn memory_usage_bytes(&self, path: &str) -> HostResult<u64>;
     /// Puts this very process into a cgroup, which is made when it is not there. Its place in systemd's own tree stays as it is.
     fn join(&self, path: &str) -> HostResult<()>;
+    /// Processes of a cgroup itself, not of those below it.
+    fn processes(&self, path: &str) -> HostResult<Vec<Process>>;
+    /// As [`CgroupFs::join`] for other processes. Tries all of them; the first failure is the answer.
+    fn move_processes(&self, path: &str, pids: &[i32]) -> HostResult<()>;
     /// Sets `oom_score_adj` of this very process. Needs `CAP_SYS_RESOURCE` to lower it.
     fn set_own_oom_score_adj(&self, value: i64) -> HostResult<()>;
 }

@@ -14,7 +14,7 @@ use contract::cgroup::{
 use contract::pod_manager::DesiredPod;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::{PodUid, pod};
-use ports::host::{CgroupFs, CgroupVersion};
+use ports::host::{CgroupFs, CgroupVersion, HostResult};
 
 use crate::config::Config;
 use crate::effects::Enforced;
@@ -24,8 +24,10 @@ use crate::{Serial, effects};
 /// How often the tiers are written and the tree is read without an occasion; also the pause between tries to limit
 /// `kubepods`.
 const REFRESH: Duration = Duration::from_secs(60);
-/// How often the daemon sees to its own cgroup and `oom_score_adj`.
-const OWN: Duration = Duration::from_secs(300);
+/// How often processes are seen to: the daemon's own place and `oom_score_adj`, and those of the system.
+const PROCESSES: Duration = Duration::from_secs(60);
+/// As [`PROCESSES`] where none has a place to be.
+const SCORE: Duration = Duration::from_secs(300);
 
 /// What CgroupManager works with.
 #[derive(Clone)]
@@ -55,6 +57,8 @@ pub struct CgroupManager {
     ready: bool,
     /// What is limited, by what was told of it.
     enforced: BTreeSet<String>,
+    /// What was told of settings that processes do not have, by setting.
+    trouble: BTreeMap<&'static str, String>,
 }
 
 impl Actor for CgroupManager {
@@ -65,8 +69,9 @@ impl Actor for CgroupManager {
             CgroupVersion::V1 => 1,
             CgroupVersion::V2 => 2,
         });
-        self.see_to_itself(ctx);
-        ctx.every(OWN, |act, ctx| act.see_to_itself(ctx));
+        self.see_to_processes(ctx);
+        let placed = self.config.own_cgroup.is_some() || self.config.system_cgroup.is_some();
+        ctx.every(if placed { PROCESSES } else { SCORE }, |act, ctx| act.see_to_processes(ctx));
         if self.config.enabled {
             self.refresh(ctx);
             ctx.every(REFRESH, |act, ctx| act.refresh(ctx));
@@ -80,7 +85,8 @@ impl CgroupManager {
     #[must_use]
     pub fn new(crew: Crew<contract::CgroupManager>, config: Arc<Config>, deps: Arc<Deps>) -> Self {
         let (rows, pods) = (crew.poster(), crew.board());
-        Self { config, deps, crew, rows, pods, state: State::default(), ready: false, enforced: BTreeSet::new() }
+        let (state, enforced, trouble) = (State::default(), BTreeSet::new(), BTreeMap::new());
+        Self { config, deps, crew, rows, pods, state, ready: false, enforced, trouble }
     }
 
     /// Makes what is missing above the pods, limits it, and takes over what the tree shows.
@@ -170,22 +176,38 @@ impl CgroupManager {
         });
     }
 
-    fn see_to_itself(&mut self, ctx: &mut Ctx<Self>) {
+    fn see_to_processes(&mut self, ctx: &mut Ctx<Self>) {
         let (deps, config) = (self.deps.clone(), self.config.clone());
-        let first = ctx.generation() == 0;
         let work = move || {
-            let joined = config.own_cgroup.as_ref().map_or(Ok(()), |path| deps.cgroups.join(path));
-            let score = config.oom_score_adj.map_or(Ok(()), |value| deps.cgroups.set_own_oom_score_adj(value));
-            [("kubeletCgroups", joined), ("oomScoreAdj", score)]
+            let cgroups = &*deps.cgroups;
+            // The daemon may be among those that are moved: its own place comes after.
+            let moved = config.system_cgroup.as_ref().map_or(Ok(()), |path| effects::empty_root(cgroups, path));
+            let joined = config.own_cgroup.as_ref().map_or(Ok(()), |path| cgroups.join(path));
+            let score = config.oom_score_adj.map_or(Ok(()), |value| cgroups.set_own_oom_score_adj(value));
+            let text = |out: HostResult<()>| out.map_err(|e| actor::chain(&e));
+            [
+                ("systemCgroups", moved.map_err(|e| e.message)),
+                ("kubeletCgroups", text(joined)),
+                ("oomScoreAdj", text(score)),
+            ]
         };
-        ctx.blocking(Class::HostFiles, work, move |_: &mut Self, out, _| {
-            // Without CAP_SYS_RESOURCE a score cannot be lowered; the daemon runs all the same.
-            for (what, out) in out.into_iter().filter(|_| first) {
-                if let Err(e) = out {
-                    tracing::warn!(setting = what, error = %actor::chain(&e), "the daemon itself is not as wanted");
-                }
-            }
+        ctx.blocking(Class::HostFiles, work, |act: &mut Self, out, _| {
+            out.into_iter().for_each(|(setting, out)| act.note_trouble(setting, out));
         });
+    }
+
+    /// Tells what is new. Without CAP_SYS_RESOURCE a score cannot be lowered; the daemon runs all the same.
+    fn note_trouble(&mut self, setting: &'static str, out: Result<(), String>) {
+        match out {
+            Ok(()) => {
+                self.trouble.remove(setting);
+            }
+            Err(error) if self.trouble.get(setting) == Some(&error) => {}
+            Err(error) => {
+                tracing::warn!(setting, error, "a process is not as wanted");
+                self.trouble.insert(setting, error);
+            }
+        }
     }
 }
 

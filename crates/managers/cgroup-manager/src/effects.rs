@@ -10,7 +10,7 @@ use model::resources::{self, CgroupValues, QosClass};
 use ports::host::{CgroupFs, CgroupVersion, HostError};
 
 use cgroup_values::tiers::Tiers;
-use cgroup_values::tree;
+use cgroup_values::{system, tree};
 
 use crate::config::{Config, ReservedCgroup};
 
@@ -160,6 +160,30 @@ pub(crate) fn resize(
 pub(crate) fn throttle(cgroups: &dyn CgroupFs, path: &str) -> Result<(), CgroupError> {
     counted("update", || cgroups.set(path, &tree::orphan_values()))
         .map_err(|e| failed("failed to throttle the pod cgroup", &e))
+}
+
+/// So often the root is looked at: processes may fork while they are moved.
+const PASSES: usize = 11;
+
+/// Moves processes of the system out of the root of the tree. What is not moved in so many passes is told, and has to wait.
+pub(crate) fn empty_root(cgroups: &dyn CgroupFs, path: &str) -> Result<(), CgroupError> {
+    let mut result = Ok(());
+    for _ in 0..PASSES {
+        let pids = match cgroups.processes("/") {
+            Ok(processes) => system::movable(&processes),
+            Err(e) => {
+                result = Err(failed("failed to list processes of the root", &e));
+                continue;
+            }
+        };
+        if pids.is_empty() {
+            return Ok(());
+        }
+        if let Err(e) = cgroups.move_processes(path, &pids) {
+            result = Err(failed(&format!("failed to move processes of the root to {path}"), &e));
+        }
+    }
+    result
 }
 
 /// Pod cgroups that exist, with their paths.

@@ -1,4 +1,5 @@
 mod life;
 mod memory_qos;
 mod rig;
+mod system;
 mod tables;

@@ -1,6 +1,6 @@
 //! From a pod's requests and limits to the numbers and names that cgroups and the CRI take.
 //!
-//! Owns every formula of node-and-resources 1.2, 1.4 to 1.11, 1.14. Never reads the host: facts and rules
+//! Owns every formula of node-and-resources 1.1, 1.2, 1.4 to 1.11, 1.14. Never reads the host: facts and rules
 //! come in as arguments. Nothing here can fail.
 
 #![forbid(unsafe_code)]
@@ -11,6 +11,7 @@ pub mod memory_qos;
 pub mod names;
 pub mod oom;
 pub mod resize;
+pub mod system;
 pub mod tiers;
 pub mod tree;
 

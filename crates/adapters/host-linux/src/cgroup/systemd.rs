@@ -7,7 +7,7 @@
 use std::io;
 use std::sync::Arc;
 
-use model::cgroup::cpu_weight;
+use model::cgroup::{Process, cpu_weight};
 use model::resources::CgroupValues;
 use ports::host::{CgroupFs, CgroupVersion, HostError, HostResult};
 
@@ -88,6 +88,14 @@ impl CgroupFs for SystemdCgroups {
 
     fn join(&self, path: &str) -> HostResult<()> {
         self.files.join(path)
+    }
+
+    fn processes(&self, path: &str) -> HostResult<Vec<Process>> {
+        self.files.processes(path)
+    }
+
+    fn move_processes(&self, path: &str, pids: &[i32]) -> HostResult<()> {
+        self.files.move_processes(path, pids)
     }
 
     fn set_own_oom_score_adj(&self, value: i64) -> HostResult<()> {

@@ -313,3 +313,45 @@ fn a_real_v1_tree_takes_values_kills_what_runs_and_goes_away() {
     assert!(!cgroups.exists(&root).unwrap());
     assert!(cgroups.children(&root).unwrap().is_empty());
 }
+
+/// Lays out programs that processes run; one without is a thread of the kernel.
+fn running(proc: &Path, pids: &[i32]) {
+    for pid in pids {
+        let dir = proc.join(pid.to_string());
+        fs::create_dir_all(&dir).unwrap();
+        std::os::unix::fs::symlink("/bin/true", dir.join("exe")).unwrap();
+    }
+}
+
+#[test]
+fn processes_are_told_apart_from_threads_of_the_kernel() {
+    let (tmp, cgroups) = v2_tree();
+    write(&tmp.path().join("cgroup"), &[("cgroup.procs", "1\n2\n77\n")]);
+    running(&tmp.path().join("proc"), &[1, 77]);
+    let process = |pid, is_kernel| Process { pid, is_kernel };
+    assert_eq!(cgroups.processes("/").unwrap(), [process(1, false), process(2, true), process(77, false)]);
+    assert!(cgroups.processes("/none").unwrap_err().is_not_found());
+    let devices = tmp.path().join("devices");
+    write(&devices, &[("cgroup.procs", "77\n")]);
+    let v1 = LinuxCgroups::v1_at(&[("devices", &devices)], &tmp.path().join("proc"));
+    assert_eq!(v1.processes("/").unwrap(), [process(77, false)]);
+    let without = LinuxCgroups::v1_at(&[("memory", &devices)], tmp.path());
+    assert!(without.processes("/").unwrap_err().is_not_found());
+}
+
+#[test]
+fn processes_are_moved_in_every_tree_but_systemds_and_one_failure_holds_up_nobody() {
+    let (tmp, cgroups) = v2_tree();
+    cgroups.move_processes("/system", &[77, 88]).unwrap();
+    // The kernel takes one number with each write; a plain file keeps the last.
+    assert_eq!(read(&tmp.path().join("cgroup/system"), "cgroup.procs"), "88");
+    let trees = ["cpu", "memory", "systemd"].map(|name| tmp.path().join(name));
+    let [cpu, memory, systemd] = &trees;
+    trees.iter().for_each(|dir| fs::create_dir(dir).unwrap());
+    let v1 = LinuxCgroups::v1_at(&[("cpu", cpu), ("memory", memory), ("systemd", systemd)], tmp.path());
+    fs::create_dir_all(cpu.join("system/cgroup.procs")).unwrap();
+    let refused = v1.move_processes("/system", &[77]).unwrap_err();
+    assert!(refused.to_string().contains("cpu/system/cgroup.procs"), "{refused}");
+    assert_eq!(read(&memory.join("system"), "cgroup.procs"), "77");
+    assert!(!systemd.join("system/cgroup.procs").exists());
+}

@@ -39,6 +39,8 @@ pub struct Cgroups {
     pub fail_cgroup_v1: bool,
     /// Cgroup that this daemon puts itself into; empty: it stays where it was started.
     pub own: String,
+    /// Cgroup that processes are moved into which are in the root of the tree; empty: they stay there.
+    pub system: String,
     /// `oom_score_adj` of this daemon.
     pub oom_score_adj: i32,
 }
@@ -52,6 +54,7 @@ impl Default for Cgroups {
             fail_swap_on: true,
             fail_cgroup_v1: true,
             own: String::new(),
+            system: String::new(),
             oom_score_adj: -999,
         }
     }

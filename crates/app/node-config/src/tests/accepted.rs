@@ -67,6 +67,8 @@ fn each_field_is_read_into_its_place() {
         ("cgroupDriver: systemd", |c| c.cgroups.driver == CgroupDriver::Systemd),
         ("cgroupRoot: /a/b", |c| c.cgroups.root == "/a/b"),
         ("kubeletCgroups: /daemons/kubelet", |c| c.cgroups.own == "/daemons/kubelet"),
+        ("systemCgroups: /system/daemons/\ncgroupRoot: /", |c| c.cgroups.system == "/system/daemons"),
+        ("systemCgroups: system\ncgroupRoot: /", |c| c.cgroups.system == "/system"),
         ("cgroupsPerQOS: false\nenforceNodeAllocatable: []", |c| {
             !c.cgroups.per_qos && c.allocatable.enforce.is_empty()
         }),

@@ -45,6 +45,7 @@ pub(super) fn config() -> Config {
         enforce_pods: true,
         reserved_cgroups: Vec::new(),
         own_cgroup: None,
+        system_cgroup: None,
         oom_score_adj: Some(-999),
     }
 }

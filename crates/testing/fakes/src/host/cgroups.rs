@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use model::cgroup::Process;
 use model::resources::CgroupValues;
 use ports::host::{CgroupFs, CgroupVersion, HostError, HostResult};
 
@@ -26,6 +27,12 @@ struct Tree {
     calls: Vec<String>,
     failing: BTreeSet<(&'static str, String)>,
     usage: BTreeMap<String, u64>,
+    /// Processes by cgroup.
+    processes: BTreeMap<String, Vec<Process>>,
+    /// Those that cannot be moved.
+    stuck: BTreeSet<i32>,
+    /// So many processes fork before they are moved.
+    forks: i32,
     hanging: Option<String>,
 }
 
@@ -75,7 +82,30 @@ impl FakeCgroups {
         lock(&self.tree).usage.insert(path.to_owned(), bytes);
     }
 
-    /// From now on an operation (`controllers`, `exists`, `create`, `set`, `get`, `remove`, `children`, `join`, `oom_score_adj`) fails for paths
+    /// A process begins in a cgroup.
+    pub fn run_process(&self, path: &str, pid: i32, is_kernel: bool) {
+        lock(&self.tree).processes.entry(path.to_owned()).or_default().push(Process { pid, is_kernel });
+    }
+
+    /// Numbers of the processes in a cgroup, sorted.
+    #[must_use]
+    pub fn pids(&self, path: &str) -> Vec<i32> {
+        let mut pids: Vec<i32> = lock(&self.tree).processes.get(path).into_iter().flatten().map(|p| p.pid).collect();
+        pids.sort_unstable();
+        pids
+    }
+
+    /// From now on a process cannot be moved.
+    pub fn hold(&self, pid: i32) {
+        lock(&self.tree).stuck.insert(pid);
+    }
+
+    /// The next processes that are moved have forked just before: each leaves one behind, with the next thousand to its number.
+    pub fn fork_processes(&self, times: i32) {
+        lock(&self.tree).forks = times;
+    }
+
+    /// From now on an operation (`controllers`, `exists`, `create`, `set`, `get`, `remove`, `children`, `processes`, `move`, `join`, `oom_score_adj`) fails for paths
     /// with `part` in them, or does no longer.
     pub fn fail(&self, operation: &'static str, part: &str, on: bool) {
         let failing = &mut lock(&self.tree).failing;
@@ -178,6 +208,33 @@ impl CgroupFs for FakeCgroups {
     fn join(&self, path: &str) -> HostResult<()> {
         self.call("join", path)?.joined = Some(path.to_owned());
         self.create(path)
+    }
+
+    fn processes(&self, path: &str) -> HostResult<Vec<Process>> {
+        Ok(self.call("processes", path)?.processes.get(path).cloned().unwrap_or_default())
+    }
+
+    fn move_processes(&self, path: &str, pids: &[i32]) -> HostResult<()> {
+        self.create(path)?;
+        let mut tree = self.call("move", path)?;
+        let mut result = Ok(());
+        for pid in pids {
+            if tree.stuck.contains(pid) {
+                result = result.and(Err(HostError::new("move", path, io::ErrorKind::PermissionDenied)));
+                continue;
+            }
+            let forks = tree.forks > 0;
+            for processes in tree.processes.values_mut() {
+                let Some(at) = processes.iter().position(|p| p.pid == *pid) else { continue };
+                processes.remove(at);
+                if forks {
+                    processes.push(Process { pid: pid + 1000, is_kernel: false });
+                }
+            }
+            tree.forks -= i32::from(forks);
+            tree.processes.entry(path.to_owned()).or_default().push(Process { pid: *pid, is_kernel: false });
+        }
+        result
     }
 
     fn set_own_oom_score_adj(&self, value: i64) -> HostResult<()> {
