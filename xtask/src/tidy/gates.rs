@@ -7,9 +7,6 @@ use super::tree::Source;
 
 /// Where gates and the list of those with an effect are.
 const GATES: &str = "crates/app/node-config/src/feature_gates.rs";
-/// Rules over fields without a use: what is refused there has no effect, with its gate or without.
-const WITHOUT_USE: &str = "crates/app/node-config/src/read/rules/unused.rs";
-
 /// Questions about gates that are chosen elsewhere: beginnings of paths, with what stands in the brackets.
 const OF_OTHERS: &[(&str, &str)] = &[
     // All gates, for a metric.
@@ -23,8 +20,7 @@ pub(super) fn check(sources: &[Source<'_>]) -> Vec<String> {
     let honoured = literals(list(gates.text, "HONOURED"));
     let mut asked = literals(list(gates.text, "NEEDS"));
     let mut found = Vec::new();
-    let asking = sources.iter().filter(|s| s.layer() == "app" && ![GATES, WITHOUT_USE].contains(&s.path));
-    for source in asking {
+    for source in sources.iter().filter(|s| s.path != GATES && s.layer() == "app") {
         for argument in arguments(source.product) {
             match name(argument, source.product) {
                 Some(gate) => {

@@ -205,6 +205,7 @@ pub fn limit_rules(limits: &PodLimits, v2: bool) -> LimitRules {
             .memory_qos
             .filter(|_| v2)
             .map(|qos| MemoryQos { throttling_factor: qos.throttling_factor, tiered: qos.tiered_reservation }),
+        qos_reserved_memory: limits.qos_reserved_memory,
     }
 }
 

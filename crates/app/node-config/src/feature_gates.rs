@@ -37,6 +37,7 @@ const HONOURED: &[&str] = &[
     "NodeLogQuery",
     "PodCertificateRequest",
     "PodLogsQuerySplitStreams",
+    "QOSReserved",
     "RestartAllContainersOnContainerExits",
     "RotateKubeletServerCertificate",
     "SELinuxMount",

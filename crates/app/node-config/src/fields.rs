@@ -26,7 +26,6 @@ pub(crate) const UNUSED: &[Field] = &[
     ),
     field("topologyManagerScope", Kind::Word(&["container", "pod"]), "\"container\"", NO_PINNING),
     field("topologyManagerPolicyOptions", Kind::TextMap, "", NO_PINNING),
-    field("qosReserved", Kind::TextMap, "", "no memory is set aside for a QoS class"),
     field("maxOpenFiles", Kind::Int(0, i64::MAX), "1000000", "the limit of the service manager holds (LimitNOFILE)"),
     field(
         "hairpinMode",

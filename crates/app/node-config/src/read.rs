@@ -41,13 +41,14 @@ pub(crate) fn read(fields: Map<String, Value>, warnings: Vec<Warning>) -> Result
     let raw = fields.clone();
     let mut r = Reader::new("", fields, &mut findings);
     gates(&mut r, &mut config);
-    rules::unused::check(&raw, &config.feature_gates, r.findings);
+    rules::unused::check(&raw, r.findings);
     sources(&mut r, &mut config.sources);
     pod_logs(&mut r, &mut config.pods);
     runtime(&mut r, &mut config.runtime);
     cgroups(&mut r, &mut config);
     processes(&mut r, &mut config);
     memory::qos(&mut r, &mut config);
+    memory::reserved(&mut r, &mut config);
     network(&mut r, &mut config.dns);
     images(&mut r, &mut config.images);
     pods(&mut r, &mut config);

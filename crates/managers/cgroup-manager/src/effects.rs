@@ -92,14 +92,35 @@ fn enforce_reserved(cgroups: &dyn CgroupFs, reserved: &ReservedCgroup) -> Result
     counted("update", || cgroups.set(path, values)).map_err(|e| failed(actor::chain(&e)))
 }
 
-/// Writes the tiers' values. Tries all of them; the first failure is the answer.
+/// Writes the tiers' values. With `qosReserved` more may be in use than a tier shall have: then it is held at that.
 pub(crate) fn write_tiers(cgroups: &dyn CgroupFs, config: &Config, tiers: &Tiers) -> Result<(), CgroupError> {
+    let written = try_tiers(cgroups, config, tiers);
+    if written.is_ok() || config.rules.qos_reserved_memory.is_none() {
+        return written;
+    }
+    let used = |class| match cgroups.memory_usage_bytes(&config.tree.tier(class)) {
+        Ok(bytes) => Some(bytes),
+        Err(e) => {
+            tracing::warn!(tier = QosClass::as_str(class), error = %actor::chain(&e), "memory in use cannot be read");
+            None
+        }
+    };
+    try_tiers(cgroups, config, &tiers.clone().at_least(used))
+}
+
+/// Tries all of them; the first failure is the answer.
+fn try_tiers(cgroups: &dyn CgroupFs, config: &Config, tiers: &Tiers) -> Result<(), CgroupError> {
     let all = [
         (QosClass::Guaranteed, &tiers.kubepods),
         (QosClass::Burstable, &tiers.burstable),
         (QosClass::BestEffort, &tiers.best_effort),
     ];
-    let written = all.map(|(class, values)| counted("update", || cgroups.set(&config.tree.tier(class), values)));
+    let set = |path: &str, values: &CgroupValues| match values.memory_limit_bytes {
+        // For the kernel that would be no limit.
+        Some(..0) => Err(HostError::new("limit memory of", path, std::io::ErrorKind::InvalidInput)),
+        _ => cgroups.set(path, values),
+    };
+    let written = all.map(|(class, values)| counted("update", || set(&config.tree.tier(class), values)));
     let all: Result<(), HostError> = written.into_iter().fold(Ok(()), Result::and);
     all.map_err(|e| failed("failed to update the QoS tiers", &e))
 }

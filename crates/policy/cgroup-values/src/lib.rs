@@ -57,6 +57,8 @@ pub struct LimitRules {
     pub swap: SwapBehavior,
     /// The gate MemoryQoS, on cgroup v2.
     pub memory_qos: Option<MemoryQos>,
+    /// `qosReserved` of memory, in percent (the gate QOSReserved); `None`: lower classes may take all that there is.
+    pub qos_reserved_memory: Option<i64>,
 }
 
 impl LimitRules {
@@ -70,6 +72,7 @@ impl LimitRules {
             single_process_oom_kill: false,
             swap: SwapBehavior::NoSwap,
             memory_qos: None,
+            qos_reserved_memory: None,
         }
     }
 }

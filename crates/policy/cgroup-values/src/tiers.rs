@@ -30,6 +30,39 @@ impl Tiers {
         let burstable = self.burstable.memory_low_bytes.unwrap_or(0);
         (all.saturating_sub(burstable), burstable)
     }
+
+    /// Leaves lower classes so much less memory as higher ones request, by `percent`. Nothing where nothing is known of the node.
+    fn reserve(&mut self, sums: &Sums, allocatable_bytes: i64, percent: i64) {
+        if allocatable_bytes <= 0 {
+            return;
+        }
+        let part = |bytes: i64| bytes.saturating_mul(percent) / 100;
+        let burstable = allocatable_bytes.saturating_sub(part(sums.guaranteed_bytes));
+        let best_effort = burstable.saturating_sub(part(sums.burstable_bytes));
+        self.burstable.memory_limit_bytes = limit(burstable);
+        self.best_effort.memory_limit_bytes = limit(best_effort);
+    }
+
+    /// The same where a limit could not be set: none is below what is used already (bytes, by tier), so that at least that does
+    /// not grow. A use that cannot be read changes nothing.
+    #[must_use]
+    pub fn at_least(mut self, used: impl Fn(QosClass) -> Option<u64>) -> Self {
+        let tiers = [(QosClass::Burstable, &mut self.burstable), (QosClass::BestEffort, &mut self.best_effort)];
+        for (class, values) in tiers {
+            let used = used(class).map(|bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
+            if let (Some(wanted), Some(used)) = (values.memory_limit_bytes, used)
+                && used > wanted
+            {
+                values.memory_limit_bytes = limit(used);
+            }
+        }
+        self
+    }
+}
+
+/// A limit of nothing is none: the one that is there stays. One that is below that cannot be set.
+fn limit(bytes: i64) -> Option<i64> {
+    Some(bytes).filter(|bytes| *bytes != 0)
 }
 
 /// By the active pods.
@@ -48,6 +81,9 @@ pub fn values<'a>(pods: impl Iterator<Item = &'a Pod>, node: &HostFacts, rules: 
         // What is kept for those below is kept only as far as it is kept here.
         tiers.kubepods.memory_min_bytes = Some(kept(sums.guaranteed_bytes.saturating_add(sums.burstable_bytes)));
         tiers.burstable.memory_low_bytes = Some(kept(sums.burstable_bytes));
+    }
+    if let Some(percent) = rules.qos_reserved_memory {
+        tiers.reserve(&sums, node.memory_allocatable_bytes, percent);
     }
     tiers
 }

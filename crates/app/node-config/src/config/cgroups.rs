@@ -102,6 +102,8 @@ pub struct PodLimits {
     pub swap_behavior: SwapBehavior,
     /// What the kernel keeps for pods, and when it slows them down; `None`: the gate MemoryQoS is off.
     pub memory_qos: Option<MemoryQos>,
+    /// So many percent of the memory that a QoS class requests is kept from lower ones; `None`: none is.
+    pub qos_reserved_memory: Option<i64>,
 }
 
 /// Settings of the gate MemoryQoS.
@@ -122,6 +124,7 @@ impl Default for PodLimits {
             single_process_oom_kill: None,
             swap_behavior: SwapBehavior::NoSwap,
             memory_qos: None,
+            qos_reserved_memory: None,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Memory that is kept for pods: what is written where, and when.
+//! Memory that is kept for pods, and taken off what others may use: what is written where, and when.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,4 +78,33 @@ fn another_policy_takes_back_what_was_kept_and_no_gate_leaves_it() {
             assert_eq!(kept(&tree, "/kubepods/burstable").1, after);
         });
     }
+}
+
+#[test]
+fn a_tier_that_uses_more_than_it_shall_have_is_held_at_that_until_it_uses_less() {
+    run(3, |kernel| async move {
+        let tree = tree();
+        let rules = LimitRules { qos_reserved_memory: Some(100), ..LimitRules::standard() };
+        let facts = cgroup_values::HostFacts { memory_allocatable_bytes: 100 * MI, ..config().facts };
+        let bench = Bench::start(&kernel, &tree, crate::Config { rules, facts, ..config() });
+        let limit = |tier: &str| tree.values(tier).and_then(|v| v.memory_limit_bytes);
+        until("all is theirs", || limit("/kubepods/besteffort") == Some(100 * MI)).await;
+        let used = 70 << 20;
+        tree.use_memory("/kubepods/besteffort", used);
+        for (uid, guaranteed) in [("g", true), ("b", false)] {
+            let ensure = EnsurePodCgroup { pod: pod(uid, "20Mi", guaranteed) };
+            bench.wiring.ask(ensure).await.unwrap().unwrap();
+        }
+        until("less", || limit("/kubepods/burstable") == Some(80 * MI)).await;
+        until("held", || limit("/kubepods/besteffort") == i64::try_from(used).ok()).await;
+        assert_eq!(tree.values("/kubepods/besteffort").unwrap().cpu_shares, Some(2));
+        tree.use_memory("/kubepods/besteffort", 1);
+        tokio::time::sleep(Duration::from_secs(61)).await;
+        assert_eq!(limit("/kubepods/besteffort"), Some(60 * MI));
+        // More is promised than there is.
+        let ensure = EnsurePodCgroup { pod: pod("h", "70Mi", true) };
+        bench.wiring.ask(ensure).await.unwrap().unwrap();
+        until("as little as is used", || limit("/kubepods/besteffort") == Some(1)).await;
+        assert_eq!(limit("/kubepods/burstable"), Some(10 * MI));
+    });
 }

@@ -133,3 +133,47 @@ fn all_of_a_reservation_is_kept_whatever_the_policy() {
     assert_eq!((values.memory_min_bytes, values.memory_low_bytes), (Some(GI), None));
     assert_eq!(keep_reserved(reserved_values(&list(&[("memory", "1Gi")]), true)).memory_min_bytes, None);
 }
+
+#[test]
+fn what_higher_classes_request_is_taken_off_what_lower_ones_may_use() {
+    let pods = |memories: [&str; 2]| {
+        [containers(&[guaranteed(memories[0])]), containers(&[memory(memories[1], "")]), containers(&[json!({})])]
+    };
+    for (percent, requested, burstable, best_effort) in [
+        // 7 GiB - 2 GiB * 50 %, and 1 GiB * 50 % less.
+        (50, ["2Gi", "1Gi"], Some(6 * GI), Some(5632 * MI)),
+        (100, ["2Gi", "1Gi"], Some(5 * GI), Some(4 * GI)),
+        (0, ["2Gi", "1Gi"], Some(7 * GI), Some(7 * GI)),
+        // 30 % of 100 bytes and of 101 bytes: 30, whole bytes.
+        (30, ["100", "101"], Some(7 * GI - 30), Some(7 * GI - 60)),
+        // Nothing left is no limit, less than nothing one that cannot be set.
+        (100, ["7Gi", "1"], None, Some(-1)),
+    ] {
+        let rules = LimitRules { qos_reserved_memory: Some(percent), ..rules() };
+        let tiers = tiers::values(pods(requested).iter(), &node(), &rules);
+        let limits = (tiers.burstable.memory_limit_bytes, tiers.best_effort.memory_limit_bytes);
+        assert_eq!(limits, (burstable, best_effort), "{percent} % of {requested:?}");
+        assert_eq!(tiers.kubepods.memory_limit_bytes, None);
+        let unknown = HostFacts { memory_allocatable_bytes: 0, ..node() };
+        assert_eq!(tiers::values(pods(requested).iter(), &unknown, &rules).burstable.memory_limit_bytes, None);
+    }
+    assert_eq!(tiers::values(pods(["2Gi", "1Gi"]).iter(), &node(), &rules()).burstable.memory_limit_bytes, None);
+}
+
+#[test]
+fn a_limit_that_could_not_be_set_is_what_is_used() {
+    let limited = |bytes| CgroupValues { memory_limit_bytes: bytes, ..CgroupValues::default() };
+    let tiers = |burstable, best_effort| Tiers {
+        burstable: limited(burstable),
+        best_effort: limited(best_effort),
+        ..Tiers::default()
+    };
+    let used = |burstable: Option<u64>, best_effort: Option<u64>| {
+        move |class| if class == QosClass::Burstable { burstable } else { best_effort }
+    };
+    let wanted = tiers(Some(100), Some(50));
+    assert_eq!(wanted.clone().at_least(used(Some(101), Some(50))), tiers(Some(101), Some(50)));
+    assert_eq!(wanted.clone().at_least(used(Some(99), Some(60))), tiers(Some(100), Some(60)));
+    assert_eq!(wanted.clone().at_least(used(None, None)), wanted);
+    assert_eq!(tiers(None, Some(-1)).at_least(used(Some(9), Some(0))), tiers(None, None), "nothing is used: no limit");
+}

@@ -166,7 +166,13 @@ impl CgroupFs for FakeCgroups {
     }
 
     fn set(&self, path: &str, values: &CgroupValues) -> HostResult<()> {
-        match self.call("set", path)?.groups.get_mut(path) {
+        let mut tree = self.call("set", path)?;
+        let used = tree.usage.get(path).copied().unwrap_or(0);
+        if values.memory_limit_bytes.is_some_and(|limit| u64::try_from(limit).is_ok_and(|limit| limit < used)) {
+            // As the kernel has it with v1.
+            return Err(HostError::new("set", path, io::ErrorKind::ResourceBusy));
+        }
+        match tree.groups.get_mut(path) {
             Some(group) => {
                 group.cpu_shares = values.cpu_shares.or(group.cpu_shares);
                 group.cpu_quota_us = values.cpu_quota_us.or(group.cpu_quota_us);
