@@ -63,6 +63,8 @@ pub struct Machine {
     pub allocatable: ResourceList,
     /// Masked in containers.
     pub thermal_throttle_paths: Vec<String>,
+    /// What is mounted in memory may be swapped out.
+    pub memory_may_swap: bool,
     /// What the policy of SELinux says of containers; `None`: it is off.
     pub selinux: Option<String>,
 }
@@ -106,6 +108,8 @@ impl Machine {
             pid_capacity: info.pid_capacity()?,
             allocatable,
             thermal_throttle_paths: paths.iter().map(|p| p.to_string_lossy().into_owned()).collect(),
+            // Looked at by whoever may mount.
+            memory_may_swap: false,
             selinux: info.selinux_contexts()?,
         })
     }

@@ -29,6 +29,16 @@ const PROCESSES: Duration = Duration::from_secs(60);
 /// As [`PROCESSES`] where none has a place to be.
 const SCORE: Duration = Duration::from_secs(300);
 
+/// Texts that readers of a kubelet's events know.
+const CGROUP_V1: &str = "cgroup v1 detected. cgroup v1 support is deprecated and will be removed in a future release. Please \
+                         migrate to cgroup v2. More information at https://git.k8s.io/enhancements/keps/sig-node/5573-remove-cgroup-v1";
+/// As [`CGROUP_V1`], with its reason.
+const MAY_SWAP: (&str, &str) = (
+    "PossibleMemoryBackedVolumesOnDisk",
+    "The tmpfs noswap option is not supported. Memory-backed volumes (e.g. secrets, emptyDirs, etc.) might be swapped to disk \
+     and should no longer be considered secure.",
+);
+
 /// What CgroupManager works with.
 #[derive(Clone)]
 pub struct Deps {
@@ -69,6 +79,10 @@ impl Actor for CgroupManager {
             CgroupVersion::V1 => 1,
             CgroupVersion::V2 => 2,
         });
+        // A rebuilt actor is on the same machine: no news.
+        if ctx.generation() == 0 {
+            self.warn_of_the_machine();
+        }
         self.see_to_processes(ctx);
         let placed = self.config.own_cgroup.is_some() || self.config.system_cgroup.is_some();
         ctx.every(if placed { PROCESSES } else { SCORE }, |act, ctx| act.see_to_processes(ctx));
@@ -174,6 +188,20 @@ impl CgroupManager {
                 act.write_tiers(force, ctx);
             }
         });
+    }
+
+    /// Events of a kubelet's start.
+    fn warn_of_the_machine(&self) {
+        let v1 = self.deps.cgroups.version() == CgroupVersion::V1;
+        let all = [(v1, "CgroupV1", CGROUP_V1), (self.config.memory_may_swap, MAY_SWAP.0, MAY_SWAP.1)];
+        for (_, reason, message) in all.into_iter().filter(|(told, ..)| *told) {
+            self.crew.emit(NodeEvent {
+                kind: EventType::Warning,
+                reason: reason.into(),
+                message: message.to_owned(),
+                object: EventObject::Node,
+            });
+        }
     }
 
     fn see_to_processes(&mut self, ctx: &mut Ctx<Self>) {

@@ -89,6 +89,7 @@ pub(super) fn cgroup_manager(setup: &Setup<'_, CgroupManager>) {
         reserved_cgroups: reserved_cgroups(&setup.settings.config, setup.settings.cgroup_driver),
         own_cgroup: Some(setup.settings.config.cgroups.own.clone()).filter(|path| !path.is_empty()),
         system_cgroup: Some(setup.settings.config.cgroups.system.clone()).filter(|path| !path.is_empty()),
+        memory_may_swap: setup.machine.memory_may_swap,
         oom_score_adj: Some(i64::from(setup.settings.config.cgroups.oom_score_adj)),
     });
     let deps = Arc::new(cgroup_manager::Deps {

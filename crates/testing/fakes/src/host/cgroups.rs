@@ -21,6 +21,7 @@ pub struct FakeCgroups {
 struct Tree {
     groups: BTreeMap<String, CgroupValues>,
     no_root: bool,
+    v2: bool,
     own_oom_score_adj: Option<i64>,
     joined: Option<String>,
     /// `operation path`, in order.
@@ -52,6 +53,11 @@ impl FakeCgroups {
     /// Makes a cgroup, as somebody else on the machine.
     pub fn put(&self, path: &str) {
         lock(&self.tree).groups.entry(path.to_owned()).or_default();
+    }
+
+    /// Which hierarchy it is; v1 at first.
+    pub fn set_version(&self, version: CgroupVersion) {
+        lock(&self.tree).v2 = version == CgroupVersion::V2;
     }
 
     /// Whether the root is there.
@@ -138,7 +144,7 @@ impl FakeCgroups {
 
 impl CgroupFs for FakeCgroups {
     fn version(&self) -> CgroupVersion {
-        CgroupVersion::V1
+        if lock(&self.tree).v2 { CgroupVersion::V2 } else { CgroupVersion::V1 }
     }
 
     fn missing_controllers(&self) -> Vec<String> {
