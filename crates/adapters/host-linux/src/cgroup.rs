@@ -244,7 +244,17 @@ impl CgroupFs for LinuxCgroups {
             return Err(HostError::new("read", path, io::ErrorKind::NotFound));
         };
         let file = dir.join(file);
-        let text = fs::read_to_string(&file).at("read", &file)?;
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(e) if kill::is_gone(&e) && !dir.exists() => {
+                return Err(HostError::new("read", file, io::ErrorKind::NotFound));
+            }
+            // The cgroup is there without what would tell.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                return Err(HostError::new("read", file, io::ErrorKind::Unsupported));
+            }
+            Err(e) => return Err(HostError::new("read", file, e)),
+        };
         text.trim().parse().map_err(|_| HostError::new("parse", file, io::ErrorKind::InvalidData))
     }
 

@@ -81,7 +81,7 @@ pub trait CgroupFs: Send + Sync + 'static {
     fn remove(&self, path: &str) -> HostResult<()>;
     /// Names of the child cgroups, sorted; none when the cgroup is absent.
     fn children(&self, path: &str) -> HostResult<Vec<String>>;
-    /// Memory in use in bytes, children included.
+    /// Memory in use in bytes, children included. Not found: the cgroup is gone; another error is none of that.
     fn memory_usage_bytes(&self, path: &str) -> HostResult<u64>;
     /// Puts this very process into a cgroup, which is made when it is not there. Its place in systemd's own tree stays as it is.
     fn join(&self, path: &str) -> HostResult<()>;

@@ -159,11 +159,19 @@ pub(crate) fn read(cgroups: &dyn CgroupFs, config: &Config, pod: &Pod) -> Result
     let path = config.tree.pod(resources::qos_class(pod), &pod::uid(pod));
     let values = cgroups.get(&path).map_err(|e| failed("failed to read the pod cgroup", &e))?;
     let names = cgroups.children(&path).map_err(|e| failed("failed to list the cgroups of the pod", &e))?;
-    let used = |path: &str| cgroups.memory_usage_bytes(path).ok();
+    let used = |path: &str| match cgroups.memory_usage_bytes(path) {
+        Ok(bytes) => Some(Some(bytes)),
+        Err(e) if e.is_not_found() => None,
+        Err(e) => {
+            // Whoever shrinks it must know that nobody knows.
+            tracing::warn!(cgroup = path, error = %actor::chain(&e), "memory in use cannot be read");
+            Some(None)
+        }
+    };
     // A container may end meanwhile.
     let children = names.into_iter().filter_map(|name| Some((used(&format!("{path}/{name}"))?, name)));
     let children = children.map(|(bytes, name)| (name, bytes)).collect();
-    Ok(PodCgroupUse { values, memory_bytes: used(&path), children })
+    Ok(PodCgroupUse { values, memory_bytes: used(&path).flatten(), children })
 }
 
 /// Writes limits of the pod's cgroup.

@@ -3,3 +3,4 @@ mod memory_qos;
 mod rig;
 mod system;
 mod tables;
+mod usage;

@@ -234,10 +234,7 @@ fn config(dir: PathBuf) -> Config {
             host_ips: vec!["192.0.2.1".parse().unwrap()],
             allocatable: BTreeMap::new(),
         },
-        facts: HostFacts {
-            memory_capacity_bytes: 8 << 30,
-            ..HostFacts::default()
-        },
+        facts: HostFacts { memory_capacity_bytes: 8 << 30, ..HostFacts::default() },
         rules: LimitRules::standard(),
         cluster_dns: Vec::new(),
         resolv_conf: Some(dir.join("resolv.conf")),

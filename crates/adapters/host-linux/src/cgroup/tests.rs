@@ -355,3 +355,18 @@ fn processes_are_moved_in_every_tree_but_systemds_and_one_failure_holds_up_nobod
     assert_eq!(read(&memory.join("system"), "cgroup.procs"), "77");
     assert!(!systemd.join("system/cgroup.procs").exists());
 }
+
+#[test]
+fn a_cgroup_that_is_gone_is_told_apart_from_one_that_cannot_be_read() {
+    let (tmp, cgroups) = v2_tree();
+    assert!(cgroups.memory_usage_bytes("/gone").unwrap_err().is_not_found());
+    let dir = tmp.path().join("cgroup/p");
+    write(&dir, &[("memory.current", "4096\n")]);
+    assert_eq!(cgroups.memory_usage_bytes("/p").unwrap(), 4096);
+    write(&dir, &[("memory.current", "many\n")]);
+    assert!(!cgroups.memory_usage_bytes("/p").unwrap_err().is_not_found());
+    fs::remove_file(dir.join("memory.current")).unwrap();
+    assert!(!cgroups.memory_usage_bytes("/p").unwrap_err().is_not_found(), "the cgroup is there");
+    fs::create_dir(dir.join("memory.current")).unwrap();
+    assert!(!cgroups.memory_usage_bytes("/p").unwrap_err().is_not_found());
+}

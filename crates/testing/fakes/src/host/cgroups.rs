@@ -28,6 +28,7 @@ struct Tree {
     calls: Vec<String>,
     failing: BTreeSet<(&'static str, String)>,
     usage: BTreeMap<String, u64>,
+    ending: BTreeSet<String>,
     /// Processes by cgroup.
     processes: BTreeMap<String, Vec<Process>>,
     /// Those that cannot be moved.
@@ -83,6 +84,11 @@ impl FakeCgroups {
         lock(&self.tree).calls.clone()
     }
 
+    /// A cgroup is listed once more, and is gone when somebody asks what it uses.
+    pub fn end_while_read(&self, path: &str) {
+        lock(&self.tree).ending.insert(path.to_owned());
+    }
+
     /// From now on a cgroup uses this much memory.
     pub fn use_memory(&self, path: &str, bytes: u64) {
         lock(&self.tree).usage.insert(path.to_owned(), bytes);
@@ -111,7 +117,7 @@ impl FakeCgroups {
         lock(&self.tree).forks = times;
     }
 
-    /// From now on an operation (`controllers`, `exists`, `create`, `set`, `get`, `remove`, `children`, `processes`, `move`, `join`, `oom_score_adj`) fails for paths
+    /// From now on an operation (`controllers`, `exists`, `create`, `set`, `get`, `usage`, `remove`, `children`, `processes`, `move`, `join`, `oom_score_adj`) fails for paths
     /// with `part` in them, or does no longer.
     pub fn fail(&self, operation: &'static str, part: &str, on: bool) {
         let failing = &mut lock(&self.tree).failing;
@@ -214,7 +220,14 @@ impl CgroupFs for FakeCgroups {
     }
 
     fn memory_usage_bytes(&self, path: &str) -> HostResult<u64> {
-        Ok(lock(&self.tree).usage.get(path).copied().unwrap_or(0))
+        let mut tree = self.call("usage", path)?;
+        if tree.ending.remove(path) {
+            tree.groups.remove(path);
+        }
+        if !tree.groups.contains_key(path) {
+            return Err(HostError::new("usage", path, io::ErrorKind::NotFound));
+        }
+        Ok(tree.usage.get(path).copied().unwrap_or(0))
     }
 
     fn join(&self, path: &str) -> HostResult<()> {
