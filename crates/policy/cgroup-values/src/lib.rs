@@ -20,7 +20,6 @@ mod tests;
 
 use model::node::SwapBehavior;
 
-pub use memory_qos::MemoryQos;
 pub use names::{CgroupName, PodTree};
 
 /// What the formulas need to know of the host.
@@ -59,6 +58,15 @@ pub struct LimitRules {
     pub memory_qos: Option<MemoryQos>,
     /// `qosReserved` of memory, in percent (the gate QOSReserved); `None`: lower classes may take all that there is.
     pub qos_reserved_memory: Option<i64>,
+}
+
+/// The operator's rules for memory that is kept for pods, where the gate is on and the host has cgroup v2.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct MemoryQos {
+    /// `memoryThrottlingFactor`: how much of what is above its request a container may take before it is slowed down.
+    pub throttling_factor: f64,
+    /// `memoryReservationPolicy: TieredReservation`: requests are kept. Without it nothing is.
+    pub tiered: bool,
 }
 
 impl LimitRules {

@@ -3,7 +3,7 @@
 use model::core::{Container, Pod};
 use model::resources::{self, CgroupValues, MEMORY, QosClass};
 
-use crate::HostFacts;
+use crate::{HostFacts, MemoryQos};
 
 /// Memory that is never taken away.
 const MIN: &str = "memory.min";
@@ -11,15 +11,6 @@ const MIN: &str = "memory.min";
 const LOW: &str = "memory.low";
 /// From here on whoever takes more has to wait.
 const HIGH: &str = "memory.high";
-
-/// The operator's rules, where the gate is on and the host has cgroup v2.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct MemoryQos {
-    /// `memoryThrottlingFactor`: how much of what is above its request a container may take before it is slowed down.
-    pub throttling_factor: f64,
-    /// `memoryReservationPolicy: TieredReservation`: requests are kept. Without it nothing is.
-    pub tiered: bool,
-}
 
 /// What a container is given, as files of the unified hierarchy with their values.
 pub(crate) fn container(

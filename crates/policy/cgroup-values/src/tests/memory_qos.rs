@@ -2,7 +2,8 @@
 //! `floor((request + factor * (limit or allocatable - request)) / page) * page`, where the request is not the limit.
 
 use super::*;
-use crate::memory_qos::{MemoryQos, keep_reserved};
+use crate::MemoryQos;
+use crate::memory_qos::keep_reserved;
 
 /// A node with 8 GiB of which 1 GiB is set aside.
 fn node() -> HostFacts {
