@@ -8,6 +8,7 @@ mod citations;
 mod dependencies;
 mod docs;
 mod edges;
+mod gates;
 mod map;
 mod sizes;
 mod sleeps;
@@ -18,7 +19,7 @@ mod words;
 use tree::{Source, Tree};
 
 /// Checks sizes, banned words, sleeps of tests and charters of the code, and documents against the code: paths, names, citations of `docs/spec`,
-/// the stops of `docs/life-of-a-pod.md`, declared edges that nobody uses, and the tables of crates, dependencies and invariants in `ARCHITECTURE.md`.
+/// the stops of `docs/life-of-a-pod.md`, declared edges that nobody uses, feature gates that are told otherwise than they are, and the tables of crates, dependencies and invariants in `ARCHITECTURE.md`.
 #[derive(clap::Args)]
 pub(crate) struct Args {}
 
@@ -45,6 +46,7 @@ fn check(tree: &Tree) -> Vec<String> {
     found.extend(docs::names(tree));
     found.extend(citations::check(tree));
     found.extend(map::check(tree));
+    found.extend(gates::check(&tree.rust().collect::<Vec<_>>()));
     let architecture = tree.files.get(map::ARCHITECTURE).map_or("", String::as_str);
     found.extend(dependencies::check(architecture, &tree.used));
     if !architecture.is_empty() {

@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use model::cgroup::Process;
 use model::resources::CgroupValues;
 use ports::host::{CgroupFs, CgroupVersion, HostError, HostResult};
 
@@ -12,6 +13,7 @@ use crate::At;
 
 mod create;
 mod kill;
+mod processes;
 mod systemd;
 mod values;
 
@@ -242,11 +244,32 @@ impl CgroupFs for LinuxCgroups {
             return Err(HostError::new("read", path, io::ErrorKind::NotFound));
         };
         let file = dir.join(file);
-        let text = fs::read_to_string(&file).at("read", &file)?;
+        let text = match fs::read_to_string(&file) {
+            Ok(text) => text,
+            Err(e) if kill::is_gone(&e) && !dir.exists() => {
+                return Err(HostError::new("read", file, io::ErrorKind::NotFound));
+            }
+            // The cgroup is there without what would tell.
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                return Err(HostError::new("read", file, io::ErrorKind::Unsupported));
+            }
+            Err(e) => return Err(HostError::new("read", file, e)),
+        };
         text.trim().parse().map_err(|_| HostError::new("parse", file, io::ErrorKind::InvalidData))
     }
 
     fn join(&self, path: &str) -> HostResult<()> {
+        self.move_processes(path, &[rustix::process::getpid().as_raw_nonzero().get()])
+    }
+
+    fn processes(&self, path: &str) -> HostResult<Vec<Process>> {
+        // On v1 what a kubelet looks at: every process is somewhere in this tree, and systemd uses it for few.
+        let dir = self.dir_of("devices", path)?;
+        let dir = dir.ok_or_else(|| HostError::new("read", path, io::ErrorKind::NotFound))?;
+        processes::list(&dir, &self.proc)
+    }
+
+    fn move_processes(&self, path: &str, pids: &[i32]) -> HostResult<()> {
         self.create(path)?;
         let below = checked(path)?;
         let dirs: BTreeSet<PathBuf> = match &self.hierarchy {
@@ -255,8 +278,10 @@ impl CgroupFs for LinuxCgroups {
             }
             Hierarchy::V2(root) => BTreeSet::from([root.join(&below)]),
         };
-        let pid = std::process::id().to_string();
-        dirs.iter().map(|dir| dir.join("cgroup.procs")).try_for_each(|file| fs::write(&file, &pid).at("write", &file))
+        let files: Vec<PathBuf> = dirs.iter().map(|dir| dir.join("cgroup.procs")).collect();
+        let moves = pids.iter().flat_map(|pid| files.iter().map(move |file| (pid, file)));
+        let moved = moves.map(|(pid, file)| fs::write(file, pid.to_string()).at("write", file));
+        moved.fold(Ok(()), Result::and)
     }
 
     fn set_own_oom_score_adj(&self, value: i64) -> HostResult<()> {

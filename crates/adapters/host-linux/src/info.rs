@@ -77,6 +77,10 @@ impl HostInfo for LinuxInfo {
         Ok(self.meminfo()?.swap_total)
     }
 
+    fn page_bytes(&self) -> u64 {
+        procfs::page_size()
+    }
+
     fn huge_pages(&self) -> HostResult<BTreeMap<u64, u64>> {
         let dir = self.sys.join("kernel/mm/hugepages");
         let entries = match fs::read_dir(&dir) {

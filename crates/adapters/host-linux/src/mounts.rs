@@ -28,6 +28,27 @@ mod tests;
 
 const PROC: &str = "/proc";
 
+/// Whether the kernel can leave what is mounted in memory out of swap: it is tried in a folder that is made for it in `scratch`.
+/// A folder that cannot be made is as good as a no, as for a kubelet.
+#[must_use]
+pub fn keeps_memory_off_swap(scratch: &Path) -> bool {
+    let folder = scratch.join(format!("tmpfs-noswap-test-{}", std::process::id()));
+    let tried = fs::create_dir(&folder).at("mkdir", &folder).and_then(|()| {
+        let mounted = mount_fs("tmpfs", &folder, "noswap").at("mount", &folder);
+        let unmounted = LinuxMounts.unmount(&folder);
+        mounted.and(unmounted)
+    });
+    let removed = fs::remove_dir(&folder);
+    match (&tried, &removed) {
+        (Ok(()), Err(e)) => {
+            tracing::warn!(folder = %folder.display(), error = %e, "a folder that was made to try stays")
+        }
+        (Err(e), _) => tracing::info!(error = %e, "tmpfs cannot be kept off swap"),
+        (Ok(()), Ok(())) => {}
+    }
+    tried.is_ok()
+}
+
 /// The mounts that this process sees.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinuxMounts;

@@ -211,7 +211,10 @@ async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Resu
     let (stats, alarm) = (host_linux::LinuxStats::new(&cgroups), host_linux::KernelMemoryAlarm::new(&cgroups));
     let cgroups = with_driver(cgroups, words.cgroup_driver, &mut settings, &apart);
     host::check_reserved(&settings, &*cgroups)?;
-    let machine = Machine::read(&settings, &info, &*cgroups, &LinuxFs)?;
+    host::warn_of_memory_qos(&settings, &*cgroups, &info);
+    let mut machine = Machine::read(&settings, &info, &*cgroups, &LinuxFs)?;
+    machine.memory_may_swap =
+        info.swap_total_bytes()? > 0 && !host_linux::mounts::keeps_memory_off_swap(&settings.root_dir);
     let forgiving =
         settings.config.feature_gates.enabled("KubeletInUserNamespace") && host_linux::sysctl::in_user_namespace();
     tunables::settle(&settings.flags.sysctl_dir, settings.config.host.protect_kernel_defaults, forgiving)?;

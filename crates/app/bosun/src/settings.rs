@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use cgroup_manager::ReservedCgroup;
+use cgroup_values::memory_qos::keep_reserved;
 use cgroup_values::tree::PID;
-use cgroup_values::{CgroupName, HostFacts, LimitRules};
+use cgroup_values::{CgroupName, HostFacts, LimitRules, MemoryQos};
 use model::node::CgroupDriver;
 use model::quantity::Quantity;
 use model::resources::{CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, MEMORY, ResourceList};
@@ -62,6 +63,8 @@ pub struct Machine {
     pub allocatable: ResourceList,
     /// Masked in containers.
     pub thermal_throttle_paths: Vec<String>,
+    /// What is mounted in memory may be swapped out.
+    pub memory_may_swap: bool,
     /// What the policy of SELinux says of containers; `None`: it is off.
     pub selinux: Option<String>,
 }
@@ -75,8 +78,10 @@ impl Machine {
         let memory = info.memory_total_bytes()?;
         let pages = info.huge_pages()?;
         let disk = fs.stat_fs(&settings.root_dir)?;
-        let facts = HostFacts {
+        let mut facts = HostFacts {
             memory_capacity_bytes: signed(memory),
+            memory_allocatable_bytes: 0,
+            page_bytes: signed(info.page_bytes()),
             swap_total_bytes: signed(info.swap_total_bytes()?),
             swap_controller: cgroups.has_swap_controller(),
             cgroup_v2: cgroups.version() == CgroupVersion::V2,
@@ -93,6 +98,7 @@ impl Machine {
             capacity.insert(name, Quantity::from_bytes(signed(size.saturating_mul(count))));
         }
         let mut reserved = reservations(&settings.config.allocatable);
+        facts.memory_allocatable_bytes = cgroup_values::tree::memory_for_pods(&capacity, &reserved);
         reserved.eviction_hard = eviction_reserve(&settings.config.eviction, &capacity);
         let allocatable = cgroup_values::tree::allocatable(&capacity, &reserved);
         let paths = info.thermal_throttle_paths();
@@ -102,6 +108,8 @@ impl Machine {
             pid_capacity: info.pid_capacity()?,
             allocatable,
             thermal_throttle_paths: paths.iter().map(|p| p.to_string_lossy().into_owned()).collect(),
+            // Looked at by whoever may mount.
+            memory_may_swap: false,
             selinux: info.selinux_contexts()?,
         })
     }
@@ -166,7 +174,9 @@ pub fn reservations(allocatable: &NodeAllocatable) -> cgroup_values::tree::Reser
 
 /// Cgroups of the operator's that are limited to what is set aside for those in them (`enforceNodeAllocatable`).
 #[must_use]
-pub fn reserved_cgroups(allocatable: &NodeAllocatable, driver: CgroupDriver) -> Vec<ReservedCgroup> {
+pub fn reserved_cgroups(config: &NodeConfig, driver: CgroupDriver) -> Vec<ReservedCgroup> {
+    let allocatable = &config.allocatable;
+    let kept = |values| if config.limits.memory_qos.is_some() { keep_reserved(values) } else { values };
     let (system, kube) = (&allocatable.system_reserved, &allocatable.kube_reserved);
     let (of_system, of_kube) = (&allocatable.system_reserved_cgroup, &allocatable.kube_reserved_cgroup);
     let all = [
@@ -181,7 +191,7 @@ pub fn reserved_cgroups(allocatable: &NodeAllocatable, driver: CgroupDriver) -> 
             what,
             name: name.clone(),
             path: CgroupName::from_config(name, driver).path(driver),
-            values: cgroup_values::tree::reserved_values(reserved, compressible),
+            values: kept(cgroup_values::tree::reserved_values(reserved, compressible)),
         })
         .collect()
 }
@@ -195,6 +205,11 @@ pub fn limit_rules(limits: &PodLimits, v2: bool) -> LimitRules {
         pod_pids_max: limits.pod_pids_limit.map(signed),
         single_process_oom_kill: limits.single_process_oom_kill.unwrap_or(!v2),
         swap: limits.swap_behavior,
+        memory_qos: limits
+            .memory_qos
+            .filter(|_| v2)
+            .map(|qos| MemoryQos { throttling_factor: qos.throttling_factor, tiered: qos.tiered_reservation }),
+        qos_reserved_memory: limits.qos_reserved_memory,
     }
 }
 

@@ -13,7 +13,7 @@ mod server;
 mod shutdown;
 mod tracing;
 
-pub use cgroups::{Cgroups, Enforce, NodeAllocatable, PodLimits, Reserved};
+pub use cgroups::{Cgroups, Enforce, MemoryQos, NodeAllocatable, PodLimits, Reserved};
 pub use eviction::{Eviction, SoftThreshold, Threshold};
 pub use host::Host;
 pub use images::{Images, PullVerification, Runtime};

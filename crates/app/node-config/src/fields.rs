@@ -13,7 +13,6 @@ const NO_EFFECT: &str = "no effect with a CRI runtime";
 pub(crate) const UNUSED: &[Field] = &[
     field("enableContentionProfiling", Kind::Bool, "false", "there is no profile of contended locks"),
     field("showHiddenMetricsForVersion", Kind::Text, "", "no metric is hidden"),
-    field("systemCgroups", Kind::Text, "", "no process is moved"),
     field("reservedMemory", Kind::ObjectList, "", NO_PINNING),
     field("cpuManagerPolicy", Kind::Word(&["none", "static"]), "\"none\"", NO_PINNING),
     field("cpuManagerPolicyOptions", Kind::TextMap, "", NO_PINNING),
@@ -27,10 +26,7 @@ pub(crate) const UNUSED: &[Field] = &[
     ),
     field("topologyManagerScope", Kind::Word(&["container", "pod"]), "\"container\"", NO_PINNING),
     field("topologyManagerPolicyOptions", Kind::TextMap, "", NO_PINNING),
-    field("qosReserved", Kind::TextMap, "", "no memory is set aside for a QoS class"),
     field("maxOpenFiles", Kind::Int(0, i64::MAX), "1000000", "the limit of the service manager holds (LimitNOFILE)"),
-    field("memoryThrottlingFactor", Kind::Fraction, "0.9", "memory.high is not set"),
-    field("memoryReservationPolicy", Kind::Word(&["None", "TieredReservation"]), "\"None\"", "memory is not reserved"),
     field(
         "hairpinMode",
         Kind::Word(&["hairpin-veth", "none", "promiscuous-bridge"]),

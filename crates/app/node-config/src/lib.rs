@@ -28,9 +28,9 @@ mod tests;
 
 pub use config::{
     ApiAccess, Authentication, Authorization, AuthorizationMode, Cgroups, ChangeDetection, ContainerLogs, Dns, Enforce,
-    Eviction, FileVerbosity, Healthz, Host, Images, LogFormat, Logging, NodeAllocatable, NodeConfig, NodeObject,
-    NodeShutdown, PodLimits, PodSources, Pods, PullVerification, Reserved, Runtime, Server, ServerTls, ShutdownPeriod,
-    SoftThreshold, Threshold, TlsVersion, Tracing, TracingEndpoint,
+    Eviction, FileVerbosity, Healthz, Host, Images, LogFormat, Logging, MemoryQos, NodeAllocatable, NodeConfig,
+    NodeObject, NodeShutdown, PodLimits, PodSources, Pods, PullVerification, Reserved, Runtime, Server, ServerTls,
+    ShutdownPeriod, SoftThreshold, Threshold, TlsVersion, Tracing, TracingEndpoint,
 };
 pub use configz::configz;
 pub use error::{ConfigError, ConfigErrors, Warning};

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod logging;
+mod memory;
 mod rules;
 mod server;
 mod shutdown;
@@ -40,12 +41,14 @@ pub(crate) fn read(fields: Map<String, Value>, warnings: Vec<Warning>) -> Result
     let raw = fields.clone();
     let mut r = Reader::new("", fields, &mut findings);
     gates(&mut r, &mut config);
-    rules::unused::check(&raw, &config.feature_gates, r.findings);
+    rules::unused::check(&raw, r.findings);
     sources(&mut r, &mut config.sources);
     pod_logs(&mut r, &mut config.pods);
     runtime(&mut r, &mut config.runtime);
     cgroups(&mut r, &mut config);
     processes(&mut r, &mut config);
+    memory::qos(&mut r, &mut config);
+    memory::reserved(&mut r, &mut config);
     network(&mut r, &mut config.dns);
     images(&mut r, &mut config.images);
     pods(&mut r, &mut config);
@@ -155,6 +158,7 @@ fn cgroups(r: &mut Reader<'_>, c: &mut NodeConfig) {
         r.findings.error(error.value(&Value::from(c.cgroups.root.as_str())));
     }
     set(&mut c.cgroups.own, r.some_text("kubeletCgroups"));
+    set(&mut c.cgroups.system, system_cgroup(r));
     set(&mut c.cgroups.per_qos, r.bool("cgroupsPerQOS"));
     set(&mut c.allocatable.system_reserved, r.amounts("systemReserved", RESERVABLE));
     set(&mut c.allocatable.kube_reserved, r.amounts("kubeReserved", RESERVABLE));
@@ -166,6 +170,22 @@ fn cgroups(r: &mut Reader<'_>, c: &mut NodeConfig) {
         c.allocatable.enforce.clone_from(list);
     }
     rules::enforcement(c, given.is_some(), r.findings);
+}
+
+/// The root itself is refused: processes would be moved out of it and back. The first slash may be missing, as for a kubelet.
+fn system_cgroup(r: &mut Reader<'_>) -> Option<String> {
+    const NAME: &str = "systemCgroups";
+    let text = r.some_text(NAME)?;
+    let parts: Vec<&str> = text.split('/').filter(|part| !part.is_empty()).collect();
+    let wrong = if parts.is_empty() {
+        "cannot be the root of the tree"
+    } else if parts.iter().any(|part| [".", ".."].contains(part)) {
+        "must be a path without '.' and '..'"
+    } else {
+        return Some(format!("/{}", parts.join("/")));
+    };
+    r.findings.error(ConfigError::new(NAME, wrong).value(&Value::from(text)).allowed("a cgroup such as /system"));
+    None
 }
 
 /// CPUs that are named take the place of the amounts that are reserved (interfaces 1.1 step 8).

@@ -100,6 +100,17 @@ impl<'f> Reader<'f> {
         None
     }
 
+    /// A number that is more than 0 and at most 1.
+    pub(crate) fn fraction(&mut self, name: &'static str) -> Option<f64> {
+        let value = self.raw(name)?;
+        let fits = value.as_f64().filter(|f| *f > 0.0 && *f <= 1.0);
+        if fits.is_none() {
+            let error = ConfigError::new(self.path(name), "is out of range").value(&value);
+            self.findings.error(error.allowed("more than 0, at most 1"));
+        }
+        fits
+    }
+
     pub(crate) fn quantity(&mut self, name: &'static str) -> Option<Quantity> {
         self.typed(name, |f, p, v| f.quantity(p, v))
     }
@@ -190,7 +201,6 @@ pub(crate) struct Field {
 pub(crate) enum Kind {
     Bool,
     Int(i64, i64),
-    Fraction,
     Text,
     Word(&'static [&'static str]),
     Duration,
@@ -206,11 +216,6 @@ impl Kind {
         match self {
             Kind::Bool => drop(findings.bool(path, value)),
             Kind::Int(low, high) => drop(findings.int(path, value, *low, *high)),
-            Kind::Fraction => match value.as_f64() {
-                Some(f) if f > 0.0 && f <= 1.0 => {}
-                _ => findings
-                    .error(ConfigError::new(path, "is out of range").value(value).allowed("more than 0, at most 1")),
-            },
             Kind::Text => drop(findings.text(path, value)),
             Kind::Word(_) if value.as_str() == Some("") => {}
             Kind::Word(words) => drop(findings.word(path, value, words)),

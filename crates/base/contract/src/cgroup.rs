@@ -56,8 +56,8 @@ pub struct PodCgroupUse {
     pub values: CgroupValues,
     /// Memory in use in bytes, where it can be read.
     pub memory_bytes: Option<u64>,
-    /// As `memory_bytes`, by name of the cgroup below: that of a container has its id in it.
-    pub children: BTreeMap<String, u64>,
+    /// As `memory_bytes`, by name of the cgroup below: that of a container has its id in it. What has ended meanwhile is left out.
+    pub children: BTreeMap<String, Option<u64>>,
 }
 /// Write limits of the pod's cgroup, as part of a resize. Idempotent.
 #[derive(Clone, Debug, Serialize, Deserialize)]

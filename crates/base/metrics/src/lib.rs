@@ -25,6 +25,7 @@ pub mod http;
 pub mod images;
 pub mod lifecycle;
 pub mod log;
+pub mod memory_qos;
 pub mod node;
 pub mod pleg;
 pub mod pods;

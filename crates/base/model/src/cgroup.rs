@@ -5,6 +5,15 @@ pub const MIN_SHARES: u64 = 2;
 /// Most CPU shares that the kernel takes.
 pub const MAX_SHARES: u64 = 262_144;
 
+/// A process of a cgroup.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// A thread of the kernel's own.
+    pub is_kernel: bool,
+}
+
 /// `cpu.weight` (1 to 10000) that the node writes for `shares`. Linear: the whole tree must use one scale, and runtimes
 /// convert only their own leaves.
 #[must_use]

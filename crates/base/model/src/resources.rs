@@ -38,6 +38,10 @@ pub struct CgroupValues {
     pub cpu_period_us: Option<u64>,
     /// Memory limit in bytes; -1 means none.
     pub memory_limit_bytes: Option<i64>,
+    /// Bytes that are never taken away (`memory.min`); v1 has none.
+    pub memory_min_bytes: Option<i64>,
+    /// Bytes that are taken away last (`memory.low`); v1 has none.
+    pub memory_low_bytes: Option<i64>,
     /// Most processes and threads; -1 means no limit.
     pub pids_max: Option<i64>,
     /// Limit in bytes by huge page size in bytes.

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use model::Timestamp;
+use model::cgroup::Process;
 use model::reading::DiskUse;
 use model::resources::CgroupValues;
 
@@ -80,10 +81,14 @@ pub trait CgroupFs: Send + Sync + 'static {
     fn remove(&self, path: &str) -> HostResult<()>;
     /// Names of the child cgroups, sorted; none when the cgroup is absent.
     fn children(&self, path: &str) -> HostResult<Vec<String>>;
-    /// Memory in use in bytes, children included.
+    /// Memory in use in bytes, children included. Not found: the cgroup is gone; another error is none of that.
     fn memory_usage_bytes(&self, path: &str) -> HostResult<u64>;
     /// Puts this very process into a cgroup, which is made when it is not there. Its place in systemd's own tree stays as it is.
     fn join(&self, path: &str) -> HostResult<()>;
+    /// Processes of a cgroup itself, not of those below it.
+    fn processes(&self, path: &str) -> HostResult<Vec<Process>>;
+    /// As [`CgroupFs::join`] for other processes. Tries all of them; the first failure is the answer.
+    fn move_processes(&self, path: &str, pids: &[i32]) -> HostResult<()>;
     /// Sets `oom_score_adj` of this very process. Needs `CAP_SYS_RESOURCE` to lower it.
     fn set_own_oom_score_adj(&self, value: i64) -> HostResult<()>;
 }
@@ -334,6 +339,8 @@ pub trait HostInfo: Send + Sync + 'static {
     fn memory_total_bytes(&self) -> HostResult<u64>;
     /// Swap of all devices in bytes.
     fn swap_total_bytes(&self) -> HostResult<u64>;
+    /// Page size of the kernel in bytes.
+    fn page_bytes(&self) -> u64;
     /// Huge pages of the machine: size in bytes to number of pages, ascending.
     fn huge_pages(&self) -> HostResult<BTreeMap<u64, u64>>;
     /// Most processes and threads that there can be: the lesser of `pid_max` and `threads-max`.

@@ -14,7 +14,7 @@ use contract::cgroup::{
 use contract::pod_manager::DesiredPod;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::{PodUid, pod};
-use ports::host::{CgroupFs, CgroupVersion};
+use ports::host::{CgroupFs, CgroupVersion, HostResult};
 
 use crate::config::Config;
 use crate::effects::Enforced;
@@ -24,8 +24,20 @@ use crate::{Serial, effects};
 /// How often the tiers are written and the tree is read without an occasion; also the pause between tries to limit
 /// `kubepods`.
 const REFRESH: Duration = Duration::from_secs(60);
-/// How often the daemon sees to its own cgroup and `oom_score_adj`.
-const OWN: Duration = Duration::from_secs(300);
+/// How often processes are seen to: the daemon's own place and `oom_score_adj`, and those of the system.
+const PROCESSES: Duration = Duration::from_secs(60);
+/// As [`PROCESSES`] where none has a place to be.
+const SCORE: Duration = Duration::from_secs(300);
+
+/// Texts that readers of a kubelet's events know.
+const CGROUP_V1: &str = "cgroup v1 detected. cgroup v1 support is deprecated and will be removed in a future release. Please \
+                         migrate to cgroup v2. More information at https://git.k8s.io/enhancements/keps/sig-node/5573-remove-cgroup-v1";
+/// As [`CGROUP_V1`], with its reason.
+const MAY_SWAP: (&str, &str) = (
+    "PossibleMemoryBackedVolumesOnDisk",
+    "The tmpfs noswap option is not supported. Memory-backed volumes (e.g. secrets, emptyDirs, etc.) might be swapped to disk \
+     and should no longer be considered secure.",
+);
 
 /// What CgroupManager works with.
 #[derive(Clone)]
@@ -55,6 +67,8 @@ pub struct CgroupManager {
     ready: bool,
     /// What is limited, by what was told of it.
     enforced: BTreeSet<String>,
+    /// What was told of settings that processes do not have, by setting.
+    trouble: BTreeMap<&'static str, String>,
 }
 
 impl Actor for CgroupManager {
@@ -65,8 +79,13 @@ impl Actor for CgroupManager {
             CgroupVersion::V1 => 1,
             CgroupVersion::V2 => 2,
         });
-        self.see_to_itself(ctx);
-        ctx.every(OWN, |act, ctx| act.see_to_itself(ctx));
+        // A rebuilt actor is on the same machine: no news.
+        if ctx.generation() == 0 {
+            self.warn_of_the_machine();
+        }
+        self.see_to_processes(ctx);
+        let placed = self.config.own_cgroup.is_some() || self.config.system_cgroup.is_some();
+        ctx.every(if placed { PROCESSES } else { SCORE }, |act, ctx| act.see_to_processes(ctx));
         if self.config.enabled {
             self.refresh(ctx);
             ctx.every(REFRESH, |act, ctx| act.refresh(ctx));
@@ -80,7 +99,8 @@ impl CgroupManager {
     #[must_use]
     pub fn new(crew: Crew<contract::CgroupManager>, config: Arc<Config>, deps: Arc<Deps>) -> Self {
         let (rows, pods) = (crew.poster(), crew.board());
-        Self { config, deps, crew, rows, pods, state: State::default(), ready: false, enforced: BTreeSet::new() }
+        let (state, enforced, trouble) = (State::default(), BTreeSet::new(), BTreeMap::new());
+        Self { config, deps, crew, rows, pods, state, ready: false, enforced, trouble }
     }
 
     /// Makes what is missing above the pods, limits it, and takes over what the tree shows.
@@ -149,11 +169,16 @@ impl CgroupManager {
     fn write_tiers(&mut self, force: bool, ctx: &mut Ctx<Self>) {
         let pods = &self.pods;
         self.state.learn(|uid| pods.get(uid).map(|d| d.pod.clone()));
-        let Some(values) = self.state.tiers_to_write(&self.config.facts, force) else { return };
+        let Some(tiers) = self.state.tiers_to_write(&self.config.facts, &self.config.rules, force) else { return };
+        if self.config.rules.memory_qos.is_some() {
+            let (guaranteed, burstable) = tiers.kept();
+            metrics::memory_qos::MIN_BYTES.set(guaranteed);
+            metrics::memory_qos::LOW_BYTES.set(burstable);
+        }
         let (deps, config, effects) = (self.deps.clone(), self.config.clone(), ctx.effects());
         let work = async move {
             effects.hit("write-tiers").await;
-            effects.blocking(Class::HostFiles, move || effects::write_tiers(&*deps.cgroups, &config, &values)).await
+            effects.blocking(Class::HostFiles, move || effects::write_tiers(&*deps.cgroups, &config, &tiers)).await
         };
         ctx.run(work, |act: &mut Self, out, ctx| {
             if let Err(e) = &out {
@@ -165,22 +190,52 @@ impl CgroupManager {
         });
     }
 
-    fn see_to_itself(&mut self, ctx: &mut Ctx<Self>) {
+    /// Events of a kubelet's start.
+    fn warn_of_the_machine(&self) {
+        let v1 = self.deps.cgroups.version() == CgroupVersion::V1;
+        let all = [(v1, "CgroupV1", CGROUP_V1), (self.config.memory_may_swap, MAY_SWAP.0, MAY_SWAP.1)];
+        for (_, reason, message) in all.into_iter().filter(|(told, ..)| *told) {
+            self.crew.emit(NodeEvent {
+                kind: EventType::Warning,
+                reason: reason.into(),
+                message: message.to_owned(),
+                object: EventObject::Node,
+            });
+        }
+    }
+
+    fn see_to_processes(&mut self, ctx: &mut Ctx<Self>) {
         let (deps, config) = (self.deps.clone(), self.config.clone());
-        let first = ctx.generation() == 0;
         let work = move || {
-            let joined = config.own_cgroup.as_ref().map_or(Ok(()), |path| deps.cgroups.join(path));
-            let score = config.oom_score_adj.map_or(Ok(()), |value| deps.cgroups.set_own_oom_score_adj(value));
-            [("kubeletCgroups", joined), ("oomScoreAdj", score)]
+            let cgroups = &*deps.cgroups;
+            // The daemon may be among those that are moved: its own place comes after.
+            let moved = config.system_cgroup.as_ref().map_or(Ok(()), |path| effects::empty_root(cgroups, path));
+            let joined = config.own_cgroup.as_ref().map_or(Ok(()), |path| cgroups.join(path));
+            let score = config.oom_score_adj.map_or(Ok(()), |value| cgroups.set_own_oom_score_adj(value));
+            let text = |out: HostResult<()>| out.map_err(|e| actor::chain(&e));
+            [
+                ("systemCgroups", moved.map_err(|e| e.message)),
+                ("kubeletCgroups", text(joined)),
+                ("oomScoreAdj", text(score)),
+            ]
         };
-        ctx.blocking(Class::HostFiles, work, move |_: &mut Self, out, _| {
-            // Without CAP_SYS_RESOURCE a score cannot be lowered; the daemon runs all the same.
-            for (what, out) in out.into_iter().filter(|_| first) {
-                if let Err(e) = out {
-                    tracing::warn!(setting = what, error = %actor::chain(&e), "the daemon itself is not as wanted");
-                }
-            }
+        ctx.blocking(Class::HostFiles, work, |act: &mut Self, out, _| {
+            out.into_iter().for_each(|(setting, out)| act.note_trouble(setting, out));
         });
+    }
+
+    /// Tells what is new. Without CAP_SYS_RESOURCE a score cannot be lowered; the daemon runs all the same.
+    fn note_trouble(&mut self, setting: &'static str, out: Result<(), String>) {
+        match out {
+            Ok(()) => {
+                self.trouble.remove(setting);
+            }
+            Err(error) if self.trouble.get(setting) == Some(&error) => {}
+            Err(error) => {
+                tracing::warn!(setting, error, "a process is not as wanted");
+                self.trouble.insert(setting, error);
+            }
+        }
     }
 }
 

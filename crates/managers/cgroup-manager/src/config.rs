@@ -25,6 +25,10 @@ pub struct Config {
     pub reserved_cgroups: Vec<ReservedCgroup>,
     /// Cgroup that the daemon puts itself into (`kubeletCgroups`); `None`: it stays where it was started.
     pub own_cgroup: Option<String>,
+    /// Cgroup for processes of the system that are in the root of the tree (`systemCgroups`); `None`: they stay there.
+    pub system_cgroup: Option<String>,
+    /// What is mounted in memory may be swapped out: swap is on, and the kernel cannot leave such mounts out of it.
+    pub memory_may_swap: bool,
     /// `oomScoreAdj` of the daemon; `None` leaves it as it is.
     pub oom_score_adj: Option<i64>,
 }

@@ -9,7 +9,8 @@ use model::pod;
 use model::resources::{self, CgroupValues, QosClass};
 use ports::host::{CgroupFs, CgroupVersion, HostError};
 
-use cgroup_values::tree;
+use cgroup_values::tiers::Tiers;
+use cgroup_values::{system, tree};
 
 use crate::config::{Config, ReservedCgroup};
 
@@ -91,15 +92,37 @@ fn enforce_reserved(cgroups: &dyn CgroupFs, reserved: &ReservedCgroup) -> Result
     counted("update", || cgroups.set(path, values)).map_err(|e| failed(actor::chain(&e)))
 }
 
-/// Writes the tiers' values.
-pub(crate) fn write_tiers(
-    cgroups: &dyn CgroupFs,
-    config: &Config,
-    values: &(CgroupValues, CgroupValues),
-) -> Result<(), CgroupError> {
-    let burstable = counted("update", || cgroups.set(&config.tree.tier(QosClass::Burstable), &values.0));
-    let best_effort = counted("update", || cgroups.set(&config.tree.tier(QosClass::BestEffort), &values.1));
-    burstable.and(best_effort).map_err(|e| failed("failed to update the QoS tiers", &e))
+/// Writes the tiers' values. With `qosReserved` more may be in use than a tier shall have: then it is held at that.
+pub(crate) fn write_tiers(cgroups: &dyn CgroupFs, config: &Config, tiers: &Tiers) -> Result<(), CgroupError> {
+    let written = try_tiers(cgroups, config, tiers);
+    if written.is_ok() || config.rules.qos_reserved_memory.is_none() {
+        return written;
+    }
+    let used = |class| match cgroups.memory_usage_bytes(&config.tree.tier(class)) {
+        Ok(bytes) => Some(bytes),
+        Err(e) => {
+            tracing::warn!(tier = QosClass::as_str(class), error = %actor::chain(&e), "memory in use cannot be read");
+            None
+        }
+    };
+    try_tiers(cgroups, config, &tiers.clone().at_least(used))
+}
+
+/// Tries all of them; the first failure is the answer.
+fn try_tiers(cgroups: &dyn CgroupFs, config: &Config, tiers: &Tiers) -> Result<(), CgroupError> {
+    let all = [
+        (QosClass::Guaranteed, &tiers.kubepods),
+        (QosClass::Burstable, &tiers.burstable),
+        (QosClass::BestEffort, &tiers.best_effort),
+    ];
+    let set = |path: &str, values: &CgroupValues| match values.memory_limit_bytes {
+        // For the kernel that would be no limit.
+        Some(..0) => Err(HostError::new("limit memory of", path, std::io::ErrorKind::InvalidInput)),
+        _ => cgroups.set(path, values),
+    };
+    let written = all.map(|(class, values)| counted("update", || set(&config.tree.tier(class), values)));
+    let all: Result<(), HostError> = written.into_iter().fold(Ok(()), Result::and);
+    all.map_err(|e| failed("failed to update the QoS tiers", &e))
 }
 
 /// Makes sure that the pod's cgroup exists.
@@ -136,11 +159,19 @@ pub(crate) fn read(cgroups: &dyn CgroupFs, config: &Config, pod: &Pod) -> Result
     let path = config.tree.pod(resources::qos_class(pod), &pod::uid(pod));
     let values = cgroups.get(&path).map_err(|e| failed("failed to read the pod cgroup", &e))?;
     let names = cgroups.children(&path).map_err(|e| failed("failed to list the cgroups of the pod", &e))?;
-    let used = |path: &str| cgroups.memory_usage_bytes(path).ok();
+    let used = |path: &str| match cgroups.memory_usage_bytes(path) {
+        Ok(bytes) => Some(Some(bytes)),
+        Err(e) if e.is_not_found() => None,
+        Err(e) => {
+            // Whoever shrinks it must know that nobody knows.
+            tracing::warn!(cgroup = path, error = %actor::chain(&e), "memory in use cannot be read");
+            Some(None)
+        }
+    };
     // A container may end meanwhile.
     let children = names.into_iter().filter_map(|name| Some((used(&format!("{path}/{name}"))?, name)));
     let children = children.map(|(bytes, name)| (name, bytes)).collect();
-    Ok(PodCgroupUse { values, memory_bytes: used(&path), children })
+    Ok(PodCgroupUse { values, memory_bytes: used(&path).flatten(), children })
 }
 
 /// Writes limits of the pod's cgroup.
@@ -158,6 +189,30 @@ pub(crate) fn resize(
 pub(crate) fn throttle(cgroups: &dyn CgroupFs, path: &str) -> Result<(), CgroupError> {
     counted("update", || cgroups.set(path, &tree::orphan_values()))
         .map_err(|e| failed("failed to throttle the pod cgroup", &e))
+}
+
+/// So often the root is looked at: processes may fork while they are moved.
+const PASSES: usize = 11;
+
+/// Moves processes of the system out of the root of the tree. What is not moved in so many passes is told, and has to wait.
+pub(crate) fn empty_root(cgroups: &dyn CgroupFs, path: &str) -> Result<(), CgroupError> {
+    let mut result = Ok(());
+    for _ in 0..PASSES {
+        let pids = match cgroups.processes("/") {
+            Ok(processes) => system::movable(&processes),
+            Err(e) => {
+                result = Err(failed("failed to list processes of the root", &e));
+                continue;
+            }
+        };
+        if pids.is_empty() {
+            return Ok(());
+        }
+        if let Err(e) = cgroups.move_processes(path, &pids) {
+            result = Err(failed(&format!("failed to move processes of the root to {path}"), &e));
+        }
+    }
+    result
 }
 
 /// Pod cgroups that exist, with their paths.

@@ -1,6 +1,7 @@
 //! CgroupManager: the QoS tree and the cgroups of pods.
 //!
-//! **Owns** `kubepods`, its tiers and the pod cgroups below them, with their limits.
+//! **Owns** `kubepods`, its tiers and the pod cgroups below them, with their limits; moves the daemon and processes of the system
+//! where the operator wants them.
 //! **Asks** nobody; tells EventRecorder; reads PodManager's board (whose requests the burstable tier counts).
 //! **Never** touches a container's leaf cgroup, the configured root, or anything that is not named like a pod's.
 //! **Lost on restart** is nothing: which pods have a cgroup is read from the tree, what they request from the board.

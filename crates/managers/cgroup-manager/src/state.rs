@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use cgroup_values::{HostFacts, tree};
+use cgroup_values::tiers::{self, Tiers};
+use cgroup_values::{HostFacts, LimitRules};
 use model::PodUid;
 use model::core::Pod;
-use model::resources::CgroupValues;
 
 /// A pod that has a cgroup.
 #[derive(Clone, PartialEq, Debug)]
@@ -23,8 +23,8 @@ pub(crate) struct State {
     pub pods: BTreeMap<PodUid, Known>,
     /// Pods whose cgroup was made or removed since the tree began to be read: the reading may not know of it.
     touched: BTreeSet<PodUid>,
-    /// Burstable shares that were written last.
-    written: Option<u64>,
+    /// What was written last.
+    written: Option<Tiers>,
     writing: bool,
     /// Somebody asked for a write while one was under way, and that one may be forced.
     again: Option<bool>,
@@ -79,18 +79,18 @@ impl State {
         }
     }
 
-    /// Values to write to (burstable, besteffort) now, or `None` when nothing changed or a write is under way (it is
+    /// Values to write to the tiers now, or `None` when nothing changed or a write is under way (it is
     /// followed by another then). `force` writes what is unchanged too.
-    pub(crate) fn tiers_to_write(&mut self, facts: &HostFacts, force: bool) -> Option<(CgroupValues, CgroupValues)> {
+    pub(crate) fn tiers_to_write(&mut self, facts: &HostFacts, rules: &LimitRules, force: bool) -> Option<Tiers> {
         if self.writing {
             self.again = Some(force || self.again == Some(true));
             return None;
         }
-        let values = tree::tier_values(self.pods.values().filter_map(|k| k.pod.as_deref()), facts);
-        if !force && values.0.cpu_shares == self.written {
+        let values = tiers::values(self.pods.values().filter_map(|k| k.pod.as_deref()), facts, rules);
+        if !force && self.written.as_ref() == Some(&values) {
             return None;
         }
-        self.written = values.0.cpu_shares;
+        self.written = Some(values.clone());
         self.writing = true;
         Some(values)
     }

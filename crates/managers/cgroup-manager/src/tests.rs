@@ -1,3 +1,6 @@
 mod life;
+mod memory_qos;
 mod rig;
+mod system;
 mod tables;
+mod usage;

@@ -8,7 +8,7 @@ use model::pod;
 use model::quantity::Quantity;
 use model::resources::{self, CPU, CgroupValues, HUGEPAGES_PREFIX, MEMORY, QosClass};
 
-use crate::{HostFacts, LimitRules, cpu, oom, tree};
+use crate::{HostFacts, LimitRules, cpu, memory_qos, oom, tree};
 
 /// Resources of a container: its own, else the pod-level limit where it has none.
 #[must_use]
@@ -25,6 +25,10 @@ pub fn container_resources(
     out.oom_score_adj = oom::score_adj(pod, container, node.memory_capacity_bytes);
     out.hugepage_limits = hugepage_limits(pod, container, node);
     add_swap(&mut out, pod, container, (node, rules));
+    if let Some(rules) = rules.memory_qos {
+        let files = memory_qos::container(pod, container, node, rules);
+        out.unified.extend(files.into_iter().map(|(file, bytes)| (file.to_owned(), bytes.to_string())));
+    }
     out
 }
 

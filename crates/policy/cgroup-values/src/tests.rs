@@ -13,11 +13,13 @@ use serde_json::{Value, json};
 
 use crate::cri::{container_resources, sandbox_overhead, sandbox_resources, swap_bytes};
 use crate::names::{CgroupName, PodTree};
+use crate::tiers::{self, HUGETLB_UNLIMITED, Tiers};
 use crate::tree::{
-    HUGETLB_UNLIMITED, Reservations, allocatable, kubepods_values, orphan_values, pod_values, reserved_values,
-    tier_values,
+    Reservations, allocatable, kubepods_values, memory_for_pods, orphan_values, pod_values, reserved_values,
 };
 use crate::{HostFacts, LimitRules, cpu, oom};
+
+mod memory_qos;
 
 const GI: i64 = 1 << 30;
 const MI: i64 = 1 << 20;
@@ -36,6 +38,8 @@ fn containers(resources: &[Value]) -> Pod {
 fn golden_node() -> HostFacts {
     HostFacts {
         memory_capacity_bytes: 24_684_092 * 1024,
+        memory_allocatable_bytes: 24_684_092 * 1024,
+        page_bytes: 4096,
         swap_total_bytes: 0,
         swap_controller: true,
         cgroup_v2: false,
@@ -49,6 +53,11 @@ fn v2_node() -> HostFacts {
 
 fn rules() -> LimitRules {
     LimitRules::standard()
+}
+
+fn tier_values<'a>(pods: impl Iterator<Item = &'a Pod>, node: &HostFacts) -> (CgroupValues, CgroupValues) {
+    let Tiers { burstable, best_effort, .. } = tiers::values(pods, node, &rules());
+    (burstable, best_effort)
 }
 
 fn list(amounts: &[(&str, &str)]) -> ResourceList {
@@ -435,6 +444,7 @@ fn allocatable_and_the_kubepods_limit_differ_by_the_eviction_threshold_and_huge_
     assert_eq!(free["cpu"].to_string(), "3");
     let v = kubepods_values(&capacity, &reserved, true);
     assert_eq!(v.memory_limit_bytes, Some(14 * GI));
+    assert_eq!(memory_for_pods(&capacity, &reserved), 14 * GI);
     assert_eq!(v.cpu_shares, Some(3072));
     assert_eq!(v.pids_max, Some(900));
     assert_eq!(v.hugetlb_bytes, BTreeMap::from([(2 << 20, 2 << 30)]));

@@ -1,4 +1,4 @@
-//! Values of the cgroups that the node itself writes: `kubepods`, the tiers and the pods.
+//! Values of the cgroups that the node itself writes: `kubepods`, those for whom something is set aside, and the pods.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,10 @@ use model::core::Pod;
 use model::quantity::Quantity;
 use model::resources::{self, CPU, CgroupValues, HUGEPAGES_PREFIX, MEMORY, QosClass, ResourceList};
 
-use crate::cpu;
-use crate::{HostFacts, LimitRules};
+use crate::{HostFacts, LimitRules, cpu, memory_qos};
 
 /// Resource name of process ids in reservations and capacity.
 pub const PID: &str = "pid";
-/// A huge page limit that limits nothing, as the node writes it on tiers.
-pub const HUGETLB_UNLIMITED: u64 = 1 << 62;
 
 /// Values of a pod's cgroup (node-and-resources 1.7).
 #[must_use]
@@ -26,6 +23,9 @@ pub fn pod_values(pod: &Pod, node: &HostFacts, rules: &LimitRules) -> CgroupValu
         hugetlb_bytes: hugetlb(&requests, node),
         ..CgroupValues::default()
     };
+    if let Some(rules) = rules.memory_qos {
+        memory_qos::add_to_pod(&mut values, pod, rules);
+    }
     if qos == QosClass::BestEffort {
         values.cpu_shares = Some(MIN_SHARES);
         return values;
@@ -41,18 +41,6 @@ pub fn pod_values(pod: &Pod, node: &HostFacts, rules: &LimitRules) -> CgroupValu
         values.memory_limit_bytes = limits.get(MEMORY).map(|q| q.value()).filter(|b| *b > 0);
     }
     values
-}
-
-/// Values of the two tiers, by the active pods (node-and-resources 1.8): (burstable, besteffort).
-pub fn tier_values<'a>(pods: impl Iterator<Item = &'a Pod>, node: &HostFacts) -> (CgroupValues, CgroupValues) {
-    let burstable: Quantity = pods
-        .filter(|p| resources::qos_class(p) == QosClass::Burstable)
-        .filter_map(|p| resources::pod_requests(p).get(CPU).copied())
-        .fold(Quantity::ZERO, Quantity::plus);
-    let hugetlb: BTreeMap<u64, u64> = node.page_sizes.iter().map(|s| (*s, HUGETLB_UNLIMITED)).collect();
-    let tier =
-        |shares| CgroupValues { cpu_shares: Some(shares), hugetlb_bytes: hugetlb.clone(), ..CgroupValues::default() };
-    (tier(cpu::shares(burstable.milli_value())), tier(MIN_SHARES))
 }
 
 /// Values that an orphaned pod cgroup keeps while its volumes are still mounted: as little CPU as there is.
@@ -107,6 +95,12 @@ pub fn reserved_values(reserved: &ResourceList, compressible: bool) -> CgroupVal
             .collect(),
         ..CgroupValues::default()
     }
+}
+
+/// Memory that is not set aside, in bytes: what pods may take before the node evicts any.
+#[must_use]
+pub fn memory_for_pods(capacity: &ResourceList, reserved: &Reservations) -> i64 {
+    kubepods_values(capacity, reserved, true).memory_limit_bytes.unwrap_or(0)
 }
 
 /// What pods may use: capacity less reservations and hard eviction thresholds, and no memory that is huge pages.

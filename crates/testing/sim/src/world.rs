@@ -221,17 +221,12 @@ fn machine() -> Machine {
         ("pods".to_owned(), Quantity::from_units(110)),
     ]);
     Machine {
-        facts: HostFacts {
-            memory_capacity_bytes: memory,
-            swap_total_bytes: 0,
-            swap_controller: false,
-            cgroup_v2: false,
-            page_sizes: Vec::new(),
-        },
+        facts: HostFacts { memory_capacity_bytes: memory, ..HostFacts::default() },
         allocatable: capacity.clone(),
         capacity,
         pid_capacity: 32_768,
         thermal_throttle_paths: Vec::new(),
+        memory_may_swap: false,
         selinux: None,
     }
 }

@@ -102,7 +102,7 @@ pub(super) fn child_names(dir: &Path) -> HostResult<BTreeSet<String>> {
 }
 
 /// A cgroup that vanishes while it is read answers with either.
-fn is_gone(e: &io::Error) -> bool {
+pub(super) fn is_gone(e: &io::Error) -> bool {
     e.kind() == io::ErrorKind::NotFound || e.raw_os_error() == Some(rustix::io::Errno::NODEV.raw_os_error())
 }
 

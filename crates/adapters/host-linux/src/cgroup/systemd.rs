@@ -7,7 +7,7 @@
 use std::io;
 use std::sync::Arc;
 
-use model::cgroup::cpu_weight;
+use model::cgroup::{Process, cpu_weight};
 use model::resources::CgroupValues;
 use ports::host::{CgroupFs, CgroupVersion, HostError, HostResult};
 
@@ -90,6 +90,14 @@ impl CgroupFs for SystemdCgroups {
         self.files.join(path)
     }
 
+    fn processes(&self, path: &str) -> HostResult<Vec<Process>> {
+        self.files.processes(path)
+    }
+
+    fn move_processes(&self, path: &str, pids: &[i32]) -> HostResult<()> {
+        self.files.move_processes(path, pids)
+    }
+
     fn set_own_oom_score_adj(&self, value: i64) -> HostResult<()> {
         self.files.set_own_oom_score_adj(value)
     }
@@ -140,6 +148,13 @@ fn properties(version: CgroupVersion, v: &CgroupValues) -> Vec<Property> {
     }
     if let Some(bytes) = v.memory_limit_bytes {
         add(if version == CgroupVersion::V1 { "MemoryLimit" } else { "MemoryMax" }, unlimited(bytes));
+    }
+    // The unified hierarchy alone has these.
+    let kept = [("MemoryMin", v.memory_min_bytes), ("MemoryLow", v.memory_low_bytes)];
+    for (name, bytes) in kept.into_iter().filter(|_| version == CgroupVersion::V2) {
+        if let Some(bytes) = bytes {
+            add(name, unlimited(bytes));
+        }
     }
     if let Some(pids) = v.pids_max {
         add("TasksMax", unlimited(pids));

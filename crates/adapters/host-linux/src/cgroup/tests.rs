@@ -32,6 +32,7 @@ fn values() -> CgroupValues {
         memory_limit_bytes: Some(1 << 30),
         pids_max: Some(100),
         hugetlb_bytes: BTreeMap::from([(2 << 20, 0), (1 << 30, 1 << 30)]),
+        ..CgroupValues::default()
     }
 }
 
@@ -96,6 +97,23 @@ fn v2_values_are_written_in_the_unified_words() {
     cgroups.set("/p", &open).unwrap();
     assert_eq!(["cpu.max", "memory.max", "pids.max"].map(|f| read(&dir, f)), ["max", "max", "max"]);
     assert_eq!(read(&dir, "cpu.weight"), "39", "what is not given stays");
+}
+
+#[test]
+fn memory_is_kept_in_the_unified_hierarchy_alone() {
+    let kept = |min, low| CgroupValues { memory_min_bytes: min, memory_low_bytes: low, ..CgroupValues::default() };
+    let (tmp, cgroups) = v2_tree();
+    let dir = tmp.path().join("cgroup/p");
+    write(&dir, &[("memory.min", "4096"), ("memory.low", "4096")]);
+    cgroups.set("/p", &kept(Some(0), None)).unwrap();
+    assert_eq!(["memory.min", "memory.low"].map(|f| read(&dir, f)), ["0", "4096"]);
+    cgroups.set("/p", &kept(None, Some(1 << 20))).unwrap();
+    assert_eq!(["memory.min", "memory.low"].map(|f| read(&dir, f)), ["0", "1048576"]);
+    let v1 = LinuxCgroups::v1_at(&[("memory", tmp.path())], tmp.path());
+    let dir = tmp.path().join("p");
+    fs::create_dir(&dir).unwrap();
+    v1.set("/p", &kept(Some(1), Some(1))).unwrap();
+    assert_eq!(fs::read_dir(&dir).unwrap().count(), 0, "nothing is written");
 }
 
 #[test]
@@ -294,4 +312,61 @@ fn a_real_v1_tree_takes_values_kills_what_runs_and_goes_away() {
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(9));
     assert!(!cgroups.exists(&root).unwrap());
     assert!(cgroups.children(&root).unwrap().is_empty());
+}
+
+/// Lays out programs that processes run; one without is a thread of the kernel.
+fn running(proc: &Path, pids: &[i32]) {
+    for pid in pids {
+        let dir = proc.join(pid.to_string());
+        fs::create_dir_all(&dir).unwrap();
+        std::os::unix::fs::symlink("/bin/true", dir.join("exe")).unwrap();
+    }
+}
+
+#[test]
+fn processes_are_told_apart_from_threads_of_the_kernel() {
+    let (tmp, cgroups) = v2_tree();
+    write(&tmp.path().join("cgroup"), &[("cgroup.procs", "1\n2\n77\n")]);
+    running(&tmp.path().join("proc"), &[1, 77]);
+    let process = |pid, is_kernel| Process { pid, is_kernel };
+    assert_eq!(cgroups.processes("/").unwrap(), [process(1, false), process(2, true), process(77, false)]);
+    assert!(cgroups.processes("/none").unwrap_err().is_not_found());
+    let devices = tmp.path().join("devices");
+    write(&devices, &[("cgroup.procs", "77\n")]);
+    let v1 = LinuxCgroups::v1_at(&[("devices", &devices)], &tmp.path().join("proc"));
+    assert_eq!(v1.processes("/").unwrap(), [process(77, false)]);
+    let without = LinuxCgroups::v1_at(&[("memory", &devices)], tmp.path());
+    assert!(without.processes("/").unwrap_err().is_not_found());
+}
+
+#[test]
+fn processes_are_moved_in_every_tree_but_systemds_and_one_failure_holds_up_nobody() {
+    let (tmp, cgroups) = v2_tree();
+    cgroups.move_processes("/system", &[77, 88]).unwrap();
+    // The kernel takes one number with each write; a plain file keeps the last.
+    assert_eq!(read(&tmp.path().join("cgroup/system"), "cgroup.procs"), "88");
+    let trees = ["cpu", "memory", "systemd"].map(|name| tmp.path().join(name));
+    let [cpu, memory, systemd] = &trees;
+    trees.iter().for_each(|dir| fs::create_dir(dir).unwrap());
+    let v1 = LinuxCgroups::v1_at(&[("cpu", cpu), ("memory", memory), ("systemd", systemd)], tmp.path());
+    fs::create_dir_all(cpu.join("system/cgroup.procs")).unwrap();
+    let refused = v1.move_processes("/system", &[77]).unwrap_err();
+    assert!(refused.to_string().contains("cpu/system/cgroup.procs"), "{refused}");
+    assert_eq!(read(&memory.join("system"), "cgroup.procs"), "77");
+    assert!(!systemd.join("system/cgroup.procs").exists());
+}
+
+#[test]
+fn a_cgroup_that_is_gone_is_told_apart_from_one_that_cannot_be_read() {
+    let (tmp, cgroups) = v2_tree();
+    assert!(cgroups.memory_usage_bytes("/gone").unwrap_err().is_not_found());
+    let dir = tmp.path().join("cgroup/p");
+    write(&dir, &[("memory.current", "4096\n")]);
+    assert_eq!(cgroups.memory_usage_bytes("/p").unwrap(), 4096);
+    write(&dir, &[("memory.current", "many\n")]);
+    assert!(!cgroups.memory_usage_bytes("/p").unwrap_err().is_not_found());
+    fs::remove_file(dir.join("memory.current")).unwrap();
+    assert!(!cgroups.memory_usage_bytes("/p").unwrap_err().is_not_found(), "the cgroup is there");
+    fs::create_dir(dir.join("memory.current")).unwrap();
+    assert!(!cgroups.memory_usage_bytes("/p").unwrap_err().is_not_found());
 }

@@ -44,10 +44,13 @@ fn v2(v: &CgroupValues) -> Vec<(&'static str, Writes)> {
         let period = v.cpu_period_us.map(|p| format!(" {p}")).unwrap_or_default();
         cpu.push(("cpu.max".into(), format!("{quota}{period}")));
     }
-    let memory = v.memory_limit_bytes.map(|b| ("memory.max".to_owned(), or_max(b)));
+    let max = v.memory_limit_bytes.map(|b| ("memory.max".to_owned(), or_max(b)));
+    let kept = [("memory.min", v.memory_min_bytes), ("memory.low", v.memory_low_bytes)];
+    let kept = kept.into_iter().filter_map(|(file, bytes)| Some((file.to_owned(), bytes?.to_string())));
+    let memory = max.into_iter().chain(kept);
     let hugetlb =
         v.hugetlb_bytes.iter().map(|(size, b)| (format!("hugetlb.{}.max", page_size_name(*size)), b.to_string()));
-    vec![("cpu", cpu), ("memory", memory.into_iter().collect()), ("pids", pids(v)), ("hugetlb", hugetlb.collect())]
+    vec![("cpu", cpu), ("memory", memory.collect()), ("pids", pids(v)), ("hugetlb", hugetlb.collect())]
 }
 
 fn pids(v: &CgroupValues) -> Writes {

@@ -330,3 +330,12 @@ fn programs_run_for_others_and_kernel_files_are_written_in_place() {
     let proc = table.iter().find(|line| line.at == Path::new("/proc")).unwrap();
     assert!(proc.device.starts_with("0:") && !proc.source.is_empty() && proc.fs_type == "proc");
 }
+
+#[test]
+fn whether_memory_can_be_kept_off_swap_is_tried_and_nothing_stays() {
+    let tmp = tempfile::tempdir().unwrap();
+    let first = keeps_memory_off_swap(tmp.path());
+    assert_eq!(keeps_memory_off_swap(tmp.path()), first);
+    assert_eq!(fs::read_dir(tmp.path()).unwrap().count(), 0);
+    assert!(!keeps_memory_off_swap(&tmp.path().join("missing")));
+}

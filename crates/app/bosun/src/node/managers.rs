@@ -75,6 +75,9 @@ fn tree(settings: &Settings) -> PodTree {
 }
 
 pub(super) fn cgroup_manager(setup: &Setup<'_, CgroupManager>) {
+    if setup.settings.config.limits.memory_qos.is_some() {
+        metrics::memory_qos::show();
+    }
     let config = Arc::new(cgroup_manager::Config {
         enabled: setup.settings.config.cgroups.per_qos,
         tree: tree(setup.settings),
@@ -83,8 +86,10 @@ pub(super) fn cgroup_manager(setup: &Setup<'_, CgroupManager>) {
         capacity: setup.machine.cgroup_capacity(),
         reserved: reservations(&setup.settings.config.allocatable),
         enforce_pods: setup.settings.config.allocatable.enforce.contains(&node_config::Enforce::Pods),
-        reserved_cgroups: reserved_cgroups(&setup.settings.config.allocatable, setup.settings.cgroup_driver),
+        reserved_cgroups: reserved_cgroups(&setup.settings.config, setup.settings.cgroup_driver),
         own_cgroup: Some(setup.settings.config.cgroups.own.clone()).filter(|path| !path.is_empty()),
+        system_cgroup: Some(setup.settings.config.cgroups.system.clone()).filter(|path| !path.is_empty()),
+        memory_may_swap: setup.machine.memory_may_swap,
         oom_score_adj: Some(i64::from(setup.settings.config.cgroups.oom_score_adj)),
     });
     let deps = Arc::new(cgroup_manager::Deps {

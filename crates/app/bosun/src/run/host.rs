@@ -44,9 +44,28 @@ pub(super) fn check(settings: &Settings, cgroups: &dyn CgroupFs, info: &dyn Host
     Ok(())
 }
 
+/// What a host makes of MemoryQoS, as a kubelet warns of it.
+pub(super) fn warn_of_memory_qos(settings: &Settings, cgroups: &dyn CgroupFs, info: &dyn HostInfo) {
+    if settings.config.limits.memory_qos.is_none() {
+        return;
+    }
+    let kernel = info.kernel_version();
+    if cgroups.version() == CgroupVersion::V1 {
+        tracing::warn!("the feature gate MemoryQoS has no effect: this host runs cgroup v1");
+    } else if is_before(&kernel, (5, 9)) {
+        tracing::warn!(kernel, "MemoryQoS: processes may hang at memory.high before Linux 5.9");
+    }
+}
+
+/// Whether a kernel's release is before `major.minor`; one that cannot be read is not.
+fn is_before(release: &str, than: (u32, u32)) -> bool {
+    let mut numbers = release.split(|c: char| !c.is_ascii_digit()).map(str::parse);
+    matches!((numbers.next(), numbers.next()), (Some(Ok(major)), Some(Ok(minor))) if (major, minor) < than)
+}
+
 /// Refuses to start without the cgroups that are to be limited: nobody but the operator makes them.
 pub(super) fn check_reserved(settings: &Settings, cgroups: &dyn CgroupFs) -> Result<()> {
-    for reserved in reserved_cgroups(&settings.config.allocatable, settings.cgroup_driver) {
+    for reserved in reserved_cgroups(&settings.config, settings.cgroup_driver) {
         if !cgroups.exists(&reserved.path)? {
             bail!(
                 "enforceNodeAllocatable: the cgroup {:?} of {} ({} for this cgroup driver) does not exist, or lacks a controller: \
@@ -90,6 +109,13 @@ fn tighten(own: &std::path::Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn releases_of_kernels_are_compared_by_number() {
+        let before = |release| super::is_before(release, (5, 9));
+        assert!(before("5.8.18-generic") && before("4.19") && before("5.4.0-150"));
+        assert!(!before("5.9.0") && !before("5.10.0-18-amd64") && !before("6.1") && !before("") && !before("linux"));
+    }
 
     #[test]
     fn an_own_folder_that_is_open_to_others_is_closed() {

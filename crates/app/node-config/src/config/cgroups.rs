@@ -39,6 +39,8 @@ pub struct Cgroups {
     pub fail_cgroup_v1: bool,
     /// Cgroup that this daemon puts itself into; empty: it stays where it was started.
     pub own: String,
+    /// Cgroup that processes are moved into which are in the root of the tree; empty: they stay there.
+    pub system: String,
     /// `oom_score_adj` of this daemon.
     pub oom_score_adj: i32,
 }
@@ -52,6 +54,7 @@ impl Default for Cgroups {
             fail_swap_on: true,
             fail_cgroup_v1: true,
             own: String::new(),
+            system: String::new(),
             oom_score_adj: -999,
         }
     }
@@ -85,7 +88,7 @@ impl Default for NodeAllocatable {
 }
 
 /// How resource numbers of pods become limits.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct PodLimits {
     /// Whether CPU limits become CFS quotas.
     pub cpu_cfs_quota: bool,
@@ -97,6 +100,19 @@ pub struct PodLimits {
     pub single_process_oom_kill: Option<bool>,
     /// What pods may do with swap.
     pub swap_behavior: SwapBehavior,
+    /// What the kernel keeps for pods, and when it slows them down; `None`: the gate MemoryQoS is off.
+    pub memory_qos: Option<MemoryQos>,
+    /// So many percent of the memory that a QoS class requests is kept from lower ones; `None`: none is.
+    pub qos_reserved_memory: Option<i64>,
+}
+
+/// Settings of the gate MemoryQoS.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct MemoryQos {
+    /// How much of what is above its request a container may take before it is slowed down.
+    pub throttling_factor: f64,
+    /// Requests are kept (`memoryReservationPolicy: TieredReservation`).
+    pub tiered_reservation: bool,
 }
 
 impl Default for PodLimits {
@@ -107,6 +123,8 @@ impl Default for PodLimits {
             pod_pids_limit: None,
             single_process_oom_kill: None,
             swap_behavior: SwapBehavior::NoSwap,
+            memory_qos: None,
+            qos_reserved_memory: None,
         }
     }
 }

@@ -3,7 +3,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::*;
-use crate::{AuthorizationMode, ChangeDetection, Enforce, LogFormat, PullVerification, Threshold, TlsVersion};
+use crate::{
+    AuthorizationMode, ChangeDetection, Enforce, LogFormat, MemoryQos, PullVerification, Threshold, TlsVersion,
+};
 
 #[test]
 fn an_empty_configuration_is_the_default() {
@@ -65,6 +67,8 @@ fn each_field_is_read_into_its_place() {
         ("cgroupDriver: systemd", |c| c.cgroups.driver == CgroupDriver::Systemd),
         ("cgroupRoot: /a/b", |c| c.cgroups.root == "/a/b"),
         ("kubeletCgroups: /daemons/kubelet", |c| c.cgroups.own == "/daemons/kubelet"),
+        ("systemCgroups: /system/daemons/\ncgroupRoot: /", |c| c.cgroups.system == "/system/daemons"),
+        ("systemCgroups: system\ncgroupRoot: /", |c| c.cgroups.system == "/system"),
         ("cgroupsPerQOS: false\nenforceNodeAllocatable: []", |c| {
             !c.cgroups.per_qos && c.allocatable.enforce.is_empty()
         }),
@@ -85,6 +89,17 @@ fn each_field_is_read_into_its_place() {
         ("failSwapOn: false\nmemorySwap: {swapBehavior: LimitedSwap}", |c| {
             !c.cgroups.fail_swap_on && c.limits.swap_behavior == SwapBehavior::LimitedSwap
         }),
+        ("memoryThrottlingFactor: 0.5", |c| c.limits.memory_qos.is_none()),
+        ("featureGates: {MemoryQoS: true}", |c| {
+            c.limits.memory_qos == Some(MemoryQos { throttling_factor: 0.9, tiered_reservation: false })
+        }),
+        (
+            "featureGates: {MemoryQoS: true}\nmemoryThrottlingFactor: 1\nmemoryReservationPolicy: TieredReservation",
+            |c| c.limits.memory_qos == Some(MemoryQos { throttling_factor: 1.0, tiered_reservation: true }),
+        ),
+        ("featureGates: {QOSReserved: true}\nqosReserved: {memory: 50%}", |c| c.limits.qos_reserved_memory == Some(50)),
+        ("featureGates: {QOSReserved: true}\nqosReserved: {memory: 0%}", |c| c.limits.qos_reserved_memory == Some(0)),
+        ("qosReserved: {}", |c| c.limits.qos_reserved_memory.is_none()),
         ("protectKernelDefaults: true", |c| c.host.protect_kernel_defaults && c.host.iptables_util_chains),
         ("makeIPTablesUtilChains: false", |c| !c.host.protect_kernel_defaults && !c.host.iptables_util_chains),
         ("failCgroupV1: false", |c| !c.cgroups.fail_cgroup_v1),

@@ -54,6 +54,9 @@ fn a_gate_that_changes_nothing_here_is_answered_honestly() {
     );
     assert_eq!(warnings("featureGates: {APIServingWithRoutine: true}"), Vec::<String>::new());
     assert!(warnings("featureGates: {ContainerRestartRules: true}").is_empty());
+    let changed = "featureGates: {GracefulNodeShutdown: false, InPlacePodVerticalScalingInitContainers: false, \
+                   LocalStorageCapacityIsolationFSQuotaMonitoring: true}";
+    assert_eq!(warnings(changed), Vec::<String>::new());
 }
 
 #[test]

@@ -9,6 +9,7 @@ use contract::cgroup::{EnsurePodCgroup, PodCgroup, RemovePodCgroup, ThrottlePodC
 use model::PodUid;
 use model::core::Pod;
 use model::resources::CgroupValues;
+use ports::host::CgroupVersion;
 
 use super::rig::{Bench, config, pod, shares, tree, with_bench};
 
@@ -74,6 +75,7 @@ fn the_tree_is_in_place_before_the_first_pod_even_when_it_asks_first() {
 fn missing_controllers_are_named() {
     run(4, |kernel| async move {
         let tree = tree();
+        tree.set_version(CgroupVersion::V1);
         tree.fail("controllers", "", true);
         let bench = Bench::start(&kernel, &tree, config());
         let answer = ensure(&bench, &Arc::new(pod("a", ""))).await;
@@ -278,10 +280,36 @@ fn the_daemon_goes_where_it_is_told_and_again_when_it_was_taken_away() {
         assert!(ensure(&bench, &Arc::new(pod("a", ""))).await.is_ok(), "pods do not wait for that");
         until("own oom score", || tree.own_oom_score_adj() == Some(-999)).await;
         tree.fail("join", "/daemons", false);
-        tokio::time::sleep(6 * MINUTE).await;
+        tokio::time::sleep(MINUTE + Duration::from_secs(1)).await;
         assert_eq!(tree.joined().as_deref(), Some("/daemons"));
         assert!(tree.paths().contains(&"/daemons".to_owned()));
     });
+}
+
+#[test]
+fn what_is_wrong_with_the_machine_is_told_once() {
+    for (version, memory_may_swap, reasons) in [
+        (CgroupVersion::V2, false, &[][..]),
+        (CgroupVersion::V1, false, &["CgroupV1"][..]),
+        (CgroupVersion::V1, true, &["CgroupV1", "PossibleMemoryBackedVolumesOnDisk"][..]),
+    ] {
+        run(15, |kernel| async move {
+            let tree = tree();
+            tree.set_version(version);
+            let bench = Bench::start(&kernel, &tree, crate::Config { memory_may_swap, ..config() });
+            let warnings = || -> Vec<String> {
+                bench.events.lines().into_iter().filter(|line| line.starts_with("Warning")).collect()
+            };
+            until("limited", || bench.events.lines().iter().any(|line| line.contains("NodeAllocatableEnforced"))).await;
+            let told = warnings();
+            let begins = reasons.iter().map(|reason| format!("Warning {reason}: "));
+            assert!(told.len() == reasons.len() && begins.zip(&told).all(|(b, line)| line.starts_with(&b)), "{told:?}");
+            bench.manager.kill();
+            until("rebuilt", || bench.manager.info().generation == 1).await;
+            tokio::time::sleep(2 * MINUTE).await;
+            assert_eq!(warnings(), told);
+        });
+    }
 }
 
 #[test]

@@ -12,6 +12,7 @@ use fakes::{Events, FakeCgroups};
 use model::core::Pod;
 use model::node::CgroupDriver;
 use model::resources::ResourceList;
+use ports::host::CgroupVersion;
 use serde_json::json;
 
 use crate::{CgroupManager, Config, Deps, Serial};
@@ -22,8 +23,11 @@ pub(super) fn pod(uid: &str, cpu: &str) -> Pod {
     fakes::pod(uid, json!({"spec": {"containers": [{"name": "c", "resources": {"requests": requests}}]}}))
 }
 
+/// Of v2, of which there is nothing to warn.
 pub(super) fn tree() -> Arc<FakeCgroups> {
-    Arc::default()
+    let tree: Arc<FakeCgroups> = Arc::default();
+    tree.set_version(CgroupVersion::V2);
+    tree
 }
 
 pub(super) fn shares(tree: &FakeCgroups, path: &str) -> Option<u64> {
@@ -45,6 +49,8 @@ pub(super) fn config() -> Config {
         enforce_pods: true,
         reserved_cgroups: Vec::new(),
         own_cgroup: None,
+        system_cgroup: None,
+        memory_may_swap: false,
         oom_score_adj: Some(-999),
     }
 }

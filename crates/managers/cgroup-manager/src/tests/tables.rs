@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cgroup_values::HostFacts;
+use cgroup_values::tiers::Tiers;
+use cgroup_values::{HostFacts, LimitRules};
 use model::PodUid;
 
 use super::rig::pod;
@@ -42,21 +43,21 @@ fn what_happens_during_a_look_outlives_it() {
 
 #[test]
 fn tiers_are_written_once_per_change_and_never_twice_at_a_time() {
-    let facts = HostFacts::default();
+    let (facts, rules) = (HostFacts::default(), LimitRules::standard());
     let mut state = State::default();
-    let shares = |w: Option<(model::resources::CgroupValues, _)>| w.and_then(|(b, _)| b.cpu_shares);
-    assert_eq!(shares(state.tiers_to_write(&facts, false)), Some(2));
+    let shares = |w: Option<Tiers>| w.and_then(|w| w.burstable.cpu_shares);
+    assert_eq!(shares(state.tiers_to_write(&facts, &rules, false)), Some(2));
     state.made(&uid("a"), "/a", Arc::new(pod("a", "250m")));
-    assert_eq!(shares(state.tiers_to_write(&facts, false)), None, "one is under way");
+    assert_eq!(shares(state.tiers_to_write(&facts, &rules, false)), None, "one is under way");
     assert_eq!(state.tiers_written(true), Some(false));
-    assert_eq!(shares(state.tiers_to_write(&facts, false)), Some(256));
+    assert_eq!(shares(state.tiers_to_write(&facts, &rules, false)), Some(256));
     assert_eq!(state.tiers_written(true), None);
-    assert_eq!(shares(state.tiers_to_write(&facts, false)), None, "nothing changed");
-    assert_eq!(shares(state.tiers_to_write(&facts, true)), Some(256), "each minute all the same");
+    assert_eq!(shares(state.tiers_to_write(&facts, &rules, false)), None, "nothing changed");
+    assert_eq!(shares(state.tiers_to_write(&facts, &rules, true)), Some(256), "each minute all the same");
     assert_eq!(state.tiers_written(false), None);
-    assert_eq!(shares(state.tiers_to_write(&facts, false)), Some(256), "a failed write is repeated");
-    assert!(state.tiers_to_write(&facts, true).is_none());
-    assert!(state.tiers_to_write(&facts, false).is_none());
+    assert_eq!(shares(state.tiers_to_write(&facts, &rules, false)), Some(256), "a failed write is repeated");
+    assert!(state.tiers_to_write(&facts, &rules, true).is_none());
+    assert!(state.tiers_to_write(&facts, &rules, false).is_none());
     assert_eq!(state.tiers_written(true), Some(true), "force is not forgotten");
 }
 
@@ -65,6 +66,6 @@ fn specifications_that_a_restart_lost_are_looked_up() {
     let mut state = State::default();
     state.refresh(found(&["a", "b"]));
     state.learn(|u| (*u == uid("a")).then(|| Arc::new(pod("a", "500m"))));
-    let written = state.tiers_to_write(&HostFacts::default(), false).unwrap();
-    assert_eq!(written.0.cpu_shares, Some(512));
+    let written = state.tiers_to_write(&HostFacts::default(), &LimitRules::standard(), false).unwrap();
+    assert_eq!(written.burstable.cpu_shares, Some(512));
 }

@@ -73,12 +73,16 @@ pub(super) fn limits_too_low(plan: &Resize, used: &PodCgroupUse, wanted: &Cgroup
         if to == 0 || (from != 0 && to >= from) {
             continue;
         }
-        let bytes = used.children.iter().find(|(name, _)| name.contains(one.id.as_str())).map(|(_, bytes)| *bytes);
-        if let Some(bytes) = bytes.filter(|bytes| *bytes >= u64::try_from(to).unwrap_or(0)) {
-            let name = &one.name;
-            errors.push(format!(
+        let own = used.children.iter().find(|(name, _)| name.contains(one.id.as_str()));
+        let name = &one.name;
+        match own.map(|(_, bytes)| *bytes) {
+            // It has ended, or the runtime puts it elsewhere: the pod as a whole is looked at.
+            None => {}
+            Some(None) => errors.push(format!("missing container \"{name}\" memory usage")),
+            Some(Some(bytes)) if bytes >= u64::try_from(to).unwrap_or(0) => errors.push(format!(
                 "attempting to set container \"{name}\" memory limit ({to}) below current usage ({bytes})"
-            ));
+            )),
+            Some(Some(_)) => {}
         }
     }
     match &*errors {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use model::cgroup::Process;
 use model::resources::CgroupValues;
 use ports::host::{CgroupFs, CgroupVersion, HostError, HostResult};
 
@@ -20,12 +21,20 @@ pub struct FakeCgroups {
 struct Tree {
     groups: BTreeMap<String, CgroupValues>,
     no_root: bool,
+    v2: bool,
     own_oom_score_adj: Option<i64>,
     joined: Option<String>,
     /// `operation path`, in order.
     calls: Vec<String>,
     failing: BTreeSet<(&'static str, String)>,
     usage: BTreeMap<String, u64>,
+    ending: BTreeSet<String>,
+    /// Processes by cgroup.
+    processes: BTreeMap<String, Vec<Process>>,
+    /// Those that cannot be moved.
+    stuck: BTreeSet<i32>,
+    /// So many processes fork before they are moved.
+    forks: i32,
     hanging: Option<String>,
 }
 
@@ -45,6 +54,11 @@ impl FakeCgroups {
     /// Makes a cgroup, as somebody else on the machine.
     pub fn put(&self, path: &str) {
         lock(&self.tree).groups.entry(path.to_owned()).or_default();
+    }
+
+    /// Which hierarchy it is; v1 at first.
+    pub fn set_version(&self, version: CgroupVersion) {
+        lock(&self.tree).v2 = version == CgroupVersion::V2;
     }
 
     /// Whether the root is there.
@@ -70,12 +84,40 @@ impl FakeCgroups {
         lock(&self.tree).calls.clone()
     }
 
+    /// A cgroup is listed once more, and is gone when somebody asks what it uses.
+    pub fn end_while_read(&self, path: &str) {
+        lock(&self.tree).ending.insert(path.to_owned());
+    }
+
     /// From now on a cgroup uses this much memory.
     pub fn use_memory(&self, path: &str, bytes: u64) {
         lock(&self.tree).usage.insert(path.to_owned(), bytes);
     }
 
-    /// From now on an operation (`controllers`, `exists`, `create`, `set`, `get`, `remove`, `children`, `join`, `oom_score_adj`) fails for paths
+    /// A process begins in a cgroup.
+    pub fn run_process(&self, path: &str, pid: i32, is_kernel: bool) {
+        lock(&self.tree).processes.entry(path.to_owned()).or_default().push(Process { pid, is_kernel });
+    }
+
+    /// Numbers of the processes in a cgroup, sorted.
+    #[must_use]
+    pub fn pids(&self, path: &str) -> Vec<i32> {
+        let mut pids: Vec<i32> = lock(&self.tree).processes.get(path).into_iter().flatten().map(|p| p.pid).collect();
+        pids.sort_unstable();
+        pids
+    }
+
+    /// From now on a process cannot be moved.
+    pub fn hold(&self, pid: i32) {
+        lock(&self.tree).stuck.insert(pid);
+    }
+
+    /// The next processes that are moved have forked just before: each leaves one behind, with the next thousand to its number.
+    pub fn fork_processes(&self, times: i32) {
+        lock(&self.tree).forks = times;
+    }
+
+    /// From now on an operation (`controllers`, `exists`, `create`, `set`, `get`, `usage`, `remove`, `children`, `processes`, `move`, `join`, `oom_score_adj`) fails for paths
     /// with `part` in them, or does no longer.
     pub fn fail(&self, operation: &'static str, part: &str, on: bool) {
         let failing = &mut lock(&self.tree).failing;
@@ -108,7 +150,7 @@ impl FakeCgroups {
 
 impl CgroupFs for FakeCgroups {
     fn version(&self) -> CgroupVersion {
-        CgroupVersion::V1
+        if lock(&self.tree).v2 { CgroupVersion::V2 } else { CgroupVersion::V1 }
     }
 
     fn missing_controllers(&self) -> Vec<String> {
@@ -136,12 +178,20 @@ impl CgroupFs for FakeCgroups {
     }
 
     fn set(&self, path: &str, values: &CgroupValues) -> HostResult<()> {
-        match self.call("set", path)?.groups.get_mut(path) {
+        let mut tree = self.call("set", path)?;
+        let used = tree.usage.get(path).copied().unwrap_or(0);
+        if values.memory_limit_bytes.is_some_and(|limit| u64::try_from(limit).is_ok_and(|limit| limit < used)) {
+            // As the kernel has it with v1.
+            return Err(HostError::new("set", path, io::ErrorKind::ResourceBusy));
+        }
+        match tree.groups.get_mut(path) {
             Some(group) => {
                 group.cpu_shares = values.cpu_shares.or(group.cpu_shares);
                 group.cpu_quota_us = values.cpu_quota_us.or(group.cpu_quota_us);
                 group.cpu_period_us = values.cpu_period_us.or(group.cpu_period_us);
                 group.memory_limit_bytes = values.memory_limit_bytes.or(group.memory_limit_bytes);
+                group.memory_min_bytes = values.memory_min_bytes.or(group.memory_min_bytes);
+                group.memory_low_bytes = values.memory_low_bytes.or(group.memory_low_bytes);
                 group.pids_max = values.pids_max.or(group.pids_max);
                 group.hugetlb_bytes.extend(&values.hugetlb_bytes);
                 Ok(())
@@ -170,12 +220,46 @@ impl CgroupFs for FakeCgroups {
     }
 
     fn memory_usage_bytes(&self, path: &str) -> HostResult<u64> {
-        Ok(lock(&self.tree).usage.get(path).copied().unwrap_or(0))
+        let mut tree = self.call("usage", path)?;
+        if tree.ending.remove(path) {
+            tree.groups.remove(path);
+        }
+        if !tree.groups.contains_key(path) {
+            return Err(HostError::new("usage", path, io::ErrorKind::NotFound));
+        }
+        Ok(tree.usage.get(path).copied().unwrap_or(0))
     }
 
     fn join(&self, path: &str) -> HostResult<()> {
         self.call("join", path)?.joined = Some(path.to_owned());
         self.create(path)
+    }
+
+    fn processes(&self, path: &str) -> HostResult<Vec<Process>> {
+        Ok(self.call("processes", path)?.processes.get(path).cloned().unwrap_or_default())
+    }
+
+    fn move_processes(&self, path: &str, pids: &[i32]) -> HostResult<()> {
+        self.create(path)?;
+        let mut tree = self.call("move", path)?;
+        let mut result = Ok(());
+        for pid in pids {
+            if tree.stuck.contains(pid) {
+                result = result.and(Err(HostError::new("move", path, io::ErrorKind::PermissionDenied)));
+                continue;
+            }
+            let forks = tree.forks > 0;
+            for processes in tree.processes.values_mut() {
+                let Some(at) = processes.iter().position(|p| p.pid == *pid) else { continue };
+                processes.remove(at);
+                if forks {
+                    processes.push(Process { pid: pid + 1000, is_kernel: false });
+                }
+            }
+            tree.forks -= i32::from(forks);
+            tree.processes.entry(path.to_owned()).or_default().push(Process { pid: *pid, is_kernel: false });
+        }
+        result
     }
 
     fn set_own_oom_score_adj(&self, value: i64) -> HostResult<()> {

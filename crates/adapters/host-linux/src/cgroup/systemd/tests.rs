@@ -95,13 +95,15 @@ fn limits_go_to_systemd_and_to_the_files() {
         cpu_quota_us: Some(12_345),
         cpu_period_us: Some(100_000),
         memory_limit_bytes: Some(1 << 30),
+        memory_min_bytes: Some(0),
+        memory_low_bytes: Some(1 << 20),
         pids_max: Some(-1),
         hugetlb_bytes: BTreeMap::new(),
     };
     bed.cgroups.set("/a.slice", &values).unwrap();
     bed.cgroups.set("/a.slice", &CgroupValues::default()).unwrap();
     let told = "set a.slice true CPUWeight=t:39 CPUQuotaPerSecUSec=t:130000 CPUQuotaPeriodUSec=t:100000 \
-                MemoryMax=t:1073741824 TasksMax=t:18446744073709551615";
+                MemoryMax=t:1073741824 MemoryMin=t:0 MemoryLow=t:1048576 TasksMax=t:18446744073709551615";
     assert_eq!(bed.bus.calls()[1..], [told.to_owned()], "nothing is said when nothing is set");
     assert_eq!(fs::read_to_string(bed.cgroup("a.slice/cpu.max")).unwrap(), "12345 100000");
     let names = |v: &CgroupValues| properties(CgroupVersion::V1, v).iter().map(fake::shown).collect::<Vec<_>>();

@@ -15,7 +15,7 @@ pub(in crate::node) fn stats_manager(setup: &Setup<'_, StatsManager>) {
         tree: config.cgroups.per_qos.then(|| tree(setup.settings)),
         kubelet_cgroup: config.cgroups.own.clone(),
         runtime_cgroup: setup.settings.flags.runtime_cgroups.clone().unwrap_or_default(),
-        system_cgroup: String::new(),
+        system_cgroup: config.cgroups.system.clone(),
         volume_period: config.pods.volume_stats_agg_period,
         volume_health: config.feature_gates.enabled("CSIVolumeHealth"),
     });

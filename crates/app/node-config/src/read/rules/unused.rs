@@ -3,29 +3,18 @@
 use serde_json::{Map, Value};
 
 use crate::error::ConfigError;
-use crate::feature_gates::FeatureGates;
 use crate::findings::Findings;
 
 /// The minor release before the one that this daemon stands for.
 const PREVIOUS: &str = "1.35";
 
 /// Values of a wrong type are reported elsewhere.
-pub(in crate::read) fn check(fields: &Map<String, Value>, gates: &FeatureGates, findings: &mut Findings) {
-    let word = |name: &str| fields.get(name).and_then(Value::as_str).filter(|w| !w.is_empty());
-    let mut refuse = |name: &str, reason: &str, allowed: &str| {
-        let error = ConfigError::new(name, reason);
-        let error = fields.get(name).map_or(error.clone(), |v| error.value(v));
-        findings.error(if allowed.is_empty() { error } else { error.allowed(allowed) });
-    };
-    if word("memoryReservationPolicy").is_some_and(|w| w == "TieredReservation") && !gates.enabled("MemoryQoS") {
-        refuse("memoryReservationPolicy", "needs the feature gate MemoryQoS, which is off by default", "None");
-    }
-    let reserves = fields.get("qosReserved").and_then(Value::as_object).is_some_and(|m| !m.is_empty());
-    if reserves && !gates.enabled("QOSReserved") {
-        refuse("qosReserved", "needs the feature gate QOSReserved, which is off by default", "");
-    }
-    if word("showHiddenMetricsForVersion").is_some_and(|w| w != PREVIOUS) {
-        refuse("showHiddenMetricsForVersion", "is not the release before this one", PREVIOUS);
+pub(in crate::read) fn check(fields: &Map<String, Value>, findings: &mut Findings) {
+    const HIDDEN: &str = "showHiddenMetricsForVersion";
+    if let Some(value) = fields.get(HIDDEN)
+        && value.as_str().is_some_and(|version| !version.is_empty() && version != PREVIOUS)
+    {
+        findings.error(ConfigError::new(HIDDEN, "is not the release before this one").value(value).allowed(PREVIOUS));
     }
     reserved_memory(fields, findings);
 }

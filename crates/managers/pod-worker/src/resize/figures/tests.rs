@@ -13,7 +13,7 @@ fn shrink(name: &str, from: i64, to: i64) -> ContainerResize {
     }
 }
 
-fn used(limit: i64, pod: Option<u64>, children: &[(&str, u64)]) -> PodCgroupUse {
+fn used(limit: i64, pod: Option<u64>, children: &[(&str, Option<u64>)]) -> PodCgroupUse {
     PodCgroupUse {
         values: CgroupValues { memory_limit_bytes: Some(limit), ..CgroupValues::default() },
         memory_bytes: pod,
@@ -32,17 +32,19 @@ fn a_limit_below_what_is_used_is_refused() {
     let a = || vec![shrink("a", 200, 100)];
     let pod = "attempting to set pod memory limit (100) below current usage (100)";
     let one = "attempting to set container \"a\" memory limit (100) below current usage (150)";
-    assert_eq!(check(a(), Some(100), &used(200, Some(99), &[("a", 99)])), "");
+    assert_eq!(check(a(), Some(100), &used(200, Some(99), &[("a", Some(99))])), "");
     assert_eq!(check(a(), Some(100), &used(200, Some(100), &[])), format!("cannot decrease memory limits: {pod}"));
     assert_eq!(
-        check(a(), None, &used(200, None, &[("b", 999), ("a", 150)])),
+        check(a(), None, &used(200, None, &[("b", Some(999)), ("a", Some(150))])),
         format!("cannot decrease memory limits: {one}")
     );
     let both = format!("cannot decrease memory limits: [{pod}, {one}]");
-    assert_eq!(check(a(), Some(100), &used(-1, Some(100), &[("a", 150)])), both, "a first limit takes as well");
+    assert_eq!(check(a(), Some(100), &used(-1, Some(100), &[("a", Some(150))])), both, "a first limit takes as well");
     assert_eq!(check(a(), Some(100), &used(200, None, &[])), "cannot decrease memory limits: missing pod memory usage");
+    let unknown = "cannot decrease memory limits: missing container \"a\" memory usage";
+    assert_eq!(check(a(), Some(150), &used(200, Some(99), &[("a", None)])), unknown, "not taken for one that ended");
     let grows = || vec![shrink("a", 100, 200)];
-    assert_eq!(check(grows(), Some(200), &used(100, Some(999), &[("a", 999)])), "");
+    assert_eq!(check(grows(), Some(200), &used(100, Some(999), &[("a", Some(999))])), "");
     assert_eq!(check(Vec::new(), Some(100), &used(200, Some(999), &[])), "", "memory does not change");
     // One that does not run gave memory up: those that run may have it.
     let plan = Resize { pod: true, ..Resize::default() };
