@@ -38,6 +38,7 @@ mod ownership;
 mod persistent;
 mod placed;
 mod projected;
+mod references;
 mod refresh;
 mod registry;
 mod set_up;

@@ -20,4 +20,5 @@ mod shares;
 mod tables;
 mod tear_down;
 mod undone;
+mod unlisted;
 mod user_ids;

@@ -16,9 +16,10 @@ fn paths_of_the_table_are_what_they_are() {
 
 #[test]
 fn a_line_of_the_table_keeps_options_with_commas_in_them() {
-    let text = "36 35 98:0 / /mnt/x\\134y rw,noatime shared:1 - ext4 /dev/my\\040disk rw,context=\"u:r:t:s0:c1,c2\",x";
+    let text = "36 35 98:0 /a\\040b /mnt/x\\134y rw,noatime shared:1 - ext4 /dev/my\\040disk rw,context=\"u:r:t:s0:c1,c2\",x";
     let wanted = MountLine {
         at: "/mnt/x\\y".into(),
+        part: "/a b".into(),
         source: "/dev/my disk".to_owned(),
         device: "98:0".to_owned(),
         fs_type: "ext4".to_owned(),

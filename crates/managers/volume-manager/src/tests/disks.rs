@@ -7,7 +7,7 @@ use contract::volume::{ListVolumes, MappedDevice};
 use metrics::volumes::{CSI_OPERATION, STORAGE_OPERATION};
 use model::core::PersistentVolumeClaim;
 use model::event::EventObject;
-use ports::host::{FileKind, ProgramEnd};
+use ports::host::{FileKind, Mounter, ProgramEnd};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, pod_of, pod_with, pod_with_devices, secs, with_cluster};
@@ -53,6 +53,23 @@ fn a_disk_is_formatted_mounted_once_for_all_pods_and_unmounted_after_the_last() 
         c.unmount("u2").await.unwrap();
         secs(70).await;
         assert!(!c.host.exists(MOUNTED) && !c.host.exists(bound("u2")));
+    });
+}
+
+#[test]
+fn a_disk_that_is_mounted_elsewhere_as_well_stays_mounted() {
+    with_cluster(async |c| {
+        disk(&c);
+        local(&c, json!({}));
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        c.host.dir("copy");
+        c.host.disk.mount_again(&c.host.path(MOUNTED), &c.host.path("copy"));
+        c.unmount("u1").await.unwrap();
+        secs(100).await;
+        assert!(c.host.is_mounted(MOUNTED), "whoever mounted it would lose it");
+        c.host.disk.unmount(&c.host.path("copy")).unwrap();
+        secs(200).await;
+        assert!(!c.host.exists(MOUNTED));
     });
 }
 
