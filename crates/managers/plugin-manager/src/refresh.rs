@@ -12,9 +12,9 @@ use ports::api::{Followed, Kind, Selection};
 use ports::csi::CsiError;
 
 use crate::actor::PluginManager;
+use crate::csi_handler::node_info;
 use crate::csi_node::DriverInfo;
 use crate::periods::Refreshes;
-use crate::register::node_info;
 
 /// A stream that ended against its promise is opened again after this.
 const REOPEN: Duration = Duration::from_secs(1);
