@@ -37,6 +37,7 @@ mod mount;
 mod ownership;
 mod persistent;
 mod placed;
+mod progress;
 mod projected;
 mod references;
 mod refresh;

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use actor::chain;
-use ports::host::{Mounter, MountLine};
+use ports::host::{HostResult, MountLine, Mounter};
+
+use crate::layout::pods;
 
 /// Where paths begin that this node makes itself, also where its root directory is seen by another name.
 const OWN: &str = "plugins/kubernetes.io/";
@@ -24,14 +26,29 @@ pub(crate) fn check(mounts: &dyn Mounter, root: &Path, path: &Path) -> Result<()
     Err(failed(format!("the device mount path \"{path}\" is still mounted by other references [{}]", named.join(" "))))
 }
 
-/// Where the same part of the same file system is mounted. What is below `path` of a mount counts as a part of that, so a directory
-/// on which nothing is mounted is had by those who bind it.
+/// Where pods have what is at `path`.
+///
+/// # Errors
+/// The mount table cannot be read.
+pub(crate) fn in_pods(mounts: &dyn Mounter, root: &Path, path: &Path) -> HostResult<Vec<PathBuf>> {
+    let pods = pods(root);
+    Ok(same(&mounts.mount_table(root)?, path).into_iter().filter(|at| at.starts_with(&pods)).collect())
+}
+
+/// Where somebody else has it.
 fn others(table: &[MountLine], path: &Path) -> Vec<PathBuf> {
+    same(table, path).into_iter().filter(|at| !is_own(at, path)).collect()
+}
+
+/// Where else the same part of the same file system is mounted. What is below `path` of a mount counts as a part of that, so a directory
+/// on which nothing is mounted is had by those who bind it.
+fn same(table: &[MountLine], path: &Path) -> Vec<PathBuf> {
     let Some(own) = table.iter().rposition(|line| path.starts_with(&line.at)) else { return Vec::new() };
     let line = &table[own];
     let part = line.part.join(path.strip_prefix(&line.at).unwrap_or(Path::new("")));
-    let same = table.iter().enumerate().filter(|(at, other)| *at != own && other.device == line.device && other.part == part);
-    same.map(|(_, other)| other.at.clone()).filter(|at| !is_own(at, path)).collect()
+    let same =
+        table.iter().enumerate().filter(|(at, other)| *at != own && other.device == line.device && other.part == part);
+    same.map(|(_, other)| other.at.clone()).collect()
 }
 
 /// Whether it is the same path, seen by another name of the root directory.
@@ -51,7 +68,14 @@ mod tests {
 
     fn line(device: &str, part: &str, at: &str) -> MountLine {
         let (device, fs_type) = (device.to_owned(), "ext4".to_owned());
-        MountLine { at: at.into(), part: part.into(), source: "/dev/x".to_owned(), device, fs_type, options: String::new() }
+        MountLine {
+            at: at.into(),
+            part: part.into(),
+            source: "/dev/x".to_owned(),
+            device,
+            fs_type,
+            options: String::new(),
+        }
     }
 
     #[test]

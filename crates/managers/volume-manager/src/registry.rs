@@ -55,6 +55,8 @@ struct Entry {
     turn: Arc<tokio::sync::Mutex<()>>,
     /// It needs a controller to attach it; `None`: nobody knows here.
     is_attachable: Option<bool>,
+    /// The Node said that it is attached, since somebody wants it.
+    is_attached: bool,
     /// Name by which a controller attaches it, where that is another one.
     attach_name: Option<String>,
     /// Pods that want it, with its names there.
@@ -137,6 +139,11 @@ impl Volumes {
         is_live
     }
 
+    /// The Node says that a volume is attached. Answers whether that is new to those who want it.
+    pub(crate) fn is_newly_attached(&self, name: &str) -> bool {
+        self.entry(name, |e| !std::mem::replace(&mut e.is_attached, true))
+    }
+
     /// A controller attaches a volume by another name.
     pub(crate) fn is_attached_as(&self, name: &str, attach_name: &str) {
         self.entry(name, |e| e.attach_name = Some(attach_name.to_owned()));
@@ -148,6 +155,7 @@ impl Volumes {
         let mut wanted = false;
         for entry in state.volumes.values_mut() {
             wanted |= entry.wanted.remove(uid).is_some();
+            entry.is_attached &= !entry.wanted.is_empty();
             entry.labels.remove(uid);
         }
         state.placed.retain(|(of, _), _| of != uid);

@@ -7,6 +7,7 @@ use actor::Class;
 use contract::volume::MountedVolume;
 use csi_api::TOKENS;
 use csi_api::v1::{NodePublishVolumeRequest, NodeStageVolumeRequest, VolumeCapability};
+use metrics::Stopwatch;
 use model::{PodUid, pod};
 use volume_plan::attach::{Attachment, by_node};
 use volume_plan::claim::Mode;
@@ -27,9 +28,10 @@ use super::selinux;
 use super::steps::{Steps, words};
 use crate::failed::{ATTACH, Failed, GROW};
 use crate::layout::PodLayout;
-use crate::measure::counted_of;
+use crate::measure::{self, counted_of};
 use crate::ownership::{GroupPolicy, give_volume};
 use crate::placed::Placed;
+use crate::progress::Progress;
 use crate::registry::{Part, Volumes};
 use crate::spec;
 use crate::task::cancelled;
@@ -86,7 +88,11 @@ async fn attached(job: &Job<'_>, volume: &Resolved, csi: &Csi, name: &str) -> Re
         return Err(job.failed(ATTACH, &volume.name, why));
     }
     let waits = |why: String| Failed::unattached(job.volume, why);
+    let watch = Stopwatch::start();
     by_node(job.tools.node.get().node.as_deref(), name).map_err(waits)?;
+    if job.tools.deps.persistent.is_newly_attached(name) {
+        measure::attached((&csi.driver, csi.is_migrated), &watch);
+    }
     match calls::attachment(job.tools, csi).await {
         Ok(Attachment::Done(told)) => Ok(told),
         Ok(Attachment::Waits(why)) => Err(waits(why)),
@@ -343,8 +349,10 @@ impl Try<'_> {
         }
         let (fs, at, policy) =
             (self.job.tools.deps.fs.clone(), place.target().to_owned(), GroupPolicy::of(self.job.pod));
-        let request = self.job.request.clone();
-        self.blocking(move || give_volume(&*fs, &at, gid, policy, &|| request.is_live())).await;
+        let (request, progress) = (self.job.request.clone(), Progress::default());
+        let walk = progress.clone();
+        let work = self.blocking(move || give_volume(&*fs, &at, gid, policy, &|| request.is_live(), &walk));
+        self.job.tell_progress(&progress, place.target(), work).await;
         if self.job.request.is_live() {
             return Ok(());
         }

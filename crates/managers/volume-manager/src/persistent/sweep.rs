@@ -20,7 +20,7 @@ use super::unmount::unmap_stray;
 use crate::deps::Tools;
 use crate::layout::PodLayout;
 use crate::lun_dir::{self, FoundLun, LunDir};
-use crate::measure::counted_of;
+use crate::measure::{LOCAL_PLUGIN, UNMAP_DEVICE, UNMOUNT_DEVICE, counted_as, counted_of};
 use crate::references;
 use crate::task::TaskContext;
 use crate::unreadable::Unreadable;
@@ -118,7 +118,8 @@ pub(crate) async fn sweep(tools: &Tools, task: &TaskContext) -> Sweep {
     let of_drivers = found.staged.keys().chain(found.published.keys()).chain(&concealed).map(name);
     let of_luns = luns.iter().map(|found| found.dir.key());
     let there = of_drivers.chain(found.disks.keys().map(|disk| local_name(disk))).chain(of_luns).collect();
-    let is_first = if is_whole { volumes.note_disk(&there) } else { volumes.note_part_of_disk(&there, told_in_use(tools)) };
+    let is_first =
+        if is_whole { volumes.note_disk(&there) } else { volumes.note_part_of_disk(&there, told_in_use(tools)) };
     if is_first {
         let unread = found.unreadable.iter().filter(|u| u.published.is_some()).count();
         RECONSTRUCTED_ERRORS.inc_by(u64::try_from(unread).unwrap_or(u64::MAX));
@@ -218,7 +219,8 @@ async fn unused(
     if volumes.is_wanted(&idle.name) || is_used || !found.staged.contains_key(key) {
         return Ok(());
     }
-    counted_of("unmount_device", (&key.0, false), unstage(tools, task, &idle.name, key, dir)).await
+    let operation = if dir.is_of_device() { UNMAP_DEVICE } else { UNMOUNT_DEVICE };
+    counted_of(operation, (&key.0, false), unstage(tools, task, &idle.name, key, dir)).await
 }
 
 async fn unmount_disk(tools: &Tools, task: &TaskContext, disk: &str) -> Result<(), String> {
@@ -234,5 +236,5 @@ async fn unmount_disk(tools: &Tools, task: &TaskContext, disk: &str) -> Result<(
         references::check(&*deps.mounts, &root, &at)?;
         deps.mounts.unmount(&at).and_then(|()| deps.fs.remove_empty_dir(&at)).map_err(|e| chain(&e))
     };
-    task.effects.blocking(Class::UserPaths, work).await
+    counted_as(UNMOUNT_DEVICE, LOCAL_PLUGIN, task.effects.blocking(Class::UserPaths, work)).await
 }

@@ -20,7 +20,9 @@ impl Volumes {
             e.is_on_disk = there.contains(name);
             let wanted = &e.wanted;
             e.parts.retain(|part, k| {
-                part.as_ref().is_none_or(|uid| wanted.contains_key(uid)) || k.mount != Mount::Absent || k.doing.is_some()
+                part.as_ref().is_none_or(|uid| wanted.contains_key(uid))
+                    || k.mount != Mount::Absent
+                    || k.doing.is_some()
             });
             e.is_on_disk || !e.wanted.is_empty() || Arc::strong_count(&e.turn) > 1
         });

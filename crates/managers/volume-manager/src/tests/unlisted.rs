@@ -46,7 +46,8 @@ fn new_volumes_come_after_a_start_that_could_not_look_everywhere() {
             attach(&c, "h-a", &[told]);
             waiting.await.unwrap().unwrap_or_else(|e| panic!("{place}: {e}"));
             let row = c.bench.wiring.ask(ListVolumes).await.unwrap();
-            let is_told = row.iter().any(|row| row.stage == VolumeStage::Unreadable && row.path == Some(c.host.path(place)));
+            let is_told =
+                row.iter().any(|row| row.stage == VolumeStage::Unreadable && row.path == Some(c.host.path(place)));
             assert_eq!(is_told, !place.ends_with("iscsi"), "{place}: {row:?}");
             assert_eq!(c.in_use(), Some(vec!["h-a".to_owned(), "h-old".to_owned()]), "{place}");
             c.host.disk.calm();
