@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use crate::workspace::has;
 use crate::{setup, workspace};
 
-/// Fuzzes what reads other people's input: manifests, configuration, CRI messages, container logs, requests, SPDY frames.
+/// Fuzzes what reads other people's input: manifests, configuration, CRI messages, words of plugins and CSI drivers, container logs, requests, SPDY frames.
 ///
 /// Targets and seeds lie in tests/fuzz. What is found is left in tests/fuzz/artifacts; run a single input again with
 /// `cargo fuzz run --fuzz-dir tests/fuzz TARGET FILE` (set RUSTC_BOOTSTRAP=1 when no nightly toolchain is used).

@@ -234,7 +234,8 @@ fn line(text: &str) -> Option<MountLine> {
     let (mut mount, mut fs) = (mount.split(' '), fs.split(' '));
     Some(MountLine {
         device: mount.nth(2)?.to_owned(),
-        at: unescaped(mount.nth(1)?).into(),
+        part: unescaped(mount.next()?).into(),
+        at: unescaped(mount.next()?).into(),
         fs_type: fs.next()?.to_owned(),
         source: unescaped(fs.next()?),
         options: fs.next().unwrap_or_default().to_owned(),

@@ -66,7 +66,7 @@ families! { MAIN;
     ORPHANS_CLEANED_ERRORS: IntGauge = int_gauge(
         "kubelet_orphan_pod_cleaned_volumes_errors",
         "Folders of pods that nobody knows any more which could not be taken away in the last period.");
-    /// Seconds of a look at what a volume takes. Label: metric_source (`du`, `fsquota`, `statfs`, or the name of a driver).
+    /// Seconds of a look at what a volume takes. Label: metric_source (`du`, `fsquota`, `statfs`, `block`, or the name of a driver).
     COLLECTION: HistogramVec = histograms(
         "kubelet_volume_metric_collection_duration_seconds", "Time that it took to find out what a volume takes.",
         &["metric_source"], buckets::DEFAULT);

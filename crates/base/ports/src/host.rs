@@ -122,6 +122,8 @@ pub struct ProgramEnd {
 pub struct MountLine {
     /// Mount point.
     pub at: PathBuf,
+    /// What of the file system is mounted: a path in it.
+    pub part: PathBuf,
     /// What is mounted, by the name that it was mounted by.
     pub source: String,
     /// Number of the device (`MAJOR:MINOR`): mounts of one file system have the same.

@@ -217,6 +217,30 @@ fn an_immutable_object_is_read_once() {
 }
 
 #[test]
+fn an_immutable_object_that_is_made_anew_is_read_after_its_last_pod_is_gone() {
+    run(5, |kernel| async move {
+        let api = FakeApi::new();
+        let immutable = |value: &str| ConfigMap { immutable: Some(true), ..config_map("app", value) };
+        api.put(&immutable("one"));
+        let store = Store::start(&kernel, &api, Strategy::Watch);
+        let (old, new) = (pod("u1", "app"), pod("u2", "app"));
+        store.hold(&old).await;
+        assert_eq!(store.config_map("app").await.unwrap(), "one");
+        api.vanish::<ConfigMap>(Some("ns"), "app");
+        api.put(&immutable("two"));
+        settle().await;
+        store.hold(&new).await;
+        assert_eq!(store.config_map("app").await.unwrap(), "one", "as the pod beside it has it");
+        store.release(&old).await;
+        assert_eq!(store.config_map("app").await.unwrap(), "one");
+        store.release(&new).await;
+        store.hold(&pod("u3", "app")).await;
+        settle().await;
+        assert_eq!(store.config_map("app").await.unwrap(), "two");
+    });
+}
+
+#[test]
 fn a_rebuilt_store_still_knows_who_holds_what() {
     run(6, |kernel| async move {
         let api = FakeApi::new();

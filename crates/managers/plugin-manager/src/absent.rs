@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::actor::PluginManager;
-use crate::register::take_back;
+use crate::csi_handler::{CSI_PLUGIN, take_back};
 use crate::world::Phase;
 use actor::Ctx;
 
@@ -20,7 +20,8 @@ impl PluginManager {
     fn forget_absent(&mut self, ctx: &mut Ctx<Self>) {
         let Some(requests) = self.requests() else { return };
         // A socket that has not said its name may be that of any driver.
-        if !self.initialized || self.sockets.values().any(|s| s.phase != Phase::Registered) {
+        let may_be_one = |kind: &str| kind.is_empty() || kind == CSI_PLUGIN;
+        if !self.initialized || self.sockets.values().any(|s| s.phase != Phase::Registered && may_be_one(&s.row.kind)) {
             return self.forget_absent_later(ctx);
         }
         let (crew, turn, rows, effects) = (self.crew.clone(), self.turn.clone(), self.rows.clone(), ctx.effects());
@@ -29,7 +30,9 @@ impl PluginManager {
             let _mine = turn.lock().await;
             let named = requests.named().await.map_err(|e| e.to_string())?;
             // Whoever came meanwhile has a row before the API server is told of it.
-            let here: BTreeSet<String> = rows.snapshot().values().map(|row| row.name.clone()).collect();
+            let rows = rows.snapshot();
+            let here: BTreeSet<String> =
+                rows.values().filter(|row| may_be_one(&row.kind)).map(|row| row.name.clone()).collect();
             for driver in named.into_iter().filter(|name| !here.contains(name)) {
                 tracing::info!(driver, "the driver has not come back, it is forgotten");
                 take_back(&requests, &crew, &effects, driver).await?;

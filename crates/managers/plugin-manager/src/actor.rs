@@ -10,8 +10,9 @@ use contract::board::{BoardPoster, ValueReader};
 use contract::node::NodeView;
 use contract::plugin::{CsiDriver, PluginSocket};
 use contract::{Crew, PluginManager as Role};
+use ports::plugin::PluginHandler;
 
-use crate::check::{self, Version};
+use crate::csi_handler::{CSI_PLUGIN, CsiHandler};
 use crate::deps::{Config, Deps};
 use crate::periods::Refreshes;
 use crate::scan::{self, Found};
@@ -67,8 +68,8 @@ pub struct PluginManager {
     /// The API server has the CSINode.
     pub(crate) initialized: bool,
     pub(crate) initializing: bool,
-    /// The highest generation that a driver was given.
-    pub(crate) generation: u64,
+    /// What becomes of plugins, by their types.
+    pub(crate) handlers: BTreeMap<String, Arc<dyn PluginHandler>>,
     /// What drivers are asked again.
     pub(crate) refreshes: Refreshes,
 }
@@ -77,6 +78,17 @@ impl Actor for PluginManager {
     type Context = Ctx<Self>;
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
+        let csi = CsiHandler {
+            crew: self.crew.clone(),
+            drivers: self.drivers.clone(),
+            csi: self.deps.csi.clone(),
+            requests: self.requests(),
+            turn: self.turn.clone(),
+            effects: ctx.effects(),
+            clock: ctx.clock().clone(),
+            generation: Arc::default(),
+        };
+        self.handlers.insert(CSI_PLUGIN.to_owned(), Arc::new(csi));
         self.tell_all(ctx);
         self.look(ctx);
         ctx.every(LOOK, Self::look);
@@ -96,16 +108,14 @@ impl PluginManager {
     #[must_use]
     pub fn new(crew: Crew<Role>, config: Arc<Config>, deps: Arc<Deps>) -> Self {
         let (drivers, rows) = (crew.poster::<CsiDriver>(), crew.poster::<PluginSocket>());
-        let known = drivers.snapshot();
-        let recovered =
-            |(path, row): (String, Arc<PluginSocket>)| (path, recovered(&row, known.contains_key(&row.name)));
-        let sockets = rows.snapshot().into_iter().map(recovered).collect();
+        let sockets = rows.snapshot().into_iter().map(|(path, row)| (path, recovered(&row))).collect();
         Self {
             drivers,
             rows,
             node: crew.value(),
             crew,
             config,
+            handlers: deps.handlers.clone(),
             deps,
             sockets,
             watches: BTreeMap::new(),
@@ -116,7 +126,6 @@ impl PluginManager {
             turn: Arc::default(),
             initialized: false,
             initializing: false,
-            generation: 0,
             refreshes: Refreshes::default(),
         }
     }
@@ -229,12 +238,12 @@ impl PluginManager {
         self.take(path, ctx);
     }
 
-    /// Version of the driver of this name that another socket stands for.
-    pub(crate) fn version_beside(&self, path: &str, name: &str) -> Option<(String, Version)> {
+    /// Other sockets that stand for the plugin of this type and name, with its versions there.
+    pub(crate) fn beside(&self, path: &str, kind: &str, name: &str) -> Vec<(String, Vec<String>)> {
         let claims = |s: &Socket| matches!(s.phase, Phase::Installing | Phase::Registered | Phase::Leaving);
-        let others = self.sockets.iter().filter(|(other, s)| *other != path && s.row.name == name && claims(s));
-        let version = |s: &Socket| check::highest(&s.row.versions).ok();
-        others.filter_map(|(other, s)| Some((other.clone(), version(s)?))).max_by(|a, b| a.1.cmp(&b.1))
+        let is_it = |s: &Socket| s.row.kind == kind && s.row.name == name;
+        let others = self.sockets.iter().filter(|(other, s)| *other != path && is_it(s) && claims(s));
+        others.map(|(other, s)| (other.clone(), s.row.versions.clone())).collect()
     }
 }
 
@@ -244,9 +253,8 @@ pub(crate) fn backoff(failures: u32) -> Duration {
 }
 
 /// A socket as the generation before left it. One that was on its way begins anew.
-fn recovered(row: &PluginSocket, is_known: bool) -> Socket {
+fn recovered(row: &PluginSocket) -> Socket {
     let id = SocketId { made_at: row.made_at, inode: row.inode };
-    let registered_at = row.registered_at.filter(|_| is_known);
-    let phase = if registered_at.is_some() { Phase::Registered } else { Phase::Due };
-    Socket { id, there: Some(id), phase, work: None, row: PluginSocket { registered_at, ..row.clone() } }
+    let phase = if row.registered_at.is_some() { Phase::Registered } else { Phase::Due };
+    Socket { id, there: Some(id), phase, work: None, row: row.clone() }
 }

@@ -1,6 +1,6 @@
-//! May this plugin be registered, and as what? With the texts of a kubelet.
+//! May this CSI driver be registered? With the texts of a kubelet.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use csi_api::registration::PluginInfo;
 
@@ -15,7 +15,7 @@ const CSI: &str = "kubernetes.io/csi: ";
 
 /// A version of CSI.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Version(Vec<u64>);
+struct Version(Vec<u64>);
 
 impl Version {
     /// Two numbers or more with dots between them; a leading `v` and what follows the numbers do not count.
@@ -45,7 +45,7 @@ impl std::fmt::Display for Version {
 }
 
 /// The highest version below 2.
-pub(crate) fn highest(versions: &[String]) -> Result<Version, String> {
+fn highest(versions: &[String]) -> Result<Version, String> {
     let mut why = "<nil>".to_owned();
     let mut highest: Option<Version> = None;
     for text in versions.iter().take(MAX_VERSIONS).rev() {
@@ -65,38 +65,16 @@ pub(crate) fn highest(versions: &[String]) -> Result<Version, String> {
     Ok(found)
 }
 
-/// A CSI driver that may be registered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Accepted {
-    pub name: String,
-    pub endpoint: PathBuf,
-    pub versions: Vec<String>,
-    pub version: Version,
-}
-
-/// `registered`: the version of the driver of this name that is registered already.
-pub(crate) fn judge(
-    info: PluginInfo,
-    socket: &Path,
-    registered: impl FnOnce(&str) -> Option<Version>,
-) -> Result<Accepted, String> {
-    if info.r#type != "CSIPlugin" {
-        let (kind, socket) = (info.r#type, socket.display());
-        return Err(format!(
-            "RegisterPlugin error -- no handler registered for plugin type: {kind} at socket {socket}"
-        ));
-    }
-    let endpoint = if info.endpoint.is_empty() { socket.to_owned() } else { PathBuf::from(&info.endpoint) };
-    let invalid = |why: String| {
-        let (name, endpoint) = (&info.name, endpoint.display());
-        format!(
-            "RegisterPlugin error -- plugin validation failed with err: validation failed for CSI Driver {name} at \
-             endpoint {endpoint}: {why}"
-        )
-    };
+/// Whether a CSI driver may be registered. `beside`: versions of others of its name that are registered already.
+///
+/// # Errors
+/// It may not.
+pub fn csi_driver(info: &PluginInfo, beside: &[&[String]]) -> Result<(), String> {
+    let invalid =
+        |why: String| format!("validation failed for CSI Driver {} at endpoint {}: {why}", info.name, info.endpoint);
     let failed = |why: String| invalid(format!("{CSI}ValidatePlugin for CSI driver {:?} failed. {why}", info.name));
     check_name(&info.name).map_err(invalid)?;
-    check_endpoint(&endpoint).map_err(invalid)?;
+    check_endpoint(Path::new(&info.endpoint)).map_err(invalid)?;
     if info.supported_versions.is_empty() {
         return Err(failed("Plugin returned an empty list for supported versions".to_owned()));
     }
@@ -104,13 +82,14 @@ pub(crate) fn judge(
         let listed: Vec<String> = info.supported_versions.iter().map(|v| format!("{v:?}")).collect();
         failed(format!("None of the versions specified [{}] are supported. err={e}", listed.join(" ")))
     })?;
-    if let Some(other) = registered(&info.name).filter(|other| *other >= version) {
+    let registered = beside.iter().filter_map(|versions| highest(versions).ok()).max();
+    if let Some(other) = registered.filter(|other| *other >= version) {
         let other = other.to_string();
         return Err(failed(format!(
             "Another driver with the same name is already registered with a higher supported version: {other:?}"
         )));
     }
-    Ok(Accepted { name: info.name, endpoint, versions: info.supported_versions, version })
+    Ok(())
 }
 
 /// Its name becomes a folder's, and a key in objects of the API server.

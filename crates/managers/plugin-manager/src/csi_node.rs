@@ -77,6 +77,13 @@ pub(crate) fn new(node: &str, uid: &str) -> CSINode {
     object
 }
 
+/// The object of a node with one driver, as the driver says.
+#[must_use]
+pub fn told(driver: &str, said: NodeGetInfoResponse) -> CSINode {
+    let object = new("node", "uid");
+    with(&object, &DriverInfo::new(driver, said)).unwrap_or(object)
+}
+
 /// Puts the annotation right; whether that changed something.
 fn mark(object: &mut CSINode) -> bool {
     let annotations = object.metadata.annotations.get_or_insert_default();

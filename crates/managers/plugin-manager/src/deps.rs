@@ -1,12 +1,13 @@
 //! What PluginManager is made with.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use ports::api::ApiServer;
 use ports::csi::CsiNode;
 use ports::host::HostFs;
-use ports::plugin::PluginRegistration;
+use ports::plugin::{PluginHandler, PluginRegistration};
 use ports::watch::FolderWatch;
 
 /// Settings.
@@ -29,6 +30,8 @@ pub struct Deps {
     pub plugins: Arc<dyn PluginRegistration>,
     /// CSI drivers.
     pub csi: Arc<dyn CsiNode>,
+    /// What becomes of plugins of other types than CSI drivers, by their types as plugins say them (`DRAPlugin`).
+    pub handlers: BTreeMap<String, Arc<dyn PluginHandler>>,
     /// The API server; `None`: standalone, where no CSI driver is registered.
     pub api: Option<Arc<dyn ApiServer>>,
 }

@@ -12,9 +12,9 @@ use ports::api::{Followed, Kind, Selection};
 use ports::csi::CsiError;
 
 use crate::actor::PluginManager;
+use crate::csi_handler::node_info;
 use crate::csi_node::DriverInfo;
 use crate::periods::Refreshes;
-use crate::register::node_info;
 
 /// A stream that ended against its promise is opened again after this.
 const REOPEN: Duration = Duration::from_secs(1);
@@ -66,7 +66,7 @@ impl PluginManager {
     }
 
     /// Shows the objects of drivers that are registered to who uses these.
-    fn show_objects(&self) {
+    pub(crate) fn show_objects(&self) {
         for (name, row) in self.drivers.snapshot() {
             let object = self.refreshes.objects.get(&name).cloned();
             if row.object != object {

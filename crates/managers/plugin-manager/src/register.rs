@@ -1,24 +1,16 @@
 //! The way of one plugin: asked, checked, installed, told; and the way back.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Ctx, Effects};
-use contract::node::{ClearCsiNodeId, SetCsiNodeId};
-use contract::plugin::{CsiDriver, PluginSocket};
-use contract::{Crew, PluginManager as Role};
+use actor::Ctx;
+use contract::plugin::PluginSocket;
 use csi_api::registration::{PluginInfo, RegistrationStatus};
-use csi_api::v1::NodeGetInfoResponse;
-use metrics::Stopwatch;
-use metrics::volumes::observe_call;
 use model::Timestamp;
-use ports::csi::{CsiNode, CsiResult, DEADLINE, grpc_code};
-use ports::plugin::PluginError;
+use ports::plugin::{PluginError, PluginHandler};
 
 use crate::actor::{PluginManager, Socket, backoff};
-use crate::check::{self, Accepted};
-use crate::csi_node::DriverInfo;
 use crate::requests::Requests;
 use crate::world::Phase;
 
@@ -27,6 +19,12 @@ const INFO_DEADLINE: Duration = Duration::from_secs(1);
 const NOTIFY_DEADLINE: Duration = Duration::from_secs(5);
 /// Most time between two tries to make the CSINode.
 const INITIALIZE_MOST: Duration = Duration::from_secs(60);
+
+/// A plugin that may be registered, and by whom.
+struct Accepted {
+    info: PluginInfo,
+    handler: Arc<dyn PluginHandler>,
+}
 
 impl PluginManager {
     pub(crate) fn requests(&self) -> Option<Requests> {
@@ -94,15 +92,26 @@ impl PluginManager {
             (socket.row.kind, socket.row.name) = (info.r#type.clone(), info.name.clone());
             socket.row.versions.clone_from(&info.supported_versions);
         }
-        let judged = check::judge(info, Path::new(path), |name| self.version_beside(path, name).map(|(_, v)| v));
-        match judged {
-            Ok(_) if self.deps.api.is_none() => {
-                let why = "error updating Node object with CSI driver node info: error getting kube client";
-                self.refuse(path, refused(why), ctx);
-            }
+        match self.judge(path, info) {
             Ok(accepted) => self.install(path, accepted, ctx),
             Err(error) => self.refuse(path, error, ctx),
         }
+    }
+
+    /// Whether a plugin may be registered.
+    fn judge(&self, path: &str, mut info: PluginInfo) -> Result<Accepted, String> {
+        let kind = &info.r#type;
+        let handler = self.handlers.get(kind).cloned().ok_or_else(|| {
+            format!("RegisterPlugin error -- no handler registered for plugin type: {kind} at socket {path}")
+        })?;
+        if info.endpoint.is_empty() {
+            path.clone_into(&mut info.endpoint);
+        }
+        let beside = self.beside(path, kind, &info.name);
+        let versions: Vec<&[String]> = beside.iter().map(|(_, versions)| versions.as_slice()).collect();
+        let valid = handler.validate(&info, &versions);
+        valid.map_err(|e| format!("RegisterPlugin error -- plugin validation failed with err: {e}"))?;
+        Ok(Accepted { info, handler })
     }
 
     /// Tells a plugin why it is not registered.
@@ -132,69 +141,42 @@ impl PluginManager {
         }
     }
 
-    /// Asks the driver about this node, and tells the API server.
-    fn install(&mut self, path: &str, accepted: Accepted, ctx: &mut Ctx<Self>) {
-        if let Some((other, _)) = self.version_beside(path, &accepted.name) {
-            // The other one has a lower version: its way back leads over the driver's name, which goes over.
+    /// Registers a plugin by its type's handler.
+    fn install(&mut self, path: &str, Accepted { info, handler }: Accepted, ctx: &mut Ctx<Self>) {
+        for (other, _) in self.beside(path, &info.r#type, &info.name) {
+            // The other one's way back leads over its name, which goes over.
             if let Some(socket) = self.sockets.get_mut(&other) {
                 Self::give_up(socket, ctx);
                 (socket.row.name, socket.row.registered_at, socket.row.told_of) = (String::new(), None, false);
             }
-            self.rest(&other, format!("a newer driver {} took its place", accepted.name), ctx);
+            self.rest(&other, format!("a newer plugin {} took its place", info.name), ctx);
         }
-        let Some(requests) = self.requests() else { return };
-        let (deps, crew, turn, effects) = (self.deps.clone(), self.crew.clone(), self.turn.clone(), ctx.effects());
-        let (name, endpoint) = (accepted.name.clone(), accepted.endpoint.clone());
+        let effects = ctx.effects();
         let work = async move {
             effects.hit("install").await;
-            let said = node_info(&*deps.csi, &name, &endpoint).await.map_err(|e| e.to_string())?;
-            let info = DriverInfo::new(&name, said);
-            let _mine = turn.lock().await;
-            let (node_id, topology) = (info.node_id.clone(), info.topology.clone());
-            let told = crew.call(SetCsiNodeId { driver: name, node_id, topology }).await;
-            told.map_err(|e| {
-                format!("error updating Node object with CSI driver node info: error updating node: {e}")
-            })?;
-            effects.hit("install, Node done").await;
-            requests.install(&info).await?;
-            Ok::<_, String>(info)
+            handler.register(info).await
         };
         if let Some(socket) = self.sockets.get_mut(path) {
             socket.row.told_of = true;
         }
         let of = path.to_owned();
-        let work = ctx.run(work, move |act: &mut Self, done, ctx| act.installed(&of, accepted, done, ctx));
+        let work = ctx.run(work, move |act: &mut Self, done, ctx| act.installed(&of, done, ctx));
         self.begin(path, Phase::Installing, work);
     }
 
-    fn installed(&mut self, path: &str, accepted: Accepted, done: Result<DriverInfo, String>, ctx: &mut Ctx<Self>) {
+    fn installed(&mut self, path: &str, done: Result<(), String>, ctx: &mut Ctx<Self>) {
         ctx.fault_point("installed");
-        let info = match done {
-            Ok(info) => info,
-            Err(why) => return self.refuse(path, refused(&why), ctx),
-        };
-        let now = Timestamp(ctx.clock().unix_nanos());
-        // The time, so that no registration has the number of one before a restart.
-        self.generation = u64::try_from(now.0).unwrap_or(0).max(self.generation + 1);
-        let driver = CsiDriver {
-            endpoint: accepted.endpoint,
-            versions: accepted.versions,
-            registered_at: now,
-            generation: self.generation,
-            node_id: info.node_id,
-            max_volumes: info.max_volumes,
-            topology: info.topology,
-            object: self.refreshes.objects.get(&accepted.name).cloned(),
-            error: None,
-        };
-        if let Some(socket) = self.sockets.get_mut(path) {
-            (socket.row.registered_at, socket.row.told) = (Some(now), false);
-            (socket.row.failures, socket.row.error) = (0, None);
+        if let Err(why) = done {
+            let error = format!("RegisterPlugin error -- plugin registration failed with err: {why}");
+            return self.refuse(path, error, ctx);
         }
-        tracing::info!(driver = accepted.name, endpoint = %driver.endpoint.display(), "CSI driver registered");
-        // First the socket: a successor that finds it registered tells it, and takes it back when it goes.
+        if let Some(socket) = self.sockets.get_mut(path) {
+            (socket.row.registered_at, socket.row.told) = (Some(Timestamp(ctx.clock().unix_nanos())), false);
+            (socket.row.failures, socket.row.error) = (0, None);
+            tracing::info!(socket = path, kind = socket.row.kind, plugin = socket.row.name, "plugin registered");
+        }
         self.tell(path, ctx);
-        self.drivers.post(accepted.name, Arc::new(driver));
+        self.show_objects();
         self.keep_refreshing(ctx);
         self.take(path, ctx);
     }
@@ -225,19 +207,21 @@ impl PluginManager {
         }
     }
 
-    /// Takes back what was said of a driver; it is nobody's from now on.
+    /// Takes back what was said of a plugin; it is nobody's from now on.
     pub(crate) fn leave(&mut self, path: &str, ctx: &mut Ctx<Self>) {
         let Some(socket) = self.sockets.get_mut(path) else { return };
         Self::give_up(socket, ctx);
-        let (name, failures) = (socket.row.name.clone(), socket.row.failures);
-        self.drivers.remove(&name);
+        socket.row.registered_at = None;
+        let failures = socket.row.failures;
+        let handling = self.handlers.get(&socket.row.kind).map(|handler| handler.deregister(&socket.row.name));
         self.keep_refreshing(ctx);
-        let (requests, crew, turn, effects) = (self.requests(), self.crew.clone(), self.turn.clone(), ctx.effects());
+        let effects = ctx.effects();
         let work = async move {
             effects.hit("leave").await;
-            let Some(requests) = requests else { return Ok(()) };
-            let _mine = turn.lock().await;
-            take_back(&requests, &crew, &effects, name).await
+            match handling {
+                Some(handling) => handling.await,
+                None => Ok(()),
+            }
         };
         let of = path.to_owned();
         let work = ctx.run(work, move |act: &mut Self, done, ctx| match done {
@@ -269,30 +253,4 @@ impl PluginManager {
         (socket.phase, socket.work) = (Phase::Due, None);
         self.take(path, ctx);
     }
-}
-
-/// What the API server was told of a driver goes. The caller has the turn.
-pub(crate) async fn take_back(
-    requests: &Requests,
-    crew: &Crew<Role>,
-    effects: &Effects,
-    driver: String,
-) -> Result<(), String> {
-    requests.uninstall(&driver).await?;
-    effects.hit("leave, CSINode done").await;
-    let cleared = crew.call(ClearCsiNodeId { driver }).await;
-    cleared.map_err(|e| format!("error removing CSI driver node info from Node object {e}"))
-}
-
-/// Asks a driver about this node.
-pub(crate) async fn node_info(csi: &dyn CsiNode, driver: &str, endpoint: &Path) -> CsiResult<NodeGetInfoResponse> {
-    let watch = Stopwatch::start();
-    let said = csi.get_info(endpoint, DEADLINE).await;
-    observe_call(driver, "NodeGetInfo", grpc_code(&said), false, &watch);
-    said
-}
-
-/// As a kubelet says it of a plugin that it could not register.
-fn refused(why: &str) -> String {
-    format!("RegisterPlugin error -- plugin registration failed with err: {why}")
 }

@@ -1,3 +1,4 @@
+mod handlers;
 mod life;
 mod refresh;
 mod rig;

@@ -18,6 +18,7 @@ use model::stats::Summary;
 use model::{PodUid, Timestamp, pod};
 use node_stats::MeasuredVolume;
 use tokio::time::Instant;
+use volume_plan::migration;
 
 use crate::config::{Config, Deps};
 use crate::gather::{self, Cache, Sources, Volumes};
@@ -243,7 +244,7 @@ fn may_outlive(pod: &Pod) -> bool {
     let mut volumes = pod.spec.iter().flat_map(|s| s.volumes.iter().flatten());
     volumes.any(|v| {
         let is_remote = v.csi.is_some() || v.nfs.is_some() || v.iscsi.is_some() || v.fc.is_some();
-        v.persistent_volume_claim.is_some() || v.ephemeral.is_some() || is_remote
+        v.persistent_volume_claim.is_some() || v.ephemeral.is_some() || is_remote || migration::is_migrated(v)
     })
 }
 

@@ -22,3 +22,8 @@ mod tests;
 
 pub use crate::actor::StatsManager;
 pub use crate::config::{Config, Deps};
+
+/// How numbers of drivers are read; open to fuzzing, as drivers are not ours.
+pub mod reading {
+    pub use crate::persistent::usage;
+}

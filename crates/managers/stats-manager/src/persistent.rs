@@ -184,7 +184,8 @@ pub(crate) async fn ask(driver: &Driver, due: Vec<Due>) -> Vec<Told> {
 }
 
 /// Numbers of a driver. As in a kubelet, what it does not tell is 0.
-fn usage(all: &[VolumeUsage], time: Timestamp) -> FsStats {
+#[must_use]
+pub fn usage(all: &[VolumeUsage], time: Timestamp) -> FsStats {
     let of = |unit: Unit| all.iter().find(|u| u.unit == i32::from(unit)).cloned().unwrap_or_default();
     let (bytes, inodes) = (of(Unit::Bytes), of(Unit::Inodes));
     let number = |n: i64| Some(u64::try_from(n).unwrap_or(0));

@@ -195,15 +195,19 @@ impl VolumeManager {
         }
     }
 
-    /// A try that nobody waits for any more comes to its end: what it began would else be begun again and again. One more of the
-    /// same pod waits behind it and has begun nothing.
+    /// A try that nobody waits for any more comes to its end: what it began would else be begun again and again. Another one of the same
+    /// pod that was late meanwhile is given up: it waits behind the first one, in the pod's turn, and what it may have begun after that
+    /// the next try begins again.
     fn go_on(&mut self, uid: PodUid, request: MountRequest, late: Late, ctx: &mut Ctx<Self>) {
         if !self.late.insert(uid.clone()) {
             return;
         }
         ctx.run(late, move |act: &mut Self, attempt, ctx| {
             act.late.remove(&uid);
-            if let Some(attempt) = attempt.filter(|a| a.outcome.failed.is_empty()) {
+            let Some(attempt) = attempt else { return };
+            let failed = &attempt.outcome.failed;
+            failed.iter().for_each(|f| mount::emit_failed_mount(&act.tools, &attempt.pod, f));
+            if failed.is_empty() {
                 act.note(&request, &attempt, Occasion::Asked, ctx);
             }
         });
@@ -322,12 +326,15 @@ impl Handler<PrepareSubPath> for VolumeManager {
     fn handle(&mut self, ask: PrepareSubPath, ctx: &mut Ctx<Self>) -> Self::Result {
         let request = self.tools.deps.desired.get(&ask.uid).map(|d| d.request);
         let (uid, of) = (ask.uid.clone(), ask.clone());
+        let placed =
+            self.tools.deps.persistent.placed(&uid, &ask.volume).map(|placed| placed.of.name.replace('/', "~"));
+        let name = placed.unwrap_or_else(|| ask.volume.clone());
         let class = move |tools: &Tools, layout: &PodLayout| class::of_sub_path(&tools.deps, layout, &of);
         self.work(&uid, fault_points("sub-path", "sub-path-done"), ctx.effects(), class, move |tools, _| {
             if request.is_some_and(|r| !r.is_live()) {
                 return Err(cancelled());
             }
-            sub_path::prepare(&tools.deps, &tools.config, &ask)
+            sub_path::prepare(&tools.deps, &tools.config, &ask, &name)
         })
     }
 }

@@ -6,6 +6,16 @@ use ports::csi::{CsiResult, grpc_code};
 
 /// A volume that a pod wants is mounted.
 pub(crate) const MOUNT: &str = "volume_mount";
+/// What was mounted for all pods is unmounted, or unstaged.
+pub(crate) const UNMOUNT_DEVICE: &str = "unmount_device";
+/// A raw volume is unstaged, or let go.
+pub(crate) const UNMAP_DEVICE: &str = "unmap_device";
+/// The controller has attached a volume.
+const ATTACHED: &str = "verify_controller_attached_volume";
+/// Names of kinds.
+pub(crate) const LOCAL_PLUGIN: &str = "kubernetes.io/local-volume";
+pub(crate) const HOST_PATH_PLUGIN: &str = "kubernetes.io/host-path";
+pub(crate) const NFS_PLUGIN: &str = "kubernetes.io/nfs";
 
 /// Runs an operation on a volume whose kind has this directory name.
 pub(crate) fn counted<T, E>(
@@ -43,6 +53,16 @@ pub(crate) async fn counted_as<T, E>(
     let result = work.await;
     count(operation, kind, &watch, result.is_ok());
     result
+}
+
+/// Counts that the Node says of a volume of a driver that it is attached.
+pub(crate) fn attached((driver, is_migrated): (&str, bool), watch: &Stopwatch) {
+    note(ATTACHED, &format!("kubernetes.io/csi:{driver}"), is_migrated, watch, true);
+}
+
+/// The same of a volume of a kind.
+pub(crate) fn attached_as(kind: &str, watch: &Stopwatch) {
+    count(ATTACHED, kind, watch, true);
 }
 
 fn count(operation: &str, plugin: &str, watch: &Stopwatch, is_ok: bool) {

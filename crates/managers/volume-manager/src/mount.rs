@@ -199,8 +199,8 @@ fn too_late(tools: &Tools, pod: &Pod, task: &TaskContext) -> VolumeError {
     let cause = persistent::describe(tools, &pod::uid(pod), task);
     let cause = cause.unwrap_or_else(|| "timed out waiting for the condition".to_owned());
     let message = format!("unmounted volumes=[{names}], unattached volumes=[], failed to process volumes=[]: {cause}");
-    // No try has told of this.
-    VolumeError::new(message)
+    // The try tells of itself when it fails.
+    VolumeError { late: true, ..VolumeError::new(message) }
 }
 
 fn describe(failed: &[Failed]) -> String {
@@ -215,9 +215,8 @@ fn not_mounted(all: &[Failed], unprocessed: &[Failed], cause: &str) -> VolumeErr
         names(&all.iter().filter(|f| f.is_unattached()).cloned().collect::<Vec<_>>()),
         names(unprocessed)
     );
-    // Who waits for a controller was told nothing so far.
-    let late = unprocessed.is_empty() && !all.iter().any(Failed::is_unattached);
-    VolumeError { late, ..VolumeError::new(message) }
+    // Of what is not attached the controller tells, of all else each try did.
+    VolumeError { late: unprocessed.is_empty(), ..VolumeError::new(message) }
 }
 
 /// Tells users of a volume that is not in place.

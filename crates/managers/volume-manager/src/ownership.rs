@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use model::core::Pod;
 use ports::host::{DirEntry, FileKind, FileStat, HostFs, HostResult};
 
+use crate::progress::Progress;
+
 /// What the group may do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Grant {
@@ -47,14 +49,22 @@ impl GroupPolicy {
 /// Changes everything below, children before their directory. Failures are logged only: a volume with the wrong group is
 /// still a volume.
 pub(crate) fn give_to_group(fs: &dyn HostFs, path: &Path, gid: u32, grant: Grant) {
-    give_all(fs, path, gid, grant, &|| true);
+    give_all(fs, path, gid, grant, (&|| true, &Progress::default()));
 }
 
 /// As [`give_to_group`], of a volume that may be large: it ends when nobody wants it any more, and begins anew with the next
 /// try, as the root comes last.
-pub(crate) fn give_volume(fs: &dyn HostFs, path: &Path, gid: u32, policy: GroupPolicy, is_live: &dyn Fn() -> bool) {
+pub(crate) fn give_volume(
+    fs: &dyn HostFs,
+    path: &Path,
+    gid: u32,
+    policy: GroupPolicy,
+    is_live: &dyn Fn() -> bool,
+    progress: &Progress,
+) {
     if policy == GroupPolicy::Always || !is_given(fs, path, gid) {
-        give_all(fs, path, gid, Grant::Write, is_live);
+        progress.begin();
+        give_all(fs, path, gid, Grant::Write, (is_live, progress));
     }
 }
 
@@ -64,8 +74,8 @@ fn is_given(fs: &dyn HostFs, path: &Path, gid: u32) -> bool {
     fs.stat_link(path).ok().flatten().is_some_and(given)
 }
 
-fn give_all(fs: &dyn HostFs, path: &Path, gid: u32, grant: Grant, is_live: &dyn Fn() -> bool) {
-    warn(path, Walk { fs, gid, grant, is_live, levels: Vec::new() }.give(path));
+fn give_all(fs: &dyn HostFs, path: &Path, gid: u32, grant: Grant, (is_live, progress): (&dyn Fn() -> bool, &Progress)) {
+    warn(path, Walk { fs, gid, grant, is_live, progress, levels: Vec::new() }.give(path));
 }
 
 fn warn(path: &Path, done: HostResult<()>) {
@@ -80,6 +90,7 @@ struct Walk<'a> {
     gid: u32,
     grant: Grant,
     is_live: &'a dyn Fn() -> bool,
+    progress: &'a Progress,
     levels: Vec<Level>,
 }
 
@@ -127,6 +138,7 @@ impl Walk<'_> {
         if !(self.is_live)() {
             return Ok(());
         }
+        self.progress.count();
         self.fs.set_owner(path, None, Some(self.gid))?;
         if stat.kind != FileKind::Symlink {
             self.fs.set_mode(path, stat.mode | self.grant.bits(stat.kind))?;
@@ -151,7 +163,8 @@ mod tests {
         let group = |path: &str| fs.stat_link(Path::new(path)).unwrap().unwrap().gid;
         fs.trouble(Path::new("/v/closed"), FileTrouble::FailCalls("readdir", Errno::Access));
         let give = |path: &str| {
-            let walk = Walk { fs: &fs, gid: 7, grant: Grant::Write, is_live: &|| true, levels: Vec::new() };
+            let (progress, levels) = (&Progress::default(), Vec::new());
+            let walk = Walk { fs: &fs, gid: 7, grant: Grant::Write, is_live: &|| true, progress, levels };
             walk.give(Path::new(path))
         };
         give("/v").unwrap();
@@ -179,7 +192,7 @@ mod tests {
             fs.write_file(file, b"of the user", 0o600).unwrap();
             fs.set_owner(root, None, Some(group)).unwrap();
             fs.set_mode(root, mode).unwrap();
-            give_volume(&fs, root, 7, policy, &|| true);
+            give_volume(&fs, root, 7, policy, &|| true, &Progress::default());
             let stat = fs.stat_link(file).unwrap().unwrap();
             let want = if is_given { (7, 0o660) } else { (0, 0o600) };
             assert_eq!((stat.gid, stat.mode), want, "{policy:?} {group} {mode:o}");
@@ -196,10 +209,10 @@ mod tests {
         }
         let looks = std::cell::Cell::new(0);
         let cut = || looks.replace(looks.get() + 1) < 3;
-        give_volume(&fs, Path::new("/v"), 7, GroupPolicy::OnRootMismatch, &cut);
+        give_volume(&fs, Path::new("/v"), 7, GroupPolicy::OnRootMismatch, &cut, &Progress::default());
         let group = |path: &str| fs.stat_link(Path::new(path)).unwrap().unwrap().gid;
         assert_eq!((group("/v/a"), group("/v/c"), group("/v")), (7, 0, 0), "the root comes last");
-        give_volume(&fs, Path::new("/v"), 7, GroupPolicy::OnRootMismatch, &|| true);
+        give_volume(&fs, Path::new("/v"), 7, GroupPolicy::OnRootMismatch, &|| true, &Progress::default());
         assert_eq!((group("/v/c"), group("/v")), (7, 7));
     }
 

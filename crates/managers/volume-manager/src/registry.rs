@@ -11,14 +11,13 @@ use model::PodUid;
 use model::quantity::Quantity;
 use tokio::time::Instant;
 use volume_plan::backoff::Backoff;
-use volume_plan::lun::attach_name_of;
-use volume_plan::names::is_attachable;
 use volume_plan::state::{Mount, after_failure};
 
 use crate::placed::Placed;
 use crate::unreadable::Unreadable;
 
 mod abilities;
+mod in_use;
 mod labels;
 mod rows;
 
@@ -43,6 +42,10 @@ struct State {
     clock: Option<Clock>,
     /// The disk was looked at.
     is_read: bool,
+    /// All of it could be seen.
+    is_known: bool,
+    /// What counts as in use until then, by the names that controllers attach it by.
+    assumed: Option<BTreeSet<String>>,
     /// The folders of pods were looked at.
     has_looked: bool,
     began: Option<Instant>,
@@ -56,6 +59,8 @@ struct Entry {
     turn: Arc<tokio::sync::Mutex<()>>,
     /// It needs a controller to attach it; `None`: nobody knows here.
     is_attachable: Option<bool>,
+    /// The Node said that it is attached, since somebody wants it.
+    is_attached: bool,
     /// Name by which a controller attaches it, where that is another one.
     attach_name: Option<String>,
     /// Pods that want it, with its names there.
@@ -138,6 +143,11 @@ impl Volumes {
         is_live
     }
 
+    /// The Node says that a volume is attached. Answers whether that is new to those who want it.
+    pub(crate) fn is_newly_attached(&self, name: &str) -> bool {
+        self.entry(name, |e| !std::mem::replace(&mut e.is_attached, true))
+    }
+
     /// A controller attaches a volume by another name.
     pub(crate) fn is_attached_as(&self, name: &str, attach_name: &str) {
         self.entry(name, |e| e.attach_name = Some(attach_name.to_owned()));
@@ -149,6 +159,7 @@ impl Volumes {
         let mut wanted = false;
         for entry in state.volumes.values_mut() {
             wanted |= entry.wanted.remove(uid).is_some();
+            entry.is_attached &= !entry.wanted.is_empty();
             entry.labels.remove(uid);
         }
         state.placed.retain(|(of, _), _| of != uid);
@@ -324,8 +335,8 @@ impl Volumes {
     }
 
     /// What was just found on the disk and does not say which volume it is.
-    pub(crate) fn note_unreadable(&self, found: &[Unreadable]) {
-        self.state().unreadable = found.to_vec();
+    pub(crate) fn note_unreadable(&self, found: Vec<Unreadable>) {
+        self.state().unreadable = found;
     }
 
     /// The clock that the times of later changes are read from.
@@ -340,40 +351,6 @@ impl Volumes {
     /// Whether the folders of pods are looked at for the first time in this process.
     pub(crate) fn is_first_look(&self) -> bool {
         !std::mem::replace(&mut self.state().has_looked, true)
-    }
-
-    /// What is on the disk, as it was just read: what is neither there nor wanted nor under way is forgotten.
-    /// Answers whether this was the first time.
-    pub(crate) fn note_disk(&self, there: &BTreeSet<String>) -> bool {
-        let mut state = self.state();
-        let is_first = !std::mem::replace(&mut state.is_read, true);
-        for name in there {
-            state.volumes.entry(name.clone()).or_default().is_on_disk = true;
-        }
-        state.volumes.retain(|name, e| {
-            e.is_on_disk = there.contains(name);
-            let wanted = &e.wanted;
-            e.parts.retain(|part, k| {
-                part.as_ref().is_none_or(|uid| wanted.contains_key(uid))
-                    || k.mount != Mount::Absent
-                    || k.doing.is_some()
-            });
-            e.is_on_disk || !e.wanted.is_empty() || Arc::strong_count(&e.turn) > 1
-        });
-        is_first
-    }
-
-    /// Names of volumes that must stay attached; `None` before the disk was looked at.
-    pub(crate) fn in_use(&self) -> Option<BTreeSet<String>> {
-        let state = self.state();
-        // Work on it may be under way for a pod that wants it no more.
-        let is_here = |e: &Entry| e.is_on_disk || !e.wanted.is_empty() || Arc::strong_count(&e.turn) > 1;
-        let held = |e: &Entry| e.is_attachable != Some(false) && is_here(e);
-        let told = |name: &String, e: &Entry| {
-            e.attach_name.clone().or_else(|| attach_name_of(name)).unwrap_or_else(|| name.clone())
-        };
-        let names = state.volumes.iter().filter(|(name, e)| is_attachable(name) && held(e)).map(|(n, e)| told(n, e));
-        state.is_read.then(|| names.collect())
     }
 
     /// What the volumes of a pod wait for: calls that are under way.

@@ -12,7 +12,8 @@ use crate::layout::{PRIVATE, PodLayout};
 /// Makes the path inside of the volume if it is missing (also in one that pods cannot write to, as a kubelet does), and
 /// binds it to a place that no container can redirect. Blocks. Answers are vague on purpose: a pod must not learn about the
 /// host from them; the log has the rest.
-pub(crate) fn prepare(deps: &Deps, config: &Config, ask: &PrepareSubPath) -> Result<PathBuf, VolumeError> {
+/// `name`: that of the volume's directory, by which a kubelet takes it away with the volume.
+pub(crate) fn prepare(deps: &Deps, config: &Config, ask: &PrepareSubPath, name: &str) -> Result<PathBuf, VolumeError> {
     let vague = |what: &str, cause: String| {
         tracing::warn!(pod = %ask.uid, volume = %ask.volume, container = %ask.container, cause, "subPath: {what}");
         VolumeError::new(format!("{what} for volumeMount {:?} of container {:?}", ask.volume, ask.container))
@@ -23,7 +24,7 @@ pub(crate) fn prepare(deps: &Deps, config: &Config, ask: &PrepareSubPath) -> Res
         return Err(VolumeError::new(message));
     }
     let layout = PodLayout::new(&config.root_dir, &ask.uid)?;
-    let target = layout.sub_path(&ask.volume, &ask.container, ask.mount_index)?;
+    let target = layout.sub_path(name, &ask.container, ask.mount_index)?;
     let failed = "failed to prepare subPath";
     if let Some(parent) = target.parent() {
         deps.fs.create_dir(parent, PRIVATE).map_err(|e| vague(failed, chain(&e)))?;

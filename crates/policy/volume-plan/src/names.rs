@@ -49,20 +49,27 @@ pub fn share_name(uid: &PodUid, volume: &str) -> String {
     format!("{NFS}{uid}-{volume}")
 }
 
+/// Name of a path of the host that a pod has by a claim.
+#[must_use]
+pub fn host_path_name(uid: &PodUid, volume: &str) -> String {
+    format!("{HOST_PATH}{uid}-{volume}")
+}
+
 /// The API's name of the kind that a volume of this name is of.
 #[must_use]
 pub fn kind(name: &str) -> &'static str {
-    let kinds = [(LOCAL, "local"), (NFS, "nfs"), (ISCSI, "iscsi"), (FC, "fc")];
+    let kinds = [(LOCAL, "local"), (HOST_PATH, "hostPath"), (NFS, "nfs"), (ISCSI, "iscsi"), (FC, "fc")];
     kinds.into_iter().find(|(prefix, _)| name.starts_with(prefix)).map_or("csi", |(_, kind)| kind)
 }
 
 /// Whether a controller of the cluster may have to attach the volume of this name first.
 #[must_use]
 pub fn is_attachable(name: &str) -> bool {
-    !matches!(kind(name), "local" | "nfs")
+    !matches!(kind(name), "local" | "hostPath" | "nfs")
 }
 
 const LOCAL: &str = "kubernetes.io/local-volume/";
+const HOST_PATH: &str = "kubernetes.io/host-path/";
 const NFS: &str = "kubernetes.io/nfs/";
 const ISCSI: &str = "kubernetes.io/iscsi/";
 const FC: &str = "kubernetes.io/fc/";

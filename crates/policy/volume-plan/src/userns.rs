@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use model::PodUid;
 use model::userns::UserNamespace;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
 /// User of the host whose subordinate ids pods get, where there is one.
 pub const OWNER: &str = "kubelet";
@@ -161,7 +161,7 @@ impl Holders {
 }
 
 /// A pod's file, `pods/<uid>/userns`, as a kubelet writes it.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct File {
     #[serde(default)]
@@ -170,7 +170,7 @@ struct File {
     gid_mappings: Vec<Mapping>,
 }
 
-#[derive(Clone, Default, Serialize, Deserialize, PartialEq, Eq)]
+#[derive(Clone, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "camelCase", default)]
 struct Mapping {
     host_id: u32,
@@ -181,8 +181,8 @@ struct Mapping {
 /// Content of the file of a pod that has these ids.
 #[must_use]
 pub fn file(ids: &UserNamespace) -> Vec<u8> {
-    let all = vec![Mapping { host_id: ids.host_id, container_id: 0, length: ids.length }];
-    serde_json::to_vec(&File { uid_mappings: all.clone(), gid_mappings: all }).unwrap_or_default()
+    let all = format!("[{{\"hostId\":{},\"containerId\":0,\"length\":{}}}]", ids.host_id, ids.length);
+    format!("{{\"uidMappings\":{all},\"gidMappings\":{all}}}").into_bytes()
 }
 
 fn parse(file: &[u8]) -> Result<UserNamespace, String> {

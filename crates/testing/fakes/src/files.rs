@@ -74,6 +74,8 @@ struct State {
     formats: BTreeMap<PathBuf, String>,
     /// What is mounted where, of what was mounted by its device, and of binds of that.
     sources: BTreeMap<PathBuf, String>,
+    /// Which part of it, where that is not all.
+    parts: BTreeMap<PathBuf, PathBuf>,
     /// What disks were mounted with last, by device.
     options: BTreeMap<String, String>,
     programs: Programs,

@@ -24,14 +24,19 @@ pub(crate) fn socket(name: &str) -> PathBuf {
 
 /// A driver comes, or makes its socket anew.
 pub(crate) fn comes(node: &SimNode, name: &str) {
+    let capabilities = vec![Ability::StageUnstageVolume, Ability::ExpandVolume];
+    comes_as(node, name, FakeDriver { capabilities, ..FakeDriver::driver(name) });
+}
+
+/// A plugin comes with a socket of this name, whatever it says of itself.
+pub(crate) fn comes_as(node: &SimNode, name: &str, driver: FakeDriver) {
     let socket = socket(name);
     let folder = socket.parent().expect("a socket has a folder");
     node.world.files.create_dir(folder, 0o750).expect("the disk takes a folder");
     if node.world.has(&socket) {
         node.world.files.remove_file(&socket).expect("the disk gives a socket back");
     }
-    let capabilities = vec![Ability::StageUnstageVolume, Ability::ExpandVolume];
-    node.world.plugins.serve(&socket, FakeDriver { capabilities, ..FakeDriver::driver(name) });
+    node.world.plugins.serve(&socket, driver);
     node.world.files.special(&socket, FileKind::Socket);
     node.world.watch.written(name);
 }

@@ -14,6 +14,7 @@ mod images;
 mod load;
 mod manifests;
 mod metrics;
+mod nonsense;
 mod poison;
 mod probes;
 mod restarts;

@@ -102,7 +102,7 @@ fn a_pod_that_waits_for_its_volumes_is_removed_at_once() {
 }
 
 /// A node of a cluster with a driver and a claim.
-async fn with_driver(kernel: &actor::Kernel) -> SimNode {
+pub(crate) async fn with_driver(kernel: &actor::Kernel) -> SimNode {
     kernel.faults().enable();
     let mut world = World::in_cluster(kernel);
     // A source that never delivers would keep what is left of pods.

@@ -16,9 +16,11 @@ fn paths_of_the_table_are_what_they_are() {
 
 #[test]
 fn a_line_of_the_table_keeps_options_with_commas_in_them() {
-    let text = "36 35 98:0 / /mnt/x\\134y rw,noatime shared:1 - ext4 /dev/my\\040disk rw,context=\"u:r:t:s0:c1,c2\",x";
+    let text =
+        "36 35 98:0 /a\\040b /mnt/x\\134y rw,noatime shared:1 - ext4 /dev/my\\040disk rw,context=\"u:r:t:s0:c1,c2\",x";
     let wanted = MountLine {
         at: "/mnt/x\\y".into(),
+        part: "/a b".into(),
         source: "/dev/my disk".to_owned(),
         device: "98:0".to_owned(),
         fs_type: "ext4".to_owned(),
@@ -116,6 +118,17 @@ fn a_file_is_bound_on_a_file_and_a_link_out_of_the_volume_never() {
     assert!(LinuxMounts.bind_within(&base, Path::new("out"), &target).is_err());
     assert!(LinuxMounts.bind_within(&base, Path::new("../sub"), &target).is_err());
     assert!(!target.exists());
+    // A link that stays in the volume is one of its user's own.
+    std::fs::create_dir_all(base.join("releases/2")).unwrap();
+    std::fs::write(base.join("releases/2/page"), "new").unwrap();
+    std::os::unix::fs::symlink("releases/2", base.join("current")).unwrap();
+    std::os::unix::fs::symlink("../current", base.join("releases/newest")).unwrap();
+    for (at, link) in ["current", "releases/newest"].into_iter().enumerate() {
+        let target = place.target(&format!("sub/link{at}"));
+        LinuxMounts.bind_within(&base, Path::new(link), &target).unwrap();
+        assert_eq!(std::fs::read_to_string(target.join("page")).unwrap(), "new", "{link}");
+        LinuxMounts.unmount(&target).unwrap();
+    }
 }
 
 #[test]

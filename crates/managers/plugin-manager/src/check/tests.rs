@@ -3,19 +3,24 @@ use std::path::Path;
 use csi_api::registration::PluginInfo;
 use proptest::prelude::*;
 
-use super::{Version, highest, judge};
+use super::{csi_driver, highest};
 
-fn info(kind: &str, name: &str, endpoint: &str, versions: &[&str]) -> PluginInfo {
+fn info(name: &str, endpoint: &str, versions: &[&str]) -> PluginInfo {
     PluginInfo {
-        r#type: kind.into(),
+        r#type: "CSIPlugin".into(),
         name: name.into(),
         endpoint: endpoint.into(),
         supported_versions: versions.iter().map(|v| (*v).to_owned()).collect(),
     }
 }
 
-fn refusal(info: PluginInfo, registered: Option<&str>) -> Option<String> {
-    judge(info, Path::new("/r/x.sock"), |_| registered.and_then(Version::parse)).err()
+fn refusal(mut info: PluginInfo, registered: Option<&str>) -> Option<String> {
+    if info.endpoint.is_empty() {
+        info.endpoint = "/r/x.sock".to_owned();
+    }
+    let versions: Vec<String> = registered.into_iter().map(str::to_owned).collect();
+    let beside: &[&[String]] = if registered.is_some() { &[&versions] } else { &[] };
+    csi_driver(&info, beside).err()
 }
 
 #[test]
@@ -52,15 +57,10 @@ fn the_highest_version_below_2_counts() {
 
 #[test]
 fn what_may_not_be_registered_is_told_why() {
-    let start = "RegisterPlugin error -- plugin validation failed with err: validation failed for CSI Driver ";
+    let start = "validation failed for CSI Driver ";
     let rows = [
         (
-            info("DRAPlugin", "d", "", &[]),
-            None,
-            "RegisterPlugin error -- no handler registered for plugin type: DRAPlugin at socket /r/x.sock".to_owned(),
-        ),
-        (
-            info("CSIPlugin", "d.e", "/p/csi.sock", &[]),
+            info("d.e", "/p/csi.sock", &[]),
             None,
             format!(
                 "{start}d.e at endpoint /p/csi.sock: kubernetes.io/csi: ValidatePlugin for CSI driver \"d.e\" failed. \
@@ -68,7 +68,7 @@ fn what_may_not_be_registered_is_told_why() {
             ),
         ),
         (
-            info("CSIPlugin", "d.e", "", &["0.3", "zero"]),
+            info("d.e", "", &["0.3", "zero"]),
             None,
             format!(
                 "{start}d.e at endpoint /r/x.sock: kubernetes.io/csi: ValidatePlugin for CSI driver \"d.e\" failed. None of \
@@ -77,7 +77,7 @@ fn what_may_not_be_registered_is_told_why() {
             ),
         ),
         (
-            info("CSIPlugin", "d.e", "", &["1.0.0"]),
+            info("d.e", "", &["1.0.0"]),
             Some("1.0.0"),
             format!(
                 "{start}d.e at endpoint /r/x.sock: kubernetes.io/csi: ValidatePlugin for CSI driver \"d.e\" failed. Another \
@@ -88,29 +88,28 @@ fn what_may_not_be_registered_is_told_why() {
     for (info, registered, want) in rows {
         assert_eq!(refusal(info, registered), Some(want));
     }
-    assert_eq!(refusal(info("CSIPlugin", "d.e", "", &["1.1.0"]), Some("1.0.0")), None, "a newer one may take over");
+    assert_eq!(refusal(info("d.e", "", &["1.1.0"]), Some("1.0.0")), None, "a newer one may take over");
 }
 
 #[test]
 fn a_name_that_could_lead_elsewhere_is_refused() {
     for name in ["", "..", "a/b", "a..b", "-a", "a-", "a b", "a\0", ".a", &"x".repeat(64)] {
-        assert!(refusal(info("CSIPlugin", name, "", &["1.0.0"]), None).is_some(), "{name:?}");
+        assert!(refusal(info(name, "", &["1.0.0"]), None).is_some(), "{name:?}");
     }
     for name in ["a", "disk.csi.example.com", "A-1.b", &"x".repeat(63)] {
-        assert_eq!(refusal(info("CSIPlugin", name, "", &["1.0.0"]), None), None, "{name:?}");
+        assert_eq!(refusal(info(name, "", &["1.0.0"]), None), None, "{name:?}");
     }
     for endpoint in ["csi.sock", "tcp://1.2.3.4:5", &format!("/{}", "x".repeat(107))] {
-        assert!(refusal(info("CSIPlugin", "a", endpoint, &["1.0.0"]), None).is_some(), "{endpoint}");
+        assert!(refusal(info("a", endpoint, &["1.0.0"]), None).is_some(), "{endpoint}");
     }
 }
 
 proptest! {
     #[test]
-    fn whatever_a_plugin_says_is_judged(kind: String, name: String, endpoint: String, versions: Vec<String>) {
-        let kind = if kind.len() % 2 == 0 { "CSIPlugin".to_owned() } else { kind };
-        let said = PluginInfo { r#type: kind, name, endpoint, supported_versions: versions };
-        if let Ok(accepted) = judge(said, Path::new("/r/x.sock"), |_| None) {
-            prop_assert!(!accepted.name.contains('/') && accepted.endpoint.is_absolute());
+    fn whatever_a_plugin_says_is_judged(name: String, endpoint: String, versions: Vec<String>) {
+        let said = PluginInfo { r#type: "CSIPlugin".to_owned(), name, endpoint, supported_versions: versions };
+        if csi_driver(&said, &[]).is_ok() {
+            prop_assert!(!said.name.contains('/') && Path::new(&said.endpoint).is_absolute());
         }
     }
 }

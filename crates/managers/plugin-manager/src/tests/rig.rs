@@ -1,5 +1,6 @@
 //! A folder in memory, plugins that are played, an API server, and a NodeManager that notes what it is asked.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use model::core::Node;
 use model::k8s_openapi::api::storage::v1::CSINode;
 use ports::api::ApiServer;
 use ports::host::{FileKind, HostFs};
+use ports::plugin::PluginHandler;
 
 use crate::{Config, Deps, PluginManager};
 
@@ -26,6 +28,8 @@ pub(super) struct Rig {
     pub watch: Arc<FakeWatch>,
     pub node: StandIn<NodeManager>,
     pub folder: Folder,
+    /// Of other types than CSI drivers.
+    pub handlers: BTreeMap<String, Arc<dyn PluginHandler>>,
     disk: MemFs,
 }
 
@@ -43,6 +47,7 @@ impl Rig {
             watch: Arc::new(FakeWatch::new(&disk)),
             node,
             folder: Folder::of(&disk, "/k/plugins_registry"),
+            handlers: BTreeMap::new(),
             disk,
             wiring,
         };
@@ -64,6 +69,7 @@ impl Rig {
             watch: self.watch.clone(),
             plugins: self.plugins.clone(),
             csi: self.plugins.clone(),
+            handlers: self.handlers.clone(),
             api: in_cluster.then(|| Arc::new(self.api.clone()) as Arc<dyn ApiServer>),
         });
         fakes::start(&self.kernel, &self.wiring, move |crew| PluginManager::new(crew, config.clone(), deps.clone()));

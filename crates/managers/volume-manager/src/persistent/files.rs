@@ -72,6 +72,11 @@ impl VolumeDir {
         Ok(Self { target: dir.join("mount"), makes_target: false, dir, of_device: None })
     }
 
+    /// Whether the volume is a raw one.
+    pub(crate) fn is_of_device(&self) -> bool {
+        self.of_device.is_some()
+    }
+
     /// Makes the directory and the file, which stays from now on whatever happens. Answers whether it was there before.
     pub(crate) fn intend(&self, fs: &dyn HostFs, content: &[u8]) -> Result<bool, String> {
         let done: HostResult<bool> = (|| {
@@ -149,6 +154,8 @@ pub(crate) struct Found {
     pub published: BTreeMap<(String, String), BTreeSet<PodUid>>,
     /// Directories that do not say which volume they are of.
     pub unreadable: Vec<Unreadable>,
+    /// Directories that cannot be listed: there may be more than all else here says.
+    pub unlisted: Vec<Unreadable>,
     /// Directories for volumes that were staged or unstaged, in which nothing says so (yet, or any more): somebody was killed at it.
     pub cut_off: Vec<VolumeDir>,
     /// Raw volumes that are published to a pod which has no link to them: somebody was killed at the end of it.
@@ -201,52 +208,126 @@ fn is_cut_off(name: &str) -> bool {
     name.strip_prefix('.').and_then(|n| n.strip_prefix(DATA)).is_some_and(|rest| rest.ends_with(".tmp"))
 }
 
-/// Volumes of one pod that drivers published, or may have.
-pub(crate) fn published_to(fs: &dyn HostFs, layout: &PodLayout) -> Result<Vec<String>, String> {
-    dirs(fs, &layout.volumes().join(CSI))
+/// As [`seen`], for who takes something away.
+///
+/// # Errors
+/// A directory cannot be listed: on less than all, nothing may be taken away.
+pub(crate) fn found(fs: &dyn HostFs, root: &Path) -> Result<Found, String> {
+    let mut found = seen(fs, root);
+    if found.unlisted.is_empty() { Ok(found) } else { Err(found.unlisted.swap_remove(0).error) }
 }
 
-/// Everything that drivers staged or published, or may have. A directory that cannot be listed makes the whole answer fail: on
-/// less than all, nothing may be taken away.
-pub(crate) fn found(fs: &dyn HostFs, root: &Path) -> Result<Found, String> {
-    let mut found = Found::default();
-    for driver in dirs(fs, &staged(root))?.into_iter().filter(|d| !NO_DRIVERS.contains(&d.as_str())) {
-        for hash in dirs(fs, &staged(root).join(&driver))? {
-            let dir = staged(root).join(&driver).join(hash);
-            let volume = VolumeDir { target: dir.join("globalmount"), makes_target: true, dir, of_device: None };
-            if let Some(data) = data_of(fs, &volume, &mut found) {
-                found.staged.insert((data.driver, data.handle), volume);
+/// Everything that drivers staged or published, or may have, as far as directories can be listed.
+pub(crate) fn seen(fs: &dyn HostFs, root: &Path) -> Found {
+    let mut look = Look { fs, root, found: Found::default() };
+    look.staged();
+    let devices = look.devices();
+    look.found.disks = look.dirs(&root.join(DISKS)).into_iter().map(|name| (name, false)).collect();
+    for pod in look.dirs(&pods(root)) {
+        let uid = PodUid::from(pod);
+        if let Ok(layout) = PodLayout::new(root, &uid) {
+            look.of_pod(&uid, &layout, &devices);
+        }
+    }
+    look.found
+}
+
+/// A look at the disk. What fails in it is noted, and the rest is looked at all the same.
+struct Look<'a> {
+    fs: &'a dyn HostFs,
+    root: &'a Path,
+    found: Found,
+}
+
+impl Look<'_> {
+    fn dirs(&mut self, path: &Path) -> Vec<String> {
+        let listed = dirs(self.fs, path);
+        self.seen(path, listed)
+    }
+
+    fn names(&mut self, path: &Path) -> Vec<String> {
+        let listed = names(self.fs, path);
+        self.seen(path, listed)
+    }
+
+    fn seen<T: Default>(&mut self, path: &Path, said: Result<T, String>) -> T {
+        said.unwrap_or_else(|error| {
+            self.found.unlisted.push(Unreadable { path: path.to_owned(), published: None, error });
+            T::default()
+        })
+    }
+
+    fn staged(&mut self) {
+        let all = staged(self.root);
+        for driver in self.dirs(&all).into_iter().filter(|d| !NO_DRIVERS.contains(&d.as_str())) {
+            for hash in self.dirs(&all.join(&driver)) {
+                let dir = all.join(&driver).join(hash);
+                let volume = VolumeDir { target: dir.join("globalmount"), makes_target: true, dir, of_device: None };
+                if let Some(data) = data_of(self.fs, &volume, &mut self.found) {
+                    self.found.staged.insert((data.driver, data.handle), volume);
+                }
             }
         }
     }
-    let devices = devices(fs, root, &mut found)?;
-    found.disks = dirs(fs, &root.join(DISKS))?.into_iter().map(|name| (name, false)).collect();
-    for pod in dirs(fs, &pods(root))? {
-        let uid = PodUid::from(pod);
-        let Ok(layout) = PodLayout::new(root, &uid) else { continue };
-        for name in published_to(fs, &layout)? {
-            let volume = VolumeDir::publish(&layout, &name)?;
-            match volume.data(fs) {
-                Ok(Some(data)) => {
-                    found.published.entry((data.driver, data.handle)).or_default().insert(uid.clone());
-                }
+
+    /// `devices`: raw volumes by the names of their PersistentVolumes.
+    fn of_pod(&mut self, uid: &PodUid, layout: &PodLayout, devices: &BTreeMap<String, (String, String)>) {
+        let all = layout.volumes().join(CSI);
+        for name in self.dirs(&all) {
+            let volume = VolumeDir::publish(layout, &name);
+            let Some(volume) = self.seen(&all.join(&name), volume.map(Some)) else { continue };
+            match volume.data(self.fs) {
+                Ok(Some(data)) => self.published(uid, (data.driver, data.handle)),
                 Ok(None) => {}
                 Err(error) => {
                     let published = Some((uid.clone(), name));
-                    found.unreadable.push(Unreadable { path: volume.dir, published, error });
+                    self.found.unreadable.push(Unreadable { path: volume.dir, published, error });
                 }
             }
         }
-        for name in names(fs, &layout.block_devices().join(CSI))? {
+        for name in self.names(&layout.block_devices().join(CSI)) {
             if let Some(key) = devices.get(&name) {
-                found.published.entry(key.clone()).or_default().insert(uid.clone());
+                self.published(uid, key.clone());
             }
         }
-        for name in dirs(fs, &layout.volumes().join(LOCAL_VOLUME))? {
-            found.disks.entry(name).and_modify(|has| *has = true);
+        for name in self.dirs(&layout.volumes().join(LOCAL_VOLUME)) {
+            self.found.disks.entry(name).and_modify(|has| *has = true);
         }
     }
-    Ok(found)
+
+    fn published(&mut self, uid: &PodUid, key: (String, String)) {
+        self.found.published.entry(key).or_default().insert(uid.clone());
+    }
+
+    /// Raw volumes by the names of their PersistentVolumes.
+    fn devices(&mut self) -> BTreeMap<String, (String, String)> {
+        let (all, mut devices) = (self.root.join(CSI_DEVICES), BTreeMap::new());
+        for name in self.dirs(&all).into_iter().filter(|name| name != STAGED && name != PUBLISHED) {
+            let volume = VolumeDir::device(self.root, &name);
+            let Some(volume) = self.seen(&all.join(&name), volume.map(Some)) else { continue };
+            let Some(data) = data_of(self.fs, &volume, &mut self.found) else { continue };
+            let key = (data.driver, data.handle);
+            self.found.staged.insert(key.clone(), volume);
+            let mut uids = self.names(&all.join(&name).join("dev"));
+            uids.extend(self.names(&all.join(PUBLISHED).join(&name)));
+            for uid in uids.into_iter().collect::<BTreeSet<_>>() {
+                self.bound(PodUid::from(uid), &key, &name);
+            }
+            devices.insert(name, key);
+        }
+        devices
+    }
+
+    /// A raw volume is bound or published for a pod, which has a link to it unless somebody was killed over it.
+    fn bound(&mut self, pod: PodUid, key: &(String, String), name: &str) {
+        let Ok(layout) = PodLayout::new(self.root, &pod) else { return };
+        let map = DeviceMap::new(&layout, CSI, name).map_err(|e| e.message);
+        let is_linked = map.and_then(|map| map.is_there(self.fs).map_err(|e| chain(&e)).map(Some));
+        if self.seen(&layout.block_devices(), is_linked) == Some(false) {
+            self.found.strays.push(Stray { key: key.clone(), name: name.to_owned(), pod: pod.clone() });
+        }
+        self.published(&pod, key.clone());
+    }
 }
 
 /// What a staged volume is; `None`: it cannot be told, or nothing was staged yet.
@@ -260,28 +341,4 @@ fn data_of(fs: &dyn HostFs, volume: &VolumeDir, found: &mut Found) -> Option<Vol
         }
     }
     data.ok().flatten()
-}
-
-/// Raw volumes by the names of their PersistentVolumes.
-fn devices(fs: &dyn HostFs, root: &Path, found: &mut Found) -> Result<BTreeMap<String, (String, String)>, String> {
-    let (all, mut devices) = (root.join(CSI_DEVICES), BTreeMap::new());
-    for name in dirs(fs, &all)?.into_iter().filter(|name| name != STAGED && name != PUBLISHED) {
-        let volume = VolumeDir::device(root, &name)?;
-        let Some(data) = data_of(fs, &volume, found) else { continue };
-        let key = (data.driver, data.handle);
-        found.staged.insert(key.clone(), volume);
-        let bound = names(fs, &all.join(&name).join("dev"))?;
-        let uids: BTreeSet<String> = bound.into_iter().chain(names(fs, &all.join(PUBLISHED).join(&name))?).collect();
-        for uid in uids {
-            let pod = PodUid::from(uid);
-            let Ok(layout) = PodLayout::new(root, &pod) else { continue };
-            let map = DeviceMap::new(&layout, CSI, &name).map_err(|e| e.message)?;
-            if !map.is_there(fs).map_err(|e| chain(&e))? {
-                found.strays.push(Stray { key: key.clone(), name: name.clone(), pod: pod.clone() });
-            }
-            found.published.entry(key.clone()).or_default().insert(pod);
-        }
-        devices.insert(name, key);
-    }
-    Ok(devices)
 }

@@ -84,10 +84,15 @@ pub(crate) async fn grow(tools: &Tools, task: &TaskContext, of: &Outgrown) -> Op
     if volumes.mount(&of.name, &Some(of.uid.clone())) != Mount::Present {
         return None;
     }
-    let layout = PodLayout::new(&tools.config.root_dir, &of.uid).ok()?;
-    let place = Place::of(&layout, &of.placed.of).ok()?;
-    let step = Step { tools, task, pod: &pod, volume: &of.placed.of, at: place.target() };
-    let (Source::Csi(csi), work) = (&of.placed.of.source, step.in_use(of.to)) else { return None };
+    let Source::Csi(csi) = &of.placed.of.source else { return None };
+    let layout = PodLayout::new(&tools.config.root_dir, &of.uid).map_err(|e| e.message);
+    let place = layout.and_then(|layout| Place::of(&layout, &of.placed.of));
+    let at = place.as_ref().map_or(Path::new(""), Place::target);
+    let step = Step { tools, task, pod: &pod, volume: &of.placed.of, at };
+    let work = async {
+        place.as_ref().map_err(Clone::clone)?;
+        step.in_use(of.to).await
+    };
     let Err(error) = counted_of("volume_fs_resize", (&csi.driver, csi.is_migrated), work).await else { return None };
     let message = format!("NodeExpandVolume.NodeExpandVolume failed for volume {:?} : {error}", of.placed.of.name);
     step.tell_pod(EventType::Warning, "VolumeResizeFailed", &message);

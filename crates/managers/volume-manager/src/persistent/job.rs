@@ -1,5 +1,6 @@
 //! One volume that one pod is to have.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use model::core::Pod;
@@ -10,6 +11,7 @@ use crate::deps::Tools;
 use crate::desired::MountRequest;
 use crate::device_map::DeviceMap;
 use crate::failed::Failed;
+use crate::progress::Progress;
 use crate::task::{TaskContext, cancelled};
 
 /// One volume for one pod.
@@ -39,17 +41,32 @@ impl Job<'_> {
 
     /// Tells that a raw volume is mapped, as a kubelet does: once by the directory of all pods that have it, once by the pod's own.
     pub(crate) fn tell_mapped(&self, name: &str, map: &DeviceMap) {
+        for (what, dir) in ["globalMapPath", "volumeMapPath"].into_iter().zip(map.dirs()) {
+            let dir = dir.to_string_lossy();
+            let message = format!("MapVolume.MapPodDevice succeeded for volume {name:?} {what} {dir:?}");
+            self.tell(EventType::Normal, "SuccessfulMountVolume", message);
+        }
+    }
+
+    /// Carries out `work`, which may give what is at `dir` to the pod's group, and tells of that while it takes long.
+    pub(crate) async fn tell_progress<T>(&self, progress: &Progress, dir: &Path, work: impl Future<Output = T>) -> T {
+        let (dir, uid) = (dir.to_string_lossy(), pod::uid(self.pod));
+        let dir = dir.find(uid.as_str()).map_or(&*dir, |at| &dir[at..]);
+        let tell = |message: String| {
+            tracing::warn!(message);
+            self.tell(EventType::Warning, "VolumePermissionChangeInProgress", message);
+        };
+        progress.told(&self.task.clock, dir, tell, work).await
+    }
+
+    /// Tells users of the pod.
+    pub(crate) fn tell(&self, kind: EventType, reason: &'static str, message: String) {
         let object = EventObject::Pod {
             namespace: pod::namespace(self.pod).to_owned(),
             name: pod::name(self.pod).to_owned(),
             uid: pod::uid(self.pod),
             field_path: String::new(),
         };
-        for (what, dir) in ["globalMapPath", "volumeMapPath"].into_iter().zip(map.dirs()) {
-            let dir = dir.to_string_lossy();
-            let message = format!("MapVolume.MapPodDevice succeeded for volume {name:?} {what} {dir:?}");
-            let (kind, reason) = (EventType::Normal, "SuccessfulMountVolume".into());
-            self.tools.crew.emit(NodeEvent { kind, reason, message, object: object.clone() });
-        }
+        self.tools.crew.emit(NodeEvent { kind, reason: reason.into(), message, object });
     }
 }

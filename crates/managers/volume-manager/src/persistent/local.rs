@@ -6,10 +6,11 @@ use std::sync::Arc;
 use actor::{Class, chain};
 use contract::volume::MountedVolume;
 use model::core::Pod;
-use model::pod;
+use model::event::EventType;
+use model::{PodUid, pod};
 use ports::host::FileKind;
 use volume_plan::claim::Mode;
-use volume_plan::names::local_name;
+use volume_plan::names::{host_path_name, local_name};
 use volume_plan::source::{Resolved, Source};
 
 use super::files::disk_dir;
@@ -22,8 +23,11 @@ use crate::device_map::DeviceMap;
 use crate::failed::{Failed, GROW};
 use crate::host_path;
 use crate::layout::{LOCAL_VOLUME, PodLayout};
+use crate::measure::{HOST_PATH_PLUGIN, LOCAL_PLUGIN, MOUNT, counted_as};
 use crate::ownership::{GroupPolicy, give_volume};
 use crate::placed::Placed;
+use crate::progress::Progress;
+use crate::references;
 use crate::spec;
 use crate::task::cancelled;
 
@@ -40,29 +44,55 @@ struct Local {
     bound: Option<PathBuf>,
     /// Where its disk is mounted for all pods.
     disk: Option<PathBuf>,
+    /// What users are to hear of it.
+    told: Option<String>,
     is_labelled: bool,
 }
 
 impl Local {
-    fn files(at: PathBuf, disk: Option<PathBuf>) -> Self {
-        Self { at, mapped: None, bound: None, disk, is_labelled: true }
+    fn files(at: PathBuf) -> Self {
+        Self { at, mapped: None, bound: None, disk: None, told: None, is_labelled: true }
     }
 }
 
-/// Makes a path of this node usable.
+/// Makes a path of this node usable, as far as it can be now.
 pub(crate) async fn place(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Failed> {
-    let (tools, pod, of, request) = (job.tools.clone(), job.pod.clone(), volume.clone(), job.request.clone());
-    let (uid, name, volumes) = (pod::uid(job.pod), local_name(&volume.name), &job.tools.deps.persistent);
-    let is_local = matches!(volume.source, Source::Local { .. });
-    if is_local {
-        // Its disk stays mounted until the end of the pod.
-        job.want(&name, &volume.name, false)?;
-    }
+    let (uid, volumes, clock) = (pod::uid(job.pod), &job.tools.deps.persistent, &job.task.clock);
+    let (name, plugin) = match volume.source {
+        Source::Local { .. } => (local_name(&volume.name), LOCAL_PLUGIN),
+        _ => (host_path_name(&uid, &volume.name), HOST_PATH_PLUGIN),
+    };
+    let part = Some(uid.clone());
+    // A disk stays mounted until the end of the pod.
+    job.want(&name, &volume.name, false)?;
     let turn = volumes.turn(&name);
-    let _turn = if is_local { Some(turn.lock().await) } else { None };
-    if is_local {
-        only_pod(job, volume, LOCAL_VOLUME).await.map_err(|e| job.failed("MountDevice", &volume.name, e))?;
+    let _turn = turn.lock().await;
+    if let Some((_, error)) = volumes.wait(&name, &part, clock.now()) {
+        return Err(Failed::backing_off(job.volume, error));
     }
+    let operation = if volume.mode == Mode::Block { "map_volume" } else { MOUNT };
+    let placed = match counted_as(operation, plugin, steps(job, volume, &uid)).await {
+        Ok(placed) => placed,
+        Err((step, error)) => {
+            volumes.failed(&name, &part, clock.now(), &error);
+            return Err(job.failed(step, &volume.name, error));
+        }
+    };
+    volumes.succeeded(&name, &part);
+    let selinux_relabel = placed.is_labelled && !volume.read_only;
+    let mounted = MountedVolume { host_path: placed.at, read_only: volume.read_only, selinux_relabel };
+    Ok(Placed { mounted, bound: placed.bound, group: volume.group, republish: false, of: Arc::new(volume.clone()) })
+}
+
+async fn steps(job: &Job<'_>, volume: &Resolved, uid: &PodUid) -> Step<Local> {
+    if matches!(volume.source, Source::Local { .. }) {
+        only_pod(job, volume, LOCAL_VOLUME).await.map_err(|e| ("MountDevice", e))?;
+    }
+    let (tools, pod, of, request) = (job.tools.clone(), job.pod.clone(), volume.clone(), job.request.clone());
+    let layout = PodLayout::new(&tools.config.root_dir, uid).map_err(|e| ("SetUp", e.message))?;
+    let target = layout.volume(LOCAL_VOLUME, &volume.name).map_err(|e| ("SetUp", e.message))?;
+    let (progress, at) = (Progress::default(), target.clone());
+    let walk = progress.clone();
     let work = move || {
         if !request.is_live() {
             return Err(("SetUp", cancelled().message));
@@ -70,54 +100,54 @@ pub(crate) async fn place(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
         match &of.source {
             Source::HostPath { path, check } => {
                 host_path::check(&*tools.deps.fs, path, check).map_err(|e| ("SetUp", e))?;
-                Ok(Local { is_labelled: false, ..Local::files(path.into(), None) })
+                Ok(Local { is_labelled: false, ..Local::files(path.into()) })
             }
-            Source::Local { path, fs_type } => local(&tools, &pod, &of, (path, fs_type), &request),
+            Source::Local { path, fs_type } => {
+                let binding =
+                    Binding { tools: &tools, pod: &pod, volume: &of, request: &request, progress: &walk, target: &at };
+                local(&binding, &layout, (path, fs_type))
+            }
             Source::Csi(_) | Source::Nfs { .. } | Source::Lun(_) => {
                 Err(("SetUp", "it is no path of this node".to_owned()))
             }
         }
     };
-    let placed: Step<Local> = job.tools.deps.serial.run(&uid, &job.task.effects, Class::UserPaths, work).await;
-    let placed = placed.map_err(|(step, e)| job.failed(step, &volume.name, e))?;
-    if let Some(map) = placed.mapped {
-        job.tell_mapped(&volume.name, &map);
+    let run = job.tools.deps.serial.run(uid, &job.task.effects, Class::UserPaths, work);
+    let placed: Local = job.tell_progress(&progress, &target, run).await?;
+    if let Some(map) = &placed.mapped {
+        job.tell_mapped(&volume.name, map);
+    }
+    if let Some(told) = &placed.told {
+        job.tell(EventType::Warning, "AlreadyMountedVolume", told.clone());
     }
     if let Some(disk) = &placed.disk {
         let Job { tools, task, pod, .. } = *job;
         let step = grow::Step { tools, task, pod, volume, at: disk };
-        step.at_mount().await.map_err(|e| job.failed(GROW, &volume.name, e))?;
+        step.at_mount().await.map_err(|e| (GROW, e))?;
     }
-    let selinux_relabel = placed.is_labelled && !volume.read_only;
-    let mounted = MountedVolume { host_path: placed.at, read_only: volume.read_only, selinux_relabel };
-    Ok(Placed { mounted, bound: placed.bound, group: volume.group, republish: false, of: Arc::new(volume.clone()) })
+    Ok(placed)
 }
 
 /// A directory that was set aside is bound into the pod's folder, a disk is mounted for all pods first, or mapped.
-fn local(
-    tools: &Tools,
-    pod: &Pod,
-    volume: &Resolved,
-    (path, fs_type): (&str, &str),
-    request: &MountRequest,
-) -> Step<Local> {
+fn local(binding: &Binding<'_>, layout: &PodLayout, (path, fs_type): (&str, &str)) -> Step<Local> {
+    let Binding { tools, volume, .. } = *binding;
     let source = Path::new(path);
     let set_up = |e: String| ("SetUp", e);
     if !source.is_absolute() || path.split('/').any(|part| part == "..") {
         return Err(set_up(format!("invalid path {path:?} of a local volume: must be absolute and without '..'")));
     }
     let found = tools.deps.fs.stat(source).map_err(|e| set_up(chain(&e)))?.map(|s| s.kind);
-    let layout = PodLayout::new(&tools.config.root_dir, &pod::uid(pod)).map_err(|e| set_up(e.message))?;
-    let at = || layout.volume(LOCAL_VOLUME, &volume.name).map_err(|e| set_up(e.message));
+    let bound = |source: &Path, disk: Option<PathBuf>| {
+        let told = binding.shared(source).map_err(set_up)?;
+        Ok(Local { disk, told, ..Local::files(binding.target.to_owned()) })
+    };
     match (found, volume.mode) {
         (None, _) => Err(set_up(format!("path {path:?} does not exist"))),
-        (Some(_), Mode::Block) => map(tools, &layout, volume, source).map_err(|e| ("MapBlockVolume", e)),
-        (Some(FileKind::Dir), _) => {
-            Ok(Local::files(bind(tools, pod, &at()?, volume, source, request).map_err(set_up)?, None))
-        }
+        (Some(_), Mode::Block) => map(tools, layout, volume, source).map_err(|e| ("MapBlockVolume", e)),
+        (Some(FileKind::Dir), _) => bound(source, None),
         (Some(FileKind::BlockDevice), _) => {
             let disk = mount_disk(tools, volume, source, fs_type).map_err(|e| ("MountDevice", e))?;
-            Ok(Local::files(bind(tools, pod, &at()?, volume, &disk, request).map_err(set_up)?, Some(disk)))
+            bound(&disk.clone(), Some(disk))
         }
         _ => Err(set_up("only directory and block device are supported".to_owned())),
     }
@@ -128,7 +158,7 @@ fn map(tools: &Tools, layout: &PodLayout, volume: &Resolved, device: &Path) -> R
     let was_there = map.intend(&*tools.deps.fs, device).map_err(|e| chain(&e))?;
     map.map(&tools.deps, device).map_err(|e| chain(&e))?;
     let (at, bound) = (map.link.clone(), Some(map.bound().to_owned()));
-    Ok(Local { at, bound, mapped: (!was_there).then_some(map), disk: None, is_labelled: false })
+    Ok(Local { bound, mapped: (!was_there).then_some(map), is_labelled: false, ..Local::files(at) })
 }
 
 /// Mounts a disk for all pods. The first of them says whether it may be written to.
@@ -148,22 +178,54 @@ fn mount_disk(tools: &Tools, volume: &Resolved, device: &Path, fs_type: &str) ->
     Ok(target)
 }
 
-/// Binds a directory of this node, or of a disk, into the pod's folder, and gives it to the pod's group.
-pub(super) fn bind(
-    tools: &Tools,
-    pod: &Pod,
-    target: &Path,
-    volume: &Resolved,
-    source: &Path,
-    request: &MountRequest,
-) -> Result<PathBuf, String> {
-    let (fs, mounts) = (&*tools.deps.fs, &*tools.deps.mounts);
-    if mounts.is_mount_point(target).map_err(|e| chain(&e))? {
-        return Ok(target.to_owned());
+/// A directory of this node, or of a disk, in a pod's folder.
+pub(super) struct Binding<'a> {
+    pub tools: &'a Tools,
+    pub pod: &'a Pod,
+    pub volume: &'a Resolved,
+    pub request: &'a MountRequest,
+    pub progress: &'a Progress,
+    /// Where the pod has it.
+    pub target: &'a Path,
+}
+
+impl Binding<'_> {
+    fn is_there(&self) -> Result<bool, String> {
+        self.tools.deps.mounts.is_mount_point(self.target).map_err(|e| chain(&e))
     }
-    mounts.bind_within(source, Path::new("."), target).map_err(|e| chain(&e))?;
-    if let (Some(gid), false) = (spec::fs_group(pod), volume.read_only) {
-        give_volume(fs, target, gid, GroupPolicy::of(pod), &|| request.is_live());
+
+    /// Binds it, and gives it to the pod's group unless it is to be left as it is.
+    pub(super) fn bind(&self, source: &Path, is_given: bool) -> Result<(), String> {
+        let (fs, mounts) = (&*self.tools.deps.fs, &*self.tools.deps.mounts);
+        if self.is_there()? {
+            return Ok(());
+        }
+        mounts.bind_within(source, Path::new("."), self.target).map_err(|e| chain(&e))?;
+        if let (Some(gid), false, true) = (spec::fs_group(self.pod), self.volume.read_only, is_given) {
+            let policy = GroupPolicy::of(self.pod);
+            give_volume(fs, self.target, gid, policy, &|| self.request.is_live(), self.progress);
+        }
+        Ok(())
     }
-    Ok(target.to_owned())
+
+    /// As [`Binding::bind`], where other pods may have it: these keep it with the group that it has. Answers what users are to hear of
+    /// that.
+    fn shared(&self, source: &Path) -> Result<Option<String>, String> {
+        let (Some(gid), false) = (spec::fs_group(self.pod), self.is_there()?) else {
+            self.bind(source, true)?;
+            return Ok(None);
+        };
+        let Tools { deps, config, .. } = self.tools;
+        let is_shared =
+            !references::in_pods(&*deps.mounts, &config.root_dir, source).map_err(|e| chain(&e))?.is_empty();
+        let has = deps.fs.stat(source).map_err(|e| chain(&e))?.map(|s| s.gid);
+        self.bind(source, !is_shared)?;
+        let other = has.filter(|has| is_shared && *has != gid);
+        Ok(other.map(|has| {
+            let name = &self.volume.name;
+            format!(
+                "The requested fsGroup is {gid}, but the volume {name} has GID {has}. The volume may not be shareable."
+            )
+        }))
+    }
 }

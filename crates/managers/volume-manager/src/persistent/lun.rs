@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use actor::chain;
 use contract::volume::MountedVolume;
+use metrics::Stopwatch;
 use model::{PodUid, pod};
 use volume_plan::attach::by_node;
 use volume_plan::claim::Mode;
@@ -22,15 +23,17 @@ use volume_plan::source::Resolved;
 use volume_plan::state::Mount;
 
 use super::job::Job;
+use super::local::Binding;
 use super::one_pod::only_pod;
-use super::{local, selinux};
+use super::selinux;
 use crate::deps::Tools;
 use crate::device_map::DeviceMap;
 use crate::failed::Failed;
 use crate::layout::PodLayout;
 use crate::lun_dir::{FoundLun, LunDir};
-use crate::measure::{MOUNT, counted_as};
+use crate::measure::{MOUNT, UNMAP_DEVICE, UNMOUNT_DEVICE, attached_as, counted_as};
 use crate::placed::Placed;
+use crate::progress::Progress;
 use crate::registry::Volumes;
 use crate::task::{TaskContext, cancelled};
 use host::Host;
@@ -59,8 +62,11 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved, lun: &Lun) -> Result
     tools.post_in_use();
     // To attach one is nothing but a word of the controller that it is for this node.
     if config.controller_attach_detach && tools.deps.api.is_some() {
-        let told = by_node(tools.node.get().node.as_deref(), &attach_name);
+        let (watch, told) = (Stopwatch::start(), by_node(tools.node.get().node.as_deref(), &attach_name));
         told.map_err(|why| Failed::unattached(job.volume, why))?;
+        if volumes.is_newly_attached(&key) {
+            attached_as(&kind, &watch);
+        }
     }
     let dir = LunDir::new(&config.root_dir, lun, volume.mode).map_err(|e| failed(ATTACH, e))?;
     let turn = volumes.turn(&key);
@@ -201,13 +207,17 @@ impl Try<'_> {
         self.volumes().intend(self.host.key, &Some(self.uid.clone()), false);
         let (tools, pod, volume) = (self.job.tools.clone(), self.job.pod.clone(), self.volume.clone());
         let (source, request) = (self.dir.path.clone(), self.job.request.clone());
+        let (progress, at) = (Progress::default(), target.clone());
+        let walk = progress.clone();
         let work = move |_: &crate::Deps| {
             if !request.is_live() {
                 return Err(cancelled().message);
             }
-            local::bind(&tools, &pod, &target, &volume, &source, &request)
+            let (tools, pod, volume, request) = (&tools, &*pod, &volume, &request);
+            Binding { tools, pod, volume, request, progress: &walk, target: &at }.bind(&source, true)
         };
-        self.host.of_pod(&self.uid, work).await
+        self.job.tell_progress(&progress, &target, self.host.of_pod(&self.uid, work)).await?;
+        Ok(target)
     }
 
     /// Binds the device for the pod, and holds it open.
@@ -243,7 +253,8 @@ pub(crate) async fn undo(tools: &Tools, task: &TaskContext, dir: &LunDir) -> Res
         return Ok(());
     }
     let kind = format!("kubernetes.io/{}", dir.transport.kind());
-    counted_as("unmount_device", &kind, take(&host, dir, &all)).await
+    let operation = if dir.mode == Mode::Block { UNMAP_DEVICE } else { UNMOUNT_DEVICE };
+    counted_as(operation, &kind, take(&host, dir, &all)).await
 }
 
 async fn take(host: &Host<'_>, dir: &LunDir, all: &[FoundLun]) -> Result<(), String> {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use actor::Class;
 use contract::volume::MountedVolume;
 use csi_api::v1::{NodeStageVolumeRequest, VolumeCapability};
+use metrics::Stopwatch;
 use model::{PodUid, pod};
 use volume_plan::attach::{Attachment, by_node};
 use volume_plan::claim::Mode;
@@ -24,7 +25,7 @@ use super::selinux;
 use super::steps::{Steps, words};
 use crate::failed::{ATTACH, Failed, GROW};
 use crate::layout::PodLayout;
-use crate::measure::counted_of;
+use crate::measure::{self, counted_of};
 use crate::placed::Placed;
 use crate::registry::{Part, Volumes};
 use crate::spec;
@@ -84,7 +85,11 @@ async fn attached(job: &Job<'_>, volume: &Resolved, csi: &Csi, name: &str) -> Re
         return Err(job.failed(ATTACH, &volume.name, why));
     }
     let waits = |why: String| Failed::unattached(job.volume, why);
+    let watch = Stopwatch::start();
     by_node(job.tools.node.get().node.as_deref(), name).map_err(waits)?;
+    if job.tools.deps.persistent.is_newly_attached(name) {
+        measure::attached((&csi.driver, csi.is_migrated), &watch);
+    }
     match calls::attachment(job.tools, csi).await {
         Ok(Attachment::Done(told)) => Ok(told),
         Ok(Attachment::Waits(why)) => Err(waits(why)),

@@ -16,6 +16,7 @@ use super::job::Job;
 use crate::deps::Deps;
 use crate::failed::Failed;
 use crate::layout::{NFS, PodLayout};
+use crate::measure::{MOUNT, NFS_PLUGIN, counted_as};
 use crate::placed::Placed;
 use crate::task::cancelled;
 
@@ -42,7 +43,8 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
         place(&deps, &share, &at)
     };
     let doing = volumes.doing(&name, &part, "mount", clock.now());
-    let placed = tools.deps.serial.run(&uid, &job.task.effects, Class::UserPaths, work).await;
+    let run = tools.deps.serial.run(&uid, &job.task.effects, Class::UserPaths, work);
+    let placed = counted_as(MOUNT, NFS_PLUGIN, run).await;
     drop(doing);
     if let Err(error) = placed {
         volumes.failed(&name, &part, clock.now(), &error);

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use actor::{Class, chain};
+use contract::node::NodeOrigin;
 use metrics::volumes::RECONSTRUCTED_ERRORS;
 use model::PodUid;
 use model::core::PersistentVolume;
@@ -14,14 +15,18 @@ use volume_plan::source::{Source, of_persistent_volume};
 use super::files::{self, Found, Stray, VolumeDir};
 use super::lun;
 use super::resolve::api;
-use super::staged::{look, unstage};
+use super::staged::{look, see, unstage};
 use super::unmount::unmap_stray;
 use crate::deps::Tools;
 use crate::layout::PodLayout;
 use crate::lun_dir::{self, FoundLun, LunDir};
-use crate::measure::counted_of;
+use crate::measure::{LOCAL_PLUGIN, UNMAP_DEVICE, UNMOUNT_DEVICE, counted_as, counted_of};
+use crate::references;
 use crate::task::TaskContext;
 use crate::unreadable::Unreadable;
+
+/// Between two looks while neither the disk nor the API server says what is in use.
+const AGAIN: Duration = Duration::from_secs(1);
 
 /// What a look at the disk found.
 #[derive(Debug, Default)]
@@ -89,29 +94,46 @@ async fn volume_called(tools: &Tools, uid: &PodUid, name: &str) -> Result<Option
     }
 }
 
+/// What the Node told of volumes in use when it was last heard of; `None`: it was not yet.
+fn told_in_use(tools: &Tools) -> Option<BTreeSet<String>> {
+    let view = tools.node.get();
+    let node = view.node.as_ref().filter(|_| view.origin == NodeOrigin::Api)?;
+    let told = node.status.as_ref().and_then(|status| status.volumes_in_use.clone());
+    Some(told.unwrap_or_default().into_iter().collect())
+}
+
 /// Looks what drivers have done here. What that changes of the volumes in use is posted.
 pub(crate) async fn sweep(tools: &Tools, task: &TaskContext) -> Sweep {
-    let (found, luns) = match (look(tools, task).await, look_for_luns(tools, task).await) {
-        (Ok(found), Ok(luns)) => (found, luns),
-        (Err(e), _) | (_, Err(e)) => {
-            tracing::warn!(error = e, "volumes cannot be listed: none is unstaged or unmounted");
-            return Sweep::default();
-        }
-    };
+    let (found, luns) = (see(tools, task).await, look_for_luns(tools, task).await);
     let volumes = &tools.deps.persistent;
-    volumes.note_unreadable(&found.unreadable);
+    let unlisted: Vec<&String> = found.unlisted.iter().map(|u| &u.error).chain(luns.as_ref().err()).collect();
+    for error in &unlisted {
+        tracing::warn!(error, "volumes cannot be listed: none is unstaged or unmounted");
+    }
+    let is_whole = unlisted.is_empty();
+    let luns = luns.unwrap_or_default();
+    volumes.note_unreadable(found.unreadable.iter().chain(&found.unlisted).cloned().collect());
     let (concealed, are_all) = concealed(tools, &found).await;
     let name = |(driver, handle): &(String, String)| unique_name(driver, handle);
     let of_drivers = found.staged.keys().chain(found.published.keys()).chain(&concealed).map(name);
     let of_luns = luns.iter().map(|found| found.dir.key());
     let there = of_drivers.chain(found.disks.keys().map(|disk| local_name(disk))).chain(of_luns).collect();
-    if volumes.note_disk(&there) {
+    let is_first =
+        if is_whole { volumes.note_disk(&there) } else { volumes.note_part_of_disk(&there, told_in_use(tools)) };
+    if is_first {
         let unread = found.unreadable.iter().filter(|u| u.published.is_some()).count();
         RECONSTRUCTED_ERRORS.inc_by(u64::try_from(unread).unwrap_or(u64::MAX));
         remove_cut_off(tools, task, found.cut_off.clone()).await;
     }
     // New volumes wait for this, whatever cannot be read.
     tools.post_in_use();
+    if !is_whole && volumes.in_use().is_none() {
+        // The API server has not said yet what the Node told of before.
+        return Sweep { wait: tools.deps.api.is_some().then_some(AGAIN), ..Sweep::default() };
+    }
+    if !is_whole {
+        return Sweep::default();
+    }
     if !are_all {
         return Sweep::default();
     }
@@ -197,7 +219,8 @@ async fn unused(
     if volumes.is_wanted(&idle.name) || is_used || !found.staged.contains_key(key) {
         return Ok(());
     }
-    counted_of("unmount_device", (&key.0, false), unstage(tools, task, &idle.name, key, dir)).await
+    let operation = if dir.is_of_device() { UNMAP_DEVICE } else { UNMOUNT_DEVICE };
+    counted_of(operation, (&key.0, false), unstage(tools, task, &idle.name, key, dir)).await
 }
 
 async fn unmount_disk(tools: &Tools, task: &TaskContext, disk: &str) -> Result<(), String> {
@@ -207,7 +230,11 @@ async fn unmount_disk(tools: &Tools, task: &TaskContext, disk: &str) -> Result<(
     if volumes.is_wanted(&name) || look(tools, task).await?.disks.get(disk) != Some(&false) {
         return Ok(());
     }
-    let (deps, at) = (tools.deps.clone(), files::disk_dir(&tools.config.root_dir, disk)?);
-    let work = move || deps.mounts.unmount(&at).and_then(|()| deps.fs.remove_empty_dir(&at)).map_err(|e| chain(&e));
-    task.effects.blocking(Class::UserPaths, work).await
+    let (deps, root) = (tools.deps.clone(), tools.config.root_dir.clone());
+    let at = files::disk_dir(&root, disk)?;
+    let work = move || {
+        references::check(&*deps.mounts, &root, &at)?;
+        deps.mounts.unmount(&at).and_then(|()| deps.fs.remove_empty_dir(&at)).map_err(|e| chain(&e))
+    };
+    counted_as(UNMOUNT_DEVICE, LOCAL_PLUGIN, task.effects.blocking(Class::UserPaths, work)).await
 }

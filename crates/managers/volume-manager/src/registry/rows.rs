@@ -33,8 +33,9 @@ impl Volumes {
         let Some(clock) = &state.clock else { return Vec::new() };
         let times = Times { now: clock.now(), wall_ns: clock.unix_nanos() };
         let mut rows = Vec::new();
-        // Of local volumes no call is ever under way: they follow with all others.
-        for (name, entry) in state.volumes.iter().filter(|(name, _)| kind(name) != "local") {
+        // Of paths of this node no call is ever under way: they follow with all others.
+        let is_local = |name: &String| matches!(kind(name), "local" | "hostPath");
+        for (name, entry) in state.volumes.iter().filter(|(name, _)| !is_local(name)) {
             of_entry(&mut rows, &state, &times, name, entry);
         }
         let told: BTreeSet<_> = rows.iter().filter_map(|r| Some((r.pod.clone()?, r.volume.clone()))).collect();

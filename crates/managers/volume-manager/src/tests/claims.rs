@@ -148,7 +148,8 @@ fn the_end_of_a_wait_names_what_is_not_attached() {
         let e = c.mount(&pod_with("u1", &["a"])).await.unwrap_err();
         let cause = format!("volume {NAME} is not yet in node's status");
         let text = format!("unmounted volumes=[v-a], unattached volumes=[v-a], failed to process volumes=[]: {cause}");
-        assert_eq!((e.message, e.late), (text, false));
+        assert_eq!((e.message, e.late), (text, true));
+        assert_eq!(c.bench.told(), [""; 0], "the controller tells of what it cannot attach");
         c.node(&[NAME], &[NAME]);
         c.attachment("h-a", json!({ "attached": false, "attachError": { "message": "no such disk" } }));
         let e = c.mount(&pod_with("u1", &["a"])).await.unwrap_err();
@@ -255,7 +256,12 @@ fn a_driver_that_hangs_holds_up_its_own_pods_only_and_they_say_so() {
         }
         let e = waiting.await.unwrap().unwrap_err();
         let wanted = format!("NodeStageVolume of {NAME} is under way for 123s");
-        assert!(e.message.ends_with(&wanted), "{e}");
+        assert!(e.message.ends_with(&wanted) && e.late, "{e}");
+        assert_eq!(c.bench.told(), [""; 0], "nothing has failed yet");
+        secs(30).await;
+        let why = "rpc error: code = DeadlineExceeded desc = context deadline exceeded";
+        let event = format!("Warning FailedMount: MountVolume.MountDevice failed for volume \"pv-a\" : {why}");
+        assert_eq!(c.bench.told(), [event], "it has, after the end of the wait");
         c.mount(&pod_with("u1", &["a"])).await.unwrap();
         c.unmount("u1").await.unwrap();
         secs(1).await;
@@ -376,6 +382,16 @@ fn a_driver_is_told_of_pod_group_secrets_and_tokens() {
         let tokens: Value =
             serde_json::from_str(&publish.volume_context["csi.storage.k8s.io/serviceAccount.tokens"]).unwrap();
         assert!(tokens["vault"]["token"].as_str().unwrap().ends_with("-for-vault"), "{tokens}");
+        c.driver(json!({
+            "attachRequired": false, "requiresRepublish": true, "serviceAccountTokenInSecrets": true,
+            "tokenRequests": [{ "audience": "vault", "expirationSeconds": 700 }],
+        }));
+        c.mount(&pod).await.unwrap();
+        let publish = c.csi.last_publish();
+        let tokens: Value = serde_json::from_str(&publish.secrets["csi.storage.k8s.io/serviceAccount.tokens"]).unwrap();
+        assert!(tokens["vault"]["token"].as_str().unwrap().ends_with("-for-vault"), "{tokens}");
+        assert!(!publish.volume_context.contains_key("csi.storage.k8s.io/serviceAccount.tokens"));
+        assert_eq!(publish.secrets["key"], "one", "beside the secret of the volume");
         c.csi.calls();
         c.csi.lie("publish", &[Lie::Refuse(Code::Internal)]);
         c.mount(&pod).await.unwrap();

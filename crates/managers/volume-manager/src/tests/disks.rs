@@ -7,7 +7,7 @@ use contract::volume::{ListVolumes, MappedDevice};
 use metrics::volumes::{CSI_OPERATION, STORAGE_OPERATION};
 use model::core::PersistentVolumeClaim;
 use model::event::EventObject;
-use ports::host::{FileKind, ProgramEnd};
+use ports::host::{FileKind, HostFs, Mounter, ProgramEnd};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, pod_of, pod_with, pod_with_devices, secs, with_cluster};
@@ -53,6 +53,45 @@ fn a_disk_is_formatted_mounted_once_for_all_pods_and_unmounted_after_the_last() 
         c.unmount("u2").await.unwrap();
         secs(70).await;
         assert!(!c.host.exists(MOUNTED) && !c.host.exists(bound("u2")));
+    });
+}
+
+#[test]
+fn a_disk_that_is_mounted_elsewhere_as_well_stays_mounted() {
+    with_cluster(async |c| {
+        disk(&c);
+        local(&c, json!({}));
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        c.host.dir("copy");
+        c.host.disk.mount_again(&c.host.path(MOUNTED), &c.host.path("copy"));
+        c.unmount("u1").await.unwrap();
+        secs(100).await;
+        assert!(c.host.is_mounted(MOUNTED), "whoever mounted it would lose it");
+        c.host.disk.unmount(&c.host.path("copy")).unwrap();
+        secs(200).await;
+        assert!(!c.host.exists(MOUNTED));
+    });
+}
+
+#[test]
+fn a_disk_that_other_pods_have_keeps_its_group_and_users_are_told() {
+    with_cluster(async |c| {
+        disk(&c);
+        local(&c, json!({}));
+        let pod = |uid: &str, group: u32| {
+            let volume = json!({ "name": "v", "persistentVolumeClaim": { "claimName": "a" } });
+            pod_of(uid, vec![volume], json!({ "fsGroup": group }))
+        };
+        let group = |uid: &str| c.host.stat(format!("pods/{uid}/volumes/kubernetes.io~local-volume/pv-a")).gid;
+        c.mount(&pod("u1", 7)).await.unwrap();
+        assert_eq!((group("u1"), c.bench.told()), (7, vec![]));
+        // On this disk in memory a bind is a directory of its own.
+        c.host.disk.set_owner(&c.host.path(MOUNTED), None, Some(7)).unwrap();
+        c.mount(&pod("u2", 8)).await.unwrap();
+        let event = "Warning AlreadyMountedVolume: The requested fsGroup is 8, but the volume pv-a has GID 7. The volume may not be shareable.";
+        assert_eq!((group("u2"), c.bench.told()), (0, vec![event.to_owned()]));
+        c.mount(&pod("u3", 7)).await.unwrap();
+        assert_eq!((group("u3"), c.bench.told()), (0, vec![]), "it has the group that it wants");
     });
 }
 

@@ -255,6 +255,21 @@ fn a_pod_that_ended_is_followed_no_more() {
 }
 
 #[test]
+fn an_optional_object_that_comes_later_is_in_the_running_pod() {
+    with_bench(async |bench, host| {
+        let source = json!({"secretName": "s", "defaultMode": 0o644, "optional": true});
+        let p = pod("u", json!([{"name": "v", "secret": source}]));
+        mount(&bench, &p).await.unwrap();
+        assert!(host.exists("pods/u/volumes/kubernetes.io~secret/v/..data"));
+        assert_eq!(read(&host, "secret", "u", "k"), "");
+        bench.objects.put_secret("s", json!({"k": "dQ=="}));
+        settle().await;
+        assert_eq!(read(&host, "secret", "u", "k"), "u");
+        assert_eq!(bench.told(), Vec::<String>::new());
+    });
+}
+
+#[test]
 fn secrets_are_followed_as_well() {
     with_bench(async |bench, host| {
         bench.objects.put_secret("s", json!({"k": "dQ=="}));

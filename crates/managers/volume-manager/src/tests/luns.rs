@@ -188,6 +188,27 @@ fn a_disk_is_attached_once_for_all_pods_and_its_session_ends_after_the_last() {
 }
 
 #[test]
+fn a_disk_that_the_kernel_keeps_is_not_forgotten() {
+    with_cluster(async |c| {
+        c.host.disk.play_programs(target);
+        iscsi(&c, "a", json!({}), json!({}));
+        attached(&c, NAME);
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        c.host.fail("write", "/sys/block/sd13/device/delete");
+        c.unmount("u1").await.unwrap();
+        secs(70).await;
+        let rows = c.bench.wiring.ask(ListVolumes).await.unwrap();
+        assert!(rows[0].error.as_ref().unwrap().starts_with("the kernel keeps the disk sd13: write"), "{rows:?}");
+        assert!(c.host.exists(DIR) && c.host.exists("/sys/block/sd13"));
+        assert_eq!(has(&c.host.disk.program_calls(), "--logout"), 0);
+        c.host.disk.calm();
+        secs(130).await;
+        assert!(!c.host.exists(DIR) && !c.host.exists("/sys/block/sd13"));
+        assert_eq!(has(&c.host.disk.program_calls(), "--logout"), 1);
+    });
+}
+
+#[test]
 fn a_disk_is_waited_for_until_the_controller_has_said_that_it_is_for_this_node() {
     with_cluster(async |c| {
         c.host.disk.play_programs(target);

@@ -139,6 +139,23 @@ fn the_same_content_is_not_written_again_and_other_content_switches() {
     assert!(!host.exists(format!("{MAP}/{before}")));
 }
 
+/// A daemon that dies between its last two steps leaves the link that was to take the place of the other one.
+#[test]
+fn a_switch_that_was_cut_off_is_no_obstacle() {
+    for is_new in [true, false] {
+        let (host, p) = (host(), map_pod(json!({})));
+        if !is_new {
+            set_up(&host, &p, fetched(json!({"a": "1"})), 1);
+        }
+        host.dir(MAP);
+        host.link("..gone", format!("{MAP}/..data_tmp"));
+        let out = set_up(&host, &p, fetched(json!({"a": "2"})), 2);
+        assert!(out.failed.is_empty() && out.stale.is_empty(), "{:?} {:?}", out.failed, out.stale);
+        assert_eq!(seen(&host, MAP), ["a 2"]);
+        assert!(!host.names(MAP).contains(&"..data_tmp".to_owned()));
+    }
+}
+
 #[test]
 fn a_missing_object_leaves_nothing_behind_unless_it_is_optional() {
     let host = host();

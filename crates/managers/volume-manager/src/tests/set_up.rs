@@ -211,28 +211,41 @@ fn a_missing_sub_path_gets_the_mode_of_its_volume_and_is_bound() {
     let host = host();
     host.dir(DIR);
     host.disk.set_mode(&host.path(DIR), 0o2770).unwrap();
-    let target = prepare(&deps(&host), &config(&host), &sub_path(&host, "a/b")).unwrap();
+    let target = prepare(&deps(&host), &config(&host), &sub_path(&host, "a/b"), "v").unwrap();
     assert_eq!(target, host.path("pods/u/volume-subpaths/v/app/1"));
     assert_eq!(host.mode(format!("{DIR}/a/b")), 0o2770);
     assert!(host.is_mounted("pods/u/volume-subpaths/v/app/1"));
     assert_eq!(host.disk.stat(&target).unwrap().unwrap().kind, FileKind::Dir);
 }
 
+/// The link of a pod in its own volume, which leads to a directory beside it.
+#[test]
+fn a_sub_path_may_be_a_link_that_stays_in_its_volume() {
+    let host = host();
+    host.write(format!("{DIR}/releases/2/page"), "new");
+    host.link("releases/2", format!("{DIR}/current"));
+    host.link("../releases", format!("{DIR}/deep"));
+    assert!(prepare(&deps(&host), &config(&host), &sub_path(&host, "current"), "v").is_ok());
+    assert!(host.is_mounted("pods/u/volume-subpaths/v/app/1"));
+    let e = prepare(&deps(&host), &config(&host), &sub_path(&host, "deep/2"), "v").unwrap_err();
+    assert_eq!(e.message, "failed to prepare subPath for volumeMount \"v\" of container \"app\"");
+}
+
 #[test]
 fn sub_path_refusals_tell_a_pod_nothing_about_the_host() {
     let host = host();
     host.write(format!("{DIR}/file"), "content");
-    assert!(prepare(&deps(&host), &config(&host), &sub_path(&host, "file")).is_ok());
+    assert!(prepare(&deps(&host), &config(&host), &sub_path(&host, "file"), "v").is_ok());
     for (path, text) in [
         ("../x", "subPath \"../x\" must be relative and must not contain '..'"),
         ("/etc", "subPath \"/etc\" must be relative and must not contain '..'"),
         ("a/../../x", "subPath \"a/../../x\" must be relative and must not contain '..'"),
     ] {
-        let e = prepare(&deps(&host), &config(&host), &sub_path(&host, path)).unwrap_err();
+        let e = prepare(&deps(&host), &config(&host), &sub_path(&host, path), "v").unwrap_err();
         assert_eq!(e.message, text);
     }
     host.fail("bind mount", "");
-    let e = prepare(&deps(&host), &config(&host), &sub_path(&host, "file")).unwrap_err();
+    let e = prepare(&deps(&host), &config(&host), &sub_path(&host, "file"), "v").unwrap_err();
     assert_eq!(e.message, "failed to prepare subPath for volumeMount \"v\" of container \"app\"");
     assert!(!e.message.contains("/kubelet"));
 }

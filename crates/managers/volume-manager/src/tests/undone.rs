@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use contract::volume::ListVolumes;
 use csi_api::v1::node_service_capability::rpc::Type as Ability;
 use ports::grpc::Code;
+use ports::host::Mounter;
 use serde_json::json;
 
 use super::cluster::{Cluster, pod_with, secs, spawn, with_cluster};
@@ -117,6 +119,35 @@ fn what_a_death_over_a_write_left_goes_with_the_volume() {
         c.host.write(format!("{}/.vol_data.json", places[0]), "of somebody else");
         assert!(c.unmount("u1").await.is_err(), "what is not ours stays");
         assert!(c.host.exists(format!("{}/.vol_data.json", places[0])));
+    });
+}
+
+/// Somebody of the host's own has mounted what a driver staged once more: it would lose its volume.
+#[test]
+fn a_volume_that_is_mounted_elsewhere_as_well_is_not_unstaged() {
+    with_cluster(async |mut c| {
+        c.claim("a", json!({}));
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        let staged = format!("{}/globalmount", c.stage_dir("h-a"));
+        c.host.dir("copy");
+        c.host.disk.mount_again(&c.host.path(&staged), &c.host.path("copy"));
+        c.unmount("u1").await.unwrap();
+        secs(100).await;
+        assert_eq!(c.csi.calls(), ["stage h-a", "publish h-a", "unpublish h-a"]);
+        let error = c.bench.wiring.ask(ListVolumes).await.unwrap()[0].error.clone().unwrap();
+        let why = format!(
+            "GetDeviceMountRefs check failed: the device mount path \"{}\" is still mounted by other references [{}]",
+            c.host.path(&staged).display(),
+            c.host.path("copy").display()
+        );
+        assert_eq!(error, why);
+        c.restart().await;
+        secs(100).await;
+        assert_eq!((c.csi.calls(), c.host.is_mounted(&staged)), (vec![], true), "nor by the next daemon");
+        c.host.disk.unmount(&c.host.path("copy")).unwrap();
+        secs(200).await;
+        assert_eq!(c.csi.calls(), ["unstage h-a"]);
+        assert!(c.is_clean() && c.csi.is_idle());
     });
 }
 

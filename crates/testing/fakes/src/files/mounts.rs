@@ -1,6 +1,6 @@
 //! Mounts: a directory with something mounted on it is on another device.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +29,18 @@ impl MemFs {
     /// As [`MemFs::mount`].
     pub fn mount_as(&self, dir: &Path, magic: i64) {
         self.state().tree.mount(dir, magic, None).expect("a mount point is there");
+    }
+
+    /// Mounts on a directory what is mounted on another one.
+    ///
+    /// # Panics
+    /// There is no such directory, or nothing is mounted on the other one.
+    pub fn mount_again(&self, of: &Path, dir: &Path) {
+        let mut state = self.state();
+        let (number, magic) = state.tree.mounted_on(of).map(|(number, m)| (number, m.magic)).expect("it is mounted");
+        let source = state.sources.get(of).cloned().unwrap_or_else(|| format!("0:{number}"));
+        state.tree.mount(dir, magic, None).expect("a mount point is there");
+        state.sources.insert(dir.to_owned(), source);
     }
 
     /// Source and options of the share that is mounted here.
@@ -123,8 +135,13 @@ impl Mounter for MemFs {
                 }
             }
             s.tree.mount(target, EXT4_MAGIC, None)?;
-            let of = s.sources.iter().find(|(at, _)| base.starts_with(at)).map(|(_, source)| source.clone());
-            s.sources.extend(of.map(|source| (target.to_owned(), source)));
+            let of = s.sources.iter().find(|(at, _)| base.starts_with(at));
+            if let Some((at, source)) = of.map(|(at, source)| (at.clone(), source.clone())) {
+                let above = s.parts.get(&at).cloned().unwrap_or_default();
+                let within = above.join(base.strip_prefix(&at).unwrap_or(base)).join(relative);
+                s.sources.insert(target.to_owned(), source);
+                s.parts.insert(target.to_owned(), within.components().filter(|c| *c != Component::CurDir).collect());
+            }
             Ok(())
         })
     }
@@ -135,6 +152,7 @@ impl Mounter for MemFs {
                 return Err(Errno::Busy);
             }
             s.sources.remove(target);
+            s.parts.remove(target);
             s.tree.unmount(target)
         })
     }
@@ -166,7 +184,8 @@ impl Mounter for MemFs {
             let fs_type = source.as_ref().and_then(|s| state.formats.get(Path::new(s))).cloned().unwrap_or_default();
             let options = source.as_ref().and_then(|s| state.options.get(s)).cloned().unwrap_or_default();
             let source = source.unwrap_or_else(|| "none".to_owned());
-            MountLine { at: mounted.at.clone(), source, device, fs_type, options }
+            let part = Path::new("/").join(state.parts.get(&mounted.at).cloned().unwrap_or_default());
+            MountLine { at: mounted.at.clone(), part, source, device, fs_type, options }
         };
         Ok(state.tree.mounted.iter().map(line).collect())
     }

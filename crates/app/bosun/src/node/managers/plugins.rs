@@ -1,5 +1,6 @@
 //! Who knows the plugins: PluginManager.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use contract::PluginManager;
@@ -16,6 +17,8 @@ pub(in crate::node) fn plugin_manager(setup: &Setup<'_, PluginManager>) {
         watch: setup.ports.watch.clone(),
         plugins: setup.ports.plugins.clone(),
         csi: setup.ports.csi.clone(),
+        // There are no managers of devices and of DRA yet.
+        handlers: BTreeMap::new(),
         api: setup.ports.api.clone(),
     });
     setup.spawn(move |crew| plugin_manager::PluginManager::new(crew, config.clone(), deps.clone()));

@@ -114,12 +114,20 @@ impl Host<'_> {
             if let Err(error) = flushed {
                 tracing::warn!(disk, error, "the disk is taken away without a flush");
             }
-            let path = format!("{BLOCK}/{disk}/device/delete");
-            if let Err(error) = self.write(path, "1".to_owned()).await {
-                tracing::warn!(disk, error, "the kernel keeps the disk");
-            }
+            self.take(&disk).await.map_err(|e| format!("the kernel keeps the disk {disk}: {e}"))?;
         }
         Ok(())
+    }
+
+    /// Takes a disk from the kernel. One that it does not have any more is gone already.
+    async fn take(&self, disk: &str) -> Result<(), String> {
+        let (of, path) = (format!("{BLOCK}/{disk}"), format!("{BLOCK}/{disk}/device/delete"));
+        let work = move |deps: &Deps| match deps.mounts.write_attribute(Path::new(&path), "1") {
+            // It went by itself, or with the write.
+            Err(_) if matches!(deps.fs.stat(Path::new(&of)), Ok(None)) => Ok(()),
+            done => done.map_err(|e| chain(&e)),
+        };
+        self.look(work).await
     }
 }
 

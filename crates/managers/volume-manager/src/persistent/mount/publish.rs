@@ -14,6 +14,7 @@ use super::super::place::Place;
 use super::super::steps::words;
 use super::Try;
 use crate::ownership::{GroupPolicy, give_volume};
+use crate::progress::Progress;
 use crate::registry::Part;
 use crate::spec;
 use crate::task::cancelled;
@@ -96,8 +97,10 @@ impl Try<'_> {
         }
         let (fs, at, policy) =
             (self.job.tools.deps.fs.clone(), place.target().to_owned(), GroupPolicy::of(self.job.pod));
-        let request = self.job.request.clone();
-        self.blocking(move || give_volume(&*fs, &at, gid, policy, &|| request.is_live())).await;
+        let (request, progress) = (self.job.request.clone(), Progress::default());
+        let walk = progress.clone();
+        let work = self.blocking(move || give_volume(&*fs, &at, gid, policy, &|| request.is_live(), &walk));
+        self.job.tell_progress(&progress, place.target(), work).await;
         if self.job.request.is_live() {
             return Ok(());
         }
