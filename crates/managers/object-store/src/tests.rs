@@ -234,6 +234,8 @@ fn an_immutable_object_that_is_made_anew_is_read_after_its_last_pod_is_gone() {
         store.release(&old).await;
         assert_eq!(store.config_map("app").await.unwrap(), "one");
         store.release(&new).await;
+        // It is kept a little longer than its last pod.
+        tokio::time::sleep(Duration::from_secs(600)).await;
         store.hold(&pod("u3", "app")).await;
         settle().await;
         assert_eq!(store.config_map("app").await.unwrap(), "two");
