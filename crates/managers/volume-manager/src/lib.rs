@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+mod abilities;
 mod actor;
 mod board;
 mod class;

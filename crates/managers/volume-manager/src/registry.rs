@@ -13,15 +13,14 @@ use tokio::time::Instant;
 use volume_plan::backoff::Backoff;
 use volume_plan::state::{Mount, after_failure};
 
+use crate::abilities::Said;
 use crate::placed::Placed;
 use crate::unreadable::Unreadable;
 
-mod abilities;
 mod in_use;
 mod labels;
 mod rows;
 
-pub(crate) use abilities::Abilities;
 pub(crate) use labels::Labelled;
 
 /// Persistent volumes of the node. Make it once, outside of the actor.
@@ -37,7 +36,7 @@ struct State {
     /// What is on the disk and does not say which volume it is.
     unreadable: Vec<Unreadable>,
     /// What drivers can do, by their names.
-    abilities: BTreeMap<String, abilities::Said>,
+    abilities: Said,
     /// Set by the first actor.
     clock: Option<Clock>,
     /// The disk was looked at.
@@ -122,6 +121,11 @@ impl Volumes {
 
     fn since_start(&self, now: Instant) -> Duration {
         now.saturating_duration_since(*self.state().began.get_or_insert(now))
+    }
+
+    /// What drivers said that they can do.
+    pub(crate) fn abilities<T>(&self, f: impl FnOnce(&mut Said) -> T) -> T {
+        f(&mut self.state().abilities)
     }
 
     /// A pod wants a volume from now on.

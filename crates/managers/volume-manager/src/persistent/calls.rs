@@ -27,9 +27,10 @@ use volume_plan::selinux::with_context;
 use volume_plan::source::{Csi, Resolved};
 
 use super::resolve::api;
+use crate::abilities::Abilities;
 use crate::deps::Tools;
 use crate::measure;
-use crate::registry::{Abilities, Part};
+use crate::registry::Part;
 use crate::task::{TaskContext, fault_points};
 
 /// What a call is on: the name of a volume, and its part.
@@ -106,11 +107,11 @@ impl<'a> Driver<'a> {
             return Err(CsiError::NotRegistered(name.to_owned()).into());
         };
         let volumes = &tools.deps.persistent;
-        let can = match volumes.abilities(name, &row) {
+        let can = match volumes.abilities(|said| said.since(name, &row)) {
             Some(can) => can,
             None => {
                 let can = ask(&*csi, &row.endpoint, (name, is_migrated)).await?;
-                volumes.note_abilities(name, &row, &can);
+                volumes.abilities(|said| said.note(name, &row, &can));
                 can
             }
         };
@@ -153,7 +154,7 @@ impl<'a> Driver<'a> {
         let answer = measure::call((&self.name, self.is_migrated), name, call).await;
         drop(doing);
         if answer.is_err() {
-            self.tools.deps.persistent.forget_abilities(&self.name);
+            self.tools.deps.persistent.abilities(|said| said.forget(&self.name));
         }
         self.task.effects.hit(after).await;
         answer
