@@ -112,6 +112,8 @@ fn machine() -> Machine {
             swap_total_bytes: 0,
             swap_controller: true,
             cgroup_v2: false,
+            memory_allocatable_bytes: MEMORY_BYTES,
+            page_bytes: 4096,
             page_sizes: vec![2 << 20, 1 << 30],
         },
         capacity,
@@ -119,6 +121,7 @@ fn machine() -> Machine {
         allocatable,
         thermal_throttle_paths: Vec::new(),
         selinux: None,
+        memory_may_swap: false,
     }
 }
 
