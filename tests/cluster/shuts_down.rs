@@ -74,6 +74,11 @@ fn shutdown(agent: Agent) -> Value {
     lock.wait_released();
     // The machine may go down now: what the API server does not know yet it never will.
     let ends = ["plain", "deaf", "critical"].map(|name| status(&node, name));
+    // A shell that cannot go on says why; a test that fails shows it.
+    for (name, end) in ["plain", "deaf", "critical"].iter().zip(&ends) {
+        let log = node.cluster.kubectl(&["logs", name]);
+        println!("{name}: {} log {log:?}", end["containerStatuses"][0]["state"]);
+    }
     let order = [&ends[0], &ends[1]].iter().all(|normal| ended(normal) <= ended(&ends[2]));
     let of = |name: &str, status: &Value| (name.to_owned(), told(status));
     let pods: Map<String, Value> =
