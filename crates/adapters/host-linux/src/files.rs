@@ -8,12 +8,16 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use model::Timestamp;
-use ports::host::{DirEntry, FileEnd, FileKind, FileStat, FsStat, HostError, HostFs, HostResult, Links};
+use ports::host::{
+    DirEntry, FileEnd, FileKind, FileStat, FsStat, GroupGrant, HostError, HostFs, HostResult, Links, Met,
+};
 use rustix::fs::{AtFlags, CWD, Gid, Mode, OFlags, ResolveFlags, Uid};
 use rustix::io::Errno;
 
 use crate::At;
 
+mod descend;
+mod group;
 mod open;
 mod remove;
 
@@ -137,6 +141,10 @@ impl HostFs for LinuxFs {
         // By descriptor: a link that somebody puts there meanwhile leads to nowhere else.
         let at = open::reference(path, Links::Refuse).at("open", path)?;
         fs::set_permissions(open::by_descriptor(&at), fs::Permissions::from_mode(mode)).at("chmod", path)
+    }
+
+    fn give_group(&self, path: &Path, links: Links, grant: GroupGrant, met: &Met<'_>) -> HostResult<bool> {
+        group::give_group(path, links, grant, met)
     }
 
     fn stat(&self, path: &Path) -> HostResult<Option<FileStat>> {

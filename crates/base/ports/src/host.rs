@@ -261,6 +261,20 @@ pub enum Links {
     Refuse,
 }
 
+/// What [`HostFs::give_group`] gives.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct GroupGrant {
+    /// The group.
+    pub gid: u32,
+    /// Permission bits that directories get beside those that they have.
+    pub dir_bits: u32,
+    /// The same for all else but links, which have none.
+    pub file_bits: u32,
+}
+
+/// Hears of each thing that a walk met, and what was refused there; `false` ends the walk.
+pub type Met<'a> = dyn Fn(Option<HostError>) -> bool + 'a;
+
 /// The end of a file.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileEnd {
@@ -314,6 +328,13 @@ pub trait HostFs: Send + Sync + 'static {
     fn set_owner(&self, path: &Path, uid: Option<u32>, gid: Option<u32>) -> HostResult<()>;
     /// Changes permission bits of the path itself; a symlink is an error.
     fn set_mode(&self, path: &Path, mode: u32) -> HostResult<()>;
+    /// Gives what is below the path to a group, children before their directory, and the path itself last: one that has the group is
+    /// done. Whatever names containers chose, and whatever they move meanwhile, nothing else is changed: no link is followed but the
+    /// path itself where `links` says so. What has group and bits is left alone. Absent is success.
+    ///
+    /// Answers whether it came to its end. It fails with the first thing that could not be looked at; the rest is given then, the path
+    /// itself is not.
+    fn give_group(&self, path: &Path, links: Links, grant: GroupGrant, met: &Met<'_>) -> HostResult<bool>;
     /// What a path is, links followed; `None` when there is nothing.
     fn stat(&self, path: &Path) -> HostResult<Option<FileStat>>;
     /// What a path is, the link itself; `None` when there is nothing.

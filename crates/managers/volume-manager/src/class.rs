@@ -9,7 +9,7 @@ use model::core::Pod;
 use ports::host::HostResult;
 
 use crate::deps::Deps;
-use crate::layout::PodLayout;
+use crate::layout::{EMPTY_DIR, PodLayout};
 use crate::spec::{self, Kind};
 use crate::tear_down::{self, Whose};
 
@@ -36,7 +36,11 @@ pub(crate) fn of_tear_down(deps: &Deps, layout: &PodLayout) -> Class {
         Ok(Whose::Users) => Ok(true),
         Err(e) => Err(e),
     };
-    choose(is_met.unwrap_or(false))
+    match is_met {
+        Ok(true) => Class::UserPaths,
+        Ok(false) if deps.fs.stat_link(&layout.volumes().join(EMPTY_DIR)).is_ok_and(|s| s.is_some()) => Class::Removals,
+        Ok(false) | Err(_) => Class::HostFiles,
+    }
 }
 
 fn choose(may_meet_users: bool) -> Class {

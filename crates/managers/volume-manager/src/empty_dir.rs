@@ -94,7 +94,10 @@ pub(crate) fn make_wrapper(deps: &Deps, wrapper: &Wrapper<'_>, medium: &Medium) 
         }
     }
     if let Some(gid) = fs_group {
-        give_to_group(fs, dir, gid, Grant::Write);
+        // As a kubelet: the pod gets it all the same.
+        if let Err(e) = give_to_group(fs, dir, gid, Grant::Write) {
+            tracing::warn!(path = %dir.display(), error = %actor::chain(&e), "an emptyDir was not given to its group");
+        }
     }
     fs.create_dir(marker_dir, PRIVATE)?;
     fs.write_file(&ready, &[], 0o644)

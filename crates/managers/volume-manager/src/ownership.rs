@@ -1,11 +1,15 @@
 //! Giving a volume to the pod's group (node-and-resources 6.5).
 
-use std::path::{Path, PathBuf};
+use std::cell::Cell;
+use std::path::Path;
 
 use model::core::Pod;
-use ports::host::{DirEntry, FileKind, FileStat, HostFs, HostResult};
+use ports::host::{FileKind, FileStat, GroupGrant, HostError, HostFs, HostResult, Links};
 
 use crate::progress::Progress;
+
+/// So many refusals of one volume are told one by one.
+const TOLD: u64 = 8;
 
 /// What the group may do.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -17,13 +21,16 @@ pub(crate) enum Grant {
 }
 
 impl Grant {
-    /// Bits that are added; a directory can also be entered, and passes its group on.
-    const fn bits(self, kind: FileKind) -> u32 {
-        let files = match self {
+    const fn files(self) -> u32 {
+        match self {
             Grant::Write => 0o660,
             Grant::Read => 0o440,
-        };
-        if matches!(kind, FileKind::Dir) { files | 0o2110 } else { files }
+        }
+    }
+
+    /// A directory can also be entered, and passes its group on.
+    const fn dirs(self) -> u32 {
+        self.files() | 0o2110
     }
 }
 
@@ -46,14 +53,20 @@ impl GroupPolicy {
     }
 }
 
-/// Changes everything below, children before their directory. Failures are logged only: a volume with the wrong group is
-/// still a volume.
-pub(crate) fn give_to_group(fs: &dyn HostFs, path: &Path, gid: u32, grant: Grant) {
-    give_all(fs, path, gid, grant, (&|| true, &Progress::default()));
+/// Gives everything below and the path itself. What the file system refuses is logged only: a volume with the wrong group is still a
+/// volume.
+///
+/// # Errors
+/// Something could not be looked at; `path` itself keeps its group then.
+pub(crate) fn give_to_group(fs: &dyn HostFs, path: &Path, gid: u32, grant: Grant) -> HostResult<()> {
+    give_all(fs, (path, Links::Refuse), gid, grant, (&|| true, &Progress::default())).map(drop)
 }
 
-/// As [`give_to_group`], of a volume that may be large: it ends when nobody wants it any more, and begins anew with the next
-/// try, as the root comes last.
+/// As [`give_to_group`], of a volume that may be large and whose path may be a link that an administrator made: it ends when nobody
+/// wants it any more. What was not given to its end shows it, as the root comes last. Answers whether it was given.
+///
+/// # Errors
+/// As [`give_to_group`].
 pub(crate) fn give_volume(
     fs: &dyn HostFs,
     path: &Path,
@@ -61,90 +74,45 @@ pub(crate) fn give_volume(
     policy: GroupPolicy,
     is_live: &dyn Fn() -> bool,
     progress: &Progress,
-) {
-    if policy == GroupPolicy::Always || !is_given(fs, path, gid) {
-        progress.begin();
-        give_all(fs, path, gid, Grant::Write, (is_live, progress));
+) -> HostResult<bool> {
+    if policy == GroupPolicy::OnRootMismatch && is_given(fs, path, gid) {
+        return Ok(true);
     }
+    progress.begin();
+    give_all(fs, (path, Links::Follow), gid, Grant::Write, (is_live, progress))
 }
 
 fn is_given(fs: &dyn HostFs, path: &Path, gid: u32) -> bool {
-    let bits = Grant::Write.bits(FileKind::Dir);
+    let bits = Grant::Write.dirs();
     let given = |s: FileStat| s.kind == FileKind::Dir && s.gid == gid && s.mode & bits == bits;
-    fs.stat_link(path).ok().flatten().is_some_and(given)
+    fs.stat(path).ok().flatten().is_some_and(given)
 }
 
-fn give_all(fs: &dyn HostFs, path: &Path, gid: u32, grant: Grant, (is_live, progress): (&dyn Fn() -> bool, &Progress)) {
-    warn(path, Walk { fs, gid, grant, is_live, progress, levels: Vec::new() }.give(path));
-}
-
-fn warn(path: &Path, done: HostResult<()>) {
-    if let Err(e) = done {
-        tracing::warn!(path = %path.display(), error = %actor::chain(&e), "group of a volume is not as wanted");
-    }
-}
-
-/// A way through a volume. It may be as deep as its user likes, so the way up is no stack of calls.
-struct Walk<'a> {
-    fs: &'a dyn HostFs,
+fn give_all(
+    fs: &dyn HostFs,
+    (path, links): (&Path, Links),
     gid: u32,
     grant: Grant,
-    is_live: &'a dyn Fn() -> bool,
-    progress: &'a Progress,
-    levels: Vec<Level>,
-}
-
-/// A directory whose entries are being given.
-struct Level {
-    path: PathBuf,
-    stat: FileStat,
-    left: std::vec::IntoIter<DirEntry>,
-    listed: HostResult<()>,
-}
-
-impl Walk<'_> {
-    /// What is below a directory that can be listed is given for itself; the answer is of `path` alone.
-    fn give(mut self, path: &Path) -> HostResult<()> {
-        let mut done = self.enter(path.to_owned());
-        while let Some(level) = self.levels.last_mut() {
-            let next = level.left.next().filter(|_| (self.is_live)()).map(|e| level.path.join(e.name));
-            if let Some(next) = next {
-                warn(&next, self.enter(next.clone()));
-            } else if let Some(Level { path, stat, listed, .. }) = self.levels.pop() {
-                done = self.set(&path, &stat).and(listed);
-                if !self.levels.is_empty() {
-                    warn(&path, std::mem::replace(&mut done, Ok(())));
-                }
+    (is_live, progress): (&dyn Fn() -> bool, &Progress),
+) -> HostResult<bool> {
+    let refused = Cell::new(0_u64);
+    let met = |why: Option<HostError>| {
+        progress.count();
+        if let Some(why) = why {
+            refused.set(refused.get().saturating_add(1));
+            if refused.get() <= TOLD {
+                let (path, error) = (path.display(), actor::chain(&why));
+                tracing::warn!(%path, error, "group of a volume is not as wanted");
             }
         }
-        done
+        is_live()
+    };
+    let done = is_live()
+        && fs.give_group(path, links, GroupGrant { gid, dir_bits: grant.dirs(), file_bits: grant.files() }, &met)?;
+    if refused.get() > TOLD {
+        tracing::warn!(path = %path.display(), refused = refused.get(), "group of much of a volume is not as wanted");
     }
-
-    /// A directory is given after what is in it.
-    fn enter(&mut self, path: PathBuf) -> HostResult<()> {
-        let Some(stat) = self.fs.stat_link(&path)? else { return Ok(()) };
-        if stat.kind != FileKind::Dir {
-            return self.set(&path, &stat);
-        }
-        let (entries, listed) = match self.fs.list_dir(&path) {
-            Ok(entries) => (entries, Ok(())),
-            Err(e) => (Vec::new(), Err(e)),
-        };
-        self.levels.push(Level { path, stat, left: entries.into_iter(), listed });
-        Ok(())
-    }
-
-    fn set(&self, path: &Path, stat: &FileStat) -> HostResult<()> {
-        if !(self.is_live)() {
-            return Ok(());
-        }
-        self.progress.count();
-        self.fs.set_owner(path, None, Some(self.gid))?;
-        if stat.kind != FileKind::Symlink {
-            self.fs.set_mode(path, stat.mode | self.grant.bits(stat.kind))?;
-        }
-        Ok(())
-    }
+    Ok(done)
 }
 
 #[cfg(test)]
@@ -162,16 +130,27 @@ mod tests {
         }
         let group = |path: &str| fs.stat_link(Path::new(path)).unwrap().unwrap().gid;
         fs.trouble(Path::new("/v/closed"), FileTrouble::FailCalls("readdir", Errno::Access));
-        let give = |path: &str| {
-            let (progress, levels) = (&Progress::default(), Vec::new());
-            let walk = Walk { fs: &fs, gid: 7, grant: Grant::Write, is_live: &|| true, progress, levels };
-            walk.give(Path::new(path))
-        };
-        give("/v").unwrap();
-        assert!(give("/v/closed").is_err());
-        assert_eq!((group("/v"), group("/v/open"), group("/v/closed")), (7, 7, 7));
+        let give = |path: &str| give_to_group(&fs, Path::new(path), 7, Grant::Write);
+        assert!(give("/v").is_err());
+        assert_eq!(
+            (group("/v"), group("/v/open"), group("/v/closed")),
+            (0, 7, 7),
+            "who looks at the root sees that it is not done"
+        );
         fs.trouble(Path::new("/v/open"), FileTrouble::Fail(Errno::Access));
         assert!(give("/v/open").is_err());
+    }
+
+    #[test]
+    fn a_file_system_that_refuses_groups_gets_the_bits_all_the_same() {
+        let fs = MemFs::default();
+        fs.write_file(Path::new("/v/file"), b"of the user", 0o600).unwrap_err();
+        fs.create_dir(Path::new("/v"), 0o700).unwrap();
+        fs.write_file(Path::new("/v/file"), b"of the user", 0o600).unwrap();
+        fs.trouble(Path::new("/v/file"), FileTrouble::FailCalls("chown", Errno::Access));
+        give_to_group(&fs, Path::new("/v"), 7, Grant::Write).unwrap();
+        let has = |path: &str| fs.stat_link(Path::new(path)).unwrap().map(|s| (s.gid, s.mode)).unwrap();
+        assert_eq!((has("/v/file"), has("/v")), ((0, 0o660), (7, 0o2770)));
     }
 
     /// A volume whose root has this group and mode, before it is given to group 7; whether what is in it is given then.
@@ -192,7 +171,7 @@ mod tests {
             fs.write_file(file, b"of the user", 0o600).unwrap();
             fs.set_owner(root, None, Some(group)).unwrap();
             fs.set_mode(root, mode).unwrap();
-            give_volume(&fs, root, 7, policy, &|| true, &Progress::default());
+            assert!(give_volume(&fs, root, 7, policy, &|| true, &Progress::default()).unwrap());
             let stat = fs.stat_link(file).unwrap().unwrap();
             let want = if is_given { (7, 0o660) } else { (0, 0o600) };
             assert_eq!((stat.gid, stat.mode), want, "{policy:?} {group} {mode:o}");
@@ -208,25 +187,15 @@ mod tests {
             fs.write_file(&Path::new("/v").join(file), b"", 0o600).unwrap();
         }
         let looks = std::cell::Cell::new(0);
-        let cut = || looks.replace(looks.get() + 1) < 3;
-        give_volume(&fs, Path::new("/v"), 7, GroupPolicy::OnRootMismatch, &cut, &Progress::default());
+        let cut = || looks.replace(looks.get() + 1) < 2;
+        assert!(
+            !give_volume(&fs, Path::new("/v"), 7, GroupPolicy::OnRootMismatch, &cut, &Progress::default()).unwrap()
+        );
         let group = |path: &str| fs.stat_link(Path::new(path)).unwrap().unwrap().gid;
         assert_eq!((group("/v/a"), group("/v/c"), group("/v")), (7, 0, 0), "the root comes last");
-        give_volume(&fs, Path::new("/v"), 7, GroupPolicy::OnRootMismatch, &|| true, &Progress::default());
+        assert!(
+            give_volume(&fs, Path::new("/v"), 7, GroupPolicy::OnRootMismatch, &|| true, &Progress::default()).unwrap()
+        );
         assert_eq!((group("/v/c"), group("/v")), (7, 7));
-    }
-
-    /// A call per level would have to fit the stack at the depth that paths may have; here the stack is as much smaller as the path is.
-    #[test]
-    fn a_volume_may_be_as_deep_as_its_user_likes() {
-        let work = || {
-            let fs = MemFs::default();
-            let mut deep = PathBuf::from("/v");
-            (0..400).for_each(|_| deep.push("d"));
-            fs.create_dir(&deep, 0o700).unwrap();
-            give_to_group(&fs, Path::new("/v"), 7, Grant::Write);
-            assert_eq!(fs.stat_link(&deep).unwrap().unwrap().gid, 7);
-        };
-        std::thread::Builder::new().stack_size(200 << 10).spawn(work).unwrap().join().unwrap();
     }
 }

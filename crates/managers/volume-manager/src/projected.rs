@@ -172,7 +172,7 @@ fn carry_out(fs: &dyn HostFs, dir: &Path, step: Step, fs_group: Option<u32>) -> 
         }
         Step::GiveToGroup { path } => {
             if let Some(gid) = fs_group {
-                give_to_group(fs, &dir.join(path), gid, Grant::Read);
+                give_to_group(fs, &dir.join(path), gid, Grant::Read)?;
             }
             Ok(())
         }

@@ -7,16 +7,20 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use model::Timestamp;
-use ports::host::{DirEntry, FileEnd, FileKind, FileStat, FsStat, HostError, HostFs, HostResult, Links, ProgramEnd};
+use ports::host::{
+    DirEntry, FileEnd, FileKind, FileStat, FsStat, GroupGrant, HostError, HostFs, HostResult, Links, Met, ProgramEnd,
+};
 use ports::log::Compress;
 use tokio::time::Instant;
 
 mod folder;
+mod group;
 mod mounts;
 mod stats;
 mod tree;
 
 pub use folder::Folder;
+pub use group::give_group_by_path;
 pub use tree::Errno;
 use tree::{EXT4_MAGIC, Found, Kind, Res, Tree};
 
@@ -483,6 +487,10 @@ impl HostFs for MemFs {
             Ok(has_mode)
         })
         .and_then(|set| set.then_some(()).ok_or_else(|| HostError::new("chmod", path, io::ErrorKind::Unsupported)))
+    }
+
+    fn give_group(&self, path: &Path, _: Links, grant: GroupGrant, met: &Met<'_>) -> HostResult<bool> {
+        give_group_by_path(self, path, grant, met)
     }
 
     fn stat(&self, path: &Path) -> HostResult<Option<FileStat>> {

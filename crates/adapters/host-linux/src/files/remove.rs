@@ -2,26 +2,19 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use ports::host::{HostError, HostResult};
-use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, StatxAttributes, StatxFlags, statx, unlinkat};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, unlinkat};
 use rustix::io::Errno;
+
+use super::descend::{Identity, OPEN_DIR, climb, is_dir, is_mounted, place};
 
 /// About the most names of directories that are held at once, however wide and deep the tree is.
 const HELD: usize = 1024;
 /// Directories that are begun before somebody is taken to make them as fast as they go.
 const MOST: u64 = 100_000_000;
-
-const OPEN_DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
-
-/// A directory, whatever its name is now.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Identity {
-    device: (u32, u32),
-    inode: u64,
-}
 
 /// A directory that is being emptied. Only the lowest of them is open: the way up is `..`, which is believed only when it leads to
 /// where we came from.
@@ -53,8 +46,8 @@ pub(super) fn remove_tree(path: &Path) -> HostResult<()> {
         }
         Err(e) => return Err(fail("open", e)),
     };
-    let (identity, is_mount) = place(&top).map_err(|e| fail("stat", e))?;
-    if is_mount {
+    let identity = place(&top).map_err(|e| fail("stat", e))?;
+    if is_mounted(&top).map_err(|e| fail("stat", e))? {
         return Err(fail("remove mounted", Errno::BUSY));
     }
     let mut first_error = None;
@@ -113,21 +106,8 @@ fn empty(top: OwnedFd, identity: Identity, first_error: &mut Option<Errno>) -> R
 /// Opens a directory below unless something is mounted on it: a bind mount shows the same device, so both are asked.
 fn enter(parent: &OwnedFd, name: &CStr, device: (u32, u32)) -> Result<(OwnedFd, Identity), Errno> {
     let fd = rustix::fs::openat(parent, name, OPEN_DIR, Mode::empty())?;
-    let (found, is_mount) = place(&fd)?;
-    if is_mount || found.device != device { Err(Errno::BUSY) } else { Ok((fd, found)) }
-}
-
-/// Back to the directory that `from` was entered from; `from` may have been moved elsewhere since.
-fn climb(from: &OwnedFd, to: Identity) -> Result<OwnedFd, Errno> {
-    let fd = rustix::fs::openat(from, c"..", OPEN_DIR, Mode::empty())?;
-    if place(&fd)?.0 == to { Ok(fd) } else { Err(Errno::STALE) }
-}
-
-/// Which directory this is, and whether something is mounted on it.
-fn place(fd: impl AsFd) -> Result<(Identity, bool), Errno> {
-    let s = statx(fd, c"", AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT, StatxFlags::TYPE | StatxFlags::INO)?;
-    let identity = Identity { device: (s.stx_dev_major, s.stx_dev_minor), inode: s.stx_ino };
-    Ok((identity, s.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)))
+    let found = place(&fd)?;
+    if found.device != device || is_mounted(&fd)? { Err(Errno::BUSY) } else { Ok((fd, found)) }
 }
 
 /// Unlinks what is no directory and notes directories, until `most` of them are noted or there is nothing more.
@@ -166,14 +146,5 @@ fn unlink_files(fd: &OwnedFd, level: &mut Level, most: usize, first_error: &mut 
                 first_error.get_or_insert(e);
             }
         }
-    }
-}
-
-fn is_dir(fd: &OwnedFd, name: &CStr, told: FileType) -> bool {
-    match told {
-        FileType::Directory => true,
-        FileType::Unknown => rustix::fs::statat(fd, name, AtFlags::SYMLINK_NOFOLLOW)
-            .is_ok_and(|s| FileType::from_raw_mode(s.st_mode) == FileType::Directory),
-        _ => false,
     }
 }

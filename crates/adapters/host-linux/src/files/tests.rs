@@ -1,6 +1,7 @@
 use super::*;
 use ports::host::TMPFS_MAGIC;
 
+mod group;
 mod open;
 mod remove;
 mod sync;
@@ -9,6 +10,31 @@ fn tmp() -> (tempfile::TempDir, PathBuf) {
     let t = tempfile::tempdir().unwrap();
     let p = t.path().to_owned();
     (t, p)
+}
+
+const DIR: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+/// Makes a chain of directories of one name, deeper than any path may be long.
+fn chain(base: &Path, name: &str, depth: usize) -> OwnedFd {
+    let mut fd = rustix::fs::open(base, DIR, Mode::empty()).unwrap();
+    for _ in 0..depth {
+        rustix::fs::mkdirat(&fd, name, Mode::RWXU).unwrap();
+        fd = rustix::fs::openat(&fd, name, DIR, Mode::empty()).unwrap();
+    }
+    fd
+}
+
+/// Runs `work` in a process of its own that may open `files` files: the limit holds for a whole process.
+fn with_few_files(test: &str, files: u32, work: impl FnOnce()) {
+    const INSIDE: &str = "BOSUN_TEST_FEW_FILES";
+    if std::env::var_os(INSIDE).is_some() {
+        return work();
+    }
+    let line = format!("ulimit -n {files}; exec \"$0\" --exact \"$1\" --nocapture");
+    let mut sh = std::process::Command::new("sh");
+    let run = sh.arg("-c").arg(line).arg(std::env::current_exe().unwrap()).arg(test).env(INSIDE, "1").output().unwrap();
+    let text = String::from_utf8_lossy(&run.stdout);
+    assert!(run.status.success() && text.contains("1 passed"), "{text}{}", String::from_utf8_lossy(&run.stderr));
 }
 
 fn mode(path: &Path) -> u32 {

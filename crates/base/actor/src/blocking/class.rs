@@ -13,6 +13,9 @@ pub enum Class {
     /// Paths that users of pods chose: hostPath volumes and what is bound out of them. A network file system may hang them,
     /// which is no fault of the node.
     UserPaths,
+    /// Trees that pods filled and that go now, which takes as long as there are files. Whoever has few of them does not wait for long
+    /// behind those with many.
+    Removals,
     /// The folder of manifests, wherever the node's owner has it.
     Manifests,
     /// Files read for clients of the node's ports: container logs, `/logs/`. However many read, and whatever disk hangs
@@ -26,10 +29,11 @@ pub enum Class {
 
 impl Class {
     /// All of them, in the order of their declaration.
-    pub const ALL: [Class; 7] = [
+    pub const ALL: [Class; 8] = [
         Class::Journal,
         Class::HostFiles,
         Class::UserPaths,
+        Class::Removals,
         Class::Manifests,
         Class::ServedFiles,
         Class::NameLookups,
@@ -42,6 +46,7 @@ impl Class {
             Class::Journal => "journal",
             Class::HostFiles => "host-files",
             Class::UserPaths => "user-paths",
+            Class::Removals => "removals",
             Class::Manifests => "manifests",
             Class::ServedFiles => "served-files",
             Class::NameLookups => "name-lookups",
@@ -54,7 +59,7 @@ impl Class {
         match self {
             // The journal writes what waits in one go: many waiters are cheap there.
             Class::Journal | Class::HostFiles | Class::ServedFiles => 16,
-            Class::UserPaths => 8,
+            Class::UserPaths | Class::Removals => 8,
             Class::Manifests | Class::NameLookups | Class::Computing => 2,
         }
     }
@@ -63,7 +68,7 @@ impl Class {
     pub(super) fn hanging(self) -> usize {
         match self {
             // Each pod has one call out at a time: with these, more pods than a node of the usual size (110) has may hang.
-            Class::UserPaths => 120,
+            Class::UserPaths | Class::Removals => 120,
             _ => 0,
         }
     }

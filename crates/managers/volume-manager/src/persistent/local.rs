@@ -189,37 +189,52 @@ pub(super) struct Binding<'a> {
     pub target: &'a Path,
 }
 
+/// Whether a pod may have a volume that could not be given to its group as a whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Must {
+    /// A kubelet fails the mount of a directory of the node.
+    BeGiven,
+    /// And not that of a disk that is reached over a network.
+    BeTried,
+}
+
 impl Binding<'_> {
     fn is_there(&self) -> Result<bool, String> {
         self.tools.deps.mounts.is_mount_point(self.target).map_err(|e| chain(&e))
     }
 
-    /// Binds it, and gives it to the pod's group unless it is to be left as it is.
-    pub(super) fn bind(&self, source: &Path, is_given: bool) -> Result<(), String> {
-        let (fs, mounts) = (&*self.tools.deps.fs, &*self.tools.deps.mounts);
+    /// Gives it to the pod's group unless it is to be left as it is, and binds it then: what is bound was given, whoever died
+    /// meanwhile. What could not be looked at fails it where `must`.
+    pub(super) fn bind(&self, source: &Path, gives: Option<Must>) -> Result<(), String> {
         if self.is_there()? {
             return Ok(());
         }
-        mounts.bind_within(source, Path::new("."), self.target).map_err(|e| chain(&e))?;
-        if let (Some(gid), false, true) = (spec::fs_group(self.pod), self.volume.read_only, is_given) {
-            let policy = GroupPolicy::of(self.pod);
-            give_volume(fs, self.target, gid, policy, &|| self.request.is_live(), self.progress);
+        if let (Some(gid), false, Some(must)) = (spec::fs_group(self.pod), self.volume.read_only, gives) {
+            let (fs, policy) = (&*self.tools.deps.fs, GroupPolicy::of(self.pod));
+            match give_volume(fs, source, gid, policy, &|| self.request.is_live(), self.progress) {
+                Ok(true) => {}
+                Ok(false) => return Err(cancelled().message),
+                Err(e) if must == Must::BeGiven => return Err(chain(&e)),
+                Err(e) => {
+                    tracing::warn!(volume = self.volume.name, error = %chain(&e), "a volume was not given to its group")
+                }
+            }
         }
-        Ok(())
+        self.tools.deps.mounts.bind_within(source, Path::new("."), self.target).map_err(|e| chain(&e))
     }
 
     /// As [`Binding::bind`], where other pods may have it: these keep it with the group that it has. Answers what users are to hear of
     /// that.
     fn shared(&self, source: &Path) -> Result<Option<String>, String> {
         let (Some(gid), false) = (spec::fs_group(self.pod), self.is_there()?) else {
-            self.bind(source, true)?;
+            self.bind(source, Some(Must::BeGiven))?;
             return Ok(None);
         };
         let Tools { deps, config, .. } = self.tools;
         let is_shared =
             !references::in_pods(&*deps.mounts, &config.root_dir, source).map_err(|e| chain(&e))?.is_empty();
         let has = deps.fs.stat(source).map_err(|e| chain(&e))?.map(|s| s.gid);
-        self.bind(source, !is_shared)?;
+        self.bind(source, (!is_shared).then_some(Must::BeGiven))?;
         let other = has.filter(|has| is_shared && *has != gid);
         Ok(other.map(|has| {
             let name = &self.volume.name;

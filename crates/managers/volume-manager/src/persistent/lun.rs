@@ -23,7 +23,7 @@ use volume_plan::source::Resolved;
 use volume_plan::state::Mount;
 
 use super::job::Job;
-use super::local::Binding;
+use super::local::{Binding, Must};
 use super::one_pod::only_pod;
 use super::selinux;
 use crate::deps::Tools;
@@ -214,7 +214,7 @@ impl Try<'_> {
                 return Err(cancelled().message);
             }
             let (tools, pod, volume, request) = (&tools, &*pod, &volume, &request);
-            Binding { tools, pod, volume, request, progress: &walk, target: &at }.bind(&source, true)
+            Binding { tools, pod, volume, request, progress: &walk, target: &at }.bind(&source, Some(Must::BeTried))
         };
         self.job.tell_progress(&progress, &target, self.host.of_pod(&self.uid, work)).await?;
         Ok(target)

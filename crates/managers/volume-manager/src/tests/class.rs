@@ -26,14 +26,21 @@ fn what_a_pod_has_decides() {
 
 #[test]
 fn what_is_left_of_a_pod_decides_by_its_names_and_mounts() {
-    for (what, of_users, below, mounted) in [
-        ("volumes made here", false, &["volumes/kubernetes.io~empty-dir/v", "volumes/kubernetes.io~secret/s"][..], ""),
-        ("with memory", false, &[], "volumes/kubernetes.io~secret/s"),
-        ("with a mount of a container's", true, &[], "volumes/kubernetes.io~empty-dir/v/fuse"),
-        ("a subPath of one", false, &["volumes/kubernetes.io~secret/s"], "volume-subpaths/s/app/0"),
-        ("a subPath of a hostPath", true, &["volumes/kubernetes.io~secret/s"], "volume-subpaths/h/app/0"),
-        ("a share of a server", true, &[], "volumes/kubernetes.io~nfs/share"),
-        ("nothing", false, &[], ""),
+    use Class::{HostFiles, Removals, UserPaths};
+    for (what, class, below, mounted) in [
+        (
+            "what a user may have filled",
+            Removals,
+            &["volumes/kubernetes.io~empty-dir/v", "volumes/kubernetes.io~secret/s"][..],
+            "",
+        ),
+        ("objects", HostFiles, &["volumes/kubernetes.io~secret/s"], ""),
+        ("with memory", HostFiles, &[], "volumes/kubernetes.io~secret/s"),
+        ("with a mount of a container's", UserPaths, &[], "volumes/kubernetes.io~empty-dir/v/fuse"),
+        ("a subPath of one", HostFiles, &["volumes/kubernetes.io~secret/s"], "volume-subpaths/s/app/0"),
+        ("a subPath of a hostPath", UserPaths, &["volumes/kubernetes.io~secret/s"], "volume-subpaths/h/app/0"),
+        ("a share of a server", UserPaths, &[], "volumes/kubernetes.io~nfs/share"),
+        ("nothing", HostFiles, &[], ""),
     ] {
         let host = host();
         below.iter().for_each(|dir| host.dir(format!("pods/u/{dir}")));
@@ -41,7 +48,7 @@ fn what_is_left_of_a_pod_decides_by_its_names_and_mounts() {
             host.mount(format!("pods/u/{mounted}"), 1);
         }
         let layout = PodLayout::new(&config(&host).root_dir, &PodUid::from("u")).unwrap();
-        assert_eq!(of_tear_down(&deps(&host), &layout), choose(of_users), "{what}");
+        assert_eq!(of_tear_down(&deps(&host), &layout), class, "{what}");
     }
 }
 

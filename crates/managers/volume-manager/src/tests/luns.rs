@@ -140,7 +140,7 @@ fn a_disk_is_attached_once_for_all_pods_and_its_session_ends_after_the_last() {
         let mounted = c.mount(&pod_of("u1", vec![volume], json!({ "fsGroup": 7 }))).await.unwrap();
         assert_eq!(mounted.volumes["v-a"].host_path, c.host.path(OF_POD));
         assert!(mounted.volumes["v-a"].selinux_relabel);
-        assert_eq!(c.host.stat(OF_POD).gid, 7);
+        assert_eq!(c.host.stat(DIR).gid, 7);
         let calls = c.host.disk.program_calls();
         let (discovery, node) =
             ("iscsiadm -m discoverydb -t sendtargets -p 10.0.0.1:3260 -I default", "iscsiadm -m node -p 10.0.0.1:3260");

@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use fakes::MemFs;
+use fakes::files::give_group_by_path;
 use ports::host::{
-    DirEntry, FileEnd, FileStat, FsStat, HostError, HostFs, HostResult, Links, MemoryMount, MountLine, Mounter,
-    ProgramEnd,
+    DirEntry, FileEnd, FileStat, FsStat, GroupGrant, HostError, HostFs, HostResult, Links, MemoryMount, Met, MountLine,
+    Mounter, ProgramEnd,
 };
 
 #[derive(Clone, Debug)]
@@ -69,6 +70,10 @@ impl HostFs for Mortal {
         live stat(path: &Path) -> Option<FileStat>;
         live stat_link(path: &Path) -> Option<FileStat>;
         live stat_fs(path: &Path) -> FsStat;
+    }
+
+    fn give_group(&self, path: &Path, _: Links, grant: GroupGrant, met: &Met<'_>) -> HostResult<bool> {
+        give_group_by_path(self, path, grant, met)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use actor::chain;
 use csi_api::TOKENS;
 use csi_api::v1::NodePublishVolumeRequest;
 use volume_plan::claim::Mode;
@@ -100,10 +101,13 @@ impl Try<'_> {
         let (request, progress) = (self.job.request.clone(), Progress::default());
         let walk = progress.clone();
         let work = self.blocking(move || give_volume(&*fs, &at, gid, policy, &|| request.is_live(), &walk));
-        self.job.tell_progress(&progress, place.target(), work).await;
-        if self.job.request.is_live() {
-            return Ok(());
+        match self.job.tell_progress(&progress, place.target(), work).await {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(CallFailed::uncertain(cancelled().message)),
+            Err(e) => {
+                let text = format!("applyFSGroup failed for vol {}: {}", self.csi.handle, chain(&e));
+                Err(CallFailed::uncertain(text))
+            }
         }
-        Err(CallFailed::uncertain(cancelled().message))
     }
 }
