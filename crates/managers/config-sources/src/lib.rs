@@ -17,6 +17,7 @@ pub mod api;
 pub mod folder;
 mod handover;
 pub mod http;
+mod own;
 mod view;
 
 #[cfg(test)]
