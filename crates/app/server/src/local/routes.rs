@@ -21,8 +21,8 @@ use model::runtime::EventTier;
 use model::{PodUid, Timestamp};
 
 use super::answer::{
-    ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PluginLine, PodDetail, Refused, Registration,
-    VolumeLine, WorkerLine,
+    ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PluginLine, PodDetail, Refused, Registration, VolumeLine,
+    WorkerLine,
 };
 use super::views::Views;
 
@@ -52,10 +52,8 @@ struct Candidate {
 /// Every pod that is wanted, and those that are no longer wanted but still being stopped.
 fn candidates(views: &Views) -> Vec<Candidate> {
     let wanted = views.pods.snapshot();
-    let mut out: Vec<Candidate> = wanted
-        .iter()
-        .map(|(uid, row)| Candidate { uid: uid.clone(), pod: row.pod.clone(), going: None })
-        .collect();
+    let mut out: Vec<Candidate> =
+        wanted.iter().map(|(uid, row)| Candidate { uid: uid.clone(), pod: row.pod.clone(), going: None }).collect();
     for (uid, worker) in views.workers.snapshot() {
         let going = worker.phase < WorkerPhase::Finished && !wanted.contains_key(&uid);
         if let Some(pod) = worker.pod.as_ref().filter(|_| going) {
@@ -107,8 +105,10 @@ fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Refusal> {
         [] => Err(refuse(StatusCode::NOT_FOUND, format!("no pod {name:?} on this node; `bosun get pods` lists them"))),
         [only] => Ok((only.uid.clone(), shown(views, only))),
         _ => {
-            let names: Vec<_> =
-                found.iter().map(|c| format!("{}/{}", model::pod::namespace(&c.pod), model::pod::name(&c.pod))).collect();
+            let names: Vec<_> = found
+                .iter()
+                .map(|c| format!("{}/{}", model::pod::namespace(&c.pod), model::pod::name(&c.pod)))
+                .collect();
             Err(refuse(StatusCode::CONFLICT, format!("{name:?} fits several pods, name one: {}", names.join(", "))))
         }
     }
