@@ -16,6 +16,7 @@ use contract::config_sources::folder::FolderManifests;
 use contract::pod_manager::SetPods;
 use contract::{Crew, FolderSource as Role};
 use futures::StreamExt;
+use model::Timestamp;
 use model::event::{EventObject, EventType, NodeEvent};
 use ports::host::HostFs;
 use ports::watch::{Change, Changes, FolderWatch};
@@ -271,7 +272,7 @@ impl FolderSource {
             tracing::warn!("no static pods: {error}");
         }
         self.path_error = error;
-        if let Some(reports) = self.content.list(listing) {
+        if let Some(reports) = self.content.list(listing, Timestamp(ctx.clock().unix_nanos())) {
             self.report(reports);
             // Also when nothing changed: PodManager may have lost the set.
             hand_over(self, ctx);
@@ -301,7 +302,7 @@ impl FolderSource {
             match found {
                 Ok(found) if found.is_empty() => {}
                 Ok(found) => {
-                    let reports = act.content.events(found);
+                    let reports = act.content.events(found, Timestamp(ctx.clock().unix_nanos()));
                     act.report(reports);
                     act.publish();
                     hand_over(act, ctx);

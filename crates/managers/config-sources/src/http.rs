@@ -1,5 +1,6 @@
 //! The source of a URL (`staticPodURL`, pod-lifecycle 1.6): asked for periodically, one pod or a list of pods.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,12 +12,12 @@ use contract::config_sources::{ManifestState, Source};
 use contract::pod_manager::SetPods;
 use contract::{Crew, HttpSource as Role};
 use model::core::Pod;
-use model::pod;
+use model::{Timestamp, pod};
 use ports::fetch::{Fetch, Fetched};
 use static_pod::MAX_MANIFEST_BYTES;
 
 use crate::handover::{HandOver, PodSource, hand_over};
-use crate::view;
+use crate::{own, view};
 
 mod decode;
 
@@ -139,7 +140,7 @@ impl HttpSource {
             Ok(None) => None,
             Ok(Some((pods, body))) => {
                 let error = body.is_empty().then(|| "answered with nothing: no pods".to_owned());
-                self.pods = pods.into_iter().map(Arc::new).collect();
+                self.pods = self.own(pods, Timestamp(ctx.clock().unix_nanos()));
                 self.body = Some(body);
                 self.has_set = true;
                 hand_over(self, ctx);
@@ -153,6 +154,12 @@ impl HttpSource {
             (url, ManifestState::Accepted { pod: format!("{}/{}", pod::namespace(p), pod::name(p)) })
         });
         view::publish(&self.view, UrlManifests, rows.collect(), error);
+    }
+
+    fn own(&self, pods: Vec<Pod>, now: Timestamp) -> Vec<Arc<Pod>> {
+        let before: BTreeMap<_, _> = self.pods.iter().map(|p| (&p.metadata.uid, p)).collect();
+        let own = |p: Pod| (before.get(&p.metadata.uid).copied(), Arc::new(p));
+        pods.into_iter().map(own).map(|(before, p)| own::own(p, Source::Http, before, now)).collect()
     }
 
     fn log(&mut self, error: Option<&str>) {

@@ -9,7 +9,7 @@
 //! **Lost on restart** is only that a broken file had an older good version: the folder is read again, and a pod whose file
 //! is broken at that moment is gone from the set, as it would be at the next periodic listing.
 //! **Read next** a folder per source: `folder.rs`, with `folder/manifests.rs` (pure: the rules of the folder); `api.rs`, with
-//! `api/set.rs` (pure), `api/boot.rs` and `api/storing.rs`; `http.rs` for the URL. `handover.rs` is common to them.
+//! `api/set.rs` (pure), `api/boot.rs` and `api/storing.rs`; `http.rs` for the URL. `own.rs` and `handover.rs` are common to them.
 
 #![forbid(unsafe_code)]
 
@@ -17,6 +17,7 @@ pub mod api;
 pub mod folder;
 mod handover;
 pub mod http;
+mod own;
 mod view;
 
 #[cfg(test)]

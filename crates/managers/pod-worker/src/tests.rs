@@ -49,6 +49,8 @@ struct World {
     pull_secrets: Vec<Vec<String>>,
     /// Failure of the next `RunPodSandbox`: code and text.
     sandbox_fails: Option<(String, String)>,
+    /// Failure of the next `StartContainer`.
+    start_fails: Option<String>,
     volumes: MountedVolumes,
     /// The pod's cgroup.
     cgroup: contract::cgroup::PodCgroupUse,

@@ -109,7 +109,7 @@ impl VolumeManager {
         self.tools.deps.persistent.unwant(uid)
     }
 
-    /// One piece of work on a pod, see [`piece`].
+    /// One piece of work on a pod that makes and takes away no volume, see [`piece`].
     fn work<R: Send + 'static>(
         &self,
         uid: &PodUid,
@@ -119,7 +119,7 @@ impl VolumeManager {
         work: impl FnOnce(&Tools, &PodLayout) -> Result<R, VolumeError> + Send + 'static,
     ) -> Deferred<Self, Result<R, VolumeError>> {
         let (tools, uid) = (self.tools.clone(), uid.clone());
-        Deferred::new(async move { piece(&tools, &uid, points, &effects, class, work).await })
+        Deferred::new(async move { piece(&tools, &uid, (points, board::note), &effects, class, work).await })
     }
 
     /// Follows the objects of all pods, also of those that a former generation set up.
@@ -174,7 +174,7 @@ impl VolumeManager {
         if report {
             attempt.troubles().for_each(|f| mount::emit_failed_mount(&self.tools, pod, f));
         }
-        let retry = (!failures.is_empty()).then_some(pause);
+        let retry = (!failures.is_empty()).then(|| mount::until_next(attempt.troubles(), pause));
         let republished = is_republished.then(|| Arc::new(attempt.outcome.done.clone()));
         let mounted = Mounted { versions: versions.clone(), reported: failures, pause, republished };
         if !self.tools.deps.desired.note_mounted(&uid, request, mounted) {
@@ -221,11 +221,11 @@ impl VolumeManager {
 }
 
 /// One piece of work on a pod, between two [`fault_points`]: on a thread of the host's files, unless `class` says that it may
-/// meet a path of users there.
+/// meet a path of users there. `post` brings the pod's row in line with it.
 async fn piece<R: Send + 'static>(
     tools: &Tools,
     uid: &PodUid,
-    [before, after]: [&'static str; 2],
+    ([before, after], post): ([&'static str; 2], board::Post),
     effects: &Effects,
     class: impl FnOnce(&Tools, &PodLayout) -> Class + Send + 'static,
     work: impl FnOnce(&Tools, &PodLayout) -> Result<R, VolumeError> + Send + 'static,
@@ -236,7 +236,7 @@ async fn piece<R: Send + 'static>(
     let (on, of, at, held) = (tools.clone(), uid.clone(), layout.clone(), tools.clone());
     let work = move || {
         let out = work(&on, &at);
-        board::post(&on, &of, out.as_ref().err().map(|e| e.message.clone()));
+        post(&on, &of, out.as_ref().err().map(|e| e.message.clone()));
         out
     };
     let first = move || match class(&held, &layout) {

@@ -38,6 +38,21 @@ pub(crate) fn post(tools: &Tools, uid: &PodUid, error: Option<String>) {
     }
 }
 
+/// How the row of a pod is brought in line with work that ended so. Blocks.
+pub(crate) type Post = fn(&Tools, &PodUid, Option<String>);
+
+/// As [`post`], after work that made and took away no volume: a row that tells of no trouble is as it should be.
+pub(crate) fn note(tools: &Tools, uid: &PodUid, error: Option<String>) {
+    if error.is_some() || !tells(tools, uid, std::iter::empty()) {
+        post(tools, uid, error);
+    }
+}
+
+/// Whether the row of a pod tells already of these volumes, and of no trouble: then its directory need not be read once more.
+pub(crate) fn tells<'a>(tools: &Tools, uid: &PodUid, mut volumes: impl Iterator<Item = &'a String>) -> bool {
+    tools.rows.get(uid).is_some_and(|row| row.error.is_none() && volumes.all(|name| row.present.contains(name)))
+}
+
 /// Pods that have a directory or a row.
 pub(crate) async fn known(tools: Tools, effects: Effects) -> BTreeSet<PodUid> {
     effects.hit("rescan").await;

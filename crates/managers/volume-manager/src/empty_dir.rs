@@ -66,10 +66,14 @@ pub(crate) fn make_wrapper(deps: &Deps, wrapper: &Wrapper<'_>, medium: &Medium) 
     let Wrapper { dir, marker_dir, fs_group, .. } = *wrapper;
     let (fs, mounts) = (&*deps.fs, &*deps.mounts);
     let there = fs.stat_link(dir)?.is_some_and(|s| s.kind == FileKind::Dir);
-    let mounted = there && mounts.is_mount_point(dir)?;
     let ready = marker(marker_dir);
-    if fs.stat_link(&ready)?.is_some() {
-        if if memory.is_some() { mounted } else { there } {
+    let is_ready = fs.stat_link(&ready)?.is_some();
+    if is_ready && there && memory.is_none() {
+        return Ok(());
+    }
+    let mounted = there && mounts.is_mount_point(dir)?;
+    if is_ready {
+        if mounted && memory.is_some() {
             return Ok(());
         }
         // Somebody removed the volume behind our back: begin again.

@@ -1,5 +1,7 @@
 //! A volume that is not in place, and how that is told.
 
+use std::time::Duration;
+
 /// The step in which a volume that its controller made larger grows here.
 pub(crate) const GROW: &str = "Setup failed while expanding volume";
 /// The step in which it is found that a volume cannot be had on this node.
@@ -16,6 +18,8 @@ pub(crate) struct Failed {
     pub error: String,
     /// Another try cannot help.
     pub hopeless: bool,
+    /// How long until it may be tried again, where the volume itself says so.
+    pub wait: Option<Duration>,
     /// How users hear of it.
     pub told: Told,
 }
@@ -47,7 +51,17 @@ impl Failed {
     /// A step failed on the volume of this name.
     pub(crate) fn at(step: &'static str, volume: &str, name: &str, error: String) -> Self {
         let told = Told::Event { of_device: false, step, name: name.to_owned() };
-        Self { volume: volume.to_owned(), error, hopeless: false, told }
+        Self { told, ..Self::silent(volume, error) }
+    }
+
+    /// Nobody is told but by the end of the wait.
+    fn silent(volume: &str, error: String) -> Self {
+        Self { volume: volume.to_owned(), error, hopeless: false, wait: None, told: Told::Wait }
+    }
+
+    /// The volume may be tried again after this.
+    pub(crate) fn again_in(self, wait: Duration) -> Self {
+        Self { wait: Some(wait), ..self }
     }
 
     /// What failed was done to a raw volume.
@@ -60,17 +74,17 @@ impl Failed {
 
     /// It is not known which volume it is, or the pod may not have it: the wait for it ends, and its worker begins another one.
     pub(crate) fn unresolved(volume: &str, error: String) -> Self {
-        Self { volume: volume.to_owned(), error, hopeless: true, told: Told::Wait }
+        Self { hopeless: true, ..Self::silent(volume, error) }
     }
 
     /// It is not attached yet.
     pub(crate) fn unattached(volume: &str, error: String) -> Self {
-        Self { volume: volume.to_owned(), error, hopeless: false, told: Told::Unattached }
+        Self { told: Told::Unattached, ..Self::silent(volume, error) }
     }
 
-    /// It failed with this, which was told, and may not be tried again yet.
-    pub(crate) fn backing_off(volume: &str, error: String) -> Self {
-        Self { volume: volume.to_owned(), error, hopeless: false, told: Told::Wait }
+    /// It failed with this, which was told, and may not be tried again before `wait`.
+    pub(crate) fn backing_off(volume: &str, (wait, error): (Duration, String)) -> Self {
+        Self::silent(volume, error).again_in(wait)
     }
 
     pub(crate) fn is_unattached(&self) -> bool {

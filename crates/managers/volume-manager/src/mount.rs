@@ -71,7 +71,10 @@ pub(crate) async fn attempt(
         request.is_live().then(|| {
             let out = set_up::all(&held.deps, &held.config, &of, &content);
             let troubles: Vec<Failed> = out.failed.iter().chain(&out.stale).cloned().collect();
-            board::post(&held, &pod::uid(&of), (!troubles.is_empty()).then(|| describe(&troubles)));
+            let (uid, names) = (pod::uid(&of), out.done.volumes.keys().chain(out.done.devices.keys()));
+            if !troubles.is_empty() || !board::tells(&held, &uid, names) {
+                board::post(&held, &uid, (!troubles.is_empty()).then(|| describe(&troubles)));
+            }
             out
         })
     });
@@ -155,7 +158,8 @@ pub(crate) async fn mount(
             return not_mounted(failed, &hopeless, &describe(&hopeless)).into();
         }
         failed.iter().for_each(|f| emit_failed_mount(&tools, &pod, f));
-        if task.clock.now().saturating_duration_since(began) + pause > WAIT {
+        let next = until_next(failed, pause);
+        if task.clock.now().saturating_duration_since(began) + next > WAIT {
             let mut error = not_mounted(failed, &[], &describe(failed));
             if persistent::is_node_full(&tools, &pod, failed, &task).await {
                 error.message = format!("{NODE_FULL} {}", error.message);
@@ -164,12 +168,17 @@ pub(crate) async fn mount(
             return error.into();
         }
         tokio::select! {
-            () = task.clock.sleep(pause) => pause *= 2,
+            () = task.clock.sleep(next) => if next >= pause { pause *= 2 },
             // What was missing may have come.
             () = objects_changed(&tools, &attempt.versions) => {}
             () = node_changed(&tools), if failed.iter().any(Failed::is_unattached) => {}
         }
     }
+}
+
+/// How long until the next try: as long as a volume itself says, and `pause` for what has no back-off of its own.
+pub(crate) fn until_next<'a>(failed: impl IntoIterator<Item = &'a Failed>, pause: Duration) -> Duration {
+    failed.into_iter().map(|f| f.wait.unwrap_or(pause)).min().unwrap_or(pause)
 }
 
 /// Waits until an object is known in another version than these.

@@ -245,13 +245,14 @@ impl Volumes {
         })
     }
 
-    /// A try on a part failed.
-    pub(crate) fn failed(&self, name: &str, part: &Part, now: Instant, error: &str) {
+    /// A try on a part failed: how long until the next.
+    pub(crate) fn failed(&self, name: &str, part: &Part, now: Instant, error: &str) -> Duration {
         let now = self.since_start(now);
         self.part(name, part, |k| {
             k.backoff.failed(now);
             k.error = Some(error.to_owned());
-        });
+            k.backoff.wait(now)
+        })
     }
 
     /// A try on a part was good.

@@ -134,8 +134,7 @@ fn keep(fs: &dyn HostFs, layout: &PodLayout, ids: &UserNamespace) -> HostResult<
     if fs.stat_link(&path)?.is_some() {
         return Ok(());
     }
-    fs.write_file_synced(&path, &userns::file(ids), MODE)?;
-    fs.sync_dir(layout.dir())
+    fs.write_file_synced(&path, &userns::file(ids), MODE)
 }
 
 fn read_all(fs: &dyn HostFs, root: &Path) -> HostResult<Holders> {

@@ -107,6 +107,8 @@ impl Bosun {
             start.arg("--enable-faults");
         }
         start.args(&self.options.flags);
+        // As its unit has it.
+        start.env("MALLOC_ARENA_MAX", "2");
         start.envs(self.options.env.iter().map(|(name, value)| (name, value)));
         self.child = Some(bed.spawn_logged(&mut start, &self.log_path())?);
         Ok(())

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use axum::Json;
+use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response};
 use contract::config_sources::ManifestState;
 use contract::event::EventEntry;
@@ -12,14 +14,15 @@ use contract::node::NodeOrigin;
 use contract::plugin::PluginSocket;
 use contract::pod_worker::WorkerPhase;
 use contract::volume::{ListVolumes, VolumeRow};
-use model::PodUid;
+use futures::stream;
 use model::core::Pod;
 use model::event::EventObject;
 use model::runtime::EventTier;
+use model::{PodUid, Timestamp};
 
 use super::answer::{
-    ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PluginLine, PodDetail, PodItems, Refused, Registration,
-    VolumeLine, WorkerLine,
+    ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PluginLine, PodDetail, Refused, Registration, VolumeLine,
+    WorkerLine,
 };
 use super::views::Views;
 
@@ -38,36 +41,53 @@ fn refuse(code: StatusCode, text: impl Into<String>) -> Refusal {
     Refusal(code, text.into())
 }
 
-fn with_status(views: &Views, uid: &PodUid, pod: &Pod) -> Pod {
-    let mut pod = pod.clone();
-    if let Some(entry) = views.status.get(uid) {
-        pod.status = Some((*entry.status).clone());
-    }
-    pod
+/// A pod that a request may ask for, without a copy of it.
+struct Candidate {
+    uid: PodUid,
+    pod: Arc<Pod>,
+    /// Since when it has been on its way out, if it is no longer wanted.
+    going: Option<Timestamp>,
 }
 
-/// Every pod that is wanted, and those that are no longer wanted but still being stopped; these carry a deletion
-/// timestamp, as a pod that the API deletes does.
-fn all_pods(views: &Views) -> Vec<(PodUid, Pod)> {
+/// Every pod that is wanted, and those that are no longer wanted but still being stopped.
+fn candidates(views: &Views) -> Vec<Candidate> {
     let wanted = views.pods.snapshot();
-    let mut out: Vec<(PodUid, Pod)> =
-        wanted.iter().map(|(uid, row)| (uid.clone(), with_status(views, uid, &row.pod))).collect();
+    let mut out: Vec<Candidate> =
+        wanted.iter().map(|(uid, row)| Candidate { uid: uid.clone(), pod: row.pod.clone(), going: None }).collect();
     for (uid, worker) in views.workers.snapshot() {
         let going = worker.phase < WorkerPhase::Finished && !wanted.contains_key(&uid);
         if let Some(pod) = worker.pod.as_ref().filter(|_| going) {
-            let mut pod = with_status(views, &uid, pod);
-            let since = worker.synced_at.to_api();
-            pod.metadata.deletion_timestamp = pod.metadata.deletion_timestamp.take().or(since);
-            out.push((uid, pod));
+            out.push(Candidate { uid, pod: pod.clone(), going: Some(worker.synced_at) });
         }
     }
     out
 }
 
-pub(super) async fn pods(State(views): Shared) -> Json<PodItems> {
-    let mut items: Vec<Pod> = all_pods(&views).into_iter().map(|(_, pod)| pod).collect();
-    items.sort_by(|a, b| (&a.metadata.namespace, &a.metadata.name).cmp(&(&b.metadata.namespace, &b.metadata.name)));
-    Json(PodItems { api_version: "v1".to_owned(), kind: "PodList".to_owned(), items })
+/// The pod with the status that the API would see. One that is going carries a deletion timestamp, as a pod that the API deletes does.
+fn shown(views: &Views, Candidate { uid, pod, going }: &Candidate) -> Pod {
+    let mut pod = Pod::clone(pod);
+    if let Some(entry) = views.status.get(uid) {
+        pod.status = Some((*entry.status).clone());
+    }
+    let since = going.and_then(Timestamp::to_api);
+    pod.metadata.deletion_timestamp = pod.metadata.deletion_timestamp.take().or(since);
+    pod
+}
+
+/// Written pod by pod, as the client reads: a full node never stands in memory twice. The whole is a `PodItems`.
+pub(super) async fn pods(State(views): Shared) -> Response {
+    let mut all = candidates(&views);
+    let key = |c: &Candidate| (c.pod.metadata.namespace.clone(), c.pod.metadata.name.clone());
+    all.sort_by_cached_key(key);
+    let mut open = "";
+    let items = all.into_iter().map(move |candidate| {
+        let text = serde_json::to_string(&shown(&views, &candidate)).map_err(std::io::Error::from)?;
+        Ok(format!("{}{text}", std::mem::replace(&mut open, ",")))
+    });
+    let head = std::iter::once(Ok(r#"{"apiVersion":"v1","kind":"PodList","items":["#.to_owned()));
+    let all = head.chain(items).chain([std::io::Result::Ok("]}".to_owned())]);
+    let body = Body::from_stream(stream::iter(all));
+    ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
 /// A pod is named by its name, by `namespace/name` (slash written as `%2F`), or by its UID; a static pod also by the name
@@ -75,18 +95,20 @@ pub(super) async fn pods(State(views): Shared) -> Json<PodItems> {
 fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Refusal> {
     let (namespace, plain) = name.split_once('/').map_or((None, name), |(namespace, plain)| (Some(namespace), plain));
     let short = format!("{plain}-{}", views.node_name.to_lowercase());
-    let matches = |uid: &PodUid, pod: &Pod| {
+    let matches = |Candidate { uid, pod, .. }: &Candidate| {
         let own = model::pod::name(pod);
         let here = namespace.is_none_or(|n| n == model::pod::namespace(pod));
         here && (own == plain || own == short || uid.as_str() == plain)
     };
-    let mut found: Vec<(PodUid, Pod)> = all_pods(views).into_iter().filter(|(uid, pod)| matches(uid, pod)).collect();
-    match found.len() {
-        0 => Err(refuse(StatusCode::NOT_FOUND, format!("no pod {name:?} on this node; `bosun get pods` lists them"))),
-        1 => found.pop().ok_or_else(|| refuse(StatusCode::NOT_FOUND, "gone")),
+    let found: Vec<Candidate> = candidates(views).into_iter().filter(matches).collect();
+    match &found[..] {
+        [] => Err(refuse(StatusCode::NOT_FOUND, format!("no pod {name:?} on this node; `bosun get pods` lists them"))),
+        [only] => Ok((only.uid.clone(), shown(views, only))),
         _ => {
-            let names: Vec<_> =
-                found.iter().map(|(_, p)| format!("{}/{}", model::pod::namespace(p), model::pod::name(p))).collect();
+            let names: Vec<_> = found
+                .iter()
+                .map(|c| format!("{}/{}", model::pod::namespace(&c.pod), model::pod::name(&c.pod)))
+                .collect();
             Err(refuse(StatusCode::CONFLICT, format!("{name:?} fits several pods, name one: {}", names.join(", "))))
         }
     }

@@ -8,6 +8,8 @@ use model::core::Pod;
 use model::{PodUid, Timestamp, pod};
 use ports::api::{Followed, Object};
 
+use crate::own::own;
+
 /// By namespace and name, as the API server keeps them: a new pod of a name takes the place of the old one.
 #[derive(Debug, Default)]
 pub(crate) struct PodSet {
@@ -90,12 +92,8 @@ impl PodSet {
 
     /// With the source's stamp, and without what no node needs: who wrote which field is often half of a pod.
     fn own(&self, key: &(String, String), mut pod: Arc<Pod>, now: Timestamp) -> Arc<Pod> {
-        let before = self.pods.get(key).filter(|b| b.metadata.uid == pod.metadata.uid);
-        let seen = before.and_then(|b| pod::annotation(b, pod::CONFIG_SEEN));
-        let own = Arc::make_mut(&mut pod);
-        own.metadata.managed_fields = None;
-        pod::stamp(own, Source::Api.as_str(), seen.unwrap_or(&now.rfc3339_nano()));
-        pod
+        Arc::make_mut(&mut pod).metadata.managed_fields = None;
+        own(pod, Source::Api, self.pods.get(key), now)
     }
 
     pub(crate) fn pods(&self) -> impl Iterator<Item = &Arc<Pod>> {

@@ -5,13 +5,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use contract::config_sources::ManifestState;
+use contract::config_sources::{ManifestState, Source};
 use model::core::Pod;
-use model::pod;
+use model::{Timestamp, pod};
 use static_pod::{Shadowed, collapse};
 
 use super::read::{Found, Listing, Mark, Marks};
 use super::report::Report;
+use crate::own::own;
 
 /// Pods that count by file, and those that others hide.
 type Collapsed = (Vec<(OsString, Arc<Pod>)>, Vec<Shadowed<OsString>>);
@@ -50,7 +51,7 @@ impl FolderContent {
     }
 
     /// Replaces all by a complete listing of the path. `None`: the set stays as it is and is not to be handed over (pod-lifecycle 1.5).
-    pub(super) fn list(&mut self, listing: Listing) -> Option<Vec<Report>> {
+    pub(super) fn list(&mut self, listing: Listing, now: Timestamp) -> Option<Vec<Report>> {
         let mut reports = Vec::new();
         let (found, single) = match listing {
             Listing::Unreadable(_) => return None,
@@ -62,25 +63,32 @@ impl FolderContent {
         self.next_rank = 0;
         for (name, found) in found {
             let before = old.remove(&name);
-            self.put(name, before, found, single, &mut reports);
+            self.put(name, before, found, (single, now), &mut reports);
         }
         self.note_shadows(&mut reports);
         Some(reports)
     }
 
     /// Replaces files that an event named. A file that is broken now keeps its former pod until the next complete listing.
-    pub(super) fn events(&mut self, found: Vec<(OsString, Found)>) -> Vec<Report> {
+    pub(super) fn events(&mut self, found: Vec<(OsString, Found)>, now: Timestamp) -> Vec<Report> {
         let mut reports = Vec::new();
         for (name, found) in found {
             let before = self.files.remove(&name);
-            self.put(name, before, found, true, &mut reports);
+            self.put(name, before, found, (true, now), &mut reports);
         }
         self.note_shadows(&mut reports);
         reports
     }
 
     /// Puts what a file holds now in the place of what it held `before`.
-    fn put(&mut self, name: OsString, before: Option<Entry>, found: Found, keep_old: bool, reports: &mut Vec<Report>) {
+    fn put(
+        &mut self,
+        name: OsString,
+        before: Option<Entry>,
+        found: Found,
+        (keep_old, now): (bool, Timestamp),
+        reports: &mut Vec<Report>,
+    ) {
         let file = self.file(&name);
         let rank = self.next_rank;
         self.next_rank += 1;
@@ -99,8 +107,10 @@ impl FolderContent {
                 if !warnings.is_empty() {
                     reports.push(Report::Warned { file, warnings });
                 }
+                let before = before.and_then(|e| e.pod);
+                let pod = own(pod, Source::File, before.as_ref(), now);
                 // The same pod in other words is the same object, so that nobody compares it twice.
-                let pod = before.and_then(|e| e.pod).filter(|old| **old == *pod).unwrap_or(pod);
+                let pod = before.filter(|old| **old == *pod).unwrap_or(pod);
                 Entry { pod: Some(pod), errors: Vec::new(), mark: Some(mark), rank }
             }
             Found::Bad { errors, mark } => {

@@ -70,9 +70,9 @@ impl PodManager {
     /// A pod goes on with what it was granted in an earlier life of the daemon.
     pub(super) fn recall_allocation(&mut self, pod: &Arc<Pod>) {
         let uid = model::pod::uid(pod);
-        let Some(before) = self.saving.loaded.as_mut().filter(|_| !model::pod::is_static(pod)) else { return };
+        let Some(before) = self.saving.loaded.as_mut() else { return };
         let (allocated, actuated) = (before.allocated.remove(&uid), before.actuated.remove(&uid));
-        let Some(allocated) = allocated else { return };
+        let Some(allocated) = allocated.filter(|_| !model::pod::is_static(pod)) else { return };
         let what = self.tools.config.resizable;
         let granted = allocated.overlay(pod, what);
         self.desired.hold(&uid, Arc::new(allocated), what);

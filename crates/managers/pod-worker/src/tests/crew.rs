@@ -195,6 +195,9 @@ answers! {
     };
     StartContainer => Result<(), CallError>, |crew, _m| {
         crew.say("StartContainer");
+        if let Some(message) = crew.with(|w| w.start_fails.take()) {
+            return Err(CallError { kind: CallErrorKind::Failed, message, code: "Unknown".to_owned() });
+        }
         crew.happens(|o| {
             o.containers[0].state = ContainerState::Running;
             o.containers[0].started_at = Timestamp::from_secs(21);

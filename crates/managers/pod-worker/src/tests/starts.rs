@@ -196,6 +196,25 @@ fn a_runtime_that_cannot_give_a_pod_users_of_its_own_is_not_asked_to() {
     }
 }
 
+/// A volume on a file system that cannot show its files to other users (NFS, FUSE of an old kernel): nobody but the runtime finds
+/// out, when it mounts it, and a kubelet tells that in the runtime's words.
+#[test]
+fn a_volume_that_cannot_be_mapped_to_users_of_a_pods_own_is_told_in_the_runtimes_words() {
+    with_bench(async |bench| {
+        bench.handlers(&[("", true)]);
+        let why = "failed to create containerd task: failed to create shim task: failed to set MOUNT_ATTR_IDMAP on /d: \
+            invalid argument (maybe the filesystem used doesn't support idmap mounts on this kernel?)";
+        bench.set(|w| w.start_fails = Some(why.to_owned()));
+        bench.tell(&pod(json!({}), json!({ "hostUsers": false, "securityContext": {} })), UpdateKind::Create).await;
+        assert_eq!(bench.events("Failed"), [format!("Error: {why}")]);
+        let waits = |s: &model::core::PodStatus| {
+            let waiting = s.container_statuses.as_ref()?.first()?.state.as_ref()?.waiting.as_ref()?;
+            (waiting.reason.as_deref() == Some("RunContainerError")).then(|| waiting.message.clone())?
+        };
+        assert_eq!(bench.see(|w| w.statuses.iter().find_map(waits)), Some(why.to_owned()));
+    });
+}
+
 #[test]
 fn a_runtime_class_that_does_not_exist_fails_the_sandbox() {
     with_bench(async |bench| {

@@ -25,12 +25,30 @@ fn socket(driver: &str) -> String {
 
 /// A pod with a volume of each of two drivers and a local one, and who plays the drivers.
 fn with_claims() -> (Bed, Arc<FakePlugins>, Events) {
+    let claim = |name: &str| json!({ "name": name, "persistentVolumeClaim": { "claimName": format!("c-{name}") } });
+    let volumes = json!([claim("a"), claim("b"), claim("l")]);
+    with_volumes(&volumes, |line| {
+        vec![
+            line("a", "csi", "one.example"),
+            line("b", "csi", "two.example"),
+            line("l", "local", ""),
+            line("s", "nfs", "srv"),
+            VolumeRow { raw: true, ..line("d", "csi", "one.example") },
+            VolumeRow { raw: true, path: Some("/dev/gone".into()), ..line("g", "iscsi", "") },
+        ]
+    })
+}
+
+/// A pod with these volumes, of which VolumeManager tells these rows: by volume, kind and driver.
+fn with_volumes(
+    volumes: &serde_json::Value,
+    rows: impl FnOnce(&dyn Fn(&str, &str, &str) -> VolumeRow) -> Vec<VolumeRow>,
+) -> (Bed, Arc<FakePlugins>, Events) {
     let mut bed = Bed::new(Cgroups::V2);
     let plugins = Arc::new(FakePlugins::default());
     bed.deps.csi = Some(plugins.clone());
     bed.pod("web", &["app"]);
-    let claim = |name: &str| json!({ "name": name, "persistentVolumeClaim": { "claimName": format!("c-{name}") } });
-    bed.desire("web", &json!({ "volumes": [claim("a"), claim("b"), claim("l")] }));
+    bed.desire("web", &json!({ "volumes": volumes }));
     let usage = |unit, total, used, available| VolumeUsage { unit, total, used, available };
     for driver in ["one.example", "two.example"] {
         let capabilities = vec![Type::GetVolumeStats, Type::VolumeCondition];
@@ -64,15 +82,7 @@ fn with_claims() -> (Bed, Arc<FakePlugins>, Events) {
         stage: VolumeStage::Mounted,
         ..VolumeRow::default()
     };
-    let rows = vec![
-        line("a", "csi", "one.example"),
-        line("b", "csi", "two.example"),
-        line("l", "local", ""),
-        line("s", "nfs", "srv"),
-        VolumeRow { raw: true, ..line("d", "csi", "one.example") },
-        VolumeRow { raw: true, path: Some("/dev/gone".into()), ..line("g", "iscsi", "") },
-    ];
-    let rows = Arc::new(rows);
+    let rows = Arc::new(rows(&line));
     StandIn::<contract::VolumeManager>::on(&bed.wiring).answer(move |_: &ListVolumes| rows.clone());
     let events = Events::on(&bed.wiring);
     (bed, plugins, events)
@@ -118,6 +128,26 @@ fn drivers_tell_of_their_volumes_once_per_period_and_of_their_health() {
         next(&bed, 100).await;
         next(&bed, 2).await;
         assert_eq!(plugins.calls(Path::new(&at), "NodeGetVolumeStats"), 4);
+    });
+}
+
+/// A kubelet tells of it as of any volume of a driver, by its name in the pod; it has no claim to name.
+#[test]
+fn a_volume_in_a_pod_whose_kind_a_driver_took_over_is_told_in_the_drivers_numbers() {
+    run(1, |kernel| async move {
+        let disk = json!([{ "name": "v", "azureDisk": { "diskName": "d", "diskURI": "/s/d", "kind": "Managed" } }]);
+        let (bed, plugins, events) =
+            with_volumes(&disk, |line| vec![VolumeRow { claim: String::new(), ..line("v", "csi", "one.example") }]);
+        bed.start(&kernel);
+        next(&bed, 0).await;
+        let second = next(&bed, 2).await;
+        let told = volumes(&second);
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert_eq!((told[0].name.as_str(), told[0].pvc_ref.is_none()), ("v", true));
+        assert_eq!((told[0].fs.capacity_bytes, told[0].fs.inodes_free), (Some(100), Some(4)));
+        assert!(told[0].volume_health_stats.unwrap().abnormal);
+        assert_eq!(events.lines(), ["Warning VolumeConditionAbnormal: Volume v: lost a disk"]);
+        assert_eq!(plugins.calls(Path::new(&socket("one.example")), "NodeGetVolumeStats"), 1);
     });
 }
 

@@ -5,11 +5,11 @@ use contract::volume::VolumeError;
 use model::PodUid;
 
 use super::{VolumeManager, piece, task_context};
-use crate::class;
 use crate::deps::Tools;
 use crate::layout::PodLayout;
 use crate::persistent::{self, Idle, Outgrown};
 use crate::tear_down::{Left, OfDriver};
+use crate::{board, class};
 
 impl VolumeManager {
     /// Looks which volumes of drivers are there, and unstages those that nobody has.
@@ -80,7 +80,7 @@ impl VolumeManager {
         let work = async move {
             let class = |tools: &Tools, layout: &PodLayout| class::of_tear_down(&tools.deps, layout);
             let Left { of_drivers: volumes, failed } =
-                match piece(&tools, &uid, points, &task.effects, class, step).await {
+                match piece(&tools, &uid, (points, board::post), &task.effects, class, step).await {
                     Ok(left) => left,
                     Err(e) => return (Err(e), had_some),
                 };
@@ -92,7 +92,7 @@ impl VolumeManager {
                 Err(e) => return (Err(e), false),
             };
             let taken = persistent::unmount(&tools, &uid, &layout, &volumes, &task).await;
-            let done = piece(&tools, &uid, points, &task.effects, class, move |tools, layout| {
+            let done = piece(&tools, &uid, (points, board::post), &task.effects, class, move |tools, layout| {
                 let names = volumes.iter().map(OfDriver::name).collect::<Vec<_>>().join(" ");
                 let named = |e: String| VolumeError::new(format!("mounted volumes=[{names}]: {e}"));
                 match (taken, failed) {

@@ -89,7 +89,6 @@ impl VolumeDir {
             };
             if before.as_deref() != Some(content) {
                 fs.write_file_synced(&file, content, 0o644)?;
-                fs.sync_dir(&self.dir)?;
             }
             if self.makes_target {
                 fs.create_dir(&self.target, PRIVATE)?;

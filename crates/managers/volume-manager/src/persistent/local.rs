@@ -67,15 +67,15 @@ pub(crate) async fn place(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
     job.want(&name, &volume.name, false)?;
     let turn = volumes.turn(&name);
     let _turn = turn.lock().await;
-    if let Some((_, error)) = volumes.wait(&name, &part, clock.now()) {
-        return Err(Failed::backing_off(job.volume, error));
+    if let Some(wait) = volumes.wait(&name, &part, clock.now()) {
+        return Err(Failed::backing_off(job.volume, wait));
     }
     let operation = if volume.mode == Mode::Block { "map_volume" } else { MOUNT };
     let placed = match counted_as(operation, plugin, steps(job, volume, &uid)).await {
         Ok(placed) => placed,
         Err((step, error)) => {
-            volumes.failed(&name, &part, clock.now(), &error);
-            return Err(job.failed(step, &volume.name, error));
+            let wait = volumes.failed(&name, &part, clock.now(), &error);
+            return Err(job.failed(step, &volume.name, error).again_in(wait));
         }
     };
     volumes.succeeded(&name, &part);

@@ -75,8 +75,8 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved, lun: &Lun) -> Result
         return Err(failed(SET_UP, cancelled().message));
     }
     let part = Some(uid.clone());
-    if let Some((_, error)) = volumes.wait(&key, &part, job.task.clock.now()) {
-        return Err(Failed::backing_off(job.volume, error));
+    if let Some(wait) = volumes.wait(&key, &part, job.task.clock.now()) {
+        return Err(Failed::backing_off(job.volume, wait));
     }
     let operation = if volume.mode == Mode::Block { "map_volume" } else { MOUNT };
     let host = Host { tools, task: job.task, key: &key };
@@ -91,8 +91,8 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved, lun: &Lun) -> Result
             Ok(Placed { mounted, bound, group: volume.group, republish: false, of: Arc::new(volume.clone()) })
         }
         Err((step, error)) => {
-            volumes.failed(&key, &part, job.task.clock.now(), &error);
-            Err(failed(step, error))
+            let wait = volumes.failed(&key, &part, job.task.clock.now(), &error);
+            Err(failed(step, error).again_in(wait))
         }
     }
 }

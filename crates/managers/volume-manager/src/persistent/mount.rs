@@ -121,13 +121,9 @@ impl Try<'_> {
         if before == Mount::Present && !self.rules.republish {
             return Ok(placed);
         }
-        if let Some((_, error)) = self.volumes().wait(&self.name, &part, task.clock.now()) {
+        if let Some(wait) = self.volumes().wait(&self.name, &part, task.clock.now()) {
             // What is there stays in use while a new word to the driver waits.
-            return if before == Mount::Present {
-                Ok(placed)
-            } else {
-                Err(Failed::backing_off(self.job.volume, error))
-            };
+            return if before == Mount::Present { Ok(placed) } else { Err(Failed::backing_off(self.job.volume, wait)) };
         }
         match counted_of(
             words(self.volume.mode, self.csi.is_inline).operation,
@@ -141,12 +137,12 @@ impl Try<'_> {
                 Ok(placed)
             }
             Err((step, error)) => {
-                self.volumes().failed(&self.name, &part, task.clock.now(), &error);
+                let wait = self.volumes().failed(&self.name, &part, task.clock.now(), &error);
                 if before == Mount::Present {
                     tracing::warn!(volume = self.name, error, "the driver could not be told of the volume anew");
                     return Ok(placed);
                 }
-                Err(self.job.failed(step, &self.volume.name, error))
+                Err(self.job.failed(step, &self.volume.name, error).again_in(wait))
             }
         }
     }

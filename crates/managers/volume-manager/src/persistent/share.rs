@@ -32,8 +32,8 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
     job.want(&name, &volume.name, false)?;
     let turn = volumes.turn(&name);
     let _turn = turn.lock().await;
-    if let Some((_, error)) = volumes.wait(&name, &part, clock.now()) {
-        return Err(Failed::backing_off(job.volume, error));
+    if let Some(wait) = volumes.wait(&name, &part, clock.now()) {
+        return Err(Failed::backing_off(job.volume, wait));
     }
     let (deps, at) = (tools.deps.clone(), target.clone());
     let work = move || {
@@ -47,8 +47,8 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
     let placed = counted_as(MOUNT, NFS_PLUGIN, run).await;
     drop(doing);
     if let Err(error) = placed {
-        volumes.failed(&name, &part, clock.now(), &error);
-        return Err(failed(error));
+        let wait = volumes.failed(&name, &part, clock.now(), &error);
+        return Err(failed(error).again_in(wait));
     }
     volumes.succeeded(&name, &part);
     volumes.note(&name, &part, Mount::Present);
