@@ -108,7 +108,7 @@ fn bytes_of(bytes: u64) -> String {
     let Some(unit) = (0..units.len()).rev().find(|n| bytes >= 1 << (10 * (n + 1))) else {
         return bytes.to_string();
     };
-    let tenths = u128::from(bytes) * 10 >> (10 * (unit + 1));
+    let tenths = (u128::from(bytes) * 10) >> (10 * (unit + 1));
     let whole = tenths / 10;
     if whole >= 100 { format!("{whole}{}", units[unit]) } else { format!("{whole}.{}{}", tenths % 10, units[unit]) }
 }
