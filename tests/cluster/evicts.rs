@@ -130,6 +130,9 @@ fn short_of_memory(agent: Agent) -> Value {
     critical["metadata"]["namespace"] = json!("default");
     create(&node, &critical);
     wait_phase(&node, "critical", "Running");
+    if agent == Agent::Bosun {
+        operators_see(&node);
+    }
     json!({
         "pressure": pressure, "evicted": evicted, "refused": refused,
         "node": events(&node, "bed", "EvictionThresholdMet")[0]["message"],
@@ -149,6 +152,38 @@ fn recorded(case: &str) -> Value {
 fn pods_over_limits_of_their_own_go_with_the_words_of_a_kubelet() {
     let seen = over_limits(Agent::Bosun);
     assert_eq!(seen, recorded("limits"), "{seen:#}");
+}
+
+/// `bosun get pressure` beside what the API server has, on a node that is short.
+fn operators_see(node: &ClusterNode) {
+    let shown: Value = serde_json::from_str(&command(node, &["get", "pressure", "-o", "json"])).expect("JSON");
+    let signals = shown["signals"].as_array().expect("signals");
+    let memory = signals.iter().find(|s| s["signal"] == "memory.available").unwrap_or_else(|| panic!("{shown}"));
+    let threshold = &memory["thresholds"][0];
+    let since = threshold["crossedSinceNs"].as_i64();
+    assert!(memory["available"].as_i64() < memory["capacity"].as_i64() && since.is_some(), "{shown}");
+    assert_eq!(
+        (&threshold["below"], &threshold["hard"], &threshold["due"]),
+        (&json!("99%"), &json!(true), &json!(true))
+    );
+    assert_eq!(shown["conditions"], json!([{"condition": "MemoryPressure"}]), "{shown}");
+    let victim = &shown["lastVictim"];
+    assert_eq!(
+        (&victim["pod"], &victim["signal"]),
+        (&json!("default/burstable"), &json!("memory.available")),
+        "{shown}"
+    );
+    assert!(victim["atNs"].as_i64() > since, "{shown}");
+    let table = command(node, &["get", "pressure"]);
+    let column = |line: &str, cell: &str| line.find(cell).unwrap_or_else(|| panic!("{cell}: {table}"));
+    let line = |word: &str| table.lines().find(|l| l.starts_with(word)).unwrap_or_else(|| panic!("{word}: {table}"));
+    assert_eq!(column(line("SIGNAL"), "THRESHOLD"), column(line("memory.available"), "< 99%"), "{table}");
+    assert!(line("memory.available").contains("pods go"), "{table}");
+    assert!(line("Last victim:").contains("default/burstable"), "{table}");
+}
+
+fn command(node: &ClusterNode, words: &[&str]) -> String {
+    node.bosun.cli(words).unwrap_or_else(|e| panic!("{e}"))
 }
 
 #[test]

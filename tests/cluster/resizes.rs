@@ -41,7 +41,8 @@ fn resize(node: &ClusterNode, pod: &str, container: &str, amounts: &Value) {
 }
 
 fn status<'a>(pod: &'a Value, container: &str) -> &'a Value {
-    let all = pod["status"]["containerStatuses"].as_array().into_iter().flatten();
+    let lists = ["containerStatuses", "initContainerStatuses"];
+    let all = lists.into_iter().flat_map(|list| pod["status"][list].as_array().into_iter().flatten());
     all.into_iter().find(|c| c["name"] == container).unwrap_or(&Value::Null)
 }
 

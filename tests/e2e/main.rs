@@ -11,6 +11,7 @@ mod exits;
 mod full_disk;
 mod host;
 mod hostile;
+mod huge;
 mod images;
 mod inside;
 mod lifecycle;

@@ -18,6 +18,7 @@ mod node;
 mod pods;
 mod power;
 mod quota;
+mod reserved;
 mod resize;
 mod served;
 mod shutdown;

@@ -18,6 +18,7 @@ mod report;
 mod starts;
 mod steady;
 mod volumes;
+mod watchers;
 
 use pods::idle;
 use report::{Report, Unit};
@@ -32,7 +33,7 @@ pub(crate) struct Args {
     /// How many pods the big rounds have.
     #[arg(long, default_value_t = 110)]
     pods: usize,
-    /// Rounds with only this in their name: start, many, memory, cpu, exit, face, volumes, panic, adopt. With `--cluster`:
+    /// Rounds with only this in their name: start, many, memory, cpu, exit, face, volumes, panic, adopt, watchers. With `--cluster`:
     /// `volumes` alone.
     #[arg(long)]
     only: Option<String>,
@@ -89,8 +90,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
 fn rounds(args: &Args, bed: &mut TestBed, program: std::path::PathBuf, report: &mut Report) -> anyhow::Result<()> {
     let single = args.wants("start").then(|| floor::measure(bed, 20, 1)).transpose().context("floor of one pod")?;
     let many = args.wants("many").then(|| floor::measure(bed, args.pods, 8)).transpose().context("floor of many")?;
-    let options = BosunOptions { program, faults: true, log: "warn".into(), ..BosunOptions::default() };
-    let mut bosun = Bosun::start(bed, options)?;
+    let options =
+        BosunOptions { program: program.clone(), faults: true, log: "warn".into(), ..BosunOptions::default() };
+    let mut bosun = Bosun::start(bed, options.clone())?;
     eprintln!("  bosun runs, pid {}", bosun.pid().unwrap_or_default());
     if args.wants("memory") {
         idle(Duration::from_secs(5));
@@ -108,7 +110,7 @@ fn rounds(args: &Args, bed: &mut TestBed, program: std::path::PathBuf, report: &
     if args.wants("volumes") {
         volumes::rounds(bed, &mut bosun, args.pods, report).context("round volumes")?;
     }
-    let needs_many = ["many", "memory", "cpu", "face", "panic", "adopt"].iter().any(|r| args.wants(r));
+    let needs_many = ["many", "memory", "cpu", "face", "panic", "adopt", "watchers"].iter().any(|r| args.wants(r));
     if needs_many {
         let took = starts::many(bed, &bosun, args.pods, report).context("round many")?;
         if args.wants("memory") {
@@ -126,6 +128,13 @@ fn rounds(args: &Args, bed: &mut TestBed, program: std::path::PathBuf, report: &
         }
         if args.wants("adopt") {
             faults::adoption(bed, &mut bosun, args.pods, report).context("round adopt")?;
+        }
+        if args.wants("watchers") {
+            bosun.kill();
+            watchers::rounds(bed, &program, args.pods, report).context("round watchers")?;
+            // The others go on with the settings of before.
+            bosun = Bosun::start(bed, options)?;
+            pods::wait_running(&bosun, args.pods, Duration::from_secs(60))?;
         }
         let removed = starts::remove_many(bed, &bosun, report).context("round many, removal")?;
         if let Some(before) = &many {

@@ -13,14 +13,16 @@ use crate::node::{
     LASTS, PODS, SOON, condition, create, delete, kubectl, pod, shell, start_with, wait, wait_gone, wait_running,
 };
 
-const RECORDING: &str = "tests/golden/resize/kubelet-1.36.2.json";
+const RECORDING: &str = "kubelet-1.36.2.json";
+const OF_INIT: &str = "init-kubelet-1.36.2.json";
 
-/// A pod, what is asked for then, and the last event of it.
+/// A pod, what is asked for then, the last event of it, and the container that is looked at.
 struct Case {
     name: &'static str,
     spec: Value,
     wish: Value,
     until: &'static str,
+    of: &'static str,
 }
 
 /// `most`: more than half of the processors, as the API writes it.
@@ -40,7 +42,7 @@ fn cases(most: &str) -> Vec<Case> {
     let tiny = json!({"requests": {"cpu": "50m", "memory": "64Ki"}, "limits": {"cpu": "100m", "memory": "64Ki"}});
     let huge = json!({"requests": {"cpu": most, "memory": "32Mi"}, "limits": {"cpu": most, "memory": "64Mi"}});
     let side = json!({"initContainers": [{"name": "side", "resources": amounts(200, 128)}]});
-    let case = |name, spec, wish, until| Case { name, spec, wish, until };
+    let case = |name, spec, wish, until| Case { name, spec, wish, until, of: "main" };
     vec![
         case("grows", one(100, 64, "NotRequired"), main(amounts(200, 128)), done),
         case("shrinks", one(200, 128, "NotRequired"), main(amounts(100, 64)), done),
@@ -51,6 +53,28 @@ fn cases(most: &str) -> Vec<Case> {
         case("level", of_pod, level("300m"), done),
         case("waits", one(100, 64, "NotRequired"), main(huge), "ResizeDeferred"),
         case("in-use", one(100, 64, "NotRequired"), main(tiny), "ResizeError"),
+    ]
+}
+
+/// Containers that begin before the others: sidecars, and one that is to end. Both are resized while the pod waits for them, too.
+fn cases_of_init() -> Vec<Case> {
+    let sidecar = |policy: &str| {
+        let mut sidecar = sized("side", 100, 64, policy);
+        sidecar["restartPolicy"] = json!("Always");
+        sidecar
+    };
+    let first = || sized("first", 100, 64, "NotRequired");
+    let spec = |init: Value| json!({"initContainers": init, "containers": [sized("main", 100, 64, "NotRequired")]});
+    let wish = |name: &str| json!({"initContainers": [{"name": name, "resources": amounts(200, 128)}]});
+    let case =
+        |name, init, of: &'static str| Case { name, spec: spec(init), wish: wish(of), until: "ResizeCompleted", of };
+    // A kubelet does not count them among those that are being resized: it tells of the end before it begins, with whatever it has then.
+    let untold = |case: Case| Case { until: "ResizeStarted", ..case };
+    vec![
+        case("sidecar-shown", json!([sidecar("NotRequired")]), "side"),
+        case("sidecar-restarts", json!([sidecar("RestartContainer")]), "side"),
+        case("sidecar-early", json!([sidecar("NotRequired"), first()]), "side"),
+        untold(case("init", json!([first()]), "first")),
     ]
 }
 
@@ -98,9 +122,12 @@ fn shown_as_asked(pod: &Value) -> Vec<Value> {
     let of = |(list, statuses): (&str, &str)| {
         let shown = pod["status"][statuses].as_array().cloned().unwrap_or_default();
         let asked = pod["spec"][list].as_array().cloned().unwrap_or_default();
-        asked.into_iter().filter(|c| c["resources"]["requests"].is_object()).map(move |c| {
-            let status = shown.iter().find(|s| s["name"] == c["name"]).map(|s| s["resources"].clone());
-            json!({"resources": c["resources"], "status": status})
+        let named = asked.into_iter().filter(|c| c["resources"]["requests"].is_object());
+        named.filter_map(move |c| {
+            let status = shown.iter().find(|s| s["name"] == c["name"]);
+            // Of one that has not had its turn nothing is shown.
+            let waits = status.is_some_and(|s| s["state"]["waiting"]["reason"] == "PodInitializing");
+            (!waits).then(|| json!({"resources": c["resources"], "status": status.map(|s| s["resources"].clone())}))
         })
     };
     lists.into_iter().flat_map(of).collect()
@@ -109,7 +136,13 @@ fn shown_as_asked(pod: &Value) -> Vec<Value> {
 fn told(node: &ClusterNode, case: &Case, most: &str) -> Value {
     let name = case.name;
     create(node, &pod(name, case.spec.clone()));
-    wait_running(node, name);
+    let waits = case.spec["initContainers"].as_array().into_iter().flatten().any(|c| c["name"] == "first");
+    if waits {
+        let up = |pod: &Value| ["first", case.of].iter().all(|c| status(pod, c)["state"]["running"].is_object());
+        wait(node, name, "its first containers to run", |pod| up(pod).then_some(()));
+    } else {
+        wait_running(node, name);
+    }
     let wish = json!({"spec": case.wish});
     node.cluster.admin().patch(&format!("{PODS}/{name}/resize"), &wish).unwrap_or_else(|e| panic!("{name}: {e}"));
     let has_ended = || {
@@ -129,7 +162,7 @@ fn told(node: &ClusterNode, case: &Case, most: &str) -> Value {
                 let quiet = pending.is_null() && in_progress.is_null();
                 let level = &pod["spec"]["resources"]["limits"]["cpu"];
                 let quiet = quiet && (level.is_null() || *level == pod["status"]["resources"]["limits"]["cpu"]);
-                quiet && status(pod, "main")["state"]["running"].is_object() && shown_as_asked(pod).iter().all(same)
+                quiet && status(pod, case.of)["state"]["running"].is_object() && shown_as_asked(pod).iter().all(same)
             }
         };
         good.then(|| pod.clone())
@@ -147,13 +180,15 @@ fn told(node: &ClusterNode, case: &Case, most: &str) -> Value {
     // A kubelet shows the request of memory of before for ever: see docs/compat.md.
     let mut of_pod = pod["status"]["resources"].clone();
     of_pod["requests"]["memory"] = Value::Null;
-    let limits = [MEMORY, QUOTA].map(|file| [Some("main"), None].map(|of| kernel(node, &pod, of, file)));
+    let limits = [MEMORY, QUOTA].map(|file| [Some(case.of), None].map(|of| kernel(node, &pod, of, file)));
+    let mut events = events(node, name, most);
+    events.retain(|e| case.until != "ResizeStarted" || e[1] == case.until);
     let seen = json!({
-        "events": events(node, name, most), "conditions": conditions,
+        "events": events, "conditions": conditions,
         "containers": of("containerStatuses"), "init": of("initContainerStatuses"),
         "pod": [of_pod, pod["status"]["allocatedResources"]],
         "kernel": limits,
-        "restarts": restarts(&pod, "main"),
+        "restarts": restarts(&pod, case.of),
     });
     delete(node, name);
     wait_gone(node, name);
@@ -161,7 +196,7 @@ fn told(node: &ClusterNode, case: &Case, most: &str) -> Value {
 }
 
 /// `None` where the server is too old for all of it, which is told.
-fn seen(agent: Agent) -> Option<Value> {
+fn seen(agent: Agent, cases: impl FnOnce(&str) -> Vec<Case>) -> Option<Value> {
     let minor = ControlPlane::find().unwrap_or_else(|e| panic!("{e}")).minor();
     if minor < 36 {
         eprintln!("left out: an API server of 1.{minor} does not resize pods as a whole, one of 1.36 does");
@@ -179,24 +214,45 @@ fn seen(agent: Agent) -> Option<Value> {
     Some(cases(&most).iter().map(told).collect::<Map<_, _>>().into())
 }
 
-fn recording() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(RECORDING)
+fn recording(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/golden/resize").join(file)
+}
+
+fn compare(seen: &Value, file: &str) {
+    let text = std::fs::read_to_string(recording(file)).expect("the recording");
+    let recorded: Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(*seen, recorded, "{seen}");
 }
 
 #[test]
 fn users_see_of_a_resize_what_they_see_of_a_kubelet() {
-    let Some(seen) = seen(Agent::Bosun) else { return };
-    let text = std::fs::read_to_string(recording()).expect("the recording");
-    let recorded: Value = serde_json::from_str(&text).expect("JSON");
-    assert_eq!(seen, recorded, "{seen}");
+    let Some(seen) = seen(Agent::Bosun, cases) else { return };
+    compare(&seen, RECORDING);
+}
+
+#[test]
+fn users_see_of_a_resize_of_init_containers_what_they_see_of_a_kubelet() {
+    let Some(seen) = seen(Agent::Bosun, |_| cases_of_init()) else { return };
+    compare(&seen, OF_INIT);
+}
+
+#[cfg(feature = "kubelet")]
+fn record(seen: &Value, file: &str) {
+    let path = recording(file);
+    std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder");
+    std::fs::write(path, serde_json::to_string_pretty(seen).expect("JSON") + "\n").expect("the recording");
 }
 
 #[cfg(feature = "kubelet")]
 #[test]
 fn record_the_resizes_of_a_kubelet() {
     let _tunables = crate::beside::Tunables::keep();
-    let seen = seen(Agent::Kubelet).expect("a server of 1.36");
-    let path = recording();
-    std::fs::create_dir_all(path.parent().expect("a folder")).expect("the folder");
-    std::fs::write(path, serde_json::to_string_pretty(&seen).expect("JSON") + "\n").expect("the recording");
+    record(&seen(Agent::Kubelet, cases).expect("a server of 1.36"), RECORDING);
+}
+
+#[cfg(feature = "kubelet")]
+#[test]
+fn record_the_resizes_of_init_containers_of_a_kubelet() {
+    let _tunables = crate::beside::Tunables::keep();
+    record(&seen(Agent::Kubelet, |_| cases_of_init()).expect("a server of 1.36"), OF_INIT);
 }

@@ -49,6 +49,8 @@ pub enum Get {
     Plugins(OutputArg),
     /// Volumes of pods and of CSI drivers: how far each is, and what holds it up.
     Volumes(OutputArg),
+    /// What may run short on the node: thresholds, since when they are crossed, what follows, what was tidied up and who was evicted last.
+    Pressure(OutputArg),
     /// The node: runtime, API server, lease, conditions, capacity, certificates.
     Node(OutputArg),
 }

@@ -16,6 +16,7 @@ use crate::target;
 
 mod node;
 mod plugins;
+mod pressure;
 mod volumes;
 
 pub(crate) async fn run(socket: &Path, what: Get) -> Result<()> {
@@ -27,6 +28,7 @@ pub(crate) async fn run(socket: &Path, what: Get) -> Result<()> {
         Get::Manifests(o) => manifests(socket, o.output).await,
         Get::Plugins(o) => plugins::show(socket, o.output).await,
         Get::Volumes(o) => volumes::show(socket, o.output).await,
+        Get::Pressure(o) => pressure::show(socket, o.output).await,
         Get::Node(o) => node::show(socket, o.output).await,
     }
 }

@@ -12,6 +12,7 @@ use tokio::net::UnixListener;
 use crate::listener::{Accepting, Listener};
 
 mod answer;
+mod pressure;
 mod routes;
 mod views;
 
@@ -19,6 +20,7 @@ pub use answer::{
     Actors, ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PluginLine, PodDetail, PodItems, Refused,
     Registration, VolumeLine, WorkerLine,
 };
+pub use pressure::{ConditionLine, PressureInfo, ReclaimLine, SignalLine, ThresholdLine, VictimLine};
 pub use views::Views;
 
 /// All routes.
@@ -30,6 +32,7 @@ pub fn router(views: Views) -> Router {
         .route("/v1/manifests", get(routes::manifests))
         .route("/v1/plugins", get(routes::plugins))
         .route("/v1/volumes", get(routes::volumes))
+        .route("/v1/pressure", get(pressure::pressure))
         .route("/v1/events", get(routes::events))
         .route("/v1/node", get(routes::node))
         .route("/v1/faults", post(routes::add_fault).get(routes::faults).delete(routes::clear_faults))

@@ -21,7 +21,7 @@ use crate::config_sources::folder::FolderManifests;
 use crate::config_sources::http::UrlManifests;
 use crate::declaration::Declaration;
 use crate::event::{EventView, RecordEvent};
-use crate::eviction::NodePressure;
+use crate::eviction::{NodePressure, PressureView};
 use crate::image::{EnsureImage, EnsuredImage, ImageFailure, ImageView, RemoveUnusedImages};
 use crate::node::{ClearCsiNodeId, LeaseState, NodeError, NodeView, SetCsiNodeId};
 use crate::objects::{
@@ -314,7 +314,10 @@ role! {
     /// Which resources of the node run short, and which pods go because of it.
     EvictionManager in eviction_manager, actor "eviction-manager";
     answers {}
-    posts { value NodePressure = NodePressure::default(); }
+    posts {
+        value NodePressure = NodePressure::default();
+        value PressureView = PressureView::default();
+    }
     asks { Summarise, KillPod, RemoveDeadContainers, RemoveUnusedImages, RecordEvent }
     reads { DesiredPod, WorkerState }
 }
@@ -363,7 +366,7 @@ role! {
     asks { Summarise, Resource, Cadvisor, ListVolumes }
     reads {
         DesiredPod, WorkerState, StatusEntry, Observed, RuntimeInfo, FolderManifests, UrlManifests, ApiSourceView, EventView,
-        NodeView, CertificateView, CsiDriver, PluginSocket,
+        NodeView, CertificateView, CsiDriver, PluginSocket, PressureView,
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actor::{Actor, Clock, Ctx, supervised};
 use contract::board::{BoardReader, ValuePoster};
-use contract::eviction::NodePressure;
+use contract::eviction::{NodePressure, PressureView};
 use contract::pod_worker::{WorkerPhase, WorkerState};
 use contract::stats::{StatsError, Summarise};
 use contract::{Crew, EvictionManager as Role};
@@ -13,7 +13,7 @@ use eviction::{Layout, Ledger, Resource, SHORTEST, Signals, Threshold, next_look
 use model::event::{EventObject, EventType, NodeEvent};
 use model::node::Pressure;
 use model::stats::Summary;
-use model::{PodUid, pod};
+use model::{PodUid, Timestamp, pod};
 use tokio::time::{Instant, timeout};
 
 use crate::config::{Config, Deps};
@@ -22,6 +22,7 @@ use crate::notifications::Notifications;
 use crate::observe::{Look, Places, look};
 use crate::reclaim;
 use crate::unseen::Unseen;
+use crate::view::{self, Observation};
 
 /// A look at the machine that takes longer is given up: the next one is due soon.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
@@ -45,6 +46,7 @@ pub struct EvictionManager {
     pub(crate) config: Arc<Config>,
     pub(crate) deps: Arc<Deps>,
     pressure: ValuePoster<NodePressure>,
+    view: ValuePoster<PressureView>,
     workers: BoardReader<PodUid, WorkerState>,
     /// With those that follow from the disks of this machine.
     pub(crate) thresholds: Vec<Threshold>,
@@ -103,6 +105,7 @@ impl EvictionManager {
     pub fn new(crew: Crew<Role>, config: Arc<Config>, deps: Arc<Deps>) -> Self {
         Self {
             pressure: crew.publisher(),
+            view: crew.publisher(),
             workers: crew.board(),
             crew,
             thresholds: config.thresholds.clone(),
@@ -181,6 +184,7 @@ impl EvictionManager {
         let since = self.started.map_or(Duration::ZERO, |at| now.saturating_duration_since(at));
         let verdict = self.ledger.observe(&self.thresholds, &seen.signals, since, transition);
         self.publish(&verdict.pressures);
+        self.show(&seen.signals, since, ctx);
         let pause = self.next_look(&seen.signals, now);
         self.last = Some((now, seen.signals.clone()));
         let limits = self.limits_are_due(now);
@@ -230,6 +234,22 @@ impl EvictionManager {
         }
     }
 
+    /// What people see of it.
+    fn show(&self, seen: &Signals, since: Duration, ctx: &Ctx<Self>) {
+        let observation = Observation {
+            thresholds: &self.thresholds,
+            seen,
+            ledger: &self.ledger,
+            transition: self.config.pressure_transition,
+            now: (since, Self::wall(ctx)),
+        };
+        self.view.publish(observation.onto(&self.view.get()));
+    }
+
+    fn wall(ctx: &Ctx<Self>) -> Timestamp {
+        Timestamp(ctx.clock().unix_nanos())
+    }
+
     fn on_measured(
         &mut self,
         measured: Result<Measured, StatsError>,
@@ -265,15 +285,18 @@ impl EvictionManager {
         let (crew, effects) = (self.crew.clone(), ctx.effects());
         let (deps, config, places) = (self.deps.clone(), self.config.clone(), self.places.clone());
         let work = async move {
-            reclaim::run(&crew, steps, &effects).await;
-            timeout(LOOK_LIMIT, look(deps, config, places, &effects)).await.ok()
+            let freed = reclaim::run(&crew, steps, &effects).await;
+            (freed, timeout(LOOK_LIMIT, look(deps, config, places, &effects)).await.ok())
         };
-        ctx.run(work, move |act: &mut Self, after, ctx| match after {
-            Some(after) if eviction::is_relieved(&act.thresholds, &after.signals) => {
+        ctx.run(work, move |act: &mut Self, (freed, after), ctx| {
+            let enough = after.is_some_and(|after| eviction::is_relieved(&act.thresholds, &after.signals));
+            let reclaim = Some(view::reclaimed(Self::wall(ctx), threshold.signal, freed, enough));
+            act.view.publish(PressureView { reclaim, ..(*act.view.get()).clone() });
+            if enough {
                 tracing::info!(resource, "enough was tidied up: no pod has to go");
-                act.done(pause, ctx);
+                return act.done(pause, ctx);
             }
-            _ => act.evict_one(&summary, &due, &seen, now, ctx),
+            act.evict_one(&summary, &due, &seen, now, ctx);
         });
     }
 
@@ -332,6 +355,8 @@ impl EvictionManager {
             self.deaf_until = Some(ctx.clock().now() + eviction::LONGEST);
             return self.done(eviction::LONGEST, ctx);
         }
+        let victim = view::victim(Self::wall(ctx), &given);
+        self.view.publish(PressureView { victim, ..(*self.view.get()).clone() });
         self.await_orders(given, ctx);
     }
 

@@ -3,7 +3,8 @@
 //! **Owns** what was observed of memory, disks and processes, which thresholds are crossed since when, and the node's pressure
 //! conditions.
 //! **Asks** StatsManager what pods use, PodManager to remove dead containers and to end a pod, ImageManager to remove images,
-//! EventRecorder; reads which pods are here and how far their workers are; publishes [`contract::eviction::NodePressure`].
+//! EventRecorder; reads which pods are here and how far their workers are; publishes [`contract::eviction::NodePressure`], and for
+//! people [`contract::eviction::PressureView`].
 //! **Never** ends a critical pod, nor a second pod for what the end of the first may have relieved; never measures pods while
 //! nothing runs short and no pod limits its own disk.
 //! **Lost on restart** is for how long a threshold has been crossed: a soft one begins its grace anew. Conditions are taken over
@@ -21,6 +22,7 @@ mod notifications;
 mod observe;
 mod reclaim;
 mod unseen;
+mod view;
 
 #[cfg(test)]
 mod tests;

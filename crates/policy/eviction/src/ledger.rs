@@ -54,6 +54,30 @@ impl Ledger {
         self.crossed = crossed;
         Verdict { pressures: self.observed.keys().copied().collect(), due: self.due.clone() }
     }
+
+    /// Since when a threshold has been crossed, as of the last observation; `None`: it is not.
+    #[must_use]
+    pub fn crossed_since(&self, threshold: &Threshold) -> Option<Duration> {
+        self.crossed.iter().find(|(known, _)| known == threshold).map(|(_, since)| *since)
+    }
+
+    /// Whether it has been for its grace period.
+    #[must_use]
+    pub fn is_due(&self, threshold: &Threshold) -> bool {
+        self.due.contains(threshold)
+    }
+
+    /// Conditions of the last observation, which was at `now`; each with the instant at which it ends if nothing causes it again, or
+    /// `None` while something does.
+    pub fn conditions(
+        &self,
+        now: Duration,
+        transition: Duration,
+    ) -> impl Iterator<Item = (Pressure, Option<Duration>)> + '_ {
+        let is_caused = |pressure: Pressure| self.crossed.iter().any(|(t, _)| t.signal.pressure() == pressure);
+        let end = move |at: Duration| at.saturating_add(transition).max(now);
+        self.observed.iter().map(move |(pressure, at)| (*pressure, (!is_caused(*pressure)).then(|| end(*at))))
+    }
 }
 
 /// Whether nothing runs short any more, with all that thresholds want on top (`evictionMinimumReclaim`), whatever their grace.

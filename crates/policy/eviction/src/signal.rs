@@ -136,6 +136,17 @@ impl Amount {
     }
 }
 
+/// As it is configured: `100Mi`, `10%`.
+impl std::fmt::Display for Amount {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Amount::Absolute(amount) => write!(f, "{amount}"),
+            // Single precision has no more digits than these.
+            Amount::Share(share) => write!(f, "{}%", (f64::from(*share) * 1e6).round() / 1e4),
+        }
+    }
+}
+
 /// A threshold.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Threshold {

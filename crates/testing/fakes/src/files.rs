@@ -83,6 +83,8 @@ struct State {
     /// What disks were mounted with last, by device.
     options: BTreeMap<String, String>,
     programs: Programs,
+    /// Since when the kernel has counters of the machine as a whole.
+    counted_at: Option<Timestamp>,
 }
 
 /// The file system; a clone is the same one.
@@ -105,6 +107,11 @@ impl MemFs {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on the kernel counts what the machine as a whole uses, without which nobody measures pods.
+    pub fn count(&self, now: Timestamp) {
+        self.state().counted_at = Some(now);
     }
 
     /// From now on, for all that is at this path or below it. One trouble per path.

@@ -2,12 +2,14 @@
 //!
 //! One case: arm one rule, go through one round ([`round`]), and wait until everything is as it would be without the fault.
 //! What must hold afterwards is in [`Round::verdict`]. The points are those that actors pass in an undisturbed round;
-//! [`points`] holds them against the source: a fault point that no round passes fails, unless it is listed there.
+//! [`points`] holds them against the source: a fault point that no round passes fails, unless it is listed there. What no round can
+//! have is in [`scenes`].
 
 mod cases;
 mod cast;
 mod points;
 mod round;
+mod scenes;
 mod wanted;
 mod world;
 

@@ -100,6 +100,43 @@ async fn the_node_tells_of_registration_and_certificates_and_standalone_of_neith
 }
 
 #[tokio::test]
+async fn what_runs_short_is_told_with_its_thresholds_and_what_came_of_it() {
+    use contract::eviction::{ConditionView, PressureView, ReclaimView, SignalView, ThresholdView, VictimView};
+    use model::Timestamp;
+    let (wiring, views) = views();
+    let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
+    let (_, text) = call(&views, "GET", "/v1/pressure", "").await;
+    assert_eq!(json(&text), serde_json::json!({ "signals": [], "conditions": [] }));
+    let at = Timestamp::from_secs;
+    let threshold =
+        |grace_ms, since, due| ThresholdView { below: "10%".into(), reclaim: "1Gi".into(), grace_ms, since, due };
+    wiring.set(PressureView {
+        looked_at: at(9),
+        signals: vec![SignalView {
+            signal: "nodefs.available".into(),
+            available: Some(1),
+            capacity: Some(20),
+            thresholds: vec![threshold(0, Some(at(7)), true), threshold(1500, None, false)],
+        }],
+        conditions: vec![ConditionView { condition: "DiskPressure".into(), until: Some(at(300)) }],
+        reclaim: Some(ReclaimView { at: at(8), signal: "nodefs.available".into(), freed_bytes: Some(5), enough: true }),
+        victim: Some(VictimView { at: at(3), pod: "a/b".into(), signal: "s".into(), message: "m".into() }),
+    });
+    let (_, text) = call(&views, "GET", "/v1/pressure", "").await;
+    let wanted = serde_json::json!({
+        "lookedAtNs": 9_000_000_000_i64,
+        "signals": [{ "signal": "nodefs.available", "available": 1, "capacity": 20, "thresholds": [
+            { "below": "10%", "minimumReclaim": "1Gi", "hard": true, "graceSeconds": 0.0, "crossedSinceNs": 7_000_000_000_i64, "due": true },
+            { "below": "10%", "minimumReclaim": "1Gi", "hard": false, "graceSeconds": 1.5, "due": false },
+        ] }],
+        "conditions": [{ "condition": "DiskPressure", "untilNs": 300_000_000_000_i64 }],
+        "lastReclaim": { "atNs": 8_000_000_000_i64, "signal": "nodefs.available", "freedBytes": 5, "enough": true },
+        "lastVictim": { "atNs": 3_000_000_000_i64, "pod": "a/b", "signal": "s", "message": "m" },
+    });
+    assert_eq!(json(&text), wanted);
+}
+
+#[tokio::test]
 async fn the_nodes_own_endpoints_are_served_beside_the_views_and_may_upgrade() {
     use axum::http::header;
     use hyper_util::rt::TokioIo;

@@ -7,6 +7,7 @@ use contract::config_sources::ApiSourceView;
 use contract::config_sources::folder::FolderManifests;
 use contract::config_sources::http::UrlManifests;
 use contract::event::EventView;
+use contract::eviction::PressureView;
 use contract::node::NodeView;
 use contract::plugin::{CsiDriver, PluginSocket};
 use contract::pod_manager::DesiredPod;
@@ -55,6 +56,8 @@ pub struct Views {
     pub drivers: BoardReader<String, CsiDriver>,
     /// Client and serving certificate.
     pub certificates: ValueReader<CertificateView>,
+    /// What runs short.
+    pub pressure: ValueReader<PressureView>,
 }
 
 impl Views {
@@ -80,6 +83,7 @@ impl Views {
             plugins: crew.board(),
             drivers: crew.board(),
             certificates: crew.value(),
+            pressure: crew.value(),
         }
     }
 }

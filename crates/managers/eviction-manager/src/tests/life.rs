@@ -1,8 +1,9 @@
 use actor::testing::{run, settle};
+use contract::eviction::{ConditionView, PressureView, ThresholdView};
 use contract::pod_worker::{WorkerPhase, WorkerState};
 use contract::stats::StatsError;
-use eviction::Threshold;
-use model::PodUid;
+use eviction::{Amount, Threshold};
+use model::{PodUid, Timestamp};
 use serde_json::json;
 
 use super::rig::{GI, Rig, config, secs, threshold};
@@ -270,5 +271,67 @@ fn without_thresholds_and_limits_there_is_nothing_to_do() {
         rig.memory_available(0);
         rig.pass(secs(100)).await;
         assert_eq!(rig.runtime.count("ImageFsInfo"), 0);
+    });
+}
+
+#[test]
+fn people_see_what_runs_short_since_when_until_when_what_was_tidied_up_and_who_went() {
+    run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.run_pod("a", 0, 10);
+        let begun = Timestamp(kernel.clock().unix_nanos());
+        let at = |seconds: u64| begun.plus(secs(seconds));
+        let hard = threshold("nodefs.available", "20Gi", secs(0));
+        let soft =
+            Threshold { min_reclaim: Some(Amount::percent(5.0)), ..threshold("nodefs.available", "40Gi", secs(90)) };
+        let manager = rig.start(config(&[hard, soft]));
+        rig.machine.change(|m| m.disk.as_mut().unwrap().available_bytes = 50 * GI);
+        rig.pass(secs(1)).await;
+        let view = rig.view();
+        let names: Vec<&str> = view.signals.iter().map(|s| s.signal.as_str()).collect();
+        assert!(names.contains(&"nodefs.available") && names.contains(&"imagefs.inodesFree"), "{names:?}");
+        assert_eq!((view.looked_at, view.conditions, view.reclaim, view.victim), (begun, vec![], None, None));
+        let disk = |view: &PressureView| view.signals.iter().find(|s| s.signal == "nodefs.available").cloned().unwrap();
+        assert_eq!(disk(&rig.view()).available, Some(50 << 30));
+        let shown = |below: &str, reclaim: &str, grace_ms, since, due| ThresholdView {
+            below: below.to_owned(),
+            reclaim: reclaim.to_owned(),
+            grace_ms,
+            since,
+            due,
+        };
+        let quiet = [shown("20Gi", "", 0, None, false), shown("40Gi", "5%", 90_000, None, false)];
+        assert_eq!(disk(&rig.view()).thresholds, quiet);
+
+        rig.machine.change(|m| m.disk.as_mut().unwrap().available_bytes = 30 * GI);
+        rig.pass(secs(10)).await;
+        assert_eq!(disk(&rig.view()).thresholds[1], shown("40Gi", "5%", 90_000, Some(at(10)), false));
+        let disk_pressure = |until| vec![ConditionView { condition: "DiskPressure".to_owned(), until }];
+        assert_eq!(rig.view().conditions, disk_pressure(None));
+        rig.pass(secs(99)).await;
+        let view = rig.view();
+        assert_eq!(disk(&view).thresholds[1], shown("40Gi", "5%", 90_000, Some(at(10)), true));
+        let reclaim = view.reclaim.unwrap();
+        assert_eq!(
+            (reclaim.signal.as_str(), reclaim.freed_bytes, reclaim.enough),
+            ("nodefs.available", Some(1), false)
+        );
+        let victim = view.victim.unwrap();
+        assert_eq!(
+            (victim.pod.as_str(), victim.signal.as_str(), victim.at),
+            ("default/a", "nodefs.available", at(100))
+        );
+        assert!(victim.message.starts_with("The node was low on resource: ephemeral-storage."), "{}", victim.message);
+
+        rig.machine.change(|m| m.disk.as_mut().unwrap().available_bytes = 90 * GI);
+        rig.pass(secs(20)).await;
+        let view = rig.view();
+        assert_eq!(disk(&view).thresholds, quiet);
+        let [held] = view.conditions.as_slice() else { panic!("{:?}", view.conditions) };
+        let until = held.until.unwrap();
+        assert!(until > at(400) && until < at(430), "{until:?} of {begun:?}");
+        manager.kill();
+        rig.pass(secs(1)).await;
+        assert_eq!((rig.view().victim, rig.view().conditions.len()), (Some(victim), 1), "outlives a generation");
     });
 }

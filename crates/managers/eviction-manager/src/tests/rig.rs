@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use actor::testing::settle;
 use actor::{ActorRef, Kernel};
-use contract::eviction::NodePressure;
+use contract::eviction::{NodePressure, PressureView};
 use contract::image::RemoveUnusedImages;
 use contract::pod_manager::{DesiredPod, KillPod, RemoveDeadContainers};
 use contract::pod_worker::{WorkerPhase, WorkerState};
@@ -186,6 +186,11 @@ impl Rig {
 
     pub(super) fn conditions(&self) -> Vec<String> {
         self.wiring.value::<NodePressure>().get().conditions.clone()
+    }
+
+    /// What people are shown.
+    pub(super) fn view(&self) -> PressureView {
+        (*self.wiring.value::<PressureView>().get()).clone()
     }
 
     pub(super) fn kills(&self) -> Vec<KillPod> {

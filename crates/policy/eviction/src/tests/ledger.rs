@@ -36,6 +36,48 @@ fn a_condition_outlives_its_cause_by_the_transition_period() {
 }
 
 #[test]
+fn it_tells_since_when_a_threshold_is_crossed_and_until_when_a_condition_holds() {
+    let at = Duration::from_secs;
+    let hard = threshold(Signal::MemoryAvailable, amount("1Gi"), None);
+    let soft = Threshold { grace: at(30), below: amount("2Gi"), ..hard };
+    let with = |available| seen(Signal::MemoryAvailable, available, 8 * GI);
+    let mut p = Ledger::default();
+    p.recover([Pressure::Disk], at(0));
+    let told = |p: &Ledger, now| {
+        let of = |t| (p.crossed_since(t), p.is_due(t));
+        (of(&hard), of(&soft), p.conditions(at(now), PERIOD).collect::<Vec<_>>())
+    };
+    let no = (None, false);
+    let disk = (Pressure::Disk, Some(at(300)));
+    p.observe(&[hard, soft], &with(3 * GI), at(5), PERIOD);
+    assert_eq!(told(&p, 5), (no, no, vec![disk]));
+    p.observe(&[hard, soft], &with(GI), at(10), PERIOD);
+    assert_eq!(told(&p, 10), (no, (Some(at(10)), false), vec![(Pressure::Memory, None), disk]));
+    p.observe(&[hard, soft], &with(0), at(40), PERIOD);
+    let both = ((Some(at(40)), true), (Some(at(10)), true));
+    assert_eq!(told(&p, 40), (both.0, both.1, vec![(Pressure::Memory, None), disk]));
+    p.observe(&[hard, soft], &with(3 * GI), at(50), PERIOD);
+    assert_eq!(told(&p, 50), (no, no, vec![(Pressure::Memory, Some(at(340))), disk]));
+    p.observe(&[hard, soft], &with(3 * GI), at(300), PERIOD);
+    assert_eq!(told(&p, 300).2, [(Pressure::Memory, Some(at(340)))]);
+}
+
+#[test]
+fn amounts_print_as_they_are_configured() {
+    let table = [
+        (amount("100Mi"), "100Mi"),
+        (amount("1000"), "1k"),
+        (Amount::percent(10.0), "10%"),
+        (Amount::percent(15.0), "15%"),
+        (Amount::percent(0.5), "0.5%"),
+        (Amount::percent(33.3), "33.3%"),
+    ];
+    for (amount, text) in table {
+        assert_eq!(amount.to_string(), text);
+    }
+}
+
+#[test]
 fn with_a_minimum_reclaim_pressure_lasts_until_so_much_more_is_there() {
     let memory = [threshold(Signal::MemoryAvailable, amount("1Gi"), Some(amount("500Mi")))];
     let with = |available| seen(Signal::MemoryAvailable, available, 8 * GI);

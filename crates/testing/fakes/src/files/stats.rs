@@ -1,4 +1,4 @@
-//! What files take, and of the rest of a host's counters nothing.
+//! What files take, and of the rest of a host's counters nothing, or just that there are some.
 
 use std::io;
 use std::path::Path;
@@ -28,8 +28,9 @@ impl MemFs {
 }
 
 impl StatsSource for MemFs {
-    fn cgroup(&self, _path: &str, _depth: Depth) -> Option<CgroupReading> {
-        None
+    fn cgroup(&self, path: &str, _depth: Depth) -> Option<CgroupReading> {
+        let at = self.state().counted_at.filter(|_| path == "/")?;
+        Some(CgroupReading { at, ..CgroupReading::default() })
     }
 
     fn container_cgroup(&self, _pod_cgroup: &str, _container_id: &str) -> Option<String> {
@@ -89,6 +90,9 @@ impl StatsSource for MemFs {
     }
 
     fn machine(&self) -> HostResult<MachineReading> {
+        if self.state().counted_at.is_some() {
+            return Ok(MachineReading { memory_bytes: 8 << 30, cpus: 4, ..MachineReading::default() });
+        }
         Err(HostError::new("open", "/proc/stat", io::ErrorKind::NotFound))
     }
 }

@@ -8,8 +8,9 @@ use contract::DECLARATIONS;
 
 use super::cases::{KINDS, Passages};
 use super::round::Round;
+use super::scenes::{SCENES, Scene};
 
-/// Points that no round passes, with the reason. The list is exact: one that is passed may not stand here.
+/// Points that no round and no scene passes, with the reason. The list is exact: one that is passed may not stand here.
 const NOT_PASSED: &[(&str, &str, &str)] = &[
     ("certificate-manager", "load", ROTATED),
     ("certificate-manager", "key", ROTATED),
@@ -17,9 +18,6 @@ const NOT_PASSED: &[(&str, &str, &str)] = &[
     ("certificate-manager", "after create", ROTATED),
     ("certificate-manager", "before store", ROTATED),
     ("certificate-manager", "read serving files", "the node of the rounds has no serving certificate"),
-    ("eviction-manager", "evict", SHORT),
-    ("eviction-manager", "measure", SHORT),
-    ("eviction-manager", "reclaim", SHORT),
     ("object-store", "turn:FetchPodCertificate", OF_PODS),
     ("object-store", "turn:FetchTrustAnchors", OF_PODS),
     (
@@ -27,18 +25,12 @@ const NOT_PASSED: &[(&str, &str, &str)] = &[
         "turn:RemoveDeadContainers",
         "the disk of the rounds is never full: struck by the crate's own tests, in src/tests/cluster.rs",
     ),
-    ("shutdown-manager", "kill", GOING_DOWN),
-    ("shutdown-manager", "note", GOING_DOWN),
-    ("shutdown-manager", "release", GOING_DOWN),
     ("pod-worker", "turn:RetireWorker", "the route to the workers answers it, no worker has a turn"),
     ("volume-manager", "attach", LUNS),
     ("volume-manager", "detach", LUNS),
 ];
-const SHORT: &str = "nothing runs short in the rounds: struck by the crate's own tests, in src/tests/faults.rs";
 const OF_PODS: &str =
     "no pod of the rounds projects one: struck by the crate's own tests, in src/tests/{bundles,certificates}.rs";
-const GOING_DOWN: &str =
-    "a machine that goes down ends all pods of the rounds: struck by the crate's own tests, in src/tests/trouble.rs";
 const LUNS: &str =
     "the host of the rounds has no network of disks: struck by the crate's own tests, in src/tests/luns.rs";
 const ROTATED: &str = "nobody signs certificates here: struck by the crate's own tests, in src/tests/faults.rs";
@@ -104,9 +96,10 @@ fn of_declarations() -> BTreeSet<(String, String)> {
     actors.flat_map(points).collect()
 }
 
-/// (actor, point) of all that undisturbed rounds pass, on runtimes of each kind.
+/// (actor, point) of all that undisturbed rounds pass, on runtimes of each kind, and of what the actors of scenes pass in theirs.
 fn passed() -> BTreeSet<(String, String)> {
-    let mut out = BTreeSet::new();
+    let of_scene = |scene: Scene| scene.points().into_iter().map(move |point| (scene.actor().to_owned(), point));
+    let mut out: BTreeSet<(String, String)> = SCENES.into_iter().flat_map(of_scene).collect();
     for (_, features, _) in KINDS {
         let Passages(found) = actor::testing::run(7, |kernel| async move {
             Round::undisturbed_on(&kernel, features()).await;
@@ -129,7 +122,10 @@ fn every_fault_point_of_the_source_is_struck() {
     let missing = in_source.difference(&of_crates).chain(of_declarations.difference(&passed));
     let missing: BTreeSet<(&str, &str)> = missing.map(|(owner, point)| (owner.as_str(), point.as_str())).collect();
     let listed: BTreeSet<(&str, &str)> = NOT_PASSED.iter().map(|(owner, point, _)| (*owner, *point)).collect();
-    assert_eq!(missing, listed, "points that no round passes (left), and those that are listed so (right)");
+    assert_eq!(
+        missing, listed,
+        "points that no round and no scene passes (left), and those that are listed so (right)"
+    );
     let known: BTreeSet<&String> = in_source.iter().chain(&of_declarations).map(|(_, point)| point).collect();
     // Messages of an actor to itself are in no declaration.
     let strange = passed.iter().filter(|(_, point)| !known.contains(point) && !point.starts_with("turn:"));
