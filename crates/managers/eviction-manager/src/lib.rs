@@ -16,6 +16,7 @@
 mod actor;
 mod alarm;
 mod config;
+mod disks;
 mod evict;
 mod notifications;
 mod observe;
