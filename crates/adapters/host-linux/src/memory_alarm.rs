@@ -121,6 +121,7 @@ mod tests {
     async fn the_kernel_of_v1_tells_when_a_cgroup_uses_more_than_so_much() {
         let root = Path::new("/sys/fs/cgroup/memory");
         if !root.join("cgroup.event_control").exists() {
+            eprintln!("skipped: needs cgroup v1");
             return; // v2: the guest's
         }
         let name = format!("bosun-alarm-{}", std::process::id());
@@ -149,7 +150,8 @@ mod tests {
     async fn a_process_that_waits_for_memory_is_told_of() {
         let (v1, unified) = (Path::new("/sys/fs/cgroup/memory"), Path::new("/sys/fs/cgroup/unified"));
         if !v1.join("memory.limit_in_bytes").exists() || !unified.join("memory.pressure").exists() {
-            return; // a kernel that measures no stalls, or a machine with v2 alone
+            eprintln!("skipped: needs a kernel that measures stalls, and cgroup v1 beside v2");
+            return;
         }
         let name = format!("bosun-stalls-{}", std::process::id());
         let own = [v1, unified].map(|root| Own(root.join(&name)));

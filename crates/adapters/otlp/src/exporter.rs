@@ -35,7 +35,7 @@ pub struct Patience {
 }
 
 impl Default for Patience {
-    /// As the libraries of a kubelet have them.
+    /// The figures of a kubelet's libraries, which have one try end with the batch.
     fn default() -> Self {
         let s = Duration::from_secs;
         Self { attempt: s(10), pause: s(5), batch: s(30) }

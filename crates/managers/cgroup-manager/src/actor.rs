@@ -12,12 +12,13 @@ use contract::cgroup::{
     ResizePodCgroup, ThrottlePodCgroup,
 };
 use contract::pod_manager::DesiredPod;
+use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
 use model::{PodUid, pod};
 use ports::host::{CgroupFs, CgroupVersion, HostResult};
 
 use crate::config::Config;
-use crate::effects::Enforced;
+use crate::effects::{Enforced, Ensured};
 use crate::state::State;
 use crate::{Serial, effects};
 
@@ -160,6 +161,25 @@ impl CgroupManager {
         self.write_tiers(true, ctx);
     }
 
+    /// A pod without its limits is better than no pod. They are tried again with each step of its worker.
+    fn note_limited(&mut self, of: &Pod, limited: Option<Result<(), CgroupError>>) {
+        let uid = pod::uid(of);
+        match limited {
+            // One with containers that an earlier generation looked after.
+            None => {
+                self.state.limited.entry(uid).or_insert(true);
+            }
+            Some(Ok(())) => {
+                self.state.limited.insert(uid, true);
+            }
+            Some(Err(error)) => {
+                if self.state.limited.insert(uid, false) != Some(false) {
+                    tracing::warn!(pod = %pod::describe(of), %error, "the pod runs without its limits until they can be written");
+                }
+            }
+        }
+    }
+
     fn post(&self, uid: &PodUid) {
         if let Some(known) = self.state.pods.get(uid) {
             self.rows.post(uid.clone(), Arc::new(PodCgroupRow { path: known.path.clone() }));
@@ -249,7 +269,7 @@ impl Handler<EnsurePodCgroup> for CgroupManager {
         }
         let uid = pod::uid(&pod);
         let (deps, config, effects) = (self.deps.clone(), self.config.clone(), ctx.effects());
-        let ready = self.ready;
+        let (ready, limited) = (self.ready, self.state.limited.get(&uid).copied());
         let work = {
             let (pod, uid) = (pod.clone(), uid.clone());
             async move {
@@ -259,21 +279,21 @@ impl Handler<EnsurePodCgroup> for CgroupManager {
                     if !ready {
                         effects::set_up(&*deps.cgroups, &config)?;
                     }
-                    effects::ensure(&*deps.cgroups, &config, &pod)
+                    effects::ensure(&*deps.cgroups, &config, &pod, limited)
                 });
                 let out = out.await;
                 effects.hit("ensured").await;
                 out
             }
         };
-        Deferred::then(work, move |act: &mut Self, out: Result<PodCgroup, CgroupError>, ctx| {
-            if let Ok(made) = &out {
-                act.ready = true;
-                act.state.made(&uid, &made.parent, pod);
-                act.post(&uid);
-                act.write_tiers(false, ctx);
-            }
-            out
+        Deferred::then(work, move |act: &mut Self, out: Result<Ensured, CgroupError>, ctx| {
+            let Ensured { cgroup, limited } = out?;
+            act.ready = true;
+            act.note_limited(&pod, limited);
+            act.state.made(&uid, &cgroup.parent, pod);
+            act.post(&uid);
+            act.write_tiers(false, ctx);
+            Ok(cgroup)
         })
     }
 }

@@ -125,21 +125,51 @@ fn try_tiers(cgroups: &dyn CgroupFs, config: &Config, tiers: &Tiers) -> Result<(
     all.map_err(|e| failed("failed to update the QoS tiers", &e))
 }
 
-/// Makes sure that the pod's cgroup exists.
-pub(crate) fn ensure(cgroups: &dyn CgroupFs, config: &Config, pod: &Pod) -> Result<PodCgroup, CgroupError> {
+/// A pod's cgroup that is there.
+pub(crate) struct Ensured {
+    pub(crate) cgroup: PodCgroup,
+    /// Whether its limits were written, unless that was not due.
+    pub(crate) limited: Option<Result<(), CgroupError>>,
+}
+
+/// Makes sure that the pod's cgroup exists. `limited`: what became of limits before; `None`: nobody knows.
+pub(crate) fn ensure(
+    cgroups: &dyn CgroupFs,
+    config: &Config,
+    pod: &Pod,
+    limited: Option<bool>,
+) -> Result<Ensured, CgroupError> {
     let parent = config.tree.pod(resources::qos_class(pod), &pod::uid(pod));
     let existed = cgroups.exists(&parent).map_err(|e| failed("failed to look for the pod cgroup", &e))?;
-    if existed {
-        return Ok(PodCgroup { parent, existed });
+    if !existed {
+        counted("create", || cgroups.create(&parent))
+            .map_err(|e| failed(&format!("failed to create container for {parent}"), &e))?;
     }
-    counted("create", || cgroups.create(&parent))
-        .map_err(|e| failed(&format!("failed to create container for {parent}"), &e))?;
     let values = tree::pod_values(pod, &config.facts, &config.rules);
-    if let Err(e) = counted("update", || cgroups.set(&parent, &values)) {
-        // A pod without its limits is better than no pod: the kubelet holds it the same way.
-        tracing::warn!(pod = %pod::describe(pod), error = %actor::chain(&e), "pod cgroup has not all of its limits");
-    }
-    Ok(PodCgroup { parent, existed })
+    let is_due = match limited {
+        _ if !existed => true,
+        // Nobody is in one whose maker died before it had limits.
+        None => is_empty(cgroups, &parent),
+        Some(false) => is_empty(cgroups, &parent) || fits(cgroups, &parent, &values),
+        // What becomes of them is a resize's.
+        Some(true) => false,
+    };
+    let limit = || cgroups.set(&parent, &values).map_err(|e| failed("pod cgroup has not all of its limits", &e));
+    let limited = is_due.then(|| counted("update", limit));
+    Ok(Ensured { cgroup: PodCgroup { parent, existed }, limited })
+}
+
+fn is_empty(cgroups: &dyn CgroupFs, path: &str) -> bool {
+    cgroups.children(path).is_ok_and(|children| children.is_empty())
+}
+
+/// Whether the limit of memory is above what is in use: else the kernel would end somebody.
+fn fits(cgroups: &dyn CgroupFs, path: &str, values: &CgroupValues) -> bool {
+    let is_above = |limit: i64| {
+        let used = cgroups.memory_usage_bytes(path);
+        used.is_ok_and(|used| u64::try_from(limit).is_ok_and(|limit| used < limit))
+    };
+    values.memory_limit_bytes.is_none_or(is_above)
 }
 
 /// Kills and removes the pod's cgroup, in whatever tier it is.

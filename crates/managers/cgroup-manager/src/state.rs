@@ -21,6 +21,8 @@ pub(crate) struct Known {
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct State {
     pub pods: BTreeMap<PodUid, Known>,
+    /// Pods whose limits this generation has seen to; `false`: they could not be written.
+    pub limited: BTreeMap<PodUid, bool>,
     /// Pods whose cgroup was made or removed since the tree began to be read: the reading may not know of it.
     touched: BTreeSet<PodUid>,
     /// What was written last.
@@ -53,6 +55,7 @@ impl State {
     pub(crate) fn removed(&mut self, uid: &PodUid) {
         self.touched.insert(uid.clone());
         self.pods.remove(uid);
+        self.limited.remove(uid);
     }
 
     /// Takes over what the tree showed. Specifications that are known stay.
@@ -61,6 +64,7 @@ impl State {
         let gone = |u: &PodUid| !found.contains_key(u) && !touched.contains(u);
         let vanished: Vec<PodUid> = self.pods.keys().filter(|u| gone(u)).cloned().collect();
         self.pods.retain(|u, _| !gone(u));
+        self.limited.retain(|u, _| !gone(u));
         let mut appeared = Vec::new();
         for (uid, path) in found.into_iter().filter(|(u, _)| !touched.contains(u)) {
             let known = self.pods.entry(uid.clone()).or_insert_with(|| {

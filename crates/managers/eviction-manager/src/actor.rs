@@ -1,5 +1,6 @@
 //! The actor: looks, and brings about what follows.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,22 +15,23 @@ use model::event::{EventObject, EventType, NodeEvent};
 use model::node::Pressure;
 use model::stats::Summary;
 use model::{PodUid, Timestamp, pod};
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 use crate::config::{Config, Deps};
-use crate::evict::{self, Order, Unanswered};
+use crate::disks::DiskLooks;
+use crate::evict::{self, Answer, Order};
 use crate::notifications::Notifications;
 use crate::observe::{Look, Places, look};
 use crate::reclaim;
 use crate::unseen::Unseen;
 use crate::view::{self, Observation};
 
-/// A look at the machine that takes longer is given up: the next one is due soon.
-const LOOK_LIMIT: Duration = Duration::from_secs(10);
 /// What pods use of their own limits is asked for at most so often: their volumes are measured once a minute.
 const LOCAL_PERIOD: Duration = Duration::from_secs(10);
 /// While memory is short, limits of pods' own are compared only when they were not for so long.
 const LATE_LIMITS: Duration = Duration::from_secs(60);
+/// An order that its worker was told is on the worker's row by then.
+const TAKEN_LIMIT: Duration = Duration::from_secs(1);
 /// How long a pass waits for volumes that were never measured.
 const MEASURED_LIMIT: Duration = Duration::from_secs(20);
 /// How often it looks whether they are.
@@ -51,6 +53,9 @@ pub struct EvictionManager {
     /// With those that follow from the disks of this machine.
     pub(crate) thresholds: Vec<Threshold>,
     places: Option<Places>,
+    disks: DiskLooks,
+    /// Pods whose volumes were waited for in vain.
+    unmeasured: BTreeSet<PodUid>,
     unseen: Unseen,
     ledger: Ledger,
     started: Option<Instant>,
@@ -88,13 +93,12 @@ impl Actor for EvictionManager {
             return;
         }
         self.listen(ctx);
-        let ending = evict::ending(&self.crew);
-        if ending.is_empty() {
-            return self.look(ctx);
-        }
-        // What they have may be all that is missing.
         self.pass.running = true;
-        self.await_orders(ending, ctx);
+        if ctx.generation() == 0 {
+            return self.go_on(ctx);
+        }
+        // An order that a former instance gave as it died is on its worker's row soon.
+        ctx.after(TAKEN_LIMIT, Self::go_on);
     }
 }
 supervised!(EvictionManager);
@@ -112,6 +116,8 @@ impl EvictionManager {
             config,
             deps,
             places: None,
+            disks: DiskLooks::default(),
+            unmeasured: BTreeSet::new(),
             unseen: Unseen::default(),
             ledger: Ledger::default(),
             started: None,
@@ -124,15 +130,27 @@ impl EvictionManager {
         }
     }
 
+    /// What pods have that end already may be all that is missing.
+    fn go_on(&mut self, ctx: &mut Ctx<Self>) {
+        match evict::ending(&self.crew) {
+            ending if ending.is_empty() => self.begin(ctx),
+            ending => self.await_orders(ending, None, ctx),
+        }
+    }
+
     /// A pass begins, unless one is under way; then another one follows it.
     fn look(&mut self, ctx: &mut Ctx<Self>) {
         if std::mem::replace(&mut self.pass.running, true) {
             self.pass.again = true;
             return;
         }
-        let (deps, config, places, effects) =
-            (self.deps.clone(), self.config.clone(), self.places.clone(), ctx.effects());
-        let work = async move { timeout(LOOK_LIMIT, look(deps, config, places, &effects)).await.ok() };
+        self.begin(ctx);
+    }
+
+    fn begin(&mut self, ctx: &mut Ctx<Self>) {
+        let (deps, config, effects) = (self.deps.clone(), self.config.clone(), ctx.effects());
+        let (places, disks) = (self.places.clone(), self.disks.clone());
+        let work = async move { look(deps, config, places, disks, &effects).await };
         ctx.run(work, |act: &mut Self, seen, ctx| match seen {
             Some(seen) => act.on_look(seen, ctx),
             None => {
@@ -200,9 +218,10 @@ impl EvictionManager {
         }
         let limits = limits && (is_late || due != Some(Resource::Memory));
         let (crew, effects, clock) = (self.crew.clone(), ctx.effects(), ctx.clock().clone());
+        let known = self.config.measures_volumes.then(|| self.unmeasured.clone());
         let work = async move {
             effects.hit("measure").await;
-            measure(&crew, &clock, limits, due).await
+            measure(&crew, &clock, limits, due, known).await
         };
         ctx.run(work, move |act: &mut Self, measured, ctx| {
             act.on_measured(measured, verdict.due, seen.signals, pause, ctx);
@@ -258,7 +277,7 @@ impl EvictionManager {
         pause: Duration,
         ctx: &mut Ctx<Self>,
     ) {
-        let Measured { summary, disks } = match measured {
+        let Measured { summary, disks, unmeasured } = match measured {
             Ok(measured) => measured,
             Err(e) => {
                 tracing::warn!(error = %e, "what pods use is not known: none is evicted");
@@ -266,6 +285,9 @@ impl EvictionManager {
             }
         };
         let now = ctx.clock().now();
+        if let Some(unmeasured) = unmeasured {
+            self.unmeasured = unmeasured;
+        }
         if disks && self.config.local_storage && self.places.is_some() {
             self.limits_at = Some(now);
             let orders = evict::over_limits(&evict::active(&self.crew), &summary, self.layout());
@@ -283,10 +305,11 @@ impl EvictionManager {
             return self.evict_one(&summary, &due, &seen, now, ctx);
         }
         let (crew, effects) = (self.crew.clone(), ctx.effects());
-        let (deps, config, places) = (self.deps.clone(), self.config.clone(), self.places.clone());
+        let (deps, config) = (self.deps.clone(), self.config.clone());
+        let (places, disks) = (self.places.clone(), self.disks.clone());
         let work = async move {
             let freed = reclaim::run(&crew, steps, &effects).await;
-            (freed, timeout(LOOK_LIMIT, look(deps, config, places, &effects)).await.ok())
+            (freed, look(deps, config, places, disks, &effects).await)
         };
         ctx.run(work, move |act: &mut Self, (freed, after), ctx| {
             let enough = after.is_some_and(|after| eviction::is_relieved(&act.thresholds, &after.signals));
@@ -320,13 +343,13 @@ impl EvictionManager {
             for order in orders {
                 effects.hit("evict").await;
                 match evict::give(&crew, &order).await {
-                    Ok(true) => return vec![order],
-                    Ok(false) => {}
-                    // It may go all the same: no other one goes before the next look.
-                    Err(Unanswered) => break,
+                    Answer::Taken => return (vec![order], None),
+                    Answer::Nobody => {}
+                    // It may go all the same: no other one goes before that is known.
+                    Answer::Unknown => return (Vec::new(), Some(order)),
                 }
             }
-            Vec::new()
+            (Vec::new(), None)
         };
         ctx.run(work, Self::on_evicted);
     }
@@ -339,17 +362,21 @@ impl EvictionManager {
             for order in orders {
                 effects.hit("evict").await;
                 match evict::give(&crew, &order).await {
-                    Ok(true) => given.push(order),
-                    Ok(false) => {}
-                    Err(Unanswered) => break,
+                    Answer::Taken => given.push(order),
+                    Answer::Nobody => {}
+                    Answer::Unknown => return (given, Some(order)),
                 }
             }
-            given
+            (given, None)
         };
         ctx.run(work, Self::on_evicted);
     }
 
-    fn on_evicted(&mut self, given: Vec<Order>, ctx: &mut Ctx<Self>) {
+    fn on_evicted(&mut self, (given, unanswered): (Vec<Order>, Option<Order>), ctx: &mut Ctx<Self>) {
+        if unanswered.is_some() {
+            ctx.after(TAKEN_LIMIT, |act, ctx| act.await_orders(given, unanswered, ctx));
+            return;
+        }
         if given.is_empty() {
             tracing::warn!("something runs short and no pod could be evicted");
             self.deaf_until = Some(ctx.clock().now() + eviction::LONGEST);
@@ -357,10 +384,16 @@ impl EvictionManager {
         }
         let victim = view::victim(Self::wall(ctx), &given);
         self.view.publish(PressureView { victim, ..(*self.view.get()).clone() });
-        self.await_orders(given, ctx);
+        self.await_orders(given, None, ctx);
     }
 
-    fn await_orders(&mut self, given: Vec<Order>, ctx: &mut Ctx<Self>) {
+    /// `late`: one that nobody answered; by now it is known whether it was taken.
+    fn await_orders(&mut self, mut given: Vec<Order>, late: Option<Order>, ctx: &mut Ctx<Self>) {
+        let is_taken = |order: &Order| self.workers.get(&pod::uid(&order.pod)).is_some_and(|row| evict::knows(&row));
+        if let Some(order) = late.filter(is_taken) {
+            evict::tell_evicted(&self.crew, &order);
+            given.push(order);
+        }
         let now = ctx.clock().now();
         let stopped_by = now + given.iter().map(Order::stop_limit).max().unwrap_or_default();
         self.await_gone(given, stopped_by, stopped_by + CLEANED_LIMIT, ctx);
@@ -394,23 +427,32 @@ struct Measured {
     summary: Arc<Summary>,
     /// Disks, too.
     disks: bool,
+    /// Pods with volumes that were never measured, where that was looked at.
+    unmeasured: Option<BTreeSet<PodUid>>,
 }
 
 /// Measures pods. When memory is short processor and memory are enough, which takes the kernel's files alone: a runtime that
 /// is short of memory itself may not answer. When a disk is, it waits for pods whose volumes were never measured: they would
-/// count as empty.
+/// count as empty. Not again for those that are `known` as such; where that is `None` for nobody.
 async fn measure(
     crew: &Crew<Role>,
     clock: &Clock,
     limits: bool,
     due: Option<Resource>,
+    known: Option<BTreeSet<PodUid>>,
 ) -> Result<Measured, StatsError> {
-    let ask = async |only_cpu_and_memory: bool| {
-        let summary = crew.call(Summarise { only_cpu_and_memory }).await?;
-        Ok(Measured { summary, disks: !only_cpu_and_memory })
-    };
     let of_memory = due == Some(Resource::Memory);
     let of_disk = matches!(due, Some(Resource::EphemeralStorage | Resource::Inodes));
+    let known = known.filter(|_| of_disk);
+    let ask = async |only_cpu_and_memory: bool| {
+        let summary = crew.call(Summarise { only_cpu_and_memory }).await?;
+        let unmeasured = known.is_some().then(|| evict::unmeasured(crew, &summary));
+        Ok(Measured { summary, disks: !only_cpu_and_memory, unmeasured })
+    };
+    let is_awaited = |measured: &Measured| match (&measured.unmeasured, &known) {
+        (Some(unmeasured), Some(known)) => !unmeasured.is_subset(known),
+        _ => false,
+    };
     let until = clock.now() + MEASURED_LIMIT;
     loop {
         match ask(of_memory && !limits).await {
@@ -418,7 +460,7 @@ async fn measure(
                 tracing::warn!(error = %e, "limits on local storage are not compared while memory is short");
                 return ask(true).await;
             }
-            Ok(measured) if of_disk && evict::is_unmeasured(crew, &measured.summary) && clock.now() < until => {
+            Ok(measured) if is_awaited(&measured) && clock.now() < until => {
                 clock.sleep(MEASURED_PERIOD).await;
             }
             answer => return answer,

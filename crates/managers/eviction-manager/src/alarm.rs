@@ -47,6 +47,7 @@ impl EvictionManager {
         }
         let pods = self.config.pods_cgroup.as_deref();
         let wanted: Vec<_> = self.thresholds.iter().filter_map(|t| notifications::wanted(t, look, pods)).collect();
+        let mut failure = None;
         for (cgroup, bytes) in wanted {
             match self.deps.alarm.usage_crosses(&cgroup, bytes) {
                 Ok(mut alarms) => {
@@ -57,11 +58,17 @@ impl EvictionManager {
                         }
                     });
                 }
-                Err(error) => {
+                Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                     tracing::warn!(%error, cgroup, "kernelMemcgNotification has no effect here");
-                    self.notifications.refuse();
+                    return self.notifications.refuse();
                 }
+                Err(error) => failure = Some((cgroup, error)),
             }
+        }
+        if self.notifications.note(failure.is_some())
+            && let Some((cgroup, error)) = failure
+        {
+            tracing::warn!(%error, cgroup, "the kernel is not told when to tell of memory: tried again with later looks");
         }
     }
 }

@@ -21,6 +21,8 @@ pub struct Config {
     pub max_pod_grace: Duration,
     /// `localStorageCapacityIsolation`: pods go that use more disk than they allow themselves.
     pub local_storage: bool,
+    /// `volumeStatsAggPeriod`: volumes of pods are measured.
+    pub measures_volumes: bool,
     /// `--root-dir`: its file system is `nodefs`.
     pub root_dir: PathBuf,
     /// Cgroup of all pods, where they have one.

@@ -1,6 +1,6 @@
 //! Ending one pod: what is said of it, and the order to its worker.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -71,14 +71,13 @@ pub(crate) fn by_uid(summary: &Summary) -> BTreeMap<&str, &PodStats> {
     summary.pods.iter().map(|stats| (stats.pod_ref.uid.as_str(), stats)).collect()
 }
 
-/// Whether some pod that may go has a volume of its own on disk that was not measured yet.
-pub(crate) fn is_unmeasured(crew: &Crew<Role>, summary: &Summary) -> bool {
+/// Pods that may go and have a volume of their own on disk that was not measured yet.
+pub(crate) fn unmeasured(crew: &Crew<Role>, summary: &Summary) -> BTreeSet<PodUid> {
     let stats = by_uid(summary);
     let pods = active(crew);
-    let may_go = pods.iter().filter(|pod| !pod::is_critical(pod));
-    may_go
-        .filter_map(|pod| Some((pod, stats.get(pod::uid(pod).as_str())?)))
-        .any(|(pod, s)| eviction::is_unmeasured(pod, s))
+    let may_go = pods.iter().filter(|pod| !pod::is_critical(pod)).map(|pod| (pod, pod::uid(pod)));
+    let of = may_go.filter(|(pod, uid)| stats.get(uid.as_str()).is_some_and(|s| eviction::is_unmeasured(pod, s)));
+    of.map(|(_, uid)| uid).collect()
 }
 
 /// Pods that use more of the disk than they allow themselves; all of them go.
@@ -126,15 +125,20 @@ pub(crate) fn for_threshold(
     candidates.into_iter().filter(|candidate| !pod::is_critical(candidate.pod)).filter_map(order).collect()
 }
 
-/// Nobody knows whether the order was taken.
-pub(crate) struct Unanswered;
+/// What became of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// The pod's worker was told.
+    Taken,
+    /// There is nobody to take it: the next one goes in its stead.
+    Nobody,
+    /// Nobody knows whether it was taken: the row of its worker shows it soon, if it was.
+    Unknown,
+}
 
-/// Gives the order. `false`: there is nobody to take it; the next one goes in its stead.
-pub(crate) async fn give(crew: &Crew<Role>, order: &Order) -> Result<bool, Unanswered> {
+/// Gives the order.
+pub(crate) async fn give(crew: &Crew<Role>, order: &Order) -> Answer {
     let uid = pod::uid(&order.pod);
-    let object = object(&order.pod);
-    let event = NodeEvent { kind: EventType::Warning, reason: REASON.into(), message: order.message.clone(), object };
-    crew.emit_annotated(event, order.annotations.clone());
     let request = KillRequest {
         grace_s: Some(order.grace_s),
         evicted: true,
@@ -144,16 +148,30 @@ pub(crate) async fn give(crew: &Crew<Role>, order: &Order) -> Result<bool, Unans
     };
     match crew.ask(KillPod { uid, request }).await {
         Ok(true) => {
-            tracing::warn!(pod = %pod::describe(&order.pod), message = order.message, "pod evicted");
-            metrics::eviction::EVICTIONS.with_label_values(&[order.signal]).inc();
-            Ok(true)
+            tell_evicted(crew, order);
+            Answer::Taken
         }
-        Ok(false) => Ok(false),
+        Ok(false) => Answer::Nobody,
         Err(e) => {
-            tracing::warn!(pod = %pod::describe(&order.pod), error = %e, "the pod is not evicted");
-            Err(Unanswered)
+            tracing::warn!(pod = %pod::describe(&order.pod), error = %e, "nobody knows yet whether the pod is evicted");
+            Answer::Unknown
         }
     }
+}
+
+/// Tells that the pod goes.
+pub(crate) fn tell_evicted(crew: &Crew<Role>, order: &Order) {
+    tracing::warn!(pod = %pod::describe(&order.pod), message = order.message, "pod evicted");
+    metrics::eviction::EVICTIONS.with_label_values(&[order.signal]).inc();
+    let (kind, object) = (EventType::Warning, object(&order.pod));
+    let event = NodeEvent { kind, reason: REASON.into(), message: order.message.clone(), object };
+    crew.emit_annotated(event, order.annotations.clone());
+}
+
+/// Whether the pod's worker knows of the order.
+pub(crate) fn knows(row: &WorkerState) -> bool {
+    let reason = row.kill.as_ref().and_then(|kill| kill.reason.as_ref());
+    row.evicted && reason.is_some_and(|(reason, _)| reason == REASON)
 }
 
 /// Tells that a worker takes too long.

@@ -17,6 +17,7 @@
 mod actor;
 mod alarm;
 mod config;
+mod disks;
 mod evict;
 mod notifications;
 mod observe;

@@ -18,6 +18,8 @@ pub(crate) struct Notifications {
     set: Vec<AbortHandle>,
     at: Option<Instant>,
     refused: bool,
+    /// Setting them failed, and that was told.
+    fails: bool,
 }
 
 impl Notifications {
@@ -37,6 +39,11 @@ impl Notifications {
         let (told, abort) = abortable(told);
         self.set.push(abort);
         told
+    }
+
+    /// They were set, or could not be. Answers whether a failure is news.
+    pub(crate) fn note(&mut self, fails: bool) -> bool {
+        !std::mem::replace(&mut self.fails, fails) && fails
     }
 
     /// There are none here.

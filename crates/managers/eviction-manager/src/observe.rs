@@ -7,15 +7,22 @@ use std::time::Duration;
 use actor::{Class, Effects};
 use cri_api::v1;
 use eviction::{Layout, Observed, Signal, Signals, Threshold};
+use futures::FutureExt as _;
 use model::node::Pressure;
 use model::reading::Depth;
 use ports::host::{FsStat, HostResult};
+use tokio::time::timeout;
 
 use crate::config::{Config, Deps};
+use crate::disks::DiskLooks;
 use crate::unseen::Missed;
 
 /// Name of what is not known as long as the runtime does not say where it keeps images.
 const PLACE: &str = "where the runtime keeps images";
+/// Name of what is not known while a look at disks is out for too long.
+const DISKS: &str = "disks";
+/// A look at the machine that takes longer is given up: the next one is due soon.
+const LOOK_LIMIT: Duration = Duration::from_secs(10);
 /// Longest that the runtime may take to say where it keeps images.
 const RUNTIME_DEADLINE: Duration = Duration::from_secs(2);
 
@@ -40,19 +47,55 @@ pub(crate) struct Look {
     pub(crate) missed: Missed,
 }
 
-/// Looks at every signal that a threshold needs. What cannot be read is left out.
-pub(crate) async fn look(deps: Arc<Deps>, config: Arc<Config>, places: Option<Places>, effects: &Effects) -> Look {
+/// What was seen of disks.
+#[derive(Clone, Debug)]
+pub(crate) struct DisksSeen {
+    pub(crate) signals: Signals,
+    pub(crate) places: Option<Places>,
+    pub(crate) missed: Missed,
+}
+
+/// Looks at every signal that a threshold needs. What cannot be read is left out; `None`: not even memory can be.
+pub(crate) async fn look(
+    deps: Arc<Deps>,
+    config: Arc<Config>,
+    places: Option<Places>,
+    disks: DiskLooks,
+    effects: &Effects,
+) -> Option<Look> {
     effects.hit("look").await;
-    let needs_disks = needs(&config.thresholds, Pressure::Disk) || config.local_storage;
+    let read = (deps.clone(), config.clone());
+    let machine = effects.blocking(Class::HostFiles, move || read_machine(&read.0, &read.1));
+    let mut seen = timeout(LOOK_LIMIT, machine).await.ok()?;
+    seen.places.clone_from(&places);
+    if needs(&config.thresholds, Pressure::Disk) || config.local_storage {
+        let effects = effects.clone();
+        match disks.seen(|| look_at_disks(deps, config, places, effects).boxed()).await {
+            Some(of_disks) => seen.add(of_disks),
+            None => {
+                seen.missed.insert(DISKS, "a disk, or the runtime, does not answer".to_owned());
+            }
+        }
+    }
+    Some(seen)
+}
+
+impl Look {
+    pub(crate) fn add(&mut self, disks: DisksSeen) {
+        self.signals.extend(disks.signals);
+        self.places = disks.places;
+        self.missed.extend(disks.missed);
+    }
+}
+
+/// A disk that hangs costs a thread, and none of those without which the node cannot go on.
+async fn look_at_disks(deps: Arc<Deps>, config: Arc<Config>, places: Option<Places>, effects: Effects) -> DisksSeen {
     let mut missed = Missed::new();
     let places = match places {
-        None if needs_disks => {
-            let found = find_places(&deps, &config, effects).await;
-            found.map_err(|why| missed.insert(PLACE, why)).ok()
-        }
+        None => find_places(&deps, &config, &effects).await.map_err(|why| missed.insert(PLACE, why)).ok(),
         known => known,
     };
-    effects.blocking(Class::HostFiles, move || read_all(&deps, &config, places, missed)).await
+    effects.blocking(Class::UserPaths, move || read_disks(&deps, &config, places, missed)).await
 }
 
 fn needs(thresholds: &[Threshold], kind: Pressure) -> bool {
@@ -60,12 +103,12 @@ fn needs(thresholds: &[Threshold], kind: Pressure) -> bool {
 }
 
 async fn find_places(deps: &Arc<Deps>, config: &Arc<Config>, effects: &Effects) -> Result<Places, String> {
-    let info = match tokio::time::timeout(RUNTIME_DEADLINE, deps.images.image_fs_info()).await {
+    let info = match timeout(RUNTIME_DEADLINE, deps.images.image_fs_info()).await {
         Ok(answer) => answer.map_err(|e| e.go_text())?,
         Err(_) => return Err("the runtime does not answer".to_owned()),
     };
     let (deps, config) = (deps.clone(), config.clone());
-    effects.blocking(Class::HostFiles, move || places(&deps, &config, &info)).await
+    effects.blocking(Class::UserPaths, move || places(&deps, &config, &info)).await
 }
 
 fn places(deps: &Deps, config: &Config, info: &v1::ImageFsInfoResponse) -> Result<Places, String> {
@@ -84,8 +127,9 @@ fn places(deps: &Deps, config: &Config, info: &v1::ImageFsInfoResponse) -> Resul
     Ok(Places { layout: Layout::new(of_images != of_root, of_layers != of_images), images, layers })
 }
 
-pub(crate) fn read_all(deps: &Deps, config: &Config, places: Option<Places>, mut missed: Missed) -> Look {
-    let mut signals = Signals::new();
+/// What the kernel tells at once.
+pub(crate) fn read_machine(deps: &Deps, config: &Config) -> Look {
+    let (mut signals, mut missed) = (Signals::new(), Missed::new());
     let (mut cache, mut pods_cache) = (None, None);
     if needs(&config.thresholds, Pressure::Memory) {
         cache = machine_memory(deps, &mut signals, &mut missed);
@@ -98,15 +142,21 @@ pub(crate) fn read_all(deps: &Deps, config: &Config, places: Option<Places>, mut
             });
         }
     }
-    if needs(&config.thresholds, Pressure::Disk) {
-        disks(deps, config, places.as_ref(), &mut signals, &mut missed);
-    }
     if needs(&config.thresholds, Pressure::Pid)
         && let Some((running, most)) = read("processes", deps.host.processes(), &mut missed)
     {
         signals.insert(Signal::PidAvailable, observed(most.saturating_sub(running), most));
     }
-    Look { signals, places, cache, pods_cache, missed }
+    Look { signals, places: None, cache, pods_cache, missed }
+}
+
+/// What disks tell, of those that a threshold needs.
+pub(crate) fn read_disks(deps: &Deps, config: &Config, places: Option<Places>, mut missed: Missed) -> DisksSeen {
+    let mut signals = Signals::new();
+    if needs(&config.thresholds, Pressure::Disk) {
+        disks(deps, config, places.as_ref(), &mut signals, &mut missed);
+    }
+    DisksSeen { signals, places, missed }
 }
 
 /// As `/stats/summary` has it: by the root cgroup, where it says so.

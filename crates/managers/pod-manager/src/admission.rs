@@ -30,11 +30,21 @@ pub(crate) enum Pending {
     /// The Node is read once more, since only its labels stand in the way.
     ReadingNode,
     /// Others are stopped first.
-    Preempting {
-        victims: BTreeSet<PodUid>,
-        /// Starts then in any case.
-        until: Timestamp,
-    },
+    Preempting(Preemption),
+}
+
+/// Pods that are stopped so that another one has room.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Preemption {
+    pub(crate) victims: BTreeSet<PodUid>,
+    /// Nobody waits longer for them.
+    pub(crate) until: Timestamp,
+}
+
+impl Preemption {
+    pub(crate) fn is_over(&self, now: Timestamp, is_gone: impl Fn(&PodUid) -> bool) -> bool {
+        self.until <= now || self.victims.iter().all(is_gone)
+    }
 }
 
 impl Admission {
@@ -60,13 +70,12 @@ impl Admission {
 
     /// Whether the pod is admitted and waits for others to make room.
     pub(crate) fn is_preempting(&self, uid: &PodUid) -> bool {
-        matches!(self.pending.get(uid), Some(Pending::Preempting { .. }))
+        matches!(self.pending.get(uid), Some(Pending::Preempting(_)))
     }
 
     /// Whether a pod waits for this one to be gone.
     pub(crate) fn is_victim(&self, uid: &PodUid) -> bool {
-        let waits_for =
-            |pending: &Pending| matches!(pending, Pending::Preempting { victims, .. } if victims.contains(uid));
+        let waits_for = |pending: &Pending| matches!(pending, Pending::Preempting(p) if p.victims.contains(uid));
         self.pending.values().any(waits_for)
     }
 
@@ -97,9 +106,7 @@ impl Admission {
     ) -> Vec<(PodUid, BTreeSet<PodUid>)> {
         let ready = |pending: &Pending| match pending {
             Pending::LeftUndecided | Pending::ReadingNode => None,
-            Pending::Preempting { victims, until } => {
-                (*until <= now || victims.iter().all(&is_gone)).then(|| victims.clone())
-            }
+            Pending::Preempting(p) => p.is_over(now, &is_gone).then(|| p.victims.clone()),
         };
         let free: Vec<_> =
             self.pending.iter().filter_map(|(uid, pending)| Some((uid.clone(), ready(pending)?))).collect();

@@ -8,7 +8,9 @@ use model::allocation::{Allocation, PendingResize, Resizable};
 use model::core::Pod;
 
 pub(crate) mod checkpoint;
+pub(crate) mod told;
 
+use crate::admission::Preemption;
 use checkpoint::Before;
 
 /// A pod that asks for something else than it was granted.
@@ -31,8 +33,8 @@ pub(crate) enum Stage {
     New,
     /// It waits for room, and is decided about again.
     Deferred,
-    /// It waits for others to end, which were told to.
-    Preempting,
+    /// It waits for others to end, which were told to: the room that they leave is claimed.
+    Preempting(Arc<Pod>, Preemption),
     /// It cannot be had, until it asks for something else.
     Infeasible,
     /// It is granted and being written down: the pod has a claim on it already. The word that metrics have for the occasion, where
@@ -78,6 +80,13 @@ impl Allocations {
         self.held.insert(uid, Held { allocation, acts_on, pending, stage: Stage::New });
     }
 
+    /// What an earlier daemon told of its wait.
+    pub(crate) fn was_told(&mut self, uid: &PodUid, pending: Option<PendingResize>) {
+        if let Some(held) = self.held.get_mut(uid) {
+            held.pending = pending;
+        }
+    }
+
     /// As a row of the board has it.
     pub(crate) fn recover(&mut self, uid: PodUid, granted: &Arc<Pod>, pending: Option<PendingResize>, what: Resizable) {
         let allocation = Arc::new(Allocation::of(granted, what));
@@ -104,6 +113,11 @@ impl Allocations {
         self.held.values().any(|held| matches!(held.stage, Stage::Granting(..)))
     }
 
+    /// Whether a resize waits for this pod to be gone.
+    pub(crate) fn is_victim(&self, uid: &PodUid) -> bool {
+        self.held.values().any(|held| matches!(&held.stage, Stage::Preempting(_, p) if p.victims.contains(uid)))
+    }
+
     pub(crate) fn forget(&mut self, uid: &PodUid) {
         self.held.remove(uid);
         self.actuating.remove(uid);
@@ -114,15 +128,14 @@ impl Allocations {
         self.actuating.entry(uid).or_insert(had);
     }
 
-    /// Whether the containers of some pod have what it was granted by now.
-    pub(crate) fn is_actuated(&self, resizes: impl Fn(&PodUid) -> bool) -> bool {
-        self.actuating.keys().any(|uid| !resizes(uid))
+    /// What containers may still have.
+    pub(crate) fn actuating(&self) -> &BTreeMap<PodUid, Arc<Allocation>> {
+        &self.actuating
     }
 
-    /// What containers may still have, of pods for which `resizes` says that they have not all.
-    pub(crate) fn actuating(&mut self, resizes: impl Fn(&PodUid) -> bool) -> &BTreeMap<PodUid, Arc<Allocation>> {
-        self.actuating.retain(|uid, _| resizes(uid));
-        &self.actuating
+    /// The pod's containers have what it was granted.
+    pub(crate) fn end_actuation(&mut self, uid: &PodUid) {
+        self.actuating.remove(uid);
     }
 }
 

@@ -163,10 +163,10 @@ impl DesiredPods {
         self.sets.values().flatten().map(acts_on)
     }
 
-    /// Pods with what they have a claim on: what is being granted counts already.
+    /// Pods with what they have a claim on: what is being granted counts already, and what others make room for.
     pub(crate) fn claims(&self) -> impl Iterator<Item = (&PodUid, &Arc<Pod>)> {
         self.iter().map(|(uid, pod)| match self.allocations.get(uid).map(|held| &held.stage) {
-            Some(Stage::Granting(claimed, _)) => (uid, claimed),
+            Some(Stage::Granting(claimed, _) | Stage::Preempting(claimed, _)) => (uid, claimed),
             _ => (uid, pod),
         })
     }

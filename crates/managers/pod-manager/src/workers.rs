@@ -7,7 +7,7 @@ use contract::Crew;
 use contract::board::BoardReader;
 use contract::pod_worker::{GrantStart, KillRequest, RetireWorker, UpdateKind, UpdatePod, WorkerPhase, WorkerState};
 use model::PodUid;
-use model::allocation::PendingResize;
+use model::allocation::{PendingResize, Resizable, asks_the_same};
 use model::core::Pod;
 use pod_admission::{PREEMPTED, PREEMPTING};
 
@@ -51,6 +51,11 @@ impl Workers {
     /// Whether the pod's worker has got its containers stopped; `false` when there is no worker.
     pub(crate) fn has_stopped(&self, uid: &PodUid) -> bool {
         self.row(uid).is_some_and(|w| w.phase >= WorkerPhase::Terminated)
+    }
+
+    /// Whether nothing runs any more of a pod that was to make room.
+    pub(crate) fn has_made_room(&self, victim: &PodUid) -> bool {
+        self.row(victim).is_none_or(|w| w.phase >= WorkerPhase::Terminated)
     }
 
     /// LIFE-OF-A-POD 4/12: one worker per UID; updates coalesce there.
@@ -105,9 +110,10 @@ impl Workers {
         }
     }
 
-    /// Whether containers may not have yet what the pod was granted. A worker that has not been heard of yet does not know.
-    pub(crate) fn resizes(&self, uid: &PodUid) -> bool {
-        self.rows.get(uid).is_none_or(|row| row.resizing.is_some())
+    /// Whether containers may not have yet what the pod was granted. A worker that has not been heard of since then does not know.
+    pub(crate) fn resizes(&self, uid: &PodUid, granted: &Pod, what: Resizable) -> bool {
+        let Some(row) = self.rows.get(uid) else { return true };
+        row.resizing.is_some() || row.pod.as_ref().is_none_or(|known| !asks_the_same(known, granted, what))
     }
 
     /// The pod is gone from its source.

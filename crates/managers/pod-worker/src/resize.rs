@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cgroup_values::resize::{Kind, Step, steps};
 use cgroup_values::{cri, tree};
-use contract::cgroup::{PodCgroupUse, ReadPodCgroup, ResizePodCgroup};
+use contract::cgroup::{PodCgroupRow, PodCgroupUse, ReadPodCgroup, ResizePodCgroup};
 use contract::runtime::{UpdateContainerResources, UpdatePodSandboxResources};
 use contract::status::StatusEntry;
 use metrics::pods;
@@ -126,7 +126,9 @@ impl Job {
         self.effects.hit("before resize").await;
         let used = self.call(ReadPodCgroup { pod: self.pod.clone() }).await;
         let used: PodCgroupUse = used.map_err(|e| format!("unable to get the configuration of the pod cgroup: {e}"))?;
-        let wanted = tree::pod_values(&self.pod, &config.facts, &config.rules);
+        // Where pods have no cgroups of their own, there is none to be limited.
+        let has_cgroup = self.crew.board::<PodCgroupRow>().get(&self.uid).is_some();
+        let wanted = has_cgroup.then(|| tree::pod_values(&self.pod, &config.facts, &config.rules)).unwrap_or_default();
         limits_too_low(plan, &used, &wanted)?;
         let mut now = used.values;
         let pod = plan.restarts || plan.pod;

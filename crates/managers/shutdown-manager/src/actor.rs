@@ -20,6 +20,8 @@ use crate::times::{self, Times};
 
 /// Pause before a pod is told again that nobody was found to tell.
 const TELL_AGAIN: Duration = Duration::from_secs(1);
+/// A worker that was told and does not show it by then died over it, and is told again.
+const SHOWN: Duration = Duration::from_secs(2);
 /// A daemon that comes up in the middle of a shutdown has no lock, and knows its pods only after a while.
 const LATE: Duration = Duration::from_secs(5);
 
@@ -34,7 +36,7 @@ pub struct ShutdownManager {
     pub(crate) deps: Arc<Deps>,
     /// Before logind is asked again.
     pub(crate) pause: Duration,
-    /// Pods that are being told to stop.
+    /// Pods that are being told to stop, or were told just now.
     told: BTreeSet<PodUid>,
     /// The group whose period a timer waits for.
     timer: Option<usize>,
@@ -264,6 +266,10 @@ impl ShutdownManager {
         };
         ctx.run(work, move |act: &mut Self, answer, ctx| {
             if matches!(answer, Ok(true)) {
+                ctx.after(SHOWN, move |act, ctx| {
+                    act.told.remove(&uid);
+                    act.advance(ctx);
+                });
                 return;
             }
             tracing::debug!(%uid, ?answer, "the pod was not told to stop, it is told again");

@@ -53,7 +53,11 @@ impl Rig {
     fn new(kernel: &Kernel) -> Self {
         let wiring = Wiring::default();
         let (events, pods) = (Events::on(&wiring), StandIn::on(&wiring));
-        pods.answer(|_: &KillPod| true);
+        let workers = wiring.clone();
+        pods.answer(move |kill: &KillPod| {
+            hears(&workers, kill.uid.as_str(), kill.request.clone());
+            true
+        });
         let logind = FakeLogind::default();
         logind.grant(secs(30), secs(30));
         let files = MemFs::default();
@@ -93,12 +97,6 @@ impl Rig {
         self.wiring.put(PodUid::from(uid), WorkerState::new(phase));
     }
 
-    /// Its worker heard of it.
-    fn hears(&self, uid: &str, request: KillRequest) {
-        let row = WorkerState { kill: Some(request), ..WorkerState::new(WorkerPhase::Terminating) };
-        self.wiring.put(PodUid::from(uid), row);
-    }
-
     fn board(&self) -> Arc<Shutdown> {
         self.wiring.value::<Shutdown>().get()
     }
@@ -113,6 +111,12 @@ impl Rig {
         let read = self.files.read_file(Path::new(path), 4096).ok()?;
         Some(String::from_utf8(read).unwrap())
     }
+}
+
+/// Its worker heard of it.
+fn hears(wiring: &Wiring, uid: &str, request: KillRequest) {
+    let row = WorkerState { kill: Some(request), ..WorkerState::new(WorkerPhase::Terminating) };
+    wiring.put(PodUid::from(uid), row);
 }
 
 /// Lets everything happen that is going to.

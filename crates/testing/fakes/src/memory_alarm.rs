@@ -16,6 +16,8 @@ struct State {
     stalls: Vec<mpsc::UnboundedSender<io::Result<()>>>,
     usage: Vec<(String, u64, mpsc::UnboundedSender<io::Result<()>>)>,
     refuses: bool,
+    /// Why nobody can be told of the use of a cgroup.
+    fails: Option<io::ErrorKind>,
 }
 
 impl FakeMemoryAlarm {
@@ -31,6 +33,11 @@ impl FakeMemoryAlarm {
     /// From now on it can tell nothing.
     pub fn refuse(&self) {
         self.state().refuses = true;
+    }
+
+    /// From now on nobody can be told of the use of a cgroup, for this reason; `None`: they can again.
+    pub fn fail_with(&self, error: Option<io::ErrorKind>) {
+        self.state().fails = error;
     }
 
     /// Cgroups and amounts that somebody waits for now.
@@ -65,8 +72,8 @@ impl MemoryAlarm for FakeMemoryAlarm {
 
     fn usage_crosses(&self, cgroup: &str, bytes: u64) -> io::Result<Alarms> {
         let mut state = self.state();
-        if state.refuses {
-            return Err(io::ErrorKind::Unsupported.into());
+        if let Some(error) = state.fails.or(state.refuses.then_some(io::ErrorKind::Unsupported)) {
+            return Err(error.into());
         }
         let (teller, told) = mpsc::unbounded();
         state.usage.push((cgroup.to_owned(), bytes, teller));

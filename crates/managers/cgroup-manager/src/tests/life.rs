@@ -96,6 +96,39 @@ fn limits_that_cannot_be_written_do_not_hold_a_pod_back_but_a_missing_cgroup_doe
 }
 
 #[test]
+fn limits_that_could_not_be_written_are_written_when_they_can() {
+    with_bench(async |bench, tree| {
+        let limits = serde_json::json!({ "requests": { "cpu": "1" }, "limits": { "cpu": "1", "memory": "1Gi" } });
+        let spec = serde_json::json!({ "spec": { "containers": [{ "name": "c", "resources": limits }] } });
+        let (path, a) = ("/kubepods/burstable/poda", Arc::new(fakes::pod("a", spec)));
+        tree.fail("set", "poda", true);
+        ensure(&bench, &a).await.unwrap();
+        tree.put("/kubepods/burstable/poda/c1");
+        tree.use_memory(path, 2 << 30);
+        tree.fail("set", "poda", false);
+        ensure(&bench, &a).await.unwrap();
+        assert_eq!(shares(&tree, path), None, "it uses more than it may: whom should the kernel end");
+        tree.use_memory(path, 1 << 20);
+        ensure(&bench, &a).await.unwrap();
+        assert_eq!(tree.values(path).unwrap().memory_limit_bytes, Some(1 << 30));
+        let writes = || tree.calls().iter().filter(|call| **call == format!("set {path}")).count();
+        let before = writes();
+        ensure(&bench, &a).await.unwrap();
+        assert_eq!(writes(), before, "what becomes of one that runs is a resize's");
+    });
+}
+
+#[test]
+fn a_cgroup_whose_maker_died_before_it_had_limits_gets_them() {
+    with_bench(async |bench, tree| {
+        let path = "/kubepods/burstable/poda";
+        tree.put(path);
+        assert!(ensure(&bench, &Arc::new(pod("a", "250m"))).await.unwrap().existed);
+        assert_eq!(shares(&tree, path), Some(256));
+    });
+}
+
+#[test]
 fn kubepods_that_cannot_be_limited_is_told_each_minute_until_it_can() {
     run(6, |kernel| async move {
         let tree = tree();

@@ -1,4 +1,5 @@
 use actor::testing::run;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::rig::{GI, Rig, config, secs, threshold};
@@ -56,6 +57,26 @@ fn without_the_kernels_word_it_looks_every_second_or_as_a_kubelet() {
             assert_eq!(rig.killed().len(), expected, "{early} {memcg}");
             rig.pass(secs(10)).await;
             assert_eq!(rig.killed(), ["a"]);
+        });
+    }
+}
+
+/// A cgroup that is made anew, or a daemon that has too many files open, is no kernel without notifications.
+#[test]
+fn a_notification_that_cannot_be_set_is_tried_again() {
+    for (error, expected) in [(std::io::ErrorKind::NotFound, 1), (std::io::ErrorKind::Unsupported, 0)] {
+        run(1, move |kernel| async move {
+            let mut rig = Rig::new(&kernel);
+            let dir = tempfile::tempdir().unwrap();
+            let tree = fakes::stats::StatsTree::new(dir.path(), fakes::stats::Cgroups::V1);
+            rig.counters = Some(Arc::new(tree.source()));
+            rig.alarm.fail_with(Some(error));
+            rig.start(Config { memcg_notification: true, early_looks: false, ..memory() });
+            rig.pass(secs(15)).await;
+            assert_eq!(rig.alarm.orders().len(), 0);
+            rig.alarm.fail_with(None);
+            rig.pass(secs(15)).await;
+            assert_eq!(rig.alarm.orders().len(), expected, "{error}");
         });
     }
 }

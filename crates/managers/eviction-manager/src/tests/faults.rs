@@ -1,4 +1,6 @@
 use actor::testing::run;
+use contract::pod_manager::KillPod;
+use contract::pod_worker::{WorkerPhase, WorkerState};
 
 use super::rig::{GI, Rig, config, secs, threshold};
 
@@ -20,4 +22,24 @@ fn a_death_at_any_point_evicts_the_pod_all_the_same_and_only_once() {
             });
         }
     }
+}
+
+/// Its worker's row shows it only a moment later.
+#[test]
+fn a_death_after_an_order_was_given_ends_no_second_pod() {
+    run(4, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.run_pod("a", 0, 20);
+        rig.run_pod("b", 0, 10);
+        rig.pods.answer_later(|_: &KillPod| std::future::pending());
+        let manager = rig.start(config(&[threshold("memory.available", "1Gi", secs(0))]));
+        rig.memory_available(0);
+        rig.pass(std::time::Duration::from_millis(50)).await;
+        assert_eq!(rig.killed(), ["a"]);
+        manager.kill();
+        rig.pass(std::time::Duration::from_millis(500)).await;
+        rig.wiring.put("a".into(), WorkerState { evicted: true, ..WorkerState::new(WorkerPhase::Terminating) });
+        rig.pass(secs(8)).await;
+        assert_eq!(rig.killed(), ["a"], "its end may be all that is needed");
+    });
 }

@@ -1,8 +1,13 @@
+use std::path::Path;
+use std::time::Duration;
+
 use actor::testing::{run, settle};
 use contract::eviction::{ConditionView, PressureView, ThresholdView};
-use contract::pod_worker::{WorkerPhase, WorkerState};
+use contract::pod_manager::KillPod;
+use contract::pod_worker::{KillRequest, WorkerPhase, WorkerState};
 use contract::stats::StatsError;
 use eviction::{Amount, Threshold};
+use fakes::files::FileTrouble;
 use model::{PodUid, Timestamp};
 use serde_json::json;
 
@@ -158,6 +163,52 @@ fn who_is_not_there_to_be_ended_is_passed_over_and_so_is_a_failure_to_measure() 
         rig.said.lock().unwrap().failure = None;
         rig.pass(secs(10)).await;
         assert_eq!(rig.killed()[..2], ["gone", "here"]);
+        let evicted = rig.events.lines().iter().filter(|line| line.starts_with("Warning Evicted")).count();
+        assert_eq!(evicted, 1, "who is not ended is not told of");
+    });
+}
+
+/// Whoever was to answer died over it, before or after it told the worker.
+#[test]
+fn an_order_that_nobody_answers_counts_when_the_worker_shows_it() {
+    for is_taken in [true, false] {
+        run(1, move |kernel| async move {
+            let rig = Rig::new(&kernel);
+            rig.run_pod("a", 0, 20);
+            rig.run_pod("b", 0, 10);
+            rig.said.lock().unwrap().obedient = false;
+            rig.pods.crash_at_next::<KillPod>();
+            rig.start(config(&memory()));
+            rig.memory_available(0);
+            rig.pass(Duration::from_millis(500)).await;
+            assert!(rig.killed().is_empty() && rig.events.lines().len() == 1, "nobody knows yet");
+            if is_taken {
+                let reason = Some(("Evicted".to_owned(), "m".to_owned()));
+                let kill = Some(KillRequest { evicted: true, reason, ..KillRequest::default() });
+                let row = WorkerState { evicted: true, kill, ..WorkerState::new(WorkerPhase::Terminating) };
+                rig.wiring.put("a".into(), row);
+            }
+            rig.pass(secs(4)).await;
+            let expected = if is_taken { vec![] } else { vec!["a".to_owned()] };
+            assert_eq!(rig.killed(), expected, "told again if it was not");
+            let evicted = rig.events.lines().iter().filter(|line| line.starts_with("Warning Evicted")).count();
+            assert_eq!(evicted, 1);
+        });
+    }
+}
+
+#[test]
+fn a_disk_that_hangs_costs_one_look_and_no_eviction_for_memory() {
+    run(1, |kernel| async move {
+        let rig = Rig::new(&kernel);
+        rig.run_pod("a", 0, 20);
+        rig.files.trouble(Path::new("/"), FileTrouble::Hang);
+        rig.start(config(&[memory()[0], threshold("nodefs.available", "20Gi", secs(0))]));
+        rig.pass(secs(60)).await;
+        assert_eq!(rig.runtime.count("ImageFsInfo"), 1, "as long as it hangs there is no second one");
+        rig.memory_available(0);
+        rig.pass(secs(11)).await;
+        assert_eq!((rig.killed(), rig.conditions()), (vec!["a".to_owned()], vec!["MemoryPressure".to_owned()]));
     });
 }
 
@@ -260,6 +311,27 @@ fn a_disk_that_is_short_waits_for_volumes_that_were_never_measured() {
         rig.pass(secs(5)).await;
         assert_eq!(rig.killed()[0], "large");
     });
+}
+
+#[test]
+fn volumes_that_nobody_measures_are_waited_for_once_at_most() {
+    for (measures_volumes, waits) in [(true, 19), (false, 2)] {
+        run(1, move |kernel| async move {
+            let rig = Rig::new(&kernel);
+            let spec = json!({ "priority": 0, "volumes": [{ "name": "data", "emptyDir": {} }],
+                "containers": [{ "name": "app", "volumeMounts": [{ "name": "data", "mountPath": "/d" }] }] });
+            for uid in ["a", "b"] {
+                rig.run(uid, json!({ "spec": spec }));
+                rig.measure(uid, json!({ "containers": [{ "name": "app", "startTime": "2026-01-01T00:00:00Z" }] }));
+            }
+            rig.start(crate::Config { measures_volumes, ..config(&[threshold("nodefs.available", "20Gi", secs(0))]) });
+            rig.machine.change(|m| m.disk.as_mut().unwrap().available_bytes = 10 * GI);
+            rig.pass(secs(waits)).await;
+            assert_eq!(rig.killed().is_empty(), measures_volumes);
+            rig.pass(secs(4)).await;
+            assert_eq!(rig.killed().len(), 2, "{measures_volumes}: for the second one nobody waits again");
+        });
+    }
 }
 
 #[test]

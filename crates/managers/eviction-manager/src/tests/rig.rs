@@ -19,6 +19,7 @@ use model::PodUid;
 use model::core::Pod;
 use model::stats::{PodStats, Summary};
 use ports::host::HostFs as _;
+use ports::stats::StatsSource;
 use serde_json::{Value, json};
 
 use crate::{Config, Deps, EvictionManager};
@@ -40,6 +41,7 @@ pub(super) fn config(thresholds: &[Threshold]) -> Config {
         pressure_transition: secs(300),
         max_pod_grace: secs(60),
         local_storage: true,
+        measures_volumes: true,
         root_dir: "/".into(),
         pods_cgroup: None,
         early_looks: true,
@@ -69,9 +71,11 @@ pub(super) struct Rig {
     pub events: Events,
     pub said: Arc<Mutex<Said>>,
     pub runtime: FakeRuntime,
-    files: MemFs,
+    pub files: MemFs,
+    /// Counters of the kernel; there are none at first.
+    pub counters: Option<Arc<dyn StatsSource>>,
     stats: StandIn<StatsManager>,
-    pods: StandIn<PodManager>,
+    pub pods: StandIn<PodManager>,
     images: StandIn<ImageManager>,
 }
 
@@ -97,6 +101,7 @@ impl Rig {
             alarm: Arc::default(),
             runtime: FakeRuntime::default(),
             files: MemFs::default(),
+            counters: None,
             wiring,
         };
         rig.files.create_dir(Path::new("/tmp"), 0o755).unwrap();
@@ -145,7 +150,7 @@ impl Rig {
         Deps {
             host: self.machine.clone(),
             fs: Arc::new(self.files.clone()),
-            stats: Arc::new(self.files.clone()),
+            stats: self.counters.clone().unwrap_or_else(|| Arc::new(self.files.clone())),
             images: self.runtime.client(),
             alarm: self.alarm.clone(),
         }

@@ -3,7 +3,7 @@ use eviction::{Layout, Signal};
 
 use super::rig::{Rig, config, secs, threshold};
 use crate::Config;
-use crate::observe::{Places, read_all};
+use crate::observe::{Places, read_disks, read_machine};
 
 #[test]
 fn each_threshold_that_nothing_is_known_for_has_its_reason() {
@@ -16,7 +16,8 @@ fn each_threshold_that_nothing_is_known_for_has_its_reason() {
         };
         let places = Places { images: "/images".into(), layers: "/layers".into(), layout: Layout::Single };
         let look = |signals: &[&str]| {
-            let seen = read_all(&rig.deps(), &config(signals), Some(places.clone()), [].into());
+            let mut seen = read_machine(&rig.deps(), &config(signals));
+            seen.add(read_disks(&rig.deps(), &config(signals), Some(places.clone()), [].into()));
             (seen.signals.into_keys().collect::<Vec<_>>(), seen.missed.into_iter().collect::<Vec<_>>())
         };
         let no_cgroup = ("memory of all pods", "there is no cgroup /kubepods".to_owned());

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use actor::Ctx;
 use contract::config_sources::Source;
-use contract::pod_worker::WorkerPhase;
 use contract::status::SetPodStatus;
 use metrics::actors::Phase;
 use metrics::pods;
@@ -17,7 +16,7 @@ use pod_admission::{PREEMPTED, PREEMPTING, Verdict};
 use ports::api::ApiExt;
 
 use super::PodManager;
-use crate::admission::{Pending, Rejection, facts, has_run_to_end};
+use crate::admission::{Pending, Preemption, Rejection, facts, has_run_to_end};
 
 /// A pod for which others are stopped waits at least this long for them.
 const MIN_WAIT: Duration = Duration::from_secs(10);
@@ -114,16 +113,14 @@ impl PodManager {
 
     /// Stops the victims; the pod starts when they are gone, or when that takes too long.
     fn preempt(&mut self, uid: PodUid, victims: Vec<PodUid>, ctx: &mut Ctx<Self>) {
-        let wait = self.stop_victims(&victims);
-        let until = Timestamp(ctx.clock().unix_nanos()).plus(wait);
-        self.admission.wait(uid, Pending::Preempting { victims: victims.into_iter().collect(), until });
-        ctx.after(wait, |act, ctx| act.run_housekeeping(ctx));
+        let preemption = self.stop_victims(victims, ctx);
+        self.admission.wait(uid, Pending::Preempting(preemption));
     }
 
-    /// Stops pods for the sake of a critical one. Answers how long that may take.
-    pub(super) fn stop_victims(&mut self, victims: &[PodUid]) -> Duration {
+    /// Stops pods for the sake of a critical one, which is looked at again when that has taken too long.
+    pub(super) fn stop_victims(&mut self, victims: Vec<PodUid>, ctx: &mut Ctx<Self>) -> Preemption {
         let mut wait = MIN_WAIT;
-        for victim in victims {
+        for victim in &victims {
             self.housekeeping.attention.touch(victim);
             let Some(pod) = self.desired.pod(victim).cloned() else { continue };
             self.emit(&pod, EventType::Warning, PREEMPTING, PREEMPTED.to_owned());
@@ -133,15 +130,16 @@ impl PodManager {
             wait = wait.max(Duration::from_secs(grace).mul_f64(1.5));
             self.workers.preempt(victim, Some(pod));
         }
-        wait
+        ctx.after(wait, |act, ctx| act.run_housekeeping(ctx));
+        let until = Timestamp(ctx.clock().unix_nanos()).plus(wait);
+        Preemption { victims: victims.into_iter().collect(), until }
     }
 
     /// Starts pods whose victims are gone.
     pub(super) fn start_preemptors(&mut self, ctx: &mut Ctx<Self>) {
         let now = Timestamp(ctx.clock().unix_nanos());
         let workers = &self.workers;
-        let is_gone = |uid: &PodUid| workers.row(uid).is_none_or(|w| w.phase >= WorkerPhase::Terminated);
-        for (uid, victims) in self.admission.end_preemptions(now, is_gone) {
+        for (uid, victims) in self.admission.end_preemptions(now, |uid| workers.has_made_room(uid)) {
             self.report_late_victims(&victims);
             victims.iter().chain([&uid]).for_each(|uid| self.housekeeping.attention.touch(uid));
             if let Some((source, pod)) = self.desired.find(&uid).map(|(source, pod)| (source, pod.clone())) {
@@ -152,10 +150,9 @@ impl PodManager {
     }
 
     /// Victims that are still there when their time is up.
-    fn report_late_victims(&self, victims: &BTreeSet<PodUid>) {
+    pub(super) fn report_late_victims(&self, victims: &BTreeSet<PodUid>) {
         for victim in victims {
-            let is_late = self.workers.row(victim).is_some_and(|w| w.phase < WorkerPhase::Terminated);
-            if let Some(pod) = self.desired.pod(victim).filter(|_| is_late) {
+            if let Some(pod) = self.desired.pod(victim).filter(|_| !self.workers.has_made_room(victim)) {
                 let text = "Container runtime did not kill the pod within specified grace period.";
                 self.emit(pod, EventType::Warning, "ExceededGracePeriod", text.to_owned());
             }

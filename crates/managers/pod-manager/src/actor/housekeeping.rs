@@ -117,7 +117,7 @@ impl PodManager {
             restart_requested: self.workers.is_restart_requested(uid),
             changed: acts_on(uid)
                 .is_some_and(|(known, pending)| !is_acted_on(known, pod) || *pending != self.desired.pending(uid)),
-            preempted: self.admission.is_victim(uid),
+            preempted: self.admission.is_victim(uid) || self.desired.allocations.is_victim(uid),
             told: self.is_rejection_told(uid),
         };
         match scope {

@@ -14,9 +14,10 @@ use model::{PodUid, Timestamp};
 use pod_admission::{Candidate, PREEMPTING, ResizeVerdict, decide_resize, operations, order};
 
 use super::PodManager;
-use crate::admission::facts;
-use crate::allocation::Stage;
+use crate::admission::{Preemption, facts};
 use crate::allocation::checkpoint::{self, Entries};
+use crate::allocation::told;
+use crate::allocation::{Held, Stage};
 use crate::desired::Change;
 
 /// A resize that cannot be had.
@@ -72,10 +73,17 @@ impl PodManager {
         let uid = model::pod::uid(pod);
         let Some(before) = self.saving.loaded.as_mut() else { return };
         let (allocated, actuated) = (before.allocated.remove(&uid), before.actuated.remove(&uid));
-        let Some(allocated) = allocated.filter(|_| !model::pod::is_static(pod)) else { return };
+        if model::pod::is_static(pod) {
+            return;
+        }
         let what = self.tools.config.resizable;
+        let is_lost = before.lost && self.tools.observed.get(&uid).is_some_and(|row| row.pod.is_alive());
+        // One that runs must not be refused for what it only wishes for.
+        let elsewhere = || actuated.clone().or_else(|| told::allocation(pod, what)).filter(|_| is_lost);
+        let Some(allocated) = allocated.or_else(elsewhere) else { return };
         let granted = allocated.overlay(pod, what);
         self.desired.hold(&uid, Arc::new(allocated), what);
+        self.desired.allocations.was_told(&uid, told::pending(pod));
         // It died between the grant and its end: the worker looks what its containers have.
         if let Some(had) = actuated.filter(|had| has_less_or_more(&had.overlay(&granted, what), &granted, what)) {
             self.desired.allocations.begin_actuation(uid.clone(), Arc::new(had));
@@ -96,8 +104,14 @@ impl PodManager {
             self.desired.allocations.refresh(old, pod, what);
             if self.desired.allocations.get(&uid).is_none() {
                 self.tell_worker(&uid);
+                // What it takes back may be in the file already.
+                self.save_allocations_soon(ctx);
             }
-        } else if self.workers.has(&uid) && !asks_the_same(old, pod, what) {
+            return;
+        }
+        // One that waits for others to make room was admitted, too.
+        let is_admitted = self.workers.has(&uid) || self.admission.is_preempting(&uid);
+        if is_admitted && !asks_the_same(old, pod, what) {
             self.desired.hold(&uid, Arc::new(Allocation::of(old, what)), what);
             // The next daemon finds the new wish at the API server, and must know that it is not granted.
             self.save_allocations(ctx);
@@ -112,7 +126,7 @@ impl PodManager {
         let mut waiting: Vec<_> = Vec::new();
         for (uid, held) in self.desired.allocations.iter() {
             let stops = self.workers.row(uid).is_none_or(|w| w.termination_requested);
-            let waits = matches!(held.stage, Stage::New | Stage::Deferred | Stage::Preempting);
+            let waits = matches!(held.stage, Stage::New | Stage::Deferred | Stage::Preempting(..));
             if let (true, false, Some(pod)) = (waits, stops, self.desired.wanted(uid)) {
                 let since = held.pending.as_ref().map(|p| p.since);
                 waiting.push((order(&Candidate { pod, allocated: &held.acts_on, since }), uid.clone()));
@@ -132,28 +146,43 @@ impl PodManager {
         let others = self.desired.claims().filter(|(other, _)| *other != uid);
         let active: Vec<&Pod> = others.filter(|(other, p)| self.is_active(other, p)).map(|(_, p)| &**p).collect();
         match decide_resize(&pod, &held.acts_on, active.into_iter(), &facts) {
-            ResizeVerdict::Grant => {
-                let waited = held.pending.is_some_and(|p| !p.infeasible).then_some(trigger);
-                self.set_stage(uid, Stage::Granting(pod, waited));
-                self.save_allocations(ctx);
-            }
+            ResizeVerdict::Grant => self.begin_grant(uid, pod, trigger, ctx),
             ResizeVerdict::Defer { why } => {
                 self.set_stage(uid, Stage::Deferred);
                 self.set_pending(uid, &pod, (&why.reason, why.message), ctx);
             }
-            ResizeVerdict::Preempt { victims } if held.stage != Stage::Preempting => {
-                let names = victims.len();
-                self.stop_victims(&victims);
-                self.set_stage(uid, Stage::Preempting);
-                self.set_pending(uid, &pod, (PREEMPTING, format!("{names} pods make room for this critical one")), ctx);
-            }
-            ResizeVerdict::Preempt { .. } => {}
+            ResizeVerdict::Preempt { victims } => match &held.stage {
+                Stage::Preempting(_, told) if !self.has_waited(told, ctx) => {}
+                Stage::Preempting(_, told) if victims.iter().all(|victim| told.victims.contains(victim)) => {
+                    // They do not end. Nor does a pod wait longer for them that is new.
+                    self.report_late_victims(&told.victims);
+                    self.begin_grant(uid, pod, trigger, ctx);
+                }
+                _ => self.make_room(uid, &pod, victims, ctx),
+            },
             ResizeVerdict::Infeasible { message, detail } => {
                 pods::INFEASIBLE_RESIZES.with_label_values(&[detail]).inc();
                 self.set_stage(uid, Stage::Infeasible);
                 self.set_pending(uid, &pod, (INFEASIBLE, message), ctx);
             }
         }
+    }
+
+    fn has_waited(&self, preemption: &Preemption, ctx: &Ctx<Self>) -> bool {
+        preemption.is_over(Timestamp(ctx.clock().unix_nanos()), |uid| self.workers.has_made_room(uid))
+    }
+
+    fn make_room(&mut self, uid: &PodUid, pod: &Arc<Pod>, victims: Vec<PodUid>, ctx: &mut Ctx<Self>) {
+        let message = format!("{} pods make room for this critical one", victims.len());
+        let preemption = self.stop_victims(victims, ctx);
+        self.set_stage(uid, Stage::Preempting(pod.clone(), preemption));
+        self.set_pending(uid, pod, (PREEMPTING, message), ctx);
+    }
+
+    fn begin_grant(&mut self, uid: &PodUid, pod: Arc<Pod>, trigger: &'static str, ctx: &mut Ctx<Self>) {
+        let waited = self.desired.pending(uid).is_some_and(|p| !p.infeasible).then_some(trigger);
+        self.set_stage(uid, Stage::Granting(pod, waited));
+        self.save_allocations(ctx);
     }
 
     fn set_stage(&mut self, uid: &PodUid, stage: Stage) {
@@ -200,10 +229,14 @@ impl PodManager {
 
     /// The other file follows when containers have what they were granted.
     pub(super) fn note_actuated(&mut self, ctx: &mut Ctx<Self>) {
-        let workers = &self.workers;
-        if self.desired.allocations.is_actuated(|uid| workers.resizes(uid)) {
+        if self.desired.allocations.actuating().keys().any(|uid| !self.is_resizing(uid)) {
             self.save_allocations_soon(ctx);
         }
+    }
+
+    fn is_resizing(&self, uid: &PodUid) -> bool {
+        let what = self.tools.config.resizable;
+        self.desired.pod(uid).is_none_or(|granted| self.workers.resizes(uid, granted, what))
     }
 
     /// Writes down what pods are granted. What is being granted counts from then on.
@@ -258,9 +291,10 @@ impl PodManager {
         granting: &[(PodUid, Arc<Allocation>, Option<&'static str>)],
     ) -> Entries {
         let mut out = allocated.clone();
-        let workers = &self.workers;
-        let resizes = |uid: &PodUid| workers.resizes(uid);
-        for (uid, had) in self.desired.allocations.actuating(resizes) {
+        let all = self.desired.allocations.actuating().keys();
+        let done: Vec<PodUid> = all.filter(|uid| !self.is_resizing(uid)).cloned().collect();
+        done.iter().for_each(|uid| self.desired.allocations.end_actuation(uid));
+        for (uid, had) in self.desired.allocations.actuating() {
             out.entry(uid.clone()).and_modify(|entry| *entry = Allocation::clone(had));
         }
         for (uid, ..) in granting {
@@ -314,11 +348,12 @@ impl PodManager {
         ctx: &mut Ctx<Self>,
     ) {
         let what = self.tools.config.resizable;
-        let Some(held) = self.desired.allocations.get_mut(uid) else { return };
-        if !matches!(&held.stage, Stage::Granting(pod, _) if allocation.agrees(pod, what)) {
+        let held = self.desired.allocations.get_mut(uid);
+        let granting = |held: &&mut Held| matches!(&held.stage, Stage::Granting(p, _) if allocation.agrees(p, what));
+        let Some(held) = held.filter(granting) else {
             // It asks for something else meanwhile and has no claim on this any more; nor is it written down for long.
             return self.save_allocations_soon(ctx);
-        }
+        };
         held.pending = None;
         let had = held.allocation.clone();
         self.desired.allocations.begin_actuation(uid.clone(), had);

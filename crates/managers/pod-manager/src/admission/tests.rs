@@ -74,7 +74,7 @@ fn a_wait_for_room_ends_with_the_last_victim_or_with_its_time() {
     for (what, gone, now, ends) in table {
         let mut admission = Admission::default();
         let victims: BTreeSet<PodUid> = ["v1".into(), "v2".into()].into();
-        admission.wait("u".into(), Pending::Preempting { victims: victims.clone(), until: second(10) });
+        admission.wait("u".into(), Pending::Preempting(Preemption { victims: victims.clone(), until: second(10) }));
         admission.wait("reads".into(), Pending::ReadingNode);
         let ended = admission.end_preemptions(second(*now), |uid| gone.contains(&uid.as_str()));
         let expected: Vec<_> = ends.then(|| ("u".into(), victims)).into_iter().collect();

@@ -55,12 +55,12 @@ fn parse(bytes: &[u8]) -> Result<Entries, String> {
 }
 
 /// Reads what pods were granted before this daemon began, and what their containers had. A file that cannot be understood is set
-/// aside: what pods ask for now is then admitted anew, and their containers count as having it.
+/// aside.
 ///
 /// # Errors
 /// A file cannot be read: nobody knows what is in it.
 pub(crate) fn load(fs: &dyn HostFs, dir: &Path) -> HostResult<Before> {
-    Ok(Before { allocated: read(fs, &dir.join(ALLOCATED))?, actuated: read(fs, &dir.join(ACTUATED))? })
+    Ok(Before::new(read(fs, &dir.join(ALLOCATED))?, read(fs, &dir.join(ACTUATED))?))
 }
 
 /// See [`load`].
@@ -68,15 +68,25 @@ pub(crate) fn load(fs: &dyn HostFs, dir: &Path) -> HostResult<Before> {
 pub(crate) struct Before {
     pub(crate) allocated: Entries,
     pub(crate) actuated: Entries,
+    /// There was a file of what pods were granted, and nobody can read it.
+    pub(crate) lost: bool,
 }
 
-fn read(fs: &dyn HostFs, path: &Path) -> HostResult<Entries> {
+impl Before {
+    fn new(allocated: Option<Entries>, actuated: Option<Entries>) -> Self {
+        let lost = allocated.is_none();
+        Self { allocated: allocated.unwrap_or_default(), actuated: actuated.unwrap_or_default(), lost }
+    }
+}
+
+/// `None`: set aside.
+fn read(fs: &dyn HostFs, path: &Path) -> HostResult<Option<Entries>> {
     let bytes = match fs.read_file(path, MAX_BYTES) {
-        Err(e) if e.is_not_found() => return Ok(Entries::new()),
+        Err(e) if e.is_not_found() => return Ok(Some(Entries::new())),
         read => read?,
     };
     let why = match parse(&bytes) {
-        Ok(entries) => return Ok(entries),
+        Ok(entries) => return Ok(Some(entries)),
         Err(why) => why,
     };
     let set_aside = set_aside(fs, path);
@@ -84,10 +94,10 @@ fn read(fs: &dyn HostFs, path: &Path) -> HostResult<Entries> {
         path = %path.display(),
         error = why,
         set_aside,
-        "what pods have cannot be read (expected: a checkpoint as this daemon or a kubelet writes it); what they ask for now \
-         is admitted anew"
+        "what pods have cannot be read (expected: a checkpoint as this daemon or a kubelet writes it); of pods that run it is \
+         taken from their status, what others ask for now is admitted anew"
     );
-    Ok(Entries::new())
+    Ok(None)
 }
 
 /// Whether the file lies beside its place now.
@@ -102,10 +112,10 @@ pub(crate) fn keep_unread(fs: &dyn HostFs, dir: &Path) -> Before {
         read(fs, &path).unwrap_or_else(|error| {
             let set_aside = set_aside(fs, &path);
             tracing::error!(path = %path.display(), error = actor::chain(&error), set_aside, "not read");
-            Entries::new()
+            None
         })
     };
-    Before { allocated: of(ALLOCATED), actuated: of(ACTUATED) }
+    Before::new(of(ALLOCATED), of(ACTUATED))
 }
 
 /// Writes both files; when this returns, they outlive a power cut.

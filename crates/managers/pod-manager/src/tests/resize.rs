@@ -5,6 +5,8 @@ use std::path::Path;
 use super::*;
 use ports::host::HostFs;
 
+mod trouble;
+
 fn sized(uid: &str, cpu: &str, priority: i32, generation: i64) -> Pod {
     let mut pod = asking(uid, cpu, priority);
     pod.metadata.generation = Some(generation);

@@ -27,6 +27,7 @@ async fn running(bench: &Bench, policy: &str) {
         let memory_bytes = Some(GI as u64 / 2);
         w.cgroup = contract::cgroup::PodCgroupUse { values, memory_bytes, ..Default::default() };
     });
+    bench.wiring.put(UID.into(), contract::cgroup::PodCgroupRow { path: "/pods".to_owned() });
     bench.tell(&sized("1", "1Gi", policy, 1), UpdateKind::Create).await;
     bench.set(|w| w.words.clear());
 }
@@ -128,6 +129,20 @@ fn what_goes_wrong_is_told_once_and_tried_again() {
     });
 }
 
+/// `cgroupsPerQOS: false`.
+#[test]
+fn without_cgroups_of_pods_containers_are_resized_alone() {
+    with_bench(async |bench| {
+        running(&bench, "NotRequired").await;
+        bench.wiring.take_away::<contract::cgroup::PodCgroupRow>(&UID.into());
+        bench.set(|w| w.cgroup = contract::cgroup::PodCgroupUse::default());
+        bench.tell(&sized("500m", "768Mi", "NotRequired", 2), UpdateKind::Update).await;
+        assert_eq!(bench.events("ResizeError"), Vec::<String>::new());
+        assert_eq!(told(&bench), ["c-new 805306368 100000 1024", "c-new 805306368 50000 512"]);
+        assert_eq!(bench.events("ResizeCompleted").len(), 1);
+    });
+}
+
 #[test]
 fn a_worker_that_is_rebuilt_goes_on_with_a_resize() {
     run(1, async |kernel| {
@@ -175,6 +190,7 @@ fn a_grant_that_comes_before_the_first_step_reaches_the_pods_cgroup_though_no_co
         let mut observed = left_running(&before);
         observed.containers[0].state = ContainerState::Exited;
         let bench = Bench::start(&kernel, observed);
+        bench.wiring.put(UID.into(), contract::cgroup::PodCgroupRow { path: "/pods".to_owned() });
         bench.set(|w| w.cgroup.values.memory_limit_bytes = Some(GI));
         let ask = |pod: &Pod, kind| {
             let update =

@@ -10,7 +10,6 @@ fn a_successor_goes_on_where_its_predecessor_died_and_the_lock_is_held_all_the_t
         rig.pod("critical", 2_000_000_000, 30);
         rig.logind.say(true);
         until("the first group", || rig.told().len() == 1).await;
-        rig.hears("usual", rig.pods.asked::<KillPod>().remove(0).request);
         tokio::time::sleep(secs(5)).await;
         let before = rig.board();
         actor.kill();
@@ -160,5 +159,22 @@ fn a_disk_that_is_full_holds_no_shutdown_up() {
         until("released", || rig.logind.held() == 0).await;
         assert!(rig.board().released);
         assert_eq!(rig.file(STATE), None);
+    });
+}
+
+/// Its worker died over it, and does not know.
+#[test]
+fn a_word_that_is_lost_with_the_worker_is_said_again() {
+    run(13, |kernel| async move {
+        let (rig, _) = Rig::up(&kernel).await;
+        rig.pods.answer(|_: &KillPod| true);
+        rig.pod("usual", 0, 30);
+        rig.logind.say(true);
+        until("the first word", || rig.told().len() == 1).await;
+        tokio::time::sleep(secs(3)).await;
+        assert_eq!(rig.told(), told(&[("usual", 20), ("usual", 20)]));
+        hears(&rig.wiring, "usual", rig.pods.asked::<KillPod>().remove(0).request);
+        tokio::time::sleep(secs(10)).await;
+        assert_eq!(rig.told().len(), 2, "it knows");
     });
 }

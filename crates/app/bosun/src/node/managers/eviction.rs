@@ -16,6 +16,7 @@ pub(in crate::node) fn eviction_manager(setup: &Setup<'_, EvictionManager>) {
         pressure_transition: config.eviction.pressure_transition_period,
         max_pod_grace: config.eviction.max_pod_grace_period,
         local_storage: config.node.local_storage_capacity_isolation,
+        measures_volumes: config.pods.volume_stats_agg_period.is_some(),
         root_dir: setup.settings.root_dir.clone(),
         pods_cgroup: config.cgroups.per_qos.then(|| tree(setup.settings).kubepods()),
         early_looks: setup.settings.flags.eviction_early_looks,

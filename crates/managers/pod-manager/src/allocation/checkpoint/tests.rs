@@ -31,12 +31,14 @@ fn what_cannot_be_understood_is_set_aside() {
     let broken = OF_A_KUBELET.replace("250m", "251m");
     for content in [&*broken, "", "[]", r#"{"data":"x","checksum":0}"#] {
         let fs = files(content);
-        assert!(load(&fs, Path::new("/r")).unwrap().allocated.is_empty(), "{content}");
+        let before = load(&fs, Path::new("/r")).unwrap();
+        assert!(before.allocated.is_empty() && before.lost, "{content}");
         assert_eq!(fs.read_file(Path::new("/r/allocated_pods_state.damaged"), 1 << 20).unwrap(), content.as_bytes());
         assert!(fs.stat(Path::new("/r/allocated_pods_state")).unwrap().is_none());
     }
     let none = MemFs::default();
-    assert!(load(&none, Path::new("/r")).unwrap().allocated.is_empty());
+    let before = load(&none, Path::new("/r")).unwrap();
+    assert!(before.allocated.is_empty() && !before.lost);
 }
 
 #[test]
@@ -57,7 +59,7 @@ fn what_is_never_read_is_set_aside() {
     fs.trouble(allocated, FileTrouble::FailCalls("open", Errno::Io));
     assert!(load(&fs, dir).is_err());
     let before = keep_unread(&fs, dir);
-    assert!(before.allocated.is_empty() && before.actuated.is_empty());
+    assert!(before.allocated.is_empty() && before.actuated.is_empty() && before.lost);
     fs.calm_at(allocated);
     assert!(fs.stat(allocated).unwrap().is_none());
     let kept = fs.read_file(Path::new("/r/allocated_pods_state.damaged"), 1 << 20).unwrap();
