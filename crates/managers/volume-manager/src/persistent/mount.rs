@@ -257,7 +257,9 @@ impl Try<'_> {
         if before == Mount::Present {
             return Ok(told);
         }
-        let secrets = calls::secret(self.job.tools, self.csi.stage_secret.as_ref()).await.map_err(|e| e.text)?;
+        // Nobody else is told of it.
+        let secret = self.csi.stage_secret.as_ref().filter(|_| stages);
+        let secrets = calls::secret(self.job.tools, secret).await.map_err(|e| e.text)?;
         self.intend(&place, &part, content).await?;
         if stages {
             let request = NodeStageVolumeRequest {
