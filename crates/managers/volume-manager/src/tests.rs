@@ -22,6 +22,7 @@ mod shares;
 mod tables;
 mod tear_down;
 mod troubled_disk;
+mod turns;
 mod undone;
 mod unlisted;
 mod user_ids;

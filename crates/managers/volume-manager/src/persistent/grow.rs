@@ -78,8 +78,7 @@ pub(crate) async fn outgrown(tools: &Tools) -> Vec<Outgrown> {
 /// Lets a volume in use grow. Answers when to try again; `None`: it has grown, or waits for its controller.
 pub(crate) async fn grow(tools: &Tools, task: &TaskContext, of: &Outgrown) -> Option<Duration> {
     let volumes = &tools.deps.persistent;
-    let turn = volumes.turn(&of.name);
-    let _turn = turn.lock().await;
+    let task = &task.in_turn(volumes.turn(&of.name)).await;
     let pod = tools.deps.desired.get(&of.uid)?.pod;
     if volumes.mount(&of.name, &Some(of.uid.clone())) != Mount::Present {
         return None;
@@ -225,7 +224,7 @@ impl Step<'_> {
             Source::Local { path, .. } => {
                 let mounts = self.tools.deps.mounts.clone();
                 let at = (self.tools.config.root_dir.clone(), self.at.to_owned());
-                let grown = resize::whole(mounts, &self.task.effects, at, path.clone());
+                let grown = resize::whole(mounts, self.task, at, path.clone());
                 grown.await.map_err(|e| (Refusal::Other, e))
             }
             Source::HostPath { .. } | Source::Nfs { .. } | Source::Lun(_) => Ok(()),

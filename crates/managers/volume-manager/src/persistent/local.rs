@@ -65,8 +65,8 @@ pub(crate) async fn place(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
     let part = Some(uid.clone());
     // A disk stays mounted until the end of the pod.
     job.want(&name, &volume.name, false)?;
-    let turn = volumes.turn(&name);
-    let _turn = turn.lock().await;
+    let task = job.task.in_turn(volumes.turn(&name)).await;
+    let job = &Job { task: &task, ..*job };
     if let Some((_, error)) = volumes.wait(&name, &part, clock.now()) {
         return Err(Failed::backing_off(job.volume, error));
     }
@@ -112,7 +112,7 @@ async fn steps(job: &Job<'_>, volume: &Resolved, uid: &PodUid) -> Step<Local> {
             }
         }
     };
-    let run = job.tools.deps.serial.run(uid, &job.task.effects, Class::UserPaths, work);
+    let run = job.task.serially((&job.tools.deps.serial, uid), Class::UserPaths, work);
     let placed: Local = job.tell_progress(&progress, &target, run).await?;
     if let Some(map) = &placed.mapped {
         job.tell_mapped(&volume.name, map);

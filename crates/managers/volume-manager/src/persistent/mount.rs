@@ -104,14 +104,19 @@ impl Try<'_> {
         &self.job.tools.deps.persistent
     }
 
-    async fn run(mut self) -> Result<Placed, Failed> {
-        let (tools, task, part) = (self.job.tools, self.job.task, Some(self.uid.clone()));
-        let layout = PodLayout::new(&tools.config.root_dir, &self.uid);
+    async fn run(self) -> Result<Placed, Failed> {
+        let layout = PodLayout::new(&self.job.tools.config.root_dir, &self.uid);
         let layout = layout.map_err(|e| self.job.failed("SetUp", &self.volume.name, e.message))?;
         let there = Place::of(&layout, self.volume);
         let there = there.map_err(|e| self.job.failed("SetUp", &self.volume.name, e))?;
-        let turn = self.volumes().turn(&self.name);
-        let _turn = turn.lock().await;
+        let task = self.job.task.in_turn(self.volumes().turn(&self.name)).await;
+        let job = Job { task: &task, ..*self.job };
+        Try { job: &job, ..self }.in_turn(there).await
+    }
+
+    /// In the volume's turn.
+    async fn in_turn(mut self, there: Place) -> Result<Placed, Failed> {
+        let (task, part) = (self.job.task, Some(self.uid.clone()));
         if !self.job.request.is_live() {
             return Err(self.job.failed("SetUp", &self.volume.name, cancelled().message));
         }
@@ -195,7 +200,7 @@ impl Try<'_> {
     }
 
     async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
-        self.job.task.effects.blocking(Class::UserPaths, work).await
+        self.job.task.blocking(Class::UserPaths, work).await
     }
 
     fn capability(&self, driver: &Driver<'_>) -> VolumeCapability {
@@ -211,15 +216,16 @@ impl Try<'_> {
     async fn intend(&self, place: &Place, part: &Part, content: Vec<u8>) -> Result<(), String> {
         let (deps, at) = (self.job.tools.deps.clone(), place.clone());
         let request = self.job.request.clone();
-        let found = self.blocking(move || {
+        let work = move || {
             let found = at.intend(&deps, &content)?;
             if request.is_live() {
                 return Ok(found);
             }
             // Who took the wish back may have looked before there was anything.
             if found { Err(cancelled().message) } else { at.remove(&deps).and(Err(cancelled().message)) }
-        });
-        let found = found.await?;
+        };
+        let places = (&self.volumes().places(), &place.target().to_owned());
+        let found = self.job.task.serially(places, Class::UserPaths, work).await?;
         self.volumes().intend(&self.name, part, found);
         Ok(())
     }
