@@ -12,6 +12,7 @@ mod list;
 mod live_updates;
 mod luns;
 mod mortal;
+mod one_pod;
 mod parts;
 mod projected;
 mod quotas;

@@ -86,7 +86,7 @@ pub(crate) async fn place(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
 
 async fn steps(job: &Job<'_>, volume: &Resolved, uid: &PodUid) -> Step<Local> {
     if matches!(volume.source, Source::Local { .. }) {
-        only_pod(job, volume, LOCAL_VOLUME).await.map_err(|e| ("MountDevice", e))?;
+        only_pod(job, volume).await.map_err(|e| ("MountDevice", e))?;
     }
     let (tools, pod, of, request) = (job.tools.clone(), job.pod.clone(), volume.clone(), job.request.clone());
     let layout = PodLayout::new(&tools.config.root_dir, uid).map_err(|e| ("SetUp", e.message))?;

@@ -133,7 +133,7 @@ impl Try<'_> {
     }
 
     async fn only_pod(&self) -> Result<(), String> {
-        only_pod(self.job, self.volume, self.lun.transport().plugin()).await
+        only_pod(self.job, self.volume).await
     }
 
     /// The context that the disk is mounted with for this pod: what the pod wants, or what it runs with already. A disk that is

@@ -10,16 +10,16 @@ use metrics::Stopwatch;
 use model::{PodUid, pod};
 use volume_plan::attach::{Attachment, by_node};
 use volume_plan::claim::Mode;
-use volume_plan::csi::{DriverRules, check_lifecycle, is_for_one_pod};
+use volume_plan::csi::{DriverRules, check_lifecycle};
 use volume_plan::data;
 use volume_plan::source::{Csi, Resolved};
 use volume_plan::state::Mount;
 
 use super::calls::{self, Ability, CallFailed, Driver};
-use super::files::{self, VolumeDir};
+use super::files::VolumeDir;
 use super::grow::Step;
 use super::job::Job;
-use super::one_pod::IN_USE;
+use super::one_pod::only_pod;
 use super::place::Place;
 use super::selinux;
 use super::steps::{Steps, words};
@@ -173,7 +173,7 @@ impl Try<'_> {
 
     async fn steps(&self, there: &Place, part: &Part) -> Result<(), (&'static str, String)> {
         let Steps { first, stage, find, .. } = words(self.volume.mode, self.csi.is_inline);
-        self.check_others().await.map_err(|e| (first, e))?;
+        only_pod(self.job, self.volume).await.map_err(|e| (first, e))?;
         let driver = Driver::of(self.job.tools, self.job.task, self.csi).await;
         let driver = driver.map_err(|e| (find.0, format!("kubernetes.io/csi: {}: {}", find.1, e.text)))?;
         // What the driver is told when it publishes is asked for while it stages. What it may publish is not written down before:
@@ -186,17 +186,6 @@ impl Try<'_> {
         // Not before: what was not let grow is not to be used.
         self.volumes().note(&self.name, part, Mount::Present);
         Ok(())
-    }
-
-    /// A volume for one pod must not be with another one here.
-    async fn check_others(&self) -> Result<(), String> {
-        if !is_for_one_pod(self.volume) {
-            return Ok(());
-        }
-        let (fs, root) = (self.job.tools.deps.fs.clone(), self.job.tools.config.root_dir.clone());
-        let found = self.blocking(move || files::found(&*fs, &root)).await?;
-        let is_used = found.users(self.csi, &self.volume.name).any(|uid| *uid != self.uid);
-        if is_used { Err(IN_USE.to_owned()) } else { Ok(()) }
     }
 
     async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
