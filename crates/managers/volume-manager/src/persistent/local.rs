@@ -120,11 +120,9 @@ async fn steps(job: &Job<'_>, volume: &Resolved, uid: &PodUid) -> Step<Local> {
     if let Some(told) = &placed.told {
         job.tell(EventType::Warning, "AlreadyMountedVolume", told.clone());
     }
-    if let Some(disk) = &placed.disk {
-        let Job { tools, task, pod, .. } = *job;
-        let step = grow::Step { tools, task, pod, volume, at: disk };
-        step.at_mount().await.map_err(|e| (GROW, e))?;
-    }
+    let Job { tools, task, pod, .. } = *job;
+    let step = grow::Step { tools, task, pod, volume, at: placed.disk.as_deref() };
+    step.at_mount().await.map_err(|e| (GROW, e))?;
     Ok(placed)
 }
 

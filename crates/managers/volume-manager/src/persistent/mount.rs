@@ -181,7 +181,7 @@ impl Try<'_> {
         let (staged, told) = futures::join!(self.stage(&driver), self.told());
         self.publish(&driver, (there, part), staged.map_err(|e| (stage, e))?, told).await?;
         let Job { tools, task, pod, .. } = *self.job;
-        let step = Step { tools, task, pod, volume: self.volume, at: there.target() };
+        let step = Step { tools, task, pod, volume: self.volume, at: Some(there.target()) };
         step.at_mount().await.map_err(|e| (GROW, e))?;
         // Not before: what was not let grow is not to be used.
         self.volumes().note(&self.name, part, Mount::Present);
