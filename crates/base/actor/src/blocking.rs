@@ -6,6 +6,7 @@
 
 mod class;
 mod effects;
+mod hold;
 mod pool;
 mod serial;
 
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 
 pub use class::Class;
 pub use effects::{Effects, WorkPanicked};
+pub use hold::Hold;
 pub use pool::ClassInfo;
 pub(crate) use pool::{hang, is_inline};
 pub use serial::Serial;

@@ -84,7 +84,7 @@ pub use actix::{
     SpawnHandle, Supervised, WrapFuture,
 };
 
-pub use blocking::{Class, ClassInfo, Effects, Serial, WorkPanicked};
+pub use blocking::{Class, ClassInfo, Effects, Hold, Serial, WorkPanicked};
 pub use clock::Clock;
 pub use context::{Ctx, Managed};
 pub use directory::{Directory, Totals};

@@ -143,6 +143,7 @@ impl PluginManager {
 
     /// Registers a plugin by its type's handler.
     fn install(&mut self, path: &str, Accepted { info, handler }: Accepted, ctx: &mut Ctx<Self>) {
+        self.take_over(path, &info);
         for (other, _) in self.beside(path, &info.r#type, &info.name) {
             // The other one's way back leads over its name, which goes over.
             if let Some(socket) = self.sockets.get_mut(&other) {
@@ -162,6 +163,15 @@ impl PluginManager {
         let of = path.to_owned();
         let work = ctx.run(work, move |act: &mut Self, done, ctx| act.installed(&of, done, ctx));
         self.begin(path, Phase::Installing, work);
+    }
+
+    /// What the API server was told of a plugin is this socket's from now on: the end of one that was refused after that takes nothing
+    /// back.
+    fn take_over(&mut self, path: &str, info: &PluginInfo) {
+        let is_it = |s: &Socket| s.row.told_of && s.row.kind == info.r#type && s.row.name == info.name;
+        let others = self.sockets.iter_mut().filter(|(other, s)| *other != path && is_it(s));
+        let others: Vec<String> = others.map(|(other, s)| (s.row.told_of = false, other.clone()).1).collect();
+        others.iter().for_each(|other| self.post(other));
     }
 
     fn installed(&mut self, path: &str, done: Result<(), String>, ctx: &mut Ctx<Self>) {

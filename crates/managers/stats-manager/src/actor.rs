@@ -22,7 +22,7 @@ use volume_plan::migration;
 
 use crate::config::{Config, Deps};
 use crate::gather::{self, Cache, Sources, Volumes};
-use crate::persistent::{self, Driver, Lane, Persistent, Told};
+use crate::persistent::{self, Driver, Lane, Persistent, Round, Told};
 use crate::slot::{Answer, Outcome, Slot, wait};
 use crate::volumes::{Due, measure};
 
@@ -202,14 +202,14 @@ impl StatsManager {
         self.told = Arc::new(self.persistent.by_pod());
         for (lane, due) in due {
             let (clock, effects) = (ctx.clock().clone(), ctx.effects());
-            let work: Pin<Box<dyn Future<Output = Vec<Told>> + Send>> = match &lane {
+            let work: Pin<Box<dyn Future<Output = Round> + Send>> = match &lane {
                 Lane::Local | Lane::Server(_) => {
                     Box::pin(persistent::look(self.deps.source.clone(), effects, clock, due))
                 }
                 Lane::Driver(name) => {
                     let (row, csi) = (self.crew.board::<CsiDriver>().get(name), self.deps.csi.clone());
                     let (Some(row), Some(csi)) = (row, csi) else {
-                        self.persistent.done(&lane, []);
+                        self.persistent.done(&lane, Round::default());
                         continue;
                     };
                     let (name, endpoint, health) = (name.clone(), row.endpoint.clone(), self.config.volume_health);
@@ -217,9 +217,9 @@ impl StatsManager {
                     Box::pin(async move { persistent::ask(&driver, due).await })
                 }
             };
-            ctx.run(work, move |act: &mut Self, told, _| {
-                told.iter().for_each(|one| act.tell_trouble(one));
-                act.persistent.done(&lane, told);
+            ctx.run(work, move |act: &mut Self, round, _| {
+                round.told.iter().for_each(|one| act.tell_trouble(one));
+                act.persistent.done(&lane, round);
                 act.told = Arc::new(act.persistent.by_pod());
             });
         }

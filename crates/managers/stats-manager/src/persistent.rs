@@ -45,6 +45,16 @@ pub(crate) struct Due {
     /// A device: nothing is known of it but its size.
     raw: bool,
     claim: Option<PvcReference>,
+    /// Since when; `None`: it was never asked for.
+    since: Option<Instant>,
+}
+
+/// What became of a round with one who is asked.
+#[derive(Debug, Default)]
+pub(crate) struct Round {
+    pub(crate) told: Vec<Told>,
+    /// What was not asked for.
+    pub(crate) left: Vec<Due>,
 }
 
 /// What was told of a volume.
@@ -67,7 +77,8 @@ pub(crate) struct Persistent {
 }
 
 impl Persistent {
-    /// What is due of the volumes that there are now, by who is to be asked. Who is asked already is left out.
+    /// What is due of the volumes that there are now, by who is to be asked, and of each what waits longest first: one that never
+    /// answers does not come before the others again. Who is asked already is left out.
     pub(crate) fn due(
         &mut self,
         rows: &[VolumeRow],
@@ -90,21 +101,28 @@ impl Persistent {
             if self.busy.contains(&lane) || self.next.get(&key).is_some_and(|at| *at > now) {
                 continue;
             }
-            self.next.insert(key.clone(), now + pause());
+            let since = self.next.insert(key.clone(), now + pause());
             let claim = namespace(uid).filter(|_| !row.claim.is_empty());
             let claim = claim.map(|namespace| PvcReference { name: row.claim.clone(), namespace });
-            let one = Due { key, handle: row.handle.clone(), path: path.clone(), raw: row.raw, claim };
+            let one = Due { key, handle: row.handle.clone(), path: path.clone(), raw: row.raw, claim, since };
             due.entry(lane).or_default().push(one);
         }
         self.next.retain(|key, _| here.contains(key));
         self.told.retain(|key, _| here.contains(key));
         self.busy.extend(due.keys().cloned());
+        due.values_mut().for_each(|due| due.sort_by_key(|one| one.since));
         due
     }
 
     /// A lane was asked.
-    pub(crate) fn done(&mut self, lane: &Lane, told: impl IntoIterator<Item = Told>) {
+    pub(crate) fn done(&mut self, lane: &Lane, Round { told, left }: Round) {
         self.busy.remove(lane);
+        for Due { key, since, .. } in left {
+            match since {
+                Some(since) => self.next.insert(key, since),
+                None => self.next.remove(&key),
+            };
+        }
         // What went meanwhile goes with the next look.
         self.told.extend(told.into_iter().map(|t| (t.key, t.volume)));
     }
@@ -130,8 +148,8 @@ pub(crate) struct Driver {
     pub(crate) clock: Clock,
 }
 
-/// Asks a driver about these volumes, one after the other. When it does not answer in time, the rest waits for the next look.
-pub(crate) async fn ask(driver: &Driver, due: Vec<Due>) -> Vec<Told> {
+/// Asks a driver about these volumes, one after the other. When it does not answer in time, the rest is left for the next look.
+pub(crate) async fn ask(driver: &Driver, due: Vec<Due>) -> Round {
     let Driver { name, csi, endpoint, health, clock } = driver;
     let watch = Stopwatch::start();
     let answer = csi.get_capabilities(endpoint, STATS_DEADLINE).await;
@@ -140,18 +158,18 @@ pub(crate) async fn ask(driver: &Driver, due: Vec<Due>) -> Vec<Told> {
         Ok(answer) => answer.capabilities,
         Err(e) => {
             tracing::debug!(driver = name, error = %e, "what the driver can do is not known: no statistics of its volumes");
-            return Vec::new();
+            return Round::default();
         }
     };
     let has = |wanted: rpc::Type| {
         can.iter().any(|c| matches!(&c.r#type, Some(Type::Rpc(rpc)) if rpc.r#type == i32::from(wanted)))
     };
     if !has(rpc::Type::GetVolumeStats) {
-        return Vec::new();
+        return Round::default();
     }
     let tells_health = *health && has(rpc::Type::VolumeCondition);
-    let mut told = Vec::new();
-    for Due { key, handle, path, claim, .. } in due {
+    let (mut told, mut due) = (Vec::new(), due.into_iter());
+    while let Some(Due { key, handle, path, claim, .. }) = due.next() {
         let volume_path = path.to_string_lossy().into_owned();
         let request = NodeGetVolumeStatsRequest { volume_id: handle, volume_path, ..Default::default() };
         let watch = Stopwatch::start();
@@ -180,7 +198,7 @@ pub(crate) async fn ask(driver: &Driver, due: Vec<Due>) -> Vec<Told> {
         let stats = VolumeStats { fs, name: key.1.clone(), pvc_ref: claim, volume_health_stats: health };
         told.push(Told { key, volume: MeasuredVolume { stats, is_local: false }, trouble });
     }
-    told
+    Round { told, left: due.collect() }
 }
 
 /// Numbers of a driver. As in a kubelet, what it does not tell is 0.
@@ -201,7 +219,7 @@ pub fn usage(all: &[VolumeUsage], time: Timestamp) -> FsStats {
 }
 
 /// Asks the file systems of local volumes, and the kernel for the sizes of their devices.
-pub(crate) async fn look(source: Arc<dyn StatsSource>, effects: Effects, clock: Clock, due: Vec<Due>) -> Vec<Told> {
+pub(crate) async fn look(source: Arc<dyn StatsSource>, effects: Effects, clock: Clock, due: Vec<Due>) -> Round {
     let work = move || {
         let one = |Due { key, path, raw, claim, .. }: Due| {
             let (watch, time) = (Stopwatch::start(), Timestamp(clock.unix_nanos()));
@@ -219,7 +237,7 @@ pub(crate) async fn look(source: Arc<dyn StatsSource>, effects: Effects, clock: 
         };
         due.into_iter().filter_map(one).collect()
     };
-    effects.blocking(Class::UserPaths, work).await
+    Round { told: effects.blocking(Class::UserPaths, work).await, left: Vec::new() }
 }
 
 fn file_system(fs: &FsReading, time: Timestamp) -> FsStats {

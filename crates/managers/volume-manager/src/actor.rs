@@ -252,7 +252,7 @@ async fn piece<R: Send + 'static>(
 }
 
 fn task_context(ctx: &mut Ctx<VolumeManager>) -> TaskContext {
-    TaskContext { clock: ctx.clock().clone(), effects: ctx.effects(), random: ctx.rng().u32(..) }
+    TaskContext::new(ctx.clock().clone(), ctx.effects(), ctx.rng().u32(..))
 }
 
 impl Handler<MakePodDirs> for VolumeManager {

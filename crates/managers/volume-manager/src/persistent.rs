@@ -30,6 +30,7 @@ use model::core::{Pod, Volume};
 use model::pod;
 use volume_plan::attach::Attachment;
 use volume_plan::claim::Mode;
+use volume_plan::csi::driver_rules;
 use volume_plan::source::Source;
 
 use crate::deps::Tools;
@@ -78,10 +79,17 @@ pub(crate) async fn is_node_full(tools: &Tools, pod: &Arc<Pod>, failed: &[Failed
     false
 }
 
+/// Whether a driver wants to be told of the volume again: as its object says by now, or said when it was last told.
+fn is_republished(tools: &Tools, placed: &Placed) -> bool {
+    let Source::Csi(csi) = &placed.of.source else { return false };
+    let object = tools.drivers.get(&csi.driver).and_then(|row| row.object.clone());
+    object.map_or(placed.republish, |object| driver_rules(Some(&object)).republish)
+}
+
 async fn one(job: &Job<'_>, volume: &Volume) -> Result<Placed, Failed> {
     let (volumes, uid) = (&job.tools.deps.persistent, pod::uid(job.pod));
     // What is in place costs nothing at a step: neither the API server nor the driver is asked.
-    if let Some(placed) = volumes.placed(&uid, job.volume).filter(|placed| !placed.republish) {
+    if let Some(placed) = volumes.placed(&uid, job.volume).filter(|placed| !is_republished(job.tools, placed)) {
         return Ok(placed);
     }
     let wanted = match resolve::resolve(job.tools, job.pod, volume).await {

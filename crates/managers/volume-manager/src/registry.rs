@@ -2,10 +2,11 @@
 //! shows.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use actor::Clock;
+use actor::{Clock, Serial};
 use csi_api::CsiOutcome;
 use model::PodUid;
 use model::quantity::Quantity;
@@ -30,6 +31,10 @@ pub struct Volumes(Arc<Mutex<State>>);
 #[derive(Debug, Default)]
 struct State {
     volumes: BTreeMap<String, Entry>,
+    /// Whose turn it is with the sessions of a target of disks.
+    targets: BTreeMap<String, Arc<tokio::sync::Mutex<()>>>,
+    /// Order among what makes and what takes away a directory that is given to a driver.
+    places: Serial<PathBuf>,
     placed: BTreeMap<(PodUid, String), Placed>,
     /// Why a volume of a pod is not in place.
     errors: BTreeMap<(PodUid, String), String>,
@@ -39,6 +44,8 @@ struct State {
     abilities: Said,
     /// Set by the first actor.
     clock: Option<Clock>,
+    /// Looks at the disk that were begun.
+    looks: u64,
     /// The disk was looked at.
     is_read: bool,
     /// All of it could be seen.
@@ -67,6 +74,8 @@ struct Entry {
     /// SELinux labels that they want it with, where it can have one.
     labels: BTreeMap<PodUid, String>,
     is_on_disk: bool,
+    /// How many looks at the disk had been begun when that was last noted by who did it.
+    changed_in: u64,
     parts: BTreeMap<Part, Known>,
     size: Size,
 }
@@ -113,6 +122,15 @@ impl Volumes {
 
     fn entry<T>(&self, name: &str, f: impl FnOnce(&mut Entry) -> T) -> T {
         f(self.state().volumes.entry(name.to_owned()).or_default())
+    }
+
+    /// As [`Volumes::entry`], of one of which something on the disk changes: a look that was begun before does not know of it.
+    fn changed<T>(&self, name: &str, f: impl FnOnce(&mut Entry) -> T) -> T {
+        let mut state = self.state();
+        let changed_in = state.looks;
+        let entry = state.volumes.entry(name.to_owned()).or_default();
+        entry.changed_in = changed_in;
+        f(entry)
     }
 
     fn part<T>(&self, name: &str, part: &Part, f: impl FnOnce(&mut Known) -> T) -> T {
@@ -196,6 +214,16 @@ impl Volumes {
         self.entry(name, |e| e.turn.clone())
     }
 
+    /// Whose turn it is with the sessions of a target of disks: it is no volume.
+    pub(crate) fn target_turn(&self, target: &str) -> Arc<tokio::sync::Mutex<()>> {
+        self.state().targets.entry(target.to_owned()).or_default().clone()
+    }
+
+    /// Order among what makes and what takes away a directory that is given to a driver, by its path.
+    pub(crate) fn places(&self) -> Serial<PathBuf> {
+        self.state().places.clone()
+    }
+
     pub(crate) fn mount(&self, name: &str, part: &Part) -> Mount {
         self.part(name, part, |k| k.mount)
     }
@@ -203,7 +231,7 @@ impl Volumes {
     /// Something is about to be done to a part, of which there was a file on the disk already (`found`) or not.
     pub(crate) fn intend(&self, name: &str, part: &Part, found: bool) {
         let now = self.now();
-        self.entry(name, |e| {
+        self.changed(name, |e| {
             e.is_on_disk = true;
             let known = e.parts.entry(part.clone()).or_default();
             if known.mount == Mount::Absent {
@@ -220,7 +248,7 @@ impl Volumes {
     /// Notes how far a part is.
     pub(crate) fn note(&self, name: &str, part: &Part, mount: Mount) {
         let now = self.now();
-        self.entry(name, |e| {
+        self.changed(name, |e| {
             e.is_on_disk |= mount != Mount::Absent;
             let known = e.parts.entry(part.clone()).or_default();
             if known.mount != mount {

@@ -26,14 +26,17 @@ pub fn of_persistent_volume(volume: &PersistentVolume, read_only: bool) -> Resul
         Some("Block") => Mode::Block,
         _ => Mode::Filesystem,
     };
-    let mount_options = match annotation("volume.beta.kubernetes.io/mount-options") {
-        Some(options) => options.split(',').map(|o| o.trim().to_owned()).filter(|o| !o.is_empty()).collect(),
-        None => spec.mount_options.clone().unwrap_or_default(),
-    };
     let named = |why: String| format!("PersistentVolume {name:?}: {why}");
     let (source, access_modes) = match migration::of_persistent(volume) {
         Some(found) => found.map(|(csi, modes)| (Source::Csi(csi), modes)).map_err(named)?,
         None => (source(&name, spec, mode).map_err(named)?, spec.access_modes.clone().unwrap_or_default()),
+    };
+    let mount_options = match annotation("volume.beta.kubernetes.io/mount-options") {
+        // Drivers are told of the field alone.
+        Some(options) if !matches!(source, Source::Csi(_)) => {
+            options.split(',').map(|o| o.trim().to_owned()).filter(|o| !o.is_empty()).collect()
+        }
+        _ => spec.mount_options.clone().unwrap_or_default(),
     };
     if !mount_options.is_empty() && matches!(source, Source::HostPath { .. }) {
         return Err("mount options are not supported for this volume type".to_owned());

@@ -3,22 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::{Class, Effects};
+use super::{Class, Effects, Hold};
 use crate::control::locked;
 
 type Gate = Arc<tokio::sync::Mutex<()>>;
-
-/// The right to work on a key.
-struct Turn(Option<tokio::sync::OwnedMutexGuard<()>>);
-
-impl Drop for Turn {
-    fn drop(&mut self) {
-        // Work that hangs never gives it back.
-        if super::pool::hangs() {
-            std::mem::forget(self.0.take());
-        }
-    }
-}
 
 /// Order among the effects on one key, e.g. on one pod. Make it once, outside of the actor: work of a former generation
 /// may still run on its thread, and must not meet its successor's.
@@ -47,14 +35,8 @@ impl<K: Ord + Clone> Serial<K> {
         work: impl FnOnce() -> R + Send + 'static,
     ) -> R {
         let gate = self.gates().entry(key.clone()).or_default().clone();
-        let turn = gate.lock_owned().await;
         // Held by the work, not by the future, which a restart drops.
-        let turn = Turn(Some(turn));
-        let work = move || {
-            let out = work();
-            drop(turn);
-            out
-        };
+        let work = Hold::on(gate).await.during(work);
         let out = effects.blocking(class, work).await;
         self.gates().retain(|_, g| Arc::strong_count(g) > 1);
         out

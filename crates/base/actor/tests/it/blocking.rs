@@ -2,7 +2,9 @@
 
 use crate::crew::LONG;
 use actor::testing::{self, run_real_with, spin_until};
-use actor::{Actor, ActorRef, AskError, Class, Ctx, Deferred, Effects, Handler, Kernel, KernelConfig, Serial, Spec};
+use actor::{
+    Actor, ActorRef, AskError, Class, Ctx, Deferred, Effects, Handler, Hold, Kernel, KernelConfig, Serial, Spec,
+};
 use actor::{message, supervised};
 use std::path::Path;
 use std::sync::{Arc, Barrier, Mutex, mpsc};
@@ -275,6 +277,31 @@ fn a_call_that_hangs_in_simulated_time_holds_its_key_and_nothing_else() {
         assert_eq!(one("a", false).await, None, "the key is held by the call that hangs");
         assert_eq!(one("b", false).await, Some("b"));
         assert_eq!(info(&kernel, Class::HostFiles).running + info(&kernel, Class::HostFiles).waiting, 1);
+    });
+}
+
+/// Whoever began it may be gone: a restart drops its futures, not its threads.
+#[test]
+fn work_on_a_thread_keeps_what_it_holds_when_nobody_waits_for_it_any_more() {
+    testing::run_real(async |kernel| {
+        let (effects, gate) = (kernel.effects("files"), Arc::new(tokio::sync::Mutex::new(())));
+        let (go, wait) = std::sync::mpsc::channel::<()>();
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let hold = Hold::on(gate.clone()).await;
+        let work = hold.clone().during(move || {
+            begun.send(()).unwrap();
+            wait.recv().unwrap();
+        });
+        let asker = tokio::task::spawn_local(async move {
+            let _hold = hold;
+            effects.blocking(Class::UserPaths, work).await;
+        });
+        has_begun.await.unwrap();
+        asker.abort();
+        assert!(asker.await.unwrap_err().is_cancelled());
+        assert!(gate.try_lock().is_err(), "the work goes on");
+        go.send(()).unwrap();
+        testing::spin_until("its end lets go", || gate.try_lock().is_ok()).await;
     });
 }
 

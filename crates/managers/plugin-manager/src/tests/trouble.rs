@@ -119,6 +119,45 @@ fn a_second_driver_of_a_name_waits_until_the_first_is_gone() {
     });
 }
 
+/// The first one may have been told of to the API server before it failed.
+#[test]
+fn the_end_of_a_driver_that_was_refused_takes_nothing_from_another_one_of_its_name() {
+    for restart in [false, true] {
+        run(9, |kernel| async move {
+            let rig = Rig::start(&kernel);
+            until("the CSINode is there", || rig.csi_node().is_some()).await;
+            rig.api.lasting_trouble(
+                fakes::api::Matching::of("PUT", "csinodes"),
+                fakes::api::Trouble::Fail(ports::api::ApiError::Unreachable { message: "reset".to_owned() }),
+            );
+            rig.comes("a1.sock", FakeDriver::driver("a"));
+            until("the first is refused", || !rig.told("a1.sock").is_empty()).await;
+            // It is asked once more, and is not back from that.
+            rig.plugins.trouble(
+                &rig.path("a1.sock"),
+                "NodeGetInfo",
+                Some(PluginTrouble::Fail(Code::Internal, "no".to_owned())),
+            );
+            rig.api.calm();
+            secs(200).await;
+            rig.comes("a2.sock", FakeDriver::driver("a"));
+            let at = || rig.driver("a").map(|d| d.endpoint.clone());
+            until("the second is registered", || at() == Some(rig.path("a2.sock"))).await;
+            if restart {
+                kernel.faults().enable();
+                kernel.faults().add_text("plugin-manager: kill@=look#1").unwrap();
+                secs(11).await;
+                assert_eq!(kernel.faults().log().len(), 1);
+            }
+            rig.goes("a1.sock");
+            until("the first is forgotten", || rig.socket("a1.sock").is_none()).await;
+            secs(60).await;
+            assert_eq!((at(), rig.csi_node()), (Some(rig.path("a2.sock")), Some(vec!["a".to_owned()])));
+            assert_eq!(rig.node.asked::<contract::node::ClearCsiNodeId>().len(), 0);
+        });
+    }
+}
+
 #[test]
 fn nothing_is_registered_while_the_api_server_is_away_and_all_when_it_is_back() {
     run(6, |kernel| async move {

@@ -15,9 +15,11 @@ use fakes::{Events, FakeDriver, FakePlugins, PluginTrouble, StandIn};
 use metrics::volumes::COLLECTION;
 use model::stats::{Summary, VolumeStats};
 use model::{PodUid, Timestamp};
+use ports::csi::STATS_DEADLINE;
 use serde_json::json;
 
 use super::Bed;
+use crate::persistent::{Lane, Persistent, Round};
 
 fn socket(driver: &str) -> String {
     format!("/plugins/{driver}/csi.sock")
@@ -165,5 +167,61 @@ fn a_driver_that_hangs_holds_up_no_answer_and_no_other_driver() {
         plugins.trouble(Path::new(&socket("one.example")), "NodeGetVolumeStats", None);
         next(&bed, 200).await;
         assert_eq!(volumes(&*next(&bed, 2).await).len(), 5, "it is asked again");
+    });
+}
+
+#[test]
+fn a_volume_that_never_answers_holds_up_the_others_of_its_driver_for_one_look() {
+    run(1, |kernel| async move {
+        let (mut bed, plugins, _events) = with_claims();
+        bed.config.volume_period = Some(Duration::from_secs(600));
+        let at = socket("one.example");
+        let hang = |hangs: bool| {
+            plugins.trouble(Path::new(&at), "NodeGetVolumeStats", hangs.then_some(PluginTrouble::Hang));
+        };
+        hang(true);
+        bed.start(&kernel);
+        next(&bed, 0).await;
+        assert_eq!(plugins.calls(Path::new(&at), "NodeGetVolumeStats"), 1, "of a");
+        // All but the call that is under way.
+        hang(false);
+        next(&bed, STATS_DEADLINE.as_secs()).await;
+        next(&bed, 10).await;
+        let second = next(&bed, 2).await;
+        assert_eq!(volumes(&second).iter().map(|v| v.name.as_str()).collect::<Vec<_>>(), ["b", "d", "l", "s"]);
+    });
+}
+
+#[test]
+fn what_waits_longest_is_asked_for_first() {
+    run(1, |_| async move {
+        let row = |name: &str| VolumeRow {
+            pod: Some(PodUid::from("u")),
+            volume: name.to_owned(),
+            kind: "csi".to_owned(),
+            driver: "one.example".to_owned(),
+            path: Some("/m".into()),
+            stage: VolumeStage::Mounted,
+            ..VolumeRow::default()
+        };
+        let (rows, lane) = ([row("a"), row("b"), row("c")], Lane::Driver("one.example".to_owned()));
+        let (mut known, began) = (Persistent::default(), tokio::time::Instant::now());
+        // Seconds of a look, what is due then, and how many of that are asked for before one does not answer.
+        for (at, want, asked) in [
+            (0, "a b c", 1),
+            (10, "b c", 1),
+            (20, "c", 1),
+            (150, "a b c", 1),
+            (200, "b c", 2),
+            (260, "a", 1),
+            (310, "b c", 1),
+            (400, "c a", 2),
+            (450, "b", 1),
+        ] {
+            let now = began + Duration::from_secs(at);
+            let mut due = known.due(&rows, |_| None, now, || Duration::from_secs(100)).remove(&lane).unwrap();
+            assert_eq!(due.iter().map(|one| one.key.1.as_str()).collect::<Vec<_>>().join(" "), want, "{at}");
+            known.done(&lane, Round { told: Vec::new(), left: due.split_off(asked) });
+        }
     });
 }

@@ -116,6 +116,19 @@ impl VolumeDir {
         self.remove(deps)
     }
 
+    /// As [`VolumeDir::remove`], of one in which nothing said which volume it is of. One that says so by now stays, and so does what is
+    /// mounted: nothing of a driver's is looked at.
+    pub(crate) fn remove_cut_off(&self, deps: &Deps, root: &Path) -> Result<(), String> {
+        if self.data(&*deps.fs)?.is_some() {
+            return Ok(());
+        }
+        let table = deps.mounts.mount_table(root).map_err(|e| chain(&e))?;
+        if table.iter().any(|line| line.at == self.target || line.at == self.dir) {
+            return Err(format!("{} is still mounted", self.target.display()));
+        }
+        self.remove(deps)
+    }
+
     /// Takes the directory away, after the driver undid what it had done. Nothing that is mounted or holds anything goes.
     pub(crate) fn remove(&self, deps: &Deps) -> Result<(), String> {
         let left = names(&*deps.fs, &self.dir)?;

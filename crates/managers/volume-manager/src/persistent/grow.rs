@@ -78,8 +78,7 @@ pub(crate) async fn outgrown(tools: &Tools) -> Vec<Outgrown> {
 /// Lets a volume in use grow. Answers when to try again; `None`: it has grown, or waits for its controller.
 pub(crate) async fn grow(tools: &Tools, task: &TaskContext, of: &Outgrown) -> Option<Duration> {
     let volumes = &tools.deps.persistent;
-    let turn = volumes.turn(&of.name);
-    let _turn = turn.lock().await;
+    let task = &task.in_turn(volumes.turn(&of.name)).await;
     let pod = tools.deps.desired.get(&of.uid)?.pod;
     if volumes.mount(&of.name, &Some(of.uid.clone())) != Mount::Present {
         return None;
@@ -88,7 +87,7 @@ pub(crate) async fn grow(tools: &Tools, task: &TaskContext, of: &Outgrown) -> Op
     let layout = PodLayout::new(&tools.config.root_dir, &of.uid).map_err(|e| e.message);
     let place = layout.and_then(|layout| Place::of(&layout, &of.placed.of));
     let at = place.as_ref().map_or(Path::new(""), Place::target);
-    let step = Step { tools, task, pod: &pod, volume: &of.placed.of, at };
+    let step = Step { tools, task, pod: &pod, volume: &of.placed.of, at: Some(at) };
     let work = async {
         place.as_ref().map_err(Clone::clone)?;
         step.in_use(of.to).await
@@ -105,8 +104,8 @@ pub(crate) struct Step<'a> {
     pub task: &'a TaskContext,
     pub pod: &'a Pod,
     pub volume: &'a Resolved,
-    /// Where the pod has it.
-    pub at: &'a Path,
+    /// Where the pod has it, or the disk of a local one is mounted; `None`: there is no file system that would have to grow.
+    pub at: Option<&'a Path>,
 }
 
 impl Step<'_> {
@@ -223,9 +222,11 @@ impl Step<'_> {
         match &self.volume.source {
             Source::Csi(csi) => self.driver(csi, to).await,
             Source::Local { path, .. } => {
+                // A directory and a device have what they have.
+                let Some(at) = self.at else { return Ok(()) };
                 let mounts = self.tools.deps.mounts.clone();
-                let at = (self.tools.config.root_dir.clone(), self.at.to_owned());
-                let grown = resize::whole(mounts, &self.task.effects, at, path.clone());
+                let at = (self.tools.config.root_dir.clone(), at.to_owned());
+                let grown = resize::whole(mounts, self.task, at, path.clone());
                 grown.await.map_err(|e| (Refusal::Other, e))
             }
             Source::HostPath { .. } | Source::Nfs { .. } | Source::Lun(_) => Ok(()),
@@ -252,7 +253,7 @@ impl Step<'_> {
         let staged = VolumeDir::staged(&tools.config.root_dir, self.volume, csi).map_err(other)?;
         let request = NodeExpandVolumeRequest {
             volume_id: csi.handle.clone(),
-            volume_path: self.at.to_string_lossy().into_owned(),
+            volume_path: self.at.map(|at| at.to_string_lossy().into_owned()).unwrap_or_default(),
             capacity_range: Some(CapacityRange { required_bytes: to.value(), limit_bytes: 0 }),
             staging_target_path: staged.target.to_string_lossy().into_owned(),
             volume_capability: Some(driver.capability(self.volume, csi, "", None)),

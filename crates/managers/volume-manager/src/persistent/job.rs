@@ -15,6 +15,7 @@ use crate::progress::Progress;
 use crate::task::{TaskContext, cancelled};
 
 /// One volume for one pod.
+#[derive(Clone, Copy)]
 pub(crate) struct Job<'a> {
     pub tools: &'a Tools,
     pub pod: &'a Arc<Pod>,

@@ -65,8 +65,8 @@ pub(crate) async fn place(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
     let part = Some(uid.clone());
     // A disk stays mounted until the end of the pod.
     job.want(&name, &volume.name, false)?;
-    let turn = volumes.turn(&name);
-    let _turn = turn.lock().await;
+    let task = job.task.in_turn(volumes.turn(&name)).await;
+    let job = &Job { task: &task, ..*job };
     if let Some(wait) = volumes.wait(&name, &part, clock.now()) {
         return Err(Failed::backing_off(job.volume, wait));
     }
@@ -86,7 +86,7 @@ pub(crate) async fn place(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
 
 async fn steps(job: &Job<'_>, volume: &Resolved, uid: &PodUid) -> Step<Local> {
     if matches!(volume.source, Source::Local { .. }) {
-        only_pod(job, volume, LOCAL_VOLUME).await.map_err(|e| ("MountDevice", e))?;
+        only_pod(job, volume).await.map_err(|e| ("MountDevice", e))?;
     }
     let (tools, pod, of, request) = (job.tools.clone(), job.pod.clone(), volume.clone(), job.request.clone());
     let layout = PodLayout::new(&tools.config.root_dir, uid).map_err(|e| ("SetUp", e.message))?;
@@ -112,7 +112,7 @@ async fn steps(job: &Job<'_>, volume: &Resolved, uid: &PodUid) -> Step<Local> {
             }
         }
     };
-    let run = job.tools.deps.serial.run(uid, &job.task.effects, Class::UserPaths, work);
+    let run = job.task.serially((&job.tools.deps.serial, uid), Class::UserPaths, work);
     let placed: Local = job.tell_progress(&progress, &target, run).await?;
     if let Some(map) = &placed.mapped {
         job.tell_mapped(&volume.name, map);
@@ -120,11 +120,9 @@ async fn steps(job: &Job<'_>, volume: &Resolved, uid: &PodUid) -> Step<Local> {
     if let Some(told) = &placed.told {
         job.tell(EventType::Warning, "AlreadyMountedVolume", told.clone());
     }
-    if let Some(disk) = &placed.disk {
-        let Job { tools, task, pod, .. } = *job;
-        let step = grow::Step { tools, task, pod, volume, at: disk };
-        step.at_mount().await.map_err(|e| (GROW, e))?;
-    }
+    let Job { tools, task, pod, .. } = *job;
+    let step = grow::Step { tools, task, pod, volume, at: placed.disk.as_deref() };
+    step.at_mount().await.map_err(|e| (GROW, e))?;
     Ok(placed)
 }
 

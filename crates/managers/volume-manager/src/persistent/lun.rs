@@ -69,8 +69,8 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved, lun: &Lun) -> Result
         }
     }
     let dir = LunDir::new(&config.root_dir, lun, volume.mode).map_err(|e| failed(ATTACH, e))?;
-    let turn = volumes.turn(&key);
-    let _turn = turn.lock().await;
+    let task = job.task.in_turn(volumes.turn(&key)).await;
+    let job = &Job { task: &task, ..*job };
     if !job.request.is_live() {
         return Err(failed(SET_UP, cancelled().message));
     }
@@ -133,7 +133,7 @@ impl Try<'_> {
     }
 
     async fn only_pod(&self) -> Result<(), String> {
-        only_pod(self.job, self.volume, self.lun.transport().plugin()).await
+        only_pod(self.job, self.volume).await
     }
 
     /// The context that the disk is mounted with for this pod: what the pod wants, or what it runs with already. A disk that is
@@ -245,8 +245,7 @@ impl Try<'_> {
 /// Takes a disk from the host, unless somebody has come to have it.
 pub(crate) async fn undo(tools: &Tools, task: &TaskContext, dir: &LunDir) -> Result<(), String> {
     let (volumes, key) = (&tools.deps.persistent, dir.key());
-    let turn = volumes.turn(&key);
-    let _turn = turn.lock().await;
+    let task = &task.in_turn(volumes.turn(&key)).await;
     let host = Host { tools, task, key: &key };
     let all = host.found().await?;
     if volumes.is_wanted(&key) || !all.iter().any(|found| found.dir == *dir && !found.is_used) {

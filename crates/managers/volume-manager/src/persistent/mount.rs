@@ -10,16 +10,16 @@ use metrics::Stopwatch;
 use model::{PodUid, pod};
 use volume_plan::attach::{Attachment, by_node};
 use volume_plan::claim::Mode;
-use volume_plan::csi::{DriverRules, check_lifecycle, is_for_one_pod};
+use volume_plan::csi::{DriverRules, check_lifecycle};
 use volume_plan::data;
 use volume_plan::source::{Csi, Resolved};
 use volume_plan::state::Mount;
 
 use super::calls::{self, Ability, CallFailed, Driver};
-use super::files::{self, VolumeDir};
+use super::files::VolumeDir;
 use super::grow::Step;
 use super::job::Job;
-use super::one_pod::IN_USE;
+use super::one_pod::only_pod;
 use super::place::Place;
 use super::selinux;
 use super::steps::{Steps, words};
@@ -104,14 +104,19 @@ impl Try<'_> {
         &self.job.tools.deps.persistent
     }
 
-    async fn run(mut self) -> Result<Placed, Failed> {
-        let (tools, task, part) = (self.job.tools, self.job.task, Some(self.uid.clone()));
-        let layout = PodLayout::new(&tools.config.root_dir, &self.uid);
+    async fn run(self) -> Result<Placed, Failed> {
+        let layout = PodLayout::new(&self.job.tools.config.root_dir, &self.uid);
         let layout = layout.map_err(|e| self.job.failed("SetUp", &self.volume.name, e.message))?;
         let there = Place::of(&layout, self.volume);
         let there = there.map_err(|e| self.job.failed("SetUp", &self.volume.name, e))?;
-        let turn = self.volumes().turn(&self.name);
-        let _turn = turn.lock().await;
+        let task = self.job.task.in_turn(self.volumes().turn(&self.name)).await;
+        let job = Job { task: &task, ..*self.job };
+        Try { job: &job, ..self }.in_turn(there).await
+    }
+
+    /// In the volume's turn.
+    async fn in_turn(mut self, there: Place) -> Result<Placed, Failed> {
+        let (task, part) = (self.job.task, Some(self.uid.clone()));
         if !self.job.request.is_live() {
             return Err(self.job.failed("SetUp", &self.volume.name, cancelled().message));
         }
@@ -164,7 +169,7 @@ impl Try<'_> {
 
     async fn steps(&self, there: &Place, part: &Part) -> Result<(), (&'static str, String)> {
         let Steps { first, stage, find, .. } = words(self.volume.mode, self.csi.is_inline);
-        self.check_others().await.map_err(|e| (first, e))?;
+        only_pod(self.job, self.volume).await.map_err(|e| (first, e))?;
         let driver = Driver::of(self.job.tools, self.job.task, self.csi).await;
         let driver = driver.map_err(|e| (find.0, format!("kubernetes.io/csi: {}: {}", find.1, e.text)))?;
         // What the driver is told when it publishes is asked for while it stages. What it may publish is not written down before:
@@ -172,26 +177,15 @@ impl Try<'_> {
         let (staged, told) = futures::join!(self.stage(&driver), self.told());
         self.publish(&driver, (there, part), staged.map_err(|e| (stage, e))?, told).await?;
         let Job { tools, task, pod, .. } = *self.job;
-        let step = Step { tools, task, pod, volume: self.volume, at: there.target() };
+        let step = Step { tools, task, pod, volume: self.volume, at: Some(there.target()) };
         step.at_mount().await.map_err(|e| (GROW, e))?;
         // Not before: what was not let grow is not to be used.
         self.volumes().note(&self.name, part, Mount::Present);
         Ok(())
     }
 
-    /// A volume for one pod must not be with another one here.
-    async fn check_others(&self) -> Result<(), String> {
-        if !is_for_one_pod(self.volume) {
-            return Ok(());
-        }
-        let (fs, root) = (self.job.tools.deps.fs.clone(), self.job.tools.config.root_dir.clone());
-        let found = self.blocking(move || files::found(&*fs, &root)).await?;
-        let is_used = found.users(self.csi, &self.volume.name).any(|uid| *uid != self.uid);
-        if is_used { Err(IN_USE.to_owned()) } else { Ok(()) }
-    }
-
     async fn blocking<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
-        self.job.task.effects.blocking(Class::UserPaths, work).await
+        self.job.task.blocking(Class::UserPaths, work).await
     }
 
     fn capability(&self, driver: &Driver<'_>) -> VolumeCapability {
@@ -207,15 +201,16 @@ impl Try<'_> {
     async fn intend(&self, place: &Place, part: &Part, content: Vec<u8>) -> Result<(), String> {
         let (deps, at) = (self.job.tools.deps.clone(), place.clone());
         let request = self.job.request.clone();
-        let found = self.blocking(move || {
+        let work = move || {
             let found = at.intend(&deps, &content)?;
             if request.is_live() {
                 return Ok(found);
             }
             // Who took the wish back may have looked before there was anything.
             if found { Err(cancelled().message) } else { at.remove(&deps).and(Err(cancelled().message)) }
-        });
-        let found = found.await?;
+        };
+        let places = (&self.volumes().places(), &place.target().to_owned());
+        let found = self.job.task.serially(places, Class::UserPaths, work).await?;
         self.volumes().intend(&self.name, part, found);
         Ok(())
     }
@@ -253,7 +248,9 @@ impl Try<'_> {
         if before == Mount::Present {
             return Ok(told);
         }
-        let secrets = calls::secret(self.job.tools, self.csi.stage_secret.as_ref()).await.map_err(|e| e.text)?;
+        // Nobody else is told of it.
+        let secret = self.csi.stage_secret.as_ref().filter(|_| stages);
+        let secrets = calls::secret(self.job.tools, secret).await.map_err(|e| e.text)?;
         self.intend(&place, &part, content).await?;
         if stages {
             let request = NodeStageVolumeRequest {

@@ -4,8 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{Class, Effects, chain};
+use actor::{Class, chain};
 use ports::host::{Mounter, ProgramEnd};
+
+use crate::task::TaskContext;
 
 /// How long a program may take.
 const LIMIT: Duration = Duration::from_secs(180);
@@ -27,7 +29,7 @@ fn program(fs_type: &str, device: &str, at: &Path) -> Option<(&'static str, Vec<
 /// The program's words, or there is none for this file system, in a kubelet's words.
 pub(super) async fn whole(
     mounts: Arc<dyn Mounter>,
-    effects: &Effects,
+    task: &TaskContext,
     (root, at): (PathBuf, PathBuf),
     device: String,
 ) -> Result<(), String> {
@@ -49,7 +51,7 @@ pub(super) async fn whole(
             Err(e) => Err(failed(chain(&e))),
         }
     };
-    effects.blocking(Class::UserPaths, work).await
+    task.blocking(Class::UserPaths, work).await
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ pub(crate) async fn agreed(
     let failed = |e: String| Failed::unresolved(job.volume, e);
     let dir = VolumeDir::staged(&tools.config.root_dir, volume, csi).map_err(failed)?;
     let (fs, at) = (tools.deps.fs.clone(), dir.clone());
-    let staged = match task.effects.blocking(Class::HostFiles, move || at.data(&*fs)).await {
+    let staged = match task.blocking(Class::HostFiles, move || at.data(&*fs)).await {
         Ok(Some(data)) if data.context != wanted => data.context,
         Ok(_) => return Ok(wanted.to_owned()),
         Err(error) => {

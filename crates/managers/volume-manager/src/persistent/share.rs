@@ -30,8 +30,7 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
     let (volumes, clock) = (&tools.deps.persistent, &job.task.clock);
     let (name, part) = (share_name(&uid, &volume.name), Some(uid.clone()));
     job.want(&name, &volume.name, false)?;
-    let turn = volumes.turn(&name);
-    let _turn = turn.lock().await;
+    let task = job.task.in_turn(volumes.turn(&name)).await;
     if let Some(wait) = volumes.wait(&name, &part, clock.now()) {
         return Err(Failed::backing_off(job.volume, wait));
     }
@@ -43,7 +42,7 @@ pub(crate) async fn mount(job: &Job<'_>, volume: &Resolved) -> Result<Placed, Fa
         place(&deps, &share, &at)
     };
     let doing = volumes.doing(&name, &part, "mount", clock.now());
-    let run = tools.deps.serial.run(&uid, &job.task.effects, Class::UserPaths, work);
+    let run = task.serially((&tools.deps.serial, &uid), Class::UserPaths, work);
     let placed = counted_as(MOUNT, NFS_PLUGIN, run).await;
     drop(doing);
     if let Err(error) = placed {

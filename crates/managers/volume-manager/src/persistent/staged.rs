@@ -13,7 +13,7 @@ use crate::task::TaskContext;
 /// Looks which volumes are there, as far as that can be seen.
 pub(super) async fn see(tools: &Tools, task: &TaskContext) -> Found {
     let (fs, root) = (tools.deps.fs.clone(), tools.config.root_dir.clone());
-    task.effects.blocking(Class::HostFiles, move || files::seen(&*fs, &root)).await
+    task.blocking(Class::HostFiles, move || files::seen(&*fs, &root)).await
 }
 
 /// Looks which volumes are there.
@@ -22,7 +22,7 @@ pub(super) async fn see(tools: &Tools, task: &TaskContext) -> Found {
 /// Not all of it can be seen.
 pub(super) async fn look(tools: &Tools, task: &TaskContext) -> Result<Found, String> {
     let (fs, root) = (tools.deps.fs.clone(), tools.config.root_dir.clone());
-    task.effects.blocking(Class::HostFiles, move || files::found(&*fs, &root)).await
+    task.blocking(Class::HostFiles, move || files::found(&*fs, &root)).await
 }
 
 /// Has the driver take back what it staged. Only in the volume's turn, while no pod has it.
@@ -39,7 +39,7 @@ pub(super) async fn unstage(
     let (volumes, part) = (&tools.deps.persistent, None);
     let (deps, root, at) = (tools.deps.clone(), tools.config.root_dir.clone(), dir.target.clone());
     if !dir.is_of_device() {
-        task.effects.blocking(Class::HostFiles, move || references::check(&*deps.mounts, &root, &at)).await?;
+        task.blocking(Class::HostFiles, move || references::check(&*deps.mounts, &root, &at)).await?;
     }
     // What a former process staged is found to be so, too, when the driver refuses now.
     volumes.intend(name, &part, true);
@@ -51,7 +51,7 @@ pub(super) async fn unstage(
         driver.unstage((name, &part), request).await.map_err(|e| e.text)?;
     }
     let (deps, dir) = (tools.deps.clone(), dir.clone());
-    task.effects.blocking(Class::UserPaths, move || dir.remove_staged(&deps)).await?;
+    task.blocking(Class::UserPaths, move || dir.remove_staged(&deps)).await?;
     volumes.note(name, &part, Mount::Absent);
     Ok(())
 }

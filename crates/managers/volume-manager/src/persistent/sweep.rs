@@ -59,7 +59,7 @@ enum What {
 
 async fn look_for_luns(tools: &Tools, task: &TaskContext) -> Result<Vec<FoundLun>, String> {
     let (deps, root) = (tools.deps.clone(), tools.config.root_dir.clone());
-    task.effects.blocking(Class::HostFiles, move || lun_dir::found(&deps, &root)).await.map_err(|e| chain(&e))
+    task.blocking(Class::HostFiles, move || lun_dir::found(&deps, &root)).await.map_err(|e| chain(&e))
 }
 
 /// Volumes that pods may have by directories that do not say so, as the API server tells them by the directories' names, and
@@ -104,8 +104,9 @@ fn told_in_use(tools: &Tools) -> Option<BTreeSet<String>> {
 
 /// Looks what drivers have done here. What that changes of the volumes in use is posted.
 pub(crate) async fn sweep(tools: &Tools, task: &TaskContext) -> Sweep {
-    let (found, luns) = (see(tools, task).await, look_for_luns(tools, task).await);
     let volumes = &tools.deps.persistent;
+    let number = volumes.begin_look();
+    let (found, luns) = (see(tools, task).await, look_for_luns(tools, task).await);
     let unlisted: Vec<&String> = found.unlisted.iter().map(|u| &u.error).chain(luns.as_ref().err()).collect();
     for error in &unlisted {
         tracing::warn!(error, "volumes cannot be listed: none is unstaged or unmounted");
@@ -118,8 +119,11 @@ pub(crate) async fn sweep(tools: &Tools, task: &TaskContext) -> Sweep {
     let of_drivers = found.staged.keys().chain(found.published.keys()).chain(&concealed).map(name);
     let of_luns = luns.iter().map(|found| found.dir.key());
     let there = of_drivers.chain(found.disks.keys().map(|disk| local_name(disk))).chain(of_luns).collect();
-    let is_first =
-        if is_whole { volumes.note_disk(&there) } else { volumes.note_part_of_disk(&there, told_in_use(tools)) };
+    let is_first = if is_whole {
+        volumes.note_disk(number, &there)
+    } else {
+        volumes.note_part_of_disk(&there, told_in_use(tools))
+    };
     if is_first {
         let unread = found.unreadable.iter().filter(|u| u.published.is_some()).count();
         RECONSTRUCTED_ERRORS.inc_by(u64::try_from(unread).unwrap_or(u64::MAX));
@@ -159,20 +163,23 @@ pub(crate) async fn sweep(tools: &Tools, task: &TaskContext) -> Sweep {
 }
 
 /// Takes away what a daemon left that was killed before the first word of a volume was on the disk, or after the last was gone.
-/// Once in a process, for in its life such a directory is one that is being made.
+/// Once in a process, for in its life such a directory is one that is being made: nor is it taken away while that is done.
 async fn remove_cut_off(tools: &Tools, task: &TaskContext, dirs: Vec<VolumeDir>) {
+    let places = tools.deps.persistent.places();
+    for dir in dirs {
+        let (deps, root, at) = (tools.deps.clone(), tools.config.root_dir.clone(), dir.target.clone());
+        let work = move || dir.remove_cut_off(&deps, &root);
+        if let Err(error) = task.serially((&places, &at), Class::HostFiles, work).await {
+            tracing::warn!(error, "a directory without a volume stays");
+        }
+    }
     let (deps, root) = (tools.deps.clone(), tools.config.root_dir.clone());
     let work = move || {
-        for dir in dirs {
-            if let Err(error) = dir.remove(&deps) {
-                tracing::warn!(error, "a directory without a volume stays");
-            }
-        }
         if let Err(error) = lun_dir::remove_cut_off(&deps, &root) {
             tracing::warn!(error = chain(&error), "a directory without a disk stays");
         }
     };
-    task.effects.blocking(Class::HostFiles, work).await;
+    task.blocking(Class::HostFiles, work).await;
 }
 
 /// Takes a volume away, unless somebody has come to have it.
@@ -211,8 +218,7 @@ async fn unused(
     dir: &VolumeDir,
 ) -> Result<(), String> {
     let volumes = &tools.deps.persistent;
-    let turn = volumes.turn(&idle.name);
-    let _turn = turn.lock().await;
+    let task = &task.in_turn(volumes.turn(&idle.name)).await;
     let found = look(tools, task).await?;
     let (concealed, true) = concealed(tools, &found).await else { return Ok(()) };
     let is_used = found.published.contains_key(key) || concealed.contains(key);
@@ -225,8 +231,7 @@ async fn unused(
 
 async fn unmount_disk(tools: &Tools, task: &TaskContext, disk: &str) -> Result<(), String> {
     let (volumes, name) = (&tools.deps.persistent, local_name(disk));
-    let turn = volumes.turn(&name);
-    let _turn = turn.lock().await;
+    let task = &task.in_turn(volumes.turn(&name)).await;
     if volumes.is_wanted(&name) || look(tools, task).await?.disks.get(disk) != Some(&false) {
         return Ok(());
     }
@@ -236,5 +241,5 @@ async fn unmount_disk(tools: &Tools, task: &TaskContext, disk: &str) -> Result<(
         references::check(&*deps.mounts, &root, &at)?;
         deps.mounts.unmount(&at).and_then(|()| deps.fs.remove_empty_dir(&at)).map_err(|e| chain(&e))
     };
-    counted_as(UNMOUNT_DEVICE, LOCAL_PLUGIN, task.effects.blocking(Class::UserPaths, work)).await
+    counted_as(UNMOUNT_DEVICE, LOCAL_PLUGIN, task.blocking(Class::UserPaths, work)).await
 }

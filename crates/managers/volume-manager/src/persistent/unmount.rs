@@ -79,8 +79,8 @@ impl Taken {
 async fn one(tools: &Tools, uid: &PodUid, of: Result<Taken, String>, task: &TaskContext) -> Result<(), String> {
     let Taken { file, place, is_stray } = of?;
     let fs = tools.deps.fs.clone();
-    let blocking = |work: Box<dyn FnOnce() -> Result<(), String> + Send>| task.effects.blocking(Class::UserPaths, work);
-    let said = task.effects.blocking(Class::UserPaths, move || file.data(&*fs)).await;
+    let blocking = |work: Box<dyn FnOnce() -> Result<(), String> + Send>| task.blocking(Class::UserPaths, work);
+    let said = task.blocking(Class::UserPaths, move || file.data(&*fs)).await;
     if said.is_err() {
         FORCE_CLEANED.inc();
         FORCE_CLEANED_ERRORS.inc();
@@ -92,11 +92,10 @@ async fn one(tools: &Tools, uid: &PodUid, of: Result<Taken, String>, task: &Task
     };
     let (volume, part) = (unique_name(&data.driver, &data.handle), Some(uid.clone()));
     let volumes = &tools.deps.persistent;
-    let turn = volumes.turn(&volume);
-    let _turn = turn.lock().await;
+    let task = &task.in_turn(volumes.turn(&volume)).await;
     if is_stray {
         let (deps, at) = (tools.deps.clone(), place.clone());
-        let is_linked = task.effects.blocking(Class::UserPaths, move || at.is_linked(&deps)).await?;
+        let is_linked = task.blocking(Class::UserPaths, move || at.is_linked(&deps)).await?;
         if is_linked || volumes.is_wanted_by(&volume, uid) {
             return Ok(());
         }
@@ -115,14 +114,14 @@ async fn one(tools: &Tools, uid: &PodUid, of: Result<Taken, String>, task: &Task
 /// Has the driver take the volume, and removes what was made for it.
 async fn take(tools: &Tools, task: &TaskContext, data: &VolumeData, place: &Place, on: On<'_>) -> Result<(), String> {
     let (deps, at) = (tools.deps.clone(), place.clone());
-    task.effects.blocking(Class::UserPaths, move || at.unmap(&deps)).await?;
+    task.blocking(Class::UserPaths, move || at.unmap(&deps)).await?;
     let driver = Driver::find(tools, task, &data.driver).await.map_err(|e: CallFailed| e.text)?;
     let target_path = place.target().to_string_lossy().into_owned();
     let request = NodeUnpublishVolumeRequest { volume_id: data.handle.clone(), target_path };
     driver.unpublish(on, request).await.map_err(|e| e.text)?;
     let (deps, place) = (tools.deps.clone(), place.clone());
     let remove = move || place.clear(&deps).and_then(|()| place.remove(&deps));
-    task.effects.blocking(Class::UserPaths, remove).await
+    task.blocking(Class::UserPaths, remove).await
 }
 
 /// What the volumes of a pod wait for now, for those who ask too long.

@@ -10,14 +10,21 @@ use volume_plan::state::Mount;
 use super::{Entry, State, Volumes};
 
 impl Volumes {
-    /// What is on the disk, as all of it was just read: what is neither there nor wanted nor under way is forgotten.
-    /// Answers whether this was the first look.
-    pub(crate) fn note_disk(&self, there: &BTreeSet<String>) -> bool {
+    /// A look at the disk begins. Answers its number.
+    pub(crate) fn begin_look(&self) -> u64 {
+        let mut state = self.state();
+        state.looks += 1;
+        state.looks
+    }
+
+    /// What is on the disk, as all of it was read by this look: what is neither there nor wanted nor under way is forgotten, but for what
+    /// came meanwhile. Answers whether this was the first look.
+    pub(crate) fn note_disk(&self, look: u64, there: &BTreeSet<String>) -> bool {
         let mut state = self.state();
         (state.is_known, state.assumed) = (true, None);
         let is_first = state.note_there(there);
         state.volumes.retain(|name, e| {
-            e.is_on_disk = there.contains(name);
+            e.is_on_disk = there.contains(name) || (e.is_on_disk && e.changed_in >= look);
             let wanted = &e.wanted;
             e.parts.retain(|part, k| {
                 part.as_ref().is_none_or(|uid| wanted.contains_key(uid))
@@ -26,6 +33,7 @@ impl Volumes {
             });
             e.is_on_disk || !e.wanted.is_empty() || Arc::strong_count(&e.turn) > 1
         });
+        state.targets.retain(|_, turn| Arc::strong_count(turn) > 1);
         is_first
     }
 

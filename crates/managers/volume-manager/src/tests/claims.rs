@@ -110,6 +110,47 @@ fn what_plugin_manager_heard_of_a_driver_is_not_asked_for() {
 }
 
 #[test]
+fn a_driver_that_comes_to_want_it_is_told_of_its_volumes_with_the_next_step() {
+    with_cluster(async |c| {
+        c.claim("a", json!({}));
+        let says = |republish: bool| {
+            let spec = json!({ "attachRequired": false, "requiresRepublish": republish });
+            let object = serde_json::from_value(json!({ "metadata": { "name": DRIVER }, "spec": spec })).unwrap();
+            let row = CsiDriver { object: Some(object), ..registered(DRIVER, 1) };
+            c.bench.wiring.put(DRIVER.to_owned(), row);
+        };
+        let pod = pod_with("u1", &["a"]);
+        for (republish, calls) in
+            [(false, vec!["stage h-a", "publish h-a"]), (false, vec![]), (true, vec!["publish h-a"]), (false, vec![])]
+        {
+            says(republish);
+            c.mount(&pod).await.unwrap();
+            assert_eq!(c.csi.calls(), calls);
+        }
+    });
+}
+
+#[test]
+fn the_secret_for_staging_is_asked_for_only_where_a_driver_stages() {
+    with_cluster(async |c| {
+        for (claim, mode) in [("a", "Filesystem"), ("b", "Block")] {
+            let secret = json!({ "namespace": "default", "name": "missing" });
+            let csi = json!({ "driver": DRIVER, "volumeHandle": format!("h-{claim}"), "nodeStageSecretRef": secret });
+            c.claim(claim, json!({ "csi": csi, "volumeMode": mode }));
+        }
+        let waits = spawn(&c, &pod_with("u0", &["a"]));
+        secs(1).await;
+        assert!(c.bench.told()[0].contains("fetching secret default/missing failed"), "this one stages");
+        waits.abort();
+        c.unmount("u0").await.unwrap();
+        c.csi.can(&[]);
+        c.bench.wiring.put(DRIVER.to_owned(), registered(DRIVER, 2));
+        c.mount(&pod_with("u1", &["a"])).await.unwrap();
+        c.mount(&super::cluster::pod_with_devices("u2", &["b"])).await.unwrap();
+    });
+}
+
+#[test]
 fn a_volume_that_must_be_attached_waits_for_node_and_controller() {
     with_cluster(async |c| {
         c.driver(json!({}));

@@ -122,6 +122,27 @@ fn a_disk_that_became_larger_grows_at_the_next_mount() {
 }
 
 #[test]
+fn the_claim_of_what_has_no_file_system_of_its_own_is_told_that_it_grew() {
+    for (mode, path) in [("Filesystem", "/kubelet/disk"), ("Block", DISK)] {
+        with_cluster(async |c| {
+            disk(&c);
+            c.host.dir("disk");
+            let spec =
+                json!({ "csi": null, "local": { "path": path }, "volumeMode": mode, "capacity": { "storage": "2Gi" } });
+            c.claim("a", spec);
+            let pod = if mode == "Block" { pod_with_devices("u1", &["a"]) } else { pod_with("u1", &["a"]) };
+            c.mount(&pod).await.unwrap();
+            let claim: PersistentVolumeClaim = c.api.read(Some("default"), "a").unwrap();
+            assert_eq!(claim.status.unwrap().capacity.unwrap()["storage"].0, "2Gi", "{mode}");
+            assert_eq!(c.host.disk.program_calls(), [""; 0], "{mode}");
+            let done =
+                "Normal FileSystemResizeSuccessful: MountVolume.NodeExpandVolume succeeded for volume \"pv-a\" n1";
+            assert_eq!(c.bench.told().iter().filter(|line| *line == done).count(), 2, "{mode}");
+        });
+    }
+}
+
+#[test]
 fn a_blank_disk_is_not_formatted_for_a_reader() {
     with_cluster(async |c| {
         disk(&c);

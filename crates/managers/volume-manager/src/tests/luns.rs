@@ -59,7 +59,7 @@ fn session_dir(adapter: &str) -> String {
 }
 
 /// What `iscsiadm` and the kernel do with a target whose portals are 10.0.0.1, 10.0.0.2, ...; sessions by these are on host1, host2.
-fn target(fs: &MemFs, line: &str) -> ProgramEnd {
+pub(super) fn target(fs: &MemFs, line: &str) -> ProgramEnd {
     if line.ends_with("iface -I default -o show") {
         return end(0, "iface.iscsi_ifacename = default\niface.transport_name = tcp\n");
     }
@@ -124,6 +124,12 @@ fn iscsi(c: &Cluster, claim: &str, more: Value, spec: Value) {
     let mut spec = spec;
     (spec["csi"], spec["iscsi"]) = (Value::Null, iscsi);
     c.claim(claim, spec);
+}
+
+/// A claim that is bound to a disk which is attached.
+pub(super) fn claim(c: &Cluster, name: &str) {
+    iscsi(c, name, json!({}), json!({}));
+    attached(c, NAME);
 }
 
 fn has(calls: &[String], words: &str) -> usize {
@@ -278,6 +284,24 @@ fn several_portals_make_one_device_and_one_that_does_not_answer_is_done_without(
         let (flush, delete) = ("multipath -f /dev/dm-0", "/device/delete 1");
         assert_eq!((has(&calls, flush), has(&calls, delete), has(&calls, "--logout")), (1, 2, 3));
         assert!(!c.host.exists(DIR));
+    });
+}
+
+#[test]
+fn a_login_that_takes_its_time_is_no_volume() {
+    with_cluster(async |c| {
+        c.host.disk.play_programs(|fs: &MemFs, line: &str| match line {
+            _ if line.starts_with("write /sys/class/scsi_host") => end(0, ""),
+            _ => target(fs, line),
+        });
+        claim(&c, "a");
+        c.claim("b", json!({}));
+        let waits = super::cluster::spawn(&c, &pod_with("u1", &["a"]));
+        secs(2).await;
+        assert_eq!(has(&c.host.disk.program_calls(), "--login"), 1, "its disk is being looked for");
+        c.mount(&pod_with("u2", &["b"])).await.unwrap();
+        assert_eq!(c.in_use(), Some(vec![NAME.to_owned()]));
+        assert!(!waits.is_finished());
     });
 }
 

@@ -28,11 +28,15 @@ fn a_volume_of_a_driver_is_told_with_all_its_fields() {
     );
     assert_eq!((found.size.value(), found.mount_options), (1 << 30, vec!["noatime".to_owned()]));
     let annotated = json!({ "volume.beta.kubernetes.io/mount-options": "ro, soft", "pv.beta.kubernetes.io/gid": "-1" });
-    let found = of_persistent_volume(&persistent(spec, annotated), true).unwrap();
+    let found = of_persistent_volume(&persistent(spec, annotated.clone()), true).unwrap();
     assert_eq!(
         (found.mount_options, found.read_only, found.group),
-        (vec!["ro".to_owned(), "soft".to_owned()], true, None)
+        (vec!["noatime".to_owned()], true, None),
+        "drivers are told of the field alone"
     );
+    let nfs = json!({ "nfs": { "server": "s", "path": "/" }, "mountOptions": ["hard"] });
+    let found = of_persistent_volume(&persistent(nfs, annotated), false).unwrap();
+    assert_eq!(found.mount_options, ["ro", "soft"], "in place of the field");
 }
 
 #[test]

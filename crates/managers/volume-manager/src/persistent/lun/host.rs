@@ -33,7 +33,7 @@ impl Host<'_> {
     /// What may touch the disk, or wait for who has it, holds up no other volume.
     pub(super) async fn look<T: Send + 'static>(&self, work: impl FnOnce(&Deps) -> T + Send + 'static) -> T {
         let deps: Arc<Deps> = self.tools.deps.clone();
-        self.task.effects.blocking(Class::UserPaths, move || work(&deps)).await
+        self.task.blocking(Class::UserPaths, move || work(&deps)).await
     }
 
     /// As [`Host::look`], in the turn of a pod.
@@ -43,7 +43,7 @@ impl Host<'_> {
         work: impl FnOnce(&Deps) -> T + Send + 'static,
     ) -> T {
         let deps = self.tools.deps.clone();
-        self.tools.deps.serial.run(uid, &self.task.effects, Class::UserPaths, move || work(&deps)).await
+        self.task.serially((&self.tools.deps.serial, uid), Class::UserPaths, move || work(&deps)).await
     }
 
     pub(super) fn doing(&self, what: &'static str) -> Doing<'_> {

@@ -44,8 +44,8 @@ pub(super) async fn attach(host: &Host<'_>, pod: &Arc<Pod>, disk: &Iscsi) -> Res
     }
     let secret = secret(host, pod, disk).await?;
     // One logs in while nobody logs out.
-    let turn = host.tools.deps.persistent.turn(&format!("iscsi-target/{}", disk.iqn));
-    let _turn = turn.lock().await;
+    let task = host.task.in_turn(host.tools.deps.persistent.target_turn(&disk.iqn)).await;
+    let host = &Host { task: &task, ..*host };
     host.task.effects.hit("attach").await;
     let (mut found, mut last) = (BTreeMap::new(), String::new());
     for attempt in 1..=ATTEMPTS {
@@ -241,8 +241,8 @@ pub(super) async fn detach(host: &Host<'_>, dir: &LunDir, is_left: bool) -> Resu
     }
     // A disk that is dead may take minutes: others of its target do not wait for that.
     delete(host, &config).await?;
-    let turn = host.tools.deps.persistent.turn(&format!("iscsi-target/{}", config.iqn));
-    let _turn = turn.lock().await;
+    let task = host.task.in_turn(host.tools.deps.persistent.target_turn(&config.iqn)).await;
+    let host = &Host { task: &task, ..*host };
     host.task.effects.hit("detach").await;
     let all = host.found().await?;
     if all.iter().any(|found| found.dir != *dir && config.shares_session(found.dir.name())) {
