@@ -7,7 +7,7 @@ use contract::volume::{ListVolumes, MappedDevice};
 use metrics::volumes::{CSI_OPERATION, STORAGE_OPERATION};
 use model::core::PersistentVolumeClaim;
 use model::event::EventObject;
-use ports::host::{FileKind, HostFs, Mounter, ProgramEnd};
+use ports::host::{FileKind, Mounter, ProgramEnd};
 use serde_json::{Value, json};
 
 use super::cluster::{Cluster, pod_of, pod_with, pod_with_devices, secs, with_cluster};
