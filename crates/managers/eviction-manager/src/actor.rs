@@ -21,7 +21,7 @@ use crate::config::{Config, Deps};
 use crate::disks::DiskLooks;
 use crate::evict::{self, Answer, Order};
 use crate::notifications::Notifications;
-use crate::observe::{Look, Places, look};
+use crate::observe::{DisksSeen, Look, Places, look};
 use crate::reclaim;
 use crate::unseen::Unseen;
 use crate::view::{self, Observation};
@@ -53,7 +53,7 @@ pub struct EvictionManager {
     /// With those that follow from the disks of this machine.
     pub(crate) thresholds: Vec<Threshold>,
     places: Option<Places>,
-    disks: DiskLooks,
+    disks: DiskLooks<DisksSeen>,
     /// Pods whose volumes were waited for in vain.
     unmeasured: BTreeSet<PodUid>,
     unseen: Unseen,

@@ -7,24 +7,28 @@ use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
 use tokio::time::timeout;
 
-use crate::observe::DisksSeen;
-
 /// A look that takes longer holds up nobody any more, and is not begun a second time before it ends.
 const LIMIT: Duration = Duration::from_secs(5);
 
 /// The look that was begun last.
-#[derive(Clone, Default)]
-pub(crate) struct DiskLooks(Arc<Mutex<Option<Shared<BoxFuture<'static, DisksSeen>>>>>);
+#[derive(Clone)]
+pub(crate) struct DiskLooks<T: Clone>(Arc<Mutex<Option<Shared<BoxFuture<'static, T>>>>>);
 
-impl std::fmt::Debug for DiskLooks {
+impl<T: Clone> Default for DiskLooks<T> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<T: Clone> std::fmt::Debug for DiskLooks<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("DiskLooks")
     }
 }
 
-impl DiskLooks {
+impl<T: Clone> DiskLooks<T> {
     /// Has it looked at them; `None`: they do not answer. What a late look saw is taken once it is there.
-    pub(crate) async fn seen(&self, look: impl FnOnce() -> BoxFuture<'static, DisksSeen>) -> Option<DisksSeen> {
+    pub(crate) async fn seen(&self, look: impl FnOnce() -> BoxFuture<'static, T>) -> Option<T> {
         let (look, limit) = {
             let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
             match last.as_ref().filter(|last| last.peek().is_none()) {

@@ -60,7 +60,7 @@ pub(crate) async fn look(
     deps: Arc<Deps>,
     config: Arc<Config>,
     places: Option<Places>,
-    disks: DiskLooks,
+    disks: DiskLooks<DisksSeen>,
     effects: &Effects,
 ) -> Option<Look> {
     effects.hit("look").await;

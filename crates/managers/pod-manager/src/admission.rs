@@ -11,6 +11,7 @@ use model::{PodUid, Timestamp};
 use pod_admission::{NodeFacts, Pressure};
 
 use crate::desired::Change;
+use crate::preemption::Preemption;
 
 /// Reason and message of a refusal.
 pub(crate) type Rejection = (String, String);
@@ -31,20 +32,6 @@ pub(crate) enum Pending {
     ReadingNode,
     /// Others are stopped first.
     Preempting(Preemption),
-}
-
-/// Pods that are stopped so that another one has room.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Preemption {
-    pub(crate) victims: BTreeSet<PodUid>,
-    /// Nobody waits longer for them.
-    pub(crate) until: Timestamp,
-}
-
-impl Preemption {
-    pub(crate) fn is_over(&self, now: Timestamp, is_gone: impl Fn(&PodUid) -> bool) -> bool {
-        self.until <= now || self.victims.iter().all(is_gone)
-    }
 }
 
 impl Admission {

@@ -10,7 +10,7 @@ use model::core::Pod;
 pub(crate) mod checkpoint;
 pub(crate) mod told;
 
-use crate::admission::Preemption;
+use crate::preemption::Preemption;
 use checkpoint::Before;
 
 /// A pod that asks for something else than it was granted.

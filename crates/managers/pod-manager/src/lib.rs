@@ -20,6 +20,7 @@ mod desired;
 mod garbage;
 mod housekeeping;
 mod mirrors;
+mod preemption;
 mod workers;
 
 #[cfg(test)]

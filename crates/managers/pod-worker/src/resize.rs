@@ -127,8 +127,10 @@ impl Job {
         let used = self.call(ReadPodCgroup { pod: self.pod.clone() }).await;
         let used: PodCgroupUse = used.map_err(|e| format!("unable to get the configuration of the pod cgroup: {e}"))?;
         // Where pods have no cgroups of their own, there is none to be limited.
-        let has_cgroup = self.crew.board::<PodCgroupRow>().get(&self.uid).is_some();
-        let wanted = has_cgroup.then(|| tree::pod_values(&self.pod, &config.facts, &config.rules)).unwrap_or_default();
+        let wanted = match self.crew.board::<PodCgroupRow>().get(&self.uid) {
+            Some(_) => tree::pod_values(&self.pod, &config.facts, &config.rules),
+            None => CgroupValues::default(),
+        };
         limits_too_low(plan, &used, &wanted)?;
         let mut now = used.values;
         let pod = plan.restarts || plan.pod;

@@ -16,7 +16,8 @@ use pod_admission::{PREEMPTED, PREEMPTING, Verdict};
 use ports::api::ApiExt;
 
 use super::PodManager;
-use crate::admission::{Pending, Preemption, Rejection, facts, has_run_to_end};
+use crate::admission::{Pending, Rejection, facts, has_run_to_end};
+use crate::preemption::Preemption;
 
 /// A pod for which others are stopped waits at least this long for them.
 const MIN_WAIT: Duration = Duration::from_secs(10);

@@ -14,11 +14,12 @@ use model::{PodUid, Timestamp};
 use pod_admission::{Candidate, PREEMPTING, ResizeVerdict, decide_resize, operations, order};
 
 use super::PodManager;
-use crate::admission::{Preemption, facts};
+use crate::admission::facts;
 use crate::allocation::checkpoint::{self, Entries};
 use crate::allocation::told;
 use crate::allocation::{Held, Stage};
 use crate::desired::Change;
+use crate::preemption::Preemption;
 
 /// A resize that cannot be had.
 const INFEASIBLE: &str = "Infeasible";
