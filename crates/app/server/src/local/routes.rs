@@ -23,7 +23,7 @@ use super::answer::{
 };
 use super::views::Views;
 
-type Shared = State<Arc<Views>>;
+pub(super) type Shared = State<Arc<Views>>;
 
 /// Why a request is refused.
 pub(super) struct Refusal(StatusCode, String);
@@ -34,7 +34,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-fn refuse(code: StatusCode, text: impl Into<String>) -> Refusal {
+pub(super) fn refuse(code: StatusCode, text: impl Into<String>) -> Refusal {
     Refusal(code, text.into())
 }
 
@@ -72,7 +72,7 @@ pub(super) async fn pods(State(views): Shared) -> Json<PodItems> {
 
 /// A pod is named by its name, by `namespace/name` (slash written as `%2F`), or by its UID; a static pod also by the name
 /// in its manifest, without the node's name behind it.
-fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Refusal> {
+pub(super) fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Refusal> {
     let (namespace, plain) = name.split_once('/').map_or((None, name), |(namespace, plain)| (Some(namespace), plain));
     let short = format!("{plain}-{}", views.node_name.to_lowercase());
     let matches = |uid: &PodUid, pod: &Pod| {
@@ -82,7 +82,7 @@ fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Refusal> {
     };
     let mut found: Vec<(PodUid, Pod)> = all_pods(views).into_iter().filter(|(uid, pod)| matches(uid, pod)).collect();
     match found.len() {
-        0 => Err(refuse(StatusCode::NOT_FOUND, format!("no pod {name:?} on this node; `bosun get pods` lists them"))),
+        0 => Err(refuse(StatusCode::NOT_FOUND, unknown(views, name, plain))),
         1 => found.pop().ok_or_else(|| refuse(StatusCode::NOT_FOUND, "gone")),
         _ => {
             let names: Vec<_> =
@@ -90,6 +90,16 @@ fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Refusal> {
             Err(refuse(StatusCode::CONFLICT, format!("{name:?} fits several pods, name one: {}", names.join(", "))))
         }
     }
+}
+
+fn unknown(views: &Views, name: &str, plain: &str) -> String {
+    let all = all_pods(views);
+    let near = pod_history::near(plain, all.iter().map(|(_, p)| model::pod::name(p)));
+    let here = |name: &&str| all.iter().find(|(_, p)| model::pod::name(p) == *name);
+    let qualified = |(_, p): &(PodUid, Pod)| format!("{}/{}", model::pod::namespace(p), model::pod::name(p));
+    let near: Vec<String> = near.iter().filter_map(here).map(qualified).collect();
+    let meant = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
+    format!("no pod {name:?} on this node{meant} (`bosun get pods` lists them)")
 }
 
 pub(super) async fn pod(State(views): Shared, Path(name): Path<String>) -> Result<Json<PodDetail>, Refusal> {
