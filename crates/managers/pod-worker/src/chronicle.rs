@@ -235,24 +235,28 @@ impl Job {
     ) -> Result<T, E> {
         let mut call = std::pin::pin!(call);
         let is_usual = matches!(what, What::Look | What::Cgroup) || self.chronicle.was_done(what, of);
-        let early = if is_usual {
-            tokio::select! {
-                biased;
-                answer = &mut call => Some(answer),
-                () = tokio::time::sleep(WORTH_A_WORD) => None,
-            }
-        } else {
-            None
+        if !is_usual {
+            self.chronicle.begin(what, of, self.now());
+        }
+        let early = tokio::select! {
+            biased;
+            answer = &mut call => Some(answer),
+            () = tokio::time::sleep(WORTH_A_WORD) => None,
         };
         let answer = match early {
-            Some(answer) => {
+            Some(answer) if is_usual => {
                 if let Err(e) = &answer {
                     self.chronicle.failed(what, of, &e.to_string(), self.now());
                 }
                 return answer;
             }
+            Some(answer) => answer,
             None => {
-                self.chronicle.begin(what, of, self.now());
+                if is_usual {
+                    self.chronicle.begin(what, of, self.now());
+                }
+                // The next daemon shall know of a call over which this one died.
+                self.chronicle.save(&*self.deps.journal, false, self.now());
                 call.await
             }
         };

@@ -45,7 +45,7 @@ pub(crate) fn refused(f: &Facts<'_>) -> Option<Found> {
 
 pub(crate) fn ending(f: &Facts<'_>) -> Option<Found> {
     let deleted = f.pod.metadata.deletion_timestamp.is_some() || f.unwanted;
-    let deleted_at = f.pod.metadata.deletion_timestamp.as_ref().map(Timestamp::from_api);
+    let deleted_at = asked_at(f);
     let Some(worker) = f.worker.filter(|w| w.stop_requested || w.stage > WorkerStage::Syncing) else {
         return model::pod::is_terminal_phase(Some(f.phase())).then(|| completed(f));
     };
@@ -54,6 +54,13 @@ pub(crate) fn ending(f: &Facts<'_>) -> Option<Found> {
         WorkerStage::Finished => Some(completed(f)),
         _ => Some(being_stopped(f, deleted_at)),
     }
+}
+
+/// When somebody deleted it: the API server notes when its grace is over.
+fn asked_at(f: &Facts<'_>) -> Option<Timestamp> {
+    let over = Timestamp::from_api(f.pod.metadata.deletion_timestamp.as_ref()?);
+    let grace_s = f.pod.metadata.deletion_grace_period_seconds.unwrap_or(0).max(0);
+    Some(Timestamp(over.0.saturating_sub(grace_s.saturating_mul(1_000_000_000)).min(f.now.0)))
 }
 
 fn completed(f: &Facts<'_>) -> Found {
@@ -407,8 +414,9 @@ fn volumes(f: &Facts<'_>, since: Option<Timestamp>, said: Option<&str>) -> Found
 
 fn of_volume(f: &Facts<'_>, v: &VolumeFacts, step: &str, since: Option<Timestamp>) -> Found {
     let kind = if v.kind.is_empty() { String::new() } else { format!(" ({})", v.kind) };
-    let claim = if v.claim.is_empty() { String::new() } else { format!(" of claim {}", v.claim) };
-    let needs_api = OF_API.contains(&v.kind.as_str()) || !v.claim.is_empty();
+    let name = claim_of(f, v);
+    let claim = if name.is_empty() { String::new() } else { format!(" of claim {name}") };
+    let needs_api = OF_API.contains(&v.kind.as_str()) || !name.is_empty();
     if let Some(error) = f.api_away().filter(|_| needs_api && v.call.is_none()) {
         let summary = format!("volume {}{kind}{claim} needs the API server, which does not answer", v.name);
         let found = Found::new(Cause::ApiAway, step, "object-store", summary).since(v.since.or(since));
@@ -422,16 +430,26 @@ fn of_volume(f: &Facts<'_>, v: &VolumeFacts, step: &str, since: Option<Timestamp
         None => ("volume-manager", format!("volume {}", v.name), v.since.or(since)),
     };
     let how = match (&v.call, step) {
-        (Some((call, _)), _) => format!("{} has not answered {call}", v.driver),
-        (None, "volumes") => "is not there yet".to_owned(),
-        (None, _) => "does not go".to_owned(),
+        (Some((call, _)), _) => format!(": {} has not answered {call}", v.driver),
+        (None, "volumes") => " is not there yet".to_owned(),
+        (None, _) => " does not go".to_owned(),
     };
-    let summary = format!("volume {}{kind}{claim}: {how}", v.name);
+    let summary = format!("volume {}{kind}{claim}{how}", v.name);
     Found::new(Cause::VolumeWaits, step, owner, summary)
         .since(since)
         .waits_for(waits)
         .said(v.error.as_deref())
         .look("bosun get volumes")
+}
+
+/// While a volume waits to be attached, only the pod names its claim.
+fn claim_of<'a>(f: &Facts<'a>, v: &'a VolumeFacts) -> &'a str {
+    if !v.claim.is_empty() {
+        return &v.claim;
+    }
+    let mut volumes = f.pod.spec.iter().flat_map(|s| s.volumes.iter().flatten());
+    let claim = volumes.find(|w| w.name == v.name).and_then(|w| w.persistent_volume_claim.as_ref());
+    claim.map_or("", |c| &c.claim_name)
 }
 
 fn is_in_the_way(v: &VolumeFacts) -> bool {

@@ -93,7 +93,7 @@ fn row(bar: &Bar, now_ns: i64, scale: &Scale, is_first: bool) -> String {
         label = escape(&bar.label),
         begin = at(bar.start_ns),
     );
-    if matches!(outcome, "failed" | "lost" | "point") && !bar.note.is_empty() {
+    if matches!(outcome, "failed" | "lost" | "point") && !bar.note.is_empty() && bar.note != bar.label {
         let _never_fails = write!(out, "<div class=\"note\">{}</div>", escape(&bar.note));
     }
     out + &format!("</td><td class=\"took\">{took}{so_far}{times}</td></tr>\n")

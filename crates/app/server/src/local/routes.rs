@@ -94,8 +94,12 @@ pub(super) fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Refusal> 
 
 fn unknown(views: &Views, name: &str, plain: &str) -> String {
     let all = all_pods(views);
-    let near = pod_history::near(plain, all.iter().map(|(_, p)| model::pod::name(p)));
-    let here = |name: &&str| all.iter().find(|(_, p)| model::pod::name(p) == *name);
+    // A static pod is known without the node's name, too.
+    let suffix = format!("-{}", views.node_name.to_lowercase());
+    let short = |p: &'_ Pod| model::pod::name(p).trim_end_matches(&*suffix).to_owned();
+    let names: Vec<String> = all.iter().map(|(_, p)| short(p)).collect();
+    let near = pod_history::near(plain, names.iter().map(String::as_str));
+    let here = |name: &&str| all.iter().find(|(_, p)| short(p) == **name);
     let qualified = |(_, p): &(PodUid, Pod)| format!("{}/{}", model::pod::namespace(p), model::pod::name(p));
     let near: Vec<String> = near.iter().filter_map(here).map(qualified).collect();
     let meant = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };

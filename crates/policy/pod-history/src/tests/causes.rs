@@ -71,7 +71,9 @@ impl Case {
     }
 
     fn deleted(mut self) -> Self {
-        self.pod["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:00:40Z");
+        // Half a minute after it was asked for.
+        self.pod["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:01:10Z");
+        self.pod["metadata"]["deletionGracePeriodSeconds"] = json!(30);
         self.pod["metadata"]["finalizers"] = json!(["example.com/billing"]);
         self
     }
