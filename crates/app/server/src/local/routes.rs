@@ -98,7 +98,7 @@ fn unknown(views: &Views, name: &str, plain: &str) -> String {
     let suffix = format!("-{}", views.node_name.to_lowercase());
     let short = |p: &'_ Pod| model::pod::name(p).trim_end_matches(&*suffix).to_owned();
     let names: Vec<String> = all.iter().map(|(_, p)| short(p)).collect();
-    let near = pod_history::near(plain, names.iter().map(String::as_str));
+    let near = pod_history::near(plain.trim_end_matches(&*suffix), names.iter().map(String::as_str));
     let here = |name: &&str| all.iter().find(|(_, p)| short(p) == **name);
     let qualified = |(_, p): &(PodUid, Pod)| format!("{}/{}", model::pod::namespace(p), model::pod::name(p));
     let near: Vec<String> = near.iter().filter_map(here).map(qualified).collect();

@@ -171,7 +171,7 @@ async fn where_a_pod_stands_is_told_also_when_nobody_answers() {
     assert_eq!((verdict.cause, verdict.since_ns), (pod_history::Cause::VolumeWaits, Some(1)), "{text}");
     let (_, text) = call(&views, "GET", "/v1/timeline/web", "").await;
     assert!(text.contains(r#""label":"volumes""#) && text.contains(r#""outcome":"open""#), "{text}");
-    let (status, text) = call(&views, "GET", "/v1/why/wbe-node", "").await;
+    let (status, text) = call(&views, "GET", "/v1/why/wep-node", "").await;
     assert_eq!((status, text.contains("did you mean default/web-node?")), (StatusCode::NOT_FOUND, true), "{text}");
     // The same for cluster admins, below one path of the node's port.
     for path in ["/bosun/why/default/web-node", "/bosun/timeline/default/web-node"] {
