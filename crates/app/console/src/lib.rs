@@ -1,6 +1,6 @@
 //! Console: the operator's side of the daemon's local socket.
 //!
-//! **Owns** the commands that ask a running daemon (`bosun get`, `logs`, `exec`, `attach`, `port-forward`, `top`, `fault`):
+//! **Owns** the commands that ask a running daemon (`bosun get`, `why`, `timeline`, `logs`, `exec`, `attach`, `port-forward`, `top`, `fault`):
 //! their arguments, their requests, what they print, their exit codes.
 //! **Never** asks an API server or a runtime, never decides anything about a pod.
 
@@ -15,7 +15,9 @@ use exec::{AttachArgs, ExecArgs};
 use logs::LogArgs;
 use port_forward::PortForwardArgs;
 use show::Output;
+use timeline::TimelineArgs;
 use top::TopArgs;
+use why::WhyArgs;
 
 mod args;
 mod client;
@@ -26,7 +28,9 @@ mod logs;
 mod port_forward;
 pub mod show;
 mod target;
+mod timeline;
 mod top;
+mod why;
 
 pub use args::SOCKET;
 
@@ -40,6 +44,10 @@ pub enum Command {
         #[command(subcommand)]
         what: Get,
     },
+    /// Where does a pod stand: what it waits for, who owns that, since when, and what was decided.
+    Why(WhyArgs),
+    /// The life of a pod as bars: scheduled, admitted, volumes, sandbox, pull, create, start, ready, restarts.
+    Timeline(TimelineArgs),
     /// Print the log of a container, or follow it.
     Logs(LogArgs),
     /// Run a command in a container.
@@ -92,6 +100,8 @@ pub fn run(command: Command) -> ExitCode {
 async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
     match command {
         Command::Get { socket, what } => get::run(&socket.socket, what).await?,
+        Command::Why(args) => why::run(&args).await?,
+        Command::Timeline(args) => timeline::run(&args).await?,
         Command::Logs(args) => return logs::run(&args).await,
         Command::Exec(args) => return exec::exec(&args).await,
         Command::Attach(args) => return exec::attach(&args).await,

@@ -56,3 +56,20 @@ pub fn print(text: &str) {
         std::process::exit(0);
     }
 }
+
+/// Text that others shaped, for a terminal: one line, and nothing in it that a terminal obeys.
+pub(crate) fn plain(text: &str) -> String {
+    let fit =
+        |c: char| !c.is_control() && !('\u{202a}'..='\u{202e}').contains(&c) && !('\u{2066}'..='\u{2069}').contains(&c);
+    text.chars().map(|c| if fit(c) { c } else { ' ' }).collect::<String>().trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_taken_out() {
+        assert_eq!(plain("a\u{1b}[2Jb\nc\r\u{202e}d\u{9b}31m\n"), "a [2Jb c  d 31m");
+    }
+}

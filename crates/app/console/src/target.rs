@@ -20,11 +20,16 @@ pub(crate) async fn find(socket: &Path, asked: &PodArg) -> Result<Pod> {
 }
 
 pub(crate) fn path_of(asked: &PodArg) -> String {
+    path_below("/v1/pods", asked)
+}
+
+/// `<place>/<pod>`, for what the daemon tells of one pod.
+pub(crate) fn path_below(place: &str, asked: &PodArg) -> String {
     let full = match &asked.namespace {
         Some(namespace) if !asked.pod.contains('/') => format!("{namespace}/{}", asked.pod),
         _ => asked.pod.clone(),
     };
-    format!("/v1/pods/{}", segment(&full))
+    format!("{place}/{}", segment(&full))
 }
 
 /// `/<endpoint>/<namespace>/<pod>[/<container>]`.

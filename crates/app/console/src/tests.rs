@@ -16,6 +16,7 @@ use crate::Command;
 mod logs;
 mod operator;
 mod sessions;
+mod stands;
 mod top;
 
 /// Answers what the function says, and remembers what was asked.

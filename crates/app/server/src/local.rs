@@ -14,6 +14,7 @@ use crate::listener::{Accepting, Listener};
 mod answer;
 mod pressure;
 mod routes;
+mod stands;
 mod views;
 
 pub use answer::{
@@ -28,6 +29,8 @@ pub fn router(views: Views) -> Router {
     Router::new()
         .route("/v1/pods", get(routes::pods))
         .route("/v1/pods/{name}", get(routes::pod))
+        .route("/v1/why/{name}", get(stands::why))
+        .route("/v1/timeline/{name}", get(stands::timeline))
         .route("/v1/actors", get(routes::actors))
         .route("/v1/manifests", get(routes::manifests))
         .route("/v1/plugins", get(routes::plugins))
@@ -36,6 +39,14 @@ pub fn router(views: Views) -> Router {
         .route("/v1/events", get(routes::events))
         .route("/v1/node", get(routes::node))
         .route("/v1/faults", post(routes::add_fault).get(routes::faults).delete(routes::clear_faults))
+        .with_state(Arc::new(views))
+}
+
+/// Where one pod stands and what its life was, for callers of the node's port that may use all of the node (`nodes/proxy`).
+pub fn stands_router(views: Views) -> Router {
+    Router::new()
+        .route("/bosun/why/{namespace}/{name}", get(stands::why_of))
+        .route("/bosun/timeline/{namespace}/{name}", get(stands::timeline_of))
         .with_state(Arc::new(views))
 }
 

@@ -10,6 +10,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use model::allocation::{PendingResize, ResizeInProgress};
 use model::core::Pod;
+use model::history::PodHistory;
 use model::{PodUid, Timestamp};
 
 use crate::board::Board;
@@ -152,6 +153,7 @@ pub(crate) struct Retire<A: Managed> {
     pub(crate) family: Arc<Family<PodUid, A>>,
     pub(crate) fence: Fence,
     pub(crate) rows: Board<PodUid, WorkerState>,
+    pub(crate) histories: Board<PodUid, PodHistory>,
 }
 
 impl<A: Managed> Retire<A> {
@@ -159,6 +161,7 @@ impl<A: Managed> Retire<A> {
         self.family.retire(uid, || {
             self.fence.revoke(uid.as_str());
             self.rows.put(&self.fence, uid.clone(), None);
+            self.histories.put(&self.fence, uid.clone(), None);
         });
     }
 }

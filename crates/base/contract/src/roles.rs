@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use model::core::{ConfigMap, Secret, Service};
+use model::history::PodHistory;
 use model::object::ObjectRef;
 use model::runtime::PodObservation;
 use model::stats::Summary;
@@ -281,7 +282,10 @@ role! {
         GrantStart for uid => (), within Duration::from_secs(30), Repeat;
         RetireWorker for uid => (), within Duration::from_secs(30), Repeat;
     }
-    posts { table PodUid => WorkerState; }
+    posts {
+        table PodUid => WorkerState;
+        table PodUid => PodHistory;
+    }
     asks {
         RunPodSandbox, StopPodSandbox, CreateContainer, StartContainer, StopContainer, RemoveContainer,
         UpdateContainerResources, UpdatePodSandboxResources, ReadPodCgroup, ResizePodCgroup,
@@ -366,7 +370,7 @@ role! {
     asks { Summarise, Resource, Cadvisor, ListVolumes }
     reads {
         DesiredPod, WorkerState, StatusEntry, Observed, RuntimeInfo, FolderManifests, UrlManifests, ApiSourceView, EventView,
-        NodeView, CertificateView, CsiDriver, PluginSocket, PressureView,
+        NodeView, CertificateView, CsiDriver, PluginSocket, PressureView, PodHistory, PodProbes, ImageView,
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use actor::{ActorRef, AskError, Family, Handler, Inlet, Managed, TellError};
 use arc_swap::ArcSwapOption;
 use model::PodUid;
+use model::history::PodHistory;
 use serde::Serialize;
 
 use crate::board::{BoardReader, ValueReader};
@@ -79,6 +80,7 @@ impl Wiring {
             family: family.clone(),
             fence: endpoint.fence().clone(),
             rows: WorkerState::board(endpoint).clone(),
+            histories: PodHistory::board(endpoint).clone(),
         };
         self.inlet::<RetireWorker>().connect_route(Arc::new(retire));
     }

@@ -11,6 +11,7 @@ pub mod cgroup;
 pub mod event;
 pub mod expansion;
 pub mod go_json;
+pub mod history;
 pub mod ids;
 pub mod json;
 pub mod node;

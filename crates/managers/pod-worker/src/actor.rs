@@ -15,6 +15,7 @@ use model::{PodUid, Timestamp};
 use tokio::time::Instant;
 use trace::Span;
 
+use crate::chronicle::Chronicle;
 use crate::deps::Deps;
 use crate::job::{AskRetries, Failure, Job, Signal, Stage};
 use crate::machine::{Machine, Reaction, Step};
@@ -47,6 +48,8 @@ pub struct PodWorker {
     loaded: bool,
     steps: Steps,
     shown: Shown,
+    /// What happened to the pod, for people.
+    chronicle: Chronicle,
 }
 
 /// The step under way, and the next one.
@@ -99,6 +102,7 @@ impl PodWorker {
     #[must_use]
     pub fn new(crew: Crew<contract::PodWorker>, uid: PodUid, deps: Arc<Deps>) -> Self {
         Self {
+            chronicle: Chronicle::new(uid.clone(), crew.poster()),
             uid,
             row: crew.poster(),
             crew,
@@ -117,10 +121,14 @@ impl PodWorker {
         let (journal, uid) = (self.deps.journal.clone(), self.uid.clone());
         let max = self.deps.config.crash_backoff_max;
         let effects = ctx.effects();
-        let read = async move { effects.attempt(Class::Journal, move || Record::load(&*journal, &uid)).await };
-        ctx.run(read, move |act, record, ctx| {
+        let is_told = !self.chronicle.is_empty();
+        let load =
+            move || (Record::load(&*journal, &uid), (!is_told).then(|| Chronicle::load(&*journal, &uid)).flatten());
+        let read = async move { effects.attempt(Class::Journal, load).await };
+        ctx.run(read, move |act, lines, ctx| {
             let lost = |error: &_| tracing::warn!(uid = %act.uid, %error, "the journal's line is not read: back-off begins anew");
-            let record = record.inspect_err(lost).ok().flatten();
+            let (record, history) = lines.inspect_err(lost).unwrap_or_default();
+            act.chronicle.begin_life(history, Timestamp(ctx.clock().unix_nanos()));
             act.memo.saved = record.is_some();
             let mut backoff = pod_plan::CrashBackoff::new(max);
             if let Some(old) = record {
@@ -131,6 +139,7 @@ impl PodWorker {
             }
             act.memo.record.backoff = backoff;
             act.loaded = true;
+            act.note_turn(ctx);
             act.next_step("just started", ctx);
         });
     }
@@ -160,7 +169,9 @@ impl PodWorker {
         let stopping = step != Step::Sync;
         if stopping && !self.machine.started_terminating {
             self.machine.started_terminating = true;
+            self.chronicle.end_asked(&self.machine.kill, Timestamp(ctx.clock().unix_nanos()));
         }
+        self.chronicle.step();
         self.signal.send_replace(Signal { stop: self.machine.termination_requested, grace_s: self.machine.grace_s });
         self.post();
         ctx.fault_point("step");
@@ -168,6 +179,7 @@ impl PodWorker {
             && let Some(pod) = self.machine.pod.as_deref().filter(|_| step == Step::Sync)
         {
             measure::began(pod, Timestamp(ctx.clock().unix_nanos()));
+            self.chronicle.taken(Timestamp(ctx.clock().unix_nanos()));
         }
         let mut job = self.job(ctx);
         let grace = self.machine.grace_s.unwrap_or(1);
@@ -223,6 +235,7 @@ impl PodWorker {
             // A first step that failed has not looked at it.
             act.memo.is_behind |= is_behind && act.memo.acted_on.is_none();
             act.shown.synced_at = Timestamp(ctx.clock().unix_nanos());
+            let failed = outcome.is_err();
             match outcome {
                 Ok(value) => {
                     act.shown.error = None;
@@ -232,6 +245,9 @@ impl PodWorker {
                 Err(failure) => act.failed(failure, ctx),
             }
             act.post();
+            if act.machine.phase < WorkerPhase::Finished {
+                act.chronicle.save(&*act.deps.journal, failed, act.shown.synced_at);
+            }
             if act.steps.again {
                 act.next_step("something happened meanwhile", ctx);
             }
@@ -267,6 +283,7 @@ impl PodWorker {
             seed: ctx.rng().u64(..),
             ask_retries: AskRetries::new(&self.memo),
             stage: self.steps.stage.clone(),
+            chronicle: self.chronicle.clone(),
         }
     }
 
@@ -330,8 +347,16 @@ impl PodWorker {
         self.memo.acted_on.is_none() && before.zip(now).is_some_and(|(before, now)| !asks_the_same(before, now, what))
     }
 
+    fn note_turn(&self, ctx: &Ctx<Self>) {
+        if self.loaded {
+            let waits = self.machine.phase == WorkerPhase::Waiting && !self.machine.is_new();
+            self.chronicle.turn(waits, Timestamp(ctx.clock().unix_nanos()));
+        }
+    }
+
     fn react(&mut self, reaction: Reaction, cause: &str, ctx: &mut Ctx<Self>) {
         self.post();
+        self.note_turn(ctx);
         match reaction {
             Reaction::Nothing => {}
             Reaction::Step => self.next_step(cause, ctx),

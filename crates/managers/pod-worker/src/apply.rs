@@ -9,6 +9,7 @@ use contract::volume::MountedVolumes;
 use cri_api::v1::{ImageSpec, PodSandboxConfig};
 use model::core::{PodStatus, Secret};
 use model::event::EventType;
+use model::history::What;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation};
 use model::{ContainerId, SandboxId};
 use pod_plan::{ContainerKill, ContainerReset, CreateSandbox, KillReason, PodPlan};
@@ -136,7 +137,7 @@ impl Job {
         if creates.is_none() && existing.is_none() {
             return Ok(None);
         }
-        let config = Arc::new(built.map_err(|e| self.sandbox_failed(&e))?);
+        let config = Arc::new(built.map_err(|e| self.not_even_asked(&e))?);
         match (creates, existing) {
             (Some(create), _) => {
                 let id = self.run_sandbox(create, config.clone(), status).await?;
@@ -154,6 +155,12 @@ impl Job {
         Failure::new(format!("failed to \"CreatePodSandbox\": {e}"))
     }
 
+    /// What the runtime would be asked for cannot be made.
+    fn not_even_asked(&self, e: &str) -> Failure {
+        self.chronicle.failed(What::Sandbox, "", e, self.now());
+        self.sandbox_failed(e)
+    }
+
     async fn run_sandbox(
         &mut self,
         create: &CreateSandbox,
@@ -162,11 +169,11 @@ impl Job {
     ) -> Result<SandboxId, Failure> {
         self.check_stop()?;
         self.check_claims()?;
-        let runtime_handler = self.runtime_handler().await.map_err(|e| self.sandbox_failed(&e.to_string()))?;
+        let runtime_handler = self.runtime_handler().await.map_err(|e| self.not_even_asked(&e.to_string()))?;
         tracing::debug!(uid = %self.uid, attempt = create.attempt, "creating the sandbox");
         self.effects.hit("before RunPodSandbox").await;
         let ask = RunPodSandbox { uid: self.uid.clone(), config, runtime_handler };
-        let ran = self.call(ask).await;
+        let ran = self.during(What::Sandbox, "", self.call(ask)).await;
         self.effects.hit("after RunPodSandbox").await;
         let id = ran.map_err(|e| {
             if self.got_lost(&e) {
@@ -199,7 +206,7 @@ impl Job {
                 pull_secrets: pull_secrets.clone(),
             };
             metrics::images::VOLUMES_REQUESTED.inc();
-            let resolved = match self.call(ask).await {
+            let resolved = match self.during(What::Pull, &volume.name, self.call(ask)).await {
                 Ok(ensured) => {
                     Ok(ImageSpec { image: ensured.image_ref, user_specified_image: reference, ..ImageSpec::default() })
                 }

@@ -12,11 +12,13 @@ use contract::{Asks, Crew, PodWorker, RoleMessage, Unanswered};
 use model::allocation::PendingResize;
 use model::core::{Container, Pod};
 use model::event::{EventObject, EventType, NodeEvent};
+use model::history::What;
 use model::pod::ContainerKind;
 use model::runtime::PodObservation;
 use model::{PodUid, Timestamp};
 use ports::host::{HostFs, HostResult};
 
+use crate::chronicle::Chronicle;
 use crate::deps::Deps;
 use crate::memo::{Memo, Record};
 
@@ -56,6 +58,12 @@ pub(crate) enum Retry {
     Now,
 }
 
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 impl Failure {
     pub(crate) fn new(message: impl Into<String>) -> Self {
         Self { message: message.into(), retry: Retry::Later }
@@ -80,6 +88,8 @@ pub(crate) struct Job {
     pub(crate) ask_retries: AskRetries,
     /// What the step waits for now, for people.
     pub(crate) stage: Stage,
+    /// What happens is noted here, for people.
+    pub(crate) chronicle: Chronicle,
 }
 
 /// What a step waits for, in words that follow "waits for". Shared by a step and its actor.
@@ -171,7 +181,7 @@ impl Job {
             name: model::pod::name(&self.pod).to_owned(),
             force,
         };
-        self.call(ask).await
+        self.during(What::Look, "", self.call(ask)).await
     }
 
     /// Emits an event about the node.
@@ -242,6 +252,7 @@ impl Job {
     /// Removes the journal line of a pod that is done.
     pub(crate) fn forget_record(&self) {
         Record::forget(&*self.deps.journal, &self.uid);
+        self.chronicle.forget(&*self.deps.journal);
     }
 
     pub(crate) fn pod_log_dir(&self) -> PathBuf {

@@ -12,6 +12,7 @@
 
 mod actor;
 mod apply;
+mod chronicle;
 mod config;
 mod deps;
 mod files;

@@ -9,6 +9,7 @@ use cri_api::v1::PodSandboxConfig;
 use metrics::pods;
 use model::core::{Container, Secret};
 use model::event::EventType;
+use model::history::What;
 use model::pod::ContainerKind;
 use model::runtime::PodObservation;
 use model::{ContainerId, SandboxId};
@@ -35,6 +36,12 @@ pub(crate) struct StartContext {
 pub(crate) struct NotStarted {
     pub(crate) reason: WaitingReason,
     pub(crate) retry: Retry,
+}
+
+impl std::fmt::Display for NotStarted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.reason.reason, self.reason.message)
+    }
 }
 
 impl NotStarted {
@@ -118,7 +125,7 @@ impl Job {
         context: &StartContext,
     ) -> Result<(ContainerId, u32), NotStarted> {
         let began = self.clock.now();
-        let ensured = self.ensure_image(kind, container, context).await;
+        let ensured = self.during(What::Pull, &container.name, self.ensure_image(kind, container, context)).await;
         self.memo.pulls += self.clock.now().saturating_duration_since(began);
         let image = ensured?;
         self.check_image_volumes(container, context)?;
@@ -135,6 +142,7 @@ impl Job {
         };
         let (config, restart_count) = self.container_config(&new).await.map_err(|e| {
             self.failed(kind, container, format!("Error: {e}"));
+            self.chronicle.failed(What::Create, &container.name, &e, self.now());
             NotStarted::new("CreateContainerConfigError", e)
         })?;
         self.effects.hit("before CreateContainer").await;
@@ -144,7 +152,7 @@ impl Job {
             config: Arc::new(config),
             sandbox_config: context.sandbox_config.clone(),
         };
-        let created = self.call(ask).await;
+        let created = self.during(What::Create, &container.name, self.call(ask)).await;
         self.effects.hit("after CreateContainer").await;
         let id = created.map_err(|e| {
             if self.got_lost(&e) {
@@ -208,7 +216,7 @@ impl Job {
     async fn run(&mut self, kind: ContainerKind, container: &Container, id: &ContainerId) -> Result<(), NotStarted> {
         self.effects.hit("before StartContainer").await;
         let ask = StartContainer { uid: self.uid.clone(), container: id.clone() };
-        let started = self.call(ask).await;
+        let started = self.during(What::Start, &container.name, self.call(ask)).await;
         self.effects.hit("after StartContainer").await;
         if let Err(e) = started {
             if self.got_lost(&e) {
@@ -257,7 +265,8 @@ impl Job {
     ) -> Result<(), NotStarted> {
         let Some(handler) = container.lifecycle.as_ref().and_then(|l| l.post_start.clone()) else { return Ok(()) };
         self.effects.hit("before postStart").await;
-        let Err(e) = self.run_hook(&handler, container, id).await else { return Ok(()) };
+        let hook = self.during(What::PostStart, &container.name, self.run_hook(&handler, container, id));
+        let Err(e) = hook.await else { return Ok(()) };
         tracing::warn!(uid = %self.uid, container = container.name, error = e, "postStart hook failed");
         let about = (kind, container.name.as_str());
         self.container_event(EventType::Warning, "FailedPostStartHook", "PostStartHook failed", about);

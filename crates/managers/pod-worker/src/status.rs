@@ -108,6 +108,7 @@ impl Job {
 
     /// Hands a status to StatusManager; it must get there before the step goes on.
     pub(crate) async fn publish(&self, status: PodStatus) -> Result<(), Failure> {
+        self.note_status(&status);
         let set = SetPodStatus { pod: self.pod.clone(), status };
         self.ask(set).await.map_err(|e| Failure::new(format!("status manager: {e}")))
     }

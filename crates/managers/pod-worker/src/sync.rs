@@ -12,6 +12,7 @@ use metrics::pods;
 use model::ContainerId;
 use model::core::PodStatus;
 use model::event::EventType;
+use model::history::What;
 use model::runtime::{ContainerState, PodObservation};
 use pod_plan::{Gates, PlanInput, PodPlan, ProbeResults};
 
@@ -38,6 +39,12 @@ struct Refused(String);
 struct Unmounted {
     failure: Failure,
     event: Option<(&'static str, String)>,
+}
+
+impl std::fmt::Display for Unmounted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.failure.message)
+    }
 }
 
 /// Volumes that are there, or that cannot be.
@@ -67,6 +74,7 @@ impl Job {
         })?;
         // Marks of containers that are gone are of no use.
         self.memo.record.failed_starts.retain(|id| observed.containers.iter().any(|c| c.id.as_str() == id));
+        self.note_exits(&observed);
         measure::ends(&self.pod, &observed, &mut self.memo.alive);
         if self.memo.record.started_ns == 0 {
             self.memo.record.started_ns = self.now().0;
@@ -100,6 +108,7 @@ impl Job {
         self.check_stop()?;
         self.memo.note_ends(&observed, self.clock.now());
         let plan = self.plan(&observed, pod_status::restarting_all(&status));
+        self.note_plan(&plan);
         self.effects.hit("planned").await;
         let outcome = self.apply(&plan, observed.clone(), status, &cgroup_parent, mounted).await;
         self.remove_superseded(&observed).await;
@@ -134,6 +143,7 @@ impl Job {
         if model::pod::is_host_network(&self.pod) {
             return Ok(());
         }
+        self.chronicle.failed(What::Network, "", why, self.now());
         let message = format!("network is not ready: {why}");
         self.event(EventType::Warning, "NetworkNotReady", message.clone());
         Err(Failure { message, retry: Retry::Network })
@@ -170,7 +180,7 @@ impl Job {
         observed: &PodObservation,
         status: &PodStatus,
     ) -> Result<(String, Volumes), Failure> {
-        let volumes = async { Ok(self.prepare_volumes().await) };
+        let volumes = async { Ok(self.during(What::Volumes, "", self.prepare_volumes()).await) };
         let (cgroup_parent, volumes) = futures::future::try_join(self.ensure_cgroup(observed, status), volumes).await?;
         let volumes = volumes.map_err(|Unmounted { failure, event }| {
             if let Some((reason, message)) = event {
@@ -188,7 +198,8 @@ impl Job {
         let running =
             status.container_statuses.iter().flatten().any(|c| c.state.as_ref().is_some_and(|s| s.running.is_some()));
         self.effects.hit("before EnsurePodCgroup").await;
-        let cgroup = self.call(EnsurePodCgroup { pod: self.pod.clone() }).await.map_err(|e| {
+        let asked = self.call(EnsurePodCgroup { pod: self.pod.clone() });
+        let cgroup = self.during(What::Cgroup, "", asked).await.map_err(|e| {
             let message = format!("unable to ensure pod container exists: {e}");
             self.event(EventType::Warning, "FailedCreatePodContainer", message.clone());
             Failure::new(message)

@@ -9,6 +9,7 @@ use contract::volume::{ReleaseUserNamespace, UnmountVolumes};
 use futures::future::join_all;
 use model::core::{Pod, PodStatus};
 use model::event::EventType;
+use model::history::What;
 use model::runtime::{ContainerState, PodObservation};
 use model::userns::has_own_users;
 use pod_plan::grace::stop_seconds;
@@ -34,7 +35,7 @@ impl Job {
         self.stage.set("its probes to stop");
         self.stop_probes(true).await?;
         self.stage.set("its containers and sandboxes to stop");
-        self.kill_pod(&observed, Some(grace_s)).await.inspect_err(|e| {
+        self.during(What::Stop, "", self.kill_pod(&observed, Some(grace_s))).await.inspect_err(|e| {
             self.event(EventType::Warning, "FailedKillPod", format!("error killing pod: {}", e.message));
         })?;
         self.stage.set("its probes to stop");
@@ -43,6 +44,7 @@ impl Job {
         // What was alive has been stopped by calls, and their answers brought a look at all of the pod.
         let force = !observed.is_alive();
         let after = self.observe(force).await.map_err(|e| Failure::new(format!("error reading final status: {e}")))?;
+        self.note_exits(&after);
         crate::measure::ends(&self.pod, &after, &mut self.memo.alive);
         if after.any_running() {
             return Err(Failure::new("detected running containers after a successful KillPod, CRI violation"));
@@ -107,17 +109,7 @@ impl Job {
         let status = self.ended(self.generate(&observed, true), kill);
         self.stage.set("its status to be taken");
         self.publish(status).await?;
-        self.stage.set("its volumes to be unmounted");
-        let unmount = UnmountVolumes { uid: self.uid.clone() };
-        self.call(unmount).await.map_err(|e| Failure::new(e.to_string()))?;
-        self.stage.set("its cgroup to be removed");
-        let remove = RemovePodCgroup { uid: self.uid.clone() };
-        self.call(remove).await.map_err(|e| Failure::new(e.to_string()))?;
-        if has_own_users(&self.pod) {
-            self.stage.set("its users to be taken back");
-            let release = ReleaseUserNamespace { uid: self.uid.clone() };
-            self.call(release).await.map_err(|e| Failure::new(e.to_string()))?;
-        }
+        self.during(What::CleanUp, "", self.give_back()).await?;
         if kill.evicted {
             // Their layers and logs may be what the node is short of.
             for c in &observed.containers {
@@ -131,6 +123,22 @@ impl Job {
         self.ask(last).await.map_err(|e| Failure::new(format!("status manager: {e}")))?;
         self.forget_record();
         self.effects.hit("after clean up").await;
+        Ok(())
+    }
+
+    /// Volumes, cgroup, users.
+    async fn give_back(&self) -> Result<(), Failure> {
+        self.stage.set("its volumes to be unmounted");
+        let unmount = UnmountVolumes { uid: self.uid.clone() };
+        self.call(unmount).await.map_err(|e| Failure::new(e.to_string()))?;
+        self.stage.set("its cgroup to be removed");
+        let remove = RemovePodCgroup { uid: self.uid.clone() };
+        self.call(remove).await.map_err(|e| Failure::new(e.to_string()))?;
+        if has_own_users(&self.pod) {
+            self.stage.set("its users to be taken back");
+            let release = ReleaseUserNamespace { uid: self.uid.clone() };
+            self.call(release).await.map_err(|e| Failure::new(e.to_string()))?;
+        }
         Ok(())
     }
 }

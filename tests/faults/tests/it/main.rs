@@ -20,6 +20,7 @@ mod probes;
 mod restarts;
 mod runtime;
 mod shutdown;
+mod stands;
 mod start;
 mod stop;
 mod swap;

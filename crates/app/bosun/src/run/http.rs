@@ -147,7 +147,10 @@ fn all(parts: &Parts, streams: &Streams, debugging: bool) -> Router {
     if !debugging {
         return routes;
     }
-    routes.merge(logs(parts)).merge(streaming::router(streaming::Deps {
+    let views = Views::new(&parts.crew, parts.kernel.clone(), parts.settings.node_name.clone());
+    let views = Views { cluster: parts.settings.flags.kubeconfig.is_some(), ..views };
+    let stands = server::local::stands_router(views);
+    routes.merge(logs(parts)).merge(stands).merge(streaming::router(streaming::Deps {
         lookup: PodLookup::new(&parts.crew),
         runtime: parts.runtime.clone(),
         settings: streaming::Settings {

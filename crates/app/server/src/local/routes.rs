@@ -26,7 +26,7 @@ use super::answer::{
 };
 use super::views::Views;
 
-type Shared = State<Arc<Views>>;
+pub(super) type Shared = State<Arc<Views>>;
 
 /// Why a request is refused.
 pub(super) struct Refusal(StatusCode, String);
@@ -37,7 +37,7 @@ impl IntoResponse for Refusal {
     }
 }
 
-fn refuse(code: StatusCode, text: impl Into<String>) -> Refusal {
+pub(super) fn refuse(code: StatusCode, text: impl Into<String>) -> Refusal {
     Refusal(code, text.into())
 }
 
@@ -92,7 +92,7 @@ pub(super) async fn pods(State(views): Shared) -> Response {
 
 /// A pod is named by its name, by `namespace/name` (slash written as `%2F`), or by its UID; a static pod also by the name
 /// in its manifest, without the node's name behind it.
-fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Refusal> {
+pub(super) fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Refusal> {
     let (namespace, plain) = name.split_once('/').map_or((None, name), |(namespace, plain)| (Some(namespace), plain));
     let short = format!("{plain}-{}", views.node_name.to_lowercase());
     let matches = |Candidate { uid, pod, .. }: &Candidate| {
@@ -102,7 +102,7 @@ fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Refusal> {
     };
     let found: Vec<Candidate> = candidates(views).into_iter().filter(matches).collect();
     match &found[..] {
-        [] => Err(refuse(StatusCode::NOT_FOUND, format!("no pod {name:?} on this node; `bosun get pods` lists them"))),
+        [] => Err(refuse(StatusCode::NOT_FOUND, unknown(views, name, plain))),
         [only] => Ok((only.uid.clone(), shown(views, only))),
         _ => {
             let names: Vec<_> = found
@@ -112,6 +112,20 @@ fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Refusal> {
             Err(refuse(StatusCode::CONFLICT, format!("{name:?} fits several pods, name one: {}", names.join(", "))))
         }
     }
+}
+
+fn unknown(views: &Views, name: &str, plain: &str) -> String {
+    let all = candidates(views);
+    // A static pod is known without the node's name, too.
+    let suffix = format!("-{}", views.node_name.to_lowercase());
+    let short = |p: &'_ Pod| model::pod::name(p).trim_end_matches(&*suffix).to_owned();
+    let names: Vec<String> = all.iter().map(|c| short(&c.pod)).collect();
+    let near = pod_history::near(plain.trim_end_matches(&*suffix), names.iter().map(String::as_str));
+    let here = |name: &&str| all.iter().find(|c| short(&c.pod) == **name);
+    let qualified = |c: &Candidate| format!("{}/{}", model::pod::namespace(&c.pod), model::pod::name(&c.pod));
+    let near: Vec<String> = near.iter().filter_map(here).map(qualified).collect();
+    let meant = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
+    format!("no pod {name:?} on this node{meant} (`bosun get pods` lists them)")
 }
 
 pub(super) async fn pod(State(views): Shared, Path(name): Path<String>) -> Result<Json<PodDetail>, Refusal> {

@@ -191,6 +191,34 @@ async fn a_pod_that_is_being_stopped_is_still_listed_as_terminating() {
 }
 
 #[tokio::test]
+async fn where_a_pod_stands_is_told_also_when_nobody_answers() {
+    let (wiring, mut views) = views();
+    views.cluster = true;
+    post_pod(&wiring, "u1", "default", "web-node");
+    let mut history = model::history::PodHistory::default();
+    pod_history::begin(&mut history, model::history::What::Volumes, "", model::Timestamp(1));
+    wiring.put("u1".into(), history);
+    let syncing = contract::pod_worker::WorkerState::new(contract::pod_worker::WorkerPhase::Syncing);
+    wiring.put("u1".into(), syncing);
+    wiring.set(fakes::well());
+    // No volume manager, no API server.
+    let (status, text) = call(&views, "GET", "/v1/why/web", "").await;
+    assert_eq!(status, StatusCode::OK, "{text}");
+    let verdict: pod_history::Verdict = serde_json::from_str(&text).unwrap();
+    assert_eq!((verdict.cause, verdict.since_ns), (pod_history::Cause::VolumeWaits, Some(1)), "{text}");
+    let (_, text) = call(&views, "GET", "/v1/timeline/web", "").await;
+    assert!(text.contains(r#""label":"volumes""#) && text.contains(r#""outcome":"open""#), "{text}");
+    let (status, text) = call(&views, "GET", "/v1/why/wep-node", "").await;
+    assert_eq!((status, text.contains("did you mean default/web-node?")), (StatusCode::NOT_FOUND, true), "{text}");
+    // The same for cluster admins, below one path of the node's port.
+    for path in ["/bosun/why/default/web-node", "/bosun/timeline/default/web-node"] {
+        let request = Request::builder().uri(path).body(Body::empty()).unwrap();
+        let response = stands_router(views.clone()).oneshot(request).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn faults_need_the_flag_and_a_rule_that_parses() {
     let (_, mut views) = views();
     assert_eq!(call(&views, "POST", "/v1/faults", "x: panic@y").await.0, StatusCode::FORBIDDEN);

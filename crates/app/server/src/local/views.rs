@@ -8,14 +8,17 @@ use contract::config_sources::folder::FolderManifests;
 use contract::config_sources::http::UrlManifests;
 use contract::event::EventView;
 use contract::eviction::PressureView;
+use contract::image::ImageView;
 use contract::node::NodeView;
 use contract::plugin::{CsiDriver, PluginSocket};
 use contract::pod_manager::DesiredPod;
 use contract::pod_worker::WorkerState;
+use contract::probe::PodProbes;
 use contract::runtime::{Observed, RuntimeInfo};
 use contract::status::StatusEntry;
 use contract::{Crew, Server};
 use model::PodUid;
+use model::history::PodHistory;
 
 /// What the routes read.
 #[derive(Clone)]
@@ -32,6 +35,12 @@ pub struct Views {
     pub pods: BoardReader<PodUid, DesiredPod>,
     /// Workers.
     pub workers: BoardReader<PodUid, WorkerState>,
+    /// What happened to pods.
+    pub histories: BoardReader<PodUid, PodHistory>,
+    /// Verdicts of probes.
+    pub probes: BoardReader<PodUid, PodProbes>,
+    /// Pulls.
+    pub images: ValueReader<ImageView>,
     /// Statuses.
     pub status: BoardReader<PodUid, StatusEntry>,
     /// The runtime.
@@ -71,6 +80,9 @@ impl Views {
             crew: crew.clone(),
             pods: crew.board(),
             workers: crew.board(),
+            histories: crew.board(),
+            probes: crew.board(),
+            images: crew.value(),
             status: crew.board(),
             runtime: crew.value(),
             observed: crew.board(),

@@ -15,7 +15,7 @@ use super::plan::{DeadContainer, GcPlan, content_removable, log_dir_uid, plan, r
 use crate::deps::Tools;
 
 /// Journal lines of pod workers.
-const WORKER_LINES: &str = "worker/";
+const WORKER_LINES: [&str; 2] = ["worker/", "history/"];
 /// Removals under way at the same time.
 const REMOVALS: usize = 4;
 
@@ -49,18 +49,24 @@ impl Round {
         }
     }
 
-    /// A pod that vanished while the daemon was away leaves a line that no worker removes.
+    /// A pod that vanished while the daemon was away leaves lines that no worker removes.
     async fn sweep_journal(&self, in_runtime: &BTreeSet<PodUid>) {
+        for of in WORKER_LINES {
+            self.sweep_lines(of, in_runtime).await;
+        }
+    }
+
+    async fn sweep_lines(&self, of: &'static str, in_runtime: &BTreeSet<PodUid>) {
         let workers = self.tools.workers.snapshot();
         let known = |uid: &PodUid| workers.contains_key(uid) || self.desired.contains(uid) || in_runtime.contains(uid);
         let journal = self.tools.deps.journal.clone();
-        let listed = self.effects.attempt(Class::Journal, move || journal.keys(WORKER_LINES)).await;
+        let listed = self.effects.attempt(Class::Journal, move || journal.keys(of)).await;
         let keys = match listed {
             Ok(Ok(keys)) => keys,
             Ok(Err(e)) => return tracing::warn!(error = %e, "journal is not swept"),
             Err(e) => return tracing::warn!(error = %e, "journal is not swept"),
         };
-        let gone = keys.into_iter().filter(|k| !known(&PodUid::from(k.trim_start_matches(WORKER_LINES))));
+        let gone = keys.into_iter().filter(|k| !known(&PodUid::from(k.trim_start_matches(of))));
         let gone: Vec<String> = gone.collect();
         let journal = self.tools.deps.journal.clone();
         let swept =

@@ -5,6 +5,8 @@ use std::time::Duration;
 use actor::Ctx;
 use contract::status::StatusEntry;
 use model::Timestamp;
+use model::history::What;
+use pod_history::New;
 
 use super::PodWorker;
 use crate::job::{Failure, Retry};
@@ -46,8 +48,9 @@ impl PodWorker {
         self.next_step("containers are stopped", ctx);
     }
 
-    pub(super) fn cleaned(&mut self, (): (), _ctx: &mut Ctx<Self>) {
+    pub(super) fn cleaned(&mut self, (): (), ctx: &mut Ctx<Self>) {
         self.machine.cleaned();
+        self.chronicle.note(New::of_pod(What::Finished), Timestamp(ctx.clock().unix_nanos()));
         self.steps.again = false;
     }
 
@@ -66,6 +69,7 @@ impl PodWorker {
             }
         };
         let retry_s = wait.as_secs_f32();
+        self.chronicle.step_failed(&failure.message, Timestamp(ctx.clock().unix_nanos()));
         if self.machine.started_terminating {
             let pod = self.machine.pod.as_deref().map(model::pod::describe);
             tracing::warn!(uid = %self.uid, pod, retry_s, error = failure.message, "the pod could not be ended");

@@ -40,6 +40,7 @@ const TABLE: &[(&str, &str, &str, &[&str], &str)] = &[
     ("POST", "/portForward/ns/pod", "create", &["proxy"], "proxy"),
     ("GET", "/logs/", "get", &["log"], "log"),
     ("GET", "/logs/syslog", "get", &["log"], "log"),
+    ("GET", "/bosun/why/ns/pod", "get", &["proxy"], "proxy"),
     ("POST", "/checkpoint/ns/pod/c", "create", &["checkpoint"], "checkpoint"),
     ("GET", "/debug/pprof/profile", "get", &["proxy"], "proxy"),
     ("PUT", "/debug/flags/v", "update", &["proxy"], "proxy"),

@@ -32,6 +32,8 @@ const ROUTES: &[(&str, &str)] = &[
     ("GET", "/metrics/slis"),
     ("DELETE", "/metrics/slis"),
     ("GET", "/configz"),
+    ("GET", "/bosun/why/ns/pod"),
+    ("GET", "/bosun/timeline/ns/pod"),
     ("GET", "/containerLogs/ns/pod/c"),
     ("POST", "/run/ns/pod/c"),
     ("GET", "/exec/ns/pod/c"),
@@ -146,7 +148,9 @@ async fn own_subresources_are_tried_first_and_proxy_after_them() {
     let bed = Bed::new().await;
     let mut client = bed.h1(Some(&bed.alice())).await;
     bed.api.allow(&["get proxy"]);
-    for path in ["/healthz", "/pods", "/configz", "/containerLogs/ns/pod/c"] {
+    for path in
+        ["/healthz", "/pods", "/configz", "/containerLogs/ns/pod/c", "/bosun/why/ns/pod", "/bosun/timeline/ns/pod"]
+    {
         assert_eq!(client.get(path).await.0, 200, "{path}");
     }
     for path in ["/metrics", "/stats/summary", "/logs/", "/checkpoint/ns/pod/c", "/statusz", "/flagz"] {

@@ -1,0 +1,3 @@
+mod causes;
+mod record;
+mod timeline;
