@@ -54,18 +54,5 @@ pub(crate) async fn run(args: &TimelineArgs) -> Result<()> {
     Ok(())
 }
 
-/// A duration as people say it: the two largest units.
-fn took(ns: i64) -> String {
-    let ms = ns.max(0) / 1_000_000;
-    let (s, m, h, d) = (ms / 1000, ms / 60_000, ms / 3_600_000, ms / 86_400_000);
-    match ms {
-        0..1000 => format!("{ms}ms"),
-        1000..60_000 => format!("{s}.{}s", ms % 1000 / 100),
-        60_000..3_600_000 => format!("{m}m{}s", s % 60),
-        3_600_000..86_400_000 => format!("{h}h{}m", m % 60),
-        _ => format!("{d}d{}h", h % 24),
-    }
-}
-
 #[cfg(test)]
 pub(crate) mod tests;

@@ -5,24 +5,18 @@ use std::cell::{Cell, RefCell};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
 
 use contract::board::BoardPoster;
 use contract::pod_worker::KillRequest;
 use model::core::PodStatus;
 use model::history::{PodHistory, Reason, What};
-use model::runtime::{ContainerState, PodObservation};
 use model::{PodUid, Timestamp};
 use pod_history::New;
 use pod_plan::PodPlan;
 use ports::journal::Journal;
 
-use crate::job::Job;
-
 mod decisions;
 
-/// What was done before, and what every step does, is told of only when it takes this long, or fails.
-const WORTH_A_WORD: Duration = Duration::from_secs(1);
 /// Failures that repeat are written to the journal this often.
 const SAVE_AGAIN_NS: i64 = 30_000_000_000;
 
@@ -165,12 +159,12 @@ impl Chronicle {
         });
     }
 
-    fn was_done(&self, what: What, of: &str) -> bool {
+    pub(crate) fn was_done(&self, what: What, of: &str) -> bool {
         pod_history::was_done(&self.0.history.borrow(), what, of)
     }
 
     /// The decisions of a plan, when they are not those of the plan before.
-    fn decide(&self, plan: &PodPlan, now: Timestamp) {
+    pub(crate) fn decide(&self, plan: &PodPlan, now: Timestamp) {
         let mut hasher = DefaultHasher::new();
         let mut any = false;
         decisions::each(plan, |decided, at| {
@@ -187,7 +181,7 @@ impl Chronicle {
         });
     }
 
-    fn status(&self, status: &PodStatus, now: Timestamp) {
+    pub(crate) fn status(&self, status: &PodStatus, now: Timestamp) {
         let conditions = status.conditions.as_deref().unwrap_or_default();
         let Some(ready) = conditions.iter().find(|c| c.type_ == "Ready").map(|c| c.status == "True") else { return };
         // That a pod is not ready while it starts is no news.
@@ -222,69 +216,5 @@ impl Chronicle {
     pub(crate) fn forget(&self, journal: &dyn Journal) {
         self.0.unsaved.set(false);
         journal.put_soon(&key(&self.0.uid), None);
-    }
-}
-
-impl Job {
-    /// Waits for a call, and tells of it meanwhile.
-    pub(crate) async fn during<T, E: std::fmt::Display>(
-        &self,
-        what: What,
-        of: &str,
-        call: impl Future<Output = Result<T, E>>,
-    ) -> Result<T, E> {
-        let mut call = std::pin::pin!(call);
-        let is_usual = matches!(what, What::Look | What::Cgroup) || self.chronicle.was_done(what, of);
-        if !is_usual {
-            self.chronicle.begin(what, of, self.now());
-        }
-        let early = tokio::select! {
-            biased;
-            answer = &mut call => Some(answer),
-            () = tokio::time::sleep(WORTH_A_WORD) => None,
-        };
-        let answer = match early {
-            Some(answer) if is_usual => {
-                if let Err(e) = &answer {
-                    self.chronicle.failed(what, of, &e.to_string(), self.now());
-                }
-                return answer;
-            }
-            Some(answer) => answer,
-            None => {
-                if is_usual {
-                    self.chronicle.begin(what, of, self.now());
-                }
-                // The next daemon shall know of a call over which this one died.
-                self.chronicle.save(&*self.deps.journal, false, self.now());
-                call.await
-            }
-        };
-        match &answer {
-            Ok(_) => self.chronicle.end(what, of, Ok(()), self.now()),
-            Err(e) => self.chronicle.end(what, of, Err(&e.to_string()), self.now()),
-        }
-        answer
-    }
-
-    /// Tells of what was decided.
-    pub(crate) fn note_plan(&self, plan: &PodPlan) {
-        self.chronicle.decide(plan, self.now());
-    }
-
-    /// Tells of containers that ended since they were last seen alive.
-    pub(crate) fn note_exits(&self, observed: &PodObservation) {
-        for c in &observed.containers {
-            if c.state == ContainerState::Exited && self.memo.alive.contains(&c.id) {
-                let text = if c.reason == "OOMKilled" { c.reason.as_str() } else { "" };
-                let exited = New { number: c.exit_code, text, ..New::of(What::Exited, &c.name) };
-                self.chronicle.note(exited, self.now());
-            }
-        }
-    }
-
-    /// Tells when the pod becomes ready, or is so no more.
-    pub(crate) fn note_status(&self, status: &PodStatus) {
-        self.chronicle.status(status, self.now());
     }
 }

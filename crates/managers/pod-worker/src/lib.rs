@@ -29,6 +29,7 @@ mod start;
 mod status;
 mod sync;
 mod terminate;
+mod told;
 mod traced;
 
 #[cfg(test)]

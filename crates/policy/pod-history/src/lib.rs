@@ -7,6 +7,7 @@
 #![deny(missing_docs)]
 
 mod facts;
+mod found;
 mod journal;
 mod near;
 mod pending;
@@ -16,11 +17,12 @@ mod verdict;
 mod words;
 
 pub use facts::{ApiFacts, Facts, Probes, Pulls, RuntimeFacts, VolumeFacts, WorkerFacts, WorkerStage};
+pub use found::Cause;
 pub use journal::{from_bytes, to_bytes};
 pub use near::near;
 pub use record::{MOST, New, TEXT_BYTES, TEXTS, begin, close_open, end, note, open, was_done};
 pub use timeline::{Bar, Timeline, timeline};
-pub use verdict::{Cause, Decision, Verdict, why};
+pub use verdict::{Decision, Verdict, why};
 pub use words::sentence;
 
 #[cfg(test)]

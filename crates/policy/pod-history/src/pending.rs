@@ -5,8 +5,8 @@ use model::core::{ContainerStateTerminated, ContainerStatus};
 use model::history::{End, Reason, Transition, What};
 
 use crate::facts::{Facts, VolumeFacts, WorkerStage};
+use crate::found::{Cause, Found};
 use crate::record::open;
-use crate::verdict::{Cause, Found};
 
 /// A call that takes longer than this is worth the name of a hang.
 const SLOW_MS: i64 = 10_000;

@@ -4,8 +4,7 @@ use std::fmt::Write;
 
 use pod_history::{Bar, Timeline};
 
-use super::scale::Scale;
-use super::took;
+use super::scale::{Scale, took};
 
 const STYLE: &str = "
 :root{color-scheme:light dark;--paper:#fbfaf7;--ink:#22252a;--faint:#6b7078;--line:#dcdad3;--done:#2f7d6d;--open:#c07a12;

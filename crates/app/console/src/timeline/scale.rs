@@ -1,4 +1,4 @@
-//! Where on the axis a moment is.
+//! Where on the axis a moment is, and how long it is from one to another in words.
 
 use pod_history::Timeline;
 
@@ -52,4 +52,17 @@ impl Scale {
 #[allow(clippy::cast_precision_loss, reason = "a place on a line")]
 fn seconds(ns: i64) -> f64 {
     ns as f64 / 1e9
+}
+
+/// A duration as people say it: the two largest units.
+pub(super) fn took(ns: i64) -> String {
+    let ms = ns.max(0) / 1_000_000;
+    let (s, m, h, d) = (ms / 1000, ms / 60_000, ms / 3_600_000, ms / 86_400_000);
+    match ms {
+        0..1000 => format!("{ms}ms"),
+        1000..60_000 => format!("{s}.{}s", ms % 1000 / 100),
+        60_000..3_600_000 => format!("{m}m{}s", s % 60),
+        3_600_000..86_400_000 => format!("{h}h{}m", m % 60),
+        _ => format!("{d}d{}h", h % 24),
+    }
 }

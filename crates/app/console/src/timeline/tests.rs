@@ -2,8 +2,8 @@
 
 use pod_history::{Bar, Timeline};
 
-use super::scale::Scale;
-use super::{html, text, took};
+use super::scale::{Scale, took};
+use super::{html, text};
 
 const S: i64 = 1_000_000_000;
 

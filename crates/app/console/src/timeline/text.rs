@@ -2,8 +2,7 @@
 
 use pod_history::{Bar, Timeline};
 
-use super::scale::Scale;
-use super::took;
+use super::scale::{Scale, took};
 use crate::show::plain;
 
 /// Least columns of the bars.
