@@ -169,7 +169,7 @@ pub(crate) async fn ask(driver: &Driver, due: Vec<Due>) -> Round {
     }
     let tells_health = *health && has(rpc::Type::VolumeCondition);
     let (mut told, mut due) = (Vec::new(), due.into_iter());
-    while let Some(Due { key, handle, path, claim, .. }) = due.next() {
+    for Due { key, handle, path, claim, .. } in due.by_ref() {
         let volume_path = path.to_string_lossy().into_owned();
         let request = NodeGetVolumeStatsRequest { volume_id: handle, volume_path, ..Default::default() };
         let watch = Stopwatch::start();
