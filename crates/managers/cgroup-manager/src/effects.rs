@@ -148,8 +148,8 @@ pub(crate) fn ensure(
     let values = tree::pod_values(pod, &config.facts, &config.rules);
     let is_due = match limited {
         _ if !existed => true,
-        // Nobody is in one whose maker died before it had limits.
-        None => is_empty(cgroups, &parent),
+        // One whose maker died before it had limits has none, and nobody is in it.
+        None => is_empty(cgroups, &parent) && is_bare(cgroups, &parent),
         Some(false) => is_empty(cgroups, &parent) || fits(cgroups, &parent, &values),
         // What becomes of them is a resize's.
         Some(true) => false,
@@ -161,6 +161,11 @@ pub(crate) fn ensure(
 
 fn is_empty(cgroups: &dyn CgroupFs, path: &str) -> bool {
     cgroups.children(path).is_ok_and(|children| children.is_empty())
+}
+
+fn is_bare(cgroups: &dyn CgroupFs, path: &str) -> bool {
+    let none = |limit: Option<i64>| limit.is_none_or(|limit| limit < 0);
+    cgroups.get(path).is_ok_and(|has| none(has.memory_limit_bytes) && none(has.cpu_quota_us))
 }
 
 /// Whether the limit of memory is above what is in use: else the kernel would end somebody.
