@@ -20,6 +20,7 @@ mod manifests;
 mod node;
 mod order;
 mod replaced;
+mod stands;
 mod streams;
 mod survival;
 mod tracing;
