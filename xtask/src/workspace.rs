@@ -23,6 +23,22 @@ pub(crate) fn target_dir() -> anyhow::Result<PathBuf> {
     Ok(metadata()?.target_directory.into_std_path_buf())
 }
 
+/// A program that runs in the root of the repository. What `cargo run` told xtask of its own package is kept from it: a build script
+/// that reads such a variable would run anew, and all that depends on its package be compiled again.
+pub(crate) fn command(program: &str) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(root());
+    let names = std::env::vars_os().map(|(name, _)| name);
+    for name in names.filter(|name| name.to_str().is_some_and(is_of_package)) {
+        command.env_remove(name);
+    }
+    command
+}
+
+fn is_of_package(variable: &str) -> bool {
+    ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_", "CARGO_CRATE_"].iter().any(|start| variable.starts_with(start))
+}
+
 /// Runs a program in the root of the repository with its output on the terminal.
 pub(crate) fn run(program: &str, args: &[&str]) -> anyhow::Result<()> {
     run_with(program, args, &[])
@@ -30,8 +46,8 @@ pub(crate) fn run(program: &str, args: &[&str]) -> anyhow::Result<()> {
 
 /// As [`run`], with environment variables.
 pub(crate) fn run_with(program: &str, args: &[&str], env: &[(&str, &str)]) -> anyhow::Result<()> {
-    let mut command = Command::new(program);
-    command.args(args).envs(env.iter().copied()).current_dir(root());
+    let mut command = command(program);
+    command.args(args).envs(env.iter().copied());
     let status = command.status().with_context(|| format!("cannot start {program}"))?;
     if !status.success() {
         bail!("`{program} {}` ended with {status}", args.join(" "));
@@ -73,4 +89,19 @@ pub(crate) fn build(name: &str, release: bool) -> anyhow::Result<PathBuf> {
 pub(crate) fn has(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|dir| dir.join(program).is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_cargo_told_of_this_package_reaches_no_program() {
+        assert!(std::env::var_os("CARGO_PKG_NAME").is_some(), "who runs tests says it");
+        let output = super::command("env").output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(text.lines().any(|line| line.starts_with("PATH=")), "{text}");
+        assert!(
+            !text.lines().any(|line| line.starts_with("CARGO_PKG_") || line.starts_with("CARGO_MANIFEST_")),
+            "{text}"
+        );
+    }
 }

@@ -1,7 +1,5 @@
 //! The tests in guests.
 
-use std::process::Command;
-
 use anyhow::{Context, bail};
 
 use crate::workspace::{self, has};
@@ -52,9 +50,9 @@ pub(super) fn run(args: &Args) -> anyhow::Result<()> {
 
 /// Who reads that all passed must know of what was not run.
 fn tell_left_out(of: &[&str]) -> anyhow::Result<()> {
-    let mut list = Command::new("cargo");
+    let mut list = workspace::command("cargo");
     list.args(["nextest", "list", "--ignore-default-filter", "--message-format", "oneline"]).args(of);
-    let output = list.current_dir(workspace::root()).output().context("cannot start cargo nextest")?;
+    let output = list.output().context("cannot start cargo nextest")?;
     let text = String::from_utf8_lossy(&output.stdout);
     if !output.status.success() {
         bail!("the tests cannot be listed: {}", String::from_utf8_lossy(&output.stderr));

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::mpsc;
 use std::time::Duration;
 
@@ -49,8 +48,8 @@ impl Log {
     pub(super) fn run(&self, program: &str, args: &[&str]) -> anyhow::Result<()> {
         let log = File::options().append(true).open(&self.0).with_context(|| self.0.display().to_string())?;
         let (said, both) = std::io::pipe()?;
-        let mut command = Command::new(program);
-        command.args(args).current_dir(workspace::root()).stdout(both.try_clone()?).stderr(both);
+        let mut command = workspace::command(program);
+        command.args(args).stdout(both.try_clone()?).stderr(both);
         let mut child = command.spawn().with_context(|| format!("cannot start {program}"))?;
         // Our copies of the writing end go, so that the pipe ends with the child.
         drop(command);
