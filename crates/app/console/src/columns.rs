@@ -112,6 +112,16 @@ fn container_word(c: &ContainerStatus) -> Option<String> {
     }
 }
 
+/// How long ago a moment was, nanoseconds since the epoch.
+pub(crate) fn ago(ns: i64, now: Timestamp) -> String {
+    format!("{} ago", age(now.nanos_since(Timestamp(ns))))
+}
+
+/// A moment as the API writes it; empty: it is none.
+pub(crate) fn moment(ns: i64) -> String {
+    Timestamp(ns).to_api().map(|t| t.0.to_string()).unwrap_or_default()
+}
+
 /// An age as kubectl prints it: two units while short, one when long.
 pub(crate) fn age(ns: i64) -> String {
     let s = (ns / 1_000_000_000).max(0);

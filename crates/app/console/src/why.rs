@@ -7,7 +7,7 @@ use pod_history::Verdict;
 
 use crate::args::{PodArg, SocketArg};
 use crate::client::get;
-use crate::columns::age;
+use crate::columns::{age, ago, moment};
 use crate::show::{Output, plain, print, structured, table};
 use crate::target::path_below;
 
@@ -44,8 +44,7 @@ pub(crate) async fn run(args: &WhyArgs) -> Result<()> {
 
 /// What holds it up. Pods and programs have a say in these words: what would move the cursor is taken out.
 pub(crate) fn screen(v: &Verdict) -> Vec<String> {
-    let ago = |ns: i64| age(v.now_ns.saturating_sub(ns));
-    let at = |ns: i64| Timestamp(ns).to_api().map(|t| t.0.to_string()).unwrap_or_default();
+    let ago = |ns: i64| format!("{}, {}", ago(ns, Timestamp(v.now_ns)), moment(ns));
     let mut rows = vec![
         ("Pod", format!("{}  ({})", v.pod, v.uid)),
         ("Wanted", v.wanted.clone()),
@@ -53,13 +52,13 @@ pub(crate) fn screen(v: &Verdict) -> Vec<String> {
         ("Step", v.step.clone()),
         ("Owner", v.owner.clone()),
     ];
-    rows.extend(v.since_ns.map(|ns| ("Since", format!("{} ago, {}", ago(ns), at(ns)))));
+    rows.extend(v.since_ns.map(|ns| ("Since", ago(ns))));
     if !v.waits_for.is_empty() {
         rows.push(("Waits for", v.waits_for.clone()));
     }
     rows.extend(v.until_ns.map(|ns| match ns > v.now_ns {
-        true => ("Until", format!("in {}, {}", age(ns - v.now_ns), at(ns))),
-        false => ("Until", format!("{} ago, {}", ago(ns), at(ns))),
+        true => ("Until", format!("in {}, {}", age(ns - v.now_ns), moment(ns))),
+        false => ("Until", ago(ns)),
     }));
     rows.extend(v.said.clone().map(|said| ("Said", said)));
     rows.into_iter().map(|(key, value)| format!("{:<11}{}", format!("{key}:"), plain(&value))).collect()

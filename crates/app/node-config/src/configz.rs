@@ -7,7 +7,7 @@ use model::node::CgroupDriver;
 use serde_json::{Map, Value, json};
 
 use crate::config::NodeConfig;
-use crate::go_duration;
+use model::go_duration;
 
 /// What a field looks like when nobody sets it, and how it is written.
 #[derive(Clone, Copy)]

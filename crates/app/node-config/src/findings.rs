@@ -6,7 +6,7 @@ use model::quantity::Quantity;
 use serde_json::{Map, Value};
 
 use crate::error::{ConfigError, Warning};
-use crate::go_duration;
+use model::go_duration;
 
 /// What was found wrong or odd.
 #[derive(Default)]

@@ -6,7 +6,7 @@
 use serde_json::Value;
 
 use crate::flags::{Flags, Listed, listed};
-use crate::go_duration;
+use model::go_duration;
 
 /// Defaults that are neither empty, nor false, nor 0.
 const DEFAULTS: &[(&str, &str)] = &[

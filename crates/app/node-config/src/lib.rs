@@ -15,7 +15,6 @@ mod fields;
 mod findings;
 pub mod flags;
 mod flagz;
-pub mod go_duration;
 mod labels;
 mod layers;
 mod nearest;

@@ -8,8 +8,8 @@ use serde_json::{Map, Value};
 
 use crate::error::ConfigError;
 use crate::findings::Findings;
-use crate::go_duration;
 use crate::nearest::nearest;
+use model::go_duration;
 
 /// One object of the document. Whatever is not taken until [`Reader::finish`] is unused or unknown.
 pub(crate) struct Reader<'f> {

@@ -12,6 +12,7 @@ use tokio::net::UnixListener;
 use crate::listener::{Accepting, Listener};
 
 mod answer;
+mod near;
 mod pressure;
 mod routes;
 mod stands;

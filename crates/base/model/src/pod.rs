@@ -94,6 +94,12 @@ pub fn full_name(pod: &Pod) -> String {
     format!("{}_{}", name(pod), namespace(pod))
 }
 
+/// `<namespace>/<name>`, as people name a pod (`types.NamespacedName`).
+#[must_use]
+pub fn namespaced_name(pod: &Pod) -> String {
+    format!("{}/{}", namespace(pod), name(pod))
+}
+
 /// `<name>_<namespace>(<uid>)`, as messages and events name a pod.
 #[must_use]
 pub fn describe(pod: &Pod) -> String {

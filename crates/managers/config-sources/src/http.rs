@@ -151,7 +151,7 @@ impl HttpSource {
         self.log(error.as_deref());
         let rows = self.pods.iter().enumerate().map(|(at, p)| {
             let url = if self.pods.len() > 1 { format!("{}#{at}", self.config.url) } else { self.config.url.clone() };
-            (url, ManifestState::Accepted { pod: format!("{}/{}", pod::namespace(p), pod::name(p)) })
+            (url, ManifestState::Accepted { pod: pod::namespaced_name(p) })
         });
         view::publish(&self.view, UrlManifests, rows.collect(), error);
     }

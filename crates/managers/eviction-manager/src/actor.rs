@@ -292,7 +292,7 @@ impl EvictionManager {
             self.limits_at = Some(now);
             let orders = evict::over_limits(&evict::active(&self.crew), &summary, self.layout());
             if !orders.is_empty() {
-                return self.evict_all(orders, ctx);
+                return self.evict(orders, How::AllOf, ctx);
             }
         }
         let Some(threshold) = due.first().copied() else { return self.done(pause, ctx) };
@@ -338,24 +338,10 @@ impl EvictionManager {
         for threshold in due.iter().filter(|_| !orders.is_empty()) {
             metrics::eviction::STATS_AGE.with_label_values(&[threshold.signal.as_str()]).observe(age);
         }
-        let (crew, effects) = (self.crew.clone(), ctx.effects());
-        let work = async move {
-            for order in orders {
-                effects.hit("evict").await;
-                match evict::give(&crew, &order).await {
-                    Answer::Taken => return (vec![order], None),
-                    Answer::Nobody => {}
-                    // It may go all the same: no other one goes before that is known.
-                    Answer::Unknown => return (Vec::new(), Some(order)),
-                }
-            }
-            (Vec::new(), None)
-        };
-        ctx.run(work, Self::on_evicted);
+        self.evict(orders, How::FirstOf, ctx);
     }
 
-    /// All of them go.
-    fn evict_all(&mut self, orders: Vec<Order>, ctx: &mut Ctx<Self>) {
+    fn evict(&mut self, orders: Vec<Order>, how: How, ctx: &mut Ctx<Self>) {
         let (crew, effects) = (self.crew.clone(), ctx.effects());
         let work = async move {
             let mut given = Vec::new();
@@ -363,8 +349,12 @@ impl EvictionManager {
                 effects.hit("evict").await;
                 match evict::give(&crew, &order).await {
                     Answer::Taken => given.push(order),
-                    Answer::Nobody => {}
+                    Answer::Nobody => continue,
+                    // It may go all the same: no other one goes before that is known.
                     Answer::Unknown => return (given, Some(order)),
+                }
+                if how == How::FirstOf {
+                    break;
                 }
             }
             (given, None)
@@ -420,6 +410,14 @@ impl EvictionManager {
         };
         ctx.after(CLEANED_PERIOD, move |act, ctx| act.await_gone(late, told_by, gone_by, ctx));
     }
+}
+
+/// Which of those that may be evicted go.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    /// The first that somebody can end.
+    FirstOf,
+    AllOf,
 }
 
 /// What pods use.

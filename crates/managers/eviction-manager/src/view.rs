@@ -79,7 +79,7 @@ pub(crate) fn reclaimed(at: Timestamp, signal: Signal, freed_bytes: Option<u64>,
 pub(crate) fn victim(at: Timestamp, given: &[Order]) -> Option<VictimView> {
     given.last().map(|order| VictimView {
         at,
-        pod: format!("{}/{}", pod::namespace(&order.pod), pod::name(&order.pod)),
+        pod: pod::namespaced_name(&order.pod),
         signal: order.signal.to_owned(),
         message: order.message.clone(),
     })

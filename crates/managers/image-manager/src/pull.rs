@@ -8,8 +8,9 @@ use contract::image::{EnsuredImage, ImageFailure};
 use cri_api::v1::{AuthConfig, PullImageRequest, PullImageResponse};
 use image_pull::{classify, text};
 use model::event::EventType;
+use model::go_duration::format_millis;
 use model::pod;
-use pod_plan::backoff::{go_duration, image_key};
+use pod_plan::backoff::image_key;
 use ports::runtime::{RuntimeCode, RuntimeError};
 use pull_credentials::Credential;
 use pull_credentials::records::access_by;
@@ -147,7 +148,7 @@ async fn finish(request: &Request, outcome: Outcome, waited: Duration) -> Result
             Err(failure(f.reason, f.message))
         }
         (Ok(p), _) => {
-            let (took, all) = (go_duration(p.took), go_duration(waited));
+            let (took, all) = (format_millis(p.took), format_millis(waited));
             let message = text::pulled(&request.ask.image, &took, &all, p.size_bytes);
             request.emit(EventType::Normal, text::PULLED, message);
             request.note_image(&p.image.image_ref, true);

@@ -169,9 +169,14 @@ impl PluginManager {
     /// back.
     fn take_over(&mut self, path: &str, info: &PluginInfo) {
         let is_it = |s: &Socket| s.row.told_of && s.row.kind == info.r#type && s.row.name == info.name;
-        let others = self.sockets.iter_mut().filter(|(other, s)| *other != path && is_it(s));
-        let others: Vec<String> = others.map(|(other, s)| (s.row.told_of = false, other.clone()).1).collect();
-        others.iter().for_each(|other| self.post(other));
+        let others = self.sockets.iter().filter(|(other, s)| *other != path && is_it(s));
+        let others: Vec<String> = others.map(|(other, _)| other.clone()).collect();
+        for other in others {
+            if let Some(socket) = self.sockets.get_mut(&other) {
+                socket.row.told_of = false;
+            }
+            self.post(&other);
+        }
     }
 
     fn installed(&mut self, path: &str, done: Result<(), String>, ctx: &mut Ctx<Self>) {

@@ -28,7 +28,8 @@ pub(crate) struct Chronicle(Rc<Inner>);
 struct Inner {
     uid: PodUid,
     row: BoardPoster<PodUid, PodHistory>,
-    history: RefCell<PodHistory>,
+    /// As the board has it.
+    history: RefCell<Arc<PodHistory>>,
     /// Of the decisions of the latest plan.
     plan: Cell<u64>,
     /// The latest status said so.
@@ -46,7 +47,7 @@ fn key(uid: &PodUid) -> String {
 impl Chronicle {
     /// Goes on with what an earlier worker of this process posted.
     pub(crate) fn new(uid: PodUid, row: BoardPoster<PodUid, PodHistory>) -> Self {
-        let history = row.get(&uid).map(|row| (*row).clone()).unwrap_or_default();
+        let history = row.get(&uid).unwrap_or_default();
         Chronicle(Rc::new(Inner {
             uid,
             row,
@@ -192,10 +193,10 @@ impl Chronicle {
     }
 
     fn change(&self, change: impl FnOnce(&mut PodHistory)) {
-        let history = &mut *self.0.history.borrow_mut();
-        change(history);
+        let mut history = self.0.history.borrow_mut();
+        change(Arc::make_mut(&mut history));
         self.0.unsaved.set(true);
-        self.0.row.post(self.0.uid.clone(), Arc::new(history.clone()));
+        self.0.row.post(self.0.uid.clone(), history.clone());
     }
 
     /// Hands the line to the journal, which writes it with the next of its batches: no step waits for it. A step that keeps

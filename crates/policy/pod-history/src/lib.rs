@@ -9,7 +9,6 @@
 mod facts;
 mod found;
 mod journal;
-mod near;
 mod pending;
 mod record;
 mod timeline;
@@ -19,7 +18,6 @@ mod words;
 pub use facts::{ApiFacts, Facts, Probes, Pulls, RuntimeFacts, VolumeFacts, WorkerFacts, WorkerStage};
 pub use found::Cause;
 pub use journal::{from_bytes, to_bytes};
-pub use near::near;
 pub use record::{MOST, New, TEXT_BYTES, TEXTS, begin, close_open, end, note, open, was_done};
 pub use timeline::{Bar, Timeline, timeline};
 pub use verdict::{Decision, Verdict, why};

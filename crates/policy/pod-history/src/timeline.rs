@@ -62,7 +62,7 @@ pub fn timeline(pod: &Pod, status: Option<&PodStatus>, history: Option<&PodHisto
     let lists = status.into_iter().flat_map(|s| [&s.init_container_statuses, &s.container_statuses]);
     let restarts: i32 = lists.flatten().flatten().map(|c| c.restart_count.max(0)).sum();
     Timeline {
-        pod: format!("{}/{}", model::pod::namespace(pod), model::pod::name(pod)),
+        pod: model::pod::namespaced_name(pod),
         uid: model::pod::uid(pod).to_string(),
         phase: status.and_then(|s| s.phase.clone()).unwrap_or_default(),
         restarts: u32::try_from(restarts).unwrap_or(0),

@@ -66,7 +66,7 @@ pub struct Verdict {
 #[must_use]
 pub fn why(f: &Facts<'_>) -> Verdict {
     let found = refused(f).or_else(|| ending(f)).or_else(|| starting(f)).unwrap_or_else(|| at_rest(f));
-    let pod = format!("{}/{}", model::pod::namespace(f.pod), model::pod::name(f.pod));
+    let pod = model::pod::namespaced_name(f.pod);
     let mut look = found.look;
     look.push(format!("bosun timeline {pod}"));
     look.push(format!("bosun get pod {pod}"));

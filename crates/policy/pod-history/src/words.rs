@@ -2,7 +2,9 @@
 //! compares them.
 
 use std::borrow::Cow;
+use std::time::Duration;
 
+use model::go_duration;
 use model::history::{End, PodHistory, Reason, Transition, What};
 
 /// An entry as a short sentence, without its times.
@@ -32,7 +34,9 @@ fn decision(t: &Transition, name: &str) -> String {
         What::MakeSandbox => format!("create sandbox attempt {}: {why}", t.number),
         What::Run => format!("start {name}: {why}"),
         What::Resume => format!("resume {name}: {why}"),
-        What::Hold => format!("hold {name} for {}: {why}", go_duration(t.took_ms)),
+        What::Hold => {
+            format!("hold {name} for {}: {why}", go_duration::format(Duration::from_millis(t.took_ms.into())))
+        }
         What::ResizeMemory => format!("resize memory of {name}"),
         What::ResizeCpu => format!("resize cpu of {name}"),
         What::AwaitInit => format!("wait for init container {name} to finish"),
@@ -44,23 +48,6 @@ fn decision(t: &Transition, name: &str) -> String {
 
 fn said_id(t: &Transition) -> &str {
     t.text.as_deref().unwrap_or("that was there before")
-}
-
-/// As Go prints a duration, at millisecond resolution.
-pub(crate) fn go_duration(ms: u32) -> String {
-    if ms < 1000 {
-        return if ms == 0 { "0s".to_owned() } else { format!("{ms}ms") };
-    }
-    let (hours, minutes, rest) = (ms / 3_600_000, ms / 60_000 % 60, ms % 60_000);
-    let fraction = format!("{:03}", rest % 1000);
-    let fraction = fraction.trim_end_matches('0');
-    let point = if fraction.is_empty() { "" } else { "." };
-    let seconds = format!("{}{point}{fraction}s", rest / 1000);
-    match (hours, minutes) {
-        (0, 0) => seconds,
-        (0, m) => format!("{m}m{seconds}"),
-        (h, m) => format!("{h}h{m}m{seconds}"),
-    }
 }
 
 fn reason(t: &Transition, name: &str) -> Cow<'static, str> {

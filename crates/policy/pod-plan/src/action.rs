@@ -44,7 +44,9 @@ pub struct PodPlan {
 }
 
 impl PodPlan {
-    pub(crate) fn new(sandbox: SandboxDecision) -> Self {
+    /// Nothing is to be done but what the sandbox needs.
+    #[must_use]
+    pub fn new(sandbox: SandboxDecision) -> Self {
         Self {
             sandbox,
             kill_pod: None,
@@ -110,7 +112,7 @@ impl PodPlan {
             match s.hold {
                 None => out.push(format!("{verb} {}: {}", s.name, s.cause)),
                 Some(h) => {
-                    out.push(format!("hold {} for {}: {}", s.name, crate::backoff::go_duration(h.delay), s.cause))
+                    out.push(format!("hold {} for {}: {}", s.name, model::go_duration::format_millis(h.delay), s.cause))
                 }
             }
         }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use model::core::{Container, Pod};
+use model::go_duration::format_millis;
 use model::{PodUid, Timestamp, pod};
 use serde::{Deserialize, Serialize};
 
@@ -196,27 +197,5 @@ pub fn event_message(pod: &Pod, container: &str) -> String {
 /// Message of the waiting state `CrashLoopBackOff`.
 #[must_use]
 pub fn waiting_message(pod: &Pod, container: &str, delay: Duration) -> String {
-    format!("back-off {} restarting failed container={container} pod={}", go_duration(delay), pod::describe(pod))
-}
-
-/// A duration as Go prints it (`40s`, `1m20s`, `5m0s`, `500ms`), at millisecond resolution.
-#[must_use]
-pub fn go_duration(d: Duration) -> String {
-    let ms = d.as_millis();
-    if ms == 0 {
-        return "0s".to_owned();
-    }
-    if ms < 1000 {
-        return format!("{ms}ms");
-    }
-    let (hours, minutes, rest) = (ms / 3_600_000, ms / 60_000 % 60, ms % 60_000);
-    let fraction = format!("{:03}", rest % 1000);
-    let fraction = fraction.trim_end_matches('0');
-    let point = if fraction.is_empty() { "" } else { "." };
-    let seconds = format!("{}{point}{fraction}s", rest / 1000);
-    match (hours, minutes) {
-        (0, 0) => seconds,
-        (0, m) => format!("{m}m{seconds}"),
-        (h, m) => format!("{h}h{m}m{seconds}"),
-    }
+    format!("back-off {} restarting failed container={container} pod={}", format_millis(delay), pod::describe(pod))
 }

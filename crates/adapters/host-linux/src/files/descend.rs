@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, StatxAttributes, StatxFlags, openat, statx};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, Statx, StatxAttributes, StatxFlags, openat, statx};
 use rustix::io::Errno;
 
 /// How a directory is opened that must not be a link.
@@ -19,20 +19,25 @@ pub(super) struct Identity {
 
 /// Which directory this is.
 pub(super) fn place(fd: impl AsFd) -> Result<Identity, Errno> {
-    let s = facts(fd)?;
-    Ok(Identity { device: (s.stx_dev_major, s.stx_dev_minor), inode: s.stx_ino })
+    facts(fd).map(|s| identity(&s))
 }
 
-/// Whether something is mounted on a directory. A bind mount shows the same device, so the kernel is asked for that.
-pub(super) fn is_mounted(fd: &OwnedFd) -> Result<bool, Errno> {
+/// Which directory this is, and whether something is mounted on it. A bind mount shows the same device, so the kernel is asked for that.
+pub(super) fn place_and_mount(fd: &OwnedFd) -> Result<(Identity, bool), Errno> {
     let s = facts(fd)?;
-    if s.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) {
-        return Ok(s.stx_attributes.contains(StatxAttributes::MOUNT_ROOT));
-    }
-    is_mounted_by_id(fd)
+    let is_mounted = if s.stx_attributes_mask.contains(StatxAttributes::MOUNT_ROOT) {
+        s.stx_attributes.contains(StatxAttributes::MOUNT_ROOT)
+    } else {
+        is_mounted_by_id(fd)?
+    };
+    Ok((identity(&s), is_mounted))
 }
 
-/// The same of a kernel before 5.8: the way up from what is mounted leads out of the mount.
+fn identity(s: &Statx) -> Identity {
+    Identity { device: (s.stx_dev_major, s.stx_dev_minor), inode: s.stx_ino }
+}
+
+/// Whether something is mounted on a directory, of a kernel before 5.8: the way up from what is mounted leads out of the mount.
 pub(super) fn is_mounted_by_id(fd: &OwnedFd) -> Result<bool, Errno> {
     let above = openat(fd, c"..", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
     Ok(mount_id(fd)? != mount_id(&above)?)
@@ -45,7 +50,7 @@ fn mount_id(fd: &OwnedFd) -> Result<u64, Errno> {
     id.ok_or(Errno::NOTSUP)
 }
 
-fn facts(fd: impl AsFd) -> Result<rustix::fs::Statx, Errno> {
+fn facts(fd: impl AsFd) -> Result<Statx, Errno> {
     statx(fd, c"", AtFlags::EMPTY_PATH | AtFlags::NO_AUTOMOUNT, StatxFlags::TYPE | StatxFlags::INO)
 }
 

@@ -9,7 +9,7 @@ use ports::host::{HostError, HostResult};
 use rustix::fs::{AtFlags, CWD, Dir, Mode, unlinkat};
 use rustix::io::Errno;
 
-use super::descend::{Identity, OPEN_DIR, climb, is_dir, is_mounted, place};
+use super::descend::{Identity, OPEN_DIR, climb, is_dir, place_and_mount};
 
 /// About the most names of directories that are held at once, however wide and deep the tree is.
 const HELD: usize = 1024;
@@ -46,8 +46,8 @@ pub(super) fn remove_tree(path: &Path) -> HostResult<()> {
         }
         Err(e) => return Err(fail("open", e)),
     };
-    let identity = place(&top).map_err(|e| fail("stat", e))?;
-    if is_mounted(&top).map_err(|e| fail("stat", e))? {
+    let (identity, is_mounted) = place_and_mount(&top).map_err(|e| fail("stat", e))?;
+    if is_mounted {
         return Err(fail("remove mounted", Errno::BUSY));
     }
     let mut first_error = None;
@@ -106,8 +106,8 @@ fn empty(top: OwnedFd, identity: Identity, first_error: &mut Option<Errno>) -> R
 /// Opens a directory below unless something is mounted on it: a bind mount shows the same device, so both are asked.
 fn enter(parent: &OwnedFd, name: &CStr, device: (u32, u32)) -> Result<(OwnedFd, Identity), Errno> {
     let fd = rustix::fs::openat(parent, name, OPEN_DIR, Mode::empty())?;
-    let found = place(&fd)?;
-    if found.device != device || is_mounted(&fd)? { Err(Errno::BUSY) } else { Ok((fd, found)) }
+    let (found, is_mounted) = place_and_mount(&fd)?;
+    if is_mounted || found.device != device { Err(Errno::BUSY) } else { Ok((fd, found)) }
 }
 
 /// Unlinks what is no directory and notes directories, until `most` of them are noted or there is nothing more.

@@ -9,7 +9,7 @@ use model::core::Node;
 use server::local::NodeInfo;
 
 use crate::client::get;
-use crate::columns::{age, now};
+use crate::columns::{age, ago, moment, now};
 use crate::show::{Output, print, structured, table};
 
 pub(super) async fn show(socket: &Path, output: Option<Output>) -> Result<()> {
@@ -33,13 +33,8 @@ fn yes(b: bool) -> String {
     if b { "yes" } else { "no" }.to_owned()
 }
 
-fn ago(ns: i64, now: Timestamp) -> String {
-    format!("{} ago", age(now.nanos_since(Timestamp(ns))))
-}
-
 fn expiry(ns: i64, now: Timestamp) -> String {
-    let (end, left) = (Timestamp(ns), Timestamp(ns).nanos_since(now));
-    let day = end.to_api().map(|t| t.0.to_string()).unwrap_or_default();
+    let (day, left) = (moment(ns), Timestamp(ns).nanos_since(now));
     if left > 0 { format!("until {day} (in {})", age(left)) } else { format!("EXPIRED {day} ({})", ago(ns, now)) }
 }
 

@@ -7,7 +7,7 @@ use model::Timestamp;
 use server::local::{ConditionLine, PressureInfo, SignalLine, ThresholdLine};
 
 use crate::client::get;
-use crate::columns::{age, now};
+use crate::columns::{age, ago, now};
 use crate::show::{Output, lines, print, structured};
 
 pub(super) async fn show(socket: &Path, output: Option<Output>) -> Result<()> {
@@ -46,10 +46,6 @@ fn page(info: &PressureInfo, now: Timestamp) -> Vec<String> {
     );
     out.push(format!("Last victim:  {victim}"));
     out
-}
-
-fn ago(ns: i64, now: Timestamp) -> String {
-    format!("{} ago", age(now.nanos_since(Timestamp(ns))))
 }
 
 fn condition(line: &ConditionLine, now: Timestamp) -> String {

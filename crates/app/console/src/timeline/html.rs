@@ -5,6 +5,7 @@ use std::fmt::Write;
 use pod_history::{Bar, Timeline};
 
 use super::scale::{Scale, took};
+use crate::columns::moment;
 
 const STYLE: &str = "
 :root{color-scheme:light dark;--paper:#fbfaf7;--ink:#22252a;--faint:#6b7078;--line:#dcdad3;--done:#2f7d6d;--open:#c07a12;
@@ -60,9 +61,9 @@ pub(super) fn page(life: &Timeline) -> String {
         phase = escape(if life.phase.is_empty() { "No phase yet" } else { &life.phase }),
         restarts = life.restarts,
         whole = took(last - first),
-        from = at(first),
+        from = moment(first),
         uid = escape(&life.uid),
-        now = at(life.now_ns),
+        now = moment(life.now_ns),
     )
 }
 
@@ -90,16 +91,12 @@ fn row(bar: &Bar, now_ns: i64, scale: &Scale, is_first: bool) -> String {
         "<tr{class}><th class=\"name\">{of}{label}</th><td><div class=\"track\"><span class=\"bar {running}{outcome}\" \
         style=\"left:{from:.3}%{width}\" title=\"{begin}\"></span></div>",
         label = escape(&bar.label),
-        begin = at(bar.start_ns),
+        begin = moment(bar.start_ns),
     );
     if matches!(outcome, "failed" | "lost" | "point") && !bar.note.is_empty() && bar.note != bar.label {
         let _never_fails = write!(out, "<div class=\"note\">{}</div>", escape(&bar.note));
     }
     out + &format!("</td><td class=\"took\">{took}{so_far}{times}</td></tr>\n")
-}
-
-fn at(ns: i64) -> String {
-    model::Timestamp(ns).to_api().map(|t| t.0.to_string()).unwrap_or_default()
 }
 
 /// Text as text, in content and in quoted attributes. What has no place in a document is left out.

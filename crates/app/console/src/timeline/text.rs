@@ -3,6 +3,7 @@
 use pod_history::{Bar, Timeline};
 
 use super::scale::{Scale, took};
+use crate::columns::moment;
 use crate::show::plain;
 
 /// Least columns of the bars.
@@ -24,7 +25,7 @@ pub(super) fn lines(life: &Timeline, columns: usize) -> Vec<String> {
     let scale = Scale::of(life);
     let (first, last) = scale.ends();
     let bent = if scale.is_bent { "; long stretches are drawn shorter" } else { "" };
-    out.push(format!("{} from {}{bent}", took(last - first), at(first)));
+    out.push(format!("{} from {}{bent}", took(last - first), moment(first)));
     let labels: Vec<String> = life.bars.iter().map(label).collect();
     let durations: Vec<String> = life.bars.iter().map(|b| duration(b, life.now_ns)).collect();
     let width = |all: &[String]| all.iter().map(|t| t.chars().count()).max().unwrap_or(0);
@@ -38,10 +39,6 @@ pub(super) fn lines(life: &Timeline, columns: usize) -> Vec<String> {
         out.push(plain(&format!("{}: {}", label(bar).trim(), bar.note)));
     }
     out
-}
-
-fn at(ns: i64) -> String {
-    model::Timestamp(ns).to_api().map(|t| t.0.to_string()).unwrap_or_default()
 }
 
 fn label(bar: &Bar) -> String {

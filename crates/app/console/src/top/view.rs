@@ -8,7 +8,7 @@ use model::core::Pod;
 use serde::Serialize;
 
 use super::sample::{ActorLine, Cpu, Sample};
-use crate::columns::line;
+use crate::columns::{line, moment};
 
 /// What comes first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -89,7 +89,7 @@ impl View {
     /// Figures of the later look; those that need two have the earlier one to compare with.
     pub(super) fn of(before: Option<&Sample>, after: &Sample, namespace: Option<&str>) -> Self {
         let seconds = before.map_or(0.0, |b| after.taken.saturating_duration_since(b.taken).as_secs_f64());
-        let mut view = View { time: after.at.to_api().map(|t| t.0.to_string()).unwrap_or_default(), ..View::default() };
+        let mut view = View { time: moment(after.at.0), ..View::default() };
         match &after.summary {
             Ok(summary) => {
                 let earlier = before.and_then(|b| b.summary.as_ref().ok()).and_then(|s| s.node.cpu);
@@ -155,7 +155,7 @@ fn per_second(gained: u64, seconds: f64) -> Option<f64> {
 }
 
 fn uid_and_name(pod: &Pod) -> Option<(&str, String)> {
-    let name = format!("{}/{}", model::pod::namespace(pod), model::pod::name(pod));
+    let name = model::pod::namespaced_name(pod);
     pod.metadata.uid.as_deref().map(|uid| (uid, name))
 }
 

@@ -6,7 +6,8 @@ use std::time::Duration;
 use super::given::{AfterBoot, Flags, Override};
 use super::values;
 use crate::error::{ConfigError, Warning};
-use crate::{go_duration, labels};
+use crate::labels;
+use model::go_duration;
 
 /// Which one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 
 use serde_json::{Map, Value, json};
 
-use crate::go_duration;
+use model::go_duration;
 
 /// Form of a value.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -4,8 +4,8 @@ use serde_json::{Map, Value};
 
 use crate::config::{FileVerbosity, LogFormat, NodeConfig};
 use crate::error::ConfigError;
-use crate::go_duration;
 use crate::reader::{Reader, set};
+use model::go_duration;
 
 pub(super) fn logging(r: &mut Reader<'_>, c: &mut NodeConfig) {
     let Some(fields) = r.object("logging") else { return };

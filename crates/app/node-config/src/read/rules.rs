@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::config::{Enforce, NodeConfig, TlsVersion};
 use crate::error::ConfigError;
 use crate::findings::Findings;
-use crate::go_duration;
+use model::go_duration;
 
 pub(super) mod unused;
 

@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use crate::config::{NodeConfig, ShutdownPeriod};
 use crate::error::ConfigError;
-use crate::go_duration;
 use crate::reader::{Reader, set};
+use model::go_duration;
 
 const TOTAL: &str = "shutdownGracePeriod";
 const CRITICAL: &str = "shutdownGracePeriodCriticalPods";

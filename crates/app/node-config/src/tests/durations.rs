@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::go_duration::{DurationError, format, parse};
+use model::go_duration::{DurationError, format, parse};
 
 #[test]
 fn reads_durations_as_go_does() {

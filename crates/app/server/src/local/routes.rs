@@ -24,6 +24,7 @@ use super::answer::{
     ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PluginLine, PodDetail, Refused, Registration, VolumeLine,
     WorkerLine,
 };
+use super::near::near;
 use super::views::Views;
 
 pub(super) type Shared = State<Arc<Views>>;
@@ -105,10 +106,7 @@ pub(super) fn find(views: &Views, name: &str) -> Result<(PodUid, Pod), Refusal> 
         [] => Err(refuse(StatusCode::NOT_FOUND, unknown(views, name, plain))),
         [only] => Ok((only.uid.clone(), shown(views, only))),
         _ => {
-            let names: Vec<_> = found
-                .iter()
-                .map(|c| format!("{}/{}", model::pod::namespace(&c.pod), model::pod::name(&c.pod)))
-                .collect();
+            let names: Vec<_> = found.iter().map(|c| model::pod::namespaced_name(&c.pod)).collect();
             Err(refuse(StatusCode::CONFLICT, format!("{name:?} fits several pods, name one: {}", names.join(", "))))
         }
     }
@@ -120,9 +118,9 @@ fn unknown(views: &Views, name: &str, plain: &str) -> String {
     let suffix = format!("-{}", views.node_name.to_lowercase());
     let short = |p: &'_ Pod| model::pod::name(p).trim_end_matches(&*suffix).to_owned();
     let names: Vec<String> = all.iter().map(|c| short(&c.pod)).collect();
-    let near = pod_history::near(plain.trim_end_matches(&*suffix), names.iter().map(String::as_str));
+    let near = near(plain.trim_end_matches(&*suffix), names.iter().map(String::as_str));
     let here = |name: &&str| all.iter().find(|c| short(&c.pod) == **name);
-    let qualified = |c: &Candidate| format!("{}/{}", model::pod::namespace(&c.pod), model::pod::name(&c.pod));
+    let qualified = |c: &Candidate| model::pod::namespaced_name(&c.pod);
     let near: Vec<String> = near.iter().filter_map(here).map(qualified).collect();
     let meant = if near.is_empty() { String::new() } else { format!("; did you mean {}?", near.join(" or ")) };
     format!("no pod {name:?} on this node{meant} (`bosun get pods` lists them)")
@@ -193,7 +191,7 @@ pub(super) async fn volumes(State(views): Shared) -> Result<Json<Vec<VolumeLine>
     let rows = views.crew.ask(ListVolumes).await;
     let rows = rows.map_err(|e| refuse(StatusCode::SERVICE_UNAVAILABLE, format!("volume manager: {e}")))?;
     let named = |uid: &PodUid| match views.pods.get(uid) {
-        Some(row) => format!("{}/{}", model::pod::namespace(&row.pod), model::pod::name(&row.pod)),
+        Some(row) => model::pod::namespaced_name(&row.pod),
         None => uid.to_string(),
     };
     let line = |row: &VolumeRow| VolumeLine {

@@ -182,7 +182,7 @@ impl FolderContent {
 
 /// `namespace/name`.
 fn key(p: &Pod) -> String {
-    format!("{}/{}", pod::namespace(p), pod::name(p))
+    pod::namespaced_name(p)
 }
 
 fn give_up(entry: &mut Entry, file: &Path, reports: &mut Vec<Report>) {

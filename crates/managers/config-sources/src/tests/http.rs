@@ -42,7 +42,7 @@ impl Rig {
     }
 
     fn set(&self) -> Option<Vec<String>> {
-        let show = |p: &Arc<Pod>| format!("{}/{}", pod::namespace(p), pod::name(p));
+        let show = |p: &Arc<Pod>| pod::namespaced_name(p);
         self.sets.last().map(|s| s.iter().map(show).collect())
     }
 }

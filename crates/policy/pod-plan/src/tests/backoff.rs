@@ -1,9 +1,8 @@
 use super::world::{START, World};
-use crate::backoff::{
-    CrashBackoff, Entry, ImageBackoff, crash_key, event_message, go_duration, image_key, waiting_message,
-};
+use crate::backoff::{CrashBackoff, Entry, ImageBackoff, crash_key, event_message, image_key, waiting_message};
 use model::Timestamp;
 use model::core::ResourceRequirements;
+use model::go_duration::format_millis;
 use model::k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use model::runtime::ContainerState::{Created, Unknown};
 use std::time::Duration;
@@ -187,7 +186,7 @@ fn durations_read_as_in_go() {
         (3_661_250, "1h1m1.25s"),
     ];
     for (ms, want) in rows {
-        assert_eq!(go_duration(Duration::from_millis(ms)), want);
+        assert_eq!(format_millis(Duration::from_millis(ms)), want);
     }
 }
 

@@ -14,7 +14,9 @@ use model::pod::ContainerKind;
 use model::runtime::{ContainerObservation, ContainerState, PodObservation, SandboxObservation};
 use model::{ContainerId, PodUid, SandboxId, Timestamp};
 
-use crate::backoff::{CrashBackoff, crash_key, go_duration};
+use model::go_duration::format_millis;
+
+use crate::backoff::{CrashBackoff, crash_key};
 use crate::hash::{container_hash, spec_hash};
 use crate::{Gates, How, PlanInput, PodPlan, ProbeResults, plan};
 
@@ -313,7 +315,7 @@ pub(super) fn brief(plan: &PodPlan) -> String {
             (How::Resume { id, .. }, _) => format!("resume {id}"),
             (How::Create { attempt: None }, _) => format!("start {}@log", s.name),
             (How::Create { attempt: Some(n) }, None) => format!("start {}@{n}", s.name),
-            (How::Create { attempt: Some(n) }, Some(h)) => format!("hold {}@{n} {}", s.name, go_duration(h.delay)),
+            (How::Create { attempt: Some(n) }, Some(h)) => format!("hold {}@{n} {}", s.name, format_millis(h.delay)),
         });
     }
     if plan.keep > 0 {

@@ -72,7 +72,7 @@ fn what_cannot_go_stays_and_the_rest_goes() {
     for (dir, is_mounted) in [("a", false), ("a/kept", true), ("z/deep", false), ("z/deep/kept", true)] {
         let fd = rustix::fs::open(p.join("tree").join(dir), DIR, Mode::empty()).unwrap();
         assert_eq!(descend::is_mounted_by_id(&fd).unwrap(), is_mounted, "{dir}");
-        assert_eq!(descend::is_mounted(&fd).unwrap(), is_mounted, "{dir}");
+        assert_eq!(descend::place_and_mount(&fd).unwrap().1, is_mounted, "{dir}");
     }
     for n in 0..1_500 {
         fs::create_dir_all(p.join(format!("tree/a/dir-{n}"))).unwrap();

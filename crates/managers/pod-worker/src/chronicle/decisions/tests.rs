@@ -32,22 +32,7 @@ const CHANGES: [SandboxChange; 5] = [
 ];
 
 fn empty() -> PodPlan {
-    PodPlan {
-        sandbox: SandboxDecision { changed: None, attempt: 0, id: None },
-        kill_pod: None,
-        purge_init: Vec::new(),
-        kill: Vec::new(),
-        reset: Vec::new(),
-        prune_init: Vec::new(),
-        create_sandbox: None,
-        resize: Resize::default(),
-        ephemeral: Vec::new(),
-        init: Vec::new(),
-        regular: Vec::new(),
-        keep: 0,
-        initialised: false,
-        waits: Vec::new(),
-    }
+    PodPlan::new(SandboxDecision { changed: None, attempt: 0, id: None })
 }
 
 fn start(cause: Cause, hold: Option<Hold>, how: How) -> ContainerStart {

@@ -104,3 +104,9 @@ pub fn format(d: Duration) -> String {
         }
     }
 }
+
+/// As [`format`], at millisecond resolution.
+#[must_use]
+pub fn format_millis(d: Duration) -> String {
+    format(d.saturating_sub(Duration::from_nanos((d.subsec_nanos() % 1_000_000).into())))
+}
