@@ -195,7 +195,8 @@ answers! {
     };
     StartContainer => Result<(), CallError>, |crew, _m| {
         crew.say("StartContainer");
-        if let Some(message) = crew.with(|w| w.start_fails.take()) {
+        let fails = |w: &mut World| w.start_fails.take().or_else(|| w.never_starts.then(|| "no such file".to_owned()));
+        if let Some(message) = crew.with(fails) {
             return Err(CallError { kind: CallErrorKind::Failed, message, code: "Unknown".to_owned() });
         }
         crew.happens(|o| {
