@@ -11,6 +11,7 @@ use crate::node::{LASTS, SOON, create, kubectl, lasting, pod, shell, start, wait
 mod access;
 mod forward;
 mod numbers;
+mod stands;
 
 /// Runs kubectl to its end with `input` on its standard input; answers everything.
 fn kubectl_with(node: &ClusterNode, args: &[&str], input: &[u8]) -> Output {

@@ -9,14 +9,14 @@ const READERS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
 const BINDINGS: &str = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 
 /// Asks the node itself; answers the status code and the body.
-fn ask(node: &ClusterNode, who: &Access, path: &str) -> (u16, String) {
+pub(super) fn ask(node: &ClusterNode, who: &Access, path: &str) -> (u16, String) {
     let answer = who.at(&node.bed.node_ip(), 10250).request("GET", path, None).expect("an answer");
     let body = answer.body.as_str().map_or_else(|| answer.body.to_string(), str::to_owned);
     (answer.code, body)
 }
 
 /// A service account of that name.
-fn account(node: &ClusterNode, account: &str) -> Access {
+pub(super) fn account(node: &ClusterNode, account: &str) -> Access {
     let admin = node.cluster.admin();
     let path = "/api/v1/namespaces/default/serviceaccounts";
     admin
