@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     }
     if !has("cargo-fuzz") {
         println!("cargo-fuzz is not there: installing it");
-        workspace::run("cargo", &["install", "--locked", "cargo-fuzz"])?;
+        workspace::run("cargo", &["install", "--locked", "--debug", "cargo-fuzz"])?;
     }
     println!("building {} targets with a sanitizer", wanted.len());
     let target_dir = workspace::target_dir()?.join("fuzz");

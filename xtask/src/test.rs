@@ -19,6 +19,9 @@ const CLUSTERS: &str = "2";
 /// Power cuts of the guest.
 const CUTS: &str = "1";
 
+/// Seconds of fuzzing per target: the seeds, and what is near to them. Who wants more runs `cargo xtask fuzz`.
+const FUZZED: &str = "20";
+
 /// Runs everything: format, lints, fast tests (layers and tidy among them), then the slow ones on a real containerd. Of the
 /// tests in guests it runs a selection, and says what it left out.
 ///
@@ -102,7 +105,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     step("guest", "does it hold on cgroup v2, on a kernel of its own, after a power cut?", &|log| {
         slow(log, &[&["guest", "test", "--selection", "--built", "--cuts", CUTS]])
     });
-    step("fuzz", "does a minute of fuzzing per target find anything?", &|log| slow(log, &[&["fuzz"]]));
+    step("fuzz", "does a little fuzzing of each target find anything?", &|log| {
+        slow(log, &[&["fuzz", "--seconds", FUZZED]])
+    });
     summary(&steps)
 }
 
