@@ -4,6 +4,7 @@
 use serde_json::{Value, json};
 
 use crate::node::{Node, shell, uid};
+use crate::served::{self, FOLDER, create, serve};
 
 const MIB: u64 = 1 << 20;
 /// What is set aside, in MiB.
@@ -128,6 +129,82 @@ fn with_memory_qos_the_kernel_keeps_memory_for_pods_tiers_and_those_that_it_is_s
     expect(&node, &pods);
     assert_eq!(told_kept(&node), [0, 0]);
     expect(&node, &[("for-system".to_owned(), [&m64, "0", "max"])]);
+}
+
+/// Asks the API server for other resources of its one container.
+fn resize(node: &Node, name: &str, resources: &Value) {
+    let spec = json!({"spec": {"containers": [{"name": "main", "resources": resources}]}});
+    node.sh(&format!(
+        "curl -sSf -o /dev/null -X PATCH -H 'Content-Type: application/strategic-merge-patch+json' \
+         --data '{spec}' $(cat {FOLDER}/url)/api/v1/namespaces/default/pods/{name}/resize"
+    ));
+}
+
+/// Waits until its status tells of these resources and of no resize any more; answers the pod.
+fn wait_resized(node: &Node, name: &str, resources: &Value) -> Value {
+    node.wait(&format!("{name} to be resized"), || {
+        let pod = served::pod(node, name)?;
+        let conditions = pod["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        let resizes = conditions.iter().any(|c| c["type"].as_str().is_some_and(|kind| kind.starts_with("PodResize")));
+        let has = &pod["status"]["containerStatuses"][0]["resources"] == resources;
+        if has && !resizes { Ok(pod) } else { Err(pod["status"].to_string()) }
+    })
+}
+
+/// As a kubelet 1.36 has it: containers and tiers follow, what is kept for the pod as a whole stays as it was made.
+#[test]
+fn what_is_kept_for_a_container_and_where_it_is_slowed_down_follow_a_resize() {
+    let node = Node::without_services();
+    let rules = json!({
+        "featureGates": {"MemoryQoS": true}, "memoryReservationPolicy": "TieredReservation", "memoryThrottlingFactor": 0.5,
+    });
+    serve(&node, &rules);
+    let amounts = |request: u64, limit: u64| {
+        let of = |mib: u64| json!({"cpu": "50m", "memory": format!("{mib}Mi")});
+        json!({"requests": of(request), "limits": of(limit)})
+    };
+    let begin = [("full", [64, 64]), ("part", [32, 64])];
+    let lasts = "trap 'exit 0' TERM; sleep 100000 & wait";
+    for (name, [request, limit]) in begin {
+        let container = json!({"command": ["sh", "-c", lasts], "resources": amounts(request, limit)});
+        create(&node, name, container, json!({}));
+    }
+    let before = begin.map(|(name, _)| served::wait_running(&node, name));
+    let [full, part] = &before;
+    let groups = [
+        container_group("", full, "main"),
+        container_group("/burstable", part, "main"),
+        pod_group("", full),
+        pod_group("/burstable", part),
+    ];
+    // Of the guaranteed one its request, of the burstable one request and limit: at the start, grown, and shrunk below that.
+    for (turn, [all, request, limit]) in [[64, 32, 64], [80, 40, 72], [48, 16, 48]].into_iter().enumerate() {
+        let wanted = [("full", amounts(all, all)), ("part", amounts(request, limit))];
+        if turn > 0 {
+            wanted.iter().for_each(|(name, resources)| resize(&node, name, resources));
+        }
+        for ((name, resources), before) in wanted.iter().zip(&before) {
+            let pod = wait_resized(&node, name, resources);
+            assert_eq!(testbed::identity(&pod), testbed::identity(before), "{name} runs on");
+        }
+        // Halfway between request and limit.
+        let [kept, low, high] = [all, request, request + (limit - request) / 2].map(|mib| (mib * MIB).to_string());
+        let rows = [[&*kept, "0", "max"], ["0", &*low, &*high], [&*mib(64), "0", "max"], ["0", &*mib(32), "max"]];
+        expect(&node, &groups.clone().into_iter().zip(rows).collect::<Vec<_>>());
+        for (group, most) in groups.iter().zip([all, limit, all, limit]) {
+            assert_eq!(value(&node, &format!("{group}/memory.max")), mib(most), "{group} in turn {turn}");
+        }
+        wait_value(&node, "kubepods/memory.min", &mib(all + request));
+        wait_value(&node, "kubepods/burstable/memory.low", &low);
+        if turn == 1 {
+            served::restart(&node);
+        }
+    }
+}
+
+/// Bytes, as the kernel writes them.
+fn mib(n: u64) -> String {
+    (n * MIB).to_string()
 }
 
 /// Ids of processes of the root of the tree that can be moved: not the first process, nor threads of the kernel.

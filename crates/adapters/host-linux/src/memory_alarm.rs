@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use futures::StreamExt as _;
 use futures::stream;
-use ports::memory_alarm::{Alarms, MemoryAlarm};
+use ports::memory_alarm::{Armed, MemoryAlarm};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::OFlags;
 use tokio::io::Interest;
@@ -44,39 +44,43 @@ impl KernelMemoryAlarm {
 }
 
 impl MemoryAlarm for KernelMemoryAlarm {
-    fn stalls(&self) -> io::Result<Alarms> {
+    fn stalls(&self) -> io::Result<Armed> {
         let flags = OFlags::NONBLOCK.bits().cast_signed();
         let mut file = OpenOptions::new().read(true).write(true).custom_flags(flags).open(&self.pressure)?;
         file.write_all(STALL).or_else(|_| file.write_all(STALL_UNPRIVILEGED))?;
-        let file = registered(file, Interest::PRIORITY)?;
-        Ok(stream::try_unfold(file, |file| async {
-            // Told once per window: nothing is to be read.
-            file.ready(Interest::PRIORITY).await?.clear_ready();
-            Ok(Some(((), file)))
-        })
-        .boxed_local())
+        Ok(Box::new(|| {
+            let file = registered(file, Interest::PRIORITY)?;
+            Ok(stream::try_unfold(file, |file| async {
+                // Told once per window: nothing is to be read.
+                file.ready(Interest::PRIORITY).await?.clear_ready();
+                Ok(Some(((), file)))
+            })
+            .boxed_local())
+        }))
     }
 
-    fn usage_crosses(&self, cgroup: &str, bytes: u64) -> io::Result<Alarms> {
+    fn usage_crosses(&self, cgroup: &str, bytes: u64) -> io::Result<Armed> {
         let root = self.memory.as_deref().ok_or_else(|| io::Error::from(io::ErrorKind::Unsupported))?;
         let dir = root.join(checked(cgroup).map_err(io::Error::other)?);
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let usage = File::open(dir.join("memory.usage_in_bytes"))?;
         order(&dir, &event, &usage, bytes)?;
-        let event = registered(File::from(event), Interest::READABLE)?;
-        Ok(stream::try_unfold((event, usage), |(event, usage)| async {
-            loop {
-                let mut ready = event.readable().await?;
-                let mut count = [0; 8];
-                match ready.try_io(|event| event.get_ref().read(&mut count)) {
-                    Ok(Ok(_)) => return Ok(Some(((), (event, usage)))),
-                    Ok(Err(e)) => return Err(e),
-                    // Nothing there yet.
-                    Err(_) => {}
+        Ok(Box::new(|| {
+            let event = registered(File::from(event), Interest::READABLE)?;
+            Ok(stream::try_unfold((event, usage), |(event, usage)| async {
+                loop {
+                    let mut ready = event.readable().await?;
+                    let mut count = [0; 8];
+                    match ready.try_io(|event| event.get_ref().read(&mut count)) {
+                        Ok(Ok(_)) => return Ok(Some(((), (event, usage)))),
+                        Ok(Err(e)) => return Err(e),
+                        // Nothing there yet.
+                        Err(_) => {}
+                    }
                 }
-            }
-        })
-        .boxed_local())
+            })
+            .boxed_local())
+        }))
     }
 }
 
@@ -130,7 +134,8 @@ mod tests {
         let alarm = KernelMemoryAlarm { pressure: PathBuf::new(), memory: Some(root.to_owned()) };
         assert!(alarm.usage_crosses("/../etc", 1).is_err());
         assert!(alarm.usage_crosses("/no-such-cgroup-here", 1).is_err());
-        let mut told = alarm.usage_crosses(&format!("/{name}"), 8 << 20).expect("ordered");
+        let armed = alarm.usage_crosses(&format!("/{name}"), 8 << 20).expect("ordered");
+        let mut told = armed().expect("listened to");
         let quiet = tokio::time::timeout(Duration::from_millis(100), told.next()).await;
         assert!(quiet.is_err(), "nothing uses it");
         // 32 MiB of anonymous memory: what `tail` keeps of a stream without a line's end.
@@ -160,7 +165,8 @@ mod tests {
         }
         std::fs::write(own[0].0.join("memory.limit_in_bytes"), "4M").expect("a limit");
         let alarm = KernelMemoryAlarm { pressure: own[1].0.join("memory.pressure"), memory: None };
-        let mut told = alarm.stalls().expect("this kernel tells");
+        let armed = alarm.stalls().expect("this kernel tells");
+        let mut told = armed().expect("listened to");
         let quiet = tokio::time::timeout(Duration::from_millis(700), told.next()).await;
         assert!(quiet.is_err(), "nobody waits");
         let file = std::env::temp_dir().join(&name);

@@ -8,8 +8,9 @@ use hyper::Uri;
 use hyper::http::uri::PathAndQuery;
 use metrics::trace::{LOST_REFUSED, LOST_UNSENT, SPANS_LOST, SPANS_SENT};
 use ports::grpc::Code;
+use prost::Message as _;
 use resolver::Resolver;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 use tonic::client::Grpc;
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
@@ -17,7 +18,7 @@ use trace::Queue;
 
 use crate::convert;
 use crate::endpoint::Endpoint;
-use crate::messages::{ExportRequest, ExportResponse};
+use crate::messages::{ExportRequest, ExportResponse, RetryInfo, RpcStatus};
 
 const METHOD: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 /// A pause grows by this, in tenths.
@@ -32,13 +33,15 @@ pub struct Patience {
     pub pause: Duration,
     /// For all of them: then the batch is lost.
     pub batch: Duration,
+    /// The longest pause that a collector may ask for. One that a batch cannot wait for costs this batch, and holds back the next.
+    pub asked: Duration,
 }
 
 impl Default for Patience {
-    /// The figures of a kubelet's libraries, which have one try end with the batch.
+    /// The figures of a kubelet's libraries, which have one try end with the batch, and do not hold back the next one.
     fn default() -> Self {
         let s = Duration::from_secs;
-        Self { attempt: s(10), pause: s(5), batch: s(30) }
+        Self { attempt: s(10), pause: s(5), batch: s(30), asked: s(300) }
     }
 }
 
@@ -55,9 +58,13 @@ pub struct Options {
 
 /// Sends what comes into the queue, as long as it is polled. Must run inside a tokio runtime, on which the connection lives.
 pub async fn run(queue: Arc<Queue>, options: Options) {
-    let mut exporter = Exporter { resolver: Resolver::new(), channel: None, is_failing: false, options };
+    let mut exporter =
+        Exporter { resolver: Resolver::new(), channel: None, is_failing: false, not_before: None, options };
     loop {
         let batch = queue.batch().await;
+        if let Some(at) = exporter.not_before.take() {
+            sleep_until(at).await;
+        }
         let count = u64::try_from(batch.len()).unwrap_or(u64::MAX);
         let request = convert::request(&exporter.options.resource, batch);
         exporter.deliver(&request, count).await;
@@ -69,6 +76,8 @@ struct Exporter {
     channel: Option<Channel>,
     /// It was told that spans are lost.
     is_failing: bool,
+    /// The collector wants to be left alone until then.
+    not_before: Option<Instant>,
     options: Options,
 }
 
@@ -83,7 +92,7 @@ impl Exporter {
                 lost(LOST_REFUSED, rejected);
                 self.tell(partial.map(|p| p.error_message));
             }
-            Err(Failed { is_final, why }) => {
+            Err(Failed { is_final, why, .. }) => {
                 lost(if is_final { LOST_REFUSED } else { LOST_UNSENT }, count);
                 self.tell(Some(why));
             }
@@ -102,7 +111,7 @@ impl Exporter {
     }
 
     async fn tries(&mut self, request: &ExportRequest) -> Result<ExportResponse, Failed> {
-        let Patience { attempt, mut pause, batch } = self.options.patience;
+        let Patience { attempt, mut pause, batch, asked } = self.options.patience;
         let until = Instant::now() + batch;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -110,14 +119,18 @@ impl Exporter {
             let failed = match answer {
                 Ok(Ok(answer)) => return Ok(answer),
                 Ok(Err(status)) => Failed::of(&status),
-                Err(_) => Failed { is_final: false, why: format!("no answer within {attempt:?}") },
+                Err(_) => Failed { is_final: false, why: format!("no answer within {attempt:?}"), asked: None },
             };
             // Whatever hung or broke is not used again.
             self.channel = None;
-            if failed.is_final || Instant::now() + pause >= until {
+            let now = Instant::now();
+            let rest = failed.asked.map_or(Duration::ZERO, |delay| delay.min(asked));
+            let next = now + pause.max(rest);
+            if failed.is_final || next >= until {
+                self.not_before = Some(now + rest).filter(|at| *at > now);
                 return Err(failed);
             }
-            sleep(pause).await;
+            sleep_until(next).await;
             pause = pause * GROWTH_TENTHS / 10;
         }
     }
@@ -137,23 +150,38 @@ struct Failed {
     /// Another try would end in the same way.
     is_final: bool,
     why: String,
+    /// For how long the collector wants not to be asked again.
+    asked: Option<Duration>,
 }
 
 impl Failed {
-    /// Which ones may be tried again is said by the protocol (OTLP 1.x, "OTLP/gRPC response").
+    /// Which ones may be tried again, and when, is said by the protocol (OTLP 1.x, "Failures" and "OTLP/gRPC Throttling").
     fn of(status: &Status) -> Self {
         let (code, why) = grpc::read(status);
-        let may_help = matches!(
-            code,
+        let asked = retry_delay(status.details());
+        let may_help = match code {
             Code::Cancelled
-                | Code::DeadlineExceeded
-                | Code::Aborted
-                | Code::OutOfRange
-                | Code::Unavailable
-                | Code::DataLoss
-        );
-        Self { is_final: !may_help, why: format!("{code:?}: {why}") }
+            | Code::DeadlineExceeded
+            | Code::Aborted
+            | Code::OutOfRange
+            | Code::Unavailable
+            | Code::DataLoss => true,
+            // It recovers when it says when.
+            Code::ResourceExhausted => asked.is_some(),
+            _ => false,
+        };
+        Self { is_final: !may_help, why: format!("{code:?}: {why}"), asked }
     }
+}
+
+/// The pause that a server asks for with a status; what cannot be read is none.
+fn retry_delay(details: &[u8]) -> Option<Duration> {
+    let status = RpcStatus::decode(details).ok()?;
+    let any = status.details.into_iter().find(|any| any.type_url.ends_with("/google.rpc.RetryInfo"))?;
+    let delay = RetryInfo::decode(&*any.value).ok()?.retry_delay.unwrap_or_default();
+    // A negative one is none that one could wait for.
+    let (seconds, nanos) = (u64::try_from(delay.seconds).ok()?, u32::try_from(delay.nanos).ok()?);
+    Some(Duration::from_secs(seconds).saturating_add(Duration::from_nanos(nanos.into())))
 }
 
 #[cfg(test)]

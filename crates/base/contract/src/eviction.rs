@@ -1,8 +1,10 @@
 //! EvictionManager: what runs short on the node.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
-use model::Timestamp;
+use model::{PodUid, Timestamp};
 
 /// What EvictionManager publishes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,8 +13,8 @@ pub struct NodePressure {
     pub conditions: Vec<String>,
 }
 
-/// What EvictionManager publishes for people: all that may run short, and what came of it. Nobody acts on it: it is made anew with each
-/// look. Outlives generations; what came of it is told of this daemon only.
+/// What EvictionManager publishes for people: all that may run short, and what came of it. Nobody else acts on it: it is made anew with
+/// each look. Outlives generations; what came of it is told of this daemon only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PressureView {
     /// When the machine was looked at last; 0: not yet, or never, as there are neither thresholds nor limits.
@@ -25,6 +27,24 @@ pub struct PressureView {
     pub reclaim: Option<ReclaimView>,
     /// Who was evicted last.
     pub victim: Option<VictimView>,
+    /// Who is told to end just now: nobody knows yet whether the pod's worker was reached. A rebuilt EvictionManager goes on from here.
+    #[serde(default)]
+    pub ordered: Option<OrderView>,
+}
+
+/// An order to end a pod that was not answered yet. What it counts as is counted when it is known to be taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OrderView {
+    /// Pod.
+    pub uid: PodUid,
+    /// As whom it is shown once the order is taken.
+    pub victim: VictimView,
+    /// Annotations of its event.
+    pub annotations: BTreeMap<String, String>,
+    /// Signals of all thresholds that were due; none for a limit of its own.
+    pub due: Vec<String>,
+    /// When they were looked at.
+    pub looked_at: Timestamp,
 }
 
 /// Something that may run short.

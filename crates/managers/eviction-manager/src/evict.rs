@@ -1,9 +1,10 @@
-//! Ending one pod: what is said of it, and the order to its worker.
+//! Whose turn it is to go, what is said of a pod, and the order to its worker.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use contract::eviction::{OrderView, VictimView};
 use contract::pod_manager::{DesiredPod, KillPod};
 use contract::pod_worker::{KillRequest, WorkerPhase, WorkerState};
 use contract::{Crew, EvictionManager as Role};
@@ -15,6 +16,8 @@ use model::{PodUid, pod};
 
 /// What status and event say.
 pub(crate) const REASON: &str = "Evicted";
+/// An order that its worker was told is on the worker's row by then.
+pub(crate) const TAKEN_LIMIT: Duration = Duration::from_secs(1);
 /// A worker that takes longer than this, or one and a half times the grace period, to stop its pod is told of.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
@@ -26,7 +29,7 @@ pub(crate) struct Order {
     pub(crate) message: String,
     pub(crate) annotations: BTreeMap<String, String>,
     /// What it is counted as.
-    pub(crate) signal: &'static str,
+    pub(crate) signal: String,
     /// It went over a limit of its own.
     pub(crate) own_fault: bool,
 }
@@ -58,7 +61,7 @@ pub(crate) fn ending(crew: &Crew<Role>) -> Vec<Order> {
             grace_s: kill.grace_s.unwrap_or_default(),
             message,
             annotations: BTreeMap::new(),
-            signal: "",
+            signal: String::new(),
             own_fault: kill.own_fault,
         })
     };
@@ -90,7 +93,7 @@ pub(crate) fn over_limits(pods: &[Arc<Pod>], summary: &Summary, layout: Layout) 
             grace_s: 1,
             message: overrun.message,
             annotations: BTreeMap::new(),
-            signal: overrun.signal,
+            signal: overrun.signal.to_owned(),
             own_fault: true,
         })
     };
@@ -118,7 +121,7 @@ pub(crate) fn for_threshold(
             grace_s: eviction::grace_seconds(threshold, candidate.pod, max_grace),
             message: told.message,
             annotations: told.annotations,
-            signal: threshold.signal.as_str(),
+            signal: threshold.signal.as_str().to_owned(),
             own_fault: false,
         })
     };
@@ -147,10 +150,7 @@ pub(crate) async fn give(crew: &Crew<Role>, order: &Order) -> Answer {
         ..KillRequest::default()
     };
     match crew.ask(KillPod { uid, request }).await {
-        Ok(true) => {
-            tell_evicted(crew, order);
-            Answer::Taken
-        }
+        Ok(true) => Answer::Taken,
         Ok(false) => Answer::Nobody,
         Err(e) => {
             tracing::warn!(pod = %pod::describe(&order.pod), error = %e, "nobody knows yet whether the pod is evicted");
@@ -159,12 +159,14 @@ pub(crate) async fn give(crew: &Crew<Role>, order: &Order) -> Answer {
     }
 }
 
-/// Tells that the pod goes.
-pub(crate) fn tell_evicted(crew: &Crew<Role>, order: &Order) {
-    tracing::warn!(pod = %pod::describe(&order.pod), message = order.message, "pod evicted");
-    metrics::eviction::EVICTIONS.with_label_values(&[order.signal]).inc();
-    let (kind, object) = (EventType::Warning, object(&order.pod));
-    let event = NodeEvent { kind, reason: REASON.into(), message: order.message.clone(), object };
+/// Tells that the pod goes, and counts it.
+pub(crate) fn tell_evicted(crew: &Crew<Role>, order: &OrderView) {
+    let VictimView { message, signal, pod, .. } = &order.victim;
+    tracing::warn!(pod, uid = %order.uid, message, "pod evicted");
+    metrics::eviction::EVICTIONS.with_label_values(&[signal.as_str()]).inc();
+    let (namespace, name) = pod.split_once('/').unwrap_or(("default", pod.as_str()));
+    let (kind, object) = (EventType::Warning, event_object(namespace, name, order.uid.clone()));
+    let event = NodeEvent { kind, reason: REASON.into(), message: message.clone(), object };
     crew.emit_annotated(event, order.annotations.clone());
 }
 
@@ -182,10 +184,9 @@ pub(crate) fn tell_late(crew: &Crew<Role>, pod: &Pod) {
 }
 
 fn object(pod: &Pod) -> EventObject {
-    EventObject::Pod {
-        namespace: pod::namespace(pod).to_owned(),
-        name: pod::name(pod).to_owned(),
-        uid: pod::uid(pod),
-        field_path: String::new(),
-    }
+    event_object(pod::namespace(pod), pod::name(pod), pod::uid(pod))
+}
+
+fn event_object(namespace: &str, name: &str, uid: PodUid) -> EventObject {
+    EventObject::Pod { namespace: namespace.to_owned(), name: name.to_owned(), uid, field_path: String::new() }
 }

@@ -7,7 +7,7 @@ use eviction::{Signal, Threshold};
 use futures::future::{AbortHandle, Abortable, abortable};
 use tokio::time::Instant;
 
-use crate::observe::Look;
+use crate::observe::MemoryLook;
 
 /// They are set anew at most so often, as what counts as available moves with the page cache.
 const SET_ANEW: Duration = Duration::from_secs(10);
@@ -17,6 +17,8 @@ const SET_ANEW: Duration = Duration::from_secs(10);
 pub(crate) struct Notifications {
     set: Vec<AbortHandle>,
     at: Option<Instant>,
+    /// They are being set.
+    is_setting: bool,
     refused: bool,
     /// Setting them failed, and that was told.
     fails: bool,
@@ -26,10 +28,10 @@ impl Notifications {
     /// Whether they are to be set now; those of before end.
     pub(crate) fn are_due(&mut self, now: Instant) -> bool {
         let is_early = self.at.is_some_and(|at| now.saturating_duration_since(at) < SET_ANEW);
-        if is_early || self.refused {
+        if is_early || self.refused || self.is_setting {
             return false;
         }
-        self.at = Some(now);
+        (self.at, self.is_setting) = (Some(now), true);
         self.set.drain(..).for_each(|former| former.abort());
         true
     }
@@ -43,6 +45,7 @@ impl Notifications {
 
     /// They were set, or could not be. Answers whether a failure is news.
     pub(crate) fn note(&mut self, fails: bool) -> bool {
+        self.is_setting = false;
         !std::mem::replace(&mut self.fails, fails) && fails
     }
 
@@ -53,7 +56,7 @@ impl Notifications {
 }
 
 /// Where and at how many bytes a threshold is crossed by the kernel's count, which has all of the page cache.
-pub(crate) fn wanted(threshold: &Threshold, look: &Look, pods_cgroup: Option<&str>) -> Option<(String, u64)> {
+pub(crate) fn wanted(threshold: &Threshold, look: &MemoryLook, pods_cgroup: Option<&str>) -> Option<(String, u64)> {
     let seen = look.signals.get(&threshold.signal)?;
     let (cgroup, cache) = match threshold.signal {
         Signal::MemoryAvailable => ("/", look.cache?),
@@ -80,9 +83,8 @@ mod tests {
         };
         let seen = Observed { available: 500, capacity: 1000 };
         let signals = [Signal::MemoryAvailable, Signal::AllocatableMemoryAvailable, Signal::PidAvailable];
-        let look = |cache| Look {
+        let look = |cache| MemoryLook {
             signals: signals.map(|signal| (signal, seen)).into(),
-            places: None,
             cache,
             pods_cache: Some(7),
             missed: std::collections::BTreeMap::new(),
@@ -103,9 +105,12 @@ mod tests {
     fn they_are_set_every_ten_seconds_unless_there_are_none() {
         let (mut all, begin) = (Notifications::default(), Instant::now());
         assert!(all.are_due(begin));
+        assert!(!all.are_due(begin + Duration::from_secs(99)), "they are being set");
+        assert!(!all.note(false));
         let told = all.set(std::future::pending::<()>());
         assert!(!all.are_due(begin + Duration::from_secs(9)) && !told.is_aborted());
         assert!(all.are_due(begin + Duration::from_secs(10)) && told.is_aborted());
+        all.note(false);
         all.refuse();
         assert!(!all.are_due(begin + Duration::from_secs(99)));
     }

@@ -21,6 +21,7 @@ use crate::unseen::Missed;
 const PLACE: &str = "where the runtime keeps images";
 /// Name of what is not known while a look at disks is out for too long.
 const DISKS: &str = "disks";
+const PROCESSES: &str = "processes";
 /// A look at the machine that takes longer is given up: the next one is due soon.
 const LOOK_LIMIT: Duration = Duration::from_secs(10);
 /// Longest that the runtime may take to say where it keeps images.
@@ -34,12 +35,10 @@ pub(crate) struct Places {
     pub(crate) layout: Layout,
 }
 
-/// What was seen.
+/// What was seen of memory.
 #[derive(Clone, Debug)]
-pub(crate) struct Look {
+pub(crate) struct MemoryLook {
     pub(crate) signals: Signals,
-    /// `None`: not found out yet.
-    pub(crate) places: Option<Places>,
     /// Page cache that counts as available, of the machine and of all pods: the kernel's notifications of v1 count it as used.
     pub(crate) cache: Option<u64>,
     pub(crate) pods_cache: Option<u64>,
@@ -47,49 +46,64 @@ pub(crate) struct Look {
     pub(crate) missed: Missed,
 }
 
-/// What was seen of disks.
-#[derive(Clone, Debug)]
-pub(crate) struct DisksSeen {
+/// What was seen of disks and processes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OthersLook {
     pub(crate) signals: Signals,
+    /// `None`: not found out yet.
     pub(crate) places: Option<Places>,
     pub(crate) missed: Missed,
 }
 
-/// Looks at every signal that a threshold needs. What cannot be read is left out; `None`: not even memory can be.
-pub(crate) async fn look(
+/// Looks at memory: the kernel's own files, which wait for no disk. `None`: they do not answer.
+pub(crate) async fn look_at_memory(deps: Arc<Deps>, config: Arc<Config>, effects: &Effects) -> Option<MemoryLook> {
+    effects.hit("look").await;
+    let read = effects.blocking(Class::HostFiles, move || read_memory(&deps, &config));
+    timeout(LOOK_LIMIT, read).await.ok()
+}
+
+/// Looks at every other signal that a threshold needs. What cannot be read is left out.
+pub(crate) async fn look_at_others(
     deps: Arc<Deps>,
     config: Arc<Config>,
     places: Option<Places>,
-    disks: DiskLooks<DisksSeen>,
+    disks: DiskLooks<OthersLook>,
     effects: &Effects,
-) -> Option<Look> {
+) -> OthersLook {
     effects.hit("look").await;
-    let read = (deps.clone(), config.clone());
-    let machine = effects.blocking(Class::HostFiles, move || read_machine(&read.0, &read.1));
-    let mut seen = timeout(LOOK_LIMIT, machine).await.ok()?;
-    seen.places.clone_from(&places);
+    let mut seen = OthersLook { places: places.clone(), ..OthersLook::default() };
+    if needs(&config.thresholds, Pressure::Pid) {
+        let deps = deps.clone();
+        let read = effects.blocking(Class::HostFiles, move || read_processes(&deps));
+        match timeout(LOOK_LIMIT, read).await {
+            Ok(processes) => seen.add(processes),
+            Err(_) => seen.miss(PROCESSES, "the machine does not answer"),
+        }
+    }
     if needs(&config.thresholds, Pressure::Disk) || config.local_storage {
         let effects = effects.clone();
         match disks.seen(|| look_at_disks(deps, config, places, effects).boxed()).await {
             Some(of_disks) => seen.add(of_disks),
-            None => {
-                seen.missed.insert(DISKS, "a disk, or the runtime, does not answer".to_owned());
-            }
+            None => seen.miss(DISKS, "a disk, or the runtime, does not answer"),
         }
     }
-    Some(seen)
+    seen
 }
 
-impl Look {
-    pub(crate) fn add(&mut self, disks: DisksSeen) {
-        self.signals.extend(disks.signals);
-        self.places = disks.places;
-        self.missed.extend(disks.missed);
+impl OthersLook {
+    fn add(&mut self, other: OthersLook) {
+        self.signals.extend(other.signals);
+        self.places = other.places.or(self.places.take());
+        self.missed.extend(other.missed);
+    }
+
+    fn miss(&mut self, what: &'static str, why: &str) {
+        self.missed.insert(what, why.to_owned());
     }
 }
 
 /// A disk that hangs costs a thread, and none of those without which the node cannot go on.
-async fn look_at_disks(deps: Arc<Deps>, config: Arc<Config>, places: Option<Places>, effects: Effects) -> DisksSeen {
+async fn look_at_disks(deps: Arc<Deps>, config: Arc<Config>, places: Option<Places>, effects: Effects) -> OthersLook {
     let mut missed = Missed::new();
     let places = match places {
         None => find_places(&deps, &config, &effects).await.map_err(|why| missed.insert(PLACE, why)).ok(),
@@ -98,7 +112,8 @@ async fn look_at_disks(deps: Arc<Deps>, config: Arc<Config>, places: Option<Plac
     effects.blocking(Class::UserPaths, move || read_disks(&deps, &config, places, missed)).await
 }
 
-fn needs(thresholds: &[Threshold], kind: Pressure) -> bool {
+/// Whether some threshold may cause it.
+pub(crate) fn needs(thresholds: &[Threshold], kind: Pressure) -> bool {
     thresholds.iter().any(|t| t.signal.pressure() == kind)
 }
 
@@ -127,36 +142,37 @@ fn places(deps: &Deps, config: &Config, info: &v1::ImageFsInfoResponse) -> Resul
     Ok(Places { layout: Layout::new(of_images != of_root, of_layers != of_images), images, layers })
 }
 
-/// What the kernel tells at once.
-pub(crate) fn read_machine(deps: &Deps, config: &Config) -> Look {
-    let (mut signals, mut missed) = (Signals::new(), Missed::new());
-    let (mut cache, mut pods_cache) = (None, None);
-    if needs(&config.thresholds, Pressure::Memory) {
-        cache = machine_memory(deps, &mut signals, &mut missed);
-        let allocatable = config.thresholds.iter().any(|t| t.signal == Signal::AllocatableMemoryAvailable);
-        if let Some(cgroup) = config.pods_cgroup.as_deref().filter(|_| allocatable) {
-            let read = pods_memory(deps, cgroup, &mut signals);
-            pods_cache = read.unwrap_or_else(|why| {
-                missed.insert("memory of all pods", why);
-                None
-            });
-        }
+/// What the kernel tells of memory.
+pub(crate) fn read_memory(deps: &Deps, config: &Config) -> MemoryLook {
+    let (mut signals, mut missed, mut pods_cache) = (Signals::new(), Missed::new(), None);
+    let cache = machine_memory(deps, &mut signals, &mut missed);
+    let allocatable = config.thresholds.iter().any(|t| t.signal == Signal::AllocatableMemoryAvailable);
+    if let Some(cgroup) = config.pods_cgroup.as_deref().filter(|_| allocatable) {
+        let read = pods_memory(deps, cgroup, &mut signals);
+        pods_cache = read.unwrap_or_else(|why| {
+            missed.insert("memory of all pods", why);
+            None
+        });
     }
-    if needs(&config.thresholds, Pressure::Pid)
-        && let Some((running, most)) = read("processes", deps.host.processes(), &mut missed)
-    {
-        signals.insert(Signal::PidAvailable, observed(most.saturating_sub(running), most));
+    MemoryLook { signals, cache, pods_cache, missed }
+}
+
+/// How many processes there may be more.
+pub(crate) fn read_processes(deps: &Deps) -> OthersLook {
+    let mut seen = OthersLook::default();
+    if let Some((running, most)) = read(PROCESSES, deps.host.processes(), &mut seen.missed) {
+        seen.signals.insert(Signal::PidAvailable, observed(most.saturating_sub(running), most));
     }
-    Look { signals, places: None, cache, pods_cache, missed }
+    seen
 }
 
 /// What disks tell, of those that a threshold needs.
-pub(crate) fn read_disks(deps: &Deps, config: &Config, places: Option<Places>, mut missed: Missed) -> DisksSeen {
+pub(crate) fn read_disks(deps: &Deps, config: &Config, places: Option<Places>, mut missed: Missed) -> OthersLook {
     let mut signals = Signals::new();
     if needs(&config.thresholds, Pressure::Disk) {
         disks(deps, config, places.as_ref(), &mut signals, &mut missed);
     }
-    DisksSeen { signals, places, missed }
+    OthersLook { signals, places, missed }
 }
 
 /// As `/stats/summary` has it: by the root cgroup, where it says so.

@@ -2,6 +2,7 @@
 
 mod alarms;
 mod faults;
+mod lanes;
 mod life;
 mod local;
 mod rig;

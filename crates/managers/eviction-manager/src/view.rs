@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use contract::eviction::{ConditionView, PressureView, ReclaimView, SignalView, ThresholdView, VictimView};
+use contract::eviction::{ConditionView, OrderView, PressureView, ReclaimView, SignalView, ThresholdView, VictimView};
 use eviction::{Ledger, Signal, Signals, Threshold};
 use model::{Timestamp, pod};
 
@@ -37,6 +37,7 @@ impl Observation<'_> {
                 .collect(),
             reclaim: before.reclaim.clone(),
             victim: before.victim.clone(),
+            ordered: before.ordered.clone(),
         }
     }
 
@@ -75,12 +76,18 @@ pub(crate) fn reclaimed(at: Timestamp, signal: Signal, freed_bytes: Option<u64>,
     ReclaimView { at, signal: signal.as_str().to_owned(), freed_bytes, enough }
 }
 
-/// After pods were told to end: the last of them.
-pub(crate) fn victim(at: Timestamp, given: &[Order]) -> Option<VictimView> {
-    given.last().map(|order| VictimView {
-        at,
-        pod: pod::namespaced_name(&order.pod),
-        signal: order.signal.to_owned(),
-        message: order.message.clone(),
-    })
+/// Before a pod is told to end.
+pub(crate) fn ordered(at: Timestamp, order: &Order, due: &[Threshold], looked_at: Timestamp) -> OrderView {
+    OrderView {
+        uid: pod::uid(&order.pod),
+        victim: VictimView {
+            at,
+            pod: pod::namespaced_name(&order.pod),
+            signal: order.signal.clone(),
+            message: order.message.clone(),
+        },
+        annotations: order.annotations.clone(),
+        due: due.iter().map(|t| t.signal.as_str().to_owned()).collect(),
+        looked_at,
+    }
 }

@@ -8,7 +8,7 @@ use model::cgroup::{cpu_weight, page_size_name, shares_of_weight};
 use model::core::Pod;
 use model::node::{CgroupDriver, SwapBehavior};
 use model::quantity::Quantity;
-use model::resources::{CgroupValues, QosClass, ResourceList};
+use model::resources::{self, CgroupValues, QosClass, ResourceList};
 use serde_json::{Value, json};
 
 use crate::cri::{container_resources, sandbox_overhead, sandbox_resources, swap_bytes};
@@ -64,6 +64,7 @@ fn list(amounts: &[(&str, &str)]) -> ResourceList {
     amounts.iter().map(|(k, v)| ((*k).to_owned(), v.parse().unwrap())).collect()
 }
 
+/// Edge 5: never less than a millisecond.
 #[test]
 fn worked_numbers_for_cpu() {
     for (milli, shares, weight, quota) in [
@@ -93,6 +94,7 @@ fn worked_numbers_for_cpu() {
     assert_eq!(cpu::shares(i64::MAX), 262_144);
 }
 
+/// Edges 1 and 3.
 #[test]
 fn paths_of_each_driver() {
     let uid = PodUid::from("a-b");
@@ -207,6 +209,7 @@ fn tiers_and_kubepods_get_what_the_kubelet_wrote() {
     assert_eq!(as_v1(&kubepods), golden_row("/gold/kubepods"));
 }
 
+/// Edge 21.
 #[test]
 fn container_cgroups_of_a_pod_level_pod_get_what_the_kubelet_wrote() {
     let (_, pod) = golden_pods().remove(2);
@@ -279,12 +282,15 @@ fn overhead_is_told_apart_from_the_pod() {
     assert_eq!(values.memory_limit_bytes, Some(GI + 120 * MI));
 }
 
+/// Edge 9.
 #[test]
 fn overhead_alone_leaves_a_pod_best_effort_with_the_fewest_shares() {
     let p = pod(json!({"overhead": {"cpu": "50m"}, "containers": [{"name": "c"}]}));
     assert_eq!(pod_values(&p, &golden_node(), &rules()).cpu_shares, Some(2));
+    assert_eq!(resources::pod_requests(&p)["cpu"].to_string(), "50m", "it needs that much room all the same");
 }
 
+/// Edge 4.
 #[test]
 fn a_pod_limit_needs_every_container_to_have_one() {
     let init_without = pod(json!({
@@ -293,11 +299,15 @@ fn a_pod_limit_needs_every_container_to_have_one() {
     }));
     let v = pod_values(&init_without, &golden_node(), &rules());
     assert_eq!((v.cpu_quota_us, v.memory_limit_bytes), (None, None));
+    let limited = &init_without.spec.as_ref().unwrap().containers[0];
+    let own = container_resources(&init_without, limited, &golden_node(), &rules());
+    assert_eq!((own.cpu_quota, own.memory_limit_in_bytes), (100_000, GI), "its own limits hold");
     let all = containers(&[json!({"limits": {"cpu": "5m", "memory": "1Gi"}})]);
     let v = pod_values(&all, &golden_node(), &rules());
     assert_eq!((v.cpu_quota_us, v.memory_limit_bytes), (Some(1000), Some(GI)));
 }
 
+/// Edge 6; of a container a kubelet says nothing then.
 #[test]
 fn a_node_without_cpu_quota_writes_none() {
     let p = containers(&[json!({"requests": {"cpu": "1", "memory": "1Gi"}, "limits": {"cpu": "1", "memory": "1Gi"}})]);
@@ -315,6 +325,7 @@ fn pids_limit_applies_to_every_class_when_configured() {
     }
 }
 
+/// Edge 10.
 #[test]
 fn hugepages_are_zero_unless_asked_for_and_unbounded_on_tiers() {
     let r = json!({"requests": {"hugepages-2Mi": "4Mi", "cpu": "1"}, "limits": {"hugepages-2Mi": "4Mi"}});
@@ -331,6 +342,7 @@ fn hugepages_are_zero_unless_asked_for_and_unbounded_on_tiers() {
     assert_eq!(sent.iter().map(|h| h.limit).collect::<Vec<_>>(), [4 << 20, 0]);
 }
 
+/// Edge 11.
 #[test]
 fn burstable_tier_follows_its_pods() {
     let p = |cpu: &str| containers(&[json!({"requests": {"cpu": cpu}})]);
@@ -343,6 +355,7 @@ fn burstable_tier_follows_its_pods() {
     assert_eq!(orphan_values().cpu_shares, Some(2));
 }
 
+/// Edges 19 and 20.
 #[test]
 fn oom_score_adj_table() {
     let burstable = |request: &str| containers(&[json!({"requests": {"memory": request}})]);
@@ -389,6 +402,7 @@ fn a_sidecar_scores_no_higher_than_its_least_regular_container() {
     assert_eq!(oom::score_adj(&p, &spec.containers[0], 4 * GI), 500);
 }
 
+/// Edge 17.
 #[test]
 fn swap_is_only_for_burstable_pods_with_a_request_below_the_limit() {
     let limited = LimitRules { swap: SwapBehavior::LimitedSwap, ..rules() };

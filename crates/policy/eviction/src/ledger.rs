@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use model::node::Pressure;
 
-use crate::signal::{Signals, Threshold, is_met};
+use crate::signal::{Observed, Signals, Threshold, is_met};
 
 /// What one observation comes to.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -84,4 +84,12 @@ impl Ledger {
 #[must_use]
 pub fn is_relieved(thresholds: &[Threshold], seen: &Signals) -> bool {
     !thresholds.iter().any(|t| is_met(t, seen, true))
+}
+
+/// The same of some thresholds, once so much more is available of each of their signals.
+#[must_use]
+pub fn would_relieve(thresholds: &[Threshold], seen: &Signals, freed: u64) -> bool {
+    let freed = i64::try_from(freed).unwrap_or(i64::MAX);
+    let more = |o: &Observed| Observed { available: o.available.saturating_add(freed), ..*o };
+    is_relieved(thresholds, &seen.iter().map(|(signal, o)| (*signal, more(o))).collect())
 }

@@ -14,9 +14,9 @@ mod rank;
 mod signal;
 
 pub use layout::{Layout, Reclaim, for_layout, reclaim};
-pub use ledger::{Ledger, Verdict, is_relieved};
+pub use ledger::{Ledger, Verdict, is_relieved, would_relieve};
 pub use local::{Overrun, has_local_limit, is_unmeasured, local_overrun};
-pub use message::{Told, told};
+pub use message::{Told, told, was_for};
 pub use pace::{LONGEST, SHORTEST, UNWARNED, next_look};
 pub use rank::{Candidate, grace_seconds, rank};
 pub use signal::{Amount, Observed, Resource, Signal, Signals, Threshold, is_met, with_allocatable};

@@ -23,7 +23,7 @@ pub struct Told {
 #[must_use]
 pub fn told(resource: Resource, pod: &Pod, stats: Option<&PodStats>, due: &[Threshold], seen: &Signals) -> Told {
     let name = resource.as_str();
-    let mut told = Told { message: format!("The node was low on resource: {name}. "), ..Told::default() };
+    let mut told = Told { message: low_on(resource), ..Told::default() };
     let crossed = due.iter().filter(|t| t.signal.resource() == resource);
     if let Some((threshold, seen)) = crossed.filter_map(|t| Some((t, seen.get(&t.signal)?))).next() {
         let (quantity, available) = (threshold.below.quantity(seen.capacity), resource.quantity(seen.available));
@@ -36,6 +36,16 @@ pub fn told(resource: Resource, pod: &Pod, stats: Option<&PodStats>, due: &[Thre
     blame_containers(resource, pod, stats, &mut told);
     told.annotations.insert("starved_resource".to_owned(), name.to_owned());
     told
+}
+
+fn low_on(resource: Resource) -> String {
+    format!("The node was low on resource: {}. ", resource.as_str())
+}
+
+/// Whether it is this that ran short, by what was [`told`] of a pod.
+#[must_use]
+pub fn was_for(resource: Resource, message: &str) -> bool {
+    message.starts_with(&low_on(resource))
 }
 
 /// A pod that requests as a whole is named as a whole.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use futures::StreamExt as _;
 use futures::channel::mpsc;
-use ports::memory_alarm::{Alarms, MemoryAlarm};
+use ports::memory_alarm::{Armed, MemoryAlarm};
 
 /// Tells whoever listens.
 #[derive(Debug, Default)]
@@ -16,6 +16,7 @@ struct State {
     stalls: Vec<mpsc::UnboundedSender<io::Result<()>>>,
     usage: Vec<(String, u64, mpsc::UnboundedSender<io::Result<()>>)>,
     refuses: bool,
+    hangs: bool,
     /// Why nobody can be told of the use of a cgroup.
     fails: Option<io::ErrorKind>,
 }
@@ -33,6 +34,18 @@ impl FakeMemoryAlarm {
     /// From now on it can tell nothing.
     pub fn refuse(&self) {
         self.state().refuses = true;
+    }
+
+    /// From now on whoever sets an alarm waits for the kernel for ever (on a clock of tests, in blocking work).
+    pub fn hang(&self) {
+        self.state().hangs = true;
+    }
+
+    fn opened(&self) -> MutexGuard<'_, State> {
+        if self.state().hangs {
+            actor::testing::hang();
+        }
+        self.state()
     }
 
     /// From now on nobody can be told of the use of a cgroup, for this reason; `None`: they can again.
@@ -60,23 +73,23 @@ impl FakeMemoryAlarm {
 }
 
 impl MemoryAlarm for FakeMemoryAlarm {
-    fn stalls(&self) -> io::Result<Alarms> {
-        let mut state = self.state();
+    fn stalls(&self) -> io::Result<Armed> {
+        let mut state = self.opened();
         if state.refuses {
             return Err(io::ErrorKind::Unsupported.into());
         }
         let (teller, told) = mpsc::unbounded();
         state.stalls.push(teller);
-        Ok(told.boxed_local())
+        Ok(Box::new(|| Ok(told.boxed_local())))
     }
 
-    fn usage_crosses(&self, cgroup: &str, bytes: u64) -> io::Result<Alarms> {
-        let mut state = self.state();
+    fn usage_crosses(&self, cgroup: &str, bytes: u64) -> io::Result<Armed> {
+        let mut state = self.opened();
         if let Some(error) = state.fails.or(state.refuses.then_some(io::ErrorKind::Unsupported)) {
             return Err(error.into());
         }
         let (teller, told) = mpsc::unbounded();
         state.usage.push((cgroup.to_owned(), bytes, teller));
-        Ok(told.boxed_local())
+        Ok(Box::new(|| Ok(told.boxed_local())))
     }
 }

@@ -271,6 +271,7 @@ impl Drop for RemoveAtEnd {
     }
 }
 
+/// Edge 13.
 #[test]
 fn a_real_v1_tree_takes_values_kills_what_runs_and_goes_away() {
     let Some((cgroups, root)) = real_v1() else {

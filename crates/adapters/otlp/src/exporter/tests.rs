@@ -20,6 +20,7 @@ use tonic::{Request, Response};
 use trace::{Kind, Limits, Sampler};
 
 use super::*;
+use crate::messages::{Any, Delay};
 
 type Answer = Result<ExportTraceServiceResponse, Status>;
 
@@ -77,6 +78,7 @@ const SOON: Patience = Patience {
     attempt: Duration::from_millis(300),
     pause: Duration::from_millis(20),
     batch: Duration::from_millis(600),
+    asked: Duration::from_millis(900),
 };
 
 /// All spans of this process, to that collector. Each test is a process of its own.
@@ -206,6 +208,74 @@ async fn what_a_collector_says_decides_whether_it_is_asked_again() {
     assert_eq!(collector.names().await, ["c"], "b is not asked for again");
     until("c is refused", || SPANS_LOST.with_label_values(&[LOST_REFUSED]).get() == 2).await;
     assert_eq!(SPANS_SENT.get(), 1);
+}
+
+/// As a server writes it: `google.rpc.Status` with a detail of another kind before it.
+fn asks_for(code: tonic::Code, delay: Duration) -> Status {
+    let delay =
+        Delay { seconds: i64::try_from(delay.as_secs()).unwrap(), nanos: i32::try_from(delay.subsec_nanos()).unwrap() };
+    let any = |kind: &str, value| Any { type_url: format!("type.googleapis.com/google.rpc.{kind}"), value };
+    let info = RetryInfo { retry_delay: Some(delay) }.encode_to_vec();
+    let details = RpcStatus { details: vec![any("DebugInfo", vec![1, 2, 3]), any("RetryInfo", info)] };
+    Status::with_details(code, "slower", details.encode_to_vec().into())
+}
+
+#[tokio::test]
+async fn a_collector_that_names_a_time_is_asked_again_then_and_not_before() {
+    let (pause, too_long) = (Duration::from_millis(250), Duration::from_secs(3600));
+    let answers = vec![
+        Err(asks_for(tonic::Code::Unavailable, pause)),
+        Ok(ExportTraceServiceResponse::default()),
+        Err(asks_for(tonic::Code::ResourceExhausted, pause)),
+        Ok(ExportTraceServiceResponse::default()),
+        Err(Status::resource_exhausted("who knows until when")),
+        Err(asks_for(tonic::Code::Unavailable, too_long)),
+    ];
+    let (mut collector, address) = Listening::at(loopback(), answers).await;
+    traced(tcp(address), 100);
+    for name in ["a", "b"] {
+        end(name);
+        assert_eq!(collector.names().await, [name]);
+        let asked = std::time::Instant::now();
+        assert_eq!(collector.names().await, [name], "again");
+        assert!(asked.elapsed() >= pause - Duration::from_millis(20), "{name} after {:?}", asked.elapsed());
+    }
+    end("c");
+    assert_eq!(collector.names().await, ["c"]);
+    until("without a time it is for good", || SPANS_LOST.with_label_values(&[LOST_REFUSED]).get() == 1).await;
+    end("d");
+    assert_eq!(collector.names().await, ["d"]);
+    let asked = std::time::Instant::now();
+    until("this batch cannot wait so long", || SPANS_LOST.with_label_values(&[LOST_UNSENT]).get() == 1).await;
+    end("e");
+    assert_eq!(collector.names().await, ["e"]);
+    let waited = asked.elapsed();
+    assert!(waited >= SOON.asked - Duration::from_millis(20), "the next one waits as long as is bearable: {waited:?}");
+}
+
+#[test]
+fn what_is_no_time_to_wait_is_none() {
+    let status = |any: Option<Any>| RpcStatus { details: any.into_iter().collect() }.encode_to_vec();
+    let info = |delay| Any {
+        type_url: "type.googleapis.com/google.rpc.RetryInfo".to_owned(),
+        value: RetryInfo { retry_delay: delay }.encode_to_vec(),
+    };
+    let garbled = Any { value: vec![0xff], ..info(None) };
+    let most = Delay { seconds: i64::MAX, nanos: 999_999_999 };
+    let table = [
+        (Vec::new(), None),
+        (vec![0xff, 0xff], None),
+        (status(None), None),
+        (status(Some(garbled)), None),
+        (status(Some(info(None))), Some(Duration::ZERO)),
+        (status(Some(info(Some(Delay { seconds: 1, nanos: 5 })))), Some(Duration::new(1, 5))),
+        (status(Some(info(Some(Delay { seconds: -1, nanos: 0 })))), None),
+        (status(Some(info(Some(Delay { seconds: 0, nanos: -1 })))), None),
+        (status(Some(info(Some(most)))), Some(Duration::new(i64::MAX.unsigned_abs(), 999_999_999))),
+    ];
+    for (details, expected) in table {
+        assert_eq!(retry_delay(&details), expected, "{details:?}");
+    }
 }
 
 /// It takes connections and never says a word.

@@ -134,6 +134,7 @@ fn each_field_is_read_into_its_place() {
         ("containerLogMaxWorkers: 2\ncontainerLogMonitorInterval: 3s", |c| {
             c.container_logs.max_workers == 2 && c.container_logs.monitor_interval == Duration::from_secs(3)
         }),
+        // Edge 18.
         ("reservedSystemCPUs: '0-1,4'\nkubeReserved: {cpu: 1, pid: 5}", |c| {
             c.allocatable.system_reserved["cpu"].value() == 3 && !c.allocatable.kube_reserved.contains_key("cpu")
         }),
@@ -195,6 +196,7 @@ fn each_field_is_read_into_its_place() {
         ("healthzPort: 1\nhealthzBindAddress: '::1'", |c| {
             c.healthz.port == Some(1) && c.healthz.bind_address.is_ipv6()
         }),
+        // Edge 45.
         ("evictionHard: {memory.available: 500Mi}", |c| {
             c.eviction.hard.len() == 1 && c.eviction.hard["memory.available"].amount(0) == 500 << 20
         }),

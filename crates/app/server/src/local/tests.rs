@@ -101,7 +101,9 @@ async fn the_node_tells_of_registration_and_certificates_and_standalone_of_neith
 
 #[tokio::test]
 async fn what_runs_short_is_told_with_its_thresholds_and_what_came_of_it() {
-    use contract::eviction::{ConditionView, PressureView, ReclaimView, SignalView, ThresholdView, VictimView};
+    use contract::eviction::{
+        ConditionView, OrderView, PressureView, ReclaimView, SignalView, ThresholdView, VictimView,
+    };
     use model::Timestamp;
     let (wiring, views) = views();
     let json = |text: &str| serde_json::from_str::<serde_json::Value>(text).unwrap();
@@ -121,6 +123,14 @@ async fn what_runs_short_is_told_with_its_thresholds_and_what_came_of_it() {
         conditions: vec![ConditionView { condition: "DiskPressure".into(), until: Some(at(300)) }],
         reclaim: Some(ReclaimView { at: at(8), signal: "nodefs.available".into(), freed_bytes: Some(5), enough: true }),
         victim: Some(VictimView { at: at(3), pod: "a/b".into(), signal: "s".into(), message: "m".into() }),
+        // Nobody knows yet what becomes of it.
+        ordered: Some(OrderView {
+            uid: "u".into(),
+            victim: VictimView::default(),
+            annotations: [].into(),
+            due: Vec::new(),
+            looked_at: at(9),
+        }),
     });
     let (_, text) = call(&views, "GET", "/v1/pressure", "").await;
     let wanted = serde_json::json!({

@@ -94,7 +94,7 @@ fn the_class_in_the_status_wins() {
 
 #[test]
 fn init_containers_and_sidecars_peak_as_they_start_in_order() {
-    // node-and-resources 10.8: A 500m, S 100m (after A), B 1000m, apps 300m -> 1100m.
+    // node-and-resources 10.8 (edge 8): A 500m, S 100m (after A), B 1000m, apps 300m -> 1100m.
     let p = pod(json!({
         "initContainers": [c(json!({"cpu": "500m"}), json!({})), sidecar(json!({"cpu": "100m"})), c(json!({"cpu": "1"}), json!({}))],
         "containers": [c(json!({"cpu": "100m"}), json!({})), c(json!({"cpu": "200m"}), json!({}))],

@@ -38,6 +38,7 @@ fn starts_by_making_and_limiting_the_tree() {
     });
 }
 
+/// Edge 11: at once.
 #[test]
 fn a_pod_gets_its_cgroup_once_and_the_tier_follows() {
     with_bench(async |bench, tree| {
@@ -128,6 +129,7 @@ fn a_cgroup_whose_maker_died_before_it_had_limits_gets_them() {
     });
 }
 
+/// Edge 14.
 #[test]
 fn kubepods_that_cannot_be_limited_is_told_each_minute_until_it_can() {
     run(6, |kernel| async move {

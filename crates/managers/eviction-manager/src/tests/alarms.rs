@@ -80,3 +80,23 @@ fn a_notification_that_cannot_be_set_is_tried_again() {
         });
     }
 }
+
+/// The kernel makes a thread for a trigger, and may wait for memory itself.
+#[test]
+fn an_alarm_that_hangs_while_it_is_set_holds_up_nobody() {
+    for memcg in [false, true] {
+        run(1, move |kernel| async move {
+            let mut rig = Rig::new(&kernel);
+            let dir = tempfile::tempdir().unwrap();
+            let tree = fakes::stats::StatsTree::new(dir.path(), fakes::stats::Cgroups::V1);
+            rig.counters = Some(Arc::new(tree.source()));
+            rig.alarm.hang();
+            rig.run_pod("a", 0, 10);
+            rig.start(Config { memcg_notification: memcg, early_looks: !memcg, ..memory() });
+            rig.pass(secs(25)).await;
+            rig.machine.change(|m| m.memory.as_mut().unwrap().total_bytes = GI - 1);
+            rig.pass(secs(11)).await;
+            assert_eq!(rig.killed(), ["a"], "{memcg}");
+        });
+    }
+}

@@ -64,7 +64,7 @@ fn the_worst_pod_goes_alone_with_a_second_to_end_and_the_condition_stays_a_while
         assert_eq!(rig.reclaims(), (0, 0), "nothing can be tidied up in memory");
         rig.memory_available(2 * GI);
         rig.wiring.put(PodUid::from("big"), WorkerState::new(WorkerPhase::Finished));
-        rig.pass(secs(299)).await;
+        rig.pass(secs(294)).await;
         assert_eq!(rig.conditions(), ["MemoryPressure"]);
         rig.pass(secs(20)).await;
         assert!(rig.conditions().is_empty());
@@ -280,7 +280,7 @@ fn a_rebuilt_manager_ends_no_second_pod_while_the_first_one_ends() {
         settle().await;
         rig.pass(secs(20)).await;
         assert_eq!(rig.killed(), ["a"], "its end may be all that is needed");
-        rig.wiring.put("a".into(), WorkerState { evicted: true, ..WorkerState::new(WorkerPhase::Finished) });
+        rig.comes_to("a", WorkerPhase::Finished);
         rig.memory_available(4 * GI);
         rig.pass(secs(60)).await;
         assert_eq!(rig.killed(), ["a"]);

@@ -10,7 +10,7 @@ use actor::{ActorRef, Kernel};
 use contract::eviction::{NodePressure, PressureView};
 use contract::image::RemoveUnusedImages;
 use contract::pod_manager::{DesiredPod, KillPod, RemoveDeadContainers};
-use contract::pod_worker::{WorkerPhase, WorkerState};
+use contract::pod_worker::{KillRequest, WorkerPhase, WorkerState};
 use contract::stats::{StatsError, Summarise};
 use contract::{ImageManager, PodManager, StatsManager, Wiring};
 use eviction::{Amount, Signal, Threshold};
@@ -49,18 +49,33 @@ pub(super) fn config(thresholds: &[Threshold]) -> Config {
     }
 }
 
+/// The row of a worker that was told to end its pod.
+pub(super) fn ending(phase: WorkerPhase, request: &KillRequest) -> WorkerState {
+    WorkerState { evicted: request.evicted, kill: Some(request.clone()), ..WorkerState::new(phase) }
+}
+
 /// What the stand-ins answer.
 pub(super) struct Said {
     pub pods: BTreeMap<String, PodStats>,
     pub failure: Option<StatsError>,
     /// What needs the runtime fails.
     pub full_fails: bool,
+    /// It never answers.
+    pub full_hangs: bool,
     /// What tidying up brings the disk to.
     pub reclaimed: Option<u64>,
     /// Who is not there to be ended.
     pub away: Vec<String>,
     /// Workers stop their pods at once.
     pub obedient: bool,
+}
+
+fn summary(said: &Said, ask: &Summarise) -> Result<Arc<Summary>, StatsError> {
+    if said.full_fails && !ask.only_cpu_and_memory {
+        return Err(StatsError { message: "the runtime does not answer".to_owned() });
+    }
+    let pods = said.pods.values().cloned().collect();
+    said.failure.clone().map_or_else(|| Ok(Arc::new(Summary { pods, ..Summary::default() })), Err)
 }
 
 pub(super) struct Rig {
@@ -76,7 +91,7 @@ pub(super) struct Rig {
     pub counters: Option<Arc<dyn StatsSource>>,
     stats: StandIn<StatsManager>,
     pub pods: StandIn<PodManager>,
-    images: StandIn<ImageManager>,
+    pub images: StandIn<ImageManager>,
 }
 
 impl Rig {
@@ -86,6 +101,7 @@ impl Rig {
             pods: BTreeMap::new(),
             failure: None,
             full_fails: false,
+            full_hangs: false,
             reclaimed: None,
             away: Vec::new(),
             obedient: true,
@@ -111,13 +127,10 @@ impl Rig {
 
     fn answer(&self) {
         let said = self.said.clone();
-        self.stats.answer(move |ask: &Summarise| {
-            let said = said.lock().unwrap();
-            if said.full_fails && !ask.only_cpu_and_memory {
-                return Err(StatsError { message: "the runtime does not answer".to_owned() });
-            }
-            let pods = said.pods.values().cloned().collect();
-            said.failure.clone().map_or_else(|| Ok(Arc::new(Summary { pods, ..Summary::default() })), Err)
+        self.stats.answer_later(move |ask: &Summarise| {
+            let hangs = said.lock().unwrap().full_hangs && !ask.only_cpu_and_memory;
+            let answer = summary(&said.lock().unwrap(), ask);
+            async move { if hangs { std::future::pending().await } else { answer } }
         });
         let (said, wiring) = (self.said.clone(), self.wiring.clone());
         self.pods.answer(move |kill: &KillPod| {
@@ -126,7 +139,7 @@ impl Rig {
                 return false;
             }
             let phase = if said.obedient { WorkerPhase::Finished } else { WorkerPhase::Terminating };
-            wiring.put(kill.uid.clone(), WorkerState { evicted: true, ..WorkerState::new(phase) });
+            wiring.put(kill.uid.clone(), ending(phase, &kill.request));
             true
         });
         self.pods.answer(|_: &RemoveDeadContainers| ());
@@ -187,6 +200,21 @@ impl Rig {
             let memory = m.memory.as_mut().unwrap();
             memory.working_set_bytes = memory.total_bytes - bytes;
         });
+    }
+
+    pub(super) fn disk_available(&self, bytes: u64) {
+        self.machine.change(|m| m.disk.as_mut().unwrap().available_bytes = bytes);
+    }
+
+    /// The worker of a pod that was told to end has come so far.
+    pub(super) fn comes_to(&self, uid: &str, phase: WorkerPhase) {
+        let kill = self.kills().into_iter().rfind(|kill| kill.uid.as_str() == uid).unwrap();
+        self.wiring.put(PodUid::from(uid), ending(phase, &kill.request));
+    }
+
+    /// How many victims were told of, by an event each.
+    pub(super) fn told(&self) -> usize {
+        self.events.lines().iter().filter(|line| line.starts_with("Warning Evicted")).count()
     }
 
     pub(super) fn conditions(&self) -> Vec<String> {

@@ -3,7 +3,7 @@ use eviction::{Layout, Signal};
 
 use super::rig::{Rig, config, secs, threshold};
 use crate::Config;
-use crate::observe::{Places, read_disks, read_machine};
+use crate::observe::{Places, read_disks, read_memory};
 
 #[test]
 fn each_threshold_that_nothing_is_known_for_has_its_reason() {
@@ -16,9 +16,10 @@ fn each_threshold_that_nothing_is_known_for_has_its_reason() {
         };
         let places = Places { images: "/images".into(), layers: "/layers".into(), layout: Layout::Single };
         let look = |signals: &[&str]| {
-            let mut seen = read_machine(&rig.deps(), &config(signals));
-            seen.add(read_disks(&rig.deps(), &config(signals), Some(places.clone()), [].into()));
-            (seen.signals.into_keys().collect::<Vec<_>>(), seen.missed.into_iter().collect::<Vec<_>>())
+            let memory = read_memory(&rig.deps(), &config(signals));
+            let disks = read_disks(&rig.deps(), &config(signals), Some(places.clone()), memory.missed);
+            let all = memory.signals.into_iter().chain(disks.signals);
+            (all.map(|(signal, _)| signal).collect::<Vec<_>>(), disks.missed.into_iter().collect::<Vec<_>>())
         };
         let no_cgroup = ("memory of all pods", "there is no cgroup /kubepods".to_owned());
         let (seen, missed) = look(&signals);

@@ -71,6 +71,29 @@ fn a_mirror_that_a_user_deletes_comes_again() {
     });
 }
 
+/// Edge 22.
+#[test]
+fn a_mirror_that_a_user_resizes_changes_nothing() {
+    with_bench(setup(), async |bench| {
+        bench.know_node(&[]);
+        bench.set(Source::Api, &[]).await;
+        bench.set(Source::File, &[static_pod("h1", "web-n1")]).await;
+        let mut patched = mirror(&bench, "web-n1").unwrap();
+        let resources = serde_json::json!({ "requests": { "cpu": "1" } });
+        patched.spec.as_mut().unwrap().containers[0].resources = serde_json::from_value(resources).unwrap();
+        bench.heard();
+        let before = bench.workers.get(&"h1".into()).unwrap();
+        bench.set(Source::Api, &[patched.clone()]).await;
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        let row = bench.workers.get(&"h1".into()).unwrap();
+        assert_eq!((&row.pod, &row.pending, &row.resizing), (&before.pod, &None, &None));
+        let uid = patched.metadata.uid.unwrap();
+        assert!(bench.pods.get(&uid.as_str().into()).is_none());
+        let heard = bench.heard();
+        assert!(!heard.iter().any(|word| word.contains("Resize")), "{heard:?}");
+    });
+}
+
 #[test]
 fn a_changed_manifest_replaces_the_mirror_when_its_pod_runs() {
     with_bench(setup(), async |bench| {

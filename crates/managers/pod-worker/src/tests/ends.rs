@@ -22,6 +22,7 @@ fn a_pod_that_was_deleted_before_it_started_gets_its_last_status() {
     });
 }
 
+/// Edge 55.
 #[test]
 fn a_pod_that_the_node_stops_says_why() {
     let table = [

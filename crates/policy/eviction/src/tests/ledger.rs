@@ -3,7 +3,7 @@ use std::time::Duration;
 use model::node::Pressure;
 
 use super::*;
-use crate::{Ledger, is_met, is_relieved, with_allocatable};
+use crate::{Ledger, is_met, is_relieved, with_allocatable, would_relieve};
 
 const PERIOD: Duration = Duration::from_secs(300);
 
@@ -23,6 +23,7 @@ fn a_threshold_is_crossed_strictly_below_it() {
     }
 }
 
+/// Edge 47.
 #[test]
 fn a_condition_outlives_its_cause_by_the_transition_period() {
     let disk = [threshold(Signal::NodefsInodesFree, amount("1000"), None)];
@@ -113,6 +114,7 @@ fn every_signal_has_its_name() {
     assert_eq!(Signal::parse("memory.free"), None);
 }
 
+/// Edge 46.
 #[test]
 fn a_soft_threshold_shows_at_once_and_is_due_after_its_grace_without_a_break() {
     let soft =
@@ -174,4 +176,22 @@ fn relief_counts_the_minimum_reclaim_and_passes_over_what_is_not_observed() {
     ];
     assert!(is_relieved(&all, &seen(Signal::NodefsAvailable, 2 * GI, 8 * GI)));
     assert!(!is_relieved(&all, &seen(Signal::NodefsAvailable, 2 * GI - 1, 8 * GI)));
+}
+
+#[test]
+fn what_comes_free_may_be_enough_for_all_of_them() {
+    let all = [
+        threshold(Signal::MemoryAvailable, amount("1Gi"), Some(amount("1Gi"))),
+        threshold(Signal::AllocatableMemoryAvailable, amount("1Gi"), None),
+    ];
+    let mut low = seen(Signal::MemoryAvailable, GI / 2, 8 * GI);
+    let table = [(0, false), (GI, false), (3 * GI / 2 - 1, false), (3 * GI / 2, true), (i64::MAX, true)];
+    for (freed, expected) in table {
+        assert_eq!(would_relieve(&all, &low, u64::try_from(freed).expect("not negative")), expected, "{freed}");
+    }
+    low.extend(seen(Signal::AllocatableMemoryAvailable, -GI, 8 * GI));
+    assert!(
+        !would_relieve(&all, &low, (2 * GI - 1).unsigned_abs()) && would_relieve(&all, &low, (2 * GI).unsigned_abs())
+    );
+    assert!(would_relieve(&all, &low, u64::MAX));
 }

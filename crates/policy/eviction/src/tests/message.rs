@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Resource, told};
+use crate::{Resource, told, was_for};
 
 fn hog() -> Pod {
     let of = |name: &str, memory: &str| json!({ "name": name, "resources": { "requests": { "memory": memory } } });
@@ -91,4 +91,16 @@ fn a_pod_that_requests_as_a_whole_is_named_as_a_whole() {
 fn disk_counts_layer_and_logs() {
     let got = told(Resource::EphemeralStorage, &hog(), Some(&measured()), &[], &Signals::new());
     assert!(got.message.contains("Container quiet was using 51201Ki, request is 0, "), "{}", got.message);
+}
+
+#[test]
+fn for_what_somebody_went_is_known_from_what_was_said() {
+    let all = [Resource::Memory, Resource::EphemeralStorage, Resource::Inodes, Resource::Pids];
+    let bare = pod(json!({ "containers": [] }));
+    for of in all {
+        let message = told(of, &bare, None, &[], &Signals::new()).message;
+        let known: Vec<_> = all.into_iter().filter(|resource| was_for(*resource, &message)).collect();
+        assert_eq!(known, [of]);
+    }
+    assert!(!was_for(Resource::Memory, "Preempted in order to admit critical pod"));
 }

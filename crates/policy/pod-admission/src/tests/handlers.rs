@@ -33,6 +33,7 @@ fn from_file(mut p: Pod) -> Pod {
     p
 }
 
+/// Edges 56 and 57.
 #[test]
 fn pressure_refuses_by_quality_of_service_and_toleration() {
     use Pressure::{Disk, Memory, Pid};

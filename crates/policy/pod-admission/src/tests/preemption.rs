@@ -35,6 +35,7 @@ fn victims(pod: &Pod, active: &[Pod]) -> Vec<String> {
     }
 }
 
+/// Edge 70.
 #[test]
 fn the_pod_at_the_least_distance_goes() {
     use QosClass::{BestEffort, Burstable};
@@ -119,6 +120,7 @@ fn who_cannot_be_helped_hears_why() {
     );
 }
 
+/// Edge 71.
 #[test]
 fn nobody_dies_for_a_pod_that_does_not_run_anyway() {
     let active = [running("a", QosClass::Burstable, "8", "0")];

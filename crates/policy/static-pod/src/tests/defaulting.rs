@@ -77,6 +77,7 @@ fn sets_what_the_api_server_would_have_set() {
             json!(81),
         ),
         (
+            // Edge 7.
             "requests from limits",
             &[(
                 "spec.containers.0.resources",

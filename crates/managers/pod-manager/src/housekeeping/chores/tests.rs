@@ -202,6 +202,7 @@ fn one_row_per_leftover() {
             vec![RemoveCgroup(u())],
         ),
         (
+            // Edge 12.
             "an orphaned cgroup with volumes is only throttled, its directory is tried",
             |w| {
                 w.cgroups.insert(u());
