@@ -1,7 +1,8 @@
 //! CSI drivers and plugins that register themselves, over gRPC on their unix sockets.
 //!
-//! Owns the connection of each call (a new one, as a kubelet has it: nothing outlives a driver that was started anew), its
-//! deadline, and how many calls one socket has at a time. Repeats no call and knows no volume.
+//! Owns the connection of each call, its deadline, and how many calls one socket has at a time. A connection serves calls that
+//! follow each other within a second (a kubelet makes one for each), and none of a driver that was started anew. Repeats no call
+//! and knows no volume.
 
 #![forbid(unsafe_code)]
 

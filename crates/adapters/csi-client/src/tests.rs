@@ -12,6 +12,7 @@ use ports::plugin::PluginRegistration;
 
 use crate::CsiClient;
 
+mod kept;
 mod nonsense;
 
 const LIMIT: Duration = Duration::from_secs(20);

@@ -26,6 +26,8 @@ mod tests;
 
 pub use open::{open_file_or_folder, open_regular};
 
+/// A buffer with less room than this is not read into at once.
+const MIN_ROOM: usize = 32;
 /// Makes names of temporary files differ within this process.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
@@ -281,7 +283,9 @@ pub(crate) fn make_dirs(path: &Path, mode: u32) -> HostResult<()> {
 
 /// All of a file; one that is longer than that is refused, not cut.
 fn read_whole(file: fs::File, path: &Path, max_bytes: u64) -> HostResult<Vec<u8>> {
-    let mut content = Vec::new();
+    // Room for what it has now, and for finding its end: two reads, where a growing buffer takes many.
+    let has = file.metadata().at("stat", path)?.len().min(max_bytes);
+    let mut content = Vec::with_capacity(usize::try_from(has).unwrap_or(0).saturating_add(MIN_ROOM));
     file.take(max_bytes.saturating_add(1)).read_to_end(&mut content).at("read", path)?;
     if content.len() as u64 > max_bytes {
         let text = format!("longer than {max_bytes} bytes");

@@ -44,8 +44,8 @@ use crate::shutdown::Shutdown;
 use crate::stats::{Cadvisor, Resource, StatsError, Summarise};
 use crate::status::{RetainPodStatuses, SetPodStatus, StatusEntry, TerminatePod};
 use crate::volume::{
-    AssignUserNamespace, ListVolumes, MakePodDirs, MountVolumes, MountedVolumes, PodVolumes, PrepareSubPath,
-    ReleaseUserNamespace, RemovePodDir, UnmountVolumes, VolumeError, VolumeRow, VolumesInUse,
+    AssignUserNamespace, ExpectVolumes, ListVolumes, MakePodDirs, MountVolumes, MountedVolumes, PodVolumes,
+    PrepareSubPath, ReleaseUserNamespace, RemovePodDir, UnmountVolumes, VolumeError, VolumeRow, VolumesInUse,
 };
 
 /// Longest that a call on the way to a running container may queue and run.
@@ -201,6 +201,7 @@ role! {
     answers {
         MakePodDirs for uid => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
         AssignUserNamespace for uid => Result<UserNamespace, VolumeError>, within Duration::from_secs(120), Repeat;
+        ExpectVolumes for pod => (), within Duration::from_secs(10), GiveUp;
         MountVolumes for pod => Result<Arc<MountedVolumes>, VolumeError>, within Duration::from_secs(150), Repeat;
         PrepareSubPath for uid => Result<PathBuf, VolumeError>, within Duration::from_secs(120), Repeat;
         UnmountVolumes for uid => Result<(), VolumeError>, within Duration::from_secs(150), Repeat;
@@ -308,8 +309,8 @@ role! {
     posts { table PodUid => DesiredPod; }
     asks {
         UpdatePod, GrantStart, RetireWorker, Relist, StopContainer, RemoveContainer, StopPodSandbox, RemovePodSandbox,
-        SetPodStatus, RetainPodStatuses, RetainProbes, RemovePodDir, RemovePodCgroup, ThrottlePodCgroup, HoldObjects,
-        ReleaseObjects, RecordEvent,
+        SetPodStatus, RetainPodStatuses, RetainProbes, RemovePodDir, ExpectVolumes, RemovePodCgroup, ThrottlePodCgroup,
+        HoldObjects, ReleaseObjects, RecordEvent,
     }
     reads { WorkerState, Observed, RuntimeInfo, PodVolumes, PodCgroupRow, StatusEntry, NodeView, NodePressure }
 }

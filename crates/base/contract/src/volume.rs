@@ -60,6 +60,13 @@ pub struct MountVolumes {
     /// Pod.
     pub pod: Arc<Pod>,
 }
+/// A pod starts soon that has claims: what these stand for may be asked for before its worker asks for its volumes, which takes a
+/// request or two. Nobody needs an answer: whoever does not hear of it asks later.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ExpectVolumes {
+    /// Pod.
+    pub pod: Arc<Pod>,
+}
 /// Make one subPath inside a mounted volume safe to bind and answer with the host path to use. Idempotent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PrepareSubPath {

@@ -25,6 +25,8 @@ pub(crate) struct State {
     pub limited: BTreeMap<PodUid, bool>,
     /// Pods whose cgroup was made or removed since the tree began to be read: the reading may not know of it.
     touched: BTreeSet<PodUid>,
+    /// What the tiers are to have by what is known of all pods; `None`: that is another since it was summed up.
+    values: Option<Tiers>,
     /// What was written last.
     written: Option<Tiers>,
     writing: bool,
@@ -48,12 +50,17 @@ impl State {
     /// The pod has a cgroup now.
     pub(crate) fn made(&mut self, uid: &PodUid, path: &str, pod: Arc<Pod>) {
         self.touched.insert(uid.clone());
+        let is_same = |known: &Known| known.pod.as_ref().is_some_and(|known| Arc::ptr_eq(known, &pod));
+        if !self.pods.get(uid).is_some_and(is_same) {
+            self.values = None;
+        }
         self.pods.insert(uid.clone(), Known { path: path.to_owned(), pod: Some(pod) });
     }
 
     /// The pod has no cgroup any more.
     pub(crate) fn removed(&mut self, uid: &PodUid) {
         self.touched.insert(uid.clone());
+        self.values = None;
         self.pods.remove(uid);
         self.limited.remove(uid);
     }
@@ -63,6 +70,9 @@ impl State {
         let touched = std::mem::take(&mut self.touched);
         let gone = |u: &PodUid| !found.contains_key(u) && !touched.contains(u);
         let vanished: Vec<PodUid> = self.pods.keys().filter(|u| gone(u)).cloned().collect();
+        if !vanished.is_empty() {
+            self.values = None;
+        }
         self.pods.retain(|u, _| !gone(u));
         self.limited.retain(|u, _| !gone(u));
         let mut appeared = Vec::new();
@@ -80,17 +90,23 @@ impl State {
     pub(crate) fn learn(&mut self, look_up: impl Fn(&PodUid) -> Option<Arc<Pod>>) {
         for (uid, known) in self.pods.iter_mut().filter(|(_, k)| k.pod.is_none()) {
             known.pod = look_up(uid);
+            if known.pod.is_some() {
+                self.values = None;
+            }
         }
     }
 
     /// Values to write to the tiers now, or `None` when nothing changed or a write is under way (it is
-    /// followed by another then). `force` writes what is unchanged too.
+    /// followed by another then). `force` writes what is unchanged too. `facts` and `rules` are always the same.
     pub(crate) fn tiers_to_write(&mut self, facts: &HostFacts, rules: &LimitRules, force: bool) -> Option<Tiers> {
         if self.writing {
             self.again = Some(force || self.again == Some(true));
             return None;
         }
-        let values = tiers::values(self.pods.values().filter_map(|k| k.pod.as_deref()), facts, rules);
+        // Each step of each pod comes here, and nearly all of them changed nothing.
+        let sum = || tiers::values(self.pods.values().filter_map(|k| k.pod.as_deref()), facts, rules);
+        let values = self.values.take().unwrap_or_else(sum);
+        self.values = Some(values.clone());
         if !force && self.written.as_ref() == Some(&values) {
             return None;
         }

@@ -241,6 +241,7 @@ impl PodManager {
             return;
         }
         self.hold_objects(pod);
+        self.expect_volumes(pod);
         #[allow(clippy::cast_precision_loss, reason = "numbers of metrics are doubles")]
         metrics::pods::CONTAINERS_PER_POD.observe(model::pod::regular_containers(pod).len() as f64);
         let pod = self.with_final_status(pod.clone());

@@ -14,6 +14,7 @@ use contract::objects::{HoldObjects, ReleaseObjects};
 use contract::pod_manager::{ChangePods, ChangesTaken, DesiredPod, SetPods};
 use contract::pod_worker::{GrantStart, UpdateKind, UpdatePod, WorkerPhase, WorkerState};
 use contract::status::{SetPodStatus, StatusEntry};
+use contract::volume::ExpectVolumes;
 use contract::{PodWorker, RoleMessage, Wiring};
 use fakes::api::Matching;
 use fakes::{FakeApi, MemFs, StandIn, pod};
@@ -42,6 +43,7 @@ fn listen(wiring: &Wiring, words: &Words) {
     hear(wiring, words, |m: &RecordEvent| format!("event {} {}", m.event.reason, m.event.message));
     hear(wiring, words, |m: &HoldObjects| format!("hold {}", model::pod::uid(&m.pod)));
     hear(wiring, words, |m: &ReleaseObjects| format!("release {}", m.uid));
+    hear(wiring, words, |m: &ExpectVolumes| format!("expect {}", model::pod::uid(&m.pod)));
     let board = wiring.clone();
     hear(wiring, words, move |m: &SetPodStatus| {
         let row = StatusEntry { status: Arc::new(m.status.clone()), finished: false, ..status_row(&m.pod, "") };

@@ -1,6 +1,7 @@
 //! SyncPod: make the pod run as its specification says (pod-lifecycle 3.1, 4.6).
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::sync::Arc;
 
 use contract::cgroup::{EnsurePodCgroup, PodCgroupRow};
@@ -8,6 +9,7 @@ use contract::probe::{PodProbes, StartProbes};
 use contract::runtime::RuntimeInfo;
 use contract::status::StatusEntry;
 use contract::volume::{ATTACH_LIMIT, MakePodDirs, MountVolumes, MountedVolumes};
+use futures::future::{Either, select};
 use metrics::pods;
 use model::ContainerId;
 use model::core::PodStatus;
@@ -211,12 +213,30 @@ impl Job {
         Ok(cgroup.parent)
     }
 
-    /// LIFE-OF-A-POD 7/12: directories and volumes.
+    /// LIFE-OF-A-POD 7/12: directories and volumes. What volumes are made of is fetched while the directories are made. Without these
+    /// nobody waits for volumes; whatever becomes of volumes, nobody goes on while these are being made.
     async fn prepare_volumes(&self) -> Result<Volumes, Unmounted> {
+        let (dirs, volumes) = (pin!(self.make_dirs()), pin!(self.mount_volumes()));
+        match select(dirs, volumes).await {
+            Either::Left((made, volumes)) => {
+                made?;
+                volumes.await
+            }
+            Either::Right((mounted, dirs)) => {
+                dirs.await?;
+                mounted
+            }
+        }
+    }
+
+    async fn make_dirs(&self) -> Result<(), Unmounted> {
         self.call(MakePodDirs { uid: self.uid.clone() }).await.map_err(|e| {
             let message = format!("error making pod data directories: {e}");
             Unmounted { failure: Failure::new(message.clone()), event: Some(("Failed", message)) }
-        })?;
+        })
+    }
+
+    async fn mount_volumes(&self) -> Result<Volumes, Unmounted> {
         self.effects.hit("before MountVolumes").await;
         let mut signal = self.signal.clone();
         let asked = self.call(MountVolumes { pod: self.pod.clone() });

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use actor::{Actor, AsyncContext, Class, Ctx, Deferred, Effects, Handler, SpawnHandle, supervised};
@@ -14,10 +15,12 @@ use contract::volume::{
 use model::userns::UserNamespace;
 use model::{PodUid, Timestamp, pod};
 
+use crate::attempt::{Attempt, attempt};
 use crate::deps::{Config, Deps, Tools};
 use crate::desired::{MountRequest, Mounted};
 use crate::layout::PodLayout;
-use crate::mount::{self, Answer, Attempt, Ended, Late};
+use crate::mount::{self, Answer, Ended, Late};
+use crate::persistent::Expected;
 use crate::refresh::{self, Occasion};
 use crate::task::{TaskContext, cancelled, fault_points};
 use crate::tear_down::{self, Left, Proof};
@@ -37,6 +40,8 @@ pub struct VolumeManager {
     refreshing: BTreeSet<PodUid>,
     /// The root directory is being read.
     rescanning: bool,
+    /// Directories of pods are being looked at together.
+    looking: Arc<AtomicBool>,
     /// Volumes of drivers are being looked for, and somebody asked for another look meanwhile.
     sweeping: Option<bool>,
     /// Volumes that are being unstaged.
@@ -47,6 +52,8 @@ pub struct VolumeManager {
     late: BTreeSet<PodUid>,
     /// When to look at a pod's volumes without an occasion: a token ends, or a try failed.
     timers: BTreeMap<PodUid, SpawnHandle>,
+    /// What is asked for pods that start soon.
+    expected: BTreeMap<PodUid, Expected>,
 }
 
 impl Actor for VolumeManager {
@@ -82,11 +89,13 @@ impl VolumeManager {
             tools,
             refreshing: BTreeSet::new(),
             rescanning: false,
+            looking: Arc::default(),
             sweeping: None,
             unstaging: BTreeSet::new(),
             growing: BTreeSet::new(),
             late: BTreeSet::new(),
             timers: BTreeMap::new(),
+            expected: BTreeMap::new(),
         }
     }
 
@@ -96,8 +105,13 @@ impl VolumeManager {
         if !std::mem::replace(&mut self.rescanning, true) {
             ctx.run(board::known(self.tools.clone(), ctx.effects()), |act: &mut Self, uids, ctx| {
                 act.rescanning = false;
+                let (tools, effects, together) = (act.tools.clone(), ctx.effects(), act.looking.clone());
+                let work = async move {
+                    let uids = board::changed(tools.clone(), effects.clone(), uids, &together).await;
+                    board::rescan(tools, effects, uids).await;
+                };
                 // Not waited for: a pod that hangs is busy at the next time, and left out.
-                ctx.run(board::rescan(act.tools.clone(), ctx.effects(), uids), |_: &mut Self, (), _| ());
+                ctx.run(work, |_: &mut Self, (), _| ());
             });
         }
     }
@@ -105,6 +119,7 @@ impl VolumeManager {
     /// The pod's volumes are to go: tries under way end without making anything. Answers whether it wanted any that outlive it.
     fn cancel(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) -> bool {
         self.disarm(uid, ctx);
+        self.expected.remove(uid);
         self.tools.deps.desired.cancel(uid);
         self.tools.deps.persistent.unwant(uid)
     }
@@ -148,7 +163,7 @@ impl VolumeManager {
         let (tools, task, of, request) = (self.tools.clone(), task_context(ctx), uid.clone(), desired.request.clone());
         let work = async move {
             task.effects.hit("refresh").await;
-            let out = mount::attempt(&tools, &of, &request, &task).await;
+            let out = attempt(&tools, &of, &request, &task, &Expected::default()).await;
             task.effects.hit("refreshed").await;
             out
         };
@@ -307,7 +322,8 @@ impl Handler<MountVolumes> for VolumeManager {
             Some(placed) if self.late.contains(&uid) => return Deferred::ready(Ok(placed)),
             _ => {}
         }
-        let work = mount::mount(self.tools.clone(), pod, request.clone(), placed, task_context(ctx));
+        let expected = self.expected.remove(&uid).unwrap_or_default();
+        let work = mount::mount(self.tools.clone(), pod, request.clone(), placed, task_context(ctx), expected);
         Deferred::then(work, move |this: &mut Self, Ended { answer, attempt, late }, ctx| {
             if let Some(attempt) = attempt {
                 this.note(&request, &attempt, Occasion::Asked, ctx);

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use actor::{Class, Effects};
-use contract::volume::PodVolumes;
+use contract::volume::{MountedVolumes, PodVolumes};
 use futures::{StreamExt, stream};
 use metrics::volumes::RECONSTRUCTED;
 use model::PodUid;
@@ -43,14 +44,22 @@ pub(crate) type Post = fn(&Tools, &PodUid, Option<String>);
 
 /// As [`post`], after work that made and took away no volume: a row that tells of no trouble is as it should be.
 pub(crate) fn note(tools: &Tools, uid: &PodUid, error: Option<String>) {
-    if error.is_some() || !tells(tools, uid, std::iter::empty()) {
-        post(tools, uid, error);
-    }
+    placed(tools, uid, &MountedVolumes::default(), error);
 }
 
-/// Whether the row of a pod tells already of these volumes, and of no trouble: then its directory need not be read once more.
-pub(crate) fn tells<'a>(tools: &Tools, uid: &PodUid, mut volumes: impl Iterator<Item = &'a String>) -> bool {
-    tools.rows.get(uid).is_some_and(|row| row.error.is_none() && volumes.all(|name| row.present.contains(name)))
+/// As [`post`], after work that left these volumes in place: a row that tells of no trouble tells of them as well then, and the
+/// pod's directory need not be read for that. Blocks where there was or is trouble.
+pub(crate) fn placed(tools: &Tools, uid: &PodUid, done: &MountedVolumes, error: Option<String>) {
+    let Ok(layout) = PodLayout::new(&tools.config.root_dir, uid) else { return };
+    let Some(row) = tools.rows.get(uid).filter(|row| row.error.is_none() && error.is_none()) else {
+        return post(tools, uid, error);
+    };
+    let paths = done.volumes.values().map(|v| &v.host_path).chain(done.devices.values().map(|d| &d.host_path));
+    let found = row.present.iter().cloned().chain(paths.filter_map(|path| layout.volume_at(path)));
+    let present: Vec<String> = found.collect::<BTreeSet<_>>().into_iter().collect();
+    if present != row.present {
+        tools.rows.post(uid.clone(), Arc::new(PodVolumes { present, error: None }));
+    }
 }
 
 /// Pods that have a directory or a row.
@@ -63,6 +72,37 @@ pub(crate) async fn known(tools: Tools, effects: Effects) -> BTreeSet<PodUid> {
         Vec::new()
     });
     uids.into_iter().chain(tools.rows.snapshot().into_keys()).collect()
+}
+
+/// Of these pods, those whose rows may not be as their directories show. Pods that nobody is at and that have a row without trouble are
+/// looked at together, in one hop: on a node where nothing happens these are all. `together`: such a look is under way.
+pub(crate) async fn changed(
+    tools: Tools,
+    effects: Effects,
+    uids: BTreeSet<PodUid>,
+    together: &AtomicBool,
+) -> BTreeSet<PodUid> {
+    // One look at a time: where one hangs, each pod is looked at for itself.
+    if together.swap(true, Ordering::AcqRel) {
+        return uids;
+    }
+    let serial = tools.deps.serial.clone();
+    let is_well = |uid: &PodUid| tools.rows.get(uid).is_some_and(|row| row.error.is_none()) && !serial.is_busy(uid);
+    let (well, mut out): (BTreeSet<_>, BTreeSet<_>) = uids.into_iter().partition(is_well);
+    if !well.is_empty() {
+        let look = move || well.into_iter().filter(|uid| !is_shown(&tools, uid)).collect::<BTreeSet<_>>();
+        out.extend(effects.blocking(Class::HostFiles, look).await);
+    }
+    together.store(false, Ordering::Release);
+    out
+}
+
+/// Whether the row of a pod shows what its directory does. Blocks.
+fn is_shown(tools: &Tools, uid: &PodUid) -> bool {
+    let Some(row) = tools.rows.get(uid) else { return false };
+    let layout = PodLayout::new(&tools.config.root_dir, uid);
+    let present = layout.ok().and_then(|layout| tear_down::present(&*tools.deps.fs, &layout).ok().flatten());
+    present.is_some_and(|present| present == row.present)
 }
 
 /// Brings the rows of these pods in line with their directories. Pods that others are at are left out: their rows are brought

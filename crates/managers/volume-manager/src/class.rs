@@ -13,10 +13,11 @@ use crate::layout::{EMPTY_DIR, PodLayout};
 use crate::spec::{self, Kind};
 use crate::tear_down::{self, Whose};
 
-/// Setting up: a hostPath that is not checked is not touched.
-pub(crate) fn of_mount(pod: &Pod) -> Class {
+/// Setting these volumes up: a hostPath that is not checked is not touched.
+pub(crate) fn of_mount(pod: &Pod, volumes: &[String]) -> Class {
     let touches = |kind: &Kind| matches!(kind, Kind::HostPath { check, .. } if !check.is_empty());
-    choose(spec::used_volumes(pod).iter().any(|(_, kind)| touches(kind)))
+    let mut used = spec::used_volumes(pod).into_iter().filter(|(volume, _)| volumes.contains(&volume.name));
+    choose(used.any(|(_, kind)| touches(&kind)))
 }
 
 /// Binding a part of a volume. One that was made here is on the node's own disk, and no link leads out of it; but a container

@@ -84,6 +84,8 @@ pub(crate) fn make_wrapper(deps: &Deps, wrapper: &Wrapper<'_>, medium: &Medium) 
     }
     if !mounted {
         fs.create_dir(dir, 0o777)?;
+    }
+    if there && !mounted {
         fs.set_mode(dir, 0o777)?;
     }
     if let Some(what) = &memory {

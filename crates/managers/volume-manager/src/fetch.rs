@@ -13,7 +13,7 @@ use model::Timestamp;
 use model::core::Pod;
 use model::object::{ObjectKind, ObjectRef};
 use model::pod;
-use projection::{Credential, Fetched, Missing, Needs, TokenSlot};
+use projection::{Credential, Fetched, Missing, Needs, SourceSlot, TokenSlot};
 
 use crate::desired::ObjectVersions;
 use crate::spec;
@@ -48,8 +48,8 @@ pub(crate) fn versions(
     refs.into_iter().map(|r| (r.clone(), version(&r))).collect()
 }
 
-/// Asks for everything at once. Also answers when the first of the tokens is to be asked for anew.
-pub(crate) async fn all(crew: &Crew<VolumeManager>, pod: &Arc<Pod>, needs: &Needs) -> (Fetched, Option<Timestamp>) {
+/// Asks for all that the API server has, and shows to whoever follows it.
+pub(crate) async fn objects(crew: &Crew<VolumeManager>, pod: &Pod, needs: &Needs) -> Fetched {
     let namespace = pod::namespace(pod);
     let maps = join_all(needs.config_maps.iter().map(|name| async {
         let ask = FetchConfigMap { namespace: namespace.to_owned(), name: name.clone() };
@@ -58,11 +58,6 @@ pub(crate) async fn all(crew: &Crew<VolumeManager>, pod: &Arc<Pod>, needs: &Need
     let secrets = join_all(needs.secrets.iter().map(|name| async {
         let ask = FetchSecret { namespace: namespace.to_owned(), name: name.clone() };
         (name.clone(), ask_for(crew, ask).await)
-    }));
-    let tokens = join_all(needs.tokens.iter().map(|slot| async {
-        let TokenSlot { audience, expiration_s } = slot.clone();
-        let ask = FetchToken { pod: pod.clone(), audience, expiration_s };
-        (slot.clone(), ask_for(crew, ask).await)
     }));
     let anchors = join_all(needs.trust_anchors.iter().map(|(slot, source)| async {
         let ask = FetchTrustAnchors {
@@ -73,22 +68,53 @@ pub(crate) async fn all(crew: &Crew<VolumeManager>, pod: &Arc<Pod>, needs: &Need
         };
         (slot.clone(), ask_for(crew, ask).await)
     }));
+    let (maps, secrets, anchors) = futures::join!(maps, secrets, anchors);
+    Fetched {
+        config_maps: maps.into_iter().collect(),
+        secrets: secrets.into_iter().collect(),
+        trust_anchors: anchors.into_iter().collect(),
+        ..Fetched::default()
+    }
+}
+
+/// What is made for one pod when it asks for it, which takes a request or more.
+#[derive(Default)]
+pub(crate) struct Granted {
+    tokens: Vec<(TokenSlot, Result<Token, Missing>)>,
+    certificates: Vec<(SourceSlot, Result<Credential, Missing>)>,
+}
+
+impl Granted {
+    /// When the first of the tokens is to be asked for anew.
+    pub(crate) fn due(&self) -> Option<Timestamp> {
+        self.tokens.iter().filter_map(|(_, token)| Some(token.as_ref().ok()?.refresh_at)).min()
+    }
+
+    /// The same beside what the API server has.
+    pub(crate) fn join(self, objects: Fetched) -> Fetched {
+        let text = |(slot, token): (TokenSlot, Result<Token, Missing>)| (slot, token.map(|t| t.text));
+        Fetched {
+            tokens: self.tokens.into_iter().map(text).collect(),
+            certificates: self.certificates.into_iter().collect(),
+            ..objects
+        }
+    }
+}
+
+/// Asks for all that is made for this pod.
+pub(crate) async fn granted(crew: &Crew<VolumeManager>, pod: &Arc<Pod>, needs: &Needs) -> Granted {
+    let tokens = join_all(needs.tokens.iter().map(|slot| async {
+        let TokenSlot { audience, expiration_s } = slot.clone();
+        let ask = FetchToken { pod: pod.clone(), audience, expiration_s };
+        (slot.clone(), ask_for(crew, ask).await)
+    }));
     let certificates = join_all(needs.certificates.iter().map(|slot| async {
         let ask = FetchPodCertificate { pod: pod.clone(), volume: slot.volume.clone(), index: slot.index };
         let found = ask_for(crew, ask).await;
         (slot.clone(), found.map(|c| Credential { key_pem: c.key_pem, chain_pem: c.chain_pem }))
     }));
-    let (maps, secrets, tokens, anchors, certificates) = futures::join!(maps, secrets, tokens, anchors, certificates);
-    let due = tokens.iter().filter_map(|(_, t): &(_, Result<Token, _>)| Some(t.as_ref().ok()?.refresh_at)).min();
-    let text = |t: Result<Token, Missing>| t.map(|t| t.text);
-    let fetched = Fetched {
-        config_maps: maps.into_iter().collect(),
-        secrets: secrets.into_iter().collect(),
-        tokens: tokens.into_iter().map(|(slot, t)| (slot, text(t))).collect(),
-        trust_anchors: anchors.into_iter().collect(),
-        certificates: certificates.into_iter().collect(),
-    };
-    (fetched, due)
+    let (tokens, certificates) = futures::join!(tokens, certificates);
+    Granted { tokens, certificates }
 }
 
 async fn ask_for<M, T>(crew: &Crew<VolumeManager>, message: M) -> Result<T, Missing>

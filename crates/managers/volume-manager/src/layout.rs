@@ -81,6 +81,12 @@ impl PodLayout {
         Ok(self.volumes().join(plain(plugin)?).join(plain(name)?))
     }
 
+    /// Name of the volume that containers are given at this path; `None`: it is none that has a name in the pod's directory.
+    pub(crate) fn volume_at(&self, path: &Path) -> Option<String> {
+        let below = [self.volumes(), self.block_devices()].into_iter().find_map(|all| path.strip_prefix(all).ok())?;
+        below.iter().nth(1)?.to_str().map(ToOwned::to_owned)
+    }
+
     /// Directory that holds the marker of a volume that is set up; its removal takes the marker back.
     pub(crate) fn marker_dir(&self, plugin: &str, name: &str) -> Result<PathBuf, VolumeError> {
         let name = plain(name)?;
@@ -113,4 +119,23 @@ pub(crate) fn pods(root: &Path) -> PathBuf {
 pub(crate) fn plain(name: &str) -> Result<&str, VolumeError> {
     let fine = !name.is_empty() && name != "." && name != ".." && !name.contains(['/', '\0']) && name.len() <= 255;
     if fine { Ok(name) } else { Err(VolumeError::new(format!("{name:?} cannot be the name of a directory"))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_volume_is_told_by_the_path_that_containers_are_given() {
+        let layout = PodLayout::new(Path::new("/kubelet"), &PodUid::from("u")).unwrap();
+        for (path, name) in [
+            ("/kubelet/pods/u/volumes/kubernetes.io~empty-dir/v", Some("v")),
+            ("/kubelet/pods/u/volumes/kubernetes.io~csi/pv~1/mount", Some("pv~1")),
+            ("/kubelet/pods/u/volumeDevices/kubernetes.io~csi/raw", Some("raw")),
+            ("/kubelet/pods/other/volumes/kubernetes.io~empty-dir/v", None),
+            ("/srv/data", None),
+        ] {
+            assert_eq!(layout.volume_at(Path::new(path)).as_deref(), name, "{path}");
+        }
+    }
 }

@@ -10,7 +10,7 @@
 //! line with their objects stands in [`DesiredVolumes`], and what is known of volumes of drivers in [`Volumes`], outside of the
 //! actor. Waits under way end with the actor, and their askers ask again. A `vol_data.json` that is on the disk before a driver is called
 //! tells every later daemon what may have to be undone.
-//! **Read next** `spec.rs` (which volumes, what kind), `set_up.rs`, `projected.rs` (volumes of API objects),
+//! **Read next** `spec.rs` (which volumes, what kind), `attempt.rs`, `set_up.rs`, `projected.rs` (volumes of API objects),
 //! `tear_down.rs`, then `mount.rs`, `refresh.rs` (running pods), `persistent.rs` (claims and drivers) and `actor.rs`.
 //!
 //! Kinds so far: emptyDir (all media), hostPath, configMap, secret, downwardAPI, projected; CSI volumes with a file system and raw
@@ -21,6 +21,7 @@
 
 mod abilities;
 mod actor;
+mod attempt;
 mod board;
 mod class;
 mod deps;

@@ -1,4 +1,4 @@
-//! Getting a pod's volumes into place: one try, and tries until it is done. Effects: they know nothing of the actor.
+//! Getting a pod's volumes into place: tries until it is done. Effects: they know nothing of the actor.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,19 +8,16 @@ use contract::volume::{MountedVolumes, VolumeError};
 use metrics::actors::Phase;
 use model::core::Pod;
 use model::event::{EventObject, EventType, NodeEvent};
-use model::{PodUid, Timestamp, pod};
+use model::pod;
 use tokio::time::Instant;
 
-use crate::board;
-use crate::class;
+use crate::attempt::{Attempt, attempt, describe};
 use crate::deps::Tools;
 use crate::desired::{MountRequest, ObjectVersions};
 use crate::failed::{ATTACH, Failed, GROW, NODE_AFFINITY, Told};
 use crate::fetch;
-use crate::persistent;
-use crate::projected::Content;
+use crate::persistent::{self, Expected};
 use crate::refresh::FIRST_PAUSE;
-use crate::set_up::{self, Outcome};
 use crate::spec;
 use crate::task::{TaskContext, cancelled};
 
@@ -31,56 +28,6 @@ const REPUBLISH_WAIT: Duration = Duration::from_secs(2);
 /// What a pod is told for which the node has no place.
 const NODE_FULL: &str = "Node has reached its volume attachment limit, rejecting pod.";
 
-/// One try on all volumes of a pod.
-#[derive(Debug)]
-pub(crate) struct Attempt {
-    /// The pod that it was made for.
-    pub pod: Arc<Pod>,
-    pub outcome: Outcome,
-    /// What went into it.
-    pub versions: ObjectVersions,
-    /// When a token is to be asked for anew.
-    pub due: Option<Timestamp>,
-}
-
-impl Attempt {
-    /// Volumes that are not as they should be.
-    pub(crate) fn troubles(&self) -> impl Iterator<Item = &Failed> {
-        self.outcome.failed.iter().chain(&self.outcome.stale)
-    }
-}
-
-/// One try: fetches, then writes in the pod's turn. `None` when the request was cancelled.
-pub(crate) async fn attempt(
-    tools: &Tools,
-    uid: &PodUid,
-    request: &MountRequest,
-    task: &TaskContext,
-) -> Option<Attempt> {
-    let _turn = request.turn.lock().await;
-    let pod = tools.deps.desired.get(uid)?.pod;
-    let needs = fetch::needs(&pod);
-    // Before the fetch: what changes meanwhile is seen to be newer.
-    let versions = fetch::versions(&tools.versions, fetch::refs(&pod, &needs));
-    let persistent = persistent::mount_all(tools, &pod, request, task);
-    let ((fetched, due), persistent) = futures::join!(fetch::all(&tools.crew, &pod, &needs), persistent);
-    let content = Content { fetched, persistent, now: Timestamp(task.clock.unix_nanos()), random: task.random };
-    let (held, request, of) = (tools.clone(), request.clone(), pod.clone());
-    let out = tools.deps.serial.run(uid, &task.effects, class::of_mount(&pod), move || {
-        // Asked again inside of the pod's turn: an unmount may have come first.
-        request.is_live().then(|| {
-            let out = set_up::all(&held.deps, &held.config, &of, &content);
-            let troubles: Vec<Failed> = out.failed.iter().chain(&out.stale).cloned().collect();
-            let (uid, names) = (pod::uid(&of), out.done.volumes.keys().chain(out.done.devices.keys()));
-            if !troubles.is_empty() || !board::tells(&held, &uid, names) {
-                board::post(&held, &uid, (!troubles.is_empty()).then(|| describe(&troubles)));
-            }
-            out
-        })
-    });
-    out.await.map(|outcome| Attempt { pod, outcome, versions, due })
-}
-
 /// A try that is not over yet.
 pub(crate) type Late = Pin<Box<dyn Future<Output = Option<Attempt>>>>;
 
@@ -89,15 +36,15 @@ async fn attempt_before(
     tools: &Tools,
     pod: &Pod,
     request: &MountRequest,
-    task: &TaskContext,
+    (task, expected): (&TaskContext, &Expected),
     end: Instant,
 ) -> Result<Option<Attempt>, Late> {
     let uid = pod::uid(pod);
     if !spec::has_persistent(pod) {
-        return Ok(attempt(tools, &uid, request, task).await);
+        return Ok(attempt(tools, &uid, request, task, expected).await);
     }
-    let (held, of, on) = (tools.clone(), request.clone(), task.clone());
-    let mut tried: Late = Box::pin(async move { attempt(&held, &uid, &of, &on).await });
+    let (held, of, on, expected) = (tools.clone(), request.clone(), task.clone(), expected.clone());
+    let mut tried: Late = Box::pin(async move { attempt(&held, &uid, &of, &on, &expected).await });
     tokio::select! {
         biased;
         out = &mut tried => Ok(out),
@@ -131,13 +78,14 @@ pub(crate) async fn mount(
     request: MountRequest,
     placed: Option<Arc<MountedVolumes>>,
     mut task: TaskContext,
+    mut expected: Expected,
 ) -> Ended {
     let wait = if placed.is_some() { REPUBLISH_WAIT } else { WAIT };
     let began = task.clock.now();
     let mut pause = FIRST_PAUSE;
     loop {
         task.effects.hit("mount").await;
-        let out = match attempt_before(&tools, &pod, &request, &task, began + wait).await {
+        let out = match attempt_before(&tools, &pod, &request, (&task, &expected), began + wait).await {
             Ok(out) => out,
             Err(late) => {
                 let answer = placed.ok_or_else(|| too_late(&tools, &pod, &task));
@@ -146,6 +94,7 @@ pub(crate) async fn mount(
         };
         task.effects.hit("mounted").await;
         task.random = task.random.wrapping_add(1);
+        expected = Expected::default();
         let Some(attempt) = out else { return cancelled().into() };
         let failed = &attempt.outcome.failed;
         if failed.is_empty() {
@@ -210,10 +159,6 @@ fn too_late(tools: &Tools, pod: &Pod, task: &TaskContext) -> VolumeError {
     let message = format!("unmounted volumes=[{names}], unattached volumes=[], failed to process volumes=[]: {cause}");
     // The try tells of itself when it fails.
     VolumeError { late: true, ..VolumeError::new(message) }
-}
-
-fn describe(failed: &[Failed]) -> String {
-    failed.iter().map(|f| f.error.as_str()).collect::<Vec<_>>().join("; ")
 }
 
 fn not_mounted(all: &[Failed], unprocessed: &[Failed], cause: &str) -> VolumeError {

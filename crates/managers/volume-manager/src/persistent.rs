@@ -6,6 +6,7 @@
 //! drivers' answers. One operation at a time per volume; a driver that hangs holds up its own volumes.
 
 mod calls;
+mod expected;
 mod files;
 mod grow;
 mod job;
@@ -41,16 +42,24 @@ use crate::spec::{self, Kind};
 use crate::task::TaskContext;
 use job::Job;
 
+pub(crate) use expected::Expected;
 pub(crate) use grow::{Outgrown, grow, outgrown};
 pub(crate) use sweep::{Idle, sweep, undo};
 pub(crate) use unmount::{describe, unmount};
 
 /// One try on all persistent volumes that a pod uses. For a pod without, nothing.
-pub(crate) async fn mount_all(tools: &Tools, pod: &Arc<Pod>, request: &MountRequest, task: &TaskContext) -> Outcomes {
+/// `expected`: what was looked up before for it.
+pub(crate) async fn mount_all(
+    tools: &Tools,
+    pod: &Arc<Pod>,
+    request: &MountRequest,
+    task: &TaskContext,
+    expected: &Expected,
+) -> Outcomes {
     let wanted = spec::used_volumes(pod).into_iter().filter(|(_, kind)| *kind == Kind::Persistent);
     let tries = wanted.map(|(volume, _)| async {
         let job = Job { tools, pod, request, task, volume: &volume.name };
-        let out = one(&job, volume).await;
+        let out = one(&job, volume, expected).await;
         if let Err(failed) = &out {
             let volumes = &tools.deps.persistent;
             volumes.note_error(&pod::uid(pod), &volume.name, &failed.error, || request.is_live());
@@ -86,13 +95,17 @@ fn is_republished(tools: &Tools, placed: &Placed) -> bool {
     object.map_or(placed.republish, |object| driver_rules(Some(&object)).republish)
 }
 
-async fn one(job: &Job<'_>, volume: &Volume) -> Result<Placed, Failed> {
+async fn one(job: &Job<'_>, volume: &Volume, expected: &Expected) -> Result<Placed, Failed> {
     let (volumes, uid) = (&job.tools.deps.persistent, pod::uid(job.pod));
     // What is in place costs nothing at a step: neither the API server nor the driver is asked.
     if let Some(placed) = volumes.placed(&uid, job.volume).filter(|placed| !is_republished(job.tools, placed)) {
         return Ok(placed);
     }
-    let wanted = match resolve::resolve(job.tools, job.pod, volume).await {
+    let asked = match expected.wanted(job.volume).await {
+        Some(wanted) => Ok(wanted),
+        None => resolve::resolve(job.tools, job.pod, volume).await,
+    };
+    let wanted = match asked {
         Ok(wanted) => wanted,
         // What is in place stays so, whatever became of the claim.
         Err(error) => return volumes.placed(&uid, job.volume).ok_or_else(|| Failed::unresolved(job.volume, error)),

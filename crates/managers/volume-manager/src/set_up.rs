@@ -36,10 +36,34 @@ pub(crate) struct Outcome {
     pub stale: Vec<Failed>,
 }
 
-/// Sets up every volume that is used; one that fails does not hold up the others.
-pub(crate) fn all(deps: &Deps, config: &Config, pod: &Pod, content: &Content) -> Outcome {
+impl Outcome {
+    /// Volumes that are not as they should be.
+    pub(crate) fn troubles(&self) -> impl Iterator<Item = &Failed> {
+        self.failed.iter().chain(&self.stale)
+    }
+
+    /// This one and that of the pod's other volumes, which is told of in the order of the specification.
+    pub(crate) fn join(mut self, other: Self, pod: &Pod) -> Self {
+        let MountedVolumes { volumes, devices, supplemental_groups } = other.done;
+        self.done.volumes.extend(volumes);
+        self.done.devices.extend(devices);
+        self.done.supplemental_groups.extend(supplemental_groups);
+        self.done.supplemental_groups.sort_unstable();
+        self.done.supplemental_groups.dedup();
+        let used = spec::used_volumes(pod);
+        let place = |failed: &Failed| used.iter().position(|(volume, _)| volume.name == failed.volume);
+        for (mine, others) in [(&mut self.failed, other.failed), (&mut self.stale, other.stale)] {
+            mine.extend(others);
+            mine.sort_by_key(place);
+        }
+        self
+    }
+}
+
+/// Sets up these volumes; one that fails does not hold up the others.
+pub(crate) fn all((deps, config): (&Deps, &Config), pod: &Pod, volumes: &[String], content: &Content) -> Outcome {
     let mut out = Outcome::default();
-    for (volume, kind) in spec::used_volumes(pod) {
+    for (volume, kind) in spec::used_volumes(pod).into_iter().filter(|(volume, _)| volumes.contains(&volume.name)) {
         let name = || volume.name.clone();
         if kind == Kind::Persistent {
             match content.persistent.get(&volume.name).cloned() {

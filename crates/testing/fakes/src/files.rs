@@ -64,6 +64,8 @@ struct State {
     tree: Tree,
     troubles: BTreeMap<PathBuf, FileTrouble>,
     hanging: usize,
+    /// Calls so far.
+    calls: u64,
     /// Where shares of servers are mounted, with their sources and options.
     shares: BTreeMap<PathBuf, (String, Vec<String>)>,
     /// What is left of the disk, in bytes; `None`: as much as the files leave.
@@ -142,6 +144,12 @@ impl MemFs {
         self.state().hanging
     }
 
+    /// Calls so far, whatever became of them.
+    #[must_use]
+    pub fn calls(&self) -> u64 {
+        self.state().calls
+    }
+
     /// Makes a socket, pipe or device.
     ///
     /// # Panics
@@ -216,6 +224,7 @@ impl MemFs {
         f: impl FnOnce(&mut State) -> Res<T>,
     ) -> HostResult<T> {
         let mut state = self.state();
+        state.calls += 1;
         loop {
             let troubled = state.troubles.iter().find(|(at, _)| path.starts_with(at)).map(|(_, t)| *t);
             match troubled {

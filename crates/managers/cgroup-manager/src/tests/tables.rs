@@ -61,6 +61,42 @@ fn tiers_are_written_once_per_change_and_never_twice_at_a_time() {
     assert_eq!(state.tiers_written(true), Some(true), "force is not forgotten");
 }
 
+/// Each step of each pod asks. Other rules would give other sums: so it shows whether there was another one.
+#[test]
+fn requests_of_all_pods_are_summed_up_when_one_changed_and_not_at_each_step() {
+    let facts = HostFacts { memory_allocatable_bytes: 100 << 20, ..HostFacts::default() };
+    let rules = LimitRules::standard();
+    let others = LimitRules { qos_reserved_memory: Some(100), ..LimitRules::standard() };
+    let mut state = State::default();
+    let mut sums_anew = |change: &dyn Fn(&mut State)| {
+        let by = |state: &mut State, rules: &LimitRules| {
+            let values = state.tiers_to_write(&facts, rules, true).expect("it is forced");
+            state.tiers_written(true);
+            values
+        };
+        let before = by(&mut state, &rules);
+        change(&mut state);
+        let anew = by(&mut state, &others) != before;
+        // Whatever it was, the next case begins with sums by the usual rules.
+        state.made(&uid("b"), "/b", Arc::new(pod("b", "1m")));
+        by(&mut state, &rules);
+        anew
+    };
+    let a = Arc::new(pod("a", "250m"));
+    let same = || a.clone();
+    assert!(sums_anew(&|s| s.made(&uid("a"), "/a", same())), "it came");
+    assert!(!sums_anew(&|s| s.made(&uid("a"), "/a", same())), "a step of it");
+    assert!(!sums_anew(&|s| drop(s.refresh(found(&["a", "b"])))), "a look that found nothing new");
+    assert!(sums_anew(&|s| s.made(&uid("a"), "/a", Arc::new(pod("a", "500m")))), "it was resized");
+    assert!(sums_anew(&|s| s.removed(&uid("a"))), "it went");
+    let vanishes = |s: &mut State| {
+        s.scan_begins();
+        s.refresh(found(&["c"]));
+    };
+    assert!(sums_anew(&vanishes), "it vanished");
+    assert!(sums_anew(&|s| s.learn(|u| (*u == uid("c")).then(same))), "it is known again");
+}
+
 #[test]
 fn specifications_that_a_restart_lost_are_looked_up() {
     let mut state = State::default();

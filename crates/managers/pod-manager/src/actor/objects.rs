@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actor::Ctx;
 use contract::objects::{HoldObjects, ReleaseObjects};
 use contract::pod_worker::WorkerPhase;
+use contract::volume::ExpectVolumes;
 use model::PodUid;
 use model::core::Pod;
 
@@ -21,6 +22,19 @@ impl PodManager {
         self.objects_held.insert(model::pod::uid(pod));
         if let Err(error) = self.tools.crew.tell(HoldObjects { pod: pod.clone() }) {
             tracing::debug!(uid = %model::pod::uid(pod), %error, "objects are not followed yet, the worker will ask");
+        }
+    }
+
+    /// Has the claims of a pod looked up while its worker makes cgroup and folders. One that is ending needs none.
+    pub(super) fn expect_volumes(&self, pod: &Arc<Pod>) {
+        let is_ending = model::pod::is_terminal(pod) || pod.metadata.deletion_timestamp.is_some();
+        let mut volumes = pod.spec.iter().flat_map(|s| s.volumes.iter().flatten());
+        let has_claims = volumes.any(|v| v.persistent_volume_claim.is_some() || v.ephemeral.is_some());
+        if self.tools.deps.api.is_none() || is_ending || !has_claims {
+            return;
+        }
+        if let Err(error) = self.tools.crew.tell(ExpectVolumes { pod: pod.clone() }) {
+            tracing::debug!(uid = %model::pod::uid(pod), %error, "claims are looked up when the worker asks for them");
         }
     }
 

@@ -31,6 +31,21 @@ fn objects_are_held_before_the_worker_starts_and_let_go_when_it_is_through() {
 }
 
 #[test]
+fn claims_of_a_pod_are_looked_up_before_its_worker_starts_unless_it_ends() {
+    with_bench(Setup::default(), async |bench| {
+        let volumes = serde_json::json!([{ "name": "v", "persistentVolumeClaim": { "claimName": "a" } }]);
+        let claiming = |uid: &str| {
+            pod(uid, serde_json::json!({ "spec": { "containers": [{ "name": "c" }], "volumes": volumes.clone() } }))
+        };
+        bench.set(Source::Api, &[claiming("u1"), deleting(claiming("u2"))]).await;
+        let heard = bench.heard();
+        let at = |word: &str| heard.iter().position(|heard| heard == word);
+        assert!(at("expect u1").is_some() && at("expect u1") < at("worker u1 create"), "{heard:?}");
+        assert_eq!(at("expect u2"), None, "{heard:?}");
+    });
+}
+
+#[test]
 fn what_a_worker_did_not_take_in_it_is_told_again() {
     run(13, |kernel| async move {
         let bench = Bench::start(&kernel, Setup::default());

@@ -1,6 +1,7 @@
 //! What a container is started with.
 
-use contract::volume::VolumeError;
+use contract::volume::{MakePodDirs, MountVolumes, VolumeError};
+use fakes::StandIn;
 
 use super::*;
 use model::core::Service;
@@ -313,6 +314,38 @@ fn a_pod_whose_volume_finds_no_place_on_the_node_is_refused() {
         assert_eq!(told, (Some("Failed"), Some("VolumeAttachmentLimitExceeded")), "{status:?}");
         assert_eq!(bench.events("VolumeAttachmentLimitExceeded"), ["Node has reached its volume attachment limit"]);
         assert_eq!((bench.events("FailedMount").len(), bench.see(|w| w.created.len())), (0, 0));
+    });
+}
+
+/// What volumes are made of may take a request; folders may hang.
+#[test]
+fn volumes_are_asked_for_while_folders_are_made_and_nothing_starts_before_both() {
+    run(18, move |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        let volumes = StandIn::<contract::VolumeManager>::on(&bench.wiring);
+        volumes.answer_later(|_: &MakePodDirs| async {
+            tokio::time::sleep(Duration::from_secs(5)).await;
+            Ok(())
+        });
+        volumes.answer(|_: &MountVolumes| Ok(Arc::default()));
+        bench.tell(&pod(json!({}), json!({})), UpdateKind::Create).await;
+        let asked = (volumes.asked::<MakePodDirs>().len(), volumes.asked::<MountVolumes>().len());
+        assert_eq!((asked, bench.see(|w| w.created.len())), ((1, 1), 0));
+        tokio::time::sleep(Duration::from_secs(6)).await;
+        assert_eq!(bench.see(|w| w.created.len()), 1);
+    });
+}
+
+#[test]
+fn without_folders_nobody_waits_for_volumes() {
+    run(19, move |kernel| async move {
+        let bench = Bench::start(&kernel, nothing());
+        let volumes = StandIn::<contract::VolumeManager>::on(&bench.wiring);
+        volumes.answer(|_: &MakePodDirs| Err(VolumeError::new("no space left on device")));
+        volumes.answer_later(|_: &MountVolumes| std::future::pending());
+        bench.tell(&pod(json!({}), json!({})), UpdateKind::Create).await;
+        assert_eq!(bench.events("Failed"), ["error making pod data directories: no space left on device"]);
+        assert_eq!(bench.see(|w| w.created.len()), 0);
     });
 }
 

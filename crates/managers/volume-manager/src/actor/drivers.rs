@@ -1,15 +1,20 @@
 //! What the actor has to do with volumes of drivers: they go when no pod has them any more.
 
-use actor::{Ctx, Deferred};
-use contract::volume::VolumeError;
-use model::PodUid;
+use std::time::Duration;
+
+use actor::{Ctx, Deferred, Handler};
+use contract::volume::{ExpectVolumes, VolumeError};
+use model::{PodUid, pod};
 
 use super::{VolumeManager, piece, task_context};
 use crate::deps::Tools;
 use crate::layout::PodLayout;
-use crate::persistent::{self, Idle, Outgrown};
+use crate::persistent::{self, Expected, Idle, Outgrown};
 use crate::tear_down::{Left, OfDriver};
 use crate::{board, class};
+
+/// What was asked for a pod that starts soon is good for so long.
+const EXPECTED: Duration = Duration::from_secs(2);
 
 impl VolumeManager {
     /// Looks which volumes of drivers are there, and unstages those that nobody has.
@@ -116,5 +121,25 @@ impl VolumeManager {
             }
             done
         })
+    }
+}
+
+impl Handler<ExpectVolumes> for VolumeManager {
+    type Result = ();
+
+    fn handle(&mut self, ExpectVolumes { pod }: ExpectVolumes, ctx: &mut Ctx<Self>) {
+        let uid = pod::uid(&pod);
+        if self.tools.deps.desired.get(&uid).is_some() {
+            return;
+        }
+        let expected = Expected::of(&self.tools, &pod);
+        self.expected.insert(uid.clone(), expected.clone());
+        ctx.run(expected.clone().all(), |_: &mut Self, (), _| ());
+        // Who asks later than this asks the API server anew.
+        ctx.after(EXPECTED, move |act, _| {
+            if act.expected.get(&uid).is_some_and(|there| there.is(&expected)) {
+                act.expected.remove(&uid);
+            }
+        });
     }
 }

@@ -20,7 +20,9 @@ fn what_a_pod_has_decides() {
         (json!({"name": "v", "hostPath": {"path": "/h"}}), false),
         (json!({"name": "v", "hostPath": {"path": "/h", "type": "Directory"}}), true),
     ] {
-        assert_eq!(of_mount(&pod("u", json!([volume]))), choose(of_users), "{volume}");
+        let (p, own) = (pod("u", json!([volume, {"name": "w", "emptyDir": {}}])), ["v", "w"].map(str::to_owned));
+        assert_eq!(of_mount(&p, &own), choose(of_users), "{volume}");
+        assert_eq!(of_mount(&p, &own[1..]), Class::HostFiles, "another volume of the same pod");
     }
 }
 

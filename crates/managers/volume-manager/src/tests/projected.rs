@@ -8,9 +8,9 @@ use ports::host::{DirEntry, FileKind, HostFs, Mounter, TMPFS_MAGIC};
 use projection::{Fetched, Missing, TokenSlot};
 use serde_json::{Value, json};
 
-use super::rig::{config, content, deps, host, pod, with_spec};
+use super::rig::{all_with, config, content, deps, host, pod, with_spec};
 use crate::projected::Content;
-use crate::set_up::{Outcome, all};
+use crate::set_up::Outcome;
 
 const MAP: &str = "pods/u/volumes/kubernetes.io~configmap/v";
 const SECRET: &str = "pods/u/volumes/kubernetes.io~secret/v";
@@ -33,7 +33,7 @@ fn with(fetched: Fetched, random: u32) -> Content {
 }
 
 fn set_up(host: &Folder, pod: &Pod, fetched: Fetched, random: u32) -> Outcome {
-    all(&deps(host), &config(host), pod, &with(fetched, random))
+    all_with(&deps(host), &config(host), pod, &with(fetched, random))
 }
 
 fn map_pod(fields: Value) -> Arc<Pod> {
@@ -275,7 +275,7 @@ fn downward_files_hold_what_variables_would() {
         ));
         p.metadata.name = Some("p".into());
         p.metadata.labels = Some([("app".into(), "x".into()), ("z".into(), "q".into())].into());
-        let out = all(&deps(&host), &config, &p, &with(fetched(json!({})), 1));
+        let out = all_with(&deps(&host), &config, &p, &with(fetched(json!({})), 1));
         match expected {
             Ok(text) => {
                 let dir = format!("pods/{uid}/volumes/kubernetes.io~downward-api/v");

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::failed::Failed;
 use crate::projected::Content;
 use crate::set_up;
+use crate::spec;
 use crate::{Config, Deps, DesiredVolumes, IdRules, Serial, UserIds, VolumeManager, Volumes};
 
 /// Root directory of the node on an empty disk.
@@ -52,8 +53,14 @@ pub(super) fn content() -> Content {
 
 /// Sets up volumes that hold no objects.
 pub(super) fn all(deps: &Deps, config: &Config, pod: &Pod) -> Result<MountedVolumes, Vec<Failed>> {
-    let out = set_up::all(deps, config, pod, &content());
+    let out = all_with(deps, config, pod, &content());
     if out.failed.is_empty() { Ok(out.done) } else { Err(out.failed) }
+}
+
+/// Sets up all volumes, with this content.
+pub(super) fn all_with(deps: &Deps, config: &Config, pod: &Pod, content: &Content) -> set_up::Outcome {
+    let volumes: Vec<String> = spec::used_volumes(pod).iter().map(|(volume, _)| volume.name.clone()).collect();
+    set_up::all((deps, config), pod, &volumes, content)
 }
 
 /// A pod whose one container mounts every volume of the list.
