@@ -192,7 +192,7 @@ async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Resu
     };
     let info = LinuxInfo::new();
     let cgroups = LinuxCgroups::detect()?;
-    host::check(&settings, &cgroups, &info)?;
+    host::check(&settings.config, &cgroups, || info.swap_total_bytes())?;
     let kernel = kernel();
     traces::start(settings.config.tracing.as_ref(), &settings.node_name, kernel.clock().clone(), &apart);
     let accepting = Accepting::default();
@@ -210,7 +210,7 @@ async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Resu
     };
     let (stats, alarm) = (host_linux::LinuxStats::new(&cgroups), host_linux::KernelMemoryAlarm::new(&cgroups));
     let cgroups = with_driver(cgroups, words.cgroup_driver, &mut settings, &apart);
-    host::check_reserved(&settings, &*cgroups)?;
+    host::check_reserved(&settings.config, settings.cgroup_driver, &*cgroups)?;
     host::warn_of_memory_qos(&settings, &*cgroups, &info);
     let mut machine = Machine::read(&settings, &info, &*cgroups, &LinuxFs)?;
     machine.memory_may_swap =

@@ -1,8 +1,9 @@
 //! What the host must be like, and what is made on it before the node starts.
 
 use anyhow::{Context, Result, bail};
-use model::node::SwapBehavior;
-use ports::host::{CgroupFs, CgroupVersion, HostInfo};
+use model::node::{CgroupDriver, SwapBehavior};
+use node_config::NodeConfig;
+use ports::host::{CgroupFs, CgroupVersion, HostInfo, HostResult};
 
 use crate::settings::{Settings, reserved_cgroups};
 
@@ -18,8 +19,11 @@ pub(super) fn lock(path: &std::path::Path) -> Result<std::fs::File> {
 }
 
 /// Refusals of the host that a kubelet makes too, before anything is touched.
-pub(super) fn check(settings: &Settings, cgroups: &dyn CgroupFs, info: &dyn HostInfo) -> Result<()> {
-    let config = &settings.config;
+pub(super) fn check(
+    config: &NodeConfig,
+    cgroups: &dyn CgroupFs,
+    swap_bytes: impl FnOnce() -> HostResult<u64>,
+) -> Result<()> {
     if config.cgroups.fail_cgroup_v1 && cgroups.version() == CgroupVersion::V1 {
         bail!(
             "this host runs cgroup v1 and failCgroupV1 is true (the default): set failCgroupV1: false to run all the same"
@@ -34,7 +38,7 @@ pub(super) fn check(settings: &Settings, cgroups: &dyn CgroupFs, info: &dyn Host
             bail!("singleProcessOOMKill: false needs cgroup v2, this host runs v1 (allowed: true, or leave it out)");
         }
     }
-    if config.cgroups.fail_swap_on && info.swap_total_bytes()? > 0 {
+    if config.cgroups.fail_swap_on && swap_bytes()? > 0 {
         bail!("swap is on and failSwapOn is true (the default): turn swap off (swapoff -a) or set failSwapOn: false");
     }
     let missing = cgroups.missing_controllers();
@@ -64,8 +68,8 @@ fn is_before(release: &str, than: (u32, u32)) -> bool {
 }
 
 /// Refuses to start without the cgroups that are to be limited: nobody but the operator makes them.
-pub(super) fn check_reserved(settings: &Settings, cgroups: &dyn CgroupFs) -> Result<()> {
-    for reserved in reserved_cgroups(&settings.config, settings.cgroup_driver) {
+pub(super) fn check_reserved(config: &NodeConfig, driver: CgroupDriver, cgroups: &dyn CgroupFs) -> Result<()> {
+    for reserved in reserved_cgroups(config, driver) {
         if !cgroups.exists(&reserved.path)? {
             bail!(
                 "enforceNodeAllocatable: the cgroup {:?} of {} ({} for this cgroup driver) does not exist, or lacks a controller: \
@@ -109,6 +113,82 @@ fn tighten(own: &std::path::Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+
+    use fakes::FakeCgroups;
+    use node_config::Enforce;
+
+    use super::*;
+
+    /// Edge 16, and what v1 has not.
+    #[test]
+    fn a_machine_that_is_not_as_configured_is_refused_with_the_way_out() {
+        use CgroupVersion::{V1, V2};
+        type Edit = fn(&mut NodeConfig);
+        let table: [(&str, Edit, CgroupVersion, u64, &str); 9] = [
+            ("as it is by default", |_| (), V2, 0, ""),
+            ("v1", |_| (), V1, 0, "failCgroupV1 is true"),
+            ("v1 that is wanted", |c| c.cgroups.fail_cgroup_v1 = false, V1, 0, ""),
+            ("swap", |_| (), V2, 4096, "swap is on and failSwapOn is true"),
+            ("swap that is wanted", |c| c.cgroups.fail_swap_on = false, V2, 4096, ""),
+            (
+                "swap for pods",
+                |c| (c.cgroups.fail_swap_on, c.limits.swap_behavior) = (false, SwapBehavior::LimitedSwap),
+                V2,
+                4096,
+                "",
+            ),
+            (
+                "swap for pods on v1",
+                |c| (c.cgroups.fail_cgroup_v1, c.limits.swap_behavior) = (false, SwapBehavior::LimitedSwap),
+                V1,
+                0,
+                "LimitedSwap needs cgroup v2",
+            ),
+            (
+                "a kill of whole containers on v1",
+                |c| (c.cgroups.fail_cgroup_v1, c.limits.single_process_oom_kill) = (false, Some(false)),
+                V1,
+                0,
+                "singleProcessOOMKill: false needs cgroup v2",
+            ),
+            (
+                "a kill of single processes on v1",
+                |c| (c.cgroups.fail_cgroup_v1, c.limits.single_process_oom_kill) = (false, Some(true)),
+                V1,
+                0,
+                "",
+            ),
+        ];
+        for (what, edit, version, swap, refused) in table {
+            let (mut config, cgroups) = (NodeConfig::default(), FakeCgroups::default());
+            edit(&mut config);
+            cgroups.set_version(version);
+            let told = check(&config, &cgroups, || Ok(swap)).map_or_else(|e| e.to_string(), |()| String::new());
+            assert!(told.contains(refused) && told.is_empty() == refused.is_empty(), "{what}: {told}");
+        }
+    }
+
+    /// Edge 15.
+    #[test]
+    fn a_cgroup_that_is_to_be_limited_must_be_there() {
+        let mut config = NodeConfig::default();
+        config.allocatable.enforce = vec![Enforce::Pods, Enforce::SystemReserved];
+        config.allocatable.system_reserved_cgroup = "/system".to_owned();
+        config.allocatable.kube_reserved_cgroup = "/nobody-limits-it".to_owned();
+        let cgroups = FakeCgroups::default();
+        let of = |driver| check_reserved(&config, driver, &cgroups).map_err(|e| e.to_string());
+        let told = of(CgroupDriver::Cgroupfs).unwrap_err();
+        assert!(
+            told.contains("\"/system\" of System Reserved (/system for this cgroup driver) does not exist"),
+            "{told}"
+        );
+        cgroups.put("/system");
+        assert_eq!(of(CgroupDriver::Cgroupfs), Ok(()));
+        let told = of(CgroupDriver::Systemd).unwrap_err();
+        assert!(told.contains("(/system.slice for this cgroup driver)"), "{told}");
+        cgroups.fail("exists", "/system", true);
+        assert!(of(CgroupDriver::Cgroupfs).is_err(), "it is not known whether it is there");
+    }
 
     #[test]
     fn releases_of_kernels_are_compared_by_number() {
