@@ -1,6 +1,7 @@
 //! Claims of pods that start soon, looked up before somebody asks for their volumes.
 
 use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use futures::FutureExt;
@@ -16,7 +17,7 @@ type Answer = Shared<LocalBoxFuture<'static, Option<Wanted>>>;
 
 /// What was asked for one pod, by the names of its volumes. Good for one try: later ones ask anew.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Expected(Arc<BTreeMap<String, Answer>>);
+pub(crate) struct Expected(Rc<BTreeMap<String, Answer>>);
 
 impl Expected {
     /// Begins to ask, as soon as it is polled.
@@ -28,7 +29,7 @@ impl Expected {
             // Why there is none is told by the try, which asks again.
             (name, async move { resolve(&tools, &pod, &volume).await.ok() }.boxed_local().shared())
         };
-        Self(Arc::new(claimed.map(ask).collect()))
+        Self(Rc::new(claimed.map(ask).collect()))
     }
 
     /// Waits for all answers.
@@ -42,6 +43,6 @@ impl Expected {
     }
 
     pub(crate) fn is(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Rc::ptr_eq(&self.0, &other.0)
     }
 }
