@@ -2,13 +2,20 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use ports::journal::{Journal, JournalError};
+use tokio::time::Instant;
+
+/// How long a line that is written behind is not on disk: as long as in the real one.
+const SOON: Duration = Duration::from_millis(200);
 
 /// Lines in memory.
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
     lines: Mutex<BTreeMap<String, Vec<u8>>>,
+    /// Of lines that are written behind and not on disk yet: since when, and what is there.
+    behind: Mutex<BTreeMap<String, (Instant, Option<Vec<u8>>)>>,
     broken: Mutex<bool>,
     panics: Mutex<bool>,
     hangs: Mutex<bool>,
@@ -30,9 +37,30 @@ impl MemoryJournal {
         *self.hangs.lock().unwrap_or_else(PoisonError::into_inner) = hangs;
     }
 
+    /// The power fails: lines that were written behind within the last moment, and with no other since, are as they were before.
+    /// Returns how many.
+    pub fn lose_power(&self) -> usize {
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lost = 0;
+        for (key, (at, before)) in std::mem::take(&mut *self.behind.lock().unwrap_or_else(PoisonError::into_inner)) {
+            if at.elapsed() >= SOON {
+                continue;
+            }
+            lost += 1;
+            match before {
+                Some(value) => drop(lines.insert(key, value)),
+                None => drop(lines.remove(&key)),
+            }
+        }
+        lost
+    }
+
     fn change<T>(&self, f: impl FnOnce(&mut BTreeMap<String, Vec<u8>>) -> T) -> Result<T, JournalError> {
         assert!(!*self.panics.lock().unwrap_or_else(PoisonError::into_inner), "a write panics, by order");
-        self.with(f)
+        let done = self.with(f)?;
+        // The commit of a write takes along what is written behind.
+        self.behind.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        Ok(done)
     }
 
     fn with<T>(&self, f: impl FnOnce(&mut BTreeMap<String, Vec<u8>>) -> T) -> Result<T, JournalError> {
@@ -59,18 +87,49 @@ impl Journal for MemoryJournal {
         self.change(|lines| drop(lines.remove(key)))
     }
 
-    /// On disk at once. What cannot be written is lost: nobody hears of it, as of the real one's.
+    /// On disk in a moment, see [`Self::lose_power`]. What cannot be written is lost: nobody hears of it, as of the real one's.
     fn put_soon(&self, key: &str, value: Option<Vec<u8>>) {
         if *self.panics.lock().unwrap_or_else(PoisonError::into_inner) {
             return;
         }
-        let _lost = self.with(|lines| match value {
+        let before = self.with(|lines| match value {
             Some(value) => lines.insert(key.to_owned(), value),
             None => lines.remove(key),
         });
+        let Ok(before) = before else { return };
+        let mut behind = self.behind.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let was_on_disk = match behind.remove(key) {
+            Some((at, older)) if now - at < SOON => (at, older),
+            _ => (now, before),
+        };
+        behind.insert(key.to_owned(), was_on_disk);
     }
 
     fn keys(&self, prefix: &str) -> Result<Vec<String>, JournalError> {
         self.with(|lines| lines.keys().filter(|k| k.starts_with(prefix)).cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_power_cut_takes_what_is_written_behind_and_nothing_that_somebody_waited_for() {
+        let journal = MemoryJournal::default();
+        let read = |key: &str| journal.load(key).expect("it can be read");
+        journal.save("a", b"kept").expect("it can be written");
+        journal.put_soon("a", Some(b"young".to_vec()));
+        journal.put_soon("a", Some(b"younger".to_vec()));
+        journal.put_soon("b", Some(b"young".to_vec()));
+        assert_eq!(journal.lose_power(), 2);
+        assert_eq!((read("a"), read("b")), (Some(b"kept".to_vec()), None));
+        journal.put_soon("b", Some(b"old".to_vec()));
+        tokio::time::sleep(SOON).await;
+        journal.put_soon("c", Some(b"taken along".to_vec()));
+        journal.save("d", b"kept").expect("it can be written");
+        assert_eq!(journal.lose_power(), 0);
+        assert_eq!(journal.keys("").expect("it can be read"), ["a", "b", "c", "d"]);
     }
 }

@@ -21,6 +21,7 @@ mod calls;
 mod effects;
 mod event_service;
 mod fault;
+mod happening;
 mod image_service;
 mod images;
 mod program;
@@ -31,6 +32,7 @@ mod transport;
 
 pub use calls::{Call, Mutation};
 pub use fault::{Fault, FaultKind};
+pub use happening::{Cause, Happening, What};
 pub use images::FakeImage;
 pub use program::{ExecCall, ExecReply, OnTerm, Program, Pull};
 pub use state::{FakeContainer, FakeSandbox};
@@ -113,6 +115,7 @@ struct Script {
     stream_url: Option<String>,
     container_stats: Option<Vec<v1::ContainerStats>>,
     image_fs: Option<v1::ImageFsInfoResponse>,
+    witness: Option<happening::Witness>,
 }
 
 struct Inner {
@@ -179,6 +182,7 @@ impl FakeRuntime {
             stream_url: None,
             container_stats: None,
             image_fs: None,
+            witness: None,
         };
         let inner = Inner {
             state: Mutex::default(),
@@ -286,13 +290,23 @@ impl FakeRuntime {
 
     /// Ends a running container as the kernel does when memory runs out.
     pub fn oom(&self, container: &str) -> bool {
-        let end = End { code: state::KILLED, reason: "OOMKilled", message: String::new() };
+        let end = End { code: state::KILLED, reason: "OOMKilled", message: String::new(), cause: Cause::Itself };
         self.inner.finish(container, end)
     }
 
     /// Ends a sandbox's own process, as when somebody kills it: NOTREADY, containers go on.
     pub fn kill_sandbox(&self, sandbox: &str) {
-        self.inner.sandbox_down(sandbox);
+        self.inner.sandbox_down(sandbox, Cause::Itself);
+    }
+
+    /// The machine starts anew: what ran has ended with 255 (`Unknown`), no sandbox is ready, and no event tells of it.
+    pub fn reboot(&self) {
+        self.inner.reboot();
+    }
+
+    /// Loses a container, process and all, as from a damaged store; no event tells of it. Returns whether it was there.
+    pub fn lose(&self, container: &str) -> bool {
+        self.inner.lose(container)
     }
 
     /// Reports the runtime itself as ready or not.

@@ -13,6 +13,7 @@ use tokio::time::sleep;
 use tonic::{Code, Response, Status};
 
 use super::fault::{self, FaultKind};
+use super::happening::{Cause, What};
 use super::state::{Change, End, FakeContainer, KILLED, host_network};
 use super::{Call, ExecCall, ExecReply, Inner, Mutation, OnTerm, Program, lock};
 
@@ -76,6 +77,7 @@ impl Inner {
             return Err(Status::unknown("failed to setup network for sandbox: cni plugin not initialized"));
         }
         let sandbox = lock(&self.state).run_sandbox(r, self.now())?;
+        self.happened_to_sandbox(&sandbox, What::Made);
         self.emit(RuntimeEventKind::Created, &sandbox.id, 0);
         self.emit(RuntimeEventKind::Started, &sandbox.id, 0);
         Ok(v1::RunPodSandboxResponse { pod_sandbox_id: sandbox.id })
@@ -88,20 +90,21 @@ impl Inner {
             state.of_sandbox(id)
         };
         for c in containers.iter().filter(|c| c.running()) {
-            self.finish(&c.id, End::code(KILLED));
+            self.finish(&c.id, End::killed(Cause::WithSandbox));
         }
-        self.sandbox_down(id);
+        self.sandbox_down(id, Cause::Term);
         Ok(v1::StopPodSandboxResponse {})
     }
 
-    pub(super) fn sandbox_down(&self, id: &str) {
-        let was_ready = {
+    pub(super) fn sandbox_down(&self, id: &str, cause: Cause) {
+        let (was_ready, sandbox) = {
             let mut state = lock(&self.state);
             let Some(sandbox) = state.sandboxes.get_mut(id) else { return };
             sandbox.ip.clear();
-            std::mem::replace(&mut sandbox.ready, false)
+            (std::mem::replace(&mut sandbox.ready, false), sandbox.clone())
         };
         if was_ready {
+            self.happened_to_sandbox(&sandbox, What::Ended(0, cause));
             self.emit(RuntimeEventKind::Stopped, id, 0);
         }
     }
@@ -121,7 +124,8 @@ impl Inner {
             self.remove_container(&c.id);
         }
         self.emit(RuntimeEventKind::Deleted, id, 0);
-        lock(&self.state).sandboxes.remove(id);
+        let gone = lock(&self.state).sandboxes.remove(id);
+        gone.iter().for_each(|sandbox| self.happened_to_sandbox(sandbox, What::Removed));
         Ok(v1::RemovePodSandboxResponse {})
     }
 
@@ -130,6 +134,7 @@ impl Inner {
         r: v1::CreateContainerRequest,
     ) -> Result<v1::CreateContainerResponse, Status> {
         let container = lock(&self.state).create_container(r, self.now())?;
+        self.happened_to_container(&container, What::Made);
         self.emit(RuntimeEventKind::Created, &container.id, 0);
         Ok(v1::CreateContainerResponse { container_id: container.id })
     }
@@ -138,11 +143,12 @@ impl Inner {
         let program = self.program_of(&lock(&self.state).container(id)?.clone());
         if let Some(text) = program.fail_start {
             let text = format!("failed to create containerd task: {text}");
-            let end = End { code: 128, reason: "StartError", message: text.clone() };
+            let end = End { code: 128, reason: "StartError", message: text.clone(), cause: Cause::NoStart };
             self.finish(id, end);
             return Err(Status::unknown(text));
         }
         let container = lock(&self.state).start(id, self.now())?;
+        self.happened_to_container(&container, What::Started);
         self.write_log(&container, &program.output, container.started_at);
         self.emit(RuntimeEventKind::Started, id, 0);
         if let Some((after, code)) = program.exit {
@@ -164,22 +170,24 @@ impl Inner {
         if !container.running() {
             return Ok(v1::StopContainerResponse {});
         }
+        self.happened_to_container(&container, What::StopAsked(grace));
         let grace = Duration::from_secs(u64::try_from(grace).unwrap_or(0));
-        let (wait, code) = match self.program_of(&container).on_term {
-            OnTerm::Exit(after, code) if !grace.is_zero() && after <= grace => (after, code),
-            _ => (grace, KILLED),
+        let (wait, code, cause) = match self.program_of(&container).on_term {
+            OnTerm::Exit(after, code) if !grace.is_zero() && after <= grace => (after, code, Cause::Term),
+            _ => (grace, KILLED, Cause::Kill),
         };
         sleep(wait).await;
-        self.finish(id, End::code(code));
+        self.finish(id, End { cause, ..End::code(code) });
         Ok(v1::StopContainerResponse {})
     }
 
     /// Forced, and no error when there is none.
     pub(super) fn remove_container(self: &Arc<Self>, id: &str) -> v1::RemoveContainerResponse {
-        self.finish(id, End::code(KILLED));
+        self.finish(id, End::killed(Cause::Removal));
         if lock(&self.state).containers.contains_key(id) {
             self.emit(RuntimeEventKind::Deleted, id, 0);
-            lock(&self.state).containers.remove(id);
+            let gone = lock(&self.state).containers.remove(id);
+            gone.iter().for_each(|container| self.happened_to_container(container, What::Removed));
         }
         v1::RemoveContainerResponse {}
     }
@@ -228,9 +236,10 @@ impl Inner {
 
     fn finish_now(&self, id: &str, end: End, tell: bool) -> bool {
         let tells = end.reason != "StartError";
-        let code = end.code;
+        let (code, cause) = (end.code, end.cause);
         let container = lock(&self.state).exit(id, end, self.now());
         let Some(container) = container else { return false };
+        self.happened_to_container(&container, What::Ended(code, cause));
         if let Some(text) = self.program_of(&container).message {
             self.write_message(&container, &text);
         }
@@ -238,6 +247,34 @@ impl Inner {
             self.emit(RuntimeEventKind::Stopped, id, code);
         }
         true
+    }
+
+    /// The machine starts anew: nothing runs any more, and nobody is told.
+    pub(super) fn reboot(&self) {
+        let (sandboxes, containers) = {
+            let state = lock(&self.state);
+            let ids = |keys: Vec<&String>| keys.into_iter().cloned().collect::<Vec<_>>();
+            (ids(state.sandboxes.keys().collect()), ids(state.containers.keys().collect()))
+        };
+        // As containerd finds tasks of which it knows no end.
+        let end = End { code: 255, reason: "Unknown", message: String::new(), cause: Cause::Lost };
+        for id in containers {
+            self.finish_now(&id, end.clone(), false);
+        }
+        let muted = std::mem::replace(&mut lock(&self.script).mute_events, true);
+        for id in sandboxes {
+            self.sandbox_down(&id, Cause::Lost);
+        }
+        lock(&self.script).mute_events = muted;
+    }
+
+    /// A container vanishes, process and all, and nobody is told.
+    pub(super) fn lose(&self, id: &str) -> bool {
+        let end = End { code: KILLED, reason: "Error", message: String::new(), cause: Cause::Lost };
+        self.finish_now(id, end, false);
+        let gone = lock(&self.state).containers.remove(id);
+        gone.iter().for_each(|container| self.happened_to_container(container, What::Removed));
+        gone.is_some()
     }
 
     /// A started container has a log, also when it says nothing.

@@ -6,6 +6,7 @@ use cri_api::v1;
 use ports::runtime::RuntimeEventKind;
 use tonic::Status;
 
+use super::happening::Cause;
 use super::images::Images;
 
 /// Exit code of a killed process.
@@ -242,11 +243,17 @@ pub(super) struct End {
     pub(super) code: i32,
     pub(super) reason: &'static str,
     pub(super) message: String,
+    pub(super) cause: Cause,
 }
 
 impl End {
     pub(super) fn code(code: i32) -> Self {
-        Self { code, reason: if code == 0 { "Completed" } else { "Error" }, message: String::new() }
+        let reason = if code == 0 { "Completed" } else { "Error" };
+        Self { code, reason, message: String::new(), cause: Cause::Itself }
+    }
+
+    pub(super) fn killed(cause: Cause) -> Self {
+        Self { cause, ..Self::code(KILLED) }
     }
 }
 

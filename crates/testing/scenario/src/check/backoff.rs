@@ -1,0 +1,139 @@
+//! A container that ended waits as long as the rule says before it is made again, and not longer (pod-lifecycle 6.1): at once, then
+//! 10 s, twice as long each time up to 300 s, and anew after ten minutes without an end.
+//!
+//! What makes a node forget, or lets it start a container for another reason, begins the count anew: a daemon that dies, an actor
+//! that is struck, another sandbox, a changed image, an end that the node itself brought about. After these a node may know more than
+//! this file, and wait for up to 300 s.
+
+use std::collections::BTreeMap;
+
+use fakes::runtime::Cause;
+
+use crate::history::{Fact, History, Of, SECOND, quiet_between};
+
+const FIRST: i64 = 10 * SECOND;
+const MOST: i64 = 300 * SECOND;
+const FORGOTTEN: i64 = 600 * SECOND;
+/// Beyond the rule.
+const SLACK: i64 = 60 * SECOND;
+const FIND_BACK: i64 = 300 * SECOND;
+
+/// What is known of one container of a pod.
+#[derive(Default)]
+struct Known<'a> {
+    sandbox: &'a str,
+    ended: Option<i64>,
+    /// How long it has to wait, and when that was raised.
+    delay: Option<(i64, i64)>,
+    /// Nothing has made the node forget or remember more, since its first attempt.
+    exact: bool,
+}
+
+pub(super) fn check(history: &History) -> Vec<(i64, String)> {
+    let spans = history.disturbed(FIND_BACK);
+    let mut known: BTreeMap<(&str, &str), Known<'_>> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (at, fact) in &history.facts {
+        match fact {
+            Fact::Made(of, _) if !of.name.is_empty() => {
+                let k = known.entry((&of.uid, &of.name)).or_default();
+                found.extend(judge(k, of, *at, &spans).map(|text| (*at, text)));
+                let exact = if of.attempt == 0 { k.sandbox.is_empty() } else { k.exact };
+                *k = Known { sandbox: &of.sandbox, ended: None, delay: raised(k, *at, &of.sandbox), exact };
+            }
+            Fact::Ended(of, _, cause) => {
+                if let Some(k) = known.get_mut(&(of.uid.as_str(), of.name.as_str())) {
+                    if matches!(cause, Cause::Itself | Cause::NoStart) {
+                        k.ended = Some(*at);
+                    } else {
+                        (k.ended, k.delay, k.exact) = (None, None, false);
+                    }
+                }
+            }
+            Fact::Struck(_) | Fact::Rebooted | Fact::Down => known.clear(),
+            Fact::Edited(pod) => {
+                let uids = history.facts.iter().filter_map(|(_, f)| match f {
+                    Fact::Made(of, _) if of.pod == *pod => Some(of.uid.as_str()),
+                    _ => None,
+                });
+                let uids: Vec<&str> = uids.collect();
+                known.retain(|(uid, _), _| !uids.contains(uid));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// The delay in force for an end at `ended`.
+fn in_force(known: &Known<'_>, ended: i64) -> Option<i64> {
+    known.delay.filter(|(_, raised)| ended - raised <= FORGOTTEN).map(|(delay, _)| delay)
+}
+
+fn raised(known: &Known<'_>, at: i64, sandbox: &str) -> Option<(i64, i64)> {
+    let ended = known.ended.filter(|_| known.sandbox == sandbox)?;
+    let delay = in_force(known, ended).map_or(FIRST, |delay| (delay * 2).min(MOST));
+    Some((delay, at))
+}
+
+fn judge(known: &Known<'_>, of: &Of, at: i64, spans: &[(i64, i64)]) -> Option<String> {
+    let ended = known.ended.filter(|_| known.sandbox == of.sandbox)?;
+    let (waited, least) = (at - ended, in_force(known, ended).unwrap_or(0));
+    if waited < least {
+        return Some(format!("{} is made {} s after an end, not {} s", of.label(), waited / SECOND, least / SECOND));
+    }
+    let (quiet, most) = (quiet_between(spans, ended, at), if known.exact { least } else { MOST });
+    (quiet > most + SLACK)
+        .then(|| format!("{} is made {} s after an end, {} s were to wait", of.label(), quiet / SECOND, most / SECOND))
+}
+
+#[cfg(test)]
+mod tests {
+    use fakes::runtime::Cause;
+
+    use crate::check::made::{ended, history, of};
+    use crate::history::Fact;
+
+    fn made(attempt: u32) -> Fact {
+        Fact::Made(of("a", attempt), true)
+    }
+
+    #[test]
+    fn the_second_restart_waits_ten_seconds_and_the_third_twenty() {
+        let with = |second: i64, third: i64| {
+            let facts = [
+                (0, made(0)),
+                (1, ended(0, 1)),
+                (1, made(1)),
+                (2, ended(1, 1)),
+                (second, made(2)),
+                (50, ended(2, 1)),
+                (third, made(3)),
+            ];
+            super::check(&history(facts)).len()
+        };
+        assert_eq!(with(12, 70), 0);
+        assert_eq!(with(11, 70), 1, "too early");
+        assert_eq!(with(12, 69), 1, "too early");
+        assert_eq!(with(12, 131), 1, "too late");
+    }
+
+    #[test]
+    fn a_dead_daemon_or_ten_good_minutes_begin_anew() {
+        let down = [
+            (0, made(0)),
+            (1, ended(0, 1)),
+            (1, made(1)),
+            (2, Fact::Down),
+            (3, ended(1, 1)),
+            (4, Fact::Up),
+            (5, made(2)),
+        ];
+        assert!(super::check(&history(down)).is_empty());
+        let killed = Fact::Ended(of("a", 1), 137, Cause::Kill);
+        let probed = [(0, made(0)), (1, ended(0, 1)), (1, made(1)), (2, killed), (2, made(2))];
+        assert!(super::check(&history(probed)).is_empty());
+        let good = [(0, made(0)), (1, ended(0, 1)), (1, made(1)), (700, ended(1, 1)), (701, made(2))];
+        assert!(super::check(&history(good)).is_empty());
+    }
+}

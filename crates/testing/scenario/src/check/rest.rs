@@ -1,0 +1,110 @@
+//! The node comes to rest: some time after all trouble is over, what is wanted runs, what is over is told, and nothing else is left.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::history::{Fact, History, Told};
+use crate::shape::{Rest, Restart, Shape};
+
+pub(super) fn check(history: &History) -> Vec<(i64, String)> {
+    if history.end == 0 {
+        return Vec::new();
+    }
+    open(history).into_iter().map(|text| (history.end, text)).collect()
+}
+
+/// What keeps the node from rest, as far as `history` goes.
+pub(crate) fn open(history: &History) -> Vec<String> {
+    let touched: BTreeSet<&str> = history.facts.iter().filter_map(|(_, fact)| touched(fact)).collect();
+    let (told, wanted) = (history.last_told(), history.wanted());
+    let mut refused: BTreeSet<&str> = BTreeSet::new();
+    let mut running: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    let mut left = Vec::new();
+    for (_, fact) in &history.facts {
+        match fact {
+            Fact::Started(of) => drop(running.insert(&of.id, (&of.pod, &of.name))),
+            Fact::Ended(of, ..) | Fact::Removed(of) => drop(running.remove(of.id.as_str())),
+            Fact::Left(text) => left.push(text.clone()),
+            Fact::Refused(pod) => drop(refused.insert(pod)),
+            // A static pod of that name is another one then, and in its next life a daemon decides anew.
+            Fact::Wanted(pod, _) => drop(refused.remove(pod.as_str())),
+            Fact::Up => refused.clear(),
+            _ => {}
+        }
+    }
+    for (pod, shape) in wanted.iter().filter(|(pod, _)| !refused.contains(*pod)) {
+        left.extend(lacks(shape, told.get(pod).copied(), touched.contains(pod)).map(|text| format!("{pod} {text}")));
+    }
+    for (pod, name) in running.values().filter(|(pod, _)| !wanted.contains_key(pod)) {
+        left.push(format!("{pod}/{name} runs, and nobody wants it"));
+    }
+    for pod in told.keys().filter(|pod| !wanted.contains_key(*pod)) {
+        left.push(format!("the API server still has {pod}, which nobody wants"));
+    }
+    left
+}
+
+/// The pod that something was done to of which a pod without restarts does not recover.
+fn touched(fact: &Fact) -> Option<&str> {
+    match fact {
+        Fact::Touched(pod) | Fact::Edited(pod) => Some(pod),
+        // Whatever ran then has ended.
+        Fact::Ended(of, _, fakes::runtime::Cause::Lost) => Some(&of.pod),
+        _ => None,
+    }
+}
+
+/// What a wanted pod lacks.
+fn lacks(shape: &Shape, told: Option<&Told>, touched: bool) -> Option<String> {
+    let Some(told) = told else { return Some("is not known to the API server".to_owned()) };
+    let is_over = matches!(told.phase.as_str(), "Succeeded" | "Failed");
+    if is_over && !told.reason.is_empty() {
+        // Refused, evicted, preempted: the node's own decision.
+        return None;
+    }
+    if touched && shape.restart != Restart::Always {
+        return None;
+    }
+    match shape.rest() {
+        Rest::Open => None,
+        Rest::Over if is_over => None,
+        Rest::Over => Some(format!("is {} and should be over", told.phase)),
+        Rest::Ready => {
+            let all = told.containers.iter().filter(|c| shape.containers.iter().any(|part| part.name == c.name));
+            let ready = all.filter(|c| c.running.is_some() && c.ready).count();
+            let fine = told.phase == "Running" && told.ready && ready == shape.containers.len();
+            (!fine).then(|| format!("is {}, ready {}: {:?}", told.phase, told.ready, told.containers))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::made::{history, running, shape, started, told, unwanted, wanted};
+    use crate::history::{Fact, ToldContainer};
+    use crate::shape::{Does, Part, Restart, Shape};
+
+    #[test]
+    fn what_is_wanted_is_ready_and_what_is_not_is_gone() {
+        let fine = history([(0, wanted(shape())), (1, started(0)), (2, told("Running", running(0)))]);
+        assert!(super::check(&fine).is_empty());
+        let pending = history([(0, wanted(shape())), (2, told("Pending", ToldContainer::default()))]);
+        assert_eq!(super::check(&pending).len(), 1);
+        let unknown = history([(0, wanted(shape()))]);
+        assert_eq!(super::check(&unknown).len(), 1);
+        let left = history([(0, wanted(shape())), (1, started(0)), (2, told("Running", running(0))), (3, unwanted())]);
+        assert_eq!(super::check(&left).len(), 2, "a container and an object");
+        assert_eq!(super::check(&history([(1, Fact::Left("a row".to_owned()))])).len(), 1);
+    }
+
+    #[test]
+    fn a_job_is_over_unless_somebody_ended_its_containers() {
+        let part = Part { does: vec![Does::Exits { after_ms: 1000, code: 0 }], ..crate::check::made::part("a") };
+        let job = || Shape { restart: Restart::Never, containers: vec![part.clone()], ..shape() };
+        let over = history([(0, wanted(job())), (2, told("Succeeded", ToldContainer::default()))]);
+        assert!(super::check(&over).is_empty());
+        let on = history([(0, wanted(job())), (2, told("Running", running(0)))]);
+        assert_eq!(super::check(&on).len(), 1);
+        let touched = [(0, wanted(job())), (1, Fact::Touched("p-sim".to_owned())), (2, told("Running", running(0)))];
+        assert!(super::check(&history(touched)).is_empty());
+    }
+}

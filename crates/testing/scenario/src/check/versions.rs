@@ -1,0 +1,68 @@
+//! What was said of a pod is not taken back: a pod that ended has ended, restart counts only grow, and so do versions of statuses
+//! within a life of the daemon.
+
+use std::collections::BTreeMap;
+
+use crate::history::{Fact, History, Told};
+
+pub(super) fn check(history: &History) -> Vec<(i64, String)> {
+    let mut versions: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut told: BTreeMap<&str, &Told> = BTreeMap::new();
+    let mut found = Vec::new();
+    for (at, fact) in &history.facts {
+        match fact {
+            Fact::Version(uid, version) => {
+                let last = versions.insert(uid, *version).unwrap_or_default();
+                if *version < last {
+                    found.push((*at, format!("the status of {uid} was of version {last} and is of version {version}")));
+                }
+            }
+            Fact::Down => versions.clear(),
+            // A mirror goes on under its name for a moment, with the status of the new pod.
+            Fact::Edited(pod) => told.retain(|_, old| old.pod != *pod),
+            Fact::Status(new) => {
+                let old = told.insert(&new.uid, new);
+                found.extend(old.and_then(|old| taken_back(old, new)).map(|text| (*at, text)));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn taken_back(old: &Told, new: &Told) -> Option<String> {
+    let over = |told: &Told| matches!(told.phase.as_str(), "Succeeded" | "Failed");
+    if over(old) && old.phase != new.phase {
+        return Some(format!("{} was {} and is {}", new.pod, old.phase, new.phase));
+    }
+    new.containers.iter().find_map(|c| {
+        let before = old.containers.iter().find(|o| o.name == c.name)?;
+        (c.restarts < before.restarts)
+            .then(|| format!("{}/{} had {} restarts and has {}", new.pod, c.name, before.restarts, c.restarts))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::made::{history, running, told};
+    use crate::history::Fact;
+
+    #[test]
+    fn nothing_goes_back() {
+        let version = |n| Fact::Version("u".to_owned(), n);
+        assert!(super::check(&history([(1, version(1)), (2, version(2))])).is_empty());
+        assert_eq!(super::check(&history([(1, version(2)), (2, version(1))])).len(), 1);
+        assert!(super::check(&history([(1, version(2)), (2, Fact::Down), (3, version(1))])).is_empty());
+        let cases = [
+            (told("Running", running(0)), told("Running", running(1)), 0),
+            (told("Running", running(1)), told("Running", running(0)), 1),
+            (told("Running", running(0)), told("Failed", running(0)), 0),
+            (told("Failed", running(0)), told("Running", running(0)), 1),
+            (told("Succeeded", running(0)), told("Failed", running(0)), 1),
+        ];
+        for (old, new, count) in cases {
+            let text = format!("{old:?} {new:?}");
+            assert_eq!(super::check(&history([(1, old), (2, new)])).len(), count, "{text}");
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Writes down what is to be seen of a node from outside.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use contract::status::StatusEntry;
+use fakes::api::{Event, FieldSelector, Target};
+use fakes::runtime::{Happening, What};
+use fakes::{FakeApi, FakeRuntime, MemFs};
+use ports::host::{HostFs, Mounter};
+use serde_json::Value;
+use sim::{DISK, SimNode};
+use tokio::time::Instant;
+
+use crate::history::{Fact, History, Of, Told, ToldContainer};
+
+/// The history of a node, as it grows. A clone is the same one.
+#[derive(Clone)]
+pub(crate) struct Observer {
+    history: Arc<Mutex<History>>,
+    began: Instant,
+}
+
+/// Folders and files of pods that a container was started with, and whether something is mounted there.
+type Mounts = BTreeMap<String, (Of, Vec<(PathBuf, bool)>)>;
+
+impl Observer {
+    pub(crate) fn new() -> Self {
+        Self { history: Arc::default(), began: Instant::now() }
+    }
+
+    pub(crate) fn history(&self) -> MutexGuard<'_, History> {
+        self.history.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn now(&self) -> i64 {
+        i64::try_from(self.began.elapsed().as_nanos()).unwrap_or(i64::MAX)
+    }
+
+    pub(crate) fn began(&self) -> Instant {
+        self.began
+    }
+
+    pub(crate) fn note(&self, fact: Fact) {
+        let now = self.now();
+        let mut history = self.history();
+        if let Fact::Wanted(pod, shape) = &fact {
+            history.shapes.insert(pod.clone(), (**shape).clone());
+        }
+        history.facts.push((now, fact));
+    }
+
+    /// Follows runtime and API server. Ends with [`blind`].
+    pub(crate) fn watch(&self, node: &SimNode) {
+        let mounts: Arc<Mutex<Mounts>> = Arc::default();
+        let (own, cgroups, files) = (self.clone(), node.world.cgroups.clone(), node.world.files.clone());
+        let (runtime, seen) = (node.world.runtime.clone(), mounts.clone());
+        node.world.runtime.witness(move |happening| {
+            let of = of(happening);
+            let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+            own.note(match &happening.what {
+                What::Made => {
+                    Fact::Made(of, parent(&runtime, &happening.sandbox).is_none_or(|p| cgroups.values(&p).is_some()))
+                }
+                What::Started => {
+                    seen.insert(of.id.clone(), (of.clone(), mounted(&runtime, &files, &of.id)));
+                    Fact::Started(of)
+                }
+                What::StopAsked(grace) => Fact::StopAsked(of, *grace),
+                What::Ended(code, cause) => {
+                    seen.remove(&of.id);
+                    Fact::Ended(of, *code, *cause)
+                }
+                What::Removed => Fact::Removed(of),
+            });
+        });
+        tokio::task::spawn_local(look_at_volumes(self.clone(), mounts, node.world.files.clone()));
+        tokio::task::spawn_local(follow_api(self.clone(), node.api().clone()));
+    }
+
+    /// Follows the status board of this life of the daemon.
+    pub(crate) fn follow_board(&self, node: &SimNode) {
+        let (own, board) = (self.clone(), node.wiring().board::<StatusEntry>());
+        let mut changes = board.changes();
+        tokio::task::spawn_local(async move {
+            let (mut seen, mut newest) = (None, BTreeMap::new());
+            while changes.changed().await.is_ok() {
+                let rows = board.snapshot();
+                let changed = board.changed(&mut seen).unwrap_or_else(|| rows.keys().cloned().collect::<BTreeSet<_>>());
+                for (uid, row) in rows.iter().filter(|(uid, _)| changed.contains(*uid)) {
+                    if newest.insert(uid.clone(), row.version) != Some(row.version) {
+                        own.note(Fact::Version(uid.to_string(), row.version));
+                        if row.is_terminal() && row.status.reason.is_some() {
+                            own.note(Fact::Refused(row.name.clone()));
+                        }
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Nobody looks at the runtime any more: it holds who does, and who does holds it.
+pub(crate) fn blind(node: &SimNode) {
+    node.world.runtime.witness(|_| {});
+}
+
+fn of(happening: &Happening) -> Of {
+    let (id, name, attempt) = happening.container.clone().unwrap_or_default();
+    let (uid, pod, sandbox) = (happening.uid.clone(), happening.pod.clone(), happening.sandbox.clone());
+    Of { uid, pod, sandbox, name, id, attempt }
+}
+
+/// The cgroup that a sandbox was asked for with.
+fn parent(runtime: &FakeRuntime, sandbox: &str) -> Option<String> {
+    runtime.peek(|sandboxes, _| Some(sandboxes.get(sandbox)?.config.linux.as_ref()?.cgroup_parent.clone()))
+}
+
+fn mounted(runtime: &FakeRuntime, files: &MemFs, id: &str) -> Vec<(PathBuf, bool)> {
+    let pods = Path::new(DISK).join("root/pods");
+    let paths: Vec<PathBuf> = runtime.peek(|_, containers| {
+        let mounts = containers.get(id).map(|c| c.config.mounts.as_slice()).unwrap_or_default();
+        mounts.iter().map(|m| PathBuf::from(&m.host_path)).filter(|path| path.starts_with(&pods)).collect()
+    });
+    let with = |path: PathBuf| {
+        let is_mount = files.is_mount_point(&path).unwrap_or_default();
+        (path, is_mount)
+    };
+    paths.into_iter().map(with).collect()
+}
+
+/// Between two looks at volumes.
+const LOOKS: std::time::Duration = std::time::Duration::from_secs(10);
+
+async fn look_at_volumes(own: Observer, mounts: Arc<Mutex<Mounts>>, files: MemFs) {
+    loop {
+        tokio::time::sleep(LOOKS).await;
+        let mut mounts = mounts.lock().unwrap_or_else(PoisonError::into_inner);
+        for (of, paths) in mounts.values_mut() {
+            // A disk that cannot be read says nothing.
+            let is_lost = |(path, was_mount): &(PathBuf, bool)| {
+                matches!(files.stat_link(path), Ok(None))
+                    || (*was_mount && matches!(files.is_mount_point(path), Ok(false)))
+            };
+            for (path, _) in paths.iter().filter(|p| is_lost(p)) {
+                own.note(Fact::VolumeLost(of.clone(), path.display().to_string()));
+            }
+            paths.retain(|p| !is_lost(p));
+        }
+    }
+}
+
+async fn follow_api(own: Observer, api: FakeApi) {
+    let target = Target::parse("/api/v1/pods").expect("a path of the API");
+    let (mut changes, mut version) = (api.changes(), 1);
+    let mut last: BTreeMap<String, Told> = BTreeMap::new();
+    while changes.changed().await.is_ok() {
+        let (found, now) =
+            api.peek(|store| (store.changes(&target, &FieldSelector::default(), version), store.version()));
+        version = now;
+        // The log was emptied: what is there is looked at with the next change.
+        let Ok(found) = found else { continue };
+        for change in found {
+            let told = told(&change.object);
+            if change.event == Event::Deleted {
+                last.remove(&told.uid);
+                own.note(Fact::Gone(told.pod, told.uid));
+            } else if last.get(&told.uid) != Some(&told) {
+                last.insert(told.uid.clone(), told.clone());
+                own.note(Fact::Status(told));
+            }
+        }
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn told(pod: &Value) -> Told {
+    let status = &pod["status"];
+    let lists = ["initContainerStatuses", "containerStatuses"].map(|field| status[field].as_array());
+    let conditions = status["conditions"].as_array().into_iter().flatten();
+    Told {
+        pod: text(&pod["metadata"]["name"]),
+        uid: text(&pod["metadata"]["uid"]),
+        phase: text(&status["phase"]),
+        reason: text(&status["reason"]),
+        ready: conditions.into_iter().any(|c| c["type"] == "Ready" && c["status"] == "True"),
+        deleting: pod["metadata"]["deletionTimestamp"].is_string(),
+        containers: lists.into_iter().flatten().flatten().map(container).collect(),
+    }
+}
+
+fn container(status: &Value) -> ToldContainer {
+    let bare = |id: &Value| id.as_str().map(|id| id.split_once("://").map_or(id, |(_, id)| id).to_owned());
+    let ended = |state: &Value| {
+        let code = state["terminated"]["exitCode"].as_i64()?;
+        Some((bare(&state["terminated"]["containerID"]).unwrap_or_default(), i32::try_from(code).unwrap_or(-1)))
+    };
+    ToldContainer {
+        name: text(&status["name"]),
+        running: status["state"]["running"].is_object().then(|| bare(&status["containerID"])).flatten(),
+        ended: ended(&status["state"]),
+        last: ended(&status["lastState"]),
+        restarts: i32::try_from(status["restartCount"].as_i64().unwrap_or_default()).unwrap_or(i32::MAX),
+        ready: status["ready"] == true,
+    }
+}

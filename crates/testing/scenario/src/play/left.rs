@@ -1,0 +1,44 @@
+//! What should not be left once a node is at rest, where checkers do not see it: boards, mailboxes, journal, folders.
+
+use contract::pod_worker::WorkerState;
+use contract::status::StatusEntry;
+use model::pod;
+use ports::host::HostFs;
+use ports::journal::Journal;
+use sim::DISK;
+
+use super::apply::Stage;
+
+/// Messages that may wait at an actor while nothing happens: those of one moment.
+const MAILBOX: usize = 32;
+
+pub(super) fn of(stage: &Stage) -> Vec<String> {
+    let (node, mut left) = (&stage.node, Vec::new());
+    let wanted: Vec<String> = stage.observer.history().wanted().keys().map(|pod| (*pod).to_owned()).collect();
+    let is_wanted = |name: &str| wanted.iter().any(|w| w == name);
+    let workers = node.wiring().board::<WorkerState>().snapshot();
+    for (uid, row) in &workers {
+        let name = row.pod.as_deref().map_or("", |p| pod::name(p));
+        if !is_wanted(name) {
+            left.push(format!("a worker of {name} ({uid}) in phase {:?}", row.phase));
+        }
+    }
+    for row in node.wiring().board::<StatusEntry>().snapshot().values().filter(|row| !is_wanted(&row.name)) {
+        left.push(format!("a status of {}", row.name));
+    }
+    for s in node.world.runtime.sandboxes().iter().filter(|s| s.ready && !is_wanted(s.pod())) {
+        left.push(format!("a sandbox of {}", s.pod()));
+    }
+    for a in node.kernel.directory().actors().iter().filter(|a| a.mailbox_depth > MAILBOX) {
+        left.push(format!("{} messages at {}", a.mailbox_depth, a.name));
+    }
+    let lines = node.world.journal.keys("worker/").unwrap_or_default();
+    for key in lines.iter().filter(|key| !workers.keys().any(|uid| key.ends_with(uid.as_str()))) {
+        left.push(format!("a line {key} in the journal"));
+    }
+    let folders = node.world.files.list_dir(&std::path::Path::new(DISK).join("root/pods")).unwrap_or_default();
+    for folder in folders.iter().filter(|f| !workers.keys().any(|uid| uid.as_str() == f.name)) {
+        left.push(format!("a folder of the pod {}", folder.name));
+    }
+    left
+}

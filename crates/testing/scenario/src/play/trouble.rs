@@ -1,0 +1,91 @@
+//! Trouble of a scenario, in the words of the fakes.
+
+use std::path::Path;
+use std::time::Duration;
+
+use fakes::api::{Matching, Trouble};
+use fakes::files::{Errno, FileTrouble};
+use fakes::runtime::{Code, Fault, FaultKind};
+use ports::api::ApiError;
+use sim::{DISK, SimNode};
+
+use crate::step::{ApiTrouble, DiskTrouble, RuntimeTrouble};
+
+const SLOW_API: Duration = Duration::from_secs(2);
+const SLOW_CALL: Duration = Duration::from_secs(3);
+const LATE_CALL: Duration = Duration::from_secs(7);
+
+fn status(code: u16) -> ApiError {
+    let reason = match code {
+        410 => "Expired",
+        429 => "TooManyRequests",
+        503 => "ServiceUnavailable",
+        _ => "InternalError",
+    };
+    ApiError::status(code, reason, format!("answered with {code}, by order"))
+}
+
+fn reset() -> ApiError {
+    ApiError::Unreachable { message: "connection reset by peer".to_owned() }
+}
+
+pub(super) fn api(node: &SimNode, trouble: &ApiTrouble) {
+    let api = node.api();
+    let some = |trouble, times| api.trouble(Matching::any(), trouble, times);
+    match *trouble {
+        ApiTrouble::Unplug => api.unplug(),
+        ApiTrouble::Answer { status: code, times } => some(Trouble::Fail(status(code)), times),
+        ApiTrouble::Lose { times } => {
+            for verb in ["POST", "PUT", "PATCH", "DELETE"] {
+                api.trouble(Matching::of(verb, ""), Trouble::DoneButLost(reset()), times);
+            }
+        }
+        ApiTrouble::Hang { times } => some(Trouble::Hang, times),
+        ApiTrouble::Slow { times } => some(Trouble::Slow(SLOW_API), times),
+        ApiTrouble::Compact => {
+            api.store(fakes::api::Store::compact);
+            api.cut_follows(status(410));
+        }
+        ApiTrouble::Cut => api.cut_follows(reset()),
+        ApiTrouble::Stale => api.hold_follows(),
+    }
+}
+
+pub(super) fn runtime(node: &SimNode, trouble: &RuntimeTrouble) {
+    let runtime = &node.world.runtime;
+    let some = |rpc: &str, kind, times| runtime.inject(Fault::new(rpc, kind).times(times));
+    let text = || "by order".to_owned();
+    match trouble {
+        RuntimeTrouble::Error { rpc, times } => some(rpc, FaultKind::Error(Code::Unknown, text()), *times),
+        RuntimeTrouble::Lost { rpc, times } => some(rpc, FaultKind::ErrorAfter(Code::Unavailable, text()), *times),
+        RuntimeTrouble::Hang { rpc, times } => some(rpc, FaultKind::Hang, *times),
+        RuntimeTrouble::Slow { rpc, times } => some(rpc, FaultKind::Delay(SLOW_CALL), *times),
+        RuntimeTrouble::Late { rpc, times } => some(rpc, FaultKind::Late(LATE_CALL), *times),
+        RuntimeTrouble::Disconnect => runtime.disconnect(),
+        RuntimeTrouble::Down => runtime.down(),
+        RuntimeTrouble::Mute => runtime.mute_events(true),
+        RuntimeTrouble::NoNetwork => runtime.set_network_ready(false),
+    }
+}
+
+/// Manifests are written by somebody else, who has space.
+pub(super) fn disk(node: &SimNode, trouble: DiskTrouble) {
+    node.world.journal.set_broken(true);
+    let what = match trouble {
+        DiskTrouble::Full => FileTrouble::FailWrites(Errno::NoSpc),
+        DiskTrouble::Broken => FileTrouble::Fail(Errno::Io),
+    };
+    node.world.files.trouble(&Path::new(DISK).join("root"), what);
+}
+
+pub(super) fn calm(node: &SimNode) {
+    node.kernel.faults().clear();
+    node.api().calm();
+    let runtime = &node.world.runtime;
+    runtime.clear_faults();
+    runtime.up();
+    runtime.mute_events(false);
+    runtime.set_network_ready(true);
+    node.world.journal.set_broken(false);
+    node.world.files.calm();
+}
