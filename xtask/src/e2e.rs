@@ -49,6 +49,9 @@ fn cluster(runtime: &Runtime) -> anyhow::Result<()> {
     tests("cluster", runtime)
 }
 
+/// The test of `docs/examples/remote-probes`, which is told where that is by `REMOTE_PROBES_BIN`.
+const REMOTE_TEST: &str = "remote::probes_in_a_process_of_their_own_are_those_of_the_node_whatever_becomes_of_it";
+
 fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     check_nextest()?;
     setup::check()?;
@@ -67,5 +70,9 @@ fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     let outside = runs_outside.then(|| outside::build(&|args| workspace::run("cargo", args))).transpose()?;
     let outside = outside.map(|p| p.to_string_lossy().into_owned());
     env.extend(outside.as_deref().map(|path| (outside::VARIABLE, path)));
+    let runs_remote = package == "e2e" && args.filter.as_deref().is_none_or(|f| REMOTE_TEST.contains(f));
+    let remote = runs_remote.then(|| workspace::build("remote-probes", args.release)).transpose()?;
+    let remote = remote.map(|p| p.to_string_lossy().into_owned());
+    env.extend(remote.as_deref().map(|path| ("REMOTE_PROBES_BIN", path)));
     workspace::run_with("cargo", &command, &env)
 }

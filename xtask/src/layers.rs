@@ -55,6 +55,7 @@ const BASE: &[(&str, &[&str])] = &[
     ("grpc", &["ports", "trace"]),
     ("metrics", &[]),
     ("resolver", &[]),
+    ("seam", &["actor", "contract", "model", "trace"]),
     ("tls", &[]),
     ("trace", &["metrics"]),
 ];
@@ -81,8 +82,8 @@ const OUTSIDE: &[(&[&str], &[&str], &str)] = &[
     (
         &["tokio", "futures", "async-trait", "tracing", "fastrand"],
         &[
-            "actor", "contract", "grpc", "ports", "resolver", "trace", "managers", "adapters", "app", "testing",
-            "tests", "xtask",
+            "actor", "contract", "grpc", "ports", "resolver", "seam", "trace", "managers", "adapters", "app",
+            "testing", "tests", "xtask",
         ],
         "model and policy are plain data and pure functions: no I/O, no waiting, no randomness, no logging",
     ),

@@ -41,6 +41,7 @@ use crate::settings::{Machine, Settings};
 
 mod crashes;
 mod managers;
+mod remote;
 mod serving;
 
 use serving::{AllServing, Line, Serving};

@@ -11,7 +11,7 @@ use cri_client::{CriClient, Deadlines, Endpoint, Options};
 use host_linux::{LinuxCgroups, LinuxFs, LinuxInfo, LinuxMounts, LinuxQuotas, SystemdCgroups, SystemdLogind};
 use journal::RedbJournal;
 use model::node::CgroupDriver;
-use node_config::{Configured, Flags, NodeConfig};
+use node_config::{Configured, Flags, NodeConfig, RemoteManagers};
 use ports::host::{CgroupFs, HostInfo, Links};
 use ports::iptables::Family;
 use server::healthz::Checks;
@@ -47,7 +47,7 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
     for notice in &flags.notices {
         eprintln!("{notice}");
     }
-    let Configured { config, warnings, document, .. } = node_config::configure(&flags)
+    let Configured { config, warnings, document, managers, .. } = node_config::configure(&flags)
         .map_err(|e| anyhow::anyhow!("invalid configuration, {} mistake(s):\n{e}", e.errors.len()))?;
     let providers = crate::providers::load(&flags).map_err(|errors| {
         let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
@@ -63,7 +63,7 @@ pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> R
         tracing::warn!(at = w.origin, "{w}");
     }
     let _lock = flags.lock_file.as_deref().map(host::lock).transpose()?;
-    let settings = Settings { providers, ..settings(&flags, config)? };
+    let settings = Settings { providers, managers, ..settings(&flags, config)? };
     match host_linux::raise_open_files() {
         Ok(most) => tracing::debug!(most, "files that may be open"),
         Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
@@ -100,6 +100,7 @@ fn settings(flags: &Flags, config: NodeConfig) -> Result<Settings> {
         flags: flags.clone(),
         certificates: Certificates::default(),
         providers: Vec::new(),
+        managers: RemoteManagers::default(),
     })
 }
 
@@ -226,6 +227,7 @@ async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Resu
         kernel.faults().enable();
     }
     let builder = customise(Node::builder(settings.clone(), machine, ports.clone()));
+    let builder = builder.remote_managers(&settings.managers);
     let crew = builder.wiring().crew();
     let (runtime, api, known) = (ports.runtime, ports.api, checks.clone());
     let parts = http::Parts { settings, kernel, crew, runtime, api, checks: known, accepting, document, set_verbosity };

@@ -11,7 +11,7 @@ use cgroup_values::{CgroupName, HostFacts, LimitRules, MemoryQos};
 use model::node::CgroupDriver;
 use model::quantity::Quantity;
 use model::resources::{CPU, EPHEMERAL_STORAGE, HUGEPAGES_PREFIX, MEMORY, ResourceList};
-use node_config::{Enforce, Eviction, Flags, NodeAllocatable, NodeConfig, PodLimits, Pods};
+use node_config::{Enforce, Eviction, Flags, NodeAllocatable, NodeConfig, PodLimits, Pods, RemoteManagers};
 use ports::host::{CgroupFs, CgroupVersion, HostFs, HostInfo, HostResult};
 use pull_credentials::provider_config::Provider;
 use volume_manager::{SeLinux, files_context};
@@ -33,6 +33,8 @@ pub struct Settings {
     pub flags: Flags,
     /// Credential provider plugins, as the files that the flags name have them.
     pub providers: Vec<Provider>,
+    /// Managers that run in processes of their own.
+    pub managers: RemoteManagers,
     /// Where the certificates of this node come from.
     pub certificates: Certificates,
     /// Driver in force: the runtime's own, else the configured one.

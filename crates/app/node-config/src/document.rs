@@ -26,7 +26,8 @@ pub(crate) fn parse(text: &str, warnings: &mut Vec<Warning>) -> Result<Map<Strin
     Ok(fields)
 }
 
-fn value(text: &str, warnings: &mut Vec<Warning>) -> Result<Option<Value>, ConfigError> {
+/// What a text says; `None`: nothing.
+pub(crate) fn value(text: &str, warnings: &mut Vec<Warning>) -> Result<Option<Value>, ConfigError> {
     let position = |at: Option<Position>| at.map(|at| at.to_string()).unwrap_or_default();
     let document = yaml::read(text)
         .map_err(|e| ConfigError::new(position(e.at), format!("is neither YAML nor JSON: {}", e.reason)))?;

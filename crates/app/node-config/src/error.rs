@@ -34,6 +34,11 @@ impl ConfigError {
         self
     }
 
+    pub(crate) fn path(mut self, path: impl Into<String>) -> Self {
+        self.path = path.into();
+        self
+    }
+
     pub(crate) fn at(mut self, origin: impl Into<String>) -> Self {
         self.origin = origin.into();
         self

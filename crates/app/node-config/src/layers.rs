@@ -10,6 +10,7 @@ use crate::document;
 use crate::error::{ConfigError, ConfigErrors, Warning};
 use crate::findings::Findings;
 use crate::flags::{self, Flags};
+use crate::managers::{self, RemoteManagers};
 use crate::read;
 
 /// A configuration, and where it came from.
@@ -23,6 +24,8 @@ pub struct Configured {
     pub files: Vec<PathBuf>,
     /// The merged document without defaults: the fields of a KubeletConfiguration.
     pub document: Map<String, Value>,
+    /// Managers that run in processes of their own.
+    pub managers: RemoteManagers,
 }
 
 /// What bare flags stand on. A configuration file has safer defaults; drop-ins alone do not bring them
@@ -73,6 +76,7 @@ pub fn configure(flags: &Flags) -> Result<Configured, ConfigErrors> {
         errors.push(error.at(format!("--{}", o.flag)));
     }
     let unreadable = errors.iter().any(|e| !e.origin.starts_with("--"));
+    let managers = managers::read(flags, &mut errors, &mut warnings);
     for o in &flags.overrides {
         merged.set(o.field, o.value.clone(), &format!("--{}", o.flag));
     }
@@ -88,7 +92,7 @@ pub fn configure(flags: &Flags) -> Result<Configured, ConfigErrors> {
     errors.extend(found.errors.into_iter().map(placed));
     warnings.extend(found.warnings.into_iter().map(|w| Warning { origin: merged.origin(&w.path, &fallback), ..w }));
     match config {
-        Some(config) if errors.is_empty() => Ok(Configured { config, warnings, files, document }),
+        Some(config) if errors.is_empty() => Ok(Configured { config, warnings, files, document, managers }),
         _ => Err(ConfigErrors { errors, warnings }),
     }
 }
@@ -112,7 +116,7 @@ pub(crate) fn one_file(file: &Path, warnings: &mut Vec<Warning>) -> Result<Map<S
     Ok(fields)
 }
 
-fn read_text(file: &Path) -> Result<String, ConfigError> {
+pub(crate) fn read_text(file: &Path) -> Result<String, ConfigError> {
     let bytes = std::fs::read(file).map_err(|e| ConfigError::whole_file(format!("cannot be read: {e}")))?;
     String::from_utf8(bytes).map_err(|e| {
         let at = e.utf8_error().valid_up_to();

@@ -17,6 +17,7 @@ pub mod flags;
 mod flagz;
 mod labels;
 mod layers;
+mod managers;
 mod nearest;
 mod read;
 mod reader;
@@ -36,6 +37,7 @@ pub use error::{ConfigError, ConfigErrors, Warning};
 pub use flags::{AfterBoot, Flags, KUBERNETES_VERSION};
 pub use flagz::flagz;
 pub use layers::{Configured, configure};
+pub use managers::{REMOTE_MANAGERS, RemoteManager, RemoteManagers, WhenAway};
 
 use std::path::Path;
 

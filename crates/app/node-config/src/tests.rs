@@ -7,6 +7,7 @@ mod flags;
 mod flagz;
 mod gates;
 mod layers;
+mod managers;
 
 use std::path::Path;
 

@@ -17,12 +17,19 @@ pub struct Deferred<A: Actor, R>(Due<A, R>);
 
 enum Due<A: Actor, R> {
     Now(R),
-    Later(LocalBoxActorFuture<A, R>),
+    /// `None`: there will be no answer.
+    Later(LocalBoxActorFuture<A, Option<R>>),
 }
 
 impl<A: Managed, R: 'static> Deferred<A, R> {
     /// Answers with what `fut` gives.
     pub fn new(fut: impl Future<Output = R> + 'static) -> Self {
+        Self::if_any(fut.map(Some))
+    }
+
+    /// Answers with what `fut` gives. When that is nothing, whoever should have said it being gone, the asker hears what it
+    /// hears of a crash: whether the effect happened is unknown.
+    pub fn if_any(fut: impl Future<Output = Option<R>> + 'static) -> Self {
         Deferred(Due::Later(Box::pin(actix::fut::wrap_future::<_, A>(fut))))
     }
 
@@ -32,7 +39,7 @@ impl<A: Managed, R: 'static> Deferred<A, R> {
         fut: impl Future<Output = T> + 'static,
         then: impl FnOnce(&mut A, T, &mut Ctx<A>) -> R + 'static,
     ) -> Self {
-        let fut = actix::fut::wrap_future::<_, A>(fut).map(move |out, actor, ctx| then(actor, out, ctx));
+        let fut = actix::fut::wrap_future::<_, A>(fut).map(move |out, actor, ctx| Some(then(actor, out, ctx)));
         Deferred(Due::Later(Box::pin(fut)))
     }
 
@@ -48,13 +55,13 @@ where
     M: Message,
 {
     fn handle(self, ctx: &mut Ctx<A>, tx: Option<oneshot::Sender<M::Result>>) {
-        let answer = move |result| {
-            if let Some(tx) = tx {
+        let answer = move |result: Option<M::Result>| {
+            if let (Some(tx), Some(result)) = (tx, result) {
                 let _ = tx.send(result);
             }
         };
         match self.0 {
-            Due::Now(result) => answer(result),
+            Due::Now(result) => answer(Some(result)),
             Due::Later(fut) => {
                 let traced = Traced { context: trace::current(), fut };
                 ctx.spawn(traced.map(move |result, _, _| answer(result)));
@@ -66,13 +73,13 @@ where
 /// Work on an answer is a part of the trace of its ask.
 struct Traced<A: Actor, R> {
     context: Option<trace::Context>,
-    fut: LocalBoxActorFuture<A, R>,
+    fut: LocalBoxActorFuture<A, Option<R>>,
 }
 
 impl<A: Actor, R> ActorFuture<A> for Traced<A, R> {
-    type Output = R;
+    type Output = Option<R>;
 
-    fn poll(mut self: Pin<&mut Self>, actor: &mut A, ctx: &mut A::Context, cx: &mut Context<'_>) -> Poll<R> {
+    fn poll(mut self: Pin<&mut Self>, actor: &mut A, ctx: &mut A::Context, cx: &mut Context<'_>) -> Poll<Option<R>> {
         let _entered = trace::enter(self.context);
         self.fut.as_mut().poll(actor, ctx, cx)
     }

@@ -52,6 +52,13 @@ pub struct Cursor {
     seq: u64,
 }
 
+impl Cursor {
+    /// The number of the last change that is known.
+    pub(crate) fn seq(self) -> u64 {
+        self.seq
+    }
+}
+
 /// What happened on a board since a [`Cursor`], as data for a reader elsewhere. A list, as keys are not always text.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Since<K, V> {

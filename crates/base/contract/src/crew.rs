@@ -12,8 +12,10 @@ use model::event::NodeEvent;
 
 use crate::board::{BoardPoster, BoardReader, ValuePoster, ValueReader};
 use crate::event::RecordEvent;
+use crate::feed::Feed;
 use crate::fence::FenceToken;
-use crate::role::{Asks, Endpoint, Reads, Role, RoleMessage, SingleValue, TableRow};
+use crate::role::{Asks, Endpoint, Posted, Reads, Role, RoleMessage, SingleValue, TableRow};
+use crate::taker::Taker;
 use crate::wiring::Wiring;
 
 /// What one generation of a role may do: send what it declares, read what it declares, post what is its own.
@@ -116,6 +118,27 @@ impl<R: Role> Crew<R> {
         R: Reads<T>,
     {
         self.wiring.value::<T>()
+    }
+
+    /// What is read, or posted by the role itself, for a reader in another process.
+    #[must_use]
+    pub fn feed<P: Posted>(&self) -> Box<dyn Feed>
+    where
+        R: Reads<P>,
+    {
+        self.wiring.feed::<P>()
+    }
+
+    /// What the role posts, for its actor in another process.
+    #[must_use]
+    pub fn own_feed<P: Posted<By = R>>(&self) -> Box<dyn Feed> {
+        self.wiring.feed::<P>()
+    }
+
+    /// Posts what its actor posted in another process.
+    #[must_use]
+    pub fn taker<P: Posted<By = R>>(&self) -> Box<dyn Taker> {
+        P::taker(self.wiring.endpoint::<R>(), self.token.clone())
     }
 
     /// An own table, to post on.

@@ -32,6 +32,8 @@ pub struct Declaration {
     pub asks: &'static [Edge],
     /// What it may read.
     pub reads: &'static [Edge],
+    /// Its tables in the journal: the beginnings of its keys.
+    pub keeps: &'static [&'static str],
 }
 
 /// One message.

@@ -16,7 +16,9 @@ use serde::de::DeserializeOwned;
 
 use crate::board::{Board, Key, Value};
 use crate::declaration::{Declaration, Unanswered};
-use crate::fence::Fence;
+use crate::feed::Feed;
+use crate::fence::{Fence, FenceToken};
+use crate::taker::Taker;
 
 /// A message of a declared role: plain data that can cross a process border, answered with plain data.
 pub trait RoleMessage:
@@ -92,6 +94,9 @@ pub trait Role: Sized + 'static {
     /// Its routes and boards.
     type Endpoint: Endpoint;
 
+    /// Shows the messages and boards that are declared, with their types: what a border between processes is made from.
+    fn meet(visitor: &mut impl Visit<Self>);
+
     /// Shows every type that is declared: messages, answers, keys, rows, values.
     #[cfg(test)]
     fn each_type(types: &mut impl Types);
@@ -141,6 +146,39 @@ pub trait Asks<M: RoleMessage>: Role {}
     note = "add it to `reads` in the declaration of the role in crates/base/contract, if the edge belongs there"
 )]
 pub trait Reads<T>: Role {}
+
+/// What is posted, a table's rows or a value, as it crosses the border of a process.
+pub trait Posted: Sized + 'static {
+    /// Who posts it.
+    type By: Role;
+    /// Its name on the way.
+    const NAME: &'static str;
+
+    /// What is posted here, for a reader elsewhere.
+    fn feed(endpoint: &<Self::By as Role>::Endpoint) -> Box<dyn Feed>;
+    /// Posts here what was posted elsewhere, for as long as the token passes its fence.
+    fn taker(endpoint: &<Self::By as Role>::Endpoint, token: FenceToken) -> Box<dyn Taker>;
+}
+
+/// Meets the messages and boards that a role declares, with their types.
+pub trait Visit<R: Role> {
+    /// A message that it answers.
+    fn answers<M: RoleMessage<To = R>>(&mut self) {}
+    /// A table or value that it posts.
+    fn posts<P: Posted<By = R>>(&mut self) {}
+    /// A message that it may send.
+    fn asks<M: RoleMessage>(&mut self)
+    where
+        R: Asks<M>,
+    {
+    }
+    /// A table or value that it may read.
+    fn reads<P: Posted>(&mut self)
+    where
+        R: Reads<P>,
+    {
+    }
+}
 
 /// Calls `$then!` with all roles: those without an actor, then those with one, bottom up (whoever is asked comes before the
 /// asker).
@@ -193,6 +231,7 @@ for_each_role!(places);
 ///   asks for; `kept secret` says that it or its answer holds secrets, of which recorders get a digest.
 /// - `posts`: its tables (`Key => Row`) and single values (`value Row = initial`).
 /// - `asks`: the messages that it may send; `reads`: the rows and values that it may read.
+/// - `keeps`: its tables in the journal, which are all of it that it may see in another process.
 macro_rules! role {
     (
         $(#[doc = $doc:literal])*
@@ -201,6 +240,7 @@ macro_rules! role {
         posts { $(table $key:ty => $row:ident;)* $(value $value:ident = $initial:expr;)* }
         asks { $($asked:ty),* $(,)? }
         reads { $($read:ty),* $(,)? }
+        $(keeps { $($kept_table:literal),* $(,)? })?
     ) => {
         $(#[doc = $doc])*
         #[derive(Debug, Clone, Copy)]
@@ -254,9 +294,19 @@ macro_rules! role {
                     ],
                     asks: &[$(<$asked as $crate::declaration::Named>::EDGE),*],
                     reads: &[$(<$read as $crate::declaration::Named>::EDGE),*],
+                    keeps: &[$($($kept_table),*)?],
                 };
                 const PLACE: usize = $crate::role::Place::$place as usize;
                 type Endpoint = Endpoint;
+
+                #[allow(unused_variables, reason = "a role without messages and rows shows nothing")]
+                fn meet(visitor: &mut impl $crate::role::Visit<Self>) {
+                    $(visitor.answers::<$message>();)*
+                    $(visitor.posts::<$row>();)*
+                    $(visitor.posts::<$value>();)*
+                    $(visitor.asks::<$asked>();)*
+                    $(visitor.reads::<$read>();)*
+                }
 
                 #[cfg(test)]
                 #[allow(unused_variables, reason = "a role without messages and rows has no types")]
@@ -310,6 +360,7 @@ macro_rules! role {
                     }
                 }
                 role!(@named $row by $role);
+                role!(@crosses $row by $role as table);
                 impl $crate::role::Reads<$row> for $role {}
             )*
             $(
@@ -321,6 +372,7 @@ macro_rules! role {
                     }
                 }
                 role!(@named $value by $role);
+                role!(@crosses $value by $role as single);
                 impl $crate::role::Reads<$value> for $role {}
             )*
             $(impl $crate::role::Asks<$asked> for $role {})*
@@ -338,6 +390,22 @@ macro_rules! role {
     (@kept secret) => { true };
     (@intake) => { false };
     (@intake intake) => { true };
+    (@crosses $what:ident by $role:ident as $form:ident) => {
+        impl $crate::role::Posted for $what {
+            type By = $role;
+            const NAME: &'static str = stringify!($what);
+
+            fn feed(endpoint: &<$role as $crate::role::Role>::Endpoint) -> Box<dyn $crate::feed::Feed> {
+                $crate::feed::$form(endpoint.$what.reader())
+            }
+            fn taker(
+                endpoint: &<$role as $crate::role::Role>::Endpoint,
+                token: $crate::fence::FenceToken,
+            ) -> Box<dyn $crate::taker::Taker> {
+                $crate::taker::$form(endpoint.$what.poster(token))
+            }
+        }
+    };
     (@named $what:ident by $role:ident) => {
         impl $crate::declaration::Named for $what {
             const EDGE: $crate::declaration::Edge =

@@ -86,6 +86,7 @@ role! {
     posts { table ObjectRef => ObjectVersion; }
     asks { RecordEvent }
     reads { NodeView }
+    keeps { "object/" }
 }
 
 role! {
@@ -157,6 +158,7 @@ role! {
     posts { table PodUid => StatusEntry; }
     asks {}
     reads {}
+    keeps { "status/" }
 }
 
 role! {
@@ -242,6 +244,7 @@ role! {
     posts { table PodUid => PodProbes; }
     asks { ExecSync, RecordEvent }
     reads { StatusEntry }
+    keeps { "probe/" }
 }
 
 role! {
@@ -273,6 +276,7 @@ role! {
     posts {}
     asks { RecordEvent }
     reads {}
+    keeps { "oom/" }
 }
 
 role! {
@@ -295,6 +299,7 @@ role! {
         FetchServices, FetchRuntimeClass, RecordEvent,
     }
     reads { Observed, RuntimeInfo, PodProbes, StatusEntry, NodeView, PodCgroupRow }
+    keeps { "worker/", "history/" }
 }
 
 role! {
@@ -343,6 +348,7 @@ role! {
     posts { value ApiSourceView = ApiSourceView::default(); }
     asks { SetPods, ChangePods }
     reads { NodeView }
+    keeps { "api-pods/", "api-server/" }
 }
 
 role! {

@@ -12,10 +12,11 @@ use model::history::PodHistory;
 use serde::Serialize;
 
 use crate::board::{BoardReader, ValueReader};
+use crate::feed::Feed;
 use crate::fence::Fence;
 use crate::pod_worker::{GrantStart, Retire, RetireWorker, UpdatePod, WorkerState};
 use crate::record::{Entry, Recorder, digest, json};
-use crate::role::{Answers, Endpoint, Role, RoleMessage, SingleValue, TableRow};
+use crate::role::{Answers, Endpoint, Posted, Role, RoleMessage, SingleValue, TableRow};
 use crate::roles::PodWorker;
 
 /// Who speaks where no role does: the program, a simulation, a test.
@@ -130,6 +131,12 @@ impl Wiring {
     #[must_use]
     pub fn value<T: SingleValue>(&self) -> ValueReader<T> {
         T::value(self.endpoint::<T::By>()).reader()
+    }
+
+    /// What is posted, for a reader in another process.
+    #[must_use]
+    pub fn feed<P: Posted>(&self) -> Box<dyn Feed> {
+        P::feed(self.endpoint::<P::By>())
     }
 
     /// Posts a row in the name of its role, past its fence. For simulations and tests that play the role.

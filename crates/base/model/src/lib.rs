@@ -29,6 +29,7 @@ pub mod stats;
 pub mod strategic_merge;
 pub mod time;
 pub mod tolerant;
+pub mod unix_address;
 pub mod url;
 pub mod userns;
 

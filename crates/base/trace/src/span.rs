@@ -6,7 +6,7 @@ use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::context::Context;
-use crate::current::within;
+use crate::current::{current, within};
 use crate::finished::{Finished, Kind, Value};
 use crate::queue::Queue;
 
@@ -91,9 +91,10 @@ impl Span {
         }
     }
 
-    /// Runs work that is a part of this.
+    /// Runs work that is a part of this. Where nothing is traced it stays a part of whatever it was, which may be a span of another
+    /// process.
     pub fn run<F: Future>(&self, work: F) -> impl Future<Output = F::Output> + use<F> {
-        within(self.context, work)
+        within(self.context.or_else(current), work)
     }
 }
 

@@ -141,6 +141,7 @@ impl World {
             flags: node_config::Flags::default(),
             certificates: bosun::settings::Certificates::default(),
             providers: Vec::new(),
+            managers: node_config::RemoteManagers::default(),
         };
         Self {
             runtime,

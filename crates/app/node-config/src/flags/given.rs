@@ -71,6 +71,10 @@ pub struct Flags {
     pub object_cache: bool,
     /// `--eviction-early-looks` (bosun only): looks for pressure sooner than every ten seconds when memory falls fast.
     pub eviction_early_looks: bool,
+    /// `--bosun-config` (bosun only): what no field of a KubeletConfiguration stands for.
+    pub bosun_config: Option<PathBuf>,
+    /// `--manager` (bosun only): managers in processes of their own, as written.
+    pub managers: Vec<String>,
     /// `--log` (bosun only): log filter; wins over `-v`.
     pub log: Option<String>,
 
@@ -135,6 +139,8 @@ impl Default for Flags {
             pod_store_max_age: Duration::from_secs(300),
             object_cache: true,
             eviction_early_looks: true,
+            bosun_config: None,
+            managers: Vec::new(),
             log: None,
             overrides: Vec::new(),
             given: Vec::new(),

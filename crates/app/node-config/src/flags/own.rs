@@ -41,6 +41,8 @@ pub(super) enum Own {
     PodStoreMaxAge,
     ObjectCache,
     EvictionEarlyLooks,
+    BosunConfig,
+    Manager,
     Log,
 }
 
@@ -110,6 +112,8 @@ pub(super) fn set(flags: &mut Flags, which: Own, text: &str) -> Result<(), Strin
         Own::PodStoreMaxAge => flags.pod_store_max_age = go_duration::parse(text).map_err(|e| e.to_string())?,
         Own::ObjectCache => flags.object_cache = values::bool(text)?,
         Own::EvictionEarlyLooks => flags.eviction_early_looks = values::bool(text)?,
+        Own::BosunConfig => flags.bosun_config = path(text),
+        Own::Manager => flags.managers.push(text.to_owned()),
         Own::Log => flags.log = Some(text.to_owned()),
     }
     Ok(())

@@ -247,6 +247,8 @@ pub(super) const FLAGS: &[Flag] = &[
     own("pod-store-max-age", Duration, Own::PodStoreMaxAge, Bosun, "safe: none when the server was last heard longer ago [5m]"),
     own("eviction-early-looks", Switch, Own::EvictionEarlyLooks, Bosun, "look for memory pressure sooner than every 10s when it comes fast [true]"),
     own("object-cache", Switch, Own::ObjectCache, Bosun, "keep configMaps and secrets of pods here, sealed, for that time [true]"),
+    own("bosun-config", Text, Own::BosunConfig, Bosun, "file for what a KubeletConfiguration has no field for: managers"),
+    own("manager", Text, Own::Manager, Bosun, "NAME=unix:///PATH[,whenAway=...]: a manager in a process of its own; once per manager"),
     own("log", Text, Own::Log, Bosun, "log filter such as info,pod_worker=debug; wins over -v; also BOSUN_LOG"),
     own("enable-faults", Switch, Own::EnableFaults, Bosun, "let `bosun fault` inject faults, for tests [false]"),
 

@@ -9,7 +9,7 @@ fn words(line: &[&str]) -> Vec<String> {
     line.iter().map(|w| (*w).to_owned()).collect()
 }
 
-fn parsed(line: &[&str]) -> Flags {
+pub(super) fn parsed(line: &[&str]) -> Flags {
     match flags::parse(&words(line)) {
         Ok(Asked::Run(flags)) => *flags,
         other => panic!("{line:?}: {other:?}"),

@@ -13,6 +13,7 @@ fn shown(line: &[&str]) -> BTreeMap<&'static str, String> {
 
 /// Flags of bosun alone, and those that this recording has no line for.
 const MORE: &[&str] = &[
+    "bosun-config",
     "container-logs-dir",
     "enable-faults",
     "eviction-early-looks",
@@ -20,6 +21,7 @@ const MORE: &[&str] = &[
     // Its build registered the text options only.
     "log-json-info-buffer-size",
     "log-json-split-stream",
+    "manager",
     "object-cache",
     "pod-store",
     "pod-store-after-boot",

@@ -149,6 +149,12 @@ impl<V> ValueReader<V> {
         Row { seq: *seq, value: self.get() }
     }
 
+    /// Follows the number of the latest change.
+    #[must_use]
+    pub fn changes(&self) -> watch::Receiver<u64> {
+        self.inner.seq.subscribe()
+    }
+
     /// Follows the value.
     #[must_use]
     pub fn subscribe(&self) -> watch::Receiver<Arc<V>> {

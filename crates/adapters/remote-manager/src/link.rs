@@ -1,0 +1,120 @@
+//! Whether the other process is there, and what was refused to it: what people and the rest of the node see of it.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use seam::v1::{Description, ToManager};
+use seam::{Calls, Out};
+use tokio::sync::watch;
+
+/// How it stands with the other process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Life {
+    /// Not there, and why.
+    Away(String),
+    /// It answers.
+    Up {
+        /// Name of its program.
+        program: String,
+        /// Version of its contract crate.
+        version: String,
+    },
+}
+
+/// Counts since the link was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Status {
+    /// Times that it was there.
+    pub lives: u64,
+    /// Rows that were refused: not its own, not readable, of pods that are not here, or of one that has been replaced.
+    pub refused_rows: u64,
+    /// Messages that it may not send, or that cannot be read.
+    pub refused_calls: u64,
+    /// Answers that nobody asked for or that cannot be read.
+    pub refused_answers: u64,
+    /// Keys of the journal that are not its own, and values that are too large.
+    pub refused_keys: u64,
+}
+
+/// A connected manager, for those who call it.
+pub(crate) struct Session {
+    pub(crate) out: Out<ToManager>,
+    pub(crate) calls: Arc<Calls>,
+    pub(crate) description: Description,
+}
+
+/// The link to one manager; it outlives the generations of its stand-in. Clones share it.
+#[derive(Clone)]
+pub struct Link(Arc<Inner>);
+
+struct Inner {
+    session: watch::Sender<Option<Arc<Session>>>,
+    life: watch::Sender<Life>,
+    status: Mutex<Status>,
+    answers: Arc<AtomicU64>,
+}
+
+impl std::fmt::Debug for Link {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Link({:?})", *self.0.life.borrow())
+    }
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        let life = watch::channel(Life::Away("not connected yet".to_owned())).0;
+        let (session, status, answers) = (watch::channel(None).0, Mutex::default(), Arc::default());
+        Link(Arc::new(Inner { session, life, status, answers }))
+    }
+}
+
+impl Link {
+    /// Follows whether it is there.
+    #[must_use]
+    pub fn life(&self) -> watch::Receiver<Life> {
+        self.0.life.subscribe()
+    }
+
+    /// What was counted.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let status = *self.0.status.lock().unwrap_or_else(PoisonError::into_inner);
+        Status { refused_answers: status.refused_answers + self.0.answers.load(Ordering::Relaxed), ..status }
+    }
+
+    pub(crate) fn count(&self, count: impl FnOnce(&mut Status)) {
+        count(&mut self.0.status.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    pub(crate) fn refused_answers(&self) -> Arc<AtomicU64> {
+        self.0.answers.clone()
+    }
+
+    pub(crate) fn up(&self, session: Arc<Session>) {
+        self.count(|s| s.lives += 1);
+        let Description { program, version, .. } = session.description.clone();
+        self.0.life.send_replace(Life::Up { program, version });
+        self.0.session.send_replace(Some(session));
+    }
+
+    /// Whether that is news.
+    pub(crate) fn away(&self, why: String) -> bool {
+        self.0.session.send_replace(None);
+        let now = Life::Away(why);
+        self.0.life.send_if_modified(|life| {
+            let is_news = *life != now;
+            *life = now;
+            is_news
+        })
+    }
+
+    /// The connected manager, now or when it comes.
+    pub(crate) async fn session(&self, waits: bool) -> Option<Arc<Session>> {
+        let mut session = self.0.session.subscribe();
+        if !waits {
+            return session.borrow().clone();
+        }
+        let there = session.wait_for(Option::is_some).await.ok()?;
+        there.clone()
+    }
+}

@@ -1,0 +1,173 @@
+//! What one side says, in one order.
+
+use actor::TellError;
+use contract::seam::{Changes, Feed};
+use futures::future::select_all;
+use tokio::sync::{Mutex, mpsc};
+
+use crate::v1::{Answer, Call, Row, Rows};
+use crate::{FRAME_OF_ROWS, MAX_FRAME, WAITING_FRAMES};
+
+/// What both sides say.
+pub enum Said {
+    /// Rows of a board.
+    Rows(Rows),
+    /// A message.
+    Call(Call),
+    /// The answer to one.
+    Answer(Answer),
+}
+
+/// The other side is gone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the other side is gone")]
+pub struct Ended;
+
+/// The way to the other side. It waits while the other side does not read.
+pub struct Out<T> {
+    order: Mutex<Vec<(&'static str, Box<dyn Feed>)>>,
+    frames: mpsc::Sender<T>,
+}
+
+impl<T> std::fmt::Debug for Out<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Out")
+    }
+}
+
+impl<T: From<Said> + Send + 'static> Out<T> {
+    /// A way, and its other end. `feeds`: the boards that the other side follows.
+    #[must_use]
+    pub fn new(feeds: Vec<(&'static str, Box<dyn Feed>)>) -> (Self, mpsc::Receiver<T>) {
+        let (frames, ready) = mpsc::channel(WAITING_FRAMES);
+        (Self::over(frames, feeds), ready)
+    }
+
+    /// As [`Self::new`], where the other end is there already.
+    #[must_use]
+    pub fn over(frames: mpsc::Sender<T>, feeds: Vec<(&'static str, Box<dyn Feed>)>) -> Self {
+        Out { order: Mutex::new(feeds), frames }
+    }
+
+    /// Says what has happened on the boards, then `what`.
+    ///
+    /// # Errors
+    /// [`Ended`].
+    pub async fn say(&self, what: impl Into<T>) -> Result<(), Ended> {
+        let mut feeds = self.order.lock().await;
+        self.rows(&mut feeds).await?;
+        self.frames.send(what.into()).await.map_err(|_| Ended)
+    }
+
+    /// Says `what` now, before what has happened on boards: a sign of life, or what nobody waits for.
+    ///
+    /// # Errors
+    /// Too much waits already, or the other side is gone.
+    pub fn say_now(&self, what: T) -> Result<(), TellError> {
+        self.frames.try_send(what).map_err(|e| match e {
+            mpsc::error::TrySendError::Full(_) => TellError::Full,
+            mpsc::error::TrySendError::Closed(_) => TellError::Gone,
+        })
+    }
+
+    /// Says what happens on the boards from now on, until the other side is gone.
+    pub async fn follow(&self) {
+        let mut changes: Vec<_> = self.order.lock().await.iter().map(|(_, feed)| feed.changes()).collect();
+        loop {
+            if self.rows(&mut *self.order.lock().await).await.is_err() {
+                return;
+            }
+            if changes.is_empty() {
+                return self.frames.closed().await;
+            }
+            let any = select_all(changes.iter_mut().map(|c| Box::pin(c.changed())));
+            tokio::select! {
+                _ = any => {}
+                () = self.frames.closed() => return,
+            }
+        }
+    }
+
+    async fn rows(&self, feeds: &mut [(&'static str, Box<dyn Feed>)]) -> Result<(), Ended> {
+        for (board, feed) in feeds {
+            let Some(changes) = feed.next() else { continue };
+            for frame in frames(board, changes) {
+                self.frames.send(Said::Rows(frame).into()).await.map_err(|_| Ended)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A change in frames that are not too large. A row that is too large for any frame is left out, and told.
+pub(crate) fn frames(board: &str, changes: Changes) -> Vec<Rows> {
+    let Changes { number, whole, rows } = changes;
+    let empty = || Rows { board: board.to_owned(), number, whole, more: true, rows: Vec::new() };
+    let (mut all, mut size) = (vec![empty()], 0);
+    for (key, value) in rows {
+        let of_row = key.len() + value.as_ref().map_or(0, Vec::len);
+        if of_row > MAX_FRAME - FRAME_OF_ROWS {
+            tracing::error!(board, size = of_row, "a row is too large to be told to another process");
+            continue;
+        }
+        if size > 0 && size + of_row > FRAME_OF_ROWS {
+            all.push(empty());
+            size = 0;
+        }
+        size += of_row;
+        if let Some(last) = all.last_mut() {
+            last.rows.push(Row { key, value });
+        }
+    }
+    if let Some(last) = all.last_mut() {
+        last.more = false;
+    }
+    all
+}
+
+impl<T: From<Said> + Send + 'static> Out<T> {
+    /// Says once what stands on boards that the other side does not follow.
+    ///
+    /// # Errors
+    /// [`Ended`].
+    pub async fn say_once(&self, mut boards: Vec<(&'static str, Box<dyn Feed>)>) -> Result<(), Ended> {
+        let _order = self.order.lock().await;
+        self.rows(&mut boards).await
+    }
+}
+
+impl From<Said> for crate::v1::ToManager {
+    fn from(said: Said) -> Self {
+        use crate::v1::to_manager::What;
+        let what = match said {
+            Said::Rows(rows) => What::Rows(rows),
+            Said::Call(call) => What::Call(call),
+            Said::Answer(answer) => What::Answer(answer),
+        };
+        what.into()
+    }
+}
+
+impl From<crate::v1::to_manager::What> for crate::v1::ToManager {
+    fn from(what: crate::v1::to_manager::What) -> Self {
+        Self { what: Some(what) }
+    }
+}
+
+impl From<Said> for crate::v1::FromManager {
+    fn from(said: Said) -> Self {
+        use crate::v1::from_manager::What;
+        let what = match said {
+            Said::Rows(rows) => What::Rows(rows),
+            Said::Call(call) => What::Call(call),
+            Said::Answer(answer) => What::Answer(answer),
+        };
+        what.into()
+    }
+}
+
+impl From<crate::v1::from_manager::What> for crate::v1::FromManager {
+    fn from(what: crate::v1::from_manager::What) -> Self {
+        Self { what: Some(what) }
+    }
+}

@@ -1,0 +1,7 @@
+//! A manager in a process of its own, over a real socket: what it may do, and what becomes of those who wait when it dies, hangs
+//! or lies.
+
+mod honest;
+mod liars;
+mod strangers;
+mod world;
