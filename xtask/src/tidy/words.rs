@@ -11,9 +11,9 @@ struct Ban {
     reason: &'static str,
 }
 
-/// `grpc` is what adapters share.
+/// `grpc` and `seam` are what adapters share.
 fn outside_the_node(s: &Source<'_>) -> bool {
-    ["adapters", "xtask", "testing", "tests"].contains(&s.layer()) || ["actor", "grpc"].contains(&s.krate())
+    ["adapters", "xtask", "testing", "tests"].contains(&s.layer()) || ["actor", "grpc", "seam"].contains(&s.krate())
 }
 
 fn app_too(s: &Source<'_>) -> bool {

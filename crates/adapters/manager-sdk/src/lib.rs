@@ -29,6 +29,7 @@
 mod asks;
 mod journal;
 mod listen;
+mod outside;
 mod program;
 mod repeats;
 mod serve;
@@ -37,9 +38,10 @@ mod session;
 
 pub use actor;
 pub use contract;
+pub use outside::Outside;
 pub use ports;
 pub use program::main;
-pub use serve::{Options, Outside, ServeError, serve};
+pub use serve::{Options, ServeError, serve};
 
 /// The service of a manager.
 #[allow(unreachable_pub, missing_docs, clippy::all, clippy::pedantic)]

@@ -6,7 +6,8 @@ use std::process::ExitCode;
 
 use contract::{Answers, Crew, Role};
 
-use crate::serve::{Options, Outside, serve};
+use crate::outside::Outside;
+use crate::serve::{Options, serve};
 
 /// Serves a manager at the address of `--at unix:///PATH`, the program's one argument, until SIGTERM. `factory` is called for
 /// each generation, as in a node. Log lines go to stderr; `BOSUN_LOG` filters them.

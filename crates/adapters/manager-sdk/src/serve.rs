@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use actor::{Kernel, KernelConfig, Watchdog, run_system};
 use contract::{Answers, Crew, Role};
-use ports::journal::Journal;
 use seam::MAX_FRAME;
 use seam::v1::Description;
 use tokio::signal::unix::{SignalKind, signal};
@@ -16,6 +15,7 @@ use tokio::sync::mpsc;
 use tonic::transport::Server;
 
 use crate::listen::listen;
+use crate::outside::Outside;
 use crate::service::{Attached, Service};
 use crate::session;
 use crate::stub::manager_server::ManagerServer;
@@ -27,21 +27,6 @@ pub struct Options {
     pub socket: PathBuf,
     /// Name of the program, which the node shows.
     pub program: String,
-}
-
-/// What a manager has beside its crew.
-#[derive(Clone)]
-pub struct Outside {
-    /// The node's journal, of which it sees its own tables.
-    pub journal: Arc<dyn Journal>,
-    /// The kernel that it runs in.
-    pub kernel: Kernel,
-}
-
-impl std::fmt::Debug for Outside {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Outside")
-    }
 }
 
 /// Why a manager is not served.

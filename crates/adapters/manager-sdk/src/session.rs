@@ -16,8 +16,8 @@ use trace::Context;
 
 use crate::asks::Forward;
 use crate::journal::RemoteJournal;
+use crate::outside::Outside;
 use crate::repeats::Repeats;
-use crate::serve::Outside;
 use crate::service::Attached;
 
 pub(crate) type Factory<R, A> = Arc<dyn Fn(Crew<R>, &Outside) -> A + Send + Sync>;

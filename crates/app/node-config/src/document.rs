@@ -1,5 +1,7 @@
 //! YAML or JSON text to a JSON object of the right kind.
 
+use std::path::Path;
+
 use serde_json::{Map, Value};
 use static_pod::yaml::{self, Position};
 
@@ -26,6 +28,15 @@ pub(crate) fn parse(text: &str, warnings: &mut Vec<Warning>) -> Result<Map<Strin
     Ok(fields)
 }
 
+/// The text of a file.
+pub(crate) fn read_text(file: &Path) -> Result<String, ConfigError> {
+    let bytes = std::fs::read(file).map_err(|e| ConfigError::whole_file(format!("cannot be read: {e}")))?;
+    String::from_utf8(bytes).map_err(|e| {
+        let at = e.utf8_error().valid_up_to();
+        ConfigError::whole_file(format!("is not UTF-8: byte {at} is not part of a character"))
+    })
+}
+
 /// What a text says; `None`: nothing.
 pub(crate) fn value(text: &str, warnings: &mut Vec<Warning>) -> Result<Option<Value>, ConfigError> {
     let position = |at: Option<Position>| at.map(|at| at.to_string()).unwrap_or_default();
@@ -49,7 +60,7 @@ const PATHS: &[&[&str]] = &[
 ];
 
 /// Makes relative paths start at `folder` (interfaces 1.1 step 3).
-pub(crate) fn resolve_paths(fields: &mut Map<String, Value>, folder: &std::path::Path) {
+pub(crate) fn resolve_paths(fields: &mut Map<String, Value>, folder: &Path) {
     for path in PATHS {
         let Some((first, rest)) = path.split_first() else { continue };
         let found = rest.iter().try_fold(fields.get_mut(*first), |at, key| at.map(|v| v.get_mut(*key)));

@@ -109,19 +109,11 @@ fn main_file(file: &Path, warnings: &mut Vec<Warning>) -> Result<Map<String, Val
 /// The fields of a file; oddities of its form become warnings.
 pub(crate) fn one_file(file: &Path, warnings: &mut Vec<Warning>) -> Result<Map<String, Value>, ConfigError> {
     let origin = file.display().to_string();
-    let text = read_text(file).map_err(|e| e.at(&origin))?;
+    let text = document::read_text(file).map_err(|e| e.at(&origin))?;
     let mut found = Vec::new();
     let fields = document::parse(&text, &mut found).map_err(|e| e.at(&origin))?;
     warnings.extend(found.into_iter().map(|w| Warning { origin: origin.clone(), ..w }));
     Ok(fields)
-}
-
-pub(crate) fn read_text(file: &Path) -> Result<String, ConfigError> {
-    let bytes = std::fs::read(file).map_err(|e| ConfigError::whole_file(format!("cannot be read: {e}")))?;
-    String::from_utf8(bytes).map_err(|e| {
-        let at = e.utf8_error().valid_up_to();
-        ConfigError::whole_file(format!("is not UTF-8: byte {at} is not part of a character"))
-    })
 }
 
 /// The base has its report frequency before drop-ins are merged: it follows the update frequency of the same file, not one that

@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 use crate::document;
 use crate::error::{ConfigError, Warning};
 use crate::flags::Flags;
-use crate::layers::read_text;
 use crate::nearest::nearest;
 
 /// The managers that may run elsewhere, by the names that the configuration has for them.
@@ -76,7 +75,7 @@ pub(crate) fn read(flags: &Flags, errors: &mut Vec<ConfigError>, warnings: &mut 
 /// The field `managers` of bosun's own file, the only one that it has.
 fn of_file(file: &Path, warnings: &mut Vec<Warning>) -> Result<Map<String, Value>, ConfigError> {
     let mut odd = Vec::new();
-    let document = document::value(&read_text(file)?, &mut odd)?;
+    let document = document::value(&document::read_text(file)?, &mut odd)?;
     let origin = file.display().to_string();
     warnings.extend(odd.into_iter().map(|w| Warning { origin: origin.clone(), ..w }));
     let mut fields = match document {
