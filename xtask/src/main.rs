@@ -14,6 +14,7 @@ mod map;
 mod order;
 mod outside;
 mod setup;
+mod sim;
 mod test;
 mod tidy;
 mod workspace;
@@ -47,6 +48,7 @@ enum Command {
     Layers(layers::Args),
     Map(map::Args),
     Order(order::Args),
+    Sim(sim::Args),
     Tidy(tidy::Args),
 }
 
@@ -64,6 +66,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
     let done = match command {
         // What it runs has an exit code of its own.
         Command::Guest(args) => return guest::run(&args),
+        Command::Sim(args) => return sim::run(&args),
         Command::Setup(args) => setup::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Demo(args) => demo::run(&args),

@@ -1,5 +1,7 @@
 //! What one ask over the border costs, beside the same ask inside of the process.
 
+#![allow(clippy::unwrap_used, reason = "benches")]
+
 #[path = "../tests/it/world.rs"]
 #[allow(dead_code, reason = "tests use more of it")]
 mod world;

@@ -74,7 +74,7 @@ impl<T: From<Said> + Send + 'static> Out<T> {
     pub async fn follow(&self) {
         let mut changes: Vec<_> = self.order.lock().await.iter().map(|(_, feed)| feed.changes()).collect();
         loop {
-            if self.rows(&mut *self.order.lock().await).await.is_err() {
+            if self.rows(&mut self.order.lock().await).await.is_err() {
                 return;
             }
             if changes.is_empty() {

@@ -10,12 +10,14 @@ use tokio::time::Instant;
 /// How long a line that is written behind is not on disk: as long as in the real one.
 const SOON: Duration = Duration::from_millis(200);
 
+/// What is on disk of a line that is written behind, and since when it is not what was written.
+type Behind = (Instant, Option<Vec<u8>>);
+
 /// Lines in memory.
 #[derive(Debug, Default)]
 pub struct MemoryJournal {
     lines: Mutex<BTreeMap<String, Vec<u8>>>,
-    /// Of lines that are written behind and not on disk yet: since when, and what is there.
-    behind: Mutex<BTreeMap<String, (Instant, Option<Vec<u8>>)>>,
+    behind: Mutex<BTreeMap<String, Behind>>,
     broken: Mutex<bool>,
     panics: Mutex<bool>,
     hangs: Mutex<bool>,

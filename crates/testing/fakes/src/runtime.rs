@@ -29,6 +29,7 @@ pub mod samples;
 mod service;
 mod state;
 mod transport;
+mod witness;
 
 pub use calls::{Call, Mutation};
 pub use fault::{Fault, FaultKind};

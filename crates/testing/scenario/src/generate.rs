@@ -43,6 +43,8 @@ pub fn generate(seed: u64, mix: Mix) -> Scenario {
         }
         if maker.rng.u32(0..100) < mix.trouble { maker.trouble() } else { maker.life(mix.pods) }
     }
+    // What would end after that ends with all trouble.
+    maker.steps.retain(|step| step.at_ms < calm_ms);
     Scenario { seed, steps: maker.steps, calm_ms }.in_order()
 }
 

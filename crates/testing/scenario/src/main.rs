@@ -1,4 +1,4 @@
-//! Plays scenarios: `scenario REQUEST`, a [`Request`] as JSON; `docs/testing.md` has examples.
+//! Plays scenarios: `scenario REQUEST`, a [`Request`] as JSON; `cargo xtask sim` is for people.
 
 #![forbid(unsafe_code)]
 
@@ -141,8 +141,7 @@ fn step_before(scenario: &Scenario, at: i64) -> Option<usize> {
 
 fn report(request: &Request, scenario: &Scenario, outcome: &Outcome, first: &Finding, short: &Scenario, file: &Path) {
     let step = step_before(scenario, first.at);
-    let again = json!({ "first": 1, "replay": file, "folder": request.folder, "json": false, "transcript": false });
-    let replay = format!("cargo run -p scenario -- '{again}'");
+    let replay = format!("cargo xtask sim --replay {}", file.display());
     if request.json {
         let findings: Vec<_> = outcome
             .findings

@@ -1,6 +1,8 @@
 //! A manager in a process of its own, over a real socket: what it may do, and what becomes of those who wait when it dies, hangs
 //! or lies.
 
+#![allow(clippy::unwrap_used, reason = "tests")]
+
 mod honest;
 mod liars;
 mod strangers;

@@ -40,10 +40,10 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
                     found.push((*at, format!("{} is given {given} s to end, not {least} s", of.label())));
                 }
             }
-            Fact::Ended(of, _, Cause::WithSandbox | Cause::Removal) => {
-                if !asked.contains(of.id.as_str()) && is_judged(of, *at, &spans, &ended_by_node) {
-                    found.push((*at, format!("{} is killed with its sandbox, and was not told to end", of.label())));
-                }
+            Fact::Ended(of, _, Cause::WithSandbox | Cause::Removal)
+                if !asked.contains(of.id.as_str()) && is_judged(of, *at, &spans, &ended_by_node) =>
+            {
+                found.push((*at, format!("{} is killed with its sandbox, and was not told to end", of.label())));
             }
             _ => {}
         }

@@ -17,9 +17,8 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
         match fact {
             Fact::Ended(of, _, Cause::Lost) => drop(counts_on.insert(&of.uid)),
             Fact::Made(of, _) if of.name.is_empty() => {
-                if sandboxes.insert(&of.uid, &of.sandbox).is_some() {
-                    counts_on.insert(&of.uid);
-                }
+                let another = sandboxes.insert(&of.uid, &of.sandbox);
+                counts_on.extend(another.map(|_| of.uid.as_str()));
             }
             Fact::Made(of, _) => {
                 let before = newest.insert((&of.uid, &of.name), of);

@@ -1,24 +1,28 @@
-//! No container of a pod runs twice at one time, and of two static pods of one name never both.
+//! No container of a pod runs twice at one time, and of two static pods of one name never both: unless the daemon died between them,
+//! for then the one of before is nobody's until it is found in the runtime (a kubelet does the same).
 
 use std::collections::BTreeMap;
 
 use crate::history::{Fact, History, Of, short};
 
 pub(super) fn check(history: &History) -> Vec<(i64, String)> {
-    let mut running: BTreeMap<(&str, &str), Vec<&Of>> = BTreeMap::new();
-    let mut found = Vec::new();
+    // With the number of the daemon's life in which it started.
+    let mut running: BTreeMap<(&str, &str), Vec<(&Of, usize)>> = BTreeMap::new();
+    let (mut life, mut found) = (0, Vec::new());
     for (at, fact) in &history.facts {
         match fact {
+            Fact::Down => life += 1,
             Fact::Started(of) => {
                 let others = running.entry((&of.pod, &of.name)).or_default();
-                if let Some(other) = others.first() {
+                if let Some((other, _)) = others.iter().find(|(other, of_life)| other.uid == of.uid || *of_life == life)
+                {
                     found.push((*at, format!("{} starts while {} runs", of.label(), short(&other.id))));
                 }
-                others.push(of);
+                others.push((of, life));
             }
             Fact::Ended(of, ..) | Fact::Removed(of) => {
                 if let Some(others) = running.get_mut(&(of.pod.as_str(), of.name.as_str())) {
-                    others.retain(|other| other.id != of.id);
+                    others.retain(|(other, _)| other.id != of.id);
                 }
             }
             _ => {}
@@ -29,7 +33,8 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
 
 #[cfg(test)]
 mod tests {
-    use crate::check::made::{ended, history, started};
+    use crate::check::made::{ended, history, of, started};
+    use crate::history::{Fact, Of};
 
     #[test]
     fn a_second_one_may_start_when_the_first_has_ended() {
@@ -37,5 +42,10 @@ mod tests {
         assert!(super::check(&fine).is_empty());
         let twice = history([(1, started(0)), (3, started(1)), (4, ended(0, 1))]);
         assert_eq!(super::check(&twice).len(), 1);
+        let over_a_death = history([(1, started(0)), (2, Fact::Down), (3, started(1))]);
+        assert_eq!(super::check(&over_a_death).len(), 1, "a pod's own containers are known to the next daemon");
+        let next = || Fact::Started(Of { uid: "next".to_owned(), ..of("a", 1) });
+        assert_eq!(super::check(&history([(1, started(0)), (3, next())])).len(), 1);
+        assert!(super::check(&history([(1, started(0)), (2, Fact::Down), (3, next())])).is_empty());
     }
 }
