@@ -71,7 +71,11 @@ fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     let outside = outside.map(|p| p.to_string_lossy().into_owned());
     env.extend(outside.as_deref().map(|path| (outside::VARIABLE, path)));
     let runs_remote = package == "e2e" && args.filter.as_deref().is_none_or(|f| REMOTE_TEST.contains(f));
-    let remote = runs_remote.then(|| workspace::build("remote-probes", args.release)).transpose()?;
+    let remote_probes = || {
+        let name = "remote-probes";
+        if args.built { workspace::built(name) } else { workspace::build(name, args.release) }
+    };
+    let remote = runs_remote.then(remote_probes).transpose()?;
     let remote = remote.map(|p| p.to_string_lossy().into_owned());
     env.extend(remote.as_deref().map(|path| ("REMOTE_PROBES_BIN", path)));
     workspace::run_with("cargo", &command, &env)

@@ -60,7 +60,12 @@ pub(crate) fn built_bosun() -> anyhow::Result<PathBuf> {
     if let Some(given) = std::env::var_os("BOSUN_BIN") {
         return Ok(given.into());
     }
-    let program = target_dir()?.join("debug/bosun");
+    built("bosun")
+}
+
+/// A program as the last build of the whole workspace left it; its package has a test that runs it.
+pub(crate) fn built(name: &str) -> anyhow::Result<PathBuf> {
+    let program = target_dir()?.join("debug").join(name);
     if !program.is_file() {
         bail!("{} is not built: `cargo xtask test` does, or leave out --built", program.display());
     }
