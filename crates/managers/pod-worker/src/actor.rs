@@ -57,12 +57,8 @@ pub struct PodWorker {
 struct Steps {
     /// A step is under way.
     running: bool,
-    /// Something was told during the step: another one follows.
+    /// Something happened during the step: another one follows.
     again: bool,
-    /// Something was seen during the step: another one follows, in its time if the step failed.
-    seen: bool,
-    /// The last step failed: what is seen is acted on from then on.
-    paced_until: Option<Instant>,
     /// When the next one is due.
     timer: Option<SpawnHandle>,
     /// What the step under way waits for.
@@ -92,10 +88,10 @@ impl Actor for PodWorker {
         }
         self.load_record(ctx);
         ctx.watch(self.crew.board::<Observed>().subscribe(self.uid.clone()), |act, _row, ctx| {
-            act.step_for_seen("the runtime reports a change", ctx);
+            act.next_step("the runtime reports a change", ctx);
         });
         ctx.watch(self.crew.board::<PodProbes>().subscribe(self.uid.clone()), |act, _row, ctx| {
-            act.step_for_seen("a probe changed its verdict", ctx);
+            act.next_step("a probe changed its verdict", ctx);
         });
     }
 }
@@ -164,25 +160,9 @@ impl PodWorker {
         }
     }
 
-    /// As [`Self::next_step`], for what is seen. A step that failed may have made it itself (a container that does not start, a
-    /// sandbox without a network): such steps follow each other no faster than a kubelet looks.
-    fn step_for_seen(&mut self, cause: &'static str, ctx: &mut Ctx<Self>) {
-        if self.steps.running {
-            self.steps.seen = true;
-            return;
-        }
-        let left = self.steps.paced_until.map(|at| at.saturating_duration_since(ctx.clock().now()));
-        match left.filter(|left| !left.is_zero()) {
-            Some(left) => self.next_step_after(left, cause, ctx),
-            None => self.next_step(cause, ctx),
-        }
-    }
-
     fn begin(&mut self, step: Step, ctx: &mut Ctx<Self>) {
         self.steps.running = true;
         self.steps.again = false;
-        self.steps.seen = false;
-        self.steps.paced_until = None;
         if let Some(timer) = self.steps.timer.take() {
             ctx.cancel_future(timer);
         }
@@ -270,8 +250,6 @@ impl PodWorker {
             }
             if act.steps.again {
                 act.next_step("something happened meanwhile", ctx);
-            } else if act.steps.seen {
-                act.step_for_seen("something was seen meanwhile", ctx);
             }
         });
     }

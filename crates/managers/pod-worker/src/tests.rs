@@ -51,8 +51,6 @@ struct World {
     sandbox_fails: Option<(String, String)>,
     /// Failure of the next `StartContainer`.
     start_fails: Option<String>,
-    /// Every `StartContainer` fails.
-    never_starts: bool,
     volumes: MountedVolumes,
     /// The pod's cgroup.
     cgroup: contract::cgroup::PodCgroupUse,

@@ -14,8 +14,6 @@ use crate::sync::Synced;
 
 /// Retry of a step that failed for no special reason; jittered up to 1.5 times.
 const ERROR_BACKOFF: Duration = Duration::from_secs(10);
-/// What is seen after such a failure is acted on so much later at the earliest: a kubelet's `genericPlegRelistPeriod`.
-const PACE: Duration = Duration::from_secs(1);
 /// Retry while the network is not ready; jittered up to 1.5 times.
 const NETWORK_BACKOFF: Duration = Duration::from_secs(1);
 
@@ -63,10 +61,7 @@ impl PodWorker {
                 return;
             }
             Retry::Network => jittered(NETWORK_BACKOFF, ctx),
-            Retry::Later => {
-                self.steps.paced_until = Some(ctx.clock().now() + PACE);
-                jittered(ERROR_BACKOFF, ctx)
-            }
+            Retry::Later => jittered(ERROR_BACKOFF, ctx),
             Retry::At(until) => {
                 let left = until.nanos_since(Timestamp(ctx.clock().unix_nanos())).max(0);
                 let left = Duration::from_nanos(u64::try_from(left).unwrap_or(0));

@@ -195,8 +195,7 @@ answers! {
     };
     StartContainer => Result<(), CallError>, |crew, _m| {
         crew.say("StartContainer");
-        let fails = |w: &mut World| w.start_fails.take().or_else(|| w.never_starts.then(|| "no such file".to_owned()));
-        if let Some(message) = crew.with(fails) {
+        if let Some(message) = crew.with(|w| w.start_fails.take()) {
             return Err(CallError { kind: CallErrorKind::Failed, message, code: "Unknown".to_owned() });
         }
         crew.happens(|o| {

@@ -237,23 +237,6 @@ fn a_failed_sandbox_is_told_with_the_code_of_the_runtime() {
 }
 
 #[test]
-fn a_container_that_never_starts_and_never_ended_is_tried_no_faster_than_a_kubelet_looks() {
-    with_bench(async |bench| {
-        bench.set(|w| w.never_starts = true);
-        bench.tell(&pod(json!({}), json!({})), UpdateKind::Create).await;
-        tokio::time::sleep(Duration::from_secs(10)).await;
-        let tries = bench.see(|w| w.words.iter().filter(|w| *w == "StartContainer").count());
-        assert!((2..=11).contains(&tries), "{tries}");
-        // Who is told something waits for nothing.
-        bench.set(|w| w.never_starts = false);
-        bench.tell(&pod(json!({ "image": "app:2" }), json!({})), UpdateKind::Update).await;
-        let_work().await;
-        let running = bench.see(|w| w.observed.clone()).unwrap();
-        assert!(running.containers.iter().any(|c| c.state == ContainerState::Running), "{running:?}");
-    });
-}
-
-#[test]
 fn a_pod_that_was_promised_devices_does_not_start_without_them() {
     let promised = json!({ "resourceClaims": [{ "name": "gpu", "resourceClaimName": "web-gpu" }] });
     with_bench(async |bench| {
