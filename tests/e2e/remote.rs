@@ -71,11 +71,11 @@ fn wait_ready(node: &Node, wanted: &str, limit: Duration) {
     assert_eq!(pod["status"]["containerStatuses"][0]["restartCount"], 0, "{pod}");
 }
 
-/// How often a line of the daemon's log has these words.
+/// How often the audit has these words; the event about the same thing is logged, too.
 fn wait_said(node: &Node, words: &str, times: usize) {
     wait_until(words, SOON, || {
         let log = std::fs::read_to_string(node.bosun.log_path()).map_err(|e| e.to_string())?;
-        let said = log.lines().filter(|l| l.contains(words)).count();
+        let said = log.lines().filter(|l| l.contains(words) && l.ends_with("role=\"ProbeManager\"")).count();
         if said == times { Ok(()) } else { Err(format!("{said} times\n{}", node.bosun.log())) }
     })
     .unwrap_or_else(|e| panic!("{e}"));
