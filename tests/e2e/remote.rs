@@ -2,15 +2,14 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use testbed::{BosunOptions, wait_until};
 
 use crate::node::{Node, SOON, shell};
 
-/// A worker says again what is to be probed with its next step, about a minute later.
-const TOLD_AGAIN: Duration = Duration::from_secs(100);
+/// A worker says again what is to be probed with its next step, which comes so often in this test, and half of it later at most.
+const STEP: &str = "5s";
 
 /// The program in a folder that it makes, both gone with this.
 struct Probes {
@@ -64,9 +63,9 @@ fn ready(pod: &Value) -> Option<&str> {
     conditions.iter().find(|c| c["type"] == "Ready")?["status"].as_str()
 }
 
-fn wait_ready(node: &Node, wanted: &str, limit: Duration) {
+fn wait_ready(node: &Node, wanted: &str) {
     let what = format!("to have Ready {wanted}");
-    let pod = node.bosun.wait_pod("web", &what, limit, |p| (ready(p) == Some(wanted)).then(|| p.clone()));
+    let pod = node.bosun.wait_pod("web", &what, SOON, |p| (ready(p) == Some(wanted)).then(|| p.clone()));
     let pod = pod.unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(pod["status"]["containerStatuses"][0]["restartCount"], 0, "{pod}");
 }
@@ -86,7 +85,7 @@ fn probes_in_a_process_of_their_own_are_those_of_the_node_whatever_becomes_of_it
     let mut probes = Probes::new();
     probes.start();
     let flags = vec![format!("--manager=probes={},whenAway=builtin,probation=0s", probes.address())];
-    let node = Node::with(BosunOptions { flags, ..BosunOptions::default() });
+    let node = Node::with(BosunOptions { flags, config: json!({"syncFrequency": STEP}), ..BosunOptions::default() });
     let there = format!("ProbeManager is served by {} now", probes.address());
     wait_said(&node, &there, 1);
 
@@ -96,21 +95,21 @@ fn probes_in_a_process_of_their_own_are_those_of_the_node_whatever_becomes_of_it
     let volume = format!("  volumes:\n  - name: t\n    hostPath: {{path: {}}}\n", traces.display());
     node.put("web", &format!("  containers:\n{}{volume}", shell("main", "exec sleep 1000", extra)));
     node.wait_running("web");
-    wait_ready(&node, "False", SOON);
+    wait_ready(&node, "False");
     std::fs::write(&file, "").expect("written");
-    wait_ready(&node, "True", SOON);
+    wait_ready(&node, "True");
     eprintln!("resident: {} KiB", probes.resident_kib());
 
     probes.kill();
     wait_said(&node, "ProbeManager is served by the one that is built in again", 1);
-    wait_ready(&node, "True", SOON);
+    wait_ready(&node, "True");
     std::fs::remove_file(&file).expect("removed");
-    wait_ready(&node, "False", TOLD_AGAIN);
+    wait_ready(&node, "False");
 
     probes.start();
     wait_said(&node, &there, 2);
     std::fs::write(&file, "").expect("written");
-    wait_ready(&node, "True", TOLD_AGAIN);
+    wait_ready(&node, "True");
     let actors = node.bosun.actors().expect("actors");
     let stand_in = actors.iter().find(|a| a["name"] == "probe-manager").expect("by the name of the role");
     assert_eq!(stand_in["restarts"], 0, "{stand_in}");
