@@ -6,10 +6,8 @@ use std::time::Duration;
 use actor::{ActorRef, Kernel, Spec};
 use contract::{Answers, Crew, Role, Wiring};
 use futures::FutureExt;
-use seam::v1::{
-    Answer, Begin, Call, FromManager, Pong, Ready, ToManager, Unanswered, answer, from_manager, to_manager,
-};
-use seam::{Boards, Calls, Desk, Out, Said};
+use seam::v1::{Begin, Call, FromManager, Pong, Ready, ToManager, from_manager, to_manager};
+use seam::{Boards, Calls, Desk, Out};
 use tokio::task::JoinSet;
 use tonic::Streaming;
 use trace::Context;
@@ -142,12 +140,7 @@ impl<R: Role, A: Answers<R>> Life<R, A> {
         let answering = self.repeats.once(key, ask);
         let out = self.out.clone();
         self.tasks.spawn(async move {
-            let what = match answering.await {
-                Ok(body) if body.len() < seam::MAX_FRAME - 4096 => answer::What::Body(body),
-                Ok(_) => answer::What::Unanswered(Unanswered::Crashed.into()),
-                Err(why) => answer::What::Unanswered(why.into()),
-            };
-            let _it_is_gone = out.say(Said::Answer(Answer { id, what: Some(what) })).await;
+            let _it_is_gone = out.answer(id, answering.await).await;
         });
     }
 }

@@ -8,8 +8,8 @@ use contract::{Crew, Role};
 use futures::future::AbortHandle;
 use model::PodUid;
 use ports::journal::{Journal, JournalError};
-use seam::v1::{Answer, Call, FromManager, Keep, Kept, Ping, Rows, Unanswered, answer, from_manager, to_manager};
-use seam::{Boards, Desk, MAX_CALLS, Said};
+use seam::v1::{Call, FromManager, Keep, Kept, Ping, Rows, Unanswered, from_manager, to_manager};
+use seam::{Boards, Desk, MAX_CALLS};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 use trace::Context;
@@ -20,6 +20,9 @@ use crate::link::{Link, Session, Status};
 
 /// Silence after which it counts as gone.
 pub(crate) const SILENCE: Duration = Duration::from_secs(10);
+
+/// Why a message is refused.
+const NOT_SENT: &str = "a message that its role does not send, or that cannot be read";
 
 /// What is known of the pods of this node.
 pub(crate) type IsHere = Arc<dyn Fn(&PodUid) -> bool + Send + Sync>;
@@ -133,7 +136,7 @@ impl Live {
         let Call { id, message, body, within_ms, traceparent, .. } = call;
         if id == 0 {
             if self.desk.tell(&message, &body) == Err(Unanswered::Refused) {
-                self.refuse("a message that its role does not send, or that cannot be read", |s| &mut s.refused_calls);
+                self.refuse(NOT_SENT, |s| &mut s.refused_calls);
             }
             return;
         }
@@ -147,14 +150,9 @@ impl Live {
                 None => Err(Unanswered::Overloaded),
             };
             if answer == Err(Unanswered::Refused) {
-                let what = "a message that its role does not send, or that cannot be read";
-                refuse(&link, what, |s| &mut s.refused_calls);
+                refuse(&link, NOT_SENT, |s| &mut s.refused_calls);
             }
-            let what = match answer {
-                Ok(body) => answer::What::Body(body),
-                Err(why) => answer::What::Unanswered(why.into()),
-            };
-            let _it_is_gone = session.out.say(Said::Answer(Answer { id, what: Some(what) })).await;
+            let _it_is_gone = session.out.answer(id, answer).await;
         });
     }
 

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::out::{Out, Said};
 use crate::v1::{Answer, Call, Unanswered, answer};
-use crate::{MAX_CALLS, MAX_FRAME};
+use crate::{MAX_BODY, MAX_CALLS};
 
 /// Why a call has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -70,7 +70,7 @@ impl Calls {
     where
         T: From<Said> + Send + 'static,
     {
-        if body.len() > MAX_FRAME - 4096 {
+        if body.len() >= MAX_BODY {
             tracing::error!(message, size = body.len(), "a message is too large for another process");
             return Err(Lost::NotSent);
         }

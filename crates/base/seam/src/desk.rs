@@ -88,6 +88,27 @@ fn written<M: RoleMessage>(answer: Result<M::Result, AskError>) -> Result<Vec<u8
     })
 }
 
+/// A message by its way in: read first, and asked for no longer than is declared.
+fn entry<M: RoleMessage, A, E>(
+    ask: impl Fn(M, Duration) -> A + Send + Sync + 'static,
+    tell: impl Fn(M) -> Result<(), E> + Send + Sync + 'static,
+) -> (Ask, Tell)
+where
+    A: Future<Output = Result<M::Result, AskError>> + Send + 'static,
+{
+    let ask = move |body: &[u8], within: Duration| {
+        let Ok(message) = serde_json::from_slice::<M>(body) else { return refused() };
+        let within = within.min(message.deadline());
+        let answer = ask(message, within);
+        async move { written::<M>(answer.await) }.boxed()
+    };
+    let tell = move |body: &[u8]| {
+        let message = serde_json::from_slice::<M>(body).map_err(|_| Unanswered::Refused)?;
+        tell(message).map_err(|_| Unanswered::Overloaded)
+    };
+    (Box::new(ask), Box::new(tell))
+}
+
 struct Asking<R: Role> {
     crew: Crew<R>,
     desk: Desk,
@@ -99,16 +120,11 @@ impl<R: Role> Visit<R> for Asking<R> {
         R: Asks<M>,
     {
         let (asking, telling) = (self.crew.clone(), self.crew.clone());
-        let ask: Ask = Box::new(move |body, within| {
-            let Ok(message) = serde_json::from_slice::<M>(body) else { return refused() };
-            let (crew, within) = (asking.clone(), within.min(message.deadline()));
-            async move { written::<M>(crew.ask_within(message, within).await) }.boxed()
-        });
-        let tell: Tell = Box::new(move |body| {
-            let message = serde_json::from_slice::<M>(body).map_err(|_| Unanswered::Refused)?;
-            telling.tell(message).map_err(|_| Unanswered::Overloaded)
-        });
-        self.desk.by_name.insert(M::NAME, (ask, tell));
+        let ask = move |message: M, within| {
+            let crew = asking.clone();
+            async move { crew.ask_within(message, within).await }
+        };
+        self.desk.by_name.insert(M::NAME, entry(ask, move |message| telling.tell(message)));
     }
 }
 
@@ -120,15 +136,10 @@ struct Answering {
 impl<R: Role> Visit<R> for Answering {
     fn answers<M: RoleMessage<To = R>>(&mut self) {
         let (asking, telling) = (self.wiring.clone(), self.wiring.clone());
-        let ask: Ask = Box::new(move |body, within| {
-            let Ok(message) = serde_json::from_slice::<M>(body) else { return refused() };
-            let (inlet, within) = (asking.inlet::<M>().clone(), within.min(message.deadline()));
-            async move { written::<M>(inlet.ask(message, within).await) }.boxed()
-        });
-        let tell: Tell = Box::new(move |body| {
-            let message = serde_json::from_slice::<M>(body).map_err(|_| Unanswered::Refused)?;
-            telling.tell(message).map_err(|_| Unanswered::Overloaded)
-        });
-        self.desk.by_name.insert(M::NAME, (ask, tell));
+        let ask = move |message: M, within| {
+            let inlet = asking.inlet::<M>().clone();
+            async move { inlet.ask(message, within).await }
+        };
+        self.desk.by_name.insert(M::NAME, entry(ask, move |message| telling.tell(message)));
     }
 }

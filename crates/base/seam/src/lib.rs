@@ -26,6 +26,8 @@ pub mod v1 {
 
 /// A frame that is larger is refused by whoever would read it. Larger than any object of the API server, which holds 1.5 MiB.
 pub const MAX_FRAME: usize = 4 << 20;
+/// A message or an answer of this size is not sent: its frame would be too large.
+const MAX_BODY: usize = MAX_FRAME - 4096;
 /// Rows of one frame: a frame is closed when they take this much.
 const FRAME_OF_ROWS: usize = 256 << 10;
 /// Frames that may wait until the other side reads.

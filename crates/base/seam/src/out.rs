@@ -1,12 +1,13 @@
 //! What one side says, in one order.
 
 use actor::TellError;
-use contract::seam::{Changes, Feed};
+use contract::seam::Changes;
 use futures::future::select_all;
 use tokio::sync::{Mutex, mpsc};
 
-use crate::v1::{Answer, Call, Row, Rows};
-use crate::{FRAME_OF_ROWS, MAX_FRAME, WAITING_FRAMES};
+use crate::boards::Feeds;
+use crate::v1::{Answer, Call, Row, Rows, Unanswered, answer};
+use crate::{FRAME_OF_ROWS, MAX_BODY, MAX_FRAME, WAITING_FRAMES};
 
 /// What both sides say.
 pub enum Said {
@@ -25,7 +26,7 @@ pub struct Ended;
 
 /// The way to the other side. It waits while the other side does not read.
 pub struct Out<T> {
-    order: Mutex<Vec<(&'static str, Box<dyn Feed>)>>,
+    order: Mutex<Feeds>,
     frames: mpsc::Sender<T>,
 }
 
@@ -38,14 +39,14 @@ impl<T> std::fmt::Debug for Out<T> {
 impl<T: From<Said> + Send + 'static> Out<T> {
     /// A way, and its other end. `feeds`: the boards that the other side follows.
     #[must_use]
-    pub fn new(feeds: Vec<(&'static str, Box<dyn Feed>)>) -> (Self, mpsc::Receiver<T>) {
+    pub fn new(feeds: Feeds) -> (Self, mpsc::Receiver<T>) {
         let (frames, ready) = mpsc::channel(WAITING_FRAMES);
         (Self::over(frames, feeds), ready)
     }
 
     /// As [`Self::new`], where the other end is there already.
     #[must_use]
-    pub fn over(frames: mpsc::Sender<T>, feeds: Vec<(&'static str, Box<dyn Feed>)>) -> Self {
+    pub fn over(frames: mpsc::Sender<T>, feeds: Feeds) -> Self {
         Out { order: Mutex::new(feeds), frames }
     }
 
@@ -70,11 +71,33 @@ impl<T: From<Said> + Send + 'static> Out<T> {
         })
     }
 
+    /// Says once what stands on boards that the other side does not follow.
+    ///
+    /// # Errors
+    /// [`Ended`].
+    pub async fn say_once(&self, mut boards: Feeds) -> Result<(), Ended> {
+        let _order = self.order.lock().await;
+        self.rows(&mut boards).await
+    }
+
+    /// Answers a call; one whose answer is too large has none.
+    ///
+    /// # Errors
+    /// [`Ended`].
+    pub async fn answer(&self, id: u64, answer: Result<Vec<u8>, Unanswered>) -> Result<(), Ended> {
+        let what = match answer {
+            Ok(body) if body.len() < MAX_BODY => answer::What::Body(body),
+            Ok(_) => answer::What::Unanswered(Unanswered::Crashed.into()),
+            Err(why) => answer::What::Unanswered(why.into()),
+        };
+        self.say(Said::Answer(Answer { id, what: Some(what) })).await
+    }
+
     /// Says what happens on the boards from now on, until the other side is gone.
     pub async fn follow(&self) {
         let mut changes: Vec<_> = self.order.lock().await.iter().map(|(_, feed)| feed.changes()).collect();
         loop {
-            if self.rows(&mut self.order.lock().await).await.is_err() {
+            if self.rows(&mut *self.order.lock().await).await.is_err() {
                 return;
             }
             if changes.is_empty() {
@@ -88,7 +111,7 @@ impl<T: From<Said> + Send + 'static> Out<T> {
         }
     }
 
-    async fn rows(&self, feeds: &mut [(&'static str, Box<dyn Feed>)]) -> Result<(), Ended> {
+    async fn rows(&self, feeds: &mut Feeds) -> Result<(), Ended> {
         for (board, feed) in feeds {
             let Some(changes) = feed.next() else { continue };
             for frame in frames(board, changes) {
@@ -125,49 +148,26 @@ pub(crate) fn frames(board: &str, changes: Changes) -> Vec<Rows> {
     all
 }
 
-impl<T: From<Said> + Send + 'static> Out<T> {
-    /// Says once what stands on boards that the other side does not follow.
-    ///
-    /// # Errors
-    /// [`Ended`].
-    pub async fn say_once(&self, mut boards: Vec<(&'static str, Box<dyn Feed>)>) -> Result<(), Ended> {
-        let _order = self.order.lock().await;
-        self.rows(&mut boards).await
-    }
+/// A frame of each direction, of what both sides say and of what only one does.
+macro_rules! says {
+    ($($frame:ident: $what:ident),*) => {
+        $(impl From<Said> for crate::v1::$frame {
+            fn from(said: Said) -> Self {
+                use crate::v1::$what::What;
+                match said {
+                    Said::Rows(rows) => What::Rows(rows).into(),
+                    Said::Call(call) => What::Call(call).into(),
+                    Said::Answer(answer) => What::Answer(answer).into(),
+                }
+            }
+        }
+
+        impl From<crate::v1::$what::What> for crate::v1::$frame {
+            fn from(what: crate::v1::$what::What) -> Self {
+                Self { what: Some(what) }
+            }
+        })*
+    };
 }
 
-impl From<Said> for crate::v1::ToManager {
-    fn from(said: Said) -> Self {
-        use crate::v1::to_manager::What;
-        let what = match said {
-            Said::Rows(rows) => What::Rows(rows),
-            Said::Call(call) => What::Call(call),
-            Said::Answer(answer) => What::Answer(answer),
-        };
-        what.into()
-    }
-}
-
-impl From<crate::v1::to_manager::What> for crate::v1::ToManager {
-    fn from(what: crate::v1::to_manager::What) -> Self {
-        Self { what: Some(what) }
-    }
-}
-
-impl From<Said> for crate::v1::FromManager {
-    fn from(said: Said) -> Self {
-        use crate::v1::from_manager::What;
-        let what = match said {
-            Said::Rows(rows) => What::Rows(rows),
-            Said::Call(call) => What::Call(call),
-            Said::Answer(answer) => What::Answer(answer),
-        };
-        what.into()
-    }
-}
-
-impl From<crate::v1::from_manager::What> for crate::v1::FromManager {
-    fn from(what: crate::v1::from_manager::What) -> Self {
-        Self { what: Some(what) }
-    }
-}
+says!(ToManager: to_manager, FromManager: from_manager);
