@@ -1,5 +1,7 @@
 //! What one side says, in one order.
 
+use std::collections::VecDeque;
+
 use actor::TellError;
 use contract::seam::Changes;
 use futures::future::select_all;
@@ -26,8 +28,15 @@ pub struct Ended;
 
 /// The way to the other side. It waits while the other side does not read.
 pub struct Out<T> {
-    order: Mutex<Feeds>,
+    order: Mutex<Order<T>>,
     frames: mpsc::Sender<T>,
+}
+
+/// What is said next.
+struct Order<T> {
+    feeds: Feeds,
+    /// Rows that somebody began to say and gave up: they are said by whoever comes next.
+    unsaid: VecDeque<T>,
 }
 
 impl<T> std::fmt::Debug for Out<T> {
@@ -47,16 +56,16 @@ impl<T: From<Said> + Send + 'static> Out<T> {
     /// As [`Self::new`], where the other end is there already.
     #[must_use]
     pub fn over(frames: mpsc::Sender<T>, feeds: Feeds) -> Self {
-        Out { order: Mutex::new(feeds), frames }
+        Out { order: Mutex::new(Order { feeds, unsaid: VecDeque::new() }), frames }
     }
 
-    /// Says what has happened on the boards, then `what`.
+    /// Says what has happened on the boards, then `what`. Who gives up waiting loses `what`, and no row.
     ///
     /// # Errors
     /// [`Ended`].
     pub async fn say(&self, what: impl Into<T>) -> Result<(), Ended> {
-        let mut feeds = self.order.lock().await;
-        self.rows(&mut feeds).await?;
+        let mut order = self.order.lock().await;
+        self.rows(&mut order).await?;
         self.frames.send(what.into()).await.map_err(|_| Ended)
     }
 
@@ -76,8 +85,9 @@ impl<T: From<Said> + Send + 'static> Out<T> {
     /// # Errors
     /// [`Ended`].
     pub async fn say_once(&self, mut boards: Feeds) -> Result<(), Ended> {
-        let _order = self.order.lock().await;
-        self.rows(&mut boards).await
+        let mut order = self.order.lock().await;
+        order.unsaid.extend(happened(&mut boards));
+        self.rows(&mut order).await
     }
 
     /// Answers a call; one whose answer is too large has none.
@@ -95,7 +105,7 @@ impl<T: From<Said> + Send + 'static> Out<T> {
 
     /// Says what happens on the boards from now on, until the other side is gone.
     pub async fn follow(&self) {
-        let mut changes: Vec<_> = self.order.lock().await.iter().map(|(_, feed)| feed.changes()).collect();
+        let mut changes: Vec<_> = self.order.lock().await.feeds.iter().map(|(_, feed)| feed.changes()).collect();
         loop {
             if self.rows(&mut *self.order.lock().await).await.is_err() {
                 return;
@@ -111,15 +121,23 @@ impl<T: From<Said> + Send + 'static> Out<T> {
         }
     }
 
-    async fn rows(&self, feeds: &mut Feeds) -> Result<(), Ended> {
-        for (board, feed) in feeds {
-            let Some(changes) = feed.next() else { continue };
-            for frame in frames(board, changes) {
-                self.frames.send(Said::Rows(frame).into()).await.map_err(|_| Ended)?;
+    async fn rows(&self, order: &mut Order<T>) -> Result<(), Ended> {
+        let Order { feeds, unsaid } = order;
+        unsaid.extend(happened(feeds));
+        while !unsaid.is_empty() {
+            let room = self.frames.reserve().await.map_err(|_| Ended)?;
+            if let Some(frame) = unsaid.pop_front() {
+                room.send(frame);
             }
         }
         Ok(())
     }
+}
+
+/// What has happened on boards, in frames.
+fn happened<T: From<Said>>(feeds: &mut Feeds) -> Vec<T> {
+    let changes = feeds.iter_mut().filter_map(|(board, feed)| Some((*board, feed.next()?)));
+    changes.flat_map(|(board, changes)| frames(board, changes)).map(|frame| Said::Rows(frame).into()).collect()
 }
 
 /// A change in frames that are not too large. A row that is too large for any frame is left out, and told.

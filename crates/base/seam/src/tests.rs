@@ -53,6 +53,33 @@ fn what_was_posted_before_a_message_is_said_before_it() {
     });
 }
 
+#[test]
+fn rows_outlive_the_one_who_gave_up_saying_them() {
+    testing::run(1, |_| async {
+        let wiring = Wiring::default();
+        let crew = wiring.crew::<ProbeManager>();
+        let (frames, mut said) = tokio::sync::mpsc::channel::<FromManager>(1);
+        let out = Out::over(frames, Boards::own_feeds_of::<ProbeManager>(&wiring));
+        let nothing = || Said::Answer(Answer::default());
+        out.say_now(nothing().into()).unwrap();
+        crew.poster().post("a".into(), PodProbes::default().into());
+        // The other side does not read: whoever wanted to say something waits no longer.
+        let given_up = tokio::time::timeout(Duration::from_secs(1), out.say(nothing())).await;
+        assert!(given_up.is_err(), "there is no room");
+        let heard = async {
+            let mut rows = 0;
+            for _ in 0..3 {
+                let what = said.recv().await.unwrap().what;
+                rows += usize::from(matches!(what, Some(crate::v1::from_manager::What::Rows(_))));
+            }
+            rows
+        };
+        let heard = tokio::time::timeout(Duration::from_secs(1), heard);
+        let (done, rows) = futures::join!(out.say(nothing()), heard);
+        assert_eq!((done, rows.ok()), (Ok(()), Some(1)));
+    });
+}
+
 /// A call, and what it was sent as.
 async fn sent(calls: &Arc<Calls>, answers: impl FnOnce(u64) -> Option<Answer>) -> (Result<Vec<u8>, Lost>, String) {
     let (out, mut said) = Out::<ToManager>::new(Vec::new());
