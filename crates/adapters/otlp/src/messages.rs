@@ -112,30 +112,12 @@ pub(crate) enum Scalar {
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct RpcStatus {
     #[prost(message, repeated, tag = "3")]
-    pub(crate) details: Vec<Any>,
-}
-
-/// `google.protobuf.Any`.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Any {
-    #[prost(string, tag = "1")]
-    pub(crate) type_url: String,
-    #[prost(bytes = "vec", tag = "2")]
-    pub(crate) value: Vec<u8>,
+    pub(crate) details: Vec<prost_types::Any>,
 }
 
 /// `google.rpc.RetryInfo`.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct RetryInfo {
     #[prost(message, optional, tag = "1")]
-    pub(crate) retry_delay: Option<Delay>,
-}
-
-/// `google.protobuf.Duration`.
-#[derive(Clone, PartialEq, prost::Message)]
-pub(crate) struct Delay {
-    #[prost(int64, tag = "1")]
-    pub(crate) seconds: i64,
-    #[prost(int32, tag = "2")]
-    pub(crate) nanos: i32,
+    pub(crate) retry_delay: Option<prost_types::Duration>,
 }

@@ -11,6 +11,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 };
 use opentelemetry_proto::tonic::common::v1::any_value::Value as Theirs;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
+use prost_types::{Any, Duration as Delay};
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
@@ -20,7 +21,6 @@ use tonic::{Request, Response};
 use trace::{Kind, Limits, Sampler};
 
 use super::*;
-use crate::messages::{Any, Delay};
 
 type Answer = Result<ExportTraceServiceResponse, Status>;
 
