@@ -45,7 +45,7 @@ pub enum FileTrouble {
 }
 
 /// What programs of the host do, and files of the kernel's that are written to.
-type Program = Arc<dyn Fn(&MemFs, &str) -> ProgramEnd + Send + Sync>;
+type Program = Arc<dyn Fn(&MemFs, &str) -> Option<ProgramEnd> + Send + Sync>;
 
 #[derive(Default)]
 struct Programs {

@@ -11,6 +11,7 @@ pub mod host;
 pub mod journal;
 mod kernel_log;
 mod logind;
+pub mod luns;
 mod memory_alarm;
 pub mod net;
 mod objects;

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use sim::{DISK, NODE_NAME, SimNode};
 use volume_plan::names::{attachment_name, unique_name};
 
-use crate::secs;
+use crate::{luns, secs};
 
 /// The driver whose volumes are claimed.
 pub(crate) const DRIVER: &str = "resident.example";
@@ -81,9 +81,10 @@ pub(crate) fn claim(api: &FakeApi, name: &str) {
     api.put_json(&format!("/api/v1/namespaces/default/persistentvolumeclaims/{name}"), claim);
 }
 
-/// The volumes of these claims are attached in a moment, and no others.
-pub(crate) fn attach(node: &SimNode, claims: &[String]) {
+/// The volumes of these claims and these disks are attached in a moment, and no others.
+pub(crate) fn attach(node: &SimNode, claims: &[String], luns: &[usize]) {
     let (api, handles) = (node.api().clone(), claims.iter().map(|c| handle(c)).collect::<Vec<_>>());
+    let disks: Vec<String> = luns.iter().map(|lun| luns::unique_name(*lun)).collect();
     tokio::task::spawn_local(async move {
         tokio::time::sleep(secs(ATTACHES)).await;
         for handle in &handles {
@@ -93,8 +94,8 @@ pub(crate) fn attach(node: &SimNode, claims: &[String]) {
             api.put_json(&format!("/apis/storage.k8s.io/v1/volumeattachments/{name}"), object);
         }
         api.change::<Node>(None, NODE_NAME, |node| {
-            let one = |h: &String| AttachedVolume { name: unique_name(DRIVER, h), device_path: String::new() };
-            let all = handles.iter().map(one).collect();
+            let names = handles.iter().map(|h| unique_name(DRIVER, h)).chain(disks);
+            let all = names.map(|name| AttachedVolume { name, device_path: String::new() }).collect();
             node.status.get_or_insert_default().volumes_attached = Some(all);
         });
     });
@@ -129,8 +130,10 @@ pub(crate) fn volumes_are(node: &SimNode, claims: &[String]) -> Result<(), Strin
         return Err(format!("the volume of {claim} has not grown"));
     }
     let used: BTreeSet<String> = wanted.iter().map(|h| unique_name(DRIVER, h)).collect();
-    if in_use(node) != used {
-        return Err(format!("in use by the Node: {:?}, not {used:?}", in_use(node)));
+    let mut told = in_use(node);
+    told.retain(|name| name.starts_with("kubernetes.io/csi/"));
+    if told != used {
+        return Err(format!("in use by the Node: {told:?}, not {used:?}"));
     }
     let folder = Path::new(DISK).join("root/plugins/kubernetes.io/csi").join(DRIVER);
     let left = node.world.files.list_dir(&folder).map_or(0, |entries| entries.len());

@@ -12,6 +12,7 @@ mod evict;
 mod faulty;
 mod images;
 mod load;
+mod luns;
 mod manifests;
 mod metrics;
 mod nonsense;

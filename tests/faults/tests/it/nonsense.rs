@@ -26,7 +26,7 @@ fn a_pod_whose_driver_answers_nonsense_says_so_and_starts_when_that_ends() {
             let node = with_driver(&kernel).await;
             let (socket, claims) = (drivers::socket(DRIVER), ["data".to_owned()]);
             node.world.plugins.trouble(&socket, call, Some(PluginTrouble::Fail(Code::Unknown, message)));
-            drivers::attach(&node, &claims);
+            drivers::attach(&node, &claims, &[]);
             node.until("FailedMount is told", LIMIT, |n| n.has_event("web", "FailedMount")).await;
             assert_eq!(
                 (node.phase("web"), node.state("web", "app").as_str()),
@@ -96,7 +96,7 @@ fn a_plugin_that_says_nonsense_of_itself_is_told_why_it_is_not_registered() {
         let wanted = [("limits.example".to_owned(), None), (DRIVER.to_owned(), None)];
         node.until("the sane one is registered, without a limit", LIMIT, |n| registered(n) == wanted).await;
         let claims = ["data".to_owned()];
-        drivers::attach(&node, &claims);
+        drivers::attach(&node, &claims, &[]);
         node.until("its volume can be had", LIMIT, |n| n.is_ready("web")).await;
     });
 }

@@ -101,7 +101,7 @@ fn a_volume_whose_driver_does_not_answer() {
         let socket = drivers::socket(drivers::DRIVER);
         says(&node, "web", "VolumeWaits", &["disk", "claim data", "not attached"]).await;
         node.world.plugins.trouble(&socket, "NodeStageVolume", Some(PluginTrouble::Hang));
-        drivers::attach(&node, &["data".to_owned()]);
+        drivers::attach(&node, &["data".to_owned()], &[]);
         sleep(secs(20)).await;
         let verdict = why(&node, "web").await;
         assert_eq!(

@@ -265,3 +265,21 @@ fn a_journal_that_hangs_makes_the_node_not_ready_after_its_limit_with_its_cause(
         node.until("c is ready", LIMIT, |n| n.is_ready("c")).await;
     });
 }
+
+/// Edge 2 of node-and-resources 11: the API server gives a mirror pod a UID of its own, which is nobody's cgroup.
+#[test]
+fn the_cgroup_of_a_static_pod_has_the_uid_of_its_manifest() {
+    actor::testing::run(1, |kernel| async move {
+        let node = SimNode::start_in_cluster(&kernel);
+        node.world.runtime.add_images(&["app:1"]);
+        node.put("web.yaml", &simple("web", ""));
+        node.until("web is told ready", LIMIT, |n| n.is_ready("web") && n.api_copy("web").is_some()).await;
+        let (own, mirror) = (node.uid("web").unwrap(), node.api_copy("web").unwrap());
+        let hash = mirror.metadata.annotations.unwrap().remove(model::pod::CONFIG_HASH).unwrap();
+        assert_eq!(own.as_str(), hash);
+        assert_ne!(mirror.metadata.uid.as_deref(), Some(own.as_str()));
+        let mut paths = node.world.cgroups.paths();
+        paths.retain(|path| path.contains("/pod"));
+        assert_eq!(paths, [format!("/kubepods/besteffort/pod{own}")]);
+    });
+}

@@ -132,7 +132,7 @@ fn a_daemon_that_dies_over_a_volume_of_a_driver_is_followed_by_one_that_ends_it(
             let claims = ["data".to_owned()];
             if let Some(point) = &point {
                 node.fault(&format!("volume-manager: stall(1h)@={point}#1"));
-                drivers::attach(&node, &claims);
+                drivers::attach(&node, &claims, &[]);
             }
             let struck = |_: &SimNode| !kernel.faults().log().is_empty();
             let is_end = point.as_ref().is_some_and(|p| p.contains("un"));
@@ -147,7 +147,7 @@ fn a_daemon_that_dies_over_a_volume_of_a_driver_is_followed_by_one_that_ends_it(
             node.restart().await;
             kernel.faults().clear();
             if point.is_none() {
-                drivers::attach(&node, &claims);
+                drivers::attach(&node, &claims, &[]);
             }
             if !is_end {
                 node.until("web is ready", secs(300), |n| n.is_ready("web")).await;

@@ -321,6 +321,7 @@ fn the_daemon_goes_where_it_is_told_and_again_when_it_was_taken_away() {
     });
 }
 
+/// Edge 16, its second half.
 #[test]
 fn what_is_wrong_with_the_machine_is_told_once() {
     for (version, memory_may_swap, reasons) in [

@@ -43,7 +43,7 @@ async fn begin(c: &Cluster, what: Hangs) {
                 if line.contains("--logout") && !has_hung.swap(true, Ordering::Relaxed) {
                     actor::testing::hang()
                 }
-                luns::target(fs, line)
+                fakes::luns::target(fs, line)
             });
             luns::claim(c, "a");
         }

@@ -57,9 +57,9 @@ impl MemFs {
     }
 
     /// From now on this plays the programs of the host. It is told each call as one line, and `write PATH TEXT` when a file of the
-    /// kernel's is written to.
-    pub fn play_programs(&self, double: impl Fn(&Self, &str) -> ProgramEnd + Send + Sync + 'static) {
-        self.state().programs.double = Some(Arc::new(double));
+    /// kernel's is written to; `None`: the host has no such program.
+    pub fn play_programs<E: Into<Option<ProgramEnd>>>(&self, double: impl Fn(&Self, &str) -> E + Send + Sync + 'static) {
+        self.state().programs.double = Some(Arc::new(move |fs, line| double(fs, line).into()));
     }
 
     /// Calls of programs, and writes to files of the kernel's, since the last look.
@@ -85,7 +85,7 @@ impl MemFs {
             state.programs.double.clone()
         };
         // Without the lock: it may change what there is.
-        double.map(|double| double(self, &line))
+        double.and_then(|double| double(self, &line))
     }
 
     /// Paths at which loop devices hold a device open.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{drivers, pod, simple};
+use crate::{drivers, luns, pod, simple};
 
 /// The pods of the folder that are there all the time: name, manifest.
 pub(super) fn residents() -> Vec<(String, String)> {
@@ -129,9 +129,13 @@ pub(super) fn with_volumes(claim: &str) -> Value {
     })
 }
 
-/// A visitor: of a runtime class, with such volumes, and an environment that is made of objects too.
-pub(super) fn visitor(claim: &str) -> Value {
+/// A visitor: of a runtime class, with such volumes, a disk of a target, and an environment that is made of objects too.
+pub(super) fn visitor(claim: &str, lun: usize) -> Value {
     let mut spec = with_volumes(claim);
+    let lists = [("/volumes", luns::volume(lun)), ("/containers/0/volumeMounts", json!({ "name": "lun", "mountPath": "/lun" }))];
+    for (list, one) in lists {
+        spec.pointer_mut(list).and_then(Value::as_array_mut).expect("a pod with volumes").push(one);
+    }
     spec["runtimeClassName"] = "special".into();
     spec["containers"][0]["envFrom"] =
         json!([{ "configMapRef": { "name": "settings" } }, { "secretRef": { "name": "keys" } }]);

@@ -26,13 +26,9 @@ const NOT_PASSED: &[(&str, &str, &str)] = &[
         "the disk of the rounds is never full: struck by the crate's own tests, in src/tests/cluster.rs",
     ),
     ("pod-worker", "turn:RetireWorker", "the route to the workers answers it, no worker has a turn"),
-    ("volume-manager", "attach", LUNS),
-    ("volume-manager", "detach", LUNS),
 ];
 const OF_PODS: &str =
     "no pod of the rounds projects one: struck by the crate's own tests, in src/tests/{bundles,certificates}.rs";
-const LUNS: &str =
-    "the host of the rounds has no network of disks: struck by the crate's own tests, in src/tests/luns.rs";
 const ROTATED: &str = "nobody signs certificates here: struck by the crate's own tests, in src/tests/faults.rs";
 
 /// The crate of an actor below `crates/managers`.

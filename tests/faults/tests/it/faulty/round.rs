@@ -87,7 +87,7 @@ impl Round {
         for k in 0..2 {
             node.put(&format!("guest{k}.yaml"), &cast::guest(&format!("guest{k}")));
             world::change_claims(node, k);
-            node.bind(&format!("visitor{k}"), cast::visitor(&world::claim_of(k)));
+            node.bind(&format!("visitor{k}"), cast::visitor(&world::claim_of(k), k));
             let critical = format!("critical{k}");
             node.bind(&critical, cast::critical(k));
             node.until("the critical one is there", LIMIT, |n| n.is_ready(&critical)).await;
@@ -150,7 +150,7 @@ impl Round {
         }
         node.remove(&format!("{}.yaml", self.guest(2)));
         world::change_claims(node, self.k);
-        node.bind(&self.visitor(0), cast::visitor(&world::claim_of(self.k)));
+        node.bind(&self.visitor(0), cast::visitor(&world::claim_of(self.k), self.k));
         world::delay_status(node, &self.visitor(0));
         self.change_visitor();
         self.resize_resident();

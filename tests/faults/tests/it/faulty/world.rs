@@ -26,7 +26,7 @@ use tonic::Code;
 
 use super::cast::{KEPT, TALKS};
 use crate::drivers::{self, DRIVER};
-use crate::secs;
+use crate::{luns, secs};
 
 /// The log of a container is rotated beyond this, in bytes.
 const LOG_SIZE: u64 = 4096;
@@ -60,6 +60,7 @@ pub(super) fn prepare(world: &mut World) {
     api.put(&secret("late", 0));
     drivers::announce(api);
     drivers::claim(api, KEPT);
+    luns::serve(&world.files);
     let disk = pods().join(LEFT).join("volumes/kubernetes.io~csi/disk");
     world.files.create_dir(&disk, 0o755).expect("the disk takes a folder");
     world.files.mount(&disk);
@@ -258,13 +259,15 @@ pub(super) fn claim_of(k: usize) -> String {
 /// A claim for the next visitor. The volumes of it, of the visitors before and of the resident are attached after a moment.
 pub(super) fn change_claims(node: &SimNode, k: usize) {
     drivers::claim(node.api(), &claim_of(k));
-    let visitors = (k.saturating_sub(2)..=k).map(claim_of);
-    drivers::attach(node, &visitors.chain([KEPT.to_owned()]).collect::<Vec<_>>());
+    let visitors: Vec<usize> = (k.saturating_sub(2)..=k).collect();
+    let claims = visitors.iter().map(|k| claim_of(*k)).chain([KEPT.to_owned()]);
+    drivers::attach(node, &claims.collect::<Vec<_>>(), &visitors);
 }
 
 /// Whether the volumes are there that residents and visitors have, and no others.
 pub(super) fn volumes_are_as_wanted(node: &SimNode, k: usize) -> Result<(), String> {
-    drivers::volumes_are(node, &[KEPT.to_owned(), claim_of(k - 1), claim_of(k)])
+    drivers::volumes_are(node, &[KEPT.to_owned(), claim_of(k - 1), claim_of(k)])?;
+    luns::disks_are(node, &[k - 1, k])
 }
 
 /// A CSI driver comes, one is made anew, the one of the last round goes.
