@@ -67,8 +67,13 @@ impl HostFs for LinuxFs {
         replace_synced(path, content, mode, &fs::File::sync_all)
     }
 
+    fn sync_file(&self, path: &Path) -> HostResult<()> {
+        sync(path, &fs::File::sync_all)?;
+        sync_name(path, &fs::File::sync_all)
+    }
+
     fn sync_dir(&self, path: &Path) -> HostResult<()> {
-        sync_dir(path, &fs::File::sync_all)
+        sync(path, &fs::File::sync_all)
     }
 
     fn create_file(&self, path: &Path, mode: u32) -> HostResult<()> {
@@ -232,12 +237,16 @@ fn replace_synced(path: &Path, content: &[u8], mode: u32, sync: Sync<'_>) -> Hos
         .and_then(|file| sync(&file).at("fsync", &temp))
         .and_then(|()| fs::rename(&temp, path).at("rename", path));
     or_take_away(&temp, written)?;
-    path.parent().map_or(Ok(()), |dir| sync_dir(dir, sync))
+    sync_name(path, sync)
 }
 
-fn sync_dir(path: &Path, sync: Sync<'_>) -> HostResult<()> {
-    let dir = fs::File::open(path).at("open", path)?;
-    sync(&dir).at("fsync", path)
+fn sync_name(path: &Path, with: Sync<'_>) -> HostResult<()> {
+    path.parent().map_or(Ok(()), |dir| sync(dir, with))
+}
+
+fn sync(path: &Path, with: Sync<'_>) -> HostResult<()> {
+    let opened = fs::File::open(path).at("open", path)?;
+    with(&opened).at("fsync", path)
 }
 
 /// A name for what will take the place of `path`, free of leftovers.

@@ -297,6 +297,8 @@ pub trait HostFs: Send + Sync + 'static {
     /// As [`write_file`](Self::write_file), and a loss of power after it leaves the new content; one during it the old or the
     /// new. Waits for the disk.
     fn write_file_synced(&self, path: &Path, content: &[u8], mode: u32) -> HostResult<()>;
+    /// Brings a file and its name to the disk: after it a loss of power leaves both. Waits for the disk.
+    fn sync_file(&self, path: &Path) -> HostResult<()>;
     /// Brings the names in a directory to the disk: after it a loss of power undoes no rename, link or removal in there.
     fn sync_dir(&self, path: &Path) -> HostResult<()>;
     /// Makes an empty file; fails with `AlreadyExists` when something is there.

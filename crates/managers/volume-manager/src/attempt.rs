@@ -87,7 +87,8 @@ fn parts(tools: &Tools, desired: &DesiredPod) -> (Option<Part>, Part) {
     let waits = |(volume, kind): &(&Volume, Kind)| waits(tools, desired, volume, kind);
     // What became of persistent volumes is known at the end of a try alone, of those that are in place, too.
     let some = used.iter().any(waits);
-    let (rest, first): (Vec<_>, Vec<_>) = used.iter().partition(|one| some && (one.1 == Kind::Persistent || waits(one)));
+    let (rest, first): (Vec<_>, Vec<_>) =
+        used.iter().partition(|one| some && (one.1 == Kind::Persistent || waits(one)));
     let names = |list: Vec<&(&Volume, Kind)>| list.into_iter().map(|(volume, _)| volume.name.clone()).collect::<Part>();
     match (names(first), names(rest)) {
         (first, rest) if first.is_empty() || rest.is_empty() => (None, [first, rest].concat()),

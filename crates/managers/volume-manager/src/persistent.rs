@@ -1,7 +1,7 @@
 //! Volumes that outlive pods, and those that a CSI driver makes for one (node-and-resources 6.2, 6.3, 6.13).
 //!
-//! What is *present* is on the disk: a `vol_data.json` is written, and synced, before a driver is called, and removed after it
-//! undid what it had done. So whatever has such a file may be there, whoever made it, and is undone by the same file after any
+//! What is *present* is on the disk: a `vol_data.json` is written before a driver is called, synced while it works, and removed
+//! after it undid what it had done. So whatever has such a file may be there, whoever made it, and is undone by the same file after any
 //! death; a kubelet does the same, with the same files. What is *wanted* is in [`Volumes`], with what this process saw of the
 //! drivers' answers. One operation at a time per volume; a driver that hangs holds up its own volumes.
 

@@ -344,6 +344,10 @@ impl HostFs for MemFs {
 
     fn write_file_synced(&self, path: &Path, content: &[u8], mode: u32) -> HostResult<()> {
         self.write_file(path, content, mode)?;
+        self.sync_file(path)
+    }
+
+    fn sync_file(&self, path: &Path) -> HostResult<()> {
         self.call("fsync", path, true, |s| {
             let ino = s.tree.get(path, false)?;
             s.tree.node_mut(ino).written = None;

@@ -135,7 +135,7 @@ impl Driver {
         let file = folder.join("config.json");
         let config = json!({"folder": folder, "registry": root.join("plugins_registry"), "node_id": node.name()});
         std::fs::write(&file, config.to_string())?;
-        let child = Command::new(workspace::build("csi-driver", false)?).arg(file).spawn().context("csi-driver")?;
+        let child = Command::new(workspace::build("csi-driver", true)?).arg(file).spawn().context("csi-driver")?;
         let driver = Self { child, folder };
         wait_until("the driver to be registered", Duration::from_secs(60), || {
             let path = format!("/apis/storage.k8s.io/v1/csinodes/{}", node.name());

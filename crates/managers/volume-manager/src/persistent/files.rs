@@ -77,7 +77,8 @@ impl VolumeDir {
         self.of_device.is_some()
     }
 
-    /// Makes the directory and the file, which stays from now on whatever happens. Answers whether it was there before.
+    /// Makes the directory and the file, which stays from now on whatever becomes of the daemon, and with [`Self::sync`] over a loss
+    /// of power. Answers whether it was there before.
     pub(crate) fn intend(&self, fs: &dyn HostFs, content: &[u8]) -> Result<bool, String> {
         let done: HostResult<bool> = (|| {
             fs.create_dir(&self.dir, PRIVATE)?;
@@ -88,7 +89,7 @@ impl VolumeDir {
                 Err(e) => return Err(e),
             };
             if before.as_deref() != Some(content) {
-                fs.write_file_synced(&file, content, 0o644)?;
+                fs.write_file(&file, content, 0o644)?;
             }
             if self.makes_target {
                 fs.create_dir(&self.target, PRIVATE)?;
@@ -96,6 +97,11 @@ impl VolumeDir {
             Ok(before.is_some())
         })();
         done.map_err(|e| chain(&e))
+    }
+
+    /// Brings the file to the disk.
+    pub(crate) fn sync(&self, fs: &dyn HostFs) -> Result<(), String> {
+        fs.sync_file(&self.dir.join(DATA)).map_err(|e| chain(&e))
     }
 
     /// What the file says; `None`: there is none.

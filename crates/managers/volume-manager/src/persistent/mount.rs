@@ -215,6 +215,18 @@ impl Try<'_> {
         Ok(())
     }
 
+    /// Brings what is intended to the disk while the driver works. A loss of power in these milliseconds takes with it what the driver
+    /// made in the kernel; a volume counts as present when both are done.
+    async fn written_during(
+        &self,
+        place: &Place,
+        call: impl Future<Output = Result<(), CallFailed>>,
+    ) -> Result<(), CallFailed> {
+        let (deps, at) = (self.job.tools.deps.clone(), place.clone());
+        let (written, called) = futures::join!(self.blocking(move || at.sync(&deps)), call);
+        called.and(written.map_err(CallFailed::uncertain))
+    }
+
     /// What follows from a failed call: what the driver refused is taken back, what may be under way is not forgotten.
     async fn settle(&self, place: &Place, part: &Part, before: Mount, error: &CallFailed) {
         let mut after = self.volumes().after_failure(&self.name, part, before, error.class);
@@ -252,7 +264,10 @@ impl Try<'_> {
         let secret = self.csi.stage_secret.as_ref().filter(|_| stages);
         let secrets = calls::secret(self.job.tools, secret).await.map_err(|e| e.text)?;
         self.intend(&place, &part, content).await?;
-        if stages {
+        let call = async {
+            if !stages {
+                return Ok(());
+            }
             let request = NodeStageVolumeRequest {
                 volume_id: self.csi.handle.clone(),
                 publish_context: self.attached.clone(),
@@ -261,10 +276,11 @@ impl Try<'_> {
                 secrets,
                 volume_context: self.csi.attributes.clone(),
             };
-            if let Err(e) = driver.stage((&self.name, &part), request).await {
-                self.settle(&place, &part, before, &e).await;
-                return Err(e.text);
-            }
+            driver.stage((&self.name, &part), request).await
+        };
+        if let Err(e) = self.written_during(&place, call).await {
+            self.settle(&place, &part, before, &e).await;
+            return Err(e.text);
         }
         self.volumes().note(&self.name, &part, Mount::Present);
         Ok(told)

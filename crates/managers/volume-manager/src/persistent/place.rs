@@ -70,6 +70,15 @@ impl Place {
         }
     }
 
+    /// Brings what says so to the disk.
+    pub(crate) fn sync(&self, deps: &Deps) -> Result<(), String> {
+        match self {
+            Self::Files(dir) => dir.sync(&*deps.fs),
+            // Its links were brought there when they were made.
+            Self::Device(..) => Ok(()),
+        }
+    }
+
     /// Whether the pod has a link to it.
     pub(crate) fn is_linked(&self, deps: &Deps) -> Result<bool, String> {
         match self {

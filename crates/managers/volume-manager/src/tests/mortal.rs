@@ -53,6 +53,7 @@ impl HostFs for Mortal {
         change create_dir_within(path: &Path, relative: &Path, mode: u32) -> ();
         change write_file(path: &Path, content: &[u8], mode: u32) -> ();
         change write_file_synced(path: &Path, content: &[u8], mode: u32) -> ();
+        live sync_file(path: &Path) -> ();
         live sync_dir(path: &Path) -> ();
         change create_file(path: &Path, mode: u32) -> ();
         live read_file(path: &Path, max_bytes: u64) -> Vec<u8>;

@@ -58,7 +58,10 @@ impl MemFs {
 
     /// From now on this plays the programs of the host. It is told each call as one line, and `write PATH TEXT` when a file of the
     /// kernel's is written to; `None`: the host has no such program.
-    pub fn play_programs<E: Into<Option<ProgramEnd>>>(&self, double: impl Fn(&Self, &str) -> E + Send + Sync + 'static) {
+    pub fn play_programs<E: Into<Option<ProgramEnd>>>(
+        &self,
+        double: impl Fn(&Self, &str) -> E + Send + Sync + 'static,
+    ) {
         self.state().programs.double = Some(Arc::new(move |fs, line| double(fs, line).into()));
     }
 

@@ -132,7 +132,10 @@ pub(super) fn with_volumes(claim: &str) -> Value {
 /// A visitor: of a runtime class, with such volumes, a disk of a target, and an environment that is made of objects too.
 pub(super) fn visitor(claim: &str, lun: usize) -> Value {
     let mut spec = with_volumes(claim);
-    let lists = [("/volumes", luns::volume(lun)), ("/containers/0/volumeMounts", json!({ "name": "lun", "mountPath": "/lun" }))];
+    let lists = [
+        ("/volumes", luns::volume(lun)),
+        ("/containers/0/volumeMounts", json!({ "name": "lun", "mountPath": "/lun" })),
+    ];
     for (list, one) in lists {
         spec.pointer_mut(list).and_then(Value::as_array_mut).expect("a pod with volumes").push(one);
     }

@@ -44,6 +44,8 @@ fn real_files_and_folders_are_synced() {
     let (_t, p) = tmp();
     LinuxFs.write_file_synced(&p.join("key"), b"secret", 0o600).unwrap();
     assert_eq!(LinuxFs.read_file(&p.join("key"), 10).unwrap(), b"secret");
+    LinuxFs.sync_file(&p.join("key")).unwrap();
+    assert!(LinuxFs.sync_file(&p.join("none")).unwrap_err().is_not_found());
     LinuxFs.sync_dir(&p).unwrap();
     assert!(LinuxFs.sync_dir(&p.join("none")).unwrap_err().is_not_found());
 }

@@ -63,7 +63,7 @@ impl Try<'_> {
         };
         let content = data::of_publish(self.volume, self.csi, &self.job.tools.config.node_name, &self.context);
         self.intend(place, part, content).await.map_err(|e| (words.publish, e))?;
-        let done = match driver.publish((&self.name, part), request).await {
+        let done = match self.written_during(place, driver.publish((&self.name, part), request)).await {
             Ok(()) if before == Mount::Present => Ok(()),
             Ok(()) => self.make_usable(driver, place).await.map_err(|e| (words.usable, e)),
             Err(e) => Err((words.publish, e)),
