@@ -105,6 +105,9 @@ pub struct SandboxObservation {
     pub ips: Option<Vec<String>>,
     /// Runtime handler that the sandbox uses.
     pub runtime_handler: String,
+    /// Source that its pod came from, as its annotation says; empty: it does not.
+    #[serde(default)]
+    pub config_source: String,
 }
 
 /// Everything the runtime knows of one pod (a kubelet's `PodStatus`).
@@ -172,6 +175,7 @@ impl SandboxObservation {
             host_network: None,
             ips: None,
             runtime_handler: String::new(),
+            config_source: String::new(),
         }
     }
 }
@@ -188,6 +192,12 @@ impl PodObservation {
             containers: Vec::new(),
             ips: Vec::new(),
         }
+    }
+
+    /// `<name>_<namespace>`.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        format!("{}_{}", self.name, self.namespace)
     }
 
     /// The newest instance of the container called `name`.

@@ -13,14 +13,17 @@ use serde_json::json;
 use sim::{DISK, NODE_NAME, POD_URL, SimNode};
 use tokio::time::Instant;
 
-use super::trouble;
+use super::{claims, trouble};
 use crate::history::Fact;
 use crate::observe::Observer;
 use crate::shape::{Shape, port};
-use crate::step::{Scenario, Step};
+use crate::step::{ApiTrouble, DiskTrouble, Scenario, Step};
 
 /// What a machine takes to start.
 const BOOT: Duration = Duration::from_secs(20);
+/// How long pods may hold a shutdown back, the critical ones among them.
+pub(super) const SHUTDOWN: Duration = Duration::from_secs(60);
+pub(super) const OF_CRITICAL: Duration = Duration::from_secs(20);
 
 /// A node, what plays around it, and who looks at it.
 pub(super) struct Stage {
@@ -38,6 +41,8 @@ pub(super) struct Stage {
     pub(super) applied: usize,
     pub(super) took: BTreeMap<&'static str, u64>,
     reboots: u64,
+    /// What the API server's last backup has, and which pods.
+    backup: Option<(fakes::api::Backup, BTreeMap<String, Shape>)>,
 }
 
 fn full(name: &str) -> String {
@@ -65,18 +70,33 @@ impl Stage {
         node.api().put_json("/api/v1/namespaces/default/configmaps/settings", settings);
         let keys = json!({ "metadata": meta("keys"), "data": { "pass": "aHVzaA==" }, "type": "Opaque" });
         node.api().put_json("/api/v1/namespaces/default/secrets/keys", keys);
+        claims::announce(node.api());
+        node.world.logind.grant(Duration::from_secs(5), SHUTDOWN);
         node.kernel.faults().enable();
         observer.watch(&node);
         let (bound, folder, took) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { node, observer, boots_at: None, is_up: false, failing, bound, folder, applied: 0, took, reboots: 0 }
+        Self {
+            node,
+            observer,
+            boots_at: None,
+            is_up: false,
+            failing,
+            bound,
+            folder,
+            applied: 0,
+            took,
+            reboots: 0,
+            backup: None,
+        }
     }
 
     /// Starts the daemon, if it is down.
     pub(super) fn boot(&mut self) {
         self.boots_at = None;
+        claims::serve(&self.node);
         if !std::mem::replace(&mut self.is_up, true) {
             self.node.boot();
-            self.observer.follow_board(&self.node);
+            self.observer.follow_boards(&self.node);
             self.observer.note(Fact::Up);
         }
     }
@@ -127,7 +147,15 @@ impl Stage {
                 self.observer.note(Fact::Struck(actor.clone()));
                 return self.node.kernel.directory().kill(actor);
             }
-            Step::Swap => return self.swap(),
+            Step::Swap { role } => return self.swap(role),
+            Step::Clock { by_s } => self.set_clock(*by_s),
+            Step::Shutdown => return self.shut_down().await,
+            Step::Dns => {
+                self.observer.note(Fact::Trouble);
+                trouble::names(&self.node, true);
+            }
+            Step::Api(ApiTrouble::Backup) => self.back_up(),
+            Step::Api(ApiTrouble::Restore) => return self.restore(),
             Step::Api(what) => {
                 self.observer.note(Fact::Trouble);
                 trouble::api(&self.node, what);
@@ -157,6 +185,7 @@ impl Stage {
         }
         self.program(shape);
         self.observer.note(Fact::Wanted(full(&shape.name), Box::new(shape.clone())));
+        shape.claims().for_each(|claim| claims::put(self.node.api(), &claim));
         self.node.bind(&shape.name, shape.spec());
         self.bound.insert(shape.name.clone(), shape.clone());
         true
@@ -281,6 +310,7 @@ impl Stage {
         let world = &self.node.world;
         self.observer.note(Fact::Rebooted);
         world.runtime.reboot();
+        world.plugins.reboot();
         let mut mounts = world.files.mounts_below(Path::new(DISK)).unwrap_or_default();
         mounts.reverse();
         for mount in mounts {
@@ -297,16 +327,63 @@ impl Stage {
         }
     }
 
-    /// StatusManager gives its place to another one, as `bosun` makes it.
-    fn swap(&self) -> bool {
+    /// A manager gives its place to another one, as `bosun` makes it.
+    fn swap(&self, role: &str) -> bool {
         if !self.is_up {
             return false;
         }
-        self.observer.note(Fact::Struck("status-manager".to_owned()));
-        let journal = self.node.world.journal.clone();
-        self.node.node().replace::<contract::StatusManager>(move |setup| {
-            setup.spawn(move |crew| status_manager::StatusManager::new(crew).with_journal(journal.clone()));
-        });
+        self.observer.note(Fact::Struck(role.to_owned()));
+        self.node.node().renew(role)
+    }
+
+    fn set_clock(&self, by_s: i64) {
+        let nanos = by_s.saturating_mul(1_000_000_000);
+        self.observer.note(Fact::ClockSet);
+        self.node.kernel.clock().set_by(nanos);
+        self.node.world.runtime.set_clock_by(nanos);
+    }
+
+    /// As logind does it: who holds it back has until then.
+    async fn shut_down(&mut self) -> bool {
+        if !self.is_up {
+            return false;
+        }
+        // What ends meanwhile does so by the node's own decision.
+        self.observer.note(Fact::Struck("shutdown".to_owned()));
+        self.node.world.logind.say(true);
+        let longest = Instant::now() + SHUTDOWN + Duration::from_secs(5);
+        while self.node.world.logind.held() > 0 && Instant::now() < longest {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+        self.node.world.logind.say(false);
+        self.reboot(false).await;
+        true
+    }
+
+    fn back_up(&mut self) {
+        self.backup = Some((self.node.api().peek(fakes::api::Store::backup), self.bound.clone()));
+    }
+
+    /// Pods that came since are gone, those that went are there again, as they were then.
+    fn restore(&mut self) -> bool {
+        let Some((backup, bound)) = self.backup.take() else { return false };
+        self.observer.note(Fact::Trouble);
+        self.observer.note(Fact::Restored);
+        self.node.api().store(|store| store.restore(&backup));
+        trouble::api(&self.node, &ApiTrouble::Cut);
+        for name in self.bound.keys().filter(|name| !bound.contains_key(*name)) {
+            self.observer.note(Fact::Unwanted(full(name), None));
+        }
+        for (name, shape) in &bound {
+            self.program(shape);
+            // Whatever was done to it since, nobody knows in which state it comes back.
+            self.observer.note(Fact::Edited(full(name)));
+            let is_deleted = self.node.api_copy(name).is_none_or(|pod| pod.metadata.deletion_timestamp.is_some());
+            if !is_deleted {
+                self.observer.note(Fact::Wanted(full(name), Box::new(shape.clone())));
+            }
+        }
+        self.bound = bound;
         true
     }
 }
@@ -331,7 +408,13 @@ fn kind(step: &Step) -> &'static str {
         Step::Reboot { .. } => "reboot",
         Step::Fault { .. } => "fault",
         Step::KillActor { .. } => "killActor",
-        Step::Swap => "swap",
+        Step::Swap { .. } => "swap",
+        Step::Clock { .. } => "clock",
+        Step::Shutdown => "shutdown",
+        Step::Dns => "dns",
+        Step::Api(ApiTrouble::Backup) => "backup",
+        Step::Api(ApiTrouble::Restore) => "restore",
+        Step::Disk(DiskTrouble::Short) => "pressure",
         Step::Api(_) => "api",
         Step::Runtime(_) => "runtime",
         Step::Disk(_) => "disk",
