@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use crate::check::{self, Finding};
 use crate::coverage::Coverage;
 use crate::history::{Fact, History};
-use crate::observe::blind;
+use crate::observe::{Observer, blind};
 use crate::step::Scenario;
 
 mod apply;
@@ -31,6 +31,9 @@ const REST: Duration = Duration::from_secs(1500);
 const CALM: Duration = Duration::from_secs(60);
 /// Between two looks whether it is.
 const LOOKS: Duration = Duration::from_secs(10);
+
+/// Facts of a scenario: an hour of twenty pods has a few thousand.
+const MOST: usize = 50_000;
 
 /// What became of a scenario.
 #[derive(Clone, Debug, Default)]
@@ -82,6 +85,25 @@ fn world(kernel: &Kernel) -> World {
 
 async fn on(kernel: &Kernel, scenario: &Scenario, keep: bool) -> Outcome {
     let mut stage = Stage::new(SimNode::down(world(kernel), kernel));
+    let observer = stage.observer.clone();
+    tokio::select! {
+        biased;
+        () = flooded(&observer) => {}
+        () = until_rest(&mut stage, scenario) => {}
+    }
+    outcome(stage, keep)
+}
+
+/// Ends when more was seen than can be: a node that does something again and again without a pause would have no end.
+async fn flooded(observer: &Observer) {
+    while observer.history().facts.len() < MOST {
+        sleep(LOOKS).await;
+    }
+    observer.note(Fact::Left(format!("more than {MOST} facts")));
+}
+
+/// All steps, then whatever the node does until it rests.
+async fn until_rest(stage: &mut Stage, scenario: &Scenario) {
     stage.boot();
     let began = stage.observer.began();
     let mut steps = scenario.steps.iter().peekable();
@@ -103,8 +125,7 @@ async fn on(kernel: &Kernel, scenario: &Scenario, keep: bool) -> Outcome {
     }
     stage.calm();
     stage.boot();
-    come_to_rest(&stage).await;
-    outcome(stage, keep)
+    come_to_rest(stage).await;
 }
 
 /// Waits until the node is at rest, or until it should be.
