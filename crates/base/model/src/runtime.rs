@@ -310,7 +310,11 @@ mod tests {
         let later = instance("a1", "a", "s1", 1, 5002);
         let set_back = instance("a1", "a", "s1", 1, 1400);
         let lost = instance("x", "a", "gone", 12, 7000);
-        assert_eq!(order(vec![a0.clone(), b0.clone(), later]), ["a1", "b0", "a0"], "by time, where that tells the truth");
+        assert_eq!(
+            order(vec![a0.clone(), b0.clone(), later]),
+            ["a1", "b0", "a0"],
+            "by time, where that tells the truth"
+        );
         assert_eq!(order(vec![a0.clone(), b0.clone(), set_back.clone()]), ["b0", "a1", "a0"]);
         assert_eq!(order(vec![set_back, a0, before, b0, lost]), ["a1", "a0", "b0", "a9", "x"], "by sandbox first");
         let twins = vec![instance("c", "c", "s1", 0, 1), instance("d", "c", "s1", 0, 2)];

@@ -140,6 +140,10 @@ impl MirrorPods {
             Step::Replace => MirrorWrite { old: mirror.cloned(), new: made },
             Step::Delete => MirrorWrite { old: mirror.cloned(), new: None },
         };
+        if original == Original::Absent {
+            // Should the pod come again it is another life of it.
+            self.shown.remove(name);
+        }
         self.writes.entry(name.to_owned()).or_default().running = true;
         Some(write)
     }

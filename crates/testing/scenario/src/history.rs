@@ -9,6 +9,9 @@ use crate::shape::Shape;
 /// One second, in the unit of times here.
 pub(crate) const SECOND: i64 = 1_000_000_000;
 
+/// What strikes when the machine is shut down.
+pub(crate) const SHUTDOWN: &str = "shutdown";
+
 /// All that was seen.
 #[derive(Clone, Debug, Default)]
 pub struct History {

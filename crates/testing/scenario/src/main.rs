@@ -206,7 +206,12 @@ fn tell(request: &Request, sum: &Sum, took: Duration) {
     say(&format!("fault points passed: {}", sum.points.len()));
     let all = all_decisions();
     let never: Vec<&str> = all.difference(&sum.coverage).map(String::as_str).collect();
-    say(&format!("decisions taken: {} of {} that are known, {} others", all.len() - never.len(), all.len(), sum.coverage.difference(&all).count()));
+    say(&format!(
+        "decisions taken: {} of {} that are known, {} others",
+        all.len() - never.len(),
+        all.len(),
+        sum.coverage.difference(&all).count()
+    ));
     if !never.is_empty() {
         say(&format!("never taken: {}", never.join(", ")));
     }

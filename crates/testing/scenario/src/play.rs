@@ -78,7 +78,7 @@ fn world(kernel: &Kernel) -> World {
     config.eviction.hard.insert("nodefs.available".to_owned(), Threshold::Percent(10.0));
     config.eviction.pressure_transition_period = Duration::from_secs(60);
     config.shutdown =
-        NodeShutdown { grace_period: apply::SHUTDOWN, critical: apply::OF_CRITICAL, ..NodeShutdown::default() };
+        NodeShutdown { grace_period: apply::GRACE, critical: apply::OF_CRITICAL, ..NodeShutdown::default() };
     world.files.count(Timestamp(kernel.clock().unix_nanos()));
     world
 }

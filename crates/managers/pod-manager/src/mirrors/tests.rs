@@ -65,8 +65,13 @@ fn a_pod_that_ended_before_anybody_saw_it_is_shown_once() {
     deleting.metadata.deletion_timestamp = Some(fakes::object(serde_json::json!("2026-01-01T00:00:00Z")));
     mirrors.change(vec![Arc::new(deleting)]);
     assert_eq!(next(&mut mirrors), Some((true, false)), "it is being taken away");
+    assert!(!mirrors.shown.is_empty());
     mirrors.retain(&BTreeSet::new());
     assert!(mirrors.shown.is_empty());
+    let mut gone = holding(Some("h1"));
+    assert!(gone.next_write(NAME, Original::Absent, Some(&node)).is_some());
+    assert_eq!(gone.written(NAME, Ok(Written::Deleted)), None);
+    assert_eq!(next(&mut gone), Some((false, true)), "it came again, and had ended already");
 }
 
 #[test]

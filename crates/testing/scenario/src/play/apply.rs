@@ -1,16 +1,14 @@
 //! Does what a step says.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fakes::runtime::{ExecReply, Pull};
 use model::core::Pod;
 use model::probe::ProbeOutcome;
-use ports::host::{CgroupFs, Mounter};
 use serde_json::json;
-use sim::{DISK, NODE_NAME, POD_URL, SimNode};
+use sim::{NODE_NAME, POD_URL, SimNode};
 use tokio::time::Instant;
 
 use super::{claims, trouble};
@@ -19,10 +17,12 @@ use crate::observe::Observer;
 use crate::shape::{Shape, port};
 use crate::step::{ApiTrouble, DiskTrouble, Scenario, Step};
 
+mod machine;
+
 /// What a machine takes to start.
 const BOOT: Duration = Duration::from_secs(20);
 /// How long pods may hold a shutdown back, the critical ones among them.
-pub(super) const SHUTDOWN: Duration = Duration::from_secs(60);
+pub(super) const GRACE: Duration = Duration::from_secs(60);
 pub(super) const OF_CRITICAL: Duration = Duration::from_secs(20);
 
 /// A node, what plays around it, and who looks at it.
@@ -71,7 +71,7 @@ impl Stage {
         let keys = json!({ "metadata": meta("keys"), "data": { "pass": "aHVzaA==" }, "type": "Opaque" });
         node.api().put_json("/api/v1/namespaces/default/secrets/keys", keys);
         claims::announce(node.api());
-        node.world.logind.grant(Duration::from_secs(5), SHUTDOWN);
+        node.world.logind.grant(Duration::from_secs(5), GRACE);
         node.kernel.faults().enable();
         observer.watch(&node);
         let (bound, folder, took) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
@@ -242,6 +242,10 @@ impl Stage {
     /// Only of a container that has a limit: a pod's class may not change.
     fn resize(&self, pod: &str, memory_mi: u32) -> bool {
         let had = self.bound.get(pod).and_then(|shape| shape.containers.first()).is_some_and(|c| c.memory_mi > 0);
+        if had {
+            // Its back-off begins anew.
+            self.observer.note(Fact::Edited(full(pod)));
+        }
         let size = json!(format!("{memory_mi}Mi"));
         had && self.change(pod, |pod| {
             let Some(c) = pod.spec.as_mut().and_then(|s| s.containers.first_mut()) else { return };
@@ -302,88 +306,6 @@ impl Stage {
             failing.remove(container);
             self.node.world.net.answer(port(container), ProbeOutcome::Success, "ok");
         }
-        true
-    }
-
-    async fn reboot(&mut self, power: bool) {
-        self.kill(BOOT).await;
-        let world = &self.node.world;
-        self.observer.note(Fact::Rebooted);
-        world.runtime.reboot();
-        world.plugins.reboot();
-        let mut mounts = world.files.mounts_below(Path::new(DISK)).unwrap_or_default();
-        mounts.reverse();
-        for mount in mounts {
-            // Nothing of it is left, whatever trouble the disk has.
-            let _unmounted = world.files.unmount(&mount);
-        }
-        for group in world.cgroups.paths() {
-            let _removed = world.cgroups.remove(&group);
-        }
-        if power {
-            self.reboots += 1;
-            world.files.lose_power(self.reboots);
-            world.journal.lose_power();
-        }
-    }
-
-    /// A manager gives its place to another one, as `bosun` makes it.
-    fn swap(&self, role: &str) -> bool {
-        if !self.is_up {
-            return false;
-        }
-        self.observer.note(Fact::Struck(role.to_owned()));
-        self.node.node().renew(role)
-    }
-
-    fn set_clock(&self, by_s: i64) {
-        let nanos = by_s.saturating_mul(1_000_000_000);
-        self.observer.note(Fact::ClockSet);
-        self.node.kernel.clock().set_by(nanos);
-        self.node.world.runtime.set_clock_by(nanos);
-    }
-
-    /// As logind does it: who holds it back has until then.
-    async fn shut_down(&mut self) -> bool {
-        if !self.is_up {
-            return false;
-        }
-        // What ends meanwhile does so by the node's own decision.
-        self.observer.note(Fact::Struck("shutdown".to_owned()));
-        self.node.world.logind.say(true);
-        let longest = Instant::now() + SHUTDOWN + Duration::from_secs(5);
-        while self.node.world.logind.held() > 0 && Instant::now() < longest {
-            tokio::time::sleep(Duration::from_millis(500)).await;
-        }
-        self.node.world.logind.say(false);
-        self.reboot(false).await;
-        true
-    }
-
-    fn back_up(&mut self) {
-        self.backup = Some((self.node.api().peek(fakes::api::Store::backup), self.bound.clone()));
-    }
-
-    /// Pods that came since are gone, those that went are there again, as they were then.
-    fn restore(&mut self) -> bool {
-        let Some((backup, bound)) = self.backup.take() else { return false };
-        self.observer.note(Fact::Trouble);
-        self.observer.note(Fact::Restored);
-        self.node.api().store(|store| store.restore(&backup));
-        trouble::api(&self.node, &ApiTrouble::Cut);
-        for name in self.bound.keys().filter(|name| !bound.contains_key(*name)) {
-            self.observer.note(Fact::Unwanted(full(name), None));
-        }
-        for (name, shape) in &bound {
-            self.program(shape);
-            // Whatever was done to it since, nobody knows in which state it comes back.
-            self.observer.note(Fact::Edited(full(name)));
-            let is_deleted = self.node.api_copy(name).is_none_or(|pod| pod.metadata.deletion_timestamp.is_some());
-            if !is_deleted {
-                self.observer.note(Fact::Wanted(full(name), Box::new(shape.clone())));
-            }
-        }
-        self.bound = bound;
         true
     }
 }

@@ -1,5 +1,7 @@
 //! What should not be left once a node is at rest, where checkers do not see it: boards, mailboxes, journal, folders.
 
+use std::collections::BTreeSet;
+
 use contract::pod_manager::DesiredPod;
 use contract::pod_worker::WorkerState;
 use contract::status::StatusEntry;
@@ -38,12 +40,14 @@ pub(super) fn of(stage: &Stage) -> Vec<String> {
         left.push(format!("{} messages at {}", a.mailbox_depth, a.name));
     }
     let lines = node.world.journal.keys("worker/").unwrap_or_default();
-    for key in lines.iter().filter(|key| !workers.keys().any(|uid| key.ends_with(uid.as_str()))) {
+    // What a refused pod left when it ran before goes with it.
+    let known: BTreeSet<&str> = workers.keys().chain(desired.keys()).map(|uid| uid.as_str()).collect();
+    for key in lines.iter().filter(|key| !known.contains(key.trim_start_matches("worker/"))) {
         left.push(format!("a line {key} in the journal"));
     }
     left.extend(claims::left(node, |pod| is_wanted(&format!("{pod}-{NODE_NAME}"))));
     let folders = node.world.files.list_dir(&std::path::Path::new(DISK).join("root/pods")).unwrap_or_default();
-    for folder in folders.iter().filter(|f| !workers.keys().any(|uid| uid.as_str() == f.name)) {
+    for folder in folders.iter().filter(|f| !known.contains(f.name.as_str())) {
         left.push(format!("a folder of the pod {}", folder.name));
     }
     left
