@@ -243,13 +243,9 @@ impl PodObservation {
         self.put_instances_in_order();
     }
 
-    /// A clock that was set back gives a younger instance of a container an older time: among those of one name the sandbox counts
-    /// first, then how often the container was restarted.
+    /// A clock that was set back gives a younger instance of a container an older time: among those of one name counts first how often
+    /// the container was restarted, which only grows while an older instance is there.
     fn put_instances_in_order(&mut self) {
-        let rank = |c: &ContainerObservation| {
-            let sandbox = self.sandboxes.iter().position(|s| s.id == c.sandbox).unwrap_or(usize::MAX);
-            (sandbox, std::cmp::Reverse(c.restart_count))
-        };
         let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (place, c) in self.containers.iter().enumerate() {
             places.entry(&c.name).or_default().push(place);
@@ -258,7 +254,7 @@ impl PodObservation {
         for places in places.into_values().filter(|places| places.len() > 1) {
             let mut sorted = places.clone();
             // Where both are alike the time decides, as before.
-            sorted.sort_by_key(|place| rank(&self.containers[*place]));
+            sorted.sort_by_key(|place| std::cmp::Reverse(self.containers[*place].restart_count));
             for (place, from) in places.into_iter().zip(sorted) {
                 order[place] = from;
             }
@@ -287,37 +283,29 @@ crate::tolerant!(EventTier, else EventTier::Relist);
 mod tests {
     use super::*;
 
-    fn instance(id: &str, name: &str, sandbox: &str, restarts: u32, seconds: i64) -> ContainerObservation {
+    fn instance(id: &str, name: &str, restarts: u32, seconds: i64) -> ContainerObservation {
         ContainerObservation {
             restart_count: restarts,
             created_at: Timestamp::from_secs(seconds),
-            ..ContainerObservation::new(id, name, sandbox, ContainerState::Exited)
+            ..ContainerObservation::new(id, name, "s", ContainerState::Exited)
         }
     }
 
-    fn order(containers: Vec<ContainerObservation>) -> Vec<String> {
+    fn order(containers: &[&ContainerObservation]) -> Vec<String> {
         let mut pod = PodObservation::empty("u".into(), "ns", "p");
-        pod.sandboxes = vec![SandboxObservation::new("s0", 0, false), SandboxObservation::new("s1", 1, true)];
-        pod.containers = containers;
+        pod.containers = containers.iter().map(|c| (*c).clone()).collect();
         pod.normalise();
         pod.containers.iter().map(|c| c.id.to_string()).collect()
     }
 
     #[test]
     fn the_newest_instance_comes_first_also_when_the_clock_was_set_back() {
-        let (a0, b0) = (instance("a0", "a", "s1", 0, 5000), instance("b0", "b", "s1", 0, 5001));
-        let before = instance("a9", "a", "s0", 9, 6000);
-        let later = instance("a1", "a", "s1", 1, 5002);
-        let set_back = instance("a1", "a", "s1", 1, 1400);
-        let lost = instance("x", "a", "gone", 12, 7000);
-        assert_eq!(
-            order(vec![a0.clone(), b0.clone(), later]),
-            ["a1", "b0", "a0"],
-            "by time, where that tells the truth"
-        );
-        assert_eq!(order(vec![a0.clone(), b0.clone(), set_back.clone()]), ["b0", "a1", "a0"]);
-        assert_eq!(order(vec![set_back, a0, before, b0, lost]), ["a1", "a0", "b0", "a9", "x"], "by sandbox first");
-        let twins = vec![instance("c", "c", "s1", 0, 1), instance("d", "c", "s1", 0, 2)];
-        assert_eq!(order(twins), ["d", "c"]);
+        let (a0, b0) = (instance("a0", "a", 0, 5000), instance("b0", "b", 0, 5001));
+        let (later, set_back) = (instance("a1", "a", 1, 5002), instance("a1", "a", 1, 1400));
+        assert_eq!(order(&[&a0, &b0, &later]), ["a1", "b0", "a0"], "by time, where that tells the truth");
+        assert_eq!(order(&[&a0, &b0, &set_back]), ["b0", "a1", "a0"]);
+        assert_eq!(order(&[&set_back, &a0, &b0]), ["b0", "a1", "a0"]);
+        let (older, younger) = (instance("c", "c", 1, 1), instance("d", "c", 1, 2));
+        assert_eq!(order(&[&older, &younger]), ["d", "c"], "where both are alike the time decides");
     }
 }

@@ -163,8 +163,7 @@ impl PodManager {
     /// Has a worker (which may be too new to be on the board), or will have one, and may still run.
     pub(super) fn is_active(&self, uid: &PodUid, pod: &Pod) -> bool {
         let has_worker = self.workers.made().contains(uid) || self.admission.is_preempting(uid);
-        let stops = pod.metadata.deletion_timestamp.is_some();
-        let may_run = has_worker && !stops && !self.admission.is_rejected(uid) && !self.workers.has_stopped(uid);
+        let may_run = has_worker && !self.admission.is_rejected(uid) && !self.workers.has_stopped(uid);
         may_run && !self.is_over(uid, pod)
     }
 
