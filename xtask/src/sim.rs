@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, bail};
 
 use crate::workspace;
+
+mod mutants;
 
 /// Plays scenarios by chance on a whole node in memory, and says which rule was broken.
 ///
@@ -17,6 +20,10 @@ use crate::workspace;
 ///   cargo xtask sim --seed 17 --shrink    one seed; if it breaks a rule, the shortest scenario that does
 ///   cargo xtask sim --seeds 1..1000       all of these
 ///   cargo xtask sim --replay FILE         a scenario's file, of `--shrink` or written by hand
+///   cargo xtask sim --keep                seeds that take decisions which the corpus does not take join it, made short
+///   cargo xtask sim --mutants             puts faults of tests/mutants into a copy of this repository, and searches for each
+///
+/// At the end it says which decisions of plans, statuses, admission and eviction were taken, and which never.
 ///
 /// A scenario that breaks a rule is written to target/sim-found/seed-N.json: steps as data, one a line, which can be changed by
 /// hand. Rules of the fault plan in it (`fault`) are in the language of `bosun fault`. With RUST_LOG=debug the node's own log goes
@@ -42,6 +49,16 @@ pub(crate) struct Args {
     /// Makes a scenario that breaks a rule shorter, for two minutes at most.
     #[arg(long)]
     shrink: bool,
+    /// Scenarios that take decisions which no scenario of tests/scenarios takes are made shorter and written there.
+    #[arg(long, conflicts_with_all = ["replay", "shrink"])]
+    keep: bool,
+    /// Searches for the faults of tests/mutants, each for so many minutes at most (`--minutes`, 30); with a part of a name: for these.
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "",
+        conflicts_with_all = ["seed", "seeds", "replay", "keep", "shrink"])]
+    mutants: Option<String>,
+    /// Plays with what the last build of the whole workspace left, without optimisation.
+    #[arg(long, conflicts_with = "debug")]
+    built: bool,
     /// All that was seen goes to stdout, a line each.
     #[arg(long)]
     transcript: bool,
@@ -64,6 +81,8 @@ pub(crate) struct Args {
 
 /// For how long a scenario is made shorter, in seconds.
 const SHRINK: u64 = 120;
+/// For how long a mutant is searched for, in minutes.
+const SEARCH: u64 = 30;
 
 fn range(text: &str) -> Result<(u64, u64), String> {
     let (first, end) = text.split_once("..").ok_or("two numbers with .. between them")?;
@@ -75,9 +94,19 @@ fn range(text: &str) -> Result<(u64, u64), String> {
 /// Its exit code is that of the runner: 1 when a rule was broken.
 pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let profile = if args.debug { "dev" } else { "sim" };
-    workspace::run("cargo", &["build", "--package", "scenario", "--bin", "scenario", "--profile", profile])?;
+    if let Some(only) = &args.mutants {
+        let limit = Duration::from_secs(args.minutes.unwrap_or(SEARCH) * 60);
+        let only = Some(only.clone()).filter(|part| !part.is_empty());
+        let enough = mutants::run(&mutants::Search { only, limit, from: args.from, profile })?;
+        return Ok(if enough { ExitCode::SUCCESS } else { ExitCode::FAILURE });
+    }
     let folder = workspace::target_dir()?;
-    let program = folder.join(if args.debug { "debug" } else { "sim" }).join("scenario");
+    let program = if args.built {
+        workspace::built("scenario")?
+    } else {
+        workspace::run("cargo", &["build", "--package", "scenario", "--bin", "scenario", "--profile", profile])?;
+        folder.join(if args.debug { "debug" } else { "sim" }).join("scenario")
+    };
     let (first, end) = match (args.seed, args.seeds) {
         (Some(seed), _) => (seed, Some(seed + 1)),
         (_, Some((first, end))) => (first, Some(end)),
@@ -89,6 +118,7 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         "seconds": end.is_none().then(|| args.minutes.unwrap_or(1) * 60),
         "shrink": args.shrink.then_some(SHRINK),
         "folder": folder.join("sim-found"),
+        "keep": args.keep.then(|| workspace::root().join("tests/scenarios")),
         "json": args.output == "json", "transcript": args.transcript,
         "pods": args.pods, "steps": args.steps, "minutes": args.length,
     });

@@ -234,6 +234,16 @@ macro_rules! builder {
         }
 
         impl Node {
+            /// Gives the role of this name to another actor of the kind that is built in, as [`Node::replace`] does; `false`: there
+            /// is no such role.
+            pub fn renew(&self, role: &str) -> bool {
+                match role {
+                    $(<contract::$role as Role>::NAME => self.replace::<contract::$role>(managers::$role_field),)*
+                    _ => return false,
+                }
+                true
+            }
+
             /// A node with all managers of this repository.
             #[must_use]
             pub fn builder(settings: Settings, machine: Machine, ports: Ports) -> Builder {

@@ -1,5 +1,7 @@
 //! The only source of time for actors.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::time::Instant;
 
@@ -9,17 +11,26 @@ const VIRTUAL_START: i64 = 1_767_225_600_000_000_000;
 /// Time as actors see it: tokio's monotonic clock, and a wall clock that is virtual in tests.
 #[derive(Debug, Clone)]
 pub struct Clock {
-    virtual_since: Option<Instant>,
+    /// Of a clock of a test: when it began, and by how much somebody has set its wall time since.
+    simulated: Option<(Instant, Arc<AtomicI64>)>,
 }
 
 impl Clock {
     pub(crate) fn system() -> Self {
-        Clock { virtual_since: None }
+        Clock { simulated: None }
     }
 
-    /// Wall time starts at a fixed moment and moves only with tokio's (paused) clock.
+    /// Wall time starts at a fixed moment and moves only with tokio's (paused) clock, and with [`Clock::set_by`].
     pub(crate) fn simulated() -> Self {
-        Clock { virtual_since: Some(Instant::now()) }
+        Clock { simulated: Some((Instant::now(), Arc::default())) }
+    }
+
+    /// Somebody sets the wall clock of a test forward or, by less than nothing, back, by so many nanoseconds. The machine's own clock
+    /// is not ours to set: there it does nothing.
+    pub fn set_by(&self, nanos: i64) {
+        if let Some((_, set)) = &self.simulated {
+            set.fetch_add(nanos, Ordering::Relaxed);
+        }
     }
 
     /// Monotonic time; stands still in tests until every task waits.
@@ -29,8 +40,10 @@ impl Clock {
 
     /// Wall time, in nanoseconds since 1970-01-01T00:00:00Z.
     pub fn unix_nanos(&self) -> i64 {
-        match self.virtual_since {
-            Some(start) => VIRTUAL_START.saturating_add(nanos(start.elapsed())),
+        match &self.simulated {
+            Some((start, set)) => {
+                VIRTUAL_START.saturating_add(nanos(start.elapsed())).saturating_add(set.load(Ordering::Relaxed))
+            }
             None => SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, nanos),
         }
     }

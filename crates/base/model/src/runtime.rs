@@ -105,6 +105,9 @@ pub struct SandboxObservation {
     pub ips: Option<Vec<String>>,
     /// Runtime handler that the sandbox uses.
     pub runtime_handler: String,
+    /// Source that its pod came from, as its annotation says; empty: it does not.
+    #[serde(default)]
+    pub config_source: String,
 }
 
 /// Everything the runtime knows of one pod (a kubelet's `PodStatus`).
@@ -172,6 +175,7 @@ impl SandboxObservation {
             host_network: None,
             ips: None,
             runtime_handler: String::new(),
+            config_source: String::new(),
         }
     }
 }
@@ -188,6 +192,12 @@ impl PodObservation {
             containers: Vec::new(),
             ips: Vec::new(),
         }
+    }
+
+    /// `<name>_<namespace>`.
+    #[must_use]
+    pub fn full_name(&self) -> String {
+        format!("{}_{}", self.name, self.namespace)
     }
 
     /// The newest instance of the container called `name`.
@@ -230,6 +240,28 @@ impl PodObservation {
         self.sandboxes
             .sort_by(|a, b| b.attempt.cmp(&a.attempt).then(b.created_at.cmp(&a.created_at)).then(b.id.cmp(&a.id)));
         self.containers.sort_by(|a, b| b.created_at.cmp(&a.created_at).then(b.id.cmp(&a.id)));
+        self.put_instances_in_order();
+    }
+
+    /// A clock that was set back gives a younger instance of a container an older time: among those of one name counts first how often
+    /// the container was restarted, which only grows while an older instance is there.
+    fn put_instances_in_order(&mut self) {
+        let mut places: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
+        for (place, c) in self.containers.iter().enumerate() {
+            places.entry(&c.name).or_default().push(place);
+        }
+        let mut order: Vec<usize> = (0..self.containers.len()).collect();
+        for places in places.into_values().filter(|places| places.len() > 1) {
+            let mut sorted = places.clone();
+            // Where both are alike the time decides, as before.
+            sorted.sort_by_key(|place| std::cmp::Reverse(self.containers[*place].restart_count));
+            for (place, from) in places.into_iter().zip(sorted) {
+                order[place] = from;
+            }
+        }
+        if !order.is_sorted() {
+            self.containers = order.into_iter().map(|from| self.containers[from].clone()).collect();
+        }
     }
 }
 
@@ -246,3 +278,34 @@ pub enum EventTier {
     Relist,
 }
 crate::tolerant!(EventTier, else EventTier::Relist);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn instance(id: &str, name: &str, restarts: u32, seconds: i64) -> ContainerObservation {
+        ContainerObservation {
+            restart_count: restarts,
+            created_at: Timestamp::from_secs(seconds),
+            ..ContainerObservation::new(id, name, "s", ContainerState::Exited)
+        }
+    }
+
+    fn order(containers: &[&ContainerObservation]) -> Vec<String> {
+        let mut pod = PodObservation::empty("u".into(), "ns", "p");
+        pod.containers = containers.iter().map(|c| (*c).clone()).collect();
+        pod.normalise();
+        pod.containers.iter().map(|c| c.id.to_string()).collect()
+    }
+
+    #[test]
+    fn the_newest_instance_comes_first_also_when_the_clock_was_set_back() {
+        let (a0, b0) = (instance("a0", "a", 0, 5000), instance("b0", "b", 0, 5001));
+        let (later, set_back) = (instance("a1", "a", 1, 5002), instance("a1", "a", 1, 1400));
+        assert_eq!(order(&[&a0, &b0, &later]), ["a1", "b0", "a0"], "by time, where that tells the truth");
+        assert_eq!(order(&[&a0, &b0, &set_back]), ["b0", "a1", "a0"]);
+        assert_eq!(order(&[&set_back, &a0, &b0]), ["b0", "a1", "a0"]);
+        let (older, younger) = (instance("c", "c", 1, 1), instance("d", "c", 1, 2));
+        assert_eq!(order(&[&older, &younger]), ["d", "c"], "where both are alike the time decides");
+    }
+}

@@ -213,6 +213,11 @@ impl DesiredPods {
         self.names.know(pod);
     }
 
+    /// A pod of this name runs, whether it is desired or not.
+    pub(crate) fn know_name(&mut self, uid: &PodUid, full_name: String) {
+        self.names.know_name(uid, full_name);
+    }
+
     pub(crate) fn arrive(&mut self, pod: &Pod) {
         self.names.arrive(pod);
     }

@@ -12,7 +12,7 @@ mod chores;
 mod effects;
 
 pub(crate) use attention::{Attention, Scope};
-pub(crate) use chores::{Chore, DesiredFacts, Situation, chores};
+pub(crate) use chores::{Chore, DesiredFacts, Situation, Stray, chores};
 pub(crate) use effects::{Done, run};
 
 /// What is under way, and what other managers were told last.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use model::PodUid;
 use model::core::{Node, Pod};
+use model::pod::{CONFIG_HASH, CONFIG_MIRROR, annotation};
 use ports::api::ApiError;
 
 mod decision;
@@ -31,6 +32,8 @@ const MAX_PAUSE: Duration = Duration::from_secs(60);
 pub(crate) struct MirrorPods {
     /// As the API server has them.
     known: BTreeMap<String, Arc<Pod>>,
+    /// Of which version the last mirror was that the API server had, by its hash.
+    shown: BTreeMap<String, String>,
     writes: BTreeMap<String, WriteState>,
 }
 
@@ -56,11 +59,31 @@ impl MirrorPods {
 
     /// Adds one that the board still shows.
     pub(crate) fn recover(&mut self, mirror: Arc<Pod>) {
+        self.show(&mirror);
         self.known.insert(model::pod::full_name(&mirror), mirror);
+    }
+
+    /// Notes that the API server has had this one.
+    fn show(&mut self, mirror: &Pod) {
+        if let Some(hash) = annotation(mirror, CONFIG_MIRROR) {
+            self.shown.insert(model::pod::full_name(mirror), hash.to_owned());
+        }
+    }
+
+    /// Whether the API server has had a mirror of this version of the static pod, as far as is known.
+    fn was_shown(&self, pod: &Pod) -> bool {
+        let hash = self.shown.get(&model::pod::full_name(pod)).map(String::as_str);
+        hash.is_some() && hash == annotation(pod, CONFIG_HASH)
+    }
+
+    /// Only pods of these names are of interest.
+    pub(crate) fn retain(&mut self, names: &BTreeSet<String>) {
+        self.shown.retain(|name, _| names.contains(name));
     }
 
     /// Replaces all by the full set that the API server has; gives the names whose mirror pod changed.
     pub(crate) fn replace(&mut self, incoming: Vec<Arc<Pod>>) -> BTreeSet<String> {
+        incoming.iter().for_each(|pod| self.show(pod));
         let next = incoming.into_iter().map(|pod| (model::pod::full_name(&pod), pod)).collect();
         let before = std::mem::replace(&mut self.known, next);
         let now = &self.known;
@@ -72,6 +95,7 @@ impl MirrorPods {
         let mut names = BTreeSet::new();
         for pod in changed {
             let name = model::pod::full_name(&pod);
+            self.show(&pod);
             if self.known.get(&name) != Some(&pod) {
                 self.known.insert(name.clone(), pod);
                 names.insert(name);
@@ -101,12 +125,13 @@ impl MirrorPods {
         node: Option<&Node>,
     ) -> Option<MirrorWrite> {
         let mirror = self.known.get(name);
-        let step = step(original, mirror.map(|m| &**m));
+        let step =
+            step(original, mirror.map(|m| &**m), matches!(original, Original::Ended(pod) if self.was_shown(pod)));
         if self.writes.get(name).is_some_and(|write| write.running || write.paused) {
             return None;
         }
         let made = match original {
-            Original::Runs(pod) => node.and_then(|node| mirror_pod(pod, node)),
+            Original::Runs(pod) | Original::Ended(pod) => node.and_then(|node| mirror_pod(pod, node)),
             _ => None,
         };
         let write = match step {
@@ -115,6 +140,10 @@ impl MirrorPods {
             Step::Replace => MirrorWrite { old: mirror.cloned(), new: made },
             Step::Delete => MirrorWrite { old: mirror.cloned(), new: None },
         };
+        if original == Original::Absent {
+            // Should the pod come again it is another life of it.
+            self.shown.remove(name);
+        }
         self.writes.entry(name.to_owned()).or_default().running = true;
         Some(write)
     }
@@ -126,6 +155,7 @@ impl MirrorPods {
         match outcome {
             Ok(Written::Created(pod)) => {
                 write.failures = 0;
+                self.show(&pod);
                 self.known.insert(name.to_owned(), pod);
                 None
             }

@@ -95,6 +95,9 @@ pub struct Record {
     /// The pod's cgroup may not have yet what a resize granted.
     #[serde(default)]
     pub cgroup_behind: bool,
+    /// Of a static pod: restart counts that were told, where they are not 0. Of others the API server has them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counts: BTreeMap<String, i32>,
 }
 
 /// What the runtime was told last of a container.

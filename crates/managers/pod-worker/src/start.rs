@@ -13,6 +13,7 @@ use model::history::What;
 use model::pod::ContainerKind;
 use model::runtime::PodObservation;
 use model::{ContainerId, SandboxId};
+use pod_plan::backoff::After;
 use pod_plan::{ContainerStart, How, KillReason};
 use pod_status::WaitingReason;
 
@@ -58,6 +59,11 @@ impl NotStarted {
 impl Job {
     /// Starts one container of the plan and keeps the reason when it does not come up.
     pub(crate) async fn start(&mut self, start: &ContainerStart, context: &StartContext) -> Result<(), Failure> {
+        if let Some(hold) = start.hold.filter(|h| h.after == After::FailedStart) {
+            // What is told stays as it is: why the start failed.
+            let message = format!("the start of {:?} failed, and is not tried again yet", start.name);
+            return Err(Failure { message, retry: Retry::At(hold.until) });
+        }
         let outcome = self.try_start(start, context).await;
         let kind = container_type(start.kind);
         if start.hold.is_none() {

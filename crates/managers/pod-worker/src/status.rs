@@ -75,6 +75,7 @@ impl Job {
                 actuated: self.memo.record.actuated.iter().map(|(name, a)| (name.clone(), a.amounts)).collect(),
             },
         });
+        pod_status::patch::keep_counts(&mut status, &self.memo.record.counts);
         if status.start_time.is_none() && self.memo.record.started_ns > 0 {
             status.start_time = self.memo.record.started_at().to_api();
         }

@@ -83,6 +83,7 @@ impl Job {
         }
         self.note_resize(&observed).await;
         let status = self.generate(&observed, false);
+        self.keep_counts(&status).await;
         let terminal = model::pod::is_terminal_phase(status.phase.as_deref());
         if terminal && status.reason.as_deref() == Some(pod_status::reasons::DEADLINE_EXCEEDED) {
             self.event(
@@ -122,6 +123,16 @@ impl Job {
             self.save_record_soon();
         }
         Ok(Synced::Settled)
+    }
+
+    /// What is told of a static pod is on disk first: after a reboot neither the runtime nor the names of logs may tell how often its
+    /// init containers began.
+    async fn keep_counts(&mut self, status: &PodStatus) {
+        let counts = pod_status::patch::counts(status);
+        if model::pod::is_static(&self.pod) && counts != self.memo.record.counts {
+            self.memo.record.counts = counts;
+            self.save_record().await;
+        }
     }
 
     pub(crate) fn check_stop(&self) -> Result<(), Failure> {
@@ -272,13 +283,11 @@ impl Job {
         let row = self.crew.board::<PodProbes>().get(&self.uid);
         let probes = row.map_or_else(ProbeResults::default, |r| probe_results(&r));
         let active = observed.sandbox().filter(|s| s.ready).map(|s| &s.id);
-        let resumable: BTreeSet<ContainerId> = observed
-            .containers
-            .iter()
-            .filter(|c| c.state == ContainerState::Created && Some(&c.sandbox) == active)
-            .filter(|c| !self.memo.record.start_failed(&c.id))
-            .map(|c| c.id.clone())
-            .collect();
+        let created =
+            observed.containers.iter().filter(|c| c.state == ContainerState::Created && Some(&c.sandbox) == active);
+        let ids = created.map(|c| c.id.clone());
+        let (failed_starts, resumable): (BTreeSet<ContainerId>, BTreeSet<ContainerId>) =
+            ids.partition(|id| self.memo.record.start_failed(id));
         pod_plan::plan(&PlanInput {
             pod: &self.pod,
             observed,
@@ -286,6 +295,7 @@ impl Job {
             backoff: &self.memo.record.backoff,
             ended_for: &self.memo.ended_for(self.clock.now()),
             resumable: &resumable,
+            failed_starts: &failed_starts,
             actuated: &self.memo.record.actuated.iter().map(|(name, a)| (name.clone(), a.amounts)).collect(),
             pod_resized: self.memo.record.cgroup_behind,
             now: self.now(),

@@ -17,6 +17,8 @@ pub const INITIAL: Duration = Duration::from_secs(10);
 pub const MAX: Duration = Duration::from_secs(300);
 /// Quiet time after which an entry is forgotten, whatever the configured maximum.
 pub const RESET_AFTER: Duration = Duration::from_secs(600);
+/// After a start that failed and left its container created: what a kubelet waits after a step that failed. It does not grow.
+pub const AFTER_FAILED_START: Duration = Duration::from_secs(10);
 
 /// One key's state.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -45,6 +47,17 @@ pub struct Hold {
     pub delay: Duration,
     /// When it is over.
     pub until: Timestamp,
+    /// What it is about.
+    pub after: After,
+}
+
+/// What a start waits after.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum After {
+    /// An end of the container, or a pull that failed.
+    End,
+    /// A start that failed and left the container created: there is no end to count from (pod-lifecycle 15, edge 48).
+    FailedStart,
 }
 
 fn nanos(d: Duration) -> i64 {
@@ -53,7 +66,15 @@ fn nanos(d: Duration) -> i64 {
 
 fn hold_since(entry: Entry, event: Timestamp, now: Timestamp) -> Option<Hold> {
     let until = event.plus(entry.delay());
-    (!entry.expired_at(event) && now < until).then_some(Hold { delay: entry.delay(), until })
+    (!entry.expired_at(event) && now < until).then_some(Hold { delay: entry.delay(), until, after: After::End })
+}
+
+/// The wait after a start that failed, of a container that was created for it at `created_at`. A clock that was set back by more than
+/// the wait ends it.
+pub(crate) fn after_failed_start(created_at: Timestamp, now: Timestamp) -> Option<Hold> {
+    let hold =
+        Hold { delay: AFTER_FAILED_START, until: created_at.plus(AFTER_FAILED_START), after: After::FailedStart };
+    (now.nanos_since(created_at).abs() < nanos(AFTER_FAILED_START)).then_some(hold)
 }
 
 fn raise(
@@ -138,7 +159,7 @@ impl ImageBackoff {
     pub fn check(&self, key: &str, now: Timestamp) -> Option<Hold> {
         let entry = *self.entries.get(key)?;
         let until = Timestamp(entry.last_update_ns).plus(entry.delay());
-        (!entry.expired_at(now) && now < until).then_some(Hold { delay: entry.delay(), until })
+        (!entry.expired_at(now) && now < until).then_some(Hold { delay: entry.delay(), until, after: After::End })
     }
 
     /// Notes a failure.

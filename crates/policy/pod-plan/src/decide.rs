@@ -11,7 +11,7 @@ use model::{ContainerId, Timestamp};
 use crate::action::{
     Cause, ContainerKill, ContainerReset, ContainerStart, CreateSandbox, How, KillPod, KillReason, PodPlan,
 };
-use crate::backoff::crash_key;
+use crate::backoff::{Hold, after_failed_start, crash_key};
 use crate::hash::definition_changed;
 use crate::init::init_plan;
 use crate::input::PlanInput;
@@ -269,10 +269,18 @@ fn container_start(
         name: c.name.clone(),
         how: How::Create { attempt: newest.map(|o| o.restart_count.saturating_add(1)) },
         cause,
-        hold: crashed_at.and_then(|at| input.backoff.check(&crash_key(input.pod, c), at, input.now)),
+        hold: crashed_at
+            .and_then(|at| input.backoff.check(&crash_key(input.pod, c), at, input.now))
+            .or_else(|| failed_lately(input, c, newest?)),
         crashed_at,
         replaces: newest.filter(|o| o.state != ContainerState::Running).map(|o| o.id.clone()),
     }
+}
+
+/// Some runtimes leave a container created whose start failed: no end tells when, and nothing else would pace the next try.
+fn failed_lately(input: &PlanInput<'_>, c: &Container, newest: &ContainerObservation) -> Option<Hold> {
+    let failed = newest.state == ContainerState::Created && input.failed_starts.contains(&newest.id);
+    if failed && !definition_changed(c, newest) { after_failed_start(newest.created_at, input.now) } else { None }
 }
 
 /// End of the newest *exited* instance (pod-lifecycle 6.1); created and unknown ones are skipped. It cannot lie nearer than it

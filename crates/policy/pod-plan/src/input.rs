@@ -55,6 +55,8 @@ pub struct PlanInput<'a> {
     /// Containers in state created whose start nobody has tried (a worker died between create and start): they are
     /// started as they are, instead of being replaced with a restart count one higher.
     pub resumable: &'a BTreeSet<ContainerId>,
+    /// Containers in state created whose start was tried and failed.
+    pub failed_starts: &'a BTreeSet<ContainerId>,
     /// What the runtime was told last of running containers, by name; of those that are not named: all that they shall have.
     pub actuated: &'a BTreeMap<String, Amounts>,
     /// The pod was granted other resources, and its cgroup may not have them yet.

@@ -1,5 +1,7 @@
 //! Statuses that are made without looking at the runtime: a pod that was refused, ended by the node, or is gone.
 
+use std::collections::BTreeMap;
+
 use model::core::{ContainerStatus, Pod, PodStatus};
 use model::{Timestamp, pod, resources};
 
@@ -21,6 +23,20 @@ pub fn rejected(pod: &Pod, reason: &str, message: &str) -> PodStatus {
         qos_class: Some(resources::qos_class(pod).as_str().to_owned()),
         ..PodStatus::default()
     }
+}
+
+/// Restart counts do not go below those that were told before, by name of the container.
+pub fn keep_counts(status: &mut PodStatus, told: &BTreeMap<String, i32>) {
+    for c in [&mut status.init_container_statuses, &mut status.container_statuses].into_iter().flatten().flatten() {
+        c.restart_count = c.restart_count.max(told.get(&c.name).copied().unwrap_or(0));
+    }
+}
+
+/// Restart counts of a status, without those that are 0.
+#[must_use]
+pub fn counts(status: &PodStatus) -> BTreeMap<String, i32> {
+    let all = [&status.init_container_statuses, &status.container_statuses].into_iter().flatten().flatten();
+    all.filter(|c| c.restart_count > 0).map(|c| (c.name.clone(), c.restart_count)).collect()
 }
 
 /// Why the node ends a pod before its time (pod-lifecycle 2.10).

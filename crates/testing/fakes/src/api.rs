@@ -21,7 +21,7 @@ mod trouble;
 mod user;
 
 pub use follow::collection;
-pub use store::{Ask, Change, Event, Store, list_body};
+pub use store::{Ask, Backup, Change, Event, Store, list_body};
 pub use target::{FieldSelector, Target};
 pub use trouble::{Matching, Trouble, Troubles, verb};
 

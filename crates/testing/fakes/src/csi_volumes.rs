@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use csi_api::v1;
 use csi_api::v1::volume_capability::AccessType;
-use ports::host::{FileKind, HostFs, Mounter, TMPFS_MAGIC};
+use ports::host::{FileKind, HostFs, HostResult, Mounter, TMPFS_MAGIC};
 
 use crate::MemFs;
 
@@ -52,6 +52,8 @@ pub struct FakeVolumes {
     staged: BTreeMap<Key, String>,
     published: BTreeSet<(Key, String)>,
     wrong: Vec<String>,
+    /// Places that have what a user left there.
+    filled: BTreeSet<PathBuf>,
     /// No driver stages anything.
     never_stages: bool,
 }
@@ -74,18 +76,18 @@ impl FakeVolumes {
 
     /// Does what is asked, as often as it is asked.
     ///
-    /// # Panics
-    /// The disk has no place for it.
-    pub fn carry_out(&mut self, driver: &Path, call: &VolumeCall) {
+    /// # Errors
+    /// The disk is in trouble: the caller asks again.
+    pub fn carry_out(&mut self, driver: &Path, call: &VolumeCall) -> HostResult<()> {
         let key = (driver.to_owned(), call.volume().to_owned());
         match call {
             VolumeCall::Stage(r) => {
                 if is_raw(r.volume_capability.as_ref()) {
                     // As drivers do that note something there.
                     let note = Path::new(&r.staging_target_path).join("note");
-                    self.disk.write_file(&note, b"", 0o644).expect("a place for a note");
+                    self.disk.write_file(&note, b"", 0o644)?;
                 } else {
-                    self.mount(&r.staging_target_path);
+                    self.mount(&r.staging_target_path)?;
                 }
                 let before = self.staged.insert(key, r.staging_target_path.clone());
                 if before.is_some_and(|before| before != r.staging_target_path) {
@@ -96,7 +98,7 @@ impl FakeVolumes {
                 if self.published.iter().any(|(of, _)| *of == key) {
                     self.wrong.push(format!("unstage of {}, which a pod has", r.volume_id));
                 }
-                self.unmount(&r.volume_id, &r.staging_target_path);
+                self.unmount(&r.volume_id, &r.staging_target_path)?;
                 self.staged.remove(&key);
             }
             VolumeCall::Publish(r) => {
@@ -106,8 +108,8 @@ impl FakeVolumes {
                 }
                 let at = Path::new(&r.target_path);
                 if !is_raw(r.volume_capability.as_ref()) {
-                    self.mount(&r.target_path);
-                } else if self.disk.stat_link(at).expect("a look").is_none() {
+                    self.mount(&r.target_path)?;
+                } else if self.disk.stat_link(at)?.is_none() {
                     self.disk.special(at, FileKind::BlockDevice);
                 }
                 self.published.insert((key, r.target_path.clone()));
@@ -115,11 +117,10 @@ impl FakeVolumes {
             VolumeCall::Unpublish(r) => {
                 let at = Path::new(&r.target_path);
                 self.check_held(&r.volume_id, at);
-                self.unmount(&r.volume_id, &r.target_path);
-                let is_device =
-                    self.disk.stat_link(at).expect("a look").is_some_and(|s| s.kind == FileKind::BlockDevice);
+                self.unmount(&r.volume_id, &r.target_path)?;
+                let is_device = self.disk.stat_link(at)?.is_some_and(|s| s.kind == FileKind::BlockDevice);
                 let gone = if is_device { self.disk.remove_file(at) } else { self.disk.remove_empty_dir(at) };
-                gone.expect("a place that can be taken away");
+                gone?;
                 self.published.remove(&(key, r.target_path.clone()));
             }
             VolumeCall::Expand(r) => {
@@ -128,16 +129,21 @@ impl FakeVolumes {
                 }
             }
         }
+        Ok(())
     }
 
     /// As tmpfs: what is in it goes with the mount, and comes to nobody else.
-    fn mount(&self, path: &str) {
+    fn mount(&mut self, path: &str) -> HostResult<()> {
         let path = Path::new(path);
-        self.disk.create_dir(path, 0o755).expect("a place for a volume");
-        if !self.disk.is_mount_point(path).expect("a mount table") {
+        self.disk.create_dir(path, 0o755)?;
+        if !self.disk.is_mount_point(path)? {
             self.disk.mount_as(path, TMPFS_MAGIC);
-            self.disk.write_file(&path.join(FILE), CONTENT, 0o644).expect("room in a volume");
         }
+        if !self.filled.contains(path) {
+            self.disk.write_file(&path.join(FILE), CONTENT, 0o644)?;
+            self.filled.insert(path.to_owned());
+        }
+        Ok(())
     }
 
     /// A raw volume is at `.../NAME/UID`, and held open at `.../NAME/dev/UID`.
@@ -149,16 +155,30 @@ impl FakeVolumes {
         }
     }
 
-    fn unmount(&mut self, id: &str, path: &str) {
+    fn unmount(&mut self, id: &str, path: &str) -> HostResult<()> {
         let path = Path::new(path);
-        if !self.disk.is_mount_point(path).expect("a mount table") {
-            return;
+        if !self.disk.is_mount_point(path)? {
+            return Ok(());
         }
-        let found = self.disk.read_file(&path.join(FILE), u64::MAX);
-        if found.as_deref().ok() != Some(CONTENT) {
-            self.wrong.push(format!("what a user had in {id} at {} is {found:?}", path.display()));
+        if self.filled.contains(path) {
+            let found = match self.disk.read_file(&path.join(FILE), u64::MAX) {
+                Err(e) if !e.is_not_found() => return Err(e),
+                found => found,
+            };
+            if found.as_deref().ok() != Some(CONTENT) {
+                self.wrong.push(format!("what a user had in {id} at {} is {found:?}", path.display()));
+            }
         }
-        self.disk.unmount(path).expect("a mount that can be taken away");
+        self.disk.unmount(path)?;
+        self.filled.remove(path);
+        Ok(())
+    }
+
+    /// The machine starts anew: nothing is mounted any more.
+    pub fn reboot(&mut self) {
+        self.staged.clear();
+        self.published.clear();
+        self.filled.clear();
     }
 
     /// Volumes that are staged.

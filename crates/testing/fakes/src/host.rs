@@ -29,6 +29,8 @@ pub struct Machine {
     pub disk: Option<FsStat>,
     /// Processes that there are, and the most there can be.
     pub processes: (u64, u64),
+    /// Who looks a name up is never answered.
+    pub names_hang: bool,
 }
 
 impl Default for Machine {
@@ -54,6 +56,7 @@ impl Default for Machine {
             memory: Some(MemoryUse { total_bytes: 8 * gib, working_set_bytes: gib }),
             disk: Some(disk),
             processes: (100, 32_768),
+            names_hang: false,
         }
     }
 }
@@ -77,6 +80,9 @@ impl NodeHost for FakeMachine {
     }
 
     fn addresses(&self, _name: &str) -> Addresses {
+        if lock(&self.machine).names_hang {
+            actor::testing::hang();
+        }
         lock(&self.machine).addresses.clone()
     }
 

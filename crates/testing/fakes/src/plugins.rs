@@ -114,6 +114,11 @@ impl FakePlugins {
         look(&self.state().volumes)
     }
 
+    /// The machine starts anew: nothing is mounted any more.
+    pub fn reboot(&self) {
+        self.state().volumes.reboot();
+    }
+
     async fn call<T>(
         &self,
         socket: &Path,
@@ -150,9 +155,9 @@ impl FakePlugins {
 
     async fn volume(&self, socket: &Path, name: &'static str, deadline: Duration, work: VolumeCall) -> CsiResult<()> {
         self.csi(socket, name, deadline, |_| ()).await?;
-        self.state().volumes.carry_out(socket, &work);
+        let done = self.state().volumes.carry_out(socket, &work);
         tokio::time::sleep(ANSWER).await;
-        Ok(())
+        done.map_err(|e| CsiError::Status { code: Code::Internal, message: actor::chain(&e) })
     }
 }
 

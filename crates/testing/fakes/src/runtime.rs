@@ -4,7 +4,7 @@
 //! on a paused clock.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -130,7 +130,7 @@ struct Inner {
     up: AtomicBool,
     /// Told when calls that are held up may go on.
     released: Notify,
-    epoch: i64,
+    epoch: AtomicI64,
     start: Instant,
 }
 
@@ -195,7 +195,7 @@ impl FakeRuntime {
             cut: watch::channel(0).0,
             up: AtomicBool::new(true),
             released: Notify::new(),
-            epoch: epoch.0,
+            epoch: AtomicI64::new(epoch.0),
             start: Instant::now(),
         };
         Self { inner: Arc::new(inner) }
@@ -344,6 +344,12 @@ impl FakeRuntime {
     pub fn clear_faults(&self) {
         lock(&self.inner.faults).clear();
         self.inner.released.notify_waiters();
+    }
+
+    /// Somebody sets the machine's clock forward or back by so many nanoseconds: what happens from now on has another time.
+    pub fn set_clock_by(&self, nanos: i64) {
+        self.inner.epoch.fetch_add(nanos, Ordering::Relaxed);
+        lock(&self.inner.state).clock_was_set(nanos);
     }
 
     // What there is to see.

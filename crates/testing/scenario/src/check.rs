@@ -5,10 +5,12 @@ use crate::history::History;
 mod admitted;
 mod backoff;
 mod exits;
+mod flaps;
 mod grace;
 mod order;
 mod rest;
 mod restarts;
+mod storm;
 mod truth;
 mod twice;
 mod unwanted;
@@ -29,7 +31,7 @@ pub struct Finding {
 type Check = fn(&History) -> Vec<(i64, String)>;
 
 /// All checkers, with their names.
-pub const CHECKERS: [(&str, Check); 12] = [
+pub const CHECKERS: [(&str, Check); 14] = [
     ("twice", twice::check),
     ("unwanted", unwanted::check),
     ("exits", exits::check),
@@ -41,6 +43,8 @@ pub const CHECKERS: [(&str, Check); 12] = [
     ("grace", grace::check),
     ("admitted", admitted::check),
     ("volumes", volumes::check),
+    ("flaps", flaps::check),
+    ("storm", storm::check),
     ("rest", rest::check),
 ];
 

@@ -92,6 +92,22 @@ const ACTORS: [&str; 14] = [
     "eviction-manager",
 ];
 
+/// Roles of managers that are swapped.
+const ROLES: [&str; 12] = [
+    "StatusManager",
+    "StatusSyncer",
+    "ProbeManager",
+    "ImageManager",
+    "VolumeManager",
+    "CgroupManager",
+    "RuntimeClient",
+    "ObjectStore",
+    "PodManager",
+    "PodWorker",
+    "PluginManager",
+    "EvictionManager",
+];
+
 impl Maker {
     fn add(&mut self, step: Step) {
         self.steps.push(Timed { at_ms: self.at_ms, step });
@@ -116,7 +132,13 @@ impl Maker {
         let n = self.rng.usize(0..self.live.len());
         let (shape, is_static) = self.live.remove(n);
         if is_static {
-            return self.add(Step::Remove { pod: shape.name });
+            self.add(Step::Remove { pod: shape.name.clone() });
+            if self.rng.u8(0..3) == 0 {
+                // The same manifest again, while the pod is still being stopped or some time later.
+                let at_ms = self.at_ms + [200, 2_000, 20_000, 90_000][self.rng.usize(0..4)];
+                self.steps.push(Timed { at_ms, step: Step::Static(shape) });
+            }
+            return;
         }
         let grace_s = match self.rng.u8(0..6) {
             0 => Some(0),
@@ -194,18 +216,39 @@ impl Maker {
             0..18 => Step::KillDaemon { down_ms: [0, 500, 5_000, 60_000][self.rng.usize(0..4)] + self.rng.u64(0..500) },
             18..23 => Step::Reboot { power: self.rng.bool() },
             23..35 => Step::KillActor { actor: ACTORS[self.rng.usize(0..ACTORS.len())].to_owned() },
-            35..38 => Step::Swap,
-            38..50 => Step::Fault { rules: self.rules() },
-            50..70 => Step::Api(self.api(times)),
-            70..95 => Step::Runtime(self.runtime(times)),
-            _ => Step::Disk(if self.rng.bool() { DiskTrouble::Full } else { DiskTrouble::Broken }),
+            35..38 => Step::Swap { role: ROLES[self.rng.usize(0..ROLES.len())].to_owned() },
+            38..42 => Step::Clock { by_s: self.jump() },
+            42..43 => Step::Shutdown,
+            43..45 => Step::Dns,
+            45..53 => Step::Fault { rules: self.rules() },
+            53..55 => return self.restore(),
+            55..70 => Step::Api(self.api(times)),
+            70..93 => Step::Runtime(self.runtime(times)),
+            _ => {
+                let all = [DiskTrouble::Full, DiskTrouble::Broken, DiskTrouble::Short];
+                Step::Disk(all[self.rng.usize(0..all.len())])
+            }
         };
-        let lasts = matches!(step, Step::Fault { .. } | Step::Api(_) | Step::Runtime(_) | Step::Disk(_));
+        let lasts = matches!(step, Step::Fault { .. } | Step::Dns | Step::Api(_) | Step::Runtime(_) | Step::Disk(_));
         self.add(step);
         if lasts {
             let at_ms = self.at_ms + self.rng.u64(1_000..90_000);
             self.steps.push(Timed { at_ms, step: Step::Calm });
         }
+    }
+
+    /// Seconds by which a clock is set: often a little, seldom much.
+    fn jump(&mut self) -> i64 {
+        let by = [2, 30, 600, 3600, 86_400][self.rng.usize(0..5)];
+        if self.rng.bool() { by } else { -by }
+    }
+
+    /// A backup of the API server, and its restore some time later.
+    fn restore(&mut self) {
+        self.add(Step::Api(ApiTrouble::Backup));
+        let at_ms = self.at_ms + self.rng.u64(5_000..300_000);
+        self.steps.push(Timed { at_ms, step: Step::Api(ApiTrouble::Restore) });
+        self.steps.push(Timed { at_ms: at_ms + 1_000, step: Step::Calm });
     }
 
     fn rules(&mut self) -> String {

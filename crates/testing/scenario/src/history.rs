@@ -9,6 +9,9 @@ use crate::shape::Shape;
 /// One second, in the unit of times here.
 pub(crate) const SECOND: i64 = 1_000_000_000;
 
+/// What strikes when the machine is shut down.
+pub(crate) const SHUTDOWN: &str = "shutdown";
+
 /// All that was seen.
 #[derive(Clone, Debug, Default)]
 pub struct History {
@@ -47,6 +50,8 @@ pub enum Fact {
     Status(Told),
     /// The API server holds a pod no more.
     Gone(String, String),
+    /// The API server was told of an event of a pod, once more or for the first time, with this reason.
+    Event(String, String),
     /// The node does not run a pod, by its own decision: it is refused, evicted, preempted.
     Refused(String),
     /// A row of the status board: UID and version.
@@ -63,6 +68,10 @@ pub enum Fact {
     Calm,
     /// The machine started anew.
     Rebooted,
+    /// Its clock was set.
+    ClockSet,
+    /// The API server was restored from a backup.
+    Restored,
     /// Of the end: what is left where nothing should be, in words.
     Left(String),
 }
@@ -91,6 +100,8 @@ pub struct Told {
     pub pod: String,
     /// UID of the API object: of a mirror it is not that of the static pod.
     pub uid: String,
+    /// It is the mirror of a static pod.
+    pub mirror: bool,
     /// Phase.
     pub phase: String,
     /// Reason.
@@ -171,7 +182,7 @@ impl History {
                 Fact::Down => down = down.or(Some(*at)),
                 Fact::Calm => spans.extend(trouble.take().map(|from| (from, at + find_back))),
                 Fact::Up => spans.extend(down.take().map(|from| (from, at + find_back))),
-                Fact::Struck(_) | Fact::Rebooted => spans.push((*at, at + find_back)),
+                Fact::Struck(_) | Fact::Rebooted | Fact::ClockSet => spans.push((*at, at + find_back)),
                 _ => {}
             }
         }

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod check;
+mod coverage;
 mod generate;
 mod history;
 mod observe;
@@ -18,6 +19,7 @@ mod shrink;
 mod step;
 
 pub use check::{CHECKERS, Finding, check};
+pub use coverage::{Coverage, all_decisions};
 pub use generate::{Mix, generate};
 pub use history::{Fact, History, Of, Told, ToldContainer};
 pub use play::{Outcome, play};

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use scenario::{Finding, Mix, Outcome, Scenario, generate, play, shrink};
+use scenario::{Coverage, Finding, Mix, Outcome, Scenario, all_decisions, generate, play, shrink};
 use serde::Deserialize;
 use serde_json::json;
+
+mod keep;
 
 /// What is to be played.
 #[derive(Debug, Deserialize)]
@@ -33,6 +35,11 @@ struct Request {
     pods: Option<usize>,
     steps: Option<usize>,
     minutes: Option<u64>,
+    /// No other seed begins after one that broke a rule.
+    #[serde(default)]
+    stop: bool,
+    /// Folder of the corpus, where scenarios go that take decisions which none of it takes.
+    keep: Option<PathBuf>,
 }
 
 /// What was played so far.
@@ -43,6 +50,7 @@ struct Sum {
     simulated: Duration,
     steps: BTreeMap<&'static str, u64>,
     points: BTreeMap<String, u64>,
+    coverage: Coverage,
 }
 
 fn main() -> ExitCode {
@@ -75,9 +83,12 @@ fn run(request: &Request) -> Result<u64, String> {
             minutes: request.minutes.unwrap_or(base.minutes),
             ..base
         };
+        if let Some(folder) = &request.keep {
+            sum.coverage = keep::covered(folder)?;
+        }
         let mut seed = request.first;
         let has_time = || request.seconds.is_none_or(|s| begun.elapsed() < Duration::from_secs(s));
-        while request.end.is_none_or(|end| seed < end) && has_time() {
+        while request.end.is_none_or(|end| seed < end) && has_time() && !(request.stop && sum.failed > 0) {
             one(request, &generate(seed, mix), &mut sum)?;
             seed += 1;
         }
@@ -92,6 +103,12 @@ fn one(request: &Request, scenario: &Scenario, sum: &mut Sum) -> Result<(), Stri
     sum.simulated += outcome.simulated;
     outcome.steps.iter().for_each(|(kind, n)| *sum.steps.entry(kind).or_default() += n);
     outcome.points.iter().for_each(|(point, n)| *sum.points.entry(point.clone()).or_default() += n);
+    if let Some(folder) = request.keep.as_ref().filter(|_| outcome.findings.is_empty()) {
+        if let Some(kept) = keep::scenario(folder, scenario, &outcome.coverage, &sum.coverage)? {
+            say(&format!("seed {}: kept as {}, for {}", scenario.seed, kept.file.display(), kept.decisions.join(", ")));
+        }
+    }
+    sum.coverage.extend(outcome.coverage.iter().cloned());
     if let Some(text) = &outcome.transcript {
         say(text);
     }
@@ -174,7 +191,7 @@ fn tell(request: &Request, sum: &Sum, took: Duration) {
     if request.json {
         let told = json!({
             "seeds": sum.seeds, "failed": sum.failed, "nodeHours": hours, "nodeHoursPerMinute": per_minute,
-            "steps": sum.steps, "points": sum.points,
+            "steps": sum.steps, "points": sum.points, "decisions": sum.coverage,
         });
         return say(&told.to_string());
     }
@@ -187,6 +204,17 @@ fn tell(request: &Request, sum: &Sum, took: Duration) {
     let steps: Vec<String> = sum.steps.iter().map(|(kind, n)| format!("{kind} {n}")).collect();
     say(&format!("steps: {}", steps.join(", ")));
     say(&format!("fault points passed: {}", sum.points.len()));
+    let all = all_decisions();
+    let never: Vec<&str> = all.difference(&sum.coverage).map(String::as_str).collect();
+    say(&format!(
+        "decisions taken: {} of {} that are known, {} others",
+        all.len() - never.len(),
+        all.len(),
+        sum.coverage.difference(&all).count()
+    ));
+    if !never.is_empty() {
+        say(&format!("never taken: {}", never.join(", ")));
+    }
 }
 
 /// A line on stdout. Who does not read it has ended.

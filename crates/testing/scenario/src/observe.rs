@@ -13,6 +13,7 @@ use serde_json::Value;
 use sim::{DISK, SimNode};
 use tokio::time::Instant;
 
+use crate::coverage::Covered;
 use crate::history::{Fact, History, Of, Told, ToldContainer};
 
 /// The history of a node, as it grows. A clone is the same one.
@@ -20,6 +21,7 @@ use crate::history::{Fact, History, Of, Told, ToldContainer};
 pub(crate) struct Observer {
     history: Arc<Mutex<History>>,
     began: Instant,
+    pub(crate) covered: Covered,
 }
 
 /// Folders and files of pods that a container was started with, and whether something is mounted there.
@@ -27,7 +29,7 @@ type Mounts = BTreeMap<String, (Of, Vec<(PathBuf, bool)>)>;
 
 impl Observer {
     pub(crate) fn new() -> Self {
-        Self { history: Arc::default(), began: Instant::now() }
+        Self { history: Arc::default(), began: Instant::now(), covered: Covered::default() }
     }
 
     pub(crate) fn history(&self) -> MutexGuard<'_, History> {
@@ -77,10 +79,12 @@ impl Observer {
         });
         tokio::task::spawn_local(look_at_volumes(self.clone(), mounts, node.world.files.clone()));
         tokio::task::spawn_local(follow_api(self.clone(), node.api().clone()));
+        tokio::task::spawn_local(follow_events(self.clone(), node.api().clone()));
     }
 
-    /// Follows the status board of this life of the daemon.
-    pub(crate) fn follow_board(&self, node: &SimNode) {
+    /// Follows boards of this life of the daemon.
+    pub(crate) fn follow_boards(&self, node: &SimNode) {
+        self.covered.follow(node);
         let (own, board) = (self.clone(), node.wiring().board::<StatusEntry>());
         let mut changes = board.changes();
         tokio::task::spawn_local(async move {
@@ -91,6 +95,7 @@ impl Observer {
                 for (uid, row) in rows.iter().filter(|(uid, _)| changed.contains(*uid)) {
                     if newest.insert(uid.clone(), row.version) != Some(row.version) {
                         own.note(Fact::Version(uid.to_string(), row.version));
+                        own.covered.status(row);
                         if row.is_terminal() && row.status.reason.is_some() {
                             own.note(Fact::Refused(row.name.clone()));
                         }
@@ -153,24 +158,61 @@ async fn look_at_volumes(own: Observer, mounts: Arc<Mutex<Mounts>>, files: MemFs
 
 async fn follow_api(own: Observer, api: FakeApi) {
     let target = Target::parse("/api/v1/pods").expect("a path of the API");
+    let all = FieldSelector::default();
     let (mut changes, mut version) = (api.changes(), 1);
-    let mut last: BTreeMap<String, Told> = BTreeMap::new();
+    let mut seen = Seen { own, last: BTreeMap::new() };
     while changes.changed().await.is_ok() {
-        let (found, now) =
-            api.peek(|store| (store.changes(&target, &FieldSelector::default(), version), store.version()));
+        // Without a log since then everything is looked at: it was emptied, or the server was restored.
+        let (found, listed, now) = api.peek(|store| {
+            let found = store.changes(&target, &all, version).ok().filter(|_| version <= store.version());
+            let listed = if found.is_none() { store.list(&target, &all) } else { Vec::new() };
+            (found, listed, store.version())
+        });
         version = now;
-        // The log was emptied: what is there is looked at with the next change.
-        let Ok(found) = found else { continue };
-        for change in found {
-            let told = told(&change.object);
-            if change.event == Event::Deleted {
-                last.remove(&told.uid);
-                own.note(Fact::Gone(told.pod, told.uid));
-            } else if last.get(&told.uid) != Some(&told) {
-                last.insert(told.uid.clone(), told.clone());
-                own.note(Fact::Status(told));
-            }
+        match found {
+            Some(found) => found.iter().for_each(|change| seen.change(told(&change.object), change.event)),
+            None => seen.replace(listed.iter().map(|object| told(object)).collect()),
         }
+    }
+}
+
+/// Writes of events of pods.
+async fn follow_events(own: Observer, api: FakeApi) {
+    let target = Target::parse("/api/v1/events").expect("a path of the API");
+    let (mut changes, mut version) = (api.changes(), 1);
+    while changes.changed().await.is_ok() {
+        let all = FieldSelector::default();
+        let (found, now) = api.peek(|store| (store.changes(&target, &all, version), store.version()));
+        version = now;
+        let found = found.unwrap_or_default().into_iter().filter(|change| change.event != Event::Deleted);
+        for object in found.map(|change| change.object).filter(|o| o["involvedObject"]["kind"] == "Pod") {
+            own.note(Fact::Event(text(&object["involvedObject"]["name"]), text(&object["reason"])));
+        }
+    }
+}
+
+/// Statuses that were seen last, by UID.
+struct Seen {
+    own: Observer,
+    last: BTreeMap<String, Told>,
+}
+
+impl Seen {
+    fn change(&mut self, told: Told, event: Event) {
+        if event == Event::Deleted {
+            self.last.remove(&told.uid);
+            self.own.note(Fact::Gone(told.pod, told.uid));
+        } else if self.last.get(&told.uid) != Some(&told) {
+            self.last.insert(told.uid.clone(), told.clone());
+            self.own.note(Fact::Status(told));
+        }
+    }
+
+    fn replace(&mut self, all: Vec<Told>) {
+        let is_there = |uid: &String| all.iter().any(|told| told.uid == *uid);
+        let gone: Vec<Told> = self.last.values().filter(|told| !is_there(&told.uid)).cloned().collect();
+        gone.into_iter().for_each(|told| self.change(told, Event::Deleted));
+        all.into_iter().for_each(|told| self.change(told, Event::Modified));
     }
 }
 
@@ -185,6 +227,7 @@ fn told(pod: &Value) -> Told {
     Told {
         pod: text(&pod["metadata"]["name"]),
         uid: text(&pod["metadata"]["uid"]),
+        mirror: pod["metadata"]["annotations"]["kubernetes.io/config.mirror"].is_string(),
         phase: text(&status["phase"]),
         reason: text(&status["reason"]),
         ready: conditions.into_iter().any(|c| c["type"] == "Ready" && c["status"] == "True"),

@@ -7,15 +7,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 use actor::Kernel;
+use model::Timestamp;
+use node_config::{NodeShutdown, Threshold};
 use sim::{SimNode, World};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::check::{self, Finding};
+use crate::coverage::Coverage;
 use crate::history::{Fact, History};
-use crate::observe::blind;
+use crate::observe::{Observer, blind};
 use crate::step::Scenario;
 
 mod apply;
+mod claims;
 mod left;
 mod trouble;
 
@@ -27,6 +31,9 @@ const REST: Duration = Duration::from_secs(1500);
 const CALM: Duration = Duration::from_secs(60);
 /// Between two looks whether it is.
 const LOOKS: Duration = Duration::from_secs(10);
+
+/// Facts of a scenario: an hour of twenty pods has a few thousand.
+const MOST: usize = 50_000;
 
 /// What became of a scenario.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +50,8 @@ pub struct Outcome {
     pub steps: BTreeMap<&'static str, u64>,
     /// Fault points that were passed, by role and point.
     pub points: BTreeMap<String, u64>,
+    /// Decisions that were taken.
+    pub coverage: Coverage,
     /// Steps, facts, and calls of the runtime.
     pub counts: [usize; 3],
 }
@@ -62,8 +71,39 @@ pub fn play(scenario: &Scenario, keep: bool) -> Outcome {
     }
 }
 
+/// A node of a cluster that evicts when its disk is short, and holds shutdowns back.
+fn world(kernel: &Kernel) -> World {
+    let mut world = World::in_cluster(kernel);
+    let config = &mut world.settings.config;
+    config.eviction.hard.insert("nodefs.available".to_owned(), Threshold::Percent(10.0));
+    config.eviction.pressure_transition_period = Duration::from_secs(60);
+    config.shutdown =
+        NodeShutdown { grace_period: apply::GRACE, critical: apply::OF_CRITICAL, ..NodeShutdown::default() };
+    world.files.count(Timestamp(kernel.clock().unix_nanos()));
+    world
+}
+
 async fn on(kernel: &Kernel, scenario: &Scenario, keep: bool) -> Outcome {
-    let mut stage = Stage::new(SimNode::down(World::in_cluster(kernel), kernel));
+    let mut stage = Stage::new(SimNode::down(world(kernel), kernel));
+    let observer = stage.observer.clone();
+    tokio::select! {
+        biased;
+        () = flooded(&observer) => {}
+        () = until_rest(&mut stage, scenario) => {}
+    }
+    outcome(stage, keep)
+}
+
+/// Ends when more was seen than can be: a node that does something again and again without a pause would have no end.
+async fn flooded(observer: &Observer) {
+    while observer.history().facts.len() < MOST {
+        sleep(LOOKS).await;
+    }
+    observer.note(Fact::Left(format!("more than {MOST} facts")));
+}
+
+/// All steps, then whatever the node does until it rests.
+async fn until_rest(stage: &mut Stage, scenario: &Scenario) {
     stage.boot();
     let began = stage.observer.began();
     let mut steps = scenario.steps.iter().peekable();
@@ -85,8 +125,7 @@ async fn on(kernel: &Kernel, scenario: &Scenario, keep: bool) -> Outcome {
     }
     stage.calm();
     stage.boot();
-    come_to_rest(&stage).await;
-    outcome(stage, keep)
+    come_to_rest(stage).await;
 }
 
 /// Waits until the node is at rest, or until it should be.
@@ -133,7 +172,8 @@ fn outcome(stage: Stage, keep: bool) -> Outcome {
     let Transcript { hasher, text: transcript } = transcript;
     let simulated = Duration::from_nanos(u64::try_from(history.end).unwrap_or_default());
     let counts = [stage.applied, history.facts.len(), calls];
-    Outcome { findings, hash: hasher.finish(), simulated, transcript, steps: stage.took, points, counts }
+    let coverage = stage.observer.covered.take();
+    Outcome { findings, hash: hasher.finish(), simulated, transcript, steps: stage.took, points, coverage, counts }
 }
 
 /// Text of which the hash is taken, and which is kept where somebody wants to read it.

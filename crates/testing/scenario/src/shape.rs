@@ -146,17 +146,20 @@ pub enum Volume {
     Secret,
     Token,
     DownwardApi,
+    Claim,
 }
 
 impl Volume {
     /// It is made of an object of the API server, which a static pod may not name.
     #[must_use]
     pub fn is_of_api(self) -> bool {
-        matches!(self, Self::ConfigMap | Self::Secret | Self::Token)
+        matches!(self, Self::ConfigMap | Self::Secret | Self::Token | Self::Claim)
     }
 
-    fn source(self) -> Value {
+    /// `claim`: the name of its claim, if it has one.
+    fn source(self, claim: &str) -> Value {
         match self {
+            Self::Claim => json!({ "persistentVolumeClaim": { "claimName": claim } }),
             Self::EmptyDir => json!({ "emptyDir": {} }),
             Self::Memory => json!({ "emptyDir": { "medium": "Memory" } }),
             Self::HostPath => json!({ "hostPath": { "path": "/tmp" } }),
@@ -177,6 +180,11 @@ impl Volume {
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "as serde calls it")]
 fn is_zero(n: &u32) -> bool {
     *n == 0
+}
+
+/// The claim of a pod's n-th volume.
+fn claim(pod: &str, n: usize) -> String {
+    format!("{pod}-v{n}")
 }
 
 /// The port by which the network's probes find a container: of its name, so that it is the same in every run.
@@ -282,7 +290,7 @@ impl Shape {
             spec["hostNetwork"] = true.into();
         }
         let volume = |(n, volume): (usize, &Volume)| {
-            let mut source = volume.source();
+            let mut source = volume.source(&claim(&self.name, n));
             source["name"] = format!("v{n}").into();
             source
         };
@@ -298,6 +306,12 @@ impl Shape {
     pub fn manifest(&self) -> String {
         let pod = json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": self.name }, "spec": self.spec() });
         pod.to_string()
+    }
+
+    /// Names of the claims of its volumes.
+    pub fn claims(&self) -> impl Iterator<Item = String> {
+        let volumes = self.volumes.iter().enumerate();
+        volumes.filter(|(_, volume)| **volume == Volume::Claim).map(|(n, _)| claim(&self.name, n))
     }
 
     /// What it requests of the processor, in thousandths: the most that it needs at one time, sidecars beside containers.

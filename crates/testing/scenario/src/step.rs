@@ -108,7 +108,19 @@ pub enum Step {
         actor: String,
     },
     /// A manager gives its place to another one of its kind.
-    Swap,
+    Swap {
+        /// Its role.
+        role: String,
+    },
+    /// Somebody sets the machine's clock.
+    Clock {
+        /// Seconds forward, or back when less than nothing.
+        by_s: i64,
+    },
+    /// The machine is shut down: pods are ended in order, then it starts anew.
+    Shutdown,
+    /// Who looks a name up is never answered, until [`Step::Calm`].
+    Dns,
     /// Trouble with the API server.
     Api(ApiTrouble),
     /// Trouble with the runtime.
@@ -153,6 +165,10 @@ pub enum ApiTrouble {
     Cut,
     /// Watches tell nothing any more.
     Stale,
+    /// A backup is made of it.
+    Backup,
+    /// It is restored from the last backup: what was written since is forgotten, resource versions go back.
+    Restore,
 }
 
 /// Trouble with the runtime; what lasts does so until [`Step::Calm`].
@@ -212,6 +228,8 @@ pub enum DiskTrouble {
     Full,
     /// Every call fails (EIO).
     Broken,
+    /// There is little room left on it: the node has to evict.
+    Short,
 }
 
 impl Scenario {

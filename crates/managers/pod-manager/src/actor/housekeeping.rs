@@ -6,17 +6,19 @@ use std::time::Duration;
 
 use actor::Ctx;
 use contract::cgroup::PodCgroupRow;
+use contract::config_sources::Source;
 use contract::pod_worker::{KillRequest, UpdateKind, WorkerState};
 use contract::probe::RetainProbes;
 use contract::status::RetainPodStatuses;
 use contract::volume::PodVolumes;
 use model::core::Pod;
+use model::runtime::PodObservation;
 use model::{PodUid, Timestamp};
 
 use super::PodManager;
 use crate::desired::is_acted_on;
 use crate::garbage;
-use crate::housekeeping::{self, Chore, DesiredFacts, Done, Scope, Situation, chores};
+use crate::housekeeping::{self, Chore, DesiredFacts, Done, Scope, Situation, Stray, chores};
 
 /// Changes that come within this time are answered by one round of housekeeping.
 const SETTLE: Duration = Duration::from_millis(5);
@@ -67,13 +69,41 @@ impl PodManager {
     fn scope(&mut self) -> Scope {
         let delivered = self.desired.delivered();
         let mut scope = self.housekeeping.attention.take(&self.tools.crew, delivered);
+        for (uid, stray) in self.strays(&scope) {
+            self.desired.know_name(&uid, stray.full_name);
+        }
         if let Scope::Of(uids) = &mut scope {
             let names = self.desired.names();
             let namesakes = uids.iter().filter_map(|uid| names.of(uid)).flat_map(|name| names.all_of(name));
             let namesakes: Vec<PodUid> = namesakes.filter(|uid| !uids.contains(*uid)).cloned().collect();
             uids.extend(namesakes);
+            uids.iter().for_each(|uid| self.forget_stray(uid));
         }
         scope
+    }
+
+    /// Static pods that run and that no source has: while they run, others of their name wait.
+    fn strays(&self, scope: &Scope) -> BTreeMap<PodUid, Stray> {
+        scope
+            .rows(&self.tools.observed)
+            .into_iter()
+            .filter_map(|(uid, row)| self.stray(&row.pod).map(|s| (uid, s)))
+            .collect()
+    }
+
+    fn stray(&self, pod: &PodObservation) -> Option<Stray> {
+        let source = pod.sandbox().map_or("", |s| s.config_source.as_str());
+        let of = [Source::File, Source::Http].into_iter().find(|of| of.as_str() == source)?;
+        let is_gone = self.desired.has_delivered(of) || !self.tools.config.sources.contains(&of);
+        (pod.is_alive() && self.desired.pod(&pod.uid).is_none()).then(|| Stray { full_name: pod.full_name(), is_gone })
+    }
+
+    /// One that neither runs nor has a worker any more has no name, either.
+    fn forget_stray(&mut self, uid: &PodUid) {
+        let runs = || self.tools.observed.get(uid).is_some_and(|row| row.pod.is_alive());
+        if self.desired.names().of(uid).is_some() && !self.is_known(uid) && !runs() {
+            self.desired.leave(uid);
+        }
     }
 
     /// cgroups are read before desired pods, so that a pod which appears in between is not taken for an orphan.
@@ -98,6 +128,7 @@ impl PodManager {
             cgroups,
             directories: directories.into_iter().map(|(uid, row)| (uid, !row.present.is_empty())).collect(),
             arrivals,
+            strays: self.strays(scope),
         }
     }
 
@@ -150,6 +181,7 @@ impl PodManager {
             Chore::GrantStart(uid) => self.workers.grant_start(uid),
             Chore::TellRejection(uid) => self.tell_rejection(uid),
             Chore::KillRuntimeOrphan(_)
+            | Chore::KillStray(_)
             | Chore::RemovePodDir(_)
             | Chore::RemoveCgroup(_)
             | Chore::ThrottleCgroup(_) => self.run_chore(chore, ctx),

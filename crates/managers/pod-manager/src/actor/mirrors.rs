@@ -53,6 +53,7 @@ impl PodManager {
             Scope::All => {
                 names.extend(self.desired.static_pods().map(|(_, pod)| model::pod::full_name(pod)));
                 names.extend(self.mirrors.names().cloned());
+                self.mirrors.retain(&names);
             }
             Scope::Of(uids) => {
                 let of_scope = uids.iter().filter_map(|uid| self.desired.names().of(uid));

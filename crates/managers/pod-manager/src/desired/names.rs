@@ -6,7 +6,7 @@ use model::PodUid;
 use model::core::Pod;
 use model::pod::{full_name, uid};
 
-/// Pods that are desired or have a worker. Mostly one of a name.
+/// Pods that are desired, have a worker, or run without either. Mostly one of a name.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     by_uid: BTreeMap<PodUid, String>,
@@ -23,10 +23,15 @@ struct Namesakes {
 impl Names {
     /// Notes the name of a pod.
     pub(crate) fn know(&mut self, pod: &Pod) -> PodUid {
-        let (id, name) = (uid(pod), full_name(pod));
+        let id = uid(pod);
+        self.know_name(&id, full_name(pod));
+        id
+    }
+
+    /// Notes the name of a pod of which nothing else is known.
+    pub(crate) fn know_name(&mut self, id: &PodUid, name: String) {
         self.by_name.entry(name.clone()).or_default().all.insert(id.clone());
         self.by_uid.insert(id.clone(), name);
-        id
     }
 
     /// Notes that a pod came from its source; the first time counts.

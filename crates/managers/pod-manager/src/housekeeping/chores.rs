@@ -47,6 +47,17 @@ pub(crate) struct Situation {
     pub(crate) directories: BTreeMap<PodUid, bool>,
     /// Order in which static pods arrived.
     pub(crate) arrivals: Vec<PodUid>,
+    /// Static pods that run and that no source has: an earlier daemon started them, and their manifest went or changed since.
+    pub(crate) strays: BTreeMap<PodUid, Stray>,
+}
+
+/// A static pod of the runtime that is not desired.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stray {
+    /// `<name>_<namespace>`.
+    pub(crate) full_name: String,
+    /// Its source has delivered a full set, without it.
+    pub(crate) is_gone: bool,
 }
 
 /// What housekeeping does about it.
@@ -66,6 +77,9 @@ pub(crate) enum Chore {
     FinishPod(PodUid),
     /// Runs, but is neither desired nor has it a worker: kill with grace 1 s, after a fresh list of the runtime confirms it.
     KillRuntimeOrphan(PodUid),
+    /// As above, of a static pod whose source has delivered without it, while another one waits for its name: that need not wait
+    /// for other sources, least of all for an API server that may be the pod which waits.
+    KillStray(PodUid),
     /// The static pod may start: its full name is free.
     GrantStart(PodUid),
     /// Refused, and the status board does not say so yet.
@@ -89,6 +103,7 @@ impl Chore {
             | Chore::CreateWorker(uid)
             | Chore::FinishPod(uid)
             | Chore::KillRuntimeOrphan(uid)
+            | Chore::KillStray(uid)
             | Chore::GrantStart(uid)
             | Chore::TellRejection(uid)
             | Chore::RemovePodDir(uid)
@@ -99,7 +114,14 @@ impl Chore {
 
     /// Whether it only serves a pod that a source has delivered: done also before all sources have delivered.
     pub(crate) fn is_for_desired(&self) -> bool {
-        matches!(self, Chore::GrantStart(_) | Chore::CreateWorker(_) | Chore::UpdateWorker(_) | Chore::TellRejection(_))
+        matches!(
+            self,
+            Chore::GrantStart(_)
+                | Chore::CreateWorker(_)
+                | Chore::UpdateWorker(_)
+                | Chore::TellRejection(_)
+                | Chore::KillStray(_)
+        )
     }
 }
 
@@ -109,7 +131,7 @@ pub(crate) fn chores(situation: &Situation) -> Vec<Chore> {
     worker_chores(situation, &mut out);
     missing_workers(situation, &mut out);
     runtime_orphans(situation, &mut out);
-    out.extend(grants(situation).into_iter().map(Chore::GrantStart));
+    out.extend(grants(situation));
     leftovers(situation, &mut out);
     out
 }
@@ -166,8 +188,8 @@ fn runtime_orphans(situation: &Situation, out: &mut Vec<Chore>) {
     }
 }
 
-/// One UID of a full name runs at a time; the first to arrive that is not being stopped is next.
-fn grants(situation: &Situation) -> Vec<PodUid> {
+/// One UID of a full name runs at a time; the first to arrive that is not being stopped is next, once a stray of that name is gone.
+fn grants(situation: &Situation) -> Vec<Chore> {
     let name_of = |uid: &PodUid| {
         let from_worker = situation.workers.get(uid).and_then(|w| w.pod.as_deref()).map(model::pod::full_name);
         from_worker.or_else(|| situation.desired.get(uid).map(|d| d.full_name.clone())).unwrap_or_default()
@@ -178,17 +200,25 @@ fn grants(situation: &Situation) -> Vec<PodUid> {
         .filter(|(_, w)| w.phase > WorkerPhase::Waiting && w.phase < WorkerPhase::Finished)
         .map(|(uid, _)| name_of(uid))
         .collect();
-    let mut granted = Vec::new();
+    let mut out = Vec::new();
     for uid in &situation.arrivals {
         // A worker that was just made has no row yet; it is granted what it will wait for.
         let fresh = situation.desired.get(uid).is_some_and(|d| !d.rejected && !d.terminal);
         let waits =
             situation.workers.get(uid).map_or(fresh, |w| w.phase == WorkerPhase::Waiting && !w.termination_requested);
-        if waits && taken.insert(name_of(uid)) {
-            granted.push(uid.clone());
+        let name = name_of(uid);
+        if !waits || taken.contains(&name) {
+            continue;
         }
+        let strays: Vec<_> = situation.strays.iter().filter(|(_, stray)| stray.full_name == name).collect();
+        if strays.is_empty() {
+            out.push(Chore::GrantStart(uid.clone()));
+        }
+        let to_kill = strays.into_iter().filter(|(uid, stray)| stray.is_gone && !situation.workers.contains_key(*uid));
+        out.extend(to_kill.map(|(uid, _)| Chore::KillStray(uid.clone())));
+        taken.insert(name);
     }
-    granted
+    out
 }
 
 fn leftovers(situation: &Situation, out: &mut Vec<Chore>) {

@@ -20,7 +20,7 @@ pub(crate) enum Done {
 pub(crate) async fn run(crew: &Crew<contract::PodManager>, chore: &Chore) -> Result<Done, String> {
     let text = |e: &dyn std::fmt::Display| e.to_string();
     match chore.clone() {
-        Chore::KillRuntimeOrphan(uid) => {
+        Chore::KillRuntimeOrphan(uid) | Chore::KillStray(uid) => {
             // The board may lag behind: only a fresh list may cost a pod its life.
             crew.call(Relist).await.map_err(|e| text(&e))?;
             let alive = crew.board::<Observed>().get(&uid).is_some_and(|row| row.pod.is_alive());

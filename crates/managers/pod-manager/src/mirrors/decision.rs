@@ -17,7 +17,7 @@ pub(crate) enum Original<'a> {
     /// Is desired, but waits for its turn, was refused, or is being stopped.
     Pauses,
     /// Is desired and has come to its end.
-    Ended,
+    Ended(&'a Pod),
     /// Gone from its source; its containers are still being stopped.
     Leaves,
     /// There is none.
@@ -28,7 +28,7 @@ pub(crate) enum Original<'a> {
 pub(crate) fn desired<'a>(pod: &'a Pod, rejected: bool, worker: Option<&WorkerState>) -> Original<'a> {
     match worker {
         _ if rejected => Original::Pauses,
-        Some(w) if w.phase >= WorkerPhase::Terminated => Original::Ended,
+        Some(w) if w.phase >= WorkerPhase::Terminated => Original::Ended(pod),
         Some(w) if w.phase == WorkerPhase::Syncing && !w.termination_requested => Original::Runs(pod),
         _ => Original::Pauses,
     }
@@ -60,13 +60,17 @@ pub(crate) enum Step {
     Replace,
 }
 
-/// Compares the mirror pod that the API has with the static pod.
-pub(crate) fn step(original: Original<'_>, mirror: Option<&Pod>) -> Step {
+/// Compares the mirror pod that the API has with the static pod. `was_shown`: the API has had a mirror of this version. A pod that
+/// ended before it could have one gets it all the same, as else nobody would be told how it ended.
+pub(crate) fn step(original: Original<'_>, mirror: Option<&Pod>, was_shown: bool) -> Step {
     let deleting = mirror.is_some_and(|m| m.metadata.deletion_timestamp.is_some());
     match (original, mirror) {
-        (Original::Runs(_), None) => Step::Create,
-        (Original::Runs(pod), Some(mirror)) if deleting || !is_mirror_of(mirror, pod) => Step::Replace,
-        (Original::Ended, Some(_)) if deleting => Step::Delete,
+        (Original::Ended(_), Some(_)) if was_shown && deleting => Step::Delete,
+        (Original::Ended(_), _) if was_shown => Step::Nothing,
+        (Original::Runs(_) | Original::Ended(_), None) => Step::Create,
+        (Original::Runs(pod) | Original::Ended(pod), Some(mirror)) if deleting || !is_mirror_of(mirror, pod) => {
+            Step::Replace
+        }
         (Original::Absent, Some(_)) => Step::Delete,
         _ => Step::Nothing,
     }

@@ -48,6 +48,33 @@ fn each_need_has_its_write() {
 }
 
 #[test]
+fn a_pod_that_ended_before_anybody_saw_it_is_shown_once() {
+    let (original, node) = (pod(CONFIG_HASH, "h1"), node());
+    let ended = Original::Ended(&original);
+    let next = |mirrors: &mut MirrorPods| {
+        mirrors.next_write(NAME, ended, Some(&node)).map(|w| (w.old.is_some(), w.new.is_some()))
+    };
+    let mut mirrors = holding(None);
+    assert_eq!(next(&mut mirrors), Some((false, true)));
+    assert_eq!(mirrors.written(NAME, Ok(Written::Created(mirror("h1")))), None);
+    assert_eq!(next(&mut mirrors), None);
+    mirrors.replace(Vec::new());
+    assert_eq!(next(&mut mirrors), None, "somebody took it away");
+    assert_eq!(next(&mut holding(Some("h0"))), Some((true, true)), "what is there is of the version before");
+    let mut deleting = (*mirror("h1")).clone();
+    deleting.metadata.deletion_timestamp = Some(fakes::object(serde_json::json!("2026-01-01T00:00:00Z")));
+    mirrors.change(vec![Arc::new(deleting)]);
+    assert_eq!(next(&mut mirrors), Some((true, false)), "it is being taken away");
+    assert!(!mirrors.shown.is_empty());
+    mirrors.retain(&BTreeSet::new());
+    assert!(mirrors.shown.is_empty());
+    let mut gone = holding(Some("h1"));
+    assert!(gone.next_write(NAME, Original::Absent, Some(&node)).is_some());
+    assert_eq!(gone.written(NAME, Ok(Written::Deleted)), None);
+    assert_eq!(next(&mut gone), Some((false, true)), "it came again, and had ended already");
+}
+
+#[test]
 fn one_write_runs_at_a_time_and_its_outcome_is_known_at_once() {
     let (original, node) = (pod(CONFIG_HASH, "h1"), node());
     let mut mirrors = holding(None);

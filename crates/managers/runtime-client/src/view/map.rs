@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cri_api::v1;
+use model::pod::CONFIG_SOURCE;
 use model::runtime::{ContainerObservation, ContainerState, MountPoint, RuntimeResources, SandboxObservation};
 use model::{SandboxId, Timestamp};
 
@@ -59,6 +60,7 @@ pub fn sandbox(s: v1::PodSandboxStatus) -> SandboxObservation {
         host_network: options.map(|o| o.network == i32::from(v1::NamespaceMode::Node)),
         ips,
         runtime_handler: s.runtime_handler,
+        config_source: s.annotations.get(CONFIG_SOURCE).cloned().unwrap_or_default(),
     }
 }
 

@@ -52,7 +52,7 @@ impl State {
     fn end_late(&mut self, driver: &Path, volume: &str) {
         let is_of = |(of, call): &mut (PathBuf, VolumeCall)| of == driver && call.volume() == volume;
         for (of, call) in self.late.extract_if(.., is_of) {
-            self.volumes.carry_out(&of, &call);
+            self.volumes.carry_out(&of, &call).unwrap();
         }
     }
 }
@@ -127,7 +127,7 @@ impl FakeCsi {
                 None | Some(Lie::LoseReply(_) | Lie::Hang | Lie::Slow(_)) => 1,
                 Some(Lie::Twice(_)) => 2,
             };
-            (0..times).for_each(|_| state.volumes.carry_out(driver, &call));
+            (0..times).for_each(|_| state.volumes.carry_out(driver, &call).unwrap());
             if matches!(lie, Some(Lie::Late(_))) {
                 state.late.push((driver.to_owned(), call));
             }

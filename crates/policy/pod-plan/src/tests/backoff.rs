@@ -1,5 +1,5 @@
 use super::world::{START, World};
-use crate::backoff::{CrashBackoff, Entry, ImageBackoff, crash_key, event_message, image_key, waiting_message};
+use crate::backoff::{After, CrashBackoff, Entry, ImageBackoff, crash_key, event_message, image_key, waiting_message};
 use model::Timestamp;
 use model::core::ResourceRequirements;
 use model::go_duration::format_millis;
@@ -136,6 +136,33 @@ fn back_off_counts_from_the_newest_exited_instance() {
 fn a_created_container_alone_causes_no_back_off() {
     let w = World::new("Always").regular("m").sandbox(true).seen("m", Created);
     assert_eq!(w.plan().regular[0].crashed_at, None);
+}
+
+#[test]
+fn a_start_that_failed_is_tried_again_ten_seconds_later_edge_48() {
+    let failed = |seconds: i64| {
+        World::new("Always").regular("m").sandbox(true).seen("m", Created).then(|w| {
+            let newest = w.observed.container("m").unwrap();
+            w.failed_starts.insert(newest.id.clone());
+            w.now = Timestamp(newest.created_at.0 + seconds * 1_000_000_000);
+        })
+    };
+    let other_image = |w: World| w.with("m", |c| c.image = Some("img:2".into()));
+    let created_again = |w: World| w.seen("m", Created);
+    for (what, world, plan) in [
+        ("at once", failed(0), "hold m@1 10s"),
+        ("a little early", failed(9), "hold m@1 10s"),
+        ("in time", failed(10), "start m@1"),
+        ("the clock was set back", failed(-3600), "start m@1"),
+        ("another image", other_image(failed(0)), "start m@1"),
+        ("another one was created, and nobody knows of its start", created_again(failed(0)), "start m@2"),
+    ] {
+        assert_eq!(super::world::brief(&world.plan()), plan, "{what}");
+    }
+    let hold = failed(0).plan().regular[0].hold.unwrap();
+    assert_eq!((hold.after, hold.until.nanos_since(failed(0).now)), (After::FailedStart, 10_000_000_000));
+    let crashed = failed(0).then(|w| w.observed.containers[0].state = model::runtime::ContainerState::Exited);
+    assert_eq!(super::world::brief(&crashed.plan()), "start m@1", "an end has a back-off of its own");
 }
 
 #[test]

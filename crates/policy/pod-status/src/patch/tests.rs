@@ -12,6 +12,17 @@ fn a_rejected_pod_says_why_and_nothing_else() {
 }
 
 #[test]
+fn counts_that_were_told_are_kept() {
+    let mut status = base("Running", &["app R - 2"]);
+    assert_eq!(counts(&status), BTreeMap::from([("app".to_owned(), 2)]));
+    for (told, kept) in [(1, 2), (3, 3)] {
+        keep_counts(&mut status, &BTreeMap::from([("app".to_owned(), told), ("gone".to_owned(), 7)]));
+        assert_eq!(status.container_statuses.as_ref().unwrap()[0].restart_count, kept);
+    }
+    assert!(counts(&base("Running", &["app R - 0"])).is_empty());
+}
+
+#[test]
 fn disruption_rows() {
     let preempt = "Pod was preempted by Kubelet to accommodate a critical pod.";
     let shutdown = "Pod was terminated in response to imminent node shutdown.";

@@ -58,6 +58,13 @@ pub struct Store {
     compacted: u64,
 }
 
+/// A copy of all objects of a cluster.
+#[derive(Clone, Debug)]
+pub struct Backup {
+    version: u64,
+    objects: BTreeMap<Key, Arc<Value>>,
+}
+
 impl Default for Store {
     fn default() -> Self {
         // 0 means "anything" in requests and is never a version.
@@ -91,6 +98,21 @@ impl Store {
         for key in keys {
             self.drop_object(&key);
         }
+    }
+
+    /// What a backup of the server keeps.
+    #[must_use]
+    pub fn backup(&self) -> Backup {
+        Backup { version: self.version, objects: self.objects.clone() }
+    }
+
+    /// The server is restored from a backup: what was written since never was, and resource versions are given a second time.
+    /// Names of objects made since are not: their UIDs are of no order.
+    pub fn restore(&mut self, backup: &Backup) {
+        self.version = backup.version;
+        self.objects = backup.objects.clone();
+        self.log.clear();
+        self.compacted = backup.version;
     }
 
     /// One object.

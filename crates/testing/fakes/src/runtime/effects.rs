@@ -4,6 +4,7 @@ use std::future::{Future, pending};
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cri_api::v1;
@@ -20,7 +21,7 @@ use super::{Call, ExecCall, ExecReply, Inner, Mutation, OnTerm, Program, lock};
 impl Inner {
     pub(super) fn now(&self) -> i64 {
         let passed = i64::try_from(self.start.elapsed().as_nanos()).unwrap_or(i64::MAX);
-        self.epoch.saturating_add(passed)
+        self.epoch.load(Ordering::Relaxed).saturating_add(passed)
     }
 
     /// Runs one call: notes it, lets a fault have its way, else takes effect.

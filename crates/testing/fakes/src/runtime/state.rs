@@ -88,6 +88,10 @@ impl State {
         self.last_time
     }
 
+    pub(super) fn clock_was_set(&mut self, nanos: i64) {
+        self.last_time = self.last_time.saturating_add(nanos);
+    }
+
     fn id(&mut self, kind: char) -> String {
         self.made += 1;
         format!("{kind}{:063x}", self.made)

@@ -1,5 +1,6 @@
 //! A container that ended waits as long as the rule says before it is made again, and not longer (pod-lifecycle 6.1): at once, then
-//! 10 s, twice as long each time up to 300 s, and anew after ten minutes without an end.
+//! 10 s, twice as long each time up to 300 s, and anew after ten minutes without an end. One that could not be started and did not
+//! end, either, is made again 10 s later.
 //!
 //! What makes a node forget, or lets it start a container for another reason, begins the count anew: a daemon that dies, an actor
 //! that is struck, another sandbox, a changed image, an end that the node itself brought about. After these a node may know more than
@@ -23,6 +24,8 @@ const FIND_BACK: i64 = 300 * SECOND;
 struct Known<'a> {
     sandbox: &'a str,
     ended: Option<i64>,
+    /// When it was made, while it neither runs nor has ended.
+    waits_since: Option<i64>,
     /// How long it has to wait, and when that was raised.
     delay: Option<(i64, i64)>,
     /// Nothing has made the node forget or remember more, since its first attempt.
@@ -39,10 +42,17 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
                 let k = known.entry((&of.uid, &of.name)).or_default();
                 found.extend(judge(k, of, *at, &spans).map(|text| (*at, text)));
                 let exact = if of.attempt == 0 { k.sandbox.is_empty() } else { k.exact };
-                *k = Known { sandbox: &of.sandbox, ended: None, delay: raised(k, *at, &of.sandbox), exact };
+                let delay = raised(k, *at, &of.sandbox);
+                *k = Known { sandbox: &of.sandbox, ended: None, waits_since: Some(*at), delay, exact };
+            }
+            Fact::Started(of) => {
+                if let Some(k) = known.get_mut(&(of.uid.as_str(), of.name.as_str())) {
+                    k.waits_since = None;
+                }
             }
             Fact::Ended(of, _, cause) => {
                 if let Some(k) = known.get_mut(&(of.uid.as_str(), of.name.as_str())) {
+                    k.waits_since = None;
                     if matches!(cause, Cause::Itself | Cause::NoStart) {
                         k.ended = Some(*at);
                     } else {
@@ -50,7 +60,7 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
                     }
                 }
             }
-            Fact::Struck(_) | Fact::Rebooted | Fact::Down => known.clear(),
+            Fact::Struck(_) | Fact::Rebooted | Fact::ClockSet | Fact::Down => known.clear(),
             Fact::Edited(pod) => {
                 let uids = history.facts.iter().filter_map(|(_, f)| match f {
                     Fact::Made(of, _) if of.pod == *pod => Some(of.uid.as_str()),
@@ -77,6 +87,11 @@ fn raised(known: &Known<'_>, at: i64, sandbox: &str) -> Option<(i64, i64)> {
 }
 
 fn judge(known: &Known<'_>, of: &Of, at: i64, spans: &[(i64, i64)]) -> Option<String> {
+    let since = known.waits_since.filter(|since| known.sandbox == of.sandbox && at - since < FIRST);
+    if let Some(since) = since {
+        let text = "after one that could not be started";
+        return Some(format!("{} is made {} s {text}, not {} s", of.label(), (at - since) / SECOND, FIRST / SECOND));
+    }
     let ended = known.ended.filter(|_| known.sandbox == of.sandbox)?;
     let (waited, least) = (at - ended, in_force(known, ended).unwrap_or(0));
     if waited < least {
@@ -116,6 +131,17 @@ mod tests {
         assert_eq!(with(11, 70), 1, "too early");
         assert_eq!(with(12, 69), 1, "too early");
         assert_eq!(with(12, 131), 1, "too late");
+    }
+
+    #[test]
+    fn what_could_not_be_started_is_not_made_again_at_once() {
+        let with = |second: i64| {
+            let facts = [(0, made(0)), (second, made(1)), (second, Fact::Started(of("a", 1)))];
+            super::check(&history(facts)).len()
+        };
+        assert_eq!((with(9), with(10)), (1, 0));
+        let started = [(0, made(0)), (1, Fact::Started(of("a", 0))), (2, ended(0, 1)), (3, made(1))];
+        assert!(super::check(&history(started)).is_empty());
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::history::{Fact, History, Told};
+use crate::history::{Fact, History, SHUTDOWN, Told};
 use crate::shape::{Rest, Restart, Shape};
 
 pub(super) fn check(history: &History) -> Vec<(i64, String)> {
@@ -14,7 +14,7 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
 
 /// What keeps the node from rest, as far as `history` goes.
 pub(crate) fn open(history: &History) -> Vec<String> {
-    let touched: BTreeSet<&str> = history.facts.iter().filter_map(|(_, fact)| touched(fact)).collect();
+    let touched = touched_pods(history);
     let (told, wanted) = (history.last_told(), history.wanted());
     let mut refused: BTreeSet<&str> = BTreeSet::new();
     let mut running: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
@@ -41,6 +41,20 @@ pub(crate) fn open(history: &History) -> Vec<String> {
         left.push(format!("the API server still has {pod}, which nobody wants"));
     }
     left
+}
+
+fn touched_pods(history: &History) -> BTreeSet<&str> {
+    let (mut all, mut pods) = (BTreeSet::new(), BTreeSet::new());
+    for (_, fact) in &history.facts {
+        all.extend(touched(fact));
+        match fact {
+            Fact::Wanted(pod, _) => drop(pods.insert(pod.as_str())),
+            // All are ended.
+            Fact::Struck(what) if what == SHUTDOWN => all.extend(&pods),
+            _ => {}
+        }
+    }
+    all
 }
 
 /// The pod that something was done to of which a pod without restarts does not recover.

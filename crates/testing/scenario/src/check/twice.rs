@@ -1,28 +1,25 @@
-//! No container of a pod runs twice at one time, and of two static pods of one name never both: unless the daemon died between them,
-//! for then the one of before is nobody's until it is found in the runtime (a kubelet does the same).
+//! No container of a pod runs twice at one time, and of two static pods of one name never both, whatever happens to the daemon
+//! between them.
 
 use std::collections::BTreeMap;
 
 use crate::history::{Fact, History, Of, short};
 
 pub(super) fn check(history: &History) -> Vec<(i64, String)> {
-    // With the number of the daemon's life in which it started.
-    let mut running: BTreeMap<(&str, &str), Vec<(&Of, usize)>> = BTreeMap::new();
-    let (mut life, mut found) = (0, Vec::new());
+    let mut running: BTreeMap<(&str, &str), Vec<&Of>> = BTreeMap::new();
+    let mut found = Vec::new();
     for (at, fact) in &history.facts {
         match fact {
-            Fact::Down => life += 1,
             Fact::Started(of) => {
                 let others = running.entry((&of.pod, &of.name)).or_default();
-                if let Some((other, _)) = others.iter().find(|(other, of_life)| other.uid == of.uid || *of_life == life)
-                {
+                if let Some(other) = others.first() {
                     found.push((*at, format!("{} starts while {} runs", of.label(), short(&other.id))));
                 }
-                others.push((of, life));
+                others.push(of);
             }
             Fact::Ended(of, ..) | Fact::Removed(of) => {
                 if let Some(others) = running.get_mut(&(of.pod.as_str(), of.name.as_str())) {
-                    others.retain(|(other, _)| other.id != of.id);
+                    others.retain(|other| other.id != of.id);
                 }
             }
             _ => {}
@@ -46,6 +43,6 @@ mod tests {
         assert_eq!(super::check(&over_a_death).len(), 1, "a pod's own containers are known to the next daemon");
         let next = || Fact::Started(Of { uid: "next".to_owned(), ..of("a", 1) });
         assert_eq!(super::check(&history([(1, started(0)), (3, next())])).len(), 1);
-        assert!(super::check(&history([(1, started(0)), (2, Fact::Down), (3, next())])).is_empty());
+        assert_eq!(super::check(&history([(1, started(0)), (2, Fact::Down), (3, next())])).len(), 1, "nor then");
     }
 }

@@ -3,12 +3,15 @@
 
 use std::collections::BTreeMap;
 
-use crate::history::{Fact, History, Told};
+use crate::history::{Fact, History, SECOND, Told};
+
+/// After a backup was restored, mirrors come to say what is.
+const AFTER_RESTORE: i64 = 300 * SECOND;
 
 pub(super) fn check(history: &History) -> Vec<(i64, String)> {
     let mut versions: BTreeMap<&str, u64> = BTreeMap::new();
     let mut told: BTreeMap<&str, &Told> = BTreeMap::new();
-    let mut found = Vec::new();
+    let (mut restored, mut found) = (0, Vec::new());
     for (at, fact) in &history.facts {
         match fact {
             Fact::Version(uid, version) => {
@@ -18,10 +21,15 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
                 }
             }
             Fact::Down => versions.clear(),
+            // Whatever a backup says of a static pod may be about an earlier life of it.
+            Fact::Restored => (restored, told) = (*at, BTreeMap::new()),
+            // Static pods run again with the machine.
+            Fact::Rebooted => told.retain(|_, old| !(old.mirror && is_over(old))),
             // A mirror goes on under its name for a moment, with the status of the new pod.
             Fact::Edited(pod) => told.retain(|_, old| old.pod != *pod),
             Fact::Status(new) => {
                 let old = told.insert(&new.uid, new);
+                let old = old.filter(|_| !new.mirror || restored == 0 || *at > restored + AFTER_RESTORE);
                 found.extend(old.and_then(|old| taken_back(old, new)).map(|text| (*at, text)));
             }
             _ => {}
@@ -30,9 +38,12 @@ pub(super) fn check(history: &History) -> Vec<(i64, String)> {
     found
 }
 
+fn is_over(told: &Told) -> bool {
+    matches!(told.phase.as_str(), "Succeeded" | "Failed")
+}
+
 fn taken_back(old: &Told, new: &Told) -> Option<String> {
-    let over = |told: &Told| matches!(told.phase.as_str(), "Succeeded" | "Failed");
-    if over(old) && old.phase != new.phase {
+    if is_over(old) && old.phase != new.phase {
         return Some(format!("{} was {} and is {}", new.pod, old.phase, new.phase));
     }
     new.containers.iter().find_map(|c| {

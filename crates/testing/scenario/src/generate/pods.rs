@@ -4,7 +4,7 @@ use fastrand::Rng;
 
 use crate::shape::{Does, Means, Part, ProbeKind, Restart, Shape, Stop, Volume};
 
-const VOLUMES: [Volume; 7] = [
+const VOLUMES: [Volume; 8] = [
     Volume::EmptyDir,
     Volume::Memory,
     Volume::HostPath,
@@ -12,6 +12,7 @@ const VOLUMES: [Volume; 7] = [
     Volume::ConfigMap,
     Volume::Secret,
     Volume::Token,
+    Volume::Claim,
 ];
 
 /// A pod of this name. A static one names no object of the API server.

@@ -1,26 +1,29 @@
 //! Does what a step says.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fakes::runtime::{ExecReply, Pull};
 use model::core::Pod;
 use model::probe::ProbeOutcome;
-use ports::host::{CgroupFs, Mounter};
 use serde_json::json;
-use sim::{DISK, NODE_NAME, POD_URL, SimNode};
+use sim::{NODE_NAME, POD_URL, SimNode};
 use tokio::time::Instant;
 
-use super::trouble;
+use super::{claims, trouble};
 use crate::history::Fact;
 use crate::observe::Observer;
 use crate::shape::{Shape, port};
-use crate::step::{Scenario, Step};
+use crate::step::{ApiTrouble, DiskTrouble, Scenario, Step};
+
+mod machine;
 
 /// What a machine takes to start.
 const BOOT: Duration = Duration::from_secs(20);
+/// How long pods may hold a shutdown back, the critical ones among them.
+pub(super) const GRACE: Duration = Duration::from_secs(60);
+pub(super) const OF_CRITICAL: Duration = Duration::from_secs(20);
 
 /// A node, what plays around it, and who looks at it.
 pub(super) struct Stage {
@@ -38,6 +41,8 @@ pub(super) struct Stage {
     pub(super) applied: usize,
     pub(super) took: BTreeMap<&'static str, u64>,
     reboots: u64,
+    /// What the API server's last backup has, and which pods.
+    backup: Option<(fakes::api::Backup, BTreeMap<String, Shape>)>,
 }
 
 fn full(name: &str) -> String {
@@ -65,18 +70,33 @@ impl Stage {
         node.api().put_json("/api/v1/namespaces/default/configmaps/settings", settings);
         let keys = json!({ "metadata": meta("keys"), "data": { "pass": "aHVzaA==" }, "type": "Opaque" });
         node.api().put_json("/api/v1/namespaces/default/secrets/keys", keys);
+        claims::announce(node.api());
+        node.world.logind.grant(Duration::from_secs(5), GRACE);
         node.kernel.faults().enable();
         observer.watch(&node);
         let (bound, folder, took) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-        Self { node, observer, boots_at: None, is_up: false, failing, bound, folder, applied: 0, took, reboots: 0 }
+        Self {
+            node,
+            observer,
+            boots_at: None,
+            is_up: false,
+            failing,
+            bound,
+            folder,
+            applied: 0,
+            took,
+            reboots: 0,
+            backup: None,
+        }
     }
 
     /// Starts the daemon, if it is down.
     pub(super) fn boot(&mut self) {
         self.boots_at = None;
+        claims::serve(&self.node);
         if !std::mem::replace(&mut self.is_up, true) {
             self.node.boot();
-            self.observer.follow_board(&self.node);
+            self.observer.follow_boards(&self.node);
             self.observer.note(Fact::Up);
         }
     }
@@ -127,7 +147,15 @@ impl Stage {
                 self.observer.note(Fact::Struck(actor.clone()));
                 return self.node.kernel.directory().kill(actor);
             }
-            Step::Swap => return self.swap(),
+            Step::Swap { role } => return self.swap(role),
+            Step::Clock { by_s } => self.set_clock(*by_s),
+            Step::Shutdown => return self.shut_down().await,
+            Step::Dns => {
+                self.observer.note(Fact::Trouble);
+                trouble::names(&self.node, true);
+            }
+            Step::Api(ApiTrouble::Backup) => self.back_up(),
+            Step::Api(ApiTrouble::Restore) => return self.restore(),
             Step::Api(what) => {
                 self.observer.note(Fact::Trouble);
                 trouble::api(&self.node, what);
@@ -157,6 +185,7 @@ impl Stage {
         }
         self.program(shape);
         self.observer.note(Fact::Wanted(full(&shape.name), Box::new(shape.clone())));
+        shape.claims().for_each(|claim| claims::put(self.node.api(), &claim));
         self.node.bind(&shape.name, shape.spec());
         self.bound.insert(shape.name.clone(), shape.clone());
         true
@@ -213,6 +242,10 @@ impl Stage {
     /// Only of a container that has a limit: a pod's class may not change.
     fn resize(&self, pod: &str, memory_mi: u32) -> bool {
         let had = self.bound.get(pod).and_then(|shape| shape.containers.first()).is_some_and(|c| c.memory_mi > 0);
+        if had {
+            // Its back-off begins anew.
+            self.observer.note(Fact::Edited(full(pod)));
+        }
         let size = json!(format!("{memory_mi}Mi"));
         had && self.change(pod, |pod| {
             let Some(c) = pod.spec.as_mut().and_then(|s| s.containers.first_mut()) else { return };
@@ -275,40 +308,6 @@ impl Stage {
         }
         true
     }
-
-    async fn reboot(&mut self, power: bool) {
-        self.kill(BOOT).await;
-        let world = &self.node.world;
-        self.observer.note(Fact::Rebooted);
-        world.runtime.reboot();
-        let mut mounts = world.files.mounts_below(Path::new(DISK)).unwrap_or_default();
-        mounts.reverse();
-        for mount in mounts {
-            // Nothing of it is left, whatever trouble the disk has.
-            let _unmounted = world.files.unmount(&mount);
-        }
-        for group in world.cgroups.paths() {
-            let _removed = world.cgroups.remove(&group);
-        }
-        if power {
-            self.reboots += 1;
-            world.files.lose_power(self.reboots);
-            world.journal.lose_power();
-        }
-    }
-
-    /// StatusManager gives its place to another one, as `bosun` makes it.
-    fn swap(&self) -> bool {
-        if !self.is_up {
-            return false;
-        }
-        self.observer.note(Fact::Struck("status-manager".to_owned()));
-        let journal = self.node.world.journal.clone();
-        self.node.node().replace::<contract::StatusManager>(move |setup| {
-            setup.spawn(move |crew| status_manager::StatusManager::new(crew).with_journal(journal.clone()));
-        });
-        true
-    }
 }
 
 /// Name of a step's kind, as its file has it.
@@ -331,7 +330,13 @@ fn kind(step: &Step) -> &'static str {
         Step::Reboot { .. } => "reboot",
         Step::Fault { .. } => "fault",
         Step::KillActor { .. } => "killActor",
-        Step::Swap => "swap",
+        Step::Swap { .. } => "swap",
+        Step::Clock { .. } => "clock",
+        Step::Shutdown => "shutdown",
+        Step::Dns => "dns",
+        Step::Api(ApiTrouble::Backup) => "backup",
+        Step::Api(ApiTrouble::Restore) => "restore",
+        Step::Disk(DiskTrouble::Short) => "pressure",
         Step::Api(_) => "api",
         Step::Runtime(_) => "runtime",
         Step::Disk(_) => "disk",

@@ -1,13 +1,17 @@
 //! What should not be left once a node is at rest, where checkers do not see it: boards, mailboxes, journal, folders.
 
+use std::collections::BTreeSet;
+
+use contract::pod_manager::DesiredPod;
 use contract::pod_worker::WorkerState;
 use contract::status::StatusEntry;
 use model::pod;
 use ports::host::HostFs;
 use ports::journal::Journal;
-use sim::DISK;
+use sim::{DISK, NODE_NAME};
 
 use super::apply::Stage;
+use super::claims;
 
 /// Messages that may wait at an actor while nothing happens: those of one moment.
 const MAILBOX: usize = 32;
@@ -17,8 +21,11 @@ pub(super) fn of(stage: &Stage) -> Vec<String> {
     let wanted: Vec<String> = stage.observer.history().wanted().keys().map(|pod| (*pod).to_owned()).collect();
     let is_wanted = |name: &str| wanted.iter().any(|w| w == name);
     let workers = node.wiring().board::<WorkerState>().snapshot();
+    let desired = node.wiring().board::<DesiredPod>().snapshot();
     for (uid, row) in &workers {
-        let name = row.pod.as_deref().map_or("", |p| pod::name(p));
+        // The worker of a pod that was refused and ran before knows only its UID.
+        let known = row.pod.as_deref().or_else(|| desired.get(uid).map(|row| &*row.pod));
+        let name = known.map_or("", |p| pod::name(p));
         if !is_wanted(name) {
             left.push(format!("a worker of {name} ({uid}) in phase {:?}", row.phase));
         }
@@ -33,11 +40,14 @@ pub(super) fn of(stage: &Stage) -> Vec<String> {
         left.push(format!("{} messages at {}", a.mailbox_depth, a.name));
     }
     let lines = node.world.journal.keys("worker/").unwrap_or_default();
-    for key in lines.iter().filter(|key| !workers.keys().any(|uid| key.ends_with(uid.as_str()))) {
+    // What a refused pod left when it ran before goes with it.
+    let known: BTreeSet<&str> = workers.keys().chain(desired.keys()).map(|uid| uid.as_str()).collect();
+    for key in lines.iter().filter(|key| !known.contains(key.trim_start_matches("worker/"))) {
         left.push(format!("a line {key} in the journal"));
     }
+    left.extend(claims::left(node, |pod| is_wanted(&format!("{pod}-{NODE_NAME}"))));
     let folders = node.world.files.list_dir(&std::path::Path::new(DISK).join("root/pods")).unwrap_or_default();
-    for folder in folders.iter().filter(|f| !workers.keys().any(|uid| uid.as_str() == f.name)) {
+    for folder in folders.iter().filter(|f| !known.contains(f.name.as_str())) {
         left.push(format!("a folder of the pod {}", folder.name));
     }
     left

@@ -7,13 +7,16 @@ use fakes::api::{Matching, Trouble};
 use fakes::files::{Errno, FileTrouble};
 use fakes::runtime::{Code, Fault, FaultKind};
 use ports::api::ApiError;
-use sim::{DISK, SimNode};
+use sim::{DISK, POD_URL, SimNode};
 
 use crate::step::{ApiTrouble, DiskTrouble, RuntimeTrouble};
 
 const SLOW_API: Duration = Duration::from_secs(2);
 const SLOW_CALL: Duration = Duration::from_secs(3);
 const LATE_CALL: Duration = Duration::from_secs(7);
+
+/// A probe does not last as long as a name is looked up.
+const NO_NAME: Duration = Duration::from_secs(60);
 
 fn status(code: u16) -> ApiError {
     let reason = match code {
@@ -48,6 +51,8 @@ pub(super) fn api(node: &SimNode, trouble: &ApiTrouble) {
         }
         ApiTrouble::Cut => api.cut_follows(reset()),
         ApiTrouble::Stale => api.hold_follows(),
+        // Whoever has the backup does these.
+        ApiTrouble::Backup | ApiTrouble::Restore => {}
     }
 }
 
@@ -68,13 +73,35 @@ pub(super) fn runtime(node: &SimNode, trouble: &RuntimeTrouble) {
     }
 }
 
+fn room(node: &SimNode, percent: u64) {
+    node.world.host.change(|machine| {
+        if let Some(disk) = &mut machine.disk {
+            disk.available_bytes = disk.total_bytes / 100 * percent;
+        }
+    });
+}
+
+/// Names are looked up, or not.
+pub(super) fn names(node: &SimNode, hang: bool) {
+    node.world.host.change(|machine| machine.names_hang = hang);
+    node.world.net.set_takes(if hang { NO_NAME } else { Duration::ZERO });
+    if hang {
+        node.world.web.hang(POD_URL);
+        node.api().lasting_trouble(Matching::any(), Trouble::Hang);
+    } else {
+        // A source that has never been read holds up all that goes.
+        node.world.web.put(POD_URL, "");
+    }
+}
+
 /// Manifests are written by somebody else, who has space.
 pub(super) fn disk(node: &SimNode, trouble: DiskTrouble) {
-    node.world.journal.set_broken(true);
     let what = match trouble {
+        DiskTrouble::Short => return room(node, 5),
         DiskTrouble::Full => FileTrouble::FailWrites(Errno::NoSpc),
         DiskTrouble::Broken => FileTrouble::Fail(Errno::Io),
     };
+    node.world.journal.set_broken(true);
     node.world.files.trouble(&Path::new(DISK).join("root"), what);
 }
 
@@ -88,4 +115,6 @@ pub(super) fn calm(node: &SimNode) {
     runtime.set_network_ready(true);
     node.world.journal.set_broken(false);
     node.world.files.calm();
+    room(node, 90);
+    names(node, false);
 }

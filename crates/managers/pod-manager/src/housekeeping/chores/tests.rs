@@ -265,6 +265,36 @@ fn waiting_situation(phases: &[(&str, &str, WorkerPhase)]) -> Situation {
     w
 }
 
+fn grant(uid: &str) -> Chore {
+    Chore::GrantStart(uid.into())
+}
+
+#[test]
+fn a_static_pod_waits_for_one_of_its_name_that_an_earlier_daemon_left_running() {
+    let with = |full_name: &str, is_gone| {
+        let mut w = waiting_situation(&[("a", "web", WorkerPhase::Waiting), ("b", "web", WorkerPhase::Waiting)]);
+        w.strays.insert("old".into(), Stray { full_name: full_name.to_owned(), is_gone });
+        w
+    };
+    let worked_on = |phase| {
+        let mut w = with("web_default", true);
+        w.workers.insert("old".into(), Arc::new(WorkerState { deleted: true, ..WorkerState::new(phase) }));
+        w
+    };
+    for (what, situation, expected) in [
+        ("another name", with("db_default", true), vec![grant("a")]),
+        ("it goes first", with("web_default", true), vec![Chore::KillStray("old".into())]),
+        ("its source may still have it", with("web_default", false), vec![]),
+        ("it is being stopped", worked_on(WorkerPhase::Terminating), vec![]),
+        ("it was stopped, and the runtime was not looked at since", worked_on(WorkerPhase::Finished), vec![]),
+    ] {
+        assert_eq!(grants(&situation), expected, "{what}");
+    }
+    let mut none_waits = with("web_default", true);
+    none_waits.arrivals.clear();
+    assert_eq!(grants(&none_waits), [], "nobody needs the name: it is left to those who look at all sources");
+}
+
 #[test]
 fn static_pods_of_one_name_take_turns() {
     use WorkerPhase::*;
@@ -278,8 +308,8 @@ fn static_pods_of_one_name_take_turns() {
         ("and starts when the old one is finished", vec![("a", "web", Finished), ("b", "web", Waiting)], vec!["b"]),
     ];
     for (what, phases, expected) in table {
-        let got: Vec<_> = grants(&waiting_situation(&phases)).iter().map(ToString::to_string).collect();
-        assert_eq!(got, expected, "{what}");
+        let expected: Vec<Chore> = expected.into_iter().map(grant).collect();
+        assert_eq!(grants(&waiting_situation(&phases)), expected, "{what}");
     }
 }
 
@@ -289,14 +319,14 @@ fn a_waiting_pod_that_is_already_being_stopped_is_passed_over() {
     let mut a = (*w.workers[&PodUid::from("a")]).clone();
     a.termination_requested = true;
     w.workers.insert(PodUid::from("a"), Arc::new(a));
-    assert_eq!(grants(&w), [PodUid::from("b")]);
+    assert_eq!(grants(&w), [grant("b")]);
 }
 
 #[test]
 fn a_worker_that_was_just_made_is_granted_its_slot_at_once() {
     let mut w = waiting_situation(&[("a", "web", WorkerPhase::Waiting), ("b", "web", WorkerPhase::Waiting)]);
     w.workers.clear();
-    assert_eq!(grants(&w), [PodUid::from("a")], "the first of the name, before it has shown itself");
+    assert_eq!(grants(&w), [grant("a")], "the first of the name, before it has shown itself");
     w.desired.get_mut(&PodUid::from("a")).unwrap().rejected = true;
-    assert_eq!(grants(&w), [PodUid::from("b")], "a rejected pod takes no slot");
+    assert_eq!(grants(&w), [grant("b")], "a rejected pod takes no slot");
 }

@@ -39,17 +39,22 @@ fn each_state_of_the_static_pod_and_its_mirror_has_its_step() {
         ("runs, deleted by a user", Original::Runs(&pod), Some(&going), Step::Replace),
         ("waits, none", Original::Pauses, None, Step::Nothing),
         ("waits, of the version before", Original::Pauses, Some(&old), Step::Nothing),
-        ("ended, good", Original::Ended, Some(&good), Step::Nothing),
-        ("ended, deleted by a user", Original::Ended, Some(&going), Step::Delete),
-        ("ended, none", Original::Ended, None, Step::Nothing),
+        ("ended, good", Original::Ended(&pod), Some(&good), Step::Nothing),
+        ("ended, deleted by a user", Original::Ended(&pod), Some(&going), Step::Delete),
+        ("ended, none", Original::Ended(&pod), None, Step::Nothing),
         ("leaves, good", Original::Leaves, Some(&good), Step::Nothing),
         ("gone, good", Original::Absent, Some(&good), Step::Delete),
         ("gone, deleted by a user", Original::Absent, Some(&going), Step::Delete),
         ("gone, none", Original::Absent, None, Step::Nothing),
     ];
     for (what, original, mirror, expected) in table {
-        assert_eq!(step(original, mirror), expected, "{what}");
+        assert_eq!(step(original, mirror, true), expected, "{what}");
+        if !matches!(original, Original::Ended(_)) {
+            assert_eq!(step(original, mirror, false), expected, "{what}: only the end of a pod has to be shown once");
+        }
     }
+    let unseen = |mirror| step(Original::Ended(&pod), mirror, false);
+    assert_eq!((unseen(None), unseen(Some(&old)), unseen(Some(&good))), (Step::Create, Step::Replace, Step::Nothing));
 }
 
 #[test]
@@ -103,8 +108,8 @@ fn a_desired_static_pod_is_as_its_worker_shows_it() {
         ("runs", false, Some((WorkerPhase::Syncing, false)), Original::Runs(&pod)),
         ("is about to be stopped", false, Some((WorkerPhase::Syncing, true)), Original::Pauses),
         ("is being stopped", false, Some((WorkerPhase::Terminating, true)), Original::Pauses),
-        ("has ended", false, Some((WorkerPhase::Terminated, true)), Original::Ended),
-        ("is cleaned up", false, Some((WorkerPhase::Finished, true)), Original::Ended),
+        ("has ended", false, Some((WorkerPhase::Terminated, true)), Original::Ended(&pod)),
+        ("is cleaned up", false, Some((WorkerPhase::Finished, true)), Original::Ended(&pod)),
     ];
     for (what, rejected, state, expected) in table {
         let state = state.map(|(phase, stops)| worker("h1", phase, stops));

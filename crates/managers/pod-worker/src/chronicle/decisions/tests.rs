@@ -11,6 +11,8 @@ use pod_plan::{
     KillReason, PodPlan, Resize, SandboxChange, SandboxDecision, Wait,
 };
 
+use pod_plan::backoff::After;
+
 use super::each;
 
 const KILLS: [KillReason; 8] = [
@@ -72,7 +74,7 @@ fn all() -> PodPlan {
     let mut regular: Vec<_> = causes.into_iter().map(|cause| start(cause, None, create())).collect();
     regular.push(start(Cause::Interrupted, None, How::Resume { id: "c3".into(), attempt: 0 }));
     for ms in [10_000, 80_000, 300_000, 1_500, 40] {
-        let hold = Hold { delay: Duration::from_millis(ms), until: Timestamp::from_secs(1000) };
+        let hold = Hold { delay: Duration::from_millis(ms), until: Timestamp::from_secs(1000), after: After::End };
         regular.push(start(Cause::Exited { code: 1 }, Some(hold), create()));
     }
     let amounts = Amounts::default();
@@ -127,7 +129,7 @@ fn every_decision_is_told_in_the_words_of_the_plan() {
 
 #[test]
 fn a_back_off_lasts_from_the_crash_until_it_is_over() {
-    let hold = Hold { delay: Duration::from_secs(40), until: Timestamp::from_secs(1000) };
+    let hold = Hold { delay: Duration::from_secs(40), until: Timestamp::from_secs(1000), after: After::End };
     let plan = PodPlan {
         regular: vec![start(Cause::Exited { code: 1 }, Some(hold), How::Create { attempt: None })],
         ..empty()
