@@ -10,11 +10,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use actor::{AskError, Subject, TellError};
+use actor::{AskError, Clock, Subject, TellError};
 use arc_swap::ArcSwapOption;
+use futures::FutureExt;
+use futures::future::BoxFuture;
 use model::fared::Fared;
 use tokio::sync::{Semaphore, oneshot};
-use tokio::time::Instant;
 
 use crate::declaration::{Declaration, Unanswered};
 use crate::memory::{Memories, Told};
@@ -29,6 +30,7 @@ const SHOWN_AT_ONCE: usize = 256;
 /// The seat of one role.
 #[derive(Debug)]
 pub struct Seat {
+    clock: Clock,
     tally: Tally,
     memories: Memories,
     /// How often another actor took it.
@@ -51,6 +53,8 @@ pub struct Answered {
 
 /// Hears what a candidate answered.
 pub trait Compare: Send + Sync + 'static {
+    /// Does what asks the candidate and compares; whoever asked the one in force does not wait for it.
+    fn run(&self, work: BoxFuture<'static, ()>);
     /// Both have answered, or will not.
     fn answered(&self, answered: Answered);
     /// A message was not shown, for the candidate is too slow.
@@ -72,9 +76,10 @@ impl fmt::Debug for Shadow {
 }
 
 impl Seat {
-    pub(crate) fn of(declaration: &Declaration) -> Self {
+    fn of(declaration: &Declaration, clock: &Clock) -> Self {
         Seat {
-            tally: Tally::of(declaration),
+            clock: clock.clone(),
+            tally: Tally::of(declaration, clock),
             memories: Memories::default(),
             taken: AtomicU64::new(0),
             shadow: ArcSwapOption::empty(),
@@ -139,14 +144,13 @@ impl Seat {
         message: M,
         deadline: Duration,
     ) -> Result<M::Result, AskError> {
-        let now = Instant::now();
-        let until = now.checked_add(deadline);
+        let until = self.clock.now().checked_add(deadline);
         self.memories.note(&message);
         let shown = self.shadow.load().as_ref().and_then(|shadow| shadow.ask(&message, deadline));
         let answer = loop {
             let taken = self.taken.load(Ordering::SeqCst);
             let open = self.tally.open(M::NAME);
-            let left = until.map_or(deadline, |until| until.saturating_duration_since(Instant::now()));
+            let left = until.map_or(deadline, |until| until.saturating_duration_since(self.clock.now()));
             let answer = wiring.inlet::<M>().ask(message.clone(), left).await;
             if let Some(open) = open {
                 open.end(&answer);
@@ -177,14 +181,15 @@ impl Shadow {
         let (tx, ours) = oneshot::channel();
         let (wiring, compare, subject) = (self.wiring.clone(), self.compare.clone(), message.subject());
         let theirs = message.clone();
-        tokio::spawn(async move {
+        let work = async move {
             let _until_compared = room;
             let (theirs, ours) = futures::join!(wiring.ask_within(theirs, deadline), ours);
             // Whoever asked gave up: there is nothing to compare with.
             let Ok(ours) = ours else { return };
             let theirs = theirs.as_ref().map(content::<M>).map_err(Clone::clone);
             compare.answered(Answered { message: M::NAME, subject, ours, theirs });
-        });
+        };
+        self.compare.run(work.boxed());
         Some(tx)
     }
 }
@@ -196,8 +201,8 @@ fn content<M: RoleMessage>(answer: &M::Result) -> String {
 impl Wiring {
     /// The seat of a role, which it has from the first call on.
     #[must_use]
-    pub fn seat<R: Role>(&self) -> Arc<Seat> {
-        self.place::<R>().get_or_init(|| Arc::new(Seat::of(&R::DECLARATION))).clone()
+    pub fn seat<R: Role>(&self, clock: &Clock) -> Arc<Seat> {
+        self.place::<R>().get_or_init(|| Arc::new(Seat::of(&R::DECLARATION, clock))).clone()
     }
 
     /// Tells the actor that has just been connected what is remembered; answers how many messages it had no room for.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use actor::AskError;
+use actor::{AskError, Clock};
 use model::fared::Fared;
 use tokio::time::Instant;
 
@@ -28,7 +28,10 @@ impl<T, E> Outcome for Result<T, E> {
 
 /// Counts by message.
 #[derive(Debug)]
-pub(crate) struct Tally(BTreeMap<&'static str, Mutex<Counts>>);
+pub(crate) struct Tally {
+    clock: Clock,
+    by_message: BTreeMap<&'static str, Mutex<Counts>>,
+}
 
 #[derive(Debug, Default)]
 struct Counts {
@@ -51,13 +54,14 @@ fn locked(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
 }
 
 impl Tally {
-    pub(crate) fn of(declaration: &Declaration) -> Self {
-        Tally(declaration.answers.iter().map(|m| (m.name, Mutex::default())).collect())
+    pub(crate) fn of(declaration: &Declaration, clock: &Clock) -> Self {
+        let by_message = declaration.answers.iter().map(|m| (m.name, Mutex::default())).collect();
+        Tally { clock: clock.clone(), by_message }
     }
 
     pub(crate) fn open(&self, message: &'static str) -> Option<Open<'_>> {
-        let counts = self.0.get(message)?;
-        let since = Instant::now();
+        let counts = self.by_message.get(message)?;
+        let since = self.clock.now();
         let mut now = locked(counts);
         now.next += 1;
         let number = now.next;
@@ -73,12 +77,12 @@ impl Tally {
             fared.oldest = now.open.values().min().map(Instant::elapsed);
             fared
         };
-        self.0.iter().map(|(message, counts)| (*message, of(counts))).collect()
+        self.by_message.iter().map(|(message, counts)| (*message, of(counts))).collect()
     }
 
     /// What is asked from now on is another one's: who waits for the former one counts no more.
     pub(crate) fn begin_anew(&self) {
-        self.0.values().for_each(|counts| locked(counts).open.clear());
+        self.by_message.values().for_each(|counts| locked(counts).open.clear());
     }
 }
 

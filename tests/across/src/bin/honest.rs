@@ -49,6 +49,12 @@ impl Handler<StartProbes> for Honest {
                 crew.poster().post(uid, Self::row(["hangs".to_owned()]).into());
                 Deferred::new(std::future::pending())
             }
+            // The same each time: a worker steps when a row changes.
+            "steady" => {
+                let known = crew.poster::<PodProbes>().snapshot().len();
+                crew.poster().post(uid, Self::row([format!("known {known}")]).into());
+                Deferred::ready(())
+            }
             // What it was told, what it knew before, and what a status says.
             "shows" => {
                 let known = crew.poster::<PodProbes>().snapshot().len();

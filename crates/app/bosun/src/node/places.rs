@@ -273,6 +273,7 @@ fn standing<R: Role>(wiring: &Wiring, configured: Option<RemoteManager>, clock: 
     Arc::new(Mutex::new(Standing {
         role: R::NAME,
         since: Timestamp(clock.unix_nanos()),
+        seat: wiring.seat::<R>(&clock),
         clock,
         chosen: configured.clone().map_or(Choice::Builtin, Choice::Remote),
         configured,
@@ -283,7 +284,6 @@ fn standing<R: Role>(wiring: &Wiring, configured: Option<RemoteManager>, clock: 
         away: None,
         probation: None,
         tenure: trial::Tenure::of::<R>(),
-        seat: wiring.seat::<R>(),
         history: VecDeque::new(),
         shadow: None,
     }))

@@ -72,7 +72,7 @@ fn stop(uid: &str, keep_readiness: bool) -> StopProbes {
 fn an_actor_that_takes_the_place_is_told_what_is_remembered_and_nothing_else() {
     run(7, |kernel| async move {
         let wiring = Wiring::default();
-        assert_eq!(wiring.seat::<ProbeManager>().remembered(), 0);
+        assert_eq!(wiring.seat::<ProbeManager>(kernel.clock()).remembered(), 0);
         let _first = probes(&kernel, &wiring, false);
         for uid in ["u1", "u2", "u3", "u4"] {
             wiring.ask(start(uid)).await.unwrap();
@@ -107,7 +107,7 @@ fn without_a_seat_nothing_is_remembered() {
 fn what_the_former_actor_began_and_did_not_answer_is_asked_of_the_new_one_and_counts_for_it_alone() {
     run(7, |kernel| async move {
         let wiring = Wiring::default();
-        let seat = wiring.seat::<ProbeManager>();
+        let seat = wiring.seat::<ProbeManager>(kernel.clock());
         let (first, of_first) = probes(&kernel, &wiring, true);
         let swap = async {
             spin_until("the first has it", || !heard(&of_first).is_empty()).await;
@@ -128,7 +128,7 @@ fn what_the_former_actor_began_and_did_not_answer_is_asked_of_the_new_one_and_co
 fn an_actor_that_dies_in_its_place_is_asked_no_second_time() {
     run(7, |kernel| async move {
         let wiring = Wiring::default();
-        let seat = wiring.seat::<ProbeManager>();
+        let seat = wiring.seat::<ProbeManager>(kernel.clock());
         let (first, of_first) = probes(&kernel, &wiring, true);
         let killed = async {
             spin_until("it has it", || !heard(&of_first).is_empty()).await;
@@ -149,6 +149,9 @@ struct Notes {
 }
 
 impl Compare for Notes {
+    fn run(&self, work: BoxFuture<'static, ()>) {
+        tokio::spawn(work);
+    }
     fn answered(&self, answered: Answered) {
         self.answered.lock().unwrap().push(answered);
     }
@@ -161,7 +164,8 @@ impl Compare for Notes {
 fn a_candidate_hears_the_same_and_its_answers_go_to_nobody() {
     run(7, |kernel| async move {
         let (wiring, there) = (Wiring::default(), Wiring::default());
-        let (seat, seat_there) = (wiring.seat::<ProbeManager>(), there.seat::<ProbeManager>());
+        let (seat, seat_there) =
+            (wiring.seat::<ProbeManager>(kernel.clock()), there.seat::<ProbeManager>(kernel.clock()));
         let _in_force = probes(&kernel, &wiring, false);
         wiring.ask(start("u1")).await.unwrap();
         let (candidate, told) = probes(&kernel, &there, true);

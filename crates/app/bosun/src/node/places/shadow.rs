@@ -11,7 +11,7 @@ use std::time::Duration;
 use actor::{ActorRef, AskError, Policy, Spec, Strategy};
 use contract::seam::StandIn;
 use contract::{Answered, Answers, Compare, Role, Seat, Wiring};
-use futures::future::select_all;
+use futures::future::{BoxFuture, select_all};
 use manager_probation::differences;
 use model::unix_address::UnixAddress;
 use node_config::RemoteManager;
@@ -62,7 +62,8 @@ where
     StandIn<R, Remote<R>>: Answers<R>,
 {
     let there = Wiring::default();
-    let (seat, seat_there) = (node.wiring().seat::<R>(), there.seat::<R>());
+    let clock = node.0.kernel.clock();
+    let (seat, seat_there) = (node.wiring().seat::<R>(clock), there.seat::<R>(clock));
     let mirror = Mirror::of::<R>(node.wiring(), &there);
     let (link, candidate) = candidate::<R>(node, &there, remote);
     locked(standing).shadow =
@@ -240,6 +241,10 @@ fn document(answer: &Result<String, AskError>) -> Value {
 }
 
 impl Compare for Notes {
+    fn run(&self, work: BoxFuture<'static, ()>) {
+        drop(tokio::spawn(work));
+    }
+
     fn answered(&self, answered: Answered) {
         let Answered { message, subject, ours, theirs } = answered;
         let is_same = ours == theirs;
