@@ -68,10 +68,13 @@ impl<M: RoleMessage> Remembered for M {
     }
 }
 
+/// Remembered messages of each pod, in the order in which they were said; `None`: of no pod.
+type ByPod = BTreeMap<Option<Subject>, Vec<Box<dyn Remembered>>>;
+
 /// The messages of one role that are remembered: of each pod, and of each type, one. Pods bound it, for what a role remembers
 /// of a pod ends with it.
 #[derive(Default)]
-pub(crate) struct Memories(Mutex<BTreeMap<Option<Subject>, Vec<Box<dyn Remembered>>>>);
+pub(crate) struct Memories(Mutex<ByPod>);
 
 impl fmt::Debug for Memories {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -80,7 +83,7 @@ impl fmt::Debug for Memories {
 }
 
 impl Memories {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<Option<Subject>, Vec<Box<dyn Remembered>>>> {
+    fn lock(&self) -> MutexGuard<'_, ByPod> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -44,6 +44,7 @@ fn statuses_from_another_process_reach_the_api_server_and_none_goes_back() {
     run_real(|kernel| async move {
         let world = World::new(kernel.clone());
         let node = SimNode::start_in_cluster(&kernel);
+        node.world.runtime.add_images(&["app:1"]);
         let spec = json!({"containers": [{"name": "c", "image": "app:1"}]});
         node.bind("one", spec.clone());
         until(&node, "it runs", || phase(&node, "one").as_deref() == Some("Running")).await;
