@@ -1,194 +1,33 @@
 //! Places: who serves the roles that another process may serve, as the configuration says and as commands change it.
 //!
 //! Each of these roles has a task ([`keep`]) that owns its place: it gives the place to whom was chosen, watches him through his
-//! probation ([`trial`]), and gives it back. What was chosen is kept here, outside of every actor: an actor that dies is built
+//! probation ([`trial`]), and gives it back. What was chosen is kept in [`standing`], outside of every actor: an actor that dies is built
 //! anew as what it was. The daemon's end ends it; then the configuration says who serves.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use actor::Clock;
-use contract::{Role, Wiring};
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use model::Timestamp;
-use node_config::{RemoteManager, RemoteManagers, WhenAway};
-use remote_manager::{Life, Link};
-use server::local::{AskedLine, Done, HistoryLine, ManagerLine, Managers, NotDone, RefusedLine, ShadowLine, SwapOrder};
+use node_config::{RemoteManagers, WhenAway};
+use server::local::{Done, ManagerLine, Managers, NotDone, SwapOrder};
 use tokio::sync::{mpsc, oneshot};
-use tokio::time::Instant;
 
 use super::Builder;
-use keep::{Place, stand_in};
+use keep::Place;
+use stand_in::stand_in;
+use standing::{Order, Shared, Want, locked, standing};
 
 mod keep;
 mod orders;
 mod shadow;
+mod stand_in;
+mod standing;
 mod trial;
 
-/// Changes of a place that are told later.
-const HISTORY: usize = 32;
 /// Orders that may wait for one place.
 const ORDERS: usize = 4;
-
-/// Who is to serve a role.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-enum Choice {
-    /// The one that this program is built with.
-    #[default]
-    Builtin,
-    /// A process.
-    Remote(RemoteManager),
-}
-
-impl fmt::Display for Choice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Builtin => f.write_str("builtin"),
-            Self::Remote(remote) => write!(f, "{}", remote.remote),
-        }
-    }
-}
-
-/// How it was before a command changed it. Who serves is not who was chosen while that one is away.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Before {
-    chosen: Choice,
-    serving: Choice,
-}
-
-/// What a command wants.
-enum Want {
-    Swap(SwapOrder),
-    RollBack,
-}
-
-/// A command and the way back.
-struct Order {
-    want: Want,
-    done: oneshot::Sender<Result<Done, NotDone>>,
-}
-
-/// How a place stands; what is shown of it.
-struct Standing {
-    role: &'static str,
-    clock: Clock,
-    configured: Option<RemoteManager>,
-    serving: Choice,
-    since: Timestamp,
-    chosen: Choice,
-    by_command: bool,
-    before: Option<Before>,
-    /// Of a process that serves.
-    link: Option<Link>,
-    /// Why the chosen one is not there, while another one serves.
-    away: Option<String>,
-    /// Until when it is on probation.
-    probation: Option<Instant>,
-    tenure: trial::Tenure,
-    seat: Arc<contract::Seat>,
-    history: VecDeque<HistoryLine>,
-    shadow: Option<ShadowLine>,
-}
-
-type Shared = Arc<Mutex<Standing>>;
-
-fn locked(shared: &Shared) -> MutexGuard<'_, Standing> {
-    shared.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Standing {
-    fn now(&self) -> Timestamp {
-        Timestamp(self.clock.unix_nanos())
-    }
-
-    fn note(&mut self, text: String) {
-        let at_ns = self.now().0;
-        self.history.push_back(HistoryLine { at_ns, text });
-        if self.history.len() > HISTORY {
-            self.history.pop_front();
-        }
-    }
-
-    fn line(&self, name: &str) -> ManagerLine {
-        let life = self.link.as_ref().map(|link| link.life().borrow().clone());
-        let (program, gone) = match life {
-            Some(Life::Up { program, version }) => (Some(format!("{program} {version}")), None),
-            Some(Life::Away(why)) => (None, Some(why)),
-            None => (None, None),
-        };
-        let chosen_by = match (self.by_command, &self.configured) {
-            (true, _) => "command",
-            (false, Some(_)) => "configuration",
-            (false, None) => "nobody",
-        };
-        ManagerLine {
-            name: name.to_owned(),
-            role: self.role.to_owned(),
-            served_by: self.serving.to_string(),
-            program,
-            away: gone.or_else(|| self.away.clone()),
-            since_ns: self.since.0,
-            chosen: self.chosen.to_string(),
-            chosen_by: chosen_by.to_owned(),
-            after_restart: self.after_restart(name),
-            before: self.before.as_ref().map(|before| before.chosen.to_string()),
-            probation_left_ms: self.probation.map(|until| {
-                let left = until.saturating_duration_since(Instant::now());
-                u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
-            }),
-            asked: self.tenure.fared(&self.seat).into_iter().map(asked_line).collect(),
-            remembered: self.seat.remembered() as u64,
-            refused: self.link.as_ref().map(|link| {
-                let s = link.status();
-                let (calls, answers) = (s.refused_calls, s.refused_answers);
-                RefusedLine { rows: s.refused_rows, calls, answers, keys: s.refused_keys }
-            }),
-            history: self.history.iter().cloned().collect(),
-            shadow: self.shadow.clone(),
-        }
-    }
-
-    /// The configuration wins then: said as it is, and how to make it say the same.
-    fn after_restart(&self, name: &str) -> String {
-        let configured = self.configured.clone().map_or(Choice::Builtin, Choice::Remote);
-        match &self.chosen {
-            _ if !self.by_command || self.chosen == configured => format!("{configured}, as the configuration says"),
-            Choice::Remote(remote) => {
-                format!("{configured}, as the configuration says; to keep this one: --manager {}", flag(name, remote))
-            }
-            Choice::Builtin => {
-                format!("{configured}, as the configuration says; to keep this one: take managers.{name} out of it")
-            }
-        }
-    }
-}
-
-/// As the flag has it.
-fn flag(name: &str, remote: &RemoteManager) -> String {
-    let when_away = match remote.when_away {
-        WhenAway::Builtin => "builtin",
-        WhenAway::Hold => "hold",
-        WhenAway::Fail => "fail",
-    };
-    format!("{name}={},whenAway={when_away},probation={}s", remote.remote, remote.probation.as_secs())
-}
-
-fn asked_line(asked: manager_probation::Asked) -> AskedLine {
-    let fared = asked.now;
-    let micros = |time: Option<Duration>| time.map(|t| u64::try_from(t.as_micros()).unwrap_or(u64::MAX));
-    AskedLine {
-        message: asked.message.to_owned(),
-        answered: fared.answers(),
-        failed: fared.failed,
-        expired: fared.expired,
-        lost: fared.crashed + fared.unheard,
-        half_within_us: micros(fared.within(50)),
-        most_within_us: micros(fared.within(99)),
-    }
-}
 
 /// All places, for whoever shows and changes them from other threads. Clones are the same.
 #[derive(Clone, Default)]
@@ -267,26 +106,6 @@ places! {
     "probes": probe_manager, ProbeManager;
     "status": status_manager, StatusManager;
     "volumes": volume_manager, VolumeManager;
-}
-
-fn standing<R: Role>(wiring: &Wiring, configured: Option<RemoteManager>, clock: Clock) -> Shared {
-    Arc::new(Mutex::new(Standing {
-        role: R::NAME,
-        since: Timestamp(clock.unix_nanos()),
-        seat: wiring.seat::<R>(&clock),
-        clock,
-        chosen: configured.clone().map_or(Choice::Builtin, Choice::Remote),
-        configured,
-        serving: Choice::Builtin,
-        by_command: false,
-        before: None,
-        link: None,
-        away: None,
-        probation: None,
-        tenure: trial::Tenure::of::<R>(),
-        history: VecDeque::new(),
-        shadow: None,
-    }))
 }
 
 #[cfg(test)]

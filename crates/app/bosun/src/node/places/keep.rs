@@ -2,26 +2,23 @@
 
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use contract::event::RecordEvent;
-use contract::pod_manager::DesiredPod;
-use contract::pod_worker::WorkerState;
 use contract::seam::StandIn;
-use contract::{Answers, Crew, Role, Supervisor, Wiring};
+use contract::{Answers, Crew, Role, Supervisor};
 use futures::FutureExt;
 use manager_probation::{Reason, Verdict, judge, next_rest, summary};
-use model::PodUid;
 use model::event::{EventObject, EventType, NodeEvent};
 use node_config::{RemoteManager, WhenAway};
-use remote_manager::{Life, Link, Remote, To, describe};
+use remote_manager::{Life, Link, Remote, describe};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{sleep, timeout};
 
 use super::shadow::Shown;
+use super::stand_in::stand_in;
+use super::standing::{Before, Choice, Order, Shared, Standing, locked};
 use super::trial::{Trial, absence};
-use super::{Before, Choice, Order, Shared, Standing, locked};
 use crate::node::{HANDOVER, Node, Setup};
 
 /// A connection that comes back so soon costs no change of place.
@@ -46,31 +43,6 @@ pub(super) struct Place<R: Role> {
     /// How long the one that the configuration names has to stay away.
     pub(super) rest: Duration,
     pub(super) shown: Option<Shown>,
-}
-
-/// Whether a pod is on the node.
-pub(super) fn pods_of(wiring: &Wiring) -> Arc<dyn Fn(&PodUid) -> bool + Send + Sync> {
-    let (desired, workers) = (wiring.board::<DesiredPod>(), wiring.board::<WorkerState>());
-    Arc::new(move |uid: &PodUid| desired.get(uid).is_some() || workers.get(uid).is_some())
-}
-
-/// Spawns what stands in for a manager elsewhere.
-pub(super) fn stand_in<R: Role>(setup: &Setup<'_, R>, remote: &RemoteManager, link: Link)
-where
-    StandIn<R, Remote<R>>: Answers<R>,
-{
-    let to = To {
-        address: remote.remote.clone(),
-        when_away: match remote.when_away {
-            // Until the one that is built in takes the place.
-            WhenAway::Builtin | WhenAway::Hold => remote_manager::WhenAway::Hold,
-            WhenAway::Fail => remote_manager::WhenAway::Fail,
-        },
-        link,
-        is_here: pods_of(setup.wiring),
-        journal: Some(setup.ports.journal.clone()),
-    };
-    setup.spawn_stand_in(move |crew| Remote::stand_in(crew, to.clone()));
 }
 
 impl<R: Role> Place<R>

@@ -11,8 +11,9 @@ use server::local::{Done, NotDone, SwapOrder};
 use tokio::time::{Instant, timeout};
 
 use super::keep::{BEGINS, Place, by, is_up};
+use super::shadow;
+use super::standing::{Before, Choice, Order, Want};
 use super::trial::absence;
-use super::{Before, Choice, Order, Want, shadow};
 use crate::node::{HANDOVER, Node};
 
 impl<R: Role> Place<R>

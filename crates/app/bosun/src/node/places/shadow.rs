@@ -22,8 +22,8 @@ use serde_json::Value;
 use server::local::{DifferenceLine, ShadowLine};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::keep::pods_of;
-use super::{Shared, locked};
+use super::stand_in::pods_of;
+use super::standing::{Shared, locked};
 use crate::node::Node;
 
 mod overlay;
