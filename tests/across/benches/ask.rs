@@ -37,10 +37,25 @@ impl Handler<RetainProbes> for Idle {
     fn handle(&mut self, _: RetainProbes, _: &mut Ctx<Self>) {}
 }
 
+/// Where the manager is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// In this process.
+    Inside,
+    /// In this process, and it may be replaced: asks are counted and remembered.
+    Seated,
+    /// In another process.
+    Across,
+}
+
 /// The time of each of so many asks, one after the other.
-fn asks(count: u64, across: bool) -> Vec<Duration> {
+fn asks(count: u64, place: Place) -> Vec<Duration> {
+    let across = place == Place::Across;
     run_real(|kernel| async move {
         let world = World::new(kernel);
+        if place == Place::Seated {
+            world.wiring.seat::<ProbeManager>(world.kernel.clock());
+        }
         let _program = across.then(|| {
             let program = world.honest();
             world.connect(WhenAway::Hold);
@@ -64,10 +79,10 @@ fn asks(count: u64, across: bool) -> Vec<Duration> {
 }
 
 fn bench(c: &mut Criterion) {
-    for (name, across) in [("inside", false), ("across", true)] {
-        c.bench_function(&format!("ask {name}"), |b| b.iter_custom(|count| asks(count, across).into_iter().sum()));
+    for (name, place) in [("inside", Place::Inside), ("seated", Place::Seated), ("across", Place::Across)] {
+        c.bench_function(&format!("ask {name}"), |b| b.iter_custom(|count| asks(count, place).into_iter().sum()));
     }
-    let mut times = asks(20_000, true);
+    let mut times = asks(20_000, Place::Across);
     times.sort();
     let at = |part: usize| times[times.len() * part / 1000];
     println!("ask across: p50 {:?}, p90 {:?}, p99 {:?}", at(500), at(900), at(990));

@@ -1,5 +1,5 @@
-//! Managers in processes of their own, for tests of the border: `honest`, which is served by the SDK, and `lies`, which breaks
-//! every rule it is told to.
+//! Managers in processes of their own, for tests of the border: `honest`, which is served by the SDK, `statuses`, which is bosun's
+//! own StatusManager, and `lies`, which breaks every rule it is told to.
 
 #![forbid(unsafe_code)]
 

@@ -6,8 +6,9 @@ use std::time::Duration;
 use actor::{ActorRef, Kernel, Spec};
 use contract::{Answers, Crew, Role, Wiring};
 use futures::FutureExt;
-use seam::v1::{Begin, Call, FromManager, Pong, Ready, ToManager, from_manager, to_manager};
+use seam::v1::{Begin, Call, FromManager, Ping, Pong, Ready, ToManager, from_manager, to_manager};
 use seam::{Boards, Calls, Desk, Out};
+use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tonic::Streaming;
 use trace::Context;
@@ -41,9 +42,8 @@ pub(crate) async fn live<R: Role, A: Answers<R>>(kernel: Kernel, factory: Factor
     let Attached { mut incoming, frames } = node;
     let wiring = Wiring::default();
     let mut mirrors = Boards::mirrors_of::<R>(&wiring);
-    let Some(begin) = prepare(&mut incoming, &mut mirrors, &contract::seam::hash(&R::DECLARATION)).await else {
-        return;
-    };
+    let hash = contract::seam::hash(&R::DECLARATION);
+    let Some(begin) = prepare(&mut incoming, &frames, &mut mirrors, &hash).await else { return };
     tracing::info!(role = R::NAME, generation = begin.generation, "a node is here");
     let mut feeds = Boards::own_feeds_of::<R>(&wiring);
     // The node knows the rows that it has just sent.
@@ -83,7 +83,12 @@ pub(crate) async fn live<R: Role, A: Answers<R>>(kernel: Kernel, factory: Factor
 }
 
 /// What comes before the manager is built: who the node is, and all rows.
-async fn prepare(incoming: &mut Streaming<ToManager>, mirrors: &mut Boards, hash: &str) -> Option<Begin> {
+async fn prepare(
+    incoming: &mut Streaming<ToManager>,
+    frames: &mpsc::Sender<FromManager>,
+    mirrors: &mut Boards,
+    hash: &str,
+) -> Option<Begin> {
     let mut begun = None;
     loop {
         match incoming.message().await.ok()??.what? {
@@ -94,9 +99,15 @@ async fn prepare(incoming: &mut Streaming<ToManager>, mirrors: &mut Boards, hash
             }
             to_manager::What::Rows(rows) => mirror(mirrors, rows),
             to_manager::What::Start(_) => return begun,
+            // A node that looks whether this process would do.
+            to_manager::What::Ping(ping) => frames.send(pong(&ping)).await.ok()?,
             _ => {}
         }
     }
+}
+
+fn pong(to: &Ping) -> FromManager {
+    from_manager::What::Pong(Pong { number: to.number }).into()
 }
 
 fn mirror(mirrors: &mut Boards, rows: seam::v1::Rows) {
@@ -117,8 +128,7 @@ impl<R: Role, A: Answers<R>> Life<R, A> {
             }
             Some(to_manager::What::Kept(kept)) => self.journal.kept(kept),
             Some(to_manager::What::Ping(ping)) => {
-                let pong = from_manager::What::Pong(Pong { number: ping.number });
-                let _too_much_waits = self.out.say_now(pong.into());
+                let _too_much_waits = self.out.say_now(pong(&ping));
             }
             Some(to_manager::What::Begin(_) | to_manager::What::Start(_)) | None => {}
         }

@@ -5,11 +5,12 @@ use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
 use actor::{Class, Effects};
+use contract::{Role, Wiring};
 use futures::stream;
 use hyper_util::rt::TokioIo;
 use model::unix_address::UnixAddress;
-use seam::MAX_FRAME;
-use seam::v1::{DescribeRequest, Description, FromManager, ToManager};
+use seam::v1::{Begin, DescribeRequest, Description, FromManager, Ping, Pong, ToManager, from_manager, to_manager};
+use seam::{Boards, MAX_FRAME, Out};
 use tokio::net::UnixStream;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
@@ -41,6 +42,12 @@ pub enum ConnectError {
     /// It is silent.
     #[error("no answer within 5 s")]
     Silent,
+    /// It ended the connection.
+    #[error("it ended the connection when it was shown the rows of this node")]
+    Ended,
+    /// It acted.
+    #[error("it acted before it was told to start")]
+    Premature,
 }
 
 impl ConnectError {
@@ -96,6 +103,43 @@ pub async fn describe(
     let asked = async { ask_who(&mut dial(address, effects).await?, address, role, hash).await };
     timeout(PATIENCE, asked).await.map_err(|_| ConnectError::Silent)?
 }
+
+/// Whether a manager that is wanted listens there and takes what a life begins with: all rows of its boards. It is not started,
+/// so nothing comes of it. An older connection to the same process ends by it.
+///
+/// # Errors
+/// See [`ConnectError`].
+pub async fn check<R: Role>(
+    address: &UnixAddress,
+    wiring: &Wiring,
+    effects: &Effects,
+) -> Result<Description, ConnectError> {
+    let (own, others) = Boards::shown_to::<R>(wiring);
+    let (out, frames) = Out::new(others);
+    let hash = contract::seam::hash(&R::DECLARATION);
+    let Connection { description, mut incoming } = open(address, (R::NAME, &hash), frames, effects).await?;
+    let begin = to_manager::What::Begin(Begin { generation: 0, hash });
+    let said = async {
+        out.say(begin).await?;
+        out.say_once(own).await?;
+        out.say(to_manager::What::Ping(Ping { number: CHECK })).await
+    };
+    let heard = async {
+        match incoming.message().await?.and_then(|frame| frame.what) {
+            Some(from_manager::What::Pong(Pong { number: CHECK })) => Ok(()),
+            Some(_) => Err(ConnectError::Premature),
+            None => Err(ConnectError::Ended),
+        }
+    };
+    let (said, heard) =
+        timeout(PATIENCE, async { futures::join!(said, heard) }).await.map_err(|_| ConnectError::Silent)?;
+    heard?;
+    said.map_err(|_| ConnectError::Ended)?;
+    Ok(description)
+}
+
+/// Number of the ping with which rows are acknowledged.
+const CHECK: u64 = 1;
 
 /// What is said and heard over one connection.
 pub(crate) struct Connection {

@@ -16,7 +16,7 @@ mod link;
 mod live;
 mod remote;
 
-pub use connect::{ConnectError, describe};
+pub use connect::{ConnectError, check, describe};
 pub use judge::{Admitted, Owners, Unfit, admit};
 pub use link::{Life, Link, Status};
 pub use remote::{Remote, To, WhenAway};

@@ -26,8 +26,14 @@ pub enum Life {
 pub struct Status {
     /// Times that it was there.
     pub lives: u64,
-    /// Rows that were refused: not its own, not readable, of pods that are not here, or of one that has been replaced.
+    /// What it was told before it served, in all lives.
+    pub reminders: u64,
+    /// Reminders that it did not answer.
+    pub unanswered_reminders: u64,
+    /// Rows that were refused: not its own, not readable, too many, of pods that are not here, or of one that has been replaced.
     pub refused_rows: u64,
+    /// Those of them that may come of a race: of pods that are not here, or of one that has been replaced.
+    pub late_rows: u64,
     /// Messages that it may not send, or that cannot be read.
     pub refused_calls: u64,
     /// Answers that nobody asked for or that cannot be read.
@@ -68,6 +74,14 @@ impl Default for Link {
     }
 }
 
+impl Status {
+    /// What was refused that no honest manager says.
+    #[must_use]
+    pub fn lies(&self) -> u64 {
+        self.refused_rows - self.late_rows + self.refused_calls + self.refused_answers + self.refused_keys
+    }
+}
+
 impl Link {
     /// Follows whether it is there.
     #[must_use]
@@ -90,8 +104,13 @@ impl Link {
         self.0.answers.clone()
     }
 
-    pub(crate) fn up(&self, session: Arc<Session>) {
-        self.count(|s| s.lives += 1);
+    /// It serves; `reminders`: how many there were, and how many of them it did not answer.
+    pub(crate) fn up(&self, session: Arc<Session>, (reminders, unanswered): (usize, usize)) {
+        self.count(|s| {
+            s.lives += 1;
+            s.reminders += reminders as u64;
+            s.unanswered_reminders += unanswered as u64;
+        });
         let Description { program, version, .. } = session.description.clone();
         self.0.life.send_replace(Life::Up { program, version });
         self.0.session.send_replace(Some(session));

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Class, Effects};
+use contract::seam::Refusal;
 use contract::{Crew, Role};
 use futures::future::AbortHandle;
 use model::PodUid;
@@ -119,6 +120,9 @@ impl Live {
     fn rows(&mut self, rows: Rows) {
         let taken = self.boards.take(rows, &*self.world.is_here);
         for why in taken.refused {
+            if matches!(why, Refusal::NoSuchPod(_) | Refusal::Fenced) {
+                self.world.link.count(|s| s.late_rows += 1);
+            }
             self.refuse(&format!("a row: {why}"), |s| &mut s.refused_rows);
         }
     }

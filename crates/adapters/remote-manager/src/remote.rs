@@ -33,6 +33,8 @@ pub enum WhenAway {
 
 /// How often it is asked for a sign of life.
 const TICK: Duration = Duration::from_secs(2);
+/// How long it may take over what it is told before it serves.
+const REMINDED: Duration = Duration::from_secs(5);
 /// A caller's own deadline comes before that of the call for it.
 const SLACK: Duration = Duration::from_secs(1);
 
@@ -148,11 +150,7 @@ impl<R: Role> Remote<R> {
                 Err(e) => return Self::lost(this, format!("the connection broke: {}", e.message()), ctx),
             };
             if live.hear(frame, now) {
-                let session = live.session.clone();
-                this.far.attempts = 0;
-                tracing::info!(role = R::NAME, at = %this.far.to.address, program = session.description.program,
-                    "a manager in another process serves");
-                this.far.to.link.up(session);
+                Self::remind(this, number, ctx);
             }
             let Some(live) = this.far.live.as_mut() else { return };
             let rest = live.rate.spend(now);
@@ -160,6 +158,28 @@ impl<R: Role> Remote<R> {
                 return Self::listen(this, number, incoming, ctx);
             }
             ctx.after(rest, move |this, ctx| Self::listen(this, number, incoming, ctx));
+        });
+    }
+
+    /// Tells it what it cannot know, before anybody else says anything to it; then it serves.
+    fn remind(this: &mut This<R>, number: u64, ctx: &mut Ctx<This<R>>) {
+        let Some(session) = this.far.live.as_ref().map(|live| live.session.clone()) else { return };
+        let reminders = this.far.crew.remembered();
+        let answered = async move {
+            let all = reminders.into_iter().map(|told| {
+                let (session, within) = (&session, told.within.min(REMINDED));
+                async move { session.calls.call(&session.out, told.message, told.body, within).await.is_ok() }
+            });
+            futures::future::join_all(all).await
+        };
+        ctx.run(answered, move |this, answered: Vec<bool>, _| {
+            let Some(live) = this.far.live.as_ref().filter(|l| l.number == number) else { return };
+            let session = live.session.clone();
+            this.far.attempts = 0;
+            let unanswered = answered.iter().filter(|well| !**well).count();
+            tracing::info!(role = R::NAME, at = %this.far.to.address, program = session.description.program,
+                reminders = answered.len(), unanswered, "a manager in another process serves");
+            this.far.to.link.up(session, (answered.len(), unanswered));
         });
     }
 

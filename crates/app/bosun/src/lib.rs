@@ -12,7 +12,7 @@ pub mod providers;
 mod run;
 pub mod settings;
 
-pub use node::{Builder, HANDOVER, Node, Ports, Setup};
+pub use node::{Builder, HANDOVER, Node, Places, Ports, Setup};
 pub use settings::{Machine, Settings};
 /// What a manager of one's own is written with, so that its crate needs this one alone.
 pub use {actor, contract, model, ports};

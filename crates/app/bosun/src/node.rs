@@ -41,11 +41,12 @@ use crate::settings::{Machine, Settings};
 
 mod crashes;
 mod managers;
-mod remote;
+mod places;
 mod serving;
 
 use serving::{AllServing, Line, Serving};
 
+pub use places::Places;
 pub use serving::HANDOVER;
 
 /// What the managers reach the world outside through.
@@ -133,9 +134,23 @@ impl<R: Role> Setup<'_, R> {
     /// Spawns the actor of the role, supervised among the managers, and sends it every message of the role. `factory` is
     /// called again for each restart, with the capabilities of that generation: those of the one before end.
     ///
-    /// Where the role is served already ([`Node::replace`]) the actor is built when the former one is gone: see there.
-    pub fn spawn<A: Answers<R>>(&self, mut factory: impl FnMut(Crew<R>) -> A + Send + 'static) {
-        let mut spec = Spec::new(R::DECLARATION.actor).group(&self.groups.core).mailbox(MANAGER_MAILBOX);
+    /// Where the role is served already ([`Node::replace`]) the actor is built when the former one is gone: see there. It is told
+    /// first what its role declares to be remembered.
+    pub fn spawn<A: Answers<R>>(&self, factory: impl FnMut(Crew<R>) -> A + Send + 'static) {
+        self.put(factory, MANAGER_MAILBOX + self.wiring.reminders::<R>());
+        let lost = self.wiring.remind::<R>();
+        if lost > 0 {
+            tracing::error!(role = R::NAME, lost, "what it should remember finds no room");
+        }
+    }
+
+    /// As [`Self::spawn`], for what stands in for an actor elsewhere and tells it itself what is remembered.
+    fn spawn_stand_in<A: Answers<R>>(&self, factory: impl FnMut(Crew<R>) -> A + Send + 'static) {
+        self.put(factory, MANAGER_MAILBOX);
+    }
+
+    fn put<A: Answers<R>>(&self, mut factory: impl FnMut(Crew<R>) -> A + Send + 'static, mailbox: usize) {
+        let mut spec = Spec::new(R::DECLARATION.actor).group(&self.groups.core).mailbox(mailbox);
         let before = self.serving.take(R::NAME).map(|former| former.end(R::NAME, None).shared());
         if let Some(before) = before.clone() {
             spec = spec.after(before);
@@ -185,7 +200,7 @@ const WORKER_MAILBOX: usize = 32;
 const LAST_STEPS: Duration = Duration::from_secs(5);
 
 /// Sets up one role.
-type SetUp<R> = Box<dyn FnOnce(&Setup<'_, R>)>;
+type SetUp<R> = Rc<dyn Fn(&Setup<'_, R>)>;
 
 macro_rules! builder {
     ($($other_field:ident: $other_role:ident),*; $($role_field:ident: $role:ident),* $(,)?) => {
@@ -201,10 +216,10 @@ macro_rules! builder {
 
         impl Builder {
             $(
-                /// Takes another manager for this role: `set_up` spawns it.
+                /// Takes another manager for this role: `set_up` spawns it, again after another one had the place.
                 #[must_use]
-                pub fn $role_field(mut self, set_up: impl FnOnce(&Setup<'_, contract::$role>) + 'static) -> Self {
-                    self.$role_field = Box::new(set_up);
+                pub fn $role_field(mut self, set_up: impl Fn(&Setup<'_, contract::$role>) + 'static) -> Self {
+                    self.$role_field = Rc::new(set_up);
                     self
                 }
             )*
@@ -253,7 +268,7 @@ macro_rules! builder {
                     ports,
                     wiring: Wiring::default(),
                     when_up: Vec::new(),
-                    $($role_field: Box::new(managers::$role_field),)*
+                    $($role_field: Rc::new(managers::$role_field),)*
                 }
             }
         }

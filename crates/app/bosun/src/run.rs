@@ -16,6 +16,7 @@ use ports::host::{CgroupFs, HostInfo, Links};
 use ports::iptables::Family;
 use server::healthz::Checks;
 use server::listener::Accepting;
+use server::local::Views;
 
 use crate::node::{Builder, Node, Ports};
 use crate::settings::{Certificates, Machine, Settings};
@@ -227,7 +228,7 @@ async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Resu
         kernel.faults().enable();
     }
     let builder = customise(Node::builder(settings.clone(), machine, ports.clone()));
-    let builder = builder.remote_managers(&settings.managers);
+    let (builder, places) = builder.places(&settings.managers, kernel.clock());
     let crew = builder.wiring().crew();
     let (runtime, api, known) = (ports.runtime, ports.api, checks.clone());
     let parts = http::Parts { settings, kernel, crew, runtime, api, checks: known, accepting, document, set_verbosity };
@@ -240,7 +241,8 @@ async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Resu
         }
     }
     log_start(&parts.settings, &words);
-    let serving = servers.serve(listener, node.views(parts.settings.faults), &apart);
+    let views = Views { managers: Some(Arc::new(places)), ..node.views(parts.settings.faults) };
+    let serving = servers.serve(listener, views, &apart);
     systemd::ready(checks, watchdog, &apart);
     let code = until_the_end(&node, link, &mut signals).await;
     signals.stopping();

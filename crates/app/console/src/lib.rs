@@ -1,6 +1,7 @@
 //! Console: the operator's side of the daemon's local socket.
 //!
-//! **Owns** the commands that ask a running daemon (`bosun get`, `why`, `timeline`, `logs`, `exec`, `attach`, `port-forward`, `top`, `fault`):
+//! **Owns** the commands that ask a running daemon (`bosun get`, `why`, `timeline`, `logs`, `exec`, `attach`, `port-forward`, `top`, `manager`,
+//! `fault`):
 //! their arguments, their requests, what they print, their exit codes.
 //! **Never** asks an API server or a runtime, never decides anything about a pod.
 
@@ -13,6 +14,7 @@ use clap::Subcommand;
 use args::{Get, SocketArg};
 use exec::{AttachArgs, ExecArgs};
 use logs::LogArgs;
+use manager::ManagerArgs;
 use port_forward::PortForwardArgs;
 use show::Output;
 use timeline::TimelineArgs;
@@ -25,6 +27,7 @@ mod columns;
 mod exec;
 mod get;
 mod logs;
+mod manager;
 mod port_forward;
 pub mod show;
 mod target;
@@ -58,6 +61,8 @@ pub enum Command {
     PortForward(PortForwardArgs),
     /// Pods and actors again and again; one table when the output is no terminal.
     Top(TopArgs),
+    /// Who serves a manager's role: show it, give it to another process while pods run, or give it back.
+    Manager(ManagerArgs),
     /// Inject faults into actors of a daemon that was started with --enable-faults; without arguments: list points and log.
     #[command(after_help = "Rules: ACTOR: ACTION@POINT[#WHEN][; ...]\n  \
         ACTION  panic | kill | stall(30s) | delay(200ms) | drop | duplicate\n  \
@@ -107,6 +112,7 @@ async fn dispatch(command: Command) -> anyhow::Result<ExitCode> {
         Command::Attach(args) => return exec::attach(&args).await,
         Command::PortForward(args) => return port_forward::run(&args).await,
         Command::Top(args) => top::run(&args).await?,
+        Command::Manager(args) => manager::run(&args).await?,
         Command::Fault { socket, rules, clear, output } => get::fault(&socket.socket, &rules, clear, output).await?,
     }
     Ok(ExitCode::SUCCESS)

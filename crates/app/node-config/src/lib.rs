@@ -37,7 +37,7 @@ pub use error::{ConfigError, ConfigErrors, Warning};
 pub use flags::{AfterBoot, Flags, KUBERNETES_VERSION};
 pub use flagz::flagz;
 pub use layers::{Configured, configure};
-pub use managers::{REMOTE_MANAGERS, RemoteManager, RemoteManagers, WhenAway};
+pub use managers::{REMOTE_MANAGERS, RemoteManager, RemoteManagers, WhenAway, chosen};
 
 use std::path::Path;
 

@@ -14,7 +14,7 @@ use crate::flags::Flags;
 use crate::nearest::nearest;
 
 /// The managers that may run elsewhere, by the names that the configuration has for them.
-pub const REMOTE_MANAGERS: &[&str] = &["probes"];
+pub const REMOTE_MANAGERS: &[&str] = &["images", "probes", "status", "volumes"];
 
 /// What happens while such a manager is away.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -110,6 +110,23 @@ fn of_flag(text: &str) -> Result<(String, Value), ConfigError> {
         }
     }
     Ok((name.to_owned(), fields.into()))
+}
+
+/// What a command says of one: `bosun manager swap NAME --to ADDRESS`.
+///
+/// # Errors
+/// All that is wrong with it, by flag.
+pub fn chosen(to: &str, when_away: Option<&str>, probation: Option<&str>) -> Result<RemoteManager, Vec<ConfigError>> {
+    let mut errors = Vec::new();
+    let value = |text: Option<&str>| text.map(Value::from);
+    let mut note = |flag: &str, e: ConfigError| errors.push(e.path(flag));
+    let remote = remote(Some(&to.into())).map_err(|e| note("--to", e)).ok();
+    let when_away = self::when_away(value(when_away).as_ref()).map_err(|e| note("--when-away", e)).ok();
+    let probation = self::probation(value(probation).as_ref()).map_err(|e| note("--probation", e)).ok();
+    match (remote, when_away, probation) {
+        (Some(remote), Some(when_away), Some(probation)) => Ok(RemoteManager { remote, when_away, probation }),
+        _ => Err(errors),
+    }
 }
 
 /// One manager; all that is wrong with it.

@@ -12,6 +12,7 @@ use tokio::net::UnixListener;
 use crate::listener::{Accepting, Listener};
 
 mod answer;
+mod managers;
 mod near;
 mod pressure;
 mod routes;
@@ -21,6 +22,9 @@ mod views;
 pub use answer::{
     Actors, ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PluginLine, PodDetail, PodItems, Refused,
     Registration, VolumeLine, WorkerLine,
+};
+pub use managers::{
+    AskedLine, DifferenceLine, Done, HistoryLine, ManagerLine, Managers, NotDone, RefusedLine, ShadowLine, SwapOrder,
 };
 pub use pressure::{ConditionLine, PressureInfo, ReclaimLine, SignalLine, ThresholdLine, VictimLine};
 pub use views::Views;
@@ -39,6 +43,10 @@ pub fn router(views: Views) -> Router {
         .route("/v1/pressure", get(pressure::pressure))
         .route("/v1/events", get(routes::events))
         .route("/v1/node", get(routes::node))
+        .route("/v1/managers", get(managers::all))
+        .route("/v1/managers/{name}", get(managers::one))
+        .route("/v1/managers/{name}/swap", post(managers::swap))
+        .route("/v1/managers/{name}/rollback", post(managers::roll_back))
         .route("/v1/faults", post(routes::add_fault).get(routes::faults).delete(routes::clear_faults))
         .with_state(Arc::new(views))
 }

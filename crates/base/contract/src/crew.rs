@@ -14,6 +14,7 @@ use crate::board::{BoardPoster, BoardReader, ValuePoster, ValueReader};
 use crate::event::RecordEvent;
 use crate::feed::Feed;
 use crate::fence::FenceToken;
+use crate::memory::Told;
 use crate::role::{Asks, Endpoint, Posted, Reads, Role, RoleMessage, SingleValue, TableRow};
 use crate::taker::Taker;
 use crate::wiring::Wiring;
@@ -139,6 +140,12 @@ impl<R: Role> Crew<R> {
     #[must_use]
     pub fn taker<P: Posted<By = R>>(&self) -> Box<dyn Taker> {
         P::taker(self.wiring.endpoint::<R>(), self.token.clone())
+    }
+
+    /// What an actor that begins in the place of another one must be told: for one in another process, whom nobody else tells.
+    #[must_use]
+    pub fn remembered(&self) -> Vec<Told> {
+        self.wiring.place::<R>().get().map(|seat| seat.told()).unwrap_or_default()
     }
 
     /// An own table, to post on.

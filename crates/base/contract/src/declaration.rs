@@ -49,6 +49,9 @@ pub struct MessageDeclaration {
     pub unanswered: Unanswered,
     /// It or its answer holds secrets.
     pub secret: bool,
+    /// It changes what is remembered of its pod, and told again to an actor that takes the place later: the same message may
+    /// come at any time.
+    pub remembered: bool,
 }
 
 /// One table or value.

@@ -57,6 +57,7 @@ mod feed;
 mod fence;
 pub mod image;
 pub mod lookup;
+mod memory;
 pub mod node;
 pub mod objects;
 pub mod plugin;
@@ -68,10 +69,12 @@ pub mod record;
 mod round_trip;
 pub mod runtime;
 pub mod seam;
+mod seat;
 pub mod shutdown;
 pub mod stats;
 pub mod status;
 mod taker;
+mod tally;
 pub mod volume;
 mod wire;
 mod wiring;
@@ -79,6 +82,7 @@ mod wiring;
 pub use crew::Crew;
 pub use declaration::{Declaration, Edge, MessageDeclaration, Named, RowDeclaration, Unanswered};
 pub use fence::{Fence, FenceToken};
+pub use memory::{Memory, Told};
 pub use role::{Answers, Asks, Endpoint, Reads, Role, RoleMessage, SingleValue, TableRow};
 pub use roles::{
     ApiSource, CertificateManager, CgroupManager, DECLARATIONS, EventRecorder, EvictionManager, FolderSource,
@@ -86,4 +90,6 @@ pub use roles::{
     PodWorker, ProbeManager, RuntimeClient, Server, ShutdownManager, StatsManager, StatusManager, StatusSyncer,
     Supervisor, VolumeManager,
 };
+pub use seat::{Answered, Compare, Seat};
+pub use tally::Outcome;
 pub use wiring::Wiring;

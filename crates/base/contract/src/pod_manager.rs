@@ -46,6 +46,7 @@ pub enum ChangesTaken {
     /// It has not the set that changed: send [`SetPods`]. Also what an answer is read as that is not known here.
     SetNeeded,
 }
+impl crate::Outcome for ChangesTaken {}
 model::tolerant!(ChangesTaken, else ChangesTaken::SetNeeded);
 /// End a pod before its time: the node has no room for it, or shuts down. It stays desired, and does not start again.
 /// Idempotent. Answers whether the pod has a worker and that was told; one that dies over it must be told again.

@@ -18,11 +18,13 @@ use crate::board::{Board, Key, Value};
 use crate::declaration::{Declaration, Unanswered};
 use crate::feed::Feed;
 use crate::fence::{Fence, FenceToken};
+use crate::memory::Memory;
 use crate::taker::Taker;
+use crate::tally::Outcome;
 
 /// A message of a declared role: plain data that can cross a process border, answered with plain data.
 pub trait RoleMessage:
-    Mail<Result: Serialize + DeserializeOwned> + Clone + Debug + Serialize + DeserializeOwned + Sync
+    Mail<Result: Serialize + DeserializeOwned + Outcome> + Clone + Debug + Serialize + DeserializeOwned + Sync
 {
     /// Who answers it.
     type To: Role;
@@ -38,6 +40,11 @@ pub trait RoleMessage:
     /// How long the answer to this very message may take.
     fn deadline(&self) -> Duration {
         Self::DEADLINE
+    }
+
+    /// What of its pod is remembered from now on, for an actor that takes the place later.
+    fn memory(&self) -> Memory<'_> {
+        Memory::Nothing
     }
 
     /// Its route.
@@ -228,7 +235,8 @@ for_each_role!(places);
 ///
 /// - `answers`: its messages, each with the answer, how long that may take, and what a caller does without one
 ///   ([`crate::Unanswered`]); `for` names the field that says which pod it is for, `plus` adds time that the message itself
-///   asks for; `kept secret` says that it or its answer holds secrets, of which recorders get a digest.
+///   asks for; `kept secret` says that it or its answer holds secrets, of which recorders get a digest; `remembered` says what
+///   an actor that takes the place later is told again ([`crate::Memory`]).
 /// - `posts`: its tables (`Key => Row`) and single values (`value Row = initial`).
 /// - `asks`: the messages that it may send; `reads`: the rows and values that it may read.
 /// - `keeps`: its tables in the journal, which are all of it that it may see in another process.
@@ -236,7 +244,7 @@ macro_rules! role {
     (
         $(#[doc = $doc:literal])*
         $role:ident in $place:ident $(, actor $actor:literal)? $(as $intake:ident)?;
-        answers { $($message:ident $(for $subject:ident)? => $answer:ty, within $deadline:expr, $unanswered:ident $(, plus $plus:expr)? $(, kept $kept:ident)?;)* }
+        answers { $($message:ident $(for $subject:ident)? => $answer:ty, within $deadline:expr, $unanswered:ident $(, plus $plus:expr)? $(, kept $kept:ident)? $(, remembered $memory:expr)?;)* }
         posts { $(table $key:ty => $row:ident;)* $(value $value:ident = $initial:expr;)* }
         asks { $($asked:ty),* $(,)? }
         reads { $($read:ty),* $(,)? }
@@ -287,6 +295,7 @@ macro_rules! role {
                         deadline: $deadline,
                         unanswered: $crate::declaration::Unanswered::$unanswered,
                         secret: role!(@kept $($kept)?),
+                        remembered: role!(@remembered $($memory)?),
                     }),*],
                     posts: &[
                         $($crate::declaration::RowDeclaration { name: stringify!($row), key: stringify!($key) },)*
@@ -344,6 +353,11 @@ macro_rules! role {
                         Self::DEADLINE + plus(self)
                     })?
 
+                    $(fn memory(&self) -> $crate::memory::Memory<'_> {
+                        let memory: for<'a> fn(&'a Self) -> $crate::memory::Memory<'a> = $memory;
+                        memory(self)
+                    })?
+
                     fn inlet(endpoint: &Endpoint) -> &actor::Inlet<Self> {
                         &endpoint.$message
                     }
@@ -388,6 +402,8 @@ macro_rules! role {
     };
     (@kept) => { false };
     (@kept secret) => { true };
+    (@remembered) => { false };
+    (@remembered $memory:expr) => { true };
     (@intake) => { false };
     (@intake intake) => { true };
     (@crosses $what:ident by $role:ident as $form:ident) => {

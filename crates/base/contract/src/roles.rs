@@ -24,6 +24,7 @@ use crate::declaration::Declaration;
 use crate::event::{EventView, RecordEvent};
 use crate::eviction::{NodePressure, PressureView};
 use crate::image::{EnsureImage, EnsuredImage, ImageFailure, ImageView, RemoveUnusedImages};
+use crate::memory::Memory;
 use crate::node::{ClearCsiNodeId, LeaseState, NodeError, NodeView, SetCsiNodeId};
 use crate::objects::{
     FetchConfigMap, FetchPodCertificate, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices,
@@ -72,8 +73,8 @@ role! {
     /// ConfigMaps, secrets, tokens, services and classes that pods of this node use.
     ObjectStore in object_store, actor "object-store";
     answers {
-        HoldObjects for pod => (), within Duration::from_secs(30), Repeat;
-        ReleaseObjects for uid => (), within Duration::from_secs(30), Repeat;
+        HoldObjects for pod => (), within Duration::from_secs(30), Repeat, remembered |_| Memory::Kept;
+        ReleaseObjects for uid => (), within Duration::from_secs(30), Repeat, remembered |_| Memory::Ended;
         FetchConfigMap => Result<Arc<ConfigMap>, ObjectError>, within Duration::from_secs(10), Repeat;
         FetchSecret => Result<Arc<Secret>, ObjectError>, within Duration::from_secs(10), Repeat, kept secret;
         FetchToken for pod => Result<Token, ObjectError>, within Duration::from_secs(40), Repeat, kept secret;
@@ -204,11 +205,14 @@ role! {
         MakePodDirs for uid => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
         AssignUserNamespace for uid => Result<UserNamespace, VolumeError>, within Duration::from_secs(120), Repeat;
         ExpectVolumes for pod => (), within Duration::from_secs(10), GiveUp;
-        MountVolumes for pod => Result<Arc<MountedVolumes>, VolumeError>, within Duration::from_secs(150), Repeat;
+        MountVolumes for pod => Result<Arc<MountedVolumes>, VolumeError>, within Duration::from_secs(150), Repeat,
+            remembered |_| Memory::Kept;
         PrepareSubPath for uid => Result<PathBuf, VolumeError>, within Duration::from_secs(120), Repeat;
-        UnmountVolumes for uid => Result<(), VolumeError>, within Duration::from_secs(150), Repeat;
+        UnmountVolumes for uid => Result<(), VolumeError>, within Duration::from_secs(150), Repeat,
+            remembered |_| Memory::Ended;
         ReleaseUserNamespace for uid => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
-        RemovePodDir for uid => Result<(), VolumeError>, within Duration::from_secs(120), Repeat;
+        RemovePodDir for uid => Result<(), VolumeError>, within Duration::from_secs(120), Repeat,
+            remembered |_| Memory::Ended;
         ListVolumes => Arc<Vec<VolumeRow>>, within Duration::from_secs(10), Repeat;
     }
     posts {
@@ -237,9 +241,10 @@ role! {
     /// Schedules of liveness, readiness and startup probes, and what their outcomes add up to.
     ProbeManager in probe_manager, actor "probe-manager";
     answers {
-        StartProbes for pod => (), within Duration::from_secs(30), Repeat;
-        StopProbes for uid => (), within Duration::from_secs(30), Repeat;
-        RetainProbes => (), within Duration::from_secs(30), Repeat;
+        StartProbes for pod => (), within Duration::from_secs(30), Repeat, remembered |_| Memory::Kept;
+        StopProbes for uid => (), within Duration::from_secs(30), Repeat,
+            remembered |m| if m.keep_readiness { Memory::Kept } else { Memory::Ended };
+        RetainProbes => (), within Duration::from_secs(30), Repeat, remembered |m| Memory::Only(&m.known);
     }
     posts { table PodUid => PodProbes; }
     asks { ExecSync, RecordEvent }

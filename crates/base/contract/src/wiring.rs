@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use actor::{ActorRef, AskError, Family, Handler, Inlet, Managed, TellError};
@@ -18,6 +18,7 @@ use crate::pod_worker::{GrantStart, Retire, RetireWorker, UpdatePod, WorkerState
 use crate::record::{Entry, Recorder, digest, json};
 use crate::role::{Answers, Endpoint, Posted, Role, RoleMessage, SingleValue, TableRow};
 use crate::roles::PodWorker;
+use crate::seat::Seat;
 
 /// Who speaks where no role does: the program, a simulation, a test.
 const NOBODY: &str = "";
@@ -46,6 +47,8 @@ pub struct Wiring {
 struct Inner {
     /// By [`Role::PLACE`].
     endpoints: Vec<Box<dyn Endpoint>>,
+    /// As `endpoints`: of roles whose actor may be replaced while the node runs.
+    seats: Vec<OnceLock<Arc<Seat>>>,
     recorder: Arc<ArcSwapOption<Box<dyn Recorder>>>,
 }
 
@@ -59,7 +62,8 @@ impl Default for Wiring {
     fn default() -> Self {
         let recorder: Arc<ArcSwapOption<Box<dyn Recorder>>> = Arc::default();
         let endpoints = endpoints(|role| Fence::new(role, recorder.clone()));
-        Wiring { inner: Arc::new(Inner { endpoints, recorder }) }
+        let seats = endpoints.iter().map(|_| OnceLock::new()).collect();
+        Wiring { inner: Arc::new(Inner { endpoints, seats, recorder }) }
     }
 }
 
@@ -67,6 +71,14 @@ impl Wiring {
     /// Routes every message of a role to this actor from now on. Messages that are queued elsewhere are answered there.
     pub fn connect<R: Role, A: Answers<R>>(&self, actor: &ActorRef<A>) {
         A::connect(actor, self.endpoint::<R>());
+        if let Some(seat) = self.place::<R>().get() {
+            seat.changed_hands();
+        }
+    }
+
+    /// Where the seat of a role is, if it has one.
+    pub(crate) fn place<R: Role>(&self) -> &OnceLock<Arc<Seat>> {
+        &self.inner.seats[R::PLACE]
     }
 
     /// Routes the messages of the role PodWorker to a family with one actor per pod.
@@ -98,6 +110,14 @@ impl Wiring {
     /// See [`AskError`].
     pub async fn ask<M: RoleMessage>(&self, message: M) -> Result<M::Result, AskError> {
         let deadline = message.deadline();
+        self.exchange(NOBODY, message, deadline).await
+    }
+
+    /// As [`Self::ask`], where the caller has less patience than is declared.
+    ///
+    /// # Errors
+    /// As [`Self::ask`].
+    pub async fn ask_within<M: RoleMessage>(&self, message: M, deadline: Duration) -> Result<M::Result, AskError> {
         self.exchange(NOBODY, message, deadline).await
     }
 
@@ -192,7 +212,7 @@ impl Wiring {
             note(&***recorder, from, M::To::NAME, M::NAME, || content::<M, _>(&message));
         }
         let mut span = trace::child(M::NAME);
-        let answer = span.run(M::inlet(self.endpoint::<M::To>()).ask(message, deadline)).await;
+        let answer = span.run(self.carry(message, deadline)).await;
         if let Err(e) = &answer {
             span.fail(|| e.to_string());
         }
@@ -203,12 +223,23 @@ impl Wiring {
         answer
     }
 
+    /// To whoever answers, by way of the role's seat if it has one.
+    async fn carry<M: RoleMessage>(&self, message: M, deadline: Duration) -> Result<M::Result, AskError> {
+        match self.place::<M::To>().get() {
+            None => self.inlet::<M>().ask(message, deadline).await,
+            Some(seat) => Box::pin(seat.ask(self, message, deadline)).await,
+        }
+    }
+
     /// Leaves a message in the name of a role, noted.
     pub(crate) fn leave<M: RoleMessage>(&self, from: &'static str, message: M) -> Result<(), TellError> {
         if let Some(recorder) = self.recorder() {
             note(&**recorder, from, M::To::NAME, M::NAME, || content::<M, _>(&message));
         }
-        M::inlet(self.endpoint::<M::To>()).tell(message)
+        match self.place::<M::To>().get() {
+            None => self.inlet::<M>().tell(message),
+            Some(seat) => seat.tell(self, message),
+        }
     }
 
     fn recorder(&self) -> Option<Arc<Box<dyn Recorder>>> {

@@ -10,6 +10,7 @@ pub mod allocation;
 pub mod cgroup;
 pub mod event;
 pub mod expansion;
+pub mod fared;
 pub mod go_duration;
 pub mod go_json;
 pub mod history;

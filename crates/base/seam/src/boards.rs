@@ -42,6 +42,14 @@ impl Boards {
         (meeting.own, meeting.others)
     }
 
+    /// As [`Self::feeds_of`], for one that does not have the place: whoever has it keeps its right to post.
+    #[must_use]
+    pub fn shown_to<R: Role>(wiring: &Wiring) -> (Feeds, Feeds) {
+        let mut meeting = Shown { wiring: wiring.clone(), own: Vec::new(), others: Vec::new() };
+        R::meet(&mut meeting);
+        (meeting.own, meeting.others)
+    }
+
     /// In a process where nobody but one manager is: mirrors of what it reads and of what it posted before.
     #[must_use]
     pub fn mirrors_of<R: Role>(wiring: &Wiring) -> Self {
@@ -51,12 +59,10 @@ impl Boards {
         meeting.boards
     }
 
-    /// What a role posts in such a process.
+    /// What a role posts in a wiring.
     #[must_use]
     pub fn own_feeds_of<R: Role>(wiring: &Wiring) -> Feeds {
-        let mut meeting = OwnFeeds { wiring: wiring.clone(), feeds: Vec::new() };
-        R::meet(&mut meeting);
-        meeting.feeds
+        Self::shown_to::<R>(wiring).0
     }
 
     /// Posts rows. One of a board that is not here is refused, and so is a pod's where `is_here` does not know the pod.
@@ -128,13 +134,21 @@ impl<R: Role> Visit<R> for Mirrors {
     }
 }
 
-struct OwnFeeds {
+struct Shown {
     wiring: Wiring,
-    feeds: Feeds,
+    own: Feeds,
+    others: Feeds,
 }
 
-impl<R: Role> Visit<R> for OwnFeeds {
+impl<R: Role> Visit<R> for Shown {
     fn posts<P: Posted<By = R>>(&mut self) {
-        self.feeds.push((P::NAME, self.wiring.feed::<P>()));
+        self.own.push((P::NAME, self.wiring.feed::<P>()));
+    }
+
+    fn reads<P: Posted>(&mut self)
+    where
+        R: Reads<P>,
+    {
+        self.others.push((P::NAME, self.wiring.feed::<P>()));
     }
 }

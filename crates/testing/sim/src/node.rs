@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use actor::Kernel;
-use bosun::Node;
+use bosun::{Node, Places};
 use contract::Wiring;
 use fakes::FakeApi;
 use model::core::Pod;
@@ -33,6 +33,7 @@ pub struct SimNode {
 
 struct Life {
     node: Node,
+    places: Places,
     actors: JoinHandle<()>,
     leash: Leash,
 }
@@ -75,13 +76,15 @@ impl SimNode {
         let (leash, rope, connector) = leashed(self.world.runtime.connector());
         // A set of its own: all actors of this life are dropped together when it is killed.
         let actors = LocalSet::new();
-        let node = {
+        let (node, places) = {
             let _inside = actors.enter();
             let ports = self.world.ports(connector, rope);
-            Node::builder(self.world.settings.clone(), self.world.machine.clone(), ports).start(&self.kernel)
+            let builder = Node::builder(self.world.settings.clone(), self.world.machine.clone(), ports);
+            let (builder, places) = builder.places(&self.world.settings.managers, self.kernel.clock());
+            (builder.start(&self.kernel), places)
         };
         let actors = tokio::task::spawn_local(actors);
-        self.life = Some(Life { node, actors, leash });
+        self.life = Some(Life { node, places, actors, leash });
     }
 
     /// As `kill -9`: actors, their effects and their connections are gone; runtime, journal and files stay.
@@ -118,6 +121,15 @@ impl SimNode {
     #[must_use]
     pub fn node(&self) -> &Node {
         &self.life.as_ref().expect("the daemon runs").node
+    }
+
+    /// Who serves which manager, and how that is changed.
+    ///
+    /// # Panics
+    /// When it does not run.
+    #[must_use]
+    pub fn places(&self) -> &Places {
+        &self.life.as_ref().expect("the daemon runs").places
     }
 
     pub(crate) fn life_is_up(&self) -> bool {

@@ -42,11 +42,18 @@ impl Handler<StartProbes> for Honest {
         self.starts += 1;
         let (uid, starts) = (pod::uid(&pod), self.starts);
         let (crew, journal) = (self.crew.clone(), self.journal.clone());
-        match pod::name(&pod) {
+        // A node that reads manifests puts its name behind that of the pod.
+        match pod::name(&pod).trim_end_matches("-sim") {
             "crashes" => panic!("as it was told"),
             "hangs" => {
                 crew.poster().post(uid, Self::row(["hangs".to_owned()]).into());
                 Deferred::new(std::future::pending())
+            }
+            // The same each time: a worker steps when a row changes.
+            "steady" => {
+                let known = crew.poster::<PodProbes>().snapshot().len();
+                crew.poster().post(uid, Self::row([format!("known {known}")]).into());
+                Deferred::ready(())
             }
             // What it was told, what it knew before, and what a status says.
             "shows" => {

@@ -9,8 +9,8 @@ use contract::{ProbeManager, Role};
 use futures::{Stream, StreamExt, stream};
 use seam::v1::from_manager::What;
 use seam::v1::{
-    Answer, Call, DescribeRequest, Description, FromManager, Keep, Line, Ready, Row, Rows, ToManager, answer, keep,
-    to_manager,
+    Answer, Call, DescribeRequest, Description, FromManager, Keep, Line, Pong, Ready, Row, Rows, ToManager, answer,
+    keep, to_manager,
 };
 use tokio::net::UnixListener;
 use tokio_stream::wrappers::UnixListenerStream;
@@ -57,6 +57,10 @@ fn lies(how: &str) -> Vec<What> {
             What::Keep(Keep { id: 3, what: None }),
         ],
         "oversized" => vec![row("PodProbes", "\"u1\"", &" ".repeat(2 * seam::MAX_FRAME))],
+        // All rows of its own, of which there are none.
+        "forgets" => {
+            vec![What::Rows(Rows { board: "PodProbes".to_owned(), number: 1, whole: true, ..Rows::default() })]
+        }
         "flood" => (0..50_000).map(|_| row("PodProbes", "\"stranger\"", probes)).collect(),
         _ => Vec::new(),
     }
@@ -86,6 +90,8 @@ impl Manager for Liar {
         let how = self.0.clone();
         let said = request.into_inner().flat_map(move |heard| {
             let what = match heard.ok().and_then(|frame| frame.what) {
+                Some(to_manager::What::Begin(_)) if how == "premature" => vec![What::Ready(Ready {})],
+                Some(to_manager::What::Ping(ping)) if how != "deaf" => vec![What::Pong(Pong { number: ping.number })],
                 Some(to_manager::What::Start(_)) => vec![What::Ready(Ready {})],
                 // "unreadable" and all others: the answer to a message without content is `null`.
                 Some(to_manager::What::Call(call)) => {

@@ -37,7 +37,7 @@ fn counted(how: &'static str, answer: Result<(), AskError>) -> Status {
 
 #[test]
 fn rows_that_are_not_its_own_or_of_strangers_or_garbage_are_refused() {
-    assert_eq!(counted("rows", Ok(())), Status { lives: 1, refused_rows: 5, ..Status::default() });
+    assert_eq!(counted("rows", Ok(())), Status { lives: 1, refused_rows: 5, late_rows: 1, ..Status::default() });
 }
 
 #[test]
@@ -69,6 +69,9 @@ fn a_frame_that_is_too_large_ends_the_connection() {
 #[test]
 fn who_says_too_much_is_read_slowly_and_all_of_it_is_refused() {
     let began = std::time::Instant::now();
-    assert_eq!(counted("flood", Ok(())), Status { lives: 1, refused_rows: 50_000, ..Status::default() });
+    assert_eq!(
+        counted("flood", Ok(())),
+        Status { lives: 1, refused_rows: 50_000, late_rows: 50_000, ..Status::default() }
+    );
     assert!(began.elapsed().as_secs() >= 8, "{:?}", began.elapsed());
 }

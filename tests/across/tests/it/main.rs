@@ -5,5 +5,7 @@
 
 mod honest;
 mod liars;
+mod places;
+mod statuses;
 mod strangers;
 mod world;

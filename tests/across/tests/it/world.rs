@@ -58,7 +58,15 @@ impl World {
     }
 
     pub(crate) fn honest(&self) -> Program {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_honest"));
+        self.program(env!("CARGO_BIN_EXE_honest"))
+    }
+
+    pub(crate) fn statuses(&self) -> Program {
+        self.program(env!("CARGO_BIN_EXE_statuses"))
+    }
+
+    fn program(&self, path: &str) -> Program {
+        let mut command = Command::new(path);
         command.args(["--at", &format!("unix://{}", self.socket().display())]);
         Program(command.stderr(Stdio::null()).spawn().unwrap())
     }

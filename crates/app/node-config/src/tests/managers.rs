@@ -60,7 +60,7 @@ fn what_is_wrong_is_told_with_place_value_reason_and_what_is_allowed() {
         ),
         (
             "--manager=probe=unix:///a",
-            r#"--manager: "probe": is no manager that may run elsewhere; did you mean probes? (allowed: probes)"#
+            r#"--manager: "probe": is no manager that may run elsewhere; did you mean probes? (allowed: images, probes, status, volumes)"#
                 .to_owned(),
         ),
         (
@@ -83,13 +83,13 @@ fn what_is_wrong_is_told_with_place_value_reason_and_what_is_allowed() {
         let errors = configure(&parsed(&[flag])).unwrap_err();
         assert_eq!(errors.to_string(), said);
     }
-    let text = "managers:\n  probes:\n    whenAway: 7\n    probation: soon\n  volumes: {}\n";
+    let text = "managers:\n  probes:\n    whenAway: 7\n    probation: soon\n  pods: {}\n";
     let said = by_file(text, &[]).unwrap_err().to_string();
     for line in [
         "bosun.yaml: managers.probes.remote: must be given (allowed: unix:///absolute/path)",
         "bosun.yaml: managers.probes.whenAway: 7: is none of the words for it (allowed: builtin, hold, fail)",
         "bosun.yaml: managers.probes.probation: \"soon\": ",
-        "bosun.yaml: managers.volumes: \"volumes\": is no manager that may run elsewhere (allowed: probes)",
+        "bosun.yaml: managers.pods: \"pods\": is no manager that may run elsewhere (allowed: images, probes, status, volumes)",
     ] {
         assert!(said.contains(line), "{line}\n{said}");
     }

@@ -1,5 +1,7 @@
 //! What the routes read.
 
+use std::sync::Arc;
+
 use actor::Kernel;
 use contract::board::{BoardReader, ValueReader};
 use contract::certificates::CertificateView;
@@ -19,6 +21,8 @@ use contract::status::StatusEntry;
 use contract::{Crew, Server};
 use model::PodUid;
 use model::history::PodHistory;
+
+use super::managers::Managers;
 
 /// What the routes read.
 #[derive(Clone)]
@@ -67,6 +71,8 @@ pub struct Views {
     pub certificates: ValueReader<CertificateView>,
     /// What runs short.
     pub pressure: ValueReader<PressureView>,
+    /// Who changes places of managers; `None`: nobody.
+    pub managers: Option<Arc<dyn Managers>>,
 }
 
 impl Views {
@@ -96,6 +102,7 @@ impl Views {
             drivers: crew.board(),
             certificates: crew.value(),
             pressure: crew.value(),
+            managers: None,
         }
     }
 }

@@ -32,7 +32,8 @@ pub fn hash(of: &Declaration) -> String {
 }
 
 fn told(message: &MessageDeclaration) -> String {
-    format!("{} => {}, {:?}", message.name, squeezed(message.answer), message.unanswered)
+    let remembered = if message.remembered { ", remembered" } else { "" };
+    format!("{} => {}, {:?}{remembered}", message.name, squeezed(message.answer), message.unanswered)
 }
 
 /// Without the spaces that a compiler may write between the words of a type.
@@ -69,6 +70,8 @@ mod tests {
         assert_eq!(all.len(), changed.len(), "{all:?}");
         let other = [MessageDeclaration { unanswered: Unanswered::GiveUp, ..one[0] }];
         assert_ne!(told(&other[0]), told(&one[0]));
+        let forgotten = [MessageDeclaration { remembered: false, ..one[0] }];
+        assert_ne!(told(&forgotten[0]), told(&one[0]));
         let slower = [MessageDeclaration { deadline: Duration::from_secs(1), ..one[0] }];
         assert_eq!(told(&slower[0]), told(&one[0]), "patience is no part of it");
     }

@@ -1,0 +1,222 @@
+//! The seat of a role whose actor may be replaced while the node runs. What is asked of the role passes here: it is counted, what
+//! a later actor must know is remembered, a message whose receiver was replaced over it is sent again where that is declared,
+//! and a candidate may be shown all of it.
+//!
+//! A role has a seat from [`Wiring::seat`] on; asks of all others go their way as if there was none.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use actor::{AskError, Clock, Subject, TellError};
+use arc_swap::ArcSwapOption;
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use model::fared::Fared;
+use tokio::sync::{Semaphore, oneshot};
+
+use crate::declaration::{Declaration, Unanswered};
+use crate::memory::{Memories, Told};
+use crate::record::{digest, json};
+use crate::role::{Role, RoleMessage};
+use crate::tally::Tally;
+use crate::wiring::Wiring;
+
+/// Messages that a candidate may be busy with; it is not shown what comes while there are more.
+const SHOWN_AT_ONCE: usize = 256;
+
+/// The seat of one role.
+#[derive(Debug)]
+pub struct Seat {
+    clock: Clock,
+    tally: Tally,
+    memories: Memories,
+    /// How often another actor took it.
+    taken: AtomicU64,
+    shadow: ArcSwapOption<Shadow>,
+}
+
+/// What was answered to the same message, here and by a candidate, as JSON; a digest where it is kept secret.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answered {
+    /// Name of the message.
+    pub message: &'static str,
+    /// Its pod.
+    pub subject: Option<Subject>,
+    /// The answer of the one in force.
+    pub ours: Result<String, AskError>,
+    /// That of the candidate.
+    pub theirs: Result<String, AskError>,
+}
+
+/// Hears what a candidate answered.
+pub trait Compare: Send + Sync + 'static {
+    /// Does what asks the candidate and compares; whoever asked the one in force does not wait for it.
+    fn run(&self, work: BoxFuture<'static, ()>);
+    /// Both have answered, or will not.
+    fn answered(&self, answered: Answered);
+    /// A message was not shown, for the candidate is too slow.
+    fn passed_over(&self, message: &'static str);
+}
+
+/// Who is shown what the role is asked.
+struct Shadow {
+    /// Where the candidate is the role.
+    wiring: Wiring,
+    compare: Arc<dyn Compare>,
+    room: Arc<Semaphore>,
+}
+
+impl fmt::Debug for Shadow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Shadow")
+    }
+}
+
+impl Seat {
+    fn of(declaration: &Declaration, clock: &Clock) -> Self {
+        Seat {
+            clock: clock.clone(),
+            tally: Tally::of(declaration, clock),
+            memories: Memories::default(),
+            taken: AtomicU64::new(0),
+            shadow: ArcSwapOption::empty(),
+        }
+    }
+
+    /// How asks fared since the node began, by message.
+    #[must_use]
+    pub fn fared(&self) -> BTreeMap<&'static str, Fared> {
+        self.tally.fared()
+    }
+
+    /// Messages that are remembered.
+    #[must_use]
+    pub fn remembered(&self) -> usize {
+        self.memories.len()
+    }
+
+    pub(crate) fn told(&self) -> Vec<Told> {
+        self.memories.told()
+    }
+
+    /// Another actor has been connected.
+    pub(crate) fn changed_hands(&self) {
+        self.taken.fetch_add(1, Ordering::SeqCst);
+        self.tally.begin_anew();
+    }
+
+    /// Tells whoever has been connected what it must know.
+    pub(crate) fn remind(&self, wiring: &Wiring) -> usize {
+        self.memories.tell_again(wiring)
+    }
+
+    /// Shows a candidate, who is the role in another wiring, what is asked from now on; it knows before what is remembered.
+    /// Whatever it answers is compared, and has no effect here.
+    pub fn show(&self, to: &Wiring, seat_there: &Seat, compare: Arc<dyn Compare>) {
+        self.memories.note_in(&seat_there.memories);
+        let room = Arc::new(Semaphore::new(SHOWN_AT_ONCE));
+        self.shadow.store(Some(Arc::new(Shadow { wiring: to.clone(), compare, room })));
+    }
+
+    /// Shows nobody anything any more.
+    pub fn show_nobody(&self) {
+        self.shadow.store(None);
+    }
+
+    /// Leaves a message.
+    pub(crate) fn tell<M: RoleMessage>(&self, wiring: &Wiring, message: M) -> Result<(), TellError> {
+        self.memories.note(&message);
+        if let Some(shadow) = &*self.shadow.load()
+            && shadow.wiring.tell(message.clone()).is_err()
+        {
+            shadow.compare.passed_over(M::NAME);
+        }
+        wiring.inlet::<M>().tell(message)
+    }
+
+    /// Asks, and again when the actor was replaced over it and the message may be repeated.
+    pub(crate) async fn ask<M: RoleMessage>(
+        &self,
+        wiring: &Wiring,
+        message: M,
+        deadline: Duration,
+    ) -> Result<M::Result, AskError> {
+        let until = self.clock.now().checked_add(deadline);
+        self.memories.note(&message);
+        let shown = self.shadow.load().as_ref().and_then(|shadow| shadow.ask(&message, deadline));
+        let answer = loop {
+            let taken = self.taken.load(Ordering::SeqCst);
+            let open = self.tally.open(M::NAME);
+            let left = until.map_or(deadline, |until| until.saturating_duration_since(self.clock.now()));
+            let answer = wiring.inlet::<M>().ask(message.clone(), left).await;
+            if let Some(open) = open {
+                open.end(&answer);
+            }
+            let is_lost = matches!(answer, Err(AskError::Crashed | AskError::NotDelivered));
+            let is_replaced = is_lost && self.taken.load(Ordering::SeqCst) != taken;
+            if !is_replaced || M::UNANSWERED != Unanswered::Repeat {
+                break answer;
+            }
+        };
+        if let Some(shown) = shown {
+            let _nobody_compares = shown.send(answer.as_ref().map(content::<M>).map_err(Clone::clone));
+        }
+        answer
+    }
+}
+
+/// Where the answer in force goes to be compared.
+type Shown = oneshot::Sender<Result<String, AskError>>;
+
+impl Shadow {
+    /// Asks the candidate, too.
+    fn ask<M: RoleMessage>(&self, message: &M, deadline: Duration) -> Option<Shown> {
+        let Ok(room) = self.room.clone().try_acquire_owned() else {
+            self.compare.passed_over(M::NAME);
+            return None;
+        };
+        let (tx, ours) = oneshot::channel();
+        let (wiring, compare, subject) = (self.wiring.clone(), self.compare.clone(), message.subject());
+        let theirs = message.clone();
+        let work = async move {
+            let _until_compared = room;
+            let (theirs, ours) = futures::join!(wiring.ask_within(theirs, deadline), ours);
+            // Whoever asked gave up: there is nothing to compare with.
+            let Ok(ours) = ours else { return };
+            let theirs = theirs.as_ref().map(content::<M>).map_err(Clone::clone);
+            compare.answered(Answered { message: M::NAME, subject, ours, theirs });
+        };
+        self.compare.run(work.boxed());
+        Some(tx)
+    }
+}
+
+fn content<M: RoleMessage>(answer: &M::Result) -> String {
+    if M::SECRET { digest(answer) } else { json(answer) }
+}
+
+impl Wiring {
+    /// The seat of a role, which it has from the first call on.
+    #[must_use]
+    pub fn seat<R: Role>(&self, clock: &Clock) -> Arc<Seat> {
+        self.place::<R>().get_or_init(|| Arc::new(Seat::of(&R::DECLARATION, clock))).clone()
+    }
+
+    /// Tells the actor that has just been connected what is remembered; answers how many messages it had no room for.
+    #[must_use]
+    pub fn remind<R: Role>(&self) -> usize {
+        self.place::<R>().get().map_or(0, |seat| seat.remind(self))
+    }
+
+    /// How many messages [`Self::remind`] will tell.
+    #[must_use]
+    pub fn reminders<R: Role>(&self) -> usize {
+        self.place::<R>().get().map_or(0, |seat| seat.remembered())
+    }
+}
+
+#[cfg(test)]
+mod tests;
