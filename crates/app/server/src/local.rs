@@ -14,6 +14,7 @@ use crate::listener::{Accepting, Listener};
 mod answer;
 mod managers;
 mod near;
+mod places;
 mod pressure;
 mod routes;
 mod stands;
@@ -23,7 +24,7 @@ pub use answer::{
     Actors, ApiLine, CertificateLine, EventLine, Manifests, NodeInfo, PluginLine, PodDetail, PodItems, Refused,
     Registration, VolumeLine, WorkerLine,
 };
-pub use managers::{
+pub use places::{
     AskedLine, DifferenceLine, Done, HistoryLine, ManagerLine, Managers, NotDone, RefusedLine, ShadowLine, SwapOrder,
 };
 pub use pressure::{ConditionLine, PressureInfo, ReclaimLine, SignalLine, ThresholdLine, VictimLine};

@@ -1,6 +1,10 @@
 //! What is declared of the roles, as data: what documents and tests are made from.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
+
+use model::PodUid;
 
 /// What a caller does when a message got no answer: its receiver was not there, had no room, died over it, or took too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +15,36 @@ pub enum Unanswered {
     LookFirst,
     /// Do without: the loss is bearable, a second time would be wrong or in vain.
     GiveUp,
+}
+
+/// What becomes of the memory of a pod when a message about it is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Memory<'a> {
+    /// The message is remembered, in the place of the former one of its type and pod.
+    Kept,
+    /// All that is remembered of the pod is forgotten.
+    Ended,
+    /// All other pods are forgotten.
+    Only(&'a BTreeSet<PodUid>),
+    /// Nothing.
+    Nothing,
+}
+
+/// Whether an answer says that what was asked for failed.
+pub trait Outcome {
+    /// It does.
+    fn is_failure(&self) -> bool {
+        false
+    }
+}
+
+impl Outcome for () {}
+impl Outcome for bool {}
+impl<T: ?Sized> Outcome for Arc<T> {}
+impl<T, E> Outcome for Result<T, E> {
+    fn is_failure(&self) -> bool {
+        self.is_err()
+    }
 }
 
 /// What is declared of a role, as data.

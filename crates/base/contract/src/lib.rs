@@ -80,9 +80,9 @@ mod wire;
 mod wiring;
 
 pub use crew::Crew;
-pub use declaration::{Declaration, Edge, MessageDeclaration, Named, RowDeclaration, Unanswered};
+pub use declaration::{Declaration, Edge, Memory, MessageDeclaration, Named, Outcome, RowDeclaration, Unanswered};
 pub use fence::{Fence, FenceToken};
-pub use memory::{Memory, Told};
+pub use memory::Told;
 pub use role::{Answers, Asks, Endpoint, Reads, Role, RoleMessage, SingleValue, TableRow};
 pub use roles::{
     ApiSource, CertificateManager, CgroupManager, DECLARATIONS, EventRecorder, EvictionManager, FolderSource,
@@ -91,5 +91,4 @@ pub use roles::{
     Supervisor, VolumeManager,
 };
 pub use seat::{Answered, Compare, Seat};
-pub use tally::Outcome;
 pub use wiring::Wiring;

@@ -1,6 +1,7 @@
 //! What a role must be told again when another actor begins in its place: declared with its messages, remembered by the wiring.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::any::Any;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -8,22 +9,9 @@ use std::time::Duration;
 use actor::{Subject, TellError};
 use model::PodUid;
 
+use crate::declaration::Memory;
 use crate::record::json;
-use crate::role::RoleMessage;
-use crate::wiring::Wiring;
-
-/// What becomes of the memory of a pod when a message about it is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Memory<'a> {
-    /// The message is remembered, in the place of the former one of its type and pod.
-    Kept,
-    /// All that is remembered of the pod is forgotten.
-    Ended,
-    /// All other pods are forgotten.
-    Only(&'a BTreeSet<PodUid>),
-    /// Nothing.
-    Nothing,
-}
+use crate::role::{Endpoint, Role, RoleMessage};
 
 /// A remembered message in the form in which it crosses a border.
 #[derive(Clone)]
@@ -46,7 +34,7 @@ impl fmt::Debug for Told {
 trait Remembered: Send {
     fn name(&self) -> &'static str;
     fn told(&self) -> Told;
-    fn tell_again(&self, wiring: &Wiring) -> Result<(), TellError>;
+    fn tell_again(&self, of_role: &dyn Any) -> Result<(), TellError>;
     fn note_in(&self, other: &Memories);
 }
 
@@ -59,8 +47,10 @@ impl<M: RoleMessage> Remembered for M {
         Told { message: M::NAME, body: json(self).into_bytes(), within: self.deadline() }
     }
 
-    fn tell_again(&self, wiring: &Wiring) -> Result<(), TellError> {
-        wiring.inlet::<M>().tell(self.clone())
+    fn tell_again(&self, of_role: &dyn Any) -> Result<(), TellError> {
+        let endpoint =
+            of_role.downcast_ref::<<M::To as Role>::Endpoint>().expect("messages of one role are remembered together");
+        M::inlet(endpoint).tell(self.clone())
     }
 
     fn note_in(&self, other: &Memories) {
@@ -116,8 +106,8 @@ impl Memories {
 
     /// Tells all of it to whoever is connected now; answers how many messages found no room. Whatever is sent meanwhile is noted
     /// later, and comes after it.
-    pub(crate) fn tell_again(&self, wiring: &Wiring) -> usize {
-        self.lock().values().flatten().filter(|m| m.tell_again(wiring).is_err()).count()
+    pub(crate) fn tell_again(&self, of_role: &dyn Endpoint) -> usize {
+        self.lock().values().flatten().filter(|m| m.tell_again(of_role).is_err()).count()
     }
 
     /// Adds all of it to another memory.

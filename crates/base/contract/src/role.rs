@@ -15,12 +15,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::board::{Board, Key, Value};
-use crate::declaration::{Declaration, Unanswered};
+use crate::declaration::{Declaration, Memory, Outcome, Unanswered};
 use crate::feed::Feed;
 use crate::fence::{Fence, FenceToken};
-use crate::memory::Memory;
 use crate::taker::Taker;
-use crate::tally::Outcome;
 
 /// A message of a declared role: plain data that can cross a process border, answered with plain data.
 pub trait RoleMessage:
@@ -116,6 +114,12 @@ pub trait Types {
     fn meet_message<M: RoleMessage>(&mut self);
     /// Another one; errors come inside of answers.
     fn meet<T: Serialize + DeserializeOwned + Debug>(&mut self, name: &'static str);
+}
+
+/// Who keeps the routes and boards of one role.
+pub(crate) trait Keeper: Send + Sync {
+    /// These.
+    fn endpoint(&self) -> &dyn Endpoint;
 }
 
 /// Routes and boards of one role.
@@ -353,8 +357,8 @@ macro_rules! role {
                         Self::DEADLINE + plus(self)
                     })?
 
-                    $(fn memory(&self) -> $crate::memory::Memory<'_> {
-                        let memory: for<'a> fn(&'a Self) -> $crate::memory::Memory<'a> = $memory;
+                    $(fn memory(&self) -> $crate::declaration::Memory<'_> {
+                        let memory: for<'a> fn(&'a Self) -> $crate::declaration::Memory<'a> = $memory;
                         memory(self)
                     })?
 

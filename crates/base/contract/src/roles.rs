@@ -20,11 +20,10 @@ use crate::cgroup::{
 use crate::config_sources::ApiSourceView;
 use crate::config_sources::folder::FolderManifests;
 use crate::config_sources::http::UrlManifests;
-use crate::declaration::Declaration;
+use crate::declaration::{Declaration, Memory};
 use crate::event::{EventView, RecordEvent};
 use crate::eviction::{NodePressure, PressureView};
 use crate::image::{EnsureImage, EnsuredImage, ImageFailure, ImageView, RemoveUnusedImages};
-use crate::memory::Memory;
 use crate::node::{ClearCsiNodeId, LeaseState, NodeError, NodeView, SetCsiNodeId};
 use crate::objects::{
     FetchConfigMap, FetchPodCertificate, FetchRuntimeClass, FetchSecret, FetchServiceAccount, FetchServices,

@@ -2,15 +2,16 @@
 //! a later actor must know is remembered, a message whose receiver was replaced over it is sent again where that is declared,
 //! and a candidate may be shown all of it.
 //!
-//! A role has a seat from [`Wiring::seat`] on; asks of all others go their way as if there was none.
+//! A role has a seat from [`Wiring::seat`](crate::Wiring::seat) on; asks of all others go their way as if there was none.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use actor::{AskError, Clock, Subject, TellError};
+use actor::{AskError, Clock, Inlet, Subject, TellError};
 use arc_swap::ArcSwapOption;
 use futures::FutureExt;
 use futures::future::BoxFuture;
@@ -20,9 +21,8 @@ use tokio::sync::{Semaphore, oneshot};
 use crate::declaration::{Declaration, Unanswered};
 use crate::memory::{Memories, Told};
 use crate::record::{digest, json};
-use crate::role::{Role, RoleMessage};
+use crate::role::{Endpoint, Keeper, RoleMessage};
 use crate::tally::Tally;
-use crate::wiring::Wiring;
 
 /// Messages that a candidate may be busy with; it is not shown what comes while there are more.
 const SHOWN_AT_ONCE: usize = 256;
@@ -63,8 +63,9 @@ pub trait Compare: Send + Sync + 'static {
 
 /// Who is shown what the role is asked.
 struct Shadow {
-    /// Where the candidate is the role.
-    wiring: Wiring,
+    /// Where the candidate is the role, and its seat there.
+    there: Arc<dyn Keeper>,
+    seat: Arc<Seat>,
     compare: Arc<dyn Compare>,
     room: Arc<Semaphore>,
 }
@@ -76,7 +77,7 @@ impl fmt::Debug for Shadow {
 }
 
 impl Seat {
-    fn of(declaration: &Declaration, clock: &Clock) -> Self {
+    pub(crate) fn of(declaration: &Declaration, clock: &Clock) -> Self {
         Seat {
             clock: clock.clone(),
             tally: Tally::of(declaration, clock),
@@ -109,16 +110,15 @@ impl Seat {
     }
 
     /// Tells whoever has been connected what it must know.
-    pub(crate) fn remind(&self, wiring: &Wiring) -> usize {
-        self.memories.tell_again(wiring)
+    pub(crate) fn remind(&self, of_role: &dyn Endpoint) -> usize {
+        self.memories.tell_again(of_role)
     }
 
-    /// Shows a candidate, who is the role in another wiring, what is asked from now on; it knows before what is remembered.
-    /// Whatever it answers is compared, and has no effect here.
-    pub fn show(&self, to: &Wiring, seat_there: &Seat, compare: Arc<dyn Compare>) {
-        self.memories.note_in(&seat_there.memories);
+    /// See [`Wiring::show`](crate::Wiring::show).
+    pub(crate) fn show(&self, (there, seat): (Arc<dyn Keeper>, Arc<Seat>), compare: Arc<dyn Compare>) {
+        self.memories.note_in(&seat.memories);
         let room = Arc::new(Semaphore::new(SHOWN_AT_ONCE));
-        self.shadow.store(Some(Arc::new(Shadow { wiring: to.clone(), compare, room })));
+        self.shadow.store(Some(Arc::new(Shadow { there, seat, compare, room })));
     }
 
     /// Shows nobody anything any more.
@@ -127,20 +127,20 @@ impl Seat {
     }
 
     /// Leaves a message.
-    pub(crate) fn tell<M: RoleMessage>(&self, wiring: &Wiring, message: M) -> Result<(), TellError> {
+    pub(crate) fn tell<M: RoleMessage>(&self, inlet: &Inlet<M>, message: M) -> Result<(), TellError> {
         self.memories.note(&message);
         if let Some(shadow) = &*self.shadow.load()
-            && shadow.wiring.tell(message.clone()).is_err()
+            && shadow.seat.tell(shadow.inlet(), message.clone()).is_err()
         {
             shadow.compare.passed_over(M::NAME);
         }
-        wiring.inlet::<M>().tell(message)
+        inlet.tell(message)
     }
 
     /// Asks, and again when the actor was replaced over it and the message may be repeated.
     pub(crate) async fn ask<M: RoleMessage>(
         &self,
-        wiring: &Wiring,
+        inlet: &Inlet<M>,
         message: M,
         deadline: Duration,
     ) -> Result<M::Result, AskError> {
@@ -151,7 +151,7 @@ impl Seat {
             let taken = self.taken.load(Ordering::SeqCst);
             let open = self.tally.open(M::NAME);
             let left = until.map_or(deadline, |until| until.saturating_duration_since(self.clock.now()));
-            let answer = wiring.inlet::<M>().ask(message.clone(), left).await;
+            let answer = inlet.ask(message.clone(), left).await;
             if let Some(open) = open {
                 open.end(&answer);
             }
@@ -172,22 +172,28 @@ impl Seat {
 type Shown = oneshot::Sender<Result<String, AskError>>;
 
 impl Shadow {
+    /// The way to the candidate.
+    fn inlet<M: RoleMessage>(&self) -> &Inlet<M> {
+        let of_role: &dyn Any = self.there.endpoint();
+        M::inlet(of_role.downcast_ref().expect("a candidate is shown what is asked of its role"))
+    }
+
     /// Asks the candidate, too.
-    fn ask<M: RoleMessage>(&self, message: &M, deadline: Duration) -> Option<Shown> {
+    fn ask<M: RoleMessage>(self: &Arc<Self>, message: &M, deadline: Duration) -> Option<Shown> {
         let Ok(room) = self.room.clone().try_acquire_owned() else {
             self.compare.passed_over(M::NAME);
             return None;
         };
         let (tx, ours) = oneshot::channel();
-        let (wiring, compare, subject) = (self.wiring.clone(), self.compare.clone(), message.subject());
+        let (shadow, subject) = (self.clone(), message.subject());
         let theirs = message.clone();
         let work = async move {
             let _until_compared = room;
-            let (theirs, ours) = futures::join!(wiring.ask_within(theirs, deadline), ours);
+            let (theirs, ours) = futures::join!(shadow.seat.ask(shadow.inlet(), theirs, deadline), ours);
             // Whoever asked gave up: there is nothing to compare with.
             let Ok(ours) = ours else { return };
             let theirs = theirs.as_ref().map(content::<M>).map_err(Clone::clone);
-            compare.answered(Answered { message: M::NAME, subject, ours, theirs });
+            shadow.compare.answered(Answered { message: M::NAME, subject, ours, theirs });
         };
         self.compare.run(work.boxed());
         Some(tx)
@@ -196,26 +202,6 @@ impl Shadow {
 
 fn content<M: RoleMessage>(answer: &M::Result) -> String {
     if M::SECRET { digest(answer) } else { json(answer) }
-}
-
-impl Wiring {
-    /// The seat of a role, which it has from the first call on.
-    #[must_use]
-    pub fn seat<R: Role>(&self, clock: &Clock) -> Arc<Seat> {
-        self.place::<R>().get_or_init(|| Arc::new(Seat::of(&R::DECLARATION, clock))).clone()
-    }
-
-    /// Tells the actor that has just been connected what is remembered; answers how many messages it had no room for.
-    #[must_use]
-    pub fn remind<R: Role>(&self) -> usize {
-        self.place::<R>().get().map_or(0, |seat| seat.remind(self))
-    }
-
-    /// How many messages [`Self::remind`] will tell.
-    #[must_use]
-    pub fn reminders<R: Role>(&self) -> usize {
-        self.place::<R>().get().map_or(0, |seat| seat.remembered())
-    }
 }
 
 #[cfg(test)]

@@ -7,24 +7,7 @@ use actor::{AskError, Clock};
 use model::fared::Fared;
 use tokio::time::Instant;
 
-use crate::declaration::Declaration;
-
-/// Whether an answer says that what was asked for failed.
-pub trait Outcome {
-    /// It does.
-    fn is_failure(&self) -> bool {
-        false
-    }
-}
-
-impl Outcome for () {}
-impl Outcome for bool {}
-impl<T: ?Sized> Outcome for std::sync::Arc<T> {}
-impl<T, E> Outcome for Result<T, E> {
-    fn is_failure(&self) -> bool {
-        self.is_err()
-    }
-}
+use crate::declaration::{Declaration, Outcome};
 
 /// Counts by message.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use actor::{ActorRef, AskError, Family, Handler, Inlet, Managed, TellError};
+use actor::{ActorRef, AskError, Clock, Family, Handler, Inlet, Managed, TellError};
 use arc_swap::ArcSwapOption;
 use model::PodUid;
 use model::history::PodHistory;
@@ -16,9 +16,9 @@ use crate::feed::Feed;
 use crate::fence::Fence;
 use crate::pod_worker::{GrantStart, Retire, RetireWorker, UpdatePod, WorkerState};
 use crate::record::{Entry, Recorder, digest, json};
-use crate::role::{Answers, Endpoint, Posted, Role, RoleMessage, SingleValue, TableRow};
+use crate::role::{Answers, Endpoint, Keeper, Posted, Role, RoleMessage, SingleValue, TableRow};
 use crate::roles::PodWorker;
-use crate::seat::Seat;
+use crate::seat::{Compare, Seat};
 
 /// Who speaks where no role does: the program, a simulation, a test.
 const NOBODY: &str = "";
@@ -52,6 +52,18 @@ struct Inner {
     recorder: Arc<ArcSwapOption<Box<dyn Recorder>>>,
 }
 
+/// A role of a wiring.
+struct Kept {
+    wiring: Wiring,
+    place: usize,
+}
+
+impl Keeper for Kept {
+    fn endpoint(&self) -> &dyn Endpoint {
+        &*self.wiring.inner.endpoints[self.place]
+    }
+}
+
 impl fmt::Debug for Wiring {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.endpoints.fmt(f)
@@ -79,6 +91,31 @@ impl Wiring {
     /// Where the seat of a role is, if it has one.
     pub(crate) fn place<R: Role>(&self) -> &OnceLock<Arc<Seat>> {
         &self.inner.seats[R::PLACE]
+    }
+
+    /// The seat of a role, which it has from the first call on.
+    #[must_use]
+    pub fn seat<R: Role>(&self, clock: &Clock) -> Arc<Seat> {
+        self.place::<R>().get_or_init(|| Arc::new(Seat::of(&R::DECLARATION, clock))).clone()
+    }
+
+    /// Tells the actor that has just been connected what is remembered; answers how many messages it had no room for.
+    #[must_use]
+    pub fn remind<R: Role>(&self) -> usize {
+        self.place::<R>().get().map_or(0, |seat| seat.remind(self.endpoint::<R>()))
+    }
+
+    /// How many messages [`Self::remind`] will tell.
+    #[must_use]
+    pub fn reminders<R: Role>(&self) -> usize {
+        self.place::<R>().get().map_or(0, |seat| seat.remembered())
+    }
+
+    /// Shows a candidate, who is the role in another wiring, what is asked from now on; it knows before what is remembered.
+    /// Whatever it answers is compared, and has no effect here.
+    pub fn show<R: Role>(&self, there: &Self, clock: &Clock, compare: Arc<dyn Compare>) {
+        let kept = Kept { wiring: there.clone(), place: R::PLACE };
+        self.seat::<R>(clock).show((Arc::new(kept), there.seat::<R>(clock)), compare);
     }
 
     /// Routes the messages of the role PodWorker to a family with one actor per pod.
@@ -227,7 +264,7 @@ impl Wiring {
     async fn carry<M: RoleMessage>(&self, message: M, deadline: Duration) -> Result<M::Result, AskError> {
         match self.place::<M::To>().get() {
             None => self.inlet::<M>().ask(message, deadline).await,
-            Some(seat) => Box::pin(seat.ask(self, message, deadline)).await,
+            Some(seat) => Box::pin(seat.ask(self.inlet(), message, deadline)).await,
         }
     }
 
@@ -238,7 +275,7 @@ impl Wiring {
         }
         match self.place::<M::To>().get() {
             None => self.inlet::<M>().tell(message),
-            Some(seat) => seat.tell(self, message),
+            Some(seat) => seat.tell(self.inlet(), message),
         }
     }
 

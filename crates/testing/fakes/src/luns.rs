@@ -1,5 +1,11 @@
 //! Disks that the host reaches over a network: what `iscsiadm`, `blockdev` and the kernel do about them, for [`MemFs::play_programs`].
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "a host of a test that cannot be is the test's fault"
+)]
+
 use std::path::{Path, PathBuf};
 
 use ports::host::{FileKind, HostFs, ProgramEnd};

@@ -22,7 +22,7 @@ use contract::{Crew, Server};
 use model::PodUid;
 use model::history::PodHistory;
 
-use super::managers::Managers;
+use super::places::Managers;
 
 /// What the routes read.
 #[derive(Clone)]

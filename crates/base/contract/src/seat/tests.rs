@@ -7,6 +7,7 @@ use serde_json::json;
 
 use super::*;
 use crate::ProbeManager;
+use crate::Wiring;
 use crate::probe::{RetainProbes, StartProbes, StopProbes};
 
 /// What a manager was told, in order.
@@ -170,7 +171,7 @@ fn a_candidate_hears_the_same_and_its_answers_go_to_nobody() {
         wiring.ask(start("u1")).await.unwrap();
         let (candidate, told) = probes(&kernel, &there, true);
         let notes = Arc::new(Notes::default());
-        seat.show(&there, &seat_there, notes.clone());
+        wiring.show::<ProbeManager>(&there, kernel.clock(), notes.clone());
         assert_eq!(there.reminders::<ProbeManager>(), 1, "it is to know what was said before");
         assert_eq!(wiring.ask(start("u2")).await, Ok(()), "nobody waits for it");
         assert_eq!(wiring.tell(start("u3")), Ok(()));

@@ -63,13 +63,13 @@ where
 {
     let there = Wiring::default();
     let clock = node.0.kernel.clock();
-    let (seat, seat_there) = (node.wiring().seat::<R>(clock), there.seat::<R>(clock));
+    let seat = node.wiring().seat::<R>(clock);
     let mirror = Mirror::of::<R>(node.wiring(), &there);
     let (link, candidate) = candidate::<R>(node, &there, remote);
     locked(standing).shadow =
         Some(ShadowLine { candidate: remote.remote.to_string(), running: true, ..ShadowLine::default() });
     let notes = Arc::new(Notes { standing: standing.clone(), told: std::sync::Mutex::default() });
-    seat.show(&there, &seat_there, notes.clone());
+    node.wiring().show::<R>(&there, clock, notes.clone());
     let running = Arc::new(AtomicBool::new(true));
     let ending = ending(running.clone(), standing.clone(), seat, candidate);
     let comparing = Comparing {
