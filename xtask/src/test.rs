@@ -22,9 +22,6 @@ const CUTS: &str = "1";
 /// Seconds of fuzzing per target: the seeds, and what is near to them. Who wants more runs `cargo xtask fuzz`.
 const FUZZED: &str = "20";
 
-/// Minutes of scenarios by chance, other ones each time; the corpus is among the tests.
-const SIMULATED: &str = "2";
-
 /// Runs everything: format, lints, fast tests (layers and tidy among them), then the slow ones on a real containerd. Of the
 /// tests in guests it runs a selection, and says what it left out.
 ///
@@ -96,12 +93,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         log.run(&program.to_string_lossy(), &["--version"])?;
         Ok(Outcome::Passed)
     });
-    step("sim", "does a node keep its promises, whatever happens to it by chance?", &|log| {
-        let from = seed().to_string();
-        println!("seeds from {from}: cargo xtask sim --from {from} --minutes {SIMULATED}");
-        log.run("cargo", &["xtask", "sim", "--built", "--from", &from, "--minutes", SIMULATED])?;
-        Ok(Outcome::Passed)
-    });
     step("cgroups-rs", "is it so what docs/decisions/0018 says that cgroups-rs can and cannot do?", &|log| {
         let target = workspace::target_dir()?.join("cgroups-rs");
         let target = target.to_string_lossy();
@@ -118,11 +109,6 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         slow(log, &[&["fuzz", "--seconds", FUZZED]])
     });
     summary(&steps)
-}
-
-/// Another one each second.
-fn seed() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |since| since.as_secs())
 }
 
 fn cargo(log: &Log, args: &[&str]) -> anyhow::Result<Outcome> {

@@ -54,7 +54,7 @@ fn asks(count: u64, place: Place) -> Vec<Duration> {
     run_real(|kernel| async move {
         let world = World::new(kernel);
         if place == Place::Seated {
-            world.wiring.seat::<ProbeManager>(world.kernel.clock());
+            let _made_by_the_first_call = world.wiring.seat::<ProbeManager>(world.kernel.clock());
         }
         let _program = across.then(|| {
             let program = world.honest();

@@ -103,10 +103,10 @@ fn one(request: &Request, scenario: &Scenario, sum: &mut Sum) -> Result<(), Stri
     sum.simulated += outcome.simulated;
     outcome.steps.iter().for_each(|(kind, n)| *sum.steps.entry(kind).or_default() += n);
     outcome.points.iter().for_each(|(point, n)| *sum.points.entry(point.clone()).or_default() += n);
-    if let Some(folder) = request.keep.as_ref().filter(|_| outcome.findings.is_empty()) {
-        if let Some(kept) = keep::scenario(folder, scenario, &outcome.coverage, &sum.coverage)? {
-            say(&format!("seed {}: kept as {}, for {}", scenario.seed, kept.file.display(), kept.decisions.join(", ")));
-        }
+    if let Some(folder) = request.keep.as_ref().filter(|_| outcome.findings.is_empty())
+        && let Some(kept) = keep::scenario(folder, scenario, &outcome.coverage, &sum.coverage)?
+    {
+        say(&format!("seed {}: kept as {}, for {}", scenario.seed, kept.file.display(), kept.decisions.join(", ")));
     }
     sum.coverage.extend(outcome.coverage.iter().cloned());
     if let Some(text) = &outcome.transcript {
