@@ -56,9 +56,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "",
         conflicts_with_all = ["seed", "seeds", "replay", "keep", "shrink"])]
     mutants: Option<String>,
-    /// Plays with what the last build of the whole workspace left, without optimisation.
-    #[arg(long, conflicts_with = "debug")]
-    built: bool,
     /// All that was seen goes to stdout, a line each.
     #[arg(long)]
     transcript: bool,
@@ -101,12 +98,8 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(if enough { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     let folder = workspace::target_dir()?;
-    let program = if args.built {
-        workspace::built("scenario")?
-    } else {
-        workspace::run("cargo", &["build", "--package", "scenario", "--bin", "scenario", "--profile", profile])?;
-        folder.join(if args.debug { "debug" } else { "sim" }).join("scenario")
-    };
+    workspace::run("cargo", &["build", "--package", "scenario", "--bin", "scenario", "--profile", profile])?;
+    let program = folder.join(if args.debug { "debug" } else { "sim" }).join("scenario");
     let (first, end) = match (args.seed, args.seeds) {
         (Some(seed), _) => (seed, Some(seed + 1)),
         (_, Some((first, end))) => (first, Some(end)),

@@ -1,6 +1,5 @@
 //! What a role must be told again when another actor begins in its place: declared with its messages, remembered by the wiring.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -11,7 +10,7 @@ use model::PodUid;
 
 use crate::declaration::Memory;
 use crate::record::json;
-use crate::role::{Endpoint, Role, RoleMessage};
+use crate::role::{Endpoint, RoleMessage, endpoint_of};
 
 /// A remembered message in the form in which it crosses a border.
 #[derive(Clone)]
@@ -34,7 +33,7 @@ impl fmt::Debug for Told {
 trait Remembered: Send {
     fn name(&self) -> &'static str;
     fn told(&self) -> Told;
-    fn tell_again(&self, of_role: &dyn Any) -> Result<(), TellError>;
+    fn tell_again(&self, of_role: &dyn Endpoint) -> Result<(), TellError>;
     fn note_in(&self, other: &Memories);
 }
 
@@ -47,10 +46,8 @@ impl<M: RoleMessage> Remembered for M {
         Told { message: M::NAME, body: json(self).into_bytes(), within: self.deadline() }
     }
 
-    fn tell_again(&self, of_role: &dyn Any) -> Result<(), TellError> {
-        let endpoint =
-            of_role.downcast_ref::<<M::To as Role>::Endpoint>().expect("messages of one role are remembered together");
-        M::inlet(endpoint).tell(self.clone())
+    fn tell_again(&self, of_role: &dyn Endpoint) -> Result<(), TellError> {
+        M::inlet(endpoint_of::<M::To>(of_role)).tell(self.clone())
     }
 
     fn note_in(&self, other: &Memories) {

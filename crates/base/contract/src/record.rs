@@ -29,8 +29,13 @@ pub(crate) fn json<T: serde::Serialize + ?Sized>(value: &T) -> String {
     serde_json::to_string(value).unwrap_or_else(|e| format!("\"no JSON: {e}\""))
 }
 
+/// What is told of something that was said.
+pub(crate) fn content<T: serde::Serialize + ?Sized>(is_secret: bool, said: &T) -> String {
+    if is_secret { digest(said) } else { json(said) }
+}
+
 /// What can be told of a secret.
-pub(crate) fn digest<T: serde::Serialize + ?Sized>(value: &T) -> String {
+fn digest<T: serde::Serialize + ?Sized>(value: &T) -> String {
     let digest = Sha256::digest(json(value));
     let start = digest.iter().take(8).fold(0, |sum, byte| sum << 8 | u64::from(*byte));
     format!("secret, sha256 {start:016x}")

@@ -116,6 +116,12 @@ pub trait Types {
     fn meet<T: Serialize + DeserializeOwned + Debug>(&mut self, name: &'static str);
 }
 
+/// The routes and boards of this role, given as those of some role.
+pub(crate) fn endpoint_of<R: Role>(endpoint: &dyn Endpoint) -> &R::Endpoint {
+    let endpoint: &dyn Any = endpoint;
+    endpoint.downcast_ref().expect("endpoints stand in the order of places")
+}
+
 /// Who keeps the routes and boards of one role.
 pub(crate) trait Keeper: Send + Sync {
     /// These.

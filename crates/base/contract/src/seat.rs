@@ -4,7 +4,6 @@
 //!
 //! A role has a seat from [`Wiring::seat`](crate::Wiring::seat) on; asks of all others go their way as if there was none.
 
-use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -20,8 +19,8 @@ use tokio::sync::{Semaphore, oneshot};
 
 use crate::declaration::{Declaration, Unanswered};
 use crate::memory::{Memories, Told};
-use crate::record::{digest, json};
-use crate::role::{Endpoint, Keeper, RoleMessage};
+use crate::record::content;
+use crate::role::{Endpoint, Keeper, RoleMessage, endpoint_of};
 use crate::tally::Tally;
 
 /// Messages that a candidate may be busy with; it is not shown what comes while there are more.
@@ -162,7 +161,7 @@ impl Seat {
             }
         };
         if let Some(shown) = shown {
-            let _nobody_compares = shown.send(answer.as_ref().map(content::<M>).map_err(Clone::clone));
+            let _nobody_compares = shown.send(answer.as_ref().map(|a| content(M::SECRET, a)).map_err(Clone::clone));
         }
         answer
     }
@@ -174,8 +173,7 @@ type Shown = oneshot::Sender<Result<String, AskError>>;
 impl Shadow {
     /// The way to the candidate.
     fn inlet<M: RoleMessage>(&self) -> &Inlet<M> {
-        let of_role: &dyn Any = self.there.endpoint();
-        M::inlet(of_role.downcast_ref().expect("a candidate is shown what is asked of its role"))
+        M::inlet(endpoint_of::<M::To>(self.there.endpoint()))
     }
 
     /// Asks the candidate, too.
@@ -192,16 +190,12 @@ impl Shadow {
             let (theirs, ours) = futures::join!(shadow.seat.ask(shadow.inlet(), theirs, deadline), ours);
             // Whoever asked gave up: there is nothing to compare with.
             let Ok(ours) = ours else { return };
-            let theirs = theirs.as_ref().map(content::<M>).map_err(Clone::clone);
+            let theirs = theirs.as_ref().map(|a| content(M::SECRET, a)).map_err(Clone::clone);
             shadow.compare.answered(Answered { message: M::NAME, subject, ours, theirs });
         };
         self.compare.run(work.boxed());
         Some(tx)
     }
-}
-
-fn content<M: RoleMessage>(answer: &M::Result) -> String {
-    if M::SECRET { digest(answer) } else { json(answer) }
 }
 
 #[cfg(test)]

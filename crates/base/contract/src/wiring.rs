@@ -1,6 +1,5 @@
 //! All routes and boards of a node.
 
-use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -9,14 +8,13 @@ use actor::{ActorRef, AskError, Clock, Family, Handler, Inlet, Managed, TellErro
 use arc_swap::ArcSwapOption;
 use model::PodUid;
 use model::history::PodHistory;
-use serde::Serialize;
 
 use crate::board::{BoardReader, ValueReader};
 use crate::feed::Feed;
 use crate::fence::Fence;
 use crate::pod_worker::{GrantStart, Retire, RetireWorker, UpdatePod, WorkerState};
-use crate::record::{Entry, Recorder, digest, json};
-use crate::role::{Answers, Endpoint, Keeper, Posted, Role, RoleMessage, SingleValue, TableRow};
+use crate::record::{Entry, Recorder, content, json};
+use crate::role::{Answers, Endpoint, Keeper, Posted, Role, RoleMessage, SingleValue, TableRow, endpoint_of};
 use crate::roles::PodWorker;
 use crate::seat::{Compare, Seat};
 
@@ -233,8 +231,7 @@ impl Wiring {
 
     /// Routes and boards of a role.
     pub(crate) fn endpoint<R: Role>(&self) -> &R::Endpoint {
-        let endpoint: &dyn Any = &*self.inner.endpoints[R::PLACE];
-        endpoint.downcast_ref().expect("endpoints stand in the order of places")
+        endpoint_of::<R>(&*self.inner.endpoints[R::PLACE])
     }
 
     /// Asks in the name of a role, noted.
@@ -246,7 +243,7 @@ impl Wiring {
     ) -> Result<M::Result, AskError> {
         let recorder = self.recorder();
         if let Some(recorder) = &recorder {
-            note(&***recorder, from, M::To::NAME, M::NAME, || content::<M, _>(&message));
+            note(&***recorder, from, M::To::NAME, M::NAME, || content(M::SECRET, &message));
         }
         let mut span = trace::child(M::NAME);
         let answer = span.run(self.carry(message, deadline)).await;
@@ -254,7 +251,7 @@ impl Wiring {
             span.fail(|| e.to_string());
         }
         if let Some(recorder) = &recorder {
-            let body = || answer.as_ref().map_or_else(|e| json(&e.to_string()), content::<M, _>);
+            let body = || answer.as_ref().map_or_else(|e| json(&e.to_string()), |answer| content(M::SECRET, answer));
             note(&***recorder, M::To::NAME, from, M::NAME, body);
         }
         answer
@@ -271,7 +268,7 @@ impl Wiring {
     /// Leaves a message in the name of a role, noted.
     pub(crate) fn leave<M: RoleMessage>(&self, from: &'static str, message: M) -> Result<(), TellError> {
         if let Some(recorder) = self.recorder() {
-            note(&**recorder, from, M::To::NAME, M::NAME, || content::<M, _>(&message));
+            note(&**recorder, from, M::To::NAME, M::NAME, || content(M::SECRET, &message));
         }
         match self.place::<M::To>().get() {
             None => self.inlet::<M>().tell(message),
@@ -282,11 +279,6 @@ impl Wiring {
     fn recorder(&self) -> Option<Arc<Box<dyn Recorder>>> {
         self.inner.recorder.load_full()
     }
-}
-
-/// A message or its answer, for the recorder.
-fn content<M: RoleMessage, T: Serialize>(said: &T) -> String {
-    if M::SECRET { digest(said) } else { json(said) }
 }
 
 fn note(

@@ -91,7 +91,11 @@ pub fn uid(pod: &Pod) -> PodUid {
 /// `<name>_<namespace>`: static and mirror pods are paired by it.
 #[must_use]
 pub fn full_name(pod: &Pod) -> String {
-    format!("{}_{}", name(pod), namespace(pod))
+    full_name_of(name(pod), namespace(pod))
+}
+
+pub(crate) fn full_name_of(name: &str, namespace: &str) -> String {
+    format!("{name}_{namespace}")
 }
 
 /// `<namespace>/<name>`, as people name a pod (`types.NamespacedName`).

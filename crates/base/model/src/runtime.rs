@@ -197,7 +197,7 @@ impl PodObservation {
     /// `<name>_<namespace>`.
     #[must_use]
     pub fn full_name(&self) -> String {
-        format!("{}_{}", self.name, self.namespace)
+        crate::pod::full_name_of(&self.name, &self.namespace)
     }
 
     /// The newest instance of the container called `name`.

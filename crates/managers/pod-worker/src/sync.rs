@@ -128,8 +128,11 @@ impl Job {
     /// What is told of a static pod is on disk first: after a reboot neither the runtime nor the names of logs may tell how often its
     /// init containers began.
     async fn keep_counts(&mut self, status: &PodStatus) {
+        if !model::pod::is_static(&self.pod) {
+            return;
+        }
         let counts = pod_status::patch::counts(status);
-        if model::pod::is_static(&self.pod) && counts != self.memo.record.counts {
+        if counts != self.memo.record.counts {
             self.memo.record.counts = counts;
             self.save_record().await;
         }

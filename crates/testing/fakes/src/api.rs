@@ -11,6 +11,7 @@ use ports::api::{ApiError, ApiResult, Method, Request, Selection, Throttle};
 use serde_json::Value;
 use tokio::time::Instant;
 
+mod claims;
 mod follow;
 mod patch;
 mod review;

@@ -44,8 +44,7 @@ pub(crate) fn comes_as(node: &SimNode, name: &str, driver: FakeDriver) {
 /// Volumes of the driver are attached before they are used.
 pub(crate) fn announce(api: &FakeApi) {
     let spec = json!({ "attachRequired": true, "podInfoOnMount": true, "nodeAllocatableUpdatePeriodSeconds": 30 });
-    let object = json!({ "metadata": { "name": DRIVER }, "spec": spec });
-    api.put_json(&format!("/apis/storage.k8s.io/v1/csidrivers/{DRIVER}"), object);
+    api.put_driver(DRIVER, spec);
 }
 
 fn handle(claim: &str) -> String {
@@ -59,26 +58,17 @@ pub(crate) fn volume(claim: &str) -> Value {
 
 /// A claim that is bound to a volume of the driver, which has grown since and has to grow on the node.
 pub(crate) fn claim(api: &FakeApi, name: &str) {
-    let uid = format!("uid-of-{name}");
-    let spec = json!({
+    let volume = json!({
         "csi": { "driver": DRIVER, "volumeHandle": handle(name), "fsType": "ext4" },
         "accessModes": ["ReadWriteOnce"],
         "capacity": { "storage": "2Gi" },
-        "claimRef": { "uid": uid },
     });
-    let volume = json!({ "metadata": { "name": format!("pv-{name}") }, "spec": spec });
-    api.put_json(&format!("/api/v1/persistentvolumes/pv-{name}"), volume);
-    let claim = json!({
-        "metadata": { "name": name, "namespace": "default", "uid": uid },
-        "spec": { "volumeName": format!("pv-{name}"), "resources": { "requests": { "storage": "2Gi" } } },
-        "status": {
-            "phase": "Bound",
-            "capacity": { "storage": "1Gi" },
-            "allocatedResources": { "storage": "2Gi" },
-            "allocatedResourceStatuses": { "storage": "NodeResizePending" },
-        },
+    let status = json!({
+        "capacity": { "storage": "1Gi" },
+        "allocatedResources": { "storage": "2Gi" },
+        "allocatedResourceStatuses": { "storage": "NodeResizePending" },
     });
-    api.put_json(&format!("/api/v1/namespaces/default/persistentvolumeclaims/{name}"), claim);
+    api.put_claim(name, volume, json!({ "resources": { "requests": { "storage": "2Gi" } } }), status);
 }
 
 /// The volumes of these claims and these disks are attached in a moment, and no others.

@@ -48,8 +48,8 @@ impl PodManager {
         self.retry_resizes("pod_terminated", ctx);
         self.note_actuated(ctx);
         let ready = self.all_sources_ready();
-        let scope = self.scope();
-        for chore in chores(&self.situation(&scope)) {
+        let (scope, strays) = self.scope();
+        for chore in chores(&self.situation(&scope, strays)) {
             self.housekeeping.attention.keep_open(chore.uid().clone());
             // Before all sources have delivered only the desired pods are served; nothing unknown is touched.
             if ready || chore.is_for_desired() {
@@ -65,21 +65,23 @@ impl PodManager {
         self.sync_mirrors(&scope, ctx);
     }
 
-    /// What the next round looks at: with a pod those of its name, which take turns with it.
-    fn scope(&mut self) -> Scope {
+    /// What the next round looks at: with a pod those of its name, which take turns with it. And the strays among them.
+    fn scope(&mut self) -> (Scope, BTreeMap<PodUid, Stray>) {
         let delivered = self.desired.delivered();
         let mut scope = self.housekeeping.attention.take(&self.tools.crew, delivered);
-        for (uid, stray) in self.strays(&scope) {
-            self.desired.know_name(&uid, stray.full_name);
+        let mut strays = self.strays(&scope);
+        for (uid, stray) in &strays {
+            self.desired.know_name(uid, stray.full_name.clone());
         }
         if let Scope::Of(uids) = &mut scope {
             let names = self.desired.names();
             let namesakes = uids.iter().filter_map(|uid| names.of(uid)).flat_map(|name| names.all_of(name));
-            let namesakes: Vec<PodUid> = namesakes.filter(|uid| !uids.contains(*uid)).cloned().collect();
-            uids.extend(namesakes);
+            let namesakes: BTreeSet<PodUid> = namesakes.filter(|uid| !uids.contains(*uid)).cloned().collect();
+            uids.extend(namesakes.iter().cloned());
+            strays.extend(self.strays(&Scope::Of(namesakes)));
             uids.iter().for_each(|uid| self.forget_stray(uid));
         }
-        scope
+        (scope, strays)
     }
 
     /// Static pods that run and that no source has: while they run, others of their name wait.
@@ -107,7 +109,7 @@ impl PodManager {
     }
 
     /// cgroups are read before desired pods, so that a pod which appears in between is not taken for an orphan.
-    fn situation(&self, scope: &Scope) -> Situation {
+    fn situation(&self, scope: &Scope, strays: BTreeMap<PodUid, Stray>) -> Situation {
         let cgroups = scope.rows(&self.tools.crew.board::<PodCgroupRow>()).into_keys().collect();
         let runtime = scope.rows(&self.tools.observed);
         let directories = scope.rows(&self.tools.crew.board::<PodVolumes>());
@@ -128,7 +130,7 @@ impl PodManager {
             cgroups,
             directories: directories.into_iter().map(|(uid, row)| (uid, !row.present.is_empty())).collect(),
             arrivals,
-            strays: self.strays(scope),
+            strays,
         }
     }
 

@@ -72,6 +72,27 @@ fn a_volume_that_is_in_place_costs_no_call_at_a_step() {
     });
 }
 
+/// The file that says what is to be undone is to be on the disk when the volume counts as present.
+#[test]
+fn a_volume_whose_file_does_not_reach_the_disk_is_not_there_and_is_not_forgotten() {
+    with_cluster(async |c| {
+        c.claim("a", json!({}));
+        let file = c.host.path(c.stage_dir("h-a")).join("vol_data.json");
+        c.host.disk.trouble(&file, FileTrouble::FailCalls("fsync", Errno::Io));
+        let waits = spawn(&c, &pod_with("u1", &["a"]));
+        secs(5).await;
+        let calls = c.csi.calls();
+        assert!(!calls.is_empty() && calls.iter().all(|call| call == "stage h-a"), "{calls:?}");
+        assert!(!waits.is_finished());
+        c.host.disk.calm();
+        waits.await.unwrap().unwrap();
+        assert_eq!(c.csi.calls(), ["stage h-a", "publish h-a"]);
+        c.unmount("u1").await.unwrap();
+        secs(1).await;
+        assert!(c.is_clean() && c.csi.is_idle());
+    });
+}
+
 /// One that is in place in one try, while another volume or a token keeps the pod waiting, is in place in the next.
 #[test]
 fn a_volume_that_is_in_place_waits_with_its_pod_for_the_others() {

@@ -88,8 +88,7 @@ impl Cluster {
 
     /// What the API server says of the driver.
     pub(super) fn driver(&self, spec: Value) {
-        let driver = json!({ "metadata": { "name": DRIVER }, "spec": spec });
-        self.api.put_json(&format!("/apis/storage.k8s.io/v1/csidrivers/{DRIVER}"), driver);
+        self.api.put_driver(DRIVER, spec);
     }
 
     /// A claim `NAME` that is bound to a volume `pv-NAME`, which the driver calls `h-NAME`.
@@ -99,23 +98,12 @@ impl Cluster {
 
     pub(super) fn claim_of(&self, driver: &str, name: &str, mut spec: Value) {
         let csi = json!({ "driver": driver, "volumeHandle": format!("h-{name}"), "fsType": "ext4" });
-        for (key, value) in [
-            ("csi", csi),
-            ("accessModes", json!(["ReadWriteOnce"])),
-            ("claimRef", json!({ "uid": format!("uid-{name}") })),
-        ] {
+        for (key, value) in [("csi", csi), ("accessModes", json!(["ReadWriteOnce"]))] {
             if spec.get(key).is_none() {
                 spec[key] = value;
             }
         }
-        let volume = json!({ "metadata": { "name": format!("pv-{name}") }, "spec": spec });
-        self.api.put_json(&format!("/api/v1/persistentvolumes/pv-{name}"), volume);
-        let claim = json!({
-            "metadata": { "name": name, "namespace": "default", "uid": format!("uid-{name}") },
-            "spec": { "volumeName": format!("pv-{name}") },
-            "status": { "phase": "Bound" },
-        });
-        self.api.put_json(&format!("/api/v1/namespaces/default/persistentvolumeclaims/{name}"), claim);
+        self.api.put_claim(name, spec, json!({}), json!({}));
     }
 
     /// The Node as NodeManager shows it.

@@ -16,9 +16,7 @@ fn socket() -> PathBuf {
 
 /// The API server knows the driver.
 pub(super) fn announce(api: &FakeApi) {
-    let spec = json!({ "attachRequired": false, "podInfoOnMount": true });
-    let object = json!({ "metadata": { "name": DRIVER }, "spec": spec });
-    api.put_json(&format!("/apis/storage.k8s.io/v1/csidrivers/{DRIVER}"), object);
+    api.put_driver(DRIVER, json!({ "attachRequired": false, "podInfoOnMount": true }));
 }
 
 /// The driver is there, and its socket, if the disk takes it.
@@ -35,21 +33,13 @@ pub(super) fn serve(node: &SimNode) {
 
 /// A claim that is bound to a volume of the driver.
 pub(super) fn put(api: &FakeApi, claim: &str) {
-    let uid = format!("uid-of-{claim}");
-    let spec = json!({
+    let volume = json!({
         "csi": { "driver": DRIVER, "volumeHandle": format!("handle-{claim}"), "fsType": "ext4" },
         "accessModes": ["ReadWriteOnce"],
         "capacity": { "storage": "1Gi" },
-        "claimRef": { "uid": uid },
     });
-    let volume = json!({ "metadata": { "name": format!("pv-{claim}") }, "spec": spec });
-    api.put_json(&format!("/api/v1/persistentvolumes/pv-{claim}"), volume);
-    let object = json!({
-        "metadata": { "name": claim, "namespace": "default", "uid": uid },
-        "spec": { "volumeName": format!("pv-{claim}"), "resources": { "requests": { "storage": "1Gi" } } },
-        "status": { "phase": "Bound", "capacity": { "storage": "1Gi" } },
-    });
-    api.put_json(&format!("/api/v1/namespaces/default/persistentvolumeclaims/{claim}"), object);
+    let size = json!({ "storage": "1Gi" });
+    api.put_claim(claim, volume, json!({ "resources": { "requests": size } }), json!({ "capacity": size }));
 }
 
 /// What drivers were asked wrongly, and volumes that are left of pods which are not wanted.

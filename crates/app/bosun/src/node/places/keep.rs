@@ -143,10 +143,7 @@ where
 
     /// Looks at the one on probation; whether that is over.
     fn judged(&mut self, node: &Node, link: &Link) -> bool {
-        let asked = {
-            let now = self.standing();
-            now.tenure.fared(&now.seat)
-        };
+        let asked = self.standing().asked();
         let Some(trial) = &mut self.trial else { return false };
         let seen = trial.seen(link, asked);
         match judge(&seen) {
@@ -171,10 +168,7 @@ where
 
     /// The process that serves is away.
     pub(super) fn lost(&mut self, node: &Node, link: &Link, why: String) {
-        let asked = {
-            let now = self.standing();
-            now.tenure.fared(&now.seat)
-        };
+        let asked = self.standing().asked();
         let reason = match &mut self.trial {
             Some(trial) => match judge(&trial.gone(link, asked, why.clone())) {
                 Verdict::RollBack(reason) => reason,

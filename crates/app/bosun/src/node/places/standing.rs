@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use actor::Clock;
 use contract::{Role, Seat, Wiring};
+use manager_probation::Asked;
 use model::Timestamp;
 use node_config::{RemoteManager, WhenAway};
 use remote_manager::{Life, Link};
@@ -18,6 +19,7 @@ use super::trial::Tenure;
 
 /// Changes of a place that are told later.
 const HISTORY: usize = 32;
+
 /// Who is to serve a role.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Choice {
@@ -89,6 +91,11 @@ impl Standing {
         Timestamp(self.clock.unix_nanos())
     }
 
+    /// How asks fared with the one that serves, and with the one before.
+    pub(super) fn asked(&self) -> Vec<Asked> {
+        self.tenure.fared(&self.seat)
+    }
+
     pub(super) fn note(&mut self, text: String) {
         let at_ns = self.now().0;
         self.history.push_back(HistoryLine { at_ns, text });
@@ -124,7 +131,7 @@ impl Standing {
                 let left = until.saturating_duration_since(Instant::now());
                 u64::try_from(left.as_millis()).unwrap_or(u64::MAX)
             }),
-            asked: self.tenure.fared(&self.seat).into_iter().map(asked_line).collect(),
+            asked: self.asked().into_iter().map(asked_line).collect(),
             remembered: self.seat.remembered() as u64,
             refused: self.link.as_ref().map(|link| {
                 let s = link.status();
@@ -161,7 +168,7 @@ fn flag(name: &str, remote: &RemoteManager) -> String {
     format!("{name}={},whenAway={when_away},probation={}s", remote.remote, remote.probation.as_secs())
 }
 
-fn asked_line(asked: manager_probation::Asked) -> AskedLine {
+fn asked_line(asked: Asked) -> AskedLine {
     let fared = asked.now;
     let micros = |time: Option<Duration>| time.map(|t| u64::try_from(t.as_micros()).unwrap_or(u64::MAX));
     AskedLine {
