@@ -90,6 +90,26 @@ fn what_fails_in_either_half_is_told_together_in_the_order_of_the_pod() {
     });
 }
 
+/// A claim that is in place after a try that failed for something else is in place in the next one.
+#[test]
+fn a_claim_in_place_waits_for_the_token_of_its_pod() {
+    with_cluster(async |c| {
+        c.claim("a", json!({}));
+        let refused = || ObjectError::Failed("no token".to_owned());
+        StandIn::<ObjectStore>::on(&c.bench.wiring).answer(move |_: &FetchToken| Err(refused()));
+        let sources = json!([{"serviceAccountToken": {"path": "token", "expirationSeconds": 3607}}]);
+        let volumes = vec![
+            json!({ "name": "v-a", "persistentVolumeClaim": { "claimName": "a" } }),
+            json!({ "name": "token", "projected": { "defaultMode": 0o644, "sources": sources } }),
+        ];
+        let waits = super::cluster::spawn(&c, &pod_of("u1", volumes, json!({})));
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(c.csi.calls(), ["stage h-a", "publish h-a"]);
+        slow_token(&c.bench, Duration::ZERO);
+        assert_eq!(waits.await.unwrap().unwrap().volumes.len(), 2);
+    });
+}
+
 /// A driver that hangs holds up neither files of objects nor directories.
 #[test]
 fn what_needs_no_driver_is_set_up_while_one_works() {

@@ -93,25 +93,6 @@ fn a_volume_whose_file_does_not_reach_the_disk_is_not_there_and_is_not_forgotten
     });
 }
 
-/// One that is in place in one try, while another volume or a token keeps the pod waiting, is in place in the next.
-#[test]
-fn a_volume_that_is_in_place_waits_with_its_pod_for_the_others() {
-    with_cluster(async |c| {
-        c.driver(json!({}));
-        ["a", "b"].iter().for_each(|name| c.claim(name, json!({})));
-        let other = NAME.replace("h-a", "h-b");
-        c.node(&[NAME, &other], &[NAME]);
-        c.attachment("h-a", json!({ "attached": true }));
-        let waits = spawn(&c, &pod_with("u1", &["a", "b"]));
-        secs(5).await;
-        assert_eq!(c.csi.calls(), ["stage h-a", "publish h-a"]);
-        c.node(&[NAME, &other], &[NAME, &other]);
-        c.attachment("h-b", json!({ "attached": true }));
-        assert_eq!(waits.await.unwrap().unwrap().volumes.len(), 2);
-        assert_eq!(c.csi.calls(), ["stage h-b", "publish h-b"]);
-    });
-}
-
 #[test]
 fn a_driver_is_asked_what_it_can_do_once_and_again_when_it_may_be_another_one() {
     with_cluster(async |c| {
