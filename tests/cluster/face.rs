@@ -117,12 +117,14 @@ fn logs_of_running_crashed_and_waiting_containers() {
 #[test]
 fn logs_are_followed_to_the_end_of_their_container() {
     let node = start();
-    let script = "echo ready; while [ ! -e /tmp/go ]; do sleep 0.1; done; echo last; exit 0";
+    // The container ends its own processes with it: it waits until the one that gives the sign is gone.
+    let script = "echo ready; until [ -s /tmp/go ]; do sleep 0.1; done; \
+                  while [ -e /proc/$(cat /tmp/go) ]; do sleep 0.1; done; echo last; exit 0";
     create(&node, &pod("ends", json!({"restartPolicy": "Never", "containers": [shell("main", script, json!({}))]})));
     wait_running(&node, "ends");
     let mut follow = Running::start(&node, &["logs", "-f", "ends"]);
     assert_eq!(follow.read_until("ready\n"), "ready\n");
-    kubectl(&node, &["exec", "ends", "--", "touch", "/tmp/go"]);
+    kubectl(&node, &["exec", "ends", "--", "sh", "-c", "echo $$ > /tmp/go"]);
     assert_eq!(follow.read_until("last\n"), "last\n");
     let status = follow.0.wait().expect("ends with the container");
     assert!(status.success(), "{status}");

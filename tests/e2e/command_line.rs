@@ -64,7 +64,9 @@ fn commands_run_in_containers_and_their_streams_and_exit_codes_come_back() {
 #[test]
 fn a_log_is_followed_to_its_end_and_a_container_is_attached_to() {
     let node = Node::start();
-    let ticks = "i=0; while [ ! -e /tmp/stop ]; do i=$((i+1)); echo tick $i; sleep 0.1; done; echo last";
+    // The container ends its own processes with it: it waits until the one that stops it is gone.
+    let ticks = "i=0; until [ -s /tmp/stop ]; do i=$((i+1)); echo tick $i; sleep 0.1; done; \
+                 while [ -e /proc/$(cat /tmp/stop) ]; do sleep 0.1; done; echo last";
     node.put("ticks", &format!("  restartPolicy: Never\n  containers:\n{}", shell("main", ticks, "")));
     node.wait_running("ticks");
 
@@ -74,7 +76,7 @@ fn a_log_is_followed_to_its_end_and_a_container_is_attached_to() {
     assert!(shown.read_line(&mut line).expect("a line") > 0 && line.starts_with("tick "), "{line:?}");
 
     let followed = bosun(&node, &["logs", "ticks", "-f", "--timestamps"]).spawn().expect("it runs");
-    let ran = run(&node, &["exec", "ticks", "--", "touch", "/tmp/stop"]);
+    let ran = run(&node, &["exec", "ticks", "--", "sh", "-c", "echo $$ > /tmp/stop"]);
     assert!(ran.status.success(), "{ran:?}");
     let ran = followed.wait_with_output().expect("it ends with the container");
     let all = text(&ran.stdout);

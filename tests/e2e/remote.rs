@@ -171,9 +171,9 @@ fn swaps_under_pods_with_probes_cost_no_restart_no_readiness_and_no_probe() {
     let names: Vec<String> = (0..pods).map(|n| format!("web{n}")).collect();
     for name in &names {
         let probe = format!(
-            "{{exec: {{command: [\"sh\", \"-c\", \"cat /proc/uptime >> /traces/{name}\"]}}, periodSeconds: 1, failureThreshold: 1}}"
+            "{{exec: {{command: [\"sh\", \"-c\", \"cat /proc/uptime >> /traces/{name}\"]}}, periodSeconds: 1, timeoutSeconds: 10, failureThreshold: 1}}"
         );
-        let liveness = "{exec: {command: [\"true\"]}, periodSeconds: 1, failureThreshold: 1}";
+        let liveness = "{exec: {command: [\"true\"]}, periodSeconds: 1, timeoutSeconds: 10, failureThreshold: 1}";
         let extra = format!(
             "    volumeMounts: [{{name: t, mountPath: /traces}}]\n    readinessProbe: {probe}\n    livenessProbe: {liveness}\n"
         );
@@ -216,8 +216,8 @@ fn swaps_under_pods_with_probes_cost_no_restart_no_readiness_and_no_probe() {
         assert_eq!(&marks(&node, name), before, "{name}\n{}", node.bosun.log());
         let longest = longest_pause(&std::fs::read_to_string(traces.join(name)).expect("readable"));
         eprintln!("{name}: at most {longest} hundredths of a second between probes");
-        // Of a period of one second: late by at most one, and a busy machine starts a process late.
-        assert!(longest <= 300, "{name}: {longest} hundredths of a second between probes");
+        // Of a period of one second: late by at most one. The rest is for a machine that starts processes late.
+        assert!(longest <= 500, "{name}: {longest} hundredths of a second between probes");
     }
     pauses.sort_unstable();
     let of = |percent: usize| pauses.get(pauses.len() * percent / 100).or(pauses.last()).copied().unwrap_or_default();

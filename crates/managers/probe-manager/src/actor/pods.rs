@@ -27,7 +27,7 @@ impl ProbeManager {
         self.end_turn(ctx);
     }
 
-    /// Adds a pod; `former` is its row from the generation before.
+    /// Adds a pod; `former` is its row from the generation before, or from a manager that had the place.
     fn add(&mut self, uid: PodUid, pod: Arc<Pod>, former: Option<&PodProbes>, ctx: &mut Ctx<Self>) {
         let now = self.now(ctx);
         // A rebuilt manager spreads first probes over their periods, as a young daemon does.
@@ -136,7 +136,9 @@ impl Handler<StartProbes> for ProbeManager {
             return;
         }
         ctx.fault_point("probe.start");
-        self.add(uid, m.pod, None, ctx);
+        // A row of a pod that this manager does not probe yet is that of another one, whose place it has taken.
+        let former = self.view.get(&uid);
+        self.add(uid, m.pod, former.as_deref(), ctx);
         self.wake(ctx);
     }
 }

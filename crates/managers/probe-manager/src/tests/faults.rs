@@ -1,10 +1,13 @@
 use std::time::Duration;
 
 use actor::testing;
+use contract::probe::PodProbes;
 use model::core::{Container, Pod};
 use model::probe::ProbeKind::{Liveness, Readiness};
 use model::probe::ProbeVerdict::{Failure, Success};
 use std::sync::Arc;
+
+use crate::{Config, Deps, ProbeManager};
 
 use super::bed::{Bed, container, every, http, pass, pod, running, tcp, with_bed};
 
@@ -21,7 +24,7 @@ fn a_killed_manager_comes_back_with_its_verdicts() {
         let p = both("u1");
         bed.runs(&p).await;
         pass(100).await;
-        let mut rows = bed.wiring.board::<contract::probe::PodProbes>().subscribe(model::pod::uid(&p));
+        let mut rows = bed.wiring.board::<PodProbes>().subscribe(model::pod::uid(&p));
         rows.borrow_and_update();
         bed.net.set_takes(Duration::from_secs(1));
         for _ in 0..3 {
@@ -36,6 +39,28 @@ fn a_killed_manager_comes_back_with_its_verdicts() {
         pass(4_100).await;
         assert!(bed.net_count() >= before + 4, "it probes again");
         assert_eq!(bed.verdict(&p, "c1", Liveness), Some(Success));
+    });
+}
+
+/// Seen as a pod that was not ready for a moment when the built-in manager followed a process: it learns of its pods one by one.
+#[test]
+fn a_manager_that_takes_the_place_goes_on_with_the_verdicts_of_the_one_before() {
+    with_bed(async |bed| {
+        let p = both("u1");
+        bed.runs(&p).await;
+        pass(100).await;
+        let verdicts = || [Readiness, Liveness].map(|kind| bed.verdict(&p, "c1", kind));
+        assert_eq!(verdicts(), [Some(Success); 2]);
+        // Nothing that is probed anew answers in time.
+        bed.net.set_takes(Duration::from_secs(1));
+        bed.manager.stop();
+        let (deps, config) = (Deps::new(bed.net.clone()), Config::new(bed.wall()));
+        fakes::start(&bed.kernel, &bed.wiring, move |crew| ProbeManager::new(crew, deps.clone(), config.clone()));
+        let mut rows = bed.wiring.board::<PodProbes>().changes();
+        bed.start(&p).await;
+        while tokio::time::timeout(Duration::from_millis(900), rows.changed()).await.is_ok() {
+            assert_eq!(verdicts(), [Some(Success); 2], "no flip");
+        }
     });
 }
 
