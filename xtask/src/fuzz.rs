@@ -19,6 +19,9 @@ pub(crate) struct Args {
     /// How long each target runs.
     #[arg(long, default_value_t = 60)]
     seconds: u32,
+    /// Builds the targets and runs none.
+    #[arg(long)]
+    no_run: bool,
 }
 
 /// Folders whose files are seeds beside the target's own: what the rest of the repository has anyway.
@@ -51,6 +54,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     // Sanitizers are unstable options; the stable compiler takes them when it is told that this is wanted.
     let build = ["fuzz", "build", "--fuzz-dir", "tests/fuzz", "--target-dir", &target];
     workspace::run_with("cargo", &build, &[("RUSTC_BOOTSTRAP", "1")])?;
+    if args.no_run {
+        return Ok(());
+    }
     let mut failed = Vec::new();
     for pair in wanted.chunks(2) {
         let runs: Vec<_> = pair.iter().map(|t| start(&dir, &target_dir, t, args.seconds)).collect::<Result<_, _>>()?;

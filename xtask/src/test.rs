@@ -1,6 +1,7 @@
 //! Is everything that we claim true? Every check and every test, from a fresh clone, in one go.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -54,17 +55,71 @@ enum Outcome {
     Unknown(String),
 }
 
-pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
-    let folder = workspace::target_dir()?.join("xtask-test");
-    let mut steps = Vec::new();
-    let mut step = |name, answers, work: &dyn Fn(&Log) -> anyhow::Result<Outcome>| {
+/// What has been found out so far.
+struct Steps {
+    folder: PathBuf,
+    done: Mutex<Vec<Step>>,
+}
+
+type Work<'a> = &'a dyn Fn(&Log) -> anyhow::Result<Outcome>;
+
+impl Steps {
+    /// On the terminal.
+    fn step(&self, name: &'static str, answers: &'static str, work: Work<'_>) {
         println!("\n=== {name}: {answers}");
+        self.make(name, answers, false, work);
+    }
+
+    /// Beside those that mostly wait for containers and guests, at the lowest priority.
+    fn beside(&self, name: &'static str, answers: &'static str, work: Work<'_>) {
+        println!("=== {name} begins beside the rest: {answers}");
+        self.make(name, answers, true, work);
+        println!("=== {name} has ended");
+    }
+
+    fn make(&self, name: &'static str, answers: &'static str, is_beside: bool, work: Work<'_>) {
         let begin = Instant::now();
-        let log = Log::new(&folder, name);
+        let log = Log::new(&self.folder, name, is_beside);
         let outcome = log.as_ref().map_err(|e| anyhow::anyhow!("{e:#}")).and_then(work);
         let outcome = outcome.unwrap_or_else(|e| Outcome::Failed(format!("{e:#}")));
-        steps.push(Step { name, answers, outcome, log: log.ok(), took: begin.elapsed() });
-    };
+        let step = Step { name, answers, outcome, log: log.ok(), took: begin.elapsed() };
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).push(step);
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
+    let steps = Steps { folder: workspace::target_dir()?.join("xtask-test"), done: Mutex::default() };
+    fast_steps(&steps, args);
+    slow_steps(&steps, args);
+    summary(&steps.done.into_inner().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn fast_steps(steps: &Steps, args: &Args) {
+    steps.step("fmt", "is it formatted?", &|log| cargo(log, &["fmt", "--all", "--check"]));
+    steps.step("deny", "are licences and sources of dependencies fine?", &|log| {
+        deny(&|| cargo(log, &["deny", "--locked", "check", "licenses", "bans", "sources"]))
+    });
+    steps.step("advisories", "is no dependency known to be harmful, withdrawn or abandoned?", &|log| {
+        deny(&|| advisories(log, args.require_advisories))
+    });
+    steps.step("clippy", "does any lint object?", &|log| {
+        cargo(log, &["clippy", "--workspace", "--all-targets", "--features", "cluster/kubelet", "--", "-D", "warnings"])
+    });
+    steps.step("tests", "do the fast tests pass, layers and tidy among them?", &|log| fast_tests(log, args.fast));
+    steps.step(
+        "doc",
+        "do the examples in the documentation do what they say, those that must not compile included?",
+        &|log| doctests(log),
+    );
+    steps.step("outside", "is the page on replacing a manager enough to build a node elsewhere?", &|log| {
+        let program = outside::build(&|args| log.run("cargo", args))?;
+        log.run(&program.to_string_lossy(), &["--version"])?;
+        Ok(Outcome::Passed)
+    });
+}
+
+/// What builds for itself alone runs beside those that have been built.
+fn slow_steps(steps: &Steps, args: &Args) {
     let slow = |log: &Log, commands: &[&[&str]]| -> anyhow::Result<Outcome> {
         if args.fast {
             return Ok(Outcome::LeftOut("--fast"));
@@ -72,43 +127,37 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
         commands.iter().try_for_each(|command| log.run("cargo", &[&["xtask"], *command].concat()))?;
         Ok(Outcome::Passed)
     };
-    step("fmt", "is it formatted?", &|log| cargo(log, &["fmt", "--all", "--check"]));
-    step("deny", "are licences and sources of dependencies fine?", &|log| {
-        deny(&|| cargo(log, &["deny", "--locked", "check", "licenses", "bans", "sources"]))
+    std::thread::scope(|scope| {
+        let beside = scope.spawn(|| {
+            steps.beside(
+                "cgroups-rs",
+                "is it so what docs/decisions/0018 says that cgroups-rs can and cannot do?",
+                &cgroups_rs,
+            );
+            steps.beside("fuzz-build", "do the targets of fuzzing build?", &|log| slow(log, &[&["fuzz", "--no-run"]]));
+        });
+        steps.step("e2e", "does it run pods on a real containerd?", &|log| {
+            slow(log, &[&["setup"], &["e2e", "--built"]])
+        });
+        steps.step("cluster", "does it serve a real control plane?", &|log| {
+            slow(log, &[&["e2e", "cluster", "--built", "--jobs", CLUSTERS]])
+        });
+        steps.step("guest", "does it hold on cgroup v2, on a kernel of its own, after a power cut?", &|log| {
+            slow(log, &[&["guest", "test", "--selection", "--built", "--cuts", CUTS]])
+        });
+        if !beside.is_finished() {
+            println!("\n=== waiting for what runs beside");
+        }
     });
-    step("advisories", "is no dependency known to be harmful, withdrawn or abandoned?", &|log| {
-        deny(&|| advisories(log, args.require_advisories))
-    });
-    step("clippy", "does any lint object?", &|log| {
-        cargo(log, &["clippy", "--workspace", "--all-targets", "--features", "cluster/kubelet", "--", "-D", "warnings"])
-    });
-    step("tests", "do the fast tests pass, layers and tidy among them?", &|log| fast_tests(log, args.fast));
-    step(
-        "doc",
-        "do the examples in the documentation do what they say, those that must not compile included?",
-        &|log| doctests(log),
-    );
-    step("outside", "is the page on replacing a manager enough to build a node elsewhere?", &|log| {
-        let program = outside::build(&|args| log.run("cargo", args))?;
-        log.run(&program.to_string_lossy(), &["--version"])?;
-        Ok(Outcome::Passed)
-    });
-    step("cgroups-rs", "is it so what docs/decisions/0018 says that cgroups-rs can and cannot do?", &|log| {
-        let target = workspace::target_dir()?.join("cgroups-rs");
-        let target = target.to_string_lossy();
-        cargo(log, &["test", "--locked", "--manifest-path", "tests/cgroups-rs/Cargo.toml", "--target-dir", &target])
-    });
-    step("e2e", "does it run pods on a real containerd?", &|log| slow(log, &[&["setup"], &["e2e", "--built"]]));
-    step("cluster", "does it serve a real control plane?", &|log| {
-        slow(log, &[&["e2e", "cluster", "--built", "--jobs", CLUSTERS]])
-    });
-    step("guest", "does it hold on cgroup v2, on a kernel of its own, after a power cut?", &|log| {
-        slow(log, &[&["guest", "test", "--selection", "--built", "--cuts", CUTS]])
-    });
-    step("fuzz", "does a little fuzzing of each target find anything?", &|log| {
+    steps.step("fuzz", "does a little fuzzing of each target find anything?", &|log| {
         slow(log, &[&["fuzz", "--seconds", FUZZED]])
     });
-    summary(&steps)
+}
+
+fn cgroups_rs(log: &Log) -> anyhow::Result<Outcome> {
+    let target = workspace::target_dir()?.join("cgroups-rs");
+    let manifest = "tests/cgroups-rs/Cargo.toml";
+    cargo(log, &["test", "--locked", "--manifest-path", manifest, "--target-dir", &target.to_string_lossy()])
 }
 
 fn cargo(log: &Log, args: &[&str]) -> anyhow::Result<Outcome> {
@@ -139,9 +188,11 @@ fn advisories(log: &Log, required: bool) -> anyhow::Result<Outcome> {
 /// All of the workspace in one call, as features of dependencies depend on what is built together: what later steps need is
 /// built by it, once.
 fn fast_tests(log: &Log, fast: bool) -> anyhow::Result<Outcome> {
-    // It judges the keys that pods get.
-    if !has("openssl") && !fast {
-        setup::install(&["openssl"])?;
+    // One judges the keys that pods get, the other builds the fuzzer: at once, for apt serves one at a time.
+    let missing: Vec<&str> =
+        [("openssl", "openssl"), ("c++", "g++")].into_iter().filter(|t| !has(t.0)).map(|t| t.1).collect();
+    if !missing.is_empty() && !fast {
+        setup::install(&missing)?;
     }
     let without: &[&str] = if fast { &["--exclude", "e2e", "--exclude", "cluster", "--exclude", "guest"] } else { &[] };
     if has("cargo-nextest") {

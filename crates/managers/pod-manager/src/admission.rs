@@ -144,18 +144,23 @@ pub(crate) fn facts(own: &NodeFacts, view: &NodeView, pressure: &NodePressure, f
     out
 }
 
-/// Whether nothing of this pod will run again, by what is left of it in the runtime: every container has ended and none is
-/// started again.
+/// Whether nothing of this pod will run again, by what is left of it in the runtime: every container has ended, or one that
+/// begins before the others has failed, and none is started again.
 pub(crate) fn has_run_to_end(pod: &Pod, observed: &PodObservation) -> bool {
     let containers = model::pod::regular_containers(pod);
-    let over = |container: &Container| {
-        observed.container(&container.name).is_some_and(|c| {
-            c.state == ContainerState::Exited && !restarts_after_exit(pod, container, c.exit_code, true)
-        })
+    // What a container ended with, where that is its end.
+    let end = |container: &Container| {
+        let last = observed.container(&container.name).filter(|c| c.state == ContainerState::Exited)?;
+        (!restarts_after_exit(pod, container, last.exit_code, true)).then_some(last.exit_code)
     };
     // Rules of single containers may start them again.
-    let plain = containers.iter().all(|c| c.restart_policy.is_none());
-    plain && !observed.is_alive() && containers.iter().all(over)
+    let plain = |container: &Container| container.restart_policy.is_none();
+    let stands_still = model::pod::init_containers(pod)
+        .iter()
+        .filter(|c| plain(c))
+        .any(|c| end(c).is_some_and(|exit_code| exit_code != 0));
+    let have_ended = || containers.iter().all(|c| plain(c) && end(c).is_some());
+    !observed.is_alive() && (stands_still || have_ended())
 }
 
 #[cfg(test)]

@@ -42,6 +42,29 @@ fn a_pod_is_over_when_all_its_containers_have_ended_for_good() {
     }
 }
 
+/// Found by the simulation: a static pod whose first container had failed for good took room from running pods when the daemon
+/// came back, and one of them was refused.
+#[test]
+fn a_pod_is_over_when_a_container_that_begins_before_the_others_has_failed_for_good() {
+    use ContainerState::{Exited, Running};
+    type Row<'a> = (&'a str, &'a str, Option<&'a str>, bool, &'a [(&'a str, ContainerState, i32)], bool);
+    let table: &[Row<'_>] = &[
+        ("Never, failed", "Never", None, false, &[("i", Exited, 1)], true),
+        ("Never, its sandbox still stands", "Never", None, true, &[("i", Exited, 1)], false),
+        ("Never, ended well", "Never", None, false, &[("i", Exited, 0)], false),
+        ("Never, runs", "Never", None, true, &[("i", Running, 0)], false),
+        ("OnFailure, failed", "OnFailure", None, false, &[("i", Exited, 1)], false),
+        ("Always, failed", "Always", None, false, &[("i", Exited, 1)], false),
+        ("one that runs beside the others", "Never", Some("Always"), false, &[("i", Exited, 1)], false),
+    ];
+    for (what, policy, own, ready, containers, over) in table {
+        let mut pod = pod(policy, &["a"]);
+        let init = Container { name: "i".to_owned(), restart_policy: own.map(str::to_owned), ..Container::default() };
+        pod.spec.as_mut().unwrap().init_containers = Some(vec![init]);
+        assert_eq!(has_run_to_end(&pod, &observed(*ready, containers)), *over, "{what}");
+    }
+}
+
 #[test]
 fn changes_are_admitted_in_the_order_that_lets_running_pods_stay() {
     let pod = |uid: &str| {
