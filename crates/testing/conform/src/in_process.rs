@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actor::{ActorRef, Clock, Managed};
+use actor::{ActorPhase, ActorRef, Clock, Managed};
 use contract::{Answers, Crew, Role};
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
@@ -93,6 +93,8 @@ struct Here<A: Managed> {
 impl<A: Managed> Served for Here<A> {
     fn crash(&self) -> LocalBoxFuture<'_, Outcome> {
         async move {
+            // One that is still being built is not killed by that.
+            until("the manager runs", BACK, || self.actor.info().state == ActorPhase::Running).await?;
             let before = self.actor.info().generation;
             self.crashes.set(self.crashes.get() + 1);
             self.actor.kill();

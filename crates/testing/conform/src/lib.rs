@@ -19,6 +19,7 @@ mod play;
 pub mod probes;
 mod report;
 mod stage;
+pub mod status;
 mod subject;
 mod watch;
 

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, ValueEnum};
-use conform::{Case, Choice, Elsewhere, Report, Subject, Way, ours, play, probes};
-use contract::{ProbeManager, Role};
+use conform::{Case, Choice, Elsewhere, Report, Subject, Way, ours, play, probes, status};
+use contract::{ProbeManager, Role, StatusManager};
 use model::unix_address::UnixAddress;
 
 /// Tries a manager against the contract of its role, and says which rules it keeps. Ends with 1 when one is broken.
@@ -51,6 +51,7 @@ struct Whom {
 #[derive(Clone, Copy, ValueEnum)]
 enum Kind {
     Probes,
+    Status,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -65,6 +66,7 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let found = match cli.role {
         Kind::Probes => suite::<ProbeManager>(&cli, &probes::cases(), ours::probes),
+        Kind::Status => suite::<StatusManager>(&cli, &status::cases(), ours::status),
     };
     match found {
         Ok(0) => ExitCode::SUCCESS,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use contract::{Crew, ProbeManager};
+use contract::{Crew, ProbeManager, StatusManager};
 use model::Timestamp;
 use net_prober::Prober;
 
@@ -17,6 +17,16 @@ pub fn probes() -> Arc<dyn Subject<ProbeManager>> {
         let mut deps = probe_manager::Deps::new(Arc::new(Prober::new()));
         deps.journal = Some(given.journal.clone());
         move |crew: Crew<ProbeManager>| probe_manager::ProbeManager::new(crew, deps.clone(), config.clone())
+    };
+    Arc::new(InProcess::new("built in", life))
+}
+
+/// bosun's StatusManager.
+#[must_use]
+pub fn status() -> Arc<dyn Subject<StatusManager>> {
+    let life = |given: &Given| {
+        let journal = given.journal.clone();
+        move |crew: Crew<StatusManager>| status_manager::StatusManager::new(crew).with_journal(journal.clone())
     };
     Arc::new(InProcess::new("built in", life))
 }

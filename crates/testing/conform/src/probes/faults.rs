@@ -103,7 +103,7 @@ pub(super) fn cases() -> Vec<Case<ProbeManager>> {
         ),
         case(
             "daemon-restart",
-            "pod-lifecycle 8.5",
+            "pod-lifecycle 8.5, compat",
             "a ready pod does not turn unready when the daemon is started again",
             daemon_restart,
         ),
@@ -313,16 +313,21 @@ async fn former_row_goes(bed: Bed) -> Outcome {
 }
 
 async fn daemon_restart(bed: Bed) -> Outcome {
-    let pod = bed.well("a").await?;
+    let (old, young) = (bed.well("old").await?, bed.well("young").await?);
+    let young_since = bed.stage.now();
     let bed = Bed::on(bed.stage.restart_daemon().await?);
     bed.all_hang();
-    bed.show(&pod, vec![running("m", "c1", Timestamp(bed.stage.now().0 - 60_000_000_000), true)]);
+    bed.show(&old, vec![running("m", "c1", Timestamp(bed.stage.now().0 - 60_000_000_000), true)]);
+    bed.show(&young, vec![running("m", "c1", young_since, true)]);
     bed.stage.begin().await?;
-    bed.start(&pod).await?;
+    bed.start(&old).await?;
+    bed.start(&young).await?;
     tokio::time::sleep(seconds(1.9)).await;
-    for row in bed.rows_since(0, &pod)?.into_iter().flatten() {
-        let is = row.verdict(&"c1".into(), Readiness);
-        demand(is != Some(Failure), || "readiness of a ready pod turned to Failure".to_owned())?;
+    for pod in [&old, &young] {
+        for row in bed.rows_since(0, pod)?.into_iter().flatten() {
+            let is = row.verdict(&"c1".into(), Readiness);
+            demand(is != Some(Failure), || "readiness of a ready pod turned to Failure".to_owned())?;
+        }
     }
     bed.stage.close().await
 }
