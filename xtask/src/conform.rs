@@ -7,7 +7,7 @@ use anyhow::{Context, bail};
 use serde_json::Value;
 
 use crate::mutants::{self, Copy};
-use crate::workspace;
+use crate::{setup, workspace};
 
 /// Tries a manager against the contract of its role, case by case, and says which rules it keeps.
 ///
@@ -15,6 +15,7 @@ use crate::workspace;
 ///   cargo xtask conform probes --remote                          bosun's own in a process of its own, killed at will
 ///   cargo xtask conform probes --at unix:///run/acme/probes.sock one that runs already and serves nobody else meanwhile
 ///   cargo xtask conform probes --run ./my-probes                 a program, started for each case with `--at unix:///PATH`
+///   cargo xtask conform probes --python                          docs/examples/python-probes: what every one must keep
 ///   cargo xtask conform probes --list                            which cases there are, with the rule of each
 ///   cargo xtask conform probes --mutants [NAME]                  puts faults of tests/mutants/conform into a copy of this
 ///                                                                repository, one at a time: does the suite notice?
@@ -30,8 +31,11 @@ pub(crate) struct Args {
     /// bosun's own in a process of its own.
     #[arg(long)]
     remote: bool,
+    /// The example in Python, by Debian's python3-grpcio where no other is there.
+    #[arg(long, conflicts_with = "remote")]
+    python: bool,
     /// Faults of tests/mutants/conform; with a part of a name: these.
-    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["remote", "rest"])]
+    #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["remote", "python", "rest"])]
     mutants: Option<String>,
     /// Whatever else the suite is told: `--at`, `--run`, `--only`, `--core`, `--list`, `-o json`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -61,8 +65,33 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         workspace::run("cargo", &["build", "--package", package, "--bin", name])?;
         command.arg("--run").arg(workspace::target_dir()?.join("debug").join(name));
     }
+    if args.python {
+        if args.role != "probes" {
+            bail!("the example in Python is a manager of probes");
+        }
+        let example = workspace::root().join("docs/examples/python-probes/probes.py");
+        command.args(["--core", "--run", &python()?]).arg(example);
+    }
     let status = command.status().context("cannot start the suite")?;
     Ok(status.code().and_then(|code| u8::try_from(code).ok()).map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+/// A Python that can serve gRPC; Debian's is made to, where nobody else can and we may.
+pub(crate) fn python() -> anyhow::Result<String> {
+    const DEBIANS: &str = "/usr/bin/python3";
+    let serves = |python: &str| {
+        let mut command = Command::new(python);
+        let status = command.args(["-c", "import grpc, grpc_tools"]).stderr(Stdio::null()).status();
+        status.is_ok_and(|status| status.success())
+    };
+    let found = || ["python3", DEBIANS].into_iter().find(|python| serves(python)).map(str::to_owned);
+    if let Some(python) = found() {
+        return Ok(python);
+    }
+    let by_hand = "python3 has no grpc and grpc_tools, which docs/examples/python-probes needs: \
+        apt-get install python3-grpcio python3-grpc-tools, or pip install grpcio grpcio-tools";
+    setup::install(&["python3", "python3-grpcio", "python3-grpc-tools"]).context(by_hand)?;
+    found().context(by_hand)
 }
 
 /// Plays the suite against each mutant, and prints a table. Answers whether enough were noticed.

@@ -1,8 +1,9 @@
 //! A manager in a process of its own.
 
 use std::cell::RefCell;
+use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -29,8 +30,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub enum Way {
     /// It runs already and listens there. It cannot be killed from here: a connection that is cut stands for that.
     At(UnixAddress),
-    /// This program is started with `--at unix:///PATH` for each case, and killed.
-    Run(PathBuf),
+    /// This program is started for each case, with these words and `--at unix:///PATH`, and killed.
+    Run(Vec<OsString>),
 }
 
 /// A manager in a process of its own.
@@ -44,7 +45,7 @@ where
     fn name(&self) -> String {
         match &self.0 {
             Way::At(address) => address.to_string(),
-            Way::Run(program) => program.display().to_string(),
+            Way::Run(words) => words.iter().map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" "),
         }
     }
 
@@ -64,12 +65,12 @@ where
         async move {
             let process = match &self.0 {
                 Way::At(_) => None,
-                Way::Run(program) => Some(Process::new(program)?),
+                Way::Run(words) => Some(Process::new(words)?),
             };
             let address = match (&self.0, &process) {
                 (_, Some(process)) => process.address()?,
                 (Way::At(address), None) => address.clone(),
-                (Way::Run(program), None) => return Err(Broken(format!("{} is not started", program.display()))),
+                (Way::Run(_), None) => return Err(Broken("its program is not started".to_owned())),
             };
             let way = Line {
                 address,
@@ -89,19 +90,19 @@ where
 
 /// A program that is killed with this.
 struct Process {
-    program: PathBuf,
+    words: Vec<OsString>,
     folder: TempDir,
     child: Child,
 }
 
 impl Process {
-    fn new(program: &Path) -> Outcome<Self> {
+    fn new(words: &[OsString]) -> Outcome<Self> {
         let failed = |what: &str, e: std::io::Error| Broken(format!("{what}: {e}"));
         let folder = tempfile::tempdir().map_err(|e| failed("a folder for its socket", e))?;
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700))
             .map_err(|e| failed("a folder for its socket", e))?;
-        let child = start(program, folder.path())?;
-        Ok(Process { program: program.to_owned(), folder, child })
+        let child = start(words, folder.path())?;
+        Ok(Process { words: words.to_owned(), folder, child })
     }
 
     fn address(&self) -> Outcome<UnixAddress> {
@@ -115,7 +116,7 @@ impl Process {
 
     fn again(&mut self) -> Outcome {
         self.kill();
-        self.child = start(&self.program, self.folder.path())?;
+        self.child = start(&self.words, self.folder.path())?;
         Ok(())
     }
 }
@@ -130,9 +131,11 @@ fn at(folder: &Path) -> String {
     format!("unix://{}/manager.sock", folder.display())
 }
 
-fn start(program: &Path, folder: &Path) -> Outcome<Child> {
+fn start(words: &[OsString], folder: &Path) -> Outcome<Child> {
+    let (program, words) = words.split_first().ok_or_else(|| Broken("no program is named".to_owned()))?;
     let mut command = Command::new(program);
-    command.args(["--at", &at(folder)]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.args(words).args(["--at", &at(folder)]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().map_err(|e| Broken(format!("{}: {e}", program.display())))
 }
 

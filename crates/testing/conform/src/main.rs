@@ -2,8 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::PathBuf;
+
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -26,7 +27,7 @@ struct Cli {
     /// Only cases that every manager of the role must pass, however little it does beside.
     #[arg(long)]
     core: bool,
-    /// Only says which cases there are, and the rule of each.
+    /// Only says what the contract's hash is and which cases there are, with the rule of each.
     #[arg(long)]
     list: bool,
     /// `json`: everything, for programs.
@@ -43,9 +44,9 @@ struct Whom {
     /// A process that runs already. It should serve nobody else meanwhile; where a manager should be killed, the connection is cut.
     #[arg(long, value_name = "unix:///PATH", value_parser = UnixAddress::parse)]
     at: Option<UnixAddress>,
-    /// A program, which is started with `--at unix:///PATH` for each case, and killed.
-    #[arg(long, value_name = "PROGRAM")]
-    run: Option<PathBuf>,
+    /// A program with its words, which is started for each case with `--at unix:///PATH` behind them, and killed.
+    #[arg(long, value_name = "PROGRAM", num_args = 1.., allow_hyphen_values = true)]
+    run: Vec<OsString>,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -88,13 +89,15 @@ where
         let line = |c: &Case<R>| {
             format!("{:wide$}  {}  {}: {}\n", c.name, if c.is_core { "core" } else { "    " }, c.source, c.rule)
         };
+        let contract = contract::seam::hash(&R::DECLARATION);
+        say(&format!("{}, contract {contract}\n", R::NAME))?;
         say(&cases.iter().map(line).collect::<String>())?;
         return Ok(0);
     }
-    let subject: Arc<dyn Subject<R>> = match (&cli.whom.at, &cli.whom.run) {
+    let subject: Arc<dyn Subject<R>> = match (&cli.whom.at, cli.whom.run.as_slice()) {
         (Some(address), _) => Arc::new(Elsewhere(Way::At(address.clone()))),
-        (_, Some(program)) => Arc::new(Elsewhere(Way::Run(program.clone()))),
-        _ => builtin(),
+        (None, []) => builtin(),
+        (None, words) => Arc::new(Elsewhere(Way::Run(words.to_vec()))),
     };
     let report: Report = play(cases, &subject, &Choice { only: cli.only.clone(), core: cli.core });
     if report.cases.is_empty() {

@@ -74,6 +74,12 @@ pub(super) fn cases() -> Vec<Case<ProbeManager>> {
             late_outcome,
         ),
         case(
+            "outcome-of-a-former-stay",
+            "contract",
+            "what comes of a probe from before StopProbes says nothing of the pod that is started again",
+            outcome_of_a_former_stay,
+        ),
+        case(
             "two-hundred-pods",
             "contract",
             "two hundred pods are told one after the other and all get their verdicts",
@@ -228,6 +234,19 @@ async fn late_outcome(bed: Bed) -> Outcome {
     let rows = bed.rows_since(mark, &pod)?;
     demand(rows.is_empty() && bed.row(&pod).is_none(), || format!("rows after the end: {rows:?}"))?;
     demand(bed.told().is_empty(), || format!("events after the end: {:?}", bed.told()))
+}
+
+async fn outcome_of_a_former_stay(bed: Bed) -> Outcome {
+    bed.script("live", [Reply::Takes(seconds(1.6), 1), Reply::Hangs]);
+    let probes = json!({"livenessProbe": exec_with("live", json!({"failureThreshold": 1, "timeoutSeconds": 5}))});
+    let pod = bed.running_pod("a", probes).await?;
+    until("it is probed", seconds(1.9), || bed.count("live") == 1).await?;
+    bed.stop(&pod, false).await?;
+    bed.start(&pod).await?;
+    until("it is probed again", seconds(1.9), || bed.count("live") >= 2).await?;
+    tokio::time::sleep(seconds(1.8)).await;
+    bed.stands(&pod, ("c1", Liveness), Some(Success))?;
+    demand(bed.told().is_empty(), || format!("told was {:?}", bed.told()))
 }
 
 async fn two_hundred_pods(bed: Bed) -> Outcome {
