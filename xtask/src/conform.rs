@@ -81,16 +81,17 @@ pub(crate) fn python() -> anyhow::Result<String> {
     const DEBIANS: &str = "/usr/bin/python3";
     let serves = |python: &str| {
         let mut command = Command::new(python);
-        let status = command.args(["-c", "import grpc, grpc_tools"]).stderr(Stdio::null()).status();
+        let needs = "import grpc.aio, google.protobuf, shutil; shutil.which('protoc') or __import__('grpc_tools')";
+        let status = command.args(["-c", needs]).stderr(Stdio::null()).status();
         status.is_ok_and(|status| status.success())
     };
     let found = || ["python3", DEBIANS].into_iter().find(|python| serves(python)).map(str::to_owned);
     if let Some(python) = found() {
         return Ok(python);
     }
-    let by_hand = "python3 has no grpc and grpc_tools, which docs/examples/python-probes needs: \
-        apt-get install python3-grpcio python3-grpc-tools, or pip install grpcio grpcio-tools";
-    setup::install(&["python3", "python3-grpcio", "python3-grpc-tools"]).context(by_hand)?;
+    let by_hand = "python3 has no grpc, which docs/examples/python-probes needs: \
+        apt-get install python3-grpcio python3-protobuf protobuf-compiler, or pip install grpcio grpcio-tools";
+    setup::install(&["python3", "python3-grpcio", "python3-protobuf", "protobuf-compiler"]).context(by_hand)?;
     found().context(by_hand)
 }
 

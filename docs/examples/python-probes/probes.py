@@ -1,23 +1,27 @@
 #!/usr/bin/env python3
 """A ProbeManager in Python, from proto/bosun/manager/v1/manager.proto alone: probes by commands and over TCP.
 
-`probes.py --at unix:///run/acme/probes.sock`, and a node with `--manager probes=unix:///run/acme/probes.sock`. It needs grpcio and
-grpcio-tools. docs/replace-a-manager.md tells of it; `cargo xtask conform probes --python` tries it.
+`probes.py --at unix:///run/acme/probes.sock`, and a node with `--manager probes=unix:///run/acme/probes.sock`. It needs grpcio with
+grpcio-tools, or Debian's python3-grpcio with python3-protobuf and protobuf-compiler. docs/replace-a-manager.md tells of it;
+`cargo xtask conform probes --python` tries it.
 """
 
 import argparse
 import asyncio
 import datetime
+import importlib
 import json
 import os
+import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import grpc
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[3] / "proto"))
-pb, rpc = grpc.protos_and_services("bosun/manager/v1/manager.proto")
+PROTO = "bosun/manager/v1/manager.proto"
+PROTOS = Path(__file__).resolve().parents[3] / "proto"
 
 # What the role declares, as a digest: `cargo xtask conform probes --list` says it. A node talks to no manager with another one.
 CONTRACT = "fb42a2ad3039ddc256f1ca9cc0928c8e"
@@ -30,6 +34,21 @@ ADOPTED_AFTER = 10
 BEGAN = time.time()
 FIRST = {"Startup": "Unknown", "Readiness": "Failure", "Liveness": "Success"}
 FIELDS = {"Startup": "startupProbe", "Readiness": "readinessProbe", "Liveness": "livenessProbe"}
+
+
+def messages():
+    """The messages of the proto: by grpcio-tools, or by protoc where these are not there or too old."""
+    sys.path.insert(0, str(PROTOS))
+    try:
+        return grpc.protos(PROTO)
+    except NotImplementedError:
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["protoc", f"-I{PROTOS}", f"--python_out={folder}", PROTO], check=True)
+            sys.path.insert(0, folder)
+            return importlib.import_module("bosun.manager.v1.manager_pb2")
+
+
+pb = messages()
 
 
 class Probe:
@@ -346,15 +365,23 @@ class Life:
         self.say(call=pb.Call(message="RecordEvent", body=json.dumps({"event": event, "annotations": {}}).encode()))
 
 
-class Manager(rpc.ManagerServicer):
+class Manager:
     """Says who is here, and serves the latest node that comes."""
 
     life = None
 
-    async def Describe(self, request, context):
+    def handlers(self):
+        describe, serve = grpc.unary_unary_rpc_method_handler, grpc.stream_stream_rpc_method_handler
+        methods = {
+            "Describe": describe(self.describe, pb.DescribeRequest.FromString, pb.Description.SerializeToString),
+            "Serve": serve(self.serve, pb.ToManager.FromString, pb.FromManager.SerializeToString),
+        }
+        return grpc.method_handlers_generic_handler("bosun.manager.v1.Manager", methods)
+
+    async def describe(self, request, context):
         return pb.Description(role="ProbeManager", hash=CONTRACT, version="0.1.0", program="python-probes")
 
-    async def Serve(self, frames, context):
+    async def serve(self, frames, context):
         if self.life:
             self.life.end()
         life = self.life = Life()
@@ -390,7 +417,7 @@ async def main():
     os.umask(0o077)
     size = [("grpc.max_receive_message_length", 4 << 20), ("grpc.max_send_message_length", 4 << 20)]
     server = grpc.aio.server(options=size)
-    rpc.add_ManagerServicer_to_server(Manager(), server)
+    server.add_generic_rpc_handlers((Manager().handlers(),))
     server.add_insecure_port(f"unix:{path}")
     await server.start()
     await server.wait_for_termination()

@@ -6,30 +6,8 @@ use contract::Role;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 
+use crate::outcome::Outcome;
 use crate::stage::Stage;
-
-/// Why a rule is not kept, in a sentence.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Broken(pub String);
-
-impl fmt::Display for Broken {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl std::error::Error for Broken {}
-
-/// What a case finds.
-pub type Outcome<T = ()> = Result<T, Broken>;
-
-/// Finds that a rule is not kept unless `so`.
-///
-/// # Errors
-/// When it is not so.
-pub(crate) fn demand(so: bool, why: impl FnOnce() -> String) -> Outcome {
-    if so { Ok(()) } else { Err(Broken(why())) }
-}
 
 /// One rule of a contract, and how it is tried.
 pub struct Case<R: Role> {

@@ -18,7 +18,7 @@ use model::unix_address::UnixAddress;
 use remote_manager::{Life, Link, Remote, To, WhenAway};
 use tempfile::TempDir;
 
-use crate::case::{Broken, Outcome};
+use crate::outcome::{Broken, Outcome};
 use crate::subject::{Place, Served, Subject};
 use crate::watch::until;
 

@@ -10,7 +10,7 @@ use futures::FutureExt;
 use futures::future::LocalBoxFuture;
 use ports::journal::Journal;
 
-use crate::case::Outcome;
+use crate::outcome::Outcome;
 use crate::subject::{Place, Served, Subject};
 use crate::watch::until;
 

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 use actor::{Kernel, testing};
 use contract::Role;
 
-use crate::case::{Broken, Case, Outcome};
+use crate::case::Case;
+use crate::outcome::{Broken, Outcome};
 use crate::report::{Report, Verdict};
 use crate::stage::Stage;
 use crate::subject::Subject;

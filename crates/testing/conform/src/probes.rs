@@ -1,4 +1,4 @@
-//! The contract of ProbeManager: `contract::probe`, and chapter 8 of pod-lifecycle.
+//! The contract of ProbeManager: `contract::probe`, and the rules of pod-lifecycle 8.1 to 8.5.
 //!
 //! Probes are commands in containers, which the manager has the runtime run: a command's first word says whose probe it is, and a
 //! script what comes of it. Probes over the network go to listeners of the case.
@@ -14,8 +14,7 @@ mod timing;
 
 use contract::ProbeManager;
 
-use crate::case::{Case, Outcome};
-use bed::Bed;
+use crate::case::Case;
 
 /// All cases of the role.
 #[must_use]
@@ -32,20 +31,4 @@ pub fn cases() -> Vec<Case<ProbeManager>> {
     .into_iter()
     .flatten()
     .collect()
-}
-
-/// A case that begins with a manager that has nothing to do.
-fn case<F, Fut>(name: &'static str, source: &'static str, rule: &'static str, play: F) -> Case<ProbeManager>
-where
-    F: Fn(Bed) -> Fut + Clone + Send + Sync + 'static,
-    Fut: Future<Output = Outcome> + 'static,
-{
-    Case::new(name, source, rule, move |stage| {
-        let play = play.clone();
-        async move {
-            let bed = Bed::on(stage);
-            bed.stage.begin().await?;
-            play(bed).await
-        }
-    })
 }

@@ -10,7 +10,7 @@ use contract::{Role, RoleMessage, Wiring};
 use fakes::MemoryJournal;
 use model::Timestamp;
 
-use crate::case::{Broken, Outcome};
+use crate::outcome::{Broken, Outcome};
 use crate::subject::{Place, Served, Subject};
 
 /// The node around one manager: routes, boards, a journal, and who is tried. Clones share it.

@@ -7,7 +7,7 @@ use contract::{Role, Wiring};
 use fakes::MemoryJournal;
 use futures::future::LocalBoxFuture;
 
-use crate::case::Outcome;
+use crate::outcome::Outcome;
 
 /// Where a manager takes its place.
 pub struct Place {

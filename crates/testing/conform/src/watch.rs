@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::case::{Broken, Outcome};
+use crate::outcome::{Broken, Outcome};
 
 /// How often is looked.
 const LOOK: Duration = Duration::from_millis(2);

@@ -15,7 +15,8 @@ use model::{PodUid, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use crate::case::{Broken, Outcome, demand};
+use crate::case::Case;
+use crate::outcome::{Broken, Outcome, demand};
 use crate::stage::Stage;
 use crate::watch::until;
 
@@ -288,4 +289,20 @@ pub(super) fn waiting(name: &str) -> ContainerStatus {
 
 pub(super) fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
+}
+
+/// A case that begins with a manager that has nothing to do.
+pub(super) fn case<F, Fut>(name: &'static str, source: &'static str, rule: &'static str, play: F) -> Case<ProbeManager>
+where
+    F: Fn(Bed) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Outcome> + 'static,
+{
+    Case::new(name, source, rule, move |stage| {
+        let play = play.clone();
+        async move {
+            let bed = Bed::on(stage);
+            bed.stage.begin().await?;
+            play(bed).await
+        }
+    })
 }

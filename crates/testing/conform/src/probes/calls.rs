@@ -5,12 +5,16 @@ use model::probe::ProbeKind::{Liveness, Readiness, Startup};
 use model::probe::ProbeVerdict::{Failure, Success};
 use serde_json::json;
 
-use super::bed::{Bed, Reply, SOON, container, exec, exec_with, one, running, seconds};
-use super::case;
-use crate::case::{Case, Outcome, demand};
+use super::bed::{Bed, Reply, SOON, case, container, exec, exec_with, one, running, seconds};
+use crate::case::Case;
+use crate::outcome::{Outcome, demand};
 use crate::watch::until;
 
 pub(super) fn cases() -> Vec<Case<ProbeManager>> {
+    [starts(), ends()].into_iter().flatten().collect()
+}
+
+fn starts() -> Vec<Case<ProbeManager>> {
     vec![
         case(
             "row-names-probes",
@@ -39,6 +43,11 @@ pub(super) fn cases() -> Vec<Case<ProbeManager>> {
             "a probe keeps the specification with which it began",
             specification_stays,
         ),
+    ]
+}
+
+fn ends() -> Vec<Case<ProbeManager>> {
+    vec![
         case("stop", "contract", "when StopProbes is answered the row is gone, and nothing is probed any more", stop)
             .core(),
         case(

@@ -5,9 +5,9 @@ use std::time::Duration;
 use contract::ProbeManager;
 use serde_json::json;
 
-use super::bed::{Bed, Reply, container, exec_with, running, seconds};
-use super::case;
-use crate::case::{Case, Outcome, demand};
+use super::bed::{Bed, Reply, case, container, exec_with, running, seconds};
+use crate::case::Case;
+use crate::outcome::{Outcome, demand};
 use crate::watch::until;
 
 pub(super) fn cases() -> Vec<Case<ProbeManager>> {
@@ -60,16 +60,10 @@ async fn command_environment(bed: Bed) -> Outcome {
 }
 
 /// More than is told.
-const LONG: &str = {
-    const BYTES: [u8; 20_000] = [b'x'; 20_000];
-    match std::str::from_utf8(&BYTES) {
-        Ok(text) => text,
-        Err(_) => "",
-    }
-};
+static LONG: [u8; 20_000] = [b'x'; 20_000];
 
 async fn long_output(bed: Bed) -> Outcome {
-    bed.script("live", [Reply::Exits(1, LONG)]);
+    bed.script("live", [Reply::Exits(1, std::str::from_utf8(&LONG).unwrap_or_default())]);
     bed.running_pod("a", json!({"livenessProbe": exec_with("live", json!({"periodSeconds": 1}))})).await?;
     until("a failure is told", seconds(2.5), || !bed.told().is_empty()).await?;
     let told = bed.told().remove(0).bytes().filter(|b| *b == b'x').count();

@@ -9,12 +9,16 @@ use model::probe::{ProbeKind, ProbeVerdict};
 use model::{Timestamp, core::Pod};
 use serde_json::json;
 
-use super::bed::{Bed, Reply, container, exec, exec_with, one, running, seconds};
-use super::case;
-use crate::case::{Case, Outcome, demand};
+use super::bed::{Bed, Reply, case, container, exec, exec_with, one, running, seconds};
+use crate::case::Case;
+use crate::outcome::{Outcome, demand};
 use crate::watch::until;
 
 pub(super) fn cases() -> Vec<Case<ProbeManager>> {
+    [deaths(), successors(), daemons()].into_iter().flatten().collect()
+}
+
+fn deaths() -> Vec<Case<ProbeManager>> {
     vec![
         case(
             "crash-flips-nothing",
@@ -69,6 +73,11 @@ pub(super) fn cases() -> Vec<Case<ProbeManager>> {
             crash_loses_no_new_instance,
         ),
         case("many-crashes", "contract", "five deaths within seconds flip no verdict", many_crashes),
+    ]
+}
+
+fn successors() -> Vec<Case<ProbeManager>> {
+    vec![
         case(
             "successor-flips-nothing",
             "contract",
@@ -101,6 +110,11 @@ pub(super) fn cases() -> Vec<Case<ProbeManager>> {
             "RetainProbes ends rows of a former manager whose pods are gone",
             former_row_goes,
         ),
+    ]
+}
+
+fn daemons() -> Vec<Case<ProbeManager>> {
+    vec![
         case(
             "daemon-restart",
             "pod-lifecycle 8.5, compat",
@@ -291,6 +305,7 @@ async fn row_of_a_former_manager(bed: Bed) -> Outcome {
     let mark = bed.stage.mark();
     bed.start(&pod).await?;
     tokio::time::sleep(seconds(1.5)).await;
+    demand(bed.count("ready") > 0, || "it is not probed".to_owned())?;
     bed.both_stood(mark, &pod)
 }
 

@@ -5,9 +5,9 @@ use model::probe::ProbeKind::{Liveness, Readiness, Startup};
 use model::probe::ProbeVerdict::{Failure, Success, Unknown};
 use serde_json::json;
 
-use super::bed::{Bed, Reply, ended, exec, exec_with, one, running, seconds};
-use super::case;
-use crate::case::{Case, Outcome, demand};
+use super::bed::{Bed, Reply, case, ended, exec, exec_with, one, running, seconds};
+use crate::case::Case;
+use crate::outcome::{Outcome, demand};
 use crate::watch::until;
 
 pub(super) fn cases() -> Vec<Case<ProbeManager>> {

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
-use super::bed::{Bed, container, seconds};
-use super::case;
-use crate::case::{Broken, Case, Outcome, demand};
+use super::bed::{Bed, case, container, seconds};
+use crate::case::Case;
+use crate::outcome::{Broken, Outcome, demand};
 use crate::watch::until;
 
 pub(super) fn cases() -> Vec<Case<ProbeManager>> {

@@ -7,12 +7,16 @@ use model::probe::ProbeKind::{Liveness, Readiness, Startup};
 use model::probe::ProbeVerdict::{Failure, Success};
 use serde_json::json;
 
-use super::bed::{Bed, Reply, exec, exec_with, one, running, seconds};
-use super::case;
-use crate::case::{Case, Outcome, demand};
+use super::bed::{Bed, Reply, case, exec, exec_with, one, running, seconds};
+use crate::case::Case;
+use crate::outcome::{Outcome, demand};
 use crate::watch::until;
 
 pub(super) fn cases() -> Vec<Case<ProbeManager>> {
+    [counts(), holds(), errors()].into_iter().flatten().collect()
+}
+
+fn counts() -> Vec<Case<ProbeManager>> {
     vec![
         case(
             "failure-threshold",
@@ -46,6 +50,11 @@ pub(super) fn cases() -> Vec<Case<ProbeManager>> {
             "without numbers three failures are a verdict, and one success",
             defaults,
         ),
+    ]
+}
+
+fn holds() -> Vec<Case<ProbeManager>> {
+    vec![
         case(
             "readiness-turns-both-ways",
             "pod-lifecycle 8.2",
@@ -73,6 +82,11 @@ pub(super) fn cases() -> Vec<Case<ProbeManager>> {
             "failureThreshold failures of startup are its verdict, and it is not probed any more",
             startup_fails,
         ),
+    ]
+}
+
+fn errors() -> Vec<Case<ProbeManager>> {
+    vec![
         case(
             "error-counts-for-nothing",
             "pod-lifecycle 15, 73",

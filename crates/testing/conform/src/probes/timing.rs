@@ -6,9 +6,9 @@ use model::probe::ProbeKind::{Liveness, Readiness};
 use model::probe::ProbeVerdict::{Failure, Success};
 use serde_json::json;
 
-use super::bed::{Bed, Reply, SOON, exec, exec_with, one, running, seconds, waiting};
-use super::case;
-use crate::case::{Case, Outcome, demand};
+use super::bed::{Bed, Reply, SOON, case, exec, exec_with, one, running, seconds, waiting};
+use crate::case::Case;
+use crate::outcome::{Outcome, demand};
 use crate::watch::until;
 
 pub(super) fn cases() -> Vec<Case<ProbeManager>> {

@@ -8,7 +8,8 @@ use model::PodUid;
 use model::core::{Pod, PodStatus};
 use serde_json::{Value, json};
 
-use crate::case::{Broken, Outcome, demand};
+use crate::case::Case;
+use crate::outcome::{Broken, Outcome, demand};
 use crate::stage::Stage;
 
 /// A stage for statuses; the role asks nobody and reads nothing.
@@ -105,4 +106,20 @@ pub(super) fn as_static(pod: &Arc<Pod>) -> Arc<Pod> {
 pub(super) fn turned(status: &PodStatus, condition: &str) -> Option<String> {
     let condition = status.conditions.iter().flatten().find(|c| c.type_ == condition)?;
     serde_json::to_string(condition.last_transition_time.as_ref()?).ok()
+}
+
+/// A case that begins with a manager that knows nothing.
+pub(super) fn case<F, Fut>(name: &'static str, source: &'static str, rule: &'static str, play: F) -> Case<StatusManager>
+where
+    F: Fn(Bed) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Outcome> + 'static,
+{
+    Case::new(name, source, rule, move |stage| {
+        let play = play.clone();
+        async move {
+            let bed = Bed { stage };
+            bed.stage.begin().await?;
+            play(bed).await
+        }
+    })
 }

@@ -5,9 +5,9 @@ use contract::status::StatusEntry;
 use model::core::{Pod, PodStatus};
 use serde_json::json;
 
-use super::bed::{Bed, as_static, ended, running, status};
-use super::case;
-use crate::case::{Case, Outcome, demand};
+use super::bed::{Bed, as_static, case, ended, running, status};
+use crate::case::Case;
+use crate::outcome::{Outcome, demand};
 
 pub(super) fn cases() -> Vec<Case<StatusManager>> {
     vec![

@@ -6,11 +6,15 @@ use futures::future::join;
 use ports::journal::Journal;
 use serde_json::json;
 
-use super::bed::{Bed, ended, running, turned, unready};
-use super::case;
-use crate::case::{Broken, Case, Outcome, demand};
+use super::bed::{Bed, case, ended, running, turned, unready};
+use crate::case::Case;
+use crate::outcome::{Broken, Outcome, demand};
 
 pub(super) fn cases() -> Vec<Case<StatusManager>> {
+    [deaths(), successors()].into_iter().flatten().collect()
+}
+
+fn deaths() -> Vec<Case<StatusManager>> {
     vec![
         case(
             "crash-keeps-rows",
@@ -45,6 +49,11 @@ pub(super) fn cases() -> Vec<Case<StatusManager>> {
             "what had ended before a death of the manager stays ended",
             crash_keeps_ends,
         ),
+    ]
+}
+
+fn successors() -> Vec<Case<StatusManager>> {
+    vec![
         case(
             "successor-goes-on",
             "contract",

@@ -3,9 +3,9 @@
 use contract::StatusManager;
 use serde_json::json;
 
-use super::bed::{Bed, ended, running, status, turned, unready};
-use super::case;
-use crate::case::{Case, Outcome, demand};
+use super::bed::{Bed, case, ended, running, status, turned, unready};
+use crate::case::Case;
+use crate::outcome::{Outcome, demand};
 
 pub(super) fn cases() -> Vec<Case<StatusManager>> {
     vec![
