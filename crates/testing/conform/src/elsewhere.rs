@@ -203,10 +203,10 @@ where
                 let link = self.link();
                 return until("it serves again", PATIENCE, || link.status().lives > lives).await;
             }
-            let former = self.connected.borrow().0.clone();
+            // The process ends the life of an older connection when a newer one comes; who asks meanwhile waits for that.
+            let (former, _) = self.connected.replace(self.way.connect::<R>());
             former.stop();
             former.stopped().await;
-            *self.connected.borrow_mut() = self.way.connect::<R>();
             self.up().await
         }
         .boxed_local()

@@ -163,6 +163,11 @@ impl Bed {
         self.never_flipped(mark, pod, ("c1", Liveness), Success)
     }
 
+    /// Before any manager that is tried began, also one that has run for a while.
+    fn long_ago(&self) -> Timestamp {
+        Timestamp(self.stage.now().0 - 365 * 86_400_000_000_000)
+    }
+
     /// No probe comes to an end any more.
     fn all_hang(&self) {
         self.script("live", [Reply::Hangs]);
@@ -332,7 +337,7 @@ async fn daemon_restart(bed: Bed) -> Outcome {
     let young_since = bed.stage.now();
     let bed = Bed::on(bed.stage.restart_daemon().await?);
     bed.all_hang();
-    bed.show(&old, vec![running("m", "c1", Timestamp(bed.stage.now().0 - 60_000_000_000), true)]);
+    bed.show(&old, vec![running("m", "c1", bed.long_ago(), true)]);
     bed.show(&young, vec![running("m", "c1", young_since, true)]);
     bed.stage.begin().await?;
     bed.start(&old).await?;
@@ -352,7 +357,7 @@ async fn sidecar_has_started(bed: Bed) -> Outcome {
     let sidecar = json!({"restartPolicy": "Always", "startupProbe": exec("start")});
     let spec = json!({"initContainers": [container("s", sidecar)], "containers": [container("m", json!({}))]});
     let pod = bed.pod("a", spec);
-    bed.show(&pod, vec![running("s", "s1", Timestamp(bed.stage.now().0 - 60_000_000_000), true)]);
+    bed.show(&pod, vec![running("s", "s1", bed.long_ago(), true)]);
     bed.start(&pod).await?;
     bed.turns(&pod, ("s1", Startup), Success, seconds(1.9)).await
 }
@@ -360,7 +365,7 @@ async fn sidecar_has_started(bed: Bed) -> Outcome {
 async fn started_before_the_daemon(bed: Bed) -> Outcome {
     bed.all_hang();
     let pod = bed.pod("a", one(both()));
-    bed.show(&pod, vec![running("m", "c1", Timestamp(bed.stage.now().0 - 60_000_000_000), true)]);
+    bed.show(&pod, vec![running("m", "c1", bed.long_ago(), true)]);
     bed.start(&pod).await?;
     until("it is probed", seconds(1.9), || bed.count("ready") > 0).await?;
     for row in bed.rows_since(0, &pod)?.into_iter().flatten() {
