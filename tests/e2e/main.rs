@@ -19,6 +19,7 @@ mod logs;
 mod manifests;
 mod node;
 mod order;
+mod python;
 mod remote;
 mod replaced;
 mod stands;

@@ -1,6 +1,6 @@
 //! Does bosun run pods on a real containerd, with real images, registries, kills and restarts?
 
-use crate::{outside, setup, workspace};
+use crate::{conform, outside, setup, workspace};
 
 mod in_guest;
 mod runtime;
@@ -55,6 +55,9 @@ const REMOTE_TESTS: [&str; 2] = [
     "remote::swaps_under_pods_with_probes_cost_no_restart_no_readiness_and_no_probe",
 ];
 
+/// The test of `docs/examples/python-probes`, which is told by `PYTHON_WITH_GRPC` who runs that.
+const PYTHON_TEST: &str = "python::a_probe_manager_in_python_keeps_what_every_one_must_keep";
+
 fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     check_nextest()?;
     setup::check()?;
@@ -82,5 +85,8 @@ fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     let remote = runs_remote.then(remote_probes).transpose()?;
     let remote = remote.map(|p| p.to_string_lossy().into_owned());
     env.extend(remote.as_deref().map(|path| ("REMOTE_PROBES_BIN", path)));
+    let runs_python = package == "e2e" && args.filter.as_deref().is_none_or(|f| PYTHON_TEST.contains(f));
+    let python = runs_python.then(conform::python).transpose()?;
+    env.extend(python.as_deref().map(|path| ("PYTHON_WITH_GRPC", path)));
     workspace::run_with("cargo", &command, &env)
 }

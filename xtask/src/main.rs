@@ -4,6 +4,7 @@
 
 mod bed;
 mod bench;
+mod conform;
 mod demo;
 mod e2e;
 mod fuzz;
@@ -11,6 +12,7 @@ mod golden;
 mod guest;
 mod layers;
 mod map;
+mod mutants;
 mod order;
 mod outside;
 mod setup;
@@ -45,6 +47,7 @@ enum Command {
     Guest(guest::Args),
     Bed(bed::Args),
     Bench(bench::Args),
+    Conform(conform::Args),
     Layers(layers::Args),
     Map(map::Args),
     Order(order::Args),
@@ -67,6 +70,7 @@ fn run(command: Command) -> anyhow::Result<ExitCode> {
         // What it runs has an exit code of its own.
         Command::Guest(args) => return guest::run(&args),
         Command::Sim(args) => return sim::run(&args),
+        Command::Conform(args) => return conform::run(&args),
         Command::Setup(args) => setup::run(&args),
         Command::Test(args) => test::run(&args),
         Command::Demo(args) => demo::run(&args),

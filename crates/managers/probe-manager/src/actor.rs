@@ -50,6 +50,8 @@ pub struct ProbeManager {
     serial: u64,
     dirty: BTreeSet<PodUid>,
     kept: Kept,
+    /// Rows of the one that had the place before, of pods that this one was not told of yet.
+    former: BTreeSet<PodUid>,
 }
 
 supervised!(ProbeManager);
@@ -96,6 +98,7 @@ impl ProbeManager {
             serial: 0,
             dirty: BTreeSet::new(),
             kept: Kept::new(),
+            former: BTreeSet::new(),
         }
     }
 

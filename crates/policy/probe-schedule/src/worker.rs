@@ -154,7 +154,10 @@ impl Worker {
             self.set(ProbeVerdict::Success, changes);
             return Next::Exit;
         }
-        if times.now.nanos_since(since) / 1_000_000_000 < self.settings.initial_delay_s {
+        // COMPAT(kubelet): there, a clock that was set back by an hour stops all probes for an hour. Here a start that lies in the
+        // future says nothing.
+        let age = times.now.nanos_since(since) / 1_000_000_000;
+        if (0..self.settings.initial_delay_s).contains(&age) {
             return Next::Wait(Idle::InitialDelay);
         }
         match (self.settings.kind, container.started) {

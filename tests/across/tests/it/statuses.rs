@@ -1,6 +1,10 @@
 //! A node of a cluster whose StatusManager is swapped while its pods live.
 
+use std::sync::Arc;
+
 use actor::testing::{run_real, spin_until};
+use conform::{Choice, Elsewhere, Subject, Way};
+use contract::StatusManager;
 use contract::pod_worker::WorkerState;
 use contract::status::StatusEntry;
 use model::PodUid;
@@ -69,4 +73,12 @@ fn statuses_from_another_process_reach_the_api_server_and_none_goes_back() {
         node.delete("two");
         until(&node, "the second is gone", || node.api_copy("two").is_none()).await;
     });
+}
+
+#[test]
+fn it_keeps_the_contract_of_its_role_also_in_another_process() {
+    let program = Way::Run(vec![env!("CARGO_BIN_EXE_statuses").into()]);
+    let subject: Arc<dyn Subject<StatusManager>> = Arc::new(Elsewhere(program));
+    let report = conform::play(&conform::status::cases(), &subject, &Choice::default());
+    assert_eq!(report.broken(), 0, "{}", report.table());
 }

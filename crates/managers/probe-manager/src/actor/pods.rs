@@ -19,6 +19,7 @@ use crate::measure;
 impl ProbeManager {
     /// Goes on with the pods of the former generation.
     pub(super) fn resume(&mut self, ctx: &mut Ctx<Self>) {
+        self.former = self.view.snapshot().into_keys().collect();
         let pods = self.deps.intake().clone();
         for (uid, pod) in pods {
             let row = self.view.get(&uid);
@@ -29,6 +30,7 @@ impl ProbeManager {
 
     /// Adds a pod; `former` is its row from the generation before, or from a manager that had the place.
     fn add(&mut self, uid: PodUid, pod: Arc<Pod>, former: Option<&PodProbes>, ctx: &mut Ctx<Self>) {
+        self.former.remove(&uid);
         let now = self.now(ctx);
         // A rebuilt manager spreads first probes over their periods, as a young daemon does.
         let age = match former {
@@ -109,7 +111,7 @@ impl ProbeManager {
     }
 
     fn drop_pod(&mut self, uid: &PodUid, ctx: &mut Ctx<Self>) {
-        let Some(entry) = self.pods.remove(uid) else { return };
+        let Some(entry) = self.pods.remove(uid) else { return self.drop_former(uid) };
         if let Some(watch) = entry.watch {
             ctx.cancel_future(watch);
         }
@@ -123,6 +125,18 @@ impl ProbeManager {
         }
         self.dirty.remove(uid);
         self.deps.intake().remove(uid);
+        self.view.remove(uid);
+    }
+
+    /// Takes away what another manager left of a pod that ended while its place changed hands: nobody tells of it any more.
+    fn drop_former(&mut self, uid: &PodUid) {
+        if !self.former.remove(uid) {
+            return;
+        }
+        let row = self.view.get(uid);
+        for container in row.iter().flat_map(|row| row.verdicts.keys()) {
+            self.keep(uid, container);
+        }
         self.view.remove(uid);
     }
 }
@@ -169,7 +183,8 @@ impl Handler<RetainProbes> for ProbeManager {
     type Result = ();
 
     fn handle(&mut self, m: RetainProbes, ctx: &mut Ctx<Self>) {
-        let gone: Vec<PodUid> = self.pods.keys().filter(|uid| !m.known.contains(*uid)).cloned().collect();
+        let all = self.pods.keys().chain(&self.former);
+        let gone: Vec<PodUid> = all.filter(|uid| !m.known.contains(*uid)).cloned().collect();
         gone.iter().for_each(|uid| self.drop_pod(uid, ctx));
         self.end_turn(ctx);
     }

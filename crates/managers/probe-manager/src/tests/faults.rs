@@ -8,8 +8,10 @@ use model::probe::ProbeVerdict::{Failure, Success};
 use std::sync::Arc;
 
 use crate::{Config, Deps, ProbeManager};
+use fakes::MemoryJournal;
+use ports::journal::Journal;
 
-use super::bed::{Bed, container, every, http, pass, pod, running, tcp, with_bed};
+use super::bed::{Bed, config, container, every, http, pass, pod, running, tcp, with_bed};
 
 fn both(uid: &str) -> Arc<Pod> {
     pod(
@@ -62,6 +64,34 @@ fn a_manager_that_takes_the_place_goes_on_with_the_verdicts_of_the_one_before() 
             assert_eq!(verdicts(), [Some(Success); 2], "no flip");
         }
     });
+}
+
+/// Found by `cargo xtask conform`: a pod that ended while the place changed hands left its row, and its journal line, for ever.
+#[test]
+fn rows_of_the_one_before_end_with_their_pods() {
+    let journal = Arc::new(MemoryJournal::default());
+    let kept = journal.clone();
+    testing::run(1, |kernel| async move {
+        let bed = Bed::with(kernel.clone(), config(&kernel), Some(kept.clone()));
+        let pods = ["stopped", "gone", "stays"].map(both);
+        for (pod, id) in pods.iter().zip(["c1", "c2", "c3"]) {
+            bed.show(pod, vec![running("m", id, bed.wall(), true)]);
+            bed.start(pod).await;
+        }
+        pass(2_500).await;
+        bed.manager.stop();
+        let deps = Deps { journal: Some(kept), ..Deps::new(bed.net.clone()) };
+        let config = Config::new(bed.wall());
+        fakes::start(&bed.kernel, &bed.wiring, move |crew| ProbeManager::new(crew, deps.clone(), config.clone()));
+        bed.stop(&pods[0], false).await;
+        assert!(bed.row(&pods[0]).is_none());
+        let known = std::collections::BTreeSet::from(["stays".into()]);
+        bed.wiring.ask(contract::probe::RetainProbes { known }).await.unwrap();
+        assert!(bed.row(&pods[1]).is_none());
+        assert_eq!(bed.verdict(&pods[2], "c3", Readiness), Some(Success), "it is told of this one yet");
+        pass(100).await;
+    });
+    assert_eq!(journal.keys("").unwrap(), ["probe/c3"]);
 }
 
 #[test]

@@ -156,6 +156,18 @@ fn row_8_initial_delay_counts_whole_seconds_from_the_start_of_the_instance() {
     assert_eq!(w.tick(Some(&restarted), times(23)).next, Run);
 }
 
+/// Found by `cargo xtask conform`: a clock that was set back stopped the probes of all that ran, for as long as it was set back.
+#[test]
+fn row_8_a_start_that_lies_in_the_future_is_no_delay() {
+    for initial_delay_s in [0, 3] {
+        let mut w = Worker::new(Settings { initial_delay_s, ..settings(Liveness) }, false);
+        // It runs since 5.
+        for (now, next) in [(20, Run), (-3_600, Run), (3, Run)] {
+            assert_eq!(w.tick(Some(&running("a", true)), times(now)).next, next, "{initial_delay_s} s, at {now}");
+        }
+    }
+}
+
 #[test]
 fn row_9_startup_gates_the_others() {
     for kind in KINDS {

@@ -1,0 +1,59 @@
+//! One rule, and how it is tried.
+
+use std::fmt;
+
+use contract::Role;
+use futures::FutureExt;
+use futures::future::LocalBoxFuture;
+
+use crate::outcome::Outcome;
+use crate::stage::Stage;
+
+/// One rule of a contract, and how it is tried.
+pub struct Case<R: Role> {
+    /// What reports and `--only` call it.
+    pub name: &'static str,
+    /// Where the rule stands.
+    pub source: &'static str,
+    /// The rule.
+    pub rule: &'static str,
+    /// Whether every manager of the role must keep it, however little it does beside.
+    pub is_core: bool,
+    /// It needs sockets, so it is played on the real clock whoever is tried.
+    pub needs_real_time: bool,
+    play: Box<dyn Fn(Stage<R>) -> LocalBoxFuture<'static, Outcome> + Send + Sync>,
+}
+
+impl<R: Role> fmt::Debug for Case<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Case({})", self.name)
+    }
+}
+
+impl<R: Role> Case<R> {
+    /// A case that is played by `play`.
+    pub fn new<F, Fut>(name: &'static str, source: &'static str, rule: &'static str, play: F) -> Self
+    where
+        F: Fn(Stage<R>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Outcome> + 'static,
+    {
+        let play = Box::new(move |stage| play(stage).boxed_local());
+        Case { name, source, rule, is_core: false, needs_real_time: false, play }
+    }
+
+    /// The same, as one that every manager of the role must keep.
+    #[must_use]
+    pub fn core(self) -> Self {
+        Case { is_core: true, ..self }
+    }
+
+    /// The same, always on the real clock.
+    #[must_use]
+    pub fn in_real_time(self) -> Self {
+        Case { needs_real_time: true, ..self }
+    }
+
+    pub(crate) fn play(&self, stage: Stage<R>) -> LocalBoxFuture<'static, Outcome> {
+        (self.play)(stage)
+    }
+}
