@@ -54,7 +54,15 @@ pub struct Deps {
     /// Where verdicts outlive the daemon; `None`: they do not.
     pub journal: Option<Arc<dyn Journal>>,
     /// Pods under probe, for the next generation of this actor.
-    intake: Arc<Mutex<BTreeMap<PodUid, Arc<Pod>>>>,
+    intake: Arc<Mutex<BTreeMap<PodUid, Known>>>,
+}
+
+/// A pod under probe.
+#[derive(Clone)]
+struct Known {
+    pod: Arc<Pod>,
+    /// It began to end: of its regular containers only readiness is probed.
+    is_ending: bool,
 }
 
 impl Deps {
@@ -64,7 +72,7 @@ impl Deps {
         Self { net, journal: None, intake: Arc::default() }
     }
 
-    fn intake(&self) -> MutexGuard<'_, BTreeMap<PodUid, Arc<Pod>>> {
+    fn intake(&self) -> MutexGuard<'_, BTreeMap<PodUid, Known>> {
         self.intake.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

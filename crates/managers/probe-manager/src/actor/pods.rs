@@ -13,6 +13,7 @@ use model::{PodUid, pod};
 use probe_schedule::{Life, Seen, Worker, probes_of};
 
 use super::ProbeManager;
+use crate::Known;
 use crate::entry::{Entry, ProbeId};
 use crate::measure;
 
@@ -21,15 +22,17 @@ impl ProbeManager {
     pub(super) fn resume(&mut self, ctx: &mut Ctx<Self>) {
         self.former = self.view.snapshot().into_keys().collect();
         let pods = self.deps.intake().clone();
-        for (uid, pod) in pods {
-            let row = self.view.get(&uid);
-            self.add(uid, pod, row.as_deref(), ctx);
+        for (uid, known) in pods {
+            self.add(uid, known, ctx);
         }
         self.end_turn(ctx);
     }
 
-    /// Adds a pod; `former` is its row from the generation before, or from a manager that had the place.
-    fn add(&mut self, uid: PodUid, pod: Arc<Pod>, former: Option<&PodProbes>, ctx: &mut Ctx<Self>) {
+    /// Adds a pod. A row of one that is not probed here yet is of the generation before, or of another one who had the place:
+    /// its verdicts stand. Which probes there are is not taken from it, for others may post what they like.
+    fn add(&mut self, uid: PodUid, known: Known, ctx: &mut Ctx<Self>) {
+        let Known { pod, is_ending } = known;
+        let former = self.view.get(&uid);
         self.former.remove(&uid);
         let now = self.now(ctx);
         // A rebuilt manager spreads first probes over their periods, as a young daemon does.
@@ -45,12 +48,11 @@ impl ProbeManager {
         let mut entry = Entry::new(pod.clone(), self.serial);
         for (container, settings, _) in probes_of(&pod) {
             let kind = settings.kind;
-            // A probe that had ended stays ended.
-            if former.is_some_and(|row| !row.has(&container.name, kind)) {
+            if is_ending && ends_first(&pod, &container.name, kind) {
                 continue;
             }
             let seen = status.as_ref().and_then(|s| Seen::of(&pod, container, &s.status).container);
-            let verdict = seen.and_then(|c| Some((former?.verdict(&c.id, kind)?, c.id)));
+            let verdict = seen.and_then(|c| Some((former.as_ref()?.verdict(&c.id, kind)?, c.id)));
             let worker = match verdict {
                 Some((verdict, id)) => Worker::resumed(settings, deleting, id, verdict),
                 None => Worker::new(settings, deleting),
@@ -63,7 +65,7 @@ impl ProbeManager {
         if entry.workers.is_empty() && former.is_none() {
             return;
         }
-        self.deps.intake().insert(uid.clone(), pod);
+        self.deps.intake().insert(uid.clone(), Known { pod, is_ending });
         self.dirty.insert(uid.clone());
         self.pods.insert(uid.clone(), entry);
         let rx = self.status.subscribe(uid.clone());
@@ -150,9 +152,7 @@ impl Handler<StartProbes> for ProbeManager {
             return;
         }
         ctx.fault_point("probe.start");
-        // A row of a pod that this manager does not probe yet is that of another one, whose place it has taken.
-        let former = self.view.get(&uid);
-        self.add(uid, m.pod, former.as_deref(), ctx);
+        self.add(uid, Known { pod: m.pod, is_ending: false }, ctx);
         self.wake(ctx);
     }
 }
@@ -167,11 +167,13 @@ impl Handler<StopProbes> for ProbeManager {
             return self.end_turn(ctx);
         }
         let Some(entry) = self.pods.get(&m.uid) else { return };
-        let regular = |name: &str| pod::regular_containers(&entry.pod).iter().any(|c| c.name == name);
+        if let Some(known) = self.deps.intake().get_mut(&m.uid) {
+            known.is_ending = true;
+        }
         let over: Vec<ProbeId> = entry
             .workers
             .keys()
-            .filter(|(name, kind)| *kind != ProbeKind::Readiness && regular(name))
+            .filter(|(name, kind)| ends_first(&entry.pod, name, *kind))
             .map(|(name, kind)| ProbeId { uid: m.uid.clone(), container: name.clone(), kind: *kind })
             .collect();
         over.iter().for_each(|id| self.drop_worker(id));
@@ -188,4 +190,9 @@ impl Handler<RetainProbes> for ProbeManager {
         gone.iter().for_each(|uid| self.drop_pod(uid, ctx));
         self.end_turn(ctx);
     }
+}
+
+/// Whether a probe ends when its pod begins to end: those of regular containers but for readiness (pod-lifecycle 5.4).
+fn ends_first(pod: &Pod, container: &str, kind: ProbeKind) -> bool {
+    kind != ProbeKind::Readiness && pod::regular_containers(pod).iter().any(|c| c.name == container)
 }
