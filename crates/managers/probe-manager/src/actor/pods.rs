@@ -192,7 +192,7 @@ impl Handler<RetainProbes> for ProbeManager {
     }
 }
 
-/// Whether a probe ends when its pod begins to end: those of regular containers but for readiness (pod-lifecycle 5.4).
+/// Whether a probe ends when its pod begins to end: those of regular containers but for readiness (pod-lifecycle 3.2).
 fn ends_first(pod: &Pod, container: &str, kind: ProbeKind) -> bool {
     kind != ProbeKind::Readiness && pod::regular_containers(pod).iter().any(|c| c.name == container)
 }

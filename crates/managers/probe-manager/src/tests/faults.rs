@@ -66,6 +66,25 @@ fn a_manager_that_takes_the_place_goes_on_with_the_verdicts_of_the_one_before() 
     });
 }
 
+/// Another one's row may name no probe: what is probed is the pod's, not the row's.
+#[test]
+fn a_pod_is_probed_whatever_the_one_before_has_posted_of_it() {
+    with_bed(async |bed| {
+        let p = both("u1");
+        bed.runs(&p).await;
+        pass(100).await;
+        bed.manager.stop();
+        pass(100).await;
+        bed.wiring.put(model::pod::uid(&p), PodProbes::default());
+        let (deps, config) = (Deps::new(bed.net.clone()), Config::new(bed.wall()));
+        fakes::start(&bed.kernel, &bed.wiring, move |crew| ProbeManager::new(crew, deps.clone(), config.clone()));
+        bed.start(&p).await;
+        pass(3_000).await;
+        assert_eq!(bed.row(&p).unwrap().probes["m"], [Readiness, Liveness].into());
+        assert_eq!(bed.verdict(&p, "c1", Readiness), Some(Success));
+    });
+}
+
 /// Found by `cargo xtask conform`: a pod that ended while the place changed hands left its row, and its journal line, for ever.
 #[test]
 fn rows_of_the_one_before_end_with_their_pods() {
