@@ -1,6 +1,7 @@
 //! The program of `docs/examples/remote-probes`: bosun's own ProbeManager in a process of its own, as the configuration names it,
 //! and swapped with the one that is built in again and again (`SWAPS=200 SWAP_PODS=20` is the long form).
 
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -191,7 +192,8 @@ fn swaps_under_pods_with_probes_cost_no_restart_no_readiness_and_no_probe() {
     let before: Vec<Value> = names.iter().map(|name| marks(&node, name)).collect();
     probes.start();
     wait_until("the program listens", SOON, || {
-        if probes.folder.join("probes.sock").exists() { Ok(()) } else { Err("not yet".to_owned()) }
+        // The socket is there a moment before anybody listens at it.
+        UnixStream::connect(probes.folder.join("probes.sock")).map(drop).map_err(|e| e.to_string())
     })
     .unwrap_or_else(|e| panic!("{e}"));
     let dry =

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use seam::v1::{Description, ToManager};
 use seam::{Calls, Out};
-use tokio::sync::watch;
+use tokio::sync::{OwnedMutexGuard, watch};
 
 /// How it stands with the other process.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +55,8 @@ pub struct Link(Arc<Inner>);
 
 struct Inner {
     session: watch::Sender<Option<Arc<Session>>>,
+    /// Whose turn it is to be sent: messages that wait for the manager are sent in the order in which they came.
+    turn: Arc<tokio::sync::Mutex<()>>,
     life: watch::Sender<Life>,
     status: Mutex<Status>,
     answers: Arc<AtomicU64>,
@@ -69,8 +71,8 @@ impl std::fmt::Debug for Link {
 impl Default for Link {
     fn default() -> Self {
         let life = watch::channel(Life::Away("not connected yet".to_owned())).0;
-        let (session, status, answers) = (watch::channel(None).0, Mutex::default(), Arc::default());
-        Link(Arc::new(Inner { session, life, status, answers }))
+        let (session, turn) = (watch::channel(None).0, Arc::default());
+        Link(Arc::new(Inner { session, turn, life, status: Mutex::default(), answers: Arc::default() }))
     }
 }
 
@@ -127,13 +129,18 @@ impl Link {
         })
     }
 
-    /// The connected manager, now or when it comes.
-    pub(crate) async fn session(&self, waits: bool) -> Option<Arc<Session>> {
+    /// The connected manager, now or when it comes, and the turn to say something to it: nobody who comes later has it before
+    /// that is let go.
+    pub(crate) async fn session(&self, waits: bool) -> Option<(Arc<Session>, OwnedMutexGuard<()>)> {
         let mut session = self.0.session.subscribe();
         if !waits {
-            return session.borrow().clone();
+            session.borrow().as_ref()?;
         }
-        let there = session.wait_for(Option::is_some).await.ok()?;
-        there.clone()
+        let turn = self.0.turn.clone().lock_owned().await;
+        if !waits {
+            return Some((session.borrow().clone()?, turn));
+        }
+        let there = session.wait_for(Option::is_some).await.ok()?.clone()?;
+        Some((there, turn))
     }
 }

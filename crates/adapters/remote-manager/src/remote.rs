@@ -214,9 +214,9 @@ impl<R: Role> Far<R> for Remote<R> {
         let now = Instant::now();
         let until = now.checked_add(within + SLACK).unwrap_or(now + Duration::from_secs(365 * 86_400));
         async move {
-            let session = timeout_at(until, link.session(waits)).await.ok()??;
+            let (session, turn) = timeout_at(until, link.session(waits)).await.ok()??;
             let left = until.saturating_duration_since(Instant::now());
-            let answer = session.calls.call(&session.out, message, body, left).await;
+            let answer = session.calls.call_in_turn(&session.out, message, body, left, turn).await;
             if let Err(e) = &answer {
                 tracing::debug!(message, error = %e, "a manager in another process gave no answer");
             }

@@ -70,6 +70,24 @@ impl Calls {
     where
         T: From<Said> + Send + 'static,
     {
+        self.call_in_turn(out, message, body, within, ()).await
+    }
+
+    /// As [`Self::call`]; `turn` is let go when the message is sent.
+    ///
+    /// # Errors
+    /// See [`Lost`].
+    pub async fn call_in_turn<T>(
+        self: &Arc<Self>,
+        out: &Out<T>,
+        message: &'static str,
+        body: Vec<u8>,
+        within: Duration,
+        turn: impl Sized,
+    ) -> Result<Vec<u8>, Lost>
+    where
+        T: From<Said> + Send + 'static,
+    {
         if body.len() >= MAX_BODY {
             tracing::error!(message, size = body.len(), "a message is too large for another process");
             return Err(Lost::NotSent);
@@ -93,6 +111,7 @@ impl Calls {
             Ok(sent) => sent.map_err(|_| Lost::Gone)?,
             Err(_) => return Err(Lost::NotSent),
         }
+        drop(turn);
         let answer = timeout_at(until, rx).await.map_err(|_| Lost::Late)?.map_err(|_| Lost::Gone)?;
         match answer.what {
             Some(answer::What::Body(body)) => Ok(body),

@@ -49,7 +49,7 @@ impl Bed {
 
     /// Once its program listens.
     async fn swap(&self, order: SwapOrder) -> Result<Done, NotDone> {
-        spin_until("it listens", || self.world.socket().exists()).await;
+        spin_until("it listens", || self.world.is_listened_to()).await;
         self.node.places().swap("probes", order).await
     }
 

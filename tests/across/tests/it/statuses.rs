@@ -54,7 +54,7 @@ fn statuses_from_another_process_reach_the_api_server_and_none_goes_back() {
         until(&node, "it runs", || phase(&node, "one").as_deref() == Some("Running")).await;
         let before = versions(&node);
         let _program = world.statuses();
-        spin_until("it listens", || world.socket().exists()).await;
+        spin_until("it listens", || world.is_listened_to()).await;
         swap(&node, format!("unix://{}", world.socket().display())).await;
         for (uid, version) in &before {
             let row = node.wiring().board::<StatusEntry>().get(uid).unwrap();

@@ -1,6 +1,7 @@
 //! A wiring with a stand-in for a manager in another process.
 
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -51,6 +52,11 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
         World { kernel, wiring: Wiring::default(), link: Link::default(), journal: Arc::default(), folder }
+    }
+
+    /// The socket is there a moment before anybody listens at it.
+    pub(crate) fn is_listened_to(&self) -> bool {
+        UnixStream::connect(self.socket()).is_ok()
     }
 
     pub(crate) fn socket(&self) -> PathBuf {

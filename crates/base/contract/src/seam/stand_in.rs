@@ -3,10 +3,12 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use actor::{Actor, Ctx, Deferred, Handler, supervised};
-use futures::future::LocalBoxFuture;
+use futures::FutureExt;
+use futures::future::{LocalBoxFuture, ready};
 
 use crate::role::{Role, RoleMessage};
 
@@ -25,7 +27,8 @@ pub struct Forwarded {
 pub trait Far<R: Role>: Sized + Unpin + 'static {
     /// The stand-in was built: it connects.
     fn started(stand_in: &mut StandIn<R, Self>, ctx: &mut Ctx<StandIn<R, Self>>);
-    /// Has a message answered; `None`: it will not be, and nobody knows whether it had its effect.
+    /// Has a message answered; `None`: it will not be, and nobody knows whether it had its effect. What is returned is polled once
+    /// for each message before the next one comes: whoever keeps that order keeps the order of messages.
     fn forward(&mut self, message: Forwarded) -> LocalBoxFuture<'static, Option<Vec<u8>>>;
     /// Counts what came from there and was not believed.
     fn refused(&self) -> Arc<AtomicU64>;
@@ -68,7 +71,7 @@ impl<R: Role, F: Far<R>, M: RoleMessage<To = R>> Handler<M> for StandIn<R, F> {
                 return Deferred::if_any(async { None });
             }
         };
-        let answer = self.far.forward(Forwarded { message: M::NAME, body, within });
+        let answer = begun(self.far.forward(Forwarded { message: M::NAME, body, within }));
         let refused = self.far.refused();
         Deferred::if_any(async move {
             let answer = answer.await?;
@@ -79,5 +82,13 @@ impl<R: Role, F: Far<R>, M: RoleMessage<To = R>> Handler<M> for StandIn<R, F> {
             }
             read.ok()
         })
+    }
+}
+
+/// Begins now. What an actor waits for goes on in any order, and messages have to be forwarded in the order in which they came.
+fn begun(mut forwarded: LocalBoxFuture<'static, Option<Vec<u8>>>) -> LocalBoxFuture<'static, Option<Vec<u8>>> {
+    match forwarded.poll_unpin(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(answer) => ready(answer).boxed_local(),
+        Poll::Pending => forwarded,
     }
 }

@@ -1,5 +1,5 @@
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use actor::{AskError, Spec, testing};
@@ -139,4 +139,43 @@ fn a_stand_in_answers_what_comes_from_there_or_as_one_that_crashed() {
             assert_eq!(stand_in.ask(RetainProbes { known: [].into() }, Duration::from_secs(1)).await, said);
         });
     }
+}
+
+/// Notes in which order messages are sent. Some have their answer at once, others never.
+#[derive(Default, Clone)]
+struct InOrder(Arc<Mutex<Vec<String>>>);
+
+impl Far<ProbeManager> for InOrder {
+    fn started(_: &mut StandIn<ProbeManager, Self>, _: &mut actor::Ctx<StandIn<ProbeManager, Self>>) {}
+
+    fn forward(&mut self, message: Forwarded) -> LocalBoxFuture<'static, Option<Vec<u8>>> {
+        let stop: StopProbes = serde_json::from_slice(&message.body).unwrap();
+        let sent = self.0.clone();
+        async move {
+            sent.lock().unwrap().push(stop.uid.to_string());
+            if stop.keep_readiness { std::future::pending().await } else { Some(b"null".to_vec()) }
+        }
+        .boxed_local()
+    }
+
+    fn refused(&self) -> Arc<AtomicU64> {
+        Arc::default()
+    }
+}
+
+/// Found by `cargo xtask conform status`: of a hundred statuses in a row the last but one stood in the end.
+#[test]
+fn messages_are_forwarded_in_the_order_in_which_they_came() {
+    testing::run(1, |kernel| async move {
+        let (wiring, far) = (Wiring::default(), InOrder::default());
+        let sent = far.0.clone();
+        let new = move |_| StandIn::<ProbeManager, _>::new(far.clone());
+        wiring.connect::<ProbeManager, _>(&kernel.spawn(Spec::new("probe-manager"), new));
+        let names: Vec<String> = (0..20).map(|n| format!("u{n}")).collect();
+        for (n, name) in names.iter().enumerate() {
+            wiring.tell(StopProbes { uid: name.as_str().into(), keep_readiness: n % 3 > 0 }).unwrap();
+        }
+        testing::settle().await;
+        assert_eq!(*sent.lock().unwrap(), names);
+    });
 }
