@@ -148,6 +148,9 @@ fn slow_steps(steps: &Steps, args: &Args) {
         if !beside.is_finished() {
             println!("\n=== waiting for what runs beside");
         }
+        if beside.join().is_err() {
+            steps.step("beside", "did what runs beside come to its end?", &|_| bail!("it panicked"));
+        }
     });
     steps.step("fuzz", "does a little fuzzing of each target find anything?", &|log| {
         slow(log, &[&["fuzz", "--seconds", FUZZED]])

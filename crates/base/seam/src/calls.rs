@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::{Semaphore, oneshot, watch};
 use tokio::time::{Instant, timeout_at};
 
 use crate::out::{Out, Said};
@@ -36,6 +36,8 @@ pub struct Calls {
     life: u64,
     next: AtomicU64,
     room: Semaphore,
+    /// Whether no answer will come any more: who is about to say something to a side that does not read stops waiting then.
+    ended: watch::Sender<bool>,
     waiting: Mutex<BTreeMap<u64, oneshot::Sender<Answer>>>,
 }
 
@@ -49,7 +51,8 @@ impl Calls {
     /// None yet. `life` must be another one each time.
     #[must_use]
     pub fn new(life: u64) -> Self {
-        Calls { life, next: AtomicU64::new(1), room: Semaphore::new(MAX_CALLS), waiting: Mutex::default() }
+        let (room, ended) = (Semaphore::new(MAX_CALLS), watch::channel(false).0);
+        Calls { life, next: AtomicU64::new(1), room, ended, waiting: Mutex::default() }
     }
 
     fn waiting(&self) -> MutexGuard<'_, BTreeMap<u64, oneshot::Sender<Answer>>> {
@@ -107,9 +110,12 @@ impl Calls {
             key: format!("{:x}-{id:x}", self.life),
             traceparent: trace::current().map(|c| c.traceparent()).unwrap_or_default(),
         };
-        match timeout_at(until, out.say(Said::Call(call))).await {
-            Ok(sent) => sent.map_err(|_| Lost::Gone)?,
-            Err(_) => return Err(Lost::NotSent),
+        let mut ended = self.ended.subscribe();
+        tokio::select! {
+            sent = timeout_at(until, out.say(Said::Call(call))) => {
+                sent.map_err(|_| Lost::NotSent)?.map_err(|_| Lost::Gone)?;
+            }
+            _ = ended.wait_for(|ended| *ended) => return Err(Lost::Gone),
         }
         drop(turn);
         let answer = timeout_at(until, rx).await.map_err(|_| Lost::Late)?.map_err(|_| Lost::Gone)?;
@@ -136,6 +142,7 @@ impl Calls {
     /// No answer will come any more.
     pub fn end(&self) {
         self.room.close();
+        self.ended.send_replace(true);
         self.waiting().clear();
     }
 }

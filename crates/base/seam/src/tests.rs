@@ -120,6 +120,26 @@ fn a_call_is_answered_refused_late_or_lost() {
 }
 
 #[test]
+fn a_turn_ends_with_the_life_of_a_side_that_does_not_read() {
+    testing::run(1, |_| async {
+        let calls = Arc::new(Calls::new(1));
+        let (out, _unread) = Out::<ToManager>::new(Vec::new());
+        let ping = || to_manager::What::Ping(crate::v1::Ping { number: 1 }).into();
+        while out.say_now(ping()).is_ok() {}
+        let turn = Arc::new(());
+        let day = Duration::from_secs(86_400);
+        let stuck = calls.call_in_turn(&out, "StopProbes", Vec::new(), day, turn.clone());
+        let end = async {
+            testing::settle().await;
+            assert_eq!(Arc::strong_count(&turn), 2, "it waits for room");
+            calls.end();
+        };
+        let (answer, ()) = futures::join!(stuck, end);
+        assert_eq!((answer, Arc::strong_count(&turn)), (Err(Lost::Gone), 1));
+    });
+}
+
+#[test]
 fn a_desk_has_what_is_declared_and_nothing_else() {
     testing::run(1, |_| async {
         let wiring = Wiring::default();

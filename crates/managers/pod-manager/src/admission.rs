@@ -155,10 +155,7 @@ pub(crate) fn has_run_to_end(pod: &Pod, observed: &PodObservation) -> bool {
     };
     // Rules of single containers may start them again.
     let plain = |container: &Container| container.restart_policy.is_none();
-    let stands_still = model::pod::init_containers(pod)
-        .iter()
-        .filter(|c| plain(c))
-        .any(|c| end(c).is_some_and(|exit_code| exit_code != 0));
+    let stands_still = model::pod::init_containers(pod).iter().any(|c| end(c).is_some_and(|exit_code| exit_code != 0));
     let have_ended = || containers.iter().all(|c| plain(c) && end(c).is_some());
     !observed.is_alive() && (stands_still || have_ended())
 }

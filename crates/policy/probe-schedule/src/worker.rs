@@ -78,13 +78,16 @@ pub struct Worker {
     verdict: Option<ProbeVerdict>,
     on_hold: bool,
     run: Option<(bool, u32)>,
+    /// When the instance was first seen, until its initial delay is over.
+    delayed_from: Option<Timestamp>,
 }
 
 impl Worker {
     /// A worker that has seen nothing.
     #[must_use]
     pub fn new(settings: Settings, deleting: bool) -> Self {
-        Self { settings, deleting, container: None, verdict: None, on_hold: false, run: None }
+        let delayed_from = Some(Timestamp(i64::MAX));
+        Self { settings, deleting, container: None, verdict: None, on_hold: false, run: None, delayed_from }
     }
 
     /// A worker that goes on with a verdict kept from an earlier life of its manager.
@@ -154,10 +157,7 @@ impl Worker {
             self.set(ProbeVerdict::Success, changes);
             return Next::Exit;
         }
-        // COMPAT(kubelet): there, a clock that was set back by an hour stops all probes for an hour. Here a start that lies in the
-        // future says nothing.
-        let age = times.now.nanos_since(since) / 1_000_000_000;
-        if (0..self.settings.initial_delay_s).contains(&age) {
+        if self.is_delayed(since, times.now) {
             return Next::Wait(Idle::InitialDelay);
         }
         match (self.settings.kind, container.started) {
@@ -167,11 +167,24 @@ impl Worker {
         }
     }
 
+    /// Whether `initialDelaySeconds` are not over yet; what is over for an instance stays over.
+    // COMPAT(kubelet): there, a clock that was set back by an hour stops all probes for an hour. Here a start that lies in the
+    // future counts from when the instance was first seen, by the clock as it is now.
+    fn is_delayed(&mut self, since: Timestamp, now: Timestamp) -> bool {
+        let Some(seen) = self.delayed_from else { return false };
+        let seen = Timestamp(seen.0.min(now.0));
+        let waited = now.nanos_since(since).max(now.nanos_since(seen)) / 1_000_000_000;
+        let is_delayed = waited < self.settings.initial_delay_s;
+        self.delayed_from = is_delayed.then_some(seen);
+        is_delayed
+    }
+
     /// A new instance: the old result goes, an initial one is set unless the instance is older than this daemon.
     fn adopt(&mut self, container: &SeenContainer, times: Times, changes: &mut Vec<Change>) {
         changes.extend(self.forget());
         self.container = Some(container.id.clone());
         self.on_hold = false;
+        self.delayed_from = Some(times.now);
         // COMPAT(kubelet): there, failures of the former instance keep counting.
         self.run = None;
         let settings = self.settings;

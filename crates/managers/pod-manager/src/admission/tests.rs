@@ -56,6 +56,8 @@ fn a_pod_is_over_when_a_container_that_begins_before_the_others_has_failed_for_g
         ("OnFailure, failed", "OnFailure", None, false, &[("i", Exited, 1)], false),
         ("Always, failed", "Always", None, false, &[("i", Exited, 1)], false),
         ("one that runs beside the others", "Never", Some("Always"), false, &[("i", Exited, 1)], false),
+        ("its own policy says Never", "Always", Some("Never"), false, &[("i", Exited, 1)], true),
+        ("its own policy starts it again", "Never", Some("OnFailure"), false, &[("i", Exited, 1)], false),
     ];
     for (what, policy, own, ready, containers, over) in table {
         let mut pod = pod(policy, &["a"]);

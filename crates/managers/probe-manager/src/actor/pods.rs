@@ -35,13 +35,8 @@ impl ProbeManager {
         let former = self.view.get(&uid);
         self.former.remove(&uid);
         let now = self.now(ctx);
-        // A rebuilt manager spreads first probes over their periods, as a young daemon does.
-        let age = match former {
-            Some(_) => Duration::ZERO,
-            None => Duration::from_nanos(
-                u64::try_from(Self::wall(ctx).nanos_since(self.config.daemon_started)).unwrap_or(0),
-            ),
-        };
+        let age =
+            Duration::from_nanos(u64::try_from(Self::wall(ctx).nanos_since(self.config.daemon_started)).unwrap_or(0));
         let status = self.status.get(&uid);
         let deleting = pod.metadata.deletion_timestamp.is_some();
         self.serial += 1;
@@ -53,6 +48,9 @@ impl ProbeManager {
             }
             let seen = status.as_ref().and_then(|s| Seen::of(&pod, container, &s.status).container);
             let verdict = seen.and_then(|c| Some((former.as_ref()?.verdict(&c.id, kind)?, c.id)));
+            // First probes after a change of managers are spread over their periods, as those of a young daemon are; not where a pod
+            // waits for one.
+            let is_fine = matches!(&verdict, Some((ProbeVerdict::Success, _)));
             let worker = match verdict {
                 Some((verdict, id)) => Worker::resumed(settings, deleting, id, verdict),
                 None => Worker::new(settings, deleting),
@@ -60,6 +58,7 @@ impl ProbeManager {
             let name: Arc<str> = container.name.as_str().into();
             entry.add(&name, worker);
             let id = ProbeId { uid: uid.clone(), container: name, kind };
+            let age = if is_fine { Duration::ZERO } else { age };
             self.schedule.insert(id, now, age, settings.period, ctx.rng().f64());
         }
         if entry.workers.is_empty() && former.is_none() {

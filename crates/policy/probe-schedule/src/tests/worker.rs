@@ -158,11 +158,22 @@ fn row_8_initial_delay_counts_whole_seconds_from_the_start_of_the_instance() {
 
 /// Found by `cargo xtask conform`: a clock that was set back stopped the probes of all that ran, for as long as it was set back.
 #[test]
-fn row_8_a_start_that_lies_in_the_future_is_no_delay() {
-    for initial_delay_s in [0, 3] {
-        let mut w = Worker::new(Settings { initial_delay_s, ..settings(Liveness) }, false);
-        // It runs since 5.
-        for (now, next) in [(20, Run), (-3_600, Run), (3, Run)] {
+fn row_8_a_clock_that_is_set_back_is_no_delay_but_the_delay_itself() {
+    for (initial_delay_s, first) in [(0, Run), (3, Wait(Idle::InitialDelay))] {
+        let delayed = Settings { initial_delay_s, ..settings(Liveness) };
+        // It runs since 5. What is over stays over.
+        let mut w = Worker::new(delayed, false);
+        for now in [20, -3_600, 3] {
+            assert_eq!(w.tick(Some(&running("a", true)), times(now)).next, Run, "{initial_delay_s} s, at {now}");
+        }
+        // One whose start lies in the future has its delay all the same, or it would be killed while it starts.
+        let mut w = Worker::new(delayed, false);
+        for (now, next) in [(-3_600, first), (-3_598, first), (-3_597, Run), (3, Run)] {
+            assert_eq!(w.tick(Some(&running("a", true)), times(now)).next, next, "{initial_delay_s} s, at {now}");
+        }
+        // The clock is set back while it waits.
+        let mut w = Worker::new(delayed, false);
+        for (now, next) in [(6, first), (-3_600, first), (-3_597, Run)] {
             assert_eq!(w.tick(Some(&running("a", true)), times(now)).next, next, "{initial_delay_s} s, at {now}");
         }
     }
