@@ -149,7 +149,8 @@ fn row_8_initial_delay_counts_whole_seconds_from_the_start_of_the_instance() {
         assert_eq!(w.tick(Some(&running("a", true)), times(now)).next, next, "{now}");
     }
     let almost = Times { now: Timestamp(times(8).now.0 - 1), ..times(8) };
-    assert_eq!(w.tick(Some(&running("a", true)), almost).next, Wait(Idle::InitialDelay));
+    let mut fresh = Worker::new(delayed, false);
+    assert_eq!(fresh.tick(Some(&running("a", true)), almost).next, Wait(Idle::InitialDelay));
     // Edge 76: a restarted container gets its delay again.
     let restarted = seen("b", Life::Running { since: times(20).now }, true);
     assert_eq!(w.tick(Some(&restarted), times(22)).next, Wait(Idle::InitialDelay));
