@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actor::watch;
 use actor::{AsyncContext, Ctx, Handler};
-use contract::probe::{PodProbes, RetainProbes, StartProbes, StopProbes};
+use contract::probe::{RetainProbes, StartProbes, StopProbes};
 use contract::status::StatusEntry;
 use model::core::Pod;
 use model::probe::{ProbeKind, ProbeVerdict};
