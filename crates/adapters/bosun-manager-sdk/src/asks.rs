@@ -57,7 +57,7 @@ impl<M: RoleMessage> Route<M> for Forward {
     fn ask(self: Arc<Self>, message: M, deadline: Duration) -> BoxFuture<'static, Result<M::Result, AskError>> {
         Box::pin(async move {
             let body = serde_json::to_vec(&message).map_err(|_| AskError::NotDelivered)?;
-            let answer = self.calls.call(&self.out, M::NAME, body, deadline).await.map_err(why)?;
+            let answer = self.calls.call(&self.out, M::NAME, body, deadline, ()).await.map_err(why)?;
             serde_json::from_slice(&answer).map_err(|e| {
                 tracing::error!(message = M::NAME, error = %e, "an answer of the node cannot be read");
                 AskError::Crashed

@@ -137,10 +137,54 @@ impl Link {
             session.borrow().as_ref()?;
         }
         let turn = self.0.turn.clone().lock_owned().await;
-        if !waits {
-            return Some((session.borrow().clone()?, turn));
-        }
-        let there = session.wait_for(Option::is_some).await.ok()?.clone()?;
-        Some((there, turn))
+        let there =
+            if waits { session.wait_for(Option::is_some).await.ok()?.clone() } else { session.borrow().clone() };
+        Some((there?, turn))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use futures::FutureExt;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    fn session() -> Arc<Session> {
+        let (out, _said) = Out::new(Vec::new());
+        Arc::new(Session { out, calls: Arc::new(Calls::new(1)), description: Description::default() })
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_for_the_manager_has_its_turn_in_the_order_of_coming() {
+        let link = Link::default();
+        let (mut first, mut second) = (Box::pin(link.session(true)), Box::pin(link.session(true)));
+        assert!(first.as_mut().now_or_never().is_none() && second.as_mut().now_or_never().is_none());
+        // One with less time behind one with more gives up, and takes nobody's turn with it.
+        assert!(timeout(Duration::from_secs(1), link.session(true)).await.is_err());
+        link.up(session(), (0, 0));
+        assert!(second.as_mut().now_or_never().is_none(), "the first has not said anything yet");
+        let (_, turn) = first.await.unwrap();
+        assert!(second.as_mut().now_or_never().is_none());
+        drop(turn);
+        assert!(second.await.is_some());
+        assert!(link.session(true).now_or_never().flatten().is_some(), "who is gone holds no turn");
+    }
+
+    #[test]
+    fn who_does_not_wait_is_told_at_once_that_nobody_is_there() {
+        let link = Link::default();
+        let held = link.session(true);
+        assert!(link.session(false).now_or_never().unwrap().is_none());
+        drop(held);
+        link.up(session(), (0, 0));
+        let (_, turn) = link.session(false).now_or_never().flatten().unwrap();
+        let mut behind = Box::pin(link.session(false));
+        assert!(behind.as_mut().now_or_never().is_none());
+        link.away("killed".to_owned());
+        drop(turn);
+        assert!(behind.now_or_never().unwrap().is_none(), "it went meanwhile");
     }
 }

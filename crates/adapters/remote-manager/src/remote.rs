@@ -168,7 +168,7 @@ impl<R: Role> Remote<R> {
         let answered = async move {
             let all = reminders.into_iter().map(|told| {
                 let (session, within) = (&session, told.within.min(REMINDED));
-                async move { session.calls.call(&session.out, told.message, told.body, within).await.is_ok() }
+                async move { session.calls.call(&session.out, told.message, told.body, within, ()).await.is_ok() }
             });
             futures::future::join_all(all).await
         };
@@ -216,7 +216,7 @@ impl<R: Role> Far<R> for Remote<R> {
         async move {
             let (session, turn) = timeout_at(until, link.session(waits)).await.ok()??;
             let left = until.saturating_duration_since(Instant::now());
-            let answer = session.calls.call_in_turn(&session.out, message, body, left, turn).await;
+            let answer = session.calls.call(&session.out, message, body, left, turn).await;
             if let Err(e) = &answer {
                 tracing::debug!(message, error = %e, "a manager in another process gave no answer");
             }

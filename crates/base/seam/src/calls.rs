@@ -59,28 +59,12 @@ impl Calls {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends a message, after the rows that were posted before, and waits for the answer.
+    /// Sends a message, after the rows that were posted before, and waits for the answer. `turn` is let go when the message is
+    /// sent: the guard of whoever wants no later message before it, or `()`.
     ///
     /// # Errors
     /// See [`Lost`].
     pub async fn call<T>(
-        self: &Arc<Self>,
-        out: &Out<T>,
-        message: &'static str,
-        body: Vec<u8>,
-        within: Duration,
-    ) -> Result<Vec<u8>, Lost>
-    where
-        T: From<Said> + Send + 'static,
-    {
-        self.call_in_turn(out, message, body, within, ()).await
-    }
-
-    /// As [`Self::call`]; `turn` is let go when the message is sent.
-    ///
-    /// # Errors
-    /// See [`Lost`].
-    pub async fn call_in_turn<T>(
         self: &Arc<Self>,
         out: &Out<T>,
         message: &'static str,

@@ -91,7 +91,7 @@ async fn sent(calls: &Arc<Calls>, answers: impl FnOnce(u64) -> Option<Answer>) -
         }
         call.key
     };
-    let call = calls.call(&out, "StopProbes", b"{}".to_vec(), Duration::from_secs(5));
+    let call = calls.call(&out, "StopProbes", b"{}".to_vec(), Duration::from_secs(5), ());
     futures::join!(call, other_side)
 }
 
@@ -112,9 +112,10 @@ fn a_call_is_answered_refused_late_or_lost() {
         assert!(!calls.answered(Answer { id: 0, what: None }));
         assert_eq!(sent(&calls, |_| None).await.0, Err(Lost::Gone));
         let (out, _said) = Out::<ToManager>::new(Vec::new());
-        let after = calls.call(&out, "StopProbes", Vec::new(), Duration::from_secs(5)).await;
+        let after = calls.call(&out, "StopProbes", Vec::new(), Duration::from_secs(5), ()).await;
         assert_eq!(after, Err(Lost::NotSent));
-        let large = Arc::new(Calls::new(1)).call(&out, "StopProbes", vec![0; MAX_FRAME], Duration::from_secs(5)).await;
+        let large =
+            Arc::new(Calls::new(1)).call(&out, "StopProbes", vec![0; MAX_FRAME], Duration::from_secs(5), ()).await;
         assert_eq!(large, Err(Lost::NotSent));
     });
 }
@@ -128,7 +129,7 @@ fn a_turn_ends_with_the_life_of_a_side_that_does_not_read() {
         while out.say_now(ping()).is_ok() {}
         let turn = Arc::new(());
         let day = Duration::from_secs(86_400);
-        let stuck = calls.call_in_turn(&out, "StopProbes", Vec::new(), day, turn.clone());
+        let stuck = calls.call(&out, "StopProbes", Vec::new(), day, turn.clone());
         let end = async {
             testing::settle().await;
             assert_eq!(Arc::strong_count(&turn), 2, "it waits for room");

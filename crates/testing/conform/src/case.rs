@@ -41,6 +41,29 @@ impl<R: Role> Case<R> {
         Case { name, source, rule, is_core: false, needs_real_time: false, play }
     }
 
+    /// A case that begins when the manager has the place, on what `on` has set up around it before.
+    pub(crate) fn begun<B, F, Fut>(
+        name: &'static str,
+        source: &'static str,
+        rule: &'static str,
+        on: fn(Stage<R>) -> B,
+        play: F,
+    ) -> Self
+    where
+        B: 'static,
+        F: Fn(B) -> Fut + Clone + Send + Sync + 'static,
+        Fut: Future<Output = Outcome> + 'static,
+    {
+        Case::new(name, source, rule, move |stage: Stage<R>| {
+            let play = play.clone();
+            async move {
+                let bed = on(stage.clone());
+                stage.begin().await?;
+                play(bed).await
+            }
+        })
+    }
+
     /// The same, as one that every manager of the role must keep.
     #[must_use]
     pub fn core(self) -> Self {

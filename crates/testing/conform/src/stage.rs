@@ -6,9 +6,12 @@ use std::time::Duration;
 
 use actor::{AskError, Kernel};
 use contract::record::{Entry, Recorder};
+use contract::seam::Posted;
 use contract::{Role, RoleMessage, Wiring};
 use fakes::MemoryJournal;
 use model::Timestamp;
+use model::core::Pod;
+use serde::de::DeserializeOwned;
 
 use crate::outcome::{Broken, Outcome};
 use crate::subject::{Place, Served, Subject};
@@ -120,6 +123,17 @@ impl<R: Role> Stage<R> {
     /// Rows since then, in order.
     pub(crate) fn posts_since(&self, mark: usize) -> Vec<Post> {
         self.inner.posts.0.lock().unwrap_or_else(PoisonError::into_inner)[mark..].to_vec()
+    }
+
+    /// Rows about a pod that were posted since then, in order; `None`: it is gone.
+    pub(crate) fn rows_since<P>(&self, mark: usize, pod: &Pod) -> Outcome<Vec<Option<P>>>
+    where
+        P: Posted<By = R> + DeserializeOwned,
+    {
+        let key = serde_json::to_string(&model::pod::uid(pod)).unwrap_or_default();
+        let posts = self.posts_since(mark).into_iter().filter(|p| p.what == P::NAME && p.key == key);
+        let read = |row: String| serde_json::from_str(&row).map_err(|e| Broken(format!("row {row:?}: {e}")));
+        posts.map(|post| post.row.map(read).transpose()).collect()
     }
 
     /// The manager takes the place. A case that begins with rows of a former one posts them before.

@@ -41,6 +41,10 @@ pub(super) fn config(kernel: &Kernel) -> Config {
     Config::new(Timestamp(kernel.clock().unix_nanos() - 86_400_000_000_000))
 }
 
+fn manager(kernel: &Kernel, wiring: &Wiring, deps: Deps, config: Config) -> ActorRef<ProbeManager> {
+    fakes::start(kernel, wiring, move |crew| ProbeManager::new(crew, deps.clone(), config.clone()))
+}
+
 impl Bed {
     pub(super) fn new(kernel: Kernel) -> Self {
         let config = config(&kernel);
@@ -57,10 +61,16 @@ impl Bed {
         });
         net.open_all();
         let deps = Deps { journal, ..Deps::new(net.clone()) };
-        let new = move |crew| ProbeManager::new(crew, deps.clone(), config.clone());
-        let manager = fakes::start(&kernel, &wiring, new);
+        let manager = manager(&kernel, &wiring, deps, config);
         let (version, began) = (Mutex::new(0), Instant::now());
         Self { kernel, wiring, manager, exec_answers, runtime, net, events, began, version }
+    }
+
+    /// Another one takes the place, which knows nothing but rows and the journal.
+    pub(super) fn replace(&mut self, journal: Option<Arc<dyn Journal>>) {
+        self.manager.stop();
+        let deps = Deps { journal, ..Deps::new(self.net.clone()) };
+        self.manager = manager(&self.kernel, &self.wiring, deps, Config::new(self.wall()));
     }
 
     pub(super) async fn start(&self, pod: &Arc<Pod>) {

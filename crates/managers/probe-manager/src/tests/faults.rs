@@ -7,7 +7,6 @@ use model::probe::ProbeKind::{Liveness, Readiness};
 use model::probe::ProbeVerdict::{Failure, Success};
 use std::sync::Arc;
 
-use crate::{Config, Deps, ProbeManager};
 use fakes::MemoryJournal;
 use ports::journal::Journal;
 
@@ -47,21 +46,19 @@ fn a_killed_manager_comes_back_with_its_verdicts() {
 /// Seen as a pod that was not ready for a moment when the built-in manager followed a process: it learns of its pods one by one.
 #[test]
 fn a_manager_that_takes_the_place_goes_on_with_the_verdicts_of_the_one_before() {
-    with_bed(async |bed| {
+    with_bed(async |mut bed| {
         let p = both("u1");
         bed.runs(&p).await;
         pass(100).await;
-        let verdicts = || [Readiness, Liveness].map(|kind| bed.verdict(&p, "c1", kind));
-        assert_eq!(verdicts(), [Some(Success); 2]);
+        let verdicts = |bed: &Bed| [Readiness, Liveness].map(|kind| bed.verdict(&p, "c1", kind));
+        assert_eq!(verdicts(&bed), [Some(Success); 2]);
         // Nothing that is probed anew answers in time.
         bed.net.set_takes(Duration::from_secs(1));
-        bed.manager.stop();
-        let (deps, config) = (Deps::new(bed.net.clone()), Config::new(bed.wall()));
-        fakes::start(&bed.kernel, &bed.wiring, move |crew| ProbeManager::new(crew, deps.clone(), config.clone()));
+        bed.replace(None);
         let mut rows = bed.wiring.board::<PodProbes>().changes();
         bed.start(&p).await;
         while tokio::time::timeout(Duration::from_millis(900), rows.changed()).await.is_ok() {
-            assert_eq!(verdicts(), [Some(Success); 2], "no flip");
+            assert_eq!(verdicts(&bed), [Some(Success); 2], "no flip");
         }
     });
 }
@@ -69,15 +66,14 @@ fn a_manager_that_takes_the_place_goes_on_with_the_verdicts_of_the_one_before() 
 /// Another one's row may name no probe: what is probed is the pod's, not the row's.
 #[test]
 fn a_pod_is_probed_whatever_the_one_before_has_posted_of_it() {
-    with_bed(async |bed| {
+    with_bed(async |mut bed| {
         let p = both("u1");
         bed.runs(&p).await;
         pass(100).await;
         bed.manager.stop();
         pass(100).await;
         bed.wiring.put(model::pod::uid(&p), PodProbes::default());
-        let (deps, config) = (Deps::new(bed.net.clone()), Config::new(bed.wall()));
-        fakes::start(&bed.kernel, &bed.wiring, move |crew| ProbeManager::new(crew, deps.clone(), config.clone()));
+        bed.replace(None);
         bed.start(&p).await;
         pass(3_000).await;
         assert_eq!(bed.row(&p).unwrap().probes["m"], [Readiness, Liveness].into());
@@ -91,17 +87,14 @@ fn rows_of_the_one_before_end_with_their_pods() {
     let journal = Arc::new(MemoryJournal::default());
     let kept = journal.clone();
     testing::run(1, |kernel| async move {
-        let bed = Bed::with(kernel.clone(), config(&kernel), Some(kept.clone()));
+        let mut bed = Bed::with(kernel.clone(), config(&kernel), Some(kept.clone()));
         let pods = ["stopped", "gone", "stays"].map(both);
         for (pod, id) in pods.iter().zip(["c1", "c2", "c3"]) {
             bed.show(pod, vec![running("m", id, bed.wall(), true)]);
             bed.start(pod).await;
         }
         pass(2_500).await;
-        bed.manager.stop();
-        let deps = Deps { journal: Some(kept), ..Deps::new(bed.net.clone()) };
-        let config = Config::new(bed.wall());
-        fakes::start(&bed.kernel, &bed.wiring, move |crew| ProbeManager::new(crew, deps.clone(), config.clone()));
+        bed.replace(Some(kept));
         bed.stop(&pods[0], false).await;
         assert!(bed.row(&pods[0]).is_none());
         let known = std::collections::BTreeSet::from(["stays".into()]);

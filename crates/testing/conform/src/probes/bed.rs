@@ -9,9 +9,9 @@ use contract::runtime::{CallError, CallErrorKind, ExecOutcome, ExecSync};
 use contract::status::StatusEntry;
 use contract::{ProbeManager, RuntimeClient};
 use fakes::{Events, StandIn};
+use model::Timestamp;
 use model::core::{ContainerStatus, Pod, PodStatus};
 use model::probe::{ProbeKind, ProbeVerdict};
-use model::{PodUid, Timestamp};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -187,11 +187,7 @@ impl Bed {
 
     /// Rows of a pod that were posted since then, in order; `None`: it is gone.
     pub(super) fn rows_since(&self, mark: usize, pod: &Pod) -> Outcome<Vec<Option<PodProbes>>> {
-        let uid: PodUid = model::pod::uid(pod);
-        let key = serde_json::to_string(&uid).unwrap_or_default();
-        let posts = self.stage.posts_since(mark).into_iter().filter(|p| p.what == "PodProbes" && p.key == key);
-        let read = |row: String| serde_json::from_str(&row).map_err(|e| Broken(format!("row {row:?}: {e}")));
-        posts.map(|post| post.row.map(read).transpose()).collect()
+        self.stage.rows_since(mark, pod)
     }
 
     /// In no row since then the verdict was another one, nor none.
@@ -297,12 +293,5 @@ where
     F: Fn(Bed) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Outcome> + 'static,
 {
-    Case::new(name, source, rule, move |stage| {
-        let play = play.clone();
-        async move {
-            let bed = Bed::on(stage);
-            bed.stage.begin().await?;
-            play(bed).await
-        }
-    })
+    Case::begun(name, source, rule, Bed::on, play)
 }

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use contract::StatusManager;
 use contract::status::{RetainPodStatuses, SetPodStatus, StatusEntry, TerminatePod};
-use model::PodUid;
 use model::core::{Pod, PodStatus};
 use serde_json::{Value, json};
 
@@ -59,13 +58,9 @@ impl Bed {
 
     /// Versions of a pod's rows since then grew, and never went back; answers how many rows there were.
     pub(super) fn versions_grew(&self, mark: usize, pod: &Pod, from: u64) -> Outcome<usize> {
-        let uid: PodUid = model::pod::uid(pod);
-        let key = serde_json::to_string(&uid).unwrap_or_default();
-        let posts = self.stage.posts_since(mark).into_iter().filter(|p| p.what == "StatusEntry" && p.key == key);
         let mut last = from;
         let mut count = 0;
-        for row in posts.filter_map(|post| post.row) {
-            let entry: StatusEntry = serde_json::from_str(&row).map_err(|e| Broken(format!("row {row:?}: {e}")))?;
+        for entry in self.stage.rows_since::<StatusEntry>(mark, pod)?.into_iter().flatten() {
             demand(entry.version > last, || format!("version {} came after {last}", entry.version))?;
             last = entry.version;
             count += 1;
@@ -114,12 +109,5 @@ where
     F: Fn(Bed) -> Fut + Clone + Send + Sync + 'static,
     Fut: Future<Output = Outcome> + 'static,
 {
-    Case::new(name, source, rule, move |stage| {
-        let play = play.clone();
-        async move {
-            let bed = Bed { stage };
-            bed.stage.begin().await?;
-            play(bed).await
-        }
-    })
+    Case::begun(name, source, rule, |stage| Bed { stage }, play)
 }
