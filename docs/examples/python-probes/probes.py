@@ -277,9 +277,8 @@ class Life:
         sidecars = [c for c in pod["spec"].get("initContainers") or [] if c.get("restartPolicy") == "Always"]
         for container in sidecars + pod["spec"]["containers"]:
             for kind, field in FIELDS.items():
-                # A probe that had ended with a manager before this one stays ended.
-                is_over = former is not None and kind not in former["probes"].get(container["name"], [])
-                if container.get(field) and not is_over:
+                # What is probed is the pod's, whatever the manager before this one has posted.
+                if container.get(field):
                     is_sidecar = container in sidecars
                     probes.append(Probe(self, pod, container, kind, container[field], is_sidecar, former))
         if probes:

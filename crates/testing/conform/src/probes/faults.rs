@@ -99,6 +99,13 @@ fn successors() -> Vec<Case<ProbeManager>> {
         )
         .core(),
         case(
+            "row-without-probes-of-a-former-manager",
+            "contract",
+            "which probes a pod has is the pod's, whatever the row of a former manager names",
+            row_without_probes,
+        )
+        .core(),
+        case(
             "row-of-a-former-manager-is-stopped",
             "contract",
             "StopProbes ends a row of a former manager, also before StartProbes",
@@ -312,6 +319,15 @@ async fn row_of_a_former_manager(bed: Bed) -> Outcome {
     tokio::time::sleep(seconds(1.5)).await;
     demand(bed.count("ready") > 0, || "it is not probed".to_owned())?;
     bed.both_stood(mark, &pod)
+}
+
+async fn row_without_probes(bed: Bed) -> Outcome {
+    let pod = bed.pod("a", one(both()));
+    bed.runs(&pod);
+    bed.stage.wiring().put(model::pod::uid(&pod), PodProbes::default());
+    bed.stage.take_over().await?;
+    bed.start(&pod).await?;
+    bed.turns(&pod, ("c1", Readiness), Success, seconds(2.5)).await
 }
 
 async fn former_row_is_stopped(bed: Bed) -> Outcome {
