@@ -3,6 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+/// Over how long first ticks of probes are spread that go on after a change or a crash of their manager: long enough that a
+/// full node does not probe everything at once, short enough that nobody misses a probe.
+const SPREAD_OF_RESUMED: Duration = Duration::from_secs(1);
+
+/// Over how long the first tick of a probe is spread: over a period while the daemon is younger than that (pod-lifecycle
+/// 8.1), briefly for one that goes on (`is_resumed`), not at all for others.
+#[must_use]
+pub fn spread(daemon_age: Duration, period: Duration, is_resumed: bool) -> Duration {
+    if daemon_age < period {
+        period
+    } else if is_resumed {
+        period.min(SPREAD_OF_RESUMED)
+    } else {
+        Duration::ZERO
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     due: Duration,
@@ -28,13 +45,11 @@ impl<K: Ord + Clone> Default for Schedule<K> {
 }
 
 impl<K: Ord + Clone> Schedule<K> {
-    /// Adds a probe, or begins it anew. While the daemon is younger than one period, the first tick is spread over a
-    /// period by `jitter` in [0, 1), so that a restart does not probe everything at once (pod-lifecycle 8.1); later it
-    /// is now.
-    pub fn insert(&mut self, key: K, now: Duration, daemon_age: Duration, period: Duration, jitter: f64) {
+    /// Adds a probe, or begins it anew. Its first tick comes within `spread` (see [`spread`]), where `jitter` in [0, 1) says.
+    pub fn insert(&mut self, key: K, now: Duration, spread: Duration, period: Duration, jitter: f64) {
         self.remove(&key);
         let period = period.max(Duration::from_millis(1));
-        let due = if period > daemon_age { now + period.mul_f64(jitter.clamp(0.0, 1.0)) } else { now };
+        let due = now + spread.mul_f64(jitter.clamp(0.0, 1.0));
         self.queue.insert((due, key.clone()));
         self.entries.insert(key, Entry { due, period, running: false, missed: false });
     }

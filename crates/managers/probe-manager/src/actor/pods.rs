@@ -10,7 +10,7 @@ use contract::status::StatusEntry;
 use model::core::Pod;
 use model::probe::{ProbeKind, ProbeVerdict};
 use model::{PodUid, pod};
-use probe_schedule::{Life, Seen, Worker, probes_of};
+use probe_schedule::{Life, Seen, Worker, probes_of, spread};
 
 use super::ProbeManager;
 use crate::Known;
@@ -48,8 +48,7 @@ impl ProbeManager {
             }
             let seen = status.as_ref().and_then(|s| Seen::of(&pod, container, &s.status).container);
             let verdict = seen.and_then(|c| Some((former.as_ref()?.verdict(&c.id, kind)?, c.id)));
-            // First probes after a change of managers are spread over their periods, as those of a young daemon are; not where a pod
-            // waits for one.
+            // Not spread where a pod waits for a probe.
             let is_fine = matches!(&verdict, Some((ProbeVerdict::Success, _)));
             let worker = match verdict {
                 Some((verdict, id)) => Worker::resumed(settings, deleting, id, verdict),
@@ -58,8 +57,8 @@ impl ProbeManager {
             let name: Arc<str> = container.name.as_str().into();
             entry.add(&name, worker);
             let id = ProbeId { uid: uid.clone(), container: name, kind };
-            let age = if is_fine { Duration::ZERO } else { age };
-            self.schedule.insert(id, now, age, settings.period, ctx.rng().f64());
+            let spread = spread(age, settings.period, is_fine);
+            self.schedule.insert(id, now, spread, settings.period, ctx.rng().f64());
         }
         if entry.workers.is_empty() && former.is_none() {
             return;

@@ -2,18 +2,18 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 
-use crate::Schedule;
+use crate::{Schedule, spread};
 
 fn s(n: u64) -> Duration {
     Duration::from_secs(n)
 }
 
-const OLD: Duration = Duration::from_secs(86_400);
+const AT_ONCE: Duration = Duration::ZERO;
 
 #[test]
 fn a_probe_ticks_at_once_and_then_once_per_period() {
     let mut x = Schedule::default();
-    x.insert("a", s(100), OLD, s(10), 0.7);
+    x.insert("a", s(100), AT_ONCE, s(10), 0.7);
     assert_eq!(x.next_due(), Some(s(100)));
     assert_eq!(x.pop_due(s(100)), ["a"]);
     assert_eq!(x.pop_due(s(109)), Vec::<&str>::new());
@@ -22,24 +22,27 @@ fn a_probe_ticks_at_once_and_then_once_per_period() {
 }
 
 #[test]
-fn probes_are_spread_while_the_daemon_is_young_8_1() {
+fn first_ticks_are_spread_while_the_daemon_is_young_and_after_a_change_8_1() {
     let rows = [
-        ("younger than a period", s(9), 0.5, s(105)),
-        ("younger, no jitter", s(0), 0.0, s(100)),
-        ("exactly a period", s(10), 0.5, s(100)),
-        ("older", s(11), 0.5, s(100)),
+        ("younger than a period", s(9), false, s(10)),
+        ("younger, goes on", s(9), true, s(10)),
+        ("exactly a period", s(10), false, s(0)),
+        ("older", s(11), false, s(0)),
+        ("older, goes on", s(11), true, s(1)),
     ];
-    for (name, age, jitter, want) in rows {
-        let mut x = Schedule::default();
-        x.insert("a", s(100), age, s(10), jitter);
-        assert_eq!(x.next_due(), Some(want), "{name}");
+    for (name, age, is_resumed, want) in rows {
+        assert_eq!(spread(age, s(10), is_resumed), want, "{name}");
     }
+    assert_eq!(spread(s(1), Duration::from_millis(10), true), Duration::from_millis(10), "never over a period");
+    let mut x = Schedule::default();
+    x.insert("a", s(100), s(10), s(20), 0.5);
+    assert_eq!(x.next_due(), Some(s(105)));
 }
 
 #[test]
 fn missed_periods_are_not_replayed_and_the_phase_stays() {
     let mut x = Schedule::default();
-    x.insert("a", s(0), OLD, s(10), 0.0);
+    x.insert("a", s(0), AT_ONCE, s(10), 0.0);
     assert_eq!(x.pop_due(s(0)), ["a"]);
     assert_eq!(x.pop_due(s(47)), ["a"]);
     assert_eq!(x.next_due(), Some(s(50)));
@@ -48,7 +51,7 @@ fn missed_periods_are_not_replayed_and_the_phase_stays() {
 #[test]
 fn a_tick_during_a_run_is_made_up_for_once() {
     let mut x = Schedule::default();
-    x.insert("a", s(0), OLD, s(1), 0.0);
+    x.insert("a", s(0), AT_ONCE, s(1), 0.0);
     assert_eq!(x.pop_due(s(0)), ["a"]);
     x.begin(&"a");
     assert_eq!(x.pop_due(s(1)), Vec::<&str>::new());
@@ -62,7 +65,7 @@ fn a_tick_during_a_run_is_made_up_for_once() {
 #[test]
 fn a_trigger_counts_the_period_anew() {
     let mut x = Schedule::default();
-    x.insert("a", s(0), OLD, s(10), 0.0);
+    x.insert("a", s(0), AT_ONCE, s(10), 0.0);
     x.pop_due(s(0));
     x.trigger(&"a", s(3));
     assert_eq!(x.pop_due(s(3)), ["a"]);
@@ -75,7 +78,7 @@ fn a_trigger_counts_the_period_anew() {
 #[test]
 fn a_hastened_tick_never_comes_later() {
     let mut x = Schedule::default();
-    x.insert("a", s(0), OLD, s(10), 0.0);
+    x.insert("a", s(0), AT_ONCE, s(10), 0.0);
     x.pop_due(s(0));
     x.hasten(&"a", s(1));
     assert_eq!(x.next_due(), Some(s(1)));
@@ -88,7 +91,7 @@ fn a_hastened_tick_never_comes_later() {
 #[test]
 fn a_removed_probe_is_gone() {
     let mut x = Schedule::default();
-    x.insert("a", s(0), OLD, s(1), 0.0);
+    x.insert("a", s(0), AT_ONCE, s(1), 0.0);
     x.begin(&"a");
     x.remove(&"a");
     assert!(x.is_empty() && x.next_due().is_none() && !x.contains(&"a"));
@@ -101,7 +104,7 @@ fn a_removed_probe_is_gone() {
 fn the_earliest_comes_first() {
     let mut x = Schedule::default();
     for (key, at) in [("c", 3), ("a", 5), ("b", 1)] {
-        x.insert(key, s(at), OLD, s(60), 0.0);
+        x.insert(key, s(at), AT_ONCE, s(60), 0.0);
     }
     assert_eq!(x.pop_due(s(10)), ["b", "c", "a"]);
     assert_eq!(x.len(), 3);
@@ -112,7 +115,7 @@ proptest! {
     #[test]
     fn phases_never_drift(period in 1..20u64, first in 0..50u64, steps in prop::collection::vec(0..60u64, 1..30)) {
         let mut x = Schedule::default();
-        x.insert("a", s(first), OLD, s(period), 0.0);
+        x.insert("a", s(first), AT_ONCE, s(period), 0.0);
         let mut now = 0;
         for step in steps {
             now += step;
