@@ -20,6 +20,9 @@ pub(crate) struct Args {
     /// Leaves containerd, bosun and the pods running, and says how to reach and to remove them.
     #[arg(long)]
     keep: bool,
+    /// So many pods beside them, each with a readiness probe every second.
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=100))]
+    pods: u32,
     /// Runs the release build, which takes long to make.
     #[arg(long)]
     release: bool,
@@ -33,13 +36,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<()> {
     let say = |step: &str| println!("  {step}");
     let mut bed = TestBed::start(Options { keep: args.keep, say, ..Options::default() })?;
     title("bosun run");
+    let by_hand = program.display().to_string();
     let options = BosunOptions { program, faults: true, hostname: "demo".into(), ..BosunOptions::default() };
     let mut bosun = Bosun::start(&mut bed, options)?;
     println!("  pid {}, socket {}", bosun.pid().unwrap_or_default(), bosun.socket().display());
-    let shown = show(&bosun);
+    let shown = show(&bosun, args.pods);
     if args.keep {
         bosun.keep();
-        println!("\nstill running; for example:\n  bosun get pods --socket {}", bosun.socket().display());
+        println!("\nstill running; for example:\n  {by_hand} get pods --socket {}", bosun.socket().display());
         println!("  ctr -a {} -n k8s.io tasks ls", bed.socket().display());
         println!("  cargo xtask bed --remove {}", bed.dir().display());
         return shown;
@@ -59,10 +63,33 @@ fn title(text: &str) {
     println!("\n── {text}");
 }
 
-fn show(bosun: &Bosun) -> anyhow::Result<()> {
+/// A pod that is probed all the time.
+fn probed(name: &str) -> String {
+    let image = testbed::BUSYBOX_IMAGES[0];
+    format!(
+        "apiVersion: v1
+kind: Pod
+metadata: {{name: {name}}}
+spec:
+  terminationGracePeriodSeconds: 0
+  containers:
+  - name: main
+    image: {image}
+    command: [sh, -c, exec sleep 100000]
+    readinessProbe: {{exec: {{command: ['true']}}, periodSeconds: 1, timeoutSeconds: 10}}
+"
+    )
+}
+
+fn show(bosun: &Bosun, more: u32) -> anyhow::Result<()> {
     title("pods of config/examples come up");
     let begin = Instant::now();
     let mut count = 0;
+    for n in 1..=more {
+        let name = format!("probed-{n}");
+        bosun.put(&format!("{name}.yaml"), &probed(&name))?;
+        count += 1;
+    }
     for entry in std::fs::read_dir(workspace::root().join("config/examples"))? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -82,7 +109,8 @@ fn show(bosun: &Bosun) -> anyhow::Result<()> {
 /// Prints every change until each pod has left Pending and those that run to an end have ended.
 fn follow(bosun: &Bosun, count: usize, begin: Instant) -> anyhow::Result<()> {
     let mut before: BTreeMap<String, String> = BTreeMap::new();
-    wait_until("the pods to come up", Duration::from_secs(40), || {
+    let patience = Duration::from_secs(40) + Duration::from_secs(1) * u32::try_from(count).unwrap_or(u32::MAX);
+    wait_until("the pods to come up", patience, || {
         let pods = bosun.pods().map_err(|e| e.to_string())?;
         for pod in &pods {
             let name = pod["metadata"]["name"].as_str().unwrap_or_default().to_owned();

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use actor::Kernel;
 
-use cases::{ACTIONS, Case, FEW, KINDS, Kind, Passages, cases};
+use cases::{ACTIONS, Case, FEW, Kind, Passages, cases, kinds};
 pub(crate) use round::Round;
 
 /// How far the cases of one actor are.
@@ -34,16 +34,20 @@ struct Progress {
 }
 
 impl Progress {
+    fn has_few(&self) -> bool {
+        self.points.len() < FEW
+    }
+
     /// Goes through the cases on one node, up to the first failure.
-    async fn go_on(&mut self, kernel: Kernel, actor: &str, (name, features, takes): Kind) {
+    async fn go_on(&mut self, kernel: Kernel, actor: &str, (name, features, takes): Kind, is_last: bool) {
         let mut round = Round::out_of_step(&kernel, features()).await;
         let mut left = self.left.take().unwrap_or_else(|| {
             let points: BTreeSet<String> =
                 Passages::of(&kernel).0.remove(actor).into_iter().flat_map(BTreeMap::into_keys).collect();
             let mut all = cases(actor, &points, &round.passages);
             self.points.extend(points);
-            let few = self.points.len() < FEW;
-            all.retain(|c| (few || takes(c)) && !self.done.contains(c));
+            let takes_all = is_last || self.has_few();
+            all.retain(|c| (takes_all || takes(c)) && !self.done.contains(c));
             all.reverse();
             all
         });
@@ -66,13 +70,14 @@ impl Progress {
 fn strike(actor: &str) {
     sim::log_to_stderr();
     let mut progress = Progress::default();
-    for kind in KINDS {
-        if !progress.points.is_empty() && progress.points.len() < FEW {
+    let kinds = kinds(actor);
+    for (n, kind) in kinds.into_iter().enumerate() {
+        if !progress.points.is_empty() && progress.has_few() {
             break;
         }
         progress.left = None;
         while progress.left.as_ref().is_none_or(|left| !left.is_empty()) {
-            actor::testing::run(7, |kernel| progress.go_on(kernel, actor, kind));
+            actor::testing::run(7, |kernel| progress.go_on(kernel, actor, kind, n + 1 == kinds.len()));
         }
     }
     let Progress { done, struck, points, times, .. } = &mut progress;
