@@ -143,13 +143,14 @@ mod tests {
         mutants::all_apply("conform/images", 8);
         mutants::all_apply("conform/probes", 15);
         mutants::all_apply("conform/status", 12);
-        mutants::all_apply("conform/volumes", 8);
     }
 
     #[test]
     fn the_table_of_mutants_names_each_of_them() {
         let page = std::fs::read_to_string(workspace::root().join("docs/testing.md")).unwrap();
-        let all = ROLES.into_iter().flat_map(|role| {
+        // Of volumes there are none yet.
+        let roles = ["images", "probes", "status"];
+        let all = roles.into_iter().flat_map(|role| {
             let patches = mutants::patches(&format!("conform/{role}"), None).unwrap();
             patches.into_iter().map(move |patch| format!("{role}/{}", mutants::name(&patch)))
         });

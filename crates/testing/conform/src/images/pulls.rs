@@ -245,8 +245,9 @@ async fn five_pods_one_image(bed: Bed) -> Outcome {
     bed.pulls_so(&image, Pull::Succeeds(seconds(1.0)));
     let pods: Vec<_> = (0..5).map(|n| bed.pod(&format!("p{n}"))).collect();
     futures::future::try_join_all(pods.iter().map(|pod| bed.got(bed.want(pod, &image, "IfNotPresent")))).await?;
-    let is_told = |pod: &Arc<_>| bed.told(pod).iter().any(|e| e.starts_with("Normal Pulled: "));
-    until("each pod is told Pulled", SOON, || pods.iter().all(is_told)).await
+    let is_told = |pod: &Arc<_>, event| bed.told(pod).iter().any(|e| e.starts_with(event));
+    let so = |pod: &Arc<_>| is_told(pod, "Normal Pulling: ") && is_told(pod, "Normal Pulled: ");
+    until("each pod is told Pulling and Pulled", SOON, || pods.iter().all(so)).await
 }
 
 async fn failure_is_everybodys(bed: Bed) -> Outcome {
