@@ -14,13 +14,15 @@ use crate::{setup, workspace};
 ///   cargo xtask conform probes                                   bosun's own, in one process, on a virtual clock
 ///   cargo xtask conform probes --remote                          bosun's own in a process of its own, killed at will
 ///   cargo xtask conform probes --at unix:///run/acme/probes.sock one that runs already and serves nobody else meanwhile
+///   cargo xtask conform images --at ... --runtime-at unix:///PATH such a one, which looks for the image service there
+///   cargo xtask conform volumes --at ... --root-dir /PATH        such a one, whose root directory of the node that is
 ///   cargo xtask conform probes --run ./my-probes                 a program, started for each case with `--at unix:///PATH`
 ///   cargo xtask conform probes --python                          docs/examples/python-probes: what every one must keep
 ///   cargo xtask conform probes --list                            which cases there are, with the rule of each
 ///   cargo xtask conform probes --mutants [NAME]                  puts faults of tests/mutants/conform into a copy of this
 ///                                                                repository, one at a time: does the suite notice?
 ///
-/// Roles are `probes` and `status`. `--core` plays only what every manager must keep, `--only PART` cases with this in their
+/// Roles are `images`, `probes`, `status` and `volumes`. `--core` plays only what every manager must keep, `--only PART` cases with this in their
 /// names, `-o json` tells all of it to programs. It ends with 1 when a rule is broken.
 #[derive(clap::Args)]
 #[command(verbatim_doc_comment)]
@@ -37,16 +39,20 @@ pub(crate) struct Args {
     /// Faults of tests/mutants/conform; with a part of a name: these.
     #[arg(long, value_name = "NAME", num_args = 0..=1, default_missing_value = "", conflicts_with_all = ["remote", "python", "rest"])]
     mutants: Option<String>,
-    /// Whatever else the suite is told: `--at`, `--run`, `--only`, `--core`, `--list`, `-o json`.
+    /// Whatever else the suite is told: `--at`, `--runtime-at`, `--root-dir`, `--run`, `--only`, `--core`, `--list`, `-o json`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     rest: Vec<String>,
 }
 
-const ROLES: [&str; 2] = ["probes", "status"];
+const ROLES: [&str; 4] = ["images", "probes", "status", "volumes"];
 
 /// Our managers in processes of their own: role, package, program.
-const REMOTE: [(&str, &str, &str); 2] =
-    [("probes", "remote-probes", "remote-probes"), ("status", "across", "statuses")];
+const REMOTE: [(&str, &str, &str); 4] = [
+    ("images", "across", "images"),
+    ("probes", "remote-probes", "remote-probes"),
+    ("status", "across", "statuses"),
+    ("volumes", "across", "volumes"),
+];
 
 /// Of thirty mutants so many must be noticed.
 const MUST: (usize, usize) = (27, 30);
@@ -134,6 +140,7 @@ mod tests {
 
     #[test]
     fn each_mutant_is_a_change_of_sources_that_are_there() {
+        mutants::all_apply("conform/images", 8);
         mutants::all_apply("conform/probes", 15);
         mutants::all_apply("conform/status", 12);
     }
@@ -141,7 +148,9 @@ mod tests {
     #[test]
     fn the_table_of_mutants_names_each_of_them() {
         let page = std::fs::read_to_string(workspace::root().join("docs/testing.md")).unwrap();
-        let all = ROLES.into_iter().flat_map(|role| {
+        // Of volumes there are none yet.
+        let roles = ["images", "probes", "status"];
+        let all = roles.into_iter().flat_map(|role| {
             let patches = mutants::patches(&format!("conform/{role}"), None).unwrap();
             patches.into_iter().map(move |patch| format!("{role}/{}", mutants::name(&patch)))
         });

@@ -35,7 +35,7 @@ impl Actor for ImageManager {
     type Context = Ctx<Self>;
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
-        self.collector.watching_since = now(ctx);
+        self.collector.watching_since = self.steady(ctx);
         if self.config.verification.is_some() {
             ctx.run(recover::interrupted_pulls(self.tools(ctx)), |_: &mut Self, (), _| {});
         }
@@ -54,7 +54,13 @@ impl ImageManager {
         // Pulls of former generations go on: this one shows them.
         deps.slots.show_on(crew.publisher());
         let pulls = Pulls::new(Limiter::new(config.registry_qps, config.registry_burst));
-        Self { crew, deps, pulls, collector: Collector::default(), config }
+        let collector = Collector::new(deps.ages.clone());
+        Self { crew, deps, pulls, collector, config }
+    }
+
+    /// For ages and delays: time that nobody sets.
+    fn steady(&self, ctx: &Ctx<Self>) -> Timestamp {
+        self.deps.ages.now(ctx.clock())
     }
 
     fn tools(&self, ctx: &Ctx<Self>) -> Tools {
@@ -69,8 +75,8 @@ impl ImageManager {
 
     /// Looks whether there is room. One pass at a time.
     fn collect(&mut self, ctx: &mut Ctx<Self>) {
-        let shown = self.crew.board::<Observed>().snapshot();
-        if let Some(order) = self.collector.begin(|uid| shown.contains_key(uid), now(ctx)) {
+        let (shown, now) = (self.crew.board::<Observed>().snapshot(), self.steady(ctx));
+        if let Some(order) = self.collector.begin(|uid| shown.contains_key(uid), now) {
             let pass = trace::whole("Images/GarbageCollect", gc::pass(self.tools(ctx), order));
             ctx.run(pass, |act: &mut Self, passed, ctx| act.collected(passed, ctx));
         }
@@ -91,10 +97,6 @@ impl ImageManager {
     }
 }
 
-fn now(ctx: &Ctx<ImageManager>) -> Timestamp {
-    Timestamp(ctx.clock().unix_nanos())
-}
-
 impl Handler<EnsureImage> for ImageManager {
     type Result = Detached<Result<EnsuredImage, ImageFailure>>;
 
@@ -108,7 +110,7 @@ impl Handler<StartPull> for ImageManager {
     type Result = MessageResult<StartPull>;
 
     fn handle(&mut self, start: StartPull, ctx: &mut Ctx<Self>) -> Self::Result {
-        MessageResult(self.pulls.start(start, now(ctx)))
+        MessageResult(self.pulls.start(start, self.steady(ctx)))
     }
 }
 
@@ -116,7 +118,7 @@ impl Handler<TryAcceptPull> for ImageManager {
     type Result = bool;
 
     fn handle(&mut self, _: TryAcceptPull, ctx: &mut Ctx<Self>) -> bool {
-        self.pulls.try_accept(now(ctx))
+        self.pulls.try_accept(self.steady(ctx))
     }
 }
 
@@ -124,7 +126,7 @@ impl Handler<NoteOutcome> for ImageManager {
     type Result = ();
 
     fn handle(&mut self, outcome: NoteOutcome, ctx: &mut Ctx<Self>) {
-        self.pulls.ended(outcome, now(ctx));
+        self.pulls.ended(outcome, self.steady(ctx));
     }
 }
 
@@ -132,7 +134,7 @@ impl Handler<NoteImage> for ImageManager {
     type Result = ();
 
     fn handle(&mut self, NoteImage { pod, image_ref, pulled }: NoteImage, ctx: &mut Ctx<Self>) {
-        self.collector.asked_for(pod, image_ref, now(ctx));
+        self.collector.asked_for(pod, image_ref, self.steady(ctx));
         if pulled && !self.config.gc.is_off() && self.collector.due_soon() {
             ctx.after(GC_AFTER_PULL, |act, ctx| act.collect(ctx));
         }

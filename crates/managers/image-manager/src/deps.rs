@@ -13,6 +13,7 @@ use ports::runtime::ImageService;
 use pull_credentials::provider_config::Provider;
 use pull_credentials::verification::Policy;
 
+use crate::ages::ImageAges;
 use crate::credential_cache::CredentialCache;
 use crate::pull_records::{LockedRecords, PullRecords};
 use crate::slots::Slots;
@@ -53,6 +54,8 @@ pub struct Deps {
     pub credential_cache: CredentialCache,
     /// Order among those who work on pull records, made once for the life of the node.
     pub pull_records: PullRecords,
+    /// How old images are, made once for the life of the node.
+    pub ages: ImageAges,
 }
 
 impl std::fmt::Debug for Deps {
@@ -72,8 +75,14 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
+    /// For records: what time it is.
     pub(crate) fn now(&self) -> Timestamp {
         Timestamp(self.clock.unix_nanos())
+    }
+
+    /// For ages: time that nobody sets.
+    pub(crate) fn steady(&self) -> Timestamp {
+        self.deps.ages.now(&self.clock)
     }
 
     /// Works on the pull records, in turn with others.

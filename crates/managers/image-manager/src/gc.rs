@@ -1,6 +1,6 @@
 //! Making room (node-and-resources 4.1): what is known for it, and one pass from start to end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use model::{PodUid, Timestamp};
 use ports::runtime::RuntimeError;
 use tokio::sync::oneshot;
 
+use crate::ages::ImageAges;
 use crate::deps::Tools;
 
 /// How long an image that was asked for is kept for a pod that the runtime does not show yet.
@@ -21,12 +22,8 @@ const ASKED_FOR_FRESH: Duration = Duration::from_secs(600);
 /// What is known for making room.
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
-    memory: Memory,
+    ages: ImageAges,
     pub watching_since: Timestamp,
-    /// Images that pods asked for: by reference, who, and when last.
-    asked_for: BTreeMap<String, (BTreeSet<PodUid>, Timestamp)>,
-    /// A pass has seen the images of the runtime.
-    listed: bool,
     /// A pass is under way.
     busy: bool,
     /// A pass will begin soon, for a pull.
@@ -50,6 +47,10 @@ pub(crate) struct Order {
 }
 
 impl Collector {
+    pub(crate) fn new(ages: ImageAges) -> Self {
+        Self { ages, ..Self::default() }
+    }
+
     /// Order for a pass, unless one is under way. `shown` tells which pods the runtime shows.
     pub(crate) fn begin(&mut self, shown: impl Fn(&PodUid) -> bool, now: Timestamp) -> Option<Order> {
         self.soon = false;
@@ -57,12 +58,13 @@ impl Collector {
             return None;
         }
         let fresh = i64::try_from(ASKED_FOR_FRESH.as_nanos()).unwrap_or(i64::MAX);
-        self.asked_for.retain(|_, (pods, at)| now.nanos_since(*at) < fresh || pods.iter().any(&shown));
+        let mut known = self.ages.known();
+        known.asked_for.retain(|_, (pods, at)| now.nanos_since(*at) < fresh || pods.iter().any(&shown));
         Some(Order {
-            memory: self.memory.clone(),
-            first: !self.listed,
+            memory: known.memory.clone(),
+            first: !known.listed,
             watching_since: self.watching_since,
-            asked_for: self.asked_for.keys().cloned().collect(),
+            asked_for: known.asked_for.keys().cloned().collect(),
             all_wanted: std::mem::take(&mut self.all_wanted),
         })
     }
@@ -82,14 +84,17 @@ impl Collector {
     /// A pass is over; returns whether the one before had failed.
     pub(crate) fn end(&mut self, memory: Memory, listed: bool, failed: bool) -> bool {
         self.busy = false;
-        self.listed |= listed;
-        self.memory = memory;
+        let mut known = self.ages.known();
+        known.listed |= listed;
+        known.memory = memory;
+        drop(known);
         std::mem::replace(&mut self.failed, failed)
     }
 
     /// Keeps the image until the runtime shows the pod.
     pub(crate) fn asked_for(&mut self, pod: PodUid, image_ref: String, now: Timestamp) {
-        let (pods, at) = self.asked_for.entry(image_ref).or_insert_with(|| (BTreeSet::new(), now));
+        let mut known = self.ages.known();
+        let (pods, at) = known.asked_for.entry(image_ref).or_insert_with(|| (BTreeSet::new(), now));
         pods.insert(pod);
         *at = now;
     }
@@ -129,7 +134,8 @@ impl Pass {
     /// Bytes that went.
     async fn run(&mut self) -> Result<u64, String> {
         self.tools.effects.hit("collect").await;
-        let (began, t) = (self.tools.now(), self.tools.config.gc);
+        let (began, t) = (self.tools.steady(), self.tools.config.gc);
+        let records_until = self.tools.now();
         let listed = self.list().await.map_err(|e| e.go_text())?;
         let used = self.in_use();
         gc::observe(&mut self.order.memory, &listed, &used, began, std::mem::take(&mut self.order.first));
@@ -137,7 +143,7 @@ impl Pass {
             self.remove(&id, "age").await;
         }
         let outcome = self.make_room(&t, began).await;
-        self.forget_records(began).await;
+        self.forget_records(records_until).await;
         outcome
     }
 

@@ -6,15 +6,16 @@
 //! calls the image service and credential plugins through their ports.
 //! **Never** cancels a pull because the pod or this actor is gone: a pull runs on the pool and answers whoever still waits.
 //! Never lets one pod use what another pod's secret opened, unless the records allow it.
-//! **Lost on restart** are the back-off (a failed pull is tried once early, as after a restart of a kubelet), who could
-//! join a pull under way (it is then pulled twice at most), and how old images are. Slots, the credential cache and the
-//! order of record keeping live outside of the actor.
+//! **Lost on restart** are the back-off (a failed pull is tried once early, as after a restart of a kubelet) and who could
+//! join a pull under way (it is then pulled twice at most). Slots, the credential cache, how old images are and the order of
+//! record keeping live outside of the actor, and are lost with its process.
 //! **Read next** `ensure.rs` and `pull.rs` (one request from start to end), `pulls.rs` (which may start), `credentials.rs`,
 //! `pull_records.rs`, `gc.rs`, `actor.rs`, policy/image-pull and policy/pull-credentials (the rules).
 
 #![forbid(unsafe_code)]
 
 mod actor;
+mod ages;
 mod credential_cache;
 mod credentials;
 mod deps;
@@ -31,6 +32,7 @@ mod slots;
 mod tests;
 
 pub use crate::actor::ImageManager;
+pub use crate::ages::ImageAges;
 pub use crate::credential_cache::CredentialCache;
 pub use crate::deps::{Config, Deps};
 pub use crate::pull_records::PullRecords;

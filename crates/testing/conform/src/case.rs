@@ -21,6 +21,10 @@ pub struct Case<R: Role> {
     pub is_core: bool,
     /// It needs sockets, so it is played on the real clock whoever is tried.
     pub needs_real_time: bool,
+    /// It needs hours, or the manager's own disk or clock, so it is played only against one in this process.
+    pub is_inside: bool,
+    /// It needs a manager that begins with it: one that ran before remembers what it saw.
+    pub needs_new_manager: bool,
     play: Box<dyn Fn(Stage<R>) -> LocalBoxFuture<'static, Outcome> + Send + Sync>,
 }
 
@@ -38,7 +42,16 @@ impl<R: Role> Case<R> {
         Fut: Future<Output = Outcome> + 'static,
     {
         let play = Box::new(move |stage| play(stage).boxed_local());
-        Case { name, source, rule, is_core: false, needs_real_time: false, play }
+        Case {
+            name,
+            source,
+            rule,
+            is_core: false,
+            needs_real_time: false,
+            is_inside: false,
+            needs_new_manager: false,
+            play,
+        }
     }
 
     /// A case that begins when the manager has the place, on what `on` has set up around it before.
@@ -74,6 +87,18 @@ impl<R: Role> Case<R> {
     #[must_use]
     pub fn in_real_time(self) -> Self {
         Case { needs_real_time: true, ..self }
+    }
+
+    /// The same, not against a process that ran before.
+    #[must_use]
+    pub fn anew(self) -> Self {
+        Case { needs_new_manager: true, ..self }
+    }
+
+    /// The same, only against a manager in this process.
+    #[must_use]
+    pub fn inside(self) -> Self {
+        Case { is_inside: true, ..self }
     }
 
     pub(crate) fn play(&self, stage: Stage<R>) -> LocalBoxFuture<'static, Outcome> {

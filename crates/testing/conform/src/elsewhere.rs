@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +19,7 @@ use remote_manager::{Life, Link, Remote, To, WhenAway};
 use tempfile::TempDir;
 
 use crate::outcome::{Broken, Outcome};
+use crate::outside::Ground;
 use crate::subject::{Place, Served, Subject};
 use crate::watch::until;
 
@@ -29,8 +30,17 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug, Clone)]
 pub enum Way {
     /// It runs already and listens there. It cannot be killed from here: a connection that is cut stands for that.
-    At(UnixAddress),
-    /// This program is started for each case, with these words and `--at unix:///PATH`, and killed.
+    At {
+        /// Where it listens.
+        address: UnixAddress,
+        /// Where it looks for the runtime's image service: the suite serves one there.
+        runtime: Option<UnixAddress>,
+        /// Which folder is its root directory of the node.
+        root_dir: Option<PathBuf>,
+    },
+    /// This program is started for each case, with these words and `--at unix:///PATH`, and killed. Its environment says where
+    /// the runtime's image service is (`IMAGE_SERVICE_ENDPOINT`), and which folder is the root directory of the node
+    /// (`BOSUN_ROOT_DIR`).
     Run(Vec<OsString>),
 }
 
@@ -44,7 +54,7 @@ where
 {
     fn name(&self) -> String {
         match &self.0 {
-            Way::At(address) => address.to_string(),
+            Way::At { address, .. } => address.to_string(),
             Way::Run(words) => words.iter().map(|w| w.to_string_lossy()).collect::<Vec<_>>().join(" "),
         }
     }
@@ -53,24 +63,30 @@ where
         true
     }
 
+    fn is_new(&self) -> bool {
+        matches!(self.0, Way::Run(_))
+    }
+
     fn at_once(&self) -> usize {
         match self.0 {
             // One node at a time is served.
-            Way::At(_) => 1,
+            Way::At { .. } => 1,
             Way::Run(_) => 6,
         }
     }
 
     fn begin<'a>(&'a self, place: &'a Place) -> LocalBoxFuture<'a, Outcome<Box<dyn Served>>> {
         async move {
-            let process = match &self.0 {
-                Way::At(_) => None,
-                Way::Run(words) => Some(Process::new(words)?),
-            };
-            let address = match (&self.0, &process) {
-                (_, Some(process)) => process.address()?,
-                (Way::At(address), None) => address.clone(),
-                (Way::Run(_), None) => return Err(Broken("its program is not started".to_owned())),
+            let (address, process) = match &self.0 {
+                Way::At { address, runtime, root_dir } => {
+                    let runtime = runtime.as_ref().map(UnixAddress::socket);
+                    place.outside.serve(runtime, root_dir.as_deref())?;
+                    (address.clone(), None)
+                }
+                Way::Run(words) => {
+                    let process = Process::new(words, place.outside.serve(None, None)?)?;
+                    (process.address()?, Some(process))
+                }
             };
             let way = Line {
                 address,
@@ -91,18 +107,19 @@ where
 /// A program that is killed with this.
 struct Process {
     words: Vec<OsString>,
+    ground: Ground,
     folder: TempDir,
     child: Child,
 }
 
 impl Process {
-    fn new(words: &[OsString]) -> Outcome<Self> {
+    fn new(words: &[OsString], ground: Ground) -> Outcome<Self> {
         let failed = |what: &str, e: std::io::Error| Broken(format!("{what}: {e}"));
         let folder = tempfile::tempdir().map_err(|e| failed("a folder for its socket", e))?;
         std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o700))
             .map_err(|e| failed("a folder for its socket", e))?;
-        let child = start(words, folder.path())?;
-        Ok(Process { words: words.to_owned(), folder, child })
+        let child = start(words, &ground, folder.path())?;
+        Ok(Process { words: words.to_owned(), ground, folder, child })
     }
 
     fn address(&self) -> Outcome<UnixAddress> {
@@ -116,7 +133,7 @@ impl Process {
 
     fn again(&mut self) -> Outcome {
         self.kill();
-        self.child = start(&self.words, self.folder.path())?;
+        self.child = start(&self.words, &self.ground, self.folder.path())?;
         Ok(())
     }
 }
@@ -131,10 +148,11 @@ fn at(folder: &Path) -> String {
     format!("unix://{}/manager.sock", folder.display())
 }
 
-fn start(words: &[OsString], folder: &Path) -> Outcome<Child> {
+fn start(words: &[OsString], ground: &Ground, folder: &Path) -> Outcome<Child> {
     let (program, words) = words.split_first().ok_or_else(|| Broken("no program is named".to_owned()))?;
     let mut command = Command::new(program);
     command.args(words).args(["--at", &at(folder)]);
+    command.env("IMAGE_SERVICE_ENDPOINT", &ground.endpoint).env("BOSUN_ROOT_DIR", &ground.root);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.spawn().map_err(|e| Broken(format!("{}: {e}", program.display())))
 }

@@ -11,6 +11,7 @@ use futures::future::LocalBoxFuture;
 use ports::journal::Journal;
 
 use crate::outcome::Outcome;
+use crate::outside::Outside;
 use crate::subject::{Place, Served, Subject};
 use crate::watch::until;
 
@@ -24,6 +25,8 @@ pub struct Given {
     pub journal: Arc<dyn Journal>,
     /// What time it is.
     pub clock: Clock,
+    /// The runtime's image service, and files.
+    pub outside: Outside,
 }
 
 impl std::fmt::Debug for Given {
@@ -74,7 +77,8 @@ where
 
     fn begin<'a>(&'a self, place: &'a Place) -> LocalBoxFuture<'a, Outcome<Box<dyn Served>>> {
         async move {
-            let given = Given { journal: place.journal.clone(), clock: place.kernel.clock().clone() };
+            let clock = place.kernel.clock().clone();
+            let given = Given { journal: place.journal.clone(), clock, outside: place.outside.clone() };
             let actor = fakes::start::<R, A>(&place.kernel, &place.wiring, (self.life)(&given));
             let _too_many = place.wiring.remind::<R>();
             let here: Box<dyn Served> = Box::new(Here { actor, crashes: Cell::new(0) });

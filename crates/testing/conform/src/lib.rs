@@ -13,21 +13,25 @@
 
 mod case;
 mod elsewhere;
+pub mod images;
 mod in_process;
 pub mod ours;
 mod outcome;
+mod outside;
 mod play;
 pub mod probes;
 mod report;
 mod stage;
 pub mod status;
 mod subject;
+pub mod volumes;
 mod watch;
 
 pub use case::Case;
 pub use elsewhere::{Elsewhere, Way};
 pub use in_process::{Given, InProcess};
 pub use outcome::{Broken, Outcome};
+pub use outside::Outside;
 pub use play::{Choice, play};
 pub use report::{Report, Verdict};
 pub use stage::Stage;

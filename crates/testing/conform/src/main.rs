@@ -4,13 +4,14 @@
 
 use std::ffi::OsString;
 use std::io::Write as _;
+use std::path::PathBuf;
 
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, ValueEnum};
-use conform::{Case, Choice, Elsewhere, Report, Subject, Way, ours, play, probes, status};
-use contract::{ProbeManager, Role, StatusManager};
+use conform::{Case, Choice, Elsewhere, Report, Subject, Way, images, ours, play, probes, status, volumes};
+use contract::{ImageManager, ProbeManager, Role, StatusManager, VolumeManager};
 use model::unix_address::UnixAddress;
 
 /// Tries a manager against the contract of its role, and says which rules it keeps. Ends with 1 when one is broken.
@@ -21,6 +22,12 @@ struct Cli {
     role: Kind,
     #[command(flatten)]
     whom: Whom,
+    /// With --at: where that process looks for the runtime's image service. The suite serves one there.
+    #[arg(long, value_name = "unix:///PATH", value_parser = UnixAddress::parse, requires = "at")]
+    runtime_at: Option<UnixAddress>,
+    /// With --at: which folder is that process's root directory of the node.
+    #[arg(long, value_name = "PATH", requires = "at")]
+    root_dir: Option<PathBuf>,
     /// Only cases with this in their name.
     #[arg(long, value_name = "PART")]
     only: Option<String>,
@@ -51,8 +58,10 @@ struct Whom {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum Kind {
+    Images,
     Probes,
     Status,
+    Volumes,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -66,8 +75,10 @@ fn main() -> ExitCode {
     let _is_the_first = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).try_init();
     let cli = Cli::parse();
     let found = match cli.role {
+        Kind::Images => suite::<ImageManager>(&cli, &images::cases(), ours::images),
         Kind::Probes => suite::<ProbeManager>(&cli, &probes::cases(), ours::probes),
         Kind::Status => suite::<StatusManager>(&cli, &status::cases(), ours::status),
+        Kind::Volumes => suite::<VolumeManager>(&cli, &volumes::cases(), ours::volumes),
     };
     match found {
         Ok(0) => ExitCode::SUCCESS,
@@ -95,7 +106,10 @@ where
         return Ok(0);
     }
     let subject: Arc<dyn Subject<R>> = match (&cli.whom.at, cli.whom.run.as_slice()) {
-        (Some(address), _) => Arc::new(Elsewhere(Way::At(address.clone()))),
+        (Some(address), _) => {
+            let (address, runtime, root_dir) = (address.clone(), cli.runtime_at.clone(), cli.root_dir.clone());
+            Arc::new(Elsewhere(Way::At { address, runtime, root_dir }))
+        }
         (None, []) => builtin(),
         (None, words) => Arc::new(Elsewhere(Way::Run(words.to_vec()))),
     };

@@ -16,6 +16,8 @@ use crate::subject::Subject;
 
 /// How long a case may take, on its own clock.
 const LIMIT: Duration = Duration::from_secs(120);
+/// The same where that clock is virtual in any case.
+const LIMIT_INSIDE: Duration = Duration::from_secs(24 * 3600);
 
 /// Which cases are played.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +34,10 @@ pub fn play<R: Role>(cases: &[Case<R>], subject: &Arc<dyn Subject<R>>, choice: &
     let is_meant = |case: &&Case<R>| {
         (case.is_core || !choice.core) && choice.only.as_ref().is_none_or(|part| case.name.contains(part.as_str()))
     };
-    let cases: Vec<&Case<R>> = cases.iter().filter(is_meant).collect();
+    let meant: Vec<&Case<R>> = cases.iter().filter(is_meant).collect();
+    let can_be_played =
+        |case: &&Case<R>| !(case.is_inside && subject.is_real()) && (subject.is_new() || !case.needs_new_manager);
+    let (cases, left_out): (Vec<_>, Vec<_>) = meant.into_iter().partition(can_be_played);
     let (next, verdicts) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..subject.at_once().min(cases.len()) {
@@ -49,7 +54,8 @@ pub fn play<R: Role>(cases: &[Case<R>], subject: &Arc<dyn Subject<R>>, choice: &
     let mut verdicts = verdicts.into_inner().unwrap_or_else(PoisonError::into_inner);
     verdicts.sort_by_key(|(number, _)| *number);
     let cases = verdicts.into_iter().map(|(_, verdict)| verdict).collect();
-    Report { role: R::NAME, manager: subject.name(), cases, took_ms: millis(begun) }
+    let left_out = left_out.into_iter().map(|case| case.name).collect();
+    Report { role: R::NAME, manager: subject.name(), cases, left_out, took_ms: millis(begun) }
 }
 
 fn millis(since: Instant) -> u64 {
@@ -71,8 +77,9 @@ fn one<R: Role>(case: &Case<R>, number: usize, subject: &Arc<dyn Subject<R>>) ->
 }
 
 async fn on_stage<R: Role>(case: &Case<R>, stage: Stage<R>) -> Outcome {
-    let late = |_| Err(Broken(format!("it is not over after {LIMIT:?}")));
-    let found = tokio::time::timeout(LIMIT, case.play(stage.clone())).await.unwrap_or_else(late);
+    let limit = if case.is_inside { LIMIT_INSIDE } else { LIMIT };
+    let late = |_| Err(Broken(format!("it is not over after {limit:?}")));
+    let found = tokio::time::timeout(limit, case.play(stage.clone())).await.unwrap_or_else(late);
     let closed = stage.close().await;
     found.and(closed)
 }

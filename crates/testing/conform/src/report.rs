@@ -30,6 +30,9 @@ pub struct Report {
     pub manager: String,
     /// Case by case.
     pub cases: Vec<Verdict>,
+    /// Names of cases that cannot be played against it: they need its clock, its disk, or one that begins with them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<&'static str>,
     /// How long all took, in milliseconds of real time.
     pub took_ms: u64,
 }
@@ -71,6 +74,10 @@ impl Report {
             self.manager,
             all - broken
         );
+        if !self.left_out.is_empty() {
+            let names = self.left_out.join(", ");
+            let _infallible = writeln!(out, "not played, as they need its clock, its disk, or a new process: {names}");
+        }
         out
     }
 }
@@ -89,12 +96,13 @@ mod tests {
             took_ms: 1234,
         };
         let cases = vec![verdict("short", None), verdict("longer-one", Some("it was not so"))];
-        let report = Report { role: "R", manager: "m".to_owned(), cases, took_ms: 2000 };
+        let report = Report { role: "R", manager: "m".to_owned(), cases, left_out: vec!["inside"], took_ms: 2000 };
         let wanted = "CASE        RULE OF   VERDICT      TOOK\n\
                       short       contract  kept        1.2 s\n\
                       longer-one  contract  BROKEN      1.2 s\n    \
                       wanted: a rule\n    found:  it was not so\n\
-                      R: m keeps 1 of 2 rules, 1 broken, 2.0 s\n";
+                      R: m keeps 1 of 2 rules, 1 broken, 2.0 s\n\
+                      not played, as they need its clock, its disk, or a new process: inside\n";
         assert_eq!(report.table(), wanted);
         let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
         assert_eq!(json["cases"][1]["broken"], "it was not so");

@@ -14,6 +14,7 @@ use model::core::Pod;
 use serde::de::DeserializeOwned;
 
 use crate::outcome::{Broken, Outcome};
+use crate::outside::Outside;
 use crate::subject::{Place, Served, Subject};
 
 /// The node around one manager: routes, boards, a journal, and who is tried. Clones share it.
@@ -73,16 +74,22 @@ impl Recorder for Note {
 impl<R: Role> Stage<R> {
     /// A node whose rows and journal are empty. `tag` is part of every UID.
     pub(crate) fn new(tag: String, kernel: Kernel, subject: Arc<dyn Subject<R>>) -> Self {
-        Self::with(tag, kernel, subject, Arc::default())
+        Self::with(tag, kernel, subject, Arc::default(), Outside::new())
     }
 
-    fn with(tag: String, kernel: Kernel, subject: Arc<dyn Subject<R>>, journal: Arc<MemoryJournal>) -> Self {
+    fn with(
+        tag: String,
+        kernel: Kernel,
+        subject: Arc<dyn Subject<R>>,
+        journal: Arc<MemoryJournal>,
+        outside: Outside,
+    ) -> Self {
         let wiring = Wiring::default();
         // As in a node: what the role should be told again is kept.
         let _seat = wiring.seat::<R>(kernel.clock());
         let posts = Posts::default();
         wiring.record(Note { role: R::NAME, posts: posts.clone() });
-        let place = Place { kernel, wiring, journal };
+        let place = Place { kernel, wiring, journal, outside };
         Stage { inner: Rc::new(Inner { tag, subject, place, posts, served: std::cell::RefCell::default() }) }
     }
 
@@ -96,6 +103,12 @@ impl<R: Role> Stage<R> {
     #[must_use]
     pub fn journal(&self) -> &MemoryJournal {
         &self.inner.place.journal
+    }
+
+    /// What the manager itself reaches outside.
+    #[must_use]
+    pub fn outside(&self) -> &Outside {
+        &self.inner.place.outside
     }
 
     /// What time it is.
@@ -168,7 +181,8 @@ impl<R: Role> Stage<R> {
         self.begin().await
     }
 
-    /// The whole daemon dies and is started again: of all that there was only the journal is left.
+    /// The whole daemon dies and is started again: of all that there was only the journal is left, and
+    /// what lies outside.
     ///
     /// # Errors
     /// Who has the place is gone already.
@@ -177,7 +191,8 @@ impl<R: Role> Stage<R> {
         // Whatever is written soon is on the disk by now.
         tokio::time::sleep(Duration::from_millis(50)).await;
         let Inner { tag, subject, place, .. } = &*self.inner;
-        Ok(Self::with(tag.clone(), place.kernel.clone(), subject.clone(), place.journal.clone()))
+        let Place { kernel, journal, outside, .. } = place;
+        Ok(Self::with(tag.clone(), kernel.clone(), subject.clone(), journal.clone(), outside.clone()))
     }
 
     /// Asks, and once more when nobody answered: what the declaration says that a caller does.

@@ -8,6 +8,7 @@ use fakes::MemoryJournal;
 use futures::future::LocalBoxFuture;
 
 use crate::outcome::Outcome;
+use crate::outside::Outside;
 
 /// Where a manager takes its place.
 pub struct Place {
@@ -17,6 +18,8 @@ pub struct Place {
     pub wiring: Wiring,
     /// The node's journal.
     pub journal: Arc<MemoryJournal>,
+    /// What the manager itself reaches outside.
+    pub outside: Outside,
 }
 
 impl std::fmt::Debug for Place {
@@ -31,6 +34,10 @@ pub trait Subject<R: Role>: Send + Sync {
     fn name(&self) -> String;
     /// It lives on the real clock only.
     fn is_real(&self) -> bool;
+    /// Each case has a process of its own of it.
+    fn is_new(&self) -> bool {
+        true
+    }
     /// How many cases may be played at a time.
     fn at_once(&self) -> usize;
     /// A fresh one takes the place, and knows what whoever had it was told and should remember.

@@ -68,6 +68,8 @@ struct State {
     calls: u64,
     /// Where shares of servers are mounted, with their sources and options.
     shares: BTreeMap<PathBuf, (String, Vec<String>)>,
+    /// How large the disk is said to be, in bytes; `None`: [`DISK`].
+    size: Option<u64>,
     /// What is left of the disk, in bytes; `None`: as much as the files leave.
     free: Option<u64>,
     /// Which device is bound where.
@@ -136,6 +138,11 @@ impl MemFs {
     /// How much is left of the 100 GiB of the disk from now on, in bytes, whatever the files take.
     pub fn set_free(&self, bytes: u64) {
         self.state().free = Some(bytes);
+    }
+
+    /// How large the disk is said to be from now on, in bytes.
+    pub fn set_size(&self, bytes: u64) {
+        self.state().size = Some(bytes);
     }
 
     /// Calls that hang now.
@@ -527,7 +534,7 @@ impl HostFs for MemFs {
             let (used, files) = (s.tree.nodes.values().map(tree::Node::size).sum::<u64>(), s.tree.nodes.len() as u64);
             Ok(FsStat {
                 magic: s.tree.mounted.get(&dev).map_or(EXT4_MAGIC, |m| m.magic),
-                total_bytes: DISK,
+                total_bytes: s.size.unwrap_or(DISK),
                 available_bytes: s.free.unwrap_or(DISK.saturating_sub(used)),
                 total_inodes: 1 << 20,
                 free_inodes: (1_u64 << 20).saturating_sub(files),

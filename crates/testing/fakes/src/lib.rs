@@ -39,7 +39,7 @@ pub use memory_alarm::FakeMemoryAlarm;
 pub use net::FakeNet;
 pub use objects::Objects;
 pub use plugins::{FakeDriver, FakePlugins, PluginTrouble};
-pub use pods::{object, pod};
+pub use pods::{object, pod, pull_secret};
 pub use rows::{desire, observe, status_entry, well};
 pub use runtime::FakeRuntime;
 pub use stand_in::{Events, StandIn, start};

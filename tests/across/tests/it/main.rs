@@ -4,8 +4,10 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod honest;
+mod images;
 mod liars;
 mod places;
 mod statuses;
 mod strangers;
+mod volumes;
 mod world;

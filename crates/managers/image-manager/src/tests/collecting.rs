@@ -132,3 +132,25 @@ fn everything_goes_that_nobody_uses_when_a_disk_runs_short_whatever_room_there_i
         assert!(!of_node(bench.events().await), "that there was no more is no failure");
     });
 }
+
+#[test]
+fn neither_a_crash_nor_a_clock_that_is_set_changes_how_old_an_image_is() {
+    run(8, |kernel| async move {
+        let bench = Bench::start(&kernel, setup(Thresholds { high_percent: 100, ..always() }));
+        let remove = || async { bench.wiring.ask(RemoveUnusedImages).await.unwrap().unwrap() };
+        remove().await;
+        bench.put(&["r.io/a:1"]);
+        remove().await;
+        bench.manager.kill();
+        actor::testing::settle().await;
+        for days in [1, -2, 1] {
+            kernel.clock().set_by(days * 86_400 * 1_000_000_000);
+            remove().await;
+            assert!(bench.removed().is_empty(), "it is minutes old: {days}");
+        }
+        kernel.clock().set_by(-86_400 * 1_000_000_000);
+        tokio::time::sleep(2 * MINUTE).await;
+        remove().await;
+        assert_eq!(bench.removed(), [id_of("r.io/a:1")]);
+    });
+}

@@ -1,10 +1,11 @@
 //! Pull secrets, credentials of the node, and who may use what others pulled.
 
 use actor::testing::run;
+use fakes::pull_secret;
 use pull_credentials::verification::Policy;
 use serde_json::json;
 
-use super::rig::{Bench, Setup, id_of, pull_secret, reason, with_bench};
+use super::rig::{Bench, Setup, id_of, reason, with_bench};
 
 const IMAGE: &str = "r.io/team/app:1";
 

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use actor::testing::run;
+use fakes::pull_secret;
 use pull_credentials::provider_config::{Provider, TokenAttributes};
 use serde_json::{Value, json};
 
-use super::rig::{Bench, Setup, pull_secret, with_bench};
+use super::rig::{Bench, Setup, with_bench};
 
 const IMAGE: &str = "r.io/team/app:1";
 const V1: &str = "credentialprovider.kubelet.k8s.io/v1";

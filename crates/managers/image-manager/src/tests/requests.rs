@@ -270,3 +270,29 @@ fn a_panic_at_the_first_point_costs_one_answer() {
         assert_eq!(reason(&bench.ensure("p", "a:1", "IfNotPresent").await), "ok");
     });
 }
+
+#[test]
+fn a_clock_that_is_set_changes_no_back_off() {
+    for by_s in [-86_400, 86_400] {
+        run(13, |kernel| async move {
+            let bench = Bench::start(&kernel, Setup::default());
+            bench.fails("a:1", Code::NotFound, "no such thing");
+            assert_eq!(reason(&bench.ensure("p", "a:1", "IfNotPresent").await), "ErrImagePull");
+            kernel.clock().set_by(by_s * 1_000_000_000);
+            assert_eq!(reason(&bench.ensure("p", "a:1", "IfNotPresent").await), "ImagePullBackOff", "{by_s}");
+            tokio::time::sleep(11 * SECOND).await;
+            assert_eq!(reason(&bench.ensure("p", "a:1", "IfNotPresent").await), "ErrImagePull", "{by_s}");
+        });
+    }
+}
+
+#[test]
+fn a_clock_that_is_set_back_takes_no_pull_for_too_many() {
+    run(14, |kernel| async move {
+        let bench = Bench::start(&kernel, Setup { qps: 1, burst: 1, ..Setup::default() });
+        assert!(bench.ensure("p", "a:1", "IfNotPresent").await.is_ok());
+        kernel.clock().set_by(-86_400 * 1_000_000_000);
+        tokio::time::sleep(2 * SECOND).await;
+        assert!(bench.ensure("p", "b:1", "IfNotPresent").await.is_ok());
+    });
+}

@@ -16,7 +16,7 @@ use pull_credentials::provider_config::Provider;
 use pull_credentials::verification::Policy;
 use serde_json::{Value, json};
 
-use crate::{Config, CredentialCache, Deps, ImageManager, PullRecords, Slots};
+use crate::{Config, CredentialCache, Deps, ImageAges, ImageManager, PullRecords, Slots};
 
 /// Root directory of the node.
 const ROOT: &str = "/kubelet";
@@ -73,6 +73,7 @@ impl Bench {
             plugin: plugin.clone(),
             credential_cache: CredentialCache::default(),
             pull_records: PullRecords::default(),
+            ages: ImageAges::default(),
         });
         let config = Arc::new(Config {
             registry_qps: setup.qps,
@@ -227,14 +228,4 @@ pub(super) fn request(pod: &str, image: &str, policy: &str) -> EnsureImage {
 
 pub(super) fn reason(answer: &Result<EnsuredImage, ImageFailure>) -> &str {
     answer.as_ref().map_or_else(|e| e.reason.as_str(), |_| "ok")
-}
-
-/// A pull secret of namespace `default` with one user for one registry.
-pub(super) fn pull_secret(name: &str, registry: &str, user: &str) -> Arc<Secret> {
-    let config = json!({"auths": {registry: {"username": user, "password": "p"}}}).to_string();
-    let metadata = json!({"name": name, "namespace": "default", "uid": format!("uid-{name}")});
-    let mut secret: Secret = fakes::object(json!({"metadata": metadata, "type": "kubernetes.io/dockerconfigjson"}));
-    let bytes = model::k8s_openapi::ByteString(config.into_bytes());
-    secret.data = Some([(".dockerconfigjson".to_owned(), bytes)].into());
-    Arc::new(secret)
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use actor::{Actor, Ctx, Handler, supervised};
-use conform::{Case, Choice, Elsewhere, InProcess, Subject, Way, ours, play, probes, status};
+use conform::{Case, Choice, Elsewhere, InProcess, Subject, Way, images, ours, play, probes, status, volumes};
 use contract::probe::{RetainProbes, StartProbes, StopProbes};
 use contract::{Crew, ProbeManager, Role};
 
@@ -18,9 +18,23 @@ fn our_probe_manager_keeps_its_contract() {
 }
 
 #[test]
+fn our_image_manager_keeps_its_contract() {
+    let report = play(&images::cases(), &ours::images(), &Choice::default());
+    assert!(report.cases.len() > 95, "{}", report.cases.len());
+    assert_eq!(report.broken(), 0, "{}", report.table());
+}
+
+#[test]
 fn our_status_manager_keeps_its_contract() {
     let report = play(&status::cases(), &ours::status(), &Choice::default());
     assert!(report.cases.len() > 35, "{}", report.cases.len());
+    assert_eq!(report.broken(), 0, "{}", report.table());
+}
+
+#[test]
+fn our_volume_manager_keeps_its_contract() {
+    let report = play(&volumes::cases(), &ours::volumes(), &Choice::default());
+    assert!(report.cases.len() > 70, "{}", report.cases.len());
     assert_eq!(report.broken(), 0, "{}", report.table());
 }
 
@@ -78,6 +92,8 @@ fn are_told_apart<R: Role>(cases: &[Case<R>]) {
 
 #[test]
 fn cases_are_told_apart_by_their_names() {
+    are_told_apart(&images::cases());
     are_told_apart(&probes::cases());
     are_told_apart(&status::cases());
+    are_told_apart(&volumes::cases());
 }

@@ -21,6 +21,8 @@ pub struct FakeImage {
     pub uid: Option<i64>,
     /// User name of the image.
     pub username: String,
+    /// The runtime keeps it for itself.
+    pub pinned: bool,
 }
 
 impl FakeImage {
@@ -36,6 +38,7 @@ impl FakeImage {
             size: 1 << 20,
             uid: None,
             username: String::new(),
+            pinned: false,
         }
     }
 
@@ -53,6 +56,13 @@ impl FakeImage {
         self
     }
 
+    /// The runtime keeps it for itself.
+    #[must_use]
+    pub fn pinned(mut self) -> Self {
+        self.pinned = true;
+        self
+    }
+
     pub(super) fn to_cri(&self) -> v1::Image {
         v1::Image {
             id: self.id.clone(),
@@ -62,7 +72,7 @@ impl FakeImage {
             uid: self.uid.map(|value| v1::Int64Value { value }),
             username: self.username.clone(),
             spec: None,
-            pinned: false,
+            pinned: self.pinned,
         }
     }
 }

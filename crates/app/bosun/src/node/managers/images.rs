@@ -20,6 +20,7 @@ pub(in crate::node) fn image_manager(setup: &Setup<'_, ImageManager>) {
         plugin: Arc::new(credential_exec::ExecPlugins::new(programs)),
         credential_cache: image_manager::CredentialCache::default(),
         pull_records: image_manager::PullRecords::default(),
+        ages: image_manager::ImageAges::default(),
     });
     let limit = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
     let config = Arc::new(image_manager::Config {
