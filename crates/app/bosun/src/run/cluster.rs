@@ -1,8 +1,9 @@
 //! The way to the API server: which credentials there are, which are asked for, and how new ones come into use.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use api_client::bootstrap::{self, Decision};
@@ -13,6 +14,9 @@ use contract::certificates::CertificateView;
 use jiff::Timestamp;
 use node_config::{ApiAccess, Flags, KUBERNETES_VERSION, NodeConfig, ServerTls};
 use ports::api::ApiServer;
+
+/// How often a process beside the daemon looks whether that has renewed its certificate: it does so days before the old one ends.
+const LOOKED_AT: Duration = Duration::from_secs(60);
 
 /// Everything of a cluster that is no actor.
 pub(super) struct Link {
@@ -54,6 +58,45 @@ pub(super) fn link(flags: &Flags, config: &NodeConfig) -> Result<Option<Link>> {
             Ok(Some(Link { api: Arc::new(connections.clone()), bootstrap: None, client, connections, late: None }))
         }
     }
+}
+
+/// The way to the API server for a process beside the daemon, with the credentials that the daemon keeps. `None`: standalone.
+///
+/// # Errors
+/// The kubeconfig is broken, or the daemon has not written it yet; each mistake is named.
+pub(super) fn beside(flags: &Flags, config: &NodeConfig) -> Result<Option<ApiClient>> {
+    let Some(path) = &flags.kubeconfig else { return Ok(None) };
+    let read = kubeconfig::read_at(path, None).map_err(refused)?;
+    Ok(Some(ApiClient::new(&read, client_settings(&config.api))?))
+}
+
+/// Uses the client certificate that the kubeconfig leads to, also when the daemon has renewed it. Never ends.
+pub(super) async fn follow(path: PathBuf, connections: ApiClient) {
+    let mut used = None;
+    loop {
+        let read = {
+            let path = path.clone();
+            tokio::task::spawn_blocking(move || kubeconfig::read_at(&path, None)).await
+        };
+        match read {
+            Ok(Ok(read)) => renew(&mut used, read, &connections),
+            Ok(Err(problems)) => tracing::warn!("the former credentials stay in use: {}", refused(problems)),
+            Err(e) => tracing::warn!("the kubeconfig could not be looked at: {e}"),
+        }
+        tokio::time::sleep(LOOKED_AT).await;
+    }
+}
+
+fn renew(used: &mut Option<(String, String)>, read: Kubeconfig, connections: &ApiClient) {
+    let Some(found) = read.identity.map(|i| (i.certificate_pem, i.key_pem)) else { return };
+    if used.as_ref() == Some(&found) {
+        return;
+    }
+    match connections.set_identity(found.0.as_bytes(), found.1.as_bytes()) {
+        Ok(()) => tracing::info!("the client certificate of the kubeconfig is in use"),
+        Err(error) => return tracing::warn!("the client certificate of the kubeconfig cannot be used: {error}"),
+    }
+    *used = Some(found);
 }
 
 fn refused(problems: Vec<kubeconfig::Problem>) -> anyhow::Error {
