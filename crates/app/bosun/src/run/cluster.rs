@@ -186,3 +186,45 @@ impl Link {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a kubelet has it: the kubeconfig names a file that the daemon exchanges.
+    #[tokio::test(start_paused = true)]
+    async fn a_process_beside_the_daemon_uses_the_certificate_that_the_daemon_has_renewed() {
+        let dir = tempfile::tempdir().unwrap();
+        let renew = || {
+            let made = rcgen::generate_simple_self_signed(vec!["node".to_owned()]).unwrap();
+            std::fs::write(dir.path().join("node.pem"), made.cert.pem() + &made.signing_key.serialize_pem()).unwrap();
+        };
+        let text = "{apiVersion: v1, kind: Config, current-context: c, \
+            clusters: [{name: k, cluster: {server: 'https://127.0.0.1:1', insecure-skip-tls-verify: true}}], \
+            users: [{name: u, user: {client-certificate: node.pem, client-key: node.pem}}], \
+            contexts: [{name: c, context: {cluster: k, user: u}}]}";
+        let kubeconfig = dir.path().join("kubeconfig");
+        std::fs::write(&kubeconfig, text).unwrap();
+        let mut flags = Flags::default();
+        flags.kubeconfig = Some(kubeconfig.clone());
+        let unwritten = beside(&flags, &NodeConfig::default()).map(|_| ()).unwrap_err().to_string();
+        assert!(unwritten.contains("node.pem"), "{unwritten}");
+
+        renew();
+        let connections = beside(&flags, &NodeConfig::default()).unwrap().unwrap();
+        let mut exchanges = connections.exchanges();
+        let following = tokio::spawn(follow(kubeconfig.clone(), connections));
+        exchanges.changed().await.unwrap();
+        tokio::time::sleep(3 * LOOKED_AT).await;
+        assert!(!exchanges.has_changed().unwrap(), "the same certificate is no new one");
+        renew();
+        exchanges.changed().await.unwrap();
+        // One that is half written is passed over.
+        std::fs::write(dir.path().join("node.pem"), "").unwrap();
+        tokio::time::sleep(3 * LOOKED_AT).await;
+        assert!(!exchanges.has_changed().unwrap());
+        renew();
+        exchanges.changed().await.unwrap();
+        following.abort();
+    }
+}
