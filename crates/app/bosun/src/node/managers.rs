@@ -9,14 +9,16 @@ use actor::Kernel;
 use cgroup_values::PodTree;
 use contract::config_sources::Source;
 use contract::{
-    CgroupManager, Crew, EventRecorder, FolderSource, HttpSource, PodManager, ProbeManager, RuntimeClient, StatusManager,
-    VolumeManager,
+    CgroupManager, Crew, EventRecorder, FolderSource, HttpSource, PodManager, ProbeManager, RuntimeClient,
+    StatusManager, VolumeManager,
 };
 use model::Timestamp;
 use ports::host::ProjectQuotas;
 
 use super::{Ports, Setup};
-use crate::settings::{Machine, Settings, container_gc, limit_rules, node_labels, reservations, reserved_cgroups, selinux};
+use crate::settings::{
+    Machine, Settings, container_gc, limit_rules, node_labels, reservations, reserved_cgroups, selinux,
+};
 
 mod cluster;
 mod eviction;

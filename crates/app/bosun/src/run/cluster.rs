@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actor::{Class, Effects};
 use anyhow::{Result, bail};
 use api_client::bootstrap::{self, Decision};
 use api_client::{ApiClient, Kubeconfig, LateApi, Rate, kubeconfig};
@@ -71,17 +72,13 @@ pub(super) fn beside(flags: &Flags, config: &NodeConfig) -> Result<Option<ApiCli
 }
 
 /// Uses the client certificate that the kubeconfig leads to, also when the daemon has renewed it. Never ends.
-pub(super) async fn follow(path: PathBuf, connections: ApiClient) {
+pub(super) async fn follow(path: PathBuf, connections: ApiClient, effects: Effects) {
     let mut used = None;
     loop {
-        let read = {
-            let path = path.clone();
-            tokio::task::spawn_blocking(move || kubeconfig::read_at(&path, None)).await
-        };
-        match read {
-            Ok(Ok(read)) => renew(&mut used, read, &connections),
-            Ok(Err(problems)) => tracing::warn!("the former credentials stay in use: {}", refused(problems)),
-            Err(e) => tracing::warn!("the kubeconfig could not be looked at: {e}"),
+        let at = path.clone();
+        match effects.blocking(Class::HostFiles, move || kubeconfig::read_at(&at, None)).await {
+            Ok(read) => renew(&mut used, read, &connections),
+            Err(problems) => tracing::warn!("the former credentials stay in use: {}", refused(problems)),
         }
         tokio::time::sleep(LOOKED_AT).await;
     }
@@ -192,39 +189,42 @@ mod tests {
     use super::*;
 
     /// As a kubelet has it: the kubeconfig names a file that the daemon exchanges.
-    #[tokio::test(start_paused = true)]
-    async fn a_process_beside_the_daemon_uses_the_certificate_that_the_daemon_has_renewed() {
-        let dir = tempfile::tempdir().unwrap();
-        let renew = || {
-            let made = rcgen::generate_simple_self_signed(vec!["node".to_owned()]).unwrap();
-            std::fs::write(dir.path().join("node.pem"), made.cert.pem() + &made.signing_key.serialize_pem()).unwrap();
-        };
-        let text = "{apiVersion: v1, kind: Config, current-context: c, \
-            clusters: [{name: k, cluster: {server: 'https://127.0.0.1:1', insecure-skip-tls-verify: true}}], \
-            users: [{name: u, user: {client-certificate: node.pem, client-key: node.pem}}], \
-            contexts: [{name: c, context: {cluster: k, user: u}}]}";
-        let kubeconfig = dir.path().join("kubeconfig");
-        std::fs::write(&kubeconfig, text).unwrap();
-        let mut flags = Flags::default();
-        flags.kubeconfig = Some(kubeconfig.clone());
-        let unwritten = beside(&flags, &NodeConfig::default()).map(|_| ()).unwrap_err().to_string();
-        assert!(unwritten.contains("node.pem"), "{unwritten}");
+    #[test]
+    fn a_process_beside_the_daemon_uses_the_certificate_that_the_daemon_has_renewed() {
+        actor::testing::run(1, |kernel| async move {
+            let dir = tempfile::tempdir().unwrap();
+            let renew = || {
+                let made = rcgen::generate_simple_self_signed(vec!["node".to_owned()]).unwrap();
+                let both = made.cert.pem() + &made.signing_key.serialize_pem();
+                std::fs::write(dir.path().join("node.pem"), both).unwrap();
+            };
+            let text = "{apiVersion: v1, kind: Config, current-context: c, \
+                clusters: [{name: k, cluster: {server: 'https://127.0.0.1:1', insecure-skip-tls-verify: true}}], \
+                users: [{name: u, user: {client-certificate: node.pem, client-key: node.pem}}], \
+                contexts: [{name: c, context: {cluster: k, user: u}}]}";
+            let kubeconfig = dir.path().join("kubeconfig");
+            std::fs::write(&kubeconfig, text).unwrap();
+            let mut flags = Flags::default();
+            flags.kubeconfig = Some(kubeconfig.clone());
+            let unwritten = beside(&flags, &NodeConfig::default()).map(|_| ()).unwrap_err().to_string();
+            assert!(unwritten.contains("node.pem"), "{unwritten}");
 
-        renew();
-        let connections = beside(&flags, &NodeConfig::default()).unwrap().unwrap();
-        let mut exchanges = connections.exchanges();
-        let following = tokio::spawn(follow(kubeconfig.clone(), connections));
-        exchanges.changed().await.unwrap();
-        tokio::time::sleep(3 * LOOKED_AT).await;
-        assert!(!exchanges.has_changed().unwrap(), "the same certificate is no new one");
-        renew();
-        exchanges.changed().await.unwrap();
-        // One that is half written is passed over.
-        std::fs::write(dir.path().join("node.pem"), "").unwrap();
-        tokio::time::sleep(3 * LOOKED_AT).await;
-        assert!(!exchanges.has_changed().unwrap());
-        renew();
-        exchanges.changed().await.unwrap();
-        following.abort();
+            renew();
+            let connections = beside(&flags, &NodeConfig::default()).unwrap().unwrap();
+            let mut exchanges = connections.exchanges();
+            let following = tokio::task::spawn_local(follow(kubeconfig, connections, kernel.effects("kubeconfig")));
+            exchanges.changed().await.unwrap();
+            tokio::time::sleep(3 * LOOKED_AT).await;
+            assert!(!exchanges.has_changed().unwrap(), "the same certificate is no new one");
+            renew();
+            exchanges.changed().await.unwrap();
+            // One that is half written is passed over.
+            std::fs::write(dir.path().join("node.pem"), "").unwrap();
+            tokio::time::sleep(3 * LOOKED_AT).await;
+            assert!(!exchanges.has_changed().unwrap());
+            renew();
+            exchanges.changed().await.unwrap();
+            following.abort();
+        });
     }
 }

@@ -1,5 +1,6 @@
 //! `bosun serve`: from flags to one manager in a process of its own.
 
+use std::cell::Cell;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -37,12 +38,14 @@ async fn attend(what: Served, options: Options, mut settings: Settings) -> Resul
     let here = tokio::runtime::Handle::current();
     let counters = Counters::new(cgroups, words.cgroup_driver, &mut settings, &here);
     let machine = machine(&settings, &LinuxInfo::new(), &counters)?;
-    if let (Some(api), Some(kubeconfig)) = (api.clone(), settings.flags.kubeconfig.clone()) {
-        drop(tokio::task::spawn_local(cluster::follow(kubeconfig, api)));
-    }
+    let unfollowed = Cell::new(settings.flags.kubeconfig.clone().zip(api.clone()));
     let api = api.map(|api| Arc::new(api) as Arc<dyn ApiServer>);
     let ports = move |outside: &Outside| {
         let Outside { kernel, journal } = outside;
+        // The kernel is there with the first node, and the same for all.
+        if let Some((kubeconfig, api)) = unfollowed.take() {
+            drop(tokio::task::spawn_local(cluster::follow(kubeconfig, api, kernel.effects("kubeconfig"))));
+        }
         let ports = ports_to(kernel, client.clone(), counters.clone(), journal.clone(), &here);
         Ports { api: api.clone(), ..ports }
     };
