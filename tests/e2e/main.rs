@@ -7,6 +7,7 @@
 
 mod bed;
 mod command_line;
+mod elsewhere;
 mod exits;
 mod full_disk;
 mod host;

@@ -1,7 +1,6 @@
-//! The program of `docs/examples/remote-probes`: bosun's own ProbeManager in a process of its own, as the configuration names it,
-//! and swapped with the one that is built in again and again (`SWAPS=200 SWAP_PODS=20` is the long form).
+//! The program of `docs/examples/remote-probes`: bosun's own ProbeManager in a process of its own, as the configuration names it.
+//! `elsewhere.rs` has all managers of a node in processes of their own.
 
-use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
@@ -62,7 +61,7 @@ impl Drop for Probes {
     }
 }
 
-fn ready(pod: &Value) -> Option<&str> {
+pub(crate) fn ready(pod: &Value) -> Option<&str> {
     let conditions = pod["status"]["conditions"].as_array()?;
     conditions.iter().find(|c| c["type"] == "Ready")?["status"].as_str()
 }
@@ -117,119 +116,4 @@ fn probes_in_a_process_of_their_own_are_those_of_the_node_whatever_becomes_of_it
     let actors = node.bosun.actors().expect("actors");
     let stand_in = actors.iter().find(|a| a["name"] == "probe-manager").expect("by the name of the role");
     assert_eq!(stand_in["restarts"], 0, "{stand_in}");
-}
-
-/// A number from the environment, for the long form.
-fn wanted(variable: &str, usual: u32) -> u32 {
-    match std::env::var(variable) {
-        Ok(text) => text.parse().unwrap_or_else(|e| panic!("{variable}={text}: {e}")),
-        Err(_) => usual,
-    }
-}
-
-/// What must be the same after every swap: the container, its restarts, and since when the pod is ready.
-fn marks(node: &Node, name: &str) -> Value {
-    let pod = node.bosun.pod(name).expect("the daemon answers").expect("the pod is there");
-    let container = &pod["status"]["containerStatuses"][0];
-    let conditions = pod["status"]["conditions"].as_array().expect("conditions");
-    let ready = conditions.iter().find(|c| c["type"] == "Ready").expect("a Ready condition");
-    json!([container["containerID"], container["restartCount"], ready["status"], ready["lastTransitionTime"]])
-}
-
-/// The longest time between two probes of a pod, in hundredths of a second: each leaves the machine's uptime.
-fn longest_pause(text: &str) -> u64 {
-    let hundredths = |line: &str| -> Option<u64> { line.split(' ').next()?.replace('.', "").parse().ok() };
-    let times: Vec<u64> = text.lines().filter_map(hundredths).collect();
-    assert!(times.len() > 1, "it was probed: {text}");
-    times.windows(2).map(|two| two[1].saturating_sub(two[0])).max().unwrap_or_default()
-}
-
-/// Waits until there are so many more lines in the trace of a pod.
-fn probed_again(trace: &Path, times: usize) {
-    let lines = || std::fs::read_to_string(trace).expect("readable").lines().count();
-    let before = lines();
-    wait_until("a pod to be probed", SOON, || match lines() {
-        now if now >= before + times => Ok(()),
-        now => Err(format!("{now} lines in {}", trace.display())),
-    })
-    .unwrap_or_else(|e| panic!("{e}"));
-}
-
-/// The milliseconds that a swap says it took.
-fn took(said: &str) -> u64 {
-    let words: Vec<&str> = said.split_whitespace().collect();
-    let at = words.iter().position(|word| *word == "after").unwrap_or_else(|| panic!("{said}"));
-    words[at + 1].parse().unwrap_or_else(|e| panic!("{said}: {e}"))
-}
-
-#[test]
-fn swaps_under_pods_with_probes_cost_no_restart_no_readiness_and_no_probe() {
-    let (swaps, pods) = (wanted("SWAPS", 20), wanted("SWAP_PODS", 5));
-    let mut probes = Probes::new();
-    let node = Node::with(BosunOptions { config: json!({"syncFrequency": "60s"}), ..BosunOptions::default() });
-    let traces = node.traces();
-    let volume = format!("  volumes:\n  - name: t\n    hostPath: {{path: {}}}\n", traces.display());
-    let names: Vec<String> = (0..pods).map(|n| format!("web{n}")).collect();
-    for name in &names {
-        let probe = format!(
-            "{{exec: {{command: [\"sh\", \"-c\", \"cat /proc/uptime >> /traces/{name}\"]}}, periodSeconds: 1, timeoutSeconds: 10, failureThreshold: 1}}"
-        );
-        let liveness = "{exec: {command: [\"true\"]}, periodSeconds: 1, timeoutSeconds: 10, failureThreshold: 1}";
-        let extra = format!(
-            "    volumeMounts: [{{name: t, mountPath: /traces}}]\n    readinessProbe: {probe}\n    livenessProbe: {liveness}\n"
-        );
-        node.put(
-            name,
-            &format!(
-                "  terminationGracePeriodSeconds: 0\n  containers:\n{}{volume}",
-                shell("main", "exec sleep 1000", &extra)
-            ),
-        );
-    }
-    for name in &names {
-        node.wait(name, "to be ready", |p| (ready(p) == Some("True")).then_some(()));
-    }
-    let before: Vec<Value> = names.iter().map(|name| marks(&node, name)).collect();
-    probes.start();
-    wait_until("the program listens", SOON, || {
-        // The socket is there a moment before anybody listens at it.
-        UnixStream::connect(probes.folder.join("probes.sock")).map(drop).map_err(|e| e.to_string())
-    })
-    .unwrap_or_else(|e| panic!("{e}"));
-    let dry =
-        node.bosun.cli(&["manager", "swap", "probes", "--to", &probes.address(), "--dry-run"]).expect("it would do");
-    assert!(dry.contains("its contract is the one here") && dry.contains("nothing was changed"), "{dry}");
-    for name in &names {
-        std::fs::write(traces.join(name), "").expect("written");
-    }
-    let mut pauses = Vec::new();
-    for swap in 0..swaps {
-        let is_remote = swap % 2 == 0;
-        let to = if is_remote { probes.address() } else { "builtin".to_owned() };
-        let said = node.bosun.cli(&["manager", "swap", "probes", "--to", &to, "--probation", "1s"]);
-        let said = said.unwrap_or_else(|e| panic!("swap {swap}: {e}\n{}", node.bosun.log()));
-        if is_remote {
-            pauses.push(took(&said));
-        }
-        probed_again(&traces.join(&names[swap as usize % names.len()]), 1);
-    }
-    names.iter().for_each(|name| probed_again(&traces.join(name), 2));
-    for (name, before) in names.iter().zip(&before) {
-        assert_eq!(&marks(&node, name), before, "{name}\n{}", node.bosun.log());
-        let longest = longest_pause(&std::fs::read_to_string(traces.join(name)).expect("readable"));
-        eprintln!("{name}: at most {longest} hundredths of a second between probes");
-        // Of a period of one second: late by at most one. The rest is for a machine that starts processes late.
-        assert!(longest <= 500, "{name}: {longest} hundredths of a second between probes");
-    }
-    pauses.sort_unstable();
-    let of = |percent: usize| pauses.get(pauses.len() * percent / 100).or(pauses.last()).copied().unwrap_or_default();
-    eprintln!("{swaps} swaps under {pods} pods; until the process served: p50 {} ms, p99 {} ms", of(50), of(99));
-    let line = node.bosun.get("managers/probes").expect("answered");
-    assert_eq!(line["remembered"], pods, "{line}");
-    let failed = line["history"]
-        .as_array()
-        .expect("a history")
-        .iter()
-        .filter(|h| h["text"].as_str().is_some_and(|t| t.contains("rolled back")));
-    assert_eq!(failed.count(), 0, "{line}");
 }

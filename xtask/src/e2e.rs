@@ -49,11 +49,8 @@ fn cluster(runtime: &Runtime) -> anyhow::Result<()> {
     tests("cluster", runtime)
 }
 
-/// The tests of `docs/examples/remote-probes`, which are told where that is by `REMOTE_PROBES_BIN`.
-const REMOTE_TESTS: [&str; 2] = [
-    "remote::probes_in_a_process_of_their_own_are_those_of_the_node_whatever_becomes_of_it",
-    "remote::swaps_under_pods_with_probes_cost_no_restart_no_readiness_and_no_probe",
-];
+/// The test of `docs/examples/remote-probes`, which is told where that is by `REMOTE_PROBES_BIN`.
+const REMOTE_TEST: &str = "remote::probes_in_a_process_of_their_own_are_those_of_the_node_whatever_becomes_of_it";
 
 /// The test of `docs/examples/python-probes`, which is told by `PYTHON_WITH_GRPC` who runs that.
 const PYTHON_TEST: &str = "python::a_probe_manager_in_python_keeps_what_every_one_must_keep";
@@ -76,8 +73,7 @@ fn tests(package: &str, args: &Runtime) -> anyhow::Result<()> {
     let outside = runs_outside.then(|| outside::build(&|args| workspace::run("cargo", args))).transpose()?;
     let outside = outside.map(|p| p.to_string_lossy().into_owned());
     env.extend(outside.as_deref().map(|path| (outside::VARIABLE, path)));
-    let runs_remote =
-        package == "e2e" && args.filter.as_deref().is_none_or(|f| REMOTE_TESTS.iter().any(|t| t.contains(f)));
+    let runs_remote = package == "e2e" && args.filter.as_deref().is_none_or(|f| REMOTE_TEST.contains(f));
     let remote_probes = || {
         let name = "remote-probes";
         if args.built { workspace::built(name) } else { workspace::build(name, args.release) }

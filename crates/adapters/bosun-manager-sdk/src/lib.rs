@@ -41,7 +41,7 @@ pub use contract;
 pub use outside::Outside;
 pub use ports;
 pub use program::main;
-pub use serve::{Options, ServeError, serve};
+pub use serve::{Options, ServeError, serve, serve_each};
 
 /// The service of a manager.
 #[allow(unreachable_pub, missing_docs, clippy::all, clippy::pedantic)]

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io;
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,7 +55,25 @@ pub fn serve<R: Role, A: Answers<R>>(
     options: Options,
     factory: impl Fn(Crew<R>, &Outside) -> A + Send + Sync + 'static,
 ) -> Result<(), ServeError> {
-    run_system(|| async { serving(options, Arc::new(factory), told_to_end()?).await })?
+    let factory = Arc::new(factory);
+    let for_each = move |outside: &Outside| {
+        let (factory, outside) = (factory.clone(), outside.clone());
+        move |crew: Crew<R>| factory(crew, &outside)
+    };
+    run_system(|| serve_each(options, for_each))?
+}
+
+/// As [`serve`], within [`run_system`] already. `for_each` is called for each node that comes, and makes what builds the manager
+/// for it: what that holds ends with the node, and another one begins without it, as a manager that takes a place does.
+///
+/// # Errors
+/// See [`ServeError`].
+pub async fn serve_each<R: Role, A: Answers<R>, F: FnMut(Crew<R>) -> A + Send + 'static>(
+    options: Options,
+    for_each: impl Fn(&Outside) -> F + 'static,
+) -> Result<(), ServeError> {
+    let end = told_to_end()?;
+    serving(options, Rc::new(move |outside: &Outside| Box::new(for_each(outside)) as session::Factory<R, A>), end).await
 }
 
 fn told_to_end() -> io::Result<impl Future<Output = ()>> {
@@ -88,7 +107,7 @@ fn kernel() -> Kernel {
 
 async fn serving<R: Role, A: Answers<R>>(
     options: Options,
-    factory: session::Factory<R, A>,
+    for_each: session::ForEach<R, A>,
     end: impl Future<Output = ()>,
 ) -> Result<(), ServeError> {
     let Options { socket, program } = options;
@@ -116,7 +135,7 @@ async fn serving<R: Role, A: Answers<R>>(
                 former.abort();
                 let _it_was_ended = former.await;
             }
-            life = Some(tokio::task::spawn_local(session::live(kernel.clone(), factory.clone(), node)));
+            life = Some(tokio::task::spawn_local(session::live(kernel.clone(), for_each.clone(), node)));
         }
     };
     tracing::info!(role = R::NAME, socket = %socket.display(), "serving");

@@ -1,5 +1,6 @@
 //! One life of the manager: from the node that attaches until it is gone.
 
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -19,7 +20,11 @@ use crate::outside::Outside;
 use crate::repeats::Repeats;
 use crate::service::Attached;
 
-pub(crate) type Factory<R, A> = Arc<dyn Fn(Crew<R>, &Outside) -> A + Send + Sync>;
+/// Builds the manager, generation after generation.
+pub(crate) type Factory<R, A> = Box<dyn FnMut(Crew<R>) -> A + Send>;
+
+/// Makes what builds it, for each node that comes.
+pub(crate) type ForEach<R, A> = Rc<dyn Fn(&Outside) -> Factory<R, A>>;
 
 /// Messages that may wait at the manager, as at one in the node.
 const MAILBOX: usize = 1024;
@@ -38,7 +43,7 @@ struct Life<R: Role, A: Answers<R>> {
 }
 
 /// Lives for as long as the node does.
-pub(crate) async fn live<R: Role, A: Answers<R>>(kernel: Kernel, factory: Factory<R, A>, node: Attached) {
+pub(crate) async fn live<R: Role, A: Answers<R>>(kernel: Kernel, for_each: ForEach<R, A>, node: Attached) {
     let Attached { mut incoming, frames } = node;
     let wiring = Wiring::default();
     let mut mirrors = Boards::mirrors_of::<R>(&wiring);
@@ -51,12 +56,12 @@ pub(crate) async fn live<R: Role, A: Answers<R>>(kernel: Kernel, factory: Factor
     let (out, calls) = (Arc::new(Out::over(frames, feeds)), Arc::new(Calls::new(begin.generation)));
     Forward { out: out.clone(), calls: calls.clone() }.connect::<R>(&wiring);
     let journal = Arc::new(RemoteJournal::default());
-    let outside = Outside { journal: journal.clone(), kernel: kernel.clone() };
+    let mut factory = for_each(&Outside { journal: journal.clone(), kernel: kernel.clone() });
     let (mut first, at) = (None, wiring.clone());
     let spec = Spec::new(R::DECLARATION.actor).mailbox(MAILBOX);
     let manager = kernel.spawn(spec, move |_generation| {
         let first: &Crew<R> = first.get_or_insert_with(|| at.crew());
-        factory(first.succeed(), &outside)
+        factory(first.succeed())
     });
     wiring.connect::<R, A>(&manager);
     let mut tasks = JoinSet::new();

@@ -5,9 +5,12 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use console::show;
+use model::unix_address::UnixAddress;
+use node_config::Flags;
 use node_config::flags::{self, Asked};
 
 use crate::node::Builder;
+use crate::node::elsewhere::Served;
 
 mod check;
 
@@ -27,7 +30,7 @@ mod check;
         bosun exec -it web -- sh                      a shell in a container\n  \
         bosun port-forward web 8080:80                a pod's port, here\n  \
         bosun top                                     live view of pods and actors\n\n\
-        All but `run` and `check-config` talk to the running daemon over a socket that only root may open."
+        All but `run`, `serve` and `check-config` talk to the running daemon over a socket that only root may open."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -52,6 +55,18 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FILE | FLAGS")]
         words: Vec<String>,
     },
+    /// Serve one of bosun's own managers to the daemon of this machine, in this process, until SIGTERM. The daemon is told by
+    /// `bosun manager swap MANAGER --to ADDRESS`, or by its configuration. Takes the flags of the daemon, which say what the node is like.
+    Serve {
+        /// Which one.
+        manager: Served,
+        /// Where it listens. Nobody but root may enter the folder, which is made where it is missing.
+        #[arg(long, value_name = "unix:///PATH", value_parser = UnixAddress::parse)]
+        at: UnixAddress,
+        /// Flags as for `bosun run`.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "FLAGS")]
+        words: Vec<String>,
+    },
     #[command(flatten)]
     Ask(console::Command),
 }
@@ -70,13 +85,13 @@ pub fn main_with(customise: impl FnOnce(Builder) -> Builder) -> ExitCode {
     let program = words.next().unwrap_or_default();
     if Path::new(&program).file_name().is_some_and(|name| name == "kubelet") {
         let words: Vec<String> = words.map(|w| w.to_string_lossy().into_owned()).collect();
-        return run(&words, "kubelet", customise);
+        return run(&words, "kubelet", |flags| crate::run::run(&flags, customise));
     }
     dispatch(Cli::parse().command, customise)
 }
 
-/// The daemon; errors are told as a kubelet tells them, with exit code 1.
-fn run(words: &[String], program: &str, customise: impl FnOnce(Builder) -> Builder) -> ExitCode {
+/// What runs with a daemon's flags; errors are told as a kubelet tells them, with exit code 1.
+fn run(words: &[String], program: &str, process: impl FnOnce(Flags) -> anyhow::Result<ExitCode>) -> ExitCode {
     let flags = match flags::parse(words) {
         Ok(Asked::Run(flags)) => flags,
         Ok(Asked::Help) => {
@@ -94,7 +109,7 @@ fn run(words: &[String], program: &str, customise: impl FnOnce(Builder) -> Build
             return ExitCode::FAILURE;
         }
     };
-    match crate::run::run(*flags, customise) {
+    match process(*flags) {
         Ok(code) => code,
         Err(e) => {
             eprintln!("Error: {e:#}");
@@ -105,7 +120,10 @@ fn run(words: &[String], program: &str, customise: impl FnOnce(Builder) -> Build
 
 fn dispatch(command: Command, customise: impl FnOnce(Builder) -> Builder) -> ExitCode {
     match command {
-        Command::Run { words } => run(&words, "bosun run", customise),
+        Command::Run { words } => run(&words, "bosun run", |flags| crate::run::run(&flags, customise)),
+        Command::Serve { manager, at, words } => {
+            run(&words, "bosun run", |flags| crate::run::elsewhere::run(manager, &at, &flags))
+        }
         Command::CheckConfig { words } => check::check(&words),
         Command::Ask(command) => console::run(command),
     }
@@ -119,5 +137,21 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_manager_is_served_with_the_flags_of_the_daemon() {
+        let words = ["bosun", "serve", "images", "--at", "unix:///run/a/b.sock", "--config", "/c", "--at", "x"];
+        let Command::Serve { manager, at, words } = Cli::try_parse_from(words).unwrap().command else { panic!() };
+        assert_eq!((manager, at.to_string().as_str()), (Served::Images, "unix:///run/a/b.sock"));
+        assert_eq!(words, ["--config", "/c", "--at", "x"], "what follows is the daemon's");
+        for (wrong, why) in [
+            (&["pods", "--at", "unix:///a"][..], "invalid value 'pods'"),
+            (&["images", "--at", "/a"], "only unix sockets"),
+            (&["images", "--config", "/c"], "--at <unix:///PATH>"),
+        ] {
+            let error = Cli::try_parse_from([&["bosun", "serve"], wrong].concat()).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        }
     }
 }

@@ -40,6 +40,7 @@ use server::local::Views;
 use crate::settings::{Machine, Settings};
 
 mod crashes;
+pub(crate) mod elsewhere;
 mod managers;
 mod places;
 mod serving;

@@ -6,36 +6,37 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Class, Kernel, KernelConfig, Unhealthy, Watchdog, run_system};
-use anyhow::{Context, Result, bail};
-use cri_client::{CriClient, Deadlines, Endpoint, Options};
-use host_linux::{LinuxCgroups, LinuxFs, LinuxInfo, LinuxMounts, LinuxQuotas, SystemdCgroups, SystemdLogind};
+use anyhow::{Context, Result};
+use host_linux::{LinuxCgroups, LinuxInfo};
 use journal::RedbJournal;
-use model::node::CgroupDriver;
-use node_config::{Configured, Flags, NodeConfig, RemoteManagers};
-use ports::host::{CgroupFs, HostInfo, Links};
+use node_config::Flags;
+use ports::host::HostInfo;
 use ports::iptables::Family;
 use server::healthz::Checks;
 use server::listener::Accepting;
 use server::local::Views;
 
 use crate::node::{Builder, Node, Ports};
-use crate::settings::{Certificates, Machine, Settings};
+use crate::settings::{Certificates, Settings};
 
+use begin::{Begun, begin};
+use outside::{Counters, connect, handshake, machine, ports_to};
 use serving::Apart;
 
 mod address;
+mod begin;
 mod cluster;
+pub(crate) mod elsewhere;
 mod host;
 mod http;
 mod iptables;
 mod logging;
+mod outside;
 mod serving;
 mod systemd;
 mod traces;
 mod tunables;
 
-/// How long the runtime may take to answer at start-up before the daemon gives up (and systemd starts it again).
-const RUNTIME_PATIENCE: Duration = Duration::from_secs(60);
 /// How long the end waits for its own log line.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 /// For the last writes of actors that have stopped.
@@ -44,88 +45,16 @@ const LAST_WRITES: Duration = Duration::from_secs(2);
 const BLOCKED_LIMIT: Duration = Duration::from_secs(30);
 
 /// Runs the node until it is told to stop.
-pub(crate) fn run(flags: Flags, customise: impl FnOnce(Builder) -> Builder) -> Result<ExitCode> {
-    for notice in &flags.notices {
-        eprintln!("{notice}");
-    }
-    let Configured { config, warnings, document, managers, .. } = node_config::configure(&flags)
-        .map_err(|e| anyhow::anyhow!("invalid configuration, {} mistake(s):\n{e}", e.errors.len()))?;
-    let providers = crate::providers::load(&flags).map_err(|errors| {
-        let lines: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        anyhow::anyhow!("invalid credential providers, {} mistake(s):\n{}", lines.len(), lines.join("\n"))
-    })?;
+pub(crate) fn run(flags: &Flags, customise: impl FnOnce(Builder) -> Builder) -> Result<ExitCode> {
+    let Begun { settings, document, set_verbosity } = begin(flags, "bosun run")?;
     let watchdog = systemd::watchdog()?;
-    let filter = flags.log.clone().or_else(|| std::env::var("BOSUN_LOG").ok().filter(|f| !f.is_empty()));
-    let set_verbosity = logging::start(filter.as_deref(), &config.logging)?;
-    for (name, value) in flags.given.iter().filter(|_| config.logging.verbosity > 0) {
-        tracing::info!("FLAG: --{name}={value:?}");
-    }
-    for w in warnings {
-        tracing::warn!(at = w.origin, "{w}");
-    }
     let _lock = flags.lock_file.as_deref().map(host::lock).transpose()?;
-    let settings = Settings { providers, managers, ..settings(&flags, config)? };
-    match host_linux::raise_open_files() {
-        Ok(most) => tracing::debug!(most, "files that may be open"),
-        Err(error) => tracing::warn!(%error, "the limit of open files stays as it is"),
-    }
     let apart = Apart::start()?;
     let start = Start { settings, document, set_verbosity, watchdog, apart: apart.handle() };
     let ended = run_system(|| serve(start, customise));
     apart.end();
     logging::flush();
     ended?
-}
-
-fn settings(flags: &Flags, config: NodeConfig) -> Result<Settings> {
-    if !host_linux::is_root() {
-        bail!("bosun run must be root: it makes cgroups and mounts (try: sudo bosun run ...)");
-    }
-    let node_name = flags.hostname_override.clone().unwrap_or_else(|| LinuxInfo::new().hostname());
-    let node_name = node_name.trim().to_lowercase();
-    if node_name.is_empty() {
-        bail!("the host has no name; give one with --hostname-override");
-    }
-    let given: Vec<_> = flags.node_ips.iter().copied().filter(|ip| !ip.is_unspecified()).collect();
-    let v6_first = flags.node_ips.iter().any(|ip| ip.is_ipv6() && ip.is_unspecified());
-    let node_ips = if given.is_empty() { address::of_this_host(v6_first) } else { given };
-    let cgroup_driver = config.cgroups.driver;
-    Ok(Settings {
-        node_name,
-        node_ips,
-        root_dir: flags.root_dir.clone(),
-        container_logs_dir: flags.container_logs_dir.clone(),
-        config,
-        cgroup_driver,
-        faults: flags.enable_faults,
-        flags: flags.clone(),
-        certificates: Certificates::default(),
-        providers: Vec::new(),
-        managers: RemoteManagers::default(),
-    })
-}
-
-fn connect(config: &node_config::Runtime) -> Result<CriClient> {
-    let runtime = Endpoint::parse(&config.container_runtime_endpoint)?;
-    let images = Endpoint::parse(&config.image_service_endpoint)?;
-    let images = (images.path() != runtime.path()).then_some(images);
-    let deadlines = Deadlines::new(config.runtime_request_timeout);
-    Ok(CriClient::new(&Options { runtime, images, deadlines, seed: fastrand::u64(..) }))
-}
-
-/// The first words with the runtime; a runtime that is still starting is waited for.
-async fn handshake(client: &CriClient) -> Result<cri_client::Handshake> {
-    let until = tokio::time::Instant::now() + RUNTIME_PATIENCE;
-    loop {
-        match client.handshake().await {
-            Ok(h) => return Ok(h),
-            Err(e) if tokio::time::Instant::now() < until => {
-                tracing::warn!(error = actor::chain(&e), "the runtime does not answer yet, trying again");
-                tokio::time::sleep(Duration::from_secs(1)).await;
-            }
-            Err(e) => return Err(e.into()),
-        }
-    }
 }
 
 fn kernel() -> Kernel {
@@ -210,20 +139,19 @@ async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Resu
             return Ok(ExitCode::SUCCESS);
         }
     };
-    let (stats, alarm) = (host_linux::LinuxStats::new(&cgroups), host_linux::KernelMemoryAlarm::new(&cgroups));
-    let cgroups = with_driver(cgroups, words.cgroup_driver, &mut settings, &apart);
-    host::check_reserved(&settings.config, settings.cgroup_driver, &*cgroups)?;
-    host::warn_of_memory_qos(&settings, &*cgroups, &info);
-    let mut machine = Machine::read(&settings, &info, &*cgroups, &LinuxFs)?;
-    machine.memory_may_swap =
-        info.swap_total_bytes()? > 0 && !host_linux::mounts::keeps_memory_off_swap(&settings.root_dir);
+    let counters = Counters::new(cgroups, words.cgroup_driver, &mut settings, &apart);
+    host::check_reserved(&settings.config, settings.cgroup_driver, &*counters.cgroups)?;
+    host::warn_of_memory_qos(&settings, &*counters.cgroups, &info);
+    let machine = machine(&settings, &info, &counters)?;
     let forgiving =
         settings.config.feature_gates.enabled("KubeletInUserNamespace") && host_linux::sysctl::in_user_namespace();
     tunables::settle(&settings.flags.sysctl_dir, settings.config.host.protect_kernel_defaults, forgiving)?;
     let socket = settings.flags.socket.clone();
     let listener = serving::on(&apart, async { server::local::listen(&socket, accepting.clone()) }).await;
     let listener = listener.with_context(|| format!("{}", socket.display()))?;
-    let ports = ports_to(&kernel, link.as_ref(), client, (cgroups, stats, alarm), journal.clone(), &apart);
+    let (api, bootstrap_api) = link.as_ref().map(|l| (l.api.clone(), l.bootstrap.clone())).unzip();
+    let ports = ports_to(&kernel, client, counters, journal.clone(), &apart);
+    let ports = Ports { api, bootstrap_api: bootstrap_api.flatten(), ..ports };
     if settings.faults {
         kernel.faults().enable();
     }
@@ -251,45 +179,6 @@ async fn serve(start: Start, customise: impl FnOnce(Builder) -> Builder) -> Resu
     finish_writes(&parts.kernel, journal);
     let _gone = std::fs::remove_file(&socket);
     Ok(code)
-}
-
-/// Over the cgroup tree of this machine.
-type Counters = (Arc<dyn CgroupFs>, host_linux::LinuxStats, host_linux::KernelMemoryAlarm);
-
-/// The world as it is.
-fn ports_to(
-    kernel: &Kernel,
-    cluster: Option<&cluster::Link>,
-    runtime: CriClient,
-    (cgroups, stats, alarm): Counters,
-    journal: Arc<RedbJournal>,
-    apart: &tokio::runtime::Handle,
-) -> Ports {
-    let prober = Arc::new(net_prober::Prober::new());
-    let plugins = Arc::new(csi_client::CsiClient::new());
-    Ports {
-        runtime: Arc::new(runtime.clone()),
-        images: Arc::new(runtime),
-        fs: Arc::new(LinuxFs),
-        watch: Arc::new(config_sources::folder::InotifyWatch),
-        compress: Arc::new(log_files::Gzip::new(|log| host_linux::open_regular(log, Links::Refuse))),
-        kernel_log: Arc::new(host_linux::KernelMessages),
-        memory_alarm: Arc::new(alarm),
-        logind: Arc::new(SystemdLogind::new(apart.clone())),
-        host: Arc::new(LinuxInfo::new()),
-        mounter: Arc::new(LinuxMounts),
-        quotas: Arc::new(LinuxQuotas::new("/etc")),
-        cgroups,
-        stats: Arc::new(stats),
-        journal,
-        prober: prober.clone(),
-        http: prober,
-        fetch: Arc::new(url_fetch::UrlFetch::new(cluster::user_agent(), kernel.effects("http-source"))),
-        plugins: plugins.clone(),
-        csi: plugins,
-        api: cluster.map(|l| l.api.clone()),
-        bootstrap_api: cluster.and_then(|l| l.bootstrap.clone()),
-    }
 }
 
 /// The journal; lines that are written behind come to disk on the threads that the kernel has for it.
@@ -327,20 +216,6 @@ fn show_health(config: &node_config::Healthz, checks: &Checks, apart: &tokio::ru
     if let Some(port) = config.port {
         let address = (config.bind_address, port).into();
         apart.spawn(server::healthz::serve(address, checks.clone()));
-    }
-}
-
-/// The runtime's own driver wins over the configured one.
-fn with_driver(
-    cgroups: LinuxCgroups,
-    of_runtime: Option<CgroupDriver>,
-    settings: &mut Settings,
-    apart: &tokio::runtime::Handle,
-) -> Arc<dyn CgroupFs> {
-    settings.cgroup_driver = of_runtime.unwrap_or(settings.cgroup_driver);
-    match settings.cgroup_driver {
-        CgroupDriver::Systemd => Arc::new(SystemdCgroups::new(cgroups, apart.clone())),
-        CgroupDriver::Cgroupfs => Arc::new(cgroups),
     }
 }
 

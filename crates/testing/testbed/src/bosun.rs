@@ -97,7 +97,15 @@ impl Bosun {
     /// When the program cannot be started.
     pub fn launch(&mut self, bed: &mut TestBed) -> Result<(), BedError> {
         let mut start = Command::new(&self.options.program);
-        start.arg("run").arg("--config").arg(self.dir.join("kubelet.yaml"));
+        start.arg("run");
+        self.tell(&mut start, bed)?;
+        self.child = Some(bed.spawn_logged(&mut start, &self.log_path())?);
+        Ok(())
+    }
+
+    /// The flags of the daemon, and its environment.
+    fn tell(&self, start: &mut Command, bed: &TestBed) -> Result<(), BedError> {
+        start.arg("--config").arg(self.dir.join("kubelet.yaml"));
         start.arg("--root-dir").arg(self.dir.join("node")).arg("--socket").arg(self.socket());
         start.args(["--hostname-override", &self.options.hostname, "--node-ip", &bed.node_ip()]);
         start.args(["--log", &self.options.log]);
@@ -110,8 +118,25 @@ impl Bosun {
         // As its unit has it.
         start.env("MALLOC_ARENA_MAX", "2");
         start.envs(self.options.env.iter().map(|(name, value)| (name, value)));
-        self.child = Some(bed.spawn_logged(&mut start, &self.log_path())?);
         Ok(())
+    }
+
+    /// Starts a process that serves `manager` to this daemon at the address `at`, with the daemon's own flags, and does not wait.
+    /// What it logs goes to [`Bosun::serve_log`].
+    ///
+    /// # Errors
+    /// When the program cannot be started.
+    pub fn serve(&self, bed: &mut TestBed, manager: &str, at: &str) -> Result<Child, BedError> {
+        let mut start = Command::new(&self.options.program);
+        start.args(["serve", manager, "--at", at]);
+        self.tell(&mut start, bed)?;
+        bed.spawn_logged(&mut start, &self.serve_log(manager))
+    }
+
+    /// Where the log of [`Bosun::serve`] goes.
+    #[must_use]
+    pub fn serve_log(&self, manager: &str) -> PathBuf {
+        self.dir.join(format!("serve-{manager}.log"))
     }
 
     /// Starts a Go kubelet in its place, on the same folders and with the same configuration, and does not wait. `kill` and

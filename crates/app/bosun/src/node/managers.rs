@@ -5,17 +5,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actor::Kernel;
 use cgroup_values::PodTree;
 use contract::config_sources::Source;
 use contract::{
-    CgroupManager, EventRecorder, FolderSource, HttpSource, PodManager, ProbeManager, RuntimeClient, StatusManager,
-    VolumeManager,
+    CgroupManager, Crew, EventRecorder, FolderSource, HttpSource, PodManager, ProbeManager, RuntimeClient,
+    StatusManager, VolumeManager,
 };
 use model::Timestamp;
 use ports::host::ProjectQuotas;
 
-use super::Setup;
-use crate::settings::{Settings, container_gc, limit_rules, node_labels, reservations, reserved_cgroups, selinux};
+use super::{Ports, Setup};
+use crate::settings::{
+    Machine, Settings, container_gc, limit_rules, node_labels, reservations, reserved_cgroups, selinux,
+};
 
 mod cluster;
 mod eviction;
@@ -29,7 +32,7 @@ mod workers;
 
 pub(super) use cluster::{api_source, certificate_manager, node_lease, node_manager, object_store, status_syncer};
 pub(super) use eviction::eviction_manager;
-pub(super) use images::image_manager;
+pub(super) use images::{image_manager, makes_image_manager};
 pub(super) use logs::log_manager;
 pub(super) use oom::oom_watcher;
 pub(super) use plugins::plugin_manager;
@@ -59,15 +62,22 @@ pub(super) fn runtime_client(setup: &Setup<'_, RuntimeClient>) {
 }
 
 pub(super) fn status_manager(setup: &Setup<'_, StatusManager>) {
+    setup.spawn(makes_status_manager(setup.ports));
+}
+
+/// What builds it, here or in a process of its own.
+pub(super) fn makes_status_manager(
+    ports: &Ports,
+) -> impl FnMut(Crew<StatusManager>) -> status_manager::StatusManager + Send + use<> {
     // What the API server has not heard yet comes back after a restart; standalone nobody waits for it.
-    let journal = setup.ports.api.is_some().then(|| setup.ports.journal.clone());
-    setup.spawn(move |crew| {
+    let journal = ports.api.is_some().then(|| ports.journal.clone());
+    move |crew| {
         let manager = status_manager::StatusManager::new(crew);
         match journal.clone() {
             Some(journal) => manager.with_journal(journal),
             None => manager,
         }
-    });
+    }
 }
 
 fn tree(settings: &Settings) -> PodTree {
@@ -100,10 +110,18 @@ pub(super) fn cgroup_manager(setup: &Setup<'_, CgroupManager>) {
 }
 
 pub(super) fn probe_manager(setup: &Setup<'_, ProbeManager>) {
-    let mut deps = probe_manager::Deps::new(setup.ports.prober.clone());
-    deps.journal = Some(setup.ports.journal.clone());
-    let config = probe_manager::Config::new(Timestamp(setup.kernel.clock().unix_nanos()));
-    setup.spawn(move |crew| probe_manager::ProbeManager::new(crew, deps.clone(), config.clone()));
+    setup.spawn(makes_probe_manager(setup.kernel, setup.ports));
+}
+
+/// What builds it, here or in a process of its own.
+pub(super) fn makes_probe_manager(
+    kernel: &Kernel,
+    ports: &Ports,
+) -> impl FnMut(Crew<ProbeManager>) -> probe_manager::ProbeManager + Send + use<> {
+    let mut deps = probe_manager::Deps::new(ports.prober.clone());
+    deps.journal = Some(ports.journal.clone());
+    let config = probe_manager::Config::new(Timestamp(kernel.clock().unix_nanos()));
+    move |crew| probe_manager::ProbeManager::new(crew, deps.clone(), config.clone())
 }
 
 pub(super) fn pod_manager(setup: &Setup<'_, PodManager>) {
@@ -174,35 +192,44 @@ pub(super) fn folder_source(setup: &Setup<'_, FolderSource>) {
 }
 
 pub(super) fn volume_manager(setup: &Setup<'_, VolumeManager>) {
-    let memory = setup.machine.allocatable.get(model::resources::MEMORY).map_or(0, |q| q.value());
+    setup.spawn(makes_volume_manager(setup.settings, setup.machine, setup.ports));
+}
+
+/// What builds it, here or in a process of its own.
+pub(super) fn makes_volume_manager(
+    settings: &Settings,
+    machine: &Machine,
+    ports: &Ports,
+) -> impl FnMut(Crew<VolumeManager>) -> volume_manager::VolumeManager + Send + use<> {
+    let memory = machine.allocatable.get(model::resources::MEMORY).map_or(0, |q| q.value());
     let config = Arc::new(volume_manager::Config {
-        root_dir: setup.settings.root_dir.clone(),
+        root_dir: settings.root_dir.clone(),
         memory_allocatable_bytes: memory,
-        node_name: setup.settings.node_name.clone(),
-        controller_attach_detach: setup.settings.config.node.enable_controller_attach_detach,
-        selinux: selinux(setup.settings, setup.machine),
+        node_name: settings.node_name.clone(),
+        controller_attach_detach: settings.config.node.enable_controller_attach_detach,
+        selinux: selinux(settings, machine),
         ids: volume_manager::IdRules {
-            per_pod: setup.settings.config.pods.user_namespace_ids_per_pod,
-            max_pods: setup.settings.config.pods.max_pods,
+            per_pod: settings.config.pods.user_namespace_ids_per_pod,
+            max_pods: settings.config.pods.max_pods,
         },
-        allocatable: setup.machine.allocatable.iter().map(|(k, q)| (k.clone(), q.to_api())).collect(),
+        allocatable: machine.allocatable.iter().map(|(k, q)| (k.clone(), q.to_api())).collect(),
     });
     let deps = Arc::new(volume_manager::Deps {
-        fs: setup.ports.fs.clone(),
-        mounts: setup.ports.mounter.clone(),
-        quotas: quotas(setup),
+        fs: ports.fs.clone(),
+        mounts: ports.mounter.clone(),
+        quotas: quotas(settings, ports),
         serial: volume_manager::Serial::default(),
         desired: volume_manager::DesiredVolumes::default(),
         persistent: volume_manager::Volumes::default(),
         user_ids: volume_manager::UserIds::default(),
-        api: setup.ports.api.clone(),
-        csi: Some(setup.ports.csi.clone()),
+        api: ports.api.clone(),
+        csi: Some(ports.csi.clone()),
     });
-    setup.spawn(move |crew| volume_manager::VolumeManager::new(crew, config.clone(), deps.clone()));
+    move |crew| volume_manager::VolumeManager::new(crew, config.clone(), deps.clone())
 }
 
 /// What counts emptyDirs, if anything is to.
-fn quotas<R: contract::Role>(setup: &Setup<'_, R>) -> Option<Arc<dyn ProjectQuotas>> {
+fn quotas(settings: &Settings, ports: &Ports) -> Option<Arc<dyn ProjectQuotas>> {
     let gate = "LocalStorageCapacityIsolationFSQuotaMonitoring";
-    setup.settings.config.feature_gates.enabled(gate).then(|| setup.ports.quotas.clone())
+    settings.config.feature_gates.enabled(gate).then(|| ports.quotas.clone())
 }

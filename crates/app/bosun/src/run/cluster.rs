@@ -1,9 +1,11 @@
 //! The way to the API server: which credentials there are, which are asked for, and how new ones come into use.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
+use actor::{Class, Effects};
 use anyhow::{Result, bail};
 use api_client::bootstrap::{self, Decision};
 use api_client::{ApiClient, Kubeconfig, LateApi, Rate, kubeconfig};
@@ -13,6 +15,9 @@ use contract::certificates::CertificateView;
 use jiff::Timestamp;
 use node_config::{ApiAccess, Flags, KUBERNETES_VERSION, NodeConfig, ServerTls};
 use ports::api::ApiServer;
+
+/// How often a process beside the daemon looks whether that has renewed its certificate: it does so days before the old one ends.
+const LOOKED_AT: Duration = Duration::from_secs(60);
 
 /// Everything of a cluster that is no actor.
 pub(super) struct Link {
@@ -54,6 +59,41 @@ pub(super) fn link(flags: &Flags, config: &NodeConfig) -> Result<Option<Link>> {
             Ok(Some(Link { api: Arc::new(connections.clone()), bootstrap: None, client, connections, late: None }))
         }
     }
+}
+
+/// The way to the API server for a process beside the daemon, with the credentials that the daemon keeps. `None`: standalone.
+///
+/// # Errors
+/// The kubeconfig is broken, or the daemon has not written it yet; each mistake is named.
+pub(super) fn beside(flags: &Flags, config: &NodeConfig) -> Result<Option<ApiClient>> {
+    let Some(path) = &flags.kubeconfig else { return Ok(None) };
+    let read = kubeconfig::read_at(path, None).map_err(refused)?;
+    Ok(Some(ApiClient::new(&read, client_settings(&config.api))?))
+}
+
+/// Uses the client certificate that the kubeconfig leads to, also when the daemon has renewed it. Never ends.
+pub(super) async fn follow(path: PathBuf, connections: ApiClient, effects: Effects) {
+    let mut used = None;
+    loop {
+        let at = path.clone();
+        match effects.blocking(Class::HostFiles, move || kubeconfig::read_at(&at, None)).await {
+            Ok(read) => renew(&mut used, read, &connections),
+            Err(problems) => tracing::warn!("the former credentials stay in use: {}", refused(problems)),
+        }
+        tokio::time::sleep(LOOKED_AT).await;
+    }
+}
+
+fn renew(used: &mut Option<(String, String)>, read: Kubeconfig, connections: &ApiClient) {
+    let Some(found) = read.identity.map(|i| (i.certificate_pem, i.key_pem)) else { return };
+    if used.as_ref() == Some(&found) {
+        return;
+    }
+    match connections.set_identity(found.0.as_bytes(), found.1.as_bytes()) {
+        Ok(()) => tracing::info!("the client certificate of the kubeconfig is in use"),
+        Err(error) => return tracing::warn!("the client certificate of the kubeconfig cannot be used: {error}"),
+    }
+    *used = Some(found);
 }
 
 fn refused(problems: Vec<kubeconfig::Problem>) -> anyhow::Error {
@@ -141,5 +181,50 @@ impl Link {
                 return std::future::pending().await;
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As a kubelet has it: the kubeconfig names a file that the daemon exchanges.
+    #[test]
+    fn a_process_beside_the_daemon_uses_the_certificate_that_the_daemon_has_renewed() {
+        actor::testing::run(1, |kernel| async move {
+            let dir = tempfile::tempdir().unwrap();
+            let renew = || {
+                let made = rcgen::generate_simple_self_signed(vec!["node".to_owned()]).unwrap();
+                let both = made.cert.pem() + &made.signing_key.serialize_pem();
+                std::fs::write(dir.path().join("node.pem"), both).unwrap();
+            };
+            let text = "{apiVersion: v1, kind: Config, current-context: c, \
+                clusters: [{name: k, cluster: {server: 'https://127.0.0.1:1', insecure-skip-tls-verify: true}}], \
+                users: [{name: u, user: {client-certificate: node.pem, client-key: node.pem}}], \
+                contexts: [{name: c, context: {cluster: k, user: u}}]}";
+            let kubeconfig = dir.path().join("kubeconfig");
+            std::fs::write(&kubeconfig, text).unwrap();
+            let mut flags = Flags::default();
+            flags.kubeconfig = Some(kubeconfig.clone());
+            let unwritten = beside(&flags, &NodeConfig::default()).map(|_| ()).unwrap_err().to_string();
+            assert!(unwritten.contains("node.pem"), "{unwritten}");
+
+            renew();
+            let connections = beside(&flags, &NodeConfig::default()).unwrap().unwrap();
+            let mut exchanges = connections.exchanges();
+            let following = tokio::task::spawn_local(follow(kubeconfig, connections, kernel.effects("kubeconfig")));
+            exchanges.changed().await.unwrap();
+            tokio::time::sleep(3 * LOOKED_AT).await;
+            assert!(!exchanges.has_changed().unwrap(), "the same certificate is no new one");
+            renew();
+            exchanges.changed().await.unwrap();
+            // One that is half written is passed over.
+            std::fs::write(dir.path().join("node.pem"), "").unwrap();
+            tokio::time::sleep(3 * LOOKED_AT).await;
+            assert!(!exchanges.has_changed().unwrap());
+            renew();
+            exchanges.changed().await.unwrap();
+            following.abort();
+        });
     }
 }

@@ -82,13 +82,15 @@ fn what_costs_a_manager_its_place_and_what_does_not() {
         ("a quarter fails", asked(good(), fared(100, 25, ms(1))), Verdict::Wait),
         ("as many failed before", asked(fared(10, 10, ms(1)), fared(10, 10, ms(1))), Verdict::Wait),
         // Time.
-        ("slower, and nobody minds", asked(good(), fared(10, 0, ms(130))), Verdict::Wait),
+        ("slower, and nobody minds", asked(good(), fared(10, 0, ms(520))), Verdict::Wait),
         (
             "slower",
-            asked(good(), fared(10, 0, ms(300))),
-            back(Reason::Slow("M", Duration::from_micros(1 << 19), ms(1) + Duration::from_micros(24))),
+            asked(good(), fared(10, 0, ms(600))),
+            back(Reason::Slow("M", Duration::from_micros(1 << 20), ms(1) + Duration::from_micros(24))),
         ),
-        ("slower, but few", asked(good(), fared(9, 0, ms(300))), Verdict::Wait),
+        ("slower, but few", asked(good(), fared(9, 0, ms(600))), Verdict::Wait),
+        // On a real node: as many StartProbes as there are pods, right after the place has gone over.
+        ("all pods at once", asked(fared(113, 0, ms(30)), fared(113, 0, ms(400))), Verdict::Wait),
         ("as slow as before", asked(fared(10, 0, ms(300)), fared(10, 0, ms(900))), Verdict::Wait),
         ("nothing to compare with", asked(none(), fared(10, 0, s(4))), Verdict::Wait),
         (

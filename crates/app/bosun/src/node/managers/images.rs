@@ -2,21 +2,30 @@
 
 use std::sync::Arc;
 
-use contract::ImageManager;
+use contract::{Crew, ImageManager};
 use image_pull::gc::Thresholds;
 use node_config::{NodeConfig, PullVerification};
 use pull_credentials::verification::Policy;
 
-use crate::node::Setup;
+use crate::node::{Ports, Setup};
+use crate::settings::Settings;
 
 pub(in crate::node) fn image_manager(setup: &Setup<'_, ImageManager>) {
-    let (config, flags) = (&setup.settings.config, &setup.settings.flags);
+    setup.spawn(makes_image_manager(setup.settings, setup.ports));
+}
+
+/// What builds it, here or in a process of its own.
+pub(in crate::node) fn makes_image_manager(
+    settings: &Settings,
+    ports: &Ports,
+) -> impl FnMut(Crew<ImageManager>) -> image_manager::ImageManager + Send + use<> {
+    let (config, flags) = (&settings.config, &settings.flags);
     let parallel = config.images.max_parallel_pulls.and_then(|n| usize::try_from(n).ok());
     let programs = flags.image_credential_provider_bin_dir.clone().unwrap_or_default();
     let deps = Arc::new(image_manager::Deps {
-        images: setup.ports.images.clone(),
+        images: ports.images.clone(),
         slots: image_manager::Slots::new(config.images.serialize_pulls, parallel),
-        fs: setup.ports.fs.clone(),
+        fs: ports.fs.clone(),
         plugin: Arc::new(credential_exec::ExecPlugins::new(programs)),
         credential_cache: image_manager::CredentialCache::default(),
         pull_records: image_manager::PullRecords::default(),
@@ -26,10 +35,10 @@ pub(in crate::node) fn image_manager(setup: &Setup<'_, ImageManager>) {
     let config = Arc::new(image_manager::Config {
         registry_qps: limit(config.images.registry_pull_qps),
         registry_burst: limit(config.images.registry_burst),
-        root_dir: setup.settings.root_dir.clone(),
+        root_dir: settings.root_dir.clone(),
         working_dir: std::env::current_dir().unwrap_or_default(),
         home: std::env::var_os("HOME").filter(|h| !h.is_empty()).map(Into::into),
-        providers: setup.settings.providers.clone(),
+        providers: settings.providers.clone(),
         verification: verification(config),
         gc: Thresholds {
             high_percent: config.images.gc_high_threshold_percent,
@@ -38,7 +47,7 @@ pub(in crate::node) fn image_manager(setup: &Setup<'_, ImageManager>) {
             max_age: config.images.maximum_gc_age.unwrap_or_default(),
         },
     });
-    setup.spawn(move |crew| image_manager::ImageManager::new(crew, config.clone(), deps.clone()));
+    move |crew| image_manager::ImageManager::new(crew, config.clone(), deps.clone())
 }
 
 fn verification(config: &NodeConfig) -> Option<Policy> {

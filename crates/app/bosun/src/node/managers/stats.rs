@@ -23,7 +23,7 @@ pub(in crate::node) fn stats_manager(setup: &Setup<'_, StatsManager>) {
         source: setup.ports.stats.clone(),
         runtime: setup.ports.runtime.clone(),
         images: setup.ports.images.clone(),
-        quotas: super::quotas(setup),
+        quotas: super::quotas(setup.settings, setup.ports),
         csi: Some(setup.ports.csi.clone()),
     });
     setup.spawn(move |crew| stats_manager::StatsManager::new(crew, config.clone(), deps.clone()));
