@@ -35,7 +35,8 @@ const MORE_SEEDS: &[(&str, &str, &str)] = &[
     ("configuration", "config", ".yaml"),
 ];
 
-/// Memory that one input may cost, MiB; an address sanitizer's is in it.
+/// Memory that one input may cost, MiB; an address sanitizer's is in it. Without one it is what is resident, looked at once a second:
+/// what is asked for and never touched is found with `--address` alone.
 const MEMORY_MIB: u32 = 2048;
 
 pub(crate) fn run(args: &Args) -> anyhow::Result<()> {

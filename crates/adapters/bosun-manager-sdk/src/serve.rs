@@ -65,6 +65,7 @@ pub fn serve<R: Role, A: Answers<R>>(
 
 /// As [`serve`], within [`run_system`] already. `for_each` is called for each node that comes, and makes what builds the manager
 /// for it: what that holds ends with the node, and another one begins without it, as a manager that takes a place does.
+/// Work on other threads may outlast a life: what keeps it apart from that of the next one is made once, outside of `for_each`.
 ///
 /// # Errors
 /// See [`ServeError`].

@@ -57,6 +57,7 @@ enum Command {
     },
     /// Serve one of bosun's own managers to the daemon of this machine, in this process, until SIGTERM. The daemon is told by
     /// `bosun manager swap MANAGER --to ADDRESS`, or by its configuration. Takes the flags of the daemon, which say what the node is like.
+    #[command(after_help = "`bosun run --help` lists the flags.")]
     Serve {
         /// Which one.
         manager: Served,
@@ -95,7 +96,7 @@ fn run(words: &[String], program: &str, process: impl FnOnce(Flags) -> anyhow::R
     let flags = match flags::parse(words) {
         Ok(Asked::Run(flags)) => flags,
         Ok(Asked::Help) => {
-            show::print(&flags::help::text(program));
+            show::print(&help(program));
             return ExitCode::SUCCESS;
         }
         Ok(Asked::Version(line)) => {
@@ -105,7 +106,7 @@ fn run(words: &[String], program: &str, process: impl FnOnce(Flags) -> anyhow::R
         Err(e) => {
             eprintln!("Error: {e}");
             let hint = e.hint.as_deref().map(|h| format!("{h}\n")).unwrap_or_default();
-            eprintln!("{hint}`{program} --help` lists all flags");
+            eprintln!("{hint}{}", where_listed(program));
             return ExitCode::FAILURE;
         }
     };
@@ -118,11 +119,29 @@ fn run(words: &[String], program: &str, process: impl FnOnce(Flags) -> anyhow::R
     }
 }
 
+/// How `bosun serve` is called.
+const SERVE: &str = "bosun serve MANAGER --at ADDRESS";
+/// Whose its flags are.
+const OF_THE_DAEMON: &str = "The flags are those of the daemon, which say what the node is like";
+
+fn help(program: &str) -> String {
+    let text = flags::help::text(program);
+    if program == SERVE { format!("{OF_THE_DAEMON}.\n\n{text}") } else { text }
+}
+
+/// The last line of what is said of a mistake.
+fn where_listed(program: &str) -> String {
+    match program {
+        SERVE => format!("{OF_THE_DAEMON}: `bosun run --help` lists them"),
+        _ => format!("`{program} --help` lists all flags"),
+    }
+}
+
 fn dispatch(command: Command, customise: impl FnOnce(Builder) -> Builder) -> ExitCode {
     match command {
         Command::Run { words } => run(&words, "bosun run", |flags| crate::run::run(&flags, customise)),
         Command::Serve { manager, at, words } => {
-            run(&words, "bosun run", |flags| crate::run::elsewhere::run(manager, &at, &flags))
+            run(&words, SERVE, |flags| crate::run::elsewhere::run(manager, &at, &flags))
         }
         Command::CheckConfig { words } => check::check(&words),
         Command::Ask(command) => console::run(command),
@@ -153,5 +172,14 @@ mod tests {
             let error = Cli::try_parse_from([&["bosun", "serve"], wrong].concat()).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");
         }
+    }
+
+    #[test]
+    fn help_for_a_served_manager_says_whose_the_flags_are() {
+        let served = help(SERVE);
+        assert!(served.starts_with(OF_THE_DAEMON) && served.contains("bosun serve MANAGER --at ADDRESS [flags]"));
+        assert!(where_listed(SERVE).ends_with("`bosun run --help` lists them"));
+        assert_eq!(where_listed("kubelet"), "`kubelet --help` lists all flags");
+        assert!(!help("bosun run").contains(OF_THE_DAEMON));
     }
 }

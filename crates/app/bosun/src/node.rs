@@ -45,6 +45,7 @@ mod managers;
 mod places;
 mod serving;
 
+use managers::Kept;
 use serving::{AllServing, Line, Serving};
 
 pub use places::Places;
@@ -113,6 +114,7 @@ pub struct Setup<'a, R: Role> {
     pub machine: &'a Machine,
     /// The world outside.
     pub ports: &'a Ports,
+    kept: &'a Kept,
     wiring: &'a Wiring,
     groups: &'a Groups,
     serving: &'a AllServing,
@@ -234,6 +236,7 @@ macro_rules! builder {
                 crashes::record_set_aside(kernel, self.wiring.crew());
                 let node = Node(Rc::new(Parts {
                     kernel: kernel.clone(),
+                    kept: Kept::new(&self.settings.config),
                     wiring: self.wiring,
                     settings: self.settings,
                     machine: self.machine,
@@ -308,6 +311,7 @@ struct Parts {
     settings: Settings,
     machine: Machine,
     ports: Ports,
+    kept: Kept,
     groups: Groups,
     serving: AllServing,
 }
@@ -334,8 +338,8 @@ impl Node {
     }
 
     fn setup<R: Role>(&self) -> Setup<'_, R> {
-        let Parts { kernel, wiring, settings, machine, ports, groups, serving } = &*self.0;
-        Setup { kernel, settings, machine, ports, wiring, groups, serving, role: PhantomData }
+        let Parts { kernel, wiring, settings, machine, ports, kept, groups, serving } = &*self.0;
+        Setup { kernel, settings, machine, ports, kept, wiring, groups, serving, role: PhantomData }
     }
 
     /// Gives a role to another actor while the node runs; `set_up` spawns it, as at the start. In this order: from now on

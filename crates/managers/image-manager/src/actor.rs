@@ -35,7 +35,6 @@ impl Actor for ImageManager {
     type Context = Ctx<Self>;
 
     fn started(&mut self, ctx: &mut Ctx<Self>) {
-        self.collector.watching_since = self.steady(ctx);
         if self.config.verification.is_some() {
             ctx.run(recover::interrupted_pulls(self.tools(ctx)), |_: &mut Self, (), _| {});
         }
@@ -76,18 +75,19 @@ impl ImageManager {
     /// Looks whether there is room. One pass at a time.
     fn collect(&mut self, ctx: &mut Ctx<Self>) {
         let (shown, now) = (self.crew.board::<Observed>().snapshot(), self.steady(ctx));
-        if let Some(order) = self.collector.begin(|uid| shown.contains_key(uid), now) {
+        let regular = !self.config.gc.is_off();
+        if let Some(order) = self.collector.begin(regular, |uid| shown.contains_key(uid), now) {
             let pass = trace::whole("Images/GarbageCollect", gc::pass(self.tools(ctx), order));
             ctx.run(pass, |act: &mut Self, passed, ctx| act.collected(passed, ctx));
         }
     }
 
-    fn collected(&mut self, Passed { memory, listed, error }: Passed, ctx: &mut Ctx<Self>) {
-        let failed_before = self.collector.end(memory, listed, error.is_some());
+    fn collected(&mut self, passed: Passed, ctx: &mut Ctx<Self>) {
+        let failed_before = self.collector.end(&passed, self.steady(ctx));
         if self.collector.is_wanted() {
             self.collect(ctx);
         }
-        let Some(error) = error else { return };
+        let Some(error) = passed.error else { return };
         tracing::warn!(error, "image garbage collection failed");
         // Once is no news: a node that has just started knows too little.
         if failed_before {

@@ -44,17 +44,17 @@ pub struct Config {
 pub struct Deps {
     /// Where images are.
     pub images: Arc<dyn ImageService>,
-    /// Pull slots, made once for the life of the node.
+    /// Pull slots, made once for the life of the process: pulls go on when another one has the place.
     pub slots: Slots,
     /// Files: pull records, credentials of the node.
     pub fs: Arc<dyn HostFs>,
     /// Runs plugins.
     pub plugin: Arc<dyn CredentialPlugin>,
-    /// What credential plugins and files answered, made once for the life of the node.
+    /// What credential plugins and files answered, made once for the life of the process.
     pub credential_cache: CredentialCache,
-    /// Order among those who work on pull records, made once for the life of the node.
+    /// Order among those who work on pull records, made once for the life of the process.
     pub pull_records: PullRecords,
-    /// How old images are, made once for the life of the node.
+    /// How old images are, made once for the life of the process.
     pub ages: ImageAges,
 }
 

@@ -23,7 +23,6 @@ const ASKED_FOR_FRESH: Duration = Duration::from_secs(600);
 #[derive(Debug, Default)]
 pub(crate) struct Collector {
     ages: ImageAges,
-    pub watching_since: Timestamp,
     /// A pass is under way.
     busy: bool,
     /// A pass will begin soon, for a pull.
@@ -51,8 +50,9 @@ impl Collector {
         Self { ages, ..Self::default() }
     }
 
-    /// Order for a pass, unless one is under way. `shown` tells which pods the runtime shows.
-    pub(crate) fn begin(&mut self, shown: impl Fn(&PodUid) -> bool, now: Timestamp) -> Option<Order> {
+    /// Order for a pass, unless one is under way. `regular`: passes come without an occasion, too. `shown` tells which pods the
+    /// runtime shows.
+    pub(crate) fn begin(&mut self, regular: bool, shown: impl Fn(&PodUid) -> bool, now: Timestamp) -> Option<Order> {
         self.soon = false;
         if std::mem::replace(&mut self.busy, true) {
             return None;
@@ -60,10 +60,11 @@ impl Collector {
         let fresh = i64::try_from(ASKED_FOR_FRESH.as_nanos()).unwrap_or(i64::MAX);
         let mut known = self.ages.known();
         known.asked_for.retain(|_, (pods, at)| now.nanos_since(*at) < fresh || pods.iter().any(&shown));
+        let watching_since = if regular { known.look(now) } else { now };
         Some(Order {
             memory: known.memory.clone(),
             first: !known.listed,
-            watching_since: self.watching_since,
+            watching_since,
             asked_for: known.asked_for.keys().cloned().collect(),
             all_wanted: std::mem::take(&mut self.all_wanted),
         })
@@ -82,13 +83,14 @@ impl Collector {
     }
 
     /// A pass is over; returns whether the one before had failed.
-    pub(crate) fn end(&mut self, memory: Memory, listed: bool, failed: bool) -> bool {
+    pub(crate) fn end(&mut self, Passed { memory, listed, error }: &Passed, now: Timestamp) -> bool {
         self.busy = false;
         let mut known = self.ages.known();
-        known.listed |= listed;
-        known.memory = memory;
+        known.listed |= *listed;
+        known.memory.clone_from(memory);
+        known.looked = now;
         drop(known);
-        std::mem::replace(&mut self.failed, failed)
+        std::mem::replace(&mut self.failed, error.is_some())
     }
 
     /// Keeps the image until the runtime shows the pod.

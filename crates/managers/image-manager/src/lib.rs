@@ -8,7 +8,8 @@
 //! Never lets one pod use what another pod's secret opened, unless the records allow it.
 //! **Lost on restart** are the back-off (a failed pull is tried once early, as after a restart of a kubelet) and who could
 //! join a pull under way (it is then pulled twice at most). Slots, the credential cache, how old images are and the order of
-//! record keeping live outside of the actor, and are lost with its process.
+//! record keeping live outside of the actor, and are lost with its process. How old images are is forgotten, too, when no pass has
+//! looked for ten minutes, as while another process had the place: they count as new then.
 //! **Read next** `ensure.rs` and `pull.rs` (one request from start to end), `pulls.rs` (which may start), `credentials.rs`,
 //! `pull_records.rs`, `gc.rs`, `actor.rs`, policy/image-pull and policy/pull-credentials (the rules).
 

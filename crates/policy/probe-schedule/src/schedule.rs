@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Over how long first ticks of probes are spread that go on after a change or a crash of their manager: long enough that a
-/// full node does not probe everything at once, short enough that nobody misses a probe.
+/// Over how long first ticks of probes are spread that go on after a change or a crash of their manager: so shortly that nobody
+/// misses a probe. Their second ticks are spread over a period, or a full node would probe everything in the same second for good.
 const SPREAD_OF_RESUMED: Duration = Duration::from_secs(1);
 
 /// Over how long the first tick of a probe is spread: over a period while the daemon is younger than that (pod-lifecycle
@@ -23,6 +23,8 @@ pub fn spread(daemon_age: Duration, period: Duration, is_resumed: bool) -> Durat
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     due: Duration,
+    /// When the next tick after that is, where that is not a period later.
+    then: Option<Duration>,
     period: Duration,
     running: bool,
     missed: bool,
@@ -45,13 +47,18 @@ impl<K: Ord + Clone> Default for Schedule<K> {
 }
 
 impl<K: Ord + Clone> Schedule<K> {
-    /// Adds a probe, or begins it anew. Its first tick comes within `spread` (see [`spread`]), where `jitter` in [0, 1) says.
+    /// Adds a probe, or begins it anew. Its first tick comes within `spread` (see [`spread`]), where `jitter` in [0, 1) says; the
+    /// second is earlier or later than a period after it by up to half a period, so that ticks are spread over the period.
     pub fn insert(&mut self, key: K, now: Duration, spread: Duration, period: Duration, jitter: f64) {
         self.remove(&key);
         let period = period.max(Duration::from_millis(1));
-        let due = now + spread.mul_f64(jitter.clamp(0.0, 1.0));
+        let jitter = jitter.clamp(0.0, 1.0);
+        let due = now + spread.mul_f64(jitter);
+        let lag = period.saturating_sub(spread).mul_f64(jitter);
+        let second = if lag < period / 2 { due + period + lag } else { due + lag };
+        let then = (!spread.is_zero()).then_some(second);
         self.queue.insert((due, key.clone()));
-        self.entries.insert(key, Entry { due, period, running: false, missed: false });
+        self.entries.insert(key, Entry { due, then, period, running: false, missed: false });
     }
 
     /// Takes a probe away; an outcome that still comes for it is to be dropped.
@@ -91,9 +98,11 @@ impl<K: Ord + Clone> Schedule<K> {
         while let Some((due, key)) = self.queue.first().filter(|(due, _)| *due <= now).cloned() {
             self.queue.remove(&(due, key.clone()));
             let Some(e) = self.entries.get_mut(&key) else { continue };
-            let late = now.saturating_sub(due).as_nanos() / e.period.as_nanos();
-            let skip = u32::try_from(late).unwrap_or(u32::MAX).saturating_add(1);
-            e.due = due.saturating_add(e.period.saturating_mul(skip));
+            e.due = e.then.take().unwrap_or(due.saturating_add(e.period));
+            if let Some(late) = now.checked_sub(e.due) {
+                let missed = u32::try_from(late.as_nanos() / e.period.as_nanos()).unwrap_or(u32::MAX);
+                e.due = e.due.saturating_add(e.period.saturating_mul(missed.saturating_add(1)));
+            }
             self.queue.insert((e.due, key.clone()));
             if e.running {
                 e.missed = true;
@@ -108,7 +117,7 @@ impl<K: Ord + Clone> Schedule<K> {
     pub fn trigger(&mut self, key: &K, now: Duration) {
         let Some(e) = self.entries.get_mut(key).filter(|e| !e.running) else { return };
         self.queue.remove(&(e.due, key.clone()));
-        e.due = now;
+        (e.due, e.then) = (now, None);
         self.queue.insert((now, key.clone()));
     }
 
@@ -116,7 +125,7 @@ impl<K: Ord + Clone> Schedule<K> {
     pub fn hasten(&mut self, key: &K, at: Duration) {
         let Some(e) = self.entries.get_mut(key).filter(|e| e.due > at) else { return };
         self.queue.remove(&(e.due, key.clone()));
-        e.due = at;
+        (e.due, e.then) = (at, None);
         self.queue.insert((at, key.clone()));
     }
 

@@ -19,7 +19,7 @@ use remote_manager::{Life, Link, Remote, To, WhenAway};
 use tempfile::TempDir;
 
 use crate::outcome::{Broken, Outcome};
-use crate::outside::Ground;
+use crate::outside::{self, Ground};
 use crate::subject::{Place, Served, Subject};
 use crate::watch::until;
 
@@ -47,6 +47,21 @@ pub enum Way {
 /// A manager in a process of its own.
 #[derive(Debug, Clone)]
 pub struct Elsewhere(pub Way);
+
+impl Elsewhere {
+    /// Nothing of others is in the way at the places that were named for the suite.
+    ///
+    /// # Errors
+    /// Somebody serves there, or there are pods.
+    pub fn check(&self) -> Outcome {
+        match &self.0 {
+            Way::At { runtime, root_dir, .. } => {
+                outside::check(runtime.as_ref().map(UnixAddress::socket), root_dir.as_deref())
+            }
+            Way::Run(_) => Ok(()),
+        }
+    }
+}
 
 impl<R: Role> Subject<R> for Elsewhere
 where

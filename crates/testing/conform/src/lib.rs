@@ -12,6 +12,7 @@
 #![deny(missing_docs)]
 
 mod case;
+mod chosen;
 mod elsewhere;
 pub mod images;
 mod in_process;

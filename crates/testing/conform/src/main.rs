@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Parser, ValueEnum};
-use conform::{Case, Choice, Elsewhere, Report, Subject, Way, images, ours, play, probes, status, volumes};
+use conform::{Broken, Case, Choice, Elsewhere, Report, Subject, Way, images, ours, play, probes, status, volumes};
 use contract::{ImageManager, ProbeManager, Role, StatusManager, VolumeManager};
 use model::unix_address::UnixAddress;
 
@@ -22,10 +22,11 @@ struct Cli {
     role: Kind,
     #[command(flatten)]
     whom: Whom,
-    /// With --at: where that process looks for the runtime's image service. The suite serves one there.
+    /// With --at: where that process looks for the runtime's image service. The suite serves one there, unless somebody
+    /// does already.
     #[arg(long, value_name = "unix:///PATH", value_parser = UnixAddress::parse, requires = "at")]
     runtime_at: Option<UnixAddress>,
-    /// With --at: which folder is that process's root directory of the node.
+    /// With --at: which folder is that process's root directory of the node. The suite refuses one that has pods.
     #[arg(long, value_name = "PATH", requires = "at")]
     root_dir: Option<PathBuf>,
     /// Only cases with this in their name.
@@ -108,7 +109,9 @@ where
     let subject: Arc<dyn Subject<R>> = match (&cli.whom.at, cli.whom.run.as_slice()) {
         (Some(address), _) => {
             let (address, runtime, root_dir) = (address.clone(), cli.runtime_at.clone(), cli.root_dir.clone());
-            Arc::new(Elsewhere(Way::At { address, runtime, root_dir }))
+            let elsewhere = Elsewhere(Way::At { address, runtime, root_dir });
+            elsewhere.check().map_err(|Broken(why)| why)?;
+            Arc::new(elsewhere)
         }
         (None, []) => builtin(),
         (None, words) => Arc::new(Elsewhere(Way::Run(words.to_vec()))),

@@ -1,6 +1,5 @@
 //! What lies outside of a node and is reached by managers themselves: the runtime's image service, and files.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,6 +8,7 @@ use ports::host::HostFs;
 use ports::runtime::ImageService;
 use tempfile::TempDir;
 
+use crate::chosen;
 use crate::outcome::{Broken, Outcome};
 
 /// Root directory of the node on the disk in memory.
@@ -94,24 +94,27 @@ impl Outside {
     pub(crate) fn serve(&self, at: Option<&Path>, root: Option<&Path>) -> Outcome<Ground> {
         let mut served = self.served();
         if served.is_none() {
-            let broken = |e: io::Error| Broken(format!("the runtime of the suite cannot be served: {e}"));
-            *served = Some(self.make(at, root).map_err(broken)?);
+            *served = Some(self.make(at, root)?);
         }
         let Served { socket, root, .. } = served.as_ref().ok_or_else(|| Broken("nothing is served".to_owned()))?;
         Ok(Ground { endpoint: format!("unix://{}", socket.display()), root: root.clone() })
     }
 
-    fn make(&self, at: Option<&Path>, root: Option<&Path>) -> io::Result<Served> {
-        let folder = tempfile::tempdir()?;
-        let root = root.map_or_else(|| folder.path().join("root"), Path::to_owned);
-        std::fs::create_dir_all(&root)?;
+    fn make(&self, at: Option<&Path>, root_dir: Option<&Path>) -> Outcome<Served> {
+        check(at, root_dir)?;
+        let folder = tempfile::tempdir().map_err(|e| Broken(format!("a folder for the suite's runtime: {e}")))?;
+        let failed = |what: &str, path: &Path, e: std::io::Error| Broken(format!("{what} {}: {e}", path.display()));
         let socket = at.map_or_else(|| folder.path().join("runtime.sock"), Path::to_owned);
-        // The case before left its own.
-        match std::fs::remove_file(&socket) {
-            Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(e),
-            _ => {}
-        }
-        self.0.runtime.serve_unix(&socket)?;
+        self.0.runtime.serve_unix(&socket).map_err(|e| failed("--runtime-at", &socket, e))?;
+        let root = root_dir.map_or_else(|| folder.path().join("root"), Path::to_owned);
+        std::fs::create_dir_all(&root).map_err(|e| failed("--root-dir", &root, e))?;
+        at.into_iter().chain(root_dir).for_each(chosen::take);
         Ok(Served { socket, root, _folder: folder })
     }
+}
+
+/// Nothing of others is in the way at places that were named.
+pub(crate) fn check(at: Option<&Path>, root: Option<&Path>) -> Outcome {
+    at.map_or(Ok(()), chosen::free_socket)?;
+    root.map_or(Ok(()), chosen::root_without_pods)
 }

@@ -122,6 +122,11 @@ impl<R: Role> Stage<R> {
         self.inner.place.kernel.clock().set_by(nanos);
     }
 
+    /// The manager lives on the real clock: what it does may come later than it should.
+    pub(crate) fn is_real(&self) -> bool {
+        self.inner.subject.is_real()
+    }
+
     /// A UID that no other case has.
     #[must_use]
     pub fn uid(&self, word: &str) -> String {

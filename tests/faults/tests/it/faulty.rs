@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use actor::Kernel;
 
-use cases::{ACTIONS, Case, FEW, Kind, Passages, cases, kinds};
+use cases::{ACTIONS, Case, Kind, Passages, cases, is_enough, kinds};
 pub(crate) use round::Round;
 
 /// How far the cases of one actor are.
@@ -34,10 +34,6 @@ struct Progress {
 }
 
 impl Progress {
-    fn has_few(&self) -> bool {
-        self.points.len() < FEW
-    }
-
     /// Goes through the cases on one node, up to the first failure.
     async fn go_on(&mut self, kernel: Kernel, actor: &str, (name, features, takes): Kind, is_last: bool) {
         let mut round = Round::out_of_step(&kernel, features()).await;
@@ -46,7 +42,7 @@ impl Progress {
                 Passages::of(&kernel).0.remove(actor).into_iter().flat_map(BTreeMap::into_keys).collect();
             let mut all = cases(actor, &points, &round.passages);
             self.points.extend(points);
-            let takes_all = is_last || self.has_few();
+            let takes_all = is_last || is_enough(self.points.len());
             all.retain(|c| (takes_all || takes(c)) && !self.done.contains(c));
             all.reverse();
             all
@@ -72,7 +68,7 @@ fn strike(actor: &str) {
     let mut progress = Progress::default();
     let kinds = kinds(actor);
     for (n, kind) in kinds.into_iter().enumerate() {
-        if !progress.points.is_empty() && progress.has_few() {
+        if is_enough(progress.points.len()) {
             break;
         }
         progress.left = None;

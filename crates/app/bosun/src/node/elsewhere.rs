@@ -1,8 +1,10 @@
 //! A manager of this program in a process of its own: it is built as in a node, and only its crew and its journal lead elsewhere.
 
-use bosun_manager_sdk::{Options, Outside, ServeError, serve_each};
+use anyhow::Result;
+use bosun_manager_sdk::{Options, Outside, serve_each};
 
-use super::{Ports, managers};
+use super::Ports;
+use super::managers::{self, Kept};
 use crate::settings::{Machine, Settings};
 
 /// Which manager is served.
@@ -19,29 +21,36 @@ pub(crate) enum Served {
 }
 
 /// What it is made with, as the node has it.
-pub(crate) struct Given<P> {
+pub(crate) struct Given<M, P> {
     pub(crate) settings: Settings,
-    pub(crate) machine: Machine,
+    /// Reads the machine, for those that need it.
+    pub(crate) machine: M,
     /// What leads outside, for one node that comes.
     pub(crate) ports: P,
 }
 
 /// Serves until SIGTERM. What the manager holds beside rows and journal lines ends with the node that it serves: it is told anew by
-/// the next one, and must not act for pods of the one before.
+/// the next one, and must not act for pods of the one before. Order among work that goes on (pulls, mounts) is the process's.
 pub(crate) async fn serve(
     what: Served,
     options: Options,
-    given: Given<impl Fn(&Outside) -> Ports + 'static>,
-) -> Result<(), ServeError> {
+    given: Given<impl FnOnce(&Settings) -> Result<Machine>, impl Fn(&Outside) -> Ports + 'static>,
+) -> Result<()> {
     let Given { settings, machine, ports } = given;
+    let kept = Kept::new(&settings.config);
     match what {
-        Served::Images => serve_each(options, move |o| managers::makes_image_manager(&settings, &ports(o))).await,
-        Served::Probes => serve_each(options, move |o| managers::makes_probe_manager(&o.kernel, &ports(o))).await,
-        Served::Status => serve_each(options, move |o| managers::makes_status_manager(&ports(o))).await,
+        Served::Images => {
+            serve_each(options, move |o| managers::makes_image_manager(&settings, &kept, &ports(o))).await?;
+        }
+        Served::Probes => serve_each(options, move |o| managers::makes_probe_manager(&o.kernel, &ports(o))).await?,
+        Served::Status => serve_each(options, move |o| managers::makes_status_manager(&ports(o))).await?,
         Served::Volumes => {
-            serve_each(options, move |o| managers::makes_volume_manager(&settings, &machine, &ports(o))).await
+            let machine = machine(&settings)?;
+            let made = move |o: &Outside| managers::makes_volume_manager((&settings, &machine), &kept, &ports(o));
+            serve_each(options, made).await?;
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]

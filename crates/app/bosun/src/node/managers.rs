@@ -23,6 +23,7 @@ use crate::settings::{
 mod cluster;
 mod eviction;
 mod images;
+mod kept;
 mod logs;
 mod oom;
 mod plugins;
@@ -33,6 +34,7 @@ mod workers;
 pub(super) use cluster::{api_source, certificate_manager, node_lease, node_manager, object_store, status_syncer};
 pub(super) use eviction::eviction_manager;
 pub(super) use images::{image_manager, makes_image_manager};
+pub(super) use kept::Kept;
 pub(super) use logs::log_manager;
 pub(super) use oom::oom_watcher;
 pub(super) use plugins::plugin_manager;
@@ -102,10 +104,8 @@ pub(super) fn cgroup_manager(setup: &Setup<'_, CgroupManager>) {
         memory_may_swap: setup.machine.memory_may_swap,
         oom_score_adj: Some(i64::from(setup.settings.config.cgroups.oom_score_adj)),
     });
-    let deps = Arc::new(cgroup_manager::Deps {
-        cgroups: setup.ports.cgroups.clone(),
-        serial: cgroup_manager::Serial::default(),
-    });
+    let (cgroups, serial) = (setup.ports.cgroups.clone(), setup.kept.cgroups.clone());
+    let deps = Arc::new(cgroup_manager::Deps { cgroups, serial });
     setup.spawn(move |crew| cgroup_manager::CgroupManager::new(crew, config.clone(), deps.clone()));
 }
 
@@ -192,13 +192,13 @@ pub(super) fn folder_source(setup: &Setup<'_, FolderSource>) {
 }
 
 pub(super) fn volume_manager(setup: &Setup<'_, VolumeManager>) {
-    setup.spawn(makes_volume_manager(setup.settings, setup.machine, setup.ports));
+    setup.spawn(makes_volume_manager((setup.settings, setup.machine), setup.kept, setup.ports));
 }
 
 /// What builds it, here or in a process of its own.
 pub(super) fn makes_volume_manager(
-    settings: &Settings,
-    machine: &Machine,
+    (settings, machine): (&Settings, &Machine),
+    kept: &Kept,
     ports: &Ports,
 ) -> impl FnMut(Crew<VolumeManager>) -> volume_manager::VolumeManager + Send + use<> {
     let memory = machine.allocatable.get(model::resources::MEMORY).map_or(0, |q| q.value());
@@ -218,7 +218,8 @@ pub(super) fn makes_volume_manager(
         fs: ports.fs.clone(),
         mounts: ports.mounter.clone(),
         quotas: quotas(settings, ports),
-        serial: volume_manager::Serial::default(),
+        serial: kept.volumes.clone(),
+        // What pods wanted before is not wanted now: the next one is told, and reads what there is.
         desired: volume_manager::DesiredVolumes::default(),
         persistent: volume_manager::Volumes::default(),
         user_ids: volume_manager::UserIds::default(),

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actor::{Class, Effects};
-use anyhow::{Result, bail};
+use anyhow::{Context, Result, bail};
 use api_client::bootstrap::{self, Decision};
-use api_client::{ApiClient, Kubeconfig, LateApi, Rate, kubeconfig};
+use api_client::{ApiClient, Identity, Kubeconfig, LateApi, Rate, kubeconfig};
 use certificate_manager::{ClientSource, PemPair, ServingSource};
 use contract::board::ValueReader;
 use contract::certificates::CertificateView;
@@ -61,24 +61,60 @@ pub(super) fn link(flags: &Flags, config: &NodeConfig) -> Result<Option<Link>> {
     }
 }
 
+/// Where the daemon keeps its credentials.
+#[derive(Clone)]
+pub(super) struct Credentials {
+    kubeconfig: PathBuf,
+    /// Link to the client certificate that the daemon has renewed, whatever the kubeconfig names; `None`: it renews none.
+    renewed: Option<PathBuf>,
+}
+
+impl Credentials {
+    /// `None`: standalone.
+    fn of(flags: &Flags, config: &NodeConfig) -> Option<Self> {
+        let renewed = config.api.rotate_certificates.then(|| bootstrap::client_certificate(&flags.cert_dir));
+        Some(Credentials { kubeconfig: flags.kubeconfig.clone()?, renewed })
+    }
+
+    /// The kubeconfig, with the certificate that the daemon uses.
+    fn read(&self) -> Result<Kubeconfig> {
+        let mut read = kubeconfig::read_at(&self.kubeconfig, None).map_err(refused)?;
+        // As in `rotation`: who shows no certificate has none renewed.
+        if read.identity.is_some()
+            && let Some(renewed) = self.renewed()?
+        {
+            read.identity = Some(renewed);
+        }
+        Ok(read)
+    }
+
+    /// As CertificateManager finds it: the link goes before what the kubeconfig has, and only a link does.
+    fn renewed(&self) -> Result<Option<Identity>> {
+        let Some(path) = self.renewed.as_deref().filter(|path| path.is_symlink()) else { return Ok(None) };
+        let at = || path.display().to_string();
+        let pem = std::fs::read(path).with_context(at)?;
+        Identity::from_pem(&pem, &pem).map(Some).with_context(at)
+    }
+}
+
 /// The way to the API server for a process beside the daemon, with the credentials that the daemon keeps. `None`: standalone.
 ///
 /// # Errors
-/// The kubeconfig is broken, or the daemon has not written it yet; each mistake is named.
-pub(super) fn beside(flags: &Flags, config: &NodeConfig) -> Result<Option<ApiClient>> {
-    let Some(path) = &flags.kubeconfig else { return Ok(None) };
-    let read = kubeconfig::read_at(path, None).map_err(refused)?;
-    Ok(Some(ApiClient::new(&read, client_settings(&config.api))?))
+/// The kubeconfig or what was renewed is broken, or the daemon has not written it yet; each mistake is named.
+pub(super) fn beside(flags: &Flags, config: &NodeConfig) -> Result<Option<(Credentials, ApiClient)>> {
+    let Some(credentials) = Credentials::of(flags, config) else { return Ok(None) };
+    let connections = ApiClient::new(&credentials.read()?, client_settings(&config.api))?;
+    Ok(Some((credentials, connections)))
 }
 
-/// Uses the client certificate that the kubeconfig leads to, also when the daemon has renewed it. Never ends.
-pub(super) async fn follow(path: PathBuf, connections: ApiClient, effects: Effects) {
+/// Uses the client certificate of the daemon, also when that has renewed it. Never ends.
+pub(super) async fn follow(credentials: Credentials, connections: ApiClient, effects: Effects) {
     let mut used = None;
     loop {
-        let at = path.clone();
-        match effects.blocking(Class::HostFiles, move || kubeconfig::read_at(&at, None)).await {
+        let at = credentials.clone();
+        match effects.blocking(Class::HostFiles, move || at.read()).await {
             Ok(read) => renew(&mut used, read, &connections),
-            Err(problems) => tracing::warn!("the former credentials stay in use: {}", refused(problems)),
+            Err(error) => tracing::warn!("the former credentials stay in use: {error:#}"),
         }
         tokio::time::sleep(LOOKED_AT).await;
     }
@@ -90,8 +126,8 @@ fn renew(used: &mut Option<(String, String)>, read: Kubeconfig, connections: &Ap
         return;
     }
     match connections.set_identity(found.0.as_bytes(), found.1.as_bytes()) {
-        Ok(()) => tracing::info!("the client certificate of the kubeconfig is in use"),
-        Err(error) => return tracing::warn!("the client certificate of the kubeconfig cannot be used: {error}"),
+        Ok(()) => tracing::info!("the client certificate of the daemon is in use"),
+        Err(error) => return tracing::warn!("the client certificate of the daemon cannot be used: {error}"),
     }
     *used = Some(found);
 }
@@ -186,7 +222,27 @@ impl Link {
 
 #[cfg(test)]
 mod tests {
+    use model::k8s_openapi::ByteString;
+    use serde_json::{Value, json};
+
     use super::*;
+
+    /// Certificate and key.
+    fn made() -> (String, String) {
+        let made = rcgen::generate_simple_self_signed(vec!["node".to_owned()]).unwrap();
+        (made.cert.pem(), made.signing_key.serialize_pem())
+    }
+
+    fn write_kubeconfig(path: &Path, user: &Value) {
+        let cluster = json!({"server": "https://127.0.0.1:1", "insecure-skip-tls-verify": true});
+        let document = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [{"name": "k", "cluster": cluster}],
+            "users": [{"name": "u", "user": user}],
+            "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        });
+        std::fs::write(path, document.to_string()).unwrap();
+    }
 
     /// As a kubelet has it: the kubeconfig names a file that the daemon exchanges.
     #[test]
@@ -194,25 +250,20 @@ mod tests {
         actor::testing::run(1, |kernel| async move {
             let dir = tempfile::tempdir().unwrap();
             let renew = || {
-                let made = rcgen::generate_simple_self_signed(vec!["node".to_owned()]).unwrap();
-                let both = made.cert.pem() + &made.signing_key.serialize_pem();
-                std::fs::write(dir.path().join("node.pem"), both).unwrap();
+                let (certificate, key) = made();
+                std::fs::write(dir.path().join("node.pem"), certificate + &key).unwrap();
             };
-            let text = "{apiVersion: v1, kind: Config, current-context: c, \
-                clusters: [{name: k, cluster: {server: 'https://127.0.0.1:1', insecure-skip-tls-verify: true}}], \
-                users: [{name: u, user: {client-certificate: node.pem, client-key: node.pem}}], \
-                contexts: [{name: c, context: {cluster: k, user: u}}]}";
             let kubeconfig = dir.path().join("kubeconfig");
-            std::fs::write(&kubeconfig, text).unwrap();
+            write_kubeconfig(&kubeconfig, &json!({"client-certificate": "node.pem", "client-key": "node.pem"}));
             let mut flags = Flags::default();
-            flags.kubeconfig = Some(kubeconfig.clone());
+            flags.kubeconfig = Some(kubeconfig);
             let unwritten = beside(&flags, &NodeConfig::default()).map(|_| ()).unwrap_err().to_string();
             assert!(unwritten.contains("node.pem"), "{unwritten}");
 
             renew();
-            let connections = beside(&flags, &NodeConfig::default()).unwrap().unwrap();
+            let (credentials, connections) = beside(&flags, &NodeConfig::default()).unwrap().unwrap();
             let mut exchanges = connections.exchanges();
-            let following = tokio::task::spawn_local(follow(kubeconfig, connections, kernel.effects("kubeconfig")));
+            let following = tokio::task::spawn_local(follow(credentials, connections, kernel.effects("kubeconfig")));
             exchanges.changed().await.unwrap();
             tokio::time::sleep(3 * LOOKED_AT).await;
             assert!(!exchanges.has_changed().unwrap(), "the same certificate is no new one");
@@ -225,6 +276,50 @@ mod tests {
             renew();
             exchanges.changed().await.unwrap();
             following.abort();
+        });
+    }
+
+    /// As an installer writes it: the certificate is in the kubeconfig, and those that follow are in the certificate folder.
+    #[test]
+    fn a_renewed_certificate_is_found_where_the_daemon_puts_it_whatever_the_kubeconfig_names() {
+        actor::testing::run(1, |kernel| async move {
+            let dir = tempfile::tempdir().unwrap();
+            let mut flags = Flags::default();
+            let kubeconfig = dir.path().join("kubeconfig");
+            (flags.kubeconfig, flags.cert_dir) = (Some(kubeconfig.clone()), dir.path().to_owned());
+            let (mut config, off) = (NodeConfig::default(), NodeConfig::default());
+            config.api.rotate_certificates = true;
+            let shown = |config: &NodeConfig| {
+                let read = Credentials::of(&flags, config).unwrap().read()?;
+                Ok::<_, anyhow::Error>(read.identity.map(|identity| identity.certificate_pem))
+            };
+            let (certificate, key) = made();
+            let data = |pem: &str| ByteString(pem.as_bytes().to_vec());
+            let inline = json!({"client-certificate-data": data(&certificate), "client-key-data": data(&key)});
+            write_kubeconfig(&kubeconfig, &inline);
+            let current = dir.path().join("kubelet-client-current.pem");
+            std::fs::write(&current, "").unwrap();
+            assert_eq!(shown(&config).unwrap(), Some(certificate.clone()), "a file there is none of the daemon's");
+            std::fs::remove_file(&current).unwrap();
+
+            let (credentials, connections) = beside(&flags, &config).unwrap().unwrap();
+            let mut exchanges = connections.exchanges();
+            let following = tokio::task::spawn_local(follow(credentials, connections, kernel.effects("kubeconfig")));
+            exchanges.changed().await.unwrap();
+            let (next, next_key) = made();
+            let renewed = next + &next_key;
+            std::fs::write(dir.path().join("dated.pem"), &renewed).unwrap();
+            std::os::unix::fs::symlink("dated.pem", &current).unwrap();
+            exchanges.changed().await.unwrap();
+            following.abort();
+
+            assert_eq!(shown(&config).unwrap(), Some(renewed));
+            assert_eq!(shown(&off).unwrap(), Some(certificate), "it renews none");
+            std::fs::write(dir.path().join("dated.pem"), &next_key).unwrap();
+            let why = shown(&config).unwrap_err().to_string();
+            assert!(why.contains("kubelet-client-current.pem"), "{why}");
+            write_kubeconfig(&kubeconfig, &json!({"token": "t"}));
+            assert_eq!(shown(&config).unwrap(), None, "a token is no certificate");
         });
     }
 }

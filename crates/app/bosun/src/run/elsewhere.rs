@@ -30,21 +30,25 @@ pub(crate) fn run(what: Served, at: &UnixAddress, flags: &Flags) -> Result<ExitC
 }
 
 async fn attend(what: Served, options: Options, mut settings: Settings) -> Result<()> {
-    let api = cluster::beside(&settings.flags, &settings.config)?;
+    let beside = cluster::beside(&settings.flags, &settings.config)?;
     let cgroups = LinuxCgroups::detect()?;
     host::make_dirs(&settings)?;
     let client = connect(&settings.config.runtime)?;
-    let words = handshake(&client).await?;
+    if what == Served::Images {
+        // The others ask nothing of the runtime, and none of them touches a cgroup: its driver is of no concern.
+        let _who_it_is = handshake(&client).await?;
+    }
     let here = tokio::runtime::Handle::current();
-    let counters = Counters::new(cgroups, words.cgroup_driver, &mut settings, &here);
-    let machine = machine(&settings, &LinuxInfo::new(), &counters)?;
-    let unfollowed = Cell::new(settings.flags.kubeconfig.clone().zip(api.clone()));
-    let api = api.map(|api| Arc::new(api) as Arc<dyn ApiServer>);
+    let counters = Counters::new(cgroups, None, &mut settings, &here);
+    let counted = counters.clone();
+    let machine = move |settings: &Settings| machine(settings, &LinuxInfo::new(), &counted);
+    let api = beside.as_ref().map(|(_, api)| Arc::new(api.clone()) as Arc<dyn ApiServer>);
+    let unfollowed = Cell::new(beside);
     let ports = move |outside: &Outside| {
         let Outside { kernel, journal } = outside;
         // The kernel is there with the first node, and the same for all.
-        if let Some((kubeconfig, api)) = unfollowed.take() {
-            drop(tokio::task::spawn_local(cluster::follow(kubeconfig, api, kernel.effects("kubeconfig"))));
+        if let Some((credentials, api)) = unfollowed.take() {
+            drop(tokio::task::spawn_local(cluster::follow(credentials, api, kernel.effects("kubeconfig"))));
         }
         let ports = ports_to(kernel, client.clone(), counters.clone(), journal.clone(), &here);
         Ports { api: api.clone(), ..ports }

@@ -154,3 +154,44 @@ fn neither_a_crash_nor_a_clock_that_is_set_changes_how_old_an_image_is() {
         assert_eq!(bench.removed(), [id_of("r.io/a:1")]);
     });
 }
+
+#[test]
+fn a_crash_does_not_keep_images_that_are_unused_for_too_long() {
+    run(9, |kernel| async move {
+        let t = Thresholds { high_percent: 100, max_age: 60 * MINUTE, ..always() };
+        let bench = Bench::start(&kernel, setup(t));
+        bench.put(&["r.io/a:1"]);
+        for _ in 0..3 {
+            tokio::time::sleep(19 * MINUTE).await;
+            bench.manager.kill();
+        }
+        assert!(bench.removed().is_empty());
+        tokio::time::sleep(15 * MINUTE).await;
+        assert_eq!(bench.removed(), [id_of("r.io/a:1")]);
+    });
+}
+
+#[test]
+fn what_was_known_of_images_before_another_one_had_the_place_makes_none_old() {
+    run(10, |kernel| async move {
+        let t = Thresholds { high_percent: 100, max_age: 60 * MINUTE, ..always() };
+        let mut bench = Bench::start(&kernel, setup(t));
+        bench.put(&["r.io/a:1"]);
+        tokio::time::sleep(MINUTE).await;
+        let remove = async |bench: &Bench| bench.wiring.ask(RemoveUnusedImages).await.unwrap().unwrap();
+        // Meanwhile it may have gone and come again.
+        bench.is_away(&kernel, 180 * MINUTE).await;
+        remove(&bench).await;
+        assert!(bench.removed().is_empty(), "it may be seconds old");
+        tokio::time::sleep(59 * MINUTE).await;
+        assert!(bench.removed().is_empty(), "nobody knows when it was used last");
+        tokio::time::sleep(10 * MINUTE).await;
+        assert_eq!(bench.removed(), [id_of("r.io/a:1")]);
+
+        bench.put(&["r.io/b:1"]);
+        tokio::time::sleep(10 * MINUTE).await;
+        bench.is_away(&kernel, MINUTE).await;
+        remove(&bench).await;
+        assert_eq!(bench.removed(), [id_of("r.io/b:1")], "a short absence is as a crash");
+    });
+}

@@ -33,6 +33,8 @@ pub(super) struct Bench {
     events: Events,
     pub(super) plugin: Arc<FakePlugin>,
     pub(super) objects: Objects,
+    config: Arc<Config>,
+    deps: Arc<Deps>,
 }
 
 pub(super) struct Setup {
@@ -86,9 +88,16 @@ impl Bench {
             gc: setup.gc,
         });
         let events = Events::on(&wiring);
-        let new = move |crew| ImageManager::new(crew, config.clone(), deps.clone());
-        let manager = fakes::start(kernel, &wiring, new);
-        Self { runtime, root: Folder::of(&files, ROOT), wiring, manager, events, plugin, objects }
+        let manager = begin(kernel, &wiring, &config, &deps);
+        Self { runtime, root: Folder::of(&files, ROOT), wiring, manager, events, plugin, objects, config, deps }
+    }
+
+    /// The manager gives its place away, and another one of this process takes it so much later.
+    pub(super) async fn is_away(&mut self, kernel: &Kernel, pause: Duration) {
+        self.manager.stop();
+        self.manager.stopped().await;
+        tokio::time::sleep(pause).await;
+        self.manager = begin(kernel, &self.wiring, &self.config, &self.deps);
     }
 
     /// Images that are there.
@@ -200,6 +209,11 @@ impl Bench {
         let content = |name: &String| serde_json::from_str(&self.root.read(format!("{dir}/{name}"))).unwrap();
         self.root.names(&dir).iter().map(content).collect()
     }
+}
+
+fn begin(kernel: &Kernel, wiring: &Wiring, config: &Arc<Config>, deps: &Arc<Deps>) -> ActorRef<ImageManager> {
+    let (config, deps) = (config.clone(), deps.clone());
+    fakes::start(kernel, wiring, move |crew| ImageManager::new(crew, config.clone(), deps.clone()))
 }
 
 /// Runs a test around a manager.

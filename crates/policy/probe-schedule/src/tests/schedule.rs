@@ -40,6 +40,22 @@ fn first_ticks_are_spread_while_the_daemon_is_young_and_after_a_change_8_1() {
 }
 
 #[test]
+fn what_goes_on_after_a_change_is_probed_soon_and_then_spread_over_the_period() {
+    let mut x = Schedule::default();
+    for n in 0..100_u32 {
+        x.insert(n, s(100), spread(s(1000), s(10), true), s(10), f64::from(n) / 100.0);
+    }
+    assert_eq!(x.pop_due(s(101)).len(), 100, "nobody waits for longer than a second");
+    let mut at = [0; 16];
+    for second in 1..=16_u64 {
+        at[second as usize - 1] = x.pop_due(s(101 + second)).len();
+    }
+    assert!(at[..3].iter().all(|n| *n == 0) && at[4..14].iter().all(|n| (5..25).contains(n)), "{at:?}");
+    let per_second: Vec<usize> = (1..=10).map(|n| x.pop_due(s(117 + n)).len()).collect();
+    assert!(per_second.iter().all(|n| (8..=14).contains(n)), "{per_second:?}");
+}
+
+#[test]
 fn missed_periods_are_not_replayed_and_the_phase_stays() {
     let mut x = Schedule::default();
     x.insert("a", s(0), AT_ONCE, s(10), 0.0);

@@ -115,9 +115,10 @@ impl Bed {
 
     /// It is held back for so long from now, and then pulled.
     async fn holds(&self, image: &str, delay: f64) -> Outcome {
-        pass(delay - 1.0).await;
+        let early = if self.stage.is_real() { delay / 2.0 } else { delay - 1.0 };
+        pass(early).await;
         self.waits_for(image).await?;
-        pass(1.5).await;
+        pass(delay - early + 0.5).await;
         self.fails_at(image).await
     }
 }
@@ -126,7 +127,7 @@ async fn back_off(bed: Bed) -> Outcome {
     let image = bed.broken("app");
     bed.fails_at(&image).await?;
     bed.waits_for(&image).await?;
-    pass(8.5).await;
+    pass(5.0).await;
     bed.waits_for(&image).await
 }
 

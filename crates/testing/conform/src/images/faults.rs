@@ -148,14 +148,15 @@ async fn hung_inspection(bed: Bed) -> Outcome {
 async fn slow_list(bed: Bed) -> Outcome {
     let (image, absent) = (bed.image("app"), bed.image("absent"));
     bed.has(&image);
-    bed.strikes(Fault::new("ListImages", FaultKind::Delay(seconds(4.0))));
+    bed.strikes(Fault::hold("ListImages"));
     let removal = bed.frees();
     let pods = async {
         until("images are looked through", SOON, || bed.runtime.count("ListImages") > 0).await?;
         for image in [&image, &absent] {
-            let got = tokio::time::timeout(seconds(2.0), bed.got(bed.wants("a", image))).await;
+            let got = tokio::time::timeout(SOON, bed.got(bed.wants("a", image))).await;
             got.map_err(|_| Broken(format!("{image} is not to be had meanwhile")))??;
         }
+        bed.runtime.clear_faults();
         Ok(())
     };
     futures::future::try_join(removal, pods).await.map(drop)

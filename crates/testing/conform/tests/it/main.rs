@@ -5,10 +5,16 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use actor::{Actor, Ctx, Handler, supervised};
-use conform::{Case, Choice, Elsewhere, InProcess, Subject, Way, images, ours, play, probes, status, volumes};
+use actor::{Actor, Ctx, Handler, MessageResult, supervised};
+use conform::{Case, Choice, Elsewhere, Given, InProcess, Subject, Way, images, ours, play, probes, status, volumes};
+use contract::image::{EnsureImage, EnsuredImage, RemoveUnusedImages};
 use contract::probe::{RetainProbes, StartProbes, StopProbes};
-use contract::{Crew, ProbeManager, Role};
+use contract::volume::{
+    AssignUserNamespace, ExpectVolumes, ListVolumes, MakePodDirs, MountVolumes, PrepareSubPath, ReleaseUserNamespace,
+    RemovePodDir, UnmountVolumes,
+};
+use contract::{Answers, Crew, ProbeManager, Role};
+use model::userns::UserNamespace;
 
 #[test]
 fn our_probe_manager_keeps_its_contract() {
@@ -38,7 +44,7 @@ fn our_volume_manager_keeps_its_contract() {
     assert_eq!(report.broken(), 0, "{}", report.table());
 }
 
-/// Answers, and does nothing.
+/// Says that all is done, and does nothing.
 struct Idle;
 
 impl Actor for Idle {
@@ -46,31 +52,75 @@ impl Actor for Idle {
 }
 supervised!(Idle);
 
-impl Handler<StartProbes> for Idle {
-    type Result = ();
+macro_rules! answers {
+    ($($message:ty => $answer:expr;)*) => {
+        $(impl Handler<$message> for Idle {
+            type Result = MessageResult<$message>;
 
-    fn handle(&mut self, _: StartProbes, _: &mut Ctx<Self>) {}
+            fn handle(&mut self, _: $message, _: &mut Ctx<Self>) -> Self::Result {
+                MessageResult($answer)
+            }
+        })*
+    };
 }
 
-impl Handler<StopProbes> for Idle {
-    type Result = ();
-
-    fn handle(&mut self, _: StopProbes, _: &mut Ctx<Self>) {}
+answers! {
+    StartProbes => ();
+    StopProbes => ();
+    RetainProbes => ();
+    EnsureImage => Ok(EnsuredImage::default());
+    RemoveUnusedImages => Ok(0);
+    MakePodDirs => Ok(());
+    AssignUserNamespace => Ok(UserNamespace { host_id: 65_536, length: 65_536 });
+    ExpectVolumes => ();
+    MountVolumes => Ok(Arc::default());
+    PrepareSubPath => Ok("/".into());
+    UnmountVolumes => Ok(());
+    ReleaseUserNamespace => Ok(());
+    RemovePodDir => Ok(());
+    ListVolumes => Arc::default();
 }
 
-impl Handler<RetainProbes> for Idle {
-    type Result = ();
-
-    fn handle(&mut self, _: RetainProbes, _: &mut Ctx<Self>) {}
-}
-
-/// A case that one passes who does nothing tries nothing but what must not happen.
-#[test]
-fn a_manager_that_does_nothing_is_found_out() {
-    let idle: Arc<dyn Subject<ProbeManager>> = Arc::new(InProcess::new("idle", |_: &_| |_: Crew<ProbeManager>| Idle));
-    let report = play(&probes::cases(), &idle, &Choice::default());
+/// Who says that all is done and does nothing passes these cases and no others.
+fn idle_passes<R: Role>(cases: &[Case<R>], names: &[&str])
+where
+    Idle: Answers<R>,
+{
+    let idle: Arc<dyn Subject<R>> = Arc::new(InProcess::new("idle", |_: &Given| |_: Crew<R>| Idle));
+    let report = play(cases, &idle, &Choice::default());
     let kept: Vec<_> = report.cases.iter().filter(|v| v.broken.is_none()).map(|v| v.case).collect();
-    assert_eq!(kept, ["no-probes-no-row"], "{}", report.table());
+    assert_eq!(kept, names, "{}", report.table());
+}
+
+#[test]
+fn a_probe_manager_that_does_nothing_is_found_out() {
+    idle_passes(&probes::cases(), &["no-probes-no-row"]);
+}
+
+/// Those cases have images that are there, or only ask that nothing goes wrong.
+#[test]
+fn an_image_manager_that_does_nothing_is_found_out() {
+    let passed = [
+        "two-hundred-pods",
+        "asked-twice",
+        "clock-set-back-and-the-rate",
+        "dockercfg",
+        "opened-for-all",
+        "preloaded",
+        "removed-is-forgotten",
+        "room-enough",
+        "many-crashes",
+        "slow-inspection",
+    ];
+    idle_passes(&images::cases(), &passed);
+}
+
+/// Those cases have no volumes, or ask for the same ids again.
+#[test]
+fn a_volume_manager_that_does_nothing_is_found_out() {
+    let passed =
+        ["no-volumes", "ids-twice", "ids-after-a-swap", "ids-after-a-restart", "ids-are-released", "gone-by-hand"];
+    idle_passes(&volumes::cases(), &passed);
 }
 
 #[test]

@@ -12,7 +12,12 @@ pub(super) const STALL: &str = "stall(40s)";
 /// Further passages that a panic strikes too with `FAULT_DEPTH=all`, where an undisturbed round has so many.
 const LATER: [u32; 4] = [2, 3, 4, 5];
 /// An actor with fewer points is struck on one kind of runtime: a node costs more than its cases.
-pub(super) const FEW: usize = 16;
+const FEW: usize = 16;
+
+/// Whether an actor of which so many points are known is struck on no further kind of runtime.
+pub(super) fn is_enough(points: usize) -> bool {
+    (1..FEW).contains(&points)
+}
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Case {

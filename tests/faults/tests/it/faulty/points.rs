@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use contract::DECLARATIONS;
 
-use super::cases::{FEW, KINDS, Kind, Passages, kinds};
+use super::cases::{KINDS, Kind, Passages, is_enough, kinds};
 use super::round::Round;
 use super::scenes::{SCENES, Scene};
 
@@ -109,10 +109,14 @@ fn passed() -> BTreeSet<(String, String)> {
         on[kind.0].get(actor).into_iter().flat_map(BTreeMap::keys).cloned().collect()
     };
     for actor in on.values().flat_map(BTreeMap::keys) {
-        let all = kinds(actor);
-        let first = points(&all[0], actor);
-        let struck = if (1..FEW).contains(&first.len()) { &all[..1] } else { &all[..] };
-        out.extend(struck.iter().flat_map(|kind| points(kind, actor)).map(|p| (actor.clone(), p)));
+        let mut struck = BTreeSet::new();
+        for kind in &kinds(actor) {
+            if is_enough(struck.len()) {
+                break;
+            }
+            struck.extend(points(kind, actor));
+        }
+        out.extend(struck.into_iter().map(|p| (actor.clone(), p)));
     }
     out
 }

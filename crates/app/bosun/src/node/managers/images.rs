@@ -7,29 +7,50 @@ use image_pull::gc::Thresholds;
 use node_config::{NodeConfig, PullVerification};
 use pull_credentials::verification::Policy;
 
+use super::Kept;
 use crate::node::{Ports, Setup};
 use crate::settings::Settings;
 
+/// What pulls have in common, also those that a former manager began.
+pub(super) struct Lasting {
+    slots: image_manager::Slots,
+    credential_cache: image_manager::CredentialCache,
+    pull_records: image_manager::PullRecords,
+    ages: image_manager::ImageAges,
+}
+
+impl Lasting {
+    pub(super) fn new(config: &NodeConfig) -> Self {
+        let parallel = config.images.max_parallel_pulls.and_then(|n| usize::try_from(n).ok());
+        Lasting {
+            slots: image_manager::Slots::new(config.images.serialize_pulls, parallel),
+            credential_cache: image_manager::CredentialCache::default(),
+            pull_records: image_manager::PullRecords::default(),
+            ages: image_manager::ImageAges::default(),
+        }
+    }
+}
+
 pub(in crate::node) fn image_manager(setup: &Setup<'_, ImageManager>) {
-    setup.spawn(makes_image_manager(setup.settings, setup.ports));
+    setup.spawn(makes_image_manager(setup.settings, setup.kept, setup.ports));
 }
 
 /// What builds it, here or in a process of its own.
 pub(in crate::node) fn makes_image_manager(
     settings: &Settings,
+    Kept { images: lasting, .. }: &Kept,
     ports: &Ports,
 ) -> impl FnMut(Crew<ImageManager>) -> image_manager::ImageManager + Send + use<> {
     let (config, flags) = (&settings.config, &settings.flags);
-    let parallel = config.images.max_parallel_pulls.and_then(|n| usize::try_from(n).ok());
     let programs = flags.image_credential_provider_bin_dir.clone().unwrap_or_default();
     let deps = Arc::new(image_manager::Deps {
         images: ports.images.clone(),
-        slots: image_manager::Slots::new(config.images.serialize_pulls, parallel),
+        slots: lasting.slots.clone(),
         fs: ports.fs.clone(),
         plugin: Arc::new(credential_exec::ExecPlugins::new(programs)),
-        credential_cache: image_manager::CredentialCache::default(),
-        pull_records: image_manager::PullRecords::default(),
-        ages: image_manager::ImageAges::default(),
+        credential_cache: lasting.credential_cache.clone(),
+        pull_records: lasting.pull_records.clone(),
+        ages: lasting.ages.clone(),
     });
     let limit = |n: u32| i32::try_from(n).unwrap_or(i32::MAX);
     let config = Arc::new(image_manager::Config {

@@ -19,7 +19,7 @@ pub(in crate::node) fn log_manager(setup: &Setup<'_, LogManager>) {
         runtime: setup.ports.runtime.clone(),
         fs: setup.ports.fs.clone(),
         compress: setup.ports.compress.clone(),
-        serial: log_manager::Serial::default(),
+        serial: setup.kept.logs.clone(),
     });
     setup.spawn(move |crew| log_manager::LogManager::new(&crew, config.clone(), deps.clone()));
 }
