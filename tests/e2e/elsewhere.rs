@@ -309,7 +309,7 @@ fn wait_served(node: &Node, manager: &str, by: &str) {
 
 #[test]
 fn managers_that_are_killed_at_any_moment_are_followed_by_those_that_are_built_in() {
-    let kills = wanted("KILLS", 5);
+    let kills = wanted("KILLS", 3);
     seed();
     let mut processes = Processes::new();
     let flag = |manager| format!("--manager={manager}={},whenAway=builtin,probation=0s", processes.address(manager));

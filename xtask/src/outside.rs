@@ -87,6 +87,10 @@ mod tests {
     #[test]
     fn the_code_of_the_page_is_that_of_the_program() {
         let (page, program) = (read(PAGE), read(PROGRAM));
+        let (tutorial, page) = page.split_once("## In a program of your own").expect("it follows the tutorial");
+        let changed = tutorial.split_once("```rust\n").and_then(|(_, code)| code.lines().next()).expect("a line");
+        let whole = read("docs/examples/remote-probes/src/main.rs");
+        assert!(whole.contains(&changed.replacen("mut ", "", 1)), "the example does not say {changed:?}");
         let shown = page.split("```rust\n").skip(1).take(2).filter_map(|block| block.split("```").next());
         let lines: Vec<&str> = shown.flat_map(str::lines).filter(|l| !l.is_empty()).collect();
         assert!(lines.len() > 15, "{lines:?}");

@@ -8,6 +8,10 @@ use crate::case::Case;
 use crate::outcome::{Outcome, demand};
 
 pub(super) fn cases() -> Vec<Case<ImageManager>> {
+    [delays(), whose(), clocks()].into_iter().flatten().collect()
+}
+
+fn delays() -> Vec<Case<ImageManager>> {
     vec![
         case(
             "back-off",
@@ -33,6 +37,11 @@ pub(super) fn cases() -> Vec<Case<ImageManager>> {
             back_off_is_forgotten,
         )
         .inside(),
+    ]
+}
+
+fn whose() -> Vec<Case<ImageManager>> {
+    vec![
         case("back-off-of-each-pod", "pod-lifecycle 6.2", "other pods try the image themselves", back_off_of_each_pod)
             .core(),
         case(
@@ -67,6 +76,11 @@ pub(super) fn cases() -> Vec<Case<ImageManager>> {
             "ErrImageNeverPull does not turn into ImagePullBackOff",
             never_has_no_back_off,
         ),
+    ]
+}
+
+fn clocks() -> Vec<Case<ImageManager>> {
+    vec![
         case(
             "clock-set-back",
             "contract",

@@ -11,6 +11,10 @@ use crate::outcome::{Broken, Outcome, demand};
 use crate::watch::until;
 
 pub(super) fn cases() -> Vec<Case<ImageManager>> {
+    [crashes(), successors()].into_iter().flatten().collect()
+}
+
+fn crashes() -> Vec<Case<ImageManager>> {
     vec![
         case(
             "crash-in-a-pull",
@@ -78,6 +82,11 @@ pub(super) fn cases() -> Vec<Case<ImageManager>> {
         )
         .core(),
         case("many-crashes", "contract", "five deaths within seconds, and every pod has its image", many_crashes),
+    ]
+}
+
+fn successors() -> Vec<Case<ImageManager>> {
+    vec![
         case(
             "successor",
             "contract",

@@ -9,6 +9,10 @@ use crate::case::Case;
 use crate::outcome::{Broken, Outcome, demand};
 
 pub(super) fn cases() -> Vec<Case<ImageManager>> {
+    [looks(), names_and_users()].into_iter().flatten().collect()
+}
+
+fn looks() -> Vec<Case<ImageManager>> {
     vec![
         case(
             "present",
@@ -55,6 +59,11 @@ pub(super) fn cases() -> Vec<Case<ImageManager>> {
         .core(),
         case("port-is-no-tag", "pod-lifecycle 5.3", "the port of a registry is no tag", port_is_no_tag),
         case("digest", "pod-lifecycle 5.3", "a name with a digest gets no tag", digest).core(),
+    ]
+}
+
+fn names_and_users() -> Vec<Case<ImageManager>> {
+    vec![
         case(
             "bad-name",
             "pod-lifecycle 5.3",

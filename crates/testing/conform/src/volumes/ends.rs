@@ -10,6 +10,10 @@ use crate::outcome::{Broken, Outcome, demand};
 use crate::watch::until;
 
 pub(super) fn cases() -> Vec<Case<VolumeManager>> {
+    [unmounts(), removals()].into_iter().flatten().collect()
+}
+
+fn unmounts() -> Vec<Case<VolumeManager>> {
     vec![
         case(
             "unmount",
@@ -47,6 +51,11 @@ pub(super) fn cases() -> Vec<Case<VolumeManager>> {
         )
         .core(),
         case("mounted-again", "contract", "what was unmounted may be mounted again", mounted_again).core(),
+    ]
+}
+
+fn removals() -> Vec<Case<VolumeManager>> {
+    vec![
         case("remove", "contract", "RemovePodDir takes the pod's directory and its row away", remove).core(),
         case(
             "remove-takes-volumes",

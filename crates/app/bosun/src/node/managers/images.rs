@@ -7,29 +7,9 @@ use image_pull::gc::Thresholds;
 use node_config::{NodeConfig, PullVerification};
 use pull_credentials::verification::Policy;
 
-use super::Kept;
+use super::kept::Kept;
 use crate::node::{Ports, Setup};
 use crate::settings::Settings;
-
-/// What pulls have in common, also those that a former manager began.
-pub(super) struct Lasting {
-    slots: image_manager::Slots,
-    credential_cache: image_manager::CredentialCache,
-    pull_records: image_manager::PullRecords,
-    ages: image_manager::ImageAges,
-}
-
-impl Lasting {
-    pub(super) fn new(config: &NodeConfig) -> Self {
-        let parallel = config.images.max_parallel_pulls.and_then(|n| usize::try_from(n).ok());
-        Lasting {
-            slots: image_manager::Slots::new(config.images.serialize_pulls, parallel),
-            credential_cache: image_manager::CredentialCache::default(),
-            pull_records: image_manager::PullRecords::default(),
-            ages: image_manager::ImageAges::default(),
-        }
-    }
-}
 
 pub(in crate::node) fn image_manager(setup: &Setup<'_, ImageManager>) {
     setup.spawn(makes_image_manager(setup.settings, setup.kept, setup.ports));

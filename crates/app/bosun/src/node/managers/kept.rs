@@ -2,7 +2,25 @@
 
 use node_config::NodeConfig;
 
-use super::images::Lasting;
+/// What pulls have in common, also those that a former manager began.
+pub(super) struct Lasting {
+    pub(super) slots: image_manager::Slots,
+    pub(super) credential_cache: image_manager::CredentialCache,
+    pub(super) pull_records: image_manager::PullRecords,
+    pub(super) ages: image_manager::ImageAges,
+}
+
+impl Lasting {
+    fn new(config: &NodeConfig) -> Self {
+        let parallel = config.images.max_parallel_pulls.and_then(|n| usize::try_from(n).ok());
+        Lasting {
+            slots: image_manager::Slots::new(config.images.serialize_pulls, parallel),
+            credential_cache: image_manager::CredentialCache::default(),
+            pull_records: image_manager::PullRecords::default(),
+            ages: image_manager::ImageAges::default(),
+        }
+    }
+}
 
 /// What work that goes on when its manager is gone has in common with the work of the next one. Nothing here says what pods want.
 pub(in crate::node) struct Kept {
