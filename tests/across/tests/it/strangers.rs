@@ -1,7 +1,6 @@
 //! Who is not talked to at all; and a node that says the same thing twice.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::PathBuf;
 
 use across::stub::manager_client::ManagerClient;
 use actor::testing::run_real;
@@ -66,8 +65,9 @@ fn a_socket_in_another_users_folder_is_not_talked_to() {
 }
 
 /// The far side of a node, by hand.
-async fn dial(socket: PathBuf) -> ManagerClient<tonic::transport::Channel> {
-    actor::testing::spin_until("it listens", || socket.exists()).await;
+async fn dial(world: &World) -> ManagerClient<tonic::transport::Channel> {
+    actor::testing::spin_until("it listens", || world.is_listened_to()).await;
+    let socket = world.socket();
     let connect = service_fn(move |_: Uri| {
         let socket = socket.clone();
         async move { Ok::<_, std::io::Error>(TokioIo::new(UnixStream::connect(socket).await?)) }
@@ -112,7 +112,7 @@ fn a_call_that_comes_twice_is_handled_once_and_answered_twice() {
     run_real(|kernel| async move {
         let world = World::new(kernel);
         let _program = world.honest();
-        let mut client = dial(world.socket()).await;
+        let mut client = dial(&world).await;
         let heard = said(&mut client, vec![call(1, "k1"), call(2, "k1"), call(3, "k2")], 3).await;
         let answers: Vec<u64> = heard
             .iter()
@@ -136,7 +136,7 @@ fn a_node_with_another_contract_is_turned_away_and_the_newest_node_is_served() {
     run_real(|kernel| async move {
         let world = World::new(kernel);
         let _program = world.honest();
-        let mut client = dial(world.socket()).await;
+        let mut client = dial(&world).await;
         let begin = to_manager::What::Begin(Begin { generation: 1, hash: "other".to_owned() });
         let frames = vec![ToManager { what: Some(begin) }, ToManager { what: Some(to_manager::What::Start(Start {})) }];
         let frames = futures::StreamExt::chain(stream::iter(frames), stream::pending());
