@@ -8,10 +8,9 @@ use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
 
 use across::variable;
+use conform::ours::image_manager;
 use cri_client::{CriClient, Deadlines, Endpoint, Options};
-use image_manager::{Config, CredentialCache, Deps, ImageAges, ImageManager, PullRecords, Slots};
-use image_pull::gc::Thresholds;
-use pull_credentials::verification::Policy;
+use host_linux::LinuxFs;
 
 fn main() -> ExitCode {
     let (endpoint, root_dir) = match (endpoint(), variable("BOSUN_ROOT_DIR")) {
@@ -21,21 +20,14 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let config = Arc::new(Config {
-        registry_qps: 5,
-        registry_burst: 10,
-        working_dir: root_dir.clone(),
-        root_dir,
-        home: None,
-        providers: Vec::new(),
-        verification: Some(Policy::default()),
-        gc: Thresholds::default(),
-    });
     // What outlives the actor. A client is made within the runtime that the factory is called in.
-    let deps = OnceLock::new();
+    let made = OnceLock::new();
     bosun_manager_sdk::main(move |crew, _outside| {
-        let deps: &Arc<Deps> = deps.get_or_init(|| Arc::new(deps_of(&endpoint)));
-        ImageManager::new(crew, config.clone(), deps.clone())
+        let made = made.get_or_init(|| {
+            let plugins = credential_exec::ExecPlugins::new(PathBuf::new());
+            image_manager(Arc::new(client(&endpoint)), Arc::new(LinuxFs), Arc::new(plugins), root_dir.clone())
+        });
+        made(crew)
     })
 }
 
@@ -44,16 +36,7 @@ fn endpoint() -> Result<Endpoint, String> {
     Endpoint::parse(&variable(name)?).map_err(|e| format!("{name}: {e}"))
 }
 
-fn deps_of(endpoint: &Endpoint) -> Deps {
-    let options =
-        Options { runtime: endpoint.clone(), images: None, deadlines: Deadlines::default(), seed: fastrand::u64(..) };
-    Deps {
-        images: Arc::new(CriClient::new(&options)),
-        slots: Slots::new(true, None),
-        fs: Arc::new(host_linux::LinuxFs),
-        plugin: Arc::new(credential_exec::ExecPlugins::new(PathBuf::new())),
-        credential_cache: CredentialCache::default(),
-        pull_records: PullRecords::default(),
-        ages: ImageAges::default(),
-    }
+fn client(endpoint: &Endpoint) -> CriClient {
+    let (runtime, deadlines) = (endpoint.clone(), Deadlines::default());
+    CriClient::new(&Options { runtime, images: None, deadlines, seed: fastrand::u64(..) })
 }

@@ -143,6 +143,12 @@ impl Bed {
         self.pulls(image).into_iter().map(|p| p.auth.map_or("-".to_owned(), |a| a.username)).collect()
     }
 
+    /// It was tried by these, see [`Bed::tried`].
+    pub(super) fn was_tried_as(&self, image: &str, users: &[&str]) -> Outcome {
+        let tried = self.tried(image);
+        demand(tried == users, || format!("it was tried as {tried:?}"))
+    }
+
     /// Pulls of it that have not ended.
     pub(super) fn running(&self, image: &str) -> usize {
         let runs = |c: &&fakes::runtime::Call| c.rpc == "PullImage" && c.subject == image && c.answered.is_none();

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use contract::ImageManager;
+use fakes::pull_secret as secret;
 use fakes::runtime::Pull;
 use model::core::Secret;
 use serde_json::json;
@@ -142,24 +143,18 @@ fn opened() -> Vec<Case<ImageManager>> {
     ]
 }
 
-fn secret(name: &str, registry: &str, user: &str) -> Arc<Secret> {
-    fakes::pull_secret(name, registry, user)
-}
-
 async fn secret_opens(bed: Bed) -> Outcome {
     let image = bed.image("app");
     bed.private(&image, "u");
     bed.got(bed.wants_with("a", &image, &[secret("s", "r.io", "u")])).await?;
-    let tried = bed.tried(&image);
-    demand(tried == ["u"], || format!("it was tried as {tried:?}"))
+    bed.was_tried_as(&image, &["u"])
 }
 
 async fn secret_of_another_registry(bed: Bed) -> Outcome {
     let image = bed.image("app");
     let others = ["q.io", "r.io.evil", "io", "r.io/other", "r.io:5000"].map(|r| secret("s", r, "u"));
     bed.got(bed.wants_with("a", &image, &others)).await?;
-    let tried = bed.tried(&image);
-    demand(tried == ["-"], || format!("it was tried as {tried:?}"))
+    bed.was_tried_as(&image, &["-"])
 }
 
 async fn specific_first(bed: Bed) -> Outcome {
@@ -167,8 +162,7 @@ async fn specific_first(bed: Bed) -> Outcome {
     bed.private(&image, "path");
     let secrets = [secret("host", "r.io", "host"), secret("path", &bed.repository("app"), "path")];
     bed.got(bed.wants_with("a", &image, &secrets)).await?;
-    let tried = bed.tried(&image);
-    demand(tried == ["path"], || format!("it was tried as {tried:?}"))
+    bed.was_tried_as(&image, &["path"])
 }
 
 async fn next_is_tried(bed: Bed) -> Outcome {
@@ -176,8 +170,7 @@ async fn next_is_tried(bed: Bed) -> Outcome {
     bed.private(&image, "host");
     let secrets = [secret("host", "r.io", "host"), secret("path", &bed.repository("app"), "path")];
     bed.got(bed.wants_with("a", &image, &secrets)).await?;
-    let tried = bed.tried(&image);
-    demand(tried == ["path", "host"], || format!("it was tried as {tried:?}"))
+    bed.was_tried_as(&image, &["path", "host"])
 }
 
 async fn wildcard(bed: Bed) -> Outcome {
@@ -211,8 +204,7 @@ async fn other_types(bed: Bed) -> Outcome {
     let image = bed.image("app");
     let content = json!({"auths": {"r.io": {"username": "u", "password": "p"}}}).to_string();
     bed.got(bed.wants_with("a", &image, &[typed("Opaque", ".dockerconfigjson", &content)])).await?;
-    let tried = bed.tried(&image);
-    demand(tried == ["-"], || format!("it was tried as {tried:?}"))
+    bed.was_tried_as(&image, &["-"])
 }
 
 async fn broken_secret(bed: Bed) -> Outcome {
@@ -259,8 +251,7 @@ async fn nodes_own_credentials(bed: Bed) -> Outcome {
     bed.write("config.json", &config.to_string());
     bed.private(&image, "node");
     bed.got(bed.wants_with("a", &image, &[secret("s", "r.io", "pod")])).await?;
-    let tried = bed.tried(&image);
-    demand(tried == ["pod", "node"], || format!("it was tried as {tried:?}"))?;
+    bed.was_tried_as(&image, &["pod", "node"])?;
     // Every pod of the node has them.
     bed.got(bed.want(&bed.pod("other"), &image, "Never")).await.map(drop)
 }
@@ -286,8 +277,7 @@ async fn closed_to_strangers(bed: Bed) -> Outcome {
     bed.refused(bed.wants("stranger", &image), "ErrImagePull").await?;
     let wrong = [secret("other", "r.io", "somebody")];
     bed.refused(bed.wants_with("third", &image, &wrong), "ErrImagePull").await?;
-    let tried = bed.tried(&image);
-    demand(tried == ["u", "-", "somebody"], || format!("it was tried as {tried:?}"))
+    bed.was_tried_as(&image, &["u", "-", "somebody"])
 }
 
 async fn closed_as_if_absent(bed: Bed) -> Outcome {
